@@ -1,0 +1,75 @@
+package weights
+
+import "fmt"
+
+// DType is a safetensors element type. The zero value is no type.
+type DType uint8
+
+// Every element type of the upstream format (safetensors 0.6 and later).
+const (
+	_ DType = iota
+	Bool
+	F4
+	F6E2M3
+	F6E3M2
+	U8
+	I8
+	F8E5M2
+	F8E4M3
+	F8E8M0
+	F8E4M3FNUZ
+	F8E5M2FNUZ
+	I16
+	U16
+	F16
+	BF16
+	I32
+	U32
+	F32
+	C64
+	F64
+	I64
+	U64
+)
+
+var dtypes = [...]struct {
+	name string
+	bits int
+}{
+	Bool: {"BOOL", 8}, F4: {"F4", 4}, F6E2M3: {"F6_E2M3", 6}, F6E3M2: {"F6_E3M2", 6},
+	U8: {"U8", 8}, I8: {"I8", 8}, F8E5M2: {"F8_E5M2", 8}, F8E4M3: {"F8_E4M3", 8},
+	F8E8M0: {"F8_E8M0", 8}, F8E4M3FNUZ: {"F8_E4M3FNUZ", 8}, F8E5M2FNUZ: {"F8_E5M2FNUZ", 8},
+	I16: {"I16", 16}, U16: {"U16", 16}, F16: {"F16", 16}, BF16: {"BF16", 16},
+	I32: {"I32", 32}, U32: {"U32", 32}, F32: {"F32", 32}, C64: {"C64", 64}, F64: {"F64", 64},
+	I64: {"I64", 64}, U64: {"U64", 64},
+}
+
+// ParseDType reads a type's name as safetensors headers spell it.
+func ParseDType(name string) (DType, error) {
+	for d, t := range dtypes {
+		if d > 0 && t.name == name {
+			return DType(d), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown dtype %q", name)
+}
+
+// String gives the name used in safetensors headers.
+func (d DType) String() string {
+	if d == 0 || int(d) >= len(dtypes) {
+		return fmt.Sprintf("DType(%d)", uint8(d))
+	}
+	return dtypes[d].name
+}
+
+// Bits is the size of one element in bits.
+func (d DType) Bits() int { return dtypes[d].bits }
+
+// MarshalText spells the type as safetensors headers do.
+func (d DType) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *DType) UnmarshalText(b []byte) (err error) {
+	*d, err = ParseDType(string(b))
+	return err
+}

@@ -1,0 +1,162 @@
+package weights
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/x448/float16"
+)
+
+// Format describes the bits of one element of a type whose values can be transformed: the six
+// types BF16, F16, F32, F8_E4M3, F8_E5M2 and I8. An element's bits are handled as the low Bits
+// bits of a uint32, as they lie in a little-endian file.
+type Format struct {
+	DType    DType
+	Bits     int // whole element
+	ExpBits  int // 0 for I8
+	MantBits int // stored mantissa bits; for I8 the seven bits below the sign
+	Bias     int // exponent bias
+	// MaxFinite is the largest magnitude (bits without sign) that is neither infinity nor NaN.
+	MaxFinite uint32
+}
+
+var formats = map[DType]Format{
+	F32:    {F32, 32, 8, 23, 127, 0x7F7FFFFF},
+	BF16:   {BF16, 16, 8, 7, 127, 0x7F7F},
+	F16:    {F16, 16, 5, 10, 15, 0x7BFF},
+	F8E4M3: {F8E4M3, 8, 4, 3, 7, 0x7E}, // no infinity, one NaN
+	F8E5M2: {F8E5M2, 8, 5, 2, 15, 0x7B},
+	I8:     {I8, 8, 0, 7, 0, 0x7F},
+}
+
+// Format returns the layout of d's bits, and whether lowtoggle transforms values of this type at
+// all; tensors of every other type are copied as they are.
+func (d DType) Format() (Format, bool) {
+	f, ok := formats[d]
+	return f, ok
+}
+
+// IsFloat reports whether the elements are sign-magnitude floating point (all formats but I8).
+func (f Format) IsFloat() bool { return f.ExpBits > 0 }
+
+// SignMask has the sign bit set.
+func (f Format) SignMask() uint32 { return 1 << (f.Bits - 1) }
+
+// ExpMask has the exponent bits set; 0 for I8.
+func (f Format) ExpMask() uint32 { return (1<<f.ExpBits - 1) << f.MantBits }
+
+// MantMask has the mantissa bits set.
+func (f Format) MantMask() uint32 { return 1<<f.MantBits - 1 }
+
+// Finite reports whether b is neither NaN nor infinite. Every I8 is finite.
+func (f Format) Finite(b uint32) bool { return !f.IsFloat() || b&^f.SignMask() <= f.MaxFinite }
+
+// Subnormal reports whether b is a nonzero value below the smallest normal one.
+func (f Format) Subnormal(b uint32) bool {
+	return f.IsFloat() && b&f.ExpMask() == 0 && b&f.MantMask() != 0
+}
+
+// Value is the number that b stands for. All six formats are exact in float32.
+func (f Format) Value(b uint32) float32 {
+	switch f.DType {
+	case F32:
+		return math.Float32frombits(b)
+	case BF16:
+		return math.Float32frombits(b << 16)
+	case F16:
+		return float16.Frombits(uint16(b)).Float32()
+	case I8:
+		return float32(int8(b))
+	}
+	if !f.Finite(b) {
+		if f.DType == F8E5M2 && b&f.MantMask() == 0 {
+			return float32(math.Inf(1 - 2*int(b>>7)))
+		}
+		return float32(math.NaN())
+	}
+	exp, mant := int(b&f.ExpMask())>>f.MantBits, int(b&f.MantMask())
+	if exp == 0 {
+		exp = 1
+	} else {
+		mant |= 1 << f.MantBits
+	}
+	v := math.Ldexp(float64(mant), exp-f.Bias-f.MantBits)
+	if b&f.SignMask() != 0 {
+		v = -v
+	}
+	return float32(v)
+}
+
+// FromValue rounds v to the nearest representable element, ties to even. Values beyond the
+// largest finite magnitude become that magnitude; NaN becomes a NaN (0 in I8).
+func (f Format) FromValue(v float32) uint32 {
+	if f.DType == F32 {
+		if math.IsInf(float64(v), 0) {
+			return math.Float32bits(v)&f.SignMask() | f.MaxFinite
+		}
+		return math.Float32bits(v)
+	}
+	if f.DType == I8 {
+		if v != v {
+			return 0
+		}
+		return uint32(uint8(int8(math.RoundToEven(math.Max(-128, math.Min(127, float64(v)))))))
+	}
+	sign := math.Float32bits(v) >> 31 << (f.Bits - 1)
+	if v != v {
+		return sign | f.ExpMask() | f.MantMask()
+	}
+	a := math.Abs(float64(v))
+	// The spacing of representable values at a; below the smallest normal it stays constant.
+	_, e := math.Frexp(a)
+	e = max(e-1, 1-f.Bias)
+	q := math.RoundToEven(math.Ldexp(a, f.MantBits-e))
+	// q counts spacings: adding it to the bits of the binade's start carries into the exponent
+	// where rounding reached the next binade.
+	start := uint64(e+f.Bias-1) << f.MantBits
+	return sign | uint32(min(start+uint64(min(q, 1<<62)), uint64(f.MaxFinite)))
+}
+
+// Elem reads element i of data.
+func (f Format) Elem(data []byte, i int) uint32 {
+	switch f.Bits {
+	case 8:
+		return uint32(data[i])
+	case 16:
+		return uint32(binary.LittleEndian.Uint16(data[2*i:]))
+	default:
+		return binary.LittleEndian.Uint32(data[4*i:])
+	}
+}
+
+// SetElem writes element i of data.
+func (f Format) SetElem(data []byte, i int, b uint32) {
+	switch f.Bits {
+	case 8:
+		data[i] = byte(b)
+	case 16:
+		binary.LittleEndian.PutUint16(data[2*i:], uint16(b))
+	default:
+		binary.LittleEndian.PutUint32(data[4*i:], b)
+	}
+}
+
+// Decode writes the values of len(dst) elements of data into dst.
+func (f Format) Decode(dst []float32, data []byte) {
+	switch f.DType {
+	case BF16:
+		data = data[:2*len(dst)]
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
+		}
+	case F32:
+		data = data[:4*len(dst)]
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+	default:
+		for i := range dst {
+			dst[i] = f.Value(f.Elem(data, i))
+		}
+	}
+}
