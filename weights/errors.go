@@ -1,0 +1,42 @@
+package weights
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// FormatError says what is wrong inside a file.
+type FormatError struct {
+	File   string
+	Tensor string // "" where no tensor is concerned
+	Offset int64  // byte in the file; -1 where none is to blame
+	Msg    string
+}
+
+func (e *FormatError) Error() string {
+	s := e.File
+	if e.Tensor != "" {
+		s += fmt.Sprintf(": tensor %q", e.Tensor)
+	}
+	if e.Offset >= 0 {
+		s += fmt.Sprintf(": byte %d", e.Offset)
+	}
+	return s + ": " + e.Msg
+}
+
+// Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
+// disk causes there into an error naming what. Without it the process would die.
+func Guard(what string, f func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // the runtime's memory fault
+			err = fmt.Errorf("%s: reading failed: the file was cut short or its disk failed", what)
+		default:
+			panic(r)
+		}
+	}()
+	return f()
+}

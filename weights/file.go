@@ -1,0 +1,120 @@
+package weights
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// File is an open safetensors file, mapped into memory.
+type File struct {
+	Path     string
+	Tensors  []Info            // in the order of their data
+	Metadata map[string]string // the header's __metadata__
+	mapped   []byte
+	head     int // length of the head: length field and JSON
+	byName   map[string]int
+}
+
+// OpenFile maps path and checks its header completely; it reads no tensor data. The caller closes
+// the file. Errors about the contents are *FormatError.
+func OpenFile(path string) (*File, error) {
+	mapped, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Path: path, mapped: mapped}
+	if err := f.readHeader(); err != nil {
+		f.Close()
+		var format *FormatError
+		if errors.As(err, &format) {
+			format.File = path
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *File) readHeader() error {
+	if len(f.mapped) < 8 {
+		return &FormatError{Offset: int64(len(f.mapped)), Msg: "the file is truncated: no room for a header"}
+	}
+	n := binary.LittleEndian.Uint64(f.mapped)
+	switch {
+	case n > MaxHeader:
+		return &FormatError{Offset: 0, Msg: fmt.Sprintf("a header of %d bytes is more than the format's %d: is this a safetensors file?", n, MaxHeader)}
+	case n > uint64(len(f.mapped)-8):
+		return &FormatError{Offset: 0, Msg: fmt.Sprintf("the header's %d bytes reach beyond the end of the file (%d bytes): the file is truncated", n, len(f.mapped))}
+	}
+	f.head = 8 + int(n)
+	h, err := parseHeader(f.mapped[8:f.head], int64(len(f.mapped)-f.head))
+	if err != nil {
+		return err
+	}
+	f.Tensors, f.Metadata = h.tensors, h.metadata
+	f.byName = make(map[string]int, len(f.Tensors))
+	for i, t := range f.Tensors {
+		f.byName[t.Name] = i
+	}
+	return nil
+}
+
+// Close unmaps the file; the Data of its tensors is invalid from then on.
+func (f *File) Close() error {
+	m := f.mapped
+	f.mapped = nil
+	return unmap(m)
+}
+
+// Size is the file's length in bytes.
+func (f *File) Size() int64 { return int64(len(f.mapped)) }
+
+// Head is the file up to its data: length field and JSON, as they stand.
+func (f *File) Head() []byte { return f.mapped[:f.head] }
+
+// Data is everything after the head. It stays the file's memory: read only.
+func (f *File) Data() []byte { return f.mapped[f.head:] }
+
+// Tensor finds a tensor by name.
+func (f *File) Tensor(name string) (Tensor, bool) {
+	i, ok := f.byName[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.at(i), true
+}
+
+func (f *File) at(i int) Tensor {
+	t := f.Tensors[i]
+	return Tensor{Info: t, Data: f.Data()[t.Begin:t.End:t.End], File: f.Path}
+}
+
+// Each calls fn for every tensor in the order of the data and stops at the first error.
+func (f *File) Each(fn func(Tensor) error) error {
+	for i := range f.Tensors {
+		if err := fn(f.at(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mapFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: is no regular file", path)
+	}
+	if st.Size() == 0 {
+		return nil, nil // an empty mapping is not possible; the reader finds it truncated
+	}
+	return mmap(f, int(st.Size()))
+}

@@ -1,0 +1,93 @@
+package weights
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// IndexName is the file that says which shard of a folder holds which tensor.
+const IndexName = "model.safetensors.index.json"
+
+// readIndex returns the weight_map of an index file, from tensor to shard. Names of shards are
+// plain file names of the same folder.
+func readIndex(path string) (map[string]string, error) {
+	js, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	// The header's token walk serves here as well: it finds keys that stand twice.
+	p := &headerParser{dec: json.NewDecoder(bytes.NewReader(js)), start: 0}
+	var weightMap map[string]string
+	err = p.object(func(key string) (err error) {
+		if key == "weight_map" {
+			weightMap, err = p.stringMap()
+			return err
+		}
+		var ignored json.RawMessage
+		if p.dec.Decode(&ignored) != nil {
+			return p.fail("invalid JSON in %q", key)
+		}
+		return nil
+	})
+	if err == nil && len(weightMap) == 0 {
+		err = &FormatError{Offset: -1, Msg: `has no tensors in "weight_map"`}
+	}
+	for tensor, shard := range weightMap {
+		if err == nil && (shard != filepath.Base(shard) || strings.ContainsAny(shard, `/\`) || shard == ".." || shard == ".") {
+			err = &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is no file of this folder", shard)}
+		}
+	}
+	var format *FormatError
+	if errors.As(err, &format) {
+		format.File = path
+	}
+	return weightMap, err
+}
+
+// EncodeIndex renders an index file: tensor to shard, and the bytes of all tensors together.
+func EncodeIndex(weightMap map[string]string, totalSize int64) []byte {
+	js, _ := json.MarshalIndent(map[string]any{ // cannot fail
+		"metadata":   map[string]int64{"total_size": totalSize},
+		"weight_map": weightMap,
+	}, "", "  ")
+	return append(js, '\n')
+}
+
+// checkIndex holds an index against the shards it names.
+func checkIndex(path string, weightMap map[string]string, shards []*File) error {
+	for _, s := range shards {
+		base := filepath.Base(s.Path)
+		for _, t := range s.Tensors {
+			if owner, ok := weightMap[t.Name]; !ok {
+				return &FormatError{File: s.Path, Tensor: t.Name, Offset: int64(s.head) + t.Begin, Msg: "the index " + filepath.Base(path) + " does not list it"}
+			} else if owner != base {
+				return &FormatError{File: s.Path, Tensor: t.Name, Offset: int64(s.head) + t.Begin, Msg: "the index puts it into " + owner}
+			}
+		}
+	}
+	held := map[string]*File{}
+	for _, s := range shards {
+		held[filepath.Base(s.Path)] = s
+	}
+	for _, tensor := range sortedKeys(weightMap) {
+		if _, ok := held[weightMap[tensor]].Tensor(tensor); !ok {
+			return &FormatError{File: path, Tensor: tensor, Offset: -1, Msg: "is not in " + weightMap[tensor]}
+		}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,17 @@
+//go:build !unix
+
+package weights
+
+import (
+	"io"
+	"os"
+)
+
+// Where there is no mmap the file is read as a whole.
+func mmap(f *os.File, size int) ([]byte, error) {
+	m := make([]byte, size)
+	_, err := io.ReadFull(f, m)
+	return m, err
+}
+
+func unmap([]byte) error { return nil }

@@ -1,0 +1,187 @@
+package weights
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Model is an open model: a folder with one or several safetensors files, or a single such file.
+type Model struct {
+	// Dir is the folder; for a model given as a single file, the folder that file is in.
+	Dir string
+	// Shards are the files with the model's tensors, by name.
+	Shards []*File
+	// Index is the index file's path, "" where the model has none.
+	Index string
+	// Config is config.json as it stands, nil where there is none.
+	Config []byte
+	// Others are the remaining files as slash-separated paths relative to Dir, sorted; config.json
+	// and the index are among them. Empty for a model given as a single file.
+	Others []string
+}
+
+// Open opens a model folder or a single safetensors file: headers are read and checked, data is
+// mapped and not touched. The shards of a folder are those its index names; without an index
+// model.safetensors, or else the only safetensors file there is. The caller closes the model.
+func Open(path string) (*Model, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Dir: path}
+	if !st.IsDir() {
+		m.Dir = filepath.Dir(path)
+		f, err := OpenFile(path)
+		if err != nil {
+			return nil, err
+		}
+		m.Shards = []*File{f}
+		return m, nil
+	}
+	if err := m.openFolder(); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Model) openFolder() error {
+	names, weightMap, err := m.shardNames()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		f, err := OpenFile(filepath.Join(m.Dir, name))
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) && m.Index != "" {
+				err = fmt.Errorf("%s names the shard %s: %w", m.Index, name, err)
+			}
+			return err
+		}
+		m.Shards = append(m.Shards, f)
+	}
+	if m.Index != "" {
+		if err := checkIndex(m.Index, weightMap, m.Shards); err != nil {
+			return err
+		}
+	}
+	m.Config, err = os.ReadFile(filepath.Join(m.Dir, "config.json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return m.listOthers(names)
+}
+
+// shardNames finds the folder's weight files, and the index's map where there is an index.
+func (m *Model) shardNames() ([]string, map[string]string, error) {
+	index := filepath.Join(m.Dir, IndexName)
+	weightMap, err := readIndex(index)
+	if err == nil {
+		m.Index = index
+		var names []string
+		for _, shard := range weightMap {
+			names = append(names, shard)
+		}
+		slices.Sort(names)
+		return slices.Compact(names), weightMap, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	found, err := filepath.Glob(filepath.Join(escapeGlob(m.Dir), "*.safetensors"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, f := range found {
+		found[i] = filepath.Base(f)
+	}
+	switch {
+	case slices.Contains(found, "model.safetensors"):
+		return []string{"model.safetensors"}, nil, nil
+	case len(found) == 1:
+		return found, nil, nil
+	case len(found) == 0:
+		return nil, nil, fmt.Errorf("%s: no safetensors file and no %s in this folder", m.Dir, IndexName)
+	}
+	return nil, nil, fmt.Errorf("%s: %d safetensors files but no %s that says which belong to the model", m.Dir, len(found), IndexName)
+}
+
+func escapeGlob(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `[`, `\[`, `*`, `\*`, `?`, `\?`).Replace(dir)
+}
+
+// listOthers finds every file of the folder that is no shard. Links to files count as files, as
+// they do in the folders that model hubs' caches keep.
+func (m *Model) listOthers(shards []string) error {
+	return filepath.WalkDir(m.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(m.Dir, path)
+		if err != nil || slices.Contains(shards, rel) {
+			return err
+		}
+		st, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if !st.Mode().IsRegular() {
+			return fmt.Errorf("%s: is neither a file nor a folder: take it out of the model's folder", path)
+		}
+		m.Others = append(m.Others, filepath.ToSlash(rel))
+		return nil
+	})
+}
+
+// Close unmaps all files.
+func (m *Model) Close() error {
+	var errs []error
+	for _, f := range m.Shards {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Tensor finds a tensor by name.
+func (m *Model) Tensor(name string) (Tensor, bool) {
+	for _, f := range m.Shards {
+		if t, ok := f.Tensor(name); ok {
+			return t, true
+		}
+	}
+	return Tensor{}, false
+}
+
+// Infos lists the headers' entries of all tensors, shard by shard in the order of the data.
+func (m *Model) Infos() []Info {
+	var all []Info
+	for _, f := range m.Shards {
+		all = append(all, f.Tensors...)
+	}
+	return all
+}
+
+// Each calls fn for every tensor, shard by shard in the order of the data, and stops at the first
+// error.
+func (m *Model) Each(fn func(Tensor) error) error {
+	for _, f := range m.Shards {
+		if err := f.Each(fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Size is the number of bytes of all shards together.
+func (m *Model) Size() int64 {
+	var n int64
+	for _, f := range m.Shards {
+		n += f.Size()
+	}
+	return n
+}
