@@ -102,6 +102,9 @@ func (f Format) FromValue(v float32) uint32 {
 		}
 		return uint32(uint8(int8(math.RoundToEven(math.Max(-128, math.Min(127, float64(v)))))))
 	}
+	if f.DType == BF16 {
+		return bf16(math.Float32bits(v))
+	}
 	sign := math.Float32bits(v) >> 31 << (f.Bits - 1)
 	if v != v {
 		return sign | f.ExpMask() | f.MantMask()
@@ -115,6 +118,19 @@ func (f Format) FromValue(v float32) uint32 {
 	// where rounding reached the next binade.
 	start := uint64(e+f.Bias-1) << f.MantBits
 	return sign | uint32(min(start+uint64(min(q, 1<<62)), uint64(f.MaxFinite)))
+}
+
+// bf16 rounds by adding just below half of the last place kept, so that a carry moves into the
+// exponent as it should.
+func bf16(b uint32) uint32 {
+	sign, mag := b>>16&0x8000, b&0x7FFFFFFF
+	switch {
+	case mag > 0x7F800000: // NaN
+		return sign | 0x7FFF
+	case mag >= 0x7F7F8000: // would round to infinity
+		return sign | 0x7F7F
+	}
+	return sign | (mag+0x7FFF+mag>>16&1)>>16
 }
 
 // Elem reads element i of data.

@@ -1,0 +1,36 @@
+// Package demo holds a small trained model inside the binary, so that everything can be shown on
+// a machine that has no model and no network. README.md says how the model was made.
+package demo
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+//go:embed model
+var embedded embed.FS
+
+// FS is the model's Hugging Face folder: config.json, two safetensors shards with their index,
+// tokens.safetensors and reference.json.
+func FS() fs.FS {
+	model, err := fs.Sub(embedded, "model")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	return model
+}
+
+// Write copies the model's folder to dir, which must not exist while its parent must. After an
+// error nothing is left of dir.
+func Write(dir string) error {
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return fmt.Errorf("demo model: %w", err)
+	}
+	if err := os.CopyFS(dir, FS()); err != nil {
+		os.RemoveAll(dir)
+		return fmt.Errorf("demo model: %w", err)
+	}
+	return nil
+}

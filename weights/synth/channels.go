@@ -1,0 +1,40 @@
+package synth
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// How much the channels of trained matrices differ, roughly: the standard deviation of the
+// logarithm of their scale, and inputs that stand out from all others.
+const (
+	outputSpread = 0.3
+	inputSpread  = 0.15
+
+	outlierEvery           = 256 // one input channel in so many (0.4 %), at least one
+	outlierMin, outlierMax = 4, 12
+)
+
+// outputScales draws one factor for each of n output channels, log-normal around 1.
+func outputScales(n int, rng *rand.PCG) []float32 { return logNormal(n, outputSpread, rng) }
+
+// inputScales draws one factor for each of n input channels: log-normal around 1, and for the
+// outliers 4 to 12 times that.
+func inputScales(n int, rng *rand.PCG) []float32 {
+	s := logNormal(n, inputSpread, rng)
+	r := rand.New(rng)
+	outliers := (n + outlierEvery - 1) / outlierEvery
+	for _, i := range r.Perm(n)[:outliers] {
+		s[i] *= float32(outlierMin + r.Float64()*(outlierMax-outlierMin))
+	}
+	return s
+}
+
+func logNormal(n int, spread float64, rng *rand.PCG) []float32 {
+	s := make([]float32, n)
+	quantiles().draw(s, rng)
+	for i, z := range s {
+		s[i] = float32(math.Exp(spread * float64(z)))
+	}
+	return s
+}

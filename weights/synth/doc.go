@@ -1,0 +1,17 @@
+// Package synth writes model folders of any size and architecture, for tests and benchmarks.
+//
+// The weights are random, but look like trained ones. A matrix is normal with standard deviation
+// 1/√(inputs), embeddings 0.02; on top of that
+//
+//   - every output channel has a factor of its own, log-normal with 0.3 in the logarithm,
+//   - every input channel too, with 0.15,
+//   - and one input channel in 256 (at least one) stands out 4 to 12 times.
+//
+// Norm weights are normal around 1 (0.15, kept between 0.5 and 1.5), biases around 0 (0.02). 8-bit
+// matrices stand for what a quantised checkpoint holds apart from its scales: standard deviation 1
+// (FP8) or 24 (I8).
+//
+// Each row draws from a stream of its own, keyed by the seed, the tensor's name and the row, so
+// the bytes do not depend on how the work is spread. They may differ between processor
+// architectures and releases, which round logarithms differently.
+package synth

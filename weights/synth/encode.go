@@ -1,0 +1,73 @@
+package synth
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/x448/float16"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// encoder writes the values, rounded to nearest, as elements of one type into dst.
+type encoder func(dst []byte, values []float32)
+
+// encoders has an entry for every type that can be generated.
+var encoders = map[weights.DType]encoder{
+	weights.BF16:   encodeBF16,
+	weights.F16:    encodeF16,
+	weights.F32:    encodeF32,
+	weights.F8E4M3: encodeByte(weights.F8E4M3),
+	weights.F8E5M2: encodeByte(weights.F8E5M2),
+	weights.I8:     encodeByte(weights.I8),
+}
+
+// bf16 rounds to nearest, ties to even, in integers; v is finite and far from overflow.
+func bf16(v float32) uint16 {
+	b := math.Float32bits(v)
+	return uint16((b + 0x7FFF + b>>16&1) >> 16)
+}
+
+func encodeBF16(dst []byte, values []float32) {
+	for len(values) >= 4 && len(dst) >= 8 {
+		binary.LittleEndian.PutUint64(dst, uint64(bf16(values[0]))|uint64(bf16(values[1]))<<16|
+			uint64(bf16(values[2]))<<32|uint64(bf16(values[3]))<<48)
+		dst, values = dst[8:], values[4:]
+	}
+	for i, v := range values {
+		binary.LittleEndian.PutUint16(dst[2*i:], bf16(v))
+	}
+}
+
+func encodeF16(dst []byte, values []float32) {
+	for i, v := range values {
+		binary.LittleEndian.PutUint16(dst[2*i:], float16.Fromfloat32(v).Bits())
+	}
+}
+
+func encodeF32(dst []byte, values []float32) {
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+	}
+}
+
+// encodeByte goes through BF16, where one table answers for every value: what the second rounding
+// costs does not matter to random numbers.
+func encodeByte(d weights.DType) encoder {
+	table := sync.OnceValue(func() *[1 << 16]byte {
+		t := new([1 << 16]byte)
+		to, _ := d.Format()
+		from, _ := weights.BF16.Format()
+		for b := range t {
+			t[b] = byte(to.FromValue(from.Value(uint32(b))))
+		}
+		return t
+	})
+	return func(dst []byte, values []float32) {
+		t := table()
+		for i, v := range values {
+			dst[i] = t[bf16(v)]
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package synth
+
+import (
+	"context"
+	"iter"
+	"path/filepath"
+	"runtime"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Options says what is written. The zero value is ready to use.
+type Options struct {
+	// Seed chooses the numbers. Default 0.
+	Seed uint64
+	// ShardBytes is the most data a file holds, in bytes. Default 2e9.
+	ShardBytes int64
+	// DType is the type of all floating-point tensors; of an 8-bit type (F8_E4M3, F8_E5M2, I8) only
+	// matrices are, as in quantised checkpoints. Default: what the config names.
+	DType weights.DType
+	// Workers is the number of goroutines that generate. Default GOMAXPROCS.
+	Workers int
+	// Progress, if set, is called after each block with the bytes of tensor data written so far and
+	// in all, from one goroutine at a time.
+	Progress func(done, total int64)
+}
+
+// Folder writes a Hugging Face folder with random weights for the architecture that config, a
+// config.json, describes. dir must not exist. The files are written under a temporary name beside
+// dir and made durable before they get dir's, so that dir appears whole or not at all; after an
+// error, or once ctx is done, nothing is left.
+//
+// The same config, Seed, ShardBytes and DType give the same bytes at any number of workers.
+func Folder(ctx context.Context, config []byte, dir string, o Options) error {
+	if o.ShardBytes <= 0 {
+		o.ShardBytes = 2e9
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	m, err := newModel(config, o)
+	if err != nil {
+		return err
+	}
+	return stage(dir, func(tmp string) error { return m.write(ctx, tmp, o) })
+}
+
+// write puts all files into the folder tmp.
+func (m *model) write(ctx context.Context, tmp string, o Options) error {
+	var done, total int64
+	for _, s := range m.shards {
+		total += s.size()
+	}
+	progress := func(n int) {
+		done += int64(n)
+		if o.Progress != nil {
+			o.Progress(done, total)
+		}
+	}
+	weightMap := map[string]string{}
+	for _, s := range m.shards {
+		for _, t := range s.tensors {
+			weightMap[t.Name] = s.file
+		}
+		if err := m.writeShard(ctx, filepath.Join(tmp, s.file), s, o, progress); err != nil {
+			return err
+		}
+	}
+	if len(m.shards) > 1 {
+		index := weights.EncodeIndex(weightMap, total)
+		if err := writeDurably(filepath.Join(tmp, "model.safetensors.index.json"), index); err != nil {
+			return err
+		}
+	}
+	if err := writeDurably(filepath.Join(tmp, "config.json"), m.config); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (m *model) writeShard(ctx context.Context, path string, s shard, o Options, progress func(n int)) error {
+	w, err := weights.Create(path, s.head, s.size())
+	if err != nil {
+		return err
+	}
+	err = pipeline(ctx, o.Workers, m.blocks(s, o.Seed), func(data []byte) error {
+		n, err := w.Write(data)
+		progress(n)
+		return err
+	})
+	if err != nil {
+		w.Abort()
+		return err
+	}
+	return w.Close()
+}
+
+// blocks cuts a shard's tensors into runs of rows, in the order of the file.
+func (m *model) blocks(s shard, seed uint64) iter.Seq[*block] {
+	return func(yield func(*block) bool) {
+		for _, info := range s.tensors {
+			t := newTensor(info, m.kinds[info.Name], seed)
+			step := max(1, blockBytes/max(1, t.rowBytes()))
+			for r := 0; r < t.rows; r += step {
+				if !yield(&block{tensor: t, first: r, rows: min(step, t.rows-r)}) {
+					return
+				}
+			}
+		}
+	}
+}

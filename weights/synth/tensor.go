@@ -1,0 +1,109 @@
+package synth
+
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// kind says what a tensor is, and so how its values are distributed.
+type kind int
+
+const (
+	linear    kind = iota // outputs × inputs
+	conv1D                // inputs × outputs, as GPT-2 stores them
+	embedding             // tokens × channels
+	norm
+	bias
+)
+
+func (k kind) isMatrix() bool { return k == linear || k == conv1D || k == embedding }
+
+// Values of tensors that are no linear layer's weights.
+const (
+	embeddingStd     = 0.02
+	biasStd          = 0.02
+	normStd          = 0.15 // around 1
+	normMin, normMax = 0.5, 1.5
+)
+
+// byteStd is the standard deviation of an 8-bit matrix before its channels are spread: such
+// checkpoints keep their scale in another tensor, which is not written here.
+var byteStd = map[weights.DType]float64{weights.F8E4M3: 1, weights.F8E5M2: 1, weights.I8: 24}
+
+// tensor generates one tensor's elements, any row at any time.
+type tensor struct {
+	info       weights.Info
+	kind       kind
+	rows, cols int    // of the matrix in storage order; norms and biases are one row here
+	key        uint64 // of the rows' streams
+	encode     encoder
+	// Factors of a matrix's channels; the standard deviation is in those of the rows.
+	rowScale, colScale []float32
+}
+
+func newTensor(info weights.Info, k kind, seed uint64) *tensor {
+	t := &tensor{info: info, kind: k, encode: encoders[info.DType], key: key(seed, info.Name, "values")}
+	if !k.isMatrix() {
+		t.rows, t.cols = 1, info.Len()
+		return t
+	}
+	t.rows, t.cols = info.Matrix()
+	rows, cols := newStream(key(seed, info.Name, "rows"), 0), newStream(key(seed, info.Name, "columns"), 0)
+	if k == conv1D {
+		t.rowScale, t.colScale = inputScales(t.rows, rows), outputScales(t.cols, cols)
+	} else {
+		t.rowScale, t.colScale = outputScales(t.rows, rows), inputScales(t.cols, cols)
+	}
+	std := float32(t.std())
+	for i := range t.rowScale {
+		t.rowScale[i] *= std
+	}
+	return t
+}
+
+// std is the standard deviation of a matrix whose channels are all alike.
+func (t *tensor) std() float64 {
+	fanIn := t.cols
+	if t.kind == conv1D {
+		fanIn = t.info.Shape[len(t.info.Shape)-2]
+	}
+	if std, ok := byteStd[t.info.DType]; ok {
+		return std
+	}
+	if t.kind == embedding {
+		return embeddingStd
+	}
+	return 1 / math.Sqrt(float64(fanIn))
+}
+
+// fill writes rows [first, first+n) into dst. values is scratch for one row.
+func (t *tensor) fill(dst []byte, first, n int, values []float32) {
+	width := t.rowBytes()
+	for r := range n {
+		t.draw(values, first+r)
+		t.encode(dst[r*width:(r+1)*width], values)
+	}
+}
+
+func (t *tensor) rowBytes() int { return t.cols * t.info.DType.Bits() / 8 }
+
+// draw sets values to one row's.
+func (t *tensor) draw(values []float32, row int) {
+	quantiles().draw(values, newStream(t.key, row))
+	switch t.kind {
+	case norm:
+		for i, z := range values {
+			values[i] = min(max(1+float32(normStd*z), normMin), normMax)
+		}
+	case bias:
+		for i, z := range values {
+			values[i] = biasStd * z
+		}
+	default:
+		scale, cols := t.rowScale[row], t.colScale[:len(values)]
+		for i, z := range values {
+			values[i] = z * scale * cols[i]
+		}
+	}
+}
