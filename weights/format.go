@@ -110,6 +110,9 @@ func (f Format) FromValue(v float32) uint32 {
 		return sign | f.ExpMask() | f.MantMask()
 	}
 	a := math.Abs(float64(v))
+	if a == 0 {
+		return sign
+	}
 	// The spacing of representable values at a; below the smallest normal it stays constant.
 	_, e := math.Frexp(a)
 	e = max(e-1, 1-f.Bias)

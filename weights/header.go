@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sort"
 	"strconv"
 	"unicode/utf8"
@@ -246,7 +247,7 @@ func EncodeHeader(tensors []Info, metadata map[string]string) (head []byte, plac
 	var end int64
 	for _, t := range tensors {
 		size, ok := byteLen(t.DType, t.Shape)
-		if !ok {
+		if !ok || size > math.MaxInt64-end {
 			return nil, nil, fmt.Errorf("tensor %q: %s%v is no whole number of bytes that fits a file", t.Name, t.DType, t.Shape)
 		}
 		t.Begin, t.End = end, end+size

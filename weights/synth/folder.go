@@ -27,8 +27,8 @@ type Options struct {
 
 // Folder writes a Hugging Face folder with random weights for the architecture that config, a
 // config.json, describes. dir must not exist. The files are written under a temporary name beside
-// dir and made durable before they get dir's, so that dir appears whole or not at all; after an
-// error, or once ctx is done, nothing is left.
+// dir and made durable before they get dir's, so that dir appears whole or not at all. After an
+// error, or once ctx is done, nothing is left; a process that is killed leaves .NAME.partial-PID.
 //
 // The same config, Seed, ShardBytes and DType give the same bytes at any number of workers.
 func Folder(ctx context.Context, config []byte, dir string, o Options) error {
@@ -68,7 +68,7 @@ func (m *model) write(ctx context.Context, tmp string, o Options) error {
 	}
 	if len(m.shards) > 1 {
 		index := weights.EncodeIndex(weightMap, total)
-		if err := writeDurably(filepath.Join(tmp, "model.safetensors.index.json"), index); err != nil {
+		if err := writeDurably(filepath.Join(tmp, weights.IndexName), index); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ func pipeline(ctx context.Context, workers int, blocks iter.Seq[*block], write f
 		buffers <- nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
+	g.Go(func() error { // deals out the blocks as buffers come free
 		defer close(order)
 		defer close(todo)
 		for b := range blocks {
@@ -46,16 +46,11 @@ func pipeline(ctx context.Context, workers int, blocks iter.Seq[*block], write f
 	})
 	for range workers {
 		g.Go(func() error {
-			var row []float32
-			for b := range todo {
-				row = resize(row, b.tensor.cols)
-				b.tensor.fill(b.data, b.first, b.rows, row)
-				close(b.done)
-			}
+			fillAll(todo)
 			return nil
 		})
 	}
-	g.Go(func() error {
+	g.Go(func() error { // writes in order
 		for b := range order {
 			<-b.done
 			if err := ctx.Err(); err != nil {
@@ -69,6 +64,16 @@ func pipeline(ctx context.Context, workers int, blocks iter.Seq[*block], write f
 		return nil
 	})
 	return g.Wait()
+}
+
+// fillAll is one worker.
+func fillAll(todo <-chan *block) {
+	var values []float32
+	for b := range todo {
+		values = resize(values, b.tensor.cols)
+		b.tensor.fill(b.data, b.first, b.rows, values)
+		close(b.done)
+	}
 }
 
 // bytes is the length of the block's data.

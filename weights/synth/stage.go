@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // stage calls fill with a new temporary folder beside dir, which gets dir's name if fill succeeds
@@ -62,8 +63,11 @@ func writeDurably(path string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// syncDir makes a folder's entries durable.
+// syncDir makes a folder's entries durable. Windows cannot flush a folder.
 func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

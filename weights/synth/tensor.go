@@ -64,15 +64,15 @@ func newTensor(info weights.Info, k kind, seed uint64) *tensor {
 
 // std is the standard deviation of a matrix whose channels are all alike.
 func (t *tensor) std() float64 {
-	fanIn := t.cols
-	if t.kind == conv1D {
-		fanIn = t.info.Shape[len(t.info.Shape)-2]
-	}
 	if std, ok := byteStd[t.info.DType]; ok {
 		return std
 	}
-	if t.kind == embedding {
+	fanIn := t.cols
+	switch t.kind {
+	case embedding:
 		return embeddingStd
+	case conv1D:
+		fanIn = t.info.Shape[len(t.info.Shape)-2]
 	}
 	return 1 / math.Sqrt(float64(fanIn))
 }

@@ -1,0 +1,61 @@
+package cost
+
+import "github.com/lowtoggle/lowtoggle/weights"
+
+// Activity is what a tensor's bits do when its elements pass over wires in storage order. All
+// counts are exact.
+type Activity struct {
+	DType weights.DType `json:"dtype"`
+	// Rows and Cols are the tensor's shape as a matrix in storage order, as weights.Info.Matrix
+	// gives it: a vector of n elements is n rows of one column.
+	Rows     int    `json:"rows"`
+	Cols     int    `json:"cols"`
+	Elements uint64 `json:"elements"`
+
+	// RowToggles are the bits that differ between elements (n,k) and (n+1,k), over all RowPairs.
+	RowToggles Fields `json:"toggles_rows"`
+	// MemoryToggles are the bits that differ between neighbours in memory, over all MemoryPairs:
+	// the last element of a row and the first of the next one are neighbours too.
+	MemoryToggles Fields `json:"toggles_memory"`
+	// Ones are the bits that are set (Hamming weight).
+	Ones Fields `json:"hamming"`
+
+	// Zeros counts elements of value zero, of either sign.
+	Zeros uint64 `json:"zeros"`
+	// ZeroRuns counts the maximal runs of zeros in memory order; a run may go on over row ends.
+	ZeroRuns uint64 `json:"zero_runs"`
+	// ZeroBorders counts the pairs (n,k), (n+1,k) of which exactly one is zero.
+	ZeroBorders uint64 `json:"zero_borders_rows"`
+
+	NaN       uint64 `json:"nan"`
+	Inf       uint64 `json:"inf"`
+	Subnormal uint64 `json:"subnormal"`
+}
+
+// RowPairs is the number of pairs of neighbouring rows' elements in the same column.
+func (a Activity) RowPairs() uint64 { return a.Elements - min(a.Elements, uint64(a.Cols)) }
+
+// MemoryPairs is the number of pairs of neighbours in memory.
+func (a Activity) MemoryPairs() uint64 { return a.Elements - min(a.Elements, 1) }
+
+// RowRates are RowToggles per pair, 0 where there are no pairs.
+func (a Activity) RowRates() Rates { return a.RowToggles.per(a.RowPairs()) }
+
+// MemoryRates are MemoryToggles per pair, 0 where there are no pairs.
+func (a Activity) MemoryRates() Rates { return a.MemoryToggles.per(a.MemoryPairs()) }
+
+// OnesRates are the bits set per element, 0 for an empty tensor.
+func (a Activity) OnesRates() Rates { return a.Ones.per(a.Elements) }
+
+// ZeroShare is the share of elements that are zero, 0 for an empty tensor.
+func (a Activity) ZeroShare() float64 { return share(a.Zeros, a.Elements) }
+
+// ZeroBorderRate is the share of row pairs with exactly one zero, 0 where there are no pairs.
+func (a Activity) ZeroBorderRate() float64 { return share(a.ZeroBorders, a.RowPairs()) }
+
+func share(part, whole uint64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}

@@ -1,0 +1,72 @@
+package cost
+
+import "github.com/lowtoggle/lowtoggle/weights"
+
+// lanes holds a format's masks for SIMD within a register: the same bits in each of the two, four
+// or eight elements that a 64-bit word carries. A sum of two lanes never carries into the next
+// lane, because every addend below leaves room in the lane's top bit.
+type lanes struct {
+	format weights.Format
+	size   int // bytes of one element
+
+	sign, exp, magnitude uint64
+	// ordinaryOnes and ordinaryZeros are exponent bits that are set and clear in every element
+	// of a common binade, [2⁻⁶³, 2) with eight exponent bits: a group of words in which they are
+	// holds nothing special. A format with fewer bits has no such range worth a test; there
+	// ordinaryOnes asks for a bit that ordinaryZeros forbids.
+	ordinaryOnes, ordinaryZeros uint64
+
+	// valueSign is the sign bit where it is part of the value (I8), nothing where it is not.
+	valueSign uint64
+	// With b an element's bits, b&magnitude + magnitude reaches the top bit where the value is not
+	// zero, b&normal + normal where it is not subnormal either, b&magnitude + finiteRoom where it
+	// is not finite, b&magnitude + nanRoom where it is NaN.
+	normal, finiteRoom, nanRoom uint64
+}
+
+func newLanes(f weights.Format) *lanes {
+	every := func(b uint32) uint64 {
+		w := uint64(b)
+		for n := f.Bits; n < 64; n *= 2 {
+			w |= w << n
+		}
+		return w
+	}
+	below := f.SignMask() - 1 // every bit but the sign
+	l := &lanes{
+		format: f, size: f.Bits / 8,
+		sign: every(f.SignMask()), exp: every(f.ExpMask()), magnitude: every(below),
+		ordinaryOnes: every(f.SignMask()), ordinaryZeros: every(f.SignMask()),
+		normal:     every(f.ExpMask()),
+		finiteRoom: every(below - f.MaxFinite), nanRoom: every(below - f.MaxFinite),
+	}
+	if f.ExpBits == 8 {
+		l.ordinaryOnes, l.ordinaryZeros = every(f.SignMask()>>2), every(f.SignMask()>>1)
+	}
+	if !f.IsFloat() {
+		l.valueSign, l.normal = l.sign, l.magnitude
+	}
+	if hasInf(f) {
+		l.nanRoom = every(below - f.MaxFinite - 1)
+	}
+	return l
+}
+
+// hasInf reports whether the pattern after the largest finite magnitude is infinity.
+func hasInf(f weights.Format) bool { return f.IsFloat() && f.MaxFinite+1 == f.ExpMask() }
+
+// zeros marks, in their top bits, the lanes of w whose value is zero.
+func (l *lanes) zeros(w uint64) uint64 {
+	return ^(w&l.magnitude + l.magnitude | w&l.valueSign) & l.sign
+}
+
+// notNormal marks the lanes of w that are zero or subnormal.
+func (l *lanes) notNormal(w uint64) uint64 {
+	return ^(w&l.normal + l.normal | w&l.valueSign) & l.sign
+}
+
+// notFinite marks the lanes of w that are infinite or NaN.
+func (l *lanes) notFinite(w uint64) uint64 { return (w&l.magnitude + l.finiteRoom) & l.sign }
+
+// nans marks the lanes of w that are NaN.
+func (l *lanes) nans(w uint64) uint64 { return (w&l.magnitude + l.nanRoom) & l.sign }

@@ -1,0 +1,147 @@
+package cost
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Role is the part a weight operand plays in a GEMM. The matrix units treat their two operands
+// differently: one stays in place while the other passes by.
+type Role uint8
+
+// The roles. Stationary is the default: linear layers in today's runtimes.
+const (
+	Stationary Role = iota
+	Streaming
+)
+
+// ParseRole reads "stationary" or "streaming".
+func ParseRole(s string) (Role, error) {
+	switch s {
+	case "stationary":
+		return Stationary, nil
+	case "streaming":
+		return Streaming, nil
+	}
+	return 0, fmt.Errorf("unknown role %q: use stationary or streaming", s)
+}
+
+// String gives the name that ParseRole reads.
+func (r Role) String() string {
+	switch r {
+	case Stationary:
+		return "stationary"
+	case Streaming:
+		return "streaming"
+	}
+	return fmt.Sprintf("Role(%d)", uint8(r))
+}
+
+// MarshalText gives the name that ParseRole reads; it fails on a value that is no role.
+func (r Role) MarshalText() ([]byte, error) {
+	if r > Streaming {
+		return nil, fmt.Errorf("no such role: %v", r)
+	}
+	return []byte(r.String()), nil
+}
+
+// UnmarshalText is ParseRole.
+func (r *Role) UnmarshalText(b []byte) (err error) {
+	*r, err = ParseRole(string(b))
+	return err
+}
+
+// Workload says how the energy spent in linear layers on the original weights divides between
+// prefill (many tokens at once: compute-bound, power-capped) and decode (few tokens:
+// bandwidth-bound). The shares are not negative and sum to 1. The zero value is no workload.
+type Workload struct {
+	Prefill, Decode float64
+}
+
+// DefaultWorkload is nothing but prefill.
+var DefaultWorkload = Workload{Prefill: 1}
+
+// ParseWorkload reads "prefill", "decode", or a share for each as in "prefill=0.3,decode=0.7".
+func ParseWorkload(s string) (Workload, error) {
+	switch s {
+	case "prefill":
+		return Workload{Prefill: 1}, nil
+	case "decode":
+		return Workload{Decode: 1}, nil
+	}
+	w, err := parseShares(s)
+	if err == nil {
+		err = w.Validate()
+	}
+	if err != nil {
+		return Workload{}, fmt.Errorf("workload %q: %w; use prefill, decode, or shares such as prefill=0.3,decode=0.7", s, err)
+	}
+	return w, nil
+}
+
+func parseShares(s string) (w Workload, err error) {
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(s, ",") {
+		name, text, ok := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		if !ok {
+			return w, fmt.Errorf("%q has no share", name)
+		}
+		share, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		switch {
+		case err != nil:
+			return w, fmt.Errorf("share of %s is not a number: %q", name, text)
+		case seen[name]:
+			return w, fmt.Errorf("%s is given twice", name)
+		case name == "prefill":
+			w.Prefill = share
+		case name == "decode":
+			w.Decode = share
+		default:
+			return w, fmt.Errorf("unknown phase %q", name)
+		}
+		seen[name] = true
+	}
+	return w, nil
+}
+
+// Validate reports shares that are negative, not numbers, or do not sum to 1 (within 1e-6).
+func (w Workload) Validate() error {
+	sum := w.Prefill + w.Decode
+	switch {
+	case math.IsNaN(sum) || w.Prefill < 0 || w.Decode < 0:
+		return errors.New("a share is not between 0 and 1")
+	case math.Abs(sum-1) > 1e-6:
+		return fmt.Errorf("shares sum to %g, not 1", sum)
+	}
+	return nil
+}
+
+// String gives the shortest text that ParseWorkload reads as this value.
+func (w Workload) String() string {
+	switch w {
+	case Workload{Prefill: 1}:
+		return "prefill"
+	case Workload{Decode: 1}:
+		return "decode"
+	}
+	share := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+	return "prefill=" + share(w.Prefill) + ",decode=" + share(w.Decode)
+}
+
+// MarshalText gives the text that ParseWorkload reads; it fails where Validate does.
+func (w Workload) MarshalText() ([]byte, error) {
+	if err := w.Validate(); err != nil {
+		return nil, fmt.Errorf("workload %v: %w", w, err)
+	}
+	return []byte(w.String()), nil
+}
+
+// UnmarshalText is ParseWorkload.
+func (w *Workload) UnmarshalText(b []byte) (err error) {
+	*w, err = ParseWorkload(string(b))
+	return err
+}

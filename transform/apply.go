@@ -1,0 +1,229 @@
+package transform
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// chunkBytes is about how much of the result is in one worker's hands at a time.
+const chunkBytes = 1 << 20
+
+// chunk is a piece of a shard's data section: bytes taken over, or rows that a program makes.
+type chunk struct {
+	raw         []byte   // taken over as it is, where prog is nil
+	prog        *program // else rows [first, first+rows)
+	first, rows int
+	out         []byte
+	err         error
+	done        chan struct{}
+}
+
+func (c *chunk) size() int {
+	if c.prog == nil {
+		return len(c.raw)
+	}
+	return c.rows * c.prog.rowBytes()
+}
+
+// shardWriter makes one output shard.
+type shardWriter struct {
+	src     *weights.File
+	progs   map[string]*program // tensors that change; the others are taken over
+	extras  []extra
+	workers int
+	done    func(bytes int64)
+}
+
+// extra is a tensor that the result has and the source has not.
+type extra struct {
+	info weights.Info
+	data []byte
+}
+
+// shiftExtra is the correction that an epilogue shift needs.
+func shiftExtra(weight weights.Info, outputs int, add float64) extra {
+	e := extra{info: weights.Info{Name: weight.Name + ShiftSuffix, DType: weights.F32, Shape: []int{outputs}}}
+	for range outputs {
+		e.data = binary.LittleEndian.AppendUint32(e.data, math.Float32bits(float32(add)))
+	}
+	return e
+}
+
+// head is the result's head: the source's own, unless tensors are added at its end.
+func (w *shardWriter) head() ([]byte, int64, error) {
+	size := int64(len(w.src.Data()))
+	if len(w.extras) == 0 {
+		return w.src.Head(), size, nil
+	}
+	infos := append([]weights.Info{}, w.src.Tensors...)
+	for _, e := range w.extras {
+		infos = append(infos, e.info)
+		size += int64(len(e.data))
+	}
+	head, _, err := weights.EncodeHeader(infos, w.src.Metadata)
+	return head, size, err
+}
+
+// sums are a shard's digests: of the source as it was read, and of the result.
+type sums struct{ source, output string }
+
+// write makes the file at path and returns the digests. Rows are computed by the workers and
+// written in order, while the source is hashed beside them.
+func (w *shardWriter) write(ctx context.Context, path string) (s sums, err error) {
+	head, size, err := w.head()
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := weights.Create(path, head, size)
+	if err != nil {
+		return s, err
+	}
+	defer func() {
+		if err != nil {
+			f.Abort()
+		}
+	}()
+	source, output := sha256.New(), sha256.New()
+	output.Write(head)
+
+	g, ctx := errgroup.WithContext(ctx)
+	work := make(chan *chunk)
+	ordered := make(chan *chunk, 2*w.workers)
+	g.Go(func() error { return w.hashSource(ctx, source) })
+	g.Go(func() error {
+		defer close(work)
+		defer close(ordered)
+		return w.cut(ctx, work, ordered)
+	})
+	buffers := make(chan []byte, 2*w.workers+2)
+	for range w.workers {
+		g.Go(func() error {
+			for c := range work {
+				c.err = weights.Guard(w.src.Path, func() error { return c.compute(buffers) })
+				close(c.done)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error { return w.drain(ctx, ordered, buffers, f, output) })
+	if err := g.Wait(); err != nil {
+		return s, err
+	}
+	for _, e := range w.extras {
+		output.Write(e.data)
+		if _, err := f.Write(e.data); err != nil {
+			return s, err
+		}
+	}
+	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+	return sums{sum(source), sum(output)}, f.Close()
+}
+
+// cut hands out the shard's data section in order, to the workers and to the writer alike.
+func (w *shardWriter) cut(ctx context.Context, work, ordered chan<- *chunk) error {
+	send := func(c *chunk) error {
+		c.done = make(chan struct{})
+		select {
+		case ordered <- c:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case work <- c:
+			return nil
+		case <-ctx.Done():
+			c.err = ctx.Err()
+			close(c.done)
+			return ctx.Err()
+		}
+	}
+	return w.src.Each(func(t weights.Tensor) error {
+		p := w.progs[t.Name]
+		if p == nil {
+			for raw := t.Data; len(raw) > 0; {
+				n := min(len(raw), chunkBytes)
+				if err := send(&chunk{raw: raw[:n]}); err != nil {
+					return err
+				}
+				raw = raw[n:]
+			}
+			return nil
+		}
+		step := max(1, chunkBytes/max(1, p.rowBytes())/p.unit) * p.unit
+		for first := 0; first < p.rows && p.cols > 0; first += step {
+			if err := send(&chunk{prog: p, first: first, rows: min(step, p.rows-first)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// compute makes the chunk's bytes in a buffer of its own. Bytes taken over are copied as well, so
+// that a fault of the source shows here, as an error.
+func (c *chunk) compute(buffers <-chan []byte) error {
+	n := c.size()
+	var buf []byte
+	select {
+	case buf = <-buffers:
+	default:
+	}
+	if cap(buf) < n {
+		buf = make([]byte, max(n, chunkBytes))
+	}
+	c.out = buf[:n]
+	if c.prog == nil {
+		copy(c.out, c.raw)
+		return nil
+	}
+	c.prog.run(c.out, c.first, c.rows)
+	return nil
+}
+
+// drain writes finished chunks in order.
+func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, buffers chan<- []byte, f *weights.Writer, sum hash.Hash) error {
+	for c := range ordered {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if c.err != nil {
+			return c.err
+		}
+		sum.Write(c.out)
+		if _, err := f.Write(c.out); err != nil {
+			return err
+		}
+		w.done(int64(len(c.out)))
+		select {
+		case buffers <- c.out:
+		default:
+		}
+	}
+	return ctx.Err()
+}
+
+func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
+	sum.Write(w.src.Head())
+	return weights.Guard(w.src.Path, func() error {
+		for data := w.src.Data(); len(data) > 0; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n := min(len(data), chunkBytes)
+			sum.Write(data[:n])
+			data = data[n:]
+		}
+		return nil
+	})
+}

@@ -1,0 +1,272 @@
+package transform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// ApplyOptions are what a plan is carried out with.
+type ApplyOptions struct {
+	Family   *arch.Family // nil: the catalogue's, by config.json
+	Workers  int          // goroutines; default: all processors
+	Resume   bool         // go on with what an interrupted call left behind
+	Progress func(Event)  // nil: none; called from several goroutines
+}
+
+// Apply carries out a plan: it writes a new folder out with the model's tensors transformed, all
+// other files of the model's folder, and [ManifestName]. The folder appears under its name whole
+// or not at all.
+//
+// While it is made its parts lie in out+".partial". An error removes that; a ctx that ends, like
+// a process that is killed, leaves it for a later call with Resume, which ends with the same
+// bytes. A plan for another model, an out that exists or lies inside the model's folder, and a
+// disk without room are errors before anything is written.
+func Apply(ctx context.Context, m *weights.Model, plan *Plan, out string, o ApplyOptions) (*Manifest, error) {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(Event) {}
+	}
+	if err := plan.CheckModel(m); err != nil {
+		return nil, err
+	}
+	c := &conversion{model: m, plan: plan, opt: o}
+	if err := c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkOut(m, out); err != nil {
+		return nil, err
+	}
+	st, err := openStage(out, plan, o.Resume, c.size())
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := c.run(ctx, st)
+	if err != nil {
+		return nil, st.fail(ctx, err)
+	}
+	return manifest, nil
+}
+
+// conversion is a plan compiled for a model.
+type conversion struct {
+	model    *weights.Model
+	plan     *Plan
+	opt      ApplyOptions
+	previous json.RawMessage
+	shards   []*shardWriter
+	index    []byte // rewritten index; nil where the source's stays
+	written  int64
+}
+
+// prepare compiles all programs, and so finds every step that does not fit before anything is
+// written.
+func (c *conversion) prepare(ctx context.Context) error {
+	layout, unknown, err := Resolve(c.model, c.opt.Family)
+	if c.plan.Model.Family == "" {
+		layout, unknown, err = nil, nil, nil
+	}
+	if err := errors.Join(unknown, err); err != nil {
+		return err
+	}
+	comp, err := newCompiler(c.model, layout, c.plan.Steps)
+	if err != nil {
+		return err
+	}
+	if c.previous, err = previousManifest(c.model); err != nil {
+		return err
+	}
+	steps := byTensor(c.plan.Steps)
+	for _, f := range c.model.Shards {
+		w := &shardWriter{src: f, progs: map[string]*program{}, workers: c.opt.Workers, done: c.advance}
+		err := f.Each(func(t weights.Tensor) error {
+			p, err := comp.program(t, steps[t.Name])
+			if err != nil {
+				return err
+			}
+			err = weights.Guard(f.Path, p.checkExact)
+			if err := errors.Join(err, ctx.Err()); err != nil {
+				return err
+			}
+			if !p.identity() {
+				w.progs[t.Name] = p
+			}
+			w.extras = append(w.extras, extrasOf(t, p, steps[t.Name])...)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.shards = append(c.shards, w)
+	}
+	return c.extendIndex()
+}
+
+func extrasOf(t weights.Tensor, p *program, steps []*Step) []extra {
+	var list []extra
+	for _, s := range steps {
+		if s.Shift != nil && s.Shift.Epilogue {
+			outputs := p.rows
+			if p.outAxis == 1 {
+				outputs = p.cols
+			}
+			list = append(list, shiftExtra(t.Info, outputs, s.Shift.Add))
+		}
+	}
+	return list
+}
+
+// extendIndex adds the extra tensors to the model's index.
+func (c *conversion) extendIndex() error {
+	if c.model.Index == "" || !slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return len(w.extras) > 0 }) {
+		return nil
+	}
+	weightMap := map[string]string{}
+	var total int64
+	for _, w := range c.shards {
+		shard := filepath.Base(w.src.Path)
+		for _, t := range w.src.Tensors {
+			weightMap[t.Name] = shard
+			total += t.Size()
+		}
+		for _, e := range w.extras {
+			weightMap[e.info.Name] = shard
+			total += int64(len(e.data))
+		}
+	}
+	c.index = weights.EncodeIndex(weightMap, total)
+	return nil
+}
+
+// size is how many bytes will be written.
+func (c *conversion) size() int64 {
+	n := c.model.Size()
+	for _, name := range c.model.Others {
+		if st, err := os.Stat(filepath.Join(c.model.Dir, name)); err == nil {
+			n += st.Size()
+		}
+	}
+	return n
+}
+
+func (c *conversion) advance(bytes int64) {
+	c.written += bytes
+	c.opt.Progress(Event{"write", c.written, c.model.Size()})
+}
+
+// run fills the stage and gives it its name.
+func (c *conversion) run(ctx context.Context, st *stage) (*Manifest, error) {
+	man := &Manifest{Version: PlanVersion, DropIn: c.plan.DropIn, Plan: c.plan, Previous: c.previous}
+	for _, w := range c.shards {
+		name := filepath.Base(w.src.Path)
+		record, ok := st.finished[name]
+		if ok {
+			c.advance(w.src.Size())
+		} else {
+			s, err := w.write(ctx, st.path(name))
+			if err != nil {
+				return nil, err
+			}
+			record = ShardRecord{name, s.source, s.output}
+			if err := st.finish(record); err != nil {
+				return nil, err
+			}
+		}
+		man.Shards = append(man.Shards, record)
+	}
+	for _, name := range c.model.Others {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if name == ManifestName {
+			continue // kept inside the new one
+		}
+		if err := c.copyOther(st, name); err != nil {
+			return nil, err
+		}
+	}
+	js, err := man.encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(st.path(ManifestName), js); err != nil {
+		return nil, err
+	}
+	return man, st.commit()
+}
+
+func (c *conversion) copyOther(st *stage, name string) error {
+	if c.index != nil && filepath.Join(c.model.Dir, name) == c.model.Index {
+		return writeFile(st.path(name), c.index)
+	}
+	src, err := os.Open(filepath.Join(c.model.Dir, filepath.FromSlash(name)))
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	to := st.path(filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	return durably(to, func(w io.Writer) error {
+		_, err := io.Copy(w, src)
+		return err
+	})
+}
+
+func writeFile(path string, data []byte) error {
+	return durably(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// durably creates or replaces a file, and returns when it is on the disk.
+func durably(path string, fill func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f), f.Sync(), f.Close())
+}
+
+// checkOut refuses an output folder that exists or lies inside the model's folder.
+func checkOut(m *weights.Model, out string) error {
+	if _, err := os.Lstat(out); err == nil {
+		return fmt.Errorf("%s: exists already: name a new folder", out)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(out)))
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.EvalSymlinks(m.Dir)
+	if err != nil {
+		return err
+	}
+	if parent, err = filepath.Abs(parent); err != nil {
+		return err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+	if inside && len(m.Others) > 0 { // a model given as a single file has no folder of its own
+		return fmt.Errorf("%s: lies inside the model's folder %s: name a folder outside it", out, m.Dir)
+	}
+	return nil
+}

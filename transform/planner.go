@@ -1,0 +1,391 @@
+package transform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Cost predicts the energy of a product from the activity of its weights, relative to random data
+// of the same scale.
+type Cost interface {
+	Energy(a cost.Activity, outAxis int, role cost.Role, w cost.Workload) cost.Estimate
+}
+
+// Options are what a plan is made with.
+type Options struct {
+	Passes   []Choice      // in the table's order, as ParsePasses returns them
+	MinSNR   *float64      // lowest output signal-to-noise ratio of a layer, dB; nil: no budget
+	Workload cost.Workload // default: prefill
+	Role     cost.Role     // default: stationary
+	Seed     uint64        // recorded for passes that draw; default 0
+	Cost     Cost          // required
+	Family   *arch.Family  // nil: the catalogue's, by config.json
+	Workers  int           // goroutines; default: all processors
+	Version  string        // of the program, for the record
+	Progress func(Event)   // nil: none; called from several goroutines
+}
+
+// Event is progress: Done of Total bytes or items of the named stage.
+type Event struct {
+	Stage       string
+	Done, Total int64
+}
+
+// Validate lists everything that is wrong with the options.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Cost == nil {
+		errs = append(errs, errors.New("no cost model"))
+	}
+	if o.MinSNR != nil && !(*o.MinSNR >= 0 && *o.MinSNR <= 200) {
+		errs = append(errs, fmt.Errorf("a lowest signal-to-noise ratio of %g dB is not within 0 and 200", *o.MinSNR))
+	}
+	for _, c := range o.Passes {
+		if c.Pass.Class == Lossy && len(c.Args) == 0 && o.MinSNR == nil {
+			errs = append(errs, fmt.Errorf("%s needs an argument (%s) or a budget to choose by (--min-snr)", c.Pass.Name, c.Pass.Usage))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// planner is the state of one Make.
+type planner struct {
+	ctx    context.Context
+	model  *weights.Model
+	layout *arch.Layout // nil where the family is not known
+	opt    Options
+	plan   *Plan
+	pass   *Pass // the one being planned
+	syms   symmetries
+}
+
+// Make decides what the passes do to a model and returns the plan. It reads the model and writes
+// nothing. The plan is the same for any number of workers. Where the request did not fit the
+// budget somewhere, the plan's outlook says so (Missed); that is no error.
+func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
+	if err := errors.Join(Validate(), o.Validate()); err != nil {
+		return nil, err
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	fp, err := Fingerprint(m)
+	if err != nil {
+		return nil, err
+	}
+	p := &planner{ctx: ctx, model: m, opt: o, syms: symmetries{}}
+	p.plan = &Plan{Version: PlanVersion, Tool: o.Version, DropIn: true, Model: fp,
+		Request: Request{MinSNR: o.MinSNR, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
+	for _, c := range o.Passes {
+		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
+	}
+	if err := p.resolve(); err != nil {
+		return nil, err
+	}
+	for _, c := range o.Passes {
+		if c.Pass.plan == nil {
+			continue
+		}
+		p.pass = c.Pass
+		if err := c.Pass.plan(ctx, p, c.Args); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Pass.Name, err)
+		}
+		if err := p.mergeExact(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.planTensors(); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(p.plan.Steps, func(a, b *Step) int { return passRank(a.Pass) - passRank(b.Pass) })
+	for _, s := range p.plan.Steps {
+		p.plan.DropIn = p.plan.DropIn && (s.Shift == nil || !s.Shift.Epilogue)
+	}
+	return p.plan, ctx.Err()
+}
+
+// Resolve lays the catalogue over a model. With no family given, a model that is in no catalogue
+// (or has no config.json) has a nil layout and the reason; a family that does not fit is an error.
+func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknown, err error) {
+	if family == nil {
+		if m.Config == nil {
+			return nil, fmt.Errorf("%s has no config.json", m.Dir), nil
+		}
+		family, err = arch.Detect(m.Config)
+		if errors.Is(err, arch.ErrUnknownFamily) {
+			return nil, err, nil
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: config.json: %w", m.Dir, err)
+		}
+	}
+	layout, err = family.Resolve(m.Config, m.Infos())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", m.Dir, err)
+	}
+	return layout, nil, nil
+}
+
+// resolve finds the model's family. Passes that need one make its absence an error; for the
+// others a config.json that does not fit is only a note.
+func (p *planner) resolve() error {
+	needed := slices.IndexFunc(p.opt.Passes, func(c Choice) bool { return c.Pass.NeedsFamily })
+	layout, unknown, err := Resolve(p.model, p.opt.Family)
+	if reason := errors.Join(unknown, err); reason != nil {
+		if needed >= 0 {
+			return fmt.Errorf("%s needs to know the model's family: %w", p.opt.Passes[needed].Pass.Name, reason)
+		}
+		p.note("the family is not known (%v): every matrix whose name does not speak of an embedding counts as a layer", reason)
+		return nil
+	}
+	p.layout = layout
+	p.plan.Model.Family = layout.Family
+	for _, name := range layout.Unclaimed {
+		p.note("%s: no part of the family: left untouched", name)
+	}
+	for _, ix := range layout.Indices {
+		if ix.Blocked != "" && needed >= 0 {
+			p.note("index %s is left as it is: %s", ix.Name, ix.Blocked)
+		}
+	}
+	return nil
+}
+
+func (p *planner) note(format string, args ...any) {
+	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+// add appends steps of the pass being planned.
+func (p *planner) add(steps ...*Step) {
+	for _, s := range steps {
+		s.Pass = p.pass.Name
+		p.plan.Steps = append(p.plan.Steps, s)
+	}
+}
+
+func (p *planner) event(stage string, done, total int) {
+	if p.opt.Progress != nil {
+		p.opt.Progress(Event{stage, int64(done), int64(total)})
+	}
+}
+
+// eachIndex plans the free indices that want chooses, several at a time, and adds their steps in
+// the layout's order.
+func (p *planner) eachIndex(ctx context.Context, want func(*arch.Index) bool,
+	plan func(*planner, *arch.Index) ([]*Step, error)) error {
+	var chosen []*arch.Index
+	for _, ix := range p.layout.Indices {
+		if want(ix) && ix.Blocked == "" {
+			chosen = append(chosen, ix)
+		}
+	}
+	results := make([][]*Step, len(chosen))
+	err := p.parallel(ctx, p.pass.Name, len(chosen), func(i int) (err error) {
+		results[i], err = plan(p, chosen[i])
+		return err
+	})
+	for _, steps := range results {
+		p.add(steps...)
+	}
+	return err
+}
+
+// parallel runs n tasks on the workers, with progress, until one fails or ctx ends.
+func (p *planner) parallel(ctx context.Context, stage string, n int, task func(i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(p.opt.Workers)
+	done := make(chan int, n)
+	p.event(stage, 0, n)
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := weights.Guard(p.model.Dir, func() error { return task(i) })
+			done <- i
+			p.event(stage, len(done), n)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// mergeExact brings the symmetries up to date with the plan's exact steps, and drops scalings
+// that turn out not to be exact where two indices meet in one tensor.
+func (p *planner) mergeExact() error {
+	if p.layout == nil || p.pass.Class != Exact {
+		return nil
+	}
+	c, err := newCompiler(p.model, p.layout, p.plan.Steps)
+	if err != nil {
+		return err
+	}
+	p.syms = c.syms
+	if p.pass != scalePass {
+		return nil
+	}
+	for {
+		inexact, err := p.inexact(c)
+		if err != nil || inexact == nil {
+			return err
+		}
+		p.plan.Steps = slices.DeleteFunc(p.plan.Steps, func(s *Step) bool {
+			drop := s.Pass == scalePass.Name && inexact[s.Index]
+			if drop {
+				p.note("scale: %s is left as it is: two scalings meet in one value that cannot take both", s.Index)
+			}
+			return drop
+		})
+		if c, err = newCompiler(p.model, p.layout, p.plan.Steps); err != nil {
+			return err
+		}
+		p.syms = c.syms
+	}
+}
+
+// inexact names the scaled indices of the first tensor whose scalings together are not exact.
+func (p *planner) inexact(c *compiler) (map[string]bool, error) {
+	var found map[string]bool
+	err := p.model.Each(func(t weights.Tensor) error {
+		if found != nil || p.layout.Claims[t.Name] == nil {
+			return p.ctx.Err()
+		}
+		prog, err := c.program(t, nil)
+		if err != nil || prog.checkExact() == nil {
+			return errors.Join(err, p.ctx.Err())
+		}
+		found = map[string]bool{}
+		for _, a := range p.layout.Claims[t.Name].Axes {
+			for _, name := range a.Indices() {
+				if sym := p.syms[name]; sym != nil && sym.Exp != nil {
+					found[name] = true
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// order is the order planned for an index so far.
+func (p *planner) order(ix *arch.Index) []int {
+	if s := p.syms[ix.Name]; s != nil && s.Perm != nil {
+		return s.Perm
+	}
+	return identity(ix.Len)
+}
+
+// uses lists where an index runs through matrices and vectors.
+func (p *planner) uses(ix *arch.Index) []*use {
+	var list []*use
+	for _, au := range ix.Uses {
+		claim := p.layout.Claims[au.Tensor]
+		t, ok := p.model.Tensor(au.Tensor)
+		f, known := t.DType.Format()
+		if !ok || !known || len(claim.Axes) > 2 {
+			continue
+		}
+		u := &use{tensor: t, format: f, axis: au.Axis, positions: claim.Axes[au.Axis].Positions(ix.Name)}
+		u.dir = claim.Axes[au.Axis].Exps(func(name string) []int {
+			if name != ix.Name {
+				return nil
+			}
+			return ones(ix.Len)
+		})
+		u.rows, u.cols = t.Matrix()
+		u.row, u.col = p.syms.matrix(claim)
+		if claim.Role == arch.Linear && len(claim.Axes) == 2 {
+			u.weight = p.opt.Workload.Decode
+			if au.Axis == claim.OutAxis {
+				u.weight = p.opt.Workload.Prefill
+			}
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+func ones(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = 1
+	}
+	return list
+}
+
+// active lists the uses along which neighbours toggle in the plan's workload: outputs follow one
+// another in prefill, inputs in decode.
+func (p *planner) active(ix *arch.Index) []*use {
+	return slices.DeleteFunc(p.uses(ix), func(u *use) bool { return u.weight == 0 })
+}
+
+// sketch of an index. All sketches that are in work at a time together take no more than the
+// largest tensor (or 64 MiB).
+func (p *planner) sketch(ix *arch.Index, uses []*use, mask func(*use) uint32) *sketch {
+	limit := 64 << 20
+	for _, info := range p.model.Infos() {
+		limit = max(limit, int(info.Size()))
+	}
+	return newSketch(uses, ix.Len, limit/p.opt.Workers, mask)
+}
+
+// lastingBits are the bits of a value that the requested rounding will not zero.
+func (p *planner) lastingBits(u *use) uint32 {
+	for _, c := range p.opt.Passes {
+		if c.Pass == roundPass {
+			steps, _ := roundPass.candidates(&target{format: u.format}, c.Args)
+			bits := steps[len(steps)/2].Round.Zeroed
+			return (^uint32(0) << bits) & (u.format.SignMask()<<1 - 1)
+		}
+	}
+	return u.format.SignMask()<<1 - 1
+}
+
+// linears lists the claims of the layers in the model's order.
+func (p *planner) linears() []*arch.Claim {
+	if p.layout == nil {
+		return nil
+	}
+	var list []*arch.Claim
+	for _, info := range p.model.Infos() {
+		if c := p.layout.Claims[info.Name]; c != nil && c.Role == arch.Linear {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// Linear reports whether a tensor's products cost energy: what the family says, or, where there
+// is none, a matrix that is not called an embedding.
+func Linear(layout *arch.Layout, t weights.Info) bool {
+	if layout != nil {
+		c := layout.Claims[t.Name]
+		return c != nil && c.Role == arch.Linear
+	}
+	if len(t.Shape) < 2 || !transformable(t) {
+		return false
+	}
+	name := strings.ToLower(t.Name)
+	for _, word := range []string{"embed", "wte", "wpe", "rotary", "position"} {
+		if strings.Contains(name, word) {
+			return false
+		}
+	}
+	return true
+}

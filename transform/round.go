@@ -1,0 +1,146 @@
+package transform
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Bits is what round does to a tensor.
+type Bits struct {
+	// Zeroed low mantissa bits of every value (for I8: low bits of the integer).
+	Zeroed int `json:"zeroed"`
+	// Truncate drops the bits; otherwise values go to the nearest multiple, ties to even.
+	Truncate bool `json:"truncate,omitempty"`
+}
+
+var roundPass = &Pass{
+	Name: "round", Class: Lossy,
+	Usage: "round[=BITS[/truncate]]",
+	Doc: "Zeroes the BITS low mantissa bits of every value, to nearest (ties to even) or truncated. " +
+		"A value that would round to infinity takes the largest finite one instead. Without BITS the " +
+		"planner takes as many as the budget allows. It pays in every workload and is the best trade " +
+		"at small losses.",
+	check: checkRound,
+	candidates: func(t *target, args []string) ([]*Step, error) {
+		most := t.format.MantBits
+		if !t.format.IsFloat() {
+			most-- // at seven zeroed bits an I8 holds nothing but −128 and 0
+		}
+		if len(args) > 0 {
+			bits, _ := strconv.Atoi(args[0])
+			return []*Step{{Round: &Bits{Zeroed: min(bits, most), Truncate: len(args) > 1}}}, nil
+		}
+		var steps []*Step
+		for bits := most; bits >= 1; bits-- {
+			steps = append(steps, &Step{Round: &Bits{Zeroed: bits}})
+		}
+		return steps, nil
+	},
+	compile: func(s *Step, c *compiler) error {
+		f := c.prog.format
+		if s.Round == nil || s.Round.Zeroed < 0 || s.Round.Zeroed > f.MantBits {
+			return fmt.Errorf("bits to zero are not within 0 and %d", f.MantBits)
+		}
+		bits := *s.Round
+		c.prog.ops = append(c.prog.ops, func(b block) { roundBlock(f, b.data, bits) })
+		return nil
+	},
+}
+
+func checkRound(args []string) error {
+	if bits, err := strconv.Atoi(args[0]); err != nil || bits < 1 || bits > 23 {
+		return fmt.Errorf("%q is no number of bits from 1 to 23", args[0])
+	}
+	if len(args) > 2 || len(args) == 2 && args[1] != "truncate" {
+		return errors.New(`only "truncate" may follow the bits`)
+	}
+	return nil
+}
+
+// roundElem rounds one value; NaN and infinity stay. It is the plain twin of the packed kernels.
+func roundElem(f weights.Format, b uint32, bits Bits) uint32 {
+	unit := uint32(1) << bits.Zeroed
+	if !f.IsFloat() {
+		return roundInt8(b, bits)
+	}
+	mag, sign := b&^f.SignMask(), b&f.SignMask()
+	if mag > f.MaxFinite {
+		return b
+	}
+	down := mag &^ (unit - 1)
+	if bits.Truncate {
+		return sign | down
+	}
+	// Adding just under half a unit, and the unit's own bit, rounds ties to even. A carry runs
+	// into the exponent, where the next binade begins.
+	up := (mag + unit/2 - 1 + mag>>bits.Zeroed&1) &^ (unit - 1)
+	if bits.Zeroed == 0 || up > f.MaxFinite {
+		up = down
+	}
+	return sign | up
+}
+
+func roundInt8(b uint32, bits Bits) uint32 {
+	v, unit := int(int8(b)), 1<<bits.Zeroed
+	if bits.Truncate {
+		return uint32(uint8(int8(v / unit * unit)))
+	}
+	if bits.Zeroed == 0 {
+		return b
+	}
+	up := (v + unit/2 - 1 + v>>bits.Zeroed&1) &^ (unit - 1)
+	if up > 127 {
+		up = 127 &^ (unit - 1)
+	}
+	return uint32(uint8(int8(up)))
+}
+
+// roundBlock rounds a slice of elements in place.
+func roundBlock(f weights.Format, data []byte, bits Bits) {
+	if f.Bits == 16 {
+		data = round16(f, data, bits)
+	}
+	for i := range len(data) / (f.Bits / 8) {
+		f.SetElem(data, i, roundElem(f, f.Elem(data, i), bits))
+	}
+}
+
+// round16 rounds four 16-bit values at a time and returns the rest that does not fill a word.
+// Lanes cannot disturb each other: a magnitude has 15 bits, so a carry stays in its lane.
+func round16(f weights.Format, data []byte, bits Bits) []byte {
+	const ones = 0x0001_0001_0001_0001
+	if bits.Zeroed == 0 {
+		return nil
+	}
+	var (
+		unit    = uint64(1) << bits.Zeroed
+		low     = (unit - 1) * ones
+		half    = (unit/2 - 1) * ones
+		odd     = uint64(ones)
+		special = (0x7FFF - uint64(f.MaxFinite)) * ones // added, it carries NaN, infinity and overflow into bit 15
+		sign    = uint64(0x8000) * ones
+	)
+	if bits.Truncate {
+		half, odd = 0, 0
+	}
+	for len(data) >= 8 {
+		v := binary.LittleEndian.Uint64(data)
+		mag := v &^ sign
+		up := (mag + half + mag>>bits.Zeroed&odd) &^ low
+		down := mag &^ low
+		keep := lanes((mag + special) & sign) // not finite: the value itself
+		over := lanes((up + special) & sign)  // rounded beyond the largest: down instead
+		r := up&^over | down&over
+		r = r&^keep | mag&keep
+		binary.LittleEndian.PutUint64(data, v&sign|r)
+		data = data[8:]
+	}
+	return data
+}
+
+// lanes turns each lane's top bit into a mask of the lane.
+func lanes(top uint64) uint64 { return top >> 15 * 0xFFFF }

@@ -1,0 +1,295 @@
+package transform
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// target is a layer for which the lossy passes choose.
+type target struct {
+	p      *planner
+	tensor weights.Tensor
+	format weights.Format
+	fixed  []*Step // compensated steps that are already decided
+	base   *program
+	rms    []float64
+}
+
+// compile gives the program of the fixed steps and some more.
+func (t *target) compile(more ...*Step) (*program, error) {
+	var exact []*Step
+	for _, s := range t.p.plan.Steps {
+		if s.Index != "" {
+			exact = append(exact, s)
+		}
+	}
+	c, err := newCompiler(t.p.model, t.p.layout, exact)
+	if err != nil {
+		return nil, err
+	}
+	return c.program(t.tensor, append(append([]*Step{}, t.fixed...), more...))
+}
+
+// outputRMS is the root mean square of each output's weights in the result's order, before
+// anything lossy; values that are not finite do not count.
+func (t *target) outputRMS() ([]float64, error) {
+	if t.rms != nil {
+		return t.rms, nil
+	}
+	p := t.base
+	outputs := p.rows
+	if p.outAxis == 1 {
+		outputs = p.cols
+	}
+	sum, n := make([]float64, outputs), make([]float64, outputs)
+	err := p.eachBlock(t.p.ctx, 0, p.rows, func(b block, v []float32) {
+		for i, x := range v {
+			out := b.first + i/b.cols
+			if p.outAxis == 1 {
+				out = i % b.cols
+			}
+			if x-x == 0 {
+				sum[out] += float64(x) * float64(x)
+				n[out]++
+			}
+		}
+	})
+	for i := range sum {
+		sum[i] = math.Sqrt(sum[i] / max(1, n[i]))
+	}
+	t.rms = sum
+	return sum, err
+}
+
+// choice is one way to treat a target, with what is known of it.
+type choice struct {
+	steps  []*Step
+	energy float64 // predicted from the sample
+	snr    float64 // of the sample, dB
+}
+
+// choose takes, among all combinations of the lossy passes' candidates, the one that is predicted
+// to save most within the budget. missed says what of an explicit request did not fit.
+func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out Outlook, err error) {
+	out = Outlook{Tensor: t.tensor.Name, Linear: true}
+	sample := newSample(t.base)
+	before, err := sample.energy(t.p, t.base)
+	if err != nil {
+		return nil, out, err
+	}
+	out.Before = &before
+	var list []choice
+	for _, steps := range combos {
+		prog, err := t.compile(steps...)
+		if err != nil {
+			return nil, out, err
+		}
+		e, err := sample.energy(t.p, prog)
+		if err != nil {
+			return nil, out, err
+		}
+		list = append(list, choice{steps, e.Relative, sample.snr(t.p, prog)})
+	}
+	best, snr, err := t.best(list)
+	if err != nil {
+		return nil, out, err
+	}
+	after := before
+	switch {
+	case best != nil && best.energy < before.Relative+1e-9 || best != nil && len(explicit) > 0:
+		steps = best.steps
+		prog, err := t.compile(steps...)
+		if err != nil {
+			return nil, out, err
+		}
+		if after, err = sample.energy(t.p, prog); err != nil {
+			return nil, out, err
+		}
+		out.SNR = snr
+	case len(explicit) > 0:
+		out.Missed = fmt.Sprintf("%v would fall below %g dB", explicit, *t.p.opt.MinSNR)
+	}
+	out.After = &after
+	return steps, out, nil
+}
+
+// slack is how far a sample's signal-to-noise ratio may be off the whole tensor's, in decibels.
+const slack = 1.0
+
+// best is the choice of least energy that keeps the budget, checked on the whole tensor.
+func (t *target) best(list []choice) (*choice, *float64, error) {
+	for len(list) > 0 {
+		i := 0
+		for j := range list {
+			if list[j].energy < list[i].energy || list[j].energy == list[i].energy && list[j].snr > list[i].snr {
+				i = j
+			}
+		}
+		c := list[i]
+		if t.p.opt.MinSNR == nil {
+			return &c, nil, nil
+		}
+		if c.snr >= *t.p.opt.MinSNR-slack {
+			prog, err := t.compile(c.steps...)
+			if err != nil {
+				return nil, nil, err
+			}
+			signal, noise, err := prog.noise(t.p.ctx, 0, prog.rows)
+			if err != nil {
+				return nil, nil, err
+			}
+			if snr := decibels(signal, noise); snr >= *t.p.opt.MinSNR {
+				return &c, finiteOrNil(snr), nil
+			}
+		}
+		list[i] = list[len(list)-1]
+		list = list[:len(list)-1]
+	}
+	return nil, nil, nil
+}
+
+func finiteOrNil(v float64) *float64 {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// fits reports whether a tensor keeps the budget under a step of the pass being planned.
+func (p *planner) fits(name string, s *Step) (bool, error) {
+	if p.opt.MinSNR == nil {
+		return true, nil
+	}
+	s.Pass = p.pass.Name
+	tensor, _ := p.model.Tensor(name)
+	f, _ := tensor.DType.Format()
+	prog, err := (&target{p: p, tensor: tensor, format: f}).compile(s)
+	if err != nil {
+		return false, err
+	}
+	signal, noise, err := prog.noise(p.ctx, 0, prog.rows)
+	return decibels(signal, noise) >= *p.opt.MinSNR, err
+}
+
+// planTensors lets the lossy passes choose for every layer, several layers at a time.
+func (p *planner) planTensors() error {
+	var lossy []Choice
+	var explicit []string
+	for _, c := range p.opt.Passes {
+		if c.Pass.Class == Lossy {
+			lossy = append(lossy, c)
+			if len(c.Args) > 0 {
+				explicit = append(explicit, c.String())
+			}
+		}
+	}
+	fixed := byTensor(p.plan.Steps)
+	var targets []*target
+	for _, info := range p.model.Infos() {
+		if f, ok := info.DType.Format(); ok && Linear(p.layout, info) && info.Len() > 0 {
+			tensor, _ := p.model.Tensor(info.Name)
+			targets = append(targets, &target{p: p, tensor: tensor, format: f, fixed: fixed[info.Name]})
+		}
+	}
+	steps := make([][]*Step, len(targets))
+	outlook := make([]Outlook, len(targets))
+	err := p.parallel(p.ctx, "plan", len(targets), func(i int) (err error) {
+		t := targets[i]
+		if t.base, err = t.compile(); err != nil {
+			return err
+		}
+		combos, err := t.combine(lossy)
+		if err != nil {
+			return err
+		}
+		steps[i], outlook[i], err = t.choose(combos, explicit)
+		return err
+	})
+	for i := range targets {
+		p.plan.Steps = append(p.plan.Steps, steps[i]...)
+		p.plan.Outlook = append(p.plan.Outlook, outlook[i])
+	}
+	return err
+}
+
+// combine lists all combinations of the passes' candidates. A pass without arguments may also do
+// nothing.
+func (t *target) combine(lossy []Choice) ([][]*Step, error) {
+	combos := [][]*Step{nil}
+	for _, c := range lossy {
+		cands, err := c.Pass.candidates(t, c.Args)
+		if err != nil {
+			return nil, err
+		}
+		var next [][]*Step
+		for _, combo := range combos {
+			for _, s := range cands {
+				s.Pass, s.Tensor = c.Pass.Name, t.tensor.Name
+				next = append(next, append(append([]*Step{}, combo...), s))
+			}
+			if len(c.Args) == 0 || len(cands) == 0 {
+				next = append(next, combo)
+			}
+		}
+		combos = next
+	}
+	return combos, nil
+}
+
+// sample is a few ranges of rows of a program's result.
+type sample struct{ ranges [][2]int }
+
+// sampleElems is about how many elements a sample has; sampleRanges how many pieces.
+const (
+	sampleElems  = 1 << 16
+	sampleRanges = 4
+)
+
+func newSample(p *program) sample {
+	const unit = 64 // a multiple of every block's height
+	rows := max(16, sampleElems/sampleRanges/max(1, p.cols))
+	if rows*sampleRanges >= p.rows {
+		return sample{[][2]int{{0, p.rows}}}
+	}
+	var s sample
+	for i := range sampleRanges {
+		first := (p.rows - rows) * i / (sampleRanges - 1) / unit * unit
+		s.ranges = append(s.ranges, [2]int{first, min(p.rows, first+rows)})
+	}
+	return s
+}
+
+// energy is the mean of the ranges' predictions.
+func (s sample) energy(p *planner, prog *program) (mean cost.Estimate, err error) {
+	for _, r := range s.ranges {
+		counter := cost.NewCounter(prog.format, prog.cols)
+		var failed error
+		err := prog.eachBlock(p.ctx, r[0], r[1], func(b block, _ []float32) {
+			_, werr := counter.Write(b.data)
+			failed = errors.Join(failed, werr)
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return mean, err
+		}
+		e := p.opt.Cost.Energy(counter.Activity(), prog.outAxis, p.opt.Role, p.opt.Workload)
+		n := float64(len(s.ranges))
+		mean.Calibration = e.Calibration
+		mean.Relative += e.Relative / n
+		mean.Interval[0] += e.Interval[0] / n
+		mean.Interval[1] += e.Interval[1] / n
+	}
+	return mean, nil
+}
+
+func (s sample) snr(p *planner, prog *program) float64 {
+	var signal, noise float64
+	for _, r := range s.ranges {
+		sg, ns, _ := prog.noise(p.ctx, r[0], r[1])
+		signal, noise = signal+sg, noise+ns
+	}
+	return decibels(signal, noise)
+}

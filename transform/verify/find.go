@@ -1,0 +1,338 @@
+package verify
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// image relates the rows and columns of an output b to a source a:
+// b[n,k] = ±2^e·a[row[n], col[k]] with sign and e the sum of the row's and the column's. Nil
+// parts do nothing; flip and exp are by the output's place.
+type image struct {
+	row, col         []int
+	rowFlip, colFlip []bool
+	rowExp, colExp   []int
+}
+
+// pair is a tensor before and after.
+type pair struct {
+	a, b       weights.Tensor
+	f          weights.Format
+	rows, cols int
+	inputRows  bool      // inputs are rows: storage [in, out]
+	aValues    []float64 // numbers in the place of a's, where a fold makes new ones
+}
+
+// find looks for an image in the data alone. ok is false where neither the identity nor a
+// permutation fits: then the data are not conclusive.
+func (p *pair) find(ctx context.Context) (im image, ok bool, err error) {
+	if !p.inPlace() {
+		if im.row, im.col, ok, err = p.permutation(ctx); !ok || err != nil {
+			return image{}, false, err
+		}
+	}
+	p.findExponents(&im)
+	p.findSigns(&im)
+	return im, true, ctx.Err()
+}
+
+// evenly calls fn with up to m of the numbers below n, spread evenly.
+func evenly(n, m int, fn func(i int)) {
+	m = min(n, m)
+	for i := range m {
+		fn(i * n / m)
+	}
+}
+
+// inPlace reports whether values stand where they stood, up to signs, powers of two and noise:
+// whether the large values of some rows have nearly the mantissas they had.
+func (p *pair) inPlace() bool {
+	near, all := 0, 0
+	evenly(p.rows, 64, func(n int) {
+		var sum float64
+		evenly(p.cols, 1024, func(k int) { sum += square(p.value(p.a, n, k)) })
+		floor := math.Sqrt(sum / float64(min(p.cols, 1024)))
+		evenly(p.cols, 1024, func(k int) {
+			a := math.Abs(p.value(p.a, n, k))
+			if !(a >= floor) || a == 0 || math.IsInf(a, 0) {
+				return
+			}
+			all++
+			octaves := math.Log2(math.Abs(p.value(p.b, n, k)) / a)
+			if math.Abs(octaves-math.Round(octaves)) < 0.2 {
+				near++
+			}
+		})
+	})
+	return all == 0 || float64(near) >= 0.7*float64(all)
+}
+
+func square(v float64) float64 {
+	if v-v != 0 {
+		return 0
+	}
+	return v * v
+}
+
+func (p *pair) value(t weights.Tensor, n, k int) float64 {
+	return float64(p.f.Value(p.f.Elem(t.Data, n*p.cols+k)))
+}
+
+// quantiser is a rounding that the output may have gone through: bits zeroed, to nearest or not.
+type quantiser struct {
+	bits     int
+	truncate bool
+}
+
+// mantissa is what of a value survives signs and powers of two, after the quantiser: the number
+// is some odd colour for zero and for what is not finite.
+func (q quantiser) mantissa(f weights.Format, b uint32) uint64 {
+	mag := b &^ f.SignMask()
+	switch {
+	case !f.IsFloat():
+		if v := abs8(b); v != 0 {
+			return uint64(v >> bits.TrailingZeros(uint(v))) // the odd part survives a power of two
+		}
+		return 1 << 41
+	case mag > f.MaxFinite:
+		return 1<<40 + uint64(b)
+	case mag == 0:
+		return 1 << 41
+	}
+	unit := uint32(1) << q.bits
+	if q.bits > 0 && !q.truncate {
+		up := mag + unit/2 - 1 + mag>>q.bits&1
+		if up&^(unit-1) <= f.MaxFinite {
+			mag = up
+		}
+	}
+	if mag &^= unit - 1; mag == 0 {
+		return 1 << 41
+	}
+	return uint64(mag & f.MantMask())
+}
+
+func abs8(b uint32) int {
+	v := int(int8(b))
+	return max(v, -v)
+}
+
+// mix is a bijection of 64-bit words that scatters its input (the finaliser of SplitMix64).
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// colours are fingerprints of rows and columns that do not depend on their order.
+type colours struct{ row, col []uint64 }
+
+// refine gives every row the sum over its elements of mixed mantissas and column colours, and
+// every column likewise, a few times over. Rows that differ in more than order get different
+// colours.
+func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colours, error) {
+	c := colours{make([]uint64, p.rows), make([]uint64, p.cols)}
+	for round := range 3 {
+		next := colours{make([]uint64, p.rows), make([]uint64, p.cols)}
+		for n := range p.rows {
+			if n%64 == 0 && ctx.Err() != nil {
+				return c, ctx.Err()
+			}
+			for k := range p.cols {
+				m := q.mantissa(p.f, p.f.Elem(t.Data, n*p.cols+k))
+				h := mix(m<<8 | uint64(round))
+				next.row[n] += mix(h ^ c.col[k])
+				next.col[k] += mix(h ^ bits.RotateLeft64(c.row[n], 32))
+			}
+		}
+		c = next
+	}
+	return c, nil
+}
+
+// permutation finds row and column orders by colour, trying the roundings that the output's zero
+// bits allow.
+func (p *pair) permutation(ctx context.Context) (row, col []int, ok bool, err error) {
+	try := []quantiser{{}}
+	if z := p.zeroBits(p.b); z > p.zeroBits(p.a) {
+		try = append(try, quantiser{z, false}, quantiser{z, true})
+	}
+	after, err := p.refine(ctx, p.b, quantiser{})
+	if err != nil {
+		return nil, nil, false, err
+	}
+	for _, q := range try {
+		before, err := p.refine(ctx, p.a, q)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if row, ok := match(before.row, after.row); ok {
+			if col, ok := match(before.col, after.col); ok {
+				return row, col, true, nil
+			}
+		}
+	}
+	return nil, nil, false, nil
+}
+
+// match pairs equal colours: the k-th of a colour after with the k-th of that colour before. It
+// returns, by place after, the place before.
+func match(before, after []uint64) ([]int, bool) {
+	from, to := byColour(before), byColour(after)
+	m := make([]int, len(after))
+	for i := range to {
+		if before[from[i]] != after[to[i]] {
+			return nil, false
+		}
+		m[to[i]] = from[i]
+	}
+	return m, true
+}
+
+func byColour(c []uint64) []int {
+	order := make([]int, len(c))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case c[a] < c[b]:
+			return -1
+		case c[a] > c[b]:
+			return 1
+		}
+		return 0
+	})
+	return order
+}
+
+// zeroBits counts the low bits that are zero in every finite value.
+func (p *pair) zeroBits(t weights.Tensor) int {
+	var or uint32
+	for i := range p.rows * p.cols {
+		if b := p.f.Elem(t.Data, i); p.f.Finite(b) {
+			or |= b
+		}
+	}
+	return min(p.f.MantBits, bits.TrailingZeros32(or|1<<p.f.MantBits))
+}
+
+// octaves is the exponent of b[n,k]/a[row,col], rounded; ok is false where either is zero or not
+// finite.
+func (p *pair) octaves(im *image, n, k int) (e int, negative, ok bool) {
+	a, b := p.value(p.a, place(im.row, n), place(im.col, k)), p.value(p.b, n, k)
+	r := b / a
+	if a == 0 || b == 0 || r-r != 0 {
+		return 0, false, false
+	}
+	return int(math.Round(math.Log2(math.Abs(r)))), r < 0, true
+}
+
+func place(list []int, i int) int {
+	if list == nil {
+		return i
+	}
+	return list[i]
+}
+
+// findExponents splits the exponents of all ratios into one for each row and one for each column:
+// a row's is the commonest of its ratios, a column's the commonest of what is left. For a sum of
+// the two that is exact up to a constant between them.
+func (p *pair) findExponents(im *image) {
+	row, col := make([]int, p.rows), make([]int, p.cols)
+	for n := range row {
+		row[n] = p.commonest(p.cols, func(k int) (int, bool) {
+			e, _, ok := p.octaves(im, n, k)
+			return e, ok
+		})
+	}
+	for k := range col {
+		col[k] = p.commonest(p.rows, func(n int) (int, bool) {
+			e, _, ok := p.octaves(im, n, k)
+			return e - row[n], ok
+		})
+	}
+	if nonzero(row) > 0 || nonzero(col) > 0 {
+		im.rowExp, im.colExp = row, col
+	}
+}
+
+// commonest value of up to 256 samples; of equals the smallest.
+func (p *pair) commonest(n int, value func(i int) (int, bool)) int {
+	count := map[int]int{}
+	evenly(n, 256, func(i int) {
+		if v, ok := value(i); ok {
+			count[v]++
+		}
+	})
+	best, most := 0, 0
+	for v, c := range count {
+		if c > most || c == most && v < best {
+			best, most = v, c
+		}
+	}
+	return best
+}
+
+// findSigns splits the signs of all ratios: columns by the row with the most values, then rows by
+// majority, then columns by majority.
+func (p *pair) findSigns(im *image) {
+	row, col := make([]bool, p.rows), make([]bool, p.cols)
+	fullest, most := 0, -1
+	evenly(p.rows, 64, func(n int) {
+		c := 0
+		for k := range col {
+			if _, _, ok := p.octaves(im, n, k); ok {
+				c++
+			}
+		}
+		if c > most {
+			fullest, most = n, c
+		}
+	})
+	for k := range col {
+		_, negative, _ := p.octaves(im, fullest, k)
+		col[k] = negative
+	}
+	negativeAt := func(n, k int, known bool) (int, bool) {
+		_, negative, ok := p.octaves(im, n, k)
+		if negative != known {
+			return 1, ok
+		}
+		return 0, ok
+	}
+	for n := range row {
+		row[n] = p.commonest(p.cols, func(k int) (int, bool) { return negativeAt(n, k, col[k]) }) == 1
+	}
+	for k := range col {
+		col[k] = p.commonest(p.rows, func(n int) (int, bool) { return negativeAt(n, k, row[n]) }) == 1
+	}
+	if countTrue(row)+countTrue(col) > p.rows/2+p.cols/2 { // the same with every sign turned twice
+		invert(row)
+		invert(col)
+	}
+	if countTrue(row) > 0 || countTrue(col) > 0 {
+		im.rowFlip, im.colFlip = row, col
+	}
+}
+
+func countTrue(list []bool) int {
+	n := 0
+	for _, v := range list {
+		if v {
+			n++
+		}
+	}
+	return n
+}
+
+func invert(list []bool) {
+	for i := range list {
+		list[i] = !list[i]
+	}
+}

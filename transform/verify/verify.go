@@ -1,0 +1,187 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Class is what became of a tensor.
+type Class string
+
+const (
+	Identical   Class = "identical"   // the same bytes
+	Exact       Class = "exact"       // a permutation, sign or power-of-two image
+	Compensated Class = "compensated" // shifted, or takes part in a fold
+	Lossy       Class = "lossy"
+	Untouched   Class = "untouched" // the same bytes, and no part of the family
+)
+
+// Tensor is the finding about one tensor.
+type Tensor struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind,omitempty"` // the type of layer
+	Linear bool   `json:"linear"`
+	DType  string `json:"dtype"`
+	Shape  []int  `json:"shape"`
+	Class  Class  `json:"class"`
+	// SNR is the signal-to-noise ratio of the layer's output for inputs of unit variance, in
+	// decibels; absent where nothing was lost.
+	SNR *float64 `json:"snr_db,omitempty"`
+	// BitsZeroed counts the low mantissa bits that are zero in every finite value of the output,
+	// beyond those that were zero before.
+	BitsZeroed int `json:"bits_zeroed"`
+	// ZerosAdded counts values that became zero.
+	ZerosAdded int `json:"zeros_added,omitempty"`
+	// NonFinite counts NaN and infinite values; all are the source's own.
+	NonFinite int `json:"non_finite,omitempty"`
+	// Relation says where rows, columns, signs and exponents went; absent where nothing moved.
+	Relation *Relation `json:"relation,omitempty"`
+	// Shift is the constant that was added to every weight.
+	Shift *float64 `json:"shift,omitempty"`
+	// Problem says what breaks the manifest's claims.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Relation summarises an exact image.
+type Relation struct {
+	RowsMoved   int `json:"rows_moved,omitempty"`
+	ColsMoved   int `json:"columns_moved,omitempty"`
+	RowsFlipped int `json:"rows_flipped,omitempty"`
+	ColsFlipped int `json:"columns_flipped,omitempty"`
+	RowsScaled  int `json:"rows_scaled,omitempty"`
+	ColsScaled  int `json:"columns_scaled,omitempty"`
+	// Source is "found" where the data alone showed the relation, "claimed" where the manifest
+	// named it and the data agree with it.
+	Source string `json:"source"`
+}
+
+// Report is the whole finding.
+type Report struct {
+	OK      bool     `json:"ok"`
+	Tensors []Tensor `json:"tensors"`
+	// Problems are those of files and of the model as a whole.
+	Problems []string `json:"problems,omitempty"`
+	DropIn   bool     `json:"drop_in"`
+	// Plan is the one that the output's manifest claims, nil without a manifest.
+	Plan *transform.Plan `json:"-"`
+}
+
+// Options of Models.
+type Options struct {
+	Family   *arch.Family // nil: the catalogue's, by config.json
+	Workers  int          // goroutines; default: all processors
+	Progress func(transform.Event)
+}
+
+// Models compares a converted model with its source. The error is about reading; what is found to
+// be wrong is in the report.
+func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, error) {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(transform.Event) {}
+	}
+	r := &Report{DropIn: true}
+	man, err := transform.ReadManifest(out.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.problem("%s has no %s: nothing says what was done to it", out.Dir, transform.ManifestName)
+	case err != nil:
+		r.problem("%v", err)
+	default:
+		r.Plan, r.DropIn = man.Plan, man.DropIn
+		if err := man.Plan.CheckModel(src); err != nil {
+			r.problem("%v", err)
+		}
+	}
+	claims, err := newClaims(src, o.Family, r.Plan)
+	if err != nil {
+		r.problem("the manifest's plan does not fit the source: %v", err)
+		if claims, err = newClaims(src, o.Family, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.files(ctx, src, out, man, o); err != nil {
+		return nil, err
+	}
+	if err := r.tensors(ctx, src, out, claims, o); err != nil {
+		return nil, err
+	}
+	r.OK = len(r.Problems) == 0
+	for _, t := range r.Tensors {
+		r.OK = r.OK && t.Problem == ""
+	}
+	return r, nil
+}
+
+func (r *Report) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+// tensors compares all tensors, several at a time, in the source's order.
+func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *claims, o Options) error {
+	var pairs [][2]weights.Tensor
+	var total int64
+	err := src.Each(func(a weights.Tensor) error {
+		b, ok := out.Tensor(a.Name)
+		switch {
+		case !ok:
+			r.problem("tensor %q is missing from the output", a.Name)
+		case a.DType != b.DType || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape):
+			r.problem("tensor %q is %s%v, was %s%v", a.Name, b.DType, b.Shape, a.DType, a.Shape)
+		default:
+			pairs = append(pairs, [2]weights.Tensor{a, b})
+			total += a.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range out.Infos() {
+		if _, ok := src.Tensor(b.Name); !ok && !claims.extra(b.Name) {
+			r.problem("tensor %q of the output has no source", b.Name)
+		}
+	}
+	r.Tensors = make([]Tensor, len(pairs))
+	var done atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(o.Workers)
+	for i, p := range pairs {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := weights.Guard(p[0].File+" or "+p[1].File, func() (err error) {
+				r.Tensors[i], err = claims.look(ctx, p[0], p[1])
+				return err
+			})
+			o.Progress(transform.Event{Stage: "verify", Done: done.Add(p[0].Size()), Total: total})
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+func decibels(signal, noise float64) *float64 {
+	if noise == 0 {
+		return nil
+	}
+	db := 10 * math.Log10(signal/noise)
+	if math.IsInf(db, 0) || math.IsNaN(db) {
+		db = 0
+	}
+	return &db
+}

@@ -1,0 +1,97 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// block marks the indices that tensors unknown to the family may share. Such a tensor blocks
+//
+//   - all indices of a known tensor of the same module, as the scales of a quantised weight are;
+//   - the indices of one layer that its neighbours in the same block of that layer use, as a norm
+//     on q and k, or another expert, would be;
+//   - every index of the whole model that is as long as one of its dimensions, as an adapter or a
+//     vision projector on the residual stream is.
+func block(l *Layout, names map[string]*weights.Info, known []*found) {
+	if len(l.Unclaimed) == 0 {
+		return
+	}
+	b := newBlocker(l, known)
+	for _, name := range l.Unclaimed {
+		for _, x := range b.global {
+			if slices.Contains(names[name].Shape, x.Len) {
+				x.block("tensor %q is not in the catalogue and has a dimension of this length, %d", name, x.Len)
+			}
+		}
+		for at := parent(name); at != ""; at = parent(at) {
+			b.blockAll(b.modules, at, func(x *Index, c *Claim) {
+				x.block("tensor %q is not in the catalogue and belongs to the same module as %q", name, c.Name)
+			})
+			b.blockAll(b.blocks, at, func(x *Index, c *Claim) {
+				if !x.global {
+					x.block("tensor %q is not in the catalogue and stands in the same block as %q", name, c.Name)
+				}
+			})
+		}
+	}
+}
+
+// blocker knows which tensors stand where.
+type blocker struct {
+	global          []*Index
+	modules, blocks map[string][]*Claim
+}
+
+func newBlocker(l *Layout, known []*found) *blocker {
+	b := &blocker{modules: map[string][]*Claim{}, blocks: map[string][]*Claim{}}
+	for _, x := range l.Indices {
+		if x.global {
+			b.global = append(b.global, x)
+		}
+	}
+	for _, f := range known {
+		c := l.Claims[f.info.Name]
+		module := parent(c.Name)
+		b.modules[c.Name] = append(b.modules[c.Name], c)
+		b.modules[module] = append(b.modules[module], c)
+		// A block lies within a layer: "model.layers.0.mlp" is one, "model.layers" is not.
+		if inner := f.pattern.afterVariable(); inner >= 2 {
+			b.blocks[parent(module)] = append(b.blocks[parent(module)], c)
+		}
+	}
+	return b
+}
+
+// blockAll calls mark for every index of the tensors at a place, the first time it is asked:
+// a second stranger there has nothing left to block.
+func (b *blocker) blockAll(at map[string][]*Claim, place string, mark func(*Index, *Claim)) {
+	for _, c := range at[place] {
+		for _, a := range c.Axes {
+			a.each(func(_ *node, x *Index) { mark(x, c) })
+		}
+	}
+	delete(at, place)
+}
+
+// block gives a reason, unless there is one already.
+func (x *Index) block(format string, args ...any) {
+	if x.Blocked == "" {
+		x.Blocked = fmt.Sprintf(format, args...)
+	}
+}
+
+// parent is a name without its last part; empty where there is only one.
+func parent(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
+
+// afterVariable is the number of parts after the first variable; 0 where there is none.
+func (p pattern) afterVariable() int {
+	for i, part := range p.parts {
+		if part.slot >= 0 {
+			return len(p.parts) - 1 - i
+		}
+	}
+	return 0
+}

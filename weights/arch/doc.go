@@ -1,0 +1,138 @@
+// Package arch says what the axes of a checkpoint's tensors count, and thereby which of its
+// weights may be permuted, negated or scaled together without changing the model's function.
+//
+// A [Family] is data: a JSON file, one per architecture. Those in families/ are embedded;
+// [Parse] reads a user's own. [Detect] chooses by config.json, [Family.Resolve] holds the family
+// against a checkpoint's headers, and the [Layout] that comes out names every index, its uses,
+// and every tensor's [Axis] expressions, which turn a permutation of an index into one of a
+// tensor's rows. No weights are read here.
+//
+// # An example
+//
+// In a gated FFN, y = down·(act(gate·x) ⊙ up·x), the neurons are an index. The rows of gate are
+// "ffn", the rows of up "+ffn", the columns of down "-ffn": all three follow a permutation of the
+// neurons; multiplying a neuron by -1 or 2^k does so to its row of up, and the inverse to its
+// column of down, and leaves gate alone because of act.
+//
+// # A family file
+//
+// A JSON object; fields that are not listed here are errors. Every entry may have a "doc", a
+// sentence for readers.
+//
+//	family         its name
+//	model_types    the "model_type" of config.json that it answers to
+//	architectures  the "architectures" that it answers to where no family knows the model_type
+//	prefixes       what {prefix} may stand for in tensors' names; default [""]. A checkpoint uses
+//	               one throughout: the one under which most names are known. New folders get the
+//	               first.
+//	flags, dims, loops, indices, norms, tensors   the lists below
+//
+// Flags are truths about a model, read off config.json.
+//
+//	name, fields   the first of the fields that is there and not null counts; "a.b" is field b
+//	               inside object a
+//	is             a list of strings: the flag is set where the field is one of them, or a list
+//	               that has one of them. Without it the field must be true or false.
+//	default        where no field is there; default false
+//
+// A condition is a list of flags, separated by spaces, that must be set or, with "!", unset:
+// "tied !headless". Dims and tensors have them as "when". Of several entries with the same name
+// the first whose condition holds counts.
+//
+// Dims are whole numbers from 1 to 2^31.
+//
+//	name, fields   as for flags; a float without fraction is a whole number
+//	value          where no field is there: an expression of numbers and earlier dims with + - * /
+//	               and parentheses. Divisions must come out even. Without a value a missing field
+//	               is an error.
+//	min            the least value allowed, 0 or more; default 1
+//	when           the condition; a dim none of whose entries holds has no value, and only
+//	               entries that do not apply may use it
+//
+// Loops are what tensors' names count.
+//
+//	name           the variable: "layer" for {layer}
+//	count          an expression over dims; the variable runs from 0 to count-1
+//
+// Indices are sets of labels that axes share.
+//
+//	name           used in axis expressions; "v". Dims, loops and indices have different names.
+//	per            loops and earlier indices for each of whose values there is one instance:
+//	               ["layer", "kv"]. The instance for KV head 1 of layer 3 is called
+//	               "layers.3.kv.1.v": loops get an s, indices do not.
+//	length         an expression over dims
+//	permute        the condition under which its labels may be permuted; "always"; absent: never
+//	sign           the same for -1 on any label
+//	scale          the same for 2^k on any label
+//
+// An index with scale needs an axis that takes it with + and one with -, an index with sign two
+// axes that take it with either: otherwise they could not cancel.
+//
+// Norms are named so that they can be folded into the linear layers that they feed.
+//
+//	name           used by tensors
+//	kind           "layernorm", "rmsnorm", or "rmsnorm1p" (multiplies by 1 + weight)
+//	weight, bias   names of norm tensors; no bias where the norm has none
+//
+// Tensors are listed in the order in which a new folder stores them; neighbours whose names share
+// a loop run through it together.
+//
+//	name           with {prefix} in front where it applies, and loops' variables standing alone
+//	               between dots: "{prefix}layers.{layer}.mlp.up_proj.weight"
+//	role           "linear", "embedding", "norm" (weight or bias of one), "bias" (of a linear
+//	               layer), or "buffer": no parameter, copied as it is whatever its shape
+//	axes           one axis expression per dimension; none for buffers
+//	out            linear: the dimension that counts outputs; default 0. 1 for weights stored
+//	               [in, out].
+//	norm           linear: the norm whose output is this layer's input. A norm can be folded only
+//	               where every tensor that reads it says so.
+//	bias           linear: the name of its bias tensor
+//	softmax        linear: its outputs go into a softmax with nothing between (no soft cap), and
+//	               the tensor is not shared: one vector may be added to every row
+//	optional       may be absent; new folders leave it out
+//	when           the condition under which such a tensor exists
+//	from, to       expressions: the tensor exists only where its name's first variable is at least
+//	               from and less than to; default the whole loop
+//
+// # Axis expressions
+//
+//	ffn            a leaf: an index, a dim, or a number. Dims and numbers are plain lengths, whose
+//	               positions stay where they are.
+//	+ffn  -ffn     the index's signs and scales apply here: 2^k by +, 2^-k by -, -1 by both.
+//	               Without either only its permutation does.
+//	kv group v     a product, outer to inner: kv blocks, each of group blocks, each of v positions
+//	q | k | v      a concatenation; products bind tighter
+//	head (a | b)   parentheses
+//	a & -b         riders: both count the same positions and must be equally long. The first
+//	               decides the order; an index that can be permuted stands in a later one only if
+//	               it stands in the first. "&" binds loosest and not inside parentheses.
+//
+// An index that is per another index takes that one's label from the product that it stands in:
+// in "kv group 2 +pair" the pairs are those of the KV head. One that is per a loop takes it from
+// the variable in the tensor's name.
+//
+// More examples, rows of a query, key and value projection:
+//
+//	kv group 2 +pair                     rotary positions, halves apart (Llama's q; its k is "kv 2 -pair")
+//	kv group +pair 2                     rotary positions, neighbours together (GPT-J)
+//	head (2 +pair | +rest)               rotary positions in a part of each head
+//	head +qk | head -qk | head +v        fused: all q, all k, all v (GPT-2)
+//	head (+qk | -qk | +v)                fused per head (BLOOM)
+//	kv (group qk | qk | v)               fused per KV head (Falcon)
+//	ffn | +ffn                           fused gate and up (Phi-3)
+//
+// # What to think of in a new family
+//
+//   - Everything that touches the residual stream carries its index: position embeddings, biases
+//     of layers that write to it, norms, routers.
+//   - Signs on the residual stream pass RMSNorm, whose weight is then plain "residual", and not
+//     LayerNorm, which subtracts the mean.
+//   - A norm's weight scaled by 2^k needs 2^-k on every reader; a final norm before tied
+//     embeddings has none to give it to.
+//   - What acts on single channels blocks them: norms on q or k, rotary positions across pairs,
+//     position slopes per head, activations.
+//   - Tensors that share an index but are not listed would break the model. Resolve therefore
+//     blocks the indices around a tensor that it does not know (see [Index]).
+//   - Experts stored as tensors of their own keep their order: an index lies within tensors.
+//     Stacked ones are an ordinary axis.
+package arch

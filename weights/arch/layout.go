@@ -1,0 +1,125 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Layout says what every tensor of a checkpoint is. It is read-only and may be used from several
+// goroutines.
+type Layout struct {
+	Family string
+	// Dims are the family's dims with this model's values.
+	Dims map[string]int
+	// Claims has an entry for every tensor that the family knows, by the tensor's name.
+	Claims map[string]*Claim
+	// Unclaimed names all other tensors, sorted. They are to be copied as they are.
+	Unclaimed []string
+	// Indices are all that occur in the claims: in the order of the family file, and each kind
+	// layer by layer.
+	Indices []*Index
+
+	byName map[string]*Index
+}
+
+// Index finds an index by its name; nil where there is none of that name.
+func (l *Layout) Index(name string) *Index { return l.byName[name] }
+
+// Index is a set of labels 0 to Len-1 that axes of several tensors share: the channels of the
+// residual stream, the neurons of one layer's FFN, the channels of one head. The labels are those
+// of the source: "layers.3.kv.1.v" are the value channels of the KV head that is number 1 in the
+// source, wherever that head goes.
+type Index struct {
+	Name string // "residual", "layers.3.ffn", "layers.3.kv.1.v"
+	Kind string // the family file's name for it: "v"
+	Len  int
+	// Permute, Sign and Scale say what leaves the model's function as it is when it is done to all
+	// uses at once: a permutation of the labels; -1 on any of them; 2^k on any of them.
+	Permute, Sign, Scale bool
+	// Blocked, where not empty, is a sentence that says why this checkpoint allows none of them.
+	Blocked string
+	// Uses are the axes that take part: by tensor in the order of the family file, each axis once.
+	Uses []Use
+
+	global bool // counted once for the whole model
+}
+
+// Use is an axis that an index takes part in.
+type Use struct {
+	Tensor string
+	Axis   int // a dimension of the tensor
+	// Signed: the axis, or a part of it, takes the index's signs and scales and not only its
+	// permutation.
+	Signed bool
+}
+
+// Claim says what one tensor is.
+type Claim struct {
+	Name  string
+	Kind  string // the type of layer, for tables: "mlp.up_proj", "mlp.up_proj.bias", "embed_tokens"
+	Layer int    // value of the first variable in the name; -1 where there is none
+	Role  Role
+	// OutAxis is the dimension that counts a linear layer's outputs: 0, or 1 where the weight is
+	// stored [in, out]. 0 for every other role.
+	OutAxis int
+	// Axes has one entry per dimension.
+	Axes []*Axis
+	// Norm feeds this linear layer, with nothing between; nil where none does.
+	Norm *NormRef
+	// Bias names this linear layer's bias; empty where the checkpoint has none.
+	Bias string
+	// Softmax: the outputs go into a softmax with nothing between, and the tensor serves nothing
+	// else, so that one vector may be added to every row.
+	Softmax bool
+}
+
+// NormRef names the tensors of a norm.
+type NormRef struct {
+	Kind   NormKind
+	Weight string
+	Bias   string // empty where the checkpoint has none
+}
+
+// NormKind is the arithmetic of a norm.
+type NormKind string
+
+const (
+	LayerNorm NormKind = "layernorm" // weight·(x - mean)/std + bias
+	RMSNorm   NormKind = "rmsnorm"   // weight·x/rms
+	RMSNorm1p NormKind = "rmsnorm1p" // (1 + weight)·x/rms
+)
+
+// Role is what a tensor is for. The zero value is no role.
+type Role uint8
+
+const (
+	_         Role = iota
+	Linear         // the weight of a linear layer
+	Embedding      // rows that are looked up
+	Norm           // weight or bias of a norm
+	Bias           // bias of a linear layer
+	Buffer         // no parameter: copied, and nothing depends on it
+)
+
+var roles = []string{Linear: "linear", Embedding: "embedding", Norm: "norm", Bias: "bias", Buffer: "buffer"}
+
+// String is the name that family files use.
+func (r Role) String() string {
+	if r == 0 || int(r) >= len(roles) {
+		return fmt.Sprintf("Role(%d)", uint8(r))
+	}
+	return roles[r]
+}
+
+// MarshalText writes the name that family files use.
+func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *Role) UnmarshalText(b []byte) error {
+	i := slices.Index(roles, string(b))
+	if i <= 0 {
+		return fmt.Errorf("role is %q, not one of %q", b, roles[1:])
+	}
+	*r = Role(i)
+	return nil
+}

@@ -1,0 +1,99 @@
+package arch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// token is a word of an expression: kind 'a' is a name, '0' an integer, 0 the end, and any other
+// kind is that symbol itself.
+type token struct {
+	kind   byte
+	text   string
+	column int // 1-based
+}
+
+// maxNesting bounds parentheses, and with them the parsers' recursion.
+const maxNesting = 16
+
+// lex splits an expression into tokens, the last of which is the end. Symbols are the characters
+// of symbols.
+func lex(s, symbols string) ([]token, error) {
+	var toks []token
+	for i := 0; i < len(s); {
+		start, c := i, s[i]
+		switch {
+		case c == ' ':
+			i++
+			continue
+		case isLetter(c):
+			for i < len(s) && (isLetter(s[i]) || isDigit(s[i])) {
+				i++
+			}
+			c = 'a'
+		case isDigit(c):
+			for i < len(s) && isDigit(s[i]) {
+				i++
+			}
+			c = '0'
+		case strings.IndexByte(symbols, c) >= 0:
+			i++
+		default:
+			return nil, fmt.Errorf("column %d: unexpected %q", i+1, rune(c))
+		}
+		toks = append(toks, token{c, s[start:i], start + 1})
+	}
+	return append(toks, token{0, "", len(s) + 1}), nil
+}
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+
+// parser walks over tokens.
+type parser struct {
+	toks  []token
+	depth int
+}
+
+func (p *parser) peek() byte { return p.toks[0].kind }
+
+// next takes a token; the end is never passed.
+func (p *parser) next() token {
+	t := p.toks[0]
+	if t.kind != 0 {
+		p.toks = p.toks[1:]
+	}
+	return t
+}
+
+// accept takes the next token where it is the given symbol.
+func (p *parser) accept(kind byte) bool {
+	if p.peek() != kind {
+		return false
+	}
+	p.next()
+	return true
+}
+
+// unexpected is the error for the next token, where something else was wanted.
+func (p *parser) unexpected(want string) error {
+	t := p.toks[0]
+	if t.kind == 0 {
+		return fmt.Errorf("column %d: ends where %s should follow", t.column, want)
+	}
+	return fmt.Errorf("column %d: %q where %s should stand", t.column, t.text, want)
+}
+
+// enclosed reads what stands between parentheses; the opening one is already taken.
+func enclosed[T any](p *parser, inner func() (T, error)) (T, error) {
+	if p.depth++; p.depth > maxNesting {
+		var none T
+		return none, fmt.Errorf("column %d: more than %d nested parentheses", p.toks[0].column, maxNesting)
+	}
+	v, err := inner()
+	if err == nil && !p.accept(')') {
+		err = p.unexpected(`")"`)
+	}
+	p.depth--
+	return v, err
+}

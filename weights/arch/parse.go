@@ -1,0 +1,233 @@
+package arch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Parse reads a family file. A file that cannot be read as JSON, or has unknown fields, gives
+// one error; everything that is wrong with what it says is listed at once, one line each.
+func Parse(data []byte) (*Family, error) {
+	var s spec
+	if err := decode(data, &s, true); err != nil {
+		return nil, fmt.Errorf("family file: %w", err)
+	}
+	c := &compiler{
+		spec:   &s,
+		family: &Family{Name: s.Family, Doc: s.Doc, ModelTypes: s.ModelTypes, Architectures: s.Architectures},
+		flags:  map[string]bool{}, dims: map[string]bool{}, loops: map[string]int{}, indices: map[string]int{},
+	}
+	c.head()
+	c.readFlags()
+	c.readDims()
+	c.readLoops()
+	c.readIndices()
+	c.readTensors()
+	c.readNorms()
+	c.checkReferences()
+	c.checkSymmetries()
+	if len(c.problems) > 0 {
+		return nil, errors.Join(c.problems...)
+	}
+	return c.family, nil
+}
+
+// compiler turns a spec into a Family, collecting what is wrong on the way.
+type compiler struct {
+	spec     *spec
+	family   *Family
+	flags    map[string]bool
+	dims     map[string]bool
+	loops    map[string]int // slots
+	indices  map[string]int // slots
+	problems []error
+}
+
+// addf notes a problem at a place, such as `dims[2] "heads"`.
+func (c *compiler) addf(at, format string, args ...any) {
+	c.problems = append(c.problems, fmt.Errorf("family %q: %s: %s", c.spec.Family, at, fmt.Sprintf(format, args...)))
+}
+
+func place(list string, i int, name string) string { return fmt.Sprintf("%s[%d] %q", list, i, name) }
+
+func (c *compiler) head() {
+	if c.spec.Family == "" {
+		c.addf("family", "has no name")
+	}
+	if len(c.spec.ModelTypes)+len(c.spec.Architectures) == 0 {
+		c.addf("model_types", "neither model_types nor architectures say what it answers to")
+	}
+	c.family.prefixes = c.spec.Prefixes
+	if len(c.spec.Prefixes) == 0 {
+		c.family.prefixes = []string{""}
+	}
+	if len(c.spec.Tensors) == 0 {
+		c.addf("tensors", "there are none")
+	}
+}
+
+// named checks a name that expressions can use: dims, loops and indices share one set of names.
+func (c *compiler) named(at, name string) bool {
+	_, loop := c.loops[name]
+	_, index := c.indices[name]
+	switch toks, err := lex(name, ""); {
+	case err != nil || len(toks) != 2 || toks[0].text != name || toks[0].kind != 'a':
+		c.addf(at, "a name is made of letters, digits and _, and starts with a letter")
+	case c.dims[name] || loop || index:
+		c.addf(at, "the name is taken")
+	default:
+		return true
+	}
+	return false
+}
+
+func (c *compiler) condition(at, s string) condition {
+	cond, unknown := parseCondition(s, c.flags)
+	for _, flag := range unknown {
+		c.addf(at, "no flag is called %q", flag)
+	}
+	return cond
+}
+
+// arith parses an expression over dims; nil where it is empty or wrong.
+func (c *compiler) arith(at, what, s string) *arith {
+	if s == "" {
+		return nil
+	}
+	a, err := parseArith(s)
+	if err != nil {
+		c.addf(at, "%s %q: %v", what, s, err)
+		return nil
+	}
+	for _, name := range a.names() {
+		if !c.dims[name] {
+			c.addf(at, "%s %q: no dim before it is called %q", what, s, name)
+		}
+	}
+	return a
+}
+
+// required is arith for an expression that must be there.
+func (c *compiler) required(at, what, s string) *arith {
+	if s == "" {
+		c.addf(at, "has no %s", what)
+	}
+	return c.arith(at, what, s)
+}
+
+func (c *compiler) readFlags() {
+	for i, f := range c.spec.Flags {
+		at := place("flags", i, f.Name)
+		switch {
+		case f.Name == "" || strings.ContainsAny(f.Name, "! ") || f.Name == always:
+			c.addf(at, "a flag's name is a word other than %q, without \"!\"", always)
+		case c.flags[f.Name]:
+			c.addf(at, "the name is taken")
+		}
+		if len(f.Fields) == 0 {
+			c.addf(at, "has no fields")
+		}
+		c.flags[f.Name] = true
+	}
+	c.family.flags = c.spec.Flags
+}
+
+func (c *compiler) readDims() {
+	unconditional := map[string]bool{}
+	for i, d := range c.spec.Dims {
+		at := place("dims", i, d.Name)
+		if unconditional[d.Name] {
+			c.addf(at, "never reached: an earlier one of that name has no \"when\"")
+		} else if !c.dims[d.Name] {
+			c.named(at, d.Name)
+		}
+		if len(d.Fields) == 0 && d.Value == "" {
+			c.addf(at, "has neither fields nor a value")
+		}
+		if d.Min != nil && (*d.Min < 0 || *d.Min > maxDim) {
+			c.addf(at, "min is %d, beyond 0 to %d", *d.Min, maxDim)
+		}
+		c.family.dims = append(c.family.dims, dimDef{d, c.condition(at, d.When), c.arith(at, "value", d.Value)})
+		c.dims[d.Name] = true
+		unconditional[d.Name] = d.When == ""
+	}
+}
+
+func (c *compiler) readLoops() {
+	for i, l := range c.spec.Loops {
+		at := place("loops", i, l.Name)
+		c.named(at, l.Name)
+		c.loops[l.Name] = i
+		c.family.loops = append(c.family.loops, loopDef{l.Name, c.required(at, "count", l.Count)})
+	}
+}
+
+func (c *compiler) readIndices() {
+	for i, x := range c.spec.Indices {
+		at := place("indices", i, x.Name)
+		c.named(at, x.Name)
+		def := indexDef{name: x.Name, length: c.required(at, "length", x.Length)}
+		for _, p := range x.Per {
+			slot, ok := c.slot(p)
+			if !ok {
+				c.addf(at, "per: no loop, and no index before it, is called %q", p)
+				continue
+			}
+			for _, outer := range c.per(slot) {
+				if !slices.Contains(def.per, outer) {
+					c.addf(at, "per: %q must stand before %q, which is per %[1]q itself", c.slotName(outer), p)
+				}
+			}
+			if slices.Contains(def.per, slot) {
+				c.addf(at, "per: %q stands there twice", p)
+			}
+			def.per = append(def.per, slot)
+		}
+		def.permute = c.symmetry(at, x.Permute)
+		def.sign = c.symmetry(at, x.Sign)
+		def.scale = c.symmetry(at, x.Scale)
+		c.indices[x.Name] = len(c.spec.Loops) + i
+		c.family.indices = append(c.family.indices, def)
+	}
+}
+
+// always is the condition that holds.
+const always = "always"
+
+func (c *compiler) symmetry(at, s string) symmetry {
+	if s == "" {
+		return nil
+	}
+	var cond condition
+	if s != always {
+		cond = c.condition(at, s)
+	}
+	return &cond
+}
+
+func (c *compiler) slot(name string) (int, bool) {
+	if slot, ok := c.loops[name]; ok {
+		return slot, true
+	}
+	slot, ok := c.indices[name]
+	return slot, ok
+}
+
+// per lists the slots that the one at slot is counted anew for.
+func (c *compiler) per(slot int) []int {
+	if slot < len(c.family.loops) {
+		return nil
+	}
+	return c.family.indices[slot-len(c.family.loops)].per
+}
+
+func (c *compiler) slotName(slot int) string { return c.family.slotName(slot) }
+
+func (f *Family) slotName(slot int) string {
+	if slot < len(f.loops) {
+		return f.loops[slot].name
+	}
+	return f.indices[slot-len(f.loops)].name
+}

@@ -1,0 +1,148 @@
+package arch
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// pattern is a tensor's name with variables: "{prefix}layers.{layer}.mlp.up_proj.weight".
+type pattern struct {
+	text     string
+	prefixed bool
+	parts    []part // between the dots, after the prefix
+	vars     []int  // the loops' slots, in order
+}
+
+// part is a literal or, where slot ≥ 0, a loop's variable.
+type part struct {
+	literal string
+	slot    int
+}
+
+// parsePattern reads a pattern; loops gives the slot of each loop's name.
+func parsePattern(s string, loops map[string]int) (pattern, error) {
+	p := pattern{text: s}
+	rest, prefixed := strings.CutPrefix(s, "{prefix}")
+	p.prefixed = prefixed
+	if rest == "" {
+		return p, fmt.Errorf("name %q: empty", s)
+	}
+	for word := range strings.SplitSeq(rest, ".") {
+		name, isVar := strings.CutPrefix(word, "{")
+		name, closed := strings.CutSuffix(name, "}")
+		if isVar != closed || strings.ContainsAny(name, "{}") {
+			return p, fmt.Errorf("name %q: a variable stands alone between dots, as in \"h.{layer}.bias\"", s)
+		}
+		if !isVar {
+			p.parts = append(p.parts, part{word, -1})
+			continue
+		}
+		slot, ok := loops[name]
+		if !ok {
+			return p, fmt.Errorf("name %q: no loop is called %q", s, name)
+		}
+		if p.has(slot) {
+			return p, fmt.Errorf("name %q: {%s} stands there twice", s, name)
+		}
+		p.parts, p.vars = append(p.parts, part{"", slot}), append(p.vars, slot)
+	}
+	return p, nil
+}
+
+// has reports whether the loop at slot is one of the variables.
+func (p pattern) has(slot int) bool {
+	for _, v := range p.vars {
+		if v == slot {
+			return true
+		}
+	}
+	return false
+}
+
+// covers reports whether q's variables are all among p's.
+func (p pattern) covers(q pattern) bool {
+	for _, v := range q.vars {
+		if !p.has(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// name fills in the variables; coord holds their values by slot.
+func (p pattern) name(prefix string, coord []int) string {
+	var b strings.Builder
+	if p.prefixed {
+		b.WriteString(prefix)
+	}
+	for i, part := range p.parts {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		if part.slot < 0 {
+			b.WriteString(part.literal)
+		} else {
+			b.WriteString(strconv.Itoa(coord[part.slot]))
+		}
+	}
+	return b.String()
+}
+
+// match reads the variables' values out of a name, into coord by slot.
+func (p pattern) match(prefix, name string, coord []int) bool {
+	if p.prefixed {
+		var ok bool
+		if name, ok = strings.CutPrefix(name, prefix); !ok {
+			return false
+		}
+	}
+	words := strings.Split(name, ".")
+	if len(words) != len(p.parts) {
+		return false
+	}
+	for i, part := range p.parts {
+		if part.slot < 0 {
+			if words[i] != part.literal {
+				return false
+			}
+			continue
+		}
+		n, err := strconv.Atoi(words[i])
+		if err != nil || strconv.Itoa(n) != words[i] || n < 0 {
+			return false
+		}
+		coord[part.slot] = n
+	}
+	return true
+}
+
+// kind is the name of the layer's type: without prefix, all that stands up to the first
+// variable, other variables and the last ".weight". "mlp.up_proj", "mlp.up_proj.bias", "norm".
+func (p pattern) kind() string {
+	var words []string
+	for _, part := range p.parts {
+		switch {
+		case part.slot < 0:
+			words = append(words, part.literal)
+		case part.slot == p.vars[0]:
+			words = nil
+		}
+	}
+	if n := len(words); n > 1 && words[n-1] == "weight" {
+		words = words[:n-1]
+	}
+	return strings.Join(words, ".")
+}
+
+// outline is what a name has in common with the names of the same tensor in other layers: every
+// number becomes "#".
+func outline(name string) string {
+	words := strings.Split(name, ".")
+	for i, w := range words {
+		if w != "" && strings.Trim(w, "0123456789") == "" {
+			words[i] = "#"
+		}
+	}
+	return strings.Join(words, ".")
+}

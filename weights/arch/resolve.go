@@ -1,0 +1,233 @@
+package arch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Resolve finds out what every tensor of a checkpoint is, from the names and shapes in its
+// headers; tensors are those of all its files, in any order.
+//
+// It fails where config.json lacks a number or has one that is impossible; where a tensor is
+// listed twice, belongs to a layer that config.json does not have, or has another shape than
+// config.json says; and where a tensor is missing. The first problems are listed, one line each,
+// naming the tensor. A tensor that the family does not know is no error: it goes to
+// Layout.Unclaimed, and blocks the indices that it may share (Index.Blocked).
+func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, error) {
+	m, err := f.read(configJSON)
+	if err != nil {
+		return nil, err
+	}
+	r := &resolver{model: m, space: newSpace(m), names: map[string]*weights.Info{}}
+	for i := range tensors {
+		t := &tensors[i]
+		if r.names[t.Name] != nil {
+			r.addf("tensor %q: is there twice", t.Name)
+		}
+		r.names[t.Name] = t
+	}
+	r.choosePrefix()
+	r.match()
+	r.findMissing()
+	if len(r.problems) > 0 {
+		return nil, errors.Join(r.problems...)
+	}
+	l := r.layout()
+	block(l, r.names, r.found)
+	return l, nil
+}
+
+// maxProblems is how many problems an error lists.
+const maxProblems = 8
+
+// resolver is the work of one Resolve.
+type resolver struct {
+	model     *model
+	space     *space
+	names     map[string]*weights.Info
+	prefix    string
+	patterns  map[string][]*tensor // by outline of the name
+	found     []*found
+	claimed   map[string]bool
+	unclaimed []string
+	problems  []error
+}
+
+// found is a tensor of the checkpoint that the family knows.
+type found struct {
+	*tensor
+	info  *weights.Info
+	order int   // place in the family file
+	coord []int // the loops' values by slot
+}
+
+func (r *resolver) addf(format string, args ...any) {
+	switch n := len(r.problems); {
+	case n < maxProblems:
+		r.problems = append(r.problems, fmt.Errorf(format, args...))
+	case n == maxProblems:
+		r.problems = append(r.problems, errors.New("and more of the kind"))
+	}
+}
+
+// choosePrefix takes the prefix under which most names are known, the earlier of two that are
+// equal.
+func (r *resolver) choosePrefix() {
+	best := -1
+	for _, prefix := range r.model.family.prefixes {
+		patterns := map[string][]*tensor{}
+		zeros := make([]int, len(r.model.size))
+		for _, t := range r.model.tensors {
+			o := outline(t.pattern.name(prefix, zeros))
+			patterns[o] = append(patterns[o], t)
+		}
+		known := 0
+		for name := range r.names {
+			if patterns[outline(name)] != nil {
+				known++
+			}
+		}
+		if known > best {
+			best, r.prefix, r.patterns = known, prefix, patterns
+		}
+	}
+}
+
+// match looks every name up, and sorts what it found into the order of the family file.
+func (r *resolver) match() {
+	place := map[*tensor]int{}
+	for i, t := range r.model.tensors {
+		place[t] = i
+	}
+	r.claimed = map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(r.names)) {
+		t, coord := r.lookup(name)
+		if t == nil {
+			r.unclaimed = append(r.unclaimed, name)
+			continue
+		}
+		r.claimed[name] = true
+		r.checkShape(t, r.names[name])
+		r.found = append(r.found, &found{t, r.names[name], place[t], coord})
+	}
+	slices.SortFunc(r.found, func(a, b *found) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), slices.Compare(a.coord, b.coord))
+	})
+}
+
+// lookup finds the tensor of the family that has a name; nil where there is none, after noting a
+// layer that should not be there.
+func (r *resolver) lookup(name string) (*tensor, []int) {
+	for _, t := range r.patterns[outline(name)] {
+		coord := make([]int, len(r.model.size))
+		if !t.pattern.match(r.prefix, name, coord) {
+			continue
+		}
+		for _, slot := range t.pattern.vars {
+			if count := r.model.size[slot]; coord[slot] >= count {
+				loop := r.model.family.loops[slot]
+				d, _ := loop.count.eval(r.model.dims)
+				r.addf("tensor %q: is of %s %d, but config.json says %s (0 to %d)", name, loop.name, coord[slot], d, count-1)
+				return nil, nil
+			}
+		}
+		if first := t.variable(0); first < 0 || coord[first] >= t.from && coord[first] < t.to {
+			return t, coord
+		}
+	}
+	return nil, nil
+}
+
+func (r *resolver) checkShape(t *tensor, info *weights.Info) {
+	if t.role == Buffer || slices.Equal(info.Shape, t.shape()) {
+		return
+	}
+	axes := ""
+	for i, riders := range t.axes {
+		if i > 0 {
+			axes += " × "
+		}
+		axes += describe(riders)
+	}
+	r.addf("tensor %q: has shape %v, but config.json says %v (%s)", info.Name, info.Shape, t.shape(), axes)
+}
+
+// findMissing notes tensors that should be there.
+func (r *resolver) findMissing() {
+	r.model.expected(func(t *tensor, coord []int) bool {
+		if name := t.pattern.name(r.prefix, coord); !t.Optional && !r.claimed[name] {
+			r.addf("tensor %q: is missing, but config.json asks for it", name)
+		}
+		return len(r.problems) <= maxProblems
+	})
+}
+
+// layout makes the claims and, through them, the indices.
+func (r *resolver) layout() *Layout {
+	l := &Layout{Family: r.model.family.Name, Dims: map[string]int{}, Claims: map[string]*Claim{},
+		Unclaimed: r.unclaimed, byName: map[string]*Index{}}
+	for name, d := range r.model.dims {
+		l.Dims[name] = d.value
+	}
+	for _, f := range r.found {
+		c := r.claim(f)
+		l.Claims[c.Name] = c
+		for i, a := range c.Axes {
+			a.each(func(leaf *node, x *Index) { x.use(c.Name, i, leaf.sense != 0) })
+		}
+	}
+	for _, instances := range r.space.made {
+		for _, x := range instances {
+			if x != nil {
+				l.Indices = append(l.Indices, x)
+				l.byName[x.Name] = x
+			}
+		}
+	}
+	return l
+}
+
+// use notes that an axis takes part. All occurrences on one axis are noted in a row.
+func (x *Index) use(tensor string, axis int, signed bool) {
+	if n := len(x.Uses); n > 0 && x.Uses[n-1].Tensor == tensor && x.Uses[n-1].Axis == axis {
+		x.Uses[n-1].Signed = x.Uses[n-1].Signed || signed
+		return
+	}
+	x.Uses = append(x.Uses, Use{tensor, axis, signed})
+}
+
+func (r *resolver) claim(f *found) *Claim {
+	c := &Claim{Name: f.info.Name, Kind: f.pattern.kind(), Layer: -1, Role: f.role, OutAxis: f.Out, Softmax: f.Softmax}
+	if first := f.variable(0); first >= 0 {
+		c.Layer = f.coord[first]
+	}
+	if f.role == Buffer {
+		for _, n := range f.info.Shape {
+			plain := &node{op: 'a', slot: -1, text: fmt.Sprint(n), length: n}
+			c.Axes = append(c.Axes, &Axis{riders: []*node{plain}})
+		}
+		return c
+	}
+	for _, riders := range f.axes {
+		c.Axes = append(c.Axes, &Axis{riders, r.space, f.coord})
+	}
+	c.Bias = r.present(f.tensorDef.bias, f.coord)
+	if f.tensorDef.Norm != "" {
+		n := r.model.family.norms[f.tensorDef.Norm]
+		c.Norm = &NormRef{n.kind, r.present(n.weight, f.coord), r.present(n.bias, f.coord)}
+	}
+	return c
+}
+
+// present is the name of a tensor where the checkpoint has it, and empty otherwise.
+func (r *resolver) present(p pattern, coord []int) string {
+	if name := p.name(r.prefix, coord); r.claimed[name] {
+		return name
+	}
+	return ""
+}
