@@ -45,7 +45,7 @@ func BenchmarkMeasure(b *testing.B) {
 				data := make([]byte, benchBytes)
 				fillNormal(f, data, sigma)
 				const cols = 4096
-				t := tensor(d, benchBytes*8/f.Bits/cols, cols, data)
+				t := tensor(d, benchBytes/(f.Bits/8)/cols, cols, data)
 				b.SetBytes(benchBytes)
 				for b.Loop() {
 					if _, err := Measure(context.Background(), t, 1); err != nil {

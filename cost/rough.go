@@ -73,8 +73,9 @@ const (
 )
 
 // Energy predicts the relative energy of GEMMs whose weights are a tensor with the activity a, as
-// Measure or a Counter found it. outAxis is the axis of the stored matrix along which the outputs lie: 0 for Linear, 1 for
-// transposed storage (Conv1D). An empty tensor costs what random data costs.
+// Measure or a Counter found it. outAxis is the axis of the stored matrix along which the outputs
+// lie: 0 for Linear, 1 for transposed storage (Conv1D); decode, which goes by memory order, does
+// not look at it. An empty tensor costs what random data costs.
 func (Rough) Energy(a Activity, outAxis int, role Role, w Workload) Estimate {
 	e := Estimate{Relative: 1, Calibration: roughCalibration}
 	if a.DType != weights.BF16 {

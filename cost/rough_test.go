@@ -119,6 +119,11 @@ func synthesise(t *testing.T, sigma float64, change func(*rand.Rand, []float64))
 	return a
 }
 
+// named is what was done to the weights of one reading.
+func named(name string) func(*rand.Rand, []float64) {
+	return readings[slices.IndexFunc(readings, func(r reading) bool { return r.name == name })].change
+}
+
 func unchanged(*rand.Rand, []float64) {}
 
 func (r reading) energy(role Role) float64 {
@@ -134,8 +139,8 @@ func (m prefillModel) invert(energy float64) (power, slope float64) {
 	return (energy - m.floor) / m.slope(), m.slope()
 }
 
-// fitted are the features that a role's fit may use. What passes by a stationary operand row after
-// row is the same for every feature; of a streaming one, only neighbouring outputs meet.
+// fitted are the features that a role's fit may use. In a streaming operand only neighbouring
+// outputs meet; given the two others, the fit would spend them on single readings.
 var fitted = [...][]int{
 	Stationary: {signToggles, changes, mantissaToggles, zeroBorders, nonzeros, mantissaTogglesK, mantissaOnes},
 	Streaming:  {signToggles, changes, mantissaToggles, zeroBorders, nonzeros},
@@ -244,7 +249,7 @@ func TestRoughAgainstReadings(t *testing.T) {
 		}
 		mean, corr := stat.Mean(misses, nil), stat.Correlation(predicted, measured, nil)
 		t.Logf("%v: mean absolute error %.2f points, correlation %.2f", role, 100*mean, corr)
-		if mean > 0.015 || corr < 0.75 {
+		if mean > 0.015 || corr < 0.8 {
 			t.Errorf("%v: mean absolute error %.4f, correlation %.2f", role, mean, corr)
 		}
 	}
@@ -267,8 +272,7 @@ func TestExponentToggles(t *testing.T) {
 func TestRoughDecode(t *testing.T) {
 	decode := Workload{Decode: 1}
 	for name, want := range map[string]float64{"4 bits rounded": 0.952, "grid of σ/4": 0.942} {
-		i := slices.IndexFunc(readings, func(r reading) bool { return r.name == name })
-		e := Rough{}.Energy(synthesise(t, layerSigma, readings[i].change), 0, Stationary, decode)
+		e := Rough{}.Energy(synthesise(t, layerSigma, named(name)), 0, Stationary, decode)
 		t.Logf("%s: measured %.3f predicted %.3f", name, want, e.Relative)
 		if want < e.Interval[0] || want > e.Interval[1] {
 			t.Errorf("%s: measured %.3f, predicted %v", name, want, e.Interval)
@@ -279,9 +283,9 @@ func TestRoughDecode(t *testing.T) {
 // What is coarser is cheaper, in either role and phase.
 func TestRoughOrder(t *testing.T) {
 	for _, order := range [][]func(*rand.Rand, []float64){
-		{unchanged, readings[11].change, readings[12].change},                                             // bits rounded away
-		{unchanged, readings[13].change, readings[14].change, readings[15].change},                        // grids
-		{unchanged, readings[5].change, readings[6].change, func(_ *rand.Rand, w []float64) { clear(w) }}, // zeros
+		{unchanged, readings[11].change, readings[12].change},                      // bits rounded away
+		{unchanged, readings[13].change, readings[14].change, readings[15].change}, // grids
+		{unchanged, named("half zero in blocks"), func(_ *rand.Rand, w []float64) { clear(w) }},
 	} {
 		for role := Stationary; role <= Streaming; role++ {
 			for _, w := range []Workload{{Prefill: 1}, {Decode: 1}, {0.5, 0.5}} {
@@ -299,7 +303,7 @@ func TestRoughOrder(t *testing.T) {
 }
 
 // The scale that relative energy is measured on: zeros cost the ceiling's share, normal values of
-// any format about 1, and a matrix and its transpose the same in prefill.
+// any format 1 within 2 % (exponent toggles vary with the scale), and a matrix and its transpose the same in prefill.
 func TestRoughScale(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(rapid.SampledFrom(dtypes).Draw(t, "dtype"))
@@ -323,7 +327,7 @@ func TestRoughScale(t *testing.T) {
 			t.Fatalf("zeros cost %v, the ceiling is %v", e, want)
 		}
 		fillNormal(f, data, sigma)
-		if e := energy(data, rows, cols, 0, w); math.Abs(e-1) > 0.015 {
+		if e := energy(data, rows, cols, 0, w); math.Abs(e-1) > 0.02 {
 			t.Fatalf("normal values cost %.4f", e)
 		}
 		for i := range rows * cols {

@@ -5,6 +5,7 @@ import "math/bits"
 // addSpecials counts what is rare in weights: zeros and pairs of them, subnormal numbers,
 // infinities and NaN. before and above may be nil.
 func (t *tally) addSpecials(l *lanes, cur, before, above *group) {
+	// Most words have nothing special even here; masks in registers keep that case short.
 	normal, valueSign, magnitude, room, top := l.normal, l.valueSign, l.magnitude, l.finiteRoom, l.sign
 	for i := range groupWords {
 		w := cur.word(i)

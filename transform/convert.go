@@ -47,7 +47,7 @@ func Apply(ctx context.Context, m *weights.Model, plan *Plan, out string, o Appl
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkOut(m, out); err != nil {
+	if err := CheckOut(m, out, o.Resume); err != nil {
 		return nil, err
 	}
 	st, err := openStage(out, plan, o.Resume, c.size())
@@ -243,8 +243,14 @@ func durably(path string, fill func(io.Writer) error) error {
 	return errors.Join(fill(f), f.Sync(), f.Close())
 }
 
-// checkOut refuses an output folder that exists or lies inside the model's folder.
-func checkOut(m *weights.Model, out string) error {
+// CheckOut refuses an output folder that exists or lies inside the model's folder, and one that an
+// interrupted conversion left unfinished unless that is to be resumed. [Apply] calls it; callers
+// that plan first may want to know before.
+func CheckOut(m *weights.Model, out string, resume bool) error {
+	partial := filepath.Clean(out) + partialSuffix
+	if _, err := os.Lstat(partial); err == nil && !resume {
+		return fmt.Errorf("%s: %w: go on with --resume, or remove it", partial, ErrUnfinished)
+	}
 	if _, err := os.Lstat(out); err == nil {
 		return fmt.Errorf("%s: exists already: name a new folder", out)
 	} else if !errors.Is(err, fs.ErrNotExist) {

@@ -202,16 +202,16 @@ func (p *planner) eachIndex(ctx context.Context, want func(*arch.Index) bool,
 
 // parallel runs n tasks on the workers, with progress, until one fails or ctx ends.
 func (p *planner) parallel(ctx context.Context, stage string, n int, task func(i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, running := errgroup.WithContext(ctx)
 	g.SetLimit(p.opt.Workers)
 	done := make(chan int, n)
 	p.event(stage, 0, n)
 	for i := range n {
-		if ctx.Err() != nil {
+		if running.Err() != nil {
 			break
 		}
 		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
+			if err := running.Err(); err != nil {
 				return err
 			}
 			err := weights.Guard(p.model.Dir, func() error { return task(i) })

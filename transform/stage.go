@@ -36,8 +36,6 @@ func openStage(out string, plan *Plan, resume bool, need int64) (*stage, error) 
 	switch {
 	case err == nil && resume:
 		return st, st.reopen(plan)
-	case err == nil:
-		return nil, fmt.Errorf("%s: %w: go on with --resume, or remove it", st.dir, ErrUnfinished)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func OpenFile(path string) (*File, error) {
 		return nil, err
 	}
 	f := &File{Path: path, mapped: mapped}
-	if err := f.readHeader(); err != nil {
+	if err := Guard(path, f.readHeader); err != nil {
 		f.Close()
 		var format *FormatError
 		if errors.As(err, &format) {
@@ -101,17 +101,20 @@ func (f *File) Each(fn func(Tensor) error) error {
 }
 
 func mapFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
+	st, err := os.Stat(path) // before opening, which would wait at a pipe
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err = f.Stat(); err != nil {
+		return nil, err
 	}
 	if st.Size() == 0 {
 		return nil, nil // an empty mapping is not possible; the reader finds it truncated

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"sort"
 	"strconv"
@@ -25,18 +24,17 @@ type header struct {
 // parseHeader reads the JSON part of a header. dataLen is the length of the data section that
 // follows it. Errors are *FormatError with File unset and offsets counted from the file's start.
 func parseHeader(js []byte, dataLen int64) (*header, error) {
-	switch {
-	case len(js) == 0 || js[0] != '{':
-		return nil, &FormatError{Offset: 8, Msg: "the header does not start with '{'"}
-	case !utf8.Valid(js):
-		return nil, &FormatError{Offset: 8, Msg: "the header is not valid UTF-8"}
+	if len(js) == 0 || js[0] != '{' {
+		return nil, &FormatError{Offset: 8, Msg: "the header does not start with '{': is this a safetensors file?"}
 	}
-	p := &headerParser{dec: json.NewDecoder(bytes.NewReader(js)), start: 8}
-	p.dec.UseNumber()
+	p, err := newHeaderParser(js, 8)
+	if err != nil {
+		return nil, err
+	}
 	h := &header{}
-	err := p.object(func(key string) (err error) {
+	err = p.object("the header", func(key string) (err error) {
 		if key == "__metadata__" {
-			h.metadata, err = p.stringMap()
+			h.metadata, err = p.stringMap(key)
 			return err
 		}
 		info, err := p.tensor(key)
@@ -44,9 +42,7 @@ func parseHeader(js []byte, dataLen int64) (*header, error) {
 		return err
 	})
 	if err == nil {
-		if _, more := p.dec.Token(); more != io.EOF {
-			err = p.fail("something follows the header's closing brace")
-		}
+		err = p.end()
 	}
 	if err != nil {
 		return nil, err
@@ -62,23 +58,24 @@ func parseHeader(js []byte, dataLen int64) (*header, error) {
 // data section begins in the file.
 func (h *header) checkLayout(dataStart, dataLen int64) error {
 	var end int64
+	var before string // the tensor that ends there
 	for _, t := range h.tensors {
 		fail := func(format string, args ...any) error {
 			return &FormatError{Tensor: t.Name, Offset: dataStart + t.Begin, Msg: fmt.Sprintf(format, args...)}
 		}
-		switch want, ok := byteLen(t.DType, t.Shape); {
+		switch want, err := byteLen(t.DType, t.Shape); {
 		case t.Begin < end:
-			return fail("overlaps the tensor before it by %d bytes", end-t.Begin)
+			return fail("overlaps tensor %q, which ends %d bytes after this one begins", before, end-t.Begin)
 		case t.Begin > end:
 			return fail("a gap of %d bytes lies before it", t.Begin-end)
-		case !ok:
-			return fail("%s%v is no whole number of bytes that fits a file", t.DType, t.Shape)
+		case err != nil:
+			return fail("%v", err)
 		case want != t.Size():
 			return fail("%s%v needs %d bytes, its offsets hold %d", t.DType, t.Shape, want, t.Size())
 		case t.End > dataLen:
 			return fail("ends %d bytes beyond the end of the file: the file is truncated", t.End-dataLen)
 		}
-		end = t.End
+		end, before = t.End, t.Name
 	}
 	if end != dataLen {
 		return &FormatError{Offset: dataStart + end, Msg: fmt.Sprintf("%d bytes follow the last tensor", dataLen-end)}
@@ -89,37 +86,100 @@ func (h *header) checkLayout(dataStart, dataLen int64) error {
 // headerParser walks tokens, because encoding/json would accept duplicate keys silently.
 type headerParser struct {
 	dec     *json.Decoder
+	js      []byte
 	start   int64  // where the JSON begins in its file
+	at      int    // where the latest token begins in the JSON
 	current string // the tensor being read
 }
 
+// newHeaderParser starts before the first token of js, whose first byte is byte start of its
+// file. It refuses invalid UTF-8, which encoding/json would replace.
+func newHeaderParser(js []byte, start int64) (*headerParser, error) {
+	for i := 0; i < len(js); {
+		r, size := utf8.DecodeRune(js[i:])
+		if r == utf8.RuneError && size == 1 {
+			return nil, &FormatError{Offset: start + int64(i), Msg: fmt.Sprintf("invalid UTF-8: 0x%02x", js[i])}
+		}
+		i += size
+	}
+	p := &headerParser{dec: json.NewDecoder(bytes.NewReader(js)), js: js, start: start}
+	p.dec.UseNumber()
+	return p, nil
+}
+
 func (p *headerParser) fail(format string, args ...any) error {
-	return &FormatError{Tensor: p.current, Offset: p.start + p.dec.InputOffset(), Msg: fmt.Sprintf(format, args...)}
+	return &FormatError{Tensor: p.current, Offset: p.start + int64(p.at), Msg: fmt.Sprintf(format, args...)}
+}
+
+const jsonSpace = " \t\r\n"
+
+// mark notes where the next token begins: the decoder knows only where the one before it ended.
+func (p *headerParser) mark() {
+	rest := bytes.TrimLeft(p.js[p.dec.InputOffset():], jsonSpace)
+	if len(rest) > 0 && (rest[0] == ',' || rest[0] == ':') {
+		rest = bytes.TrimLeft(rest[1:], jsonSpace)
+	}
+	p.at = len(p.js) - len(rest)
 }
 
 func (p *headerParser) token() (json.Token, error) {
+	p.mark()
 	t, err := p.dec.Token()
-	if err == nil {
-		return t, nil
-	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return nil, &FormatError{Tensor: p.current, Offset: p.start + syntax.Offset, Msg: "invalid JSON: " + err.Error()}
-	}
-	return nil, p.fail("invalid JSON: it ends too early")
+	return t, p.syntax(err)
 }
 
-func (p *headerParser) delim(want json.Delim) error {
+// syntax points at the token in which the decoder failed: its own offsets do not count the
+// tokens before.
+func (p *headerParser) syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return p.fail("invalid JSON: %v", err)
+	}
+	return p.fail("invalid JSON: it ends too early")
+}
+
+// skip passes over a value of any kind.
+func (p *headerParser) skip() error {
+	p.mark()
+	var ignored json.RawMessage
+	return p.syntax(p.dec.Decode(&ignored))
+}
+
+// end makes sure that nothing follows the value read.
+func (p *headerParser) end() error {
+	rest := bytes.TrimLeft(p.js[p.dec.InputOffset():], jsonSpace)
+	if len(rest) == 0 {
+		return nil
+	}
+	p.at = len(p.js) - len(rest)
+	return p.fail("%q follows the closing brace", rest[:1])
+}
+
+// delim reads the bracket that what begins or ends with.
+func (p *headerParser) delim(what string, want json.Delim) error {
 	t, err := p.token()
 	if err == nil && t != want {
-		err = p.fail("expected %q, found %v", want.String(), t)
+		err = p.fail("%s: expected %s, found %s", what, want, spell(t))
 	}
 	return err
 }
 
+// spell shows a token as JSON does.
+func spell(t json.Token) string {
+	switch t := t.(type) {
+	case nil:
+		return "null"
+	case string:
+		return strconv.Quote(t)
+	}
+	return fmt.Sprint(t)
+}
+
 // object calls member for each key, with the parser standing before its value.
-func (p *headerParser) object(member func(key string) error) error {
-	if err := p.delim('{'); err != nil {
+func (p *headerParser) object(what string, member func(key string) error) error {
+	if err := p.delim(what, '{'); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
@@ -137,16 +197,16 @@ func (p *headerParser) object(member func(key string) error) error {
 			return err
 		}
 	}
-	return p.delim('}')
+	return p.delim(what, '}')
 }
 
-func (p *headerParser) stringMap() (map[string]string, error) {
+func (p *headerParser) stringMap(what string) (map[string]string, error) {
 	m := map[string]string{}
-	return m, p.object(func(key string) error {
+	return m, p.object(what, func(key string) error {
 		t, err := p.token()
 		s, ok := t.(string)
 		if err == nil && !ok {
-			err = p.fail("metadata %q is no string", key)
+			err = p.fail("%s: the value of %q is %s, no string", what, key, spell(t))
 		}
 		m[key] = s
 		return err
@@ -158,27 +218,26 @@ func (p *headerParser) tensor(name string) (Info, error) {
 	t := Info{Name: name}
 	var offsets []int64
 	seen := map[string]bool{}
-	err := p.object(func(key string) (err error) {
+	err := p.object("the entry", func(key string) (err error) {
 		seen[key] = true
 		switch key {
 		case "dtype":
 			return p.dtype(&t.DType)
 		case "shape":
-			shape, err := p.integers()
+			shape, err := p.integers(key)
 			t.Shape = make([]int, len(shape))
 			for i, n := range shape {
 				t.Shape[i] = int(n)
 			}
 			return err
 		case "data_offsets":
-			offsets, err = p.integers()
+			offsets, err = p.integers(key)
+			if err == nil && (len(offsets) != 2 || offsets[1] < offsets[0]) {
+				err = p.fail("data_offsets %v are not a begin and an end", offsets)
+			}
 			return err
 		}
-		var ignored json.RawMessage // upstream readers pass over unknown members as well
-		if p.dec.Decode(&ignored) != nil {
-			return p.fail("invalid JSON in %q", key)
-		}
-		return nil
+		return p.skip() // upstream readers pass over unknown members as well
 	})
 	if err != nil {
 		return t, err
@@ -187,9 +246,6 @@ func (p *headerParser) tensor(name string) (Info, error) {
 		if !seen[key] {
 			return t, p.fail("has no %q", key)
 		}
-	}
-	if len(offsets) != 2 || offsets[1] < offsets[0] {
-		return t, p.fail("data_offsets %v are no begin and end", offsets)
 	}
 	t.Begin, t.End = offsets[0], offsets[1]
 	p.current = ""
@@ -203,7 +259,7 @@ func (p *headerParser) dtype(d *DType) error {
 	}
 	name, ok := t.(string)
 	if !ok {
-		return p.fail("dtype is no string")
+		return p.fail("dtype: expected a string, found %s", spell(t))
 	}
 	if *d, err = ParseDType(name); err != nil {
 		return p.fail("%v", err)
@@ -211,8 +267,8 @@ func (p *headerParser) dtype(d *DType) error {
 	return nil
 }
 
-func (p *headerParser) integers() ([]int64, error) {
-	if err := p.delim('['); err != nil {
+func (p *headerParser) integers(what string) ([]int64, error) {
+	if err := p.delim(what, '['); err != nil {
 		return nil, err
 	}
 	var list []int64
@@ -223,15 +279,15 @@ func (p *headerParser) integers() ([]int64, error) {
 		}
 		num, ok := t.(json.Number)
 		if !ok {
-			return nil, p.fail("expected a number, found %v", t)
+			return nil, p.fail("%s: expected a number, found %s", what, spell(t))
 		}
 		n, err := strconv.ParseUint(string(num), 10, 62)
 		if err != nil {
-			return nil, p.fail("%s is no whole number from 0 to 2^62", num)
+			return nil, p.fail("%s: %s is no whole number from 0 to 2^62-1", what, num)
 		}
 		list = append(list, int64(n))
 	}
-	return list, p.delim(']')
+	return list, p.delim(what, ']')
 }
 
 // EncodeHeader lays tensors out one after the other in the order given (their offsets are set
@@ -246,9 +302,12 @@ func EncodeHeader(tensors []Info, metadata map[string]string) (head []byte, plac
 	}
 	var end int64
 	for _, t := range tensors {
-		size, ok := byteLen(t.DType, t.Shape)
-		if !ok || size > math.MaxInt64-end {
-			return nil, nil, fmt.Errorf("tensor %q: %s%v is no whole number of bytes that fits a file", t.Name, t.DType, t.Shape)
+		size, err := byteLen(t.DType, t.Shape)
+		if err == nil && size > math.MaxInt64-end {
+			err = fmt.Errorf("%s%v is more than a file can hold", t.DType, t.Shape)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
 		t.Begin, t.End = end, end+size
 		end = t.End

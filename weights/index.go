@@ -1,7 +1,6 @@
 package weights
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,33 +20,46 @@ func readIndex(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The header's token walk serves here as well: it finds keys that stand twice.
-	p := &headerParser{dec: json.NewDecoder(bytes.NewReader(js)), start: 0}
-	var weightMap map[string]string
-	err = p.object(func(key string) (err error) {
-		if key == "weight_map" {
-			weightMap, err = p.stringMap()
-			return err
-		}
-		var ignored json.RawMessage
-		if p.dec.Decode(&ignored) != nil {
-			return p.fail("invalid JSON in %q", key)
-		}
-		return nil
-	})
-	if err == nil && len(weightMap) == 0 {
-		err = &FormatError{Offset: -1, Msg: `has no tensors in "weight_map"`}
-	}
-	for tensor, shard := range weightMap {
-		if err == nil && (shard != filepath.Base(shard) || strings.ContainsAny(shard, `/\`) || shard == ".." || shard == ".") {
-			err = &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is no file of this folder", shard)}
-		}
-	}
-	var format *FormatError
-	if errors.As(err, &format) {
+	weightMap, err := parseIndex(js)
+	if format, ok := errors.AsType[*FormatError](err); ok {
 		format.File = path
 	}
 	return weightMap, err
+}
+
+// parseIndex uses the header's token walk, which finds keys that stand twice.
+func parseIndex(js []byte) (weightMap map[string]string, err error) {
+	p, err := newHeaderParser(js, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = p.object("the index", func(key string) (err error) {
+		if key == "weight_map" {
+			weightMap, err = p.stringMap(key)
+			return err
+		}
+		return p.skip()
+	})
+	if err == nil {
+		err = p.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(weightMap) == 0 {
+		return nil, &FormatError{Offset: -1, Msg: `has no tensors in "weight_map"`}
+	}
+	for _, tensor := range sortedKeys(weightMap) {
+		if shard := weightMap[tensor]; !isFileName(shard) {
+			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is no file of this folder", shard)}
+		}
+	}
+	return weightMap, nil
+}
+
+// isFileName tells the name of a file, on any system, from a path to elsewhere.
+func isFileName(s string) bool {
+	return s == filepath.Base(s) && !strings.ContainsAny(s, `/\`) && s != ".." && s != "."
 }
 
 // EncodeIndex renders an index file: tensor to shard, and the bytes of all tensors together.

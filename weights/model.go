@@ -51,7 +51,11 @@ func Open(path string) (*Model, error) {
 }
 
 func (m *Model) openFolder() error {
-	names, weightMap, err := m.shardNames()
+	files, err := listFiles(m.Dir)
+	if err != nil {
+		return err
+	}
+	names, weightMap, err := m.shardNames(files)
 	if err != nil {
 		return err
 	}
@@ -74,11 +78,13 @@ func (m *Model) openFolder() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return m.listOthers(names)
+	m.Others = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(names, file) })
+	return nil
 }
 
-// shardNames finds the folder's weight files, and the index's map where there is an index.
-func (m *Model) shardNames() ([]string, map[string]string, error) {
+// shardNames finds the weight files among the folder's files, and the index's map where there is
+// an index.
+func (m *Model) shardNames(files []string) ([]string, map[string]string, error) {
 	index := filepath.Join(m.Dir, IndexName)
 	weightMap, err := readIndex(index)
 	if err == nil {
@@ -93,12 +99,11 @@ func (m *Model) shardNames() ([]string, map[string]string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	found, err := filepath.Glob(filepath.Join(escapeGlob(m.Dir), "*.safetensors"))
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, f := range found {
-		found[i] = filepath.Base(f)
+	var found []string
+	for _, file := range files {
+		if strings.HasSuffix(file, ".safetensors") && !strings.Contains(file, "/") {
+			found = append(found, file)
+		}
 	}
 	switch {
 	case slices.Contains(found, "model.safetensors"):
@@ -111,31 +116,35 @@ func (m *Model) shardNames() ([]string, map[string]string, error) {
 	return nil, nil, fmt.Errorf("%s: %d safetensors files but no %s that says which belong to the model", m.Dir, len(found), IndexName)
 }
 
-func escapeGlob(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `[`, `\[`, `*`, `\*`, `?`, `\?`).Replace(dir)
-}
-
-// listOthers finds every file of the folder that is no shard. Links to files count as files, as
-// they do in the folders that model hubs' caches keep.
-func (m *Model) listOthers(shards []string) error {
-	return filepath.WalkDir(m.Dir, func(path string, d fs.DirEntry, err error) error {
+// listFiles gives the files of dir and its subfolders as slash-separated paths, sorted. Links to
+// files count as files, as they do in the folders that model hubs' caches keep. Whatever else
+// could not be read to an end, or not be copied, is an error.
+func listFiles(dir string) (files []string, err error) {
+	root, err := filepath.EvalSymlinks(dir) // WalkDir does not enter a link
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(m.Dir, path)
-		if err != nil || slices.Contains(shards, rel) {
-			return err
-		}
 		st, err := os.Stat(path)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s: is a link to a file that is not there: %w", path, err)
+		case err != nil:
 			return err
-		}
-		if !st.Mode().IsRegular() {
+		case st.IsDir():
+			return fmt.Errorf("%s: is a link to a folder: put the folder itself in its place or take it out", path)
+		case !st.Mode().IsRegular():
 			return fmt.Errorf("%s: is neither a file nor a folder: take it out of the model's folder", path)
 		}
-		m.Others = append(m.Others, filepath.ToSlash(rel))
-		return nil
+		rel, err := filepath.Rel(root, path)
+		files = append(files, filepath.ToSlash(rel))
+		return err
 	})
+	slices.Sort(files)
+	return files, err
 }
 
 // Close unmaps all files.

@@ -1,6 +1,10 @@
 package weights
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+)
 
 // Info is one entry of a safetensors header.
 type Info struct {
@@ -24,12 +28,15 @@ func (t Info) Len() int {
 func (t Info) Size() int64 { return t.End - t.Begin }
 
 // Matrix gives the tensor's shape as a matrix in storage order: the last dimension is cols, all
-// before it are rows; a vector is one column, so that its elements are its rows.
+// before it are rows; a vector is one column, so that its elements are its rows. An empty tensor
+// is 0 by 0: its other dimensions may be of any size.
 func (t Info) Matrix() (rows, cols int) {
-	switch len(t.Shape) {
-	case 0:
+	switch {
+	case t.Len() == 0:
+		return 0, 0
+	case len(t.Shape) == 0:
 		return 1, 1
-	case 1:
+	case len(t.Shape) == 1:
 		return t.Shape[0], 1
 	}
 	cols = t.Shape[len(t.Shape)-1]
@@ -49,20 +56,21 @@ type Tensor struct {
 	File string
 }
 
-// byteLen is the number of bytes that shape and dtype need; ok is false where it overflows, or
+// byteLen is the number of bytes that shape and dtype need. It fails where that overflows, and
 // where sub-byte elements do not fill whole bytes.
-func byteLen(d DType, shape []int) (n int64, ok bool) {
-	n = int64(d.Bits())
-	for _, s := range shape {
-		if s == 0 {
-			return 0, true
-		}
+func byteLen(d DType, shape []int) (int64, error) {
+	if slices.Contains(shape, 0) {
+		return 0, nil
 	}
+	bits := int64(d.Bits())
 	for _, s := range shape {
-		if n > math.MaxInt64/int64(s) {
-			return 0, false
+		if s < 0 || bits > math.MaxInt64/int64(s) {
+			return 0, fmt.Errorf("%s%v is more than a file can hold", d, shape)
 		}
-		n *= int64(s)
+		bits *= int64(s)
 	}
-	return n / 8, n%8 == 0
+	if bits%8 != 0 {
+		return 0, fmt.Errorf("%s%v takes %d bits, which do not fill whole bytes", d, shape, bits)
+	}
+	return bits / 8, nil
 }

@@ -10,11 +10,11 @@ import (
 
 // block marks the indices that tensors unknown to the family may share. Such a tensor blocks
 //
-//   - all indices of a known tensor of the same module, as the scales of a quantised weight are;
-//   - the indices of one layer that its neighbours in the same block of that layer use, as a norm
-//     on q and k, or another expert, would be;
 //   - every index of the whole model that is as long as one of its dimensions, as an adapter or a
-//     vision projector on the residual stream is.
+//     vision projector on the residual stream is;
+//   - all indices of a known tensor of the same module, as the scales of a quantised weight are;
+//   - failing that, the indices of one layer that the known tensors of the same block use, as a
+//     norm on q and k, or another expert, would be.
 func block(l *Layout, names map[string]*weights.Info, known []*found) {
 	if len(l.Unclaimed) == 0 {
 		return
@@ -26,15 +26,9 @@ func block(l *Layout, names map[string]*weights.Info, known []*found) {
 				x.block("tensor %q is not in the catalogue and has a dimension of this length, %d", name, x.Len)
 			}
 		}
-		for at := parent(name); at != ""; at = parent(at) {
-			b.blockAll(b.modules, at, func(x *Index, c *Claim) {
-				x.block("tensor %q is not in the catalogue and belongs to the same module as %q", name, c.Name)
-			})
-			b.blockAll(b.blocks, at, func(x *Index, c *Claim) {
-				if !x.global {
-					x.block("tensor %q is not in the catalogue and stands in the same block as %q", name, c.Name)
-				}
-			})
+		at := parent(name)
+		for at != "" && !b.neighbours(name, at) {
+			at = parent(at)
 		}
 	}
 }
@@ -65,15 +59,37 @@ func newBlocker(l *Layout, known []*found) *blocker {
 	return b
 }
 
-// blockAll calls mark for every index of the tensors at a place, the first time it is asked:
-// a second stranger there has nothing left to block.
-func (b *blocker) blockAll(at map[string][]*Claim, place string, mark func(*Index, *Claim)) {
-	for _, c := range at[place] {
-		for _, a := range c.Axes {
-			a.each(func(_ *node, x *Index) { mark(x, c) })
-		}
+// neighbours blocks what a stranger may share with the known tensors at a place; false where
+// none are there. A second stranger finds nothing left to block.
+func (b *blocker) neighbours(stranger, place string) bool {
+	module, isModule := b.modules[place]
+	for _, c := range module {
+		c.each(func(x *Index) {
+			x.block("tensor %q is not in the catalogue and belongs to the same module as %q", stranger, c.Name)
+		})
 	}
-	delete(at, place)
+	within, isBlock := b.blocks[place]
+	for _, c := range within {
+		c.each(func(x *Index) {
+			if !x.global {
+				x.block("tensor %q is not in the catalogue and stands in the same block as %q", stranger, c.Name)
+			}
+		})
+	}
+	if isModule {
+		b.modules[place] = nil
+	}
+	if isBlock {
+		b.blocks[place] = nil
+	}
+	return isModule || isBlock
+}
+
+// each calls visit for the indices of all axes.
+func (c *Claim) each(visit func(*Index)) {
+	for _, a := range c.Axes {
+		a.each(func(_ *node, x *Index) { visit(x) })
+	}
 }
 
 // block gives a reason, unless there is one already.

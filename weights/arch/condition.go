@@ -3,7 +3,9 @@ package arch
 import "strings"
 
 // condition is a conjunction of flags, some negated: "tied !headless". An empty one holds.
-type condition []struct {
+type condition []literal
+
+type literal struct {
 	flag string
 	not  bool
 }
@@ -15,10 +17,7 @@ func parseCondition(s string, known map[string]bool) (c condition, unknown []str
 		if !known[flag] {
 			unknown = append(unknown, flag)
 		}
-		c = append(c, struct {
-			flag string
-			not  bool
-		}{flag, not})
+		c = append(c, literal{flag, not})
 	}
 	return c, unknown
 }

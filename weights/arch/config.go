@@ -47,20 +47,13 @@ func decode(data []byte, v any, strict bool) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s: invalid JSON: %v", lineColumn(data, syntax.Offset), err)
 	case errors.As(err, &mistyped) && mistyped.Field == "":
-		return fmt.Errorf("holds %s %s, not an object", article(mistyped.Value), mistyped.Value)
+		return fmt.Errorf("holds a JSON %s, not an object", mistyped.Value)
 	case errors.As(err, &mistyped):
-		return fmt.Errorf("%s: field %q holds a %s where a %s belongs", lineColumn(data, mistyped.Offset), mistyped.Field, mistyped.Value, mistyped.Type.Kind())
+		return fmt.Errorf("%s: field %q holds a JSON %s, which is not of type %s", lineColumn(data, mistyped.Offset), mistyped.Field, mistyped.Value, mistyped.Type.Kind())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("invalid JSON: ends too early")
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-}
-
-func article(noun string) string {
-	if strings.HasPrefix(noun, "a") {
-		return "an"
-	}
-	return "a"
 }
 
 // lineColumn words a byte offset, both counted from 1.

@@ -208,8 +208,9 @@ func (m *model) measure(slot int) error {
 		return nil
 	}
 	f := m.family
-	expr := (*arith)(nil)
-	if slot < len(f.loops) {
+	isLoop := slot < len(f.loops)
+	var expr *arith
+	if isLoop {
 		expr = f.loops[slot].count
 	} else {
 		expr = f.index(slot).length
@@ -221,11 +222,11 @@ func (m *model) measure(slot int) error {
 	if d.value < 1 {
 		return fmt.Errorf("%s: the length of %q must be at least 1", d, f.slotName(slot))
 	}
-	if slot < len(f.loops) && d.value > maxInstances {
+	if isLoop && d.value > maxInstances {
 		return fmt.Errorf("%s is more than %d", d, maxInstances)
 	}
 	m.size[slot] = d.value
-	if slot < len(f.loops) {
+	if isLoop {
 		return nil
 	}
 	for _, p := range f.index(slot).per {

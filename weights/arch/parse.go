@@ -27,7 +27,10 @@ func Parse(data []byte) (*Family, error) {
 	c.readTensors()
 	c.readNorms()
 	c.checkReferences()
-	c.checkSymmetries()
+	if len(c.problems) == 0 { // these two look at the whole, which must be there
+		c.checkOverlaps()
+		c.checkSymmetries()
+	}
 	if len(c.problems) > 0 {
 		return nil, errors.Join(c.problems...)
 	}

@@ -196,11 +196,25 @@ func (c *compiler) checkReferences() {
 	}
 }
 
+// checkOverlaps finds tensors that could have the same name.
+func (c *compiler) checkOverlaps() {
+	for _, prefix := range c.family.prefixes {
+		seen := map[string][]int{}
+		for i, t := range c.family.tensors {
+			o := outline(t.pattern.name(prefix, make([]int, len(c.loops))))
+			for _, j := range seen[o] {
+				other := c.family.tensors[j]
+				if other.Name != t.Name && overlap(t.pattern.words(prefix), other.pattern.words(prefix)) {
+					c.addf(place("tensors", i, t.Name), "a name can be both this and %s", place("tensors", j, other.Name))
+				}
+			}
+			seen[o] = append(seen[o], i)
+		}
+	}
+}
+
 // checkSymmetries finds indices whose signs or scales could not cancel.
 func (c *compiler) checkSymmetries() {
-	if len(c.problems) > 0 {
-		return // slots may be missing
-	}
 	plus, minus, used := map[int]int{}, map[int]int{}, map[int]bool{}
 	for _, t := range c.family.tensors {
 		for _, riders := range t.axes {

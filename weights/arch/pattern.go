@@ -117,6 +117,34 @@ func (p pattern) match(prefix, name string, coord []int) bool {
 	return true
 }
 
+// words are a name's parts, with variable in place of every variable.
+func (p pattern) words(prefix string) []string {
+	words := make([]string, 0, len(p.parts))
+	for _, part := range p.parts {
+		if part.slot >= 0 {
+			part.literal = variable
+		}
+		words = append(words, part.literal)
+	}
+	if p.prefixed {
+		words = strings.Split(prefix+strings.Join(words, "."), ".")
+	}
+	return words
+}
+
+// variable marks what may be any number; no name can contain it.
+const variable = "{}"
+
+// overlap reports whether a name can be made of the words of both. They have the same outline.
+func overlap(a, b []string) bool {
+	for i := range a {
+		if a[i] != b[i] && a[i] != variable && b[i] != variable {
+			return false
+		}
+	}
+	return true
+}
+
 // kind is the name of the layer's type: without prefix, all that stands up to the first
 // variable, other variables and the last ".weight". "mlp.up_proj", "mlp.up_proj.bias", "norm".
 func (p pattern) kind() string {

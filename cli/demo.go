@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/demo"
+)
+
+var demoCommand = &cli.Command{
+	Name:  "demo",
+	Usage: "the whole story on the embedded model: convert, verify, report",
+	Description: "Converts a small trained model by every recipe in a temporary folder (or in --keep DIR) and\n" +
+		"verifies each result.",
+	Flags: flags([]cli.Flag{&cli.StringFlag{Name: "keep", Usage: "write the folders under `DIR` and keep them"}, workloadFlag, roleFlag}, commonFlags),
+	Action: func(c *cli.Context) error {
+		if _, err := arguments(c); err != nil {
+			return err
+		}
+		dir, err := demoDir(c.String("keep"))
+		if err != nil {
+			return err
+		}
+		if c.String("keep") == "" {
+			defer os.RemoveAll(dir)
+		}
+		model := filepath.Join(dir, "model")
+		if err := demo.Write(model); err != nil {
+			return err
+		}
+		m, err := weights.Open(model)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		var rows []demoRow
+		for _, recipe := range transform.Recipes {
+			row, err := runDemo(c, m, recipe, filepath.Join(dir, recipe.Name))
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+		}
+		return reportDemo(c, m, dir, rows)
+	},
+}
+
+func demoDir(keep string) (string, error) {
+	if keep == "" {
+		return os.MkdirTemp("", "lowtoggle-demo-")
+	}
+	if err := os.Mkdir(keep, 0o777); err != nil {
+		return "", fmt.Errorf("--keep: %w", err)
+	}
+	return keep, nil
+}
+
+// demoRow is one recipe's result.
+type demoRow struct {
+	Recipe    string               `json:"recipe"`
+	Passes    string               `json:"passes"`
+	Verified  bool                 `json:"verified"`
+	Classes   map[verify.Class]int `json:"classes"`
+	LowestSNR *float64             `json:"lowest_snr_db,omitempty"`
+	Predicted *ratio               `json:"predicted,omitempty"`
+}
+
+func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string) (row demoRow, err error) {
+	o := transform.Options{MinSNR: recipe.MinSNR, Cost: predictor, Version: Version}
+	if o.Workload, o.Role, err = workload(c); err != nil {
+		return row, err
+	}
+	if o.Workers, err = workers(c); err != nil {
+		return row, err
+	}
+	if o.Passes, err = transform.ParsePasses(recipe.Passes); err != nil {
+		return row, err
+	}
+	plan, err := planWith(c, m, o)
+	if err != nil {
+		return row, err
+	}
+	if _, err = transform.Apply(c.Context, m, plan, out, transform.ApplyOptions{Workers: o.Workers}); err != nil {
+		return row, err
+	}
+	conv, err := weights.Open(out)
+	if err != nil {
+		return row, err
+	}
+	defer conv.Close()
+	r, err := verifyModels(c, m, conv)
+	if err != nil {
+		return row, err
+	}
+	row = demoRow{Recipe: recipe.Name, Passes: recipe.Passes, Verified: r.OK, Classes: map[verify.Class]int{}}
+	for _, t := range r.Tensors {
+		row.Classes[t.Class]++
+		if t.SNR != nil && (row.LowestSNR == nil || *t.SNR < *row.LowestSNR) {
+			row.LowestSNR = t.SNR
+		}
+	}
+	if r.Energy != nil {
+		row.Predicted = r.Energy.Predicted
+	}
+	return row, nil
+}
+
+func reportDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) error {
+	ok := true
+	for _, r := range rows {
+		ok = ok && r.Verified
+	}
+	if c.Bool("json") {
+		if err := printJSON(c.App.Writer, map[string]any{"ok": ok, "recipes": rows}); err != nil {
+			return err
+		}
+	} else {
+		printDemo(c, m, dir, rows)
+	}
+	if !ok {
+		return errShort
+	}
+	return nil
+}
+
+func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
+	w := c.App.Writer
+	elements := 0
+	for _, t := range m.Infos() {
+		elements += t.Len()
+	}
+	fmt.Fprintf(w, "The embedded model: a trained Llama, %s tensors, %s weights, %s.\n\n", count(len(m.Infos())), count(elements), size(m.Size()))
+	tab := newTable("recipe", "passes", "identical", "exact", "lossy", "lowest SNR", "energy, predicted", "verified")
+	for _, r := range rows {
+		verified := "yes"
+		if !r.Verified {
+			verified = "NO"
+		}
+		energy := "–"
+		if r.Predicted != nil {
+			energy = percent(r.Predicted.Relative)
+		}
+		tab.add(r.Recipe, r.Passes, count(r.Classes[verify.Identical]), count(r.Classes[verify.Exact]), count(r.Classes[verify.Lossy]),
+			decibels(r.LowestSNR), energy, verified)
+	}
+	tab.print(w)
+	if len(rows) > 0 && rows[0].Predicted != nil {
+		fmt.Fprintf(w, "\nEnergy is predicted (%s), not measured. Each folder loads wherever the model does.\n", rows[0].Predicted.Calibration)
+	}
+	if c.String("keep") != "" {
+		fmt.Fprintf(w, "The folders are in %s.\n", dir)
+	}
+}

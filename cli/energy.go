@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+// ratio is a predicted energy after over before, of many layers together: each counts by its
+// number of weights, which is its share of the multiplications.
+type ratio struct {
+	Relative    float64    `json:"relative_energy"`
+	Interval    [2]float64 `json:"interval"`
+	Calibration string     `json:"calibration"`
+	weight      float64
+	before      float64
+	after       float64
+	half        float64
+}
+
+// add takes in a layer with the given number of weights.
+func (r *ratio) add(n int, before, after cost.Estimate) {
+	w := float64(n)
+	r.weight += w
+	r.before += w * before.Relative
+	r.after += w * after.Relative
+	// The error of a prediction is common to before and after: what the ratio can be wrong by
+	// grows with the change, up to the prediction's own error.
+	change := after.Relative/before.Relative - 1
+	full := (after.Interval[1] - after.Interval[0]) / 2
+	r.half += w * min(full, max(change, -change))
+	r.Calibration = after.Calibration
+	r.Relative = r.after / r.before
+	h := r.half / r.weight
+	r.Interval = [2]float64{r.Relative - h, r.Relative + h}
+}
+
+// known is r, or nil where no layer was taken in: absent means not known.
+func (r *ratio) known() *ratio {
+	if r.weight == 0 {
+		return nil
+	}
+	return r
+}
+
+// outlookRatio is the whole plan's prediction.
+func outlookRatio(plan *transform.Plan, elements map[string]int) *ratio {
+	var r ratio
+	for _, o := range plan.Outlook {
+		if o.Before != nil && o.After != nil {
+			r.add(elements[o.Tensor], *o.Before, *o.After)
+		}
+	}
+	return r.known()
+}

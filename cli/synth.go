@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+var synthCommand = &cli.Command{
+	Name:      "synth",
+	Usage:     "write a folder of random weights of any architecture and size",
+	ArgsUsage: "CONFIG OUT",
+	Description: "CONFIG is a config.json, or one of " + strings.Join(synth.Names(), ", ") + ". Weights have a spread of\n" +
+		"scales over channels and a few outlier channels, as trained models have.",
+	Flags: flags([]cli.Flag{
+		seedFlag,
+		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16 or F8_E4M3", DefaultText: "the config's"},
+		&cli.StringFlag{Name: "shard-size", Value: "2GB", Usage: "most data in one file, in `BYTES` (kB, MB, GB)"},
+	}, commonFlags),
+	Action: func(c *cli.Context) error {
+		args, err := arguments(c, "CONFIG", "OUT")
+		if err != nil {
+			return err
+		}
+		o := synth.Options{Seed: c.Uint64("seed")}
+		if o.Workers, err = workers(c); err != nil {
+			return err
+		}
+		if o.ShardBytes, err = parseSize(c.String("shard-size")); err != nil {
+			return usageError{fmt.Errorf("--shard-size: %w", err)}
+		}
+		if c.IsSet("dtype") {
+			if o.DType, err = weights.ParseDType(c.String("dtype")); err != nil {
+				return usageError{fmt.Errorf("--dtype: %w", err)}
+			}
+		}
+		config, err := readConfig(args[0])
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		if err := writeSynth(c, config, args[1], o); err != nil {
+			return err
+		}
+		return reportSynth(c, args[1], time.Since(start))
+	},
+}
+
+// readConfig takes the name of an embedded configuration or a path.
+func readConfig(name string) ([]byte, error) {
+	if js, err := synth.Config(name); err == nil {
+		return js, nil
+	}
+	js, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w; ready-made ones are %s", err, strings.Join(synth.Names(), ", "))
+	}
+	return js, nil
+}
+
+func writeSynth(c *cli.Context, config []byte, out string, o synth.Options) error {
+	event, end := newProgress(c)
+	defer end()
+	o.Progress = func(done, total int64) { event(transform.Event{Stage: "synth", Done: done, Total: total}) }
+	return synth.Folder(c.Context, config, out, o)
+}
+
+func reportSynth(c *cli.Context, out string, took time.Duration) error {
+	m, err := weights.Open(out)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	elements := 0
+	for _, t := range m.Infos() {
+		elements += t.Len()
+	}
+	if c.Bool("json") {
+		return printJSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
+			"bytes": m.Size(), "shards": len(m.Shards), "seconds": took.Seconds()})
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s: %s tensors, %s weights, %s in %d files, written in %.1f s\n", out,
+		count(len(m.Infos())), count(elements), size(m.Size()), len(m.Shards), took.Seconds())
+	return err
+}
+
+// parseSize reads a number of bytes with an optional unit.
+func parseSize(s string) (int64, error) {
+	number, factor := strings.ToUpper(strings.TrimSpace(s)), 1.0
+	for _, u := range []struct {
+		name   string
+		factor float64
+	}{{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}} {
+		if n, ok := strings.CutSuffix(number, u.name); ok {
+			number, factor = n, u.factor
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(v*factor >= 1 && v*factor < 1<<62) {
+		return 0, fmt.Errorf("%q is no size such as 500MB or 2GB", s)
+	}
+	return int64(v * factor), nil
+}

@@ -1,0 +1,64 @@
+package arch
+
+import (
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// What Parse accepts never fails to be used; what a family expects, it resolves.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(source(f, "llama")), []byte(llamaConfig))
+	f.Add([]byte(source(f, "gpt2")), []byte(gpt2Config))
+	f.Add([]byte(unusual), []byte(unusualConfig))
+	f.Fuzz(func(t *testing.T, family, config []byte) {
+		if fam, err := Parse(family); err == nil {
+			checkExpected(t, fam, config)
+		}
+	})
+}
+
+func FuzzResolve(f *testing.F) {
+	f.Add([]byte(llamaConfig), "model.layers.0.mlp.up_proj.weight_scale", 6)
+	f.Add([]byte(gpt2Config), "lm_head.weight", 7)
+	f.Add([]byte(`{"model_type": "llama", "hidden_size": 2147483648}`), "model.layers.99999999999999999999.x", -1)
+	var infos [][]weights.Info
+	for i, config := range []string{gpt2Config, llamaConfig} {
+		all, err := Families()[i].Expect([]byte(config))
+		if err != nil {
+			f.Fatal(err)
+		}
+		infos = append(infos, all)
+	}
+	f.Fuzz(func(t *testing.T, config []byte, name string, size int) {
+		if fam, err := Detect(config); err == nil {
+			checkExpected(t, fam, config)
+		}
+		for i, fam := range Families() {
+			extra := weights.Info{Name: name, Shape: []int{size}}
+			fam.Resolve(config, append(infos[i][:len(infos[i]):len(infos[i])], extra))
+		}
+	})
+}
+
+func checkExpected(t *testing.T, f *Family, config []byte) {
+	infos, err := f.Expect(config)
+	if err != nil {
+		return
+	}
+	l, err := f.Resolve(config, infos)
+	if err != nil {
+		t.Fatalf("of what the family expects: %v", err)
+	}
+	for _, info := range infos {
+		c := l.Claims[info.Name]
+		if c == nil {
+			t.Fatalf("%s is expected, but not claimed", info.Name)
+		}
+		for i, a := range c.Axes {
+			if a.Len() != info.Shape[i] {
+				t.Fatalf("%s: axis %d counts %d of %v", info.Name, i, a.Len(), info.Shape)
+			}
+		}
+	}
+}
