@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"path/filepath"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +27,7 @@ type chunk struct {
 	out         []byte
 	err         error
 	done        chan struct{}
+	readers     atomic.Int32 // that still need out: the writer and the digest
 }
 
 func (c *chunk) size() int {
@@ -73,38 +76,41 @@ func (w *shardWriter) head() ([]byte, int64, error) {
 	return head, size, err
 }
 
-// sums are a shard's digests: of the source as it was read, and of the result.
-type sums struct{ source, output string }
+// output is a shard that is written but perhaps not yet on the disk.
+type output struct {
+	file   *weights.Writer
+	record ShardRecord
+}
 
-// write makes the file at path and returns the digests. Rows are computed by the workers and
-// written in order, while the source is hashed beside them.
-func (w *shardWriter) write(ctx context.Context, path string) (s sums, err error) {
+// write makes the file at path. Rows are computed by the workers and written in order, while
+// source and result are hashed beside them. The caller closes the file.
+func (w *shardWriter) write(ctx context.Context, path string) (out output, err error) {
 	head, size, err := w.head()
 	if err != nil {
-		return s, fmt.Errorf("%s: %w", path, err)
+		return out, fmt.Errorf("%s: %w", path, err)
 	}
 	f, err := weights.Create(path, head, size)
 	if err != nil {
-		return s, err
+		return out, err
 	}
 	defer func() {
 		if err != nil {
 			f.Abort()
 		}
 	}()
-	source, output := sha256.New(), sha256.New()
-	output.Write(head)
+	source, result := sha256.New(), sha256.New()
+	result.Write(head)
 
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *chunk)
-	ordered := make(chan *chunk, 2*w.workers)
+	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
+	buffers := make(chan []byte, 4*w.workers+2)
 	g.Go(func() error { return w.hashSource(ctx, source) })
 	g.Go(func() error {
 		defer close(work)
 		defer close(ordered)
 		return w.cut(ctx, work, ordered)
 	})
-	buffers := make(chan []byte, 2*w.workers+2)
 	for range w.workers {
 		g.Go(func() error {
 			for c := range work {
@@ -114,18 +120,39 @@ func (w *shardWriter) write(ctx context.Context, path string) (s sums, err error
 			return nil
 		})
 	}
-	g.Go(func() error { return w.drain(ctx, ordered, buffers, f, output) })
+	g.Go(func() error {
+		defer close(toHash)
+		return w.drain(ctx, ordered, toHash, buffers, f)
+	})
+	g.Go(func() error {
+		for c := range toHash {
+			result.Write(c.out)
+			c.release(buffers)
+		}
+		return nil
+	})
 	if err := g.Wait(); err != nil {
-		return s, err
+		return out, err
 	}
 	for _, e := range w.extras {
-		output.Write(e.data)
+		result.Write(e.data)
 		if _, err := f.Write(e.data); err != nil {
-			return s, err
+			return out, err
 		}
 	}
 	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-	return sums{sum(source), sum(output)}, f.Close()
+	return output{f, ShardRecord{filepath.Base(path), sum(source), sum(result)}}, nil
+}
+
+// release gives the buffer back once its last reader is done.
+func (c *chunk) release(buffers chan<- []byte) {
+	if c.readers.Add(-1) > 0 {
+		return
+	}
+	select {
+	case buffers <- c.out:
+	default:
+	}
 }
 
 // cut hands out the shard's data section in order, to the workers and to the writer alike.
@@ -189,8 +216,8 @@ func (c *chunk) compute(buffers <-chan []byte) error {
 	return nil
 }
 
-// drain writes finished chunks in order.
-func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, buffers chan<- []byte, f *weights.Writer, sum hash.Hash) error {
+// drain writes finished chunks in order and passes them on to the digest.
+func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers chan<- []byte, f *weights.Writer) error {
 	for c := range ordered {
 		select {
 		case <-c.done:
@@ -200,15 +227,13 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, buffers 
 		if c.err != nil {
 			return c.err
 		}
-		sum.Write(c.out)
+		c.readers.Store(2)
+		toHash <- c // its reader does not stop before this one does
 		if _, err := f.Write(c.out); err != nil {
 			return err
 		}
 		w.done(int64(len(c.out)))
-		select {
-		case buffers <- c.out:
-		default:
-		}
+		c.release(buffers)
 	}
 	return ctx.Err()
 }

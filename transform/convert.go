@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -170,22 +172,8 @@ func (c *conversion) advance(bytes int64) {
 // run fills the stage and gives it its name.
 func (c *conversion) run(ctx context.Context, st *stage) (*Manifest, error) {
 	man := &Manifest{Version: PlanVersion, DropIn: c.plan.DropIn, Plan: c.plan, Previous: c.previous}
-	for _, w := range c.shards {
-		name := filepath.Base(w.src.Path)
-		record, ok := st.finished[name]
-		if ok {
-			c.advance(w.src.Size())
-		} else {
-			s, err := w.write(ctx, st.path(name))
-			if err != nil {
-				return nil, err
-			}
-			record = ShardRecord{name, s.source, s.output}
-			if err := st.finish(record); err != nil {
-				return nil, err
-			}
-		}
-		man.Shards = append(man.Shards, record)
+	if err := c.writeShards(ctx, st, man); err != nil {
+		return nil, err
 	}
 	for _, name := range c.model.Others {
 		if err := ctx.Err(); err != nil {
@@ -206,6 +194,33 @@ func (c *conversion) run(ctx context.Context, st *stage) (*Manifest, error) {
 		return nil, err
 	}
 	return man, st.commit()
+}
+
+// writeShards writes the shards that are not finished yet. While one is still on its way to the
+// disk, the next is computed.
+func (c *conversion) writeShards(ctx context.Context, st *stage, man *Manifest) error {
+	var closing errgroup.Group
+	for _, w := range c.shards {
+		name := filepath.Base(w.src.Path)
+		if record, ok := st.finished[name]; ok {
+			man.Shards = append(man.Shards, record)
+			c.advance(w.src.Size())
+			continue
+		}
+		out, err := w.write(ctx, st.path(name))
+		if err = errors.Join(closing.Wait(), err); err != nil {
+			return err
+		}
+		man.Shards = append(man.Shards, out.record)
+		closing = errgroup.Group{}
+		closing.Go(func() error {
+			if err := out.file.Close(); err != nil {
+				return err
+			}
+			return st.finish(out.record)
+		})
+	}
+	return closing.Wait()
 }
 
 func (c *conversion) copyOther(st *stage, name string) error {

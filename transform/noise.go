@@ -7,7 +7,7 @@ import (
 
 // blockElems is about how many elements a block has: enough to amortise its handling, few enough
 // to stay in a core's cache.
-const blockElems = 1 << 17
+const blockElems = 1 << 15
 
 // blockRows is the height of blocks: a multiple of the program's unit.
 func (p *program) blockRows() int {
@@ -15,24 +15,29 @@ func (p *program) blockRows() int {
 	return max(p.unit, rows/p.unit*p.unit)
 }
 
-// eachBlock runs the program over rows [first, last) and hands out each block of the result, with
-// its values.
-func (p *program) eachBlock(ctx context.Context, first, last int, fn func(b block, values []float32)) error {
-	step := p.blockRows()
+// eachBlock runs the program over rows [first, last) and hands out each block of the result.
+func (p *program) eachBlock(ctx context.Context, first, last int, fn func(b block)) error {
+	step := min(p.blockRows(), last-first)
 	data := make([]byte, step*p.rowBytes())
-	values := make([]float32, step*p.cols)
 	for n := first; n < last; n += step {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		rows := min(step, last-n)
 		p.run(data, n, rows)
-		b := block{n, rows, p.cols, data[:rows*p.rowBytes()], p.format}
-		v := values[:rows*p.cols]
-		p.format.Decode(v, b.data)
-		fn(b, v)
+		fn(block{n, rows, p.cols, data[:rows*p.rowBytes()], p.format})
 	}
 	return nil
+}
+
+// eachValues is eachBlock with the values of each block beside it.
+func (p *program) eachValues(ctx context.Context, first, last int, fn func(b block, values []float32)) error {
+	values := make([]float32, min(p.blockRows(), last-first)*p.cols)
+	return p.eachBlock(ctx, first, last, func(b block) {
+		v := values[:b.rows*p.cols]
+		p.format.Decode(v, b.data)
+		fn(b, v)
+	})
 }
 
 // noise sums, over rows [first, last), the squares of what the layer should hold in real
@@ -40,13 +45,14 @@ func (p *program) eachBlock(ctx context.Context, first, last int, fn func(b bloc
 func (p *program) noise(ctx context.Context, first, last int) (signal, noise float64, err error) {
 	exact := *p
 	exact.affine, exact.ops = nil, nil
-	want := make([]float32, p.blockRows()*p.cols)
-	ref := make([]byte, p.blockRows()*p.rowBytes())
+	height := min(p.blockRows(), last-first)
+	want := make([]float32, height*p.cols)
+	ref := make([]byte, height*p.rowBytes())
 	var add float64
 	if p.affine != nil {
 		add = float64(p.affine.add)
 	}
-	err = p.eachBlock(ctx, first, last, func(b block, got []float32) {
+	err = p.eachValues(ctx, first, last, func(b block, got []float32) {
 		exact.run(ref, b.first, b.rows)
 		want := want[:len(got)]
 		p.format.Decode(want, ref)

@@ -66,7 +66,8 @@ type planner struct {
 	opt    Options
 	plan   *Plan
 	pass   *Pass // the one being planned
-	syms   symmetries
+	// compiler holds the symmetries of the exact steps planned so far.
+	compiler *compiler
 }
 
 // Make decides what the passes do to a model and returns the plan. It reads the model and writes
@@ -83,13 +84,13 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{ctx: ctx, model: m, opt: o, syms: symmetries{}}
+	p := &planner{ctx: ctx, model: m, opt: o}
 	p.plan = &Plan{Version: PlanVersion, Tool: o.Version, DropIn: true, Model: fp,
 		Request: Request{MinSNR: o.MinSNR, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
 	}
-	if err := p.resolve(); err != nil {
+	if err := errors.Join(p.resolve(), p.compile()); err != nil {
 		return nil, err
 	}
 	for _, c := range o.Passes {
@@ -226,22 +227,23 @@ func (p *planner) parallel(ctx context.Context, stage string, n int, task func(i
 	return ctx.Err()
 }
 
-// mergeExact brings the symmetries up to date with the plan's exact steps, and drops scalings
-// that turn out not to be exact where two indices meet in one tensor.
+// compile brings the compiler up to date with the plan's steps.
+func (p *planner) compile() (err error) {
+	p.compiler, err = newCompiler(p.model, p.layout, p.plan.Steps)
+	return err
+}
+
+// mergeExact takes in the steps of an exact pass, and drops scalings that turn out not to be exact
+// where two indices meet in one tensor.
 func (p *planner) mergeExact() error {
-	if p.layout == nil || p.pass.Class != Exact {
+	if p.pass.Class != Exact {
 		return nil
 	}
-	c, err := newCompiler(p.model, p.layout, p.plan.Steps)
-	if err != nil {
+	if err := p.compile(); err != nil || p.pass != scalePass {
 		return err
 	}
-	p.syms = c.syms
-	if p.pass != scalePass {
-		return nil
-	}
 	for {
-		inexact, err := p.inexact(c)
+		inexact, err := p.inexact()
 		if err != nil || inexact == nil {
 			return err
 		}
@@ -252,28 +254,27 @@ func (p *planner) mergeExact() error {
 			}
 			return drop
 		})
-		if c, err = newCompiler(p.model, p.layout, p.plan.Steps); err != nil {
+		if err := p.compile(); err != nil {
 			return err
 		}
-		p.syms = c.syms
 	}
 }
 
 // inexact names the scaled indices of the first tensor whose scalings together are not exact.
-func (p *planner) inexact(c *compiler) (map[string]bool, error) {
+func (p *planner) inexact() (map[string]bool, error) {
 	var found map[string]bool
 	err := p.model.Each(func(t weights.Tensor) error {
 		if found != nil || p.layout.Claims[t.Name] == nil {
 			return p.ctx.Err()
 		}
-		prog, err := c.program(t, nil)
+		prog, err := p.compiler.program(t, nil)
 		if err != nil || prog.checkExact() == nil {
 			return errors.Join(err, p.ctx.Err())
 		}
 		found = map[string]bool{}
 		for _, a := range p.layout.Claims[t.Name].Axes {
 			for _, name := range a.Indices() {
-				if sym := p.syms[name]; sym != nil && sym.Exp != nil {
+				if sym := p.compiler.syms[name]; sym != nil && sym.Exp != nil {
 					found[name] = true
 				}
 			}
@@ -285,7 +286,7 @@ func (p *planner) inexact(c *compiler) (map[string]bool, error) {
 
 // order is the order planned for an index so far.
 func (p *planner) order(ix *arch.Index) []int {
-	if s := p.syms[ix.Name]; s != nil && s.Perm != nil {
+	if s := p.compiler.syms[ix.Name]; s != nil && s.Perm != nil {
 		return s.Perm
 	}
 	return identity(ix.Len)
@@ -309,7 +310,7 @@ func (p *planner) uses(ix *arch.Index) []*use {
 			return ones(ix.Len)
 		})
 		u.rows, u.cols = t.Matrix()
-		u.row, u.col = p.syms.matrix(claim)
+		u.row, u.col = p.compiler.syms.matrix(claim)
 		if claim.Role == arch.Linear && len(claim.Axes) == 2 {
 			u.weight = p.opt.Workload.Decode
 			if au.Axis == claim.OutAxis {

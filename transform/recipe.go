@@ -30,9 +30,9 @@ var Recipes = []Recipe{
 		Passes: "scale,reorder,signs",
 	}, {
 		Name:   "near-lossless",
-		Doc:    "a layer's output keeps 32 dB: on llama-17m perplexity rises by less than 0.1 %",
+		Doc:    "a layer's output keeps 31 dB: on llama-17m perplexity rises by less than 0.1 %",
 		Passes: "grid,round",
-		MinSNR: db(32),
+		MinSNR: db(31),
 	}, {
 		Name:   "balanced",
 		Doc:    "a layer's output keeps 22 dB: on llama-17m perplexity rises by less than 1 %",

@@ -117,30 +117,28 @@ func round16(f weights.Format, data []byte, bits Bits) []byte {
 		return nil
 	}
 	var (
-		unit    = uint64(1) << bits.Zeroed
-		low     = (unit - 1) * ones
-		half    = (unit/2 - 1) * ones
-		odd     = uint64(ones)
-		special = (0x7FFF - uint64(f.MaxFinite)) * ones // added, it carries NaN, infinity and overflow into bit 15
-		sign    = uint64(0x8000) * ones
+		unit  = uint64(1) << bits.Zeroed
+		low   = (unit - 1) * ones
+		half  = (unit/2 - 1) * ones
+		odd   = uint64(ones)
+		sign  = uint64(0x8000) * ones
+		large = (0x7FFF - uint64(f.MaxFinite)) * ones // added, it carries what is not finite into bit 15
 	)
 	if bits.Truncate {
 		half, odd = 0, 0
 	}
+	size := f.Bits / 8
 	for len(data) >= 8 {
 		v := binary.LittleEndian.Uint64(data)
-		mag := v &^ sign
-		up := (mag + half + mag>>bits.Zeroed&odd) &^ low
-		down := mag &^ low
-		keep := lanes((mag + special) & sign) // not finite: the value itself
-		over := lanes((up + special) & sign)  // rounded beyond the largest: down instead
-		r := up&^over | down&over
-		r = r&^keep | mag&keep
-		binary.LittleEndian.PutUint64(data, v&sign|r)
+		up := v&^sign + half + v>>bits.Zeroed&odd
+		if (up+large)&sign != 0 { // NaN, infinity or a rounding to it: rare, so one by one
+			for i := range 8 / size {
+				f.SetElem(data, i, roundElem(f, f.Elem(data, i), bits))
+			}
+		} else {
+			binary.LittleEndian.PutUint64(data, v&sign|up&^low)
+		}
 		data = data[8:]
 	}
 	return data
 }
-
-// lanes turns each lane's top bit into a mask of the lane.
-func lanes(top uint64) uint64 { return top >> 15 * 0xFFFF }

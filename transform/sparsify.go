@@ -169,7 +169,7 @@ func (t *target) tileSquares(tile [2]int) ([]square, error) {
 	var list []square
 	p := *t.base
 	p.unit = tile[0]
-	err := p.eachBlock(t.p.ctx, 0, p.rows, func(b block, v []float32) {
+	err := p.eachValues(t.p.ctx, 0, p.rows, func(b block, v []float32) {
 		b.eachTile(tile, func(rows, cols [2]int) {
 			if s := tileSquare(v, b.cols, rows, cols); s.sum-s.sum == 0 {
 				list = append(list, s)
@@ -225,7 +225,7 @@ func (t *target) runsWhere(enough func(zeros, lost float64) bool) (*Zeros, error
 func (t *target) tryRuns(worth float64) (zeros, lost float64, err error) {
 	p := t.base
 	var zero runMask
-	err = p.eachBlock(t.p.ctx, 0, p.rows, func(b block, v []float32) {
+	err = p.eachValues(t.p.ctx, 0, p.rows, func(b block, v []float32) {
 		for i := range b.rows {
 			row := v[i*b.cols : (i+1)*b.cols]
 			for k, z := range zero.choose(row, worth) {

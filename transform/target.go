@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -21,17 +22,7 @@ type target struct {
 
 // compile gives the program of the fixed steps and some more.
 func (t *target) compile(more ...*Step) (*program, error) {
-	var exact []*Step
-	for _, s := range t.p.plan.Steps {
-		if s.Index != "" {
-			exact = append(exact, s)
-		}
-	}
-	c, err := newCompiler(t.p.model, t.p.layout, exact)
-	if err != nil {
-		return nil, err
-	}
-	return c.program(t.tensor, append(append([]*Step{}, t.fixed...), more...))
+	return t.p.compiler.program(t.tensor, append(append([]*Step{}, t.fixed...), more...))
 }
 
 // outputRMS is the root mean square of each output's weights in the result's order, before
@@ -46,7 +37,7 @@ func (t *target) outputRMS() ([]float64, error) {
 		outputs = p.cols
 	}
 	sum, n := make([]float64, outputs), make([]float64, outputs)
-	err := p.eachBlock(t.p.ctx, 0, p.rows, func(b block, v []float32) {
+	err := p.eachValues(t.p.ctx, 0, p.rows, func(b block, v []float32) {
 		for i, x := range v {
 			out := b.first + i/b.cols
 			if p.outAxis == 1 {
@@ -88,11 +79,18 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 		if err != nil {
 			return nil, out, err
 		}
+		c := choice{steps: steps}
+		if least := t.p.opt.MinSNR; least != nil {
+			if c.snr = sample.snr(t.p, prog); c.snr < *least-slack {
+				continue
+			}
+		}
 		e, err := sample.energy(t.p, prog)
 		if err != nil {
 			return nil, out, err
 		}
-		list = append(list, choice{steps, e.Relative, sample.snr(t.p, prog)})
+		c.energy = e.Relative
+		list = append(list, c)
 	}
 	best, snr, err := t.best(list)
 	if err != nil {
@@ -118,7 +116,7 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 }
 
 // slack is how far a sample's signal-to-noise ratio may be off the whole tensor's, in decibels.
-const slack = 1.0
+const slack = 0.25
 
 // best is the choice of least energy that keeps the budget, checked on the whole tensor.
 func (t *target) best(list []choice) (*choice, *float64, error) {
@@ -133,18 +131,16 @@ func (t *target) best(list []choice) (*choice, *float64, error) {
 		if t.p.opt.MinSNR == nil {
 			return &c, nil, nil
 		}
-		if c.snr >= *t.p.opt.MinSNR-slack {
-			prog, err := t.compile(c.steps...)
-			if err != nil {
-				return nil, nil, err
-			}
-			signal, noise, err := prog.noise(t.p.ctx, 0, prog.rows)
-			if err != nil {
-				return nil, nil, err
-			}
-			if snr := decibels(signal, noise); snr >= *t.p.opt.MinSNR {
-				return &c, finiteOrNil(snr), nil
-			}
+		prog, err := t.compile(c.steps...)
+		if err != nil {
+			return nil, nil, err
+		}
+		signal, noise, err := prog.noise(t.p.ctx, 0, prog.rows)
+		if err != nil {
+			return nil, nil, err
+		}
+		if snr := decibels(signal, noise); snr >= *t.p.opt.MinSNR {
+			return &c, finiteOrNil(snr), nil
 		}
 		list[i] = list[len(list)-1]
 		list = list[:len(list)-1]
@@ -187,6 +183,9 @@ func (p *planner) planTensors() error {
 			}
 		}
 	}
+	if err := p.compile(); err != nil {
+		return err
+	}
 	fixed := byTensor(p.plan.Steps)
 	var targets []*target
 	for _, info := range p.model.Infos() {
@@ -216,28 +215,43 @@ func (p *planner) planTensors() error {
 	return err
 }
 
-// combine lists all combinations of the passes' candidates. A pass without arguments may also do
-// nothing.
+// combine lists what the lossy passes may do together: all that have arguments, and besides them
+// one candidate of those that have none, or nothing.
 func (t *target) combine(lossy []Choice) ([][]*Step, error) {
-	combos := [][]*Step{nil}
+	fixed := [][]*Step{nil} // alternatives of the passes with arguments
+	var free []*Step
 	for _, c := range lossy {
 		cands, err := c.Pass.candidates(t, c.Args)
 		if err != nil {
 			return nil, err
 		}
-		var next [][]*Step
-		for _, combo := range combos {
-			for _, s := range cands {
-				s.Pass, s.Tensor = c.Pass.Name, t.tensor.Name
-				next = append(next, append(append([]*Step{}, combo...), s))
-			}
-			if len(c.Args) == 0 || len(cands) == 0 {
-				next = append(next, combo)
-			}
+		for _, s := range cands {
+			s.Pass, s.Tensor = c.Pass.Name, t.tensor.Name
 		}
-		combos = next
+		if len(c.Args) == 0 {
+			free = append(free, cands...)
+		} else if len(cands) > 0 {
+			fixed = withEach(fixed, cands)
+		}
+	}
+	combos := fixed
+	for _, s := range free {
+		combos = append(combos, withEach(fixed, []*Step{s})...)
 	}
 	return combos, nil
+}
+
+// withEach appends each of the steps to each of the combinations, in the table's order.
+func withEach(combos [][]*Step, steps []*Step) [][]*Step {
+	var all [][]*Step
+	for _, c := range combos {
+		for _, s := range steps {
+			next := append(append([]*Step{}, c...), s)
+			slices.SortStableFunc(next, func(a, b *Step) int { return passRank(a.Pass) - passRank(b.Pass) })
+			all = append(all, next)
+		}
+	}
+	return all
 }
 
 // sample is a few ranges of rows of a program's result.
@@ -245,7 +259,7 @@ type sample struct{ ranges [][2]int }
 
 // sampleElems is about how many elements a sample has; sampleRanges how many pieces.
 const (
-	sampleElems  = 1 << 16
+	sampleElems  = 1 << 15
 	sampleRanges = 4
 )
 
@@ -268,7 +282,7 @@ func (s sample) energy(p *planner, prog *program) (mean cost.Estimate, err error
 	for _, r := range s.ranges {
 		counter := cost.NewCounter(prog.format, prog.cols)
 		var failed error
-		err := prog.eachBlock(p.ctx, r[0], r[1], func(b block, _ []float32) {
+		err := prog.eachBlock(p.ctx, r[0], r[1], func(b block) {
 			_, werr := counter.Write(b.data)
 			failed = errors.Join(failed, werr)
 		})

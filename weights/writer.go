@@ -2,24 +2,37 @@ package weights
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
+	"unsafe"
 )
 
 // Writer streams a safetensors file: the head first, then the data in the head's order.
+//
+// Large files go past the page cache where the file system allows it: that is quicker, and a model
+// larger than memory does not push everything else out of it.
 type Writer struct {
 	f       *os.File
-	want    int64 // -1 until the head is known to be complete
+	want    int64
 	written int64
-	flushed int64
+	direct  bool   // f takes only aligned, whole blocks from buf
+	buf     []byte // gathered data that is not written yet; only while direct
 }
 
-// flushEvery is how much data gathers before the kernel is asked to start writing it out, so
-// that the disk works while later tensors are still being transformed.
-const flushEvery = 64 << 20
+const (
+	// directFrom is the size from which a file is written past the page cache.
+	directFrom = 64 << 20
+	// directBuffer is how much goes to the disk at a time.
+	directBuffer = 4 << 20
+	// directAlign is what such writes align to, in memory and in the file.
+	directAlign = 4096
+)
 
 // Create starts a new file with the given head ([EncodeHeader]'s, or another [File.Head] taken
-// over as it is) whose data section is dataLen bytes long. A file that exists is an error.
+// over as it is) whose data section is dataLen bytes long. A file that exists is an error, and so
+// is a disk without room for it, where the file system can tell.
 func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 	if len(head) < 8 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
 		panic("weights: Create: head is not a safetensors head")
@@ -29,22 +42,64 @@ func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{f: f, want: int64(len(head)) + dataLen}
-	if _, err := w.Write(head); err != nil {
+	err = reserve(f, w.want)
+	if err == nil && w.want >= directFrom && setDirect(f, true) == nil {
+		w.direct, w.buf = true, alignedBuffer(directBuffer)
+	}
+	if err == nil {
+		_, err = w.Write(head)
+	}
+	if err != nil {
 		w.Abort()
 		return nil, err
 	}
 	return w, nil
 }
 
+// alignedBuffer is an empty buffer whose memory begins at a multiple of directAlign.
+func alignedBuffer(size int) []byte {
+	b := make([]byte, size+directAlign)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (directAlign - 1)
+	return b[skip : skip : skip+size]
+}
+
 // Write appends data.
 func (w *Writer) Write(p []byte) (int, error) {
+	total := len(p)
+	for w.direct && len(p) > 0 {
+		n := min(len(p), cap(w.buf)-len(w.buf))
+		w.buf = append(w.buf, p[:n]...)
+		p = p[n:]
+		w.written += int64(n)
+		if len(w.buf) == cap(w.buf) {
+			if err := w.flush(); err != nil {
+				return total - len(p), err
+			}
+		}
+	}
 	n, err := w.f.Write(p)
 	w.written += int64(n)
-	if w.written-w.flushed >= flushEvery {
-		startWriteback(w.f, w.flushed, w.written-w.flushed)
-		w.flushed = w.written
+	return total - len(p) + n, err
+}
+
+// flush writes what is gathered. A file system that refuses such writes after all gets ordinary
+// ones from there on.
+func (w *Writer) flush() error {
+	whole := len(w.buf) &^ (directAlign - 1)
+	n, err := w.f.Write(w.buf[:whole])
+	if err == nil && whole == len(w.buf) {
+		w.buf = w.buf[:0]
+		return nil
 	}
-	return n, err
+	if err != nil && (n > 0 || !errors.Is(err, syscall.EINVAL)) {
+		return err
+	}
+	if err := setDirect(w.f, false); err != nil {
+		return err
+	}
+	w.direct = false
+	_, err = w.f.Write(w.buf[n:])
+	return err
 }
 
 // Close makes the file durable (fsync). Data that is missing or too much is an error.
@@ -53,7 +108,14 @@ func (w *Writer) Close() error {
 		w.f.Close()
 		return fmt.Errorf("%s: %d bytes written where the header promises %d", w.f.Name(), w.written, w.want)
 	}
-	if err := w.f.Sync(); err != nil {
+	var err error
+	if w.direct {
+		err = w.flush()
+	}
+	if err == nil {
+		err = w.f.Sync()
+	}
+	if err != nil {
 		w.f.Close()
 		return err
 	}

@@ -1,0 +1,34 @@
+package weights
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// setDirect switches writing past the page cache on or off.
+func setDirect(f *os.File, on bool) error {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	flags &^= unix.O_DIRECT
+	if on {
+		flags |= unix.O_DIRECT
+	}
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, flags)
+	return err
+}
+
+// reserve sets size bytes of the disk aside, so that a full disk shows before the work.
+func reserve(f *os.File, size int64) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) { // not every file system can
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "reserve", Path: f.Name(), Err: err}
+	}
+	return nil
+}
