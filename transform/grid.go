@@ -77,35 +77,80 @@ func compileGrid(s *Step, c *compiler) error {
 					n = k
 				}
 				at := i*b.cols + k
-				b.format.SetElem(b.data, at, steps[n].nearest(b.format, b.format.Elem(b.data, at)))
+				b.format.SetElem(b.data, at, steps[n].nearest(b.format.Elem(b.data, at)))
 			}
 		}
 	})
 	return nil
 }
 
-// gridStep is 2^e, its inverse, and the largest multiple of it that the format holds.
-type gridStep struct{ step, inverse, largest float64 }
-
-func newGridStep(f weights.Format, e int) gridStep {
-	g := gridStep{step: math.Ldexp(1, e), inverse: math.Ldexp(1, -e)}
-	g.largest = math.Floor(float64(f.Value(f.MaxFinite))*g.inverse) * g.step
-	return g
+// gridStep moves values of one format to multiples of one power of two.
+type gridStep struct {
+	f    *weights.Format
+	sign uint32
+	max  uint32
+	mant int // mantissa bits
+	// full is the exponent field at which no bit has to go; each below costs one more bit.
+	full int
+	exp  int // the step is 2^exp
 }
 
-// nearest multiple of the step. Where the format has fewer bits than a multiple needs, the
-// format's own spacing is the coarser power of two, so the result is a multiple all the same.
-func (g gridStep) nearest(f weights.Format, b uint32) uint32 {
-	if !f.Finite(b) {
+func newGridStep(f weights.Format, e int) gridStep {
+	return gridStep{&f, f.SignMask(), f.MaxFinite, f.MantBits, e + f.Bias + f.MantBits, e}
+}
+
+// nearest multiple of the step, ties to even. NaN and infinity stay. Where the format has fewer
+// bits than a multiple needs, the format's own spacing is the coarser power of two, so the value
+// is a multiple already. It works on bits; byArithmetic is its plain twin.
+func (g *gridStep) nearest(b uint32) uint32 {
+	mag := b &^ g.sign
+	exp := int(mag >> g.mant)
+	if mag > g.max {
 		return b
 	}
-	v := float64(f.Value(b))
-	q := math.RoundToEven(v*g.inverse) * g.step
-	if math.Abs(q) > g.largest {
-		q = math.Copysign(g.largest, v)
+	if exp == 0 || !g.f.IsFloat() {
+		return g.byArithmetic(b)
 	}
-	if q == 0 {
+	unit := uint32(1) << g.mant
+	var r uint32
+	switch drop := g.full - exp; {
+	case drop <= 0:
+		return b
+	case drop < g.mant: // the multiples of the step in this binade differ in bits above drop
+		step := uint32(1) << drop
+		r = (mag + step/2 - 1 + mag>>drop&1) &^ (step - 1)
+		if r > g.max {
+			r = mag &^ (step - 1)
+		}
+	case drop == g.mant: // between the step and twice the step; halfway goes to twice, which is even
+		r = mag &^ (unit - 1)
+		if mag&(unit-1) >= unit/2 && r+unit <= g.max {
+			r += unit
+		}
+	case drop == g.mant+1 && mag&(unit-1) != 0: // more than half a step
+		r = mag&^(unit-1) + unit
+		if r > g.max {
+			r = 0
+		}
+	}
+	if r == 0 {
 		return 0 // one zero, not two
 	}
-	return f.FromValue(float32(q))
+	return b&g.sign | r
+}
+
+// byArithmetic is nearest by division and multiplication.
+func (g *gridStep) byArithmetic(b uint32) uint32 {
+	if !g.f.Finite(b) {
+		return b
+	}
+	v := float64(g.f.Value(b))
+	q := math.RoundToEven(math.Ldexp(v, -g.exp))
+	if largest := math.Floor(math.Ldexp(float64(g.f.Value(g.f.MaxFinite)), -g.exp)); math.Abs(q) > largest {
+		q = math.Copysign(largest, v)
+	}
+	if q == 0 {
+		return 0
+	}
+	return g.f.FromValue(float32(math.Ldexp(q, g.exp)))
 }

@@ -56,8 +56,8 @@ func (p *program) noise(ctx context.Context, first, last int) (signal, noise flo
 		exact.run(ref, b.first, b.rows)
 		want := want[:len(got)]
 		p.format.Decode(want, ref)
-		for i, w := range want {
-			w := float64(w)
+		for i, v := range want {
+			w := float64(v)
 			if p.affine != nil {
 				w *= float64(p.affine.factor(b.first+i/b.cols, i%b.cols))
 			}

@@ -38,14 +38,17 @@ func (t *target) outputRMS() ([]float64, error) {
 	}
 	sum, n := make([]float64, outputs), make([]float64, outputs)
 	err := p.eachValues(t.p.ctx, 0, p.rows, func(b block, v []float32) {
-		for i, x := range v {
-			out := b.first + i/b.cols
+		for i := range b.rows {
+			out, step := b.first+i, 0
 			if p.outAxis == 1 {
-				out = i % b.cols
+				out, step = 0, 1
 			}
-			if x-x == 0 {
-				sum[out] += float64(x) * float64(x)
-				n[out]++
+			for _, x := range v[i*b.cols : (i+1)*b.cols] {
+				if x-x == 0 {
+					sum[out] += float64(x) * float64(x)
+					n[out]++
+				}
+				out += step
 			}
 		}
 	})
