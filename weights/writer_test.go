@@ -1,0 +1,209 @@
+package weights
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// headOf is the head of a file with one U8 tensor of n bytes.
+func headOf(t testing.TB, n int) []byte {
+	t.Helper()
+	head, _, err := EncodeHeader([]Info{{Name: "a", DType: U8, Shape: []int{n}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head
+}
+
+func TestCreateRefusesAnExistingFile(t *testing.T) {
+	path := put(t, t.TempDir(), "m.safetensors", []byte("mine"))
+	_, err := Create(path, headOf(t, 1), 1)
+	if !errors.Is(err, fs.ErrExist) {
+		t.Errorf("error %v, want one that is fs.ErrExist", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "mine" {
+		t.Errorf("the file is now %q, %v", got, err)
+	}
+}
+
+func TestCreateRefusesWhatIsNoHead(t *testing.T) {
+	for _, head := range [][]byte{nil, []byte("{}"), file("{}")[:9], append(headOf(t, 1), 0)} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("Create took %q for a head", head)
+				}
+			}()
+			Create(filepath.Join(t.TempDir(), "m.safetensors"), head, 1)
+		}()
+	}
+}
+
+func TestCloseCountsBytes(t *testing.T) {
+	head := headOf(t, 4)
+	for _, n := range []int{0, 3, 5} {
+		path := filepath.Join(t.TempDir(), "m.safetensors")
+		w, err := Create(path, head, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes written where the header promises %d", path, len(head)+n, len(head)+4))
+		w.Abort()
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file is still there after Abort: %v", err)
+		}
+	}
+}
+
+func TestAbortRemovesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	w, err := Create(path, headOf(t, 4), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write([]byte{1, 2})
+	w.Abort()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+// A file written with another's head and data, in pieces of any size, is that file byte for byte,
+// however its header was laid out.
+func TestCopyIsIdentical(t *testing.T) {
+	dir := t.TempDir()
+	source := file(`{ "b":{"shape":[3],"dtype":"U8","data_offsets":[2,5]},  "__metadata__":{"k":"é<>"}, "a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}   `, 1, 2, 3, 4, 5)
+	f, err := OpenFile(put(t, dir, "source.safetensors", source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	path := filepath.Join(dir, "copy.safetensors")
+	rapid.Check(t, func(t *rapid.T) {
+		w, err := Create(path, f.Head(), int64(len(f.Data())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(path)
+		for rest := f.Data(); len(rest) > 0; {
+			n := rapid.IntRange(0, len(rest)).Draw(t, "n")
+			if got, err := w.Write(rest[:n]); got != n || err != nil {
+				t.Fatalf("Write: %d, %v", got, err)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, source) {
+			t.Fatalf("the copy is %q, %v", got, err)
+		}
+	})
+}
+
+// Large files are written in another way than small ones: pieces and an end that fit no block have
+// to come out all the same, and missing data is found.
+func TestWriteLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 65 MiB")
+	}
+	const size, piece = 65<<20 + 4099, 1<<20 + 13
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i * i >> 8)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.safetensors")
+	w, err := Create(path, headOf(t, size), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range slices.Chunk(data, piece) {
+		if n, err := w.Write(p); n != len(p) || err != nil {
+			t.Fatalf("Write: %d of %d bytes, %v", n, len(p), err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !bytes.Equal(f.Data(), data) {
+		t.Error("the file holds other bytes than were written")
+	}
+
+	short := filepath.Join(dir, "short.safetensors")
+	w, err = Create(short, headOf(t, size), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write(data[:5<<20])
+	head := len(f.Head())
+	wantError(t, w.Close(), fmt.Sprintf("%s: %d bytes written where the header promises %d", short, head+(5<<20), head+size))
+	w.Abort()
+	if _, err := os.Lstat(short); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there after Abort: %v", err)
+	}
+}
+
+// A disk that has no room shows at once where the file system can tell, and nothing is left there.
+func TestCreateWithoutRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	w, err := Create(path, headOf(t, 1<<58), 1<<58)
+	if err == nil {
+		w.Abort()
+		t.Skip("this file system does not reserve room")
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+func TestIndexRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), IndexName)
+	rapid.Check(t, func(t *rapid.T) {
+		shards := rapid.StringMatching(`[a-z0-9é ._-]{0,8}\.safetensors`)
+		want := rapid.MapOfN(rapid.String(), shards, 1, 8).Draw(t, "weight map")
+		if err := os.WriteFile(path, EncodeIndex(want, 123), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readIndex(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEncodeIndex(t *testing.T) {
+	const want = `{
+  "metadata": {
+    "total_size": 7
+  },
+  "weight_map": {
+    "a": "s1.safetensors",
+    "b": "s2.safetensors"
+  }
+}
+`
+	if got := EncodeIndex(map[string]string{"b": "s2.safetensors", "a": "s1.safetensors"}, 7); string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
