@@ -29,7 +29,7 @@ func readIndex(path string) (map[string]string, error) {
 
 // parseIndex uses the header's token walk, which finds keys that stand twice.
 func parseIndex(js []byte) (weightMap map[string]string, err error) {
-	p, err := newHeaderParser(js, 0)
+	p, err := newWalker(js, 0)
 	if err != nil {
 		return nil, err
 	}

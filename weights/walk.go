@@ -1,0 +1,163 @@
+package weights
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// walker walks tokens, because encoding/json would accept duplicate keys silently.
+type walker struct {
+	dec     *json.Decoder
+	js      []byte
+	start   int64  // where the JSON begins in its file
+	at      int    // where the latest token begins in the JSON
+	current string // the tensor being read
+}
+
+// newWalker starts before the first token of js, whose first byte is byte start of its
+// file. It refuses invalid UTF-8, which encoding/json would replace.
+func newWalker(js []byte, start int64) (*walker, error) {
+	for i := 0; i < len(js); {
+		r, size := utf8.DecodeRune(js[i:])
+		if r == utf8.RuneError && size == 1 {
+			return nil, &FormatError{Offset: start + int64(i), Msg: fmt.Sprintf("invalid UTF-8: 0x%02x", js[i])}
+		}
+		i += size
+	}
+	p := &walker{dec: json.NewDecoder(bytes.NewReader(js)), js: js, start: start}
+	p.dec.UseNumber()
+	return p, nil
+}
+
+func (p *walker) fail(format string, args ...any) error {
+	return &FormatError{Tensor: p.current, Offset: p.start + int64(p.at), Msg: fmt.Sprintf(format, args...)}
+}
+
+const jsonSpace = " \t\r\n"
+
+// mark notes where the next token begins: the decoder knows only where the one before it ended.
+func (p *walker) mark() {
+	rest := bytes.TrimLeft(p.js[p.dec.InputOffset():], jsonSpace)
+	if len(rest) > 0 && (rest[0] == ',' || rest[0] == ':') {
+		rest = bytes.TrimLeft(rest[1:], jsonSpace)
+	}
+	p.at = len(p.js) - len(rest)
+}
+
+func (p *walker) token() (json.Token, error) {
+	p.mark()
+	t, err := p.dec.Token()
+	return t, p.syntax(err)
+}
+
+// syntax points at the token in which the decoder failed: its own offsets do not count the
+// tokens before.
+func (p *walker) syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return p.fail("invalid JSON: %v", err)
+	}
+	return p.fail("invalid JSON: it ends too early")
+}
+
+// skip passes over a value of any kind.
+func (p *walker) skip() error {
+	p.mark()
+	var ignored json.RawMessage
+	return p.syntax(p.dec.Decode(&ignored))
+}
+
+// end makes sure that nothing follows the value read.
+func (p *walker) end() error {
+	rest := bytes.TrimLeft(p.js[p.dec.InputOffset():], jsonSpace)
+	if len(rest) == 0 {
+		return nil
+	}
+	p.at = len(p.js) - len(rest)
+	return p.fail("%q follows the closing brace", rest[:1])
+}
+
+// delim reads the bracket that what begins or ends with.
+func (p *walker) delim(what string, want json.Delim) error {
+	t, err := p.token()
+	if err == nil && t != want {
+		err = p.fail("%s: expected %s, found %s", what, want, spell(t))
+	}
+	return err
+}
+
+// spell shows a token as JSON does.
+func spell(t json.Token) string {
+	switch t := t.(type) {
+	case nil:
+		return "null"
+	case string:
+		return strconv.Quote(t)
+	}
+	return fmt.Sprint(t)
+}
+
+// object calls member for each key, with the parser standing before its value.
+func (p *walker) object(what string, member func(key string) error) error {
+	if err := p.delim(what, '{'); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for p.dec.More() {
+		t, err := p.token()
+		if err != nil {
+			return err
+		}
+		key := t.(string) // the decoder allows nothing else here
+		if seen[key] {
+			return p.fail("key %q appears twice", key)
+		}
+		seen[key] = true
+		if err := member(key); err != nil {
+			return err
+		}
+	}
+	return p.delim(what, '}')
+}
+
+func (p *walker) stringMap(what string) (map[string]string, error) {
+	m := map[string]string{}
+	return m, p.object(what, func(key string) error {
+		t, err := p.token()
+		s, ok := t.(string)
+		if err == nil && !ok {
+			err = p.fail("%s: the value of %q is %s, no string", what, key, spell(t))
+		}
+		m[key] = s
+		return err
+	})
+}
+
+func (p *walker) integers(what string) ([]int64, error) {
+	if err := p.delim(what, '['); err != nil {
+		return nil, err
+	}
+	var list []int64
+	for p.dec.More() {
+		t, err := p.token()
+		if err != nil {
+			return nil, err
+		}
+		num, ok := t.(json.Number)
+		if !ok {
+			return nil, p.fail("%s: expected a number, found %s", what, spell(t))
+		}
+		n, err := strconv.ParseUint(string(num), 10, 62)
+		if err != nil {
+			return nil, p.fail("%s: %s is no whole number from 0 to 2^62-1", what, num)
+		}
+		list = append(list, int64(n))
+	}
+	return list, p.delim(what, ']')
+}
