@@ -44,7 +44,7 @@ var convertCommand = &cli.Command{
 				return err
 			}
 		} else {
-			printPlan(c.App.Writer, m, man.Plan)
+			printPlan(c.App.Writer, m, man.Plan, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\n%s (%s) written in %.1f s; check it with: lowtoggle verify %s %s\n",
 				args[1], size(m.Size()), time.Since(start).Seconds(), args[0], args[1])
 		}

@@ -200,7 +200,7 @@ func (r *inspectJSON) print(w io.Writer, each bool) {
 	fmt.Fprintln(w, "\ntoggles: bits that differ between neighbours (rows: same column; memory: along the file),")
 	fmt.Fprintln(w, "in bits per value; *: of a product, relative to random weights, predicted")
 	if c := r.Ceiling; c != nil {
-		fmt.Fprintf(w, "at the very most (all weights zero) %s of these layers' energy could be saved: %s, weights %s (%s)\n",
+		fmt.Fprintf(w, "at the very most, with all weights zero: %s energy for %s, weights %s\n(%s)\n",
 			percent(c.Relative), r.workload, r.role, c.Calibration)
 	}
 	if r.Total.NaN+r.Total.Inf > 0 {

@@ -48,7 +48,7 @@ var planCommand = &cli.Command{
 				return err
 			}
 		} else {
-			printPlan(c.App.Writer, m, plan)
+			printPlan(c.App.Writer, m, plan, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s; carry it out with: lowtoggle convert %s OUT --plan %s\n", path, args[0], path)
 		}
 		return missed(plan)
@@ -105,6 +105,16 @@ func replaceFile(path string, data []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
+// layoutOf is the model's layout for tables; nil where the family is not known.
+func layoutOf(c *cli.Context, m *weights.Model) *arch.Layout {
+	fam, err := family(c)
+	if err != nil {
+		return nil
+	}
+	layout, _, _ := transform.Resolve(m, fam)
+	return layout
+}
+
 // layerGroup is the layers of one kind.
 type layerGroup struct {
 	kind     string
@@ -116,8 +126,7 @@ type layerGroup struct {
 }
 
 // printPlan shows what a plan does, a row per kind of layer.
-func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan) {
-	layout, _, _ := transform.Resolve(m, nil)
+func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch.Layout) {
 	steps := map[string][]string{}
 	exact := map[string]int{}
 	for _, s := range plan.Steps {
@@ -159,7 +168,7 @@ func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan) {
 	if r := outlookRatio(plan, elements); r != nil {
 		tab.add("total", "", "", "", "", percent(r.Relative))
 		tab.print(w)
-		fmt.Fprintf(w, "\npredicted for %s, weights %s: between %s and %s (%s)\n", plan.Request.Workload, plan.Request.Role,
+		fmt.Fprintf(w, "\nfor %s, weights %s, predicted between %s and %s\n(%s)\n", plan.Request.Workload, plan.Request.Role,
 			percent(r.Interval[0]), percent(r.Interval[1]), r.Calibration)
 	} else {
 		tab.print(w)
@@ -189,6 +198,8 @@ func describe(s *transform.Step) string {
 		return fmt.Sprintf("truncate %d bits", s.Round.Zeroed)
 	case s.Round != nil:
 		return fmt.Sprintf("round %d bits", s.Round.Zeroed)
+	case s.Grid != nil && s.Grid.S > 0:
+		return fmt.Sprintf("grid σ/%g", s.Grid.S)
 	case s.Grid != nil:
 		return "grid"
 	case s.Zeros != nil:

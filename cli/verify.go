@@ -164,7 +164,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	fmt.Fprintln(w)
 	if r.Energy != nil {
 		e := r.Energy.Predicted
-		fmt.Fprintf(w, "energy of all layers, %s, weights %s: %s predicted, between %s and %s (%s)\n", r.workload, r.role,
+		fmt.Fprintf(w, "energy of all layers for %s, weights %s: %s predicted, between %s and %s\n(%s)\n", r.workload, r.role,
 			percent(e.Relative), percent(e.Interval[0]), percent(e.Interval[1]), e.Calibration)
 	}
 	if !r.DropIn {

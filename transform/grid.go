@@ -13,6 +13,8 @@ import (
 type Grid struct {
 	// Exponents of the steps: output n of the result holds multiples of 2^Exponents[n].
 	Exponents []int `json:"exponents"`
+	// S is what the steps were chosen by: near σ/S. It only informs.
+	S float64 `json:"s,omitempty"`
 }
 
 var gridPass = &Pass{
@@ -46,7 +48,7 @@ var gridPass = &Pass{
 					exps[n] = int(math.Round(math.Log2(r / s)))
 				}
 			}
-			steps = append(steps, &Step{Grid: &Grid{exps}})
+			steps = append(steps, &Step{Grid: &Grid{exps, s}})
 		}
 		return steps, nil
 	},

@@ -43,6 +43,11 @@ func (p *program) identity() bool {
 	return p.row.identity() && p.col.identity() && p.values == nil && p.affine == nil && len(p.ops) == 0
 }
 
+// untouched is the program that gives p's source back.
+func (p *program) untouched() *program {
+	return &program{src: p.src, format: p.format, rows: p.rows, cols: p.cols, outAxis: p.outAxis, unit: 1}
+}
+
 // rowBytes is the length of a row in bytes.
 func (p *program) rowBytes() int { return p.cols * p.src.DType.Bits() / 8 }
 

@@ -71,7 +71,11 @@ type choice struct {
 func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out Outlook, err error) {
 	out = Outlook{Tensor: t.tensor.Name, Linear: true}
 	sample := newSample(t.base)
-	before, err := sample.energy(t.p, t.base)
+	before, err := sample.energy(t.p, t.base.untouched())
+	if err != nil {
+		return nil, out, err
+	}
+	base, err := sample.energy(t.p, t.base)
 	if err != nil {
 		return nil, out, err
 	}
@@ -99,9 +103,9 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 	if err != nil {
 		return nil, out, err
 	}
-	after := before
+	after := base
 	switch {
-	case best != nil && best.energy < before.Relative+1e-9 || best != nil && len(explicit) > 0:
+	case best != nil && best.energy < base.Relative+1e-9 || best != nil && len(explicit) > 0:
 		steps = best.steps
 		prog, err := t.compile(steps...)
 		if err != nil {
