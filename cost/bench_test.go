@@ -2,19 +2,22 @@ package cost
 
 import (
 	"context"
-	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// benchBytes is larger than any cache, so that the copy beside the kernel reads memory too.
-const benchBytes = 256 << 20
+// Run these with -cpu 1: what is compared is speed per core.
 
-// BenchmarkCopy is the yardstick: a plain copy of the same buffer, into memory already touched.
+const (
+	benchBytes = 256 << 20 // larger than any cache, so that all of it comes from memory
+	benchCols  = 4096
+)
+
+// BenchmarkCopy is the yardstick: a plain copy of the same bytes, into memory already touched.
 func BenchmarkCopy(b *testing.B) {
-	data, to := make([]byte, benchBytes), make([]byte, benchBytes)
-	fillNormal(format(weights.BF16), data, 0.02)
+	data, to := benchData(weights.BF16, nil), make([]byte, benchBytes)
 	copy(to, data)
 	b.SetBytes(benchBytes)
 	for b.Loop() {
@@ -22,56 +25,73 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkCopyFresh copies into memory the process has not touched yet, as a first copy does.
-func BenchmarkCopyFresh(b *testing.B) {
-	data := make([]byte, benchBytes)
-	fillNormal(format(weights.BF16), data, 0.02)
-	b.SetBytes(benchBytes)
-	for b.Loop() {
-		copy(make([]byte, benchBytes), data)
-	}
-}
-
-// BenchmarkMeasure reads all activity with one worker. Deviation 0.02 is a trained layer's; at 1,
-// values of 2 and above send most groups of BF16 through the second, exact look for specials.
+// BenchmarkMeasure reads all activity with one worker, by the kernel where there is one.
 func BenchmarkMeasure(b *testing.B) {
-	for _, d := range dtypes {
-		for _, sigma := range []float64{0.02, 1} {
-			if d == weights.I8 {
-				sigma *= 40
+	benchCases(b, func(b *testing.B, d weights.DType, data []byte) {
+		f := format(d)
+		t := tensor(d, benchBytes/(f.Bits/8)/benchCols, benchCols, data)
+		for b.Loop() {
+			if _, err := Measure(context.Background(), t, 1); err != nil {
+				b.Fatal(err)
 			}
-			b.Run(fmt.Sprintf("%s/sigma=%g", d, sigma), func(b *testing.B) {
-				f := format(d)
-				data := make([]byte, benchBytes)
-				fillNormal(f, data, sigma)
-				const cols = 4096
-				t := tensor(d, benchBytes/(f.Bits/8)/cols, cols, data)
-				b.SetBytes(benchBytes)
-				for b.Loop() {
-					if _, err := Measure(context.Background(), t, 1); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
 		}
-	}
+	})
 }
 
-// BenchmarkMeasureSparse has half of its BF16 elements zero, at random: the worst case.
-func BenchmarkMeasureSparse(b *testing.B) {
-	f := format(weights.BF16)
-	data := make([]byte, benchBytes)
-	fillNormal(f, data, 0.02)
-	for i := 0; i < len(data)/2; i++ {
-		if (uint64(i)*0x9E3779B97F4A7C15)>>63 == 0 {
-			f.SetElem(data, i, 0)
+// BenchmarkWords is BenchmarkMeasure by the twin, on machines with a kernel too.
+func BenchmarkWords(b *testing.B) {
+	benchCases(b, func(b *testing.B, d weights.DType, data []byte) {
+		l := newLanes(format(d))
+		rowBytes := benchCols * l.size
+		cur, before, above := neighbours(data, l.size, rowBytes, len(data)-rowBytes)
+		for b.Loop() {
+			var t tally
+			for len(cur) > 0 {
+				n := min(pieceBytes, len(cur))
+				t.addWords(l, cur[:n], before[:n], above[:n])
+				cur, before, above = cur[n:], before[n:], above[n:]
+			}
+			cur, before, above = neighbours(data, l.size, rowBytes, len(data)-rowBytes)
 		}
+	})
+}
+
+// benchCases are normal values in every format, and what is harder in BF16: values of 2 and above,
+// whose blocks all go through the look for specials; and zeros.
+func benchCases(b *testing.B, bench func(*testing.B, weights.DType, []byte)) {
+	run := func(name string, d weights.DType, change func(r *rand.Rand, i int, v float64) float64) {
+		b.Run(name, func(b *testing.B) {
+			data := benchData(d, change)
+			b.SetBytes(benchBytes)
+			bench(b, d, data)
+		})
 	}
-	t := tensor(f.DType, benchBytes/2/4096, 4096, data)
-	b.SetBytes(benchBytes)
-	for b.Loop() {
-		if _, err := Measure(context.Background(), t, 1); err != nil {
-			b.Fatal(err)
+	for _, d := range dtypes {
+		run(d.String(), d, nil)
+	}
+	run("BF16/wide", weights.BF16, func(_ *rand.Rand, _ int, v float64) float64 { return 50 * v })
+	run("BF16/half zero", weights.BF16, func(r *rand.Rand, _ int, v float64) float64 { return v * float64(r.IntN(2)) })
+	run("BF16/few zeros", weights.BF16, func(r *rand.Rand, _ int, v float64) float64 { return v * float64(min(1, r.IntN(5000))) })
+	run("BF16/2 of 4 zero", weights.BF16, func(_ *rand.Rand, i int, v float64) float64 { return v * float64(i/2%2) })
+}
+
+// benchData is a million normal values of a trained layer's deviation, changed and repeated.
+func benchData(d weights.DType, change func(r *rand.Rand, i int, v float64) float64) []byte {
+	f, data := format(d), make([]byte, benchBytes)
+	r := rand.New(rand.NewPCG(1, 2))
+	n := 1 << 20
+	for i := range n {
+		v := layerSigma * r.NormFloat64()
+		if d == weights.I8 {
+			v *= 1000
 		}
+		if change != nil {
+			v = change(r, i, v)
+		}
+		f.SetElem(data, i, f.FromValue(float32(v)))
 	}
+	for done := n * f.Bits / 8; done < len(data); {
+		done += copy(data[done:], data[:done])
+	}
+	return data
 }

@@ -79,6 +79,9 @@ func (l *lanes) zerosIn(data []byte) uint64 {
 // Runs and borders follow from pairs: a run starts at each zero that no zero precedes, and each
 // vertical pair has two zeros, one (a border) or none.
 func (t *tally) activity(l *lanes, rows, cols int, firstZeros, lastZeros uint64) Activity {
+	if rows == 0 {
+		cols = 0 // an empty tensor is 0 by 0, however it came
+	}
 	return Activity{
 		DType: l.format.DType, Rows: rows, Cols: cols, Elements: uint64(rows) * uint64(cols),
 		RowToggles: t.rows, MemoryToggles: t.memory, Ones: t.ones,

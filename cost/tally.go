@@ -29,8 +29,14 @@ func (t *tally) merge(o tally) {
 // add counts the elements of cur. before and above are as long as cur, or nil where cur's
 // elements have none.
 func (t *tally) add(l *lanes, cur, before, above []byte) {
-	n := len(cur) / groupBytes * groupBytes
+	n := t.addBlocks(l, cur, before, above)
+	t.addWords(l, cur[n:], from(before, n), from(above, n))
+}
+
+// addWords is add in plain Go, the twin of addBlocks.
+func (t *tally) addWords(l *lanes, cur, before, above []byte) {
 	t.addGroups(l, groups(cur), groups(before), groups(above))
+	n := len(cur) / groupBytes * groupBytes
 	t.addPlain(l.format, cur[n:], from(before, n), from(above, n))
 }
 
