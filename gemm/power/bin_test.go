@@ -1,0 +1,53 @@
+package power
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMargin(t *testing.T) {
+	for s, want := range map[float64]float64{25e-6: 0.05, 200e-6: 0.05, 201e-6: 0.02, 1: 0.02} {
+		if got := margin(s); got != want {
+			t.Errorf("margin(%v) = %v, want %v", s, got, want)
+		}
+	}
+}
+
+func TestMainBin(t *testing.T) {
+	b := mainBin([]float64{1.5, 1.010, 1.005, 1.02, 1.3, 1.001, 0.9, 1.031})
+	for s, want := range map[float64]bool{1.001: true, 1.005: true, 1.02: true, 0.9: false, 1.031: false, 1.5: false} {
+		if b.holds(s) != want {
+			t.Errorf("%v in %v: %v", s, b, !want)
+		}
+	}
+	if (bin{}) != mainBin(nil) {
+		t.Error("no times make a bin")
+	}
+}
+
+// TestMainBinIsFullest: its members lie within the margin of each other, and no member could begin
+// a fuller one.
+func TestMainBinIsFullest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		times := rapid.SliceOfN(rapid.Float64Range(0.9e-3, 1.1e-3), 1, 40).Draw(t, "times")
+		inside := func(b bin) (in []float64) {
+			for _, s := range times {
+				if b.holds(s) {
+					in = append(in, s)
+				}
+			}
+			return
+		}
+		main := inside(mainBin(times))
+		if len(main) == 0 || slices.Max(main) > slices.Min(main)*(1+margin(slices.Min(main))) {
+			t.Fatalf("bin %v of %v", main, times)
+		}
+		for _, s := range times {
+			if other := inside(bin{s, s * (1 + margin(s))}); len(other) > len(main) {
+				t.Fatalf("%d in the bin from %v, %d in the main one", len(other), s, len(main))
+			}
+		}
+	})
+}

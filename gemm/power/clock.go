@@ -1,0 +1,32 @@
+package power
+
+import (
+	"context"
+	"time"
+)
+
+// Clock is the time that a measurement lives in: the host's, or a simulated card's.
+type Clock interface {
+	// Now is monotonic and counts from an arbitrary moment.
+	Now() time.Duration
+	// Sleep waits for d, or returns the context's error.
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// HostClock is the host's monotonic clock.
+func HostClock() Clock { return hostClock{time.Now()} }
+
+type hostClock struct{ start time.Time }
+
+func (c hostClock) Now() time.Duration { return time.Since(c.start) }
+
+func (hostClock) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,131 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Compare measures energy and time per execution of the null load and the variants against the
+// baseline: self-test, warm-up to the steady state, then blocks until the precision asked for is
+// reached or the time is spent.
+//
+// The result is never nil once the loads are valid. Where the context ends or a load fails it
+// holds what was measured until then and comes together with the error.
+func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
+	if err := loads.validate(); err != nil {
+		return nil, err
+	}
+	r := newResult(m.card, m.opt)
+	stopped, err := m.measure(ctx, loads, r)
+	if r.Stopped = stopped; err != nil {
+		r.Stopped = "failed"
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			r.Stopped = "cancelled"
+		}
+	}
+	r.summarise(loads, m.opt)
+	r.judge()
+	return r, err
+}
+
+// measure fills the result and says why it stopped.
+func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, error) {
+	m.stage("self-test")
+	test, err := m.SelfTest(ctx, loads.Baseline)
+	if err != nil {
+		return "", err
+	}
+	r.SelfTest = &test
+	r.inspect(m.card, m.opt.Self)
+	m.length = m.windowLength(len(loads.all()))
+	r.Window = m.length.Seconds()
+	if asked := m.opt.Window; asked > 0 && m.length > asked {
+		r.warn("windows last %v instead of %v: five steps of the energy counter", m.length.Round(time.Millisecond), asked)
+	}
+	m.stage("warm-up")
+	steady, err := m.Steady(ctx, loads.Baseline)
+	r.Steady = &steady
+	if err != nil {
+		return "", err
+	}
+	m.stage("compare")
+	return m.blocks(ctx, loads, r)
+}
+
+// blocks measures block after block. The next one is begun only if the time left holds one more.
+func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, error) {
+	all := loads.all()
+	about := map[string]float64{}
+	for _, load := range all {
+		s, err := m.estimate(ctx, load)
+		if err != nil {
+			return "", err
+		}
+		about[load.Name()] = s
+	}
+	rng := rand.New(rand.NewPCG(m.opt.Seed, 0))
+	begin := m.clock.Now()
+	for {
+		err := m.block(ctx, shuffled(all, rng), about, r)
+		r.Seconds = m.since(begin).Seconds()
+		if err != nil {
+			return "", err
+		}
+		r.inspect(m.card, m.opt.Self)
+		r.summarise(loads, m.opt)
+		m.progress(r)
+		if r.fewest() >= enoughBlocks && r.widest() <= m.opt.Precision {
+			return "precision", nil
+		}
+		if one := r.Seconds / float64(len(r.Blocks)); r.Seconds+one > m.opt.Time.Seconds() {
+			return "time", nil
+		}
+	}
+}
+
+// shuffled is a random order of the loads, then the same backwards.
+func shuffled(loads []Load, rng *rand.Rand) []Load {
+	order := slices.Clone(loads)
+	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	back := slices.Clone(order)
+	slices.Reverse(back)
+	return append(order, back...)
+}
+
+// block measures the loads in order. A block that breaks off is kept, incomplete.
+func (m *Meter) block(ctx context.Context, order []Load, about map[string]float64, r *Result) error {
+	r.Blocks = append(r.Blocks, Block{})
+	b := &r.Blocks[len(r.Blocks)-1]
+	for _, load := range order {
+		w, err := m.window(ctx, load, about[load.Name()], m.length)
+		if err != nil {
+			return err
+		}
+		b.Windows = append(b.Windows, w)
+		about[load.Name()] = w.Seconds
+		m.measured(w)
+	}
+	b.Complete = true
+	return nil
+}
+
+func (m *Meter) measured(w Window) {
+	if m.opt.Events.Window != nil {
+		m.opt.Events.Window(w)
+	}
+}
+
+func (m *Meter) progress(r *Result) {
+	if m.opt.Events.Block == nil {
+		return
+	}
+	p := Progress{Blocks: len(r.Blocks), Elapsed: seconds(r.Seconds), Time: m.opt.Time, Precision: m.opt.Precision}
+	if wide := r.widest(); !math.IsInf(wide, 1) {
+		p.HalfWidth = wide
+	}
+	m.opt.Events.Block(p)
+}

@@ -1,0 +1,125 @@
+package power
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Load is work for the card that can be repeated: a GEMM, or a graph of the GEMMs of a model.
+//
+// Executions run one after the other in the order in which they were queued. One execution should
+// last no more than a hundredth of a window: a window holds no whole number of executions, so the
+// power's course inside one turns into noise.
+type Load interface {
+	// Name is unique within a comparison.
+	Name() string
+	// Start begins n executions, back to back, and returns at once. The load sees to it that the
+	// card never waits for the host in between. Start is called again only after Wait.
+	Start(n int) error
+	// Wait returns when all executions are done. When the context ends it returns early with the
+	// context's error, and what is not yet on the card should not go there any more.
+	Wait(ctx context.Context) error
+}
+
+// Timed is a Load that can say how long its work took on the card.
+type Timed interface {
+	// Elapsed is the time that all executions of the last Start took, by the card's clock (CUDA
+	// events). It is called after Wait.
+	Elapsed() (time.Duration, error)
+}
+
+// Loads is what a comparison runs.
+type Loads struct {
+	// Baseline is what the others are compared with: "before".
+	Baseline Load
+	// Null does the same work as Baseline on a copy of its operands at another address. What
+	// differs between the two is the error of the run.
+	Null Load
+	// Variants are what is asked about: "after".
+	Variants []Load
+}
+
+// all lists the loads: baseline, null, variants.
+func (l Loads) all() []Load { return append([]Load{l.Baseline, l.Null}, l.Variants...) }
+
+func (l Loads) validate() error {
+	if l.Baseline == nil || l.Null == nil {
+		return fmt.Errorf("a comparison needs a baseline and a null load (the baseline's work at another address)")
+	}
+	seen := map[string]bool{}
+	for _, load := range l.all() {
+		if seen[load.Name()] {
+			return fmt.Errorf("two loads are named %q: give each its own name", load.Name())
+		}
+		seen[load.Name()] = true
+	}
+	return nil
+}
+
+// run is a stretch of back-to-back executions, from an idle card to an idle card.
+type run struct {
+	m          *Meter
+	load       Load
+	executions int
+	begin      time.Duration
+}
+
+// begin starts a run. It must end with finish or abandon.
+func (m *Meter) begin(load Load, executions int) (*run, error) {
+	r := &run{m: m, load: load, executions: executions, begin: m.clock.Now()}
+	if err := load.Start(executions); err != nil {
+		return nil, fmt.Errorf("load %q: start %d executions: %w", load.Name(), executions, err)
+	}
+	return r, nil
+}
+
+// finish waits for the end and returns the seconds that one execution took: by the card's clock
+// where the load knows it, else by the host's.
+func (r *run) finish(ctx context.Context) (float64, error) {
+	if err := r.load.Wait(ctx); err != nil {
+		return 0, fmt.Errorf("load %q: wait: %w", r.load.Name(), err)
+	}
+	took := r.m.since(r.begin)
+	if timed, ok := r.load.(Timed); ok {
+		if elapsed, err := timed.Elapsed(); err == nil && elapsed > 0 {
+			took = elapsed
+		}
+	}
+	return took.Seconds() / float64(r.executions), nil
+}
+
+// abandon ends a run after another failure, which is the one to report.
+func (r *run) abandon(ctx context.Context) { _ = r.load.Wait(ctx) }
+
+// burst runs n executions and returns the seconds that one took.
+func (m *Meter) burst(ctx context.Context, load Load, n int) (float64, error) {
+	r, err := m.begin(load, n)
+	if err != nil {
+		return 0, err
+	}
+	return r.finish(ctx)
+}
+
+// executions that last for d, at so many seconds each.
+func executions(d time.Duration, each float64) int {
+	return max(1, int(math.Ceil(d.Seconds()/each)))
+}
+
+// estimate finds a load's seconds per execution, doubling the burst until it lasts 20 ms, so that
+// what the first execution has to load does not count.
+func (m *Meter) estimate(ctx context.Context, load Load) (float64, error) {
+	const long = 0.020
+	for n := 1; ; n *= 2 {
+		seconds, err := m.burst(ctx, load, n)
+		if err != nil {
+			return 0, err
+		}
+		if seconds*float64(n) >= long && n > 1 || n >= 1<<20 {
+			return seconds, nil
+		}
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,141 @@
+package power
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options of a Meter. The zero value of a field means its default.
+type Options struct {
+	// Precision ends a comparison: the half width that every 95 % interval must reach, as a share
+	// of the ratio. Default 0.003.
+	Precision float64
+	// Time ends a comparison that has not reached Precision. It counts from the first block: the
+	// self-test and the warm-up come on top. Default 60 s.
+	Time time.Duration
+	// Window is the length of one measurement; never less than five steps of the counter. Default
+	// 1 s, or shorter where Time would not hold ten blocks of these: with so few blocks
+	// another one narrows the interval more than longer windows do.
+	Window time.Duration
+	// Settle is how long a load runs before its window, at least. Default 150 ms.
+	Settle time.Duration
+	// WarmUp bounds the search for the steady state. Default 60 s.
+	WarmUp time.Duration
+	// Seed of the order within blocks and of the bootstrap. Default 0.
+	Seed uint64
+	// EDSk is the loss of performance, as a factor of time, at which saving all energy would just
+	// be worth it, in the energy-delay sum. Default 2.
+	EDSk float64
+	// Clock is the time to live in. Default HostClock().
+	Clock Clock
+	// Self is this process's number, to tell others from it. Default 0: unknown.
+	Self int
+	// Date and Command are copied into the result. Date is written as RFC 3339 says.
+	Date    time.Time
+	Command string
+	// Events tells how the work goes on. Default: no one is told.
+	Events Events
+}
+
+// Events are called while a measurement runs, in its goroutine. A nil function is not called.
+type Events struct {
+	// Stage begins: "self-test", "warm-up" or "compare".
+	Stage func(name string)
+	// Window is done.
+	Window func(Window)
+	// Block is done.
+	Block func(Progress)
+}
+
+// Progress of a comparison after a block.
+type Progress struct {
+	Blocks        int
+	Elapsed, Time time.Duration // of the comparison; what it may take
+	// HalfWidth is that of the widest interval so far; 0 while there is none.
+	HalfWidth, Precision float64
+}
+
+// withDefaults fills in what is not set.
+func (o Options) withDefaults() Options {
+	fill(&o.Precision, 0.003)
+	fill(&o.Time, 60*time.Second)
+	fill(&o.Settle, 150*time.Millisecond)
+	fill(&o.WarmUp, 60*time.Second)
+	fill(&o.EDSk, 2)
+	if o.Clock == nil {
+		o.Clock = HostClock()
+	}
+	return o
+}
+
+func fill[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// Validate lists everything that is wrong at once.
+func (o Options) Validate() error {
+	var wrong []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	o = o.withDefaults()
+	check(o.Precision > 0 && o.Precision < 1, "precision %v: want a share between 0 and 1, as 0.003", o.Precision)
+	check(o.Time > 0, "time %v: want more than 0", o.Time)
+	check(o.Window == 0 || o.Window >= 100*time.Millisecond, "window %v: want at least 100ms, better a second", o.Window)
+	check(o.Settle > 0, "settle %v: want more than 0", o.Settle)
+	check(o.WarmUp > 0, "warm-up %v: want more than 0", o.WarmUp)
+	check(o.EDSk > 1, "k %v of the energy-delay sum: want more than 1", o.EDSk)
+	return errors.Join(wrong...)
+}
+
+// Meter measures loads on one card. It is not for concurrent use.
+type Meter struct {
+	card  Card
+	clock Clock
+	opt   Options
+	start time.Duration
+	tick  time.Duration // of the energy counter; from the self-test
+	// length of a window.
+	length time.Duration
+}
+
+// NewMeter prepares measurements on a card. Nothing runs yet.
+func NewMeter(card Card, opt Options) (*Meter, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	opt = opt.withDefaults()
+	m := &Meter{card: card, clock: opt.Clock, opt: opt, start: opt.Clock.Now(), tick: usualTick}
+	m.length = m.windowLength(1)
+	return m, nil
+}
+
+// windowLength for a comparison of so many loads.
+func (m *Meter) windowLength(loads int) time.Duration {
+	length := m.opt.Window
+	if length == 0 {
+		around := m.opt.Settle + m.tick*3/2 // what a window takes besides
+		length = min(time.Second, m.opt.Time/time.Duration(2*loads*wantedBlocks)-around)
+	}
+	return max(length, 5*m.tick)
+}
+
+// wantedBlocks is how many the default window leaves time for.
+const wantedBlocks = 10
+
+// usualTick of the energy counter, until the self-test has measured it.
+const usualTick = 100 * time.Millisecond
+
+func (m *Meter) since(t time.Duration) time.Duration { return m.clock.Now() - t }
+
+func (m *Meter) stage(name string) {
+	if m.opt.Events.Stage != nil {
+		m.opt.Events.Stage(name)
+	}
+}

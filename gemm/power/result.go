@@ -1,0 +1,143 @@
+package power
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Result of a comparison, as it is written in JSON. Ratios are after/before, intervals 95 %. What
+// is absent is not known.
+type Result struct {
+	GPU      string       `json:"gpu"`
+	Null     Comparison   `json:"null"`
+	Variants []Comparison `json:"variants"`
+	Baseline Summary      `json:"baseline"`
+	// Resolvable is the smallest effect that this run can tell from none: the half width of the
+	// null comparison's interval, as a share. Absent where that has no interval.
+	Resolvable float64 `json:"smallest_effect,omitempty"`
+	// Valid is false where a reason in Invalid speaks against every number here.
+	Valid    bool     `json:"valid"`
+	Invalid  []string `json:"invalid,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Stopped says why: "precision", "time", "cancelled" or "failed".
+	Stopped   string    `json:"stopped"`
+	Date      string    `json:"date,omitempty"`
+	Command   string    `json:"command,omitempty"`
+	Seed      uint64    `json:"seed"`
+	Precision float64   `json:"precision"`
+	Window    float64   `json:"window_seconds,omitempty"`
+	Seconds   float64   `json:"compare_seconds"` // from the first block to the end of the last
+	Dropped   int       `json:"dropped_windows"` // outside their load's execution-time bin
+	Card      Info      `json:"card"`
+	SelfTest  *SelfTest `json:"self_test,omitempty"`
+	Steady    *Steady   `json:"steady,omitempty"`
+	Blocks    []Block   `json:"blocks"`
+}
+
+// Summary of the windows that a load's numbers rest on.
+type Summary struct {
+	Name        string   `json:"name"`
+	Joules      float64  `json:"joules,omitempty"`  // per execution
+	Watts       float64  `json:"watts,omitempty"`   // mean power
+	Seconds     float64  `json:"seconds,omitempty"` // per execution
+	SMClock     *float64 `json:"clock_mhz,omitempty"`
+	Temperature *float64 `json:"temperature_c,omitempty"`
+	Capped      *bool    `json:"capped,omitempty"` // in at least half of the samples
+	Throttle    []string `json:"throttle,omitempty"`
+	Windows     int      `json:"windows"`
+}
+
+// Comparison of a load with the baseline.
+type Comparison struct {
+	RelativeEnergy float64   `json:"relative_energy,omitempty"` // per execution
+	Interval       []float64 `json:"interval,omitempty"`
+	RelativeTime   float64   `json:"relative_time,omitempty"` // per execution
+	TimeInterval   []float64 `json:"time_interval,omitempty"`
+	Summary
+	// EDP, EDS and GainMinusLoss are explained at the functions of these names.
+	EDP           float64  `json:"relative_edp,omitempty"`
+	EDS           float64  `json:"relative_eds,omitempty"`
+	EDSk          float64  `json:"eds_k,omitempty"`
+	GainMinusLoss *float64 `json:"energy_gain_minus_time_loss,omitempty"`
+	// Blocks count towards the ratios; Dropped did not, for an execution time outside the bin.
+	Blocks  int `json:"blocks"`
+	Dropped int `json:"dropped_blocks"`
+}
+
+// Block is one pass over all loads in random order and one in the opposite order, so that what
+// drifts in a straight line adds as much to each.
+type Block struct {
+	Windows []Window `json:"windows"`
+	// Complete is false for a block that was broken off; it does not count.
+	Complete bool `json:"complete"`
+}
+
+// of lists the windows of a load.
+func (b Block) of(load string) []Window {
+	var own []Window
+	for _, w := range b.Windows {
+		if w.Load == load {
+			own = append(own, w)
+		}
+	}
+	return own
+}
+
+// Invalidate adds a reason not to trust the result: NaN or infinity in an input or an output, say.
+func (r *Result) Invalidate(format string, args ...any) {
+	r.Valid = false
+	r.Invalid = append(r.Invalid, fmt.Sprintf(format, args...))
+}
+
+// warn adds a warning once.
+func (r *Result) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Warnings, text) {
+		r.Warnings = append(r.Warnings, text)
+	}
+}
+
+func newResult(card Card, opt Options) *Result {
+	r := &Result{
+		Card: card.Info(), Seed: opt.Seed, Precision: opt.Precision, Command: opt.Command,
+		Valid: true, Variants: []Comparison{}, Blocks: []Block{},
+	}
+	r.GPU = r.Card.Name
+	if !opt.Date.IsZero() {
+		r.Date = opt.Date.Format(time.RFC3339)
+	}
+	return r
+}
+
+// inspect warns of what is known about the card before anything runs, and after every block.
+func (r *Result) inspect(card Card, self int) {
+	all, err := card.Processes()
+	if rest := others(all, self); err == nil && len(rest) > 0 {
+		var pids []string
+		for _, p := range rest {
+			pids = append(pids, fmt.Sprint(p.PID))
+		}
+		r.warn("another process is on the card (%s): its energy counts as ours; run this alone", strings.Join(pids, ", "))
+	}
+}
+
+// judge looks at the finished numbers.
+func (r *Result) judge() {
+	for _, b := range r.Blocks {
+		for _, w := range b.Windows {
+			if w.heat {
+				r.warn("the card slowed down for heat: let it cool, or see to its airflow")
+			}
+		}
+	}
+	if r.Steady != nil && !r.Steady.Reached {
+		r.warn("no steady state within the warm-up: power may have drifted during the blocks")
+	}
+	switch null := r.Null.Interval; {
+	case null == nil:
+		r.warn("no intervals: fewer than two blocks were measured; allow more time")
+	case null[0] > 1 || null[1] < 1:
+		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1: this run finds differences where there are none; run it again, longer", null[0], null[1])
+	}
+}

@@ -1,0 +1,136 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSelfTestFindsTheSensors(t *testing.T) {
+	for _, tick := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
+		o := H200Sim()
+		o.Tick = tick
+		s := NewSim(o)
+		m, err := NewMeter(s, Options{Clock: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.SelfTest(t.Context(), s.Load("a", 500, 0.001))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "tick", got.Tick, tick.Seconds(), 0.02)
+		near(t, "idle", got.IdleWatts, 62, 0.05) // 90 W less the leakage that a cold die saves
+		near(t, "load", got.LoadWatts, 475, 0.03)
+		if got.TickJitter > 0.003 {
+			t.Errorf("jitter %v s, planted 0.001", got.TickJitter)
+		}
+		near(t, "average window", got.Average.Window, 1, 0.15)
+		near(t, "average rise", got.Average.Rise, 0.9, 0.15)
+		near(t, "instant update", got.Instant.Update, 0.1, 0.05)
+		if got.Instant.Rise > 0.25 || got.Instant.Window > got.Average.Window/2 {
+			t.Errorf("the instant sensor %+v is as slow as the average %+v", got.Instant, got.Average)
+		}
+		if m.tick != seconds(got.Tick) {
+			t.Error("the tick found is not used")
+		}
+	}
+}
+
+// still is a card whose counter does not move.
+type still struct{ *Sim }
+
+func (c still) Energy() (uint64, error) {
+	c.Sim.query()
+	return 12345, nil
+}
+
+// mute is a card without any sensor but the counter; silent one without that as well.
+type mute struct{ *Sim }
+
+func (mute) Power(Sensor, Scope) (float64, error) { return 0, ErrAbsent }
+func (mute) Temperature() (float64, error)        { return 0, ErrAbsent }
+func (mute) SMClock() (float64, error)            { return 0, ErrAbsent }
+func (mute) Throttle() (Throttle, error)          { return 0, ErrAbsent }
+func (mute) Processes() ([]Process, error)        { return nil, ErrAbsent }
+
+type silent struct{ mute }
+
+func (silent) Energy() (uint64, error) { return 0, ErrAbsent }
+
+func TestNoCounter(t *testing.T) {
+	s := NewSim(H200Sim())
+	for _, c := range []struct {
+		card Card
+		want error
+		text string
+	}{{still{s}, ErrCounterStill, "0 steps in"}, {silent{mute{s}}, ErrAbsent, "no energy counter"}} {
+		m, err := NewMeter(c.card, Options{Clock: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", 500, 0.001), Null: s.Load("n", 500, 0.001)})
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || r.Stopped != "failed" {
+			t.Errorf("%T: %v", c.card, err)
+		}
+	}
+}
+
+// stops moves no more after a while.
+type stops struct {
+	*Sim
+	at time.Duration
+}
+
+func (c stops) Energy() (uint64, error) {
+	e, err := c.Sim.Energy()
+	if c.now > c.at {
+		e = 1 << 40
+	}
+	return e, err
+}
+
+func TestCounterStops(t *testing.T) {
+	s := NewSim(H200Sim())
+	m, err := NewMeter(stops{s, 30 * time.Second}, Options{Clock: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", 500, 0.001), Null: s.Load("n", 500, 0.001)})
+	if !errors.Is(err, ErrCounterStill) || len(r.Blocks) == 0 {
+		t.Errorf("%v, %d blocks", err, len(r.Blocks))
+	}
+}
+
+func TestAbsentSensorsStayAbsent(t *testing.T) {
+	s := NewSim(H200Sim())
+	m, err := NewMeter(mute{s}, Options{Clock: s, Time: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", 500, 0.001), Null: s.Load("n", 500, 0.001)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := marshal(t, r)
+	for _, name := range []string{"clock_mhz", "temperature_c", "capped", "throttle", "instant", "average", "memory_watts"} {
+		if strings.Contains(text, `"`+name) {
+			t.Errorf("%q is in the JSON of a card that does not know it", name)
+		}
+	}
+}
+
+func TestHostClock(t *testing.T) {
+	c := HostClock()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	begin := c.Now()
+	if err := c.Sleep(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("sleep: %v", err)
+	}
+	if took := c.Now() - begin; took < 20*time.Millisecond || took > 5*time.Second {
+		t.Errorf("slept for %v", took)
+	}
+}

@@ -1,0 +1,232 @@
+package power
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// SimOptions describe a simulated card. Start from H200Sim.
+type SimOptions struct {
+	Seed uint64
+	// Idle is the power of the card doing nothing at ReferenceC, in watts.
+	Idle float64
+	// Cap is the power limit in watts. A load that would draw more runs at a lower clock.
+	Cap float64
+	// MaxClock and MinClock of the multiprocessors, in MHz.
+	MaxClock, MinClock float64
+	// Curve is the exponent with which a load's power follows the clock; its time follows inversely.
+	Curve float64
+	// Leakage rises by so many watts per °C above ReferenceC.
+	Leakage, ReferenceC float64
+	// Ambient temperature in °C, and by how much it rises in a second.
+	Ambient, AmbientRise float64
+	// ThermalResistance in °C/W and ThermalTime in seconds: how far and how fast the die follows.
+	ThermalResistance, ThermalTime float64
+	// Rise is the time constant with which power follows the load.
+	Rise time.Duration
+	// Tick of the energy counter, and the standard deviation of each interval.
+	Tick, TickJitter time.Duration
+	// Query is what one question to the card takes.
+	Query time.Duration
+	// PowerNoise and TimeNoise are relative standard deviations of the mean over one second.
+	PowerNoise, TimeNoise float64
+	// Dips a second of the clock to the share DipClock, each DipTime long.
+	DipRate, DipClock float64
+	DipTime           time.Duration
+	// Hot is the temperature in °C above which the card slows down; 0: never.
+	Hot float64
+	// Other is another process on the card, drawing so many watts from OtherFrom on; 0: none.
+	Other     float64
+	OtherFrom time.Duration
+}
+
+// H200Sim is a card like an H200, with the noise of a quiet one.
+func H200Sim() SimOptions {
+	return SimOptions{
+		Idle: 90, Cap: 700, MaxClock: 1980, MinClock: 345, Curve: 2.5,
+		Leakage: 1.3, ReferenceC: 55, Ambient: 28, ThermalResistance: 0.05, ThermalTime: 12,
+		Rise: 10 * time.Millisecond, Tick: 100 * time.Millisecond, TickJitter: time.Millisecond,
+		Query: 100 * time.Microsecond, PowerNoise: 0.003, TimeNoise: 0.0005,
+		DipRate: 0.003, DipClock: 0.7, DipTime: 400 * time.Millisecond,
+	}
+}
+
+// Sim is a simulated card, its own clock, and the maker of loads for it. Its time passes only
+// when it is asked something, slept on or waited for, so nothing in it takes real time. It is not
+// for concurrent use.
+type Sim struct {
+	opt   SimOptions
+	rng   *rand.Rand
+	now   time.Duration
+	queue []*simBatch
+	power float64 // watts, after the rise
+	tempC float64
+	joule float64 // drawn since the beginning
+	simState
+	simSensors
+	hooks []simHook
+}
+
+// simState is what holds between two events.
+type simState struct {
+	target      float64 // watts that power rises to
+	clock       float64 // MHz
+	rate        float64 // executions a second of the load in front
+	reasons     Throttle
+	powerFactor float64 // noise
+	timeFactor  float64
+	dipUntil    time.Duration
+	nextNoise   time.Duration
+}
+
+type simHook struct {
+	at time.Duration
+	do func()
+}
+
+const simNoiseSlot = 250 * time.Millisecond
+
+// NewSim makes a card that has been idle for long.
+func NewSim(opt SimOptions) *Sim {
+	s := &Sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1))}
+	s.tempC = opt.Ambient + opt.Idle*opt.ThermalResistance
+	s.power = opt.Idle + opt.Leakage*(s.tempC-opt.ReferenceC)
+	s.noise()
+	s.settle()
+	s.nextTick = seconds(s.rng.Float64() * opt.Tick.Seconds())
+	s.nextSlot = simSlot
+	return s
+}
+
+// At calls do when the card's time reaches at.
+func (s *Sim) At(at time.Duration, do func()) { s.hooks = append(s.hooks, simHook{at, do}) }
+
+// Now is the card's time.
+func (s *Sim) Now() time.Duration { return s.now }
+
+// Sleep lets the card's time pass.
+func (s *Sim) Sleep(ctx context.Context, d time.Duration) error {
+	for end := s.now + d; s.now < end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.advance(min(end, s.nextSlot))
+	}
+	return ctx.Err()
+}
+
+// advance lets time pass up to the moment given, event by event.
+func (s *Sim) advance(to time.Duration) {
+	for s.now < to {
+		s.flow(min(to, s.nextEvent()))
+		s.events()
+	}
+}
+
+// nextEvent is when something changes that flow does not follow.
+func (s *Sim) nextEvent() time.Duration {
+	next := min(s.nextTick, s.nextSlot, s.nextNoise)
+	if len(s.queue) > 0 {
+		next = min(next, s.now+seconds(s.queue[0].left/s.rate)+1)
+	}
+	return max(next, s.now+1)
+}
+
+// flow integrates power, which rises exponentially to its target, and work.
+func (s *Sim) flow(to time.Duration) {
+	dt, rise := (to - s.now).Seconds(), s.opt.Rise.Seconds()
+	fade := math.Exp(-dt / rise)
+	s.joule += s.target*dt + (s.power-s.target)*rise*(1-fade)
+	s.power = s.target + (s.power-s.target)*fade
+	if len(s.queue) > 0 {
+		s.queue[0].left -= dt * s.rate
+	}
+	s.now = to
+}
+
+// events does what is due now.
+func (s *Sim) events() {
+	if len(s.queue) > 0 && s.queue[0].left <= 1e-9 {
+		s.finishBatch()
+		s.settle()
+	}
+	if s.now >= s.nextNoise {
+		s.noise()
+		s.settle()
+	}
+	if s.now >= s.nextTick {
+		s.tick()
+	}
+	if s.now >= s.nextSlot {
+		s.warm()
+		s.slot()
+		s.settle()
+		s.callHooks()
+	}
+}
+
+func (s *Sim) finishBatch() {
+	s.queue[0].end = s.now
+	if s.queue = s.queue[1:]; len(s.queue) > 0 {
+		s.queue[0].begin = s.now
+	}
+}
+
+func (s *Sim) callHooks() {
+	for i := 0; i < len(s.hooks); i++ {
+		if h := s.hooks[i]; s.now >= h.at {
+			s.hooks = append(s.hooks[:i], s.hooks[i+1:]...)
+			i--
+			h.do()
+		}
+	}
+}
+
+// noise draws the factors for the next slot, and perhaps a dip.
+func (s *Sim) noise() {
+	per := math.Sqrt(1 / simNoiseSlot.Seconds())
+	s.powerFactor = 1 + s.opt.PowerNoise*per*s.rng.NormFloat64()
+	s.timeFactor = 1 + s.opt.TimeNoise*per*s.rng.NormFloat64()
+	if s.rng.Float64() < s.opt.DipRate*simNoiseSlot.Seconds() {
+		s.dipUntil = s.now + s.opt.DipTime
+	}
+	s.nextNoise = s.now + simNoiseSlot
+}
+
+// warm moves the die's temperature by one slot.
+func (s *Sim) warm() {
+	ambient := s.opt.Ambient + s.opt.AmbientRise*s.now.Seconds()
+	s.tempC += (ambient + s.power*s.opt.ThermalResistance - s.tempC) * simSlot.Seconds() / s.opt.ThermalTime
+}
+
+// settle works out clock, power and speed from load, temperature, noise and the cap.
+func (s *Sim) settle() {
+	still := s.opt.Idle + s.opt.Leakage*(s.tempC-s.opt.ReferenceC)
+	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
+		still += s.opt.Other
+	}
+	if len(s.queue) == 0 {
+		s.target, s.clock, s.rate, s.reasons = still, s.opt.MinClock, 0, GPUIdle
+		return
+	}
+	load := s.queue[0].load
+	demand := (load.watts - s.opt.Idle) * s.powerFactor
+	share := 1.0 // of the maximal clock
+	s.reasons = 0
+	if still+demand > s.opt.Cap {
+		share = max(s.opt.MinClock/s.opt.MaxClock, math.Pow((s.opt.Cap-still)/demand, 1/s.opt.Curve))
+		s.reasons |= SoftwarePowerCap
+	}
+	if s.opt.Hot > 0 && s.tempC > s.opt.Hot {
+		share *= 0.8
+		s.reasons |= SoftwareThermal
+	}
+	if s.now < s.dipUntil {
+		share *= s.opt.DipClock
+	}
+	s.target = still + demand*math.Pow(share, s.opt.Curve)
+	s.clock = share * s.opt.MaxClock
+	s.rate = share / (load.seconds * s.timeFactor)
+}

@@ -1,0 +1,76 @@
+package power
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestFewBlocks(t *testing.T) {
+	if r := ratioOf(nil, 1); r.value != 0 || r.interval != nil {
+		t.Errorf("no blocks: %+v", r)
+	}
+	if r := ratioOf([]float64{0.01}, 1); r.interval != nil || r.value != math.Exp(0.01) {
+		t.Errorf("one block: %+v", r)
+	}
+	// Two values ±d about 0: a half width of 12.706·d.
+	r := ratioOf([]float64{-0.001, 0.001}, 1)
+	near(t, "two blocks", math.Log(r.interval[1]), 0.012706, 1e-3)
+}
+
+// TestIntervalsAreHonest draws normal blocks: 95 % of intervals hold the truth, at any number.
+func TestIntervalsAreHonest(t *testing.T) {
+	const runs = 1500
+	for _, n := range []int{2, 5, enoughBlocks, 12, 20} {
+		rng := rand.New(rand.NewPCG(1, uint64(n)))
+		missed := 0
+		for run := range uint64(runs) {
+			logs := make([]float64, n)
+			for i := range logs {
+				logs[i] = 0.01 + 0.004*rng.NormFloat64()
+			}
+			missed += count(!contains(ratioOf(logs, run).interval, math.Exp(0.01)))
+		}
+		if share := float64(missed) / runs; share < 0.035 || share > 0.068 {
+			t.Errorf("%d blocks: %v of intervals miss the truth, want 0.05", n, share)
+		}
+	}
+}
+
+// TestRatioLaws: the mean lies inside; before/after is the inverse of after/before; a constant
+// factor moves everything by it; blocks that agree leave no width.
+func TestRatioLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		logs := rapid.SliceOfN(rapid.Float64Range(-0.1, 0.1), 2, 16).Draw(t, "logs")
+		shift := rapid.Float64Range(-1, 1).Draw(t, "shift")
+		moved, same := make([]float64, len(logs)), make([]float64, len(logs))
+		for i, v := range logs {
+			moved[i], same[i] = v+shift, shift
+		}
+		r, m := ratioOf(logs, 7), ratioOf(moved, 7)
+		if r.value < r.interval[0]-1e-12 || r.value > r.interval[1]+1e-12 {
+			t.Fatalf("%v outside %v", r.value, r.interval)
+		}
+		for i, v := range r.interval {
+			if math.Abs(m.interval[i]/(v*math.Exp(shift))-1) > 1e-9 {
+				t.Fatalf("shift by %v: %v became %v", shift, r.interval, m.interval)
+			}
+		}
+		if w := halfWidth(ratioOf(same, 7).interval); w > 1e-9 {
+			t.Fatalf("width %v of equal blocks", w)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	near(t, "EDP", EDP(0.9, 1.1), 0.99, 1e-12)
+	if EDS(1, 1, 3) != 1 {
+		t.Error("the reference's EDS is not 1")
+	}
+	// k is the factor of time at which all energy saved is just worth it.
+	near(t, "EDS", EDS(0, 3, 3), 1, 1e-12)
+	near(t, "EDS", EDS(0.9, 1.05, 2), 0.975, 1e-12)
+	near(t, "gain", GainMinusLoss(0.9, 1.04), 0.06, 1e-9)
+}

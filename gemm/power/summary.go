@@ -1,0 +1,152 @@
+package power
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// summarise works the blocks measured so far into the result.
+func (r *Result) summarise(loads Loads, opt Options) {
+	bins := map[string]bin{}
+	r.Dropped = 0
+	for _, load := range loads.all() {
+		windows := r.windowsOf(load.Name())
+		bins[load.Name()] = mainBin(secondsOf(windows))
+		for _, w := range windows {
+			if !bins[load.Name()].holds(w.Seconds) {
+				r.Dropped++
+			}
+		}
+	}
+	base := loads.Baseline.Name()
+	r.Baseline = r.summary(base, bins[base])
+	r.Null = r.comparison(loads.Null.Name(), base, bins, opt)
+	r.Variants = r.Variants[:0]
+	for _, v := range loads.Variants {
+		r.Variants = append(r.Variants, r.comparison(v.Name(), base, bins, opt))
+	}
+	r.Resolvable = 0
+	if r.Null.Interval != nil {
+		r.Resolvable = halfWidth(r.Null.Interval)
+	}
+}
+
+// windowsOf a load in complete blocks.
+func (r *Result) windowsOf(load string) []Window {
+	var windows []Window
+	for _, b := range r.Blocks {
+		if b.Complete {
+			windows = append(windows, b.of(load)...)
+		}
+	}
+	return windows
+}
+
+func secondsOf(windows []Window) []float64 {
+	var s []float64
+	for _, w := range windows {
+		s = append(s, w.Seconds)
+	}
+	return s
+}
+
+// summary of a load's windows inside its bin.
+func (r *Result) summary(load string, b bin) Summary {
+	s := Summary{Name: load}
+	var joules, watts, seconds, clock, temperature, capped mean
+	for _, w := range r.windowsOf(load) {
+		if !b.holds(w.Seconds) {
+			continue
+		}
+		s.Windows++
+		joules.add(w.PerExecution, nil)
+		watts.add(w.Watts, nil)
+		seconds.add(w.Seconds, nil)
+		clock.addKnown(w.SMClock)
+		temperature.addKnown(w.Temperature)
+		capped.addKnown(w.CappedShare)
+		s.Throttle = append(s.Throttle, w.Throttle...)
+	}
+	slices.Sort(s.Throttle)
+	s.Throttle = slices.Compact(s.Throttle)
+	if s.Windows == 0 {
+		return s
+	}
+	s.Joules, s.Watts, s.Seconds = *joules.value(), *watts.value(), *seconds.value()
+	s.SMClock, s.Temperature = clock.value(), temperature.value()
+	if share := capped.value(); share != nil {
+		yes := *share >= 0.5
+		s.Capped = &yes
+	}
+	return s
+}
+
+// comparison of a load with the baseline: the ratio within each block, then over blocks.
+func (r *Result) comparison(load, base string, bins map[string]bin, opt Options) Comparison {
+	c := Comparison{Summary: r.summary(load, bins[load])}
+	var energy, time []float64
+	for _, b := range r.Blocks {
+		if !b.Complete {
+			continue
+		}
+		after, before := b.of(load), b.of(base)
+		if !inBin(after, bins[load]) || !inBin(before, bins[base]) {
+			c.Dropped++
+			continue
+		}
+		energy = append(energy, meanLog(after, joulesOf)-meanLog(before, joulesOf))
+		time = append(time, meanLog(after, timeOf)-meanLog(before, timeOf))
+	}
+	c.Blocks = len(energy)
+	e, t := ratioOf(energy, opt.Seed), ratioOf(time, opt.Seed)
+	c.RelativeEnergy, c.Interval = e.value, e.interval
+	c.RelativeTime, c.TimeInterval = t.value, t.interval
+	if c.Blocks > 0 {
+		c.EDP, c.EDS, c.EDSk = EDP(e.value, t.value), EDS(e.value, t.value, opt.EDSk), opt.EDSk
+		gain := GainMinusLoss(e.value, t.value)
+		c.GainMinusLoss = &gain
+	}
+	return c
+}
+
+func inBin(windows []Window, b bin) bool {
+	return !slices.ContainsFunc(windows, func(w Window) bool { return !b.holds(w.Seconds) })
+}
+
+func joulesOf(w Window) float64 { return w.PerExecution }
+func timeOf(w Window) float64   { return w.Seconds }
+
+func meanLog(windows []Window, of func(Window) float64) float64 {
+	var logs []float64
+	for _, w := range windows {
+		logs = append(logs, math.Log(of(w)))
+	}
+	return stat.Mean(logs, nil)
+}
+
+// widest half width among the null's and the variants' intervals; +Inf while one has none.
+func (r *Result) widest() float64 {
+	widest := halfWidth(r.Null.Interval)
+	for _, v := range r.Variants {
+		widest = max(widest, halfWidth(v.Interval))
+	}
+	return widest
+}
+
+// fewest blocks that a comparison rests on.
+func (r *Result) fewest() int {
+	fewest := r.Null.Blocks
+	for _, v := range r.Variants {
+		fewest = min(fewest, v.Blocks)
+	}
+	return fewest
+}
+
+func halfWidth(interval []float64) float64 {
+	if interval == nil {
+		return math.Inf(1)
+	}
+	return (interval[1] - interval[0]) / 2
+}

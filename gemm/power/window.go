@@ -1,0 +1,189 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// ErrCounterStill means that the energy counter does not move, so that nothing can be measured.
+var ErrCounterStill = errors.New("the energy counter does not move")
+
+// Window is one measurement: a load running back to back between two steps of the energy counter.
+// A nil pointer is a sensor that did not answer.
+type Window struct {
+	Load         string   `json:"load"`
+	Begin        float64  `json:"begin_seconds"`  // since the meter was made
+	Length       float64  `json:"length_seconds"` // between the two steps
+	Joules       float64  `json:"window_joules"`  // between the two steps
+	Executions   int      `json:"executions"`     // in the run around the window
+	Seconds      float64  `json:"seconds"`        // per execution
+	PerExecution float64  `json:"joules"`         // per execution
+	Watts        float64  `json:"watts"`
+	InstantWatts *float64 `json:"instant_watts,omitempty"` // mean of the samples: a cross-check
+	MemoryWatts  *float64 `json:"memory_watts,omitempty"`  // running average, at the end: a hint
+	SMClock      *float64 `json:"clock_mhz,omitempty"`
+	MemClock     *float64 `json:"mem_clock_mhz,omitempty"`
+	Temperature  *float64 `json:"temperature_c,omitempty"` // at the end
+	CappedShare  *float64 `json:"capped_share,omitempty"`  // of the samples at the power cap
+	Throttle     []string `json:"throttle,omitempty"`      // every reason seen
+	heat         bool
+}
+
+// window measures one load: settle, step of the counter, length, step of the counter. about is an
+// estimate of the load's seconds per execution. Where that was wrong, so that the work ended
+// before the window did, it is measured again with more work.
+func (m *Meter) window(ctx context.Context, load Load, about float64, length time.Duration) (Window, error) {
+	const tries = 5
+	settled, err := m.burst(ctx, load, executions(m.opt.Settle, about))
+	if err != nil {
+		return Window{}, err
+	}
+	// The first step may be a tick away, and the last one half a tick late.
+	span := (length + m.tick*3/2 + 10*time.Millisecond).Seconds()
+	for try := range tries {
+		slack := 1.03 * math.Pow(1.2, float64(try))
+		w, whole, err := m.tryWindow(ctx, load, executions(seconds(span*slack), settled), length)
+		if err != nil || whole {
+			return w, err
+		}
+	}
+	return Window{}, fmt.Errorf("load %q ends too early time and again: its execution time varies too much to be measured", load.Name())
+}
+
+// tryWindow measures a window within a run of n executions, and says whether these lasted.
+func (m *Meter) tryWindow(ctx context.Context, load Load, n int, length time.Duration) (w Window, whole bool, err error) {
+	r, err := m.begin(load, n)
+	if err != nil {
+		return w, false, err
+	}
+	w = Window{Load: load.Name(), Executions: n}
+	if err := m.between(ctx, &w, length); err != nil {
+		r.abandon(ctx)
+		return w, false, err
+	}
+	end := m.clock.Now()
+	if w.Seconds, err = r.finish(ctx); err != nil {
+		return w, false, err
+	}
+	w.PerExecution = w.Watts * w.Seconds
+	// Work that is over when the window ends may have been over before.
+	return w, m.since(end) >= 2*time.Millisecond, nil
+}
+
+// between measures power from one step of the counter to another.
+func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) error {
+	e0, t0, err := m.edge(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := m.sample(ctx, t0+length-m.tick/2)
+	if err != nil {
+		return err
+	}
+	e1, t1, err := m.edge(ctx)
+	if err != nil {
+		return err
+	}
+	if e1 <= e0 {
+		return fmt.Errorf("%s: the energy counter went from %d to %d mJ: was the driver loaded anew? Measure again", m.card.Info().Name, e0, e1)
+	}
+	w.Begin, w.Length, w.Joules = (t0 - m.start).Seconds(), (t1 - t0).Seconds(), float64(e1-e0)/1000
+	w.Watts = w.Joules / w.Length
+	s.into(w)
+	w.Temperature, w.MemoryWatts = optional(m.card.Temperature()), optional(m.card.Power(Average, Memory))
+	return nil
+}
+
+// edge spins until the counter steps and returns its new value and that moment.
+func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
+	const patience = 3 * time.Second
+	last, err := m.card.Energy()
+	for begin := m.clock.Now(); err == nil; {
+		if err := ctx.Err(); err != nil {
+			return 0, 0, err
+		}
+		var e uint64
+		e, err = m.card.Energy()
+		now := m.clock.Now()
+		switch {
+		case err != nil:
+		case e != last:
+			return e, now, nil
+		case now-begin > patience:
+			return 0, 0, fmt.Errorf("%s: no step in %v: %w", m.card.Info().Name, patience, ErrCounterStill)
+		}
+	}
+	return 0, 0, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
+}
+
+// sample reads the other sensors until the time comes.
+func (m *Meter) sample(ctx context.Context, until time.Duration) (samples, error) {
+	const every = 40 * time.Millisecond
+	var s samples
+	for {
+		s.take(m.card)
+		left := until - m.clock.Now()
+		if left <= 0 {
+			return s, nil
+		}
+		if err := m.clock.Sleep(ctx, min(left, every)); err != nil {
+			return s, err
+		}
+	}
+}
+
+// samples gathers readings inside a window.
+type samples struct {
+	instant, sm, mem, capped mean
+	reasons                  Throttle
+}
+
+func (s *samples) take(card Card) {
+	s.instant.add(card.Power(Instant, GPU))
+	s.sm.add(card.SMClock())
+	s.mem.add(card.MemClock())
+	reasons, err := card.Throttle()
+	s.reasons |= reasons
+	capped := 0.0
+	if reasons&SoftwarePowerCap != 0 {
+		capped = 1
+	}
+	s.capped.add(capped, err)
+}
+
+func (s *samples) into(w *Window) {
+	w.InstantWatts, w.CappedShare = s.instant.value(), s.capped.value()
+	w.SMClock, w.MemClock = s.sm.value(), s.mem.value()
+	w.Throttle, w.heat = s.reasons.Names(), s.reasons.Heat()
+}
+
+// mean of the readings that were answered.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (a *mean) add(v float64, err error) {
+	if err == nil {
+		a.sum += v
+		a.n++
+	}
+}
+
+func (a *mean) addKnown(v *float64) {
+	if v != nil {
+		a.add(*v, nil)
+	}
+}
+
+// value is nil where there was no reading.
+func (a mean) value() *float64 {
+	if a.n == 0 {
+		return nil
+	}
+	v := a.sum / float64(a.n)
+	return &v
+}
