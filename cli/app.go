@@ -43,112 +43,80 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 	ignoreFileSizeSignal()
 
-	app := newApp(stdout, stderr)
-	err := app.RunContext(ctx, args[:1:1], args[1:])
+	out := &output{Writer: stdout}
+	a := newApp(out, stderr)
+	arranged, err := arrange(a, args[1:])
+	if err == nil {
+		err = a.RunContext(ctx, append(args[:1:1], arranged...))
+	}
+	if out.err != nil && (err == nil || errors.Is(err, errShort)) {
+		err = fmt.Errorf("the report could not be written: %w", out.err)
+	}
+	if err != nil && err != errShort { // a bare errShort has said it all in its report
+		message := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+		fmt.Fprintf(stderr, "lowtoggle: %s\n", message)
+	}
+	return status(err)
+}
+
+func status(err error) int {
 	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errShort):
-		if err != errShort {
-			fmt.Fprintf(stderr, "lowtoggle: %v\n", err)
-		}
 		return exitShort
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "lowtoggle: %v\n", err)
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "lowtoggle: %v\n", err)
 	return exitFailed
 }
 
-// app is the program; its command line lets flags stand before and after the arguments.
-type app struct{ *cli.App }
-
-func (a app) RunContext(ctx context.Context, name, args []string) error {
-	args, err := a.flagsFirst(args)
-	if err != nil {
-		return err
-	}
-	return a.App.RunContext(ctx, append(name, args...))
+// output remembers the first error of writing, which printing commands do not look at: a report
+// that went nowhere is no success.
+type output struct {
+	io.Writer
+	err error
 }
 
-func newApp(stdout, stderr io.Writer) app {
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+func newApp(stdout, stderr io.Writer) *cli.App {
 	a := cli.NewApp()
 	a.Name = "lowtoggle"
 	a.Version = Version
 	a.Usage = "convert model weights so that a GPU's wires toggle less"
-	a.Description = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked."
+	a.UsageText = "lowtoggle COMMAND [options] [arguments]"
+	a.Description = `Begin with
+   lowtoggle demo                  the whole story on a small embedded model
+   lowtoggle inspect MODEL         a folder of safetensors, or one such file
+   lowtoggle convert MODEL OUT
+   lowtoggle verify MODEL OUT
+
+Options may stand before and after the arguments. lowtoggle COMMAND --help says more.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked.`
 	a.Writer, a.ErrWriter = stdout, stderr
-	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand, synthCommand, passesCommand}
-	a.Suggest = true
+	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand,
+		synthCommand, passesCommand, completionCommand}
 	a.HideHelpCommand = true
+	a.EnableBashCompletion = true
 	a.ExitErrHandler = func(*cli.Context, error) {}
-	a.Action = func(c *cli.Context) error {
-		if c.NArg() > 0 {
-			return usagef("there is no command %q; the commands are %s", c.Args().First(), commandNames(a))
-		}
-		return cli.ShowAppHelp(c)
-	}
-	usage := func(_ *cli.Context, err error, _ bool) error { return usageError{err} }
-	a.OnUsageError = usage
+	a.OnUsageError = badFlag
 	for _, cmd := range a.Commands {
-		cmd.OnUsageError = usage
+		cmd.OnUsageError = badFlag
 		cmd.HideHelpCommand = true
 	}
-	return app{a}
+	return a
 }
 
-func commandNames(a *cli.App) string {
-	var names []string
-	for _, c := range a.Commands {
-		names = append(names, c.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
-// flagsFirst moves a command's flags before its arguments, since the parser stops at the first
-// argument. Everything after "--" stays as it is.
-func (a app) flagsFirst(args []string) ([]string, error) {
-	if len(args) == 0 {
-		return args, nil
-	}
-	cmd := a.Command(args[0])
-	if cmd == nil {
-		return args, nil
-	}
-	takesValue := map[string]bool{}
-	for _, f := range cmd.Flags {
-		_, boolean := f.(*cli.BoolFlag)
-		for _, name := range f.Names() {
-			takesValue[name] = !boolean
-		}
-	}
-	var flags, rest []string
-	for i := 1; i < len(args); i++ {
-		arg := args[i]
-		name := strings.TrimLeft(arg, "-")
-		switch {
-		case arg == "--":
-			rest = append(rest, args[i+1:]...)
-			i = len(args)
-		case len(arg) < 2 || arg[0] != '-':
-			rest = append(rest, arg)
-		case takesValue[name] && i+1 < len(args):
-			flags = append(flags, arg, args[i+1])
-			i++
-		default:
-			flags = append(flags, arg)
-		}
-	}
-	return append(append(append([]string{cmd.Name}, flags...), "--"), rest...), nil
-}
-
-// arguments checks how many arguments stand on the command line; names says what they are.
-func arguments(c *cli.Context, names ...string) ([]string, error) {
-	if c.NArg() != len(names) {
-		return nil, usagef("%s takes %s, and %d arguments were given; see lowtoggle %s --help",
-			c.Command.Name, strings.Join(names, " and "), c.NArg(), c.Command.Name)
-	}
-	return c.Args().Slice(), nil
+// badFlag words the parser's complaint about a flag's value.
+func badFlag(c *cli.Context, err error, _ bool) error {
+	message := strings.Replace(err.Error(), "for flag -", "for --", 1)
+	return usagef("%s; see lowtoggle %s --help", strings.TrimSuffix(message, ": parse error"), c.Command.Name)
 }

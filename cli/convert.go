@@ -1,11 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,38 +14,61 @@ var convertCommand = &cli.Command{
 	Name:      "convert",
 	Usage:     "plan and write a model whose products toggle less",
 	ArgsUsage: "MODEL OUT",
-	Description: "OUT appears whole or not at all. After an interruption, the same command with --resume\n" +
-		"goes on where it stopped and ends with the same bytes.",
+	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder of the same tensors,
+shapes and types; it appears whole or not at all. After an interruption the same command
+with --resume goes on where it stopped and ends with the same bytes.
+
+   lowtoggle convert MODEL OUT                           the recipe near-lossless
+   lowtoggle convert MODEL OUT --recipe exact            the function kept
+   lowtoggle convert MODEL OUT --min-snr 25              another budget
+   lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
+   lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided
+
+Exit status 3: written, but the budget did not allow in every layer what --passes asks for.`,
 	Flags: flags([]cli.Flag{
 		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
-		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion"},
+		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, commonFlags),
 	Action: func(c *cli.Context) error {
 		args, err := arguments(c, "MODEL", "OUT")
 		if err != nil {
 			return err
 		}
-		m, err := weights.Open(args[0])
+		o, err := planOptions(c)
+		if err != nil {
+			return err
+		}
+		m, err := openModel(args[0])
 		if err != nil {
 			return err
 		}
 		defer m.Close()
 		start := time.Now()
-		man, err := convert(c, m, args[1])
+		man, did, err := convert(c, m, args[1], o)
 		if err != nil {
 			return err
 		}
+		took := time.Since(start)
 		if c.Bool("json") {
-			if err := printJSON(c.App.Writer, convertReport(m, man, args[1], time.Since(start))); err != nil {
-				return err
-			}
+			err = printJSON(c.App.Writer, convertReport(m, man, args[1], took))
 		} else {
 			printPlan(c.App.Writer, m, man.Plan, layoutOf(c, m))
-			fmt.Fprintf(c.App.Writer, "\n%s (%s) written in %.1f s; check it with: lowtoggle verify %s %s\n",
-				args[1], size(m.Size()), time.Since(start).Seconds(), args[0], args[1])
+			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, size(m.Size()), duration(took),
+				command(withArch(c, "verify", args[0], args[1])...))
+		}
+		if err != nil {
+			return err
 		}
 		return missed(man.Plan)
 	},
+}
+
+// withArch adds the family's file, without which the command would not know the model.
+func withArch(c *cli.Context, words ...string) []string {
+	if path := c.String("arch"); path != "" {
+		words = append(words, "--arch", path)
+	}
+	return words
 }
 
 // convertJSON is what convert --json prints.
@@ -70,83 +89,27 @@ func convertReport(m *weights.Model, man *transform.Manifest, out string, took t
 		elements[info.Name] = info.Len()
 	}
 	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards,
-		outlookRatio(man.Plan, elements), man.Plan.Outlook, man.Plan.Notes}
+		outlookRatio(man.Plan, elements), append([]transform.Outlook{}, man.Plan.Outlook...), man.Plan.Notes}
 }
 
-// convert finds or makes the plan and carries it out.
-func convert(c *cli.Context, m *weights.Model, out string) (*transform.Manifest, error) {
-	o, err := planOptions(c)
-	if err != nil {
-		return nil, err
-	}
-	apply := transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Resume: c.Bool("resume")}
-	if apply.Resume {
-		if man, err := finished(m, out); man != nil || err != nil {
-			return man, err
+// convert finds or makes the plan and carries it out; did says in a word or two what happened.
+func convert(c *cli.Context, m *weights.Model, out string, o transform.Options) (man *transform.Manifest, did string, err error) {
+	resume := c.Bool("resume")
+	if resume {
+		if man, err := finished(c, m, out, o); man != nil || err != nil {
+			return man, "was finished before", err
 		}
 	}
-	if err := transform.CheckOut(m, out, apply.Resume); err != nil {
-		return nil, err
+	if err := transform.CheckOut(m, out, resume); err != nil {
+		return nil, "", err
 	}
 	plan, err := findPlan(c, m, out, o)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	event, end := newProgress(c)
 	defer end()
-	apply.Progress = event
-	return transform.Apply(c.Context, m, plan, out, apply)
-}
-
-// finished is the manifest of a conversion that had come to its end before it was to be resumed;
-// nil where there is no such output.
-func finished(m *weights.Model, out string) (*transform.Manifest, error) {
-	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	man, err := transform.ReadManifest(out)
-	if err != nil {
-		return nil, fmt.Errorf("%s: exists already, and is no finished conversion: %w", out, err)
-	}
-	return man, man.Plan.CheckModel(m)
-}
-
-// findPlan reads the plan that --plan names or that the interrupted conversion had, or makes one.
-func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*transform.Plan, error) {
-	if path := c.String("plan"); path != "" {
-		for _, f := range []string{"passes", "recipe", "min-snr"} {
-			if c.IsSet(f) {
-				return nil, usagef("--plan and --%s exclude each other: the plan says what to do", f)
-			}
-		}
-		return transform.ReadPlan(path)
-	}
-	if c.Bool("resume") {
-		plan, err := transform.Unfinished(out)
-		if err != nil {
-			return nil, err
-		}
-		if plan != nil {
-			return plan, sameRequest(c, plan.Request, o)
-		}
-	}
-	return planWith(c, m, o)
-}
-
-// sameRequest refuses to go on with a plan that was made for something else than is asked for now.
-func sameRequest(c *cli.Context, was transform.Request, o transform.Options) error {
-	asked := c.IsSet("passes") || c.IsSet("recipe") || c.IsSet("min-snr") || c.IsSet("workload") || c.IsSet("role") || c.IsSet("seed")
-	if !asked {
-		return nil
-	}
-	var passes []string
-	for _, p := range o.Passes {
-		passes = append(passes, p.String())
-	}
-	sameSNR := (was.MinSNR == nil) == (o.MinSNR == nil) && (o.MinSNR == nil || *was.MinSNR == *o.MinSNR)
-	if !slices.Equal(passes, was.Passes) || !sameSNR || was.Workload != o.Workload || was.Role != o.Role || was.Seed != o.Seed {
-		return usagef("--resume: the interrupted conversion was planned with --passes %v for %s, %s; leave these flags out to go on with it, or remove it",
-			was.Passes, was.Workload, was.Role)
-	}
-	return nil
+	man, err = transform.Apply(c.Context, m, plan, out,
+		transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Resume: resume, Progress: event})
+	return man, "written", err
 }

@@ -16,11 +16,16 @@ import (
 var demoCommand = &cli.Command{
 	Name:  "demo",
 	Usage: "the whole story on the embedded model: convert, verify, report",
-	Description: "Converts a small trained model by every recipe in a temporary folder (or in --keep DIR) and\n" +
-		"verifies each result.",
-	Flags: flags([]cli.Flag{&cli.StringFlag{Name: "keep", Usage: "write the folders under `DIR` and keep them"}, workloadFlag, roleFlag}, commonFlags),
+	Description: `Converts a small trained model by every recipe in a temporary folder (or in --keep DIR) and
+verifies each result. Takes a few seconds.`,
+	Flags: flags([]cli.Flag{&cli.StringFlag{Name: "keep", Usage: "write the folders into the new folder `DIR` and keep them"},
+		workloadFlag, roleFlag}, commonFlags),
 	Action: func(c *cli.Context) error {
 		if _, err := arguments(c); err != nil {
+			return err
+		}
+		o, err := readOptions(c)
+		if err != nil {
 			return err
 		}
 		dir, err := demoDir(c.String("keep"))
@@ -41,7 +46,7 @@ var demoCommand = &cli.Command{
 		defer m.Close()
 		var rows []demoRow
 		for _, recipe := range transform.Recipes {
-			row, err := runDemo(c, m, recipe, filepath.Join(dir, recipe.Name))
+			row, err := runDemo(c, m, recipe, filepath.Join(dir, recipe.Name), o)
 			if err != nil {
 				return err
 			}
@@ -71,14 +76,9 @@ type demoRow struct {
 	Predicted *ratio               `json:"predicted,omitempty"`
 }
 
-func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string) (row demoRow, err error) {
-	o := transform.Options{MinSNR: recipe.MinSNR, Cost: predictor, Version: Version}
-	if o.Workload, o.Role, err = workload(c); err != nil {
-		return row, err
-	}
-	if o.Workers, err = workers(c); err != nil {
-		return row, err
-	}
+func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string, r readings) (row demoRow, err error) {
+	o := transform.Options{MinSNR: recipe.MinSNR, Cost: predictor, Version: Version,
+		Workload: r.workload, Role: r.role, Workers: r.workers}
 	if o.Passes, err = transform.ParsePasses(recipe.Passes); err != nil {
 		return row, err
 	}
@@ -94,19 +94,17 @@ func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out stri
 		return row, err
 	}
 	defer conv.Close()
-	r, err := verifyModels(c, m, conv)
+	found, err := verifyModels(c, m, conv, r)
 	if err != nil {
 		return row, err
 	}
-	row = demoRow{Recipe: recipe.Name, Passes: recipe.Passes, Verified: r.OK, Classes: map[verify.Class]int{}}
-	for _, t := range r.Tensors {
+	row = demoRow{Recipe: recipe.Name, Passes: recipe.Passes, Verified: found.OK, Classes: map[verify.Class]int{}}
+	for _, t := range found.Tensors {
 		row.Classes[t.Class]++
-		if t.SNR != nil && (row.LowestSNR == nil || *t.SNR < *row.LowestSNR) {
-			row.LowestSNR = t.SNR
-		}
+		row.LowestSNR = lower(row.LowestSNR, t.SNR)
 	}
-	if r.Energy != nil {
-		row.Predicted = r.Energy.Predicted
+	if found.Energy != nil {
+		row.Predicted = found.Energy.Predicted
 	}
 	return row, nil
 }
@@ -135,8 +133,9 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 	for _, t := range m.Infos() {
 		elements += t.Len()
 	}
-	fmt.Fprintf(w, "The embedded model: a trained Llama, %s tensors, %s weights, %s.\n\n", count(len(m.Infos())), count(elements), size(m.Size()))
-	tab := newTable("recipe", "passes", "identical", "exact", "lossy", "lowest SNR", "energy, predicted", "verified")
+	fmt.Fprintf(w, "The embedded model: a trained Llama, %s tensors, %s weights, %s.\n\n",
+		count(len(m.Infos())), count(elements), size(m.Size()))
+	tab := newTable("recipe", "passes", "identical", "exact", "lossy", "lowest\nSNR", "energy,\npredicted", "verified")
 	for _, r := range rows {
 		verified := "yes"
 		if !r.Verified {
@@ -150,10 +149,12 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 			decibels(r.LowestSNR), energy, verified)
 	}
 	tab.print(w)
+	fmt.Fprintln(w)
 	if len(rows) > 0 && rows[0].Predicted != nil {
-		fmt.Fprintf(w, "\nEnergy is predicted (%s), not measured. Each folder loads wherever the model does.\n", rows[0].Predicted.Calibration)
+		fmt.Fprintf(w, "Energy is predicted (%s), not measured.\n", rows[0].Predicted.Calibration)
 	}
 	if c.String("keep") != "" {
-		fmt.Fprintf(w, "The folders are in %s.\n", dir)
+		fmt.Fprintf(w, "Each folder in %s loads wherever the model does.\n", dir)
 	}
+	fmt.Fprintln(w, "Your own model: "+command("convert", "MODEL", "OUT"))
 }

@@ -1,9 +1,35 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"io"
+
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
+
+// predictor is the cost model that commands use.
+var predictor transform.Cost = cost.Rough{}
+
+// activity counts a tensor's toggles.
+func (o readings) activity(ctx context.Context, t weights.Tensor) (a cost.Activity, err error) {
+	err = weights.Guard(t.File, func() error {
+		a, err = cost.Measure(ctx, t, o.workers)
+		return err
+	})
+	return a, err
+}
+
+// energy predicts a product by a tensor.
+func (o readings) energy(ctx context.Context, t weights.Tensor, outAxis int) (cost.Estimate, error) {
+	a, err := o.activity(ctx, t)
+	if err != nil {
+		return cost.Estimate{}, err
+	}
+	return predictor.Energy(a, outAxis, o.role, o.workload), nil
+}
 
 // ratio is a predicted energy after over before, of many layers together: each counts by its
 // number of weights, which is its share of the multiplications.
@@ -29,9 +55,11 @@ func (r *ratio) add(n int, before, after cost.Estimate) {
 	full := (after.Interval[1] - after.Interval[0]) / 2
 	r.half += w * min(full, max(change, -change))
 	r.Calibration = after.Calibration
-	r.Relative = r.after / r.before
-	h := r.half / r.weight
-	r.Interval = [2]float64{r.Relative - h, r.Relative + h}
+	if r.weight > 0 {
+		r.Relative = r.after / r.before
+		h := r.half / r.weight
+		r.Interval = [2]float64{r.Relative - h, r.Relative + h}
+	}
 }
 
 // known is r, or nil where no layer was taken in: absent means not known.
@@ -40,6 +68,20 @@ func (r *ratio) known() *ratio {
 		return nil
 	}
 	return r
+}
+
+// change is the ratio for a table, "–" where it is not known.
+func (r *ratio) change() string {
+	if r.known() == nil {
+		return "–"
+	}
+	return percent(r.Relative)
+}
+
+// print writes the prediction as a sentence.
+func (r *ratio) print(w io.Writer, load cost.Workload, role cost.Role) {
+	fmt.Fprint(w, wrap(fmt.Sprintf("energy for %s, weights %s: %s predicted, between %s and %s (%s)", load, role,
+		percent(r.Relative), percent(r.Interval[0]), percent(r.Interval[1]), r.Calibration), "", "  ", lineWidth))
 }
 
 // outlookRatio is the whole plan's prediction.

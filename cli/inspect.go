@@ -1,36 +1,39 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-	"sort"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 var inspectCommand = &cli.Command{
-	Name:      "inspect",
-	Usage:     "show what is in a model: toggles, zeros, and the most that could be saved",
-	ArgsUsage: "MODEL",
-	Flags:     flags([]cli.Flag{&cli.BoolFlag{Name: "tensors", Usage: "a row for every tensor"}, workloadFlag, roleFlag, archFlag}, commonFlags),
+	Name:        "inspect",
+	Usage:       "show what is in a model: toggles, zeros, and the most that could be saved",
+	ArgsUsage:   "MODEL",
+	Description: "MODEL is a folder of safetensors or one such file. All of it is read, nothing is written.",
+	Flags:       flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag}, commonFlags),
 	Action: func(c *cli.Context) error {
 		args, err := arguments(c, "MODEL")
 		if err != nil {
 			return err
 		}
-		m, err := weights.Open(args[0])
+		o, err := readOptions(c)
+		if err != nil {
+			return err
+		}
+		m, err := openModel(args[0])
 		if err != nil {
 			return err
 		}
 		defer m.Close()
-		r, err := inspect(c, m)
+		r, err := inspect(c, m, o)
 		if err != nil {
 			return err
 		}
+		r.Model = args[0]
 		if c.Bool("json") {
 			return printJSON(c.App.Writer, r)
 		}
@@ -63,6 +66,8 @@ type inspectTensor struct {
 	*cost.Activity
 	// Predicted is the energy of a product by this tensor, relative to random data.
 	Predicted *cost.Estimate `json:"predicted,omitempty"`
+
+	weights int
 }
 
 type inspectTotal struct {
@@ -81,51 +86,27 @@ type inspectCeiling struct {
 	Calibration string  `json:"calibration"`
 }
 
-func inspect(c *cli.Context, m *weights.Model) (*inspectJSON, error) {
-	w, role, err := workload(c)
+// inspect reads all tensors, with progress.
+func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error) {
+	layout, unknown, err := transform.Resolve(m, o.family)
 	if err != nil {
 		return nil, err
 	}
-	n, err := workers(c)
-	if err != nil {
-		return nil, err
-	}
-	fam, err := family(c)
-	if err != nil {
-		return nil, err
-	}
-	layout, unknown, err := transform.Resolve(m, fam)
-	if err != nil {
-		return nil, err
-	}
-	r := &inspectJSON{Model: m.Dir, workload: w, role: role}
+	r := &inspectJSON{Tensors: []inspectTensor{}, workload: o.workload, role: o.role}
 	if layout != nil {
 		r.Family = layout.Family
 	} else {
-		r.Note = unknown.Error()
+		r.Note = "the family is not known: " + unknown.Error()
 	}
 	event, end := newProgress(c)
 	defer end()
 	var done int64
 	err = m.Each(func(t weights.Tensor) error {
-		it := inspectTensor{Name: t.Name, DType: t.DType.String(), Shape: t.Shape, Bytes: t.Size(),
-			Kind: kindOf(layout, t.Name), Linear: transform.Linear(layout, t.Info)}
-		outAxis := 0
-		if layout != nil && layout.Claims[t.Name] != nil {
-			it.Role, outAxis = layout.Claims[t.Name].Role.String(), layout.Claims[t.Name].OutAxis
+		it, err := inspectOne(c, t, layout, o)
+		if err != nil {
+			return err
 		}
-		if _, ok := t.DType.Format(); ok {
-			a, err := cost.Measure(c.Context, t, n)
-			if err != nil {
-				return err
-			}
-			it.Activity = &a
-			if it.Linear {
-				e := predictor.Energy(a, outAxis, role, w)
-				it.Predicted = &e
-			}
-		}
-		r.add(it, t.Len())
+		r.add(it)
 		done += t.Size()
 		event(transform.Event{Stage: "inspect", Done: done, Total: m.Size()})
 		return c.Context.Err()
@@ -134,111 +115,56 @@ func inspect(c *cli.Context, m *weights.Model) (*inspectJSON, error) {
 		return nil, err
 	}
 	if e := r.Total.Energy; e != nil {
-		r.Ceiling = &inspectCeiling{cost.Rough{}.Ceiling(role, w) / e.Relative, e.Calibration}
+		r.Ceiling = &inspectCeiling{cost.Rough{}.Ceiling(o.role, o.workload) / e.Relative, e.Calibration}
 	}
 	return r, nil
 }
 
+func inspectOne(c *cli.Context, t weights.Tensor, layout *arch.Layout, o readings) (inspectTensor, error) {
+	it := inspectTensor{Name: t.Name, DType: t.DType.String(), Shape: append([]int{}, t.Shape...), Bytes: t.Size(),
+		Kind: kindOf(layout, t.Name), Linear: transform.Linear(layout, t.Info), weights: t.Len()}
+	outAxis := 0
+	if layout != nil && layout.Claims[t.Name] != nil {
+		it.Role, outAxis = layout.Claims[t.Name].Role.String(), layout.Claims[t.Name].OutAxis
+	}
+	if _, ok := t.DType.Format(); !ok {
+		return it, nil
+	}
+	a, err := o.activity(c.Context, t)
+	if err != nil {
+		return it, err
+	}
+	it.Activity = &a
+	if it.Linear {
+		e := predictor.Energy(a, outAxis, o.role, o.workload)
+		it.Predicted = &e
+	}
+	return it, nil
+}
+
 // add takes a tensor into the report; energies of layers are averaged by their weights.
-func (r *inspectJSON) add(t inspectTensor, elements int) {
+func (r *inspectJSON) add(t inspectTensor) {
 	r.Tensors = append(r.Tensors, t)
 	tot := &r.Total
 	tot.Tensors++
-	tot.Elements += elements
+	tot.Elements += t.weights
 	tot.Bytes += t.Bytes
 	if t.Activity != nil {
 		tot.NaN += t.NaN
 		tot.Inf += t.Inf
 	}
-	if t.Predicted == nil || elements == 0 {
+	if t.Predicted == nil || t.weights == 0 {
 		return
 	}
-	tot.Linear += elements
+	tot.Linear += t.weights
 	if tot.Energy == nil {
 		e := *t.Predicted
 		tot.Energy = &e
 		return
 	}
-	share := float64(elements) / float64(tot.Linear)
+	share := float64(t.weights) / float64(tot.Linear)
 	tot.Energy.Relative += share * (t.Predicted.Relative - tot.Energy.Relative)
 	for i := range tot.Energy.Interval {
 		tot.Energy.Interval[i] += share * (t.Predicted.Interval[i] - tot.Energy.Interval[i])
 	}
-}
-
-// print shows the report, a row per kind of tensor or per tensor.
-func (r *inspectJSON) print(w io.Writer, each bool) {
-	fmt.Fprintf(w, "%s: ", r.Model)
-	if r.Family != "" {
-		fmt.Fprintf(w, "family %s, ", r.Family)
-	}
-	fmt.Fprintf(w, "%s tensors, %s weights, %s\n", count(r.Total.Tensors), count(r.Total.Elements), size(r.Total.Bytes))
-	if r.Note != "" {
-		fmt.Fprintf(w, "note: %s\n", r.Note)
-	}
-	fmt.Fprintln(w)
-	groups := map[string][]inspectTensor{}
-	var order []string
-	for _, t := range r.Tensors {
-		key := t.Kind
-		if each {
-			key = t.Name
-		}
-		if groups[key] == nil {
-			order = append(order, key)
-		}
-		groups[key] = append(groups[key], t)
-	}
-	if !each {
-		sort.Strings(order)
-	}
-	tab := newTable("tensors", "n", "dtype", "weights", "row toggles", "mem. toggles", "ones", "zeros", "energy*")
-	for _, key := range order {
-		tab.add(inspectRow(key, groups[key])...)
-	}
-	tab.print(w)
-	fmt.Fprintln(w, "\ntoggles: bits that differ between neighbours (rows: same column; memory: along the file),")
-	fmt.Fprintln(w, "in bits per value; *: of a product, relative to random weights, predicted")
-	if c := r.Ceiling; c != nil {
-		fmt.Fprintf(w, "at the very most, with all weights zero: %s energy for %s, weights %s\n(%s)\n",
-			percent(c.Relative), r.workload, r.role, c.Calibration)
-	}
-	if r.Total.NaN+r.Total.Inf > 0 {
-		fmt.Fprintf(w, "warning: %d NaN and %d infinite values\n", r.Total.NaN, r.Total.Inf)
-	}
-}
-
-// inspectRow sums up tensors of one kind.
-func inspectRow(key string, list []inspectTensor) []string {
-	var rows, mem, ones, zeros, rowPairs, memPairs, elements float64
-	var energy, layers float64
-	weights := 0
-	for _, t := range list {
-		n := 1
-		for _, d := range t.Shape {
-			n *= d
-		}
-		weights += n
-		if a := t.Activity; a != nil {
-			rows += float64(a.RowToggles.Total())
-			mem += float64(a.MemoryToggles.Total())
-			ones += float64(a.Ones.Total())
-			zeros += float64(a.Zeros)
-			rowPairs += float64(a.RowPairs())
-			memPairs += float64(a.MemoryPairs())
-			elements += float64(a.Elements)
-		}
-		if t.Predicted != nil {
-			energy += float64(n) * t.Predicted.Relative
-			layers += float64(n)
-		}
-	}
-	per := func(format string, sum, n float64) string {
-		if n == 0 {
-			return "–"
-		}
-		return fmt.Sprintf(format, sum/n)
-	}
-	return []string{key, count(len(list)), list[0].DType, count(weights), per("%.2f", rows, rowPairs), per("%.2f", mem, memPairs),
-		per("%.2f", ones, elements), per("%.2f %%", 100*zeros, elements), per("%.3f", energy, layers)}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -9,35 +10,51 @@ import (
 )
 
 var passesCommand = &cli.Command{
-	Name:  "passes",
-	Usage: "list the passes and recipes",
-	Flags: []cli.Flag{jsonFlag},
+	Name:        "passes",
+	Usage:       "list the passes and recipes",
+	Description: "What --passes and --recipe of plan and convert may name.",
+	Flags:       commonFlags,
 	Action: func(c *cli.Context) error {
 		if _, err := arguments(c); err != nil {
 			return err
 		}
 		if c.Bool("json") {
-			type pass struct {
-				Name  string          `json:"name"`
-				Class transform.Class `json:"class"`
-				Usage string          `json:"usage"`
-				Doc   string          `json:"doc"`
-			}
-			var list []pass
-			for _, p := range transform.Passes {
-				list = append(list, pass{p.Name, p.Class, p.Usage, p.Doc})
-			}
-			return printJSON(c.App.Writer, map[string]any{"passes": list, "recipes": transform.Recipes})
+			return printJSON(c.App.Writer, passList())
 		}
-		w := c.App.Writer
-		fmt.Fprintln(w, "Passes, in the order in which they act:")
-		for _, p := range transform.Passes {
-			fmt.Fprintf(w, "\n  %s  (%s)\n%s", p.Usage, p.Class, wrap(p.Doc, "      ", 92))
-		}
-		fmt.Fprintln(w, "\nRecipes:")
-		for _, r := range transform.Recipes {
-			fmt.Fprintf(w, "\n  %s  (%s)\n%s", r.Name, r.Passes, wrap(r.Doc, "      ", 92))
-		}
+		printPasses(c.App.Writer)
 		return nil
 	},
+}
+
+// passJSON is an entry of what passes --json prints.
+type passJSON struct {
+	Name        string          `json:"name"`
+	Class       transform.Class `json:"class"`
+	Usage       string          `json:"usage"`
+	Doc         string          `json:"doc"`
+	NeedsFamily bool            `json:"needs_family"`
+}
+
+func passList() map[string]any {
+	var list []passJSON
+	for _, p := range transform.Passes {
+		list = append(list, passJSON{p.Name, p.Class, p.Usage, p.Doc, p.NeedsFamily})
+	}
+	return map[string]any{"passes": list, "recipes": transform.Recipes}
+}
+
+func printPasses(w io.Writer) {
+	const indent = "      "
+	fmt.Fprintln(w, "Passes, in the order in which they act:")
+	for _, p := range transform.Passes {
+		fmt.Fprintf(w, "\n  %s  (%s)\n%s", p.Usage, p.Class, wrap(p.Doc, indent, indent, 92))
+	}
+	fmt.Fprintln(w, "\nRecipes:")
+	for _, r := range transform.Recipes {
+		name := r.Name
+		if name == transform.DefaultRecipe {
+			name += ", the default"
+		}
+		fmt.Fprintf(w, "\n  %s  (%s)\n%s", name, r.Passes, wrap(r.Doc, indent, indent, 92))
+	}
 }

@@ -36,9 +36,13 @@ func (p *progress) event(e transform.Event) {
 	defer p.mu.Unlock()
 	bar := p.bars[e.Stage]
 	if bar == nil {
-		bar = p.pool.AddBar(max(1, e.Total), mpb.BarRemoveOnComplete(),
+		var err error
+		bar, err = p.pool.Add(max(1, e.Total), mpb.BarStyle().Build(), mpb.BarRemoveOnComplete(),
 			mpb.PrependDecorators(decor.Name(e.Stage, decor.WC{W: 9, C: decor.DindentRight})),
 			mpb.AppendDecorators(decor.Percentage(), decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO)))
+		if err != nil { // the terminal is gone
+			return
+		}
 		p.bars[e.Stage] = bar
 	}
 	if e.Done > bar.Current() { // events of several goroutines may arrive out of order

@@ -18,12 +18,13 @@ var synthCommand = &cli.Command{
 	Name:      "synth",
 	Usage:     "write a folder of random weights of any architecture and size",
 	ArgsUsage: "CONFIG OUT",
-	Description: "CONFIG is a config.json, or one of " + strings.Join(synth.Names(), ", ") + ". Weights have a spread of\n" +
-		"scales over channels and a few outlier channels, as trained models have.",
+	Description: strings.TrimSpace(wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". Weights "+
+		"have a spread of scales over channels and a few outlier channels, as trained models have. OUT appears whole "+
+		"or not at all.", "", "", 90)),
 	Flags: flags([]cli.Flag{
 		seedFlag,
-		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16 or F8_E4M3", DefaultText: "the config's"},
-		&cli.StringFlag{Name: "shard-size", Value: "2GB", Usage: "most data in one file, in `BYTES` (kB, MB, GB)"},
+		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
+		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "most data in one file, in `BYTES` (kB, MB, GB)"},
 	}, commonFlags),
 	Action: func(c *cli.Context) error {
 		args, err := arguments(c, "CONFIG", "OUT")
@@ -87,8 +88,9 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 		return printJSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
 			"bytes": m.Size(), "shards": len(m.Shards), "seconds": took.Seconds()})
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s: %s tensors, %s weights, %s in %d files, written in %.1f s\n", out,
-		count(len(m.Infos())), count(elements), size(m.Size()), len(m.Shards), took.Seconds())
+	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\nlook at it: %s\n", out,
+		plural(len(m.Infos()), "tensor", "tensors"), plural(elements, "weight", "weights"), size(m.Size()),
+		plural(len(m.Shards), "file", "files"), duration(took), command("inspect", out))
 	return err
 }
 

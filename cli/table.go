@@ -7,10 +7,15 @@ import (
 	"unicode/utf8"
 )
 
+// lineWidth is how many characters a line of a report has at most; only paths and the full names
+// of tensors may make it longer.
+const lineWidth = 100
+
 // table is text in columns: the first column to the left, the others to the right.
 type table struct {
-	head []string
-	rows [][]string
+	head  []string // "\n" parts a name over several lines
+	rows  [][]string
+	whole bool // the first column is never shortened, whatever the table's width
 }
 
 func newTable(head ...string) *table { return &table{head: head} }
@@ -20,89 +25,74 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 // print writes the table; a rule stands below the head, and above a last row that begins with
 // "total".
 func (t *table) print(w io.Writer) {
+	head := headLines(t.head)
 	width := make([]int, len(t.head))
-	for _, row := range append([][]string{t.head}, t.rows...) {
+	for _, row := range append(head, t.rows...) {
 		for i, cell := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
 	}
-	line := func(row []string) {
-		var b strings.Builder
-		for i, cell := range row {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			switch {
-			case i == 0:
-				b.WriteString(cell + pad)
-			default:
-				b.WriteString("  " + pad + cell)
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	if !t.whole {
+		width[0] = min(width[0], max(8, lineWidth-sum(width[1:])-2*(len(width)-1)))
 	}
 	rule := make([]string, len(t.head))
 	for i := range rule {
 		rule[i] = strings.Repeat("─", width[i])
 	}
-	line(t.head)
-	line(rule)
+	for _, row := range append(head, rule) {
+		printRow(w, row, width)
+	}
 	for i, row := range t.rows {
 		if i > 0 && i == len(t.rows)-1 && row[0] == "total" {
-			line(rule)
+			printRow(w, rule, width)
 		}
-		line(row)
+		printRow(w, row, width)
 	}
 }
 
-// count writes a number with spaces between groups of three digits.
-func count(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + " " + s[i:]
+func printRow(w io.Writer, row []string, width []int) {
+	var b strings.Builder
+	for i, cell := range row {
+		if i == 0 {
+			cell = shorten(cell, width[0])
+			b.WriteString(cell + strings.Repeat(" ", width[0]-utf8.RuneCountInString(cell)))
+			continue
+		}
+		b.WriteString(strings.Repeat(" ", 2+width[i]-utf8.RuneCountInString(cell)) + cell)
+	}
+	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+}
+
+// headLines parts the columns' names into lines; the last lines of all stand beside each other.
+func headLines(head []string) [][]string {
+	high := 1
+	for _, name := range head {
+		high = max(high, 1+strings.Count(name, "\n"))
+	}
+	lines := make([][]string, high)
+	for i := range lines {
+		lines[i] = make([]string, len(head))
+	}
+	for i, name := range head {
+		parts := strings.Split(name, "\n")
+		for j, part := range parts {
+			lines[high-len(parts)+j][i] = part
+		}
+	}
+	return lines
+}
+
+// shorten leaves out the beginning of a name that is too long: its end tells more.
+func shorten(s string, width int) string {
+	if over := utf8.RuneCountInString(s) - width; over > 0 {
+		return "…" + string([]rune(s)[over+1:])
 	}
 	return s
 }
 
-// size writes a number of bytes.
-func size(n int64) string {
-	switch v := float64(n); {
-	case v >= 1e9:
-		return fmt.Sprintf("%.2f GB", v/1e9)
-	case v >= 1e6:
-		return fmt.Sprintf("%.1f MB", v/1e6)
-	case v >= 1e3:
-		return fmt.Sprintf("%.1f kB", v/1e3)
+func sum(list []int) (s int) {
+	for _, v := range list {
+		s += v
 	}
-	return fmt.Sprintf("%d B", n)
-}
-
-// decibels writes a signal-to-noise ratio; "–" where nothing is known.
-func decibels(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f dB", *v)
-}
-
-// percent writes a ratio as a change.
-func percent(ratio float64) string {
-	s := fmt.Sprintf("%+.1f %%", 100*(ratio-1))
-	return strings.Replace(s, "-", "−", 1)
-}
-
-// wrap breaks text into lines of at most width characters, each behind indent.
-func wrap(text, indent string, width int) string {
-	var b strings.Builder
-	line := indent
-	for _, word := range strings.Fields(text) {
-		if line != indent && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			b.WriteString(line + "\n")
-			line = indent
-		}
-		if line != indent {
-			line += " "
-		}
-		line += word
-	}
-	b.WriteString(line + "\n")
-	return b.String()
+	return s
 }

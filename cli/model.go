@@ -1,0 +1,18 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// openModel opens the model that the command line names.
+func openModel(path string) (*weights.Model, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no such file or folder", path)
+	}
+	return weights.Open(path)
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// checkFile refuses, before any work is done, a file that could not be written and one that is
+// part of the model, whose folder is never written to. No path, no objection.
+func checkFile(path, model string, m *weights.Model) error {
+	if path == "" {
+		return nil
+	}
+	st, err := os.Stat(path)
+	switch {
+	case err == nil && st.IsDir():
+		return fmt.Errorf("%s: is a folder: name a file with -o", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	for _, f := range m.Shards {
+		if own, ferr := os.Stat(f.Path); err == nil && ferr == nil && os.SameFile(st, own) {
+			return fmt.Errorf("%s: is part of the model: name another file with -o", path)
+		}
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
+	}
+	if err != nil {
+		return err
+	}
+	if within, err := inside(parent, model); err != nil || within {
+		return errors.Join(err, fmt.Errorf("%s: lies in the model's folder: name a file elsewhere with -o", path))
+	}
+	return nil
+}
+
+// inside says whether a folder is the model's or lies within it. A model that is a single file has
+// no folder of its own.
+func inside(dir, model string) (bool, error) {
+	if st, err := os.Stat(model); err != nil || !st.IsDir() {
+		return false, err
+	}
+	model, err := filepath.EvalSymlinks(model)
+	if err != nil {
+		return false, err
+	}
+	if model, err = filepath.Abs(model); err != nil {
+		return false, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return false, err
+	}
+	rel, err := filepath.Rel(model, dir)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)), nil
+}
+
+// replaceFile writes a file whole or not at all. What is no regular file, such as a pipe, is
+// written to and not replaced.
+func replaceFile(path string, data []byte) error {
+	if path == "" {
+		return nil
+	}
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return fill(path, os.O_TRUNC, data)
+	}
+	tmp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.partial-%d", filepath.Base(path), os.Getpid()))
+	defer os.Remove(tmp)
+	if err := fill(tmp, os.O_CREATE|os.O_EXCL, data); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+func fill(path string, flag int, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|flag, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

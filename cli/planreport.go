@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// layerGroup is the layers of one kind.
+type layerGroup struct {
+	kind     string
+	layers   int
+	elements int
+	what     map[string]int // treatments and how many layers get them
+	snr      *float64       // the lowest
+	ratio    ratio
+}
+
+// printPlan shows what a plan does, a row per kind of layer.
+func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch.Layout) {
+	tab := newTable("layers", "n", "weights", "lossy or compensated", "lowest SNR", "energy, predicted")
+	elements := map[string]int{}
+	for _, g := range groupLayers(m, plan, layout) {
+		tab.add(g.kind, count(g.layers), count(g.elements), mostCommon(g.what), decibels(g.snr), g.ratio.change())
+	}
+	for _, o := range plan.Outlook {
+		t, _ := m.Tensor(o.Tensor)
+		elements[o.Tensor] = t.Len()
+	}
+	total := outlookRatio(plan, elements)
+	if total != nil {
+		tab.add("total", "", "", "", "", total.change())
+	}
+	tab.print(w)
+	fmt.Fprintln(w)
+	if total != nil {
+		total.print(w, plan.Request.Workload, plan.Request.Role)
+	}
+	printExact(w, plan)
+	if !plan.DropIn {
+		printNotDropIn(w)
+	}
+	remarks(w, "note", plan.Notes)
+	remarks(w, "not done", missedKinds(plan, layout))
+}
+
+func groupLayers(m *weights.Model, plan *transform.Plan, layout *arch.Layout) []*layerGroup {
+	steps := map[string][]string{}
+	for _, s := range plan.Steps {
+		if s.Index == "" {
+			steps[s.Tensor] = append(steps[s.Tensor], describe(s))
+		}
+	}
+	var list []*layerGroup
+	groups := map[string]*layerGroup{}
+	for _, o := range plan.Outlook {
+		t, _ := m.Tensor(o.Tensor)
+		kind := kindOf(layout, o.Tensor)
+		g := groups[kind]
+		if g == nil {
+			g = &layerGroup{kind: kind, what: map[string]int{}}
+			groups[kind] = g
+			list = append(list, g)
+		}
+		g.layers++
+		g.elements += t.Len()
+		g.what[strings.Join(steps[o.Tensor], " + ")]++
+		g.snr = lower(g.snr, o.SNR)
+		if o.Before != nil && o.After != nil {
+			g.ratio.add(t.Len(), *o.Before, *o.After)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].kind < list[j].kind })
+	return list
+}
+
+// lower is the lower of two ratios, either of which may be unknown.
+func lower(a, b *float64) *float64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+// printExact says what the passes do that keep all values.
+func printExact(w io.Writer, plan *transform.Plan) {
+	indices := map[string]int{}
+	for _, s := range plan.Steps {
+		if s.Index != "" {
+			indices[s.Pass]++
+		}
+	}
+	var parts []string
+	for _, p := range transform.Passes {
+		if n := indices[p.Name]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s on %s", p.Name, plural(n, "index", "indices")))
+		}
+	}
+	if len(parts) > 0 {
+		remark(w, "exact", strings.Join(parts, ", "))
+	}
+}
+
+func printNotDropIn(w io.Writer) {
+	remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+transform.ShiftSuffix+")")
+}
+
+// missedKinds says what did not fit the budget, and in which layers.
+func missedKinds(plan *transform.Plan, layout *arch.Layout) []string {
+	var missed byKind
+	for _, o := range plan.Outlook {
+		if o.Missed != "" {
+			missed.add(o.Missed, o.Tensor)
+		}
+	}
+	return missed.lines(func(tensor string) string { return kindOf(layout, tensor) })
+}
+
+// describe says in a few characters what a step does.
+func describe(s *transform.Step) string {
+	switch {
+	case s.Round != nil && s.Round.Truncate:
+		return "truncate " + plural(s.Round.Zeroed, "bit", "bits")
+	case s.Round != nil:
+		return "round " + plural(s.Round.Zeroed, "bit", "bits")
+	case s.Grid != nil && s.Grid.S > 0:
+		return fmt.Sprintf("grid σ/%g", s.Grid.S)
+	case s.Grid != nil:
+		return "grid"
+	case s.Zeros != nil:
+		return "zero " + s.Zeros.String()
+	case s.Shift != nil && s.Shift.Epilogue:
+		return "shift (not drop-in)"
+	case s.Shift != nil:
+		return "shift"
+	}
+	return s.Pass
+}
+
+// mostCommon is the treatment that most layers get; "…" follows where others get another.
+func mostCommon(what map[string]int) string {
+	best, n := "", -1
+	for w, c := range what {
+		if c > n || c == n && w < best {
+			best, n = w, c
+		}
+	}
+	if best == "" {
+		best = "–"
+	}
+	if len(what) > 1 {
+		best += " …"
+	}
+	return best
+}

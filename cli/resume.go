@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// requestFlags are those that a plan answers: it keeps what they said.
+var requestFlags = []string{"passes", "recipe", "min-snr", "workload", "role", "seed"}
+
+// findPlan reads the plan that --plan names or that the interrupted conversion had, or makes one.
+func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*transform.Plan, error) {
+	if path := c.String("plan"); path != "" {
+		return givenPlan(c, m, path)
+	}
+	if c.Bool("resume") {
+		plan, err := transform.Unfinished(out)
+		if err != nil {
+			return nil, err
+		}
+		if plan != nil {
+			return plan, sameRequest(c, plan.Request, o)
+		}
+	}
+	return planWith(c, m, o)
+}
+
+// givenPlan reads the plan that --plan names; flags that would ask for another are refused.
+func givenPlan(c *cli.Context, m *weights.Model, path string) (*transform.Plan, error) {
+	for _, f := range requestFlags {
+		if c.IsSet(f) {
+			return nil, usagef("--plan and --%s exclude each other: the plan says what to do", f)
+		}
+	}
+	plan, err := transform.ReadPlan(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.CheckModel(m); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return plan, nil
+}
+
+// finished is the manifest of a conversion that had come to its end before it was to be resumed;
+// nil where there is no such output.
+func finished(c *cli.Context, m *weights.Model, out string, o transform.Options) (*transform.Manifest, error) {
+	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	man, err := transform.ReadManifest(out)
+	if err != nil {
+		return nil, fmt.Errorf("%s: exists already, and is no finished conversion: %w", out, err)
+	}
+	if err := man.Plan.CheckModel(m); err != nil {
+		return nil, fmt.Errorf("%s: exists already: %w", out, err)
+	}
+	path := c.String("plan")
+	if path == "" {
+		return man, sameRequest(c, man.Plan.Request, o)
+	}
+	plan, err := givenPlan(c, m, path)
+	if err != nil {
+		return nil, err
+	}
+	return man, samePlan(out, man.Plan, plan)
+}
+
+func samePlan(out string, was, now *transform.Plan) error {
+	a, err := was.Encode()
+	if err != nil {
+		return err
+	}
+	b, err := now.Encode()
+	if err == nil && string(a) != string(b) {
+		err = fmt.Errorf("%s: was made with another plan: name a new folder", out)
+	}
+	return err
+}
+
+// sameRequest refuses to go on with a plan that was made for something else than is asked for now.
+// Without any flag that asks, whatever was begun is meant.
+func sameRequest(c *cli.Context, was transform.Request, o transform.Options) error {
+	if !slices.ContainsFunc(requestFlags, c.IsSet) {
+		return nil
+	}
+	now := transform.Request{MinSNR: o.MinSNR, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
+	for _, p := range o.Passes {
+		now.Passes = append(now.Passes, p.String())
+	}
+	if a, b := spell(was), spell(now); a != b {
+		return usagef("--resume: what was begun had other flags; leave them all out to go on with it, or give the same\n"+
+			"  then: %s\n  now:  %s", a, b)
+	}
+	return nil
+}
+
+// spell writes a request as the flags that ask for it.
+func spell(r transform.Request) string {
+	s := "--passes " + strings.Join(r.Passes, ",")
+	if r.MinSNR != nil {
+		s += fmt.Sprintf(" --min-snr %v", *r.MinSNR)
+	}
+	return s + fmt.Sprintf(" --workload %s --role %s --seed %d", r.Workload, r.Role, r.Seed)
+}

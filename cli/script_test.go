@@ -1,0 +1,60 @@
+//go:build unix
+
+package cli
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
+
+// TestMain lets the scripts run this very program as lowtoggle.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"lowtoggle": func() { os.Exit(Main(os.Args, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScript runs the command lines in testdata/script; package testscript's documentation has
+// the commands they are written in, and scriptCommands adds some. MODELS is the folder of the
+// shared models, FAMILIES that of the catalogue.
+func TestScript(t *testing.T) {
+	models, families := absolute(t, "../../shared/models"), absolute(t, "../weights/arch/families")
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                scriptCommands,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("MODELS", models)
+			e.Setenv("FAMILIES", families)
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "models":
+				_, err := os.Stat(models)
+				return err == nil, nil
+			case "root":
+				return os.Geteuid() == 0, nil
+			case "tmpfs":
+				return mayMount(t.TempDir()), nil
+			}
+			return false, nil
+		},
+	})
+}
+
+func absolute(t *testing.T, path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,38 @@
+package cli
+
+import "fmt"
+
+// didYouMean offers the name that a mistyped word comes near to; "" where none does.
+func didYouMean(prefix, word string, names []string) string {
+	best, least := "", 3 // more than two slips is another word
+	for _, name := range names {
+		if d := distance(word, name); d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s%s?)", prefix, best)
+}
+
+// distance is Levenshtein's: the least number of bytes put in, left out or replaced.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0]++
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// verifyGroup is the tensors of one kind, or a single one.
+type verifyGroup struct {
+	name    string
+	tensors int
+	bits    int // the fewest
+	classes map[verify.Class]bool
+	snr     *float64 // the lowest
+	moved   verify.Relation
+}
+
+// print shows the finding, a row per kind of tensor or per tensor.
+func (r *verifyJSON) print(w io.Writer, each bool) {
+	if len(r.Tensors) > 0 {
+		r.table(each).print(w)
+		fmt.Fprintln(w)
+	}
+	if r.moved() {
+		remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
+	}
+	if r.Energy != nil {
+		r.Energy.Predicted.print(w, r.workload, r.role)
+	}
+	if !r.DropIn {
+		printNotDropIn(w)
+	}
+	remarks(w, "problem", r.problems())
+	if r.OK {
+		fmt.Fprintln(w, "ok: every tensor is what the manifest says")
+	} else {
+		fmt.Fprintln(w, "NOT OK: do not take the output for a conversion of this source")
+	}
+}
+
+// problems lists those of the model, and those of tensors once for all tensors that have them.
+func (r *verifyJSON) problems() []string {
+	var ofTensors byKind
+	kinds := map[string]string{}
+	for _, t := range r.Tensors {
+		if t.Problem != "" {
+			ofTensors.add(t.Problem, t.Name)
+			kinds[t.Name] = groupName(t, false)
+		}
+	}
+	return append(slices.Clone(r.Problems), ofTensors.lines(func(tensor string) string { return kinds[tensor] })...)
+}
+
+// hint tells what is likely to be wrong with the command line.
+func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, familyGiven bool) {
+	if r.Plan == nil {
+		if _, err := transform.ReadManifest(src.Dir); err == nil {
+			remark(w, "hint", fmt.Sprintf("%s was converted and %s was not; the source comes first: %s",
+				args[0], args[1], command("verify", args[1], args[0])))
+		}
+		return
+	}
+	if layout, _, _ := transform.Resolve(src, nil); !r.OK && r.Plan.Model.Family != "" && layout == nil && !familyGiven {
+		remark(w, "hint", fmt.Sprintf("it was planned for the family %s, which is not known here: name its file with --arch", r.Plan.Model.Family))
+	}
+}
+
+func (r *verifyJSON) table(each bool) *table {
+	head := []string{"tensors", "n", "class", "lowest\nSNR", "bits\nzeroed"}
+	if each {
+		head = []string{"tensor", "class", "SNR", "bits\nzeroed"}
+	}
+	moved := r.moved()
+	if moved {
+		head = append(head, "moved\nrows", "moved\ncolumns")
+	}
+	tab := newTable(head...)
+	tab.whole = each
+	for _, g := range r.groups(each) {
+		bits := "–"
+		if g.bits > 0 {
+			bits = fmt.Sprint(g.bits)
+		}
+		row := []string{g.name}
+		if !each {
+			row = append(row, count(g.tensors))
+		}
+		row = append(row, classes(g.classes), decibels(g.snr), bits)
+		if m := g.moved; moved {
+			row = append(row, moves(m.RowsMoved, m.RowsFlipped, m.RowsScaled), moves(m.ColsMoved, m.ColsFlipped, m.ColsScaled))
+		}
+		tab.add(row...)
+	}
+	return tab
+}
+
+func (r *verifyJSON) groups(each bool) []*verifyGroup {
+	var list []*verifyGroup
+	groups := map[string]*verifyGroup{}
+	for _, t := range r.Tensors {
+		name := groupName(t, each)
+		g := groups[name]
+		if g == nil {
+			g = &verifyGroup{name: name, classes: map[verify.Class]bool{}, bits: t.BitsZeroed}
+			groups[name] = g
+			list = append(list, g)
+		}
+		g.add(t)
+	}
+	if !each {
+		sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	}
+	return list
+}
+
+// groupName is the name of the row that a tensor belongs to.
+func groupName(t verify.Tensor, each bool) string {
+	switch {
+	case each:
+		return t.Name
+	case t.Kind != "":
+		return t.Kind
+	}
+	return kindOf(nil, t.Name)
+}
+
+func (g *verifyGroup) add(t verify.Tensor) {
+	g.tensors++
+	g.classes[t.Class] = true
+	g.bits = min(g.bits, t.BitsZeroed)
+	g.snr = lower(g.snr, t.SNR)
+	if m := t.Relation; m != nil {
+		g.moved.RowsMoved += m.RowsMoved
+		g.moved.ColsMoved += m.ColsMoved
+		g.moved.RowsFlipped += m.RowsFlipped
+		g.moved.ColsFlipped += m.ColsFlipped
+		g.moved.RowsScaled += m.RowsScaled
+		g.moved.ColsScaled += m.ColsScaled
+	}
+}
+
+func (r *verifyJSON) moved() bool {
+	for _, t := range r.Tensors {
+		if t.Relation != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func classes(have map[verify.Class]bool) string {
+	var parts []string
+	for _, c := range []verify.Class{verify.Identical, verify.Exact, verify.Compensated, verify.Lossy, verify.Untouched} {
+		if have[c] {
+			parts = append(parts, string(c))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// moves says what became of an axis.
+func moves(order, signs, exponents int) string {
+	var parts []string
+	for _, m := range []struct {
+		n    int
+		word string
+	}{{order, "order"}, {signs, "±"}, {exponents, "2^k"}} {
+		if m.n > 0 {
+			parts = append(parts, m.word)
+		}
+	}
+	return strings.Join(parts, " ")
+}
