@@ -30,22 +30,30 @@ func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, erro
 		return Activity{}, fmt.Errorf("%s: tensor %q: %d bytes of data for shape %v of %s, which needs %d",
 			t.File, t.Name, len(t.Data), t.Shape, t.DType, rows*rowBytes)
 	}
-	sum, err := tallyParallel(ctx, l, t.Data, rowBytes, workers)
+	sum, err := tallyParallel(ctx, l, t, rowBytes, workers)
 	if err != nil {
 		return Activity{}, fmt.Errorf("%s: tensor %q: counting activity: %w", t.File, t.Name, err)
 	}
-	edge := min(rowBytes, len(t.Data))
-	first, last := l.zerosIn(t.Data[:edge]), l.zerosIn(t.Data[len(t.Data)-edge:])
+	var first, last uint64
+	err = weights.Guard(t.File, func() error {
+		edge := min(rowBytes, len(t.Data))
+		first, last = l.zerosIn(t.Data[:edge]), l.zerosIn(t.Data[len(t.Data)-edge:])
+		return nil
+	})
+	if err != nil {
+		return Activity{}, err
+	}
 	return sum.activity(l, rows, cols, first, last), nil
 }
 
 // tallyParallel hands pieces of the data to workers as they come free.
-func tallyParallel(ctx context.Context, l *lanes, data []byte, rowBytes, workers int) (tally, error) {
+func tallyParallel(ctx context.Context, l *lanes, w weights.Tensor, rowBytes, workers int) (tally, error) {
 	var (
 		sum  tally
 		mu   sync.Mutex
 		next atomic.Int64
 	)
+	data := w.Data
 	pieces := (len(data) + pieceBytes - 1) / pieceBytes
 	g, ctx := errgroup.WithContext(ctx)
 	for range max(1, min(workers, pieces)) {
@@ -59,7 +67,13 @@ func tallyParallel(ctx context.Context, l *lanes, data []byte, rowBytes, workers
 					sum.merge(t)
 					return nil
 				}
-				t.addSpan(l, data, rowBytes, lo, min(lo+pieceBytes, len(data)))
+				err := weights.Guard(w.File, func() error {
+					t.addSpan(l, data, rowBytes, lo, min(lo+pieceBytes, len(data)))
+					return nil
+				})
+				if err != nil {
+					return err
+				}
 			}
 			return ctx.Err()
 		})
