@@ -1,0 +1,137 @@
+package gemm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Deviation is how far a result lies from the reference.
+type Deviation struct {
+	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ over what was compared
+	Worst    float64 `json:"worst"`     // largest |y−r| as a share of what the tolerance allows
+	Row      int     `json:"row"`       // where that is in y
+	Col      int     `json:"col"`       //
+	Compared int     `json:"compared"`  // elements
+	AllOfIt  bool    `json:"all_of_it"` // false where a large result was sampled
+}
+
+// maxCheck is the largest M·N·K that Check computes on the CPU, about a tenth of a second.
+const maxCheck = 1 << 28
+
+// Check multiplies on b and compares with the reference ([Compare]).
+func Check(b Backend, p Problem, x, w Matrix) (Deviation, error) {
+	y, err := b.Multiply(p, x, w)
+	if err != nil {
+		return Deviation{}, err
+	}
+	return Compare(p, x, w, y)
+}
+
+// Compare holds y[M,N], a backend's result, against the CPU's. All of y must be finite; where the
+// whole product would take the CPU long, its first and last rows and columns and a random sample
+// of the others are compared. The error says which element is out of tolerance, and by how much.
+func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
+	if err := p.Fits(x, w); err != nil {
+		return Deviation{}, err
+	}
+	if len(y) != p.M*p.N {
+		return Deviation{}, fmt.Errorf("product %v: a result of %d elements", p, len(y))
+	}
+	for _, o := range []struct {
+		name string
+		err  error
+	}{{"x", x.Finite()}, {"w", w.Finite()}, {"y", finite(y, p.N)}} {
+		if o.err != nil {
+			return Deviation{}, fmt.Errorf("product %v: %s is %w", p, o.name, o.err)
+		}
+	}
+	rows, cols := sample(p)
+	part := p
+	part.M, part.N = len(rows), len(cols)
+	xs, ws := x.rows(rows), w.rows(cols)
+	want, err := CPU{}.Multiply(part, xs, ws)
+	if err != nil {
+		return Deviation{}, err
+	}
+	d := deviation(p.Tolerance(), norms(xs), norms(ws), want, func(i, j int) float64 { return y[rows[i]*p.N+cols[j]] })
+	d.Row, d.Col = rows[d.Row], cols[d.Col]
+	d.AllOfIt = d.Compared == len(y)
+	return d, d.within(p)
+}
+
+// deviation compares got(row, column) with want, whose rows and columns belong to operand rows of
+// the given norms. Row and Col count in want.
+func deviation(tol Tolerance, xnorm, wnorm, want []float64, got func(i, j int) float64) Deviation {
+	d := Deviation{Compared: len(want)}
+	var diff, size float64
+	for i := range xnorm {
+		for j := range wnorm {
+			r := want[i*len(wnorm)+j]
+			e := math.Abs(got(i, j) - r)
+			diff, size = diff+e*e, size+r*r
+			allowed := tol.Output*math.Abs(r) + tol.Sum*xnorm[i]*wnorm[j] + tol.Smallest
+			if e > 0 && e/allowed > d.Worst { // allowed may be 0
+				d.Worst, d.Row, d.Col = min(e/allowed, math.MaxFloat64), i, j
+			}
+		}
+	}
+	diff = max(0, math.Sqrt(diff)-tol.Smallest*math.Sqrt(float64(len(want))))
+	if diff > 0 {
+		d.Relative = min(diff/math.Sqrt(size), math.MaxFloat64)
+	}
+	return d
+}
+
+func (d Deviation) within(p Problem) error {
+	if d.Worst > 1 {
+		return fmt.Errorf("product %v: element (%d, %d) is wrong by %.3g times what %v allows", p, d.Row, d.Col, d.Worst, p.Type)
+	}
+	if r := p.Tolerance().Relative; d.Relative > r {
+		return fmt.Errorf("product %v: the result is wrong by %.3g of its norm, and %v allows %.3g", p, d.Relative, p.Type, r)
+	}
+	return nil
+}
+
+// sample chooses rows and columns of y whose reference takes at most maxCheck multiplications.
+func sample(p Problem) (rows, cols []int) {
+	side := int(math.Sqrt(float64(maxCheck) / float64(p.K)))
+	m := min(p.M, max(side, maxCheck/p.K/p.N, 2))
+	n := min(p.N, max(side, maxCheck/p.K/m, 2))
+	rng := rand.New(rand.NewPCG(uint64(p.M), uint64(p.N)))
+	return choose(rng, p.M, m), choose(rng, p.N, n)
+}
+
+// choose returns count of 0…n−1 in ascending order, first and last among them where count ≥ 2.
+func choose(rng *rand.Rand, n, count int) []int {
+	if count >= n {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	chosen := map[int]bool{0: true, n - 1: true}
+	for len(chosen) < count {
+		chosen[rng.IntN(n)] = true
+	}
+	out := make([]int, 0, len(chosen))
+	for i := range chosen {
+		out = append(out, i)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// norms is the Euclidean norm of every row.
+func norms(m Matrix) []float64 {
+	v, out := m.floats(), make([]float64, m.Rows)
+	for r := range out {
+		for _, e := range v[r*m.Cols : (r+1)*m.Cols] {
+			out[r] += float64(e) * float64(e)
+		}
+		out[r] = math.Sqrt(out[r])
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package cuda
+
+// api is the functions that are called, with C's types: pointers to results are pointers, handles
+// are uintptr, device addresses and size_t uint64.
+type api struct {
+	libraries []string // the files that were opened, driver first
+
+	cuInit                    func(flags uint32) result
+	cuDriverGetVersion        func(version *int32) result
+	cuGetErrorName            func(r result, name **byte) result
+	cuGetErrorString          func(r result, text **byte) result
+	cuDeviceGetCount          func(count *int32) result
+	cuDeviceGet               func(device *int32, ordinal int32) result
+	cuDeviceGetName           func(name *byte, size int32, device int32) result
+	cuDeviceGetAttribute      func(value *int32, attribute, device int32) result
+	cuDeviceGetPCIBusId       func(id *byte, size int32, device int32) result
+	cuDeviceTotalMem          func(bytes *uint64, device int32) result
+	cuCtxCreate               func(context *uintptr, flags uint32, device int32) result
+	cuCtxDestroy              func(context uintptr) result
+	cuCtxSynchronize          func() result
+	cuMemGetInfo              func(free, total *uint64) result
+	cuMemAlloc                func(address *uint64, bytes uint64) result
+	cuMemFree                 func(address uint64) result
+	cuMemcpyHtoD              func(to uint64, from *byte, bytes uint64) result
+	cuMemcpyDtoH              func(to *byte, from uint64, bytes uint64) result
+	cuMemcpyDtoD              func(to, from uint64, bytes uint64) result
+	cuMemsetD8                func(to uint64, value uint8, bytes uint64) result
+	cuStreamCreate            func(stream *uintptr, flags uint32) result
+	cuStreamDestroy           func(stream uintptr) result
+	cuStreamBeginCapture      func(stream uintptr, mode int32) result
+	cuStreamEndCapture        func(stream uintptr, graph *uintptr) result
+	cuGraphInstantiate        func(exec *uintptr, graph uintptr, flags uint64) result
+	cuGraphLaunch             func(exec, stream uintptr) result
+	cuGraphExecDestroy        func(exec uintptr) result
+	cuGraphDestroy            func(graph uintptr) result
+	cuEventCreate             func(event *uintptr, flags uint32) result
+	cuEventRecord             func(event, stream uintptr) result
+	cuEventQuery              func(event uintptr) result
+	cuEventElapsedTime        func(milliseconds *float32, from, to uintptr) result
+	cuEventDestroy            func(event uintptr) result
+	cublasLtGetVersion        func() uint64
+	cublasLtGetStatusString   func(s status) string
+	cublasLtCreate            func(handle *uintptr) status
+	cublasLtDestroy           func(handle uintptr) status
+	cublasLtMatmulDescCreate  func(desc *uintptr, compute, scale int32) status
+	cublasLtMatmulDescSet     func(desc uintptr, attribute int32, value *byte, bytes uint64) status
+	cublasLtMatmulDescDestroy func(desc uintptr) status
+	cublasLtLayoutCreate      func(layout *uintptr, element int32, rows, cols uint64, stride int64) status
+	cublasLtLayoutDestroy     func(layout uintptr) status
+	cublasLtPreferenceCreate  func(pref *uintptr) status
+	cublasLtPreferenceSet     func(pref uintptr, attribute int32, value *byte, bytes uint64) status
+	cublasLtPreferenceDestroy func(pref uintptr) status
+	cublasLtGetHeuristic      func(handle, desc, a, b, c, d, pref uintptr, want int32, found *heuristic, count *int32) status
+	cublasLtAlgoConfigGet     func(algo *algorithm, attribute int32, value *byte, bytes uint64, written *uint64) status
+	cublasLtAlgoCapabilityGet func(algo *algorithm, attribute int32, value *byte, bytes uint64, written *uint64) status
+	cublasLtMatmul            func(handle, desc uintptr, alpha *byte, a uint64, layoutA uintptr, b uint64, layoutB uintptr, beta *byte, c uint64, layoutC uintptr, d uint64, layoutD uintptr, algo *algorithm, workspace, workspaceBytes uint64, stream uintptr) status
+}
+
+// symbol is a function's exported name and the field that calls it.
+type symbol struct {
+	name     string
+	function any
+}
+
+// driverSymbols and blasSymbols list what each library must export. Names are those of the binary
+// interface: the headers' macros map cuMemAlloc to cuMemAlloc_v2, and so on.
+func (a *api) driverSymbols() []symbol {
+	return []symbol{
+		{"cuInit", &a.cuInit},
+		{"cuDriverGetVersion", &a.cuDriverGetVersion},
+		{"cuGetErrorName", &a.cuGetErrorName},
+		{"cuGetErrorString", &a.cuGetErrorString},
+		{"cuDeviceGetCount", &a.cuDeviceGetCount},
+		{"cuDeviceGet", &a.cuDeviceGet},
+		{"cuDeviceGetName", &a.cuDeviceGetName},
+		{"cuDeviceGetAttribute", &a.cuDeviceGetAttribute},
+		{"cuDeviceGetPCIBusId", &a.cuDeviceGetPCIBusId},
+		{"cuDeviceTotalMem_v2", &a.cuDeviceTotalMem},
+		{"cuCtxCreate_v2", &a.cuCtxCreate},
+		{"cuCtxDestroy_v2", &a.cuCtxDestroy},
+		{"cuCtxSynchronize", &a.cuCtxSynchronize},
+		{"cuMemGetInfo_v2", &a.cuMemGetInfo},
+		{"cuMemAlloc_v2", &a.cuMemAlloc},
+		{"cuMemFree_v2", &a.cuMemFree},
+		{"cuMemcpyHtoD_v2", &a.cuMemcpyHtoD},
+		{"cuMemcpyDtoH_v2", &a.cuMemcpyDtoH},
+		{"cuMemcpyDtoD_v2", &a.cuMemcpyDtoD},
+		{"cuMemsetD8_v2", &a.cuMemsetD8},
+		{"cuStreamCreate", &a.cuStreamCreate},
+		{"cuStreamDestroy_v2", &a.cuStreamDestroy},
+		{"cuStreamBeginCapture_v2", &a.cuStreamBeginCapture},
+		{"cuStreamEndCapture", &a.cuStreamEndCapture},
+		{"cuGraphInstantiateWithFlags", &a.cuGraphInstantiate},
+		{"cuGraphLaunch", &a.cuGraphLaunch},
+		{"cuGraphExecDestroy", &a.cuGraphExecDestroy},
+		{"cuGraphDestroy", &a.cuGraphDestroy},
+		{"cuEventCreate", &a.cuEventCreate},
+		{"cuEventRecord", &a.cuEventRecord},
+		{"cuEventQuery", &a.cuEventQuery},
+		{"cuEventElapsedTime", &a.cuEventElapsedTime},
+		{"cuEventDestroy_v2", &a.cuEventDestroy},
+	}
+}
+
+func (a *api) blasSymbols() []symbol {
+	return []symbol{
+		{"cublasLtGetVersion", &a.cublasLtGetVersion},
+		{"cublasLtGetStatusString", &a.cublasLtGetStatusString},
+		{"cublasLtCreate", &a.cublasLtCreate},
+		{"cublasLtDestroy", &a.cublasLtDestroy},
+		{"cublasLtMatmulDescCreate", &a.cublasLtMatmulDescCreate},
+		{"cublasLtMatmulDescSetAttribute", &a.cublasLtMatmulDescSet},
+		{"cublasLtMatmulDescDestroy", &a.cublasLtMatmulDescDestroy},
+		{"cublasLtMatrixLayoutCreate", &a.cublasLtLayoutCreate},
+		{"cublasLtMatrixLayoutDestroy", &a.cublasLtLayoutDestroy},
+		{"cublasLtMatmulPreferenceCreate", &a.cublasLtPreferenceCreate},
+		{"cublasLtMatmulPreferenceSetAttribute", &a.cublasLtPreferenceSet},
+		{"cublasLtMatmulPreferenceDestroy", &a.cublasLtPreferenceDestroy},
+		{"cublasLtMatmulAlgoGetHeuristic", &a.cublasLtGetHeuristic},
+		{"cublasLtMatmulAlgoConfigGetAttribute", &a.cublasLtAlgoConfigGet},
+		{"cublasLtMatmulAlgoCapGetAttribute", &a.cublasLtAlgoCapabilityGet},
+		{"cublasLtMatmul", &a.cublasLtMatmul},
+	}
+}

@@ -1,0 +1,158 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// Device is an open GPU: a CUDA context of its own on a thread of its own. It is a [gemm.Backend].
+// Its methods may be called from any goroutine; they take turns.
+type Device struct {
+	api    *api
+	thread *thread
+	info   Info
+
+	context, stream, lt uintptr
+	workspace           uint64
+	one                 uint64 // float32 1, the scale of FP8 operands
+
+	mu      sync.Mutex
+	current *run // the latest, perhaps over
+	closed  bool
+}
+
+var _ gemm.Backend = (*Device)(nil)
+
+// Open takes the GPU that CUDA counts as index, from 0. The error is an [ErrNoGPU] where there is
+// no such GPU that can be used, and another where the card refuses (busy in exclusive mode, out of
+// memory).
+func Open(index int) (*Device, error) {
+	a, err := libraries()
+	if err != nil {
+		return nil, err
+	}
+	return open(a, index)
+}
+
+func open(a *api, index int) (*Device, error) {
+	d := &Device{api: a, thread: startThread()}
+	if err := d.thread.do(func() error { return d.setUp(index) }); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// setUp creates everything in order; what was created before a failure, tearDown gives back.
+func (d *Device) setUp(index int) error {
+	info, device, err := d.api.info(index)
+	if err != nil {
+		return err
+	}
+	d.info = info
+	return first(
+		func() error { return d.api.check("cuCtxCreate", d.api.cuCtxCreate(&d.context, contextAuto, device)) },
+		func() error { return d.api.check("cuStreamCreate", d.api.cuStreamCreate(&d.stream, streamNonBlocking)) },
+		func() error { return d.api.checkLt("cublasLtCreate", d.api.cublasLtCreate(&d.lt)) },
+		func() (err error) { d.workspace, err = d.alloc(workspaceBytes); return err },
+		func() (err error) { d.one, err = d.alloc(4); return err },
+		func() error { return d.upload(d.one, ones[r32F]) },
+	)
+}
+
+// tearDown destroys the context, and all memory with it.
+func (d *Device) tearDown() error {
+	var errs []error
+	if d.lt != 0 {
+		errs = append(errs, d.api.checkLt("cublasLtDestroy", d.api.cublasLtDestroy(d.lt)))
+	}
+	if d.stream != 0 {
+		errs = append(errs, d.api.check("cuStreamDestroy", d.api.cuStreamDestroy(d.stream)))
+	}
+	if d.context != 0 {
+		errs = append(errs, d.api.check("cuCtxDestroy", d.api.cuCtxDestroy(d.context)))
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends a running batch, after the tenths of a second of work already queued, and gives back
+// the context and all of its memory. Batches of a closed device can only be closed. Closing twice
+// does nothing.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	if d.current != nil {
+		d.current.cancel()
+		<-d.current.done
+	}
+	err := d.thread.do(d.tearDown)
+	d.thread.stop()
+	return err
+}
+
+// Info describes the card.
+func (d *Device) Info() Info { return d.info }
+
+// Name is the card's, as "NVIDIA H200".
+func (d *Device) Name() string { return d.info.Name }
+
+// FreeMemory is the card's free memory in bytes, whoever uses the rest.
+func (d *Device) FreeMemory() (free int64, err error) {
+	err = d.thread.do(func() (err error) { free, err = d.freeMemory(); return err })
+	return free, err
+}
+
+// Multiply returns y[M,N] row-major; an element that the kernel did not write is NaN, or −1 for
+// INT8. It waits for a running batch's queue, and starves it for as long as it takes.
+func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
+	if err := p.Fits(x, w); err != nil {
+		return nil, err
+	}
+	if err := d.thread.do(func() (err error) { y, err = d.multiply(p, x, w); return err }); err != nil {
+		return nil, fmt.Errorf("product %v: %w", p, err)
+	}
+	return y, nil
+}
+
+func (d *Device) multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
+	m, err := d.prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	defer m.destroy()
+	memory := &arena{device: d}
+	defer func() { err = errors.Join(err, memory.free()) }()
+	xRows, wRows := m.shape.rowsOf(p)
+	xAt, err := memory.operand(x, xRows, m.shape.k)
+	if err != nil {
+		return nil, err
+	}
+	wAt, err := memory.operand(w, wRows, m.shape.k)
+	if err != nil {
+		return nil, err
+	}
+	yAt, err := memory.alloc(m.shape.outputBytes(p.Type))
+	if err != nil {
+		return nil, err
+	}
+	return d.compute(m, p, xAt, wAt, yAt)
+}
+
+// compute runs m once into poisoned memory and brings the result back.
+func (d *Device) compute(m *matmul, p gemm.Problem, x, w, y uint64) ([]float64, error) {
+	raw := make([]byte, m.shape.outputBytes(p.Type))
+	if err := first(
+		func() error { return d.poison(y, len(raw)) },
+		func() error { return m.launch(p, x, w, y) },
+		func() error { return d.download(raw, y) },
+	); err != nil {
+		return nil, err
+	}
+	return m.shape.result(p, raw), nil
+}

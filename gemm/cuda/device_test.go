@@ -1,0 +1,299 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+func openFake(t *testing.T, c *card) *Device {
+	t.Helper()
+	d, err := open(c.api(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		c.leaks()
+	})
+	return d
+}
+
+// The descriptors, told nothing but C's arguments, must mean the product: every type, both roles,
+// shapes that need padding and shapes that do not.
+func TestMultiplyDescribesTheProduct(t *testing.T) {
+	d := openFake(t, newCard(t))
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 40)
+		p := gemm.Problem{
+			M: size.Draw(t, "M"), N: size.Draw(t, "N"), K: size.Draw(t, "K"),
+			Type: rapid.SampledFrom(gemm.Types()).Draw(t, "type"), Streaming: rapid.Bool().Draw(t, "streaming"),
+		}
+		x, w := operands(p, rapid.Uint64().Draw(t, "seed"))
+		if _, err := gemm.Check(d, p, x, w); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTensorCoresAreKeptOut(t *testing.T) {
+	d := openFake(t, newCard(t))
+	for _, typ := range gemm.Types() {
+		p := gemm.Problem{M: 2, N: 3, K: 4, Type: typ}
+		b := batch(t, d, Options{Repeat: 1}, p)
+		k := b.Kernels()[0]
+		if want := typ != gemm.FP32 && typ != gemm.FP16CUDA; k.TensorCores != want {
+			t.Errorf("%v: tensor cores %v", typ, k.TensorCores)
+		}
+		if k.Algorithm != 10 || k.Stages != 16 || k.Cluster != 18 || k.M != shapeOf(p).m {
+			t.Errorf("%v: %+v", typ, k)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCapabilityIsChecked(t *testing.T) {
+	c := newCard(t)
+	c.capability = 80
+	d := openFake(t, c)
+	p := gemm.Problem{M: 2, N: 3, K: 4, Type: gemm.FP8}
+	x, w := operands(p, 1)
+	_, err := d.Multiply(p, x, w)
+	if err == nil || !strings.Contains(err.Error(), "Fake (compute capability 8.0) cannot multiply fp8, which takes 8.9 or later") {
+		t.Error(err)
+	}
+}
+
+// batch makes one of the given problems.
+func batch(t *testing.T, d *Device, o Options, problems ...gemm.Problem) *Batch {
+	t.Helper()
+	b, err := d.NewBatch("test", products(problems...), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func products(problems ...gemm.Problem) (products []Product) {
+	for i, p := range problems {
+		x, w := operands(p, uint64(i))
+		products = append(products, Product{fmt.Sprint("layer ", i), p, x, w})
+	}
+	return products
+}
+
+var small = []gemm.Problem{{M: 4, N: 6, K: 8, Type: gemm.BF16}, {M: 4, N: 5, K: 6, Type: gemm.BF16, Streaming: true}}
+
+func TestBatchReplays(t *testing.T) {
+	c := newCard(t)
+	c.product = 100 * time.Microsecond
+	d := openFake(t, c)
+	b := batch(t, d, Options{Repeat: 5}, small...)
+	defer b.Close()
+	if found, err := b.Check(context.Background()); err != nil || len(found) != 2 || !found[1].AllOfIt {
+		t.Fatal(found, err)
+	}
+	if b.Passes() != 5 || b.Copies() != 1 || b.replay != 10*c.product {
+		t.Errorf("%d passes, %d copies, %v a replay", b.Passes(), b.Copies(), b.replay)
+	}
+	for _, n := range []int{1, 24, 25, 26, 200} { // a chunk is 25 replays
+		before := c.launched
+		if err := b.Start(n); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.launched - before; got != n*10 {
+			t.Errorf("%d replays launched %d products, want %d", n, got, n*10)
+		}
+		took, err := b.Elapsed()
+		want := time.Duration(n) * 10 * c.product
+		if err != nil || took < want || took > 2*want+50*time.Millisecond {
+			t.Errorf("%d replays took %v, %v; want %v: was the card left idle?", n, took, err, want)
+		}
+	}
+}
+
+func TestOneBatchAtATime(t *testing.T) {
+	c := newCard(t)
+	c.product = 5 * time.Millisecond
+	d := openFake(t, c)
+	a, b := batch(t, d, Options{Repeat: 1}, small...), batch(t, d, Options{Repeat: 1}, small...)
+	defer a.Close()
+	defer b.Close()
+	if err := a.Start(3); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "wait for them first") {
+		t.Error(err)
+	}
+	if err := a.Wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Start(1), b.Wait(context.Background())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelledWaitStopsTheCard(t *testing.T) {
+	c := newCard(t)
+	c.product = time.Millisecond
+	d := openFake(t, c)
+	b := batch(t, d, Options{Repeat: 1}, small...)
+	if err := b.Start(1_000_000); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	if err := b.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := b.Elapsed(); err == nil {
+		t.Error("a cancelled run has a duration")
+	}
+	if err := errors.Join(b.Start(1), b.Wait(context.Background()), b.Close()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 700*time.Millisecond {
+		t.Errorf("the card was busy for %v", took)
+	}
+}
+
+func TestCloseEndsARunningBatch(t *testing.T) {
+	c := newCard(t)
+	c.product = time.Millisecond
+	d, err := open(c.api(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := batch(t, d, Options{Repeat: 1}, small...)
+	if err := errors.Join(b.Start(1_000_000), d.Close(), d.Close(), b.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := b.Start(1); !errors.Is(err, errClosed) {
+		t.Error(err)
+	}
+	c.leaks()
+}
+
+func TestColdCopiesExceedL2(t *testing.T) {
+	d := openFake(t, newCard(t)) // with 4096 bytes of L2
+	b := batch(t, d, Options{Cold: true, Repeat: 2}, small...)
+	defer b.Close()
+	one := int64(6*8*2 + 5*6*2)
+	if b.WeightBytes() <= 4*4096 || b.WeightBytes()-one > 4*4096 || b.Passes() != 2*b.Copies() {
+		t.Errorf("%d copies of %d bytes, %d passes", b.Copies(), one, b.Passes())
+	}
+	if _, err := b.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+	for _, l := range b.layers {
+		distinct := map[uint64]bool{}
+		for _, w := range l.w {
+			distinct[w] = true
+		}
+		if len(distinct) != b.Copies() {
+			t.Errorf("%s has %d copies", l.Name, len(distinct))
+		}
+	}
+}
+
+func TestDefaultRepeatDependsOnShapesAlone(t *testing.T) {
+	big := products(gemm.Problem{M: 1, N: 1, K: 1, Type: gemm.BF16})
+	big[0].Problem = gemm.Problem{M: 8192, N: 8192, K: 8192, Type: gemm.BF16}
+	if _, passes := plan(big, Options{}, 60<<20); passes < 3 || passes > 6 {
+		t.Errorf("%d passes of 8192³ in a replay of 5 ms", passes)
+	}
+	if copies, passes := plan(products(small...), Options{Cold: true}, 60<<20); copies*2 > maxLaunches || passes%copies != 0 {
+		t.Errorf("%d copies, %d passes", copies, passes)
+	}
+}
+
+func TestInputsThatAreNotFiniteAreNamed(t *testing.T) {
+	d := openFake(t, newCard(t))
+	ps := products(small...)
+	ps[1].W.Data[3] = 0x7F
+	ps[1].W.Data[2] = 0x80
+	_, err := d.NewBatch("b", ps, Options{})
+	if !errors.Is(err, gemm.ErrNotFinite) || !strings.Contains(err.Error(), "batch b: layer 1: w is not finite: 0 NaN and 1 infinite values, the first at row 0, column 1") {
+		t.Error(err)
+	}
+}
+
+func TestMemoryIsGivenBackBeforeClosingTheDevice(t *testing.T) {
+	c := newCard(t)
+	d := openFake(t, c)
+	before := len(c.alive)
+	b := batch(t, d, Options{Cold: true}, small...)
+	if err := errors.Join(b.Start(1), b.Wait(context.Background()), b.Close()); err != nil {
+		t.Error(err)
+	}
+	x, w := operands(small[0], 1)
+	if _, err := d.Multiply(small[0], x, w); err != nil {
+		t.Error(err)
+	}
+	if after := len(c.alive); after != before {
+		t.Errorf("%d things on the card, %d before", after, before)
+	}
+}
+
+// Whatever call fails, at whatever time, everything is given back and the error names the call.
+func TestEverythingIsGivenBackAfterFailures(t *testing.T) {
+	for _, call := range []string{"cuCtxCreate", "cuStreamCreate", "cublasLtCreate", "cuMemAlloc", "cuEventCreate", "cublasLtMatmulDescCreate",
+		"cublasLtLayoutCreate", "cuGraphInstantiate", "cuGraphLaunch", "cublasLtMatmul", "cuEventQuery"} {
+		for after := range 12 {
+			c := newCard(t)
+			c.fail[call] = after
+			err := useOnce(c)
+			if err == nil {
+				if after == 0 {
+					t.Errorf("%s failed and nobody noticed", call)
+				}
+				break
+			}
+			if !strings.Contains(err.Error(), "PLANTED") && !strings.Contains(err.Error(), "status ") {
+				t.Errorf("%s: %v", call, err)
+			}
+			if call == "cuMemAlloc" && (!errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "MiB free")) {
+				t.Errorf("%s: %v", call, err)
+			}
+			c.leaks()
+		}
+	}
+}
+
+// useOnce opens, replays, multiplies and closes.
+func useOnce(c *card) (err error) {
+	d, err := open(c.api(), 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	b, err := d.NewBatch("b", products(small...), Options{Repeat: 2})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := b.Start(3); err != nil {
+		return err
+	}
+	if err := b.Wait(context.Background()); err != nil {
+		return err
+	}
+	x, w := operands(small[0], 1)
+	_, err = d.Multiply(small[0], x, w)
+	return err
+}

@@ -1,0 +1,62 @@
+package cuda
+
+// result is CUresult, status is cublasStatus_t.
+type (
+	result int32
+	status int32
+)
+
+// Values of NVIDIA's enumerations, from the headers of CUDA 12.6; they are part of the binary
+// interface and do not change. TestEnums lists each with its C name and header.
+const (
+	success          result = 0
+	errorOutOfMemory result = 2
+	errorNotReady    result = 600
+
+	attrMultiprocessors = 16
+	attrL2Bytes         = 38
+	attrCapabilityMajor = 75
+	attrCapabilityMinor = 76
+
+	contextAuto        = 0
+	streamNonBlocking  = 1
+	captureThreadLocal = 1
+	eventDefault       = 0
+
+	r32F    = 0
+	r16F    = 2
+	r8I     = 3
+	r32I    = 10
+	r16BF   = 14
+	r8FE4M3 = 28
+
+	compute16FPedantic = 65
+	compute32F         = 68
+	compute32FPedantic = 69
+	compute32I         = 72
+	compute32FTF32     = 77
+
+	opT = 1
+
+	descTransA        = 3
+	descScalePointerA = 17
+	descScalePointerB = 18
+
+	prefMaxWorkspace = 1
+	prefImplMask     = 12
+
+	configAlgorithm = 0
+	configTile      = 1
+	configSplitK    = 2
+	configReduction = 3
+	configSwizzle   = 4
+	configCustom    = 5
+	configStages    = 6
+	configInner     = 7
+	configCluster   = 8
+
+	capNumericalImpl = 15
+
+	implTensorOps    = 0xfe // of the implementation flags, those of tensor cores
+	implAccumulate16 = 1 << 8
+)

@@ -1,0 +1,341 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// card is a pretended GPU behind the functions of api: memory with bounds, a stream that takes a
+// fixed time per product, graphs, events, and products computed on the CPU from nothing but what
+// cuBLASLt would be told. It counts what is alive and fails where it is told to.
+type card struct {
+	t          *testing.T
+	capability int
+	blas       uint64         // cublasLtGetVersion
+	product    time.Duration  // per launch
+	fail       map[string]int // call name → calls that still succeed
+
+	next      uintptr
+	alive     map[uintptr]string
+	memory    map[uint64][]byte
+	layouts   map[uintptr]fakeLayout
+	descs     map[uintptr]map[int32][]byte
+	modes     map[uintptr]mode
+	masks     map[uintptr]uint64
+	events    map[uintptr]time.Time
+	graphs    map[uintptr]int
+	recording bool
+	recorded  int
+	busyUntil time.Time
+	launched  int
+}
+
+type fakeLayout struct {
+	element int32
+	rows    int
+	cols    int
+	stride  int
+}
+
+func newCard(t *testing.T) *card {
+	return &card{
+		t: t, capability: 90, blas: 120605, fail: map[string]int{}, next: 0x1000,
+		alive: map[uintptr]string{}, memory: map[uint64][]byte{}, layouts: map[uintptr]fakeLayout{},
+		descs: map[uintptr]map[int32][]byte{}, modes: map[uintptr]mode{}, masks: map[uintptr]uint64{},
+		events: map[uintptr]time.Time{}, graphs: map[uintptr]int{},
+	}
+}
+
+// ok counts down to a planted failure.
+func (c *card) ok(call string) bool {
+	n, planted := c.fail[call]
+	if planted && n == 0 {
+		return false
+	}
+	if planted {
+		c.fail[call] = n - 1
+	}
+	return true
+}
+
+func (c *card) create(call string, h *uintptr, kind string) bool {
+	if !c.ok(call) {
+		return false
+	}
+	c.next += 0x100
+	*h = c.next
+	c.alive[*h] = kind
+	return true
+}
+
+func (c *card) destroy(h uintptr, kind string) result {
+	if c.alive[h] != kind {
+		c.t.Errorf("%s %#x destroyed, it is %q", kind, h, c.alive[h])
+		return 1
+	}
+	delete(c.alive, h)
+	return 0
+}
+
+// leaks reports everything that was not given back.
+func (c *card) leaks() {
+	c.t.Helper()
+	for h, kind := range c.alive {
+		c.t.Errorf("%s %#x is still alive", kind, h)
+	}
+}
+
+func pick[T result | status](ok bool, otherwise T) T {
+	if ok {
+		return 0
+	}
+	return otherwise
+}
+
+func bytesAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
+
+// region is the memory at address, which must hold n bytes.
+func (c *card) region(address, n uint64) []byte {
+	m, ok := c.memory[address]
+	if !ok || uint64(len(m)) < n {
+		panic(fmt.Sprintf("%d bytes at %#x, where there are %d", n, address, len(m)))
+	}
+	return m[:n]
+}
+
+func (c *card) api() *api {
+	a := &api{libraries: []string{"fake"}}
+	c.driver(a)
+	c.streams(a)
+	c.lt(a)
+	return a
+}
+
+func (c *card) driver(a *api) {
+	message := append([]byte("PLANTED"), 0)
+	say := func(_ result, p **byte) result { *p = &message[0]; return 0 }
+	a.cuGetErrorName, a.cuGetErrorString = say, say
+	a.cuInit = func(uint32) result { return pick[result](c.ok("cuInit"), 100) }
+	a.cuDriverGetVersion = func(v *int32) result { *v = 13000; return 0 }
+	a.cuDeviceGetCount = func(n *int32) result { *n = 1; return 0 }
+	a.cuDeviceGet = func(d *int32, i int32) result { *d = i; return 0 }
+	a.cuDeviceGetName = func(p *byte, n, _ int32) result { copy(bytesAt(p, uint64(n)), "Fake\x00"); return 0 }
+	a.cuDeviceGetPCIBusId = func(p *byte, n, _ int32) result { copy(bytesAt(p, uint64(n)), "0000:01:00.0\x00"); return 0 }
+	a.cuDeviceTotalMem = func(n *uint64, _ int32) result { *n = 1 << 37; return 0 }
+	a.cuDeviceGetAttribute = func(v *int32, attribute, _ int32) result {
+		*v = map[int32]int32{16: 132, 38: 4096, 75: int32(c.capability / 10), 76: int32(c.capability % 10)}[attribute]
+		return 0
+	}
+	a.cuCtxCreate = func(h *uintptr, _ uint32, _ int32) result {
+		return pick[result](c.create("cuCtxCreate", h, "context"), 46)
+	}
+	a.cuCtxDestroy = func(h uintptr) result { // takes the memory and events with it
+		for other, kind := range c.alive {
+			if kind == "memory" || kind == "event" || kind == "exec" {
+				delete(c.alive, other)
+			}
+		}
+		return c.destroy(h, "context")
+	}
+	a.cuCtxSynchronize = func() result { time.Sleep(time.Until(c.busyUntil)); return 0 }
+	a.cuMemGetInfo = func(free, total *uint64) result { *free, *total = 1<<20, 1<<37; return 0 }
+	a.cuMemAlloc = func(p *uint64, n uint64) result {
+		var h uintptr
+		if !c.create("cuMemAlloc", &h, "memory") {
+			return errorOutOfMemory
+		}
+		*p, c.memory[uint64(h)] = uint64(h), make([]byte, n)
+		return 0
+	}
+	a.cuMemFree = func(p uint64) result { delete(c.memory, p); return c.destroy(uintptr(p), "memory") }
+	a.cuMemcpyHtoD = func(to uint64, from *byte, n uint64) result { copy(c.region(to, n), bytesAt(from, n)); return 0 }
+	a.cuMemcpyDtoH = func(to *byte, from, n uint64) result { copy(bytesAt(to, n), c.region(from, n)); return 0 }
+	a.cuMemcpyDtoD = func(to, from, n uint64) result { copy(c.region(to, n), c.region(from, n)); return 0 }
+	a.cuMemsetD8 = func(to uint64, v uint8, n uint64) result {
+		m := c.region(to, n)
+		for i := range m {
+			m[i] = v
+		}
+		return 0
+	}
+}
+
+func (c *card) streams(a *api) {
+	a.cuStreamCreate = func(h *uintptr, _ uint32) result { return pick[result](c.create("cuStreamCreate", h, "stream"), 1) }
+	a.cuStreamDestroy = func(h uintptr) result { return c.destroy(h, "stream") }
+	a.cuStreamBeginCapture = func(uintptr, int32) result { c.recording, c.recorded = true, 0; return 0 }
+	a.cuStreamEndCapture = func(_ uintptr, graph *uintptr) result {
+		c.recording = false
+		c.create("", graph, "graph")
+		c.graphs[*graph] = c.recorded
+		return 0
+	}
+	a.cuGraphInstantiate = func(exec *uintptr, graph uintptr, _ uint64) result {
+		if !c.create("cuGraphInstantiate", exec, "exec") {
+			return 1
+		}
+		c.graphs[*exec] = c.graphs[graph]
+		return 0
+	}
+	a.cuGraphLaunch = func(exec, _ uintptr) result {
+		if !c.ok("cuGraphLaunch") {
+			return 700
+		}
+		c.work(c.graphs[exec])
+		return 0
+	}
+	a.cuGraphDestroy = func(h uintptr) result { return c.destroy(h, "graph") }
+	a.cuGraphExecDestroy = func(h uintptr) result { return c.destroy(h, "exec") }
+	a.cuEventCreate = func(h *uintptr, _ uint32) result { return pick[result](c.create("cuEventCreate", h, "event"), 1) }
+	a.cuEventRecord = func(h, _ uintptr) result {
+		c.work(0)
+		c.events[h] = c.busyUntil
+		return 0
+	}
+	a.cuEventQuery = func(h uintptr) result {
+		if !c.ok("cuEventQuery") {
+			return 700
+		}
+		return pick[result](!time.Now().Before(c.events[h]), errorNotReady)
+	}
+	a.cuEventElapsedTime = func(ms *float32, from, to uintptr) result {
+		*ms = float32(c.events[to].Sub(c.events[from]).Seconds() * 1e3)
+		return 0
+	}
+	a.cuEventDestroy = func(h uintptr) result { return c.destroy(h, "event") }
+}
+
+// work lets the stream take the time of n products after what is queued.
+func (c *card) work(n int) {
+	if now := time.Now(); c.busyUntil.Before(now) {
+		c.busyUntil = now
+	}
+	c.busyUntil = c.busyUntil.Add(time.Duration(n) * c.product)
+	c.launched += n
+}
+
+func (c *card) lt(a *api) {
+	a.cublasLtGetVersion = func() uint64 { return c.blas }
+	a.cublasLtGetStatusString = func(s status) string { return fmt.Sprintf("status %d", s) }
+	a.cublasLtCreate = func(h *uintptr) status { return pick[status](c.create("cublasLtCreate", h, "handle"), 1) }
+	a.cublasLtDestroy = func(h uintptr) status { return status(c.destroy(h, "handle")) }
+	a.cublasLtMatmulDescCreate = func(h *uintptr, compute, scale int32) status {
+		if !c.create("cublasLtMatmulDescCreate", h, "desc") {
+			return 3
+		}
+		c.descs[*h], c.modes[*h] = map[int32][]byte{}, mode{compute, scale}
+		return 0
+	}
+	a.cublasLtMatmulDescSet = func(h uintptr, attribute int32, p *byte, n uint64) status {
+		c.descs[h][attribute] = append([]byte(nil), bytesAt(p, n)...)
+		return 0
+	}
+	a.cublasLtMatmulDescDestroy = func(h uintptr) status { return status(c.destroy(h, "desc")) }
+	a.cublasLtLayoutCreate = func(h *uintptr, element int32, rows, cols uint64, stride int64) status {
+		if !c.create("cublasLtLayoutCreate", h, "layout") {
+			return 3
+		}
+		c.layouts[*h] = fakeLayout{element, int(rows), int(cols), int(stride)}
+		return 0
+	}
+	a.cublasLtLayoutDestroy = func(h uintptr) status { return status(c.destroy(h, "layout")) }
+	a.cublasLtPreferenceCreate = func(h *uintptr) status { c.create("", h, "preference"); return 0 }
+	a.cublasLtPreferenceSet = func(h uintptr, attribute int32, p *byte, n uint64) status {
+		if attribute == 12 && n == 8 {
+			c.masks[h] = binary.LittleEndian.Uint64(bytesAt(p, n))
+		}
+		return 0
+	}
+	a.cublasLtPreferenceDestroy = func(h uintptr) status { return status(c.destroy(h, "preference")) }
+	a.cublasLtGetHeuristic = c.heuristic
+	a.cublasLtAlgoConfigGet = func(algo *algorithm, attribute int32, p *byte, n uint64, _ *uint64) status {
+		bytesAt(p, n)[0] = byte(10 + attribute)
+		return 0
+	}
+	a.cublasLtAlgoCapabilityGet = func(algo *algorithm, _ int32, p *byte, n uint64, _ *uint64) status {
+		binary.LittleEndian.PutUint64(bytesAt(p, n), algo.data[0])
+		return 0
+	}
+	a.cublasLtMatmul = c.matmul
+}
+
+// heuristic offers a tensor-core kernel, then one without; the mask is left to the caller for the
+// first, so that what the caller checks itself is seen. The float16 pedantic mode is not offered.
+func (c *card) heuristic(_, desc, _, _, _, _, _ uintptr, want int32, found *heuristic, count *int32) status {
+	if c.modes[desc].compute == 65 || want < 2 {
+		return 15
+	}
+	offers := unsafe.Slice(found, want)
+	offers[0] = heuristic{algo: algorithm{[8]uint64{0x202}}, waves: 1}
+	offers[1] = heuristic{algo: algorithm{[8]uint64{0x201}}, waves: 1}
+	*count = 2
+	return 0
+}
+
+// matmul computes column-major D = Aᵀ·B. On real hardware nothing else is told.
+func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt uint64, bL uintptr, beta *byte, _ uint64, _ uintptr, dAt uint64, dL uintptr, algo *algorithm, _, _ uint64, _ uintptr) status {
+	if !c.ok("cublasLtMatmul") {
+		return 13
+	}
+	if c.recording {
+		c.recorded++
+		return 0
+	}
+	A, B, D := c.layouts[aL], c.layouts[bL], c.layouts[dL]
+	if binary.LittleEndian.Uint32(c.descs[desc][3]) != 1 || c.descs[desc][4] != nil || A.rows != B.rows || D.rows != A.cols || D.cols != B.cols {
+		return 7
+	}
+	if *beta != 0 || !reflect.DeepEqual(bytesAt(alpha, uint64(len(ones[c.modes[desc].scale]))), ones[c.modes[desc].scale]) {
+		return 7
+	}
+	operands := map[int32]weights.DType{0: weights.F32, 2: weights.F16, 3: weights.I8, 14: weights.BF16, 28: weights.F8E4M3}
+	from, _ := operands[A.element].Format()
+	if from.Bits == 8 && (A.rows%16 != 0 || A.cols%16 != 0 || B.cols%16 != 0) {
+		return 15
+	}
+	if A.element == 28 { // scales must point at a float32 1
+		for _, attribute := range []int32{17, 18} {
+			if at := binary.LittleEndian.Uint64(c.descs[desc][attribute]); binary.LittleEndian.Uint32(c.region(at, 4)) != 0x3F800000 {
+				return 7
+			}
+		}
+	}
+	aM := c.region(aAt, uint64(A.rows*A.cols*from.Bits/8))
+	bM := c.region(bAt, uint64(B.rows*B.cols*from.Bits/8))
+	for i := range D.rows {
+		for j := range D.cols {
+			var sum float64
+			for k := range A.rows {
+				sum += float64(from.Value(from.Elem(aM, k+i*A.stride))) * float64(from.Value(from.Elem(bM, k+j*B.stride)))
+			}
+			c.store(D, dAt, i+j*D.stride, sum)
+		}
+	}
+	c.work(1)
+	return 0
+}
+
+func (c *card) store(d fakeLayout, at uint64, index int, v float64) {
+	if d.element == 10 {
+		binary.LittleEndian.PutUint32(c.region(at, uint64(4*d.rows*d.cols))[4*index:], uint32(int32(v)))
+		return
+	}
+	to, _ := map[int32]weights.DType{0: weights.F32, 2: weights.F16, 14: weights.BF16}[d.element].Format()
+	to.SetElem(c.region(at, uint64(d.rows*d.cols*to.Bits/8)), index, to.FromValue(float32(v)))
+}
+
+// operands are random x and w for p, of a scale that keeps every type in range.
+func operands(p gemm.Problem, seed uint64) (x, w gemm.Matrix) {
+	sx, sw := 1.0, 0.02
+	if p.Type == gemm.INT8 {
+		sx, sw = 40, 40
+	}
+	return gemm.Normal(p.Type.Operand(), p.M, p.K, 0, sx, seed), gemm.Normal(p.Type.Operand(), p.N, p.K, 0, sw, seed+1)
+}

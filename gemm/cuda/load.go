@@ -1,0 +1,70 @@
+package cuda
+
+import "fmt"
+
+// Oldest CUDA that is supported, as cuDriverGetVersion and cublasLtGetVersion count.
+const (
+	minDriver = 12000
+	minBLAS   = 120000
+)
+
+// opener opens a shared library and binds its functions.
+type opener interface {
+	open(path string) (handle uintptr, err error)
+	bind(handle uintptr, symbols []symbol) error
+}
+
+// load finds and binds the driver, initialises it, and binds the newest cuBLASLt that it can serve.
+func load(o opener, m machine) (*api, error) {
+	a := new(api)
+	if err := a.bindFirst(o, m, "NVIDIA's driver", []string{"libcuda.so.1"}, m.driverFolders(), a.driverSymbols(),
+		"install the driver, or run on a machine with an NVIDIA GPU"); err != nil {
+		return nil, err
+	}
+	if err := a.check("cuInit", a.cuInit(0)); err != nil {
+		return nil, noGPU("%s: %w", a.libraries[0], err)
+	}
+	var driver int32
+	if err := a.check("cuDriverGetVersion", a.cuDriverGetVersion(&driver)); err != nil {
+		return nil, noGPU("%w", err)
+	}
+	if driver < minDriver {
+		return nil, noGPU("the driver serves CUDA %s, and %s or later is needed: update the driver", cudaVersion(driver), cudaVersion(minDriver))
+	}
+	var files []string
+	for major := driver / 1000; major >= minDriver/1000; major-- {
+		files = append(files, fmt.Sprintf("libcublasLt.so.%d", major))
+	}
+	if err := a.bindFirst(o, m, "cuBLASLt of a CUDA that the driver serves", files, m.cudaFolders(), a.blasSymbols(),
+		"install the CUDA toolkit, or point CUDA_HOME at one"); err != nil {
+		return nil, err
+	}
+	if v := a.cublasLtGetVersion(); v < minBLAS {
+		return nil, noGPU("%s is version %d, and %d or later is needed: update the CUDA toolkit", a.libraries[1], v, minBLAS)
+	}
+	return a, nil
+}
+
+// bindFirst opens the first of the files that exists and exports every symbol.
+func (a *api) bindFirst(o opener, m machine, what string, files, folders []string, symbols []symbol, advice string) error {
+	var refusals []error
+	for _, file := range files {
+		for i, path := range m.find(file, folders) {
+			handle, err := o.open(path)
+			if err == nil {
+				err = o.bind(handle, symbols)
+			}
+			if err == nil {
+				a.libraries = append(a.libraries, path)
+				return nil
+			}
+			if i > 0 || handle != 0 { // that the loader knows no such file is what the folders are for
+				refusals = append(refusals, err)
+			}
+		}
+	}
+	return missing(what, files, folders, refusals, advice)
+}
+
+// cudaVersion writes 12040 as 12.4.
+func cudaVersion(v int32) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

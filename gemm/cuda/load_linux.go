@@ -1,0 +1,45 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/ebitengine/purego"
+)
+
+// libraries opens the libraries once in a process: a driver does not bear being unloaded.
+var libraries = sync.OnceValues(func() (*api, error) { return load(loader{}, thisMachine) })
+
+// loader is the system's dynamic loader.
+type loader struct{}
+
+func (loader) open(path string) (uintptr, error) {
+	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+}
+
+// bind looks every symbol up and makes its field call it.
+func (loader) bind(handle uintptr, symbols []symbol) error {
+	for _, s := range symbols {
+		address, err := purego.Dlsym(handle, s.name)
+		if err != nil {
+			return err
+		}
+		if err := register(s, address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// register turns the panic of a function type that purego cannot call into an error.
+func register(s symbol, address uintptr) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: %v", s.name, r)
+		}
+	}()
+	purego.RegisterFunc(s.function, address)
+	return nil
+}

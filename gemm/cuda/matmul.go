@@ -1,0 +1,131 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// workspaceBytes is what a kernel may use for partial results, as PyTorch gives it on this
+// generation.
+const workspaceBytes = 32 << 20
+
+// candidates is how many algorithms the heuristic is asked for; the first that may be used is.
+const candidates = 8
+
+// matmul is a product ready to launch: descriptors and the algorithm chosen. Its methods belong on
+// the device's thread, but for destroy.
+type matmul struct {
+	device          *Device
+	shape           shape
+	mode            mode
+	desc            uintptr
+	slotA, slotB, d uintptr // layouts
+	choice          heuristic
+}
+
+// prepare describes p to cuBLASLt and lets its heuristic choose a kernel.
+func (d *Device) prepare(p gemm.Problem) (*matmul, error) {
+	a := arithmetics[p.Type]
+	if d.info.capability < a.capability {
+		return nil, fmt.Errorf("%s (compute capability %s) cannot multiply %v, which takes %d.%d or later",
+			d.info.Name, d.info.Capability, p.Type, a.capability/10, a.capability%10)
+	}
+	var err error
+	for _, mode := range a.modes {
+		m := &matmul{device: d, shape: shapeOf(p), mode: mode}
+		if err = m.describe(a); err == nil {
+			err = m.choose(a)
+		}
+		if err == nil {
+			return m, nil
+		}
+		m.destroy()
+	}
+	return nil, fmt.Errorf("%v on %s with cuBLASLt %s: %w", p.Type, d.info.Name, d.info.CublasLt, err)
+}
+
+// describe creates the descriptors: A transposed, all layouts dense.
+func (m *matmul) describe(a arithmetic) error {
+	api, s := m.device.api, m.shape
+	set := func(attribute int32, value []byte) func() error {
+		return func() error {
+			return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(m.desc, attribute, &value[0], uint64(len(value))))
+		}
+	}
+	layout := func(to *uintptr, element int32, rows, cols int) func() error {
+		return func() error {
+			return api.checkLt("cublasLtMatrixLayoutCreate", api.cublasLtLayoutCreate(to, element, uint64(rows), uint64(cols), int64(rows)))
+		}
+	}
+	steps := []func() error{
+		func() error {
+			return api.checkLt("cublasLtMatmulDescCreate", api.cublasLtMatmulDescCreate(&m.desc, m.mode.compute, m.mode.scale))
+		},
+		set(descTransA, binary.LittleEndian.AppendUint32(nil, opT)),
+		layout(&m.slotA, a.operand, s.k, s.m),
+		layout(&m.slotB, a.operand, s.k, s.n),
+		layout(&m.d, a.output, s.m, s.n),
+	}
+	if a.operand == r8FE4M3 {
+		one := binary.LittleEndian.AppendUint64(nil, m.device.one)
+		steps = append(steps, set(descScalePointerA, one), set(descScalePointerB, one))
+	}
+	return first(steps...)
+}
+
+// choose asks the heuristic, and takes its best algorithm that keeps to the allowed implementation.
+func (m *matmul) choose(a arithmetic) error {
+	api := m.device.api
+	var pref uintptr
+	if err := api.checkLt("cublasLtMatmulPreferenceCreate", api.cublasLtPreferenceCreate(&pref)); err != nil {
+		return err
+	}
+	defer api.cublasLtPreferenceDestroy(pref)
+	for attribute, v := range map[int32]uint64{prefMaxWorkspace: workspaceBytes, prefImplMask: a.implementation} {
+		value := binary.LittleEndian.AppendUint64(nil, v)
+		if err := api.checkLt("cublasLtMatmulPreferenceSetAttribute", api.cublasLtPreferenceSet(pref, attribute, &value[0], 8)); err != nil {
+			return err
+		}
+	}
+	found, count := make([]heuristic, candidates), int32(0)
+	if err := api.checkLt("cublasLtMatmulAlgoGetHeuristic",
+		api.cublasLtGetHeuristic(m.device.lt, m.desc, m.slotA, m.slotB, m.d, m.d, pref, candidates, &found[0], &count)); err != nil {
+		return err
+	}
+	for i := range found[:count] {
+		if h := &found[i]; h.state == 0 && api.implementation(h)&implTensorOps&^a.implementation == 0 {
+			m.choice = *h
+			return nil
+		}
+	}
+	return fmt.Errorf("no kernel for it among the %d that the heuristic offers", count)
+}
+
+// launch queues D = A·B on the device's stream; operands are addresses of x and w.
+func (m *matmul) launch(p gemm.Problem, x, w, y uint64) error {
+	if !p.Streaming {
+		x, w = w, x // slots A and B
+	}
+	d := m.device
+	return d.api.checkLt("cublasLtMatmul", d.api.cublasLtMatmul(d.lt, m.desc,
+		&ones[m.mode.scale][0], x, m.slotA, w, m.slotB,
+		&zero[0], y, m.d, y, m.d,
+		&m.choice.algo, d.workspace, workspaceBytes, d.stream))
+}
+
+// destroy gives the descriptors back; those never created are 0.
+func (m *matmul) destroy() {
+	api := m.device.api
+	for _, layout := range []*uintptr{&m.slotA, &m.slotB, &m.d} {
+		if *layout != 0 {
+			api.cublasLtLayoutDestroy(*layout)
+			*layout = 0
+		}
+	}
+	if m.desc != 0 {
+		api.cublasLtMatmulDescDestroy(m.desc)
+		m.desc = 0
+	}
+}

@@ -1,0 +1,97 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// The functions of this file belong on the device's thread. Copies and fills use the null stream,
+// which the device's own stream does not wait for: each ends by waiting for the card.
+
+// alloc returns the address of at least 16 bytes, aligned to 256.
+func (d *Device) alloc(bytes int) (address uint64, err error) {
+	err = d.api.check("cuMemAlloc", d.api.cuMemAlloc(&address, uint64(max(bytes, 16))))
+	if errors.Is(err, ErrOutOfMemory) {
+		free, _ := d.freeMemory()
+		err = fmt.Errorf("%.1f MiB wanted, %.1f MiB of %.1f MiB free: %w", mib(bytes), mib(free), mib(d.info.Memory), err)
+	}
+	return address, err
+}
+
+func mib[T int | int64](bytes T) float64 { return float64(bytes) / (1 << 20) }
+
+func (d *Device) free(address uint64) error {
+	return d.api.check("cuMemFree", d.api.cuMemFree(address))
+}
+
+func (d *Device) sync() error { return d.api.check("cuCtxSynchronize", d.api.cuCtxSynchronize()) }
+
+func (d *Device) freeMemory() (int64, error) {
+	var free, total uint64
+	err := d.api.check("cuMemGetInfo", d.api.cuMemGetInfo(&free, &total))
+	return int64(free), err
+}
+
+func (d *Device) upload(to uint64, data []byte) error {
+	if err := d.api.check("cuMemcpyHtoD", d.api.cuMemcpyHtoD(to, &data[0], uint64(len(data)))); err != nil {
+		return err
+	}
+	return d.sync()
+}
+
+func (d *Device) download(data []byte, from uint64) error {
+	if err := d.sync(); err != nil {
+		return err
+	}
+	return d.api.check("cuMemcpyDtoH", d.api.cuMemcpyDtoH(&data[0], from, uint64(len(data))))
+}
+
+func (d *Device) duplicate(to, from uint64, bytes int) error {
+	if err := d.api.check("cuMemcpyDtoD", d.api.cuMemcpyDtoD(to, from, uint64(bytes))); err != nil {
+		return err
+	}
+	return d.sync()
+}
+
+// poison fills memory with NaNs, so that an element never written shows itself.
+func (d *Device) poison(address uint64, bytes int) error {
+	if err := d.api.check("cuMemsetD8", d.api.cuMemsetD8(address, 0xFF, uint64(bytes))); err != nil {
+		return err
+	}
+	return d.sync()
+}
+
+// arena is memory that is given back all at once.
+type arena struct {
+	device    *Device
+	addresses []uint64
+}
+
+func (a *arena) alloc(bytes int) (uint64, error) {
+	address, err := a.device.alloc(bytes)
+	if err == nil {
+		a.addresses = append(a.addresses, address)
+	}
+	return address, err
+}
+
+// operand uploads m, padded to rows × cols.
+func (a *arena) operand(m gemm.Matrix, rows, cols int) (uint64, error) {
+	data := padded(m, rows, cols)
+	address, err := a.alloc(len(data))
+	if err != nil {
+		return 0, err
+	}
+	return address, a.device.upload(address, data)
+}
+
+func (a *arena) free() error {
+	var errs []error
+	for _, address := range a.addresses {
+		errs = append(errs, a.device.free(address))
+	}
+	a.addresses = nil
+	return errors.Join(errs...)
+}

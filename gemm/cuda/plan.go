@@ -1,0 +1,42 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+const (
+	// replayTime is long against the gap of a few microseconds between two launches of a graph.
+	replayTime  = 5e-3
+	maxLaunches = 4096
+	overL2      = 4
+)
+
+// rates are roughly an H200's, in operations per second; memoryRate in bytes per second. They
+// decide nothing but how often a default replay repeats its products.
+var rates = map[gemm.Type]float64{
+	gemm.FP32: 5e13, gemm.TF32: 4e14, gemm.FP16: 8e14, gemm.BF16: 8e14, gemm.FP16CUDA: 1e14, gemm.FP8: 1.5e15, gemm.INT8: 1.5e15,
+}
+
+const memoryRate, launchTime = 4e12, 2e-6
+
+// plan says how many copies of all weights there are and how many passes a replay makes, a
+// multiple of the copies.
+func plan(products []Product, o Options, l2 int64) (copies, passes int) {
+	var seconds, weights float64
+	for _, p := range products {
+		seconds += launchTime + max(p.Problem.Ops()/rates[p.Problem.Type], p.Problem.Bytes()/memoryRate)
+		weights += float64(len(p.W.Data))
+	}
+	most := max(1, maxLaunches/len(products))
+	copies = 1
+	if o.Cold {
+		copies = min(most, int(math.Floor(overL2*float64(l2)/weights))+1)
+	}
+	repeat := o.Repeat
+	if repeat < 1 {
+		repeat = max(1, min(most/copies, int(math.Ceil(replayTime/(seconds*float64(copies))))))
+	}
+	return copies, copies * repeat
+}

@@ -1,0 +1,84 @@
+package gemm
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Matrix is an operand: Rows × Cols elements, row-major and little-endian, one of the six types
+// that have a [weights.Format]. Its data may be a mapped file and is never written.
+type Matrix struct {
+	DType      weights.DType
+	Rows, Cols int
+	Data       []byte
+}
+
+// NewMatrix returns a matrix of zeros. It panics where d has no format.
+func NewMatrix(d weights.DType, rows, cols int) Matrix {
+	if _, ok := d.Format(); !ok {
+		panic(fmt.Sprintf("gemm: a matrix of %v", d))
+	}
+	return Matrix{DType: d, Rows: rows, Cols: cols, Data: make([]byte, rows*cols*d.Bits()/8)}
+}
+
+// FromTensor takes a layer's stored weight as w[N,K]. outAxis is the stored dimension that counts
+// outputs: 0, where the result shares the tensor's memory, or 1 for storage [K,N] as in GPT-2's
+// Conv1D, where it is a transposed copy. A tensor of another rank than two, empty, or of a type
+// that is not transformed is an error that names it.
+func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
+	if _, ok := t.DType.Format(); !ok || len(t.Shape) != 2 || t.Len() == 0 {
+		return Matrix{}, fmt.Errorf("%s: tensor %q: %s%v is no matrix of numbers that can be multiplied", t.File, t.Name, t.DType, t.Shape)
+	}
+	m := Matrix{DType: t.DType, Rows: t.Shape[0], Cols: t.Shape[1], Data: t.Data}
+	if outAxis == 1 {
+		return m.transposed(), nil
+	}
+	return m, nil
+}
+
+func (m Matrix) format() weights.Format {
+	f, _ := m.DType.Format()
+	return f
+}
+
+func (m Matrix) transposed() Matrix {
+	f, t := m.format(), NewMatrix(m.DType, m.Cols, m.Rows)
+	for r := range m.Rows {
+		for c := range m.Cols {
+			f.SetElem(t.Data, c*m.Rows+r, f.Elem(m.Data, r*m.Cols+c))
+		}
+	}
+	return t
+}
+
+// Cast returns m with every element rounded to the nearest value of d; m itself where that is its
+// type. Values beyond d's range become its largest. It panics where d has no format.
+func (m Matrix) Cast(d weights.DType) Matrix {
+	if d == m.DType {
+		return m
+	}
+	from, out := m.format(), NewMatrix(d, m.Rows, m.Cols)
+	to := out.format()
+	for i := range m.Rows * m.Cols {
+		to.SetElem(out.Data, i, to.FromValue(from.Value(from.Elem(m.Data, i))))
+	}
+	return out
+}
+
+// floats decodes every element, row-major.
+func (m Matrix) floats() []float32 {
+	v := make([]float32, m.Rows*m.Cols)
+	m.format().Decode(v, m.Data)
+	return v
+}
+
+// rows copies the given rows, in that order.
+func (m Matrix) rows(index []int) Matrix {
+	out := NewMatrix(m.DType, len(index), m.Cols)
+	stride := m.Cols * m.DType.Bits() / 8
+	for i, r := range index {
+		copy(out.Data[i*stride:(i+1)*stride], m.Data[r*stride:])
+	}
+	return out
+}

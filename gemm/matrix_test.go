@@ -1,0 +1,85 @@
+package gemm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+func bf16(shape []int, values ...float32) weights.Tensor {
+	t := weights.Tensor{Info: weights.Info{Name: "w", DType: weights.BF16, Shape: shape}, File: "f"}
+	for _, v := range values {
+		t.Data = binary.LittleEndian.AppendUint16(t.Data, uint16(math.Float32bits(v)>>16))
+	}
+	return t
+}
+
+func TestFromTensor(t *testing.T) {
+	want := []float32{1, 2, 3, 4, 5, 6}
+	for outAxis, tensor := range []weights.Tensor{
+		bf16([]int{2, 3}, 1, 2, 3, 4, 5, 6),
+		bf16([]int{3, 2}, 1, 4, 2, 5, 3, 6),
+	} {
+		m, err := FromTensor(tensor, outAxis)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Rows != 2 || m.Cols != 3 || !slices.Equal(m.floats(), want) {
+			t.Errorf("outputs on axis %d: %d×%d %v, want 2×3 %v", outAxis, m.Rows, m.Cols, m.floats(), want)
+		}
+	}
+}
+
+func TestFromTensorRefuses(t *testing.T) {
+	for name, bad := range map[string]weights.Tensor{
+		"vector":  bf16([]int{2}, 1, 2),
+		"integer": {Info: weights.Info{Name: "w", DType: weights.I64, Shape: []int{1, 1}}, Data: make([]byte, 8), File: "f"},
+		"empty":   bf16([]int{0, 4}),
+	} {
+		if _, err := FromTensor(bad, 0); err == nil || !strings.Contains(err.Error(), `f: tensor "w"`) {
+			t.Errorf("%s: error %v does not name file and tensor", name, err)
+		}
+	}
+}
+
+func TestTransposeTwiceIsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom([]weights.DType{weights.F32, weights.BF16, weights.I8}).Draw(t, "type")
+		m := Normal(d, rapid.IntRange(1, 9).Draw(t, "rows"), rapid.IntRange(1, 9).Draw(t, "cols"), 0, 3, rapid.Uint64().Draw(t, "seed"))
+		if back := m.transposed().transposed(); !bytes.Equal(back.Data, m.Data) {
+			t.Errorf("%v became %v", m, back)
+		}
+	})
+}
+
+func TestCastGoesBack(t *testing.T) {
+	m := Normal(weights.F8E4M3, 7, 9, 0, 1, 3)
+	if back := m.Cast(weights.F32).Cast(weights.F8E4M3); !bytes.Equal(back.Data, m.Data) {
+		t.Error("E4M3 through float32 came back different")
+	}
+}
+
+func TestNormalIsNormalAndReproducible(t *testing.T) {
+	m := Normal(weights.F32, 300, 300, 5, 2, 9)
+	if !bytes.Equal(m.Data, Normal(weights.F32, 300, 300, 5, 2, 9).Data) {
+		t.Error("the same seed gave other values")
+	}
+	var sum, squares float64
+	for _, v := range m.floats() {
+		sum, squares = sum+float64(v), squares+float64(v)*float64(v)
+	}
+	mean := sum / 9e4
+	if sd := math.Sqrt(squares/9e4 - mean*mean); math.Abs(mean-5) > 0.05 || math.Abs(sd-2) > 0.05 {
+		t.Errorf("mean %g, deviation %g; want 5 and 2", mean, sd)
+	}
+	if bytes.Equal(m.rows([]int{0}).Data, m.rows([]int{1}).Data) {
+		t.Error("two rows are the same")
+	}
+}

@@ -1,0 +1,75 @@
+package gemm
+
+import (
+	"fmt"
+	"math"
+)
+
+// Problem is one product y[M,N] = x[M,K]·w[N,K]ᵀ.
+type Problem struct {
+	M    int  `json:"m"` // tokens, at least 1
+	N    int  `json:"n"` // outputs, at least 1
+	K    int  `json:"k"` // inputs, at least 1
+	Type Type `json:"type"`
+	// Streaming puts the weights in the operand slot that passes through the multipliers, as w·xᵀ
+	// does; false is how today's linear layers call it, the weights stationary.
+	Streaming bool `json:"streaming"`
+}
+
+// maxIntK is the longest sum of int8 products that cannot overflow int32.
+const maxIntK = math.MaxInt32 / (128 * 128)
+
+// Validate reports a shape or type that no backend multiplies.
+func (p Problem) Validate() error {
+	switch {
+	case !p.Type.valid():
+		return fmt.Errorf("product %dx%dx%d: no such arithmetic: %v", p.M, p.N, p.K, p.Type)
+	case p.M < 1 || p.N < 1 || p.K < 1:
+		return fmt.Errorf("product %v: every dimension must be at least 1", p)
+	case max(p.M, p.N, p.K) > math.MaxInt32-16:
+		return fmt.Errorf("product %v: no dimension may exceed 2³¹", p)
+	case p.Type == INT8 && p.K > maxIntK:
+		return fmt.Errorf("product %v: sums of more than %d int8 products can overflow int32", p, maxIntK)
+	}
+	return nil
+}
+
+// Fits reports operands whose shape or element type is not what p multiplies.
+func (p Problem) Fits(x, w Matrix) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	for _, o := range []struct {
+		name string
+		m    Matrix
+		rows int
+	}{{"x", x, p.M}, {"w", w, p.N}} {
+		switch {
+		case o.m.DType != p.Type.Operand():
+			return fmt.Errorf("product %v: %s is %s, and %s multiplies %s: cast it first", p, o.name, o.m.DType, p.Type, p.Type.Operand())
+		case o.m.Rows != o.rows || o.m.Cols != p.K:
+			return fmt.Errorf("product %v: %s is %d×%d, not %d×%d", p, o.name, o.m.Rows, o.m.Cols, o.rows, p.K)
+		case len(o.m.Data) != o.m.Rows*o.m.Cols*o.m.DType.Bits()/8:
+			return fmt.Errorf("product %v: %s holds %d bytes, not those of %d×%d %s", p, o.name, len(o.m.Data), o.m.Rows, o.m.Cols, o.m.DType)
+		}
+	}
+	return nil
+}
+
+// Ops is the number of operations, multiplications and additions apart: 2·M·N·K.
+func (p Problem) Ops() float64 { return 2 * float64(p.M) * float64(p.N) * float64(p.K) }
+
+// Bytes is the size of both operands and the result, each counted once.
+func (p Problem) Bytes() float64 {
+	in, out := float64(p.Type.Operand().Bits())/8, float64(p.Type.Output().Bits())/8
+	return in*float64(p.K)*float64(p.M+p.N) + out*float64(p.M)*float64(p.N)
+}
+
+// String gives shape, type and the weights' role, as in "8192x8192x8192 bf16 stationary".
+func (p Problem) String() string {
+	role := "stationary"
+	if p.Streaming {
+		role = "streaming"
+	}
+	return fmt.Sprintf("%dx%dx%d %v %s", p.M, p.N, p.K, p.Type, role)
+}
