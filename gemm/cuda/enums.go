@@ -43,7 +43,11 @@ const (
 	descScalePointerB = 18
 
 	prefMaxWorkspace = 1
+	prefReduction    = 3
 	prefImplMask     = 12
+
+	reduceInPlace = 1
+	reduceCompute = 2
 
 	configAlgorithm = 0
 	configTile      = 1

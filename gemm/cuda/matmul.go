@@ -83,9 +83,14 @@ func (m *matmul) choose(a arithmetic) error {
 		return err
 	}
 	defer api.cublasLtPreferenceDestroy(pref)
-	for attribute, v := range map[int32]uint64{prefMaxWorkspace: workspaceBytes, prefImplMask: a.implementation} {
-		value := binary.LittleEndian.AppendUint64(nil, v)
-		if err := api.checkLt("cublasLtMatmulPreferenceSetAttribute", api.cublasLtPreferenceSet(pref, attribute, &value[0], 8)); err != nil {
+	for attribute, value := range map[int32][]byte{
+		prefMaxWorkspace: binary.LittleEndian.AppendUint64(nil, workspaceBytes),
+		prefImplMask:     binary.LittleEndian.AppendUint64(nil, a.implementation),
+		// Parts of a split K are never summed in the output's type: that would round them once more.
+		prefReduction: binary.LittleEndian.AppendUint32(nil, reduceInPlace|reduceCompute),
+	} {
+		if err := api.checkLt("cublasLtMatmulPreferenceSetAttribute",
+			api.cublasLtPreferenceSet(pref, attribute, &value[0], uint64(len(value)))); err != nil {
 			return err
 		}
 	}
