@@ -72,6 +72,7 @@ type conversion struct {
 	shards   []*shardWriter
 	index    []byte // rewritten index; nil where the source's stays
 	written  int64
+	total    int64 // bytes of tensor data to write
 }
 
 // prepare compiles all programs, and so finds every step that does not fit before anything is
@@ -84,7 +85,7 @@ func (c *conversion) prepare(ctx context.Context) error {
 	if err := errors.Join(unknown, err); err != nil {
 		return err
 	}
-	comp, err := newCompiler(c.model, layout, c.plan.Steps)
+	comp, err := newCompiler(ctx, c.model, layout, c.plan.Steps)
 	if err != nil {
 		return err
 	}
@@ -93,22 +94,8 @@ func (c *conversion) prepare(ctx context.Context) error {
 	}
 	steps := byTensor(c.plan.Steps)
 	for _, f := range c.model.Shards {
-		w := &shardWriter{src: f, progs: map[string]*program{}, workers: c.opt.Workers, done: c.advance}
-		err := f.Each(func(t weights.Tensor) error {
-			p, err := comp.program(t, steps[t.Name])
-			if err != nil {
-				return err
-			}
-			err = weights.Guard(f.Path, p.checkExact)
-			if err := errors.Join(err, ctx.Err()); err != nil {
-				return err
-			}
-			if !p.identity() {
-				w.progs[t.Name] = p
-			}
-			w.extras = append(w.extras, extrasOf(t, p, steps[t.Name])...)
-			return nil
-		})
+		c.total += int64(len(f.Data()))
+		w, err := c.compileShard(ctx, f, comp, steps)
 		if err != nil {
 			return err
 		}
@@ -117,7 +104,36 @@ func (c *conversion) prepare(ctx context.Context) error {
 	return c.extendIndex()
 }
 
-func extrasOf(t weights.Tensor, p *program, steps []*Step) []extra {
+// compileShard compiles the programs of one shard's tensors, several at a time.
+func (c *conversion) compileShard(ctx context.Context, f *weights.File, comp *compiler, steps map[string][]*Step) (*shardWriter, error) {
+	w := &shardWriter{src: f, progs: map[string]*program{}, workers: c.opt.Workers, done: c.advance}
+	progs := make([]*program, len(f.Tensors))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.opt.Workers)
+	for i, info := range f.Tensors {
+		g.Go(func() error {
+			return weights.Guard(f.Path, func() (err error) {
+				t, _ := f.Tensor(info.Name)
+				if progs[i], err = comp.program(t, steps[t.Name]); err != nil {
+					return err
+				}
+				return progs[i].checkExact(ctx)
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for i, info := range f.Tensors {
+		if !progs[i].identity() {
+			w.progs[info.Name] = progs[i]
+		}
+		w.extras = append(w.extras, extrasOf(info, progs[i], steps[info.Name])...)
+	}
+	return w, nil
+}
+
+func extrasOf(t weights.Info, p *program, steps []*Step) []extra {
 	var list []extra
 	for _, s := range steps {
 		if s.Shift != nil && s.Shift.Epilogue {
@@ -125,7 +141,7 @@ func extrasOf(t weights.Tensor, p *program, steps []*Step) []extra {
 			if p.outAxis == 1 {
 				outputs = p.cols
 			}
-			list = append(list, shiftExtra(t.Info, outputs, s.Shift.Add))
+			list = append(list, shiftExtra(t, outputs, s.Shift.Add))
 		}
 	}
 	return list
@@ -166,7 +182,7 @@ func (c *conversion) size() int64 {
 
 func (c *conversion) advance(bytes int64) {
 	c.written += bytes
-	c.opt.Progress(Event{"write", c.written, c.model.Size()})
+	c.opt.Progress(Event{"write", c.written, c.total})
 }
 
 // run fills the stage and gives it its name.
@@ -204,11 +220,14 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *Manifest) 
 		name := filepath.Base(w.src.Path)
 		if record, ok := st.finished[name]; ok {
 			man.Shards = append(man.Shards, record)
-			c.advance(w.src.Size())
+			c.advance(int64(len(w.src.Data())))
 			continue
 		}
 		out, err := w.write(ctx, st.path(name))
 		if err = errors.Join(closing.Wait(), err); err != nil {
+			if out.file != nil {
+				out.file.Abort()
+			}
 			return err
 		}
 		man.Shards = append(man.Shards, out.record)
@@ -236,10 +255,11 @@ func (c *conversion) copyOther(st *stage, name string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}
-	return durably(to, func(w io.Writer) error {
+	err = durably(to, func(w io.Writer) error {
 		_, err := io.Copy(w, src)
 		return err
 	})
+	return errors.Join(err, syncDir(filepath.Dir(to)))
 }
 
 func writeFile(path string, data []byte) error {
@@ -285,8 +305,11 @@ func CheckOut(m *weights.Model, out string, resume bool) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+	if slices.Contains(m.Others, journalName) {
+		return fmt.Errorf("%s: is an unfinished conversion itself: finish it first", m.Dir)
+	}
 	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
-	if inside && len(m.Others) > 0 { // a model given as a single file has no folder of its own
+	if inside && m.Others != nil { // a model given as a single file has no folder of its own
 		return fmt.Errorf("%s: lies inside the model's folder %s: name a folder outside it", out, m.Dir)
 	}
 	return nil

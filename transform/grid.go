@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -25,8 +26,11 @@ var gridPass = &Pass{
 		"takes the coarsest of S = 2, 4, 8, 16, 32 that the budget allows. Coarse grids are the better " +
 		"trade once about 0.3 % of perplexity may be spent, above all for a streaming operand.",
 	check: func(args []string) error {
-		if s, err := strconv.ParseFloat(args[0], 64); len(args) != 1 || err != nil || !(s >= 0.25 && s <= 1<<20) {
+		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s >= 0.25 && s <= 1<<20) {
 			return fmt.Errorf("%q is no number from 0.25 to 2^20", args[0])
+		}
+		if len(args) > 1 {
+			return errors.New("too many arguments")
 		}
 		return nil
 	},
@@ -64,22 +68,27 @@ func compileGrid(s *Step, c *compiler) error {
 	if s.Grid == nil || len(s.Grid.Exponents) != outputs {
 		return fmt.Errorf("the grid's steps are not one for each of %d outputs", outputs)
 	}
-	steps := make([]gridStep, outputs)
+	made := map[int]*gridStep{}
+	steps := make([]*gridStep, outputs)
 	for n, e := range s.Grid.Exponents {
 		if e < -1000 || e > 1000 {
 			return errors.New("a step's exponent is not within ±1000")
 		}
-		steps[n] = newGridStep(p.format, e)
+		if made[e] == nil {
+			made[e] = newGridStep(p.format, e)
+		}
+		steps[n] = made[e]
 	}
 	p.ops = append(p.ops, func(b block) {
+		size := len(b.data) / (b.rows * b.cols)
 		for i := range b.rows {
-			for k := range b.cols {
-				n := b.first + i
-				if p.outAxis == 1 {
-					n = k
-				}
-				at := i*b.cols + k
-				b.format.SetElem(b.data, at, steps[n].nearest(b.format.Elem(b.data, at)))
+			row := b.data[i*b.cols*size : (i+1)*b.cols*size]
+			if p.outAxis == 0 {
+				steps[b.first+i].apply(row)
+				continue
+			}
+			for k, step := range steps {
+				step.apply(row[k*size : (k+1)*size])
 			}
 		}
 	})
@@ -94,11 +103,37 @@ type gridStep struct {
 	mant int // mantissa bits
 	// full is the exponent field at which no bit has to go; each below costs one more bit.
 	full int
-	exp  int // the step is 2^exp
+	exp  int        // the step is 2^exp
+	all  *[256]byte // the result for every value of an 8-bit format; else nil
 }
 
-func newGridStep(f weights.Format, e int) gridStep {
-	return gridStep{&f, f.SignMask(), f.MaxFinite, f.MantBits, e + f.Bias + f.MantBits, e}
+func newGridStep(f weights.Format, e int) *gridStep {
+	g := &gridStep{&f, f.SignMask(), f.MaxFinite, f.MantBits, e + f.Bias + f.MantBits, e, nil}
+	if f.Bits == 8 {
+		g.all = new([256]byte)
+		for b := range g.all {
+			g.all[b] = byte(g.nearest(uint32(b)))
+		}
+	}
+	return g
+}
+
+// apply moves a slice of elements in place.
+func (g *gridStep) apply(data []byte) {
+	switch {
+	case g.all != nil:
+		for i, b := range data {
+			data[i] = g.all[b]
+		}
+	case g.f.Bits == 16:
+		for ; len(data) >= 2; data = data[2:] {
+			binary.LittleEndian.PutUint16(data, uint16(g.nearest(uint32(binary.LittleEndian.Uint16(data)))))
+		}
+	default:
+		for ; len(data) >= 4; data = data[4:] {
+			binary.LittleEndian.PutUint32(data, g.nearest(binary.LittleEndian.Uint32(data)))
+		}
+	}
 }
 
 // nearest multiple of the step, ties to even. NaN and infinity stay. Where the format has fewer
@@ -146,9 +181,12 @@ func (g *gridStep) byArithmetic(b uint32) uint32 {
 	if !g.f.Finite(b) {
 		return b
 	}
-	v := float64(g.f.Value(b))
+	v, limit := float64(g.f.Value(b)), float64(g.f.Value(g.f.MaxFinite))
+	if !g.f.IsFloat() && v < 0 {
+		limit++ // −128
+	}
 	q := math.RoundToEven(math.Ldexp(v, -g.exp))
-	if largest := math.Floor(math.Ldexp(float64(g.f.Value(g.f.MaxFinite)), -g.exp)); math.Abs(q) > largest {
+	if largest := math.Floor(math.Ldexp(limit, -g.exp)); math.Abs(q) > largest {
 		q = math.Copysign(largest, v)
 	}
 	if q == 0 {

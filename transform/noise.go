@@ -40,9 +40,27 @@ func (p *program) eachValues(ctx context.Context, first, last int, fn func(b blo
 	})
 }
 
-// noise sums, over rows [first, last), the squares of what the layer should hold in real
-// arithmetic and of what the stored result differs from it. A shift is free and counts as neither.
-func (p *program) noise(ctx context.Context, first, last int) (signal, noise float64, err error) {
+// loss is what a program costs some rows.
+type loss struct {
+	signal, noise float64 // sums of squares
+	nonFinite     int     // NaN and infinite values: kept, not judged
+}
+
+// decibels is the signal-to-noise ratio; infinite where there is no noise.
+func (l loss) decibels() float64 {
+	if l.noise == 0 {
+		return math.Inf(1)
+	}
+	return 10 * math.Log10(l.signal/l.noise)
+}
+
+func (l loss) plus(o loss) loss {
+	return loss{l.signal + o.signal, l.noise + o.noise, l.nonFinite + o.nonFinite}
+}
+
+// loss sums, over rows [first, last), the squares of what the layer should hold in real arithmetic
+// and of what the stored result differs from it. A shift is free and counts as neither.
+func (p *program) loss(ctx context.Context, first, last int) (l loss, err error) {
 	exact := *p
 	exact.affine, exact.ops = nil, nil
 	height := min(p.blockRows(), last-first)
@@ -61,21 +79,14 @@ func (p *program) noise(ctx context.Context, first, last int) (signal, noise flo
 			if p.affine != nil {
 				w *= float64(p.affine.factor(b.first+i/b.cols, i%b.cols))
 			}
-			if w-w != 0 { // NaN and infinity are kept, not judged
+			if w-w != 0 {
+				l.nonFinite++
 				continue
 			}
 			d := float64(got[i]) - add - w
-			signal += w * w
-			noise += d * d
+			l.signal += float64(w * w) // explicit, so that no machine fuses it
+			l.noise += float64(d * d)
 		}
 	})
-	return signal, noise, err
-}
-
-// decibels of a ratio of squares; infinite where there is no noise.
-func decibels(signal, noise float64) float64 {
-	if noise == 0 {
-		return math.Inf(1)
-	}
-	return 10 * math.Log10(signal/noise)
+	return l, err
 }

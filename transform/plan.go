@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sort"
 
@@ -67,7 +68,7 @@ type Outlook struct {
 	After  *cost.Estimate `json:"after,omitempty"`
 	// Missed says which part of the request did not fit the budget.
 	Missed string `json:"missed,omitempty"`
-	// NonFinite counts NaN and infinite values.
+	// NonFinite counts NaN and infinite values; absent where no budget had the tensor read to the end.
 	NonFinite int `json:"non_finite,omitempty"`
 }
 
@@ -149,16 +150,21 @@ func DecodePlan(js []byte) (*Plan, error) {
 	if err := dec.Decode(&p); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
-	if dec.More() {
+	if _, err := dec.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%w: something follows its end", ErrPlan)
 	}
 	if p.Version != PlanVersion {
 		return nil, fmt.Errorf("%w: version %d, this program reads version %d", ErrPlan, p.Version, PlanVersion)
 	}
+	dropIn := true
 	for i, s := range p.Steps {
 		if err := s.check(); err != nil {
 			return nil, fmt.Errorf("%w: step %d: %w", ErrPlan, i, err)
 		}
+		dropIn = dropIn && (s.Shift == nil || !s.Shift.Epilogue)
+	}
+	if p.DropIn != dropIn {
+		return nil, fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say otherwise", ErrPlan, p.DropIn)
 	}
 	return &p, nil
 }

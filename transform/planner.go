@@ -80,6 +80,9 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
+	if o.Workload == (cost.Workload{}) {
+		o.Workload.Prefill = 1
+	}
 	fp, err := Fingerprint(m)
 	if err != nil {
 		return nil, err
@@ -186,12 +189,17 @@ func (p *planner) eachIndex(ctx context.Context, want func(*arch.Index) bool,
 	plan func(*planner, *arch.Index) ([]*Step, error)) error {
 	var chosen []*arch.Index
 	for _, ix := range p.layout.Indices {
-		if want(ix) && ix.Blocked == "" {
-			chosen = append(chosen, ix)
+		if !want(ix) || ix.Blocked != "" {
+			continue
 		}
+		if reason := p.unfit(ix); reason != "" {
+			p.note("%s: index %s is left as it is: %s", p.pass.Name, ix.Name, reason)
+			continue
+		}
+		chosen = append(chosen, ix)
 	}
 	results := make([][]*Step, len(chosen))
-	err := p.parallel(ctx, p.pass.Name, len(chosen), func(i int) (err error) {
+	err := p.parallel(ctx, p.pass.Name, len(chosen), sketches, func(i int) (err error) {
 		results[i], err = plan(p, chosen[i])
 		return err
 	})
@@ -201,10 +209,25 @@ func (p *planner) eachIndex(ctx context.Context, want func(*arch.Index) bool,
 	return err
 }
 
-// parallel runs n tasks on the workers, with progress, until one fails or ctx ends.
-func (p *planner) parallel(ctx context.Context, stage string, n int, task func(i int) error) error {
+// unfit says why the types of an index's tensors do not allow what the pass does; empty where they
+// do. Orders need elements of whole bytes, signs and scales a type that is known.
+func (p *planner) unfit(ix *arch.Index) string {
+	for _, u := range ix.Uses {
+		t, _ := p.model.Tensor(u.Tensor)
+		_, known := t.DType.Format()
+		marks := u.Signed && p.pass.Name != "reorder" && (!known || len(t.Shape) > 2)
+		if t.DType.Bits()%8 != 0 || marks {
+			return fmt.Sprintf("%s is of type %s%v", u.Tensor, t.DType, t.Shape)
+		}
+	}
+	return ""
+}
+
+// parallel runs n tasks on the workers, at most limit at a time, with progress, until one fails or
+// ctx ends.
+func (p *planner) parallel(ctx context.Context, stage string, n, limit int, task func(i int) error) error {
 	g, running := errgroup.WithContext(ctx)
-	g.SetLimit(p.opt.Workers)
+	g.SetLimit(max(1, min(p.opt.Workers, limit)))
 	done := make(chan int, n)
 	p.event(stage, 0, n)
 	for i := range n {
@@ -229,7 +252,7 @@ func (p *planner) parallel(ctx context.Context, stage string, n int, task func(i
 
 // compile brings the compiler up to date with the plan's steps.
 func (p *planner) compile() (err error) {
-	p.compiler, err = newCompiler(p.model, p.layout, p.plan.Steps)
+	p.compiler, err = newCompiler(p.ctx, p.model, p.layout, p.plan.Steps)
 	return err
 }
 
@@ -260,28 +283,46 @@ func (p *planner) mergeExact() error {
 	}
 }
 
-// inexact names the scaled indices of the first tensor whose scalings together are not exact.
+// inexact names the scaled indices of the tensors whose scalings together are not exact; nil where
+// all are.
 func (p *planner) inexact() (map[string]bool, error) {
-	var found map[string]bool
-	err := p.model.Each(func(t weights.Tensor) error {
-		if found != nil || p.layout.Claims[t.Name] == nil {
-			return p.ctx.Err()
-		}
+	infos := p.model.Infos()
+	refused := make([]bool, len(infos))
+	err := p.parallel(p.ctx, "check", len(infos), len(infos), func(i int) error {
+		t, _ := p.model.Tensor(infos[i].Name)
 		prog, err := p.compiler.program(t, nil)
-		if err != nil || prog.checkExact() == nil {
-			return errors.Join(err, p.ctx.Err())
+		if err != nil {
+			return err
 		}
-		found = map[string]bool{}
-		for _, a := range p.layout.Claims[t.Name].Axes {
-			for _, name := range a.Indices() {
-				if sym := p.compiler.syms[name]; sym != nil && sym.Exp != nil {
-					found[name] = true
-				}
+		err = prog.checkExact(p.ctx)
+		refused[i] = errors.Is(err, ErrPlan)
+		if refused[i] {
+			return nil
+		}
+		return err
+	})
+	var found map[string]bool
+	for i, info := range infos {
+		if refused[i] {
+			found = p.addScaled(found, p.layout.Claims[info.Name])
+		}
+	}
+	return found, err
+}
+
+// addScaled adds the scaled indices of a tensor to a set.
+func (p *planner) addScaled(set map[string]bool, claim *arch.Claim) map[string]bool {
+	if set == nil {
+		set = map[string]bool{}
+	}
+	for _, a := range claim.Axes {
+		for _, name := range a.Indices() {
+			if sym := p.compiler.syms[name]; sym != nil && sym.Exp != nil {
+				set[name] = true
 			}
 		}
-		return nil
-	})
-	return found, err
+	}
+	return set
 }
 
 // order is the order planned for an index so far.
@@ -336,14 +377,18 @@ func (p *planner) active(ix *arch.Index) []*use {
 	return slices.DeleteFunc(p.uses(ix), func(u *use) bool { return u.weight == 0 })
 }
 
+// sketches is how many indices are ordered at a time, on any machine, so that what a sketch holds
+// does not depend on the number of workers.
+const sketches = 8
+
 // sketch of an index. All sketches that are in work at a time together take no more than the
 // largest tensor (or 64 MiB).
-func (p *planner) sketch(ix *arch.Index, uses []*use, mask func(*use) uint32) *sketch {
+func (p *planner) sketch(ix *arch.Index, uses []*use, mask func(*use) uint32) (*sketch, error) {
 	limit := 64 << 20
 	for _, info := range p.model.Infos() {
 		limit = max(limit, int(info.Size()))
 	}
-	return newSketch(uses, ix.Len, limit/p.opt.Workers, mask)
+	return newSketch(p.ctx, uses, ix.Len, limit/sketches, mask)
 }
 
 // lastingBits are the bits of a value that the requested rounding will not zero.

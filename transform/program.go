@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -163,11 +164,14 @@ func scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) 
 
 // checkExact is an error naming the first element that the program's signs and powers of two
 // cannot multiply exactly.
-func (p *program) checkExact() error {
+func (p *program) checkExact(ctx context.Context) error {
 	if p.row.flip == nil && p.col.flip == nil && p.row.exp == nil && p.col.exp == nil {
 		return nil
 	}
 	for n := range p.rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		rowFlip, rowExp := at(p.row.flip, n, false), at(p.row.exp, n, 0)
 		for k := range p.cols {
 			flip, exp := rowFlip != at(p.col.flip, k, false), rowExp+at(p.col.exp, k, 0)
@@ -175,8 +179,8 @@ func (p *program) checkExact() error {
 				continue
 			}
 			if _, ok := scaled(p.format, p.format.Elem(p.src.Data, n*p.cols+k), flip, exp); !ok {
-				return fmt.Errorf("%s: tensor %q: element [%d, %d] cannot be multiplied by ±2^%d exactly",
-					p.src.File, p.src.Name, n, k, exp)
+				return fmt.Errorf("%w: %s: tensor %q: element [%d, %d] cannot be multiplied by ±2^%d exactly",
+					ErrPlan, p.src.File, p.src.Name, n, k, exp)
 			}
 		}
 	}
@@ -186,6 +190,7 @@ func (p *program) checkExact() error {
 // compiler turns steps into programs. It reads tensors only where a fold needs another tensor's
 // numbers.
 type compiler struct {
+	ctx    context.Context // of the compilation: folds read whole tensors
 	model  *weights.Model
 	layout *arch.Layout // nil where the family is not known
 	syms   symmetries
@@ -193,8 +198,8 @@ type compiler struct {
 }
 
 // newCompiler merges a plan's exact steps.
-func newCompiler(m *weights.Model, layout *arch.Layout, steps []*Step) (*compiler, error) {
-	c := &compiler{model: m, layout: layout, syms: symmetries{}}
+func newCompiler(ctx context.Context, m *weights.Model, layout *arch.Layout, steps []*Step) (*compiler, error) {
+	c := &compiler{ctx: ctx, model: m, layout: layout, syms: symmetries{}}
 	index := map[string]*arch.Index{}
 	if layout != nil {
 		for _, ix := range layout.Indices {
@@ -248,8 +253,11 @@ func (c *compiler) program(t weights.Tensor, steps []*Step) (*program, error) {
 	}
 	prog := *c
 	prog.prog = p
-	for _, s := range steps {
+	for i, s := range steps {
 		pass, _ := Lookup(s.Pass)
+		if i > 0 && s.Pass == steps[i-1].Pass {
+			return nil, fmt.Errorf("%w: %s: tensor %q: has two steps", ErrPlan, s.Pass, t.Name)
+		}
 		if err := pass.compile(s, &prog); err != nil {
 			return nil, fmt.Errorf("%w: %s: tensor %q: %w", ErrPlan, s.Pass, t.Name, err)
 		}

@@ -67,12 +67,19 @@ func planReorder(ctx context.Context, p *planner, args []string) error {
 		if len(uses) == 0 || ix.Len < 3 {
 			return nil, nil
 		}
-		sketch := p.sketch(ix, uses, p.lastingBits)
-		order := chooseOrder(sketch, magnitudes(uses, ix.Len), args)
-		if sketch.path(order) >= sketch.path(identity(ix.Len)) {
-			return nil, nil
+		sketch, err := p.sketch(ix, uses, p.lastingBits)
+		if err != nil {
+			return nil, err
 		}
-		return []*Step{{Index: ix.Name, Order: order}}, ctx.Err()
+		magnitude, err := magnitudes(ctx, uses, ix.Len)
+		if err != nil {
+			return nil, err
+		}
+		order, err := chooseOrder(ctx, sketch, magnitude, args)
+		if err != nil || sketch.path(order) >= sketch.path(identity(ix.Len)) {
+			return nil, err
+		}
+		return []*Step{{Index: ix.Name, Order: order}}, nil
 	})
 }
 
@@ -115,7 +122,7 @@ func planGiven(ctx context.Context, p *planner, path string) error {
 // orderWork bounds the bytes that are compared to order one index: some ten seconds.
 const orderWork = 48 << 30
 
-func chooseOrder(s *sketch, magnitude []float64, args []string) []int {
+func chooseOrder(ctx context.Context, s *sketch, magnitude []float64, args []string) ([]int, error) {
 	byMagnitude := identity(s.labels)
 	slices.SortStableFunc(byMagnitude, func(a, b int) int {
 		switch {
@@ -134,19 +141,19 @@ func chooseOrder(s *sketch, magnitude []float64, args []string) []int {
 	}
 	switch method {
 	case "sort":
-		return byMagnitude
+		return byMagnitude, nil
 	case "window":
 		if len(args) > 1 {
 			window, _ = strconv.Atoi(args[1])
 		}
-		return nearestNeighbour(s, byMagnitude, window)
+		return nearestNeighbour(ctx, s, byMagnitude, window)
 	}
-	return nearestNeighbour(s, identity(s.labels), s.labels)
+	return nearestNeighbour(ctx, s, identity(s.labels), s.labels)
 }
 
 // nearestNeighbour walks from the first of candidates to the nearest of the next window unvisited
 // ones, and so on. Ties go to the earlier candidate.
-func nearestNeighbour(s *sketch, candidates []int, window int) []int {
+func nearestNeighbour(ctx context.Context, s *sketch, candidates []int, window int) ([]int, error) {
 	next := make([]int, len(candidates)+1) // a list of unvisited places; 0 is its head
 	for i := range next {
 		next[i] = i + 1
@@ -154,6 +161,9 @@ func nearestNeighbour(s *sketch, candidates []int, window int) []int {
 	order := append(make([]int, 0, len(candidates)), candidates[0])
 	next[0] = 2
 	for last := candidates[0]; len(order) < len(candidates); order = append(order, last) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		best, before := math.Inf(1), 0
 		for i, seen := 0, 0; next[i] < len(next) && seen < window; i, seen = next[i], seen+1 {
 			if d := s.distanceBelow(last, candidates[next[i]-1], best); d < best {
@@ -163,7 +173,7 @@ func nearestNeighbour(s *sketch, candidates []int, window int) []int {
 		last = candidates[next[before]-1]
 		next[before] = next[next[before]]
 	}
-	return order
+	return order, nil
 }
 
 func identity(n int) []int {
@@ -176,17 +186,20 @@ func identity(n int) []int {
 
 // magnitudes is a key to sort labels by: the mean of their values' exponent and mantissa bits read
 // as one number, which grows like the logarithm.
-func magnitudes(uses []*use, n int) []float64 {
-	sum := make([]float64, n)
+func magnitudes(ctx context.Context, uses []*use, n int) ([]float64, error) {
+	key := make([]float64, n)
 	for _, u := range uses {
-		for label := range sum {
-			var s, count float64
-			u.each(label, func(b uint32, _ int) {
-				s += float64(b &^ u.format.SignMask())
-				count++
-			})
-			sum[label] += u.weight * s / max(1, count)
+		sum, count := make([]float64, n), make([]float64, n)
+		err := u.each(ctx, func(label int, b uint32, _ int) {
+			sum[label] += float64(b &^ u.format.SignMask())
+			count[label]++
+		})
+		if err != nil {
+			return nil, err
+		}
+		for label := range key {
+			key[label] += u.weight * sum[label] / max(1, count[label])
 		}
 	}
-	return sum
+	return key, nil
 }

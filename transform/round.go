@@ -101,38 +101,38 @@ func roundInt8(b uint32, bits Bits) uint32 {
 
 // roundBlock rounds a slice of elements in place.
 func roundBlock(f weights.Format, data []byte, bits Bits) {
-	if f.Bits == 16 {
-		data = round16(f, data, bits)
+	if bits.Zeroed == 0 {
+		return
+	}
+	if f.IsFloat() {
+		data = roundWords(f, data, bits)
 	}
 	for i := range len(data) / (f.Bits / 8) {
 		f.SetElem(data, i, roundElem(f, f.Elem(data, i), bits))
 	}
 }
 
-// round16 rounds four 16-bit values at a time and returns the rest that does not fill a word.
-// Lanes cannot disturb each other: a magnitude has 15 bits, so a carry stays in its lane.
-func round16(f weights.Format, data []byte, bits Bits) []byte {
-	const ones = 0x0001_0001_0001_0001
-	if bits.Zeroed == 0 {
-		return nil
-	}
+// roundWords rounds floats eight bytes at a time and returns the rest that does not fill a word.
+// Lanes cannot disturb each other: a magnitude leaves its lane's highest bit free, so a carry stays
+// in its lane.
+func roundWords(f weights.Format, data []byte, bits Bits) []byte {
+	ones := ^uint64(0) / (1<<f.Bits - 1) // 1 in every lane
 	var (
 		unit  = uint64(1) << bits.Zeroed
 		low   = (unit - 1) * ones
 		half  = (unit/2 - 1) * ones
-		odd   = uint64(ones)
-		sign  = uint64(0x8000) * ones
-		large = (0x7FFF - uint64(f.MaxFinite)) * ones // added, it carries what is not finite into bit 15
+		odd   = ones
+		sign  = uint64(f.SignMask()) * ones
+		large = uint64(f.SignMask()-1-f.MaxFinite) * ones // added, it carries what is not finite into the sign
 	)
 	if bits.Truncate {
 		half, odd = 0, 0
 	}
-	size := f.Bits / 8
 	for len(data) >= 8 {
 		v := binary.LittleEndian.Uint64(data)
 		up := v&^sign + half + v>>bits.Zeroed&odd
 		if (up+large)&sign != 0 { // NaN, infinity or a rounding to it: rare, so one by one
-			for i := range 8 / size {
+			for i := range 64 / f.Bits {
 				f.SetElem(data, i, roundElem(f, f.Elem(data, i), bits))
 			}
 		} else {

@@ -46,7 +46,10 @@ func scaleIndex(p *planner, ix *arch.Index) ([]*Step, error) {
 		if u.weight == 0 {
 			continue
 		}
-		level := u.levels()
+		level, err := u.levels(p.ctx)
+		if err != nil {
+			return nil, err
+		}
 		target := median(level)
 		for label, l := range level {
 			if !math.IsNaN(l) {
@@ -63,7 +66,9 @@ func scaleIndex(p *planner, ix *arch.Index) ([]*Step, error) {
 		exps[label] = int(math.RoundToEven(sum[label] / weight))
 	}
 	for _, u := range uses {
-		u.limit(exps)
+		if err := u.limit(p.ctx, exps); err != nil {
+			return nil, err
+		}
 	}
 	if !slices.ContainsFunc(exps, func(e int) bool { return e != 0 }) {
 		return nil, nil
@@ -87,32 +92,28 @@ func median(list []float64) float64 {
 
 // levels is the mean of ±log2|w| over each label's nonzero finite values, signed by the direction
 // in which they scale, so that a label's exponent adds to its level; NaN where it has none.
-func (u *use) levels() []float64 {
-	level := make([]float64, len(u.positions))
+func (u *use) levels(ctx context.Context) ([]float64, error) {
+	level, n := make([]float64, len(u.positions)), make([]float64, len(u.positions))
+	err := u.each(ctx, func(label int, b uint32, dir int) {
+		if v := math.Abs(float64(u.format.Value(b))); v > 0 && u.format.Finite(b) {
+			level[label] += math.Log2(v) * float64(dir)
+			n[label]++
+		}
+	})
 	for label := range level {
-		var sum float64
-		n := 0
-		u.each(label, func(b uint32, dir int) {
-			if v := math.Abs(float64(u.format.Value(b))); v > 0 && u.format.Finite(b) {
-				sum += math.Log2(v) * float64(dir)
-				n++
-			}
-		})
-		level[label] = sum / float64(n)
+		level[label] /= n[label]
 	}
-	return level
+	return level, err
 }
 
 // limit moves each label's exponent towards zero until every value of the label can take it
 // exactly.
-func (u *use) limit(exps []int) {
-	for label := range exps {
-		u.each(label, func(b uint32, dir int) {
-			for e := &exps[label]; *e != 0; *e -= *e / max(*e, -*e) {
-				if _, ok := scaled(u.format, b, false, *e*dir); ok {
-					return
-				}
+func (u *use) limit(ctx context.Context, exps []int) error {
+	return u.each(ctx, func(label int, b uint32, dir int) {
+		for e := &exps[label]; *e != 0; *e -= *e / max(*e, -*e) {
+			if _, ok := scaled(u.format, b, false, *e*dir); ok {
+				return
 			}
-		})
-	}
+		}
+	})
 }

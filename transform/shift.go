@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -101,25 +100,19 @@ func planShift(ctx context.Context, p *planner, args []string) error {
 // shiftBehindNorm folds one norm into all layers that read it and shifts those.
 func (p *planner) shiftBehindNorm(layers []*arch.Claim, strengths []float64) error {
 	norm := layers[0].Norm
-	gamma, err := p.finite(norm.Weight)
-	if err != nil {
-		p.note("shift: %v: its layers stay as they are", err)
-		return nil
-	}
 	for _, s := range strengths {
 		var steps []*Step
 		fits := true
 		for _, l := range layers {
-			fold, err := p.fold(l, gamma, s)
-			if err != nil {
-				p.note("shift: %v: the layers behind %s stay as they are", err, norm.Weight)
+			fold, err := p.fold(l, s)
+			if errors.Is(err, ErrPlan) {
+				p.note("shift: the layers behind %s stay as they are: %v", norm.Weight, err)
 				return nil
 			}
-			ok, err := p.fits(l.Name, fold[0])
 			if err != nil {
 				return err
 			}
-			fits = fits && ok
+			fits = fits && fold != nil
 			steps = append(steps, fold...)
 		}
 		if fits {
@@ -132,70 +125,76 @@ func (p *planner) shiftBehindNorm(layers []*arch.Claim, strengths []float64) err
 			return nil
 		}
 	}
-	p.note("shift: the layers behind %s would fall below the budget: they stay as they are", norm.Weight)
+	p.note("shift: the layers behind %s would fall below the budget or leave their range: they stay as they are", norm.Weight)
 	return nil
 }
 
-// fold is the steps for one layer behind a norm: its weight first, then its bias.
-func (p *planner) fold(l *arch.Claim, gamma []float32, strength float64) ([]*Step, error) {
-	w, err := p.finite(l.Name)
-	if err != nil {
+// fold is the steps for one layer behind a norm: its weight first, then its bias. It is nil where
+// the layer would fall below the budget, and of class ErrPlan where it cannot be folded at all.
+func (p *planner) fold(l *arch.Claim, strength float64) ([]*Step, error) {
+	weight, err := p.shiftOf(l, Shift{Scale: l.Norm.Weight}, strength)
+	if err != nil || weight == nil || l.Norm.Bias == "" {
+		return weight, err
+	}
+	if l.Bias == "" {
+		return nil, fmt.Errorf("%w: %s has no bias that could take the norm's", ErrPlan, l.Name)
+	}
+	bias := &Step{Pass: p.pass.Name, Tensor: l.Bias, Shift: &Shift{Bias: l.Norm.Bias, Weight: l.Name}}
+	t, _ := p.model.Tensor(l.Bias)
+	if _, err := p.compiler.program(t, []*Step{bias}); err != nil {
 		return nil, err
 	}
-	if l.Norm.Bias != "" && l.Bias == "" {
-		return nil, fmt.Errorf("%s has no bias that could take the norm's", l.Name)
-	}
-	t, _ := p.model.Tensor(l.Name)
-	rows, cols := t.Matrix()
-	var sum float64
-	for n := range rows {
-		for k := range cols {
-			in := k
-			if l.OutAxis == 1 {
-				in = n
-			}
-			v := float64(w[n*cols+k]) * float64(gamma[in])
-			sum += v * v
-		}
-	}
-	steps := []*Step{{Tensor: l.Name, Shift: &Shift{
-		Add: powerNear(strength * math.Sqrt(sum/float64(len(w)))), Scale: l.Norm.Weight}}}
-	if l.Norm.Bias != "" {
-		if _, err := p.finite(l.Norm.Bias); err != nil {
-			return nil, err
-		}
-		if _, err := p.finite(l.Bias); err != nil {
-			return nil, err
-		}
-		steps = append(steps, &Step{Tensor: l.Bias, Shift: &Shift{Bias: l.Norm.Bias, Weight: l.Name}})
-	}
-	return steps, nil
+	return append(weight, bias), nil
 }
 
 // shiftAlone shifts a layer whose inputs may have any sum.
 func (p *planner) shiftAlone(l *arch.Claim, strengths []float64, epilogue bool) error {
-	w, err := p.finite(l.Name)
-	if err != nil {
-		p.note("shift: %v: it stays as it is", err)
-		return nil
-	}
-	var sum float64
-	for _, v := range w {
-		sum += float64(v) * float64(v)
-	}
 	for _, s := range strengths {
-		step := &Step{Tensor: l.Name, Shift: &Shift{Add: powerNear(s * math.Sqrt(sum/float64(len(w)))), Epilogue: epilogue}}
-		ok, err := p.fits(l.Name, step)
-		if err != nil {
-			return err
-		}
-		if ok {
-			p.add(step)
+		steps, err := p.shiftOf(l, Shift{Epilogue: epilogue}, s)
+		if errors.Is(err, ErrPlan) {
+			p.note("shift: %s stays as it is: %v", l.Name, err)
 			return nil
 		}
+		if err != nil || steps != nil {
+			p.add(steps...)
+			return err
+		}
 	}
-	p.note("shift: %s would fall below the budget: it stays as it is", l.Name)
+	p.note("shift: %s would fall below the budget or leave its range: it stays as it is", l.Name)
 	return nil
+}
+
+// shiftOf completes a layer's shift by the constant that strength asks for. It is nil where the
+// layer would fall below the budget or leave its type's range, and of class ErrPlan where it holds
+// NaN or infinity.
+func (p *planner) shiftOf(l *arch.Claim, sh Shift, strength float64) ([]*Step, error) {
+	step := &Step{Pass: p.pass.Name, Tensor: l.Name, Shift: &sh}
+	t, _ := p.model.Tensor(l.Name)
+	prog, err := p.compiler.program(t, []*Step{step})
+	if err != nil {
+		return nil, err
+	}
+	var sum, peak float64
+	err = prog.eachValues(p.ctx, 0, prog.rows, func(_ block, values []float32) {
+		for _, v := range values {
+			sum += float64(v) * float64(v)
+			peak = max(peak, math.Abs(float64(v))) // NaN stays
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if sum-sum != 0 {
+		return nil, fmt.Errorf("%w: %s holds NaN or infinity", ErrPlan, l.Name)
+	}
+	sh.Add = powerNear(strength * math.Sqrt(sum/float64(max(1, t.Len()))))
+	if peak+sh.Add > float64(prog.format.Value(prog.format.MaxFinite)) {
+		return nil, nil
+	}
+	if ok, err := p.fits(l.Name, step); err != nil || !ok {
+		return nil, err
+	}
+	return []*Step{step}, nil
 }
 
 func powerNear(v float64) float64 {
@@ -203,139 +202,4 @@ func powerNear(v float64) float64 {
 		return 0
 	}
 	return math.Ldexp(1, int(math.Round(math.Log2(v))))
-}
-
-// finite decodes a whole tensor, and is an error where it holds NaN or infinity or integers.
-func (p *planner) finite(name string) ([]float32, error) {
-	t, ok := p.model.Tensor(name)
-	f, known := t.DType.Format()
-	if !ok || !known || !f.IsFloat() {
-		return nil, fmt.Errorf("%s is of a type that cannot be shifted", name)
-	}
-	return finite(t, f)
-}
-
-func finite(t weights.Tensor, f weights.Format) ([]float32, error) {
-	v := make([]float32, t.Len())
-	f.Decode(v, t.Data)
-	for _, x := range v {
-		if x-x != 0 {
-			return nil, fmt.Errorf("%s holds NaN or infinity", t.Name)
-		}
-	}
-	return v, nil
-}
-
-// affine is w·diag(γ) + c on rows that are already gathered.
-type affine struct {
-	gamma   []float32 // by place on the input axis; nil for ones
-	add     float32
-	inputs0 bool // inputs are rows (storage [in, out])
-}
-
-// at is the factor of element [n, k] of the result.
-func (a *affine) factor(n, k int) float32 {
-	switch {
-	case a.gamma == nil:
-		return 1
-	case a.inputs0:
-		return a.gamma[n]
-	}
-	return a.gamma[k]
-}
-
-// apply computes in float32 and rounds once to the stored type.
-func (a *affine) apply(b block) {
-	for i := range b.rows {
-		for k := range b.cols {
-			at := i*b.cols + k
-			v := float64(b.format.Value(b.format.Elem(b.data, at)))
-			v = float64(v*float64(a.factor(b.first+i, k))) + float64(a.add)
-			b.format.SetElem(b.data, at, b.format.FromValue(float32(v)))
-		}
-	}
-}
-
-func compileShift(s *Step, c *compiler) error {
-	p, sh := c.prog, s.Shift
-	switch {
-	case sh == nil:
-		return errors.New("says nothing to do")
-	case !p.format.IsFloat():
-		return errors.New("integers cannot be shifted")
-	case sh.Fill != nil:
-		p.values = make([]float32, p.rows*p.cols)
-		for i := range p.values {
-			p.values[i] = float32(*sh.Fill)
-		}
-		return nil
-	case sh.Bias != "":
-		return c.foldBias(sh)
-	}
-	if _, err := finite(p.src, p.format); err != nil {
-		return err
-	}
-	p.affine = &affine{add: float32(sh.Add), inputs0: p.outAxis == 1}
-	if sh.Scale == "" {
-		return nil
-	}
-	gamma, err := c.vector(sh.Scale)
-	if err != nil {
-		return err
-	}
-	inputs, gather := p.cols, p.col.gather
-	if p.outAxis == 1 {
-		inputs, gather = p.rows, p.row.gather
-	}
-	if len(gamma) != inputs {
-		return fmt.Errorf("%s has %d values for %d inputs", sh.Scale, len(gamma), inputs)
-	}
-	p.affine.gamma = make([]float32, inputs)
-	for i := range gamma {
-		p.affine.gamma[i] = gamma[at(gather, i, i)]
-	}
-	return nil
-}
-
-// foldBias computes b + w·β in the source's labels.
-func (c *compiler) foldBias(sh *Shift) error {
-	b, err := c.vector(c.prog.src.Name)
-	if err != nil {
-		return err
-	}
-	beta, err := c.vector(sh.Bias)
-	if err != nil {
-		return err
-	}
-	claim := c.layout.Claims[sh.Weight]
-	w, err := c.vector(sh.Weight)
-	if err != nil || claim == nil {
-		return errors.Join(err, fmt.Errorf("%s is no layer", sh.Weight))
-	}
-	if len(b)*len(beta) != len(w) {
-		return fmt.Errorf("%d outputs and %d inputs do not make %s", len(b), len(beta), sh.Weight)
-	}
-	for n := range b {
-		sum := float64(b[n])
-		for k := range beta {
-			at := n*len(beta) + k
-			if claim.OutAxis == 1 {
-				at = k*len(b) + n
-			}
-			sum += float64(float64(w[at]) * float64(beta[k])) // explicit, so that no machine fuses it
-		}
-		b[n] = float32(sum)
-	}
-	c.prog.values = b
-	return nil
-}
-
-// vector decodes a tensor that must be finite.
-func (c *compiler) vector(name string) ([]float32, error) {
-	t, ok := c.model.Tensor(name)
-	f, known := t.DType.Format()
-	if !ok || !known || !f.IsFloat() {
-		return nil, fmt.Errorf("the model has no tensor %q that can be folded", name)
-	}
-	return finite(t, f)
 }

@@ -39,13 +39,18 @@ func signIndex(p *planner, ix *arch.Index) ([]*Step, error) {
 	uses := signedUses(p.uses(ix))
 	fixed := make([]bool, ix.Len)
 	for _, u := range uses {
-		u.markFixed(fixed)
+		if err := u.markFixed(p.ctx, fixed); err != nil {
+			return nil, err
+		}
 	}
 	uses = slices.DeleteFunc(uses, func(u *use) bool { return u.weight == 0 })
 	if len(uses) == 0 || ix.Len < 2 {
 		return nil, nil
 	}
-	sketch := p.sketch(ix, uses, func(u *use) uint32 { return u.format.SignMask() })
+	sketch, err := p.sketch(ix, uses, func(u *use) uint32 { return u.format.SignMask() })
+	if err != nil {
+		return nil, err
+	}
 	order := p.order(ix)
 	flip := make([]bool, ix.Len)
 	var list []int
@@ -67,12 +72,10 @@ func signIndex(p *planner, ix *arch.Index) ([]*Step, error) {
 
 // markFixed marks the labels that cannot change their sign bit for bit: those with values that
 // are not finite, or with an I8 of −128.
-func (u *use) markFixed(fixed []bool) {
-	for label := range fixed {
-		u.each(label, func(b uint32, _ int) {
-			if _, ok := scaled(u.format, b, true, 0); !ok {
-				fixed[label] = true
-			}
-		})
-	}
+func (u *use) markFixed(ctx context.Context, fixed []bool) error {
+	return u.each(ctx, func(label int, b uint32, _ int) {
+		if _, ok := scaled(u.format, b, true, 0); !ok {
+			fixed[label] = true
+		}
+	})
 }

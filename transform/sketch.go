@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"context"
 	"math/bits"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -48,21 +49,38 @@ func signedUses(uses []*use) []*use {
 	return list
 }
 
-// each calls fn with every element of a label, as earlier passes leave it, and the direction of
-// its position.
-func (u *use) each(label int, fn func(b uint32, dir int)) {
-	for _, pos := range u.positions[label] {
-		dir := at(u.dir, pos, 0)
-		if u.axis == 0 {
-			for k := range u.cols {
-				fn(u.elem(pos, k), dir)
-			}
-			continue
+// each calls fn with every element of every label, row by row, as earlier passes leave it, and the
+// direction of its position. It stops early where ctx ends.
+func (u *use) each(ctx context.Context, fn func(label int, b uint32, dir int)) error {
+	if u.axis == 0 {
+		return u.eachRow(ctx, fn)
+	}
+	for n := range u.rows {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		for n := range u.rows {
-			fn(u.elem(n, pos), dir)
+		for label, list := range u.positions {
+			for _, pos := range list {
+				fn(label, u.elem(n, pos), at(u.dir, pos, 0))
+			}
 		}
 	}
+	return nil
+}
+
+// eachRow is each where labels are rows.
+func (u *use) eachRow(ctx context.Context, fn func(label int, b uint32, dir int)) error {
+	for label, list := range u.positions {
+		for _, pos := range list {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			for k := range u.cols {
+				fn(label, u.elem(pos, k), at(u.dir, pos, 0))
+			}
+		}
+	}
+	return nil
 }
 
 func (u *use) elem(n, k int) uint32 {
@@ -115,7 +133,7 @@ type sketchPart struct {
 
 // newSketch samples labels evenly, so that the sketch takes at most maxBytes. mask chooses the
 // bits of an element that count.
-func newSketch(uses []*use, labels, maxBytes int, mask func(*use) uint32) *sketch {
+func newSketch(ctx context.Context, uses []*use, labels, maxBytes int, mask func(*use) uint32) (*sketch, error) {
 	s := &sketch{labels: labels}
 	perUse := max(64, maxBytes/labels/len(uses)/2)
 	type part struct {
@@ -144,19 +162,25 @@ func newSketch(uses []*use, labels, maxBytes int, mask func(*use) uint32) *sketc
 		}
 	}
 	for i, p := range parts {
-		p.u.pack(s.head, s.words, s.parts[i].from, p.heads, p.samples, mask(p.u))
-		if &s.head[0] != &s.tail[0] {
-			p.u.pack(s.tail, s.words, s.parts[i].from, p.tails, p.samples, mask(p.u))
+		err := p.u.pack(ctx, s.head, s.words, s.parts[i].from, p.heads, p.samples, mask(p.u))
+		if err == nil && &s.head[0] != &s.tail[0] {
+			err = p.u.pack(ctx, s.tail, s.words, s.parts[i].from, p.tails, p.samples, mask(p.u))
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return s
+	return s, nil
 }
 
 // pack writes the chosen bits of each label's elements at the given positions.
-func (u *use) pack(dst []uint64, words, from int, positions [][]int, samples int, mask uint32) {
+func (u *use) pack(ctx context.Context, dst []uint64, words, from int, positions [][]int, samples int, mask uint32) error {
 	perWord := 64 / u.format.Bits
 	across := u.across()
 	for sample := range samples { // outermost, so that columns are read row by row
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		other := sample * across / samples
 		for label, list := range positions {
 			for run, pos := range list {
@@ -169,6 +193,7 @@ func (u *use) pack(dst []uint64, words, from int, positions [][]int, samples int
 			}
 		}
 	}
+	return nil
 }
 
 // distance is the weighted number of bits that toggle where b follows a.

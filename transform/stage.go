@@ -35,7 +35,11 @@ func openStage(out string, plan *Plan, resume bool, need int64) (*stage, error) 
 	_, err := os.Lstat(st.dir)
 	switch {
 	case err == nil && resume:
-		return st, st.reopen(plan)
+		if err := st.reopen(plan); err != nil {
+			st.journal.Close() // and with it the lock
+			return nil, err
+		}
+		return st, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -46,6 +50,7 @@ func openStage(out string, plan *Plan, resume bool, need int64) (*stage, error) 
 		return nil, err
 	}
 	if err := st.begin(plan); err != nil {
+		st.journal.Close()
 		os.RemoveAll(st.dir)
 		return nil, err
 	}
@@ -99,7 +104,9 @@ func (st *stage) reopen(plan *Plan) (err error) {
 		return errors.Join(err, fmt.Errorf("%s: was begun with another plan: give the same options as before, or remove it", st.dir))
 	}
 	for _, r := range records {
-		st.finished[r.File] = r
+		if _, err := os.Lstat(st.path(r.File)); err == nil {
+			st.finished[r.File] = r
+		}
 	}
 	return st.removeUnfinished()
 }

@@ -99,10 +99,11 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 		c.energy = e.Relative
 		list = append(list, c)
 	}
-	best, snr, err := t.best(list)
+	best, loss, err := t.best(list)
 	if err != nil {
 		return nil, out, err
 	}
+	out.NonFinite = loss.nonFinite
 	after := base
 	switch {
 	case best != nil && best.energy < base.Relative+1e-9 || best != nil && len(explicit) > 0:
@@ -114,7 +115,9 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 		if after, err = sample.energy(t.p, prog); err != nil {
 			return nil, out, err
 		}
-		out.SNR = snr
+		if t.p.opt.MinSNR != nil {
+			out.SNR = finiteOrNil(loss.decibels())
+		}
 	case len(explicit) > 0:
 		out.Missed = fmt.Sprintf("%v would fall below %g dB", explicit, *t.p.opt.MinSNR)
 	}
@@ -125,8 +128,9 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 // slack is how far a sample's signal-to-noise ratio may be off the whole tensor's, in decibels.
 const slack = 0.25
 
-// best is the choice of least energy that keeps the budget, checked on the whole tensor.
-func (t *target) best(list []choice) (*choice, *float64, error) {
+// best is the choice of least energy that keeps the budget, checked on the whole tensor. Without a
+// budget nothing is checked.
+func (t *target) best(list []choice) (best *choice, l loss, err error) {
 	for len(list) > 0 {
 		i := 0
 		for j := range list {
@@ -136,23 +140,19 @@ func (t *target) best(list []choice) (*choice, *float64, error) {
 		}
 		c := list[i]
 		if t.p.opt.MinSNR == nil {
-			return &c, nil, nil
+			return &c, l, nil
 		}
 		prog, err := t.compile(c.steps...)
 		if err != nil {
-			return nil, nil, err
+			return nil, l, err
 		}
-		signal, noise, err := prog.noise(t.p.ctx, 0, prog.rows)
-		if err != nil {
-			return nil, nil, err
-		}
-		if snr := decibels(signal, noise); snr >= *t.p.opt.MinSNR {
-			return &c, finiteOrNil(snr), nil
+		if l, err = prog.loss(t.p.ctx, 0, prog.rows); err != nil || l.decibels() >= *t.p.opt.MinSNR {
+			return &c, l, err
 		}
 		list[i] = list[len(list)-1]
 		list = list[:len(list)-1]
 	}
-	return nil, nil, nil
+	return nil, l, nil
 }
 
 func finiteOrNil(v float64) *float64 {
@@ -174,8 +174,8 @@ func (p *planner) fits(name string, s *Step) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	signal, noise, err := prog.noise(p.ctx, 0, prog.rows)
-	return decibels(signal, noise) >= *p.opt.MinSNR, err
+	l, err := prog.loss(p.ctx, 0, prog.rows)
+	return l.decibels() >= *p.opt.MinSNR, err
 }
 
 // planTensors lets the lossy passes choose for every layer, several layers at a time.
@@ -203,7 +203,7 @@ func (p *planner) planTensors() error {
 	}
 	steps := make([][]*Step, len(targets))
 	outlook := make([]Outlook, len(targets))
-	err := p.parallel(p.ctx, "plan", len(targets), func(i int) (err error) {
+	err := p.parallel(p.ctx, "plan", len(targets), len(targets), func(i int) (err error) {
 		t := targets[i]
 		if t.base, err = t.compile(); err != nil {
 			return err
@@ -307,10 +307,10 @@ func (s sample) energy(p *planner, prog *program) (mean cost.Estimate, err error
 }
 
 func (s sample) snr(p *planner, prog *program) float64 {
-	var signal, noise float64
+	var sum loss
 	for _, r := range s.ranges {
-		sg, ns, _ := prog.noise(p.ctx, r[0], r[1])
-		signal, noise = signal+sg, noise+ns
+		l, _ := prog.loss(p.ctx, r[0], r[1]) // where ctx ends nothing is decided any more
+		sum = sum.plus(l)
 	}
-	return decibels(signal, noise)
+	return sum.decibels()
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -36,6 +35,9 @@ func newClaims(src *weights.Model, family *arch.Family, plan *transform.Plan) (*
 	}
 	for _, s := range plan.Steps {
 		if s.Tensor != "" {
+			if _, ok := src.Tensor(s.Tensor); !ok {
+				return nil, fmt.Errorf("there is no tensor %q", s.Tensor)
+			}
 			c.steps[s.Tensor] = append(c.steps[s.Tensor], s)
 			continue
 		}
@@ -106,7 +108,7 @@ func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 		return im, false
 	}
 	axes := c.layout.Claims[t.Name].Axes
-	if len(axes) == 0 {
+	if len(axes) == 0 || len(axes) > 2 {
 		return im, false
 	}
 	one := func(a *arch.Axis) (gather []int, flip []bool, exp []int) {
@@ -120,7 +122,7 @@ func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 	}
 	im.row, im.rowFlip, im.rowExp = one(axes[0])
 	if len(axes) > 1 {
-		im.col, im.colFlip, im.colExp = one(axes[len(axes)-1])
+		im.col, im.colFlip, im.colExp = one(axes[1])
 	}
 	return im, im.row != nil || im.col != nil || im.rowFlip != nil || im.colFlip != nil || im.rowExp != nil || im.colExp != nil
 }
@@ -138,32 +140,40 @@ func follow[T any](list []T, gather []int) []T {
 
 // look compares one tensor with its source and with what is claimed of it.
 func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) {
-	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: transform.Linear(c.layout, a.Info), Class: Identical}
+	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: transform.Linear(c.layout, a.Info)}
+	unchanged := Identical
 	if c.layout != nil {
 		if claim := c.layout.Claims[a.Name]; claim != nil {
 			t.Kind = claim.Kind
 		} else {
-			t.Class = Untouched
+			unchanged = Untouched
 		}
 	}
 	f, known := a.DType.Format()
-	if bytes.Equal(a.Data, b.Data) {
+	p := newPair(a, b, f)
+	same := bytes.Equal(a.Data, b.Data)
+	claimed, moved := c.image(a)
+	var err error
+	switch {
+	case same && !moved && len(c.steps[a.Name]) == 0:
 		if known {
-			p := newPair(a, b, f)
 			t.NonFinite = p.nonFinite()
 		}
-		return t, nil // a claim may well come out as nothing to do
+	case !known:
+		t.Class = Exact
+		t.Relation = claimed.summary("claimed")
+		if !p.moved(&claimed) {
+			t.Class, t.Problem = Lossy, fmt.Sprintf("it is not what the manifest claims, and values of type %s are never changed", a.DType)
+		}
+	case c.folded(a.Name) != nil:
+		err = c.lookFolded(ctx, &t, p, c.folded(a.Name))
+	default:
+		err = c.lookImage(ctx, &t, p)
 	}
-	t.Class = Lossy
-	if !known {
-		t.Problem = fmt.Sprintf("its bytes differ, and values of type %s are never changed", a.DType)
-		return t, nil
+	if same { // what is claimed may well come out as nothing to do
+		t.Class, t.Relation = unchanged, nil
 	}
-	p := newPair(a, b, f)
-	if fold := c.folded(a.Name); fold != nil {
-		return t, c.lookFolded(&t, p, fold)
-	}
-	return t, c.lookImage(ctx, &t, p)
+	return t, err
 }
 
 func newPair(a, b weights.Tensor, f weights.Format) *pair {
@@ -185,111 +195,79 @@ func (c *claims) folded(name string) *transform.Shift {
 // lookImage finds the tensor's relation and compares every element under it.
 func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
 	claimed, hasClaim := c.image(p.a)
-	im, found, err := p.find(ctx)
+	d, err := p.compare(ctx, &claimed, nil, 0, c.tolerance(p))
 	if err != nil {
 		return err
 	}
-	var d difference
-	if found {
-		d = p.compare(&im, nil, 0)
-	}
-	// Where the data alone are not conclusive, or where values coincide so that several images
-	// fit, the claimed one is measured.
-	if under := p.compare(&claimed, nil, 0); !found || under.noise <= d.noise {
-		source := "claimed"
-		if found && under.noise == d.noise {
-			source = "found"
-		}
-		d, im = under, claimed
-		t.Relation = im.summary(source)
-	} else {
-		t.Relation = im.summary("found")
-		if d.noise < under.noise {
-			t.Problem = "it is an image of its source, but not the one that the manifest claims"
+	im, source := claimed, "claimed"
+	if hasClaim || d.noise > d.signal/100 { // else everything stands where it stood
+		if im, source, err = c.search(ctx, t, p, claimed, &d); err != nil {
+			return err
 		}
 	}
+	t.Relation = im.summary(source)
 	t.fill(p, d)
+	t.Class = Lossy
 	if d.changed == 0 {
 		t.Class = Exact
 	}
-	c.holdClaims(t, p, d, hasClaim)
-	return nil
+	return c.holdClaims(ctx, t, p, d, hasClaim)
+}
+
+// search looks for an image in the data alone, and takes it instead of the claimed one, with what
+// it leaves, where it fits better. Where the data are not conclusive, where several images fit
+// because values coincide, and where values also moved, the claimed image is what counts.
+func (c *claims) search(ctx context.Context, t *Tensor, p *pair, claimed image, under *difference) (image, string, error) {
+	im, found, err := p.find(ctx)
+	if err != nil || !found {
+		return claimed, "claimed", err
+	}
+	d, err := p.compare(ctx, &im, nil, 0, nil)
+	switch {
+	case err != nil || under.noise < d.noise:
+		return claimed, "claimed", err
+	case under.noise == d.noise:
+		return claimed, "found", nil
+	case len(c.steps[t.Name]) > 0:
+		return claimed, "claimed", nil
+	}
+	if c.plan != nil {
+		t.Problem = "it is an image of its source, but not the one that the manifest claims"
+	}
+	*under = d
+	return im, "found", nil
+}
+
+// tolerance of the claimed steps; nil where nothing is claimed that moves values.
+func (c *claims) tolerance(p *pair) *tolerance {
+	if len(c.steps[p.a.Name]) == 0 {
+		return nil
+	}
+	return newTolerance(p.f, c.outAxis(p), c.steps[p.a.Name])
 }
 
 // lookFolded compares a tensor that a shift changed with what the arithmetic asks for.
-func (c *claims) lookFolded(t *Tensor, p *pair, s *transform.Shift) error {
+func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *transform.Shift) error {
 	t.Class = Compensated
 	im, _ := c.image(p.a)
-	want, scale, err := c.foldedValues(p, s)
+	scale, err := c.foldedValues(ctx, p, s)
 	if err != nil {
 		t.Problem = err.Error()
-		return nil
+		return ctx.Err()
 	}
-	if want != nil {
-		p.aValues = want
+	if s.Fill != nil { // the readers took the norm's powers of two along with the rest of it
+		im = image{}
 	}
-	d := p.compare(&im, scale, s.Add)
+	d, err := p.compare(ctx, &im, scale, s.Add, c.tolerance(p))
+	if err != nil {
+		return err
+	}
 	t.fill(p, d)
 	if s.Add != 0 {
 		t.Shift = &s.Add
 	}
 	t.Relation = im.summary("claimed")
-	c.holdClaims(t, p, d, true)
-	// Without a lossy step nothing but the rounding of the stored type may be lost.
-	if len(c.steps[t.Name]) == 1 && d.worstUlp > 1 {
-		t.Problem = fmt.Sprintf("a value is %.3g units in the last place off what folding and shifting give", d.worstUlp)
-	}
-	return nil
-}
-
-// foldedValues gives the numbers that a fold puts in the source's place (nil: the source's own)
-// and the factors on its inputs (nil: ones), by the source's positions.
-func (c *claims) foldedValues(p *pair, s *transform.Shift) (want, scale []float64, err error) {
-	read := func(name string) []float64 {
-		t, ok := c.src.Tensor(name)
-		f, known := t.DType.Format()
-		if !ok || !known {
-			err = errors.Join(err, fmt.Errorf("the claimed fold needs %q", name))
-			return nil
-		}
-		v := make([]float32, t.Len())
-		f.Decode(v, t.Data)
-		list := make([]float64, len(v))
-		for i, x := range v {
-			list[i] = float64(x)
-		}
-		return list
-	}
-	switch {
-	case s.Fill != nil:
-		want = make([]float64, p.rows*p.cols)
-		for i := range want {
-			want[i] = *s.Fill
-		}
-	case s.Bias != "":
-		bias, beta, w := read(p.a.Name), read(s.Bias), read(s.Weight)
-		claim := c.layout.Claims[s.Weight]
-		if err != nil || claim == nil || len(w) != len(bias)*len(beta) {
-			return nil, nil, errors.Join(err, fmt.Errorf("the claimed fold of %q does not fit", s.Weight))
-		}
-		for n := range bias {
-			for k := range beta {
-				if claim.OutAxis == 1 {
-					bias[n] += w[k*len(bias)+n] * beta[k]
-				} else {
-					bias[n] += w[n*len(beta)+k] * beta[k]
-				}
-			}
-		}
-		want = bias
-	case s.Scale != "":
-		p.inputRows = c.layout.Claims[p.a.Name].OutAxis == 1
-		scale = read(s.Scale)
-		if inputs := p.inputs(); err == nil && len(scale) != inputs {
-			err = fmt.Errorf("the claimed fold has %d factors for %d inputs", len(scale), inputs)
-		}
-	}
-	return want, scale, err
+	return c.holdClaims(ctx, t, p, d, true)
 }
 
 // fill takes over what a comparison measured.
@@ -303,7 +281,7 @@ func (t *Tensor) fill(p *pair, d difference) {
 }
 
 // holdClaims compares what was found with what is claimed.
-func (c *claims) holdClaims(t *Tensor, p *pair, d difference, moved bool) {
+func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d difference, moved bool) error {
 	bad := func(format string, args ...any) {
 		if t.Problem == "" {
 			t.Problem = fmt.Sprintf(format, args...)
@@ -313,7 +291,7 @@ func (c *claims) holdClaims(t *Tensor, p *pair, d difference, moved bool) {
 		bad("%d values are NaN or infinite that were not, or were and are not as they were", d.spread)
 	}
 	if c.plan == nil {
-		return
+		return nil
 	}
 	steps := c.steps[t.Name]
 	if len(steps) == 0 && d.changed > 0 {
@@ -323,9 +301,12 @@ func (c *claims) holdClaims(t *Tensor, p *pair, d difference, moved bool) {
 		bad("it changed, and the manifest claims nothing about it")
 	}
 	for _, s := range steps {
-		if err := c.holdStep(s, p); err != nil {
+		if err := c.holdStep(ctx, s, p); err != nil {
 			bad("%s: %v", s.Pass, err)
 		}
+	}
+	if d.wrong != "" {
+		bad("%s", d.wrong)
 	}
 	const tolerance = 0.01 // dB: sums in another order
 	if want, ok := c.snr[t.Name]; ok && t.SNR != nil && *t.SNR < want-tolerance {
@@ -334,19 +315,20 @@ func (c *claims) holdClaims(t *Tensor, p *pair, d difference, moved bool) {
 	if least := c.plan.Request.MinSNR; least != nil && t.Linear && t.SNR != nil && *t.SNR < *least-tolerance {
 		bad("its signal-to-noise ratio is %.2f dB, the budget asks for %.2f", *t.SNR, *least)
 	}
+	return ctx.Err()
 }
 
 // holdStep checks the property that a lossy step leaves behind.
-func (c *claims) holdStep(s *transform.Step, p *pair) error {
+func (c *claims) holdStep(ctx context.Context, s *transform.Step, p *pair) error {
 	switch {
 	case s.Round != nil && p.f.IsFloat():
 		if got := p.zeroBits(p.b); got < s.Round.Zeroed {
 			return fmt.Errorf("%d low bits are claimed to be zero, %d are", s.Round.Zeroed, got)
 		}
 	case s.Grid != nil:
-		return p.onGrid(s.Grid.Exponents, c.outAxis(p))
+		return p.onGrid(ctx, s.Grid.Exponents, c.outAxis(p))
 	case s.Zeros != nil && s.Zeros.Pattern == "2:4":
-		return p.twoOfFour(c.outAxis(p) == 1)
+		return p.twoOfFour(ctx, c.outAxis(p) == 1)
 	}
 	return nil
 }
@@ -359,19 +341,30 @@ func (c *claims) outAxis(p *pair) int {
 }
 
 // onGrid checks that every finite value is a multiple of its output's step.
-func (p *pair) onGrid(exps []int, outAxis int) error {
+func (p *pair) onGrid(ctx context.Context, exps []int, outAxis int) error {
+	if outputs := []int{p.rows, p.cols}[outAxis]; len(exps) != outputs {
+		return fmt.Errorf("there are %d steps for %d outputs", len(exps), outputs)
+	}
+	perStep := make([]float64, len(exps)) // 1 over the step
+	for i, e := range exps {
+		if e < -800 || e > 800 {
+			return fmt.Errorf("the step 2^%d is none", e)
+		}
+		perStep[i] = math.Ldexp(1, -e)
+	}
+	row := make([]float32, p.cols)
 	for n := range p.rows {
-		for k := range p.cols {
-			e := n
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.decodeRow(row, p.b, n)
+		for k, v := range row {
+			out := n
 			if outAxis == 1 {
-				e = k
+				out = k
 			}
-			if e >= len(exps) {
-				return fmt.Errorf("there are %d steps for more outputs", len(exps))
-			}
-			v := p.value(p.b, n, k)
-			if q := math.Ldexp(v, -exps[e]); v-v == 0 && q != math.Trunc(q) {
-				return fmt.Errorf("element [%d, %d] is no multiple of 2^%d", n, k, exps[e])
+			if q := float64(v) * perStep[out]; v-v == 0 && q != math.Trunc(q) {
+				return fmt.Errorf("element [%d, %d] is no multiple of 2^%d", n, k, exps[out])
 			}
 		}
 	}
@@ -379,12 +372,15 @@ func (p *pair) onGrid(exps []int, outAxis int) error {
 }
 
 // twoOfFour checks that of every four neighbouring finite inputs at least two are zero.
-func (p *pair) twoOfFour(inputsAreRows bool) error {
+func (p *pair) twoOfFour(ctx context.Context, inputsAreRows bool) error {
 	outer, inner := p.rows, p.cols
 	if inputsAreRows {
 		outer, inner = inner, outer
 	}
 	for o := range outer {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		for i := 0; i+4 <= inner; i += 4 {
 			used, finite := 0, true
 			for j := i; j < i+4; j++ {

@@ -1,6 +1,13 @@
 package verify
 
-import "math"
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
 
 // difference is what is left between an output and an image of its source.
 type difference struct {
@@ -9,31 +16,33 @@ type difference struct {
 	spread        int     // values that are finite on one side only, or NaN of other bits
 	nonFinite     int
 	zerosAdded    int
-	worstUlp      float64 // largest error in units of the last place of the stored value
+	wrong         string // the first value that is further off than it may be
 }
 
 // compare holds every element of the output against the image of the source: scale multiplies the
 // source's inputs (nil: ones), add is added after that. A shift counts neither as signal nor as
-// noise.
-func (p *pair) compare(im *image, scale []float64, add float64) difference {
+// noise. may says how far values may be off (nil: as far as they like).
+func (p *pair) compare(ctx context.Context, im *image, scale []float64, add float64, may *tolerance) (difference, error) {
 	var d difference
-	real := scale != nil || add != 0 || p.aValues != nil
+	real := scale != nil || add != 0 || p.aValues != nil || !p.f.IsFloat()
+	before, after := make([]float32, p.cols), make([]float32, p.cols)
 	for n := range p.rows {
+		if err := ctx.Err(); err != nil {
+			return d, err
+		}
 		from := place(im.row, n)
+		p.decodeRow(before, p.a, from)
+		p.decodeRow(after, p.b, n)
 		rowFlip, rowExp := flag(im.rowFlip, n), number(im.rowExp, n)
-		for k := range p.cols {
-			at := from*p.cols + place(im.col, k)
-			a, b := p.f.Elem(p.a.Data, at), p.f.Elem(p.b.Data, n*p.cols+k)
-			if !p.f.Finite(a) || !p.f.Finite(b) {
-				d.nonFinite++
-				if a != b && p.aValues == nil {
-					d.spread++
-				}
+		for k, got := range after {
+			j := place(im.col, k)
+			v := float64(before[j])
+			if v-v != 0 || got-got != 0 {
+				d.special(p, from*p.cols+j, n*p.cols+k)
 				continue
 			}
-			v := float64(p.f.Value(a))
 			if p.aValues != nil {
-				v = p.aValues[at]
+				v = p.aValues[from*p.cols+j]
 			}
 			if rowFlip != flag(im.colFlip, k) {
 				v = -v
@@ -42,30 +51,62 @@ func (p *pair) compare(im *image, scale []float64, add float64) difference {
 				v = math.Ldexp(v, e)
 			}
 			if scale != nil {
-				v *= scale[p.input(from, place(im.col, k))]
+				v *= scale[p.input(from, j)]
 			}
-			got := float64(p.f.Value(b))
-			err := got - add - v
 			d.signal += v * v
-			d.noise += err * err
-			if err != 0 || !real && math.Signbit(got) != math.Signbit(v) {
-				d.changed++
-			}
-			if got == 0 && v+add != 0 {
-				d.zerosAdded++
-			}
-			if real {
-				d.worstUlp = max(d.worstUlp, math.Abs(err)/p.ulp(v+add))
+			if err := float64(got) - add - v; err != 0 || !real && math.Signbit(float64(got)) != math.Signbit(v) {
+				d.off(n, k, float64(got), v, add, may)
 			}
 		}
 	}
-	return d
+	return d, nil
 }
 
-// ulp is the distance between representable values at v.
-func (p *pair) ulp(v float64) float64 {
-	_, e := math.Frexp(v)
-	return math.Ldexp(1, max(e-1, 1-p.f.Bias)-p.f.MantBits)
+// off counts a value that is not the image's.
+func (d *difference) off(n, k int, got, v, add float64, may *tolerance) {
+	err := got - add - v
+	d.noise += err * err
+	d.changed++
+	if got == 0 && v+add != 0 {
+		d.zerosAdded++
+	}
+	if may != nil && d.wrong == "" && !may.allows(n, k, got, v+add) {
+		d.wrong = fmt.Sprintf("element [%d, %d] is %g, and the manifest's steps make it %g", n, k, got, v+add)
+	}
+}
+
+// special counts a value that is not finite on one side or on both.
+func (d *difference) special(p *pair, a, b int) {
+	d.nonFinite++
+	if p.aValues == nil && p.f.Elem(p.a.Data, a) != p.f.Elem(p.b.Data, b) {
+		d.spread++
+	}
+}
+
+func (p *pair) decodeRow(dst []float32, t weights.Tensor, n int) {
+	size := p.cols * p.f.Bits / 8
+	p.f.Decode(dst, t.Data[n*size:(n+1)*size])
+}
+
+// moved reports whether every element of the output has the bytes of the image's, for types whose
+// values are not known; an image with signs or powers of two does not fit those.
+func (p *pair) moved(im *image) bool {
+	if im.rowFlip != nil || im.colFlip != nil || im.rowExp != nil || im.colExp != nil || p.a.DType.Bits()%8 != 0 {
+		return false
+	}
+	size := p.a.DType.Bits() / 8
+	elem := func(data []byte, n, k int) []byte {
+		at := (n*p.cols + k) * size
+		return data[at : at+size]
+	}
+	for n := range p.rows {
+		for k := range p.cols {
+			if !bytes.Equal(elem(p.b.Data, n, k), elem(p.a.Data, place(im.row, n), place(im.col, k))) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // inputs is the length of the input axis; input is the position on it.
@@ -84,10 +125,13 @@ func (p *pair) input(n, k int) int {
 }
 
 func (p *pair) nonFinite() int {
-	n := 0
-	for i := range p.rows * p.cols {
-		if !p.f.Finite(p.f.Elem(p.a.Data, i)) {
-			n++
+	n, row := 0, make([]float32, p.cols)
+	for r := range p.rows {
+		p.decodeRow(row, p.a, r)
+		for _, v := range row {
+			if v-v != 0 {
+				n++
+			}
 		}
 	}
 	return n

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/bits"
 	"slices"
@@ -35,9 +36,7 @@ func (p *pair) find(ctx context.Context) (im image, ok bool, err error) {
 			return image{}, false, err
 		}
 	}
-	p.findExponents(&im)
-	p.findSigns(&im)
-	return im, true, ctx.Err()
+	return im, true, errors.Join(p.findExponents(ctx, &im), p.findSigns(ctx, &im))
 }
 
 // evenly calls fn with up to m of the numbers below n, spread evenly.
@@ -116,6 +115,18 @@ func (q quantiser) mantissa(f weights.Format, b uint32) uint64 {
 	return uint64(mag & f.MantMask())
 }
 
+// mixer scatters mantissas; for narrow types by a table.
+func (q quantiser) mixer(f weights.Format) func(b uint32) uint64 {
+	if f.Bits > 16 {
+		return func(b uint32) uint64 { return mix(q.mantissa(f, b)) }
+	}
+	table := make([]uint64, 1<<f.Bits)
+	for b := range table {
+		table[b] = mix(q.mantissa(f, uint32(b)))
+	}
+	return func(b uint32) uint64 { return table[b] }
+}
+
 func abs8(b uint32) int {
 	v := int(int8(b))
 	return max(v, -v)
@@ -137,6 +148,7 @@ type colours struct{ row, col []uint64 }
 // colours.
 func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colours, error) {
 	c := colours{make([]uint64, p.rows), make([]uint64, p.cols)}
+	mixed := q.mixer(p.f)
 	for round := range 3 {
 		next := colours{make([]uint64, p.rows), make([]uint64, p.cols)}
 		for n := range p.rows {
@@ -144,8 +156,7 @@ func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colou
 				return c, ctx.Err()
 			}
 			for k := range p.cols {
-				m := q.mantissa(p.f, p.f.Elem(t.Data, n*p.cols+k))
-				h := mix(m<<8 | uint64(round))
+				h := mixed(p.f.Elem(t.Data, n*p.cols+k)) + uint64(round)
 				next.row[n] += mix(h ^ c.col[k])
 				next.col[k] += mix(h ^ bits.RotateLeft64(c.row[n], 32))
 			}
@@ -214,7 +225,7 @@ func byColour(c []uint64) []int {
 // zeroBits counts the low bits that are zero in every finite value.
 func (p *pair) zeroBits(t weights.Tensor) int {
 	var or uint32
-	for i := range p.rows * p.cols {
+	for i := 0; i < p.rows*p.cols && or&1 == 0; i++ { // until no bit is left to be zero
 		if b := p.f.Elem(t.Data, i); p.f.Finite(b) {
 			or |= b
 		}
@@ -230,7 +241,11 @@ func (p *pair) octaves(im *image, n, k int) (e int, negative, ok bool) {
 	if a == 0 || b == 0 || r-r != 0 {
 		return 0, false, false
 	}
-	return int(math.Round(math.Log2(math.Abs(r)))), r < 0, true
+	frac, e := math.Frexp(math.Abs(r))
+	if frac < math.Sqrt2/2 { // nearer to the power of two below
+		e--
+	}
+	return e, r < 0, true
 }
 
 func place(list []int, i int) int {
@@ -243,15 +258,21 @@ func place(list []int, i int) int {
 // findExponents splits the exponents of all ratios into one for each row and one for each column:
 // a row's is the commonest of its ratios, a column's the commonest of what is left. For a sum of
 // the two that is exact up to a constant between them.
-func (p *pair) findExponents(im *image) {
+func (p *pair) findExponents(ctx context.Context, im *image) error {
 	row, col := make([]int, p.rows), make([]int, p.cols)
 	for n := range row {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		row[n] = p.commonest(p.cols, func(k int) (int, bool) {
 			e, _, ok := p.octaves(im, n, k)
 			return e, ok
 		})
 	}
 	for k := range col {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		col[k] = p.commonest(p.rows, func(n int) (int, bool) {
 			e, _, ok := p.octaves(im, n, k)
 			return e - row[n], ok
@@ -260,20 +281,24 @@ func (p *pair) findExponents(im *image) {
 	if nonzero(row) > 0 || nonzero(col) > 0 {
 		im.rowExp, im.colExp = row, col
 	}
+	return nil
 }
 
 // commonest value of up to 256 samples; of equals the smallest.
 func (p *pair) commonest(n int, value func(i int) (int, bool)) int {
-	count := map[int]int{}
+	const far = 1200 // beyond any sum of two exponents
+	var count [2*far + 1]uint16
+	least, greatest := far, -far
 	evenly(n, 256, func(i int) {
 		if v, ok := value(i); ok {
-			count[v]++
+			count[far+v]++
+			least, greatest = min(least, v), max(greatest, v)
 		}
 	})
-	best, most := 0, 0
-	for v, c := range count {
-		if c > most || c == most && v < best {
-			best, most = v, c
+	best, most := 0, uint16(0)
+	for v := least; v <= greatest; v++ {
+		if count[far+v] > most {
+			best, most = v, count[far+v]
 		}
 	}
 	return best
@@ -281,7 +306,7 @@ func (p *pair) commonest(n int, value func(i int) (int, bool)) int {
 
 // findSigns splits the signs of all ratios: columns by the row with the most values, then rows by
 // majority, then columns by majority.
-func (p *pair) findSigns(im *image) {
+func (p *pair) findSigns(ctx context.Context, im *image) error {
 	row, col := make([]bool, p.rows), make([]bool, p.cols)
 	fullest, most := 0, -1
 	evenly(p.rows, 64, func(n int) {
@@ -307,9 +332,15 @@ func (p *pair) findSigns(im *image) {
 		return 0, ok
 	}
 	for n := range row {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		row[n] = p.commonest(p.cols, func(k int) (int, bool) { return negativeAt(n, k, col[k]) }) == 1
 	}
 	for k := range col {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		col[k] = p.commonest(p.rows, func(n int) (int, bool) { return negativeAt(n, k, row[n]) }) == 1
 	}
 	if countTrue(row)+countTrue(col) > p.rows/2+p.cols/2 { // the same with every sign turned twice
@@ -319,6 +350,7 @@ func (p *pair) findSigns(im *image) {
 	if countTrue(row) > 0 || countTrue(col) > 0 {
 		im.rowFlip, im.colFlip = row, col
 	}
+	return nil
 }
 
 func countTrue(list []bool) int {

@@ -101,7 +101,10 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	case err != nil:
 		r.problem("%v", err)
 	default:
-		r.Plan, r.DropIn = man.Plan, man.DropIn
+		r.Plan, r.DropIn = man.Plan, man.Plan.DropIn
+		if man.DropIn != man.Plan.DropIn {
+			r.problem("the manifest says \"drop_in\": %v, and its plan says otherwise", man.DropIn)
+		}
 		if err := man.Plan.CheckModel(src); err != nil {
 			r.problem("%v", err)
 		}

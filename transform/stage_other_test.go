@@ -1,0 +1,5 @@
+//go:build !unix
+
+package transform
+
+func limitChild(string) error { return nil }

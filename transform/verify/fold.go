@@ -1,0 +1,93 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// foldedValues puts the numbers that a fold makes into the pair, in the source's place, and gives
+// the factors on its inputs (nil: ones), by the source's positions.
+func (c *claims) foldedValues(ctx context.Context, p *pair, s *transform.Shift) (scale []float64, err error) {
+	if c.layout == nil || c.layout.Claims[p.a.Name] == nil {
+		return nil, errors.New("the claimed fold needs a family that is known")
+	}
+	switch {
+	case s.Fill != nil:
+		if c.layout.Claims[p.a.Name].Role != arch.Norm {
+			return nil, errors.New("only a norm can have been folded away")
+		}
+		p.aValues = make([]float64, p.rows*p.cols)
+		for i := range p.aValues {
+			p.aValues[i] = *s.Fill
+		}
+	case s.Bias != "":
+		p.aValues, err = c.foldedBias(ctx, p.a.Name, s)
+	case s.Scale != "":
+		p.inputRows = c.outAxis(p) == 1
+		if scale, err = c.normScale(s.Scale); err == nil && len(scale) != p.inputs() {
+			err = fmt.Errorf("the claimed fold has %d factors for %d inputs", len(scale), p.inputs())
+		}
+	}
+	return scale, err
+}
+
+// normScale is a norm's weight with its powers of two.
+func (c *claims) normScale(name string) ([]float64, error) {
+	v, err := c.vector(name)
+	claim := c.layout.Claims[name]
+	if err != nil || claim == nil {
+		return nil, errors.Join(err, fmt.Errorf("%q is no norm", name))
+	}
+	exps := claim.Axes[0].Exps(func(n string) []int { return c.exp[n] })
+	for i := range v {
+		v[i] = math.Ldexp(v[i], number(exps, i))
+	}
+	return v, nil
+}
+
+// foldedBias is b + w·β; the weight is read element by element and never held.
+func (c *claims) foldedBias(ctx context.Context, name string, s *transform.Shift) ([]float64, error) {
+	b, err := c.vector(name)
+	if err != nil {
+		return nil, err
+	}
+	beta, err := c.vector(s.Bias)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := c.src.Tensor(s.Weight)
+	f, known := w.DType.Format()
+	claim := c.layout.Claims[s.Weight]
+	if !ok || !known || claim == nil || w.Len() != len(b)*len(beta) {
+		return nil, fmt.Errorf("the claimed fold of %q does not fit", s.Weight)
+	}
+	for i := range w.Len() {
+		if i%(1<<20) == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		n, k := i/len(beta), i%len(beta)
+		if claim.OutAxis == 1 {
+			n, k = i%len(b), i/len(b)
+		}
+		b[n] += float64(f.Value(f.Elem(w.Data, i))) * beta[k]
+	}
+	return b, nil
+}
+
+func (c *claims) vector(name string) ([]float64, error) {
+	t, ok := c.src.Tensor(name)
+	f, known := t.DType.Format()
+	if !ok || !known || len(t.Shape) != 1 {
+		return nil, fmt.Errorf("the claimed fold needs the vector %q", name)
+	}
+	list := make([]float64, t.Len())
+	for i := range list {
+		list[i] = float64(f.Value(f.Elem(t.Data, i)))
+	}
+	return list, nil
+}
