@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -281,5 +280,3 @@ func encoded(t tb, p *Plan) []byte {
 	ok(t, err)
 	return bytes.Clone(js)
 }
-
-func name(parts ...any) string { return strings.TrimSpace(fmt.Sprintln(parts...)) }

@@ -106,10 +106,24 @@ func roundBlock(f weights.Format, data []byte, bits Bits) {
 	}
 	if f.IsFloat() {
 		data = roundWords(f, data, bits)
+	} else if len(data) >= 256 {
+		data = roundInt8s(data, bits)
 	}
 	for i := range len(data) / (f.Bits / 8) {
 		f.SetElem(data, i, roundElem(f, f.Elem(data, i), bits))
 	}
+}
+
+// roundInt8s rounds integers by a table; nothing is left over.
+func roundInt8s(data []byte, bits Bits) []byte {
+	var all [256]byte
+	for b := range all {
+		all[b] = byte(roundInt8(uint32(b), bits))
+	}
+	for i, b := range data {
+		data[i] = all[b]
+	}
+	return nil
 }
 
 // roundWords rounds floats eight bytes at a time and returns the rest that does not fill a word.
