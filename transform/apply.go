@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -65,7 +67,12 @@ func shiftExtra(weight weights.Info, outputs int, add float64) extra {
 func (w *shardWriter) head() ([]byte, int64, error) {
 	size := int64(len(w.src.Data()))
 	if len(w.extras) == 0 {
-		return w.src.Head(), size, nil
+		var head []byte
+		err := weights.Guard(w.src.Path, func() error {
+			head = bytes.Clone(w.src.Head())
+			return nil
+		})
+		return head, size, err
 	}
 	infos := append([]weights.Info{}, w.src.Tensors...)
 	for _, e := range w.extras {
@@ -104,12 +111,12 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *chunk)
 	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
-	buffers := make(chan []byte, 4*w.workers+2)
+	buffers := newBuffers()
 	g.Go(func() error { return w.hashSource(ctx, source) })
 	g.Go(func() error {
 		defer close(work)
 		defer close(ordered)
-		return w.cut(ctx, work, ordered)
+		return w.cut(ctx, buffers, work, ordered)
 	})
 	for range w.workers {
 		g.Go(func() error {
@@ -145,20 +152,61 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 }
 
 // release gives the buffer back once its last reader is done.
-func (c *chunk) release(buffers chan<- []byte) {
-	if c.readers.Add(-1) > 0 {
-		return
-	}
-	select {
-	case buffers <- c.out:
-	default:
+func (c *chunk) release(buffers *buffers) {
+	if c.readers.Add(-1) == 0 {
+		buffers.put(c.out)
 	}
 }
 
+// inFlight bounds the bytes of the result that are computed and not yet written, however many
+// workers there are.
+const inFlight = 32 << 20
+
+// buffers are reused, and together hold no more than inFlight bytes or the one chunk that is
+// larger.
+type buffers struct {
+	room *semaphore.Weighted
+	free chan []byte
+}
+
+func newBuffers() *buffers {
+	return &buffers{semaphore.NewWeighted(inFlight), make(chan []byte, inFlight/chunkBytes)}
+}
+
+// reserve waits until there is room for n bytes.
+func (b *buffers) reserve(ctx context.Context, n int) error {
+	return b.room.Acquire(ctx, min(int64(n), inFlight))
+}
+
+// get returns a buffer of n bytes, for which there must be room.
+func (b *buffers) get(n int) []byte {
+	select {
+	case buf := <-b.free:
+		if cap(buf) >= n {
+			return buf[:n]
+		}
+	default:
+	}
+	return make([]byte, n, max(n, chunkBytes))
+}
+
+func (b *buffers) put(buf []byte) {
+	if cap(buf) <= chunkBytes {
+		select {
+		case b.free <- buf:
+		default:
+		}
+	}
+	b.room.Release(min(int64(len(buf)), inFlight))
+}
+
 // cut hands out the shard's data section in order, to the workers and to the writer alike.
-func (w *shardWriter) cut(ctx context.Context, work, ordered chan<- *chunk) error {
+func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered chan<- *chunk) error {
 	send := func(c *chunk) error {
 		c.done = make(chan struct{})
+		if err := buffers.reserve(ctx, c.size()); err != nil {
+			return err
+		}
 		select {
 		case ordered <- c:
 		case <-ctx.Done():
@@ -197,17 +245,8 @@ func (w *shardWriter) cut(ctx context.Context, work, ordered chan<- *chunk) erro
 
 // compute makes the chunk's bytes in a buffer of its own. Bytes taken over are copied as well, so
 // that a fault of the source shows here, as an error.
-func (c *chunk) compute(buffers <-chan []byte) error {
-	n := c.size()
-	var buf []byte
-	select {
-	case buf = <-buffers:
-	default:
-	}
-	if cap(buf) < n {
-		buf = make([]byte, max(n, chunkBytes))
-	}
-	c.out = buf[:n]
+func (c *chunk) compute(buffers *buffers) error {
+	c.out = buffers.get(c.size())
 	if c.prog == nil {
 		copy(c.out, c.raw)
 		return nil
@@ -217,7 +256,7 @@ func (c *chunk) compute(buffers <-chan []byte) error {
 }
 
 // drain writes finished chunks in order and passes them on to the digest.
-func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers chan<- []byte, f *weights.Writer) error {
+func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers *buffers, f *weights.Writer) error {
 	for c := range ordered {
 		select {
 		case <-c.done:

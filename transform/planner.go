@@ -101,7 +101,7 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 			continue
 		}
 		p.pass = c.Pass
-		if err := c.Pass.plan(ctx, p, c.Args); err != nil {
+		if err := weights.Guard(m.Dir, func() error { return c.Pass.plan(ctx, p, c.Args) }); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Pass.Name, err)
 		}
 		if err := p.mergeExact(); err != nil {

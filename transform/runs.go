@@ -17,6 +17,9 @@ func (t *target) runsWithin(within func(zeros, lost float64) bool) (steps []*Ste
 	if err != nil {
 		return nil, err
 	}
+	if slices.Max(rms) == 0 { // nothing left to zero
+		return nil, nil
+	}
 	lo, hi := -36.0, 5.0 // log2 of the worth over the largest output's mean square
 	for range 12 {
 		mid := (lo + hi) / 2

@@ -177,8 +177,8 @@ func (p *planner) shiftOf(l *arch.Claim, sh Shift, strength float64) ([]*Step, e
 	var sum, peak float64
 	err = prog.eachValues(p.ctx, 0, prog.rows, func(_ block, values []float32) {
 		for _, v := range values {
-			sum += float64(v) * float64(v)
-			peak = max(peak, math.Abs(float64(v))) // NaN stays
+			sum += float64(float64(v) * float64(v)) // explicit, so that no machine fuses it
+			peak = max(peak, math.Abs(float64(v)))  // NaN stays
 		}
 	})
 	if err != nil {

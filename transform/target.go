@@ -45,7 +45,7 @@ func (t *target) outputRMS() ([]float64, error) {
 			}
 			for _, x := range v[i*b.cols : (i+1)*b.cols] {
 				if x-x == 0 {
-					sum[out] += float64(x) * float64(x)
+					sum[out] += float64(float64(x) * float64(x)) // explicit, so that no machine fuses it
 					n[out]++
 				}
 				out += step
@@ -70,7 +70,10 @@ type choice struct {
 // to save most within the budget. missed says what of an explicit request did not fit.
 func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out Outlook, err error) {
 	out = Outlook{Tensor: t.tensor.Name, Linear: true}
-	sample := newSample(t.base)
+	sample, err := t.sample(combos)
+	if err != nil {
+		return nil, out, err
+	}
 	before, err := sample.energy(t.p, t.base.untouched())
 	if err != nil {
 		return nil, out, err
@@ -88,7 +91,8 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 		}
 		c := choice{steps: steps}
 		if least := t.p.opt.MinSNR; least != nil {
-			if c.snr = sample.snr(t.p, prog); c.snr < *least-slack {
+			// What was asked for by name is judged by the whole tensor alone.
+			if c.snr = sample.snr(t.p, prog); c.snr < *least-slack && len(explicit) == 0 {
 				continue
 			}
 		}
@@ -270,18 +274,26 @@ const (
 	sampleRanges = 4
 )
 
-func newSample(p *program) sample {
-	const unit = 64 // a multiple of every block's height
-	rows := max(16, sampleElems/sampleRanges/max(1, p.cols))
-	if rows*sampleRanges >= p.rows {
-		return sample{[][2]int{{0, p.rows}}}
+// sample cuts ranges of whole blocks of every combination's steps, spread evenly.
+func (t *target) sample(combos [][]*Step) (s sample, err error) {
+	p, unit := t.base, 1
+	for _, steps := range combos {
+		prog, err := t.compile(steps...)
+		if err != nil {
+			return s, err
+		}
+		unit = max(unit, prog.unit) // all are powers of two
 	}
-	var s sample
+	rows := max(16, sampleElems/sampleRanges/max(1, p.cols))
+	rows = (rows + unit - 1) / unit * unit
+	if rows*sampleRanges >= p.rows {
+		return sample{[][2]int{{0, p.rows}}}, nil
+	}
 	for i := range sampleRanges {
 		first := (p.rows - rows) * i / (sampleRanges - 1) / unit * unit
-		s.ranges = append(s.ranges, [2]int{first, min(p.rows, first+rows)})
+		s.ranges = append(s.ranges, [2]int{first, first + rows})
 	}
-	return s
+	return s, nil
 }
 
 // energy is the mean of the ranges' predictions.

@@ -33,7 +33,7 @@ func (t *target) smallestTiles(tile [2]int, within func(taken square) bool) (*Ze
 		if next == len(under) && shift == 48 {
 			return &Zeros{Block: &tile, Threshold: math.MaxFloat64}, taken, nil
 		}
-		prefix = prefix<<16 | uint64(next)
+		prefix = prefix<<16 + uint64(next) // all 65536 carry over
 	}
 	z := &Zeros{Block: &tile, Threshold: math.Float64frombits(prefix)}
 	full := false
