@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -54,13 +55,24 @@ Exit status 3: written, but the budget did not allow in every layer what --passe
 		} else {
 			printPlan(c.App.Writer, m, man.Plan, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, size(m.Size()), duration(took),
-				command(withArch(c, "verify", args[0], args[1])...))
+				command(checkWith(c, man.Plan.Request, "verify", args[0], args[1])...))
 		}
 		if err != nil {
 			return err
 		}
 		return missed(man.Plan)
 	},
+}
+
+// checkWith adds the flags with which verify looks at a result as its plan did.
+func checkWith(c *cli.Context, r transform.Request, words ...string) []string {
+	if r.Workload != cost.DefaultWorkload {
+		words = append(words, "--workload", r.Workload.String())
+	}
+	if r.Role != cost.Stationary {
+		words = append(words, "--role", r.Role.String())
+	}
+	return withArch(c, words...)
 }
 
 // withArch adds the family's file, without which the command would not know the model.

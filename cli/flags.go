@@ -16,7 +16,7 @@ var (
 
 	passesFlag   = &cli.StringFlag{Name: "passes", Usage: "exactly these `PASSES`, such as reorder,round=4; see lowtoggle passes"}
 	recipeFlag   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a `FILE`", DefaultText: transform.DefaultRecipe}
-	minSNRFlag   = &cli.Float64Flag{Name: "min-snr", Usage: "lowest signal-to-noise ratio of a layer, in `dB`", DefaultText: "the recipe's"}
+	minSNRFlag   = &cli.Float64Flag{Name: "min-snr", Usage: "lowest SNR of a layer, in `dB`", DefaultText: "the recipe's; --passes: none"}
 	workloadFlag = &cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`MIX`: prefill, decode or prefill=0.3,decode=0.7", DefaultText: "prefill"}
 	roleFlag     = &cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, stationary or streaming", DefaultText: "stationary"}
 	seedFlag     = &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that fixes what is drawn at random"}

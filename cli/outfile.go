@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -27,6 +28,11 @@ func checkFile(path, model string, m *weights.Model) error {
 	for _, f := range m.Shards {
 		if own, ferr := os.Stat(f.Path); err == nil && ferr == nil && os.SameFile(st, own) {
 			return fmt.Errorf("%s: is part of the model: name another file with -o", path)
+		}
+	}
+	if err == nil && st.Mode().IsRegular() && st.Size() > 0 {
+		if _, notPlan := transform.ReadPlan(path); notPlan != nil {
+			return fmt.Errorf("%s: is there and is no plan, so it is not replaced: name another file with -o", path)
 		}
 	}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(path))

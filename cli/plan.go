@@ -19,7 +19,7 @@ With --json it goes to standard output, and to a file only where -o names one.
 
 Exit status 3: written, but the budget does not allow in every layer what --passes asks for.`,
 	Flags: flags([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
-		Usage: "write the plan to `FILE`, replacing it"}}, planFlags, commonFlags),
+		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, commonFlags),
 	Action: func(c *cli.Context) error {
 		args, err := arguments(c, "MODEL")
 		if err != nil {

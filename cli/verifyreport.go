@@ -16,7 +16,7 @@ import (
 type verifyGroup struct {
 	name    string
 	tensors int
-	bits    int // the fewest
+	bits    [2]int // the fewest and the most
 	classes map[verify.Class]bool
 	snr     *float64 // the lowest
 	moved   verify.Relation
@@ -85,8 +85,11 @@ func (r *verifyJSON) table(each bool) *table {
 	tab.whole = each
 	for _, g := range r.groups(each) {
 		bits := "–"
-		if g.bits > 0 {
-			bits = fmt.Sprint(g.bits)
+		switch fewest, most := g.bits[0], g.bits[1]; {
+		case fewest < most:
+			bits = fmt.Sprintf("%d–%d", fewest, most)
+		case most > 0:
+			bits = fmt.Sprint(most)
 		}
 		row := []string{g.name}
 		if !each {
@@ -108,7 +111,7 @@ func (r *verifyJSON) groups(each bool) []*verifyGroup {
 		name := groupName(t, each)
 		g := groups[name]
 		if g == nil {
-			g = &verifyGroup{name: name, classes: map[verify.Class]bool{}, bits: t.BitsZeroed}
+			g = &verifyGroup{name: name, classes: map[verify.Class]bool{}, bits: [2]int{t.BitsZeroed, t.BitsZeroed}}
 			groups[name] = g
 			list = append(list, g)
 		}
@@ -134,7 +137,7 @@ func groupName(t verify.Tensor, each bool) string {
 func (g *verifyGroup) add(t verify.Tensor) {
 	g.tensors++
 	g.classes[t.Class] = true
-	g.bits = min(g.bits, t.BitsZeroed)
+	g.bits = [2]int{min(g.bits[0], t.BitsZeroed), max(g.bits[1], t.BitsZeroed)}
 	g.snr = lower(g.snr, t.SNR)
 	if m := t.Relation; m != nil {
 		g.moved.RowsMoved += m.RowsMoved

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -96,6 +98,9 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if err := errors.Join(p.resolve(), p.compile()); err != nil {
 		return nil, err
 	}
+	if _, err := os.Stat(filepath.Join(m.Dir, ManifestName)); err == nil && m.Others != nil {
+		p.note("the source has been converted before: what was lost then is not counted here")
+	}
 	for _, c := range o.Passes {
 		if c.Pass.plan == nil {
 			continue
@@ -130,7 +135,7 @@ func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknow
 			return nil, err, nil
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: config.json: %w", m.Dir, err)
+			return nil, nil, fmt.Errorf("%s: %w", m.Dir, err)
 		}
 	}
 	layout, err = family.Resolve(m.Config, m.Infos())

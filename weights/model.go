@@ -18,7 +18,8 @@ type Model struct {
 	Shards []*File
 	// Index is the index file's path, "" where the model has none.
 	Index string
-	// Config is config.json as it stands, nil where there is none.
+	// Config is config.json as it stands, nil where there is none; of a single file the one beside
+	// it.
 	Config []byte
 	// Others are the remaining files as slash-separated paths relative to Dir, sorted; config.json
 	// and the index are among them. Empty for a model given as a single file.
@@ -41,13 +42,26 @@ func Open(path string) (*Model, error) {
 			return nil, err
 		}
 		m.Shards = []*File{f}
-		return m, nil
+		return m, m.configBeside()
 	}
 	if err := m.openFolder(); err != nil {
 		m.Close()
 		return nil, err
 	}
 	return m, nil
+}
+
+// configBeside reads the config.json that lies beside a single file, unless an index says that the
+// file is but one of several.
+func (m *Model) configBeside() (err error) {
+	if _, err := os.Stat(filepath.Join(m.Dir, IndexName)); err == nil {
+		return nil
+	}
+	m.Config, err = os.ReadFile(filepath.Join(m.Dir, "config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
 }
 
 func (m *Model) openFolder() error {
