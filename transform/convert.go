@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,9 +30,9 @@ type ApplyOptions struct {
 // other files of the model's folder, and [ManifestName]. The folder appears under its name whole
 // or not at all.
 //
-// While it is made its parts lie in out+".partial". An error removes that; a ctx that ends, like
-// a process that is killed, leaves it for a later call with Resume, which ends with the same
-// bytes. A plan for another model, an out that exists or lies inside the model's folder, and a
+// While it is made its parts lie in out+".partial". An error before a shard is finished removes
+// that; a later error, a ctx that ends and a process that is killed leave it for a later call with
+// Resume, which makes anew what was damaged since and ends with the same bytes. A plan for another model, an out that exists or lies inside the model's folder, and a
 // disk without room are errors before anything is written.
 func Apply(ctx context.Context, m *weights.Model, plan *Plan, out string, o ApplyOptions) (*Manifest, error) {
 	if o.Workers <= 0 {
@@ -52,7 +51,7 @@ func Apply(ctx context.Context, m *weights.Model, plan *Plan, out string, o Appl
 	if err := CheckOut(m, out, o.Resume); err != nil {
 		return nil, err
 	}
-	st, err := openStage(out, plan, o.Resume, c.size())
+	st, err := openStage(out, c)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +83,9 @@ func (c *conversion) prepare(ctx context.Context) error {
 	}
 	if err := errors.Join(unknown, err); err != nil {
 		return err
+	}
+	if planned := c.plan.Model.Family; layout != nil && layout.Family != planned {
+		return fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: give the same --arch", c.model.Dir, planned, layout.Family)
 	}
 	comp, err := newCompiler(ctx, c.model, layout, c.plan.Steps)
 	if err != nil {
@@ -169,6 +171,11 @@ func (c *conversion) extendIndex() error {
 	return nil
 }
 
+// hasShard tells a shard's file name from others.
+func (c *conversion) hasShard(name string) bool {
+	return slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return filepath.Base(w.src.Path) == name })
+}
+
 // size is how many bytes will be written.
 func (c *conversion) size() int64 {
 	n := c.model.Size()
@@ -187,20 +194,15 @@ func (c *conversion) advance(bytes int64) {
 
 // run fills the stage and gives it its name.
 func (c *conversion) run(ctx context.Context, st *stage) (*Manifest, error) {
+	if err := st.check(ctx, c.opt.Workers, func(done, total int64) { c.opt.Progress(Event{"check", done, total}) }); err != nil {
+		return nil, err
+	}
 	man := &Manifest{Version: PlanVersion, DropIn: c.plan.DropIn, Plan: c.plan, Previous: c.previous}
 	if err := c.writeShards(ctx, st, man); err != nil {
 		return nil, err
 	}
-	for _, name := range c.model.Others {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if name == ManifestName {
-			continue // kept inside the new one
-		}
-		if err := c.copyOther(st, name); err != nil {
-			return nil, err
-		}
+	if err := c.copyOthers(ctx, st); err != nil {
+		return nil, err
 	}
 	js, err := man.encode()
 	if err != nil {
@@ -242,52 +244,21 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *Manifest) 
 	return closing.Wait()
 }
 
-func (c *conversion) copyOther(st *stage, name string) error {
-	if c.index != nil && filepath.Join(c.model.Dir, name) == c.model.Index {
-		return writeFile(st.path(name), c.index)
-	}
-	src, err := os.Open(filepath.Join(c.model.Dir, filepath.FromSlash(name)))
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	to := st.path(filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-		return err
-	}
-	err = durably(to, func(w io.Writer) error {
-		_, err := io.Copy(w, src)
-		return err
-	})
-	return errors.Join(err, syncDir(filepath.Dir(to)))
-}
-
-func writeFile(path string, data []byte) error {
-	return durably(path, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-}
-
-// durably creates or replaces a file, and returns when it is on the disk.
-func durably(path string, fill func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(fill(f), f.Sync(), f.Close())
-}
-
 // CheckOut refuses an output folder that exists or lies inside the model's folder, and one that an
-// interrupted conversion left unfinished unless that is to be resumed. [Apply] calls it; callers
+// interrupted conversion left unfinished unless that is to be resumed, and then a folder of its name that is none. [Apply] calls it; callers
 // that plan first may want to know before.
 func CheckOut(m *weights.Model, out string, resume bool) error {
 	partial := filepath.Clean(out) + partialSuffix
-	if _, err := os.Lstat(partial); err == nil && !resume {
-		return fmt.Errorf("%s: %w: go on with --resume, or remove it", partial, ErrUnfinished)
+	if _, err := os.Lstat(partial); err == nil {
+		if !resume {
+			return unfinished(partial)
+		}
+		if err := recognise(partial); err != nil {
+			return err
+		}
 	}
 	if _, err := os.Lstat(out); err == nil {
-		return fmt.Errorf("%s: exists already: name a new folder", out)
+		return taken(out)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

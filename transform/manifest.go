@@ -3,11 +3,10 @@ package transform
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -82,12 +81,13 @@ func ReadManifest(dir string) (*Manifest, error) {
 	return &Manifest{outer.Version, outer.DropIn, outer.Shards, plan, outer.Previous}, nil
 }
 
-// previousManifest is what the source's folder says of an earlier conversion, nil where nothing.
+// previousManifest is what the source's folder says of an earlier conversion, nil where nothing. A
+// manifest beside a model that is a single file may speak of another.
 func previousManifest(m *weights.Model) (json.RawMessage, error) {
-	js, err := os.ReadFile(filepath.Join(m.Dir, ManifestName))
-	if errors.Is(err, fs.ErrNotExist) {
+	if !slices.Contains(m.Others, ManifestName) {
 		return nil, nil
 	}
+	js, err := os.ReadFile(filepath.Join(m.Dir, ManifestName))
 	if err == nil && !json.Valid(js) {
 		err = fmt.Errorf("%s: is no JSON: take it out of the model's folder", filepath.Join(m.Dir, ManifestName))
 	}

@@ -197,7 +197,7 @@ type compiler struct {
 	prog   *program
 }
 
-// newCompiler merges a plan's exact steps.
+// newCompiler merges a plan's exact steps, and refuses folds that lack a part.
 func newCompiler(ctx context.Context, m *weights.Model, layout *arch.Layout, steps []*Step) (*compiler, error) {
 	c := &compiler{ctx: ctx, model: m, layout: layout, syms: symmetries{}}
 	index := map[string]*arch.Index{}
@@ -229,6 +229,9 @@ func newCompiler(ctx context.Context, m *weights.Model, layout *arch.Layout, ste
 		if err := sym.check(ix); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrPlan, s.Pass, err)
 		}
+	}
+	if layout != nil {
+		return c, checkFolds(layout, steps)
 	}
 	return c, nil
 }

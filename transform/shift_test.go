@@ -195,7 +195,7 @@ func TestShiftIsRefused(t *testing.T) {
 		"only a norm's weights":            {Tensor: "transformer.h.0.attn.c_attn.bias", Shift: &Shift{Fill: &one}},
 		"can be filled, with 0 or 1":       {Tensor: "transformer.h.0.ln_1.weight", Shift: &Shift{Fill: &two}},
 		"says nothing to do":               {Tensor: "transformer.h.0.ln_1.weight"},
-		"the constant is too large":        {Tensor: "transformer.h.0.attn.c_attn.weight", Shift: &Shift{Add: 1e300, Scale: "transformer.h.0.ln_1.weight"}},
+		"the constant is too large":        {Tensor: "transformer.h.0.attn.c_proj.weight", Shift: &Shift{Add: 1e300, Epilogue: true}},
 		`the model has no tensor "nobody"`: {Tensor: "nobody", Shift: &Shift{Add: 1}},
 	} {
 		s.Pass = "shift"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,58 +16,123 @@ import (
 const partialSuffix = ".partial"
 
 // journalName is the file in the stage that records the plan and each finished shard. It goes
-// before the folder gets its name.
+// once the manifest, which says the same, is on the disk, and before the folder gets its name.
 const journalName = ".lowtoggle-journal"
 
-// stage is the folder in which an output is made.
+// stage is the folder in which an output is made. Its own descriptor carries the lock: that one
+// outlasts every file in it and the change of its name.
 type stage struct {
 	dir, out string
+	folder   *os.File // nil where the system has no such locks
 	journal  *os.File
-	finished map[string]ShardRecord
+	finished map[string]ShardRecord // by earlier calls
+	keep     bool                   // a finished shard lies in it
 }
 
 // ErrUnfinished is returned where a conversion to the same folder was interrupted.
 var ErrUnfinished = errors.New("an unfinished conversion lies there")
 
-// openStage makes the stage, or with resume takes up the one that is there.
-func openStage(out string, plan *Plan, resume bool, need int64) (*stage, error) {
+func unfinished(dir string) error {
+	return fmt.Errorf("%s: %w: go on with --resume, or remove it", dir, ErrUnfinished)
+}
+
+func taken(out string) error {
+	return fmt.Errorf("%s: exists already: name a new folder", out)
+}
+
+func noConversion(dir string) error {
+	return fmt.Errorf("%s: is no unfinished conversion; remove it or choose another name", dir)
+}
+
+// openStage makes the stage, or to resume takes up the one that is there.
+func openStage(out string, c *conversion) (*stage, error) {
 	out = filepath.Clean(out)
 	st := &stage{dir: out + partialSuffix, out: out, finished: map[string]ShardRecord{}}
 	_, err := os.Lstat(st.dir)
 	switch {
-	case err == nil && resume:
-		if err := st.reopen(plan); err != nil {
-			st.journal.Close() // and with it the lock
-			return nil, err
-		}
-		return st, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+	case err == nil && c.opt.Resume:
+		err = st.reopen(c)
+	case err == nil:
+		err = unfinished(st.dir)
+	case errors.Is(err, fs.ErrNotExist):
+		err = st.create(c)
 	}
-	if err := checkRoom(filepath.Dir(out), need); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(st.dir, 0o777); err != nil {
-		return nil, err
-	}
-	if err := st.begin(plan); err != nil {
-		st.journal.Close()
-		os.RemoveAll(st.dir)
+	if err != nil {
+		st.close()
 		return nil, err
 	}
 	return st, nil
 }
 
-// begin starts the journal; its first line is the plan.
-func (st *stage) begin(plan *Plan) (err error) {
-	st.journal, err = os.OpenFile(st.path(journalName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+// create makes a new stage.
+func (st *stage) create(c *conversion) error {
+	if err := checkRoom(filepath.Dir(st.out), c.size()); err != nil {
+		return err
+	}
+	if err := os.Mkdir(st.dir, 0o777); errors.Is(err, fs.ErrExist) {
+		return unfinished(st.dir)
+	} else if err != nil {
+		return err
+	}
+	return st.claim(c.plan)
+}
+
+// claim begins in a new folder. If another process took that up in the meantime, it is left to that
+// one; if another came to its end just before, there is nothing to begin.
+func (st *stage) claim(plan *Plan) error {
+	if err := st.lock(); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(st.out); err == nil {
+		return errors.Join(taken(st.out), os.Remove(st.dir))
+	}
+	err := st.begin(plan)
+	if errors.Is(err, fs.ErrExist) {
+		return unfinished(st.dir)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(st.dir))
+	}
+	return nil
+}
+
+// lock keeps other processes away, and makes sure that none finished, removed or replaced the
+// folder before that.
+func (st *stage) lock() (err error) {
+	if st.folder, err = lockFolder(st.dir); err != nil {
+		return fmt.Errorf("%s: another process is writing it: %w", st.dir, err)
+	}
+	return st.inPlace()
+}
+
+// inPlace is an error where the name no longer leads to the folder that is locked.
+func (st *stage) inPlace() error {
+	if st.folder == nil {
+		return nil
+	}
+	mine, err := st.folder.Stat()
 	if err != nil {
 		return err
 	}
-	if err := lock(st.journal); err != nil {
-		return fmt.Errorf("%s: another process is writing it: %w", st.dir, err)
+	if there, err := os.Lstat(st.dir); err != nil || !os.SameFile(mine, there) {
+		return errors.Join(fmt.Errorf("%s: another process was writing it, and has moved or removed it", st.dir), err)
 	}
-	return st.log(plan)
+	return nil
+}
+
+// close gives up the lock.
+func (st *stage) close() {
+	st.journal.Close()
+	st.folder.Close()
+}
+
+// begin starts a new journal; its first line is the plan.
+func (st *stage) begin(plan *Plan) (err error) {
+	st.journal, err = os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	return errors.Join(st.log(plan), syncDir(st.dir))
 }
 
 func (st *stage) log(record any) error {
@@ -80,35 +146,103 @@ func (st *stage) log(record any) error {
 	return st.journal.Sync()
 }
 
-// reopen reads the journal and removes what was not finished.
-func (st *stage) reopen(plan *Plan) (err error) {
-	st.journal, err = os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o666)
+// reopen takes up a stage and removes what was not finished in it.
+func (st *stage) reopen(c *conversion) error {
+	if err := recognise(st.dir); err != nil {
+		return err
+	}
+	if err := st.lock(); err != nil {
+		return err
+	}
+	begun, records, err := st.recorded(c.model.Dir)
 	if err != nil {
 		return err
 	}
-	if err := lock(st.journal); err != nil {
-		return fmt.Errorf("%s: another process is writing it: %w", st.dir, err)
-	}
-	begun, records, err := readJournal(st.journal)
-	if err != nil {
-		return fmt.Errorf("%s: %w", st.path(journalName), err)
-	}
-	if begun == nil { // killed before the plan was on the disk, or when all was done but the name
-		return errors.Join(st.removeUnfinished(), st.log(plan))
-	}
-	js, err := plan.Encode()
-	if err != nil {
-		return err
-	}
-	if was, err := begun.Encode(); err != nil || string(was) != string(js) {
-		return errors.Join(err, fmt.Errorf("%s: was begun with another plan: give the same options as before, or remove it", st.dir))
-	}
-	for _, r := range records {
-		if _, err := os.Lstat(st.path(r.File)); err == nil {
-			st.finished[r.File] = r
+	if begun != nil {
+		if err := st.samePlan(begun, c.plan); err != nil {
+			return err
 		}
 	}
-	return st.removeUnfinished()
+	for _, r := range records {
+		if info, err := os.Lstat(st.path(r.File)); err == nil && info.Mode().IsRegular() && c.hasShard(r.File) {
+			st.finished[r.File], st.keep = r, true
+		}
+	}
+	switch {
+	case st.journal == nil:
+		err = st.begin(c.plan)
+		for _, r := range records {
+			err = errors.Join(err, st.log(r))
+		}
+	case begun == nil: // killed before the plan was on the disk
+		err = st.log(c.plan)
+	}
+	return errors.Join(err, st.removeUnfinished())
+}
+
+func (st *stage) samePlan(was, now *Plan) error {
+	a, err := was.Encode()
+	if err != nil {
+		return err
+	}
+	b, err := now.Encode()
+	if err == nil && string(a) != string(b) {
+		err = fmt.Errorf("%s: was begun with another plan: give the same options as before, or remove it", st.dir)
+	}
+	return err
+}
+
+// recognise is an error where dir cannot be what a conversion left behind: that has a journal, or
+// was to get its name next and has a manifest, or is empty.
+func recognise(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return noConversion(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	for _, name := range []string{journalName, ManifestName} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return nil
+		}
+	}
+	return noConversion(dir)
+}
+
+// recorded reads plan and finished shards from the journal, or without one, as just before the
+// folder gets its name, from the manifest. Such a folder holds nothing that the model's has not.
+func (st *stage) recorded(source string) (*Plan, []ShardRecord, error) {
+	journal, err := os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND, 0)
+	if err == nil {
+		st.journal = journal
+		plan, records, err := readJournal(journal)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", journal.Name(), err)
+		}
+		return plan, records, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	entries, err := os.ReadDir(st.dir)
+	if err != nil || len(entries) == 0 { // killed before the journal was begun
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if _, err := os.Lstat(filepath.Join(source, e.Name())); err != nil && e.Name() != ManifestName {
+			return nil, nil, noConversion(st.dir)
+		}
+	}
+	man, err := ReadManifest(st.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (%w)", noConversion(st.dir), err)
+	}
+	return man.Plan, man.Shards, nil
 }
 
 // readJournal returns the plan and the finished shards. A last line that was cut short is as if it
@@ -118,8 +252,11 @@ func readJournal(f *os.File) (plan *Plan, records []ShardRecord, err error) {
 	var good int64
 	for first := true; ; first = false {
 		line, err := r.ReadBytes('\n')
-		if err != nil {
+		if err == io.EOF {
 			break
+		}
+		if err != nil {
+			return nil, nil, err
 		}
 		if first {
 			if plan, err = DecodePlan(line); err != nil {
@@ -160,11 +297,19 @@ func (st *stage) finish(r ShardRecord) error {
 	if err := syncDir(st.dir); err != nil {
 		return err
 	}
-	return st.log(r)
+	if err := st.log(r); err != nil {
+		return err
+	}
+	st.keep = true
+	return nil
 }
 
 // commit gives the folder its name.
 func (st *stage) commit() error {
+	if err := syncDir(st.dir); err != nil { // the manifest is there before the journal goes
+		return err
+	}
+	st.journal.Close()
 	if err := os.Remove(st.path(journalName)); err != nil {
 		return err
 	}
@@ -174,16 +319,19 @@ func (st *stage) commit() error {
 	if err := renameNew(st.dir, st.out); err != nil {
 		return err
 	}
-	st.journal.Close()
+	defer st.close()
 	return syncDir(filepath.Dir(st.out))
 }
 
-// fail leaves the stage for a later resume where the work was interrupted, and removes it after
-// any other error.
+// fail leaves the stage for a later resume where the work was interrupted or shards are finished,
+// and removes it after any other error.
 func (st *stage) fail(ctx context.Context, err error) error {
-	st.journal.Close()
-	if ctx.Err() != nil {
+	defer st.close()
+	switch {
+	case ctx.Err() != nil:
 		return fmt.Errorf("%w: what is finished stays in %s; go on with --resume", ctx.Err(), st.dir)
+	case st.keep:
+		return fmt.Errorf("%w: what is finished stays in %s; mend this (free room, for one) and go on with --resume", err, st.dir)
 	}
 	return errors.Join(err, os.RemoveAll(st.dir))
 }
@@ -199,9 +347,17 @@ func syncDir(dir string) error {
 // Unfinished returns the plan of the conversion to out that was interrupted; nil where there is
 // none, or none that got as far as a plan.
 func Unfinished(out string) (*Plan, error) {
-	f, err := os.Open(filepath.Join(filepath.Clean(out)+partialSuffix, journalName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	dir := filepath.Clean(out) + partialSuffix
+	f, err := os.Open(filepath.Join(dir, journalName))
+	if errors.Is(err, fs.ErrNotExist) { // all was done but the name, if anything was
+		man, err := ReadManifest(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return man.Plan, nil
 	}
 	if err != nil {
 		return nil, err

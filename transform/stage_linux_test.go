@@ -2,6 +2,7 @@ package transform
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -28,22 +29,37 @@ func TestDiskFull(t *testing.T) {
 	nothingAt(t, out)
 }
 
-// The disk fills up while it is being written.
+// The disk fills up while it is being written: what is finished stays, also when it is full once
+// more, and with room again the result is the same.
 func TestDiskFullLater(t *testing.T) {
 	m, p := staged(t)
 	dir := small(t, 1<<20)
-	out := filepath.Join(dir, "out")
-	filled := false
-	_, err := Apply(t.Context(), m, p, out, ApplyOptions{Progress: func(Event) {
-		if !filled {
-			filled = true
-			fill(t, filepath.Join(dir, "other"))
+	out, other := filepath.Join(dir, "out"), filepath.Join(dir, "other")
+	first := filepath.Join(out+partialSuffix, filepath.Base(m.Shards[0].Path))
+	var made os.FileInfo
+	for _, resume := range []bool{false, true} {
+		filled := false
+		_, err := Apply(t.Context(), m, p, out, ApplyOptions{Resume: resume, Progress: func(e Event) {
+			if e.Stage == "write" && !filled {
+				filled = true
+				fill(t, other)
+			}
+		}})
+		wantError(t, err, "what is finished stays in "+out+partialSuffix, "go on with --resume")
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("error %v", err)
 		}
-	}})
-	if !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("error %v", err)
+		info, err := os.Stat(first)
+		ok(t, err)
+		if made != nil && !os.SameFile(info, made) {
+			t.Error("the finished shard was made again")
+		}
+		made = info
+		ok(t, os.Remove(other))
 	}
-	nothingAt(t, out)
+	_, err := Apply(t.Context(), m, p, out, ApplyOptions{Resume: true})
+	ok(t, err)
+	sameFiles(t, files(t, out), files(t, applied(t, m, p)))
 }
 
 // fill writes a file until the disk is full.

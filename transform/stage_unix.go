@@ -9,8 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock fails where another process holds the file. The lock goes with the process.
-func lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+// lockFolder opens a folder, and fails where another process holds it. The lock goes with the
+// process.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 // checkRoom is an error where the disk of dir has no room for need bytes.
 func checkRoom(dir string, need int64) error {

@@ -23,7 +23,7 @@ func setDirect(f *os.File, on bool) error {
 
 // reserve sets size bytes of the disk aside, so that a full disk shows before the work.
 func reserve(f *os.File, size int64) error {
-	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+	err := uninterrupted(func() error { return unix.Fallocate(int(f.Fd()), 0, 0, size) })
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) { // not every file system can
 		return nil
 	}
@@ -31,4 +31,13 @@ func reserve(f *os.File, size int64) error {
 		return &os.PathError{Op: "reserve", Path: f.Name(), Err: err}
 	}
 	return nil
+}
+
+// uninterrupted calls again while a signal, such as the runtime's own, cuts the call short.
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
