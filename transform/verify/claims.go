@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -28,6 +29,11 @@ func newClaims(src *weights.Model, family *arch.Family, plan *transform.Plan) (*
 	if err != nil && (plan == nil || plan.Model.Family != "") {
 		return nil, err
 	}
+	if plan != nil {
+		if err := sameFamily(plan, layout); err != nil {
+			return nil, err
+		}
+	}
 	c := &claims{src: src, layout: layout, plan: plan, perm: map[string][]int{}, flip: map[string][]bool{},
 		exp: map[string][]int{}, steps: map[string][]*transform.Step{}, snr: map[string]float64{}}
 	if plan == nil {
@@ -37,6 +43,9 @@ func newClaims(src *weights.Model, family *arch.Family, plan *transform.Plan) (*
 		if s.Tensor != "" {
 			if _, ok := src.Tensor(s.Tensor); !ok {
 				return nil, fmt.Errorf("there is no tensor %q", s.Tensor)
+			}
+			if err := c.single(s); err != nil {
+				return nil, fmt.Errorf("%s: tensor %q: %w", s.Pass, s.Tensor, err)
 			}
 			c.steps[s.Tensor] = append(c.steps[s.Tensor], s)
 			continue
@@ -53,7 +62,32 @@ func newClaims(src *weights.Model, family *arch.Family, plan *transform.Plan) (*
 			c.snr[o.Tensor] = *o.SNR
 		}
 	}
-	return c, nil
+	return c, c.wholeFolds()
+}
+
+// sameFamily is an error where a plan was made with another family than the one it is read with.
+func sameFamily(plan *transform.Plan, layout *arch.Layout) error {
+	family := ""
+	if layout != nil {
+		family = layout.Family
+	}
+	if plan.Model.Family != family {
+		return fmt.Errorf("it was made for the family %q, and the source is read as %q", plan.Model.Family, family)
+	}
+	return nil
+}
+
+// single holds a tensor's step by itself: it is the only one of its pass, and it can be done.
+func (c *claims) single(s *transform.Step) error {
+	for _, other := range c.steps[s.Tensor] {
+		if other.Pass == s.Pass {
+			return errors.New("has two steps")
+		}
+	}
+	if s.Zeros != nil {
+		return checkZeros(s.Zeros)
+	}
+	return nil
 }
 
 // symmetry notes an exact step, held against what the family allows on its index.
@@ -90,52 +124,21 @@ func (c *claims) symmetry(s *transform.Step, ix *arch.Index) error {
 	return nil
 }
 
-// extra reports whether the plan announces a tensor that the source has not.
-func (c *claims) extra(name string) bool {
-	for tensor, steps := range c.steps {
-		for _, s := range steps {
-			if s.Shift != nil && s.Shift.Epilogue && name == tensor+transform.ShiftSuffix {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // image is the relation that the claims make of a tensor.
 func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 	if c.layout == nil || c.layout.Claims[t.Name] == nil {
 		return im, false
 	}
-	axes := c.layout.Claims[t.Name].Axes
-	if len(axes) == 0 || len(axes) > 2 {
+	var row, col line
+	switch axes := c.layout.Claims[t.Name].Axes; len(axes) {
+	case 0:
 		return im, false
+	case 1:
+		row = c.line(axes[0])
+	default:
+		row, col = c.rows(axes[:len(axes)-1]), c.line(axes[len(axes)-1])
 	}
-	one := func(a *arch.Axis) (gather []int, flip []bool, exp []int) {
-		gather = a.Gather(func(n string) []int { return c.perm[n] })
-		flip = a.Signs(func(n string) []bool { return c.flip[n] })
-		exp = a.Exps(func(n string) []int { return c.exp[n] })
-		if gather != nil { // signs and exponents come by the source's position
-			flip, exp = follow(flip, gather), follow(exp, gather)
-		}
-		return gather, flip, exp
-	}
-	im.row, im.rowFlip, im.rowExp = one(axes[0])
-	if len(axes) > 1 {
-		im.col, im.colFlip, im.colExp = one(axes[1])
-	}
-	return im, im.row != nil || im.col != nil || im.rowFlip != nil || im.colFlip != nil || im.rowExp != nil || im.colExp != nil
-}
-
-func follow[T any](list []T, gather []int) []T {
-	if list == nil {
-		return nil
-	}
-	moved := make([]T, len(gather))
-	for i, from := range gather {
-		moved[i] = list[from]
-	}
-	return moved
+	return image{row.from, col.from, row.flip, col.flip, row.exp, col.exp}, row.moves() || col.moves()
 }
 
 // look compares one tensor with its source and with what is claimed of it.
@@ -327,17 +330,16 @@ func (c *claims) holdStep(ctx context.Context, s *transform.Step, p *pair) error
 		}
 	case s.Grid != nil:
 		return p.onGrid(ctx, s.Grid.Exponents, c.outAxis(p))
-	case s.Zeros != nil && s.Zeros.Pattern == "2:4":
-		return p.twoOfFour(ctx, c.outAxis(p) == 1)
 	}
 	return nil
 }
 
+// outAxis is 1 where columns are the outputs, else 0.
 func (c *claims) outAxis(p *pair) int {
-	if c.layout == nil || c.layout.Claims[p.a.Name] == nil {
+	if c.layout == nil || c.layout.Claims[p.a.Name] == nil || c.layout.Claims[p.a.Name].OutAxis != 1 {
 		return 0
 	}
-	return c.layout.Claims[p.a.Name].OutAxis
+	return 1
 }
 
 // onGrid checks that every finite value is a multiple of its output's step.
@@ -365,37 +367,6 @@ func (p *pair) onGrid(ctx context.Context, exps []int, outAxis int) error {
 			}
 			if q := float64(v) * perStep[out]; v-v == 0 && q != math.Trunc(q) {
 				return fmt.Errorf("element [%d, %d] is no multiple of 2^%d", n, k, exps[out])
-			}
-		}
-	}
-	return nil
-}
-
-// twoOfFour checks that of every four neighbouring finite inputs at least two are zero.
-func (p *pair) twoOfFour(ctx context.Context, inputsAreRows bool) error {
-	outer, inner := p.rows, p.cols
-	if inputsAreRows {
-		outer, inner = inner, outer
-	}
-	for o := range outer {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		for i := 0; i+4 <= inner; i += 4 {
-			used, finite := 0, true
-			for j := i; j < i+4; j++ {
-				n, k := o, j
-				if inputsAreRows {
-					n, k = j, o
-				}
-				v := p.value(p.b, n, k)
-				finite = finite && v-v == 0
-				if v != 0 {
-					used++
-				}
-			}
-			if finite && used > 2 {
-				return fmt.Errorf("output %d has %d values in its inputs %d to %d", o, used, i, i+3)
 			}
 		}
 	}

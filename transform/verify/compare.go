@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -24,38 +23,34 @@ type difference struct {
 // noise. may says how far values may be off (nil: as far as they like).
 func (p *pair) compare(ctx context.Context, im *image, scale []float64, add float64, may *tolerance) (difference, error) {
 	var d difference
-	real := scale != nil || add != 0 || p.aValues != nil || !p.f.IsFloat()
-	before, after := make([]float32, p.cols), make([]float32, p.cols)
+	e := &expected{p: p, im: im, scale: scale, add: add, source: make([]float32, p.cols)}
+	want, after := make([]float64, p.cols), make([]float32, p.cols)
+	var zeros *zeroing
+	if may != nil && may.zeros != nil {
+		zeros = newZeroing(may.zeros, p.rows, p.cols, may.outAxis)
+	}
 	for n := range p.rows {
 		if err := ctx.Err(); err != nil {
 			return d, err
 		}
-		from := place(im.row, n)
-		p.decodeRow(before, p.a, from)
+		var zero []bool
+		if zeros != nil {
+			zero = zeros.row(n, e.stored)
+		}
+		e.row(want, n)
 		p.decodeRow(after, p.b, n)
-		rowFlip, rowExp := flag(im.rowFlip, n), number(im.rowExp, n)
 		for k, got := range after {
-			j := place(im.col, k)
-			v := float64(before[j])
+			v := want[k]
 			if v-v != 0 || got-got != 0 {
-				d.special(p, from*p.cols+j, n*p.cols+k)
+				d.special(p, place(im.row, n)*p.cols+place(im.col, k), n*p.cols+k)
 				continue
 			}
-			if p.aValues != nil {
-				v = p.aValues[from*p.cols+j]
-			}
-			if rowFlip != flag(im.colFlip, k) {
-				v = -v
-			}
-			if e := rowExp + number(im.colExp, k); e != 0 {
-				v = math.Ldexp(v, e)
-			}
-			if scale != nil {
-				v *= scale[p.input(from, j)]
-			}
 			d.signal += v * v
-			if err := float64(got) - add - v; err != 0 || !real && math.Signbit(float64(got)) != math.Signbit(v) {
-				d.off(n, k, float64(got), v, add, may)
+			if err := float64(got) - add - v; err != 0 || !e.real() && math.Signbit(float64(got)) != math.Signbit(v) {
+				d.off(float64(got), v, add)
+			}
+			if may != nil && d.wrong == "" {
+				d.wrong = may.wrong(n, k, float64(got), v+add, flag(zero, k))
 			}
 		}
 	}
@@ -63,15 +58,12 @@ func (p *pair) compare(ctx context.Context, im *image, scale []float64, add floa
 }
 
 // off counts a value that is not the image's.
-func (d *difference) off(n, k int, got, v, add float64, may *tolerance) {
+func (d *difference) off(got, v, add float64) {
 	err := got - add - v
 	d.noise += err * err
 	d.changed++
 	if got == 0 && v+add != 0 {
 		d.zerosAdded++
-	}
-	if may != nil && d.wrong == "" && !may.allows(n, k, got, v+add) {
-		d.wrong = fmt.Sprintf("element [%d, %d] is %g, and the manifest's steps make it %g", n, k, got, v+add)
 	}
 }
 

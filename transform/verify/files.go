@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,9 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *transf
 		if err := r.shards(ctx, src, out, man, o); err != nil {
 			return err
 		}
+	}
+	if err := r.heads(src, out); err != nil {
+		return err
 	}
 	for _, name := range src.Others {
 		if name == transform.ManifestName || r.Plan != nil && !r.Plan.DropIn && name == weights.IndexName {
@@ -53,22 +57,28 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *trans
 		got  string
 	}
 	var jobs []*job
-	find := func(m *weights.Model, what, name, want string) {
+	match := func(m *weights.Model, what string, digest func(transform.ShardRecord) string) {
+		files := shardsByName(m)
+		named := map[string]bool{}
+		for _, s := range man.Shards {
+			switch f := files[s.File]; {
+			case f == nil:
+				r.problem("the manifest names the shard %s, which the %s has not", s.File, what)
+			case named[s.File]:
+				r.problem("the manifest names the shard %s twice", s.File)
+			default:
+				jobs = append(jobs, &job{file: f, want: digest(s)})
+			}
+			named[s.File] = true
+		}
 		for _, f := range m.Shards {
-			if filepath.Base(f.Path) == name {
-				jobs = append(jobs, &job{file: f, want: want})
-				return
+			if !named[filepath.Base(f.Path)] {
+				r.problem("the manifest does not name the shard %s of the %s", filepath.Base(f.Path), what)
 			}
 		}
-		r.problem("the manifest names the shard %s, which the %s has not", name, what)
 	}
-	for _, s := range man.Shards {
-		find(src, "source", s.File, s.Source)
-		find(out, "output", s.File, s.Output)
-	}
-	if len(man.Shards) != len(out.Shards) {
-		r.problem("the manifest names %d shards, the output has %d", len(man.Shards), len(out.Shards))
-	}
+	match(src, "source", func(s transform.ShardRecord) string { return s.Source })
+	match(out, "output", func(s transform.ShardRecord) string { return s.Output })
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(o.Workers)
 	for _, j := range jobs {
@@ -83,6 +93,50 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *trans
 	for _, j := range jobs {
 		if j.got != j.want {
 			r.problem("%s: its SHA-256 is %.12s…, the manifest says %.12s…: the file was changed", j.file.Path, j.got, j.want)
+		}
+	}
+	return nil
+}
+
+func shardsByName(m *weights.Model) map[string]*weights.File {
+	files := map[string]*weights.File{}
+	for _, f := range m.Shards {
+		files[filepath.Base(f.Path)] = f
+	}
+	return files
+}
+
+// heads compares what shards say of themselves: the same bytes, or, where tensors were added, the
+// same metadata and the source's tensors in their order.
+func (r *Report) heads(src, out *weights.Model) error {
+	made := shardsByName(out)
+	for _, a := range src.Shards {
+		b := made[filepath.Base(a.Path)]
+		if b == nil {
+			continue // each of its tensors is missing or in another shard
+		}
+		err := weights.Guard(a.Path+" or "+b.Path, func() error {
+			var names, kept []string
+			for _, t := range a.Tensors {
+				names = append(names, t.Name)
+			}
+			for _, t := range b.Tensors {
+				if _, ok := src.Tensor(t.Name); ok {
+					kept = append(kept, t.Name)
+				}
+			}
+			switch {
+			case !maps.Equal(a.Metadata, b.Metadata):
+				r.problem("%s: its metadata differ from the source's", b.Path)
+			case !slices.Equal(names, kept):
+				r.problem("%s: its tensors are not those of the source's shard, in that order", b.Path)
+			case len(kept) == len(b.Tensors) && !bytes.Equal(a.Head(), b.Head()):
+				r.problem("%s: its header differs from the source's", b.Path)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

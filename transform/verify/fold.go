@@ -10,6 +10,71 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
+// wholeFolds is an error where a norm is folded in part, where a step belongs to no fold, or where
+// a constant is added that changes the function.
+func (c *claims) wholeFolds() error {
+	if c.layout == nil {
+		return nil
+	}
+	folds := map[string]bool{} // tensors whose step belongs to a fold
+	behind := map[string][]*arch.Claim{}
+	for _, l := range c.layout.Claims {
+		if l.Role == arch.Linear && l.Norm != nil && l.Norm.Kind == arch.LayerNorm {
+			behind[l.Norm.Weight] = append(behind[l.Norm.Weight], l)
+		}
+	}
+	for norm, layers := range behind {
+		done, all := c.foldOf(layers, folds)
+		if done > 0 && done < all {
+			return fmt.Errorf("%s is folded only in part: %d of %d steps", norm, done, all)
+		}
+	}
+	for name := range c.steps {
+		s, claim := c.folded(name), c.layout.Claims[name]
+		if s == nil || claim == nil {
+			continue
+		}
+		fold := s.Fill != nil || s.Bias != "" || s.Scale != ""
+		switch {
+		case fold && !folds[name]:
+			return fmt.Errorf("the fold of %q is part of none that its family allows", name)
+		case s.Add != 0 && claim.Role != arch.Linear:
+			return fmt.Errorf("%q is no layer that a constant can be added to", name)
+		case !fold && !claim.Softmax && !s.Epilogue:
+			return fmt.Errorf("a constant added to %q is not free: its inputs may have any sum", name)
+		}
+	}
+	return nil
+}
+
+// foldOf counts the steps that fold one norm into all its layers, and how many there must be.
+func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all int) {
+	need := func(name string, holds func(s *transform.Shift) bool) {
+		all++
+		if s := c.folded(name); s != nil && holds(s) {
+			done++
+			folds[name] = true
+		}
+	}
+	fill := func(v float64) func(*transform.Shift) bool {
+		return func(s *transform.Shift) bool { return s.Fill != nil && *s.Fill == v && s.Add == 0 }
+	}
+	n := layers[0].Norm
+	need(n.Weight, fill(1))
+	if n.Bias != "" {
+		need(n.Bias, fill(0))
+	}
+	for _, l := range layers {
+		need(l.Name, func(s *transform.Shift) bool { return s.Fill == nil && s.Bias == "" && s.Scale == n.Weight })
+		if n.Bias != "" {
+			need(l.Bias, func(s *transform.Shift) bool {
+				return s.Fill == nil && s.Bias == n.Bias && s.Weight == l.Name && s.Add == 0
+			})
+		}
+	}
+	return done, all
+}
+
 // foldedValues puts the numbers that a fold makes into the pair, in the source's place, and gives
 // the factors on its inputs (nil: ones), by the source's positions.
 func (c *claims) foldedValues(ctx context.Context, p *pair, s *transform.Shift) (scale []float64, err error) {

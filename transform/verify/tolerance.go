@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -11,17 +12,19 @@ import (
 type tolerance struct {
 	f       weights.Format
 	outAxis int
-	shifted bool            // rounded once to the stored type
-	zeros   bool            // any value may be zero
-	grid    *transform.Grid // half a step
-	round   *transform.Bits // half a unit, or a whole one where truncated
+	shifted bool             // rounded once to the stored type
+	zeros   *transform.Zeros // recomputed: see zeroing
+	grid    *transform.Grid  // half a step
+	round   *transform.Bits  // half a unit, or a whole one where truncated
 }
 
 func newTolerance(f weights.Format, outAxis int, steps []*transform.Step) *tolerance {
 	t := &tolerance{f: f, outAxis: outAxis}
 	for _, s := range steps {
 		t.shifted = t.shifted || s.Shift != nil
-		t.zeros = t.zeros || s.Zeros != nil
+		if s.Zeros != nil {
+			t.zeros = s.Zeros
+		}
 		if s.Grid != nil {
 			t.grid = s.Grid
 		}
@@ -32,10 +35,24 @@ func newTolerance(f weights.Format, outAxis int, steps []*transform.Step) *toler
 	return t
 }
 
+// wrong says what is wrong with element [n, k] where real arithmetic gives v and zero tells whether
+// it must be zero; empty where nothing is.
+func (t *tolerance) wrong(n, k int, got, v float64, zero bool) string {
+	switch {
+	case zero && got == 0:
+		return ""
+	case zero:
+		v = 0
+	case t.allows(n, k, got, v):
+		return ""
+	}
+	return fmt.Sprintf("element [%d, %d] is %g, and the manifest's steps make it %g", n, k, got, v)
+}
+
 // allows reports whether element [n, k] may hold got where real arithmetic gives v.
 func (t *tolerance) allows(n, k int, got, v float64) bool {
 	off := math.Abs(got - v)
-	if off == 0 || t.zeros && got == 0 {
+	if off == 0 {
 		return true
 	}
 	bound := 0.0

@@ -2,10 +2,12 @@ package verify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 
@@ -36,11 +38,11 @@ type Tensor struct {
 	Shape  []int  `json:"shape"`
 	Class  Class  `json:"class"`
 	// SNR is the signal-to-noise ratio of the layer's output for inputs of unit variance, in
-	// decibels; absent where nothing was lost.
+	// decibels; absent where nothing was lost, and where the source has no signal.
 	SNR *float64 `json:"snr_db,omitempty"`
 	// BitsZeroed counts the low mantissa bits that are zero in every finite value of the output,
-	// beyond those that were zero before.
-	BitsZeroed int `json:"bits_zeroed"`
+	// beyond those that were zero before. In JSON it is absent where the type's values are not known.
+	BitsZeroed int `json:"-"`
 	// ZerosAdded counts values that became zero.
 	ZerosAdded int `json:"zeros_added,omitempty"`
 	// NonFinite counts NaN and infinite values; all are the source's own.
@@ -51,6 +53,21 @@ type Tensor struct {
 	Shift *float64 `json:"shift,omitempty"`
 	// Problem says what breaks the manifest's claims.
 	Problem string `json:"problem,omitempty"`
+}
+
+// MarshalJSON adds the count of zero bits where it means something.
+func (t Tensor) MarshalJSON() ([]byte, error) {
+	type plain Tensor
+	js := struct {
+		plain
+		BitsZeroed *int `json:"bits_zeroed,omitempty"`
+	}{plain: plain(t)}
+	if d, err := weights.ParseDType(t.DType); err == nil {
+		if _, known := d.Format(); known {
+			js.BitsZeroed = &t.BitsZeroed
+		}
+	}
+	return json.Marshal(js)
 }
 
 // Relation summarises an exact image.
@@ -145,6 +162,9 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 		case a.DType != b.DType || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape):
 			r.problem("tensor %q is %s%v, was %s%v", a.Name, b.DType, b.Shape, a.DType, a.Shape)
 		default:
+			if is, was := filepath.Base(b.File), filepath.Base(a.File); is != was {
+				r.problem("tensor %q is in the shard %s, was in %s", a.Name, is, was)
+			}
 			pairs = append(pairs, [2]weights.Tensor{a, b})
 			total += a.Size()
 		}
@@ -157,6 +177,9 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 		if _, ok := src.Tensor(b.Name); !ok && !claims.extra(b.Name) {
 			r.problem("tensor %q of the output has no source", b.Name)
 		}
+	}
+	if err := claims.extras(out, r.problem); err != nil {
+		return err
 	}
 	r.Tensors = make([]Tensor, len(pairs))
 	var done atomic.Int64
@@ -178,13 +201,14 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	return g.Wait()
 }
 
+// decibels is nil where there is no noise, and where the ratio is no number.
 func decibels(signal, noise float64) *float64 {
 	if noise == 0 {
 		return nil
 	}
 	db := 10 * math.Log10(signal/noise)
 	if math.IsInf(db, 0) || math.IsNaN(db) {
-		db = 0
+		return nil
 	}
 	return &db
 }

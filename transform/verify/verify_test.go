@@ -147,7 +147,7 @@ func TestBrokenTensorsAreSeen(t *testing.T) {
 		}},
 		{"off the grid", "grid=8", up, "is no multiple of 2^", func(data []byte) { data[0] |= 1 }},
 		{"low bits", "round=3", up, "3 low bits are claimed to be zero, 0 are", func(data []byte) { data[0] |= 1 }},
-		{"three of four", "sparsify=2:4", up, "3 values in its inputs 0 to 3", func(data []byte) {
+		{"three of four", "sparsify=2:4", up, "and the manifest's steps make it 0", func(data []byte) {
 			for i := range 4 {
 				if data[2*i] == 0 && data[2*i+1] == 0 {
 					data[2*i], data[2*i+1] = 0x80, 0x3C
@@ -244,12 +244,31 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 		{"another source digest", "round=2", "the file was changed", 0, func(m map[string]any) {
 			m["shards"].([]any)[0].(map[string]any)["source_sha256"] = strings.Repeat("0", 64)
 		}},
-		{"a shard less", "round=2", "the manifest names 1 shards, the output has 2", 0, func(m map[string]any) { m["shards"] = m["shards"].([]any)[:1] }},
+		{"a shard less", "round=2", "does not name the shard model-00002-of-00002.safetensors of the output", 0, func(m map[string]any) { m["shards"] = m["shards"].([]any)[:1] }},
 		{"another shard", "round=2", "names the shard other.safetensors, which the output has not", 0, func(m map[string]any) {
 			m["shards"].([]any)[0].(map[string]any)["file"] = "other.safetensors"
 		}},
 		{"another model", "round=2", "it was made for another model", 0, func(m map[string]any) {
 			m["plan"].(map[string]any)["model"].(map[string]any)["sha256"] = strings.Repeat("0", 64)
+		}},
+		{"a shard twice", "round=2", "names the shard model-00001-of-00002.safetensors twice", 0, func(m map[string]any) {
+			m["shards"] = append(m["shards"].([]any), m["shards"].([]any)[0])
+		}},
+		{"another family", "round=2", `it was made for the family "gpt2", and the source is read as "llama"`, 0, func(m map[string]any) {
+			m["plan"].(map[string]any)["model"].(map[string]any)["family"] = "gpt2"
+		}},
+		{"no family", "round=2", `it was made for the family "", and`, 0, func(m map[string]any) {
+			m["plan"].(map[string]any)["model"].(map[string]any)["family"] = ""
+		}},
+		{"a step twice", "round=2", "round: tensor", 0, func(m map[string]any) {
+			steps := m["plan"].(map[string]any)["steps"].([]any)
+			m["plan"].(map[string]any)["steps"] = append(steps, steps[0])
+		}},
+		{"an empty block", "sparsify=0.3/8x4", "there are no blocks of 0x4", 0, func(m map[string]any) {
+			steps(m, "sparsify")[0]["zeros"].(map[string]any)["block"] = []int{0, 4}
+		}},
+		{"a constant that is not free", "shift=4/epilogue", "is not free", 0, func(m map[string]any) {
+			delete(steps(m, "shift")[0]["shift"].(map[string]any), "epilogue")
 		}},
 		{"version", "round=2", "manifest version 2", 0, func(m map[string]any) { m["manifest_version"] = 2 }},
 		{"no plan", "round=2", "invalid plan", 0, func(m map[string]any) { delete(m, "plan") }},

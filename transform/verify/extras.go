@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// extra reports whether the plan announces a tensor that the source has not.
+func (c *claims) extra(name string) bool {
+	for tensor := range c.steps {
+		if s := c.folded(tensor); s != nil && s.Epilogue && name == tensor+transform.ShiftSuffix {
+			return true
+		}
+	}
+	return false
+}
+
+// extras compares the tensors that a runtime needs for its epilogues with the claimed shifts.
+func (c *claims) extras(out *weights.Model, problem func(format string, args ...any)) error {
+	if c.plan == nil {
+		return nil
+	}
+	for _, s := range c.plan.Steps {
+		if s.Shift == nil || !s.Shift.Epilogue {
+			continue
+		}
+		name := s.Tensor + transform.ShiftSuffix
+		t, ok := out.Tensor(name)
+		if !ok {
+			problem("tensor %q is missing from the output: its epilogue needs it", name)
+			continue
+		}
+		err := weights.Guard(t.File, func() error {
+			if wrong := c.wrongExtra(t, s); wrong != "" {
+				problem("tensor %q %s", name, wrong)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrongExtra says what of an epilogue's tensor is not as claimed; empty where nothing is.
+func (c *claims) wrongExtra(t weights.Tensor, s *transform.Step) string {
+	w, _ := c.src.Tensor(s.Tensor)
+	rows, cols := w.Matrix()
+	p := &pair{a: w}
+	outputs := []int{rows, cols}[c.outAxis(p)]
+	if t.DType != weights.F32 || len(t.Shape) != 1 || t.Shape[0] != outputs {
+		return fmt.Sprintf("is %s%v, its epilogue needs F32[%d]", t.DType, t.Shape, outputs)
+	}
+	f, _ := t.DType.Format()
+	for i := range outputs {
+		if got := f.Elem(t.Data, i); got != math.Float32bits(float32(s.Shift.Add)) {
+			return fmt.Sprintf("holds %g at [%d], the claimed shift is %g", f.Value(got), i, s.Shift.Add)
+		}
+	}
+	return ""
+}

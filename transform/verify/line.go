@@ -1,0 +1,85 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// line is one side of an image: where the rows or the columns of the output come from, and their
+// signs and exponents, all by the output's place. Nil parts do nothing.
+type line struct {
+	from []int
+	flip []bool
+	exp  []int
+}
+
+func (l line) moves() bool { return l.from != nil || l.flip != nil || l.exp != nil }
+
+// line is what the claims make of one dimension.
+func (c *claims) line(a *arch.Axis) line {
+	l := line{
+		from: a.Gather(func(n string) []int { return c.perm[n] }),
+		flip: a.Signs(func(n string) []bool { return c.flip[n] }),
+		exp:  a.Exps(func(n string) []int { return c.exp[n] }),
+	}
+	if l.from != nil { // signs and exponents come by the source's position
+		l.flip, l.exp = follow(l.flip, l.from), follow(l.exp, l.from)
+	}
+	return l
+}
+
+func follow[T any](list []T, from []int) []T {
+	if list == nil {
+		return nil
+	}
+	moved := make([]T, len(from))
+	for i, j := range from {
+		moved[i] = list[j]
+	}
+	return moved
+}
+
+// rows is what the claims make of several dimensions that count rows together, the last fastest.
+func (c *claims) rows(axes []*arch.Axis) line {
+	var parts []line
+	length := 1
+	for _, a := range axes {
+		parts, length = append(parts, c.line(a)), length*a.Len()
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	var all line
+	if slices.ContainsFunc(parts, func(l line) bool { return l.from != nil }) {
+		all.from = make([]int, length)
+	}
+	if slices.ContainsFunc(parts, func(l line) bool { return l.flip != nil }) {
+		all.flip = make([]bool, length)
+	}
+	if slices.ContainsFunc(parts, func(l line) bool { return l.exp != nil }) {
+		all.exp = make([]int, length)
+	}
+	for row := range length {
+		rest, stride := row, 1
+		for i := len(parts) - 1; i >= 0; i-- {
+			n := axes[i].Len()
+			all.add(row, parts[i], rest%n, stride)
+			rest, stride = rest/n, stride*n
+		}
+	}
+	return all
+}
+
+// add counts place i of one dimension, of the given stride, into a row.
+func (l line) add(row int, part line, i, stride int) {
+	if l.from != nil {
+		l.from[row] += stride * place(part.from, i)
+	}
+	if l.flip != nil {
+		l.flip[row] = l.flip[row] != flag(part.flip, i)
+	}
+	if l.exp != nil {
+		l.exp[row] += number(part.exp, i)
+	}
+}
