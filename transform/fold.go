@@ -27,7 +27,8 @@ func (a *affine) factor(n, k int) float32 {
 	return a.gamma[k]
 }
 
-// apply computes in real arithmetic and rounds once to the stored type. NaN and infinity stay.
+// apply computes in float64 and rounds to float32 and from there to the stored type. NaN and
+// infinity stay.
 func (a *affine) apply(b block) {
 	for i := range b.rows {
 		for k := range b.cols {
