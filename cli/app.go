@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
 // Version is the program's version, recorded in plans and manifests.
@@ -24,6 +26,7 @@ const (
 	exitFailed = 1 // input, I/O
 	exitUsage  = 2
 	exitShort  = 3 // done, but a check failed or a budget could not be met
+	exitNoGPU  = 4 // no GPU where one was asked for
 )
 
 // usageError is an error about the command line itself.
@@ -59,6 +62,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return status(err)
 }
 
+// closing closes what a command used, at its end; an error counts where there is no other.
+func closing(err *error, closers ...func() error) {
+	for _, end := range closers {
+		if failed := end(); *err == nil {
+			*err = failed
+		}
+	}
+}
+
 func status(err error) int {
 	var usage usageError
 	switch {
@@ -68,6 +80,8 @@ func status(err error) int {
 		return exitShort
 	case errors.As(err, &usage):
 		return exitUsage
+	case measure.NoGPU(err):
+		return exitNoGPU
 	}
 	return exitFailed
 }
@@ -98,14 +112,16 @@ func newApp(stdout, stderr io.Writer) *cli.App {
    lowtoggle inspect MODEL         a folder of safetensors, or one such file
    lowtoggle convert MODEL OUT
    lowtoggle verify MODEL OUT
+   lowtoggle verify MODEL OUT --gpu    and measure the energy, on an NVIDIA GPU
 
 Options may stand before and after the arguments. lowtoggle COMMAND --help says more.
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked.`
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU.`
 	a.Writer, a.ErrWriter = stdout, stderr
 	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand,
-		synthCommand, passesCommand, completionCommand}
+		measureCommand, synthCommand, passesCommand, completionCommand}
 	a.HideHelpCommand = true
 	a.EnableBashCompletion = true
+	a.DisableSliceFlagSeparator = true // values such as normal(0,1) hold commas
 	a.ExitErrHandler = func(*cli.Context, error) {}
 	a.OnUsageError = badFlag
 	for _, cmd := range a.Commands {

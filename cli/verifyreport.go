@@ -31,8 +31,12 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	if r.moved() {
 		remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
 	}
-	if r.Energy != nil {
+	if r.Energy != nil && r.Energy.Predicted != nil {
 		r.Energy.Predicted.print(w, r.workload, r.role)
+	}
+	if r.Energy != nil && r.Energy.Measured != nil {
+		fmt.Fprintln(w)
+		r.Energy.Measured.print(w)
 	}
 	if !r.DropIn {
 		printNotDropIn(w)

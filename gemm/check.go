@@ -42,10 +42,13 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	for _, o := range []struct {
 		name string
 		err  error
-	}{{"x", x.Finite()}, {"w", w.Finite()}, {"y", finite(y, p.N)}} {
+	}{{"x", x.Finite()}, {"w", w.Finite()}} {
 		if o.err != nil {
 			return Deviation{}, fmt.Errorf("product %v: %s is %w", p, o.name, o.err)
 		}
+	}
+	if err := FiniteResult(p, y); err != nil {
+		return Deviation{}, err
 	}
 	rows, cols := sample(p)
 	part := p

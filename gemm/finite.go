@@ -22,6 +22,14 @@ func (m Matrix) Finite() error {
 	return found.err(m.Cols)
 }
 
+// FiniteResult is [Matrix.Finite] for y[M,N], a backend's result.
+func FiniteResult(p Problem, y []float64) error {
+	if err := finite(y, p.N); err != nil {
+		return fmt.Errorf("product %v: y is %w", p, err)
+	}
+	return nil
+}
+
 // finite is Matrix.Finite for results of cols columns.
 func finite(y []float64, cols int) error {
 	var found specials

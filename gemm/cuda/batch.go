@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -58,26 +59,28 @@ type layer struct {
 }
 
 // NewBatch uploads the products' operands, chooses their kernels and captures their graph. NaNs and
-// infinities in an operand are a [gemm.ErrNotFinite] that names it. Close gives the memory back.
-func (d *Device) NewBatch(name string, products []Product, o Options) (*Batch, error) {
+// infinities in an operand are a [gemm.ErrNotFinite] that names it. Close gives the memory back. When ctx ends it stops between two operands.
+func (d *Device) NewBatch(ctx context.Context, name string, products []Product, o Options) (*Batch, error) {
 	if len(products) == 0 {
 		return nil, fmt.Errorf("batch %s: no products", name)
 	}
 	b := &Batch{device: d, name: name, memory: &arena{device: d}}
 	for _, p := range products {
-		if err := p.check(); err != nil {
+		if err := first(ctx.Err, p.Validate); err != nil {
 			return nil, fmt.Errorf("batch %s: %s: %w", name, p.Name, err)
 		}
 		b.layers = append(b.layers, layer{Product: p})
 	}
 	b.copies, b.passes = plan(products, o, d.info.L2)
-	if err := d.thread.do(b.setUp); err != nil {
+	if err := d.thread.do(func() error { return b.setUp(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("batch %s: %w", name, err), b.Close())
 	}
 	return b, nil
 }
 
-func (p Product) check() error {
+// Validate reports operands that do not fit the problem, and those that are not finite (a
+// [gemm.ErrNotFinite] that names x or w).
+func (p Product) Validate() error {
 	if err := p.Problem.Fits(p.X, p.W); err != nil {
 		return err
 	}
@@ -90,16 +93,19 @@ func (p Product) check() error {
 	return nil
 }
 
-func (b *Batch) setUp() error {
-	return first(b.upload, b.createEvents, b.warmUp, b.record, b.time)
+func (b *Batch) setUp(ctx context.Context) error {
+	return first(func() error { return b.upload(ctx) }, b.createEvents, b.warmUp, b.record, b.time)
 }
 
 // upload prepares every product and puts its operands on the card.
-func (b *Batch) upload() (err error) {
+func (b *Batch) upload(ctx context.Context) (err error) {
 	shared := map[memoryOf]uint64{} // layers that read one activation share its x
 	size := 0
 	for i := range b.layers {
 		l := &b.layers[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if l.matmul, err = b.device.prepare(l.Problem); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}

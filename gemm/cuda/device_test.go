@@ -78,7 +78,7 @@ func TestCapabilityIsChecked(t *testing.T) {
 // batch makes one of the given problems.
 func batch(t *testing.T, d *Device, o Options, problems ...gemm.Problem) *Batch {
 	t.Helper()
-	b, err := d.NewBatch("test", products(problems...), o)
+	b, err := d.NewBatch(t.Context(), "test", products(problems...), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestInputsThatAreNotFiniteAreNamed(t *testing.T) {
 	ps := products(small...)
 	ps[1].W.Data[3] = 0x7F
 	ps[1].W.Data[2] = 0x80
-	_, err := d.NewBatch("b", ps, Options{})
+	_, err := d.NewBatch(t.Context(), "b", ps, Options{})
 	if !errors.Is(err, gemm.ErrNotFinite) || !strings.Contains(err.Error(), "batch b: layer 1: w is not finite: 0 NaN and 1 infinite values, the first at row 0, column 1") {
 		t.Error(err)
 	}
@@ -282,7 +282,7 @@ func useOnce(c *card) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	b, err := d.NewBatch("b", products(small...), Options{Repeat: 2})
+	b, err := d.NewBatch(context.Background(), "b", products(small...), Options{Repeat: 2})
 	if err != nil {
 		return err
 	}

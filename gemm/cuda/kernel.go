@@ -41,7 +41,8 @@ func (a *api) kernel(s shape, compute int32, h *heuristic) Kernel {
 	flags := a.implementation(h)
 	k := Kernel{
 		M: s.m, N: s.n, K: s.k, Compute: int(compute),
-		TensorCores: flags&implTensorOps != 0, Half: flags&implAccumulate16 != 0,
+		// The flags of kernels for TF32 name no tensor cores, which TF32 exists on alone.
+		TensorCores: flags&implTensorOps != 0 || compute == compute32FTF32, Half: flags&implAccumulate16 != 0,
 		Workspace: int64(h.workspace), Waves: float64(h.waves),
 	}
 	for _, f := range []struct {

@@ -22,6 +22,8 @@ type Options struct {
 	Settle time.Duration
 	// WarmUp bounds the search for the steady state. Default 60 s.
 	WarmUp time.Duration
+	// SelfTest of this card from an earlier comparison, which saves another one. Default: it is made.
+	SelfTest *SelfTest
 	// Seed of the order within blocks and of the bootstrap. Default 0.
 	Seed uint64
 	// EDSk is the loss of performance, as a factor of time, at which saving all energy would just

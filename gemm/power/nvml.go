@@ -13,8 +13,9 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Open finds a card through NVML by its index ("0") or its UUID ("GPU-…"), which is safer: NVML
-// counts cards in the order of the bus, whatever CUDA_VISIBLE_DEVICES says.
+// Open finds a card through NVML by its index ("0"), its UUID ("GPU-…") or its place on the bus
+// ("0000:1b:00.0"). The last two are safer: NVML counts cards in the order of the bus, whatever
+// CUDA_VISIBLE_DEVICES says.
 //
 // It fails with ErrNoNVML where there is no library or no driver, with ErrNoCard where there is no
 // such card, and with ErrMIG for a slice of one.
@@ -55,16 +56,23 @@ func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	if strings.HasPrefix(id, "MIG-") {
 		return nil, fmt.Errorf("%q: %w", id, ErrMIG)
 	}
-	if strings.HasPrefix(id, "GPU-") {
-		dev, ret := lib.DeviceGetHandleByUUID(id)
+	var byName func(string) (nvml.Device, nvml.Return)
+	switch {
+	case strings.HasPrefix(id, "GPU-"):
+		byName = lib.DeviceGetHandleByUUID
+	case strings.Contains(id, ":"):
+		byName = lib.DeviceGetHandleByPciBusId
+	}
+	if byName != nil {
+		dev, ret := byName(id)
 		if ret != nvml.SUCCESS {
-			return nil, fmt.Errorf("no card %q (%s): nvidia-smi -L lists those there are: %w", id, returnName(ret), ErrNoCard)
+			return nil, fmt.Errorf("no card %q (%s): nvidia-smi -q lists those there are: %w", id, returnName(ret), ErrNoCard)
 		}
 		return dev, nil
 	}
 	index, err := strconv.Atoi(id)
 	if err != nil {
-		return nil, fmt.Errorf("card %q: want an index as 0 or a UUID as GPU-…: %w", id, ErrNoCard)
+		return nil, fmt.Errorf("card %q: want an index as 0, a UUID as GPU-… or a bus id as 0000:1b:00.0: %w", id, ErrNoCard)
 	}
 	count, ret := lib.DeviceGetCount()
 	if ret == nvml.SUCCESS && (index < 0 || index >= count) {

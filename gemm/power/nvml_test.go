@@ -71,6 +71,12 @@ func mockLibrary(dev nvml.Device) *mock.Interface {
 		DeviceGetHandleByIndexFunc:     func(int) (nvml.Device, nvml.Return) { return dev, nvml.SUCCESS },
 		SystemGetDriverVersionFunc:     func() (string, nvml.Return) { return "580.1", nvml.SUCCESS },
 		SystemGetCudaDriverVersionFunc: func() (int, nvml.Return) { return 13010, nvml.SUCCESS },
+		DeviceGetHandleByPciBusIdFunc: func(bus string) (nvml.Device, nvml.Return) {
+			if bus == "0000:1B:00.0" {
+				return dev, nvml.SUCCESS
+			}
+			return nil, nvml.ERROR_NOT_FOUND
+		},
 		DeviceGetHandleByUUIDFunc: func(uuid string) (nvml.Device, nvml.Return) {
 			if uuid == "GPU-1" {
 				return dev, nvml.SUCCESS
@@ -121,7 +127,7 @@ func TestNVMLReadings(t *testing.T) {
 }
 
 func TestNVMLInfo(t *testing.T) {
-	card, err := openNVML(mockLibrary(mockCard()), "0")
+	card, err := openNVML(mockLibrary(mockCard()), "0000:1B:00.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +179,8 @@ func TestNVMLOpenErrors(t *testing.T) {
 	}{
 		{"index", "3", mockLibrary(mockCard()), ErrNoCard, "the driver sees 1"},
 		{"negative", "-1", mockLibrary(mockCard()), ErrNoCard, "no card -1"},
-		{"uuid", "GPU-2", mockLibrary(mockCard()), ErrNoCard, "nvidia-smi -L"},
+		{"uuid", "GPU-2", mockLibrary(mockCard()), ErrNoCard, "nvidia-smi -q"},
+		{"bus", "0000:1C:00.0", mockLibrary(mockCard()), ErrNoCard, "nvidia-smi -q"},
 		{"nonsense", "first", mockLibrary(mockCard()), ErrNoCard, "index as 0"},
 		{"slice", "MIG-1", mockLibrary(mockCard()), ErrMIG, "whole card"},
 		{"sliced card", "0", mockLibrary(sliced), ErrMIG, "cut into"},

@@ -85,6 +85,35 @@ func (b Block) of(load string) []Window {
 	return own
 }
 
+// Per restates a result for work of which every execution did parts times as much: joules and
+// seconds become those of one part, and counts of executions those of parts. Ratios stay.
+func (r *Result) Per(parts int) {
+	n := float64(parts)
+	part := func(s *Summary) { s.Joules /= n; s.Seconds /= n }
+	windows := func(list []Window) {
+		for i := range list {
+			w := &list[i]
+			w.Executions *= parts
+			w.PerExecution /= n
+			w.Seconds /= n
+		}
+	}
+	part(&r.Baseline)
+	part(&r.Null.Summary)
+	for i := range r.Variants {
+		part(&r.Variants[i].Summary)
+	}
+	for _, b := range r.Blocks {
+		windows(b.Windows)
+	}
+	if s := r.Steady; s != nil {
+		windows(s.Windows)
+		for i := range s.ExecutionTimes {
+			s.ExecutionTimes[i] /= n
+		}
+	}
+}
+
 // Invalidate adds a reason not to trust the result: NaN or infinity in an input or an output, say.
 func (r *Result) Invalidate(format string, args ...any) {
 	r.Valid = false

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// measureReport prints what was measured.
+type measureReport struct {
+	*measure.Result
+	title string
+}
+
+func (r measureReport) write(c *cli.Context) error {
+	switch w := c.App.Writer; {
+	case c.Bool("json"):
+		return printJSON(w, r.Result)
+	case c.Bool("bench"):
+		r.bench(w)
+	default:
+		r.print(w)
+	}
+	return nil
+}
+
+func (r measureReport) print(w io.Writer) {
+	fmt.Fprintln(w, r.title)
+	fmt.Fprintln(w)
+	tab := newTable("weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", "")
+	tab.add(summaryCells(r.Baseline, "–", "–", "–")...)
+	for _, v := range append([]power.Comparison{r.Null}, r.Variants...) {
+		tab.add(comparisonCells(v)...)
+	}
+	tab.print(w)
+	fmt.Fprintln(w)
+	r.remarks(w)
+}
+
+// remarks says how sure the table is.
+func (r measureReport) remarks(w io.Writer) {
+	text := fmt.Sprintf("%s in %.0f s", plural(r.Null.Blocks, "block", "blocks"), r.Seconds)
+	if r.Resolvable > 0 {
+		text += fmt.Sprintf("; effects below %.2f %% cannot be told from none", 100*r.Resolvable)
+	}
+	if r.Teraflops > 0 {
+		text += fmt.Sprintf("; %.0f TFLOP/s", r.Teraflops)
+	}
+	if d := r.Deviation; d != nil {
+		text += fmt.Sprintf("; results agree with the CPU (relative error %.1e)", d.Relative)
+	}
+	remark(w, "measured", text)
+	if len(r.Products) == 1 && r.Products[0].Kernel != nil {
+		remark(w, "kernel", r.Products[0].Kernel.String())
+	}
+	if r.Dropped > 0 {
+		remark(w, "note", plural(r.Dropped, "reading was", "readings were")+" dropped for their execution time")
+	}
+	switch r.Stopped {
+	case "time":
+		remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
+	case "cancelled", "failed":
+		remark(w, "note", "it was broken off; this is what was measured so far")
+	}
+	remarks(w, "warning", r.Warnings)
+	remarks(w, "INVALID", r.Invalid)
+}
+
+// comparisonCells is a row of the table.
+func comparisonCells(c power.Comparison) []string {
+	if c.Blocks == 0 {
+		return summaryCells(c.Summary, "–", "–", "–")
+	}
+	return summaryCells(c.Summary, percentOf(c.RelativeEnergy, c.Interval), span(c.Interval), percentOf(c.RelativeTime, c.TimeInterval))
+}
+
+func summaryCells(s power.Summary, energy, interval, time string) []string {
+	joules, watts, clock, capped := "–", "–", "–", ""
+	if s.Windows > 0 {
+		joules, watts = siJoules(s.Joules), fmt.Sprintf("%.0f W", s.Watts)
+	}
+	if s.SMClock != nil {
+		clock = fmt.Sprintf("%.0f MHz", *s.SMClock)
+	}
+	if s.Capped != nil && *s.Capped {
+		capped = "capped"
+	}
+	return []string{s.Name, energy, interval, time, joules, watts, clock, capped}
+}
+
+// percentOf writes a measured ratio as a change.
+func percentOf(ratio float64, interval []float64) string {
+	if interval == nil {
+		return percent(ratio)
+	}
+	return signed(100*(ratio-1), 2) + " %"
+}
+
+// span writes an interval of ratios as one of changes.
+func span(interval []float64) string {
+	if interval == nil {
+		return "–"
+	}
+	return signed(100*(interval[0]-1), 2) + " … " + signed(100*(interval[1]-1), 2) + " %"
+}
+
+// signed writes a number with its sign; one that rounds to 0 has none.
+func signed(v float64, digits int) string {
+	s := fmt.Sprintf("%+.*f", digits, v)
+	if strings.Trim(s[1:], "0.") == "" {
+		return s[1:]
+	}
+	return strings.Replace(s, "-", "−", 1)
+}
+
+// siJoules writes an energy.
+func siJoules(v float64) string {
+	switch {
+	case v >= 1:
+		return fmt.Sprintf("%.3f J", v)
+	case v >= 1e-3:
+		return fmt.Sprintf("%.3f mJ", 1e3*v)
+	}
+	return fmt.Sprintf("%.3f µJ", 1e6*v)
+}
+
+// bench prints lines in the format of Go benchmarks: one for each block and load.
+func (r measureReport) bench(w io.Writer) {
+	fmt.Fprintf(w, "gpu: %s\n", r.GPU)
+	fmt.Fprintf(w, "product: %s\n", r.title)
+	for _, b := range r.Blocks {
+		if !b.Complete {
+			continue
+		}
+		for _, win := range b.Windows {
+			fmt.Fprintf(w, "BenchmarkGEMM/w=%s %d %.0f ns/op %.6g J/op %.2f W\n",
+				benchName(win.Load), win.Executions, 1e9*win.Seconds, win.PerExecution, win.Watts)
+		}
+	}
+	for _, reason := range r.Invalid {
+		fmt.Fprintf(w, "invalid: %s\n", reason)
+	}
+}
+
+// benchName keeps a name in one piece: spaces end it, and slashes part it.
+func benchName(name string) string {
+	return strings.NewReplacer(" ", "", "/", "_").Replace(name)
+}

@@ -1,0 +1,130 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Candidate is products by one set of weights.
+type Candidate struct {
+	Name     string
+	Products []cuda.Product
+}
+
+// Options of a comparison. The zero value is ready to use.
+type Options struct {
+	// Cold makes every product read its weights from memory, as decoding does ([cuda.Options]).
+	Cold bool
+	// Meter's Clock and Self are the machine's, whatever is given.
+	Meter power.Options
+	// Prepared is told how many of the candidates, the null among them, are on the card and checked.
+	// Default: no one is told.
+	Prepared func(done, total int)
+}
+
+// Compare measures what one pass through the products costs with the variants' weights, against
+// the baseline's and a copy of these. Every candidate must multiply the same problems in the same
+// order; all of them are on the card at once.
+//
+// Operands and results that are not finite are a [gemm.ErrNotFinite], results that are wrong an
+// error; nothing is measured then. Once the metering has begun the result is never nil: where it
+// comes with an error, it holds what was measured until then.
+func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (*Result, error) {
+	null := Candidate{baseline.Name + " (copy)", baseline.Products}
+	all := append([]Candidate{baseline, null}, variants...)
+	if err := sameProblems(all); err != nil {
+		return nil, err
+	}
+	var batches []Batch
+	defer func() {
+		for _, b := range batches {
+			_ = b.Close() // memory on a card that goes back in any case; the result stands
+		}
+	}()
+	r := &Result{Platform: m.Platform(), Cold: o.Cold}
+	loads := power.Loads{}
+	for i, c := range all {
+		b, err := m.NewBatch(ctx, c.Name, c.Products, cuda.Options{Cold: o.Cold})
+		if err != nil {
+			return nil, roomFor(err, len(all), baseline)
+		}
+		batches = append(batches, b)
+		found, err := b.Check(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.check(found)
+		switch i {
+		case 0:
+			loads.Baseline = b
+		case 1:
+			loads.Null = b
+		default:
+			loads.Variants = append(loads.Variants, b)
+		}
+		if o.Prepared != nil {
+			o.Prepared(i+1, len(all))
+		}
+	}
+	first := batches[0]
+	r.describe(baseline.Products, first)
+	o.Meter.Clock, o.Meter.Self = m.Clock(), os.Getpid()
+	meter, err := power.NewMeter(m.Card(), o.Meter)
+	if err != nil {
+		return nil, err
+	}
+	if r.Result, err = meter.Compare(ctx, loads); r.Result == nil {
+		return nil, err
+	}
+	r.Per(first.Passes())
+	if r.Baseline.Seconds > 0 {
+		r.Teraflops = r.Operations / r.Baseline.Seconds / 1e12
+	}
+	return r, err
+}
+
+// sameProblems fails where two candidates cannot be compared.
+func sameProblems(all []Candidate) error {
+	first := all[0]
+	for _, c := range all[1:] {
+		if len(c.Products) != len(first.Products) {
+			return fmt.Errorf("%s has %d products and %s has %d: only the same products can be compared", first.Name, len(first.Products), c.Name, len(c.Products))
+		}
+		for i, p := range c.Products {
+			if q := first.Products[i]; p.Problem != q.Problem {
+				return fmt.Errorf("%s of %s is %v and %s of %s is %v: only the same products can be compared", q.Name, first.Name, q.Problem, p.Name, c.Name, p.Problem)
+			}
+		}
+	}
+	return nil
+}
+
+// roomFor says what a comparison takes where the card has no room for it.
+func roomFor(err error, candidates int, c Candidate) error {
+	if !errors.Is(err, cuda.ErrOutOfMemory) {
+		return err
+	}
+	var bytes float64
+	for _, p := range c.Products {
+		bytes += float64(len(p.X.Data) + len(p.W.Data))
+	}
+	return fmt.Errorf("%w; %d candidates of about %.3g GB each must be on the card together: compare fewer, or fewer layers or tokens", err, candidates, bytes/1e9)
+}
+
+// check takes in what a candidate's results were found to be off by.
+func (r *Result) check(found []gemm.Deviation) {
+	for _, d := range found {
+		if d.Compared == 0 {
+			continue
+		}
+		if r.Deviation == nil || d.Worst > r.Deviation.Worst {
+			r.Deviation = &d
+		}
+	}
+}

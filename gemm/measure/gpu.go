@@ -1,0 +1,66 @@
+package measure
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// gpu is a real machine.
+type gpu struct {
+	device *cuda.Device
+	card   power.Card
+}
+
+// Open takes the GPU that CUDA counts as index, from 0, and its sensors. [NoGPU] tells errors that
+// mean that this machine cannot measure from others.
+func Open(index int) (Machine, error) {
+	device, err := cuda.Open(index)
+	if err != nil {
+		return nil, err
+	}
+	card, err := power.Open(device.Info().PCIBusID)
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
+	return &gpu{device, card}, nil
+}
+
+// NoGPU says whether an error means that there is no GPU here whose energy could be measured: none
+// at all, no libraries to use it by, no sensors, or only a slice of one.
+func NoGPU(err error) bool {
+	for _, reason := range []error{cuda.ErrNoGPU, power.ErrNoNVML, power.ErrNoCGO, power.ErrNoCard, power.ErrMIG} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *gpu) Card() power.Card { return g.card }
+
+func (g *gpu) Clock() power.Clock { return power.HostClock() }
+
+func (g *gpu) Platform() *cuda.Info {
+	info := g.device.Info()
+	return &info
+}
+
+func (g *gpu) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
+	b, err := g.device.NewBatch(ctx, name, products, o)
+	if err != nil {
+		return nil, err // not a nil *cuda.Batch in an interface
+	}
+	return b, nil
+}
+
+func (g *gpu) Close() error {
+	err := g.device.Close()
+	if g.card != nil {
+		err = errors.Join(err, g.card.Close())
+		g.card = nil
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package measure
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// simulated is a machine without a GPU.
+type simulated struct{ card *power.Sim }
+
+// Simulated is a machine that multiplies nothing: it lets a simulated card draw more power the
+// more bits differ between neighbouring rows of the weights, in virtual time. It exists to test
+// and to try out what uses a Machine.
+func Simulated(o power.SimOptions) Machine { return simulated{power.NewSim(o)} }
+
+func (s simulated) Card() power.Card     { return s.card }
+func (s simulated) Clock() power.Clock   { return s.card }
+func (s simulated) Platform() *cuda.Info { return nil }
+func (s simulated) Close() error         { return s.card.Close() }
+
+// What the simulated card takes, roughly as an H200 in BF16.
+const (
+	simOps       = 7e14 // a second
+	simBytes     = 4e12 // a second
+	simStill     = 450  // watts of a product by weights that are all alike
+	simToggling  = 500  // and the watts on top if every bit toggled
+	simExecution = 5e-3 // seconds, at least
+)
+
+func (s simulated) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
+	b := simBatch{products: products, copies: 1, passes: 1}
+	var joules, seconds float64
+	for _, p := range products {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := p.Validate(); err != nil {
+			return nil, fmt.Errorf("batch %s: %s: %w", name, p.Name, err)
+		}
+		t := max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
+		seconds += t
+		joules += t * (simStill + simToggling*toggling(p.W))
+	}
+	if o.Cold {
+		b.copies = 2
+	}
+	b.passes = b.copies * max(1, int(simExecution/seconds/float64(b.copies)))
+	b.SimLoad = s.card.Load(name, joules/seconds, seconds*float64(b.passes))
+	return &b, nil
+}
+
+// toggling is the share of bits that differ from one row to the next.
+func toggling(w gemm.Matrix) float64 {
+	stride := len(w.Data) / w.Rows
+	a, b := w.Data[:len(w.Data)-stride], w.Data[stride:]
+	n, all := 0, 8*len(a)
+	for ; len(a) >= 8; a, b = a[8:], b[8:] {
+		n += bits.OnesCount64(binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b))
+	}
+	for i := range a {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return float64(n) / float64(max(1, all))
+}
+
+// simBatch is a planted load that knows its products.
+type simBatch struct {
+	*power.SimLoad
+	products       []cuda.Product
+	copies, passes int
+}
+
+func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
+func (b *simBatch) Kernels() []cuda.Kernel                              { return nil }
+func (b *simBatch) Passes() int                                         { return b.passes }
+func (b *simBatch) Copies() int                                         { return b.copies }
+func (b *simBatch) Close() error                                        { return nil }
+
+func (b *simBatch) WeightBytes() (n int64) {
+	for _, p := range b.products {
+		n += int64(len(p.W.Data))
+	}
+	return n * int64(b.copies)
+}
+
+func (b *simBatch) Ops() (n float64) {
+	for _, p := range b.products {
+		n += p.Problem.Ops()
+	}
+	return n * float64(b.passes)
+}
