@@ -40,10 +40,9 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 	}
 	r.SelfTest = test
 	r.inspect(m.card, m.opt.Self)
-	m.length = m.windowLength(len(loads.all()))
-	r.Window = m.length.Seconds()
-	if asked := m.opt.Window; asked > 0 && m.length > asked {
-		r.warn("windows last %v instead of %v: five steps of the energy counter", m.length.Round(time.Millisecond), asked)
+	r.Window = m.length().Seconds()
+	if asked, least := m.opt.Window.Round(time.Millisecond), m.length().Round(time.Millisecond); least > asked {
+		r.warn("windows last %v instead of %v: five steps of the energy counter", least, asked)
 	}
 	m.stage("warm-up")
 	steady, err := m.Steady(ctx, loads.Baseline)
@@ -66,7 +65,8 @@ func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	return &test, err
 }
 
-// blocks measures block after block. The next one is begun only if the time left holds one more.
+// blocks measures block after block. The next one is begun only if the time left holds another
+// like the last.
 func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, error) {
 	all := loads.all()
 	about := map[string]float64{}
@@ -80,6 +80,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 	rng := rand.New(rand.NewPCG(m.opt.Seed, 0))
 	begin := m.clock.Now()
 	for {
+		before := r.Seconds
 		err := m.block(ctx, shuffled(all, rng), about, r)
 		r.Seconds = m.since(begin).Seconds()
 		if err != nil {
@@ -88,10 +89,10 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		r.inspect(m.card, m.opt.Self)
 		r.summarise(loads, m.opt)
 		m.progress(r)
-		if r.fewest() >= enoughBlocks && r.widest() <= m.opt.Precision {
+		if 2*r.fewest() >= enoughPasses && r.widest() <= m.opt.Precision {
 			return "precision", nil
 		}
-		if one := r.Seconds / float64(len(r.Blocks)); r.Seconds+one > m.opt.Time.Seconds() {
+		if r.Seconds+(r.Seconds-before) > m.opt.Time.Seconds() {
 			return "time", nil
 		}
 	}
@@ -111,7 +112,7 @@ func (m *Meter) block(ctx context.Context, order []Load, about map[string]float6
 	r.Blocks = append(r.Blocks, Block{})
 	b := &r.Blocks[len(r.Blocks)-1]
 	for _, load := range order {
-		w, err := m.window(ctx, load, about[load.Name()], m.length)
+		w, err := m.window(ctx, load, about[load.Name()])
 		if err != nil {
 			return err
 		}

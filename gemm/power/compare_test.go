@@ -160,7 +160,7 @@ func TestAverageSensorWouldMislead(t *testing.T) {
 	if naive < 540 || naive > 560 {
 		t.Errorf("the average sensor says %v W half a second after 600 W became 500", naive)
 	}
-	w, err := m.window(t.Context(), b, 0.001, time.Second)
+	w, err := m.window(t.Context(), b, 0.001)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,21 +186,42 @@ func TestOutliersAreDropped(t *testing.T) {
 	near(t, "time", v.RelativeTime, 1, 0.002)
 }
 
-// TestShortTime gets as many blocks as bootstrap needs out of 20 s by shorter windows.
+// TestShortTime gets a narrow null out of 20 s, at the cap and below it.
 func TestShortTime(t *testing.T) {
-	o := H200Sim()
-	o.PowerNoise = 0.002
-	s := NewSim(o)
-	m, err := NewMeter(s, Options{Clock: s, Self: 1, Time: 20 * time.Second, Precision: 0.005})
-	if err != nil {
-		t.Fatal(err)
+	for _, watts := range []float64{500, 900} {
+		s := NewSim(H200Sim())
+		m, err := NewMeter(s, Options{Clock: s, Self: 1, Time: 20 * time.Second, Precision: 0.001})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", watts, 0.001), Null: s.Load("n", watts, 0.001)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Seconds > 20 || len(r.Blocks) < 3 || r.Resolvable > 0.005 {
+			t.Errorf("%v W: %d blocks in %v s, smallest effect %v", watts, len(r.Blocks), r.Seconds, r.Resolvable)
+		}
 	}
-	r, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", 500, 0.001), Null: s.Load("n", 500, 0.001)})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestSwingAtTheCap: whenever a load follows one that draws less, the cap's control overshoots and
+// swings. The null tells whether the meter waits for that: with as many blocks it must be several
+// times as narrow as that of a meter that does not.
+func TestSwingAtTheCap(t *testing.T) {
+	null := func(capSettle time.Duration) float64 {
+		var width mean
+		for seed := range uint64(20) {
+			o := quiet()
+			o.Overshoot, o.Seed = H200Sim().Overshoot, seed
+			r := compare(t, o, Options{Seed: seed, CapSettle: capSettle, Precision: 1e-6, Time: 80 * time.Second}, 900, 500)
+			width.add(r.Resolvable, nil)
+		}
+		return *width.value()
 	}
-	if r.Seconds > 20 || len(r.Blocks) < 5 || r.Resolvable > 0.005 {
-		t.Errorf("%d blocks in %v s, smallest effect %v", len(r.Blocks), r.Seconds, r.Resolvable)
+	hasty, patient := null(time.Millisecond), null(0)
+	t.Logf("half width of the null: %.4f, %.4f without waiting", patient, hasty)
+	if patient > hasty/3 {
+		t.Errorf("waiting narrows the null from %v to %v only", hasty, patient)
 	}
 }
 
@@ -225,17 +246,17 @@ func (l *hasty) Start(n int) error {
 // TestWorkOutlastsTheWindow: work that ends early would leave the card idle inside the window.
 func TestWorkOutlastsTheWindow(t *testing.T) {
 	s := NewSim(quiet())
-	m, err := NewMeter(s, Options{Clock: s})
+	m, err := NewMeter(s, Options{Clock: s, CapSettle: 150 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := m.window(t.Context(), &hasty{s.Load("once", 500, 1), 1}, 0.001, time.Second)
+	w, err := m.window(t.Context(), &hasty{s.Load("once", 500, 1), 1}, 0.001)
 	if err != nil {
 		t.Fatal(err)
 	}
 	near(t, "watts", w.Watts, 500, 0.0005)
 	near(t, "seconds", w.Seconds, 0.001, 0.0005)
-	if _, err := m.window(t.Context(), &hasty{s.Load("always", 500, 1), 9}, 0.001, time.Second); err == nil || !strings.Contains(err.Error(), `"always" ends too early`) {
+	if _, err := m.window(t.Context(), &hasty{s.Load("always", 500, 1), 9}, 0.001); err == nil || !strings.Contains(err.Error(), `"always" ends too early`) {
 		t.Errorf("error %v", err)
 	}
 }

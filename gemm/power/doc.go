@@ -23,16 +23,17 @@
 //     A B B A, with any number of loads. What drifts in a straight line, as temperature nearly
 //     does over a block, adds as much to each. Among the loads is the null: the baseline's work
 //     on a copy of its operands.
-//  4. A window: the load runs 150 ms or more to settle, then from a step of the counter to another
-//     about a second later; it keeps the card's queue filled, so that the host never idles it.
+//  4. A window: the load runs 150 ms or more to settle, and 3 s where it comes to the power cap from
+//     lower power: an H200's control then overshoots by 40 W and swings with a period of about a
+//     second. Then from a step of the counter to another about a second later; it keeps the card's queue filled, so that the host never idles it.
 //     Mean power is the difference of the counter over that of the time; the time of an execution
 //     is that of the whole run around the window over its number of executions; energy per
 //     execution is their product.
 //  5. Windows outside the fullest bin of their load's execution times are dropped, and their
 //     blocks with them, and counted. The bin is 5 % wide up to 200 µs and 2 % above.
-//  6. Ratios after/before are taken within blocks; their geometric mean over blocks gets a 95 %
-//     interval by bootstrap over blocks, by Student's distribution below eight. It goes on
-//     until every interval is as narrow as asked for, at eight blocks at the earliest, or the time
+//  6. Ratios after/before are taken within each of a block's two passes; their geometric mean over
+//     passes gets a 95 % interval by bootstrap, by Student's distribution below eight. It goes on
+//     until every interval is as narrow as asked for, at four blocks at the earliest, or the time
 //     is spent.
 //  7. The null's interval must contain 1, or the run is invalid (this happens to one honest run
 //     in twenty); its half width is the smallest effect that the run can tell from none.

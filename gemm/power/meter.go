@@ -15,11 +15,13 @@ type Options struct {
 	// self-test and the warm-up come on top. Default 60 s.
 	Time time.Duration
 	// Window is the length of one measurement; never less than five steps of the counter. Default
-	// 1 s, or shorter where Time would not hold ten blocks of these: with so few blocks
-	// another one narrows the interval more than longer windows do.
+	// 1 s: at the power cap shorter ones scatter by more than their greater number makes good.
 	Window time.Duration
 	// Settle is how long a load runs before its window, at least. Default 150 ms.
 	Settle time.Duration
+	// CapSettle is that time for a load that comes to the power cap from lower power: the card's
+	// control overshoots and swings for seconds. Default 3 s.
+	CapSettle time.Duration
 	// WarmUp bounds the search for the steady state. Default 60 s.
 	WarmUp time.Duration
 	// SelfTest of this card from an earlier comparison, which saves another one. Default: it is made.
@@ -62,7 +64,9 @@ type Progress struct {
 func (o Options) withDefaults() Options {
 	fill(&o.Precision, 0.003)
 	fill(&o.Time, 60*time.Second)
+	fill(&o.Window, time.Second)
 	fill(&o.Settle, 150*time.Millisecond)
+	fill(&o.CapSettle, 3*time.Second)
 	fill(&o.WarmUp, 60*time.Second)
 	fill(&o.EDSk, 2)
 	if o.Clock == nil {
@@ -89,8 +93,9 @@ func (o Options) Validate() error {
 	o = o.withDefaults()
 	check(o.Precision > 0 && o.Precision < 1, "precision %v: want a share between 0 and 1, as 0.003", o.Precision)
 	check(o.Time > 0, "time %v: want more than 0", o.Time)
-	check(o.Window == 0 || o.Window >= 100*time.Millisecond, "window %v: want at least 100ms, better a second", o.Window)
+	check(o.Window >= 100*time.Millisecond, "window %v: want at least 100ms, better a second", o.Window)
 	check(o.Settle > 0, "settle %v: want more than 0", o.Settle)
+	check(o.CapSettle > 0, "cap settle %v: want more than 0", o.CapSettle)
 	check(o.WarmUp > 0, "warm-up %v: want more than 0", o.WarmUp)
 	check(o.EDSk > 1, "k %v of the energy-delay sum: want more than 1", o.EDSk)
 	return errors.Join(wrong...)
@@ -103,8 +108,9 @@ type Meter struct {
 	opt   Options
 	start time.Duration
 	tick  time.Duration // of the energy counter; from the self-test
-	// length of a window.
-	length time.Duration
+	// latest window of each load, and of any.
+	seen map[string]Window
+	last Window
 }
 
 // NewMeter prepares measurements on a card. Nothing runs yet.
@@ -113,23 +119,12 @@ func NewMeter(card Card, opt Options) (*Meter, error) {
 		return nil, err
 	}
 	opt = opt.withDefaults()
-	m := &Meter{card: card, clock: opt.Clock, opt: opt, start: opt.Clock.Now(), tick: usualTick}
-	m.length = m.windowLength(1)
+	m := &Meter{card: card, clock: opt.Clock, opt: opt, start: opt.Clock.Now(), tick: usualTick, seen: map[string]Window{}}
 	return m, nil
 }
 
-// windowLength for a comparison of so many loads.
-func (m *Meter) windowLength(loads int) time.Duration {
-	length := m.opt.Window
-	if length == 0 {
-		around := m.opt.Settle + m.tick*3/2 // what a window takes besides
-		length = min(time.Second, m.opt.Time/time.Duration(2*loads*wantedBlocks)-around)
-	}
-	return max(length, 5*m.tick)
-}
-
-// wantedBlocks is how many the default window leaves time for.
-const wantedBlocks = 10
+// length of a window.
+func (m *Meter) length() time.Duration { return max(m.opt.Window, 5*m.tick) }
 
 // usualTick of the energy counter, until the self-test has measured it.
 const usualTick = 100 * time.Millisecond

@@ -165,7 +165,7 @@ func (r *Result) judge() {
 	}
 	switch null := r.Null.Interval; {
 	case null == nil:
-		r.warn("no intervals: fewer than two blocks were measured; allow more time")
+		r.warn("no intervals: not one block was completed; allow more time")
 	case null[0] > 1 || null[1] < 1:
 		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1: this run finds differences where there are none; run it again, longer", null[0], null[1])
 	}

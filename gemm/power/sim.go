@@ -14,6 +14,10 @@ type SimOptions struct {
 	Idle float64
 	// Cap is the power limit in watts. A load that would draw more runs at a lower clock.
 	Cap float64
+	// Overshoot is the share by which a load that comes to the cap from lower power first exceeds
+	// it; power then swings about the cap with SwingPeriod and settles with SwingDecay.
+	Overshoot               float64
+	SwingPeriod, SwingDecay time.Duration
 	// MaxClock and MinClock of the multiprocessors, in MHz.
 	MaxClock, MinClock float64
 	// Curve is the exponent with which a load's power follows the clock; its time follows inversely.
@@ -45,10 +49,11 @@ type SimOptions struct {
 // H200Sim is a card like an H200, with the noise of a quiet one.
 func H200Sim() SimOptions {
 	return SimOptions{
-		Idle: 90, Cap: 700, MaxClock: 1980, MinClock: 345, Curve: 2.5,
+		Idle: 90, Cap: 700, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
+		MaxClock: 1980, MinClock: 345, Curve: 2.5,
 		Leakage: 1.3, ReferenceC: 55, Ambient: 28, ThermalResistance: 0.05, ThermalTime: 12,
 		Rise: 10 * time.Millisecond, Tick: 100 * time.Millisecond, TickJitter: time.Millisecond,
-		Query: 100 * time.Microsecond, PowerNoise: 0.003, TimeNoise: 0.0005,
+		Query: 100 * time.Microsecond, PowerNoise: 0.0025, TimeNoise: 0.0005,
 		DipRate: 0.003, DipClock: 0.7, DipTime: 400 * time.Millisecond,
 	}
 }
@@ -78,6 +83,7 @@ type simState struct {
 	powerFactor float64 // noise
 	timeFactor  float64
 	dipUntil    time.Duration
+	swingFrom   time.Duration // when power last came to the cap
 	nextNoise   time.Duration
 }
 
@@ -214,9 +220,14 @@ func (s *Sim) settle() {
 	load := s.queue[0].load
 	demand := (load.watts - s.opt.Idle) * s.powerFactor
 	share := 1.0 // of the maximal clock
+	before := s.reasons
 	s.reasons = 0
 	if still+demand > s.opt.Cap {
-		share = max(s.opt.MinClock/s.opt.MaxClock, math.Pow((s.opt.Cap-still)/demand, 1/s.opt.Curve))
+		if before&SoftwarePowerCap == 0 && s.power < 0.95*s.opt.Cap {
+			s.swingFrom = s.now
+		}
+		limit := s.opt.Cap * (1 + s.swing())
+		share = max(s.opt.MinClock/s.opt.MaxClock, min(1, math.Pow((limit-still)/demand, 1/s.opt.Curve)))
 		s.reasons |= SoftwarePowerCap
 	}
 	if s.opt.Hot > 0 && s.tempC > s.opt.Hot {
@@ -229,4 +240,10 @@ func (s *Sim) settle() {
 	s.target = still + demand*math.Pow(share, s.opt.Curve)
 	s.clock = share * s.opt.MaxClock
 	s.rate = share / (load.seconds * s.timeFactor)
+}
+
+// swing is the share by which power exceeds the cap for now.
+func (s *Sim) swing() float64 {
+	age := (s.now - s.swingFrom).Seconds()
+	return s.opt.Overshoot * math.Cos(2*math.Pi*age/s.opt.SwingPeriod.Seconds()) * math.Exp(-age/s.opt.SwingDecay.Seconds())
 }

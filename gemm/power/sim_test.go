@@ -11,7 +11,7 @@ import (
 func quiet() SimOptions {
 	o := H200Sim()
 	o.PowerNoise, o.TimeNoise, o.TickJitter, o.DipRate = 0, 0, 0, 0
-	o.Leakage = 0
+	o.Leakage, o.Overshoot = 0, 0
 	return o
 }
 

@@ -9,26 +9,27 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// ratio after/before over blocks.
+// ratio after/before over passes: a block is two passes over all loads.
 type ratio struct {
-	// value is the geometric mean over blocks; 0 where there is no block, and then not known.
+	// value is the geometric mean over passes; 0 where there is none, and then not known.
 	value float64
-	// interval is the lower and the upper end of the 95 % interval; nil with fewer than two blocks.
+	// interval is the lower and the upper end of the 95 % interval; nil with fewer than two passes.
 	interval []float64
 }
 
 const (
 	confidence = 0.95
 	resamples  = 4000
-	// enoughBlocks are the fewest that are resampled, and the fewest at which a comparison may stop
+	// enoughPasses are the fewest that are resampled, and the fewest at which a comparison may stop
 	// for its precision. Resampled means of fewer take too few values for the tails, and the spread
 	// of fewer is too often small by chance: both would make intervals miss more than they say.
-	enoughBlocks = 8
+	enoughPasses = 8
 )
 
-// ratioOf summarises the logarithms of the ratio in each block: a percentile bootstrap over
-// blocks, widened for their small number as Hesterberg (The American Statistician 69, 2015) does;
-// and Student's interval below eight blocks. The same logs and seed give the same interval.
+// ratioOf summarises the logarithms of the ratio in each pass: a percentile bootstrap over
+// passes, widened for their small number as Hesterberg (The American Statistician 69, 2015) does;
+// and Student's interval below eight passes. A straight drift adds to one pass of a block what it
+// takes from the other: the mean is free of it, and the spread is only larger for it. The same logs and seed give the same interval.
 func ratioOf(logs []float64, seed uint64) ratio {
 	n := len(logs)
 	if n == 0 {
@@ -38,7 +39,7 @@ func ratioOf(logs []float64, seed uint64) ratio {
 	r := ratio{value: math.Exp(mean)}
 	switch {
 	case n < 2:
-	case n < enoughBlocks:
+	case n < enoughPasses:
 		half := studentT(n) * dev / math.Sqrt(float64(n))
 		r.interval = []float64{math.Exp(mean - half), math.Exp(mean + half)}
 	default:

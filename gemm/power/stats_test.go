@@ -23,7 +23,7 @@ func TestFewBlocks(t *testing.T) {
 // TestIntervalsAreHonest draws normal blocks: 95 % of intervals hold the truth, at any number.
 func TestIntervalsAreHonest(t *testing.T) {
 	const runs = 1500
-	for _, n := range []int{2, 5, enoughBlocks, 12, 20} {
+	for _, n := range []int{2, 5, enoughPasses, 12, 20} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		missed := 0
 		for run := range uint64(runs) {

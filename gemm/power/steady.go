@@ -41,7 +41,7 @@ func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 		return s, err
 	}
 	for m.since(begin) < m.opt.WarmUp {
-		w, err := m.window(ctx, load, about, m.length)
+		w, err := m.window(ctx, load, about)
 		if err != nil {
 			return s, err
 		}

@@ -3,8 +3,6 @@ package power
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 // summarise works the blocks measured so far into the result.
@@ -83,7 +81,8 @@ func (r *Result) summary(load string, b bin) Summary {
 	return s
 }
 
-// comparison of a load with the baseline: the ratio within each block, then over blocks.
+// comparison of a load with the baseline: the ratio within each pass, then over the passes of all
+// complete blocks.
 func (r *Result) comparison(load, base string, bins map[string]bin, opt Options) Comparison {
 	c := Comparison{Summary: r.summary(load, bins[load])}
 	var energy, time []float64
@@ -96,10 +95,12 @@ func (r *Result) comparison(load, base string, bins map[string]bin, opt Options)
 			c.Dropped++
 			continue
 		}
-		energy = append(energy, meanLog(after, joulesOf)-meanLog(before, joulesOf))
-		time = append(time, meanLog(after, timeOf)-meanLog(before, timeOf))
+		c.Blocks++
+		for pass := range after {
+			energy = append(energy, math.Log(after[pass].PerExecution/before[pass].PerExecution))
+			time = append(time, math.Log(after[pass].Seconds/before[pass].Seconds))
+		}
 	}
-	c.Blocks = len(energy)
 	e, t := ratioOf(energy, opt.Seed), ratioOf(time, opt.Seed)
 	c.RelativeEnergy, c.Interval = e.value, e.interval
 	c.RelativeTime, c.TimeInterval = t.value, t.interval
@@ -113,17 +114,6 @@ func (r *Result) comparison(load, base string, bins map[string]bin, opt Options)
 
 func inBin(windows []Window, b bin) bool {
 	return !slices.ContainsFunc(windows, func(w Window) bool { return !b.holds(w.Seconds) })
-}
-
-func joulesOf(w Window) float64 { return w.PerExecution }
-func timeOf(w Window) float64   { return w.Seconds }
-
-func meanLog(windows []Window, of func(Window) float64) float64 {
-	var logs []float64
-	for _, w := range windows {
-		logs = append(logs, math.Log(of(w)))
-	}
-	return stat.Mean(logs, nil)
 }
 
 // widest half width among the null's and the variants' intervals; +Inf while one has none.

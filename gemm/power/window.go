@@ -35,9 +35,10 @@ type Window struct {
 // window measures one load: settle, step of the counter, length, step of the counter. about is an
 // estimate of the load's seconds per execution. Where that was wrong, so that the work ended
 // before the window did, it is measured again with more work.
-func (m *Meter) window(ctx context.Context, load Load, about float64, length time.Duration) (Window, error) {
+func (m *Meter) window(ctx context.Context, load Load, about float64) (Window, error) {
 	const tries = 5
-	settled, err := m.burst(ctx, load, executions(m.opt.Settle, about))
+	length := m.length()
+	settled, err := m.burst(ctx, load, executions(m.settle(load), about))
 	if err != nil {
 		return Window{}, err
 	}
@@ -46,11 +47,27 @@ func (m *Meter) window(ctx context.Context, load Load, about float64, length tim
 	for try := range tries {
 		slack := 1.03 * math.Pow(1.2, float64(try))
 		w, whole, err := m.tryWindow(ctx, load, executions(seconds(span*slack), settled), length)
+		if err == nil && whole {
+			m.seen[load.Name()], m.last = w, w
+		}
 		if err != nil || whole {
 			return w, err
 		}
 	}
 	return Window{}, fmt.Errorf("load %q ends too early time and again: its execution time varies too much to be measured", load.Name())
+}
+
+// settle is how long a load must run before its window. One that comes to the power cap from lower
+// power, or may do so, takes longest.
+func (m *Meter) settle(load Load) time.Duration {
+	const rise, recent = 0.97, 500 * time.Millisecond
+	own, known := m.seen[load.Name()]
+	free := known && own.CappedShare != nil && *own.CappedShare == 0
+	idle := m.since(m.start).Seconds()-m.last.Begin-m.last.Length > recent.Seconds()
+	if !free && (!known || idle || m.last.Watts < rise*own.Watts) {
+		return max(m.opt.Settle, m.opt.CapSettle)
+	}
+	return m.opt.Settle
 }
 
 // tryWindow measures a window within a run of n executions, and says whether these lasted.
