@@ -45,12 +45,12 @@ Nothing about the card is ever changed. Exit status 3: invalid, or less precise 
 asked; 4: no GPU.`,
 	Flags: flags([]cli.Flag{
 		&cli.StringFlag{Name: "w", Value: "normal(0,0.02)", Usage: "weights to compare with: a `SOURCE`", DefaultText: "normal(0,0.02); INT8: normal(0,32)"},
-		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`; may be repeated", DefaultText: "zeros"},
+		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`, may be repeated; none: the copy alone", DefaultText: "zeros"},
 		xFlag,
 		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192x8192x8192"},
 		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in: fp32, tf32, fp16, bf16, fp16-cuda, fp8, int8", DefaultText: "the tensor's, or bf16"},
 		roleFlag,
-		&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, not from the L2 cache, as decoding does", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory as decoding does; layers are stacked to 32 MB", DisableDefaultText: true},
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "stop after this `TIME` of measuring"},
 		windowFlag, deviceFlag, seedFlag, archFlag,
@@ -105,7 +105,6 @@ type request struct {
 	w       source
 	against []source
 	shape   *gemm.Problem // of drawn weights
-	cold    bool
 	meter   power.Options
 }
 
@@ -139,6 +138,9 @@ func measureRequest(c *cli.Context) (*request, error) {
 		against = []string{"zeros"}
 	}
 	seen := map[string]bool{q.w.text: true}
+	if slices.Equal(against, []string{"none"}) {
+		against = nil
+	}
 	for _, text := range against {
 		s, err := parseSource(text)
 		if err != nil {
@@ -316,7 +318,7 @@ func (q *request) title(m measure.Machine, c measure.Candidate) string {
 		what = fmt.Sprintf("%d layers, %d tokens, %v %s", n, first.M, first.Type, role)
 	}
 	if q.cold {
-		what += ", weights from memory"
+		what += ", weights from memory, in layers of 32 MB or more"
 	}
 	return fmt.Sprintf("%s: %s, x %s", m.Card().Info().Name, what, q.x.text)
 }

@@ -234,7 +234,7 @@ func (e *measuredEnergy) print(w io.Writer) {
 	for _, p := range e.Phases {
 		memory := ""
 		if p.Phase == "decode" {
-			memory = " from memory"
+			memory = " from memory in layers stacked to 32 MB"
 		}
 		fmt.Fprintf(w, "measured on %s, %s: %d tokens, weights %s%s, x %s\n\n", e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
 		tab := newTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")

@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -64,6 +65,16 @@ func (m Matrix) Cast(d weights.DType) Matrix {
 		to.SetElem(out.Data, i, to.FromValue(from.Value(from.Elem(m.Data, i))))
 	}
 	return out
+}
+
+// Stacked returns m with all of its rows times over; m itself for one time.
+func (m Matrix) Stacked(times int) Matrix {
+	if times == 1 {
+		return m
+	}
+	m.Rows *= times
+	m.Data = bytes.Repeat(m.Data, times)
+	return m
 }
 
 // floats decodes every element, row-major.

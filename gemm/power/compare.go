@@ -77,6 +77,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		}
 		about[load.Name()] = s
 	}
+	m.last = Window{} // other loads have run since
 	rng := rand.New(rand.NewPCG(m.opt.Seed, 0))
 	begin := m.clock.Now()
 	for {

@@ -204,6 +204,19 @@ func TestShortTime(t *testing.T) {
 	}
 }
 
+// TestLateReadings: a reading of the counter that stalls sees the step late, and a window of a
+// second that ends so is wrong by per cents.
+func TestLateReadings(t *testing.T) {
+	o := quiet()
+	o.Query, o.Stall, o.StallEvery = 3*time.Millisecond, 25*time.Millisecond, 30
+	r := compare(t, o, Options{Precision: 1e-6}, 500, 500)
+	for _, b := range r.Blocks {
+		for _, w := range b.Windows {
+			near(t, "watts", w.Watts, 500, 0.005)
+		}
+	}
+}
+
 // TestSwingAtTheCap: whenever a load follows one that draws less, the cap's control overshoots and
 // swings. The null tells whether the meter waits for that: with as many blocks it must be several
 // times as narrow as that of a meter that does not.

@@ -34,6 +34,9 @@ type SimOptions struct {
 	Tick, TickJitter time.Duration
 	// Query is what one question to the card takes.
 	Query time.Duration
+	// Stall is what one question in StallEvery takes instead; 0: none does.
+	Stall      time.Duration
+	StallEvery int
 	// PowerNoise and TimeNoise are relative standard deviations of the mean over one second.
 	PowerNoise, TimeNoise float64
 	// Dips a second of the clock to the share DipClock, each DipTime long.

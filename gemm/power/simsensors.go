@@ -46,7 +46,13 @@ func (s *Sim) Info() Info {
 }
 
 // query lets the time pass that a question to the card takes.
-func (s *Sim) query() { s.advance(s.now + s.opt.Query) }
+func (s *Sim) query() {
+	took := s.opt.Query
+	if n := s.opt.StallEvery; n > 0 && s.rng.IntN(n) == 0 {
+		took = s.opt.Stall
+	}
+	s.advance(s.now + took)
+}
 
 // Energy steps once a tick.
 func (s *Sim) Energy() (uint64, error) {

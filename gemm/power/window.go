@@ -58,13 +58,20 @@ func (m *Meter) window(ctx context.Context, load Load, about float64) (Window, e
 }
 
 // settle is how long a load must run before its window. One that comes to the power cap from lower
-// power, or may do so, takes longest.
+// power, or may do so, takes longest. A load that is new may draw as much as any other.
 func (m *Meter) settle(load Load) time.Duration {
 	const rise, recent = 0.97, 500 * time.Millisecond
 	own, known := m.seen[load.Name()]
-	free := known && own.CappedShare != nil && *own.CappedShare == 0
+	if known && own.CappedShare != nil && *own.CappedShare == 0 {
+		return m.opt.Settle
+	}
+	for _, w := range m.seen {
+		if !known {
+			own.Watts = max(own.Watts, w.Watts)
+		}
+	}
 	idle := m.since(m.start).Seconds()-m.last.Begin-m.last.Length > recent.Seconds()
-	if !free && (!known || idle || m.last.Watts < rise*own.Watts) {
+	if idle || m.last.Watts < rise*own.Watts {
 		return max(m.opt.Settle, m.opt.CapSettle)
 	}
 	return m.opt.Settle
@@ -114,24 +121,30 @@ func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) er
 	return nil
 }
 
-// edge spins until the counter steps and returns its new value and that moment.
+// edge spins until the counter steps and returns its new value and that moment. A step that was
+// seen late, because reading the counter took longer than it can, is passed over, for a while.
 func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	const patience = 3 * time.Second
 	last, err := m.card.Energy()
-	for begin := m.clock.Now(); err == nil; {
+	begin := m.clock.Now()
+	shortest := patience // of the times between two readings
+	for before := begin; err == nil; {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err
 		}
 		var e uint64
 		e, err = m.card.Energy()
 		now := m.clock.Now()
+		gap := now - before
+		shortest = min(shortest, gap)
 		switch {
 		case err != nil:
-		case e != last:
+		case e != last && (gap <= 2*shortest+time.Millisecond || now-begin > patience/3):
 			return e, now, nil
-		case now-begin > patience:
+		case now-begin > patience && e == last:
 			return 0, 0, fmt.Errorf("%s: no step in %v: %w", m.card.Info().Name, patience, ErrCounterStill)
 		}
+		last, before = e, now
 	}
 	return 0, 0, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
 }
