@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -50,7 +51,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	a := newApp(out, stderr)
 	arranged, err := arrange(a, args[1:])
 	if err == nil {
-		err = a.RunContext(ctx, append(args[:1:1], arranged...))
+		err = withinASecond(ctx, func() error { return a.RunContext(ctx, append(args[:1:1], arranged...)) })
 	}
 	if out.err != nil && (err == nil || errors.Is(err, errShort)) {
 		err = fmt.Errorf("the report could not be written: %w", out.err)
@@ -61,6 +62,27 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	return status(err)
 }
+
+// withinASecond returns what run does, or the context's error soon after its end: what run still
+// has in hand (a copy of gigabytes to a card, say) ends with the process, which loses nothing by it.
+func withinASecond(ctx context.Context, run func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- run() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		return ctx.Err()
+	}
+}
+
+// patience is how long an interrupted command has for its own end.
+const patience = 800 * time.Millisecond
 
 // closing closes what a command used, at its end; an error counts where there is no other.
 func closing(err *error, closers ...func() error) {

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -19,43 +22,48 @@ import (
 )
 
 var (
-	xFlag         = &cli.StringFlag{Name: "x", Usage: "activations: a `SOURCE`", DefaultText: "normal(0,1); INT8: normal(0,32)"}
-	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU as CUDA counts, or simulated: no GPU, no meaning"}
-	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when every interval is ± this `SHARE` or narrower"}
-	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s, or what leaves room for ten blocks"}
+	xFlag         = &cli.StringFlag{Name: "x", Usage: "activations: a `SOURCE`", DefaultText: "as usual"}
+	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated", DefaultText: "0"}
+	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when all intervals are ± this `SHARE`", DefaultText: "0.3%"}
+	benchFlag     = &cli.BoolFlag{Name: "bench", Usage: "print Go benchmark lines, one for each reading", DisableDefaultText: true}
+	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
 var measureCommand = &cli.Command{
 	Name:  "measure",
 	Usage: "run a product on the GPU with different weights and compare its energy",
-	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with each --against,
-in turns, until the intervals are as narrow as --precision or --time is spent.
+	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with every
+--against, in turns, until the intervals are as narrow as --precision or --time is spent.
 
 A SOURCE is one of
    normal(MEAN,SIGMA), const(VALUE), zeros
-   PATH:TENSOR      a tensor of a folder or a safetensors file
-   PATH:            all linear layers, run one after the other; with a pattern, PATH:*up_proj.weight,
-                    those that match. --against OTHER: takes the same layers of another model,
-                    --against zeros draws them. For --x, the tensor named like the layer.
+   PATH:TENSOR   a tensor of a folder or a safetensors file
+   PATH:         all linear layers, one after the other; PATH:*up_proj.weight those that match.
+                 For --against, the same layers of another model; for --x, the tensor that is
+                 named like the layer.
+Usual are normal(0,0.02) for w and normal(0,1) for x; normal(0,1) for both in FP8, normal(0,32)
+in INT8. Tensors of other types are scaled by a power of two to the range of these two.
 
    lowtoggle measure --w MODEL: --against OUT:
-   lowtoggle measure --against 'const(0.02)' --against zeros --shape 4096x4096x4096 --dtype fp8
+   lowtoggle measure --against 'const(1)' --against zeros --shape 4096x4096x4096 --dtype fp8
+   lowtoggle measure --against none                  # the copy alone: how sure is a run?
+
+TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
+needs no GPU and shows what a report looks like. Lines of --bench are for benchstat -col /w.
 
 Nothing about the card is ever changed. Exit status 3: invalid, or less precise than --precision
 asked; 4: no GPU.`,
 	Flags: flags([]cli.Flag{
-		&cli.StringFlag{Name: "w", Value: "normal(0,0.02)", Usage: "weights to compare with: a `SOURCE`", DefaultText: "normal(0,0.02); INT8: normal(0,32)"},
-		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`, may be repeated; none: the copy alone", DefaultText: "zeros"},
+		&cli.StringFlag{Name: "w", Usage: "weights to compare with: a `SOURCE`", DefaultText: "as usual"},
+		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"},
 		xFlag,
-		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192x8192x8192"},
-		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in: fp32, tf32, fp16, bf16, fp16-cuda, fp8, int8", DefaultText: "the tensor's, or bf16"},
-		roleFlag,
-		&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory as decoding does; layers are stacked to 32 MB", DisableDefaultText: true},
+		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
+		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
+		&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, or streaming", DefaultText: "stationary"},
+		&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "stop after this `TIME` of measuring"},
-		windowFlag, deviceFlag, seedFlag, archFlag,
-		&cli.BoolFlag{Name: "bench", Usage: "print Go benchmark lines, a line for each block, for benchstat -col /w", DisableDefaultText: true},
-		jsonFlag, quietFlag,
+		windowFlag, deviceFlag, seedFlag, archFlag, benchFlag, jsonFlag, quietFlag,
 	}),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := arguments(c); err != nil {
@@ -77,13 +85,13 @@ asked; 4: no GPU.`,
 		var baseline measure.Candidate
 		var variants []measure.Candidate
 		if err := q.guard(func() error {
-			baseline, variants, err = q.candidates()
+			baseline, variants, err = q.candidates(c.Context, machine)
 			return err
 		}); err != nil {
 			return err
 		}
 		event, end := newProgress(c)
-		r, err := q.compare(c, machine, baseline, variants, event)
+		r, err := q.compare(c, machine, q.meter, q.cold, baseline, variants, event)
 		end()
 		if r == nil {
 			return err
@@ -92,20 +100,26 @@ asked; 4: no GPU.`,
 		if failed := report.write(c); err == nil {
 			err = failed
 		}
-		if err == nil && (!r.Valid || c.IsSet("precision") && r.Stopped != "precision") {
+		if err == nil && (!r.Valid || c.IsSet("precision") && r.Stopped != stoppedByPrecision) {
 			return errShort
 		}
 		return err
 	},
 }
 
+// How a comparison ends ([power.Result]).
+const stoppedByPrecision, stoppedByTime = "precision", "time"
+
 // request is what measure and verify --gpu are asked for.
 type request struct {
 	operands
 	w       source
 	against []source
+	m       int           // tokens; 0: as many as x has, or defaultTokens
 	shape   *gemm.Problem // of drawn weights
+	cold    bool          // read the weights from memory
 	meter   power.Options
+	mapped  []string // models that the command has opened itself
 }
 
 func measureRequest(c *cli.Context) (*request, error) {
@@ -127,10 +141,11 @@ func measureRequest(c *cli.Context) (*request, error) {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}
-	if q.w, err = q.sourceFlag(c, "w", "normal(0,0.02)"); err != nil {
+	q.w = usualW(q.dtype)
+	if err := readSource(c, "w", &q.w); err != nil {
 		return nil, err
 	}
-	if q.x, err = q.sourceFlag(c, "x", "normal(0,1)"); err != nil {
+	if err := readSource(c, "x", &q.x); err != nil {
 		return nil, err
 	}
 	against := c.StringSlice("against")
@@ -142,6 +157,9 @@ func measureRequest(c *cli.Context) (*request, error) {
 		against = nil
 	}
 	for _, text := range against {
+		if text == "none" {
+			return nil, usagef("--against none excludes every other --against")
+		}
 		s, err := parseSource(text)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--against: %w", err)}
@@ -178,24 +196,21 @@ func meterRequest(c *cli.Context, o readings) (*request, error) {
 	if err := q.meter.Validate(); err != nil {
 		return nil, usageError{err}
 	}
+	if w := c.Duration("window"); 4*w > q.meter.Time {
+		return nil, usagef("--window %v: two sets of weights take four such readings, and --time is %v", w, q.meter.Time)
+	}
 	return q, nil
 }
 
-// sourceFlag reads a flag's source; drawn INT8 values need another scale than the usual.
-func (q *request) sourceFlag(c *cli.Context, name, usual string) (source, error) {
-	text := c.String(name)
-	switch {
-	case c.IsSet(name):
-	case q.dtype == gemm.INT8:
-		text = "normal(0,32)"
-	default:
-		text = usual
+// readSource reads a flag's source, where it is given.
+func readSource(c *cli.Context, name string, to *source) (err error) {
+	if !c.IsSet(name) {
+		return nil
 	}
-	s, err := parseSource(text)
-	if err != nil {
-		return s, usageError{fmt.Errorf("--%s: %w", name, err)}
+	if *to, err = parseSource(c.String(name)); err != nil {
+		return usageError{fmt.Errorf("--%s: %w", name, err)}
 	}
-	return s, nil
+	return nil
 }
 
 // readShape reads MxNxK, or M alone for weights from a file.
@@ -236,28 +251,31 @@ func (q *request) readShape(text string) error {
 }
 
 // candidates makes the products of --w and of every --against.
-func (q *request) candidates() (baseline measure.Candidate, variants []measure.Candidate, err error) {
+func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline measure.Candidate, variants []measure.Candidate, err error) {
 	streaming := q.role == cost.Streaming
 	var like []layer
 	if q.w.path == "" {
+		if err := q.fits(m); err != nil {
+			return baseline, nil, err
+		}
 		like = []layer{{name: "w", w: gemm.Matrix{DType: q.shape.Type.Operand(), Rows: q.shape.N, Cols: q.shape.K}}}
 	}
-	base, err := q.layers(q.w, like)
+	base, err := q.layers(ctx, q.w, like)
 	if err != nil {
 		return baseline, nil, err
 	}
 	if s := q.shape; s != nil && q.w.path != "" && (len(base) != 1 || base[0].w.Rows != s.N || base[0].w.Cols != s.K) {
-		return baseline, nil, usagef("--shape: %s is %d layers, the first with N=%d, K=%d; give M alone", q.w.text, len(base), base[0].w.Rows, base[0].w.Cols)
+		return baseline, nil, usagef("--shape: %s is %s with N=%d, K=%d; give M alone", q.w.text, plural(len(base), "layer", "layers, the first"), base[0].w.Rows, base[0].w.Cols)
 	}
-	if baseline, err = q.candidate(q.w.text, base, streaming); err != nil {
+	if baseline, err = q.candidate(ctx, q.w.text, base, q.m, streaming); err != nil {
 		return baseline, nil, err
 	}
 	for _, s := range q.against {
-		layers, err := q.layers(s, base)
+		layers, err := q.layers(ctx, s, base)
 		if err != nil {
 			return baseline, nil, err
 		}
-		v, err := q.candidate(s.text, layers, streaming)
+		v, err := q.candidate(ctx, s.text, layers, q.m, streaming)
 		if err != nil {
 			return baseline, nil, err
 		}
@@ -266,9 +284,22 @@ func (q *request) candidates() (baseline measure.Candidate, variants []measure.C
 	return baseline, variants, nil
 }
 
+// fits refuses drawn operands that the card has no room for, before they fill the host's memory.
+func (q *request) fits(m measure.Machine) error {
+	room := 16e9 // of a simulated card
+	if p := m.Platform(); p != nil {
+		room = float64(p.Memory)
+	}
+	if need := float64(2+len(q.against)) * q.shape.Bytes(); need > room {
+		return fmt.Errorf("--shape: %s take %s on the card, and it has %s: choose a smaller shape",
+			plural(2+len(q.against), "product", "products"), size(int64(min(need, math.MaxInt64/2))), size(int64(room)))
+	}
+	return nil
+}
+
 // compare measures, with progress.
-func (q *request) compare(c *cli.Context, m measure.Machine, baseline measure.Candidate, variants []measure.Candidate, event func(transform.Event)) (r *measure.Result, err error) {
-	o := measure.Options{Cold: q.cold, Meter: q.meter}
+func (q *request) compare(c *cli.Context, m measure.Machine, meter power.Options, cold bool, baseline measure.Candidate, variants []measure.Candidate, event func(transform.Event)) (r *measure.Result, err error) {
+	o := measure.Options{Cold: cold, Meter: meter}
 	o.Prepared = func(done, total int) {
 		event(transform.Event{Stage: "prepare", Done: int64(done), Total: int64(total)})
 	}
@@ -287,7 +318,7 @@ func (q *request) compare(c *cli.Context, m measure.Machine, baseline measure.Ca
 				from = &w.Begin
 			}
 			spent := time.Duration((w.Begin + w.Length - *from) * float64(time.Second))
-			event(transform.Event{Stage: "measure", Done: int64(min(spent, q.meter.Time)), Total: int64(q.meter.Time)})
+			event(transform.Event{Stage: "measure", Done: int64(min(spent, meter.Time)), Total: int64(meter.Time)})
 		},
 	}
 	err = q.guard(func() (err error) {
@@ -299,11 +330,11 @@ func (q *request) compare(c *cli.Context, m measure.Machine, baseline measure.Ca
 
 // guard is for work that reads the models' mapped memory.
 func (q *request) guard(work func() error) error {
-	for path := range q.models {
-		next, name := work, path
-		work = func() error { return weights.Guard(name, next) }
+	paths := slices.Concat(q.mapped, slices.Sorted(maps.Keys(q.models)))
+	if len(paths) == 0 {
+		return work()
 	}
-	return work()
+	return weights.Guard(strings.Join(paths, ", "), work)
 }
 
 // title says what was multiplied.
@@ -318,9 +349,17 @@ func (q *request) title(m measure.Machine, c measure.Candidate) string {
 		what = fmt.Sprintf("%d layers, %d tokens, %v %s", n, first.M, first.Type, role)
 	}
 	if q.cold {
-		what += ", weights from memory, in layers of 32 MB or more"
+		what += ", weights from memory"
 	}
-	return fmt.Sprintf("%s: %s, x %s", m.Card().Info().Name, what, q.x.text)
+	return fmt.Sprintf("%s: %s, x %s", m.Card().Info().Name, what, q.xText(first.Type))
+}
+
+// xText is how --x would be written.
+func (o *operands) xText(typ gemm.Type) string {
+	if o.x.text == "" {
+		return usualX(typ).text
+	}
+	return o.x.text
 }
 
 // openMachine opens the GPU of that number, or a simulated one with noise of its own.

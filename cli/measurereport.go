@@ -62,10 +62,13 @@ func (r measureReport) remarks(w io.Writer) {
 		remark(w, "note", plural(r.Dropped, "reading was", "readings were")+" dropped for their execution time")
 	}
 	switch r.Stopped {
-	case "time":
+	case stoppedByTime:
 		remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
 	case "cancelled", "failed":
 		remark(w, "note", "it was broken off; this is what was measured so far")
+	}
+	if r.Simulated {
+		remark(w, "note", simulatedNote)
 	}
 	remarks(w, "warning", r.Warnings)
 	remarks(w, "INVALID", r.Invalid)
@@ -129,17 +132,21 @@ func siJoules(v float64) string {
 	return fmt.Sprintf("%.3f µJ", 1e6*v)
 }
 
-// bench prints lines in the format of Go benchmarks: one for each block and load.
+// bench prints the readings as lines of Go benchmarks.
 func (r measureReport) bench(w io.Writer) {
-	fmt.Fprintf(w, "gpu: %s\n", r.GPU)
-	fmt.Fprintf(w, "product: %s\n", r.title)
+	fmt.Fprintf(w, "gpu: %s\nproduct: %s\n", r.GPU, r.title)
+	benchLines(w, "BenchmarkGEMM", r.Result)
+}
+
+// benchLines prints a line for each reading of a complete block.
+func benchLines(w io.Writer, name string, r *measure.Result) {
 	for _, b := range r.Blocks {
 		if !b.Complete {
 			continue
 		}
 		for _, win := range b.Windows {
-			fmt.Fprintf(w, "BenchmarkGEMM/w=%s %d %.0f ns/op %.6g J/op %.2f W\n",
-				benchName(win.Load), win.Executions, 1e9*win.Seconds, win.PerExecution, win.Watts)
+			fmt.Fprintf(w, "%s/w=%s %d %.6g ns/op %.6g J/op %.2f W\n",
+				name, benchName(win.Load), win.Executions, 1e9*win.Seconds, win.PerExecution, win.Watts)
 		}
 	}
 	for _, reason := range r.Invalid {
@@ -147,7 +154,15 @@ func (r measureReport) bench(w io.Writer) {
 	}
 }
 
-// benchName keeps a name in one piece: spaces end it, and slashes part it.
+// benchName keeps a name in one piece: spaces end it, slashes part it, and a number behind a last
+// dash would count as processors.
 func benchName(name string) string {
-	return strings.NewReplacer(" ", "", "/", "_").Replace(name)
+	name = strings.NewReplacer(" ", "", "/", "_").Replace(name)
+	if i := strings.LastIndex(name, "-"); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+		name = name[:i] + "_" + name[i+1:]
+	}
+	return name
 }
+
+// simulatedNote stands below every report of a simulated card.
+const simulatedNote = "this card is simulated: its figures show what a report looks like and mean nothing"

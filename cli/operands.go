@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -14,10 +16,8 @@ import (
 type operands struct {
 	readings
 	dtype gemm.Type // 0: as the weights are stored
-	m     int       // tokens; 0: as many as x has, or defaultTokens
 	seed  uint64
-	x     source
-	cold  bool // read the weights from memory
+	x     source // no text: what is usual for the type
 
 	models map[string]*weights.Model // by path
 	drawn  map[shape]gemm.Matrix     // activations
@@ -29,12 +29,23 @@ type shape struct {
 	rows, cols int
 }
 
-// coldBytes is what a layer's weights come to at least when they are read from memory: 8 µs of an
-// H200's memory. Smaller layers are stacked, or launching them would be most of what is measured.
-const coldBytes = 32 << 20
-
 // defaultTokens is M where nothing says otherwise, and that of prefill.
 const defaultTokens = 8192
+
+// The usual draws: what a trained layer's operands are like, in the scale that the type is made for.
+func usualX(typ gemm.Type) source {
+	if typ == gemm.INT8 {
+		return source{text: "normal(0,32)", sigma: 32}
+	}
+	return source{text: "normal(0,1)", sigma: 1}
+}
+
+func usualW(typ gemm.Type) source {
+	if typ == gemm.INT8 || typ == gemm.FP8 {
+		return usualX(typ)
+	}
+	return source{text: "normal(0,0.02)", sigma: 0.02}
+}
 
 func (o *operands) open(path string) (*weights.Model, error) {
 	if m := o.models[path]; m != nil {
@@ -57,12 +68,18 @@ func (o *operands) Close() (err error) {
 
 // layers takes a source's layers. Those of draws have the names and shapes of like; so have, by
 // default, those of another model.
-func (o *operands) layers(s source, like []layer) ([]layer, error) {
+func (o *operands) layers(ctx context.Context, s source, like []layer) ([]layer, error) {
 	if s.path == "" {
-		var all []layer
+		all := make([]layer, len(like))
 		for i, l := range like {
-			l.w = s.draw(l.w.DType, l.w.Rows, l.w.Cols, o.seed+uint64(i)+1)
-			all = append(all, l)
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			w, err := s.draw(l.w.DType, l.w.Rows, l.w.Cols, o.seed+uint64(i)+1)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = layer{l.name, l.kind, w}
 		}
 		return all, nil
 	}
@@ -70,38 +87,47 @@ func (o *operands) layers(s source, like []layer) ([]layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.tensors != "" || like == nil {
-		return layersOf(m, o.readings, s.tensors)
+	if s.tensors == "" && like != nil {
+		return sameLayers(m, o.readings, like)
 	}
-	var all []layer
-	for _, l := range like {
-		same, err := layersOf(m, o.readings, l.name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, same...)
+	all, skipped, err := layersOf(m, o.readings, s.tensors)
+	if err == nil && len(all) == 0 {
+		err = nothingToMultiply(s, skipped)
 	}
-	return all, nil
+	return all, err
 }
 
-// candidate makes products of layers, each with its activations.
-func (o *operands) candidate(name string, layers []layer, streaming bool) (measure.Candidate, error) {
+// typeOf the product by a layer.
+func (o *operands) typeOf(l layer) (gemm.Type, error) {
+	if o.dtype != 0 {
+		return o.dtype, nil
+	}
+	typ, ok := gemm.TypeOf(l.w.DType)
+	if !ok {
+		return 0, fmt.Errorf("%s: no GPU multiplies %v as it is: choose a type with --dtype", l.name, l.w.DType)
+	}
+	return typ, nil
+}
+
+// candidate makes products of layers, each with its activations of m tokens; 0: as many as x has,
+// or defaultTokens.
+func (o *operands) candidate(ctx context.Context, name string, layers []layer, m int, streaming bool) (measure.Candidate, error) {
 	c := measure.Candidate{Name: name}
 	for _, l := range layers {
-		typ := o.dtype
-		if typ == 0 {
-			var ok bool
-			if typ, ok = gemm.TypeOf(l.w.DType); !ok {
-				return c, fmt.Errorf("%s: no GPU multiplies %v as it is: choose a type with --dtype", l.name, l.w.DType)
-			}
+		if err := ctx.Err(); err != nil {
+			return c, err
 		}
-		x, err := o.activations(l, typ.Operand())
+		typ, err := o.typeOf(l)
 		if err != nil {
 			return c, err
 		}
-		w := l.w.Cast(typ.Operand())
-		if o.cold {
-			w = w.Stacked((coldBytes + len(w.Data) - 1) / len(w.Data))
+		x, err := o.activations(l, m, typ)
+		if err != nil {
+			return c, fmt.Errorf("x of %s: %w", l.name, err)
+		}
+		w, _, err := l.w.Fit(typ.Operand())
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", l.name, err)
 		}
 		p := gemm.Problem{M: x.Rows, N: w.Rows, K: w.Cols, Type: typ, Streaming: streaming}
 		c.Products = append(c.Products, cuda.Product{Name: l.name, Problem: p, X: x, W: w})
@@ -111,42 +137,57 @@ func (o *operands) candidate(name string, layers []layer, streaming bool) (measu
 
 // activations of a layer: drawn, the same for all layers with as many inputs, or from a file, from
 // the tensor that is named in --x or like the layer.
-func (o *operands) activations(l layer, d weights.DType) (gemm.Matrix, error) {
+func (o *operands) activations(l layer, m int, typ gemm.Type) (gemm.Matrix, error) {
+	d := typ.Operand()
 	if o.x.path == "" {
-		m := o.m
+		s := o.x
+		if s.text == "" {
+			s = usualX(typ)
+		}
 		if m == 0 {
 			m = defaultTokens
 		}
 		key := shape{d, m, l.w.Cols}
-		if _, ok := o.drawn[key]; !ok {
-			o.drawn[key] = o.x.draw(d, m, l.w.Cols, o.seed)
+		if have, ok := o.drawn[key]; ok {
+			return have, nil
 		}
-		return o.drawn[key], nil
+		x, err := s.draw(d, m, l.w.Cols, o.seed)
+		o.drawn[key] = x
+		return x, err
 	}
 	name := o.x.tensors
 	if name == "" {
 		name = l.name
 	}
-	m, err := o.open(o.x.path)
+	file, err := o.open(o.x.path)
 	if err != nil {
 		return gemm.Matrix{}, err
 	}
-	t, ok := m.Tensor(name)
+	t, ok := file.Tensor(name)
 	if !ok {
-		return gemm.Matrix{}, fmt.Errorf("%s has no tensor %q for the activations of layer %s", o.x.path, name, l.name)
+		return gemm.Matrix{}, fmt.Errorf("%s has no tensor %q", o.x.path, name)
 	}
 	x, err := gemm.FromTensor(t, 0)
 	switch {
 	case err != nil:
 		return x, err
 	case x.Cols != l.w.Cols:
-		return x, fmt.Errorf("%s: tensor %q: activations of %d inputs for layer %s, which has %d", o.x.path, name, x.Cols, l.name, l.w.Cols)
-	case o.m > x.Rows:
-		return x, fmt.Errorf("%s: tensor %q: %d tokens, and %d are asked for", o.x.path, name, x.Rows, o.m)
+		return x, fmt.Errorf("%s: tensor %q has %d inputs, and the layer has %d", o.x.path, name, x.Cols, l.w.Cols)
+	case m > x.Rows:
+		return x, fmt.Errorf("%s: tensor %q has %d tokens, and %d are asked for", o.x.path, name, x.Rows, m)
+	case m > 0:
+		x.Data = x.Data[:len(x.Data)/x.Rows*m]
+		x.Rows = m
 	}
-	if o.m > 0 {
-		x.Data = x.Data[:len(x.Data)/x.Rows*o.m]
-		x.Rows = o.m
+	x, _, err = x.Fit(d)
+	return x, err
+}
+
+// draw makes a matrix of random values; draws with the same seed differ in scale and mean alone.
+// A type that cannot hold three deviations is an error.
+func (s source) draw(d weights.DType, rows, cols int, seed uint64) (gemm.Matrix, error) {
+	if most := float64(gemm.MaxOf(d)); math.Abs(s.mean) > most || s.sigma > most/3 {
+		return gemm.Matrix{}, fmt.Errorf("%s goes beyond what %s holds (%.3g)", s.text, d, most)
 	}
-	return x.Cast(d), nil
+	return gemm.Normal(d, rows, cols, s.mean, s.sigma, seed), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // source is where the values of an operand come from: random draws (a constant is drawn with no
@@ -55,8 +56,10 @@ func parseSource(text string) (source, error) {
 		}
 		if _, err := os.Stat(text[:i]); err == nil {
 			s.path, s.tensors = text[:i], text[i+1:]
-			_, err = path.Match(s.tensors, "")
-			return s, err
+			if _, err := path.Match(s.tensors, ""); err != nil {
+				return s, fmt.Errorf("%s: %q is no pattern: [ begins a set of characters and ] must end it", text, s.tensors)
+			}
+			return s, nil
 		}
 	}
 	if file, _, tensor := strings.Cut(text, ":"); tensor {
@@ -82,11 +85,6 @@ func numbers(text string, n int) ([]float64, error) {
 	return list, nil
 }
 
-// draw makes a matrix of random values; draws with the same seed differ in scale and mean alone.
-func (s source) draw(d weights.DType, rows, cols int, seed uint64) gemm.Matrix {
-	return gemm.Normal(d, rows, cols, s.mean, s.sigma, seed)
-}
-
 // layer is a linear layer to multiply by.
 type layer struct {
 	name, kind string
@@ -94,39 +92,67 @@ type layer struct {
 }
 
 // layersOf takes, in the file's order, the one tensor of that name, or the linear layers that a
-// pattern such as *.up_proj.weight matches; "" matches all.
-func layersOf(m *weights.Model, o readings, pattern string) ([]layer, error) {
+// pattern such as *.up_proj.weight matches; "" matches all. Layers that are no matrices of numbers
+// that can be multiplied are left out and named.
+func layersOf(m *weights.Model, o readings, pattern string) (all []layer, skipped []string, err error) {
 	layout, _, err := transform.Resolve(m, o.family)
 	if err != nil {
-		return nil, err
-	}
-	take := func(t weights.Tensor) (layer, error) {
-		outAxis := 0
-		if layout != nil && layout.Claims[t.Name] != nil {
-			outAxis = layout.Claims[t.Name].OutAxis
-		}
-		w, err := gemm.FromTensor(t, outAxis)
-		return layer{t.Name, kindOf(layout, t.Name), w}, err
+		return nil, nil, err
 	}
 	if t, ok := m.Tensor(pattern); ok {
-		l, err := take(t)
-		return []layer{l}, err
+		l, err := layerOf(layout, t)
+		return []layer{l}, nil, err
 	}
-	var all []layer
 	err = m.Each(func(t weights.Tensor) error {
 		if ok, _ := path.Match(pattern, t.Name); !ok && pattern != "" || !transform.Linear(layout, t.Info) {
 			return nil
 		}
-		l, err := take(t)
-		all = append(all, l)
-		return err
-	})
-	if err == nil && len(all) == 0 {
-		what := "linear layers"
-		if pattern != "" {
-			what = fmt.Sprintf("tensor or linear layer that matches %q", pattern)
+		if l, err := layerOf(layout, t); err == nil {
+			all = append(all, l)
+		} else {
+			skipped = append(skipped, t.Name)
 		}
-		err = fmt.Errorf("%s has no %s; lowtoggle inspect %s --tensors lists what there is", m.Dir, what, m.Dir)
+		return nil
+	})
+	return all, skipped, err
+}
+
+// sameLayers takes the layers of another model that have the same names.
+func sameLayers(m *weights.Model, o readings, like []layer) ([]layer, error) {
+	layout, _, err := transform.Resolve(m, o.family)
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	all := make([]layer, len(like))
+	for i, l := range like {
+		t, ok := m.Tensor(l.name)
+		if !ok {
+			return nil, fmt.Errorf("%s has no tensor %q; lowtoggle inspect --tensors lists what a model has", m.Dir, l.name)
+		}
+		if all[i], err = layerOf(layout, t); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func layerOf(layout *arch.Layout, t weights.Tensor) (layer, error) {
+	outAxis := 0
+	if layout != nil && layout.Claims[t.Name] != nil {
+		outAxis = layout.Claims[t.Name].OutAxis
+	}
+	w, err := gemm.FromTensor(t, outAxis)
+	return layer{t.Name, kindOf(layout, t.Name), w}, err
+}
+
+// nothingToMultiply says why a source has no layers.
+func nothingToMultiply(s source, skipped []string) error {
+	list := command("inspect", s.path, "--tensors")
+	switch {
+	case len(skipped) > 0:
+		return fmt.Errorf("%s: none of its layers is a matrix of numbers that can be multiplied (%s); see %s", s.text, strings.Join(skipped, ", "), list)
+	case s.tensors != "":
+		return fmt.Errorf("%s: no tensor or linear layer matches %q; see %s", s.text, s.tensors, list)
+	}
+	return fmt.Errorf("%s: there are no linear layers in it; see %s", s.text, list)
 }

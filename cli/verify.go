@@ -21,11 +21,12 @@ var verifyCommand = &cli.Command{
    exact        reordered, flipped, scaled      lossy        rounded or zeroed
    untouched    the same bytes, and no part of the model's family
 
-With --gpu, measures what all linear layers cost before and after: 8192 tokens for prefill, 16 with
-the weights read from memory for decode, as --workload says; a total and a row for each kind.
+With --gpu, measures what all linear layers cost before and after: 8192 tokens for prefill, 16
+with the weights read from memory for decode, as --workload says; a total and a row for each
+kind. It takes about 40 s for each row.
 
-Exit status 3: the output does not keep what its manifest claims, or a measurement is invalid;
-4: --gpu, and there is none.`,
+Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
+less precise than --precision asked; 4: --gpu, and there is none.`,
 	Flags: flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag}, verifyMeterFlags, commonFlags),
 	Action: func(c *cli.Context) (err error) {
 		args, err := arguments(c, "MODEL", "OUT")
@@ -59,20 +60,30 @@ Exit status 3: the output does not keep what its manifest claims, or a measureme
 		}
 		var metering error
 		if machine != nil && r.OK {
+			q.mapped = []string{args[0], args[1]}
 			var measured *measuredEnergy
-			measured, metering = meterModels(c, machine, q, src, out)
+			metering = q.guard(func() (err error) {
+				measured, err = meterModels(c, machine, q, src, out)
+				return err
+			})
 			r.measured(measured)
 		}
-		if c.Bool("json") {
-			err = printJSON(c.App.Writer, r)
-		} else {
-			r.print(c.App.Writer, c.Bool("tensors"))
-			r.hint(c.App.Writer, src, args, o.family != nil)
+		switch w := c.App.Writer; {
+		case c.Bool("json"):
+			err = printJSON(w, r)
+		case c.Bool("bench") && r.Energy != nil && r.Energy.Measured != nil:
+			r.Energy.Measured.bench(w)
+		default:
+			r.print(w, c.Bool("tensors"))
+			r.hint(w, src, args, o.family != nil)
+			if machine != nil && !r.OK {
+				remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
+			}
 		}
 		if metering != nil || err != nil {
 			return errors.Join(metering, err)
 		}
-		if !r.OK || !r.measurementValid() {
+		if !r.OK || !r.measurementHolds() {
 			return errShort
 		}
 		return nil

@@ -2,8 +2,7 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
-	"io"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -11,6 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -19,31 +20,39 @@ import (
 // verifyMeterFlags are those of verify --gpu.
 var verifyMeterFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "gpu", Usage: "measure the energy of all linear layers, before and after", DisableDefaultText: true},
+	&cli.BoolFlag{Name: "total", Usage: "measure all layers together alone, no row for each kind", DisableDefaultText: true},
 	xFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE` or narrower"},
-	&cli.DurationFlag{Name: "time", Value: 20 * time.Second, Usage: "measure a row for no longer than this `TIME`"},
-	windowFlag, deviceFlag, seedFlag,
+	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "measure a row for no longer than this `TIME`"},
+	windowFlag, deviceFlag, seedFlag, benchFlag,
 }
 
 // measuredEnergy is what verify --gpu found: ratios of the output to the source.
 type measuredEnergy struct {
-	GPU  string    `json:"gpu"`
-	Role cost.Role `json:"role"`
-	X    string    `json:"x"`
+	GPU       string    `json:"gpu"`
+	Simulated bool      `json:"simulated,omitempty"`
+	Role      cost.Role `json:"role"`
+	X         string    `json:"x"`
 	// Relative is of the workload: the phases' ratios weighed by their shares. Absent until every
 	// phase has been measured.
 	Relative float64         `json:"relative_energy,omitempty"`
 	Interval []float64       `json:"interval,omitempty"`
 	Phases   []measuredPhase `json:"phases"`
+	// Skipped layers are no matrices that a GPU multiplies as they are.
+	Skipped []string `json:"not_measured,omitempty"`
+
+	strict bool // the precision was asked for
 }
 
 // measuredPhase is one phase of the workload.
 type measuredPhase struct {
-	Phase  string        `json:"phase"`
-	Share  float64       `json:"share"`
-	Tokens int           `json:"m"`
-	Total  *measuredRow  `json:"total,omitempty"`
-	Layers []measuredRow `json:"layers,omitempty"` // a row for each kind of layer
+	Phase  string  `json:"phase"`
+	Share  float64 `json:"share"`
+	Tokens int     `json:"m"`
+	// TooLarge models have no room on the card as a whole: the total is put together from the rows.
+	TooLarge bool          `json:"too_large,omitempty"`
+	Total    *measuredRow  `json:"total,omitempty"`
+	Layers   []measuredRow `json:"layers,omitempty"` // a row for each kind of layer
 }
 
 // measuredRow is layers that were measured together.
@@ -69,8 +78,8 @@ func (r *verifyJSON) measured(e *measuredEnergy) {
 	r.Energy.Measured = e
 }
 
-func (r *verifyJSON) measurementValid() bool {
-	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.valid()
+func (r *verifyJSON) measurementHolds() bool {
+	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.holds()
 }
 
 // verifyMeter opens the machine that --gpu asks for; nil where it was not given.
@@ -83,15 +92,27 @@ func verifyMeter(c *cli.Context, o readings) (*request, measure.Machine, error) 
 		}
 		return nil, nil, nil
 	}
+	if c.Bool("json") && c.Bool("bench") {
+		return nil, nil, usagef("--json and --bench exclude each other")
+	}
 	q, err := meterRequest(c, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if q.x, err = q.sourceFlag(c, "x", "normal(0,1)"); err != nil {
+	if err := readSource(c, "x", &q.x); err != nil {
 		return nil, nil, err
 	}
 	machine, err := openMachine(c.String("device"), q.seed)
 	return q, machine, err
+}
+
+// layerMeter measures the layers of a model before and after.
+type layerMeter struct {
+	*request
+	cli           *cli.Context
+	machine       measure.Machine
+	before, after []layer // in the same order
+	event         func(transform.Event)
 }
 
 // decodeTokens is M of decode.
@@ -100,21 +121,31 @@ const decodeTokens = 16
 // meterModels measures the linear layers of both models in every phase of the workload. What it
 // returns holds, also beside an error, what was measured.
 func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weights.Model) (*measuredEnergy, error) {
-	before, err := layersOf(src, q.readings, "")
+	e := &measuredEnergy{GPU: m.Card().Info().Name, Simulated: m.Platform() == nil, Role: q.role, Phases: []measuredPhase{}, strict: c.IsSet("precision")}
+	all, skipped, err := layersOf(src, q.readings, "")
 	if err != nil {
 		return nil, err
 	}
-	var after []layer
-	for _, l := range before {
-		same, err := layersOf(out, q.readings, l.name)
-		if err != nil {
-			return nil, err
+	before := slices.DeleteFunc(slices.Clone(all), func(l layer) bool {
+		_, ok := gemm.TypeOf(l.w.DType)
+		if !ok {
+			skipped = append(skipped, l.name)
 		}
-		after = append(after, same...)
+		return !ok
+	})
+	e.Skipped = skipped
+	if len(before) == 0 {
+		return e, nil
 	}
-	e := &measuredEnergy{GPU: m.Card().Info().Name, Role: q.role, X: q.x.text}
+	typ, _ := gemm.TypeOf(before[0].w.DType)
+	e.X = q.xText(typ)
+	after, err := sameLayers(out, q.readings, before)
+	if err != nil {
+		return nil, err
+	}
 	event, end := newProgress(c)
 	defer end()
+	meter := layerMeter{q, c, m, before, after, event}
 	for _, p := range []measuredPhase{
 		{Phase: "prefill", Share: q.workload.Prefill, Tokens: defaultTokens},
 		{Phase: "decode", Share: q.workload.Decode, Tokens: decodeTokens},
@@ -122,9 +153,9 @@ func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weight
 		if p.Share == 0 {
 			continue
 		}
+		err := meter.phase(&p)
 		e.Phases = append(e.Phases, p)
-		q.m, q.cold = p.Tokens, p.Phase == "decode"
-		if err := e.Phases[len(e.Phases)-1].measure(c, m, q, before, after, event); err != nil {
+		if err != nil {
 			return e, err
 		}
 	}
@@ -132,26 +163,18 @@ func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weight
 	return e, nil
 }
 
-// measure takes the total and then, where there are several, every kind of layer.
-func (p *measuredPhase) measure(c *cli.Context, m measure.Machine, q *request, before, after []layer, event func(transform.Event)) error {
-	total, err := q.row(c, m, p.Phase, before, after, event)
-	if total != nil {
-		p.Total = total
-	}
-	kinds := kindsOf(before)
-	if err != nil || len(kinds) < 2 {
+// phase takes the total and then, where there are several, every kind of layer.
+func (m *layerMeter) phase(p *measuredPhase) (err error) {
+	p.Total, err = m.row(p, p.Phase, func(layer) bool { return true })
+	p.TooLarge = errors.Is(err, cuda.ErrOutOfMemory)
+	kinds := m.kinds()
+	switch {
+	case p.TooLarge && len(kinds) > 1:
+	case err != nil || len(kinds) == 1 || m.cli.Bool("total"):
 		return err
 	}
 	for _, kind := range kinds {
-		of := func(all []layer) (own []layer) {
-			for i, l := range all {
-				if before[i].kind == kind {
-					own = append(own, l)
-				}
-			}
-			return own
-		}
-		row, err := q.row(c, m, p.Phase+" "+kind, of(before), of(after), event)
+		row, err := m.row(p, p.Phase+" "+kind, func(l layer) bool { return l.kind == kind })
 		if row != nil {
 			row.Kind = kind
 			p.Layers = append(p.Layers, *row)
@@ -160,11 +183,14 @@ func (p *measuredPhase) measure(c *cli.Context, m measure.Machine, q *request, b
 			return err
 		}
 	}
+	if p.TooLarge {
+		p.Total = totalOf(p.Layers)
+	}
 	return nil
 }
 
-func kindsOf(layers []layer) (kinds []string) {
-	for _, l := range layers {
+func (m *layerMeter) kinds() (kinds []string) {
+	for _, l := range m.before {
 		if !slices.Contains(kinds, l.kind) {
 			kinds = append(kinds, l.kind)
 		}
@@ -174,34 +200,61 @@ func kindsOf(layers []layer) (kinds []string) {
 }
 
 // row measures some layers. The card's self-test is made once.
-func (q *request) row(c *cli.Context, m measure.Machine, stage string, before, after []layer, event func(transform.Event)) (*measuredRow, error) {
-	row := &measuredRow{Layers: len(before)}
-	if row.Identical = !slices.ContainsFunc(before, func(l layer) bool {
-		return !bytes.Equal(l.w.Data, after[slices.IndexFunc(after, func(a layer) bool { return a.name == l.name })].w.Data)
-	}); row.Identical {
+func (m *layerMeter) row(p *measuredPhase, stage string, in func(layer) bool) (*measuredRow, error) {
+	var before, after []layer
+	identical := true
+	for i, l := range m.before {
+		if in(l) {
+			before, after = append(before, l), append(after, m.after[i])
+			identical = identical && bytes.Equal(l.w.Data, m.after[i].w.Data)
+		}
+	}
+	row := &measuredRow{Layers: len(before), Identical: identical}
+	if identical {
 		return row, nil
 	}
-	baseline, err := q.candidate("source", before, q.role == cost.Streaming)
+	ctx, streaming := m.cli.Context, m.role == cost.Streaming
+	source, err := m.candidate(ctx, "source", before, p.Tokens, streaming)
 	if err != nil {
 		return nil, err
 	}
-	variant, err := q.candidate("output", after, q.role == cost.Streaming)
+	output, err := m.candidate(ctx, "output", after, p.Tokens, streaming)
 	if err != nil {
 		return nil, err
 	}
-	r, err := q.compare(c, m, baseline, []measure.Candidate{variant}, func(e transform.Event) {
+	r, err := m.compare(m.cli, m.machine, m.meter, p.Phase == "decode", source, []measure.Candidate{output}, func(e transform.Event) {
 		if e.Stage == "measure" {
 			e.Stage = stage
 		}
-		event(e)
+		m.event(e)
 	})
 	if r == nil {
 		return nil, err
 	}
-	q.meter.SelfTest = r.SelfTest
+	m.meter.SelfTest = r.SelfTest
 	v := r.Variants[0]
 	row.Run, row.Relative, row.Interval, row.RelativeTime = r, v.RelativeEnergy, v.Interval, v.RelativeTime
 	return row, err
+}
+
+// totalOf rows that were measured one by one, each counting by its energy; nil where one is not
+// known.
+func totalOf(rows []measuredRow) *measuredRow {
+	var total measuredRow
+	var joules, after, square float64
+	for _, r := range rows {
+		if r.Run == nil || r.Interval == nil {
+			return nil
+		}
+		e := r.Run.Baseline.Joules
+		half := e * (r.Interval[1] - r.Interval[0]) / 2
+		total.Layers += r.Layers
+		joules, after, square = joules+e, after+e*r.Relative, square+half*half
+	}
+	half := math.Sqrt(square) / joules
+	total.Relative = after / joules
+	total.Interval = []float64{total.Relative - half, total.Relative + half}
+	return &total
 }
 
 // mix weighs the phases by their shares of the source's energy; their errors are independent.
@@ -209,6 +262,8 @@ func (e *measuredEnergy) mix() {
 	var ratio, square float64
 	for _, p := range e.Phases {
 		switch t := p.Total; {
+		case t == nil:
+			return
 		case t.Identical:
 			ratio += p.Share
 		case t.Interval == nil:
@@ -223,89 +278,13 @@ func (e *measuredEnergy) mix() {
 	e.Relative, e.Interval = ratio, []float64{ratio - half, ratio + half}
 }
 
-// valid says whether nothing speaks against the totals. Of the rows for layers, one in twenty is
-// expected to miss its null.
-func (e *measuredEnergy) valid() bool {
-	return !slices.ContainsFunc(e.Phases, func(p measuredPhase) bool { return p.Total != nil && p.Total.Run != nil && !p.Total.Run.Valid })
-}
-
-// print writes a table for each phase.
-func (e *measuredEnergy) print(w io.Writer) {
+// holds says whether nothing speaks against the totals, and they are as precise as was asked. Of
+// the rows for layers, one in twenty is expected to miss its null.
+func (e *measuredEnergy) holds() bool {
 	for _, p := range e.Phases {
-		memory := ""
-		if p.Phase == "decode" {
-			memory = " from memory in layers stacked to 32 MB"
-		}
-		fmt.Fprintf(w, "measured on %s, %s: %d tokens, weights %s%s, x %s\n\n", e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
-		tab := newTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
-		for _, row := range p.Layers {
-			tab.add(row.cells(row.Kind)...)
-		}
-		if p.Total != nil {
-			tab.add(p.Total.cells("total")...)
-		}
-		tab.print(w)
-		fmt.Fprintln(w)
-		p.remarks(w)
-	}
-	if len(e.Phases) > 1 && e.Relative > 0 {
-		fmt.Fprintf(w, "energy of the workload: %s measured, %s\n", percentOf(e.Relative, e.Interval), span(e.Interval))
-	}
-}
-
-// remarks says how sure the table is.
-func (p *measuredPhase) remarks(w io.Writer) {
-	rows := p.Layers
-	if p.Total != nil {
-		rows = append(rows[:len(rows):len(rows)], *p.Total)
-	}
-	missed, widest := 0, 0.0
-	var warnings []string
-	for _, row := range rows {
-		if row.Run == nil {
-			continue
-		}
-		if !row.Run.Valid {
-			missed++
-		}
-		widest = max(widest, row.Run.Resolvable)
-		for _, text := range row.Run.Warnings {
-			if !slices.Contains(warnings, text) {
-				warnings = append(warnings, text)
-			}
+		if t := p.Total; t != nil && t.Run != nil && (!t.Run.Valid || e.strict && t.Run.Stopped != stoppedByPrecision) {
+			return false
 		}
 	}
-	if widest > 0 {
-		remark(w, "null", fmt.Sprintf("a copy of the source was measured in every row; effects below %.2f %% cannot be told from none", 100*widest))
-	}
-	if missed > 0 {
-		remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy reads unlike the original, as is expected of one in twenty", plural(missed, "row", "rows"), len(rows)))
-	}
-	if t := p.Total; t != nil && t.Run != nil {
-		remarks(w, "INVALID", t.Run.Invalid)
-	}
-	remarks(w, "warning", warnings)
-}
-
-func (r measuredRow) cells(name string) []string {
-	cells := []string{name, count(r.Layers)}
-	switch {
-	case r.Identical:
-		return append(cells, "identical", "–", "–", "–", "–", "")
-	case len(r.Run.Variants) == 0 || r.Run.Variants[0].Blocks == 0:
-		return append(cells, "–", "–", "–", "–", "–", "")
-	}
-	before, v := r.Run.Baseline, r.Run.Variants[0]
-	clock, note := "–", ""
-	if before.SMClock != nil && v.SMClock != nil {
-		clock = fmt.Sprintf("%.0f, %.0f", *before.SMClock, *v.SMClock)
-	}
-	if before.Capped != nil && *before.Capped || v.Capped != nil && *v.Capped {
-		note = "capped"
-	}
-	if !r.Run.Valid {
-		note += "?"
-	}
-	return append(cells, percentOf(v.RelativeEnergy, v.Interval), span(v.Interval), percentOf(v.RelativeTime, v.TimeInterval),
-		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), clock, note)
+	return true
 }

@@ -47,8 +47,8 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 			return Deviation{}, fmt.Errorf("product %v: %s is %w", p, o.name, o.err)
 		}
 	}
-	if err := FiniteResult(p, y); err != nil {
-		return Deviation{}, err
+	if err := finite(y, p.N); err != nil {
+		return Deviation{}, fmt.Errorf("product %v: y is %w", p, err)
 	}
 	rows, cols := sample(p)
 	part := p

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // ErrNotFinite marks operands or results that hold NaNs or infinities.
@@ -12,23 +15,30 @@ var ErrNotFinite = errors.New("not finite")
 // Finite reports, as an ErrNotFinite that counts them and names the first, NaNs and infinities
 // among m's elements.
 func (m Matrix) Finite() error {
-	f := m.format()
+	f, n := m.format(), m.Rows*m.Cols
+	parts := make([]specials, (n+finitePart-1)/finitePart)
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for p := range parts {
+		g.Go(func() error {
+			for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
+				if b := f.Elem(m.Data, i); !f.Finite(b) {
+					parts[p].add(float64(f.Value(b)), i)
+				}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // none of them fails
 	var found specials
-	for i := range m.Rows * m.Cols {
-		if b := f.Elem(m.Data, i); !f.Finite(b) {
-			found.add(float64(f.Value(b)), i)
-		}
+	for _, part := range parts {
+		found.join(part)
 	}
 	return found.err(m.Cols)
 }
 
-// FiniteResult is [Matrix.Finite] for y[M,N], a backend's result.
-func FiniteResult(p Problem, y []float64) error {
-	if err := finite(y, p.N); err != nil {
-		return fmt.Errorf("product %v: y is %w", p, err)
-	}
-	return nil
-}
+// finitePart is how many elements a goroutine looks at.
+const finitePart = 1 << 20
 
 // finite is Matrix.Finite for results of cols columns.
 func finite(y []float64, cols int) error {
@@ -53,6 +63,15 @@ func (s *specials) add(v float64, at int) {
 	} else {
 		s.inf++
 	}
+}
+
+// join takes in those of later elements.
+func (s *specials) join(later specials) {
+	if s.nan+s.inf == 0 {
+		s.first = later.first
+	}
+	s.nan += later.nan
+	s.inf += later.inf
 }
 
 func (s specials) err(cols int) error {

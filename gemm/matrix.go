@@ -1,8 +1,8 @@
 package gemm
 
 import (
-	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -59,22 +59,17 @@ func (m Matrix) Cast(d weights.DType) Matrix {
 	if d == m.DType {
 		return m
 	}
-	from, out := m.format(), NewMatrix(d, m.Rows, m.Cols)
-	to := out.format()
-	for i := range m.Rows * m.Cols {
-		to.SetElem(out.Data, i, to.FromValue(from.Value(from.Elem(m.Data, i))))
-	}
-	return out
+	return m.cast(d, 0)
 }
 
-// Stacked returns m with all of its rows times over; m itself for one time.
-func (m Matrix) Stacked(times int) Matrix {
-	if times == 1 {
-		return m
+// cast rounds m times 2^exponent to d.
+func (m Matrix) cast(d weights.DType, exponent int) Matrix {
+	from, out := m.format(), NewMatrix(d, m.Rows, m.Cols)
+	to, scale := out.format(), float32(math.Ldexp(1, exponent))
+	for i := range m.Rows * m.Cols {
+		to.SetElem(out.Data, i, to.FromValue(scale*from.Value(from.Elem(m.Data, i))))
 	}
-	m.Rows *= times
-	m.Data = bytes.Repeat(m.Data, times)
-	return m
+	return out
 }
 
 // floats decodes every element, row-major.

@@ -19,6 +19,14 @@ type Problem struct {
 // maxIntK is the longest sum of int8 products that cannot overflow int32.
 const maxIntK = math.MaxInt32 / (128 * 128)
 
+// maxBytes of an operand or a result: far beyond a card's memory, far below what an int holds.
+const maxBytes = 1 << 40
+
+// size of a matrix in bytes, with elements of the output's type, which are never the smaller ones.
+func (p Problem) size(rows, cols int) float64 {
+	return float64(rows) * float64(cols) * float64(p.Type.Output().Bits()) / 8
+}
+
 // Validate reports a shape or type that no backend multiplies.
 func (p Problem) Validate() error {
 	switch {
@@ -28,6 +36,8 @@ func (p Problem) Validate() error {
 		return fmt.Errorf("product %v: every dimension must be at least 1", p)
 	case max(p.M, p.N, p.K) > math.MaxInt32-16:
 		return fmt.Errorf("product %v: no dimension may exceed 2³¹", p)
+	case max(p.size(p.M, p.K), p.size(p.N, p.K), p.size(p.M, p.N)) > maxBytes:
+		return fmt.Errorf("product %v: no matrix may exceed 2⁴⁰ bytes", p)
 	case p.Type == INT8 && p.K > maxIntK:
 		return fmt.Errorf("product %v: sums of more than %d int8 products can overflow int32", p, maxIntK)
 	}

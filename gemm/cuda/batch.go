@@ -27,6 +27,9 @@ type Options struct {
 	// what fits 4096 launches, and uses them in turn: every product then reads its weights from
 	// memory, as decoding does. Default: false.
 	Cold bool
+	// Stack puts so many copies of a product's weights one below the other and multiplies by all at
+	// once: small layers then load the memory as large ones do. Default: 1.
+	Stack int
 }
 
 // Batch replays many products on a card, back to back. One batch runs at a time; the methods of one
@@ -35,6 +38,7 @@ type Batch struct {
 	device *Device
 	name   string
 	layers []layer
+	stack  int // copies of a layer's weights in one product
 	copies int // of all weights
 	passes int // through all layers, in one replay
 
@@ -52,10 +56,11 @@ type Batch struct {
 // layer is a product on the card.
 type layer struct {
 	Product
-	matmul *matmul
-	kernel Kernel
-	x      uint64
-	w      []uint64 // one address per copy
+	problem gemm.Problem // of the stacked weights
+	matmul  *matmul
+	kernel  Kernel
+	x       uint64
+	w       []uint64 // one address per copy
 }
 
 // NewBatch uploads the products' operands, chooses their kernels and captures their graph. NaNs and
@@ -64,12 +69,15 @@ func (d *Device) NewBatch(ctx context.Context, name string, products []Product, 
 	if len(products) == 0 {
 		return nil, fmt.Errorf("batch %s: no products", name)
 	}
-	b := &Batch{device: d, name: name, memory: &arena{device: d}}
+	b := &Batch{device: d, name: name, stack: max(1, o.Stack), memory: &arena{device: d}}
+	seen := map[memoryOf]bool{}
 	for _, p := range products {
-		if err := first(ctx.Err, p.Validate); err != nil {
+		stacked := p.Problem
+		stacked.N *= b.stack
+		if err := first(ctx.Err, func() error { return p.validate(seen) }, stacked.Validate); err != nil {
 			return nil, fmt.Errorf("batch %s: %s: %w", name, p.Name, err)
 		}
-		b.layers = append(b.layers, layer{Product: p})
+		b.layers = append(b.layers, layer{Product: p, problem: stacked})
 	}
 	b.copies, b.passes = plan(products, o, d.info.L2)
 	if err := d.thread.do(func() error { return b.setUp(ctx) }); err != nil {
@@ -80,12 +88,18 @@ func (d *Device) NewBatch(ctx context.Context, name string, products []Product, 
 
 // Validate reports operands that do not fit the problem, and those that are not finite (a
 // [gemm.ErrNotFinite] that names x or w).
-func (p Product) Validate() error {
+func (p Product) Validate() error { return p.validate(map[memoryOf]bool{}) }
+
+// validate looks at an x that many products share but once.
+func (p Product) validate(seen map[memoryOf]bool) error {
 	if err := p.Problem.Fits(p.X, p.W); err != nil {
 		return err
 	}
-	if err := p.X.Finite(); err != nil {
-		return fmt.Errorf("x is %w", err)
+	if x := memory(p.X); !seen[x] {
+		seen[x] = true
+		if err := p.X.Finite(); err != nil {
+			return fmt.Errorf("x is %w", err)
+		}
 	}
 	if err := p.W.Finite(); err != nil {
 		return fmt.Errorf("w is %w", err)
@@ -106,14 +120,14 @@ func (b *Batch) upload(ctx context.Context) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if l.matmul, err = b.device.prepare(l.Problem); err != nil {
+		if l.matmul, err = b.device.prepare(l.problem); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
 		l.kernel = b.device.api.kernel(l.matmul.shape, l.matmul.mode.compute, &l.matmul.choice)
 		if err := b.operands(l, shared); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
-		size = max(size, l.matmul.shape.outputBytes(l.Problem.Type))
+		size = max(size, l.matmul.shape.outputBytes(l.problem.Type))
 	}
 	b.y, err = b.memory.alloc(size)
 	return err
@@ -125,17 +139,19 @@ type memoryOf struct {
 	rows, cols int
 }
 
+func memory(m gemm.Matrix) memoryOf { return memoryOf{&m.Data[0], m.Rows, m.Cols} }
+
 func (b *Batch) operands(l *layer, shared map[memoryOf]uint64) (err error) {
 	s := l.matmul.shape
-	xRows, wRows := s.rowsOf(l.Problem)
-	key := memoryOf{&l.X.Data[0], l.X.Rows, l.X.Cols}
+	xRows, wRows := s.rowsOf(l.problem)
+	key := memory(l.X)
 	if at, ok := shared[key]; ok {
 		l.x = at
 	} else if l.x, err = b.memory.operand(l.X, xRows, s.k); err != nil {
 		return err
 	}
 	shared[key] = l.x
-	w, err := b.memory.operand(l.W, wRows, s.k)
+	w, err := b.memory.stacked(l.W, b.stack, wRows, s.k)
 	if err != nil {
 		return err
 	}
@@ -167,7 +183,7 @@ func (b *Batch) createEvents() (err error) {
 func (b *Batch) pass(copy int) error {
 	for i := range b.layers {
 		l := &b.layers[i]
-		if err := l.matmul.launch(l.Problem, l.x, l.w[copy], b.y); err != nil {
+		if err := l.matmul.launch(l.problem, l.x, l.w[copy], b.y); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
 	}

@@ -141,11 +141,15 @@ func (d *Device) multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err er
 	if err != nil {
 		return nil, err
 	}
-	return d.compute(m, p, xAt, wAt, yAt)
+	raw, err := d.compute(m, p, xAt, wAt, yAt)
+	if err != nil {
+		return nil, err
+	}
+	return m.shape.result(p, raw), nil
 }
 
-// compute runs m once into poisoned memory and brings the result back.
-func (d *Device) compute(m *matmul, p gemm.Problem, x, w, y uint64) ([]float64, error) {
+// compute runs m once into poisoned memory and brings D back.
+func (d *Device) compute(m *matmul, p gemm.Problem, x, w, y uint64) ([]byte, error) {
 	raw := make([]byte, m.shape.outputBytes(p.Type))
 	if err := first(
 		func() error { return d.poison(y, len(raw)) },
@@ -154,5 +158,5 @@ func (d *Device) compute(m *matmul, p gemm.Problem, x, w, y uint64) ([]float64, 
 	); err != nil {
 		return nil, err
 	}
-	return m.shape.result(p, raw), nil
+	return raw, nil
 }

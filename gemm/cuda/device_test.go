@@ -211,6 +211,40 @@ func TestColdCopiesExceedL2(t *testing.T) {
 	}
 }
 
+// TestStackedWeights: copies lie one below the other, whatever padding the type needs, and every
+// one of them gives the product's result.
+func TestStackedWeights(t *testing.T) {
+	c := newCard(t)
+	d := openFake(t, c)
+	for _, typ := range gemm.Types() {
+		for _, streaming := range []bool{false, true} {
+			p := gemm.Problem{M: 3, N: 5, K: 7, Type: typ, Streaming: streaming}
+			b := batch(t, d, Options{Stack: 7, Repeat: 1}, p, p)
+			found, err := b.Check(t.Context())
+			if err != nil || !found[0].AllOfIt || found[1].Compared != 0 {
+				t.Errorf("%v: %v, %v", p, found, err)
+			}
+			if b.Ops() != 2*7*p.Ops() {
+				t.Errorf("%v: %v operations", p, b.Ops())
+			}
+			l := &b.layers[0]
+			raw, err := d.compute(l.matmul, l.problem, l.x, l.w[0], b.y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y := l.matmul.shape.result(l.problem, raw)
+			for i := range y {
+				if first := i/l.problem.N*l.problem.N + i%p.N; y[i] != y[first] {
+					t.Fatalf("%v: output %d is %v, and %v in the first copy", p, i, y[i], y[first])
+				}
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestDefaultRepeatDependsOnShapesAlone(t *testing.T) {
 	big := products(gemm.Problem{M: 1, N: 1, K: 1, Type: gemm.BF16})
 	big[0].Problem = gemm.Problem{M: 8192, N: 8192, K: 8192, Type: gemm.BF16}

@@ -101,13 +101,14 @@ func pick[T result | status](ok bool, otherwise T) T {
 
 func bytesAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
 
-// region is the memory at address, which must hold n bytes.
+// region is the memory at address, of which n bytes must belong to one allocation.
 func (c *card) region(address, n uint64) []byte {
-	m, ok := c.memory[address]
-	if !ok || uint64(len(m)) < n {
-		panic(fmt.Sprintf("%d bytes at %#x, where there are %d", n, address, len(m)))
+	for base, m := range c.memory {
+		if base <= address && address+n <= base+uint64(len(m)) {
+			return m[address-base:][:n]
+		}
 	}
-	return m[:n]
+	panic(fmt.Sprintf("%d bytes at %#x are not allocated", n, address))
 }
 
 func (c *card) api() *api {
@@ -151,6 +152,7 @@ func (c *card) driver(a *api) {
 		if !c.create("cuMemAlloc", &h, "memory") {
 			return errorOutOfMemory
 		}
+		c.next += uintptr(n)
 		*p, c.memory[uint64(h)] = uint64(h), make([]byte, n)
 		return 0
 	}

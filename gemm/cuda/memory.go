@@ -87,6 +87,33 @@ func (a *arena) operand(m gemm.Matrix, rows, cols int) (uint64, error) {
 	return address, a.device.upload(address, data)
 }
 
+// stacked uploads m times over, its rows one copy below the other, padded to rows × cols.
+func (a *arena) stacked(m gemm.Matrix, times, rows, cols int) (uint64, error) {
+	if times == 1 {
+		return a.operand(m, rows, cols)
+	}
+	row := cols * m.DType.Bits() / 8
+	address, err := a.alloc(rows * row)
+	if err != nil {
+		return 0, err
+	}
+	data := padded(m, m.Rows, cols)
+	if err := a.device.upload(address, data); err != nil {
+		return 0, err
+	}
+	end := address + uint64(len(data))
+	for range times - 1 {
+		if err := a.device.duplicate(end, address, len(data)); err != nil {
+			return 0, err
+		}
+		end += uint64(len(data))
+	}
+	if rest := (rows - times*m.Rows) * row; rest > 0 {
+		return address, a.device.upload(end, make([]byte, rest))
+	}
+	return address, nil
+}
+
 func (a *arena) free() error {
 	var errs []error
 	for _, address := range a.addresses {

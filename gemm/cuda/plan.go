@@ -26,8 +26,9 @@ const memoryRate, launchTime = 4e12, 2e-6
 func plan(products []Product, o Options, l2 int64) (copies, passes int) {
 	var seconds, weights float64
 	for _, p := range products {
+		p.Problem.N *= max(1, o.Stack)
 		seconds += launchTime + max(p.Problem.Ops()/rates[p.Problem.Type], p.Problem.Bytes()/memoryRate)
-		weights += float64(len(p.W.Data))
+		weights += float64(len(p.W.Data) * max(1, o.Stack))
 	}
 	most := max(1, maxLaunches/len(products))
 	copies = 1

@@ -57,6 +57,7 @@ func (b *Batch) Start(n int) error {
 	chunk := max(1, int(chunkTime/max(b.replay, 1)))
 	left, err := b.begun(n, chunk)
 	if err != nil {
+		_ = b.device.thread.do(b.device.sync) // what was queued before the failure
 		return r.finish(fmt.Errorf("batch %s: %w", b.name, err))
 	}
 	go func() {

@@ -22,14 +22,14 @@ func (b *Batch) WeightBytes() int64 {
 	for _, l := range b.layers {
 		sum += int64(len(l.W.Data))
 	}
-	return sum * int64(b.copies)
+	return sum * int64(b.copies*b.stack)
 }
 
 // Ops is the number of operations of one replay, padding aside.
 func (b *Batch) Ops() float64 {
 	var sum float64
 	for _, l := range b.layers {
-		sum += l.Problem.Ops()
+		sum += l.problem.Ops()
 	}
 	return sum * float64(b.passes)
 }
@@ -55,25 +55,48 @@ func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		var y []float64
-		err := b.device.thread.do(func() (err error) {
-			y, err = b.device.compute(l.matmul, l.Problem, l.x, l.w[0], b.y)
-			return err
-		})
-		var deviation gemm.Deviation
-		switch {
-		case err != nil:
-		case seen[l.Problem]:
-			err = gemm.FiniteResult(l.Problem, y)
-			found = append(found, deviation)
-		default:
-			deviation, err = gemm.Compare(l.Problem, l.X, l.W, y)
-			found = append(found, deviation)
-		}
-		seen[l.Problem] = true
+		deviation, err := b.check(l, !seen[l.Problem])
+		found = append(found, deviation)
 		if err != nil {
 			return found, fmt.Errorf("batch %s: %s: %w", b.name, l.Name, err)
 		}
+		seen[l.Problem] = true
 	}
 	return found, nil
+}
+
+// check runs one product and compares it, or sees to it that its result is finite.
+func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
+	var raw []byte
+	err := b.device.thread.do(func() (err error) {
+		raw, err = b.device.compute(l.matmul, l.problem, l.x, l.w[0], b.y)
+		return err
+	})
+	if err != nil {
+		return gemm.Deviation{}, err
+	}
+	s := l.matmul.shape
+	if compare {
+		return gemm.Compare(l.Problem, l.X, l.W, firstCopy(s.result(l.problem, raw), l.Problem, b.stack))
+	}
+	y := gemm.Matrix{DType: l.Problem.Type.Output(), Rows: s.n, Cols: s.m, Data: raw}
+	if _, ok := y.DType.Format(); !ok { // integers
+		return gemm.Deviation{}, nil
+	}
+	if err := y.Finite(); err != nil {
+		return gemm.Deviation{}, fmt.Errorf("product %v: y is %w", l.problem, err)
+	}
+	return gemm.Deviation{}, nil
+}
+
+// firstCopy is y[M,N] of the topmost among stacked weights.
+func firstCopy(y []float64, p gemm.Problem, stack int) []float64 {
+	if stack == 1 {
+		return y
+	}
+	first := make([]float64, 0, p.M*p.N)
+	for i := range p.M {
+		first = append(first, y[i*p.N*stack:][:p.N]...)
+	}
+	return first
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -19,7 +20,9 @@ type Candidate struct {
 
 // Options of a comparison. The zero value is ready to use.
 type Options struct {
-	// Cold makes every product read its weights from memory, as decoding does ([cuda.Options]).
+	// Cold makes every product read its weights from memory, as decoding does ([cuda.Options]). Where
+	// layers are smaller than 32 MB on average, all are stacked by as much, or launching them would be
+	// most of what is measured.
 	Cold bool
 	// Meter's Clock and Self are the machine's, whatever is given.
 	Meter power.Options
@@ -47,10 +50,14 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 			_ = b.Close() // memory on a card that goes back in any case; the result stands
 		}
 	}()
-	r := &Result{Platform: m.Platform(), Cold: o.Cold}
+	on := cuda.Options{Cold: o.Cold, Stack: 1}
+	if o.Cold {
+		on.Stack = stack(baseline.Products)
+	}
+	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: o.Cold, Stack: on.Stack}
 	loads := power.Loads{}
 	for i, c := range all {
-		b, err := m.NewBatch(ctx, c.Name, c.Products, cuda.Options{Cold: o.Cold})
+		b, err := m.NewBatch(ctx, c.Name, c.Products, on)
 		if err != nil {
 			return nil, roomFor(err, len(all), baseline)
 		}
@@ -82,11 +89,29 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if r.Result, err = meter.Compare(ctx, loads); r.Result == nil {
 		return nil, err
 	}
-	r.Per(first.Passes())
+	r.Per(first.Passes() * on.Stack)
+	for _, b := range batches[1:] {
+		if !slices.Equal(b.Kernels(), first.Kernels()) {
+			r.Invalidate("%s runs other kernels than %s: what differs is not the bits alone", b.Name(), first.Name())
+		}
+	}
 	if r.Baseline.Seconds > 0 {
 		r.Teraflops = r.Operations / r.Baseline.Seconds / 1e12
 	}
 	return r, err
+}
+
+// coldBytes of weights take 8 µs to read on an H200, several times what a launch takes.
+const coldBytes = 32 << 20
+
+// stack is how often weights are stacked for layers to come to coldBytes on average. All are by as
+// much: each counts by its size.
+func stack(products []cuda.Product) int {
+	bytes := 0
+	for _, p := range products {
+		bytes += len(p.W.Data)
+	}
+	return (coldBytes*len(products) + bytes - 1) / bytes
 }
 
 // sameProblems fails where two candidates cannot be compared.
@@ -94,7 +119,7 @@ func sameProblems(all []Candidate) error {
 	first := all[0]
 	for _, c := range all[1:] {
 		if len(c.Products) != len(first.Products) {
-			return fmt.Errorf("%s has %d products and %s has %d: only the same products can be compared", first.Name, len(first.Products), c.Name, len(c.Products))
+			return fmt.Errorf("%s has %d layers and %s has %d: only the same layers can be compared; name the ones that both have", first.Name, len(first.Products), c.Name, len(c.Products))
 		}
 		for i, p := range c.Products {
 			if q := first.Products[i]; p.Problem != q.Problem {
@@ -110,11 +135,15 @@ func roomFor(err error, candidates int, c Candidate) error {
 	if !errors.Is(err, cuda.ErrOutOfMemory) {
 		return err
 	}
-	var bytes float64
+	bytes, seen := 0, map[*byte]bool{}
 	for _, p := range c.Products {
-		bytes += float64(len(p.X.Data) + len(p.W.Data))
+		bytes += len(p.W.Data)
+		if !seen[&p.X.Data[0]] {
+			bytes += len(p.X.Data)
+		}
+		seen[&p.X.Data[0]] = true
 	}
-	return fmt.Errorf("%w; %d candidates of about %.3g GB each must be on the card together: compare fewer, or fewer layers or tokens", err, candidates, bytes/1e9)
+	return fmt.Errorf("%w; %d candidates of about %.3g GB each must be on the card together: compare fewer candidates, layers or tokens", err, candidates, float64(bytes)/1e9)
 }
 
 // check takes in what a candidate's results were found to be off by.

@@ -14,8 +14,12 @@ type Result struct {
 	Products   []Group    `json:"products"`
 	Operations float64    `json:"operations"`       // of one pass
 	Teraflops  float64    `json:"tflops,omitempty"` // 10¹² operations a second, of the baseline
+	// Simulated figures mean nothing.
+	Simulated bool `json:"simulated,omitempty"`
 	// Cold weights are read from memory by every product: of so many copies, so many bytes in all.
+	// Stack copies of a layer's weights make one product; a pass is all the same through one of each.
 	Cold        bool  `json:"cold"`
+	Stack       int   `json:"stack"`
 	Copies      int   `json:"weight_copies"`
 	WeightBytes int64 `json:"weight_bytes"`
 	// Deviation from the reference of the worst result among those that were compared with it.
@@ -46,6 +50,6 @@ func (r *Result) describe(products []cuda.Product, b Batch) {
 		}
 		r.Products[k].Count++
 	}
-	r.Operations = b.Ops() / float64(b.Passes())
+	r.Operations = b.Ops() / float64(b.Passes()*r.Stack)
 	r.Copies, r.WeightBytes = b.Copies(), b.WeightBytes()
 }

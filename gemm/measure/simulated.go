@@ -34,7 +34,7 @@ const (
 )
 
 func (s simulated) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
-	b := simBatch{products: products, copies: 1, passes: 1}
+	b := simBatch{products: products, stack: max(1, o.Stack), copies: 1}
 	var joules, seconds float64
 	for _, p := range products {
 		if err := ctx.Err(); err != nil {
@@ -43,7 +43,7 @@ func (s simulated) NewBatch(ctx context.Context, name string, products []cuda.Pr
 		if err := p.Validate(); err != nil {
 			return nil, fmt.Errorf("batch %s: %s: %w", name, p.Name, err)
 		}
-		t := max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
+		t := float64(b.stack) * max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
 		seconds += t
 		joules += t * (simStill + simToggling*toggling(p.W))
 	}
@@ -72,8 +72,8 @@ func toggling(w gemm.Matrix) float64 {
 // simBatch is a planted load that knows its products.
 type simBatch struct {
 	*power.SimLoad
-	products       []cuda.Product
-	copies, passes int
+	products              []cuda.Product
+	stack, copies, passes int
 }
 
 func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
@@ -86,12 +86,12 @@ func (b *simBatch) WeightBytes() (n int64) {
 	for _, p := range b.products {
 		n += int64(len(p.W.Data))
 	}
-	return n * int64(b.copies)
+	return n * int64(b.copies*b.stack)
 }
 
 func (b *simBatch) Ops() (n float64) {
 	for _, p := range b.products {
 		n += p.Problem.Ops()
 	}
-	return n * float64(b.passes)
+	return n * float64(b.passes*b.stack)
 }

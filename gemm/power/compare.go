@@ -76,6 +76,10 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 			return "", err
 		}
 		about[load.Name()] = s
+		if longest := m.windowOf(s); s > longest.Seconds()/50 {
+			r.warn("one execution of %q takes %v, and a window of %v holds no whole number of them: readings scatter more; give a longer window",
+				load.Name(), seconds(s).Round(time.Millisecond), longest.Round(time.Millisecond))
+		}
 	}
 	m.last = Window{} // other loads have run since
 	rng := rand.New(rand.NewPCG(m.opt.Seed, 0))
@@ -110,7 +114,7 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 
 // block measures the loads in order. A block that breaks off is kept, incomplete.
 func (m *Meter) block(ctx context.Context, order []Load, about map[string]float64, r *Result) error {
-	r.Blocks = append(r.Blocks, Block{})
+	r.Blocks = append(r.Blocks, Block{Windows: []Window{}})
 	b := &r.Blocks[len(r.Blocks)-1]
 	for _, load := range order {
 		w, err := m.window(ctx, load, about[load.Name()])

@@ -274,6 +274,56 @@ func TestWorkOutlastsTheWindow(t *testing.T) {
 	}
 }
 
+// TestLongExecutions: a window sees ten of them, so that all of their work counts, and is called
+// too short all the same.
+func TestLongExecutions(t *testing.T) {
+	s := NewSim(quiet())
+	m, err := NewMeter(s, Options{Clock: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Compare(t.Context(), Loads{Baseline: s.Load("a", 500, 0.2), Null: s.Load("n", 500, 0.2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range r.Blocks[0].Windows {
+		if w.Length < 1.9 {
+			t.Errorf("a window of %v s for executions of 0.2 s", w.Length)
+		}
+	}
+	if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, `one execution of "a" takes 200ms`) }) {
+		t.Errorf("warnings %v", r.Warnings)
+	}
+}
+
+// TestNothingMeasured: time for no block is no valid result.
+func TestNothingMeasured(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := NewSim(quiet())
+	m, err := NewMeter(s, Options{Clock: s, Events: Events{Stage: func(name string) {
+		if name == "compare" {
+			cancel()
+		}
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Compare(ctx, Loads{Baseline: s.Load("a", 500, 0.001), Null: s.Load("n", 500, 0.001)})
+	if !errors.Is(err, context.Canceled) || r.Valid || !strings.Contains(strings.Join(r.Invalid, ""), "not one block was completed") {
+		t.Errorf("%v, valid %v: %v", err, r.Valid, r.Invalid)
+	}
+}
+
+// TestHeldDown: a clock that someone else keeps low is no property of the weights.
+func TestHeldDown(t *testing.T) {
+	r := Result{Null: Comparison{Interval: []float64{0.99, 1.01}}, Blocks: []Block{{Windows: []Window{{Throttle: HardwarePowerBrake.Names()}}}}}
+	r.judge()
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "hardware_power_brake") {
+		t.Errorf("warnings %v", r.Warnings)
+	}
+}
+
 func TestTimeIsKept(t *testing.T) {
 	r := compare(t, H200Sim(), Options{Precision: 1e-6, Time: 90 * time.Second}, 500, 505)
 	if r.Stopped != "time" || r.Seconds > 90 || r.Seconds < 75 {

@@ -126,6 +126,10 @@ func NewMeter(card Card, opt Options) (*Meter, error) {
 // length of a window.
 func (m *Meter) length() time.Duration { return max(m.opt.Window, 5*m.tick) }
 
+// windowOf a load that takes so many seconds an execution: a window sees ten, so that no part of
+// the work stays out of it.
+func (m *Meter) windowOf(each float64) time.Duration { return max(m.length(), seconds(10*each)) }
+
 // usualTick of the energy counter, until the self-test has measured it.
 const usualTick = 100 * time.Millisecond
 

@@ -14,8 +14,8 @@ type Result struct {
 	Null     Comparison   `json:"null"`
 	Variants []Comparison `json:"variants"`
 	Baseline Summary      `json:"baseline"`
-	// Resolvable is the smallest effect that this run can tell from none: the half width of the
-	// null comparison's interval, as a share. Absent where that has no interval.
+	// Resolvable is the smallest effect that this run can tell from none, as a share: how far the
+	// null comparison may be off, by its interval. Absent where that has none.
 	Resolvable float64 `json:"smallest_effect,omitempty"`
 	// Valid is false where a reason in Invalid speaks against every number here.
 	Valid    bool     `json:"valid"`
@@ -151,6 +151,9 @@ func (r *Result) inspect(card Card, self int) {
 	}
 }
 
+// heldDown are the reasons for a lower clock that are neither the load's own doing nor heat.
+var heldDown = (ApplicationClocks | HardwareSlowdown | SyncBoost | HardwarePowerBrake | DisplayClocks).Names()
+
 // judge looks at the finished numbers.
 func (r *Result) judge() {
 	for _, b := range r.Blocks {
@@ -158,14 +161,21 @@ func (r *Result) judge() {
 			if w.heat {
 				r.warn("the card slowed down for heat: let it cool, or see to its airflow")
 			}
+			for _, reason := range w.Throttle {
+				if slices.Contains(heldDown, reason) {
+					r.warn("the card's clock was held down (%s): the figures are those of a slower card", reason)
+				}
+			}
 		}
 	}
 	if r.Steady != nil && !r.Steady.Reached {
 		r.warn("no steady state within the warm-up: power may have drifted during the blocks")
 	}
 	switch null := r.Null.Interval; {
+	case null == nil && r.Null.Dropped > 0:
+		r.Invalidate("every block was dropped for execution times that vary: see what else the card does")
 	case null == nil:
-		r.warn("no intervals: not one block was completed; allow more time")
+		r.Invalidate("not one block was completed: allow more time")
 	case null[0] > 1 || null[1] < 1:
 		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1: this run finds differences where there are none; run it again, longer", null[0], null[1])
 	}

@@ -109,7 +109,7 @@ func TestEvents(t *testing.T) {
 	if want := len(r.Steady.Windows) + 4*len(r.Blocks); windows != want {
 		t.Errorf("%d windows told of, %d measured", windows, want)
 	}
-	if last.Blocks != len(r.Blocks) || last.HalfWidth != r.Resolvable {
+	if last.Blocks != len(r.Blocks) || last.HalfWidth != halfWidth(r.Null.Interval) {
 		t.Errorf("last progress %+v", last)
 	}
 }

@@ -34,7 +34,7 @@ const (
 // Steady runs a load until its execution time and then its power are constant, for no longer than
 // Options.WarmUp. Where it ends early the result holds what was measured so far.
 func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
-	var s Steady
+	s := Steady{ExecutionTimes: []float64{}, Windows: []Window{}}
 	begin := m.clock.Now()
 	about, err := m.steadyExecution(ctx, load, &s)
 	if err != nil || s.SSE == 0 {

@@ -27,7 +27,7 @@ func (r *Result) summarise(loads Loads, opt Options) {
 	}
 	r.Resolvable = 0
 	if r.Null.Interval != nil {
-		r.Resolvable = halfWidth(r.Null.Interval)
+		r.Resolvable = max(1-r.Null.Interval[0], r.Null.Interval[1]-1)
 	}
 }
 

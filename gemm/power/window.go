@@ -37,11 +37,11 @@ type Window struct {
 // before the window did, it is measured again with more work.
 func (m *Meter) window(ctx context.Context, load Load, about float64) (Window, error) {
 	const tries = 5
-	length := m.length()
 	settled, err := m.burst(ctx, load, executions(m.settle(load), about))
 	if err != nil {
 		return Window{}, err
 	}
+	length := m.windowOf(settled)
 	// The first step may be a tick away, and the last one half a tick late.
 	span := (length + m.tick*3/2 + 10*time.Millisecond).Seconds()
 	for try := range tries {

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// print writes a table for each phase.
+func (e *measuredEnergy) print(w io.Writer) {
+	for _, p := range e.Phases {
+		memory := ""
+		if p.Phase == "decode" {
+			memory = " from memory"
+		}
+		fmt.Fprintf(w, "measured on %s, %s: %d tokens, weights %s%s, x %s\n\n", e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
+		tab := newTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
+		for _, row := range p.Layers {
+			tab.add(row.cells(row.Kind)...)
+		}
+		if p.Total != nil {
+			tab.add(p.Total.cells("total")...)
+		}
+		tab.print(w)
+		fmt.Fprintln(w)
+		p.remarks(w)
+	}
+	if len(e.Phases) > 1 && e.Relative > 0 {
+		fmt.Fprintf(w, "energy of the workload: %s measured, %s\n", percentOf(e.Relative, e.Interval), span(e.Interval))
+	}
+	if len(e.Skipped) > 0 {
+		remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
+	}
+	if e.Simulated {
+		remark(w, "note", simulatedNote)
+	}
+}
+
+// remarks says how sure the table is.
+func (p *measuredPhase) remarks(w io.Writer) {
+	rows := p.Layers
+	if p.Total != nil {
+		rows = append(rows[:len(rows):len(rows)], *p.Total)
+	}
+	missed, widest := 0, 0.0
+	var warnings []string
+	for _, row := range rows {
+		if row.Run == nil {
+			continue
+		}
+		if !row.Run.Valid {
+			missed++
+		}
+		widest = max(widest, row.Run.Resolvable)
+		for _, text := range row.Run.Warnings {
+			if !slices.Contains(warnings, text) {
+				warnings = append(warnings, text)
+			}
+		}
+	}
+	if widest > 0 {
+		remark(w, "null", fmt.Sprintf("a copy of the source was measured in every row; effects below %.2f %% cannot be told from none", 100*widest))
+	}
+	if p.TooLarge {
+		remark(w, "note", "the card has no room for both models at once: the total is that of the rows, by their energy")
+	}
+	if t := p.Total; t != nil && t.Run != nil && t.Run.Stopped == stoppedByTime {
+		remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))
+	}
+	if missed > 0 {
+		remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy reads unlike the original, as is expected of one in twenty", plural(missed, "row", "rows"), len(rows)))
+	}
+	if t := p.Total; t != nil && t.Run != nil {
+		remarks(w, "INVALID", t.Run.Invalid)
+	}
+	remarks(w, "warning", warnings)
+}
+
+func (r measuredRow) cells(name string) []string {
+	cells := []string{name, count(r.Layers)}
+	switch {
+	case r.Identical:
+		return append(cells, "identical", "–", "–", "–", "–", "")
+	case r.Run == nil && r.Interval != nil:
+		return append(cells, percentOf(r.Relative, r.Interval), span(r.Interval), "–", "–", "–", "")
+	case r.Run == nil || r.Run.Variants[0].Blocks == 0:
+		return append(cells, "–", "–", "–", "–", "–", "")
+	}
+	before, v := r.Run.Baseline, r.Run.Variants[0]
+	clock, note := "–", ""
+	if before.SMClock != nil && v.SMClock != nil {
+		clock = fmt.Sprintf("%.0f, %.0f", *before.SMClock, *v.SMClock)
+	}
+	if before.Capped != nil && *before.Capped || v.Capped != nil && *v.Capped {
+		note = "capped"
+	}
+	if !r.Run.Valid {
+		note += "?"
+	}
+	return append(cells, percentOf(v.RelativeEnergy, v.Interval), span(v.Interval), percentOf(v.RelativeTime, v.TimeInterval),
+		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), clock, note)
+}
+
+// bench prints the readings as lines of Go benchmarks.
+func (e *measuredEnergy) bench(w io.Writer) {
+	fmt.Fprintf(w, "gpu: %s\nrole: %s\nx: %s\n", e.GPU, e.Role, e.X)
+	line := func(p measuredPhase, kind string, r *measure.Result) {
+		if r != nil {
+			benchLines(w, "BenchmarkLayers/phase="+p.Phase+"/layers="+kind, r)
+		}
+	}
+	for _, p := range e.Phases {
+		if p.Total != nil {
+			line(p, "total", p.Total.Run)
+		}
+		for _, row := range p.Layers {
+			line(p, row.Kind, row.Run)
+		}
+	}
+}

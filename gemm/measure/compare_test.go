@@ -1,0 +1,268 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// TestFindsWhatIsThere compares zeros, and other draws of the same distribution, with normal
+// weights: the former differ by what the simulated card was made to take, the latter by nothing.
+func TestFindsWhatIsThere(t *testing.T) {
+	base, variants := pair()
+	o := power.H200Sim()
+	o.Leakage = 0
+	r, err := Compare(t.Context(), Simulated(o), base, variants, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth := simStill / (simStill + simToggling*naiveToggling(base.Products[0].W))
+	v := r.Variants[0]
+	if v.Name != "zeros" || !contains(v.Interval, truth) || contains(v.Interval, 1) {
+		t.Errorf("%s: energy %v within %v, want %v", v.Name, v.RelativeEnergy, v.Interval, truth)
+	}
+	if !contains(v.TimeInterval, 1) {
+		t.Errorf("time %v: the shapes are the same", v.TimeInterval)
+	}
+	if r.Null.Name != "normal (copy)" || !contains(r.Null.Interval, 1) || !r.Valid || r.Stopped != "precision" {
+		t.Errorf("null %q within %v, valid %v, stopped by %q", r.Null.Name, r.Null.Interval, r.Valid, r.Stopped)
+	}
+}
+
+func TestFindsNothingWhereThereIsNothing(t *testing.T) {
+	const runs = 100
+	base, _ := pair()
+	same := []Candidate{candidate("same", base.Products...)}
+	found := 0
+	for seed := range uint64(runs) {
+		o := power.H200Sim()
+		o.Seed = seed + 1
+		r, err := Compare(t.Context(), Simulated(o), base, same, Options{Meter: power.Options{Seed: seed}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !contains(r.Variants[0].Interval, 1) {
+			found++
+		}
+	}
+	t.Logf("a difference was found in %d of %d runs", found, runs)
+	if found > runs/10 { // one in twenty is what 95 % means
+		t.Error("that is more than 95 % intervals allow")
+	}
+}
+
+// TestOnlyTheCopy is a comparison without variants.
+func TestOnlyTheCopy(t *testing.T) {
+	base, _ := pair()
+	r, err := Compare(t.Context(), Simulated(power.H200Sim()), base, nil, short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Null.Blocks != 1 || r.Variants == nil || len(r.Variants) != 0 {
+		t.Errorf("%d blocks of the null, variants %v", r.Null.Blocks, r.Variants)
+	}
+}
+
+// TestSameProblems: what cannot be compared is refused before anything is on the card.
+func TestSameProblems(t *testing.T) {
+	w := func(change func(*gemm.Problem)) cuda.Product {
+		p := gemm.Problem{M: 8, N: 16, K: 32, Type: gemm.BF16}
+		change(&p)
+		return cuda.Product{Name: "w", Problem: p}
+	}
+	usual := w(func(*gemm.Problem) {})
+	base := candidate("base", usual, usual)
+	for name, c := range map[string]struct {
+		products []cuda.Product
+		want     string
+	}{
+		"fewer":    {[]cuda.Product{usual}, "base has 2 layers and other has 1"},
+		"more":     {[]cuda.Product{usual, usual, usual}, "base has 2 layers and other has 3"},
+		"outputs":  {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.N = 17 })}, "other is 8x17x32 bf16 stationary"},
+		"tokens":   {[]cuda.Product{w(func(p *gemm.Problem) { p.M = 9 }), usual}, "other is 9x16x32 bf16 stationary"},
+		"type":     {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.Type = gemm.FP16 })}, "other is 8x16x32 fp16 stationary"},
+		"the role": {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.Streaming = true })}, "other is 8x16x32 bf16 streaming"},
+	} {
+		m := &counting{Machine: Simulated(power.H200Sim())}
+		r, err := Compare(t.Context(), m, base, []Candidate{candidate("other", c.products...)}, Options{})
+		if r != nil || err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "only the same ") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if m.opened > 0 {
+			t.Errorf("%s: %d batches were put on the card", name, m.opened)
+		}
+	}
+}
+
+// TestNotFinite: one NaN or infinity anywhere, and nothing is measured.
+func TestNotFinite(t *testing.T) {
+	for name, special := range map[string]uint16{"NaN": 0x7fc0, "infinity": 0xff80} {
+		for where, c := range map[string]struct {
+			baseline bool
+			operand  func(*cuda.Product) *gemm.Matrix
+			want     string
+		}{
+			"variant's w":  {false, func(p *cuda.Product) *gemm.Matrix { return &p.W }, "batch zeros: w: w is not finite"},
+			"variant's x":  {false, func(p *cuda.Product) *gemm.Matrix { return &p.X }, "batch zeros: w: x is not finite"},
+			"baseline's w": {true, func(p *cuda.Product) *gemm.Matrix { return &p.W }, "batch normal: w: w is not finite"},
+		} {
+			base, variants := pair()
+			in := &variants[0].Products[0]
+			if c.baseline {
+				in = &base.Products[0]
+			}
+			m := c.operand(in)
+			f, _ := weights.BF16.Format()
+			f.SetElem(m.Data, 3*m.Cols+5, uint32(special))
+			machine := Simulated(power.H200Sim())
+			r, err := Compare(t.Context(), machine, base, variants, Options{})
+			if r != nil || !errors.Is(err, gemm.ErrNotFinite) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "row 3, column 5") {
+				t.Errorf("%s in %s: %v", name, where, err)
+			}
+			if now := simOf(machine).Now(); now != 0 {
+				t.Errorf("%s in %s: the card was used for %v", name, where, now)
+			}
+		}
+	}
+}
+
+func TestOutOfMemory(t *testing.T) {
+	w := product("w", 500, 500, 500, 1, 1) // two operands of half a megabyte
+	base := candidate("base", w, w)        // x is on the card once
+	full := fmt.Errorf("batch base: w: %w: cuMemAlloc", cuda.ErrOutOfMemory)
+	m := &counting{Machine: Simulated(power.H200Sim()), refuse: full, at: 1}
+	_, err := Compare(t.Context(), m, base, []Candidate{candidate("other", base.Products...)}, Options{})
+	const advice = "; 3 candidates of about 0.0015 GB each must be on the card together: compare fewer "
+	if !errors.Is(err, cuda.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), full.Error()+advice) {
+		t.Errorf("error %v", err)
+	}
+	m = &counting{Machine: m.Machine, refuse: errStart}
+	if _, err := Compare(t.Context(), m, base, nil, Options{}); err != errStart {
+		t.Errorf("another error became %v", err)
+	}
+}
+
+// TestBatchesAreClosed on every way out of a comparison.
+func TestBatchesAreClosed(t *testing.T) {
+	fails := func(at int, f faulty) func(int, Batch) Batch {
+		return func(i int, b Batch) Batch {
+			if i != at {
+				return b
+			}
+			f.Batch = b
+			return &f
+		}
+	}
+	errCheck := errors.New("the results are wrong")
+	type path struct {
+		counting
+		opt    Options
+		opened int
+		result bool
+		want   string // of the error
+	}
+	paths := map[string]path{
+		"success":       {opt: short, opened: 3, result: true},
+		"wrong options": {opt: Options{Meter: power.Options{Precision: 2}}, opened: 3, want: "precision 2"},
+		"a load fails":  {counting: counting{wrap: fails(2, faulty{starts: 2})}, opened: 3, result: true, want: errStart.Error()},
+	}
+	for at := range 3 {
+		paths[fmt.Sprint("batch ", at, " is refused")] = path{counting: counting{refuse: errStart, at: at}, opened: at, want: errStart.Error()}
+		paths[fmt.Sprint("batch ", at, " is wrong")] = path{counting: counting{wrap: fails(at, faulty{check: errCheck})}, opened: at + 1, want: errCheck.Error()}
+	}
+	for name, p := range paths {
+		m := p.counting
+		m.Machine = Simulated(power.H200Sim())
+		base, variants := pair()
+		r, err := Compare(t.Context(), &m, base, variants, p.opt)
+		if (err == nil) != (p.want == "") || err != nil && !strings.Contains(err.Error(), p.want) || (r != nil) != p.result {
+			t.Errorf("%s: result %v, error %v, want %q", name, r, err, p.want)
+		}
+		if r != nil && (err != nil) != (r.Stopped == "failed") {
+			t.Errorf("%s: stopped by %q", name, r.Stopped)
+		}
+		if m.opened != p.opened || m.closed != m.opened {
+			t.Errorf("%s: %d batches of %d were closed, want %d", name, m.closed, m.opened, p.opened)
+		}
+	}
+}
+
+// TestOtherKernels: a candidate that runs another kernel differs in more than its bits.
+func TestOtherKernels(t *testing.T) {
+	base, variants := pair()
+	for other := range 4 { // the last: none does
+		m := &counting{Machine: Simulated(power.H200Sim()), wrap: func(i int, b Batch) Batch {
+			k := cuda.Kernel{Tile: 1}
+			if i == other {
+				k.Tile = 2
+			}
+			return &faulty{Batch: b, starts: 1e6, kernels: []cuda.Kernel{k}}
+		}}
+		r, err := Compare(t.Context(), m, base, variants, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(strings.Join(r.Invalid, ""), "other kernels"); told != (other < 3) || told && r.Valid {
+			t.Errorf("kernel of candidate %d: valid %v, %q", other, r.Valid, r.Invalid)
+		}
+	}
+}
+
+// TestNamesMustDiffer: a result tells candidates apart by their names.
+func TestNamesMustDiffer(t *testing.T) {
+	base, _ := pair()
+	for _, name := range []string{base.Name, base.Name + " (copy)"} {
+		m := &counting{Machine: Simulated(power.H200Sim())}
+		r, err := Compare(t.Context(), m, base, []Candidate{candidate(name, base.Products...)}, Options{})
+		if r != nil || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
+			t.Errorf("%v", err)
+		}
+		if m.closed != m.opened {
+			t.Errorf("%d batches of %d were closed", m.closed, m.opened)
+		}
+	}
+}
+
+func TestPrepared(t *testing.T) {
+	base, variants := pair()
+	var told []string
+	o := short
+	o.Prepared = func(done, total int) { told = append(told, fmt.Sprintf("%d of %d", done, total)) }
+	if _, err := Compare(t.Context(), Simulated(power.H200Sim()), base, variants, o); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"1 of 3", "2 of 3", "3 of 3"}; !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+}
+
+// TestDeviation is that of the worst result that was compared with the reference.
+func TestDeviation(t *testing.T) {
+	base, variants := pair()
+	found := [][]gemm.Deviation{
+		{{Worst: 9}}, // not compared
+		{{Worst: 0.2, Compared: 4}, {Worst: 0.5, Compared: 5}},
+		{{Worst: 0.3, Compared: 6}},
+	}
+	m := &counting{Machine: Simulated(power.H200Sim()), wrap: func(i int, b Batch) Batch {
+		return &faulty{Batch: b, starts: 1e6, found: found[i]}
+	}}
+	r, err := Compare(t.Context(), m, base, variants, short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Deviation == nil || *r.Deviation != found[1][1] {
+		t.Errorf("deviation %+v, want %+v", r.Deviation, found[1][1])
+	}
+	if r, err := Compare(context.Background(), Simulated(power.H200Sim()), base, variants, short); err != nil || r.Deviation != nil {
+		t.Errorf("deviation %+v of results that nothing was compared with (%v)", r.Deviation, err)
+	}
+}

@@ -1,0 +1,108 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// counting counts the batches that a machine has given out and got back, and can put something
+// else in their place.
+type counting struct {
+	Machine
+	opened, closed int
+	refuse         error // what the batch number at fails with
+	at             int
+	wrap           func(i int, b Batch) Batch
+}
+
+func (c *counting) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
+	if c.refuse != nil && c.opened == c.at {
+		return nil, c.refuse
+	}
+	b, err := c.Machine.NewBatch(ctx, name, products, o)
+	if err != nil {
+		return nil, err
+	}
+	if c.wrap != nil {
+		b = c.wrap(c.opened, b)
+	}
+	c.opened++
+	return &counted{b, c}, nil
+}
+
+type counted struct {
+	Batch
+	of *counting
+}
+
+func (c *counted) Close() error {
+	c.of.closed++
+	return c.Batch.Close()
+}
+
+// faulty is a batch that fails or knows what a simulated one does not.
+type faulty struct {
+	Batch
+	check   error
+	starts  int // that succeed
+	found   []gemm.Deviation
+	kernels []cuda.Kernel
+}
+
+var errStart = errors.New("the launch failed")
+
+func (f *faulty) Start(n int) error {
+	if f.starts--; f.starts < 0 {
+		return errStart
+	}
+	return f.Batch.Start(n)
+}
+
+func (f *faulty) Check(context.Context) ([]gemm.Deviation, error) { return f.found, f.check }
+func (f *faulty) Kernels() []cuda.Kernel                          { return f.kernels }
+
+// still is a simulated card without noise, drift or leakage: its numbers are those planted.
+func still() power.SimOptions {
+	o := power.H200Sim()
+	o.PowerNoise, o.TimeNoise, o.TickJitter, o.DipRate, o.Leakage = 0, 0, 0, 0, 0
+	return o
+}
+
+// simOf is the simulated card in a machine.
+func simOf(m Machine) *power.Sim { return m.Card().(*power.Sim) }
+
+// product of M×N×K in bfloat16, with weights of that deviation.
+func product(name string, m, n, k int, sigma float64, seed uint64) cuda.Product {
+	return cuda.Product{
+		Name: name, Problem: gemm.Problem{M: m, N: n, K: k, Type: gemm.BF16},
+		X: gemm.Normal(weights.BF16, m, k, 0, 1, 0), W: gemm.Normal(weights.BF16, n, k, 0, sigma, seed),
+	}
+}
+
+func candidate(name string, products ...cuda.Product) Candidate { return Candidate{name, products} }
+
+// pair is a baseline of normal weights and a variant of zeros.
+func pair() (Candidate, []Candidate) {
+	return candidate("normal", product("w", 32, 48, 64, 0.02, 1)), []Candidate{candidate("zeros", product("w", 32, 48, 64, 0, 1))}
+}
+
+// short ends after the first block.
+var short = Options{Meter: power.Options{Time: time.Second}}
+
+func near(t *testing.T, what string, have, want, relative float64) {
+	t.Helper()
+	if d := have - want; !(max(d, -d) <= relative*want) {
+		t.Errorf("%s is %v, want %v", what, have, want)
+	}
+}
+
+func contains(interval []float64, v float64) bool {
+	return len(interval) == 2 && interval[0] <= v && v <= interval[1]
+}
