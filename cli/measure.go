@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -330,9 +329,11 @@ func (q *request) compare(c *cli.Context, m measure.Machine, meter power.Options
 
 // guard is for work that reads the models' mapped memory.
 func (q *request) guard(work func() error) error {
-	paths := slices.Concat(q.mapped, slices.Sorted(maps.Keys(q.models)))
-	if len(paths) == 0 {
-		return work()
+	paths := slices.Clone(q.mapped)
+	for _, s := range append([]source{q.w, q.x}, q.against...) {
+		if s.path != "" && !slices.Contains(paths, s.path) {
+			paths = append(paths, s.path)
+		}
 	}
 	return weights.Guard(strings.Join(paths, ", "), work)
 }

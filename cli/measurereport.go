@@ -157,7 +157,7 @@ func benchLines(w io.Writer, name string, r *measure.Result) {
 // benchName keeps a name in one piece: spaces end it, slashes part it, and a number behind a last
 // dash would count as processors.
 func benchName(name string) string {
-	name = strings.NewReplacer(" ", "", "/", "_").Replace(name)
+	name = strings.ReplaceAll(strings.Join(strings.Fields(name), ""), "/", "_")
 	if i := strings.LastIndex(name, "-"); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
 		name = name[:i] + "_" + name[i+1:]
 	}

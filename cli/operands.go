@@ -88,7 +88,7 @@ func (o *operands) layers(ctx context.Context, s source, like []layer) ([]layer,
 		return nil, err
 	}
 	if s.tensors == "" && like != nil {
-		return sameLayers(m, o.readings, like)
+		return sameLayers(m, s.path, o.readings, like)
 	}
 	all, skipped, err := layersOf(m, o.readings, s.tensors)
 	if err == nil && len(all) == 0 {

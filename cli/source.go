@@ -62,7 +62,7 @@ func parseSource(text string) (source, error) {
 			return s, nil
 		}
 	}
-	if file, _, tensor := strings.Cut(text, ":"); tensor {
+	if file, _, tensor := strings.Cut(text, ":"); tensor && file != "" {
 		return s, fmt.Errorf("%s: there is no such file or folder", file)
 	}
 	return s, fmt.Errorf("%q is neither normal(MEAN,SIGMA), const(VALUE) nor zeros, nor a tensor as in MODEL:NAME (MODEL: alone means all its linear layers)", text)
@@ -118,7 +118,7 @@ func layersOf(m *weights.Model, o readings, pattern string) (all []layer, skippe
 }
 
 // sameLayers takes the layers of another model that have the same names.
-func sameLayers(m *weights.Model, o readings, like []layer) ([]layer, error) {
+func sameLayers(m *weights.Model, path string, o readings, like []layer) ([]layer, error) {
 	layout, _, err := transform.Resolve(m, o.family)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func sameLayers(m *weights.Model, o readings, like []layer) ([]layer, error) {
 	for i, l := range like {
 		t, ok := m.Tensor(l.name)
 		if !ok {
-			return nil, fmt.Errorf("%s has no tensor %q; lowtoggle inspect --tensors lists what a model has", m.Dir, l.name)
+			return nil, fmt.Errorf("%s has no tensor %q; lowtoggle inspect --tensors lists what a model has", path, l.name)
 		}
 		if all[i], err = layerOf(layout, t); err != nil {
 			return nil, err

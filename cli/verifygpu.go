@@ -86,7 +86,7 @@ func (r *verifyJSON) measurementHolds() bool {
 func verifyMeter(c *cli.Context, o readings) (*request, measure.Machine, error) {
 	if !c.Bool("gpu") {
 		for _, f := range verifyMeterFlags {
-			if name := f.Names()[0]; c.IsSet(name) {
+			if name := f.Names()[0]; name != "gpu" && c.IsSet(name) {
 				return nil, nil, usagef("--%s is about measuring: add --gpu", name)
 			}
 		}
@@ -139,7 +139,7 @@ func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weight
 	}
 	typ, _ := gemm.TypeOf(before[0].w.DType)
 	e.X = q.xText(typ)
-	after, err := sameLayers(out, q.readings, before)
+	after, err := sameLayers(out, out.Dir, q.readings, before)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,9 @@ func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weight
 			continue
 		}
 		err := meter.phase(&p)
-		e.Phases = append(e.Phases, p)
+		if p.Total != nil || len(p.Layers) > 0 {
+			e.Phases = append(e.Phases, p)
+		}
 		if err != nil {
 			return e, err
 		}
@@ -259,6 +261,9 @@ func totalOf(rows []measuredRow) *measuredRow {
 
 // mix weighs the phases by their shares of the source's energy; their errors are independent.
 func (e *measuredEnergy) mix() {
+	if e.nothingChanged() {
+		return
+	}
 	var ratio, square float64
 	for _, p := range e.Phases {
 		switch t := p.Total; {
@@ -276,6 +281,11 @@ func (e *measuredEnergy) mix() {
 	}
 	half := math.Sqrt(square)
 	e.Relative, e.Interval = ratio, []float64{ratio - half, ratio + half}
+}
+
+// nothingChanged says that there was nothing to measure.
+func (e *measuredEnergy) nothingChanged() bool {
+	return !slices.ContainsFunc(e.Phases, func(p measuredPhase) bool { return p.Total == nil || !p.Total.Identical })
 }
 
 // holds says whether nothing speaks against the totals, and they are as precise as was asked. Of

@@ -11,7 +11,14 @@ import (
 
 // print writes a table for each phase.
 func (e *measuredEnergy) print(w io.Writer) {
-	for _, p := range e.Phases {
+	if len(e.Phases) > 0 && e.nothingChanged() {
+		fmt.Fprintln(w, "energy: not measured, as no linear layer was changed")
+		return
+	}
+	for i, p := range e.Phases {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
 		memory := ""
 		if p.Phase == "decode" {
 			memory = " from memory"

@@ -7,29 +7,35 @@ import (
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // ErrNotFinite marks operands or results that hold NaNs or infinities.
 var ErrNotFinite = errors.New("not finite")
 
 // Finite reports, as an ErrNotFinite that counts them and names the first, NaNs and infinities
-// among m's elements.
+// among m's elements. A fault of a mapped file is an error too.
 func (m Matrix) Finite() error {
 	f, n := m.format(), m.Rows*m.Cols
 	parts := make([]specials, (n+finitePart-1)/finitePart)
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for p := range parts {
-		g.Go(func() error {
-			for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
-				if b := f.Elem(m.Data, i); !f.Finite(b) {
-					parts[p].add(float64(f.Value(b)), i)
+		g.Go(func() error { // which its caller's guard does not reach
+			return weights.Guard("a matrix", func() error {
+				for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
+					if b := f.Elem(m.Data, i); !f.Finite(b) {
+						parts[p].add(float64(f.Value(b)), i)
+					}
 				}
-			}
-			return nil
+				return nil
+			})
 		})
 	}
-	_ = g.Wait() // none of them fails
+	if err := g.Wait(); err != nil {
+		return err
+	}
 	var found specials
 	for _, part := range parts {
 		found.join(part)

@@ -18,6 +18,7 @@ type Device struct {
 	context, stream, lt uintptr
 	workspace           uint64
 	one                 uint64 // float32 1, the scale of FP8 operands
+	staging             []byte // on the way to the card
 
 	mu      sync.Mutex
 	current *run // the latest, perhaps over

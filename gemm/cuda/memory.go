@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // The functions of this file belong on the device's thread. Copies and fills use the null stream,
@@ -34,12 +35,32 @@ func (d *Device) freeMemory() (int64, error) {
 	return int64(free), err
 }
 
+// upload copies data, which may be a mapped file's: by way of memory that cannot fail while the
+// driver reads it.
 func (d *Device) upload(to uint64, data []byte) error {
-	if err := d.api.check("cuMemcpyHtoD", d.api.cuMemcpyHtoD(to, &data[0], uint64(len(data)))); err != nil {
-		return err
+	for len(data) > 0 {
+		if d.staging == nil {
+			d.staging = make([]byte, stagingBytes)
+		}
+		part := d.staging[:min(len(data), stagingBytes)]
+		err := first(
+			func() error {
+				return weights.Guard("an operand", func() error { copy(part, data); return nil })
+			},
+			func() error {
+				return d.api.check("cuMemcpyHtoD", d.api.cuMemcpyHtoD(to, &part[0], uint64(len(part))))
+			},
+			d.sync,
+		)
+		if err != nil {
+			return err
+		}
+		to, data = to+uint64(len(part)), data[len(part):]
 	}
-	return d.sync()
+	return nil
 }
+
+const stagingBytes = 16 << 20
 
 func (d *Device) download(data []byte, from uint64) error {
 	if err := d.sync(); err != nil {

@@ -39,6 +39,9 @@ type Options struct {
 // error; nothing is measured then. Once the metering has begun the result is never nil: where it
 // comes with an error, it holds what was measured until then.
 func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (*Result, error) {
+	if len(baseline.Products) == 0 {
+		return nil, fmt.Errorf("%s: no products", baseline.Name)
+	}
 	null := Candidate{baseline.Name + " (copy)", baseline.Products}
 	all := append([]Candidate{baseline, null}, variants...)
 	if err := sameProblems(all); err != nil {
@@ -111,7 +114,7 @@ func stack(products []cuda.Product) int {
 	for _, p := range products {
 		bytes += len(p.W.Data)
 	}
-	return (coldBytes*len(products) + bytes - 1) / bytes
+	return (coldBytes*len(products) + bytes - 1) / max(1, bytes)
 }
 
 // sameProblems fails where two candidates cannot be compared.

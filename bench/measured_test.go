@@ -1,0 +1,316 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/measured.md from bench/results/h200")
+
+const recorded = "results/h200/"
+
+// TestRecordedMeasurements: what is published is valid, and says on what, when and how.
+func TestRecordedMeasurements(t *testing.T) {
+	files, err := filepath.Glob(recorded + "*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		for _, r := range runs(t, file) {
+			switch {
+			case !r.Valid || r.Null.Interval == nil:
+				t.Errorf("%s: valid %v, null %v: %v", file, r.Valid, r.Null.Interval, r.Invalid)
+			case r.GPU == "" || r.Card.Driver == "" || r.Card.CUDA == "" || r.Platform == nil || r.Date == "" || r.Command == "":
+				t.Errorf("%s: card, driver, CUDA, date or command are missing", file)
+			case r.Card.PowerLimit == nil || *r.Card.PowerLimit != *r.Card.PowerLimitPreset:
+				t.Errorf("%s: not at the card's own power limit", file)
+			}
+		}
+	}
+}
+
+// TestMeasuredPage keeps docs/measured.md what the recorded measurements say.
+func TestMeasuredPage(t *testing.T) {
+	page := measuredPage(t)
+	const path = "../docs/measured.md"
+	if *update {
+		if err := os.WriteFile(path, page, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), string(page)); diff != "" {
+		t.Errorf("%s is stale; run go test ./bench -run Page -update:\n%s", path, diff)
+	}
+}
+
+// runs are the comparisons in a file: one of measure, or those of verify --gpu; none of others.
+func runs(t *testing.T, file string) []*measure.Result {
+	t.Helper()
+	var doc struct {
+		*measure.Result
+		Energy *struct {
+			Measured struct{ Phases []phase }
+		}
+	}
+	read(t, file, &doc)
+	switch {
+	case doc.Energy != nil:
+		var all []*measure.Result
+		for _, p := range doc.Energy.Measured.Phases {
+			for _, row := range append(p.Layers, p.Total) {
+				if row.Run != nil {
+					all = append(all, row.Run)
+				}
+			}
+		}
+		return all
+	case doc.Result != nil && doc.Result.Result != nil && doc.Blocks != nil:
+		return []*measure.Result{doc.Result}
+	}
+	return nil
+}
+
+// phase and row are those of verify --gpu.
+type phase struct {
+	Phase  string
+	Total  row
+	Layers []row
+}
+
+type row struct {
+	Kind     string
+	Count    int
+	Relative float64   `json:"relative_energy"`
+	Interval []float64 `json:"interval"`
+	Time     float64   `json:"relative_time"`
+	Run      *measure.Result
+}
+
+func read(t *testing.T, file string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// recordedRun is the one comparison in a recorded file.
+func recordedRun(t *testing.T, name string) *measure.Result {
+	t.Helper()
+	all := runs(t, recorded+name+".json")
+	if len(all) != 1 {
+		t.Fatalf("%s holds %d comparisons", name, len(all))
+	}
+	return all[0]
+}
+
+// reading is a ratio with its interval.
+type reading struct {
+	ratio    float64
+	interval []float64
+}
+
+func (r reading) String() string {
+	return fmt.Sprintf("%.3f ± %.3f", r.ratio, (r.interval[1]-r.interval[0])/2)
+}
+
+// readings are a run's variants by the part of their name behind the last colon or slash.
+func readings(t *testing.T, file string) map[string]reading {
+	all := map[string]reading{}
+	for _, v := range recordedRun(t, file).Variants {
+		name := strings.TrimSuffix(v.Name, ":")
+		all[name[strings.LastIndexAny(name, ":/")+1:]] = reading{v.RelativeEnergy, v.Interval}
+	}
+	return all
+}
+
+// first readings of the same tables, each by about ±1 %, before there was an interval.
+type firstRow struct {
+	name, text                      string
+	stationary, streaming, decoding float64 // 0: none
+}
+
+var patternRows = []firstRow{
+	{"zeros", "all zeros", 0.66, 0.60, 0},
+	{"constant", "one constant", 0.93, 0.69, 0},
+	{"rows-identical", "all rows identical", 0.97, 0.72, 0},
+	{"rows-in-runs-of-4", "rows in runs of 4 identical", 0.99, 0.83, 0},
+	{"low-4-zeroed", "4 low mantissa bits zeroed", 0.96, 0.95, 0},
+	{"low-7-zeroed", "all 7 mantissa bits zeroed", 0.94, 0.92, 0},
+	{"half-zeroed", "random half zeroed", 0.94, 0.97, 0},
+	{"half-zeroed-64x64", "half zeroed in 64×64 blocks", 0.92, 0.91, 0},
+	{"levels-4", "multiples of a power of two, about ±4 levels", 0.91, 0.92, 0},
+	{"shifted-8-sigma", "mean shifted by 8σ", 0.97, 0.92, 0},
+	{"one-magnitude", "random sign, one magnitude", 0.96, 0.88, 0},
+	{"absolute", "absolute values", 0.99, 0.99, 0},
+}
+
+var layerRows = []firstRow{
+	{"round-4", "4 bits rounded away (`round=4`)", 0.944, 0.966, 0.952},
+	{"round-5", "5 bits rounded away (`round=5`)", 0.948, 0.951, 0},
+	{"grid-16", "per-row grid, step σ/16 (`grid=16`)", 0.964, 0.959, 0},
+	{"grid-8", "… σ/8 (`grid=8`)", 0.944, 0.952, 0},
+	{"grid-4", "… σ/4 (`grid=4`)", 0.929, 0.939, 0.942},
+	{"sparsify-0.5", "half pruned (`sparsify=0.5`)", 0.971, 0.965, 0},
+	{"reorder", "reordered (`reorder`)", 1.000, 0.997, 0},
+	{"zeros", "all zeros", 0.655, 0.680, 0.855},
+}
+
+// cells of a reading and the first one, in bold where they disagree: by more than the interval and
+// the first reading's percent.
+func cells(r reading, first float64) string {
+	was := "–"
+	if first > 0 {
+		was = fmt.Sprint(first)
+		if math.Abs(r.ratio-first) > 0.01+(r.interval[1]-r.interval[0])/2 {
+			was = "**" + was + "**"
+		}
+	}
+	return fmt.Sprintf(" %v | %s |", r, was)
+}
+
+func measuredPage(t *testing.T) []byte {
+	var b bytes.Buffer
+	print := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	null20, null60 := recordedRun(t, "null-20s"), recordedRun(t, "null-60s")
+	print(`# Measured on an H200
+
+Generated from [bench/results/h200](../bench/results/h200) by %s. Each file
+is what a command printed with %s: card, driver, CUDA, date, command, every reading, and the null
+comparison that belongs to it. Energy is that of a product relative to the untouched weights, with
+a 95 %% interval. %s, driver %s, CUDA %s, at its own cap of %.0f W; cuBLASLt %s.
+
+`, "`go test ./bench -run Page -update`", "`--json`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
+
+	print("## How sure\n\n| asked for | measured | file |\n|---|---|---|\n")
+	nullRow := func(r *measure.Result, name, asked string) {
+		n := reading{r.Null.RelativeEnergy, r.Null.Interval}
+		print("| a copy of the weights, 8192³ BF16, %s | %.4f, between %.4f and %.4f (%d blocks in %.0f s) | %s |\n",
+			asked, n.ratio, n.interval[0], n.interval[1], r.Null.Blocks, r.Seconds, name)
+	}
+	nullRow(null60, "null-60s", "60 s: ±0.3 %")
+	nullRow(null20, "null-20s", "20 s: ±0.5 %")
+	one, two := readings(t, "pair-1"), readings(t, "pair-2")
+	for _, name := range []string{"const(0.02)", "zeros"} {
+		print("| %s on two freshly started machines (two cards) | %v and %v | pair-1, pair-2 |\n", name, one[name], two[name])
+	}
+	files := map[string][2]string{"bf16": {"null-60s", "pytorch-2"}, "fp8": {"fp8", "pytorch-3"}}
+	for _, c := range []struct {
+		typ string
+		r   *measure.Result
+	}{{"bf16", null60}, {"fp8", recordedRun(t, "fp8")}} {
+		of := files[c.typ]
+		var theirs struct {
+			Torch string
+			Types map[string]struct{ Readings []struct{ Tflops float64 } }
+		}
+		read(t, recorded+of[1]+".json", &theirs)
+		their := theirs.Types[c.typ].Readings[0].Tflops
+		print("| TFLOP/s at 8192³ %s, within 2 %% of PyTorch %s in the same run | %.1f, PyTorch %.1f (%s %%) | %s, %s |\n",
+			strings.ToUpper(c.typ), theirs.Torch, c.r.Teraflops, their, strings.Replace(fmt.Sprintf("%+.2f", 100*(c.r.Teraflops/their-1)), "-", "−", 1), of[0], of[1])
+	}
+
+	print(`
+## Operands have roles
+
+Weights of 8192×8192 in BF16 made by [bench/patterns](../bench/patterns), x normal(0,1), M = 8192.
+*First* is the reading in the project's design notes, good to about a hundredth; bold where
+the two differ by more than that and the interval.
+
+| w | E stationary | first | E streaming | first |
+|---|---|---|---|---|
+`)
+	stationary, streaming := readings(t, "patterns-stationary"), readings(t, "patterns-streaming")
+	for _, p := range patternRows {
+		print("| %s |%s%s\n", p.text, cells(stationary[p.name], p.stationary), cells(streaming[p.name], p.streaming))
+	}
+	nulls := func(files ...string) {
+		var parts []string
+		for _, f := range files {
+			n := recordedRun(t, f).Null
+			parts = append(parts, fmt.Sprintf("%v (%s)", reading{n.RelativeEnergy, n.Interval}, f))
+		}
+		print("\nNull comparisons: %s.\n", strings.Join(parts, ", "))
+	}
+	nulls("patterns-stationary", "patterns-streaming")
+	print("%s", patternNotes)
+
+	print(`
+## A trained model's own layers
+
+The linear layers of ` + "`llama-17m`" + ` back to back, each with its own inputs on calibration tokens
+([bench/activations.py](../bench/activations.py)); converted by ` + "`--passes`" + ` as named. Decode is M = 16,
+stationary, with weights that are read from memory, layers stacked to 32 MB on average.
+
+| weights | E stationary | first | E streaming | first | E decode | first |
+|---|---|---|---|---|---|---|
+`)
+	stationary, streaming = readings(t, "layers-stationary"), readings(t, "layers-streaming")
+	decode := readings(t, "layers-decode-stationary")
+	for _, p := range layerRows {
+		print("| %s |%s%s", p.text, cells(stationary[p.name], p.stationary), cells(streaming[p.name], p.streaming))
+		if r, ok := decode[p.name]; ok {
+			print("%s\n", cells(r, p.decoding))
+		} else {
+			print(" – | – |\n")
+		}
+	}
+	nulls("layers-stationary", "layers-streaming", "layers-decode-stationary")
+	print("%s", layerNotes)
+
+	print(`
+## The default recipe
+
+` + "`lowtoggle convert llama-17m near-lossless`" + `, all linear layers together, each with its own inputs.
+
+| phase | role | energy | time | power before, after | file |
+|---|---|---|---|---|---|
+`)
+	for _, c := range [][3]string{
+		{"prefill", "stationary", "layers-stationary"}, {"prefill", "streaming", "layers-streaming"},
+		{"decode", "stationary", "layers-decode-stationary"}, {"decode", "streaming", "layers-decode-streaming"},
+	} {
+		r := recordedRun(t, c[2])
+		for _, v := range r.Variants {
+			if strings.HasPrefix(v.Name, "near-lossless") {
+				print("| %s | %s | %v | %.3f | %.0f, %.0f W | %s |\n", c[0], c[1], reading{v.RelativeEnergy, v.Interval}, v.RelativeTime, r.Baseline.Watts, v.Watts, c[2])
+			}
+		}
+	}
+	print(`
+By kind of layer, in prefill and stationary, x normal(0,1), as ` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + `
+prints it (file verify; one block a row, so the intervals are wide):
+
+| layers | n | energy | time | power before, after |
+|---|---|---|---|---|
+`)
+	var doc struct {
+		Energy struct{ Measured struct{ Phases []phase } }
+	}
+	read(t, recorded+"verify.json", &doc)
+	p := doc.Energy.Measured.Phases[0]
+	p.Total.Kind = "all"
+	for _, r := range append(p.Layers, p.Total) {
+		print("| %s | %d | %v | %.3f | %.0f, %.0f W |\n", r.Kind, r.Count, reading{r.Relative, r.Interval}, r.Time, r.Run.Baseline.Watts, r.Run.Variants[0].Watts)
+	}
+	print("%s", recipeNotes)
+	return b.Bytes()
+}
