@@ -1,7 +1,14 @@
-// Package bench holds the project's experiments and benchmarks. Run all of them with
+// Package bench holds the project's experiments, benchmarks and recorded results.
+//
+// Benchmarks of converting, reordering and inspecting run on any machine:
 //
 //	go test ./bench -run '^$' -bench . -benchtime 3x -timeout 30m
 //
 // Convert and Reorder write folders of up to 4 GB in total to the temporary folder and remove
-// them. Recorded results, with the machine they were taken on, are in bench/results.
+// them.
+//
+// The measurements in results/h200 were made with lowtoggle measure and verify --gpu; docs/measured.md
+// is generated from them and says how to repeat them. They take weights of known patterns (package
+// patterns) and inputs of a model's layers (activations.py). pytorch.py runs the same products
+// through PyTorch, loss.py judges converted models.
 package bench
