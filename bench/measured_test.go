@@ -273,7 +273,7 @@ stationary, with weights that are read from memory, layers stacked to 32 MB on a
 			print(" – | – |\n")
 		}
 	}
-	nulls("layers-stationary", "layers-streaming", "layers-decode-stationary")
+	nulls("layers-stationary", "layers-streaming", "layers-decode-stationary", "layers-decode-streaming")
 	print("%s", layerNotes)
 
 	print(`
@@ -299,8 +299,8 @@ stationary, with weights that are read from memory, layers stacked to 32 MB on a
 By kind of layer, in prefill and stationary, x normal(0,1), as ` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + `
 prints it (file verify; one block a row, so the intervals are wide):
 
-| layers | n | energy | time | power before, after |
-|---|---|---|---|---|
+| layers | n | energy | time | power before, after | null |
+|---|---|---|---|---|---|
 `)
 	var doc struct {
 		Energy struct{ Measured struct{ Phases []phase } }
@@ -309,7 +309,8 @@ prints it (file verify; one block a row, so the intervals are wide):
 	p := doc.Energy.Measured.Phases[0]
 	p.Total.Kind = "all"
 	for _, r := range append(p.Layers, p.Total) {
-		print("| %s | %d | %v | %.3f | %.0f, %.0f W |\n", r.Kind, r.Count, reading{r.Relative, r.Interval}, r.Time, r.Run.Baseline.Watts, r.Run.Variants[0].Watts)
+		print("| %s | %d | %v | %.3f | %.0f, %.0f W | %v |\n", r.Kind, r.Count, reading{r.Relative, r.Interval}, r.Time, r.Run.Baseline.Watts, r.Run.Variants[0].Watts,
+			reading{r.Run.Null.RelativeEnergy, r.Run.Null.Interval})
 	}
 	print("%s", recipeNotes)
 	return b.Bytes()

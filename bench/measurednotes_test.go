@@ -3,10 +3,12 @@ package bench
 // What the tables of docs/measured.md mean, beside them on the page.
 const (
 	patternNotes = `
-- Both tables keep the order of the first readings. In the stationary role nearly all new ones lie
-  higher, by 1.2 points on average, in the streaming role by 0.1.
-- All rows but zeros in the stationary role, and eight of twelve streaming ones, are at the power cap:
-  energy and time fall together there, and the clock rises.
+- Both tables keep the order of the first readings, but for neighbours that a point or so parts. In the
+  stationary role nearly all new ones lie higher, by 1.2 points on average, in the streaming role
+  by 0.1.
+- All rows but zeros in the stationary role, and eight of twelve streaming ones, draw 692 W, the cap:
+  energy and time fall together there, and the clock rises. The others draw less, and the driver
+  holds their clock down for power all the same (at 545 W to 1.7 GHz): reports call both capped.
 - Why the readings moved is not settled. One cause can be seen here: a load at the cap that follows
   zeros first exceeds it by 30 W and swings for 3 s (clock 1380 to 1515 MHz). Windows of 0.7 s right
   after such a change, as the first readings had, read the baseline too high or too low by
@@ -18,10 +20,10 @@ const (
 - Absolute values do save in the streaming slot: 2.6 % ± 0.4, not 1 %.
 `
 	layerNotes = `
-- Prefill: zeros and reordering agree with the first readings, rounding and grids save about half of
-  what they did there. The card was at its cap in every row but zeros (692 W at 1.79 GHz), so that
-  energy falls only as time does. Kinds of layers that run below the cap save 6 % by the default
-  recipe and those at it 3 to 4 % (next table): first readings below the cap would explain it.
+- Prefill: zeros (stationary) and reordering agree with the first readings; rounding and grids save
+  50 to 80 % of what they did there. The card drew 692 W in every row but zeros, so that energy falls
+  only as time does. Kinds of layers that run below that save 6 % by the default recipe and those at
+  it 2.5 to 4 % (next table): first readings below the cap would explain it.
   Energy times time is the fairer measure at the cap: 0.942 for ` + "`round=4`" + ` in the stationary role.
 - Decode: every rounding saves about twice what it did in the first readings, 8.3 % for ` + "`round=4`" + `.
   Here the card draws 487 W at 1.98 GHz and reads 3.0 TB/s of weights; the first readings were taken
@@ -37,8 +39,8 @@ const (
 
 ## How it was recorded
 
-The runs in bench/results/h200 took place on three cards of one kind, on 2026-11-21. null-60s, pair-1
-and both runs of pytorch beside them are from the first card, null-20s and the patterns from the
+The runs in bench/results/h200 took place on three cards of one kind, on 2026-11-21. null-60s, pair-1,
+pytorch-1 and pytorch-2 (before and after other runs there) are from the first card, null-20s and the patterns from the
 second, all others from the third. Those of the first two cards were recorded by earlier builds of the
 same day: smallest_effect is the null's half width there, and on the first card windows could still
 end on a step of the counter that was seen late (none of these did, by their lengths).

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -58,10 +59,10 @@ asked; 4: no GPU.`,
 		xFlag,
 		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
 		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
-		&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, or streaming", DefaultText: "stationary"},
+		&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`; the other is streaming", DefaultText: "stationary"},
 		&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
 		precisionFlag,
-		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "stop after this `TIME` of measuring"},
+		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that ends later", DefaultText: "1m0s"},
 		windowFlag, deviceFlag, seedFlag, archFlag, benchFlag, jsonFlag, quietFlag,
 	}),
 	Action: func(c *cli.Context) (err error) {
@@ -95,7 +96,7 @@ asked; 4: no GPU.`,
 		if r == nil {
 			return err
 		}
-		report := measureReport{r, q.title(machine, baseline)}
+		report := measureReport{r, q.title(baseline)}
 		if failed := report.write(c); err == nil {
 			err = failed
 		}
@@ -136,7 +137,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	}
 	q.cold = c.Bool("cold")
 	if c.IsSet("dtype") {
-		if q.dtype, err = gemm.ParseType(c.String("dtype")); err != nil {
+		if q.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}
@@ -161,7 +162,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 		}
 		s, err := parseSource(text)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--against: %w", err)}
+			return nil, aboutFlag("against", err)
 		}
 		if seen[text] {
 			return nil, usagef("--against %s is given twice or is what --w is; a copy of --w is measured in any case", text)
@@ -196,7 +197,7 @@ func meterRequest(c *cli.Context, o readings) (*request, error) {
 		return nil, usageError{err}
 	}
 	if w := c.Duration("window"); 4*w > q.meter.Time {
-		return nil, usagef("--window %v: two sets of weights take four such readings, and --time is %v", w, q.meter.Time)
+		return nil, usagef("--window %v: a block takes at least four such readings, and --time is %v", w, q.meter.Time)
 	}
 	return q, nil
 }
@@ -206,10 +207,20 @@ func readSource(c *cli.Context, name string, to *source) (err error) {
 	if !c.IsSet(name) {
 		return nil
 	}
-	if *to, err = parseSource(c.String(name)); err != nil {
-		return usageError{fmt.Errorf("--%s: %w", name, err)}
+	*to, err = parseSource(c.String(name))
+	return aboutFlag(name, err)
+}
+
+// aboutFlag says which flag an error is about; that a file is not there is no wrong usage.
+func aboutFlag(name string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("--%s: %w", name, err)
+	if errors.Is(err, errNoSuchFile) {
+		return err
+	}
+	return usageError{err}
 }
 
 // readShape reads MxNxK, or M alone for weights from a file.
@@ -217,7 +228,7 @@ func (q *request) readShape(text string) error {
 	const advice = "give M, N and K as in 8192x8192x8192"
 	var sizes []int
 	if text != "" {
-		for part := range strings.SplitSeq(text, "x") {
+		for part := range strings.SplitSeq(strings.NewReplacer("X", "x", "×", "x").Replace(text), "x") {
 			n, err := strconv.Atoi(part)
 			if err != nil || n < 1 {
 				return usagef("--shape %s: %q is no size; %s", text, part, advice)
@@ -266,7 +277,7 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 	if s := q.shape; s != nil && q.w.path != "" && (len(base) != 1 || base[0].w.Rows != s.N || base[0].w.Cols != s.K) {
 		return baseline, nil, usagef("--shape: %s is %s with N=%d, K=%d; give M alone", q.w.text, plural(len(base), "layer", "layers, the first"), base[0].w.Rows, base[0].w.Cols)
 	}
-	if baseline, err = q.candidate(ctx, q.w.text, base, q.m, streaming); err != nil {
+	if baseline, err = q.candidate(ctx, q.label(q.w), base, q.m, streaming); err != nil {
 		return baseline, nil, err
 	}
 	for _, s := range q.against {
@@ -274,13 +285,21 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 		if err != nil {
 			return baseline, nil, err
 		}
-		v, err := q.candidate(ctx, s.text, layers, q.m, streaming)
+		v, err := q.candidate(ctx, q.label(s), layers, q.m, streaming)
 		if err != nil {
 			return baseline, nil, err
 		}
 		variants = append(variants, v)
 	}
 	return baseline, variants, nil
+}
+
+// label is what a source is called in tables: the tensors are left out where all have the same.
+func (q *request) label(s source) string {
+	if s.path == "" || slices.ContainsFunc(q.against, func(a source) bool { return a.path != "" && a.tensors != q.w.tensors }) {
+		return s.text
+	}
+	return s.path + ":"
 }
 
 // fits refuses drawn operands that the card has no room for, before they fill the host's memory.
@@ -339,7 +358,7 @@ func (q *request) guard(work func() error) error {
 }
 
 // title says what was multiplied.
-func (q *request) title(m measure.Machine, c measure.Candidate) string {
+func (q *request) title(c measure.Candidate) string {
 	first := c.Products[0].Problem
 	what := first.String()
 	if n := len(c.Products); n > 1 {
@@ -352,7 +371,11 @@ func (q *request) title(m measure.Machine, c measure.Candidate) string {
 	if q.cold {
 		what += ", weights from memory"
 	}
-	return fmt.Sprintf("%s: %s, x %s", m.Card().Info().Name, what, q.xText(first.Type))
+	what += ", x " + q.xText(first.Type)
+	if q.w.tensors != "" {
+		what += ", w " + q.w.tensors
+	}
+	return what
 }
 
 // xText is how --x would be written.
@@ -371,7 +394,7 @@ func openMachine(device string, seed uint64) (measure.Machine, error) {
 		return measure.Simulated(o), nil
 	}
 	index, err := strconv.Atoi(device)
-	if err != nil {
+	if err != nil || index < 0 {
 		return nil, usagef("--device %s: give a number, 0 for the first GPU, or simulated", device)
 	}
 	return measure.Open(index)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -30,8 +31,7 @@ func (r measureReport) write(c *cli.Context) error {
 }
 
 func (r measureReport) print(w io.Writer) {
-	fmt.Fprintln(w, r.title)
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "%s: %s\n\n", r.GPU, r.title)
 	tab := newTable("weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", "")
 	tab.add(summaryCells(r.Baseline, "–", "–", "–")...)
 	for _, v := range append([]power.Comparison{r.Null}, r.Variants...) {
@@ -49,7 +49,11 @@ func (r measureReport) remarks(w io.Writer) {
 		text += fmt.Sprintf("; effects below %.2f %% cannot be told from none", 100*r.Resolvable)
 	}
 	if r.Teraflops > 0 {
-		text += fmt.Sprintf("; %.0f TFLOP/s", r.Teraflops)
+		unit := "TFLOP/s"
+		if r.Products[0].Problem.Type == gemm.INT8 {
+			unit = "TOP/s"
+		}
+		text += fmt.Sprintf("; %.0f %s", r.Teraflops, unit)
 	}
 	if d := r.Deviation; d != nil {
 		text += fmt.Sprintf("; results agree with the CPU (relative error %.1e)", d.Relative)
@@ -138,13 +142,24 @@ func (r measureReport) bench(w io.Writer) {
 	benchLines(w, "BenchmarkGEMM", r.Result)
 }
 
-// benchLines prints a line for each reading of a complete block.
+// benchLines prints a line for each reading of a complete block, the baseline's first: benchstat
+// compares with what comes first.
 func benchLines(w io.Writer, name string, r *measure.Result) {
+	order := []string{r.Baseline.Name, r.Null.Name}
+	for _, v := range r.Variants {
+		order = append(order, v.Name)
+	}
+	var windows []power.Window
 	for _, b := range r.Blocks {
-		if !b.Complete {
-			continue
+		if b.Complete {
+			windows = append(windows, b.Windows...)
 		}
-		for _, win := range b.Windows {
+	}
+	for _, load := range order {
+		for _, win := range windows {
+			if win.Load != load {
+				continue
+			}
 			fmt.Fprintf(w, "%s/w=%s %d %.6g ns/op %.6g J/op %.2f W\n",
 				name, benchName(win.Load), win.Executions, 1e9*win.Seconds, win.PerExecution, win.Watts)
 		}

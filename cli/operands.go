@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -189,5 +190,9 @@ func (s source) draw(d weights.DType, rows, cols int, seed uint64) (gemm.Matrix,
 	if most := float64(gemm.MaxOf(d)); math.Abs(s.mean) > most || s.sigma > most/3 {
 		return gemm.Matrix{}, fmt.Errorf("%s goes beyond what %s holds (%.3g)", s.text, d, most)
 	}
-	return gemm.Normal(d, rows, cols, s.mean, s.sigma, seed), nil
+	m := gemm.Normal(d, rows, cols, s.mean, s.sigma, seed)
+	if zeros := len(bytes.TrimLeft(m.Data, "\x00")) == 0; zeros && (s.mean != 0 || s.sigma != 0) {
+		return m, fmt.Errorf("%s is nothing but zeros in %s: choose larger values", s.text, d)
+	}
+	return m, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -22,6 +23,9 @@ type source struct {
 	path        string // of the model; "" for draws
 	tensors     string // a name, a pattern, or "" for all linear layers
 }
+
+// errNoSuchFile is about the world, not the command line.
+var errNoSuchFile = errors.New("there is no such file or folder")
 
 // parseSource reads normal(MEAN,SIGMA), const(VALUE), zeros, or PATH:TENSOR.
 func parseSource(text string) (source, error) {
@@ -63,7 +67,10 @@ func parseSource(text string) (source, error) {
 		}
 	}
 	if file, _, tensor := strings.Cut(text, ":"); tensor && file != "" {
-		return s, fmt.Errorf("%s: there is no such file or folder", file)
+		return s, fmt.Errorf("%s: %w", file, errNoSuchFile)
+	}
+	if _, err := os.Stat(text); err == nil {
+		return s, fmt.Errorf("%s: which tensor? write %s:NAME, or %s: for all its linear layers", text, text, text)
 	}
 	return s, fmt.Errorf("%q is neither normal(MEAN,SIGMA), const(VALUE) nor zeros, nor a tensor as in MODEL:NAME (MODEL: alone means all its linear layers)", text)
 }

@@ -42,7 +42,7 @@ func TestParseSource(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                  `"" is neither normal(MEAN,SIGMA), const(VALUE) nor zeros, nor a tensor`,
-		"m":                 `"m" is neither`,
+		"m":                 `m: which tensor? write m:NAME, or m: for all its linear layers`,
 		"ones":              `"ones" is neither`,
 		"Zeros":             `"Zeros" is neither`,
 		"zeros()":           `"zeros()" is neither`,

@@ -23,7 +23,7 @@ var verifyCommand = &cli.Command{
 
 With --gpu, measures what all linear layers cost before and after: 8192 tokens for prefill, 16
 with the weights read from memory for decode, as --workload says; a total and a row for each
-kind. It takes about 40 s for each row.
+kind. It takes about 40 s for each row. lowtoggle measure --help explains the SOURCE of --x.
 
 Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
 less precise than --precision asked; 4: --gpu, and there is none.`,

@@ -22,8 +22,8 @@ var verifyMeterFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "gpu", Usage: "measure the energy of all linear layers, before and after", DisableDefaultText: true},
 	&cli.BoolFlag{Name: "total", Usage: "measure all layers together alone, no row for each kind", DisableDefaultText: true},
 	xFlag,
-	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE` or narrower"},
-	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "measure a row for no longer than this `TIME`"},
+	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
+	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that would end after this `TIME`"},
 	windowFlag, deviceFlag, seedFlag, benchFlag,
 }
 

@@ -28,8 +28,16 @@ func NewMatrix(d weights.DType, rows, cols int) Matrix {
 // Conv1D, where it is a transposed copy. A tensor of another rank than two, empty, or of a type
 // that is not transformed is an error that names it.
 func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
-	if _, ok := t.DType.Format(); !ok || len(t.Shape) != 2 || t.Len() == 0 {
-		return Matrix{}, fmt.Errorf("%s: tensor %q: %s%v is no matrix of numbers that can be multiplied", t.File, t.Name, t.DType, t.Shape)
+	wrong := func(what string) (Matrix, error) {
+		return Matrix{}, fmt.Errorf("%s: tensor %q: %s%v %s", t.File, t.Name, t.DType, t.Shape, what)
+	}
+	switch _, ok := t.DType.Format(); {
+	case !ok:
+		return wrong("is of a type that is not multiplied")
+	case len(t.Shape) != 2:
+		return wrong("is no matrix: reshape it to two dimensions")
+	case t.Len() == 0:
+		return wrong("is empty")
 	}
 	m := Matrix{DType: t.DType, Rows: t.Shape[0], Cols: t.Shape[1], Data: t.Data}
 	if outAxis == 1 {

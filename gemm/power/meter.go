@@ -108,6 +108,7 @@ type Meter struct {
 	opt   Options
 	start time.Duration
 	tick  time.Duration // of the energy counter; from the self-test
+	gap   time.Duration // the shortest between two readings of it
 	// latest window of each load, and of any.
 	seen map[string]Window
 	last Window

@@ -127,7 +127,6 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	const patience = 3 * time.Second
 	last, err := m.card.Energy()
 	begin := m.clock.Now()
-	shortest := patience // of the times between two readings
 	for before := begin; err == nil; {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err
@@ -136,10 +135,12 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 		e, err = m.card.Energy()
 		now := m.clock.Now()
 		gap := now - before
-		shortest = min(shortest, gap)
+		if m.gap == 0 || gap < m.gap {
+			m.gap = gap
+		}
 		switch {
 		case err != nil:
-		case e != last && (gap <= 2*shortest+time.Millisecond || now-begin > patience/3):
+		case e != last && (gap <= 2*m.gap+time.Millisecond || now-begin > patience/3):
 			return e, now, nil
 		case now-begin > patience && e == last:
 			return 0, 0, fmt.Errorf("%s: no step in %v: %w", m.card.Info().Name, patience, ErrCounterStill)
