@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -53,6 +54,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = withinASecond(ctx, func() error { return a.RunContext(ctx, append(args[:1:1], arranged...)) })
 	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
 	if out.err != nil && (err == nil || errors.Is(err, errShort)) {
 		err = fmt.Errorf("the report could not be written: %w", out.err)
 	}
@@ -112,10 +115,13 @@ func status(err error) int {
 // that went nowhere is no success.
 type output struct {
 	io.Writer
+	mu  sync.Mutex
 	err error
 }
 
 func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	n, err := o.Writer.Write(p)
 	if o.err == nil {
 		o.err = err

@@ -277,7 +277,7 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 	if s := q.shape; s != nil && q.w.path != "" && (len(base) != 1 || base[0].w.Rows != s.N || base[0].w.Cols != s.K) {
 		return baseline, nil, usagef("--shape: %s is %s with N=%d, K=%d; give M alone", q.w.text, plural(len(base), "layer", "layers, the first"), base[0].w.Rows, base[0].w.Cols)
 	}
-	if baseline, err = q.candidate(ctx, q.label(q.w), base, q.m, streaming); err != nil {
+	if baseline, err = q.candidate(ctx, q.label(q.w), base, base, q.m, streaming); err != nil {
 		return baseline, nil, err
 	}
 	for _, s := range q.against {
@@ -285,7 +285,7 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 		if err != nil {
 			return baseline, nil, err
 		}
-		v, err := q.candidate(ctx, q.label(s), layers, q.m, streaming)
+		v, err := q.candidate(ctx, q.label(s), layers, base, q.m, streaming)
 		if err != nil {
 			return baseline, nil, err
 		}

@@ -62,6 +62,9 @@ func (r measureReport) remarks(w io.Writer) {
 	if len(r.Products) == 1 && r.Products[0].Kernel != nil {
 		remark(w, "kernel", r.Products[0].Kernel.String())
 	}
+	if r.Stack > 1 {
+		remark(w, "note", stackedNote(r.Stack))
+	}
 	if r.Dropped > 0 {
 		remark(w, "note", plural(r.Dropped, "reading was", "readings were")+" dropped for their execution time")
 	}
@@ -177,6 +180,11 @@ func benchName(name string) string {
 		name = name[:i] + "_" + name[i+1:]
 	}
 	return name
+}
+
+// stackedNote says what reading small weights from memory takes.
+func stackedNote(high int) string {
+	return fmt.Sprintf("every layer's weights are stacked %d high, or launching so small ones would be most of what is measured", high)
 }
 
 // simulatedNote stands below every report of a simulated card.

@@ -111,10 +111,11 @@ func (o *operands) typeOf(l layer) (gemm.Type, error) {
 }
 
 // candidate makes products of layers, each with its activations of m tokens; 0: as many as x has,
-// or defaultTokens.
-func (o *operands) candidate(ctx context.Context, name string, layers []layer, m int, streaming bool) (measure.Candidate, error) {
+// or defaultTokens. Weights of another type are scaled as those of like are, the layers that they
+// are compared with.
+func (o *operands) candidate(ctx context.Context, name string, layers, like []layer, m int, streaming bool) (measure.Candidate, error) {
 	c := measure.Candidate{Name: name}
-	for _, l := range layers {
+	for i, l := range layers {
 		if err := ctx.Err(); err != nil {
 			return c, err
 		}
@@ -126,7 +127,11 @@ func (o *operands) candidate(ctx context.Context, name string, layers []layer, m
 		if err != nil {
 			return c, fmt.Errorf("x of %s: %w", l.name, err)
 		}
-		w, _, err := l.w.Fit(typ.Operand())
+		scaled := l
+		if i < len(like) {
+			scaled = like[i]
+		}
+		w, err := l.w.Fit(typ.Operand(), scaled.w.Exponent(typ.Operand()))
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", l.name, err)
 		}
@@ -153,7 +158,9 @@ func (o *operands) activations(l layer, m int, typ gemm.Type) (gemm.Matrix, erro
 			return have, nil
 		}
 		x, err := s.draw(d, m, l.w.Cols, o.seed)
-		o.drawn[key] = x
+		if err == nil {
+			o.drawn[key] = x
+		}
 		return x, err
 	}
 	name := o.x.tensors
@@ -180,14 +187,13 @@ func (o *operands) activations(l layer, m int, typ gemm.Type) (gemm.Matrix, erro
 		x.Data = x.Data[:len(x.Data)/x.Rows*m]
 		x.Rows = m
 	}
-	x, _, err = x.Fit(d)
-	return x, err
+	return x.Fit(d, x.Exponent(d))
 }
 
 // draw makes a matrix of random values; draws with the same seed differ in scale and mean alone.
 // A type that cannot hold three deviations is an error.
 func (s source) draw(d weights.DType, rows, cols int, seed uint64) (gemm.Matrix, error) {
-	if most := float64(gemm.MaxOf(d)); math.Abs(s.mean) > most || s.sigma > most/3 {
+	if most := float64(gemm.MaxOf(d)); math.Abs(s.mean)+3*s.sigma > most {
 		return gemm.Matrix{}, fmt.Errorf("%s goes beyond what %s holds (%.3g)", s.text, d, most)
 	}
 	m := gemm.Normal(d, rows, cols, s.mean, s.sigma, seed)

@@ -58,7 +58,7 @@ func TestCandidate(t *testing.T) {
 		{"a", "k", gemm.NewMatrix(weights.BF16, 3, 8)}, {"b", "k", gemm.NewMatrix(weights.BF16, 5, 8)}, {"c", "k", gemm.NewMatrix(weights.BF16, 3, 16)},
 	}
 	o := testOperands(0)
-	c, err := o.candidate(t.Context(), "c", layers, 3, true)
+	c, err := o.candidate(t.Context(), "c", layers, layers, 3, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCandidate(t *testing.T) {
 		t.Error("activations are shared by the wrong layers")
 	}
 	o.dtype = gemm.FP8
-	if c, err = o.candidate(t.Context(), "rounded", layers[1:2], 3, false); err != nil {
+	if c, err = o.candidate(t.Context(), "rounded", layers[1:2], layers[1:2], 3, false); err != nil {
 		t.Fatal(err)
 	}
 	if p := c.Products[0]; p.Problem.Type != gemm.FP8 || p.Problem.Streaming || p.Validate() != nil {

@@ -216,11 +216,11 @@ func (m *layerMeter) row(p *measuredPhase, stage string, in func(layer) bool) (*
 		return row, nil
 	}
 	ctx, streaming := m.cli.Context, m.role == cost.Streaming
-	source, err := m.candidate(ctx, "source", before, p.Tokens, streaming)
+	source, err := m.candidate(ctx, "source", before, before, p.Tokens, streaming)
 	if err != nil {
 		return nil, err
 	}
-	output, err := m.candidate(ctx, "output", after, p.Tokens, streaming)
+	output, err := m.candidate(ctx, "output", after, before, p.Tokens, streaming)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +292,15 @@ func (e *measuredEnergy) nothingChanged() bool {
 // the rows for layers, one in twenty is expected to miss its null.
 func (e *measuredEnergy) holds() bool {
 	for _, p := range e.Phases {
-		if t := p.Total; t != nil && t.Run != nil && (!t.Run.Valid || e.strict && t.Run.Stopped != stoppedByPrecision) {
+		switch t := p.Total; {
+		case t == nil:
+			return false
+		case t.Identical:
+		case t.Run == nil: // put together from rows, each of which was to reach the precision
+			if e.strict && slices.ContainsFunc(p.Layers, func(r measuredRow) bool { return r.Run.Stopped != stoppedByPrecision }) {
+				return false
+			}
+		case !t.Run.Valid || e.strict && t.Run.Stopped != stoppedByPrecision:
 			return false
 		}
 	}

@@ -58,8 +58,13 @@ func (p *measuredPhase) remarks(w io.Writer) {
 		if row.Run == nil {
 			continue
 		}
-		if !row.Run.Valid {
-			missed++
+		for _, text := range row.Run.Invalid {
+			switch {
+			case strings.HasPrefix(text, "the null"):
+				missed++
+			case !slices.Contains(warnings, text):
+				warnings = append(warnings, text)
+			}
 		}
 		widest = max(widest, row.Run.Resolvable)
 		for _, text := range row.Run.Warnings {
@@ -69,10 +74,19 @@ func (p *measuredPhase) remarks(w io.Writer) {
 		}
 	}
 	if widest > 0 {
-		remark(w, "null", fmt.Sprintf("a copy of the source was measured in every row; effects below %.2f %% cannot be told from none", 100*widest))
+		remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% cannot be told from none", 100*widest))
 	}
 	if p.TooLarge {
-		remark(w, "note", "the card has no room for both models at once: the total is that of the rows, by their energy")
+		text := "the card has no room for both models at once"
+		if p.Total != nil {
+			text += ": the total is that of the rows, by their energy"
+		} else {
+			text += ", and the rows do not make a total: some were not measured"
+		}
+		remark(w, "note", text)
+	}
+	if t := p.Total; t != nil && t.Run != nil && t.Run.Stack > 1 {
+		remark(w, "note", stackedNote(t.Run.Stack))
 	}
 	if t := p.Total; t != nil && t.Run != nil && t.Run.Stopped == stoppedByTime {
 		remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))

@@ -100,7 +100,10 @@ func (a *arena) alloc(bytes int) (uint64, error) {
 
 // operand uploads m, padded to rows × cols.
 func (a *arena) operand(m gemm.Matrix, rows, cols int) (uint64, error) {
-	data := padded(m, rows, cols)
+	data, err := guardedPadding(m, rows, cols)
+	if err != nil {
+		return 0, err
+	}
 	address, err := a.alloc(len(data))
 	if err != nil {
 		return 0, err
@@ -118,21 +121,26 @@ func (a *arena) stacked(m gemm.Matrix, times, rows, cols int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	data := padded(m, m.Rows, cols)
+	data, err := guardedPadding(m, m.Rows, cols)
+	if err != nil {
+		return 0, err
+	}
 	if err := a.device.upload(address, data); err != nil {
 		return 0, err
 	}
-	end := address + uint64(len(data))
-	for range times - 1 {
-		if err := a.device.duplicate(end, address, len(data)); err != nil {
+	all := times * len(data)
+	for done := len(data); done < all; done *= 2 {
+		if err := a.device.duplicate(address+uint64(done), address, min(done, all-done)); err != nil {
 			return 0, err
 		}
-		end += uint64(len(data))
 	}
-	if rest := (rows - times*m.Rows) * row; rest > 0 {
-		return address, a.device.upload(end, make([]byte, rest))
-	}
-	return address, nil
+	return address, a.device.upload(address+uint64(all), make([]byte, rows*row-all))
+}
+
+// guardedPadding is padded for what may be a mapped file.
+func guardedPadding(m gemm.Matrix, rows, cols int) (data []byte, err error) {
+	err = weights.Guard("an operand", func() error { data = padded(m, rows, cols); return nil })
+	return data, err
 }
 
 func (a *arena) free() error {

@@ -76,27 +76,26 @@ func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 		return gemm.Deviation{}, err
 	}
 	s := l.matmul.shape
-	if compare {
-		return gemm.Compare(l.Problem, l.X, l.W, firstCopy(s.result(l.problem, raw), l.Problem, b.stack))
-	}
 	y := gemm.Matrix{DType: l.Problem.Type.Output(), Rows: s.n, Cols: s.m, Data: raw}
-	if _, ok := y.DType.Format(); !ok { // integers
+	if _, ok := y.DType.Format(); ok { // no integers
+		if err := y.Finite(); err != nil {
+			return gemm.Deviation{}, fmt.Errorf("product %v: y is %w", l.problem, err)
+		}
+	}
+	if !compare {
 		return gemm.Deviation{}, nil
 	}
-	if err := y.Finite(); err != nil {
-		return gemm.Deviation{}, fmt.Errorf("product %v: y is %w", l.problem, err)
-	}
-	return gemm.Deviation{}, nil
+	return gemm.Compare(l.Problem, l.X, l.W, lastCopy(s.result(l.problem, raw), l.Problem, b.stack))
 }
 
-// firstCopy is y[M,N] of the topmost among stacked weights.
-func firstCopy(y []float64, p gemm.Problem, stack int) []float64 {
+// lastCopy is y[M,N] of the lowest among stacked weights.
+func lastCopy(y []float64, p gemm.Problem, stack int) []float64 {
 	if stack == 1 {
 		return y
 	}
-	first := make([]float64, 0, p.M*p.N)
+	last := make([]float64, 0, p.M*p.N)
 	for i := range p.M {
-		first = append(first, y[i*p.N*stack:][:p.N]...)
+		last = append(last, y[(i*stack+stack-1)*p.N:][:p.N]...)
 	}
-	return first
+	return last
 }

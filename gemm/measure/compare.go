@@ -37,7 +37,8 @@ type Options struct {
 //
 // Operands and results that are not finite are a [gemm.ErrNotFinite], results that are wrong an
 // error; nothing is measured then. Once the metering has begun the result is never nil: where it
-// comes with an error, it holds what was measured until then.
+// comes with an error, it holds what was measured until then. When the context ends, that comes at
+// once, and the card's memory goes back when the machine is closed.
 func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (*Result, error) {
 	if len(baseline.Products) == 0 {
 		return nil, fmt.Errorf("%s: no products", baseline.Name)
@@ -48,7 +49,11 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		return nil, err
 	}
 	var batches []Batch
+	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: o.Cold, Stack: 1}
 	defer func() {
+		if ctx.Err() != nil && r.Result != nil {
+			return // closing waits for what the card has still queued; the machine's Close does too
+		}
 		for _, b := range batches {
 			_ = b.Close() // memory on a card that goes back in any case; the result stands
 		}
@@ -57,7 +62,7 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if o.Cold {
 		on.Stack = stack(baseline.Products)
 	}
-	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: o.Cold, Stack: on.Stack}
+	r.Stack = on.Stack
 	loads := power.Loads{}
 	for i, c := range all {
 		b, err := m.NewBatch(ctx, c.Name, c.Products, on)

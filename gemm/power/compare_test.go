@@ -41,7 +41,10 @@ func contains(interval []float64, v float64) bool { return interval[0] <= v && v
 // TestCoverage is the promise: a planted 1 % is found, a planted 0 % is not, and intervals hold
 // the truth as often as they say, stopping at the precision asked for.
 func TestCoverage(t *testing.T) {
-	const seeds = 300
+	seeds := 300
+	if testing.Short() {
+		seeds = 100
+	}
 	for _, plant := range []float64{1.01, 1} {
 		t.Run(fmt.Sprint(plant), func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +99,10 @@ func TestDriftDoesNotBias(t *testing.T) {
 	t.Parallel()
 	var bias mean
 	holds := 0
-	const seeds = 200
+	seeds := 200
+	if testing.Short() {
+		seeds = 60
+	}
 	for seed := range uint64(seeds) {
 		o := H200Sim()
 		o.Seed, o.AmbientRise = seed, 20.0/60

@@ -171,6 +171,11 @@ func (r *Result) judge() {
 	if r.Steady != nil && !r.Steady.Reached {
 		r.warn("no steady state within the warm-up: power may have drifted during the blocks")
 	}
+	for _, v := range r.Variants {
+		if v.Blocks == 0 && v.Dropped > 0 {
+			r.Invalidate("every block of %s was dropped for execution times that vary", v.Name)
+		}
+	}
 	switch null := r.Null.Interval; {
 	case null == nil && r.Null.Dropped > 0:
 		r.Invalidate("every block was dropped for execution times that vary: see what else the card does")

@@ -127,6 +127,7 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	const patience = 3 * time.Second
 	last, err := m.card.Energy()
 	begin := m.clock.Now()
+	var previous time.Duration // the step may have come while the reading before was under way
 	for before := begin; err == nil; {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err
@@ -140,12 +141,12 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 		}
 		switch {
 		case err != nil:
-		case e != last && (gap <= 2*m.gap+time.Millisecond || now-begin > patience/3):
+		case e != last && (gap+previous <= 4*m.gap+time.Millisecond || now-begin > patience/3):
 			return e, now, nil
 		case now-begin > patience && e == last:
 			return 0, 0, fmt.Errorf("%s: no step in %v: %w", m.card.Info().Name, patience, ErrCounterStill)
 		}
-		last, before = e, now
+		last, before, previous = e, now, gap
 	}
 	return 0, 0, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
 }
