@@ -120,11 +120,7 @@ func (q *request) title(c measure.Candidate) string {
 	first := c.Products[0].Problem
 	what := first.String()
 	if n := len(c.Products); n > 1 {
-		role := "stationary"
-		if first.Streaming {
-			role = "streaming"
-		}
-		what = fmt.Sprintf("%d layers, %d tokens, %v %s", n, first.M, first.Type, role)
+		what = fmt.Sprintf("%d layers, %d tokens, %v %v", n, first.M, first.Type, q.role)
 	}
 	if q.cold {
 		what += ", weights from memory"

@@ -63,12 +63,16 @@ func sameLayers(m *weights.Model, path string, o readings, like []layer) ([]laye
 }
 
 func layerOf(layout *arch.Layout, t weights.Tensor) (layer, error) {
-	outAxis := 0
-	if layout != nil && layout.Claims[t.Name] != nil {
-		outAxis = layout.Claims[t.Name].OutAxis
-	}
-	w, err := gemm.FromTensor(t, outAxis)
+	w, err := gemm.FromTensor(t, outAxis(layout, t.Name))
 	return layer{t.Name, kindOf(layout, t.Name), w}, err
+}
+
+// outAxis is the stored dimension that counts a layer's outputs; 0 where no family says.
+func outAxis(layout *arch.Layout, tensor string) int {
+	if layout == nil || layout.Claims[tensor] == nil {
+		return 0
+	}
+	return layout.Claims[tensor].OutAxis
 }
 
 // nothingToMultiply says why a source has no layers.

@@ -128,12 +128,9 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 		}
 		a, _ := src.Tensor(t.Name)
 		b, _ := out.Tensor(t.Name)
-		outAxis := 0
-		if layout != nil && layout.Claims[t.Name] != nil {
-			outAxis = layout.Claims[t.Name].OutAxis
-		}
-		before, errA := o.energy(c.Context, a, outAxis)
-		after, errB := o.energy(c.Context, b, outAxis)
+		axis := outAxis(layout, t.Name)
+		before, errA := o.energy(c.Context, a, axis)
+		after, errB := o.energy(c.Context, b, axis)
 		if err := errors.Join(errA, errB); err != nil {
 			return nil, err
 		}

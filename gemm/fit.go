@@ -38,9 +38,9 @@ func (m Matrix) Fit(d weights.DType, exponent int) (Matrix, error) {
 	return m.cast(d, exponent), nil
 }
 
-// MaxOf is the largest value of d. It panics where d has no format.
+// MaxOf is the largest value of d, a type that has a format.
 func MaxOf(d weights.DType) float32 {
-	f := NewMatrix(d, 1, 1).format()
+	f := Matrix{DType: d}.format()
 	return f.Value(f.FromValue(math.MaxFloat32))
 }
 

@@ -61,16 +61,8 @@ func (m Matrix) transposed() Matrix {
 	return t
 }
 
-// Cast returns m with every element rounded to the nearest value of d; m itself where that is its
-// type. Values beyond d's range become its largest. It panics where d has no format.
-func (m Matrix) Cast(d weights.DType) Matrix {
-	if d == m.DType {
-		return m
-	}
-	return m.cast(d, 0)
-}
-
-// cast rounds m times 2^exponent to d.
+// cast rounds every element times 2^exponent to the nearest value of d; values beyond its range
+// become its largest.
 func (m Matrix) cast(d weights.DType, exponent int) Matrix {
 	from, out := m.format(), NewMatrix(d, m.Rows, m.Cols)
 	to, scale := out.format(), float32(math.Ldexp(1, exponent))

@@ -56,7 +56,7 @@ func (p Problem) Fits(x, w Matrix) error {
 	}{{"x", x, p.M}, {"w", w, p.N}} {
 		switch {
 		case o.m.DType != p.Type.Operand():
-			return fmt.Errorf("product %v: %s is %s, and %s multiplies %s: cast it first", p, o.name, o.m.DType, p.Type, p.Type.Operand())
+			return fmt.Errorf("product %v: %s is %s, and %s multiplies %s: see Matrix.Fit", p, o.name, o.m.DType, p.Type, p.Type.Operand())
 		case o.m.Rows != o.rows || o.m.Cols != p.K:
 			return fmt.Errorf("product %v: %s is %d×%d, not %d×%d", p, o.name, o.m.Rows, o.m.Cols, o.rows, p.K)
 		case len(o.m.Data) != o.m.Rows*o.m.Cols*o.m.DType.Bits()/8:

@@ -64,7 +64,8 @@ type layer struct {
 }
 
 // NewBatch uploads the products' operands, chooses their kernels and captures their graph. NaNs and
-// infinities in an operand are a [gemm.ErrNotFinite] that names it. Close gives the memory back. When ctx ends it stops between two operands.
+// infinities in an operand are a [gemm.ErrNotFinite] that names it. Close gives the memory back.
+// When ctx ends it stops between two products.
 func (d *Device) NewBatch(ctx context.Context, name string, products []Product, o Options) (*Batch, error) {
 	if len(products) == 0 {
 		return nil, fmt.Errorf("batch %s: no products", name)

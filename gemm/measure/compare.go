@@ -48,8 +48,12 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if err := sameProblems(all); err != nil {
 		return nil, err
 	}
+	on := cuda.Options{Cold: o.Cold, Stack: 1}
+	if o.Cold {
+		on.Stack = stack(baseline.Products)
+	}
+	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack}
 	var batches []Batch
-	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: o.Cold, Stack: 1}
 	defer func() {
 		if ctx.Err() != nil && r.Result != nil {
 			return // closing waits for what the card has still queued; the machine's Close does too
@@ -58,11 +62,6 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 			_ = b.Close() // memory on a card that goes back in any case; the result stands
 		}
 	}()
-	on := cuda.Options{Cold: o.Cold, Stack: 1}
-	if o.Cold {
-		on.Stack = stack(baseline.Products)
-	}
-	r.Stack = on.Stack
 	loads := power.Loads{}
 	for i, c := range all {
 		b, err := m.NewBatch(ctx, c.Name, c.Products, on)

@@ -29,7 +29,8 @@ const (
 // ratioOf summarises the logarithms of the ratio in each pass: a percentile bootstrap over
 // passes, widened for their small number as Hesterberg (The American Statistician 69, 2015) does;
 // and Student's interval below eight passes. A straight drift adds to one pass of a block what it
-// takes from the other: the mean is free of it, and the spread is only larger for it. The same logs and seed give the same interval.
+// takes from the other: the mean is free of it, and the spread is only larger for it. The same logs and
+// seed give the same interval.
 func ratioOf(logs []float64, seed uint64) ratio {
 	n := len(logs)
 	if n == 0 {
