@@ -27,6 +27,7 @@ type api struct {
 	cuMemsetD8                func(to uint64, value uint8, bytes uint64) result
 	cuStreamCreate            func(stream *uintptr, flags uint32) result
 	cuStreamDestroy           func(stream uintptr) result
+	cuStreamSynchronize       func(stream uintptr) result
 	cuStreamBeginCapture      func(stream uintptr, mode int32) result
 	cuStreamEndCapture        func(stream uintptr, graph *uintptr) result
 	cuGraphInstantiate        func(exec *uintptr, graph uintptr, flags uint64) result
@@ -88,6 +89,7 @@ func (a *api) driverSymbols() []symbol {
 		{"cuMemsetD8_v2", &a.cuMemsetD8},
 		{"cuStreamCreate", &a.cuStreamCreate},
 		{"cuStreamDestroy_v2", &a.cuStreamDestroy},
+		{"cuStreamSynchronize", &a.cuStreamSynchronize},
 		{"cuStreamBeginCapture_v2", &a.cuStreamBeginCapture},
 		{"cuStreamEndCapture", &a.cuStreamEndCapture},
 		{"cuGraphInstantiateWithFlags", &a.cuGraphInstantiate},

@@ -172,6 +172,7 @@ func (c *card) driver(a *api) {
 func (c *card) streams(a *api) {
 	a.cuStreamCreate = func(h *uintptr, _ uint32) result { return pick[result](c.create("cuStreamCreate", h, "stream"), 1) }
 	a.cuStreamDestroy = func(h uintptr) result { return c.destroy(h, "stream") }
+	a.cuStreamSynchronize = func(h uintptr) result { return pick[result](h == 0 && c.ok("cuStreamSynchronize"), 400) }
 	a.cuStreamBeginCapture = func(uintptr, int32) result { c.recording, c.recorded = true, 0; return 0 }
 	a.cuStreamEndCapture = func(_ uintptr, graph *uintptr) result {
 		c.recording = false

@@ -9,7 +9,7 @@ import (
 )
 
 // The functions of this file belong on the device's thread. Copies and fills use the null stream,
-// which the device's own stream does not wait for: each ends by waiting for the card.
+// which the device's own stream does not wait for: each ends by waiting for it, while replays go on.
 
 // alloc returns the address of at least 16 bytes, aligned to 256.
 func (d *Device) alloc(bytes int) (address uint64, err error) {
@@ -28,6 +28,11 @@ func (d *Device) free(address uint64) error {
 }
 
 func (d *Device) sync() error { return d.api.check("cuCtxSynchronize", d.api.cuCtxSynchronize()) }
+
+// copied waits for the null stream alone.
+func (d *Device) copied() error {
+	return d.api.check("cuStreamSynchronize", d.api.cuStreamSynchronize(0))
+}
 
 func (d *Device) freeMemory() (int64, error) {
 	var free, total uint64
@@ -50,7 +55,7 @@ func (d *Device) upload(to uint64, data []byte) error {
 			func() error {
 				return d.api.check("cuMemcpyHtoD", d.api.cuMemcpyHtoD(to, &part[0], uint64(len(part))))
 			},
-			d.sync,
+			d.copied,
 		)
 		if err != nil {
 			return err
@@ -73,7 +78,7 @@ func (d *Device) duplicate(to, from uint64, bytes int) error {
 	if err := d.api.check("cuMemcpyDtoD", d.api.cuMemcpyDtoD(to, from, uint64(bytes))); err != nil {
 		return err
 	}
-	return d.sync()
+	return d.copied()
 }
 
 // poison fills memory with NaNs, so that an element never written shows itself.
@@ -81,7 +86,7 @@ func (d *Device) poison(address uint64, bytes int) error {
 	if err := d.api.check("cuMemsetD8", d.api.cuMemsetD8(address, 0xFF, uint64(bytes))); err != nil {
 		return err
 	}
-	return d.sync()
+	return d.copied()
 }
 
 // arena is memory that is given back all at once.
@@ -116,25 +121,29 @@ func (a *arena) stacked(m gemm.Matrix, times, rows, cols int) (uint64, error) {
 	if times == 1 {
 		return a.operand(m, rows, cols)
 	}
-	row := cols * m.DType.Bits() / 8
-	address, err := a.alloc(rows * row)
+	address, err := a.alloc(rows * cols * m.DType.Bits() / 8)
 	if err != nil {
 		return 0, err
 	}
+	return address, a.device.stack(address, m, times, rows, cols)
+}
+
+// stack puts m times over to an address, one copy below the other, padded to rows × cols.
+func (d *Device) stack(address uint64, m gemm.Matrix, times, rows, cols int) error {
 	data, err := guardedPadding(m, m.Rows, cols)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if err := a.device.upload(address, data); err != nil {
-		return 0, err
+	if err := d.upload(address, data); err != nil {
+		return err
 	}
 	all := times * len(data)
 	for done := len(data); done < all; done *= 2 {
-		if err := a.device.duplicate(address+uint64(done), address, min(done, all-done)); err != nil {
-			return 0, err
+		if err := d.duplicate(address+uint64(done), address, min(done, all-done)); err != nil {
+			return err
 		}
 	}
-	return address, a.device.upload(address+uint64(all), make([]byte, rows*row-all))
+	return d.upload(address+uint64(all), make([]byte, rows*cols*m.DType.Bits()/8-all))
 }
 
 // guardedPadding is padded for what may be a mapped file.

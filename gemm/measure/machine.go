@@ -29,6 +29,8 @@ type Batch interface {
 	Elapsed() (time.Duration, error)
 	// Check runs all products once and looks at their results.
 	Check(ctx context.Context) ([]gemm.Deviation, error)
+	// Replace puts other operands in a product's place; see [cuda.Batch.Replace].
+	Replace(ctx context.Context, product int, x, w gemm.Matrix) error
 	// Kernels says what runs for each product; empty where that is not known.
 	Kernels() []cuda.Kernel
 	// Passes is how often one execution goes through all products.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -34,25 +35,34 @@ const (
 )
 
 func (s simulated) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
-	b := simBatch{products: products, stack: max(1, o.Stack), copies: 1}
-	var joules, seconds float64
-	for _, p := range products {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := p.Validate(); err != nil {
-			return nil, fmt.Errorf("batch %s: %s: %w", name, p.Name, err)
-		}
-		t := float64(b.stack) * max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
-		seconds += t
-		joules += t * (simStill + simToggling*toggling(p.W))
+	b := simBatch{name: name, products: slices.Clone(products), stack: max(1, o.Stack), copies: 1}
+	watts, seconds, err := b.draw(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if o.Cold {
 		b.copies = 2
 	}
 	b.passes = b.copies * max(1, int(simExecution/seconds/float64(b.copies)))
-	b.SimLoad = s.card.Load(name, joules/seconds, seconds*float64(b.passes))
+	b.SimLoad = s.card.Load(name, watts, seconds*float64(b.passes))
 	return &b, nil
+}
+
+// draw is the mean power of a pass through the products, and its time.
+func (b *simBatch) draw(ctx context.Context) (watts, seconds float64, err error) {
+	var joules float64
+	for _, p := range b.products {
+		if err := ctx.Err(); err != nil {
+			return 0, 0, err
+		}
+		if err := p.Validate(); err != nil {
+			return 0, 0, fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
+		}
+		t := float64(b.stack) * max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
+		seconds += t
+		joules += t * (simStill + simToggling*toggling(p.W))
+	}
+	return joules / seconds, seconds, nil
 }
 
 // toggling is the share of bits that differ from one row to the next.
@@ -72,15 +82,27 @@ func toggling(w gemm.Matrix) float64 {
 // simBatch is a planted load that knows its products.
 type simBatch struct {
 	*power.SimLoad
+	name                  string
 	products              []cuda.Product
 	stack, copies, passes int
 }
 
 func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
-func (b *simBatch) Kernels() []cuda.Kernel                              { return nil }
-func (b *simBatch) Passes() int                                         { return b.passes }
-func (b *simBatch) Copies() int                                         { return b.copies }
-func (b *simBatch) Close() error                                        { return nil }
+
+// Replace plants what the new operands draw.
+func (b *simBatch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
+	b.products[i].X, b.products[i].W = x, w
+	watts, _, err := b.draw(ctx)
+	if err == nil {
+		b.Draw(watts)
+	}
+	return err
+}
+
+func (b *simBatch) Kernels() []cuda.Kernel { return nil }
+func (b *simBatch) Passes() int            { return b.passes }
+func (b *simBatch) Copies() int            { return b.copies }
+func (b *simBatch) Close() error           { return nil }
 
 func (b *simBatch) WeightBytes() (n int64) {
 	for _, p := range b.products {

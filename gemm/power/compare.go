@@ -34,21 +34,15 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 
 // measure fills the result and says why it stopped.
 func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, error) {
-	test, err := m.selfTest(ctx, loads.Baseline)
+	test, steady, err := m.WarmUp(ctx, loads.Baseline)
+	r.SelfTest, r.Steady = test, steady
 	if err != nil {
 		return "", err
 	}
-	r.SelfTest = test
 	r.inspect(m.card, m.opt.Self)
 	r.Window = m.length().Seconds()
 	if asked, least := m.opt.Window.Round(time.Millisecond), m.length().Round(time.Millisecond); least > asked {
 		r.warn("windows last %v instead of %v: five steps of the energy counter", least, asked)
-	}
-	m.stage("warm-up")
-	steady, err := m.Steady(ctx, loads.Baseline)
-	r.Steady = &steady
-	if err != nil {
-		return "", err
 	}
 	m.stage("compare")
 	return m.blocks(ctx, loads, r)
@@ -62,7 +56,10 @@ func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	}
 	m.stage("self-test")
 	test, err := m.SelfTest(ctx, load)
-	return &test, err
+	if err != nil {
+		return nil, err
+	}
+	return &test, nil
 }
 
 // blocks measures block after block. The next one is begun only if the time left holds another

@@ -92,10 +92,7 @@ func (r *Result) Per(parts int) {
 	part := func(s *Summary) { s.Joules /= n; s.Seconds /= n }
 	windows := func(list []Window) {
 		for i := range list {
-			w := &list[i]
-			w.Executions *= parts
-			w.PerExecution /= n
-			w.Seconds /= n
+			list[i].Per(parts)
 		}
 	}
 	part(&r.Baseline)

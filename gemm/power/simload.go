@@ -26,6 +26,9 @@ func (s *Sim) Load(name string, watts, seconds float64) *SimLoad {
 	return &SimLoad{sim: s, name: name, watts: watts, seconds: seconds}
 }
 
+// Draw changes what the load would draw, for executions that are started from now on.
+func (l *SimLoad) Draw(watts float64) { l.watts = watts }
+
 // Name as given.
 func (l *SimLoad) Name() string { return l.name }
 

@@ -36,8 +36,13 @@ type Window struct {
 // estimate of the load's seconds per execution. Where that was wrong, so that the work ended
 // before the window did, it is measured again with more work.
 func (m *Meter) window(ctx context.Context, load Load, about float64) (Window, error) {
+	return m.windowAfter(ctx, load, about, m.settle(load))
+}
+
+// windowAfter is window after a given time to settle.
+func (m *Meter) windowAfter(ctx context.Context, load Load, about float64, settle time.Duration) (Window, error) {
 	const tries = 5
-	settled, err := m.burst(ctx, load, executions(m.settle(load), about))
+	settled, err := m.burst(ctx, load, executions(settle, about))
 	if err != nil {
 		return Window{}, err
 	}

@@ -1,0 +1,69 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// TestReplace multiplies by the new operands, in every copy and with padding, while another batch
+// runs.
+func TestReplace(t *testing.T) {
+	for _, o := range []Options{{Repeat: 1}, {Repeat: 1, Cold: true}, {Repeat: 1, Cold: true, Stack: 3}} {
+		c := newCard(t)
+		d := openFake(t, c)
+		b, other := batch(t, d, o, small...), batch(t, d, o, small...)
+		if err := other.Start(1000); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range small {
+			x, w := operands(p, 99)
+			if err := b.Replace(t.Context(), i, x, w); err != nil {
+				t.Fatal(err)
+			}
+			l := &b.layers[i]
+			for k, at := range l.w {
+				l.w[0] = at // what Check multiplies by
+				if _, err := b.check(l, true); err != nil {
+					t.Errorf("%+v: product %d, copy %d: %v", o, i, k, err)
+				}
+			}
+		}
+		if err := other.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, b := range []*Batch{b, other} {
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestReplaceRefuses(t *testing.T) {
+	c := newCard(t)
+	b := batch(t, openFake(t, c), Options{Repeat: 1}, small...)
+	defer b.Close()
+	x, w := operands(small[0], 1)
+	if err := b.Replace(t.Context(), 2, x, w); err == nil || !strings.Contains(err.Error(), "no product 2") {
+		t.Error(err)
+	}
+	if err := b.Replace(t.Context(), 1, x, w); err == nil || !strings.Contains(err.Error(), "batch test: layer 1: product 4x5x6") {
+		t.Error(err)
+	}
+	w.Data[0], w.Data[1] = 0xff, 0xff
+	if err := b.Replace(t.Context(), 0, x, w); !errors.Is(err, gemm.ErrNotFinite) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	x, w = operands(gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16}, 1)
+	whole := batch(t, b.device, Options{Repeat: 1}, gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16})
+	defer whole.Close()
+	if err := whole.Replace(ctx, 0, x, w); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,90 @@
+package measure
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// Relative is a point's energy and time over the baseline's.
+type Relative struct {
+	Name   string
+	Energy float64
+	Time   float64
+	Reading
+}
+
+// Relative sets every point's reading against the baseline at that time: between the two readings
+// around it, in a straight line of logarithms; at either end, the nearest one. Points without any
+// baseline beside them are left out.
+func (s *Sitting) Relative() []Relative {
+	var list []Relative
+	for i, r := range s.Readings {
+		if r.Baseline {
+			continue
+		}
+		joules, seconds, ok := s.baselineAt(i)
+		if ok {
+			list = append(list, Relative{r.Load, r.PerExecution / joules, r.Seconds / seconds, r})
+		}
+	}
+	return list
+}
+
+// Scatter is the standard deviation of one relative energy, as the baseline's own readings show
+// it: each against those around it. It is NaN for fewer than four readings of the baseline.
+func (s *Sitting) Scatter() float64 {
+	var off []float64
+	all := 0
+	for i, r := range s.Readings {
+		if !r.Baseline {
+			continue
+		}
+		all++
+		if joules, _, ok := s.baselineAt(i); ok && s.inside(i) {
+			// Half the variance is this reading's, on top of it come those of the two around: as for a point.
+			off = append(off, math.Log(r.PerExecution/joules))
+		}
+	}
+	if all < 4 {
+		return math.NaN()
+	}
+	return math.Sqrt(stat.MomentAbout(2, off, 0, nil))
+}
+
+// inside is whether the baseline was read before and after reading i.
+func (s *Sitting) inside(i int) bool {
+	_, before := s.nearest(i, -1)
+	_, after := s.nearest(i, 1)
+	return before && after
+}
+
+// nearest reading of the baseline from i, i itself left out, in a direction.
+func (s *Sitting) nearest(i, step int) (Reading, bool) {
+	for j := i + step; j >= 0 && j < len(s.Readings); j += step {
+		if s.Readings[j].Baseline {
+			return s.Readings[j], true
+		}
+	}
+	return Reading{}, false
+}
+
+// baselineAt is the baseline's energy and time at reading i, not counting i.
+func (s *Sitting) baselineAt(i int) (joules, seconds float64, ok bool) {
+	a, before := s.nearest(i, -1)
+	b, after := s.nearest(i, 1)
+	switch {
+	case !before && !after:
+		return 0, 0, false
+	case !before:
+		a = b
+	case !after:
+		b = a
+	}
+	share := 0.5
+	if span := b.Begin - a.Begin; span > 0 {
+		share = (s.Readings[i].Begin - a.Begin) / span
+	}
+	between := func(p, q float64) float64 { return math.Exp(math.Log(p)*(1-share) + math.Log(q)*share) }
+	return between(a.PerExecution, b.PerExecution), between(a.Seconds, b.Seconds), true
+}
