@@ -110,10 +110,9 @@ func TestRoundAndGridOfEveryType(t *testing.T) {
 					for _, s := range steps[x.Name] {
 						out := []int{i / cols, i % cols}[layout.Claims[x.Name].OutAxis]
 						if s.Grid != nil {
-							g := newGridStep(f, s.Grid.Exponents[out])
-							b = g.byArithmetic(b)
+							b = f.Grid(s.Grid.Exponents[out]).Nearest(b)
 						} else {
-							b = roundElem(f, b, *s.Round)
+							b = f.Round(b, s.Round.Zeroed, s.Round.Truncate)
 						}
 					}
 					f.SetElem(want, i, b)

@@ -26,10 +26,7 @@ var roundPass = &Pass{
 		"at small losses.",
 	check: checkRound,
 	candidates: func(t *target, args []string) ([]*Step, error) {
-		most := t.format.MantBits
-		if !t.format.IsFloat() {
-			most-- // at seven zeroed bits an I8 holds nothing but −128 and 0
-		}
+		most := t.format.Zeroable()
 		if len(args) > 0 {
 			bits, _ := strconv.Atoi(args[0])
 			return []*Step{{Round: &Bits{Zeroed: min(bits, most), Truncate: len(args) > 1}}}, nil
@@ -61,45 +58,7 @@ func checkRound(args []string) error {
 	return nil
 }
 
-// roundElem rounds one value; NaN and infinity stay. It is the plain twin of the packed kernels.
-func roundElem(f weights.Format, b uint32, bits Bits) uint32 {
-	unit := uint32(1) << bits.Zeroed
-	if !f.IsFloat() {
-		return roundInt8(b, bits)
-	}
-	mag, sign := b&^f.SignMask(), b&f.SignMask()
-	if mag > f.MaxFinite {
-		return b
-	}
-	down := mag &^ (unit - 1)
-	if bits.Truncate {
-		return sign | down
-	}
-	// Adding just under half a unit, and the unit's own bit, rounds ties to even. A carry runs
-	// into the exponent, where the next binade begins.
-	up := (mag + unit/2 - 1 + mag>>bits.Zeroed&1) &^ (unit - 1)
-	if bits.Zeroed == 0 || up > f.MaxFinite {
-		up = down
-	}
-	return sign | up
-}
-
-func roundInt8(b uint32, bits Bits) uint32 {
-	v, unit := int(int8(b)), 1<<bits.Zeroed
-	if bits.Truncate {
-		return uint32(uint8(int8(v / unit * unit)))
-	}
-	if bits.Zeroed == 0 {
-		return b
-	}
-	up := (v + unit/2 - 1 + v>>bits.Zeroed&1) &^ (unit - 1)
-	if up > 127 {
-		up = 127 &^ (unit - 1)
-	}
-	return uint32(uint8(int8(up)))
-}
-
-// roundBlock rounds a slice of elements in place.
+// roundBlock rounds a slice of elements in place, as weights.Format.Round does one by one.
 func roundBlock(f weights.Format, data []byte, bits Bits) {
 	if bits.Zeroed == 0 {
 		return
@@ -107,18 +66,18 @@ func roundBlock(f weights.Format, data []byte, bits Bits) {
 	if f.IsFloat() {
 		data = roundWords(f, data, bits)
 	} else if len(data) >= 256 {
-		data = roundInt8s(data, bits)
+		data = roundInt8s(f, data, bits)
 	}
 	for i := range len(data) / (f.Bits / 8) {
-		f.SetElem(data, i, roundElem(f, f.Elem(data, i), bits))
+		f.SetElem(data, i, f.Round(f.Elem(data, i), bits.Zeroed, bits.Truncate))
 	}
 }
 
 // roundInt8s rounds integers by a table; nothing is left over.
-func roundInt8s(data []byte, bits Bits) []byte {
+func roundInt8s(f weights.Format, data []byte, bits Bits) []byte {
 	var all [256]byte
 	for b := range all {
-		all[b] = byte(roundInt8(uint32(b), bits))
+		all[b] = byte(f.Round(uint32(b), bits.Zeroed, bits.Truncate))
 	}
 	for i, b := range data {
 		data[i] = all[b]
@@ -147,7 +106,7 @@ func roundWords(f weights.Format, data []byte, bits Bits) []byte {
 		up := v&^sign + half + v>>bits.Zeroed&odd
 		if (up+large)&sign != 0 { // NaN, infinity or a rounding to it: rare, so one by one
 			for i := range 64 / f.Bits {
-				f.SetElem(data, i, roundElem(f, f.Elem(data, i), bits))
+				f.SetElem(data, i, f.Round(f.Elem(data, i), bits.Zeroed, bits.Truncate))
 			}
 		} else {
 			binary.LittleEndian.PutUint64(data, v&sign|up&^low)

@@ -12,6 +12,7 @@ import (
 type gpu struct {
 	device *cuda.Device
 	card   power.Card
+	clock  power.Clock
 }
 
 // Open takes the GPU that CUDA counts as index, from 0, and its sensors. [NoGPU] tells errors that
@@ -25,7 +26,7 @@ func Open(index int) (Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
-	return &gpu{device, card}, nil
+	return &gpu{device, card, power.HostClock()}, nil
 }
 
 // NoGPU says whether an error means that there is no GPU here whose energy could be measured: none
@@ -41,7 +42,7 @@ func NoGPU(err error) bool {
 
 func (g *gpu) Card() power.Card { return g.card }
 
-func (g *gpu) Clock() power.Clock { return power.HostClock() }
+func (g *gpu) Clock() power.Clock { return g.clock }
 
 func (g *gpu) Platform() *cuda.Info {
 	info := g.device.Info()

@@ -1,0 +1,75 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+)
+
+// Point is a pair of operands and its place in an experiment. The readings of equal points belong
+// together.
+type Point struct {
+	Experiment string          `json:"experiment"`
+	At         float64         `json:"at"` // on the experiment's axis
+	X          pattern.Pattern `json:"x"`  // draws x[M,K] with the seed 2·Seed
+	W          pattern.Pattern `json:"w"`  // draws w[N,K] with the seed 2·Seed+1
+	Seed       uint64          `json:"seed"`
+}
+
+// Name is unique within a work: the experiment and the place on its axis.
+func (p Point) Name() string { return fmt.Sprintf("%s at %v", p.Experiment, p.At) }
+
+// Null is the experiment of the null points.
+const Null = "null"
+
+// nulls is how many there are in a series.
+const nulls = 2
+
+// Work is a series that is to be measured: its points in their order, without the null points.
+type Work struct {
+	Setup    Setup
+	Baseline Point
+	Points   []Point
+}
+
+// Validate lists everything that is wrong at once.
+func (w Work) Validate() error {
+	wrong := []error{w.Setup.Validate()}
+	fault := func(p Point, format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf("setup %v: %s: %w", w.Setup, p.Name(), fmt.Errorf(format, args...)))
+	}
+	seen, none := map[string]bool{}, pattern.Pattern{}
+	for _, p := range append([]Point{w.Baseline}, w.Points...) {
+		switch {
+		case math.IsNaN(p.At) || math.IsInf(p.At, 0):
+			fault(p, "its place must be a number")
+		case p.Experiment == "" || p.Experiment == Null:
+			fault(p, "a point needs an experiment other than %s, which has points of its own", Null)
+		case seen[p.Name()]:
+			fault(p, "there are two points of this name: give each its own place")
+		case p.X == none || p.W == none:
+			fault(p, "both operands need a pattern")
+		case w.Setup.Change == Weights && (p.X != w.Baseline.X || p.Seed != w.Baseline.Seed):
+			fault(p, "x must be the baseline's, by the same seed, where the weights alone change")
+		}
+		seen[p.Name()] = true
+	}
+	return errors.Join(wrong...)
+}
+
+// all are the points with the null points among them: after each third, so that an interrupted run
+// has one soon.
+func (w Work) all() []Point {
+	var list []Point
+	for i := range nulls + 1 {
+		list = append(list, w.Points[len(w.Points)*i/(nulls+1):len(w.Points)*(i+1)/(nulls+1)]...)
+		if i < nulls {
+			null := w.Baseline
+			null.Experiment, null.At = Null, float64(i+1)
+			list = append(list, null)
+		}
+	}
+	return list
+}

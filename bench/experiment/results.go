@@ -1,0 +1,120 @@
+package experiment
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Result is a point's readings put together: means over all of them.
+type Result struct {
+	Point
+	Relative float64 // energy of a product over the baseline's
+	// HalfWidth of Relative's 95 % interval; NaN where too little was read to tell.
+	HalfWidth    float64
+	RelativeTime float64
+	Joules       float64 // of one product
+	Seconds      float64 // of one product
+	Watts        float64
+	Clock        float64 // MHz of the multiprocessors; NaN: not known
+	Capped       float64 // share of the samples at the power cap; NaN: not known
+	Flushed      float64 // share of the operands' elements that scaling made zero
+	Readings     int
+}
+
+// confidence of the intervals.
+const confidence = 0.95
+
+// Results are those of all points but the baseline, the null points among them, in the order in
+// which they were first read.
+func (s *Series) Results() []Result {
+	all := s.gather()
+	variance, freedom := s.spread(all)
+	quantile := math.NaN()
+	if freedom >= 1 {
+		quantile = distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1 + confidence) / 2)
+	}
+	list := make([]Result, len(all))
+	for i, g := range all {
+		n := len(g.energy)
+		mean := func(v []float64) float64 { return stat.Mean(v, nil) }
+		r := Result{
+			Point: g.Point, Flushed: g.flushed, Readings: n,
+			Relative: math.Exp(mean(g.energy)), RelativeTime: math.Exp(mean(g.time)),
+			Joules: mean(g.joules), Seconds: mean(g.seconds), Watts: mean(g.watts),
+			Clock: mean(g.clock), Capped: mean(g.capped),
+		}
+		r.HalfWidth = r.Relative * quantile * math.Sqrt(variance/float64(n))
+		list[i] = r
+	}
+	return list
+}
+
+// gathered is all readings of a point.
+type gathered struct {
+	Point
+	flushed                float64
+	energy, time           []float64 // logarithms of ratios to the baseline
+	joules, seconds, watts []float64
+	clock, capped          []float64 // where known
+}
+
+func (s *Series) gather() []*gathered {
+	var all []*gathered
+	by := map[Point]*gathered{}
+	of := func(m Measured) *gathered {
+		if g := by[m.Point]; g != nil {
+			return g
+		}
+		g := &gathered{Point: m.Point}
+		by[m.Point] = g
+		if m.Scaled != nil {
+			g.flushed = m.Scaled.Flushed
+		}
+		all = append(all, g)
+		return g
+	}
+	for _, sit := range s.Sittings {
+		// Without the baseline beside them readings say nothing; there is none such, for it comes first.
+		for i, r := range sit.Relative() {
+			g := of(sit.Points[1+i])
+			g.energy, g.time = append(g.energy, math.Log(r.Energy)), append(g.time, math.Log(r.Time))
+			g.joules, g.seconds, g.watts = append(g.joules, r.PerExecution), append(g.seconds, r.Seconds), append(g.watts, r.Watts)
+			g.clock, g.capped = known(g.clock, r.SMClock), known(g.capped, r.CappedShare)
+		}
+	}
+	return all
+}
+
+func known(list []float64, v *float64) []float64 {
+	if v == nil {
+		return list
+	}
+	return append(list, *v)
+}
+
+// spread is the variance of one reading's relative energy, as a share of it, and its degrees of
+// freedom: the baseline's scatter in every sitting and that of repeated readings, pooled.
+// Neighbours among the baseline's readings share one between them, so that they count half.
+func (s *Series) spread(all []*gathered) (variance, freedom float64) {
+	var squares float64
+	for _, sit := range s.Sittings {
+		baselines := 0
+		for _, r := range sit.Readings {
+			if r.Baseline {
+				baselines++
+			}
+		}
+		if scatter := sit.Scatter(); !math.IsNaN(scatter) {
+			free := float64(baselines-2) / 2
+			squares, freedom = squares+free*scatter*scatter, freedom+free
+		}
+	}
+	for _, g := range all {
+		if n := float64(len(g.energy)); n > 1 {
+			squares, freedom = squares+(n-1)*stat.Variance(g.energy, nil), freedom+n-1
+		}
+	}
+	return squares / freedom, freedom
+}

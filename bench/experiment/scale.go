@@ -1,0 +1,109 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// exponents are the powers of two that x and w are divided by so that no result can overflow, given
+// the norm of the longest row of each. By Cauchy and Schwarz the product of the two bounds every
+// result and every partial sum of one; half of the largest finite value leaves room for rounding.
+// Where the weights alone change, x must stay as it is.
+func (s Setup) exponents(x, w float64) (ex, ew int) {
+	f, ok := s.Type.Output().Format()
+	if !ok { // int32, which holds every sum that a product may have
+		return 0, 0
+	}
+	limit := float64(f.Value(f.MaxFinite)) / 2
+	over := x * w / limit
+	if over <= 1 {
+		return 0, 0
+	}
+	fraction, e := math.Frexp(over) // 2^e ≥ over
+	if fraction == 0.5 {
+		e--
+	}
+	if s.Change == Weights {
+		return 0, e
+	}
+	return (e + 1) / 2, (e + 1) / 2
+}
+
+// scale divides by 2^e, as the step scale(2^-e) of a pattern does, into a new matrix. lost is how
+// many elements became zero.
+func (o operand) scale(e, workers int) (m gemm.Matrix, p pattern.Pattern, lost int, err error) {
+	if e == 0 {
+		return o.Matrix, o.pattern, 0, nil
+	}
+	if p, err = o.pattern.With(fmt.Sprintf("scale(2^-%d)", e)); err != nil {
+		return m, p, 0, err
+	}
+	f, _ := o.DType.Format()
+	factor := math.Ldexp(1, -e)
+	shrink := func(b uint32) uint32 { return f.FromValue(float32(float64(f.Value(b)) * factor)) }
+	if f.Bits <= 16 {
+		shrink = tabled(f.Bits, shrink)
+	}
+	m = gemm.NewMatrix(o.DType, o.Rows, o.Cols)
+	zeroed := make([]int, o.Rows)
+	eachRow(o.Rows, workers, func(r int) {
+		for i := r * o.Cols; i < (r+1)*o.Cols; i++ {
+			was := f.Elem(o.Data, i)
+			is := shrink(was)
+			if is&^f.SignMask() == 0 && was&^f.SignMask() != 0 {
+				zeroed[r]++
+			}
+			f.SetElem(m.Data, i, is)
+		}
+	})
+	for _, n := range zeroed {
+		lost += n
+	}
+	return m, p, lost, nil
+}
+
+// longestRow is the Euclidean norm of the longest row; it is not finite where an element is not.
+func longestRow(m gemm.Matrix, workers int) float64 {
+	f, _ := m.DType.Format()
+	square := func(b uint32) float64 { v := float64(f.Value(b)); return v * v }
+	if f.Bits <= 16 {
+		square = tabled(f.Bits, square)
+	}
+	squares := make([]float64, m.Rows)
+	eachRow(m.Rows, workers, func(r int) {
+		sum := 0.0
+		for i := r * m.Cols; i < (r+1)*m.Cols; i++ {
+			sum += square(f.Elem(m.Data, i))
+		}
+		squares[r] = sum
+	})
+	longest := 0.0
+	for _, s := range squares {
+		longest = max(longest, s) // NaN stays
+	}
+	return math.Sqrt(longest)
+}
+
+// tabled looks values up in a table for every element of so many bits.
+func tabled[T any](bits int, of func(uint32) T) func(uint32) T {
+	table := make([]T, 1<<bits)
+	for b := range table {
+		table[b] = of(uint32(b))
+	}
+	return func(b uint32) T { return table[b] }
+}
+
+// eachRow calls do for all rows, several at a time.
+func eachRow(rows, workers int, do func(r int)) {
+	var g errgroup.Group
+	g.SetLimit(workers)
+	for r := range rows {
+		g.Go(func() error { do(r); return nil })
+	}
+	_ = g.Wait() // none of them fails
+}

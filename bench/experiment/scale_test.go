@@ -1,0 +1,157 @@
+package experiment
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// largest finite value that a result or a partial sum may have.
+var largest = map[gemm.Type]float64{
+	gemm.FP16: 65504, gemm.FP16CUDA: 65504, gemm.BF16: 3.38e38, gemm.FP8: 3.38e38, gemm.FP32: 3.4e38, gemm.TF32: 3.4e38,
+}
+
+// TestExponents: the bound holds after scaling, no power of two more is taken than that needs, and
+// x stays where the weights alone change.
+func TestExponents(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Setup{Type: rapid.SampledFrom(gemm.Types()).Draw(t, "type"), Change: rapid.SampledFrom([]Change{Both, Weights}).Draw(t, "change")}
+		x := math.Exp2(rapid.Float64Range(-20, 140).Draw(t, "log x"))
+		w := math.Exp2(rapid.Float64Range(-20, 140).Draw(t, "log w"))
+		ex, ew := s.exponents(x, w)
+		limit, overflows := largest[s.Type]
+		switch {
+		case !overflows:
+			if ex != 0 || ew != 0 {
+				t.Fatalf("%v is scaled by %d and %d", s.Type, ex, ew)
+			}
+			return
+		case s.Change == Weights && ex != 0, s.Change == Both && ex != ew:
+			t.Fatalf("%v: exponents %d and %d", s.Change, ex, ew)
+		}
+		bound := math.Ldexp(x*w, -ex-ew)
+		if bound > limit/2 {
+			t.Fatalf("the bound is %g, and %g is the largest value", bound, limit)
+		}
+		if most := limit / 16; ex+ew > 0 && bound < most {
+			t.Fatalf("scaled by 2^-%d and 2^-%d to %g: that is more than it takes", ex, ew, bound)
+		}
+	})
+}
+
+// TestScaled: for both changes and every type, operands that would overflow become smaller ones, of
+// which the result is finite, and the file says which pattern makes them.
+func TestScaled(t *testing.T) {
+	const size = 48
+	for _, typ := range gemm.Types() {
+		for _, change := range []Change{Both, Weights} {
+			sigma := 2048.0 // overflows float16 alone
+			if typ == gemm.FP32 || typ == gemm.BF16 || typ == gemm.TF32 {
+				sigma = math.Exp2(62)
+			}
+			p := Point{"3a", 1, pattern.MustParse(fmt.Sprintf("normal(0,%g)", sigma)), pattern.MustParse(fmt.Sprintf("normal(0,%g)", sigma)), 3}
+			s := Setup{Type: typ, M: size, N: size, K: size, Change: change}
+			k := maker{setup: s, workers: 3}
+			x, w, m, err := k.make(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, overflows := largest[typ]
+			if (m.Scaled != nil) != (overflows && typ != gemm.FP8) {
+				t.Errorf("%v: scaled %+v", typ, m.Scaled)
+			}
+			wantX, wantW := p.X, p.W
+			if m.Scaled != nil {
+				wantX, wantW = m.Scaled.X, m.Scaled.W
+			}
+			if (wantX == p.X) != (m.Scaled == nil || change == Weights) {
+				t.Errorf("%v %v: x is %v", typ, change, wantX)
+			}
+			for _, o := range []struct {
+				name string
+				have gemm.Matrix
+				of   pattern.Pattern
+				seed uint64
+			}{{"x", x, wantX, 6}, {"w", w, wantW, 7}} {
+				want, err := o.of.Generate(t.Context(), pattern.Spec{DType: typ.Operand(), Rows: size, Cols: size, Seed: o.seed}, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(o.have.Data, want) {
+					t.Errorf("%v %v: %s is not what %v makes", typ, change, o.name, o.of)
+				}
+			}
+			y, err := gemm.CPU{}.Multiply(s.Problem(), x, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range y {
+				if limit, ok := largest[typ]; ok && math.Abs(v) > limit {
+					t.Fatalf("%v %v: a result of %g", typ, change, v)
+				}
+			}
+		}
+	}
+}
+
+// TestFlushed counts what scaling made zero, and only that.
+func TestFlushed(t *testing.T) {
+	f, _ := weights.F16.Format()
+	m := gemm.NewMatrix(weights.F16, 2, 3)
+	for i, v := range []float32{0, 6e-8, -6e-8, 1, float32(math.Copysign(0, -1)), 60000} {
+		f.SetElem(m.Data, i, f.FromValue(v))
+	}
+	o := operand{Matrix: m, pattern: pattern.MustParse("normal(0,1)")}
+	small, p, lost, err := o.scale(2, 2)
+	if err != nil || lost != 2 || p == o.pattern {
+		t.Errorf("%d became zero, of %v: %v", lost, p, err)
+	}
+	for i, want := range []float32{0, 0, 0, 0.25, 0, 15000} {
+		if v := f.Value(f.Elem(small.Data, i)); v != want && math.Abs(float64(v-want)) > 8 {
+			t.Errorf("element %d is %v, want %v", i, v, want)
+		}
+	}
+}
+
+// TestFixedX: where the weights alone change, x is drawn once, and is the same for all points.
+func TestFixedX(t *testing.T) {
+	work := sparsities(small(gemm.FP16), 3)
+	k := maker{setup: work.Setup, workers: 2}
+	first, w, _, err := k.make(t.Context(), work.Baseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, sparse, _, err := k.make(t.Context(), work.Points[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &x.Data[0] != &first.Data[0] {
+		t.Error("x was drawn again")
+	}
+	if bytes.Equal(w.Data, sparse.Data) || bytes.Equal(w.Data[:len(x.Data)], x.Data) {
+		t.Error("operands that should differ are the same")
+	}
+}
+
+func BenchmarkScale(b *testing.B) {
+	const size = 4096
+	for _, d := range []weights.DType{weights.F16, weights.F32} {
+		o := operand{Matrix: gemm.Normal(d, size, size, 0, 1, 1), pattern: pattern.MustParse("normal(0,1)")}
+		b.Run(fmt.Sprint(d), func(b *testing.B) {
+			b.SetBytes(int64(len(o.Data)))
+			for b.Loop() {
+				longestRow(o.Matrix, 2)
+				if _, _, _, err := o.scale(3, 2); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

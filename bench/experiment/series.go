@@ -1,0 +1,194 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// seriesVersion of the files.
+const seriesVersion = 1
+
+// Series is what was measured of a setup, as its file holds it.
+type Series struct {
+	Version  int `json:"series_version"`
+	Setup    `json:"setup"`
+	Baseline Point     `json:"baseline"`
+	Sittings []Sitting `json:"sittings"`
+}
+
+// Sitting is what was read at one go.
+type Sitting struct {
+	*measure.Sitting
+	// Points are the baseline and then the points that were read, in the order of their readings.
+	Points []Measured `json:"points"`
+}
+
+// Load reads a series and checks all that it says. That there is none is an [fs.ErrNotExist].
+func Load(path string) (*Series, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decode(data)
+	if err == nil && filepath.Base(path) != s.file() {
+		err = fmt.Errorf("it holds the setup %v, whose name is %s: give it that name", s.Setup, s.file())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// LoadFolder reads every series in a folder, in the order of their names. None is an
+// [fs.ErrNotExist].
+func LoadFolder(folder string) ([]*Series, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Series
+	for _, e := range entries {
+		if e.IsDir() || !strings.HasSuffix(e.Name(), extension) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		s, err := Load(filepath.Join(folder, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	if all == nil {
+		return nil, fmt.Errorf("%s: no series of measurements in this folder: %w", folder, fs.ErrNotExist)
+	}
+	return all, nil
+}
+
+const extension = ".json"
+
+func (s Setup) file() string { return s.String() + extension }
+
+func decode(data []byte) (*Series, error) {
+	var version struct {
+		Version *int `json:"series_version"`
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		return nil, fmt.Errorf("no series of measurements: %w", err)
+	}
+	switch v := version.Version; {
+	case v == nil:
+		return nil, errors.New("no series of measurements: it has no series_version")
+	case *v != seriesVersion:
+		return nil, fmt.Errorf("a series of version %d, and this program reads version %d: use the one that wrote it", *v, seriesVersion)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var s Series
+	if err := d.Decode(&s); err != nil {
+		return nil, fmt.Errorf("damaged: %w", err)
+	}
+	return &s, s.validate()
+}
+
+// validate reports what no run can have written.
+func (s *Series) validate() error {
+	if err := (Work{Setup: s.Setup, Baseline: s.Baseline}).Validate(); err != nil {
+		return err
+	}
+	for i, sit := range s.Sittings {
+		if err := sit.validate(s.Baseline); err != nil {
+			return fmt.Errorf("sitting %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func (s Sitting) validate(baseline Point) error {
+	if s.Sitting == nil || len(s.Points) == 0 || s.Points[0].Point != baseline {
+		return errors.New("damaged: it does not begin with the baseline")
+	}
+	points := s.Points[1:]
+	for _, r := range s.Readings {
+		for _, v := range []float64{r.PerExecution, r.Seconds, r.Watts} {
+			if !(v > 0) { // nor is it infinite: JSON has no such numbers
+				return fmt.Errorf("damaged: a reading of %q is of no energy, time or power", r.Load)
+			}
+		}
+		if r.Baseline {
+			continue
+		}
+		if len(points) == 0 || points[0].Name() != r.Load {
+			return fmt.Errorf("damaged: there is a reading of %q, and the points do not say so", r.Load)
+		}
+		points = points[1:]
+	}
+	if len(points) > 0 {
+		return fmt.Errorf("damaged: there is no reading of %s", points[0].Name())
+	}
+	return nil
+}
+
+// open reads the work's series from a folder, or begins it.
+func open(folder string, w Work, card *measure.Sitting) (*Series, error) {
+	path := filepath.Join(folder, w.Setup.file())
+	s, err := Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Series{Version: seriesVersion, Setup: w.Setup, Baseline: w.Baseline}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Baseline != w.Baseline {
+		return nil, fmt.Errorf("%s: was begun with another baseline: use another folder", path)
+	}
+	for _, sit := range s.Sittings {
+		if sit.Card.Name != card.Card.Name || sit.Simulated != card.Simulated {
+			return nil, fmt.Errorf("%s: was measured on %s, and this is %s: use another folder", path, cardName(sit.Sitting), cardName(card))
+		}
+	}
+	return s, nil
+}
+
+func cardName(s *measure.Sitting) string {
+	if s.Simulated {
+		return "a simulated card"
+	}
+	return s.Card.Name
+}
+
+// save replaces the series' file, whole or not at all.
+func (s *Series) save(folder string) error {
+	js, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, s.file())
+	part := filepath.Join(folder, "."+s.file()+".partial")
+	f, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(js, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return os.Rename(part, path)
+}
+
+// readings is how often a point was read.
+func (s *Series) readings(p Point) (n int) {
+	for _, sit := range s.Sittings {
+		if slices.ContainsFunc(sit.Points[1:], func(m Measured) bool { return m.Point == p }) {
+			n++
+		}
+	}
+	return n
+}

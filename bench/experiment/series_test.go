@@ -1,0 +1,100 @@
+package experiment
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// TestLoadRefuses what no run can have written, and says what is wrong.
+func TestLoadRefuses(t *testing.T) {
+	folder, work := t.TempDir(), sparsities(small(gemm.BF16), 1)
+	if err := Run(t.Context(), simulated(), folder, []Work{work}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	name := work.Setup.file()
+	good := string(must(os.ReadFile(filepath.Join(folder, name))))
+	for _, c := range []struct{ what, old, new, want string }{
+		{"another version", `"series_version": 1`, `"series_version": 2`, "version 2, and this program reads version 1"},
+		{"no version", `"series_version": 1,`, ``, "has no series_version"},
+		{"half a file", good[len(good)/2:], "", "no series of measurements: unexpected end"},
+		{"nothing", good, "", "no series of measurements"},
+		{"a list", good, "[]", "no series of measurements"},
+		{"an unknown field", `"baseline"`, `"basis"`, `unknown field "basis"`},
+		{"another setup", `"m": 32`, `"m": 33`, "whose name is bf16-33x48x64-stationary.json"},
+		{"an impossible setup", `"m": 32`, `"m": 0`, "every dimension must be at least 1"},
+		{"no such type", `"type": "bf16"`, `"type": "bf17"`, `unknown arithmetic "bf17"`},
+		{"a broken pattern", `"w": "normal(0,0.02)"`, `"w": "normal(0,"`, "damaged"},
+		{"the baseline changed", `"seed": 1`, `"seed": 3`, "does not begin with the baseline"},
+		{"a point of another name", `"experiment": "6a"`, `"experiment": "6b"`, `reading of "6a at 0"`},
+		{"a reading that was lost", `"load": "6a at 0"`, `"baseline": true, "load": ""`, `there is no reading of 6a at 0`},
+		{"a reading of nothing", `"joules": `, `"joules": 0, "x": `, "unknown field"},
+		{"no power", `"watts": `, `"watts": -`, "no energy, time or power"},
+	} {
+		bad := strings.Replace(good, c.old, c.new, 1)
+		if bad == good {
+			t.Fatalf("%s: nothing was changed", c.what)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(bad), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+		if _, err := LoadFolder(filepath.Dir(path)); err == nil {
+			t.Errorf("%s: the folder was read", c.what)
+		}
+		// Nor is it measured into, or written over.
+		if err := Run(t.Context(), simulated(), filepath.Dir(path), []Work{work}, Options{}); err == nil {
+			t.Errorf("%s: it was gone on with", c.what)
+		}
+		if now := string(must(os.ReadFile(path))); now != bad {
+			t.Errorf("%s: it was changed", c.what)
+		}
+	}
+}
+
+func TestLoadFolder(t *testing.T) {
+	folder := t.TempDir()
+	for _, missing := range []string{folder, filepath.Join(folder, "nowhere")} {
+		if _, err := LoadFolder(missing); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+			t.Errorf("%s: %v", missing, err)
+		}
+	}
+	works := []Work{sparsities(small(gemm.FP16), 1), sparsities(small(gemm.BF16), 1)}
+	if err := Run(t.Context(), simulated(), folder, works, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{"report.md", ".fp8-1-both.json.partial"} {
+		if err := os.WriteFile(filepath.Join(folder, other), []byte("{"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := LoadFolder(folder)
+	if err != nil || len(all) != 2 || all[0].Setup != works[1].Setup || all[1].Setup != works[0].Setup {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestUnwritable: a run that cannot keep what it reads ends at once.
+func TestUnwritable(t *testing.T) {
+	folder := t.TempDir()
+	works := []Work{sparsities(small(gemm.BF16), 2), sparsities(small(gemm.FP16), 2)}
+	if err := os.MkdirAll(filepath.Join(folder, "."+works[0].Setup.file()+".partial", "full"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	err := Run(t.Context(), simulated(), folder, works, Options{})
+	if !errors.Is(err, errSave) {
+		t.Errorf("error %v", err)
+	}
+	if have := names(t, folder, works[1].Setup); have != nil {
+		t.Errorf("it went on with %q", have)
+	}
+}

@@ -1,0 +1,74 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// survey measures points of a series and keeps every reading.
+func (r *run) survey(ctx context.Context, b begun, points []Point) error {
+	if err := r.timeOver(); err != nil {
+		return err
+	}
+	k := keeper{run: r, begun: b, at: len(b.series.Sittings), maker: maker{setup: b.Setup, workers: r.opt.Workers}, made: map[string]Measured{}}
+	var list []measure.Point
+	for _, p := range points {
+		list = append(list, k.point(p))
+	}
+	s, err := measure.Survey(ctx, r.machine, b.Setup.Problem(), k.point(b.Baseline), list, measure.SurveyOptions{
+		Cold: b.Setup.Cold, Every: r.opt.Every, Settle: r.opt.Settle, Meter: r.opt.Meter, Done: k.keep,
+	})
+	if s != nil {
+		r.opt.Meter.SelfTest = s.SelfTest // of the same card: once is enough
+	}
+	return err
+}
+
+// keeper makes the operands of a survey and keeps its readings.
+type keeper struct {
+	*run
+	begun
+	at    int // the sitting's place in the series
+	maker maker
+	mu    sync.Mutex          // operands are made in another goroutine
+	made  map[string]Measured // by name
+}
+
+func (k *keeper) point(p Point) measure.Point {
+	return measure.Point{Name: p.Name(), Operands: func(ctx context.Context) (gemm.Matrix, gemm.Matrix, error) {
+		x, w, m, err := k.maker.make(ctx, p)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.made[p.Name()] = m
+		return x, w, err
+	}}
+}
+
+func (k *keeper) measured(name string) Measured {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.made[name]
+}
+
+// keep puts a reading into the series' file.
+func (k *keeper) keep(s *measure.Sitting, r measure.Reading) error {
+	if len(k.series.Sittings) == k.at { // the first reading is the baseline's
+		k.series.Sittings = append(k.series.Sittings, Sitting{s, []Measured{k.measured(k.Baseline.Name())}})
+	}
+	if !r.Baseline {
+		sit := &k.series.Sittings[k.at]
+		sit.Points = append(sit.Points, k.measured(r.Load))
+	}
+	if err := k.series.save(k.folder); err != nil {
+		return fmt.Errorf("%w: %w", errSave, err)
+	}
+	if r.Baseline {
+		return k.timeOver()
+	}
+	k.progress(k.Setup, r)
+	return nil
+}

@@ -1,0 +1,58 @@
+package paper
+
+import (
+	"context"
+	"math/bits"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Alignment is what Figure 8 holds against the power: means over a product's operands.
+type Alignment struct {
+	Bits float64 // share of equal bits in two elements that are multiplied together, 0 to 1
+	A, B float64 // share of set bits: the Hamming weight over the width, 0 to 1
+}
+
+// sampled rows and columns of each operand. A smaller matrix stands for a large one: the patterns'
+// places are shares of it, and sets are drawn from the same values.
+const sampled = 128
+
+// Align computes the bit alignment of the operands A and B of elements of type d, over all pairs that
+// a product of smaller matrices of the patterns multiplies, and their Hamming weights.
+func Align(ctx context.Context, a, b pattern.Pattern, d weights.DType) (Alignment, error) {
+	x, err := countBits(ctx, a, d, 2*seed)
+	if err != nil {
+		return Alignment{}, err
+	}
+	w, err := countBits(ctx, b, d, 2*seed+1)
+	if err != nil {
+		return Alignment{}, err
+	}
+	var sum Alignment
+	for i := range x {
+		p, q := float64(x[i])/sampled, float64(w[i])/sampled
+		sum.Bits += p*q + (1-p)*(1-q) // every row of A meets every row of B
+		sum.A += p
+		sum.B += q
+	}
+	n := float64(len(x))
+	return Alignment{sum.Bits / n, sum.A / n, sum.B / n}, nil
+}
+
+// countBits counts, for every column and bit, the rows in which it is set.
+func countBits(ctx context.Context, p pattern.Pattern, d weights.DType, seed uint64) ([]int, error) {
+	data, err := p.Generate(ctx, pattern.Spec{DType: d, Rows: sampled, Cols: sampled, Seed: seed}, 1)
+	if err != nil {
+		return nil, err
+	}
+	f, _ := d.Format() // Generate knows no type without one
+	counts := make([]int, sampled*f.Bits)
+	for i := range sampled * sampled {
+		at := counts[i%sampled*f.Bits:]
+		for b := f.Elem(data, i); b != 0; b &= b - 1 {
+			at[bits.TrailingZeros32(b)]++
+		}
+	}
+	return counts, nil
+}

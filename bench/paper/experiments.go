@@ -1,0 +1,183 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Experiment is one panel of the paper's Figures 3 to 6.
+type Experiment struct {
+	ID    string // figure and panel: "3a"
+	Title string
+	Axis  string // what its points differ in, with the unit
+	// Log is true where the axis is logarithmic; it may still begin with 0.
+	Log bool
+	// Takeaways that the paper draws from it.
+	Takeaways []string
+	// Apart is true where the operands differ from another experiment's only together: alone, w is
+	// the same in both.
+	Apart bool
+	// Points of a type, in the order of the axis.
+	Points func(t gemm.Type) []At
+}
+
+// At is a place on an experiment's axis and what is multiplied there: A is x and B is w, both with
+// K along their rows.
+type At struct {
+	X    float64
+	A, B pattern.Pattern
+}
+
+// experiments in the paper's order.
+var experiments = []Experiment{
+	{ID: "3a", Title: "Standard deviation", Axis: "σ", Log: true, Takeaways: []string{"T1"},
+		Points: func(t gemm.Type) []At {
+			return alike(deviations(t), func(x float64) string { return normal(0, x) })
+		}},
+	{ID: "3b", Title: "Mean", Axis: "mean (σ = 1)", Log: true, Takeaways: []string{"T2"},
+		Points: func(t gemm.Type) []At {
+			return alike(means(t), func(x float64) string { return normal(x, 1) })
+		}},
+	{ID: "3c", Title: "Values from a set", Axis: "values in the set", Log: true, Takeaways: []string{"T3"},
+		Points: func(t gemm.Type) []At {
+			return alike([]float64{1, 2, 8, 32, 256, 4096}, func(x float64) string { return set(t, x) })
+		}},
+
+	{ID: "4a", Title: "Random bit flips", Axis: "chance of each bit (%)", Takeaways: []string{"T4", "T7"},
+		Points: func(t gemm.Type) []At {
+			return changed(set(t, 1), []float64{0, 5, 10, 25, 50, 75, 100}, "flip(%v%%)")
+		}},
+	{ID: "4b", Title: "Least significant bits random", Axis: "random bits", Takeaways: []string{"T5", "T7"},
+		Points: func(t gemm.Type) []At { return changed(set(t, 1), lowBits(t), "random(low=%v)") }},
+	{ID: "4c", Title: "Most significant bits random", Axis: "random bits", Takeaways: []string{"T6", "T7"},
+		Points: func(t gemm.Type) []At { return changed(set(t, 1), highBits(t), "random(high=%v)") }},
+
+	{ID: "5a", Title: "Sorted into rows", Axis: "sorted (%)", Takeaways: []string{"T8"},
+		Points: func(t gemm.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%)")) }},
+	{ID: "5b", Title: "Sorted and aligned", Axis: "sorted (%)", Takeaways: []string{"T9"}, Apart: true,
+		Points: func(t gemm.Type) []At { return changed(usual(t), quarters, "sort(%v%%)") }},
+	{ID: "5c", Title: "Sorted into columns", Axis: "sorted (%)", Takeaways: []string{"T10"},
+		Points: func(t gemm.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%,by=columns)")) }},
+	{ID: "5d", Title: "Sorted within rows", Axis: "sorted (%)", Takeaways: []string{"T11"},
+		Points: func(t gemm.Type) []At { return changed(usual(t), quarters, "sort(%v%%,by=within)") }},
+
+	{ID: "6a", Title: "Sparsity", Axis: "zeros (%)", Takeaways: []string{"T12"},
+		Points: func(t gemm.Type) []At {
+			return changed(usual(t), []float64{0, 25, 50, 75, 90, 100}, "sparse(%v%%)")
+		}},
+	{ID: "6b", Title: "Sparsity after sorting", Axis: "zeros (%)", Takeaways: []string{"T13"},
+		Points: func(t gemm.Type) []At {
+			return changed(usual(t)+" | sort", []float64{0, 10, 25, 35, 50, 75, 100}, "sparse(%v%%)")
+		}},
+	{ID: "6c", Title: "Least significant bits zeroed", Axis: "zeroed bits", Takeaways: []string{"T14"},
+		Points: func(t gemm.Type) []At { return changed(usual(t), lowBits(t), "zero(low=%v)") }},
+	{ID: "6d", Title: "Most significant bits zeroed", Axis: "zeroed bits", Takeaways: []string{"T15"},
+		Points: func(t gemm.Type) []At { return changed(usual(t), highBits(t), "zero(high=%v)") }},
+}
+
+// Experiments lists all in the paper's order. The caller may change the list.
+func Experiments() []Experiment { return slices.Clone(experiments) }
+
+// alike has the same pattern in A and B at every point.
+func alike(axis []float64, text func(x float64) string) (list []At) {
+	for _, x := range axis {
+		p := pattern.MustParse(text(x))
+		list = append(list, At{x, p, p})
+	}
+	return list
+}
+
+// changed applies a step, with the place on the axis as its argument, to a base; at 0 there is none,
+// so that experiments that begin alike begin with the same operands.
+func changed(base string, axis []float64, step string) []At {
+	return alike(axis, func(x float64) string {
+		if x == 0 {
+			return base
+		}
+		return base + " | " + fmt.Sprintf(step, x)
+	})
+}
+
+// crossed is with B not transposed. What is drawn at random alone, as at 0, has no direction.
+func crossed(list []At) []At {
+	for i := range list {
+		if at := &list[i]; at.X > 0 {
+			at.B = pattern.MustParse(at.A.String() + " | transpose")
+		}
+	}
+	return list
+}
+
+var quarters = []float64{0, 25, 50, 75, 100}
+
+// sigma is the usual standard deviation: the paper's, and in FP8 what its range allows.
+func sigma(t gemm.Type) float64 {
+	if width(t) == 8 {
+		return 32
+	}
+	return 1024
+}
+
+func normal(mean, sigma float64) string { return fmt.Sprintf("normal(%v,%v)", mean, sigma) }
+
+// usual is what all other patterns are held against.
+func usual(t gemm.Type) string { return normal(0, sigma(t)) }
+
+// set draws every element from so many values.
+func set(t gemm.Type, size float64) string { return fmt.Sprintf("set(%v,%s)", size, usual(t)) }
+
+// width of an element in bits.
+func width(t gemm.Type) int { return t.Operand().Bits() }
+
+// deviations stay within the type's range: six of them below its largest value (in I8 four, beyond
+// which few are cut off), and the smallest well above its subnormals. In float16 those above 2 lead to
+// sums that overflow, and are scaled back to one another: only one such says something.
+func deviations(t gemm.Type) []float64 {
+	switch t.Operand() {
+	case weights.F16:
+		return []float64{0x1p-6, 0x1p-4, 0x1p-2, 1, 1024}
+	case weights.F8E4M3:
+		return []float64{1, 4, 16, 32, 64}
+	case weights.I8:
+		return []float64{2, 4, 8, 16, 32}
+	}
+	return []float64{0x1p-5, 1, 32, 1024, 0x1p15}
+}
+
+// means go to where the type tells no two values apart that are one standard deviation from each
+// other, or to the end of its range; in float32 as far as in float16.
+func means(t gemm.Type) []float64 {
+	switch t.Operand() {
+	case weights.F8E4M3:
+		return []float64{0, 1, 4, 16, 64, 256}
+	case weights.I8:
+		return []float64{0, 2, 8, 32, 64, 120}
+	}
+	return []float64{0, 1, 8, 64, 512, 2048, 8192}
+}
+
+// lowBits are counts of least significant bits, close together within the mantissa.
+func lowBits(t gemm.Type) []float64 {
+	switch width(t) {
+	case 8:
+		return []float64{0, 1, 2, 3, 4, 6, 8}
+	case 16:
+		return []float64{0, 2, 4, 6, 8, 10, 16}
+	}
+	return []float64{0, 4, 8, 12, 16, 23, 32}
+}
+
+// highBits are counts of most significant bits, close together within sign and exponent.
+func highBits(t gemm.Type) []float64 {
+	switch width(t) {
+	case 8:
+		return []float64{0, 1, 2, 3, 4, 6, 8}
+	case 16:
+		return []float64{0, 1, 2, 4, 6, 9, 16}
+	}
+	return []float64{0, 1, 3, 6, 9, 16, 32}
+}

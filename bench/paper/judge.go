@@ -1,0 +1,72 @@
+package paper
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Judgement is a takeaway held against measurements.
+type Judgement struct {
+	Takeaway
+	Verdict string   `json:"verdict"`
+	Effects []Effect `json:"effects"` // in each setup that was measured
+}
+
+// Judge holds every takeaway against the results, which may be of any setups and incomplete.
+func Judge(results []Result) (list []Judgement) {
+	all := curves(results)
+	for _, t := range takeaways {
+		effects := append([]Effect{}, t.effects(all)...) // none is [] in JSON
+		list = append(list, Judgement{t, verdict(effects), effects})
+	}
+	return list
+}
+
+// verdict puts effects together: holds, does not hold, holds only for some or but for some, not
+// measured, undecided.
+func verdict(effects []Effect) string {
+	names := map[Outcome][]string{}
+	for _, e := range effects {
+		names[e.Outcome] = append(names[e.Outcome], e.Setup.String())
+	}
+	hold, fail := names[Holds], names[Fails]
+	switch {
+	case len(effects) == 0:
+		return "not measured"
+	case hold == nil && fail == nil:
+		return string(Open)
+	case fail == nil:
+		return string(Holds)
+	case hold == nil:
+		return string(Fails)
+	case len(fail) < len(hold):
+		return "holds but for " + strings.Join(fail, ", ")
+	}
+	return "holds only for " + strings.Join(hold, ", ")
+}
+
+// Overall is the range of the effects in words: of energy, or of power where the takeaway is about
+// that; – where nothing was measured.
+func (j Judgement) Overall() string {
+	var energy, power []float64
+	for _, e := range j.Effects {
+		power = append(power, e.Power)
+		if !math.IsNaN(e.Energy) {
+			energy = append(energy, e.Energy)
+		}
+	}
+	list, what := energy, ""
+	if energy == nil {
+		list, what = power, "power "
+	}
+	if list == nil {
+		return unknown
+	}
+	low, high := percent(slices.Min(list)), percent(slices.Max(list))
+	if low == high {
+		return what + low + " %"
+	}
+	return fmt.Sprintf("%s%s … %s %%", what, low, high)
+}

@@ -1,0 +1,140 @@
+package paper
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+)
+
+// Page writes what was measured as Markdown, the file report.md, which comes first, and the figures
+// that it shows and looks for in folder: "" is its own, else a path that ends with a slash.
+func Page(ctx context.Context, series []*experiment.Series, folder string) ([]File, error) {
+	series = slices.Clone(series)
+	slices.SortFunc(series, func(a, b *experiment.Series) int { return compareSetups(a.Setup, b.Setup) })
+	var results []Result
+	for _, s := range series {
+		results = append(results, Results(s)...)
+	}
+	figures, err := Figures(ctx, results)
+	if err != nil {
+		return nil, err
+	}
+	p := page{series: series, all: curves(results), judged: Judge(results)}
+	p.print("# The first paper's experiments, measured again\n\n%s\n", intro)
+	p.measured()
+	p.takeaways()
+	p.print("\n## Figures\n\n%s", figureNotes)
+	for _, f := range figures {
+		name := strings.TrimSuffix(strings.ReplaceAll(f.Name, "-", " "), ".svg")
+		p.print("\n![%s](%s%s)\n", strings.ToUpper(name[:1])+name[1:], folder, f.Name)
+	}
+	p.effects()
+	p.points()
+	return append([]File{{"report.md", p.Bytes()}}, figures...), nil
+}
+
+const intro = `"Input-Dependent Power Usage in GPUs" (Gregersen, Patel, Choukse; SC'24 workshops) measured on an A100
+how the power of matrix products depends on the values in them, and drew the takeaways T1 to T15. These
+are its experiments once more: the energy of a product over that of a product of normal operands
+(σ = 1024; 32 in FP8 and INT8), with 95 % intervals. A card at its power cap shows a saving as time and
+not as power, so takeaways are judged by energy, and power is told beside it.
+
+Products are x·wᵀ: x is the paper's A and w its B transposed, both with K along their rows. Where the
+weights alone change, w has the pattern of A and x is normal; 5b would be 5a there. Operands whose
+product could overflow were divided by a power of two, which moves exponents and nothing else but what
+becomes subnormal or zero. Every pattern was drawn from one seed; the paper took ten.
+
+Rows are those of the paper's text. Its published program stores matrices by columns, so that a row of
+its patterns is one place along K: it sorted both operands along M and N first in 5b and 6b, and along M
+and N alone in 5d. What it multiplied in 5a is 5c here, and what it multiplied in 5c is 5b.`
+
+const figureNotes = `Colours are types, markers and dashes the way of measuring. Figure 8 draws each point's operands
+anew at 128×128, and scatters as the paper's does.
+`
+
+// page is being written.
+type page struct {
+	bytes.Buffer
+	series []*experiment.Series
+	all    []setupCurves
+	judged []Judgement
+}
+
+func (p *page) print(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+// row of a table.
+func (p *page) row(cells ...string) { p.print("| %s |\n", strings.Join(cells, " | ")) }
+
+// head of a table.
+func (p *page) head(cells ...string) {
+	p.row(cells...)
+	p.print("|%s\n", strings.Repeat("---|", len(cells)))
+}
+
+// takeaways is the table of verdicts.
+func (p *page) takeaways() {
+	p.print("\n## Takeaways\n\n")
+	p.head("", "the paper", "its figure, A100", "here, over all setups", "judged by", "verdict")
+	for _, j := range p.judged {
+		p.row(j.ID, j.Claim, j.Paper, j.Overall(), j.Rule, "**"+j.Verdict+"**")
+	}
+}
+
+// effects are tables of all takeaways by setup, one for every way of measuring.
+func (p *page) effects() {
+	p.print(`
+## Effects
+
+Change of energy in per cent with its 95 %% interval, and of power in parentheses; bold where the
+takeaway does not hold. T1 is the range between the lowest and the highest.
+`)
+	setups := setupsOf(p.all)
+	for _, w := range ways(setups) {
+		p.print("\n### %v\n\n", w)
+		cells := []string{""}
+		for _, s := range setups {
+			if wayOf(s) == w {
+				cells = append(cells, s.Type.String())
+			}
+		}
+		p.head(cells...)
+		for _, j := range p.judged {
+			cells := []string{j.ID}
+			for _, s := range setups {
+				if wayOf(s) == w {
+					cells = append(cells, effectCell(j.Effects, s))
+				}
+			}
+			p.row(cells...)
+		}
+	}
+}
+
+// points are all that was measured, a table for every setup.
+func (p *page) points() {
+	p.print("\n## Points\n\nPlace on the axis, and the energy there.\n")
+	for _, s := range p.all {
+		p.print("\n### %v\n\n", s.Setup)
+		p.head("experiment", "axis", "energy")
+		var lost Result
+		for _, e := range experiments {
+			var places []string
+			for _, r := range s.of[e.ID] {
+				places = append(places, fmt.Sprintf("%v: %s", r.X, within(r.Relative, r.HalfWidth)))
+				if r.Flushed > lost.Flushed {
+					lost = r
+				}
+			}
+			if places != nil {
+				p.row(e.ID+" "+e.Title, e.Axis, strings.Join(places, "; "))
+			}
+		}
+		if lost.Flushed > 0 {
+			p.print("\nScaling down made zero of up to %.2g %% of a point's elements (%s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package paper
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/reproduce.md and its figures from bench/results/h200/reproduce")
+
+const (
+	recorded  = "../results/h200/reproduce"
+	docs      = "../../docs"
+	docFolder = "reproduce/"
+)
+
+// TestRecordedPage keeps docs/reproduce.md and its figures what the recorded measurements say.
+func TestRecordedPage(t *testing.T) {
+	path := func(f File) string {
+		if f.Name == "report.md" {
+			return filepath.Join(docs, "reproduce.md")
+		}
+		return filepath.Join(docs, docFolder, f.Name)
+	}
+	series, err := experiment.LoadFolder(recorded)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path(File{Name: "report.md"})); err == nil {
+			t.Fatalf("docs/reproduce.md is there without the measurements that it is made of, in %s", recorded)
+		}
+		t.Skip("nothing is recorded yet")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range series {
+		for _, sit := range s.Sittings {
+			if sit.Simulated || sit.Card.Name == "" || sit.Card.Driver == "" || sit.Date == "" || sit.Command == "" {
+				t.Errorf("%v: simulated, or card, driver, date or command are missing", s.Setup)
+			}
+		}
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := Page(t.Context(), series, docFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.MkdirAll(filepath.Join(docs, docFolder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range files {
+		if *update {
+			if err := os.WriteFile(path(f), f.Data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have, err := os.ReadFile(path(f))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, f.Data) {
+			t.Errorf("%s is stale; run go test ./bench/paper -run Page -update:\n%s", path(f), cmp.Diff(string(have), string(f.Data)))
+		}
+	}
+	there, err := filepath.Glob(filepath.Join(docs, docFolder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range there {
+		if !slices.ContainsFunc(files, func(f File) bool { return path(f) == name }) {
+			t.Errorf("%s is no figure of the page: remove it", name)
+		}
+	}
+}
+
+// TestPage: the page says what was measured, shows every figure, and its tables are whole.
+func TestPage(t *testing.T) {
+	falls := func(id string, x float64) float64 { return 1 - x/1e5 }
+	given := []*experiment.Series{series(Setups()[6], falls), series(fp16(), falls)}
+	files, err := Page(t.Context(), given, "pictures/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Page(t.Context(), []*experiment.Series{given[1], given[0]}, "pictures/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(files[0].Data)
+	if diff := cmp.Diff(page, string(again[0].Data)); diff != "" || files[0].Name != "report.md" {
+		t.Errorf("%s depends on the order of the series:\n%s", files[0].Name, diff)
+	}
+	for _, f := range files[1:] {
+		if !strings.Contains(page, "](pictures/"+f.Name+")") {
+			t.Errorf("%s is not shown", f.Name)
+		}
+	}
+	want := []string{
+		"| fp16-2048-both | A Card | 1.2, 13.0, 700 W | 2026-11-21 | 75, 75 | 400 W at 1500 MHz |",
+		"```\nmeasure it\n```",
+		"### 2048³, both operands", "### 8192³, weights, stationary",
+		"| **holds** |", "| **does not hold** |", "**not measured**",
+		"25 % of a point's elements (3b at 64)",
+	}
+	for _, tk := range takeaways {
+		want = append(want, "| "+tk.ID+" | "+tk.Claim+" |")
+	}
+	for _, text := range want {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+	cells := 0
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, "|") {
+			cells = 0
+			continue
+		}
+		if n := strings.Count(line, "|"); cells != 0 && n != cells {
+			t.Errorf("a row of %d cells in a table of %d: %s", n, cells, line)
+		} else {
+			cells = n
+		}
+		if strings.Contains(line, "NaN") {
+			t.Errorf("not a number: %s", line)
+		}
+	}
+}
+
+// TestPageDoubts: the page says what is simulated and what contradicts its null points.
+func TestPageDoubts(t *testing.T) {
+	s := series(fp16(), uniform)
+	s.Sittings[0].Simulated = true
+	for i := range s.Sittings[0].Readings {
+		if r := &s.Sittings[0].Readings[i]; strings.HasPrefix(r.Load, experiment.Null) {
+			r.PerExecution *= 1.1
+		}
+	}
+	files, err := Page(t.Context(), []*experiment.Series{s}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"simulated card mean nothing", "Not to be trusted", "](figure-3.svg)"} {
+		if !bytes.Contains(files[0].Data, []byte(text)) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+}

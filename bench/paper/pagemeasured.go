@@ -1,0 +1,95 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+)
+
+// measured says how: a row for every series, and the commands.
+func (p *page) measured() {
+	p.print("\n## How it was measured\n\n")
+	p.head("setup", "card", "driver, CUDA, cap", "from", "points, readings", "usual operands", "copies of them")
+	var commands []string
+	var wrong []error
+	simulated := false
+	for _, s := range p.series {
+		points, readings := 0, 0
+		var copies []string
+		for _, r := range s.Results() {
+			points, readings = points+1, readings+r.Readings
+			if r.Experiment == experiment.Null {
+				copies = append(copies, within(r.Relative, r.HalfWidth))
+			}
+		}
+		if err := s.Check(); err != nil {
+			wrong = append(wrong, err)
+		}
+		var cards, drivers, dates []string
+		for _, sit := range s.Sittings {
+			name := sit.Card.Name
+			if sit.Simulated {
+				name, simulated = "simulated", true
+			}
+			driver := fmt.Sprintf("%s, %s, %s", or(sit.Card.Driver), or(sit.Card.CUDA), watts(sit.Card.PowerLimit))
+			date, _, _ := strings.Cut(sit.Date, "T")
+			cards, drivers, dates = with(cards, or(name)), with(drivers, driver), with(dates, or(date))
+			if sit.Command != "" {
+				commands = with(commands, sit.Command)
+			}
+		}
+		p.row(s.String(), strings.Join(cards, ", "), strings.Join(drivers, "; "), strings.Join(dates, ", "),
+			fmt.Sprintf("%d, %d", points, readings), baselines(s), or(strings.Join(copies, ", ")))
+	}
+	if simulated {
+		p.print("\n**Figures of a simulated card mean nothing.**\n")
+	}
+	for _, err := range wrong {
+		p.print("\n**Not to be trusted:** %v.\n", err)
+	}
+	if commands != nil {
+		p.print("\nMeasured by, and to be repeated by:\n\n```\n%s\n```\n", strings.Join(commands, "\n"))
+	}
+}
+
+// baselines is what a product of the usual operands took: power, clock and the share at the cap.
+func baselines(s *experiment.Series) string {
+	var power, clock, capped []float64
+	for _, sit := range s.Sittings {
+		for _, r := range sit.Readings {
+			if !r.Baseline {
+				continue
+			}
+			power = append(power, r.Watts)
+			if r.SMClock != nil {
+				clock = append(clock, *r.SMClock)
+			}
+			if r.CappedShare != nil {
+				capped = append(capped, *r.CappedShare)
+			}
+		}
+	}
+	if power == nil {
+		return "–"
+	}
+	text := fmt.Sprintf("%.0f W", stat.Mean(power, nil))
+	if clock != nil {
+		text += fmt.Sprintf(" at %.0f MHz", stat.Mean(clock, nil))
+	}
+	if capped != nil && stat.Mean(capped, nil) > 0.5 {
+		text += ", capped"
+	}
+	return text
+}
+
+// with appends a text unless it is there.
+func with(list []string, text string) []string {
+	if slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
+}

@@ -1,0 +1,57 @@
+package paper
+
+import (
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+)
+
+// Result is a place on an experiment's axis as it was measured in a setup.
+type Result struct {
+	Setup      experiment.Setup
+	Experiment string
+	X          float64 // on its axis
+	// A and B are what was multiplied: the experiment's patterns, scaled down by a power of two where
+	// results could have overflowed.
+	A, B         pattern.Pattern
+	Relative     float64 // energy of a product over that of the usual operands
+	HalfWidth    float64 // of Relative's 95 % interval; NaN: not known
+	RelativeTime float64
+	Watts        float64
+	Clock        float64 // MHz of the multiprocessors; NaN: not known
+	Flushed      float64 // share of the operands' elements that scaling down made zero
+}
+
+// Results are all points of the experiments that a series holds, experiment by experiment. Operands
+// that several share were measured once and count for each.
+func Results(s *experiment.Series) (list []Result) {
+	measured := map[operands]experiment.Result{}
+	for _, r := range s.Results() {
+		if r.Experiment != experiment.Null && r.Seed == seed {
+			measured[operandsOf(r.Point)] = r
+		}
+	}
+	scaled := map[operands]*experiment.Scaled{}
+	for _, sit := range s.Sittings {
+		for _, p := range sit.Points {
+			scaled[operandsOf(p.Point)] = p.Scaled
+		}
+	}
+	for _, e := range experiments {
+		for _, p := range e.in(s.Setup) {
+			o := operandsOf(p)
+			m, ok := measured[o]
+			if !ok {
+				continue
+			}
+			r := Result{
+				Setup: s.Setup, Experiment: e.ID, X: p.At, A: p.X, B: p.W,
+				Relative: m.Relative, HalfWidth: m.HalfWidth, RelativeTime: m.RelativeTime, Watts: m.Watts, Clock: m.Clock, Flushed: m.Flushed,
+			}
+			if c := scaled[o]; c != nil {
+				r.A, r.B = c.X, c.W
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}

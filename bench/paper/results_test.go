@@ -1,0 +1,89 @@
+package paper
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// series is one in which every point takes what a world says, and 2 J are the baseline.
+func series(s experiment.Setup, w world) *experiment.Series {
+	work := Work(s, 0)
+	clock, limit := 1500.0, 700.0
+	sit := experiment.Sitting{
+		Sitting: &measure.Sitting{
+			Card: power.Info{Name: "A Card", Driver: "1.2", CUDA: "13.0", PowerLimit: &limit},
+			Date: "2026-11-21T10:00:00Z", Command: "measure it",
+		},
+		Points: []experiment.Measured{{Point: work.Baseline}},
+	}
+	read := func(name string, energy float64) {
+		energy *= 1 + 0.001*math.Sin(float64(len(sit.Readings))) // so that there is a scatter
+		sit.Readings = append(sit.Readings, measure.Reading{Baseline: name == "", Window: power.Window{Load: name,
+			Begin: float64(len(sit.Readings)), Seconds: 0.005, PerExecution: 2 * energy, Watts: 400 * energy, SMClock: &clock}})
+	}
+	null := work.Baseline
+	null.Experiment, null.At = experiment.Null, 1
+	for _, p := range append(work.Points, null) {
+		energy := w(p.Experiment, p.At)
+		if operandsOf(p) == operandsOf(work.Baseline) {
+			energy = 1
+		}
+		m := experiment.Measured{Point: p}
+		if p.Experiment == "3b" && p.At == 64 {
+			x, err := p.X.With("scale(2^-3)")
+			if err != nil {
+				panic(err)
+			}
+			m.Scaled = &experiment.Scaled{X: x, W: p.W, Flushed: 0.25}
+		}
+		sit.Points = append(sit.Points, m)
+		read("", 1)
+		read(p.Name(), energy)
+	}
+	read("", 1)
+	return &experiment.Series{Version: 1, Setup: s, Baseline: work.Baseline, Sittings: []experiment.Sitting{sit}}
+}
+
+// TestResults: every place of every axis is there, also where operands are shared, with what its
+// operands took.
+func TestResults(t *testing.T) {
+	s := fp16()
+	results := Results(series(s, func(id string, x float64) float64 { return 0.5 + x/1e5 }))
+	place := map[string]Result{}
+	for _, r := range results {
+		place[fmt.Sprint(r.Experiment, r.X)] = r
+	}
+	for _, e := range experiments {
+		for _, at := range e.Points(s.Type) {
+			r, ok := place[fmt.Sprint(e.ID, at.X)]
+			if !ok {
+				t.Fatalf("%s at %v is not there", e.ID, at.X)
+			}
+			want := 0.5 + at.X/1e5
+			switch {
+			case at.A == pattern.MustParse(usual(s.Type)) && at.B == at.A:
+				want = 1
+			case e.ID == "6b" && at.X == 0: // measured as 5b's end
+				want = 0.5 + 100/1e5
+			case (e.ID[0] == '4') && at.X == 0: // measured as 3c's beginning
+				want = 0.5 + 1/1e5
+			}
+			if math.Abs(r.Relative-want) > 0.01 || !(r.HalfWidth > 0) || math.Abs(r.RelativeTime-1) > 1e-9 || math.Abs(r.Watts-400*want) > 5 || r.Clock != 1500 {
+				t.Errorf("%s at %v: %+v, want %v", e.ID, at.X, r, want)
+			}
+		}
+	}
+	scaled := place["3b64"]
+	if scaled.A.String() != "normal(64,1) | scale(2^-3)" || scaled.B.String() != "normal(64,1)" || scaled.Flushed != 0.25 {
+		t.Errorf("scaled operands: %+v", scaled)
+	}
+	if n := len(Results(&experiment.Series{Setup: s})); n > 0 {
+		t.Errorf("%d results of nothing", n)
+	}
+}

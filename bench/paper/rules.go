@@ -1,0 +1,178 @@
+package paper
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// rule judges a takeaway in one setup; ok is false where what it needs was not measured.
+type rule func(s setupCurves) (e Effect, ok bool)
+
+// flat holds where all places of an experiment lie within the limit of their middle. The effect is
+// the whole range.
+func flat(id string, limit float64) rule {
+	return func(s setupCurves) (e Effect, ok bool) {
+		if _, _, ok := s.ends(id); !ok {
+			return e, false
+		}
+		energy := func(a, b Result) int { return cmp.Compare(a.Relative, b.Relative) }
+		e = change(slices.MinFunc(s.of[id], energy), slices.MaxFunc(s.of[id], energy))
+		e.Outcome = outcome(e.Energy/2 <= limit, e.HalfWidth)
+		return e, true
+	}
+}
+
+// lower holds where the last place of an experiment takes less energy than the first.
+func lower(id string) rule {
+	return func(s setupCurves) (Effect, bool) {
+		first, last, ok := s.ends(id)
+		return change(first, last).falls(), ok
+	}
+}
+
+// higher holds where the last place takes more energy than the first; the effect is that of going
+// back.
+func higher(id string) rule {
+	return func(s setupCurves) (Effect, bool) {
+		first, last, ok := s.ends(id)
+		return change(last, first).falls(), ok
+	}
+}
+
+// lowerBy holds where the place furthest along the axis, at most at the limit, takes less energy than
+// the first.
+func lowerBy(id string, limit func(gemm.Type) float64, unit string) rule {
+	return func(s setupCurves) (e Effect, ok bool) {
+		first, ok := s.of[id].at(0)
+		far, there := s.of[id].upTo(limit(s.Type))
+		if !ok || !there {
+			return e, false
+		}
+		return change(first, far).falls().where("at %v%s", far.X, unit), true
+	}
+}
+
+// similar holds where operands of one value take less energy than those with bits flipped at random,
+// with a chance of at most a half.
+func similar(id string) rule {
+	return func(s setupCurves) (e Effect, ok bool) {
+		first, ok := s.of[id].at(0)
+		far, there := s.of[id].upTo(50)
+		if !ok || !there {
+			return e, false
+		}
+		return change(far, first).falls().where("against %v %%", far.X), true
+	}
+}
+
+// rising holds where a straight line through an experiment rises. The effect is its rise over the
+// whole axis.
+func rising(id string) rule {
+	return func(s setupCurves) (e Effect, ok bool) {
+		first, last, ok := s.ends(id)
+		c := s.of[id]
+		if !ok || len(c) < 3 {
+			return e, false
+		}
+		var mean, squares, slope, variance float64
+		for _, r := range c {
+			mean += r.X / float64(len(c))
+		}
+		for _, r := range c {
+			squares += (r.X - mean) * (r.X - mean)
+		}
+		for _, r := range c {
+			by := (r.X - mean) / squares
+			slope += by * r.Relative
+			variance += by * by * r.HalfWidth * r.HalfWidth
+		}
+		e = change(first, last)
+		scale := (last.X - first.X) / first.Relative
+		e.Energy, e.HalfWidth = slope*scale, math.Sqrt(variance)*scale
+		return e.rises(), true
+	}
+}
+
+// below holds where the end of an experiment takes less energy than that of another.
+func below(id, other string) rule {
+	return func(s setupCurves) (Effect, bool) {
+		_, last, ok := s.ends(id)
+		_, otherLast, there := s.ends(other)
+		return change(otherLast, last).falls(), ok && there
+	}
+}
+
+// between holds where the end of an experiment takes less energy than its beginning, and more than
+// the end of the first of the others that was measured. The effect is that from its beginning.
+func between(id string, others ...string) rule {
+	return func(s setupCurves) (e Effect, ok bool) {
+		first, last, ok := s.ends(id)
+		for _, other := range others {
+			_, least, there := s.ends(other)
+			if !ok || !there {
+				continue
+			}
+			e, more := change(first, last).falls(), change(least, last).rises()
+			if e.Outcome == Holds {
+				e.Outcome = more.Outcome
+			}
+			return e.where("sorted fully: %s", percent(change(first, least).Energy)), true
+		}
+		return e, false
+	}
+}
+
+// peaked holds where some place within an experiment takes more energy than its beginning.
+func peaked(id string) rule {
+	return func(s setupCurves) (e Effect, ok bool) {
+		first, _, ok := s.ends(id)
+		c := s.of[id]
+		if !ok || len(c) < 3 {
+			return e, false
+		}
+		top := slices.MaxFunc(c[1:len(c)-1], func(a, b Result) int { return cmp.Compare(a.Relative, b.Relative) })
+		return change(first, top).rises().where("at %v %%", top.X), true
+	}
+}
+
+// hungriest holds where a type draws at least 1 % more power than each of the others, on average over
+// experiments in the same kind of setup.
+func hungriest(typ gemm.Type, others []gemm.Type, ids ...string) func([]setupCurves) []Effect {
+	power := func(s setupCurves) (mean float64) {
+		n := 0
+		for _, id := range ids {
+			for _, r := range s.of[id] {
+				mean, n = mean+r.Watts, n+1
+			}
+		}
+		return mean / float64(n) // NaN where nothing was measured
+	}
+	return func(all []setupCurves) (list []Effect) {
+		for _, s := range all {
+			if s.Type != typ || math.IsNaN(power(s)) {
+				continue
+			}
+			next, name := 0.0, ""
+			for _, o := range all {
+				alike := o.Setup
+				alike.Type = typ
+				if w := power(o); alike == s.Setup && slices.Contains(others, o.Type) && w > next {
+					next, name = w, fmt.Sprintf("%v, %.0f W", o.Type, w)
+				}
+			}
+			if next == 0 {
+				continue
+			}
+			e := Effect{Setup: s.Setup, Energy: math.NaN(), HalfWidth: math.NaN(), Power: power(s)/next - 1, Outcome: Fails}
+			if e.Power >= 0.01 {
+				e.Outcome = Holds
+			}
+			list = append(list, e.where("%.0f W; next is %s", power(s), name))
+		}
+		return list
+	}
+}

@@ -1,0 +1,99 @@
+package paper
+
+import "github.com/lowtoggle/lowtoggle/gemm"
+
+// Takeaway is a statement of the paper and the rule it is judged by.
+type Takeaway struct {
+	ID    string `json:"id"`
+	Claim string `json:"claim"` // in short
+	Paper string `json:"paper"` // what it measured on an A100: energy or, where it says so, power
+	Rule  string `json:"rule"`
+
+	effects func([]setupCurves) []Effect
+}
+
+// takeaways in the paper's order. Its text gives few figures; those of float16 on tensor cores are
+// from the logs that were published with it.
+var takeaways = []Takeaway{
+	{"T1", "The standard deviation does not matter", "no significant change",
+		"all σ within ±1 % of their middle",
+		inEach(flat("3a", 0.01))},
+	{"T2", "Larger means can save, in floating point", "a fall, no figure",
+		"the largest mean below a mean of 0",
+		inEach(floating(lower("3b")))},
+	{"T3", "Few different values save", "constant −30 %",
+		"one value below 4096",
+		inEach(higher("3c"))},
+	{"T4", "Similar bits save", "constant −30 %",
+		"one value below one whose bits are flipped with a chance of a half",
+		inEach(similar("4a"))},
+	{"T5", "The more low bits are random, the more energy", "a rise, no figure",
+		"a straight line through all counts rises",
+		inEach(rising("4b"))},
+	{"T6", "The more high bits are random, the more energy", "a rise, no figure",
+		"a straight line through all counts rises",
+		inEach(rising("4c"))},
+	{"T7", "FP16 on tensor cores draws the most power", "the highest of four types",
+		"mean power in Figure 4 at least 1 % above that of FP32, of FP16 on CUDA cores and of INT8",
+		hungriest(gemm.FP16, []gemm.Type{gemm.FP32, gemm.FP16CUDA, gemm.INT8}, "4a", "4b", "4c")},
+	{"T8", "Sorting saves", "FP32 power −13 %; H100 FP16 without tensor cores −20 %",
+		"sorted into rows below unsorted",
+		inEach(lower("5a"))},
+	{"T9", "Sorted and aligned saves more than sorted", "sorted and aligned −24 %",
+		"sorted and aligned below sorted into rows with B not transposed",
+		inEach(below("5b", "5a"))},
+	{"T10", "Sorting into columns saves", "a fall, no figure",
+		"sorted into columns below unsorted",
+		inEach(lower("5c"))},
+	{"T11", "Sorting within rows saves, but less than sorting fully", "a fall, no figure",
+		"sorted within rows below unsorted and above sorted and aligned (where the weights alone change: above sorted into rows)",
+		inEach(between("5d", "5b", "5a"))},
+	{"T12", "Sparsity saves", "50 % −3.9 %, 90 % −29 %; FP32 power at 50 % −6 %",
+		"90 % zeros below none",
+		inEach(lowerBy("6a", func(gemm.Type) float64 { return 90 }, " %"))},
+	{"T13", "Sparsity can cost energy in sorted matrices", "highest at 30 to 40 % zeros",
+		"some share of zeros between none and all above none",
+		inEach(peaked("6b"))},
+	{"T14", "Zeroing low bits can save", "4, 8 and 10 bits −2.7, −12.4 and −17.8 %; FP32 power with 10 bits −5 %",
+		"the mantissa zeroed, or as much of it as was measured (INT8: 4 bits), below untouched",
+		inEach(lowerBy("6c", mantissa, " bits"))},
+	{"T15", "Zeroing high bits can save", "a fall, no figure",
+		"sign and exponent zeroed, or as much of them as was measured (INT8: 4 bits), below untouched",
+		inEach(lowerBy("6d", signAndExponent, " bits"))},
+}
+
+// inEach judges every setup by itself.
+func inEach(r rule) func([]setupCurves) []Effect {
+	return func(all []setupCurves) (list []Effect) {
+		for _, s := range all {
+			if e, ok := r(s); ok {
+				list = append(list, e)
+			}
+		}
+		return list
+	}
+}
+
+// floating leaves integers out.
+func floating(r rule) rule {
+	return func(s setupCurves) (e Effect, ok bool) {
+		if f, _ := s.Type.Operand().Format(); !f.IsFloat() {
+			return e, false
+		}
+		return r(s)
+	}
+}
+
+func mantissa(t gemm.Type) float64 {
+	if f, _ := t.Operand().Format(); f.IsFloat() {
+		return float64(f.MantBits)
+	}
+	return 4
+}
+
+func signAndExponent(t gemm.Type) float64 {
+	if f, _ := t.Operand().Format(); f.IsFloat() {
+		return float64(1 + f.ExpBits)
+	}
+	return 4
+}

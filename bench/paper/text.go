@@ -1,0 +1,73 @@
+package paper
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+)
+
+// unknown stands for what is not known or was not measured.
+const unknown = "–"
+
+func or(text string) string { return cmp.Or(text, unknown) }
+
+// percent is a share as a number of per cent with its sign.
+func percent(v float64) string {
+	if math.IsNaN(v) {
+		return unknown
+	}
+	text := fmt.Sprintf("%+.1f", 100*v)
+	if text == "-0.0" {
+		text = "+0.0"
+	}
+	return strings.Replace(text, "-", "−", 1)
+}
+
+// within is a ratio with its interval.
+func within(v, halfWidth float64) string {
+	if math.IsNaN(halfWidth) {
+		return fmt.Sprintf("%.3f", v)
+	}
+	return fmt.Sprintf("%.3f ± %.3f", v, halfWidth)
+}
+
+func watts(v *float64) string {
+	if v == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%.0f W", *v)
+}
+
+// effectCell is a setup's effect among others.
+func effectCell(effects []Effect, s experiment.Setup) string {
+	i := slices.IndexFunc(effects, func(e Effect) bool { return e.Setup == s })
+	if i < 0 {
+		return unknown
+	}
+	text := effects[i].String()
+	if effects[i].Outcome == Fails {
+		text = "**" + text + "**"
+	}
+	return text
+}
+
+// String is the change of energy with its interval and that of power, in per cent, and what was
+// compared.
+func (e Effect) String() string {
+	text := "power " + percent(e.Power)
+	if !math.IsNaN(e.Energy) {
+		text = percent(e.Energy)
+		if !math.IsNaN(e.HalfWidth) {
+			text += fmt.Sprintf(" ± %.1f", 100*e.HalfWidth)
+		}
+		text += " (" + percent(e.Power) + ")"
+	}
+	if e.Where != "" {
+		text += ", " + e.Where
+	}
+	return text
+}

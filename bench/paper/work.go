@@ -1,0 +1,100 @@
+package paper
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// Quick is how many points of an experiment show its ends and its middle.
+const Quick = 3
+
+// seed of all operands. Where the weights alone change, x must not depend on the point.
+const seed = 1
+
+// Work is the experiments in a setup, with at most so many points of each, all if most is 0. The
+// ends of every axis come before any middle, and the middles by halves, so that a run that is broken
+// off has every experiment coarsely. Operands that several experiments share, as at 0 % of whatever
+// it is, are measured once; [Results] gives them to all.
+func Work(s experiment.Setup, most int) experiment.Work {
+	base := pattern.MustParse(usual(s.Type))
+	w := experiment.Work{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: seed}}
+	if s.Change == experiment.Weights {
+		w.Baseline.X = inputs(s.Type)
+	}
+	type ranked struct {
+		experiment.Point
+		rank int
+	}
+	var all []ranked
+	for _, e := range experiments {
+		points := e.in(s)
+		for rank, i := range byHalves(len(points)) {
+			if most == 0 || rank < most {
+				all = append(all, ranked{points[i], max(1, rank)}) // both ends are of rank 1
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+	seen := map[operands]bool{}
+	for _, p := range all {
+		if o := operandsOf(p.Point); !seen[o] {
+			seen[o] = true
+			w.Points = append(w.Points, p.Point)
+		}
+	}
+	return w
+}
+
+// in is the experiment's points in a setup.
+func (e Experiment) in(s experiment.Setup) (list []experiment.Point) {
+	if e.Apart && s.Change == experiment.Weights {
+		return nil
+	}
+	for _, at := range e.Points(s.Type) {
+		p := experiment.Point{Experiment: e.ID, At: at.X, X: at.A, W: at.B, Seed: seed}
+		if s.Change == experiment.Weights {
+			p.X, p.W = inputs(s.Type), at.A
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// inputs are x where the weights alone change.
+func inputs(t gemm.Type) pattern.Pattern {
+	if width(t) == 8 {
+		return pattern.MustParse(usual(t))
+	}
+	return pattern.MustParse(normal(0, 1))
+}
+
+// operands of a point, apart from its seed.
+type operands struct{ x, w pattern.Pattern }
+
+func operandsOf(p experiment.Point) operands { return operands{p.X, p.W} }
+
+// byHalves orders 0 … n−1: the ends, then what lies in the middle between two, from wide gaps to
+// narrow ones.
+func byHalves(n int) (order []int) {
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return []int{0}
+	}
+	order = []int{0, n - 1}
+	for gaps := [][2]int{{0, n - 1}}; len(gaps) > 0; gaps = gaps[1:] {
+		low, high := gaps[0][0], gaps[0][1]
+		if high-low < 2 {
+			continue
+		}
+		middle := (low + high) / 2
+		order = append(order, middle)
+		gaps = append(gaps, [2]int{low, middle}, [2]int{middle, high})
+	}
+	return order
+}

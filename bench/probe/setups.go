@@ -1,0 +1,81 @@
+package probe
+
+import (
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// length of a list of probes.
+type length uint8
+
+const (
+	few   length = iota // what tells shapes apart
+	short               // about half of every family
+	long
+)
+
+func setup(t gemm.Type, m, n, k int, role cost.Role) experiment.Setup {
+	return experiment.Setup{Type: t, M: m, N: n, K: k, Change: experiment.Weights, Role: role}
+}
+
+func prefill(t gemm.Type, size int, role cost.Role) experiment.Setup {
+	return setup(t, size, size, size, role)
+}
+
+// tokens of a product that is bound by the memory, as decoding is.
+const tokens = 16
+
+func decode(t gemm.Type, m, n, k int, role cost.Role) experiment.Setup {
+	s := setup(t, m, n, k, role)
+	s.Cold = true
+	return s
+}
+
+// plan of a calibration: the setups in the order in which they are measured.
+var plan = []struct {
+	setup       experiment.Setup
+	full, quick length // of the list in a full calibration and in the usual one
+}{
+	{prefill(gemm.BF16, 8192, cost.Stationary), long, short},
+	{prefill(gemm.BF16, 8192, cost.Streaming), long, short},
+	{decode(gemm.BF16, tokens, 8192, 8192, cost.Stationary), long, few},
+	{prefill(gemm.FP16, 8192, cost.Stationary), long, few},
+	{prefill(gemm.FP16, 8192, cost.Streaming), long, few},
+	{prefill(gemm.FP8, 8192, cost.Stationary), short, few},
+	{prefill(gemm.FP8, 8192, cost.Streaming), short, few},
+	{prefill(gemm.INT8, 8192, cost.Stationary), short, few},
+	{prefill(gemm.INT8, 8192, cost.Streaming), short, few},
+	{prefill(gemm.FP32, 4096, cost.Stationary), short, few},
+	{prefill(gemm.FP32, 4096, cost.Streaming), short, few},
+	{decode(gemm.BF16, tokens, 8192, 8192, cost.Streaming), short, few},
+	{decode(gemm.FP16, tokens, 8192, 8192, cost.Stationary), short, few},
+	{decode(gemm.FP8, tokens, 8192, 8192, cost.Stationary), short, few},
+	{decode(gemm.INT8, tokens, 8192, 8192, cost.Stationary), short, few},
+	{prefill(gemm.BF16, 1024, cost.Stationary), few, few},
+	{prefill(gemm.BF16, 2048, cost.Stationary), few, few},
+	{prefill(gemm.BF16, 4096, cost.Stationary), few, few},
+	{setup(gemm.BF16, 256, 4096, 4096, cost.Stationary), few, few},
+	{setup(gemm.BF16, 4096, 14336, 4096, cost.Stationary), few, few},
+	{decode(gemm.BF16, 1, 4096, 4096, cost.Stationary), few, few},
+	{decode(gemm.BF16, 64, 4096, 4096, cost.Stationary), few, few},
+	{decode(gemm.BF16, tokens, 14336, 4096, cost.Stationary), few, few},
+}
+
+// Works lists what a calibration measures: all types, roles and workloads with a few patterns each
+// and those of BF16 in prefill with more, or, in full, what a model can be judged by.
+func Works(full bool) ([]experiment.Work, error) {
+	var list []experiment.Work
+	for _, p := range plan {
+		l := p.quick
+		if full {
+			l = p.full
+		}
+		w, err := work(p.setup, l)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, w)
+	}
+	return list, nil
+}

@@ -1,0 +1,82 @@
+package pattern
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// SyntaxError says where a text is no pattern.
+type SyntaxError struct {
+	Text string // the whole text
+	Pos  int    // byte offset of what was found
+	Msg  string // what was found and what was expected
+}
+
+// Error is the message and below it the text, with a caret under the place.
+func (e *SyntaxError) Error() string {
+	visible := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) {
+				return r
+			}
+			return '·'
+		}, s)
+	}
+	indent := strings.Repeat(" ", utf8.RuneCountInString(visible(e.Text[:e.Pos])))
+	return fmt.Sprintf("%s\n  %s\n  %s^", e.Msg, visible(e.Text), indent)
+}
+
+// suggest ends a message about an unknown word: with the word that was meant, where one is close,
+// or with all there are.
+func suggest(word string, words []string) string {
+	best, least := "", 3
+	for _, w := range words {
+		if d := edits(strings.ToLower(word), w); d < least && d < len(w) {
+			best, least = w, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf(": did you mean %s?", best)
+	}
+	return ": expected " + list(words)
+}
+
+// list joins words as a sentence does.
+func list(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// edits is the least number of letters to insert, delete or replace, and of neighbours to exchange,
+// that makes b of a; 3 where that is more than two letters' difference in length.
+func edits(a, b string) int {
+	if len(a) > len(b)+2 || len(b) > len(a)+2 {
+		return 3
+	}
+	// Three rows of the table: row i holds the distances of a[:i] to every start of b.
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := last[j]
+			if a[i] != b[j] {
+				replace++
+			}
+			row[j+1] = min(replace, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,77 @@
+package pattern
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Range is the numbers from From up to, but without, To.
+type Range struct{ From, To int }
+
+func (r Range) len() int { return r.To - r.From }
+
+// field is a matrix that can be asked for any block.
+type field struct {
+	rows, cols int
+	size       int // bytes of an element
+	// fill writes a block, row-major, into dst, which has its size.
+	fill func(dst []byte, rows, cols Range) error
+	// local fields cost only the block; others at least its rows.
+	local bool
+	// tall fields are made many rows at a time, because their rows lie across what they are made of.
+	tall bool
+	// stored is the whole matrix where it lies in memory; the field owns it.
+	stored []byte
+}
+
+// piece is how many elements a worker makes at a time: their bytes stay in its cache from one step to
+// the next, and a cancelled context is noticed between two of them.
+const piece = 1 << 16
+
+// block makes a block with several workers.
+func (f *field) block(ctx context.Context, rows, cols Range, workers int) ([]byte, error) {
+	if f.stored != nil && rows.len() == f.rows && cols.len() == f.cols {
+		return f.stored, nil
+	}
+	width := cols.len() * f.size
+	out := make([]byte, rows.len()*width)
+	if len(out) == 0 {
+		return out, nil
+	}
+	cost := cols.len() // of a row, in elements
+	if !f.local {
+		cost = f.cols
+	}
+	g, running := errgroup.WithContext(ctx) // ends with the first error, too
+	g.SetLimit(max(1, workers))
+	start := func(from, to, left, right int) bool {
+		if running.Err() != nil {
+			return false
+		}
+		g.Go(func() error {
+			dst := out[from*width+left*f.size : (to-1)*width+right*f.size]
+			return f.fill(dst, Range{rows.From + from, rows.From + to}, Range{cols.From + left, cols.From + right})
+		})
+		return true
+	}
+	step, split := max(1, piece/cost), cols.len()
+	switch {
+	case f.local && cost > 2*piece: // parts of one row lie in one piece of memory, too
+		split = piece
+	case f.tall:
+		step = max(step, min(64, 16*piece/cost))
+	}
+	for from, more := 0, true; more && from < rows.len(); from += step {
+		for left := 0; more && left < cols.len(); left += split {
+			more = start(from, min(from+step, rows.len()), left, min(left+split, cols.len()))
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return out, nil
+}

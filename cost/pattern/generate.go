@@ -1,0 +1,59 @@
+package pattern
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+)
+
+// mostRows is the largest number of rows or columns, and mostElements of elements.
+const (
+	mostRows     = 1 << 40
+	mostElements = 1 << 42
+)
+
+// Generate makes the whole matrix: Rows·Cols elements, row-major and little-endian, with as many
+// workers as asked for, at least one. The bytes depend on the pattern and the spec alone. Cancelling
+// ctx ends it with the context's error.
+func (p Pattern) Generate(ctx context.Context, s Spec, workers int) ([]byte, error) {
+	return p.generate(ctx, s, Range{0, s.Rows}, Range{0, s.Cols}, workers)
+}
+
+// Block makes the same bytes as that block of what Generate makes, row-major. A local pattern costs
+// only the block; any other takes what it needs of the matrix, which may be all, on all processors.
+func (p Pattern) Block(ctx context.Context, s Spec, rows, cols Range) ([]byte, error) {
+	return p.generate(ctx, s, rows, cols, runtime.GOMAXPROCS(0))
+}
+
+func (p Pattern) generate(ctx context.Context, s Spec, rows, cols Range, workers int) (data []byte, err error) {
+	if p.text == "" {
+		return nil, errNoPattern
+	}
+	format, ok := s.DType.Format()
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%s is no type that patterns are made in: use F32, F16, BF16, F8_E4M3, F8_E5M2 or I8", s.DType)
+	case s.Rows < 0 || s.Cols < 0 || s.Cols > 0 && s.Rows > mostElements/s.Cols:
+		return nil, fmt.Errorf("%d × %d elements: both must be 0 or more, and at most 2^42 together", s.Rows, s.Cols)
+	case rows.From < 0 || rows.To < rows.From || rows.To > s.Rows, cols.From < 0 || cols.To < cols.From || cols.To > s.Cols:
+		return nil, fmt.Errorf("rows %d to %d and columns %d to %d are no block of %d × %d", rows.From, rows.To, cols.From, cols.To, s.Rows, s.Cols)
+	}
+	calls := p.calls()
+	b := &builder{ctx: ctx, format: format, seed: s.Seed, workers: max(1, workers), area: rows.len() * cols.len()}
+	if !local(calls) {
+		b.area = s.Rows * s.Cols
+	}
+	defer func() {
+		if closing := b.close(); err == nil {
+			err = closing
+		}
+	}()
+	f, err := b.field(calls, s.Rows, s.Cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return f.block(ctx, rows, cols, b.workers)
+}

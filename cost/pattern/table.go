@@ -1,0 +1,215 @@
+package pattern
+
+const (
+	anyNumber = 3.4028234663852886e38 // float32's largest
+	smallest  = 0x1p-149
+)
+
+// Parameters that several operations have.
+var (
+	byRows = Parameter{Name: "rows", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "rows in a run"}
+	byCols = Parameter{Name: "columns", Kind: Integer, Default: "1", Min: 1, Max: 1 << 30, Named: true, Doc: "columns in a run"}
+	lowK   = Parameter{Name: "low", Kind: Integer, Default: "0", Min: 0, Max: 32, Named: true, Doc: "least significant bits"}
+	highK  = Parameter{Name: "high", Kind: Integer, Default: "0", Min: 0, Max: 32, Named: true, Doc: "most significant bits, the sign first"}
+)
+
+func number(name string, least, most float64, doc string) Parameter {
+	return Parameter{Name: name, Kind: Number, Min: least, Max: most, Doc: doc}
+}
+
+func always([]any) bool { return true }
+
+// operations is the language.
+var operations = []*Operation{
+	{
+		Name: "normal", Source: true,
+		Parameters: []Parameter{
+			number("mean", -anyNumber, anyNumber, "of the distribution"),
+			number("sigma", 0, anyNumber, "its standard deviation"),
+		},
+		Doc:     "Draws every element from a normal distribution.",
+		Example: "normal(0,0.02)",
+		draw:    drawNormal,
+	},
+	{
+		Name: "uniform", Source: true,
+		Parameters: []Parameter{
+			number("low", -anyNumber, anyNumber, "the lower end"),
+			number("high", -anyNumber, anyNumber, "the upper end, not below the lower"),
+		},
+		Doc:     "Draws every element with equal chance from between two ends.",
+		Example: "uniform(-1,1)",
+		check: func(args []any) (int, string) {
+			if low, high := args[0].(float64), args[1].(float64); high < low {
+				return 1, "expected high, a number from low (" + formatNumber(low) + ") on, found " + formatNumber(high)
+			}
+			return 0, ""
+		},
+		draw: drawUniform,
+	},
+	{
+		Name: "const", Source: true,
+		Parameters: []Parameter{number("value", -anyNumber, anyNumber, "of every element")},
+		Doc:        "Gives every element the same value.",
+		Example:    "const(0.02)",
+		draw:       drawConst,
+	},
+	{
+		Name: "zeros", Source: true,
+		Doc:     "Gives every element the value 0.",
+		Example: "zeros",
+		draw:    drawZeros,
+	},
+	{
+		Name: "set", Source: true,
+		Parameters: []Parameter{
+			{Name: "size", Kind: Integer, Min: 1, Max: 1 << 20, Doc: "how many values are drawn"},
+			{Name: "source", Kind: Nested, Doc: "what they are drawn from"},
+		},
+		Doc:     "Draws a set of values, then for every element one of them with equal chance. set(1,normal(0,1)) is one random value.",
+		Example: "set(16,normal(0,2^10))",
+		make:    makeSet,
+	},
+	{
+		Name: "tensor", Source: true,
+		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and a tensor in it; between double quotes where parentheses in it are not balanced"}},
+		Doc:        "Reads a tensor as it is stored. Its matrix (all dimensions but the last are rows; a vector is one column) must have the shape that is asked for; a type that is another is rounded.",
+		Example:    "tensor(model/model.safetensors:lm_head.weight)",
+		make:       makeTensor,
+	},
+
+	{
+		Name:       "shift",
+		Parameters: []Parameter{number("value", -anyNumber, anyNumber, "what is added")},
+		Doc:        "Adds a number.",
+		Example:    "normal(0,0.02) | shift(0.16)",
+		make:       arithmetic(shiftValue),
+	},
+	{
+		Name:       "scale",
+		Parameters: []Parameter{number("factor", -anyNumber, anyNumber, "what is multiplied by")},
+		Doc:        "Multiplies by a number.",
+		Example:    "normal(0,1) | scale(2^-6)",
+		make:       arithmetic(scaleValue),
+	},
+	{
+		Name:    "abs",
+		Doc:     "Makes every element positive. In I8, −128 becomes 127.",
+		Example: "normal(0,0.02) | abs",
+		make:    arithmetic(absValue),
+	},
+	{
+		Name:       "clip",
+		Parameters: []Parameter{number("limit", 0, anyNumber, "the largest magnitude, rounded to the type")},
+		Doc:        "Brings elements of larger magnitude to the limit.",
+		Example:    "normal(0,1) | clip(2)",
+		make:       arithmetic(clipValue),
+	},
+	{
+		Name:       "quantize",
+		Parameters: []Parameter{number("step", smallest, anyNumber, "whose multiples are kept")},
+		Doc:        "Moves every element to the nearest multiple of a step, ties to even. What becomes zero has no sign.",
+		Example:    "normal(0,1) | quantize(0.25)",
+		make:       arithmetic(quantizeValue),
+	},
+	{
+		Name: "round",
+		Parameters: []Parameter{
+			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "low mantissa bits to zero; no more than the type has (in I8 6)"},
+			{Name: "mode", Kind: Word, Default: "nearest", Words: []string{"nearest", "truncate"}, Doc: "to nearest, ties to even, or towards zero"},
+		},
+		Doc:     "Zeroes the low mantissa bits, as the pass of this name does.",
+		Example: "normal(0,0.02) | round(4)",
+		make:    makeRound,
+	},
+	{
+		Name:       "grid",
+		Parameters: []Parameter{number("s", 0.25, 1<<20, "the step is the power of two nearest to a row's root mean square over s")},
+		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, as the pass of this name does. What becomes zero has no sign.",
+		Example:    "normal(0,0.02) | grid(16)",
+		wide:       always,
+		make:       makeGrid,
+	},
+	{
+		Name:       "flip",
+		Parameters: []Parameter{number("p", 0, 1, "the chance of each bit")},
+		Doc:        "Flips bits at random.",
+		Example:    "const(1) | flip(1%)",
+		make:       makeFlip,
+	},
+	{
+		Name: "random", Parameters: []Parameter{lowK, highK}, anyOf: true,
+		Doc:     "Replaces the least or most significant bits by random ones.",
+		Example: "const(1) | random(low=4)",
+		make:    makeRandom,
+	},
+	{
+		Name: "zero", Parameters: []Parameter{lowK, highK}, anyOf: true,
+		Doc:     "Zeroes the least or most significant bits: of two's complement in I8, without regard to the exponent in floats.",
+		Example: "normal(0,1) | zero(low=7)",
+		make:    makeZero,
+	},
+	{
+		Name: "signs",
+		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"random", "rows", "columns"},
+			Doc: "every element with a chance of one half; or the rows, or columns, with more negative elements than positive ones"}},
+		Doc:     "Multiplies elements, or whole rows or columns, by −1. A zero takes the sign as well; in I8, −128 becomes 127.",
+		Example: "normal(0,0.02) | signs(rows)",
+		wide:    func(args []any) bool { return args[0] != "random" },
+		make:    makeSigns,
+	},
+	{
+		Name: "sort",
+		Parameters: []Parameter{
+			{Name: "share", Kind: Number, Default: "1", Min: 0, Max: 1, Doc: "of all elements, rounded to a whole number of them"},
+			{Name: "by", Kind: Word, Default: "rows", Words: []string{"rows", "columns", "within"}, Named: true,
+				Doc: "into the first places in row-major order, in column-major order, or within every row by itself"},
+		},
+		Doc: "Puts the lowest share of the elements into the first places, in ascending order; the others follow in the order they had. " +
+			"−0 comes before 0 and NaN beyond the infinity of its sign; of equal elements the first in that order are the lowest.",
+		Example: "normal(0,1) | sort(50%,by=columns)",
+		wide:    always,
+		make:    makeSort,
+	},
+	{
+		Name:    "transpose",
+		Doc:     "Makes columns of rows: what stands before it has as many rows as the matrix has columns.",
+		Example: "normal(0,1) | sort | transpose",
+		turns:   true,
+		make:    makeTranspose,
+	},
+	{
+		Name: "sparse",
+		Parameters: []Parameter{
+			number("share", 0, 1, "the chance of each block"),
+			{Name: "block", Kind: Shape, Default: "1x1", Named: true, Doc: "rows and columns of a block"},
+		},
+		Doc:     "Zeroes blocks at random.",
+		Example: "normal(0,0.02) | sparse(0.5,block=16x16)",
+		make:    makeSparse,
+	},
+	{
+		Name:       "reorder",
+		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "are permuted"}},
+		Doc: "Brings similar rows or columns together: the first stays, and behind each comes the one of the rest that differs from it in the fewest bits of a sample of 1024. " +
+			"Time grows with the square of their number: 8192 take about a second.",
+		Example: "normal(0,0.02) | round(6) | reorder(rows)",
+		wide:    always,
+		make:    makeReorder,
+	},
+	{
+		Name: "repeat", Parameters: []Parameter{byRows, byCols}, anyOf: true,
+		Doc:     "Makes runs of identical rows or columns: row i becomes row ⌊i/rows⌋·rows.",
+		Example: "normal(0,0.02) | repeat(rows=4)",
+		make:    makeRepeat,
+	},
+	{
+		Name: "cycle", Parameters: []Parameter{
+			{Name: "rows", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "after how many rows they begin anew; 0: never"},
+			{Name: "columns", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "after how many columns they begin anew; 0: never"},
+		}, anyOf: true,
+		Doc:     "Makes rows or columns return: row i becomes row i mod rows.",
+		Example: "normal(0,0.02) | cycle(rows=2)",
+		make:    makeCycle,
+	},
+}

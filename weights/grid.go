@@ -1,0 +1,120 @@
+package weights
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// GridExponent is the exponent of the power of two nearest to v by ratio; 0 where v is not above
+// zero. Steps near σ/S are chosen by it.
+func GridExponent(v float64) int {
+	if !(v > 0) || math.IsInf(v, 1) {
+		return 0
+	}
+	fraction, e := math.Frexp(v)
+	if fraction < math.Sqrt2/2 {
+		e--
+	}
+	return e
+}
+
+// Grid moves values of one format to multiples of one power of two.
+type Grid struct {
+	f    Format
+	sign uint32
+	max  uint32
+	mant int
+	// full is the exponent field at which no bit has to go; each below costs one more bit.
+	full int
+	exp  int        // the step is 2^exp
+	all  *[256]byte // the result for every value of an 8-bit format; else nil
+}
+
+// Grid is the grid of multiples of 2^exp; exp is within ±1000.
+func (f Format) Grid(exp int) *Grid {
+	g := &Grid{f, f.SignMask(), f.MaxFinite, f.MantBits, exp + f.Bias + f.MantBits, exp, nil}
+	if f.Bits == 8 {
+		g.all = new([256]byte)
+		for b := range g.all {
+			g.all[b] = byte(g.Nearest(uint32(b)))
+		}
+	}
+	return g
+}
+
+// Apply moves all elements of data to the nearest multiple, in place.
+func (g *Grid) Apply(data []byte) {
+	switch {
+	case g.all != nil:
+		for i, b := range data {
+			data[i] = g.all[b]
+		}
+	case g.f.Bits == 16:
+		for ; len(data) >= 2; data = data[2:] {
+			binary.LittleEndian.PutUint16(data, uint16(g.Nearest(uint32(binary.LittleEndian.Uint16(data)))))
+		}
+	default:
+		for ; len(data) >= 4; data = data[4:] {
+			binary.LittleEndian.PutUint32(data, g.Nearest(binary.LittleEndian.Uint32(data)))
+		}
+	}
+}
+
+// Nearest multiple of the step to b, ties to even, and of the largest finite magnitude at most.
+// NaN and infinity stay; zero has one sign. Where the format has fewer bits than a multiple needs,
+// the format's own spacing is the coarser power of two, so the value is a multiple already.
+func (g *Grid) Nearest(b uint32) uint32 { // on bits; byArithmetic is its plain twin
+	mag := b &^ g.sign
+	exp := int(mag >> g.mant)
+	if mag > g.max {
+		return b
+	}
+	if exp == 0 || !g.f.IsFloat() {
+		return g.byArithmetic(b)
+	}
+	unit := uint32(1) << g.mant
+	var r uint32
+	switch drop := g.full - exp; {
+	case drop <= 0:
+		return b
+	case drop < g.mant: // the multiples of the step in this binade differ in bits above drop
+		step := uint32(1) << drop
+		r = (mag + step/2 - 1 + mag>>drop&1) &^ (step - 1)
+		if r > g.max {
+			r = mag &^ (step - 1)
+		}
+	case drop == g.mant: // between the step and twice the step; halfway goes to twice, which is even
+		r = mag &^ (unit - 1)
+		if mag&(unit-1) >= unit/2 && r+unit <= g.max {
+			r += unit
+		}
+	case drop == g.mant+1 && mag&(unit-1) != 0: // more than half a step
+		r = mag&^(unit-1) + unit
+		if r > g.max {
+			r = 0
+		}
+	}
+	if r == 0 {
+		return 0 // one zero, not two
+	}
+	return b&g.sign | r
+}
+
+// byArithmetic is Nearest by division and multiplication.
+func (g *Grid) byArithmetic(b uint32) uint32 {
+	if !g.f.Finite(b) {
+		return b
+	}
+	v, limit := float64(g.f.Value(b)), float64(g.f.Value(g.f.MaxFinite))
+	if !g.f.IsFloat() && v < 0 {
+		limit++ // −128
+	}
+	q := math.RoundToEven(math.Ldexp(v, -g.exp))
+	if largest := math.Floor(math.Ldexp(limit, -g.exp)); math.Abs(q) > largest {
+		q = math.Copysign(largest, v)
+	}
+	if q == 0 {
+		return 0
+	}
+	return g.f.FromValue(float32(math.Ldexp(q, g.exp)))
+}
