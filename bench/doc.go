@@ -8,7 +8,7 @@
 // them.
 //
 // The measurements in results/h200 were made with lowtoggle measure and verify --gpu; docs/measured.md
-// is generated from them and says how to repeat them. They take weights of known patterns (package
-// patterns) and inputs of a model's layers (activations.py). pytorch.py runs the same products
+// is generated from them and says how to repeat them. They take weights of known patterns
+// (cost/pattern) and inputs of a model's layers (activations.py). pytorch.py runs the same products
 // through PyTorch, loss.py judges converted models.
 package bench

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
@@ -148,19 +149,22 @@ type firstRow struct {
 	stationary, streaming, decoding float64 // 0: none
 }
 
-var patternRows = []firstRow{
-	{"zeros", "all zeros", 0.66, 0.60, 0},
-	{"constant", "one constant", 0.93, 0.69, 0},
-	{"rows-identical", "all rows identical", 0.97, 0.72, 0},
-	{"rows-in-runs-of-4", "rows in runs of 4 identical", 0.99, 0.83, 0},
-	{"low-4-zeroed", "4 low mantissa bits zeroed", 0.96, 0.95, 0},
-	{"low-7-zeroed", "all 7 mantissa bits zeroed", 0.94, 0.92, 0},
-	{"half-zeroed", "random half zeroed", 0.94, 0.97, 0},
-	{"half-zeroed-64x64", "half zeroed in 64×64 blocks", 0.92, 0.91, 0},
-	{"levels-4", "multiples of a power of two, about ±4 levels", 0.91, 0.92, 0},
-	{"shifted-8-sigma", "mean shifted by 8σ", 0.97, 0.92, 0},
-	{"one-magnitude", "random sign, one magnitude", 0.96, 0.88, 0},
-	{"absolute", "absolute values", 0.99, 0.99, 0},
+var patternRows = []struct {
+	firstRow
+	pattern string // the weights, in the language that has been there since
+}{
+	{firstRow{"zeros", "all zeros", 0.66, 0.60, 0}, "zeros"},
+	{firstRow{"constant", "one constant", 0.93, 0.69, 0}, "const(0.02)"},
+	{firstRow{"rows-identical", "all rows identical", 0.97, 0.72, 0}, "normal(0,0.02) | cycle(rows=1)"},
+	{firstRow{"rows-in-runs-of-4", "rows in runs of 4 identical", 0.99, 0.83, 0}, "normal(0,0.02) | repeat(rows=4)"},
+	{firstRow{"low-4-zeroed", "4 low mantissa bits zeroed", 0.96, 0.95, 0}, "normal(0,0.02) | zero(low=4)"},
+	{firstRow{"low-7-zeroed", "all 7 mantissa bits zeroed", 0.94, 0.92, 0}, "normal(0,0.02) | zero(low=7)"},
+	{firstRow{"half-zeroed", "random half zeroed", 0.94, 0.97, 0}, "normal(0,0.02) | sparse(50%)"},
+	{firstRow{"half-zeroed-64x64", "half zeroed in 64×64 blocks", 0.92, 0.91, 0}, "normal(0,0.02) | sparse(50%, block=64x64)"},
+	{firstRow{"levels-4", "multiples of a power of two, about ±4 levels", 0.91, 0.92, 0}, "normal(0,0.02) | quantize(2^-6)"},
+	{firstRow{"shifted-8-sigma", "mean shifted by 8σ", 0.97, 0.92, 0}, "normal(0,0.02) | shift(0.16)"},
+	{firstRow{"one-magnitude", "random sign, one magnitude", 0.96, 0.88, 0}, "const(0.02) | signs(random)"},
+	{firstRow{"absolute", "absolute values", 0.99, 0.99, 0}, "normal(0,0.02) | abs"},
 }
 
 var layerRows = []firstRow{
@@ -231,16 +235,18 @@ a 95 %% interval. %s, driver %s, CUDA %s, at its own cap of %.0f W; cuBLASLt %s.
 	print(`
 ## Operands have roles
 
-Weights of 8192×8192 in BF16 made by [bench/patterns](../bench/patterns), x normal(0,1), M = 8192.
+Weights of 8192×8192 in BF16, x normal(0,1), M = 8192. They were made by a program that the [pattern
+language](patterns.md) has replaced: w is the pattern that makes the same, of other random numbers.
 *First* is the reading in the project's design notes, good to about a hundredth; bold where
 the two differ by more than that and the interval.
 
-| w | E stationary | first | E streaming | first |
-|---|---|---|---|---|
+| weights | w | E stationary | first | E streaming | first |
+|---|---|---|---|---|---|
 `)
 	stationary, streaming := readings(t, "patterns-stationary"), readings(t, "patterns-streaming")
 	for _, p := range patternRows {
-		print("| %s |%s%s\n", p.text, cells(stationary[p.name], p.stationary), cells(streaming[p.name], p.streaming))
+		print("| %s | `%s` |%s%s\n", p.text, strings.ReplaceAll(pattern.MustParse(p.pattern).String(), "|", `\|`),
+			cells(stationary[p.name], p.stationary), cells(streaming[p.name], p.streaming))
 	}
 	nulls := func(files ...string) {
 		var parts []string

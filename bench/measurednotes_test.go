@@ -46,7 +46,7 @@ same day: smallest_effect is the null's half width there, and on the first card 
 end on a step of the counter that was seen late (none of these did, by their lengths).
 
 ` + "```" + `
-go build . && go build -o patterns ./bench/patterns && ./patterns patterns.safetensors
+go build .
 python3 bench/activations.py llama-17m acts.safetensors
 for p in round=4 round=5 grid=16 grid=8 grid=4 sparsify=0.5 reorder; do
 	./lowtoggle convert llama-17m ${p/=/-} --passes $p
@@ -54,6 +54,7 @@ done
 ./lowtoggle convert llama-17m near-lossless
 ` + "```" + `
 
-and then the command that each file names.
+and then the command that each file names. In place of tensors of patterns.safetensors, give the patterns
+in the table under *Operands have roles*, and normal(0,0.02) for its tensor random.
 `
 )

@@ -26,8 +26,12 @@ func BenchmarkReorder(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	calibration, err := cost.FindCalibration("h200")
+	if err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
-		o := transform.Options{Passes: passes, Workload: cost.DefaultWorkload, Cost: cost.Rough{}}
+		o := transform.Options{Passes: passes, Workload: cost.DefaultWorkload, Cost: calibration}
 		plan, err := transform.Make(context.Background(), m, o)
 		if err != nil {
 			b.Fatal(err)

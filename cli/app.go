@@ -146,7 +146,7 @@ Options may stand before and after the arguments. lowtoggle COMMAND --help says 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU.`
 	a.Writer, a.ErrWriter = stdout, stderr
 	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand,
-		measureCommand, reproduceCommand, synthCommand, passesCommand, completionCommand}
+		predictCommand, measureCommand, calibrateCommand, reproduceCommand, synthCommand, passesCommand, completionCommand}
 	a.HideHelpCommand = true
 	a.EnableBashCompletion = true
 	a.DisableSliceFlagSeparator = true // values such as normal(0,1) hold commas

@@ -72,6 +72,9 @@ func checkWith(c *cli.Context, r transform.Request, words ...string) []string {
 	if r.Role != cost.Stationary {
 		words = append(words, "--role", r.Role.String())
 	}
+	if path := c.String("calibration"); path != "" {
+		words = append(words, "--calibration", path)
+	}
 	return withArch(c, words...)
 }
 

@@ -77,7 +77,7 @@ type demoRow struct {
 }
 
 func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string, r readings) (row demoRow, err error) {
-	o := transform.Options{MinSNR: recipe.MinSNR, Cost: predictor, Version: Version,
+	o := transform.Options{MinSNR: recipe.MinSNR, Cost: r.calibration, Version: Version,
 		Workload: r.workload, Role: r.role, Workers: r.workers}
 	if o.Passes, err = transform.ParsePasses(recipe.Passes); err != nil {
 		return row, err

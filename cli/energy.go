@@ -10,9 +10,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// predictor is the cost model that commands use.
-var predictor transform.Cost = cost.Rough{}
-
 // activity counts a tensor's toggles.
 func (o readings) activity(ctx context.Context, t weights.Tensor) (a cost.Activity, err error) {
 	err = weights.Guard(t.File, func() error {
@@ -22,13 +19,16 @@ func (o readings) activity(ctx context.Context, t weights.Tensor) (a cost.Activi
 	return a, err
 }
 
-// energy predicts a product by a tensor.
-func (o readings) energy(ctx context.Context, t weights.Tensor, outAxis int) (cost.Estimate, error) {
-	a, err := o.activity(ctx, t)
-	if err != nil {
-		return cost.Estimate{}, err
-	}
-	return predictor.Energy(a, outAxis, o.role, o.workload), nil
+// energy predicts a product by a tensor that is not empty, from a sample of its rows.
+func (o readings) energy(ctx context.Context, t weights.Tensor, outAxis int) (e cost.Estimate, err error) {
+	err = weights.Guard(t.File, func() error {
+		e, err = o.calibration.Energy(ctx, cost.SampleOf(t, outAxis), o.role, o.workload)
+		if err != nil {
+			err = fmt.Errorf("%s: tensor %q: predicting energy: %w", t.File, t.Name, err)
+		}
+		return err
+	})
+	return e, err
 }
 
 // ratio is a predicted energy after over before, of many layers together: each counts by its

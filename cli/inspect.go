@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -14,7 +18,7 @@ var inspectCommand = &cli.Command{
 	Usage:       "show what is in a model: toggles, zeros, and the most that could be saved",
 	ArgsUsage:   "MODEL",
 	Description: "MODEL is a folder of safetensors or one such file. All of it is read, nothing is written.",
-	Flags:       flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag}, commonFlags),
+	Flags:       flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag, gpuFlag, calibrationFlag}, commonFlags),
 	Action: func(c *cli.Context) error {
 		args, err := arguments(c, "MODEL")
 		if err != nil {
@@ -50,6 +54,8 @@ type inspectJSON struct {
 	Tensors []inspectTensor `json:"tensors"`
 	Total   inspectTotal    `json:"total"`
 	Ceiling *inspectCeiling `json:"ceiling,omitempty"`
+	// NotWorthIt is why a conversion has next to nothing to save; empty where it may have.
+	NotWorthIt string `json:"not_worth_it,omitempty"`
 
 	workload cost.Workload
 	role     cost.Role
@@ -68,6 +74,7 @@ type inspectTensor struct {
 	Predicted *cost.Estimate `json:"predicted,omitempty"`
 
 	weights int
+	dtype   weights.DType
 }
 
 type inspectTotal struct {
@@ -78,6 +85,8 @@ type inspectTotal struct {
 	NaN      uint64         `json:"nan"`
 	Inf      uint64         `json:"inf"`
 	Energy   *cost.Estimate `json:"predicted,omitempty"`
+
+	linear map[weights.DType]int // weights of layers by type
 }
 
 // inspectCeiling is the energy if every weight were zero, over today's: no transform saves more.
@@ -114,18 +123,14 @@ func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error)
 	if err != nil {
 		return nil, err
 	}
-	if e := r.Total.Energy; e != nil {
-		r.Ceiling = &inspectCeiling{cost.Rough{}.Ceiling(o.role, o.workload) / e.Relative, e.Calibration}
-	}
-	return r, nil
+	return r, r.conclude(func(d weights.DType) (float64, error) { return o.calibration.Ceiling(d, o.role, o.workload) })
 }
 
 func inspectOne(c *cli.Context, t weights.Tensor, layout *arch.Layout, o readings) (inspectTensor, error) {
 	it := inspectTensor{Name: t.Name, DType: t.DType.String(), Shape: append([]int{}, t.Shape...), Bytes: t.Size(),
-		Kind: kindOf(layout, t.Name), Linear: transform.Linear(layout, t.Info), weights: t.Len()}
-	outAxis := 0
+		Kind: kindOf(layout, t.Name), Linear: transform.Linear(layout, t.Info), weights: t.Len(), dtype: t.DType}
 	if layout != nil && layout.Claims[t.Name] != nil {
-		it.Role, outAxis = layout.Claims[t.Name].Role.String(), layout.Claims[t.Name].OutAxis
+		it.Role = layout.Claims[t.Name].Role.String()
 	}
 	if _, ok := t.DType.Format(); !ok {
 		return it, nil
@@ -135,10 +140,14 @@ func inspectOne(c *cli.Context, t weights.Tensor, layout *arch.Layout, o reading
 		return it, err
 	}
 	it.Activity = &a
-	if it.Linear {
-		e := predictor.Energy(a, outAxis, o.role, o.workload)
-		it.Predicted = &e
+	if !it.Linear || t.Len() == 0 {
+		return it, nil
 	}
+	e, err := o.energy(c.Context, t, outAxis(layout, t.Name))
+	if err != nil {
+		return it, err
+	}
+	it.Predicted = &e
 	return it, nil
 }
 
@@ -153,13 +162,13 @@ func (r *inspectJSON) add(t inspectTensor) {
 		tot.NaN += t.NaN
 		tot.Inf += t.Inf
 	}
-	if t.Predicted == nil || t.weights == 0 {
+	if t.Predicted == nil {
 		return
 	}
 	tot.Linear += t.weights
 	if tot.Energy == nil {
 		e := *t.Predicted
-		tot.Energy = &e
+		tot.Energy, tot.linear = &e, map[weights.DType]int{t.dtype: t.weights}
 		return
 	}
 	share := float64(t.weights) / float64(tot.Linear)
@@ -167,4 +176,34 @@ func (r *inspectJSON) add(t inspectTensor) {
 	for i := range tot.Energy.Interval {
 		tot.Energy.Interval[i] += share * (t.Predicted.Interval[i] - tot.Energy.Interval[i])
 	}
+	tot.linear[t.dtype] += t.weights
+}
+
+// worthwhile is the least share, of energy and of weights, that is worth a conversion.
+const worthwhile = 0.01
+
+// conclude says what could be saved at the very most, and whether that is worth anything. zeros is
+// the relative energy of weights that are all zero.
+func (r *inspectJSON) conclude(zeros func(weights.DType) (float64, error)) error {
+	tot := r.Total
+	if e := tot.Energy; e != nil {
+		r.Ceiling = &inspectCeiling{Calibration: e.Calibration}
+		for _, d := range slices.Sorted(maps.Keys(tot.linear)) {
+			least, err := zeros(d)
+			if err != nil {
+				return err
+			}
+			r.Ceiling.Relative += least / e.Relative * float64(tot.linear[d]) / float64(tot.Linear)
+		}
+	}
+	switch linear := float64(tot.Linear); {
+	case tot.Tensors == 0:
+	case tot.Linear == 0:
+		r.NotWorthIt = "there are no linear layers of a type that can be changed"
+	case linear < worthwhile*float64(tot.Elements):
+		r.NotWorthIt = fmt.Sprintf("linear layers have only %s of %s weights", count(tot.Linear), count(tot.Elements))
+	case r.Ceiling.Relative > 1-worthwhile:
+		r.NotWorthIt = "even weights that are all zero would save less than 1 %"
+	}
+	return nil
 }

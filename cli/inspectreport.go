@@ -30,6 +30,9 @@ func (r *inspectJSON) print(w io.Writer, each bool) {
 		remark(w, "the most", fmt.Sprintf("all weights zero would change the energy for %s, weights %s, by %s (%s)",
 			r.workload, r.role, percent(c.Relative), c.Calibration))
 	}
+	if r.NotWorthIt != "" {
+		remark(w, "not worth it", r.NotWorthIt)
+	}
 	if r.Total.NaN+r.Total.Inf > 0 {
 		remark(w, "warning", fmt.Sprintf("not finite: %s, %s", plural(int(r.Total.NaN), "NaN", "NaNs"),
 			plural(int(r.Total.Inf), "infinity", "infinities")))

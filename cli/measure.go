@@ -16,23 +16,27 @@ var (
 	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
+// productFlags say what is multiplied.
+var productFlags = []cli.Flag{
+	&cli.StringFlag{Name: "w", Usage: "weights to compare with: a `SOURCE`", DefaultText: "as usual"},
+	xFlag,
+	&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
+	&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
+	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, or streaming", DefaultText: "stationary"},
+	&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
+}
+
 var measureCommand = &cli.Command{
 	Name:  "measure",
 	Usage: "run a product on the GPU with different weights and compare its energy",
 	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with every
 --against, in turns, until the intervals are as narrow as --precision or --time is spent.
 
-A SOURCE is one of
-   normal(MEAN,SIGMA), const(VALUE), zeros
-   PATH:TENSOR   a tensor of a folder or a safetensors file
-   PATH:         all linear layers, one after the other; PATH:*up_proj.weight those that match.
-                 For --against, the same layers of another model; for --x, the tensor that is
-                 named like the layer.
-Usual are normal(0,0.02) for w and normal(0,1) for x; normal(0,1) for both in FP8, normal(0,32)
-in INT8. Tensors of other types are scaled by a power of two to the range of these two.
+` + sourceHelp + `
 
    lowtoggle measure --w MODEL: --against OUT:
    lowtoggle measure --against 'const(1)' --against zeros --shape 4096x4096x4096 --dtype fp8
+   lowtoggle measure --against 'normal(0,0.02) | round(4)'
    lowtoggle measure --against none                  # the copy alone: how sure is a run?
 
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
@@ -40,14 +44,8 @@ needs no GPU and shows what a report looks like. Lines of --bench are for benchs
 
 Nothing about the card is ever changed. Exit status 3: invalid, or less precise than --precision
 asked; 4: no GPU.`,
-	Flags: flags([]cli.Flag{
-		&cli.StringFlag{Name: "w", Usage: "weights to compare with: a `SOURCE`", DefaultText: "as usual"},
+	Flags: flags(productFlags, []cli.Flag{
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"},
-		xFlag,
-		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
-		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
-		&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`; the other is streaming", DefaultText: "stationary"},
-		&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that ends later", DefaultText: "1m0s"},
 		windowFlag, deviceFlag, seedFlag, archFlag, benchFlag, jsonFlag, quietFlag,

@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"runtime"
 
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -36,17 +36,19 @@ const defaultTokens = 8192
 // The usual draws: what a trained layer's operands are like, in the scale that the type is made for.
 func usualX(typ gemm.Type) source {
 	if typ == gemm.INT8 {
-		return source{text: "normal(0,32)", sigma: 32}
+		return usual("normal(0,32)")
 	}
-	return source{text: "normal(0,1)", sigma: 1}
+	return usual("normal(0,1)")
 }
 
 func usualW(typ gemm.Type) source {
 	if typ == gemm.INT8 || typ == gemm.FP8 {
 		return usualX(typ)
 	}
-	return source{text: "normal(0,0.02)", sigma: 0.02}
+	return usual("normal(0,0.02)")
 }
+
+func usual(text string) source { return source{text: text, pattern: pattern.MustParse(text)} }
 
 func (o *operands) open(path string) (*weights.Model, error) {
 	if m := o.models[path]; m != nil {
@@ -67,16 +69,13 @@ func (o *operands) Close() (err error) {
 	return err
 }
 
-// layers takes a source's layers. Those of draws have the names and shapes of like; so have, by
+// layers takes a source's layers. Those of patterns have the names and shapes of like; so have, by
 // default, those of another model.
 func (o *operands) layers(ctx context.Context, s source, like []layer) ([]layer, error) {
 	if s.path == "" {
 		all := make([]layer, len(like))
 		for i, l := range like {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			w, err := s.draw(l.w.DType, l.w.Rows, l.w.Cols, o.seed+uint64(i)+1)
+			w, err := s.draw(ctx, l.w.DType, l.w.Rows, l.w.Cols, o.seed+uint64(i)+1)
 			if err != nil {
 				return nil, err
 			}
@@ -123,7 +122,7 @@ func (o *operands) candidate(ctx context.Context, name string, layers, like []la
 		if err != nil {
 			return c, err
 		}
-		x, err := o.activations(l, m, typ)
+		x, err := o.activations(ctx, l, m, typ)
 		if err != nil {
 			return c, fmt.Errorf("x of %s: %w", l.name, err)
 		}
@@ -141,31 +140,44 @@ func (o *operands) candidate(ctx context.Context, name string, layers, like []la
 	return c, nil
 }
 
-// activations of a layer: drawn, the same for all layers with as many inputs, or from a file, from
-// the tensor that is named in --x or like the layer.
-func (o *operands) activations(l layer, m int, typ gemm.Type) (gemm.Matrix, error) {
+// activations of a layer: of a pattern, the same for all layers with as many inputs, or from a file.
+func (o *operands) activations(ctx context.Context, l layer, m int, typ gemm.Type) (gemm.Matrix, error) {
 	d := typ.Operand()
-	if o.x.path == "" {
-		s := o.x
-		if s.text == "" {
-			s = usualX(typ)
+	if o.x.path != "" {
+		x, err := o.storedActivations(l.name, l.w.Cols, m)
+		if err != nil {
+			return x, err
 		}
-		if m == 0 {
-			m = defaultTokens
-		}
-		key := shape{d, m, l.w.Cols}
-		if have, ok := o.drawn[key]; ok {
-			return have, nil
-		}
-		x, err := s.draw(d, m, l.w.Cols, o.seed)
-		if err == nil {
-			o.drawn[key] = x
-		}
-		return x, err
+		return x.Fit(d, x.Exponent(d))
 	}
+	if m == 0 {
+		m = defaultTokens
+	}
+	key := shape{d, m, l.w.Cols}
+	if have, ok := o.drawn[key]; ok {
+		return have, nil
+	}
+	x, err := o.xSource(typ).draw(ctx, d, m, l.w.Cols, o.seed)
+	if err == nil {
+		o.drawn[key] = x
+	}
+	return x, err
+}
+
+// xSource is --x, or what is usual for the type.
+func (o *operands) xSource(typ gemm.Type) source {
+	if o.x.text == "" {
+		return usualX(typ)
+	}
+	return o.x
+}
+
+// storedActivations are a layer's from a file, as they are stored: of the tensor that is named in
+// --x or like the layer, m rows of the layer's inputs; 0: all it has.
+func (o *operands) storedActivations(layer string, inputs, m int) (gemm.Matrix, error) {
 	name := o.x.tensors
 	if name == "" {
-		name = l.name
+		name = layer
 	}
 	file, err := o.open(o.x.path)
 	if err != nil {
@@ -179,26 +191,22 @@ func (o *operands) activations(l layer, m int, typ gemm.Type) (gemm.Matrix, erro
 	switch {
 	case err != nil:
 		return x, err
-	case x.Cols != l.w.Cols:
-		return x, fmt.Errorf("%s: tensor %q has %d inputs, and the layer has %d", o.x.path, name, x.Cols, l.w.Cols)
+	case x.Cols != inputs:
+		return x, fmt.Errorf("%s: tensor %q has %d inputs, and the layer has %d", o.x.path, name, x.Cols, inputs)
 	case m > x.Rows:
 		return x, fmt.Errorf("%s: tensor %q has %d tokens, and %d are asked for", o.x.path, name, x.Rows, m)
 	case m > 0:
 		x.Data = x.Data[:len(x.Data)/x.Rows*m]
 		x.Rows = m
 	}
-	return x.Fit(d, x.Exponent(d))
+	return x, nil
 }
 
-// draw makes a matrix of random values; draws with the same seed differ in scale and mean alone.
-// A type that cannot hold three deviations is an error.
-func (s source) draw(d weights.DType, rows, cols int, seed uint64) (gemm.Matrix, error) {
-	if most := float64(gemm.MaxOf(d)); math.Abs(s.mean)+3*s.sigma > most {
-		return gemm.Matrix{}, fmt.Errorf("%s goes beyond what %s holds (%.3g)", s.text, d, most)
+// draw makes a matrix of a pattern.
+func (s source) draw(ctx context.Context, d weights.DType, rows, cols int, seed uint64) (gemm.Matrix, error) {
+	if err := s.holds(ctx, d, seed); err != nil {
+		return gemm.Matrix{}, err
 	}
-	m := gemm.Normal(d, rows, cols, s.mean, s.sigma, seed)
-	if zeros := len(bytes.TrimLeft(m.Data, "\x00")) == 0; zeros && (s.mean != 0 || s.sigma != 0) {
-		return m, fmt.Errorf("%s is nothing but zeros in %s: choose larger values", s.text, d)
-	}
-	return m, nil
+	data, err := s.pattern.Generate(ctx, pattern.Spec{DType: d, Rows: rows, Cols: cols, Seed: seed}, runtime.GOMAXPROCS(0))
+	return gemm.Matrix{DType: d, Rows: rows, Cols: cols, Data: data}, err
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func testOperands(seed uint64) operands {
-	return operands{seed: seed, x: source{text: "normal(0,1)", sigma: 1}, models: map[string]*weights.Model{}, drawn: map[shape]gemm.Matrix{}}
+	return operands{seed: seed, x: usual("normal(0,1)"), models: map[string]*weights.Model{}, drawn: map[shape]gemm.Matrix{}}
 }
 
 // TestDraws: drawn layers look like those they stand for, and differ from each other, from the
@@ -22,7 +22,7 @@ func TestDraws(t *testing.T) {
 	}
 	draw := func(seed uint64) (list [][]byte) {
 		o := testOperands(seed)
-		all, err := o.layers(t.Context(), source{sigma: 1}, like)
+		all, err := o.layers(t.Context(), usual("normal(0,1)"), like)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestDraws(t *testing.T) {
 			}
 			list = append(list, l.w.Data)
 		}
-		x, err := o.activations(all[0], 3, gemm.BF16)
+		x, err := o.activations(t.Context(), all[0], 3, gemm.BF16)
 		if err != nil {
 			t.Fatal(err)
 		}

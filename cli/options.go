@@ -54,10 +54,11 @@ func workload(c *cli.Context) (cost.Workload, cost.Role, error) {
 
 // readings are what a command that looks at models is asked for.
 type readings struct {
-	workload cost.Workload
-	role     cost.Role
-	workers  int
-	family   *arch.Family
+	workload    cost.Workload
+	role        cost.Role
+	workers     int
+	family      *arch.Family
+	calibration *cost.Calibration
 }
 
 func readOptions(c *cli.Context) (o readings, err error) {
@@ -65,6 +66,9 @@ func readOptions(c *cli.Context) (o readings, err error) {
 		return o, err
 	}
 	if o.workers, err = workers(c); err != nil {
+		return o, err
+	}
+	if o.calibration, err = calibration(c); err != nil {
 		return o, err
 	}
 	o.family, err = family(c)
@@ -78,7 +82,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		return o, err
 	}
 	o.Workload, o.Role, o.Workers, o.Family = r.workload, r.role, r.workers, r.family
-	o.Seed, o.Version, o.Cost = c.Uint64("seed"), Version, predictor
+	o.Seed, o.Version, o.Cost = c.Uint64("seed"), Version, r.calibration
 	passes := c.String("passes")
 	if c.IsSet("passes") && c.IsSet("recipe") {
 		return o, usagef("--passes and --recipe exclude each other")

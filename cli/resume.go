@@ -15,7 +15,7 @@ import (
 )
 
 // requestFlags are those that a plan answers: it keeps what they said.
-var requestFlags = []string{"passes", "recipe", "min-snr", "workload", "role", "seed"}
+var requestFlags = []string{"passes", "recipe", "min-snr", "workload", "role", "seed", "gpu", "calibration"}
 
 // findPlan reads the plan that --plan names or that the interrupted conversion had, or makes one.
 func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*transform.Plan, error) {

@@ -1,12 +1,14 @@
 package cli
 
 import (
-	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 func TestParseSource(t *testing.T) {
@@ -20,13 +22,12 @@ func TestParseSource(t *testing.T) {
 	if err := os.WriteFile(absolute, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	for _, text := range []string{"zeros", "normal(-1, 2e-3)", "const( -7 )", "uniform(0,1)|abs", "normal(0,1) | round(4) | sparse(50%)", "tensor(m:w) | round(4)"} {
+		if have, err := parseSource(text); err != nil || have != (source{text: text, pattern: pattern.MustParse(text)}) {
+			t.Errorf("%s: %+v (%v)", text, have, err)
+		}
+	}
 	for text, want := range map[string]source{
-		"zeros":             {},
-		"normal(0,0.02)":    {sigma: 0.02},
-		"normal(-1, 2e-3)":  {mean: -1, sigma: 2e-3},
-		"normal(3,0)":       {mean: 3},
-		"const(0.5)":        {mean: 0.5},
-		"const( -7 )":       {mean: -7},
 		"m:":                {path: "m"},
 		"m:a.weight":        {path: "m", tensors: "a.weight"},
 		"m:*up_proj.weight": {path: "m", tensors: "*up_proj.weight"},
@@ -41,32 +42,20 @@ func TestParseSource(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                  `"" is neither normal(MEAN,SIGMA), const(VALUE) nor zeros, nor a tensor`,
+		"":                  "expected a source (normal, uniform, const, zeros, set or tensor), found the end",
 		"m":                 `m: which tensor? write m:NAME, or m: for all its linear layers`,
-		"ones":              `"ones" is neither`,
-		"Zeros":             `"Zeros" is neither`,
-		"zeros()":           `"zeros()" is neither`,
-		"normal":            `"normal" is neither`,
-		"normal)":           `"normal)" is neither`,
-		"normal(0,2":        `"normal(0,2" is neither`,
-		"uniform(0,1)":      `"uniform(0,1)" is neither`,
-		"normal()":          "1 number, not 2; write it as normal(MEAN,SIGMA)",
-		"normal(1)":         "1 number, not 2",
-		"normal(0,1,2)":     "3 numbers, not 2",
-		"normal(0,)":        `"" is not a number`,
-		"normal(0,1))":      `"1)" is not a number`,
-		"normal(0;1)":       "1 number, not 2",
-		"normal(0,-1)":      "normal(0,-1): a negative deviation; write it as normal(MEAN,SIGMA)",
-		"normal(nan,1)":     `"nan" is not a number`,
-		"normal(0,inf)":     `"inf" is not a number`,
-		"normal(0,1e999)":   `"1e999" is not a number`,
-		"const()":           `const(): "" is not a number; write it as const(VALUE)`,
-		"const(1,2)":        "2 numbers, not 1",
-		"const(half)":       `"half" is not a number`,
+		"ones":              "expected a source, found ones",
+		"model":             "or a tensor, as in MODEL:NAME",
+		"Zeros":             "did you mean zeros?",
+		"normal(0,2":        "expected , or ) in normal, found the end",
+		"normal(0,-1)":      "normal(0,-1)\n           ^",
+		"zeros | sparce(1)": "did you mean sparse?",
+		"m:w | round(4)":    "m:w | round(4): only patterns have steps; write tensor(m:w) | round(4)",
 		"nowhere:w":         "nowhere: there is no such file or folder",
 		"nowhere:":          "nowhere: there is no such file or folder",
-		"m:[":               `"[" is no pattern`,
-		"m:layers[0.weight": `"layers[0.weight" is no pattern`,
+		"nowhere:w|abs":     "expected a source",
+		"m:[":               `"[" matches nothing`,
+		"m:layers[0.weight": `"layers[0.weight" matches nothing`,
 	} {
 		if have, err := parseSource(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, error %v, want %q", text, have, err, want)
@@ -74,10 +63,10 @@ func TestParseSource(t *testing.T) {
 	}
 }
 
-// FuzzParseSource holds that a source which is accepted is one thing: finite draws that print back
-// to the same, or a path that exists with a pattern that can be matched.
+// FuzzParseSource holds that a source which is accepted is one thing: a pattern, or a path that exists
+// with wildcards that can be matched.
 func FuzzParseSource(f *testing.F) {
-	for _, text := range []string{"zeros", "normal(0,0.02)", "normal(-1e3, 0x1p-2)", "const(-0)", ".:", ".:*.weight", ".:[a-", "normal(0,1", "a:b:c", ":", "\x00:"} {
+	for _, text := range []string{"zeros", "normal(0,0.02)", "const(-0) | flip(1%)", ".:", ".:*.weight", ".:[a-", "normal(0,1", "a:b:c", ":", "\x00:", ".:w|abs", "tensor(.:w)"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -88,27 +77,38 @@ func FuzzParseSource(f *testing.F) {
 		if s.text != text {
 			t.Fatalf("%q became %q", text, s.text)
 		}
-		if s.path != "" {
-			if s.path+":"+s.tensors != text || s.mean != 0 || s.sigma != 0 {
-				t.Fatalf("%q became %+v", text, s)
-			}
-			if _, err := os.Stat(s.path); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := path.Match(s.tensors, "model.layers.0.weight"); err != nil {
-				t.Fatalf("%q: %v", s.tensors, err)
+		if s.path == "" {
+			if p, err := pattern.Parse(text); err != nil || s.pattern != p || s.tensors != "" {
+				t.Fatalf("%q became %+v (%v)", text, s, err)
 			}
 			return
 		}
-		if s.tensors != "" || math.IsNaN(s.mean-s.mean) || math.IsNaN(s.sigma-s.sigma) || s.sigma < 0 {
+		if s.path+":"+s.tensors != text || s.pattern != (pattern.Pattern{}) {
 			t.Fatalf("%q became %+v", text, s)
 		}
-		printed := "normal(" + number(s.mean) + "," + number(s.sigma) + ")"
-		if again, err := parseSource(printed); err != nil || again.mean != s.mean || again.sigma != s.sigma {
-			t.Fatalf("%q prints as %s, which is %+v (%v)", text, printed, again, err)
+		if _, err := os.Stat(s.path); err != nil {
+			t.Fatal(err)
 		}
-		if draws := strings.HasPrefix(text, "normal("); !draws && s.sigma != 0 {
-			t.Fatalf("%q is random: %+v", text, s)
+		if _, err := path.Match(s.tensors, "model.layers.0.weight"); err != nil {
+			t.Fatalf("%q: %v", s.tensors, err)
 		}
 	})
+}
+
+// TestHolds: a type must hold what a pattern's source draws, whatever its steps make of it.
+func TestHolds(t *testing.T) {
+	for text, want := range map[string]string{
+		"normal(0,32)": "", "normal(0,64)": "normal(0,64) goes beyond what I8 holds (127)", "const(128) | scale(0.5)": "const(128) goes beyond",
+		"const(127)": "", "uniform(-127,127)": "", "normal(0,0.01)": "normal(0,0.01) is nothing but zeros in I8: choose larger values",
+		"zeros": "", "const(1) | scale(1000)": "", "normal(0,32) | sparse(1)": "", "tensor(nowhere:w)": "",
+	} {
+		if err := usual(text).holds(t.Context(), weights.I8, 0); err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	for _, text := range []string{"normal(0,1e30)", "const(3e38)", "normal(0,1e-44)"} {
+		if err := usual(text).holds(t.Context(), weights.F32, 0); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -27,7 +27,7 @@ kind. It takes about 40 s for each row. lowtoggle measure --help explains the SO
 
 Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
 less precise than --precision asked; 4: --gpu, and there is none.`,
-	Flags: flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag}, verifyMeterFlags, commonFlags),
+	Flags: flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag, calibrationFlag}, verifyMeterFlags, commonFlags),
 	Action: func(c *cli.Context) (err error) {
 		args, err := arguments(c, "MODEL", "OUT")
 		if err != nil {
@@ -127,6 +127,9 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 			continue
 		}
 		a, _ := src.Tensor(t.Name)
+		if a.Len() == 0 {
+			continue
+		}
 		b, _ := out.Tensor(t.Name)
 		axis := outAxis(layout, t.Name)
 		before, errA := o.energy(c.Context, a, axis)

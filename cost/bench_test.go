@@ -13,6 +13,7 @@ import (
 const (
 	benchBytes = 256 << 20 // larger than any cache, so that all of it comes from memory
 	benchCols  = 4096
+	layerSigma = 0.025 // a trained layer's
 )
 
 // BenchmarkCopy is the yardstick: a plain copy of the same bytes, into memory already touched.

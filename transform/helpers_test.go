@@ -135,7 +135,7 @@ func choices(t tb, list string) []Choice {
 // options for passes, with a budget where least is above 0.
 func options(t tb, passes string, least float64) Options {
 	t.Helper()
-	o := Options{Cost: cost.Rough{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}, Version: "test"}
+	o := Options{Cost: togglesCost{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}, Version: "test"}
 	if passes != "" {
 		o.Passes = choices(t, passes)
 	}
@@ -221,7 +221,7 @@ func matrix(d weights.DType, cols int, v []float32) weights.Tensor {
 // alone is a target for one tensor outside any model.
 func alone(x weights.Tensor, outAxis int) *target {
 	f := formatOf(x.DType)
-	p := &planner{ctx: context.Background(), opt: Options{Cost: cost.Rough{}, Workload: cost.Workload{Prefill: 1}}}
+	p := &planner{ctx: context.Background(), opt: Options{Cost: togglesCost{}, Workload: cost.Workload{Prefill: 1}}}
 	p.compiler = &compiler{ctx: p.ctx, syms: symmetries{}}
 	t := &target{p: p, tensor: x, format: f, base: &program{src: x, format: f, unit: 1, outAxis: outAxis}}
 	t.base.rows, t.base.cols = x.Matrix()

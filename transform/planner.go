@@ -17,10 +17,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Cost predicts the energy of a product from the activity of its weights, relative to random data
-// of the same scale.
+// Cost predicts the energy of a product from a sample of its weights, relative to random data of
+// the same scale. It is called from several goroutines and keeps nothing of the sample.
 type Cost interface {
-	Energy(a cost.Activity, outAxis int, role cost.Role, w cost.Workload) cost.Estimate
+	Energy(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
 }
 
 // Options are what a plan is made with.

@@ -1,7 +1,6 @@
 package transform
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -62,8 +61,8 @@ func (t *target) outputRMS() ([]float64, error) {
 // choice is one way to treat a target, with what is known of it.
 type choice struct {
 	steps  []*Step
-	energy float64 // predicted from the sample
-	snr    float64 // of the sample, dB
+	energy cost.Estimate // from the sample
+	snr    float64       // of the sample, dB
 }
 
 // choose takes, among all combinations of the lossy passes' candidates, the one that is predicted
@@ -78,9 +77,11 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 	if err != nil {
 		return nil, out, err
 	}
-	base, err := sample.energy(t.p, t.base)
-	if err != nil {
-		return nil, out, err
+	base := before
+	if !t.base.identity() {
+		if base, err = sample.energy(t.p, t.base); err != nil {
+			return nil, out, err
+		}
 	}
 	out.Before = &before
 	var list []choice
@@ -89,18 +90,18 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 		if err != nil {
 			return nil, out, err
 		}
-		c := choice{steps: steps}
+		c := choice{steps: steps, energy: base}
 		if least := t.p.opt.MinSNR; least != nil {
 			// What was asked for by name is judged by the whole tensor alone.
 			if c.snr = sample.snr(t.p, prog); c.snr < *least-slack && len(explicit) == 0 {
 				continue
 			}
 		}
-		e, err := sample.energy(t.p, prog)
-		if err != nil {
-			return nil, out, err
+		if len(steps) > 0 {
+			if c.energy, err = sample.energy(t.p, prog); err != nil {
+				return nil, out, err
+			}
 		}
-		c.energy = e.Relative
 		list = append(list, c)
 	}
 	best, loss, err := t.best(list)
@@ -110,15 +111,8 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 	out.NonFinite = loss.nonFinite
 	after := base
 	switch {
-	case best != nil && best.energy < base.Relative+1e-9 || best != nil && len(explicit) > 0:
-		steps = best.steps
-		prog, err := t.compile(steps...)
-		if err != nil {
-			return nil, out, err
-		}
-		if after, err = sample.energy(t.p, prog); err != nil {
-			return nil, out, err
-		}
+	case best != nil && best.energy.Relative < base.Relative+1e-9 || best != nil && len(explicit) > 0:
+		steps, after = best.steps, best.energy
 		if t.p.opt.MinSNR != nil {
 			out.SNR = finiteOrNil(loss.decibels())
 		}
@@ -138,7 +132,8 @@ func (t *target) best(list []choice) (best *choice, l loss, err error) {
 	for len(list) > 0 {
 		i := 0
 		for j := range list {
-			if list[j].energy < list[i].energy || list[j].energy == list[i].energy && list[j].snr > list[i].snr {
+			a, b := list[j].energy.Relative, list[i].energy.Relative
+			if a < b || a == b && list[j].snr > list[i].snr {
 				i = j
 			}
 		}
@@ -266,59 +261,50 @@ func withEach(combos [][]*Step, steps []*Step) [][]*Step {
 }
 
 // sample is a few ranges of rows of a program's result.
-type sample struct{ ranges [][2]int }
-
-// sampleElems is about how many elements a sample has; sampleRanges how many pieces.
-const (
-	sampleElems  = 1 << 15
-	sampleRanges = 4
-)
+type sample struct {
+	ranges [][2]int
+	data   []byte // holds them, one program's at a time
+}
 
 // sample cuts ranges of whole blocks of every combination's steps, spread evenly.
-func (t *target) sample(combos [][]*Step) (s sample, err error) {
+func (t *target) sample(combos [][]*Step) (*sample, error) {
 	p, unit := t.base, 1
 	for _, steps := range combos {
 		prog, err := t.compile(steps...)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
 		unit = max(unit, prog.unit) // all are powers of two
 	}
-	rows := max(16, sampleElems/sampleRanges/max(1, p.cols))
-	rows = (rows + unit - 1) / unit * unit
-	if rows*sampleRanges >= p.rows {
-		return sample{[][2]int{{0, p.rows}}}, nil
+	s := &sample{ranges: cost.SampleRows(p.rows, p.cols, unit)}
+	rows := 0
+	for _, r := range s.ranges {
+		rows += r[1] - r[0]
 	}
-	for i := range sampleRanges {
-		first := (p.rows - rows) * i / (sampleRanges - 1) / unit * unit
-		s.ranges = append(s.ranges, [2]int{first, first + rows})
-	}
+	s.data = make([]byte, rows*p.rowBytes())
 	return s, nil
 }
 
-// energy is the mean of the ranges' predictions.
-func (s sample) energy(p *planner, prog *program) (mean cost.Estimate, err error) {
+// energy predicts a product by a program's result from the sample's ranges of it.
+func (s *sample) energy(p *planner, prog *program) (e cost.Estimate, err error) {
+	w := cost.Weights{DType: prog.src.DType, OutAxis: prog.outAxis, Rows: prog.rows, Cols: prog.cols}
+	rest := s.data
 	for _, r := range s.ranges {
-		counter := cost.NewCounter(prog.format, prog.cols)
-		var failed error
-		err := prog.eachBlock(p.ctx, r[0], r[1], func(b block) {
-			_, werr := counter.Write(b.data)
-			failed = errors.Join(failed, werr)
-		})
-		if err = errors.Join(err, failed); err != nil {
-			return mean, err
+		if err := p.ctx.Err(); err != nil {
+			return e, err
 		}
-		e := p.opt.Cost.Energy(counter.Activity(), prog.outAxis, p.opt.Role, p.opt.Workload)
-		n := float64(len(s.ranges))
-		mean.Calibration = e.Calibration
-		mean.Relative += e.Relative / n
-		mean.Interval[0] += e.Interval[0] / n
-		mean.Interval[1] += e.Interval[1] / n
+		n := (r[1] - r[0]) * prog.rowBytes()
+		prog.run(rest[:n], r[0], r[1]-r[0])
+		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: rest[:n]})
+		rest = rest[n:]
 	}
-	return mean, nil
+	if e, err = p.opt.Cost.Energy(p.ctx, w, p.opt.Role, p.opt.Workload); err != nil {
+		err = fmt.Errorf("%s: tensor %q: predicting energy: %w", prog.src.File, prog.src.Name, err)
+	}
+	return e, err
 }
 
-func (s sample) snr(p *planner, prog *program) float64 {
+func (s *sample) snr(p *planner, prog *program) float64 {
 	var sum loss
 	for _, r := range s.ranges {
 		l, _ := prog.loss(p.ctx, r[0], r[1]) // where ctx ends nothing is decided any more

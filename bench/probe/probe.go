@@ -28,7 +28,7 @@ type family struct {
 var families = []family{
 	{"constant", []string{"*zeros", "*const(σ)", "!const(1.5σ)", "set(1, B)"}},
 	{"few values", []string{"set(2, B)", "set(4, B)", "!set(16, B)", "!set(64, B)"}},
-	{"rows", []string{"*B | repeat(rows=8192)", "B | repeat(rows=64)", "!B | repeat(rows=8)", "B | repeat(rows=4)", "!B | repeat(rows=2)", "B | cycle(rows=2)", "!B | cycle(rows=4)", "!B | cycle(rows=8)"}},
+	{"rows", []string{"*B | repeat(rows=8192)", "B | repeat(rows=64)", "!B | repeat(rows=8)", "*B | repeat(rows=4)", "!B | repeat(rows=2)", "B | cycle(rows=2)", "!B | cycle(rows=4)", "!B | cycle(rows=8)"}},
 	{"columns", []string{"*B | repeat(columns=8192)", "!B | repeat(columns=16)", "B | repeat(columns=4)", "!B | repeat(columns=2)", "B | cycle(columns=2)", "!B | cycle(columns=16)"}},
 	{"signs", []string{"B | abs", "*const(σ) | signs(random)", "!set(1, B) | signs(random)", "!B | signs(rows)"}},
 	{"round", []string{"*B | round(7)", "!B | round(6)", "!B | round(5)", "*B | round(4)", "!B | round(3)", "!B | round(2)", "!B | zero(low=4)"}},

@@ -48,7 +48,7 @@ func convert(t *testing.T, src, passes string, least float64) string {
 	t.Helper()
 	list, err := transform.ParsePasses(passes)
 	ok(t, err)
-	o := transform.Options{Passes: list, Cost: cost.Rough{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}}
+	o := transform.Options{Passes: list, Cost: togglesCost{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}}
 	if least > 0 {
 		o.MinSNR = &least
 	}

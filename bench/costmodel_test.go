@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+)
+
+// judged sums up predictions of points whose family the fit had not seen.
+type judged struct {
+	name        string
+	points      []cost.Judged
+	mean, worst float64
+	rank        float64 // Spearman's
+}
+
+func sumUp(name string, points []cost.Judged) judged {
+	j := judged{name: name, points: points}
+	var have, want []float64
+	for _, p := range points {
+		e := math.Abs(p.Error())
+		j.mean += e / float64(len(points))
+		j.worst = max(j.worst, e)
+		have, want = append(have, p.Predicted), append(want, p.Point.Energy)
+	}
+	j.rank = stat.Correlation(ranks(have), ranks(want), nil)
+	return j
+}
+
+// ranks of values, those alike sharing the mean of theirs.
+func ranks(values []float64) []float64 {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case values[a] < values[b]:
+			return -1
+		case values[a] > values[b]:
+			return 1
+		}
+		return 0
+	})
+	rank := make([]float64, len(values))
+	for i := 0; i < len(order); {
+		k := i
+		for k < len(order) && values[order[k]] == values[order[i]] {
+			k++
+		}
+		for _, at := range order[i:k] {
+			rank[at] = float64(i+k-1) / 2
+		}
+		i = k
+	}
+	return rank
+}
+
+// groups of points that a figure is asked for, and the mean error asked for.
+var groups = []struct {
+	name string
+	typ  string
+	cold bool
+	in   func(s *cost.Series) bool
+	bar  float64
+}{
+	{"BF16, weights alone, stationary", "bf16", false, weightsAlone(cost.Stationary), 0.01},
+	{"BF16, weights alone, streaming", "bf16", false, weightsAlone(cost.Streaming), 0.01},
+	{"FP16, weights alone, stationary", "fp16", false, weightsAlone(cost.Stationary), 0.01},
+	{"FP16, weights alone, streaming", "fp16", false, weightsAlone(cost.Streaming), 0.01},
+	{"BF16, decode", "bf16", true, anySeries, 0.015},
+	{"FP16, decode", "fp16", true, anySeries, 0.015},
+	{"FP8, decode", "fp8", true, anySeries, 0.015},
+	{"FP8", "fp8", false, anySeries, 0.02},
+	{"INT8", "int8", false, anySeries, 0.02},
+	{"FP32", "fp32", false, anySeries, 0.02},
+	{"FP8, weights alone", "fp8", false, aloneInAnyRole, 0},
+	{"INT8, weights alone", "int8", false, aloneInAnyRole, 0},
+	{"FP32, weights alone", "fp32", false, aloneInAnyRole, 0},
+	{"BF16, both operands", "bf16", false, bothOperands, 0},
+	{"FP16, both operands", "fp16", false, bothOperands, 0},
+	{"FP8, both operands", "fp8", false, bothOperands, 0},
+	{"INT8, both operands", "int8", false, bothOperands, 0},
+	{"FP32, both operands", "fp32", false, bothOperands, 0},
+	{"FP16 on CUDA cores, both operands", "fp16-cuda", false, bothOperands, 0},
+}
+
+// large is the size that fills the card: smaller series have a dozen points to tell shapes apart.
+const large = 4096
+
+func weightsAlone(role cost.Role) func(*cost.Series) bool {
+	return func(s *cost.Series) bool { return s.Change == "weights" && s.Role == role && s.M > large }
+}
+func aloneInAnyRole(s *cost.Series) bool { return s.Change == "weights" && s.M >= large }
+func bothOperands(s *cost.Series) bool   { return s.Change == "both" }
+func anySeries(*cost.Series) bool        { return true }
+
+func in(list []cost.Judged, keep func(*cost.Series) bool) []cost.Judged {
+	return slices.DeleteFunc(slices.Clone(list), func(j cost.Judged) bool { return !keep(j.Series) })
+}
+
+// TestCostModel judges the model of the H200 by families of patterns that its fit did not see.
+func TestCostModel(t *testing.T) {
+	c, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		j := sumUp(g.name, in(c.LeaveOut(g.typ, g.cold, nil), func(s *cost.Series) bool { return s.Type == g.typ && g.in(s) }))
+		t.Logf("%-34s %4d points: mean %.2f, worst %.2f points, rank %.3f", g.name, len(j.points), 100*j.mean, 100*j.worst, j.rank)
+		if len(j.points) < 20 {
+			t.Errorf("%s: %d points judge nothing", g.name, len(j.points))
+		}
+		if g.bar > 0 && !(j.mean <= g.bar) {
+			t.Errorf("%s: mean error %.2f points, at most %.2f were asked for", g.name, 100*j.mean, 100*g.bar)
+		}
+		if strings.Contains(g.name, "F16, weights") && !(j.rank >= 0.95) {
+			t.Errorf("%s: rank correlation %.3f, at least 0.95 was asked for", g.name, j.rank)
+		}
+		for _, r := range cost.Rivals {
+			o := sumUp(r.Name, in(c.LeaveOutBy(r, g.typ, g.cold), g.in))
+			t.Logf("    %-30s mean %.2f, worst %.2f points, rank %.3f", r.Name, 100*o.mean, 100*o.worst, o.rank)
+			if len(o.points) == len(j.points) && !(j.mean < o.mean) {
+				t.Errorf("%s: %s does as well (%.2f points)", g.name, r.Name, 100*o.mean)
+			}
+		}
+	}
+}
+
+// TestIntervals: those of the model hold what was measured as often as they say.
+func TestIntervals(t *testing.T) {
+	c, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, all := 0, 0
+	for _, m := range c.Models {
+		for _, j := range c.LeaveOut(m.Type, m.Cold, nil) {
+			half := m.Quality.HalfWidth(j.Predicted)
+			all++
+			if math.Abs(j.Error()) <= half+j.Point.HalfWidth {
+				held++
+			}
+		}
+	}
+	share := float64(held) / float64(all)
+	t.Logf("%d of %d intervals (%.1f %%)", held, all, 100*share)
+	if share < 0.9 {
+		t.Errorf("%.1f %% of the intervals hold the measurement", 100*share)
+	}
+}

@@ -1,0 +1,208 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// Calibrate fits the cost model to measured series, of one card or of cards of one kind. prior is
+// that of [cost.Calibration.Fit]. progress is told how many points' operands have been looked at;
+// nil: no one is told. Series that contradict their null points, of simulated cards, or of
+// different cards are errors.
+func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibration, progress func(done, total int)) (*cost.Calibration, error) {
+	c := new(cost.Calibration)
+	swapped := swappedTypes(all)
+	total, done := 0, 0
+	for _, s := range all {
+		if err := s.Check(); err != nil {
+			return nil, fmt.Errorf("%v: %w", s.Setup, err)
+		}
+		total += len(s.Results()) + 1
+	}
+	for _, s := range all {
+		for _, sit := range s.Sittings {
+			if sit.Simulated {
+				return nil, fmt.Errorf("%v: was measured on a simulated card: there is nothing to learn from it", s.Setup)
+			}
+			if c.Card != "" && c.Card != sit.Card.Name {
+				return nil, fmt.Errorf("%v: was measured on %s, and others on %s: calibrate each card by itself", s.Setup, sit.Card.Name, c.Card)
+			}
+			c.Card, c.Driver = sit.Card.Name, sit.Card.Driver
+			c.Date = max(c.Date, strings.SplitN(sit.Date, "T", 2)[0])
+			if sit.Card.PowerLimit != nil {
+				c.PowerLimit = *sit.Card.PowerLimit
+			}
+		}
+		series, err := observe(ctx, s, swapped[s.Setup.Type], func() {
+			if done++; progress != nil {
+				progress(done, total)
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", s.Setup, err)
+		}
+		c.Series = append(c.Series, series)
+	}
+	return c, c.Fit(func(typ string) bool {
+		t, err := gemm.ParseType(typ)
+		return err == nil && swapped[t]
+	}, prior)
+}
+
+// swappedTypes are those of which weights with runs of equal rows save more in the role that is
+// called stationary: what streams is the other operand.
+func swappedTypes(all []*experiment.Series) map[gemm.Type]bool {
+	energy := map[gemm.Type]map[cost.Role]float64{}
+	for _, s := range all {
+		if s.Change != experiment.Weights || s.Cold {
+			continue
+		}
+		for _, r := range s.Results() {
+			if strings.HasSuffix(r.W.String(), runsOfRows) {
+				if energy[s.Setup.Type] == nil {
+					energy[s.Setup.Type] = map[cost.Role]float64{}
+				}
+				energy[s.Setup.Type][s.Role] = r.Relative
+			}
+		}
+	}
+	swapped := map[gemm.Type]bool{}
+	for t, e := range energy {
+		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]
+	}
+	return swapped
+}
+
+// runsOfRows ends the pattern of weights of which every four rows are the same.
+const runsOfRows = "| repeat(rows=4)"
+
+// observe turns a measured series into one that a model can be fitted to.
+func observe(ctx context.Context, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
+	out := cost.Series{Product: productOf(s.Setup), Change: string(s.Change)}
+	ran := map[string]experiment.Measured{}
+	var n float64
+	b := &out.Baseline
+	for _, sit := range s.Sittings {
+		out.Date = strings.SplitN(sit.Date, "T", 2)[0]
+		for _, m := range sit.Points {
+			ran[m.Name()] = m
+		}
+		for _, r := range sit.Readings {
+			if !r.Baseline || r.SMClock == nil {
+				continue
+			}
+			n++
+			b.Joules, b.Seconds = b.Joules+r.PerExecution, b.Seconds+r.Seconds
+			b.Watts, b.Clock = b.Watts+r.Watts, b.Clock+*r.SMClock
+		}
+	}
+	if n == 0 {
+		return out, fmt.Errorf("its baseline was never read, or the card does not tell its clock")
+	}
+	for _, v := range []*float64{&b.Joules, &b.Seconds, &b.Watts, &b.Clock} {
+		*v = digits(*v / n)
+	}
+	results := s.Results()
+	points := make([]cost.Observation, len(results))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	done := make(chan struct{})
+	look := func(m experiment.Measured, x, w *string, to **cost.Signals) {
+		g.Go(func() (err error) {
+			px, pw := m.X, m.W
+			if m.Scaled != nil {
+				px, pw = m.Scaled.X, m.Scaled.W
+			}
+			*x, *w = px.String(), pw.String()
+			*to, err = signals(ctx, s.Setup, px, pw, m.Seed, swapped)
+			done <- struct{}{}
+			return err
+		})
+	}
+	finished := make(chan error)
+	go func() {
+		look(ran[s.Baseline.Name()], &b.X, &b.W, &b.Signals)
+		for i, r := range results {
+			if r.Experiment == experiment.Null {
+				continue
+			}
+			points[i] = cost.Observation{Family: r.Experiment, Energy: digits(r.Relative), HalfWidth: digits(r.HalfWidth),
+				Time: digits(r.RelativeTime), Clock: digits(r.Clock / b.Clock)}
+			look(ran[r.Name()], &points[i].X, &points[i].W, &points[i].Signals)
+		}
+		finished <- g.Wait()
+	}()
+	for {
+		select {
+		case <-done:
+			seen()
+		case err := <-finished:
+			for i, r := range results {
+				if r.Experiment != experiment.Null {
+					out.Points = append(out.Points, points[i])
+				}
+			}
+			return out, err
+		}
+	}
+}
+
+func productOf(s experiment.Setup) cost.Product {
+	return cost.Product{Type: s.Type.String(), M: s.M, N: s.N, K: s.K, Role: s.Role, Cold: s.Cold}
+}
+
+// signals of a point's operands.
+func signals(ctx context.Context, s experiment.Setup, x, w pattern.Pattern, seed uint64, swapped bool) (*cost.Signals, error) {
+	d := s.Type.Operand()
+	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: 2 * seed})
+	if err != nil {
+		return nil, err
+	}
+	ow, err := Operand(ctx, w, pattern.Spec{DType: d, Rows: s.N, Cols: s.K, Seed: 2*seed + 1})
+	if err != nil {
+		return nil, err
+	}
+	return cost.Observe(ctx, d, productOf(s), swapped, ox, ow)
+}
+
+// Operand draws blocks of a pattern: each by itself where the pattern is local, else all at once.
+func Operand(ctx context.Context, p pattern.Pattern, s pattern.Spec) (cost.Operand, error) {
+	if p.Local() {
+		return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+			return p.Block(ctx, s, pattern.Range{From: row, To: row + rows}, pattern.Range{From: col, To: col + cols})
+		}, nil
+	}
+	all, err := p.Generate(ctx, s, 1)
+	if err != nil {
+		return nil, err
+	}
+	size := s.DType.Bits() / 8
+	return func(_ context.Context, row, rows, col, cols int) ([]byte, error) {
+		out := make([]byte, 0, rows*cols*size)
+		for r := row; r < row+rows; r++ {
+			at := (r*s.Cols + col) * size
+			out = append(out, all[at:at+cols*size]...)
+		}
+		return out, nil
+	}, nil
+}
+
+// digits rounds to five, which is more than a reading has.
+func digits(v float64) float64 {
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
+	if math.IsNaN(r) || math.IsInf(r, 0) {
+		return 0
+	}
+	return r
+}

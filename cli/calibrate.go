@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+// calibrateOut is where series go if nothing is said.
+const calibrateOut = "calibration"
+
+var calibrateCommand = &cli.Command{
+	Name:      "calibrate",
+	Usage:     "fit the cost model to this GPU",
+	ArgsUsage: "[OUT]",
+	Description: `Measures products by patterns that tell apart what a card's datapath does with bits, into the
+folder OUT (calibration if not given), and fits the cost model to them: OUT.json, which
+predict, inspect, plan and convert take as --calibration. Broken off, the same command goes on.
+
+   lowtoggle calibrate                          less than ten minutes
+   lowtoggle calibrate --full h200              every type and pattern, for most of an hour
+   lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
+
+Where a type has few points its coefficients stay near those of the built-in H200. The table says
+how far predictions were off for families of patterns that the fit had not seen.
+
+Nothing about the card is ever changed. Exit status 4: no GPU.`,
+	Flags: flags([]cli.Flag{
+		&cli.BoolFlag{Name: "full", Usage: "measure every type and pattern", DisableDefaultText: true},
+		&cli.StringSliceFlag{Name: "from", Usage: "measure nothing, take the series in `FOLDER`"},
+		&cli.DurationFlag{Name: "time", Usage: "begin no points after this `TIME`", DefaultText: "no end"},
+		deviceFlag, jsonFlag, quietFlag,
+	}),
+	Action: func(c *cli.Context) error {
+		out := calibrateOut
+		if c.NArg() > 0 {
+			args, err := arguments(c, "OUT")
+			if err != nil {
+				return err
+			}
+			out = args[0]
+		}
+		from := c.StringSlice("from")
+		if len(from) == 0 {
+			if err := calibrateMeasure(c, out); err != nil {
+				return err
+			}
+			from = []string{out}
+		} else if c.IsSet("full") || c.IsSet("time") || c.IsSet("device") {
+			return usagef("--full, --time and --device are about measuring, and --from measures nothing")
+		}
+		r, err := calibrateFit(c, from, filepath.Clean(out)+".json")
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			return printJSON(c.App.Writer, r)
+		}
+		r.print(c.App.Writer)
+		return nil
+	},
+}
+
+func calibrateMeasure(c *cli.Context, out string) (err error) {
+	works, err := probe.Works(c.Bool("full"))
+	if err != nil {
+		return err
+	}
+	machine, err := openMachine(c.String("device"), 0)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, machine.Close)
+	return measureWorks(c, machine, out, works, experiment.Options{Time: c.Duration("time")})
+}
+
+// calibrateFit fits to the series in folders and writes the calibration's file.
+func calibrateFit(c *cli.Context, from []string, file string) (*calibrateJSON, error) {
+	var all []*experiment.Series
+	for _, folder := range from {
+		series, err := experiment.LoadFolder(folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w; lowtoggle calibrate measures some", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, series...)
+	}
+	event, end := newProgress(c)
+	fitted, err := calibrateTo(c.Context, all, event)
+	end()
+	if err != nil {
+		return nil, err
+	}
+	fitted.Command = all[0].Sittings[0].Command
+	if err := fitted.Write(file); err != nil {
+		return nil, err
+	}
+	return &calibrateJSON{file, fitted.Card, fitted.Models}, nil
+}
+
+func calibrateTo(ctx context.Context, all []*experiment.Series, event func(transform.Event)) (*cost.Calibration, error) {
+	prior, err := cost.FindCalibration("h200")
+	if err != nil {
+		return nil, err
+	}
+	return probe.Calibrate(ctx, all, prior, func(done, total int) {
+		event(transform.Event{Stage: "fit", Done: int64(done), Total: int64(total)})
+	})
+}
+
+// calibrateJSON is what calibrate --json prints.
+type calibrateJSON struct {
+	File   string       `json:"file"`
+	Card   string       `json:"card"`
+	Models []cost.Model `json:"models"`
+}
+
+func (r *calibrateJSON) print(w io.Writer) {
+	fmt.Fprintf(w, "%s: predictions for families of patterns that the fit had not seen\n\n", r.Card)
+	tab := newTable("type", "weights", "points", "mean error", "worst")
+	for _, m := range r.Models {
+		from := "on chip"
+		if m.Cold {
+			from = "from memory"
+		}
+		tab.add(m.Type, from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
+	}
+	tab.print(w)
+	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", r.File)
+}
+
+// points of relative energy.
+func points(v float64) string { return fmt.Sprintf("%.2f", 100*v) }

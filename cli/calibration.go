@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+)
+
+// usualGPU is the one that is predicted for where none is named.
+const usualGPU = "h200"
+
+// Flags that choose what predicts. verify has the second alone, as its --gpu measures.
+var (
+	gpuFlag         = &cli.StringFlag{Name: "gpu", Value: usualGPU, Usage: "`NAME` of the GPU to predict for", DefaultText: usualGPU}
+	calibrationFlag = &cli.StringFlag{Name: "calibration", Usage: "predict by the calibration in `FILE`"}
+)
+
+// calibration reads --gpu and --calibration; a command has both, the second or none of them.
+func calibration(c *cli.Context) (*cost.Calibration, error) {
+	name, named := c.Value("gpu").(string)
+	switch path := c.String("calibration"); {
+	case !c.IsSet("calibration"):
+		if !named {
+			name = usualGPU
+		}
+		k, err := cost.FindCalibration(name)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--gpu: %w", err)}
+		}
+		return k, nil
+	case named && c.IsSet("gpu"):
+		return nil, usagef("--gpu and --calibration exclude each other")
+	case path == "":
+		return nil, usagef("--calibration: name a file that lowtoggle calibrate has written")
+	default:
+		k, err := cost.ReadCalibration(path)
+		if err != nil {
+			return nil, fmt.Errorf("--calibration: %w", err)
+		}
+		return k, nil
+	}
+}

@@ -1,0 +1,276 @@
+package cost
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Product is a GEMM y[M,N] = x[M,K]·w[N,K]ᵀ whose energy is asked for.
+type Product struct {
+	Type string `json:"type"` // the arithmetic, as gemm.Type names it: "bf16"
+	M    int    `json:"m"`
+	N    int    `json:"n"`
+	K    int    `json:"k"`
+	Role Role   `json:"role"`           // of w
+	Cold bool   `json:"cold,omitempty"` // w is read from memory every time, as in decoding
+}
+
+// Calibration is what is known of a card: measurements, and the models fitted to them.
+type Calibration struct {
+	Version int    `json:"calibration_version"`
+	Card    string `json:"card"`
+	Driver  string `json:"driver,omitempty"`
+	Date    string `json:"date"`
+	Command string `json:"command,omitempty"`
+	// PowerLimit of the card while it was measured, in watts; 0: not known.
+	PowerLimit float64  `json:"power_limit_watts,omitempty"`
+	Names      []string `json:"signals"`
+	Models     []Model  `json:"models"`
+	Series     []Series `json:"series"`
+
+	references sync.Map // of random operands: referenceKey → Signals
+	drawn      sync.Map // random inputs: their shape → blocks
+}
+
+// Model predicts the power of one type's products.
+type Model struct {
+	Type string `json:"type"`
+	Cold bool   `json:"cold,omitempty"`
+	// Swapped is whether the library streams the operand that a linear layer's call puts in the
+	// stationary slot, as matrices of equal rows show.
+	Swapped bool `json:"swapped,omitempty"`
+	// Coefficients by signal, and "constant": of the power that depends on the data, each for as
+	// much of the signal as random operands have.
+	Coefficients map[string]float64 `json:"coefficients"`
+	Quality      Quality            `json:"quality"`
+}
+
+// Quality of a model: its errors for families of patterns that the fit did not see.
+type Quality struct {
+	Points int     `json:"points"`
+	Mean   float64 `json:"mean_error"` // of relative energy, absolute
+	Worst  float64 `json:"worst_error"`
+	// Growth is the error's root mean square over |1 − energy|.
+	Growth float64 `json:"growth"`
+}
+
+// Series is points measured on one card in one go, against one baseline of random operands.
+type Series struct {
+	Product
+	// Change is "weights" or "both": what differs from the baseline.
+	Change   string        `json:"change"`
+	Date     string        `json:"date,omitempty"`
+	Baseline Baseline      `json:"baseline"`
+	Response []float64     `json:"clock"` // clock over the baseline's, at activities of knot·i
+	Points   []Observation `json:"points"`
+}
+
+// Baseline is a product of random operands.
+type Baseline struct {
+	X       string   `json:"x"`
+	W       string   `json:"w"`
+	Joules  float64  `json:"joules"`
+	Seconds float64  `json:"seconds"`
+	Watts   float64  `json:"watts"`
+	Clock   float64  `json:"clock_mhz"`
+	Signals *Signals `json:"signals"`
+}
+
+// Observation is a measured point: ratios to the baseline, and the signals of its operands.
+type Observation struct {
+	Family    string   `json:"family"`
+	X         string   `json:"x"`
+	W         string   `json:"w"`
+	Energy    float64  `json:"relative_energy"`
+	HalfWidth float64  `json:"half_width,omitempty"`
+	Time      float64  `json:"relative_time"`
+	Clock     float64  `json:"relative_clock"`
+	Signals   *Signals `json:"signals"`
+}
+
+// calibrationVersion of the files.
+const calibrationVersion = 1
+
+//go:embed calibrations/*.json
+var embedded embed.FS
+
+// Calibrations are the short names of those that are built in, as "h200".
+func Calibrations() (names []string) {
+	files, err := embedded.ReadDir("calibrations")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f.Name(), ".json"))
+	}
+	return names
+}
+
+// FindCalibration is the one that is built in for a card, by its short name or the card's own,
+// whatever the case. There being none is an error that names those there are.
+func FindCalibration(name string) (*Calibration, error) {
+	for _, short := range Calibrations() {
+		c, err := builtIn(short)
+		if err != nil {
+			return nil, err
+		}
+		if strings.EqualFold(name, short) || strings.EqualFold(name, c.Card) {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("no calibration of a GPU named %q is built in, only %s: measure it with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
+}
+
+var built sync.Map // short name → func() (*Calibration, error)
+
+func builtIn(short string) (*Calibration, error) {
+	once, _ := built.LoadOrStore(short, sync.OnceValues(func() (*Calibration, error) {
+		data, err := embedded.ReadFile(path.Join("calibrations", short+".json"))
+		if err != nil {
+			return nil, err
+		}
+		return decodeCalibration(data)
+	}))
+	return once.(func() (*Calibration, error))()
+}
+
+// ReadCalibration reads a file that [Calibration.Write] made.
+func ReadCalibration(name string) (*Calibration, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := decodeCalibration(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+func decodeCalibration(data []byte) (*Calibration, error) {
+	var version struct {
+		Version *int `json:"calibration_version"`
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		return nil, fmt.Errorf("no calibration: %w", err)
+	}
+	switch v := version.Version; {
+	case v == nil:
+		return nil, errors.New("no calibration: it has no calibration_version")
+	case *v != calibrationVersion:
+		return nil, fmt.Errorf("a calibration of version %d, and this program reads version %d: make it anew with lowtoggle calibrate", *v, calibrationVersion)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	c := new(Calibration)
+	if err := d.Decode(c); err != nil {
+		return nil, fmt.Errorf("damaged calibration: %w", err)
+	}
+	return c, c.validate()
+}
+
+func (c *Calibration) validate() error {
+	if !slices.Equal(c.Names, SignalNames()) {
+		return errors.New("the calibration knows other signals than this program: make it anew with lowtoggle calibrate")
+	}
+	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
+		return errors.New("damaged calibration: it has no card, models or measurements")
+	}
+	for _, m := range c.Models {
+		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
+			return fmt.Errorf("damaged calibration: a model of %s without measurements", m.Type)
+		}
+		for name, v := range m.Coefficients {
+			if name != constantTerm && !slices.Contains(c.Names, name) || !(v >= 0) || math.IsInf(v, 1) {
+				return fmt.Errorf("damaged calibration: %s: coefficient %s = %v", m.Type, name, v)
+			}
+		}
+	}
+	for i := range c.Series {
+		if err := c.Series[i].validate(); err != nil {
+			return fmt.Errorf("damaged calibration: series %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func (s *Series) validate() error {
+	b := s.Baseline
+	if min(s.M, s.N, s.K) < 1 || !(b.Joules > 0 && b.Seconds > 0 && b.Watts > staticWatts && b.Clock > 0) || b.Signals == nil {
+		return errors.New("its baseline is not one")
+	}
+	for _, o := range s.Points {
+		if !(o.Energy > 0 && o.Time > 0 && o.Clock > 0) || o.Signals == nil {
+			return fmt.Errorf("%s of %s is no measurement", o.W, o.Family)
+		}
+	}
+	return s.validResponse()
+}
+
+// Write writes the calibration as a file, whole or not at all.
+func (c *Calibration) Write(name string) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	// One series or point a line, so that differences can be read.
+	for _, before := range []string{`{"family":`, `{"type":`} {
+		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))
+	}
+	part := name + ".partial"
+	f, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return os.Rename(part, name)
+}
+
+// label names the calibration in predictions.
+func (c *Calibration) label() string {
+	if c.Date == "" {
+		return c.Card
+	}
+	return c.Card + ", " + c.Date
+}
+
+// MarshalJSON writes rates to five digits, and null where one is not known.
+func (s *Signals) MarshalJSON() ([]byte, error) {
+	list := make([]any, len(s))
+	for i, v := range s {
+		if !math.IsNaN(v) {
+			list[i] = json.Number(fmt.Sprintf("%.5g", v))
+		}
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Signals) UnmarshalJSON(data []byte) error {
+	var list []*float64
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	if len(list) != len(s) {
+		return fmt.Errorf("%d signals, not %d", len(list), len(s))
+	}
+	for i, v := range list {
+		s[i] = math.NaN()
+		if v != nil {
+			s[i] = *v
+		}
+	}
+	return nil
+}

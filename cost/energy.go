@@ -1,0 +1,113 @@
+package cost
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Tokens of the products that a workload is predicted by.
+const (
+	prefillTokens = 8192
+	decodeTokens  = 16
+)
+
+// arithmeticOf the stored types, as they are multiplied on tensor cores wherever there are some.
+var arithmeticOf = map[weights.DType]string{weights.BF16: "bf16", weights.F16: "fp16", weights.F32: "fp32",
+	weights.F8E4M3: "fp8", weights.F8E5M2: "fp8", weights.I8: "int8"}
+
+// Energy predicts the relative energy of products by a layer's weights and random inputs. A type
+// that was not calibrated is predicted by BF16's model, with twice the interval; Calibration says so.
+func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Workload) (e Estimate, err error) {
+	e.Calibration = c.label()
+	m, err := w.matrix()
+	if err != nil {
+		return e, err
+	}
+	for _, part := range []struct {
+		share  float64
+		tokens int
+		cold   bool
+	}{{l.Prefill, prefillTokens, false}, {l.Decode, decodeTokens, true}} {
+		if part.share == 0 {
+			continue
+		}
+		model, typ, widen := c.modelOf(w.DType, part.cold)
+		if model == nil {
+			return e, c.unknown(Product{Type: arithmeticOf[w.DType], Cold: part.cold})
+		}
+		p := Product{Type: typ, M: part.tokens, N: m.rows, K: m.k, Role: role, Cold: part.cold}
+		x := operandMatrix(m.f, p.M, p.K, c.inputs(m.f, p))
+		r, err := c.predict(ctx, model, p, layerTiles, x, m)
+		if err != nil {
+			return e, err
+		}
+		if widen {
+			e.Calibration = fmt.Sprintf("%s, %s applied to %s", c.label(), typ, w.DType)
+		}
+		half := part.share * (r.Interval[1] - r.Relative) * (1 + truth(widen))
+		e.Relative += part.share * r.Relative
+		e.Interval[0] -= half
+		e.Interval[1] += half
+	}
+	e.Interval[0] += e.Relative
+	e.Interval[1] += e.Relative
+	return e, nil
+}
+
+// inputs are random x of the type's usual scale. What a sample asks for is the same for all layers
+// of a shape, so it is drawn once.
+func (c *Calibration) inputs(f weights.Format, p Product) Operand {
+	type key struct {
+		dtype weights.DType
+		m, k  int
+	}
+	type block struct{ row, rows, col, cols int }
+	kept, _ := c.drawn.LoadOrStore(key{f.DType, p.M, p.K}, new(sync.Map))
+	blocks, draw := kept.(*sync.Map), randomOperand(f.DType, p.M, p.K, usualScale(f), 2)
+	return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+		at := block{row, rows, col, cols}
+		if data, ok := blocks.Load(at); ok {
+			return data.([]byte), nil
+		}
+		data, err := draw(ctx, row, rows, col, cols)
+		if err == nil {
+			blocks.Store(at, data)
+		}
+		return data, err
+	}
+}
+
+// modelOf a stored type, or BF16's in its place.
+func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ string, widen bool) {
+	typ = arithmeticOf[d]
+	if m := c.model(typ, cold); m != nil {
+		return m, typ, d == weights.F8E5M2
+	}
+	return c.model("bf16", cold), "bf16", true
+}
+
+// Ceiling is the relative energy of weights that are all zero: no change of weights saves more.
+func (c *Calibration) Ceiling(d weights.DType, role Role, l Workload) (float64, error) {
+	f, ok := d.Format()
+	if !ok {
+		return 0, fmt.Errorf("products by %s cannot be predicted", d)
+	}
+	const size = 8192
+	w := Weights{DType: d, Rows: size, Cols: size, Bands: []Band{{Data: make([]byte, bandRows*size*f.Bits/8)}}}
+	e, err := c.Energy(context.Background(), w, role, l)
+	return e.Relative, err
+}
+
+// Types that are calibrated, by name.
+func (c *Calibration) Types() (list []string) {
+	for _, m := range c.Models {
+		if !slices.Contains(list, m.Type) {
+			list = append(list, m.Type)
+		}
+	}
+	return list
+}

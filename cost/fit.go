@@ -1,0 +1,256 @@
+package cost
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+const (
+	constantTerm = "constant"
+	// ridge keeps signals that go together from taking extreme shares; priorRidge holds a fit to
+	// few points close to another one.
+	ridge      = 1e-4
+	priorRidge = 0.005
+	fewPoints  = 40
+	// bothShare is what a point counts in which x changes as well: the weights are what is asked about.
+	bothShare = 0.25
+	// readingError is the part of a prediction's error that does not grow with what is saved.
+	readingError = 0.003
+)
+
+// kind of products that share a model.
+type kind struct {
+	typ  string
+	cold bool
+}
+
+func (s *Series) kind() kind { return kind{s.Type, s.Cold} }
+
+// Fit fits all models to the calibration's series, each by non-negative least squares over the
+// signals relative to the baseline's, and judges them by leaving out one family of patterns after
+// the other. swapped tells the types of which the library streams the other operand. Where a type
+// has few points its coefficients are drawn towards those of prior, the calibration of another card;
+// nil: towards 0.
+func (c *Calibration) Fit(swapped func(typ string) bool, prior *Calibration) error {
+	c.Version, c.Names, c.Models = calibrationVersion, SignalNames(), nil
+	if len(c.Series) == 0 {
+		return errors.New("there are no measurements to fit a model to")
+	}
+	for i := range c.Series {
+		c.Series[i].respond()
+	}
+	for _, k := range c.kinds() {
+		m, err := c.fit(k, "", prior)
+		if err != nil {
+			return err
+		}
+		m.Swapped = swapped(k.typ)
+		c.Models = append(c.Models, m)
+	}
+	for i := range c.Models {
+		m := &c.Models[i]
+		m.Quality = quality(c.LeaveOut(m.Type, m.Cold, prior))
+	}
+	return c.validate()
+}
+
+func (c *Calibration) kinds() (list []kind) {
+	for i := range c.Series {
+		if k := c.Series[i].kind(); !slices.Contains(list, k) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// fit a model to the points of all families but one.
+func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, error) {
+	use := signalsOf(k.cold)
+	var rows, y []float64
+	for i := range c.Series {
+		s := &c.Series[i]
+		if s.kind() != k {
+			continue
+		}
+		rows, y = append(rows, slices.Repeat([]float64{1}, 1+len(use))...), append(y, 1)
+		for p := range s.Points {
+			if o := &s.Points[p]; o.Family != without {
+				weight := 1.0
+				if s.Change != "weights" {
+					weight = math.Sqrt(bothShare)
+				}
+				for _, v := range terms(use, o.Signals, s.Baseline.Signals) {
+					rows = append(rows, weight*v)
+				}
+				y = append(y, weight*s.activity(o))
+			}
+		}
+	}
+	if len(y) < 8 {
+		return Model{}, fmt.Errorf("%s: %d points are too few to fit a model to", k.typ, len(y))
+	}
+	strength, towards := ridge, make([]float64, 1+len(use))
+	if m := c.prior(k, len(y), without, prior); m != nil {
+		strength = priorRidge
+		towards[0] = m.Coefficients[constantTerm]
+		for i, signal := range use {
+			towards[1+i] = m.Coefficients[signals[signal].name]
+		}
+	}
+	found := nonNegative(mat.NewDense(len(y), 1+len(use), rows), y, strength, towards)
+	m := Model{Type: k.typ, Cold: k.cold, Coefficients: map[string]float64{}}
+	sum := 0.0
+	for _, v := range found {
+		sum += v
+	}
+	for i, v := range found { // so that random operands have an activity of 1
+		if v = math.Round(v/sum*1e5) / 1e5; v == 0 {
+			continue
+		}
+		name := constantTerm
+		if i > 0 {
+			name = signals[use[i-1]].name
+		}
+		m.Coefficients[name] = v
+	}
+	return m, nil
+}
+
+// prior is what a fit to so many points is drawn towards, nil where these are enough: another
+// card's model, or, of weights from memory, which passes all types alike, that of the type with the
+// most points.
+func (c *Calibration) prior(k kind, points int, without string, other *Calibration) *Model {
+	if points >= fewPoints {
+		return nil
+	}
+	if other != nil {
+		return other.model(k.typ, k.cold)
+	}
+	most, best := fewPoints, kind{}
+	for _, o := range c.kinds() {
+		n := 0
+		for i := range c.Series {
+			if c.Series[i].kind() == o {
+				n += len(c.Series[i].Points)
+			}
+		}
+		if o.cold && k.cold && n > most {
+			most, best = n, o
+		}
+	}
+	if best == (kind{}) {
+		return nil
+	}
+	m, err := c.fit(best, without, nil)
+	if err != nil {
+		return nil
+	}
+	return &m
+}
+
+// terms are 1 and the signals over those of a reference.
+func terms(use []int, s, reference *Signals) []float64 {
+	list := []float64{1}
+	for _, i := range use {
+		list = append(list, relative(s[i], reference[i]))
+	}
+	return list
+}
+
+// relative to a reference that may have nothing of it, or of which it is not known.
+func relative(v, reference float64) float64 {
+	switch {
+	case math.IsNaN(v) || math.IsNaN(reference):
+		return 1
+	case reference == 0:
+		return v
+	}
+	return v / reference
+}
+
+// activity that the model predicts.
+func (m *Model) activity(s, reference *Signals) float64 {
+	sum := m.Coefficients[constantTerm]
+	for i := range signals {
+		if c, ok := m.Coefficients[signals[i].name]; ok {
+			sum += c * relative(s[i], reference[i])
+		}
+	}
+	return sum
+}
+
+// Judged is a measured point and what was predicted for it.
+type Judged struct {
+	Series    *Series
+	Point     *Observation
+	Predicted float64
+}
+
+// Error is what the prediction is off by, as a part of the baseline's energy.
+func (j Judged) Error() float64 { return j.Predicted - j.Point.Energy }
+
+// LeaveOut predicts every point of a type by a model fitted without the point's family; prior is
+// that of Fit.
+func (c *Calibration) LeaveOut(typ string, cold bool, prior *Calibration) []Judged {
+	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Signals) float64, error) {
+		m, err := c.fit(k, without, prior)
+		return m.activity, err
+	})
+}
+
+// judge predicts points by what fit makes of all families but theirs.
+func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, reference *Signals) float64, error)) (list []Judged) {
+	type fitted struct {
+		activity func(s, reference *Signals) float64
+		err      error
+	}
+	models := map[string]fitted{}
+	for i := range c.Series {
+		s := &c.Series[i]
+		if s.kind() != k {
+			continue
+		}
+		for p := range s.Points {
+			o := &s.Points[p]
+			m, ok := models[o.Family]
+			if !ok {
+				m.activity, m.err = fit(k, o.Family)
+				models[o.Family] = m
+			}
+			if m.err != nil {
+				continue // too few without it: nothing can be said
+			}
+			e, _, _ := s.energyAt(m.activity(o.Signals, s.Baseline.Signals))
+			list = append(list, Judged{s, o, e})
+		}
+	}
+	return list
+}
+
+func quality(judged []Judged) (q Quality) {
+	var growth, n float64
+	for _, j := range judged {
+		e := math.Abs(j.Error())
+		q.Points++
+		q.Mean += e
+		q.Worst = math.Max(q.Worst, e)
+		if d := math.Abs(1 - j.Point.Energy); d > 0.02 {
+			growth += max(0, e*e-readingError*readingError) / (d * d)
+			n++
+		}
+	}
+	round := func(v float64) float64 { return math.Round(v*1e5) / 1e5 }
+	q.Mean = round(q.Mean / float64(max(1, q.Points)))
+	q.Worst = round(q.Worst)
+	q.Growth = round(math.Sqrt(growth / math.Max(1, n)))
+	return q
+}
+
+// HalfWidth of the 95 % interval of a predicted energy.
+func (q Quality) HalfWidth(energy float64) float64 {
+	return 1.96 * math.Hypot(readingError, q.Growth*(1-energy))
+}

@@ -1,0 +1,120 @@
+package cost
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Operand gives a block of a row-major matrix: rows×cols elements from (row, col) on, little-endian.
+// It is asked for blocks within the matrix, from one goroutine.
+type Operand func(ctx context.Context, row, rows, col, cols int) ([]byte, error)
+
+// matrix is an operand's [rows, k] of which perhaps only parts can be seen.
+type matrix struct {
+	f       weights.Format
+	rows, k int
+	// seen are the parts of rows, and of k, that can be seen.
+	seenRows, seenK [][2]int
+	block           Operand
+	// along memory is stored: along K, or, where it is false, along the rows.
+	alongK bool
+}
+
+func operandMatrix(f weights.Format, rows, k int, o Operand) matrix {
+	return matrix{f, rows, k, [][2]int{{0, rows}}, [][2]int{{0, k}}, o, true}
+}
+
+// matrix of weights whose outputs are its rows, whatever way they are stored.
+func (w Weights) matrix() (matrix, error) {
+	f, ok := w.DType.Format()
+	if !ok || len(w.Bands) == 0 || w.Rows < 1 || w.Cols < 1 {
+		return matrix{}, fmt.Errorf("weights of %s[%d %d] in %d bands cannot be predicted", w.DType, w.Rows, w.Cols, len(w.Bands))
+	}
+	size := f.Bits / 8
+	stride := w.Cols * size
+	var seen [][2]int
+	for _, b := range w.Bands {
+		if len(b.Data) == 0 || len(b.Data)%stride != 0 || b.First < 0 || b.First+len(b.Data)/stride > w.Rows {
+			return matrix{}, fmt.Errorf("a band of %d bytes from row %d on is no part of %s[%d %d]", len(b.Data), b.First, w.DType, w.Rows, w.Cols)
+		}
+		seen = append(seen, [2]int{b.First, b.First + len(b.Data)/stride})
+	}
+	stored := func(_ context.Context, row, rows, col, cols int) ([]byte, error) {
+		out := make([]byte, 0, rows*cols*size)
+		for r := row; r < row+rows; r++ {
+			for _, b := range w.Bands {
+				if at := (r - b.First) * stride; at >= 0 && at < len(b.Data) {
+					out = append(out, b.Data[at+col*size:at+(col+cols)*size]...)
+				}
+			}
+		}
+		return out, nil
+	}
+	if w.OutAxis == 0 {
+		return matrix{f, w.Rows, w.Cols, seen, [][2]int{{0, w.Cols}}, stored, true}, nil
+	}
+	turned := func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+		data, err := stored(ctx, col, cols, row, rows)
+		out := make([]byte, len(data))
+		for r := range rows {
+			for c := range cols {
+				copy(out[(r*cols+c)*size:][:size], data[(c*rows+r)*size:])
+			}
+		}
+		return out, err
+	}
+	return matrix{f, w.Cols, w.Rows, [][2]int{{0, w.Cols}}, seen, turned, false}, nil
+}
+
+// read is a block, checked for its size.
+func (m *matrix) read(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+	data, err := m.block(ctx, row, rows, col, cols)
+	if err == nil && len(data) != rows*cols*m.f.Bits/8 {
+		err = fmt.Errorf("a block of %d×%d elements has %d bytes", rows, cols, len(data))
+	}
+	return data, err
+}
+
+// chunk is a part of memory, at a place given by two numbers from 0 to 1.
+func (m *matrix) chunk(ctx context.Context, u, v float64) ([]byte, error) {
+	length := chunk * 8 / m.f.Bits
+	if m.alongK {
+		row, _ := place(m.seenRows, u, 1, 1)
+		col, n := place(m.seenK, v, length, chunk/4)
+		return m.read(ctx, row, 1, col, n)
+	}
+	col, _ := place(m.seenK, u, 1, 1)
+	row, n := place(m.seenRows, v, length, chunk/4)
+	return m.read(ctx, row, n, col, 1)
+}
+
+// place chooses n neighbours within one of the ranges, u from 0 to 1 saying where, beginning a
+// multiple of unit from the range's start. Where no range is so long it is all of the longest.
+func place(ranges [][2]int, u float64, n, unit int) (from, length int) {
+	slots := func(r [2]int) int { return max(0, (r[1]-r[0]-n)/unit+1) }
+	all, longest := 0, ranges[0]
+	for _, r := range ranges {
+		if r[1]-r[0] >= n {
+			all += slots(r)
+		}
+		if r[1]-r[0] > longest[1]-longest[0] {
+			longest = r
+		}
+	}
+	if all == 0 {
+		return longest[0], longest[1] - longest[0]
+	}
+	at := min(int(u*float64(all)), all-1)
+	for _, r := range ranges {
+		if r[1]-r[0] < n {
+			continue
+		}
+		if at < slots(r) {
+			return r[0] + at*unit, n
+		}
+		at -= slots(r)
+	}
+	panic("cost: a place beyond all ranges")
+}

@@ -1,0 +1,55 @@
+package cost
+
+import (
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+)
+
+// TestNonNegative: no coefficient can be moved, within what is allowed, to a lesser error.
+func TestNonNegative(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, m := rapid.IntRange(3, 12).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "columns")
+		number := rapid.Float64Range(-2, 2)
+		x := mat.NewDense(n, m, nil)
+		y := make([]float64, n)
+		prior := make([]float64, m)
+		for i := range n {
+			y[i] = number.Draw(t, "y")
+			for j := range m {
+				x.Set(i, j, number.Draw(t, "x"))
+				prior[j] = math.Abs(number.Draw(t, "prior"))
+			}
+		}
+		const ridge = 0.05
+		c := nonNegative(x, y, ridge, prior)
+		cost := func(c []float64) (sum float64) {
+			for i := range n {
+				e := -y[i]
+				for j := range m {
+					e += x.At(i, j) * c[j]
+				}
+				sum += e * e
+			}
+			for j := range m {
+				sum += ridge * float64(n) * (c[j] - prior[j]) * (c[j] - prior[j])
+			}
+			return sum
+		}
+		least := cost(c)
+		for j := range m {
+			if c[j] < 0 {
+				t.Fatalf("coefficient %d is %v", j, c[j])
+			}
+			for _, step := range []float64{-1e-3, 1e-3} {
+				other := append([]float64{}, c...)
+				other[j] = math.Max(0, c[j]+step)
+				if cost(other) < least-1e-9 {
+					t.Fatalf("coefficient %d at %v: %v is better by %v", j, c[j], other[j], least-cost(other))
+				}
+			}
+		}
+	})
+}

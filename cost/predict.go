@@ -1,0 +1,290 @@
+package cost
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Prediction of a product's energy. What is not known is absent.
+type Prediction struct {
+	// Relative is the energy over that of random normal operands of the same scale.
+	Relative     float64    `json:"relative_energy"`
+	Interval     [2]float64 `json:"interval"` // 95 %
+	RelativeTime float64    `json:"relative_time"`
+	Joules       *float64   `json:"joules,omitempty"` // of one product
+	Watts        *float64   `json:"watts,omitempty"`
+	Seconds      *float64   `json:"seconds,omitempty"` // of one product
+	Clock        *float64   `json:"clock_mhz,omitempty"`
+	// SamplingError is the part of Interval, as a standard deviation, that comes from looking at a
+	// sample of the operands.
+	SamplingError float64  `json:"sampling_error"`
+	Calibration   string   `json:"calibration"`
+	Warnings      []string `json:"warnings,omitempty"`
+}
+
+// operandTypes of the arithmetics that can be calibrated.
+var operandTypes = map[string]weights.DType{"fp32": weights.F32, "tf32": weights.F32, "fp16": weights.F16,
+	"fp16-cuda": weights.F16, "bf16": weights.BF16, "fp8": weights.F8E4M3, "int8": weights.I8}
+
+// Predict predicts what a product of operands x[M,K] and w[N,K], in the type's format, takes. It
+// looks at a sample of both. A type that is not calibrated is an error that says which are.
+func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
+	d, ok := operandTypes[p.Type]
+	if !ok {
+		return Prediction{}, c.unknown(p)
+	}
+	f, _ := d.Format()
+	if min(p.M, p.N, p.K) < 1 {
+		return Prediction{}, fmt.Errorf("a product of %d×%d×%d: every dimension must be at least 1", p.M, p.N, p.K)
+	}
+	m := c.model(p.Type, p.Cold)
+	if m == nil {
+		return Prediction{}, c.unknown(p)
+	}
+	return c.predict(ctx, m, p, sampleTiles, operandMatrix(f, p.M, p.K, x), operandMatrix(f, p.N, p.K, w))
+}
+
+func (c *Calibration) unknown(p Product) error {
+	var known []string
+	for _, m := range c.Models {
+		if m.Cold == p.Cold {
+			known = append(known, m.Type)
+		}
+	}
+	from := ""
+	if p.Cold {
+		from = " with weights from memory"
+	}
+	return fmt.Errorf("the calibration of %s does not know %s%s, only %s", c.Card, p.Type, from, strings.Join(known, ", "))
+}
+
+func (c *Calibration) model(typ string, cold bool) *Model {
+	for i := range c.Models {
+		if m := &c.Models[i]; m.Type == typ && m.Cold == cold {
+			return m
+		}
+	}
+	return nil
+}
+
+func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles int, x, w matrix) (r Prediction, err error) {
+	p.Role = p.roleInside()
+	s, err := take(ctx, p.Role, m.Swapped, tiles, w, x)
+	if err != nil {
+		return r, err
+	}
+	reference, err := c.reference(ctx, m, p, tiles, &x, &w)
+	if err != nil {
+		return r, err
+	}
+	signals := s.mean()
+	activity := m.activity(&signals, &reference)
+	series, far := c.nearest(p)
+	share := p.shareOfProducts() / series.shareOfProducts()
+	answer := func(activity float64) (energy, time, clock float64) {
+		energy, time, clock = series.energyAt(activity)
+		return 1 - share*(1-energy), 1 - share*(1-time), clock
+	}
+	energy, time, clock := answer(activity)
+	r.Relative, r.RelativeTime, r.Calibration = energy, time, c.label()
+	r.SamplingError = s.deviation(func(s *Signals) float64 {
+		e, _, _ := answer(m.activity(s, &reference))
+		return e
+	})
+	r.warn(p, series, far, activity)
+	half := math.Hypot(m.Quality.HalfWidth(energy), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
+	r.Interval = [2]float64{energy - half, energy + half}
+	work := p.work() / series.work() / share // what results take comes on top
+	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
+	watts, mhz := joules/seconds, series.Baseline.Clock*clock
+	r.Joules, r.Seconds, r.Watts, r.Clock = &joules, &seconds, &watts, &mhz
+	return r, nil
+}
+
+// deviation of the mean over the parts.
+func (s *sample) deviation(of func(*Signals) float64) float64 {
+	var sum, squares float64
+	for i := range s {
+		v := of(&s[i])
+		sum += v
+		squares += v * v
+	}
+	mean := sum / sampleParts
+	return math.Sqrt(max(0, squares/sampleParts-mean*mean) / (sampleParts - 1))
+}
+
+// warn says what lies outside of the measurements; each widens the interval.
+func (r *Prediction) warn(p Product, s *Series, far bool, activity float64) {
+	if far {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the nearest shape that was measured is %d×%d×%d", s.M, s.N, s.K))
+	}
+	least, most := 1.0, 1.0
+	for i := range s.Points {
+		a := s.activity(&s.Points[i])
+		least, most = min(least, a), max(most, a)
+	}
+	const margin = 0.05
+	if activity < least-margin || activity > most+margin {
+		r.Warnings = append(r.Warnings, "no measured pattern is as quiet or as loud as this one")
+	}
+}
+
+// resultCost is what a result takes to be converted and written, in products: an operation of
+// llama-17m's layers, with K of 512 and 1408, takes 1.4 times the energy of one at 2048³.
+const resultCost = 250
+
+// shareOfProducts of the energy, the rest being that of results, which does not depend on weights.
+func (p Product) shareOfProducts() float64 {
+	if p.Cold {
+		return 1
+	}
+	return float64(p.K) / (float64(p.K) + resultCost)
+}
+
+// roleInside is the weights' role in the multipliers. Where there are far more tokens than outputs
+// the library streams the tokens, whatever slot they are in: llama-17m's layers (8192 tokens, 128 to
+// 1408 outputs) cost the same in both roles.
+func (p Product) roleInside() Role {
+	if !p.Cold && p.M >= 4*p.N {
+		return Stationary
+	}
+	return p.Role
+}
+
+// work is what a product's time is proportional to: operations, or the weights' elements.
+func (p Product) work() float64 {
+	if p.Cold {
+		return float64(p.N) * float64(p.K)
+	}
+	return float64(p.M) * float64(p.N) * float64(p.K)
+}
+
+// nearest series of the same type and workload: in the number of results, by which a card is filled
+// or not, and in K, where sums of a result are; then in role, then the one with most points. It is
+// far where results or inputs differ by more than a factor of four.
+func (c *Calibration) nearest(p Product) (best *Series, far bool) {
+	off := func(a, b float64) float64 { return math.Abs(math.Log2(a / b)) }
+	results := func(p Product) float64 {
+		if p.Cold { // a result takes reading the weights once, however many tokens there are
+			return float64(p.N)
+		}
+		return float64(p.M) * float64(p.N)
+	}
+	distance := func(s *Series) float64 {
+		d := off(results(p), results(s.Product)) + off(float64(p.K), float64(s.K))/2 + off(float64(p.M), float64(s.M))/8
+		return d + 0.01*truth(s.Role != p.Role) - 1e-5*float64(len(s.Points))
+	}
+	for i := range c.Series {
+		s := &c.Series[i]
+		if s.Type == p.Type && s.Cold == p.Cold && (best == nil || distance(s) < distance(best)) {
+			best = s
+		}
+	}
+	const octaves = 2.001
+	return best, off(results(p), results(best.Product)) > octaves || off(float64(p.K), float64(best.K)) > octaves
+}
+
+// referenceKey is what the signals of random operands depend on.
+type referenceKey struct {
+	typ            string
+	dtype          weights.DType
+	role           Role
+	k              int
+	xScale, wScale int // quarters of an octave
+	tiles          int
+}
+
+// reference is the signals of random operands of the same scale.
+func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles int, x, w *matrix) (Signals, error) {
+	xScale, err := x.scale(ctx)
+	if err != nil {
+		return Signals{}, err
+	}
+	wScale, err := w.scale(ctx)
+	if err != nil {
+		return Signals{}, err
+	}
+	key := referenceKey{m.Type, w.f.DType, p.Role, p.K, xScale, wScale, tiles}
+	if s, ok := c.references.Load(key); ok {
+		return s.(Signals), nil
+	}
+	const rows = 4096
+	random := func(scale int, seed uint64) matrix {
+		return operandMatrix(w.f, rows, p.K, randomOperand(w.f.DType, rows, p.K, math.Exp2(float64(scale)/4), seed))
+	}
+	s, err := take(ctx, p.Role, m.Swapped, tiles, random(wScale, 3), random(xScale, 2))
+	if err != nil {
+		return Signals{}, err
+	}
+	mean := s.mean()
+	c.references.Store(key, mean)
+	return mean, nil
+}
+
+// randomOperand draws normal elements.
+func randomOperand(d weights.DType, rows, k int, sigma float64, seed uint64) Operand {
+	p, err := pattern.Parse(fmt.Sprintf("normal(0,%g)", sigma))
+	if err != nil {
+		panic(err) // sigma is a number
+	}
+	s := pattern.Spec{DType: d, Rows: rows, Cols: k, Seed: seed}
+	return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+		return p.Block(ctx, s, pattern.Range{From: row, To: row + rows}, pattern.Range{From: col, To: col + cols})
+	}
+}
+
+// scale is the root mean square of a sample of the elements, in quarters of an octave; that of the
+// type's usual operands where all are zero.
+func (m *matrix) scale(ctx context.Context) (int, error) {
+	var places lattice
+	var squares, n float64
+	for range sampleChunks {
+		u, v, _ := places.next()
+		data, err := m.chunk(ctx, u, v)
+		if err != nil {
+			return 0, err
+		}
+		for i := range len(data) * 8 / m.f.Bits {
+			if v := float64(m.f.Value(m.f.Elem(data, i))); v-v == 0 {
+				squares += v * v
+				n++
+			}
+		}
+	}
+	rms := math.Sqrt(squares / math.Max(1, n))
+	if rms == 0 {
+		rms = usualScale(m.f)
+	}
+	return int(math.Round(4 * math.Log2(rms))), nil
+}
+
+// usualScale of operands: in the middle of the type's range.
+func usualScale(f weights.Format) float64 {
+	switch {
+	case !f.IsFloat():
+		return 32
+	case f.Bits == 8:
+		return 16
+	}
+	return 1
+}
+
+// Observe samples a product's signals. swapped is whether the library streams the operand whose
+// role is stationary.
+func Observe(ctx context.Context, d weights.DType, p Product, swapped bool, x, w Operand) (*Signals, error) {
+	f, ok := d.Format()
+	if !ok {
+		return nil, fmt.Errorf("operands of %s have no signals", d)
+	}
+	s, err := take(ctx, p.Role, swapped, sampleTiles, operandMatrix(f, p.N, p.K, w), operandMatrix(f, p.M, p.K, x))
+	if err != nil {
+		return nil, err
+	}
+	mean := s.mean()
+	return &mean, nil
+}

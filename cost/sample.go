@@ -1,0 +1,157 @@
+package cost
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Tiles are taken at evenly spread places, in parts that are kept apart so that their differences
+// tell how sure their mean is.
+const (
+	sampleTiles  = 160
+	layerTiles   = 48 // of one of a model's many layers
+	sampleChunks = 64
+	sampleParts  = 8
+)
+
+// sample is the signals of a product, part by part.
+type sample [sampleParts]Signals
+
+// mean over the parts that know a signal.
+func (s *sample) mean() (m Signals) {
+	for i := range m {
+		sum, n := 0.0, 0.0
+		for p := range s {
+			if v := s[p][i]; !math.IsNaN(v) {
+				sum, n = sum+v, n+1
+			}
+		}
+		m[i] = sum / n
+	}
+	return m
+}
+
+// lattice is a sequence of places spread evenly in three dimensions.
+type lattice [3]float64
+
+func (l *lattice) next() (a, b, c float64) {
+	for i, step := range [...]float64{0.8191725133961645, 0.6710436067037893, 0.5497004779019703} {
+		l[i] += step
+		l[i] -= math.Floor(l[i])
+	}
+	return l[0], l[1], l[2]
+}
+
+// take samples a product of which w and x are the operands; swapped tells that the card streams
+// the operand whose role is stationary.
+func take(ctx context.Context, role Role, swapped bool, tileCount int, w, x matrix) (s sample, err error) {
+	if w.k != x.k {
+		return s, fmt.Errorf("w has %d inputs and x %d", w.k, x.k)
+	}
+	stationary, streaming := &w, &x
+	if (role == Streaming) != swapped {
+		stationary, streaming = &x, &w
+	}
+	tiles, err := takeTiles(ctx, tileCount, stationary, streaming)
+	if err != nil {
+		return s, err
+	}
+	d := newDecoder(w.f)
+	p := spreadOf(tiles)
+	for part := range s {
+		t := motion{a: d.arithmetic(), mantMask: w.f.MantMask(), expMask: w.f.ExpMask()}
+		for i := part; i < len(tiles); i += sampleParts {
+			t.add(tiles[i], p, (float64(i)+0.5)/float64(len(tiles))*float64(w.k))
+		}
+		t.into(&s[part])
+	}
+	return s, s.takeBuses(ctx, &w, &x)
+}
+
+func takeTiles(ctx context.Context, n int, stationary, streaming *matrix) ([]tile, error) {
+	var (
+		places lattice
+		tiles  []tile
+	)
+	d := newDecoder(stationary.f)
+	seenK := stationary.seenK
+	if len(streaming.seenK) > 1 || streaming.seenK[0] != [2]int{0, streaming.k} {
+		seenK = streaming.seenK
+	}
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		a, b, c := places.next()
+		col, cols := place(seenK, a, tileK, tileK)
+		var t tile
+		for _, o := range []struct {
+			m          *matrix
+			rows       *[]row
+			u          float64
+			need, unit int
+		}{{stationary, &t.stationary, b, stationaryRows, 8}, {streaming, &t.streaming, c, streamingRows, 16}} {
+			first, rows := place(o.m.seenRows, o.u, o.need, o.unit)
+			data, err := o.m.read(ctx, first, min(rows, o.need), col, min(cols, tileK))
+			if err != nil {
+				return nil, err
+			}
+			*o.rows = d.rows(data, min(rows, o.need), min(cols, tileK))
+		}
+		tiles = append(tiles, t)
+	}
+	return tiles, nil
+}
+
+// rows of a tile; what a matrix is too narrow for is zero.
+func (d *decoder) rows(data []byte, rows, cols int) []row {
+	out := make([]row, rows)
+	for r := range out {
+		for c := range cols {
+			out[r][c] = d.lane(data, r*cols+c)
+		}
+	}
+	return out
+}
+
+// spreadOf products in tiles.
+func spreadOf(tiles []tile) (p spread) {
+	var sum, squares, n float64
+	for i := range tiles {
+		t := &tiles[i]
+		for a := 0; a < len(t.stationary); a += 5 {
+			for b := 0; b < len(t.streaming); b += 3 {
+				for k := range tileK {
+					v := t.stationary[a][k].value * t.streaming[b][k].value
+					sum += v
+					squares += v * v
+					n++
+				}
+			}
+		}
+	}
+	p.mean = sum / n
+	p.variance = max(0, squares/n-p.mean*p.mean)
+	return p
+}
+
+func (s *sample) takeBuses(ctx context.Context, w, x *matrix) error {
+	var places lattice
+	for part := range s {
+		var buses [2]bus
+		for i, m := range []*matrix{w, x} {
+			buses[i].f = m.f
+			for range sampleChunks / sampleParts {
+				u, v, _ := places.next()
+				data, err := m.chunk(ctx, u, v)
+				if err != nil {
+					return err
+				}
+				buses[i].add(data)
+			}
+		}
+		s[part].buses(&buses[0], &buses[1])
+	}
+	return nil
+}
