@@ -119,7 +119,7 @@ func TestCostModel(t *testing.T) {
 		if g.bar > 0 && !(j.mean <= g.bar) {
 			t.Errorf("%s: mean error %.2f points, at most %.2f were asked for", g.name, 100*j.mean, 100*g.bar)
 		}
-		if strings.Contains(g.name, "F16, weights") && !(j.rank >= 0.95) {
+		if strings.Contains(g.name, "16, weights") && !(j.rank >= 0.95) {
 			t.Errorf("%s: rank correlation %.3f, at least 0.95 was asked for", g.name, j.rank)
 		}
 		for _, r := range cost.Rivals {

@@ -56,7 +56,8 @@
 // a shape far from those measured, widens them.
 //
 // Roles are those of a linear layer's call. Which operand really streams is the library's choice and
-// differs between types: [Model] has it as Swapped.
+// differs between types: [Model] has it as Swapped. Where there are far more tokens than outputs the
+// tokens stream whatever the role.
 //
 // # Calibrations
 //

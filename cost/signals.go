@@ -93,3 +93,12 @@ func (r *rate) add(v float64) { r.sum += v; r.n++ }
 
 // addAll adds n events of which sum came true.
 func (r *rate) addAll(sum, n int) { r.sum += float64(sum); r.n += float64(n) }
+
+// SignalDocs say what each of Signals' entries is, in the order of SignalNames.
+func SignalDocs() []string {
+	var docs []string
+	for _, s := range signals {
+		docs = append(docs, s.doc)
+	}
+	return docs
+}
