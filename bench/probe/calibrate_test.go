@@ -1,0 +1,68 @@
+package probe
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// measured is a small series on the simulated card.
+func measured(t *testing.T, role cost.Role) *experiment.Series {
+	t.Helper()
+	w, err := work(prefill(gemm.BF16, 64, role), short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := experiment.Run(t.Context(), measure.Simulated(power.H200Sim()), folder, []experiment.Work{w}, experiment.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := experiment.LoadFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+// TestCalibrate fits to what a card that toggles between rows takes, and finds out what streams.
+func TestCalibrate(t *testing.T) {
+	all := []*experiment.Series{measured(t, cost.Stationary), measured(t, cost.Streaming)}
+	if _, err := Calibrate(t.Context(), all, nil, nil); err == nil || !strings.Contains(err.Error(), "simulated card") {
+		t.Fatalf("a simulated card was learnt from: %v", err)
+	}
+	for _, s := range all {
+		for i := range s.Sittings {
+			s.Sittings[i].Simulated = false
+			s.Sittings[i].Card.Name = "Pretended"
+		}
+	}
+	done, total := 0, 0
+	c, err := Calibrate(t.Context(), all, nil, func(d, n int) { done, total = d, n })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Card != "Pretended" || len(c.Series) != 2 || len(c.Models) != 1 || done == 0 || done > total {
+		t.Errorf("%s, %d series, %d models, told of %d of %d", c.Card, len(c.Series), len(c.Models), done, total)
+	}
+	for i := range c.Series {
+		if s := &c.Series[i]; len(s.Points) != len(all[i].Results())-2 || s.Baseline.Signals == nil { // less the nulls
+			t.Errorf("%d points of %d", len(s.Points), len(all[i].Results()))
+		}
+	}
+	all[1].Sittings[0].Card.Name = "Another"
+	if _, err := Calibrate(t.Context(), all, nil, nil); err == nil || !strings.Contains(err.Error(), "calibrate each card by itself") {
+		t.Errorf("two cards: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	all[1].Sittings[0].Card.Name = "Pretended"
+	if _, err := Calibrate(ctx, all, nil, nil); err == nil {
+		t.Error("cancelled, and done")
+	}
+}

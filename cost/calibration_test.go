@@ -1,0 +1,187 @@
+package cost
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// small is a calibration of one type with made-up points, fitted.
+func small(t testing.TB) *Calibration {
+	t.Helper()
+	signals := func(v float64) *Signals {
+		s := new(Signals)
+		for i := range s {
+			s[i] = v
+		}
+		return s
+	}
+	s := Series{Product: Product{Type: "bf16", M: 512, N: 512, K: 512}, Change: "weights",
+		Baseline: Baseline{X: "normal(0,1)", W: "normal(0,1)", Joules: 1, Seconds: 0.002, Watts: 500, Clock: 1980, Signals: signals(1)}}
+	for i := range 15 {
+		v := float64(i) / 15
+		s.Points = append(s.Points, Observation{Family: string(rune('a' + i%3)), X: "normal(0,1)", W: "zeros", Energy: 0.5 + 0.5*v,
+			Time: 1, Clock: 1, Signals: signals(v)})
+	}
+	c := &Calibration{Card: "Test", Date: "2026-11-21", Series: []Series{s}}
+	if err := c.Fit(func(string) bool { return false }, nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestFitFindsALine that was planted, and writes and reads itself.
+func TestFitFindsALine(t *testing.T) {
+	c := small(t)
+	m := &c.Models[0]
+	if m.Quality.Points != 15 || m.Quality.Mean > 0.005 || math.Abs(m.Coefficients[constantTerm]-(500*0.5-staticWatts)/(500-staticWatts)) > 0.02 {
+		t.Errorf("%+v", m)
+	}
+	file := filepath.Join(t.TempDir(), "c.json")
+	if err := c.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadCalibration(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(c)
+	b, _ := json.Marshal(again)
+	if string(a) != string(b) {
+		t.Error("what was written is not what was read")
+	}
+}
+
+func TestDamagedCalibrations(t *testing.T) {
+	good, err := json.Marshal(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ from, to, want string }{
+		"version":     {`"calibration_version":1`, `"calibration_version":99`, "version 99, and this program reads version 1: make it anew"},
+		"no version":  {`"calibration_version":1,`, ``, "no calibration_version"},
+		"unknown":     {`"card":`, `"colour":"red","card":`, "damaged calibration"},
+		"no card":     {`"card":"Test"`, `"card":""`, "no card, models or measurements"},
+		"signals":     {`"quad_sum"`, `"other_sum"`, "other signals"},
+		"coefficient": {`"constant":`, `"constant":-`, "coefficient"},
+		"baseline":    {`"watts":500`, `"watts":5`, "baseline"},
+		"energy":      {`"relative_energy":0.5,`, `"relative_energy":0,`, "is no measurement"},
+		"role":        {`"role":"stationary"`, `"role":"resting"`, "unknown role"},
+		"response":    {`"clock":[`, `"clock":[1,`, "response"},
+		"cut":         {`}]}]}`, ``, "no calibration"},
+	} {
+		text := strings.Replace(string(good), c.from, c.to, 1)
+		if text == string(good) {
+			t.Errorf("%s: nothing was changed", name)
+		}
+		file := filepath.Join(t.TempDir(), "c.json")
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadCalibration(file); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := ReadCalibration(filepath.Join(t.TempDir(), "none.json")); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+}
+
+// FuzzCalibration: what is read can be used.
+func FuzzCalibration(f *testing.F) {
+	good, err := json.Marshal(small(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(`{"calibration_version":1,"series":[null],"models":[null]}`))
+	zero := func(_ context.Context, _, rows, _, cols int) ([]byte, error) { return make([]byte, 2*rows*cols), nil }
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := decodeCalibration(data)
+		if err != nil {
+			return
+		}
+		for _, m := range c.Models {
+			if operandTypes[m.Type].Bits() != 16 {
+				continue
+			}
+			if p, err := c.Predict(t.Context(), Product{Type: m.Type, M: 64, N: 64, K: 64, Cold: m.Cold}, zero, zero); err == nil && p.Calibration == "" {
+				t.Errorf("a prediction by no calibration")
+			}
+		}
+	})
+}
+
+func TestFindCalibration(t *testing.T) {
+	for _, name := range []string{"h200", "H200", "nvidia h200"} {
+		if c, err := FindCalibration(name); err != nil || c.Card != "NVIDIA H200" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := FindCalibration("a100"); err == nil || !strings.Contains(err.Error(), "only h200") || !strings.Contains(err.Error(), "lowtoggle calibrate") {
+		t.Error(err)
+	}
+}
+
+// TestUnknownTypes are errors, or predicted by another's model with a word of it.
+func TestUnknownTypes(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, x := drawn(t, "zeros", weights.F32, 64, 64, 1)
+	for _, p := range []Product{{Type: "fp4", M: 64, N: 64, K: 64}, {Type: "tf32", M: 64, N: 64, K: 64}, {Type: "fp32", M: 64, N: 64, K: 64, Cold: true}} {
+		if _, err := c.Predict(t.Context(), p, x, x); err == nil || !strings.Contains(err.Error(), "only bf16") {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	data, _ := drawn(t, "normal(0,1)", weights.F32, 128, 128, 1)
+	w := Weights{DType: weights.F32, Rows: 128, Cols: 128, Bands: []Band{{Data: data}}}
+	e, err := c.Energy(t.Context(), w, Stationary, Workload{Decode: 1})
+	if err != nil || !strings.Contains(e.Calibration, "bf16 applied to F32") {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// TestSampleIsEnough: weights that are anywhere alike are predicted to 0.2 points.
+func TestSampleIsEnough(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"normal(0,0.02)", "normal(0,0.02) | round(4)", "normal(0,0.02) | sparse(0.5)"} {
+		_, w := drawn(t, text, weights.BF16, 2048, 1024, 1)
+		_, x := drawn(t, "normal(0,1)", weights.BF16, 2048, 1024, 2)
+		for _, role := range []Role{Stationary, Streaming} {
+			p, err := c.Predict(t.Context(), Product{Type: "bf16", M: 2048, N: 2048, K: 1024, Role: role}, x, w)
+			if err != nil || !(p.SamplingError < 0.002) {
+				t.Errorf("%s: sampling error %v (%v)", text, p.SamplingError, err)
+			}
+			if text == "normal(0,0.02)" && math.Abs(p.Relative-1) > 0.004 {
+				t.Errorf("random weights take %v of what random weights take", p.Relative)
+			}
+		}
+	}
+}
+
+// TestCeiling is below what any weights take, and above nothing.
+func TestCeiling(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []Workload{{Prefill: 1}, {Decode: 1}, {Prefill: 0.5, Decode: 0.5}} {
+		for _, role := range []Role{Stationary, Streaming} {
+			v, err := c.Ceiling(weights.BF16, role, l)
+			if err != nil || !(v > 0.5 && v < 0.8) {
+				t.Errorf("%v %v: %v, %v", role, l, v, err)
+			}
+		}
+	}
+}
