@@ -190,7 +190,7 @@ Generated from the built-in calibration and [bench/results](../bench/results) by
 What a product's operands make a card draw, predicted from samples of their bits. Three steps:
 
 1. *Signals*: what wires do in the order in which the multipliers see the operands, sampled in 160
-   tiles of both (48 for each of a model's many layers): bits that toggle in sums of 4 and 16
+   tiles of both (24 for each layer of a model that is planned): bits that toggle in sums of 4 and 16
    products, in their aligned terms, in the streaming operand; groups that are all zero; bits that
    toggle in memory.
 2. *Activity*: a constant and non-negative shares of the signals, each over that of random operands
@@ -204,19 +204,22 @@ Fitted to %d points in %d series on %s (driver %s, cap %.0f W), from four cards 
 `
 
 const costJudged = `
-Every point is predicted by a model that was fitted without the point's family (all sorts, all grids,
-an experiment of the paper), then compared. Errors are in points of energy relative to random
+Every point is predicted by a model and a response that were fitted without the point's family, then
+compared. Families of the probes and experiments of the paper that are of one kind are left out
+together: all sorts, all random zeros and blocks of them, all roundings, grids and zeroed bits, all
+random bits, all constants and few values, all shifts. Errors are in points of energy relative to random
 operands (0.01 of it); rank is Spearman's correlation. The rivals are lines through fewer signals,
 with the same response, left out likewise: mean, worst, rank. What is not left out: the choice of
-signals, the weights of steps within a run of rows, the two constants of the response and its
-curve were found on the same data.
+signals, the weights of steps within a run of rows and the two constants of the response were found
+on the same data.
 `
 
 const costMisses = `
 Asked for were a mean of 1 point, 4 at worst and a rank of 0.95 for BF16 and FP16 in both roles; 1.5
-in decode; 2 for the others. Only the worst is missed, by the points below: zeros in large blocks,
-whose sums hold still for longer than in any family that is left, and signs alone, which toggle
-more than their bits say.
+in decode; 2 for the others. Missed are FP32, by half a point (its kernel for CUDA cores takes rows in
+another order, of which there are few probes), and the worst, by the points below: zeros in large
+blocks, whose sums hold still for longer than in any family that is left, and signs alone, which
+toggle more than their bits say.
 `
 
 const costLayers = `

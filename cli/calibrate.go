@@ -50,6 +50,12 @@ Nothing about the card is ever changed. Exit status 4: no GPU.`,
 			}
 			out = args[0]
 		}
+		if out = filepath.Clean(out); out == "." || out == ".." || out == "/" {
+			return usagef("OUT is the name of a new folder, and of the file beside it: %s is neither", out)
+		}
+		if c.IsSet("time") && c.Duration("time") <= 0 {
+			return usagef("--time %v: give a time such as 30m", c.Duration("time"))
+		}
 		from := c.StringSlice("from")
 		if len(from) == 0 {
 			if err := calibrateMeasure(c, out); err != nil {
@@ -59,7 +65,7 @@ Nothing about the card is ever changed. Exit status 4: no GPU.`,
 		} else if c.IsSet("full") || c.IsSet("time") || c.IsSet("device") {
 			return usagef("--full, --time and --device are about measuring, and --from measures nothing")
 		}
-		r, err := calibrateFit(c, from, filepath.Clean(out)+".json")
+		r, err := calibrateFit(c, from, out+".json")
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,6 +76,7 @@ type inspectTensor struct {
 
 	weights int
 	dtype   weights.DType
+	outAxis int
 }
 
 type inspectTotal struct {
@@ -86,7 +88,7 @@ type inspectTotal struct {
 	Inf      uint64         `json:"inf"`
 	Energy   *cost.Estimate `json:"predicted,omitempty"`
 
-	linear map[weights.DType]int // weights of layers by type
+	linear map[layerKind]int // weights of layers
 }
 
 // inspectCeiling is the energy if every weight were zero, over today's: no transform saves more.
@@ -123,7 +125,9 @@ func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error)
 	if err != nil {
 		return nil, err
 	}
-	return r, r.conclude(func(d weights.DType) (float64, error) { return o.calibration.Ceiling(d, o.role, o.workload) })
+	return r, r.conclude(func(l layerKind) (float64, error) {
+		return o.calibration.Ceiling(l.dtype, l.n, l.k, o.role, o.workload)
+	})
 }
 
 func inspectOne(c *cli.Context, t weights.Tensor, layout *arch.Layout, o readings) (inspectTensor, error) {
@@ -168,7 +172,7 @@ func (r *inspectJSON) add(t inspectTensor) {
 	tot.Linear += t.weights
 	if tot.Energy == nil {
 		e := *t.Predicted
-		tot.Energy, tot.linear = &e, map[weights.DType]int{t.dtype: t.weights}
+		tot.Energy, tot.linear = &e, map[layerKind]int{t.kind(): t.weights}
 		return
 	}
 	share := float64(t.weights) / float64(tot.Linear)
@@ -176,7 +180,21 @@ func (r *inspectJSON) add(t inspectTensor) {
 	for i := range tot.Energy.Interval {
 		tot.Energy.Interval[i] += share * (t.Predicted.Interval[i] - tot.Energy.Interval[i])
 	}
-	tot.linear[t.dtype] += t.weights
+	tot.linear[t.kind()] += t.weights
+}
+
+// layerKind is layers that zeros would cost alike.
+type layerKind struct {
+	dtype weights.DType
+	n, k  int
+}
+
+func (t inspectTensor) kind() layerKind {
+	rows, cols := weights.Info{DType: t.dtype, Shape: t.Shape}.Matrix()
+	if t.outAxis == 1 {
+		rows, cols = cols, rows
+	}
+	return layerKind{t.dtype, rows, cols}
 }
 
 // worthwhile is the least share, of energy and of weights, that is worth a conversion.
@@ -184,16 +202,18 @@ const worthwhile = 0.01
 
 // conclude says what could be saved at the very most, and whether that is worth anything. zeros is
 // the relative energy of weights that are all zero.
-func (r *inspectJSON) conclude(zeros func(weights.DType) (float64, error)) error {
+func (r *inspectJSON) conclude(zeros func(layerKind) (float64, error)) error {
 	tot := r.Total
 	if e := tot.Energy; e != nil {
 		r.Ceiling = &inspectCeiling{Calibration: e.Calibration}
-		for _, d := range slices.Sorted(maps.Keys(tot.linear)) {
-			least, err := zeros(d)
+		for _, l := range slices.SortedFunc(maps.Keys(tot.linear), func(a, b layerKind) int {
+			return cmp.Or(cmp.Compare(a.dtype, b.dtype), cmp.Compare(a.n, b.n), cmp.Compare(a.k, b.k))
+		}) {
+			least, err := zeros(l)
 			if err != nil {
 				return err
 			}
-			r.Ceiling.Relative += least / e.Relative * float64(tot.linear[d]) / float64(tot.Linear)
+			r.Ceiling.Relative += least / e.Relative * float64(tot.linear[l]) / float64(tot.Linear)
 		}
 	}
 	switch linear := float64(tot.Linear); {

@@ -22,7 +22,7 @@ func inspectionOf(t *testing.T, others int, layers ...[2]float64) *inspectJSON {
 		r.add(inspectTensor{Name: "proj", Kind: "proj", Linear: true, Predicted: &e, dtype: types[i], weights: 1000})
 		ceilings[types[i]] = l[1]
 	}
-	if err := r.conclude(func(d weights.DType) (float64, error) { return ceilings[d], nil }); err != nil {
+	if err := r.conclude(func(l layerKind) (float64, error) { return ceilings[l.dtype], nil }); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -59,7 +59,7 @@ type Quality struct {
 	Points int     `json:"points"`
 	Mean   float64 `json:"mean_error"` // of relative energy, absolute
 	Worst  float64 `json:"worst_error"`
-	// Growth is the error's root mean square over |1 − energy|.
+	// Growth is what the 95 % interval grows by for what is saved, so that it holds 95 % of them.
 	Growth float64 `json:"growth"`
 }
 
@@ -185,9 +185,17 @@ func (c *Calibration) validate() error {
 	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
 		return errors.New("damaged calibration: it has no card, models or measurements")
 	}
-	for _, m := range c.Models {
+	for i, m := range c.Models {
 		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
 			return fmt.Errorf("damaged calibration: a model of %s without measurements", m.Type)
+		}
+		sum := 0.0
+		for _, v := range m.Coefficients {
+			sum += v
+		}
+		twice := slices.IndexFunc(c.Models, func(o Model) bool { return o.Type == m.Type && o.Cold == m.Cold }) != i
+		if twice || !(math.Abs(sum-1) < 0.01) || !(m.Quality.Growth >= 0 && m.Quality.Growth <= 10) {
+			return fmt.Errorf("damaged calibration: the model of %s is there twice, or its coefficients do not sum to 1, or its quality is none", m.Type)
 		}
 		for name, v := range m.Coefficients {
 			if name != constantTerm && !slices.Contains(c.Names, name) || !(v >= 0) || math.IsInf(v, 1) {
@@ -206,10 +214,13 @@ func (c *Calibration) validate() error {
 func (s *Series) validate() error {
 	b := s.Baseline
 	if min(s.M, s.N, s.K) < 1 || !(b.Joules > 0 && b.Seconds > 0 && b.Watts > staticWatts && b.Clock > 0) || b.Signals == nil {
-		return errors.New("its baseline is not one")
+		return fmt.Errorf("its baseline is not one, or draws less than %d W, of which this model knows nothing", staticWatts)
+	}
+	if s.Change != "weights" && s.Change != "both" {
+		return fmt.Errorf("change %q: want weights or both", s.Change)
 	}
 	for _, o := range s.Points {
-		if !(o.Energy > 0 && o.Time > 0 && o.Clock > 0) || o.Signals == nil {
+		if !(o.Energy > 0 && o.Energy < 100 && o.Time > 0 && o.Time < 100 && o.Clock > 0 && o.Clock < 100) || o.Signals == nil || o.Family == "" {
 			return fmt.Errorf("%s of %s is no measurement", o.W, o.Family)
 		}
 	}

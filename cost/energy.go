@@ -90,14 +90,13 @@ func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ string,
 	return c.model("bf16", cold), "bf16", true
 }
 
-// Ceiling is the relative energy of weights that are all zero: no change of weights saves more.
-func (c *Calibration) Ceiling(d weights.DType, role Role, l Workload) (float64, error) {
+// Ceiling is the relative energy of weights w[N,K] that are all zero: no change of weights saves more.
+func (c *Calibration) Ceiling(d weights.DType, n, k int, role Role, l Workload) (float64, error) {
 	f, ok := d.Format()
 	if !ok {
 		return 0, fmt.Errorf("products by %s cannot be predicted", d)
 	}
-	const size = 8192
-	w := Weights{DType: d, Rows: size, Cols: size, Bands: []Band{{Data: make([]byte, bandRows*size*f.Bits/8)}}}
+	w := Weights{DType: d, Rows: n, Cols: k, Bands: []Band{{Data: make([]byte, min(n, bandRows)*k*f.Bits/8)}}}
 	e, err := c.Energy(context.Background(), w, role, l)
 	return e.Relative, err
 }

@@ -46,10 +46,13 @@ func (c *Calibration) Fit(swapped func(typ string) bool, prior *Calibration) err
 	for _, k := range c.kinds() {
 		m, err := c.fit(k, "", prior)
 		if err != nil {
-			return err
+			continue // too few points: the type is not known
 		}
 		m.Swapped = swapped(k.typ)
 		c.Models = append(c.Models, m)
+	}
+	if len(c.Models) == 0 {
+		return errors.New("no type has the 8 points that a fit takes: let lowtoggle calibrate come to its end")
 	}
 	for i := range c.Models {
 		m := &c.Models[i]
@@ -78,7 +81,7 @@ func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, er
 		}
 		rows, y = append(rows, slices.Repeat([]float64{1}, 1+len(use))...), append(y, 1)
 		for p := range s.Points {
-			if o := &s.Points[p]; o.Family != without {
+			if o := &s.Points[p]; o.class() != without {
 				weight := 1.0
 				if s.Change != "weights" {
 					weight = math.Sqrt(bothShare)
@@ -128,7 +131,14 @@ func (c *Calibration) prior(k kind, points int, without string, other *Calibrati
 		return nil
 	}
 	if other != nil {
-		return other.model(k.typ, k.cold)
+		if without == "" {
+			return other.model(k.typ, k.cold)
+		}
+		m, err := other.fit(k, without, nil) // nor may it have seen the family
+		if err != nil {
+			return nil
+		}
+		return &m
 	}
 	most, best := fewPoints, kind{}
 	for _, o := range c.kinds() {
@@ -202,7 +212,8 @@ func (c *Calibration) LeaveOut(typ string, cold bool, prior *Calibration) []Judg
 	})
 }
 
-// judge predicts points by what fit makes of all families but theirs.
+// judge predicts points by what fit makes of all classes but theirs, and by the response that the
+// others show.
 func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, reference *Signals) float64, error)) (list []Judged) {
 	type fitted struct {
 		activity func(s, reference *Signals) float64
@@ -214,43 +225,88 @@ func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, re
 		if s.kind() != k {
 			continue
 		}
+		responses := map[string]*Series{}
 		for p := range s.Points {
 			o := &s.Points[p]
-			m, ok := models[o.Family]
+			class := o.class()
+			m, ok := models[class]
 			if !ok {
-				m.activity, m.err = fit(k, o.Family)
-				models[o.Family] = m
+				m.activity, m.err = fit(k, class)
+				models[class] = m
 			}
 			if m.err != nil {
 				continue // too few without it: nothing can be said
 			}
-			e, _, _ := s.energyAt(m.activity(o.Signals, s.Baseline.Signals))
+			r := responses[class]
+			if r == nil {
+				r = s.without(class)
+				responses[class] = r
+			}
+			e, _, _ := r.energyAt(m.activity(o.Signals, s.Baseline.Signals))
 			list = append(list, Judged{s, o, e})
 		}
 	}
 	return list
 }
 
+// without is the series as though a class of points had not been measured.
+func (s *Series) without(class string) *Series {
+	rest := *s
+	rest.Points = slices.DeleteFunc(slices.Clone(s.Points), func(o Observation) bool { return o.class() == class })
+	rest.respond()
+	return &rest
+}
+
+// class is the name under which families are left out together: those that are of one kind, of the
+// paper's experiments and the probes.
+func (o *Observation) class() string {
+	if class, ok := classes[o.Family]; ok {
+		return class
+	}
+	return o.Family
+}
+
+var classes = map[string]string{
+	"3a": "spread", "3b": "shift", "3c": "values", "constant": "values", "few values": "values",
+	"5a": "sort", "5b": "sort", "5c": "sort", "5d": "sort", "6b": "sort",
+	"6a": "zeros", "sparse": "zeros", "blocks": "zeros",
+	"6c": "coarse", "round": "coarse", "grid": "coarse",
+	"4a": "random bits", "4b": "random bits", "4c": "random bits", "bits": "random bits",
+}
+
 func quality(judged []Judged) (q Quality) {
-	var growth, n float64
+	var growths []float64
 	for _, j := range judged {
 		e := math.Abs(j.Error())
 		q.Points++
 		q.Mean += e
 		q.Worst = math.Max(q.Worst, e)
-		if d := math.Abs(1 - j.Point.Energy); d > 0.02 {
-			growth += max(0, e*e-readingError*readingError) / (d * d)
-			n++
-		}
+		// What the interval would have to grow by to hold the point.
+		missing := math.Sqrt(math.Max(0, e*e/1.96/1.96-readingError*readingError))
+		growths = append(growths, missing/saved(j.Predicted))
 	}
 	round := func(v float64) float64 { return math.Round(v*1e5) / 1e5 }
 	q.Mean = round(q.Mean / float64(max(1, q.Points)))
 	q.Worst = round(q.Worst)
-	q.Growth = round(math.Sqrt(growth / math.Max(1, n)))
+	q.Growth = unjudged
+	if len(growths) >= fewJudged {
+		slices.Sort(growths)
+		q.Growth = round(growths[len(growths)*95/100])
+	}
 	return q
 }
 
+// unjudged is the growth of the interval of a model that too few points tell of.
+const (
+	unjudged  = 0.5
+	fewJudged = 10
+)
+
 // HalfWidth of the 95 % interval of a predicted energy.
 func (q Quality) HalfWidth(energy float64) float64 {
-	return 1.96 * math.Hypot(readingError, q.Growth*(1-energy))
+	return 1.96 * math.Hypot(readingError, q.Growth*saved(energy))
 }
+
+// saved is what an interval grows with: the part of the energy that is saved, or a little where there
+// is none, for that may be wrong as well.
+func saved(energy float64) float64 { return math.Max(0.01, math.Abs(1-energy)) }

@@ -32,7 +32,8 @@ var operandTypes = map[string]weights.DType{"fp32": weights.F32, "tf32": weights
 	"fp16-cuda": weights.F16, "bf16": weights.BF16, "fp8": weights.F8E4M3, "int8": weights.I8}
 
 // Predict predicts what a product of operands x[M,K] and w[N,K], in the type's format, takes. It
-// looks at a sample of both. A type that is not calibrated is an error that says which are.
+// looks at a sample of both. More than 256 tokens are bound by multipliers, wherever the weights come
+// from. A type that is not calibrated is an error that says which are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
 	d, ok := operandTypes[p.Type]
 	if !ok {
@@ -42,6 +43,8 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	if min(p.M, p.N, p.K) < 1 {
 		return Prediction{}, fmt.Errorf("a product of %d×%d×%d: every dimension must be at least 1", p.M, p.N, p.K)
 	}
+	const mostCold = 256 // tokens; with more it is not memory that bounds a product
+	p.Cold = p.Cold && p.M <= mostCold
 	m := c.model(p.Type, p.Cold)
 	if m == nil {
 		return Prediction{}, c.unknown(p)
@@ -83,22 +86,23 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 		return r, err
 	}
 	signals := s.mean()
-	activity := m.activity(&signals, &reference)
 	series, far := c.nearest(p)
+	base := series.Baseline.Signals
 	share := p.shareOfProducts() / series.shareOfProducts()
-	answer := func(activity float64) (energy, time, clock float64) {
-		energy, time, clock = series.energyAt(activity)
+	answer := func(s *Signals) (energy, time, clock float64) { // over the series' baseline
+		energy, time, clock = series.energyAt(m.activity(s, base))
 		return 1 - share*(1-energy), 1 - share*(1-time), clock
 	}
-	energy, time, clock := answer(activity)
-	r.Relative, r.RelativeTime, r.Calibration = energy, time, c.label()
+	energy, time, clock := answer(&signals)
+	random, randomTime, _ := answer(&reference)
+	r.Relative, r.RelativeTime, r.Calibration = energy/random, time/randomTime, c.label()
 	r.SamplingError = s.deviation(func(s *Signals) float64 {
-		e, _, _ := answer(m.activity(s, &reference))
-		return e
+		e, _, _ := answer(s)
+		return e / random
 	})
-	r.warn(p, series, far, activity)
-	half := math.Hypot(m.Quality.HalfWidth(energy), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
-	r.Interval = [2]float64{energy - half, energy + half}
+	r.warn(series, far, m.activity(&signals, base))
+	half := math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
+	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	work := p.work() / series.work() / share // what results take comes on top
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
 	watts, mhz := joules/seconds, series.Baseline.Clock*clock
@@ -119,7 +123,7 @@ func (s *sample) deviation(of func(*Signals) float64) float64 {
 }
 
 // warn says what lies outside of the measurements; each widens the interval.
-func (r *Prediction) warn(p Product, s *Series, far bool, activity float64) {
+func (r *Prediction) warn(s *Series, far bool, activity float64) {
 	if far {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the nearest shape that was measured is %d×%d×%d", s.M, s.N, s.K))
 	}

@@ -27,7 +27,7 @@ func (c *Calibration) LeaveOutBy(r Rival, typ string, cold bool) []Judged {
 		for i := range c.Series {
 			s := &c.Series[i]
 			for p := range s.Points {
-				if o := &s.Points[p]; s.kind() == k && o.Family != without {
+				if o := &s.Points[p]; s.kind() == k && o.class() != without {
 					rows, y = append(rows, terms(r.signals, o.Signals, s.Baseline.Signals)...), append(y, s.activity(o))
 				}
 			}

@@ -10,7 +10,7 @@ import (
 // tell how sure their mean is.
 const (
 	sampleTiles  = 160
-	layerTiles   = 48 // of one of a model's many layers
+	layerTiles   = 24 // of one of a model's many layers
 	sampleChunks = 64
 	sampleParts  = 8
 )

@@ -81,11 +81,11 @@ func decode(data []byte) (*Series, error) {
 		Version *int `json:"series_version"`
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, fmt.Errorf("no series of measurements: %w", err)
+		return nil, fmt.Errorf("no series of measurements: %w; move the file away to measure it anew", err)
 	}
 	switch v := version.Version; {
 	case v == nil:
-		return nil, errors.New("no series of measurements: it has no series_version")
+		return nil, errors.New("no series of measurements: it has no series_version; move the file away")
 	case *v != seriesVersion:
 		return nil, fmt.Errorf("a series of version %d, and this program reads version %d: use the one that wrote it", *v, seriesVersion)
 	}

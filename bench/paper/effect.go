@@ -27,7 +27,7 @@ type Outcome string
 const (
 	Holds Outcome = "holds"
 	Fails Outcome = "does not hold"
-	Open  Outcome = "undecided" // the interval is not known
+	Open  Outcome = "undecided" // the interval is not known, or holds both
 )
 
 // MarshalJSON leaves out what is not known.
@@ -61,13 +61,13 @@ func change(from, to Result) Effect {
 
 // falls holds where the energy falls by more than the interval.
 func (e Effect) falls() Effect {
-	e.Outcome = outcome(e.Energy+e.HalfWidth < 0, e.HalfWidth)
+	e.Outcome = outcome(-e.Energy, e.HalfWidth)
 	return e
 }
 
 // rises holds where the energy rises by more than the interval.
 func (e Effect) rises() Effect {
-	e.Outcome = outcome(e.Energy-e.HalfWidth > 0, e.HalfWidth)
+	e.Outcome = outcome(e.Energy, e.HalfWidth)
 	return e
 }
 
@@ -76,12 +76,12 @@ func (e Effect) where(format string, args ...any) Effect {
 	return e
 }
 
-func outcome(holds bool, halfWidth float64) Outcome {
+func outcome(margin, halfWidth float64) Outcome {
 	switch {
-	case math.IsNaN(halfWidth):
-		return Open
-	case holds:
+	case margin > halfWidth:
 		return Holds
+	case -margin > halfWidth:
+		return Fails
 	}
-	return Fails
+	return Open
 }

@@ -31,20 +31,26 @@ func verdict(effects []Effect) string {
 	for _, e := range effects {
 		names[e.Outcome] = append(names[e.Outcome], e.Setup.String())
 	}
-	hold, fail := names[Holds], names[Fails]
+	hold, fail, open := names[Holds], names[Fails], names[Open]
+	said := ""
 	switch {
 	case len(effects) == 0:
 		return "not measured"
 	case hold == nil && fail == nil:
 		return string(Open)
 	case fail == nil:
-		return string(Holds)
+		said = string(Holds)
 	case hold == nil:
-		return string(Fails)
+		said = string(Fails)
 	case len(fail) < len(hold):
-		return "holds but for " + strings.Join(fail, ", ")
+		said = "holds but for " + strings.Join(fail, ", ")
+	default:
+		said = "holds only for " + strings.Join(hold, ", ")
 	}
-	return "holds only for " + strings.Join(hold, ", ")
+	if open != nil {
+		said += fmt.Sprintf("; undecided in %d of %d", len(open), len(effects))
+	}
+	return said
 }
 
 // Overall is the range of the effects in words: of energy, or of power where the takeaway is about

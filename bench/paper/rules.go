@@ -21,7 +21,7 @@ func flat(id string, limit float64) rule {
 		}
 		energy := func(a, b Result) int { return cmp.Compare(a.Relative, b.Relative) }
 		e = change(slices.MinFunc(s.of[id], energy), slices.MaxFunc(s.of[id], energy))
-		e.Outcome = outcome(e.Energy/2 <= limit, e.HalfWidth)
+		e.Outcome = outcome(limit-e.Energy/2, e.HalfWidth/2)
 		return e, true
 	}
 }

@@ -28,7 +28,12 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 		if err := s.Check(); err != nil {
 			return nil, fmt.Errorf("%v: %w", s.Setup, err)
 		}
-		total += len(s.Results()) + 1
+		total++
+		for _, r := range s.Results() {
+			if r.Experiment != experiment.Null {
+				total++
+			}
+		}
 	}
 	for _, s := range all {
 		for _, sit := range s.Sittings {
@@ -73,16 +78,19 @@ func swappedTypes(all []*experiment.Series) map[gemm.Type]bool {
 				if energy[s.Setup.Type] == nil {
 					energy[s.Setup.Type] = map[cost.Role]float64{}
 				}
-				energy[s.Setup.Type][s.Role] = r.Relative
+				energy[s.Setup.Type][s.Role] = r.Relative // of the last, the largest by name
 			}
 		}
 	}
 	swapped := map[gemm.Type]bool{}
 	for t, e := range energy {
-		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]
+		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]-clear
 	}
 	return swapped
 }
+
+// clear is a difference that is no noise.
+const clear = 0.02
 
 // runsOfRows ends the pattern of weights of which every four rows are the same.
 const runsOfRows = "| repeat(rows=4)"
@@ -130,12 +138,16 @@ func observe(ctx context.Context, s *experiment.Series, swapped bool, seen func(
 			return err
 		})
 	}
-	finished := make(chan error)
+	finished := make(chan error, 1)
 	go func() {
 		look(ran[s.Baseline.Name()], &b.X, &b.W, &b.Signals)
 		for i, r := range results {
 			if r.Experiment == experiment.Null {
 				continue
+			}
+			if !(r.Clock > 0) {
+				finished <- fmt.Errorf("%s: the card did not tell its clock: measure it again", r.Name())
+				return
 			}
 			points[i] = cost.Observation{Family: r.Experiment, Energy: digits(r.Relative), HalfWidth: digits(r.HalfWidth),
 				Time: digits(r.RelativeTime), Clock: digits(r.Clock / b.Clock)}
