@@ -34,7 +34,7 @@ predict, inspect, plan and convert take as --calibration. Broken off, the same c
 Where a type has few points its coefficients stay near those of the built-in H200. The table says
 how far predictions were off for families of patterns that the fit had not seen.
 
-Nothing about the card is ever changed. Exit status 4: no GPU.`,
+Nothing about the card is ever changed. Exit status 3: the time was over first; 4: no GPU.`,
 	Flags: flags([]cli.Flag{
 		&cli.BoolFlag{Name: "full", Usage: "measure every type and pattern", DisableDefaultText: true},
 		&cli.StringSliceFlag{Name: "from", Usage: "measure nothing, take the series in `FOLDER`"},
@@ -87,7 +87,11 @@ func calibrateMeasure(c *cli.Context, out string) (err error) {
 		return err
 	}
 	defer closing(&err, machine.Close)
-	return measureWorks(c, machine, out, works, experiment.Options{Time: c.Duration("time")})
+	err = measureWorks(c, machine, out, works, experiment.Options{Time: c.Duration("time")})
+	if errors.Is(err, experiment.ErrTime) {
+		return fmt.Errorf("%w: %w", errShort, err)
+	}
+	return err
 }
 
 // calibrateFit fits to the series in folders and writes the calibration's file.

@@ -220,6 +220,8 @@ func (v *survey) read(ctx context.Context, s *Sitting) error {
 			}
 			free <- next.in
 			since++
+		case !more && s.Readings[len(s.Readings)-1].Baseline: // its reading may have been due just now
+			return nil
 		default:
 			if err := v.one(ctx, s, v.baseline, ""); err != nil {
 				return err
