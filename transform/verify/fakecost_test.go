@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -15,9 +16,13 @@ func (togglesCost) Energy(_ context.Context, w cost.Weights, _ cost.Role, _ cost
 	size := w.DType.Bits() / 8
 	toggles, all := 0, 0
 	for _, band := range w.Bands {
-		for i := size; i < len(band.Data); i++ {
-			toggles += bits.OnesCount8(band.Data[i] ^ band.Data[i-size])
-			all += 8
+		a, b := band.Data[:max(0, len(band.Data)-size)], band.Data[min(size, len(band.Data)):]
+		all += 8 * len(a)
+		for ; len(a) >= 8; a, b = a[8:], b[8:] {
+			toggles += bits.OnesCount64(binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b))
+		}
+		for i := range a {
+			toggles += bits.OnesCount8(a[i] ^ b[i])
 		}
 	}
 	e := 2 * float64(toggles) / float64(max(1, all))
