@@ -1,0 +1,75 @@
+package sgemm
+
+import "sync"
+
+// A tile of c is what the kernel keeps in registers. A block of b, depth by at most width, is what
+// all tiles of a sweep use: with the rows of a it fits the second-level cache of one core.
+const (
+	tileRows = 14
+	tileCols = 32
+	depth    = 256
+	width    = 1024
+
+	// The rows of packed a are not a power of two apart, so they do not compete for the same lines
+	// of the nearest cache.
+	rowStep = depth + 16
+)
+
+type (
+	// rowPanel is tileRows rows of a: element (i, k) stands at i*rowStep+k.
+	rowPanel [tileRows * rowStep]float32
+
+	// colPanel is tileCols columns of b: element (k, j) stands at [k][j].
+	colPanel [depth][tileCols]float32
+
+	// block is neighbouring panels of b.
+	block [width / tileCols]colPanel
+)
+
+// A block is a megabyte, too much to allocate for the product of one attention head.
+var (
+	blocks    = sync.Pool{New: func() any { return new(block) }}
+	rowPanels = sync.Pool{New: func() any { return new(rowPanel) }}
+)
+
+// pack takes m's rows, or its columns where trans is set.
+func (p *rowPanel) pack(m Matrix, trans bool) {
+	if !trans {
+		for i := range m.Rows {
+			copy(p[i*rowStep:], m.Row(i))
+		}
+		clear(p[m.Rows*rowStep:])
+		return
+	}
+	for k := range m.Rows {
+		to := p[k:]
+		for i, v := range m.Row(k) {
+			to[i*rowStep] = v
+		}
+	}
+	clear(p[m.Cols*rowStep:])
+}
+
+// pack takes m's columns, or its rows where trans is set.
+func (p *colPanel) pack(m Matrix, trans bool) {
+	if !trans {
+		for k := range m.Rows {
+			if row := m.Row(k); len(row) == tileCols {
+				p[k] = [tileCols]float32(row)
+			} else {
+				clear(p[k][copy(p[k][:], row):])
+			}
+		}
+		return
+	}
+	for j := range m.Rows {
+		for k, v := range m.Row(j) {
+			p[k][j] = v
+		}
+	}
+	if m.Rows < tileCols {
+		for k := range m.Cols {
+			clear(p[k][m.Rows:])
+		}
+	}
+}
