@@ -1,0 +1,298 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// newError is New's error for a folder.
+func newError(t *testing.T, dir string) error {
+	t.Helper()
+	m, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	f, err := arch.Detect(m.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := f.Resolve(m.Config, m.Infos())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = forward.New(m, layout)
+	return err
+}
+
+func TestWhatIsNotComputedIsAnError(t *testing.T) {
+	rope := func(f fields) fields { return fields{"rope_parameters": map[string]any(f)} }
+	for _, test := range []struct {
+		name    string
+		changes fields
+		want    string
+	}{
+		{"llama-tiny", fields{"hidden_act": "relu"}, `hidden_act is "relu"; the forward pass knows gelu_new`},
+		{"llama-tiny", fields{"hidden_act": 3.0}, "hidden_act is 3, not a value such as silu"},
+		{"llama-tiny", fields{"rms_norm_eps": -1.0}, "rms_norm_eps is -1, not above 0"},
+		{"llama-tiny", fields{"rms_norm_eps": "small"}, "rms_norm_eps is small"},
+		{"llama-tiny", fields{"quantization_config": map[string]any{"quant_method": "gptq"}}, "decodes no quantised weights"},
+		{"llama-tiny", fields{"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5; the forward pass knows 1 only"},
+		{"llama-tiny", rope(fields{"rope_type": "yarn", "factor": 4.0}), `rope_type is "yarn"; the forward pass knows default, linear and llama3`},
+		{"llama-tiny", rope(fields{"rope_type": "linear"}), "rope_parameters.factor is 0, not above 0"},
+		{"llama-tiny", rope(fields{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 64.0}), "not above low_freq_factor"},
+		{"llama-tiny", rope(fields{"rope_theta": 0.0}), "rope_theta is 0, not above 0"},
+		{"llama-tiny", rope(fields{"partial_rotary_factor": 0.25}), "rope_parameters.partial_rotary_factor is 0.25"},
+		{"llama-tiny", fields{"rope_parameters": nil, "rope_scaling": map[string]any{"type": "dynamic", "factor": 2.0}}, `"dynamic"`},
+		{"llama-tiny", fields{"rope_scaling": map[string]any{"type": "linear", "factor": 2.0}}, "both rope_parameters and rope_scaling"},
+		{"llama-tiny", fields{"rope_scaling": "linear"}, "rope_scaling is linear, not an object"},
+		{"llama-tiny", fields{"architectures": []string{"LlamaModel"}}, "the checkpoint has no lm_head"},
+		{"gpt2-tiny", fields{"activation_function": "gelu"}, `activation_function is "gelu"`},
+		{"gpt2-tiny", fields{"scale_attn_weights": false}, "scale_attn_weights is false; the forward pass knows true only"},
+		{"gpt2-tiny", fields{"scale_attn_by_inverse_layer_idx": true}, "scale_attn_by_inverse_layer_idx is true"},
+		{"gpt2-tiny", fields{"add_cross_attention": true}, "add_cross_attention is true"},
+	} {
+		err := newError(t, synthetic(t, test.name, test.changes))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s with %v: error %v, want one with %q", test.name, test.changes, err, test.want)
+		}
+	}
+}
+
+func TestUnknownTensorIsAnError(t *testing.T) {
+	dir := synthetic(t, "llama-tiny", fields{"tie_word_embeddings": true})
+	path := filepath.Join(dir, "model.safetensors")
+	addTensor(t, path, "model.layers.0.mlp.up_proj.lowtoggle_shift")
+	err := newError(t, dir)
+	if err == nil || !strings.Contains(err.Error(), `"model.layers.0.mlp.up_proj.lowtoggle_shift" (1 such in all) is no part of family llama`) {
+		t.Errorf("error %v, want one that names the tensor", err)
+	}
+}
+
+// addTensor adds an F32 scalar to a safetensors file.
+func addTensor(t *testing.T, path, name string) {
+	t.Helper()
+	f, err := weights.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	infos := append(append([]weights.Info(nil), f.Tensors...), weights.Info{Name: name, DType: weights.F32})
+	head, _, err := weights.EncodeHeader(infos, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := append(append(head, f.Data()...), 0, 0, 0, 0)
+	if err := os.WriteFile(path+".new", data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnknownFamily(t *testing.T) {
+	m, err := weights.Open(synthetic(t, "llama-tiny", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	_, err = forward.New(m, &arch.Layout{Family: "abacus"})
+	if !errors.Is(err, forward.ErrNoForward) || !strings.Contains(err.Error(), "family abacus") || !strings.Contains(err.Error(), "--min-snr") {
+		t.Errorf("error %v, want ErrNoForward that names the family and what works without", err)
+	}
+}
+
+// TestLayoutsThatDoNotFit has what a user's own family file may bring.
+func TestLayoutsThatDoNotFit(t *testing.T) {
+	m, err := weights.Open(synthetic(t, "llama-tiny", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	f, err := arch.Detect(m.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(l *arch.Layout){
+		"no self_attn.k_proj in layer 1":                  func(l *arch.Layout) { delete(l.Claims, "model.layers.1.self_attn.k_proj.weight") },
+		"no norm, which":                                  func(l *arch.Layout) { delete(l.Claims, "model.norm.weight") },
+		"is 128 × 48, the forward pass needs 100 × 48":    func(l *arch.Layout) { l.Dims["vocab"] = 100 },
+		"do not fit config.json, which says 101 from 202": func(l *arch.Layout) { l.Dims["neurons"] = 101 },
+		`tensor "model.norm.weight": has 2 dimensions, the forward pass needs 1`: func(l *arch.Layout) {
+			l.Claims["model.norm.weight"].Axes = l.Claims["lm_head.weight"].Axes
+		},
+	} {
+		layout, err := f.Resolve(m.Config, m.Infos())
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(layout)
+		if _, err := forward.New(m, layout); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	layout, err := f.Resolve(m.Config, m.Infos())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, config := range map[string][]byte{"config.json: is not there": nil, "config.json: unexpected end": []byte("{")} {
+		m.Config = config
+		if _, err := forward.New(m, layout); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+func TestTokensThatDoNotFit(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		changes fields
+		tokens  [][]int32
+		want    string
+	}{
+		{"llama-tiny", nil, nil, "there are no sequences"},
+		{"llama-tiny", nil, [][]int32{{1, 2}, {3}}, "sequence 1 has 1 tokens: give at least two"},
+		{"llama-tiny", nil, [][]int32{{1, 2}, {3, 4, 128}}, "sequence 1, position 2: token 128 is outside the vocabulary of 128"},
+		{"llama-tiny", nil, [][]int32{{1, -1}}, "sequence 0, position 1: token -1"},
+		{"llama-tiny", nil, sequences(128, 64, 65), "sequence 1 has 65 tokens, the model takes at most 64"},
+		{"llama-tiny", fields{"sliding_window": 16}, sequences(128, 17), "at most 16"},
+		{"llama-tiny", fields{"max_position_embeddings": nil}, sequences(128, 2049), "at most 2048"},
+		{"gpt2-tiny", nil, sequences(96, 33), "at most 32"},
+	} {
+		m, d := model(t, test.name, test.changes)
+		_, err := d.Run(t.Context(), forward.Stored(m), test.tokens, nil)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("error %v, want one with %q", err, test.want)
+		}
+	}
+}
+
+func TestWeightsThatOverflow(t *testing.T) {
+	m, d := model(t, "llama-tiny", nil)
+	for layer, want := range map[string]string{
+		"model.layers.1.mlp.down_proj.weight":    "block 1: its results for sequence 0 are not finite",
+		"model.layers.0.self_attn.q_proj.weight": "block 0: its results for sequence 0 are not finite",
+		"lm_head.weight":                         "the loss in sequence 0 at position 0 is not finite",
+	} {
+		w := changed{forward.Stored(m), layer, float32(math.NaN())}
+		_, err := d.Run(t.Context(), w, sequences(128, 4, 4), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", layer, err, want)
+		}
+	}
+	// The second sequence alone has the token whose embedding overflows.
+	w := poisoned{forward.Stored(m), 5 * 48}
+	_, err := d.Run(t.Context(), w, [][]int32{{1, 2, 3}, {1, 2, 5, 4}}, nil)
+	if want := "block 0: its results for sequence 1 are not finite"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+}
+
+// poisoned are weights with an infinite element in the embedding.
+type poisoned struct {
+	forward.Weights
+	at int
+}
+
+func (p poisoned) Tensor(ctx context.Context, name string) ([]float32, error) {
+	v, err := p.Weights.Tensor(ctx, name)
+	if name == "model.embed_tokens.weight" {
+		v[p.at] = float32(math.Inf(1))
+	}
+	return v, err
+}
+
+// short are weights that lack a value.
+type short struct{ forward.Weights }
+
+func (s short) Tensor(ctx context.Context, name string) ([]float32, error) {
+	v, err := s.Weights.Tensor(ctx, name)
+	return v[1:], err
+}
+
+func TestWeightsOfAnotherLength(t *testing.T) {
+	m, d := model(t, "llama-tiny", nil)
+	_, err := d.Run(t.Context(), short{forward.Stored(m)}, sequences(128, 4), nil)
+	if want := `tensor "model.embed_tokens.weight": 6143 values were given, its shape has 6144`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+}
+
+func TestStatesOutOfOrder(t *testing.T) {
+	m, d := model(t, "llama-tiny", nil)
+	w := forward.Stored(m)
+	s, err := d.Start(t.Context(), w, sequences(128, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, scored := d.Score(t.Context(), w, s, nil)
+	_, diverged := d.Divergence(t.Context(), s, w, s, w)
+	for _, err := range []error{scored, diverged, d.Block(t.Context(), 1, w, s, nil), d.Block(t.Context(), -1, w, s, nil)} {
+		if err == nil || !strings.Contains(err.Error(), "next block is 0") {
+			t.Errorf("error %v, want one that says where the state is", err)
+		}
+	}
+	a, b := end(t, d, w, sequences(128, 4)), end(t, d, w, sequences(128, 5))
+	if err := d.Block(t.Context(), d.Blocks(), w, a, nil); err == nil || !strings.Contains(err.Error(), "there is no block 2") {
+		t.Errorf("error %v, want one that says that there is no such block", err)
+	}
+	if _, err := d.Divergence(t.Context(), a, w, b, w); err == nil || !strings.Contains(err.Error(), "same tokens") {
+		t.Errorf("error %v, want one that says that tokens differ", err)
+	}
+}
+
+// refusing is an Observer that ends the pass.
+type refusing struct{ layer string }
+
+var errRefused = errors.New("refused")
+
+func (r refusing) Input(names []string, _ sgemm.Matrix) error {
+	if names[0] == r.layer {
+		return errRefused
+	}
+	return nil
+}
+
+func TestObserverEndsThePass(t *testing.T) {
+	m, d := model(t, "llama-tiny", nil)
+	for _, layer := range []string{"model.layers.1.self_attn.q_proj.weight", "model.layers.0.mlp.down_proj.weight", "lm_head.weight"} {
+		if _, err := d.Run(t.Context(), forward.Stored(m), sequences(128, 4), refusing{layer}); !errors.Is(err, errRefused) {
+			t.Errorf("%s: error %v, want the observer's", layer, err)
+		}
+	}
+}
+
+// ending cancels when a layer is reached.
+type ending struct {
+	layer  string
+	cancel func()
+}
+
+func (e ending) Input(names []string, _ sgemm.Matrix) error {
+	if names[0] == e.layer {
+		e.cancel()
+	}
+	return nil
+}
+
+func TestContextEndsThePass(t *testing.T) {
+	m, d := model(t, "llama-tiny", nil)
+	for _, layer := range []string{"model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.down_proj.weight", "lm_head.weight"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := d.Run(ctx, forward.Stored(m), sequences(128, 4), ending{layer, cancel}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v, want the context's", layer, err)
+		}
+		cancel()
+	}
+}

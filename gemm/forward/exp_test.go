@@ -1,0 +1,101 @@
+package forward
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestExpIsMathExp(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 200_000 {
+		x := (r.Float64()*2 - 1) * 699
+		if i%2 == 0 {
+			x /= 100
+		}
+		got, want := exp(x), math.Exp(x)
+		if math.Abs(got-want) > 1e-13*want {
+			t.Fatalf("exp(%v) is %v, want %v", x, got, want)
+		}
+	}
+	for x, want := range map[float64]float64{0: 1, math.Copysign(0, -1): 1, 1e-300: 1, 700: math.Inf(1), 1e300: math.Inf(1),
+		math.Inf(1): math.Inf(1), -700: 0, -1e300: 0, math.Inf(-1): 0} {
+		if got := exp(x); got != want {
+			t.Errorf("exp(%v) is %v, want %v", x, got, want)
+		}
+	}
+	if got := exp(math.NaN()); got == got {
+		t.Errorf("exp(NaN) is %v", got)
+	}
+}
+
+// ulps is the distance of two floats in units of the last place of the second.
+func ulps(got float32, want float64) float64 {
+	w := math.Abs(want)
+	_, e := math.Frexp(w)
+	return math.Abs(float64(got)-want) / math.Ldexp(1, max(e-24, -149))
+}
+
+func TestExpScaled(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		row := make([]float32, 1+r.IntN(50))
+		spread, scale, largest := r.Float64()*400, float32(r.Float64()), float32(r.Float64()*20)
+		for i := range row {
+			row[i] = largest - float32(r.Float64()*spread)
+		}
+		want, total := make([]float64, len(row)), 0.0
+		for i, v := range row {
+			want[i] = math.Exp(float64((v - largest) * scale))
+			total += want[i]
+		}
+		sum := expScaled(row, scale, largest)
+		for i, v := range row {
+			if off := ulps(v, want[i]); !(off <= 0.51) {
+				t.Fatalf("e^x is %v, want %v: off by %.3f ulp", v, want[i], off)
+			}
+		}
+		if math.Abs(sum-total) > 1e-7*total+1e-40 {
+			t.Fatalf("the sum is %v, want %v", sum, total)
+		}
+	}
+	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+		row := []float32{1, bad, 2}
+		if inverse := softmax(row, 1); inverse == inverse {
+			t.Errorf("softmax with a score of %v gives %v and no NaN", bad, inverse)
+		}
+	}
+	row := []float32{float32(math.Inf(-1)), 3}
+	if inverse := softmax(row, 1); inverse != 1 || row[0] != 0 || row[1] != 1 {
+		t.Errorf("softmax of a score of -Inf and another: %v, inverse %v", row, inverse)
+	}
+}
+
+func TestActivations(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 100_000 {
+		x := float32(r.NormFloat64() * math.Exp(6*r.Float64()-3))
+		v := float64(x)
+		if want := v / (1 + math.Exp(-v)); ulps(silu(x), want) > 1 {
+			t.Fatalf("silu(%v) is %v, want %v", x, silu(x), want)
+		}
+		// tanh near -1 cancels: there the exponential form is the reference.
+		u := math.Sqrt(2/math.Pi) * (v + 0.044715*v*v*v)
+		want := v / 2 * (1 + math.Tanh(u))
+		if u < -1 {
+			want = v * math.Exp(2*u) / (1 + math.Exp(2*u))
+		}
+		if ulps(geluTanh(x), want) > 1 {
+			t.Fatalf("gelu(%v) is %v, want %v", x, geluTanh(x), want)
+		}
+	}
+	large := float32(math.MaxFloat32)
+	for name, act := range map[string]func(float32) float32{"silu": silu, "gelu": geluTanh} {
+		if act(large) != large || act(-large) != 0 || act(0) != 0 {
+			t.Errorf("%s at the ends: %v, %v, %v", name, act(large), act(-large), act(0))
+		}
+		if nan := act(float32(math.NaN())); nan == nan {
+			t.Errorf("%s(NaN) is %v", name, nan)
+		}
+	}
+}

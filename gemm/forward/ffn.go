@@ -1,0 +1,57 @@
+package forward
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// ffn is what neurons do: z = act(y), or act(gate)·up where y is gate and up side by side.
+type ffn struct {
+	neurons int
+	gated   bool
+	act     func(x float32) float32
+}
+
+func (f *ffn) widths() (in, out int) {
+	if f.gated {
+		return 2 * f.neurons, f.neurons
+	}
+	return f.neurons, f.neurons
+}
+
+func (f *ffn) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, _ [][]int32) error {
+	return d.rows(ctx, y.Rows, func(i int) {
+		to, from := z.Row(i), y.Row(i)
+		for j := range to {
+			to[j] = f.act(from[j])
+		}
+		if f.gated {
+			for j, up := range from[f.neurons:] {
+				to[j] *= up
+			}
+		}
+	})
+}
+
+// activations are known by the names that config.json gives them.
+var activations = map[string]func(float32) float32{
+	"silu":              silu,
+	"swish":             silu,
+	"gelu_new":          geluTanh,
+	"gelu_pytorch_tanh": geluTanh,
+}
+
+// silu is x·sigmoid(x).
+func silu(x float32) float32 {
+	v := float64(x)
+	return float32(v / (1 + exp(-v)))
+}
+
+// geluTanh is x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
+func geluTanh(x float32) float32 {
+	const slope = 1.5957691216057308 // 2·√(2/π)
+	v := float64(x)
+	cube := float64(float64(v*v) * v)
+	return float32(v / (1 + exp(-slope*(v+float64(0.044715*cube)))))
+}

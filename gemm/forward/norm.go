@@ -1,0 +1,87 @@
+package forward
+
+import (
+	"context"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// norm is a norm over the residual stream's channels: the names of its tensors.
+type norm struct {
+	kind         arch.NormKind // LayerNorm or RMSNorm
+	weight, bias string        // bias is empty where it has none
+	width        int
+	epsilon      float64
+}
+
+// loadedNorm is a norm with its values.
+type loadedNorm struct {
+	norm
+	w, b []float32 // b is nil where it has none
+}
+
+func (n norm) load(ctx context.Context, w Weights) (loadedNorm, error) {
+	weight, err := tensor(ctx, w, n.weight, n.width)
+	if err != nil {
+		return loadedNorm{}, err
+	}
+	bias, err := optional(ctx, w, n.bias, n.width)
+	return loadedNorm{n, weight, bias}, err
+}
+
+// normalize writes y = norm(x), row by row.
+func (d *Decoder) normalize(ctx context.Context, n loadedNorm, y, x sgemm.Matrix) error {
+	return d.rows(ctx, x.Rows, func(i int) { n.apply(y.Row(i), x.Row(i)) })
+}
+
+func (n loadedNorm) apply(y, x []float32) {
+	mean := 0.0
+	if n.kind == arch.LayerNorm {
+		mean = sum(x) / float64(len(x))
+	}
+	scale := 1 / math.Sqrt(squares(x, mean)/float64(len(x))+n.epsilon)
+	y, w := y[:len(x)], n.w[:len(x)]
+	for i, v := range x {
+		y[i] = w[i] * float32(float64(float64(v)-mean)*scale)
+	}
+	if n.b != nil {
+		addTo(y, n.b)
+	}
+}
+
+// sum adds in four chains, which a processor can overlap.
+func sum(x []float32) float64 {
+	var s [4]float64
+	for len(x) >= 4 {
+		s[0] += float64(x[0])
+		s[1] += float64(x[1])
+		s[2] += float64(x[2])
+		s[3] += float64(x[3])
+		x = x[4:]
+	}
+	for _, v := range x {
+		s[0] += float64(v)
+	}
+	return s[0] + s[1] + (s[2] + s[3])
+}
+
+// squares sums the squares of x - mean, in four chains.
+func squares(x []float32, mean float64) float64 {
+	var s [4]float64
+	for len(x) >= 4 {
+		s[0] += square(float64(x[0]) - mean)
+		s[1] += square(float64(x[1]) - mean)
+		s[2] += square(float64(x[2]) - mean)
+		s[3] += square(float64(x[3]) - mean)
+		x = x[4:]
+	}
+	for _, v := range x {
+		s[0] += square(float64(v) - mean)
+	}
+	return s[0] + s[1] + (s[2] + s[3])
+}
+
+// square rounds by its conversion, so that no machine fuses it with the addition that follows.
+func square(x float64) float64 { return float64(x * x) }

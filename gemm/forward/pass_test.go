@@ -1,0 +1,268 @@
+package forward_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// many are sequences of different lengths for several batches.
+func many(vocab int) [][]int32 {
+	lengths := make([]int, 150)
+	for i := range lengths {
+		lengths[i] = 2 + i*13%31
+	}
+	return sequences(vocab, append(lengths, slices.Repeat([]int{32}, 60)...)...)
+}
+
+func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m, d := model(t, name, nil)
+		tokens := many(96)
+		d.Workers = 1
+		want := run(t, d, forward.Stored(m), tokens)
+		for _, workers := range []int{2, 5, 0} {
+			d.Workers = workers
+			if diff := cmp.Diff(want, run(t, d, forward.Stored(m), tokens)); diff != "" {
+				t.Errorf("%s: %d workers: (-1 worker +this)\n%s", name, workers, diff)
+			}
+		}
+	}
+}
+
+func TestSameBitsInAnyBatch(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m, d := model(t, name, nil)
+		tokens := many(96)
+		together := run(t, d, forward.Stored(m), tokens)
+		for _, i := range []int{0, 17, len(tokens) - 1} {
+			alone := run(t, d, forward.Stored(m), tokens[i:i+1])
+			if diff := cmp.Diff(together.Nats[i], alone.Nats[0]); diff != "" {
+				t.Errorf("%s: sequence %d: (-among others +alone)\n%s", name, i, diff)
+			}
+		}
+	}
+}
+
+func TestLossDoesNotDependOnLaterTokens(t *testing.T) {
+	// Longer than a run of queries.
+	changes := fields{"max_position_embeddings": 400}
+	m, d := model(t, "llama-tiny", changes)
+	tokens := sequences(128, 300)
+	whole := run(t, d, forward.Stored(m), tokens).Nats[0]
+	for _, n := range []int{2, 125, 126, 127, 128, 253, 299} {
+		part := run(t, d, forward.Stored(m), [][]int32{tokens[0][:n]}).Nats[0]
+		if diff := cmp.Diff(whole[:n-1], part); diff != "" {
+			t.Errorf("the first %d tokens: (-of all +alone)\n%s", n, diff)
+		}
+	}
+	earlier := slices.Clone(tokens[0])
+	earlier[0]++
+	if other := run(t, d, forward.Stored(m), [][]int32{earlier}).Nats[0]; other[298] == whole[298] {
+		t.Error("the last loss does not depend on the first token")
+	}
+}
+
+func TestBlockByBlockIsRun(t *testing.T) {
+	m, d := model(t, "llama-tiny", nil)
+	w, tokens := forward.Stored(m), sequences(128, 20, 30)
+	want := run(t, d, w, tokens)
+	s, err := d.Start(t.Context(), w, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range d.Blocks() {
+		aside := s.Clone()
+		if err := d.Block(t.Context(), i, w, s, nil); err != nil {
+			t.Fatal(err)
+		}
+		// From the clone on, with another layer, everything changes, and nothing of the original.
+		other := changed{w, "model.layers.1.mlp.down_proj.weight", 1.5}
+		for j := i; j < d.Blocks(); j++ {
+			if err := d.Block(t.Context(), j, other, aside, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		scores, err := d.Score(t.Context(), other, aside, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cmp.Equal(scores, want) {
+			t.Error("another down_proj gives the same losses")
+		}
+	}
+	got, err := d.Score(t.Context(), w, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-Run +block by block)\n%s", diff)
+	}
+}
+
+// TestLogitsInChunks has a vocabulary of which not all logits of a batch are held at once.
+func TestLogitsInChunks(t *testing.T) {
+	m, d := model(t, "llama-tiny", fields{"vocab_size": 30_000})
+	tokens := sequences(30_000, slices.Repeat([]int{64}, 6)...)
+	w := forward.Stored(m)
+	together := run(t, d, w, tokens)
+	for i := range tokens {
+		alone := run(t, d, w, tokens[i:i+1]) // fits into a chunk
+		if diff := cmp.Diff(together.Nats[i], alone.Nats[0]); diff != "" {
+			t.Errorf("sequence %d: (-in chunks +whole)\n%s", i, diff)
+		}
+	}
+	other := changed{w, "model.norm.weight", 1.01}
+	s := end(t, d, w, tokens)
+	all, err := d.Divergence(t.Context(), s, w, s, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := 0.0
+	for i := range tokens {
+		s := end(t, d, w, tokens[i:i+1])
+		one, err := d.Divergence(t.Context(), s, w, s, other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean += one / float64(len(tokens))
+	}
+	if !(all > 0) || math.Abs(all-mean) > 1e-12 {
+		t.Errorf("divergence %v in chunks, %v of the sequences' mean", all, mean)
+	}
+}
+
+// moments sums up what an Observer sees.
+type moments struct {
+	order []string
+	rows  map[string]int
+	cols  map[string]int
+	sum   map[string]float64
+}
+
+func (m *moments) Input(names []string, x sgemm.Matrix) error {
+	for _, name := range names {
+		if m.rows[name] == 0 {
+			m.order = append(m.order, name)
+		}
+		m.rows[name] += x.Rows
+		m.cols[name] = x.Cols
+		for i := range x.Rows {
+			for _, v := range x.Row(i) {
+				m.sum[name] += math.Abs(float64(v))
+			}
+		}
+	}
+	return nil
+}
+
+func TestObserverSeesEveryLayerOnce(t *testing.T) {
+	for _, test := range tiny {
+		m, d := model(t, test.base, test.changes)
+		tokens := many(96)
+		n := 0
+		for _, s := range tokens {
+			n += len(s)
+		}
+		if n <= 2*2048 {
+			t.Fatal("too few tokens for several batches")
+		}
+		seen := &moments{rows: map[string]int{}, cols: map[string]int{}, sum: map[string]float64{}}
+		if _, err := d.Run(t.Context(), forward.Stored(m), tokens, seen); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		block := 0
+		for _, l := range d.Layers() {
+			want = append(want, l.Tensor)
+			if seen.rows[l.Tensor] != n || seen.cols[l.Tensor] != l.Inputs || seen.sum[l.Tensor] == 0 {
+				t.Errorf("%s: %s: seen %d × %d, want %d × %d", test.name, l.Tensor, seen.rows[l.Tensor], seen.cols[l.Tensor], n, l.Inputs)
+			}
+			info, ok := m.Tensor(l.Tensor)
+			if !ok || info.Len() != l.Inputs*l.Outputs {
+				t.Errorf("%s: layer %+v has %v in the checkpoint", test.name, l, info.Shape)
+			}
+			if l.Block < block || l.Block > d.Blocks() {
+				t.Errorf("%s: block %d of %s behind %d", test.name, l.Block, l.Tensor, block)
+			}
+			block = l.Block
+		}
+		if diff := cmp.Diff(want, seen.order); diff != "" {
+			t.Errorf("%s: (-Layers +seen)\n%s", test.name, diff)
+		}
+	}
+}
+
+// inputs keeps what one layer is given.
+type inputs struct {
+	layer string
+	rows  [][]float32
+}
+
+func (in *inputs) Input(names []string, x sgemm.Matrix) error {
+	if slices.Contains(names, in.layer) {
+		for i := range x.Rows {
+			in.rows = append(in.rows, slices.Clone(x.Row(i)))
+		}
+	}
+	return nil
+}
+
+// TestInputsOfTheHead computes the losses from what the head is given.
+func TestInputsOfTheHead(t *testing.T) {
+	m, d := model(t, "llama-tiny", nil)
+	tokens := many(128)
+	in := &inputs{layer: "lm_head.weight"}
+	scores, err := d.Run(t.Context(), forward.Stored(m), tokens, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlain(t, m, "model.")
+	row := 0
+	for i, sequence := range tokens {
+		if i%40 == 0 { // linear reads the head's weights every time
+			x := make([]float64, len(in.rows[row]))
+			for j, v := range in.rows[row] {
+				x[j] = float64(v)
+			}
+			want := -logSoftmax(p.linear("lm_head", x, false))[sequence[1]]
+			if got := scores.Nats[i][0]; math.Abs(got-want) > 1e-5*(1+want) {
+				t.Errorf("sequence %d: loss %v, by the head's input %v", i, got, want)
+			}
+		}
+		row += len(sequence)
+	}
+}
+
+// counting multiplies and counts.
+type counting struct {
+	calls atomic.Int64
+}
+
+func (c *counting) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error {
+	c.calls.Add(1)
+	return forward.CPU{Workers: 1}.Mul(ctx, y, x, w, transposed)
+}
+
+func TestProductsDoAllLayers(t *testing.T) {
+	for _, test := range tiny[:2] {
+		m, d := model(t, test.base, test.changes)
+		tokens := sequences(96, 20, 3)
+		want := run(t, d, forward.Stored(m), tokens)
+		c := &counting{}
+		d.Products = c
+		if diff := cmp.Diff(want, run(t, d, forward.Stored(m), tokens)); diff != "" {
+			t.Errorf("%s: (-default +own products)\n%s", test.name, diff)
+		}
+		if calls := int(c.calls.Load()); calls != d.Blocks()*7+1 {
+			t.Errorf("%s: %d products, want 7 for each of %d blocks and the head", test.name, calls, d.Blocks())
+		}
+	}
+}

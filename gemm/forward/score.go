@@ -1,0 +1,129 @@
+package forward
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// Score turns hidden states behind the last block into the loss of every predicted token. o may be
+// nil; it sees the head's inputs unless the head is the embedding.
+func (d *Decoder) Score(ctx context.Context, w Weights, s *State, o Observer) (*Scores, error) {
+	if err := s.at(len(d.blocks)); err != nil {
+		return nil, err
+	}
+	head, err := d.loadOutput(ctx, w, s)
+	if err != nil {
+		return nil, err
+	}
+	nats := make([]float64, s.Hidden.Rows)
+	targets := s.targets()
+	for b := range s.batches() {
+		x, err := head.inputs(ctx, b, s)
+		if err != nil {
+			return nil, err
+		}
+		if !d.tied {
+			if err := observe(o, []linear{d.head}, x); err != nil {
+				return nil, err
+			}
+		}
+		for from := 0; from < x.Rows; from += head.logits.Rows {
+			y, err := head.logitsOf(ctx, x, from)
+			if err != nil {
+				return nil, err
+			}
+			err = d.rows(ctx, y.Rows, func(i int) {
+				row := b.row + from + i
+				if target := targets[row]; target >= 0 {
+					nats[row] = logSumExp(y.Row(i)) - float64(y.Row(i)[target])
+				}
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.scores(nats)
+}
+
+// targets has the token that follows each token; -1 behind the last of a sequence.
+func (s *State) targets() []int32 {
+	targets := make([]int32, 0, s.Hidden.Rows)
+	for _, tokens := range s.Tokens {
+		targets = append(append(targets, tokens[1:]...), -1)
+	}
+	return targets
+}
+
+// scores cuts the nats of all tokens into sequences.
+func (s *State) scores(nats []float64) (*Scores, error) {
+	all := &Scores{}
+	for i, tokens := range s.Tokens {
+		n := len(tokens)
+		all.Nats = append(all.Nats, nats[:n-1:n-1])
+		for at, v := range nats[:n-1] {
+			if v-v != 0 {
+				return nil, fmt.Errorf("the loss in sequence %d at position %d is not finite: look for NaN, infinite or very large weights in the last norm and the head", i, at)
+			}
+		}
+		nats = nats[n:]
+	}
+	return all, nil
+}
+
+// output is the last norm and the head, with room for what they compute.
+type output struct {
+	d      *Decoder
+	norm   loadedNorm
+	head   loaded
+	x      sgemm.Matrix // of the largest batch
+	logits sgemm.Matrix // of a chunk of a batch
+}
+
+// chunkLogits bounds how many logits are held at once, unless that were less than a few rows.
+const chunkLogits = 1 << 23
+
+func (d *Decoder) loadOutput(ctx context.Context, w Weights, s *State) (*output, error) {
+	norm, err := d.final.load(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	head, err := d.head.load(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	rows := s.largestBatch()
+	chunk := min(rows, max(64, chunkLogits/d.vocab))
+	return &output{d, norm, head, sgemm.Dense(rows, d.hidden, nil), sgemm.Dense(chunk, d.vocab, nil)}, nil
+}
+
+// inputs are the head's for a batch; valid until the next call.
+func (o *output) inputs(ctx context.Context, b batch, s *State) (sgemm.Matrix, error) {
+	x := o.x.Slice(0, b.rows, 0, o.d.hidden)
+	return x, o.d.normalize(ctx, o.norm, x, b.hidden(s))
+}
+
+// logitsOf is a chunk of the logits of x, its rows from from on; valid until the next call.
+func (o *output) logitsOf(ctx context.Context, x sgemm.Matrix, from int) (sgemm.Matrix, error) {
+	to := min(x.Rows, from+o.logits.Rows)
+	y := o.logits.Slice(0, to-from, 0, o.d.vocab)
+	return y, o.d.apply(ctx, o.head, y, x.Slice(from, to, 0, o.d.hidden))
+}
+
+// logSumExp is the logarithm of the sum of exp(v).
+func logSumExp(row []float32) float64 {
+	largest := row[0]
+	for _, v := range row {
+		if v > largest {
+			largest = v
+		}
+	}
+	sum := 0.0
+	for _, v := range row {
+		sum += exp(float64(v) - float64(largest))
+	}
+	return float64(largest) + math.Log(sum)
+}

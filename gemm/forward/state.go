@@ -1,0 +1,131 @@
+package forward
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// State is the residual stream of some sequences on their way through the blocks.
+type State struct {
+	// Tokens are the sequences; read only.
+	Tokens [][]int32
+	// Hidden has a row for each token, sequence after sequence.
+	Hidden sgemm.Matrix
+	// Next is the block that comes next; Blocks() where all are done.
+	Next int
+}
+
+// Clone returns a state that goes its own way. The tokens are shared.
+func (s *State) Clone() *State {
+	return &State{s.Tokens, sgemm.Dense(s.Hidden.Rows, s.Hidden.Cols, slices.Clone(s.Hidden.Data)), s.Next}
+}
+
+// batchTokens bounds a batch, unless a single sequence is longer: enough that a product by a weight
+// outweighs reading it.
+const batchTokens = 2048
+
+// batch is a run of whole sequences.
+type batch struct {
+	first     int // sequence
+	row       int // of the first token
+	rows      int
+	sequences [][]int32
+}
+
+// batches cuts the sequences, in order.
+func (s *State) batches() iter.Seq[batch] {
+	return func(yield func(batch) bool) {
+		b := batch{}
+		for i, tokens := range s.Tokens {
+			if b.rows > 0 && b.rows+len(tokens) > batchTokens {
+				if !yield(b) {
+					return
+				}
+				b = batch{first: i, row: b.row + b.rows}
+			}
+			b.rows += len(tokens)
+			b.sequences = s.Tokens[b.first : i+1]
+		}
+		yield(b)
+	}
+}
+
+// largestBatch is its number of tokens.
+func (s *State) largestBatch() int {
+	n := 0
+	for b := range s.batches() {
+		n = max(n, b.rows)
+	}
+	return n
+}
+
+// hidden is the batch's part of a state.
+func (b batch) hidden(s *State) sgemm.Matrix {
+	return s.Hidden.Slice(b.row, b.row+b.rows, 0, s.Hidden.Cols)
+}
+
+// Start looks up the embeddings of sequences. Each has at least two tokens, one to predict from and
+// one to predict, and not more than the model has positions. The sequences belong to the state.
+func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*State, error) {
+	if err := d.checkTokens(tokens); err != nil {
+		return nil, err
+	}
+	table, err := d.table(ctx, w, d.embedding, d.vocab)
+	if err != nil {
+		return nil, err
+	}
+	var positions sgemm.Matrix
+	if d.positions != "" {
+		if positions, err = d.table(ctx, w, d.positions, d.positionRows); err != nil {
+			return nil, err
+		}
+	}
+	n := 0
+	for _, t := range tokens {
+		n += len(t)
+	}
+	s := &State{Tokens: tokens, Hidden: sgemm.Dense(n, d.hidden, nil)}
+	row := 0
+	for _, sequence := range tokens {
+		for i, token := range sequence {
+			copy(s.Hidden.Row(row), table.Row(int(token)))
+			if d.positions != "" {
+				addTo(s.Hidden.Row(row), positions.Row(i))
+			}
+			row++
+		}
+	}
+	return s, ctx.Err()
+}
+
+func (d *Decoder) table(ctx context.Context, w Weights, name string, rows int) (sgemm.Matrix, error) {
+	values, err := tensor(ctx, w, name, rows*d.hidden)
+	if err != nil {
+		return sgemm.Matrix{}, err
+	}
+	return sgemm.Dense(rows, d.hidden, values), nil
+}
+
+func (d *Decoder) checkTokens(tokens [][]int32) error {
+	if len(tokens) == 0 {
+		return fmt.Errorf("there are no sequences of tokens: give at least one")
+	}
+	for i, sequence := range tokens {
+		switch {
+		case len(sequence) < 2:
+			return fmt.Errorf("sequence %d has %d tokens: give at least two, one to predict from and one to predict", i, len(sequence))
+		case len(sequence) > d.limit:
+			return fmt.Errorf("sequence %d has %d tokens, the model takes at most %d: cut it into shorter ones", i, len(sequence), d.limit)
+		}
+		for at, token := range sequence {
+			if token < 0 || int(token) >= d.vocab {
+				return fmt.Errorf("sequence %d, position %d: token %d is outside the vocabulary of %d: use tokens of this model's tokenizer", i, at, token, d.vocab)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package tokens
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// File is a token file, decoded.
+type File struct {
+	Path  string
+	Parts []Part // in the order of the file
+}
+
+// Part is one tensor of a token file: N sequences of T tokens. The zero Part is empty.
+type Part struct {
+	Name      string
+	N, T      int
+	Sequences [][]int32 // N of length T
+}
+
+// Path is where a model folder has its tokens.
+func Path(dir string) string { return filepath.Join(dir, "tokens.safetensors") }
+
+// Open reads a token file. Every tensor must have integers of 8 to 64 bits from 0 to 2^31-1, and the
+// shape [n, T] or [T], which is one sequence; sequences have at least two tokens. Errors about the
+// contents are *weights.FormatError and name file, tensor, sequence and position.
+func Open(path string) (*File, error) {
+	file, err := weights.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	f := &File{Path: path}
+	err = file.Each(func(t weights.Tensor) error {
+		part, err := decode(t)
+		f.Parts = append(f.Parts, part)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Parts) == 0 {
+		return nil, &weights.FormatError{File: path, Offset: -1, Msg: "has no tensors: store tokens as an integer tensor [sequences, length]"}
+	}
+	return f, nil
+}
+
+func decode(t weights.Tensor) (Part, error) {
+	wrong := func(format string, args ...any) (Part, error) {
+		return Part{}, &weights.FormatError{File: t.File, Tensor: t.Name, Offset: -1, Msg: fmt.Sprintf(format, args...)}
+	}
+	read := integers[t.DType]
+	if read == nil {
+		return wrong("is of type %s: store tokens as integers, U8 to I64", t.DType)
+	}
+	p := Part{Name: t.Name, N: 1}
+	switch len(t.Shape) {
+	case 1:
+		p.T = t.Shape[0]
+	case 2:
+		p.N, p.T = t.Shape[0], t.Shape[1]
+	default:
+		return wrong("has shape %v: store tokens as [sequences, length]", t.Shape)
+	}
+	if p.N == 0 {
+		return wrong("is empty: leave it out or give it sequences")
+	}
+	if p.T < 2 {
+		return wrong("has sequences of length %d: give at least two tokens, one to predict from and one to predict", p.T)
+	}
+	values := make([]int32, t.Len())
+	bad := -1
+	err := weights.Guard(t.File, func() error {
+		bad = read(values, t.Data)
+		return nil
+	})
+	if err != nil {
+		return Part{}, err
+	}
+	if bad >= 0 {
+		return wrong("sequence %d, position %d: is no token: tokens are from 0 to 2147483647", bad/p.T, bad%p.T)
+	}
+	for i := range p.N {
+		p.Sequences = append(p.Sequences, values[i*p.T:(i+1)*p.T:(i+1)*p.T])
+	}
+	return p, nil
+}

@@ -1,0 +1,104 @@
+package tokens
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Words in tensors' names, in any case.
+var (
+	searchWords = []string{"calib", "train", "search"}
+	judgeWords  = []string{"eval", "test", "valid", "judge", "held"}
+)
+
+// purpose is what a part may be used for.
+type purpose int
+
+const (
+	unsaid purpose = iota // its name says nothing, or both
+	search
+	judge
+)
+
+func (p Part) purpose() purpose {
+	name := strings.ToLower(p.Name)
+	says := func(word string) bool { return strings.Contains(name, word) }
+	switch s, j := slices.ContainsFunc(searchWords, says), slices.ContainsFunc(judgeWords, says); {
+	case s && !j:
+		return search
+	case j && !s:
+		return judge
+	}
+	return unsaid
+}
+
+// Split chooses the tokens that a transform may be chosen on and those that judge it. how is a
+// sentence that says which they are.
+//
+// Tensors' names decide. Where only one purpose is named, the part for the other is empty. A single
+// tensor whose name says nothing is cut: the first half of its sequences, or of its only sequence,
+// is for calibration. Several tensors whose names leave it open are an error.
+func (f *File) Split() (calibration, evaluation Part, how string, err error) {
+	parts := map[purpose][]Part{}
+	for _, p := range f.Parts {
+		parts[p.purpose()] = append(parts[p.purpose()], p)
+	}
+	if len(f.Parts) == 1 && len(parts[unsaid]) == 1 {
+		return f.cut(f.Parts[0])
+	}
+	if len(parts[search]) > 1 || len(parts[judge]) > 1 || len(parts[search])+len(parts[judge]) == 0 {
+		return Part{}, Part{}, "", fmt.Errorf("%s: which of the tensors %s is for what is not clear: name one calibration and one evaluation", f.Path, names(f.Parts))
+	}
+	said := []string{"no tokens are named for calibration", "no tokens are named for evaluation"}
+	if len(parts[search]) == 1 {
+		calibration = parts[search][0]
+		said[0] = fmt.Sprintf("%s is for calibration", calibration)
+	}
+	if len(parts[judge]) == 1 {
+		evaluation = parts[judge][0]
+		said[1] = fmt.Sprintf("%s is for evaluation", evaluation)
+	}
+	if left := parts[unsaid]; len(left) > 0 {
+		said = append(said, fmt.Sprintf("the names of %s say nothing, so they are not used", names(left)))
+	}
+	return calibration, evaluation, strings.Join(said, "; "), nil
+}
+
+// cut gives the first half to calibration and the second to evaluation.
+func (f *File) cut(p Part) (calibration, evaluation Part, how string, err error) {
+	if p.N > 1 {
+		calibration, evaluation = p.sequences(0, p.N/2), p.sequences(p.N/2, p.N)
+		how = fmt.Sprintf("the first %d sequences of %q are for calibration, the other %d for evaluation", calibration.N, p.Name, evaluation.N)
+		return calibration, evaluation, how, nil
+	}
+	if p.T < 4 {
+		return Part{}, Part{}, "", fmt.Errorf("%s: tensor %q has %d tokens: give at least four, two for calibration and two for evaluation", f.Path, p.Name, p.T)
+	}
+	tokens, half := p.Sequences[0], p.T/2
+	calibration = Part{p.Name, 1, half, [][]int32{tokens[:half:half]}}
+	evaluation = Part{p.Name, 1, p.T - half, [][]int32{tokens[half:]}}
+	how = fmt.Sprintf("the first %d tokens of %q are for calibration, the other %d for evaluation", calibration.T, p.Name, evaluation.T)
+	return calibration, evaluation, how, nil
+}
+
+// sequences are those from one to before another.
+func (p Part) sequences(from, to int) Part {
+	return Part{p.Name, to - from, p.T, p.Sequences[from:to:to]}
+}
+
+// String says what the part is, in a few words.
+func (p Part) String() string {
+	if p.N == 1 {
+		return fmt.Sprintf("%q (1 sequence of %d tokens)", p.Name, p.T)
+	}
+	return fmt.Sprintf("%q (%d sequences of %d tokens)", p.Name, p.N, p.T)
+}
+
+func names(parts []Part) string {
+	quoted := make([]string, len(parts))
+	for i, p := range parts {
+		quoted[i] = fmt.Sprintf("%q", p.Name)
+	}
+	return strings.Join(quoted, ", ")
+}
