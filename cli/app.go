@@ -141,11 +141,12 @@ func newApp(stdout, stderr io.Writer) *cli.App {
    lowtoggle convert MODEL OUT
    lowtoggle verify MODEL OUT
    lowtoggle verify MODEL OUT --gpu    and measure the energy, on an NVIDIA GPU
+   lowtoggle eval MODEL OUT        loss and perplexity, before and after
 
 Options may stand before and after the arguments. lowtoggle COMMAND --help says more.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU.`
 	a.Writer, a.ErrWriter = stdout, stderr
-	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand,
+	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand, evalCommand,
 		predictCommand, measureCommand, calibrateCommand, reproduceCommand, synthCommand, passesCommand, completionCommand}
 	a.HideHelpCommand = true
 	a.EnableBashCompletion = true

@@ -13,6 +13,7 @@ var (
 	workersFlag = &cli.IntFlag{Name: "workers", Usage: "`N` goroutines to work with", DefaultText: "all processors"}
 	tensorsFlag = &cli.BoolFlag{Name: "tensors", Usage: "a row for every tensor, not for every kind", DisableDefaultText: true}
 	archFlag    = &cli.StringFlag{Name: "arch", Usage: "read the model's family from `FILE`, not from the catalogue"}
+	tokensFlag  = &cli.StringFlag{Name: "tokens", Usage: "judge the loss on the tokens in `FILE`"}
 
 	passesFlag   = &cli.StringFlag{Name: "passes", Usage: "exactly these `PASSES`, such as reorder,round=4; see lowtoggle passes"}
 	recipeFlag   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a `FILE`", DefaultText: transform.DefaultRecipe}

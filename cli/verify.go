@@ -21,13 +21,16 @@ var verifyCommand = &cli.Command{
    exact        reordered, flipped, scaled      lossy        rounded or zeroed
    untouched    the same bytes, and no part of the model's family
 
+With --tokens, judges both models' losses on the evaluation part of FILE, as lowtoggle eval does,
+and shows what noise the outputs of lossy layers have on the inputs that these tokens make.
+
 With --gpu, measures what all linear layers cost before and after: 8192 tokens for prefill, 16
 with the weights read from memory for decode, as --workload says; a total and a row for each
 kind. It takes about 40 s for each row. lowtoggle measure --help explains the SOURCE of --x.
 
 Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
 less precise than --precision asked; 4: --gpu, and there is none.`,
-	Flags: flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag, calibrationFlag}, verifyMeterFlags, commonFlags),
+	Flags: flags([]cli.Flag{tensorsFlag, tokensFlag, workloadFlag, roleFlag, archFlag, calibrationFlag}, verifyMeterFlags, commonFlags),
 	Action: func(c *cli.Context) (err error) {
 		args, err := arguments(c, "MODEL", "OUT")
 		if err != nil {
@@ -35,6 +38,9 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		}
 		o, err := readOptions(c)
 		if err != nil {
+			return err
+		}
+		if err := tokensGiven(c); err != nil {
 			return err
 		}
 		q, machine, err := verifyMeter(c, o)
@@ -54,11 +60,21 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 			return err
 		}
 		defer out.Close()
+		judge, err := verifyJudge(c, src, args[0], o)
+		if err != nil {
+			return err
+		}
 		r, err := verifyModels(c, src, out, o)
 		if err != nil {
 			return err
 		}
-		var metering error
+		var judging, metering error
+		switch {
+		case judge == nil:
+			r.tokens = unjudged(src, args[0], o)
+		case r.OK:
+			judging = r.judge(c, judge, []*weights.Model{src, out}, args)
+		}
 		if machine != nil && r.OK {
 			q.mapped = []string{args[0], args[1]}
 			var measured *measuredEnergy
@@ -76,12 +92,15 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		default:
 			r.print(w, c.Bool("tensors"))
 			r.hint(w, src, args, o.family != nil)
+			if judge != nil && !r.OK {
+				remark(w, "note", "the loss was not judged: that of a wrong output says nothing")
+			}
 			if machine != nil && !r.OK {
 				remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
 			}
 		}
-		if metering != nil || err != nil {
-			return errors.Join(metering, err)
+		if err := errors.Join(judging, metering, err); err != nil {
+			return err
 		}
 		if !r.OK || !r.measurementHolds() {
 			return errShort
@@ -93,10 +112,15 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 // verifyJSON is what verify --json prints.
 type verifyJSON struct {
 	*verify.Report
-	Energy *energyJSON `json:"energy,omitempty"`
+	Loss     *lossJSON     `json:"loss,omitempty"`
+	OnInputs *onInputsJSON `json:"on_inputs,omitempty"`
+	Energy   *energyJSON   `json:"energy,omitempty"`
 
 	workload cost.Workload
 	role     cost.Role
+	tokens   string // a file of tokens that were not asked to judge by
+
+	incomparable int // lossy layers whose SNR on inputs is not known
 }
 
 type energyJSON struct {

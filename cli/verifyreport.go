@@ -19,6 +19,7 @@ type verifyGroup struct {
 	bits    [2]int // the fewest and the most
 	classes map[verify.Class]bool
 	snr     *float64 // the lowest
+	inputs  *float64 // the lowest on real inputs
 	moved   verify.Relation
 }
 
@@ -30,6 +31,13 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	}
 	if r.moved() {
 		remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
+	}
+	switch {
+	case r.Loss != nil:
+		r.Loss.print(w)
+		r.printOnInputs(w)
+	case r.OK && r.tokens != "":
+		remark(w, "loss", "not judged: --tokens "+r.tokens+" would")
 	}
 	if r.Energy != nil && r.Energy.Predicted != nil {
 		r.Energy.Predicted.print(w, r.workload, r.role)
@@ -81,6 +89,9 @@ func (r *verifyJSON) table(each bool) *table {
 	if each {
 		head = []string{"tensor", "class", "SNR", "bits\nzeroed"}
 	}
+	if r.OnInputs != nil {
+		head = slices.Insert(head, len(head)-1, "SNR on\ninputs")
+	}
 	moved := r.moved()
 	if moved {
 		head = append(head, "moved\nrows", "moved\ncolumns")
@@ -99,7 +110,11 @@ func (r *verifyJSON) table(each bool) *table {
 		if !each {
 			row = append(row, count(g.tensors))
 		}
-		row = append(row, classes(g.classes), decibels(g.snr), bits)
+		row = append(row, classes(g.classes), decibels(g.snr))
+		if r.OnInputs != nil {
+			row = append(row, decibels(g.inputs))
+		}
+		row = append(row, bits)
 		if m := g.moved; moved {
 			row = append(row, moves(m.RowsMoved, m.RowsFlipped, m.RowsScaled), moves(m.ColsMoved, m.ColsFlipped, m.ColsScaled))
 		}
@@ -120,6 +135,7 @@ func (r *verifyJSON) groups(each bool) []*verifyGroup {
 			list = append(list, g)
 		}
 		g.add(t)
+		g.inputs = lower(g.inputs, r.OnInputs.of(t.Name))
 	}
 	if !each {
 		sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })

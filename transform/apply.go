@@ -233,11 +233,23 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			}
 			return nil
 		}
+		if err := p.prepare(ctx, w.workers); err != nil {
+			return err
+		}
 		step := max(1, chunkBytes/max(1, p.rowBytes())/p.unit) * p.unit
+		var sent []*chunk
 		for first := 0; first < p.rows && p.cols > 0; first += step {
-			if err := send(&chunk{prog: p, first: first, rows: min(step, p.rows-first)}); err != nil {
+			c := &chunk{prog: p, first: first, rows: min(step, p.rows-first)}
+			if err := send(c); err != nil {
 				return err
 			}
+			sent = append(sent, c)
+		}
+		if p.whole != nil { // which is as large as the tensor: let it go before the next is made
+			for _, c := range sent {
+				<-c.done
+			}
+			p.letGo()
 		}
 		return nil
 	})

@@ -21,6 +21,7 @@ import (
 // ApplyOptions are what a plan is carried out with.
 type ApplyOptions struct {
 	Family   *arch.Family // nil: the catalogue's, by config.json
+	Inputs   Inputs       // of the tokens that the plan was made with; needed where it has any
 	Workers  int          // goroutines; default: all processors
 	Resume   bool         // go on with what an interrupted call left behind
 	Progress func(Event)  // nil: none; called from several goroutines
@@ -42,6 +43,9 @@ func Apply(ctx context.Context, m *weights.Model, plan *Plan, out string, o Appl
 		o.Progress = func(Event) {}
 	}
 	if err := plan.CheckModel(m); err != nil {
+		return nil, err
+	}
+	if err := plan.checkInputs(o.Inputs); err != nil {
 		return nil, err
 	}
 	c := &conversion{model: m, plan: plan, opt: o}
@@ -91,6 +95,7 @@ func (c *conversion) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	comp.inputs = c.opt.Inputs
 	if c.previous, err = previousManifest(c.model); err != nil {
 		return err
 	}

@@ -60,9 +60,14 @@ func (l loss) plus(o loss) loss {
 
 // loss sums, over rows [first, last), the squares of what the layer should hold in real arithmetic
 // and of what the stored result differs from it. A shift is free and counts as neither.
+//
+// Of a whole result that knows the layer's inputs it is the output's loss on these.
 func (p *program) loss(ctx context.Context, first, last int) (l loss, err error) {
+	if p.whole != nil && p.whole.inputs != nil {
+		return loss{signal: p.whole.loss.Signal, noise: p.whole.loss.Error}, nil
+	}
 	exact := *p
-	exact.affine, exact.ops = nil, nil
+	exact.affine, exact.ops, exact.whole = nil, nil, nil
 	height := min(p.blockRows(), last-first)
 	want := make([]float32, height*p.cols)
 	ref := make([]byte, height*p.rowBytes())

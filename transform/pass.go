@@ -29,7 +29,11 @@ type Pass struct {
 	Doc string
 	// NeedsFamily is true where the pass must know how tensors hang together.
 	NeedsFamily bool
+	// NeedsInputs is true where the pass must know what layers are fed with ([Options.Inputs]).
+	NeedsInputs bool
 
+	// modifies is true of a lossy pass that changes how the others round, and does nothing alone.
+	modifies bool
 	// check reports arguments that make no sense; nil allows none.
 	check func(args []string) error
 	// plan adds steps for the whole model. Passes with candidates have none.
@@ -49,13 +53,16 @@ var Passes []*Pass
 // The table is filled here and not in its declaration because passes look each other up in it.
 func init() {
 	Passes = []*Pass{
-		scalePass,    // exponents first: the order is chosen on what the wires will see
-		reorderPass,  // then the order
-		signsPass,    // then signs, chosen between the neighbours that the order made
-		shiftPass,    // real arithmetic before anything is quantised
-		sparsifyPass, // zeros before the grid, which keeps them
-		gridPass,     // the grid before rounding, which keeps multiples of a power of two
-		roundPass,    // last: whatever was computed before, the low bits end up zero
+		scalePass,      // exponents first: the order is chosen on what the wires will see
+		reorderPass,    // then the order
+		signsPass,      // then signs, chosen between the neighbours that the order made
+		shiftPass,      // real arithmetic before anything is quantised
+		prunePass,      // whole lines before single zeros
+		sparsifyPass,   // zeros before the values of the others are chosen
+		trellisPass,    // one of the three
+		gridPass,       // the grid before rounding, which keeps multiples of a power of two
+		roundPass,      // whatever was computed before, the low bits end up zero
+		compensatePass, // how all of these hand on their errors
 	}
 }
 
@@ -66,7 +73,11 @@ var constraints = []constraint{
 	{"scale", "reorder", "the order is chosen by the exponents that scale leaves"},
 	{"reorder", "signs", "signs are chosen between neighbours"},
 	{"scale", "shift", "a constant added to a row would be scaled apart by column exponents"},
+	{"shift", "prune", "a shift would fill the zeros again"},
 	{"shift", "sparsify", "a shift would fill the zeros again"},
+	{"reorder", "prune", "outputs that nobody reads are found in the final order"},
+	{"prune", "compensate", "it makes the others stand in for what is pruned"},
+	{"sparsify", "trellis", "zeros are kept"},
 	{"reorder", "sparsify", "blocks and 2:4 groups count places of the final order"},
 	{"shift", "grid", "a shift would leave the grid"},
 	{"sparsify", "grid", "the grid keeps zeros; sparsify ranks the original magnitudes"},

@@ -32,6 +32,8 @@ type Plan struct {
 	Steps []*Step `json:"steps"`
 	// Outlook is what the planner found for each tensor that it treated or passed over.
 	Outlook []Outlook `json:"outlook,omitempty"`
+	// Found is what the search for the plan found, where there was one.
+	Found *Found `json:"found,omitempty"`
 	// Notes say in words what was left alone and why.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -51,7 +53,10 @@ type Request struct {
 	MinSNR   *float64      `json:"min_snr_db,omitempty"`
 	Workload cost.Workload `json:"workload"`
 	Role     cost.Role     `json:"role"`
-	Seed     uint64        `json:"seed"`
+	// Inputs is the key of the tokens' inputs by which errors were weighed: carrying the plan out
+	// takes the same tokens. Absent where there were none.
+	Inputs string `json:"inputs,omitempty"`
+	Seed   uint64 `json:"seed"`
 }
 
 // Outlook is what is expected of one tensor.
@@ -68,6 +73,9 @@ type Outlook struct {
 	After  *cost.Estimate `json:"after,omitempty"`
 	// Missed says which part of the request did not fit the budget.
 	Missed string `json:"missed,omitempty"`
+	// InputSNR is the output's signal-to-noise ratio in decibels on the inputs that the layer gets;
+	// absent where they are not known.
+	InputSNR *float64 `json:"input_snr_db,omitempty"`
 	// NonFinite counts NaN and infinite values; absent where no budget had the tensor read to the end.
 	NonFinite int `json:"non_finite,omitempty"`
 }
@@ -83,10 +91,13 @@ type Step struct {
 	Flip      []int `json:"flip,omitempty"`      // signs: labels multiplied by −1, ascending
 	Exponents []int `json:"exponents,omitempty"` // scale: by label
 
-	Shift *Shift `json:"shift,omitempty"`
-	Zeros *Zeros `json:"zeros,omitempty"`
-	Grid  *Grid  `json:"grid,omitempty"`
-	Round *Bits  `json:"round,omitempty"`
+	Shift      *Shift    `json:"shift,omitempty"`
+	Prune      *Prune    `json:"prune,omitempty"`
+	Zeros      *Zeros    `json:"zeros,omitempty"`
+	Trellis    *Trellis  `json:"trellis,omitempty"`
+	Grid       *Grid     `json:"grid,omitempty"`
+	Round      *Bits     `json:"round,omitempty"`
+	Compensate *Feedback `json:"compensate,omitempty"`
 }
 
 // ErrPlan is the class of errors about a plan's contents.

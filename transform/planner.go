@@ -27,10 +27,12 @@ type Cost interface {
 type Options struct {
 	Passes   []Choice      // in the table's order, as ParsePasses returns them
 	MinSNR   *float64      // lowest output signal-to-noise ratio of a layer, dB; nil: no budget
+	Budget   *Budget       // of the whole model, which the search spends; nil: MinSNR is all
 	Workload cost.Workload // default: prefill
 	Role     cost.Role     // default: stationary
 	Seed     uint64        // recorded for passes that draw; default 0
 	Cost     Cost          // required
+	Inputs   Inputs        // what layers are fed with; nil: not known, errors of all inputs count alike
 	Family   *arch.Family  // nil: the catalogue's, by config.json
 	Workers  int           // goroutines; default: all processors
 	Version  string        // of the program, for the record
@@ -53,8 +55,11 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("a lowest signal-to-noise ratio of %g dB is not within 0 and 200", *o.MinSNR))
 	}
 	for _, c := range o.Passes {
-		if c.Pass.Class == Lossy && len(c.Args) == 0 && o.MinSNR == nil {
+		if c.Pass.Class == Lossy && !c.Pass.modifies && len(c.Args) == 0 && o.MinSNR == nil && o.Budget == nil {
 			errs = append(errs, fmt.Errorf("%s needs an argument (%s) or a budget to choose by (--min-snr)", c.Pass.Name, c.Pass.Usage))
+		}
+		if c.Pass.NeedsInputs && o.Inputs == nil {
+			errs = append(errs, fmt.Errorf("%s weighs errors by what layers are fed with: give tokens (--tokens FILE)", c.Pass.Name))
 		}
 	}
 	return errors.Join(errs...)
@@ -92,6 +97,9 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	p := &planner{ctx: ctx, model: m, opt: o}
 	p.plan = &Plan{Version: PlanVersion, Tool: o.Version, DropIn: true, Model: fp,
 		Request: Request{MinSNR: o.MinSNR, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
+	if o.Inputs != nil {
+		p.plan.Request.Inputs = o.Inputs.Key()
+	}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
 	}
@@ -114,6 +122,9 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 		}
 	}
 	if err := p.planTensors(); err != nil {
+		return nil, err
+	}
+	if err := p.pruneUnread(); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(p.plan.Steps, func(a, b *Step) int { return passRank(a.Pass) - passRank(b.Pass) })
@@ -258,6 +269,9 @@ func (p *planner) parallel(ctx context.Context, stage string, n, limit int, task
 // compile brings the compiler up to date with the plan's steps.
 func (p *planner) compile() (err error) {
 	p.compiler, err = newCompiler(p.ctx, p.model, p.layout, p.plan.Steps)
+	if err == nil {
+		p.compiler.inputs = p.opt.Inputs
+	}
 	return err
 }
 

@@ -25,6 +25,8 @@ type program struct {
 	values []float32
 	affine *affine
 	ops    []op
+	// whole takes the ops' place where a layer's values are chosen together; see prepare.
+	whole *whole
 	// unit is how many rows the ops must see at a time: a multiple of every block's height.
 	unit int
 }
@@ -41,7 +43,7 @@ type op func(b block)
 
 // identity reports whether the result is the source, byte for byte.
 func (p *program) identity() bool {
-	return p.row.identity() && p.col.identity() && p.values == nil && p.affine == nil && len(p.ops) == 0
+	return p.row.identity() && p.col.identity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.whole == nil
 }
 
 // untouched is the program that gives p's source back.
@@ -52,8 +54,13 @@ func (p *program) untouched() *program {
 // rowBytes is the length of a row in bytes.
 func (p *program) rowBytes() int { return p.cols * p.src.DType.Bits() / 8 }
 
-// run writes rows [first, first+rows) of the result to dst. first is a multiple of p.unit.
+// run writes rows [first, first+rows) of the result to dst. first is a multiple of p.unit. A whole
+// result must have been prepared.
 func (p *program) run(dst []byte, first, rows int) {
+	if p.whole != nil {
+		copy(dst[:rows*p.rowBytes()], p.whole.data[first*p.rowBytes():])
+		return
+	}
 	b := block{first, rows, p.cols, dst[:rows*p.rowBytes()], p.format}
 	p.load(b)
 	if p.affine != nil {
@@ -193,6 +200,7 @@ type compiler struct {
 	ctx    context.Context // of the compilation: folds read whole tensors
 	model  *weights.Model
 	layout *arch.Layout // nil where the family is not known
+	inputs Inputs       // nil where no tokens are known
 	syms   symmetries
 	prog   *program
 }
@@ -264,6 +272,10 @@ func (c *compiler) program(t weights.Tensor, steps []*Step) (*program, error) {
 		if err := pass.compile(s, &prog); err != nil {
 			return nil, fmt.Errorf("%w: %s: tensor %q: %w", ErrPlan, s.Pass, t.Name, err)
 		}
+	}
+	var err error
+	if p.whole, err = newWhole(p, steps, c.inputs); err != nil {
+		return nil, fmt.Errorf("%w: tensor %q: %w", ErrPlan, t.Name, err)
 	}
 	return p, nil
 }

@@ -58,6 +58,9 @@ func (t *target) outputRMS() ([]float64, error) {
 	return sum, err
 }
 
+// layer loads the target before anything lossy.
+func (t *target) layer() (layer, error) { return t.base.layer(t.p.ctx, t.p.opt.Inputs) }
+
 // choice is one way to treat a target, with what is known of it.
 type choice struct {
 	steps  []*Step
@@ -90,10 +93,14 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 		if err != nil {
 			return nil, out, err
 		}
+		if err := prog.prepare(t.p.ctx, 1); err != nil {
+			return nil, out, err
+		}
 		c := choice{steps: steps, energy: base}
 		if least := t.p.opt.MinSNR; least != nil {
 			// What was asked for by name is judged by the whole tensor alone.
 			if c.snr = sample.snr(t.p, prog); c.snr < *least-slack && len(explicit) == 0 {
+				prog.letGo()
 				continue
 			}
 		}
@@ -102,6 +109,7 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 				return nil, out, err
 			}
 		}
+		prog.letGo()
 		list = append(list, c)
 	}
 	best, loss, err := t.best(list)
@@ -143,6 +151,9 @@ func (t *target) best(list []choice) (best *choice, l loss, err error) {
 		}
 		prog, err := t.compile(c.steps...)
 		if err != nil {
+			return nil, l, err
+		}
+		if err := prog.prepare(t.p.ctx, 1); err != nil {
 			return nil, l, err
 		}
 		if l, err = prog.loss(t.p.ctx, 0, prog.rows); err != nil || l.decibels() >= *t.p.opt.MinSNR {
@@ -200,6 +211,9 @@ func (p *planner) planTensors() error {
 			targets = append(targets, &target{p: p, tensor: tensor, format: f, fixed: fixed[info.Name]})
 		}
 	}
+	if p.opt.Budget != nil {
+		return p.planBudget(targets)
+	}
 	steps := make([][]*Step, len(targets))
 	outlook := make([]Outlook, len(targets))
 	err := p.parallel(p.ctx, "plan", len(targets), len(targets), func(i int) (err error) {
@@ -226,6 +240,7 @@ func (p *planner) planTensors() error {
 func (t *target) combine(lossy []Choice) ([][]*Step, error) {
 	fixed := [][]*Step{nil} // alternatives of the passes with arguments
 	var free []*Step
+	var modifiers []*Step
 	for _, c := range lossy {
 		cands, err := c.Pass.candidates(t, c.Args)
 		if err != nil {
@@ -234,7 +249,9 @@ func (t *target) combine(lossy []Choice) ([][]*Step, error) {
 		for _, s := range cands {
 			s.Pass, s.Tensor = c.Pass.Name, t.tensor.Name
 		}
-		if len(c.Args) == 0 {
+		if c.Pass.modifies {
+			modifiers = append(modifiers, cands...)
+		} else if len(c.Args) == 0 {
 			free = append(free, cands...)
 		} else if len(cands) > 0 {
 			fixed = withEach(fixed, cands)
@@ -243,6 +260,13 @@ func (t *target) combine(lossy []Choice) ([][]*Step, error) {
 	combos := fixed
 	for _, s := range free {
 		combos = append(combos, withEach(fixed, []*Step{s})...)
+	}
+	for _, m := range modifiers {
+		for i, c := range combos {
+			if len(c) > 0 {
+				combos[i] = append(c[:len(c):len(c)], m)
+			}
+		}
 	}
 	return combos, nil
 }

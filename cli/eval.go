@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+var evalCommand = &cli.Command{
+	Name:      "eval",
+	Usage:     "compute a model's loss and perplexity on tokens, on the CPU",
+	ArgsUsage: "MODEL [OUT...]",
+	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is e
+to that. Every OUT is set against MODEL: how much its perplexity is higher, with a 95 % interval
+over sequences (paired: the same tokens).
+
+FILE is safetensors with integer tensors [sequences, length]. Their names say which part they
+are: calibration, which a conversion may look at, or evaluation, which only judges it. A single
+tensor is cut in halves. Without --tokens it is MODEL/tokens.safetensors.
+
+   lowtoggle eval MODEL
+   lowtoggle eval MODEL OUT --tokens tokens.safetensors`,
+	Flags: flags([]cli.Flag{tokensFlag,
+		&cli.StringFlag{Name: "part", Value: evaluationPart, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: evaluationPart},
+		archFlag}, commonFlags),
+	Action: func(c *cli.Context) (err error) {
+		q, err := readEval(c)
+		if err != nil {
+			return err
+		}
+		defer closing(&err, q.Close)
+		if err := q.open(); err != nil {
+			return err
+		}
+		r, err := q.run(c)
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			return printJSON(c.App.Writer, r.document())
+		}
+		r.print(c.App.Writer)
+		return nil
+	},
+}
+
+// evaluation is what eval is asked for.
+type evaluation struct {
+	paths   []string
+	purpose string // of the tokens
+	file    string // of tokens; empty: the first model's own
+	family  *arch.Family
+	workers int
+
+	tokens judged
+	models []*weights.Model
+	judges []*lossJudge // one for each model
+}
+
+func readEval(c *cli.Context) (q *evaluation, err error) {
+	q = &evaluation{paths: c.Args().Slice(), purpose: c.String("part"), file: c.String("tokens")}
+	if len(q.paths) == 0 || slices.Contains(q.paths, "") {
+		return nil, usagef("eval takes a MODEL, and others to compare with it; see lowtoggle eval --help")
+	}
+	if q.purpose != evaluationPart && q.purpose != calibrationPart {
+		return nil, usagef("--part %s: give %s or %s", q.purpose, evaluationPart, calibrationPart)
+	}
+	if err := tokensGiven(c); err != nil {
+		return nil, err
+	}
+	if q.workers, err = workers(c); err != nil {
+		return nil, err
+	}
+	q.family, err = family(c)
+	return q, err
+}
+
+// open opens everything, so that what is wrong with the last model shows before the first is run.
+// Whatever it returns, the caller closes q.
+func (q *evaluation) open() error {
+	for _, path := range q.paths {
+		m, err := openModel(path)
+		if err != nil {
+			return err
+		}
+		q.models = append(q.models, m)
+	}
+	file, err := openTokens(q.file, q.models[0].Dir)
+	if err != nil {
+		return err
+	}
+	if q.tokens, err = partOf(file, q.purpose); err != nil {
+		return err
+	}
+	for i, m := range q.models {
+		j, err := newJudge(m, q.paths[i], q.family, q.tokens, q.workers)
+		if err != nil {
+			return err
+		}
+		q.judges = append(q.judges, j)
+	}
+	return nil
+}
+
+// tokensGiven refuses an empty --tokens.
+func tokensGiven(c *cli.Context) error {
+	if c.IsSet("tokens") && c.String("tokens") == "" {
+		return usagef("--tokens is empty: name a file")
+	}
+	return nil
+}
+
+// Close closes the models.
+func (q *evaluation) Close() (err error) {
+	for _, m := range q.models {
+		err = errors.Join(err, m.Close())
+	}
+	return err
+}
+
+// run computes all losses, with progress.
+func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
+	event, end := newProgress(c)
+	defer end()
+	countSteps(event, q.judges...)
+	r := &evalReport{tokens: q.tokens}
+	var first *forward.Scores
+	for i, j := range q.judges {
+		scores, err := j.scores(c.Context, j.stored(q.models[i]), nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", q.paths[i], err)
+		}
+		if first == nil {
+			first = scores
+		}
+		if err := r.add(q.paths[i], first, scores); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// countSteps shows the judges' steps, each judge once for every time it is named, as one bar.
+func countSteps(event func(transform.Event), judges ...*lossJudge) {
+	e := transform.Event{Stage: "loss"}
+	for _, j := range judges {
+		e.Total += int64(j.steps())
+		j.step = func() {
+			e.Done++
+			event(e)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package inputs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	indexName   = "index.json"
+	indexFormat = "lowtoggle inputs 1"
+)
+
+// index is what a finished folder holds.
+type index struct {
+	Format string    `json:"format"`
+	Key    string    `json:"key"`
+	Inputs []indexed `json:"inputs"` // in the order in which they are computed
+	CRC    uint32    `json:"crc32c"` // of the index without spaces and with 0 here
+}
+
+type indexed struct {
+	File string `json:"file"`
+	input
+}
+
+// encode sets the checksum.
+func (x *index) encode() ([]byte, error) {
+	x.CRC = 0
+	compact, err := json.Marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	x.CRC = crc32.Checksum(compact, castagnoli)
+	js, err := json.MarshalIndent(x, "", " ")
+	return append(js, '\n'), err
+}
+
+func (x *index) write(dir string) error {
+	js, err := x.encode()
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, indexName), func(w io.Writer) error {
+		_, err := w.Write(js)
+		return err
+	})
+}
+
+// readIndex returns nil where there is none.
+func readIndex(dir string) (*index, error) {
+	path := filepath.Join(dir, indexName)
+	js, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	x := &index{}
+	if json.Unmarshal(js, x) == nil && x.Format == indexFormat {
+		stored := x.CRC
+		if _, err := x.encode(); err == nil && x.CRC == stored {
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: is damaged, or no index of a model's inputs: remove the folder, or name another", path)
+}

@@ -1,0 +1,156 @@
+package inputs_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/inputs"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/demo"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// subject is a model with tokens to run through it.
+type subject struct {
+	decoder *forward.Decoder
+	weights forward.Weights
+	tokens  [][]int32
+}
+
+// tiny is a small random model, with tokens for several batches.
+func tiny(t testing.TB, config string) subject {
+	t.Helper()
+	json, err := synth.Config(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := synth.Folder(context.Background(), json, dir, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	r := rand.New(rand.NewPCG(7, 7))
+	for i := range 200 {
+		sequence := make([]int32, 2+i*13%31)
+		for j := range sequence {
+			sequence[j] = int32(r.IntN(96))
+		}
+		s.tokens = append(s.tokens, sequence)
+	}
+	return s
+}
+
+// trained is the demo model with some of its tokens, for several batches.
+func trained(t testing.TB) subject {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := demo.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	f, err := tokens.Open(tokens.Path(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sequence := range f.Parts[0].Sequences {
+		s.tokens = append(s.tokens, sequence[:min(len(sequence), 66)])
+	}
+	return s
+}
+
+func open(t testing.TB, dir string) subject {
+	t.Helper()
+	m, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	family, err := arch.Detect(m.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := family.Resolve(m.Config, m.Infos())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := forward.New(m, layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject{decoder: d, weights: forward.Stored(m)}
+}
+
+// length is the number of tokens.
+func (s subject) length() (n int) {
+	for _, sequence := range s.tokens {
+		n += len(sequence)
+	}
+	return n
+}
+
+func (s subject) collect(t testing.TB, dir string, o inputs.Options) *inputs.Store {
+	t.Helper()
+	store, err := inputs.Collect(context.Background(), s.decoder, s.weights, s.tokens, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// groups are the layers that share an input, in order, from what an Observer sees.
+func (s subject) groups(t testing.TB) [][]string {
+	t.Helper()
+	return s.observe(t).groups
+}
+
+func (s subject) observe(t testing.TB) *seen {
+	t.Helper()
+	o := &seen{x: map[string][][]float32{}}
+	if _, err := s.decoder.Run(context.Background(), s.weights, s.tokens, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// dies is a model whose weights fail when they are asked for a tensor.
+type dies struct {
+	forward.Weights
+	tensor string // empty: any
+	asked  atomic.Int64
+}
+
+var errDied = errors.New("died")
+
+func (d *dies) Tensor(ctx context.Context, name string) ([]float32, error) {
+	d.asked.Add(1)
+	if d.tensor == "" || name == d.tensor {
+		return nil, errDied
+	}
+	return d.Weights.Tensor(ctx, name)
+}
+
+// scaled is a model with a tensor's values multiplied.
+type scaled struct {
+	forward.Weights
+	tensor string
+	factor float32
+}
+
+func (s scaled) Tensor(ctx context.Context, name string) ([]float32, error) {
+	v, err := s.Weights.Tensor(ctx, name)
+	if name == s.tensor {
+		v = slices.Clone(v)
+		for i := range v {
+			v[i] *= s.factor
+		}
+	}
+	return v, err
+}

@@ -1,0 +1,86 @@
+package inputs
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// observer sums up inputs during a forward pass, and writes each when it has seen all tokens.
+type observer struct {
+	ctx     context.Context // the pass's, of which forward.Observer is not told
+	dir     string
+	key     string
+	tokens  int
+	workers int
+	done    map[string]*indexed // by the names of the layers
+	open    map[string]*sum     // by the first layer's name
+}
+
+// sum is an input under way.
+type sum struct {
+	moments   *triangle
+	tokens    int
+	low, high float32
+}
+
+func newSum(width int) *sum {
+	return &sum{newTriangle(width), 0, float32(math.Inf(1)), float32(math.Inf(-1))}
+}
+
+// Input adds a batch; see forward.Observer.
+func (o *observer) Input(names []string, x sgemm.Matrix) error {
+	first := names[0]
+	if o.done[first] != nil {
+		return nil
+	}
+	s := o.open[first]
+	if s == nil {
+		s = newSum(x.Cols)
+		o.open[first] = s
+	}
+	low, high := extremes(x, o.workers)
+	if !finite(low) || !finite(high) {
+		return fmt.Errorf("the inputs of %q are not finite: look for NaN, infinite or very large weights before it", first)
+	}
+	if err := s.moments.add(o.ctx, x, o.workers); err != nil {
+		return err
+	}
+	s.tokens += x.Rows
+	s.low, s.high = min(s.low, low), max(s.high, high)
+	if s.tokens < o.tokens {
+		return nil
+	}
+	delete(o.open, first)
+	return o.write(slices.Clone(names), s)
+}
+
+// write makes the file of an input.
+func (o *observer) write(names []string, s *sum) error {
+	width, tokens := s.moments.width, float64(s.tokens)
+	meanSquare := s.moments.trace() / tokens / float64(width)
+	if !finite(meanSquare) { // the rest of H is no larger than its diagonal
+		return fmt.Errorf("the inputs of %q are as large as %g, and their squares exceed float32: look for very large weights before it",
+			names[0], max(-s.low, s.high))
+	}
+	in := &indexed{fileName(names[0]), input{names, width, s.tokens, Range{float64(s.low), float64(s.high), math.Sqrt(meanSquare)}}}
+	row := make([]float32, width)
+	err := writeMoments(o.ctx, filepath.Join(o.dir, in.File), header{fileFormat, o.key, in.input}, func(i int) []float32 {
+		row := row[i:]
+		for j, v := range s.moments.row(i) {
+			row[j] = float32(v / tokens)
+		}
+		return row
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		o.done[name] = in
+	}
+	return nil
+}

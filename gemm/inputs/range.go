@@ -1,0 +1,35 @@
+package inputs
+
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// Range says how large the inputs of a layer are, over all tokens and channels.
+type Range struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+	RMS float64 `json:"rms"` // root of the mean square
+}
+
+// extremes are the least and the greatest element of x. Where one is NaN, both are.
+func extremes(x sgemm.Matrix, workers int) (low, high float32) {
+	lows, highs := make([]float32, x.Rows), make([]float32, x.Rows)
+	each(workers, x.Rows, func(i int) {
+		row := x.Row(i)
+		l, h := row[0], row[0]
+		for _, v := range row {
+			l, h = min(l, v), max(h, v)
+		}
+		lows[i], highs[i] = l, h
+	})
+	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
+	for i := range lows {
+		low, high = min(low, lows[i]), max(high, highs[i])
+	}
+	return low, high
+}
+
+// finite is false for NaN and infinities.
+func finite[T float32 | float64](v T) bool { return v-v == 0 }

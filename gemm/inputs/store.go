@@ -1,0 +1,76 @@
+package inputs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// Store has the inputs of every linear layer of a model, as far as they are known from some tokens.
+// It may be used from several goroutines.
+type Store struct {
+	dir    string
+	index  *index
+	inputs map[string]*indexed // by the names of the layers
+}
+
+func newStore(dir string, x *index) *Store {
+	s := &Store{dir, x, map[string]*indexed{}}
+	for i := range x.Inputs {
+		for _, layer := range x.Inputs[i].Layers {
+			s.inputs[layer] = &x.Inputs[i]
+		}
+	}
+	return s
+}
+
+// Layers are the names of the layers' weights, in the order in which they are computed.
+func (s *Store) Layers() []string {
+	var all []string
+	for _, in := range s.index.Inputs {
+		all = append(all, in.Layers...)
+	}
+	return all
+}
+
+// Range is that of a layer's inputs; tensor is its weight's name. It is false where there is no such
+// layer.
+func (s *Store) Range(tensor string) (Range, bool) {
+	in, ok := s.inputs[tensor]
+	if !ok {
+		return Range{}, false
+	}
+	return in.Range, true
+}
+
+// Moments reads H[K, K] of a layer with K inputs; tensor is its weight's name. The matrix is the
+// caller's. A file that has changed since it was written is an error.
+func (s *Store) Moments(ctx context.Context, tensor string) (sgemm.Matrix, error) {
+	in, ok := s.inputs[tensor]
+	if !ok {
+		return sgemm.Matrix{}, fmt.Errorf("tensor %q: is no linear layer whose inputs are in %s: give one of this model's", tensor, s.dir)
+	}
+	want := header{fileFormat, s.index.Key, in.input}
+	fits := func(h header) bool { return reflect.DeepEqual(h, want) }
+	m := sgemm.Dense(in.Width, in.Width, nil)
+	_, err := readMoments(ctx, filepath.Join(s.dir, in.File), fits, func(i int, raw []byte) {
+		row := m.Row(i)[i:]
+		for j := range row {
+			row[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
+		}
+	})
+	if errors.Is(err, errDamaged) {
+		err = fmt.Errorf("%w: remove the folder %s, so that its inputs are collected anew", err, s.dir)
+	}
+	if err != nil {
+		return sgemm.Matrix{}, err
+	}
+	mirror(m)
+	return m, nil
+}

@@ -1,0 +1,77 @@
+package inputs
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// stripeRows is the height of a stripe: enough that the product outweighs packing its operand, and
+// little enough that what is computed below the diagonal does not matter in a wide layer.
+const stripeRows = 256
+
+// triangle sums up XᵀX, the part from the diagonal on, in stripes of rows.
+type triangle struct {
+	width   int
+	stripes [][]float64 // [rows of the stripe, width - its first row], dense
+	product []float32   // of a batch, for a stripe
+}
+
+func newTriangle(width int) *triangle {
+	t := &triangle{width: width, product: make([]float32, min(stripeRows, width)*width)}
+	for from := 0; from < width; from += stripeRows {
+		t.stripes = append(t.stripes, make([]float64, min(stripeRows, width-from)*(width-from)))
+	}
+	return t
+}
+
+// add adds xᵀx of a batch x[tokens, width].
+func (t *triangle) add(ctx context.Context, x sgemm.Matrix, workers int) error {
+	for i, sums := range t.stripes {
+		from := i * stripeRows
+		rows, cols := min(stripeRows, t.width-from), t.width-from
+		p := sgemm.Dense(rows, cols, t.product[:rows*cols])
+		a, b := x.Slice(0, x.Rows, from, from+rows), x.Slice(0, x.Rows, from, t.width)
+		if err := sgemm.Mul(ctx, p, a, b, sgemm.Op{TransA: true, Workers: workers}); err != nil {
+			return err
+		}
+		each(workers, rows, func(r int) {
+			sum := sums[r*cols:][:cols]
+			for j, v := range p.Row(r) {
+				sum[j] += float64(v)
+			}
+		})
+	}
+	return nil
+}
+
+// row is the sums of row i from the diagonal on.
+func (t *triangle) row(i int) []float64 {
+	stripe, r := i/stripeRows, i%stripeRows
+	cols := t.width - stripe*stripeRows
+	return t.stripes[stripe][r*cols+r : (r+1)*cols]
+}
+
+// trace is the sum of the diagonal.
+func (t *triangle) trace() (sum float64) {
+	for i := range t.width {
+		sum += t.row(i)[0]
+	}
+	return sum
+}
+
+// mirror copies what is above the diagonal of a square matrix below it, in blocks, so that columns
+// that are written stay in the cache.
+func mirror(h sgemm.Matrix) {
+	const block = 64
+	for i0 := 0; i0 < h.Rows; i0 += block {
+		for j0 := i0; j0 < h.Cols; j0 += block {
+			for i := i0; i < min(h.Rows, i0+block); i++ {
+				row := h.Row(i)
+				for j := max(j0, i+1); j < min(h.Cols, j0+block); j++ {
+					h.Data[j*h.Stride+i] = row[j]
+				}
+			}
+		}
+	}
+}

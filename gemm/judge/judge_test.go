@@ -1,0 +1,178 @@
+package judge_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/judge"
+)
+
+func TestTheModelDoesNotDivergeFromItself(t *testing.T) {
+	for name, m := range map[string]model{"trained": trained(t, 2, 20), "tied": tied(t)} {
+		j := m.judge(t)
+		var want []result
+		for _, layer := range m.names() {
+			want = append(want, result{layer, 0})
+		}
+		for _, base := range []judge.Weights{nil, m.stored} {
+			if diff := cmp.Diff(want, alone(t, j, base, m.stored)); diff != "" {
+				t.Errorf("%s: each layer alone: (-want +got)\n%s", name, diff)
+			}
+		}
+		divergence, loss, interval, err := j.Together(context.Background(), m.stored)
+		if err != nil || divergence != 0 || loss != 0 || interval != [2]float64{} {
+			t.Errorf("%s: together %v, %v, %v, %v, want nothing but zeros", name, divergence, loss, interval, err)
+		}
+	}
+}
+
+// TestTogetherIsWhatForwardSays holds it against whole passes.
+func TestTogetherIsWhatForwardSays(t *testing.T) {
+	m := trained(t, 3, 40)
+	ctx, j, coarse := context.Background(), m.judge(t), grid(m.stored, 1./16)
+	losses := func(w forward.Weights) *forward.Scores {
+		s, err := m.Run(ctx, w, m.tokens, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	end := func(w forward.Weights) *forward.State {
+		s, err := m.Start(ctx, w, m.tokens)
+		for i := 0; i < m.Blocks() && err == nil; i++ {
+			err = m.Block(ctx, i, w, s, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	want, err := m.Divergence(ctx, end(m.stored), m.stored, end(coarse), coarse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := losses(m.stored), losses(coarse)
+	c, err := forward.Compare(before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	divergence, loss, interval, err := j.Together(ctx, coarse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(want > 0) || divergence != want {
+		t.Errorf("divergence %v, want %v", divergence, want)
+	}
+	if loss != c.Difference || interval != [2]float64{c.Low, c.High} {
+		t.Errorf("loss rises by %v in %v, want %+v", loss, interval, c)
+	}
+	if j.Loss() != before.Loss() {
+		t.Errorf("the model's loss is %v, want %v", j.Loss(), before.Loss())
+	}
+}
+
+func TestAloneIsTogetherWithThatLayer(t *testing.T) {
+	for name, m := range map[string]model{"trained": trained(t, 2, 20), "tied": tied(t)} {
+		j, coarse := m.judge(t), grid(m.stored, 1./16)
+		var want []result
+		for _, layer := range m.names() {
+			want = append(want, result{layer, together(t, j, only(coarse, layer))})
+		}
+		got := alone(t, j, nil, coarse)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: (-together +alone)\n%s", name, diff)
+		}
+		for _, r := range got {
+			if !(r.Nats > 0) {
+				t.Errorf("%s: another %s diverges by %v, want more than 0", name, r.Layer, r.Nats)
+			}
+		}
+	}
+}
+
+// TestBaseIsRespected has a base with other layers, another norm and another embedding.
+func TestBaseIsRespected(t *testing.T) {
+	m := trained(t, 2, 20)
+	j, names := m.judge(t), m.names()
+	const norm, embedding = "model.norm.weight", "model.embed_tokens.weight"
+	base := only(grid(m.stored, 1./16), names[1], names[12], names[len(names)-1], norm, embedding)
+	changed := grid(m.stored, 1./8)
+	var want []result
+	for _, layer := range names {
+		want = append(want, result{layer, together(t, j, first(only(changed, layer), base))})
+	}
+	if diff := cmp.Diff(want, alone(t, j, base, changed)); diff != "" {
+		t.Errorf("(-together +alone)\n%s", diff)
+	}
+	// What a base diverges by is against the model, not against the base.
+	if got, want := alone(t, j, base, only(m.stored, names[0])), together(t, j, base); !(want > 0) || got[0].Nats != want {
+		t.Errorf("the base itself diverges by %v, want %v", got, want)
+	}
+}
+
+// TestLayersMayBeLeftOut looks at what changed is asked for, too.
+func TestLayersMayBeLeftOut(t *testing.T) {
+	m := trained(t, 1, 10)
+	j, names := m.judge(t), m.names()
+	some := []string{names[2], names[9], names[10], names[len(names)-1]}
+	var asked []string
+	coarse := only(grid(m.stored, 1./16), some...)
+	got := alone(t, j, nil, source(func(ctx context.Context, name string) ([]float32, error) {
+		asked = append(asked, name)
+		return coarse.Tensor(ctx, name)
+	}))
+	var layers []string
+	for _, r := range got {
+		layers = append(layers, r.Layer)
+	}
+	if !slices.Equal(layers, some) {
+		t.Errorf("judged %v, want %v", layers, some)
+	}
+	if diff := cmp.Diff(names, asked); diff != "" {
+		t.Errorf("asked for (-each layer once +got)\n%s", diff)
+	}
+}
+
+func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
+	m := trained(t, 3, 30)
+	coarse := grid(m.stored, 1./16)
+	type all struct {
+		Alone            []result
+		Divergence, Loss float64
+		Interval         [2]float64
+	}
+	judged := func(workers int) (a all) {
+		m.Workers = workers
+		j := m.judge(t)
+		a.Alone = alone(t, j, nil, only(coarse, m.names()[3], m.names()[20]))
+		var err error
+		if a.Divergence, a.Loss, a.Interval, err = j.Together(context.Background(), coarse); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	want := judged(1)
+	for _, workers := range []int{2, 5} {
+		if diff := cmp.Diff(want, judged(workers)); diff != "" {
+			t.Errorf("%d workers: (-1 worker +this)\n%s", workers, diff)
+		}
+	}
+}
+
+func TestProgressCountsBlocksAndHead(t *testing.T) {
+	m := tied(t)
+	var got, want [][2]int
+	_, err := judge.New(context.Background(), m.Decoder, m.stored, m.tokens, judge.Options{
+		Progress: func(done, total int) { got = append(got, [2]int{done, total}) },
+	})
+	for i := range m.Blocks() + 1 {
+		want = append(want, [2]int{i + 1, m.Blocks() + 1})
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("progress %v, %v, want %v", got, err, want)
+	}
+}

@@ -1,0 +1,166 @@
+package judge_test
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/judge"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/demo"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// model is a decoder with its weights and tokens.
+type model struct {
+	*forward.Decoder
+	stored forward.Weights
+	tokens [][]int32
+}
+
+// trained is the demo model with the first of its calibration's sequences, each cut short.
+func trained(t testing.TB, sequences, length int) model {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := demo.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	file, err := tokens.Open(tokens.Path(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calibration, _, _, err := file.Split()
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := slices.Clone(calibration.Sequences[:sequences])
+	for i := range few {
+		few[i] = few[i][:min(length, len(few[i]))]
+	}
+	return open(t, dir, few)
+}
+
+// tied is a small random GPT-2, whose head is its embedding.
+func tied(t testing.TB) model {
+	t.Helper()
+	config, err := synth.Config("gpt2-tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := synth.Folder(context.Background(), config, dir, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, dir, [][]int32{{1, 2, 3, 4, 5, 6, 7}, {9, 8, 7, 6}})
+}
+
+func open(t testing.TB, dir string, tokens [][]int32) model {
+	t.Helper()
+	m, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	f, err := arch.Detect(m.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := f.Resolve(m.Config, m.Infos())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := forward.New(m, layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model{d, forward.Stored(m), tokens}
+}
+
+func (m model) judge(t testing.TB) *judge.Judge {
+	t.Helper()
+	j, err := judge.New(context.Background(), m.Decoder, m.stored, m.tokens, judge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func (m model) names() []string {
+	var names []string
+	for _, l := range m.Layers() {
+		names = append(names, l.Tensor)
+	}
+	return names
+}
+
+// source is Weights as a function.
+type source func(ctx context.Context, name string) ([]float32, error)
+
+func (s source) Tensor(ctx context.Context, name string) ([]float32, error) { return s(ctx, name) }
+
+// grid rounds all tensors to multiples of a step.
+func grid(w judge.Weights, step float64) source {
+	return func(ctx context.Context, name string) ([]float32, error) {
+		values, err := w.Tensor(ctx, name)
+		for i, v := range values {
+			values[i] = float32(math.Round(float64(v)/step) * step)
+		}
+		return values, err
+	}
+}
+
+// only leaves out all tensors but these.
+func only(w judge.Weights, names ...string) source {
+	return func(ctx context.Context, name string) ([]float32, error) {
+		if !slices.Contains(names, name) {
+			return nil, nil
+		}
+		return w.Tensor(ctx, name)
+	}
+}
+
+// first takes a tensor from the first that does not leave it out.
+func first(all ...judge.Weights) source {
+	return func(ctx context.Context, name string) ([]float32, error) {
+		for _, w := range all {
+			if values, err := w.Tensor(ctx, name); values != nil || err != nil {
+				return values, err
+			}
+		}
+		return nil, nil
+	}
+}
+
+// result is what Alone says of a layer.
+type result struct {
+	Layer string
+	Nats  float64
+}
+
+func alone(t testing.TB, j *judge.Judge, base, changed judge.Weights) []result {
+	t.Helper()
+	var all []result
+	err := j.Alone(context.Background(), base, changed, func(layer string, nats float64) error {
+		all = append(all, result{layer, nats})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// together is the divergence alone.
+func together(t testing.TB, j *judge.Judge, changed judge.Weights) float64 {
+	t.Helper()
+	divergence, _, _, err := j.Together(context.Background(), changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return divergence
+}

@@ -1,0 +1,32 @@
+package judge
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+)
+
+// Together judges weights as a whole: their divergence from the model, and how much the mean loss
+// rises with its 95 % paired interval over sequences ([forward.Compare]), all in nats per token. A
+// single sequence gives no interval: its ends are infinite. What changed leaves out is the model's
+// own.
+func (j *Judge) Together(ctx context.Context, changed Weights) (divergence, loss float64, interval [2]float64, err error) {
+	fail := func(err error) (float64, float64, [2]float64, error) { return 0, 0, [2]float64{}, err }
+	w := over{changed, j.own}
+	s, err := j.d.Start(ctx, w, j.end.Tokens)
+	if err != nil {
+		return fail(err)
+	}
+	if divergence, err = j.finish(ctx, s, w); err != nil {
+		return fail(err)
+	}
+	scores, err := j.d.Score(ctx, w, s, nil)
+	if err != nil {
+		return fail(err)
+	}
+	c, err := forward.Compare(j.scores, scores)
+	if err != nil {
+		return fail(err)
+	}
+	return divergence, c.Difference, [2]float64{c.Low, c.High}, nil
+}

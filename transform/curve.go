@@ -1,0 +1,236 @@
+package transform
+
+import (
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+)
+
+// point is one way to treat a layer.
+type point struct {
+	Steps  []*Step `json:"steps,omitempty"`
+	Error  float64 `json:"error"`  // of the output's power, on the layer's inputs
+	Energy float64 `json:"energy"` // relative, predicted
+}
+
+// curve is what may be had of a layer: points of rising error and falling energy, each of which is
+// best at some price of error; the first leaves the layer as it is.
+type curve []point
+
+// hull drops the points that are best at no price.
+func (c curve) hull() curve {
+	c = slices.Clone(c)
+	slices.SortStableFunc(c, func(a, b point) int {
+		switch {
+		case a.Error < b.Error || a.Error == b.Error && a.Energy < b.Energy:
+			return -1
+		case a.Error > b.Error || a.Energy > b.Energy:
+			return 1
+		}
+		return 0
+	})
+	var h curve
+	for _, p := range c {
+		if len(h) > 0 && p.Energy >= h[len(h)-1].Energy {
+			continue
+		}
+		for len(h) > 1 {
+			a, b := h[len(h)-2], h[len(h)-1]
+			// b lies above the line from a to p.
+			if (a.Energy-b.Energy)*(p.Error-a.Error) > (a.Energy-p.Energy)*(b.Error-a.Error) {
+				break
+			}
+			h = h[:len(h)-1]
+		}
+		h = append(h, p)
+	}
+	return h
+}
+
+// at is the point of least error + price·energy.
+func (c curve) at(price float64) int {
+	best, least := 0, math.Inf(1)
+	for i, p := range c {
+		if v := p.Error + price*p.Energy; v < least {
+			best, least = i, v
+		}
+	}
+	return best
+}
+
+// lambdas of the trellis that a search tries: from gentler than any budget asks for to where only
+// powers of two and zeros are left.
+func lambdas() []float64 {
+	var list []float64
+	for e := -17; e <= 3; e++ {
+		list = append(list, math.Ldexp(1, e))
+	}
+	return list
+}
+
+// find is the place of a point that the curve was made from, or of the next gentler one.
+func (c curve) find(p point) int {
+	for i := len(c) - 1; i > 0; i-- {
+		if c[i].Error <= p.Error {
+			return i
+		}
+	}
+	return 0
+}
+
+// curve tries what the passes can do to the target: the trellis with the given lambdas and, where
+// nothing is known yet, everything else. frees is how many weights of other layers a pruned input of this one frees.
+func (t *target) curve(passes []Choice, frees float64, lambdas []float64, known curve) (curve, error) {
+	var combos [][]*Step
+	var err error
+	if known == nil {
+		if combos, err = t.combine(passes); err != nil {
+			return nil, err
+		}
+		combos = slices.DeleteFunc(combos, func(steps []*Step) bool { return len(steps) == 0 })
+	}
+	more, err := t.trellises(passes, frees, lambdas)
+	if err != nil {
+		return nil, err
+	}
+	combos = append(combos, more...)
+	sample, err := t.sample(combos)
+	if err != nil {
+		return nil, err
+	}
+	c := slices.Clone(known)
+	if known == nil {
+		base, err := sample.energy(t.p, t.base)
+		if err != nil {
+			return nil, err
+		}
+		c = curve{{Energy: base.Relative}}
+	}
+	for _, steps := range combos {
+		p, err := t.try(sample, steps)
+		if err != nil {
+			return nil, err
+		}
+		c = append(c, p)
+	}
+	return c.hull(), nil
+}
+
+// try finds a point.
+func (t *target) try(s *sample, steps []*Step) (p point, err error) {
+	prog, err := t.compile(steps...)
+	if err != nil {
+		return p, err
+	}
+	if err := prog.prepare(t.p.ctx, 1); err != nil {
+		return p, err
+	}
+	defer prog.letGo()
+	e, err := s.energy(t.p, prog)
+	if err != nil {
+		return p, err
+	}
+	loss, err := t.inputLoss(prog)
+	return point{steps, ratio(loss), e.Relative}, err
+}
+
+func ratio(l rounding.Loss) float64 {
+	if l.Error == 0 {
+		return 0
+	}
+	return l.Error / l.Signal
+}
+
+// inputLoss of a program's result on the layer's inputs.
+func (t *target) inputLoss(prog *program) (rounding.Loss, error) {
+	if prog.whole != nil {
+		return prog.whole.loss, nil
+	}
+	before, err := t.layer()
+	if err != nil {
+		return rounding.Loss{}, err
+	}
+	after, err := prog.outputs(t.p.ctx)
+	if err != nil {
+		return rounding.Loss{}, err
+	}
+	return before.lost(t.p.ctx, after, 1)
+}
+
+// trellises are the steps of the trellis at all lambdas, with the inputs pruned that it then pays to
+// prune; none where the passes do not name it.
+func (t *target) trellises(passes []Choice, frees float64, lambdas []float64) ([][]*Step, error) {
+	var use, prune bool
+	var modifiers []*Step
+	for _, c := range passes {
+		switch c.Pass {
+		case trellisPass:
+			use = len(c.Args) == 0
+		case prunePass:
+			prune = len(c.Args) == 0
+		case compensatePass:
+			modifiers, _ = c.Pass.candidates(t, c.Args)
+		}
+	}
+	if !use {
+		return nil, nil
+	}
+	rates, err := t.rates()
+	if err != nil {
+		return nil, err
+	}
+	var pruning *rounding.Pruning
+	var l layer
+	scale := 0.0
+	if prune && len(modifiers) > 0 {
+		if l, err = t.layer(); err != nil {
+			return nil, err
+		}
+		if pruning, err = rounding.Prune(t.p.ctx, l.w, l.h, rounding.PruneOptions{Damp: modifiers[0].Compensate.Damp, Workers: 1}); err != nil {
+			return nil, err
+		}
+		whole, err := l.lost(t.p.ctx, l.w, 1)
+		if err != nil {
+			return nil, err
+		}
+		scale = whole.Scale(l.w.Rows * l.w.Cols)
+	}
+	var all [][]*Step
+	for _, lambda := range lambdas {
+		steps := []*Step{{Trellis: &Trellis{lambda, rates}}}
+		if pruning != nil {
+			saved := max(0, rates.Significant[1]-rates.Line) * (float64(l.w.Rows) + frees)
+			if n := pruning.Best(lambda * saved / scale); n > 0 && n < l.w.Cols {
+				steps = append([]*Step{{Prune: &Prune{Inputs: l.positions(pruning.Order[:n])}}}, steps...)
+			}
+		}
+		for _, m := range modifiers {
+			steps = append(steps, &Step{Compensate: m.Compensate})
+		}
+		for _, s := range steps {
+			s.Pass, s.Tensor = passOf(s), t.tensor.Name
+		}
+		all = append(all, steps)
+	}
+	return all, nil
+}
+
+func passOf(s *Step) string {
+	switch {
+	case s.Prune != nil:
+		return prunePass.Name
+	case s.Trellis != nil:
+		return trellisPass.Name
+	}
+	return compensatePass.Name
+}
+
+func trellisOf(steps []*Step) *Trellis {
+	for _, s := range steps {
+		if s.Trellis != nil {
+			return s.Trellis
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package rounding
+
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// candidates are the values worth considering for a target: zero, and of every number of significant
+// bits the nearest; of one, two and three bits, which neighbouring rows may share, the second nearest,
+// too.
+type candidates struct {
+	lattice
+	bits  int // significant bits at most
+	slots int // in use
+	// Between these magnitudes, as bits of float32, the format has all candidates of every target.
+	from, to uint32
+}
+
+func candidatesOf(f weights.Format) candidates {
+	c := candidates{lattice: latticeOf(f), bits: f.MantBits + 1, slots: slotFour + f.MantBits + 1 - 3}
+	if f.IsFloat() {
+		c.from = math.Float32bits(float32(math.Ldexp(1, 2-f.Bias)))
+		c.to = math.Float32bits(c.top)&^(binade-1) - binade
+	}
+	return c
+}
+
+// binade is the step from one power of two to the next in the bits of a float32.
+const binade = 1 << 23
+
+// Each candidate has its slot. Where two rows' candidates are the same number they have the same number
+// of significant bits, and are found in the same slot, or for one and two bits in one of two.
+const (
+	slotZero = iota
+	slotBelow
+	slotAbove
+	slotTwo
+	slotTwoOther
+	slotThree
+	slotThreeOther
+	slotFour
+	maxSlots = slotFour + 24 - 3 + 1 // float32 has 24 significant bits; and one for viterbi's own use
+)
+
+// significant bits of a slot's values.
+func significant(slot int) int {
+	switch {
+	case slot >= slotFour:
+		return slot - slotFour + 4
+	case slot >= slotThree:
+		return 3
+	default:
+		return (slot + 1) / 2
+	}
+}
+
+// list fills the slots in use with candidates for t, which is clamped, as bits of float32. Beyond the
+// first, 0 says that there is none. The nearest of b ≥ 2 significant bits in t's binade is an odd multiple
+// of the b-th bit.
+func (c *candidates) list(slots *[maxSlots]uint32, t float32) {
+	b := math.Float32bits(t)
+	mag, sign := b&^(1<<31), b&(1<<31)
+	if mag < c.from || mag >= c.to {
+		c.listEdge(slots, t)
+		return
+	}
+	low := b &^ (binade - 1)
+	slots[slotZero] = 0
+	slots[slotBelow] = low
+	slots[slotAbove] = low + binade
+	slots[slotTwo] = low | binade/2
+	slots[slotTwoOther] = sign | (mag&^(binade-1) - binade + mag&(binade/2)<<2 | binade/2)
+	slots[slotThree] = low | binade/4
+	slots[slotThreeOther] = low | binade/2 | binade/4
+	unit := uint32(binade / 8)
+	fine := slots[slotFour:c.slots]
+	for i := range fine {
+		fine[i] = b&^(2*unit-1) | unit
+		unit >>= 1
+	}
+}
+
+// listEdge is list for targets next to zero, subnormal ones, those at the end of the range, and whole
+// numbers.
+func (c *candidates) listEdge(slots *[maxSlots]uint32, t float32) {
+	clear(slots[:c.slots])
+	if t == 0 {
+		return
+	}
+	const (
+		mant = 52
+		one  = 1 << mant // a step of one binade
+	)
+	b := math.Float64bits(float64(t)) // normal, whatever t is
+	low := b &^ (one - 1)
+	e := int(low>>mant&0x7FF) - 1023
+	put := func(slot int, b uint64) {
+		if v := float32(math.Float64frombits(b)); v <= c.top && v >= c.bottom {
+			slots[slot] = math.Float32bits(v)
+		}
+	}
+	if e < c.floor { // the smallest value is all there is
+		put(slotAbove, math.Float64bits(math.Copysign(math.Ldexp(1, c.floor), float64(t))))
+		return
+	}
+	put(slotBelow, low)
+	put(slotAbove, low+one)
+	bits := min(c.bits, e-c.floor+1) // that values have in this binade
+	if bits >= 2 {
+		put(slotTwo, low|one/2)
+	}
+	switch {
+	case b&(one/2) != 0:
+		put(slotTwoOther, low+one|one/2)
+	case bits >= 3:
+		put(slotTwoOther, low-one|one/2)
+	}
+	if bits >= 3 {
+		put(slotThree, low|one/4)
+		put(slotThreeOther, low|one/2|one/4)
+	}
+	unit := uint64(one / 8)
+	for i := 4; i <= bits; i++ {
+		put(slotFour+i-4, b&^(2*unit-1)|unit)
+		unit >>= 1
+	}
+}

@@ -1,0 +1,132 @@
+package rounding
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// A panel is factored by columns in float64; what it changes before it, by products in float32.
+const (
+	panelCols  = 64
+	panelRows  = 64  // of a panel, for one worker at a time
+	updateCols = 256 // of the triangle: narrow strips, so little is computed below the diagonal
+)
+
+// In parts of its diagonal element, a pivot is as good as zero below noise, as products in float32 leave
+// it, and is negative for other reasons than rounding below -indefinite.
+const (
+	noise      = 1e-5
+	indefinite = 1e-3
+)
+
+// factorise writes a + damp·I = U D Uᵀ. Of a the upper triangle is read; U takes its place, with a unit
+// diagonal and zeros below, and D that of a's diagonal in d. It is the blocked, right-looking Cholesky factorisation, from the last
+// column to the first.
+func factorise(ctx context.Context, a sgemm.Matrix, d []float64, damp float64, workers int) error {
+	k := a.Rows
+	minusY := sgemm.Dense(k, panelCols, nil)
+	for p1 := k; p1 > 0; p1 -= min(p1, panelCols) {
+		p0 := max(0, p1-panelCols)
+		p := newPanel(a, d, p0, p1)
+		if err := p.corner(damp); err != nil {
+			return err
+		}
+		y := minusY.Slice(0, p0, 0, p1-p0)
+		err := parallel(ctx, (p0+panelRows-1)/panelRows, workers, func(ctx context.Context, job int) error {
+			p.solve(y, job*panelRows, min((job+1)*panelRows, p0))
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		u := a.Slice(0, p0, p0, p1)
+		for j0 := 0; j0 < p0; j0 += updateCols {
+			j1 := min(j0+updateCols, p0)
+			err := sgemm.Mul(ctx, a.Slice(0, j1, j0, j1), y.Slice(0, j1, 0, p1-p0), u.Slice(j0, j1, 0, p1-p0),
+				sgemm.Op{TransB: true, Add: true, Workers: workers})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for i := range k {
+		clear(a.Row(i)[:i])
+		a.Row(i)[i] = 1
+	}
+	return nil
+}
+
+// panel is the columns p0 to p1 of a while they are factored.
+type panel struct {
+	a      sgemm.Matrix
+	d      []float64 // of the panel's columns
+	p0, p1 int
+	u      [panelCols][panelCols]float64 // U's corner on the diagonal, but for its unit diagonal
+}
+
+func newPanel(a sgemm.Matrix, d []float64, p0, p1 int) *panel {
+	return &panel{a: a, d: d[p0:p1], p0: p0, p1: p1}
+}
+
+// substitute turns columns from k on of a row of the panel into y = u·D: Σ_{m≥k} y_m U_km = a_k.
+func (p *panel) substitute(y []float64, from int) {
+	for k := len(p.d) - 1; k >= from; k-- {
+		u := p.u[k][k+1 : len(p.d)]
+		var s0, s1 float64 // two sums, so that one addition need not wait for the other
+		rest := y[k+1:][:len(u)]
+		for len(u) >= 2 {
+			s0 += float64(u[0] * rest[0])
+			s1 += float64(u[1] * rest[1])
+			u, rest = u[2:], rest[2:]
+		}
+		if len(u) > 0 {
+			s0 += float64(u[0] * rest[0])
+		}
+		y[k] -= s0 + s1
+	}
+}
+
+// corner factors the block on the diagonal, from its last row to its first.
+func (p *panel) corner(damp float64) error {
+	var buf [panelCols]float64
+	y := buf[:len(p.d)]
+	for r := len(p.d) - 1; r >= 0; r-- {
+		row := p.a.Row(p.p0 + r)[p.p0:p.p1]
+		for k := r; k < len(y); k++ {
+			y[k] = float64(row[k])
+		}
+		p.substitute(y, r+1)
+		d := y[r] + damp
+		for k := r + 1; k < len(y); k++ {
+			u := y[k] / p.d[k]
+			d -= float64(u * y[k])
+			p.u[r][k], row[k] = u, float32(u)
+		}
+		if d < -indefinite*p.d[r] {
+			return fmt.Errorf("rounding: the inputs' second moment is not positive semidefinite (pivot %.3g with %.3g added); "+
+				"give XᵀX in full", d, damp)
+		}
+		// No pivot of a positive semidefinite matrix is below what was added to its diagonal. One that is
+		// all noise would magnify the noise.
+		p.d[r] = max(d, damp, noise*p.d[r])
+	}
+	return nil
+}
+
+// solve computes rows r0 to r1 of U, and −U·D into y.
+func (p *panel) solve(minusY sgemm.Matrix, r0, r1 int) {
+	var buf [panelCols]float64
+	y := buf[:len(p.d)]
+	for r := r0; r < r1; r++ {
+		row, out := p.a.Row(r)[p.p0:p.p1], minusY.Row(r)
+		for k, v := range row {
+			y[k] = float64(v)
+		}
+		p.substitute(y, 0)
+		for k := range row {
+			row[k], out[k] = float32(y[k]/p.d[k]), float32(-y[k])
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package rounding
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Column is some rows of one column of W, to be decided.
+type Column struct {
+	K  int     // its index in W
+	D  float64 // weight of squared distances to the targets
+	N0 int     // the first row's index in W
+	// T are the targets, all finite, and are replaced by the values chosen.
+	T []float32
+}
+
+// Chooser says what values a column gets. The choosers of this package are plain data, and may serve
+// any number of calls of [Round] at once.
+type Chooser interface {
+	// Begin checks that the chooser fits a layer W[n,k]. What it returns is used by one goroutine.
+	Begin(n, k int) (choose func(Column), err error)
+}
+
+// Stored takes the nearest value of the format.
+type Stored struct{ Format weights.Format }
+
+// Begin implements [Chooser].
+func (s Stored) Begin(n, k int) (func(Column), error) { return Bits{Format: s.Format}.Begin(n, k) }
+
+// Bits takes the nearest value whose lowest bits are zero, as [weights.Format.Round] does.
+type Bits struct {
+	Format weights.Format
+	Zeroed int // low bits, 0 to Format.Zeroable()
+}
+
+// Begin implements [Chooser].
+func (b Bits) Begin(n, k int) (func(Column), error) {
+	if b.Zeroed < 0 || b.Zeroed > b.Format.Zeroable() {
+		return nil, fmt.Errorf("rounding: %d low bits of %s to be zeroed; 0 to %d can be",
+			b.Zeroed, b.Format.DType, b.Format.Zeroable())
+	}
+	l := latticeOf(b.Format)
+	powers := b.Format.IsFloat() && b.Zeroed == b.Format.MantBits
+	return func(c Column) {
+		for i, t := range c.T {
+			t = l.clamp(t)
+			v := l.round(t, l.spacing(t)+b.Zeroed)
+			if powers && 4*t == 3*v { // halfway: to the power of two whose bits are even
+				if lower := b.Format.FromValue(v / 2); lower&(2<<b.Zeroed-1) == 0 {
+					v /= 2
+				}
+			}
+			c.T[i] = l.signed(v, t)
+		}
+	}, nil
+}
+
+// Grid takes the nearest multiple of a power of two, as [weights.Format.Grid] does.
+type Grid struct {
+	Format    weights.Format
+	Exponents []int // of the step of each of N outputs, within ±1000
+}
+
+// Begin implements [Chooser].
+func (g Grid) Begin(n, k int) (func(Column), error) {
+	if len(g.Exponents) != n {
+		return nil, fmt.Errorf("rounding: %d steps of grids for %d outputs; give one for each", len(g.Exponents), n)
+	}
+	for _, e := range g.Exponents {
+		if e < -1000 || e > 1000 {
+			return nil, fmt.Errorf("rounding: a grid's step is 2^%d; exponents are within ±1000", e)
+		}
+	}
+	l := latticeOf(g.Format)
+	return func(c Column) {
+		for i, step := range g.Exponents[c.N0:][:len(c.T)] {
+			t := l.clamp(c.T[i])
+			c.T[i] = l.round(t, max(l.spacing(t), min(step, coarsest)))
+		}
+	}, nil
+}
+
+// Sparse zeroes what is not kept, and takes the nearest value of the format elsewhere.
+type Sparse struct {
+	Format weights.Format
+	Keep   []bool // [N,K], row-major
+}
+
+// Begin implements [Chooser].
+func (s Sparse) Begin(n, k int) (func(Column), error) {
+	if len(s.Keep) != n*k {
+		return nil, fmt.Errorf("rounding: a mask of %d elements for a layer of %d×%d", len(s.Keep), n, k)
+	}
+	nearest, err := Stored{s.Format}.Begin(n, k)
+	return func(c Column) {
+		nearest(c)
+		for i := range c.T {
+			if !s.Keep[(c.N0+i)*k+c.K] {
+				c.T[i] = 0
+			}
+		}
+	}, err
+}

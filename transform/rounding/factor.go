@@ -1,0 +1,138 @@
+package rounding
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// Factor is how the error of a column decided early reaches those decided later.
+type Factor struct {
+	// Order of decision: column Order[i] of W is the i-th.
+	Order []int
+	// U is unit upper triangular [K,K], in the order of decision: U[j,i] is how much of the j-th
+	// column's error the i-th makes good. What is below its diagonal is zero. Without data it is the
+	// identity: there is no feedback.
+	U sgemm.Matrix
+	// D weighs the squared errors of columns against their targets, in the order of decision.
+	D []float64
+}
+
+// FactorOptions of [NewFactor].
+type FactorOptions struct {
+	Damp    float64 // added to H's diagonal, in means of it; 0: 1e-3. Below 1e-5 float32 is the limit.
+	First   []int   // columns decided before the others, in this sequence
+	Workers int     // goroutines at most; 0: all processors
+}
+
+// NewFactor factors h + damp for columns in the order of o.First, then by descending diagonal. Where h
+// is all zero every error is free: D is zero, and there is no feedback.
+func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, error) {
+	damp, err := damping(h, o.Damp)
+	if err != nil {
+		return nil, err
+	}
+	order, err := decisionOrder(h, o.First)
+	if err != nil {
+		return nil, err
+	}
+	f := &Factor{Order: order, D: make([]float64, h.Rows)}
+	if damp == 0 {
+		return f, nil
+	}
+	f.U = sgemm.Dense(h.Rows, h.Rows, nil)
+	for i, k := range order {
+		row, from := f.U.Row(i), h.Row(k)
+		f.D[i] = float64(from[k])
+		for j := i; j < len(row); j++ {
+			row[j] = from[order[j]]
+		}
+	}
+	if err := factorise(ctx, f.U, f.D, damp, processors(o.Workers)); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Uncompensated decides columns in their own order without feedback, each weighed by its own diagonal
+// of h.
+func Uncompensated(h sgemm.Matrix) *Factor {
+	f := Flat(h.Rows)
+	for k := range f.D {
+		f.D[k] = float64(h.Row(k)[k])
+	}
+	return f
+}
+
+// Flat weighs all k columns by 1, without feedback: nothing is known of the inputs.
+func Flat(k int) *Factor {
+	f := &Factor{Order: naturalOrder(k), D: make([]float64, k)}
+	for i := range f.D {
+		f.D[i] = 1
+	}
+	return f
+}
+
+func naturalOrder(k int) []int {
+	order := make([]int, k)
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+// damping checks h, and is what to add to its diagonal: relative times the diagonal's mean.
+func damping(h sgemm.Matrix, relative float64) (float64, error) {
+	if h.Rows != h.Cols {
+		return 0, fmt.Errorf("rounding: the inputs' second moment is %d×%d; give XᵀX, which is square", h.Rows, h.Cols)
+	}
+	if !(relative >= 0) || math.IsInf(relative, 1) {
+		return 0, fmt.Errorf("rounding: damping is %g; give a number that is not negative", relative)
+	}
+	if relative == 0 {
+		relative = 1e-3
+	}
+	var trace float64
+	for i := range h.Rows {
+		row := h.Row(i)
+		for j, v := range row {
+			if v-v != 0 {
+				return 0, fmt.Errorf("rounding: the inputs' second moment is %g at (%d, %d); leave out tokens whose activations overflow", v, i, j)
+			}
+		}
+		if row[i] < 0 {
+			return 0, fmt.Errorf("rounding: the inputs' second moment is %g at (%d, %d); a mean of squares is not negative", row[i], i, i)
+		}
+		trace += float64(row[i])
+	}
+	if trace == 0 {
+		return 0, nil
+	}
+	return relative * trace / float64(h.Rows), nil
+}
+
+// decisionOrder is first, then what is left by descending diagonal of h; of equals the smaller index.
+func decisionOrder(h sgemm.Matrix, first []int) ([]int, error) {
+	chosen := make([]bool, h.Rows)
+	for _, k := range first {
+		if k < 0 || k >= h.Rows || chosen[k] {
+			return nil, fmt.Errorf("rounding: column %d to be decided first is listed twice or outside 0 to %d", k, h.Rows-1)
+		}
+		chosen[k] = true
+	}
+	rest := slices.DeleteFunc(naturalOrder(h.Rows), func(k int) bool { return chosen[k] })
+	slices.SortStableFunc(rest, func(a, b int) int { return -cmp.Compare(h.Row(a)[a], h.Row(b)[b]) })
+	return append(slices.Clone(first), rest...), nil
+}
+
+func processors(workers int) int {
+	if workers <= 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return workers
+}

@@ -1,0 +1,88 @@
+package rounding
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// Loss is what stored values change in a layer's outputs, summed over outputs, for a mean token.
+type Loss struct {
+	Error  float64 // power of the change, tr(E H Eᵀ)
+	Signal float64 // power of the outputs, tr(W H Wᵀ)
+}
+
+// Decibels are the signal-to-noise ratio; +Inf without an error.
+func (l Loss) Decibels() float64 {
+	if l.Error <= 0 {
+		return math.Inf(1)
+	}
+	return 10 * math.Log10(l.Signal/l.Error)
+}
+
+// Scale makes errors relative, for [Trellis] and [Prune]: an error power of Signal/weights counts 1. It
+// is 0 where there is no signal.
+func (l Loss) Scale(weights int) float64 {
+	if !(l.Signal > 0) {
+		return 0
+	}
+	return float64(weights) / l.Signal
+}
+
+// Measure compares q[N,K] with w[N,K] under h[K,K]. Weights that are not finite are left out.
+func Measure(ctx context.Context, w, q, h sgemm.Matrix, workers int) (Loss, error) {
+	if w.Rows != q.Rows || w.Cols != q.Cols || h.Rows != w.Cols || h.Cols != w.Cols {
+		panic(fmt.Sprintf("rounding: w of %d×%d, q of %d×%d, h of %d×%d do not fit",
+			w.Rows, w.Cols, q.Rows, q.Cols, h.Rows, h.Cols))
+	}
+	parts := make([]Loss, (w.Rows+chunkRows-1)/chunkRows) // summed in order, whoever computes them
+	err := parallel(ctx, len(parts), processors(workers), func(ctx context.Context, i int) error {
+		n0, n1 := i*chunkRows, min((i+1)*chunkRows, w.Rows)
+		signal := finiteDifference(w.Slice(n0, n1, 0, w.Cols), sgemm.Matrix{})
+		change := finiteDifference(w.Slice(n0, n1, 0, w.Cols), q.Slice(n0, n1, 0, w.Cols))
+		var err error
+		if parts[i].Signal, err = power(ctx, signal, h); err != nil {
+			return err
+		}
+		parts[i].Error, err = power(ctx, change, h)
+		return err
+	})
+	var sum Loss
+	for _, p := range parts {
+		sum.Error += p.Error
+		sum.Signal += p.Signal
+	}
+	return sum, err
+}
+
+// finiteDifference is w − q, or w without a q, with zeros where w is not finite.
+func finiteDifference(w, q sgemm.Matrix) sgemm.Matrix {
+	e := sgemm.Dense(w.Rows, w.Cols, nil)
+	for n := range w.Rows {
+		to := e.Row(n)
+		for k, v := range w.Row(n) {
+			if v-v != 0 {
+				continue
+			}
+			to[k] = v
+			if q.Data != nil {
+				to[k] -= q.Row(n)[k]
+			}
+		}
+	}
+	return e
+}
+
+// power is tr(e h eᵀ).
+func power(ctx context.Context, e, h sgemm.Matrix) (sum float64, err error) {
+	eh := sgemm.Dense(e.Rows, e.Cols, nil)
+	if err := sgemm.Mul(ctx, eh, e, h, sgemm.Op{Workers: 1}); err != nil {
+		return 0, err
+	}
+	for i, v := range eh.Data {
+		sum += float64(v) * float64(e.Data[i])
+	}
+	return sum, nil
+}

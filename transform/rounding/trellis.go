@@ -1,0 +1,124 @@
+package rounding
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Trellis minimises error and energy together,
+//
+//	Σ_n [Scale·D·(t_n − v_n)² + Lambda·c(v_n)] + Lambda·Σ_n pair(v_{n−1}, v_n),
+//
+// over values v of the format: exactly where the rates do not couple rows, else along lanes of rows over
+// the values that candidates lists. Lanes are cut where chunks of 256 rows are.
+type Trellis struct {
+	Format weights.Format
+	Rates  Rates
+	Lambda float64 // relative error that a unit of relative energy is worth; 0: the nearest values
+	Scale  float64 // makes errors relative: see [Loss.Scale]
+}
+
+// Begin implements [Chooser].
+func (t Trellis) Begin(n, k int) (func(Column), error) {
+	if err := t.Rates.Validate(t.Format); err != nil {
+		return nil, err
+	}
+	for _, v := range []float64{t.Lambda, t.Scale} {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return nil, fmt.Errorf("rounding: lambda %g and scale %g; give numbers that are not negative", t.Lambda, t.Scale)
+		}
+	}
+	if t.Lambda == 0 {
+		return Stored{t.Format}.Begin(n, k)
+	}
+	p := newPrices(t)
+	if t.Rates.coupled() {
+		return newViterbi(p, t).column, nil
+	}
+	return p.column, nil
+}
+
+// prices are the terms of a single element. Costs are compared in float32.
+type prices struct {
+	candidates
+	bits  []float32         // of b significant bits
+	slots [maxSlots]float32 // of the values in a slot
+	scale float64
+	// Between these magnitudes, as bits of float32, a target's binade is full of values.
+	from, to uint32
+}
+
+func newPrices(t Trellis) *prices {
+	p := &prices{candidates: candidatesOf(t.Format), scale: t.Scale}
+	for _, c := range t.Rates.Significant {
+		p.bits = append(p.bits, float32(t.Lambda*c))
+	}
+	for i := range p.candidates.slots {
+		p.slots[i] = p.bits[significant(i)]
+	}
+	if t.Format.IsFloat() {
+		p.from = math.Float32bits(float32(math.Ldexp(1, 1-t.Format.Bias)))
+		p.to = math.Float32bits(p.top) &^ (binade - 1)
+	}
+	return p
+}
+
+// gain is what distances are multiplied by before they are squared.
+func (p *prices) gain(d float64) float32 {
+	return float32(min(math.Sqrt(p.scale*max(d, 0)), math.MaxFloat32))
+}
+
+// column chooses each value alone.
+func (p *prices) column(c Column) {
+	g := p.gain(c.D)
+	for i, t := range c.T {
+		b := math.Float32bits(t)
+		mag := b &^ (1 << 31)
+		var v uint32
+		if mag >= p.from && mag < p.to {
+			v = p.normal(mag, g)
+		} else {
+			v = p.any(t, g)
+		}
+		if v != 0 { // one zero, not two
+			v |= b & (1 << 31)
+		}
+		c.T[i] = math.Float32frombits(v)
+	}
+}
+
+// normal is the best value for a magnitude in a binade that is full of values. Of b ≥ 2 significant bits
+// the nearest in the binade is an odd multiple of the b-th bit; in other binades none is better than the
+// power of two on the way there. A key orders candidates by cost, and equals by magnitude.
+func (p *prices) normal(mag uint32, g float32) uint32 {
+	x := math.Float32frombits(mag)
+	low := mag &^ (binade - 1)
+	best := min(key(x, 0, g, p.bits[0]), key(x, low, g, p.bits[1]), key(x, low+binade, g, p.bits[1]))
+	unit := uint32(binade / 2)
+	for _, cost := range p.bits[2:] {
+		best = min(best, key(x, mag&^(2*unit-1)|unit, g, cost))
+		unit >>= 1
+	}
+	return uint32(best)
+}
+
+func key(x float32, value uint32, gain, cost float32) uint64 {
+	d := (x - math.Float32frombits(value)) * gain
+	return uint64(math.Float32bits(float32(d*d)+cost))<<32 | uint64(value)
+}
+
+// any is normal for magnitudes of every kind.
+func (p *prices) any(t, g float32) uint32 {
+	var slots [maxSlots]uint32
+	p.listEdge(&slots, p.clamp(t))
+	x := max(t, -t)
+	best := key(x, 0, g, p.bits[0])
+	for i, v := range slots[:p.candidates.slots] {
+		if v != 0 {
+			best = min(best, key(x, v&^(1<<31), g, p.slots[i]))
+		}
+	}
+	return uint32(best)
+}

@@ -1,0 +1,132 @@
+package rounding
+
+import "math"
+
+// viterbi finds the cheapest path along a lane of rows; a state is a candidate of a row. What a step
+// costs depends only on whether values are equal and whether signs are, so of all states before, three
+// compete: the equal one, the best of the same sign, the best of the other.
+//
+// Costs carry their state in the lowest bits, so that the least of some is the state, too.
+type viterbi struct {
+	*prices
+	run          int
+	differ, sign float64
+	values       [][maxSlots]uint32 // of each row of the lane
+	before       [][maxSlots]uint8  // each state's best predecessor
+	rows         []int
+}
+
+// Bits of a cost that are its state.
+const stateMask = 31
+
+func tagged(cost float64, state int) uint64 { return math.Float64bits(cost)&^stateMask | uint64(state) }
+
+func untagged(c uint64) float64 { return math.Float64frombits(c &^ stateMask) }
+
+func newViterbi(p *prices, t Trellis) *viterbi {
+	return &viterbi{
+		prices: p, run: t.Rates.Run, differ: t.Lambda * t.Rates.Differ, sign: t.Lambda * t.Rates.Sign,
+		values: make([][maxSlots]uint32, chunkRows), before: make([][maxSlots]uint8, chunkRows),
+	}
+}
+
+func (v *viterbi) column(c Column) {
+	for lane := range 2 {
+		v.rows = v.rows[:0]
+		for n := range c.T {
+			if (c.N0+n)/v.run%2 == lane {
+				v.rows = append(v.rows, n)
+			}
+		}
+		if len(v.rows) > 0 {
+			v.lane(c)
+		}
+	}
+}
+
+// states are the cheapest paths to the states of one row.
+type states struct {
+	cost   [maxSlots]uint64
+	values *[maxSlots]uint32
+	held   float32 // price of the held value's bits
+	// The best state of each sign; zero's is positive.
+	best [2]uint64
+}
+
+// nowhere is a state that does not exist.
+var nowhere = tagged(math.Inf(1), 0)
+
+func (v *viterbi) lane(c Column) {
+	g := v.gain(c.D)
+	var now, last states
+	for i, n := range v.rows {
+		t := c.T[n]
+		now.values = &v.values[i]
+		v.list(now.values, v.clamp(t))
+		if i == 0 { // as if every value had been there before
+			last.values = now.values
+		}
+		v.step(&now, &last, &v.before[i], t, g)
+		now, last = last, now
+	}
+	state := min(last.best[0], last.best[1]) & stateMask
+	for i := len(v.rows) - 1; i >= 0; i-- {
+		c.T[v.rows[i]] = math.Float32frombits(v.values[i][state])
+		state = uint64(v.before[i][state])
+	}
+}
+
+// step finds the cheapest way to each state of a row.
+func (v *viterbi) step(now, last *states, before *[maxSlots]uint8, t, g float32) {
+	now.best = [2]uint64{nowhere, nowhere}
+	v.enter(now, before, slotZero, min(v.differing(last, 0), last.cost[slotZero]), v.prices.slots[slotZero], t, g)
+	sign := math.Float32bits(t) >> 31
+	other := v.differing(last, sign)
+	for i := slotBelow; i < v.candidates.slots; i++ {
+		value := now.values[i]
+		if value == 0 {
+			now.cost[i] = nowhere
+			continue
+		}
+		from := other
+		if value == last.values[i] {
+			from = min(from, last.cost[i])
+		}
+		if i < slotThree { // its twin: the other slot of as many bits
+			if twin := (i - 1) ^ 1 + 1; value == last.values[twin] {
+				from = min(from, last.cost[twin])
+			}
+		}
+		v.enter(now, before, i, from, v.prices.slots[i], t, g)
+	}
+	v.hold(now, last, before, t, g)
+}
+
+// hold adds a state for the value of the cheapest path so far, so that a run of equal values can be of any
+// value that was good for its first row.
+func (v *viterbi) hold(now, last *states, before *[maxSlots]uint8, t, g float32) {
+	slot, held := v.candidates.slots, int(min(last.best[0], last.best[1])&stateMask)
+	now.values[slot], now.held = last.values[held], last.held
+	if held != slot {
+		now.held = v.prices.slots[held]
+	}
+	v.enter(now, before, slot, min(v.differing(last, now.values[slot]>>31), last.cost[held]), now.held, t, g)
+}
+
+// enter sets the cost of a state that is reached at the cost of from, and whose bits have a price.
+func (v *viterbi) enter(now *states, before *[maxSlots]uint8, i int, from uint64, price, t, g float32) {
+	value := now.values[i]
+	d := (t - math.Float32frombits(value)) * g
+	cost := tagged(untagged(from)+float64(float32(d*d)+price), i)
+	before[i] = uint8(from & stateMask)
+	now.cost[i] = cost
+	now.best[value>>31] = min(now.best[value>>31], cost)
+}
+
+// differing is the cheapest way to a value of the given sign from one that differs.
+func (v *viterbi) differing(last *states, sign uint32) uint64 {
+	same, other := last.best[sign], last.best[1-sign]
+	return min(
+		tagged(untagged(same)+v.differ, int(same&stateMask)),
+		tagged(untagged(other)+v.differ+v.sign, int(other&stateMask)))
+}
