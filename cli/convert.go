@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,10 +23,13 @@ with --resume goes on where it stopped and ends with the same bytes.
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --recipe exact            the function kept
    lowtoggle convert MODEL OUT --min-snr 25              another budget
+   lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
+                                                         the most saved for a rise of perplexity
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
    lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided
 
-Exit status 3: written, but the budget did not allow in every layer what --passes asks for.`,
+Exit status 3: written, but the budget did not allow in every layer what --passes asks for, or
+perplexity rose by more than --max-loss on the evaluation tokens.`,
 	Flags: flags([]cli.Flag{
 		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
@@ -45,22 +49,37 @@ Exit status 3: written, but the budget did not allow in every layer what --passe
 		}
 		defer m.Close()
 		start := time.Now()
-		man, did, err := convert(c, m, args[1], o)
+		b, err := newBudget(c, m, args[0], args[1], o)
 		if err != nil {
 			return err
 		}
+		man, did, err := convert(c, m, args[1], o, b)
+		if err != nil {
+			return err
+		}
+		var loss *lossJSON
+		if b != nil {
+			if loss, err = b.verdict(c, args[1]); err != nil {
+				return fmt.Errorf("%s is written, but could not be judged: %w", args[1], err)
+			}
+		}
 		took := time.Since(start)
 		if c.Bool("json") {
-			err = printJSON(c.App.Writer, convertReport(m, man, args[1], took))
+			report := convertReport(m, man, args[1], took)
+			report.Loss, report.Found = loss, man.Plan.Found
+			err = printJSON(c.App.Writer, report)
 		} else {
 			printPlan(c.App.Writer, m, man.Plan, layoutOf(c, m))
+			if loss != nil {
+				loss.print(c.App.Writer)
+			}
 			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, size(m.Size()), duration(took),
 				command(checkWith(c, man.Plan.Request, "verify", args[0], args[1])...))
 		}
 		if err != nil {
 			return err
 		}
-		return missed(man.Plan)
+		return errors.Join(missed(man.Plan), b.keeps(loss, man.Plan.Request.MaxLoss))
 	},
 }
 
@@ -86,6 +105,14 @@ func withArch(c *cli.Context, words ...string) []string {
 	return words
 }
 
+// withTokens adds the tokens that a plan was made with.
+func withTokens(c *cli.Context, words ...string) []string {
+	if path := c.String("tokens"); path != "" {
+		words = append(words, "--tokens", path)
+	}
+	return words
+}
+
 // convertJSON is what convert --json prints.
 type convertJSON struct {
 	Output    string                  `json:"output"`
@@ -96,6 +123,8 @@ type convertJSON struct {
 	Predicted *ratio                  `json:"predicted,omitempty"`
 	Tensors   []transform.Outlook     `json:"tensors"`
 	Notes     []string                `json:"notes,omitempty"`
+	Found     *transform.Found        `json:"found,omitempty"`
+	Loss      *lossJSON               `json:"loss,omitempty"` // on evaluation tokens
 }
 
 func convertReport(m *weights.Model, man *transform.Manifest, out string, took time.Duration) convertJSON {
@@ -104,11 +133,11 @@ func convertReport(m *weights.Model, man *transform.Manifest, out string, took t
 		elements[info.Name] = info.Len()
 	}
 	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards,
-		outlookRatio(man.Plan, elements), append([]transform.Outlook{}, man.Plan.Outlook...), man.Plan.Notes}
+		outlookRatio(man.Plan, elements), append([]transform.Outlook{}, man.Plan.Outlook...), man.Plan.Notes, nil, nil}
 }
 
 // convert finds or makes the plan and carries it out; did says in a word or two what happened.
-func convert(c *cli.Context, m *weights.Model, out string, o transform.Options) (man *transform.Manifest, did string, err error) {
+func convert(c *cli.Context, m *weights.Model, out string, o transform.Options, b *budget) (man *transform.Manifest, did string, err error) {
 	resume := c.Bool("resume")
 	if resume {
 		if man, err := finished(c, m, out, o); man != nil || err != nil {
@@ -118,13 +147,21 @@ func convert(c *cli.Context, m *weights.Model, out string, o transform.Options) 
 	if err := transform.CheckOut(m, out, resume); err != nil {
 		return nil, "", err
 	}
-	plan, err := findPlan(c, m, out, o)
+	plan, err := findPlan(c, m, out, o, b)
 	if err != nil {
 		return nil, "", err
 	}
+	apply := transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Resume: resume}
+	if plan.Request.Inputs != "" && b != nil {
+		if apply.Inputs, err = b.inputs(c, o); err != nil {
+			return nil, "", err
+		}
+	}
 	event, end := newProgress(c)
 	defer end()
-	man, err = transform.Apply(c.Context, m, plan, out,
-		transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Resume: resume, Progress: event})
-	return man, "written", err
+	apply.Progress = event
+	if man, err = transform.Apply(c.Context, m, plan, out, apply); err != nil {
+		return nil, "", err
+	}
+	return man, "written", b.finish()
 }

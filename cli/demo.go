@@ -82,7 +82,7 @@ func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out stri
 	if o.Passes, err = transform.ParsePasses(recipe.Passes); err != nil {
 		return row, err
 	}
-	plan, err := planWith(c, m, o)
+	plan, err := planWith(c, m, o, nil)
 	if err != nil {
 		return row, err
 	}

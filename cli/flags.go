@@ -25,7 +25,7 @@ var (
 
 var commonFlags = []cli.Flag{jsonFlag, quietFlag, workersFlag}
 
-var planFlags = []cli.Flag{passesFlag, recipeFlag, minSNRFlag, workloadFlag, roleFlag, seedFlag, archFlag, gpuFlag, calibrationFlag}
+var planFlags = []cli.Flag{passesFlag, recipeFlag, minSNRFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, workloadFlag, roleFlag, seedFlag, archFlag, gpuFlag, calibrationFlag}
 
 func flags(groups ...[]cli.Flag) []cli.Flag {
 	var all []cli.Flag

@@ -97,6 +97,15 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 			return o, usageError{err}
 		}
 		passes, o.MinSNR = recipe.Passes, recipe.MinSNR
+		if c.IsSet("tokens") && recipe.WithTokens != "" && !c.IsSet("min-snr") {
+			passes, o.MinSNR = recipe.WithTokens, nil
+			if recipe.MaxLoss != nil {
+				o.MaxLoss = nats(*recipe.MaxLoss)
+			}
+		}
+	}
+	if err := readBudget(c, &o); err != nil {
+		return o, err
 	}
 	if c.IsSet("min-snr") {
 		v := c.Float64("min-snr")
@@ -104,6 +113,9 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	}
 	if o.Passes, err = transform.ParsePasses(passes); err != nil {
 		return o, usageError{err}
+	}
+	if c.IsSet("tokens") {
+		return o, nil // validated when they are read
 	}
 	if err := o.Validate(); err != nil {
 		return o, usageError{err}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -41,7 +42,15 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		if err := checkFile(path, args[0], m); err != nil {
 			return err
 		}
-		plan, err := planWith(c, m, o)
+		beside := path
+		if beside == "" {
+			beside = "plan.json"
+		}
+		b, err := newBudget(c, m, args[0], beside, o)
+		if err != nil {
+			return err
+		}
+		plan, err := planWith(c, m, o, b)
 		if err != nil {
 			return err
 		}
@@ -49,7 +58,7 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		if err != nil {
 			return err
 		}
-		if err := replaceFile(path, js); err != nil {
+		if err := errors.Join(replaceFile(path, js), b.finish()); err != nil {
 			return err
 		}
 		if c.Bool("json") {
@@ -59,14 +68,25 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		} else {
 			printPlan(c.App.Writer, m, plan, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
-				command(withArch(c, "convert", args[0], "OUT", "--plan", path)...))
+				command(withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...))
 		}
 		return missed(plan)
 	},
 }
 
-// planWith plans and shows progress.
-func planWith(c *cli.Context, m *weights.Model, o transform.Options) (*transform.Plan, error) {
+// planWith plans and shows progress; b may be nil.
+func planWith(c *cli.Context, m *weights.Model, o transform.Options, b *budget) (*transform.Plan, error) {
+	if b != nil {
+		var err error
+		if o.Inputs, err = b.inputs(c, o); err != nil {
+			return nil, err
+		}
+		if o.MaxLoss != nil {
+			if err := b.spend(c, &o); err != nil {
+				return nil, err
+			}
+		}
+	}
 	event, end := newProgress(c)
 	defer end()
 	o.Progress = event

@@ -70,7 +70,7 @@ func groupLayers(m *weights.Model, plan *transform.Plan, layout *arch.Layout) []
 		g.layers++
 		g.elements += t.Len()
 		g.what[strings.Join(steps[o.Tensor], " + ")]++
-		g.snr = lower(g.snr, o.SNR)
+		g.snr = lower(lower(g.snr, o.SNR), o.InputSNR)
 		if o.Before != nil && o.After != nil {
 			g.ratio.add(t.Len(), *o.Before, *o.After)
 		}
@@ -124,6 +124,12 @@ func missedKinds(plan *transform.Plan, layout *arch.Layout) []string {
 // describe says in a few characters what a step does.
 func describe(s *transform.Step) string {
 	switch {
+	case s.Prune != nil && len(s.Prune.Inputs) == 0:
+		return "unread outputs"
+	case s.Trellis != nil:
+		return "trellis"
+	case s.Compensate != nil:
+		return "compensated"
 	case s.Round != nil && s.Round.Truncate:
 		return "truncate " + plural(s.Round.Zeroed, "bit", "bits")
 	case s.Round != nil:

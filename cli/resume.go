@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -15,10 +16,10 @@ import (
 )
 
 // requestFlags are those that a plan answers: it keeps what they said.
-var requestFlags = []string{"passes", "recipe", "min-snr", "workload", "role", "seed", "gpu", "calibration"}
+var requestFlags = []string{"passes", "recipe", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
 
 // findPlan reads the plan that --plan names or that the interrupted conversion had, or makes one.
-func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*transform.Plan, error) {
+func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options, b *budget) (*transform.Plan, error) {
 	if path := c.String("plan"); path != "" {
 		return givenPlan(c, m, path)
 	}
@@ -31,7 +32,7 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options)
 			return plan, sameRequest(c, plan.Request, o)
 		}
 	}
-	return planWith(c, m, o)
+	return planWith(c, m, o, b)
 }
 
 // givenPlan reads the plan that --plan names; flags that would ask for another are refused.
@@ -93,7 +94,7 @@ func sameRequest(c *cli.Context, was transform.Request, o transform.Options) err
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	now := transform.Request{MinSNR: o.MinSNR, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
+	now := transform.Request{MinSNR: o.MinSNR, MaxLoss: o.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
 	for _, p := range o.Passes {
 		now.Passes = append(now.Passes, p.String())
 	}
@@ -109,6 +110,9 @@ func spell(r transform.Request) string {
 	s := "--passes " + strings.Join(r.Passes, ",")
 	if r.MinSNR != nil {
 		s += fmt.Sprintf(" --min-snr %v", *r.MinSNR)
+	}
+	if r.MaxLoss != nil {
+		s += fmt.Sprintf(" --max-loss %.6g%%", 100*math.Expm1(*r.MaxLoss))
 	}
 	return s + fmt.Sprintf(" --workload %s --role %s --seed %d", r.Workload, r.Role, r.Seed)
 }

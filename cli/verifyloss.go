@@ -68,13 +68,9 @@ func (r *verifyJSON) judge(c *cli.Context, j *lossJudge, models []*weights.Model
 	if err != nil {
 		return fmt.Errorf("%s: %w", paths[1], err)
 	}
-	rise, err := forward.Compare(before, after)
-	if err != nil {
+	if r.Loss, err = newLoss(before, after, j.tokens); err != nil {
 		return err
 	}
-	ratio, _, _ := rise.PerplexityRatio()
-	r.Loss = &lossJSON{before.Loss(), after.Loss(), rise.Difference, finiteInterval(rise.Low, rise.High), finite(ratio),
-		j.tokens.predicted(), j.tokens.purpose, rise, j.tokens}
 	r.OnInputs = noise.report(j.decoder.Layers(), j.tokens.purpose)
 	return nil
 }
@@ -94,4 +90,15 @@ func (l *lossJSON) print(w io.Writer) {
 	if note := wider(l.rise, l.judged); note != "" {
 		remark(w, "note", note)
 	}
+}
+
+// newLoss compares scores on the same tokens.
+func newLoss(before, after *forward.Scores, p judged) (*lossJSON, error) {
+	rise, err := forward.Compare(before, after)
+	if err != nil {
+		return nil, err
+	}
+	ratio, _, _ := rise.PerplexityRatio()
+	return &lossJSON{before.Loss(), after.Loss(), rise.Difference, finiteInterval(rise.Low, rise.High), finite(ratio),
+		p.predicted(), p.purpose, rise, p}, nil
 }

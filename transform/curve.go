@@ -142,14 +142,16 @@ func ratio(l rounding.Loss) float64 {
 	return l.Error / l.Signal
 }
 
-// inputLoss of a program's result on the layer's inputs.
+// inputLoss of a program's result on inputs that are held back.
 func (t *target) inputLoss(prog *program) (rounding.Loss, error) {
-	if prog.whole != nil {
-		return prog.whole.loss, nil
-	}
-	before, err := t.layer()
+	before, err := t.base.layer(t.p.ctx, nil)
 	if err != nil {
 		return rounding.Loss{}, err
+	}
+	if in := t.p.opt.Inputs; in != nil {
+		if before.h, err = t.base.moments(t.p.ctx, in.Held); err != nil {
+			return rounding.Loss{}, err
+		}
 	}
 	after, err := prog.outputs(t.p.ctx)
 	if err != nil {
@@ -158,11 +160,15 @@ func (t *target) inputLoss(prog *program) (rounding.Loss, error) {
 	return before.lost(t.p.ctx, after, 1)
 }
 
-// trellises are the steps of the trellis at all lambdas, with the inputs pruned that it then pays to
-// prune; none where the passes do not name it.
-func (t *target) trellises(passes []Choice, frees float64, lambdas []float64) ([][]*Step, error) {
+// damps are tried where compensate names none: little fits best to the tokens that are known, much is
+// the better for others.
+var damps = []float64{1e-3, 1e-2, 1e-1}
+
+// trellises are the steps of the trellis at the given lambdas, with the inputs pruned that it then
+// pays to prune; none where the passes do not name it.
+func (t *target) trellises(passes []Choice, frees float64, lambdas []float64) (all [][]*Step, err error) {
 	var use, prune bool
-	var modifiers []*Step
+	feedbacks := []*Feedback{nil}
 	for _, c := range passes {
 		switch c.Pass {
 		case trellisPass:
@@ -170,7 +176,14 @@ func (t *target) trellises(passes []Choice, frees float64, lambdas []float64) ([
 		case prunePass:
 			prune = len(c.Args) == 0
 		case compensatePass:
-			modifiers, _ = c.Pass.candidates(t, c.Args)
+			feedbacks = nil
+			for _, damp := range damps {
+				feedbacks = append(feedbacks, &Feedback{damp})
+			}
+			if len(c.Args) > 0 {
+				steps, _ := c.Pass.candidates(t, c.Args)
+				feedbacks = []*Feedback{steps[0].Compensate}
+			}
 		}
 	}
 	if !use {
@@ -180,50 +193,49 @@ func (t *target) trellises(passes []Choice, frees float64, lambdas []float64) ([
 	if err != nil {
 		return nil, err
 	}
-	var pruning *rounding.Pruning
-	var l layer
-	scale := 0.0
-	if prune && len(modifiers) > 0 {
-		if l, err = t.layer(); err != nil {
-			return nil, err
-		}
-		if pruning, err = rounding.Prune(t.p.ctx, l.w, l.h, rounding.PruneOptions{Damp: modifiers[0].Compensate.Damp, Workers: 1}); err != nil {
-			return nil, err
-		}
-		whole, err := l.lost(t.p.ctx, l.w, 1)
-		if err != nil {
-			return nil, err
-		}
-		scale = whole.Scale(l.w.Rows * l.w.Cols)
-	}
-	var all [][]*Step
-	for _, lambda := range lambdas {
-		steps := []*Step{{Trellis: &Trellis{lambda, rates}}}
-		if pruning != nil {
-			saved := max(0, rates.Significant[1]-rates.Line) * (float64(l.w.Rows) + frees)
-			if n := pruning.Best(lambda * saved / scale); n > 0 && n < l.w.Cols {
-				steps = append([]*Step{{Prune: &Prune{Inputs: l.positions(pruning.Order[:n])}}}, steps...)
+	for _, f := range feedbacks {
+		pruned := func(float64) *Prune { return nil }
+		if prune && f != nil {
+			if pruned, err = t.pruner(f, frees, rates); err != nil {
+				return nil, err
 			}
 		}
-		for _, m := range modifiers {
-			steps = append(steps, &Step{Compensate: m.Compensate})
+		for _, lambda := range lambdas {
+			var steps []*Step
+			if p := pruned(lambda); p != nil {
+				steps = append(steps, &Step{Pass: prunePass.Name, Prune: p})
+			}
+			steps = append(steps, &Step{Pass: trellisPass.Name, Trellis: &Trellis{lambda, rates}})
+			if f != nil {
+				steps = append(steps, &Step{Pass: compensatePass.Name, Compensate: f})
+			}
+			for _, s := range steps {
+				s.Tensor = t.tensor.Name
+			}
+			all = append(all, steps)
 		}
-		for _, s := range steps {
-			s.Pass, s.Tensor = passOf(s), t.tensor.Name
-		}
-		all = append(all, steps)
 	}
 	return all, nil
 }
 
-func passOf(s *Step) string {
-	switch {
-	case s.Prune != nil:
-		return prunePass.Name
-	case s.Trellis != nil:
-		return trellisPass.Name
+// pruner says which inputs it pays to prune at a lambda: nil for none.
+func (t *target) pruner(f *Feedback, frees float64, rates rounding.Rates) (func(lambda float64) *Prune, error) {
+	l, err := t.layer()
+	if err != nil {
+		return nil, err
 	}
-	return compensatePass.Name
+	pruning, err := rounding.Prune(t.p.ctx, l.w, l.h, rounding.PruneOptions{Damp: f.Damp, Workers: 1})
+	if err != nil {
+		return nil, err
+	}
+	saved := max(0, rates.Significant[1]-rates.Line) * (float64(l.w.Rows) + frees)
+	return func(lambda float64) *Prune {
+		n := pruning.Best(lambda * saved)
+		if n == 0 || n == l.w.Cols {
+			return nil
+		}
+		return &Prune{Inputs: l.positions(pruning.Order[:n])}
+	}, nil
 }
 
 func trellisOf(steps []*Step) *Trellis {

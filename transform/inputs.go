@@ -14,12 +14,15 @@ type Inputs interface {
 	// Moments is H = XᵀX/tokens of a linear layer's inputs x[tokens, K], both axes in the source's
 	// order. The caller may change what it gets.
 	Moments(ctx context.Context, tensor string) (sgemm.Matrix, error)
+	// Held is the same of tokens that are held back: no value is chosen by them, so they tell what
+	// values that were fitted to the others really lose.
+	Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 }
 
 // moments of the inputs of a program's result: in its order, with the signs and powers of two that
-// its columns were divided by.
-func (p *program) moments(ctx context.Context, in Inputs) (sgemm.Matrix, error) {
-	h, err := in.Moments(ctx, p.src.Name)
+// its columns were divided by. They come from either function of Inputs.
+func (p *program) moments(ctx context.Context, from func(context.Context, string) (sgemm.Matrix, error)) (sgemm.Matrix, error) {
+	h, err := from(ctx, p.src.Name)
 	if err != nil {
 		return h, fmt.Errorf("%s: tensor %q: its layer's inputs: %w", p.src.File, p.src.Name, err)
 	}

@@ -28,12 +28,12 @@ type Plan struct {
 	Model  Model `json:"model"`
 	// Request is what was asked for.
 	Request Request `json:"request"`
+	// Found is what the search for the plan found, where there was one.
+	Found *Found `json:"found,omitempty"`
 	// Steps are in the order of the table of passes.
 	Steps []*Step `json:"steps"`
 	// Outlook is what the planner found for each tensor that it treated or passed over.
 	Outlook []Outlook `json:"outlook,omitempty"`
-	// Found is what the search for the plan found, where there was one.
-	Found *Found `json:"found,omitempty"`
 	// Notes say in words what was left alone and why.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -51,6 +51,7 @@ type Model struct {
 type Request struct {
 	Passes   []string      `json:"passes"`
 	MinSNR   *float64      `json:"min_snr_db,omitempty"`
+	MaxLoss  *float64      `json:"max_loss_nats,omitempty"`
 	Workload cost.Workload `json:"workload"`
 	Role     cost.Role     `json:"role"`
 	// Inputs is the key of the tokens' inputs by which errors were weighed: carrying the plan out

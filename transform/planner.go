@@ -25,9 +25,12 @@ type Cost interface {
 
 // Options are what a plan is made with.
 type Options struct {
-	Passes   []Choice      // in the table's order, as ParsePasses returns them
-	MinSNR   *float64      // lowest output signal-to-noise ratio of a layer, dB; nil: no budget
-	Budget   *Budget       // of the whole model, which the search spends; nil: MinSNR is all
+	Passes []Choice // in the table's order, as ParsePasses returns them
+	MinSNR *float64 // lowest output signal-to-noise ratio of a layer, dB; nil: no budget
+	// MaxLoss is by how many nats per token the whole model's outputs may diverge: ln(1+s) where
+	// perplexity may rise by a share s. The search spends it where it saves most; nil: MinSNR is all.
+	MaxLoss  *float64
+	Search   *Search       // needed with MaxLoss
 	Workload cost.Workload // default: prefill
 	Role     cost.Role     // default: stationary
 	Seed     uint64        // recorded for passes that draw; default 0
@@ -54,8 +57,17 @@ func (o *Options) Validate() error {
 	if o.MinSNR != nil && !(*o.MinSNR >= 0 && *o.MinSNR <= 200) {
 		errs = append(errs, fmt.Errorf("a lowest signal-to-noise ratio of %g dB is not within 0 and 200", *o.MinSNR))
 	}
+	if o.MaxLoss != nil && !(*o.MaxLoss > 0 && *o.MaxLoss < 10) {
+		errs = append(errs, fmt.Errorf("a loss of %g nats is not above 0 and below 10", *o.MaxLoss))
+	}
+	if o.MaxLoss != nil && o.MinSNR != nil {
+		errs = append(errs, errors.New("a budget is of loss or of signal-to-noise, not both"))
+	}
+	if o.MaxLoss != nil && (o.Search == nil || o.Search.Judge == nil || o.Inputs == nil) {
+		errs = append(errs, errors.New("a budget of loss needs tokens to judge by (--tokens FILE)"))
+	}
 	for _, c := range o.Passes {
-		if c.Pass.Class == Lossy && !c.Pass.modifies && len(c.Args) == 0 && o.MinSNR == nil && o.Budget == nil {
+		if c.Pass.Class == Lossy && !c.Pass.modifies && len(c.Args) == 0 && o.MinSNR == nil && o.MaxLoss == nil {
 			errs = append(errs, fmt.Errorf("%s needs an argument (%s) or a budget to choose by (--min-snr)", c.Pass.Name, c.Pass.Usage))
 		}
 		if c.Pass.NeedsInputs && o.Inputs == nil {
@@ -96,7 +108,7 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	}
 	p := &planner{ctx: ctx, model: m, opt: o}
 	p.plan = &Plan{Version: PlanVersion, Tool: o.Version, DropIn: true, Model: fp,
-		Request: Request{MinSNR: o.MinSNR, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
+		Request: Request{MinSNR: o.MinSNR, MaxLoss: o.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
 	if o.Inputs != nil {
 		p.plan.Request.Inputs = o.Inputs.Key()
 	}

@@ -17,9 +17,16 @@ type Recipe struct {
 	// MinSNR is the lowest output signal-to-noise ratio in decibels; nil: nothing may be lost, or
 	// the passes' arguments say all.
 	MinSNR *float64 `json:"min_snr_db,omitempty"`
+	// WithTokens are the passes, and MaxLoss the share by which perplexity may rise, where there are
+	// tokens to judge by; empty and nil: tokens change nothing.
+	WithTokens string   `json:"with_tokens,omitempty"`
+	MaxLoss    *float64 `json:"max_loss,omitempty"`
 }
 
-func db(v float64) *float64 { return &v }
+func ptr(v float64) *float64 { return &v }
+
+// searched are the passes that the search for a budget of loss chooses among.
+const searched = "prune,trellis,compensate"
 
 // Recipes are the built-in ones. Their budgets are set so that on the reference model llama-17m
 // they stand on the safe side of the perplexities named.
@@ -29,15 +36,17 @@ var Recipes = []Recipe{
 		Doc:    "spends nothing: powers of two, order and signs",
 		Passes: "scale,reorder,signs",
 	}, {
-		Name:   "near-lossless",
-		Doc:    "a layer's output keeps 31 dB: on llama-17m perplexity rises by less than 0.1 %",
-		Passes: "grid,round",
-		MinSNR: db(31),
+		Name:       "near-lossless",
+		Doc:        "a layer's output keeps 31 dB: on llama-17m perplexity rises by less than 0.1 %",
+		Passes:     "grid,round",
+		MinSNR:     ptr(31),
+		WithTokens: searched, MaxLoss: ptr(0.001),
 	}, {
-		Name:   "balanced",
-		Doc:    "a layer's output keeps 20 dB: on llama-17m perplexity rises by less than 1 %",
-		Passes: "grid,round",
-		MinSNR: db(20),
+		Name:       "balanced",
+		Doc:        "a layer's output keeps 20 dB: on llama-17m perplexity rises by less than 1 %",
+		Passes:     "grid,round",
+		MinSNR:     ptr(20),
+		WithTokens: searched, MaxLoss: ptr(0.01),
 	},
 }
 

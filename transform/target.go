@@ -211,7 +211,7 @@ func (p *planner) planTensors() error {
 			targets = append(targets, &target{p: p, tensor: tensor, format: f, fixed: fixed[info.Name]})
 		}
 	}
-	if p.opt.Budget != nil {
+	if p.opt.MaxLoss != nil {
 		return p.planBudget(targets)
 	}
 	steps := make([][]*Step, len(targets))

@@ -101,7 +101,7 @@ func (p *program) layer(ctx context.Context, in Inputs) (l layer, err error) {
 		l.from[i] = at(axis.gather, i, i)
 	}
 	if in != nil {
-		l.h, err = p.moments(ctx, in)
+		l.h, err = p.moments(ctx, in.Moments)
 	}
 	return l, err
 }

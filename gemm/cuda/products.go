@@ -1,0 +1,199 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// Products multiplies matrices of the host in float32 on CUDA cores (TF32 would cost a forward pass
+// its digits). Operands go to the card with every product and the result comes back; memory there is
+// kept, and grows with the largest product. Methods may be called from any goroutine; they take turns.
+//
+// Results are those of float32, but not the CPU's bits: cuBLASLt chooses by the shape in which order
+// it adds, so even a row's bits depend on how many rows there are.
+type Products struct {
+	device  *Device
+	matmuls map[gemm.Problem]*matmul
+	x, w, y buffer
+	host    []float32 // transposed weights, or a result whose rows go apart
+}
+
+// NewProducts multiplies on d. Close gives its memory back.
+func (d *Device) NewProducts() *Products {
+	return &Products{device: d, matmuls: map[gemm.Problem]*matmul{}}
+}
+
+// Mul writes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] where transposed is set. Dimensions are
+// at least 1. y may be columns of a wider matrix; x and w have no gaps between rows, and y overlaps
+// neither. It panics where the shapes do not fit. A card that has no room for all three is an
+// [ErrOutOfMemory]. Where ctx ends it returns its error between two pieces of an upload.
+func (p *Products) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error {
+	n, k := w.Rows, w.Cols
+	if transposed {
+		n, k = k, n
+	}
+	if x.Cols != k || y.Rows != x.Rows || y.Cols != n || x.Stride != x.Cols || w.Stride != w.Cols {
+		panic(fmt.Sprintf("cuda: y of %dx%d, x of %dx%d with stride %d, w of %dx%d with stride %d do not fit with transposed %v",
+			y.Rows, y.Cols, x.Rows, x.Cols, x.Stride, w.Rows, w.Cols, w.Stride, transposed))
+	}
+	problem := gemm.Problem{M: x.Rows, N: n, K: k, Type: gemm.FP32}
+	if err := problem.Validate(); err != nil {
+		return err
+	}
+	if err := p.device.thread.do(func() error { return p.multiply(ctx, problem, y, x, w, transposed) }); err != nil {
+		return fmt.Errorf("product %v: %w", problem, err)
+	}
+	return nil
+}
+
+func (p *Products) multiply(ctx context.Context, problem gemm.Problem, y, x, w sgemm.Matrix, transposed bool) error {
+	upload := p.upload
+	if transposed {
+		upload = p.uploadTransposed
+	}
+	d, size := p.device, 4*y.Rows*y.Cols
+	var m *matmul
+	return first(
+		func() (err error) { m, err = p.prepare(problem); return err },
+		func() error { return p.x.grow(d, 4*x.Rows*x.Cols) },
+		func() error { return p.w.grow(d, 4*w.Rows*w.Cols) },
+		func() error { return p.y.grow(d, size) },
+		func() error { return p.upload(ctx, p.x.address, x) },
+		func() error { return upload(ctx, p.w.address, w) },
+		ctx.Err,
+		func() error { return d.poison(p.y.address, size) },
+		func() error { return m.launch(problem, p.x.address, p.w.address, p.y.address) },
+		func() error { return p.download(y) },
+	)
+}
+
+// prepare keeps what it prepares: a forward pass has few shapes, and comes back to them.
+func (p *Products) prepare(problem gemm.Problem) (*matmul, error) {
+	if m, ok := p.matmuls[problem]; ok {
+		return m, nil
+	}
+	m, err := p.device.prepare(problem)
+	if err == nil {
+		p.matmuls[problem] = m
+	}
+	return m, err
+}
+
+// upload copies a matrix without gaps.
+func (p *Products) upload(ctx context.Context, to uint64, m sgemm.Matrix) error {
+	for data := bytesOf(m.Data[:m.Rows*m.Cols]); len(data) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		piece := data[:min(len(data), stagingBytes)]
+		if err := p.device.upload(to, piece); err != nil {
+			return err
+		}
+		to, data = to+uint64(len(piece)), data[len(piece):]
+	}
+	return nil
+}
+
+// uploadTransposed copies w[K,N] as [N,K], the form that all products take (see the package's text).
+func (p *Products) uploadTransposed(ctx context.Context, to uint64, w sgemm.Matrix) error {
+	band := max(1, stagingBytes/4/w.Rows) // columns that are transposed at once
+	for from := 0; from < w.Cols; from += band {
+		columns := w.Slice(0, w.Rows, from, min(from+band, w.Cols))
+		t := p.scratch(columns.Cols, columns.Rows)
+		transpose(t, columns)
+		if err := p.upload(ctx, to+uint64(4*from*w.Rows), t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transpose writes t[N,K] from w[K,N], so many columns at once as share a line of the cache.
+func transpose(t, w sgemm.Matrix) {
+	const line = 16
+	for from := 0; from < w.Cols; from += line {
+		for k := range w.Rows {
+			for j, v := range w.Row(k)[from:min(from+line, w.Cols)] {
+				t.Data[(from+j)*t.Stride+k] = v
+			}
+		}
+	}
+}
+
+// download brings y back, which may have gaps between its rows.
+func (p *Products) download(y sgemm.Matrix) error {
+	if y.Stride == y.Cols {
+		return p.device.download(bytesOf(y.Data[:y.Rows*y.Cols]), p.y.address)
+	}
+	dense := p.scratch(y.Rows, y.Cols)
+	if err := p.device.download(bytesOf(dense.Data), p.y.address); err != nil {
+		return err
+	}
+	for i := range y.Rows {
+		copy(y.Row(i), dense.Row(i))
+	}
+	return nil
+}
+
+// scratch is a matrix on the host; valid until the next call.
+func (p *Products) scratch(rows, cols int) sgemm.Matrix {
+	if len(p.host) < rows*cols {
+		p.host = make([]float32, rows*cols)
+	}
+	return sgemm.Dense(rows, cols, p.host[:rows*cols])
+}
+
+// Close gives the memory back, while no Mul runs; twice does nothing. The device stays open.
+func (p *Products) Close() error {
+	for _, m := range p.matmuls { // descriptors are the library's host memory: any thread will do
+		m.destroy()
+	}
+	clear(p.matmuls)
+	p.host = nil
+	d := p.device
+	err := d.thread.do(func() error { return errors.Join(p.x.free(d), p.w.free(d), p.y.free(d)) })
+	if errors.Is(err, errClosed) { // the device took the memory with it
+		return nil
+	}
+	return err
+}
+
+// buffer is memory on the card that grows and is written anew every time. It belongs on the device's
+// thread.
+type buffer struct {
+	address uint64
+	bytes   int // 0: there is none
+}
+
+// grow makes it at least so large. What it held is lost.
+func (b *buffer) grow(d *Device, bytes int) error {
+	if bytes <= b.bytes {
+		return nil
+	}
+	if err := b.free(d); err != nil { // first, so that both need no room at once
+		return err
+	}
+	address, err := d.alloc(bytes)
+	if err == nil {
+		*b = buffer{address, bytes}
+	}
+	return err
+}
+
+func (b *buffer) free(d *Device) error {
+	if b.bytes == 0 {
+		return nil
+	}
+	address := b.address
+	*b = buffer{}
+	return d.free(address)
+}
+
+// bytesOf is the memory of at least one float32, as the card reads it: this package's platforms are
+// little-endian.
+func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v)) }
