@@ -2,6 +2,7 @@ package transform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
@@ -85,11 +86,13 @@ func (a axisMap) places(n int, positions []int) ([]int, error) {
 	return out, nil
 }
 
-// checkInputs is an error where carrying out the plan needs other inputs than are given.
+// checkInputs is an error where the plan was made with other inputs than are given.
 func (p *Plan) checkInputs(in Inputs) error {
 	switch {
-	case p.Request.Inputs == "":
+	case p.Request.Inputs == "" && in == nil:
 		return nil
+	case p.Request.Inputs == "":
+		return errors.New("the plan was made without tokens, and would give other bytes with them: leave them out")
 	case in == nil:
 		return fmt.Errorf("the plan weighs errors by what layers are fed with: %w", errNoInputs)
 	case in.Key() != p.Request.Inputs:

@@ -101,6 +101,9 @@ type Step struct {
 	Compensate *Feedback `json:"compensate,omitempty"`
 }
 
+// Whole reports whether the step makes a layer's values be chosen together.
+func (s *Step) Whole() bool { return s.Prune != nil || s.Trellis != nil || s.Compensate != nil }
+
 // ErrPlan is the class of errors about a plan's contents.
 var ErrPlan = errors.New("invalid plan")
 

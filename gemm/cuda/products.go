@@ -31,7 +31,7 @@ func (d *Device) NewProducts() *Products {
 // Mul writes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] where transposed is set. Dimensions are
 // at least 1. y may be columns of a wider matrix; x and w have no gaps between rows, and y overlaps
 // neither. It panics where the shapes do not fit. A card that has no room for all three is an
-// [ErrOutOfMemory]. Where ctx ends it returns its error between two pieces of an upload.
+// [ErrOutOfMemory]. Where ctx ends it returns its error, after at most 16 MiB of an upload.
 func (p *Products) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error {
 	n, k := w.Rows, w.Cols
 	if transposed {

@@ -175,9 +175,9 @@ func TestProductsCloseGivesBack(t *testing.T) {
 	c := newCard(t)
 	d := openFake(t, c)
 	before := len(c.alive)
-	l := newLinearLayer(2, 3, 4, 0, true, 1)
+	l, larger := newLinearLayer(2, 3, 4, 0, true, 1), newLinearLayer(20, 30, 40, 0, true, 1)
 	p := d.NewProducts()
-	if err := errors.Join(p.Mul(t.Context(), l.y, l.x, l.w, true), p.Close(), p.Close()); err != nil {
+	if err := errors.Join(p.Mul(t.Context(), l.y, l.x, l.w, true), p.Mul(t.Context(), larger.y, larger.x, larger.w, true), p.Close(), p.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if after := len(c.alive); after != before {
@@ -230,10 +230,10 @@ func TestProductsAfterFailures(t *testing.T) {
 	}
 }
 
-// A context that ends ends an upload after the piece that is under way.
+// A context that ends ends a product after the piece that is under way.
 func TestProductsEndWithTheirContext(t *testing.T) {
 	for _, transposed := range []bool{false, true} {
-		for uploads := range 3 { // x and two pieces of w
+		for uploads := range 4 { // none, x, and two pieces of w
 			d := openFake(t, newCard(t))
 			p := newProducts(t, d)
 			l := newLinearLayer(1, 1700, 2900, 0, transposed, 3)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -315,7 +316,7 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 	if want, ok := c.snr[t.Name]; ok && t.SNR != nil && *t.SNR < want-tolerance {
 		bad("its signal-to-noise ratio is %.2f dB, the manifest claims %.2f", *t.SNR, want)
 	}
-	if least := c.plan.Request.MinSNR; least != nil && t.Linear && t.SNR != nil && *t.SNR < *least-tolerance {
+	if least := c.plan.Request.MinSNR; least != nil && t.Linear && t.SNR != nil && *t.SNR < *least-tolerance && !slices.ContainsFunc(steps, (*transform.Step).Whole) {
 		bad("its signal-to-noise ratio is %.2f dB, the budget asks for %.2f", *t.SNR, *least)
 	}
 	return ctx.Err()
@@ -330,6 +331,42 @@ func (c *claims) holdStep(ctx context.Context, s *transform.Step, p *pair) error
 		}
 	case s.Grid != nil:
 		return p.onGrid(ctx, s.Grid.Exponents, c.outAxis(p))
+	case s.Prune != nil:
+		return c.pruned(ctx, s.Prune, p)
+	}
+	return nil
+}
+
+// pruned checks that all values of the inputs and outputs that a step names are zero.
+func (c *claims) pruned(ctx context.Context, s *transform.Prune, p *pair) error {
+	im, _ := c.image(p.a)
+	rows, cols := make([]bool, p.rows), make([]bool, p.cols) // by the source's positions
+	in, out := cols, rows
+	if c.outAxis(p) == 1 {
+		in, out = rows, cols
+	}
+	for _, axis := range []struct {
+		marks     []bool
+		positions []int
+	}{{in, s.Inputs}, {out, s.Outputs}} {
+		for _, i := range axis.positions {
+			if i < 0 || i >= len(axis.marks) {
+				return fmt.Errorf("position %d is not one of %d", i, len(axis.marks))
+			}
+			axis.marks[i] = true
+		}
+	}
+	row := make([]float32, p.cols)
+	for n := range p.rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.decodeRow(row, p.b, n)
+		for k, v := range row {
+			if v != 0 && v-v == 0 && (rows[place(im.row, n)] || cols[place(im.col, k)]) {
+				return fmt.Errorf("element [%d, %d] is %g, and is claimed to be pruned", n, k, v)
+			}
+		}
 	}
 	return nil
 }
