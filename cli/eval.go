@@ -27,9 +27,8 @@ FILE is safetensors with integer tensors [sequences, length]. Their names say wh
 are: calibration, which a conversion may look at, or evaluation, which only judges it. A single
 tensor is cut in halves. Without --tokens it is MODEL/tokens.safetensors.
 
-With --device an NVIDIA GPU multiplies by the linear layers, in float32 like the CPU, which
-does the rest: losses agree to 0.00001. It is for eval alone, and no conversion's bytes depend
-on it.
+With --device an NVIDIA GPU multiplies by the linear layers, in float32 as the CPU does, which
+does the rest. It is for eval alone: no conversion's bytes depend on it.
 
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
@@ -66,7 +65,7 @@ type evaluation struct {
 	file    string // of tokens; empty: the first model's own
 	family  *arch.Family
 	workers int
-	index   int // CUDA's, of the GPU that multiplies; negative: the CPU does
+	device  *int // number of the GPU that multiplies; nil: the CPU does
 
 	gpu    *gpu
 	tokens judged
@@ -88,27 +87,27 @@ func readEval(c *cli.Context) (q *evaluation, err error) {
 	if q.workers, err = workers(c); err != nil {
 		return nil, err
 	}
-	if q.index, err = gpuIndex(c); err != nil {
+	if q.device, err = deviceNumber(c); err != nil {
 		return nil, err
 	}
 	q.family, err = family(c)
 	return q, err
 }
 
-// gpuIndex reads --device; negative where it is not given.
-func gpuIndex(c *cli.Context) (int, error) {
-	device := c.String("device")
+// deviceNumber reads --device; nil where it is not given.
+func deviceNumber(c *cli.Context) (*int, error) {
 	if !c.IsSet("device") {
-		return -1, nil
+		return nil, nil
 	}
+	device := c.String("device")
 	if device == "simulated" {
-		return 0, usagef("--device simulated: that card does no arithmetic: give a GPU's number, or leave --device out for the CPU")
+		return nil, usagef("--device simulated: such a card does no arithmetic: give a GPU's number, or leave --device out for the CPU")
 	}
-	index, err := strconv.Atoi(device)
-	if err != nil || index < 0 {
-		return 0, usagef("--device %s: give a number, 0 for the first GPU", device)
+	number, err := strconv.Atoi(device)
+	if err != nil || number < 0 {
+		return nil, usagef("--device %s: give a number, 0 for the first GPU, or leave it out for the CPU", device)
 	}
-	return index, nil
+	return &number, nil
 }
 
 // open opens everything, so that what is wrong with the last model shows before the first is run.
@@ -135,10 +134,10 @@ func (q *evaluation) open() error {
 		}
 		q.judges = append(q.judges, j)
 	}
-	if q.index < 0 {
+	if q.device == nil {
 		return nil
 	}
-	if q.gpu, err = openGPU(q.index); err != nil {
+	if q.gpu, err = openGPU(*q.device); err != nil {
 		return err
 	}
 	for _, j := range q.judges {
@@ -146,6 +145,23 @@ func (q *evaluation) open() error {
 	}
 	return nil
 }
+
+// gpu multiplies by linear layers.
+type gpu struct {
+	*cuda.Products
+	device *cuda.Device
+}
+
+func openGPU(number int) (*gpu, error) {
+	d, err := cuda.Open(number)
+	if err != nil {
+		return nil, err
+	}
+	return &gpu{d.NewProducts(), d}, nil
+}
+
+// Close closes the device, too.
+func (g *gpu) Close() error { return errors.Join(g.Products.Close(), g.device.Close()) }
 
 // tokensGiven refuses an empty --tokens.
 func tokensGiven(c *cli.Context) error {
@@ -155,8 +171,11 @@ func tokensGiven(c *cli.Context) error {
 	return nil
 }
 
-// Close closes the models.
+// Close closes the models and the GPU.
 func (q *evaluation) Close() (err error) {
+	if q.gpu != nil {
+		err = q.gpu.Close()
+	}
 	for _, m := range q.models {
 		err = errors.Join(err, m.Close())
 	}
@@ -169,9 +188,15 @@ func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
 	defer end()
 	countSteps(event, q.judges...)
 	r := &evalReport{tokens: q.tokens}
+	if q.gpu != nil {
+		r.gpu = q.gpu.device.Name()
+	}
 	var first *forward.Scores
 	for i, j := range q.judges {
 		scores, err := j.scores(c.Context, j.stored(q.models[i]), nil)
+		if errors.Is(err, cuda.ErrOutOfMemory) {
+			err = fmt.Errorf("%w: leave --device out, and the CPU multiplies", err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", q.paths[i], err)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -12,6 +13,7 @@ import (
 type evalReport struct {
 	models []evalJSON
 	tokens judged
+	gpu    string // name of what multiplied; empty: the CPU
 }
 
 // evalJSON is what eval --json prints of a model.
@@ -24,6 +26,7 @@ type evalJSON struct {
 	Sequences  int          `json:"sequences"`
 	TokensFile string       `json:"tokens_file"`
 	Split      string       `json:"split"`
+	Device     string       `json:"device"` // what multiplied: CPU, or a GPU's name
 	Against    *againstJSON `json:"against,omitempty"`
 
 	rise forward.Comparison
@@ -42,7 +45,7 @@ type againstJSON struct {
 func (r *evalReport) add(model string, first, scores *forward.Scores) error {
 	p := r.tokens
 	m := evalJSON{Model: model, Loss: scores.Loss(), Perplexity: finite(scores.Perplexity()), Tokens: p.predicted(),
-		Part: p.purpose, Sequences: p.N, TokensFile: p.file, Split: p.split}
+		Part: p.purpose, Sequences: p.N, TokensFile: p.file, Split: p.split, Device: cmp.Or(r.gpu, "CPU")}
 	if len(r.models) > 0 {
 		var err error
 		if m.rise, err = forward.Compare(first, scores); err != nil {
@@ -106,7 +109,16 @@ func (r *evalReport) print(w io.Writer) {
 		remark(w, "change", "of the perplexity, against "+r.models[0].Model+"; the interval is over sequences, paired")
 	}
 	remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.file, p.purpose, p.split))
+	remark(w, "device", r.device())
 	remarks(w, "note", notes)
+}
+
+// device says what computed.
+func (r *evalReport) device() string {
+	if r.gpu == "" {
+		return "CPU, in float32"
+	}
+	return r.gpu + " for products by linear layers, the CPU for the rest, in float32"
 }
 
 func perplexity(v *float64) string {

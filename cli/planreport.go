@@ -41,6 +41,7 @@ func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch
 	if total != nil {
 		total.print(w, plan.Request.Workload, plan.Request.Role)
 	}
+	printFound(w, plan)
 	printExact(w, plan)
 	if !plan.DropIn {
 		printNotDropIn(w)
@@ -85,6 +86,29 @@ func lower(a, b *float64) *float64 {
 		return b
 	}
 	return a
+}
+
+// printFound says what the search for a budget of loss saw.
+func printFound(w io.Writer, plan *transform.Plan) {
+	f := plan.Found
+	if f == nil {
+		return
+	}
+	tab := newTable("perplexity may rise by", "energy, predicted")
+	for _, p := range f.Frontier {
+		tab.add(fmt.Sprintf("%g %%", 100*p.MaxLoss), change(p.Energy)+" %")
+	}
+	fmt.Fprintln(w)
+	tab.print(w)
+	fmt.Fprintln(w)
+	t := f.Best()
+	if t == nil {
+		remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; allow more with --max-loss")
+		return
+	}
+	remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
+		"and its loss rises by %s (95 %%: %s … %s)", plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget,
+		signed(t.Loss, 6), signed(t.Interval[0], 6), signed(t.Interval[1], 6)))
 }
 
 // printExact says what the passes do that keep all values.

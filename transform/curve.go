@@ -82,6 +82,11 @@ func (c curve) find(p point) int {
 // curve tries what the passes can do to the target: the trellis with the given lambdas and, where
 // nothing is known yet, everything else. frees is how many weights of other layers a pruned input of this one frees.
 func (t *target) curve(passes []Choice, frees float64, lambdas []float64, known curve) (curve, error) {
+	t.known.keep = true
+	defer func() { t.known = knownLayer{} }()
+	if _, err := t.fitted(); err != nil {
+		return nil, err
+	}
 	var combos [][]*Step
 	var err error
 	if known == nil {
@@ -144,20 +149,40 @@ func ratio(l rounding.Loss) float64 {
 
 // inputLoss of a program's result on inputs that are held back.
 func (t *target) inputLoss(prog *program) (rounding.Loss, error) {
-	before, err := t.base.layer(t.p.ctx, nil)
+	held, err := t.heldBack()
 	if err != nil {
 		return rounding.Loss{}, err
-	}
-	if in := t.p.opt.Inputs; in != nil {
-		if before.h, err = t.base.moments(t.p.ctx, in.Held); err != nil {
-			return rounding.Loss{}, err
-		}
 	}
 	after, err := prog.outputs(t.p.ctx)
 	if err != nil {
 		return rounding.Loss{}, err
 	}
-	return before.lost(t.p.ctx, after, 1)
+	return held.lost(t.p.ctx, after, 1)
+}
+
+// fitted and heldBack load the target before anything lossy, with the inputs that values are chosen
+// by and with those that are held back. While keep is set they stay loaded.
+func (t *target) fitted() (l *layer, err error) {
+	return t.loaded(&t.known.fitted, func() (*layer, error) { return t.base.fitted(t.p.ctx, t.p.opt.Inputs, 1) })
+}
+
+func (t *target) heldBack() (*layer, error) {
+	return t.loaded(&t.known.held, func() (*layer, error) {
+		if t.p.opt.Inputs == nil {
+			return t.base.layer(t.p.ctx, nil, 1)
+		}
+		return t.base.layer(t.p.ctx, t.p.opt.Inputs.Held, 1)
+	})
+}
+
+func (t *target) loaded(known **layer, load func() (*layer, error)) (l *layer, err error) {
+	if *known != nil {
+		return *known, nil
+	}
+	if l, err = load(); err == nil && t.known.keep {
+		*known = l
+	}
+	return l, err
 }
 
 // damps are tried where compensate names none: little fits best to the tokens that are known, much is
@@ -220,7 +245,7 @@ func (t *target) trellises(passes []Choice, frees float64, lambdas []float64) (a
 
 // pruner says which inputs it pays to prune at a lambda: nil for none.
 func (t *target) pruner(f *Feedback, frees float64, rates rounding.Rates) (func(lambda float64) *Prune, error) {
-	l, err := t.layer()
+	l, err := t.fitted()
 	if err != nil {
 		return nil, err
 	}

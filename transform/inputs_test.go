@@ -110,12 +110,56 @@ func planWith(t tb, m *weights.Model, in Inputs, passes string) *Plan {
 }
 
 // appliedWith carries a plan out with the inputs that it was made with.
-func appliedWith(t *testing.T, m *weights.Model, in Inputs, p *Plan) *weights.Model {
+func appliedWith(t *testing.T, m *weights.Model, in Inputs, p *Plan) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := Apply(t.Context(), m, p, out, ApplyOptions{Inputs: in})
 	ok(t, err)
-	return open(t, out)
+	return out
+}
+
+// tensors of a model by name.
+type tensors map[string]weights.Tensor
+
+func tensorsOf(m *weights.Model) tensors {
+	all := tensors{}
+	for _, info := range m.Infos() {
+		all[info.Name], _ = m.Tensor(info.Name)
+	}
+	return all
+}
+
+// under is what steps make of tensors, without a folder; m says how they hang together.
+func (all tensors) under(t tb, m *weights.Model, in Inputs, steps []*Step) tensors {
+	t.Helper()
+	c, err := newCompiler(context.Background(), m, layoutOf(t, m), steps)
+	ok(t, err)
+	c.inputs = in
+	result, of := tensors{}, byTensor(steps)
+	for name, x := range all {
+		prog, err := c.program(x, of[name])
+		ok(t, err)
+		ok(t, prog.prepare(context.Background(), 2))
+		out := x
+		out.Data = make([]byte, len(x.Data))
+		prog.run(out.Data, 0, prog.rows)
+		result[name] = out
+	}
+	return result
+}
+
+// planned is what a plan for the passes makes of a model.
+func planned(t tb, m *weights.Model, in Inputs, passes string) tensors {
+	t.Helper()
+	return tensorsOf(m).under(t, m, in, planWith(t, m, in, passes).Steps)
+}
+
+// Tensor makes tensors the weights of a forward pass.
+func (all tensors) Tensor(_ context.Context, name string) ([]float32, error) {
+	x := all[name]
+	v := make([]float32, x.Len())
+	formatOf(x.DType).Decode(v, x.Data)
+	return v, nil
 }
 
 // linearOf calls fn with every layer of a model.
@@ -184,9 +228,10 @@ func TestMomentsAreThoseOfTheResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := rapid.IntRange(0, len(models)-1).Draw(t, "model")
 		m, in, layout := models[i], inputs[i], layoutOf(t, models[i])
-		c, err := newCompiler(context.Background(), m, layout, stepsOf(layout, drawSymmetries(t, layout)))
+		steps := stepsOf(layout, drawSymmetries(t, layout))
+		seen, _ := run(t, m, tensorsOf(m).under(t, m, nil, steps), 1)
+		c, err := newCompiler(context.Background(), m, layout, steps)
 		ok(t, err)
-		seen, _ := run(t, m, convertedOf(t, m, c), 1)
 		linearOf(t, m, func(x weights.Tensor, _ int) {
 			prog, err := c.program(x, nil)
 			ok(t, err)
@@ -208,24 +253,6 @@ func near(t tb, name string, got, want sgemm.Matrix) {
 			}
 		}
 	}
-}
-
-// converted is a model's tensors under exact steps, without a folder.
-type converted map[string][]float32
-
-func (c converted) Tensor(_ context.Context, name string) ([]float32, error) { return c[name], nil }
-
-func convertedOf(t tb, m *weights.Model, c *compiler) converted {
-	t.Helper()
-	all := converted{}
-	for _, info := range m.Infos() {
-		prog, err := c.program(tensorOf(t, m, info.Name), nil)
-		ok(t, err)
-		ok(t, prog.eachValues(context.Background(), 0, prog.rows, func(b block, v []float32) {
-			all[info.Name] = append(all[info.Name], v...)
-		}))
-	}
-	return all
 }
 
 func TestMomentsThatDoNotFit(t *testing.T) {

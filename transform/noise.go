@@ -64,7 +64,16 @@ func (l loss) plus(o loss) loss {
 // Of a whole result that knows the layer's inputs it is the output's loss on these.
 func (p *program) loss(ctx context.Context, first, last int) (l loss, err error) {
 	if p.whole != nil && p.whole.inputs != nil {
-		return loss{signal: p.whole.loss.Signal, noise: p.whole.loss.Error}, nil
+		before, err := p.fitted(ctx, p.whole.inputs, 1)
+		if err != nil {
+			return l, err
+		}
+		after, err := p.outputs(ctx)
+		if err != nil {
+			return l, err
+		}
+		lost, err := before.lost(ctx, after, 1)
+		return loss{signal: lost.Signal, noise: lost.Error}, err
 	}
 	exact := *p
 	exact.affine, exact.ops, exact.whole = nil, nil, nil

@@ -40,7 +40,7 @@ var prunePass = &Pass{
 			return nil, nil // a share is chosen by the search for a budget of loss
 		}
 		share, _ := strconv.ParseFloat(args[0], 64)
-		l, err := t.layer()
+		l, err := t.fitted()
 		if err != nil {
 			return nil, err
 		}

@@ -17,11 +17,22 @@ type target struct {
 	fixed  []*Step // compensated steps that are already decided
 	base   *program
 	rms    []float64
+	known  knownLayer
+}
+
+// knownLayer is a target's layer while much is tried with it.
+type knownLayer struct {
+	keep         bool
+	fitted, held *layer
 }
 
 // compile gives the program of the fixed steps and some more.
 func (t *target) compile(more ...*Step) (*program, error) {
-	return t.p.compiler.program(t.tensor, append(append([]*Step{}, t.fixed...), more...))
+	prog, err := t.p.compiler.program(t.tensor, append(append([]*Step{}, t.fixed...), more...))
+	if err == nil && prog.whole != nil {
+		prog.whole.known = t.known.fitted
+	}
+	return prog, err
 }
 
 // outputRMS is the root mean square of each output's weights in the result's order, before
@@ -57,9 +68,6 @@ func (t *target) outputRMS() ([]float64, error) {
 	t.rms = sum
 	return sum, err
 }
-
-// layer loads the target before anything lossy.
-func (t *target) layer() (layer, error) { return t.base.layer(t.p.ctx, t.p.opt.Inputs) }
 
 // choice is one way to treat a target, with what is known of it.
 type choice struct {

@@ -67,10 +67,10 @@ func (t *target) rates() (r rounding.Rates, err error) {
 		e, err := sample.energy(t.p, &prog)
 		return e.Relative, err
 	}
-	full := t.format.Zeroable() + 1
+	full := t.format.MantBits + 1
 	r.Significant = make([]float64, full+1)
 	for bits := range full {
-		zeroed := full - 1 - bits
+		zeroed := min(full-1-bits, t.format.Zeroable())
 		if r.Significant[bits+1], err = energy(func(b block) { roundBlock(b.format, b.data, Bits{Zeroed: zeroed}) }); err != nil {
 			return r, err
 		}
@@ -88,7 +88,8 @@ func (t *target) rates() (r rounding.Rates, err error) {
 			clear(row[len(row)-len(row)/share:])
 		}
 	})
-	r.Line = math.Min(r.Significant[1], r.Significant[full]-share*(r.Significant[full]-lines))
+	// A quarter of the lines may save more than a quarter of the energy, and no line less than all.
+	r.Line = math.Max(0, math.Min(r.Significant[1], r.Significant[full]-share*(r.Significant[full]-lines)))
 	if err != nil {
 		return r, err
 	}

@@ -53,8 +53,12 @@ type place struct {
 	positions [][]int
 }
 
-// readers and writers of an index; none where anything else than linear layers and biases has it.
+// readers and writers of an index; none where anything else than linear layers and biases has it, or
+// may have it.
 func (p *planner) readers(ix *arch.Index) (readers, writers []place) {
+	if ix.Blocked != "" {
+		return nil, nil
+	}
 	for _, u := range ix.Uses {
 		claim := p.layout.Claims[u.Tensor]
 		at := place{u.Tensor, claim.Axes[u.Axis].Positions(ix.Name)}

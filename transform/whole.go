@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // whole is how a program makes a layer whose values are chosen together and not row by row: its
@@ -22,9 +23,9 @@ type whole struct {
 	round      *Bits
 	compensate *Feedback
 
-	mu   sync.Mutex
-	data []byte
-	loss rounding.Loss
+	mu    sync.Mutex
+	data  []byte
+	known *layer // loaded before, for many tries at one layer; nil: loaded when it is needed
 }
 
 // newWhole collects what steps do to a program's layer; nil where they can be carried out row by row.
@@ -77,6 +78,8 @@ type layer struct {
 	w    sgemm.Matrix // [N, K]
 	h    sgemm.Matrix // [K, K] of its inputs; without rows where they are not known
 	from []int        // the source's position of each input
+	// signal is the power of the outputs on these inputs, or on inputs of unit variance.
+	signal float64
 }
 
 // positions in the source of inputs of the layer.
@@ -88,22 +91,34 @@ func (l *layer) positions(inputs []int) []int {
 	return out
 }
 
-// layer loads the program's layer; in may be nil.
-func (p *program) layer(ctx context.Context, in Inputs) (l layer, err error) {
+// layer loads the program's layer. moments, either function of Inputs, may be nil.
+func (p *program) layer(ctx context.Context, moments func(context.Context, string) (sgemm.Matrix, error), workers int) (*layer, error) {
 	bare := *p
 	bare.whole, bare.ops = nil, nil
-	if l.w, err = bare.outputs(ctx); err != nil {
-		return l, err
+	w, err := bare.outputs(ctx)
+	if err != nil {
+		return nil, err
 	}
 	axis, k := p.inputAxis()
-	l.from = make([]int, k)
+	l := &layer{w: w, from: make([]int, k)}
 	for i := range l.from {
 		l.from[i] = at(axis.gather, i, i)
 	}
-	if in != nil {
-		l.h, err = p.moments(ctx, in.Moments)
+	if moments != nil {
+		if l.h, err = p.moments(ctx, moments); err != nil {
+			return nil, err
+		}
 	}
+	l.signal, err = l.power(ctx, sgemm.Matrix{}, workers)
 	return l, err
+}
+
+// fitted is the layer with the inputs that values are chosen by.
+func (p *program) fitted(ctx context.Context, in Inputs, workers int) (*layer, error) {
+	if in == nil {
+		return p.layer(ctx, nil, workers)
+	}
+	return p.layer(ctx, in.Moments, workers)
 }
 
 // outputs are the result's values, each row an output's.
@@ -161,11 +176,14 @@ func (p *program) prepare(ctx context.Context, workers int) error {
 	if p.whole.data != nil {
 		return nil
 	}
-	data, loss, err := p.choose(ctx, workers)
+	err := weights.Guard(p.src.File, func() (err error) {
+		p.whole.data, err = p.choose(ctx, workers)
+		return err
+	})
 	if err != nil {
+		p.whole.data = nil
 		return fmt.Errorf("%s: tensor %q: %w", p.src.File, p.src.Name, err)
 	}
-	p.whole.data, p.whole.loss = data, loss
 	return nil
 }
 
@@ -179,21 +197,23 @@ func (p *program) letGo() {
 }
 
 // choose all values of the layer, stored as the result's bytes.
-func (p *program) choose(ctx context.Context, workers int) ([]byte, rounding.Loss, error) {
-	l, err := p.layer(ctx, p.whole.inputs)
-	if err != nil {
-		return nil, rounding.Loss{}, err
+func (p *program) choose(ctx context.Context, workers int) (data []byte, err error) {
+	l := p.whole.known
+	if l == nil {
+		if l, err = p.fitted(ctx, p.whole.inputs, workers); err != nil {
+			return nil, err
+		}
 	}
-	q, loss, err := p.whole.values(ctx, p, &l, workers)
+	q, err := p.whole.values(ctx, p, l, workers)
 	if err != nil {
-		return nil, loss, err
+		return nil, err
 	}
 	if p.outAxis == 1 {
 		q = transposed(q)
 	}
-	data := make([]byte, p.rows*p.rowBytes())
+	data = make([]byte, p.rows*p.rowBytes())
 	p.format.Encode(data, q.Data)
-	return data, loss, p.keepNotFinite(ctx, data)
+	return data, p.keepNotFinite(ctx, data)
 }
 
 // keepNotFinite gives values that are not finite their own bits back.
@@ -209,8 +229,8 @@ func (p *program) keepNotFinite(ctx context.Context, data []byte) error {
 	})
 }
 
-// values of the layer as the steps choose them, and what they lose.
-func (w *whole) values(ctx context.Context, p *program, l *layer, workers int) (q sgemm.Matrix, loss rounding.Loss, err error) {
+// values of the layer as the steps choose them.
+func (w *whole) values(ctx context.Context, p *program, l *layer, workers int) (q sgemm.Matrix, err error) {
 	n, k := l.w.Rows, l.w.Cols
 	f := rounding.Flat(k)
 	zero := 0
@@ -223,20 +243,17 @@ func (w *whole) values(ctx context.Context, p *program, l *layer, workers int) (
 		}
 		zero = len(first)
 		if f, err = rounding.NewFactor(ctx, l.h, rounding.FactorOptions{Damp: w.compensate.Damp, First: first, Workers: workers}); err != nil {
-			return q, loss, err
+			return q, err
 		}
 	case l.h.Rows > 0:
 		f = rounding.Uncompensated(l.h)
 	}
-	if loss, err = l.lost(ctx, l.w, workers); err != nil {
-		return q, loss, err
-	}
-	c, err := w.chooser(ctx, p, n, loss.Scale(n*k))
+	c, err := w.chooser(ctx, p, n, rounding.Loss{Signal: l.signal}.Scale(n*k))
 	if err != nil {
-		return q, loss, err
+		return q, err
 	}
 	if q, err = rounding.Round(ctx, l.w, f, c, rounding.Options{Workers: workers, Zero: zero}); err != nil {
-		return q, loss, err
+		return q, err
 	}
 	if w.prune != nil {
 		out, _ := p.outputAxis()
@@ -245,24 +262,31 @@ func (w *whole) values(ctx context.Context, p *program, l *layer, workers int) (
 			clear(q.Row(r))
 		}
 	}
-	loss, err = l.lost(ctx, q, workers)
-	return q, loss, err
+	return q, nil
 }
 
-// lost is what the layer's outputs lose with the values of q: on its inputs, or, where they are not
-// known, on inputs of unit variance.
-func (l *layer) lost(ctx context.Context, q sgemm.Matrix, workers int) (sum rounding.Loss, err error) {
+// lost is what the layer's outputs lose with the values of q.
+func (l *layer) lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding.Loss, error) {
+	e, err := l.power(ctx, q, workers)
+	return rounding.Loss{Error: e, Signal: l.signal}, err
+}
+
+// power of what outputs change by with the values of q, or of the outputs where q has no rows: on the
+// layer's inputs, or, where they are not known, on inputs of unit variance.
+func (l *layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum float64, err error) {
 	if l.h.Rows > 0 {
-		return rounding.Measure(ctx, l.w, q, l.h, workers)
+		return rounding.Power(ctx, l.w, q, l.h, workers)
 	}
 	for n := range l.w.Rows {
-		to := q.Row(n)
 		for k, v := range l.w.Row(n) {
-			if v-v == 0 {
-				d := float64(v) - float64(to[k])
-				sum.Signal += float64(float64(v) * float64(v)) // explicit, so that no machine fuses it
-				sum.Error += float64(d * d)
+			d := float64(v)
+			if d-d != 0 {
+				continue
 			}
+			if q.Rows > 0 {
+				d -= float64(q.Row(n)[k])
+			}
+			sum += float64(d * d) // explicit, so that no machine fuses it
 		}
 	}
 	return sum, ctx.Err()

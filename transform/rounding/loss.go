@@ -32,27 +32,36 @@ func (l Loss) Scale(weights int) float64 {
 }
 
 // Measure compares q[N,K] with w[N,K] under h[K,K]. Weights that are not finite are left out.
-func Measure(ctx context.Context, w, q, h sgemm.Matrix, workers int) (Loss, error) {
-	if w.Rows != q.Rows || w.Cols != q.Cols || h.Rows != w.Cols || h.Cols != w.Cols {
+func Measure(ctx context.Context, w, q, h sgemm.Matrix, workers int) (l Loss, err error) {
+	if l.Signal, err = Power(ctx, w, sgemm.Matrix{}, h, workers); err != nil {
+		return l, err
+	}
+	l.Error, err = Power(ctx, w, q, h, workers)
+	return l, err
+}
+
+// Power is tr(E H Eᵀ) for E = w − q, or of w itself where q has no rows. Weights that are not finite are
+// left out.
+func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, error) {
+	if q.Rows > 0 && (w.Rows != q.Rows || w.Cols != q.Cols) || h.Rows != w.Cols || h.Cols != w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d, q of %d×%d, h of %d×%d do not fit",
 			w.Rows, w.Cols, q.Rows, q.Cols, h.Rows, h.Cols))
 	}
-	parts := make([]Loss, (w.Rows+chunkRows-1)/chunkRows) // summed in order, whoever computes them
-	err := parallel(ctx, len(parts), processors(workers), func(ctx context.Context, i int) error {
+	parts := make([]float64, (w.Rows+chunkRows-1)/chunkRows) // summed in order, whoever computes them
+	err := parallel(ctx, len(parts), processors(workers), func(ctx context.Context, i int) (err error) {
 		n0, n1 := i*chunkRows, min((i+1)*chunkRows, w.Rows)
-		signal := finiteDifference(w.Slice(n0, n1, 0, w.Cols), sgemm.Matrix{})
-		change := finiteDifference(w.Slice(n0, n1, 0, w.Cols), q.Slice(n0, n1, 0, w.Cols))
-		var err error
-		if parts[i].Signal, err = power(ctx, signal, h); err != nil {
-			return err
+		e := w.Slice(n0, n1, 0, w.Cols)
+		if q.Rows > 0 {
+			e = finiteDifference(e, q.Slice(n0, n1, 0, w.Cols))
+		} else {
+			e = finiteDifference(e, sgemm.Matrix{})
 		}
-		parts[i].Error, err = power(ctx, change, h)
+		parts[i], err = power(ctx, e, h)
 		return err
 	})
-	var sum Loss
+	sum := 0.0
 	for _, p := range parts {
-		sum.Error += p.Error
-		sum.Signal += p.Signal
+		sum += p
 	}
 	return sum, err
 }

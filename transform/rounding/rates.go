@@ -11,17 +11,18 @@ import (
 type Rates struct {
 	// Significant[b] is the cost of a value of b significant bits, from 1, a power of two, to all the
 	// format has (MantBits+1); of zero at 0. It does not fall from 1 on.
-	Significant []float64
+	Significant []float64 `json:"significant"`
 	// Line is the cost of an element of a row or column that is all zero. [Trellis], which sees
 	// elements, has no use for it; it is what a column of [Prune] comes to.
-	Line float64
+	Line float64 `json:"line"`
 	// Differ is the cost of a step from row to row between values that differ, and Sign what is added
 	// where their signs do. Both are 0 where rows do not follow one another.
-	Differ, Sign float64
+	Differ float64 `json:"differ,omitempty"`
+	Sign   float64 `json:"sign,omitempty"`
 	// Run rows follow one another in one lane, then Run rows in the other; 0 where neither Differ nor
 	// Sign counts. With 4, rows 0 to 3 are followed by 8 to 11, and 4 to 7 by 12 to 15. It is a power
 	// of two up to 128.
-	Run int
+	Run int `json:"run,omitempty"`
 }
 
 // Validate says what is wrong with the rates for values of f.

@@ -1,0 +1,181 @@
+package transform
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"pgregory.net/rapid"
+)
+
+// unread are the outputs that the planner zeroes where inputs are pruned.
+func unread(t tb, m *weights.Model, pruned map[string][]int) map[string][]int {
+	t.Helper()
+	p := &planner{model: m, layout: layoutOf(t, m), plan: &Plan{}}
+	for _, info := range m.Infos() {
+		if list := pruned[info.Name]; len(list) > 0 {
+			p.plan.Steps = append(p.plan.Steps, &Step{Pass: "prune", Tensor: info.Name, Prune: &Prune{Inputs: list}})
+		}
+	}
+	ok(t, p.pruneUnread())
+	all := map[string][]int{}
+	for _, s := range p.plan.Steps {
+		if _, twice := all[s.Tensor]; twice {
+			t.Fatalf("%s has two steps", s.Tensor)
+		}
+		all[s.Tensor] = s.Prune.Outputs
+		if !slices.Equal(s.Prune.Inputs, pruned[s.Tensor]) {
+			t.Fatalf("%s: the inputs became %v", s.Tensor, s.Prune.Inputs)
+		}
+	}
+	return all
+}
+
+// drawPruned draws inputs of the layers inside a block, often all those that one output goes to.
+func drawPruned(t *rapid.T, l *arch.Layout) map[string][]int {
+	pruned := map[string][]int{}
+	for _, ix := range l.Indices {
+		if ix.Name == "residual" {
+			continue
+		}
+		for _, u := range ix.Uses {
+			claim := l.Claims[u.Tensor]
+			if claim.Role != arch.Linear || u.Axis == claim.OutAxis {
+				continue
+			}
+			for _, positions := range claim.Axes[u.Axis].Positions(ix.Name) {
+				if len(positions) < claim.Axes[u.Axis].Len() && rapid.IntRange(0, 3).Draw(t, "prune "+ix.Name) == 0 {
+					pruned[u.Tensor] = append(pruned[u.Tensor], positions...)
+				}
+			}
+		}
+	}
+	for name, list := range pruned {
+		slices.Sort(list)
+		list = slices.Compact(list)
+		drop := rapid.IntRange(0, len(list)-1).Draw(t, "but")
+		pruned[name] = slices.Delete(list, drop, drop+1)
+	}
+	return pruned
+}
+
+// An output is unread where, and only where, a change of its weights does not change the logits.
+func TestUnreadOutputsAreThoseThatDoNotMatter(t *testing.T) {
+	var models []*weights.Model
+	for _, s := range subjects {
+		models = append(models, open(t, folder(t, config(t, s.config, s.changes), synth.Options{Seed: 8})))
+	}
+	found := 0
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom(models).Draw(t, "model")
+		pruned := drawPruned(t, layoutOf(t, m))
+		zeroed := unread(t, m, pruned)
+		n := networkOf(t, m)
+		weight := func(x weights.Tensor, outAxis, out, in int) *uint64 {
+			if outAxis == 1 {
+				out, in = in, out
+			}
+			return &n.data[x.Name][out*n.cols[x.Name]+in]
+		}
+		linearOf(t, m, func(x weights.Tensor, outAxis int) {
+			for _, in := range pruned[x.Name] {
+				for out := range x.Shape[outAxis] {
+					*weight(x, outAxis, out, in) = 0
+				}
+			}
+		})
+		want := n.logits()
+		linearOf(t, m, func(x weights.Tensor, outAxis int) {
+			in := 0
+			for slices.Contains(pruned[x.Name], in) {
+				in++
+			}
+			out := rapid.IntRange(0, x.Shape[outAxis]-1).Draw(t, "output of "+x.Name)
+			if list := zeroed[x.Name]; len(list) > 0 && rapid.Bool().Draw(t, "unread") {
+				out = rapid.SampledFrom(list).Draw(t, "output")
+			}
+			w := weight(x, outAxis, out, in)
+			before := *w
+			*w = (before + 12345) % prime
+			matters, is := !slices.Equal(n.logits(), want), slices.Contains(zeroed[x.Name], out)
+			*w = before
+			if matters == is {
+				t.Fatalf("%s: output %d: matters %v, is zeroed %v; pruned %v", x.Name, out, matters, is, pruned)
+			}
+			if is {
+				found++
+			}
+		})
+	})
+	if found < 50 {
+		t.Errorf("only %d outputs were unread", found)
+	}
+}
+
+// All inputs of all layers are pruned: the residual stream is read by norms, and stays.
+func TestTheResidualStreamIsAlwaysRead(t *testing.T) {
+	for _, s := range subjects {
+		m := open(t, folder(t, config(t, s.config, s.changes), synth.Options{}))
+		layout, pruned := layoutOf(t, m), map[string][]int{}
+		linearOf(t, m, func(x weights.Tensor, outAxis int) { pruned[x.Name] = identity(x.Shape[1-outAxis]) })
+		zeroed := unread(t, m, pruned)
+		linearOf(t, m, func(x weights.Tensor, outAxis int) {
+			names := layout.Claims[x.Name].Axes[outAxis].Indices()
+			want := 0
+			if len(names) > 0 && strings.HasPrefix(names[0], "layers.") { // inside a block
+				want = x.Shape[outAxis]
+			}
+			if got := len(zeroed[x.Name]); got != want {
+				t.Errorf("%s: %s: %d outputs are zeroed, want %d", s.name, x.Name, got, want)
+			}
+		})
+	}
+}
+
+// A tensor that the family does not know may read what it stands beside.
+func TestOutputsThatAStrangerMayReadStay(t *testing.T) {
+	dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
+	alter(t, dir, func(infos []weights.Info, data map[string][]byte) []weights.Info {
+		const name = "model.layers.0.mlp.probe.weight"
+		data[name] = bytes.Repeat([]byte{1, 63}, 4*100)
+		return append(infos, weights.Info{Name: name, DType: weights.BF16, Shape: []int{4, 100}})
+	})
+	zeroed := unread(t, open(t, dir), map[string][]int{
+		"model.layers.0.mlp.down_proj.weight": {3}, "model.layers.1.mlp.down_proj.weight": {3},
+	})
+	for name, want := range map[string][]int{"model.layers.0.mlp.up_proj.weight": nil, "model.layers.1.mlp.up_proj.weight": {3}} {
+		if got := zeroed[name]; !slices.Equal(got, want) {
+			t.Errorf("%s: outputs %v are zeroed, want %v", name, got, want)
+		}
+	}
+}
+
+// With the outputs or without them the result's losses are the same, to the last bit.
+func TestZeroingUnreadOutputsKeepsTheFunction(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m := tiny(t, name, 0)
+		in := feed(t, m)
+		p := planWith(t, m, in, "scale,reorder,signs,prune=0.4,grid=16,compensate")
+		_, with := run(t, m, tensorsOf(m).under(t, m, in, p.Steps), 3)
+		zeroed := 0
+		for _, s := range p.Steps {
+			if s.Prune != nil {
+				zeroed += len(s.Prune.Outputs)
+				s.Prune.Outputs = nil
+			}
+		}
+		if zeroed < 50 {
+			t.Errorf("%s: %d outputs are zeroed", name, zeroed)
+		}
+		_, without := run(t, m, tensorsOf(m).under(t, m, in, p.Steps), 3)
+		for i := range with.Nats {
+			if !slices.Equal(with.Nats[i], without.Nats[i]) {
+				t.Errorf("%s: the losses of sequence %d are %v, and %v with those outputs", name, i, with.Nats[i], without.Nats[i])
+			}
+		}
+	}
+}

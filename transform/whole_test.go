@@ -1,0 +1,340 @@
+package transform
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"pgregory.net/rapid"
+)
+
+// wide models have layers of more outputs than are decided together, so that there is something to share
+// among workers.
+func wide(t *testing.T, name string, d weights.DType) *weights.Model {
+	t.Helper()
+	changes := `{"intermediate_size": 280, "n_inner": 280, "num_hidden_layers": 1, "n_layer": 1}`
+	return open(t, folder(t, config(t, name, changes), synth.Options{Seed: 1, DType: d, ShardBytes: 60_000}))
+}
+
+func TestWholeLayersAreTheSameForAnyNumberOfWorkers(t *testing.T) {
+	passes := []string{
+		"scale,reorder,signs,sparsify=0.2/8x4,grid=8,compensate=0.01",
+		"prune=0.25,round=2,compensate",
+		"trellis=0.01",
+		"scale,reorder,prune=0.25,trellis=0.05,compensate",
+		"sparsify=2:4,compensate",
+	}
+	for i, d := range kinds {
+		for j, name := range []string{"llama-tiny", "gpt2-tiny"} {
+			m := wide(t, name, d)
+			in := feed(t, m)
+			var plan []byte
+			var want map[string]string
+			for _, workers := range []int{1, 2, 5} {
+				o := options(t, passes[(i+2*j)%len(passes)], 0)
+				o.Inputs, o.Workers = in, workers
+				p, err := Make(t.Context(), m, o)
+				ok(t, err)
+				out := filepath.Join(t.TempDir(), "out")
+				_, err = Apply(t.Context(), m, p, out, ApplyOptions{Inputs: in, Workers: workers})
+				ok(t, err)
+				if plan == nil {
+					plan, want = encoded(t, p), files(t, out)
+				}
+				if !bytes.Equal(encoded(t, p), plan) {
+					t.Errorf("%s %s: %d workers make another plan", d, name, workers)
+				}
+				sameFiles(t, files(t, out), want)
+			}
+		}
+	}
+}
+
+func TestCompensateLowersTheLoss(t *testing.T) {
+	for name, d := range map[string]weights.DType{"llama-tiny": weights.BF16, "gpt2-tiny": weights.F8E4M3} {
+		m := tiny(t, name, d)
+		in := feed(t, m)
+		for _, passes := range []string{"round=2", "grid=2", "sparsify=0.3/element", "sparsify=0.2/4x4,grid=4", "trellis=0.1"} {
+			without, with := planned(t, m, in, passes), planned(t, m, in, passes+",compensate")
+			var a, b float64
+			linearOf(t, m, func(x weights.Tensor, outAxis int) {
+				h := in.moments[x.Name]
+				a += lost(x, without[x.Name], outAxis, h)
+				b += lost(x, with[x.Name], outAxis, h)
+			})
+			if !(b < 0.7*a) {
+				t.Errorf("%s %s: compensated %g of the power is lost, else %g", name, passes, b, a)
+			}
+		}
+	}
+}
+
+// Zeros that sparsify makes, and those of the source, are there with whatever compensates for them.
+func TestCompensateKeepsTheZeros(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m := tiny(t, name, weights.F16)
+		in := feed(t, m)
+		for _, zeros := range []string{"sparsify=0.3/element", "sparsify=0.3/8x4", "sparsify=2:4"} {
+			plain := planned(t, m, in, zeros)
+			for _, more := range []string{",compensate", ",grid=16,compensate", ",trellis=1e-5"} {
+				for x, result := range planned(t, m, in, zeros+more) {
+					after := values(result)
+					for i, v := range values(plain[x]) {
+						if v == 0 && after[i] != 0 {
+							t.Fatalf("%s %s%s: element %d is %g", x, zeros, more, i, after[i])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// lossy are a plan's steps of tensors, without what couples the trellis's rows: that goes by places.
+func lossy(p *Plan) (steps []*Step) {
+	for _, s := range p.Steps {
+		if s.Tensor != "" {
+			if s.Trellis != nil {
+				s.Trellis.Rates.Differ, s.Trellis.Rates.Sign, s.Trellis.Rates.Run = 0, 0, 0
+			}
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// Orders and signs change neither what is decided nor in which order: a layer may be moved before or
+// after. Only zeros that are chosen have no sign until one is changed, so values are compared.
+func TestCompensatedBeforeAndAfterAnOrder(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m := tiny(t, name, 0)
+		in := feed(t, m)
+		exact := makePlan(t, m, "reorder,signs", 0).Steps
+		for _, passes := range []string{"round=5,compensate", "trellis=0.05", "trellis=0.05,compensate", "prune=0.2,trellis=0.01,compensate"} {
+			steps := lossy(planWith(t, m, in, passes))
+			want := tensorsOf(m).under(t, m, in, steps).under(t, m, in, exact)
+			for x, got := range tensorsOf(m).under(t, m, in, append(slices.Clone(exact), steps...)) {
+				if !slices.Equal(values(got), values(want[x])) {
+					t.Errorf("%s: %s differs", passes, x)
+				}
+			}
+		}
+	}
+}
+
+// Scales change the order of decisions: what is lost may be less, and not much more.
+func TestCompensatedAfterScales(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m := tiny(t, name, 0)
+		in := feed(t, m)
+		plain := planned(t, m, in, "round=6,compensate")
+		p := planWith(t, m, in, "scale,reorder,signs,round=6,compensate")
+		got := tensorsOf(m).under(t, m, in, p.Steps)
+		exact := slices.DeleteFunc(slices.Clone(p.Steps), func(s *Step) bool { return s.Tensor != "" })
+		moved := tensorsOf(m).under(t, m, in, exact)
+		inputs, _ := run(t, m, moved, 1)
+		linearOf(t, m, func(x weights.Tensor, outAxis int) {
+			a := lost(x, plain[x.Name], outAxis, in.moments[x.Name])
+			b := lost(moved[x.Name], got[x.Name], outAxis, inputs[x.Name])
+			if !(b < 2*a) {
+				t.Errorf("%s: %g of the power is lost, before scales %g", x.Name, b, a)
+			}
+		})
+	}
+}
+
+// What other layers go together with is the source, whatever was moved, flipped and scaled.
+func TestSourceValues(t *testing.T) {
+	for _, s := range subjects {
+		m := open(t, folder(t, config(t, s.config, s.changes), synth.Options{Seed: 6}))
+		layout := layoutOf(t, m)
+		rapid.Check(t, func(t *rapid.T) {
+			c, err := newCompiler(context.Background(), m, layout, stepsOf(layout, drawSymmetries(t, layout)))
+			ok(t, err)
+			linearOf(t, m, func(x weights.Tensor, _ int) {
+				prog, err := c.program(x, nil)
+				ok(t, err)
+				got, err := prog.sourceValues(context.Background())
+				ok(t, err)
+				for i, v := range values(x) {
+					if float64(got[i]) != v {
+						t.Fatalf("%s: element %d is %g, the source has %g", x.Name, i, got[i], v)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestResumeWithInputs(t *testing.T) {
+	m, _ := staged(t)
+	in := feed(t, m)
+	p := planWith(t, m, in, "reorder,prune=0.2,trellis=0.02,compensate")
+	want := files(t, appliedWith(t, m, in, p))
+	left := 0
+	cancelled := false
+	linearOf(t, m, func(x weights.Tensor, _ int) {
+		cancelled = !cancelled
+		out := filepath.Join(t.TempDir(), "out")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		broken, died := *in, errors.New("died")
+		broken.asked = func(tensor string) error {
+			switch {
+			case tensor != x.Name:
+			case cancelled:
+				cancel()
+			default:
+				return died
+			}
+			return nil
+		}
+		_, err := Apply(ctx, m, p, out, ApplyOptions{Inputs: &broken})
+		if !errors.Is(err, died) && !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: error %v", x.Name, err)
+		}
+		if _, err := os.Lstat(out); err == nil {
+			t.Fatal("a half output lies under the final name")
+		}
+		if _, err := os.Lstat(out + partialSuffix); err == nil {
+			left++
+			_, err := Apply(t.Context(), m, p, out, ApplyOptions{Resume: true})
+			wantError(t, err, "--tokens FILE")
+		}
+		_, err = Apply(t.Context(), m, p, out, ApplyOptions{Inputs: in, Resume: true})
+		ok(t, err)
+		sameFiles(t, files(t, out), want)
+	})
+	if left < 8 {
+		t.Errorf("parts were left %d times", left)
+	}
+}
+
+// A source that shrinks while a layer is decided is an error and no crash.
+func TestSourceCutShortWhileALayerIsDecided(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the fault of a mapped file that shrinks is another there")
+	}
+	dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
+	m := open(t, dir)
+	in := feed(t, m)
+	p := planWith(t, m, in, "round=3,compensate")
+	in.asked = func(string) error { return os.Truncate(m.Shards[0].Path, 100) }
+	_, err := Apply(t.Context(), m, p, filepath.Join(t.TempDir(), "out"), ApplyOptions{Inputs: in})
+	wantError(t, err, m.Shards[0].Path, "reading failed")
+}
+
+func TestWholeLayersKeepWhatIsNotFinite(t *testing.T) {
+	for i, d := range []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2} {
+		name := []string{"llama-tiny", "gpt2-tiny"}[i%2]
+		dir := folder(t, config(t, name, ""), synth.Options{DType: d})
+		in := feed(t, open(t, dir))
+		plant(t, dir)
+		m := open(t, dir)
+		for _, passes := range []string{"trellis=0.1", "trellis=0.1,compensate", "sparsify=0.3/runs,compensate", "prune=0.5,grid=8,compensate"} {
+			result, f := planned(t, m, in, passes), formatOf(d)
+			linearOf(t, m, func(x weights.Tensor, _ int) {
+				for i := range x.Len() {
+					a, b := f.Elem(x.Data, i), f.Elem(result[x.Name].Data, i)
+					if (!f.Finite(a) || !f.Finite(b)) && a != b {
+						t.Fatalf("%s %s %s: element %d was %#x, is %#x", d, x.Name, passes, i, a, b)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Layers of zeros, and layers that are fed with zeros, are decided all the same.
+func TestNothingInNothingOut(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		dir := folder(t, config(t, name, ""), synth.Options{})
+		in := feed(t, open(t, dir))
+		edit(t, dir, func(info weights.Info, data []byte) {
+			if strings.Contains(info.Name, ".1.") && strings.Contains(info.Name, "proj.weight") {
+				clear(data)
+			}
+		})
+		m := open(t, dir)
+		linearOf(t, m, func(x weights.Tensor, _ int) {
+			if h := in.moments[x.Name]; strings.Contains(x.Name, ".0.") {
+				in.moments[x.Name] = sgemm.Dense(h.Rows, h.Cols, nil)
+			}
+		})
+		for _, passes := range []string{"trellis=0.1", "trellis=0.1,compensate", "sparsify=0.2/runs,grid=4,compensate", "prune=0.2,round=2,compensate"} {
+			for x, result := range planned(t, m, in, passes) {
+				if len(nonFinite(result)) > 0 {
+					t.Errorf("%s %s: values are not finite", x, passes)
+				}
+			}
+		}
+	}
+}
+
+func TestStepsThatDoNotGoTogether(t *testing.T) {
+	m := tiny(t, "gpt2-tiny", 0)
+	in := feed(t, m)
+	for passes, want := range map[string]string{
+		"trellis=0.1,round=2":               "take one of trellis, grid and round",
+		"trellis=0.1,grid=8":                "take one of trellis, grid and round",
+		"grid=8,round=2,compensate":         "take one of trellis, grid and round",
+		"round=2/truncate,compensate":       "truncated values cannot be compensated: round to nearest",
+		"prune=0.2,round=2":                 "pruned inputs need compensate",
+		"shift=4/epilogue,trellis=0.1":      "leave out shift, or prune, trellis and compensate",
+		"shift=4/epilogue,round,compensate": "leave out shift, or prune, trellis and compensate",
+	} {
+		o := options(t, passes, 1)
+		o.Inputs = in
+		_, err := Make(t.Context(), m, o)
+		if !errors.Is(err, ErrPlan) {
+			t.Errorf("%s: error %v is not of class ErrPlan", passes, err)
+			continue
+		}
+		wantError(t, err, "tensor", want)
+	}
+}
+
+// A result is made once, kept while it is read, and can be made again.
+func TestWholeResultIsLetGo(t *testing.T) {
+	m := tiny(t, "llama-tiny", 0)
+	in := feed(t, m)
+	asked := 0
+	in.asked = func(string) error { asked++; return nil }
+	p := planWith(t, m, in, "round=4,compensate")
+	c, err := newCompiler(t.Context(), m, layoutOf(t, m), p.Steps)
+	ok(t, err)
+	c.inputs = in
+	x := tensorOf(t, m, "lm_head.weight")
+	prog, err := c.program(x, byTensor(p.Steps)[x.Name])
+	ok(t, err)
+	asked = 0
+	var want []byte
+	for range 2 {
+		ok(t, prog.prepare(t.Context(), 2))
+		ok(t, prog.prepare(t.Context(), 2))
+		got := make([]byte, len(x.Data))
+		prog.run(got, 0, prog.rows)
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			t.Error("made again, it is another")
+		}
+		prog.letGo()
+		if prog.whole.data != nil {
+			t.Error("it is kept")
+		}
+	}
+	if asked != 2 {
+		t.Errorf("it was made %d times", asked)
+	}
+}
