@@ -1,13 +1,10 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -22,15 +19,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
-
-// frontierNotes are what the figures of docs/frontier.md mean, on the page below them.
-const frontierNotes = `
-TODO: which targets were reached and which missed, and by what.
-
-TODO: what measured and predicted differ by, and why.
-
-TODO: cards, dates and the commands that repeat it.
-`
 
 // frontierTargets of energy that were set for rises of perplexity, and what the project's design notes read
 // before there was a meter with intervals: all in per cent. Zero is none.
@@ -53,13 +41,13 @@ const (
 )
 
 // strategies in the order of tables and legend. What compensates has solid lines.
-var strategies = []struct{ name, colour, marker, dashes string }{
-	{"round", "#8d8d3a", "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", "6 3"},
-	{"grid", "#2f81d6", "m-3 -3h6v6h-6z", "6 3"},
-	{"grid-c", "#1a9a8a", "m-3 -3h6v6h-6z", ""},
-	{"trellis", "#d2691e", "m0 -4l4 7h-8z", "6 3"},
-	{"trellis-c", "#cf4f87", "m0 -4l4 7h-8z", ""},
-	{"full", "#8a6fd1", "m0 -5l5 5l-5 5l-5 -5z", ""},
+var strategies = []struct{ name, label, doc, colour, marker, dashes string }{
+	{"round", "round", "low mantissa bits rounded away", "#8d8d3a", "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", "6 3"},
+	{"grid", "grid", "rows rounded to grids", "#2f81d6", "m-3 -3h6v6h-6z", "6 3"},
+	{"grid-c", "grid + compensated", "… and each error handed on to the inputs that are decided later", "#1a9a8a", "m-3 -3h6v6h-6z", ""},
+	{"trellis", "trellis", "each value by its error, weighed by the layer's inputs, and by the energy of its bits; uncompensated", "#d2691e", "m0 -4l4 7h-8z", "6 3"},
+	{"trellis-c", "trellis + compensated", "… and each error handed on", "#cf4f87", "m0 -4l4 7h-8z", ""},
+	{"full", "trellis + compensated + pruned", "… and whole inputs zeroed, where that pays", "#8a6fd1", "m0 -5l5 5l-5 5l-5 -5z", ""},
 }
 
 // widestNull is how far the interval of a comparison of the weights with themselves may reach.
@@ -78,8 +66,8 @@ func TestFrontierPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(frontierNotes, "TODO") {
-		t.Error("frontierNotes still say TODO: write what the figures mean")
+	if unknown := regexp.MustCompile(`\{[^}]*\}`).FindString(string(f.page())); unknown != "" {
+		t.Errorf("frontierNotes ask for %s, which nothing records: name another point", unknown)
 	}
 	for path, want := range map[string][]byte{page: f.page(), plot: f.plot()} {
 		if *update {
@@ -92,7 +80,7 @@ func TestFrontierPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := diff.Diff(string(have), string(want)); d != "" {
-			t.Errorf("%s is stale; run go test ./bench -run Page -update:\n%s", path, d)
+			t.Errorf("%s is stale; run go test ./bench -run FrontierPage -update:\n%s", path, d)
 		}
 	}
 }
@@ -101,15 +89,14 @@ func TestFrontierPage(t *testing.T) {
 type frontier struct {
 	lossReport
 	points []*frontierPoint
-	runs   []frontierRun
+	runs   []*frontierRun
 }
 
 // frontierPoint is one conversion. Shares and perplexity's rise are in per cent.
 type frontierPoint struct {
 	frontierPlan
 	strategy        string
-	rise, low, high float64                     // of perplexity on evaluation tokens
-	measured        map[string]power.Comparison // by workload
+	rise, low, high float64 // of perplexity on evaluation tokens
 }
 
 // frontierPlan is an element of frontier-plans.json.
@@ -133,10 +120,20 @@ type lossReport struct {
 	} `json:"converted"`
 }
 
-// frontierRun is what measure printed.
+// frontierRun is what measure printed. A point may be in several runs of a workload.
 type frontierRun struct {
 	file, workload string
+	number         int // among the runs of the workload, from 1
+	card           int // in the order in which the files name cards, from 1
 	*measure.Result
+	measured map[string]power.Comparison // by the point's name
+}
+
+// frontierReading is what a run says of a point.
+type frontierReading struct {
+	point *frontierPoint
+	run   *frontierRun
+	power.Comparison
 }
 
 // home is the workload in which the point has to be measured.
@@ -177,16 +174,17 @@ func loadFrontier(folder string) (*frontier, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			run := frontierRun{filepath.Base(file), workload, new(measure.Result)}
+		for i, file := range files {
+			run := &frontierRun{filepath.Base(file), workload, i + 1, 0, new(measure.Result), map[string]power.Comparison{}}
 			if err := decodeFile(file, run.Result); err != nil {
 				return nil, err
 			}
 			wrong = append(wrong, f.add(run))
 		}
 	}
+	f.numberCards()
 	for _, p := range f.points {
-		if _, ok := p.measured[p.home()]; !ok {
+		if f.reading(p, f.of(p.home())) == nil {
 			fail("%s was planned, and no frontier-%s*.json measures it", p.Name, p.home())
 		}
 	}
@@ -230,11 +228,11 @@ func (f *frontier) point(p frontierPlan) (*frontierPoint, error) {
 		return nil, fmt.Errorf("%s has no loss with an interval in frontier-loss.json", p.Name)
 	}
 	percent := func(nats float64) float64 { return 100 * math.Expm1(nats) }
-	return &frontierPoint{p, strategy, loss.Rise, percent(loss.Interval[0]), percent(loss.Interval[1]), map[string]power.Comparison{}}, nil
+	return &frontierPoint{p, strategy, loss.Rise, percent(loss.Interval[0]), percent(loss.Interval[1])}, nil
 }
 
-// add hands a run's variants to their points.
-func (f *frontier) add(r frontierRun) error {
+// add a run, its variants by the names of their points.
+func (f *frontier) add(r *frontierRun) error {
 	var wrong []error
 	fail := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf("%s: %w", r.file, fmt.Errorf(format, args...)))
@@ -250,20 +248,22 @@ func (f *frontier) add(r frontierRun) error {
 		fail("its null comparison has no interval: measure for longer")
 	case halfWidth(r.Null) > widestNull:
 		fail("its null comparison is good to ±%.2f %% only, not to ±%.1f %%: measure for longer", 100*halfWidth(r.Null), 100*widestNull)
+	case !r.Valid && len(r.Invalid) == 0:
+		fail("is not valid and does not say why: measure again")
 	}
 	for _, v := range r.Variants {
 		name := variantName(v)
 		p := f.find(name)
 		switch {
-		case len(v.Interval) != 2:
-			fail("%s has no interval: measure for longer", name)
+		case len(v.Interval) != 2 || !(v.RelativeTime > 0):
+			fail("%s has no time or no interval: measure for longer", name)
 		case name == "zeros":
 		case p == nil || (p.Workload == decode) != (r.workload == decode):
 			fail("has %s, of which frontier-plans.json has no plan for this workload", name)
-		case len(p.measured[r.workload].Interval) > 0:
-			fail("%s has been measured by another file already: leave one of the two", name)
+		case r.measured[name].Interval != nil:
+			fail("%s is there twice: leave one of the two", name)
 		default:
-			p.measured[r.workload] = v
+			r.measured[name] = v
 		}
 	}
 	return errors.Join(wrong...)
@@ -271,6 +271,30 @@ func (f *frontier) add(r frontierRun) error {
 
 // variantName is the folder's name.
 func variantName(v power.Comparison) string { return filepath.Base(strings.TrimSuffix(v.Name, ":")) }
+
+// numberCards by their UUIDs.
+func (f *frontier) numberCards() {
+	cards := map[string]int{}
+	for _, r := range f.runs {
+		if r.Result.Result == nil {
+			continue
+		}
+		if cards[r.Card.UUID] == 0 {
+			cards[r.Card.UUID] = len(cards) + 1
+		}
+		r.card = cards[r.Card.UUID]
+	}
+}
+
+// of are the runs of a workload.
+func (f *frontier) of(workload string) (runs []*frontierRun) {
+	for _, r := range f.runs {
+		if r.workload == workload {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
 
 func (f *frontier) find(name string) *frontierPoint {
 	i := slices.IndexFunc(f.points, func(p *frontierPoint) bool { return p.Name == name })
@@ -294,243 +318,33 @@ func halfWidth(c power.Comparison) float64 { return (c.Interval[1] - c.Interval[
 // change of a ratio in per cent.
 func change(ratio float64) float64 { return 100 * (ratio - 1) }
 
-// best is the point that takes the least energy among those of the strategies, or of all, whose
+// reading of a point in the first valid of the runs that have it, else in the first; nil: none has.
+func (f *frontier) reading(p *frontierPoint, runs []*frontierRun) (first *frontierReading) {
+	for _, r := range runs {
+		m, ok := r.measured[p.Name]
+		if ok && r.Valid {
+			return &frontierReading{p, r, m}
+		}
+		if ok && first == nil {
+			first = &frontierReading{p, r, m}
+		}
+	}
+	return first
+}
+
+// best is the least energy that the runs read among those of the strategies, or of all, whose
 // perplexity rose by at most so many per cent as measured; nil: there is none.
-func (f *frontier) best(workload string, rise float64, of ...string) (least *frontierPoint) {
+func (f *frontier) best(runs []*frontierRun, rise float64, of ...string) (least *frontierReading) {
 	for _, p := range f.points {
-		if p.home() != workload || p.rise > rise || len(of) > 0 && !slices.Contains(of, p.strategy) {
+		if p.rise > rise || len(of) > 0 && !slices.Contains(of, p.strategy) {
 			continue
 		}
-		if least == nil || p.measured[workload].RelativeEnergy < least.measured[workload].RelativeEnergy {
-			least = p
+		m := f.reading(p, runs)
+		if m != nil && (least == nil || m.RelativeEnergy < least.RelativeEnergy) {
+			least = m
 		}
 	}
 	return least
-}
-
-// signed is a number with its sign and so many decimals.
-func signed(v float64, decimals int) string {
-	text := fmt.Sprintf("%+.*f", decimals, v)
-	if strings.Trim(text, "-0.") == "" {
-		text = "+" + text[1:]
-	}
-	return strings.Replace(text, "-", "−", 1)
-}
-
-// energyCell is a change of energy in per cent, with its interval.
-func energyCell(c power.Comparison) string {
-	return fmt.Sprintf("%s %% ± %.2f", signed(change(c.RelativeEnergy), 2), 100*halfWidth(c))
-}
-
-// reached is a target and how far the best is from it.
-func reached(best *frontierPoint, workload string, target float64) string {
-	text := signed(target, 0) + " %"
-	if best == nil {
-		return text
-	}
-	short := change(best.measured[workload].RelativeEnergy) - target
-	if short <= 0 {
-		return text + ": **reached**"
-	}
-	return fmt.Sprintf("%s: missed by %.2f points", text, short)
-}
-
-func (f *frontier) page() []byte {
-	var b bytes.Buffer
-	print := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	print(`# The frontier of accuracy and energy
-
-Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
-All linear layers of %s, converted by the search for a budget of loss: each row is a strategy, the
-passes that the search chose among, and a budget, the rise of perplexity that it was allowed. The search saw
-calibration tokens; perplexity here is that on %d evaluation tokens (%.4f before) by
-[bench/loss.py](../bench/loss.py), energy that of the products as measured, over the untouched weights';
-both with 95 %% intervals.
-
-![Measured change of energy over the rise of perplexity, one line for each strategy](frontier.svg)
-
-Stationary weights in prefill. Crosses are the targets; points at the left edge rise by 0.01 %% or less.
-
-## What a rise of perplexity buys
-
-The least energy measured among the points whose perplexity rose by no more, as measured, whatever they had
-been allowed; a target counts as reached by the reading, not by its interval. Beside it the *design notes'
-first readings*, of the better of rounding and grids and of a prototype of the trellis: they were taken in
-another state of the card, where prefill read lower and decode higher (see [measured.md](measured.md)).
-
-| workload | perplexity rises by at most | best of round and grid | best of all | target | design notes' first readings: round and grid | … prototype |
-|---|---|---|---|---|---|---|
-`, "`go test ./bench -run Page -update`", "`"+f.Model+"`", f.Tokens, math.Exp(f.Loss))
-	for _, row := range frontierTargets {
-		cell := func(p *frontierPoint) string {
-			if p == nil {
-				return "none"
-			}
-			return fmt.Sprintf("%s (%s, %s %%)", energyCell(p.measured[row.workload]), p.Name, signed(p.rise, 3))
-		}
-		first := func(v float64) string {
-			if v == 0 {
-				return "–"
-			}
-			return signed(v, 1) + " %"
-		}
-		all := f.best(row.workload, row.rise)
-		print("| %s | %.1f %% | %s | %s | %s | %s | %s |\n", workloadText[row.workload], row.rise, cell(f.best(row.workload, row.rise, "round", "grid")), cell(all),
-			reached(all, row.workload, row.target), first(row.rounded), first(row.trellis))
-	}
-	f.table(print)
-	f.nulls(print)
-	print("\n## Notes\n%s", frontierNotes)
-	return b.Bytes()
-}
-
-var workloadText = map[string]string{stationary: "prefill, stationary", streaming: "prefill, streaming", decode: "decode"}
-
-// table of all points.
-func (f *frontier) table(print func(format string, args ...any)) {
-	streams := slices.ContainsFunc(f.runs, func(r frontierRun) bool { return r.workload == streaming })
-	more, line := "", ""
-	if streams {
-		more, line = " measured, weights streaming |", "---|"
-	}
-	print(`
-## Every point
-
-Change of energy, of time, and of energy × time, over the untouched weights. A rise of perplexity above
-what was allowed is bold.
-
-| strategy | passes | workload | allowed | perplexity | energy, predicted | energy, measured | time | energy × time |%s planned in |
-|---|---|---|---|---|---|---|---|---|%s---|
-`, more, line)
-	for _, p := range f.points {
-		rise := signed(p.rise, 3) + " %"
-		if p.rise > p.MaxLoss {
-			rise = "**" + rise + "**"
-		}
-		m := p.measured[p.home()]
-		print("| %s | `%s` | %s | %v %% | %s (%s to %s) | %s %% | %s | %s %% | %s %% |", p.strategy, p.Passes, workloadText[p.home()], p.MaxLoss,
-			rise, signed(p.low, 3), signed(p.high, 3), signed(change(p.Predicted), 2), energyCell(m), signed(change(m.RelativeTime), 2),
-			signed(change(cmp.Or(m.EDP, m.RelativeEnergy*m.RelativeTime)), 2))
-		if streams {
-			cell := "–"
-			if c, ok := p.measured[streaming]; ok {
-				cell = energyCell(c)
-			}
-			print(" %s |", cell)
-		}
-		print(" %.0f s |\n", p.Seconds)
-	}
-}
-
-// nulls say how sure each file is, and the floor that it saw.
-func (f *frontier) nulls(print func(format string, args ...any)) {
-	print("\nWhat a copy of the untouched weights differs by, and weights of zero, the floor:\n\n" +
-		"| file | card, driver, date | copy | zeros | power before |\n|---|---|---|---|---|\n")
-	for _, r := range f.runs {
-		zeros := "–"
-		for _, v := range r.Variants {
-			if variantName(v) == "zeros" {
-				zeros = energyCell(v)
-			}
-		}
-		day, _, _ := strings.Cut(r.Date, "T")
-		print("| %s | %s, %s, %s | %s | %s | %.0f W |\n", strings.TrimSuffix(r.file, ".json"), r.GPU, r.Card.Driver, day, energyCell(r.Null), zeros, r.Baseline.Watts)
-	}
-}
-
-// Sizes of the plot in pixels, and the smallest rise of perplexity that it tells from less.
-const (
-	plotLeft, plotTop, plotWidth, plotHeight = 62.0, 14.0, 590.0, 330.0
-	plotInset                                = 10.0      // between the frame and the outermost points
-	plotEdge                                 = 0.01      // per cent
-	ink                                      = "#7a828c" // grey that can be read on light and dark
-)
-
-// plotX is where a rise of perplexity stands on an axis that ends at high.
-func plotX(rise, high float64) float64 {
-	place := math.Log(max(rise, plotEdge)/plotEdge) / math.Log(high/plotEdge)
-	return plotLeft + plotInset + place*(plotWidth-2*plotInset)
-}
-
-// plot draws energy in prefill with stationary weights over perplexity: an SVG. The same points give the
-// same bytes.
-func (f *frontier) plot() []byte {
-	right, low, high := 0.0, 0.0, 0.0
-	for _, p := range f.points {
-		if m, ok := p.measured[stationary]; ok {
-			right = max(right, p.rise, p.high)
-			low, high = min(low, change(m.Interval[0])), max(high, change(m.Interval[1]))
-		}
-	}
-	for _, goal := range frontierTargets {
-		right, low = max(right, goal.rise), min(low, goal.target)
-	}
-	right *= 1.1
-	x := func(rise float64) string { return fmt.Sprintf("%.1f", plotX(rise, right)) }
-	y := func(v float64) string {
-		return fmt.Sprintf("%.1f", plotTop+plotInset+(high-v)/(high-low)*(plotHeight-2*plotInset))
-	}
-	var b bytes.Buffer
-	print := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	print(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 668 452" width="668" height="452" font-family="system-ui, sans-serif" font-size="12" fill="%s">`, ink)
-	print(`<title>Energy, measured, over the rise of perplexity</title>`)
-	print(`<rect x="%v" y="%v" width="%v" height="%v" fill="none" stroke="%s"/>`, plotLeft, plotTop, plotWidth, plotHeight, ink)
-	for v := 2 * math.Floor(high/2); v >= low; v -= 2 {
-		print(`<path d="M%v %sh%v" stroke="%s" stroke-width="0.5" stroke-opacity="0.5"/>`, plotLeft, y(v), plotWidth, ink)
-		print(`<text x="%v" y="%s" dy="4" text-anchor="end">%s</text>`, plotLeft-6, y(v), strings.TrimPrefix(signed(v, 0), "+"))
-	}
-	for _, v := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50} {
-		if v > right {
-			break
-		}
-		label := fmt.Sprint(v)
-		if v == plotEdge {
-			label = "≤ " + label
-		}
-		print(`<path d="M%s %vv4" stroke="%s"/>`, x(v), plotTop+plotHeight, ink)
-		print(`<text x="%s" y="%v" text-anchor="middle">%s</text>`, x(v), plotTop+plotHeight+17, label)
-	}
-	print(`<text x="%v" y="%v" text-anchor="middle">rise of perplexity on evaluation tokens, %%</text>`, plotLeft+plotWidth/2, plotTop+plotHeight+36)
-	print(`<text x="16" y="%[1]v" text-anchor="middle" transform="rotate(-90 16 %[1]v)">energy, measured change in %%</text>`, plotTop+plotHeight/2)
-
-	const legendTop, legendColumn = plotTop + plotHeight + 62, 150
-	legend := 0
-	entry := func(name, drawn string) {
-		left, top := plotLeft+float64(legend%4*legendColumn), float64(legendTop+legend/4*20)
-		print(`<g transform="translate(%v %v)">%s<text x="38" y="4">%s</text></g>`, left, top, drawn, name)
-		legend++
-	}
-	for _, s := range strategies {
-		var path, bars, markers strings.Builder
-		for _, p := range f.points {
-			m, ok := p.measured[stationary]
-			if p.strategy != s.name || !ok {
-				continue
-			}
-			ratio := change(m.RelativeEnergy)
-			fmt.Fprintf(&path, "%c%s %s", "ML"[min(path.Len(), 1)], x(p.rise), y(ratio))
-			fmt.Fprintf(&bars, "M%s %sV%sM%s %sH%s", x(p.rise), y(change(m.Interval[0])), y(change(m.Interval[1])), x(p.low), y(ratio), x(p.high))
-			fmt.Fprintf(&markers, `<path d="M%s %s%s"><title>%s: perplexity %s %%, energy %s</title></path>`,
-				x(p.rise), y(ratio), s.marker, p.Name, signed(p.rise, 3), energyCell(m))
-		}
-		if path.Len() == 0 {
-			continue
-		}
-		stroke := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"`, s.colour, cmp.Or(s.dashes, "none"))
-		print(`<path d="%s" %s/>`, path.String(), stroke)
-		print(`<path d="%s" stroke="%s" stroke-opacity="0.6"/>`, bars.String(), s.colour)
-		print(`<g fill="%s">%s</g>`, s.colour, markers.String())
-		entry(s.name, fmt.Sprintf(`<path d="M0 0h30" %s/><path d="M15 0%s" fill="%s"/>`, stroke, s.marker, s.colour))
-	}
-	const cross = `m-5 -5l10 10m0 -10l-10 10`
-	for _, goal := range frontierTargets {
-		if goal.workload == stationary {
-			print(`<path class="target" d="M%s %s%s" stroke="%s" stroke-width="2"><title>target</title></path>`, x(goal.rise), y(goal.target), cross, ink)
-		}
-	}
-	entry("target", fmt.Sprintf(`<path d="M15 0%s" stroke="%s" stroke-width="2"/>`, cross, ink))
-	print("</svg>")
-	return b.Bytes()
 }
 
 // inventedFrontier is frontier-*.json of two budgets for round, grid and full in prefill and one of
@@ -568,7 +382,7 @@ func inventedFrontier() map[string]any {
 	for file, list := range variants {
 		files[file] = object{
 			"gpu": "an invented card", "date": "2026-01-02T03:04:05Z", "cold": strings.Contains(file, decode),
-			"card": object{"driver": "1.2"}, "baseline": object{"watts": 500},
+			"card": object{"driver": "1.2", "uuid": "GPU-" + file}, "valid": true, "baseline": object{"watts": 500},
 			"null": compared("invented: (copy)", 1.001), "variants": append(list, compared("zeros", 0.7)),
 			"products": []any{object{"problem": object{"m": 16, "n": 16, "k": 16, "type": "bf16", "streaming": false}, "count": 1}},
 		}
@@ -619,10 +433,10 @@ func TestFrontier(t *testing.T) {
 		{decode, 0.2, "decode-full-0.1", "decode-round-0.1"},
 		{decode, 0.01, "", ""},
 	} {
-		if have := nameOf(f.best(c.workload, c.rise)); have != c.all {
+		if have := nameOf(f.best(f.of(c.workload), c.rise)); have != c.all {
 			t.Errorf("%s within %v %%: %q, want %q", c.workload, c.rise, have, c.all)
 		}
-		if have := nameOf(f.best(c.workload, c.rise, "round", "grid")); have != c.roundGrid {
+		if have := nameOf(f.best(f.of(c.workload), c.rise, "round", "grid")); have != c.roundGrid {
 			t.Errorf("%s within %v %%, round and grid: %q, want %q", c.workload, c.rise, have, c.roundGrid)
 		}
 	}
@@ -631,23 +445,55 @@ func TestFrontier(t *testing.T) {
 		"| prefill, stationary | 0.1 % | −7.00 % ± 0.20 (grid-0.5, +0.090 %) | −10.10 % ± 0.20 (full-0.1, +0.080 %) | −10 %: **reached** | −5.6 % | −7.0 % |\n",
 		"| prefill, stationary | 1.2 % | −8.00 % ± 0.20 (round-0.5, +0.450 %) | −12.00 % ± 0.20 (full-0.5, +0.600 %) | −15 %: missed by 3.00 points | −7.6 % | −11.0 % |\n",
 		"| decode | 0.1 % | −9.00 % ± 0.20 (decode-round-0.1, +0.050 %) | −9.00 % ± 0.20 (decode-round-0.1, +0.050 %) | −6 %: **reached** | −4.8 % | – |\n",
-		"| full | `prune,trellis,compensate` | prefill, stationary | 0.5 % | **+0.600 %** (+0.580 to +0.620) | −5.00 % | −12.00 % ± 0.20 | −12.00 % | −22.56 % | 60 s |\n",
-		"| frontier-decode | an invented card, 1.2, 2026-01-02 | +0.10 % ± 0.20 | −30.00 % ± 0.20 | 500 W |\n",
+		"| trellis + compensated + pruned | full-0.5 | 0.5 % | **+0.600 %** (+0.580 to +0.620) | −5.00 % | −12.00 % ± 0.20 | – | −12.00 % | −22.56 % | 60 s |\n",
+		"| prefill, stationary, run 1 | 1.2 % | −8.00 % ± 0.20 (round-0.5) | −12.00 % ± 0.20 (full-0.5) | 1.50 ± 0.05 | 1.97 |\n",
+		"| decode, run 1 | frontier-decode | 3 | an invented card, 1.2, 2026-01-02 03:04 | 1.0010 ± 0.0020 | −30.00 % ± 0.20 | 500 W | 500 W | valid |\n",
 	} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q:\n%s", text, page)
 		}
 	}
-	if strings.Contains(page, "streaming |") {
-		t.Error("the page has a column for weights streaming, which nothing measured")
+	if strings.Contains(page, "streaming") || strings.Contains(page, "†") {
+		t.Error("the page speaks of weights streaming, or of an invalid run, which there is not")
 	}
 }
 
-func nameOf(p *frontierPoint) string {
-	if p == nil {
+func nameOf(r *frontierReading) string {
+	if r == nil {
 		return ""
 	}
-	return p.Name
+	return r.point.Name
+}
+
+// TestFrontierRuns: a point may be in several runs; a valid one is believed before others, and what
+// comes of one that is not is marked wherever it stands.
+func TestFrontierRuns(t *testing.T) {
+	files := inventedFrontier()
+	first := object(t, files["frontier-stationary-1.json"])
+	first["valid"], first["invalid"] = false, []string{"the copy differs"}
+	again := object(t, inventedFrontier()["frontier-stationary-1.json"])
+	again["variants"] = again["variants"].([]any)[1:2] // full-0.1
+	list(t, again["variants"])[0]["relative_energy"] = 0.905
+	files["frontier-stationary-3.json"] = again
+	f, err := loadFrontier(writeFrontier(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(f.page())
+	for _, text := range []string{
+		"| prefill, stationary | 0.1 % | −7.00 % ± 0.20 (grid-0.5, +0.090 %) | −9.50 % ± 0.20 (full-0.1, +0.080 %) | −10 %: missed by 0.50 points |",
+		"| prefill, stationary | 0.5 % | −8.00 % ± 0.20 † (round-0.5, +0.450 %) | −9.50 % ± 0.20 (full-0.1, +0.080 %) |",
+		"| full-0.1 | 0.1 % | +0.080 % (+0.060 to +0.100) | −5.00 % | −10.10 % ± 0.20 † | – | −9.50 % ± 0.20 |",
+		"**not valid**: the copy differs",
+		"one model that is in both run 1 and run 3 differs by 0.60 points",
+	} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page lacks %q:\n%s", text, page)
+		}
+	}
+	if strings.Contains(page, "−9.50 % ± 0.20 †") || strings.Contains(page, "−7.00 % ± 0.20 †") {
+		t.Error("readings of valid runs are marked")
+	}
 }
 
 // TestFrontierStreaming: the same points may be measured in the other role, all or some of them.
@@ -661,9 +507,10 @@ func TestFrontierStreaming(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile(`(?m)^\| (round|grid|full) \|.*\| ([^|]*) \| 60 s \|$`).FindAllStringSubmatch(string(f.page()), -1)
-	if len(rows) != len(f.points) {
-		t.Fatalf("%d rows of %d points", len(rows), len(f.points))
+	rows := regexp.MustCompile(`(?m)^\|[^|]*\| (round|grid|full)-[0-9.]+ \|.*\| ([^|]*) \|[^|]*\|[^|]*\| 60 s \|$`).FindAllStringSubmatch(string(f.page()), -1)
+	prefill := slices.DeleteFunc(slices.Clone(f.points), func(p *frontierPoint) bool { return p.Workload == decode })
+	if len(rows) != len(prefill) {
+		t.Fatalf("%d rows of %d points", len(rows), len(prefill))
 	}
 	for _, row := range rows {
 		if (row[1] == "grid") != strings.Contains(row[2], "±") {
@@ -699,18 +546,24 @@ func TestFrontierRefuses(t *testing.T) {
 		"full-0.5 was planned, and no":             func(f map[string]any) { drop(t, f, measured, "variants") },
 		"decode-round-0.1 was planned, and no":     func(f map[string]any) { delete(f, decoded) },
 		"has full-0.5, of which frontier-plans":    func(f map[string]any) { f[plans] = f[plans].([]any)[1:] },
+		"has full-0.1, of which frontier-plans":    func(f map[string]any) { list(t, object(t, f[decoded])["variants"])[0]["name"] = "full-0.1:" },
 		"has grid-0.7, of which frontier-plans":    func(f map[string]any) { list(t, object(t, f[measured])["variants"])[0]["name"] = "grid-0.7:" },
 		"not that of workload \"prefill\" and 1 %": func(f map[string]any) { list(t, f[plans])[0]["max_loss_percent"] = 1 },
 		"not that of workload \"decode\"":          func(f map[string]any) { list(t, f[plans])[0]["workload"] = decode },
 		"strategy \"magic\" is not among":          func(f map[string]any) { list(t, f[plans])[0]["name"] = "magic-0.5" },
 		"is there twice":                           func(f map[string]any) { f[plans] = append(f[plans].([]any), f[plans].([]any)[0]) },
 		"lacks its passes or its prediction":       func(f map[string]any) { delete(list(t, f[plans])[0], "predicted") },
-		"full-0.5 has been measured by another":    func(f map[string]any) { f["frontier-stationary-3.json"] = f[measured] },
-		"good to ±0.51 % only":                     func(f map[string]any) { interval(t, f, measured, []float64{0.9949, 1.0051}) },
-		"null comparison has no interval":          func(f map[string]any) { interval(t, f, measured, nil) },
-		"weights cold: false":                      func(f map[string]any) { object(t, f[decoded])["cold"] = false },
-		"streaming: false, which is another":       func(f map[string]any) { f["frontier-streaming.json"] = f[measured] },
-		"is not what measure prints":               func(f map[string]any) { object(t, f[measured])["simulated"] = true },
+		"frontier-stationary-1.json: full-0.5 is there twice": func(f map[string]any) {
+			o := object(t, f[measured])
+			o["variants"] = append(o["variants"].([]any), o["variants"].([]any)[0])
+		},
+		"is not valid and does not say why":   func(f map[string]any) { object(t, f[measured])["valid"] = false },
+		"good to ±0.51 % only":                func(f map[string]any) { interval(t, f, measured, []float64{0.9949, 1.0051}) },
+		"null comparison has no interval":     func(f map[string]any) { interval(t, f, measured, nil) },
+		"weights cold: false":                 func(f map[string]any) { object(t, f[decoded])["cold"] = false },
+		"streaming: false, which is another":  func(f map[string]any) { f["frontier-streaming.json"] = f[measured] },
+		"full-0.5 has no time or no interval": func(f map[string]any) { delete(list(t, object(t, f[measured])["variants"])[0], "interval") },
+		"is not what measure prints":          func(f map[string]any) { object(t, f[measured])["simulated"] = true },
 	} {
 		files := inventedFrontier()
 		change(files)
@@ -734,57 +587,4 @@ func drop(t *testing.T, files map[string]any, file, key string) {
 
 func interval(t *testing.T, files map[string]any, file string, v []float64) {
 	object(t, object(t, files[file])["null"])["interval"] = v
-}
-
-// TestFrontierPlot: the plot is well-formed, has every prefill point and target once, and its axis is
-// logarithmic from the edge on.
-func TestFrontierPlot(t *testing.T) {
-	f, err := loadFrontier(writeFrontier(t, inventedFrontier()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	svg := f.plot()
-	titles := map[string]int{}
-	inTitle := false
-	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			inTitle = e.Name.Local == "title"
-		case xml.CharData:
-			if name, _, _ := strings.Cut(string(e), ":"); inTitle {
-				titles[name]++
-			}
-		case xml.EndElement:
-			inTitle = false
-		}
-	}
-	want := map[string]int{"target": 3, "Energy, measured, over the rise of perplexity": 1}
-	for _, p := range f.points {
-		if p.Workload != decode {
-			want[p.Name] = 1
-		}
-	}
-	if d := diff.Diff(want, titles); d != "" {
-		t.Errorf("titles in the plot: %s", d)
-	}
-	if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
-		t.Error("something in the plot is not a number")
-	}
-	edge := plotX(plotEdge, 2)
-	if edge <= plotLeft || plotX(-1, 2) != edge || plotX(0.001, 2) != edge {
-		t.Errorf("points at or below %v %% stand at %v and %v", plotEdge, plotX(-1, 2), edge)
-	}
-	if one, ten := plotX(0.1, 2)-plotX(0.02, 2), plotX(1, 2)-plotX(0.2, 2); math.Abs(one-ten) > 1e-9 || one <= 0 {
-		t.Errorf("five times as much is %v and %v pixels", one, ten)
-	}
-	if plotX(2, 2) >= plotLeft+plotWidth {
-		t.Error("the right end lies outside the frame")
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -24,10 +25,10 @@ import (
 )
 
 var (
-	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "tokens in `FILE`: one part to choose by, another to judge by"}
-	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%; needs --tokens", DefaultText: "the recipe's"}
-	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "stop searching after `TIME`, such as 5m", DefaultText: "when nothing is to be gained"}
-	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep what the search finds in `DIR`, for this and other budgets", DefaultText: "removed in the end"}
+	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "tokens in `FILE`: one part to choose by, one to judge by"}
+	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%", DefaultText: "the recipe's"}
+	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "search on for `TIME`, such as 5m", DefaultText: "until the budget is spent"}
+	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep in `DIR` what the search finds", DefaultText: "not kept"}
 )
 
 // nats per token that a rise of the perplexity by a share is.
@@ -61,8 +62,8 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 	if percent {
 		v /= 100
 	}
-	if err != nil || !(v > 0 && v <= 10) {
-		return usagef("--max-loss %q: give a share such as 0.1%% or 0.001", text)
+	if err != nil || !(v > 0 && v <= 1) {
+		return usagef("--max-loss %q: give a share such as 0.1%% or 0.001, above 0 and up to 100%%", text)
 	}
 	o.MaxLoss, o.MinSNR = nats(v), nil
 	return nil
@@ -80,8 +81,8 @@ type budget struct {
 	key   string
 }
 
-// newBudget reads the tokens that --tokens names; nil where it names none. beside is the path beside which the
-// search keeps what it finds.
+// newBudget reads the tokens that --tokens names; nil where it names none. beside is the file or folder beside
+// which the search keeps what it finds.
 func newBudget(c *cli.Context, m *weights.Model, path, beside string, o transform.Options) (*budget, error) {
 	if !c.IsSet("tokens") {
 		return nil, nil
@@ -90,10 +91,7 @@ func newBudget(c *cli.Context, m *weights.Model, path, beside string, o transfor
 	if err != nil {
 		return nil, err
 	}
-	b := &budget{dir: beside + ".search", model: m, path: path}
-	if dir := c.String("search-dir"); dir != "" {
-		b.dir, b.kept = dir, true
-	}
+	b := &budget{model: m, path: path}
 	calibration, err := partOf(file, calibrationPart)
 	if err != nil {
 		return nil, err
@@ -105,9 +103,20 @@ func newBudget(c *cli.Context, m *weights.Model, path, beside string, o transfor
 		return nil, err
 	}
 	if b.judge, err = newJudge(m, path, o.Family, b.evaluation, o.Workers); err != nil {
+		if !errors.Is(err, forward.ErrNoForward) { // which says so itself
+			err = fmt.Errorf("%w; without tokens, --min-snr is a budget", err)
+		}
 		return nil, err
 	}
-	b.key, err = tokensKey(m, b.fit, b.held)
+	for _, p := range []judged{b.fit, b.held, b.evaluation} {
+		if err := b.judge.decoder.Check(p.Sequences); err != nil {
+			return nil, fmt.Errorf("on the %s tokens of %s: %w", p.purpose, p.file, err)
+		}
+	}
+	if b.key, err = tokensKey(m, b.fit, b.held); err != nil {
+		return nil, err
+	}
+	b.dir, b.kept, err = searchDir(c, path, beside, b.key)
 	return b, err
 }
 
@@ -181,6 +190,10 @@ func (b *budget) inputs(c *cli.Context, o transform.Options) (transform.Inputs, 
 				event(transform.Event{Stage: "inputs", Done: int64(done), Total: int64(2 * total)})
 			}})
 		if err != nil {
+			if c.Context.Err() == nil && !b.kept { // a model or a disk that must be mended first
+				err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, part.name)))
+				_ = os.Remove(b.dir) // where nothing else is in it
+			}
 			return nil, fmt.Errorf("on the %s tokens of %s: %w", part.purpose, part.file, err)
 		}
 	}
@@ -220,18 +233,12 @@ func (b *budget) spend(c *cli.Context, o *transform.Options) error {
 			return fmt.Errorf("on the %s tokens of %s: %w", b.held.purpose, b.held.file, err)
 		}
 	}
-	request := struct {
-		Passes   []string
-		Workload any
-		Role     any
-		Family   any
-		Cost     string
-	}{Workload: o.Workload, Role: o.Role}
-	for _, p := range o.Passes {
-		request.Passes = append(request.Passes, p.String())
+	key, err := b.searchKey(c, *o)
+	if err != nil {
+		return err
 	}
 	o.Search = &transform.Search{Judge: j, Time: c.Duration("search-time"),
-		Record: transform.Folder{Dir: filepath.Join(b.dir, "search"), Key: fmt.Sprintf("%s %v %s", b.key, request, c.String("calibration")+c.String("gpu")+c.String("arch"))},
+		Record: transform.Folder{Dir: filepath.Join(b.dir, "search"), Key: key},
 		Better: func(p *transform.Plan) error {
 			js, err := p.Encode()
 			if err != nil {
@@ -242,17 +249,30 @@ func (b *budget) spend(c *cli.Context, o *transform.Options) error {
 	return nil
 }
 
+// searchKey tells a search from every other that might find something else; those of several budgets share what
+// they find.
+func (b *budget) searchKey(c *cli.Context, o transform.Options) (string, error) {
+	cost, err := json.Marshal(o.Cost)
+	if err != nil {
+		return "", err
+	}
+	var family []byte
+	if path := c.String("arch"); path != "" {
+		if family, err = os.ReadFile(path); err != nil {
+			return "", err
+		}
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%v\n%v\n%v\n%x\n%x\n", b.key, Version, o.Passes, o.Workload, o.Role, sha256.Sum256(cost), sha256.Sum256(family))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
 // finish removes what the search found, unless it is to be kept.
 func (b *budget) finish() error {
 	if b == nil || b.kept {
 		return nil
 	}
-	var err error
-	for _, name := range []string{"fit", "held", "search", "plan.json"} { // and nothing that somebody else put there
-		err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, name)))
-	}
-	_ = os.Remove(b.dir)
-	return err
+	return removeSearch(b.dir)
 }
 
 // verdict compares the output with the model on evaluation tokens.
@@ -276,7 +296,7 @@ func (b *budget) verdict(c *cli.Context, out string) (*lossJSON, error) {
 	return newLoss(before, after, b.evaluation)
 }
 
-// kept is an error where the verdict is over the budget.
+// keeps is an error where the verdict is over the budget.
 func (b *budget) keeps(l *lossJSON, nats *float64) error {
 	if nats == nil || l == nil || l.Difference <= *nats {
 		return nil

@@ -74,7 +74,7 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 				loss.print(c.App.Writer)
 			}
 			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, size(m.Size()), duration(took),
-				command(checkWith(c, man.Plan.Request, "verify", args[0], args[1])...))
+				command(withTokens(c, checkWith(c, man.Plan.Request, "verify", args[0], args[1])...)...))
 		}
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func withArch(c *cli.Context, words ...string) []string {
 	return words
 }
 
-// withTokens adds the tokens that a plan was made with.
+// withTokens adds the tokens that a plan was made with, and is judged by.
 func withTokens(c *cli.Context, words ...string) []string {
 	if path := c.String("tokens"); path != "" {
 		words = append(words, "--tokens", path)
@@ -141,6 +141,9 @@ func convert(c *cli.Context, m *weights.Model, out string, o transform.Options, 
 	resume := c.Bool("resume")
 	if resume {
 		if man, err := finished(c, m, out, o); man != nil || err != nil {
+			if err == nil {
+				err = removeSearch(besideOut(out)) // which it had no time for
+			}
 			return man, "was finished before", err
 		}
 	}
@@ -153,8 +156,11 @@ func convert(c *cli.Context, m *weights.Model, out string, o transform.Options, 
 	}
 	apply := transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Resume: resume}
 	if plan.Request.Inputs != "" && b != nil {
-		if apply.Inputs, err = b.inputs(c, o); err != nil {
-			return nil, "", err
+		apply.Inputs = fed{key: b.key} // which is all that Apply refuses other tokens by
+		if plan.Request.Inputs == b.key {
+			if apply.Inputs, err = b.inputs(c, o); err != nil {
+				return nil, "", err
+			}
 		}
 	}
 	event, end := newProgress(c)

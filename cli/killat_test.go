@@ -16,8 +16,9 @@ import (
 )
 
 // killat SIGNAL BYTES OUT PROGRAM ARGS... runs a program and sends it INT or KILL once so many
-// bytes lie in OUT.partial (0: as soon as that folder is there). The program must not be done by
-// then, and an interrupted one must end by itself within two seconds.
+// bytes lie in OUT.partial (0: as soon as that folder is there), or in OUT itself where it is called
+// so: OUT.search. The program must not be done by then, and an interrupted one must end by itself
+// within two seconds.
 func scriptKillAt(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "SIGNAL BYTES OUT PROGRAM...")
 	sig := map[string]os.Signal{"INT": os.Interrupt, "KILL": os.Kill}[args[0]]
@@ -32,7 +33,11 @@ func scriptKillAt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for there := int64(-1); there < least; there = bytesIn(ts.MkAbs(args[2] + ".partial")) {
+	watched := args[2]
+	if filepath.Ext(watched) != ".search" {
+		watched += ".partial"
+	}
+	for there := int64(-1); there < least; there = bytesIn(ts.MkAbs(watched)) {
 		select {
 		case err := <-ended:
 			ts.Fatalf("it ended (%v) before %d bytes were written:\n%s", err, least, stderr.String())

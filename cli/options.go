@@ -114,10 +114,11 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	if o.Passes, err = transform.ParsePasses(passes); err != nil {
 		return o, usageError{err}
 	}
-	if c.IsSet("tokens") {
-		return o, nil // validated when they are read
+	known := o
+	if c.IsSet("tokens") { // what is read from them is not there yet
+		known.Inputs, known.Search = fed{}, &transform.Search{Judge: judges{}}
 	}
-	if err := o.Validate(); err != nil {
+	if err := known.Validate(); err != nil {
 		return o, usageError{err}
 	}
 	return o, nil

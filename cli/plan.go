@@ -42,11 +42,7 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		if err := checkFile(path, args[0], m); err != nil {
 			return err
 		}
-		beside := path
-		if beside == "" {
-			beside = "plan.json"
-		}
-		b, err := newBudget(c, m, args[0], beside, o)
+		b, err := newBudget(c, m, args[0], path, o)
 		if err != nil {
 			return err
 		}
@@ -75,9 +71,13 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 }
 
 // planWith plans and shows progress; b may be nil.
-func planWith(c *cli.Context, m *weights.Model, o transform.Options, b *budget) (*transform.Plan, error) {
-	if b != nil {
-		var err error
+func planWith(c *cli.Context, m *weights.Model, o transform.Options, b *budget) (plan *transform.Plan, err error) {
+	defer func() {
+		if err != nil && c.Context.Err() != nil && b != nil && searching(b.dir) {
+			err = fmt.Errorf("%w: what the search has found stays in %s; the same command goes on", c.Context.Err(), b.dir)
+		}
+	}()
+	if b != nil && (o.MaxLoss != nil || transform.UsesInputs(o.Passes)) {
 		if o.Inputs, err = b.inputs(c, o); err != nil {
 			return nil, err
 		}
@@ -104,8 +104,12 @@ func missed(plan *transform.Plan) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the budget does not allow it in %s; lower --min-snr or ask for gentler passes",
-		errShort, plural(n, "layer", "layers"))
+	remedy := "lower --min-snr"
+	if plan.Request.MaxLoss != nil {
+		remedy = "allow more with --max-loss"
+	}
+	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",
+		errShort, plural(n, "layer", "layers"), remedy)
 }
 
 // layoutOf is the model's layout for tables; nil where the family is not known.

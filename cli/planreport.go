@@ -96,19 +96,24 @@ func printFound(w io.Writer, plan *transform.Plan) {
 	}
 	tab := newTable("perplexity may rise by", "energy, predicted")
 	for _, p := range f.Frontier {
-		tab.add(fmt.Sprintf("%g %%", 100*p.MaxLoss), change(p.Energy)+" %")
+		tab.add(fmt.Sprintf("%g %%", 100*p.MaxLoss), signed(100*(p.Energy-1), 1)+" %")
 	}
 	fmt.Fprintln(w)
-	tab.print(w)
-	fmt.Fprintln(w)
+	if len(f.Frontier) > 0 {
+		tab.print(w)
+		fmt.Fprintln(w)
+	}
 	t := f.Best()
 	if t == nil {
 		remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; allow more with --max-loss")
 		return
 	}
+	interval := ""
+	if t.Interval != nil {
+		interval = fmt.Sprintf(" (95 %%: %s … %s)", signed(t.Interval[0], 6), signed(t.Interval[1], 6))
+	}
 	remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
-		"and its loss rises by %s (95 %%: %s … %s)", plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget,
-		signed(t.Loss, 6), signed(t.Interval[0], 6), signed(t.Interval[1], 6)))
+		"and its loss rises by %s%s", plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, signed(t.Loss, 6), interval))
 }
 
 // printExact says what the passes do that keep all values.

@@ -31,6 +31,10 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options,
 		if plan != nil {
 			return plan, sameRequest(c, plan.Request, o)
 		}
+		if b == nil && searching(besideOut(out)) {
+			return nil, usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before, "+
+				"and it goes on; or remove %s", besideOut(out))
+		}
 	}
 	return planWith(c, m, o, b)
 }

@@ -15,7 +15,7 @@ type Feedback struct {
 const defaultDamp = 1e-3
 
 var compensatePass = &Pass{
-	Name: "compensate", Class: Lossy, NeedsFamily: true, NeedsInputs: true, modifies: true,
+	Name: "compensate", Class: Lossy, NeedsFamily: true, NeedsInputs: true, UsesInputs: true, modifies: true,
 	Usage: "compensate[=DAMP]",
 	Doc: "Makes sparsify, trellis, grid and round decide a layer's inputs one after the other, those with most power " +
 		"first, and correct what is not yet decided for the errors made, as far as the inputs that the " +

@@ -79,21 +79,24 @@ func (c curve) find(p point) int {
 	return 0
 }
 
-// curve tries what the passes can do to the target: the trellis with the given lambdas and, where
-// nothing is known yet, everything else. frees is how many weights of other layers a pruned input of this one frees.
-func (t *target) curve(passes []Choice, frees float64, lambdas []float64, known curve) (curve, error) {
+// curve tries what the passes can do to the target, the trellis with the given lambdas. frees is how
+// many weights of other layers a pruned input of this one frees.
+func (t *target) curve(passes []Choice, frees float64, lambdas []float64) (curve, error) {
+	combos, err := t.combine(passes)
+	if err != nil {
+		return nil, err
+	}
+	combos = slices.DeleteFunc(combos, func(steps []*Step) bool { return len(steps) == 0 })
+	c, err := t.points(passes, frees, lambdas, append(combos, nil)...)
+	return c.hull(), err
+}
+
+// points are what the given steps and those of the trellis come to.
+func (t *target) points(passes []Choice, frees float64, lambdas []float64, combos ...[]*Step) (c curve, err error) {
 	t.known.keep = true
 	defer func() { t.known = knownLayer{} }()
 	if _, err := t.fitted(); err != nil {
 		return nil, err
-	}
-	var combos [][]*Step
-	var err error
-	if known == nil {
-		if combos, err = t.combine(passes); err != nil {
-			return nil, err
-		}
-		combos = slices.DeleteFunc(combos, func(steps []*Step) bool { return len(steps) == 0 })
 	}
 	more, err := t.trellises(passes, frees, lambdas)
 	if err != nil {
@@ -104,14 +107,6 @@ func (t *target) curve(passes []Choice, frees float64, lambdas []float64, known 
 	if err != nil {
 		return nil, err
 	}
-	c := slices.Clone(known)
-	if known == nil {
-		base, err := sample.energy(t.p, t.base)
-		if err != nil {
-			return nil, err
-		}
-		c = curve{{Energy: base.Relative}}
-	}
 	for _, steps := range combos {
 		p, err := t.try(sample, steps)
 		if err != nil {
@@ -119,7 +114,7 @@ func (t *target) curve(passes []Choice, frees float64, lambdas []float64, known 
 		}
 		c = append(c, p)
 	}
-	return c.hull(), nil
+	return c, nil
 }
 
 // try finds a point.

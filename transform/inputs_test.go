@@ -311,6 +311,10 @@ func TestInputsAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 		wantError(t, err, "other tokens than these", "--tokens FILE")
 		nothingAt(t, out)
 	}
+	// What does not depend on them takes none.
+	if p := planWith(t, m, in, "reorder,grid=8,round=3"); p.Request.Inputs != "" {
+		t.Errorf("a plan of grid and round says that its inputs are %q", p.Request.Inputs)
+	}
 	// The same plan gives the same bytes: one without inputs takes none.
 	without := makePlan(t, m, "trellis=0.01", 0)
 	out := filepath.Join(t.TempDir(), "out")

@@ -31,6 +31,8 @@ type Pass struct {
 	NeedsFamily bool
 	// NeedsInputs is true where the pass must know what layers are fed with ([Options.Inputs]).
 	NeedsInputs bool
+	// UsesInputs is true where what the pass does depends on what layers are fed with, if that is known.
+	UsesInputs bool
 
 	// modifies is true of a lossy pass that changes how the others round, and does nothing alone.
 	modifies bool
@@ -100,6 +102,9 @@ func validate(passes []*Pass, rules []constraint) error {
 		if p.Doc == "" || !strings.HasPrefix(p.Usage, p.Name) {
 			bad("pass %s: lacks its documentation", p.Name)
 		}
+		if p.NeedsInputs && !p.UsesInputs {
+			bad("pass %s: needs inputs and does not use them", p.Name)
+		}
 		switch p.Class {
 		case Exact:
 			if p.plan == nil || p.merge == nil || p.compile != nil || p.candidates != nil || !p.NeedsFamily {
@@ -147,6 +152,11 @@ func (c Choice) String() string {
 		return c.Pass.Name
 	}
 	return c.Pass.Name + "=" + strings.Join(c.Args, "/")
+}
+
+// UsesInputs reports whether what passes do depends on what layers are fed with, if that is known.
+func UsesInputs(passes []Choice) bool {
+	return slices.ContainsFunc(passes, func(c Choice) bool { return c.Pass.UsesInputs })
 }
 
 // ParsePasses reads a list such as "reorder,round=4" and returns it in the table's order.

@@ -44,6 +44,7 @@ func TestValidateFindsBrokenTables(t *testing.T) {
 		{"lossy without candidates", "pass round: a lossy pass", altered("round", func(p *Pass) { p.candidates = nil })},
 		{"lossy without compile", "pass round: a lossy pass", altered("round", func(p *Pass) { p.compile = nil })},
 		{"lossy plans", "pass round: a lossy pass", altered("round", func(p *Pass) { p.plan = plan })},
+		{"inputs without use", "pass prune: needs inputs and does not use them", altered("prune", func(p *Pass) { p.UsesInputs = false })},
 		{"lossy merges", "pass round: a lossy pass", altered("round", func(p *Pass) { p.merge = signsPass.merge })},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantError(t, validate(c.passes, nil), c.want) })
@@ -70,6 +71,7 @@ func TestParsePasses(t *testing.T) {
 		"round,grid=8,sparsify=2:4,shift=4/epilogue,signs,reorder=window/64,scale": "scale,reorder=window/64,signs,shift=4/epilogue,sparsify=2:4,grid=8,round",
 		"reorder=given//tmp/order.json":                                            "reorder=given//tmp/order.json",
 		"sparsify=0.5/16x16":                                                       "sparsify=0.5/16x16",
+		"compensate=0.01,trellis=1e-3,prune=0.25":                                  "prune=0.25,trellis=1e-3,compensate=0.01",
 	} {
 		var got []string
 		for _, c := range choices(t, list) {
@@ -83,8 +85,8 @@ func TestParsePasses(t *testing.T) {
 
 func TestParsePassesRefuses(t *testing.T) {
 	for list, want := range map[string]string{
-		"":                    `there is no pass ""; the passes are scale, reorder, signs, shift, sparsify, grid, round`,
-		"rounding":            `there is no pass "rounding"; the passes are scale, reorder, signs, shift, sparsify, grid, round`,
+		"":                    `there is no pass ""; the passes are scale, reorder, signs, shift, prune, sparsify, trellis, grid, round, compensate`,
+		"rounding":            `there is no pass "rounding"; the passes are scale, reorder, signs, shift, prune, sparsify, trellis, grid, round, compensate`,
 		"round,round=3":       "pass round is named twice",
 		"signs=1":             "signs takes no argument",
 		"scale=":              "scale takes no argument",
@@ -107,6 +109,15 @@ func TestParsePassesRefuses(t *testing.T) {
 		"reorder=window/0":    `reorder=window/0: ["window" "0"] is no way to order; usage: ` + reorderPass.Usage,
 		"reorder=greedy/fast": `reorder=greedy/fast: ["greedy" "fast"] is no way to order; usage: ` + reorderPass.Usage,
 		"reorder=given":       `reorder=given: ["given"] is no way to order; usage: ` + reorderPass.Usage,
+		"prune=1":             `prune=1: "1" is no share between 0 and 1; usage: prune=SHARE`,
+		"prune=0":             `prune=0: "0" is no share between 0 and 1; usage: prune=SHARE`,
+		"prune=0.1/2":         `prune=0.1/2: too many arguments; usage: prune=SHARE`,
+		"trellis=0":           `trellis=0: "0" is no number above 0 and up to 1000; usage: trellis=LAMBDA`,
+		"trellis=NaN":         `trellis=NaN: "NaN" is no number above 0 and up to 1000; usage: trellis=LAMBDA`,
+		"trellis=1/2":         `trellis=1/2: too many arguments; usage: trellis=LAMBDA`,
+		"compensate=0":        `compensate=0: "0" is no number above 0 and up to 1; usage: compensate[=DAMP]`,
+		"compensate=2":        `compensate=2: "2" is no number above 0 and up to 1; usage: compensate[=DAMP]`,
+		"compensate=0.1/2":    `compensate=0.1/2: too many arguments; usage: compensate[=DAMP]`,
 		"reorder=,round=4":    `reorder=: [""] is no way to order; usage: ` + reorderPass.Usage,
 	} {
 		_, err := ParsePasses(list)

@@ -66,9 +66,15 @@ func (o *Options) Validate() error {
 	if o.MaxLoss != nil && (o.Search == nil || o.Search.Judge == nil || o.Inputs == nil) {
 		errs = append(errs, errors.New("a budget of loss needs tokens to judge by (--tokens FILE)"))
 	}
+	if o.MaxLoss != nil && !slices.ContainsFunc(o.Passes, func(c Choice) bool { return c.Pass.Class == Lossy && !c.Pass.modifies }) {
+		errs = append(errs, errors.New("a budget of loss needs a pass that can spend it, such as "+searched))
+	}
 	for _, c := range o.Passes {
 		if c.Pass.Class == Lossy && !c.Pass.modifies && len(c.Args) == 0 && o.MinSNR == nil && o.MaxLoss == nil {
-			errs = append(errs, fmt.Errorf("%s needs an argument (%s) or a budget to choose by (--min-snr)", c.Pass.Name, c.Pass.Usage))
+			errs = append(errs, fmt.Errorf("%s needs an argument (%s) or a budget to choose by (--min-snr, or --max-loss with --tokens)", c.Pass.Name, c.Pass.Usage))
+		}
+		if c.Pass == prunePass && len(c.Args) == 0 && o.MinSNR != nil {
+			errs = append(errs, errors.New("prune chooses its share for a budget of loss alone (--max-loss): name one, such as prune=0.1"))
 		}
 		if c.Pass.NeedsInputs && o.Inputs == nil {
 			errs = append(errs, fmt.Errorf("%s weighs errors by what layers are fed with: give tokens (--tokens FILE)", c.Pass.Name))
@@ -109,7 +115,7 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	p := &planner{ctx: ctx, model: m, opt: o}
 	p.plan = &Plan{Version: PlanVersion, Tool: o.Version, DropIn: true, Model: fp,
 		Request: Request{MinSNR: o.MinSNR, MaxLoss: o.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
-	if o.Inputs != nil {
+	if o.Inputs != nil && UsesInputs(o.Passes) {
 		p.plan.Request.Inputs = o.Inputs.Key()
 	}
 	for _, c := range o.Passes {
@@ -136,14 +142,22 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if err := p.planTensors(); err != nil {
 		return nil, err
 	}
-	if err := p.pruneUnread(); err != nil {
+	if err := p.complete(); err != nil {
 		return nil, err
+	}
+	return p.plan, ctx.Err()
+}
+
+// complete adds what follows from a plan's steps, and brings them into order.
+func (p *planner) complete() error {
+	if err := p.pruneUnread(); err != nil {
+		return err
 	}
 	slices.SortStableFunc(p.plan.Steps, func(a, b *Step) int { return passRank(a.Pass) - passRank(b.Pass) })
 	for _, s := range p.plan.Steps {
 		p.plan.DropIn = p.plan.DropIn && (s.Shift == nil || !s.Shift.Epilogue)
 	}
-	return p.plan, ctx.Err()
+	return nil
 }
 
 // Resolve lays the catalogue over a model. With no family given, a model that is in no catalogue

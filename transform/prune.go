@@ -18,7 +18,7 @@ type Prune struct {
 }
 
 var prunePass = &Pass{
-	Name: "prune", Class: Lossy, NeedsFamily: true, NeedsInputs: true,
+	Name: "prune", Class: Lossy, NeedsFamily: true, NeedsInputs: true, UsesInputs: true,
 	Usage: "prune=SHARE",
 	Doc: "Zeroes whole inputs of a layer: the given share of them, those that the others can best stand " +
 		"in for on the inputs that the layer really gets, and changes the others' weights to do so. Early layers see " +

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"net/url"
 	"os"
@@ -17,7 +18,10 @@ type Folder struct{ Dir, Key string }
 type recorded struct {
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
+	CRC   uint32          `json:"crc32c"` // of Value
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (f Folder) path(name string) string {
 	return filepath.Join(f.Dir, url.PathEscape(name)+".json")
@@ -34,10 +38,10 @@ func (f Folder) Load(name string, into any) (found bool, err error) {
 		return false, err
 	}
 	var r recorded
-	if json.Unmarshal(js, &r) != nil || r.Key != f.Key || json.Unmarshal(r.Value, into) != nil {
+	if json.Unmarshal(js, &r) != nil || r.Key != f.Key || r.CRC != crc32.Checksum(r.Value, castagnoli) {
 		return false, nil
 	}
-	return true, nil
+	return json.Unmarshal(r.Value, into) == nil, nil
 }
 
 // Save keeps something under a name.
@@ -46,7 +50,7 @@ func (f Folder) Save(name string, from any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path(name), err)
 	}
-	js, err := json.Marshal(recorded{f.Key, value})
+	js, err := json.Marshal(recorded{f.Key, value, crc32.Checksum(value, castagnoli)})
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,11 @@ func (t *target) choose(combos [][]*Step, explicit []string) (steps []*Step, out
 	case best != nil && best.energy.Relative < base.Relative+1e-9 || best != nil && len(explicit) > 0:
 		steps, after = best.steps, best.energy
 		if t.p.opt.MinSNR != nil {
-			out.SNR = finiteOrNil(loss.decibels())
+			if t.p.opt.Inputs != nil && slices.ContainsFunc(steps, (*Step).Whole) {
+				out.InputSNR = finiteOrNil(loss.decibels())
+			} else {
+				out.SNR = finiteOrNil(loss.decibels())
+			}
 		}
 	case len(explicit) > 0:
 		out.Missed = fmt.Sprintf("%v would fall below %g dB", explicit, *t.p.opt.MinSNR)
@@ -220,7 +224,7 @@ func (p *planner) planTensors() error {
 		}
 	}
 	if p.opt.MaxLoss != nil {
-		return p.planBudget(targets)
+		return p.planBudget(targets, lossy)
 	}
 	steps := make([][]*Step, len(targets))
 	outlook := make([]Outlook, len(targets))

@@ -43,3 +43,24 @@ func (t *trade) within(most float64) offer {
 	}
 	return best
 }
+
+// most is the predicted loss of the offer that spends most: of the last point of every curve.
+func (t *trade) most() (loss float64) {
+	for i, c := range t.curves {
+		loss += t.sensitivity[i] * c[len(c)-1].Error
+	}
+	return loss
+}
+
+// between is the best choice of a predicted loss above low and below high, no more than aim or, where
+// there is none, little more; false where there is none at all.
+func (t *trade) between(low, aim, high float64) (offer, bool) {
+	for range 60 {
+		aim = math.Min(aim, math.Nextafter(high, 0))
+		if o := t.within(aim); o.loss > low && o.loss < high {
+			return o, true
+		}
+		aim = math.Sqrt(aim * high) // in the end high itself, but for rounding
+	}
+	return offer{}, false
+}

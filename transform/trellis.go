@@ -18,8 +18,8 @@ type Trellis struct {
 }
 
 var trellisPass = &Pass{
-	Name: "trellis", Class: Lossy,
-	Usage: "trellis=LAMBDA",
+	Name: "trellis", Class: Lossy, UsesInputs: true,
+	Usage: "trellis[=LAMBDA]",
 	Doc: "Chooses every value among those near it by what it costs in error and in energy: values of few " +
 		"significant bits, powers of two above all, toggle less wires in multipliers and memory; in the streaming " +
 		"role also values like those of the row before (by dynamic programming along rows). What a value costs is asked of the cost model for " +
@@ -36,12 +36,23 @@ var trellisPass = &Pass{
 		return nil
 	},
 	candidates: func(t *target, args []string) ([]*Step, error) {
-		if len(args) == 0 {
+		if len(args) == 0 && t.p.opt.MinSNR == nil {
 			return nil, nil // the search for a budget of loss chooses
 		}
-		lambda, _ := strconv.ParseFloat(args[0], 64)
 		rates, err := t.rates()
-		return []*Step{{Trellis: &Trellis{lambda, rates}}}, err
+		if err != nil {
+			return nil, err
+		}
+		tried := lambdas()
+		if len(args) > 0 {
+			lambda, _ := strconv.ParseFloat(args[0], 64)
+			tried = []float64{lambda}
+		}
+		var steps []*Step
+		for _, lambda := range tried {
+			steps = append(steps, &Step{Trellis: &Trellis{lambda, rates}})
+		}
+		return steps, nil
 	},
 	compile: func(s *Step, c *compiler) error {
 		if s.Trellis == nil {

@@ -79,9 +79,12 @@ func (p *planner) readers(ix *arch.Index) (readers, writers []place) {
 func (p *planner) zeroOutputs(tensor string, outputs []int) {
 	slices.Sort(outputs)
 	outputs = slices.Compact(outputs)
-	for _, s := range p.plan.Steps {
+	for i, s := range p.plan.Steps {
 		if s.Tensor == tensor && s.Prune != nil {
-			s.Prune.Outputs = outputs
+			// A copy: the step may be one of many that are still being chosen from.
+			whole := *s
+			whole.Prune = &Prune{s.Prune.Inputs, outputs}
+			p.plan.Steps[i] = &whole
 			return
 		}
 	}

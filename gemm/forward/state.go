@@ -71,7 +71,7 @@ func (b batch) hidden(s *State) sgemm.Matrix {
 // Start looks up the embeddings of sequences. Each has at least two tokens, one to predict from and
 // one to predict, and not more than the model has positions. The sequences belong to the state.
 func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*State, error) {
-	if err := d.checkTokens(tokens); err != nil {
+	if err := d.Check(tokens); err != nil {
 		return nil, err
 	}
 	table, err := d.table(ctx, w, d.embedding, d.vocab)
@@ -110,7 +110,8 @@ func (d *Decoder) table(ctx context.Context, w Weights, name string, rows int) (
 	return sgemm.Dense(rows, d.hidden, values), nil
 }
 
-func (d *Decoder) checkTokens(tokens [][]int32) error {
+// Check says what Start would refuse of the sequences.
+func (d *Decoder) Check(tokens [][]int32) error {
 	if len(tokens) == 0 {
 		return fmt.Errorf("there are no sequences of tokens: give at least one")
 	}

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// random is a small random model in a folder of its own, some of whose tensors are changed.
+func random(t *testing.T, name string, change func(tensor string, data []byte)) (dir string) {
+	t.Helper()
+	config, err := synth.Config(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "model")
+	if err := synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, shard := range m.Shards {
+		file := append(slices.Clone(shard.Head()), shard.Data()...)
+		for _, info := range shard.Tensors {
+			data := file[len(shard.Head()):]
+			change(info.Name, data[info.Begin:info.End])
+		}
+		if err := errors.Join(os.Remove(shard.Path), os.WriteFile(shard.Path, file, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// randomTokens are a file with so many sequences of 16 tokens for calibration, and 6 for evaluation.
+func randomTokens(t *testing.T, calibration int) (path string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	infos := []weights.Info{
+		{Name: calibrationPart, DType: weights.U8, Shape: []int{calibration, 16}},
+		{Name: evaluationPart, DType: weights.U8, Shape: []int{6, 16}},
+	}
+	data, _, err := weights.EncodeHeader(infos, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range (calibration + 6) * 16 {
+		data = append(data, byte(rng.IntN(96)))
+	}
+	path = filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// quickly are passes that a search has soon tried.
+const quickly = "prune,trellis,compensate=0.01"
+
+// A model that its own tokens make overflow is refused, and nothing is left behind.
+func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
+	tokens := randomTokens(t, 8)
+	bf16 := func(data []byte, v float32) {
+		for i := range len(data) / 2 {
+			binary.LittleEndian.PutUint16(data[2*i:], uint16(math.Float32bits(v)>>16))
+		}
+	}
+	for name, test := range map[string]struct {
+		tensor string
+		change func(data []byte)
+		want   []string
+	}{
+		"NaN": {"model.layers.0.mlp.up_proj.weight", func(data []byte) { bf16(data[:2], float32(math.NaN())) },
+			[]string{"block 0", "mlp.down_proj.weight", "not finite: look for NaN, infinite or very large weights"}},
+		"large": {"model.layers.1.input_layernorm.weight", func(data []byte) { bf16(data, 1e30) },
+			[]string{"block 1", "self_attn.q_proj.weight", "their squares exceed float32: look for very large weights"}},
+		"infinite": {"model.norm.weight", func(data []byte) { bf16(data, float32(math.Inf(1))) }, []string{"lm_head.weight", "not finite"}},
+	} {
+		model := random(t, "llama-tiny", func(tensor string, data []byte) {
+			if tensor == test.tensor {
+				test.change(data)
+			}
+		})
+		out := filepath.Join(t.TempDir(), "out")
+		var stdout, stderr bytes.Buffer
+		status := Main([]string{"lowtoggle", "convert", model, out, "--tokens", tokens}, &stdout, &stderr)
+		if status != exitFailed || stdout.Len() > 0 {
+			t.Errorf("%s: status %d, %q", name, status, stdout.String())
+		}
+		for _, want := range append(test.want, "on the calibration tokens of "+tokens) {
+			if !strings.Contains(stderr.String(), want) {
+				t.Errorf("%s: the message is %q, which lacks %q", name, stderr.String(), want)
+			}
+		}
+		for _, path := range []string{out, besideOut(out), out + ".partial"} {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %s is there (%v)", name, path, err)
+			}
+		}
+	}
+}
+
+// Layers of zeros, and those whose inputs are always zero, are searched like others; and with four
+// sequences one is held back, which gives no interval.
+func TestSearchOfOddModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four searches")
+	}
+	for name, family := range map[string]string{
+		"model.layers.1.mlp.down_proj.weight":    "llama-tiny",
+		"model.layers.0.self_attn.v_proj.weight": "llama-tiny",
+		"transformer.h.1.mlp.c_fc.weight":        "gpt2-tiny",
+		"":                                       "gpt2-tiny",
+	} {
+		model := random(t, family, func(tensor string, data []byte) {
+			if tensor == name {
+				clear(data)
+			}
+		})
+		out, tokens := filepath.Join(t.TempDir(), "out"), randomTokens(t, 4)
+		var got convertJSON
+		document(t, &got, "convert", model, out, "--tokens", tokens, "--passes", quickly, "--max-loss", "2%", "--json")
+		if got.Found == nil || got.Found.Best() == nil || got.Loss == nil {
+			t.Errorf("%s, zeros in %q: found %+v, loss %+v", family, name, got.Found, got.Loss)
+			continue
+		}
+		for _, trial := range got.Found.Trials {
+			if trial.Interval != nil {
+				t.Errorf("%s, zeros in %q: one sequence gives an interval: %+v", family, name, trial)
+			}
+		}
+		document(t, new(any), "verify", model, out, "--json")
+		if _, err := os.Lstat(besideOut(out)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s, zeros in %q: the search's folder is left (%v)", family, name, err)
+		}
+	}
+}
+
+func TestHoldBack(t *testing.T) {
+	for n, held := range map[int]int{4: 1, 5: 2, 8: 2, 9: 3, 48: 12} {
+		p := judged{Part: tokens.Part{N: n, T: 2}, purpose: calibrationPart}
+		for i := range n {
+			p.Sequences = append(p.Sequences, []int32{int32(i), 0})
+		}
+		a, b, err := holdBack(p)
+		if err != nil || a.N != n-held || b.N != held || len(a.Sequences) != a.N || len(b.Sequences) != b.N {
+			t.Errorf("%d sequences: %d and %d, %v", n, a.N, b.N, err)
+		}
+		for i, s := range append(slices.Clone(a.Sequences), b.Sequences...) {
+			if s[0] != int32(i) {
+				t.Errorf("%d sequences: sequence %d is in place %d", n, s[0], i)
+			}
+		}
+	}
+	_, _, err := holdBack(judged{Part: tokens.Part{N: 3, T: 7}, purpose: calibrationPart, file: "f"})
+	if err == nil || !strings.Contains(err.Error(), "f: part calibration: 3 sequences of 7 tokens: too few") {
+		t.Errorf("3 sequences: %v", err)
+	}
+}
+
+func TestBudgetIsKeptOnEvaluationTokens(t *testing.T) {
+	b := &budget{}
+	if err := errors.Join(b.keeps(&lossJSON{Difference: 0.0009}, nats(0.001)), b.keeps(&lossJSON{Difference: 1}, nil), b.keeps(nil, nats(0.001))); err != nil {
+		t.Error(err)
+	}
+	err := b.keeps(&lossJSON{Difference: 0.002}, nats(0.001))
+	if !errors.Is(err, errShort) || !strings.Contains(err.Error(), "rises by 0.200 %, more than the 0.1 % allowed") || !strings.Contains(err.Error(), "--max-loss") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Searches that may find something else keep it apart; those for several budgets do not.
+func TestSearchKey(t *testing.T) {
+	set := flag.NewFlagSet("", flag.ContinueOnError)
+	file := set.String("arch", "", "")
+	c := cli.NewContext(cli.NewApp(), set, nil)
+	calibration, err := cost.FindCalibration(usualGPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	apart := func(what string, b *budget, o transform.Options) {
+		key, err := b.searchKey(c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seen[key]; twice {
+			t.Errorf("%s and %s share what they find", what, other)
+		}
+		seen[key] = what
+	}
+	b := &budget{key: "model and tokens"}
+	passes, err := transform.ParsePasses(quickly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := transform.Options{Passes: passes, Workload: cost.DefaultWorkload, Cost: calibration, MaxLoss: nats(0.001)}
+	apart("one search", b, o)
+	apart("other tokens", &budget{key: "others"}, o)
+	with := func(change func(*transform.Options)) transform.Options {
+		other := o
+		change(&other)
+		return other
+	}
+	apart("other passes", b, with(func(o *transform.Options) { o.Passes = o.Passes[1:] }))
+	apart("another workload", b, with(func(o *transform.Options) { o.Workload = cost.Workload{Decode: 1} }))
+	apart("another role", b, with(func(o *transform.Options) { o.Role = cost.Streaming }))
+	apart("another calibration", b, with(func(o *transform.Options) { o.Cost = &cost.Calibration{Card: "another"} }))
+	*file = filepath.Join(t.TempDir(), "family")
+	for _, content := range []string{"a family", "another in its place"} {
+		if err := os.WriteFile(*file, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		apart(content, b, with(func(o *transform.Options) { o.Family = &arch.Family{} }))
+	}
+	*file = ""
+	one, err := b.searchKey(c, o)
+	more, err2 := b.searchKey(c, with(func(o *transform.Options) { o.MaxLoss, o.Workers = nats(0.01), 7 }))
+	if one != more || errors.Join(err, err2) != nil {
+		t.Error("another budget, or number of workers, shares nothing")
+	}
+}
+
+// An interrupted search says where it stopped.
+func TestInterruptedSearchSaysSo(t *testing.T) {
+	model, out := random(t, "llama-tiny", func(string, []byte) {}), filepath.Join(t.TempDir(), "out")
+	tokens := randomTokens(t, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	dir := besideOut(out)
+	if err := os.MkdirAll(filepath.Join(dir, "search"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	err := newApp(&stdout, &stderr).RunContext(ctx, []string{"lowtoggle", "convert", "--tokens", tokens, model, out})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "what the search has found stays in "+dir+"; the same command goes on") {
+		t.Errorf("%v", err)
+	}
+}
