@@ -79,6 +79,8 @@ type budget struct {
 	evaluation judged
 	judge *lossJudge // of evaluation
 	key   string
+	// strange says what is odd about the tokens; empty where nothing is.
+	strange string
 }
 
 // newBudget reads the tokens that --tokens names; nil where it names none. beside is the file or folder beside
@@ -113,7 +115,7 @@ func newBudget(c *cli.Context, m *weights.Model, path, beside string, o transfor
 			return nil, fmt.Errorf("on the %s tokens of %s: %w", p.purpose, p.file, err)
 		}
 	}
-	if b.key, err = tokensKey(m, b.fit, b.held); err != nil {
+	if b.key, err = tokensKey(c, m, b.fit, b.held); err != nil {
 		return nil, err
 	}
 	b.dir, b.kept, err = searchDir(c, path, beside, b.key)
@@ -137,13 +139,21 @@ func holdBack(p judged) (fit, held judged, err error) {
 }
 
 // tokensKey tells model and tokens from all others.
-func tokensKey(m *weights.Model, parts ...judged) (string, error) {
+func tokensKey(c *cli.Context, m *weights.Model, parts ...judged) (string, error) {
 	fp, err := transform.Fingerprint(m)
 	if err != nil {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, fp.SHA256)
+	// What layers are fed with goes by the arithmetic, too: by the configuration and the family.
+	fmt.Fprintf(h, "%s %d\n%s\n", fp.SHA256, len(m.Config), m.Config)
+	if path := c.String("arch"); path != "" {
+		family, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		h.Write(family)
+	}
 	for _, p := range parts {
 		fmt.Fprintln(h, p.N, p.T)
 		for _, s := range p.Sequences {
@@ -163,6 +173,8 @@ type fed struct {
 
 func (f fed) Key() string { return f.key }
 
+func (f fed) Has(tensor string) bool { return f.fit != nil && f.fit.Has(tensor) }
+
 func (f fed) Moments(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 	return f.fit.Moments(ctx, tensor)
 }
@@ -173,6 +185,9 @@ func (f fed) Held(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 
 // inputs collects what layers are fed with, or finds it where it was kept.
 func (b *budget) inputs(c *cli.Context, o transform.Options) (transform.Inputs, error) {
+	if err := mark(b.dir, b.kept); err != nil {
+		return nil, err
+	}
 	event, end := newProgress(c)
 	defer end()
 	f := fed{key: b.key}
@@ -232,6 +247,10 @@ func (b *budget) spend(c *cli.Context, o *transform.Options) error {
 		if err != nil {
 			return fmt.Errorf("on the %s tokens of %s: %w", b.held.purpose, b.held.file, err)
 		}
+	}
+	if guess := math.Log(float64(b.judge.layout.Dims["vocab"])); j.Loss() > guess {
+		b.strange = fmt.Sprintf("%s: the model's loss on the %s tokens is %.3f nats, and guessing has %.3f: are they of this model's tokenizer, and of texts that it knows?",
+			b.held.file, b.held.purpose, j.Loss(), guess)
 	}
 	key, err := b.searchKey(c, *o)
 	if err != nil {

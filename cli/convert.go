@@ -60,7 +60,8 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 		var loss *lossJSON
 		if b != nil {
 			if loss, err = b.verdict(c, args[1]); err != nil {
-				return fmt.Errorf("%s is written, but could not be judged: %w", args[1], err)
+				return fmt.Errorf("%s is written, but not judged (%w): judge it with %s", args[1], err,
+					command(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
 			}
 		}
 		took := time.Since(start)
@@ -70,6 +71,9 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 			err = printJSON(c.App.Writer, report)
 		} else {
 			printPlan(c.App.Writer, m, man.Plan, layoutOf(c, m))
+			if b != nil && b.strange != "" {
+				remark(c.App.Writer, "note", b.strange)
+			}
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
@@ -142,7 +146,7 @@ func convert(c *cli.Context, m *weights.Model, out string, o transform.Options, 
 	if resume {
 		if man, err := finished(c, m, out, o); man != nil || err != nil {
 			if err == nil {
-				err = removeSearch(besideOut(out)) // which it had no time for
+				err = removeOwn(besideOut(out)) // which it had no time for
 			}
 			return man, "was finished before", err
 		}

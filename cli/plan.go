@@ -63,6 +63,9 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 			}
 		} else {
 			printPlan(c.App.Writer, m, plan, layoutOf(c, m))
+			if b != nil && b.strange != "" {
+				remark(c.App.Writer, "note", b.strange)
+			}
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
 				command(withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...))
 		}

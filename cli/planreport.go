@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"sort"
 	"strings"
 
@@ -94,7 +96,7 @@ func printFound(w io.Writer, plan *transform.Plan) {
 	if f == nil {
 		return
 	}
-	tab := newTable("perplexity may rise by", "energy, predicted")
+	tab := newTable("perplexity may rise by", "energy, estimated")
 	for _, p := range f.Frontier {
 		tab.add(fmt.Sprintf("%g %%", 100*p.MaxLoss), signed(100*(p.Energy-1), 1)+" %")
 	}
@@ -105,15 +107,31 @@ func printFound(w io.Writer, plan *transform.Plan) {
 	}
 	t := f.Best()
 	if t == nil {
-		remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; allow more with --max-loss")
+		advice := "allow more with --max-loss"
+		if slices.ContainsFunc(f.Trials, func(t transform.Trial) bool { return t.Divergence <= f.Budget }) {
+			advice = "the tokens held back cannot tell so small a loss from the budget: give more calibration tokens, or " + advice
+		}
+		remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; "+advice)
 		return
 	}
 	interval := ""
 	if t.Interval != nil {
 		interval = fmt.Sprintf(" (95 %%: %s … %s)", signed(t.Interval[0], 6), signed(t.Interval[1], 6))
 	}
+	if b := plan.Request.MaxLoss; b != nil {
+		remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
+	}
 	remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
 		"and its loss rises by %s%s", plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, signed(t.Loss, 6), interval))
+	most := plan.Request.MaxLoss
+	switch {
+	case most == nil || t.Divergence > 0.8*f.Budget:
+	case t.Interval != nil && t.Interval[1] > 0.5**most:
+		remark(w, "note", fmt.Sprintf("not all of the budget is spent: the tokens held back tell the loss no better than that interval, whose upper end may not exceed %.6f; "+
+			"more calibration tokens would let the search spend more", *most))
+	default:
+		remark(w, "note", "not all of the budget is spent: these passes have nothing coarser, or nothing between this model and one that is over it")
+	}
 }
 
 // printExact says what the passes do that keep all values.

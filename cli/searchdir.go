@@ -51,7 +51,33 @@ func existing(dir string) string {
 }
 
 // searchParts are what a search keeps.
-var searchParts = []string{"fit", "held", "search", "plan.json"}
+var searchParts = []string{"fit", "held", "search", "plan.json", unkept}
+
+// unkept marks a folder that is removed in the end: that of a search without --search-dir.
+const unkept = "unkept"
+
+// mark says in a search's folder whether it stays.
+func mark(dir string, kept bool) error {
+	path := filepath.Join(dir, unkept)
+	if kept {
+		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o666)
+}
+
+// removeOwn removes what a search without --search-dir keeps.
+func removeOwn(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, unkept)); err != nil {
+		return nil
+	}
+	return removeSearch(dir)
+}
 
 // searching says whether an unfinished search has left something.
 func searching(dir string) bool {

@@ -12,11 +12,13 @@ import (
 type Inputs interface {
 	// Key tells model and tokens from every other.
 	Key() string
+	// Has says whether a tensor is a layer whose inputs are known.
+	Has(tensor string) bool
 	// Moments is H = XᵀX/tokens of a linear layer's inputs x[tokens, K], both axes in the source's
 	// order. The caller may change what it gets.
 	Moments(ctx context.Context, tensor string) (sgemm.Matrix, error)
-	// Held is the same of tokens that are held back: no value is chosen by them, so they tell what
-	// values that were fitted to the others really lose.
+	// Held is the same of tokens that are held back: no value is fitted to them, so they tell what
+	// values that were fitted to the others lose. Dampings, lambdas and trials are chosen by them.
 	Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 }
 

@@ -35,6 +35,8 @@ func (f *fed) Moments(_ context.Context, tensor string) (sgemm.Matrix, error) {
 	return f.moments.of(tensor)
 }
 
+func (f *fed) Has(string) bool { return true }
+
 func (f *fed) Held(_ context.Context, tensor string) (sgemm.Matrix, error) { return f.held.of(tensor) }
 
 // observed are second moments by layer, of one batch.

@@ -61,10 +61,10 @@ func (l loss) plus(o loss) loss {
 // loss sums, over rows [first, last), the squares of what the layer should hold in real arithmetic
 // and of what the stored result differs from it. A shift is free and counts as neither.
 //
-// Of a whole result that knows the layer's inputs it is the output's loss on these.
+// Of a whole result that knows the layer's inputs it is the output's loss on those that are held back.
 func (p *program) loss(ctx context.Context, first, last int) (l loss, err error) {
 	if p.whole != nil && p.whole.inputs != nil {
-		before, err := p.fitted(ctx, p.whole.inputs, 1)
+		before, err := p.layer(ctx, p.whole.inputs.Held, 1)
 		if err != nil {
 			return l, err
 		}

@@ -69,6 +69,7 @@ func (o *Options) Validate() error {
 	if o.MaxLoss != nil && !slices.ContainsFunc(o.Passes, func(c Choice) bool { return c.Pass.Class == Lossy && !c.Pass.modifies }) {
 		errs = append(errs, errors.New("a budget of loss needs a pass that can spend it, such as "+searched))
 	}
+	errs = append(errs, o.combinations()...)
 	for _, c := range o.Passes {
 		if c.Pass.Class == Lossy && !c.Pass.modifies && len(c.Args) == 0 && o.MinSNR == nil && o.MaxLoss == nil {
 			errs = append(errs, fmt.Errorf("%s needs an argument (%s) or a budget to choose by (--min-snr, or --max-loss with --tokens)", c.Pass.Name, c.Pass.Usage))
@@ -81,6 +82,32 @@ func (o *Options) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// combinations lists passes that do not go together.
+func (o *Options) combinations() (errs []error) {
+	asked := map[*Pass]bool{} // and whether without an argument
+	var fixed string
+	for _, c := range o.Passes {
+		asked[c.Pass] = len(c.Args) == 0
+		if c.Pass.Class == Lossy && !c.Pass.modifies && len(c.Args) > 0 {
+			fixed = c.String()
+		}
+	}
+	has := func(p *Pass) bool { _, ok := asked[p]; return ok }
+	if has(shiftPass) && (has(prunePass) || has(trellisPass) || has(compensatePass)) {
+		errs = append(errs, fmt.Errorf("%w: a shifted layer is not chosen as a whole: leave out shift, or prune, trellis and compensate", ErrPlan))
+	}
+	if o.MaxLoss == nil {
+		return errs
+	}
+	if asked[prunePass] && !(asked[trellisPass] && has(compensatePass)) {
+		errs = append(errs, errors.New("the search prunes only beside a trellis whose lambda it chooses, with compensate: ask for prune,trellis,compensate"))
+	}
+	if asked[trellisPass] && fixed != "" {
+		errs = append(errs, fmt.Errorf("the search does not try %s with every lambda of the trellis: name the lambda (trellis=0.01), or leave out %s", fixed, fixed))
+	}
+	return errs
 }
 
 // planner is the state of one Make.

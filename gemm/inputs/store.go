@@ -39,6 +39,12 @@ func (s *Store) Layers() []string {
 	return all
 }
 
+// Has says whether the store knows a layer; tensor is its weight's name. A tied head is none.
+func (s *Store) Has(tensor string) bool {
+	_, ok := s.inputs[tensor]
+	return ok
+}
+
 // Range is that of a layer's inputs; tensor is its weight's name. It is false where there is no such
 // layer.
 func (s *Store) Range(tensor string) (Range, bool) {

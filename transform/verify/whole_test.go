@@ -34,6 +34,8 @@ func (c correlated) Moments(ctx context.Context, tensor string) (sgemm.Matrix, e
 	return h, sgemm.Mul(ctx, h, x, x, sgemm.Op{TransA: true})
 }
 
+func (c correlated) Has(string) bool { return true }
+
 func (c correlated) Held(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 	return c.Moments(ctx, tensor)
 }
