@@ -207,7 +207,9 @@ func (b *budget) inputs(c *cli.Context, o transform.Options) (transform.Inputs, 
 		if err != nil {
 			if c.Context.Err() == nil && !b.kept { // a model or a disk that must be mended first
 				err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, part.name)))
-				_ = os.Remove(b.dir) // where nothing else is in it
+				if left, _ := os.ReadDir(b.dir); len(left) == 1 && left[0].Name() == unkept {
+					err = errors.Join(err, removeSearch(b.dir))
+				}
 			}
 			return nil, fmt.Errorf("on the %s tokens of %s: %w", part.purpose, part.file, err)
 		}
