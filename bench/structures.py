@@ -10,7 +10,8 @@ that one would use. bench/results/h200/structure-stationary.json is
     lowtoggle measure --w MODEL: --against NAME: ... --against zeros --x acts.safetensors: \\
         --role stationary --time 170s --precision 0.05% --json
 
-Its gptq2 came from a prototype of compensated rounding that this project's compensate replaced.
+Its gptq2, neur25 and half_... are of a prototype that is not kept: compensated rounding, which the pass
+compensate replaced, zeroed neurons, and zeros in the first two blocks alone. No page rests on them.
 Needs PyTorch.
 """
 

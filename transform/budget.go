@@ -73,6 +73,6 @@ func (t *target) expect(steps []*Step) (out Outlook, err error) {
 		return out, err
 	}
 	loss, err := t.inputLoss(prog)
-	out.Before, out.After, out.InputSNR = &before, &after, finiteOrNil(decibels(loss))
+	out.Before, out.After, out.InputSNR = &before, &after, finiteOrNil(loss.Decibels())
 	return out, err
 }

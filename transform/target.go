@@ -200,11 +200,6 @@ func (p *planner) fits(name string, s *Step) (bool, error) {
 	return l.decibels() >= *p.opt.MinSNR, err
 }
 
-// weighsInputs reports whether a requested pass asks for what layers are fed with.
-func (p *planner) weighsInputs() bool {
-	return p.opt.MaxLoss != nil || slices.ContainsFunc(p.opt.Passes, func(c Choice) bool { return c.Pass.UsesInputs })
-}
-
 // planTensors lets the lossy passes choose for every layer, several layers at a time.
 func (p *planner) planTensors() error {
 	var lossy []Choice
@@ -224,7 +219,7 @@ func (p *planner) planTensors() error {
 	var targets []*target
 	for _, info := range p.model.Infos() {
 		if f, ok := info.DType.Format(); ok && Linear(p.layout, info) && info.Len() > 0 {
-			if p.opt.Inputs != nil && p.weighsInputs() && !p.opt.Inputs.Has(info.Name) {
+			if p.opt.Inputs != nil && (p.opt.MaxLoss != nil || UsesInputs(p.opt.Passes)) && !p.opt.Inputs.Has(info.Name) {
 				p.note("%s: the model's arithmetic does not use it as a layer: nothing lossy is done to it", info.Name)
 				continue
 			}

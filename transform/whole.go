@@ -310,7 +310,7 @@ func (w *whole) chooser(ctx context.Context, p *program, n int, scale float64) (
 		return c, nil
 	}
 	keep, err := p.kept(ctx, w.zeros)
-	return masked{c, keep}, err
+	return rounding.Sparse{Chooser: c, Keep: keep}, err
 }
 
 // kept tells the elements that sparsify leaves, outputs as rows.
@@ -334,31 +334,4 @@ func (p *program) kept(ctx context.Context, zeros op) ([]bool, error) {
 	return keep, err
 }
 
-// decibels is the output's signal-to-noise ratio on the layer's inputs.
-func decibels(l rounding.Loss) float64 {
-	if l.Error == 0 {
-		return math.Inf(1)
-	}
-	return 10 * math.Log10(l.Signal/l.Error)
-}
-
 func ldexp(v float32, exp int) float32 { return float32(math.Ldexp(float64(v), exp)) }
-
-// masked zeroes what is not kept.
-type masked struct {
-	rounding.Chooser
-	keep []bool // [N, K]
-}
-
-// Begin implements [rounding.Chooser].
-func (m masked) Begin(n, k int) (func(rounding.Column), error) {
-	choose, err := m.Chooser.Begin(n, k)
-	return func(c rounding.Column) {
-		choose(c)
-		for i := range c.T {
-			if !m.keep[(c.N0+i)*k+c.K] {
-				c.T[i] = 0
-			}
-		}
-	}, err
-}

@@ -81,10 +81,10 @@ func (g Grid) Begin(n, k int) (func(Column), error) {
 	}, nil
 }
 
-// Sparse zeroes what is not kept, and takes the nearest value of the format elsewhere.
+// Sparse zeroes what is not kept, and leaves the rest to another chooser.
 type Sparse struct {
-	Format weights.Format
-	Keep   []bool // [N,K], row-major
+	Chooser
+	Keep []bool // [N,K], row-major
 }
 
 // Begin implements [Chooser].
@@ -92,9 +92,9 @@ func (s Sparse) Begin(n, k int) (func(Column), error) {
 	if len(s.Keep) != n*k {
 		return nil, fmt.Errorf("rounding: a mask of %d elements for a layer of %d×%d", len(s.Keep), n, k)
 	}
-	nearest, err := Stored{s.Format}.Begin(n, k)
+	choose, err := s.Chooser.Begin(n, k)
 	return func(c Column) {
-		nearest(c)
+		choose(c)
 		for i := range c.T {
 			if !s.Keep[(c.N0+i)*k+c.K] {
 				c.T[i] = 0

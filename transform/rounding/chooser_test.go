@@ -115,7 +115,7 @@ func TestSparse(t *testing.T) {
 	for i := range keep {
 		keep[i] = i*7%11 < 5
 	}
-	q := must(Round(t.Context(), w, Flat(40), Sparse{f, keep}, Options{}))(t)
+	q := must(Round(t.Context(), w, Flat(40), Sparse{Stored{f}, keep}, Options{}))(t)
 	for i, v := range w.Data {
 		want := stored(f, v)
 		if !keep[i] {
@@ -135,7 +135,7 @@ func TestParameters(t *testing.T) {
 		return Trellis{Format: f, Rates: r, Lambda: 1, Scale: 1}
 	}
 	for _, c := range []Chooser{
-		Bits{f, 8}, Bits{f, -1}, Grid{f, []int{1}}, Grid{f, []int{0, 1001}}, Sparse{f, nil},
+		Bits{f, 8}, Bits{f, -1}, Grid{f, []int{1}}, Grid{f, []int{0, 1001}}, Sparse{Stored{f}, nil},
 		Trellis{Format: f},
 		Trellis{Format: f, Rates: risingRates(f), Lambda: -1},
 		Trellis{Format: f, Rates: risingRates(f), Scale: math.Inf(1)},

@@ -119,7 +119,7 @@ func TestNotFinite(t *testing.T) {
 	alone.Rates = risingRates(bf16)
 	f := must(NewFactor(ctx, h, FactorOptions{}))(t)
 	for _, c := range []Chooser{
-		Grid{bf16, make([]int, n)}, Bits{bf16, 3}, Stored{bf16}, alone, coupled, Sparse{bf16, make([]bool, n*k)},
+		Grid{bf16, make([]int, n)}, Bits{bf16, 3}, Stored{bf16}, alone, coupled, Sparse{Stored{bf16}, make([]bool, n*k)},
 	} {
 		q := must(Round(ctx, w, f, c, Options{Zero: 10}))(t)
 		for i, v := range w.Data {
