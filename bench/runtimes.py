@@ -1,0 +1,170 @@
+"""Outputs of model folders as transformers computes them, in float64.
+
+    for c in weights/synth/configs/*-tiny.json; do
+        go run . synth --seed 1 "$c" "synth/$(basename "$c" .json)"
+    done
+    python3 bench/runtimes.py --to gemm/plain/testdata synth/*
+    python3 bench/runtimes.py --pairs SOURCE CONVERTED [SOURCE CONVERTED...]
+
+The first form prints {folder: outputs}, or with --to writes FOLDER.json each, which package
+gemm/plain is tested by. The second compares converted folders with their sources: "apart" is the
+largest difference over the largest magnitude; "apart_centred" the same with every row's mean
+subtracted, which is what softmax sees: shift moves all logits of an untied head alike.
+
+Every folder runs on the same tokens, (7t + 3) mod vocabulary at position t, and what sees or hears
+on the same values besides. A folder that cannot be run is reported under "error", and the exit
+status is then 1. Made with transformers 5.17 and torch 2.11; no GPU is needed.
+"""
+
+import argparse
+import json
+import os
+import sys
+import traceback
+import types
+
+sys.path.pop(0)  # pytorch.py beside this file is not the module that some library looks for
+
+import torch
+import transformers
+
+POSITIONS = 9
+DIGITS = 10  # of the numbers that are written
+
+
+class Double(types.ModuleType):
+    """torch, where float32 is another name of float64."""
+
+    float32 = float = torch.float64
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+def double_everywhere():
+    """Models cast norms, rotary angles and softmax to float32, whatever type they are run in: their
+    modules get another torch. The code that reads files keeps the real one."""
+    torch.set_default_dtype(torch.float64)
+    torch.Tensor.float = torch.Tensor.double
+    computing = ("transformers.models.", "transformers.modeling_rope_utils", "transformers.activations")
+    double = Double("torch")
+    for name, module in list(sys.modules.items()):
+        if name.startswith(computing) and vars(module).get("torch") is torch:
+            module.torch = double
+
+
+def load(folder):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    kind = getattr(transformers, config.architectures[0])  # this imports its module
+    double_everywhere()
+    # Falcon's eager attention adds ALiBi's bias twice in this release, its usual one once.
+    attention = "sdpa" if config.model_type == "falcon" else "eager"
+    model, found = kind.from_pretrained(
+        folder, dtype=torch.float64, attn_implementation=attention, output_loading_info=True
+    )
+    for problem in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
+        if found.get(problem):
+            raise ValueError(f"{problem}: {sorted(map(str, found[problem]))}")
+    for name, t in (*model.named_parameters(), *model.named_buffers()):
+        if t.is_floating_point() and t.dtype != torch.float64:
+            print(f"{folder}: {name} is of type {t.dtype}", file=sys.stderr)
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")
+    return model.eval()
+
+
+def values(*shape):
+    """What a model sees or hears: element i is (7919·i mod 1009)/1009 - 1/2."""
+    n = torch.Size(shape).numel()
+    return ((torch.arange(n) * 7919 % 1009).double() / 1009 - 0.5).reshape(1, *shape)
+
+
+def inputs(config):
+    text = config.get_text_config()
+    if hasattr(config, "image_size") and not hasattr(config, "text_config"):
+        return {"pixel_values": values(config.num_channels, config.image_size, config.image_size)}
+    tokens = ((torch.arange(POSITIONS) * 7 + 3) % text.vocab_size)[None]
+    if hasattr(config, "num_mel_bins"):
+        heard = values(config.num_mel_bins, 2 * config.max_source_positions)
+        if config.architectures[0] == "WhisperForAudioClassification":
+            return {"input_features": heard}
+        return {"input_features": heard, "decoder_input_ids": tokens}
+    return {"input_ids": tokens}
+
+
+@torch.no_grad()
+def outputs(folder):
+    """[positions, logits], or hidden states where the model has no head."""
+    model = load(folder)
+    out = model(**inputs(model.config))
+    if getattr(out, "reconstruction", None) is not None:
+        stride = model.config.encoder_stride  # a row for each patch
+        rows = torch.nn.functional.pixel_unshuffle(out.reconstruction, stride).flatten(2).transpose(1, 2)
+    elif getattr(out, "logits", None) is not None:
+        rows = out.logits
+    else:
+        rows = out.last_hidden_state
+    rows = rows.squeeze(0) if rows.dim() == 3 else rows
+    if rows.dtype != torch.float64 or not torch.isfinite(rows).all():
+        raise ValueError(f"outputs are of type {rows.dtype}, or not finite")
+    return rows
+
+
+def report(folder):
+    rows = outputs(folder)
+    return {
+        "transformers": transformers.__version__,
+        "torch": torch.__version__,
+        "rows": [[float(f"{v:.{DIGITS}g}") for v in row] for row in rows.tolist()],
+    }
+
+
+def apart(a, b):
+    return ((a - b).abs().max() / a.abs().max()).item()
+
+
+def pair(source, converted):
+    a, b = outputs(source), outputs(converted)
+    centre = lambda x: x - x.mean(-1, keepdim=True)
+    return {"source": source, "apart": apart(a, b), "apart_centred": apart(centre(a), centre(b))}
+
+
+def attempt(results, name, fn, *args):
+    try:
+        results[name] = fn(*args)
+    except Exception as e:
+        traceback.print_exc()
+        results[name] = {"error": f"{type(e).__name__}: {e}"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", action="store_true", help="folders are SOURCE CONVERTED, by turns")
+    parser.add_argument("--to", metavar="DIR", help="write a file for each folder into DIR")
+    parser.add_argument("folders", nargs="+")
+    args = parser.parse_args()
+    if args.pairs and (len(args.folders) % 2 or args.to):
+        parser.error("--pairs takes folders two by two, and prints")
+    results = {}
+    if args.pairs:
+        for source, converted in zip(args.folders[::2], args.folders[1::2]):
+            attempt(results, converted, pair, source, converted)
+    else:
+        for folder in args.folders:
+            attempt(results, os.path.basename(os.path.normpath(folder)), report, folder)
+    failed = {name: r for name, r in results.items() if "error" in r}
+    if args.to:
+        os.makedirs(args.to, exist_ok=True)
+        for name in results.keys() - failed.keys():
+            with open(os.path.join(args.to, name + ".json"), "w") as f:
+                json.dump(results[name], f)
+                f.write("\n")
+        results = failed
+    if results:
+        json.dump(results, sys.stdout, indent=None if not args.pairs else 2)
+        print()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
