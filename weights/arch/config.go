@@ -6,26 +6,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// config is a decoded config.json.
-type config map[string]any
+// config is a decoded config.json: the objects in which fields are looked up, in that order. The
+// last is the whole; where it has a "text_config", as models of several modalities do, that one
+// goes first.
+type config []map[string]any
 
 // readConfig decodes a config.json; numbers keep their spelling.
 func readConfig(data []byte) (config, error) {
-	var c config
-	if err := decode(data, &c, false); err != nil {
+	var all map[string]any
+	if err := decode(data, &all, false); err != nil {
 		return nil, fmt.Errorf("config.json: %w", err)
 	}
-	if c == nil {
+	if all == nil {
 		return nil, errors.New("config.json: holds null, not an object")
 	}
-	return c, nil
+	v := all["text_config"]
+	if v == nil {
+		return config{all}, nil
+	}
+	text, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("config.json: text_config is %s, not an object", spell(v))
+	}
+	return config{text, all}, nil
 }
+
+// top is the config without what its text_config says.
+func (c config) top() config { return c[len(c)-1:] }
 
 // decode reads one JSON value that fills data, with errors that say where.
 func decode(data []byte, v any, strict bool) error {
@@ -65,22 +79,30 @@ func lineColumn(data []byte, offset int64) string {
 
 // first finds the first field that is there and not null. Dots lead into nested objects.
 func (c config) first(fields []string) (field string, value any, ok bool) {
-	for _, field := range fields {
-		var v any = map[string]any(c)
-		for key := range strings.SplitSeq(field, ".") {
-			object, _ := v.(map[string]any)
-			v = object[key]
-		}
-		if v != nil {
-			return field, v, true
+	for _, object := range c {
+		for _, field := range fields {
+			if v := lookup(object, field); v != nil {
+				return field, v, true
+			}
 		}
 	}
 	return "", nil, false
 }
 
+func lookup(v any, field string) any {
+	for key := range strings.SplitSeq(field, ".") {
+		object, _ := v.(map[string]any)
+		v = object[key]
+	}
+	return v
+}
+
 // length reads a field's value as a whole number from least to maxDim. A float without a
-// fraction is one.
+// fraction is one; an object is the number of its entries.
 func length(field string, v any, least int) (int, error) {
+	if object, ok := v.(map[string]any); ok {
+		v = json.Number(strconv.Itoa(len(object)))
+	}
 	number, ok := v.(json.Number)
 	if !ok {
 		return 0, fmt.Errorf("config.json: %s is %s, not a whole number", field, spell(v))
@@ -93,6 +115,16 @@ func length(field string, v any, least int) (int, error) {
 		return 0, fmt.Errorf("config.json: %s is %s, beyond %d to %d", field, spell(v), least, maxDim)
 	}
 	return int(f), nil
+}
+
+// fraction reads a field's value as a number from 0 to 1.
+func fraction(field string, v any) (float64, error) {
+	number, _ := v.(json.Number)
+	f, err := number.Float64()
+	if err != nil || f < 0 || f > 1 {
+		return 0, fmt.Errorf("config.json: %s is %s, not a number from 0 to 1", field, spell(v))
+	}
+	return f, nil
 }
 
 // spell shows a value as JSON, shortened.
@@ -113,12 +145,8 @@ func (c config) strings(field string) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	list, isList := v.([]any)
-	if !isList {
-		list = []any{v}
-	}
 	var all []string
-	for _, v := range list {
+	for _, v := range list(v) {
 		s, ok := v.(string)
 		if !ok {
 			return nil, fmt.Errorf("config.json: %s is %s, not a string", field, spell(v))
@@ -128,22 +156,63 @@ func (c config) strings(field string) ([]string, error) {
 	return all, nil
 }
 
-// flag reads a truth value: the field itself, or, where is is given, whether the field is one of
-// those strings or a list that has one of them.
+// list is a value that may be a list as one.
+func list(v any) []any {
+	if all, ok := v.([]any); ok {
+		return all
+	}
+	return []any{v}
+}
+
+// spelt writes a value, or those of a list, as strings.
+func spelt(field string, v any) ([]string, error) {
+	var all []string
+	for _, v := range list(v) {
+		switch v := v.(type) {
+		case string:
+			all = append(all, v)
+		case json.Number, bool:
+			all = append(all, fmt.Sprint(v))
+		default:
+			return nil, fmt.Errorf("config.json: %s is %s, not a string, a number or true or false", field, spell(v))
+		}
+	}
+	return all, nil
+}
+
+// flag reads a truth value, as the family file says: from whether the field is there, by comparing
+// it with another, by strings that it may be or have, or as true or false.
 func (c config) flag(f *flagSpec) (bool, error) {
 	field, v, ok := c.first(f.Fields)
-	if !ok {
+	switch {
+	case !ok:
 		return f.Default, nil
+	case f.Present:
+		return true, nil
+	case len(f.Unlike) > 0:
+		_, other, ok := c.first(f.Unlike)
+		return ok && !same(v, other), nil
+	case len(f.Is) > 0:
+		words, err := spelt(field, v)
+		return meet(words, f.Is), err
 	}
-	if len(f.Is) == 0 {
-		b, ok := v.(bool)
-		if !ok {
-			return false, fmt.Errorf("config.json: %s is %s, not true or false", field, spell(v))
-		}
-		return b, nil
+	b, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("config.json: %s is %s, not true or false", field, spell(v))
 	}
-	values, err := c.strings(field)
-	return meet(values, f.Is), err
+	return b, nil
+}
+
+// same compares two values; numbers by what they are, however they are spelt.
+func same(a, b any) bool {
+	x, ok := a.(json.Number)
+	y, ok2 := b.(json.Number)
+	if !ok || !ok2 {
+		return reflect.DeepEqual(a, b)
+	}
+	f, _ := x.Float64()
+	g, _ := y.Float64()
+	return f == g
 }
 
 // dtypes are the names that config.json gives to element types.

@@ -20,19 +20,32 @@
 // sentence for readers.
 //
 //	family         its name
+//	like           an embedded family whose lists it takes over; see below
 //	model_types    the "model_type" of config.json that it answers to
 //	architectures  the "architectures" that it answers to where no family knows the model_type
 //	prefixes       what {prefix} may stand for in tensors' names; default [""]. A checkpoint uses
 //	               one throughout: the one under which most names are known. New folders get the
-//	               first.
+//	               first. An object instead of a string says what other words stand for, too:
+//	               {"prefix": "language_model.model.", "root": "language_model."} where names
+//	               beside the prefixed ones start otherwise, as "{root}lm_head.weight" does, and
+//	               words of the family's own for a part of a name that has several spellings:
+//	               {"prefix": "bert.", "gamma": "weight"} for "{prefix}norm.{gamma}".
 //	flags, dims, loops, indices, norms, tensors   the lists below
+//	absent         a list of {"what": "residual signs", "why": "A sentence."}: what one might
+//	               expect and does not hold, for readers
+//
+// Fields of config.json are looked up in its "text_config", where it has one, and then at its
+// top; so a family also serves models in which it is one of several modalities. The first of an
+// entry's fields that is there and not null counts; "a.b" is field b inside object a.
 //
 // Flags are truths about a model, read off config.json.
 //
-//	name, fields   the first of the fields that is there and not null counts; "a.b" is field b
-//	               inside object a
+//	name, fields   the field must be true or false, unless there is one of
 //	is             a list of strings: the flag is set where the field is one of them, or a list
-//	               that has one of them. Without it the field must be true or false.
+//	               that has one of them; numbers count as they are spelt
+//	present        true: the flag is set where one of the fields is there
+//	unlike         a list of fields: the flag is set where the first of them that is there
+//	               differs from that of "fields"
 //	default        where no field is there; default false
 //
 // A condition is a list of flags, separated by spaces, that must be set or, with "!", unset:
@@ -41,7 +54,8 @@
 //
 // Dims are whole numbers from 1 to 2^31.
 //
-//	name, fields   as for flags; a float without fraction is a whole number
+//	name, fields   a float without fraction is a whole number, an object the number of its entries
+//	of             an expression as for value, of which the field is a fraction; rounded down
 //	value          where no field is there: an expression of numbers and earlier dims with + - * /
 //	               and parentheses. Divisions must come out even. Without a value a missing field
 //	               is an error.
@@ -53,6 +67,7 @@
 //
 //	name           the variable: "layer" for {layer}
 //	count          an expression over dims; the variable runs from 0 to count-1
+//	beyond         true: tensors beyond that are left unclaimed. Otherwise they are an error.
 //
 // Indices are sets of labels that axes share.
 //
@@ -60,19 +75,24 @@
 //	per            loops and earlier indices for each of whose values there is one instance:
 //	               ["layer", "kv"]. The instance for KV head 1 of layer 3 is called
 //	               "layers.3.kv.1.v": loops get an s, indices do not.
-//	length         an expression over dims
+//	length         an expression over dims. Where it is 0 nothing carries the index: such parts
+//	               of a concatenation are left out.
+//	uses           an expression over dims: on how many axes of linear and embedding tensors that
+//	               are not optional one instance stands. An axis counts once, however often the
+//	               index stands on it. Fewer or more are an error.
 //	permute        the condition under which its labels may be permuted; "always"; absent: never
 //	sign           the same for -1 on any label
 //	scale          the same for 2^k on any label
 //
 // An index with scale needs an axis that takes it with + and one with -, an index with sign two
-// axes that take it with either: otherwise they could not cancel.
+// axes that take it with either: otherwise they could not cancel. Both are checked for every
+// model that is read.
 //
 // Norms are named so that they can be folded into the linear layers that they feed.
 //
 //	name           used by tensors
 //	kind           "layernorm", "rmsnorm", or "rmsnorm1p" (multiplies by 1 + weight)
-//	weight, bias   names of norm tensors; no bias where the norm has none
+//	weight, bias   names of norm tensors, whose axes are the same; no bias where the norm has none
 //
 // Tensors are listed in the order in which a new folder stores them; neighbours whose names share
 // a loop run through it together.
@@ -85,14 +105,31 @@
 //	out            linear: the dimension that counts outputs; default 0. 1 for weights stored
 //	               [in, out].
 //	norm           linear: the norm whose output is this layer's input. A norm can be folded only
-//	               where every tensor that reads it says so.
-//	bias           linear: the name of its bias tensor
+//	               where every tensor that reads it says so. An axis of the inputs is then the
+//	               norm's, with - where that has +; signs may pass the norm without it.
+//	bias           linear: the name of its bias tensor, whose last axis is that of the outputs,
+//	               written the same
 //	softmax        linear: its outputs go into a softmax with nothing between (no soft cap), and
 //	               the tensor is not shared: one vector may be added to every row
 //	optional       may be absent; new folders leave it out
 //	when           the condition under which such a tensor exists
 //	from, to       expressions: the tensor exists only where its name's first variable is at least
-//	               from and less than to; default the whole loop
+//	               from and less than to; default the whole loop. Entries of one name whose
+//	               ranges do not overlap all count.
+//
+// # A family like another
+//
+// With "like" a family takes over the prefixes and all lists of an embedded one, which may
+// itself be like another. An entry of its own takes the place of those of the same name: of all
+// of them, so conditional entries are listed anew together. New entries come last, or as they
+// say:
+//
+//	after          the name of an entry of the list behind which this one comes; an entry that
+//	               the base has moves there
+//	remove         true: the base's entries of this name are taken away
+//
+// Prefixes, where there are any, replace those of the base. The doc, model_types, architectures
+// and absent are never taken over.
 //
 // # Axis expressions
 //
@@ -135,4 +172,6 @@
 //     blocks the indices around a tensor that it does not know (see [Index]).
 //   - Experts stored as tensors of their own keep their order: an index lies within tensors.
 //     Stacked ones are an ordinary axis.
+//   - A symmetry that holds for some models only has a flag as its condition. "uses" may count
+//     by dims with "when" whose value is 0 or 1.
 package arch

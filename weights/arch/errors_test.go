@@ -70,11 +70,11 @@ func TestReferenceErrors(t *testing.T) {
 		{`"weight": "{prefix}norm.weight"`, `"weight": "{prefix}embed_tokens.weight"`, `norms[2] "final": weight: no norm tensor is called "{prefix}embed_tokens.weight"`},
 		{`"weight": "{prefix}norm.weight"`, `"weight": "{prefix}norm.weight", "bias": "b"`, `norms[2] "final": bias: no norm tensor is called "b"`},
 		{`"name": "final", `, `"name": "attn", `, `norms[2] "attn": the name is empty or taken`},
-		{`"norm": "final"`, `"norm": "attn"`, `tensors[20] "lm_head.weight": "{prefix}layers.{layer}.input_layernorm.weight" has a variable that this name lacks`},
+		{`"norm": "final"`, `"norm": "attn"`, `tensors[20] "{root}lm_head.weight": "{prefix}layers.{layer}.input_layernorm.weight" has a variable that this name lacks`},
 		{`"{prefix}layers.{layer}.mlp.down_proj.bias"`, `"{prefix}layers.7.mlp.down_proj.weight"`, `a name can be both this and tensors[16] "{prefix}layers.{layer}.mlp.down_proj.weight"`},
 		{`"role": "embedding"`, `"role": "embedding", "softmax": true`, `tensors[0] "{prefix}embed_tokens.weight": only a linear tensor has out, softmax, norm or bias`},
 		{`"role": "embedding"`, `"role": "embedding", "from": "layers"`, `tensors[0] "{prefix}embed_tokens.weight": from and to need a variable in the name`},
-		{`"lm_head.weight", "role": "linear", "axes": ["vocab", "-residual & -final_norm"]`, `"lm_head.weight", "role": "linear", "axes": ["vocab", "-residual & -final_norm"], "doc": "x"`, ``},
+		{`"{root}lm_head.weight", "role": "linear", "axes": ["vocab", "-residual & -final_norm"]`, `"{root}lm_head.weight", "role": "linear", "axes": ["vocab", "-residual & -final_norm"], "doc": "x"`, ``},
 	} {
 		text := source(t, "llama")
 		changed := strings.ReplaceAll(text, c.old, c.new)
@@ -99,7 +99,6 @@ func TestParseListsAll(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	for _, c := range []struct{ family, old, new, want string }{
 		{"llama", `{"model_type"`, `{"model_type",`, `config.json: line 1, column 14: invalid JSON: invalid character ',' after object key`},
-		{"llama", `"hidden_size": 6,`, ``, `config.json: hidden_size is missing`},
 		{"gpt2", `"n_embd": 6,`, ``, `config.json: n_embd or hidden_size is missing`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": "6"`, `config.json: hidden_size is "6", not a whole number`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": 6.5`, `config.json: hidden_size is 6.5, not a whole number`},
@@ -110,7 +109,7 @@ func TestConfigErrors(t *testing.T) {
 		{"llama", `"num_key_value_heads": 2`, `"num_key_value_heads": 4`, `config.json: num_attention_heads 6 is not a multiple of num_key_value_heads 4`},
 		{"llama", `"head_dim": 4`, `"head_dim": 5`, `config.json: head_dim 5 is not a multiple of 2`},
 		{"llama", `"attention_bias": true`, `"attention_bias": 1`, `config.json: attention_bias is 1, not true or false`},
-		{"llama", `["LlamaForCausalLM"]`, `[7]`, `config.json: architectures is 7, not a string`},
+		{"llama", `["LlamaForCausalLM"]`, `[{}]`, `config.json: architectures is {}, not a string, a number or true or false`},
 		{"gpt2", `"n_head": 3`, `"n_head": 4`, `config.json: n_embd 6 is not a multiple of n_head 4`},
 		{"gpt2", `"n_inner": null`, `"n_inner": 1e400`, `config.json: n_inner is 1e400`},
 		{"llama", `"num_hidden_layers": 2`, `"num_hidden_layers": 1000000`, `config.json: num_hidden_layers 1000000 is more than 262144`},

@@ -1,9 +1,6 @@
 package arch
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // node is an axis expression, or a part of one.
 type node struct {
@@ -114,30 +111,13 @@ func (n *node) leaves(visit func(*node)) {
 	}
 }
 
-// withLengths is a copy of the expression in which every length is filled in.
+// withLengths is a copy of the expression in which every length is filled in. Parts of a
+// concatenation that have no positions in this model are left out.
 func (n *node) withLengths(m *model) (*node, error) {
 	c := *n
 	switch {
 	case n.op != 'a':
-		c.parts = make([]*node, len(n.parts))
-		if n.op == '*' {
-			c.length = 1
-		}
-		for i, p := range n.parts {
-			q, err := p.withLengths(m)
-			if err != nil {
-				return nil, err
-			}
-			c.parts[i] = q
-			if n.op == '*' {
-				c.length *= q.length
-			} else {
-				c.length += q.length
-			}
-			if c.length > maxDim {
-				return nil, fmt.Errorf("longer than %d", maxDim)
-			}
-		}
+		return n.sum(m)
 	case n.slot >= 0:
 		c.length = m.size[n.slot]
 	case n.length == 0:
@@ -145,10 +125,37 @@ func (n *node) withLengths(m *model) (*node, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s has no value in this model", n.text)
 		}
-		if d.value == 0 {
-			return nil, errors.New(d.String() + ": a length must be at least 1")
-		}
 		c.length = d.value
+	}
+	return &c, nil
+}
+
+// sum is withLengths for a product or a concatenation.
+func (n *node) sum(m *model) (*node, error) {
+	c := *n
+	c.parts = nil
+	if n.op == '*' {
+		c.length = 1
+	}
+	for _, p := range n.parts {
+		q, err := p.withLengths(m)
+		if err != nil {
+			return nil, err
+		}
+		if n.op == '*' {
+			c.length *= q.length
+		} else {
+			c.length += q.length
+		}
+		if c.length > maxDim {
+			return nil, fmt.Errorf("longer than %d", maxDim)
+		}
+		if n.op == '*' || q.length > 0 {
+			c.parts = append(c.parts, q)
+		}
+	}
+	if n.op == '|' && len(c.parts) == 1 {
+		return c.parts[0], nil
 	}
 	return &c, nil
 }

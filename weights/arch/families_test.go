@@ -10,12 +10,45 @@ import (
 )
 
 func TestFamilies(t *testing.T) {
-	var names []string
+	types := map[string]string{}
 	for _, f := range Families() {
-		names = append(names, f.Name)
+		if _, err := files.ReadFile("families/" + f.Name + ".json"); err != nil || !slices.Contains(f.ModelTypes, f.Name) {
+			t.Errorf("%s: its file and one of its model_types have its name: %v", f.Name, err)
+		}
+		for _, m := range append(f.ModelTypes, f.Architectures...) {
+			if types[m] != "" {
+				t.Errorf("both %s and %s answer to %s", types[m], f.Name, m)
+			}
+			types[m] = f.Name
+		}
+		if len(f.Absent) == 0 {
+			t.Errorf("%s says nothing of what does not hold", f.Name)
+		}
+		for _, x := range f.indices {
+			if x.uses == nil {
+				t.Errorf("%s: index %s has no uses", f.Name, x.Name)
+			}
+		}
 	}
-	if !slices.Equal(names, []string{"gpt2", "llama"}) {
-		t.Errorf("families %v", names)
+}
+
+// Every family has a config to be tried with, and claims what it expects of it once.
+func TestTiny(t *testing.T) {
+	tried := map[string]bool{}
+	for name, config := range tiny(t) {
+		f := familyOf(t, config)
+		tried[f.Name] = true
+		_, l := synthetic(t, f, string(config))
+		for _, x := range l.Indices {
+			if x.Blocked != "" || len(x.Uses) == 0 {
+				t.Errorf("%s: %+v", name, x)
+			}
+		}
+	}
+	for _, f := range Families() {
+		if !tried[f.Name] {
+			t.Errorf("%s: no config in synth/configs", f.Name)
+		}
 	}
 }
 

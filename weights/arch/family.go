@@ -17,8 +17,10 @@ type Family struct {
 	Doc           string
 	ModelTypes    []string // the "model_type" of config.json that it answers to
 	Architectures []string // the "architectures" that it answers to
+	// Absent is what of the usual symmetries does not hold, and why.
+	Absent []Absence
 
-	prefixes []string
+	prefixes []prefix
 	flags    []flagSpec
 	dims     []dimDef
 	loops    []loopDef
@@ -27,24 +29,33 @@ type Family struct {
 	tensors  []*tensorDef
 }
 
+// Absence is a symmetry that a family does not have.
+type Absence struct {
+	What string `json:"what"` // "residual signs"
+	Why  string `json:"why"`  // a sentence
+}
+
 // The definitions below are the specs of a family file with expressions parsed and names
 // resolved. A slot numbers what can be counted: first the loops, then the indices.
 
 type dimDef struct {
 	dimSpec
 	when  condition
+	of    *arith // what the field is a fraction of; nil where it is the number itself
 	value *arith // nil where only a field gives it
 }
 
 type loopDef struct {
-	name  string
-	count *arith
+	name   string
+	count  *arith
+	beyond bool // what lies beyond count is no error, and not claimed
 }
 
 type indexDef struct {
-	name                 string
+	indexSpec
 	per                  []int // slots, outer first
 	length               *arith
+	uses                 *arith // nil where the file does not say
 	permute, sign, scale symmetry
 }
 
@@ -64,6 +75,7 @@ type tensorDef struct {
 	axes     [][]*node // per dimension its riders
 	from, to *arith    // nil: the whole loop
 	bias     pattern   // its text is empty where there is none
+	normKind NormKind  // of a norm's weight, where "norms" lists it
 }
 
 //go:embed families/*.json
@@ -96,36 +108,43 @@ func Families() []*Family { return slices.Clone(embedded()) }
 var ErrUnknownFamily = errors.New("architecture not in the catalogue")
 
 // Detect finds the embedded family that a config.json belongs to, by its model_type or, where no
-// family has that, by its architectures. It fails on invalid JSON, on values of wrong types, and,
+// family has that, by the model_type of its text_config, or by its architectures. It fails on invalid JSON, on values of wrong types, and,
 // with ErrUnknownFamily, where no family answers.
 func Detect(configJSON []byte) (*Family, error) {
 	c, err := readConfig(configJSON)
 	if err != nil {
 		return nil, err
 	}
-	modelTypes, err := c.strings("model_type")
-	if err != nil {
-		return nil, err
-	}
-	architectures, err := c.strings("architectures")
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range embedded() {
-		if meet(modelTypes, f.ModelTypes) {
-			return f, nil
+	var names []string
+	for _, by := range []struct {
+		config config
+		field  string
+		of     func(*Family) []string
+	}{
+		{c.top(), "model_type", func(f *Family) []string { return f.ModelTypes }},
+		{c, "model_type", func(f *Family) []string { return f.ModelTypes }},
+		{c.top(), "architectures", func(f *Family) []string { return f.Architectures }},
+		{c, "architectures", func(f *Family) []string { return f.Architectures }},
+	} {
+		has, err := by.config.strings(by.field)
+		if err != nil {
+			return nil, err
 		}
-	}
-	for _, f := range embedded() {
-		if meet(architectures, f.Architectures) {
-			return f, nil
+		for _, f := range embedded() {
+			if meet(has, by.of(f)) {
+				return f, nil
+			}
+		}
+		for _, name := range has {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	var known []string
 	for _, f := range embedded() {
 		known = append(known, f.Name)
 	}
-	names := slices.Concat(modelTypes, architectures)
 	if names == nil {
 		return nil, fmt.Errorf("config.json: has neither model_type nor architectures: %w (known: %s)", ErrUnknownFamily, strings.Join(known, ", "))
 	}

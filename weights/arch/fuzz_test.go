@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -8,9 +9,12 @@ import (
 
 // What Parse accepts never fails to be used; what a family expects, it resolves.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(source(f, "llama")), []byte(llamaConfig))
-	f.Add([]byte(source(f, "gpt2")), []byte(gpt2Config))
+	for _, config := range tiny(f) {
+		f.Add([]byte(source(f, familyOf(f, config).Name)), config)
+	}
 	f.Add([]byte(unusual), []byte(unusualConfig))
+	f.Add([]byte(reading), []byte(`{"size": 8, "share": 0.5}`))
+	f.Add([]byte(twoSpellings), []byte(`{"hidden": 4}`))
 	f.Fuzz(func(t *testing.T, family, config []byte) {
 		if fam, err := Parse(family); err == nil {
 			checkExpected(t, fam, config)
@@ -19,24 +23,23 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzResolve(f *testing.F) {
+	for _, config := range tiny(f) {
+		f.Add(config, "lm_head.weight", 7)
+	}
 	f.Add([]byte(llamaConfig), "model.layers.0.mlp.up_proj.weight_scale", 6)
 	f.Add([]byte(gpt2Config), "lm_head.weight", 7)
 	f.Add([]byte(`{"model_type": "llama", "hidden_size": 2147483648}`), "model.layers.99999999999999999999.x", -1)
-	var infos [][]weights.Info
-	for i, config := range []string{gpt2Config, llamaConfig} {
-		all, err := Families()[i].Expect([]byte(config))
-		if err != nil {
-			f.Fatal(err)
-		}
-		infos = append(infos, all)
+	infos := map[string][]weights.Info{}
+	for family, config := range map[string]string{"gpt2": gpt2Config, "llama": llamaConfig} {
+		infos[family], _ = synthetic(f, find(f, Families(), family), config)
 	}
 	f.Fuzz(func(t *testing.T, config []byte, name string, size int) {
 		if fam, err := Detect(config); err == nil {
 			checkExpected(t, fam, config)
 		}
-		for i, fam := range Families() {
+		for family, infos := range infos {
 			extra := weights.Info{Name: name, Shape: []int{size}}
-			fam.Resolve(config, append(infos[i][:len(infos[i]):len(infos[i])], extra))
+			find(t, Families(), family).Resolve(config, append(slices.Clone(infos), extra))
 		}
 	})
 }

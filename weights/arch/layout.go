@@ -18,6 +18,8 @@ type Layout struct {
 	// Indices are all that occur in the claims: in the order of the family file, and each kind
 	// layer by layer.
 	Indices []*Index
+	// Adapter says how an adapter beside the base fits it; nil where there is none (see Adapt).
+	Adapter *Adapter
 
 	byName map[string]*Index
 }
@@ -64,6 +66,9 @@ type Claim struct {
 	OutAxis int
 	// Axes has one entry per dimension.
 	Axes []*Axis
+	// NormKind is the arithmetic of the norm whose weight this is; empty for all other tensors, and
+	// for norms that the family does not list.
+	NormKind NormKind
 	// Norm feeds this linear layer, with nothing between; nil where none does.
 	Norm *NormRef
 	// Bias names this linear layer's bias; empty where the checkpoint has none.

@@ -3,6 +3,7 @@ package arch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,14 +11,19 @@ import (
 // ask for: a number that is far beyond every model and that memory can bear.
 const maxInstances = 1 << 18
 
+// maxPlaces bounds in how many places of tensors instances of indices may stand, all in all.
+const maxPlaces = 1 << 24
+
 // model is a family with the numbers of one config.json filled in.
 type model struct {
 	family  *Family
 	config  config
 	flags   map[string]bool
 	dims    map[string]dim
-	size    []int     // by slot: a loop's count or an index's length; 0 where nothing uses it
-	tensors []*tensor // those that apply, in the family's order
+	size    []int                // by slot: a loop's count or an index's length; 0 where there is nothing to count
+	tensors []*tensor            // those that apply, in the family's order
+	named   map[string][]*tensor // the same by name: several share one where they have parts of a loop
+	space   *space               // with the indices of all that must be there
 }
 
 // tensor is a tensorDef whose condition holds, with its lengths.
@@ -50,7 +56,8 @@ func (f *Family) read(configJSON []byte) (*model, error) {
 	if err := m.readTensors(); err != nil {
 		return nil, err
 	}
-	return m, nil
+	m.space = newSpace(m)
+	return m, errors.Join(m.checkPartners(), m.checkUses())
 }
 
 func (m *model) readFlags() error {
@@ -90,9 +97,14 @@ func (m *model) readDim(d *dimDef, fieldsOnly bool) (dim, error) {
 	if d.Min != nil {
 		least = *d.Min
 	}
-	if field, v, ok := m.config.first(d.Fields); ok {
+	if field, v, ok := m.config.first(d.Fields); ok && d.of == nil {
 		n, err := length(field, v, least)
 		return dim{n, field}, err
+	} else if ok && fieldsOnly {
+		_, err := fraction(field, v)
+		return dim{}, err
+	} else if ok {
+		return m.readFraction(d, field, v, least)
 	}
 	if d.value == nil {
 		return dim{}, fmt.Errorf("config.json: %s is missing", strings.Join(d.Fields, " or "))
@@ -114,24 +126,83 @@ func (m *model) readDim(d *dimDef, fieldsOnly bool) (dim, error) {
 	return v, nil
 }
 
+// readFraction reads a dim that a field gives as a fraction of another number, rounded down.
+func (m *model) readFraction(d *dimDef, field string, v any, least int) (dim, error) {
+	f, err := fraction(field, v)
+	if err != nil {
+		return dim{}, err
+	}
+	whole, err := d.of.eval(m.dims)
+	if err != nil {
+		return dim{}, fmt.Errorf("config.json: %w", err)
+	}
+	n := int(f * float64(whole.value))
+	if n < least {
+		return dim{}, fmt.Errorf("config.json: %s (%s of %s) is %d, less than %d", d.Name, field, whole, n, least)
+	}
+	return dim{n, d.Name}, nil
+}
+
 // readTensors selects the tensors that apply and fills in their lengths.
 func (m *model) readTensors() error {
-	total, seen := 0, map[string]bool{}
+	total, places := 0, 0
+	m.named = map[string][]*tensor{}
 	for _, def := range m.family.tensors {
-		if seen[def.Name] || !def.when.holds(m.flags) {
+		if !def.when.holds(m.flags) || m.taken(def) {
 			continue
 		}
-		seen[def.Name] = true
 		t, err := m.newTensor(def)
+		if err == nil {
+			err = m.checkRanges(t)
+		}
 		if err != nil {
 			return fmt.Errorf("config.json: %w (for tensor %q)", err, def.Name)
 		}
 		m.tensors = append(m.tensors, t)
+		m.named[t.Name] = append(m.named[t.Name], t)
 		if total += m.count(def.pattern.vars); total > maxInstances {
 			return fmt.Errorf("config.json: asks for more than %d tensors (such as %q)", maxInstances, def.Name)
 		}
+		if places += m.places(t); places > maxPlaces {
+			return fmt.Errorf("config.json: asks for indices in more than %d places (such as in %q)", maxPlaces, def.Name)
+		}
 	}
 	return nil
+}
+
+// places counts where instances of indices stand in all tensors of an entry.
+func (m *model) places(t *tensor) int {
+	n := 0
+	for _, riders := range t.axes {
+		for _, leaf := range leavesOf(riders) {
+			if leaf.slot >= 0 {
+				n += m.count(m.family.inner(leaf.slot))
+			}
+		}
+	}
+	return n * m.count(t.pattern.vars)
+}
+
+// taken reports whether an earlier entry has the tensor's name for the whole loop.
+func (m *model) taken(def *tensorDef) bool {
+	return slices.ContainsFunc(m.named[def.Name], func(t *tensor) bool { return t.tensorDef.from == nil && t.tensorDef.to == nil })
+}
+
+// checkRanges holds a tensor's range against those of earlier entries of its name: no layer may
+// have two.
+func (m *model) checkRanges(t *tensor) error {
+	for _, other := range m.named[t.Name] {
+		if t.meets(other) {
+			return fmt.Errorf("its range %d to %d overlaps %d to %d, that of an earlier entry of the same name", t.from, t.to, other.from, other.to)
+		}
+	}
+	return nil
+}
+
+// meets reports whether two tensors stand in a layer together, or one of them in all.
+func (t *tensor) meets(other *tensor) bool {
+	a, b := t.variable(0), other.variable(0)
+	return a < 0 || b < 0 || a != b || max(t.from, other.from) < min(t.to, other.to)
 }
 
 func (m *model) newTensor(def *tensorDef) (*tensor, error) {
@@ -169,6 +240,9 @@ func (m *model) sizeAxis(riders []*node) ([]*node, error) {
 			return nil, fmt.Errorf("axis %q: %w", describe(riders), err)
 		}
 		sized = append(sized, s)
+		if s.length == 0 {
+			return nil, fmt.Errorf("axis %q: its length must be at least 1", describe(riders))
+		}
 		if s.length != sized[0].length {
 			return nil, fmt.Errorf("axis %q: the parts joined by \"&\" have lengths %d and %d", describe(riders), sized[0].length, s.length)
 		}
@@ -202,7 +276,7 @@ func (m *model) setRange(t *tensor) error {
 	return nil
 }
 
-// measure evaluates a slot's size once, and that of the slots it is counted per.
+// measure evaluates a slot's size, and that of the slots it is counted per.
 func (m *model) measure(slot int) error {
 	if m.size[slot] > 0 {
 		return nil
@@ -219,8 +293,8 @@ func (m *model) measure(slot int) error {
 	if err != nil {
 		return err
 	}
-	if d.value < 1 {
-		return fmt.Errorf("%s: the length of %q must be at least 1", d, f.slotName(slot))
+	if isLoop && d.value < 1 {
+		return fmt.Errorf("%s: the count of %q must be at least 1", d, f.slotName(slot))
 	}
 	if isLoop && d.value > maxInstances {
 		return fmt.Errorf("%s is more than %d", d, maxInstances)

@@ -3,20 +3,26 @@ package arch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 )
 
-// Parse reads a family file. A file that cannot be read as JSON, or has unknown fields, gives
-// one error; everything that is wrong with what it says is listed at once, one line each.
+// Parse reads a family file. A file that cannot be read as JSON, has unknown fields, or does not
+// fit the family that it is like, gives one error; everything that is wrong with what it says is listed at once, one line each.
 func Parse(data []byte) (*Family, error) {
-	var s spec
-	if err := decode(data, &s, true); err != nil {
-		return nil, fmt.Errorf("family file: %w", err)
+	return parse(data, files)
+}
+
+// parse is Parse for a catalogue of its own.
+func parse(data []byte, bases fs.FS) (*Family, error) {
+	s, err := readSpec(data, bases)
+	if err != nil {
+		return nil, err
 	}
 	c := &compiler{
-		spec:   &s,
-		family: &Family{Name: s.Family, Doc: s.Doc, ModelTypes: s.ModelTypes, Architectures: s.Architectures},
+		spec:   s,
+		family: &Family{Name: s.Family, Doc: s.Doc, ModelTypes: s.ModelTypes, Architectures: s.Architectures, Absent: s.Absent},
 		flags:  map[string]bool{}, dims: map[string]bool{}, loops: map[string]int{}, indices: map[string]int{},
 	}
 	c.head()
@@ -64,7 +70,24 @@ func (c *compiler) head() {
 	}
 	c.family.prefixes = c.spec.Prefixes
 	if len(c.spec.Prefixes) == 0 {
-		c.family.prefixes = []string{""}
+		c.family.prefixes = []prefix{{}}
+	}
+	for i, p := range c.family.prefixes {
+		for word, says := range p {
+			if p.own(word) && (says == "" || strings.ContainsAny(says, ".{}")) {
+				c.addf(fmt.Sprintf("prefixes[%d]", i), "{%s} stands for one part of a name, between dots, and not for %q", word, says)
+			}
+			for j, other := range c.family.prefixes {
+				if _, ok := other[word]; p.own(word) && !ok {
+					c.addf(fmt.Sprintf("prefixes[%d]", j), "does not say what {%s} stands for, which prefixes[%d] does", word, i)
+				}
+			}
+		}
+	}
+	for i, a := range c.spec.Absent {
+		if a.What == "" || a.Why == "" {
+			c.addf(place("absent", i, a.What), "says what does not hold, and why")
+		}
 	}
 	if len(c.spec.Tensors) == 0 {
 		c.addf("tensors", "there are none")
@@ -132,6 +155,12 @@ func (c *compiler) readFlags() {
 		if len(f.Fields) == 0 {
 			c.addf(at, "has no fields")
 		}
+		if n := len(f.Is); (n > 0 || f.Present) && len(f.Unlike) > 0 || n > 0 && f.Present {
+			c.addf(at, "only one of is, present and unlike can say when it is set")
+		}
+		if f.Present && f.Default {
+			c.addf(at, "present and default: true together are always set")
+		}
 		c.flags[f.Name] = true
 	}
 	c.family.flags = c.spec.Flags
@@ -146,13 +175,16 @@ func (c *compiler) readDims() {
 		} else if !c.dims[d.Name] {
 			c.named(at, d.Name)
 		}
+		if d.Of != "" && len(d.Fields) == 0 {
+			c.addf(at, "of needs a field that is a fraction of it")
+		}
 		if len(d.Fields) == 0 && d.Value == "" {
 			c.addf(at, "has neither fields nor a value")
 		}
 		if d.Min != nil && (*d.Min < 0 || *d.Min > maxDim) {
 			c.addf(at, "min is %d, beyond 0 to %d", *d.Min, maxDim)
 		}
-		c.family.dims = append(c.family.dims, dimDef{d, c.condition(at, d.When), c.arith(at, "value", d.Value)})
+		c.family.dims = append(c.family.dims, dimDef{d, c.condition(at, d.When), c.arith(at, "of", d.Of), c.arith(at, "value", d.Value)})
 		c.dims[d.Name] = true
 		unconditional[d.Name] = d.When == ""
 	}
@@ -162,8 +194,11 @@ func (c *compiler) readLoops() {
 	for i, l := range c.spec.Loops {
 		at := place("loops", i, l.Name)
 		c.named(at, l.Name)
+		if c.family.prefixes[0].own(l.Name) {
+			c.addf(at, "the name is taken by prefixes")
+		}
 		c.loops[l.Name] = i
-		c.family.loops = append(c.family.loops, loopDef{l.Name, c.required(at, "count", l.Count)})
+		c.family.loops = append(c.family.loops, loopDef{l.Name, c.required(at, "count", l.Count), l.Beyond})
 	}
 }
 
@@ -171,7 +206,7 @@ func (c *compiler) readIndices() {
 	for i, x := range c.spec.Indices {
 		at := place("indices", i, x.Name)
 		c.named(at, x.Name)
-		def := indexDef{name: x.Name, length: c.required(at, "length", x.Length)}
+		def := indexDef{indexSpec: x, length: c.required(at, "length", x.Length), uses: c.arith(at, "uses", x.Uses)}
 		for _, p := range x.Per {
 			slot, ok := c.slot(p)
 			if !ok {
@@ -232,5 +267,5 @@ func (f *Family) slotName(slot int) string {
 	if slot < len(f.loops) {
 		return f.loops[slot].name
 	}
-	return f.indices[slot-len(f.loops)].name
+	return f.indices[slot-len(f.loops)].Name
 }

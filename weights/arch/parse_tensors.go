@@ -12,7 +12,7 @@ func (c *compiler) readTensors() {
 		if unconditional[t.Name] {
 			c.addf(at, "never reached: an earlier one of that name has no \"when\"")
 		}
-		unconditional[t.Name] = unconditional[t.Name] || t.When == ""
+		unconditional[t.Name] = unconditional[t.Name] || t.When == "" && t.From == "" && t.To == ""
 		def := &tensorDef{tensorSpec: t, when: c.condition(at, t.When)}
 		def.pattern = c.pattern(at, t.Name)
 		def.bias = c.pattern(at, t.Bias)
@@ -34,7 +34,7 @@ func (c *compiler) pattern(at, s string) pattern {
 	if s == "" {
 		return pattern{}
 	}
-	p, err := parsePattern(s, c.loops)
+	p, err := parsePattern(s, c.loops, c.family.prefixes[0])
 	if err != nil {
 		c.addf(at, "%v", err)
 	}
@@ -168,6 +168,15 @@ func (c *compiler) readNorms() {
 		if n.Bias != "" && !c.listed(n.Bias, Norm) {
 			c.addf(at, "bias: no norm tensor is called %q", n.Bias)
 		}
+		for _, t := range c.family.tensors {
+			if t.Name != n.Weight {
+				continue
+			}
+			if t.normKind != "" && t.normKind != def.kind {
+				c.addf(at, "kind is %q, but an earlier norm of the same weight is %q", def.kind, t.normKind)
+			}
+			t.normKind = def.kind
+		}
 		c.family.norms[n.Name] = def
 	}
 }
@@ -232,14 +241,14 @@ func (c *compiler) checkSymmetries() {
 		}
 	}
 	for i, x := range c.family.indices {
-		at, slot := place("indices", i, x.name), len(c.family.loops)+i
+		at, slot := place("indices", i, x.Name), len(c.family.loops)+i
 		switch {
 		case !used[slot]:
 			c.addf(at, "no axis uses it")
 		case x.scale != nil && (plus[slot] == 0 || minus[slot] == 0):
-			c.addf(at, "a scale needs an axis with +%s and one with -%[1]s to cancel", x.name)
+			c.addf(at, "a scale needs an axis with +%s and one with -%[1]s to cancel", x.Name)
 		case x.sign != nil && plus[slot]+minus[slot] < 2:
-			c.addf(at, "a sign needs two axes with +%s or -%[1]s to cancel", x.name)
+			c.addf(at, "a sign needs two axes with +%s or -%[1]s to cancel", x.Name)
 		}
 	}
 }

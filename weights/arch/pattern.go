@@ -8,23 +8,37 @@ import (
 
 // pattern is a tensor's name with variables: "{prefix}layers.{layer}.mlp.up_proj.weight".
 type pattern struct {
-	text     string
-	prefixed bool
-	parts    []part // between the dots, after the prefix
-	vars     []int  // the loops' slots, in order
+	text  string
+	start string // "prefix", "root", or empty: what stands in front
+	parts []part // between the dots, after the start
+	vars  []int  // the loops' slots, in order
 }
 
-// part is a literal or, where slot ≥ 0, a loop's variable.
+// part is a literal, a loop's variable where slot ≥ 0, or one of the prefixes' own words.
 type part struct {
 	literal string
 	slot    int
+	word    string
 }
 
-// parsePattern reads a pattern; loops gives the slot of each loop's name.
-func parsePattern(s string, loops map[string]int) (pattern, error) {
+// under is what the part says under a prefix, where it is no variable.
+func (p part) under(prefix prefix) string {
+	if p.word != "" {
+		return prefix[p.word]
+	}
+	return p.literal
+}
+
+// parsePattern reads a pattern; loops gives the slot of each loop's name, words any of the
+// family's prefixes.
+func parsePattern(s string, loops map[string]int, words prefix) (pattern, error) {
 	p := pattern{text: s}
-	rest, prefixed := strings.CutPrefix(s, "{prefix}")
-	p.prefixed = prefixed
+	rest := s
+	for _, start := range []string{"prefix", "root"} {
+		if after, ok := strings.CutPrefix(s, "{"+start+"}"); ok {
+			p.start, rest = start, after
+		}
+	}
 	if rest == "" {
 		return p, fmt.Errorf("name %q: empty", s)
 	}
@@ -35,7 +49,11 @@ func parsePattern(s string, loops map[string]int) (pattern, error) {
 			return p, fmt.Errorf("name %q: a variable stands alone between dots, as in \"h.{layer}.bias\"", s)
 		}
 		if !isVar {
-			p.parts = append(p.parts, part{word, -1})
+			p.parts = append(p.parts, part{literal: word, slot: -1})
+			continue
+		}
+		if words.own(name) {
+			p.parts = append(p.parts, part{word: name, slot: -1})
 			continue
 		}
 		slot, ok := loops[name]
@@ -45,7 +63,7 @@ func parsePattern(s string, loops map[string]int) (pattern, error) {
 		if p.has(slot) {
 			return p, fmt.Errorf("name %q: {%s} stands there twice", s, name)
 		}
-		p.parts, p.vars = append(p.parts, part{"", slot}), append(p.vars, slot)
+		p.parts, p.vars = append(p.parts, part{slot: slot}), append(p.vars, slot)
 	}
 	return p, nil
 }
@@ -71,17 +89,15 @@ func (p pattern) covers(q pattern) bool {
 }
 
 // name fills in the variables; coord holds their values by slot.
-func (p pattern) name(prefix string, coord []int) string {
+func (p pattern) name(prefix prefix, coord []int) string {
 	var b strings.Builder
-	if p.prefixed {
-		b.WriteString(prefix)
-	}
+	b.WriteString(prefix[p.start])
 	for i, part := range p.parts {
 		if i > 0 {
 			b.WriteByte('.')
 		}
 		if part.slot < 0 {
-			b.WriteString(part.literal)
+			b.WriteString(part.under(prefix))
 		} else {
 			b.WriteString(strconv.Itoa(coord[part.slot]))
 		}
@@ -90,12 +106,10 @@ func (p pattern) name(prefix string, coord []int) string {
 }
 
 // match reads the variables' values out of a name, into coord by slot.
-func (p pattern) match(prefix, name string, coord []int) bool {
-	if p.prefixed {
-		var ok bool
-		if name, ok = strings.CutPrefix(name, prefix); !ok {
-			return false
-		}
+func (p pattern) match(prefix prefix, name string, coord []int) bool {
+	name, ok := strings.CutPrefix(name, prefix[p.start])
+	if !ok {
+		return false
 	}
 	words := strings.Split(name, ".")
 	if len(words) != len(p.parts) {
@@ -103,7 +117,7 @@ func (p pattern) match(prefix, name string, coord []int) bool {
 	}
 	for i, part := range p.parts {
 		if part.slot < 0 {
-			if words[i] != part.literal {
+			if words[i] != part.under(prefix) {
 				return false
 			}
 			continue
@@ -118,18 +132,16 @@ func (p pattern) match(prefix, name string, coord []int) bool {
 }
 
 // words are a name's parts, with variable in place of every variable.
-func (p pattern) words(prefix string) []string {
+func (p pattern) words(prefix prefix) []string {
 	words := make([]string, 0, len(p.parts))
 	for _, part := range p.parts {
+		word := part.under(prefix)
 		if part.slot >= 0 {
-			part.literal = variable
+			word = variable
 		}
-		words = append(words, part.literal)
+		words = append(words, word)
 	}
-	if p.prefixed {
-		words = strings.Split(prefix+strings.Join(words, "."), ".")
-	}
-	return words
+	return strings.Split(prefix[p.start]+strings.Join(words, "."), ".")
 }
 
 // variable marks what may be any number; no name can contain it.
@@ -147,12 +159,13 @@ func overlap(a, b []string) bool {
 
 // kind is the name of the layer's type: without prefix, all that stands up to the first
 // variable, other variables and the last ".weight". "mlp.up_proj", "mlp.up_proj.bias", "norm".
-func (p pattern) kind() string {
+// The family's first prefix spells it.
+func (p pattern) kind(first prefix) string {
 	var words []string
 	for _, part := range p.parts {
 		switch {
 		case part.slot < 0:
-			words = append(words, part.literal)
+			words = append(words, part.under(first))
 		case part.slot == p.vars[0]:
 			words = nil
 		}

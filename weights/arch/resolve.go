@@ -15,7 +15,8 @@ import (
 //
 // It fails where config.json lacks a number or has one that is impossible; where a tensor is
 // listed twice, belongs to a layer that config.json does not have, or has another shape than
-// config.json says; and where a tensor is missing. The first problems are listed, one line each,
+// config.json says; where a tensor is missing; and where the family contradicts itself, as by an
+// index on fewer or more axes than it says. The first problems are listed, one line each,
 // naming the tensor. A tensor that the family does not know is no error: it goes to
 // Layout.Unclaimed, and blocks the indices that it may share (Index.Blocked).
 func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, error) {
@@ -23,7 +24,7 @@ func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, er
 	if err != nil {
 		return nil, err
 	}
-	r := &resolver{model: m, space: newSpace(m), names: map[string]*weights.Info{}}
+	r := &resolver{model: m, space: m.space, names: map[string]*weights.Info{}}
 	for i := range tensors {
 		t := &tensors[i]
 		if r.names[t.Name] != nil {
@@ -50,7 +51,7 @@ type resolver struct {
 	model     *model
 	space     *space
 	names     map[string]*weights.Info
-	prefix    string
+	prefix    prefix
 	patterns  map[string][]*tensor // by outline of the name
 	found     []*found
 	claimed   map[string]bool
@@ -131,6 +132,9 @@ func (r *resolver) lookup(name string) (*tensor, []int) {
 		for _, slot := range t.pattern.vars {
 			if count := r.model.size[slot]; coord[slot] >= count {
 				loop := r.model.family.loops[slot]
+				if loop.beyond {
+					return nil, nil
+				}
 				d, _ := loop.count.eval(r.model.dims)
 				r.addf("tensor %q: is of %s %d, but config.json says %s (0 to %d)", name, loop.name, coord[slot], d, count-1)
 				return nil, nil
@@ -202,7 +206,7 @@ func (x *Index) use(tensor string, axis int, signed bool) {
 }
 
 func (r *resolver) claim(f *found) *Claim {
-	c := &Claim{Name: f.info.Name, Kind: f.pattern.kind(), Layer: -1, Role: f.role, OutAxis: f.Out, Softmax: f.Softmax}
+	c := &Claim{Name: f.info.Name, Kind: f.pattern.kind(r.model.family.prefixes[0]), Layer: -1, Role: f.role, OutAxis: f.Out, Softmax: f.Softmax, NormKind: f.normKind}
 	if first := f.variable(0); first >= 0 {
 		c.Layer = f.coord[first]
 	}
@@ -219,7 +223,9 @@ func (r *resolver) claim(f *found) *Claim {
 	c.Bias = r.present(f.tensorDef.bias, f.coord)
 	if f.tensorDef.Norm != "" {
 		n := r.model.family.norms[f.tensorDef.Norm]
-		c.Norm = &NormRef{n.kind, r.present(n.weight, f.coord), r.present(n.bias, f.coord)}
+		if weight := r.present(n.weight, f.coord); weight != "" {
+			c.Norm = &NormRef{n.kind, weight, r.present(n.bias, f.coord)}
+		}
 	}
 	return c
 }

@@ -45,7 +45,7 @@ func (s *space) make(slot int, coord []int) *Index {
 		name.WriteString("." + strconv.Itoa(coord[p]) + ".")
 	}
 	return &Index{
-		Name: name.String() + def.name, Kind: def.name, Len: s.model.size[slot],
+		Name: name.String() + def.Name, Kind: def.Name, Len: s.model.size[slot],
 		Permute: allowed(def.permute), Sign: allowed(def.sign), Scale: allowed(def.scale),
 		global: len(def.per) == 0,
 	}
@@ -54,13 +54,7 @@ func (s *space) make(slot int, coord []int) *Index {
 // each calls visit for all instances at a slot whose loops have the values in coord. coord is
 // also its scratch space for the indices' coordinates.
 func (s *space) each(slot int, coord []int, visit func(*Index)) {
-	f := s.model.family
-	var inner []int
-	for _, p := range f.index(slot).per {
-		if p >= len(f.loops) {
-			inner = append(inner, p)
-		}
-	}
+	inner := s.model.family.inner(slot)
 	var run func(int)
 	run = func(i int) {
 		if i == len(inner) {
@@ -73,4 +67,14 @@ func (s *space) each(slot int, coord []int, visit func(*Index)) {
 		}
 	}
 	run(0)
+}
+
+// inner lists the indices that the one at slot is counted per.
+func (f *Family) inner(slot int) (inner []int) {
+	for _, p := range f.index(slot).per {
+		if p >= len(f.loops) {
+			inner = append(inner, p)
+		}
+	}
+	return inner
 }

@@ -1,73 +1,110 @@
 package arch
 
+import (
+	"bytes"
+	"encoding/json"
+)
+
 // The specs are a family file as it is written; doc.go explains every field.
 
 type spec struct {
-	Family        string       `json:"family"`
-	Doc           string       `json:"doc"`
-	ModelTypes    []string     `json:"model_types"`
-	Architectures []string     `json:"architectures"`
-	Prefixes      []string     `json:"prefixes"`
-	Flags         []flagSpec   `json:"flags"`
-	Dims          []dimSpec    `json:"dims"`
-	Loops         []loopSpec   `json:"loops"`
-	Indices       []indexSpec  `json:"indices"`
-	Norms         []normSpec   `json:"norms"`
-	Tensors       []tensorSpec `json:"tensors"`
+	Family        string       `json:"family,omitempty"`
+	Like          string       `json:"like,omitempty"`
+	Doc           string       `json:"doc,omitempty"`
+	ModelTypes    []string     `json:"model_types,omitempty"`
+	Architectures []string     `json:"architectures,omitempty"`
+	Prefixes      []prefix     `json:"prefixes,omitempty"`
+	Flags         []flagSpec   `json:"flags,omitempty"`
+	Dims          []dimSpec    `json:"dims,omitempty"`
+	Loops         []loopSpec   `json:"loops,omitempty"`
+	Indices       []indexSpec  `json:"indices,omitempty"`
+	Norms         []normSpec   `json:"norms,omitempty"`
+	Tensors       []tensorSpec `json:"tensors,omitempty"`
+	Absent        []Absence    `json:"absent,omitempty"`
 }
 
+// entry is what the entries of all lists have in common.
+type entry struct {
+	Name   string `json:"name,omitempty"`
+	Doc    string `json:"doc,omitempty"`
+	After  string `json:"after,omitempty"`
+	Remove bool   `json:"remove,omitempty"`
+}
+
+func (e *entry) common() *entry { return e }
+
 type flagSpec struct {
-	Name    string   `json:"name"`
-	Doc     string   `json:"doc"`
-	Fields  []string `json:"fields"`
-	Is      []string `json:"is"`
-	Default bool     `json:"default"`
+	entry
+	Fields  []string `json:"fields,omitempty"`
+	Is      []string `json:"is,omitempty"`
+	Present bool     `json:"present,omitempty"`
+	Unlike  []string `json:"unlike,omitempty"`
+	Default bool     `json:"default,omitempty"`
 }
 
 type dimSpec struct {
-	Name   string   `json:"name"`
-	Doc    string   `json:"doc"`
-	Fields []string `json:"fields"`
-	Value  string   `json:"value"`
-	Min    *int     `json:"min"`
-	When   string   `json:"when"`
+	entry
+	Fields []string `json:"fields,omitempty"`
+	Of     string   `json:"of,omitempty"`
+	Value  string   `json:"value,omitempty"`
+	Min    *int     `json:"min,omitempty"`
+	When   string   `json:"when,omitempty"`
 }
 
 type loopSpec struct {
-	Name  string `json:"name"`
-	Doc   string `json:"doc"`
-	Count string `json:"count"`
+	entry
+	Count  string `json:"count,omitempty"`
+	Beyond bool   `json:"beyond,omitempty"`
 }
 
 type indexSpec struct {
-	Name    string   `json:"name"`
-	Doc     string   `json:"doc"`
-	Per     []string `json:"per"`
-	Length  string   `json:"length"`
-	Permute string   `json:"permute"`
-	Sign    string   `json:"sign"`
-	Scale   string   `json:"scale"`
+	entry
+	Per     []string `json:"per,omitempty"`
+	Length  string   `json:"length,omitempty"`
+	Uses    string   `json:"uses,omitempty"`
+	Permute string   `json:"permute,omitempty"`
+	Sign    string   `json:"sign,omitempty"`
+	Scale   string   `json:"scale,omitempty"`
 }
 
 type normSpec struct {
-	Name   string `json:"name"`
-	Doc    string `json:"doc"`
-	Kind   string `json:"kind"`
-	Weight string `json:"weight"`
-	Bias   string `json:"bias"`
+	entry
+	Kind   string `json:"kind,omitempty"`
+	Weight string `json:"weight,omitempty"`
+	Bias   string `json:"bias,omitempty"`
 }
 
 type tensorSpec struct {
-	Name     string   `json:"name"`
-	Doc      string   `json:"doc"`
-	Role     string   `json:"role"`
-	Axes     []string `json:"axes"`
-	Out      int      `json:"out"`
-	Norm     string   `json:"norm"`
-	Bias     string   `json:"bias"`
-	Softmax  bool     `json:"softmax"`
-	Optional bool     `json:"optional"`
-	When     string   `json:"when"`
-	From     string   `json:"from"`
-	To       string   `json:"to"`
+	entry
+	Role     string   `json:"role,omitempty"`
+	Axes     []string `json:"axes,omitempty"`
+	Out      int      `json:"out,omitempty"`
+	Norm     string   `json:"norm,omitempty"`
+	Bias     string   `json:"bias,omitempty"`
+	Softmax  bool     `json:"softmax,omitempty"`
+	Optional bool     `json:"optional,omitempty"`
+	When     string   `json:"when,omitempty"`
+	From     string   `json:"from,omitempty"`
+	To       string   `json:"to,omitempty"`
+}
+
+// prefix is what the words {prefix} and {root}, and those of the family's own, stand for in
+// tensors' names.
+type prefix map[string]string
+
+// UnmarshalJSON reads an object, or a string that stands for {prefix} alone.
+func (p *prefix) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte("{")) {
+		return json.Unmarshal(data, (*map[string]string)(p))
+	}
+	var s string
+	err := json.Unmarshal(data, &s)
+	*p = prefix{"prefix": s}
+	return err
+}
+
+// own reports whether a word is one that the family brought.
+func (p prefix) own(word string) bool {
+	_, ok := p[word]
+	return ok && word != "prefix" && word != "root"
 }

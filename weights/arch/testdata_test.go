@@ -111,6 +111,31 @@ func cases(t testing.TB) map[string]*Layout {
 	return all
 }
 
+// tiny are the configs that random models are made of, a model of every family among them.
+func tiny(t testing.TB) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob("../synth/configs/*-tiny.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no configs: %v", err)
+	}
+	all := map[string][]byte{}
+	for _, path := range paths {
+		if all[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func familyOf(t testing.TB, config []byte) *Family {
+	t.Helper()
+	f, err := Detect(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // realModel reads the config and the headers of a model folder.
 func realModel(t testing.TB, name string) (configJSON []byte, infos []weights.Info) {
 	t.Helper()

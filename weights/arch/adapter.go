@@ -1,0 +1,278 @@
+package arch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Adapter says how a LoRA adapter fits the base model beside which it lies: y = w·x + s·B·(A·x), with
+// A on the axis of the layer's inputs and B on that of its outputs. What is done to an index of the
+// base is done to the adapter's axes as well, so that both stay what they were to each other.
+type Adapter struct {
+	// Changes names the base's tensors that the adapter adds to or replaces, each with the first of
+	// the adapter's tensors that does so.
+	Changes map[string]string
+	// Problem, where not empty, says what of the adapter is not understood. The base's indices are
+	// all blocked then.
+	Problem string
+}
+
+// Adapt returns a layout that has an adapter's tensors among its claims (their Role is zero) and
+// among the uses of its indices. configJSON is adapter_config.json, nil where it is missing; tensors
+// are the adapter's. Tensors that change what the family does not know stay without a claim: what
+// they change stays as it is, too. What does not fit or is not understood is Adapter.Problem.
+func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
+	adapted := l.clone()
+	a := &Adapter{Changes: map[string]string{}}
+	err := adapted.adapt(a, tensors)
+	if err == nil {
+		err = checkAdapterConfig(configJSON)
+	}
+	if err != nil {
+		adapted = l.clone()
+		a = &Adapter{Problem: err.Error()}
+		for _, x := range adapted.Indices {
+			x.block("an adapter lies beside the base that cannot follow: %v", err)
+		}
+	}
+	adapted.Adapter = a
+	return adapted
+}
+
+// clone copies what Adapt changes.
+func (l *Layout) clone() *Layout {
+	c := *l
+	c.Claims, c.byName = maps.Clone(l.Claims), map[string]*Index{}
+	c.Indices = slices.Clone(l.Indices)
+	for i, x := range l.Indices {
+		y := *x
+		y.Uses = slices.Clone(x.Uses)
+		c.Indices[i], c.byName[x.Name] = &y, &y
+	}
+	return &c
+}
+
+func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
+	names := l.paths()
+	for _, t := range tensors {
+		if names.exact[t.Name] {
+			return fmt.Errorf("tensor %q: the base has one of the same name", t.Name)
+		}
+		base, part := baseOf(names, t.Name)
+		if base == "" {
+			return fmt.Errorf("tensor %q: it is no lora_A or lora_B, and replaces none, of a layer that the base has", t.Name)
+		}
+		if a.Changes[base] == "" {
+			a.Changes[base] = t.Name
+		}
+		c := l.Claims[base]
+		if c == nil {
+			continue
+		}
+		axes := part.axes(c, t.Shape)
+		if !fits(axes, t.Shape) {
+			return fmt.Errorf("tensor %q: has shape %v, which does not fit %s", t.Name, t.Shape, describeBase(c))
+		}
+		l.claim(&Claim{Name: t.Name, Kind: c.Kind + part.kind(), Layer: c.Layer, Axes: axes})
+	}
+	return nil
+}
+
+// claim adds a tensor to the uses of all indices on its axes.
+func (l *Layout) claim(c *Claim) {
+	l.Claims[c.Name] = c
+	for i, a := range c.Axes {
+		a.each(func(leaf *node, x *Index) { l.byName[x.Name].use(c.Name, i, leaf.sense != 0) })
+	}
+}
+
+// loraPart is one kind of tensor that an adapter has for a module.
+type loraPart struct {
+	suffix string // of its name, behind the module's path
+	axes   func(base *Claim, shape []int) []*Axis
+}
+
+// The rank's axis is as long as the tensor says.
+var loraParts = []loraPart{
+	{".lora_A.weight", func(c *Claim, s []int) []*Axis { return linearAxes(c, plainAxis(s, 0), c.input()) }},
+	{".lora_B.weight", func(c *Claim, s []int) []*Axis { return linearAxes(c, c.output(), plainAxis(s, 1)) }},
+	{".lora_B.bias", func(c *Claim, _ []int) []*Axis { return linearAxes(c, c.output()) }},
+	{".lora_embedding_A", func(c *Claim, s []int) []*Axis { return embeddingAxes(c, plainAxis(s, 0), c.Axes[0]) }},
+	{".lora_embedding_B", func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
+}
+
+// kind follows that of the base's tensor in the kind of an adapter's.
+func (p loraPart) kind() string {
+	if p.suffix == "" {
+		return " (adapter)"
+	}
+	return strings.TrimSuffix(p.suffix, ".weight")
+}
+
+// replacement is a tensor that stands for the whole of the base's: a trained bias or norm, or a
+// module that is saved in full.
+var replacement = loraPart{"", func(c *Claim, _ []int) []*Axis { return c.Axes }}
+
+func linearAxes(c *Claim, axes ...*Axis) []*Axis {
+	if c.Role != Linear {
+		return nil
+	}
+	return axes
+}
+
+func embeddingAxes(c *Claim, axes ...*Axis) []*Axis {
+	if c.Role != Embedding {
+		return nil
+	}
+	return axes
+}
+
+// input and output are a matrix' axes by what they count, however it is stored.
+func (c *Claim) input() *Axis  { return c.Axes[1-c.OutAxis] }
+func (c *Claim) output() *Axis { return c.Axes[c.OutAxis] }
+
+// plainAxis counts what no index does.
+func plainAxis(shape []int, i int) *Axis {
+	n := 0
+	if i < len(shape) {
+		n = shape[i]
+	}
+	return &Axis{riders: []*node{{op: 'a', slot: -1, text: fmt.Sprint(n), length: n}}}
+}
+
+// fits tells whether axes are those of a tensor.
+func fits(axes []*Axis, shape []int) bool {
+	return axes != nil && slices.EqualFunc(axes, shape, func(a *Axis, n int) bool { return a.Len() == n })
+}
+
+func describeBase(c *Claim) string {
+	var shape []int
+	for _, a := range c.Axes {
+		shape = append(shape, a.Len())
+	}
+	return fmt.Sprintf("the base's %s %q %v", c.Role, c.Name, shape)
+}
+
+// adapterRoot stands before the path of every module that an adapter changes.
+const adapterRoot = "base_model.model."
+
+// baseOf finds the tensor of the base that one of an adapter's changes, and how; empty where there
+// is none, or several might be meant.
+func baseOf(names paths, name string) (base string, part loraPart) {
+	path, ok := strings.CutPrefix(name, adapterRoot)
+	if !ok {
+		return "", part
+	}
+	for _, p := range loraParts {
+		if module, ok := strings.CutSuffix(path, p.suffix); ok {
+			base = names.find(module + ".weight")
+			if c := names.layout.Claims[base]; c != nil && len(c.Axes) != 2 {
+				base = ""
+			}
+			return base, p
+		}
+	}
+	return names.find(path), replacement
+}
+
+// paths finds tensors by the paths of modules in a running model, which need not be those of the
+// checkpoint: the words that both begin with differ, and "model" may stand anywhere among them.
+type paths struct {
+	layout *Layout
+	exact  map[string]bool
+	whole  map[string]string // by name without "model"; empty where several have it
+	tails  map[string]string // by all that such names end in
+}
+
+func (l *Layout) paths() paths {
+	p := paths{l, map[string]bool{}, map[string]string{}, map[string]string{}}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(l.Claims)), l.Unclaimed) {
+		p.exact[name] = true
+		short := withoutModel(name)
+		once(p.whole, short, name)
+		for tail, ok := shorten(short); ok; tail, ok = shorten(tail) {
+			once(p.tails, tail, name)
+		}
+	}
+	return p
+}
+
+// once notes a value under a key, and that there is none where a second comes.
+func once(m map[string]string, key, value string) {
+	if _, twice := m[key]; twice {
+		value = ""
+	}
+	m[key] = value
+}
+
+// find is the one tensor that a path means; empty where none is, or several may be.
+func (p paths) find(path string) string {
+	if p.exact[path] {
+		return path
+	}
+	path = withoutModel(path)
+	if name, ok := p.whole[path]; ok {
+		return name
+	}
+	if name, ok := p.tails[path]; ok {
+		return name
+	}
+	for tail, ok := shorten(path); ok && strings.Contains(tail, "."); tail, ok = shorten(tail) {
+		if name, found := p.whole[tail]; found {
+			return name
+		}
+	}
+	return ""
+}
+
+func withoutModel(name string) string {
+	words := strings.Split(name, ".")
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "model" }), ".")
+}
+
+// shorten takes off the first word.
+func shorten(name string) (string, bool) {
+	_, rest, ok := strings.Cut(name, ".")
+	return rest, ok
+}
+
+// checkAdapterConfig refuses adapters whose arithmetic is not that of [Adapter].
+func checkAdapterConfig(js []byte) error {
+	if js == nil {
+		return errors.New("adapter_config.json is missing")
+	}
+	var fields map[string]any
+	if err := decode(js, &fields, false); err != nil {
+		return fmt.Errorf("adapter_config.json: %w", err)
+	}
+	odd := ""
+	switch {
+	case fields["peft_type"] != "LORA":
+		return fmt.Errorf("adapter_config.json: peft_type is %s, and only \"LORA\" is understood", spell(fields["peft_type"]))
+	case fields["use_dora"] == true:
+		odd = "use_dora" // magnitudes are norms of what is scaled here
+	case fields["layer_replication"] != nil:
+		odd = "layer_replication" // its layers are not those of the base
+	case changesBase(fields["init_lora_weights"]):
+		odd = "init_lora_weights" // loading it changes the base
+	default:
+		return nil
+	}
+	return fmt.Errorf("adapter_config.json: %s is %s, which is not understood", odd, spell(fields[odd]))
+}
+
+// changesBase tells the ways to begin a LoRA that subtract it from the base.
+func changesBase(init any) bool {
+	s, _ := init.(string)
+	for _, way := range []string{"pissa", "olora", "corda", "loftq", "lora_ga"} {
+		if strings.HasPrefix(strings.ToLower(s), way) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package arch
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// readSpec reads a family file, and completes it where it is like another; bases holds the
+// families that it may be like.
+func readSpec(data []byte, bases fs.FS) (*spec, error) {
+	var s spec
+	if err := decode(data, &s, true); err != nil {
+		return nil, fmt.Errorf("family file: %w", err)
+	}
+	return &s, s.inherit(bases, nil)
+}
+
+// inherit takes over what the family that s is like has. above are the families that led there.
+func (s *spec) inherit(bases fs.FS, above []string) error {
+	base := &spec{}
+	if s.Like != "" {
+		var err error
+		if base, err = s.base(bases, above); err != nil {
+			return err
+		}
+	}
+	if s.Prefixes == nil {
+		s.Prefixes = base.Prefixes
+	}
+	like := s.Like != ""
+	for _, err := range []error{
+		overlay("flags", like, base.Flags, &s.Flags), overlay("dims", like, base.Dims, &s.Dims),
+		overlay("loops", like, base.Loops, &s.Loops), overlay("indices", like, base.Indices, &s.Indices),
+		overlay("norms", like, base.Norms, &s.Norms), overlay("tensors", like, base.Tensors, &s.Tensors),
+	} {
+		if err != nil {
+			return fmt.Errorf("family %q: %w", s.Family, err)
+		}
+	}
+	return nil
+}
+
+// base reads the family that s is like, complete.
+func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
+	if slices.Contains(above, s.Like) {
+		return nil, fmt.Errorf("family %q: like goes in a circle: %s", s.Family, strings.Join(append(above, s.Like), ", "))
+	}
+	data, err := fs.ReadFile(bases, path.Join("families", s.Like+".json"))
+	if err != nil {
+		return nil, fmt.Errorf("family %q: like: no family in the catalogue is called %q", s.Family, s.Like)
+	}
+	var base spec
+	if err := decode(data, &base, true); err != nil {
+		return nil, fmt.Errorf("family %q: like %q: %w", s.Family, s.Like, err)
+	}
+	return &base, base.inherit(bases, append(slices.Clone(above), s.Like))
+}
+
+// listed is a list's entry: a pointer to T, through which it shows what all have in common.
+type listed[T any] interface {
+	*T
+	common() *entry
+}
+
+// overlay completes a family's own list by that of its base. All entries of one name go
+// together: to where the base has that name, behind the one that "after" names, or to the end.
+func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) error {
+	if !like {
+		return standsAlone[T, E](list, *own)
+	}
+	merged := slices.Clone(base)
+	last := map[string]string{} // by "after", what went there last: the next goes behind it
+	for rest := *own; len(rest) > 0; {
+		first := *E(&rest[0]).common()
+		var group []T
+		group, rest = split[T, E](rest, first.Name)
+		remove := slices.ContainsFunc(group, func(e T) bool { return E(&e).common().Remove })
+
+		at := slices.IndexFunc(merged, func(e T) bool { return E(&e).common().Name == first.Name })
+		if remove && (at < 0 || len(group) > 1) {
+			return fmt.Errorf("%s: %q is to be removed, but the base has none of that name, or it is listed twice", list, first.Name)
+		}
+		_, merged = split[T, E](merged, first.Name)
+		switch {
+		case remove:
+			continue
+		case first.After != "":
+			at = max(end[T, E](merged, first.After), end[T, E](merged, last[first.After]))
+			if at < 0 {
+				return fmt.Errorf("%s: %q is to come after %q, but neither the base nor an entry before it is called so", list, first.Name, first.After)
+			}
+			last[first.After] = first.Name
+		case at < 0:
+			at = len(merged)
+		}
+		for i := range group {
+			E(&group[i]).common().After = "" // it stands there now
+		}
+		merged = slices.Insert(merged, at, group...)
+	}
+	*own = merged
+	return nil
+}
+
+// standsAlone finds entries that only a family that is like another can have.
+func standsAlone[T any, E listed[T]](list string, own []T) error {
+	for i := range own {
+		if e := E(&own[i]).common(); e.Remove || e.After != "" {
+			return fmt.Errorf("%s: remove and after need a family that this one is like", place(list, i, e.Name))
+		}
+	}
+	return nil
+}
+
+// split parts a list into the entries of a name and the others.
+func split[T any, E listed[T]](list []T, name string) (named, others []T) {
+	for _, e := range list {
+		if E(&e).common().Name == name {
+			named = append(named, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return named, others
+}
+
+// end is the place behind the last entry of a name; -1 where there is none.
+func end[T any, E listed[T]](list []T, name string) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if E(&list[i]).common().Name == name {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// Complete writes a family file that is like another as one that stands alone.
+func Complete(data []byte) ([]byte, error) {
+	s, err := readSpec(data, files)
+	if err != nil {
+		return nil, err
+	}
+	s.Like = ""
+	return json.MarshalIndent(s, "", "  ")
+}
