@@ -54,6 +54,11 @@ type inspectJSON struct {
 	Note    string          `json:"note,omitempty"`
 	Tensors []inspectTensor `json:"tensors"`
 	Total   inspectTotal    `json:"total"`
+	// Untouched are the tensors that are no part of the family: they stay as they are.
+	Untouched []arch.Strangers `json:"untouched,omitempty"`
+	// Blocked are the indices that passes leave alone, mostly because of those.
+	Blocked []arch.Blocked  `json:"blocked,omitempty"`
+	Adapter *inspectAdapter `json:"adapter,omitempty"`
 	Ceiling *inspectCeiling `json:"ceiling,omitempty"`
 	// NotWorthIt is why a conversion has next to nothing to save; empty where it may have.
 	NotWorthIt string `json:"not_worth_it,omitempty"`
@@ -91,6 +96,16 @@ type inspectTotal struct {
 	linear map[layerKind]int // weights of layers
 }
 
+// inspectAdapter is the LoRA adapter that lies beside the model.
+type inspectAdapter struct {
+	File    string `json:"file"`
+	Tensors int    `json:"tensors"`
+	// Changes counts the model's tensors that it changes; absent where that is not known.
+	Changes int `json:"changes,omitempty"`
+	// Problem is why passes that move weights are refused beside it.
+	Problem string `json:"problem,omitempty"`
+}
+
 // inspectCeiling is the energy if every weight were zero, over today's: no transform saves more.
 type inspectCeiling struct {
 	Relative    float64 `json:"relative_energy"`
@@ -105,9 +120,15 @@ func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error)
 	}
 	r := &inspectJSON{Tensors: []inspectTensor{}, workload: o.workload, role: o.role}
 	if layout != nil {
-		r.Family = layout.Family
+		r.Family, r.Untouched, r.Blocked = layout.Family, layout.Strangers(), layout.BlockedIndices()
 	} else {
 		r.Note = "the family is not known: " + unknown.Error()
+	}
+	if m.Adapter != nil {
+		r.Adapter = &inspectAdapter{File: weights.AdapterName, Tensors: len(m.Adapter.Tensors)}
+		if layout != nil {
+			r.Adapter.Changes, r.Adapter.Problem = len(layout.Adapter.Changes), layout.Adapter.Problem
+		}
 	}
 	event, end := newProgress(c)
 	defer end()

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // print shows the report, a row per kind of tensor or per tensor.
@@ -33,10 +36,45 @@ func (r *inspectJSON) print(w io.Writer, each bool) {
 	if r.NotWorthIt != "" {
 		remark(w, "not worth it", r.NotWorthIt)
 	}
+	untouched(w, r.Untouched)
+	for _, b := range r.Blocked {
+		remark(w, "blocked", b.String())
+	}
+	r.Adapter.print(w)
 	if r.Total.NaN+r.Total.Inf > 0 {
 		remark(w, "warning", fmt.Sprintf("not finite: %s, %s", plural(int(r.Total.NaN), "NaN", "NaNs"),
 			plural(int(r.Total.Inf), "infinity", "infinities")))
 	}
+}
+
+// untouched says which tensors stay because no family knows them.
+func untouched(w io.Writer, list []arch.Strangers) {
+	if len(list) == 0 {
+		return
+	}
+	var names []string
+	for i, s := range list {
+		if i == 8 {
+			names = append(names, plural(len(list)-i, "other", "others"))
+			break
+		}
+		names = append(names, s.String())
+	}
+	remark(w, "untouched", "no part of the family, and left as they are: "+strings.Join(names, ", "))
+}
+
+func (a *inspectAdapter) print(w io.Writer) {
+	if a == nil {
+		return
+	}
+	text := fmt.Sprintf("%s, %s", a.File, plural(a.Tensors, "tensor", "tensors"))
+	switch {
+	case a.Problem != "":
+		text += ", cannot follow passes that move weights, which are refused: " + a.Problem
+	case a.Changes > 0:
+		text += ", changes " + plural(a.Changes, "tensor", "tensors") + " of the model, and follows passes that move them"
+	}
+	remark(w, "adapter", text)
 }
 
 func (r *inspectJSON) table(each bool) *table {

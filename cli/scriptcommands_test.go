@@ -34,6 +34,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"width":       scriptWidth,
 	"killat":      scriptKillAt,
 	"tmpfs":       scriptTmpfs,
+	"graft":       scriptGraft,
+	"rename":      scriptRename,
 }
 
 // need checks the number of arguments; more may follow the named ones where usage ends in "...".

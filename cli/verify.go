@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 var verifyCommand = &cli.Command{
@@ -112,9 +113,11 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 // verifyJSON is what verify --json prints.
 type verifyJSON struct {
 	*verify.Report
-	Loss     *lossJSON     `json:"loss,omitempty"`
-	OnInputs *onInputsJSON `json:"on_inputs,omitempty"`
-	Energy   *energyJSON   `json:"energy,omitempty"`
+	// Untouched are the tensors that are no part of the family, and are as they were.
+	Untouched []arch.Strangers `json:"untouched,omitempty"`
+	Loss      *lossJSON        `json:"loss,omitempty"`
+	OnInputs  *onInputsJSON    `json:"on_inputs,omitempty"`
+	Energy    *energyJSON      `json:"energy,omitempty"`
 
 	workload cost.Workload
 	role     cost.Role
@@ -138,6 +141,9 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 	}
 	r := &verifyJSON{Report: rep, workload: o.workload, role: o.role}
 	layout, _, _ := transform.Resolve(src, o.family)
+	if layout != nil {
+		r.Untouched = layout.Strangers()
+	}
 	var all, done int64
 	for _, t := range rep.Tensors {
 		if t.Linear {

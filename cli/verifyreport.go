@@ -32,6 +32,9 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	if r.moved() {
 		remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
 	}
+	if r.OK {
+		untouched(w, r.Untouched)
+	}
 	switch {
 	case r.Loss != nil:
 		r.Loss.print(w)

@@ -91,6 +91,11 @@ func (c *conversion) prepare(ctx context.Context) error {
 	if planned := c.plan.Model.Family; layout != nil && layout.Family != planned {
 		return fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: give the same --arch", c.model.Dir, planned, layout.Family)
 	}
+	if c.plan.moves() {
+		if err := checkAdapters(c.model, layout); err != nil {
+			return err
+		}
+	}
 	comp, err := newCompiler(ctx, c.model, layout, c.plan.Steps)
 	if err != nil {
 		return err
@@ -100,7 +105,7 @@ func (c *conversion) prepare(ctx context.Context) error {
 		return err
 	}
 	steps := byTensor(c.plan.Steps)
-	for _, f := range c.model.Shards {
+	for _, f := range c.model.Files() {
 		c.total += int64(len(f.Data()))
 		w, err := c.compileShard(ctx, f, comp, steps)
 		if err != nil {
@@ -162,6 +167,9 @@ func (c *conversion) extendIndex() error {
 	weightMap := map[string]string{}
 	var total int64
 	for _, w := range c.shards {
+		if w.src == c.model.Adapter {
+			continue
+		}
 		shard := filepath.Base(w.src.Path)
 		for _, t := range w.src.Tensors {
 			weightMap[t.Name] = shard
@@ -183,7 +191,10 @@ func (c *conversion) hasShard(name string) bool {
 
 // size is how many bytes will be written.
 func (c *conversion) size() int64 {
-	n := c.model.Size()
+	var n int64
+	for _, f := range c.model.Files() {
+		n += f.Size()
+	}
 	for _, name := range c.model.Others {
 		if st, err := os.Stat(filepath.Join(c.model.Dir, name)); err == nil {
 			n += st.Size()

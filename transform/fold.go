@@ -57,6 +57,9 @@ func compileShift(s *Step, c *compiler) error {
 		return errors.New("integers cannot be shifted")
 	}
 	claim := c.layout.Claims[p.src.Name]
+	if err := checkAdapted(c.layout, p.src.Name, sh.Scale, sh.Bias, sh.Weight); err != nil {
+		return err
+	}
 	switch {
 	case sh.Fill != nil:
 		return c.fill(claim, *sh.Fill)

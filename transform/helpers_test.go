@@ -22,6 +22,7 @@ import (
 // tb is what *testing.T and *rapid.T share.
 type tb interface {
 	Helper()
+	Cleanup(func())
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }

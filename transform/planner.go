@@ -135,6 +135,9 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if o.Workload == (cost.Workload{}) {
 		o.Workload.Prefill = 1
 	}
+	if err := isAdapter(m); err != nil {
+		return nil, err
+	}
 	fp, err := Fingerprint(m)
 	if err != nil {
 		return nil, err
@@ -172,6 +175,7 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if err := p.complete(); err != nil {
 		return nil, err
 	}
+	p.noteAdapters()
 	return p.plan, ctx.Err()
 }
 
@@ -187,7 +191,7 @@ func (p *planner) complete() error {
 	return nil
 }
 
-// Resolve lays the catalogue over a model. With no family given, a model that is in no catalogue
+// Resolve lays the catalogue over a model, and over the adapter beside it. With no family given, a model that is in no catalogue
 // (or has no config.json) has a nil layout and the reason; a family that does not fit is an error.
 func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknown, err error) {
 	if family == nil {
@@ -206,6 +210,9 @@ func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknow
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
+	if m.Adapter != nil {
+		layout = layout.Adapt(m.AdapterConfig, m.Adapter.Tensors)
+	}
 	return layout, nil, nil
 }
 
@@ -223,15 +230,16 @@ func (p *planner) resolve() error {
 	}
 	p.layout = layout
 	p.plan.Model.Family = layout.Family
-	for _, name := range layout.Unclaimed {
-		p.note("%s: no part of the family: left untouched", name)
+	for _, s := range layout.Strangers() {
+		p.note("%s: no part of the family %s: left untouched", s, layout.Family)
 	}
-	for _, ix := range layout.Indices {
-		if ix.Blocked != "" && needed >= 0 {
-			p.note("index %s is left as it is: %s", ix.Name, ix.Blocked)
-		}
+	if needed < 0 {
+		return nil
 	}
-	return nil
+	for _, b := range layout.BlockedIndices() {
+		p.note("%s", b)
+	}
+	return checkAdapters(p.model, layout)
 }
 
 func (p *planner) note(format string, args ...any) {
@@ -359,6 +367,9 @@ func (p *planner) mergeExact() error {
 // all are.
 func (p *planner) inexact() (map[string]bool, error) {
 	infos := p.model.Infos()
+	if p.model.Adapter != nil {
+		infos = append(infos, p.model.Adapter.Tensors...)
+	}
 	refused := make([]bool, len(infos))
 	err := p.parallel(p.ctx, "check", len(infos), len(infos), func(i int) error {
 		t, _ := p.model.Tensor(infos[i].Name)

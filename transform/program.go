@@ -217,7 +217,8 @@ func newCompiler(ctx context.Context, m *weights.Model, layout *arch.Layout, ste
 	for _, s := range steps {
 		pass, _ := Lookup(s.Pass)
 		if pass.Class != Exact {
-			if _, ok := m.Tensor(s.Tensor); !ok {
+			t, ok := m.Tensor(s.Tensor)
+			if !ok || m.Adapter != nil && t.File == m.Adapter.Path {
 				return nil, fmt.Errorf("%w: %s: the model has no tensor %q", ErrPlan, s.Pass, s.Tensor)
 			}
 			continue

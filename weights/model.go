@@ -18,6 +18,11 @@ type Model struct {
 	Shards []*File
 	// Index is the index file's path, "" where the model has none.
 	Index string
+	// Adapter is the LoRA adapter that lies in the folder beside the model, nil where none does. It is
+	// no part of the model: Infos, Each and Size leave it out.
+	Adapter *File
+	// AdapterConfig is adapter_config.json as it stands, nil where there is none.
+	AdapterConfig []byte
 	// Config is config.json as it stands, nil where there is none; of a single file the one beside
 	// it.
 	Config []byte
@@ -28,7 +33,8 @@ type Model struct {
 
 // Open opens a model folder or a single safetensors file: headers are read and checked, data is
 // mapped and not touched. The shards of a folder are those its index names; without an index
-// model.safetensors, or else the only safetensors file there is. The caller closes the model.
+// model.safetensors, or else the only safetensors file there is but for an adapter. A folder of an
+// adapter alone is an error. The caller closes the model.
 func Open(path string) (*Model, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -88,11 +94,15 @@ func (m *Model) openFolder() error {
 			return err
 		}
 	}
+	files = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(names, file) })
+	if err := m.openAdapter(files); err != nil {
+		return err
+	}
 	m.Config, err = os.ReadFile(filepath.Join(m.Dir, "config.json"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	m.Others = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(names, file) })
+	m.Others = slices.DeleteFunc(files, func(file string) bool { return file == AdapterName })
 	return nil
 }
 
@@ -115,7 +125,7 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	}
 	var found []string
 	for _, file := range files {
-		if strings.HasSuffix(file, ".safetensors") && !strings.Contains(file, "/") {
+		if strings.HasSuffix(file, ".safetensors") && !strings.Contains(file, "/") && file != AdapterName {
 			found = append(found, file)
 		}
 	}
@@ -124,6 +134,8 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 		return []string{"model.safetensors"}, nil, nil
 	case len(found) == 1:
 		return found, nil, nil
+	case len(found) == 0 && (slices.Contains(files, AdapterName) || slices.Contains(files, AdapterConfigName)):
+		return nil, nil, adapterAlone(m.Dir)
 	case len(found) == 0:
 		return nil, nil, fmt.Errorf("%s: no safetensors file and no %s in this folder", m.Dir, IndexName)
 	}
@@ -164,18 +176,29 @@ func listFiles(dir string) (files []string, err error) {
 // Close unmaps all files.
 func (m *Model) Close() error {
 	var errs []error
-	for _, f := range m.Shards {
+	for _, f := range m.Files() {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// Tensor finds a tensor by name.
+// Files are all that hold tensors: the shards, then the adapter where there is one.
+func (m *Model) Files() []*File {
+	if m.Adapter == nil {
+		return m.Shards
+	}
+	return append(slices.Clone(m.Shards), m.Adapter)
+}
+
+// Tensor finds a tensor by name, the adapter's behind the model's.
 func (m *Model) Tensor(name string) (Tensor, bool) {
 	for _, f := range m.Shards {
 		if t, ok := f.Tensor(name); ok {
 			return t, true
 		}
+	}
+	if m.Adapter != nil {
+		return m.Adapter.Tensor(name)
 	}
 	return Tensor{}, false
 }

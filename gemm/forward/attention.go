@@ -8,18 +8,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// attention is causal attention. y has all query heads, all key heads and all value heads side by
-// side; each key head serves heads/kv query heads that follow each other.
+// attention is causal attention. y has all heads, laid out as heads says; z has what each query head
+// gathers, side by side.
 type attention struct {
-	heads, kv, size int
-	rotary          *rotary // nil where positions are learned
+	heads
+	scale  float32 // of scores
+	cap    float64 // scores are cap·tanh(score/cap); 0: not
+	window int     // how many keys a query sees, its own the last; 0: all before it
+	rotary *rotary // nil where there is none
+	alibi  *alibi  // nil where there is none
 }
 
-func (a *attention) widths() (in, out int) { return (a.heads + 2*a.kv) * a.size, a.heads * a.size }
+func (a *attention) widths() (in, out int) { return a.width(), a.queries * a.valueSize }
 
 func (a *attention) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, sequences [][]int32) error {
 	if a.rotary != nil {
-		if err := a.rotary.apply(ctx, d, y, (a.heads+a.kv)*a.size, sequences); err != nil {
+		if err := a.rotary.apply(ctx, d, y, a.heads, sequences); err != nil {
 			return err
 		}
 	}
@@ -27,14 +31,13 @@ func (a *attention) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, sequ
 	for i := 1; i < len(sequences); i++ {
 		starts[i] = starts[i-1] + len(sequences[i-1])
 	}
-	return d.parallel(ctx, len(sequences)*a.heads, func(i int) error {
-		s, head := i/a.heads, i%a.heads
+	return d.parallel(ctx, len(sequences)*a.queries, func(i int) error {
+		s, head := i/a.queries, i%a.queries
 		from, to := starts[s], starts[s]+len(sequences[s])
-		columns := func(m sgemm.Matrix, n int) sgemm.Matrix {
-			return m.Slice(from, to, n*a.size, (n+1)*a.size)
-		}
-		kv := a.heads + head/(a.heads/a.kv)
-		return a.attend(ctx, columns(z, head), columns(y, head), columns(y, kv), columns(y, kv+a.kv))
+		columns := func(m sgemm.Matrix, at, width int) sgemm.Matrix { return m.Slice(from, to, at, at+width) }
+		kv := head / (a.queries / a.kv)
+		return a.attend(ctx, head, columns(z, head*a.valueSize, a.valueSize),
+			columns(y, a.query(head), a.size), columns(y, a.key(kv), a.size), columns(y, a.value(kv), a.valueSize))
 	})
 }
 
@@ -45,29 +48,29 @@ const queryRun = 126
 // scores are buffers for the scores of a run.
 var scores = sync.Pool{New: func() any { return new([]float32) }}
 
-// attend writes z = softmax(q·kᵀ/√size)·v for one head of one sequence.
-func (a *attention) attend(ctx context.Context, z, q, k, v sgemm.Matrix) error {
+// attend writes z = softmax(q·kᵀ·scale)·v for one query head of one sequence.
+func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matrix) error {
 	buffer := scores.Get().(*[]float32)
 	defer scores.Put(buffer)
 	if need := queryRun * q.Rows; len(*buffer) < need {
 		*buffer = make([]float32, need)
 	}
-	scale := float32(1 / math.Sqrt(float64(a.size)))
 	var inverse [queryRun]float32
 	for from := 0; from < q.Rows; from += queryRun {
 		to := min(from+queryRun, q.Rows)
-		p := sgemm.Dense(to-from, to, (*buffer)[:(to-from)*to])
-		if err := sgemm.Mul(ctx, p, q.Slice(from, to, 0, a.size), k.Slice(0, to, 0, a.size), sgemm.Op{TransB: true, Workers: 1}); err != nil {
+		first := a.firstKey(from) // those before it are seen by no query of the run
+		p := sgemm.Dense(to-from, to-first, (*buffer)[:(to-from)*(to-first)])
+		if err := sgemm.Mul(ctx, p, q.Slice(from, to, 0, a.size), k.Slice(first, to, 0, a.size), sgemm.Op{TransB: true, Workers: 1}); err != nil {
 			return err
 		}
 		for i := range p.Rows {
-			row := p.Row(i)
-			seen := from + i + 1
-			inverse[i] = softmax(row[:seen], scale)
-			clear(row[seen:])
+			row, low, high := p.Row(i), a.firstKey(from+i)-first, from+i+1-first
+			inverse[i] = a.weigh(row[low:high], head)
+			clear(row[:low])
+			clear(row[high:])
 		}
-		out := z.Slice(from, to, 0, a.size)
-		if err := sgemm.Mul(ctx, out, p, v.Slice(0, to, 0, a.size), sgemm.Op{Workers: 1}); err != nil {
+		out := z.Slice(from, to, 0, a.valueSize)
+		if err := sgemm.Mul(ctx, out, p, v.Slice(first, to, 0, a.valueSize), sgemm.Op{Workers: 1}); err != nil {
 			return err
 		}
 		for i := range out.Rows {
@@ -77,6 +80,28 @@ func (a *attention) attend(ctx context.Context, z, q, k, v sgemm.Matrix) error {
 		}
 	}
 	return nil
+}
+
+// firstKey is the first that a query sees.
+func (a *attention) firstKey(query int) int {
+	if a.window == 0 {
+		return 0
+	}
+	return max(0, query-a.window+1)
+}
+
+// weigh replaces the products of a query and the keys that it sees, the last its own, by weights, and
+// returns the inverse of their sum.
+func (a *attention) weigh(row []float32, head int) float32 {
+	switch {
+	case a.alibi != nil:
+		a.alibi.add(row, float64(a.scale), head)
+	case a.cap > 0:
+		softcap(row, float64(a.scale), a.cap)
+	default:
+		return softmax(row, a.scale)
+	}
+	return softmax(row, 1)
 }
 
 // softmax replaces scores by exp(scale·(score - the largest)), and returns the inverse of their sum.
@@ -89,3 +114,6 @@ func softmax(row []float32, scale float32) float32 {
 	}
 	return float32(1 / expScaled(row, scale, largest))
 }
+
+// defaultScale is that of scores of heads with so many channels.
+func defaultScale(size int) float64 { return 1 / math.Sqrt(float64(size)) }

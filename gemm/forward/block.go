@@ -11,25 +11,40 @@ import (
 // Observer sees the inputs of linear layers.
 type Observer interface {
 	// Input is called with each input x[tokens, inputs], batch by batch in the order of the
-	// sequences, once for all layers that share it: their weights' names. x is read only and valid
-	// during the call. An error ends the pass.
+	// sequences, once for all layers that share it: their weights' names. The inputs of a routed
+	// expert are those tokens that are routed to it; where a batch has none, there is no call. x is
+	// read only and valid during the call. An error ends the pass.
 	Input(names []string, x sgemm.Matrix) error
 }
 
-// step is half of a block: h += out(mix(in(norm(h)))).
-type step struct {
-	norm norm
-	in   []linear
-	mix  mixer
-	out  linear
+// step is half of a block, or a whole one whose halves read the same: h += Σ branches(h).
+type step []branch
+
+// branch is the sum of parts that read the same norm of the residual stream.
+type branch struct {
+	norm  norm // missing: the stream itself
+	parts []part
 }
 
-// mixer is what stands between the linear layers of a step.
-type mixer interface {
-	// widths are those of y and z.
-	widths() (in, out int)
-	// mix writes z from y, the outputs of the step's first layers side by side. It may overwrite y.
-	mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, sequences [][]int32) error
+// first are the layers that share the branch's input.
+func (b branch) first() []linear {
+	var all []linear
+	for _, p := range b.parts {
+		all = append(all, p.first()...)
+	}
+	return all
+}
+
+// layers are all, in the order in which they are computed.
+func (s step) layers() []linear {
+	var all []linear
+	for _, b := range s {
+		all = append(all, b.first()...)
+		for _, p := range b.parts {
+			all = append(all, p.rest()...)
+		}
+	}
+	return all
 }
 
 // Block moves a state through block i, which must be its next. After an error the state is of no
@@ -61,57 +76,70 @@ func (s *State) at(i int) error {
 	return nil
 }
 
-func (d *Decoder) step(ctx context.Context, p step, w Weights, s *State, o Observer) error {
-	norm, err := p.norm.load(ctx, w)
-	if err != nil {
-		return err
-	}
-	in := make([]loaded, len(p.in))
-	for i, l := range p.in {
-		if in[i], err = l.load(ctx, w); err != nil {
+func (d *Decoder) step(ctx context.Context, s step, w Weights, state *State, o Observer) error {
+	rows := state.largestBatch()
+	branches := make([]loadedBranch, len(s))
+	for i, b := range s {
+		var err error
+		if branches[i], err = d.load(ctx, b, w, rows); err != nil {
 			return err
 		}
 	}
-	out, err := p.out.load(ctx, w)
-	if err != nil {
-		return err
-	}
-	rows := s.largestBatch()
-	wide, mixed := p.mix.widths()
-	xs, ys, zs := sgemm.Dense(rows, d.hidden, nil), sgemm.Dense(rows, wide, nil), sgemm.Dense(rows, mixed, nil)
-	for b := range s.batches() {
-		h := b.hidden(s)
-		x, y, z := xs.Slice(0, b.rows, 0, d.hidden), ys.Slice(0, b.rows, 0, wide), zs.Slice(0, b.rows, 0, mixed)
-		if err := d.normalize(ctx, norm, x, h); err != nil {
-			return err
+	ys := sgemm.Dense(rows, d.hidden, nil)
+	for b := range state.batches() {
+		p := &pass{ctx, d, o, b.sequences}
+		h, y := b.hidden(state), ys.Slice(0, b.rows, 0, d.hidden)
+		for _, l := range branches { // all, before any is added
+			if err := d.normalize(ctx, l.norm, l.x.Slice(0, b.rows, 0, d.hidden), h); err != nil {
+				return err
+			}
 		}
-		if err := observe(o, p.in, x); err != nil {
-			return err
-		}
-		if err := d.applyAll(ctx, in, y, x); err != nil {
-			return err
-		}
-		if err := p.mix.mix(ctx, d, z, y, b.sequences); err != nil {
-			return err
-		}
-		if err := observe(o, []linear{p.out}, z); err != nil {
-			return err
-		}
-		if err := d.apply(ctx, out, x, z); err != nil {
-			return err
-		}
-		if err := d.rows(ctx, b.rows, func(i int) { addTo(h.Row(i), x.Row(i)) }); err != nil {
-			return err
+		for _, l := range branches {
+			if err := l.add(p, h, y); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func observe(o Observer, layers []linear, x sgemm.Matrix) error {
-	if o == nil {
-		return nil
+type loadedBranch struct {
+	branch
+	norm  loadedNorm
+	parts []loadedPart
+	x     sgemm.Matrix // of the largest batch
+}
+
+func (d *Decoder) load(ctx context.Context, b branch, w Weights, rows int) (l loadedBranch, err error) {
+	l = loadedBranch{branch: b, x: sgemm.Dense(rows, d.hidden, nil)}
+	if l.norm, err = b.norm.load(ctx, w); err != nil {
+		return l, err
 	}
-	return o.Input(weightNames(layers), x)
+	for _, p := range b.parts {
+		part, err := p.load(ctx, w, rows)
+		if err != nil {
+			return l, err
+		}
+		l.parts = append(l.parts, part)
+	}
+	return l, nil
+}
+
+// add adds to h what the parts make of x. y is room for it.
+func (l loadedBranch) add(p *pass, h, y sgemm.Matrix) error {
+	x := l.x.Slice(0, h.Rows, 0, h.Cols)
+	if err := p.observe(x, l.first()...); err != nil {
+		return err
+	}
+	for _, part := range l.parts {
+		if err := part.apply(p, y, x); err != nil {
+			return err
+		}
+		if err := p.rows(p, h.Rows, func(i int) { addTo(h.Row(i), y.Row(i)) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // finite fails where a hidden state is NaN or infinite.

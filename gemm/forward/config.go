@@ -30,13 +30,31 @@ func (c *config) failf(format string, args ...any) {
 	}
 }
 
-// lookup finds a field; nil where it is missing or null. Dots lead into nested objects.
-func (c *config) lookup(name string) any {
-	var v any = c.fields
+// find looks for a field, first in text_config, where models that also see keep those of their
+// language model. Dots lead into nested objects.
+func (c *config) find(name string) (v any, there bool) {
+	if text, ok := c.fields["text_config"].(map[string]any); ok {
+		if v, there = find(text, name); there {
+			return v, true
+		}
+	}
+	return find(c.fields, name)
+}
+
+func find(fields map[string]any, name string) (v any, there bool) {
+	v = fields
 	for key := range strings.SplitSeq(name, ".") {
 		object, _ := v.(map[string]any)
-		v = object[key]
+		if v, there = object[key]; !there {
+			return nil, false
+		}
 	}
+	return v, true
+}
+
+// lookup finds a field; nil where it is missing or null.
+func (c *config) lookup(name string) any {
+	v, _ := c.find(name)
 	return v
 }
 
@@ -52,6 +70,12 @@ func get[T bool | string | float64](c *config, name string, missing T) T {
 		return missing
 	}
 	return t
+}
+
+// is reads a truth; a field without a default is false.
+func (c *config) is(f field) bool {
+	missing, _ := f.value.(bool)
+	return get(c, f.name, missing)
 }
 
 // object says whether there is an object of that name.
@@ -74,16 +98,57 @@ func (c *config) positive(name string, missing float64) float64 {
 	return v
 }
 
+// factor reads a number above 0 and raises it to its power.
+func (c *config) factor(f factor) float64 {
+	if f.name == "" {
+		return 1
+	}
+	missing, _ := f.value.(float64)
+	return math.Pow(c.positive(f.name, missing), f.power)
+}
+
 // length reads a whole number above 0.
 func (c *config) length(name string, missing int) int {
 	return int(min(math.Ceil(c.positive(name, float64(missing))), math.MaxInt32))
 }
 
+// count is length for a field whose default may be 0, for none.
+func (c *config) count(f field) int {
+	missing, _ := f.value.(float64)
+	if c.lookup(f.name) == nil {
+		return int(missing)
+	}
+	return c.length(f.name, 0)
+}
+
+// bound reads a number above 0; null says 0, that there is no bound, whatever the default.
+func (c *config) bound(f field) float64 {
+	v, there := c.find(f.name)
+	missing, _ := f.value.(float64)
+	switch {
+	case there && v == nil:
+		return 0
+	case !there && missing == 0:
+		return 0
+	}
+	return c.positive(f.name, missing)
+}
+
+// sameAs is the value of another field.
+type sameAs string
+
 // refuse notes fields that ask for what is not implemented.
 func (c *config) refuse(must []field) {
 	for _, f := range must {
-		if v := c.lookup(f.name); v != nil && v != f.value {
-			c.failf("%s is %v; the forward pass knows %v only", f.name, v, f.value)
+		known := f.value
+		if other, ok := known.(sameAs); ok {
+			known = c.lookup(string(other))
+		}
+		if v := c.lookup(f.name); v != nil && v != known {
+			if known == nil {
+				known = "null"
+			}
+			c.failf("%s is %v; the forward pass knows %v only", f.name, v, known)
 		}
 	}
 	if c.lookup("quantization_config") != nil {

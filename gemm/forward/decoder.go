@@ -23,12 +23,21 @@ type Decoder struct {
 	hidden, vocab int
 	limit         int // longest sequence
 	embedding     string
-	positions     string // learned positions; empty where rotary
-	positionRows  int    // how many of them there are
+	scale         float32 // of the embedding's rows
+	positions     positions
+	entry         norm // of what is embedded; missing in most models
 	blocks        [][]step
 	final         norm
 	head          linear
 	tied          bool // the head is the embedding
+	logitScale    float32
+	logitCap      float64 // logits are cap·tanh(logit/cap); 0: not
+}
+
+// positions are learned ones: rows of a table that are added to the tokens'.
+type positions struct {
+	table       string // empty where there are none
+	rows, first int    // first is the row of position 0
 }
 
 // New makes a decoder from a model's config.json and the layout of its tensors. It fails, with
@@ -39,10 +48,11 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	if !ok {
 		return nil, fmt.Errorf("family %s: there is %w for it, so its loss cannot be computed: a budget by --min-snr needs none", layout.Family, ErrNoForward)
 	}
-	if n := len(layout.Unclaimed); n > 0 {
-		return nil, fmt.Errorf("tensor %q (%d such in all) is no part of family %s, so what it does to the loss is not known: take it out of the checkpoint", layout.Unclaimed[0], n, layout.Family)
+	c := readConfig(m.Config)
+	if strange := strangers(f, c, layout); len(strange) > 0 {
+		return nil, fmt.Errorf("tensor %q (%d such in all) is no part of family %s, so what it does to the loss is not known: take it out of the checkpoint", strange[0], len(strange), layout.Family)
 	}
-	b := newBuilder(f, readConfig(m.Config), layout)
+	b := newBuilder(f, c, layout)
 	d := b.decoder()
 	if err := errors.Join(b.config.err, b.err); err != nil {
 		return nil, err
@@ -67,10 +77,9 @@ func (d *Decoder) Layers() []Layer {
 	add := func(block int, l linear) { all = append(all, Layer{l.weight, block, l.inputs, l.outputs}) }
 	for i, steps := range d.blocks {
 		for _, s := range steps {
-			for _, l := range s.in {
+			for _, l := range s.layers() {
 				add(i, l)
 			}
-			add(i, s.out)
 		}
 	}
 	if !d.tied {

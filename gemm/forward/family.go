@@ -3,73 +3,134 @@ package forward
 import "github.com/lowtoggle/lowtoggle/weights/arch"
 
 // family is the arithmetic of an architecture: what its modules do. It names them as arch does
-// (arch.Claim.Kind), which knows their tensors.
+// (arch.Claim.Kind), which knows their tensors. A block is h += attention(h), then h += ffn(h).
 type family struct {
-	embedding string // its rows are looked up by token
-	positions string // its rows are looked up by position; empty: rotary positions, halves apart
+	embedding embeddingData
 	norm      arch.NormKind
-	attention half
-	ffn       half
-	final     string // norm before the head
-	head      string
+	epsilon   field // added to a norm's mean square
+	attention attentionData
+	ffn       ffnData
+	parallel  []field // one of them set: h += attention(h) + ffn(h)
+	residual  factor  // of all that is added to the residual stream
+	final     string  // norm before the head
+	head      headData
+	must      []field // other values than these are not implemented
+}
 
-	epsilon    field // added to a norm's mean square
+// embeddingData is how tokens become hidden states.
+type embeddingData struct {
+	tokens    string // its rows are looked up by token
+	positions string // its rows are looked up by position, and added; empty: none
+	offset    int    // the row of the first position
+	scale     factor // of the tokens' rows
+	norm      string // of what comes out; empty: none
+}
+
+// attentionData are attention's modules.
+type attentionData struct {
+	norm []string // of the input, the first that the checkpoint has; none listed: the residual stream itself
+	post string   // norm of the output; empty: none
+	// in are q, k and v, or one layer that has all three: one after the other, or where byHead is set
+	// KV head by KV head, each the queries of its group, the key and the value.
+	in     []string
+	byHead bool
+	latent *latentData // instead of in
+	// Norms of queries and keys, as wide as one head or as all; empty: none.
+	qNorm, kNorm string
+	out          string
+
+	scale  factor // of scores; default 1/√(channels of a head)
+	cap    field  // scores are cap·tanh(score/cap); null or 0: not
+	window windowData
+	rotary *rotaryData // nil: none
+	alibi  *alibiData  // nil: none; where it holds it takes the place of rotary
+}
+
+// windowData says which layers' queries see only the last keys.
+type windowData struct {
+	size   field // how many, the query's own among them; null: all
+	used   field // bool; unset: all
+	first  field // first layer that has a window
+	period field // every so-manieth layer has none; 0: all have
+	listed bool  // "layer_types" may list them instead
+}
+
+// rotaryData are rotary positions.
+type rotaryData struct {
+	theta      field
+	share      field    // the part of each head's channels that turns; no name: all, and nothing else is implemented
+	size       string   // the number of them, where config.json says it itself
+	neighbours field    // bool: pairs are neighbours, not halves apart
+	local      field    // theta of layers with a window, which are then not scaled; no name: as the others'
+	long       []string // further names of longrope
+	limit      field    // longest sequence
+}
+
+// alibiData are slopes over positions.
+type alibiData struct {
+	used field // bool
+	// coarse: the bias is rounded to BF16, and is added to the scores before they are scaled.
+	coarse bool
+}
+
+// latentData is multi-head latent attention (DeepSeek-V2): queries, and keys and values, are made of
+// short vectors.
+type latentData struct {
+	q                    string // queries, where they are not made of a short vector
+	qDown, qNorm, qUp    string
+	kvDown, kvNorm, kvUp string
+	epsilon              float64
+}
+
+// ffnData are a feed-forward network's modules.
+type ffnData struct {
+	norm []string // as attention's; parallel and none of them there: attention's own
+	post string
+	neuronsData
 	activation field
-	tied       field   // the head is the embedding
-	must       []field // other values than these are not implemented
+	experts    *expertsData // in layers that have its router
 }
 
-// half is one residual step of a block: h += out(mix(in(norm(h)))).
-type half struct {
-	norm string
-	// in are the layers that read the norm. Attention: q, k and v, or one that has all three one
-	// after the other. FFN: gate and up, or one without a gate.
-	in  []string
-	out string
+// neuronsData are the layers around neurons.
+type neuronsData struct {
+	in    []string // gate and up, or one that has both one after the other, or one without a gate
+	gated bool
+	out   string
 }
 
-// field is a field of config.json and its default.
+// expertsData are routed experts.
+type expertsData struct {
+	router     string
+	correction string // added to scores while choosing; empty: none
+	each       neuronsData
+	shared     neuronsData // for all tokens; none where it has no out
+	used       field       // how many experts a token gets
+	sigmoid    bool        // scores are sigmoids, not a softmax
+	normalize  field       // bool: a token's weights sum to 1
+	scale      factor      // of weights
+	// Experts are chosen from the best groups: by the sum of each one's best.
+	groups, groupsUsed field // default 0: there are none
+	method             field // chooses from groups where it is that of grouped
+	grouped            string
+	best               int
+}
+
+// headData is what makes logits.
+type headData struct {
+	name  string
+	tied  field  // the head is the embedding
+	scale factor // of logits
+	cap   field  // logits are cap·tanh(logit/cap); null or 0: not
+}
+
+// field is a field of config.json and its default. Without a name it is a constant.
 type field struct {
 	name  string
 	value any
 }
 
-// families has an entry for every family of the catalogue that can be computed.
-var families = map[string]family{
-	"llama": {
-		embedding: "embed_tokens",
-		norm:      arch.RMSNorm,
-		attention: half{
-			norm: "input_layernorm",
-			in:   []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
-			out:  "self_attn.o_proj",
-		},
-		ffn: half{
-			norm: "post_attention_layernorm",
-			in:   []string{"mlp.gate_proj", "mlp.up_proj"},
-			out:  "mlp.down_proj",
-		},
-		final:      "norm",
-		head:       "lm_head",
-		epsilon:    field{"rms_norm_eps", 1e-6},
-		activation: field{"hidden_act", "silu"},
-		tied:       field{"tie_word_embeddings", false},
-	},
-	"gpt2": {
-		embedding:  "wte",
-		positions:  "wpe",
-		norm:       arch.LayerNorm,
-		attention:  half{norm: "ln_1", in: []string{"attn.c_attn"}, out: "attn.c_proj"},
-		ffn:        half{norm: "ln_2", in: []string{"mlp.c_fc"}, out: "mlp.c_proj"},
-		final:      "ln_f",
-		head:       "lm_head",
-		epsilon:    field{"layer_norm_epsilon", 1e-5},
-		activation: field{"activation_function", "gelu_new"},
-		tied:       field{"tie_word_embeddings", true},
-		must: []field{
-			{"scale_attn_weights", true},
-			{"scale_attn_by_inverse_layer_idx", false},
-			{"add_cross_attention", false},
-		},
-	},
+// factor is a number of config.json to a power. Without a name it is 1.
+type factor struct {
+	field
+	power float64
 }

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
@@ -36,16 +37,25 @@ func (f *ffn) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, _ [][]int3
 
 // activations are known by the names that config.json gives them.
 var activations = map[string]func(float32) float32{
-	"silu":              silu,
-	"swish":             silu,
+	"gelu":              gelu,
+	"gelu_fast":         geluTanh,
 	"gelu_new":          geluTanh,
 	"gelu_pytorch_tanh": geluTanh,
+	"relu":              relu,
+	"silu":              silu,
+	"swish":             silu,
 }
 
 // silu is x·sigmoid(x).
 func silu(x float32) float32 {
 	v := float64(x)
 	return float32(v / (1 + exp(-v)))
+}
+
+// gelu is x·Φ(x), with Φ the normal distribution.
+func gelu(x float32) float32 {
+	v := float64(x)
+	return float32(v / 2 * math.Erfc(-v/math.Sqrt2))
 }
 
 // geluTanh is x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
@@ -55,3 +65,6 @@ func geluTanh(x float32) float32 {
 	cube := float64(float64(v*v) * v)
 	return float32(v / (1 + exp(-slope*(v+float64(0.044715*cube)))))
 }
+
+// relu is x where it is above 0.
+func relu(x float32) float32 { return max(x, 0) }

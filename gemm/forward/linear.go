@@ -60,6 +60,17 @@ func (l linear) load(ctx context.Context, w Weights) (loaded, error) {
 	return loaded{l, sgemm.Dense(rows, cols, values), b}, err
 }
 
+func loadAll(ctx context.Context, w Weights, layers []linear) ([]loaded, error) {
+	all := make([]loaded, len(layers))
+	for i, l := range layers {
+		var err error
+		if all[i], err = l.load(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // apply writes y[M,outputs] = x[M,inputs]·wᵀ + b.
 func (d *Decoder) apply(ctx context.Context, l loaded, y, x sgemm.Matrix) error {
 	p := d.Products

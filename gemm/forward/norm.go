@@ -3,15 +3,16 @@ package forward
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// norm is a norm over the residual stream's channels: the names of its tensors.
+// norm is a norm over channels: the names of its tensors. Without a weight's name there is none.
 type norm struct {
-	kind         arch.NormKind // LayerNorm or RMSNorm
-	weight, bias string        // bias is empty where it has none
+	kind         arch.NormKind
+	weight, bias string // bias is empty where it has none
 	width        int
 	epsilon      float64
 }
@@ -23,16 +24,28 @@ type loadedNorm struct {
 }
 
 func (n norm) load(ctx context.Context, w Weights) (loadedNorm, error) {
+	if n.weight == "" {
+		return loadedNorm{}, nil
+	}
 	weight, err := tensor(ctx, w, n.weight, n.width)
 	if err != nil {
 		return loadedNorm{}, err
+	}
+	if n.kind == arch.RMSNorm1p {
+		weight = slices.Clone(weight)
+		for i := range weight {
+			weight[i]++
+		}
 	}
 	bias, err := optional(ctx, w, n.bias, n.width)
 	return loadedNorm{n, weight, bias}, err
 }
 
-// normalize writes y = norm(x), row by row.
+// normalize writes y = norm(x), row by row, and x where there is no norm. y may be x.
 func (d *Decoder) normalize(ctx context.Context, n loadedNorm, y, x sgemm.Matrix) error {
+	if n.weight == "" {
+		return d.rows(ctx, x.Rows, func(i int) { copy(y.Row(i), x.Row(i)) })
+	}
 	return d.rows(ctx, x.Rows, func(i int) { n.apply(y.Row(i), x.Row(i)) })
 }
 

@@ -2,7 +2,9 @@ package forward_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // many are sequences of different lengths for several batches.
@@ -23,50 +26,54 @@ func many(vocab int) [][]int32 {
 }
 
 func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
-	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
-		m, d := model(t, name, nil)
-		tokens := many(96)
+	for _, test := range bases(t) {
+		m, d := model(t, test.base, test.changes)
+		tokens := many(64)
 		d.Workers = 1
 		want := run(t, d, forward.Stored(m), tokens)
 		for _, workers := range []int{2, 5, 0} {
 			d.Workers = workers
 			if diff := cmp.Diff(want, run(t, d, forward.Stored(m), tokens)); diff != "" {
-				t.Errorf("%s: %d workers: (-1 worker +this)\n%s", name, workers, diff)
+				t.Errorf("%s: %d workers: (-1 worker +this)\n%s", test.name, workers, diff)
 			}
 		}
 	}
 }
 
 func TestSameBitsInAnyBatch(t *testing.T) {
-	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
-		m, d := model(t, name, nil)
-		tokens := many(96)
+	for _, test := range bases(t) {
+		m, d := model(t, test.base, test.changes)
+		tokens := many(64)
 		together := run(t, d, forward.Stored(m), tokens)
 		for _, i := range []int{0, 17, len(tokens) - 1} {
 			alone := run(t, d, forward.Stored(m), tokens[i:i+1])
 			if diff := cmp.Diff(together.Nats[i], alone.Nats[0]); diff != "" {
-				t.Errorf("%s: sequence %d: (-among others +alone)\n%s", name, i, diff)
+				t.Errorf("%s: sequence %d: (-among others +alone)\n%s", test.name, i, diff)
 			}
 		}
 	}
 }
 
 func TestLossDoesNotDependOnLaterTokens(t *testing.T) {
-	// Longer than a run of queries.
-	changes := fields{"max_position_embeddings": 400}
-	m, d := model(t, "llama-tiny", changes)
-	tokens := sequences(128, 300)
-	whole := run(t, d, forward.Stored(m), tokens).Nats[0]
-	for _, n := range []int{2, 125, 126, 127, 128, 253, 299} {
-		part := run(t, d, forward.Stored(m), [][]int32{tokens[0][:n]}).Nats[0]
-		if diff := cmp.Diff(whole[:n-1], part); diff != "" {
-			t.Errorf("the first %d tokens: (-of all +alone)\n%s", n, diff)
+	for _, test := range []variant{
+		{"llama", "llama-tiny", fields{"max_position_embeddings": 400}},
+		{"mistral", "mistral-tiny", fields{"max_position_embeddings": 400, "sliding_window": 130}},
+		{"bloom", "bloom-tiny", nil},
+	} {
+		m, d := model(t, test.base, test.changes)
+		tokens := sequences(64, 300) // longer than a run of queries
+		whole := run(t, d, forward.Stored(m), tokens).Nats[0]
+		for _, n := range []int{2, 125, 126, 127, 128, 253, 299} {
+			part := run(t, d, forward.Stored(m), [][]int32{tokens[0][:n]}).Nats[0]
+			if diff := cmp.Diff(whole[:n-1], part); diff != "" {
+				t.Errorf("%s: the first %d tokens: (-of all +alone)\n%s", test.name, n, diff)
+			}
 		}
-	}
-	earlier := slices.Clone(tokens[0])
-	earlier[0]++
-	if other := run(t, d, forward.Stored(m), [][]int32{earlier}).Nats[0]; other[298] == whole[298] {
-		t.Error("the last loss does not depend on the first token")
+		earlier := slices.Clone(tokens[0])
+		earlier[0]++
+		if other := run(t, d, forward.Stored(m), [][]int32{earlier}).Nats[0]; other[298] == whole[298] {
+			t.Errorf("%s: the last loss does not depend on the first token", test.name)
+		}
 	}
 }
 
@@ -164,9 +171,9 @@ func (m *moments) Input(names []string, x sgemm.Matrix) error {
 }
 
 func TestObserverSeesEveryLayerOnce(t *testing.T) {
-	for _, test := range tiny {
+	for _, test := range bases(t) {
 		m, d := model(t, test.base, test.changes)
-		tokens := many(96)
+		tokens := many(64)
 		n := 0
 		for _, s := range tokens {
 			n += len(s)
@@ -180,10 +187,16 @@ func TestObserverSeesEveryLayerOnce(t *testing.T) {
 		}
 		var want []string
 		block := 0
+		routed := map[string]int{} // rows of all experts together
 		for _, l := range d.Layers() {
 			want = append(want, l.Tensor)
-			if seen.rows[l.Tensor] != n || seen.cols[l.Tensor] != l.Inputs || seen.sum[l.Tensor] == 0 {
-				t.Errorf("%s: %s: seen %d × %d, want %d × %d", test.name, l.Tensor, seen.rows[l.Tensor], seen.cols[l.Tensor], n, l.Inputs)
+			if experts := expert.ReplaceAllString(l.Tensor, ""); experts != l.Tensor {
+				routed[experts] += seen.rows[l.Tensor]
+			} else if seen.rows[l.Tensor] != n {
+				t.Errorf("%s: %s: seen %d rows, want %d", test.name, l.Tensor, seen.rows[l.Tensor], n)
+			}
+			if seen.cols[l.Tensor] != l.Inputs || seen.sum[l.Tensor] == 0 {
+				t.Errorf("%s: %s: seen %d columns, want %d, not all 0", test.name, l.Tensor, seen.cols[l.Tensor], l.Inputs)
 			}
 			info, ok := m.Tensor(l.Tensor)
 			if !ok || info.Len() != l.Inputs*l.Outputs {
@@ -194,10 +207,50 @@ func TestObserverSeesEveryLayerOnce(t *testing.T) {
 			}
 			block = l.Block
 		}
+		for experts, rows := range routed {
+			if used := number(t, m, "num_experts_per_tok"); rows != n*used {
+				t.Errorf("%s: experts' %s: seen %d rows, want %d for each of %d tokens", test.name, experts, rows, used, n)
+			}
+		}
 		if diff := cmp.Diff(want, seen.order); diff != "" {
 			t.Errorf("%s: (-Layers +seen)\n%s", test.name, diff)
 		}
+		if missing := unlisted(m, d); len(missing) > 0 {
+			t.Errorf("%s: matrices that are no layers: %v", test.name, missing)
+		}
 	}
+}
+
+// expert is what tells an expert's tensors from the others'.
+var expert = regexp.MustCompile(`(experts\.)\d+\.`)
+
+// number reads config.json.
+func number(t *testing.T, m *weights.Model, field string) int {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal(m.Config, &all); err != nil {
+		t.Fatal(err)
+	}
+	n, ok := all[field].(float64)
+	if !ok {
+		t.Fatalf("config.json has no %s", field)
+	}
+	return int(n)
+}
+
+// unlisted are a checkpoint's matrices that are neither layers nor embeddings.
+func unlisted(m *weights.Model, d *forward.Decoder) (names []string) {
+	listed := map[string]bool{}
+	for _, l := range d.Layers() {
+		listed[l.Tensor] = true
+	}
+	for _, info := range m.Infos() {
+		embedding := regexp.MustCompile(`(embed_tokens|embed_positions|embed_in|word_embeddings|wte|wpe)\.weight$`)
+		if len(info.Shape) == 2 && !listed[info.Name] && !embedding.MatchString(info.Name) {
+			names = append(names, info.Name)
+		}
+	}
+	return names
 }
 
 // inputs keeps what one layer is given.
@@ -224,18 +277,22 @@ func TestInputsOfTheHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlain(t, m, "model.")
+	stored, err := forward.Stored(m).Tensor(t.Context(), "lm_head.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
 	row := 0
 	for i, sequence := range tokens {
-		if i%40 == 0 { // linear reads the head's weights every time
-			x := make([]float64, len(in.rows[row]))
-			for j, v := range in.rows[row] {
-				x[j] = float64(v)
+		x := in.rows[row]
+		logits := make([]float64, 128)
+		for token := range logits {
+			for j, v := range stored[token*len(x) : (token+1)*len(x)] {
+				logits[token] += float64(v) * float64(x[j])
 			}
-			want := -logSoftmax(p.linear("lm_head", x, false))[sequence[1]]
-			if got := scores.Nats[i][0]; math.Abs(got-want) > 1e-5*(1+want) {
-				t.Errorf("sequence %d: loss %v, by the head's input %v", i, got, want)
-			}
+		}
+		want := -logSoftmax(logits)[sequence[1]]
+		if got := scores.Nats[i][0]; math.Abs(got-want) > 1e-5*(1+want) {
+			t.Errorf("sequence %d: loss %v, by the head's input %v", i, got, want)
 		}
 		row += len(sequence)
 	}
@@ -252,7 +309,7 @@ func (c *counting) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed boo
 }
 
 func TestProductsDoAllLayers(t *testing.T) {
-	for _, test := range tiny[:2] {
+	for _, test := range []variant{{"llama", "llama-tiny", nil}, {"llama tied", "llama-tiny", fields{"tie_word_embeddings": true}}} {
 		m, d := model(t, test.base, test.changes)
 		tokens := sequences(96, 20, 3)
 		want := run(t, d, forward.Stored(m), tokens)

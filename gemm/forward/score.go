@@ -26,7 +26,7 @@ func (d *Decoder) Score(ctx context.Context, w Weights, s *State, o Observer) (*
 			return nil, err
 		}
 		if !d.tied {
-			if err := observe(o, []linear{d.head}, x); err != nil {
+			if err := observe(o, x, d.head); err != nil {
 				return nil, err
 			}
 		}
@@ -108,9 +108,17 @@ func (o *output) inputs(ctx context.Context, b batch, s *State) (sgemm.Matrix, e
 
 // logitsOf is a chunk of the logits of x, its rows from from on; valid until the next call.
 func (o *output) logitsOf(ctx context.Context, x sgemm.Matrix, from int) (sgemm.Matrix, error) {
-	to := min(x.Rows, from+o.logits.Rows)
-	y := o.logits.Slice(0, to-from, 0, o.d.vocab)
-	return y, o.d.apply(ctx, o.head, y, x.Slice(from, to, 0, o.d.hidden))
+	d, to := o.d, min(x.Rows, from+o.logits.Rows)
+	y := o.logits.Slice(0, to-from, 0, d.vocab)
+	if err := d.apply(ctx, o.head, y, x.Slice(from, to, 0, d.hidden)); err != nil || d.logitScale == 1 && d.logitCap == 0 {
+		return y, err
+	}
+	return y, d.rows(ctx, y.Rows, func(i int) {
+		scale(y.Row(i), d.logitScale)
+		if d.logitCap > 0 {
+			softcap(y.Row(i), 1, d.logitCap)
+		}
+	})
 }
 
 // logSumExp is the logarithm of the sum of exp(v).

@@ -79,10 +79,14 @@ func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*Stat
 		return nil, err
 	}
 	var positions sgemm.Matrix
-	if d.positions != "" {
-		if positions, err = d.table(ctx, w, d.positions, d.positionRows); err != nil {
+	if d.positions.table != "" {
+		if positions, err = d.table(ctx, w, d.positions.table, d.positions.rows); err != nil {
 			return nil, err
 		}
+	}
+	norm, err := d.entry.load(ctx, w)
+	if err != nil {
+		return nil, err
 	}
 	n := 0
 	for _, t := range tokens {
@@ -92,9 +96,14 @@ func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*Stat
 	row := 0
 	for _, sequence := range tokens {
 		for i, token := range sequence {
-			copy(s.Hidden.Row(row), table.Row(int(token)))
-			if d.positions != "" {
-				addTo(s.Hidden.Row(row), positions.Row(i))
+			h := s.Hidden.Row(row)
+			copy(h, table.Row(int(token)))
+			scale(h, d.scale)
+			if d.positions.table != "" {
+				addTo(h, positions.Row(d.positions.first+i))
+			}
+			if norm.weight != "" {
+				norm.apply(h, h)
 			}
 			row++
 		}

@@ -42,7 +42,7 @@ func newClaims(src *weights.Model, family *arch.Family, plan *transform.Plan) (*
 	}
 	for _, s := range plan.Steps {
 		if s.Tensor != "" {
-			if _, ok := src.Tensor(s.Tensor); !ok {
+			if t, ok := src.Tensor(s.Tensor); !ok || ofAdapter(src, t) {
 				return nil, fmt.Errorf("there is no tensor %q", s.Tensor)
 			}
 			if err := c.single(s); err != nil {
@@ -88,7 +88,29 @@ func (c *claims) single(s *transform.Step) error {
 	if s.Zeros != nil {
 		return checkZeros(s.Zeros)
 	}
+	return c.unadapted(s)
+}
+
+// unadapted is an error where a shift changes or folds what an adapter changes, too: the adapter
+// would have to take its part.
+func (c *claims) unadapted(s *transform.Step) error {
+	if s.Shift == nil || c.layout == nil || c.layout.Adapter == nil {
+		return nil
+	}
+	if reason := c.layout.Adapter.Problem; reason != "" {
+		return fmt.Errorf("the adapter cannot follow: %s", reason)
+	}
+	for _, name := range []string{s.Tensor, s.Shift.Scale, s.Shift.Bias, s.Shift.Weight} {
+		if by := c.layout.Adapter.Changes[name]; by != "" {
+			return fmt.Errorf("the adapter's %s changes %s", by, name)
+		}
+	}
 	return nil
+}
+
+// ofAdapter tells the adapter's tensors from the base's.
+func ofAdapter(m *weights.Model, t weights.Tensor) bool {
+	return m.Adapter != nil && t.File == m.Adapter.Path
 }
 
 // symmetry notes an exact step, held against what the family allows on its index.
@@ -144,7 +166,7 @@ func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 
 // look compares one tensor with its source and with what is claimed of it.
 func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) {
-	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: transform.Linear(c.layout, a.Info)}
+	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: transform.Linear(c.layout, a.Info) && !ofAdapter(c.src, a)}
 	unchanged := Identical
 	if c.layout != nil {
 		if claim := c.layout.Claims[a.Name]; claim != nil {

@@ -49,7 +49,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *transf
 	return ctx.Err()
 }
 
-// shards hashes every shard of both models.
+// shards hashes every shard of both models, and their adapters.
 func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *transform.Manifest, o Options) error {
 	type job struct {
 		file *weights.File
@@ -71,7 +71,7 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *trans
 			}
 			named[s.File] = true
 		}
-		for _, f := range m.Shards {
+		for _, f := range m.Files() {
 			if !named[filepath.Base(f.Path)] {
 				r.problem("the manifest does not name the shard %s of the %s", filepath.Base(f.Path), what)
 			}
@@ -100,7 +100,7 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *trans
 
 func shardsByName(m *weights.Model) map[string]*weights.File {
 	files := map[string]*weights.File{}
-	for _, f := range m.Shards {
+	for _, f := range m.Files() {
 		files[filepath.Base(f.Path)] = f
 	}
 	return files
@@ -110,7 +110,7 @@ func shardsByName(m *weights.Model) map[string]*weights.File {
 // same metadata and the source's tensors in their order.
 func (r *Report) heads(src, out *weights.Model) error {
 	made := shardsByName(out)
-	for _, a := range src.Shards {
+	for _, a := range src.Files() {
 		b := made[filepath.Base(a.Path)]
 		if b == nil {
 			continue // each of its tensors is missing or in another shard

@@ -150,11 +150,11 @@ func (r *Report) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// tensors compares all tensors, several at a time, in the source's order.
+// tensors compares all tensors, several at a time, in the source's order, the adapter's last.
 func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *claims, o Options) error {
 	var pairs [][2]weights.Tensor
 	var total int64
-	err := src.Each(func(a weights.Tensor) error {
+	pair := func(a weights.Tensor) error {
 		b, ok := out.Tensor(a.Name)
 		switch {
 		case !ok:
@@ -169,13 +169,17 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 			total += a.Size()
 		}
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	for _, b := range out.Infos() {
-		if _, ok := src.Tensor(b.Name); !ok && !claims.extra(b.Name) {
-			r.problem("tensor %q of the output has no source", b.Name)
+	for _, f := range src.Files() {
+		if err := f.Each(pair); err != nil {
+			return err
+		}
+	}
+	for _, f := range out.Files() {
+		for _, b := range f.Tensors {
+			if _, ok := src.Tensor(b.Name); !ok && !claims.extra(b.Name) {
+				r.problem("tensor %q of the output has no source", b.Name)
+			}
 		}
 	}
 	if err := claims.extras(out, r.problem); err != nil {

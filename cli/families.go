@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+var familiesCommand = &cli.Command{
+	Name:      "families",
+	Usage:     "list the architectures that are known, and what holds in each",
+	ArgsUsage: "[NAME]",
+	Description: `Without NAME the families of the catalogue, a line each; with NAME what may be permuted, negated and
+scaled in one of them, and what may not and why. --arch FILE checks a file of your own and shows it
+like one of them.`,
+	Flags: flags(commonFlags, []cli.Flag{archFlag}),
+	Action: func(c *cli.Context) error {
+		own, err := family(c)
+		if err != nil {
+			return err
+		}
+		if own == nil && c.NArg() == 0 {
+			return listFamilies(c)
+		}
+		if own == nil {
+			args, err := arguments(c, "NAME")
+			if err != nil {
+				return err
+			}
+			if own, err = familyNamed(args[0]); err != nil {
+				return err
+			}
+		} else if _, err := arguments(c); err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			return printJSON(c.App.Writer, newFamilyJSON(own))
+		}
+		printFamily(c.App.Writer, own)
+		return nil
+	},
+}
+
+func familyNamed(name string) (*arch.Family, error) {
+	var names []string
+	for _, f := range arch.Families() {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return nil, usagef("there is no family %q%s; there are %s", name, didYouMean("", name, names), strings.Join(names, ", "))
+}
+
+// familyJSON is an entry of what families --json prints.
+type familyJSON struct {
+	Name          string       `json:"name"`
+	Doc           string       `json:"doc"`
+	ModelTypes    []string     `json:"model_types"`
+	Architectures []string     `json:"architectures,omitempty"`
+	Indices       []indexJSON  `json:"indices"`
+	Absent        []absentJSON `json:"absent,omitempty"`
+}
+
+type indexJSON struct {
+	Name   string   `json:"name"`
+	Doc    string   `json:"doc,omitempty"`
+	Per    []string `json:"per,omitempty"`
+	Order  string   `json:"order,omitempty"`
+	Signs  string   `json:"signs,omitempty"`
+	Powers string   `json:"powers,omitempty"`
+}
+
+type absentJSON struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+func newFamilyJSON(f *arch.Family) familyJSON {
+	j := familyJSON{Name: f.Name, Doc: f.Doc, ModelTypes: f.ModelTypes, Architectures: f.Architectures, Indices: []indexJSON{}}
+	for _, k := range f.Kinds() {
+		j.Indices = append(j.Indices, indexJSON{k.Name, k.Doc, k.Per, k.Order, k.Signs, k.Powers})
+	}
+	for _, a := range f.Absent {
+		j.Absent = append(j.Absent, absentJSON{a.What, a.Why})
+	}
+	return j
+}
+
+func listFamilies(c *cli.Context) error {
+	if c.Bool("json") {
+		list := []familyJSON{}
+		for _, f := range arch.Families() {
+			list = append(list, newFamilyJSON(f))
+		}
+		return printJSON(c.App.Writer, map[string]any{"families": list})
+	}
+	indent := strings.Repeat(" ", 14)
+	for _, f := range arch.Families() {
+		fmt.Fprint(c.App.Writer, wrap(f.Doc, fmt.Sprintf("%-14s", f.Name), indent, lineWidth))
+	}
+	fmt.Fprintln(c.App.Writer, "\none of them: lowtoggle families NAME")
+	return nil
+}
+
+func printFamily(w io.Writer, f *arch.Family) {
+	const indent = "      "
+	fmt.Fprintf(w, "%s, for model_type %s\n", f.Name, strings.Join(f.ModelTypes, ", "))
+	fmt.Fprint(w, wrap(f.Doc, "  ", "  ", lineWidth))
+	fmt.Fprintln(w, "\nWhat several tensors share, and what may be done to all of them at once:")
+	for _, k := range f.Kinds() {
+		name := k.Name
+		if len(k.Per) > 0 {
+			name += " of each " + strings.Join(k.Per, " and ")
+		}
+		fmt.Fprint(w, "\n", wrap(name+": "+freedoms(k), "  ", "    ", lineWidth))
+		if k.Doc != "" {
+			fmt.Fprint(w, wrap(k.Doc, indent, indent, lineWidth))
+		}
+	}
+	if len(f.Absent) > 0 {
+		fmt.Fprintln(w, "\nWhat does not hold, and why:")
+	}
+	for _, a := range f.Absent {
+		fmt.Fprint(w, "\n", wrap(a.What, "  ", "    ", lineWidth), wrap(a.Why, indent, indent, lineWidth))
+	}
+}
+
+// freedoms says in words what a kind of index allows.
+func freedoms(k arch.Kind) string {
+	var list []string
+	for _, f := range []struct{ what, when string }{{"order", k.Order}, {"signs", k.Signs}, {"powers of two", k.Powers}} {
+		switch f.when {
+		case "":
+		case "always":
+			list = append(list, f.what)
+		default:
+			list = append(list, fmt.Sprintf("%s (where %s)", f.what, conditionInWords(f.when)))
+		}
+	}
+	if list == nil {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
+}
+
+// conditionInWords reads a family file's condition aloud: "!tied !headless" is "not tied and not headless".
+func conditionInWords(condition string) string {
+	words := strings.Fields(condition)
+	for i, w := range words {
+		if flag, unset := strings.CutPrefix(w, "!"); unset {
+			words[i] = "not " + flag
+		}
+	}
+	return strings.Join(words, " and ")
+}

@@ -1,0 +1,72 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// graft FILE TENSORS adds tensors of F32 to a safetensors file, or makes it; TENSORS is a file with a
+// JSON object from names to shapes.
+func scriptGraft(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, "FILE TENSORS")
+	shapes := map[string][]int{}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &shapes))
+	rewrite(ts, args[0], func(infos []weights.Info, data map[string][]byte) []weights.Info {
+		for _, name := range slices.Sorted(maps.Keys(shapes)) {
+			info := weights.Info{Name: name, DType: weights.F32, Shape: shapes[name]}
+			for i := range info.Len() {
+				data[name] = binary.LittleEndian.AppendUint32(data[name], math.Float32bits(float32(math.Sin(float64(i*i)))))
+			}
+			infos = append(infos, info)
+		}
+		return infos
+	})
+}
+
+// rename FILE FROM TO changes what the names of a safetensors file's tensors begin with.
+func scriptRename(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, "FILE FROM TO")
+	rewrite(ts, args[0], func(infos []weights.Info, data map[string][]byte) []weights.Info {
+		for i, info := range infos {
+			if rest, ok := strings.CutPrefix(info.Name, args[1]); ok {
+				infos[i].Name, data[args[2]+rest] = args[2]+rest, data[info.Name]
+			}
+		}
+		return infos
+	})
+}
+
+// rewrite changes a safetensors file's tensors; one that is not there has none.
+func rewrite(ts *testscript.TestScript, path string, change func([]weights.Info, map[string][]byte) []weights.Info) {
+	path = ts.MkAbs(path)
+	var infos []weights.Info
+	data := map[string][]byte{}
+	if _, err := os.Stat(path); err == nil {
+		f, err := weights.OpenFile(path)
+		ts.Check(err)
+		defer f.Close()
+		infos = slices.Clone(f.Tensors)
+		ts.Check(f.Each(func(t weights.Tensor) error {
+			data[t.Name] = slices.Clone(t.Data)
+			return nil
+		}))
+		ts.Check(os.Remove(path)) // it is mapped
+	}
+	head, placed, err := weights.EncodeHeader(change(infos, data), nil)
+	ts.Check(err)
+	for _, info := range placed {
+		head = append(head, data[info.Name]...)
+	}
+	ts.Check(os.WriteFile(path, head, 0o666))
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// columns of the overview: what one looks for in a family, and the last words of the names of
+// indices that have it. The last column has all others.
+var columns = []struct {
+	title string
+	words []string
+}{
+	{"residual stream", []string{"residual"}},
+	{"norms", []string{"norm"}},
+	{"FFN", []string{"ffn"}},
+	{"heads", []string{"kv", "group", "head"}},
+	{"q and k", []string{"qk", "pair", "rest", "nope"}},
+	{"v", []string{"v"}},
+	{"others", nil},
+}
+
+// column is the number of an index's column.
+func column(index string) int {
+	word := index[strings.LastIndexByte(index, '_')+1:]
+	for i, c := range columns {
+		if slices.Contains(c.words, word) {
+			return i
+		}
+	}
+	return len(columns) - 1
+}
+
+// TestFamilyReference keeps docs/families.md what the catalogue says.
+func TestFamilyReference(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("# Families\n\nGenerated from `weights/arch/families` by `go test . -update`.\n\n" +
+		"What may be done to a family's weights without changing its function: an index's labels take another\n" +
+		"**order** (o), **signs** (s), or **powers of two** (2). In brackets: in some models only; –: it stays\n" +
+		"as it is; nothing: the family has none.\n\n")
+	overview(&b)
+	for _, f := range arch.Families() {
+		describe(&b, f)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); strings.HasPrefix(line, "|") && n > 100 {
+			t.Errorf("a table of %d columns, more than 100: shorten the conditions\n%s", n, line)
+		}
+	}
+	reference(t, "docs/families.md", b.Bytes())
+}
+
+// overview is a row for every family.
+func overview(b *bytes.Buffer) {
+	b.WriteString("| family |")
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", c.title)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	for _, f := range arch.Families() {
+		fmt.Fprintf(b, "| [%s](#%[1]s) |", f.Name)
+		for i := range columns {
+			fmt.Fprintf(b, " %s |", letters(f, i))
+		}
+		b.WriteString("\n")
+	}
+}
+
+// letters sums up what the indices of a column allow; empty where there are none.
+func letters(f *arch.Family, at int) string {
+	var order, signs, powers []string // conditions
+	for _, k := range f.Kinds() {
+		if column(k.Name) == at {
+			order, signs, powers = append(order, k.Order), append(signs, k.Signs), append(powers, k.Powers)
+		}
+	}
+	s := ""
+	for _, l := range []struct {
+		letter     string
+		conditions []string
+	}{{"o", order}, {"s", signs}, {"2", powers}} {
+		switch {
+		case slices.Contains(l.conditions, "always"):
+			s += " " + l.letter
+		case strings.Join(l.conditions, "") != "":
+			s += " (" + l.letter + ")"
+		}
+	}
+	switch {
+	case order == nil:
+		return ""
+	case s == "":
+		return "–"
+	}
+	return s[1:]
+}
+
+// describe is a family's section.
+func describe(b *bytes.Buffer, f *arch.Family) {
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\nmodel_type: %s\n\n", f.Name, f.Doc, code(f.ModelTypes))
+	b.WriteString("| index | of every | order | signs | powers of two |\n|---|---|---|---|---|\n")
+	for _, k := range f.Kinds() {
+		of := strings.Join(k.Per, ", ")
+		if of == "" {
+			of = "model"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", k.Name, of, when(k.Order), when(k.Signs), when(k.Powers))
+	}
+	b.WriteString("\n")
+	for _, k := range f.Kinds() {
+		if k.Doc != "" {
+			fmt.Fprintf(b, "- `%s`: %s\n", k.Name, k.Doc)
+		}
+	}
+	conditions(b, f)
+	if len(f.Absent) > 0 {
+		b.WriteString("\nDoes not hold:\n\n")
+	}
+	for _, a := range f.Absent {
+		fmt.Fprintf(b, "- %s: %s\n", a.What, a.Why)
+	}
+}
+
+// conditions explains the flags that a family's table speaks of.
+func conditions(b *bytes.Buffer, f *arch.Family) {
+	var used []string
+	for _, k := range f.Kinds() {
+		used = append(used, strings.Fields(strings.ReplaceAll(k.Order+" "+k.Signs+" "+k.Powers, "!", ""))...)
+	}
+	title := "\nConditions:\n\n"
+	for _, flag := range f.Flags() {
+		if !slices.Contains(used, flag.Name) {
+			continue
+		}
+		fmt.Fprintf(b, "%s- *%s*: by %s of config.json.", title, flag.Name, code(flag.Fields))
+		title = ""
+		if flag.Doc != "" {
+			b.WriteString(" " + flag.Doc)
+		}
+		b.WriteString("\n")
+	}
+}
+
+// when words a condition: "unless tied or headless".
+func when(condition string) string {
+	switch condition {
+	case "":
+		return "–"
+	case "always":
+		return "yes"
+	}
+	var set, unset []string
+	for _, flag := range strings.Fields(condition) {
+		if not, ok := strings.CutPrefix(flag, "!"); ok {
+			unset = append(unset, not)
+		} else {
+			set = append(set, flag)
+		}
+	}
+	var parts []string
+	if len(set) > 0 {
+		parts = append(parts, "if "+strings.Join(set, " and "))
+	}
+	if len(unset) > 0 {
+		parts = append(parts, "unless "+strings.Join(unset, " or "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func code(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }

@@ -1,0 +1,303 @@
+package forward
+
+import "github.com/lowtoggle/lowtoggle/weights/arch"
+
+// families has an entry for every family of the catalogue that can be computed. Defaults are those of
+// the models' published code.
+var families = map[string]family{
+	"llama": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(2048)},
+		ffn:       ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU},
+		final:     "norm",
+		head:      untied,
+	},
+	"mistral": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(131072),
+			window: windowData{size: field{"sliding_window", 4096.0}}},
+		ffn:   ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU},
+		final: "norm",
+		head:  untied,
+	},
+	"mixtral": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   field{"rms_norm_eps", 1e-5},
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj",
+			rotary: &rotaryData{theta: field{"rope_theta", 1e6}, limit: field{"max_position_embeddings", 131072.0}},
+			window: windowData{size: field{"sliding_window", nil}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, activation: namedSiLU, experts: &expertsData{
+			router: "block_sparse_moe.gate",
+			each: neuronsData{in: []string{"block_sparse_moe.experts.w1", "block_sparse_moe.experts.w3"}, gated: true,
+				out: "block_sparse_moe.experts.w2"},
+			used:      field{"num_experts_per_tok", 2.0},
+			normalize: field{"", true},
+		}},
+		final: "norm",
+		head:  untied,
+	},
+	"qwen2": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(32768),
+			window: lateWindow},
+		ffn:   ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU},
+		final: "norm",
+		head:  untied,
+	},
+	"qwen3": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(32768),
+			qNorm: "self_attn.q_norm", kNorm: "self_attn.k_norm", window: lateWindow},
+		ffn:   ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU},
+		final: "norm",
+		head:  untied,
+	},
+	"qwen3_moe": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(32768),
+			qNorm: "self_attn.q_norm", kNorm: "self_attn.k_norm",
+			window: windowData{size: field{"sliding_window", 4096.0}, used: field{"use_sliding_window", false}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU, experts: &expertsData{
+			router:    "mlp.gate",
+			each:      gatedExperts,
+			used:      field{"num_experts_per_tok", 8.0},
+			normalize: field{"norm_topk_prob", false},
+		}},
+		final: "norm",
+		head:  untied,
+	},
+	"gemma": {
+		embedding: embeddingData{tokens: "embed_tokens", scale: rootOfHidden},
+		norm:      arch.RMSNorm1p,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(8192)},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN,
+			activation: field{"hidden_act", "gelu_pytorch_tanh"}},
+		final: "norm",
+		head:  tied,
+		must:  []field{{"use_bidirectional_attention", false}},
+	},
+	"gemma2": {
+		embedding: embeddingData{tokens: "embed_tokens", scale: rootOfHidden},
+		norm:      arch.RMSNorm1p,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, post: "post_attention_layernorm", in: qkv, out: "self_attn.o_proj",
+			scale: factor{field{"query_pre_attn_scalar", 256.0}, -0.5}, cap: field{"attn_logit_softcapping", 50.0},
+			rotary: positionsUpTo(8192),
+			window: windowData{size: field{"sliding_window", 4096.0}, period: field{"", 2.0}, listed: true}},
+		ffn: ffnData{norm: []string{"pre_feedforward_layernorm"}, post: "post_feedforward_layernorm", neuronsData: gatedFFN,
+			activation: field{"hidden_activation", "gelu_pytorch_tanh"}},
+		final: "norm",
+		head:  headData{name: "lm_head", tied: tied.tied, cap: field{"final_logit_softcapping", 30.0}},
+		must:  []field{{"use_bidirectional_attention", false}},
+	},
+	"gemma3": {
+		embedding: embeddingData{tokens: "embed_tokens", scale: rootOfHidden},
+		norm:      arch.RMSNorm1p,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, post: "post_attention_layernorm", in: qkv, out: "self_attn.o_proj",
+			qNorm: "self_attn.q_norm", kNorm: "self_attn.k_norm", scale: factor{field{"query_pre_attn_scalar", 256.0}, -0.5},
+			rotary: &rotaryData{theta: field{"rope_theta", 1e6}, local: field{"rope_local_base_freq", 1e4},
+				limit: field{"max_position_embeddings", 131072.0}},
+			window: windowData{size: field{"sliding_window", 4096.0}, period: field{"sliding_window_pattern", 6.0}, listed: true}},
+		ffn: ffnData{norm: []string{"pre_feedforward_layernorm"}, post: "post_feedforward_layernorm", neuronsData: gatedFFN,
+			activation: field{"hidden_activation", "gelu_pytorch_tanh"}},
+		final: "norm",
+		head:  headData{name: "lm_head", tied: tied.tied, cap: field{"final_logit_softcapping", nil}},
+		must:  []field{{"use_bidirectional_attention", false}, {"attn_logit_softcapping", nil}},
+	},
+	"phi3": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   field{"rms_norm_eps", 1e-5},
+		attention: attentionData{norm: []string{"input_layernorm"}, in: []string{"self_attn.qkv_proj"}, out: "self_attn.o_proj",
+			rotary: &rotaryData{theta: field{"rope_theta", 1e4}, share: field{"partial_rotary_factor", 1.0},
+				long: []string{"su", "yarn"}, limit: field{"max_position_embeddings", 4096.0}},
+			window: windowData{size: field{"sliding_window", nil}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, activation: namedSiLU,
+			neuronsData: neuronsData{in: []string{"mlp.gate_up_proj"}, gated: true, out: "mlp.down_proj"}},
+		final: "norm",
+		head:  untied,
+	},
+	"olmo2": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   field{"rms_norm_eps", 1e-5},
+		attention: attentionData{post: "post_attention_layernorm", in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(2048),
+			qNorm: "self_attn.q_norm", kNorm: "self_attn.k_norm"},
+		ffn:   ffnData{post: "post_feedforward_layernorm", neuronsData: gatedFFN, activation: namedSiLU},
+		final: "norm",
+		head:  untied,
+	},
+	"granite": {
+		embedding: embeddingData{tokens: "embed_tokens", scale: factor{field{"embedding_multiplier", 1.0}, 1}},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(2048),
+			scale: factor{field{"attention_multiplier", 1.0}, 1}},
+		ffn:      ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU},
+		residual: factor{field{"residual_multiplier", 1.0}, 1},
+		final:    "norm",
+		head:     headData{name: "lm_head", tied: untied.tied, scale: factor{field{"logits_scaling", 1.0}, -1}},
+	},
+	"deepseek_v2": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, latent: &latentQKV, out: "self_attn.o_proj",
+			rotary: &rotaryData{theta: field{"rope_theta", 1e4}, size: "qk_rope_head_dim", neighbours: field{"", true},
+				limit: field{"max_position_embeddings", 2048.0}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU, experts: &expertsData{
+			router: "mlp.gate", each: gatedExperts, shared: sharedExperts,
+			used:       field{"num_experts_per_tok", 0.0},
+			normalize:  field{"", false},
+			scale:      factor{field{"routed_scaling_factor", 1.0}, 1},
+			groups:     field{"n_group", 0.0},
+			groupsUsed: field{"topk_group", 0.0},
+			method:     field{"topk_method", "greedy"}, grouped: "group_limited_greedy", best: 1,
+		}},
+		final: "norm",
+		head:  untied,
+		must:  []field{{"scoring_func", "softmax"}, {"norm_topk_prob", false}, {"moe_layer_freq", 1.0}},
+	},
+	"deepseek_v3": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.RMSNorm,
+		epsilon:   rmsEpsilon,
+		attention: attentionData{norm: []string{"input_layernorm"}, latent: &latentQKV, out: "self_attn.o_proj",
+			rotary: &rotaryData{theta: field{"rope_theta", 1e4}, size: "qk_rope_head_dim", neighbours: field{"rope_interleave", true},
+				limit: field{"max_position_embeddings", 4096.0}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: gatedFFN, activation: namedSiLU, experts: &expertsData{
+			router: "mlp.gate", correction: "mlp.gate.e_score_correction_bias", each: gatedExperts, shared: sharedExperts,
+			used:       field{"num_experts_per_tok", 8.0},
+			sigmoid:    true,
+			normalize:  field{"norm_topk_prob", true},
+			scale:      factor{field{"routed_scaling_factor", 2.5}, 1},
+			groups:     field{"n_group", 8.0},
+			groupsUsed: field{"topk_group", 4.0}, best: 2,
+		}},
+		final: "norm",
+		head:  untied,
+		must:  []field{{"scoring_func", "sigmoid"}, {"topk_method", "noaux_tc"}, {"moe_layer_freq", 1.0}},
+	},
+	"gpt2": {
+		embedding: embeddingData{tokens: "wte", positions: "wpe"},
+		norm:      arch.LayerNorm,
+		epsilon:   field{"layer_norm_epsilon", 1e-5},
+		attention: attentionData{norm: []string{"ln_1"}, in: []string{"attn.c_attn"}, out: "attn.c_proj"},
+		ffn: ffnData{norm: []string{"ln_2"}, neuronsData: neuronsData{in: []string{"mlp.c_fc"}, out: "mlp.c_proj"},
+			activation: field{"activation_function", "gelu_new"}},
+		final: "ln_f",
+		head:  tied,
+		must: []field{
+			{"scale_attn_weights", true},
+			{"scale_attn_by_inverse_layer_idx", false},
+			{"add_cross_attention", false},
+		},
+	},
+	"gpt_neox": {
+		embedding: embeddingData{tokens: "embed_in"},
+		norm:      arch.LayerNorm,
+		epsilon:   field{"layer_norm_eps", 1e-5},
+		attention: attentionData{norm: []string{"input_layernorm"}, in: []string{"attention.query_key_value"}, byHead: true, out: "attention.dense",
+			rotary: &rotaryData{theta: field{"rotary_emb_base", 1e4}, share: field{"rotary_pct", 0.25},
+				limit: field{"max_position_embeddings", 2048.0}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, activation: field{"hidden_act", "gelu"},
+			neuronsData: neuronsData{in: []string{"mlp.dense_h_to_4h"}, out: "mlp.dense_4h_to_h"}},
+		parallel: []field{{"use_parallel_residual", true}},
+		final:    "final_layer_norm",
+		head:     headData{name: "embed_out", tied: untied.tied},
+	},
+	"opt": {
+		embedding: embeddingData{tokens: "embed_tokens", positions: "embed_positions", offset: 2},
+		norm:      arch.LayerNorm,
+		epsilon:   field{"", 1e-5},
+		attention: attentionData{norm: []string{"self_attn_layer_norm"}, in: qkv, out: "self_attn.out_proj"},
+		ffn: ffnData{norm: []string{"final_layer_norm"}, neuronsData: neuronsData{in: []string{"fc1"}, out: "fc2"},
+			activation: field{"activation_function", "relu"}},
+		final: "final_layer_norm",
+		head:  tied,
+		must: []field{
+			{"do_layer_norm_before", true},
+			{"_remove_final_layer_norm", false},
+			{"layer_norm_elementwise_affine", true},
+			{"word_embed_proj_dim", sameAs("hidden_size")},
+		},
+	},
+	"bloom": {
+		embedding: embeddingData{tokens: "word_embeddings", norm: "word_embeddings_layernorm"},
+		norm:      arch.LayerNorm,
+		epsilon:   field{"layer_norm_epsilon", 1e-5},
+		attention: attentionData{norm: []string{"input_layernorm"}, in: []string{"self_attention.query_key_value"}, byHead: true,
+			out: "self_attention.dense", alibi: &alibiData{used: field{"", true}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, activation: field{"", "gelu_new"},
+			neuronsData: neuronsData{in: []string{"mlp.dense_h_to_4h"}, out: "mlp.dense_4h_to_h"}},
+		final: "ln_f",
+		head:  tied,
+		must:  []field{{"apply_residual_connection_post_layernorm", false}},
+	},
+	"falcon": {
+		embedding: embeddingData{tokens: "word_embeddings"},
+		norm:      arch.LayerNorm,
+		epsilon:   field{"layer_norm_epsilon", 1e-5},
+		attention: attentionData{norm: []string{"ln_attn", "input_layernorm"}, in: []string{"self_attention.query_key_value"}, byHead: true,
+			out: "self_attention.dense", rotary: positionsUpTo(2048), alibi: &alibiData{used: field{"alibi", false}, coarse: true}},
+		ffn: ffnData{norm: []string{"ln_mlp", "post_attention_layernorm"}, activation: field{"activation", "gelu"},
+			neuronsData: neuronsData{in: []string{"mlp.dense_h_to_4h"}, out: "mlp.dense_4h_to_h"}},
+		parallel: []field{{"parallel_attn", true}, {"new_decoder_architecture", false}},
+		final:    "ln_f",
+		head:     tied,
+	},
+	"starcoder2": {
+		embedding: embeddingData{tokens: "embed_tokens"},
+		norm:      arch.LayerNorm,
+		epsilon:   field{"norm_epsilon", 1e-5},
+		attention: attentionData{norm: []string{"input_layernorm"}, in: qkv, out: "self_attn.o_proj", rotary: positionsUpTo(4096),
+			window: windowData{size: field{"sliding_window", nil}}},
+		ffn: ffnData{norm: []string{"post_attention_layernorm"}, neuronsData: neuronsData{in: []string{"mlp.c_fc"}, out: "mlp.c_proj"},
+			activation: field{"hidden_act", "gelu_pytorch_tanh"}},
+		final: "norm",
+		head:  tied,
+	},
+}
+
+// What families share.
+var (
+	rmsEpsilon   = field{"rms_norm_eps", 1e-6}
+	rootOfHidden = factor{field{"hidden_size", nil}, 0.5}
+
+	qkv       = []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}
+	latentQKV = latentData{
+		q: "self_attn.q_proj", qDown: "self_attn.q_a_proj", qNorm: "self_attn.q_a_layernorm", qUp: "self_attn.q_b_proj",
+		kvDown: "self_attn.kv_a_proj_with_mqa", kvNorm: "self_attn.kv_a_layernorm", kvUp: "self_attn.kv_b_proj",
+		epsilon: 1e-6,
+	}
+	// lateWindow is in the layers from some on, where it is used.
+	lateWindow = windowData{size: field{"sliding_window", 4096.0}, used: field{"use_sliding_window", false},
+		first: field{"max_window_layers", 28.0}, listed: true}
+
+	namedSiLU     = field{"hidden_act", "silu"}
+	gatedFFN      = neuronsData{in: []string{"mlp.gate_proj", "mlp.up_proj"}, gated: true, out: "mlp.down_proj"}
+	gatedExperts  = neuronsData{in: []string{"mlp.experts.gate_proj", "mlp.experts.up_proj"}, gated: true, out: "mlp.experts.down_proj"}
+	sharedExperts = neuronsData{in: []string{"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"}, gated: true,
+		out: "mlp.shared_experts.down_proj"}
+
+	tied   = headData{name: "lm_head", tied: field{"tie_word_embeddings", true}}
+	untied = headData{name: "lm_head", tied: field{"tie_word_embeddings", false}}
+)
+
+// positionsUpTo are rotary positions of all channels, with a default of the longest sequence.
+func positionsUpTo(longest float64) *rotaryData {
+	return &rotaryData{theta: field{"rope_theta", 1e4}, limit: field{"max_position_embeddings", longest}}
+}

@@ -1,0 +1,34 @@
+package forward
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// strangers are tensors that the family does not know, less those that do nothing to the loss of text:
+// layers behind those that config.json counts (they predict further tokens), and, beside a language
+// model, what turns images and the like into tokens.
+func strangers(f family, c *config, l *arch.Layout) []string {
+	text, layers := "", "" // what the names begin with
+	for name, claim := range l.Claims {
+		switch {
+		case claim.Kind == f.embedding.tokens:
+			text = strings.TrimSuffix(name, claim.Kind+".weight")
+		case claim.Kind == f.attention.out && claim.Layer == 0:
+			layers = strings.TrimSuffix(name, "0."+claim.Kind+".weight")
+		}
+	}
+	_, beside := c.lookup("text_config").(map[string]any)
+	var all []string
+	for _, name := range l.Unclaimed {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, layers), ".")
+		layer, err := strconv.Atoi(number)
+		further := strings.HasPrefix(name, layers) && err == nil && layer >= l.Dims["layers"]
+		if !further && !(beside && !strings.HasPrefix(name, text)) {
+			all = append(all, name)
+		}
+	}
+	return all
+}

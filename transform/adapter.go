@@ -1,0 +1,89 @@
+package transform
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// leftBehind says which adapter in the model's folder could not follow what an exact or compensated
+// pass does to the base, and why; empty where none lies there or the one that does can. layout may be
+// nil.
+func leftBehind(m *weights.Model, layout *arch.Layout) string {
+	if stray := m.StrayAdapters(); len(stray) > 0 {
+		return fmt.Sprintf("%s is not converted along: only %s beside the model's own files is",
+			strings.Join(stray, ", "), weights.AdapterName)
+	}
+	if layout != nil && layout.Adapter != nil && layout.Adapter.Problem != "" {
+		return weights.AdapterName + " cannot be converted along: " + layout.Adapter.Problem
+	}
+	return ""
+}
+
+// checkAdapters is an error where passes that keep the function would break it for an adapter in the
+// model's folder.
+func checkAdapters(m *weights.Model, layout *arch.Layout) error {
+	if reason := leftBehind(m, layout); reason != "" {
+		return fmt.Errorf("%s: %s: merge it into the base or move it out of the folder (it will not fit the result), "+
+			"or ask for passes that leave every weight in its place, such as round=4", m.Dir, reason)
+	}
+	return nil
+}
+
+// isAdapter is an error for an adapter that is given as though it were a model.
+func isAdapter(m *weights.Model) error {
+	if m.Others == nil && len(m.Shards) == 1 && filepath.Base(m.Shards[0].Path) == weights.AdapterName {
+		return fmt.Errorf("%s: is an adapter, which is converted along with its base: put it and %s into a copy of the base model's folder, and give that folder",
+			m.Shards[0].Path, weights.AdapterConfigName)
+	}
+	return nil
+}
+
+// noteAdapters says what becomes of adapters under the plan.
+func (p *planner) noteAdapters() {
+	others := "adapters"
+	moves := p.plan.moves()
+	if p.model.Adapter != nil {
+		others = "other adapters"
+		n := len(p.model.Adapter.Tensors)
+		switch reason := leftBehind(p.model, p.layout); {
+		case moves:
+			p.note("the adapter %s (%d tensors) is converted along with its base", weights.AdapterName, n)
+		case reason != "":
+			p.note("%s; it stays as it is, and so does every weight's place", reason)
+		default:
+			p.note("the adapter %s (%d tensors) stays as it is", weights.AdapterName, n)
+		}
+	}
+	if moves {
+		p.note("%s that were trained for the source do not fit the result; one that lies in the source's folder is converted along", others)
+	}
+}
+
+// moves reports whether a base under the plan is no longer what an adapter was trained for: weights
+// have other places, signs, scales or a norm folded in.
+func (p *Plan) moves() bool {
+	for _, s := range p.Steps {
+		if pass, _ := Lookup(s.Pass); pass != nil && pass.Class != Lossy {
+			return true
+		}
+	}
+	return false
+}
+
+// checkAdapted is an error where an adapter changes one of the base's tensors: what a fold takes from
+// a norm, or a constant, would have to be given to the adapter as well.
+func checkAdapted(layout *arch.Layout, tensors ...string) error {
+	if layout.Adapter == nil {
+		return nil
+	}
+	for _, name := range tensors {
+		if by := layout.Adapter.Changes[name]; by != "" {
+			return fmt.Errorf("the adapter's %s changes %s", by, name)
+		}
+	}
+	return nil
+}

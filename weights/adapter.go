@@ -1,0 +1,67 @@
+package weights
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+)
+
+// A LoRA adapter is a file of small matrices that are added to those of a base model, and a file that
+// says how.
+const (
+	AdapterName       = "adapter_model.safetensors"
+	AdapterConfigName = "adapter_config.json"
+)
+
+// openAdapter opens the adapter that lies beside the shards, where there is one.
+func (m *Model) openAdapter(files []string) (err error) {
+	if !slices.Contains(files, AdapterName) {
+		return nil
+	}
+	if m.Adapter, err = OpenFile(filepath.Join(m.Dir, AdapterName)); err != nil {
+		return err
+	}
+	m.AdapterConfig, err = os.ReadFile(filepath.Join(m.Dir, AdapterConfigName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}
+
+// StrayAdapters lists the adapters' files in a model's folder, relative to it, that are not read as
+// its Adapter: those of other formats, and those in subfolders.
+func (m *Model) StrayAdapters() (stray []string) {
+	beside := map[string]bool{} // folders where an adapter's weights were found
+	for _, file := range m.Others {
+		switch path.Base(file) {
+		case AdapterName, "adapter_model.bin":
+			stray, beside[path.Dir(file)] = append(stray, file), true
+		}
+	}
+	for _, file := range m.Others {
+		dir := path.Dir(file)
+		if path.Base(file) == AdapterConfigName && !beside[dir] && !(dir == "." && m.Adapter != nil) {
+			stray = append(stray, file)
+		}
+	}
+	return stray
+}
+
+// adapterAlone is the error for a folder that has an adapter and no model.
+func adapterAlone(dir string) error {
+	var config struct {
+		Base string `json:"base_model_name_or_path"`
+	}
+	base := "its base model"
+	js, err := os.ReadFile(filepath.Join(dir, AdapterConfigName))
+	if err == nil && json.Unmarshal(js, &config) == nil && config.Base != "" {
+		base += " " + config.Base
+	}
+	return fmt.Errorf("%s: holds an adapter and no base model: put %s and %s into a copy of the folder of %s, and give that folder",
+		dir, AdapterName, AdapterConfigName, base)
+}
