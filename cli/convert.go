@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,7 +19,9 @@ var convertCommand = &cli.Command{
 	ArgsUsage: "MODEL OUT",
 	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder of the same tensors,
 shapes and types; it appears whole or not at all. After an interruption the same command
-with --resume goes on where it stopped and ends with the same bytes.
+with --resume goes on where it stopped and ends with the same bytes. A LoRA adapter that lies in
+MODEL (adapter_model.safetensors) is converted along; tensors that are no part of the model's
+family, such as a vision tower's, stay as they are.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --recipe exact            the function kept
@@ -26,7 +29,8 @@ with --resume goes on where it stopped and ends with the same bytes.
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
                                                          the most saved for a rise of perplexity
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
-   lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided
+   lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided, or what a
+                                                         conversion's lowtoggle.json says it did
 
 Exit status 3: written, but the budget did not allow in every layer what --passes asks for, or
 perplexity rose by more than --max-loss on the evaluation tokens.`,
@@ -136,8 +140,12 @@ func convertReport(m *weights.Model, man *transform.Manifest, out string, took t
 	for _, info := range m.Infos() {
 		elements[info.Name] = info.Len()
 	}
+	notes := man.Plan.Notes
+	if man.Plan.Moves() {
+		notes = append(slices.Clone(notes), "adapters: "+othersDoNotFit)
+	}
 	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards,
-		outlookRatio(man.Plan, elements), append([]transform.Outlook{}, man.Plan.Outlook...), man.Plan.Notes, nil, nil}
+		outlookRatio(man.Plan, elements), append([]transform.Outlook{}, man.Plan.Outlook...), notes, nil, nil}
 }
 
 // convert finds or makes the plan and carries it out; did says in a word or two what happened.

@@ -45,6 +45,9 @@ func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch
 	}
 	printFound(w, plan)
 	printExact(w, plan)
+	if plan.Moves() {
+		remark(w, "adapters", othersDoNotFit)
+	}
 	if !plan.DropIn {
 		printNotDropIn(w)
 	}
@@ -152,6 +155,10 @@ func printExact(w io.Writer, plan *transform.Plan) {
 		remark(w, "exact", strings.Join(parts, ", "))
 	}
 }
+
+// othersDoNotFit is what to know of a result whose weights were moved.
+const othersDoNotFit = "those that were trained for the source do not fit the result, unless they are converted along: put one into the source's folder; " +
+	"convert --plan OUT/lowtoggle.json does the same again"
 
 func printNotDropIn(w io.Writer) {
 	remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+transform.ShiftSuffix+")")

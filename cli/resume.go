@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func givenPlan(c *cli.Context, m *weights.Model, path string) (*transform.Plan, 
 			return nil, usagef("--plan and --%s exclude each other: the plan says what to do", f)
 		}
 	}
-	plan, err := transform.ReadPlan(path)
+	plan, err := readPlan(path)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +55,18 @@ func givenPlan(c *cli.Context, m *weights.Model, path string) (*transform.Plan, 
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return plan, nil
+}
+
+// readPlan reads a plan, or the one that a manifest holds.
+func readPlan(path string) (*transform.Plan, error) {
+	if filepath.Base(path) != transform.ManifestName {
+		return transform.ReadPlan(path)
+	}
+	man, err := transform.ReadManifest(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return man.Plan, nil
 }
 
 // finished is the manifest of a conversion that had come to its end before it was to be resumed;

@@ -62,7 +62,7 @@ func readConfig(name string) ([]byte, error) {
 	}
 	js, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w; ready-made ones are %s", err, strings.Join(synth.Names(), ", "))
+		return nil, fmt.Errorf("%w%s; lowtoggle synth --help lists the ready-made ones", err, didYouMean("", name, synth.Names()))
 	}
 	return js, nil
 }

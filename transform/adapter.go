@@ -42,30 +42,26 @@ func isAdapter(m *weights.Model) error {
 	return nil
 }
 
-// noteAdapters says what becomes of adapters under the plan.
-func (p *planner) noteAdapters() {
-	others := "adapters"
-	moves := p.plan.moves()
-	if p.model.Adapter != nil {
-		others = "other adapters"
-		n := len(p.model.Adapter.Tensors)
-		switch reason := leftBehind(p.model, p.layout); {
-		case moves:
-			p.note("the adapter %s (%d tensors) is converted along with its base", weights.AdapterName, n)
-		case reason != "":
-			p.note("%s; it stays as it is, and so does every weight's place", reason)
-		default:
-			p.note("the adapter %s (%d tensors) stays as it is", weights.AdapterName, n)
-		}
+// noteAdapter says what becomes of the adapter beside the model.
+func (p *planner) noteAdapter() {
+	if p.model.Adapter == nil {
+		return
 	}
-	if moves {
-		p.note("%s that were trained for the source do not fit the result; one that lies in the source's folder is converted along", others)
+	n := len(p.model.Adapter.Tensors)
+	switch reason := leftBehind(p.model, p.layout); {
+	case p.plan.Moves():
+		p.note("the adapter %s (%d tensors) is converted along with its base", weights.AdapterName, n)
+	case reason != "":
+		p.note("%s; it stays as it is, and so does every weight's place", reason)
+	default:
+		p.note("the adapter %s (%d tensors) stays as it is", weights.AdapterName, n)
 	}
 }
 
-// moves reports whether a base under the plan is no longer what an adapter was trained for: weights
-// have other places, signs, scales or a norm folded in.
-func (p *Plan) moves() bool {
+// Moves reports whether the result is no longer what adapters were trained for: weights have other
+// places, signs or scales, or a norm is folded into them. Such adapters fit where they lay beside the
+// source and were converted along.
+func (p *Plan) Moves() bool {
 	for _, s := range p.Steps {
 		if pass, _ := Lookup(s.Pass); pass != nil && pass.Class != Lossy {
 			return true

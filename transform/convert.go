@@ -91,7 +91,7 @@ func (c *conversion) prepare(ctx context.Context) error {
 	if planned := c.plan.Model.Family; layout != nil && layout.Family != planned {
 		return fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: give the same --arch", c.model.Dir, planned, layout.Family)
 	}
-	if c.plan.moves() {
+	if c.plan.Moves() {
 		if err := checkAdapters(c.model, layout); err != nil {
 			return err
 		}

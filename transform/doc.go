@@ -25,6 +25,15 @@
 // Conv1D) is told apart by arch.Claim.OutAxis. The budget is the signal-to-noise ratio of a linear
 // layer's output for independent inputs of unit variance, ‖w‖²/‖w′−w‖², in decibels.
 //
+// # Adapters
+//
+// A LoRA adapter beside the base takes part in the symmetries: its matrices' axes are those of the
+// layers that they are added to (arch.Layout.Adapt). It is written like a shard. The other passes act
+// on the base alone, and shift leaves alone what an adapter changes. An adapter that is not understood
+// is an error for exact and compensated passes, and copied by all others.
+//
+// # Values
+//
 // NaN and infinity are moved, never computed with: their bits stay as they are, and no flip,
 // scale or fold is planned that would touch them.
 package transform

@@ -91,6 +91,8 @@ func (c *compiler) foldScale(claim *arch.Claim, sh *Shift) error {
 	switch {
 	case claim.Role != arch.Linear:
 		return errors.New("is no layer")
+	case len(claim.Axes) != 2:
+		return errors.New("is no matrix: its inputs and outputs are not those of one product")
 	case sh.Scale != "" && !layerNorm:
 		return fmt.Errorf("no LayerNorm of weight %q feeds it", sh.Scale)
 	case !layerNorm && !claim.Softmax && !sh.Epilogue:

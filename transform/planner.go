@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -120,6 +121,11 @@ type planner struct {
 	pass   *Pass // the one being planned
 	// compiler holds the symmetries of the exact steps planned so far.
 	compiler *compiler
+	streamed *sync.Map // streamed → whether such outputs stream
+}
+
+func newPlanner(ctx context.Context, m *weights.Model, o Options) *planner {
+	return &planner{ctx: ctx, model: m, opt: o, streamed: new(sync.Map)}
 }
 
 // Make decides what the passes do to a model and returns the plan. It reads the model and writes
@@ -142,7 +148,7 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{ctx: ctx, model: m, opt: o}
+	p := newPlanner(ctx, m, o)
 	p.plan = &Plan{Version: PlanVersion, Tool: o.Version, DropIn: true, Model: fp,
 		Request: Request{MinSNR: o.MinSNR, MaxLoss: o.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
 	if o.Inputs != nil && UsesInputs(o.Passes) {
@@ -175,7 +181,7 @@ func Make(ctx context.Context, m *weights.Model, o Options) (*Plan, error) {
 	if err := p.complete(); err != nil {
 		return nil, err
 	}
-	p.noteAdapters()
+	p.noteAdapter()
 	return p.plan, ctx.Err()
 }
 
@@ -238,6 +244,9 @@ func (p *planner) resolve() error {
 	}
 	for _, b := range layout.BlockedIndices() {
 		p.note("%s", b)
+	}
+	if !slices.ContainsFunc(p.opt.Passes, func(c Choice) bool { return c.Pass.Class != Lossy }) {
+		return nil
 	}
 	return checkAdapters(p.model, layout)
 }
@@ -435,7 +444,7 @@ func (p *planner) uses(ix *arch.Index) []*use {
 		})
 		u.rows, u.cols = t.Matrix()
 		u.row, u.col = p.compiler.syms.matrix(claim)
-		if claim.Role == arch.Linear && len(claim.Axes) == 2 {
+		if u.layer, u.outAxis = claim.Role == arch.Linear && len(claim.Axes) == 2, claim.OutAxis; u.layer {
 			u.weight = p.opt.Workload.Decode
 			if au.Axis == claim.OutAxis {
 				u.weight = p.opt.Workload.Prefill
@@ -454,36 +463,48 @@ func ones(n int) []int {
 	return list
 }
 
-// active lists the uses along which neighbours toggle in the plan's workload: outputs follow one
-// another in prefill, inputs in decode.
-func (p *planner) active(ix *arch.Index) []*use {
-	return slices.DeleteFunc(p.uses(ix), func(u *use) bool { return u.weight == 0 })
+// following lists the uses along which neighbours toggle in the plan's workload and role, with the wires
+// on which they follow one another.
+func (p *planner) following(ix *arch.Index) (list []*use, err error) {
+	for _, u := range p.uses(ix) {
+		if !u.layer {
+			continue
+		}
+		streams, err := p.streams(u.tensor, u.format, u.outAxis)
+		if err != nil {
+			return nil, err
+		}
+		if u.follow = u.wires(u.outAxis, p.opt.Workload, streams); len(u.follow) > 0 {
+			list = append(list, u)
+		}
+	}
+	return list, nil
 }
 
 // sketches is how many indices are ordered at a time, on any machine, so that what a sketch holds
 // does not depend on the number of workers.
 const sketches = 8
 
-// sketch of an index. All sketches that are in work at a time together take no more than the
-// largest tensor (or 64 MiB).
-func (p *planner) sketch(ix *arch.Index, uses []*use, mask func(*use) uint32) (*sketch, error) {
-	limit := 64 << 20
+// sketchSize is what a sketch may take.
+type sketchSize struct {
+	bytes int
+	large bool // only one at a time may
+}
+
+// sketchBytes bounds sketches: a large one takes no more than the largest tensor (or 64 MiB), and all
+// others that are in work at a time no more together.
+func (p *planner) sketchBytes(uses []*use) sketchSize {
+	limit, all := 64<<20, 0
 	for _, info := range p.model.Infos() {
 		limit = max(limit, int(info.Size()))
 	}
-	return newSketch(p.ctx, uses, ix.Len, limit/sketches, mask)
-}
-
-// lastingBits are the bits of a value that the requested rounding will not zero.
-func (p *planner) lastingBits(u *use) uint32 {
-	for _, c := range p.opt.Passes {
-		if c.Pass == roundPass {
-			steps, _ := roundPass.candidates(&target{format: u.format}, c.Args)
-			bits := steps[len(steps)/2].Round.Zeroed
-			return (^uint32(0) << bits) & (u.format.SignMask()<<1 - 1)
-		}
+	for _, u := range uses {
+		all += len(u.positions) * len(u.positions[0]) * u.across() * u.format.Bits / 8
 	}
-	return u.format.SignMask()<<1 - 1
+	if all > limit/sketches {
+		return sketchSize{limit, true}
+	}
+	return sketchSize{limit / sketches, false}
 }
 
 // linears lists the claims of the layers in the model's order.

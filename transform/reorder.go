@@ -5,24 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 var reorderPass = &Pass{
 	Name: "reorder", Class: Exact, NeedsFamily: true,
-	Usage: "reorder[=greedy|window/W|sort|given/FILE]",
+	Usage: "reorder[=tour[/BLOCK]|greedy|window/W|sort|given/FILE]",
 	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream) so " +
-		"that neighbours differ in few bits. greedy walks to the nearest unvisited neighbour by Hamming " +
-		"distance; window looks only at the next W in order of magnitude, for large indices; sort orders " +
-		"by magnitude; given takes a JSON object from index to permutation. Without an argument: greedy " +
-		"where that is quick, else window. An order that toggles no less than the source's is not taken. " +
-		"One permutation must serve every column, and low mantissa bits are noise to it: on " +
-		"full-precision weights it saves next to nothing.",
+		"that those which follow one another on the card's wires differ in few bits: rows of a streaming operand in " +
+		"runs of four, elements 64 bytes apart in memory, in decode 2 and 32. Bits are compared as the " +
+		"lossy passes with arguments will leave them, and where signs are asked for, too, with the better of both signs. " +
+		"tour walks to the nearest unvisited neighbour, then reverses, moves and exchanges labels while that helps; " +
+		"of more than 2048 labels it takes blocks (of 1024 unless BLOCK says otherwise) along a space-filling curve. " +
+		"greedy is the walk alone, among all labels, whose time grows as their square; window looks only at the next W in order of magnitude; sort orders " +
+		"by magnitude; given takes a JSON object from index to permutation. Without an argument: tour. " +
+		"An order that toggles no less than the source's is not taken. " +
+		"One permutation must serve every column, and thousands of columns are hardly ever alike: it saves " +
+		"next to nothing, even on coarse weights.",
 	check: checkReorder,
 	plan:  planReorder,
 	merge: func(s *Step, sym *Symmetry, n int) error {
@@ -43,7 +47,10 @@ func checkReorder(args []string) error {
 		if len(args) == 1 {
 			return nil
 		}
-	case "window":
+	case "tour", "window":
+		if args[0] == "tour" && len(args) == 1 {
+			return nil
+		}
 		if len(args) == 2 {
 			if w, err := strconv.Atoi(args[1]); err == nil && w > 0 {
 				return nil
@@ -62,21 +69,28 @@ func planReorder(ctx context.Context, p *planner, args []string) error {
 	if len(args) > 0 && args[0] == "given" {
 		return planGiven(ctx, p, joinPath(args[1:]))
 	}
+	joint := slices.ContainsFunc(p.opt.Passes, func(c Choice) bool { return c.Pass == signsPass })
+	views := newPreviews(p)
+	var large sync.Mutex // one large sketch at a time
 	return p.eachIndex(ctx, permutable, func(p *planner, ix *arch.Index) ([]*Step, error) {
-		uses := p.active(ix)
-		if len(uses) == 0 || ix.Len < 3 {
-			return nil, nil
+		uses, err := p.following(ix)
+		if err != nil || len(uses) == 0 || ix.Len < 3 {
+			return nil, err
 		}
-		sketch, err := p.sketch(ix, uses, p.lastingBits)
+		limit := p.sketchBytes(uses)
+		if limit.large {
+			large.Lock()
+			defer large.Unlock()
+		}
+		s, err := newSketch(ctx, uses, sketchOptions{labels: ix.Len, maxBytes: limit.bytes,
+			signs: joint && ix.Sign, workers: p.opt.Workers, view: views.of})
 		if err != nil {
 			return nil, err
 		}
-		magnitude, err := magnitudes(ctx, uses, ix.Len)
-		if err != nil {
-			return nil, err
-		}
-		order, err := chooseOrder(ctx, sketch, magnitude, args)
-		if err != nil || sketch.path(order) >= sketch.path(identity(ix.Len)) {
+		o := &ordering{sketch: s, course: newCourse(ix.Len, s.groups, s.heavy), workers: p.opt.Workers,
+			magnitudes: func() ([]float64, error) { return magnitudes(ctx, uses, ix.Len) }}
+		order, err := o.best(ctx, args, joint && ix.Sign)
+		if err != nil || order == nil {
 			return nil, err
 		}
 		return []*Step{{Index: ix.Name, Order: order}}, nil
@@ -119,63 +133,6 @@ func planGiven(ctx context.Context, p *planner, path string) error {
 	return err
 }
 
-// orderWork bounds the bytes that are compared to order one index: some ten seconds.
-const orderWork = 48 << 30
-
-func chooseOrder(ctx context.Context, s *sketch, magnitude []float64, args []string) ([]int, error) {
-	byMagnitude := identity(s.labels)
-	slices.SortStableFunc(byMagnitude, func(a, b int) int {
-		switch {
-		case magnitude[a] < magnitude[b]:
-			return -1
-		case magnitude[a] > magnitude[b]:
-			return 1
-		}
-		return 0
-	})
-	method, window := "greedy", s.labels
-	if len(args) > 0 {
-		method = args[0]
-	} else if work := s.labels * s.labels / 2 * s.words * 8; work > orderWork {
-		method, window = "window", max(16, orderWork/(s.labels*s.words*8))
-	}
-	switch method {
-	case "sort":
-		return byMagnitude, nil
-	case "window":
-		if len(args) > 1 {
-			window, _ = strconv.Atoi(args[1])
-		}
-		return nearestNeighbour(ctx, s, byMagnitude, window)
-	}
-	return nearestNeighbour(ctx, s, identity(s.labels), s.labels)
-}
-
-// nearestNeighbour walks from the first of candidates to the nearest of the next window unvisited
-// ones, and so on. Ties go to the earlier candidate.
-func nearestNeighbour(ctx context.Context, s *sketch, candidates []int, window int) ([]int, error) {
-	next := make([]int, len(candidates)+1) // a list of unvisited places; 0 is its head
-	for i := range next {
-		next[i] = i + 1
-	}
-	order := append(make([]int, 0, len(candidates)), candidates[0])
-	next[0] = 2
-	for last := candidates[0]; len(order) < len(candidates); order = append(order, last) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		best, before := math.Inf(1), 0
-		for i, seen := 0, 0; next[i] < len(next) && seen < window; i, seen = next[i], seen+1 {
-			if d := s.distanceBelow(last, candidates[next[i]-1], best); d < best {
-				best, before = d, i
-			}
-		}
-		last = candidates[next[before]-1]
-		next[before] = next[next[before]]
-	}
-	return order, nil
-}
-
 func identity(n int) []int {
 	p := make([]int, n)
 	for i := range p {
@@ -198,7 +155,7 @@ func magnitudes(ctx context.Context, uses []*use, n int) ([]float64, error) {
 			return nil, err
 		}
 		for label := range key {
-			key[label] += u.weight * sum[label] / max(1, count[label])
+			key[label] += pull(u.follow) * sum[label] / max(1, count[label])
 		}
 	}
 	return key, nil

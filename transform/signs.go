@@ -13,10 +13,13 @@ var signsPass = &Pass{
 	Usage: "signs",
 	Doc: "Multiplies labels of an index by −1 on both of its sides (up and down of a gated layer, V and " +
 		"O, pairs of Q and K under rotary positions, the residual stream where the norm is an RMSNorm), " +
-		"so that neighbours agree in more than half of their signs. On rows of thousands of unrelated " +
-		"signs that is a few percent of the sign toggles: next to nothing in energy.",
+		"so that neighbours agree in more than half of their signs. With reorder the order counts on it. On " +
+		"rows of thousands of unrelated signs that is a few percent of the sign toggles: next to nothing in energy.",
 	plan: func(ctx context.Context, p *planner, _ []string) error {
-		return p.eachIndex(ctx, func(ix *arch.Index) bool { return ix.Sign }, signIndex)
+		views := newPreviews(p)
+		return p.eachIndex(ctx, func(ix *arch.Index) bool { return ix.Sign }, func(p *planner, ix *arch.Index) ([]*Step, error) {
+			return signIndex(p, views, ix)
+		})
 	},
 	merge: func(s *Step, sym *Symmetry, n int) error {
 		if sym.Flip != nil {
@@ -33,34 +36,39 @@ var signsPass = &Pass{
 	},
 }
 
-// signIndex walks the index in its planned order and gives each label the sign that makes most of
-// its signs equal its predecessor's.
-func signIndex(p *planner, ix *arch.Index) ([]*Step, error) {
-	uses := signedUses(p.uses(ix))
+// signIndex gives each label in its planned order the sign that makes most of its signs equal its
+// neighbours'.
+func signIndex(p *planner, views *previews, ix *arch.Index) ([]*Step, error) {
 	fixed := make([]bool, ix.Len)
-	for _, u := range uses {
+	for _, u := range signedUses(p.uses(ix)) {
 		if err := u.markFixed(p.ctx, fixed); err != nil {
 			return nil, err
 		}
 	}
-	uses = slices.DeleteFunc(uses, func(u *use) bool { return u.weight == 0 })
-	if len(uses) == 0 || ix.Len < 2 {
-		return nil, nil
+	uses, err := p.following(ix)
+	uses = signedUses(uses)
+	if err != nil || len(uses) == 0 || ix.Len < 2 {
+		return nil, err
 	}
-	sketch, err := p.sketch(ix, uses, func(u *use) uint32 { return u.format.SignMask() })
+	sketch, err := newSketch(p.ctx, uses, sketchOptions{labels: ix.Len, maxBytes: p.sketchBytes(uses).bytes,
+		signs: true, only: true, workers: p.opt.Workers, view: views.of})
 	if err != nil {
 		return nil, err
 	}
-	order := p.order(ix)
-	flip := make([]bool, ix.Len)
-	var list []int
-	for i, label := range order[1:] {
-		prev := order[i]
-		flip[label] = !fixed[label] && flip[prev] != (sketch.distance(prev, label) > sketch.bits/2)
+	course := newCourse(ix.Len, sketch.groups, sketch.heavy)
+	path := course.pick(p.order(ix))
+	crossings, err := sketch.crossings(p.ctx, course, path, p.opt.Workers)
+	if err != nil {
+		return nil, err
 	}
-	for label, f := range flip {
-		if f {
-			list = append(list, label)
+	stay := make([]bool, len(path))
+	for i, label := range path {
+		stay[i] = fixed[label]
+	}
+	var list []int
+	for i, turned := range crossings.signs(stay) {
+		if turned {
+			list = append(list, path[i])
 		}
 	}
 	if list == nil {

@@ -3,6 +3,9 @@ package transform
 import (
 	"context"
 	"math/bits"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -15,7 +18,10 @@ type use struct {
 	axis       int     // 0: labels are rows, 1: labels are columns
 	positions  [][]int // of each label on the axis
 	dir        []int   // by position: 2^1 on the index multiplies by 2^dir; 0 takes no sign either
-	weight     float64 // share of the workload in which neighbours along this axis toggle
+	weight     float64 // share of the workload in which the axis' values count
+	layer      bool    // the tensor is a layer's matrix
+	outAxis    int     // of a layer: the axis of its outputs
+	follow     []wire  // which places of the axis follow one another
 	row, col   axisMap // what earlier passes planned: signs and exponents, by source position
 }
 
@@ -117,54 +123,91 @@ func (u *use) borders() (heads, tails [][]int) {
 	return heads, tails
 }
 
-// sketch holds bits of every label of an index, packed, so that the bits that toggle between two
-// labels in a row are a popcount away.
+// sketch holds bits of every label of an index, packed, so that the bits that toggle where one label
+// follows another are a popcount away.
 type sketch struct {
 	labels, words int
-	head, tail    []uint64 // label × words; the same memory where runs have length 1
+	head, tail    []uint64 // label × words; the same memory where labels are no blocks
 	parts         []sketchPart
-	bits          float64 // what distance would be if every bit differed, weighted
+	groups        [][]wire  // the different ways in which places follow one another
+	heavy         []float64 // the bits of each group's parts
 }
 
+// sketchPart is the words of one use that hold its bits, or, where signs may be given, only its signs: in
+// its first half which are set, in its second which belong to values that are not zero. A zero keeps its
+// sign bit whatever the sign.
 type sketchPart struct {
-	from, to int // words
-	weight   float64
+	from, to, group int
+	scale           float64 // bits of the use for a bit of the sample
+	signs           bool
 }
 
-// newSketch samples labels evenly, so that the sketch takes at most maxBytes. mask chooses the
-// bits of an element that count.
-func newSketch(ctx context.Context, uses []*use, labels, maxBytes int, mask func(*use) uint32) (*sketch, error) {
-	s := &sketch{labels: labels}
-	perUse := max(64, maxBytes/labels/len(uses)/2)
-	type part struct {
-		u            *use
-		heads, tails [][]int
-		samples      int // per run
-	}
-	var parts []part
+// separation is the bits that toggle where one label follows another, in one group: with signs as they are
+// relative to each other, and with one of them turned.
+type separation struct{ alike, opposed float64 }
+
+// sketchOptions say what a sketch holds.
+type sketchOptions struct {
+	labels, maxBytes int
+	// signs keeps signs apart where they may be given; only leaves everything else out.
+	signs, only bool
+	workers     int
+	view        func(*use) (*view, error)
+}
+
+// packing is what goes to one part of a sketch.
+type packing struct {
+	sketchPart
+	view         *view
+	u            *use
+	heads, tails [][]int
+	mask         uint32 // of the bits that count, unless they are signs
+	samples      int    // of each run of positions
+	perWord      int    // elements
+}
+
+// newSketch samples labels evenly, so that the sketch takes at most maxBytes.
+func newSketch(ctx context.Context, uses []*use, o sketchOptions) (*sketch, error) {
+	s := &sketch{labels: o.labels}
+	perUse := max(64, o.maxBytes/o.labels/len(uses))
+	var list []packing
+	blocks := false
 	for _, u := range uses {
-		heads, tails := u.borders()
-		p := part{u, heads, tails, u.across()}
-		size := u.format.Bits / 8
-		p.samples = min(p.samples, max(1, perUse/size/len(heads[0])))
-		from := s.words
-		s.words += (p.samples*len(heads[0])*size + 7) / 8
-		s.parts = append(s.parts, sketchPart{from, s.words, u.weight})
-		s.bits += u.weight * float64(p.samples*len(heads[0])*bits.OnesCount32(mask(u)))
-		parts = append(parts, p)
+		blocks = blocks || u.blocks()
 	}
-	s.head = make([]uint64, labels*s.words)
-	s.tail = s.head
-	for _, p := range parts {
-		if len(p.u.positions[0]) > len(p.heads[0]) {
-			s.tail = make([]uint64, labels*s.words)
-			break
+	if blocks {
+		perUse /= 2
+	}
+	for _, u := range uses {
+		v, err := o.view(u)
+		if err != nil {
+			return nil, err
+		}
+		signed, plain := u.bySign(o.signs)
+		if o.only {
+			plain = nil
+		}
+		sign := u.format.SignMask()
+		for _, kind := range []packing{{u: plain, mask: 2*sign - 1}, {u: signed, mask: sign - 1}, {u: signed, sketchPart: sketchPart{signs: true}}} {
+			if kind.u != nil && (kind.signs || !o.only) {
+				kind.view = v
+				width := u.format.Bits
+				if o.only {
+					width = 2 // planes of bits
+				}
+				list = append(list, s.part(kind, perUse*8/width))
+			}
 		}
 	}
-	for i, p := range parts {
-		err := p.u.pack(ctx, s.head, s.words, s.parts[i].from, p.heads, p.samples, mask(p.u))
-		if err == nil && &s.head[0] != &s.tail[0] {
-			err = p.u.pack(ctx, s.tail, s.words, s.parts[i].from, p.tails, p.samples, mask(p.u))
+	s.head = make([]uint64, s.labels*s.words)
+	s.tail = s.head
+	if blocks {
+		s.tail = make([]uint64, s.labels*s.words)
+	}
+	for _, p := range list {
+		err := p.pack(ctx, s.head, s.words, p.heads, o.workers)
+		if err == nil && blocks {
+			err = p.pack(ctx, s.tail, s.words, p.tails, o.workers)
 		}
 		if err != nil {
 			return nil, err
@@ -173,59 +216,169 @@ func newSketch(ctx context.Context, uses []*use, labels, maxBytes int, mask func
 	return s, nil
 }
 
-// pack writes the chosen bits of each label's elements at the given positions.
-func (u *use) pack(ctx context.Context, dst []uint64, words, from int, positions [][]int, samples int, mask uint32) error {
-	perWord := 64 / u.format.Bits
-	across := u.across()
-	for sample := range samples { // outermost, so that columns are read row by row
-		if err := ctx.Err(); err != nil {
-			return err
+// part reserves the words of a part, of at most so many elements, and at least one sample.
+func (s *sketch) part(p packing, elements int) packing {
+	f := &p.u.format
+	p.heads, p.tails = p.u.borders()
+	runs := len(p.heads[0])
+	p.samples = min(p.u.across(), max(1, elements/runs))
+	p.perWord = 64 / f.Bits
+	if p.signs {
+		p.perWord = 64
+	}
+	words := p.words()
+	if p.signs {
+		words *= 2
+	}
+	p.from, p.to, p.scale = s.words, s.words+words, float64(p.u.across())/float64(p.samples)
+	p.group = s.group(p.u.follow)
+	s.words = p.to
+	s.heavy[p.group] += float64(p.u.across()*runs) * float64(max(1, bits.OnesCount32(p.mask)))
+	s.parts = append(s.parts, p.sketchPart)
+	return p
+}
+
+// words of one bit plane of signs, or of values.
+func (p *packing) words() int { return (p.samples*len(p.heads[0]) + p.perWord - 1) / p.perWord }
+
+// group finds the group of uses with these wires, or begins it.
+func (s *sketch) group(follow []wire) int {
+	for i, g := range s.groups {
+		if slices.Equal(g, follow) {
+			return i
 		}
-		other := sample * across / samples
-		for label, list := range positions {
-			for run, pos := range list {
-				n, k := pos, other
-				if u.axis == 1 {
-					n, k = other, pos
-				}
-				e := run*samples + sample
-				dst[label*words+from+e/perWord] |= uint64(u.elem(n, k)&mask) << (e % perWord * u.format.Bits)
+	}
+	s.groups, s.heavy = append(s.groups, follow), append(s.heavy, 0)
+	return len(s.groups) - 1
+}
+
+// bySign parts a use into the positions that may be given signs and the others; nil where there are none.
+func (u *use) bySign(signs bool) (signed, plain *use) {
+	if !signs || u.dir == nil {
+		return nil, u
+	}
+	parts := [2]*use{}
+	for label, list := range u.positions {
+		for _, pos := range list {
+			i := 0
+			if u.dir[pos] == 0 {
+				i = 1
+			}
+			if parts[i] == nil {
+				part := *u
+				part.positions = make([][]int, len(u.positions))
+				parts[i] = &part
+			}
+			parts[i].positions[label] = append(parts[i].positions[label], pos)
+		}
+	}
+	return parts[0], parts[1]
+}
+
+// put packs element e of a label.
+func (p *packing) put(words []uint64, e int, v uint32) {
+	f := &p.u.format
+	at := p.from + e/p.perWord
+	if !p.signs {
+		words[at] |= uint64(v&p.mask) << (e % p.perWord * f.Bits)
+		return
+	}
+	if v&f.SignMask() != 0 {
+		words[at] |= 1 << (e % 64)
+	}
+	if v&^f.SignMask() != 0 || v != 0 && !f.IsFloat() {
+		words[at+p.words()] |= 1 << (e % 64)
+	}
+}
+
+// pack writes each label's elements at the given positions, in tasks that share no word.
+func (p *packing) pack(ctx context.Context, dst []uint64, stride int, positions [][]int, workers int) error {
+	tasks, pack := len(positions), p.packLabels
+	if p.u.axis == 1 {
+		tasks, pack = p.samples, p.packSamples
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, workers))
+	const task = 64 // of so many samples words are whole
+	for first := 0; first < tasks; first += task {
+		g.Go(func() error {
+			return weights.Guard(p.u.tensor.File, func() error {
+				return pack(ctx, dst, stride, positions, first, min(first+task, tasks))
+			})
+		})
+	}
+	return g.Wait()
+}
+
+// other is the position of a sample on the other axis.
+func (p *packing) other(sample int) int { return sample * p.u.across() / p.samples }
+
+func (p *packing) packLabels(ctx context.Context, dst []uint64, stride int, positions [][]int, from, to int) error {
+	rows := p.view.reader()
+	for label := from; label < to; label++ {
+		words := dst[label*stride : (label+1)*stride]
+		for run, pos := range positions[label] {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			row := rows.read(pos)
+			for sample := range p.samples {
+				p.put(words, sample*len(positions[label])+run, p.u.format.Elem(row, p.other(sample)))
 			}
 		}
 	}
 	return nil
 }
 
-// distance is the weighted number of bits that toggle where b follows a.
-func (s *sketch) distance(a, b int) float64 { return s.distanceBelow(a, b, inf) }
+func (p *packing) packSamples(ctx context.Context, dst []uint64, stride int, positions [][]int, from, to int) error {
+	rows := p.view.reader()
+	const few = 4 // rows at a time, so that a label's words are not visited for every element
+	data := make([]byte, 0, few*p.view.rowBytes())
+	for ; from < to; from += few {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data = data[:0]
+		for sample := from; sample < min(from+few, to); sample++ {
+			data = append(data, rows.read(p.other(sample))...)
+		}
+		for label, list := range positions {
+			words := dst[label*stride : (label+1)*stride]
+			for run, pos := range list {
+				for i := range min(few, to-from) {
+					p.put(words, (from+i)*len(list)+run, p.u.format.Elem(data, i*p.u.cols+pos))
+				}
+			}
+		}
+	}
+	return nil
+}
 
-const inf = 1e300
-
-// distanceBelow may stop early, with any value of at least limit, once the distance reaches it.
-func (s *sketch) distanceBelow(a, b int, limit float64) float64 {
-	var d float64
+// between adds up, group by group, what toggles where label b follows label a.
+func (s *sketch) between(a, b int, sum []separation) {
+	clear(sum)
 	for _, p := range s.parts {
 		x := s.tail[a*s.words+p.from : a*s.words+p.to]
 		y := s.head[b*s.words+p.from : b*s.words+p.to]
-		y = y[:len(x)]
-		for len(x) > 0 && d < limit {
-			chunk := min(len(x), 64)
+		to := &sum[p.group]
+		if !p.signs {
 			n := 0
-			for i, v := range x[:chunk] {
+			y = y[:len(x)]
+			for i, v := range x {
 				n += bits.OnesCount64(v ^ y[i])
 			}
-			d += p.weight * float64(n)
-			x, y = x[chunk:], y[chunk:]
+			to.alike += p.scale * float64(n)
+			to.opposed += p.scale * float64(n)
+			continue
 		}
+		half := len(x) / 2
+		differ, both := 0, 0
+		for i := range half {
+			set := x[half+i] & y[half+i]
+			both += bits.OnesCount64(set)
+			differ += bits.OnesCount64((x[i] ^ y[i]) & set)
+		}
+		to.alike += p.scale * float64(differ)
+		to.opposed += p.scale * float64(both-differ)
 	}
-	return d
-}
-
-// path is the sum of the distances along an order.
-func (s *sketch) path(order []int) float64 {
-	var sum float64
-	for i := range order[1:] {
-		sum += s.distance(order[i], order[i+1])
-	}
-	return sum
 }

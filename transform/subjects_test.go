@@ -67,6 +67,10 @@ func subjectsOf(t tb, family string) (all []subject) {
 			add("/one kv head", func(f object) { replace(f, field, 1.0) })
 			add("/as many kv heads", func(f object) { replace(f, field, f["num_attention_heads"]) })
 		}
+		classes, _ := file["architectures"].([]any)
+		for _, class := range classes {
+			add(fmt.Sprintf("/as a %s", class), func(f object) { f["architectures"] = []any{class} })
+		}
 		flags := file.list("flags")
 		for i, a := range flags {
 			add(fmt.Sprintf("/%s changed", a["name"]), func(f object) { changeFlag(a, f) })
@@ -148,7 +152,13 @@ func (f file) joins(a, b string) bool {
 func (f file) copies(t tb, family *arch.Family, config []byte, infos []weights.Info) map[string]string {
 	l, err := family.Resolve(config, infos)
 	ok(t, err)
-	embedding := slices.IndexFunc(infos, func(i weights.Info) bool { return l.Claims[i.Name].Role == arch.Embedding })
+	embedding := slices.IndexFunc(infos, func(i weights.Info) bool {
+		c := l.Claims[i.Name]
+		return c.Role == arch.Embedding && c.Axes[0].String() == "vocab"
+	})
+	if embedding < 0 {
+		return nil
+	}
 	all := map[string]string{}
 	for _, tensor := range f.list("tensors") {
 		if tensor["optional"] != true || tensor["role"] != "linear" || tensor["axes"].([]any)[0] != "vocab" {
@@ -221,32 +231,23 @@ func (s subject) coarse(t *testing.T) *weights.Model {
 // outputs runs a model on fixed tokens, and on random values where it sees or hears.
 func (s subject) outputs(t tb, m *weights.Model) [][]float64 {
 	t.Helper()
-	rows, err := plain.Run(m, s.inputs())
+	var in plain.Inputs
+	vocabulary, _ := s.fields["vocab_size"].(float64)
+	for t := range 6 {
+		in.Tokens = append(in.Tokens, int32((t*7+3)%max(1, int(vocabulary))))
+	}
+	n, err := plain.Values(m)
+	ok(t, err)
+	rng := rand.New(rand.NewPCG(5, 0))
+	for range n {
+		in.Values = append(in.Values, rng.NormFloat64())
+	}
+	rows, err := plain.Run(m, in)
 	ok(t, err)
 	if len(rows) == 0 {
 		t.Fatal("there are no outputs")
 	}
 	return rows
-}
-
-func (s subject) inputs() (in plain.Inputs) {
-	count := func(names ...string) int {
-		n := 1
-		for _, name := range names {
-			v, _ := s.fields[name].(float64)
-			n *= int(v)
-		}
-		return n
-	}
-	for t := range 6 {
-		in.Tokens = append(in.Tokens, int32((t*7+3)%max(1, count("vocab_size"))))
-	}
-	in.Values = make([]float64, max(count("num_channels", "image_size", "image_size"), 2*count("num_mel_bins", "max_source_positions")))
-	rng := rand.New(rand.NewPCG(5, 0))
-	for i := range in.Values {
-		in.Values[i] = rng.NormFloat64()
-	}
-	return in
 }
 
 // object is a JSON object of a family file.

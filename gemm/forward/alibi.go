@@ -41,7 +41,7 @@ func (a *alibi) bias(head, position int, scale float64) float64 {
 	if !a.coarse {
 		return float64(a.slope[head] * float64(position))
 	}
-	return float64(scale * toBF16(toBF16(a.slope[head])*float64(position)))
+	return float64(scale * toBF16(toBF16(a.slope[head])*toBF16(float64(position))))
 }
 
 // toBF16 rounds to the nearest BF16, and from the middle to the even one.

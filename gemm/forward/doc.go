@@ -15,19 +15,24 @@
 // # Shapes
 //
 // Hidden states are [tokens, hidden], one sequence after the other. A linear layer's input is
-// [tokens, inputs] of a batch: whole sequences, together about 2048 tokens. Weights are as the
-// checkpoint stores them. Losses are in nats.
+// [tokens, inputs] of a batch: whole sequences, together about 2048 tokens; a routed expert's has
+// those tokens alone that are routed to it. Weights are as the checkpoint stores them. Losses are in
+// nats. A layer's tensors are in memory together, all of its experts among them.
 //
 // # Arithmetic
 //
 // Linear layers are multiplied by a [Products], the CPU's sgemm unless another is given. Everything
 // else is float32, rounded after every operation, with sums over channels, keys and the vocabulary
 // in float64 and in a fixed order. With the CPU's products the result has the same bits for any
-// number of workers and any batch that a sequence is in. Only the angles of rotary positions and the
-// logarithm of the loss come from package math, whose last digit may depend on the machine.
+// number of workers and any batch that a sequence is in. Only the angles of rotary positions, the
+// slopes of ALiBi, the GELU that is no tanh, and the logarithm of the loss come from package math,
+// whose last digit may depend on the machine.
 //
 // # Families
 //
-// A family's arithmetic is an entry of the table in family.go; one block runs them all. What
-// config.json asks for and this package does not compute is an error of [New].
+// A family's arithmetic is an entry of the table in families.go, whose columns are explained in
+// family.go; one block runs them all. A block is steps, a step branches that read the same hidden
+// states, a branch a norm and the parts behind it: attention (attention.go, latent.go), neurons
+// (ffn.go) or routed experts (experts.go). What config.json asks for and this package does not compute
+// is an error of [New]. Of models that also see or hear it computes what they make of text.
 package forward

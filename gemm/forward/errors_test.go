@@ -6,8 +6,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
@@ -62,7 +65,6 @@ func TestWhatIsNotComputedIsAnError(t *testing.T) {
 		{"gpt2-tiny", fields{"add_cross_attention": true}, "add_cross_attention is true"},
 		{"llama-tiny", rope(fields{"rope_type": "longrope", "original_max_position_embeddings": 16.0, "short_factor": []float64{1, 2}}), "rope_parameters.short_factor has 2 numbers for 6 pairs"},
 		{"phi3-long-tiny", fields{"rope_scaling": map[string]any{"type": "longrope", "short_factor": []float64{1, -1, 2}, "long_factor": []float64{1, 1, 2}}}, "short_factor has -1, not a number above 0"},
-		{"phi3-tiny", fields{"partial_rotary_factor": 0.7, "rope_parameters": nil}, "5 of the 8 channels of a head would turn, and not in pairs"},
 		{"gemma-tiny", fields{"use_bidirectional_attention": true}, "use_bidirectional_attention is true; the forward pass knows false only"},
 		{"gemma2-tiny", fields{"layer_types": []string{"full_attention"}}, "layer_types has no full_attention and no sliding_attention for layer 1"},
 		{"gemma2-tiny", fields{"sliding_window": 0}, "sliding_window is 0, not above 0"},
@@ -73,7 +75,7 @@ func TestWhatIsNotComputedIsAnError(t *testing.T) {
 		{"deepseek_v2-tiny", fields{"norm_topk_prob": true}, "norm_topk_prob is true"},
 		{"deepseek_v3-tiny", fields{"topk_method": "greedy"}, "topk_method is greedy"},
 		{"deepseek_v3-tiny", fields{"n_group": 3}, "n_group is 3 and topk_group is 2: 8 experts are not so divided"},
-		{"opt-tiny", fields{"layer_norm_elementwise_affine": false}, "layer_norm_elementwise_affine is false"},
+		{"opt-tiny", fields{"_remove_final_layer_norm": true}, "_remove_final_layer_norm is true"},
 		{"opt-projected-tiny", nil, refused["opt-projected-tiny"] + " is false"},
 		{"opt-projected-tiny", fields{"do_layer_norm_before": true}, "word_embed_proj_dim is 20; the forward pass knows 35 only"},
 		{"bloom-tiny", fields{"apply_residual_connection_post_layernorm": true}, "apply_residual_connection_post_layernorm is true"},
@@ -141,13 +143,16 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(l *arch.Layout){
-		"no self_attn.k_proj in layer 1":                  func(l *arch.Layout) { delete(l.Claims, "model.layers.1.self_attn.k_proj.weight") },
-		"no norm, which":                                  func(l *arch.Layout) { delete(l.Claims, "model.norm.weight") },
-		"is 128 × 48, the forward pass needs 100 × 48":    func(l *arch.Layout) { l.Dims["vocab"] = 100 },
-		`"model.layers.0.mlp.down_proj.weight": 48 inputs from 200 outputs before, not from 96`: func(l *arch.Layout) {
+		"no self_attn.k_proj in layer 1":               func(l *arch.Layout) { delete(l.Claims, "model.layers.1.self_attn.k_proj.weight") },
+		"no norm, which":                               func(l *arch.Layout) { delete(l.Claims, "model.norm.weight") },
+		"is 128 × 48, the forward pass needs 100 × 48": func(l *arch.Layout) { l.Dims["vocab"] = 100 },
+		`"model.layers.0.mlp.down_proj.weight": 72 inputs from 200 outputs before do not fit, the forward pass needs 72 from 144`: func(l *arch.Layout) {
 			l.Claims["model.layers.0.mlp.down_proj.weight"].Axes = l.Claims["model.layers.0.self_attn.o_proj.weight"].Axes
 		},
-		`"model.layers.0.self_attn.o_proj.weight": 72 inputs, not 66 from 110 outputs`: func(l *arch.Layout) { l.Dims["head_dim"] = 11 },
+		`"model.layers.0.self_attn.o_proj.weight": 72 inputs from 120 outputs before do not fit, the forward pass needs 60 from 100`: func(l *arch.Layout) {
+			l.Dims["head_dim"] = 10
+		},
+		"11 of the 11 channels of a head would turn, and not in pairs": func(l *arch.Layout) { l.Dims["head_dim"] = 11 },
 		`tensor "model.norm.weight": has 2 dimensions, the forward pass needs 1`: func(l *arch.Layout) {
 			l.Claims["model.norm.weight"].Axes = l.Claims["lm_head.weight"].Axes
 		},
@@ -313,5 +318,33 @@ func TestContextEndsThePass(t *testing.T) {
 			t.Errorf("%s: error %v, want the context's", layer, err)
 		}
 		cancel()
+	}
+}
+
+// TestTensorsBesideTheModel: layers that predict further tokens, and eyes, do nothing to text.
+func TestTensorsBesideTheModel(t *testing.T) {
+	dir := synthetic(t, "deepseek_v3-tiny", nil)
+	addTensor(t, filepath.Join(dir, "model.safetensors"), "model.layers.3.eh_proj.weight")
+	if err := newError(t, dir); err != nil {
+		t.Errorf("with a layer behind the last: %v", err)
+	}
+
+	m, d := model(t, "llama-tiny", nil)
+	dir = synthetic(t, "llama-tiny", nil)
+	path := filepath.Join(dir, "model.safetensors")
+	rename(t, path, func(name string) string { return "language_model." + name })
+	config := slices.Concat([]byte(`{"model_type": "llava", "text_config": `), m.Config, []byte("}"))
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	addTensor(t, path, "vision_tower.patches.weight")
+	within, dw := open(t, dir)
+	tokens := sequences(64, 9, 20)
+	if diff := cmp.Diff(run(t, d, forward.Stored(m), tokens), run(t, dw, forward.Stored(within), tokens)); diff != "" {
+		t.Errorf("(-alone +beside a vision tower)\n%s", diff)
+	}
+	addTensor(t, path, "language_model.model.layers.0.stray.weight")
+	if err := newError(t, dir); err == nil || !strings.Contains(err.Error(), "stray") {
+		t.Errorf("error %v, want one that names the stray tensor", err)
 	}
 }

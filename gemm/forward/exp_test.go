@@ -89,13 +89,35 @@ func TestActivations(t *testing.T) {
 			t.Fatalf("gelu(%v) is %v, want %v", x, geluTanh(x), want)
 		}
 	}
+	for x, want := range map[float32]float64{1: 0.8413447460685429, -1: -0.15865525393145707, -5: -1.4332578596693994e-06, 0.5: 0.34573123063700656} {
+		if ulps(gelu(x), want) > 1 {
+			t.Errorf("the exact gelu(%v) is %v, want %v", x, gelu(x), want)
+		}
+	}
 	large := float32(math.MaxFloat32)
-	for name, act := range map[string]func(float32) float32{"silu": silu, "gelu": geluTanh} {
+	for name, act := range map[string]func(float32) float32{"silu": silu, "gelu": geluTanh, "exact gelu": gelu, "relu": relu} {
 		if act(large) != large || act(-large) != 0 || act(0) != 0 {
 			t.Errorf("%s at the ends: %v, %v, %v", name, act(large), act(-large), act(0))
 		}
 		if nan := act(float32(math.NaN())); nan == nan {
 			t.Errorf("%s(NaN) is %v", name, nan)
 		}
+	}
+}
+
+func TestSoftcap(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 1000 {
+		v, scale, cap := float32(r.NormFloat64()*math.Exp(8*r.Float64()-6)), r.Float64()+0.01, 50*r.Float64()+0.1
+		row := []float32{v}
+		softcap(row, scale, cap)
+		want := cap * math.Tanh(scale*float64(v)/cap)
+		if off := math.Abs(float64(row[0]) - want); off > 1e-7*math.Abs(want)+1e-13*cap {
+			t.Fatalf("softcap(%v) by %v and %v is %v, want %v", v, scale, cap, row[0], want)
+		}
+	}
+	row := []float32{math.MaxFloat32, -math.MaxFloat32, float32(math.NaN())}
+	if softcap(row, 1, 30); row[0] != 30 || row[1] != -30 || row[2] == row[2] {
+		t.Errorf("softcap at the ends: %v", row)
 	}
 }

@@ -223,6 +223,7 @@ var families = map[string]family{
 		embedding: embeddingData{tokens: "embed_tokens", positions: "embed_positions", offset: 2},
 		norm:      arch.LayerNorm,
 		epsilon:   field{"", 1e-5},
+		weighted:  field{"layer_norm_elementwise_affine", true},
 		attention: attentionData{norm: []string{"self_attn_layer_norm"}, in: qkv, out: "self_attn.out_proj"},
 		ffn: ffnData{norm: []string{"final_layer_norm"}, neuronsData: neuronsData{in: []string{"fc1"}, out: "fc2"},
 			activation: field{"activation_function", "relu"}},
@@ -231,7 +232,6 @@ var families = map[string]family{
 		must: []field{
 			{"do_layer_norm_before", true},
 			{"_remove_final_layer_norm", false},
-			{"layer_norm_elementwise_affine", true},
 			{"word_embed_proj_dim", sameAs("hidden_size")},
 		},
 	},

@@ -8,6 +8,7 @@ type family struct {
 	embedding embeddingData
 	norm      arch.NormKind
 	epsilon   field // added to a norm's mean square
+	weighted  field // unset: norms have no weights; no name: they have
 	attention attentionData
 	ffn       ffnData
 	parallel  []field // one of them set: h += attention(h) + ffn(h)

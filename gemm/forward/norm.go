@@ -9,13 +9,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// norm is a norm over channels: the names of its tensors. Without a weight's name there is none.
+// norm is a norm over channels: the names of its tensors. The zero value is none.
 type norm struct {
 	kind         arch.NormKind
-	weight, bias string // bias is empty where it has none
+	weight, bias string // empty where it has none
 	width        int
 	epsilon      float64
 }
+
+func (n norm) missing() bool { return n.width == 0 }
 
 // loadedNorm is a norm with its values.
 type loadedNorm struct {
@@ -24,14 +26,14 @@ type loadedNorm struct {
 }
 
 func (n norm) load(ctx context.Context, w Weights) (loadedNorm, error) {
-	if n.weight == "" {
-		return loadedNorm{}, nil
-	}
-	weight, err := tensor(ctx, w, n.weight, n.width)
+	weight, err := optional(ctx, w, n.weight, n.width)
 	if err != nil {
 		return loadedNorm{}, err
 	}
-	if n.kind == arch.RMSNorm1p {
+	switch {
+	case weight == nil:
+		weight = slices.Repeat([]float32{1}, n.width)
+	case n.kind == arch.RMSNorm1p:
 		weight = slices.Clone(weight)
 		for i := range weight {
 			weight[i]++
@@ -41,9 +43,9 @@ func (n norm) load(ctx context.Context, w Weights) (loadedNorm, error) {
 	return loadedNorm{n, weight, bias}, err
 }
 
-// normalize writes y = norm(x), row by row, and x where there is no norm. y may be x.
+// normalize writes y = norm(x), row by row, and y = x where there is none. y may be x.
 func (d *Decoder) normalize(ctx context.Context, n loadedNorm, y, x sgemm.Matrix) error {
-	if n.weight == "" {
+	if n.missing() {
 		return d.rows(ctx, x.Rows, func(i int) { copy(y.Row(i), x.Row(i)) })
 	}
 	return d.rows(ctx, x.Rows, func(i int) { n.apply(y.Row(i), x.Row(i)) })

@@ -54,11 +54,41 @@ func TestSameBitsInAnyBatch(t *testing.T) {
 	}
 }
 
-func TestLossDoesNotDependOnLaterTokens(t *testing.T) {
-	for _, test := range []variant{
-		{"llama", "llama-tiny", fields{"max_position_embeddings": 400}},
-		{"mistral", "mistral-tiny", fields{"max_position_embeddings": 400, "sliding_window": 130}},
-		{"bloom", "bloom-tiny", nil},
+// kept are weights that give the same values every time.
+type kept struct {
+	forward.Weights
+	values map[string][]float32
+}
+
+func (k kept) Tensor(ctx context.Context, name string) ([]float32, error) {
+	if v := k.values[name]; v != nil {
+		return v, nil
+	}
+	v, err := k.Weights.Tensor(ctx, name)
+	k.values[name] = v
+	return v, err
+}
+
+func TestWeightsAreOnlyRead(t *testing.T) {
+	for _, test := range bases(t) {
+		m, d := model(t, test.base, test.changes)
+		w, tokens := kept{forward.Stored(m), map[string][]float32{}}, sequences(64, 9, 20)
+		first := run(t, d, w, tokens)
+		if diff := cmp.Diff(first, run(t, d, w, tokens)); diff != "" {
+			t.Errorf("%s: (-first run +second)\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestLossDependsOnTokensBefore(t *testing.T) {
+	for _, test := range []struct {
+		variant
+		first int // token that the last loss depends on
+	}{
+		{variant{"llama", "llama-tiny", fields{"max_position_embeddings": 400}}, 0},
+		{variant{"bloom", "bloom-tiny", nil}, 0},
+		// Each of two layers looks 129 tokens back.
+		{variant{"mistral", "mistral-tiny", fields{"max_position_embeddings": 400, "sliding_window": 130}}, 298 - 2*129},
 	} {
 		m, d := model(t, test.base, test.changes)
 		tokens := sequences(64, 300) // longer than a run of queries
@@ -69,10 +99,16 @@ func TestLossDoesNotDependOnLaterTokens(t *testing.T) {
 				t.Errorf("%s: the first %d tokens: (-of all +alone)\n%s", test.name, n, diff)
 			}
 		}
-		earlier := slices.Clone(tokens[0])
-		earlier[0]++
-		if other := run(t, d, forward.Stored(m), [][]int32{earlier}).Nats[0]; other[298] == whole[298] {
-			t.Errorf("%s: the last loss does not depend on the first token", test.name)
+		for _, at := range []int{0, test.first - 1, test.first} {
+			if at < 0 {
+				continue
+			}
+			other := slices.Clone(tokens[0])
+			other[at] ^= 1
+			changes := run(t, d, forward.Stored(m), [][]int32{other}).Nats[0][298] != whole[298]
+			if changes != (at >= test.first) {
+				t.Errorf("%s: the last loss depends on token %d: %v", test.name, at, changes)
+			}
 		}
 	}
 }

@@ -54,8 +54,7 @@ func (f frequencies) turns(positions int) turns {
 }
 
 // halves turns channels i and i + n/2.
-func (t turns) halves(x []float32, position int) {
-	cos, sin := t.cos.Row(position), t.sin.Row(position)
+func halves(x, cos, sin []float32) {
 	a, b := x[:len(cos)], x[len(cos):2*len(cos)]
 	sin = sin[:len(cos)]
 	for i, c := range cos {
@@ -66,9 +65,8 @@ func (t turns) halves(x []float32, position int) {
 }
 
 // neighbours turns channels 2i and 2i + 1.
-func (t turns) neighbours(x []float32, position int) {
-	sin := t.sin.Row(position)
-	for i, c := range t.cos.Row(position) {
+func neighbours(x, cos, sin []float32) {
+	for i, c := range cos {
 		s, u, v := sin[i], x[2*i], x[2*i+1]
 		x[2*i] = float32(u*c) - float32(v*s)
 		x[2*i+1] = float32(v*c) + float32(u*s)
@@ -77,8 +75,6 @@ func (t turns) neighbours(x []float32, position int) {
 
 // apply turns the queries and keys in each row of y.
 func (r *rotary) apply(ctx context.Context, d *Decoder, y sgemm.Matrix, h heads, sequences [][]int32) error {
-	queries, keys := h.columns()
-	columns := append(queries, keys...)
 	longest := 0
 	for _, tokens := range sequences {
 		longest = max(longest, len(tokens))
@@ -89,29 +85,30 @@ func (r *rotary) apply(ctx context.Context, d *Decoder, y sgemm.Matrix, h heads,
 		long = r.long.turns(longest)
 	}
 	type place struct {
-		turns
+		*turns
 		position int
 	}
 	var places []place // by row
 	for _, tokens := range sequences {
-		t := short
+		t := &short
 		if len(tokens) > r.longFrom {
-			t = long
+			t = &long
 		}
 		for p := range tokens {
 			places = append(places, place{t, p})
 		}
 	}
-	n := 2 * len(r.radians)
+	turn := halves
+	if r.neighbours {
+		turn = neighbours
+	}
+	queries, keys := h.columns()
+	columns, n := append(queries, keys...), 2*len(r.radians)
 	return d.rows(ctx, y.Rows, func(i int) {
 		row, at := y.Row(i), places[i]
+		cos, sin := at.cos.Row(at.position), at.sin.Row(at.position)
 		for _, c := range columns {
-			x := row[c+r.first : c+r.first+n]
-			if r.neighbours {
-				at.neighbours(x, at.position)
-			} else {
-				at.halves(x, at.position)
-			}
+			turn(row[c+r.first:c+r.first+n], cos, sin)
 		}
 	})
 }

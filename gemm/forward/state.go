@@ -102,7 +102,7 @@ func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*Stat
 			if d.positions.table != "" {
 				addTo(h, positions.Row(d.positions.first+i))
 			}
-			if norm.weight != "" {
+			if !norm.missing() {
 				norm.apply(h, h)
 			}
 			row++

@@ -37,7 +37,10 @@ func gpt2(p *model, in Inputs) [][]float64 {
 		head = "transformer.wte"
 	}
 	for t := range h {
-		h[t] = p.linear(head, norm("transformer.ln_f", h[t]))
+		h[t] = norm("transformer.ln_f", h[t])
+		if !p.headless() {
+			h[t] = p.linear(head, h[t])
+		}
 	}
 	return h
 }

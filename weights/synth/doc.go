@@ -7,7 +7,11 @@
 //   - every input channel too, with 0.15,
 //   - and one input channel in 256 (at least one) stands out 4 to 12 times.
 //
-// Norm weights are normal around 1 (0.15, kept between 0.5 and 1.5), biases around 0 (0.02). 8-bit
+// A convolution's kernel counts as a matrix of outputs × everything else. Embeddings are all that is
+// looked up or added by position: tokens, positions, token types, the class token of a vision model.
+//
+// Norm weights are normal around 1 (0.15, kept between 0.5 and 1.5), or around 0 in norms that add
+// the 1 themselves (Gemma's); biases around 0 (0.02), those of a router's choice among them. 8-bit
 // matrices stand for what a quantised checkpoint holds apart from its scales: standard deviation 1
 // (FP8) or 24 (I8).
 //

@@ -51,6 +51,8 @@ func newModel(config []byte, o Options) (*model, error) {
 // kindOf reads a tensor's kind off what its family says about it.
 func kindOf(c *arch.Claim, t weights.Info) kind {
 	switch {
+	case c.NormKind == arch.RMSNorm1p:
+		return norm1p
 	case c.Role == arch.Bias || strings.HasSuffix(t.Name, ".bias"):
 		return bias
 	case c.Role == arch.Norm:
@@ -59,6 +61,8 @@ func kindOf(c *arch.Claim, t weights.Info) kind {
 		return embedding
 	case len(t.Shape) > 1 && c.OutAxis == len(t.Shape)-1:
 		return conv1D
+	case len(t.Shape) > 2 && c.OutAxis == 0:
+		return kernel
 	}
 	return linear
 }

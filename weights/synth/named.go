@@ -26,7 +26,9 @@ func Names() []string {
 //
 //   - llama-2gb: 1.03 billion weights in BF16, in a Llama's usual proportions, for benchmarks;
 //   - gpt2-small: GPT-2's smallest published size in BF16, 0.25 GB;
-//   - llama-tiny, gpt2-tiny: about 100 KB, for tests, with head counts that are no power of two.
+//   - FAMILY-tiny for every family of package arch, and FAMILY-WHAT-tiny for some of its other forms:
+//     about 100 KB, for tests, with the fields of published models and head counts that are no power
+//     of two.
 func Config(name string) ([]byte, error) {
 	config, err := configs.ReadFile("configs/" + name + ".json")
 	if err != nil {

@@ -12,18 +12,20 @@ type kind int
 const (
 	linear    kind = iota // outputs × inputs
 	conv1D                // inputs × outputs, as GPT-2 stores them
+	kernel                // outputs × inputs × places, of a convolution
 	embedding             // tokens × channels
 	norm
+	norm1p // multiplies by 1 + weight
 	bias
 )
 
-func (k kind) isMatrix() bool { return k == linear || k == conv1D || k == embedding }
+func (k kind) isMatrix() bool { return k == linear || k == conv1D || k == kernel || k == embedding }
 
 // Values of tensors that are no linear layer's weights.
 const (
 	embeddingStd     = 0.02
 	biasStd          = 0.02
-	normStd          = 0.15 // around 1
+	normStd          = 0.15 // around 1, or 0 where 1 is added
 	normMin, normMax = 0.5, 1.5
 )
 
@@ -33,9 +35,11 @@ var byteStd = map[weights.DType]float64{weights.F8E4M3: 1, weights.F8E5M2: 1, we
 
 // tensor generates one tensor's elements, any row at any time.
 type tensor struct {
-	info       weights.Info
-	kind       kind
-	rows, cols int    // of the matrix in storage order; norms and biases are one row here
+	info weights.Info
+	kind kind
+	// rows and cols of the matrix in storage order. Norms and biases are one row here, and an output
+	// of a kernel is.
+	rows, cols int
 	key        uint64 // of the rows' streams
 	encode     encoder
 	// Factors of a matrix's channels; the standard deviation is in those of the rows.
@@ -49,6 +53,9 @@ func newTensor(info weights.Info, k kind, seed uint64) *tensor {
 		return t
 	}
 	t.rows, t.cols = info.Matrix()
+	if k == kernel {
+		t.rows, t.cols = info.Shape[0], info.Len()/info.Shape[0]
+	}
 	rows, cols := newStream(key(seed, info.Name, "rows"), 0), newStream(key(seed, info.Name, "columns"), 0)
 	if k == conv1D {
 		t.rowScale, t.colScale = inputScales(t.rows, rows), outputScales(t.cols, cols)
@@ -95,6 +102,10 @@ func (t *tensor) draw(values []float32, row int) {
 	case norm:
 		for i, z := range values {
 			values[i] = min(max(1+float32(normStd*z), normMin), normMax)
+		}
+	case norm1p:
+		for i, z := range values {
+			values[i] = min(max(float32(normStd*z), normMin-1), normMax-1)
 		}
 	case bias:
 		for i, z := range values {

@@ -15,8 +15,12 @@ import (
 const testRows, testCols = 4096, 1024
 
 func TestMatrixLooksTrained(t *testing.T) {
-	for _, k := range []kind{linear, conv1D} {
-		m := generate(weights.Info{Name: "w", DType: weights.F32, Shape: []int{testRows, testCols}}, k)
+	for _, k := range []kind{linear, conv1D, kernel} {
+		shape := []int{testRows, testCols}
+		if k == kernel {
+			shape = []int{testRows, testCols / 16, 4, 4}
+		}
+		m := generate(weights.Info{Name: "w", DType: weights.F32, Shape: shape}, k)
 		outputs, inputs := rms(m)
 		if k == conv1D {
 			inputs, outputs = outputs, inputs
@@ -84,6 +88,11 @@ func TestNormsAndBiases(t *testing.T) {
 	}
 	if m := mean(scale); math.Abs(m-1) > 0.02 {
 		t.Errorf("norm weights are %.3f on average, want 1", m)
+	}
+	for i, v := range generate(info, norm1p)[0] {
+		if math.Abs(v+1-scale[i]) > 1e-6 {
+			t.Fatalf("value %d of a norm that adds 1 is %g, of one that does not %g", i, v, scale[i])
+		}
 	}
 	shift := generate(info, bias)[0]
 	if m, hi := mean(shift), slices.Max(shift); math.Abs(m) > 0.003 || hi < 0.03 || hi > 0.1 {

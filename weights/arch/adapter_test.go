@@ -1,0 +1,74 @@
+package arch
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+const lora = `{"peft_type": "LORA"}`
+
+// An adapter's axes are those of its layer, whichever way that is stored.
+func TestAdaptersHaveTheAxesOfTheirLayers(t *testing.T) {
+	const gpt2, llama = "base_model.model.transformer.h.1.", "base_model.model.model.layers.1."
+	for _, c := range []struct {
+		family, config string
+		name           string
+		shape          []int
+		axes, kind     string
+	}{
+		{"gpt2", gpt2Config, gpt2 + "attn.c_attn.lora_A.weight", []int{2, 6}, "[2 residual & -attn_norm]", "attn.c_attn.lora_A"},
+		{"gpt2", gpt2Config, gpt2 + "attn.c_attn.lora_B.weight", []int{18, 2}, "[head +qk | head -qk | head +v 2]", "attn.c_attn.lora_B"},
+		{"gpt2", gpt2Config, gpt2 + "attn.c_attn.lora_B.bias", []int{18}, "[head +qk | head -qk | head +v]", "attn.c_attn.lora_B.bias"},
+		{"llama", llamaConfig, llama + "self_attn.q_proj.lora_B.weight", []int{24, 3}, "[kv group 2 +pair 3]", "self_attn.q_proj.lora_B"},
+		{"llama", llamaConfig, llama + "mlp.down_proj.lora_A.weight", []int{3, 5}, "[3 -ffn]", "mlp.down_proj.lora_A"},
+		{"llama", llamaConfig, "base_model.model.model.embed_tokens.lora_embedding_A", []int{3, 7}, "[3 vocab]", "embed_tokens.lora_embedding_A"},
+		{"llama", llamaConfig, "base_model.model.model.embed_tokens.lora_embedding_B", []int{6, 3}, "[+residual 3]", "embed_tokens.lora_embedding_B"},
+		{"llama", llamaConfig, llama + "mlp.up_proj.bias", []int{5}, "[+ffn]", "mlp.up_proj.bias (adapter)"},
+	} {
+		f := find(t, Families(), c.family)
+		_, l := synthetic(t, f, c.config)
+		before := fmt.Sprint(len(l.Claims), l.Indices[0].Uses)
+		a := l.Adapt([]byte(lora), []weights.Info{{Name: c.name, Shape: c.shape}})
+		claim := a.Claims[c.name]
+		if claim == nil {
+			t.Errorf("%s: %s", c.name, a.Adapter.Problem)
+			continue
+		}
+		if got := fmt.Sprint(claim.Axes); got != c.axes || claim.Kind != c.kind || claim.Role != 0 {
+			t.Errorf("%s: axes %s, %+v", c.name, got, claim)
+		}
+		for i, axis := range claim.Axes {
+			for _, name := range axis.Indices() {
+				uses := a.Index(name).Uses
+				if last := uses[len(uses)-1]; last.Tensor != c.name || last.Axis != i {
+					t.Errorf("%s: the uses of %s end with %v", c.name, name, last)
+				}
+			}
+		}
+		if after := fmt.Sprint(len(l.Claims), l.Indices[0].Uses); after != before || l.Adapter != nil {
+			t.Errorf("%s: the layout of the base was changed", c.name)
+		}
+	}
+}
+
+// What is not understood blocks every index.
+func TestAdaptersThatAreNotUnderstood(t *testing.T) {
+	_, l := synthetic(t, find(t, Families(), "llama"), llamaConfig)
+	a := l.Adapt([]byte(lora), []weights.Info{{Name: "base_model.model.model.layers.0.mlp.down_proj.lora_A.weight", Shape: []int{3, 5}}, {Name: "x", Shape: []int{1}}})
+	const problem = `tensor "x": it is no lora_A or lora_B, and replaces none, of a layer that the base has`
+	if a.Adapter.Problem != problem || len(a.Adapter.Changes) > 0 || len(a.Claims) != len(l.Claims) {
+		t.Errorf("%+v", a.Adapter)
+	}
+	for _, x := range a.Indices {
+		if x.Blocked != "an adapter lies beside the base that cannot follow: "+problem {
+			t.Errorf("%s: %s", x.Name, x.Blocked)
+		}
+	}
+	for _, config := range []string{`[]`, `{"peft_type": `, `{}`} {
+		if a := l.Adapt([]byte(config), nil); a.Adapter.Problem == "" {
+			t.Errorf("%s is taken for a config", config)
+		}
+	}
+}
