@@ -241,7 +241,7 @@ func TestScalePlansOnlyWhatIsExact(t *testing.T) {
 		})
 		m := open(t, dir)
 		p := makePlan(t, m, "scale", 0)
-		if len(p.Steps) == 0 {
+		if len(p.Steps) == 0 && d != weights.I8 { // whose smallest values are odd
 			t.Errorf("%s: nothing was planned", d)
 		}
 		there, l := convert(t, m, p), layoutOf(t, m)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -59,6 +60,12 @@ var harmless = []struct{ family, slip, why string }{
 	{".*", `^index (kv|(\w+_)?head): sign always, on all its axes`,
 		"all of a head's q and k, or v and o, change signs at once: its channels may do that anyway"},
 	{"bert|roberta|vit", `pooler\.dense|mask_token`, "left over from training: no output shows it"},
+	{".*", `^norm final: a layernorm, for rmsnorm|: norm <nil> for final$`,
+		"softmax takes away whatever constant an untied head adds"},
+	{".*", `(c_proj|o_proj|out_proj|fc2|dense|dense_4h_to_h)\.weight, when .*: softmax true`,
+		"one constant on all channels of the residual stream is what LayerNorms subtract"},
+	{"opt", `(q_proj|k_proj|v_proj|fc1)\.weight, when pre_norm: softmax true`,
+		"a constant is free behind LayerNorms, those without weights among them"},
 }
 
 func (s slip) harmless(family string) int {
@@ -79,6 +86,8 @@ type witness struct {
 	layout  *arch.Layout
 	drawn   symmetrySet
 	moved   map[string][]byte // all tensors, as the draw leaves them
+	// shifting is for slips that only shift can show.
+	shifting func() *shifting
 }
 
 func witnessesOf(t *testing.T, family string) (all []*witness) {
@@ -87,6 +96,7 @@ func witnessesOf(t *testing.T, family string) (all []*witness) {
 		w := &witness{subject: s, model: m, infos: m.Infos(), outputs: s.outputs(t, m), layout: layoutOf(t, m)}
 		w.drawn = drawSymmetries(rand.New(rand.NewPCG(uint64(i), 3)), w.layout, symmetryNames)
 		w.moved = moved(t, m, w.layout, w.drawn)
+		w.shifting = sync.OnceValue(func() *shifting { return newShifting(t, s) })
 		all = append(all, w)
 	}
 	return all
@@ -98,6 +108,7 @@ type slip struct {
 	file file
 	// witnesses are the models that it can matter to.
 	witnesses []*witness
+	shifts    bool // it is about what feeds layers, and where they lead
 }
 
 // fate is what becomes of a slip.
@@ -105,7 +116,7 @@ type fate int
 
 const (
 	killed fate = iota // refused, or seen
-	inert              // it means the same, for every model
+	inert              // it means the same, or less, for every model
 	unused             // no model has the tensor
 	alive              // it means something else, and nothing changes
 )
@@ -129,6 +140,14 @@ func (s slip) fate(t *testing.T) fate {
 		l, err := family.Resolve(w.config, w.infos)
 		if err != nil {
 			return killed
+		}
+		if s.shifts {
+			seen, more := w.shifting().sees(t, family)
+			if seen {
+				return killed
+			}
+			same = same && !more
+			continue
 		}
 		data := w.differs(t, l)
 		if data == nil {
@@ -227,10 +246,14 @@ func slipsOf(t *testing.T, f file, witnesses []*witness) (all []slip) {
 			users := with("999983").misfits(t, witnesses) // a length that no tensor has
 			for _, expression := range axisSlips(axis.(string), indices, length) {
 				what := fmt.Sprintf("%s, when %v: axis %d: %q for %q", tensor["name"], tensor["when"], k, expression, axis)
-				all = append(all, slip{what, with(expression), users})
+				all = append(all, slip{what, with(expression), users, false})
+			}
+			if k == 0 && tensor["role"] == "linear" {
+				all = append(all, feedSlips(f, i, users)...)
 			}
 		}
 	}
+	all = append(all, normSlips(f, witnesses)...)
 	for i, ix := range f.list("indices") {
 		for _, symmetry := range symmetryNames {
 			if ix[symmetry] == "always" {
@@ -240,11 +263,11 @@ func slipsOf(t *testing.T, f file, witnesses []*witness) (all []slip) {
 			changed[symmetry] = "always"
 			slipped := f.with("indices", i, changed)
 			what := fmt.Sprintf("index %s: %s always, for %v", ix["name"], symmetry, ix[symmetry])
-			all = append(all, slip{what, slipped, witnesses})
+			all = append(all, slip{what, slipped, witnesses, false})
 			if ix["sign"] == nil && ix["scale"] == nil && symmetry != "permute" {
 				for _, norms := range []bool{false, true} {
 					what := fmt.Sprintf("index %s: %s always, on all its axes (norms': %v)", ix["name"], symmetry, norms)
-					all = append(all, slip{what, slipped.marking(ix["name"].(string), norms), witnesses})
+					all = append(all, slip{what, slipped.marking(ix["name"].(string), norms), witnesses, false})
 				}
 			}
 		}

@@ -29,6 +29,9 @@ type module struct {
 func newBuilder(f family, c *config, l *arch.Layout) *builder {
 	b := &builder{family: f, config: c, dims: l.Dims, claims: map[module][]*arch.Claim{}}
 	for _, claim := range l.Claims {
+		if claim.Role == 0 { // an adapter's: the base is computed
+			continue
+		}
 		m := module{claim.Kind, claim.Layer}
 		b.claims[m] = append(b.claims[m], claim)
 	}

@@ -34,5 +34,6 @@
 // family.go; one block runs them all. A block is steps, a step branches that read the same hidden
 // states, a branch a norm and the parts behind it: attention (attention.go, latent.go), neurons
 // (ffn.go) or routed experts (experts.go). What config.json asks for and this package does not compute
-// is an error of [New]. Of models that also see or hear it computes what they make of text.
+// is an error of [New]. Of models that also see or hear it computes what they make of text, and of a
+// model beside which an adapter lies the model without.
 package forward

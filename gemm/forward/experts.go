@@ -43,17 +43,13 @@ func (e *experts) load(ctx context.Context, w Weights, rows int) (loadedPart, er
 	if l.correction, err = optional(ctx, w, e.correction, e.router.outputs); err != nil {
 		return nil, err
 	}
-	for i, m := range e.each {
-		one, err := m.loadMixed(ctx, w, 0)
+	y, z := e.each[0].room(rows) // they take turns
+	for _, m := range e.each {
+		one, err := m.loadLayers(ctx, w)
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 { // they take turns
-			wide, mixed := m.mix.widths()
-			one.y, one.z = sgemm.Dense(rows, wide, nil), sgemm.Dense(rows, mixed, nil)
-		} else {
-			one.y, one.z = l.each[0].y, l.each[0].z
-		}
+		one.y, one.z = y, z
 		l.each = append(l.each, one)
 	}
 	l.logits = sgemm.Dense(rows, e.router.outputs, nil)

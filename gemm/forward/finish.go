@@ -32,10 +32,12 @@ func (f loadedFinished) apply(p *pass, y, x sgemm.Matrix) error {
 	if err := f.loadedPart.apply(p, y, x); err != nil {
 		return err
 	}
-	if err := p.normalize(p, f.norm, y, y); err != nil {
-		return err
-	}
-	return p.rows(p, y.Rows, func(i int) { scale(y.Row(i), f.scale) })
+	return p.rows(p, y.Rows, func(i int) {
+		if !f.norm.missing() {
+			f.norm.apply(y.Row(i), y.Row(i))
+		}
+		scale(y.Row(i), f.scale)
+	})
 }
 
 // scale multiplies by a number.

@@ -69,11 +69,22 @@ type loadedMixed struct {
 }
 
 func (m *mixed) load(ctx context.Context, w Weights, rows int) (loadedPart, error) {
-	l, err := m.loadMixed(ctx, w, rows)
-	return l, err
+	l, err := m.loadLayers(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	l.y, l.z = m.room(rows)
+	return l, nil
 }
 
-func (m *mixed) loadMixed(ctx context.Context, w Weights, rows int) (l *loadedMixed, err error) {
+// room is for the outputs of the first layers, and for what comes of mixing them.
+func (m *mixed) room(rows int) (y, z sgemm.Matrix) {
+	in, out := m.mix.widths()
+	return sgemm.Dense(rows, in, nil), sgemm.Dense(rows, out, nil)
+}
+
+// loadLayers leaves it to the caller to give room.
+func (m *mixed) loadLayers(ctx context.Context, w Weights) (l *loadedMixed, err error) {
 	l = &loadedMixed{mixed: m}
 	if l.in, err = loadAll(ctx, w, m.in); err != nil {
 		return nil, err
@@ -85,12 +96,8 @@ func (m *mixed) loadMixed(ctx context.Context, w Weights, rows int) (l *loadedMi
 		}
 		l.norms = append(l.norms, loadedSpanNorm{norm, n.columns})
 	}
-	if l.out, err = m.out.load(ctx, w); err != nil {
-		return nil, err
-	}
-	wide, mixed := m.mix.widths()
-	l.y, l.z = sgemm.Dense(rows, wide, nil), sgemm.Dense(rows, mixed, nil)
-	return l, nil
+	l.out, err = m.out.load(ctx, w)
+	return l, err
 }
 
 func (l *loadedMixed) apply(p *pass, to, x sgemm.Matrix) error {

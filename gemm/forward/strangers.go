@@ -14,6 +14,7 @@ func strangers(f family, c *config, l *arch.Layout) []string {
 	text, layers := "", "" // what the names begin with
 	for name, claim := range l.Claims {
 		switch {
+		case claim.Role == 0: // an adapter's
 		case claim.Kind == f.embedding.tokens:
 			text = strings.TrimSuffix(name, claim.Kind+".weight")
 		case claim.Kind == f.attention.out && claim.Layer == 0:
@@ -23,10 +24,11 @@ func strangers(f family, c *config, l *arch.Layout) []string {
 	_, beside := c.lookup("text_config").(map[string]any)
 	var all []string
 	for _, name := range l.Unclaimed {
-		number, _, _ := strings.Cut(strings.TrimPrefix(name, layers), ".")
+		rest, inLayers := strings.CutPrefix(name, layers)
+		number, _, _ := strings.Cut(rest, ".")
 		layer, err := strconv.Atoi(number)
-		further := strings.HasPrefix(name, layers) && err == nil && layer >= l.Dims["layers"]
-		if !further && !(beside && !strings.HasPrefix(name, text)) {
+		further := inLayers && err == nil && layer >= l.Dims["layers"]
+		if !further && (!beside || strings.HasPrefix(name, text)) {
 			all = append(all, name)
 		}
 	}

@@ -12,7 +12,15 @@ func (b *builder) attention(layer int) part {
 	if data.latent != nil {
 		return b.latent(layer, data.latent)
 	}
-	a := b.mixing(layer, heads{queries: b.dims["heads"], kv: b.dims["heads"], size: b.dims["head_dim"], byHead: data.byHead})
+	h := heads{queries: b.dims["heads"], kv: b.dims["heads"], size: b.dims["head_dim"], valueSize: b.dims["head_dim"], byHead: data.byHead}
+	if kv, grouped := b.dims["kv_heads"]; grouped {
+		h.kv = kv
+	}
+	if h.kv < 1 || h.queries%h.kv != 0 {
+		b.failf("%d heads cannot share %d KV heads", h.queries, h.kv)
+		h.kv = h.queries
+	}
+	a := b.mixing(layer, h)
 	m := &mixed{mix: a, out: b.linear(data.out, layer)}
 	for _, kind := range data.in {
 		m.in = append(m.in, b.linear(kind, layer))
@@ -37,16 +45,9 @@ func (b *builder) span(n norm, columns []int, size int) spanNorm {
 	return spanNorm{n, columns}
 }
 
-// mixing is what a layer's attention does to heads. Those without sizes of values have those of keys,
-// and those without KV heads what the checkpoint's dims say.
+// mixing is what a layer's attention does to heads.
 func (b *builder) mixing(layer int, h heads) *attention {
 	data, c := b.family.attention, b.config
-	if h.valueSize == 0 {
-		h.valueSize = h.size
-		if kv, grouped := b.dims["kv_heads"]; grouped {
-			h.kv = kv
-		}
-	}
 	window, kind := b.window(layer)
 	a := &attention{heads: h, window: window, cap: c.bound(data.cap), scale: float32(defaultScale(h.size))}
 	if data.scale.name != "" {

@@ -84,7 +84,7 @@ func (p *model) bertHeads(h [][]float64, words bertHead) (rows [][]float64) {
 		return p.linear(head, apply(math.Tanh, p.linear(dense, h[0])))
 	}
 	switch {
-	case p.ends("Model"):
+	case p.ends("Model") && !p.ends("LMHeadModel"):
 		return h
 	case p.ends("ForTokenClassification"):
 		return each(h, p.layer("classifier"))
