@@ -173,7 +173,9 @@ type fed struct {
 
 func (f fed) Key() string { return f.key }
 
-func (f fed) Has(tensor string) bool { return f.fit != nil && f.fit.Has(tensor) }
+func (f fed) Has(tensor string) bool {
+	return f.fit != nil && f.fit.Has(tensor) && f.held.Has(tensor)
+}
 
 func (f fed) Moments(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 	return f.fit.Moments(ctx, tensor)

@@ -26,6 +26,7 @@ type subject struct {
 	config []byte
 	fields object
 	first  bool // no variant of another, but a config of its own
+	infos  []weights.Info
 	// copies are tensors that the checkpoint need not have, with the names of those that they repeat:
 	// a head that is tied to the embedding.
 	copies map[string]string
@@ -56,9 +57,15 @@ func subjectsOf(t tb, family string) (all []subject) {
 			}
 			ok(t, err)
 			seen[string(s.config)] = true
+			s.infos = infos
 			all = append(all, s)
 			if s.copies = file.copies(t, f, s.config, infos); len(s.copies) > 0 {
 				s.name, s.first = s.name+", head stored", false
+				for name, of := range s.copies {
+					info := s.info(of)
+					info.Name = name
+					s.infos = append(slices.Clone(s.infos), info)
+				}
 				all = append(all, s)
 			}
 		}
@@ -173,24 +180,35 @@ func (f file) copies(t tb, family *arch.Family, config []byte, infos []weights.I
 	return all
 }
 
-// model writes a random checkpoint, in two files or more.
+// model writes a random checkpoint, in two files or more where it may be.
 func (s subject) model(t *testing.T) *weights.Model {
+	t.Helper()
+	return open(t, s.folder(t, synth.Options{Seed: 3, ShardBytes: 40_000}))
+}
+
+// folder writes a checkpoint with its copies.
+func (s subject) folder(t *testing.T, o synth.Options) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
 	if s.copies == nil {
-		ok(t, synth.Folder(t.Context(), s.config, dir, synth.Options{Seed: 3, ShardBytes: 40_000}))
-		return open(t, dir)
+		ok(t, synth.Folder(t.Context(), s.config, dir, o))
+		return dir
 	}
-	ok(t, synth.Folder(t.Context(), s.config, dir, synth.Options{Seed: 3}))
+	o.ShardBytes = 0
+	ok(t, synth.Folder(t.Context(), s.config, dir, o))
 	alter(t, dir, func(infos []weights.Info, data map[string][]byte) []weights.Info {
 		for name, of := range s.copies {
-			info := infos[slices.IndexFunc(infos, func(i weights.Info) bool { return i.Name == of })]
-			info.Name, data[name] = name, data[of]
+			info := s.info(of)
+			info.Name, info.DType, data[name] = name, infos[0].DType, data[of]
 			infos = append(infos, info)
 		}
 		return infos
 	})
-	return open(t, dir)
+	return dir
+}
+
+func (s subject) info(name string) weights.Info {
+	return s.infos[slices.IndexFunc(s.infos, func(i weights.Info) bool { return i.Name == name })]
 }
 
 // sameCopies reports whether copies are copies still.
@@ -208,8 +226,7 @@ func (s subject) sameCopies(t tb, m *weights.Model) bool {
 // biases, of 1/256 elsewhere.
 func (s subject) coarse(t *testing.T) *weights.Model {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "coarse")
-	ok(t, synth.Folder(t.Context(), s.config, dir, synth.Options{Seed: 4, DType: weights.F32}))
+	dir := s.folder(t, synth.Options{Seed: 4, DType: weights.F32})
 	l := layoutOf(t, open(t, dir))
 	edit(t, dir, func(info weights.Info, data []byte) {
 		step := 1.0 / 256

@@ -68,13 +68,15 @@ type Layer struct {
 	Tensor          string // its weight's name
 	Block           int    // the block it is in; Blocks() for the head
 	Inputs, Outputs int
+	// Routed: it is an expert's, and sees the tokens alone that a router sends there; perhaps none.
+	Routed bool
 }
 
 // Layers lists the linear layers in the order in which they are computed: those that an Observer
 // sees. A head that is the embedding is not among them.
 func (d *Decoder) Layers() []Layer {
 	var all []Layer
-	add := func(block int, l linear) { all = append(all, Layer{l.weight, block, l.inputs, l.outputs}) }
+	add := func(block int, l linear) { all = append(all, Layer{l.weight, block, l.inputs, l.outputs, l.routed}) }
 	for i, steps := range d.blocks {
 		for _, s := range steps {
 			for _, l := range s.layers() {

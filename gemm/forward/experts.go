@@ -141,5 +141,7 @@ func (b *builder) expert(kind string, layer, i, n int) linear {
 		b.failf("the checkpoint has %d of %s in layer %d, and its router knows %d experts: use one with all of the model", len(all), kind, layer, n)
 		return linear{}
 	}
-	return newLinear(all[i])
+	l := newLinear(all[i])
+	l.routed = true
+	return l
 }

@@ -30,6 +30,7 @@ type linear struct {
 	bias            string // empty where it has none
 	inputs, outputs int
 	transposed      bool // the weight is stored [in, out]
+	routed          bool // it is an expert's
 }
 
 func weightNames(layers []linear) []string {

@@ -30,6 +30,9 @@ type Options struct {
 // not computed again; what it has of another key is removed. After an error, what is finished stays
 // there for the next call.
 //
+// An expert's inputs are those of the tokens that its router sends there; one that gets none has no
+// inputs.
+//
 // It fails where inputs, or their squares, are not finite in float32, and where [forward.Decoder]
 // does.
 func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens [][]int32, dir string, o Options) (*Store, error) {
@@ -97,9 +100,9 @@ func (c *collection) takeUp() error {
 	if err != nil {
 		return err
 	}
-	widths := map[string]int{}
+	layers := map[string]forward.Layer{}
 	for _, l := range c.layers {
-		widths[l.Tensor] = l.Inputs
+		layers[l.Tensor] = l
 	}
 	for _, e := range entries {
 		path := filepath.Join(c.dir, e.Name())
@@ -110,7 +113,7 @@ func (c *collection) takeUp() error {
 		if partial {
 			err = errDamaged
 		} else {
-			err = c.take(e.Name(), widths)
+			err = c.take(e.Name(), layers)
 		}
 		if errors.Is(err, errDamaged) {
 			err = os.Remove(path)
@@ -123,14 +126,15 @@ func (c *collection) takeUp() error {
 }
 
 // take reads a file of an earlier call; it is errDamaged, too, where it is another key's.
-func (c *collection) take(name string, widths map[string]int) error {
+func (c *collection) take(name string, layers map[string]forward.Layer) error {
 	fits := func(h header) bool {
-		for _, layer := range h.Layers {
-			if h.Width != widths[layer] {
+		for _, tensor := range h.Layers {
+			l := layers[tensor]
+			if h.Width != l.Inputs || h.Tokens > c.tokens || h.Tokens < c.tokens && !l.Routed {
 				return false
 			}
 		}
-		return h.Key == c.key && h.Tokens == c.tokens && len(h.Layers) > 0 && fileName(h.Layers[0]) == name
+		return h.Key == c.key && len(h.Layers) > 0 && fileName(h.Layers[0]) == name
 	}
 	h, err := readMoments(c.ctx, filepath.Join(c.dir, name), fits, func(int, []byte) {})
 	if err != nil {
@@ -164,6 +168,9 @@ func (c *collection) pass(w forward.Weights, tokens [][]int32, progress func(don
 		} else {
 			_, err = d.Score(c.ctx, w, s, c)
 		}
+		if err == nil {
+			err = c.close()
+		}
 		if err != nil {
 			return err
 		}
@@ -179,6 +186,9 @@ func (c *collection) finish() (*index, error) {
 	x := &index{Format: indexFormat, Key: c.key}
 	for _, l := range c.layers {
 		in := c.done[l.Tensor]
+		if in == nil && l.Routed {
+			continue // no token got there
+		}
 		if in == nil {
 			return nil, fmt.Errorf("%s: the forward pass has not shown the inputs of %q: the folder stays unfinished", c.dir, l.Tensor)
 		}

@@ -6,7 +6,8 @@
 //	h, err := s.Moments(ctx, "model.layers.0.mlp.down_proj.weight")
 //
 // For inputs X[tokens, K] the moments are H = XᵀX/tokens, [K, K]: changing a layer's weights W[N, K]
-// by E[N, K] changes its outputs by tr(E·H·Eᵀ), summed over outputs, in the mean over tokens.
+// by E[N, K] changes its outputs by tr(E·H·Eᵀ), summed over outputs, in the mean over tokens. Of a routed
+// expert only the tokens count that it is given.
 //
 // # Arithmetic
 //

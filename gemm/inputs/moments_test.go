@@ -54,7 +54,7 @@ func reference(x [][]float32) ([][]float64, inputs.Range) {
 }
 
 func TestMomentsAreThoseInFloat64(t *testing.T) {
-	for name, s := range map[string]subject{"demo": trained(t), "gpt2": tiny(t, "gpt2-tiny")} {
+	for name, s := range map[string]subject{"demo": trained(t), "gpt2": tiny(t, "gpt2-tiny"), "experts": tiny(t, "mixtral-tiny")} {
 		if s.length() < 2100 {
 			t.Fatalf("%s: %d tokens are one batch", name, s.length())
 		}

@@ -3,6 +3,7 @@ package inputs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -23,13 +24,14 @@ type observer struct {
 
 // sum is an input under way.
 type sum struct {
+	names     []string // of the layers that have it
 	moments   *triangle
 	tokens    int
 	low, high float32
 }
 
-func newSum(width int) *sum {
-	return &sum{newTriangle(width), 0, float32(math.Inf(1)), float32(math.Inf(-1))}
+func newSum(names []string, width int) *sum {
+	return &sum{slices.Clone(names), newTriangle(width), 0, float32(math.Inf(1)), float32(math.Inf(-1))}
 }
 
 // Input adds a batch; see forward.Observer.
@@ -40,7 +42,7 @@ func (o *observer) Input(names []string, x sgemm.Matrix) error {
 	}
 	s := o.open[first]
 	if s == nil {
-		s = newSum(x.Cols)
+		s = newSum(names, x.Cols)
 		o.open[first] = s
 	}
 	low, high := extremes(x, o.workers)
@@ -56,12 +58,23 @@ func (o *observer) Input(names []string, x sgemm.Matrix) error {
 		return nil
 	}
 	delete(o.open, first)
-	return o.write(slices.Clone(names), s)
+	return o.write(s)
+}
+
+// close writes what is still open when a block is done: inputs of experts, which see some tokens only.
+func (o *observer) close() error {
+	for _, first := range slices.Sorted(maps.Keys(o.open)) {
+		if err := o.write(o.open[first]); err != nil {
+			return err
+		}
+	}
+	clear(o.open)
+	return nil
 }
 
 // write makes the file of an input.
-func (o *observer) write(names []string, s *sum) error {
-	width, tokens := s.moments.width, float64(s.tokens)
+func (o *observer) write(s *sum) error {
+	names, width, tokens := s.names, s.moments.width, float64(s.tokens)
 	meanSquare := s.moments.trace() / tokens / float64(width)
 	if !finite(meanSquare) { // the rest of H is no larger than its diagonal
 		return fmt.Errorf("the inputs of %q are as large as %g, and their squares exceed float32: look for very large weights before it",

@@ -39,7 +39,8 @@ func (s *Store) Layers() []string {
 	return all
 }
 
-// Has says whether the store knows a layer; tensor is its weight's name. A tied head is none.
+// Has says whether the store knows a layer; tensor is its weight's name. A tied head is none, nor is an
+// expert that no token got to.
 func (s *Store) Has(tensor string) bool {
 	_, ok := s.inputs[tensor]
 	return ok
