@@ -19,10 +19,18 @@ func (o readings) activity(ctx context.Context, t weights.Tensor) (a cost.Activi
 	return a, err
 }
 
-// energy predicts a product by a tensor that is not empty, from a sample of its rows.
-func (o readings) energy(ctx context.Context, t weights.Tensor, outAxis int) (e cost.Estimate, err error) {
-	err = weights.Guard(t.File, func() error {
-		e, err = o.calibration.Energy(ctx, cost.SampleOf(t, outAxis), o.role, o.workload)
+// energy predicts a product by a tensor that is not empty, from a sample of its rows, relative to random
+// weights of the scale of like, which is t itself or what t was converted from.
+func (o readings) energy(ctx context.Context, t, like weights.Tensor, outAxis int) (e cost.Estimate, err error) {
+	files := t.File
+	if like.File != t.File {
+		files += " or " + like.File
+	}
+	err = weights.Guard(files, func() error {
+		w := cost.SampleOf(t, outAxis)
+		if w.Scale, err = cost.SampleOf(like, outAxis).RMS(ctx); err == nil {
+			e, err = o.calibration.Energy(ctx, w, o.role, o.workload)
+		}
 		if err != nil {
 			err = fmt.Errorf("%s: tensor %q: predicting energy: %w", t.File, t.Name, err)
 		}

@@ -168,7 +168,7 @@ func inspectOne(c *cli.Context, t weights.Tensor, layout *arch.Layout, o reading
 	if !it.Linear || t.Len() == 0 {
 		return it, nil
 	}
-	e, err := o.energy(c.Context, t, outAxis(layout, t.Name))
+	e, err := o.energy(c.Context, t, t, outAxis(layout, t.Name))
 	if err != nil {
 		return it, err
 	}

@@ -162,8 +162,12 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 		}
 		b, _ := out.Tensor(t.Name)
 		axis := outAxis(layout, t.Name)
-		before, errA := o.energy(c.Context, a, axis)
-		after, errB := o.energy(c.Context, b, axis)
+		like := b
+		if t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0 {
+			like = a // or what the powers of two save would not show
+		}
+		before, errA := o.energy(c.Context, a, a, axis)
+		after, errB := o.energy(c.Context, b, like, axis)
 		if err := errors.Join(errA, errB); err != nil {
 			return nil, err
 		}

@@ -20,10 +20,12 @@ type matrix struct {
 	block           Operand
 	// along memory is stored: along K, or, where it is false, along the rows.
 	alongK bool
+	// rms is that of the random elements to compare with; 0: that of a sample of these.
+	rms float64
 }
 
 func operandMatrix(f weights.Format, rows, k int, o Operand) matrix {
-	return matrix{f, rows, k, [][2]int{{0, rows}}, [][2]int{{0, k}}, o, true}
+	return matrix{f, rows, k, [][2]int{{0, rows}}, [][2]int{{0, k}}, o, true, 0}
 }
 
 // matrix of weights whose outputs are its rows, whatever way they are stored.
@@ -53,7 +55,7 @@ func (w Weights) matrix() (matrix, error) {
 		return out, nil
 	}
 	if w.OutAxis == 0 {
-		return matrix{f, w.Rows, w.Cols, seen, [][2]int{{0, w.Cols}}, stored, true}, nil
+		return matrix{f, w.Rows, w.Cols, seen, [][2]int{{0, w.Cols}}, stored, true, w.Scale}, nil
 	}
 	turned := func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 		data, err := stored(ctx, col, cols, row, rows)
@@ -65,7 +67,7 @@ func (w Weights) matrix() (matrix, error) {
 		}
 		return out, err
 	}
-	return matrix{f, w.Cols, w.Rows, [][2]int{{0, w.Cols}}, seen, turned, false}, nil
+	return matrix{f, w.Cols, w.Rows, [][2]int{{0, w.Cols}}, seen, turned, false, w.Scale}, nil
 }
 
 // read is a block, checked for its size.

@@ -242,9 +242,23 @@ func randomOperand(d weights.DType, rows, k int, sigma float64, seed uint64) Ope
 	}
 }
 
-// scale is the root mean square of a sample of the elements, in quarters of an octave; that of the
-// type's usual operands where all are zero.
+// scale of the random elements to compare with, in quarters of an octave: the root mean square of a
+// sample unless it is given; that of the type's usual operands where all are zero.
 func (m *matrix) scale(ctx context.Context) (int, error) {
+	rms := m.rms
+	if rms == 0 {
+		var err error
+		if rms, err = m.sampleRMS(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if rms == 0 {
+		rms = usualScale(m.f)
+	}
+	return int(math.Round(4 * math.Log2(rms))), nil
+}
+
+func (m *matrix) sampleRMS(ctx context.Context) (float64, error) {
 	var places lattice
 	var squares, n float64
 	for range sampleChunks {
@@ -260,11 +274,7 @@ func (m *matrix) scale(ctx context.Context) (int, error) {
 			}
 		}
 	}
-	rms := math.Sqrt(squares / math.Max(1, n))
-	if rms == 0 {
-		rms = usualScale(m.f)
-	}
-	return int(math.Round(4 * math.Log2(rms))), nil
+	return math.Sqrt(squares / math.Max(1, n)), nil
 }
 
 // usualScale of operands: in the middle of the type's range.

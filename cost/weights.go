@@ -1,6 +1,10 @@
 package cost
 
-import "github.com/lowtoggle/lowtoggle/weights"
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
 
 // Weights are what a prediction looks at: bands of a stored matrix.
 type Weights struct {
@@ -12,6 +16,20 @@ type Weights struct {
 	Rows, Cols int
 	// Bands are at least one, in order, and do not overlap.
 	Bands []Band
+	// Scale is the root mean square of the random weights that an Estimate is relative to; 0: that of
+	// these weights. A layer that was multiplied by a power of two is comparable with what it was only
+	// where both have the same.
+	Scale float64
+}
+
+// RMS is the root mean square of a sample of the weights, which random weights have where Scale is 0.
+// Values that are not finite do not count.
+func (w Weights) RMS(ctx context.Context) (float64, error) {
+	m, err := w.matrix()
+	if err != nil {
+		return 0, err
+	}
+	return m.sampleRMS(ctx)
 }
 
 // Band is a part of a matrix: whole rows, in storage order.

@@ -21,6 +21,7 @@ import (
 // TestMutants makes single slips in every family's file. Each must be refused, or change what some
 // model computes: else the proof of the catalogue would not see it.
 func TestMutants(t *testing.T) {
+	t.Cleanup(seldomCollected())
 	var slips atomic.Int64
 	needed := make([]atomic.Bool, len(harmless))
 	t.Run("families", func(t *testing.T) {

@@ -5,20 +5,30 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 var scalePass = &Pass{
 	Name: "scale", Class: Exact, NeedsFamily: true,
-	Usage: "scale",
-	Doc: "Multiplies by powers of two on one side of an index and by their inverses on the other, so " +
-		"that neighbouring values have like exponents. Refused for a label where any value would " +
-		"overflow, turn subnormal or is not finite. It moves only exponent bits, which are few of the " +
-		"bits that toggle: expect tenths of a percent.",
-	plan: func(ctx context.Context, p *planner, _ []string) error {
-		return p.eachIndex(ctx, func(ix *arch.Index) bool { return ix.Scale }, scaleIndex)
+	Usage: "scale[=labels]",
+	Doc: "Multiplies by powers of two on one side of an index and by their inverses on the other (a norm's " +
+		"weight against the layers that read it, up against down, V against O). Each label gets a power that " +
+		"brings it to its neighbours' level; labels asks for no more. Besides, all labels of an index get " +
+		"one in common, chosen jointly for all indices of the model: that which moves the layers' exponents to where few " +
+		"of their bits differ, mostly magnitudes from 1/8 to 1. Measured on random weights of σ = 0.02: −2 % in decode, −0.8 % in " +
+		"prefill; of two layers that only trade with each other one is lifted. Refused for a label where any value would overflow, turn " +
+		"subnormal or is not finite. What lies between the two sides at run time is multiplied by a power of two: BF16 " +
+		"and FP32 runtimes do not notice, fixed scales of FP8 or INT8 activations and KV caches do, and FP16 could " +
+		"overflow. So a power in common is given only where all tensors are BF16 or F32.",
+	check: func(args []string) error {
+		if len(args) != 1 || args[0] != onlyLabels {
+			return fmt.Errorf("%q is not %s", args, onlyLabels)
+		}
+		return nil
 	},
+	plan: planScale,
 	merge: func(s *Step, sym *Symmetry, n int) error {
 		if sym.Exp != nil {
 			return fmt.Errorf("the index is scaled twice")
@@ -36,13 +46,57 @@ var scalePass = &Pass{
 	},
 }
 
-// scaleIndex brings every label's mean exponent to the median label's, as seen by the uses whose
-// neighbours run along this index in the plan's workload, and as far as every use can follow.
-func scaleIndex(p *planner, ix *arch.Index) ([]*Step, error) {
-	uses := signedUses(p.uses(ix))
+// onlyLabels is the argument that asks for no power in common.
+const onlyLabels = "labels"
+
+// planScale chooses every label's own power, then one for each index, and keeps of both what is exact.
+func planScale(ctx context.Context, p *planner, args []string) error {
+	var mu sync.Mutex
+	exps := map[string][]int{} // by index
+	err := p.eachIndex(ctx, func(ix *arch.Index) bool { return ix.Scale }, func(p *planner, ix *arch.Index) ([]*Step, error) {
+		e, err := scaleLabels(p, ix)
+		mu.Lock()
+		defer mu.Unlock()
+		exps[ix.Name] = e
+		return nil, err
+	})
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		if err := p.level(exps); err != nil {
+			return err
+		}
+	}
+	var chosen []*arch.Index
+	for _, ix := range p.layout.Indices {
+		if slices.ContainsFunc(exps[ix.Name], func(e int) bool { return e != 0 }) {
+			chosen = append(chosen, ix)
+		}
+	}
+	err = p.parallel(ctx, p.pass.Name, len(chosen), len(chosen), func(i int) error {
+		for _, u := range signedUses(p.uses(chosen[i])) {
+			if err := u.limit(p.ctx, exps[chosen[i].Name]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, ix := range chosen {
+		if e := exps[ix.Name]; slices.ContainsFunc(e, func(e int) bool { return e != 0 }) {
+			p.add(&Step{Index: ix.Name, Exponents: e})
+		}
+	}
+	return err
+}
+
+// scaleLabels brings every label's mean exponent to the median label's, as seen by the uses whose
+// neighbours run along this index in the plan's workload.
+func scaleLabels(p *planner, ix *arch.Index) ([]int, error) {
+	exps := make([]int, ix.Len)
 	sum := make([]float64, ix.Len)
 	var weight float64
-	for _, u := range uses {
+	for _, u := range signedUses(p.uses(ix)) {
 		if u.weight == 0 {
 			continue
 		}
@@ -58,22 +112,12 @@ func scaleIndex(p *planner, ix *arch.Index) ([]*Step, error) {
 		}
 		weight += u.weight
 	}
-	if weight == 0 {
-		return nil, nil
-	}
-	exps := make([]int, ix.Len)
 	for label := range exps {
-		exps[label] = int(math.RoundToEven(sum[label] / weight))
-	}
-	for _, u := range uses {
-		if err := u.limit(p.ctx, exps); err != nil {
-			return nil, err
+		if weight > 0 {
+			exps[label] = int(math.RoundToEven(sum[label] / weight))
 		}
 	}
-	if !slices.ContainsFunc(exps, func(e int) bool { return e != 0 }) {
-		return nil, nil
-	}
-	return []*Step{{Index: ix.Name, Exponents: exps}}, nil
+	return exps, nil
 }
 
 func median(list []float64) float64 {

@@ -234,3 +234,23 @@ func TestShiftStaysInRange(t *testing.T) {
 		t.Error("shifted")
 	}
 }
+
+// A convolution's kernel is no matrix of inputs and outputs: nothing is added to it.
+func TestKernelsAreNotShifted(t *testing.T) {
+	for _, name := range []string{"vit-tiny", "whisper-tiny"} {
+		m := open(t, folder(t, config(t, name, ""), synth.Options{}))
+		p, shifted := makePlan(t, m, "shift=8/epilogue", 0), 0
+		for _, s := range p.Steps {
+			if s.Shift.Epilogue {
+				shifted++
+			}
+			if n := len(tensorOf(t, m, s.Tensor).Shape); n > 2 {
+				t.Errorf("%s: %s has %d dimensions and is shifted", name, s.Tensor, n)
+			}
+		}
+		if shifted == 0 || !strings.Contains(strings.Join(p.Notes, "\n"), "is no matrix") {
+			t.Errorf("%s: %d layers are shifted; notes %q", name, shifted, p.Notes)
+		}
+		applied(t, m, p)
+	}
+}

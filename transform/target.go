@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -303,7 +304,8 @@ func withEach(combos [][]*Step, steps []*Step) [][]*Step {
 // sample is a few ranges of rows of a program's result.
 type sample struct {
 	ranges [][2]int
-	data   []byte // holds them, one program's at a time
+	data   []byte  // holds them, one program's at a time
+	scale  float64 // root mean square of the source's; 0: not asked for yet
 }
 
 // sample cuts ranges of whole blocks of every combination's steps, spread evenly.
@@ -325,7 +327,8 @@ func (t *target) sample(combos [][]*Step) (*sample, error) {
 	return s, nil
 }
 
-// energy predicts a product by a program's result from the sample's ranges of it.
+// energy predicts a product by a program's result from the sample's ranges of it. Where powers of two
+// are planned it is relative to random weights of the source's scale, so that before and after compare.
 func (s *sample) energy(p *planner, prog *program) (e cost.Estimate, err error) {
 	w := cost.Weights{DType: prog.src.DType, OutAxis: prog.outAxis, Rows: prog.rows, Cols: prog.cols}
 	rest := s.data
@@ -338,10 +341,28 @@ func (s *sample) energy(p *planner, prog *program) (e cost.Estimate, err error) 
 		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: rest[:n]})
 		rest = rest[n:]
 	}
+	if prog.row.exp != nil || prog.col.exp != nil {
+		if w.Scale, err = s.sourceScale(p.ctx, prog); err != nil {
+			return e, err
+		}
+	}
 	if e, err = p.opt.Cost.Energy(p.ctx, w, p.opt.Role, p.opt.Workload); err != nil {
 		err = fmt.Errorf("%s: tensor %q: predicting energy: %w", prog.src.File, prog.src.Name, err)
 	}
 	return e, err
+}
+
+// sourceScale is the root mean square of the sample's ranges of a program's source.
+func (s *sample) sourceScale(ctx context.Context, prog *program) (_ float64, err error) {
+	if s.scale > 0 {
+		return s.scale, nil
+	}
+	w := cost.Weights{DType: prog.src.DType, OutAxis: prog.outAxis, Rows: prog.rows, Cols: prog.cols}
+	for _, r := range s.ranges {
+		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: prog.src.Data[r[0]*prog.rowBytes() : r[1]*prog.rowBytes()]})
+	}
+	s.scale, err = w.RMS(ctx)
+	return s.scale, err
 }
 
 func (s *sample) snr(p *planner, prog *program) float64 {
