@@ -46,10 +46,27 @@ func (r *predictReport) add(f *forecast, s source, parts []part) {
 		p.Layers = parts
 	}
 	if f.compared && len(r.Predictions) > 0 {
+		w, after := r.Predictions[0].Prediction, p.Prediction
+		if s.path != "" && f.sources[0].path != "" {
+			after = likeRandom(after, w)
+		}
 		p.OverW = &ratio{}
-		p.OverW.add(1, estimateOf(r.Predictions[0].Prediction), estimateOf(p.Prediction))
+		p.OverW.add(1, estimateOf(w), estimateOf(after))
 	}
 	r.Predictions = append(r.Predictions, p)
+}
+
+// likeRandom is p over the random operands that like is over: a model that was multiplied by powers of two
+// is over others than its source.
+func likeRandom(p, like cost.Prediction) cost.Prediction {
+	if p.Joules == nil || like.Joules == nil || p.Relative == 0 {
+		return p
+	}
+	by := *p.Joules / p.Relative / (*like.Joules / like.Relative)
+	p.Relative *= by
+	p.Interval[0] *= by
+	p.Interval[1] *= by
+	return p
 }
 
 func estimateOf(p cost.Prediction) cost.Estimate {

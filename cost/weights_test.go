@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -64,4 +65,43 @@ func TestSampleOfCopiesNothing(t *testing.T) {
 	if w := SampleOf(empty, 0); w.Rows != 0 || len(w.Bands) != 1 || len(w.Bands[0].Data) != 0 {
 		t.Errorf("an empty tensor's sample is %+v", w)
 	}
+}
+
+// Weights that a power of two moves where exponents toggle less take less than they did, which only a
+// common scale shows; with their own scale given nothing changes.
+func TestScale(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	energy := func(w Weights) float64 {
+		e, err := c.Energy(t.Context(), w, Stationary, Workload{Decode: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Relative
+	}
+	source := drawnWeights(t, "normal(0,0.02)")
+	rms, err := source.RMS(t.Context())
+	if err != nil || math.Abs(rms-0.02) > 0.001 {
+		t.Fatalf("the root mean square is %g (%v)", rms, err)
+	}
+	before, lifted := energy(source), drawnWeights(t, "normal(0,0.02) | scale(2^5)")
+	if own := energy(lifted); math.Abs(own-before) > 0.004 {
+		t.Errorf("random weights take %v of what random weights take, and %v", before, own)
+	}
+	source.Scale, lifted.Scale = rms, rms
+	if energy(source) != before {
+		t.Error("its own scale makes a difference")
+	}
+	if after := energy(lifted); !(after < before-0.005) {
+		t.Errorf("%v before, %v after", before, after)
+	}
+}
+
+func drawnWeights(t *testing.T, text string) Weights {
+	t.Helper()
+	const rows, cols = 2048, 1024
+	data, _ := drawn(t, text, weights.BF16, rows, cols, 1)
+	return Weights{DType: weights.BF16, Rows: rows, Cols: cols, Bands: []Band{{Data: data}}}
 }

@@ -1,7 +1,9 @@
 package transform
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -42,6 +44,21 @@ func isAdapter(m *weights.Model) error {
 	return nil
 }
 
+// forgetAdapter drops what an interrupted conversion made of another adapter than lies beside the model
+// now: a plan does not say which one it was.
+func (c *conversion) forgetAdapter(ctx context.Context, st *stage) error {
+	record, ok := st.finished[weights.AdapterName]
+	if !ok || c.model.Adapter == nil {
+		return nil
+	}
+	sum, err := digestFile(ctx, c.model.Adapter.Path, func(int) {})
+	if err != nil || sum == record.Source {
+		return err
+	}
+	delete(st.finished, weights.AdapterName)
+	return os.Remove(st.path(weights.AdapterName))
+}
+
 // noteAdapter says what becomes of the adapter beside the model.
 func (p *planner) noteAdapter() {
 	if p.model.Adapter == nil {
@@ -68,18 +85,4 @@ func (p *Plan) Moves() bool {
 		}
 	}
 	return false
-}
-
-// checkAdapted is an error where an adapter changes one of the base's tensors: what a fold takes from
-// a norm, or a constant, would have to be given to the adapter as well.
-func checkAdapted(layout *arch.Layout, tensors ...string) error {
-	if layout.Adapter == nil {
-		return nil
-	}
-	for _, name := range tensors {
-		if by := layout.Adapter.Changes[name]; by != "" {
-			return fmt.Errorf("the adapter's %s changes %s", by, name)
-		}
-	}
-	return nil
 }

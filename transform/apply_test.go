@@ -164,6 +164,9 @@ func TestNaNAndInfinityAreKept(t *testing.T) {
 				"sparsify=2:4", "sparsify=0.3/element", "sparsify=0.3/4x4", "sparsify=0.3/runs",
 				"scale,reorder,signs,shift,sparsify=0.3,grid=8,round=2",
 			} {
+				if testing.Short() && d != weights.BF16 && !strings.Contains(passes, ",") {
+					continue
+				}
 				dir := folder(t, config(t, model, ""), synth.Options{DType: d})
 				plant(t, dir)
 				m := open(t, dir)

@@ -210,6 +210,9 @@ func (c *conversion) advance(bytes int64) {
 
 // run fills the stage and gives it its name.
 func (c *conversion) run(ctx context.Context, st *stage) (*Manifest, error) {
+	if err := c.forgetAdapter(ctx, st); err != nil {
+		return nil, err
+	}
 	if err := st.check(ctx, c.opt.Workers, func(done, total int64) { c.opt.Progress(Event{"check", done, total}) }); err != nil {
 		return nil, err
 	}

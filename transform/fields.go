@@ -28,12 +28,18 @@ type fieldCount struct{ field, n int }
 // scaling by an index: 2^1 on it multiplies by 2^dir.
 type scaling struct{ index, dir int }
 
-// fields of a layer of BF16 or F32 with the exponents that labels have; none of any other type.
-func (v *leveller) fields(t weights.Tensor, claim *arch.Claim, labels symmetries) (l fields) {
+// fields of a layer of BF16 or F32, as the lossy passes will leave it, with the exponents that labels have;
+// none of any other type.
+func (v *leveller) fields(views *previews, t weights.Tensor, claim *arch.Claim, labels symmetries) (l fields, err error) {
 	f, known := t.DType.Format()
 	if !known || f.ExpBits != fieldBits || t.Len() == 0 {
-		return l
+		return l, nil
 	}
+	seen, err := views.of(&use{tensor: t, format: f, layer: true})
+	if err != nil {
+		return l, err
+	}
+	rows := seen.reader()
 	const sample = 1 << 16
 	rowPart, rowBy := v.parts(claim.Axes[0])
 	colPart, colBy := v.parts(claim.Axes[1])
@@ -46,7 +52,7 @@ func (v *leveller) fields(t weights.Tensor, claim *arch.Claim, labels symmetries
 	}
 	for i := 0; i < t.Len(); i += step {
 		n, k := i/cols, i%cols
-		b := f.Elem(t.Data, i)
+		b := f.Elem(rows.read(n), k)
 		if !f.Finite(b) {
 			continue
 		}
@@ -66,7 +72,7 @@ func (v *leveller) fields(t weights.Tensor, claim *arch.Claim, labels symmetries
 		}
 		l.groups = append(l.groups, g)
 	}
-	return l
+	return l, nil
 }
 
 // gcd is the greatest common divisor.

@@ -57,7 +57,7 @@ func compileShift(s *Step, c *compiler) error {
 		return errors.New("integers cannot be shifted")
 	}
 	claim := c.layout.Claims[p.src.Name]
-	if err := checkAdapted(c.layout, p.src.Name, sh.Scale, sh.Bias, sh.Weight); err != nil {
+	if err := checkOwn(c.layout, p.src.Name, sh.Scale, sh.Bias, sh.Weight); err != nil {
 		return err
 	}
 	switch {
@@ -80,6 +80,23 @@ func (c *compiler) fill(claim *arch.Claim, v float64) error {
 	p.values = make([]float32, p.rows*p.cols)
 	for i := range p.values {
 		p.values[i] = float32(v)
+	}
+	return nil
+}
+
+// checkOwn is an error where something else has a part in one of the base's tensors: what a fold takes
+// from a norm, or a constant, would have to be given to that as well.
+func checkOwn(layout *arch.Layout, tensors ...string) error {
+	for _, name := range tensors {
+		if name == "" {
+			continue
+		}
+		if doubt := layout.Doubt(name); doubt != "" {
+			return errors.New(doubt)
+		}
+		if a := layout.Adapter; a != nil && a.Changes[name] != "" {
+			return fmt.Errorf("the adapter's %s changes %s", a.Changes[name], name)
+		}
 	}
 	return nil
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// mostOctaves bounds the power of two that all labels of an index have in common.
-const mostOctaves = 16
+// mostOctaves bounds the power of two that all labels of an index have in common: exponents look alike
+// every eight octaves.
+const mostOctaves = 8
 
-// What an octave must save, in toggles per element. Exponents look alike every eight octaves, above and
-// below, so a small change is better than a large one, and a larger weight better than a smaller: of σ from
-// 0.02 to 0.64 each octave saved 0.2 % in decode besides what toggles explain. Smaller ones were not measured.
+// What an octave must save, in toggles per element: a small change is better than a large one, and a
+// larger weight better than a smaller. From σ = 0.02 to 0.64 each octave saved 0.2 % in decode besides
+// what toggles explain; smaller weights were not measured.
 const (
 	liftCost  = 0.002
 	lowerCost = 0.1
@@ -29,9 +30,25 @@ type leveller struct {
 	uses    [][]int // by index: layers that it scales
 }
 
-// level adds to the exponents of labels, by index, a power in common. Only indices whose tensors are all
-// of BF16 or F32 get one: elsewhere activations may have fixed scales, or could overflow.
+// level adds to the exponents of labels, by index, a power in common.
 func (p *planner) level(exps map[string][]int) error {
+	v, err := p.leveller(exps)
+	if err != nil {
+		return err
+	}
+	v.descend()
+	for i, ix := range v.indices {
+		for label := range exps[ix.Name] {
+			exps[ix.Name][label] += v.power[i]
+		}
+	}
+	return p.ctx.Err()
+}
+
+// leveller looks at all layers with the exponents that labels have, by index. Only indices whose tensors
+// are all of BF16 or F32 may get a power in common: elsewhere activations may have fixed scales, or could
+// overflow.
+func (p *planner) leveller(exps map[string][]int) (*leveller, error) {
 	v := &leveller{number: map[string]int{}}
 	for _, ix := range p.layout.Indices {
 		if exps[ix.Name] != nil && p.wide(ix) {
@@ -45,24 +62,16 @@ func (p *planner) level(exps map[string][]int) error {
 	}
 	linears := p.linears()
 	v.layers = make([]fields, len(linears))
-	err := p.parallel(p.ctx, "level", len(linears), len(linears), func(i int) error {
+	views := newPreviews(p)
+	err := p.parallel(p.ctx, "level", len(linears), len(linears), func(i int) (err error) {
 		if c := linears[i]; len(c.Axes) == 2 {
 			t, _ := p.model.Tensor(c.Name)
-			v.layers[i] = v.fields(t, c, labels)
+			v.layers[i], err = v.fields(views, t, c, labels)
 		}
-		return nil
-	})
-	if err != nil {
 		return err
-	}
+	})
 	v.connect()
-	v.descend()
-	for i, ix := range v.indices {
-		for label := range exps[ix.Name] {
-			exps[ix.Name][label] += v.power[i]
-		}
-	}
-	return p.ctx.Err()
+	return v, err
 }
 
 // wide reports whether all tensors that an index scales have exponents of eight bits.

@@ -316,11 +316,11 @@ func TestTourImproves(t *testing.T) {
 		ok(t, err)
 		length := func(path []int) (sum float64) {
 			for i := range path[1:] {
-				sum += float64(tour.dist(path[i], path[i+1]))
+				sum += tour.dist(path[i], path[i+1])
 			}
 			return sum
 		}
-		tour.begin()
+		ok(t, tour.begin(t.Context()))
 		before := length(tour.path())
 		ok(t, tour.improve(t.Context()))
 		path := tour.path()

@@ -118,6 +118,7 @@ func (o *ordering) tours(ctx context.Context, size int, joint bool) ([]int, erro
 			size = o.labels
 		}
 	}
+	size = min(size, o.labels)
 	blocks := (o.labels + size - 1) / size
 	path := identity(o.labels)
 	if blocks > 1 {

@@ -197,8 +197,13 @@ func (p *planner) complete() error {
 	return nil
 }
 
-// Resolve lays the catalogue over a model, and over the adapter beside it. With no family given, a model that is in no catalogue
-// (or has no config.json) has a nil layout and the reason; a family that does not fit is an error.
+// embedderName is the file of a folder that is loaded as an embedder (sentence-transformers), whatever
+// head config.json speaks of.
+const embedderName = "modules.json"
+
+// Resolve lays the catalogue over a model, and over the adapter beside it. With no family given, a model
+// that is in no catalogue (or has no config.json) has a nil layout and the reason; a family that does not
+// fit is an error.
 func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknown, err error) {
 	if family == nil {
 		if m.Config == nil {
@@ -215,6 +220,9 @@ func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknow
 	layout, err = family.Resolve(m.Config, m.Infos())
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", m.Dir, err)
+	}
+	if slices.Contains(m.Others, embedderName) {
+		layout.Keep(embedderName + " makes the model's hidden states its outputs")
 	}
 	if m.Adapter != nil {
 		layout = layout.Adapt(m.AdapterConfig, m.Adapter.Tensors)
@@ -425,9 +433,11 @@ func (p *planner) order(ix *arch.Index) []int {
 	return identity(ix.Len)
 }
 
-// uses lists where an index runs through matrices and vectors.
+// uses lists where an index runs through matrices and vectors. Thousands of experts read one residual
+// stream: what they have in common is there once.
 func (p *planner) uses(ix *arch.Index) []*use {
 	var list []*use
+	places := map[string]use{} // by axis
 	for _, au := range ix.Uses {
 		claim := p.layout.Claims[au.Tensor]
 		t, ok := p.model.Tensor(au.Tensor)
@@ -435,13 +445,19 @@ func (p *planner) uses(ix *arch.Index) []*use {
 		if !ok || !known || len(claim.Axes) > 2 {
 			continue
 		}
-		u := &use{tensor: t, format: f, axis: au.Axis, positions: claim.Axes[au.Axis].Positions(ix.Name)}
-		u.dir = claim.Axes[au.Axis].Exps(func(name string) []int {
-			if name != ix.Name {
-				return nil
-			}
-			return ones(ix.Len)
-		})
+		axis := claim.Axes[au.Axis]
+		alike, seen := places[axis.String()]
+		if !seen {
+			alike.positions = axis.Positions(ix.Name)
+			alike.dir = axis.Exps(func(name string) []int {
+				if name != ix.Name {
+					return nil
+				}
+				return ones(ix.Len)
+			})
+			places[axis.String()] = alike
+		}
+		u := &use{tensor: t, format: f, axis: au.Axis, positions: alike.positions, dir: alike.dir}
 		u.rows, u.cols = t.Matrix()
 		u.row, u.col = p.compiler.syms.matrix(claim)
 		if u.layer, u.outAxis = claim.Role == arch.Linear && len(claim.Axes) == 2, claim.OutAxis; u.layer {

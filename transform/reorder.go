@@ -116,6 +116,11 @@ func planGiven(ctx context.Context, p *planner, path string) error {
 	if err := json.Unmarshal(js, &given); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	for _, ix := range p.layout.Indices {
+		if given[ix.Name] != nil && ix.Blocked != "" {
+			return fmt.Errorf("%s: index %s must stay as it is: %s", path, ix.Name, ix.Blocked)
+		}
+	}
 	err = p.eachIndex(ctx, func(ix *arch.Index) bool { return given[ix.Name] != nil },
 		func(p *planner, ix *arch.Index) ([]*Step, error) {
 			order := given[ix.Name]

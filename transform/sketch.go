@@ -41,7 +41,9 @@ type sketchOptions struct {
 // newSketch samples labels evenly, so that the sketch takes at most maxBytes.
 func newSketch(ctx context.Context, uses []*use, o sketchOptions) (*sketch, error) {
 	s := &sketch{labels: o.labels}
-	perUse := max(64, o.maxBytes/o.labels/len(uses))
+	const least = 64 // bytes of a label and use
+	uses = spread(uses, o.maxBytes/o.labels/least)
+	perUse := max(least, o.maxBytes/o.labels/len(uses))
 	var list []packing
 	blocks := false
 	for _, u := range uses {
@@ -86,6 +88,19 @@ func newSketch(ctx context.Context, uses []*use, o sketchOptions) (*sketch, erro
 		}
 	}
 	return s, nil
+}
+
+// spread takes at most so many uses, and at least one, from all over the model.
+func spread(uses []*use, most int) []*use {
+	most = max(1, most)
+	if len(uses) <= most {
+		return uses
+	}
+	list := make([]*use, most)
+	for i := range list {
+		list[i] = uses[i*len(uses)/most]
+	}
+	return list
 }
 
 // part reserves the words of a part, of at most so many elements, and at least one sample.

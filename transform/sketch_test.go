@@ -131,6 +131,14 @@ func TestSketchKeepsItsSize(t *testing.T) {
 			t.Errorf("%d bytes, the limit is %d", got, limit)
 		}
 	}
+	var experts []*use
+	for range 1000 {
+		experts = append(experts, useOf(x, 0, singly(64)))
+	}
+	const limit = 1 << 18
+	if s := sketchOf(t, sketchOptions{maxBytes: limit}, experts...); 8*len(s.head) > limit+64*64 || len(s.parts) < 2 {
+		t.Errorf("%d uses take %d bytes, the limit is %d", len(s.parts), 8*len(s.head), limit)
+	}
 }
 
 // Where a sketch holds a sample, distances are still those of whole labels, about.

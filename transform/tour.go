@@ -112,14 +112,17 @@ func (t *tour) set(i, j int, sums []separation, mass []float64, joint bool) {
 	}
 }
 
-func (t *tour) dist(a, b int) float32 { return t.far[a*t.nodes+b] }
+// dist is exact in sums and differences of a few, so that what seems shorter is.
+func (t *tour) dist(a, b int) float64 { return float64(t.far[a*t.nodes+b]) }
 
 // search finds a path, whose places are tied so. Labels that are not symmetric are heads, and few: the
 // walk to the nearest is enough.
 func (t *tour) search(ctx context.Context, ties [][]tie, symmetric bool) ([]int, error) {
-	t.begin()
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
 	if !symmetric {
-		return t.path(), ctx.Err()
+		return t.path(), nil
 	}
 	if err := t.improve(ctx); err != nil {
 		return nil, err
@@ -158,10 +161,13 @@ func (t *tour) path() []int {
 }
 
 // begin walks from the first label to the nearest that is left, and so on.
-func (t *tour) begin() {
+func (t *tour) begin(ctx context.Context) error {
 	t.walk, t.place = []int{0}, make([]int, t.nodes)
 	left := identity(t.nodes - 1)[1:]
 	for last := 0; len(left) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		best := 0
 		for i, c := range left {
 			if t.dist(last, c) < t.dist(last, left[best]) {
@@ -174,6 +180,7 @@ func (t *tour) begin() {
 	}
 	t.walk = append(t.walk, t.nodes-1)
 	t.number(0, t.nodes)
+	return nil
 }
 
 func (t *tour) number(from, to int) {
@@ -189,16 +196,19 @@ func (t *tour) step(node, by int) int { return t.walk[(t.place[node]+by+t.nodes)
 const tourNoise = 1e-5
 
 // nearest lists the labels nearest to each.
-func (t *tour) nearest() [][]int {
+func (t *tour) nearest(ctx context.Context) ([][]int, error) {
 	const few = 12
 	all := make([][]int, t.nodes)
 	for a := range t.nodes - 1 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var list []int
 		for b := range t.nodes - 1 {
 			if b == a || len(list) == few && t.dist(a, b) >= t.dist(a, list[few-1]) {
 				continue
 			}
-			i, _ := slices.BinarySearchFunc(list, t.dist(a, b), func(c int, d float32) int {
+			i, _ := slices.BinarySearchFunc(list, t.dist(a, b), func(c int, d float64) int {
 				if t.dist(a, c) <= d {
 					return -1
 				}
@@ -208,13 +218,16 @@ func (t *tour) nearest() [][]int {
 		}
 		all[a] = list
 	}
-	return all
+	return all, nil
 }
 
 // improve reverses stretches of the tour (2-opt) and moves up to three neighbours elsewhere (Or-opt),
 // until nothing of the kind makes it shorter. Distances are symmetric.
 func (t *tour) improve(ctx context.Context) error {
-	near := t.nearest()
+	near, err := t.nearest(ctx)
+	if err != nil {
+		return err
+	}
 	for shorter := true; shorter; {
 		shorter = false
 		for a := range t.nodes - 1 {

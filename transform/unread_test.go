@@ -116,7 +116,7 @@ func TestUnreadOutputsAreThoseThatDoNotMatter(t *testing.T) {
 			found++
 		}
 	})
-	if found < 10 {
+	if found == 0 || found < 10 && !testing.Short() {
 		t.Errorf("only %d outputs were unread", found)
 	}
 }

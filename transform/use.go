@@ -23,6 +23,9 @@ type use struct {
 
 // signed is u without the positions that take no signs and scales; nil where none do.
 func (u *use) signed() *use {
+	if u.allSigned() {
+		return u
+	}
 	s := *u
 	s.positions = make([][]int, len(u.positions))
 	any := false
@@ -38,6 +41,21 @@ func (u *use) signed() *use {
 		return nil
 	}
 	return &s
+}
+
+// allSigned reports whether all positions take signs and scales.
+func (u *use) allSigned() bool {
+	if u.dir == nil {
+		return false
+	}
+	for _, list := range u.positions {
+		for _, pos := range list {
+			if u.dir[pos] == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // signedUses keeps what takes signs and scales.
@@ -105,6 +123,9 @@ func (u *use) across() int {
 // borders gives, for every label, the first and the last position of each of its runs of
 // neighbouring positions. Inside a run nothing moves; at its borders labels meet.
 func (u *use) borders() (heads, tails [][]int) {
+	if !u.blocks() {
+		return u.positions, u.positions
+	}
 	heads, tails = make([][]int, len(u.positions)), make([][]int, len(u.positions))
 	for label, list := range u.positions {
 		for i, pos := range list {
@@ -123,6 +144,9 @@ func (u *use) borders() (heads, tails [][]int) {
 func (u *use) bySign(signs bool) (signed, plain *use) {
 	if !signs || u.dir == nil {
 		return nil, u
+	}
+	if u.allSigned() {
+		return u, nil
 	}
 	parts := [2]*use{}
 	for label, list := range u.positions {

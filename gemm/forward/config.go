@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 )
 
@@ -31,8 +32,11 @@ func (c *config) failf(format string, args ...any) {
 }
 
 // find looks for a field, first in text_config, where models that also see keep those of their
-// language model. Dots lead into nested objects.
+// language model. Dots lead into nested objects. No field is without a name.
 func (c *config) find(name string) (v any, there bool) {
+	if name == "" {
+		return nil, false
+	}
 	if text, ok := c.fields["text_config"].(map[string]any); ok {
 		if v, there = find(text, name); there {
 			return v, true
@@ -109,8 +113,11 @@ func (c *config) factor(f factor) float64 {
 
 // length reads a whole number above 0.
 func (c *config) length(name string, missing int) int {
-	return int(min(math.Ceil(c.positive(name, float64(missing))), math.MaxInt32))
+	return toLength(c.positive(name, float64(missing)))
 }
+
+// toLength rounds up, to at most what any sequence has.
+func toLength(v float64) int { return int(min(math.Ceil(v), math.MaxInt32)) }
 
 // count is length for a field whose default may be 0, for none.
 func (c *config) count(f field) int {
@@ -144,7 +151,7 @@ func (c *config) refuse(must []field) {
 		if other, ok := known.(sameAs); ok {
 			known = c.lookup(string(other))
 		}
-		if v := c.lookup(f.name); v != nil && v != known {
+		if v := c.lookup(f.name); v != nil && !reflect.DeepEqual(v, known) {
 			if known == nil {
 				known = "null"
 			}

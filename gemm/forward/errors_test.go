@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -78,6 +79,7 @@ func TestWhatIsNotComputedIsAnError(t *testing.T) {
 		{"opt-tiny", fields{"_remove_final_layer_norm": true}, "_remove_final_layer_norm is true"},
 		{"opt-projected-tiny", nil, refused["opt-projected-tiny"] + " is false"},
 		{"opt-projected-tiny", fields{"do_layer_norm_before": true}, "word_embed_proj_dim is 20; the forward pass knows 35 only"},
+		{"opt-tiny", fields{"word_embed_proj_dim": entries(36, "a"), "hidden_size": entries(36, "b")}, "word_embed_proj_dim is map["},
 		{"bloom-tiny", fields{"apply_residual_connection_post_layernorm": true}, "apply_residual_connection_post_layernorm is true"},
 	} {
 		err := newError(t, synthetic(t, test.name, test.changes))
@@ -85,6 +87,15 @@ func TestWhatIsNotComputedIsAnError(t *testing.T) {
 			t.Errorf("%s with %v: error %v, want one with %q", test.name, test.changes, err, test.want)
 		}
 	}
+}
+
+// entries is an object of so many: package arch reads a size from their number.
+func entries(n int, value string) map[string]any {
+	all := map[string]any{}
+	for i := range n {
+		all[strconv.Itoa(i)] = value
+	}
+	return all
 }
 
 func TestUnknownTensorIsAnError(t *testing.T) {

@@ -26,7 +26,7 @@ func many(vocab int) [][]int32 {
 }
 
 func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
-	for _, test := range bases(t) {
+	for _, test := range forms(t) {
 		m, d := model(t, test.base, test.changes)
 		tokens := many(64)
 		d.Workers = 1
@@ -41,7 +41,7 @@ func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
 }
 
 func TestSameBitsInAnyBatch(t *testing.T) {
-	for _, test := range bases(t) {
+	for _, test := range forms(t) {
 		m, d := model(t, test.base, test.changes)
 		tokens := many(64)
 		together := run(t, d, forward.Stored(m), tokens)
@@ -207,7 +207,7 @@ func (m *moments) Input(names []string, x sgemm.Matrix) error {
 }
 
 func TestObserverSeesEveryLayerOnce(t *testing.T) {
-	for _, test := range bases(t) {
+	for _, test := range forms(t) {
 		m, d := model(t, test.base, test.changes)
 		tokens := many(64)
 		n := 0

@@ -74,7 +74,7 @@ func (b *builder) window(layer int) (size int, kind string) {
 	if data.size.name == "" || data.used.name != "" && !c.is(data.used) {
 		return 0, fullAttention
 	}
-	size = int(c.bound(data.size))
+	size = toLength(c.bound(data.size))
 	first, period := 0, 0
 	if data.first.name != "" {
 		first = int(get(c, data.first.name, data.first.value.(float64)))

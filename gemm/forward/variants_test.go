@@ -3,6 +3,7 @@ package forward_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,22 @@ func bases(t *testing.T) (all []variant) {
 		if !errors.Is(err, forward.ErrNoForward) {
 			all = append(all, variant{name, name, nil})
 		}
+	}
+	return all
+}
+
+// forms are bases that together have every kind of part; with -short, as under the race detector, no
+// more than that.
+func forms(t *testing.T) []variant {
+	t.Helper()
+	all := bases(t)
+	if !testing.Short() {
+		return all
+	}
+	few := []string{"bloom-tiny", "deepseek_v3-tiny", "falcon-tiny", "gemma3-tiny", "gpt2-tiny", "mixtral-tiny"}
+	all = slices.DeleteFunc(all, func(v variant) bool { return !slices.Contains(few, v.name) })
+	if len(all) != len(few) {
+		t.Fatalf("%v are not all among the bases", few)
 	}
 	return all
 }

@@ -130,7 +130,7 @@ func (c *collection) take(name string, layers map[string]forward.Layer) error {
 	fits := func(h header) bool {
 		for _, tensor := range h.Layers {
 			l := layers[tensor]
-			if h.Width != l.Inputs || h.Tokens > c.tokens || h.Tokens < c.tokens && !l.Routed {
+			if h.Width != l.Inputs || h.Tokens < 1 || h.Tokens > c.tokens || h.Tokens < c.tokens && !l.Routed {
 				return false
 			}
 		}

@@ -28,5 +28,6 @@
 //
 // # Memory
 //
-// While it collects: that of the forward pass, and for the two inputs of half a block 4K² bytes each.
+// While it collects: that of the forward pass, and for the two inputs of half a block 4K² bytes each;
+// of a block with routed experts for both inputs of each expert, since any token may go to any.
 package inputs

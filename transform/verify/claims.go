@@ -88,21 +88,28 @@ func (c *claims) single(s *transform.Step) error {
 	if s.Zeros != nil {
 		return checkZeros(s.Zeros)
 	}
-	return c.unadapted(s)
+	return c.shiftsAlone(s)
 }
 
-// unadapted is an error where a shift changes or folds what an adapter changes, too: the adapter
-// would have to take its part.
-func (c *claims) unadapted(s *transform.Step) error {
-	if s.Shift == nil || c.layout == nil || c.layout.Adapter == nil {
+// shiftsAlone is an error where a shift changes or folds what an adapter changes, too, or a tensor that
+// the family does not know: that one would have to take its part.
+func (c *claims) shiftsAlone(s *transform.Step) error {
+	if s.Shift == nil || c.layout == nil {
 		return nil
 	}
-	if reason := c.layout.Adapter.Problem; reason != "" {
-		return fmt.Errorf("the adapter cannot follow: %s", reason)
+	adapter := c.layout.Adapter
+	if adapter != nil && adapter.Problem != "" {
+		return fmt.Errorf("the adapter cannot follow: %s", adapter.Problem)
 	}
 	for _, name := range []string{s.Tensor, s.Shift.Scale, s.Shift.Bias, s.Shift.Weight} {
-		if by := c.layout.Adapter.Changes[name]; by != "" {
-			return fmt.Errorf("the adapter's %s changes %s", by, name)
+		if name == "" {
+			continue
+		}
+		if doubt := c.layout.Doubt(name); doubt != "" {
+			return errors.New(doubt)
+		}
+		if adapter != nil && adapter.Changes[name] != "" {
+			return fmt.Errorf("the adapter's %s changes %s", adapter.Changes[name], name)
 		}
 	}
 	return nil

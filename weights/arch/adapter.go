@@ -59,6 +59,8 @@ func (l *Layout) clone() *Layout {
 
 func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 	names := l.paths()
+	changed := map[string]string{} // by what changes what
+	ranks := map[string]int{}      // of the matrices that are added to a tensor
 	for _, t := range tensors {
 		if names.exact[t.Name] {
 			return fmt.Errorf("tensor %q: the base has one of the same name", t.Name)
@@ -67,6 +69,10 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 		if base == "" {
 			return fmt.Errorf("tensor %q: it is no lora_A or lora_B, and replaces none, of a layer that the base has", t.Name)
 		}
+		if first, twice := changed[base+part.suffix]; twice {
+			return fmt.Errorf("tensor %q: changes the base's %q as %q does: one of them must mean another", t.Name, base, first)
+		}
+		changed[base+part.suffix] = t.Name
 		if a.Changes[base] == "" {
 			a.Changes[base] = t.Name
 		}
@@ -77,6 +83,12 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 		axes := part.axes(c, t.Shape)
 		if !fits(axes, t.Shape) {
 			return fmt.Errorf("tensor %q: has shape %v, which does not fit %s", t.Name, t.Shape, describeBase(c))
+		}
+		if part.rank >= 0 {
+			if r, ok := ranks[base]; ok && r != t.Shape[part.rank] {
+				return fmt.Errorf("tensor %q: has rank %d, the other matrix for %q has %d", t.Name, t.Shape[part.rank], base, r)
+			}
+			ranks[base] = t.Shape[part.rank]
 		}
 		l.claim(&Claim{Name: t.Name, Kind: c.Kind + part.kind(), Layer: c.Layer, Axes: axes})
 	}
@@ -94,16 +106,17 @@ func (l *Layout) claim(c *Claim) {
 // loraPart is one kind of tensor that an adapter has for a module.
 type loraPart struct {
 	suffix string // of its name, behind the module's path
+	rank   int    // the dimension that counts the rank; -1: none does
 	axes   func(base *Claim, shape []int) []*Axis
 }
 
 // The rank's axis is as long as the tensor says.
 var loraParts = []loraPart{
-	{".lora_A.weight", func(c *Claim, s []int) []*Axis { return linearAxes(c, plainAxis(s, 0), c.input()) }},
-	{".lora_B.weight", func(c *Claim, s []int) []*Axis { return linearAxes(c, c.output(), plainAxis(s, 1)) }},
-	{".lora_B.bias", func(c *Claim, _ []int) []*Axis { return linearAxes(c, c.output()) }},
-	{".lora_embedding_A", func(c *Claim, s []int) []*Axis { return embeddingAxes(c, plainAxis(s, 0), c.Axes[0]) }},
-	{".lora_embedding_B", func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
+	{".lora_A.weight", 0, func(c *Claim, s []int) []*Axis { return linearAxes(c, plainAxis(s, 0), c.input()) }},
+	{".lora_B.weight", 1, func(c *Claim, s []int) []*Axis { return linearAxes(c, c.output(), plainAxis(s, 1)) }},
+	{".lora_B.bias", -1, func(c *Claim, _ []int) []*Axis { return linearAxes(c, c.output()) }},
+	{".lora_embedding_A", 0, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, plainAxis(s, 0), c.Axes[0]) }},
+	{".lora_embedding_B", 1, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
 }
 
 // kind follows that of the base's tensor in the kind of an adapter's.
@@ -116,7 +129,7 @@ func (p loraPart) kind() string {
 
 // replacement is a tensor that stands for the whole of the base's: a trained bias or norm, or a
 // module that is saved in full.
-var replacement = loraPart{"", func(c *Claim, _ []int) []*Axis { return c.Axes }}
+var replacement = loraPart{"", -1, func(c *Claim, _ []int) []*Axis { return c.Axes }}
 
 func linearAxes(c *Claim, axes ...*Axis) []*Axis {
 	if c.Role != Linear {
@@ -181,7 +194,9 @@ func baseOf(names paths, name string) (base string, part loraPart) {
 }
 
 // paths finds tensors by the paths of modules in a running model, which need not be those of the
-// checkpoint: the words that both begin with differ, and "model" may stand anywhere among them.
+// checkpoint: the words that both begin with differ, and "model" may stand anywhere among them. A path
+// has at most one word more, such as "language_model" or "transformer": with more left out, a tower's
+// layers might be taken for the language model's.
 type paths struct {
 	layout *Layout
 	exact  map[string]bool
@@ -195,8 +210,13 @@ func (l *Layout) paths() paths {
 		p.exact[name] = true
 		short := withoutModel(name)
 		once(p.whole, short, name)
-		for tail, ok := shorten(short); ok; tail, ok = shorten(tail) {
+		tail, ok := shorten(short)
+		for range outerWords {
+			if !ok {
+				break
+			}
 			once(p.tails, tail, name)
+			tail, ok = shorten(tail)
 		}
 	}
 	return p
@@ -222,13 +242,14 @@ func (p paths) find(path string) string {
 	if name, ok := p.tails[path]; ok {
 		return name
 	}
-	for tail, ok := shorten(path); ok && strings.Contains(tail, "."); tail, ok = shorten(tail) {
-		if name, found := p.whole[tail]; found {
-			return name
-		}
+	if tail, ok := shorten(path); ok && strings.Contains(tail, ".") {
+		return p.whole[tail]
 	}
 	return ""
 }
+
+// outerWords is how many words a checkpoint's name may have before a module's path.
+const outerWords = 3
 
 func withoutModel(name string) string {
 	words := strings.Split(name, ".")
@@ -258,6 +279,10 @@ func checkAdapterConfig(js []byte) error {
 		odd = "use_dora" // magnitudes are norms of what is scaled here
 	case fields["layer_replication"] != nil:
 		odd = "layer_replication" // its layers are not those of the base
+	case fields["use_bdlora"] != nil && fields["use_bdlora"] != false:
+		odd = "use_bdlora" // blocks of channels are apart
+	case fields["use_qalora"] == true:
+		odd = "use_qalora" // sums neighbouring inputs
 	case changesBase(fields["init_lora_weights"]):
 		odd = "init_lora_weights" // loading it changes the base
 	default:

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -66,7 +67,12 @@ func TestAdaptersThatAreNotUnderstood(t *testing.T) {
 			t.Errorf("%s: %s", x.Name, x.Blocked)
 		}
 	}
-	for _, config := range []string{`[]`, `{"peft_type": `, `{}`} {
+	const down = "base_model.model.model.layers.0.mlp.down_proj.lora_"
+	a = l.Adapt([]byte(lora), []weights.Info{{Name: down + "A.weight", Shape: []int{3, 5}}, {Name: down + "B.weight", Shape: []int{6, 2}}})
+	if want := `has rank 2, the other matrix for "model.layers.0.mlp.down_proj.weight" has 3`; !strings.Contains(a.Adapter.Problem, want) {
+		t.Errorf("ranks that differ: %q", a.Adapter.Problem)
+	}
+	for _, config := range []string{`[]`, `{"peft_type": `, `{}`, `{"peft_type": "LORA", "use_bdlora": {"nblocks": 2}}`, `{"peft_type": "LORA", "use_qalora": true}`} {
 		if a := l.Adapt([]byte(config), nil); a.Adapter.Problem == "" {
 			t.Errorf("%s is taken for a config", config)
 		}

@@ -111,3 +111,37 @@ func (p pattern) afterVariable() int {
 	}
 	return 0
 }
+
+// Doubt is why the values of a tensor that the family knows may not be all that it says they are, so that
+// nothing may be added to them or folded into them; empty where there is no reason. A tensor that it does
+// not know stands in the same module, as the scales of a quantised weight do, or may read what a norm
+// gives.
+func (l *Layout) Doubt(tensor string) string {
+	module := parent(tensor) + "."
+	i, _ := slices.BinarySearch(l.Unclaimed, module)
+	if i < len(l.Unclaimed) && strings.HasPrefix(l.Unclaimed[i], module) {
+		return fmt.Sprintf("tensor %q is not in the catalogue and belongs to the same module as %q", l.Unclaimed[i], tensor)
+	}
+	c := l.Claims[tensor]
+	if c == nil || c.Role != Norm {
+		return ""
+	}
+	for _, axis := range c.Axes {
+		for _, name := range axis.Indices() {
+			x := l.byName[name]
+			if x.Blocked != "" && slices.ContainsFunc(x.Uses, func(u Use) bool { return u.Tensor == tensor && u.Signed }) {
+				return x.Blocked
+			}
+		}
+	}
+	return ""
+}
+
+// Keep blocks the indices of the whole model, on which its hidden states lie, for a reason.
+func (l *Layout) Keep(why string) {
+	for _, x := range l.Indices {
+		if x.global {
+			x.block("%s", why)
+		}
+	}
+}

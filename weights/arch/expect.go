@@ -56,3 +56,49 @@ func byteLen(d weights.DType, shape []int) (n int64, ok bool) {
 	}
 	return n, true
 }
+
+// expected calls visit for every tensor that the config asks for, layer by layer, until it
+// returns false. coord holds the loops' values by slot, and belongs to expected.
+func (m *model) expected(visit func(t *tensor, coord []int) bool) {
+	m.expect(m.tensors, 0, make([]int, len(m.size)), visit)
+}
+
+// expect runs over tensors whose first depth variables are fixed. Neighbours with the same next
+// variable run through it together.
+func (m *model) expect(ts []*tensor, depth int, coord []int, visit func(*tensor, []int) bool) bool {
+	for len(ts) > 0 {
+		slot, n := ts[0].variable(depth), 1
+		if slot < 0 {
+			if !visit(ts[0], coord) {
+				return false
+			}
+			ts = ts[1:]
+			continue
+		}
+		for n < len(ts) && ts[n].variable(depth) == slot {
+			n++
+		}
+		for v := range m.size[slot] {
+			coord[slot] = v
+			if !m.expect(inRange(ts[:n], depth, v), depth+1, coord, visit) {
+				return false
+			}
+		}
+		ts = ts[n:]
+	}
+	return true
+}
+
+// inRange leaves out the tensors whose first variable does not take the value v.
+func inRange(ts []*tensor, depth, v int) []*tensor {
+	if depth > 0 {
+		return ts
+	}
+	var in []*tensor
+	for _, t := range ts {
+		if v >= t.from && v < t.to {
+			in = append(in, t)
+		}
+	}
+	return in
+}

@@ -108,8 +108,8 @@ func Families() []*Family { return slices.Clone(embedded()) }
 var ErrUnknownFamily = errors.New("architecture not in the catalogue")
 
 // Detect finds the embedded family that a config.json belongs to, by its model_type or, where no
-// family has that, by the model_type of its text_config, or by its architectures. It fails on invalid JSON, on values of wrong types, and,
-// with ErrUnknownFamily, where no family answers.
+// family has that, by the model_type of its text_config, or by its architectures. It fails on
+// invalid JSON, on values of wrong types, and, with ErrUnknownFamily, where no family answers.
 func Detect(configJSON []byte) (*Family, error) {
 	c, err := readConfig(configJSON)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestRoot(t *testing.T) {
 	}
 	for _, c := range []struct{ prefix, head string }{
 		{"model.", "lm_head.weight"}, {"language_model.model.", "language_model.lm_head.weight"},
-		{"model.language_model.", "lm_head.weight"},
+		{"model.language_model.", "lm_head.weight"}, {"model.text_model.", "lm_head.weight"},
 	} {
 		theirs := slices.Clone(infos)
 		for i := range theirs {

@@ -9,7 +9,8 @@ import (
 )
 
 // Parse reads a family file. A file that cannot be read as JSON, has unknown fields, or does not
-// fit the family that it is like, gives one error; everything that is wrong with what it says is listed at once, one line each.
+// fit the family that it is like, gives one error; everything that is wrong with what it says is
+// listed at once, one line each.
 func Parse(data []byte) (*Family, error) {
 	return parse(data, files)
 }

@@ -1,0 +1,163 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// tensor is a tensorDef whose condition holds, with its lengths.
+type tensor struct {
+	*tensorDef
+	axes     [][]*node
+	from, to int // the range of the first variable
+}
+
+// shape is what the config says the tensor's shape is.
+func (t *tensor) shape() []int {
+	shape := make([]int, len(t.axes))
+	for i, riders := range t.axes {
+		shape[i] = riders[0].length
+	}
+	return shape
+}
+
+// readTensors selects the tensors that apply and fills in their lengths.
+func (m *model) readTensors() error {
+	total, places := 0, 0
+	m.named = map[string][]*tensor{}
+	for _, def := range m.family.tensors {
+		if !def.when.holds(m.flags) || m.taken(def) {
+			continue
+		}
+		t, err := m.newTensor(def)
+		if err == nil {
+			err = m.checkRanges(t)
+		}
+		if err != nil {
+			return fmt.Errorf("config.json: %w (for tensor %q)", err, def.Name)
+		}
+		m.tensors = append(m.tensors, t)
+		m.named[t.Name] = append(m.named[t.Name], t)
+		if total += m.count(def.pattern.vars); total > maxInstances {
+			return fmt.Errorf("config.json: asks for more than %d tensors (such as %q)", maxInstances, def.Name)
+		}
+		if places += m.places(t); places > maxPlaces {
+			return fmt.Errorf("config.json: asks for indices in more than %d places (such as in %q)", maxPlaces, def.Name)
+		}
+	}
+	return nil
+}
+
+// places counts where instances of indices stand in all tensors of an entry.
+func (m *model) places(t *tensor) int {
+	n := 0
+	for _, riders := range t.axes {
+		for _, leaf := range leavesOf(riders) {
+			if leaf.slot >= 0 {
+				n += m.count(m.family.inner(leaf.slot))
+			}
+		}
+	}
+	return n * m.count(t.pattern.vars)
+}
+
+// taken reports whether an earlier entry has the tensor's name for the whole loop.
+func (m *model) taken(def *tensorDef) bool {
+	return slices.ContainsFunc(m.named[def.Name], func(t *tensor) bool { return t.tensorDef.from == nil && t.tensorDef.to == nil })
+}
+
+// checkRanges holds a tensor's range against those of earlier entries of its name: no layer may
+// have two.
+func (m *model) checkRanges(t *tensor) error {
+	for _, other := range m.named[t.Name] {
+		if t.meets(other) {
+			return fmt.Errorf("its range %d to %d overlaps %d to %d, that of an earlier entry of the same name", t.from, t.to, other.from, other.to)
+		}
+	}
+	return nil
+}
+
+// meets reports whether two tensors stand in a layer together, or one of them in all.
+func (t *tensor) meets(other *tensor) bool {
+	a, b := t.variable(0), other.variable(0)
+	return a < 0 || b < 0 || a != b || max(t.from, other.from) < min(t.to, other.to)
+}
+
+func (m *model) newTensor(def *tensorDef) (*tensor, error) {
+	t := &tensor{tensorDef: def}
+	for _, slot := range def.pattern.vars {
+		if err := m.measure(slot); err != nil {
+			return nil, err
+		}
+	}
+	for _, riders := range def.axes {
+		sized, err := m.sizeAxis(riders)
+		if err != nil {
+			return nil, err
+		}
+		t.axes = append(t.axes, sized)
+	}
+	return t, m.setRange(t)
+}
+
+// sizeAxis fills in the lengths of an axis' riders, which must agree.
+func (m *model) sizeAxis(riders []*node) ([]*node, error) {
+	var sized []*node
+	var err error
+	for _, r := range riders {
+		r.leaves(func(n *node) {
+			if n.slot >= 0 && err == nil {
+				err = m.measure(n.slot)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		s, err := r.withLengths(m)
+		if err != nil {
+			return nil, fmt.Errorf("axis %q: %w", describe(riders), err)
+		}
+		sized = append(sized, s)
+		if s.length == 0 {
+			return nil, fmt.Errorf("axis %q: its length must be at least 1", describe(riders))
+		}
+		if s.length != sized[0].length {
+			return nil, fmt.Errorf("axis %q: the parts joined by \"&\" have lengths %d and %d", describe(riders), sized[0].length, s.length)
+		}
+	}
+	return sized, nil
+}
+
+// setRange evaluates the range of the first variable.
+func (m *model) setRange(t *tensor) error {
+	if len(t.pattern.vars) == 0 {
+		return nil
+	}
+	count := m.size[t.pattern.vars[0]]
+	t.to = count
+	for _, end := range []struct {
+		expr *arith
+		at   *int
+	}{{t.tensorDef.from, &t.from}, {t.tensorDef.to, &t.to}} {
+		if end.expr == nil {
+			continue
+		}
+		v, err := end.expr.eval(m.dims)
+		if err != nil {
+			return err
+		}
+		*end.at = v.value
+	}
+	if t.from > t.to || t.to > count {
+		return fmt.Errorf("the range %d to %d does not lie in 0 to %d", t.from, t.to, count)
+	}
+	return nil
+}
+
+// variable is the slot of the variable at depth; -1 where the name has no more.
+func (t *tensor) variable(depth int) int {
+	if depth < len(t.pattern.vars) {
+		return t.pattern.vars[depth]
+	}
+	return -1
+}
