@@ -147,7 +147,7 @@ func conditions(b *bytes.Buffer, f *arch.Family) {
 	}
 }
 
-// when words a condition: "unless tied or headless".
+// when words a condition for a table.
 func when(condition string) string {
 	switch condition {
 	case "":
@@ -155,22 +155,7 @@ func when(condition string) string {
 	case "always":
 		return "yes"
 	}
-	var set, unset []string
-	for _, flag := range strings.Fields(condition) {
-		if not, ok := strings.CutPrefix(flag, "!"); ok {
-			unset = append(unset, not)
-		} else {
-			set = append(set, flag)
-		}
-	}
-	var parts []string
-	if len(set) > 0 {
-		parts = append(parts, "if "+strings.Join(set, " and "))
-	}
-	if len(unset) > 0 {
-		parts = append(parts, "unless "+strings.Join(unset, " or "))
-	}
-	return strings.Join(parts, ", ")
+	return arch.InWords(condition)
 }
 
 func code(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -58,37 +59,17 @@ func familyNamed(name string) (*arch.Family, error) {
 
 // familyJSON is an entry of what families --json prints.
 type familyJSON struct {
-	Name          string       `json:"name"`
-	Doc           string       `json:"doc"`
-	ModelTypes    []string     `json:"model_types"`
-	Architectures []string     `json:"architectures,omitempty"`
-	Indices       []indexJSON  `json:"indices"`
-	Absent        []absentJSON `json:"absent,omitempty"`
-}
-
-type indexJSON struct {
-	Name   string   `json:"name"`
-	Doc    string   `json:"doc,omitempty"`
-	Per    []string `json:"per,omitempty"`
-	Order  string   `json:"order,omitempty"`
-	Signs  string   `json:"signs,omitempty"`
-	Powers string   `json:"powers,omitempty"`
-}
-
-type absentJSON struct {
-	What string `json:"what"`
-	Why  string `json:"why"`
+	Name          string         `json:"name"`
+	Doc           string         `json:"doc"`
+	ModelTypes    []string       `json:"model_types"`
+	Architectures []string       `json:"architectures,omitempty"`
+	Indices       []arch.Kind    `json:"indices"`
+	Flags         []arch.Flag    `json:"flags,omitempty"`
+	Absent        []arch.Absence `json:"absent,omitempty"`
 }
 
 func newFamilyJSON(f *arch.Family) familyJSON {
-	j := familyJSON{Name: f.Name, Doc: f.Doc, ModelTypes: f.ModelTypes, Architectures: f.Architectures, Indices: []indexJSON{}}
-	for _, k := range f.Kinds() {
-		j.Indices = append(j.Indices, indexJSON{k.Name, k.Doc, k.Per, k.Order, k.Signs, k.Powers})
-	}
-	for _, a := range f.Absent {
-		j.Absent = append(j.Absent, absentJSON{a.What, a.Why})
-	}
-	return j
+	return familyJSON{f.Name, f.Doc, f.ModelTypes, f.Architectures, f.Kinds(), f.Flags(), f.Absent}
 }
 
 func listFamilies(c *cli.Context) error {
@@ -122,11 +103,26 @@ func printFamily(w io.Writer, f *arch.Family) {
 			fmt.Fprint(w, wrap(k.Doc, indent, indent, lineWidth))
 		}
 	}
+	printFlags(w, f)
 	if len(f.Absent) > 0 {
 		fmt.Fprintln(w, "\nWhat does not hold, and why:")
 	}
 	for _, a := range f.Absent {
 		fmt.Fprint(w, "\n", wrap(a.What, "  ", "    ", lineWidth), wrap(a.Why, indent, indent, lineWidth))
+	}
+}
+
+// printFlags says where the conditions come from that freedoms has spoken of.
+func printFlags(w io.Writer, f *arch.Family) {
+	var spoken []string
+	for _, k := range f.Kinds() {
+		spoken = append(spoken, strings.Fields(strings.ReplaceAll(k.Order+" "+k.Signs+" "+k.Powers, "!", ""))...)
+	}
+	for _, flag := range f.Flags() {
+		if slices.Contains(spoken, flag.Name) {
+			where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
+			fmt.Fprint(w, "\n", wrap(where, "  ", "    ", lineWidth))
+		}
 	}
 }
 
@@ -139,22 +135,11 @@ func freedoms(k arch.Kind) string {
 		case "always":
 			list = append(list, f.what)
 		default:
-			list = append(list, fmt.Sprintf("%s (where %s)", f.what, conditionInWords(f.when)))
+			list = append(list, fmt.Sprintf("%s (%s)", f.what, arch.InWords(f.when)))
 		}
 	}
 	if list == nil {
 		return "nothing"
 	}
 	return strings.Join(list, ", ")
-}
-
-// conditionInWords reads a family file's condition aloud: "!tied !headless" is "not tied and not headless".
-func conditionInWords(condition string) string {
-	words := strings.Fields(condition)
-	for i, w := range words {
-		if flag, unset := strings.CutPrefix(w, "!"); unset {
-			words[i] = "not " + flag
-		}
-	}
-	return strings.Join(words, " and ")
 }

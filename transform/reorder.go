@@ -41,6 +41,9 @@ var reorderPass = &Pass{
 	},
 }
 
+// mostBlock bounds the distances of a tour's block: 256 MB for each group of wires.
+const mostBlock = 8192
+
 func checkReorder(args []string) error {
 	switch args[0] {
 	case "greedy", "sort":
@@ -52,7 +55,11 @@ func checkReorder(args []string) error {
 			return nil
 		}
 		if len(args) == 2 {
-			if w, err := strconv.Atoi(args[1]); err == nil && w > 0 {
+			w, err := strconv.Atoi(args[1])
+			if err == nil && w > mostBlock && args[0] == "tour" {
+				return fmt.Errorf("a block of %d labels would keep %d² distances in memory: take at most %d", w, w, mostBlock)
+			}
+			if err == nil && w > 0 {
 				return nil
 			}
 		}

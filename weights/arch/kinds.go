@@ -1,13 +1,41 @@
 package arch
 
+import "strings"
+
 // Kind is a kind of index of a family as its file describes it, for readers.
 type Kind struct {
-	Name string   // "v"
-	Doc  string   // a sentence or two; may be empty
-	Per  []string // what there is one instance for each of: "layer", "kv"
+	Name string   `json:"name"`          // "v"
+	Doc  string   `json:"doc,omitempty"` // a sentence or two; may be empty
+	Per  []string `json:"per,omitempty"` // what there is one instance for each of: "layer", "kv"
 	// Order, Signs and Powers say when its labels may be permuted, negated and scaled by 2^k:
 	// "always", a condition such as "!tied !headless", or empty for never.
-	Order, Signs, Powers string
+	Order  string `json:"order,omitempty"`
+	Signs  string `json:"signs,omitempty"`
+	Powers string `json:"powers,omitempty"`
+}
+
+// InWords reads a condition aloud: that of "!tied !headless" is "unless tied or headless". "always" and
+// the empty one stay.
+func InWords(condition string) string {
+	if condition == "" || condition == always {
+		return condition
+	}
+	var set, unset []string
+	for flag := range strings.FieldsSeq(condition) {
+		if not, ok := strings.CutPrefix(flag, "!"); ok {
+			unset = append(unset, not)
+		} else {
+			set = append(set, flag)
+		}
+	}
+	var parts []string
+	if len(set) > 0 {
+		parts = append(parts, "if "+strings.Join(set, " and "))
+	}
+	if len(unset) > 0 {
+		parts = append(parts, "unless "+strings.Join(unset, " or "))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Kinds lists the family's kinds of index, in its file's order.
@@ -21,9 +49,9 @@ func (f *Family) Kinds() []Kind {
 
 // Flag is a truth about a model that conditions speak of.
 type Flag struct {
-	Name   string   // "tied"
-	Doc    string   // a sentence; may be empty
-	Fields []string // of config.json, where it is read
+	Name   string   `json:"name"`          // "tied"
+	Doc    string   `json:"doc,omitempty"` // a sentence; may be empty
+	Fields []string `json:"fields"`        // of config.json, where it is read
 }
 
 // Flags lists the family's flags, in its file's order.
