@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -140,12 +142,16 @@ func convertReport(m *weights.Model, man *transform.Manifest, out string, took t
 	for _, info := range m.Infos() {
 		elements[info.Name] = info.Len()
 	}
-	notes := man.Plan.Notes
-	if man.Plan.Moves() {
-		notes = append(slices.Clone(notes), "adapters: "+othersDoNotFit)
+	total := outlookRatio(man.Plan, elements)
+	notes := slices.Clone(man.Plan.Notes)
+	if note := noSaving(man.Plan, total); note != "" {
+		notes = append(notes, note)
 	}
-	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards,
-		outlookRatio(man.Plan, elements), append([]transform.Outlook{}, man.Plan.Outlook...), notes, nil, nil}
+	if leavesAdapters(m, man.Plan) {
+		notes = append(notes, "adapters: "+othersDoNotFit)
+	}
+	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards, total,
+		append([]transform.Outlook{}, man.Plan.Outlook...), notes, nil, nil}
 }
 
 // convert finds or makes the plan and carries it out; did says in a word or two what happened.
@@ -159,7 +165,9 @@ func convert(c *cli.Context, m *weights.Model, out string, o transform.Options, 
 			return man, "was finished before", err
 		}
 	}
-	if err := transform.CheckOut(m, out, resume); err != nil {
+	if err := transform.CheckOut(m, out, resume); errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("%s: the folder %s is not there: make it first", out, filepath.Dir(filepath.Clean(out)))
+	} else if err != nil {
 		return nil, "", err
 	}
 	plan, err := findPlan(c, m, out, o, b)

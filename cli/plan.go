@@ -76,8 +76,12 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 // planWith plans and shows progress; b may be nil.
 func planWith(c *cli.Context, m *weights.Model, o transform.Options, b *budget) (plan *transform.Plan, err error) {
 	defer func() {
-		if err != nil && c.Context.Err() != nil && b != nil && searching(b.dir) {
+		switch {
+		case err == nil || c.Context.Err() == nil:
+		case b != nil && searching(b.dir):
 			err = fmt.Errorf("%w: what the search has found stays in %s; the same command goes on", c.Context.Err(), b.dir)
+		default:
+			err = fmt.Errorf("%w: nothing was written", err)
 		}
 	}()
 	if b != nil && (o.MaxLoss != nil || transform.UsesInputs(o.Passes)) {

@@ -43,9 +43,12 @@ func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch
 	if total != nil {
 		total.print(w, plan.Request.Workload, plan.Request.Role)
 	}
+	if note := noSaving(plan, total); note != "" {
+		remark(w, "note", note)
+	}
 	printFound(w, plan)
 	printExact(w, plan)
-	if plan.Moves() {
+	if leavesAdapters(m, plan) {
 		remark(w, "adapters", othersDoNotFit)
 	}
 	if !plan.DropIn {
@@ -159,6 +162,35 @@ func printExact(w io.Writer, plan *transform.Plan) {
 // othersDoNotFit is what to know of a result whose weights were moved.
 const othersDoNotFit = "those that were trained for the source do not fit the result, unless they are converted along: put one into the source's folder; " +
 	"convert --plan OUT/lowtoggle.json does the same again"
+
+// leavesAdapters reports whether what was trained for the source does not fit the result: one in the
+// model's folder is converted along.
+func leavesAdapters(m *weights.Model, plan *transform.Plan) bool {
+	return plan.Moves() && m.Adapter == nil
+}
+
+// noSaving says that a plan is predicted to save nothing; empty where it is not. total is its
+// prediction, nil where there is none.
+func noSaving(plan *transform.Plan, total *ratio) string {
+	const little = 0.0005 // which is shown as 0.0 %
+	if total == nil || total.Relative < 1-little {
+		return ""
+	}
+	what := "save nothing"
+	if total.Relative > 1+little {
+		what = "cost more"
+	}
+	usual := ""
+	if load := plan.Request.Workload; load.Decode == 0 && len(plan.Steps) > 0 && !slices.ContainsFunc(plan.Steps, lossy) {
+		usual = fmt.Sprintf(", as is usual of passes that keep the function in %s", load)
+	}
+	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe", what, usual)
+}
+
+func lossy(s *transform.Step) bool {
+	pass, _ := transform.Lookup(s.Pass)
+	return pass != nil && pass.Class == transform.Lossy
+}
 
 func printNotDropIn(w io.Writer) {
 	remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+transform.ShiftSuffix+")")

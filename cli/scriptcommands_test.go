@@ -36,6 +36,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"tmpfs":       scriptTmpfs,
 	"graft":       scriptGraft,
 	"rename":      scriptRename,
+	"retype":      scriptRetype,
 }
 
 // need checks the number of arguments; more may follow the named ones where usage ends in "...".

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -47,13 +48,32 @@ func scriptRename(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// retype FILE PATTERN DTYPE makes the tensors of a safetensors file whose names match zeros of another
+// type.
+func scriptRetype(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, "FILE PATTERN DTYPE")
+	dtype, err := weights.ParseDType(args[2])
+	ts.Check(err)
+	rewrite(ts, args[0], func(infos []weights.Info, data map[string][]byte) []weights.Info {
+		for i, info := range infos {
+			match, err := path.Match(args[1], info.Name)
+			ts.Check(err)
+			if match {
+				infos[i] = weights.Info{Name: info.Name, DType: dtype, Shape: info.Shape}
+				data[info.Name] = make([]byte, infos[i].Size())
+			}
+		}
+		return infos
+	})
+}
+
 // rewrite changes a safetensors file's tensors; one that is not there has none.
-func rewrite(ts *testscript.TestScript, path string, change func([]weights.Info, map[string][]byte) []weights.Info) {
-	path = ts.MkAbs(path)
+func rewrite(ts *testscript.TestScript, file string, change func([]weights.Info, map[string][]byte) []weights.Info) {
+	file = ts.MkAbs(file)
 	var infos []weights.Info
 	data := map[string][]byte{}
-	if _, err := os.Stat(path); err == nil {
-		f, err := weights.OpenFile(path)
+	if _, err := os.Stat(file); err == nil {
+		f, err := weights.OpenFile(file)
 		ts.Check(err)
 		defer f.Close()
 		infos = slices.Clone(f.Tensors)
@@ -61,12 +81,12 @@ func rewrite(ts *testscript.TestScript, path string, change func([]weights.Info,
 			data[t.Name] = slices.Clone(t.Data)
 			return nil
 		}))
-		ts.Check(os.Remove(path)) // it is mapped
+		ts.Check(os.Remove(file)) // it is mapped
 	}
 	head, placed, err := weights.EncodeHeader(change(infos, data), nil)
 	ts.Check(err)
 	for _, info := range placed {
 		head = append(head, data[info.Name]...)
 	}
-	ts.Check(os.WriteFile(path, head, 0o666))
+	ts.Check(os.WriteFile(file, head, 0o666))
 }

@@ -146,18 +146,14 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 	}
 	var all, done int64
 	for _, t := range rep.Tensors {
-		if t.Linear {
-			a, _ := src.Tensor(t.Name)
+		if a, ok := predictable(src, t); ok {
 			all += a.Size()
 		}
 	}
 	var total ratio
 	for _, t := range rep.Tensors {
-		if !t.Linear {
-			continue
-		}
-		a, _ := src.Tensor(t.Name)
-		if a.Len() == 0 {
+		a, ok := predictable(src, t)
+		if !ok {
 			continue
 		}
 		b, _ := out.Tensor(t.Name)
@@ -179,4 +175,15 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 		r.Energy = &energyJSON{Predicted: k}
 	}
 	return r, nil
+}
+
+// predictable gives the source of a linear layer whose energy can be predicted: it is not empty and
+// of a type whose values are known.
+func predictable(src *weights.Model, t verify.Tensor) (a weights.Tensor, ok bool) {
+	if !t.Linear {
+		return a, false
+	}
+	a, _ = src.Tensor(t.Name)
+	_, known := a.DType.Format()
+	return a, known && a.Len() > 0
 }

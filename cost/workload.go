@@ -87,8 +87,11 @@ func parseShares(s string) (w Workload, err error) {
 	for part := range strings.SplitSeq(s, ",") {
 		name, text, ok := strings.Cut(part, "=")
 		name = strings.TrimSpace(name)
-		if !ok {
-			return w, fmt.Errorf("%q has no share", name)
+		switch {
+		case name != "prefill" && name != "decode":
+			return w, fmt.Errorf("unknown phase %q", name)
+		case !ok:
+			return w, fmt.Errorf("%s has no share", name)
 		}
 		share, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		switch {
@@ -98,10 +101,8 @@ func parseShares(s string) (w Workload, err error) {
 			return w, fmt.Errorf("%s is given twice", name)
 		case name == "prefill":
 			w.Prefill = share
-		case name == "decode":
-			w.Decode = share
 		default:
-			return w, fmt.Errorf("unknown phase %q", name)
+			w.Decode = share
 		}
 		seen[name] = true
 	}

@@ -290,6 +290,7 @@ func TestAdaptersThatCannotFollow(t *testing.T) {
 		{loraConfig, []adapterTensor{{"base_model.model.model.layers.7.mlp.down_proj.lora_A.weight", []int{loraRank, 100}}}, "layers.7"},
 		{loraConfig, []adapterTensor{{down + ".lora_A.weight", []int{loraRank, 99}}}, `has shape [3 99], which does not fit the base's linear "model.layers.0.mlp.down_proj.weight" [48 100]`},
 		{loraConfig, []adapterTensor{{down + ".lora_A.weight", []int{loraRank, 100, 1, 1}}}, "has shape [3 100 1 1]"},
+		{loraConfig, lora[:1], `tensor "` + down + `.lora_B.weight": is missing`},
 		{loraConfig, []adapterTensor{{down + ".lora_embedding_A", []int{loraRank, 48}}}, "does not fit the base's linear"},
 		{loraConfig, []adapterTensor{{"base_model.model.model.embed_tokens.weight", []int{130, 48}}}, "has shape [130 48]"},
 		{loraConfig, []adapterTensor{{"model.norm.weight", []int{48}}}, "the base has one of the same name"},
@@ -359,7 +360,9 @@ func TestAdaptersOfOtherPrefixes(t *testing.T) {
 		"llama-tiny": "base_model.model.model.layers.1.mlp.up_proj",
 	} {
 		m := bare(t, name)
-		l := layoutOf(t, m).Adapt([]byte(`{"peft_type": "LORA"}`), []weights.Info{{Name: adapted + ".lora_B.weight", Shape: []int{ffnOf(t, m), 4}}})
+		l := layoutOf(t, m)
+		l = l.Adapt([]byte(`{"peft_type": "LORA"}`), []weights.Info{
+			{Name: adapted + ".lora_A.weight", Shape: []int{4, l.Dims["hidden"]}}, {Name: adapted + ".lora_B.weight", Shape: []int{ffnOf(t, m), 4}}})
 		if l.Adapter.Problem != "" {
 			t.Fatal(l.Adapter.Problem)
 		}
@@ -374,8 +377,11 @@ func TestAdaptersOfOtherPrefixes(t *testing.T) {
 // the program that runs it, and on the tower; a path that may mean either is refused.
 func TestAdaptersOfSeveralModalities(t *testing.T) {
 	l := layoutOf(t, seeings[0].folder(t))
+	outputs := l.Claims["language_model.model.layers.0.self_attn.q_proj.weight"].Axes[0].Len()
 	adapt := func(module string, inputs int) *arch.Layout {
-		return l.Adapt([]byte(`{"peft_type": "LORA"}`), []weights.Info{{Name: "base_model.model." + module + ".lora_A.weight", Shape: []int{4, inputs}}})
+		path := "base_model.model." + module
+		return l.Adapt([]byte(`{"peft_type": "LORA"}`), []weights.Info{
+			{Name: path + ".lora_A.weight", Shape: []int{4, inputs}}, {Name: path + ".lora_B.weight", Shape: []int{outputs, 4}}})
 	}
 	for _, module := range []string{"language_model.model.layers.0.self_attn.q_proj", "model.language_model.layers.0.self_attn.q_proj"} {
 		a := adapt(module, 48)

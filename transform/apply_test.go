@@ -91,6 +91,9 @@ func TestConvertingAgainKeepsTheOldManifest(t *testing.T) {
 }
 
 func TestRoundAndGridOfEveryType(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for _, d := range kinds {
 		for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
 			m := tiny(t, model, d)
@@ -157,6 +160,9 @@ func nonFinite(x weights.Tensor) []uint32 {
 }
 
 func TestNaNAndInfinityAreKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for _, d := range []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2} {
 		for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
 			for _, passes := range []string{
@@ -164,9 +170,6 @@ func TestNaNAndInfinityAreKept(t *testing.T) {
 				"sparsify=2:4", "sparsify=0.3/element", "sparsify=0.3/4x4", "sparsify=0.3/runs",
 				"scale,reorder,signs,shift,sparsify=0.3,grid=8,round=2",
 			} {
-				if testing.Short() && d != weights.BF16 && !strings.Contains(passes, ",") {
-					continue
-				}
 				dir := folder(t, config(t, model, ""), synth.Options{DType: d})
 				plant(t, dir)
 				m := open(t, dir)

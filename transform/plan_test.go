@@ -22,6 +22,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 const everything = "scale,reorder,signs,shift,sparsify=0.2,grid=16,round=2"
 
 func TestPlanRoundTrip(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
 		for passes, least := range map[string]float64{everything: 0, "": 0, "scale,shift=4/epilogue,sparsify,grid,round": 25} {
 			js := encoded(t, makePlan(t, tiny(t, model, 0), passes, least))
@@ -120,6 +123,9 @@ func snr(before, after weights.Tensor) float64 {
 }
 
 func TestBudgetIsKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		least := rapid.Float64Range(3, 60).Draw(rt, "least")
 		passes := rapid.SampledFrom([]string{"grid,round", "round", "sparsify,round", "grid", "sparsify"}).Draw(rt, "passes")

@@ -10,6 +10,9 @@ import (
 
 // Layers initialised with zeros are real: every pass must live with one.
 func TestLayerOfZerosUnderEveryPass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for _, family := range []string{"llama-tiny", "gpt2-tiny"} {
 		dir := folder(t, config(t, family, ""), synth.Options{Seed: 1})
 		edit(t, dir, func(info weights.Info, data []byte) {

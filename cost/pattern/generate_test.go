@@ -43,6 +43,9 @@ func TestBlockIsPartOfTheWhole(t *testing.T) {
 // TestPieces: matrices that several workers make in many pieces, in long rows, in tables and in
 // counts are the same as their blocks.
 func TestPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for _, text := range []string{
 		"normal(0,1) | round(4) | flip(0.1)", "normal(0,1) | transpose | scale(0.5)", "normal(0,1) | sort(0.3)",
 		"normal(0,1) | grid(4) | transpose", "normal(0,1) | sort(0.6,by=within)", "normal(0,1) | sparse(0.5,block=3x5) | repeat(rows=3,columns=2)",

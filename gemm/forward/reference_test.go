@@ -20,6 +20,9 @@ import (
 // TestReferenceLoss holds losses against those that transformers and PyTorch measured. These
 // multiplied in BF16, so that the last digits differ.
 func TestReferenceLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	t.Run("demo", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "model")
 		if err := demo.Write(dir); err != nil {
@@ -32,8 +35,8 @@ func TestReferenceLoss(t *testing.T) {
 		if _, err := os.Stat(dir); err != nil {
 			t.Skipf("the reference models are not here: %v", err)
 		}
-		if testing.Short() || !cpu.X86.HasAVX512F {
-			t.Skip("takes half a minute, and hours without AVX-512")
+		if !cpu.X86.HasAVX512F {
+			t.Skip("takes hours without AVX-512")
 		}
 		holdAgainstReference(t, dir)
 	})

@@ -183,6 +183,9 @@ func TestLossIsThatOfAPlainImplementation(t *testing.T) {
 
 // TestVariantsDiffer: what a variant changes is no field that both implementations overlook.
 func TestVariantsDiffer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	tokens := sequences(64, 9, 32)
 	of := map[string]*forward.Scores{}
 	for _, test := range variants {

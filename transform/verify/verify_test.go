@@ -102,6 +102,9 @@ func TestNaNIsCountedAndKept(t *testing.T) {
 }
 
 func TestOneBitIsSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	src := source(t, "llama-tiny", 0)
 	m := open(t, src)
 	for i, info := range m.Infos() {
@@ -186,6 +189,9 @@ func TestWrongFoldsAreSeen(t *testing.T) {
 }
 
 func TestWrongManifestsAreSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const up = "model.layers.0.mlp.up_proj.weight"
 	src := source(t, "llama-tiny", 0)
 	swap := func(list any, i, j int) {

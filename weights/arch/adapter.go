@@ -92,6 +92,23 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 		}
 		l.claim(&Claim{Name: t.Name, Kind: c.Kind + part.kind(), Layer: c.Layer, Axes: axes})
 	}
+	return checkPairs(tensors)
+}
+
+// checkPairs refuses matrices without the one that they are multiplied with: what a runtime puts in its
+// place is not the adapter that was trained.
+func checkPairs(tensors []weights.Info) error {
+	there := map[string]bool{}
+	for _, t := range tensors {
+		there[t.Name] = true
+	}
+	for _, t := range tensors {
+		for _, p := range loraParts {
+			if module, ok := strings.CutSuffix(t.Name, p.suffix); ok && !there[module+p.needs] {
+				return fmt.Errorf("tensor %q: is missing, and %q is nothing without it", module+p.needs, t.Name)
+			}
+		}
+	}
 	return nil
 }
 
@@ -106,17 +123,18 @@ func (l *Layout) claim(c *Claim) {
 // loraPart is one kind of tensor that an adapter has for a module.
 type loraPart struct {
 	suffix string // of its name, behind the module's path
+	needs  string // the suffix of the tensor that it is nothing without
 	rank   int    // the dimension that counts the rank; -1: none does
 	axes   func(base *Claim, shape []int) []*Axis
 }
 
 // The rank's axis is as long as the tensor says.
 var loraParts = []loraPart{
-	{".lora_A.weight", 0, func(c *Claim, s []int) []*Axis { return linearAxes(c, plainAxis(s, 0), c.input()) }},
-	{".lora_B.weight", 1, func(c *Claim, s []int) []*Axis { return linearAxes(c, c.output(), plainAxis(s, 1)) }},
-	{".lora_B.bias", -1, func(c *Claim, _ []int) []*Axis { return linearAxes(c, c.output()) }},
-	{".lora_embedding_A", 0, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, plainAxis(s, 0), c.Axes[0]) }},
-	{".lora_embedding_B", 1, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
+	{".lora_A.weight", ".lora_B.weight", 0, func(c *Claim, s []int) []*Axis { return linearAxes(c, plainAxis(s, 0), c.input()) }},
+	{".lora_B.weight", ".lora_A.weight", 1, func(c *Claim, s []int) []*Axis { return linearAxes(c, c.output(), plainAxis(s, 1)) }},
+	{".lora_B.bias", ".lora_B.weight", -1, func(c *Claim, _ []int) []*Axis { return linearAxes(c, c.output()) }},
+	{".lora_embedding_A", ".lora_embedding_B", 0, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, plainAxis(s, 0), c.Axes[0]) }},
+	{".lora_embedding_B", ".lora_embedding_A", 1, func(c *Claim, s []int) []*Axis { return embeddingAxes(c, c.Axes[1], plainAxis(s, 1)) }},
 }
 
 // kind follows that of the base's tensor in the kind of an adapter's.
@@ -129,7 +147,7 @@ func (p loraPart) kind() string {
 
 // replacement is a tensor that stands for the whole of the base's: a trained bias or norm, or a
 // module that is saved in full.
-var replacement = loraPart{"", -1, func(c *Claim, _ []int) []*Axis { return c.Axes }}
+var replacement = loraPart{"", "", -1, func(c *Claim, _ []int) []*Axis { return c.Axes }}
 
 func linearAxes(c *Claim, axes ...*Axis) []*Axis {
 	if c.Role != Linear {
