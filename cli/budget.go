@@ -105,10 +105,7 @@ func newBudget(c *cli.Context, m *weights.Model, path, beside string, o transfor
 		return nil, err
 	}
 	if b.judge, err = newJudge(m, path, o.Family, b.evaluation, o.Workers); err != nil {
-		if !errors.Is(err, forward.ErrNoForward) { // which says so itself
-			err = fmt.Errorf("%w; without tokens, --min-snr is a budget", err)
-		}
-		return nil, err
+		return nil, fmt.Errorf("%w; without tokens, --min-snr is a budget", err)
 	}
 	for _, p := range []judged{b.fit, b.held, b.evaluation} {
 		if err := b.judge.decoder.Check(p.Sequences); err != nil {

@@ -18,7 +18,8 @@ var familiesCommand = &cli.Command{
 	Description: `Without NAME the families of the catalogue, a line each; with NAME what may be permuted, negated and
 scaled in one of them, and what may not and why. --arch FILE checks a file of your own and shows it
 like one of them.`,
-	Flags: flags(commonFlags, []cli.Flag{archFlag}),
+	Flags: flags(commonFlags, []cli.Flag{archFlag,
+		&cli.BoolFlag{Name: "tensors", Usage: "also the tensors, and what their axes count", DisableDefaultText: true}}),
 	Action: func(c *cli.Context) error {
 		own, err := family(c)
 		if err != nil {
@@ -35,13 +36,16 @@ like one of them.`,
 			if own, err = familyNamed(args[0]); err != nil {
 				return err
 			}
-		} else if _, err := arguments(c); err != nil {
-			return err
+		} else if c.NArg() > 0 {
+			return usagef("families takes NAME or --arch FILE, and both were given; see lowtoggle families --help")
 		}
 		if c.Bool("json") {
 			return printJSON(c.App.Writer, newFamilyJSON(own))
 		}
 		printFamily(c.App.Writer, own)
+		if c.Bool("tensors") {
+			printTensors(c.App.Writer, own)
+		}
 		return nil
 	},
 }
@@ -65,11 +69,12 @@ type familyJSON struct {
 	Architectures []string       `json:"architectures,omitempty"`
 	Indices       []arch.Kind    `json:"indices"`
 	Flags         []arch.Flag    `json:"flags,omitempty"`
+	Tensors       []arch.Listed  `json:"tensors"`
 	Absent        []arch.Absence `json:"absent,omitempty"`
 }
 
 func newFamilyJSON(f *arch.Family) familyJSON {
-	return familyJSON{f.Name, f.Doc, f.ModelTypes, f.Architectures, f.Kinds(), f.Flags(), f.Absent}
+	return familyJSON{f.Name, f.Doc, f.ModelTypes, f.Architectures, f.Kinds(), f.Flags(), f.Tensors(), f.Absent}
 }
 
 func listFamilies(c *cli.Context) error {
@@ -109,6 +114,21 @@ func printFamily(w io.Writer, f *arch.Family) {
 	}
 	for _, a := range f.Absent {
 		fmt.Fprint(w, "\n", wrap(a.What, "  ", "    ", lineWidth), wrap(a.Why, indent, indent, lineWidth))
+	}
+}
+
+// printTensors lists tensors with their axes: what shares an index, and with which sign.
+func printTensors(w io.Writer, f *arch.Family) {
+	fmt.Fprintln(w, "\nTensors, and what their axes count (go doc ./weights/arch explains the expressions):")
+	for _, t := range f.Tensors() {
+		what := t.Role.String()
+		if len(t.Axes) > 0 {
+			what += ": " + strings.Join(t.Axes, " × ")
+		}
+		if t.When != "" {
+			what += " (" + arch.InWords(t.When) + ")"
+		}
+		fmt.Fprint(w, "\n", wrap(t.Name, "  ", "    ", lineWidth), wrap(what, "      ", "      ", lineWidth))
 	}
 }
 

@@ -59,8 +59,8 @@ func scriptRetype(ts *testscript.TestScript, neg bool, args []string) {
 			match, err := path.Match(args[1], info.Name)
 			ts.Check(err)
 			if match {
-				infos[i] = weights.Info{Name: info.Name, DType: dtype, Shape: info.Shape}
-				data[info.Name] = make([]byte, infos[i].Size())
+				infos[i].DType = dtype
+				data[info.Name] = make([]byte, info.Len()*dtype.Bits()/8)
 			}
 		}
 		return infos

@@ -25,6 +25,7 @@ var synthCommand = &cli.Command{
 		seedFlag,
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
 		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "most data in one file, in `BYTES` (kB, MB, GB)"},
+		archFlag,
 	}, commonFlags),
 	Action: func(c *cli.Context) error {
 		args, err := arguments(c, "CONFIG", "OUT")
@@ -33,6 +34,9 @@ var synthCommand = &cli.Command{
 		}
 		o := synth.Options{Seed: c.Uint64("seed")}
 		if o.Workers, err = workers(c); err != nil {
+			return err
+		}
+		if o.Family, err = family(c); err != nil {
 			return err
 		}
 		if o.ShardBytes, err = parseSize(c.String("shard-size")); err != nil {

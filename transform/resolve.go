@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -23,7 +24,7 @@ func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknow
 		}
 		family, err = arch.Detect(m.Config)
 		if errors.Is(err, arch.ErrUnknownFamily) {
-			return nil, err, nil
+			return nil, fmt.Errorf("%w; --arch FILE describes another", err), nil
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", m.Dir, err)
@@ -31,7 +32,7 @@ func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknow
 	}
 	layout, err = family.Resolve(m.Config, m.Infos())
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", m.Dir, err)
+		return nil, nil, fmt.Errorf("%s: does not fit the family %s: %w", m.Dir, family.Name, err)
 	}
 	if slices.Contains(m.Others, embedderName) {
 		layout.Keep(embedderName + " makes the model's hidden states its outputs")
@@ -42,16 +43,24 @@ func Resolve(m *weights.Model, family *arch.Family) (layout *arch.Layout, unknow
 	return layout, nil, nil
 }
 
-// resolve finds the model's family. Passes that need one make its absence an error; for the
-// others a config.json that does not fit is only a note.
+// resolve finds the model's family. Passes that need one make its absence an error, and so does a family
+// that was given and does not fit; for the others that is only a note.
 func (p *planner) resolve() error {
 	needed := slices.IndexFunc(p.opt.Passes, func(c Choice) bool { return c.Pass.NeedsFamily })
 	layout, unknown, err := Resolve(p.model, p.opt.Family)
-	if reason := errors.Join(unknown, err); reason != nil {
-		if needed >= 0 {
-			return fmt.Errorf("%s needs to know the model's family: %w", p.opt.Passes[needed].Pass.Name, reason)
-		}
-		p.note("the family is not known (%v): every matrix whose name does not speak of an embedding counts as a layer", reason)
+	const allCount = "every matrix whose name does not speak of an embedding counts as a layer"
+	switch {
+	case err != nil && p.opt.Family != nil:
+		return err
+	case err != nil && needed >= 0:
+		return fmt.Errorf("%s needs a model that fits its family: %w", p.opt.Passes[needed].Pass.Name, err)
+	case err != nil:
+		p.note("%s: %s", strings.ReplaceAll(err.Error(), "\n", "; "), allCount)
+		return nil
+	case unknown != nil && needed >= 0:
+		return fmt.Errorf("%s needs to know the model's family: %w", p.opt.Passes[needed].Pass.Name, unknown)
+	case unknown != nil:
+		p.note("the family is not known (%v): %s", unknown, allCount)
 		return nil
 	}
 	p.layout = layout

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -106,7 +107,7 @@ func (p *planner) shiftBehindNorm(layers []*arch.Claim, strengths []float64) err
 		for _, l := range layers {
 			fold, err := p.fold(l, s)
 			if errors.Is(err, ErrPlan) {
-				p.note("shift: the layers behind %s stay as they are: %v", norm.Weight, err)
+				p.note("shift: the layers behind %s stay as they are: %s", norm.Weight, why(err))
 				return nil
 			}
 			if err != nil {
@@ -128,6 +129,9 @@ func (p *planner) shiftBehindNorm(layers []*arch.Claim, strengths []float64) err
 	p.note("shift: the layers behind %s would fall below the budget or leave their range: they stay as they are", norm.Weight)
 	return nil
 }
+
+// why is what an error of class ErrPlan says besides.
+func why(err error) string { return strings.TrimPrefix(err.Error(), ErrPlan.Error()+": ") }
 
 // fold is the steps for one layer behind a norm: its weight first, then its bias. It is nil where
 // the layer would fall below the budget, and of class ErrPlan where it cannot be folded at all.
@@ -152,7 +156,7 @@ func (p *planner) shiftAlone(l *arch.Claim, strengths []float64, epilogue bool) 
 	for _, s := range strengths {
 		steps, err := p.shiftOf(l, Shift{Epilogue: epilogue}, s)
 		if errors.Is(err, ErrPlan) {
-			p.note("shift: %s stays as it is: %v", l.Name, err)
+			p.note("shift: %s stays as it is: %s", l.Name, why(err))
 			return nil
 		}
 		if err != nil || steps != nil {

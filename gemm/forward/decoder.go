@@ -46,7 +46,7 @@ type positions struct {
 func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	f, ok := families[layout.Family]
 	if !ok {
-		return nil, fmt.Errorf("family %s: there is %w for it, so its loss cannot be computed: a budget by --min-snr needs none", layout.Family, ErrNoForward)
+		return nil, fmt.Errorf("family %s: there is %w for it, so its loss cannot be computed", layout.Family, ErrNoForward)
 	}
 	c := readConfig(m.Config)
 	if strange := strangers(f, c, layout); len(strange) > 0 {

@@ -79,7 +79,8 @@
 //	               of a concatenation are left out.
 //	uses           an expression over dims: on how many axes of linear and embedding tensors that
 //	               are not optional one instance stands. An axis counts once, however often the
-//	               index stands on it. Fewer or more are an error.
+//	               index stands on it. Fewer or more are an error. Without it a tensor that was
+//	               forgotten goes unseen.
 //	permute        the condition under which its labels may be permuted; "always"; absent: never
 //	sign           the same for -1 on any label
 //	scale          the same for 2^k on any label

@@ -62,3 +62,20 @@ func (f *Family) Flags() []Flag {
 	}
 	return all
 }
+
+// Listed is a tensor as a family's file lists it, for readers.
+type Listed struct {
+	Name string   `json:"name"` // "{prefix}layers.{layer}.mlp.up_proj.weight"
+	Role Role     `json:"role"`
+	Axes []string `json:"axes,omitempty"` // expressions; none of a buffer's
+	When string   `json:"when,omitempty"` // a condition; empty: always
+}
+
+// Tensors lists the family's tensors, in its file's order.
+func (f *Family) Tensors() []Listed {
+	var all []Listed
+	for _, t := range f.tensors {
+		all = append(all, Listed{t.Name, t.role, t.Axes, t.When})
+	}
+	return all
+}

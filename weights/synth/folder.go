@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // Options says what is written. The zero value is ready to use.
@@ -18,6 +19,8 @@ type Options struct {
 	// DType is the type of all floating-point tensors; of an 8-bit type (F8_E4M3, F8_E5M2, I8) only
 	// matrices are, as in quantised checkpoints. Default: what the config names.
 	DType weights.DType
+	// Family says which tensors there are. Default: what the catalogue has for the config.
+	Family *arch.Family
 	// Workers is the number of goroutines that generate. Default GOMAXPROCS.
 	Workers int
 	// Progress, if set, is called after each block with the bytes of tensor data written so far and

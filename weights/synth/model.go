@@ -17,7 +17,10 @@ type model struct {
 }
 
 func newModel(config []byte, o Options) (*model, error) {
-	family, err := arch.Detect(config)
+	family, err := o.Family, error(nil)
+	if family == nil {
+		family, err = arch.Detect(config)
+	}
 	if err != nil {
 		return nil, err
 	}
