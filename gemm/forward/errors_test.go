@@ -137,8 +137,8 @@ func TestUnknownFamily(t *testing.T) {
 	}
 	defer m.Close()
 	_, err = forward.New(m, &arch.Layout{Family: "abacus"})
-	if !errors.Is(err, forward.ErrNoForward) || !strings.Contains(err.Error(), "family abacus") || !strings.Contains(err.Error(), "--min-snr") {
-		t.Errorf("error %v, want ErrNoForward that names the family and what works without", err)
+	if !errors.Is(err, forward.ErrNoForward) || !strings.Contains(err.Error(), "family abacus") {
+		t.Errorf("error %v, want ErrNoForward that names the family", err)
 	}
 }
 
