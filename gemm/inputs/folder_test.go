@@ -206,6 +206,9 @@ func flip(path string, at int, mask byte) error {
 
 // TestEveryByteOfMomentsCounts changes each byte of a file.
 func TestEveryByteOfMomentsCounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	s, dir := tiny(t, "llama-tiny"), t.TempDir()
 	store := s.collect(t, dir, inputs.Options{Key: "a"})
 	layer := store.Layers()[0]
@@ -273,6 +276,9 @@ func holds(t *testing.T, s *inputs.Store, layer, path string, want sgemm.Matrix)
 
 // TestEveryByteOfTheIndexCounts changes each byte of the index.
 func TestEveryByteOfTheIndexCounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	s, dir := tiny(t, "llama-tiny"), t.TempDir()
 	want := s.collect(t, dir, inputs.Options{Key: "a"})
 	path := filepath.Join(dir, "index.json")
