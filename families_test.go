@@ -129,15 +129,8 @@ func describe(b *bytes.Buffer, f *arch.Family) {
 
 // conditions explains the flags that a family's table speaks of.
 func conditions(b *bytes.Buffer, f *arch.Family) {
-	var used []string
-	for _, k := range f.Kinds() {
-		used = append(used, strings.Fields(strings.ReplaceAll(k.Order+" "+k.Signs+" "+k.Powers, "!", ""))...)
-	}
 	title := "\nConditions:\n\n"
 	for _, flag := range f.Flags() {
-		if !slices.Contains(used, flag.Name) {
-			continue
-		}
 		fmt.Fprintf(b, "%s- *%s*: by %s of config.json.", title, flag.Name, code(flag.Fields))
 		title = ""
 		if flag.Doc != "" {

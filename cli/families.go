@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -134,15 +133,9 @@ func printTensors(w io.Writer, f *arch.Family) {
 
 // printFlags says where the conditions come from that freedoms has spoken of.
 func printFlags(w io.Writer, f *arch.Family) {
-	var spoken []string
-	for _, k := range f.Kinds() {
-		spoken = append(spoken, strings.Fields(strings.ReplaceAll(k.Order+" "+k.Signs+" "+k.Powers, "!", ""))...)
-	}
 	for _, flag := range f.Flags() {
-		if slices.Contains(spoken, flag.Name) {
-			where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
-			fmt.Fprint(w, "\n", wrap(where, "  ", "    ", lineWidth))
-		}
+		where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
+		fmt.Fprint(w, "\n", wrap(where, "  ", "    ", lineWidth))
 	}
 }
 

@@ -54,11 +54,19 @@ type Flag struct {
 	Fields []string `json:"fields"`        // of config.json, where it is read
 }
 
-// Flags lists the family's flags, in its file's order.
+// Flags lists the flags that the conditions of Kinds speak of, in the file's order.
 func (f *Family) Flags() []Flag {
+	spoken := map[string]bool{}
+	for _, k := range f.Kinds() {
+		for flag := range strings.FieldsSeq(k.Order + " " + k.Signs + " " + k.Powers) {
+			spoken[strings.TrimPrefix(flag, "!")] = true
+		}
+	}
 	var all []Flag
 	for _, s := range f.flags {
-		all = append(all, Flag{s.Name, s.Doc, s.Fields})
+		if spoken[s.Name] {
+			all = append(all, Flag{s.Name, s.Doc, s.Fields})
+		}
 	}
 	return all
 }
