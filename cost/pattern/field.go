@@ -71,7 +71,7 @@ func (f *field) block(ctx context.Context, rows, cols Range, workers int) ([]byt
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 	return out, nil
 }

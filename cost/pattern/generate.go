@@ -53,7 +53,7 @@ func (p Pattern) generate(ctx context.Context, s Spec, rows, cols Range, workers
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 	return f.block(ctx, rows, cols, b.workers)
 }

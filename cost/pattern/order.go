@@ -170,7 +170,7 @@ func radixSort(ctx context.Context, keys []uint32, bits int) error {
 func inPieces(ctx context.Context, n int, do func(from, to int)) error {
 	for from := 0; from < n; from += piece {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctx.Err()
 		}
 		do(from, min(from+piece, n))
 	}

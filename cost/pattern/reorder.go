@@ -26,7 +26,7 @@ func reorder(ctx context.Context, f weights.Format, data []byte, rows int) error
 	}
 	for at := 0; len(left) > 0; {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctx.Err()
 		}
 		row := left[at]
 		order = append(order, row)
