@@ -57,6 +57,24 @@ func (g *gpu) NewBatch(ctx context.Context, name string, products []cuda.Product
 	return b, nil
 }
 
+func (g *gpu) NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error) {
+	b, err := g.device.NewMix(ctx, name, products, traffic, o)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (g *gpu) NewTrain(ctx context.Context, name string, products []cuda.Product) (Train, error) {
+	t, err := g.device.NewTrain(ctx, name, products)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (g *gpu) ReadClock() (cuda.ClockReading, error) { return g.device.ReadClock(g.clock.Now) }
+
 func (g *gpu) Close() error {
 	err := g.device.Close()
 	if g.card != nil {

@@ -18,6 +18,12 @@ type Machine interface {
 	Platform() *cuda.Info
 	// NewBatch puts products on the card; see [cuda.Device.NewBatch].
 	NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error)
+	// NewMix puts products and traffic on the card; see [cuda.Device.NewMix].
+	NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error)
+	// NewTrain puts products on the card whose executions are noted; see [cuda.Device.NewTrain].
+	NewTrain(ctx context.Context, name string, products []cuda.Product) (Train, error)
+	// ReadClock reads the card's clock while the card is idle; the host's is Clock.
+	ReadClock() (cuda.ClockReading, error)
 	// Close gives everything back. Twice does nothing.
 	Close() error
 }
@@ -40,5 +46,22 @@ type Batch interface {
 	WeightBytes() int64
 	// Ops is the number of operations of one execution.
 	Ops() float64
+	Close() error
+}
+
+// Mix is products and traffic on a card; see [cuda.Batch].
+type Mix interface {
+	power.Load
+	Elapsed() (time.Duration, error)
+	// Passes is how often one execution goes through everything.
+	Passes() int
+	Close() error
+}
+
+// Train is products whose executions are noted; see [cuda.Train].
+type Train interface {
+	Start(legs []cuda.Leg) error
+	Wait(ctx context.Context) error
+	Stamps() ([]cuda.Stamp, error)
 	Close() error
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -116,4 +117,16 @@ func (b *simBatch) Ops() (n float64) {
 		n += p.Problem.Ops()
 	}
 	return n * float64(b.passes*b.stack)
+}
+
+func (s simulated) NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error) {
+	return nil, errors.New("not built")
+}
+
+func (s simulated) NewTrain(ctx context.Context, name string, products []cuda.Product) (Train, error) {
+	return nil, errors.New("not built")
+}
+
+func (s simulated) ReadClock() (cuda.ClockReading, error) {
+	return cuda.ClockReading{}, errors.New("not built")
 }

@@ -3,6 +3,7 @@ package power
 import (
 	"errors"
 	"slices"
+	"time"
 )
 
 // ErrAbsent is what a query returns that this card, driver or build does not answer. Absent is
@@ -18,6 +19,11 @@ type Card interface {
 	Energy() (uint64, error)
 	// Power reads a power sensor in watts.
 	Power(Sensor, Scope) (float64, error)
+	// Sample reads a power sensor together with the moment that the driver gives for it.
+	Sample(Sensor, Scope) (Sample, error)
+	// Samples are the readings that the driver kept of the whole card's power, after the moment given,
+	// oldest first.
+	Samples(after time.Time) ([]Sample, error)
 	// Temperature of the GPU's die in °C.
 	Temperature() (float64, error)
 	// SMClock of the multiprocessors in MHz.
@@ -51,6 +57,13 @@ const (
 	Module
 	Memory
 )
+
+// Sample is a power reading and its moment, by the host's wall clock; [Clock.Of] makes it one of a
+// measurement's.
+type Sample struct {
+	At    time.Time
+	Watts float64
+}
 
 // Process holds memory on the card.
 type Process struct {

@@ -9,6 +9,8 @@ import (
 type Clock interface {
 	// Now is monotonic and counts from an arbitrary moment.
 	Now() time.Duration
+	// Of says when a moment of the wall clock was, by this one.
+	Of(time.Time) time.Duration
 	// Sleep waits for d, or returns the context's error.
 	Sleep(ctx context.Context, d time.Duration) error
 }
@@ -19,6 +21,8 @@ func HostClock() Clock { return hostClock{time.Now()} }
 type hostClock struct{ start time.Time }
 
 func (c hostClock) Now() time.Duration { return time.Since(c.start) }
+
+func (c hostClock) Of(t time.Time) time.Duration { return t.Sub(c.start) }
 
 func (hostClock) Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -115,6 +115,9 @@ func (s *Sim) At(at time.Duration, do func()) { s.hooks = append(s.hooks, simHoo
 // Now is the card's time.
 func (s *Sim) Now() time.Duration { return s.now }
 
+// Of counts from the epoch: the card's time began then.
+func (s *Sim) Of(t time.Time) time.Duration { return t.Sub(time.Unix(0, 0)) }
+
 // Sleep lets the card's time pass.
 func (s *Sim) Sleep(ctx context.Context, d time.Duration) error {
 	for end := s.now + d; s.now < end; {

@@ -107,3 +107,9 @@ func (s *Sim) Processes() ([]Process, error) {
 
 // Close does nothing.
 func (s *Sim) Close() error { return nil }
+
+// Sample is not built.
+func (s *Sim) Sample(Sensor, Scope) (Sample, error) { return Sample{}, ErrAbsent }
+
+// Samples is not built.
+func (s *Sim) Samples(time.Time) ([]Sample, error) { return nil, ErrAbsent }
