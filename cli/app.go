@@ -147,7 +147,8 @@ Options may stand before and after the arguments. lowtoggle COMMAND --help says 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU.`
 	a.Writer, a.ErrWriter = stdout, stderr
 	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand, evalCommand,
-		predictCommand, measureCommand, calibrateCommand, reproduceCommand, synthCommand, passesCommand, familiesCommand, completionCommand}
+		predictCommand, measureCommand, profileCommand, sweepCommand, sweepGuardCommand, calibrateCommand, reproduceCommand,
+		synthCommand, passesCommand, familiesCommand, completionCommand}
 	a.HideHelpCommand = true
 	a.EnableBashCompletion = true
 	a.DisableSliceFlagSeparator = true // values such as normal(0,1) hold commas

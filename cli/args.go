@@ -29,7 +29,7 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 	cmd := a.Command(args[0])
 	if cmd == nil {
 		var names []string
-		for _, c := range a.Commands {
+		for _, c := range a.VisibleCommands() {
 			names = append(names, c.Name)
 		}
 		return nil, usagef("there is no command %q%s; the commands are %s", args[0],

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -73,11 +71,14 @@ func (q *request) fits(m measure.Machine) error {
 	return nil
 }
 
-// compare measures, with progress.
-func (q *request) compare(c *cli.Context, m measure.Machine, meter power.Options, cold bool, baseline measure.Candidate, variants []measure.Candidate, event func(transform.Event)) (r *measure.Result, err error) {
+// compare measures, with progress. ready, unless nil, is called when everything is on the card.
+func (q *request) compare(ctx context.Context, m measure.Machine, meter power.Options, cold bool, baseline measure.Candidate, variants []measure.Candidate, event func(transform.Event), ready func()) (r *measure.Result, err error) {
 	o := measure.Options{Cold: cold, Meter: meter}
 	o.Prepared = func(done, total int) {
 		event(transform.Event{Stage: "prepare", Done: int64(done), Total: int64(total)})
+		if done == total && ready != nil {
+			ready()
+		}
 	}
 	var from *float64 // when the comparison's first window began, in the meter's seconds
 	comparing := false
@@ -98,7 +99,7 @@ func (q *request) compare(c *cli.Context, m measure.Machine, meter power.Options
 		},
 	}
 	err = q.guard(func() (err error) {
-		r, err = measure.Compare(c.Context, m, baseline, variants, o)
+		r, err = measure.Compare(ctx, m, baseline, variants, o)
 		return err
 	})
 	return r, err

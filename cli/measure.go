@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/transform"
 )
 
 var (
 	xFlag         = &cli.StringFlag{Name: "x", Usage: "activations: a `SOURCE`", DefaultText: "as usual"}
+	devicesFlag   = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBERS` of GPUs, such as 0,1, or simulated", DefaultText: "0"}
 	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated", DefaultText: "0"}
 	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when all intervals are ± this `SHARE`", DefaultText: "0.3%"}
 	benchFlag     = &cli.BoolFlag{Name: "bench", Usage: "print Go benchmark lines, one for each reading", DisableDefaultText: true}
@@ -39,6 +43,9 @@ var measureCommand = &cli.Command{
    lowtoggle measure --against 'normal(0,0.02) | round(4)'
    lowtoggle measure --against none                  # the copy alone: how sure is a run?
 
+With --device 0,1 all of these cards run the same products at the same time, each metered by
+itself; then come totals, and how far the cards are apart.
+
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
 needs no GPU and shows what a report looks like. Lines of --bench are for benchstat -col /w.
 
@@ -48,7 +55,7 @@ asked; 4: no GPU.`,
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"},
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that ends later", DefaultText: "1m0s"},
-		windowFlag, deviceFlag, seedFlag, archFlag, benchFlag, jsonFlag, quietFlag,
+		windowFlag, devicesFlag, seedFlag, archFlag, benchFlag, jsonFlag, quietFlag,
 	}),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := arguments(c); err != nil {
@@ -62,30 +69,28 @@ asked; 4: no GPU.`,
 			return err
 		}
 		defer closing(&err, q.Close)
-		machine, err := openMachine(c.String("device"), q.seed)
+		cards, err := openMachines(c.String("device"), q.seed)
 		if err != nil {
 			return err
 		}
-		defer closing(&err, machine.Close)
+		defer closing(&err, cards.Close)
 		var baseline measure.Candidate
 		var variants []measure.Candidate
 		if err := q.guard(func() error {
-			baseline, variants, err = q.candidates(c.Context, machine)
+			baseline, variants, err = q.candidates(c.Context, cards.smallest())
 			return err
 		}); err != nil {
 			return err
 		}
-		event, end := newProgress(c)
-		r, err := q.compare(c, machine, q.meter, q.cold, baseline, variants, event)
-		end()
-		if r == nil {
+		results, err := q.measure(c, cards, baseline, variants)
+		report := measureReports(cards, results, q.title(baseline))
+		if report == nil {
 			return err
 		}
-		report := measureReport{r, q.title(baseline)}
 		if failed := report.write(c); err == nil {
 			err = failed
 		}
-		if err == nil && (!r.Valid || c.IsSet("precision") && r.Stopped != stoppedByPrecision) {
+		if err == nil && !holds(results, c.IsSet("precision")) {
 			return errShort
 		}
 		return err
@@ -94,3 +99,36 @@ asked; 4: no GPU.`,
 
 // How a comparison ends ([power.Result]).
 const stoppedByPrecision, stoppedByTime = "precision", "time"
+
+// holds says whether nothing speaks against the results, and they are as precise as was asked.
+func holds(results []*measure.Result, strict bool) bool {
+	return !slices.ContainsFunc(results, func(r *measure.Result) bool {
+		return r == nil || !r.Valid || strict && r.Stopped != stoppedByPrecision
+	})
+}
+
+// measure compares on all cards at the same time. Beside an error, results hold what was measured until
+// then; nil is that of a card on which nothing was.
+func (q *request) measure(c *cli.Context, cards machines, baseline measure.Candidate, variants []measure.Candidate) ([]*measure.Result, error) {
+	event, end := newProgress(c)
+	defer end()
+	results := make([]*measure.Result, len(cards))
+	if len(cards) == 1 {
+		r, err := q.compare(c.Context, cards[0], q.meter, q.cold, baseline, variants, event, nil)
+		results[0] = r
+		return results, err
+	}
+	err := measure.Together(c.Context, cards, func(ctx context.Context, i int, ready func()) (err error) {
+		results[i], err = q.compare(ctx, cards[i], q.meter, q.cold, baseline, variants, eventsOf(cards[i].Name, event), ready)
+		return err
+	})
+	return results, err
+}
+
+// eventsOf names the bars of one card among several.
+func eventsOf(card string, event func(transform.Event)) func(transform.Event) {
+	return func(e transform.Event) {
+		e.Stage = card + " " + e.Stage
+		event(e)
+	}
+}

@@ -12,10 +12,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// measureReport prints what was measured.
+// measureReport prints what was measured on one card.
 type measureReport struct {
 	*measure.Result
 	title string
+	card  string // among several; "" is the only one
 }
 
 func (r measureReport) write(c *cli.Context) error {
@@ -74,7 +75,7 @@ func (r measureReport) remarks(w io.Writer) {
 	case "cancelled", "failed":
 		remark(w, "note", "it was broken off; this is what was measured so far")
 	}
-	if r.Simulated {
+	if r.Simulated && r.card == "" {
 		remark(w, "note", simulatedNote)
 	}
 	remarks(w, "warning", r.Warnings)
@@ -142,8 +143,15 @@ func siJoules(v float64) string {
 // bench prints the readings as lines of Go benchmarks.
 func (r measureReport) bench(w io.Writer) {
 	fmt.Fprintf(w, "gpu: %s\nproduct: %s\n", r.GPU, r.title)
-	benchLines(w, "BenchmarkGEMM", r.Result)
+	name := "BenchmarkGEMM"
+	if r.card != "" {
+		name += benchCard(r.card)
+	}
+	benchLines(w, name, r.Result)
 }
+
+// benchCard is the part of a benchmark's name that tells cards apart.
+func benchCard(card string) string { return "/card=" + benchName(strings.TrimPrefix(card, "card ")) }
 
 // benchLines prints a line for each reading of a complete block, the baseline's first: benchstat
 // compares with what comes first.

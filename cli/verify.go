@@ -28,6 +28,7 @@ and shows what noise the outputs of lossy layers have on the inputs that these t
 With --gpu, measures what all linear layers cost before and after: 8192 tokens for prefill, 16
 with the weights read from memory for decode, as --workload says; a total and a row for each
 kind. It takes about 40 s for each row. lowtoggle measure --help explains the SOURCE of --x.
+With --device 0,1 these cards do so at the same time; then come totals, and how far they differ.
 
 Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
 less precise than --precision asked; 4: --gpu, and there is none.`,
@@ -44,12 +45,12 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		if err := tokensGiven(c); err != nil {
 			return err
 		}
-		q, machine, err := verifyMeter(c, o)
+		q, cards, err := verifyMeter(c, o)
 		if err != nil {
 			return err
 		}
-		if machine != nil {
-			defer closing(&err, q.Close, machine.Close)
+		if cards != nil {
+			defer closing(&err, q.Close, cards.Close)
 		}
 		src, err := openModel(args[0])
 		if err != nil {
@@ -76,11 +77,11 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		case r.OK:
 			judging = r.judge(c, judge, []*weights.Model{src, out}, args)
 		}
-		if machine != nil && r.OK {
+		if cards != nil && r.OK {
 			q.mapped = []string{args[0], args[1]}
-			var measured *measuredEnergy
+			var measured energyReport
 			metering = q.guard(func() (err error) {
-				measured, err = meterModels(c, machine, q, src, out)
+				measured, err = meterModels(c, cards, q, src, out)
 				return err
 			})
 			r.measured(measured)
@@ -96,7 +97,7 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 			if judge != nil && !r.OK {
 				remark(w, "note", "the loss was not judged: that of a wrong output says nothing")
 			}
-			if machine != nil && !r.OK {
+			if cards != nil && !r.OK {
 				remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
 			}
 		}
@@ -127,8 +128,8 @@ type verifyJSON struct {
 }
 
 type energyJSON struct {
-	Predicted *ratio          `json:"predicted,omitempty"`
-	Measured  *measuredEnergy `json:"measured,omitempty"`
+	Predicted *ratio       `json:"predicted,omitempty"`
+	Measured  energyReport `json:"measured,omitempty"`
 }
 
 // verifyModels compares and predicts, with progress.

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -24,10 +27,18 @@ var verifyMeterFlags = []cli.Flag{
 	xFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
 	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that would end after this `TIME`"},
-	windowFlag, deviceFlag, seedFlag, benchFlag,
+	windowFlag, devicesFlag, seedFlag, benchFlag,
 }
 
-// measuredEnergy is what verify --gpu found: ratios of the output to the source.
+// energyReport is what verify --gpu found, on one card or on several.
+type energyReport interface {
+	print(w io.Writer)
+	bench(w io.Writer)
+	// holds says whether nothing speaks against the totals, and they are as precise as was asked.
+	holds() bool
+}
+
+// measuredEnergy is what verify --gpu found on a card: ratios of the output to the source.
 type measuredEnergy struct {
 	GPU       string    `json:"gpu"`
 	Simulated bool      `json:"simulated,omitempty"`
@@ -41,7 +52,9 @@ type measuredEnergy struct {
 	// Skipped layers are no matrices that a GPU multiplies as they are.
 	Skipped []string `json:"not_measured,omitempty"`
 
-	strict bool // the precision was asked for
+	strict   bool   // the precision was asked for
+	card     string // among several; "" is the only one
+	unsigned string // why no phase has components
 }
 
 // measuredPhase is one phase of the workload.
@@ -53,6 +66,8 @@ type measuredPhase struct {
 	TooLarge bool          `json:"too_large,omitempty"`
 	Total    *measuredRow  `json:"total,omitempty"`
 	Layers   []measuredRow `json:"layers,omitempty"` // a row for each kind of layer
+	// Components are where the total's power goes, predicted; absent where that is not known of the card.
+	Components *signature `json:"components,omitempty"`
 }
 
 // measuredRow is layers that were measured together.
@@ -68,7 +83,7 @@ type measuredRow struct {
 }
 
 // measured takes in what was measured, if anything was.
-func (r *verifyJSON) measured(e *measuredEnergy) {
+func (r *verifyJSON) measured(e energyReport) {
 	if e == nil {
 		return
 	}
@@ -82,8 +97,8 @@ func (r *verifyJSON) measurementHolds() bool {
 	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.holds()
 }
 
-// verifyMeter opens the machine that --gpu asks for; nil where it was not given.
-func verifyMeter(c *cli.Context, o readings) (*request, measure.Machine, error) {
+// verifyMeter opens the cards that --gpu asks for; none where it was not given.
+func verifyMeter(c *cli.Context, o readings) (*request, machines, error) {
 	if !c.Bool("gpu") {
 		for _, f := range verifyMeterFlags {
 			if name := f.Names()[0]; name != "gpu" && c.IsSet(name) {
@@ -102,26 +117,67 @@ func verifyMeter(c *cli.Context, o readings) (*request, measure.Machine, error) 
 	if err := readSource(c, "x", &q.x); err != nil {
 		return nil, nil, err
 	}
-	machine, err := openMachine(c.String("device"), q.seed)
-	return q, machine, err
-}
-
-// layerMeter measures the layers of a model before and after.
-type layerMeter struct {
-	*request
-	cli           *cli.Context
-	machine       measure.Machine
-	before, after []layer // in the same order
-	event         func(transform.Event)
+	cards, err := openMachines(c.String("device"), q.seed)
+	return q, cards, err
 }
 
 // decodeTokens is M of decode.
 const decodeTokens = 16
 
-// meterModels measures the linear layers of both models in every phase of the workload. What it
-// returns holds, also beside an error, what was measured.
-func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weights.Model) (*measuredEnergy, error) {
-	e := &measuredEnergy{GPU: m.Card().Info().Name, Simulated: m.Platform() == nil, Role: q.role, Phases: []measuredPhase{}, strict: c.IsSet("precision")}
+// layerMeter measures the layers of a model before and after.
+type layerMeter struct {
+	request
+	strict, total bool
+	before, after []layer // in the same order
+	skipped       []string
+	making        *sync.Mutex // of candidates, whose operands cards share
+
+	// Of one card:
+	machine measure.Machine
+	card    string
+	event   func(transform.Event)
+	ready   func()
+}
+
+// meterModels measures the linear layers of both models in every phase of the workload, on all cards at
+// the same time. What it returns holds, also beside an error, what was measured.
+func meterModels(c *cli.Context, cards machines, q *request, src, out *weights.Model) (energyReport, error) {
+	meter, err := newLayerMeter(c, q, src, out)
+	if err != nil {
+		return nil, err
+	}
+	event, end := newProgress(c)
+	defer end()
+	if len(cards) == 1 {
+		meter.machine, meter.event = cards[0], event
+		e, err := meter.measure(c.Context)
+		if err == nil {
+			err = meter.sign(c.Context, e)
+		}
+		return e, err
+	}
+	t := &energyTogether{}
+	for _, m := range cards {
+		t.Cards = append(t.Cards, cardEnergy{Name: m.Name})
+	}
+	err = measure.Together(c.Context, cards, func(ctx context.Context, i int, ready func()) error {
+		own := *meter
+		own.machine, own.card, own.event, own.ready = cards[i], cards[i].Name, eventsOf(cards[i].Name, event), ready
+		return q.guard(func() (err error) {
+			t.Cards[i].measuredEnergy, err = own.measure(ctx)
+			return err
+		})
+	})
+	t.add()
+	if err == nil { // the first card's stands for all, which run the same
+		meter.machine = cards[0]
+		err = meter.sign(c.Context, t.Cards[0].measuredEnergy)
+	}
+	return t, err
+}
+
+// newLayerMeter finds the layers.
+func newLayerMeter(c *cli.Context, q *request, src, out *weights.Model) (*layerMeter, error) {
 	all, skipped, err := layersOf(src, q.readings, "")
 	if err != nil {
 		return nil, err
@@ -133,27 +189,32 @@ func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weight
 		}
 		return !ok
 	})
-	e.Skipped = skipped
-	if len(before) == 0 {
+	m := &layerMeter{request: *q, strict: c.IsSet("precision"), total: c.Bool("total"), before: before, skipped: skipped, making: &sync.Mutex{}}
+	if len(before) > 0 {
+		m.after, err = sameLayers(out, out.Dir, q.readings, before)
+	}
+	return m, err
+}
+
+// measure takes every phase of the workload on a card.
+func (m *layerMeter) measure(ctx context.Context) (*measuredEnergy, error) {
+	e := &measuredEnergy{
+		GPU: m.machine.Card().Info().Name, Simulated: m.machine.Platform() == nil, Role: m.role,
+		Phases: []measuredPhase{}, Skipped: m.skipped, strict: m.strict, card: m.card,
+	}
+	if len(m.before) == 0 {
 		return e, nil
 	}
-	typ, _ := gemm.TypeOf(before[0].w.DType)
-	e.X = q.xText(typ)
-	after, err := sameLayers(out, out.Dir, q.readings, before)
-	if err != nil {
-		return nil, err
-	}
-	event, end := newProgress(c)
-	defer end()
-	meter := layerMeter{q, c, m, before, after, event}
+	typ, _ := gemm.TypeOf(m.before[0].w.DType)
+	e.X = m.xText(typ)
 	for _, p := range []measuredPhase{
-		{Phase: "prefill", Share: q.workload.Prefill, Tokens: defaultTokens},
-		{Phase: "decode", Share: q.workload.Decode, Tokens: decodeTokens},
+		{Phase: "prefill", Share: m.workload.Prefill, Tokens: defaultTokens},
+		{Phase: "decode", Share: m.workload.Decode, Tokens: decodeTokens},
 	} {
 		if p.Share == 0 {
 			continue
 		}
-		err := meter.phase(&p)
+		err := m.phase(ctx, &p)
 		if p.Total != nil || len(p.Layers) > 0 {
 			e.Phases = append(e.Phases, p)
 		}
@@ -166,17 +227,17 @@ func meterModels(c *cli.Context, m measure.Machine, q *request, src, out *weight
 }
 
 // phase takes the total and then, where there are several, every kind of layer.
-func (m *layerMeter) phase(p *measuredPhase) (err error) {
-	p.Total, err = m.row(p, p.Phase, func(layer) bool { return true })
+func (m *layerMeter) phase(ctx context.Context, p *measuredPhase) (err error) {
+	p.Total, err = m.row(ctx, p, p.Phase, func(layer) bool { return true })
 	p.TooLarge = errors.Is(err, cuda.ErrOutOfMemory)
 	kinds := m.kinds()
 	switch {
 	case p.TooLarge && len(kinds) > 1:
-	case err != nil || len(kinds) == 1 || m.cli.Bool("total"):
+	case err != nil || len(kinds) == 1 || m.total:
 		return err
 	}
 	for _, kind := range kinds {
-		row, err := m.row(p, p.Phase+" "+kind, func(l layer) bool { return l.kind == kind })
+		row, err := m.row(ctx, p, p.Phase+" "+kind, func(l layer) bool { return l.kind == kind })
 		if row != nil {
 			row.Kind = kind
 			p.Layers = append(p.Layers, *row)
@@ -202,7 +263,7 @@ func (m *layerMeter) kinds() (kinds []string) {
 }
 
 // row measures some layers. The card's self-test is made once.
-func (m *layerMeter) row(p *measuredPhase, stage string, in func(layer) bool) (*measuredRow, error) {
+func (m *layerMeter) row(ctx context.Context, p *measuredPhase, stage string, in func(layer) bool) (*measuredRow, error) {
 	var before, after []layer
 	identical := true
 	for i, l := range m.before {
@@ -215,21 +276,16 @@ func (m *layerMeter) row(p *measuredPhase, stage string, in func(layer) bool) (*
 	if identical {
 		return row, nil
 	}
-	ctx, streaming := m.cli.Context, m.role == cost.Streaming
-	source, err := m.candidate(ctx, "source", before, before, p.Tokens, streaming)
+	source, output, err := m.candidates(ctx, before, after, p.Tokens)
 	if err != nil {
 		return nil, err
 	}
-	output, err := m.candidate(ctx, "output", after, before, p.Tokens, streaming)
-	if err != nil {
-		return nil, err
-	}
-	r, err := m.compare(m.cli, m.machine, m.meter, p.Phase == "decode", source, []measure.Candidate{output}, func(e transform.Event) {
+	r, err := m.compare(ctx, m.machine, m.meter, p.Phase == "decode", source, []measure.Candidate{output}, func(e transform.Event) {
 		if e.Stage == "measure" {
 			e.Stage = stage
 		}
 		m.event(e)
-	})
+	}, m.ready)
 	if r == nil {
 		return nil, err
 	}
@@ -237,6 +293,17 @@ func (m *layerMeter) row(p *measuredPhase, stage string, in func(layer) bool) (*
 	v := r.Variants[0]
 	row.Run, row.Relative, row.Interval, row.RelativeTime = r, v.RelativeEnergy, v.Interval, v.RelativeTime
 	return row, err
+}
+
+// candidates are both models' layers as products.
+func (m *layerMeter) candidates(ctx context.Context, before, after []layer, tokens int) (source, output measure.Candidate, err error) {
+	m.making.Lock()
+	defer m.making.Unlock()
+	streaming := m.role == cost.Streaming
+	if source, err = m.candidate(ctx, "source", before, before, tokens, streaming); err == nil {
+		output, err = m.candidate(ctx, "output", after, before, tokens, streaming)
+	}
+	return source, output, err
 }
 
 // totalOf rows that were measured one by one, each counting by its energy; nil where one is not
@@ -288,8 +355,7 @@ func (e *measuredEnergy) nothingChanged() bool {
 	return !slices.ContainsFunc(e.Phases, func(p measuredPhase) bool { return p.Total == nil || !p.Total.Identical })
 }
 
-// holds says whether nothing speaks against the totals, and they are as precise as was asked. Of
-// the rows for layers, one in twenty is expected to miss its null.
+// holds looks at the totals: of the rows for layers, one in twenty is expected to miss its null.
 func (e *measuredEnergy) holds() bool {
 	for _, p := range e.Phases {
 		switch t := p.Total; {

@@ -38,10 +38,14 @@ func (e *measuredEnergy) print(w io.Writer) {
 	if len(e.Phases) > 1 && e.Relative > 0 {
 		fmt.Fprintf(w, "energy of the workload: %s measured, %s\n", percentOf(e.Relative, e.Interval), span(e.Interval))
 	}
+	printSignatures(w, e.signatures())
+	if e.unsigned != "" {
+		remark(w, "note", e.unsigned)
+	}
 	if len(e.Skipped) > 0 {
 		remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
 	}
-	if e.Simulated {
+	if e.Simulated && e.card == "" {
 		remark(w, "note", simulatedNote)
 	}
 }
@@ -128,9 +132,13 @@ func (r measuredRow) cells(name string) []string {
 // bench prints the readings as lines of Go benchmarks.
 func (e *measuredEnergy) bench(w io.Writer) {
 	fmt.Fprintf(w, "gpu: %s\nrole: %s\nx: %s\n", e.GPU, e.Role, e.X)
+	name := "BenchmarkLayers"
+	if e.card != "" {
+		name += benchCard(e.card)
+	}
 	line := func(p measuredPhase, kind string, r *measure.Result) {
 		if r != nil {
-			benchLines(w, "BenchmarkLayers/phase="+p.Phase+"/layers="+kind, r)
+			benchLines(w, name+"/phase="+p.Phase+"/layers="+kind, r)
 		}
 	}
 	for _, p := range e.Phases {

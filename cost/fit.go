@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/lowtoggle/lowtoggle/cost/nnls"
 )
 
 const (
@@ -104,7 +106,7 @@ func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, er
 			towards[1+i] = m.Coefficients[signals[signal].name]
 		}
 	}
-	found := nonNegative(mat.NewDense(len(y), 1+len(use), rows), y, strength, towards)
+	found := nnls.Solve(mat.NewDense(len(y), 1+len(use), rows), y, strength, towards)
 	m := Model{Type: k.typ, Cold: k.cold, Coefficients: map[string]float64{}}
 	sum := 0.0
 	for _, v := range found {

@@ -43,7 +43,6 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	if min(p.M, p.N, p.K) < 1 {
 		return Prediction{}, fmt.Errorf("a product of %d×%d×%d: every dimension must be at least 1", p.M, p.N, p.K)
 	}
-	const mostCold = 256 // tokens; with more it is not memory that bounds a product
 	p.Cold = p.Cold && p.M <= mostCold
 	m := c.model(p.Type, p.Cold)
 	if m == nil {
@@ -51,6 +50,9 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	}
 	return c.predict(ctx, m, p, sampleTiles, operandMatrix(f, p.M, p.K, x), operandMatrix(f, p.N, p.K, w))
 }
+
+// mostCold is tokens; with more it is not memory that bounds a product.
+const mostCold = 256
 
 func (c *Calibration) unknown(p Product) error {
 	var known []string

@@ -3,15 +3,15 @@ package paper
 import (
 	"context"
 	"fmt"
-	"math"
 
+	"github.com/lowtoggle/lowtoggle/bench/chart"
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
 // alignmentPanels are Figure 8: energy against bit alignment and Hamming weight, of the setups that
 // change both operands and of those that change the weights alone.
-func alignmentPanels(ctx context.Context, all []setupCurves) ([]panel, error) {
-	var panels []panel
+func alignmentPanels(ctx context.Context, all []setupCurves) ([]chart.Panel, error) {
+	var panels []chart.Panel
 	for _, c := range []struct {
 		change   experiment.Change
 		of       string
@@ -21,13 +21,13 @@ func alignmentPanels(ctx context.Context, all []setupCurves) ([]panel, error) {
 		{experiment.Both, "both operands", "A", func(a Alignment) float64 { return a.A }},
 		{experiment.Weights, "weights", "w", func(a Alignment) float64 { return a.B }},
 	} {
-		bits := panel{title: "Bit alignment, " + c.of, xLabel: "share of equal bits in elements multiplied together", yLabel: energyAxis, scattered: true}
-		weight := panel{title: "Hamming weight, " + c.of, xLabel: "share of set bits in " + c.weight, yLabel: energyAxis, scattered: true}
+		bits := chart.Panel{Title: "Bit alignment, " + c.of, X: chart.Axis{Label: "share of equal bits in elements multiplied together"}, Y: energyAxis}
+		weight := chart.Panel{Title: "Hamming weight, " + c.of, X: chart.Axis{Label: "share of set bits in " + c.weight}, Y: energyAxis}
 		for _, s := range all {
 			if s.Change != c.change {
 				continue
 			}
-			l := line{name: s.String(), look: lookOf(s.Setup, ways(setupsOf(all)))}
+			l := chart.Line{Name: s.String(), Style: styleOf(s.Setup, ways(setupsOf(all))), Scattered: true}
 			ofBits, ofWeight := l, l
 			seen := map[operands]bool{}
 			for _, e := range experiments {
@@ -40,11 +40,11 @@ func alignmentPanels(ctx context.Context, all []setupCurves) ([]panel, error) {
 					if err != nil {
 						return nil, fmt.Errorf("%v: %s at %v: %w", s, e.ID, r.X, err)
 					}
-					ofBits.dots = append(ofBits.dots, dot{a.Bits, r.Relative, math.NaN()})
-					ofWeight.dots = append(ofWeight.dots, dot{c.weightOf(a), r.Relative, math.NaN()})
+					ofBits.X, ofBits.Y = append(ofBits.X, a.Bits), append(ofBits.Y, r.Relative)
+					ofWeight.X, ofWeight.Y = append(ofWeight.X, c.weightOf(a)), append(ofWeight.Y, r.Relative)
 				}
 			}
-			bits.lines, weight.lines = append(bits.lines, ofBits), append(weight.lines, ofWeight)
+			bits.Lines, weight.Lines = append(bits.Lines, ofBits), append(weight.Lines, ofWeight)
 		}
 		panels = append(panels, bits, weight)
 	}

@@ -3,6 +3,8 @@ package paper
 import (
 	"context"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/bench/chart"
 )
 
 // File is a file to be written.
@@ -11,8 +13,8 @@ type File struct {
 	Data []byte
 }
 
-// energyAxis is the label of all y axes.
-const energyAxis = "energy of a product, relative"
+// energyAxis is that of all panels. One is always on it: it is what all is relative to.
+var energyAxis = chart.Axis{Label: "energy of a product, relative", With: []float64{1}}
 
 // experimentFigures are the paper's figures of experiments; the number begins the experiments' IDs.
 var experimentFigures = []struct{ number, title string }{
@@ -30,33 +32,44 @@ func Figures(ctx context.Context, results []Result) ([]File, error) {
 	setups := setupsOf(all)
 	var files []File
 	for _, f := range experimentFigures {
-		fig := figure{title: "Figure " + f.number + ": " + f.title, setups: setups}
+		var panels []chart.Panel
 		for _, e := range experiments {
 			if strings.HasPrefix(e.ID, f.number) {
-				fig.panels = append(fig.panels, experimentPanel(e, all))
+				panels = append(panels, experimentPanel(e, all))
 			}
 		}
-		files = append(files, File{"figure-" + f.number + ".svg", fig.svg()})
+		fig := figure("Figure "+f.number+": "+f.title, panels, setups)
+		files = append(files, File{"figure-" + f.number + ".svg", fig.SVG()})
 	}
 	panels, err := alignmentPanels(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	fig := figure{"Figure 8: Bit alignment and Hamming weight", panels, setups}
-	return append(files, File{"figure-8.svg", fig.svg()}), nil
+	fig := figure("Figure 8: Bit alignment and Hamming weight", panels, setups)
+	return append(files, File{"figure-8.svg", fig.SVG()}), nil
 }
 
 // experimentPanel has a line for every setup.
-func experimentPanel(e Experiment, all []setupCurves) panel {
-	p := panel{title: e.ID + ": " + e.Title, xLabel: e.Axis, yLabel: energyAxis, log: e.Log}
+func experimentPanel(e Experiment, all []setupCurves) chart.Panel {
+	p := chart.Panel{Title: e.ID + ": " + e.Title, X: experimentAxis(e), Y: energyAxis}
 	for _, s := range all {
-		var dots []dot
+		if len(s.of[e.ID]) == 0 {
+			continue
+		}
+		l := chart.Line{Name: s.String(), Style: styleOf(s.Setup, ways(setupsOf(all))), Whiskers: true}
 		for _, r := range s.of[e.ID] {
-			dots = append(dots, dot{r.X, r.Relative, r.HalfWidth})
+			l.X, l.Y = append(l.X, r.X), append(l.Y, r.Relative)
+			l.Low, l.High = append(l.Low, r.Relative-r.HalfWidth), append(l.High, r.Relative+r.HalfWidth)
 		}
-		if dots != nil {
-			p.lines = append(p.lines, line{s.String(), lookOf(s.Setup, ways(setupsOf(all))), dots})
-		}
+		p.Lines = append(p.Lines, l)
 	}
 	return p
+}
+
+func experimentAxis(e Experiment) chart.Axis {
+	a := chart.Axis{Label: e.Axis}
+	if e.Log {
+		a.Log = 2
+	}
+	return a
 }

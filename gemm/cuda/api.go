@@ -24,7 +24,9 @@ type api struct {
 	cuMemcpyHtoD              func(to uint64, from *byte, bytes uint64) result
 	cuMemcpyDtoH              func(to *byte, from uint64, bytes uint64) result
 	cuMemcpyDtoD              func(to, from uint64, bytes uint64) result
+	cuMemcpyDtoDAsync         func(to, from uint64, bytes uint64, stream uintptr) result
 	cuMemsetD8                func(to uint64, value uint8, bytes uint64) result
+	cuMemsetD32Async          func(to uint64, value uint32, words uint64, stream uintptr) result
 	cuStreamCreate            func(stream *uintptr, flags uint32) result
 	cuStreamDestroy           func(stream uintptr) result
 	cuStreamSynchronize       func(stream uintptr) result
@@ -86,7 +88,9 @@ func (a *api) driverSymbols() []symbol {
 		{"cuMemcpyHtoD_v2", &a.cuMemcpyHtoD},
 		{"cuMemcpyDtoH_v2", &a.cuMemcpyDtoH},
 		{"cuMemcpyDtoD_v2", &a.cuMemcpyDtoD},
+		{"cuMemcpyDtoDAsync_v2", &a.cuMemcpyDtoDAsync},
 		{"cuMemsetD8_v2", &a.cuMemsetD8},
+		{"cuMemsetD32Async", &a.cuMemsetD32Async},
 		{"cuStreamCreate", &a.cuStreamCreate},
 		{"cuStreamDestroy_v2", &a.cuStreamDestroy},
 		{"cuStreamSynchronize", &a.cuStreamSynchronize},

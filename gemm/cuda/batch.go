@@ -20,8 +20,8 @@ type Product struct {
 // Options say how a batch is replayed.
 type Options struct {
 	// Repeat is how often one replay goes through the products (through all copies of their weights,
-	// where Cold). Default: so often that a replay takes some 5 ms on an H200, a number that depends
-	// on the shapes alone.
+	// where Cold) and the traffic. Default: so often that a replay takes some 5 ms on an H200, a number
+	// that depends on shapes and sizes alone.
 	Repeat int
 	// Cold keeps as many copies of all weights as it takes to exceed four times the L2 cache, at most
 	// what fits 4096 launches, and uses them in turn: every product then reads its weights from
@@ -32,18 +32,18 @@ type Options struct {
 	Stack int
 }
 
-// Batch replays many products on a card, back to back. One batch runs at a time; the methods of one
-// are for one goroutine.
+// Batch replays products, traffic or both on a card, back to back. One batch or train runs at a time;
+// the methods of one are for one goroutine.
 type Batch struct {
 	device *Device
 	name   string
-	layers []layer
-	stack  int // copies of a layer's weights in one product
-	copies int // of all weights
-	passes int // through all layers, in one replay
+	layers []*layer
+	things []launcher // of one pass, in order
+	stack  int        // copies of a layer's weights in one product
+	copies int        // of all weights
+	passes int        // through all things, in one replay
 
 	memory *arena
-	y      uint64 // all results, one after the other
 	exec   uintptr
 	begin  uintptr
 	end    uintptr
@@ -53,14 +53,10 @@ type Batch struct {
 	run *run
 }
 
-// layer is a product on the card.
-type layer struct {
-	Product
-	problem gemm.Problem // of the stacked weights
-	matmul  *matmul
-	kernel  Kernel
-	x       uint64
-	w       []uint64 // one address per copy
+// launcher is something that a pass puts on the device's stream.
+type launcher interface {
+	// launch queues it once, with the given copy of the weights. It belongs on the device's thread.
+	launch(copy int) error
 }
 
 // NewBatch uploads the products' operands, chooses their kernels and captures their graph. NaNs and
@@ -70,105 +66,43 @@ func (d *Device) NewBatch(ctx context.Context, name string, products []Product, 
 	if len(products) == 0 {
 		return nil, fmt.Errorf("batch %s: no products", name)
 	}
+	return d.NewMix(ctx, name, products, nil, o)
+}
+
+// NewMix is NewBatch for products and traffic together: one pass runs all products, then all traffic.
+// Either may be empty, not both. Copies and stacks are of weights alone, and traffic counts neither as
+// operations nor as weights.
+func (d *Device) NewMix(ctx context.Context, name string, products []Product, traffic []Traffic, o Options) (*Batch, error) {
 	b := &Batch{device: d, name: name, stack: max(1, o.Stack), memory: &arena{device: d}}
-	seen := map[memoryOf]bool{}
-	for _, p := range products {
-		stacked := p.Problem
-		stacked.N *= b.stack
-		if err := first(ctx.Err, func() error { return p.validate(seen) }, stacked.Validate); err != nil {
-			return nil, fmt.Errorf("batch %s: %s: %w", name, p.Name, err)
-		}
-		b.layers = append(b.layers, layer{Product: p, problem: stacked})
+	transfers, err := d.newTransfers(traffic)
+	if err == nil {
+		b.layers, err = newLayers(ctx, products, b.stack)
 	}
-	b.copies, b.passes = plan(products, o, d.info.L2)
-	if err := d.thread.do(func() error { return b.setUp(ctx) }); err != nil {
+	if err == nil && len(products)+len(traffic) == 0 {
+		err = errors.New("neither products nor traffic: give it one of them")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("batch %s: %w", name, err)
+	}
+	for _, l := range b.layers {
+		b.things = append(b.things, l)
+	}
+	for _, t := range transfers {
+		b.things = append(b.things, t)
+	}
+	b.copies, b.passes = plan(products, traffic, o, d.info.L2)
+	if err := d.thread.do(func() error { return b.setUp(ctx, transfers) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("batch %s: %w", name, err), b.Close())
 	}
 	return b, nil
 }
 
-// Validate reports operands that do not fit the problem, and those that are not finite (a
-// [gemm.ErrNotFinite] that names x or w).
-func (p Product) Validate() error { return p.validate(map[memoryOf]bool{}) }
-
-// validate looks at an x that many products share but once.
-func (p Product) validate(seen map[memoryOf]bool) error {
-	if err := p.Problem.Fits(p.X, p.W); err != nil {
-		return err
-	}
-	if x := memory(p.X); !seen[x] {
-		seen[x] = true
-		if err := p.X.Finite(); err != nil {
-			return fmt.Errorf("x is %w", err)
-		}
-	}
-	if err := p.W.Finite(); err != nil {
-		return fmt.Errorf("w is %w", err)
-	}
-	return nil
-}
-
-func (b *Batch) setUp(ctx context.Context) error {
-	return first(func() error { return b.upload(ctx) }, b.createEvents, b.warmUp, b.record, b.time)
-}
-
-// upload prepares every product and puts its operands on the card.
-func (b *Batch) upload(ctx context.Context) (err error) {
-	shared := map[memoryOf]uint64{} // layers that read one activation share its x
-	size := 0
-	for i := range b.layers {
-		l := &b.layers[i]
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if l.matmul, err = b.device.prepare(l.problem); err != nil {
-			return fmt.Errorf("%s: %w", l.Name, err)
-		}
-		l.kernel = b.device.api.kernel(l.matmul.shape, l.matmul.mode.compute, &l.matmul.choice)
-		if err := b.operands(l, shared); err != nil {
-			return fmt.Errorf("%s: %w", l.Name, err)
-		}
-		size = max(size, l.matmul.shape.outputBytes(l.problem.Type))
-	}
-	b.y, err = b.memory.alloc(size)
-	return err
-}
-
-// memoryOf tells operands apart: where they lie, and as which matrix.
-type memoryOf struct {
-	data       *byte
-	rows, cols int
-}
-
-func memory(m gemm.Matrix) memoryOf { return memoryOf{&m.Data[0], m.Rows, m.Cols} }
-
-func (b *Batch) operands(l *layer, shared map[memoryOf]uint64) (err error) {
-	s := l.matmul.shape
-	xRows, wRows := s.rowsOf(l.problem)
-	key := memory(l.X)
-	if at, ok := shared[key]; ok {
-		l.x = at
-	} else if l.x, err = b.memory.operand(l.X, xRows, s.k); err != nil {
-		return err
-	}
-	shared[key] = l.x
-	w, err := b.memory.stacked(l.W, b.stack, wRows, s.k)
-	if err != nil {
-		return err
-	}
-	l.w = append(l.w, w)
-	bytes := wRows * s.k * l.W.DType.Bits() / 8
-	for range b.copies - 1 {
-		c, err := b.memory.alloc(bytes)
-		if err != nil {
-			return err
-		}
-		if err := b.device.duplicate(c, w, bytes); err != nil {
-			return err
-		}
-		l.w = append(l.w, c)
-	}
-	return nil
+func (b *Batch) setUp(ctx context.Context, transfers []*transfer) error {
+	return first(
+		func() error { return b.memory.layers(ctx, b.layers, b.copies, b.stack) },
+		func() error { return b.memory.transfers(ctx, transfers) },
+		b.createEvents, b.warmUp, b.record, b.time,
+	)
 }
 
 func (b *Batch) createEvents() (err error) {
@@ -180,12 +114,11 @@ func (b *Batch) createEvents() (err error) {
 	return nil
 }
 
-// pass launches every product once, with the given copy of the weights.
+// pass launches everything once, with the given copy of the weights.
 func (b *Batch) pass(copy int) error {
-	for i := range b.layers {
-		l := &b.layers[i]
-		if err := l.matmul.launch(l.problem, l.x, l.w[copy], b.y); err != nil {
-			return fmt.Errorf("%s: %w", l.Name, err)
+	for _, t := range b.things {
+		if err := t.launch(copy); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -214,56 +147,27 @@ func (b *Batch) record() (err error) {
 // time replays twice, the first time to warm up.
 func (b *Batch) time() error {
 	return first(
-		func() error { return b.queue(1, b.begin) },
-		func() error { return b.queue(1, b.end) },
+		func() error { return b.device.replay(b.exec, 1) },
+		func() error { return b.device.mark(b.begin) },
+		func() error { return b.device.replay(b.exec, 1) },
+		func() error { return b.device.mark(b.end) },
 		b.device.sync,
-		func() (err error) { b.replay, err = b.between(b.begin, b.end); return err },
+		func() (err error) { b.replay, err = b.device.between(b.begin, b.end); return err },
 	)
-}
-
-// queue launches n replays and marks their end.
-func (b *Batch) queue(n int, mark uintptr) error {
-	a := b.device.api
-	for range n {
-		if err := a.check("cuGraphLaunch", a.cuGraphLaunch(b.exec, b.device.stream)); err != nil {
-			return err
-		}
-	}
-	return b.device.mark(mark)
-}
-
-// between is the time that the card took from one event to another; both must have happened.
-func (b *Batch) between(from, to uintptr) (time.Duration, error) {
-	var ms float32
-	err := b.device.api.check("cuEventElapsedTime", b.device.api.cuEventElapsedTime(&ms, from, to))
-	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }
 
 // Close ends a running batch and gives its memory back; twice does nothing.
 func (b *Batch) Close() error {
-	if b.run != nil {
-		b.run.cancel()
-		<-b.run.done
+	b.run.end()
+	for _, l := range b.layers {
+		l.destroy()
 	}
-	for i := range b.layers { // descriptors are the library's host memory: any thread will do
-		if m := b.layers[i].matmul; m != nil {
-			m.destroy()
-		}
-	}
-	err := b.device.thread.do(b.tearDown)
-	if errors.Is(err, errClosed) { // the device took everything else with it
-		return nil
-	}
-	return err
+	return b.device.giveBack(b.tearDown)
 }
 
 func (b *Batch) tearDown() error {
 	a := b.device.api
-	errs := []error{b.memory.free()}
-	if b.exec != 0 {
-		errs = append(errs, a.check("cuGraphExecDestroy", a.cuGraphExecDestroy(b.exec)))
-		b.exec = 0
-	}
+	errs := []error{b.memory.free(), b.device.destroyGraph(&b.exec)}
 	for _, e := range []*uintptr{&b.begin, &b.end, &b.marks[0], &b.marks[1], &b.marks[2]} {
 		if *e != 0 {
 			errs = append(errs, a.check("cuEventDestroy", a.cuEventDestroy(*e)))

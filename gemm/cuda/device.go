@@ -19,6 +19,7 @@ type Device struct {
 	workspace           uint64
 	one                 uint64 // float32 1, the scale of FP8 operands
 	staging             []byte // on the way to the card
+	timeline            timeline
 
 	mu      sync.Mutex
 	current *run // the latest, perhaps over
@@ -60,10 +61,11 @@ func (d *Device) setUp(index int) error {
 		func() (err error) { d.workspace, err = d.alloc(workspaceBytes); return err },
 		func() (err error) { d.one, err = d.alloc(4); return err },
 		func() error { return d.upload(d.one, ones[r32F]) },
+		func() error { return d.timeline.begin(d) },
 	)
 }
 
-// tearDown destroys the context, and all memory with it.
+// tearDown destroys the context, and all memory and events with it.
 func (d *Device) tearDown() error {
 	var errs []error
 	if d.lt != 0 {
@@ -78,8 +80,8 @@ func (d *Device) tearDown() error {
 	return errors.Join(errs...)
 }
 
-// Close ends a running batch, after the tenths of a second of work already queued, and gives back
-// the context and all of its memory. Batches of a closed device can only be closed. Closing twice
+// Close ends a running batch or train, after the tenths of a second of work already queued, and gives back
+// the context and all of its memory. Batches and trains of a closed device can only be closed. Closing twice
 // does nothing.
 func (d *Device) Close() error {
 	d.mu.Lock()
@@ -110,7 +112,7 @@ func (d *Device) FreeMemory() (free int64, err error) {
 }
 
 // Multiply returns y[M,N] row-major; an element that the kernel did not write is NaN, or −1 for
-// INT8. It waits for a running batch's queue, and starves it for as long as it takes.
+// INT8. It waits for a running batch's or train's queue, and starves it for as long as it takes.
 func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err

@@ -13,13 +13,17 @@ import (
 )
 
 // card is a pretended GPU behind the functions of api: memory with bounds, a stream that takes a
-// fixed time per product, graphs, events, and products computed on the CPU from nothing but what
-// cuBLASLt would be told. It counts what is alive and fails where it is told to.
+// fixed time per product and per transfer, graphs, events, and products computed on the CPU from
+// nothing but what cuBLASLt would be told. It counts what is alive and fails where it is told to. It
+// has its own clock, which goes on when the host asks or waits.
 type card struct {
 	t          *testing.T
 	capability int
 	blas       uint64         // cublasLtGetVersion
 	product    time.Duration  // per launch
+	transfer   time.Duration  // per asynchronous copy or fill
+	query      time.Duration  // per question for an event
+	call       time.Duration  // per launch of a graph, of the host's time
 	fail       map[string]int // call name → calls that still succeed
 
 	next      uintptr
@@ -29,12 +33,21 @@ type card struct {
 	descs     map[uintptr]map[int32][]byte
 	modes     map[uintptr]mode
 	masks     map[uintptr]uint64
-	events    map[uintptr]time.Time
-	graphs    map[uintptr]int
-	recording bool
-	recorded  int
-	busyUntil time.Time
-	launched  int
+	events    map[uintptr]time.Duration
+	graphs    map[uintptr]fakeGraph
+	recording uintptr // the stream that is captured
+	recorded  fakeGraph
+	now       time.Duration
+	busyUntil time.Duration
+	launched  int // products
+	filled    int // asynchronous fills
+}
+
+// fakeGraph is what a graph does.
+type fakeGraph struct {
+	products, fills int
+	takes           time.Duration
+	copies          []func()
 }
 
 type fakeLayout struct {
@@ -46,10 +59,10 @@ type fakeLayout struct {
 
 func newCard(t *testing.T) *card {
 	return &card{
-		t: t, capability: 90, blas: 120605, fail: map[string]int{}, next: 0x1000,
+		t: t, capability: 90, blas: 120605, query: time.Millisecond, fail: map[string]int{}, next: 0x1000,
 		alive: map[uintptr]string{}, memory: map[uint64][]byte{}, layouts: map[uintptr]fakeLayout{},
 		descs: map[uintptr]map[int32][]byte{}, modes: map[uintptr]mode{}, masks: map[uintptr]uint64{},
-		events: map[uintptr]time.Time{}, graphs: map[uintptr]int{},
+		events: map[uintptr]time.Duration{}, graphs: map[uintptr]fakeGraph{},
 	}
 }
 
@@ -145,7 +158,10 @@ func (c *card) driver(a *api) {
 		}
 		return c.destroy(h, "context")
 	}
-	a.cuCtxSynchronize = func() result { time.Sleep(time.Until(c.busyUntil)); return 0 }
+	a.cuCtxSynchronize = func() result {
+		c.now = max(c.now, c.busyUntil)
+		return pick[result](c.recording == 0, 900)
+	}
 	a.cuMemGetInfo = func(free, total *uint64) result { *free, *total = 1<<20, 1<<37; return 0 }
 	a.cuMemAlloc = func(p *uint64, n uint64) result {
 		var h uintptr
@@ -173,9 +189,9 @@ func (c *card) streams(a *api) {
 	a.cuStreamCreate = func(h *uintptr, _ uint32) result { return pick[result](c.create("cuStreamCreate", h, "stream"), 1) }
 	a.cuStreamDestroy = func(h uintptr) result { return c.destroy(h, "stream") }
 	a.cuStreamSynchronize = func(h uintptr) result { return pick[result](h == 0 && c.ok("cuStreamSynchronize"), 400) }
-	a.cuStreamBeginCapture = func(uintptr, int32) result { c.recording, c.recorded = true, 0; return 0 }
+	a.cuStreamBeginCapture = func(h uintptr, _ int32) result { c.recording, c.recorded = h, fakeGraph{}; return 0 }
 	a.cuStreamEndCapture = func(_ uintptr, graph *uintptr) result {
-		c.recording = false
+		c.recording = 0
 		c.create("", graph, "graph")
 		c.graphs[*graph] = c.recorded
 		return 0
@@ -191,14 +207,37 @@ func (c *card) streams(a *api) {
 		if !c.ok("cuGraphLaunch") {
 			return 700
 		}
+		c.now += c.call
 		c.work(c.graphs[exec])
 		return 0
+	}
+	a.cuMemcpyDtoDAsync = func(to, from, n uint64, stream uintptr) result {
+		if !c.ok("cuMemcpyDtoDAsync") || c.alive[stream] != "stream" || to < from+n && from < to+n {
+			return 1
+		}
+		target, source := c.region(to, n), c.region(from, n)
+		return c.queue(fakeGraph{takes: c.transfer, copies: []func(){func() { copy(target, source) }}})
+	}
+	a.cuMemsetD32Async = func(to uint64, word uint32, n uint64, stream uintptr) result {
+		if !c.ok("cuMemsetD32Async") || c.alive[stream] != "stream" || to%4 != 0 {
+			return 1
+		}
+		target := c.region(to, 4*n)
+		target = target[:min(len(target), 1<<10)] // the rest is nobody's here, and would take its time
+		return c.queue(fakeGraph{fills: 1, takes: c.transfer, copies: []func(){func() {
+			for i := 0; i < len(target); i += 4 {
+				binary.LittleEndian.PutUint32(target[i:], word)
+			}
+		}}})
 	}
 	a.cuGraphDestroy = func(h uintptr) result { return c.destroy(h, "graph") }
 	a.cuGraphExecDestroy = func(h uintptr) result { return c.destroy(h, "exec") }
 	a.cuEventCreate = func(h *uintptr, _ uint32) result { return pick[result](c.create("cuEventCreate", h, "event"), 1) }
 	a.cuEventRecord = func(h, _ uintptr) result {
-		c.work(0)
+		if !c.ok("cuEventRecord") || c.alive[h] != "event" || c.recording != 0 {
+			return 400
+		}
+		c.work(fakeGraph{})
 		c.events[h] = c.busyUntil
 		return 0
 	}
@@ -206,22 +245,46 @@ func (c *card) streams(a *api) {
 		if !c.ok("cuEventQuery") {
 			return 700
 		}
-		return pick[result](!time.Now().Before(c.events[h]), errorNotReady)
+		c.now += c.query
+		return pick[result](c.events[h] <= c.now, errorNotReady)
 	}
 	a.cuEventElapsedTime = func(ms *float32, from, to uintptr) result {
-		*ms = float32(c.events[to].Sub(c.events[from]).Seconds() * 1e3)
+		begin, begun := c.events[from]
+		end, ended := c.events[to]
+		switch {
+		case !c.ok("cuEventElapsedTime") || !begun || !ended || c.alive[from] != "event" || c.alive[to] != "event":
+			return 400
+		case max(begin, end) > c.now:
+			return errorNotReady
+		case end < begin:
+			c.t.Error("an event is measured from a later one")
+		}
+		*ms = float32((end - begin).Seconds() * 1e3)
 		return 0
 	}
 	a.cuEventDestroy = func(h uintptr) result { return c.destroy(h, "event") }
 }
 
-// work lets the stream take the time of n products after what is queued.
-func (c *card) work(n int) {
-	if now := time.Now(); c.busyUntil.Before(now) {
-		c.busyUntil = now
+// queue puts work behind what is queued, or records it.
+func (c *card) queue(g fakeGraph) result {
+	if c.recording == 0 {
+		c.work(g)
+		return 0
 	}
-	c.busyUntil = c.busyUntil.Add(time.Duration(n) * c.product)
-	c.launched += n
+	r := &c.recorded
+	r.products, r.fills, r.takes = r.products+g.products, r.fills+g.fills, r.takes+g.takes
+	r.copies = append(r.copies, g.copies...)
+	return 0
+}
+
+// work lets the stream take a graph's time after what is queued. What it copies shows at once.
+func (c *card) work(g fakeGraph) {
+	c.busyUntil = max(c.busyUntil, c.now) + g.takes
+	c.launched += g.products
+	c.filled += g.fills
+	for _, f := range g.copies {
+		f()
+	}
 }
 
 func (c *card) lt(a *api) {
@@ -287,9 +350,9 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 	if !c.ok("cublasLtMatmul") {
 		return 13
 	}
-	if c.recording {
-		c.recorded++
-		return 0
+	work := fakeGraph{products: 1, takes: c.product}
+	if c.recording != 0 {
+		return status(c.queue(work))
 	}
 	A, B, D := c.layouts[aL], c.layouts[bL], c.layouts[dL]
 	if binary.LittleEndian.Uint32(c.descs[desc][3]) != 1 || c.descs[desc][4] != nil || A.rows != B.rows || D.rows != A.cols || D.cols != B.cols {
@@ -321,7 +384,7 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 			c.store(D, dAt, i+j*D.stride, sum)
 		}
 	}
-	c.work(1)
+	c.work(work)
 	return 0
 }
 

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -109,8 +110,8 @@ func TestGPUGraphEqualsDirect(t *testing.T) {
 		bytes := make([]byte, b.layers[0].matmul.shape.outputBytes(p.Type))
 		if err := d.thread.do(func() error {
 			return first(
-				func() error { return d.download(bytes, b.y) },
-				func() error { return d.poison(b.y, len(bytes)) },
+				func() error { return d.download(bytes, b.layers[0].y) },
+				func() error { return d.poison(b.layers[0].y, len(bytes)) },
 			)
 		}); err != nil {
 			t.Fatal(err)
@@ -156,6 +157,141 @@ func TestGPUColdWeights(t *testing.T) {
 	}
 	if took[1] < took[0] {
 		t.Errorf("cold weights were faster: %v, cached %v", took[1], took[0])
+	}
+}
+
+// The stamps of a train are those of the card's clock, by which a batch of the same executions takes as
+// long. A clock that has just risen makes a run quicker, so the quickest of some counts.
+func TestGPUStamps(t *testing.T) {
+	d := openGPU(t)
+	const n = 64
+	for _, size := range []int{1024, 4096} {
+		p := gemm.Problem{M: size, N: size, K: size, Type: gemm.BF16}
+		b, tr := batch(t, d, Options{Repeat: 1}, p), train(t, d, p)
+		replayed, stamped := time.Hour, time.Hour
+		for range 10 {
+			if err := errors.Join(b.Start(n), b.Wait(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			took, err := b.Elapsed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			replayed = min(replayed, took)
+			s := stamps(t, tr, Leg{0, n})
+			for i := 1; i < len(s); i++ {
+				if s[i].At <= s[i-1].At || s[i].Done <= s[i-1].Done {
+					t.Errorf("%v after %v", s[i], s[i-1])
+				}
+			}
+			if last := s[len(s)-1]; last.Done != n {
+				t.Errorf("the last stamp is %v", last)
+			}
+			stamped = min(stamped, s[len(s)-1].At-s[0].At)
+		}
+		t.Logf("%v: %d replays take %v, stamped executions %v; a stamp for every %d, %d events, alone %v", p, n, replayed, stamped,
+			tr.cars[0].group, len(d.timeline.free), tr.cars[0].once)
+		if off := stamped.Seconds()/replayed.Seconds() - 1; size == 4096 && math.Abs(off) > 0.02 {
+			t.Errorf("%v: the stamps are %.1f %% off", p, 100*off)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The card's clock and the host's agree, and a train does not disturb that.
+func TestGPUReadClock(t *testing.T) {
+	d := openGPU(t)
+	tr := train(t, d, gemm.Problem{M: 1024, N: 1024, K: 1024, Type: gemm.BF16})
+	begun := time.Now()
+	now := func() time.Duration { return time.Since(begun) }
+	quickest := func() ClockReading {
+		var best ClockReading
+		for i := range 32 {
+			r, err := d.ReadClock(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 || r.After-r.Before < best.After-best.Before {
+				best = r
+			}
+		}
+		t.Logf("%+v, read in %v", best, best.After-best.Before)
+		return best
+	}
+	a := quickest()
+	s := stamps(t, tr, Leg{0, 5000})
+	if first := s[0].At; first < a.Card || first > a.Card+time.Second {
+		t.Errorf("the train began at %v, after a reading of %v", first, a.Card)
+	}
+	time.Sleep(time.Second)
+	b := quickest()
+	if last := s[len(s)-1].At; last > b.Card {
+		t.Errorf("the train ended at %v, before a reading of %v", last, b.Card)
+	}
+	host, card := b.After-a.After, b.Card-a.Card
+	t.Logf("%v by the host, %v by the card: %.1f ppm", host, card, 1e6*(card.Seconds()/host.Seconds()-1))
+	if (host - card).Abs() > time.Millisecond {
+		t.Errorf("%v by the host's clock were %v by the card's", host, card)
+	}
+}
+
+// Traffic runs at the card's rates, not at some detour's.
+func TestGPUTraffic(t *testing.T) {
+	d := openGPU(t)
+	for _, traffic := range []Traffic{{"through memory", Copy, 1 << 30}, {"in cache", Copy, 8 << 20}, {"fill", Fill, 1 << 30}, {"launch", Launch, 0}} {
+		m, err := d.NewMix(t.Context(), traffic.Name, nil, []Traffic{traffic}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := max(1, int(200*time.Millisecond/m.replay))
+		if err := errors.Join(m.Start(n), m.Wait(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		took, err := m.Elapsed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		executions := float64(n * m.Passes())
+		rate := float64(traffic.moved()) * executions / took.Seconds()
+		t.Logf("%-14s %8.3f TB/s, %v each, %d in a replay of %v", traffic.Name, rate/1e12, time.Duration(float64(took)/executions), m.Passes(), m.replay)
+		if traffic.Bytes == 1<<30 && rate < 1e12 {
+			t.Errorf("%s: %.3g bytes read and written per second", traffic.Name, rate)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A replayed copy leaves its source's bytes.
+func TestGPUTrafficCopies(t *testing.T) {
+	d := openGPU(t)
+	const size = 1 << 20
+	m, err := d.NewMix(t.Context(), "copy", products(gemm.Problem{M: 64, N: 64, K: 64, Type: gemm.BF16}), []Traffic{{"copy", Copy, size}}, Options{Repeat: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	moved := m.things[1].(*transfer)
+	if err := d.thread.do(func() error { return d.poison(moved.to, size) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.Start(1), m.Wait(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	var bytes [2][size]byte
+	for i, at := range []uint64{moved.from, moved.to} {
+		if err := d.thread.do(func() error { return d.download(bytes[i][:], at) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bytes[0] != bytes[1] {
+		t.Error("the copy is not its source")
+	}
+	if _, err := m.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

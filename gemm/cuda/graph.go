@@ -1,6 +1,9 @@
 package cuda
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // capture records what f queues on the device's stream as a graph, without running it. It belongs
 // on the device's thread, and f must only launch kernels that have run before, so that nothing is
@@ -23,6 +26,44 @@ func (d *Device) capture(f func() error) (exec uintptr, err error) {
 	return exec, err
 }
 
+// replay launches a graph n times.
+func (d *Device) replay(exec uintptr, n int) error {
+	for range n {
+		if err := d.api.check("cuGraphLaunch", d.api.cuGraphLaunch(exec, d.stream)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// took runs a graph n times and says how long one of them took.
+func (d *Device) took(exec uintptr, n int) (once time.Duration, err error) {
+	t := &d.timeline
+	var begin, end uintptr
+	err = first(
+		func() (err error) { begin, err = t.mark(); return err },
+		func() error { return d.replay(exec, n) },
+		func() (err error) { end, err = t.mark(); return err },
+		d.sync,
+		func() (err error) { once, err = d.between(begin, end); return err },
+	)
+	if err != nil {
+		return 0, err
+	}
+	t.free = append(t.free, begin, end)
+	return once / time.Duration(n), nil
+}
+
+// destroyGraph does nothing to a graph that is 0, and makes others so.
+func (d *Device) destroyGraph(exec *uintptr) error {
+	if *exec == 0 {
+		return nil
+	}
+	err := d.api.check("cuGraphExecDestroy", d.api.cuGraphExecDestroy(*exec))
+	*exec = 0
+	return err
+}
+
 // event creates an event that records time.
 func (d *Device) event() (event uintptr, err error) {
 	err = d.api.check("cuEventCreate", d.api.cuEventCreate(&event, eventDefault))
@@ -32,4 +73,21 @@ func (d *Device) event() (event uintptr, err error) {
 // mark records event behind everything queued so far.
 func (d *Device) mark(event uintptr) error {
 	return d.api.check("cuEventRecord", d.api.cuEventRecord(event, d.stream))
+}
+
+// happened says whether the card has come to an event, or why it never will.
+func (d *Device) happened(event uintptr) (bool, error) {
+	r := d.api.cuEventQuery(event)
+	if r == errorNotReady {
+		return false, nil
+	}
+	return true, d.api.check("a kernel", r)
+}
+
+// between is the time that the card took from one event to another; both must have happened. It is
+// wrong by up to 3e-8 of itself: the driver gives it as float32.
+func (d *Device) between(from, to uintptr) (time.Duration, error) {
+	var ms float32
+	err := d.api.check("cuEventElapsedTime", d.api.cuEventElapsedTime(&ms, from, to))
+	return duration(ms), err
 }

@@ -138,12 +138,20 @@ func (d *Device) stack(address uint64, m gemm.Matrix, times, rows, cols int) err
 		return err
 	}
 	all := times * len(data)
-	for done := len(data); done < all; done *= 2 {
+	if err := d.spread(address, len(data), all); err != nil {
+		return err
+	}
+	return d.upload(address+uint64(all), make([]byte, rows*cols*m.DType.Bits()/8-all))
+}
+
+// spread repeats the first bytes at an address until there are so many in all.
+func (d *Device) spread(address uint64, first, all int) error {
+	for done := first; done < all; done *= 2 {
 		if err := d.duplicate(address+uint64(done), address, min(done, all-done)); err != nil {
 			return err
 		}
 	}
-	return d.upload(address+uint64(all), make([]byte, rows*cols*m.DType.Bits()/8-all))
+	return nil
 }
 
 // guardedPadding is padded for what may be a mapped file.

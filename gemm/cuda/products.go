@@ -156,11 +156,7 @@ func (p *Products) Close() error {
 	clear(p.matmuls)
 	p.host = nil
 	d := p.device
-	err := d.thread.do(func() error { return errors.Join(p.x.free(d), p.w.free(d), p.y.free(d)) })
-	if errors.Is(err, errClosed) { // the device took the memory with it
-		return nil
-	}
-	return err
+	return d.giveBack(func() error { return errors.Join(p.x.free(d), p.w.free(d), p.y.free(d)) })
 }
 
 // buffer is memory on the card that grows and is written anew every time. It belongs on the device's

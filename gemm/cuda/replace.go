@@ -15,7 +15,7 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if i < 0 || i >= len(b.layers) {
 		return fmt.Errorf("batch %s: there is no product %d to replace: it has %d", b.name, i, len(b.layers))
 	}
-	l := &b.layers[i]
+	l := b.layers[i]
 	p := Product{Name: l.Name, Problem: l.Problem, X: x, W: w}
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)

@@ -24,7 +24,7 @@ func TestReplace(t *testing.T) {
 			if err := b.Replace(t.Context(), i, x, w); err != nil {
 				t.Fatal(err)
 			}
-			l := &b.layers[i]
+			l := b.layers[i]
 			for k, at := range l.w {
 				l.w[0] = at // what Check multiplies by
 				if _, err := b.check(l, true); err != nil {

@@ -10,13 +10,13 @@ import (
 // Name is what the batch was called.
 func (b *Batch) Name() string { return b.name }
 
-// Passes is how often one replay goes through all products.
+// Passes is how often one replay goes through all products and traffic.
 func (b *Batch) Passes() int { return b.passes }
 
 // Copies is how many copies of all weights the replays use in turn; 1 unless Cold.
 func (b *Batch) Copies() int { return b.copies }
 
-// WeightBytes is the memory of all copies of all weights, padding aside.
+// WeightBytes is the memory of all copies of all weights, padding aside; traffic has none.
 func (b *Batch) WeightBytes() int64 {
 	var sum int64
 	for _, l := range b.layers {
@@ -25,7 +25,7 @@ func (b *Batch) WeightBytes() int64 {
 	return sum * int64(b.copies*b.stack)
 }
 
-// Ops is the number of operations of one replay, padding aside.
+// Ops is the number of operations of one replay, padding aside; traffic has none.
 func (b *Batch) Ops() float64 {
 	var sum float64
 	for _, l := range b.layers {
@@ -43,15 +43,14 @@ func (b *Batch) Kernels() []Kernel {
 	return k
 }
 
-// Check runs every product once, outside the graph but with the same kernels, operands and result
+// Check runs every product (no traffic) once, outside the graph but with the same kernels, operands and result
 // memory. All results must be finite; the first of every [gemm.Problem] is held against the
 // reference ([gemm.Compare]). The deviations come in the products' order, up to the one that
 // failed; those of products that were not compared are zero.
 func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 	var found []gemm.Deviation
 	seen := map[gemm.Problem]bool{}
-	for i := range b.layers {
-		l := &b.layers[i]
+	for _, l := range b.layers {
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
@@ -69,7 +68,7 @@ func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 	var raw []byte
 	err := b.device.thread.do(func() (err error) {
-		raw, err = b.device.compute(l.matmul, l.problem, l.x, l.w[0], b.y)
+		raw, err = b.device.compute(l.matmul, l.problem, l.x, l.w[0], l.y)
 		return err
 	})
 	if err != nil {

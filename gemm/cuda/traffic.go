@@ -2,7 +2,8 @@ package cuda
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"math/rand/v2"
 )
 
 // Traffic is work without arithmetic, which moves bytes within the card.
@@ -17,16 +18,105 @@ type TrafficKind uint8
 
 const (
 	// Copy reads Bytes and writes them elsewhere: in memory, or within the L2 cache where both together
-	// have room there.
+	// have room there. The bits are random, the same ones in every batch, and repeat after 16 MiB.
 	Copy TrafficKind = iota
-	// Fill writes Bytes.
+	// Fill writes Bytes: one word of 32 bits, over and over.
 	Fill
 	// Launch writes 4 bytes: the card runs at its clock and does next to nothing.
 	Launch
 )
 
-// NewMix is NewBatch for products and traffic together: one pass runs all products, then all traffic.
-// Either may be empty, not both.
-func (d *Device) NewMix(ctx context.Context, name string, products []Product, traffic []Traffic, o Options) (*Batch, error) {
-	return nil, errors.New("not built")
+// fillWord has as many ones as zeros.
+const fillWord = 0x3C5AA5C3
+
+// Validate reports an unknown kind, and a size that is not a positive multiple of 4 bytes.
+func (t Traffic) Validate() error {
+	switch {
+	case t.Kind > Launch:
+		return fmt.Errorf("traffic of kind %d: it is Copy, Fill or Launch", t.Kind)
+	case t.Kind != Launch && (t.Bytes <= 0 || t.Bytes%4 != 0):
+		return fmt.Errorf("%d bytes of traffic: give a positive multiple of 4", t.Bytes)
+	}
+	return nil
+}
+
+// moved is the number of bytes that one execution reads and writes.
+func (t Traffic) moved() int64 {
+	switch t.Kind {
+	case Copy:
+		return 2 * t.Bytes
+	case Fill:
+		return t.Bytes
+	default:
+		return 4
+	}
+}
+
+// transfer is traffic on the card.
+type transfer struct {
+	Traffic
+	device   *Device
+	from, to uint64 // never the same memory; from is Copy's alone
+}
+
+func (d *Device) newTransfers(traffic []Traffic) ([]*transfer, error) {
+	var transfers []*transfer
+	for _, t := range traffic {
+		if err := t.Validate(); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if t.Kind == Launch {
+			t.Bytes = t.moved()
+		}
+		transfers = append(transfers, &transfer{Traffic: t, device: d})
+	}
+	return transfers, nil
+}
+
+// transfers finds memory for each. When ctx ends it stops between two.
+func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
+	for _, t := range transfers {
+		bytes := int(t.Bytes)
+		steps := []func() error{ctx.Err, func() (err error) { t.to, err = a.alloc(bytes); return err }}
+		if t.Kind == Copy {
+			steps = append(steps,
+				func() (err error) { t.from, err = a.alloc(bytes); return err },
+				func() error { return a.device.randomise(t.from, bytes) },
+			)
+		}
+		if err := first(steps...); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// randomise fills memory with random bits: what memory held before might be zeros, which cost least
+// to move.
+func (d *Device) randomise(address uint64, bytes int) error {
+	block := make([]byte, min(bytes, stagingBytes))
+	_, _ = rand.NewChaCha8([32]byte{}).Read(block) // never fails
+	if err := d.upload(address, block); err != nil {
+		return err
+	}
+	return d.spread(address, len(block), bytes)
+}
+
+// launch queues the traffic once.
+func (t *transfer) launch(int) (err error) {
+	a, stream := t.device.api, t.device.stream
+	if t.Kind == Copy {
+		err = a.check("cuMemcpyDtoDAsync", a.cuMemcpyDtoDAsync(t.to, t.from, uint64(t.Bytes), stream))
+	} else {
+		err = t.device.fill(t.to, t.Bytes)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// fill queues a fill of so many bytes, a multiple of 4.
+func (d *Device) fill(address uint64, bytes int64) error {
+	return d.api.check("cuMemsetD32Async", d.api.cuMemsetD32Async(address, fillWord, uint64(bytes/4), d.stream))
 }

@@ -50,7 +50,7 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	}
 	on := cuda.Options{Cold: o.Cold, Stack: 1}
 	if o.Cold {
-		on.Stack = stack(baseline.Products)
+		on.Stack = Stack(len(baseline.Products), bytesOf(baseline.Products))
 	}
 	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack}
 	var batches []Batch
@@ -111,14 +111,16 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 // coldBytes of weights take 8 µs to read on an H200, several times what a launch takes.
 const coldBytes = 32 << 20
 
-// stack is how often weights are stacked for layers to come to coldBytes on average. All are by as
-// much: each counts by its size.
-func stack(products []cuda.Product) int {
-	bytes := 0
+// Stack is how often weights are stacked where they are read from memory, for layers to come to 32 MB
+// on average: as many layers as there are, of so many bytes in all. All are stacked by as much: each
+// counts by its size.
+func Stack(layers, bytes int) int { return (coldBytes*layers + bytes - 1) / max(1, bytes) }
+
+func bytesOf(products []cuda.Product) (bytes int) {
 	for _, p := range products {
 		bytes += len(p.W.Data)
 	}
-	return (coldBytes*len(products) + bytes - 1) / max(1, bytes)
+	return bytes
 }
 
 // sameProblems fails where two candidates cannot be compared.

@@ -22,7 +22,7 @@ type Machine interface {
 	NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error)
 	// NewTrain puts products on the card whose executions are noted; see [cuda.Device.NewTrain].
 	NewTrain(ctx context.Context, name string, products []cuda.Product) (Train, error)
-	// ReadClock reads the card's clock while the card is idle; the host's is Clock.
+	// ReadClock reads the card's clock; the host's is Clock. It fails while something runs.
 	ReadClock() (cuda.ClockReading, error)
 	// Close gives everything back. Twice does nothing.
 	Close() error

@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -18,8 +17,18 @@ type simulated struct{ card *power.Sim }
 
 // Simulated is a machine that multiplies nothing: it lets a simulated card draw more power the
 // more bits differ between neighbouring rows of the weights, in virtual time. It exists to test
-// and to try out what uses a Machine.
+// and to try out what uses a Machine. Its o.State, where there is one, must be readable; see
+// [OpenSimulated].
 func Simulated(o power.SimOptions) Machine { return simulated{power.NewSim(o)} }
+
+// OpenSimulated is Simulated, and fails where o.State cannot be read.
+func OpenSimulated(o power.SimOptions) (Machine, error) {
+	card, err := power.OpenSim(o)
+	if err != nil {
+		return nil, err
+	}
+	return simulated{card}, nil
+}
 
 func (s simulated) Card() power.Card     { return s.card }
 func (s simulated) Clock() power.Clock   { return s.card }
@@ -33,37 +42,83 @@ const (
 	simStill     = 450  // watts of a product by weights that are all alike
 	simToggling  = 500  // and the watts on top if every bit toggled
 	simExecution = 5e-3 // seconds, at least
+	simKernel    = 3e-6 // seconds that a kernel takes at least, by itself
 )
 
+// simProduct is one execution of a product.
+func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err error) {
+	if err := ctx.Err(); err != nil {
+		return k, err
+	}
+	if err := p.Validate(); err != nil {
+		return k, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	k.Seconds = max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
+	k.Watts = simStill + simToggling*toggling(p.W)
+	k.Memory = simMemory(p.Problem.Bytes() / k.Seconds)
+	return k, nil
+}
+
 func (s simulated) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
-	b := simBatch{name: name, products: slices.Clone(products), stack: max(1, o.Stack), copies: 1}
-	watts, seconds, err := b.draw(ctx)
+	b, err := s.newBatch(ctx, name, products, nil, o)
+	if err != nil {
+		return nil, err // not a nil *simBatch in an interface
+	}
+	return b, nil
+}
+
+func (s simulated) NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error) {
+	b, err := s.newBatch(ctx, name, products, traffic, o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Cold {
-		b.copies = 2
-	}
-	b.passes = b.copies * max(1, int(simExecution/seconds/float64(b.copies)))
-	b.SimLoad = s.card.Load(name, watts, seconds*float64(b.passes))
-	return &b, nil
+	return b, nil
 }
 
-// draw is the mean power of a pass through the products, and its time.
-func (b *simBatch) draw(ctx context.Context) (watts, seconds float64, err error) {
-	var joules float64
-	for _, p := range b.products {
-		if err := ctx.Err(); err != nil {
-			return 0, 0, err
-		}
-		if err := p.Validate(); err != nil {
-			return 0, 0, fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
-		}
-		t := float64(b.stack) * max(p.Problem.Ops()/simOps, p.Problem.Bytes()/simBytes)
-		seconds += t
-		joules += t * (simStill + simToggling*toggling(p.W))
+func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (*simBatch, error) {
+	if len(products)+len(traffic) == 0 {
+		return nil, fmt.Errorf("batch %s: no products and no traffic", name)
 	}
-	return joules / seconds, seconds, nil
+	b := &simBatch{name: name, products: slices.Clone(products), traffic: slices.Clone(traffic), stack: max(1, o.Stack), copies: 1}
+	k, err := b.draw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Cold && len(products) > 0 {
+		b.copies = 2
+	}
+	b.passes = b.copies * max(1, int(simExecution/k.Seconds/float64(b.copies)))
+	b.SimLoad = s.card.Load(name, k.Watts, k.Seconds*float64(b.passes))
+	b.Draw(k.Watts, k.Memory)
+	return b, nil
+}
+
+// draw is what a pass through all products and traffic takes.
+func (b *simBatch) draw(ctx context.Context) (power.SimKernel, error) {
+	var sum power.SimKernel // joules in the place of watts
+	add := func(k power.SimKernel) {
+		sum.Seconds += k.Seconds
+		sum.Watts += k.Watts * k.Seconds
+		sum.Memory += k.Memory * k.Seconds
+	}
+	for _, p := range b.products {
+		k, err := simProduct(ctx, p)
+		if err != nil {
+			return sum, fmt.Errorf("batch %s: %w", b.name, err)
+		}
+		k.Seconds *= float64(b.stack)
+		add(k)
+	}
+	for _, t := range b.traffic {
+		k, err := simTraffic(t)
+		if err != nil {
+			return sum, fmt.Errorf("batch %s: %w", b.name, err)
+		}
+		add(k)
+	}
+	sum.Watts /= sum.Seconds
+	sum.Memory /= sum.Seconds
+	return sum, nil
 }
 
 // toggling is the share of bits that differ from one row to the next.
@@ -85,6 +140,7 @@ type simBatch struct {
 	*power.SimLoad
 	name                  string
 	products              []cuda.Product
+	traffic               []cuda.Traffic
 	stack, copies, passes int
 }
 
@@ -93,9 +149,9 @@ func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return
 // Replace plants what the new operands draw.
 func (b *simBatch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	b.products[i].X, b.products[i].W = x, w
-	watts, _, err := b.draw(ctx)
+	k, err := b.draw(ctx)
 	if err == nil {
-		b.Draw(watts)
+		b.Draw(k.Watts, k.Memory)
 	}
 	return err
 }
@@ -117,16 +173,4 @@ func (b *simBatch) Ops() (n float64) {
 		n += p.Problem.Ops()
 	}
 	return n * float64(b.passes*b.stack)
-}
-
-func (s simulated) NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error) {
-	return nil, errors.New("not built")
-}
-
-func (s simulated) NewTrain(ctx context.Context, name string, products []cuda.Product) (Train, error) {
-	return nil, errors.New("not built")
-}
-
-func (s simulated) ReadClock() (cuda.ClockReading, error) {
-	return cuda.ClockReading{}, errors.New("not built")
 }

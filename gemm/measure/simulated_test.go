@@ -1,12 +1,15 @@
 package measure
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -71,5 +74,32 @@ func TestSimulatedRefuses(t *testing.T) {
 	p.Problem.Type = gemm.FP16
 	if b, err := Simulated(still()).NewBatch(t.Context(), "b", []cuda.Product{p}, cuda.Options{}); err == nil || b != nil {
 		t.Errorf("batch %v, error %v", b, err)
+	}
+}
+
+// TestSimulatedGoverned: its card's settings can be changed, and are there for the next one that opens
+// the same State.
+func TestSimulatedGoverned(t *testing.T) {
+	o := still()
+	o.State = filepath.Join(t.TempDir(), "card")
+	m, err := OpenSimulated(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := power.Govern(m.Card())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.SetPowerLimit(321); err != nil {
+		t.Fatal(err)
+	}
+	if w := *Simulated(o).Card().Info().PowerLimit; w != 321 {
+		t.Errorf("the next one is limited to %v W", w)
+	}
+	if err := os.WriteFile(o.State, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := OpenSimulated(o); m != nil || err == nil {
+		t.Errorf("opened %v, %v", m, err)
 	}
 }

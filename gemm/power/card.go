@@ -10,7 +10,7 @@ import (
 // never reported as 0.
 var ErrAbsent = errors.New("the card does not answer")
 
-// Card is one GPU as its sensors show it. It is read only: nothing here can change a setting.
+// Card is one GPU as its sensors show it. It is read only: a [Governor] alone can change a setting.
 // Queries fail with ErrAbsent where the card has no such sensor.
 type Card interface {
 	// Info describes the card; it is read once, on opening.
@@ -124,10 +124,10 @@ func (t Throttle) Names() []string {
 // Heat says whether temperature is among the reasons.
 func (t Throttle) Heat() bool { return t&(SoftwareThermal|HardwareThermal) != 0 }
 
-// others are the processes that are not this one. Inside a container the driver may count
+// Others are the processes that are not this one. Inside a container the driver may count
 // processes by the host's numbers, so that our own is not recognised: one of those listed is then
 // taken to be ours.
-func others(all []Process, self int) []Process {
+func Others(all []Process, self int) []Process {
 	rest := slices.DeleteFunc(slices.Clone(all), func(p Process) bool { return p.PID == self })
 	if len(rest) == len(all) && len(rest) == 1 {
 		return nil

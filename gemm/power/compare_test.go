@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 func compare(t *testing.T, o SimOptions, opt Options, before, after float64) *Result {
 	t.Helper()
 	s := NewSim(o)
-	opt.Clock, opt.Self = s, 1
+	opt.Clock, opt.Self = s, os.Getpid()
 	m, err := NewMeter(s, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +218,7 @@ func TestOutliersAreDropped(t *testing.T) {
 func TestShortTime(t *testing.T) {
 	for _, watts := range []float64{500, 900} {
 		s := NewSim(H200Sim())
-		m, err := NewMeter(s, Options{Clock: s, Self: 1, Time: 20 * time.Second, Precision: 0.001})
+		m, err := NewMeter(s, Options{Clock: s, Self: os.Getpid(), Time: 20 * time.Second, Precision: 0.001})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,9 +274,9 @@ type hasty struct {
 }
 
 func (l *hasty) Start(n int) error {
-	l.seconds = 0.001
+	l.kernel.Seconds = 0.001
 	if l.last == nil {
-		l.seconds = 0.0016
+		l.kernel.Seconds = 0.0016
 	}
 	if n > 500 {
 		n /= l.share
@@ -418,7 +419,7 @@ func TestWarnings(t *testing.T) {
 	other.Other, other.OtherFrom = 50, 30*time.Second
 	hot := H200Sim()
 	hot.Hot = 40
-	for want, o := range map[string]SimOptions{"another process is on the card (2)": other, "slowed down for heat": hot} {
+	for want, o := range map[string]SimOptions{"another process is on the card (4194304)": other, "slowed down for heat": hot} {
 		r := compare(t, o, Options{}, 500, 505)
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, want) }) {
 			t.Errorf("warnings %q, want %q", r.Warnings, want)

@@ -25,10 +25,10 @@
 //     on a copy of its operands.
 //  4. A window: the load runs 150 ms or more to settle, and 3 s where it comes to the power cap from
 //     lower power: an H200's control then overshoots by 40 W and swings with a period of about a
-//     second. Then from a step of the counter to another about a second later; it keeps the card's queue filled, so that the host never idles it.
-//     Mean power is the difference of the counter over that of the time; the time of an execution
-//     is that of the whole run around the window over its number of executions; energy per
-//     execution is their product.
+//     second. Then from a step of the counter to another about a second later; it keeps the card's
+//     queue filled, so that the host never idles it. Mean power is the difference of the counter
+//     over that of the time; the time of an execution is that of the whole run around the window
+//     over its number of executions; energy per execution is their product.
 //  5. Windows outside the fullest bin of their load's execution times are dropped, and their
 //     blocks with them, and counted. The bin is 5 % wide up to 200 µs and 2 % above.
 //  6. Ratios after/before are taken within each of a block's two passes; their geometric mean over
@@ -52,11 +52,25 @@
 //
 // Work of one execution should last at most a hundredth of a window. Carry-over longer than the
 // settling time, from one load to the next, is averaged over random orders and not removed. The
-// energy of another process on the card counts as ours; it is warned of. Nothing here can change
-// a setting of the card.
+// energy of another process on the card counts as ours; it is warned of.
+//
+// # Readings with their moments
+//
+// To see power inside a run, Card.Sample gives a sensor's value with the moment that the driver gives
+// for it, and Card.Samples those that the driver kept of the last seconds. Clock.Of turns the wall
+// clock's moments into a measurement's. What stretch of time a value is the mean of, and how late it
+// is, no driver says: that must be found out.
+//
+// # Settings
+//
+// A Meter and a Card change no setting of the card. A Governor does: power limit and locked clock.
+// Only `lowtoggle sweep` asks for one (Govern), when told to, and puts back what it found. A limit
+// falls back to the card's own when the driver is loaded anew.
 //
 // # Use
 //
-// Open finds a card; NewSim makes one up, with virtual time, against which all of this is tested.
+// Open finds a card; NewSim makes one up, with virtual time, against which all of this is tested. It
+// has the sensors, a clock of its own, trains of executions with stamps by that clock, and a
+// governor; OpenSim keeps what that sets in a file, as a card outlives the processes that set it.
 // Cancelling the context ends within a second, with what was measured so far.
 package power

@@ -13,3 +13,6 @@ var (
 	// ErrMIG means a slice of a card. The energy counter belongs to the whole card.
 	ErrMIG = errors.New("the energy of a MIG slice cannot be told from its neighbours': measure on a whole card")
 )
+
+// ErrNotPermitted is what a [Governor] fails with where this process may not change settings.
+var ErrNotPermitted = errors.New("no permission to change the card's settings: run as root, in a container with the capability SYS_ADMIN (docker run --cap-add SYS_ADMIN)")

@@ -139,7 +139,7 @@ func newResult(card Card, opt Options) *Result {
 // inspect warns of what is known about the card before anything runs, and after every block.
 func (r *Result) inspect(card Card, self int) {
 	all, err := card.Processes()
-	if rest := others(all, self); err == nil && len(rest) > 0 {
+	if rest := Others(all, self); err == nil && len(rest) > 0 {
 		var pids []string
 		for _, p := range rest {
 			pids = append(pids, fmt.Sprint(p.PID))

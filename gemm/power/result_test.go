@@ -80,7 +80,7 @@ func TestOtherProcesses(t *testing.T) {
 		all  []Process
 		want int
 	}{{p(), 0}, {p(7), 0}, {p(7, 8), 1}, {p(99), 0}, {p(98, 99), 2}} {
-		if got := others(c.all, 7); len(got) != c.want {
+		if got := Others(c.all, 7); len(got) != c.want {
 			t.Errorf("others of %v: %v", c.all, got)
 		}
 	}

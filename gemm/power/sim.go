@@ -1,7 +1,6 @@
 package power
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -12,8 +11,9 @@ type SimOptions struct {
 	Seed uint64
 	// Idle is the power of the card doing nothing at ReferenceC, in watts.
 	Idle float64
-	// Cap is the power limit in watts. A load that would draw more runs at a lower clock.
-	Cap float64
+	// Cap is the power limit in watts, unless a [Governor] sets one between CapMin and Cap. A load that
+	// would draw more runs at a lower clock.
+	Cap, CapMin float64
 	// Overshoot is the share by which a load that comes to the cap from lower power first exceeds
 	// it; power then swings about the cap with SwingPeriod and settles with SwingDecay.
 	Overshoot               float64
@@ -42,22 +42,43 @@ type SimOptions struct {
 	// Dips a second of the clock to the share DipClock, each DipTime long.
 	DipRate, DipClock float64
 	DipTime           time.Duration
+	// FirstExecutions of a train that finds the card idle take so many times as long.
+	FirstExecutions []float64
+	// SlowTrains is the share of trains all of whose executions take longer, by the share SlowBy.
+	SlowTrains, SlowBy float64
+	// ClockOffset and ClockDrift, in millionths, tell the card's clock from [Sim.Now].
+	ClockOffset time.Duration
+	ClockDrift  float64
+	// ClockDelay is what a reading of the card's clock takes at least, half of it before and half after
+	// the card looks; ClockJitter is the mean of what either half takes on top.
+	ClockDelay, ClockJitter time.Duration
+	// BufferSize readings of power are kept, one every BufferEvery, each the mean of BufferWindow before
+	// it. 0: none are.
+	BufferSize                int
+	BufferEvery, BufferWindow time.Duration
 	// Hot is the temperature in °C above which the card slows down; 0: never.
 	Hot float64
 	// Other is another process on the card, drawing so many watts from OtherFrom on; 0: none.
 	Other     float64
 	OtherFrom time.Duration
+	// State is a file in which power limit and locked clock outlive the process; "": they do not.
+	State string
+	// Unprivileged processes may not change settings.
+	Unprivileged bool
 }
 
 // H200Sim is a card like an H200, with the noise of a quiet one.
 func H200Sim() SimOptions {
 	return SimOptions{
-		Idle: 90, Cap: 700, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
+		Idle: 90, Cap: 700, CapMin: 200, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
 		MaxClock: 1980, MinClock: 345, Curve: 2.5,
 		Leakage: 1.3, ReferenceC: 55, Ambient: 28, ThermalResistance: 0.05, ThermalTime: 12,
 		Rise: 10 * time.Millisecond, Tick: 100 * time.Millisecond, TickJitter: time.Millisecond,
 		Query: 100 * time.Microsecond, PowerNoise: 0.0025, TimeNoise: 0.0005,
 		DipRate: 0.003, DipClock: 0.7, DipTime: 400 * time.Millisecond,
+		FirstExecutions: []float64{1.5, 1.2, 1.05}, SlowTrains: 0.1, SlowBy: 0.08,
+		ClockOffset: 1000 * time.Second, ClockDrift: 15, ClockDelay: 12 * time.Microsecond, ClockJitter: 2 * time.Microsecond,
+		BufferSize: 119, BufferEvery: 20 * time.Millisecond, BufferWindow: 20 * time.Millisecond,
 	}
 }
 
@@ -65,13 +86,17 @@ func H200Sim() SimOptions {
 // when it is asked something, slept on or waited for, so nothing in it takes real time. It is not
 // for concurrent use.
 type Sim struct {
-	opt   SimOptions
-	rng   *rand.Rand
-	now   time.Duration
-	queue []*simBatch
-	power float64 // watts, after the rise
-	tempC float64
-	joule float64 // drawn since the beginning
+	opt      SimOptions
+	rng      *rand.Rand
+	now      time.Duration
+	queue    []*simWork
+	busy     time.Duration // when it last ran out of work; before 0: never
+	power    float64       // watts, after the rise
+	tempC    float64
+	joule    float64 // drawn since the beginning
+	memJoule float64 // by the memory
+	info     Info
+	settings simSettings
 	simState
 	simSensors
 	hooks []simHook
@@ -80,6 +105,7 @@ type Sim struct {
 // simState is what holds between two events.
 type simState struct {
 	target      float64 // watts that power rises to
+	memory      float64 // watts of the memory
 	clock       float64 // MHz
 	rate        float64 // executions a second of the load in front
 	reasons     Throttle
@@ -97,36 +123,34 @@ type simHook struct {
 
 const simNoiseSlot = 250 * time.Millisecond
 
-// NewSim makes a card that has been idle for long.
+// NewSim makes a card that has been idle for long. It panics where [OpenSim] fails, which it cannot
+// without a State.
 func NewSim(opt SimOptions) *Sim {
-	s := &Sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1))}
+	s, err := OpenSim(opt)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// OpenSim is NewSim, and fails where the State is there and cannot be read.
+func OpenSim(opt SimOptions) (*Sim, error) {
+	s := &Sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), busy: -simIdle, settings: simSettings{Limit: opt.Cap}}
+	if err := s.recall(); err != nil {
+		return nil, err
+	}
+	limit := s.settings.Limit
+	s.info = Info{Name: "simulated card", Driver: "none", PowerLimit: &limit, PowerLimitMin: &opt.CapMin,
+		PowerLimitMax: &opt.Cap, PowerLimitPreset: &opt.Cap, MaxSMClock: &opt.MaxClock}
 	s.tempC = opt.Ambient + opt.Idle*opt.ThermalResistance
 	s.power = opt.Idle + opt.Leakage*(s.tempC-opt.ReferenceC)
 	s.noise()
 	s.settle()
 	s.nextTick = seconds(s.rng.Float64() * opt.Tick.Seconds())
 	s.nextSlot = simSlot
-	return s
-}
-
-// At calls do when the card's time reaches at.
-func (s *Sim) At(at time.Duration, do func()) { s.hooks = append(s.hooks, simHook{at, do}) }
-
-// Now is the card's time.
-func (s *Sim) Now() time.Duration { return s.now }
-
-// Of counts from the epoch: the card's time began then.
-func (s *Sim) Of(t time.Time) time.Duration { return t.Sub(time.Unix(0, 0)) }
-
-// Sleep lets the card's time pass.
-func (s *Sim) Sleep(ctx context.Context, d time.Duration) error {
-	for end := s.now + d; s.now < end; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		s.advance(min(end, s.nextSlot))
-	}
-	return ctx.Err()
+	s.instant, s.average = Sample{simEpoch, s.power}, simEpoch
+	s.buffer.begin(opt, s.power)
+	return s, nil
 }
 
 // advance lets time pass up to the moment given, event by event.
@@ -139,7 +163,7 @@ func (s *Sim) advance(to time.Duration) {
 
 // nextEvent is when something changes that flow does not follow.
 func (s *Sim) nextEvent() time.Duration {
-	next := min(s.nextTick, s.nextSlot, s.nextNoise)
+	next := min(s.nextTick, s.nextSlot, s.nextNoise, s.buffer.next())
 	if len(s.queue) > 0 {
 		next = min(next, s.now+seconds(s.queue[0].left/s.rate)+1)
 	}
@@ -152,6 +176,7 @@ func (s *Sim) flow(to time.Duration) {
 	fade := math.Exp(-dt / rise)
 	s.joule += s.target*dt + (s.power-s.target)*rise*(1-fade)
 	s.power = s.target + (s.power-s.target)*fade
+	s.memJoule += s.memory * dt
 	if len(s.queue) > 0 {
 		s.queue[0].left -= dt * s.rate
 	}
@@ -161,7 +186,7 @@ func (s *Sim) flow(to time.Duration) {
 // events does what is due now.
 func (s *Sim) events() {
 	if len(s.queue) > 0 && s.queue[0].left <= 1e-9 {
-		s.finishBatch()
+		s.finishWork()
 		s.settle()
 	}
 	if s.now >= s.nextNoise {
@@ -171,6 +196,7 @@ func (s *Sim) events() {
 	if s.now >= s.nextTick {
 		s.tick()
 	}
+	s.buffer.take(s.now, s.joule)
 	if s.now >= s.nextSlot {
 		s.warm()
 		s.slot()
@@ -179,8 +205,8 @@ func (s *Sim) events() {
 	}
 }
 
-func (s *Sim) finishBatch() {
-	s.queue[0].end = s.now
+func (s *Sim) finishWork() {
+	s.queue[0].end, s.busy = s.now, s.now
 	if s.queue = s.queue[1:]; len(s.queue) > 0 {
 		s.queue[0].begin = s.now
 	}
@@ -213,27 +239,35 @@ func (s *Sim) warm() {
 	s.tempC += (ambient + s.power*s.opt.ThermalResistance - s.tempC) * simSlot.Seconds() / s.opt.ThermalTime
 }
 
-// settle works out clock, power and speed from load, temperature, noise and the cap.
+// settle works out clock, power and speed from load, temperature, noise, the cap and a locked clock.
 func (s *Sim) settle() {
 	still := s.opt.Idle + s.opt.Leakage*(s.tempC-s.opt.ReferenceC)
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
 		still += s.opt.Other
 	}
-	if len(s.queue) == 0 {
-		s.target, s.clock, s.rate, s.reasons = still, s.opt.MinClock, 0, GPUIdle
-		return
-	}
-	load := s.queue[0].load
-	demand := (load.watts - s.opt.Idle) * s.powerFactor
 	share := 1.0 // of the maximal clock
 	before := s.reasons
 	s.reasons = 0
-	if still+demand > s.opt.Cap {
-		if before&SoftwarePowerCap == 0 && s.power < 0.95*s.opt.Cap {
+	if s.settings.Locked > 0 && s.settings.Locked < s.opt.MaxClock {
+		share = s.settings.Locked / s.opt.MaxClock
+		s.reasons |= ApplicationClocks
+	}
+	if len(s.queue) == 0 {
+		s.target, s.memory, s.clock, s.rate = still, simMemoryIdle, s.opt.MinClock, 0
+		if s.settings.Locked > 0 {
+			s.clock = s.settings.Locked
+		}
+		s.reasons |= GPUIdle
+		return
+	}
+	work := s.queue[0]
+	demand := (work.Watts - s.opt.Idle) * s.powerFactor
+	if limit := s.settings.Limit; still+demand*math.Pow(share, s.opt.Curve) > limit {
+		if before&SoftwarePowerCap == 0 && s.power < 0.95*limit {
 			s.swingFrom = s.now
 		}
-		limit := s.opt.Cap * (1 + s.swing())
-		share = max(s.opt.MinClock/s.opt.MaxClock, min(1, math.Pow((limit-still)/demand, 1/s.opt.Curve)))
+		limit *= 1 + s.swing()
+		share = max(s.opt.MinClock/s.opt.MaxClock, min(share, math.Pow(max(0, limit-still)/demand, 1/s.opt.Curve)))
 		s.reasons |= SoftwarePowerCap
 	}
 	if s.opt.Hot > 0 && s.tempC > s.opt.Hot {
@@ -244,8 +278,9 @@ func (s *Sim) settle() {
 		share *= s.opt.DipClock
 	}
 	s.target = still + demand*math.Pow(share, s.opt.Curve)
+	s.memory = simMemoryIdle + work.Memory*share
 	s.clock = share * s.opt.MaxClock
-	s.rate = share / (load.seconds * s.timeFactor)
+	s.rate = share / (work.Seconds * s.timeFactor)
 }
 
 // swing is the share by which power exceeds the cap for now.

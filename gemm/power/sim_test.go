@@ -3,6 +3,7 @@ package power
 import (
 	"context"
 	"math"
+	"os"
 	"testing"
 	"time"
 )
@@ -101,4 +102,43 @@ func TestSimClockCurve(t *testing.T) {
 	elapsed, _ := load.Elapsed()
 	near(t, "seconds", elapsed.Seconds(), 1/share, 0.001)
 	near(t, "watts", s.power, o.Cap, 0.001)
+}
+
+// TestSimMemory: the memory's average is what its load planted, above what it draws idle.
+func TestSimMemory(t *testing.T) {
+	s := NewSim(quiet())
+	s.advance(time.Second)
+	load := s.Load("copy", 350, 0.001)
+	load.Draw(350, 52)
+	for _, want := range []float64{38, 64, 90} { // idle, half a second of load, a second
+		if w, err := s.Power(Average, Memory); math.Abs(w-want) > 2 || err != nil {
+			t.Errorf("%v W at %v, %v, want %v", w, s.now, err, want)
+		}
+		if s.now < 1100*time.Millisecond {
+			if err := load.Start(10000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.advance(s.now + 500*time.Millisecond)
+	}
+	if _, err := s.Power(Instant, Memory); err != ErrAbsent {
+		t.Errorf("instant: %v, want ErrAbsent", err)
+	}
+	if err := s.LockClock(990); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(s.now + 1200*time.Millisecond)
+	if w, err := s.Power(Average, Memory); w != 38+26 || err != nil {
+		t.Errorf("%v W at half the clock, %v", w, err)
+	}
+}
+
+// TestSimOther process is there before anything runs.
+func TestSimOther(t *testing.T) {
+	o := quiet()
+	o.Other = 50
+	all, err := NewSim(o).Processes()
+	if rest := Others(all, os.Getpid()); len(rest) != 1 || rest[0].PID != simOther || err != nil {
+		t.Errorf("%v, %v", rest, err)
+	}
 }

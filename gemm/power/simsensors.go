@@ -1,15 +1,22 @@
 package power
 
-import "time"
+import (
+	"math"
+	"os"
+	"time"
+)
 
 // simSensors are what the simulated card shows of itself.
 type simSensors struct {
 	counter  uint64 // millijoules, as of the last tick
 	nextTick time.Duration
 	marks    [simMarks]float64 // joules at the last slots' ends, a ring
+	memMarks [simMarks]float64 // and those of the memory
 	slots    int
 	nextSlot time.Duration
-	instant  float64
+	instant  Sample
+	average  time.Time // when the averages were last worked out
+	buffer   simBuffer
 }
 
 const (
@@ -18,6 +25,8 @@ const (
 	// simWindow is the average sensor's window of 1 s, in slots.
 	simWindow = 40
 	simMarks  = simWindow + 1
+	// simMemoryIdle is what the memory draws without traffic, in watts.
+	simMemoryIdle = 38
 )
 
 // tick updates the energy counter.
@@ -30,20 +39,29 @@ func (s *Sim) tick() {
 // slot updates the power sensors.
 func (s *Sim) slot() {
 	if s.slots%4 == 0 {
-		s.instant = (s.joule - s.mark(1)) / simSlot.Seconds()
+		s.instant = Sample{s.wall(), (s.joule - s.mark(1)) / simSlot.Seconds()}
 	}
-	s.marks[s.slots%simMarks] = s.joule
+	s.marks[s.slots%simMarks], s.memMarks[s.slots%simMarks] = s.joule, s.memJoule
 	s.slots++
 	s.nextSlot += simSlot
+	s.average = s.wall()
 }
+
+// wall is the present, by the wall clock.
+func (s *Sim) wall() time.Time { return simEpoch.Add(s.now) }
 
 // mark is the energy so many slots ago, 1 being the newest.
 func (s *Sim) mark(ago int) float64 { return s.marks[(s.slots+simMarks-ago)%simMarks] }
 
-// Info names the card as simulated.
-func (s *Sim) Info() Info {
-	return Info{Name: "simulated card", Driver: "none", PowerLimit: &s.opt.Cap, MaxSMClock: &s.opt.MaxClock}
+// running mean of a ring of marks.
+func (s *Sim) running(marks *[simMarks]float64) float64 {
+	slots := min(simWindow, max(1, s.slots-1))
+	newest, oldest := (s.slots+simMarks-1)%simMarks, (s.slots+simMarks-1-slots)%simMarks
+	return (marks[newest] - marks[oldest]) / (time.Duration(slots) * simSlot).Seconds()
 }
+
+// Info names the card as simulated.
+func (s *Sim) Info() Info { return s.info }
 
 // query lets the time pass that a question to the card takes.
 func (s *Sim) query() {
@@ -62,17 +80,22 @@ func (s *Sim) Energy() (uint64, error) {
 
 // Power answers for the card, and for the memory as an average only.
 func (s *Sim) Power(sensor Sensor, scope Scope) (float64, error) {
+	v, err := s.Sample(sensor, scope)
+	return v.Watts, err
+}
+
+// Sample is Power with the end of the stretch that it is the mean of.
+func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	s.query()
 	switch {
 	case scope == Memory && sensor == Average:
-		return 38, nil
+		return Sample{s.average, milliwatts(s.running(&s.memMarks))}, nil
 	case scope != GPU:
-		return 0, ErrAbsent
+		return Sample{}, ErrAbsent
 	case sensor == Instant:
 		return s.instant, nil
 	}
-	slots := min(simWindow, max(1, s.slots-1))
-	return (s.mark(1) - s.mark(1+slots)) / (time.Duration(slots) * simSlot).Seconds(), nil
+	return Sample{s.average, s.running(&s.marks)}, nil
 }
 
 // Temperature of the simulated die, in whole degrees as cards give it.
@@ -96,11 +119,14 @@ func (s *Sim) Throttle() (Throttle, error) {
 	return s.reasons, nil
 }
 
-// Processes are this one, numbered 1, and the other one, numbered 2, once it runs.
+// simOther is the number of the other process; no system gives one as high.
+const simOther = 1 << 22
+
+// Processes are this one, and the other one once it runs.
 func (s *Sim) Processes() ([]Process, error) {
-	all := []Process{{PID: 1}}
+	all := []Process{{PID: os.Getpid()}}
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
-		all = append(all, Process{PID: 2})
+		all = append(all, Process{PID: simOther})
 	}
 	return all, nil
 }
@@ -108,8 +134,5 @@ func (s *Sim) Processes() ([]Process, error) {
 // Close does nothing.
 func (s *Sim) Close() error { return nil }
 
-// Sample is not built.
-func (s *Sim) Sample(Sensor, Scope) (Sample, error) { return Sample{}, ErrAbsent }
-
-// Samples is not built.
-func (s *Sim) Samples(time.Time) ([]Sample, error) { return nil, ErrAbsent }
+// milliwatts is what sensors round to.
+func milliwatts(watts float64) float64 { return math.Round(watts*1000) / 1000 }

@@ -71,7 +71,7 @@ func (m *Meter) steadyExecution(ctx context.Context, load Load, s *Steady) (floa
 		about, n = took, max(fewest, int(shortest/took))
 		if k := len(s.ExecutionTimes) - sseBursts; k >= 0 {
 			last := s.ExecutionTimes[k:]
-			if slices.Max(last) <= slices.Min(last)*(1+margin(about)) {
+			if slices.Max(last) <= slices.Min(last)*(1+Margin(about)) {
 				s.SSE = m.since(begin).Seconds()
 				break
 			}

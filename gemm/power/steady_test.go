@@ -14,7 +14,7 @@ type settling struct {
 
 func (l *settling) Start(n int) error {
 	if l.cold > 0 {
-		l.seconds = 0.001 * (1 + 0.1*float64(l.cold))
+		l.kernel.Seconds = 0.001 * (1 + 0.1*float64(l.cold))
 		l.cold--
 	}
 	return l.SimLoad.Start(n)

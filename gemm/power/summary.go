@@ -7,13 +7,13 @@ import (
 
 // summarise works the blocks measured so far into the result.
 func (r *Result) summarise(loads Loads, opt Options) {
-	bins := map[string]bin{}
+	bins := map[string]Bin{}
 	r.Dropped = 0
 	for _, load := range loads.all() {
 		windows := r.windowsOf(load.Name())
-		bins[load.Name()] = mainBin(secondsOf(windows))
+		bins[load.Name()] = MainBin(secondsOf(windows))
 		for _, w := range windows {
-			if !bins[load.Name()].holds(w.Seconds) {
+			if !bins[load.Name()].Holds(w.Seconds) {
 				r.Dropped++
 			}
 		}
@@ -51,11 +51,11 @@ func secondsOf(windows []Window) []float64 {
 }
 
 // summary of a load's windows inside its bin.
-func (r *Result) summary(load string, b bin) Summary {
+func (r *Result) summary(load string, b Bin) Summary {
 	s := Summary{Name: load}
 	var joules, watts, seconds, clock, temperature, capped mean
 	for _, w := range r.windowsOf(load) {
-		if !b.holds(w.Seconds) {
+		if !b.Holds(w.Seconds) {
 			continue
 		}
 		s.Windows++
@@ -83,7 +83,7 @@ func (r *Result) summary(load string, b bin) Summary {
 
 // comparison of a load with the baseline: the ratio within each pass, then over the passes of all
 // complete blocks.
-func (r *Result) comparison(load, base string, bins map[string]bin, opt Options) Comparison {
+func (r *Result) comparison(load, base string, bins map[string]Bin, opt Options) Comparison {
 	c := Comparison{Summary: r.summary(load, bins[load])}
 	var energy, time []float64
 	for _, b := range r.Blocks {
@@ -112,8 +112,8 @@ func (r *Result) comparison(load, base string, bins map[string]bin, opt Options)
 	return c
 }
 
-func inBin(windows []Window, b bin) bool {
-	return !slices.ContainsFunc(windows, func(w Window) bool { return !b.holds(w.Seconds) })
+func inBin(windows []Window, b Bin) bool {
+	return !slices.ContainsFunc(windows, func(w Window) bool { return !b.Holds(w.Seconds) })
 }
 
 // widest half width among the null's and the variants' intervals; +Inf while one has none.

@@ -28,6 +28,9 @@ type Sensor struct {
 	Readings int           `json:"readings"`
 	Window   time.Duration `json:"window"`
 	Delay    time.Duration `json:"delay"`
+	// Gain is what it reads of what the energy counter, or else the first sensor, says. Readings are divided
+	// by it.
+	Gain float64 `json:"gain"`
 	// Error is the standard deviation of one reading about the curve, in watts.
 	Error float64 `json:"error_watts"`
 	// Used is false where its readings say less than others do, or contradict them; Why says so.
@@ -43,7 +46,10 @@ type Curve struct {
 	// Low and High are the ends of each cell's 95 % interval, by bootstrap over runs.
 	Low  []float64 `json:"low"`
 	High []float64 `json:"high"`
-	// Resolution of each cell: what happens within it cannot be told apart. It is the width, at half its
-	// height, of the curve that a short pulse of power in that cell would give.
+	// Resolution of each cell: what happens within it cannot be told apart. It is the width, at half their
+	// height, of the weights with which the cell's watts are a mean of power over time.
 	Resolution []time.Duration `json:"resolution"`
+
+	resamples [][]float64 // running integrals of the bootstrap's curves
+	wide      float64     // half a 95 % interval, in their standard deviations
 }

@@ -1,4 +1,4 @@
-package cost
+package nnls
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNonNegative: no coefficient can be moved, within what is allowed, to a lesser error.
-func TestNonNegative(t *testing.T) {
+// TestSolve: no coefficient can be moved, within what is allowed, to a lesser error.
+func TestSolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, m := rapid.IntRange(3, 12).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "columns")
 		number := rapid.Float64Range(-2, 2)
@@ -24,7 +24,7 @@ func TestNonNegative(t *testing.T) {
 			}
 		}
 		const ridge = 0.05
-		c := nonNegative(x, y, ridge, prior)
+		c := Solve(x, y, ridge, prior)
 		cost := func(c []float64) (sum float64) {
 			for i := range n {
 				e := -y[i]

@@ -1,0 +1,181 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Axis shows all values.
+type Axis struct {
+	Label string
+	// Log is the base of a logarithmic axis, 2 or 10. Zero, if it is among the values, lies apart from
+	// the smallest of the others; negative values are not drawn. Default 0: the axis is linear.
+	Log int
+	// With are values that the axis shows in any case, such as the 0 of a power.
+	With []float64
+}
+
+// ruler is a scale between two values, and its ticks.
+type ruler struct {
+	low, high float64 // in the coordinate that the scale is even in
+	even      func(v float64) float64
+	ticks     []tick
+}
+
+type tick struct {
+	value float64
+	label string
+}
+
+// place is 0 at the low end and 1 at the high one.
+func (r ruler) place(v float64) float64 { return (r.even(v) - r.low) / (r.high - r.low) }
+
+// shows says whether a value can be drawn.
+func (r ruler) shows(v float64) bool { return finite(v) && finite(r.even(v)) }
+
+// of makes an axis for values.
+func (a Axis) of(values []float64) ruler {
+	var shown []float64
+	for _, v := range append(a.With[:len(a.With):len(a.With)], values...) {
+		if finite(v) && (a.Log == 0 || v >= 0) {
+			shown = append(shown, v)
+		}
+	}
+	if a.Log == 0 {
+		return linear(shown)
+	}
+	return logarithmic(shown, a.Log)
+}
+
+// span of values; of none 0 to 1, and never empty.
+func span(values []float64) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		low, high = min(low, v), max(high, v)
+	}
+	switch {
+	case low > high:
+		return 0, 1
+	case low == high:
+		return low - 0.5, high + 0.5
+	}
+	return low, high
+}
+
+// mostTicks of an axis.
+const mostTicks = 6
+
+// linear has ticks at multiples of 1, 2 or 5 times a power of ten.
+func linear(values []float64) ruler {
+	low, high := span(values)
+	return ruler{low: low, high: high, even: func(v float64) float64 { return v }, ticks: multiples(low, high)}
+}
+
+func multiples(low, high float64) (ticks []tick) {
+	step, decimals := 0.0, 0
+search:
+	for e := int(math.Floor(math.Log10(high-low))) - 1; ; e++ {
+		for _, m := range []float64{1, 2, 5} {
+			if step = m * math.Pow10(e); (high-low)/step < mostTicks {
+				decimals = max(0, -e)
+				break search
+			}
+		}
+	}
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
+		v := i*step + 0 // no negative zero
+		ticks = append(ticks, tick{v, strconv.FormatFloat(v, 'f', decimals, 64)})
+	}
+	return ticks
+}
+
+// logarithmic takes values from 0 on.
+func logarithmic(values []float64, base int) ruler {
+	log := math.Log2
+	if base == 10 {
+		log = math.Log10
+	}
+	var logs []float64
+	zero := false
+	for _, v := range values {
+		if v == 0 {
+			zero = true
+		} else {
+			logs = append(logs, log(v))
+		}
+	}
+	low, high := span(logs)
+	step := math.Ceil((high - low) / (mostTicks - 2))
+	first, origin := low, low-step
+	if base == 10 {
+		origin = low - (high-low)/(mostTicks-1) // decades may be shorter than a step
+	}
+	if zero {
+		low = origin
+	}
+	r := ruler{low: low, high: high, even: func(v float64) float64 {
+		if v == 0 && zero {
+			return origin
+		}
+		return log(v)
+	}}
+	if zero {
+		r.ticks = append(r.ticks, tick{0, "0"})
+	}
+	if base == 10 {
+		r.ticks = append(r.ticks, decades(first, high, step, mostTicks-len(r.ticks))...)
+		return r
+	}
+	for e := math.Ceil(first); e <= high; e += step {
+		r.ticks = append(r.ticks, tick{math.Exp2(e), "2" + superscript(int(e))})
+	}
+	if len(r.ticks) < 2 {
+		r.ticks = multiples(math.Exp2(low), math.Exp2(high))
+	}
+	return r
+}
+
+// decades are ticks between two powers of ten, at most so many: at every digit where there is room, or
+// at 1, 2 and 5, or at powers of ten; and multiples of a step where the axis is shorter than a digit.
+func decades(low, high, step float64, most int) []tick {
+	const edge = 1e-9
+	for _, digits := range [][]float64{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 5}, {1}} {
+		var ticks []tick
+		for e := math.Floor(low); e <= high+edge && len(ticks) <= most; e++ {
+			for _, d := range digits {
+				if at := e + math.Log10(d); at >= low-edge && at <= high+edge {
+					ticks = append(ticks, tick{d * math.Pow10(int(e)), decimal(d, int(e))})
+				}
+			}
+		}
+		if len(ticks) < 2 {
+			return multiples(math.Pow(10, low), math.Pow(10, high))
+		}
+		if len(ticks) <= most {
+			return ticks
+		}
+	}
+	var ticks []tick
+	for e := math.Ceil(low - edge); e <= high+edge; e += step {
+		ticks = append(ticks, tick{math.Pow10(int(e)), decimal(1, int(e))})
+	}
+	return ticks
+}
+
+// decimal writes a digit times a power of ten.
+func decimal(digit float64, exponent int) string {
+	if exponent >= -4 && exponent < 5 {
+		return strconv.FormatFloat(digit*math.Pow10(exponent), 'f', max(0, -exponent), 64)
+	}
+	text := "10" + superscript(exponent)
+	if digit != 1 {
+		text = fmt.Sprint(digit) + "·" + text
+	}
+	return text
+}
+
+var superscripts = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+
+func superscript(n int) string { return superscripts.Replace(fmt.Sprint(n)) }

@@ -1,0 +1,38 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// canvas is SVG text.
+type canvas struct{ bytes.Buffer }
+
+func (c *canvas) printf(format string, args ...any) { fmt.Fprintf(c, format, args...) }
+
+// px is a coordinate: a tenth of a pixel is fine enough.
+func px(v float64) string {
+	text := fmt.Sprintf("%.1f", v)
+	if text == "-0.0" {
+		return "0.0"
+	}
+	return text
+}
+
+func escape(text string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes everything
+	return b.String()
+}
+
+func (c *canvas) text(x, y float64, anchor, more, text string) {
+	c.printf(`<text x="%s" y="%s" text-anchor="%s"%s>%s</text>`+"\n", px(x), px(y), anchor, more, escape(text))
+}
+
+// widthOf a text, about, in pixels: fonts differ.
+func widthOf(text string) float64 { return 0.6 * fontSize * float64(utf8.RuneCountInString(text)) }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,116 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Chart is panels over a legend.
+type Chart struct {
+	Title  string
+	Panels []Panel
+	// Columns of panels, filled row by row. Default 1.
+	Columns int
+	// Legend groups entries under headings, four groups beside each other. Default: one entry for
+	// every line and part of a bar that has a name.
+	Legend []Group
+}
+
+// Panel is lines or bars in a frame; one with neither says that nothing was measured.
+type Panel struct {
+	Title string
+	// X is the axis of values for bars, which have no Y.
+	X, Y  Axis
+	Lines []Line
+	Marks []Mark
+	// Bars lie below each other, in place of lines.
+	Bars []Bar
+	// PartNames are those of all bars' parts, which take the palette's colours in this order.
+	PartNames []string
+}
+
+// Sizes in pixels.
+const (
+	width, fontSize            = 850, 12
+	marginTop, marginRight     = 30, 16
+	marginLeft, betweenColumns = 64, 70 // at least; names of bars may take more
+	below                      = 76     // a plot: labels, and what is above the next one
+	plotHeight                 = 210
+	inset                      = 8 // between the frame and the outermost points
+)
+
+// SVG draws the chart. It panics where a line's slices differ in length, or a bar has more parts than
+// there are names.
+func (c Chart) SVG() []byte {
+	columns := max(1, c.Columns)
+	gutters := make([]int, columns) // left of the columns
+	taken := marginRight
+	for i := range gutters {
+		gutters[i] = betweenColumns
+		if i == 0 {
+			gutters[i] = marginLeft
+		}
+		for j := i; j < len(c.Panels); j += columns {
+			gutters[i] = max(gutters[i], c.Panels[j].names())
+		}
+		taken += gutters[i]
+	}
+	plotWidth := max(100, (width-taken)/columns)
+	var body canvas
+	top := marginTop
+	for row := range slices.Chunk(c.Panels, columns) {
+		left, height := 0, 0
+		for i, p := range row {
+			left += gutters[i]
+			p.draw(&body, frame{left: left, top: top, width: plotWidth, height: p.height()})
+			left, height = left+plotWidth, max(height, p.height())
+		}
+		top += height + below
+	}
+	bottom := c.legend(&body, top) + 8
+	var all canvas
+	all.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, sans-serif" font-size="%d" fill="%s">`+"\n",
+		width, bottom, width, bottom, fontSize, ink)
+	all.printf("<title>%s</title>\n%s</svg>\n", escape(c.Title), body.String())
+	return all.Bytes()
+}
+
+// frame of a plot, in pixels. The head is kept for labels of marks.
+type frame struct{ left, top, width, height, head int }
+
+func (f frame) x(r ruler, v float64) float64 {
+	return float64(f.left+inset) + r.place(v)*float64(f.width-2*inset)
+}
+
+func (f frame) y(r ruler, v float64) float64 {
+	return float64(f.top+f.height-inset) - r.place(v)*float64(f.height-f.head-2*inset)
+}
+
+func (p Panel) height() int {
+	if p.Bars == nil {
+		return plotHeight
+	}
+	return 2*inset + len(p.Bars)*barRow + min(len(p.Marks), markRows)*markRow
+}
+
+// draw puts the panel's plot into its frame, labels around it.
+func (p Panel) draw(c *canvas, f frame) {
+	left, top, centre, middle := float64(f.left), float64(f.top), float64(f.left+f.width/2), float64(f.top+f.height/2)
+	c.text(left, top-8, "start", ` font-weight="bold"`, p.Title)
+	c.text(centre, top+float64(f.height)+34, "middle", "", p.X.Label)
+	if p.Y.Label != "" && p.Bars == nil {
+		at := fmt.Sprintf(` transform="rotate(-90 %s %s)"`, px(left-44), px(middle))
+		c.text(left-44, middle, "middle", at, p.Y.Label)
+	}
+	var content canvas
+	switch {
+	case p.Bars != nil:
+		p.bars(c, &content, f)
+	case p.Lines != nil:
+		p.lines(c, &content, f)
+	default:
+		c.text(centre, middle, "middle", "", "not measured")
+	}
+	c.printf(`<rect x="%s" y="%s" width="%d" height="%d" fill="none" stroke="%s"/>`+"\n", px(left), px(top), f.width, f.height, ink)
+	c.Write(content.Bytes())
+}

@@ -1,0 +1,87 @@
+package chart
+
+import "slices"
+
+// Group is entries of the legend under a heading.
+type Group struct {
+	Title   string
+	Entries []Entry
+}
+
+// Entry of the legend. A solid one is a part of bars.
+type Entry struct {
+	Name string
+	Style
+	Solid bool
+}
+
+const (
+	legendRow   = 18
+	legendLeft  = 38 // of the name, from the sample
+	legendWidth = width - marginLeft
+)
+
+// legend draws it from a height on, and returns where it ends.
+func (c Chart) legend(body *canvas, top int) (bottom int) {
+	groups, columns := c.Legend, 4
+	if groups == nil {
+		wide := 0.0
+		for _, e := range c.entries() {
+			groups = append(groups, Group{Entries: []Entry{e}})
+			wide = max(wide, legendLeft+widthOf(e.Name)+inset)
+		}
+		columns = min(columns, max(1, int(legendWidth/max(1, wide))))
+	}
+	bottom = top
+	for i, g := range groups {
+		if i%columns == 0 {
+			top = bottom
+		}
+		x, y := float64(marginLeft+i%columns*(legendWidth/columns)), top
+		if g.Title != "" {
+			y += legendRow
+			body.text(x, float64(y), "start", "", g.Title)
+		}
+		for _, e := range g.Entries {
+			y += legendRow
+			e.draw(body, x, float64(y))
+		}
+		bottom = max(bottom, y+legendRow/2)
+	}
+	return bottom
+}
+
+// entries of all that has a name, once each.
+func (c Chart) entries() (list []Entry) {
+	add := func(e Entry) {
+		if e.Name != "" && !slices.Contains(list, e) {
+			list = append(list, e)
+		}
+	}
+	for _, p := range c.Panels {
+		if p.Bars == nil {
+			for _, l := range p.Lines {
+				add(Entry{Name: l.Name, Style: l.Style})
+			}
+			continue
+		}
+		for i, name := range p.PartNames {
+			add(Entry{Name: name, Style: Style{Colour: i}, Solid: true})
+		}
+	}
+	return list
+}
+
+func (e Entry) draw(c *canvas, x, y float64) {
+	c.printf(`<g fill="%s" stroke="%s">`, e.colour(), e.colour())
+	if e.Solid {
+		c.printf(`<path stroke="none" d="M%s %sh30v10h-30z"/>`, px(x), px(y-9))
+	} else {
+		c.printf(`<path stroke-width="1.3"%s d="M%s %sh30"/>`, e.dashed(), px(x), px(y-4))
+	}
+	if m := e.marker(); m != "" {
+		c.printf(`<path stroke="none" d="M%s %s%s"/>`, px(x+15), px(y-4), m)
+	}
+	c.printf("</g>\n")
+	c.text(x+legendLeft, y, "start", "", e.Name)
+}

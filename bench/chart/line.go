@@ -1,0 +1,132 @@
+package chart
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// Line is points, joined in their order.
+type Line struct {
+	Name string // in the legend and as the line's title; empty: in none
+	Style
+	X, Y []float64
+	// Low and High are an interval around each point, drawn as a band; both or none.
+	Low, High []float64
+	// Whiskers draws every point's interval as a bar instead.
+	Whiskers bool
+	// Scattered points are not joined.
+	Scattered bool
+}
+
+// lines draws grid and ticks on c, and what goes over the frame on content.
+func (p Panel) lines(c, content *canvas, f frame) {
+	var xs, ys []float64
+	for _, l := range p.Lines {
+		l.check()
+		xs, ys = append(xs, l.X...), append(ys, l.Y...)
+		ys = append(append(ys, l.Low...), l.High...)
+	}
+	for _, m := range p.Marks {
+		xs = append(xs, m.X)
+	}
+	x, y := p.X.of(xs), p.Y.of(ys)
+	p.marks(content, &f, x)
+	bottom := float64(f.top + f.height)
+	c.printf(`<g stroke="%s" stroke-width="0.5">`+"\n", ink)
+	for _, t := range y.ticks {
+		c.printf(`<path d="M%s %sh%d" stroke-opacity="0.5"/>`+"\n", px(float64(f.left)), px(f.y(y, t.value)), f.width)
+	}
+	for _, t := range x.ticks {
+		c.printf(`<path d="M%s %sv4"/>`+"\n", px(f.x(x, t.value)), px(bottom))
+	}
+	c.printf("</g>\n")
+	for _, t := range y.ticks {
+		c.text(float64(f.left-6), f.y(y, t.value)+4, "end", "", t.label)
+	}
+	for _, t := range x.ticks {
+		c.text(f.x(x, t.value), bottom+17, "middle", "", t.label)
+	}
+	for _, l := range p.Lines {
+		l.draw(content, f, x, y)
+	}
+}
+
+func (l Line) check() {
+	n := len(l.X)
+	if len(l.Y) != n || len(l.Low) != len(l.High) || l.Low != nil && len(l.Low) != n {
+		panic(fmt.Sprintf("chart: line %q has %d X, %d Y, %d Low and %d High", l.Name, n, len(l.Y), len(l.Low), len(l.High)))
+	}
+}
+
+// draw a band or whiskers, the line and its markers.
+func (l Line) draw(c *canvas, f frame, x, y ruler) {
+	at := func(i int, v float64) string { return px(f.x(x, l.X[i])) + " " + px(f.y(y, v)) }
+	shown := func(i int) bool { return x.shows(l.X[i]) && y.shows(l.Y[i]) }
+	interval := func(i int) bool { return shown(i) && y.shows(l.Low[i]) && y.shows(l.High[i]) }
+	c.printf(`<g fill="%s" stroke="%s">`, l.colour(), l.colour())
+	if l.Name != "" {
+		c.printf(`<title>%s</title>`, escape(l.Name))
+	}
+	c.printf("\n")
+	if l.Low != nil && !l.Whiskers {
+		c.printf(`<path stroke="none" fill-opacity="0.2" d="`)
+		for from, to := range runs(len(l.X), interval) {
+			var back strings.Builder
+			for i := from; i < to; i++ {
+				c.printf("%c%s", "ML"[min(i-from, 1)], at(i, l.High[i]))
+				back.WriteString("L" + at(from+to-1-i, l.Low[from+to-1-i]))
+			}
+			c.printf("%sz", back.String())
+		}
+		c.printf("\"/>\n")
+	}
+	if !l.Scattered {
+		c.printf(`<path fill="none" stroke-width="1.3"%s d="`, l.dashed())
+		for from, to := range runs(len(l.X), shown) {
+			for i := from; i < to; i++ {
+				c.printf("%c%s", "ML"[min(i-from, 1)], at(i, l.Y[i]))
+			}
+		}
+		c.printf("\"/>\n")
+	}
+	if l.Low != nil && l.Whiskers {
+		c.printf(`<path fill="none" d="`)
+		for i := range l.X {
+			if interval(i) {
+				c.printf("M%sV%s", at(i, l.Low[i]), px(f.y(y, l.High[i])))
+			}
+		}
+		c.printf("\"/>\n")
+	}
+	if l.marker() != "" {
+		opacity := ""
+		if l.Scattered {
+			opacity = ` fill-opacity="0.6"`
+		}
+		c.printf(`<path stroke="none"%s d="`, opacity)
+		for i := range l.X {
+			if shown(i) {
+				c.printf("M%s%s", at(i, l.Y[i]), l.marker())
+			}
+		}
+		c.printf("\"/>\n")
+	}
+	c.printf("</g>\n")
+}
+
+// runs are the stretches of 0 to n that are shown, as from and to.
+func runs(n int, shown func(i int) bool) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		for from := 0; from < n; from++ {
+			to := from
+			for to < n && shown(to) {
+				to++
+			}
+			if to > from && !yield(from, to) {
+				return
+			}
+			from = to
+		}
+	}
+}

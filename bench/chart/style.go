@@ -1,0 +1,44 @@
+package chart
+
+import "fmt"
+
+// Style tells a line from others. Numbers beyond the last begin anew.
+type Style struct {
+	Colour int // of the palette: purple, olive, blue, orange, teal, pink, green
+	Dashes int // 0 is a solid line, 1 to 3 are dashed
+	Marker int // 0: none; circle, square, triangle, diamond
+}
+
+// ink is that of text, axes and grid: grey that can be read on light and dark.
+const ink = "#7a828c"
+
+var palette = []string{"#8a6fd1", "#8d8d3a", "#2f81d6", "#d2691e", "#1a9a8a", "#cf4f87", "#5f9e2f"}
+
+var dashes = []string{"", "6 3", "2 3", "9 3 2 3"}
+
+// markers are paths around the place where they stand.
+var markers = []string{
+	"m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", // circle
+	"m-3 -3h6v6h-6z",                      // square
+	"m0 -4l4 7h-8z",                       // triangle
+	"m0 -4l4 4l-4 4l-4 -4z",               // diamond
+}
+
+func (s Style) colour() string { return palette[s.Colour%len(palette)] }
+
+// dashed is an attribute, or nothing.
+func (s Style) dashed() string {
+	pattern := dashes[s.Dashes%len(dashes)]
+	if pattern == "" {
+		return ""
+	}
+	return fmt.Sprintf(` stroke-dasharray="%s"`, pattern)
+}
+
+// marker is a path, empty for none.
+func (s Style) marker() string {
+	if s.Marker == 0 {
+		return ""
+	}
+	return markers[(s.Marker-1)%len(markers)]
+}

@@ -1,0 +1,253 @@
+package probe
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+)
+
+// Stress is a kernel that stresses one component of a card as far as possible, or, held out of the
+// fit, one that judges it.
+type Stress struct {
+	Name    string
+	Product gemm.Problem // of no type: there is none
+	X, W    pattern.Pattern
+	Cold    bool // the weights come from memory
+	Traffic []cuda.Traffic
+	HeldOut bool
+}
+
+// stress says the list in few words: a product of a type and shape by patterns of x and w, in which B
+// stands for random operands and C for a constant.
+type stress struct {
+	typ     gemm.Type
+	m, n, k int
+	x, w    string
+	cold    bool
+	traffic []cuda.Traffic
+}
+
+const kib, mib = 1 << 10, 1 << 20
+
+func traffic(kind cuda.TrafficKind, bytes int64) []cuda.Traffic {
+	return []cuda.Traffic{{Name: "traffic", Kind: kind, Bytes: bytes}}
+}
+
+func launches() []cuda.Traffic { return traffic(cuda.Launch, 0) }
+
+// stresses are what components are fitted to. The first is read again and again: it is below the power
+// cap and shows what drifts.
+var stresses = []stress{
+	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
+	{traffic: launches()},
+	{traffic: traffic(cuda.Fill, 8*mib)},
+	{traffic: traffic(cuda.Fill, 512*mib)},
+	{traffic: traffic(cuda.Copy, 2*mib)},
+	{traffic: traffic(cuda.Copy, 6*mib)},
+	{traffic: traffic(cuda.Copy, 12*mib)},
+	{traffic: traffic(cuda.Copy, 256*mib)},
+	{traffic: traffic(cuda.Copy, 1024*mib)},
+	{typ: gemm.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
+	{typ: gemm.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "zeros", cold: true},
+	{typ: gemm.FP8, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
+	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: gemm.BF16, m: 1024, n: 1024, k: 1024, x: "B", w: "B"},
+	{typ: gemm.BF16, m: 1024, n: 1024, k: 16384, x: "B", w: "B"},
+	{typ: gemm.BF16, m: 8192, n: 8192, k: 512, x: "B", w: "B"},
+	{typ: gemm.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: gemm.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "zeros"},
+	{typ: gemm.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B | round(4)"},
+	{typ: gemm.BF16, m: 8192, n: 8192, k: 8192, x: "B", w: "B"},
+	{typ: gemm.BF16, m: 256, n: 8192, k: 8192, x: "B", w: "B"},
+	{typ: gemm.FP16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
+	{typ: gemm.FP16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: gemm.FP16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: gemm.FP8, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
+	{typ: gemm.FP8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: gemm.FP8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: gemm.INT8, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: gemm.INT8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: gemm.INT8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: gemm.TF32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: gemm.TF32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: gemm.FP32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: gemm.FP32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+}
+
+// heldOut are ten kernels that no fit sees: other shapes and patterns, layers of Llama's, copies of
+// other sizes, and mixes.
+var heldOut = []stress{
+	{typ: gemm.BF16, m: 8192, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: gemm.BF16, m: 4096, n: 14336, k: 4096, x: "B", w: "B | round(4)"},
+	{typ: gemm.BF16, m: 4096, n: 4096, k: 14336, x: "B", w: "B | sparse(0.5)"},
+	{typ: gemm.BF16, m: 8192, n: 1024, k: 4096, x: "B", w: "B | grid(4)"},
+	{typ: gemm.BF16, m: 16, n: 14336, k: 4096, x: "B", w: "B", cold: true},
+	{typ: gemm.BF16, m: 64, n: 4096, k: 14336, x: "B", w: "B | round(4)", cold: true},
+	{typ: gemm.FP8, m: 4096, n: 8192, k: 4096, x: "B", w: "B"},
+	{typ: gemm.FP16, m: 3072, n: 3072, k: 3072, x: "B", w: "B"},
+	{traffic: traffic(cuda.Copy, 384*mib)},
+	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B", traffic: traffic(cuda.Copy, 48*mib)},
+}
+
+// Stresses lists the kernels that components are fitted to, and then those that are held out. Every
+// dimension and size is divided by shrink: 1 on a card; a simulated one multiplies nothing.
+func Stresses(shrink int) ([]Stress, error) {
+	var list []Stress
+	for i, s := range append(stresses[:len(stresses):len(stresses)], heldOut...) {
+		made, err := s.make(shrink)
+		if err != nil {
+			return nil, err
+		}
+		made.HeldOut = i >= len(stresses)
+		list = append(list, made)
+	}
+	return list, nil
+}
+
+func (s stress) make(shrink int) (out Stress, err error) {
+	smaller := func(v int) int { return max(1, v/shrink) }
+	var words []string
+	if s.typ != 0 {
+		out.Product = gemm.Problem{M: smaller(s.m), N: smaller(s.n), K: smaller(s.k), Type: s.typ}
+		out.Cold = s.cold
+		for _, o := range []struct {
+			text string
+			to   *pattern.Pattern
+		}{{s.x, &out.X}, {s.w, &out.W}} {
+			text := strings.NewReplacer("B", "normal(0,σ)", "C", "const(σ)").Replace(o.text)
+			if *o.to, err = pattern.Parse(scaled(text, usual(s.typ))); err != nil {
+				return out, err
+			}
+		}
+		words = append(words, fmt.Sprintf("%v %dx%dx%d", s.typ, out.Product.M, out.Product.N, out.Product.K), s.operands())
+		if s.cold {
+			words = append(words, "cold")
+		}
+	}
+	for _, t := range s.traffic {
+		t.Bytes = t.Bytes / int64(shrink) / 4 * 4
+		out.Traffic = append(out.Traffic, t)
+		words = append(words, trafficName(t))
+	}
+	out.Name = strings.Join(words, " ")
+	return out, nil
+}
+
+// operands in a word or two.
+func (s stress) operands() string {
+	name := func(text string) string {
+		return strings.NewReplacer("B | ", "", "B", "random", "C", "constant").Replace(text)
+	}
+	if s.x == s.w {
+		return name(s.w)
+	}
+	return "by " + name(s.w)
+}
+
+func trafficName(t cuda.Traffic) string {
+	amount := fmt.Sprintf("%d MiB", t.Bytes/mib)
+	if t.Bytes < mib {
+		amount = fmt.Sprintf("%d KiB", t.Bytes/kib)
+	}
+	switch t.Kind {
+	case cuda.Copy:
+		return "copy " + amount
+	case cuda.Fill:
+		return "fill " + amount
+	}
+	return "launches"
+}
+
+// GEMM is a product of random operands as package component sees it. k is what runs, where that is known, on a card with so
+// many multiprocessors and bytes of cache.
+func GEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info) component.Gemm {
+	g := component.Gemm{Type: p.Type.String(), M: p.M, N: p.N, K: p.K, Cold: cold}
+	g.Bits, g.Moved = component.Random(g.Type)
+	if info != nil {
+		g.L2 = float64(info.L2)
+	}
+	if k == nil || info == nil || k.Waves <= 0 {
+		return g
+	}
+	// How many tiles there are follows from how often they fill the card. Some kernels say something else.
+	const smallest, largest = 64 * 8, 256 * 256
+	if tile := float64(p.M) * float64(p.N) / (k.Waves * float64(info.SMs)); tile >= smallest && tile <= largest {
+		g.Tile = tile
+	}
+	return g
+}
+
+// kernelOf traffic. What it moves is random where it is copied, and one value over and over where it
+// fills.
+func kernelOf(t cuda.Traffic, l2 float64) component.Kernel {
+	k := component.Kernel{Name: t.Name, Awake: 1}
+	bytes := float64(t.Bytes)
+	switch t.Kind {
+	case cuda.Copy:
+		bytes, k.Moved = 2*bytes, 1
+	case cuda.Launch:
+		k.Awake = 0
+		return k
+	}
+	k.Asked = bytes
+	if bytes > l2/2 {
+		k.Memory = bytes
+	}
+	return k
+}
+
+// kernel describes what a stress does, but for its time.
+func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), ran *cuda.Kernel, info *cuda.Info) (component.Kernel, error) {
+	var whole component.Kernel
+	l2 := float64(60 * mib)
+	if info != nil && info.L2 > 0 {
+		l2 = float64(info.L2)
+	}
+	for i, t := range s.Traffic {
+		k := kernelOf(t, l2)
+		if i == 0 {
+			whole = k
+			continue
+		}
+		var err error
+		if whole, err = whole.And(k); err != nil {
+			return whole, err
+		}
+	}
+	if s.Product.Type != 0 {
+		g := GEMM(s.Product, s.Cold, ran, info)
+		for _, t := range s.Traffic {
+			g.Around += 2 * float64(t.Bytes)
+		}
+		var err error
+		if g.Bits, g.Moved, err = toggling(s); err != nil {
+			return whole, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		product, err := g.Kernel(s.Name)
+		if err != nil {
+			return whole, err
+		}
+		if len(s.Traffic) == 0 {
+			whole = product
+		} else if whole, err = product.And(whole); err != nil {
+			return whole, err
+		}
+	}
+	whole.Name = s.Name
+	round := func(v *float64) { *v = math.Round(*v*1e4) / 1e4 }
+	round(&whole.Bits)
+	round(&whole.Moved)
+	return whole, nil
+}
+
+// costProduct is the product as the cost model sees it.
+func (s Stress) costProduct() cost.Product {
+	return cost.Product{Type: s.Product.Type.String(), M: s.Product.M, N: s.Product.N, K: s.Product.K, Cold: s.Cold}
+}

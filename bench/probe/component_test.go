@@ -1,0 +1,217 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// TestStresses: names tell kernels apart, work is positive, and ten kernels judge the others.
+func TestStresses(t *testing.T) {
+	list, err := Stresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, held, types := map[string]bool{}, 0, map[string][]float64{}
+	random := func(s Stress) (float64, float64, error) { return 1, 1, nil }
+	for _, s := range list {
+		if seen[s.Name] {
+			t.Errorf("%s is there twice", s.Name)
+		}
+		seen[s.Name] = true
+		k, err := s.kernel(random, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Validate(); err != nil || k.Name != s.Name {
+			t.Error(err, k)
+		}
+		if (k.Ops > 0) != (s.Product.Type != 0) || s.Cold && k.Memory == 0 {
+			t.Errorf("%s: %+v", s.Name, k)
+		}
+		if s.HeldOut {
+			held++
+			continue
+		}
+		if k.Type != "" {
+			types[k.Type] = append(types[k.Type], k.Ops)
+		}
+	}
+	if held != 10 {
+		t.Errorf("%d kernels are held out", held)
+	}
+	for _, s := range list {
+		if typ := s.Product.Type; s.HeldOut && typ != 0 && len(types[typ.String()]) < 2 {
+			t.Errorf("%s: there are too few kernels of its type in the fit", s.Name)
+		}
+	}
+	if t.Logf("%d kernels", len(list)); len(list) > 50 {
+		t.Error("so many kernels take more than three minutes")
+	}
+}
+
+// TestComponents measures on the simulated card, goes on where it was broken off, and fits.
+func TestComponents(t *testing.T) {
+	list, err := Stresses(32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "components.json")
+	ctx, cancel := context.WithCancel(t.Context())
+	machine := measure.Simulated(power.H200Sim())
+	stop := ComponentOptions{Progress: func(done, _ int, _ component.Reading) {
+		if done == 12 {
+			cancel()
+		}
+	}}
+	if _, err := Components(ctx, machine, file, list, stop); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v", err)
+	}
+	half, err := component.Read(file)
+	if err != nil || len(half.Readings) != 12 || half.Coefficients != nil {
+		t.Fatalf("left behind: %v, %v", half, err)
+	}
+	if _, err := half.Split(half.Readings[0].Kernel); err == nil {
+		t.Error("what was never fitted splits power")
+	}
+	told := 0
+	m, err := Components(t.Context(), machine, file, list, ComponentOptions{Progress: func(int, int, component.Reading) { told++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := 0
+	for i := range half.Readings {
+		if m.Readings[i].Watts != half.Readings[i].Watts {
+			t.Errorf("%s was measured anew", m.Readings[i].Name)
+		}
+	}
+	for _, r := range m.Readings {
+		if r.Name == list[0].Name {
+			again++
+		}
+	}
+	if told+12 != len(m.Readings) || again < 4 || len(m.Readings) != len(list)+again-1 || !m.Simulated {
+		t.Errorf("%d readings, %d told, the first %d times", len(m.Readings), told, again)
+	}
+	if q := m.Quality; q.HeldOut != 10 || !(q.Drift < 0.1) || math.IsNaN(q.Mean) {
+		t.Errorf("%+v", q)
+	}
+	read, err := component.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range m.Coefficients {
+		if o := read.Coefficients[i]; o.Name != c.Name || math.Abs(o.Value-c.Value) > 1e-9*math.Abs(c.Value) {
+			t.Errorf("written %+v, read %+v", c, o)
+		}
+	}
+	shared := power.H200Sim()
+	shared.Other = 50
+	if _, err := Components(t.Context(), measure.Simulated(shared), filepath.Join(t.TempDir(), "c.json"), list, ComponentOptions{}); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("beside another process: %v", err)
+	}
+	other := power.H200Sim()
+	other.Cap = 500
+	if _, err := Components(t.Context(), measure.Simulated(other), file, list, ComponentOptions{}); err == nil {
+		t.Error("a card of another limit went on with the file")
+	}
+}
+
+// card is one that is made up: watts, picojoules for an operation of each type and what its bits take,
+// and for bytes.
+type card struct {
+	static, awake, leakage            float64 // leakage in watts per watt, by temperature
+	ops, bits                         map[string]float64
+	cache, cacheBits, way, wayBits    float64
+	memory, memoryBits, again, sensor float64
+	rates                             map[string]float64
+	noise                             func() float64
+}
+
+// at is what a kernel takes at a clock.
+func (c *card) at(k component.Kernel, clock float64) (read component.Reading) {
+	f := clock / 1980
+	memory := (k.Memory + 0.25*k.Again) / 4.4e12
+	chip := max(k.Ops/c.rates[k.Type], k.Asked/9e12, 2e-6) / f
+	k.Seconds, k.Clock = math.Pow(math.Pow(chip, 6)+math.Pow(memory, 6), 1./6), clock
+	on := math.Pow(f, 1.5) * 1e-12 / k.Seconds
+	hbm := 1e-12 / k.Seconds * (c.memory*k.Memory + c.memoryBits*k.Moved*k.Memory + c.again*k.Again)
+	read.Kernel = k
+	read.Watts = c.static + c.awake*k.Awake*math.Pow(f, 2.5) + hbm + on*(k.Ops*(c.ops[k.Type]+c.bits[k.Type]*k.Bits)+
+		k.Asked*(c.cache+c.cacheBits*k.Moved)+k.Memory*(c.way+c.wayBits*k.Moved)+k.Again*c.again)
+	read.Watts /= 1 - c.leakage
+	sensor := 45 + hbm - c.sensor*(read.Watts-300) + 3*c.noise()
+	read.MemoryWatts = &sensor
+	return read
+}
+
+// TestStressesTell: on a card such as an H200, of which readings scatter by a per cent, whose leakage follows
+// its temperature and whose memory's sensor is off by what else the card does, the kernels tell enough
+// of the components for ten that the fit has not seen.
+func TestStressesTell(t *testing.T) {
+	list, err := Stresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := func(s Stress) (float64, float64, error) {
+		of := func(p string) float64 {
+			switch {
+			case p == "zeros" || strings.HasPrefix(p, "const"):
+				return 0
+			case strings.Contains(p, "|"):
+				return 0.8
+			}
+			return 1
+		}
+		x, w := of(s.X.String()), of(s.W.String())
+		_, random := component.Random(s.Product.Type.String())
+		share := float64(s.Product.M) / float64(s.Product.M+s.Product.N)
+		return x*w*0.7 + 0.3*(x+w)/2, random * (share*x + (1-share)*w), nil
+	}
+	draw := rand.New(rand.NewPCG(3, 4))
+	for range 3 {
+		c := card{static: 95, awake: 55, leakage: 0.05,
+			ops:   map[string]float64{"bf16": 0.05, "fp16": 0.04, "fp8": 0.03, "int8": 0.05, "tf32": 0.1, "fp32": 3},
+			bits:  map[string]float64{"bf16": 0.7, "fp16": 0.8, "fp8": 0.42, "int8": 0.4, "tf32": 1.4, "fp32": 5},
+			rates: map[string]float64{"bf16": 9e14, "fp16": 9e14, "fp8": 1.8e15, "int8": 1.8e15, "tf32": 4.5e14, "fp32": 5e13, "": 1},
+			cache: 12, cacheBits: 8, way: 25, wayBits: 30, memory: 33, memoryBits: 12, again: 12, sensor: 0.04,
+			noise: func() float64 { return draw.NormFloat64() }}
+		m := component.Model{Card: "made up", FullClock: 1980, PowerLimit: 700}
+		for _, s := range list {
+			k, err := s.kernel(bits, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock := 1980.
+			for clock > 900 && c.at(k, clock).Watts > 691 {
+				clock -= 5
+			}
+			r := c.at(k, clock)
+			r.HeldOut = s.HeldOut
+			if !r.HeldOut {
+				r.Watts *= 1 + 0.01*c.noise()
+			}
+			m.Readings = append(m.Readings, r)
+		}
+		if err := m.Fit(); err != nil {
+			t.Fatal(err)
+		}
+		q := m.Quality
+		t.Logf("left out %.1f %% (%.1f %%, %s), held out %.1f %% (%.1f %%)", 100*q.Mean, 100*q.Worst, q.WorstKernel, 100*q.HeldOutMean, 100*q.HeldOutWorst)
+		if q.HeldOutMean > 0.02 || q.HeldOutWorst > 0.05 {
+			for _, r := range m.Readings {
+				if s, err := m.Split(r.Kernel); err == nil && r.HeldOut {
+					t.Errorf("%s: %.0f W, predicted %.0f", r.Name, r.Watts, s.Watts)
+				}
+			}
+		}
+	}
+}

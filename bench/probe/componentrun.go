@@ -1,0 +1,305 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// ComponentOptions of a measurement. The zero value is ready to use.
+type ComponentOptions struct {
+	// Meter's Clock and Self are the machine's. Default window: 1 s.
+	Meter power.Options
+	// Activity says what operands' bits do. Default: the card's own calibration, else the H200's.
+	Activity *cost.Calibration
+	// Progress is told of every reading. Default: no one is told.
+	Progress func(done, total int, r component.Reading)
+}
+
+const (
+	// firstSettle warms a cold card; a kernel settles for stressSettle before its window, and for
+	// capSettle more where it came to the power cap, at which the card's control swings.
+	firstSettle  = 8 * time.Second
+	stressSettle = 1500 * time.Millisecond
+	capSettle    = 500 * time.Millisecond
+	everyStress  = 8 // kernels between two readings of the first
+)
+
+// Components measures those of the kernels that the file does not hold yet, one after the other, and
+// writes the file anew after each. The first kernel is read again after every 8. What comes back has been
+// fitted, and the file holds the fit. A kernel that cannot be measured does not keep the others from
+// it; the model then comes with an [ErrNotMeasured].
+func Components(ctx context.Context, m measure.Machine, file string, list []Stress, o ComponentOptions) (*component.Model, error) {
+	model, err := openComponents(m, file)
+	if err != nil {
+		return nil, err
+	}
+	r := componentRun{machine: m, file: file, model: model, opt: o}
+	if r.opt.Activity == nil {
+		if r.opt.Activity, err = activityOf(model.Card); err != nil {
+			return nil, err
+		}
+	}
+	if all, err := m.Card().Processes(); err == nil {
+		if others := power.Others(all, os.Getpid()); len(others) > 0 {
+			return nil, fmt.Errorf("another process (%d) holds %s, and what it draws would be taken for the kernels': end it, or choose another card", others[0].PID, model.Card)
+		}
+	}
+	r.opt.Meter.Clock, r.opt.Meter.Self = m.Clock(), os.Getpid()
+	if r.opt.Meter.Window == 0 {
+		r.opt.Meter.Window = time.Second
+	}
+	if r.meter, err = power.NewMeter(m.Card(), r.opt.Meter); err != nil {
+		return nil, err
+	}
+	if err := r.all(ctx, list); err != nil {
+		return nil, err
+	}
+	if err := model.Fit(); err != nil {
+		return nil, errors.Join(append(r.failed, err)...)
+	}
+	if err := model.Write(file); err != nil {
+		return nil, err
+	}
+	if len(r.failed) > 0 {
+		return model, fmt.Errorf("%w: %w", ErrNotMeasured, errors.Join(r.failed...))
+	}
+	return model, nil
+}
+
+func activityOf(card string) (*cost.Calibration, error) {
+	if c, err := cost.FindCalibration(card); err == nil {
+		return c, nil
+	}
+	return cost.FindCalibration("h200")
+}
+
+// openComponents reads what a run before has left, or begins.
+func openComponents(m measure.Machine, file string) (*component.Model, error) {
+	info := m.Card().Info()
+	model := &component.Model{Card: info.Name, Driver: info.Driver, Simulated: m.Platform() == nil}
+	if info.PowerLimit != nil {
+		model.PowerLimit = *info.PowerLimit
+	}
+	if info.MaxSMClock == nil {
+		return nil, fmt.Errorf("%s does not tell its highest clock, which components are relative to", info.Name)
+	}
+	model.FullClock = *info.MaxSMClock
+	if p := m.Platform(); p != nil {
+		model.L2 = float64(p.L2)
+	}
+	old, err := component.Read(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return model, nil
+	case err != nil:
+		return nil, err
+	case old.Card != model.Card || old.Simulated != model.Simulated || old.PowerLimit != model.PowerLimit || old.FullClock != model.FullClock:
+		return nil, fmt.Errorf("%s: was begun on %s with a limit of %g W, and this is %s with %g W: name another file", file, old.Card, old.PowerLimit, model.Card, model.PowerLimit)
+	}
+	return old, nil
+}
+
+// ErrNotMeasured marks kernels that a model of components had to do without.
+var ErrNotMeasured = errors.New("some kernels could not be measured; the same command tries them again")
+
+// componentRun is a measurement under way.
+type componentRun struct {
+	machine measure.Machine
+	file    string
+	model   *component.Model
+	meter   *power.Meter
+	opt     ComponentOptions
+	warm    bool
+	failed  []error // by kernel
+}
+
+// loaded are operands on the host, made while another kernel runs.
+type loaded struct {
+	stress Stress
+	x, w   gemm.Matrix
+	err    error
+}
+
+func (r *componentRun) all(ctx context.Context, list []Stress) error {
+	todo := r.missing(list)
+	ctx, cancel := context.WithCancel(ctx)
+	ready := make(chan loaded)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, s := range todo {
+			l := loaded{stress: s}
+			l.x, l.w, l.err = s.operands(ctx)
+			select {
+			case ready <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	defer func() { cancel(); <-done }()
+	for i := range todo {
+		var l loaded
+		select {
+		case l = <-ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if l.err != nil {
+			return fmt.Errorf("%s: %w", l.stress.Name, l.err)
+		}
+		reading, err := r.one(ctx, l)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil: // others can be measured
+			r.failed = append(r.failed, fmt.Errorf("%s: %w", l.stress.Name, err))
+			continue
+		}
+		r.model.Readings = append(r.model.Readings, reading)
+		r.model.Coefficients, r.model.Quality = nil, nil // of fewer readings
+		if r.model.Command = r.opt.Meter.Command; !r.opt.Meter.Date.IsZero() {
+			r.model.Date = r.opt.Meter.Date.Format(time.DateOnly)
+		}
+		if err := r.model.Write(r.file); err != nil {
+			return err
+		}
+		if r.opt.Progress != nil {
+			r.opt.Progress(i+1, len(todo), reading)
+		}
+	}
+	return nil
+}
+
+// missing kernels in their order, with the first in between.
+func (r *componentRun) missing(list []Stress) (todo []Stress) {
+	have := map[string]bool{}
+	for _, reading := range r.model.Readings {
+		have[reading.Name] = true
+	}
+	for i, s := range list {
+		if !have[s.Name] {
+			todo = append(todo, s)
+			if i > 0 && i%everyStress == 0 {
+				todo = append(todo, list[0])
+			}
+		}
+	}
+	return todo
+}
+
+// operands are made on all processors.
+func (s Stress) operands(ctx context.Context) (x, w gemm.Matrix, err error) {
+	if s.Product.Type == 0 {
+		return x, w, nil
+	}
+	p, d := s.Product, s.Product.Type.Operand()
+	for _, o := range []struct {
+		to      *gemm.Matrix
+		pattern pattern.Pattern
+		rows    int
+		seed    uint64
+	}{{&x, s.X, p.M, 2}, {&w, s.W, p.N, 3}} {
+		data, err := o.pattern.Generate(ctx, pattern.Spec{DType: d, Rows: o.rows, Cols: p.K, Seed: o.seed}, runtime.GOMAXPROCS(0))
+		if err != nil {
+			return x, w, err
+		}
+		*o.to = gemm.Matrix{DType: d, Rows: o.rows, Cols: p.K, Data: data}
+	}
+	return x, w, nil
+}
+
+// load is what both batches and mixes are.
+type load interface {
+	power.Load
+	Passes() int
+	Close() error
+}
+
+// one measures a kernel.
+func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Reading, err error) {
+	running, ran, err := r.put(ctx, l)
+	if err != nil {
+		return reading, err
+	}
+	defer func() {
+		if ctx.Err() == nil { // else closing would wait for what is queued; the machine's Close does too
+			err = errors.Join(err, running.Close())
+		}
+	}()
+	settle := stressSettle
+	if !r.warm {
+		settle = firstSettle
+	}
+	w, err := r.meter.Reading(ctx, running, settle)
+	if err == nil && w.CappedShare != nil && *w.CappedShare > 0 {
+		w, err = r.meter.Reading(ctx, running, capSettle)
+	}
+	if err != nil {
+		return reading, err
+	}
+	r.warm = true
+	if w.SMClock == nil {
+		return reading, fmt.Errorf("%s does not tell its clock, without which nothing can be said about components", r.model.Card)
+	}
+	w.Per(running.Passes())
+	reading.HeldOut = l.stress.HeldOut
+	if reading.Kernel, err = l.stress.kernel(r.toggling(ctx), ran, r.machine.Platform()); err != nil {
+		return reading, err
+	}
+	reading.Seconds, reading.Clock = digits(w.Seconds), digits(*w.SMClock)
+	reading.Watts, reading.MemoryWatts = digits(w.Watts), w.MemoryWatts
+	reading.Capped, reading.Temperature = w.CappedShare, w.Temperature
+	return reading, nil
+}
+
+// put brings a kernel to the card.
+func (r *componentRun) put(ctx context.Context, l loaded) (load, *cuda.Kernel, error) {
+	s := l.stress
+	var products []cuda.Product
+	if s.Product.Type != 0 {
+		products = []cuda.Product{{Name: s.Name, Problem: s.Product, X: l.x, W: l.w}}
+	}
+	o := cuda.Options{Cold: s.Cold}
+	if len(s.Traffic) > 0 {
+		m, err := r.machine.NewMix(ctx, s.Name, products, s.Traffic, o)
+		return m, nil, err
+	}
+	b, err := r.machine.NewBatch(ctx, s.Name, products, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if kernels := b.Kernels(); len(kernels) > 0 {
+		return b, &kernels[0], nil
+	}
+	return b, nil, nil
+}
+
+// toggling of a kernel's operands, by the cost model.
+func (r *componentRun) toggling(ctx context.Context) func(Stress) (bits, moved float64, err error) {
+	return func(s Stress) (bits, moved float64, err error) {
+		p, d := s.Product, s.Product.Type.Operand()
+		x, err := Operand(ctx, s.X, pattern.Spec{DType: d, Rows: p.M, Cols: p.K, Seed: 2})
+		if err != nil {
+			return 0, 0, err
+		}
+		w, err := Operand(ctx, s.W, pattern.Spec{DType: d, Rows: p.N, Cols: p.K, Seed: 3})
+		if err != nil {
+			return 0, 0, err
+		}
+		return r.opt.Activity.Toggling(ctx, s.costProduct(), x, w)
+	}
+}

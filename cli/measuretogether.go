@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// report is what a command has found.
+type report interface{ write(c *cli.Context) error }
+
+// measureReports is about one card as it is, or about several together; nil where nothing was measured.
+func measureReports(cards machines, results []*measure.Result, title string) report {
+	if len(cards) == 1 {
+		if results[0] == nil {
+			return nil
+		}
+		return measureReport{Result: results[0], title: title}
+	}
+	t := &measuredTogether{title: title}
+	var names []string
+	var loads [][]power.Comparison
+	for i, r := range results {
+		if r == nil {
+			continue
+		}
+		t.Cards = append(t.Cards, cardResult{cards[i].Name, r})
+		names, loads = append(names, cards[i].Name), append(loads, r.Loads())
+	}
+	if t.Cards == nil {
+		return nil
+	}
+	if len(loads) == len(cards) {
+		t.Total = &totalJSON{measure.Totals(loads)}
+		t.Spread = &spreadJSON{measure.Spreads(names, loads)}
+	}
+	return t
+}
+
+// measuredTogether is what measure found on several cards; Total and Spread are absent where nothing was
+// measured on some card.
+type measuredTogether struct {
+	Cards  []cardResult `json:"cards"`
+	Total  *totalJSON   `json:"total,omitempty"`
+	Spread *spreadJSON  `json:"spread,omitempty"`
+
+	title string
+}
+
+type cardResult struct {
+	Name string `json:"device"`
+	*measure.Result
+}
+
+type totalJSON struct {
+	Loads []measure.Total `json:"loads"`
+}
+
+type spreadJSON struct {
+	Loads []measure.Spread `json:"loads"`
+}
+
+func (t *measuredTogether) write(c *cli.Context) error {
+	switch w := c.App.Writer; {
+	case c.Bool("json"):
+		return printJSON(w, t)
+	case c.Bool("bench"):
+		for _, r := range t.Cards {
+			measureReport{r.Result, t.title, r.Name}.bench(w)
+		}
+	default:
+		t.print(w)
+	}
+	return nil
+}
+
+func (t *measuredTogether) print(w io.Writer) {
+	simulated := false
+	for _, r := range t.Cards {
+		fmt.Fprintf(w, "%s:\n", r.Name)
+		measureReport{r.Result, t.title, r.Name}.print(w)
+		fmt.Fprintln(w)
+		simulated = simulated || r.Simulated
+	}
+	if t.Total != nil {
+		printTotals(w, len(t.Cards), "weights", t.Total.Loads)
+		printSpreads(w, "weights", t.Spread.Loads)
+		for _, r := range t.Cards {
+			invalidCard(w, r.Name, r.Result)
+		}
+	}
+	if simulated {
+		remark(w, "note", simulatedNote)
+	}
+}
+
+// invalidCard says that what several cards have in common rests on a result that is invalid.
+func invalidCard(w io.Writer, name string, r *measure.Result) {
+	if !r.Valid {
+		remark(w, "INVALID", "all cards' figures rest on those of "+name+", which are")
+	}
+}
+
+// printTotals shows all cards together.
+func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
+	fmt.Fprintf(w, "all %d cards together\n\n", cards)
+	tab := newTable(head, "energy", "95 %", "time", "energy\nper pass", "power")
+	for _, t := range loads {
+		cells := []string{t.Name, "–", span(t.Interval), "–", "–", "–"}
+		if t.RelativeEnergy > 0 {
+			cells[1] = percentOf(t.RelativeEnergy, t.Interval)
+		}
+		if t.RelativeTime > 0 {
+			cells[3] = percentOf(t.RelativeTime, t.TimeInterval)
+		}
+		if t.Joules > 0 {
+			cells[4] = siJoules(t.Joules)
+		}
+		if t.Watts > 0 {
+			cells[5] = fmt.Sprintf("%.0f W", t.Watts)
+		}
+		tab.add(cells...)
+	}
+	tab.print(w)
+	fmt.Fprintln(w)
+}
+
+// printSpreads shows how far the cards are apart.
+func printSpreads(w io.Writer, head string, loads []measure.Spread) {
+	fmt.Fprintf(w, "between the cards, from the smallest to the largest\n\n")
+	tab := newTable(head, "energy", "energy\nper pass", "power, W", "clock, MHz", "°C", "")
+	for _, s := range loads {
+		note := ""
+		if s.Differ != nil && *s.Differ {
+			note = "differ"
+		}
+		change := func(v float64) string { return signed(100*(v-1), 2) }
+		tab.add(s.Name, ends(s.RelativeEnergy, change, " %"), ends(s.Joules, siJoules, ""),
+			ends(s.Watts, whole, ""), ends(s.Clock, whole, ""), ends(s.Temperature, whole, ""), note)
+	}
+	tab.print(w)
+	fmt.Fprintln(w)
+	spreadRemarks(w, loads)
+}
+
+// spreadRemarks says whether the cards agree, and which draws most.
+func spreadRemarks(w io.Writer, loads []measure.Spread) {
+	agree, known := true, false
+	for _, s := range loads {
+		r := s.RelativeEnergy
+		switch {
+		case r == nil:
+		case s.Differ == nil:
+			agree = false
+			remark(w, "cards", s.Name+": whether they agree is not known, as a ratio has no interval: allow more with --time")
+		case *s.Differ:
+			agree = false
+			remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s lie further apart than the intervals allow", s.Name,
+				signed(100*(r.Smallest-1), 2), r.SmallestCard, signed(100*(r.Largest-1), 2), r.LargestCard))
+		default:
+			known = true
+		}
+	}
+	if agree && known {
+		remark(w, "cards", "their changes agree within the intervals")
+	}
+	if s := loads[0]; s.Joules != nil {
+		remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
+			siJoules(s.Joules.Smallest), s.Joules.SmallestCard, siJoules(s.Joules.Largest), s.Joules.LargestCard, 100*(s.Joules.Largest/s.Joules.Smallest-1)))
+	}
+}
+
+// ends writes a range; once where both ends read alike, and a unit that both have once.
+func ends(r *measure.Range, write func(float64) string, unit string) string {
+	if r == nil {
+		return "–"
+	}
+	low, high := write(r.Smallest), write(r.Largest)
+	if low == high {
+		return low + unit
+	}
+	if number, of, ok := strings.Cut(low, " "); ok && strings.HasSuffix(high, " "+of) {
+		low = number
+	}
+	return low + " … " + high + unit
+}
+
+func whole(v float64) string { return fmt.Sprintf("%.0f", v) }

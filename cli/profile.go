@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+var profileCommand = &cli.Command{
+	Name:  "profile",
+	Usage: "show how a product's power goes over time, finer than any sensor does",
+	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ from idleness, again and again, and stitches what the card's slow
+sensors said at random moments of many runs into one curve of power over time, after Singhania et
+al., "FinGraV". It tells when execution time is steady (SSE) and when power is (SSP).
+
+   lowtoggle profile                                     # 8192³ in BF16
+   lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
+   lowtoggle profile --w MODEL:TENSOR --shape 4096
+   lowtoggle profile --interleave 2048x2048x2048         # each right after the other, too
+
+` + sourceHelp + `
+
+A run takes --length and most of a second for rest and watching. Table I of the paper advises 200
+runs of most kernels; its authors found 50 enough. --device simulated needs no GPU and shows what
+a report looks like.
+
+Nothing about the card is ever changed. Exit status 3: power was not steady within --length, or
+the --resolution asked for was not reached; 4: no GPU.`,
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "as usual"},
+		xFlag,
+		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
+		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in; see measure --help", DefaultText: "the tensor's, or bf16"},
+		roleFlag,
+		&cli.StringFlag{Name: "interleave", Usage: "shape `MxNxK` of another product, to run before and after"},
+		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of a run's work", DefaultText: "2s"},
+		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs", DefaultText: "table I's"},
+		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "begin no run that ends later", DefaultText: "3m0s"},
+		&cli.DurationFlag{Name: "resolution", Usage: "end with 3 where the curve is not as fine as this `LENGTH`", DefaultText: "any"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the curve into `FILE`, an SVG"},
+		&cli.BoolFlag{Name: "readings", Usage: "with --json: every reading of the golden runs, too", DisableDefaultText: true},
+		deviceFlag, seedFlag, archFlag, jsonFlag, quietFlag,
+	},
+	Action: func(c *cli.Context) (err error) {
+		if _, err := arguments(c); err != nil {
+			return err
+		}
+		q, err := readProfile(c)
+		if err != nil {
+			return err
+		}
+		defer closing(&err, q.Close)
+		machine, err := openMachine(c.String("device"), q.seed)
+		if err != nil {
+			return err
+		}
+		defer closing(&err, machine.Close)
+		var report *profileReport
+		event, end := newProgress(c)
+		q.options.Events = profile.Events{
+			Stage: func(name string) { event(transform.Event{Stage: name, Total: 1}) },
+			Run: func(done, of int) {
+				event(transform.Event{Stage: "runs", Done: int64(done), Total: int64(of)})
+			},
+		}
+		err = q.guard(func() (err error) {
+			report, err = q.take(c.Context, machine)
+			return err
+		})
+		end()
+		if report == nil {
+			return err
+		}
+		if failed := report.write(c); err == nil {
+			err = failed
+		}
+		if failed := replaceFile(q.picture, report.picture()); err == nil {
+			err = failed
+		}
+		if err == nil && !report.met() {
+			return errShort
+		}
+		return err
+	},
+}
+
+// take profiles; the report is nil where nothing was measured.
+func (q *profileRequest) take(ctx context.Context, m measure.Machine) (*profileReport, error) {
+	products, err := q.products(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	r, err := profile.Take(ctx, m, products, q.options)
+	if r == nil {
+		return nil, err
+	}
+	first := products[0].Problem
+	report := &profileReport{Result: r, about: first.String() + ", x " + q.xText(first.Type), asked: q.resolution}
+	if err == nil {
+		err = report.sign(ctx, products)
+	}
+	return report, err
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// profileRequest is what profile is asked for.
+type profileRequest struct {
+	request
+	other      *request      // the product to interleave with; nil: none
+	resolution time.Duration // 0: whatever the sensors give
+	options    profile.Options
+	picture    string // file
+}
+
+func readProfile(c *cli.Context) (*profileRequest, error) {
+	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}
+	q.operands = operands{seed: c.Uint64("seed"), models: map[string]*weights.Model{}, drawn: map[shape]gemm.Matrix{}}
+	var err error
+	if q.role, err = cost.ParseRole(c.String("role")); err != nil {
+		return nil, usageError{fmt.Errorf("--role: %w", err)}
+	}
+	if q.family, err = family(c); err != nil {
+		return nil, err
+	}
+	if c.IsSet("dtype") {
+		if q.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
+		}
+	}
+	q.w = usualW(q.dtype)
+	if err := readSource(c, "w", &q.w); err != nil {
+		return nil, err
+	}
+	if err := readSource(c, "x", &q.x); err != nil {
+		return nil, err
+	}
+	if err := q.readShape(c.String("shape")); err != nil {
+		return nil, err
+	}
+	if c.IsSet("interleave") {
+		if err := q.readOther(c.String("interleave")); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkPicture(q.picture); err != nil {
+		return nil, err
+	}
+	return q, q.readOptions(c)
+}
+
+// readOther reads the shape of the product to interleave with: of drawn operands, in the type of the
+// first.
+func (q *profileRequest) readOther(text string) error {
+	o := request{operands: q.operands, w: usualW(q.dtype)}
+	o.x = source{}
+	if err := o.readShape(text); err != nil {
+		return usageError{errors.New(strings.Replace(err.Error(), "--shape", "--interleave", 1))}
+	}
+	q.other = &o
+	return nil
+}
+
+// finest is the best resolution that may be asked for: cells are half as long, and a curve of two
+// seconds has thousands of these.
+const finest = 2 * time.Millisecond
+
+func (q *profileRequest) readOptions(c *cli.Context) error {
+	q.options = profile.Options{
+		Length: c.Duration("length"), Runs: c.Int("runs"), Time: c.Duration("time"), Seed: q.seed,
+		Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: command(os.Args[1:]...),
+	}
+	if q.options.Length <= 0 || q.options.Time <= 0 {
+		return usagef("--length %v and --time %v: give times such as 2s and 3m", q.options.Length, q.options.Time)
+	}
+	if c.IsSet("runs") && q.options.Runs < 1 {
+		return usagef("--runs %d: give at least 1, better 50", q.options.Runs)
+	}
+	if c.IsSet("resolution") {
+		if q.resolution < finest || q.resolution > time.Second {
+			return usagef("--resolution %v: give %v to 1s", q.resolution, finest)
+		}
+		q.options.Step = min(2500*time.Microsecond, q.resolution/2)
+	}
+	if err := q.options.Validate(); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// products makes the one, and the other.
+func (q *profileRequest) products(ctx context.Context, m measure.Machine) ([]cuda.Product, error) {
+	one, _, err := q.candidates(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(one.Products); n != 1 {
+		return nil, usagef("--w %s: it has %d linear layers, and a profile is of one: name it, as in PATH:TENSOR", q.w.text, n)
+	}
+	products := one.Products
+	if q.w.path == "" {
+		products[0].Name = dimensions(products[0].Problem)
+	}
+	if q.other == nil {
+		return products, nil
+	}
+	typ := products[0].Problem.Type
+	q.other.dtype, q.other.shape.Type, q.other.w = typ, typ, usualW(typ)
+	other, _, err := q.other.candidates(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	p := other.Products[0]
+	if p.Name = dimensions(p.Problem); p.Name == products[0].Name {
+		p.Name += " again"
+	}
+	return append(products, p), nil
+}
+
+func dimensions(p gemm.Problem) string { return fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K) }

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sweep"
+)
+
+var sweepCommand = &cli.Command{
+	Name:      "sweep",
+	Usage:     "energy and time at several power limits or clocks, before and after",
+	ArgsUsage: "[MODEL [OUT]]",
+	Description: `Sets the GPU to one power limit (or clock) after the other and measures the linear layers of
+MODEL, and of OUT, at each; then says which setting is best by itself, what the conversion saves
+by itself, and what both do together: by energy, energy-delay product (EDP) and sum (EDS), and by
+energy gained less time lost. All is relative to MODEL at the card's default.
+
+   lowtoggle sweep MODEL OUT --simulate              predicted by a calibration; needs no GPU
+   lowtoggle sweep MODEL OUT                         says what would be set, changes nothing
+   lowtoggle sweep MODEL OUT --change-settings       measures
+   lowtoggle sweep MODEL OUT --caps 300..700/50      or --caps 400,550,700
+   lowtoggle sweep --against zeros --clocks 1000..1800/200
+   lowtoggle sweep MODEL OUT --workload decode -o sweep.svg
+
+In place of MODEL and OUT there may be --w and --against, as measure has them.
+
+Settings change with --change-settings alone, which takes the permission to (root). Before the
+first change a second process knows what was set: whether the sweep ends by itself, by an error,
+an interrupt or a kill, the power limit is put back, read and compared. A card with other
+processes, with MIG slices, or whose clocks somebody has locked is refused. What a clock was
+locked to cannot be read: after --clocks it is unlocked.
+
+Exit status 1: also where settings could not be put back; 3: the measurement is not valid;
+4: no GPU.`,
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "caps", Usage: "`WATTS` to set: 400,500 or 300..700/50", DefaultText: "8 steps"},
+		&cli.StringFlag{Name: "clocks", Usage: "`MHZ` to lock clocks at, likewise", DefaultText: "none"},
+		&cli.BoolFlag{Name: "change-settings", Usage: "change the card's settings, and put them back", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "simulate", Usage: "predict, measure nothing; needs no GPU", DisableDefaultText: true},
+		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
+		&cli.StringFlag{Name: "k", Value: "1.5,2", Usage: "`K` of the energy-delay sums", DefaultText: "1.5,2"},
+		&cli.StringFlag{Name: "w", Usage: "weights to begin with: a `SOURCE`", DefaultText: "as usual"},
+		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare with them: a `SOURCE`", DefaultText: "none"},
+		xFlag, productFlags[2], productFlags[3], productFlags[4],
+		&cli.StringFlag{Name: "o", Usage: "draw energy and time into `FILE`.svg"},
+		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a setting after this `TIME`"},
+		precisionFlag, windowFlag, deviceFlag, gpuFlag, calibrationFlag, seedFlag, archFlag, jsonFlag, quietFlag,
+	},
+	Action: func(c *cli.Context) (err error) {
+		q, err := readSweep(c)
+		if err != nil {
+			return err
+		}
+		defer closing(&err, q.Close)
+		run := q.measure
+		if q.simulate {
+			run = q.predict
+		}
+		r, err := run(c)
+		if r == nil {
+			return err
+		}
+		if failed := q.write(c, r); err == nil {
+			err = failed
+		}
+		if err == nil && !r.Valid {
+			return errShort
+		}
+		return err
+	},
+}
+
+// sweepRequest is what sweep is asked for.
+type sweepRequest struct {
+	*request
+	settings []sweep.Setting // none: the usual
+	k        []float64
+	workload string
+	simulate bool
+	picture  string
+}
+
+func readSweep(c *cli.Context) (*sweepRequest, error) {
+	q := &sweepRequest{workload: c.String("workload"), simulate: c.Bool("simulate"), picture: c.String("o")}
+	if err := checkPicture(q.picture); err != nil {
+		return nil, err
+	}
+	if err := q.flagsFit(c); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.settings, err = readSettings(c.String("caps"), c.String("clocks")); err != nil {
+		return nil, err
+	}
+	if q.k, err = readK(c.String("k")); err != nil {
+		return nil, err
+	}
+	if err := sweepSources(c); err != nil {
+		return nil, err
+	}
+	if q.request, err = measureRequest(c); err != nil {
+		return nil, err
+	}
+	if len(q.against) > 1 {
+		return nil, usagef("--against is given %d times: a sweep compares two", len(q.against))
+	}
+	q.cold, q.meter.EDSk = q.workload == "decode", q.k[len(q.k)-1]
+	return q, nil
+}
+
+// flagsFit refuses flags that exclude each other.
+func (q *sweepRequest) flagsFit(c *cli.Context) error {
+	if q.workload != "prefill" && q.workload != "decode" {
+		return usagef("--workload %s: one phase is swept: give prefill or decode", q.workload)
+	}
+	with, without := []string{"change-settings", "device", "time", "precision", "window"}, []string{"gpu", "calibration"}
+	for _, name := range with {
+		if q.simulate && c.IsSet(name) {
+			return usagef("--%s is about measuring, and --simulate measures nothing", name)
+		}
+	}
+	for _, name := range without {
+		if !q.simulate && c.IsSet(name) {
+			return usagef("--%s is about predictions: add --simulate", name)
+		}
+	}
+	return nil
+}
+
+// sweepSources puts MODEL and OUT in the place of --w and --against, and decoding's tokens in that of
+// --shape.
+func sweepSources(c *cli.Context) error {
+	set := func(name, value string) error {
+		if c.IsSet(name) {
+			return usagef("%s stands where --%s is given: give one of them", value, name)
+		}
+		return c.Set(name, value)
+	}
+	args := c.Args().Slice()
+	if len(args) > 2 || slices.Contains(args, "") {
+		return usagef("sweep takes MODEL and OUT, and %s given; see lowtoggle sweep --help", plural(len(args), "argument is", "arguments are"))
+	}
+	for i, name := range []string{"w", "against"} {
+		if i < len(args) {
+			if err := set(name, args[i]+":"); err != nil {
+				return err
+			}
+		}
+	}
+	if !c.IsSet("against") {
+		if err := c.Set("against", "none"); err != nil {
+			return err
+		}
+	}
+	if c.String("workload") != "decode" || c.IsSet("shape") {
+		return nil
+	}
+	shape := fmt.Sprint(decodeTokens)
+	if w, err := parseSource(c.String("w")); !c.IsSet("w") || err == nil && w.path == "" {
+		shape = fmt.Sprintf("%dx%dx%d", decodeTokens, defaultTokens, defaultTokens)
+	}
+	return c.Set("shape", shape)
+}
+
+// names of what is compared; none where nothing is.
+func (q *sweepRequest) names() (before, after string) {
+	before = strings.TrimSuffix(q.w.text, ":")
+	if len(q.against) > 0 {
+		after = strings.TrimSuffix(q.against[0].text, ":")
+	}
+	return before, after
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/bench/chart"
+	"github.com/lowtoggle/lowtoggle/gemm/sweep"
+)
+
+// sweepChart draws energy and time against power limit, and against clock where some were locked.
+func sweepChart(r *sweep.Result) []byte {
+	word := "measured"
+	if r.Predicted {
+		word = "predicted"
+	}
+	c := chart.Chart{Title: fmt.Sprintf("%s: %s, %s, %s", r.GPU, r.Before, r.Workload, word)}
+	for _, axis := range []struct {
+		label string
+		of    func(sweep.Setting) (float64, bool)
+	}{
+		{"power limit, W", func(s sweep.Setting) (float64, bool) { return s.Cap, s.Clock == 0 }},
+		{"locked clock, MHz", func(s sweep.Setting) (float64, bool) { return s.Clock, s.Clock > 0 }},
+	} {
+		energy := sweepPanel(r, "energy, "+word, axis.label, axis.of, func(f *sweep.Figures) (float64, []float64) { return f.RelativeEnergy, f.Interval })
+		if len(energy.Lines) == 0 || len(energy.Lines[0].X) < 2 && axis.label[0] == 'p' {
+			continue
+		}
+		time := sweepPanel(r, "time, "+word, axis.label, axis.of, func(f *sweep.Figures) (float64, []float64) { return f.RelativeTime, f.TimeInterval })
+		c.Panels = append(c.Panels, energy, time)
+	}
+	c.Columns = 2
+	for i := range c.Panels[min(1, len(c.Panels)):] { // names once in the legend
+		for j := range c.Panels[i+1].Lines {
+			c.Panels[i+1].Lines[j].Name = ""
+		}
+	}
+	return c.SVG()
+}
+
+func sweepPanel(r *sweep.Result, title, label string, x func(sweep.Setting) (float64, bool), y func(*sweep.Figures) (float64, []float64)) chart.Panel {
+	p := chart.Panel{Title: title, X: chart.Axis{Label: label}, Y: chart.Axis{Label: "over the original at " + r.Reference.String()}}
+	for i, of := range []func(*sweep.Point) *sweep.Figures{
+		func(p *sweep.Point) *sweep.Figures { return &p.Original },
+		func(p *sweep.Point) *sweep.Figures { return p.Converted },
+	} {
+		l := chart.Line{Name: []string{"original", "converted"}[i], Style: chart.Style{Colour: i, Marker: i + 1}}
+		if r.Predicted {
+			l.Dashes = 1
+		}
+		known := true
+		for i := range r.Points {
+			at, on := x(r.Points[i].Setting)
+			f := of(&r.Points[i])
+			if !on || f == nil {
+				continue
+			}
+			v, in := y(f)
+			l.X, l.Y = append(l.X, at), append(l.Y, v)
+			if known = known && in != nil; known {
+				l.Low, l.High = append(l.Low, in[0]), append(l.High, in[1])
+			}
+		}
+		if !known {
+			l.Low, l.High = nil, nil
+		}
+		if len(l.X) > 0 {
+			p.Lines = append(p.Lines, l)
+		}
+	}
+	return p
+}

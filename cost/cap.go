@@ -1,0 +1,218 @@
+package cost
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Setting is what a card is held to. A field that is 0 is at the card's default.
+type Setting struct {
+	Cap   float64 `json:"cap_watts,omitempty"` // the power limit
+	Clock float64 `json:"clock_mhz,omitempty"` // the highest clock of the multiprocessors
+}
+
+// Work is a product as the card runs it at the settings of its calibration.
+type Work struct {
+	Seconds, Watts, Clock float64
+	// compute is the time that multipliers would take at Clock; below Seconds where memory is waited for.
+	compute float64
+}
+
+// Held is what work takes at a setting, one product after the other. It is predicted; Intervals hold
+// what is not known of the way from the measured setting to this one, and nothing of what one card
+// differs by from another.
+type Held struct {
+	Joules, Seconds, Watts, Clock                  float64
+	JoulesInterval, SecondsInterval, WattsInterval [2]float64
+}
+
+// What a card does below the clock at which it was measured.
+type physics struct {
+	static   float64 // watts
+	exponent float64 // with which the rest follows the clock
+	memory   float64 // watts for weights at full rate, which do not follow the clock
+	floor    float64 // share of the highest clock below which the voltage stays
+	reach    float64 // share of it below which multiprocessors do not ask fast enough to keep the memory busy
+}
+
+var (
+	usualPhysics = physics{staticWatts, clockExponent, 120, 0, 0.5}
+	// An H200's memory was seen to draw 75 to 190 W above idle with all its bandwidth in use, by the card.
+	// Where the voltage's floor lies and how far multiprocessors reach is not known.
+	likelyPhysics = physicsOf([]float64{60, 150}, []float64{2, 3}, []float64{75, 190}, []float64{0, 0.6}, []float64{0.2, 0.8})
+)
+
+func physicsOf(static, exponent, memory, floor, reach []float64) (all []physics) {
+	for _, s := range static {
+		for _, e := range exponent {
+			for _, m := range memory {
+				for _, f := range floor {
+					for _, r := range reach {
+						all = append(all, physics{s, e, m, f, r})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+const (
+	// launchSeconds is what a product takes besides its bytes where weights come from memory: to be
+	// launched, to fill and to drain the multipliers. It is that of llama-17m's layers in decode, 43 of
+	// them, beside one of 8192×8192; what products of 1024³ and 2048³ take beyond their operations is
+	// 2.7 and 3.4 µs.
+	launchSeconds = 3.7e-6
+	// tileTokens is the height of the multipliers' tiles: fewer tokens take as long.
+	tileTokens = 64
+	// lowestClock as a share of the highest: an H200 goes down to 345 of 1980 MHz.
+	lowestClock = 0.17
+)
+
+// Work makes a product of its prediction, whose energy it has. Where weights are on chip it has its time
+// and power, too, but another clock; where they come from memory a product has a time to start
+// besides, which a stack of so many matrices (1: one) that are multiplied at once shares.
+func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
+	if r.Seconds == nil || r.Watts == nil || r.Clock == nil {
+		return Work{}, errors.New("what a setting does follows from watts, seconds and a clock, and the prediction lacks one")
+	}
+	p.Cold = p.Cold && p.M <= mostCold
+	series, _ := c.nearest(p)
+	w := Work{Seconds: *r.Seconds, Watts: *r.Watts, Clock: min(*r.Clock, c.highestClock())}
+	if !p.Cold {
+		// A product of few inputs keeps the multipliers waiting, for results, so that the same power is
+		// reached at a higher clock: power goes with use·clock^2.5, speed with use·clock.
+		share := p.shareOfProducts() / series.shareOfProducts()
+		w.Clock = min(w.Clock*math.Pow(share, -1/(clockExponent-1)), c.highestClock())
+		w.compute = w.Seconds
+		return w, nil
+	}
+	// Time is proportional to bytes for as long as they flow. The energy stays what was predicted: what a card
+	// draws in between is less than what cards differ by, whose memory takes 115 to 230 W, and the H200
+	// that was calibrated is the one with 230.
+	if b := series.Baseline.Seconds; b > launchSeconds {
+		joules := w.Watts * w.Seconds
+		w.Seconds = w.Seconds*(b-launchSeconds)/b + launchSeconds/float64(max(1, stack))
+		w.Watts = joules / w.Seconds
+	}
+	w.compute = w.Seconds
+	if c.model(p.Type, false) != nil {
+		warm, _ := c.nearest(Product{Type: p.Type, M: 8192, N: 8192, K: 8192, Role: p.Role})
+		ops := float64(tileTokens*((p.M+tileTokens-1)/tileTokens)) * float64(p.N) * float64(p.K)
+		w.compute = min(w.Seconds, warm.Baseline.Seconds*ops/warm.work()*warm.Baseline.Clock/w.Clock)
+	}
+	return w, nil
+}
+
+// highestClock that was seen, in MHz.
+func (c *Calibration) highestClock() (highest float64) {
+	for i := range c.Series {
+		highest = max(highest, c.Series[i].Baseline.Clock)
+	}
+	return highest
+}
+
+// Drawn is the power that a card at the calibration's limit draws, in watts: control keeps a margin.
+// It is 0 where no measured product came to the limit.
+func (c *Calibration) Drawn() float64 {
+	var watts []float64
+	for i := range c.Series {
+		if b := &c.Series[i].Baseline; b.Clock < 0.95*c.highestClock() {
+			watts = append(watts, b.Watts)
+		}
+	}
+	if len(watts) == 0 {
+		return 0
+	}
+	slices.Sort(watts)
+	return watts[len(watts)/2]
+}
+
+// Hold says what work takes at a setting. One clock holds for all products: they change faster than a
+// card's control follows. Nothing is extrapolated at the calibration's own limit; above it nothing is
+// known, which is an error. A cap that cannot be kept is exceeded at the lowest clock.
+func (c *Calibration) Hold(work []Work, s Setting) (Held, error) {
+	switch {
+	case len(work) == 0:
+		return Held{}, errors.New("no work to hold to a setting")
+	case s.Cap < 0 || s.Clock < 0 || math.IsNaN(s.Cap+s.Clock):
+		return Held{}, fmt.Errorf("a cap of %v W and a clock of %v MHz: neither may be negative", s.Cap, s.Clock)
+	case s.Cap > 0 && c.PowerLimit == 0:
+		return Held{}, errors.New("the calibration does not say what power limit it was measured at: make it anew with lowtoggle calibrate")
+	case s.Cap > c.PowerLimit:
+		return Held{}, fmt.Errorf("a cap of %g W: %s was measured at %g W, and what it does above is not known", s.Cap, c.Card, c.PowerLimit)
+	}
+	h := c.hold(work, s, usualPhysics)
+	h.JoulesInterval, h.SecondsInterval, h.WattsInterval = [2]float64{h.Joules, h.Joules}, [2]float64{h.Seconds, h.Seconds}, [2]float64{h.Watts, h.Watts}
+	for _, p := range likelyPhysics {
+		o := c.hold(work, s, p)
+		widen(&h.JoulesInterval, o.Joules)
+		widen(&h.SecondsInterval, o.Seconds)
+		widen(&h.WattsInterval, o.Watts)
+	}
+	return h, nil
+}
+
+func widen(to *[2]float64, v float64) { to[0], to[1] = min(to[0], v), max(to[1], v) }
+
+// hold finds the highest clock at which the cap is kept.
+func (c *Calibration) hold(work []Work, s Setting, p physics) Held {
+	highest := c.highestClock()
+	p.floor, p.reach = p.floor*highest, p.reach*highest
+	for _, w := range work {
+		highest = max(highest, w.Clock)
+	}
+	lowest := lowestClock * highest
+	if s.Clock > 0 {
+		highest = max(lowest, min(highest, s.Clock))
+	}
+	h := p.at(work, highest)
+	if s.Cap == 0 || s.Cap == c.PowerLimit {
+		return h
+	}
+	limit := s.Cap / c.PowerLimit * max(c.Drawn(), p.at(work, math.Inf(1)).Watts)
+	if h.Watts <= limit {
+		return h
+	}
+	const steps = 40
+	for range steps {
+		middle := (lowest + highest) / 2
+		if p.at(work, middle).Watts > limit {
+			highest = middle
+		} else {
+			lowest = middle
+		}
+	}
+	return p.at(work, lowest)
+}
+
+// at runs the work with no clock above the one given.
+func (p physics) at(work []Work, clock float64) (h Held) {
+	cycles := 0.0
+	for _, w := range work {
+		f := min(clock, w.Clock)
+		seconds := w.compute * w.Clock / f
+		static := min(p.static, w.Watts)
+		memory := 0.0
+		if w.compute < w.Seconds {
+			seconds = max(w.Seconds, seconds, w.Seconds*min(p.reach, w.Clock)/f)
+			memory = min(p.memory, w.Watts-static)
+		}
+		moving := (w.Watts - static - memory) * p.power(f) / p.power(w.Clock)
+		h.Seconds += seconds
+		h.Joules += (static+moving)*seconds + memory*w.Seconds
+		cycles += f * seconds
+	}
+	h.Watts, h.Clock = h.Joules/h.Seconds, cycles/h.Seconds
+	return h
+}
+
+// power at a clock, to a scale: below the floor the voltage stays.
+func (p physics) power(clock float64) float64 {
+	if clock < p.floor {
+		return math.Pow(p.floor, p.exponent-1) * clock
+	}
+	return math.Pow(clock, p.exponent)
+}

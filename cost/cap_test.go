@@ -1,0 +1,125 @@
+package cost
+
+import (
+	"math"
+	"testing"
+)
+
+// held work of the built-in card: one product of 8192³ and one of a decoding layer.
+func heldWork(t *testing.T) (c *Calibration, prefill, decode []Work) {
+	t.Helper()
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	make1 := func(p Product) []Work {
+		s, _ := c.nearest(p)
+		b := s.Baseline
+		w, err := c.Work(p, Prediction{Joules: &b.Joules, Seconds: &b.Seconds, Watts: &b.Watts, Clock: &b.Clock}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []Work{w}
+	}
+	return c, make1(Product{Type: "bf16", M: 8192, N: 8192, K: 8192}), make1(Product{Type: "bf16", M: 16, N: 8192, K: 8192, Cold: true})
+}
+
+// TestHoldAtDefault: at the settings of the calibration it is what was predicted, with nothing to be unsure of.
+func TestHoldAtDefault(t *testing.T) {
+	c, prefill, decode := heldWork(t)
+	for _, work := range [][]Work{prefill, decode, append(prefill, decode...)} {
+		var joules, seconds float64
+		for _, w := range work {
+			joules, seconds = joules+w.Watts*w.Seconds, seconds+w.Seconds
+		}
+		for _, s := range []Setting{{}, {Cap: c.PowerLimit}, {Clock: 1980}, {Cap: c.PowerLimit, Clock: 3000}} {
+			h, err := c.Hold(work, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if near := 1e-9; math.Abs(h.Joules/joules-1) > near || math.Abs(h.Seconds/seconds-1) > near || math.Abs(h.JoulesInterval[1]/h.JoulesInterval[0]-1) > near {
+				t.Errorf("%+v: %+v, want %v J in %v s", s, h, joules, seconds)
+			}
+		}
+	}
+	if drawn := c.Drawn(); drawn < 685 || drawn > 700 {
+		t.Errorf("at the cap of %v W %v W are drawn", c.PowerLimit, drawn)
+	}
+}
+
+// TestHoldBelow: with the cap power, clock and speed fall, and intervals hold what is said; the cap is kept with
+// the margin that the card keeps at its default.
+func TestHoldBelow(t *testing.T) {
+	c, prefill, decode := heldWork(t)
+	for name, work := range map[string][]Work{"prefill": prefill, "decode": decode} {
+		last, err := c.Hold(work, Setting{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, wide := last, 0.0
+		for watts := 690.0; watts >= 200; watts -= 10 {
+			h, err := c.Hold(work, Setting{Cap: watts})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Watts > watts || h.Watts < 0.97*watts || h.Watts > last.Watts || h.Clock > last.Clock || h.Seconds < last.Seconds {
+				t.Errorf("%s at %v W: %+v after %+v", name, watts, h, last)
+			}
+			for _, in := range []struct {
+				v  float64
+				of [2]float64
+			}{{h.Joules, h.JoulesInterval}, {h.Seconds, h.SecondsInterval}, {h.Watts, h.WattsInterval}} {
+				if !(in.of[0] <= in.v && in.v <= in.of[1]) {
+					t.Errorf("%s at %v W: %v is not within %v", name, watts, in.v, in.of)
+				}
+			}
+			wide = max(wide, h.JoulesInterval[1]-h.JoulesInterval[0])
+			last = h
+		}
+		if wide <= 0 {
+			t.Errorf("%s: as sure below as where it was measured", name)
+		}
+		if name == "decode" {
+			// Reading weights does not wait for the multipliers until these take longer.
+			h, err := c.Hold(work, Setting{Cap: 450})
+			if err != nil || h.Seconds > first.Seconds*(1+1e-9) || h.Joules > 0.7*first.Joules {
+				t.Errorf("decode at 450 W: %+v, %v; at the default %+v", h, err, first)
+			}
+		}
+	}
+}
+
+// TestHoldClock: a locked clock bounds every product's.
+func TestHoldClock(t *testing.T) {
+	c, prefill, decode := heldWork(t)
+	both := append(prefill, decode...)
+	for mhz := 1900.0; mhz > 500; mhz -= 100 {
+		h, err := c.Hold(both, Setting{Clock: mhz})
+		if err != nil || h.Clock > mhz+1e-6 {
+			t.Errorf("%v MHz: %+v, %v", mhz, h, err)
+		}
+	}
+	h, err := c.Hold(prefill, Setting{Clock: prefill[0].Clock / 2})
+	if want := 2 * prefill[0].Seconds; err != nil || math.Abs(h.Seconds-want) > 1e-9 {
+		t.Errorf("at half the clock %v s, want %v (%v)", h.Seconds, want, err)
+	}
+}
+
+func TestHoldRefuses(t *testing.T) {
+	c, prefill, _ := heldWork(t)
+	for _, s := range []Setting{{Cap: c.PowerLimit + 1}, {Cap: -1}, {Clock: -1}, {Cap: math.NaN()}, {Cap: math.Inf(1)}} {
+		if h, err := c.Hold(prefill, s); err == nil {
+			t.Errorf("%+v: %+v", s, h)
+		}
+	}
+	if _, err := c.Hold(nil, Setting{}); err == nil {
+		t.Error("no work was held")
+	}
+	unknown := small(t)
+	if _, err := unknown.Hold(prefill, Setting{Cap: 400}); err == nil {
+		t.Error("a calibration without a power limit knows what a cap does")
+	}
+	if _, err := c.Work(Product{Type: "bf16", M: 1, N: 1, K: 1}, Prediction{}, 1); err == nil {
+		t.Error("work of a prediction without time")
+	}
+}

@@ -1,0 +1,137 @@
+package component
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/lowtoggle/lowtoggle/cost/nnls"
+)
+
+const (
+	// ridge keeps terms that go together from taking extreme shares.
+	ridge = 1e-5
+	// sensorWatts is the error of the memory's sensor that weighs as much as one of 100 % of a kernel's
+	// power: 1 W as 0.2 %. The sensor is off by some watts, by what else the card does.
+	sensorWatts = 500
+	resamples   = 40
+)
+
+// design is what a fit is made of: a row for every reading, and one for every reading of the memory.
+type design struct {
+	exponent float64
+	x        *mat.Dense // columns have a root mean square of 1
+	scale    []float64  // that they were divided by
+	y        []float64
+	names    []string // the rows' kernels
+}
+
+func (m *Model) design(exponent float64) *design {
+	d := &design{exponent: exponent}
+	var rows []float64
+	for i := range m.Readings {
+		r := &m.Readings[i]
+		if r.HeldOut {
+			continue
+		}
+		clock := r.Clock / m.FullClock
+		for j := range m.terms {
+			rows = append(rows, m.terms[j].at(&r.Kernel, clock, exponent)/r.Watts)
+		}
+		rows, d.y, d.names = append(rows, 0), append(d.y, 1), append(d.names, r.Name) // the sensor has no part in it
+		if !m.Sensed || r.MemoryWatts == nil {
+			continue
+		}
+		for j := range m.terms {
+			v := 0.0
+			if m.terms[j].part == HBM {
+				v = m.terms[j].at(&r.Kernel, clock, exponent) / sensorWatts
+			}
+			rows = append(rows, v)
+		}
+		rows, d.y, d.names = append(rows, 1.0/sensorWatts), append(d.y, *r.MemoryWatts/sensorWatts), append(d.names, r.Name)
+	}
+	d.x = mat.NewDense(len(d.y), len(m.terms)+1, rows)
+	d.unit()
+	return d
+}
+
+// unit scales columns, so that coefficients are shares of the power.
+func (d *design) unit() {
+	n, columns := d.x.Dims()
+	for j := range columns {
+		s := mat.Norm(d.x.ColView(j), 2) / math.Sqrt(float64(n))
+		if s == 0 {
+			s = 1
+		}
+		d.scale = append(d.scale, s)
+		for i := range n {
+			d.x.Set(i, j, d.x.At(i, j)/s)
+		}
+	}
+}
+
+// solve fits y by all rows but those of kernels to be left out.
+func (d *design) solve(y []float64, without func(kernel string) bool) variant {
+	_, columns := d.x.Dims()
+	var rows, wanted []float64
+	for i, name := range d.names {
+		if without == nil || !without(name) {
+			rows, wanted = append(rows, d.x.RawRowView(i)...), append(wanted, y[i])
+		}
+	}
+	v := variant{d.exponent, nnls.Solve(mat.NewDense(len(wanted), columns, rows), wanted, ridge, make([]float64, columns))}
+	for j := range v.coefficients {
+		v.coefficients[j] /= d.scale[j]
+	}
+	return v
+}
+
+// resampled are fits to what the model says and its own errors, dealt out anew: the bootstrap of
+// residuals.
+func (d *design) resampled(v variant) (list []variant) {
+	n, columns := d.x.Dims()
+	scaled := make([]float64, columns)
+	for j := range scaled {
+		scaled[j] = v.coefficients[j] * d.scale[j]
+	}
+	var fit mat.VecDense
+	fit.MulVec(d.x, mat.NewVecDense(columns, scaled))
+	used := 0.0 // coefficients that were found take as many degrees of freedom
+	for _, c := range scaled {
+		used += truth(c > 0)
+	}
+	wider := math.Sqrt(float64(n) / max(1, float64(n)-used))
+	draw := rand.New(rand.NewPCG(1, 1))
+	for range resamples {
+		y := make([]float64, n)
+		for i := range y {
+			from := draw.IntN(n)
+			y[i] = fit.AtVec(i) + wider*(d.y[from]-fit.AtVec(from))
+		}
+		list = append(list, d.solve(y, nil))
+	}
+	return list
+}
+
+// leverage is by how much a reading decides its own prediction, from 0 to 1; of each kernel the largest.
+func (d *design) leverage() map[string]float64 {
+	n, columns := d.x.Dims()
+	var gram mat.SymDense
+	gram.SymOuterK(1, d.x.T())
+	for j := range columns {
+		gram.SetSym(j, j, gram.At(j, j)+ridge*float64(n))
+	}
+	var inverse mat.SymDense
+	var c mat.Cholesky
+	if !c.Factorize(&gram) || c.InverseTo(&inverse) != nil {
+		return nil // with a ridge it is positive: never
+	}
+	most := map[string]float64{}
+	for i, name := range d.names {
+		row := mat.NewVecDense(columns, d.x.RawRowView(i))
+		most[name] = max(most[name], mat.Inner(row, &inverse, row))
+	}
+	return most
+}

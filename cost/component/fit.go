@@ -1,0 +1,207 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+const (
+	fewReadings = 8
+	// mostLeverage of a kernel that is left out to be judged: beyond it there is a coefficient that no
+	// other kernel tells.
+	mostLeverage = 0.8
+)
+
+// Fit finds the coefficients, their errors and the model's quality from m.Readings. FullClock,
+// PowerLimit and Card are to be there.
+func (m *Model) Fit() error {
+	if err := m.validateReadings(); err != nil {
+		return err
+	}
+	m.Version = version
+	m.Sensed = m.sensed()
+	m.terms = terms(m.Types(), m.Sensed)
+	m.limits()
+	d := m.design(clockExponent)
+	own := d.solve(d.y, nil)
+	m.variants = []variant{own}
+	m.variants = append(m.variants, d.resampled(own)...)
+	for _, e := range otherExponents {
+		other := m.design(e)
+		m.variants = append(m.variants, other.solve(other.y, nil))
+	}
+	m.Quality = m.judged(d)
+	m.Coefficients = nil
+	for j, t := range m.terms {
+		of := func(v variant) float64 { return v.coefficients[j] }
+		m.Coefficients = append(m.Coefficients, Coefficient{t.name, t.part, of(own), m.deviation(of), t.unit})
+	}
+	if m.Sensed {
+		of := func(v variant) float64 { return v.coefficients[len(m.terms)] }
+		m.Coefficients = append(m.Coefficients, Coefficient{sensorTerm, "", of(own), m.deviation(of), "W"})
+	}
+	return nil
+}
+
+func (m *Model) validateReadings() error {
+	if !(m.FullClock > 0) || m.Card == "" {
+		return errors.New("components take the card's name and its highest clock")
+	}
+	n := 0
+	for _, r := range m.Readings {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		if !(r.Watts > 0 && r.Seconds > 0) || math.IsInf(r.Watts, 1) {
+			return fmt.Errorf("%s is no measurement: %v W, %v s", r.Name, r.Watts, r.Seconds)
+		}
+		if !r.HeldOut {
+			n++
+		}
+	}
+	if n < fewReadings {
+		return fmt.Errorf("%d kernels are too few to tell components apart, %d are the least: let lowtoggle calibrate --components come to its end", n, fewReadings)
+	}
+	for _, t := range m.Types() {
+		if !m.varied(t) {
+			return fmt.Errorf("all kernels of %s have the same operands, which does not tell what they take from what their bits do: measure others", t)
+		}
+	}
+	return nil
+}
+
+// varied says whether operands of a type's kernels differ in what their bits do.
+func (m *Model) varied(typ string) bool {
+	low, high := math.Inf(1), 0.0
+	for _, r := range m.Readings {
+		if r.Type == typ && !r.HeldOut {
+			low, high = min(low, r.Bits), max(high, r.Bits)
+		}
+	}
+	const enough = 0.2
+	return high-low >= enough
+}
+
+// fitted kernels, each once.
+func (m *Model) fitted() (names []string) {
+	for _, r := range m.Readings {
+		if !r.HeldOut && !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// sensed is whether the memory's sensor answered, and for kernels that differ in what they ask of it.
+func (m *Model) sensed() bool {
+	quiet, busy := false, false
+	for _, r := range m.Readings {
+		if r.MemoryWatts != nil && !r.HeldOut {
+			quiet, busy = quiet || r.Memory == 0, busy || r.Memory > 0
+		}
+	}
+	return quiet && busy
+}
+
+// off is what a prediction of a reading's watts is off by, relative to these.
+func (m *Model) off(r *Reading, v variant) float64 {
+	return m.watts([]Kernel{r.Kernel}, v, func(*term) bool { return true })/r.Watts - 1
+}
+
+// judged holds predictions against kernels that a fit has not seen.
+func (m *Model) judged(d *design) *Quality {
+	q := &Quality{Drift: m.drift()}
+	leverage := d.leverage()
+	for _, name := range m.fitted() {
+		q.Kernels++
+		if leverage[name] > mostLeverage {
+			continue
+		}
+		v := d.solve(d.y, func(row string) bool { return row == name })
+		worst, sum, n := 0.0, 0.0, 0.0
+		for i := range m.Readings {
+			if r := &m.Readings[i]; !r.HeldOut && r.Name == name {
+				e := math.Abs(m.off(r, v))
+				worst, sum, n = max(worst, e), sum+e, n+1
+			}
+		}
+		q.Judged++
+		q.Mean += sum / n
+		if worst > q.Worst {
+			q.Worst, q.WorstKernel = worst, name
+		}
+	}
+	q.Mean /= float64(max(1, q.Judged))
+	for i := range m.Readings {
+		if r := &m.Readings[i]; r.HeldOut {
+			e := math.Abs(m.off(r, m.own()))
+			q.HeldOut++
+			q.HeldOutMean += e
+			q.HeldOutWorst = max(q.HeldOutWorst, e)
+		}
+	}
+	q.HeldOutMean /= float64(max(1, q.HeldOut))
+	return q
+}
+
+// drift is the widest relative change of a kernel that was read several times.
+func (m *Model) drift() (widest float64) {
+	type span struct{ low, high float64 }
+	seen := map[string]span{}
+	for _, r := range m.Readings {
+		s, ok := seen[r.Name]
+		if !ok {
+			s = span{r.Watts, r.Watts}
+		}
+		s = span{min(s.low, r.Watts), max(s.high, r.Watts)}
+		seen[r.Name] = s
+		widest = max(widest, s.high/s.low-1)
+	}
+	return widest
+}
+
+// limits finds what the card draws at its cap, at how many operations a second it holds back its clock
+// far below it, and the highest rates.
+func (m *Model) limits() {
+	const (
+		held = 0.5  // of the samples
+		slow = 0.99 // of the highest clock
+		far  = 0.96 // of the power at the cap
+	)
+	m.Drawn, m.Limits, m.Rates = 0, map[string]float64{}, map[string]float64{}
+	capped := func(r *Reading) bool { return r.Capped != nil && *r.Capped >= held && r.Clock < slow*m.FullClock }
+	var watts []float64
+	for i := range m.Readings {
+		if r := &m.Readings[i]; capped(r) && r.Watts > far*m.PowerLimit {
+			watts = append(watts, r.Watts)
+		}
+	}
+	if len(watts) > 0 {
+		slices.Sort(watts)
+		m.Drawn = watts[len(watts)/2]
+	}
+	limited := map[string][]float64{}
+	fastest := func(name string, rate float64) { m.Rates[name] = max(m.Rates[name], rate) }
+	for i := range m.Readings {
+		r := &m.Readings[i]
+		if r.HeldOut {
+			continue
+		}
+		full := m.FullClock / r.Clock
+		fastest("memory", perSecond(&r.Kernel, r.Memory))
+		fastest("cache", perSecond(&r.Kernel, r.Asked)*full)
+		if r.Type == "" {
+			continue
+		}
+		fastest(r.Type, perSecond(&r.Kernel, r.Ops)*full)
+		if capped(r) && r.Watts < far*m.Drawn {
+			limited[r.Type] = append(limited[r.Type], perSecond(&r.Kernel, r.Ops))
+		}
+	}
+	for typ, rates := range limited {
+		slices.Sort(rates)
+		m.Limits[typ] = rates[len(rates)/2]
+	}
+}

@@ -1,0 +1,145 @@
+package component
+
+import (
+	"fmt"
+	"math"
+)
+
+// Kernel is what a card does over and over: work for each component, of one execution.
+type Kernel struct {
+	Name string  `json:"name"`
+	Type string  `json:"type,omitempty"` // of the arithmetic, as gemm.Type names it; empty: there is none
+	Ops  float64 `json:"operations,omitempty"`
+	// Asked are bytes that multiprocessors ask of the L2 cache, or write to it.
+	Asked float64 `json:"asked_bytes,omitempty"`
+	// Memory are bytes that pass between the cache and memory in any case.
+	Memory float64 `json:"memory_bytes,omitempty"`
+	// Again are bytes that are asked for again when the cache may have lost them.
+	Again float64 `json:"again_bytes,omitempty"`
+	// Bits is how much the operands' bits toggle in the multipliers, Moved those of all bytes on their
+	// way: 0 for constants, 1 for random operands and for uniformly random bytes; see
+	// [cost.Calibration.Toggling].
+	Bits  float64 `json:"bits"`
+	Moved float64 `json:"moved_bits"`
+	// Awake is the share of the time in which multiprocessors have work; 1 for all but launches.
+	Awake float64 `json:"awake"`
+	// Seconds that an execution takes at Clock, in MHz. 0: not known, as long as the highest rates that
+	// were seen make it; Clock is then the card's highest.
+	Seconds float64 `json:"seconds,omitempty"`
+	Clock   float64 `json:"clock_mhz,omitempty"`
+}
+
+// Validate reports what no kernel can be.
+func (k Kernel) Validate() error {
+	for _, v := range []float64{k.Ops, k.Asked, k.Memory, k.Again, k.Bits, k.Moved, k.Awake, k.Seconds, k.Clock} {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("kernel %s: work, bits and times must be numbers that are not negative: %+v", k.Name, k)
+		}
+	}
+	switch {
+	case k.Ops > 0 && k.Type == "":
+		return fmt.Errorf("kernel %s: operations need a type", k.Name)
+	case (k.Seconds > 0) != (k.Clock > 0):
+		return fmt.Errorf("kernel %s: a time needs the clock that it was taken at, and the other way round", k.Name)
+	}
+	return nil
+}
+
+// Gemm is a product y[M,N] = x[M,K]·w[N,K]ᵀ.
+type Gemm struct {
+	Type    string
+	M, N, K int
+	// Cold is whether w comes from memory every time, as in decoding.
+	Cold bool
+	// Tile is the number of results of a tile. Default: as many as give each of a card's 132
+	// multiprocessors one, at most 256×160 and at least 64×16, which is what cuBLASLt was seen to choose.
+	Tile float64
+	// L2 is the size of the cache in bytes. Default: an H200's.
+	L2 float64
+	// Around are the bytes of everything that runs between two executions, as the other layers of a
+	// model. Default: nothing does.
+	Around float64
+	// Bits and Moved are those of [Kernel].
+	Bits, Moved float64
+}
+
+// elements of a type.
+type elements struct {
+	operand, result float64 // bytes
+	moved           float64 // of random normal operands
+}
+
+var elementsOf = map[string]elements{
+	"fp32": {4, 4, 0.85}, "tf32": {4, 4, 0.85}, "fp16": {2, 2, 0.85}, "bf16": {2, 2, 0.7}, "fp16-cuda": {2, 2, 0.85},
+	"fp8": {1, 2, 0.84}, "int8": {1, 4, 1},
+}
+
+// Random is Bits and Moved of random normal operands of a type.
+func Random(typ string) (bits, moved float64) { return 1, elementsOf[typ].moved }
+
+const (
+	usualL2         = 60 << 20
+	multiprocessors = 128 // of 132: tiles come in powers of two
+	largestTile     = 256 * 160
+	smallestTile    = 64 * 16
+)
+
+// Bytes of operands and results, each once.
+func (g Gemm) Bytes() float64 {
+	e := elementsOf[g.Type]
+	m, n, k := float64(g.M), float64(g.N), float64(g.K)
+	return e.operand*k*(m+n) + e.result*m*n
+}
+
+// Kernel derives what the product does. Its time is not known.
+func (g Gemm) Kernel(name string) (Kernel, error) {
+	e, ok := elementsOf[g.Type]
+	if !ok || min(g.M, g.N, g.K) < 1 {
+		return Kernel{}, fmt.Errorf("kernel %s: a product of %d×%d×%d in %q is none", name, g.M, g.N, g.K, g.Type)
+	}
+	if g.L2 <= 0 {
+		g.L2 = usualL2
+	}
+	m, n, k := float64(g.M), float64(g.N), float64(g.K)
+	if g.Tile <= 0 {
+		g.Tile = min(largestTile, max(smallestTile, m*n/multiprocessors))
+	}
+	short := min(0.8*math.Sqrt(g.Tile), m, n)
+	long := g.Tile / short
+	results := e.result * m * n
+	asked := e.operand*m*n*k*(1/short+1/long/2) + results // the longer side is shared by two
+	kernel := Kernel{Name: name, Type: g.Type, Ops: 2 * m * n * k, Asked: asked, Bits: g.Bits, Moved: g.Moved, Awake: 1}
+	if g.Cold {
+		kernel.Memory = e.operand * n * k
+		return kernel, nil
+	}
+	all := g.Bytes()
+	lost := func(bytes float64) float64 { return max(0, 1-g.L2/2/bytes) }
+	kernel.Memory = all * lost(all+g.Around)
+	kernel.Again = max(0, asked-all) * lost(all)
+	return kernel, nil
+}
+
+// And is two kernels as one: first k, then o. Types of arithmetic may not differ, and both times are
+// known or neither.
+func (k Kernel) And(o Kernel) (Kernel, error) {
+	if k.Type != "" && o.Type != "" && k.Type != o.Type {
+		return Kernel{}, fmt.Errorf("kernels %s and %s: %s and %s are not one type: take them one by one", k.Name, o.Name, k.Type, o.Type)
+	}
+	if k.Type == "" {
+		k.Type = o.Type
+	}
+	mean := func(a, b, weightA, weightB float64) float64 {
+		if weightA+weightB == 0 {
+			return (a + b) / 2
+		}
+		return (a*weightA + b*weightB) / (weightA + weightB)
+	}
+	k.Bits = mean(k.Bits, o.Bits, k.Ops, o.Ops)
+	k.Moved = mean(k.Moved, o.Moved, k.Asked+k.Memory, o.Asked+o.Memory)
+	k.Awake = max(k.Awake, o.Awake)
+	k.Ops, k.Asked, k.Memory, k.Again = k.Ops+o.Ops, k.Asked+o.Asked, k.Memory+o.Memory, k.Again+o.Again
+	k.Seconds += o.Seconds
+	k.Clock = max(k.Clock, o.Clock)
+	return k, nil
+}

@@ -1,0 +1,236 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Model is a card's power by component, and the readings that it was fitted to.
+type Model struct {
+	Version   int    `json:"components_version"`
+	Card      string `json:"card"`
+	Driver    string `json:"driver,omitempty"`
+	Date      string `json:"date,omitempty"`
+	Command   string `json:"command,omitempty"`
+	Simulated bool   `json:"simulated,omitempty"` // figures mean nothing
+	// PowerLimit of the card while it was measured, in watts; 0: not known.
+	PowerLimit float64 `json:"power_limit_watts,omitempty"`
+	// FullClock is the highest of the multiprocessors, in MHz.
+	FullClock float64 `json:"highest_clock_mhz"`
+	// L2 is the size of the cache in bytes; 0: not known.
+	L2 float64 `json:"l2_bytes,omitempty"`
+	// Sensed is whether the memory's own power was read; else HBM holds the way to it as well.
+	Sensed       bool          `json:"memory_sensor"`
+	Coefficients []Coefficient `json:"coefficients,omitempty"`
+	// Drawn is what the card draws at its power limit, in watts; 0: no kernel came to it.
+	Drawn float64 `json:"drawn_at_limit_watts,omitempty"`
+	// Limits are operations a second of a type at which the card holds back its clock though power is
+	// far below the limit. A type that is absent was not held back.
+	Limits map[string]float64 `json:"operations_limits,omitempty"`
+	// Rates are the highest that were seen: operations of a type and bytes asked of the cache ("cache") a
+	// second at FullClock, and bytes of memory ("memory").
+	Rates    map[string]float64 `json:"highest_rates,omitempty"`
+	Quality  *Quality           `json:"quality,omitempty"`
+	Readings []Reading          `json:"readings"`
+
+	terms    []term
+	variants []variant
+}
+
+// Coefficient is a term of the model at the highest clock.
+type Coefficient struct {
+	Name  string  `json:"name"`
+	Part  Part    `json:"part,omitempty"`
+	Value float64 `json:"value"`
+	Error float64 `json:"error"` // standard
+	Unit  string  `json:"unit"`  // W; J for an operation or a byte
+}
+
+// Reading is a kernel that was measured.
+type Reading struct {
+	Kernel
+	// HeldOut kernels are no part of the fit: they judge it.
+	HeldOut     bool     `json:"held_out,omitempty"`
+	Watts       float64  `json:"watts"`
+	MemoryWatts *float64 `json:"memory_watts,omitempty"` // the memory's own, running mean
+	Capped      *float64 `json:"capped_share,omitempty"`
+	Temperature *float64 `json:"temperature_c,omitempty"`
+}
+
+// Quality is how far predicted power was off for kernels that a fit had not seen, relative to what was
+// measured.
+type Quality struct {
+	// Mean and Worst of the kernels of the fit, each left out in turn, but for those without which a
+	// coefficient could not be told.
+	Kernels     int     `json:"kernels"`
+	Judged      int     `json:"judged"`
+	Mean        float64 `json:"mean_error"`
+	Worst       float64 `json:"worst_error"`
+	WorstKernel string  `json:"worst_kernel"`
+	// HeldOut kernels, which no fit has seen.
+	HeldOut      int     `json:"held_out"`
+	HeldOutMean  float64 `json:"held_out_mean_error,omitempty"`
+	HeldOutWorst float64 `json:"held_out_worst_error,omitempty"`
+	// Drift is the widest change of the power of a kernel that was measured several times.
+	Drift float64 `json:"drift,omitempty"`
+}
+
+// variant is a fit like the model's own: to resampled readings, or by another exponent.
+type variant struct {
+	exponent     float64
+	coefficients []float64
+}
+
+// Split is a kernel's power by component.
+type Split struct {
+	Watts float64 `json:"watts"`
+	Error float64 `json:"error"` // standard; what a card differs by from another is not in it
+	Parts []Share `json:"parts"` // in the order of [Parts]; they add up to Watts
+}
+
+// Share is a component's.
+type Share struct {
+	Part  Part    `json:"part"`
+	Watts float64 `json:"watts"`
+	Error float64 `json:"error"`
+	Bits  float64 `json:"bits_watts,omitempty"` // of Watts, what depends on the operands' bits
+}
+
+// Of gives a component's share.
+func (s Split) Of(p Part) Share {
+	for _, share := range s.Parts {
+		if share.Part == p {
+			return share
+		}
+	}
+	return Share{Part: p}
+}
+
+// Split says what a kernel draws at its own clock; where no time is known, at the clock that
+// the card would choose. An arithmetic that was not measured is an error that says which were.
+func (m *Model) Split(k Kernel) (Split, error) {
+	if err := m.check(k); err != nil {
+		return Split{}, err
+	}
+	if k.Seconds == 0 {
+		k = m.At(k, m.Clock([]Kernel{k}, 0))
+	}
+	return m.split([]Kernel{k}), nil
+}
+
+// Together is the power of kernels one after the other: as they were measured where all times are
+// known, else all at the clock that the card would choose.
+func (m *Model) Together(kernels []Kernel) (Split, error) {
+	if err := m.check(kernels...); err != nil {
+		return Split{}, err
+	}
+	if slices.ContainsFunc(kernels, func(k Kernel) bool { return k.Seconds == 0 }) {
+		kernels = m.all(kernels, m.Clock(kernels, 0))
+	}
+	return m.split(kernels), nil
+}
+
+// Timed is kernels of which it is known what all of them took together, at a clock in MHz; each gets
+// the share of the time that its rates would give it.
+func (m *Model) Timed(kernels []Kernel, seconds, clock float64) []Kernel {
+	list, sum := m.all(kernels, clock), 0.0
+	for _, k := range list {
+		sum += k.Seconds
+	}
+	for i := range list {
+		list[i].Seconds *= seconds / sum
+	}
+	return list
+}
+
+func (m *Model) check(kernels ...Kernel) error {
+	if len(m.variants) == 0 {
+		return fmt.Errorf("the components of %s were not fitted yet: let lowtoggle calibrate --components come to its end", m.Card)
+	}
+	if len(kernels) == 0 {
+		return errors.New("no kernels to split the power of")
+	}
+	for _, k := range kernels {
+		if err := k.Validate(); err != nil {
+			return err
+		}
+		if k.Type != "" && !slices.Contains(m.Types(), k.Type) {
+			return fmt.Errorf("kernel %s: the components of %s were not measured with %s, only with %s", k.Name, m.Card, k.Type, strings.Join(m.Types(), ", "))
+		}
+	}
+	return nil
+}
+
+// Types of arithmetic that were measured, in the order of the readings.
+func (m *Model) Types() (types []string) {
+	for _, r := range m.Readings {
+		if r.Type != "" && !r.HeldOut && !slices.Contains(types, r.Type) {
+			types = append(types, r.Type)
+		}
+	}
+	return types
+}
+
+// split of kernels whose times are known.
+func (m *Model) split(kernels []Kernel) Split {
+	s := Split{}
+	total := func(in func(*term) bool) func(variant) float64 {
+		return func(v variant) float64 { return m.watts(kernels, v, in) }
+	}
+	for _, p := range Parts() {
+		of := total(func(t *term) bool { return t.part == p })
+		bits := total(func(t *term) bool { return t.part == p && t.bits })
+		s.Parts = append(s.Parts, Share{p, of(m.own()), m.deviation(of), bits(m.own())})
+	}
+	for _, share := range s.Parts {
+		s.Watts += share.Watts
+	}
+	// Of a whole kernel, what the form of the model misses comes on top of what the coefficients leave open.
+	missed := m.Quality.Mean
+	if m.Quality.HeldOut > 0 {
+		missed = m.Quality.HeldOutMean
+	}
+	const normal = 1.25 // standard deviation over mean
+	s.Error = math.Hypot(m.deviation(total(func(*term) bool { return true })), normal*missed*s.Watts)
+	return s
+}
+
+// own is the fit to all kernels by the usual exponent.
+func (m *Model) own() variant { return m.variants[0] }
+
+// watts of some terms: the mean over kernels that run one after the other.
+func (m *Model) watts(kernels []Kernel, v variant, in func(*term) bool) float64 {
+	var joules, seconds float64
+	for i := range kernels {
+		k := &kernels[i]
+		for j := range m.terms {
+			if t := &m.terms[j]; v.coefficients[j] > 0 && in(t) {
+				joules += k.Seconds * v.coefficients[j] * t.at(k, k.Clock/m.FullClock, v.exponent)
+			}
+		}
+		seconds += k.Seconds
+	}
+	return joules / seconds
+}
+
+// deviation is the standard error of a figure: that of the bootstrap, and half of what the other
+// exponents change.
+func (m *Model) deviation(of func(variant) float64) float64 {
+	own := of(m.own())
+	spread, mean, squares, n := 0.0, 0.0, 0.0, 0.0
+	for _, v := range m.variants[1:] {
+		value := of(v)
+		if v.exponent != clockExponent {
+			spread = max(spread, math.Abs(value-own)/2)
+			continue
+		}
+		n++
+		mean += value
+		squares += value * value
+	}
+	mean /= max(1, n)
+	return math.Hypot(math.Sqrt(max(0, squares/max(1, n)-mean*mean)), spread)
+}

@@ -1,0 +1,102 @@
+package component
+
+import "math"
+
+// Part is a component of the card.
+type Part string
+
+// The parts, in the order of tables.
+const (
+	Static      Part = "static"
+	Awake       Part = "awake"
+	Multipliers Part = "multipliers"
+	OnChip      Part = "on-chip"
+	HBM         Part = "hbm"
+)
+
+// Parts lists them.
+func Parts() []Part { return []Part{Static, Awake, Multipliers, OnChip, HBM} }
+
+// term is a coefficient's place: watts are the coefficient times the rate times the clock, over the
+// highest, to a power.
+type term struct {
+	name string
+	part Part
+	typ  string // of operations
+	unit string
+	bits bool // depends on the operands
+	// extra is the power of the clock beyond that of energies; no is for what does not follow the clock.
+	extra, no bool
+	rate      func(k *Kernel) float64 // a second
+}
+
+// Names of terms.
+const (
+	staticTerm  = "static"
+	hbmTerm     = "hbm byte"
+	sensorTerm  = "memory sensor's offset" // no part of the card's power
+	opsPrefix   = "operation "
+	bitsPostfix = ", bits"
+)
+
+func perSecond(k *Kernel, amount float64) float64 {
+	if k.Seconds == 0 {
+		return 0
+	}
+	return amount / k.Seconds
+}
+
+// terms of a model that knows these types. Without the memory's own power the way to HBM is part of it.
+func terms(types []string, sensed bool) []term {
+	list := []term{
+		{name: staticTerm, part: Static, unit: "W", no: true, rate: func(*Kernel) float64 { return 1 }},
+		{name: "awake", part: Awake, unit: "W", extra: true, rate: func(k *Kernel) float64 { return k.Awake }},
+	}
+	for _, t := range types {
+		ops := func(k *Kernel) float64 {
+			if k.Type != t {
+				return 0
+			}
+			return perSecond(k, k.Ops)
+		}
+		list = append(list,
+			term{name: opsPrefix + t, part: Multipliers, typ: t, unit: "J", rate: ops},
+			term{name: opsPrefix + t + bitsPostfix, part: Multipliers, typ: t, unit: "J", bits: true, rate: func(k *Kernel) float64 { return ops(k) * k.Bits }})
+	}
+	asked := func(k *Kernel) float64 { return perSecond(k, k.Asked) }
+	memory := func(k *Kernel) float64 { return perSecond(k, k.Memory) }
+	again := func(k *Kernel) float64 { return perSecond(k, k.Again) }
+	moved := func(rate func(*Kernel) float64) func(*Kernel) float64 {
+		return func(k *Kernel) float64 { return rate(k) * k.Moved }
+	}
+	list = append(list,
+		term{name: "cache byte", part: OnChip, unit: "J", rate: asked},
+		term{name: "cache byte" + bitsPostfix, part: OnChip, unit: "J", bits: true, rate: moved(asked)})
+	if sensed {
+		list = append(list,
+			term{name: "byte to memory", part: OnChip, unit: "J", rate: memory},
+			term{name: "byte to memory" + bitsPostfix, part: OnChip, unit: "J", bits: true, rate: moved(memory)},
+			term{name: "byte asked again", part: OnChip, unit: "J", rate: again})
+	}
+	return append(list,
+		term{name: hbmTerm, part: HBM, unit: "J", no: true, rate: memory},
+		term{name: hbmTerm + bitsPostfix, part: HBM, unit: "J", bits: true, no: true, rate: moved(memory)},
+		term{name: hbmTerm + ", asked again", part: HBM, unit: "J", no: true, rate: again})
+}
+
+// clockExponent is that of energies, as in package cost: power goes with clock^2.5. The others are what
+// it might be as well.
+const clockExponent = 1.5
+
+var otherExponents = []float64{1.2, 1.8}
+
+// at is what the coefficient is multiplied by to be watts, at a clock relative to the highest.
+func (t *term) at(k *Kernel, clock, exponent float64) float64 {
+	switch {
+	case t.no:
+		return t.rate(k)
+	case t.extra:
+		exponent++
+	}
+	return t.rate(k) * math.Pow(clock, exponent)
+}

@@ -1,0 +1,39 @@
+package cuda
+
+import "time"
+
+// ClockReading is one reading of the card's clock: it was made between two moments of the host's.
+type ClockReading struct {
+	Before, After time.Duration // by the host's clock that was given
+	Card          time.Duration // by the card's, since the device was opened: the zero of stamps, too
+}
+
+// ReadClock reads the card's clock; now is the host's. It fails while a batch or a train is under way:
+// the reading would wait for the queue. How long a reading takes varies by some microseconds: take the
+// quickest of several.
+func (d *Device) ReadClock(now func() time.Duration) (ClockReading, error) {
+	r := newRun("reading the clock")
+	if err := d.occupy(r); err != nil {
+		return ClockReading{}, err
+	}
+	var reading ClockReading
+	err := r.finish(d.thread.do(func() (err error) { reading, err = d.timeline.read(now); return err }))
+	return reading, err
+}
+
+// read spins: on an idle stream the event happens within microseconds.
+func (t *timeline) read(now func() time.Duration) (r ClockReading, err error) {
+	r.Before = now()
+	event, err := t.mark()
+	if err != nil {
+		return r, err
+	}
+	for happened := false; !happened; {
+		if happened, err = t.device.happened(event); err != nil {
+			return r, err
+		}
+	}
+	r.After = now()
+	r.Card, err = t.when(event)
+	return r, err
+}

@@ -1,0 +1,46 @@
+package measure
+
+import (
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// What traffic takes of the simulated card.
+const (
+	simCache       = 50 << 20 // bytes that have room in the L2 cache
+	simCopyBytes   = 3.5e12   // a second, read and written
+	simCopyWatts   = 350
+	simCachedBytes = 6e12 // a second, where they stay in the cache
+	simCachedWatts = 300
+	simFillBytes   = 3e12 // a second
+	simFillWatts   = 300
+	simLaunchWatts = 150
+	simMemoryWatts = 52 // of the memory, above idle, for simCopyBytes
+)
+
+// simMemory is the watts of the memory, above idle, for so many bytes a second.
+func simMemory(rate float64) float64 { return simMemoryWatts * min(1, rate/simCopyBytes) }
+
+// simTraffic is one execution of traffic.
+func simTraffic(t cuda.Traffic) (k power.SimKernel, err error) {
+	if err := t.Validate(); err != nil {
+		return k, err
+	}
+	bytes, rate := float64(t.Bytes), 0.0
+	switch {
+	case t.Kind == cuda.Copy && 2*t.Bytes <= simCache:
+		bytes, rate, k.Watts = 2*bytes, simCachedBytes, simCachedWatts
+	case t.Kind == cuda.Copy:
+		bytes, rate, k.Watts = 2*bytes, simCopyBytes, simCopyWatts
+		k.Memory = simMemory(rate)
+	case t.Kind == cuda.Fill:
+		rate, k.Watts = simFillBytes, simFillWatts
+		if t.Bytes > simCache {
+			k.Memory = simMemory(rate)
+		}
+	default: // a launch
+		bytes, rate, k.Watts = 0, 1, simLaunchWatts
+	}
+	k.Seconds = max(simKernel, bytes/rate)
+	return k, nil
+}

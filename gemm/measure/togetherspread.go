@@ -1,0 +1,109 @@
+package measure
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Spread is how far apart cards are that ran the same load. What is absent some card does not know.
+type Spread struct {
+	Name           string `json:"name"`
+	RelativeEnergy *Range `json:"relative_energy,omitempty"`
+	RelativeTime   *Range `json:"relative_time,omitempty"`
+	// Differ says that the cards' ratios of energy lie further apart than their intervals allow: in one
+	// run of twenty, cards that are alike seem to.
+	Differ      *bool  `json:"differ,omitempty"`
+	Joules      *Range `json:"joules,omitempty"` // of a pass
+	Watts       *Range `json:"watts,omitempty"`
+	Seconds     *Range `json:"seconds,omitempty"` // of a pass
+	Clock       *Range `json:"clock_mhz,omitempty"`
+	Temperature *Range `json:"temperature_c,omitempty"`
+}
+
+// Range is the smallest and the largest value among cards, and whose they are.
+type Range struct {
+	Smallest     float64 `json:"smallest"`
+	Largest      float64 `json:"largest"`
+	SmallestCard string  `json:"smallest_card"`
+	LargestCard  string  `json:"largest_card"`
+}
+
+// RangeOf the cards' values; nil where one is not a number, or not above 0.
+func RangeOf(names []string, values []float64) *Range {
+	r := Range{Smallest: math.Inf(1), Largest: math.Inf(-1)}
+	for i, v := range values {
+		if !(v > 0) {
+			return nil
+		}
+		if v < r.Smallest {
+			r.Smallest, r.SmallestCard = v, names[i]
+		}
+		if v > r.Largest {
+			r.Largest, r.LargestCard = v, names[i]
+		}
+	}
+	return &r
+}
+
+// Spreads compares cards, which have these names and ran the same loads.
+func Spreads(names []string, cards [][]power.Comparison) []Spread {
+	list := make([]Spread, len(cards[0]))
+	for load := range list {
+		of := func(value func(power.Comparison) float64) *Range {
+			values := make([]float64, len(cards))
+			for i, c := range cards {
+				values[i] = value(c[load])
+			}
+			return RangeOf(names, values)
+		}
+		list[load] = Spread{
+			Name:           cards[0][load].Name,
+			RelativeEnergy: of(func(c power.Comparison) float64 { return c.RelativeEnergy }),
+			RelativeTime:   of(func(c power.Comparison) float64 { return c.RelativeTime }),
+			Differ:         differ(cards, load),
+			Joules:         of(func(c power.Comparison) float64 { return c.Joules }),
+			Watts:          of(func(c power.Comparison) float64 { return c.Watts }),
+			Seconds:        of(func(c power.Comparison) float64 { return c.Seconds }),
+			Clock:          of(func(c power.Comparison) float64 { return known(c.SMClock) }),
+			Temperature:    of(func(c power.Comparison) float64 { return known(c.Temperature) }),
+		}
+	}
+	return list
+}
+
+// known is 0 for what is not.
+func known(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// differ is Cochran's test of the cards' ratios (Biometrics 10, 1954): squares of their distances from
+// their weighted mean, in standard errors, at 95 %. Of two cards it is the usual test of a difference.
+func differ(cards [][]power.Comparison, load int) *bool {
+	var weight, mean float64
+	weightOf := func(c power.Comparison) float64 {
+		z := distuv.UnitNormal.Quantile(0.975)
+		deviation := max((c.Interval[1]-c.Interval[0])/2/z, 1e-9) // an interval of no width is chance
+		return 1 / (deviation * deviation)
+	}
+	for _, c := range cards {
+		if c[load].Interval == nil {
+			return nil
+		}
+		w := weightOf(c[load])
+		weight, mean = weight+w, mean+w*c[load].RelativeEnergy
+	}
+	mean /= weight
+	q := 0.0
+	for _, c := range cards {
+		d := c[load].RelativeEnergy - mean
+		q += weightOf(c[load]) * d * d
+	}
+	yes := q > distuv.ChiSquared{K: float64(len(cards) - 1)}.Quantile(0.95)
+	return &yes
+}

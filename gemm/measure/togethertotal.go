@@ -1,0 +1,109 @@
+package measure
+
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Total is one load on all cards at the same time. What is absent some card does not know.
+type Total struct {
+	Name   string  `json:"name"`
+	Joules float64 `json:"joules,omitempty"` // of one pass on every card
+	Watts  float64 `json:"watts,omitempty"`  // of all cards together
+	// RelativeEnergy is after/before of Joules. Its interval, 95 %, comes from the cards' own, whose
+	// errors are independent: a drift of the air that they share cancels within each.
+	RelativeEnergy float64   `json:"relative_energy,omitempty"`
+	Interval       []float64 `json:"interval,omitempty"`
+	// RelativeTime is before/after of the passes that all cards make in a second, each at its own pace.
+	RelativeTime float64   `json:"relative_time,omitempty"`
+	TimeInterval []float64 `json:"time_interval,omitempty"`
+}
+
+// Loads of a result, in a fixed order: the baseline, its copy, the variants.
+func (r *Result) Loads() []power.Comparison {
+	return append([]power.Comparison{{Summary: r.Baseline}, r.Null}, r.Variants...)
+}
+
+// Totals adds up cards that ran the same loads, of which the first is the baseline.
+func Totals(cards [][]power.Comparison) []Total {
+	list := make([]Total, len(cards[0]))
+	for i := range list {
+		list[i] = total(cards, i)
+	}
+	return list
+}
+
+func total(cards [][]power.Comparison, load int) Total {
+	t := Total{Name: cards[0][load].Name}
+	joules, known := make([]float64, len(cards)), true
+	for i, c := range cards {
+		joules[i] = c[0].Joules
+		t.Joules += c[load].Joules
+		t.Watts += c[load].Watts
+		known = known && c[load].Joules > 0
+	}
+	if !known {
+		t.Joules = 0
+	}
+	if without(cards, func(c []power.Comparison) bool { return c[load].Watts > 0 }) {
+		t.Watts = 0
+	}
+	if load == 0 || without(cards, func(c []power.Comparison) bool { return c[0].Joules > 0 && c[load].RelativeEnergy > 0 }) {
+		return t
+	}
+	t.RelativeEnergy, t.Interval = weighed(cards, joules, func(c []power.Comparison) (float64, []float64) {
+		return c[load].RelativeEnergy, c[load].Interval
+	})
+	if without(cards, func(c []power.Comparison) bool { return c[0].Seconds > 0 && c[load].RelativeTime > 0 }) {
+		return t
+	}
+	// Passes add up, and a pass's time is 1/rate: of the rates after, in the shares of those before.
+	rates := make([]float64, len(cards))
+	for i, c := range cards {
+		rates[i] = 1 / c[0].Seconds
+	}
+	rate, interval := weighed(cards, rates, func(c []power.Comparison) (float64, []float64) {
+		return inverse(c[load].RelativeTime, c[load].TimeInterval)
+	})
+	t.RelativeTime, t.TimeInterval = inverse(rate, interval)
+	return t
+}
+
+// without says whether some card lacks something.
+func without(cards [][]power.Comparison, has func([]power.Comparison) bool) bool {
+	for _, c := range cards {
+		if !has(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// weighed is the mean of the cards' ratios, and its interval where all have one.
+func weighed(cards [][]power.Comparison, weights []float64, ratio func([]power.Comparison) (float64, []float64)) (mean float64, interval []float64) {
+	var sum, square float64
+	all := true
+	for i, c := range cards {
+		r, own := ratio(c)
+		sum, mean = sum+weights[i], mean+weights[i]*r
+		if own == nil {
+			all = false
+			continue
+		}
+		half := weights[i] * (own[1] - own[0]) / 2
+		square += half * half
+	}
+	mean /= sum
+	if half := math.Sqrt(square) / sum; all {
+		interval = []float64{mean - half, mean + half}
+	}
+	return mean, interval
+}
+
+func inverse(ratio float64, interval []float64) (float64, []float64) {
+	if interval == nil {
+		return 1 / ratio, nil
+	}
+	return 1 / ratio, []float64{1 / interval[1], 1 / interval[0]}
+}

@@ -1,0 +1,66 @@
+//go:build cgo && linux
+
+package power
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+func (c *nvmlCard) PowerLimit() (float64, error) {
+	mw, ret := c.dev.GetPowerManagementLimit()
+	return float64(mw) / 1000, queryError("power limit", ret)
+}
+
+func (c *nvmlCard) PowerLimits() (low, high, preset float64, err error) {
+	least, most, ret := c.dev.GetPowerManagementLimitConstraints()
+	if err := queryError("range of the power limit", ret); err != nil {
+		return 0, 0, 0, err
+	}
+	usual, ret := c.dev.GetPowerManagementDefaultLimit()
+	return float64(least) / 1000, float64(most) / 1000, float64(usual) / 1000, queryError("default power limit", ret)
+}
+
+func (c *nvmlCard) SetPowerLimit(watts float64) error {
+	what := fmt.Sprintf("power limit of %v W", watts)
+	mw, err := whole(watts * 1000)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return settingError(what, c.dev.SetPowerManagementLimit(mw))
+}
+
+func (c *nvmlCard) LockClock(mhz float64) error {
+	what := fmt.Sprintf("clock locked at %v MHz", mhz)
+	v, err := whole(mhz)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return settingError(what, c.dev.SetGpuLockedClocks(v, v))
+}
+
+func (c *nvmlCard) UnlockClock() error {
+	return settingError("unlocked clock", c.dev.ResetGpuLockedClocks())
+}
+
+// whole rounds a setting to what NVML takes; to its functions, numbers close to 2³² have other meanings.
+func whole(v float64) (uint32, error) {
+	if v = math.Round(v); !(v >= 1 && v <= 1e9) {
+		return 0, errors.New("no card can be set so: give a positive number within its range")
+	}
+	return uint32(v), nil
+}
+
+// settingError is nil, or says why a setting was refused.
+func settingError(what string, ret nvml.Return) error {
+	switch ret {
+	case nvml.ERROR_NO_PERMISSION:
+		return fmt.Errorf("%s: %w", what, ErrNotPermitted)
+	case nvml.ERROR_INVALID_ARGUMENT:
+		return fmt.Errorf("%s: outside the range of this card: nvidia-smi -q -d POWER,SUPPORTED_CLOCKS shows that", what)
+	}
+	return queryError(what, ret)
+}

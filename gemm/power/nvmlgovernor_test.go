@@ -1,0 +1,108 @@
+//go:build cgo && linux
+
+package power
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+)
+
+// settable lets a mock's limit and clock be set, and returns how they are. refuse answers settings.
+func settable(dev *mock.Device, refuse *nvml.Return) (limit, clock *uint32) {
+	limit, clock = new(uint32), new(uint32)
+	*limit = 600000
+	answer := func(to *uint32, v uint32) nvml.Return {
+		if *refuse == nvml.SUCCESS {
+			*to = v
+		}
+		return *refuse
+	}
+	dev.GetPowerManagementLimitFunc = func() (uint32, nvml.Return) { return *limit, nvml.SUCCESS }
+	dev.GetPowerManagementDefaultLimitFunc = func() (uint32, nvml.Return) { return 700000, nvml.SUCCESS }
+	dev.SetPowerManagementLimitFunc = func(mw uint32) nvml.Return { return answer(limit, mw) }
+	dev.SetGpuLockedClocksFunc = func(low, high uint32) nvml.Return {
+		if low != high {
+			return nvml.ERROR_INVALID_ARGUMENT
+		}
+		return answer(clock, low)
+	}
+	dev.ResetGpuLockedClocksFunc = func() nvml.Return { return answer(clock, 0) }
+	return limit, clock
+}
+
+func TestNVMLGovernor(t *testing.T) {
+	dev, refuse := mockCard(), nvml.SUCCESS
+	limit, clock := settable(dev, &refuse)
+	card, err := openNVML(mockLibrary(dev), "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := Govern(card)
+	if err != nil || *limit != 600000 {
+		t.Fatalf("govern: %v, limit %d mW", err, *limit)
+	}
+	if low, high, preset, err := g.PowerLimits(); low != 200 || high != 700 || preset != 700 || err != nil {
+		t.Errorf("limits %v to %v, default %v, %v", low, high, preset, err)
+	}
+	if err := g.SetPowerLimit(412.5); err != nil || *limit != 412500 {
+		t.Errorf("limit %d mW, %v", *limit, err)
+	}
+	if w, err := g.PowerLimit(); w != 412.5 || err != nil {
+		t.Errorf("limit %v W, %v", w, err)
+	}
+	if err := g.LockClock(1200); err != nil || *clock != 1200 {
+		t.Errorf("clock %d, %v", *clock, err)
+	}
+	if err := g.UnlockClock(); err != nil || *clock != 0 {
+		t.Errorf("clock %d, %v", *clock, err)
+	}
+	for _, v := range []float64{0, -1, math.NaN(), math.Inf(1), 0xffffff00} { // the last is "the TDP" to NVML
+		if g.SetPowerLimit(v) == nil || g.LockClock(v) == nil {
+			t.Errorf("%v is taken", v)
+		}
+	}
+	if *limit != 412500 || *clock != 0 {
+		t.Errorf("limit %d, clock %d after settings that were refused", *limit, *clock)
+	}
+	for ret, c := range map[nvml.Return]struct {
+		is   error
+		text string
+	}{
+		nvml.ERROR_NO_PERMISSION:    {ErrNotPermitted, "root"},
+		nvml.ERROR_NOT_SUPPORTED:    {ErrAbsent, "not supported"},
+		nvml.ERROR_INVALID_ARGUMENT: {nil, "nvidia-smi -q"},
+		nvml.ERROR_GPU_IS_LOST:      {nil, "lost"},
+	} {
+		refuse = ret
+		for _, err := range []error{g.SetPowerLimit(500), g.LockClock(1000), g.UnlockClock()} {
+			if err == nil || !strings.Contains(err.Error(), c.text) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("%v: %v", ret, err)
+			}
+		}
+		_, err := Govern(card)
+		if absent := ret == nvml.ERROR_NOT_SUPPORTED; (err == nil) != absent || c.is == ErrNotPermitted && !errors.Is(err, ErrNotPermitted) {
+			t.Errorf("govern, %v: %v", ret, err)
+		}
+	}
+}
+
+// TestNVMLReadingChangesNothing: a mock panics at what it has no answer for, so none of a card's
+// queries may be a setting.
+func TestNVMLReadingChangesNothing(t *testing.T) {
+	card, err := openNVML(mockLibrary(mockCard()), "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := card.(Governor)
+	if w, err := g.PowerLimit(); w != 700 || err != nil {
+		t.Errorf("limit %v, %v", w, err)
+	}
+	if _, _, _, err := g.PowerLimits(); !errors.Is(err, ErrAbsent) { // this card has no default
+		t.Errorf("limits: %v", err)
+	}
+}

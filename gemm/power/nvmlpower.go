@@ -1,0 +1,92 @@
+//go:build cgo && linux
+
+package power
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+func (c *nvmlCard) Power(sensor Sensor, scope Scope) (float64, error) {
+	s, err := c.Sample(sensor, scope)
+	return s.Watts, err
+}
+
+func (c *nvmlCard) Sample(sensor Sensor, scope Scope) (Sample, error) {
+	field := uint32(nvml.FI_DEV_POWER_INSTANT)
+	if sensor == Average {
+		field = nvml.FI_DEV_POWER_AVERAGE
+	}
+	scopes := [...]uint32{GPU: nvml.POWER_SCOPE_GPU, Module: nvml.POWER_SCOPE_MODULE, Memory: nvml.POWER_SCOPE_MEMORY}
+	values := []nvml.FieldValue{{FieldId: field, ScopeId: scopes[scope]}}
+	ret := c.dev.GetFieldValues(values)
+	now := time.Now()
+	if ret == nvml.SUCCESS { // the call may succeed while the value in it does not
+		ret = nvml.Return(values[0].NvmlReturn)
+	}
+	if ret != nvml.SUCCESS {
+		return Sample{}, queryError("power", ret)
+	}
+	mw, err := number(nvml.ValueType(values[0].ValueType), values[0].Value)
+	if err != nil {
+		return Sample{}, err
+	}
+	return Sample{stamped(values[0].Timestamp, now), mw / 1000}, nil
+}
+
+// stamped is the moment that a driver's stamp in microseconds means. One that is absent, or that can
+// be no moment shortly before the answer, stands for that of the answer.
+func stamped(micro int64, now time.Time) time.Time {
+	const old, ahead = 10 * time.Second, time.Second
+	if at := time.UnixMicro(micro); at.After(now.Add(-old)) && at.Before(now.Add(ahead)) {
+		return at
+	}
+	return now
+}
+
+func (c *nvmlCard) Samples(after time.Time) ([]Sample, error) {
+	last := max(0, after.UnixMicro())
+	kind, found, ret := c.dev.GetSamples(nvml.TOTAL_POWER_SAMPLES, uint64(last))
+	if ret == nvml.ERROR_NOT_FOUND { // nothing new
+		return nil, nil
+	}
+	if err := queryError("samples of power", ret); err != nil {
+		return nil, err
+	}
+	var samples []Sample
+	for _, f := range found {
+		// The driver fills in fewer than it announces, and leaves the rest 0.
+		if f.TimeStamp > math.MaxInt64 || int64(f.TimeStamp) <= last {
+			continue
+		}
+		mw, err := number(kind, f.SampleValue)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, Sample{time.UnixMicro(int64(f.TimeStamp)), mw / 1000})
+	}
+	slices.SortFunc(samples, func(a, b Sample) int { return a.At.Compare(b.At) })
+	return samples, nil
+}
+
+// number is the member of NVML's union of values that the type names.
+func number(kind nvml.ValueType, v [8]byte) (float64, error) {
+	switch kind {
+	case nvml.VALUE_TYPE_UNSIGNED_INT:
+		return float64(binary.NativeEndian.Uint32(v[:])), nil
+	case nvml.VALUE_TYPE_SIGNED_INT:
+		return float64(int32(binary.NativeEndian.Uint32(v[:]))), nil
+	case nvml.VALUE_TYPE_UNSIGNED_LONG, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG:
+		return float64(binary.NativeEndian.Uint64(v[:])), nil
+	case nvml.VALUE_TYPE_SIGNED_LONG_LONG:
+		return float64(int64(binary.NativeEndian.Uint64(v[:]))), nil
+	case nvml.VALUE_TYPE_DOUBLE:
+		return math.Float64frombits(binary.NativeEndian.Uint64(v[:])), nil
+	}
+	return 0, fmt.Errorf("power of value type %d: %w", kind, ErrAbsent)
+}

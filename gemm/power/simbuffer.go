@@ -1,0 +1,63 @@
+package power
+
+import (
+	"math"
+	"time"
+)
+
+// simBuffer is the readings of power that the simulated driver keeps.
+type simBuffer struct {
+	size          int
+	every, window time.Duration
+	opens, closes time.Duration // when the next window does
+	open          []float64     // joules at the beginning of windows that are not over yet
+	kept          []Sample      // the newest last
+}
+
+// begin fills in the windows that began before the card's time did, when it drew idle watts.
+func (b *simBuffer) begin(o SimOptions, idle float64) {
+	b.size, b.every, b.window = o.BufferSize, o.BufferEvery, o.BufferWindow
+	for b.opens, b.closes = b.every-b.window, b.every; b.size > 0 && b.opens < 0; b.opens += b.every {
+		b.open = append(b.open, idle*b.opens.Seconds())
+	}
+}
+
+// next is when take has something to do.
+func (b *simBuffer) next() time.Duration {
+	if b.size == 0 {
+		return math.MaxInt64
+	}
+	return min(b.opens, b.closes)
+}
+
+// take opens and closes windows at a moment, with the joules until then.
+func (b *simBuffer) take(now time.Duration, joule float64) {
+	if b.size == 0 {
+		return
+	}
+	if now >= b.closes {
+		watts := (joule - b.open[0]) / b.window.Seconds()
+		b.open = b.open[1:]
+		b.kept = append(b.kept[max(0, len(b.kept)+1-b.size):], Sample{simEpoch.Add(b.closes), milliwatts(watts)})
+		b.closes += b.every
+	}
+	if now >= b.opens {
+		b.open = append(b.open, joule)
+		b.opens += b.every
+	}
+}
+
+// Samples are the driver's, one every BufferEvery.
+func (s *Sim) Samples(after time.Time) ([]Sample, error) {
+	s.query()
+	if s.buffer.size == 0 {
+		return nil, ErrAbsent
+	}
+	var kept []Sample
+	for _, k := range s.buffer.kept {
+		if k.At.After(after) {
+			kept = append(kept, k)
+		}
+	}
+	return kept, nil
+}

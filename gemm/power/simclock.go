@@ -1,0 +1,56 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// SimClockReading is one reading of the card's clock, made between two moments of [Sim.Now].
+type SimClockReading struct{ Before, After, Card time.Duration }
+
+// simEpoch is when the card's time began, by the wall clock.
+var simEpoch = time.Unix(0, 0)
+
+// At calls do when the card's time reaches at.
+func (s *Sim) At(at time.Duration, do func()) { s.hooks = append(s.hooks, simHook{at, do}) }
+
+// Now is the host's time, as the simulation has it.
+func (s *Sim) Now() time.Duration { return s.now }
+
+// Of counts from the epoch: the card's time began then.
+func (s *Sim) Of(t time.Time) time.Duration { return t.Sub(simEpoch) }
+
+// Sleep lets the card's time pass.
+func (s *Sim) Sleep(ctx context.Context, d time.Duration) error {
+	for end := s.now + d; s.now < end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.advance(min(end, s.nextSlot))
+	}
+	return ctx.Err()
+}
+
+// ReadClock reads the card's own clock. It fails while the card has something to do.
+func (s *Sim) ReadClock() (SimClockReading, error) {
+	if len(s.queue) > 0 {
+		return SimClockReading{}, errors.New("the card is busy: read its clock between runs")
+	}
+	r := SimClockReading{Before: s.now}
+	s.advance(s.now + s.halfway())
+	r.Card = s.card(s.now)
+	s.advance(s.now + s.halfway())
+	r.After = s.now
+	return r, nil
+}
+
+// halfway is how long it takes to the card, or back.
+func (s *Sim) halfway() time.Duration {
+	return s.opt.ClockDelay/2 + seconds(s.opt.ClockJitter.Seconds()*s.rng.ExpFloat64())
+}
+
+// card is a moment by the card's own clock.
+func (s *Sim) card(at time.Duration) time.Duration {
+	return s.opt.ClockOffset + at + seconds(at.Seconds()*s.opt.ClockDrift*1e-6)
+}

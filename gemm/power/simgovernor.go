@@ -1,0 +1,127 @@
+package power
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// simSettings are what a governor sets.
+type simSettings struct {
+	Limit  float64 `json:"power_limit_watts"`
+	Locked float64 `json:"locked_clock_mhz,omitempty"` // 0: it is not
+}
+
+// recall reads the settings from the State: another process may have changed them. Where the file is
+// not there yet, they are as the card is made.
+func (s *Sim) recall() error {
+	if s.opt.State == "" {
+		return nil
+	}
+	found := simSettings{Limit: s.opt.Cap}
+	text, err := os.ReadFile(s.opt.State)
+	if err == nil {
+		if err = json.Unmarshal(text, &found); err == nil {
+			err = s.settable(found)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w: delete the file for a card as new", s.opt.State, err)
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("settings of the simulated card: %w", err)
+	}
+	s.settings = found
+	return nil
+}
+
+// settable fails where the card cannot be set so.
+func (s *Sim) settable(to simSettings) error {
+	if o := s.opt; !(to.Limit >= o.CapMin && to.Limit <= o.Cap) {
+		return fmt.Errorf("power limit %v W: want %v to %v", to.Limit, o.CapMin, o.Cap)
+	}
+	if to.Locked == 0 {
+		return nil
+	}
+	return s.lockable(to.Locked)
+}
+
+func (s *Sim) lockable(mhz float64) error {
+	if o := s.opt; !(mhz >= o.MinClock && mhz <= o.MaxClock) {
+		return fmt.Errorf("clock of %v MHz: want %v to %v", mhz, o.MinClock, o.MaxClock)
+	}
+	return nil
+}
+
+// change settings, at once.
+func (s *Sim) change(how func(*simSettings)) error {
+	s.query()
+	if s.opt.Unprivileged {
+		return fmt.Errorf("simulated card: %w", ErrNotPermitted)
+	}
+	if err := s.recall(); err != nil {
+		return err
+	}
+	to := s.settings
+	how(&to)
+	if err := s.settable(to); err != nil {
+		return err
+	}
+	if s.opt.State != "" {
+		if err := to.write(s.opt.State); err != nil {
+			return fmt.Errorf("settings of the simulated card: %w", err)
+		}
+	}
+	s.settings = to
+	s.settle()
+	return nil
+}
+
+// write to a file, wholly or not at all: this process may be killed at any moment.
+func (to simSettings) write(path string) error {
+	text, err := json.Marshal(to)
+	if err != nil {
+		return err
+	}
+	part := path + ".part"
+	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// PowerLimit that holds now.
+func (s *Sim) PowerLimit() (float64, error) {
+	s.query()
+	if err := s.recall(); err != nil {
+		return 0, err
+	}
+	s.settle()
+	return s.settings.Limit, nil
+}
+
+// PowerLimits are CapMin and Cap.
+func (s *Sim) PowerLimits() (low, high, preset float64, err error) {
+	s.query()
+	return s.opt.CapMin, s.opt.Cap, s.opt.Cap, nil
+}
+
+// SetPowerLimit in watts.
+func (s *Sim) SetPowerLimit(watts float64) error {
+	return s.change(func(to *simSettings) { to.Limit = watts })
+}
+
+// LockClock in MHz.
+func (s *Sim) LockClock(mhz float64) error {
+	if err := s.lockable(mhz); err != nil {
+		return err
+	}
+	return s.change(func(to *simSettings) { to.Locked = mhz })
+}
+
+// UnlockClock lets the clock follow the load again.
+func (s *Sim) UnlockClock() error { return s.change(func(to *simSettings) { to.Locked = 0 }) }

@@ -1,0 +1,36 @@
+package profile
+
+import (
+	"math"
+	"time"
+)
+
+// Difference between two curves, as shares of the second.
+type Difference struct {
+	Largest float64       `json:"largest"`
+	At      time.Duration `json:"at"` // of the largest
+	Mean    float64       `json:"mean"`
+}
+
+// Agreement compares two curves after a moment, where both are, in the cells of a.
+func Agreement(a, b *Curve, from time.Duration) Difference {
+	var d Difference
+	n := 0.0
+	for i, w := range a.Watts {
+		at := a.Start + time.Duration(i)*a.Step
+		if at < max(from, b.Start) || at+a.Step > b.end() {
+			continue
+		}
+		other := b.mean(b.cell(at), b.cell(at+a.Step))
+		off := math.Abs(w-other) / math.Abs(other)
+		if off > d.Largest {
+			d.Largest, d.At = off, at
+		}
+		d.Mean += off
+		n++
+	}
+	if n > 0 {
+		d.Mean /= n
+	}
+	return d
+}

@@ -1,0 +1,29 @@
+// Package profile finds a kernel's power over time with sensors that are far slower than what they
+// are asked about: how it rises when the card leaves idleness, when it is steady, and what a kernel
+// draws right after another.
+//
+// It follows Singhania et al., "FinGraV: Methodology for Fine-Grain GPU Power Visibility and Insights",
+// and goes on where that has a logger of one reading a millisecond. An H200's quickest sensor averages
+// over 25 ms of every 100 ms; but every reading, of whichever sensor, is the mean power over a stretch,
+// and many runs, each begun at another phase of the sensors, give thousands of overlapping stretches.
+// [Stitch] finds the one curve of which all of them are means, and how fine it can be told.
+//
+// [Take] does it all:
+//
+//  1. The self-test of gemm/power, then each kernel is timed five times. [Guide], the paper's table I,
+//     says how many runs that takes and how much their execution times may differ. Runs that do not
+//     count warm the die up.
+//  2. The card's clock is read again and again while the card is idle; the quickest of each group
+//     counts, half of its round trip is taken off, and a line through them ([Sync]) takes care of
+//     drift.
+//  3. Runs, from idleness, with the sensors asked in turns from shortly before until shortly after.
+//     Executions are stamped by the card's own clock.
+//  4. Golden runs alone are kept: those whose execution times lie in the fullest bin. Their readings
+//     are aligned: moved to where the mean run had done as many executions.
+//  5. The curve, the first execution of steady time (SSE) and of steady power (SSP).
+//
+// Of two kernels each runs first and second: the first legs say what each does alone, the second what
+// it does after the other.
+//
+// Durations are nanoseconds in JSON.
+package profile

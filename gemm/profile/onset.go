@@ -1,0 +1,118 @@
+package profile
+
+import "math"
+
+// onset finds the delay of the first sensor, which all others' are measured from: no sensor shows a delay
+// that all have. But the card is idle until the first break, and draws power as soon as it works. So the
+// readings about that break are held against an even rise from one power to another; when it begins is the
+// delay. What is less than two cells may as well be a slow rise, and is left to the curve. It says whether
+// delays were changed.
+func (s *stitching) onset(src *source, c *solution) bool {
+	const (
+		earliest, latest = 0.02, 0.08 // seconds from what was assumed
+		after            = 0.1        // seconds after the break within which the rise should be over
+		fewest           = 8
+		significant      = 6
+	)
+	if len(s.breaks) == 0 {
+		return false
+	}
+	start := s.breaks[0]
+	var about []stretch
+	for _, r := range src.readings {
+		a, b := src.stretch(r, s.from)
+		if _, ok := s.span(a, b); !ok || b < start-earliest || a > start || b > start+latest+after {
+			continue
+		}
+		about = append(about, stretch{a - start, b - start, r.Watts})
+	}
+	idle := int(start / s.step)
+	if len(about) < fewest || idle < 1 {
+		return false
+	}
+	before := running(c.watts)[idle] / float64(idle)
+	end := min(s.n-1, int((start+after)/s.step))
+	from := rise{before: before, after: c.watts[end]}
+	scale := c.noise[0].watts
+	free := from
+	loss, fixed := math.Inf(1), math.Inf(1)
+	for _, lasts := range []float64{0, 0.01, 0.03} {
+		from.lasts = lasts
+		for from.begin = -earliest; from.begin <= latest; from.begin += 0.005 {
+			if r, l := from.fitted(about, true); l < loss {
+				free, loss = r, l
+			}
+		}
+		from.begin = 0
+		if _, l := from.fitted(about, false); l < fixed {
+			fixed = l
+		}
+	}
+	// Readings that run ahead of the card are less likely than a rise that is not even.
+	late := free.begin > 2*s.step || free.begin < -4*s.step
+	if !late || (fixed-loss)/scale < significant {
+		return false
+	}
+	for _, other := range s.sources {
+		other.Delay += seconds(free.begin)
+	}
+	return true
+}
+
+// stretch is a reading about a break, in seconds from it.
+type stretch struct{ a, b, watts float64 }
+
+// rise is power that goes evenly from one value to another.
+type rise struct{ before, after, begin, lasts float64 }
+
+// mean power from a to b.
+func (r rise) mean(a, b float64) float64 {
+	return r.before + (r.after-r.before)*(r.risen(b)-r.risen(a))/(b-a)
+}
+
+// risen is the integral of the share of the rise up to t.
+func (r rise) risen(t float64) float64 {
+	t -= r.begin
+	switch {
+	case t <= 0:
+		return 0
+	case t < r.lasts:
+		return t * t / 2 / r.lasts
+	}
+	return t - r.lasts/2
+}
+
+// fitted is the rise nearby that lies closest to readings, and the sum of how far they are off. Its begin
+// may be held.
+func (r rise) fitted(about []stretch, begin bool) (rise, float64) {
+	loss := func(r rise) float64 {
+		total := 0.0
+		for _, s := range about {
+			total += math.Abs(s.watts - r.mean(s.a, s.b))
+		}
+		return total
+	}
+	least := loss(r)
+	for step := 1.0; step > 0.01; step /= 2 {
+		for better := true; better; {
+			better = false
+			for _, sign := range []float64{-step, step} {
+				moves := []rise{r, r, r, r}
+				moves[0].after += 50 * sign
+				moves[1].lasts = max(0, r.lasts+0.005*sign)
+				moves[2].begin += 0.005 * sign
+				moves[3].begin += 0.0025 * sign
+				moves[3].lasts = max(0, r.lasts-0.005*sign)
+				for i, m := range moves {
+					if i >= 2 && !begin {
+						continue
+					}
+					if l := loss(m); l < least {
+						r, least, better = m, l, true
+					}
+				}
+			}
+		}
+	}
+	return r, least
+}

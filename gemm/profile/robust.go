@@ -1,0 +1,80 @@
+package profile
+
+import "math"
+
+// noise of a sensor's readings: a standard deviation in watts, and one in seconds of the moments that they
+// are for.
+type noise struct{ watts, timing float64 }
+
+// outlying is how many standard deviations off a reading counts less than others (Huber's weights), and
+// absurd how many off not at all.
+const outlying, absurd = 1.5, 8
+
+// reweigh finds the sensors' noise from the residuals about a curve, and weighs the rows by it.
+func reweigh(c cells, rows []row, p []float64, sensors int, floor float64) []noise {
+	sum := running(p)
+	found := make([]noise, sensors)
+	for k := range found {
+		found[k] = noiseOf(c, rows, p, sum, k, floor)
+	}
+	weigh(c, rows, p, sum, found)
+	return found
+}
+
+// weigh the rows by their sensors' noise and their residuals about a curve.
+func weigh(c cells, rows []row, p, sum []float64, of []noise) {
+	for i := range rows {
+		r := &rows[i]
+		n := of[r.sensor]
+		r.sigma = math.Hypot(n.watts, n.timing*r.slope(c, p))
+		r.weight = 1 / (r.sigma * r.sigma)
+		switch z := math.Abs(r.watts-r.mean(sum)) / r.sigma; {
+		case z > absurd:
+			r.weight = 0
+		case z > outlying:
+			r.weight *= outlying / z
+		}
+	}
+}
+
+// noiseOf a sensor: watts from all its readings, timing from those that change by more than that within
+// a millisecond.
+func noiseOf(c cells, rows []row, p, sum []float64, sensor int, floor float64) noise {
+	const fewest = 8
+	var off []float64
+	for _, r := range rows {
+		if r.sensor == sensor {
+			off = append(off, math.Abs(r.watts-r.mean(sum)))
+		}
+	}
+	if len(off) == 0 {
+		return noise{watts: floor}
+	}
+	n := noise{watts: max(floor, deviation(off))}
+	var late []float64
+	for _, r := range rows {
+		if slope := r.slope(c, p); r.sensor == sensor && slope > n.watts/1e-3 {
+			late = append(late, max(0, math.Abs(r.watts-r.mean(sum))-0.6745*n.watts)/slope)
+		}
+	}
+	if len(late) >= fewest {
+		n.timing = deviation(late)
+	}
+	return n
+}
+
+// deviation is the standard deviation of normal values of which these are the magnitudes.
+func deviation(magnitudes []float64) float64 { return median(magnitudes) / 0.6745 }
+
+// slope is by how many watts a second the span's mean changes with its moment, at most.
+func (s span) slope(c cells, p []float64) float64 {
+	return math.Abs(p[s.last]-p[s.first]) / (float64(s.last-s.first+1) * c.step)
+}
+
+// huber is the loss of a residual in standard deviations.
+func huber(z float64) float64 {
+	if z = math.Abs(z); z <= outlying {
+		return z * z / 2
+	}
+	return outlying * (min(z, absurd) - outlying/2)
+}

@@ -1,0 +1,97 @@
+package profile
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+)
+
+// smoothness is how strongly a curve is drawn smooth.
+type smoothness struct {
+	growth float64 // see roughness
+	order  float64 // of magnitude, of the penalty's weight against the data's
+}
+
+// folds are how many parts the runs are divided into for cross-validation.
+const folds = 5
+
+// crossValidation judges curves by how well they predict runs that they were not made from.
+type crossValidation struct {
+	cells
+	breaks []float64
+	rows   []row
+	fold   []int    // of each run
+	parts  []system // without one fold each
+}
+
+func newCrossValidation(c cells, breaks []float64, rows []row, runs int, seed uint64) *crossValidation {
+	v := &crossValidation{cells: c, breaks: breaks, rows: rows, fold: make([]int, runs)}
+	n := min(folds, runs)
+	for i, run := range rand.New(rand.NewPCG(seed, uint64(runs))).Perm(runs) {
+		v.fold[run] = i % n
+	}
+	for f := range n {
+		v.parts = append(v.parts, assemble(c, rows, func(run int) float64 {
+			if v.fold[run] == f {
+				return 0
+			}
+			return 1
+		}))
+	}
+	return v
+}
+
+// best finds the smoothness of least loss: for each growth the penalty's weight, from where it is assumed to be, by steps of two orders down to half of one.
+func (v *crossValidation) best(ctx context.Context, growths []float64, about float64) (best smoothness, err error) {
+	const lowest, highest = -6, 8
+	least := math.Inf(1)
+	scale := v.parts[0].scale()
+	for _, growth := range growths {
+		bend := roughness(v.cells, v.breaks, growth)
+		seen := map[float64]float64{}
+		loss := func(log float64) float64 {
+			l, ok := seen[log]
+			if !ok {
+				l = v.loss(bend, scale*math.Pow(10, log))
+				seen[log] = l
+			}
+			return l
+		}
+		at := about
+		for step := 2.0; step >= 0.5; step /= 2 {
+			for lower := true; lower; {
+				if err := ctx.Err(); err != nil {
+					return best, err
+				}
+				lower = false
+				for _, log := range []float64{at - step, at + step} {
+					if log >= lowest && log <= highest && loss(log) < loss(at) {
+						at, lower = log, true
+					}
+				}
+			}
+		}
+		if loss(at) < least {
+			best, least = smoothness{growth, at}, loss(at)
+		}
+	}
+	return best, nil
+}
+
+// loss of the readings that were left out, in all.
+func (v *crossValidation) loss(bend *normal, lambda float64) float64 {
+	total := 0.0
+	for f, part := range v.parts {
+		p, ok := part.solve(bend, lambda)
+		if !ok {
+			return math.Inf(1)
+		}
+		sum := running(p)
+		for _, r := range v.rows {
+			if v.fold[r.run] == f {
+				total += huber((r.watts - r.mean(sum)) / r.sigma)
+			}
+		}
+	}
+	return total
+}

@@ -1,0 +1,24 @@
+// Package sweep measures what products take at several power limits or clocks of a card, and puts the
+// card back.
+//
+// # Safety
+//
+// [Run] is the one thing in this module that changes a card's settings. It refuses a card with other
+// processes, one that is cut into slices, one whose clocks somebody has set, and one that this process
+// may not set ([Refuse], [NewGuard]). Before the first change a [Watchdog] knows what is to be put back. A
+// [Guard] does so when the sweep returns, fails, panics or is interrupted, reads the limit back and
+// compares; where the process is killed, the watchdog does.
+//
+// Not covered: a clock that was locked before cannot be read, so it is unlocked (what shows under load
+// is refused); a kill of a whole container or control group takes the watchdog along; and a machine that
+// loses power comes back with the driver's defaults.
+//
+// # Measurement
+//
+// At every setting the original, a copy of it and the converted are compared as [measure.Compare] does, each
+// time from a steady state that is found anew. Settings come in random order, with the reference (the
+// card's default limit) at the beginning, in the middle and at the end, so that drift shows. A point's
+// interval has the scatter of windows or that of the reference's visits, whichever is larger.
+//
+// A [Result] may as well hold predictions: then it says so, in every point.
+package sweep

@@ -1,0 +1,65 @@
+package sweep
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// drifted is how far the reference may come to differ from itself.
+const drifted = 0.02
+
+// judge says what speaks against the numbers.
+func (r *Result) judge(p Plan) {
+	missed := 0
+	var low, high float64
+	for _, v := range r.Visits {
+		run := v.Run
+		if null := run.Null.Interval; null != nil && (null[0] > 1 || null[1] < 1) && len(run.Invalid) == 1 {
+			missed++
+		} else {
+			for _, reason := range run.Invalid {
+				r.Invalid = append(r.Invalid, fmt.Sprintf("at %v: %s", v.Setting, reason))
+			}
+		}
+		for _, text := range run.Warnings {
+			r.warn("at %v: %s", v.Setting, text)
+		}
+		if j := run.Baseline.Joules; v.Setting == r.Reference {
+			if low == 0 {
+				low, high = j, j
+			}
+			low, high = min(low, j), max(high, j)
+		}
+	}
+	if low > 0 {
+		r.Drift = high/low - 1
+	}
+	if most := mostMisses(len(r.Visits)); missed > most {
+		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d null comparisons do not contain 1, and chance makes no more than %d: the runs find differences where there are none", missed, len(r.Visits), most))
+	}
+	if r.Drift > drifted {
+		r.Invalid = append(r.Invalid, fmt.Sprintf("the reference drifted by %.1f %% between its visits: run it again on a card that is warm and alone", 100*r.Drift))
+	}
+	if n := len(r.Visits); n < len(p.Order) {
+		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d visits were measured", n, len(p.Order)))
+	}
+	r.Valid = len(r.Invalid) == 0
+}
+
+func (r *Result) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Warnings, text) {
+		r.Warnings = append(r.Warnings, text)
+	}
+}
+
+// mostMisses is how many of n intervals of 95 % miss by chance, but for one sweep in twenty.
+func mostMisses(n int) int {
+	misses := distuv.Binomial{N: float64(n), P: 0.05}
+	k := 0
+	for misses.CDF(float64(k)) < 0.95 {
+		k++
+	}
+	return k
+}

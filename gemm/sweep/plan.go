@@ -1,0 +1,81 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Plan is what a sweep is going to set.
+type Plan struct {
+	// Reference is the card's default power limit; Limit is what it is set to now, in watts.
+	Reference Setting
+	Limit     float64
+	Settings  []Setting // without the reference
+	Order     []Setting // of visits
+}
+
+// usualSteps of power limits, the default among them.
+const usualSteps = 8
+
+// NewPlan of settings for a card; none means power limits from the lowest to the default, in steps. It
+// fails where the card cannot be set so, or does not say what it can be set to.
+func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
+	if card.PowerLimit == nil || card.PowerLimitMin == nil || card.PowerLimitMax == nil || card.PowerLimitPreset == nil {
+		return Plan{}, fmt.Errorf("%s does not say what power limits it can be set to: %w", card.Name, power.ErrAbsent)
+	}
+	low, high, preset := *card.PowerLimitMin, *card.PowerLimitMax, *card.PowerLimitPreset
+	p := Plan{Reference: Setting{Cap: preset}, Limit: *card.PowerLimit}
+	if len(settings) == 0 {
+		settings = Caps(low, preset, usualSteps)
+	}
+	var wrong []error
+	for _, s := range settings {
+		switch {
+		case !(s.Cap >= 0 && s.Clock >= 0) || s == (Setting{}):
+			wrong = append(wrong, fmt.Errorf("%+v is no setting", s))
+		case s.Cap > 0 && !(s.Cap >= low && s.Cap <= high):
+			wrong = append(wrong, fmt.Errorf("%g W: %s can be set to %g to %g W", s.Cap, card.Name, low, high))
+		case s.Clock > 0 && card.MaxSMClock != nil && s.Clock > *card.MaxSMClock:
+			wrong = append(wrong, fmt.Errorf("%g MHz: %s runs at %g MHz at most", s.Clock, card.Name, *card.MaxSMClock))
+		case s != p.Reference && !slices.Contains(p.Settings, s):
+			p.Settings = append(p.Settings, s)
+		}
+	}
+	p.Order = Order(p.Reference, p.Settings, seed)
+	return p, errors.Join(wrong...)
+}
+
+// clocks says whether some setting locks a clock.
+func (p Plan) clocks() bool {
+	return slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Clock > 0 })
+}
+
+// ErrHeld means that the card is not ours alone to set.
+var ErrHeld = errors.New("the card's settings are left alone")
+
+// Refuse fails where others would notice a change of the card's settings, or have set it themselves.
+// self is this process's number.
+func Refuse(card power.Card, self int) error {
+	if mig := card.Info().MIG; mig != nil && *mig {
+		return fmt.Errorf("the card is cut into slices (MIG), which share its settings: %w", ErrHeld)
+	}
+	all, err := card.Processes()
+	if err != nil && !errors.Is(err, power.ErrAbsent) {
+		return fmt.Errorf("who else is on the card cannot be found out: %w", err)
+	}
+	if rest := power.Others(all, self); len(rest) > 0 {
+		return fmt.Errorf("another process is on the card (%d), and would run at other settings too: end it first: %w", rest[0].PID, ErrHeld)
+	}
+	reasons, err := card.Throttle()
+	if err == nil && reasons&power.ApplicationClocks != 0 {
+		return clocksHeld()
+	}
+	return nil
+}
+
+func clocksHeld() error {
+	return fmt.Errorf("somebody has set the card's clocks, and to what cannot be read, so they could not be put back: reset them first (nvidia-smi -rgc, nvidia-smi -rac): %w", ErrHeld)
+}

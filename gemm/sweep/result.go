@@ -1,0 +1,156 @@
+package sweep
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Result of a sweep, as it is written in JSON. Ratios are over the original at the reference, intervals
+// 95 %. What is absent is not known.
+type Result struct {
+	GPU string `json:"gpu"`
+	// Predicted says that nothing was measured.
+	Predicted bool `json:"predicted,omitempty"`
+	// Simulated figures of a simulated card mean nothing.
+	Simulated bool    `json:"simulated,omitempty"`
+	Workload  string  `json:"workload,omitempty"`
+	Before    string  `json:"original"`
+	After     string  `json:"converted,omitempty"`
+	Reference Setting `json:"reference"`
+	// Points by power limit, then by clock.
+	Points []Point `json:"points"`
+	Best   []Best  `json:"best,omitempty"`
+	// Drift is the widest ratio, less 1, between visits of the reference.
+	Drift    float64  `json:"drift,omitempty"`
+	Valid    bool     `json:"valid"`
+	Invalid  []string `json:"invalid,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Stopped is empty where the sweep came to its end: "cancelled" or "failed".
+	Stopped     string  `json:"stopped,omitempty"`
+	Date        string  `json:"date,omitempty"`
+	Command     string  `json:"command,omitempty"`
+	Calibration string  `json:"calibration,omitempty"`
+	Visits      []Visit `json:"visits,omitempty"` // in the order of time
+}
+
+// Point is a setting, and what a pass through all products takes there.
+type Point struct {
+	Setting
+	Predicted bool     `json:"predicted,omitempty"`
+	Visits    int      `json:"visits,omitempty"`
+	Original  Figures  `json:"original"`
+	Converted *Figures `json:"converted,omitempty"`
+}
+
+// Figures of products at a setting.
+type Figures struct {
+	Joules  float64  `json:"joules"`  // of one pass
+	Seconds float64  `json:"seconds"` // of one pass
+	Watts   float64  `json:"watts"`
+	Clock   *float64 `json:"clock_mhz,omitempty"`
+	// RelativeEnergy and RelativeTime are over the original at the reference.
+	RelativeEnergy float64   `json:"relative_energy"`
+	Interval       []float64 `json:"interval,omitempty"`
+	RelativeTime   float64   `json:"relative_time"`
+	TimeInterval   []float64 `json:"time_interval,omitempty"`
+	// EDP, EDS and GainMinusLoss are explained at power's functions of these names.
+	EDP           float64 `json:"relative_edp"`
+	EDS           []EDS   `json:"relative_eds"`
+	GainMinusLoss float64 `json:"energy_gain_minus_time_loss"`
+}
+
+// EDS is an energy-delay sum for one k.
+type EDS struct {
+	K     float64 `json:"k"`
+	Value float64 `json:"value"`
+}
+
+// Best is the best setting by one metric: with a setting alone, with the conversion alone, with both. Of
+// energy, edp and eds the lowest is the best, of energy_gain_minus_time_loss the highest.
+type Best struct {
+	Metric    string  `json:"metric"`
+	K         float64 `json:"k,omitempty"` // of eds
+	Setting   Choice  `json:"setting_alone"`
+	Transform *Choice `json:"conversion_alone,omitempty"`
+	Both      *Choice `json:"both,omitempty"`
+}
+
+// Choice is a setting, and the metric's value there.
+type Choice struct {
+	Setting
+	Value float64 `json:"value"`
+}
+
+// reference point; nil where it was not measured.
+func (r *Result) reference() *Point {
+	i := slices.IndexFunc(r.Points, func(p Point) bool { return p.Setting == r.Reference })
+	if i < 0 {
+		return nil
+	}
+	return &r.Points[i]
+}
+
+// Finish puts the points in order, and works out ratios, metrics and the best settings from their joules and
+// seconds.
+func (r *Result) Finish(k []float64) {
+	slices.SortFunc(r.Points, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(a.Cap, b.Cap))
+	})
+	at := r.reference()
+	if at == nil {
+		return
+	}
+	base := at.Original
+	for i := range r.Points {
+		for _, f := range []*Figures{&r.Points[i].Original, r.Points[i].Converted} {
+			if f != nil {
+				f.relate(base.Joules, base.Seconds, k)
+			}
+		}
+	}
+	r.Best = []Best{r.best("energy", 0, func(f *Figures) float64 { return f.RelativeEnergy }),
+		r.best("edp", 0, func(f *Figures) float64 { return f.EDP })}
+	for i, k := range k {
+		r.Best = append(r.Best, r.best("eds", k, func(f *Figures) float64 { return f.EDS[i].Value }))
+	}
+	gain := r.best(gainMinusLoss, 0, func(f *Figures) float64 { return -f.GainMinusLoss })
+	for _, c := range []*Choice{&gain.Setting, gain.Transform, gain.Both} {
+		if c != nil {
+			c.Value = -c.Value
+		}
+	}
+	r.Best = append(r.Best, gain)
+}
+
+const gainMinusLoss = "energy_gain_minus_time_loss"
+
+// relate to the original at the reference.
+func (f *Figures) relate(joules, seconds float64, k []float64) {
+	e, t := f.Joules/joules, f.Seconds/seconds
+	f.RelativeEnergy, f.RelativeTime = e, t
+	f.EDP, f.GainMinusLoss, f.EDS = power.EDP(e, t), power.GainMinusLoss(e, t), nil
+	for _, k := range k {
+		f.EDS = append(f.EDS, EDS{k, power.EDS(e, t, k)})
+	}
+}
+
+// best finds the lowest values. Of equal ones the first: the lower setting.
+func (r *Result) best(metric string, k float64, of func(*Figures) float64) Best {
+	lowest := func(figures func(*Point) *Figures) (c *Choice) {
+		for i := range r.Points {
+			p := &r.Points[i]
+			if f := figures(p); f != nil && (c == nil || of(f) < c.Value) {
+				c = &Choice{p.Setting, of(f)}
+			}
+		}
+		return c
+	}
+	b := Best{Metric: metric, K: k, Both: lowest(func(p *Point) *Figures { return p.Converted })}
+	b.Setting = *lowest(func(p *Point) *Figures { return &p.Original })
+	if f := r.reference().Converted; f != nil {
+		b.Transform = &Choice{r.Reference, of(f)}
+	}
+	return b
+}

@@ -1,0 +1,113 @@
+package sweep
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// scatter is the variance of a logarithm: of one window about its visit's mean, and of a visit of the
+// reference about the mean of these.
+type scatter struct {
+	window, visit float64
+	windows       float64 // degrees of freedom
+	visits        float64
+}
+
+// errors gives every point its intervals, from the repeats: windows about their visit's mean, all together,
+// and the visits of the reference, between which a card drifts. The larger counts for a visit. The converted
+// at a setting are held against the original in the same blocks, where drift does not count.
+func (r *Result) errors() {
+	at := r.reference()
+	if at == nil {
+		return
+	}
+	energy := r.scatter(func(w power.Window) float64 { return w.PerExecution }, func(s power.Summary) float64 { return s.Joules })
+	time := r.scatter(func(w power.Window) float64 { return w.Seconds }, func(s power.Summary) float64 { return s.Seconds })
+	for i := range r.Points {
+		p := &r.Points[i]
+		first := p.Setting == r.Reference
+		p.Original.Interval = energy.interval(r, p, p.Original.RelativeEnergy, first, nil)
+		p.Original.TimeInterval = time.interval(r, p, p.Original.RelativeTime, first, nil)
+		if p.Converted == nil {
+			continue
+		}
+		p.Converted.Interval = energy.interval(r, p, p.Converted.RelativeEnergy, first, func(c power.Comparison) []float64 { return c.Interval })
+		p.Converted.TimeInterval = time.interval(r, p, p.Converted.RelativeTime, first, func(c power.Comparison) []float64 { return c.TimeInterval })
+	}
+}
+
+func (r *Result) scatter(window func(power.Window) float64, summary func(power.Summary) float64) (s scatter) {
+	var before []float64
+	for _, v := range r.Visits {
+		if v.Setting == r.Reference {
+			before = append(before, math.Log(summary(v.Run.Baseline)))
+		}
+		names := []string{v.Run.Baseline.Name}
+		for _, c := range v.Run.Variants {
+			names = append(names, c.Name)
+		}
+		for _, name := range names {
+			var logs []float64
+			for _, b := range v.Run.Blocks {
+				for _, w := range b.Windows {
+					if b.Complete && w.Load == name {
+						logs = append(logs, math.Log(window(w)))
+					}
+				}
+			}
+			if n := float64(len(logs)); n > 1 {
+				s.window += stat.Variance(logs, nil) * (n - 1)
+				s.windows += n - 1
+			}
+		}
+	}
+	if s.windows > 0 {
+		s.window /= s.windows
+	}
+	if n := len(before); n > 1 {
+		s.visit, s.visits = stat.Variance(before, nil), float64(n-1)
+	}
+	return s
+}
+
+// interval of a ratio to the reference; nil where nothing was repeated. paired gives the interval of the
+// converted over the original within a visit; nil for the original.
+func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired func(power.Comparison) []float64) []float64 {
+	if first && paired == nil {
+		return []float64{1, 1}
+	}
+	one, freedom := s.visit, s.visits
+	n, within := 0, 0.0 // windows; the square of the paired interval's half width
+	for _, v := range r.Visits {
+		if v.Setting != p.Setting {
+			continue
+		}
+		n += v.Run.Baseline.Windows
+		if paired != nil {
+			in := paired(v.Run.Variants[0])
+			if in == nil {
+				return nil
+			}
+			half := math.Log(in[1]/in[0]) / 2
+			within += half * half
+		}
+	}
+	within /= float64(p.Visits * p.Visits)
+	if w := s.window / (float64(n) / float64(p.Visits)); w > one || freedom == 0 {
+		one, freedom = w, s.windows
+	}
+	half := 0.0
+	if !first { // the original's, here and at the reference
+		if freedom == 0 {
+			return nil
+		}
+		t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(0.975)
+		half = t * math.Sqrt(one*(1/float64(p.Visits)+1/float64(r.reference().Visits)))
+	}
+	half = math.Sqrt(half*half + within)
+	return []float64{ratio * math.Exp(-half), ratio * math.Exp(half)}
+}
