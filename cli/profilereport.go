@@ -27,7 +27,7 @@ type profileReport struct {
 // met says whether the profile is what was asked for.
 func (r profileReport) met() bool {
 	for _, p := range r.Profiles {
-		if r.asked > 0 && (p.Curve == nil || p.Resolution() > r.asked) {
+		if r.asked > 0 && (p.Curve == nil || p.Resolution(0, profile.Rise) > r.asked) {
 			return false
 		}
 	}
@@ -112,14 +112,14 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	for _, s := range p.Sensors {
 		remark(w, "sensor", sensorText(s))
 	}
-	remark(w, "resolution", fmt.Sprintf("%s at the median, %s at the start of the work; what is shorter cannot be told apart",
-		timeText(p.Resolution()), timeText(p.Curve.ResolutionAt(0))))
+	remark(w, "resolution", fmt.Sprintf("%s in the first %s, %s on the whole; what is shorter cannot be told apart",
+		timeText(p.Resolution(0, profile.Rise)), timeText(profile.Rise), timeText(p.Resolution(0, p.End()))))
 	if in := p.Inside; in != nil && in.Why == "" {
 		remark(w, "inside", insideText(*in))
 	} else if in != nil && p.Steady.SSP.Found {
 		remark(w, "not seen", "what happens within an execution: "+in.Why)
 	}
-	if r.asked > 0 && p.Resolution() > r.asked {
+	if r.asked > 0 && p.Resolution(0, profile.Rise) > r.asked {
 		remark(w, "note", fmt.Sprintf("the resolution asked for, %s, was not reached: allow more runs with --runs and --time, as far as that goes", timeText(r.asked)))
 	}
 }
@@ -222,7 +222,7 @@ func sensorText(s profile.Sensor) string {
 		text += fmt.Sprintf(", %s early", timeText(-late))
 	}
 	if math.Abs(s.Gain-1) > 0.001 && s.Gain > 0 {
-		text += fmt.Sprintf(", reads %s %%", signed(100*(s.Gain-1), 1))
+		text += fmt.Sprintf(", %s %% off the counter", signed(100*(s.Gain-1), 1))
 	}
 	return text + fmt.Sprintf(", ±%.1f W", s.Error)
 }
@@ -251,7 +251,7 @@ func timeText(d time.Duration) string {
 		name string
 	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
 		if d.Abs() >= unit.size {
-			return fmt.Sprintf("%.3g %s", float64(d)/float64(unit.size), unit.name)
+			return strings.Replace(fmt.Sprintf("%.3g %s", float64(d)/float64(unit.size), unit.name), "-", "−", 1)
 		}
 	}
 	return fmt.Sprintf("%d ns", d)

@@ -79,6 +79,7 @@ type Info struct {
 	CUDA             string   `json:"cuda,omitempty"` // newest CUDA version that the driver runs, "13.0"
 	ComputeMode      string   `json:"compute_mode,omitempty"`
 	MemoryBytes      *uint64  `json:"memory_bytes,omitempty"`
+	MemoryUsed       *uint64  `json:"memory_used_bytes,omitempty"` // when it was opened, by all processes and the driver
 	PowerLimit       *float64 `json:"power_limit_watts,omitempty"` // the limit that is enforced
 	PowerLimitMin    *float64 `json:"power_limit_min_watts,omitempty"`
 	PowerLimitMax    *float64 `json:"power_limit_max_watts,omitempty"`

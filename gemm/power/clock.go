@@ -22,7 +22,11 @@ type hostClock struct{ start time.Time }
 
 func (c hostClock) Now() time.Duration { return time.Since(c.start) }
 
-func (c hostClock) Of(t time.Time) time.Duration { return t.Sub(c.start) }
+// Of goes by the wall clock as it is now: it may have been set or slewed since the start.
+func (c hostClock) Of(t time.Time) time.Duration {
+	now := time.Now()
+	return now.Sub(c.start) - now.Sub(t)
+}
 
 func (hostClock) Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

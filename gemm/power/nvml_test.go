@@ -22,7 +22,7 @@ func mockCard() *mock.Device {
 		GetEnforcedPowerLimitFunc:       func() (uint32, nvml.Return) { return 700000, nvml.SUCCESS },
 		GetPowerManagementLimitFunc:     func() (uint32, nvml.Return) { return 700000, nvml.SUCCESS },
 		GetMaxClockInfoFunc:             func(nvml.ClockType) (uint32, nvml.Return) { return 1980, nvml.SUCCESS },
-		GetMemoryInfoFunc:               func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 150e9}, nvml.SUCCESS },
+		GetMemoryInfoFunc:               func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 150e9, Used: 1e9}, nvml.SUCCESS },
 		GetComputeModeFunc:              func() (nvml.ComputeMode, nvml.Return) { return nvml.COMPUTEMODE_DEFAULT, nvml.SUCCESS },
 		GetTotalEnergyConsumptionFunc:   func() (uint64, nvml.Return) { return 42, nvml.SUCCESS },
 		GetTemperatureFunc:              func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 61, nvml.SUCCESS },
@@ -135,7 +135,7 @@ func TestNVMLInfo(t *testing.T) {
 	if info.Name != "NVIDIA H200" || info.CUDA != "13.1" || info.Driver != "580.1" || info.ComputeMode != "default" {
 		t.Errorf("%+v", info)
 	}
-	if *info.PowerLimit != 700 || *info.PowerLimitMin != 200 || *info.MemoryBytes != 150e9 || !*info.ECC || *info.MIG {
+	if *info.PowerLimit != 700 || *info.PowerLimitMin != 200 || *info.MemoryBytes != 150e9 || *info.MemoryUsed != 1e9 || !*info.ECC || *info.MIG {
 		t.Errorf("%+v", info)
 	}
 	if info.PowerLimitPreset != nil {

@@ -27,7 +27,7 @@ func nvmlInfo(lib nvml.Interface, dev nvml.Device) Info {
 		info.PowerLimitMin, info.PowerLimitMax = watts(low, ret), watts(high, ret)
 	}
 	if m, ret := dev.GetMemoryInfo(); ret == nvml.SUCCESS {
-		info.MemoryBytes = &m.Total
+		info.MemoryBytes, info.MemoryUsed = &m.Total, &m.Used
 	}
 	if now, _, ret := dev.GetEccMode(); ret == nvml.SUCCESS {
 		info.ECC = enabled(now, ret)

@@ -42,6 +42,13 @@ func (r *Result) windowsOf(load string) []Window {
 	return windows
 }
 
+// Kept windows of a load: those that its summary rests on.
+func (r *Result) Kept(load string) []Window {
+	windows := r.windowsOf(load)
+	b := MainBin(secondsOf(windows))
+	return slices.DeleteFunc(windows, func(w Window) bool { return !b.Holds(w.Seconds) })
+}
+
 func secondsOf(windows []Window) []float64 {
 	var s []float64
 	for _, w := range windows {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -33,6 +34,9 @@ func (s *stitching) bootstrap(ctx context.Context, c *solution, to *Curve) error
 		if ok {
 			to.resamples = append(to.resamples, running(p))
 		}
+	}
+	if len(to.resamples) < 2 {
+		return fmt.Errorf("%d of %d resamples have a curve: %w", len(to.resamples), s.opt.Resamples, ErrTooFew)
 	}
 	to.wide = widening(s.runs)
 	to.Low, to.High = make([]float64, s.n), make([]float64, s.n)

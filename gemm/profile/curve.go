@@ -39,17 +39,21 @@ func (c *Curve) cell(t time.Duration) float64 {
 }
 
 // mean of the curve from a to b, in cells.
-func (c *Curve) mean(a, b float64) float64 { return meanBetween(running(c.Watts), a, b) }
+func (c *Curve) mean(a, b float64) float64 { return meanOf(c.Watts, a, b) }
+
+func meanOf(values []float64, a, b float64) float64 {
+	sum := 0.0
+	for i := int(a); i < len(values) && float64(i) < b; i++ {
+		sum += values[i] * (min(b, float64(i+1)) - max(a, float64(i)))
+	}
+	return sum / (b - a)
+}
 
 // half the width of the 95 % interval of the mean from a to b: from the resamples, or, in a curve that was
 // read from a file, the mean of the cells' own, which is too wide rather than too narrow.
 func (c *Curve) half(a, b float64) float64 {
 	if len(c.resamples) < 2 {
-		width := make([]float64, len(c.Watts))
-		for i := range c.Low {
-			width[i] = (c.High[i] - c.Low[i]) / 2
-		}
-		return meanBetween(running(width), a, b)
+		return (meanOf(c.High, a, b) - meanOf(c.Low, a, b)) / 2
 	}
 	means := make([]float64, len(c.resamples))
 	for i, sum := range c.resamples {

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -86,6 +87,23 @@ func (s system) solve(bend *normal, lambda float64) ([]float64, bool) {
 	p := slices.Clone(s.right)
 	f.solve(p)
 	return p, true
+}
+
+// misfit is by how much the best curve misses what the rows say and what is smooth, together.
+func (s system) misfit(rows []row, bend *normal, lambda float64) float64 {
+	p, ok := s.solve(bend, lambda)
+	if !ok {
+		return math.Inf(1)
+	}
+	sum, total := running(p), 0.0
+	for _, r := range rows {
+		off := r.watts - r.mean(sum)
+		total += r.weight * off * off
+	}
+	for i, x := range bend.times(p) {
+		total += lambda * x * p[i]
+	}
+	return total
 }
 
 // scale is the mean of the matrix's diagonal: what λ is measured against.

@@ -43,5 +43,8 @@ func (s *stitching) level(src *source, c *solution) float64 {
 	if len(share) == 0 {
 		return 1
 	}
-	return median(share)
+	if level := median(share); level > 0 {
+		return level
+	}
+	return 1
 }

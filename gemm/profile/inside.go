@@ -21,7 +21,7 @@ type Inside struct {
 func inside(p *Profile) *Inside {
 	leg := p.Legs[0]
 	mean := leg.End / time.Duration(leg.Executions)
-	resolution := p.Resolution()
+	resolution := p.Resolution(0, leg.End)
 	if !p.Steady.SSP.Found {
 		return &Inside{Why: "power was not steady"}
 	}

@@ -9,10 +9,8 @@ import "math"
 // delays were changed.
 func (s *stitching) onset(src *source, c *solution) bool {
 	const (
-		earliest, latest = 0.02, 0.08 // seconds from what was assumed
-		after            = 0.1        // seconds after the break within which the rise should be over
-		fewest           = 8
-		significant      = 6
+		after       = 0.1 // seconds after the break within which the rise should be over
+		significant = 6
 	)
 	if len(s.breaks) == 0 {
 		return false
@@ -27,7 +25,7 @@ func (s *stitching) onset(src *source, c *solution) bool {
 		about = append(about, stretch{a - start, b - start, r.Watts})
 	}
 	idle := int(start / s.step)
-	if len(about) < fewest || idle < 1 {
+	if len(about) < enough || idle < 1 || idle >= s.n {
 		return false
 	}
 	before := running(c.watts)[idle] / float64(idle)

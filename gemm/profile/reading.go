@@ -22,7 +22,8 @@ const (
 	Buffer  = "driver's buffer"
 )
 
-// Sensor is what a sensor was found to do: a reading at t is the mean from t−Delay−Window to t−Delay.
+// Sensor is what a sensor was found to do: a reading at t is the mean from t−Delay−Window to t−Delay. The
+// stretches of the energy counter are known but for the delay; its window is the median one.
 type Sensor struct {
 	Name     string        `json:"name"`
 	Readings int           `json:"readings"`

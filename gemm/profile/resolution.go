@@ -2,11 +2,14 @@ package profile
 
 import (
 	"context"
+	"math"
+	"slices"
 	"time"
 )
 
 // resolution fills in that of every cell: a row of the resolution matrix (AᵀWA+λL)⁻¹AᵀWA says of which cells
-// the curve's value is a mean.
+// the curve's value is a mean. It changes slowly but for the breaks: far from them a long curve's is found at
+// a thousand cells, and holds until the next.
 func (s *stitching) resolution(ctx context.Context, c *solution, to *Curve) error {
 	sys := assemble(s.cells, c.rows, once)
 	f, ok := sys.solver(c.bend, c.lambda)
@@ -14,7 +17,12 @@ func (s *stitching) resolution(ctx context.Context, c *solution, to *Curve) erro
 		return ErrTooFew
 	}
 	to.Resolution = make([]time.Duration, s.n)
+	stride := 1 + s.n/1000
 	for i := range s.n {
+		if i%stride != 0 && !s.nearBreak(i) {
+			to.Resolution[i] = to.Resolution[i-1]
+			continue
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -24,6 +32,12 @@ func (s *stitching) resolution(ctx context.Context, c *solution, to *Curve) erro
 		to.Resolution[i] = seconds(s.step * width(sys.matrix.times(x), i))
 	}
 	return nil
+}
+
+// nearBreak says whether a cell is so near to a break that its resolution is its own.
+func (s *stitching) nearBreak(i int) bool {
+	const near = 40 // cells
+	return slices.ContainsFunc(s.breaks, func(b float64) bool { return math.Abs(b/s.step-float64(i)) < near })
 }
 
 // width of a kernel at half its height about cell i, in cells, at least one.

@@ -157,14 +157,18 @@ func (p *Profile) Temperatures() (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-// Resolution is the median over the curve's cells while the card worked; 0 without a curve.
-func (p *Profile) Resolution() time.Duration {
+// Rise is what counts as the beginning of a profile: power has changed most by then.
+const Rise = 50 * time.Millisecond
+
+// Resolution is the median over the curve's cells from one moment to another; 0 without a curve. Where
+// power hardly changes the curve is coarser than where it rises.
+func (p *Profile) Resolution(from, to time.Duration) time.Duration {
 	if p.Curve == nil {
 		return 0
 	}
 	var all []float64
 	for i, r := range p.Curve.Resolution {
-		if at := p.Curve.Start + time.Duration(i)*p.Curve.Step; at >= 0 && at < p.End() {
+		if at := p.Curve.Start + time.Duration(i)*p.Curve.Step; at >= from && at < to {
 			all = append(all, r.Seconds())
 		}
 	}

@@ -40,7 +40,6 @@ func weigh(c cells, rows []row, p, sum []float64, of []noise) {
 // noiseOf a sensor: watts from all its readings, timing from those that change by more than that within
 // a millisecond.
 func noiseOf(c cells, rows []row, p, sum []float64, sensor int, floor float64) noise {
-	const fewest = 8
 	var off []float64
 	for _, r := range rows {
 		if r.sensor == sensor {
@@ -57,7 +56,7 @@ func noiseOf(c cells, rows []row, p, sum []float64, sensor int, floor float64) n
 			late = append(late, max(0, math.Abs(r.watts-r.mean(sum))-0.6745*n.watts)/slope)
 		}
 	}
-	if len(late) >= fewest {
+	if len(late) >= enough {
 		n.timing = deviation(late)
 	}
 	return n

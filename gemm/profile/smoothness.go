@@ -4,6 +4,10 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
 // smoothness is how strongly a curve is drawn smooth.
@@ -41,57 +45,72 @@ func newCrossValidation(c cells, breaks []float64, rows []row, runs int, seed ui
 	return v
 }
 
-// best finds the smoothness of least loss: for each growth the penalty's weight, from where it is assumed to be, by steps of two orders down to half of one.
+// best finds the smoothness of least loss: for each growth the penalty's weight, from where it is assumed to be,
+// by steps of two orders down to half of one. The loss changes little about its least, and where that lies
+// is chance; so the smoothest is taken that is not worse by more than a standard error, over runs, and an earlier
+// growth unless it is.
 func (v *crossValidation) best(ctx context.Context, growths []float64, about float64) (best smoothness, err error) {
-	const lowest, highest = -6, 8
-	least := math.Inf(1)
+	const lowest, highest, finest = -6, 8, 0.5
+	var least []float64
 	scale := v.parts[0].scale()
 	for _, growth := range growths {
 		bend := roughness(v.cells, v.breaks, growth)
-		seen := map[float64]float64{}
-		loss := func(log float64) float64 {
+		seen := map[float64][]float64{}
+		losses := func(log float64) []float64 {
 			l, ok := seen[log]
 			if !ok {
-				l = v.loss(bend, scale*math.Pow(10, log))
+				l = v.losses(bend, scale*math.Pow(10, log))
 				seen[log] = l
 			}
 			return l
 		}
 		at := about
-		for step := 2.0; step >= 0.5; step /= 2 {
+		for step := 2.0; step >= finest; step /= 2 {
 			for lower := true; lower; {
 				if err := ctx.Err(); err != nil {
 					return best, err
 				}
 				lower = false
 				for _, log := range []float64{at - step, at + step} {
-					if log >= lowest && log <= highest && loss(log) < loss(at) {
+					if log >= lowest && log <= highest && floats.Sum(losses(log)) < floats.Sum(losses(at)) {
 						at, lower = log, true
 					}
 				}
 			}
 		}
-		if loss(at) < least {
-			best, least = smoothness{growth, at}, loss(at)
+		if least == nil || worse(least, losses(at)) {
+			least, best = losses(at), smoothness{growth, at}
+			for log := at + finest; log <= highest && !worse(losses(log), losses(at)); log += finest {
+				best.order = log
+			}
 		}
 	}
 	return best, nil
 }
 
-// loss of the readings that were left out, in all.
-func (v *crossValidation) loss(bend *normal, lambda float64) float64 {
-	total := 0.0
+// worse says whether losses exceed others by more than a standard error of the difference.
+func worse(losses, others []float64) bool {
+	off := slices.Clone(losses)
+	floats.Sub(off, others)
+	mean, dev := stat.MeanStdDev(off, nil)
+	return !(mean <= dev/math.Sqrt(float64(len(off))))
+}
+
+// losses of the readings that were left out, by run.
+func (v *crossValidation) losses(bend *normal, lambda float64) []float64 {
+	losses := make([]float64, len(v.fold))
 	for f, part := range v.parts {
 		p, ok := part.solve(bend, lambda)
 		if !ok {
-			return math.Inf(1)
+			losses[0] = math.Inf(1)
+			return losses
 		}
 		sum := running(p)
 		for _, r := range v.rows {
 			if v.fold[r.run] == f {
-				total += huber((r.watts - r.mean(sum)) / r.sigma)
+				losses[r.run] += huber((r.watts - r.mean(sum)) / r.sigma)
 			}
 		}
 	}
-	return total
+	return losses
 }

@@ -22,7 +22,7 @@ const stateStep = 20 * time.Millisecond
 func meanStates(runs []*run, to time.Duration) []State {
 	const before = lead / stateStep
 	n := int(before + (to+stateStep-1)/stateStep)
-	clock, temperature, capped := make([]average, n), make([]average, n), make([]average, n)
+	clock, temperature, capped := make([]tally, n), make([]tally, n), make([]tally, n)
 	for _, r := range runs {
 		for _, s := range r.states {
 			i := int((s.at + before*stateStep) / stateStep)
@@ -64,20 +64,20 @@ func clockAt(states []State, at, end time.Duration) *float64 {
 	return nearest
 }
 
-// average of what was known.
-type average struct {
+// tally of what was known.
+type tally struct {
 	sum float64
 	n   int
 }
 
-func (a *average) add(v *float64) {
+func (a *tally) add(v *float64) {
 	if v != nil {
 		a.sum += *v
 		a.n++
 	}
 }
 
-func (a *average) value() *float64 {
+func (a *tally) value() *float64 {
 	if a.n == 0 {
 		return nil
 	}

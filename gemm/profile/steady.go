@@ -106,11 +106,11 @@ func (s search) ssp() SteadyPoint {
 			continue
 		}
 		if !told {
-			return SteadyPoint{Why: fmt.Sprintf("the curve's resolution is %v, too coarse for a run of %v: take longer ones",
-				rounded(s.ResolutionAt(s.moment(n))), rounded(s.moment(all)))}
+			return SteadyPoint{Why: fmt.Sprintf("the curve's resolution is %s, too coarse for a run of %s: take longer ones",
+				text(s.ResolutionAt(s.moment(n))), text(s.moment(all)))}
 		}
-		return SteadyPoint{Why: fmt.Sprintf("power still changed by %.1f %% between execution %d (%v) and %d (%v): take longer runs",
-			100*changed, n, rounded(s.moment(n)), all, rounded(s.moment(all)))}
+		return SteadyPoint{Why: fmt.Sprintf("power still changed by %.1f %% between execution %d (%s) and %d (%s): take longer runs",
+			100*changed, n, text(s.moment(n)), all, text(s.moment(all)))}
 	}
 	low, high, twice := 0, n, 2*n
 	for high-low > 1 {

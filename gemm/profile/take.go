@@ -90,6 +90,7 @@ type taking struct {
 // order is what all runs of a kind do.
 type order struct {
 	legs  []cuda.Leg
+	each  [][]float64   // of each leg: the seconds that an execution took, in each rehearsal
 	lasts time.Duration // as long as its latest run did
 	runs  []*run
 }
@@ -207,6 +208,7 @@ func (t *taking) order(first int) *order {
 	if len(t.products) > 1 {
 		o.legs = append(o.legs, cuda.Leg{Product: 1 - first})
 	}
+	o.each = make([][]float64, len(o.legs))
 	for i := range o.legs {
 		o.legs[i].Executions = executions(t.length(i), t.result.Products[o.legs[i].Product].Seconds)
 		o.lasts += t.length(i)
@@ -261,8 +263,9 @@ func (t *taking) rehearse(ctx context.Context, o *order) error {
 		l := &o.legs[i]
 		done += l.Executions
 		end := momentOf(r.progress, done)
-		each := max(1e-9, (end-before).Seconds()/float64(l.Executions))
+		o.each[i] = append(o.each[i], max(1e-9, (end-before).Seconds()/float64(l.Executions)))
 		before = end
+		each := median(o.each[i]) // one rehearsal may be an outlier
 		l.Executions = executions(t.length(i), each)
 		o.lasts += seconds(each * float64(l.Executions))
 	}

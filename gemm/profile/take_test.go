@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,25 @@ func TestFindsWhatWasPlanted(t *testing.T) {
 	}
 	if p.Readings != nil || len(r.Warnings) > 0 || r.SelfTest == nil {
 		t.Errorf("%d readings, warnings %q, self-test %v", len(p.Readings), r.Warnings, r.SelfTest)
+	}
+}
+
+// TestPhases: runs begin at all phases of sensors that answer every 20 and every 100 ms, without gaps.
+func TestPhases(t *testing.T) {
+	r := taken(t, measure.Simulated(plain()), quick, product("still", false))
+	for _, period := range []float64{0.02, 0.1} {
+		var phases []float64
+		for _, run := range r.Profiles[0].Runs {
+			phases = append(phases, math.Mod(run.Begin, period))
+		}
+		slices.Sort(phases)
+		gap := phases[0] + period - phases[len(phases)-1]
+		for i := range phases[1:] {
+			gap = max(gap, phases[i+1]-phases[i])
+		}
+		if even := period / float64(len(phases)); gap > 3.5*even {
+			t.Errorf("of %d runs none begins in %.2g of %.2g s", len(phases), gap, period)
+		}
 	}
 }
 

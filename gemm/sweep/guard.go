@@ -32,7 +32,9 @@ func (o Original) Restore(g power.Governor) error {
 func (o Original) restore(g power.Governor) error {
 	var clock error
 	if o.Clocks {
-		clock = g.UnlockClock()
+		if clock = g.UnlockClock(); errors.Is(clock, power.ErrAbsent) {
+			clock = nil // nor could it be locked
+		}
 	}
 	limit := g.SetPowerLimit(o.Cap)
 	have, err := g.PowerLimit()
@@ -149,14 +151,13 @@ func (g *Guard) Close() error {
 	if g.changed {
 		if err := g.original.Restore(g.governor); err != nil {
 			if g.watchdog != nil {
-				watchdog := g.watchdog
+				late := g.watchdog.Restore()
 				g.watchdog = nil
-				if late := watchdog.Restore(); late == nil {
+				if late == nil {
 					g.changed = false
 					return nil
-				} else {
-					err = errors.Join(err, late)
 				}
+				err = errors.Join(err, late)
 			}
 			return &RestoreError{g.original, err}
 		}
@@ -167,7 +168,10 @@ func (g *Guard) Close() error {
 	}
 	watchdog := g.watchdog
 	g.watchdog = nil
-	return watchdog.Done()
+	if err := watchdog.Done(); err != nil {
+		return fmt.Errorf("the card's settings are as they were, but the watchdog: %w", err)
+	}
+	return nil
 }
 
 // Run does something and closes the guard, whatever comes of it: an error comes back beside that of

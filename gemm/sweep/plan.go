@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -56,12 +57,39 @@ func (p Plan) clocks() bool {
 // ErrHeld means that the card is not ours alone to set.
 var ErrHeld = errors.New("the card's settings are left alone")
 
+// Governor of a card that is ours alone to set, and that this process may set. Nothing is changed.
+func Governor(card power.Card) (power.Governor, error) {
+	if err := Refuse(card, os.Getpid()); err != nil {
+		return nil, err
+	}
+	return power.Govern(card)
+}
+
 // Refuse fails where others would notice a change of the card's settings, or have set it themselves.
 // self is this process's number.
 func Refuse(card power.Card, self int) error {
 	if mig := card.Info().MIG; mig != nil && *mig {
 		return fmt.Errorf("the card is cut into slices (MIG), which share its settings: %w", ErrHeld)
 	}
+	if err := alone(card, self); err != nil {
+		return err
+	}
+	if used := card.Info().MemoryUsed; used != nil && *used > ownMemory {
+		return fmt.Errorf("%.1f GB of the card's memory were in use before anything was put there: another process, which the driver does not show here (in a container it may not), would run at other settings too: end it first: %w",
+			float64(*used)/1e9, ErrHeld)
+	}
+	reasons, err := card.Throttle()
+	if err == nil && reasons&power.ApplicationClocks != 0 {
+		return clocksHeld()
+	}
+	return nil
+}
+
+// ownMemory is more than a driver and a context of ours take, in bytes.
+const ownMemory = 4e9
+
+// alone fails where another process is on the card.
+func alone(card power.Card, self int) error {
 	all, err := card.Processes()
 	if err != nil && !errors.Is(err, power.ErrAbsent) {
 		return fmt.Errorf("who else is on the card cannot be found out: %w", err)
@@ -69,11 +97,14 @@ func Refuse(card power.Card, self int) error {
 	if rest := power.Others(all, self); len(rest) > 0 {
 		return fmt.Errorf("another process is on the card (%d), and would run at other settings too: end it first: %w", rest[0].PID, ErrHeld)
 	}
-	reasons, err := card.Throttle()
-	if err == nil && reasons&power.ApplicationClocks != 0 {
-		return clocksHeld()
-	}
 	return nil
+}
+
+// listed says whether the driver shows this process among those on the card: where it does not, it may not
+// show others either.
+func listed(card power.Card, self int) bool {
+	all, _ := card.Processes()
+	return slices.ContainsFunc(all, func(p power.Process) bool { return p.PID == self })
 }
 
 func clocksHeld() error {

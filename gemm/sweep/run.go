@@ -42,10 +42,7 @@ type Visit struct {
 // Once something was measured the result is never nil: with an error it holds what was measured until then.
 func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.Candidate, o Options) (r *Result, err error) {
 	o = o.withDefaults()
-	if err := Refuse(m.Card(), os.Getpid()); err != nil {
-		return nil, err
-	}
-	governor, err := power.Govern(m.Card())
+	governor, err := Governor(m.Card())
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +52,15 @@ func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.C
 	}
 	machine := &kept{m, map[string]*keptBatch{}}
 	s := sitting{machine, p, before, after, o, nil}
-	err = guard.Run(func() error {
-		defer machine.close(ctx)
-		return s.visits(ctx, guard)
-	})
+	err = guard.Run(func() error { return s.visits(ctx, guard) })
+	machine.close(ctx) // after the settings are back: it waits for the card
 	if len(s.done) > 0 {
 		r = newResult(p, s.done, o.K)
 		r.GPU, r.Simulated = m.Card().Info().Name, m.Platform() == nil
 		r.Before, r.After = before.Name, after.Name
+		if !listed(m.Card(), os.Getpid()) {
+			r.warn("the driver does not show this process on the card, so it might not show others: see that nobody else used it")
+		}
 		if err != nil {
 			r.Stopped = "failed"
 			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -85,6 +83,9 @@ type sitting struct {
 func (s *sitting) visits(ctx context.Context, guard *Guard) error {
 	for i, setting := range s.plan.Order {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := alone(s.machine.Card(), os.Getpid()); err != nil {
 			return err
 		}
 		if err := guard.Apply(setting); err != nil {

@@ -18,8 +18,9 @@ type scatter struct {
 }
 
 // errors gives every point its intervals, from the repeats: windows about their visit's mean, all together,
-// and the visits of the reference, between which a card drifts. The larger counts for a visit. The converted
-// at a setting are held against the original in the same blocks, where drift does not count.
+// and the visits of the reference, between which a card drifts. The wider interval of the two counts: three visits
+// alone say little of their scatter, and windows nothing of drift. The converted at a setting are held against
+// the original in the same blocks, where drift does not count.
 func (r *Result) errors() {
 	at := r.reference()
 	if at == nil {
@@ -52,12 +53,8 @@ func (r *Result) scatter(window func(power.Window) float64, summary func(power.S
 		}
 		for _, name := range names {
 			var logs []float64
-			for _, b := range v.Run.Blocks {
-				for _, w := range b.Windows {
-					if b.Complete && w.Load == name {
-						logs = append(logs, math.Log(window(w)))
-					}
-				}
+			for _, w := range v.Run.Kept(name) {
+				logs = append(logs, math.Log(window(w)))
 			}
 			if n := float64(len(logs)); n > 1 {
 				s.window += stat.Variance(logs, nil) * (n - 1)
@@ -80,7 +77,6 @@ func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired
 	if first && paired == nil {
 		return []float64{1, 1}
 	}
-	one, freedom := s.visit, s.visits
 	n, within := 0, 0.0 // windows; the square of the paired interval's half width
 	for _, v := range r.Visits {
 		if v.Setting != p.Setting {
@@ -97,17 +93,23 @@ func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired
 		}
 	}
 	within /= float64(p.Visits * p.Visits)
-	if w := s.window / (float64(n) / float64(p.Visits)); w > one || freedom == 0 {
-		one, freedom = w, s.windows
-	}
 	half := 0.0
 	if !first { // the original's, here and at the reference
-		if freedom == 0 {
+		if s.windows == 0 && s.visits == 0 {
 			return nil
 		}
-		t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(0.975)
-		half = t * math.Sqrt(one*(1/float64(p.Visits)+1/float64(r.reference().Visits)))
+		perVisit := float64(n) / float64(p.Visits)
+		half = max(spread(s.visit, s.visits), spread(s.window/perVisit, s.windows)) *
+			math.Sqrt(1/float64(p.Visits)+1/float64(r.reference().Visits))
 	}
 	half = math.Sqrt(half*half + within)
 	return []float64{ratio * math.Exp(-half), ratio * math.Exp(half)}
+}
+
+// spread is the half width of a 95 % interval of one value, by its variance; 0 where that is not known.
+func spread(variance, freedom float64) float64 {
+	if freedom == 0 {
+		return 0
+	}
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(0.975) * math.Sqrt(variance)
 }

@@ -1,0 +1,128 @@
+package profile
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// drawing is a curve of exact power in cells of 1 ms.
+func drawing(power func(t float64) float64, until float64) *Curve {
+	c := &Curve{Step: time.Millisecond}
+	for i := range int(until * 1000) {
+		c.Watts = append(c.Watts, power((float64(i)+0.5)/1000))
+		c.Low, c.High = append(c.Low, c.Watts[i]), append(c.High, c.Watts[i])
+		c.Resolution = append(c.Resolution, 2*time.Millisecond)
+	}
+	return c
+}
+
+// even is a run of executions of a length in seconds, marked every few of them.
+func even(each float64, every, marks int) (p Progress) {
+	for i := range marks + 1 {
+		p.Done, p.At = append(p.Done, i*every), append(p.At, seconds(float64(i*every)*each))
+	}
+	return p
+}
+
+func TestSSE(t *testing.T) {
+	run := func(ms ...float64) Progress {
+		p := Progress{Done: []int{0}, At: []time.Duration{0}}
+		for i, m := range ms {
+			p.Done, p.At = append(p.Done, i+1), append(p.At, p.At[i]+seconds(m/1000))
+		}
+		return p
+	}
+	for name, test := range map[string]struct {
+		run  Progress
+		want int
+	}{
+		"falls twice":               {run(3, 2, 1.01, 1, 1, 1), 3},
+		"rises at the cap":          {run(3, 1, 1.2, 1.3, 1.25), 2},
+		"steady from the first":     {run(1, 1, 1), 1},
+		"falls within the margin":   {run(2, 1.015, 1.01, 1), 2},
+		"still falls":               {run(4, 3, 2, 1), 0},
+		"too short to tell":         {run(1), 0},
+		"later it is quicker again": {run(1, 1.2, 1.2, 0.9, 0.9), 4},
+	} {
+		s := FindSteady(&Curve{}, test.run, 0.02, 0).SSE
+		if s.Found != (test.want > 0) || s.Execution != test.want || s.Found == (s.Why != "") {
+			t.Errorf("%s: %+v, want execution %d", name, s, test.want)
+		}
+		if s.Found && s.At != test.run.At[s.Execution] {
+			t.Errorf("%s: ends at %v", name, s.At)
+		}
+	}
+}
+
+// TestSSP finds when an exponential approach is within the tolerance of where it goes, to the execution.
+func TestSSP(t *testing.T) {
+	const high, rise = 700.0, 0.05
+	approach := func(t float64) float64 { return high - 600*math.Exp(-t/rise) }
+	s := FindSteady(drawing(approach, 2), even(1e-3, 10, 200), 0.02, 0.01).SSP
+	want := rise * math.Log(600/(0.01*high)) // some 220 ms
+	if !s.Found || math.Abs(s.At.Seconds()-want) > 0.03 || s.Execution != int(s.At/time.Millisecond) {
+		t.Errorf("%+v, want %v s", s, want)
+	}
+	if math.Abs(s.Watts-high) > 0.015*high || s.Low > s.Watts || s.High < s.Watts || !near64(s.Seconds, 1e-3) {
+		t.Errorf("%+v", s)
+	}
+	if loose := FindSteady(drawing(approach, 2), even(1e-3, 10, 200), 0.02, 0.1).SSP; loose.Execution >= s.Execution {
+		t.Errorf("execution %d within 10 %%, %d within 1 %%", loose.Execution, s.Execution)
+	}
+}
+
+// TestNoSSP: where power goes on changing, the reason says by how much.
+func TestNoSSP(t *testing.T) {
+	for name, test := range map[string]struct {
+		power func(t float64) float64
+		each  float64
+		marks int
+		why   string
+	}{
+		"swings":      {func(t float64) float64 { return 690 + 40*math.Cos(2*math.Pi*t/1.1) }, 1e-3, 200, "changed by"},
+		"turns once":  {func(t float64) float64 { return 690 + 40*math.Cos(2*math.Pi*t/10) }, 1e-3, 200, "changed by"},
+		"climbs":      {func(t float64) float64 { return 300 + 100*t }, 1e-3, 200, "changed by"},
+		"a short run": {func(float64) float64 { return 700 }, 1e-3, 0, "no curve"},
+		"quick ones":  {func(float64) float64 { return 700 }, 1e-6, 200, "too coarse"},
+	} {
+		s := FindSteady(drawing(test.power, 2), even(test.each, 10, test.marks), 0.02, 0).SSP
+		if s.Found || !strings.Contains(s.Why, test.why) {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	if s := FindSteady(drawing(func(float64) float64 { return 700 }, 1), even(0.1, 1, 6), 0.02, 0).SSP; s.Found || !strings.Contains(s.Why, "8 executions") {
+		t.Errorf("six executions: %+v", s)
+	}
+}
+
+// TestUnsureSSP: a difference that the curve cannot tell is none.
+func TestUnsureSSP(t *testing.T) {
+	c := drawing(func(t float64) float64 { return 690 + 20*t }, 2)
+	if s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP; s.Found {
+		t.Errorf("sure: %+v", s)
+	}
+	for i := range c.Watts {
+		c.Low[i], c.High[i] = c.Watts[i]-40, c.Watts[i]+40
+	}
+	if s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP; !s.Found {
+		t.Errorf("± 40 W: %+v", s)
+	}
+}
+
+// TestConstantIsSteady: constant power is steady as soon as it can be told from what was before.
+func TestConstantIsSteady(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := rapid.Float64Range(50, 900).Draw(t, "watts")
+		each := rapid.Float64Range(1e-4, 5e-3).Draw(t, "each")
+		every := rapid.IntRange(1, 9).Draw(t, "every")
+		p := even(each, every, int(0.5/each)/every)
+		s := FindSteady(drawing(func(float64) float64 { return w }, 0.5), p, 0.02, 0).SSP
+		if !s.Found || !near64(s.Watts, w) || s.At > 2*time.Millisecond+2*seconds(each) {
+			t.Fatalf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,297 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func stitched(t testing.TB, readings []Reading, o StitchOptions) (*Curve, map[string]Sensor) {
+	t.Helper()
+	c, sensors, err := Stitch(context.Background(), readings, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]Sensor{}
+	for _, s := range sensors {
+		by[s.Name] = s
+	}
+	return c, by
+}
+
+// inRise is the mean resolution while the power of overshooting rises.
+func inRise(c *Curve) time.Duration {
+	const up = 10 * time.Millisecond
+	sum, n := time.Duration(0), time.Duration(0)
+	for at := time.Duration(0); at < up; at += c.Step {
+		sum += c.ResolutionAt(at)
+		n++
+	}
+	return sum / n
+}
+
+// TestStitch finds a known curve from what an H200's sensors would say of it, none of them quicker than
+// 20 ms, some of them late, and their windows assumed wrong.
+func TestStitch(t *testing.T) {
+	const tolerance = 2 * time.Millisecond
+	var curves []*Curve
+	for seed := range uint64(2) {
+		card := truth{
+			power: overshooting, runs: 60, until: 0.85, noise: 3, stalled: 0.01, counting: true,
+			sensors: []sampling{instant, buffer, overSecond}, seed: seed,
+		}
+		card.sensors[0].gain = 1.02
+		o := card.options()
+		o.Sensors = []Sensor{{Name: Instant, Window: 40 * time.Millisecond}, {Name: Buffer, Window: 50 * time.Millisecond, Delay: 10 * time.Millisecond}}
+		c, found := stitched(t, card.readings(), o)
+		exact := card.curve(c)
+		if d := Agreement(c, exact, 50*time.Millisecond); d.Largest > 0.015 {
+			t.Errorf("seed %d: off by %.2f %% at %v", seed, 100*d.Largest, d.At)
+		}
+		covered := 0
+		for i, w := range exact.Watts {
+			if c.Low[i] <= w && w <= c.High[i] {
+				covered++
+			}
+		}
+		if covered < len(exact.Watts)*9/10 {
+			t.Errorf("seed %d: the intervals hold the truth in %d of %d cells", seed, covered, len(exact.Watts))
+		}
+		if r := inRise(c); r > 5*time.Millisecond {
+			t.Errorf("seed %d: resolution %v in the rise", seed, r)
+		}
+		for _, s := range card.sensors[:2] {
+			f := found[s.name]
+			if (f.Window-seconds(s.window)).Abs() > tolerance || f.Delay.Abs() > tolerance || !f.Used {
+				t.Errorf("seed %d: %+v, planted a window of %v s", seed, f, s.window)
+			}
+			if math.Abs(f.Gain-s.gain) > 0.002 || math.Abs(f.Error-card.noise) > 0.5 {
+				t.Errorf("seed %d: %+v, planted gain %v and error %v W", seed, f, s.gain, card.noise)
+			}
+		}
+		if a := found[Average]; a.Used || !strings.Contains(a.Why, "it averages over") {
+			t.Errorf("seed %d: %+v", seed, a)
+		}
+		curves = append(curves, c)
+	}
+	if d := Agreement(curves[0], curves[1], 50*time.Millisecond); d.Largest > 0.03 {
+		t.Errorf("two measurements of one card differ by %.2f %% at %v", 100*d.Largest, d.At)
+	}
+}
+
+// TestSlowSensors: what only slow ones have seen has no fine resolution, and says so.
+func TestSlowSensors(t *testing.T) {
+	rise := func(card truth) (*Curve, time.Duration) {
+		card.power, card.runs, card.noise = overshooting, 20, 3
+		c, _ := stitched(t, card.readings(), card.options())
+		return c, inRise(c)
+	}
+	_, counter := rise(truth{counting: true, until: 0.4})
+	_, quick := rise(truth{counting: true, sensors: []sampling{instant, buffer}, until: 0.4})
+	slow, second := rise(truth{sensors: []sampling{overSecond}, until: 1.15})
+	if quick > 5*time.Millisecond || counter < quick*5/4 {
+		t.Errorf("resolution %v with the energy counter alone, %v with quicker sensors", counter, quick)
+	}
+	if second < 20*time.Millisecond || slow.Step != 20*time.Millisecond {
+		t.Errorf("resolution %v in cells of %v from an average over a second", second, slow.Step)
+	}
+}
+
+// TestDelayOfAll: all sensors are late together, which shows in when power rises.
+func TestDelayOfAll(t *testing.T) {
+	const delay = 30 * time.Millisecond
+	card := truth{power: overshooting, runs: 40, until: 0.4, noise: 3, counting: true, delay: delay.Seconds()}
+	_, found := stitched(t, card.readings(), card.options())
+	if d := found[Counter].Delay; (d - delay).Abs() > 6*time.Millisecond {
+		t.Errorf("delay %v, planted %v", d, delay)
+	}
+	card.delay = 0
+	if _, found = stitched(t, card.readings(), card.options()); found[Counter].Delay != 0 {
+		t.Errorf("delay %v, planted none", found[Counter].Delay)
+	}
+}
+
+// TestContradiction: a sensor that does not show this card's power is left out, with a reason.
+func TestContradiction(t *testing.T) {
+	card := truth{power: overshooting, runs: 20, until: 0.4, noise: 3, counting: true, sensors: []sampling{instant}}
+	for name, spoil := range map[string]func(*Reading){
+		"0.50 of what": func(r *Reading) { r.Watts /= 2 },
+		"no window":    func(r *Reading) { r.At += time.Duration(r.Run%7) * 15 * time.Millisecond },
+	} {
+		readings := card.readings()
+		for i := range readings {
+			if readings[i].Sensor == Instant {
+				spoil(&readings[i])
+			}
+		}
+		c, found := stitched(t, readings, card.options())
+		if s := found[Instant]; s.Used || !strings.Contains(s.Why, name) {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if d := Agreement(c, card.curve(c), 50*time.Millisecond); d.Mean > 0.01 {
+			t.Errorf("%s: the curve is off by %.2f %%", name, 100*d.Mean)
+		}
+	}
+}
+
+// TestBreaks: power jumps where it may, also within a cell, and is smooth elsewhere.
+func TestBreaks(t *testing.T) {
+	jump := func(t float64) float64 {
+		switch {
+		case t < 0:
+			return 90
+		case t < 0.201:
+			return 690
+		}
+		return 450
+	}
+	card := truth{power: jump, runs: 40, until: 0.5, noise: 1, counting: true, sensors: []sampling{buffer}}
+	o := card.options()
+	o.Breaks = append(o.Breaks, 201*time.Millisecond)
+	c, _ := stitched(t, card.readings(), o)
+	for at, want := range map[time.Duration]float64{-10: 90, 10: 690, 190: 690, 210: 450, 400: 450} {
+		if w, _, _ := c.Mean(at*time.Millisecond, (at+5)*time.Millisecond); math.Abs(w-want) > 5 {
+			t.Errorf("%.1f W at %d ms, want %.0f", w, at, want)
+		}
+	}
+	if w, _, _ := c.Mean(200*time.Millisecond, 202500*time.Microsecond); math.Abs(w-546) > 50 {
+		t.Errorf("%.1f W in the cell of the jump, want 546", w)
+	}
+}
+
+// few readings of a small card, quickly stitched.
+func few(t *rapid.T) ([]Reading, StitchOptions) {
+	level := rapid.Float64Range(100, 800).Draw(t, "watts")
+	card := truth{
+		power: func(t float64) float64 {
+			if t < 0 {
+				return 90
+			}
+			return level
+		},
+		runs: rapid.IntRange(2, 5).Draw(t, "runs"), until: 0.25, noise: 2, counting: rapid.Bool().Draw(t, "counter"),
+		sensors: []sampling{buffer}, seed: rapid.Uint64().Draw(t, "seed"),
+	}
+	o := card.options()
+	o.Step, o.Resamples = 20*time.Millisecond, 5
+	return card.readings(), o
+}
+
+// alike says whether two numbers agree but for rounding, of which narrow fits have much.
+func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-4*math.Max(math.Abs(a), math.Abs(b)) }
+
+// TestConstantPower: readings that all say the same make a curve that says so, too, and is sure.
+func TestConstantPower(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		readings, o := few(t)
+		for i := range readings {
+			readings[i].Watts = 500
+		}
+		c, _, err := Stitch(context.Background(), readings, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range c.Watts {
+			if !alike(w, 500) || !alike(c.Low[i], 500) || !alike(c.High[i], 500) {
+				t.Fatalf("cell %d: %v W in [%v, %v]", i, w, c.Low[i], c.High[i])
+			}
+		}
+	})
+}
+
+// TestTwiceAndLater: twice the watts at another time make a curve twice as high, then.
+func TestTwiceAndLater(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		readings, o := few(t)
+		c, _, err := Stitch(context.Background(), readings, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "later"))
+		for i := range readings {
+			readings[i].Since += by
+			readings[i].At += by
+			readings[i].Watts *= 2
+		}
+		o.From, o.To, o.Breaks[0] = o.From+by, o.To+by, o.Breaks[0]+by
+		later, _, err := Stitch(context.Background(), readings, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range c.Watts {
+			if !alike(2*w, later.Watts[i]) || !alike(2*c.High[i], later.High[i]) || c.Resolution[i] != later.Resolution[i] || later.Start != c.Start+by {
+				t.Fatalf("cell %d: %v W and %v", i, w, later.Watts[i])
+			}
+		}
+	})
+}
+
+func TestTooFew(t *testing.T) {
+	card := truth{power: overshooting, runs: 1, until: 0.3, counting: true}
+	for name, readings := range map[string][]Reading{
+		"none":                    nil,
+		"one run":                 card.readings(),
+		"readings of other times": {{Run: 0, Sensor: Instant, At: time.Hour, Watts: 1}, {Run: 1, Sensor: Instant, At: time.Hour, Watts: 1}},
+		"no numbers":              {{Run: 0, Sensor: Instant, Watts: math.NaN()}, {Run: 1, Sensor: Instant, Watts: math.Inf(1)}},
+		"stretches of nothing":    {{Run: 0, Sensor: Counter, Watts: 1}, {Run: 1, Sensor: Counter, Watts: 1}},
+	} {
+		if _, _, err := Stitch(context.Background(), readings, card.options()); !errors.Is(err, ErrTooFew) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFewOfTheCounter: where the energy counter hardly answered, the curve rests on another sensor.
+func TestFewOfTheCounter(t *testing.T) {
+	card := truth{power: overshooting, runs: 20, until: 0.4, noise: 3, sensors: []sampling{buffer}}
+	readings := append(card.readings(), Reading{Run: 3, Sensor: Counter, Since: 0, At: 100 * time.Millisecond, Watts: 100})
+	c, found := stitched(t, readings, card.options())
+	if s := found[Counter]; s.Used || s.Why == "" || !found[Buffer].Used {
+		t.Errorf("%+v", found)
+	}
+	if d := Agreement(c, card.curve(c), 50*time.Millisecond); d.Largest > 0.03 {
+		t.Errorf("off by %.2f %% at %v", 100*d.Largest, d.At)
+	}
+}
+
+// TestLongRun: the resolution of a long curve is found at some of its cells only, and says the same.
+func TestLongRun(t *testing.T) {
+	card := truth{power: overshooting, runs: 4, until: 3, noise: 3, sensors: []sampling{buffer}}
+	o := card.options()
+	o.Resamples = 2
+	c, _ := stitched(t, card.readings(), o)
+	if len(c.Resolution) != len(c.Watts) || slices.Min(c.Resolution) < c.Step {
+		t.Errorf("%d resolutions of %d cells, the finest %v", len(c.Resolution), len(c.Watts), slices.Min(c.Resolution))
+	}
+	if early, late := inRise(c), c.ResolutionAt(2500*time.Millisecond); late < 2*early {
+		t.Errorf("resolution %v in the rise and %v when power is steady", early, late)
+	}
+}
+
+func TestStitchCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	card := truth{power: overshooting, runs: 4, until: 0.3, counting: true}
+	if _, _, err := Stitch(ctx, card.readings(), card.options()); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// BenchmarkStitch is a full measurement: 200 runs of 2 s, each with more than 100 readings.
+func BenchmarkStitch(b *testing.B) {
+	card := truth{
+		power: overshooting, runs: 200, until: 2.15, noise: 3, stalled: 0.01, counting: true,
+		sensors: []sampling{instant, buffer, overSecond},
+	}
+	readings, o := card.readings(), card.options()
+	for b.Loop() {
+		stitched(b, readings, o)
+	}
+	b.ReportMetric(float64(len(readings)), "readings/op")
+}
