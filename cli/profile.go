@@ -30,7 +30,7 @@ runs of most kernels; its authors found 50 enough. --device simulated needs no G
 a report looks like.
 
 Nothing about the card is ever changed. Exit status 3: power was not steady within --length, or
-the --resolution asked for was not reached; 4: no GPU.`,
+the readings do not carry the --resolution; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "as usual"},
 		xFlag,
@@ -41,7 +41,7 @@ the --resolution asked for was not reached; 4: no GPU.`,
 		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of a run's work", DefaultText: "2s"},
 		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs", DefaultText: "table I's"},
 		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "begin no run that ends later", DefaultText: "3m0s"},
-		&cli.DurationFlag{Name: "resolution", Usage: "end with 3 where the rise is not told to this `LENGTH`", DefaultText: "any"},
+		&cli.DurationFlag{Name: "resolution", Usage: "tell times of this `LENGTH` apart everywhere, or end with 3", DefaultText: "any"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the curve into `FILE`, an SVG"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: every reading of the golden runs, too", DisableDefaultText: true},
 		deviceFlag, seedFlag, archFlag, jsonFlag, quietFlag,

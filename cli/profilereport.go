@@ -27,7 +27,7 @@ type profileReport struct {
 // met says whether the profile is what was asked for.
 func (r profileReport) met() bool {
 	for _, p := range r.Profiles {
-		if r.asked > 0 && (p.Curve == nil || p.Resolution(0, profile.Rise) > r.asked) {
+		if r.asked > 0 && (p.Curve == nil || p.Coarsest() > r.asked) {
 			return false
 		}
 	}
@@ -119,7 +119,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	} else if in != nil && p.Steady.SSP.Found {
 		remark(w, "not seen", "what happens within an execution: "+in.Why)
 	}
-	if r.asked > 0 && p.Resolution(0, profile.Rise) > r.asked {
+	if r.asked > 0 && p.Coarsest() > r.asked {
 		remark(w, "note", fmt.Sprintf("the resolution asked for, %s, was not reached: allow more runs with --runs and --time, as far as that goes", timeText(r.asked)))
 	}
 }

@@ -94,7 +94,7 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 		if q.resolution < finest || q.resolution > time.Second {
 			return usagef("--resolution %v: give %v to 1s", q.resolution, finest)
 		}
-		q.options.Step = min(2500*time.Microsecond, q.resolution/2)
+		q.options.Step, q.options.Resolution = min(2500*time.Microsecond, q.resolution/2), q.resolution
 	}
 	if err := q.options.Validate(); err != nil {
 		return usageError{err}

@@ -49,7 +49,7 @@ var sweepGuardCommand = &cli.Command{
 	Usage: "put a card's settings back when a sweep is killed; sweep starts it",
 	Action: func(c *cli.Context) error {
 		// Nothing but the pipe ends it, and nobody may be there to read what it writes.
-		signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+		signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 		return keepWatch(os.Stdin, c.App.Writer)
 	},
 }

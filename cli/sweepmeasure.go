@@ -30,6 +30,9 @@ func (q *sweepRequest) measure(c *cli.Context) (r *sweep.Result, err error) {
 		q.wouldSet(c.App.ErrWriter, machine.Card().Info().Name, plan)
 		return nil, usagef("nothing was changed and nothing measured: add --change-settings to do this, or --simulate to predict it")
 	}
+	if _, err := sweep.Governor(machine.Card()); err != nil { // before models are read
+		return nil, explain(err, machine.Card().Info())
+	}
 	ctx, stop := hangUp(c.Context)
 	defer stop()
 	event, end := newProgress(c)

@@ -85,6 +85,7 @@ func printBest(w io.Writer, r *sweep.Result) {
 		return
 	}
 	tab := newTable("best by", "setting alone", "conversion alone", "both")
+	alike := false
 	for _, b := range r.Best {
 		value := func(c *sweep.Choice, at bool) string {
 			if c == nil {
@@ -100,6 +101,10 @@ func printBest(w io.Writer, r *sweep.Result) {
 			if at {
 				text = c.Setting.String() + ": " + text
 			}
+			if len(c.AsGood) > 0 {
+				alike = true
+				text += " *"
+			}
 			return text
 		}
 		name := map[string]string{"energy": "energy", "edp": "EDP", "eds": fmt.Sprintf("EDS, k = %g", b.K), "energy_gain_minus_time_loss": "gain − loss"}[b.Metric]
@@ -107,6 +112,9 @@ func printBest(w io.Writer, r *sweep.Result) {
 	}
 	tab.print(w)
 	fmt.Fprintln(w)
+	if alike {
+		remark(w, "*", "other settings are as good within their ±, and which of them comes out best is chance: --json names them")
+	}
 }
 
 // remarks says what the table is relative to, and how sure it is.

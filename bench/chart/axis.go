@@ -49,17 +49,20 @@ func (a Axis) of(values []float64) ruler {
 	return logarithmic(shown, a.Log)
 }
 
-// span of values; of none 0 to 1, and never empty.
+// span of values; of none 0 to 1, and wide enough for ticks.
 func span(values []float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		low, high = min(low, v), max(high, v)
 	}
-	switch {
-	case low > high:
+	if low > high {
 		return 0, 1
-	case low == high:
-		return low - 0.5, high + 0.5
+	}
+	const same = 1e-9 // of the values: below that they differ by rounding
+	size := max(math.Abs(low), math.Abs(high))
+	if high-low <= same*size {
+		half := max(0.5, same*size)
+		return low - half, high + half
 	}
 	return low, high
 }

@@ -76,3 +76,17 @@ func TestDecades(t *testing.T) {
 		}
 	}
 }
+
+// TestTicksOfAnyValues: values that differ by rounding alone, or by as much as numbers can, have few ticks.
+func TestTicksOfAnyValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low := rapid.Float64().Draw(t, "value")
+		high := rapid.SampledFrom([]float64{low, math.Nextafter(low, math.Inf(1)), low * (1 + 1e-12), low * (1 + 1e-8), -low, 0}).Draw(t, "other")
+		for _, log := range []int{0, 2, 10} {
+			r := Axis{Log: log}.of([]float64{low, high})
+			if len(r.ticks) > 2*mostTicks || !(r.low < r.high) {
+				t.Fatalf("base %d: %v to %v: %d ticks from %v to %v", log, low, high, len(r.ticks), r.low, r.high)
+			}
+		}
+	})
+}

@@ -20,6 +20,9 @@ type Options struct {
 	Idle time.Duration
 	// Step is the length of the curve's cells. Default 2.5 ms.
 	Step time.Duration
+	// Resolution that the curve is to have from the work's start to its end; see [StitchOptions]. Default:
+	// as fine as the readings say, which is finest where power changes.
+	Resolution time.Duration
 	// Tolerance within which steady power stays, as a share. Default 0.01.
 	Tolerance float64
 	// Resamples of the bootstrap that makes the intervals. Default 100.

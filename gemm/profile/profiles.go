@@ -104,7 +104,8 @@ func (t *taking) profile(ctx context.Context, o *order) (Profile, error) {
 	}
 	var err error
 	p.Curve, p.Sensors, err = Stitch(ctx, p.readings, StitchOptions{
-		From: -lead, To: p.End() + lead, Step: t.opt.Step, Breaks: breaks, Sensors: t.priors(), Seed: t.opt.Seed, Resamples: t.opt.Resamples,
+		From: -lead, To: p.End() + lead, Step: t.opt.Step, Breaks: breaks, Sensors: t.priors(), Resolution: t.opt.Resolution,
+		Seed: t.opt.Seed, Resamples: t.opt.Resamples,
 	})
 	if err != nil {
 		p.Curve = nil

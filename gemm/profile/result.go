@@ -178,6 +178,19 @@ func (p *Profile) Resolution(from, to time.Duration) time.Duration {
 	return seconds(median(all))
 }
 
+// Coarsest is the resolution of the curve's coarsest cell while the work runs; 0 without a curve.
+func (p *Profile) Coarsest() (worst time.Duration) {
+	if p.Curve == nil {
+		return 0
+	}
+	for i, r := range p.Curve.Resolution {
+		if at := p.Curve.Start + time.Duration(i)*p.Curve.Step; at >= 0 && at < p.End() {
+			worst = max(worst, r)
+		}
+	}
+	return worst
+}
+
 // moments of a profile that are always told, as far as the first leg goes.
 var moments = []time.Duration{
 	500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,

@@ -25,6 +25,9 @@ type StitchOptions struct {
 	// Delay are read. Others begin with common values: 25 ms for Instant, 20 ms for Buffer, 1 s for
 	// Average, no delay.
 	Sensors []Sensor
+	// Resolution that every cell of the work is to have, at the price of wider intervals. Where the
+	// readings do not carry it, and where it is 0, the curve is as fine as they say.
+	Resolution time.Duration
 	// Seed of the resamples and of the parting for cross-validation.
 	Seed uint64
 	// Resamples of the bootstrap over runs, two or more; 0 is 100.
@@ -60,6 +63,11 @@ func Stitch(ctx context.Context, readings []Reading, o StitchOptions) (*Curve, [
 	c, err := s.fit(ctx, used, about, about.growth)
 	if err != nil {
 		return nil, nil, err
+	}
+	if o.Resolution > 0 && len(s.breaks) > 0 {
+		if err := s.hold(ctx, c, o.Resolution); err != nil {
+			return nil, nil, err
+		}
 	}
 	curve := &Curve{Start: o.From, Step: seconds(s.step), Watts: c.watts}
 	if err := s.resolution(ctx, c, curve); err != nil {

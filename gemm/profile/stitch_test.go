@@ -232,6 +232,33 @@ func TestTwiceAndLater(t *testing.T) {
 	})
 }
 
+// TestHold: a resolution that is asked for holds everywhere, and costs certainty; one that readings do not carry
+// changes nothing.
+func TestHold(t *testing.T) {
+	card := truth{power: overshooting, runs: 30, until: 0.5, noise: 3, counting: true, sensors: []sampling{buffer}, seed: 3}
+	o := card.options()
+	o.Breaks, o.Resamples = append(o.Breaks, seconds(0.4)), 20
+	stitched := func(finest time.Duration) (*Curve, time.Duration, float64) {
+		o.Resolution = finest
+		c, _, err := Stitch(t.Context(), card.readings(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worst, width := time.Duration(0), 0.0
+		for i := int(c.cell(0)); i < int(c.cell(seconds(0.4))); i++ {
+			worst, width = max(worst, c.Resolution[i]), width+c.High[i]-c.Low[i]
+		}
+		return c, worst, width
+	}
+	free, coarse, sure := stitched(0)
+	if _, worst, width := stitched(6 * time.Millisecond); coarse <= 6*time.Millisecond || worst > 6*time.Millisecond || width <= sure {
+		t.Errorf("resolution %v and width %v where 6 ms were asked for, %v and %v before", worst, width, coarse, sure)
+	}
+	if same, _, _ := stitched(time.Microsecond); !slices.Equal(same.Watts, free.Watts) {
+		t.Error("asking for a microsecond changed the curve")
+	}
+}
+
 func TestTooFew(t *testing.T) {
 	card := truth{power: overshooting, runs: 1, until: 0.3, counting: true}
 	for name, readings := range map[string][]Reading{

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -26,6 +27,7 @@ func (r *Result) judge(p Plan) {
 		for _, text := range run.Warnings {
 			r.warn("at %v: %s", v.Setting, text)
 		}
+		r.unheld(v)
 		if j := run.Baseline.Joules; v.Setting == r.Reference {
 			if low == 0 {
 				low, high = j, j
@@ -46,6 +48,19 @@ func (r *Result) judge(p Plan) {
 		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d visits were measured", n, len(p.Order)))
 	}
 	r.Valid = len(r.Invalid) == 0
+}
+
+// unheld warns where the card did not do what it was set to.
+func (r *Result) unheld(v Visit) {
+	const off = 0.03
+	run := v.Run.Baseline
+	if limit := v.Setting.Cap; limit > 0 && run.Watts > limit*(1+off) {
+		r.warn("at %v it drew %.0f W: that limit is not kept", v.Setting, run.Watts)
+	}
+	capped := run.Capped != nil && *run.Capped
+	if locked, clock := v.Setting.Clock, run.SMClock; locked > 0 && clock != nil && !capped && math.Abs(*clock/locked-1) > off {
+		r.warn("at %v it ran at %.0f MHz: that clock is not kept", v.Setting, *clock)
+	}
 }
 
 func (r *Result) warn(format string, args ...any) {

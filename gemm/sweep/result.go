@@ -77,10 +77,12 @@ type Best struct {
 	Both      *Choice `json:"both,omitempty"`
 }
 
-// Choice is a setting, and the metric's value there.
+// Choice is a setting, and the metric's value there. It was chosen by that value, which scatters: the settings
+// in AsGood cannot be told from it by their intervals.
 type Choice struct {
 	Setting
-	Value float64 `json:"value"`
+	Value  float64   `json:"value"`
+	AsGood []Setting `json:"as_good,omitempty"` // of what was measured
 }
 
 // reference point; nil where it was not measured.
@@ -92,8 +94,8 @@ func (r *Result) reference() *Point {
 	return &r.Points[i]
 }
 
-// Finish puts the points in order, and works out ratios, metrics and the best settings from their joules and
-// seconds.
+// Finish puts the points in order, and works out ratios, metrics, intervals of what was measured, and the best
+// settings, from their joules and seconds.
 func (r *Result) Finish(k []float64) {
 	slices.SortFunc(r.Points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(a.Cap, b.Cap))
@@ -110,21 +112,9 @@ func (r *Result) Finish(k []float64) {
 			}
 		}
 	}
-	r.Best = []Best{r.best("energy", 0, func(f *Figures) float64 { return f.RelativeEnergy }),
-		r.best("edp", 0, func(f *Figures) float64 { return f.EDP })}
-	for i, k := range k {
-		r.Best = append(r.Best, r.best("eds", k, func(f *Figures) float64 { return f.EDS[i].Value }))
-	}
-	gain := r.best(gainMinusLoss, 0, func(f *Figures) float64 { return -f.GainMinusLoss })
-	for _, c := range []*Choice{&gain.Setting, gain.Transform, gain.Both} {
-		if c != nil {
-			c.Value = -c.Value
-		}
-	}
-	r.Best = append(r.Best, gain)
+	r.errors()
+	r.choose(k)
 }
-
-const gainMinusLoss = "energy_gain_minus_time_loss"
 
 // relate to the original at the reference.
 func (f *Figures) relate(joules, seconds float64, k []float64) {
@@ -134,23 +124,4 @@ func (f *Figures) relate(joules, seconds float64, k []float64) {
 	for _, k := range k {
 		f.EDS = append(f.EDS, EDS{k, power.EDS(e, t, k)})
 	}
-}
-
-// best finds the lowest values. Of equal ones the first: the lower setting.
-func (r *Result) best(metric string, k float64, of func(*Figures) float64) Best {
-	lowest := func(figures func(*Point) *Figures) (c *Choice) {
-		for i := range r.Points {
-			p := &r.Points[i]
-			if f := figures(p); f != nil && (c == nil || of(f) < c.Value) {
-				c = &Choice{p.Setting, of(f)}
-			}
-		}
-		return c
-	}
-	b := Best{Metric: metric, K: k, Both: lowest(func(p *Point) *Figures { return p.Converted })}
-	b.Setting = *lowest(func(p *Point) *Figures { return &p.Original })
-	if f := r.reference().Converted; f != nil {
-		b.Transform = &Choice{r.Reference, of(f)}
-	}
-	return b
 }

@@ -22,8 +22,7 @@ type scatter struct {
 // alone say little of their scatter, and windows nothing of drift. The converted at a setting are held against
 // the original in the same blocks, where drift does not count.
 func (r *Result) errors() {
-	at := r.reference()
-	if at == nil {
+	if len(r.Visits) == 0 {
 		return
 	}
 	energy := r.scatter(func(w power.Window) float64 { return w.PerExecution }, func(s power.Summary) float64 { return s.Joules })

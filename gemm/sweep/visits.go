@@ -22,7 +22,6 @@ func newResult(p Plan, visits []Visit, k []float64) *Result {
 		r.Points = append(r.Points, point)
 	}
 	r.Finish(k)
-	r.errors()
 	r.judge(p)
 	return r
 }
