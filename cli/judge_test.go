@@ -143,7 +143,7 @@ func TestJudgeEnds(t *testing.T) {
 	if err := demo.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	q := &evaluation{paths: []string{dir}, purpose: evaluationPart}
+	q := &evaluation{paths: []string{dir}, purpose: calibrationPart}
 	defer q.Close()
 	if err := q.open(); err != nil {
 		t.Fatal(err)

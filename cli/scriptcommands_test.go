@@ -19,6 +19,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // scriptCommands are what the scripts can do besides testscript's own commands.
@@ -29,6 +31,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"truncate":    scriptTruncate,
 	"setjson":     scriptSetJSON,
 	"safetensors": scriptSafetensors,
+	"excerpt":     scriptExcerpt,
 	"tree":        scriptTree,
 	"json":        scriptJSON,
 	"width":       scriptWidth,
@@ -150,13 +153,34 @@ func scriptSetJSON(ts *testscript.TestScript, neg bool, args []string) {
 // space added until its length divides by 8, and SIZE bytes of zeros after it.
 func scriptSafetensors(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "FILE HEADER SIZE")
-	head := strings.TrimSpace(ts.ReadFile(args[1]))
-	head += strings.Repeat(" ", -len(head)&7)
 	size, err := strconv.Atoi(args[2])
 	ts.Check(err)
-	data := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
-	data = append(append(data, head...), make([]byte, size)...)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o666))
+	writeSafetensors(ts, args[0], args[1], make([]byte, size))
+}
+
+// excerpt FILE HEADER FROM writes what safetensors does, with the first of FROM's data: as much as
+// the header's tensors take.
+func scriptExcerpt(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, "FILE HEADER FROM")
+	f, err := weights.OpenFile(ts.MkAbs(args[2]))
+	ts.Check(err)
+	defer f.Close()
+	var tensors map[string]struct {
+		Offsets [2]int `json:"data_offsets"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &tensors))
+	size := 0
+	for _, x := range tensors {
+		size = max(size, x.Offsets[1])
+	}
+	writeSafetensors(ts, args[0], args[1], f.Data()[:size])
+}
+
+func writeSafetensors(ts *testscript.TestScript, file, header string, data []byte) {
+	head := strings.TrimSpace(ts.ReadFile(header))
+	head += strings.Repeat(" ", -len(head)&7)
+	all := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
+	ts.Check(os.WriteFile(ts.MkAbs(file), append(append(all, head...), data...), 0o666))
 }
 
 // tree DIR FILE writes the names and digests of all files in DIR to FILE.

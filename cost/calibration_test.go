@@ -38,6 +38,9 @@ func small(t testing.TB) *Calibration {
 
 // TestFitFindsALine that was planted, and writes and reads itself.
 func TestFitFindsALine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	c := small(t)
 	m := &c.Models[0]
 	if m.Quality.Points != 15 || m.Quality.Mean > 0.005 || math.Abs(m.Coefficients[constantTerm]-(500*0.5-staticWatts)/(500-staticWatts)) > 0.02 {
@@ -59,6 +62,9 @@ func TestFitFindsALine(t *testing.T) {
 }
 
 func TestDamagedCalibrations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	good, err := json.Marshal(small(t))
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +157,9 @@ func TestUnknownTypes(t *testing.T) {
 
 // TestSampleIsEnough: weights that are anywhere alike are predicted to 0.2 points.
 func TestSampleIsEnough(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	c, err := FindCalibration("h200")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -430,7 +431,7 @@ func moved(t tb, m *weights.Model, l *arch.Layout, all symmetrySet) map[string][
 // rewritten is a model with other data.
 func rewritten(t tb, m *weights.Model, data func(weights.Tensor) []byte) *weights.Model {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rewritten")
+	dir, err := os.MkdirTemp(diskless(), "rewritten")
 	ok(t, err)
 	defer os.RemoveAll(dir) // the result stays mapped
 	file, _, err := weights.EncodeHeader(m.Infos(), nil)
@@ -446,6 +447,14 @@ func rewritten(t tb, m *weights.Model, data func(weights.Tensor) []byte) *weight
 	t.Cleanup(func() { result.Close() })
 	return result
 }
+
+// diskless is a folder that no disk has to follow, where there is one: thousands of models are rewritten.
+var diskless = sync.OnceValue(func() string {
+	if dir, err := os.MkdirTemp("/dev/shm", "probe"); err == nil && os.Remove(dir) == nil {
+		return "/dev/shm"
+	}
+	return ""
+})
 
 func TestInverseOfInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

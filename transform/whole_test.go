@@ -34,7 +34,11 @@ func TestWholeLayersAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 		"scale,reorder,prune=0.25,trellis=0.05,compensate",
 		"sparsify=2:4,compensate",
 	}
-	for i, d := range kinds {
+	types := kinds
+	if testing.Short() {
+		types = kinds[:2]
+	}
+	for i, d := range types {
 		for j, name := range []string{"llama-tiny", "gpt2-tiny"} {
 			m := wide(t, name, d)
 			in := feed(t, m)

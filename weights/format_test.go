@@ -109,6 +109,9 @@ func TestFloat8Definition(t *testing.T) {
 }
 
 func TestFloat16AgainstReference(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	f := form(t, F16)
 	for b := range uint32(1 << 16) {
 		want := float16.Frombits(uint16(b)).Float32()

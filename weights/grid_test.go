@@ -45,6 +45,9 @@ func lawOfGrid(t rapid.TB, f Format, b uint32, e int) {
 }
 
 func TestGridLaws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for d, exps := range map[DType][2]int{
 		BF16: {-12, 3}, F16: {-26, 17}, F8E4M3: {-12, 11}, F8E5M2: {-19, 18}, I8: {-3, 9},
 	} {

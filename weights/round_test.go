@@ -49,6 +49,9 @@ func lawOfRounding(t rapid.TB, f Format, b uint32, bits int, truncate bool) {
 }
 
 func TestRoundLaws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for _, d := range []DType{BF16, F16, F8E4M3, F8E5M2, I8} {
 		f := formatOf(d)
 		for bits := range f.MantBits + 1 {
@@ -89,6 +92,9 @@ func TestZeroable(t *testing.T) {
 // TestEncodeEqualsFromValue on every element, on its neighbours in float32, on the ties between two
 // elements, and on whatever else float32 has.
 func TestEncodeEqualsFromValue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	check := func(t rapid.TB, f Format, v float32) {
 		t.Helper()
 		data := []byte{0xA5, 0xA5, 0xA5, 0xA5, 0xA5}

@@ -11,6 +11,9 @@ import (
 
 // TestFlipChance: every bit flips as often as it should, and bits of an element flip independently.
 func TestFlipChance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const n = 512
 	for _, p := range []float64{0, 0.001, 0.1, 0.5, 0.7, 1} {
 		for _, d := range []weights.DType{weights.F32, weights.BF16, weights.I8} {

@@ -77,6 +77,9 @@ func values(t testing.TB, text string, s Spec) []float64 {
 // TestNormalDistribution: moments, tails and the Kolmogorov-Smirnov distance of a million elements
 // stay within what they miss once in a million seeds or so.
 func TestNormalDistribution(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const n = 1 << 20
 	for seed := range uint64(3) {
 		v := values(t, "normal(3,2)", Spec{weights.F32, 1 << 10, 1 << 10, seed})

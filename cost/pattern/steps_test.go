@@ -22,6 +22,9 @@ func generate(t testing.TB, text string, s Spec) ([]byte, weights.Format) {
 // TestArithmetic holds steps against their definitions, small matrices without tables and large ones
 // with.
 func TestArithmetic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const source = "normal(0,30)"
 	for step, of := range map[string]func(f weights.Format, b uint32) uint32{
 		"shift(2.5)":        arithmeticTwin(func(v float64) float64 { return v + 2.5 }),

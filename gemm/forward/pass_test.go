@@ -26,12 +26,16 @@ func many(vocab int) [][]int32 {
 }
 
 func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
+	others := []int{5, 0}
+	if testing.Short() {
+		others = others[:1]
+	}
 	for _, test := range forms(t) {
 		m, d := model(t, test.base, test.changes)
 		tokens := many(64)
 		d.Workers = 1
 		want := run(t, d, forward.Stored(m), tokens)
-		for _, workers := range []int{5, 0} {
+		for _, workers := range others {
 			d.Workers = workers
 			if diff := cmp.Diff(want, run(t, d, forward.Stored(m), tokens)); diff != "" {
 				t.Errorf("%s: %d workers: (-1 worker +this)\n%s", test.name, workers, diff)
@@ -41,6 +45,9 @@ func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
 }
 
 func TestSameBitsInAnyBatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and the tests of workers share as much")
+	}
 	for _, test := range forms(t) {
 		m, d := model(t, test.base, test.changes)
 		tokens := many(64)
@@ -152,6 +159,9 @@ func TestBlockByBlockIsRun(t *testing.T) {
 
 // TestLogitsInChunks has a vocabulary of which not all logits of a batch are held at once.
 func TestLogitsInChunks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and the tests of workers share as much")
+	}
 	m, d := model(t, "llama-tiny", fields{"vocab_size": 30_000})
 	tokens := sequences(30_000, slices.Repeat([]int{64}, 6)...)
 	w := forward.Stored(m)
@@ -207,6 +217,9 @@ func (m *moments) Input(names []string, x sgemm.Matrix) error {
 }
 
 func TestObserverSeesEveryLayerOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for _, test := range forms(t) {
 		m, d := model(t, test.base, test.changes)
 		tokens := many(64)

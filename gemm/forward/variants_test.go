@@ -173,6 +173,9 @@ var variants = []variant{
 }
 
 func TestLossIsThatOfAPlainImplementation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and the tests of workers share as much")
+	}
 	for _, test := range append(bases(t), variants...) {
 		t.Run(test.name, func(t *testing.T) {
 			m, d := model(t, test.base, test.changes)

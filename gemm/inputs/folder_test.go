@@ -67,6 +67,9 @@ func described(t *testing.T, a, b *inputs.Store) {
 }
 
 func TestAnotherKeyIsComputedAnew(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	s, dir := tiny(t, "llama-tiny"), t.TempDir()
 	beside := filepath.Join(dir, "notes.txt")
 	if err := os.WriteFile(beside, []byte("mine"), 0o666); err != nil {
@@ -100,7 +103,11 @@ func TestBrokenOffAnywhere(t *testing.T) {
 	s.collect(t, clean, inputs.Options{Key: "a"})
 	want := contents(t, clean)
 	dir, kept := "", 0
-	for _, layer := range s.decoder.Layers() {
+	layers := s.decoder.Layers()
+	if testing.Short() {
+		layers = layers[len(layers)-3:]
+	}
+	for _, layer := range layers {
 		dir = t.TempDir()
 		_, err := inputs.Collect(t.Context(), s.decoder, &dies{Weights: s.weights, tensor: layer.Tensor}, s.tokens, dir, inputs.Options{Key: "a"})
 		if !errors.Is(err, errDied) {
@@ -139,6 +146,9 @@ func infos(t *testing.T, dir string) map[string]fs.FileInfo {
 
 // TestUnfinishedFolder is what is left by a process that was killed.
 func TestUnfinishedFolder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	s, clean := tiny(t, "llama-tiny"), t.TempDir()
 	want := s.collect(t, clean, inputs.Options{Key: "a"})
 	for name, spoil := range map[string]func(files []string) error{
@@ -182,6 +192,9 @@ func TestUnfinishedFolder(t *testing.T) {
 // TestUnfinishedFolderOfOthers has whole files that do not fit: of the same key and other tokens, and
 // of another key.
 func TestUnfinishedFolderOfOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	s := tiny(t, "llama-tiny")
 	fewer := subject{s.decoder, s.weights, s.tokens[1:]}
 	changed := subject{s.decoder, scaled{s.weights, "model.norm.weight", 2}, s.tokens}
@@ -241,6 +254,9 @@ func TestEveryByteOfMomentsCounts(t *testing.T) {
 
 // TestFilesOfOthers puts whole files in the place of others: another layer's, and another key's.
 func TestFilesOfOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	s, dir, other := tiny(t, "llama-tiny"), t.TempDir(), t.TempDir()
 	store := s.collect(t, dir, inputs.Options{Key: "a"})
 	s.collect(t, other, inputs.Options{Key: "b"})

@@ -54,10 +54,10 @@ func reference(x [][]float32) ([][]float64, inputs.Range) {
 }
 
 func TestMomentsAreThoseInFloat64(t *testing.T) {
-	subjects := map[string]subject{"gpt2": tiny(t, "gpt2-tiny"), "experts": tiny(t, "mixtral-tiny")}
-	if !testing.Short() {
-		subjects["demo"] = trained(t)
+	if testing.Short() {
+		t.Skip("long, and the tests of workers share as much")
 	}
+	subjects := map[string]subject{"gpt2": tiny(t, "gpt2-tiny"), "experts": tiny(t, "mixtral-tiny"), "demo": trained(t)}
 	for name, s := range subjects {
 		if s.length() < 2100 {
 			t.Fatalf("%s: %d tokens are one batch", name, s.length())
@@ -141,9 +141,13 @@ func TestUnknownLayer(t *testing.T) {
 }
 
 func TestSameBytesWithAnyNumberOfWorkers(t *testing.T) {
+	numbers := []int{1, 5, 2, 0}
+	if testing.Short() {
+		numbers = numbers[:2]
+	}
 	for name, s := range map[string]subject{"demo": trained(t), "llama": tiny(t, "llama-tiny")} {
 		var want map[string]string
-		for _, workers := range []int{1, 2, 5, 0} {
+		for _, workers := range numbers {
 			dir := t.TempDir()
 			s.decoder.Workers = workers
 			s.collect(t, dir, inputs.Options{Key: "a", Workers: workers})

@@ -12,6 +12,9 @@ import (
 )
 
 func TestTheModelDoesNotDivergeFromItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and the tests of workers share as much")
+	}
 	for name, m := range map[string]model{"trained": trained(t, 2, 20), "tied": tied(t)} {
 		j := m.judge(t)
 		var want []result
@@ -96,6 +99,9 @@ func TestAloneIsTogetherWithThatLayer(t *testing.T) {
 
 // TestBaseIsRespected has a base with other layers, another norm and another embedding.
 func TestBaseIsRespected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and the tests of workers share as much")
+	}
 	m := trained(t, 2, 20)
 	j, names := m.judge(t), m.names()
 	const norm, embedding = "model.norm.weight", "model.embed_tokens.weight"

@@ -38,6 +38,9 @@ func TestFindsWhatIsThere(t *testing.T) {
 }
 
 func TestFindsNothingWhereThereIsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const runs = 100
 	base, _ := pair()
 	same := []Candidate{candidate("same", base.Products...)}

@@ -42,10 +42,10 @@ func contains(interval []float64, v float64) bool { return interval[0] <= v && v
 // TestCoverage is the promise: a planted 1 % is found, a planted 0 % is not, and intervals hold
 // the truth as often as they say, stopping at the precision asked for.
 func TestCoverage(t *testing.T) {
-	seeds := 300
 	if testing.Short() {
-		seeds = 100
+		t.Skip("300 runs")
 	}
+	const seeds = 300
 	for _, plant := range []float64{1.01, 1} {
 		t.Run(fmt.Sprint(plant), func(t *testing.T) {
 			t.Parallel()
@@ -97,13 +97,13 @@ func count(is bool) int {
 
 // TestDriftDoesNotBias lets the inlet warm by 20 °C while measuring, 26 W of leakage.
 func TestDriftDoesNotBias(t *testing.T) {
+	if testing.Short() {
+		t.Skip("200 runs")
+	}
 	t.Parallel()
 	var bias mean
 	holds := 0
-	seeds := 200
-	if testing.Short() {
-		seeds = 60
-	}
+	const seeds = 200
 	for seed := range uint64(seeds) {
 		o := H200Sim()
 		o.Seed, o.AmbientRise = seed, 20.0/60
@@ -249,6 +249,9 @@ func TestLateReadings(t *testing.T) {
 // swings. The null tells whether the meter waits for that: with as many blocks it must be several
 // times as narrow as that of a meter that does not.
 func TestSwingAtTheCap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	null := func(capSettle time.Duration) float64 {
 		var width mean
 		for seed := range uint64(20) {

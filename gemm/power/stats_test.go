@@ -22,6 +22,9 @@ func TestFewBlocks(t *testing.T) {
 
 // TestIntervalsAreHonest draws normal blocks: 95 % of intervals hold the truth, at any number.
 func TestIntervalsAreHonest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const runs = 1500
 	for _, n := range []int{2, 5, enoughPasses, 12, 20} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))

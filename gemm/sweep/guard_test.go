@@ -230,3 +230,25 @@ func TestOrder(t *testing.T) {
 		t.Error(one)
 	}
 }
+
+// unlockable cards know nothing of locked clocks.
+type unlockable struct{ *flaky }
+
+func (unlockable) LockClock(float64) error { return power.ErrAbsent }
+func (unlockable) UnlockClock() error      { return power.ErrAbsent }
+
+// TestGuardWithoutClocks: a card whose clock cannot be locked is as it was found when that was tried.
+func TestGuardWithoutClocks(t *testing.T) {
+	card := &flaky{limit: 650}
+	d := &dog{card: card}
+	g, err := NewGuard(unlockable{card}, true, func(o Original) (Watchdog, error) { d.original = o; return d, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Apply(Setting{Cap: 300}); !errors.Is(err, power.ErrAbsent) {
+		t.Error(err)
+	}
+	if err := g.Close(); err != nil || card.limit != 650 || d.done != 1 || d.restored != 0 {
+		t.Error(err, card.limit, d)
+	}
+}

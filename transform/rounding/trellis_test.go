@@ -45,6 +45,9 @@ func (c Trellis) cost(t, v float32, d float64) float64 {
 
 // Without coupling no value at all of the format is better than the one chosen.
 func TestTrellisAgainstAllValues(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		f := format(t, rapid.SampledFrom([]weights.DType{
 			weights.BF16, weights.BF16, weights.F16, weights.F8E4M3, weights.F8E5M2, weights.I8}).Draw(t, "type"))
@@ -192,6 +195,9 @@ type lane struct {
 
 // All values of the format as candidates are hardly better, by Viterbi's algorithm in full.
 func TestCoupledAgainstAllValues(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	lanes := rapid.Custom(func(t *rapid.T) lane {
 		f := format(t, rapid.SampledFrom([]weights.DType{weights.F8E4M3, weights.F8E5M2, weights.I8}).Draw(t, "type"))
 		c, d, targets := drawLane(t, f, 16)

@@ -35,7 +35,22 @@ func open(t *testing.T, dir string) *weights.Model {
 // source writes a small model in two shards with another file.
 func source(t *testing.T, name string, d weights.DType) string {
 	t.Helper()
+	return sourceOf(t, name, d, 2)
+}
+
+// sourceOf is source with so many blocks.
+func sourceOf(t *testing.T, name string, d weights.DType, blocks int) string {
+	t.Helper()
 	config, err := synth.Config(name)
+	ok(t, err)
+	var fields map[string]any
+	ok(t, json.Unmarshal(config, &fields))
+	for _, field := range []string{"num_hidden_layers", "n_layer"} {
+		if fields[field] != nil {
+			fields[field] = blocks
+		}
+	}
+	config, err = json.Marshal(fields)
 	ok(t, err)
 	dir := filepath.Join(t.TempDir(), "model")
 	ok(t, synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1, DType: d, ShardBytes: 60_000}))

@@ -21,7 +21,14 @@ func TestWhatConvertMakesIsAccepted(t *testing.T) {
 		for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
 			t.Run(d.String()+" "+model, func(t *testing.T) {
 				t.Parallel()
-				src := source(t, model, d)
+				if testing.Short() && (d != weights.BF16 || model != "llama-tiny") {
+					t.Skip("long, and the same goroutines as of the first")
+				}
+				blocks := 1 // what is between blocks is the same in all types
+				if d == weights.BF16 {
+					blocks = 2
+				}
+				src := sourceOf(t, model, d, blocks)
 				for passes, least := range map[string]float64{
 					"scale,signs": 0, "scale,reorder,signs": 0, "shift=4/epilogue": 0, "scale,reorder,signs,shift": 0,
 					"sparsify=2:4": 0, "sparsify=0.3/8x4": 0, "sparsify=0.3/runs": 0, "grid=4": 0, "round=3": 0, "round=2/truncate": 0,
@@ -121,6 +128,9 @@ func TestOneBitIsSeen(t *testing.T) {
 }
 
 func TestBrokenTensorsAreSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const up, gate = "model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.gate_proj.weight"
 	const row = 48 * 2
 	src := source(t, "llama-tiny", 0)

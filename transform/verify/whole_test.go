@@ -59,6 +59,9 @@ func convertWith(t *testing.T, src, passes string) string {
 }
 
 func TestWholeLayersAreAccepted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for i, d := range []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2, weights.I8} {
 		model := []string{"llama-tiny", "gpt2-tiny"}[i%2]
 		src := source(t, model, d)
@@ -81,6 +84,9 @@ func TestWholeLayersAreAccepted(t *testing.T) {
 
 // What a step leaves behind is held against the result, though not how far values moved.
 func TestBrokenWholeLayersAreSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	f, _ := weights.BF16.Format()
 	for model, layer := range map[string]string{"llama-tiny": "model.layers.0.mlp.down_proj.weight", "gpt2-tiny": "transformer.h.0.mlp.c_proj.weight"} {
 		src := source(t, model, weights.BF16)
@@ -116,6 +122,9 @@ func TestBrokenWholeLayersAreSeen(t *testing.T) {
 
 // Positions that are none must be told, and not be looked up.
 func TestDamagedPruneIsSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	src := source(t, "llama-tiny", 0)
 	for _, list := range []string{"inputs", "outputs"} {
 		for _, position := range []int{-1, 100_000} {

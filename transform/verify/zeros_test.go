@@ -12,6 +12,9 @@ import (
 )
 
 func TestZerosElsewhereAreSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	const up = "model.layers.1.mlp.up_proj.weight"
 	f, _ := weights.BF16.Format()
 	src := source(t, "llama-tiny", 0)

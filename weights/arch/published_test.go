@@ -538,6 +538,9 @@ func readTensors(t *testing.T, tensors string) (infos []weights.Info) {
 }
 
 func TestPublished(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
 	for name, p := range published {
 		t.Run(name, func(t *testing.T) {
 			f, err := Detect([]byte(p.config))
