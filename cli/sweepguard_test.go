@@ -116,6 +116,12 @@ func TestWatchdog(t *testing.T) {
 	}{
 		"done":    {(*watchdog).Done, changed},
 		"restore": {(*watchdog).Restore, found},
+		"signals": {func(w *watchdog) (err error) {
+			for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE} {
+				err = errors.Join(err, w.process.Process.Signal(s))
+			}
+			return errors.Join(err, w.Restore())
+		}, found},
 		"killed": {func(w *watchdog) error {
 			err := w.to.Close()
 			<-w.ended // it says so and fails

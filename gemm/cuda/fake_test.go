@@ -23,6 +23,7 @@ type card struct {
 	product    time.Duration  // per launch
 	transfer   time.Duration  // per asynchronous copy or fill
 	query      time.Duration  // per question for an event
+	slow       time.Duration  // until then everything takes four times as long: the clock has yet to rise
 	call       time.Duration  // per launch of a graph, of the host's time
 	fail       map[string]int // call name → calls that still succeed
 
@@ -279,7 +280,11 @@ func (c *card) queue(g fakeGraph) result {
 
 // work lets the stream take a graph's time after what is queued. What it copies shows at once.
 func (c *card) work(g fakeGraph) {
-	c.busyUntil = max(c.busyUntil, c.now) + g.takes
+	begin := max(c.busyUntil, c.now)
+	if begin < c.slow {
+		g.takes *= 4
+	}
+	c.busyUntil = begin + g.takes
 	c.launched += g.products
 	c.filled += g.fills
 	for _, f := range g.copies {

@@ -45,8 +45,8 @@ type car struct {
 // stampEvery is the time between two stamps, but at the beginning of a leg (see [course]).
 const stampEvery = time.Millisecond
 
-// NewTrain uploads the products' operands, chooses their kernels, runs each for some milliseconds to
-// see how long it takes, and captures their graphs. Errors are those of [Device.NewBatch]. Close gives
+// NewTrain uploads the products' operands, chooses their kernels, runs each for some milliseconds (tens of
+// them from an idle card) to see how long it takes, and captures their graphs. Errors are those of [Device.NewBatch]. Close gives
 // the memory back. When ctx ends it stops between two products.
 func (d *Device) NewTrain(ctx context.Context, name string, products []Product) (*Train, error) {
 	t := &Train{device: d, name: name, memory: &arena{device: d}}
@@ -103,21 +103,35 @@ func (c *car) build(d *Device, l *layer) (err error) {
 	if c.many = c.one; c.group == 1 {
 		return nil
 	}
+	many := func() error { // short kernels run faster within a graph than the host can launch them
+		took, err := d.took(c.many, 1)
+		c.once = min(c.once, took/time.Duration(c.group))
+		return err
+	}
 	return first(
 		func() (err error) { c.many, err = d.capture(executions(c.group)); return err },
 		func() error { return d.replay(c.many, 1) }, // the first launch brings the graph to the card
-		d.sync,
+		many,
 	)
 }
 
-// time finds how long an execution takes: from one, to warm up, and then from some milliseconds of them.
+// time finds how long an execution takes: from one, to warm up, and then from some milliseconds of them, for
+// as long as they become faster: an idle card's clock has yet to rise. What is queued ahead rests on it.
 func (c *car) time(d *Device) (err error) {
-	const long = 5 * time.Millisecond
+	const long, tries, faster = 5 * time.Millisecond, 8, 0.9
 	if c.once, err = d.took(c.one, 1); err != nil {
 		return err
 	}
-	c.once, err = d.took(c.one, max(1, min(int(long/max(c.once, 1)), maxLaunches)))
-	return err
+	for range tries {
+		before := c.once
+		if c.once, err = d.took(c.one, max(1, min(int(long/max(before, 1)), maxLaunches))); err != nil {
+			return err
+		}
+		if c.once.Seconds() > faster*before.Seconds() {
+			break
+		}
+	}
+	return nil
 }
 
 // Start queues the legs, back to back, and returns at once; see [Batch.Start]. Some tens of

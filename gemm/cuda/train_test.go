@@ -98,6 +98,16 @@ func TestTrainsAreBackToBack(t *testing.T) {
 	}
 }
 
+// What is queued ahead of a card whose clock was low when a train was made is as much as otherwise.
+func TestTrainsOnAnIdleCard(t *testing.T) {
+	c := newCard(t)
+	c.product, c.slow = 100*time.Microsecond, 4*time.Millisecond
+	tr := train(t, openFake(t, c), small[0])
+	if each := tr.cars[0]; each.once != c.product || each.group != 10 {
+		t.Errorf("an execution of %v is taken for one of %v, %d to a stamp", c.product, each.once, each.group)
+	}
+}
+
 // The host takes 5 µs for a launch and the card 30 µs for an execution: the first must not seem longer.
 func TestFirstExecutionDoesNotWaitForTheHost(t *testing.T) {
 	c := newCard(t)

@@ -55,19 +55,20 @@ func (p Plan) clocks() bool {
 }
 
 // ErrHeld means that the card is not ours alone to set.
-var ErrHeld = errors.New("the card's settings are left alone")
+var ErrHeld = errors.New("the card is not this sweep's alone to set")
 
-// Governor of a card that is ours alone to set, and that this process may set. Nothing is changed.
+// Governor of a card that is ours alone to set, and that this process may set. It fails with [ErrHeld], or as
+// [power.Govern] does. Nothing is changed.
 func Governor(card power.Card) (power.Governor, error) {
-	if err := Refuse(card, os.Getpid()); err != nil {
+	if err := refuse(card, os.Getpid()); err != nil {
 		return nil, err
 	}
 	return power.Govern(card)
 }
 
-// Refuse fails where others would notice a change of the card's settings, or have set it themselves.
+// refuse fails where others would notice a change of the card's settings, or have set it themselves.
 // self is this process's number.
-func Refuse(card power.Card, self int) error {
+func refuse(card power.Card, self int) error {
 	if mig := card.Info().MIG; mig != nil && *mig {
 		return fmt.Errorf("the card is cut into slices (MIG), which share its settings: %w", ErrHeld)
 	}

@@ -85,7 +85,7 @@ func (s *sitting) visits(ctx context.Context, guard *Guard) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := alone(s.machine.Card(), os.Getpid()); err != nil {
+		if err := alone(s.machine.Card(), os.Getpid()); errors.Is(err, ErrHeld) { // a query that fails ends no sweep
 			return err
 		}
 		if err := guard.Apply(setting); err != nil {
