@@ -32,8 +32,10 @@ predict, inspect, plan and convert take as --calibration. Broken off, the same c
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
    lowtoggle calibrate --components             watts of multipliers, on-chip movement and memory
 
---components measures some 45 kernels in less than three minutes, writes them one by one to
+--components measures some 45 kernels in some three minutes, writes them one by one to
 OUT-components.json, fits a model of power by component, and judges it by ten that the fit never saw.
+profile and verify --gpu show where power goes by calibration-components.json, where they find it in
+the folder that they run in.
 
 Where a type has few points its coefficients stay near those of the built-in H200. The table says
 how far predictions were off for families of patterns that the fit had not seen.

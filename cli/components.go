@@ -24,7 +24,7 @@ const simulatedShrink = 32
 // calibrateComponents is calibrate --components.
 func calibrateComponents(c *cli.Context, out string) error {
 	if c.Bool("full") || c.IsSet("time") {
-		return usagef("--full and --time are about patterns: --components measures one list of kernels, in less than three minutes")
+		return usagef("--full and --time are about patterns: --components measures one list of kernels, in some three minutes")
 	}
 	picture := c.String("output")
 	if err := checkPicture(picture); err != nil {
@@ -242,6 +242,10 @@ func (r *componentsJSON) coefficients(w io.Writer) {
 		value, unit := 1.0, c.Unit
 		if unit == "J" {
 			value, unit = 1e12, "pJ"
+		}
+		if c.Value == 0 && c.Error == 0 { // no kernel has any of it
+			tab.add(c.Name, string(c.Part), "–", "–", unit)
+			continue
 		}
 		tab.add(c.Name, string(c.Part), fmt.Sprintf("%.3g", value*c.Value), fmt.Sprintf("%.2g", value*c.Error), unit)
 	}

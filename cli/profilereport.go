@@ -63,6 +63,11 @@ func (r profileReport) print(w io.Writer) {
 	if len(r.After) > 0 {
 		r.afterTable().print(w)
 		fmt.Fprintln(w)
+		for _, a := range r.After {
+			if !a.Steady {
+				remark(w, "note", fmt.Sprintf("%s alone was not steady: it is compared with the last tenth of its time (--length)", r.Products[a.Product].Name))
+			}
+		}
 	}
 	r.remarks(w)
 }
@@ -84,6 +89,10 @@ func milestoneTable(p profile.Profile) *table {
 		}
 		if m.SMClock != nil {
 			clock = fmt.Sprintf("%.0f MHz", *m.SMClock)
+		}
+		if m.Early() {
+			tab.add(at, executionsText(m.Executions), "–", "–", "–", clock)
+			continue
 		}
 		tab.add(at, executionsText(m.Executions), fmt.Sprintf("%.1f W", m.Watts),
 			fmt.Sprintf("%.1f … %.1f W", m.Low, m.High), timeText(m.Over), clock)
@@ -108,19 +117,25 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 		remark(w, "note", "there is no curve")
 		return
 	}
+	rest, low, high, clock := p.AtRest()
+	text := fmt.Sprintf("%.0f W (%.0f … %.0f)", rest, low, high)
+	if clock != nil {
+		text += fmt.Sprintf(" at %.0f MHz", *clock)
+	}
+	remark(w, "before the work", text)
 	aboutSteady(w, p)
 	for _, s := range p.Sensors {
 		remark(w, "sensor", sensorText(s))
 	}
-	remark(w, "resolution", fmt.Sprintf("%s in the first %s, %s on the whole; what is shorter cannot be told apart",
-		timeText(p.Resolution(0, profile.Rise)), timeText(profile.Rise), timeText(p.Resolution(0, p.End()))))
+	remark(w, "resolution", fmt.Sprintf("%s in the first %s, %s on the whole; what is shorter cannot be told apart; if all sensors are late together, by less than %s, times are as wrong",
+		timeText(p.Resolution(0, profile.Rise)), timeText(profile.Rise), timeText(p.Resolution(0, p.End())), timeText(profile.Unseen)))
 	if in := p.Inside; in != nil && in.Why == "" {
 		remark(w, "inside", insideText(*in))
 	} else if in != nil && p.Steady.SSP.Found {
 		remark(w, "not seen", "what happens within an execution: "+in.Why)
 	}
 	if r.asked > 0 && p.Coarsest() > r.asked {
-		remark(w, "note", fmt.Sprintf("the resolution asked for, %s, was not reached: allow more runs with --runs and --time, as far as that goes", timeText(r.asked)))
+		remark(w, "note", fmt.Sprintf("the resolution asked for, %s, was not reached, or only with intervals of more than ±5 %%: allow more runs with --runs and --time, as far as that goes", timeText(r.asked)))
 	}
 }
 

@@ -38,7 +38,7 @@ func TestSensorText(t *testing.T) {
 func TestProfileMet(t *testing.T) {
 	p := profile.Profile{
 		Legs:   []profile.Leg{{Name: "a", Executions: 9, End: time.Second}},
-		Curve:  &profile.Curve{Step: 10 * time.Millisecond, Watts: []float64{1, 2}, Low: []float64{1, 2}, High: []float64{1, 2}, Resolution: []time.Duration{4e6, 6e6}},
+		Curve:  &profile.Curve{Step: 10 * time.Millisecond, Watts: []float64{1, 2}, Low: []float64{1, 2}, High: []float64{1, 2}, Resolution: []time.Duration{4e6, 5e6}},
 		Steady: profile.SteadyState{SSP: profile.SteadyPoint{Found: true}},
 	}
 	r := profileReport{Result: &profile.Result{Profiles: []profile.Profile{p}}}

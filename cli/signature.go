@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -36,15 +37,28 @@ type signature struct {
 // signatureOf splits the power of products. Where the card's components were never measured it gives a
 // note in place of a signature.
 func signatureOf(ctx context.Context, card string, s dissected) (sig *signature, note string, err error) {
-	m, err := component.Find(card)
+	m, err := componentsOf(card)
 	if errors.Is(err, component.ErrUnknown) {
-		return nil, "where the power goes: " + err.Error(), nil
+		return nil, fmt.Sprintf("where the power goes: %v; this looks for its %s here", err, calibrateOut+componentsPostfix), nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	sig, err = sign(ctx, m, s)
 	return sig, "", err
+}
+
+// componentsOf a card: what calibrate --components has written here under its usual name, or what is built in.
+func componentsOf(card string) (*component.Model, error) {
+	m, err := component.Read(calibrateOut + componentsPostfix)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case m.Card == card && m.Coefficients != nil: // not of another card, and not broken off
+		return m, nil
+	}
+	return component.Find(card)
 }
 
 func sign(ctx context.Context, m *component.Model, s dissected) (*signature, error) {

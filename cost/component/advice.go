@@ -24,7 +24,8 @@ type Choice struct {
 	EDP    float64 `json:"relative_edp"`
 	// EnergyError is the standard error of Energy, and so of EDP.
 	EnergyError float64 `json:"relative_energy_error"`
-	// Extrapolated clocks are below all at which the card was measured.
+	// Extrapolated clocks are below all at which kernels of the kind were measured: of the same arithmetic, and
+	// bound by memory or not.
 	Extrapolated bool `json:"extrapolated,omitempty"`
 }
 
@@ -47,11 +48,15 @@ const (
 	fewestMHz  = 600. // below it nobody serves a model
 	losesFirst = 0.01
 	losesMore  = 0.05
+	// reach is how far below the clocks at which such kernels were measured one is advised: further down nobody
+	// knows how slow a clock still keeps memory busy, nor how low the voltage goes.
+	reach = 0.8
 	// same is how close two savings must be to be called the same. Their errors have the model's in common.
 	same = 0.003
 )
 
-// Advise looks for clocks of least energy between 600 MHz and what the card chooses, in steps of 15 MHz.
+// Advise looks for clocks of least energy below what the card chooses, in steps of 15 MHz, down to 20 % less than
+// any at which such kernels were measured; the curve goes on to 600 MHz.
 func (m *Model) Advise(phase string, kernels []Kernel) (*Advice, error) {
 	if err := m.check(kernels...); err != nil {
 		return nil, err
@@ -82,13 +87,14 @@ func (m *Model) setting(kernels []Kernel, clock float64) Setting {
 // choose the least setting of the curve that takes no more than a factor of the default's time.
 func (m *Model) choose(kernels []Kernel, a *Advice, time float64, of func(Setting) float64) Choice {
 	best := a.Default
+	lowest := m.lowestLike(kernels)
 	for _, s := range a.Curve {
-		if s.Seconds <= time*a.Default.Seconds && of(s) < of(best) {
+		if s.Clock >= reach*lowest && s.Seconds <= time*a.Default.Seconds && of(s) < of(best) {
 			best = s
 		}
 	}
 	c := Choice{Setting: best, Energy: best.Joules / a.Default.Joules, Time: best.Seconds / a.Default.Seconds,
-		Extrapolated: best.Clock < m.LowestMeasured()}
+		Extrapolated: best.Clock < min(lowest, a.Default.Clock)}
 	c.EDP = c.Energy * c.Time
 	here, there := m.all(kernels, a.Default.Clock), m.all(kernels, best.Clock)
 	c.EnergyError = m.deviation(func(v variant) float64 {
@@ -107,6 +113,34 @@ func (m *Model) LowestMeasured() float64 {
 		}
 	}
 	return lowest
+}
+
+// lowestLike is the lowest clock among readings of the fit like these kernels: of a type of theirs, and bound by
+// memory or not, as most of their time is. Nothing is known of clocks where there are none: then it is infinite.
+func (m *Model) lowestLike(kernels []Kernel) float64 {
+	types := map[string]bool{}
+	var bound, all float64
+	for _, k := range m.all(kernels, m.FullClock) {
+		types[k.Type] = true
+		all += k.Seconds
+		if m.memoryBound(k) {
+			bound += k.Seconds
+		}
+	}
+	lowest := math.Inf(1)
+	for _, r := range m.Readings {
+		if !r.HeldOut && types[r.Type] && m.memoryBound(r.Kernel) == (bound > all/2) {
+			lowest = min(lowest, r.Clock)
+		}
+	}
+	return lowest
+}
+
+// memoryBound says whether memory takes longer with a kernel, whose time is known, than what follows the clock.
+func (m *Model) memoryBound(k Kernel) bool {
+	rate := m.Rates["memory"]
+	half := math.Pow(0.5, 1.0/corner) // of the sum of both, as times add up
+	return rate > 0 && streaming*k.Memory/rate > half*k.Seconds
 }
 
 // worth is a saving that is more than the model's error, and than half a per cent.
@@ -135,7 +169,7 @@ func (a *Advice) Text() []string {
 
 func (c Choice) reservation() string {
 	if c.Extrapolated {
-		return " (extrapolated: no clock so low was measured)"
+		return " (extrapolated: nothing like it was measured at so low a clock)"
 	}
 	return ""
 }

@@ -167,12 +167,16 @@ func TestClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Drawn = 0
+	m.Drawn, m.PowerLimit = 0, 0
 	free := m.At(k, m.FullClock)
 	if clock := m.Clock([]Kernel{k}, 0); clock != m.FullClock {
 		t.Errorf("%v MHz without a cap", clock)
 	}
 	s, _ := m.Split(free)
+	m.PowerLimit = s.Watts * 0.9 // that no kernel has come to
+	if at, _ := m.Split(m.At(k, m.Clock([]Kernel{k}, 0))); math.Abs(at.Watts-m.PowerLimit) > 0.01 {
+		t.Errorf("%.2f W where the limit is %.2f", at.Watts, m.PowerLimit)
+	}
 	m.Drawn = s.Watts * 0.8
 	m.PowerLimit = m.Drawn + 8
 	clock := m.Clock([]Kernel{k}, 0)
@@ -356,5 +360,58 @@ func TestAnd(t *testing.T) {
 	b.Type = "fp8"
 	if _, err := a.And(b); err == nil {
 		t.Error("two arithmetics as one")
+	}
+}
+
+// TestErrorsOfParts: what the form of the model misses is in the errors of parts as in that of the whole, and a
+// coefficient that the fit holds at zero is not sure for it.
+func TestErrorsOfParts(t *testing.T) {
+	card, draw := usualCard, rand.New(rand.NewPCG(3, 1))
+	card.again = 0
+	m := fitted(t, card, true, func() float64 { return 0.02 * draw.NormFloat64() })
+	m.Quality.HeldOut, m.Quality.HeldOutMean = 1, 0.05
+	k := m.Readings[0].Kernel
+	s, err := m.Split(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := 0.0
+	for _, p := range s.Parts {
+		form += p.Error * p.Error
+	}
+	if form = math.Sqrt(form); form < 0.05*s.Watts || s.Error < 0.05*s.Watts {
+		t.Errorf("errors of parts make %.1f W of %.0f, of the whole %.1f W, and predictions are off by 5 %%", form, s.Watts, s.Error)
+	}
+	for _, c := range m.Coefficients {
+		if c.Value == 0 && c.Error == 0 && c.Name != "byte asked again" {
+			t.Errorf("%s is 0 for sure", c.Name)
+		}
+	}
+}
+
+// TestExtrapolated: clocks at which only other kinds of kernels were measured count as not measured.
+func TestExtrapolated(t *testing.T) {
+	m := fitted(t, usualCard, true, nil)
+	memory, products := Kernel{}, Kernel{}
+	for _, r := range m.Readings {
+		switch {
+		case strings.HasPrefix(r.Name, "cold"):
+			memory = r.Kernel
+		case r.Memory == 0 && r.Ops > 0:
+			products = r.Kernel
+		}
+	}
+	if got := m.lowestLike([]Kernel{memory}); got != 1980 {
+		t.Errorf("decoding was measured at 1980 MHz alone, not at %v", got)
+	}
+	if got := m.lowestLike([]Kernel{products}); got != 1780 {
+		t.Errorf("products were measured down to 1780 MHz, not %v", got)
+	}
+	if a, err := m.Advise("decode", []Kernel{memory}); err != nil || a.Within5.Clock < 0.8*1980 || a.LeastEDP.Clock < 0.8*1980 {
+		t.Errorf("%+v, %v: far below all that was measured", a, err)
+	}
+	memory.Type = "fp8"
+	if got := m.lowestLike([]Kernel{memory}); !math.IsInf(got, 1) {
+		t.Errorf("no FP8 was measured, not at %v", got)
 	}
 }

@@ -115,8 +115,38 @@ func (d *design) resampled(v variant) (list []variant) {
 	return list
 }
 
-// leverage is by how much a reading decides its own prediction, from 0 to 1; of each kernel the largest.
-func (d *design) leverage() map[string]float64 {
+// unbounded are the standard errors that coefficients would have if they could be negative, where v is off as it
+// is. A coefficient at 0 has no other: resampling leaves it there.
+func (d *design) unbounded(v variant) []float64 {
+	n, columns := d.x.Dims()
+	inverse := d.inverse()
+	if inverse == nil {
+		return make([]float64, columns)
+	}
+	squares, used := 0.0, 0.0
+	for j, c := range v.coefficients {
+		used += truth(c*d.scale[j] > 0)
+	}
+	for i := range n {
+		off := d.y[i]
+		for j, c := range v.coefficients {
+			off -= d.x.At(i, j) * c * d.scale[j]
+		}
+		squares += off * off
+	}
+	variance := squares / max(1, float64(n)-used)
+	errs := make([]float64, columns)
+	for j := range errs {
+		if mat.Norm(d.x.ColView(j), 2) == 0 {
+			continue // no kernel has any of it
+		}
+		errs[j] = math.Sqrt(variance*inverse.At(j, j)) / d.scale[j]
+	}
+	return errs
+}
+
+// inverse of the normal matrix, with its ridge.
+func (d *design) inverse() *mat.SymDense {
 	n, columns := d.x.Dims()
 	var gram mat.SymDense
 	gram.SymOuterK(1, d.x.T())
@@ -128,10 +158,20 @@ func (d *design) leverage() map[string]float64 {
 	if !c.Factorize(&gram) || c.InverseTo(&inverse) != nil {
 		return nil // with a ridge it is positive: never
 	}
+	return &inverse
+}
+
+// leverage is by how much a reading decides its own prediction, from 0 to 1; of each kernel the largest.
+func (d *design) leverage() map[string]float64 {
+	_, columns := d.x.Dims()
+	inverse := d.inverse()
+	if inverse == nil {
+		return nil
+	}
 	most := map[string]float64{}
 	for i, name := range d.names {
 		row := mat.NewVecDense(columns, d.x.RawRowView(i))
-		most[name] = max(most[name], mat.Inner(row, &inverse, row))
+		most[name] = max(most[name], mat.Inner(row, inverse, row))
 	}
 	return most
 }

@@ -45,7 +45,7 @@ func Find(card string) (*Model, error) {
 			return m, m.ready()
 		}
 	}
-	return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components does, in less than three minutes", card, ErrUnknown)
+	return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components does, in some three minutes", card, ErrUnknown)
 }
 
 // Read reads a file that [Model.Write] made. Where its measurement was broken off the model has readings

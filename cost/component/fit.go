@@ -34,9 +34,14 @@ func (m *Model) Fit() error {
 	}
 	m.Quality = m.judged(d)
 	m.Coefficients = nil
+	unbounded := d.unbounded(own)
 	for j, t := range m.terms {
 		of := func(v variant) float64 { return v.coefficients[j] }
-		m.Coefficients = append(m.Coefficients, Coefficient{t.name, t.part, of(own), m.deviation(of), t.unit})
+		c := Coefficient{t.name, t.part, of(own), m.deviation(of), t.unit}
+		if c.Value == 0 {
+			c.Error = max(c.Error, unbounded[j])
+		}
+		m.Coefficients = append(m.Coefficients, c)
 	}
 	if m.Sensed {
 		of := func(v variant) float64 { return v.coefficients[len(m.terms)] }

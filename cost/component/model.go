@@ -45,7 +45,7 @@ type Coefficient struct {
 	Name  string  `json:"name"`
 	Part  Part    `json:"part,omitempty"`
 	Value float64 `json:"value"`
-	Error float64 `json:"error"` // standard
+	Error float64 `json:"error"` // standard; 0 where no kernel tells anything of it
 	Unit  string  `json:"unit"`  // W; J for an operation or a byte
 }
 
@@ -188,13 +188,19 @@ func (m *Model) split(kernels []Kernel) Split {
 	for _, share := range s.Parts {
 		s.Watts += share.Watts
 	}
-	// Of a whole kernel, what the form of the model misses comes on top of what the coefficients leave open.
+	// What the form of the model misses comes on top of what the coefficients leave open. Nobody knows of which part
+	// it is: each has as much of its variance as of the power.
 	missed := m.Quality.Mean
 	if m.Quality.HeldOut > 0 {
 		missed = m.Quality.HeldOutMean
 	}
 	const normal = 1.25 // standard deviation over mean
-	s.Error = math.Hypot(m.deviation(total(func(*term) bool { return true })), normal*missed*s.Watts)
+	form := normal * missed * s.Watts
+	s.Error = math.Hypot(m.deviation(total(func(*term) bool { return true })), form)
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		p.Error = math.Hypot(p.Error, form*math.Sqrt(p.Watts/s.Watts))
+	}
 	return s
 }
 

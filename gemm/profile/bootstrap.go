@@ -25,10 +25,11 @@ func (s *stitching) bootstrap(ctx context.Context, c *solution, to *Curve) error
 		drawn := func(run int) float64 { return times[run] }
 		rows := slices.Clone(c.rows)
 		divide(rows, levels(rows, c.watts, len(c.noise), drawn))
-		// The second time by the weights that follow from the first: fixed ones make intervals too narrow.
+		// The second time by the noise and the weights that follow from the first: fixed ones make intervals too
+		// narrow, and noise that few runs hid would leave no reading of others any weight.
 		p, ok := assemble(s.cells, rows, drawn).solve(c.bend, c.lambda)
 		if ok {
-			weigh(s.cells, rows, p, running(p), c.noise)
+			reweigh(s.cells, rows, p, len(c.noise), s.floor)
 			p, ok = assemble(s.cells, rows, drawn).solve(c.bend, c.lambda)
 		}
 		if ok {

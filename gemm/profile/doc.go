@@ -25,5 +25,12 @@
 // Of two kernels each runs first and second: the first legs say what each does alone, the second what
 // it does after the other.
 //
+// A newcomer's way through the files: take.go and run.go measure, watch.go asks the sensors, clock.go and
+// align.go say when; profiles.go puts readings in their places and result.go holds what comes out. The
+// mathematics begins in stitch.go: place.go finds what sensors do (level.go, onset.go, windows.go, worth.go),
+// fit.go the curve, from equations.go on cells.go, as smooth (roughness.go) as cross-validation says
+// (smoothness.go), with readings weighed by their noise (noise.go); then resolution.go, bootstrap.go and, where
+// a resolution is asked for, hold.go. steady.go, golden.go, after.go and inside.go ask the curve.
+//
 // Durations are nanoseconds in JSON.
 package profile

@@ -1,116 +1,74 @@
 package profile
 
 import (
+	"context"
+	"fmt"
 	"math"
-	"slices"
-
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// row is a reading as an equation: the curve's mean over a span is so many watts.
-type row struct {
-	span
-	watts       float64
-	run, sensor int
-	// sigma is the standard deviation of such a reading; weight is 1/sigma², and less where the reading
-	// lies far off.
-	sigma, weight float64
+// solution is a curve and how it was found.
+type solution struct {
+	watts []float64
+	smoothness
+	lambda float64
+	bend   *normal
+	rows   []row
+	noise  []noise // of each source
 }
 
-// system is the normal equations of rows: their matrix and right side.
-type system struct {
-	matrix *normal
-	right  []float64
-}
+// assumed is where the search for the smoothness begins.
+var assumed = smoothness{growth: 4}
 
-// assemble the rows' normal equations; each counts as often as times says of its run.
-func assemble(c cells, rows []row, times func(run int) float64) system {
-	band := 2
-	for _, r := range rows {
-		band = max(band, r.last-r.first)
+// growths of the penalty that are tried: see roughness.
+var growths = []float64{4, 2, 0}
+
+// fit finds the curve of some sources, and by turns what each reading weighs and, where growths are to be
+// tried, the smoothness.
+func (s *stitching) fit(ctx context.Context, sources []*source, about smoothness, try ...float64) (*solution, error) {
+	const rounds = 3
+	c := &solution{rows: s.rows(sources), smoothness: about}
+	if err := s.solve(c); err != nil {
+		return nil, err
 	}
-	s := system{newNormal(c.n, min(band, c.n-1)), make([]float64, c.n)}
-	for _, r := range rows {
-		w := r.weight * times(r.run)
-		if w == 0 {
-			continue
+	for round := range rounds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		r.into(s.matrix, w)
-		for i := r.first; i <= r.last; i++ {
-			s.right[i] += w * r.at(i) * r.watts
+		c.noise = reweigh(s.cells, c.rows, c.watts, len(sources), s.floor)
+		level := levels(c.rows, c.watts, len(sources), once)
+		for k, src := range sources {
+			src.Gain *= level[k]
+		}
+		divide(c.rows, level)
+		if len(try) > 0 && round != 1 {
+			var err error
+			v := newCrossValidation(s.cells, s.breaks, c.rows, s.runs, s.opt.Seed)
+			if c.smoothness, err = v.best(ctx, try, c.order); err != nil {
+				return nil, err
+			}
+			try = []float64{c.growth}
+		}
+		if err := s.solve(c); err != nil {
+			return nil, err
 		}
 	}
-	s.matrix.summed()
-	s.tie()
-	return s
+	return c, nil
 }
 
-// once counts every run.
-func once(int) float64 { return 1 }
+// finer is by how many orders of magnitude the penalty weighs less than what predicts best. What smoothing
+// takes from a curve no bootstrap shows, so the intervals are true only where it takes little. The curve
+// is three times as fine for it, and less than twice as noisy.
+const finer = 2
 
-// tie draws neighbours together so faintly that only cells of which no reading knows anything notice.
-func (s system) tie() {
-	const faint = 1e-6
-	n, mean := s.matrix, 0.0
-	for i := range n.n {
-		mean += n.row(i)[0] / float64(n.n)
-	}
-	for i := 1; i < n.n; i++ {
-		n.row(i - 1)[0] += faint * mean
-		n.row(i)[0] += faint * mean
-		n.row(i - 1)[1] -= faint * mean
-	}
-}
-
-// solver has a factored matrix.
-type solver struct{ factor blas64.TriangularBand }
-
-// solver of the equations with their penalty, and whether there is one. Package mat has the same; but it
-// looks at the matrix's condition each time, which takes three times as long as all the rest.
-func (s system) solver(bend *normal, lambda float64) (solver, bool) {
-	factor, ok := lapack64.Pbtrf(s.matrix.plus(lambda, bend))
-	return solver{factor}, ok
-}
-
-// solve puts the solution in the place of the right side.
-func (f solver) solve(x []float64) {
-	lapack64.Pbtrs(f.factor, blas64.General{Rows: len(x), Cols: 1, Stride: 1, Data: x})
-}
-
-// solve finds the curve, and whether there is one.
-func (s system) solve(bend *normal, lambda float64) ([]float64, bool) {
-	f, ok := s.solver(bend, lambda)
+// solve finds the curve that its rows' weights and its smoothness make.
+func (s *stitching) solve(c *solution) error {
+	sys := assemble(s.cells, c.rows, once)
+	c.lambda = sys.scale() * math.Pow(10, c.order-finer)
+	c.bend = roughness(s.cells, s.breaks, c.growth)
+	p, ok := sys.solve(c.bend, c.lambda)
 	if !ok {
-		return nil, false
+		return fmt.Errorf("%d readings make no curve: %w", len(c.rows), ErrTooFew)
 	}
-	p := slices.Clone(s.right)
-	f.solve(p)
-	return p, true
-}
-
-// misfit is by how much the best curve misses what the rows say and what is smooth, together.
-func (s system) misfit(rows []row, bend *normal, lambda float64) float64 {
-	p, ok := s.solve(bend, lambda)
-	if !ok {
-		return math.Inf(1)
-	}
-	sum, total := running(p), 0.0
-	for _, r := range rows {
-		off := r.watts - r.mean(sum)
-		total += r.weight * off * off
-	}
-	for i, x := range bend.times(p) {
-		total += lambda * x * p[i]
-	}
-	return total
-}
-
-// scale is the mean of the matrix's diagonal: what λ is measured against.
-func (s system) scale() float64 {
-	mean := 0.0
-	for i := range s.matrix.n {
-		mean += s.matrix.row(i)[0] / float64(s.matrix.n)
-	}
-	return mean
+	c.watts = p
+	return nil
 }

@@ -1,12 +1,18 @@
 package profile
 
-import "math"
+import (
+	"math"
+	"time"
+)
+
+// Unseen is how late, or early, all sensors may be together without anyone noticing: it moves the whole curve,
+// and is in none of its intervals.
+const Unseen = 5 * time.Millisecond
 
 // onset finds the delay of the first sensor, which all others' are measured from: no sensor shows a delay
 // that all have. But the card is idle until the first break, and draws power as soon as it works. So the
 // readings about that break are held against an even rise from one power to another; when it begins is the
-// delay. What is less than two cells may as well be a slow rise, and is left to the curve. It says whether
-// delays were changed.
+// delay. What is less than Unseen may as well be a slow rise, and is left to the curve. It says whether delays were changed.
 func (s *stitching) onset(src *source, c *solution) bool {
 	const (
 		after       = 0.1 // seconds after the break within which the rise should be over
@@ -16,10 +22,14 @@ func (s *stitching) onset(src *source, c *solution) bool {
 		return false
 	}
 	start := s.breaks[0]
+	until := start + latest + after
+	if len(s.breaks) > 1 {
+		until = min(until, s.breaks[1])
+	}
 	var about []stretch
 	for _, r := range src.readings {
 		a, b := src.stretch(r, s.from)
-		if _, ok := s.span(a, b); !ok || b < start-earliest || a > start || b > start+latest+after {
+		if _, ok := s.span(a, b); !ok || b < start-earliest || a > start || b > until {
 			continue
 		}
 		about = append(about, stretch{a - start, b - start, r.Watts})
@@ -29,7 +39,7 @@ func (s *stitching) onset(src *source, c *solution) bool {
 		return false
 	}
 	before := running(c.watts)[idle] / float64(idle)
-	end := min(s.n-1, int((start+after)/s.step))
+	end := min(s.n-1, int(min(start+after, until)/s.step)-1)
 	from := rise{before: before, after: c.watts[end]}
 	scale := c.noise[0].watts
 	free := from
@@ -46,9 +56,8 @@ func (s *stitching) onset(src *source, c *solution) bool {
 			fixed = l
 		}
 	}
-	// Readings that run ahead of the card are less likely than a rise that is not even.
-	late := free.begin > 2*s.step || free.begin < -4*s.step
-	if !late || (fixed-loss)/scale < significant {
+	// No reading runs ahead of the card: then it is the rise that is not even.
+	if free.begin <= max(Unseen.Seconds(), 2*s.step) || (fixed-loss)/scale < significant {
 		return false
 	}
 	for _, other := range s.sources {

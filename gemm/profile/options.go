@@ -13,7 +13,8 @@ type Options struct {
 	Length time.Duration
 	// Runs of each order of the products. Default: what table I advises, see [Guide].
 	Runs int
-	// Time that the runs may take: none is begun that would end later, but for the first. Default 3 min.
+	// Time that everything on the card may take, from the self-test on: no run is begun that would end later, but
+	// for the first two. The curve takes some seconds more. Default 3 min.
 	Time time.Duration
 	// Idle is how long the card rests before a run. Up to a tenth of a second comes on top, so that runs
 	// begin at every phase of the sensors. Default 400 ms, at least 200 ms.

@@ -157,6 +157,20 @@ func (p *Profile) Temperatures() (low, high float64, ok bool) {
 	return low, high, ok
 }
 
+// AtRest is the power before the work, with its 95 % interval, and the clock, nil where it is not known. A card that
+// worked shortly before draws more than an idle one, and its clock may still be high.
+func (p *Profile) AtRest() (watts, low, high float64, clock *float64) {
+	const before = -20 * time.Millisecond // in the last cells before it the work may show
+	watts, low, high = p.Curve.Mean(-lead, before)
+	var sum tally
+	for _, s := range p.States {
+		if s.At < before {
+			sum.add(s.SMClock)
+		}
+	}
+	return watts, low, high, sum.value()
+}
+
 // Rise is what counts as the beginning of a profile: power has changed most by then.
 const Rise = 50 * time.Millisecond
 
@@ -215,6 +229,10 @@ func (p *Profile) milestones() {
 	}
 	slices.SortStableFunc(p.Milestones, func(a, b Milestone) int { return cmp.Compare(a.At, b.At) })
 }
+
+// Early says whether the curve is too coarse to tell power at the moment from what follows: watts are the mean
+// of the time from the start over Over, whatever the moment.
+func (m Milestone) Early() bool { return m.Over > m.At }
 
 // milestone is what was up to a moment: the mean power of a tenth of the time until then, or of the
 // resolution, which may be more than all of it.

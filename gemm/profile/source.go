@@ -91,12 +91,22 @@ func (s *stitching) rank() {
 	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Compare(within(b), within(a)) })
 }
 
+// idle says whether the card had nothing to do all through a stretch: before the first break, and after the
+// last where there are several.
+func (s *stitching) idle(a, b float64) bool {
+	n := len(s.breaks)
+	return n > 0 && b <= s.breaks[0] || n > 1 && a >= s.breaks[n-1]
+}
+
 // rows of the sources' readings that lie within the curve.
 func (s *stitching) rows(sources []*source) (rows []row) {
 	for k, src := range sources {
 		for _, r := range src.readings {
-			if sp, ok := s.span(src.stretch(r, s.from)); ok {
-				rows = append(rows, row{span: sp, watts: r.Watts / src.Gain, run: s.number[r.Run], sensor: k, sigma: 1, weight: 1})
+			a, b := src.stretch(r, s.from)
+			if sp, ok := s.span(a, b); ok {
+				rows = append(rows, row{
+					span: sp, watts: r.Watts / src.Gain, run: s.number[r.Run], sensor: k, idle: s.idle(a, b), sigma: 1, weight: 1,
+				})
 			}
 		}
 	}

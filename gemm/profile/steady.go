@@ -82,6 +82,25 @@ type search struct {
 	tolerance float64
 }
 
+// vague are so many tolerances: where power is known no better, no change that matters would be seen, and
+// that none was seen says nothing.
+const vague = 3
+
+// sure is how well power is known over the last quarter of the run, where it should be steady: half of the 95 %
+// interval of a point of it, as a share, the median.
+func (s search) sure() float64 {
+	const points = 16
+	all := s.Done[len(s.Done)-1]
+	end := s.moment(all)
+	var half []float64
+	for i := range points {
+		at := end - end/4*time.Duration(i)/points
+		w, low, high := s.ending(at, max(end/4/points, s.over(all)))
+		half = append(half, (high-low)/2/math.Abs(w))
+	}
+	return median(half)
+}
+
 // fewest executions with which the search begins.
 const fewest = 4
 
@@ -90,6 +109,9 @@ func (s search) ssp() SteadyPoint {
 		return SteadyPoint{Why: "there is no curve to find it on"}
 	}
 	all := s.Done[len(s.Done)-1]
+	if sure := s.sure(); sure > vague*s.tolerance {
+		return SteadyPoint{Why: fmt.Sprintf("power at the end is known to ±%.1f %% only, which shows no change of %.1f %%: take more runs", 100*sure, 100*s.tolerance)}
+	}
 	last := all / 2
 	if last < fewest {
 		return SteadyPoint{Why: fmt.Sprintf("it takes runs of %d executions or more: take longer ones", 2*fewest)}

@@ -99,17 +99,21 @@ func TestNoSSP(t *testing.T) {
 	}
 }
 
-// TestUnsureSSP: a difference that the curve cannot tell is none.
+// TestUnsureSSP: a difference that the curve cannot tell is none; but a curve that could tell none of those that
+// matter shows nothing.
 func TestUnsureSSP(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 690 + 20*t }, 2)
 	if s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP; s.Found {
 		t.Errorf("sure: %+v", s)
 	}
-	for i := range c.Watts {
-		c.Low[i], c.High[i] = c.Watts[i]-40, c.Watts[i]+40
-	}
-	if s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP; !s.Found {
-		t.Errorf("± 40 W: %+v", s)
+	for half, found := range map[float64]bool{20: true, 40: false} {
+		for i := range c.Watts {
+			c.Low[i], c.High[i] = c.Watts[i]-half, c.Watts[i]+half
+		}
+		s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP
+		if s.Found != found || !found && !strings.Contains(s.Why, "take more runs") {
+			t.Errorf("± %v W: %+v", half, s)
+		}
 	}
 }
 

@@ -64,19 +64,25 @@ func Stitch(ctx context.Context, readings []Reading, o StitchOptions) (*Curve, [
 	if err != nil {
 		return nil, nil, err
 	}
+	curve, err := s.curve(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
 	if o.Resolution > 0 && len(s.breaks) > 0 {
-		if err := s.hold(ctx, c, o.Resolution); err != nil {
+		if curve, err = s.hold(ctx, c, curve, o.Resolution); err != nil {
 			return nil, nil, err
 		}
 	}
-	curve := &Curve{Start: o.From, Step: seconds(s.step), Watts: c.watts}
-	if err := s.resolution(ctx, c, curve); err != nil {
-		return nil, nil, err
-	}
-	if err := s.bootstrap(ctx, c, curve); err != nil {
-		return nil, nil, err
-	}
 	return curve, s.sensors(c), nil
+}
+
+// curve of a solution, with its resolution and intervals.
+func (s *stitching) curve(ctx context.Context, c *solution) (*Curve, error) {
+	curve := &Curve{Start: s.opt.From, Step: seconds(s.step), Watts: c.watts}
+	if err := s.resolution(ctx, c, curve); err != nil {
+		return nil, err
+	}
+	return curve, s.bootstrap(ctx, c, curve)
 }
 
 // stitching is what the readings and the options say.

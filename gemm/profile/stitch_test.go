@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -256,6 +257,108 @@ func TestHold(t *testing.T) {
 	}
 	if same, _, _ := stitched(time.Microsecond); !slices.Equal(same.Watts, free.Watts) {
 		t.Error("asking for a microsecond changed the curve")
+	}
+}
+
+// TestHoldUnsure: a resolution at which the curve would show nothing but noise is not claimed.
+func TestHoldUnsure(t *testing.T) {
+	card := truth{power: overshooting, runs: 8, until: 0.4, noise: 5, counting: true, sensors: []sampling{instant}, seed: 3}
+	o := card.options()
+	o.Breaks, o.Resamples = append(o.Breaks, seconds(0.3)), 20
+	free, _ := stitched(t, card.readings(), o)
+	o.Resolution = 3 * time.Millisecond
+	held, _ := stitched(t, card.readings(), o)
+	if !slices.Equal(held.Watts, free.Watts) {
+		w, low, high := held.Mean(200*time.Millisecond, 200*time.Millisecond)
+		t.Errorf("%.0f W in [%.0f, %.0f] for a resolution of %v", w, low, high, held.ResolutionAt(200*time.Millisecond))
+	}
+}
+
+// TestUnsteadyCounter: where steps of the energy counter are seen late, now more and now less, another sensor is
+// the one to go by.
+func TestUnsteadyCounter(t *testing.T) {
+	card := truth{power: overshooting, runs: 40, until: 0.4, noise: 3, counting: true, unsteady: 0.02, sensors: []sampling{instant, buffer}}
+	c, found := stitched(t, card.readings(), card.options())
+	if s := found[Counter]; s.Used || !strings.Contains(s.Why, "is off by ±") {
+		t.Errorf("%+v", s)
+	}
+	for _, s := range card.sensors {
+		if f := found[s.name]; !f.Used || (f.Window-seconds(s.window)).Abs() > 2*time.Millisecond {
+			t.Errorf("%+v, planted a window of %v s", f, s.window)
+		}
+	}
+	if d := Agreement(c, card.curve(c), 50*time.Millisecond); d.Largest > 0.02 {
+		t.Errorf("off by %.2f %% at %v", 100*d.Largest, d.At)
+	}
+}
+
+// TestShortRun: work that ends before the rise could be told is no reason to take readings for those of
+// a time to come.
+func TestShortRun(t *testing.T) {
+	const end = 0.05
+	for seed := range uint64(3) {
+		card := truth{power: func(t float64) float64 {
+			switch {
+			case t < 0:
+				return 65
+			case t < end:
+				return 65 + 540*(1-math.Exp(-t/0.01))
+			}
+			return 65 + 540*math.Exp((end-t)/0.01)
+		}, runs: 12, until: 0.2, noise: 1, counting: true, sensors: []sampling{instant, buffer}, seed: seed}
+		o := card.options()
+		o.Breaks = append(o.Breaks, seconds(end))
+		c, found := stitched(t, card.readings(), o)
+		for _, s := range found {
+			if s.Delay < -2*time.Millisecond {
+				t.Errorf("seed %d: %+v", seed, s)
+			}
+		}
+		if w, _, _ := c.Mean(seconds(end-0.01), seconds(end)); math.Abs(w-601) > 20 {
+			t.Errorf("seed %d: %.0f W at the end, planted 601", seed, w)
+		}
+	}
+}
+
+// TestHiddenNoise: so few runs that a curve fits all their readings seem free of noise; resamples have curves
+// all the same.
+func TestHiddenNoise(t *testing.T) {
+	card := truth{power: func(t float64) float64 {
+		if t < 0 {
+			return 90
+		}
+		return 418
+	}, runs: 5, until: 0.25, noise: 2, counting: true, sensors: []sampling{buffer}, seed: 0x2abfa}
+	o := card.options()
+	o.Step, o.Resamples = 20*time.Millisecond, 5
+	stitched(t, card.readings(), o)
+}
+
+// TestQuietIdleness: readings of an idle card that are far surer than those of its work do not rule these out.
+func TestQuietIdleness(t *testing.T) {
+	const end = 0.1
+	power := func(t float64) float64 {
+		if t > 0 && t < end {
+			return 650
+		}
+		return 90
+	}
+	card := truth{power: power, runs: 30, until: 0.3, counting: true, sensors: []sampling{instant, buffer}}
+	o := card.options()
+	o.Breaks = append(o.Breaks, seconds(end))
+	rng := rand.New(rand.NewPCG(1, 1))
+	readings := card.readings()
+	for i := range readings {
+		if r := &readings[i]; r.Watts > 300 {
+			r.Watts += 6 * rng.NormFloat64()
+		}
+	}
+	c, found := stitched(t, readings, o)
+	if w, _, _ := c.Mean(seconds(0.03), seconds(0.07)); math.Abs(w-650) > 7 {
+		t.Errorf("%.1f W, planted 650", w)
+	}
+	if f := found[Buffer]; !f.Used || f.Error < 2 {
+		t.Errorf("%+v, planted 6 W", f)
 	}
 }
 

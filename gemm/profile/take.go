@@ -26,7 +26,7 @@ func Take(ctx context.Context, m measure.Machine, products []cuda.Product, o Opt
 		return nil, err
 	}
 	t := &taking{
-		machine: m, clock: m.Clock(), products: products, opt: o.withDefaults(),
+		machine: m, clock: m.Clock(), products: products, opt: o.withDefaults(), began: m.Clock().Now(),
 		rng: rand.New(rand.NewPCG(o.Seed, 3)), watcher: newWatcher(m.Card(), m.Clock()),
 	}
 	t.phase, t.result = t.rng.Float64(), newResult(m, t.opt)
@@ -77,6 +77,7 @@ type taking struct {
 	products []cuda.Product
 	opt      Options
 	rng      *rand.Rand
+	began    time.Duration
 	phase    float64 // of the first run
 	watcher  *watcher
 	train    measure.Train
@@ -222,7 +223,8 @@ func (t *taking) length(leg int) time.Duration { return t.opt.Length / time.Dura
 // warmUp rehearses until the die is as warm as runs make it: within a degree of what it was some
 // seconds ago.
 func (t *taking) warmUp(ctx context.Context) error {
-	const steady, ago, enough = 1, 5 * time.Second, 45 * time.Second
+	const steady, ago, longest = 1, 5 * time.Second, 45 * time.Second
+	enough := min(longest, t.opt.Time/4)
 	type look struct {
 		at      time.Duration
 		celsius float64
@@ -285,7 +287,8 @@ func (t *taking) runs(ctx context.Context) error {
 	begin := t.clock.Now()
 	defer func() { t.result.Seconds = (t.clock.Now() - begin).Seconds() }()
 	for n := range enough {
-		if n > 0 && t.clock.Now()-begin+turn > t.opt.Time {
+		left := t.opt.Time - (t.clock.Now() - t.began)
+		if n >= 2 && left < turn {
 			t.result.Stopped = stoppedByTime
 			return nil
 		}
@@ -297,8 +300,9 @@ func (t *taking) runs(ctx context.Context) error {
 			t.orders[i].runs = append(t.orders[i].runs, r)
 		}
 		if t.opt.Events.Run != nil {
-			spent := float64(t.clock.Now()-begin) / float64(n+1)
-			t.opt.Events.Run(n+1, min(enough, max(n+1, int(float64(t.opt.Time)/spent))))
+			left := max(0, t.opt.Time-(t.clock.Now()-t.began))
+			each := (t.clock.Now() - begin) / time.Duration(n+1)
+			t.opt.Events.Run(n+1, min(enough, n+1+int(left/max(1, each))))
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ type truth struct {
 	noise    float64 // watts, the standard deviation of a reading
 	stalled  float64 // share of readings that are seen late, by up to 20 ms
 	counting bool    // whether there is an energy counter
+	unsteady float64 // seconds that a step of it is seen late, at most
 	sensors  []sampling
 	delay    float64 // of all sensors, in seconds
 	seed     uint64
@@ -75,6 +76,9 @@ func (c truth) readings() (all []Reading) {
 			for seen := tick; tick < c.until; {
 				next := tick + 0.1 + 1e-3*rng.NormFloat64()
 				nextSeen := next + late()
+				if c.unsteady > 0 {
+					nextSeen += c.unsteady * rng.Float64()
+				}
 				all = append(all, Reading{
 					Run: run, Sensor: Counter, Since: seconds(seen), At: seconds(nextSeen),
 					Watts: (energy(next-c.delay)-energy(tick-c.delay))/(nextSeen-seen) + c.noise*rng.NormFloat64(),

@@ -16,6 +16,7 @@ type watcher struct {
 	// gap is the shortest between two readings of the energy counter.
 	gap     time.Duration
 	fetched time.Time // the latest reading of the driver's buffer that we have
+	kept    float64   // its watts
 	absent  map[string]bool
 	failed  map[string]error // the first error of each that is there
 }
@@ -190,7 +191,7 @@ func (r *recording) power(name string, which power.Sensor) error {
 	if !known || s.Watts == before.watts {
 		return nil
 	}
-	if now-before.asked > 2*late {
+	if now-before.asked > late {
 		r.late++
 		return nil
 	}
@@ -206,7 +207,8 @@ func (r *recording) moment(at time.Time, now time.Duration) time.Duration {
 	return now
 }
 
-// fetch takes what the driver kept since the last time.
+// fetch takes what the driver kept since the last time. A sensor may be slower than the buffer, which then
+// repeats what it said: a value that stands is no new reading.
 func (r *recording) fetch() error {
 	kept, err := r.card.Samples(r.fetched)
 	if err != nil {
@@ -217,7 +219,9 @@ func (r *recording) fetch() error {
 			continue
 		}
 		r.fetched = s.At
-		if at := r.clock.Of(s.At); at >= r.begun {
+		repeated := s.Watts == r.kept
+		r.kept = s.Watts
+		if at := r.clock.Of(s.At); at >= r.begun && !repeated {
 			r.add(Reading{Sensor: Buffer, At: at, Watts: s.Watts})
 		}
 	}

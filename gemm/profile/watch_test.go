@@ -139,6 +139,32 @@ func TestSensorsThatDoNotAnswer(t *testing.T) {
 	}
 }
 
+// repeating is a card whose buffer says everything so many times, as where its sensor is slower.
+type repeating struct {
+	power.Card
+	times int
+}
+
+func (c repeating) Samples(after time.Time) (all []power.Sample, err error) {
+	kept, err := c.Card.Samples(time.Unix(0, 0))
+	for i, s := range kept {
+		s.Watts = 100 + float64(i/c.times)
+		if s.At.After(after) {
+			all = append(all, s)
+		}
+	}
+	return all, err
+}
+
+// TestRepeats in the driver's buffer are no readings.
+func TestRepeats(t *testing.T) {
+	sim := power.NewSim(still())
+	r := watched(t, repeating{sim, 5}, sim)
+	if n := number(r, Buffer); n < 18 || n > 21 { // in two seconds of one every 20 ms
+		t.Errorf("%d readings of the buffer, planted 20 and four repeats of each", n)
+	}
+}
+
 // TestWatchEndsWithItsContext.
 func TestWatchEndsWithItsContext(t *testing.T) {
 	sim := power.NewSim(still())

@@ -150,6 +150,9 @@ func TestLaw(t *testing.T) {
 
 // Sizes beside those of tiles and blocks, where a loop ends one too early or one too late.
 func TestLawAtEdges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and the tests of workers share as much")
+	}
 	around := func(n int) []int { return []int{n - 1, n, n + 1} }
 	for _, m := range around(tileRows) {
 		for _, n := range around(tileCols) {

@@ -2,13 +2,19 @@ package profile
 
 import "math"
 
-// noise of a sensor's readings: a standard deviation in watts, and one in seconds of the moments that they
-// are for.
-type noise struct{ watts, timing float64 }
+// noise of a sensor's readings: a standard deviation in watts while the card works, one while it is idle, as
+// an idle card is much quieter, and one in seconds of the moments that they are for.
+type noise struct{ watts, idle, timing float64 }
 
 // outlying is how many standard deviations off a reading counts less than others (Huber's weights), and
 // absurd how many off not at all.
 const outlying, absurd = 1.5, 8
+
+// quieter an idle card is at most, by a factor: a few surer readings should not decide on all levels.
+const quieter = 4
+
+// many readings of a kind tell its noise apart from that of others.
+const many = 40
 
 // reweigh finds the sensors' noise from the residuals about a curve, and weighs the rows by it.
 func reweigh(c cells, rows []row, p []float64, sensors int, floor float64) []noise {
@@ -26,7 +32,11 @@ func weigh(c cells, rows []row, p, sum []float64, of []noise) {
 	for i := range rows {
 		r := &rows[i]
 		n := of[r.sensor]
-		r.sigma = math.Hypot(n.watts, n.timing*r.slope(c, p))
+		level := n.watts
+		if r.idle {
+			level = n.idle
+		}
+		r.sigma = math.Hypot(level, n.timing*r.slope(c, p))
 		r.weight = 1 / (r.sigma * r.sigma)
 		switch z := math.Abs(r.watts-r.mean(sum)) / r.sigma; {
 		case z > absurd:
@@ -37,19 +47,29 @@ func weigh(c cells, rows []row, p, sum []float64, of []noise) {
 	}
 }
 
-// noiseOf a sensor: watts from all its readings, timing from those that change by more than that within
+// noiseOf a sensor: timing is found from those that change by more than that within
 // a millisecond.
 func noiseOf(c cells, rows []row, p, sum []float64, sensor int, floor float64) noise {
-	var off []float64
+	var working, idle []float64
 	for _, r := range rows {
-		if r.sensor == sensor {
-			off = append(off, math.Abs(r.watts-r.mean(sum)))
+		switch off := math.Abs(r.watts - r.mean(sum)); {
+		case r.sensor != sensor:
+		case r.idle:
+			idle = append(idle, off)
+		default:
+			working = append(working, off)
 		}
 	}
-	if len(off) == 0 {
-		return noise{watts: floor}
+	of := func(off []float64) float64 { return max(floor, deviation(off)) }
+	n := noise{watts: floor, idle: floor}
+	switch {
+	case len(working) >= many && len(idle) >= many:
+		n.watts = of(working)
+		n.idle = max(of(idle), n.watts/quieter)
+	case len(working)+len(idle) > 0: // too few of a kind to be told apart
+		n.watts = of(append(working, idle...))
+		n.idle = n.watts
 	}
-	n := noise{watts: max(floor, deviation(off))}
 	var late []float64
 	for _, r := range rows {
 		if slope := r.slope(c, p); r.sensor == sensor && slope > n.watts/1e-3 {

@@ -85,14 +85,15 @@ func (s *stitching) settle(src *source, used []*source, c *solution) {
 		}
 		return assemble(s.cells, rows, once).misfit(rows, c.bend, c.lambda)
 	}
-	window := src.Window.Seconds()
-	middle := src.Delay.Seconds() + window/2
+	const wrong = 2 // by so much, as a factor, the window that was found before may be
+	known := src.Window.Seconds()
+	window, middle := known, src.Delay.Seconds()+known/2
 	least := misfit(window, middle)
 	for step := s.step; step > 1e-4; step /= 2 {
 		for better := true; better; {
 			better = false
 			for _, try := range [][2]float64{{window, middle - step/2}, {window, middle + step/2}, {window + step, middle}, {window - step, middle}} {
-				if try[0] < 0 {
+				if try[0] < known/wrong || try[0] > known*wrong {
 					continue
 				}
 				if m := misfit(try[0], try[1]); m < least {
