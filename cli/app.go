@@ -9,10 +9,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -60,10 +63,23 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("the report could not be written: %w", out.err)
 	}
 	if err != nil && err != errShort { // a bare errShort has said it all in its report
-		message := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
-		fmt.Fprintf(stderr, "lowtoggle: %s\n", message)
+		complain(stderr, err)
 	}
 	return status(err)
+}
+
+// complain prints an error, wrapped as a report's remarks are. Lines that are short stay as they are: they may
+// point at a place in what stands above them.
+func complain(w io.Writer, err error) {
+	message := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	first := "lowtoggle: "
+	for line := range strings.SplitSeq(message, "\n") { // of joined errors
+		if line = first + line; utf8.RuneCountInString(line) > lineWidth {
+			line = strings.TrimSuffix(wrap(line, "", "  ", lineWidth), "\n")
+		}
+		fmt.Fprintln(w, line)
+		first = ""
+	}
 }
 
 // withinASecond returns what run does, or the context's error soon after its end: what run still
@@ -163,6 +179,17 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 
 // badFlag words the parser's complaint about a flag's value.
 func badFlag(c *cli.Context, err error, _ bool) error {
+	var value, name string
+	if n, _ := fmt.Sscanf(err.Error(), "invalid value %q for flag -%s", &value, &name); n == 2 {
+		name = strings.TrimSuffix(name, ":")
+		isTime := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool {
+			_, ok := f.(*cli.DurationFlag)
+			return ok && slices.Contains(f.Names(), name)
+		})
+		if _, failed := strconv.ParseFloat(value, 64); isTime && failed == nil {
+			return usagef("--%s %s: give a unit, as in %[2]ss or %[2]sms", name, value)
+		}
+	}
 	message := strings.Replace(err.Error(), "for flag -", "for --", 1)
 	return usagef("%s; see lowtoggle %s --help", strings.TrimSuffix(message, ": parse error"), c.Command.Name)
 }

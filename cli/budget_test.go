@@ -110,7 +110,7 @@ func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
 			t.Errorf("%s: status %d, %q", name, status, stdout.String())
 		}
 		for _, want := range append(test.want, "on the calibration tokens of "+tokens) {
-			if !strings.Contains(stderr.String(), want) {
+			if message := unwrap(stderr.String()); !strings.Contains(message, want) {
 				t.Errorf("%s: the message is %q, which lacks %q", name, stderr.String(), want)
 			}
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -31,32 +32,38 @@ func calibrateComponents(c *cli.Context, out string) error {
 		return err
 	}
 	file := out + componentsPostfix
-	var m *component.Model
+	if err := checkWritable(file); err != nil {
+		return err
+	}
+	r := componentsJSON{File: file}
 	var err error
 	switch from := c.StringSlice("from"); {
 	case len(from) > 1:
 		return usagef("--components --from takes one file: components are those of one card")
-	case len(from) == 1 && c.IsSet("device"):
-		return usagef("--device is about measuring, and --from measures nothing")
+	case len(from) == 1 && (c.IsSet("device") || c.IsSet("anew")):
+		return usagef("--device and --anew are about measuring, and --from measures nothing")
 	case len(from) == 1:
-		m, err = refitComponents(from[0], file)
+		r.refitted = true
+		r.Model, err = refitComponents(from[0], file)
 	default:
-		m, err = measureComponents(c, file)
+		err = r.measure(c)
 	}
-	if m == nil {
+	if r.Model == nil {
 		return err
 	}
-	r := componentsJSON{File: file, Model: m}
-	r.advise()
-	if failed := replaceFile(picture, r.picture()); failed != nil {
-		return failed
-	}
+	r.judge()
 	if c.Bool("json") {
 		if failed := printJSON(c.App.Writer, r); failed != nil {
 			return failed
 		}
 	} else {
 		r.print(c.App.Writer)
+	}
+	if failed := drawPicture(c, picture, r.picture()); failed != nil {
+		return failed
+	}
+	if err == nil && r.Unfit != "" {
+		return errShort
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errShort, err)
@@ -65,20 +72,18 @@ func calibrateComponents(c *cli.Context, out string) error {
 }
 
 func refitComponents(from, file string) (*component.Model, error) {
-	m, err := component.Read(from)
+	m, err := component.Refit(from)
 	if err != nil {
 		return nil, err
-	}
-	if err := m.Fit(); err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	return m, m.Write(file)
 }
 
-func measureComponents(c *cli.Context, file string) (m *component.Model, err error) {
+// measure what the file does not hold yet. Beside an error there may be a model, of fewer kernels.
+func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer closing(&err, machine.Close)
 	shrink := 1
@@ -87,34 +92,59 @@ func measureComponents(c *cli.Context, file string) (m *component.Model, err err
 	}
 	list, err := probe.Stresses(shrink)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	event, end := newProgress(c)
 	defer end()
-	o := probe.ComponentOptions{Progress: func(done, total int, _ component.Reading) {
+	o := probe.ComponentOptions{Anew: c.Bool("anew"), Progress: func(done, total int, _ component.Reading) {
+		r.Measured = done
 		event(transform.Event{Stage: "measure", Done: int64(done), Total: int64(total)})
 	}}
 	o.Meter.Date, o.Meter.Command = time.Now(), command(os.Args[1:]...)
-	m, err = probe.Components(c.Context, machine, file, list, o)
+	r.Model, err = probe.Components(c.Context, machine, r.File, list, o)
 	if err != nil && c.Context.Err() != nil {
-		return nil, fmt.Errorf("%w: what was measured is kept in %s; the same command goes on", err, file)
+		return r.brokenOff(err, o.Anew)
 	}
-	return m, err
+	return err
+}
+
+// brokenOff says what an interrupted measurement leaves, and how to go on.
+func (r *componentsJSON) brokenOff(err error, anew bool) error {
+	left, failed := component.Read(r.File)
+	if failed != nil {
+		return fmt.Errorf("%w before a kernel was measured: nothing was written", err)
+	}
+	same := "the same command"
+	if anew {
+		same += " without --anew"
+	}
+	return fmt.Errorf("%w: %s kept in %s; %s goes on", err, plural(len(left.Readings), "reading is", "readings are"), r.File, same)
 }
 
 // componentsJSON is what calibrate --components --json prints.
 type componentsJSON struct {
 	File string `json:"file"`
 	*component.Model
+	// Measured is the number of readings that were taken now; all others were in the file.
+	Measured int `json:"measured_now"`
+	// Unfit says that predictions are too far off; there is no Advice then.
+	Unfit string `json:"unfit,omitempty"`
 	// Advice is for layers of the shapes of Llama 3's 8B.
 	Advice []*component.Advice `json:"advice,omitempty"`
+
+	refitted bool // nothing was to be measured
 }
 
 // usualLayers are the shapes [N,K] of a block of Llama 3's 8B, its query, key, value and output
 // projections and its MLP.
 var usualLayers = [][2]int{{4096, 4096}, {1024, 4096}, {1024, 4096}, {4096, 4096}, {14336, 4096}, {14336, 4096}, {4096, 14336}}
 
-func (r *componentsJSON) advise() {
+// judge the fit, and advise where it is good enough.
+func (r *componentsJSON) judge() {
+	if err := r.Verdict(); err != nil {
+		r.Unfit = err.Error()
+		return
+	}
 	for _, p := range phases {
 		var layers []component.Gemm
 		for _, s := range usualLayers {
@@ -159,6 +189,14 @@ func phaseKernels(m *component.Model, layers []component.Gemm) ([]component.Kern
 var partNames = map[component.Part]string{component.Static: "static", component.Awake: "awake", component.Multipliers: "multi-\npliers",
 	component.OnChip: "on\nchip", component.HBM: "HBM"}
 
+// partName is how a part reads in a line.
+func partName(p component.Part) string {
+	if p == component.HBM {
+		return "HBM"
+	}
+	return string(p)
+}
+
 // partCells are a split's watts, and its heads.
 func partCells(s component.Split) (cells []string) {
 	for _, share := range s.Parts {
@@ -174,8 +212,16 @@ func partHeads() (heads []string) {
 	return heads
 }
 
+// how readings came about.
+func how(simulated bool) string {
+	if simulated {
+		return "simulated"
+	}
+	return "measured"
+}
+
 func (r *componentsJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: watts of kernels, measured, predicted at the measured clock and by component\n\n", r.Card)
+	fmt.Fprintf(w, "%s: watts of kernels, %s, predicted at the same clock and by component\n\n", r.Card, how(r.Simulated))
 	for _, held := range []bool{false, true} {
 		r.kernels(w, held)
 	}
@@ -198,6 +244,13 @@ func (r *componentsJSON) print(w io.Writer) {
 			remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock at %.0f T operations a second, however little they draw", typ, l/1e12))
 		}
 	}
+	if r.Unfit != "" {
+		splits := "splits by it are no more than a hint"
+		if r.Splits() != nil {
+			splits = "no splits are shown by it"
+		}
+		remark(w, "UNFIT", r.Unfit+"; "+splits+". On a card that is warm and alone --anew measures all kernels again")
+	}
 	for _, a := range r.Advice {
 		remarks(w, "clock", a.Text())
 	}
@@ -206,6 +259,13 @@ func (r *componentsJSON) print(w io.Writer) {
 	}
 	if r.Simulated {
 		remark(w, "note", simulatedNote)
+	}
+	if kept := len(r.Readings) - r.Measured; !r.refitted && kept > 0 {
+		text := plural(kept, "reading was", "readings were") + " in the file already"
+		if r.Measured == 0 {
+			text += ", and nothing was measured now"
+		}
+		remark(w, "note", text+"; --anew measures all kernels again")
 	}
 	fmt.Fprintf(w, "written: %s\n", r.File)
 }
@@ -216,7 +276,7 @@ func (r *componentsJSON) kernels(w io.Writer, held bool) {
 	if held {
 		head = "held out"
 	}
-	tab := newTable(append([]string{head, "measured", "pre-\ndicted", "error"}, partHeads()...)...)
+	tab := newTable(append([]string{head, how(r.Simulated), "predicted", "error"}, partHeads()...)...)
 	seen := map[string]bool{}
 	for _, reading := range r.Readings {
 		if reading.HeldOut != held || seen[reading.Name] {
@@ -244,19 +304,31 @@ func (r *componentsJSON) coefficients(w io.Writer) {
 			value, unit = 1e12, "pJ"
 		}
 		if c.Value == 0 && c.Error == 0 { // no kernel has any of it
-			tab.add(c.Name, string(c.Part), "–", "–", unit)
+			tab.add(c.Name, partName(c.Part), "–", "–", unit)
 			continue
 		}
-		tab.add(c.Name, string(c.Part), fmt.Sprintf("%.3g", value*c.Value), fmt.Sprintf("%.2g", value*c.Error), unit)
+		tab.add(c.Name, partName(c.Part), figures(value*c.Value, 3), figures(value*c.Error, 2), unit)
 	}
 	tab.print(w)
 }
 
+// figures writes a number to so many significant digits, and to more where it has them before the point.
+func figures(v float64, digits int) string {
+	if v >= math.Pow10(digits)-0.5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.*g", digits, v)
+}
+
 // picture is a bar for every kernel, of its components.
 func (r *componentsJSON) picture() []byte {
-	p := chart.Panel{Title: r.Card + ": power by component, predicted", X: chart.Axis{Label: "W", With: []float64{0}}}
+	title := r.Card + ": power by component, predicted from what was " + how(r.Simulated)
+	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name what was " + how(r.Simulated), With: []float64{0}}}
+	if r.Unfit != "" {
+		p.X.Label += fmt.Sprintf("; UNFIT: kernels that the fit never saw are off by up to %.1f %%", 100*r.Quality.HeldOutWorst)
+	}
 	for _, part := range component.Parts() {
-		p.PartNames = append(p.PartNames, string(part))
+		p.PartNames = append(p.PartNames, partName(part))
 	}
 	seen := map[string]bool{}
 	for _, reading := range r.Readings {
@@ -265,13 +337,13 @@ func (r *componentsJSON) picture() []byte {
 			continue
 		}
 		seen[reading.Name] = true
-		bar := chart.Bar{Name: reading.Name}
+		bar := chart.Bar{Name: reading.Name + ", " + watts(reading.Watts)}
 		for _, share := range s.Parts {
 			bar.Parts = append(bar.Parts, share.Watts)
 		}
 		p.Bars = append(p.Bars, bar)
 	}
-	return chart.Chart{Panels: []chart.Panel{p}}.SVG()
+	return chart.Chart{Title: title, Panels: []chart.Panel{p}}.SVG()
 }
 
 func watts(v float64) string { return fmt.Sprintf("%.0f W", v) }

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,10 +26,11 @@ func TestSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := probe.Components(t.Context(), measure.Simulated(power.H200Sim()), filepath.Join(t.TempDir(), "c.json"), list, probe.ComponentOptions{})
+	fitted, err := probe.Components(t.Context(), measure.Simulated(power.H200Sim()), filepath.Join(t.TempDir(), "c.json"), list, probe.ComponentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	m := &components{Model: fitted, from: "a file"}
 	draw := rand.New(rand.NewPCG(1, 2))
 	product := func(zero bool) cuda.Product {
 		p := cuda.Product{Name: "p", Problem: gemm.Problem{M: 64, N: 96, K: 128, Type: gemm.BF16}}
@@ -42,9 +46,18 @@ func TestSignature(t *testing.T) {
 		return p
 	}
 	for _, cold := range []bool{false, true} {
-		d := dissected{name: "phase", cold: cold, before: []cuda.Product{product(false), product(false)}, after: []cuda.Product{product(true), product(true)}, seconds: 1e-4, clock: 1500}
-		sig, err := sign(t.Context(), m, d)
+		d := dissected{name: "phase", cold: cold, before: []cuda.Product{product(false), product(false)}, after: []cuda.Product{product(true), product(true)}, seconds: 1e-4, clock: 1500, thenSeconds: 1e-4, thenClock: 1600}
+		m.Quality.HeldOutWorst = 0.1 // a simulated card has no components
+		sig, err := m.sign(t.Context(), d)
 		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if printSignatures(&out, []*signature{sig, sig}); sig.Advice != nil || strings.Count(strings.Join(strings.Fields(out.String()), " "), "off by up to 10.0 %, too far for advice") != 1 || strings.Contains(out.String(), "clock: ") {
+			t.Errorf("advice by a model that is unfit: %s", out.String())
+		}
+		m.Quality.HeldOutWorst = 0.01
+		if sig, err = m.sign(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range []component.Split{sig.Before, *sig.After} {
@@ -59,7 +72,7 @@ func TestSignature(t *testing.T) {
 		if moved := sig.After.Of(component.Multipliers).Bits; moved > 1 {
 			t.Errorf("cold %v: the bits of zeros draw %v W", cold, moved)
 		}
-		var out bytes.Buffer
+		out.Reset()
 		printSignatures(&out, []*signature{sig})
 		for line := range strings.Lines(out.String()) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > lineWidth {
@@ -70,8 +83,70 @@ func TestSignature(t *testing.T) {
 			t.Error(out.String())
 		}
 	}
-	sig, note, err := signatureOf(t.Context(), "no such card", dissected{})
-	if sig != nil || err != nil || !strings.Contains(note, "calibrate --components") {
-		t.Errorf("%v, %q, %v", sig, note, err)
+}
+
+// TestComponentsOf: a file that is named, else the usual one, else what is built in; and none for an unknown card.
+func TestComponentsOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if m, err := componentsOf("", "no such card"); err != nil || m.Model != nil || !strings.Contains(m.note, "calibrate --components") {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	list, err := probe.Stresses(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := measure.Simulated(power.H200Sim())
+	write := func(file string, kernels int) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := probe.ComponentOptions{Progress: func(done, _ int, _ component.Reading) {
+			if done == kernels {
+				cancel()
+			}
+		}}
+		if _, err := probe.Components(ctx, card, file, list, o); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	const usual = calibrateOut + componentsPostfix
+	write("begun.json", 2)
+	if err := os.Rename("begun.json", usual); err != nil {
+		t.Fatal(err)
+	}
+	for anew, want := range map[bool]string{false: "2 readings are kept in " + usual + "; the same command goes on", true: "; the same command without --anew goes on"} {
+		if err := (&componentsJSON{File: usual}).brokenOff(context.Canceled, anew); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), want) {
+			t.Errorf("broken off: %v", err)
+		}
+	}
+	if err := (&componentsJSON{File: "nowhere.json"}).brokenOff(context.Canceled, false); !strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("broken off at once: %v", err)
+	}
+	name := card.Card().Info().Name
+	if m, err := componentsOf("", name); err != nil || m.Model != nil || !strings.Contains(m.note, "was broken off") {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, c := range []struct{ file, card, want string }{
+		{usual, name, "it was broken off"}, {usual, "another", "it is about " + name}, {"nowhere", name, "--components: "},
+	} {
+		if m, err := componentsOf(c.file, c.card); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %+v, %v", c, m, err)
+		}
+	}
+	write("whole.json", 0)
+	if m, err := componentsOf("whole.json", name); err != nil || m.Model != nil || !strings.Contains(m.note, "whole.json is no guide") {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if err := os.Rename("whole.json", usual); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := componentsOf("", name); err != nil || m.Model != nil || !strings.Contains(m.note, usual+" is no guide") {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if err := os.WriteFile(usual, []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := componentsOf("", name); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -2,7 +2,8 @@ package cli
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -54,7 +55,7 @@ asked; 4: no GPU.`,
 	Flags: flags(productFlags, []cli.Flag{
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"},
 		precisionFlag,
-		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that ends later", DefaultText: "1m0s"},
+		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that ends after this `TIME`", DefaultText: "1m0s"},
 		windowFlag, devicesFlag, seedFlag, archFlag, benchFlag, jsonFlag, quietFlag,
 	}),
 	Action: func(c *cli.Context) (err error) {
@@ -80,31 +81,48 @@ asked; 4: no GPU.`,
 			baseline, variants, err = q.candidates(c.Context, cards.smallest())
 			return err
 		}); err != nil {
-			return err
+			return interrupted(err, false)
 		}
 		results, err := q.measure(c, cards, baseline, variants)
 		report := measureReports(cards, results, q.title(baseline))
+		err = interrupted(err, report != nil)
 		if report == nil {
 			return err
 		}
 		if failed := report.write(c); err == nil {
 			err = failed
 		}
-		if err == nil && !holds(results, c.IsSet("precision")) {
+		if err == nil && !holds(cards, results, c.IsSet("precision")) {
 			return errShort
 		}
 		return err
 	},
 }
 
+// interrupted says what an interrupt leaves of measuring, in place of where it came; other errors stay.
+func interrupted(err error, measured bool) error {
+	switch {
+	case !errors.Is(err, context.Canceled):
+		return err
+	case measured:
+		return fmt.Errorf("%w: the report has what was measured until then, and no file keeps it", context.Canceled)
+	}
+	return fmt.Errorf("%w before anything was measured: nothing is kept", context.Canceled)
+}
+
 // How a comparison ends ([power.Result]).
 const stoppedByPrecision, stoppedByTime = "precision", "time"
 
 // holds says whether nothing speaks against the results, and they are as precise as was asked.
-func holds(results []*measure.Result, strict bool) bool {
-	return !slices.ContainsFunc(results, func(r *measure.Result) bool {
-		return r == nil || !r.Valid || strict && r.Stopped != stoppedByPrecision
-	})
+func holds(cards machines, results []*measure.Result, strict bool) bool {
+	var names []string
+	for i, r := range results {
+		if r == nil || strict && r.Stopped != stoppedByPrecision {
+			return false
+		}
+		names = append(names, cards[i].Name)
+	}
+	return len(measure.Against(names, results)) == 0
 }
 
 // measure compares on all cards at the same time. Beside an error, results hold what was measured until

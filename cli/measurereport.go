@@ -59,7 +59,7 @@ func (r measureReport) remarks(w io.Writer) {
 	if d := r.Deviation; d != nil {
 		text += fmt.Sprintf("; results agree with the CPU (relative error %.1e)", d.Relative)
 	}
-	remark(w, "measured", text)
+	remark(w, how(r.Simulated), text)
 	if len(r.Products) == 1 && r.Products[0].Kernel != nil {
 		remark(w, "kernel", r.Products[0].Kernel.String())
 	}
@@ -67,7 +67,7 @@ func (r measureReport) remarks(w io.Writer) {
 		remark(w, "note", stackedNote(r.Stack))
 	}
 	if r.Dropped > 0 {
-		remark(w, "note", plural(r.Dropped, "reading was", "readings were")+" dropped for their execution time")
+		remark(w, "note", plural(r.Dropped, "reading was dropped for its", "readings were dropped for their")+" execution time")
 	}
 	switch r.Stopped {
 	case stoppedByTime:
@@ -79,7 +79,12 @@ func (r measureReport) remarks(w io.Writer) {
 		remark(w, "note", simulatedNote)
 	}
 	remarks(w, "warning", r.Warnings)
-	remarks(w, "INVALID", r.Invalid)
+	switch {
+	case r.card == "":
+		remarks(w, "INVALID", r.Invalid)
+	case r.OnlyNull(): // of several cards some may
+		remark(w, "warning", "the copy reads unlike the original, as is expected of one card in twenty")
+	}
 }
 
 // comparisonCells is a row of the table.

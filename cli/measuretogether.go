@@ -24,17 +24,19 @@ func measureReports(cards machines, results []*measure.Result, title string) rep
 	}
 	t := &measuredTogether{title: title}
 	var names []string
+	var measured []*measure.Result
 	var loads [][]power.Comparison
 	for i, r := range results {
 		if r == nil {
 			continue
 		}
 		t.Cards = append(t.Cards, cardResult{cards[i].Name, r})
-		names, loads = append(names, cards[i].Name), append(loads, r.Loads())
+		names, measured, loads = append(names, cards[i].Name), append(measured, r), append(loads, r.Loads())
 	}
 	if t.Cards == nil {
 		return nil
 	}
+	t.Invalid = measure.Against(names, measured)
 	if len(loads) == len(cards) {
 		t.Total = &totalJSON{measure.Totals(loads)}
 		t.Spread = &spreadJSON{measure.Spreads(names, loads)}
@@ -48,6 +50,8 @@ type measuredTogether struct {
 	Cards  []cardResult `json:"cards"`
 	Total  *totalJSON   `json:"total,omitempty"`
 	Spread *spreadJSON  `json:"spread,omitempty"`
+	// Invalid is what speaks against them, but for null comparisons that chance may miss.
+	Invalid []string `json:"invalid,omitempty"`
 
 	title string
 }
@@ -90,20 +94,14 @@ func (t *measuredTogether) print(w io.Writer) {
 	if t.Total != nil {
 		printTotals(w, len(t.Cards), "weights", t.Total.Loads)
 		printSpreads(w, "weights", t.Spread.Loads)
-		for _, r := range t.Cards {
-			invalidCard(w, r.Name, r.Result)
+		if null := t.Spread.Loads[1]; null.Differ != nil && *null.Differ {
+			remark(w, "warning", null.Name+" is the same weights again: that cards differ in it is what the measurement is off by, as in one run of twenty")
 		}
 	}
 	if simulated {
 		remark(w, "note", simulatedNote)
 	}
-}
-
-// invalidCard says that what several cards have in common rests on a result that is invalid.
-func invalidCard(w io.Writer, name string, r *measure.Result) {
-	if !r.Valid {
-		remark(w, "INVALID", "all cards' figures rest on those of "+name+", which are")
-	}
+	remarks(w, "INVALID", t.Invalid)
 }
 
 // printTotals shows all cards together.
@@ -169,7 +167,7 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 	if agree && known {
 		remark(w, "cards", "their changes agree within the intervals")
 	}
-	if s := loads[0]; s.Joules != nil {
+	if s := loads[0]; s.Joules != nil && s.Joules.Largest/s.Joules.Smallest >= 1.0005 {
 		remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
 			siJoules(s.Joules.Smallest), s.Joules.SmallestCard, siJoules(s.Joules.Largest), s.Joules.LargestCard, 100*(s.Joules.Largest/s.Joules.Smallest-1)))
 	}

@@ -77,12 +77,33 @@ func replaceFile(path string, data []byte) error {
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return fill(path, os.O_TRUNC, data)
 	}
-	tmp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.partial-%d", filepath.Base(path), os.Getpid()))
+	tmp := partial(path)
 	defer os.Remove(tmp)
 	if err := fill(tmp, os.O_CREATE|os.O_EXCL, data); err != nil {
 		return err
 	}
 	return os.Rename(tmp, path)
+}
+
+// checkWritable refuses, before any work is done, a file that replaceFile could not write. What is no regular
+// file, such as a pipe, is taken as it is.
+func checkWritable(path string) error {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
+	}
+	tmp := partial(path)
+	if err := errors.Join(fill(tmp, os.O_CREATE|os.O_EXCL, nil), os.Remove(tmp)); err != nil {
+		return fmt.Errorf("%s: no file can be written there: name another one", path)
+	}
+	return nil
+}
+
+// partial is the name of a file until it is whole.
+func partial(path string) string {
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.partial-%d", filepath.Base(path), os.Getpid()))
 }
 
 func fill(path string, flag int, data []byte) error {

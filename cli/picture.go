@@ -1,29 +1,43 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 )
 
-// checkPicture refuses, before any work is done, a picture's file that could not be written. No path,
-// no objection.
+// checkPicture refuses, before any work is done, a picture's file that could not be written, and one whose
+// name does not say that it is an SVG. Pipes and devices may have any name. No path, no objection.
 func checkPicture(path string) error {
 	if path == "" {
 		return nil
 	}
-	if ext := filepath.Ext(path); ext != "" && !strings.EqualFold(ext, ".svg") {
+	switch st, err := os.Stat(path); {
+	case err == nil && st.IsDir():
+		return usagef("-o %s: is a folder: name a file in it", path)
+	case err == nil && !st.Mode().IsRegular():
+		return nil
+	}
+	if ext := filepath.Ext(path); !strings.EqualFold(ext, ".svg") {
 		return usagef("-o %s: pictures are drawn as SVG: name it %s", path, strings.TrimSuffix(path, ext)+".svg")
 	}
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
-		return usagef("-o %s: is a folder: name a file in it", path)
+	return checkWritable(path)
+}
+
+// drawPicture writes a picture and says so below the report, which has to be printed by then: where the disk is
+// full, the report is not lost.
+func drawPicture(c *cli.Context, path string, svg []byte) error {
+	if path == "" {
+		return nil
 	}
-	_, err := os.Stat(filepath.Dir(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
+	if err := replaceFile(path, svg); err != nil {
+		return fmt.Errorf("%s: the picture could not be written: %w", path, err)
 	}
-	return err
+	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !c.Bool("json") {
+		remark(c.App.Writer, "picture", "drawn into "+path)
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -22,12 +24,17 @@ al., "FinGraV". It tells when execution time is steady (SSE) and when power is (
    lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
    lowtoggle profile --w MODEL:TENSOR --shape 4096
    lowtoggle profile --interleave 2048x2048x2048         # each right after the other, too
+   lowtoggle profile --json --readings > FILE            # and later, without a GPU:
+   lowtoggle profile --from FILE --resolution 10ms
 
 ` + sourceHelp + `
 
 A run takes --length and most of a second for rest and watching. Table I of the paper advises 200
 runs of most kernels; its authors found 50 enough. --device simulated needs no GPU and shows what
-a report looks like.
+a report looks like. Interrupted, it shows what the runs until then tell.
+
+In the table power is the mean over so much time before a moment, with its 95 % interval; –: that
+cannot be told from what follows. In JSON times are seconds.
 
 Nothing about the card is ever changed. Exit status 3: power was not steady within --length, or
 the readings do not carry the --resolution; 4: no GPU.`,
@@ -38,17 +45,21 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in; see measure --help", DefaultText: "the tensor's, or bf16"},
 		roleFlag,
 		&cli.StringFlag{Name: "interleave", Usage: "shape `MxNxK` of another product, to run before and after"},
-		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of a run's work", DefaultText: "2s"},
-		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs", DefaultText: "table I's"},
-		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "let the card go after this `TIME`, warm-up and all", DefaultText: "3m0s"},
-		&cli.DurationFlag{Name: "resolution", Usage: "tell times of this `LENGTH` apart everywhere, or end with 3", DefaultText: "any"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the curve into `FILE`, an SVG"},
+		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of a run's work, such as 500ms", DefaultText: "2s"},
+		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 or more", DefaultText: "table I's"},
+		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "let the card go after this `TIME`, such as 90s, all in all", DefaultText: "3m0s"},
+		&cli.DurationFlag{Name: "resolution", Usage: "tell times of `LENGTH`, such as 5ms, apart, or end with 3", DefaultText: "any"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the curve into `FILE`, an .svg"},
+		&cli.StringFlag{Name: "from", Usage: "run nothing: make the curves anew from the readings in `FILE`"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: every reading of the golden runs, too", DisableDefaultText: true},
-		deviceFlag, seedFlag, archFlag, jsonFlag, quietFlag,
+		deviceFlag, seedFlag, componentsFlag, archFlag, jsonFlag, quietFlag,
 	},
 	Action: func(c *cli.Context) (err error) {
 		if _, err := arguments(c); err != nil {
 			return err
+		}
+		if c.IsSet("from") {
+			return profileAgain(c)
 		}
 		q, err := readProfile(c)
 		if err != nil {
@@ -60,6 +71,9 @@ the readings do not carry the --resolution; 4: no GPU.`,
 			return err
 		}
 		defer closing(&err, machine.Close)
+		if q.components, err = componentsOf(c.String("components"), machine.Card().Info().Name); err != nil {
+			return err
+		}
 		var report *profileReport
 		event, end := newProgress(c)
 		q.options.Events = profile.Events{
@@ -73,13 +87,16 @@ the readings do not carry the --resolution; 4: no GPU.`,
 			return err
 		})
 		end()
+		if errors.Is(err, context.Canceled) {
+			err = brokenOff(report)
+		}
 		if report == nil {
 			return err
 		}
 		if failed := report.write(c); err == nil {
 			err = failed
 		}
-		if failed := replaceFile(q.picture, report.picture()); err == nil {
+		if failed := drawPicture(c, q.picture, report.picture()); err == nil {
 			err = failed
 		}
 		if err == nil && !report.met() {
@@ -87,6 +104,14 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		}
 		return err
 	},
+}
+
+// brokenOff is the error of an interrupted profile.
+func brokenOff(report *profileReport) error {
+	if report == nil {
+		return fmt.Errorf("%w: no runs were taken yet, and nothing is kept", context.Canceled)
+	}
+	return fmt.Errorf("%w: this is of the runs until then; the same command begins anew", context.Canceled)
 }
 
 // take profiles; the report is nil where nothing was measured.
@@ -102,7 +127,7 @@ func (q *profileRequest) take(ctx context.Context, m measure.Machine) (*profileR
 	first := products[0].Problem
 	report := &profileReport{Result: r, about: first.String() + ", x " + q.xText(first.Type), asked: q.resolution}
 	if err == nil {
-		err = report.sign(ctx, products)
+		err = report.sign(ctx, q.components, products)
 	}
 	return report, err
 }

@@ -9,9 +9,10 @@ import (
 
 // picture of a profile: power from its first milliseconds on, power and clock over all of it.
 func (r profileReport) picture() []byte {
-	early := chart.Panel{Title: "power, from the start of the work", X: chart.Axis{Label: "ms", Log: 10}, Y: chart.Axis{Label: "W", With: []float64{0}}}
-	whole := chart.Panel{Title: "power", X: chart.Axis{Label: "s"}, Y: chart.Axis{Label: "W", With: []float64{0}}}
-	clock := chart.Panel{Title: "clock", X: chart.Axis{Label: "s"}, Y: chart.Axis{Label: "MHz", With: []float64{0}}}
+	watts, after := chart.Axis{Label: "power, W", With: []float64{0}}, chart.Axis{Label: "time since the start of the work, s"}
+	early := chart.Panel{Title: r.title(), X: chart.Axis{Label: "time since the start of the work, ms", Log: 10}, Y: watts}
+	whole := chart.Panel{Title: "all of it", X: after, Y: watts}
+	clock := chart.Panel{Title: "clock", X: after, Y: chart.Axis{Label: "clock, MHz", With: []float64{0}}}
 	for i, p := range r.Profiles {
 		if p.Curve == nil {
 			continue
@@ -30,7 +31,7 @@ func (r profileReport) picture() []byte {
 		}
 	}
 	clock.X.With = whole.X.With // both over the same times
-	return chart.Chart{Title: r.GPU + ": " + r.about, Panels: []chart.Panel{early, whole, clock}}.SVG()
+	return chart.Chart{Title: r.title(), Panels: []chart.Panel{early, whole, clock}}.SVG()
 }
 
 // curveLine has a point in the middle of every cell; times are in seconds.

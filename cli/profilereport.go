@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,19 @@ func (r profileReport) write(c *cli.Context) error {
 	return nil
 }
 
+// title of the table and of the picture.
+func (r profileReport) title() string {
+	title := r.GPU + ": " + r.about
+	if r.brokenOff() {
+		title += ", broken off"
+	}
+	return title
+}
+
+func (r profileReport) brokenOff() bool { return r.Stopped == "cancelled" || r.Stopped == "failed" }
+
 func (r profileReport) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n\n", r.GPU, r.about)
+	fmt.Fprintf(w, "%s\n\n", r.title())
 	for _, p := range r.Profiles {
 		if len(r.Profiles) > 1 {
 			fmt.Fprintf(w, "%s from idleness\n\n", r.nameOf(p))
@@ -94,8 +106,8 @@ func milestoneTable(p profile.Profile) *table {
 			tab.add(at, executionsText(m.Executions), "–", "–", "–", clock)
 			continue
 		}
-		tab.add(at, executionsText(m.Executions), fmt.Sprintf("%.1f W", m.Watts),
-			fmt.Sprintf("%.1f … %.1f W", m.Low, m.High), timeText(m.Over), clock)
+		tab.add(at, executionsText(m.Executions), decimal(m.Watts, 1)+" W",
+			decimal(m.Low, 1)+" … "+decimal(m.High, 1)+" W", timeText(m.Over), clock)
 	}
 	return tab
 }
@@ -114,11 +126,15 @@ func (r profileReport) afterTable() *table {
 func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	r.aboutRuns(w, p)
 	if p.Curve == nil {
-		remark(w, "note", "there is no curve")
+		why := "there is no curve"
+		if r.brokenOff() {
+			why += ": there were too few readings for one yet, or too little time"
+		}
+		remark(w, "note", why)
 		return
 	}
 	rest, low, high, clock := p.AtRest()
-	text := fmt.Sprintf("%.0f W (%.0f … %.0f)", rest, low, high)
+	text := fmt.Sprintf("%s W (%s … %s)", decimal(rest, 0), decimal(low, 0), decimal(high, 0))
 	if clock != nil {
 		text += fmt.Sprintf(" at %.0f MHz", *clock)
 	}
@@ -127,15 +143,18 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	for _, s := range p.Sensors {
 		remark(w, "sensor", sensorText(s))
 	}
-	remark(w, "resolution", fmt.Sprintf("%s in the first %s, %s on the whole; what is shorter cannot be told apart; if all sensors are late together, by less than %s, times are as wrong",
-		timeText(p.Resolution(0, profile.Rise)), timeText(profile.Rise), timeText(p.Resolution(0, p.End())), timeText(profile.Unseen)))
-	if in := p.Inside; in != nil && in.Why == "" {
+	remark(w, "resolution", resolutionText(p))
+	if slices.ContainsFunc(p.Milestones, profile.Milestone.Early) {
+		remark(w, "–", "the curve is too coarse for power at that moment to be told from what follows; more --runs, or a --resolution such as 10ms, show more")
+	}
+	if in := p.Inside; in != nil && in.Resolved {
 		remark(w, "inside", insideText(*in))
 	} else if in != nil && p.Steady.SSP.Found {
 		remark(w, "not seen", "what happens within an execution: "+in.Why)
 	}
 	if r.asked > 0 && p.Coarsest() > r.asked {
-		remark(w, "note", fmt.Sprintf("the resolution asked for, %s, was not reached, or only with intervals of more than ±5 %%: allow more runs with --runs and --time, as far as that goes", timeText(r.asked)))
+		remark(w, "note", fmt.Sprintf("too few runs for the resolution asked for: with %s some of the curve is as coarse as %s, or more than ±5 %% unsure if it is to tell %s apart: allow more with --runs and --time",
+			plural(p.Golden, "golden run", "golden runs"), timeText(p.Coarsest()), timeText(r.asked)))
 	}
 }
 
@@ -147,26 +166,32 @@ func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 	if p.Late > 0 {
 		text += fmt.Sprintf("; %s came too late to be dated", plural(p.Late, "reading", "readings"))
 	}
-	remark(w, "measured", text)
-	if p.Advised > p.Taken {
-		advice := "FinGraV found 50 enough"
-		if p.Taken < 50 {
-			advice += ": allow more with --runs and --time"
-		}
-		remark(w, "note", fmt.Sprintf("table I advises %d runs; %s", p.Advised, advice))
+	how := "measured"
+	if r.Simulated {
+		how = "simulated"
+	}
+	remark(w, how, text)
+	if p.Taken < min(enoughRuns, p.Advised) {
+		remark(w, "note", fmt.Sprintf("table I advises %d runs, and FinGraV found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
 	}
 }
+
+// enoughRuns, whatever the paper's table I advises.
+const enoughRuns = 50
+
+// flagged names the flags beside what is to be changed.
+var flagged = strings.NewReplacer("take longer runs", "take longer runs (--length)", "take more runs", "take more runs (--runs and --time)")
 
 func aboutSteady(w io.Writer, p profile.Profile) {
 	if s := p.Steady.SSE; s.Found {
 		remark(w, "steady time", fmt.Sprintf("from execution %s on (SSE): %s each", count(s.Execution), timeText(time.Duration(s.Seconds*float64(time.Second)))))
 	} else {
-		remark(w, "note", "execution time was not steady: "+s.Why)
+		remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
 	if s := p.Steady.SSP; s.Found {
-		remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %s after the start: %.1f W (%.1f … %.1f)", count(s.Execution), timeText(s.At), s.Watts, s.Low, s.High))
+		remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %s after the start: %s W (%s … %s)", count(s.Execution), timeText(s.At), decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
 	} else {
-		remark(w, "note", "power was not steady: "+s.Why+" (--length)")
+		remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
 	}
 }
 
@@ -187,7 +212,7 @@ func (r profileReport) remarks(w io.Writer) {
 	if r.unsigned != "" {
 		remark(w, "note", r.unsigned)
 	}
-	if r.Stopped == "cancelled" || r.Stopped == "failed" {
+	if r.brokenOff() {
 		remark(w, "note", "it was broken off; a curve is of some tens of the latest golden runs, and coarser than it would be")
 	}
 	if r.Simulated {
@@ -197,11 +222,9 @@ func (r profileReport) remarks(w io.Writer) {
 	printSignatures(w, r.signatures)
 }
 
-// sign finds where the products' power goes.
-func (r *profileReport) sign(ctx context.Context, products []cuda.Product) error {
-	if r.Simulated {
-		return nil
-	}
+// sign finds where the products' power goes, or why that is not known.
+func (r *profileReport) sign(ctx context.Context, parts *components, products []cuda.Product) error {
+	r.unsigned = parts.note
 	for i, p := range r.Profiles {
 		about := r.Products[i]
 		d := dissected{name: about.Name, before: products[i : i+1], info: r.Platform}
@@ -211,11 +234,11 @@ func (r *profileReport) sign(ctx context.Context, products []cuda.Product) error
 		if n := len(p.Milestones); n > 0 && p.Steady.SSP.Found && p.Milestones[n-1].SMClock != nil {
 			d.seconds, d.clock = p.Steady.SSP.Seconds, *p.Milestones[n-1].SMClock
 		}
-		found, note, err := signatureOf(ctx, r.GPU, d)
+		found, err := parts.sign(ctx, d)
 		if err != nil {
 			return err
 		}
-		if r.unsigned = note; found != nil {
+		if found != nil {
 			r.signatures = append(r.signatures, found)
 		}
 	}
@@ -229,6 +252,9 @@ func sensorText(s profile.Sensor) string {
 	}
 	if !s.Used {
 		return text + "; not used: " + s.Why
+	}
+	if s.Lag > 0 {
+		text += fmt.Sprintf(", taken to follow power with a lag of %s", timeText(s.Lag))
 	}
 	switch late := s.Delay; {
 	case late >= time.Microsecond:
@@ -251,12 +277,15 @@ func insideText(in profile.Inside) string {
 		strings.Join(parts, ", "), timeText(in.Length/time.Duration(len(in.Watts))))
 }
 
-// executionsText is a number of executions; the one under way counts as a part where few are done.
+// executionsText is how many executions were done; the one under way does not count.
 func executionsText(n float64) string {
-	if n < 10 {
-		return fmt.Sprintf("%.1f", n)
-	}
-	return count(int(n + 0.5))
+	const rounding = 1e-6
+	return count(int(n + rounding))
+}
+
+// decimal number with a minus sign as it should be.
+func decimal(v float64, digits int) string {
+	return strings.Replace(fmt.Sprintf("%.*f", digits, v), "-", "−", 1)
 }
 
 // timeText is a time with three digits, in the unit that suits it.
@@ -265,9 +294,30 @@ func timeText(d time.Duration) string {
 		size time.Duration
 		name string
 	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
-		if d.Abs() >= unit.size {
-			return strings.Replace(fmt.Sprintf("%.3g %s", float64(d)/float64(unit.size), unit.name), "-", "−", 1)
+		switch v := float64(d) / float64(unit.size); {
+		case math.Abs(v) >= 999.5: // %.3g would write an exponent
+			return decimal(v, 0) + " " + unit.name
+		case math.Abs(v) >= 0.9995: // 1.00
+			return strings.Replace(fmt.Sprintf("%.3g %s", v, unit.name), "-", "−", 1)
 		}
 	}
 	return fmt.Sprintf("%d ns", d)
+}
+
+// resolutionText says what can be told apart.
+func resolutionText(p profile.Profile) string {
+	text := fmt.Sprintf("%s in the first %s, %s on the whole; what is shorter cannot be told apart",
+		timeText(p.Resolution(0, profile.Rise)), timeText(profile.Rise), timeText(p.Resolution(0, p.End())))
+	if l := p.Curve.Law; l != nil && l.Order != 0 {
+		text += fmt.Sprintf(", but for what goes with the pace of executions, down to %s: a change of it by 1 %% changes power by %.1f %%",
+			timeText(p.Curve.Step), l.Order)
+	}
+	switch {
+	case len(p.Sensors) == 0:
+	case p.Sensors[0].Lag > 0:
+		text += "; power that itself lagged behind the work would look the same"
+	default:
+		text += fmt.Sprintf("; if all sensors are late together, by less than %s, times are as wrong", timeText(profile.Unseen))
+	}
+	return text
 }

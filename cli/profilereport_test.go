@@ -11,7 +11,7 @@ import (
 func TestTimeText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 ns", 12: "12 ns", 1500: "1.5 µs", -2 * time.Microsecond: "−2 µs", 2500 * time.Microsecond: "2.5 ms",
-		999 * time.Millisecond: "999 ms", 1044 * time.Millisecond: "1.04 s", 3 * time.Minute: "180 s",
+		999 * time.Millisecond: "999 ms", 999_700_000: "1 s", 1044 * time.Millisecond: "1.04 s", 3 * time.Minute: "180 s", 30 * time.Minute: "1800 s",
 	} {
 		if got := timeText(d); got != want {
 			t.Errorf("%d ns is %q, want %q", d, got, want)
@@ -51,8 +51,13 @@ func TestProfileMet(t *testing.T) {
 	swinging.Steady.SSP = profile.SteadyPoint{Why: "power still changed: take longer runs"}
 	r.asked, r.Profiles = 0, []profile.Profile{p, swinging}
 	var b strings.Builder
-	if r.print(&b); r.met() || !strings.Contains(b.String(), "note: power was not steady: power still changed: take longer runs (--length)") {
+	if r.print(&b); r.met() || !strings.Contains(b.String(), "note: power was not steady: power still changed: take longer runs (--length)\n") {
 		t.Errorf("met %v:\n%s", r.met(), b.String())
+	}
+	r.Stopped = "cancelled"
+	b.Reset()
+	if r.print(&b); !strings.HasPrefix(b.String(), ": , broken off\n") || !strings.Contains(b.String(), "note: it was broken off") {
+		t.Errorf("interrupted:\n%s", b.String())
 	}
 	none := p
 	none.Curve, none.Milestones = nil, nil

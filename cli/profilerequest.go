@@ -25,6 +25,7 @@ type profileRequest struct {
 	resolution time.Duration // 0: whatever the sensors give
 	options    profile.Options
 	picture    string // file
+	components *components
 }
 
 func readProfile(c *cli.Context) (*profileRequest, error) {
@@ -87,8 +88,11 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 	if q.options.Length <= 0 || q.options.Time <= 0 {
 		return usagef("--length %v and --time %v: give times such as 2s and 3m", q.options.Length, q.options.Time)
 	}
-	if c.IsSet("runs") && q.options.Runs < 1 {
-		return usagef("--runs %d: give at least 1, better 50", q.options.Runs)
+	if c.IsSet("runs") && q.options.Runs < 2 {
+		return usagef("--runs %d: give at least 2, better 50: how sure a curve is shows only in several", q.options.Runs)
+	}
+	if q.options.Readings && !c.Bool("json") {
+		return usagef("--readings goes with --json: nothing else shows them")
 	}
 	if c.IsSet("resolution") {
 		if q.resolution < finest || q.resolution > time.Second {

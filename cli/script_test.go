@@ -4,6 +4,7 @@ package cli
 
 import (
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,10 +14,24 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
+// unwrapped joins what complain has broken into lines: scripts look for words, wherever lines end.
+type unwrapped struct{ io.Writer }
+
+func (u unwrapped) Write(p []byte) (int, error) {
+	_, err := io.WriteString(u.Writer, unwrap(string(p)))
+	return len(p), err
+}
+
 // TestMain lets the scripts run this very program as lowtoggle.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"lowtoggle": func() { os.Exit(Main(os.Args, os.Stdout, os.Stderr)) },
+		"lowtoggle": func() {
+			var stderr io.Writer = os.Stderr
+			if st, err := os.Stderr.Stat(); err == nil && st.Mode()&os.ModeCharDevice == 0 { // a terminal shows progress
+				stderr = unwrapped{os.Stderr}
+			}
+			os.Exit(Main(os.Args, os.Stdout, stderr))
+		},
 	})
 }
 

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,10 +20,11 @@ var sweepCommand = &cli.Command{
 	Description: `Sets the GPU to one power limit (or clock) after the other and measures the linear layers of
 MODEL, and of OUT, at each; then says which setting is best by itself, what the conversion saves
 by itself, and what both do together: by energy, energy-delay product (EDP) and sum (EDS), and by
-energy gained less time lost. All is relative to MODEL at the card's default.
+energy gained less time lost. All is relative to MODEL at the power limit that is set now, above
+which none is set unless --caps names it.
 
    lowtoggle sweep MODEL OUT --simulate              predicted by a calibration; needs no GPU
-   lowtoggle sweep MODEL OUT                         says what would be set, changes nothing
+   lowtoggle sweep MODEL OUT                         a dry run: says what would be set
    lowtoggle sweep MODEL OUT --change-settings       measures
    lowtoggle sweep MODEL OUT --caps 300..700/50      or --caps 400,550,700
    lowtoggle sweep --against zeros --clocks 1000..1800/200
@@ -32,11 +35,11 @@ In place of MODEL and OUT there may be --w and --against, as measure has them.
 Settings change with --change-settings alone, which takes the permission to (root). Before the
 first change a second process knows what was set: whether the sweep ends by itself, by an error,
 an interrupt or a kill, the power limit is put back, read and compared. A card with other
-processes, with MIG slices, or whose clocks somebody has locked is refused. What a clock was
-locked to cannot be read: after --clocks it is unlocked.
+processes or another sweep, with MIG slices, or whose clocks somebody has locked is refused. What
+a clock was locked to cannot be read: after --clocks it is unlocked.
 
-Exit status 1: also where settings could not be put back; 3: the measurement is not valid;
-4: no GPU.`,
+Exit status 1: also where settings could not be put back, or where it was interrupted (what was
+measured is shown); 3: not valid, or less precise than --precision asked; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "caps", Usage: "`WATTS` to set: 400,500 or 300..700/50", DefaultText: "8 steps"},
 		&cli.StringFlag{Name: "clocks", Usage: "`MHZ` to lock clocks at, likewise", DefaultText: "none"},
@@ -47,8 +50,8 @@ Exit status 1: also where settings could not be put back; 3: the measurement is 
 		&cli.StringFlag{Name: "w", Usage: "weights to begin with: a `SOURCE`", DefaultText: "as usual"},
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare with them: a `SOURCE`", DefaultText: "none"},
 		xFlag, productFlags[2], productFlags[3], productFlags[4],
-		&cli.StringFlag{Name: "o", Usage: "draw energy and time into `FILE`.svg"},
-		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a setting after this `TIME`"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw energy and time into `FILE`, an .svg"},
+		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "`TIME` for a setting, such as 90s", DefaultText: "30s"},
 		precisionFlag, windowFlag, deviceFlag, gpuFlag, calibrationFlag, seedFlag, archFlag, jsonFlag, quietFlag,
 	},
 	Action: func(c *cli.Context) (err error) {
@@ -57,21 +60,11 @@ Exit status 1: also where settings could not be put back; 3: the measurement is 
 			return err
 		}
 		defer closing(&err, q.Close)
-		run := q.measure
 		if q.simulate {
-			run = q.predict
+			r, err := q.predict(c)
+			return q.report(c, r, err)
 		}
-		r, err := run(c)
-		if r == nil {
-			return err
-		}
-		if failed := q.write(c, r); err == nil {
-			err = failed
-		}
-		if err == nil && !r.Valid {
-			return errShort
-		}
-		return err
+		return q.measure(c)
 	},
 }
 
@@ -83,10 +76,11 @@ type sweepRequest struct {
 	workload string
 	simulate bool
 	picture  string
+	short    bool // of the precision that was asked for
 }
 
 func readSweep(c *cli.Context) (*sweepRequest, error) {
-	q := &sweepRequest{workload: c.String("workload"), simulate: c.Bool("simulate"), picture: c.String("o")}
+	q := &sweepRequest{workload: c.String("workload"), simulate: c.Bool("simulate"), picture: c.String("output")}
 	if err := checkPicture(q.picture); err != nil {
 		return nil, err
 	}
@@ -94,7 +88,7 @@ func readSweep(c *cli.Context) (*sweepRequest, error) {
 		return nil, err
 	}
 	var err error
-	if q.settings, err = readSettings(c.String("caps"), c.String("clocks")); err != nil {
+	if q.settings, err = readSettings(c); err != nil {
 		return nil, err
 	}
 	if q.k, err = readK(c.String("k")); err != nil {
@@ -137,7 +131,7 @@ func (q *sweepRequest) flagsFit(c *cli.Context) error {
 func sweepSources(c *cli.Context) error {
 	set := func(name, value string) error {
 		if c.IsSet(name) {
-			return usagef("%s stands where --%s is given: give one of them", value, name)
+			return usagef("%s stands where --%s is given: give one of them", strings.TrimSuffix(value, ":"), name)
 		}
 		return c.Set(name, value)
 	}
@@ -145,8 +139,16 @@ func sweepSources(c *cli.Context) error {
 	if len(args) > 2 || slices.Contains(args, "") {
 		return usagef("sweep takes MODEL and OUT, and %s given; see lowtoggle sweep --help", plural(len(args), "argument is", "arguments are"))
 	}
+	if len(args) == 2 && filepath.Clean(args[0]) == filepath.Clean(args[1]) {
+		return usagef("%s is given twice: give the model and its conversion, or the model alone", args[0])
+	}
 	for i, name := range []string{"w", "against"} {
 		if i < len(args) {
+			if _, err := parseSource(args[i] + ":"); errors.Is(err, errNoSuchFile) {
+				return err
+			} else if err != nil {
+				return usageError{err}
+			}
 			if err := set(name, args[i]+":"); err != nil {
 				return err
 			}

@@ -7,11 +7,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// sweepChart draws energy and time against power limit, and against clock where some were locked.
+// sweepChart draws energy and time against power limit, and against clock where some were locked; nil where there
+// is one setting alone.
 func sweepChart(r *sweep.Result) []byte {
 	word := "measured"
-	if r.Predicted {
+	switch {
+	case r.Predicted:
 		word = "predicted"
+	case r.Simulated:
+		word = "simulated"
+	}
+	if r.Stopped != "" {
+		word += ", broken off"
 	}
 	c := chart.Chart{Title: fmt.Sprintf("%s: %s, %s, %s", r.GPU, r.Before, r.Workload, word)}
 	for _, axis := range []struct {
@@ -21,15 +28,17 @@ func sweepChart(r *sweep.Result) []byte {
 		{"power limit, W", func(s sweep.Setting) (float64, bool) { return s.Cap, s.Clock == 0 }},
 		{"locked clock, MHz", func(s sweep.Setting) (float64, bool) { return s.Clock, s.Clock > 0 }},
 	} {
-		energy := sweepPanel(r, "energy, "+word, axis.label, axis.of, func(f *sweep.Figures) (float64, []float64) { return f.RelativeEnergy, f.Interval })
+		energy := sweepPanel(r, fmt.Sprintf("%s: energy in %s, %s", r.GPU, r.Workload, word), axis.label, axis.of, func(f *sweep.Figures) (float64, []float64) { return f.RelativeEnergy, f.Interval })
 		if len(energy.Lines) == 0 || len(energy.Lines[0].X) < 2 && axis.label[0] == 'p' {
 			continue
 		}
 		time := sweepPanel(r, "time, "+word, axis.label, axis.of, func(f *sweep.Figures) (float64, []float64) { return f.RelativeTime, f.TimeInterval })
 		c.Panels = append(c.Panels, energy, time)
 	}
-	c.Columns = 2
-	for i := range c.Panels[min(1, len(c.Panels)):] { // names once in the legend
+	if c.Columns = 2; len(c.Panels) == 0 {
+		return nil
+	}
+	for i := range c.Panels[1:] { // names once in the legend
 		for j := range c.Panels[i+1].Lines {
 			c.Panels[i+1].Lines[j].Name = ""
 		}
@@ -37,16 +46,16 @@ func sweepChart(r *sweep.Result) []byte {
 	return c.SVG()
 }
 
+// sweepStyles of original and converted, both of which can be seen where they coincide.
+var sweepStyles = []chart.Style{{Colour: 0, Marker: 2}, {Colour: 1, Dashes: 1, Marker: 4}}
+
 func sweepPanel(r *sweep.Result, title, label string, x func(sweep.Setting) (float64, bool), y func(*sweep.Figures) (float64, []float64)) chart.Panel {
-	p := chart.Panel{Title: title, X: chart.Axis{Label: label}, Y: chart.Axis{Label: "over the original at " + r.Reference.String()}}
+	p := chart.Panel{Title: title, X: chart.Axis{Label: label}, Y: chart.Axis{Label: fmt.Sprintf("over the original at %g W", r.Reference)}}
 	for i, of := range []func(*sweep.Point) *sweep.Figures{
 		func(p *sweep.Point) *sweep.Figures { return &p.Original },
 		func(p *sweep.Point) *sweep.Figures { return p.Converted },
 	} {
-		l := chart.Line{Name: []string{"original", "converted"}[i], Style: chart.Style{Colour: i, Marker: i + 1}}
-		if r.Predicted {
-			l.Dashes = 1
-		}
+		l := chart.Line{Name: []string{"original: " + r.Before, "converted: " + r.After}[i], Style: sweepStyles[i]}
 		known := true
 		for i := range r.Points {
 			at, on := x(r.Points[i].Setting)

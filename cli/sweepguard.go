@@ -118,8 +118,9 @@ type watchdog struct {
 // watchPatience is how long it may take to begin or to end.
 const watchPatience = 20 * time.Second
 
-// startWatchdog starts the process and waits until it is ready.
-func startWatchdog(id string, original sweep.Original) (sweep.Watchdog, error) {
+// startWatchdog starts the process and waits until it is ready. It holds the card's lock, too, unless that
+// is nil: no other sweep begins before it has ended.
+func startWatchdog(id string, lock *os.File, original sweep.Original) (sweep.Watchdog, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -127,6 +128,9 @@ func startWatchdog(id string, original sweep.Original) (sweep.Watchdog, error) {
 	p := exec.Command(program, sweepGuardCommand.Name)
 	p.Args[0] = os.Args[0]
 	p.Stderr = os.Stderr
+	if lock != nil {
+		p.ExtraFiles = []*os.File{lock}
+	}
 	detach(p)
 	to, err := p.StdinPipe()
 	if err != nil {

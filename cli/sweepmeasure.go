@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,35 +17,66 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
-// measure carries the sweep out on a card.
-func (q *sweepRequest) measure(c *cli.Context) (r *sweep.Result, err error) {
+// measure carries the sweep out on a card, or says what it would set, and reports while the card is still
+// open: closing it may take longer than an interrupted command has.
+func (q *sweepRequest) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), q.seed)
+	if measure.NoGPU(err) {
+		return fmt.Errorf("%w; --simulate predicts a sweep without one", err)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer closing(&err, machine.Close)
-	plan, err := sweep.NewPlan(machine.Card().Info(), q.settings, q.seed)
+	info := machine.Card().Info()
+	plan, err := sweep.NewPlan(info, q.settings, q.seed)
 	if err != nil {
-		return nil, settingsError(err)
+		return settingsError(err)
 	}
+	id := watched(strings.TrimSpace(c.String("device")), info)
 	if !c.Bool("change-settings") {
-		q.wouldSet(c.App.ErrWriter, machine.Card().Info().Name, plan)
-		return nil, usagef("nothing was changed and nothing measured: add --change-settings to do this, or --simulate to predict it")
+		if err := checkLock(id); err != nil { // its limit would pass for what is set
+			return err
+		}
+		return q.dryRun(c, info, plan)
 	}
-	if _, err := sweep.Governor(machine.Card()); err != nil { // before models are read
-		return nil, explain(err, machine.Card().Info())
+	var lock *os.File
+	if id != simulatedDevice { // which ends with this process
+		if lock, err = lockCard(id); err != nil {
+			return err
+		}
+		if lock != nil {
+			defer closing(&err, lock.Close)
+		}
 	}
+	governor, err := sweep.Governor(machine.Card()) // before models are read
+	if err != nil {
+		return explain(err, info)
+	}
+	limit, err := governor.PowerLimit() // before the lock, another sweep may have set it
+	if err != nil {
+		return err
+	}
+	info.PowerLimit = &limit
+	if plan, err = sweep.NewPlan(info, q.settings, q.seed); err != nil {
+		return settingsError(err)
+	}
+	o := sweep.Options{Measure: measure.Options{Cold: q.cold, Meter: q.meter}, K: q.k}
+	if id != simulatedDevice {
+		o.Watch = func(original sweep.Original) (sweep.Watchdog, error) { return startWatchdog(id, lock, original) }
+	}
+	r, err := q.run(c, machine, plan, o)
+	return q.report(c, r, err)
+}
+
+// run goes through the plan.
+func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.Plan, o sweep.Options) (r *sweep.Result, err error) {
 	ctx, stop := hangUp(c.Context)
 	defer stop()
 	event, end := newProgress(c)
 	defer end()
-	o := sweep.Options{Measure: measure.Options{Cold: q.cold, Meter: q.meter}, K: q.k}
-	if device := strings.TrimSpace(c.String("device")); device != simulatedDevice { // which ends with this process
-		o.Watch = func(original sweep.Original) (sweep.Watchdog, error) {
-			return startWatchdog(watched(device, machine.Card().Info()), original)
-		}
-	}
-	q.follow(&o, event)
+	visit := 0
+	q.follow(&o, event, &visit)
 	err = q.guard(func() error {
 		before, variants, err := q.candidates(ctx, machine)
 		if err != nil {
@@ -59,15 +92,19 @@ func (q *sweepRequest) measure(c *cli.Context) (r *sweep.Result, err error) {
 	if r != nil {
 		r.Before, r.After = q.names()
 		r.Workload, r.Date, r.Command = q.workload, q.meter.Date.Format(time.RFC3339), q.meter.Command
+		if c.IsSet("precision") {
+			q.imprecise(r)
+		}
 	}
-	return r, explain(err, machine.Card().Info())
+	return r, ended(err, machine.Card().Info(), plan, visit, r != nil)
 }
 
-// follow shows every visit as a bar.
-func (q *sweepRequest) follow(o *sweep.Options, event func(transform.Event)) {
+// follow shows every visit as a bar, and counts them.
+func (q *sweepRequest) follow(o *sweep.Options, event func(transform.Event), visit *int) {
 	stage := "prepare"
 	var from *float64 // when the visit's first window began, in the meter's seconds
 	o.Visit = func(done, total int, s sweep.Setting) {
+		*visit = done + 1
 		stage, from = fmt.Sprintf("%d of %d: %v", done+1, total, s), nil
 	}
 	o.Measure.Meter.Events = power.Events{Window: func(w power.Window) {
@@ -79,14 +116,18 @@ func (q *sweepRequest) follow(o *sweep.Options, event func(transform.Event)) {
 	}}
 }
 
-// wouldSet prints what a sweep would do to a card.
-func (q *sweepRequest) wouldSet(w io.Writer, name string, p sweep.Plan) {
-	var order []string
-	for _, s := range p.Order {
-		order = append(order, s.String())
+// imprecise says at which settings time was up before intervals were as narrow as was asked.
+func (q *sweepRequest) imprecise(r *sweep.Result) {
+	var at []string
+	for _, v := range r.Visits {
+		if s := v.Setting.String(); v.Run.Stopped == stoppedByTime && !slices.Contains(at, s) {
+			at = append(at, s)
+		}
 	}
-	fmt.Fprint(w, wrap(fmt.Sprintf("%s has a power limit of %g W, and by default %v. It would be set to, in this order: %s; and then back to %g W. That takes about %v.",
-		name, p.Limit, p.Reference, strings.Join(order, ", "), p.Limit, (time.Duration(len(p.Order))*(q.meter.Time+15*time.Second)).Round(time.Minute)), "", "", lineWidth))
+	if len(at) > 0 {
+		q.short = true
+		r.Warnings = append(r.Warnings, fmt.Sprintf("less precise than ±%.4g %% at %s, where time was up: give more with --time", 100*q.meter.Precision, strings.Join(at, ", ")))
+	}
 }
 
 // settingsError words what is wrong with --caps and --clocks.
@@ -95,6 +136,27 @@ func settingsError(err error) error {
 		return fmt.Errorf("%w; --simulate predicts a sweep", err)
 	}
 	return usageError{err}
+}
+
+// ended words the error of a sweep that did not come to its end, during a visit: 0, before the first. All
+// settings are back, or it says that they are not.
+func ended(err error, card power.Info, plan sweep.Plan, visit int, shown bool) error {
+	var left *sweep.RestoreError
+	if err == nil || errors.As(err, &left) || visit == 0 && !errors.Is(err, context.Canceled) {
+		return explain(err, card)
+	}
+	if visit == 0 {
+		return fmt.Errorf("%w before anything was set", context.Canceled)
+	}
+	back := fmt.Sprintf("the card's power limit is %v again", plan.Reference)
+	if !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w; %s", err, back)
+	}
+	kept := "nothing is kept"
+	if shown {
+		kept = "what was done until then is in the report"
+	}
+	return fmt.Errorf("%w in visit %d of %d; %s; %s", context.Canceled, visit, len(plan.Order), back, kept)
 }
 
 // explain says what to type where a card is not as it was, or may not be set.

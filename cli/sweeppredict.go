@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,35 +34,34 @@ func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &sweep.Result{GPU: model.Card, Predicted: true, Valid: true, Workload: q.workload, Reference: sweep.Setting{Cap: model.PowerLimit},
+	settings, err := q.predictable(model)
+	if err != nil {
+		return nil, err
+	}
+	r := &sweep.Result{GPU: model.Card, Predicted: true, Valid: true, Workload: q.workload, Reference: model.PowerLimit, Intervals: sweep.IntervalsModel,
 		Date: time.Now().Format(time.RFC3339), Command: q.meter.Command, Calibration: all[0].Calibration}
 	r.Before, r.After = q.names()
-	settings := q.settings
-	if len(settings) == 0 {
-		// A calibration does not say how far down its card can be set; an H200 to less.
-		settings = sweep.Caps(math.Round(0.04*model.PowerLimit)*10, model.PowerLimit, 8)
+	base, err := model.Hold(all[0].work, cost.Setting{})
+	if err != nil {
+		return nil, err
 	}
-	if !slices.Contains(settings, r.Reference) {
-		settings = append(settings, r.Reference)
-	}
+	bits := bitsSpread(all)
 	for _, s := range settings {
-		p := sweep.Point{Setting: s, Predicted: true}
+		p := sweep.Point{Setting: s, Predicted: true, Extrapolated: model.Extrapolates(cost.Setting(s))}
 		for i, w := range all {
 			h, err := model.Hold(w.work, cost.Setting(s))
 			if err != nil {
 				return nil, usageError{err}
 			}
-			figures := figuresOf(h)
 			if i == 0 {
-				p.Original = figures
+				p.Original = figuresOf(h, base, 0, q.cold)
 			} else {
-				p.Converted = &figures
+				p.Converted = new(figuresOf(h, base, bits, q.cold))
 			}
 		}
 		r.Points = append(r.Points, p)
 	}
 	r.Finish(q.k)
-	relateIntervals(r, all, q.cold)
 	for _, w := range all {
 		for _, text := range w.Warnings {
 			if !slices.Contains(r.Warnings, text) {
@@ -70,6 +70,26 @@ func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// predictable settings: those that were asked for, or the usual ones, and the calibration's own.
+func (q *sweepRequest) predictable(model *cost.Calibration) ([]sweep.Setting, error) {
+	lowest, highest := model.Reach()
+	if highest.Cap == 0 {
+		return nil, errors.New("the calibration does not say what power limit it was measured at: make it anew with lowtoggle calibrate")
+	}
+	can := sweep.Reach{LowestCap: lowest.Cap, HighestCap: highest.Cap, LowestClock: lowest.Clock, HighestClock: highest.Clock}
+	if err := can.Check(model.Card+" is predicted", q.settings); err != nil {
+		return nil, usageError{err}
+	}
+	settings, reference := slices.Clone(q.settings), sweep.Setting{Cap: highest.Cap}
+	if len(settings) == 0 {
+		settings = sweep.Usual(lowest.Cap, highest.Cap)
+	}
+	if !slices.Contains(settings, reference) {
+		settings = append(settings, reference)
+	}
+	return settings, nil
 }
 
 // works predicts every source's layers as the card runs them by default.
@@ -133,35 +153,25 @@ func bytesOf(products []multiplied) (bytes int) {
 	return bytes
 }
 
-// figuresOf what is held; its intervals are those of joules and seconds.
-func figuresOf(h cost.Held) sweep.Figures {
-	return sweep.Figures{Joules: h.Joules, Seconds: h.Seconds, Watts: h.Watts, Clock: &h.Clock,
-		Interval: h.JoulesInterval[:], TimeInterval: h.SecondsInterval[:]}
+// bitsSpread is what the model of bits is off by, as a share. It is common to before and after, so it counts
+// for the change alone, as for any conversion.
+func bitsSpread(all []predictedWork) float64 {
+	if len(all) < 2 {
+		return 0
+	}
+	before, after := all[0], all[1]
+	return min(math.Abs(after.Relative/before.Relative-1), (after.Interval[1]-after.Interval[0])/2)
 }
 
-// relateIntervals makes the intervals of joules and seconds those of ratios. What the model of bits is off by
-// is common to before and after, so it counts for the change alone, as for any conversion.
-func relateIntervals(r *sweep.Result, all []predictedWork, cold bool) {
-	i := slices.IndexFunc(r.Points, func(p sweep.Point) bool { return p.Setting == r.Reference })
-	base := r.Points[i].Original
-	spread := 0.0
-	if len(all) > 1 {
-		before, after := all[0], all[1]
-		change := math.Abs(after.Relative/before.Relative - 1)
-		spread = min(change, (after.Interval[1]-after.Interval[0])/2)
+// figuresOf what is held; its intervals are those of ratios to base.
+func figuresOf(h, base cost.Held, bits float64, cold bool) sweep.Figures {
+	ratio := func(in [2]float64, base, bits float64) []float64 {
+		return []float64{in[0] / base * (1 - bits), in[1] / base * (1 + bits)}
 	}
-	relate := func(f *sweep.Figures, spread float64) {
-		scale := func(in []float64, by, spread float64) { in[0], in[1] = in[0]/by*(1-spread), in[1]/by*(1+spread) }
-		scale(f.Interval, base.Joules, spread)
-		if cold { // where memory is waited for, what bits do shows in power alone
-			spread = 0
-		}
-		scale(f.TimeInterval, base.Seconds, spread)
+	f := sweep.Figures{Joules: h.Joules, Seconds: h.Seconds, Watts: h.Watts, Clock: &h.Clock, Interval: ratio(h.JoulesInterval, base.Joules, bits)}
+	if cold { // where memory is waited for, what bits do shows in power alone
+		bits = 0
 	}
-	for i := range r.Points {
-		relate(&r.Points[i].Original, 0)
-		if f := r.Points[i].Converted; f != nil {
-			relate(f, spread)
-		}
-	}
+	f.TimeInterval = ratio(h.SecondsInterval, base.Seconds, bits)
+	return f
 }

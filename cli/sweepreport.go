@@ -4,22 +4,41 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// write prints the result and draws the picture.
-func (q *sweepRequest) write(c *cli.Context, r *sweep.Result) error {
-	if err := replaceFile(q.picture, sweepChart(r)); err != nil {
+// report prints the result, where there is one, and draws the picture, beside the error of the sweep: also
+// that it falls short.
+func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error {
+	if r == nil {
 		return err
 	}
+	var failed error
 	if c.Bool("json") {
-		return printJSON(c.App.Writer, r)
+		failed = printJSON(c.App.Writer, r)
+	} else {
+		q.print(c.App.Writer, r)
 	}
-	q.print(c.App.Writer, r)
-	return nil
+	switch picture := sweepChart(r); {
+	case failed != nil || q.picture == "":
+	case picture != nil:
+		failed = drawPicture(c, q.picture, picture)
+	case !c.Bool("json"):
+		remark(c.App.Writer, "picture", "not drawn: one setting makes no line")
+	}
+	switch {
+	case err != nil:
+		return err
+	case failed == nil && (!r.Valid || q.short):
+		return errShort
+	}
+	return failed
 }
 
 func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
@@ -27,25 +46,16 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 	if r.After != "" {
 		what += ", converted: " + r.After
 	}
-	how := "measured on"
+	fmt.Fprintln(w, wrap(fmt.Sprintf("%s: %s, %s, weights %v", sweepTitle(r), what, r.Workload, q.role), "", "  ", lineWidth))
+	interval := "95 %"
 	if r.Predicted {
-		how = "predicted for"
+		interval = "likely"
 	}
-	fmt.Fprintln(w, wrap(fmt.Sprintf("%s %s: %s, %s, weights %v", how, r.GPU, what, r.Workload, q.role), "", "  ", lineWidth))
-	shown := q.k[:min(2, len(q.k))]
-	head := []string{"setting", "weights", "energy", "±", "time", "power\nW", "clock\nMHz", "EDP"}
-	for _, k := range shown {
-		head = append(head, fmt.Sprintf("EDS\n%g", k))
-	}
-	head = append(head, "gain\n− loss")
-	if r.Predicted {
-		head = append(head, "")
-	}
-	tab := newTable(head...)
+	tab := newTable("setting", "weights", "energy", interval, "time", interval, "power\nW", "clock\nMHz", "EDP", "gain\n− loss")
 	for _, p := range r.Points {
-		tab.add(sweepCells(p, "original", p.Original, len(shown))...)
+		tab.add(sweepCells(p, "original", p.Original)...)
 		if p.Converted != nil {
-			tab.add(sweepCells(p, "converted", *p.Converted, len(shown))...)
+			tab.add(sweepCells(p, "converted", *p.Converted)...)
 		}
 	}
 	tab.print(w)
@@ -54,29 +64,51 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 	q.remarks(w, r)
 }
 
-func sweepCells(p sweep.Point, name string, f sweep.Figures, k int) []string {
+// sweepTitle says where figures come from.
+func sweepTitle(r *sweep.Result) (title string) {
+	switch {
+	case r.Predicted:
+		title = "predicted for " + r.GPU
+	case r.Simulated:
+		title = "simulated, not measured: " + r.GPU
+	default:
+		title = "measured on " + r.GPU
+	}
+	if r.Stopped != "" {
+		title += ", broken off"
+	}
+	return title
+}
+
+func sweepCells(p sweep.Point, name string, f sweep.Figures) []string {
 	clock := "–"
 	if f.Clock != nil {
 		clock = fmt.Sprintf("%.0f", *f.Clock)
 	}
-	cells := []string{p.Setting.String(), name, percent(f.RelativeEnergy), halfOf(f), percent(f.RelativeTime),
-		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP)}
-	for _, e := range f.EDS[:min(k, len(f.EDS))] {
-		cells = append(cells, fmt.Sprintf("%.3f", e.Value))
+	setting := p.Setting.String()
+	switch {
+	case p.Extrapolated:
+		setting += " extrap."
+	case p.Predicted:
+		setting += " predicted"
 	}
-	cells = append(cells, signed(100*f.GainMinusLoss, 1))
-	if p.Predicted {
-		cells = append(cells, "predicted")
-	}
-	return cells
+	return []string{setting, name, percent(f.RelativeEnergy), endsOf(f.Interval), percent(f.RelativeTime), endsOf(f.TimeInterval),
+		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), signed(100*f.GainMinusLoss, 1)}
 }
 
-// halfOf is how far the energy may be off, to the side that is further.
-func halfOf(f sweep.Figures) string {
-	if f.Interval == nil {
+// endsOf an interval of ratios, in per cent; "–" where nothing says so.
+func endsOf(in []float64) string {
+	if in == nil || in[1]/in[0]-1 < 1e-9 {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f", 100*math.Max(f.RelativeEnergy-f.Interval[0], f.Interval[1]-f.RelativeEnergy))
+	end := func(ratio float64) string {
+		digits := 1
+		if ratio >= 2 { // wide, and so is the table
+			digits = 0
+		}
+		return signed(100*(ratio-1), digits)
+	}
+	return end(in[0]) + "…" + end(in[1])
 }
 
 // printBest prints what is best by each metric.
@@ -113,31 +145,65 @@ func printBest(w io.Writer, r *sweep.Result) {
 	tab.print(w)
 	fmt.Fprintln(w)
 	if alike {
-		remark(w, "*", "other settings are as good within their ±, and which of them comes out best is chance: --json names them")
+		remark(w, "*", "other settings are as good within their intervals, and which of them is best cannot be told: --json names them")
 	}
 }
 
 // remarks says what the table is relative to, and how sure it is.
 func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	for _, p := range r.Points {
-		if p.Setting == r.Reference {
+		if r.IsReference(p.Setting) {
 			o := p.Original
-			remark(w, "reference", fmt.Sprintf("the original at %v, the card's default: %s in %.4g ms, one pass through all layers; energy and time are relative to it, gain less loss in points",
-				r.Reference, siJoules(o.Joules), 1e3*o.Seconds))
+			remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %s, one pass through all layers; energy and time are relative to it, gain less loss in points",
+				p.Setting, aboutReference(r), siJoules(o.Joules), timeText(time.Duration(o.Seconds*float64(time.Second)))))
 		}
 	}
-	if r.Predicted {
-		remark(w, "predicted", fmt.Sprintf("nothing was measured. At %v it is what a card was measured to do; below, what follows from its clock: power is static or goes with the clock to the 2.5 (2 to 3 in ±, with and without a floor of the voltage)", r.Reference))
+	switch {
+	case r.Predicted:
+		remark(w, "predicted", fmt.Sprintf("nothing was measured. At %g W it is what a card was measured to do", r.Reference))
+		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
+			remark(w, "extrap.", "extrapolated from its clock: power is static or goes with the clock to the 2.5. Likely is 2 to 3, with and without a floor of the voltage, on cards whose memory draws more or less; –: none of that changes it")
+		}
 		remark(w, "calibration", r.Calibration)
-	} else {
-		remark(w, "measured", fmt.Sprintf("%s; the reference drifted by %.2f %%", plural(len(r.Visits), "visit", "visits"), 100*r.Drift))
+	case r.Simulated:
+		remark(w, "simulated", visitsText(r))
+	default:
+		remark(w, "measured", visitsText(r))
 	}
 	if r.Stopped != "" {
-		remark(w, "note", "it was broken off; this is what was measured so far")
+		remark(w, "note", "it was broken off; this is what was done by then")
 	}
 	if r.Simulated {
 		remark(w, "note", simulatedNote)
 	}
+	if at := coinciding(r); len(at) > 0 {
+		remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time, and their lines in a picture lie on each other", strings.Join(at, ", ")))
+	}
 	remarks(w, "warning", r.Warnings)
 	remarks(w, "INVALID", r.Invalid)
+}
+
+// coinciding are the settings at which original and converted cannot be told in the table.
+func coinciding(r *sweep.Result) (at []string) {
+	for _, p := range r.Points {
+		if o, c := p.Original, p.Converted; c != nil && math.Abs(c.RelativeEnergy-o.RelativeEnergy) < 5e-4 && math.Abs(c.RelativeTime-o.RelativeTime) < 5e-4 {
+			at = append(at, p.Setting.String())
+		}
+	}
+	return at
+}
+
+// aboutReference says what that limit is.
+func aboutReference(r *sweep.Result) string {
+	switch {
+	case r.Predicted:
+		return "the calibration's limit"
+	case r.Default == r.Reference:
+		return "the card's default, as it was set"
+	}
+	return fmt.Sprintf("as it was set (the card's default is %g W)", r.Default)
+}
+
+func visitsText(r *sweep.Result) string {
+	return fmt.Sprintf("%s; the reference drifted by %.2f %%", plural(len(r.Visits), "visit", "visits"), 100*r.Drift)
 }

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
@@ -12,18 +15,18 @@ import (
 const mostSettings = 64
 
 // readSettings reads --caps and --clocks.
-func readSettings(caps, clocks string) (all []sweep.Setting, err error) {
+func readSettings(c *cli.Context) (all []sweep.Setting, err error) {
 	for _, f := range []struct {
-		name, text string
-		of         func(float64) sweep.Setting
+		name string
+		of   func(float64) sweep.Setting
 	}{
-		{"caps", caps, func(v float64) sweep.Setting { return sweep.Setting{Cap: v} }},
-		{"clocks", clocks, func(v float64) sweep.Setting { return sweep.Setting{Clock: v} }},
+		{"caps", func(v float64) sweep.Setting { return sweep.Setting{Cap: v} }},
+		{"clocks", func(v float64) sweep.Setting { return sweep.Setting{Clock: v} }},
 	} {
-		if f.text == "" {
+		if !c.IsSet(f.name) {
 			continue
 		}
-		values, err := steps(f.name, f.text)
+		values, err := steps(f.name, c.String(f.name))
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +44,7 @@ func readSettings(caps, clocks string) (all []sweep.Setting, err error) {
 
 // steps reads numbers between commas, and ranges such as 300..700/50, whose ends belong to them.
 func steps(name, text string) (list []float64, err error) {
-	wrong := usagef("--%s %s: give numbers above 0, as in 400,500, or a range with its step, as in 300..700/50", name, text)
+	wrong := usagef("--%s %s: give numbers above 0 (400,500) or a range and its step (300..700/50)", name, cmp.Or(text, "''"))
 	number := func(s string) (float64, bool) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 		return v, err == nil && v > 0 && v < 1e5
@@ -78,7 +81,10 @@ func readK(text string) (list []float64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil || !(v > 1 && v < 1000) {
-			return nil, usagef("--k %s: give numbers above 1: the factor of time that saving all energy would just be worth", text)
+			return nil, usagef("-k %s: give numbers above 1: the factor of time that saving all energy would just be worth", cmp.Or(text, "''"))
+		}
+		if slices.Contains(list, v) {
+			return nil, usagef("-k %s: %g is given twice", text, v)
 		}
 		list = append(list, v)
 	}

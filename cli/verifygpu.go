@@ -27,7 +27,7 @@ var verifyMeterFlags = []cli.Flag{
 	xFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
 	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that would end after this `TIME`"},
-	windowFlag, devicesFlag, seedFlag, benchFlag,
+	windowFlag, devicesFlag, seedFlag, componentsFlag, benchFlag,
 }
 
 // energyReport is what verify --gpu found, on one card or on several.
@@ -49,6 +49,8 @@ type measuredEnergy struct {
 	Relative float64         `json:"relative_energy,omitempty"`
 	Interval []float64       `json:"interval,omitempty"`
 	Phases   []measuredPhase `json:"phases"`
+	// Invalid is what speaks against the totals, but for a null comparison that chance may miss.
+	Invalid []string `json:"invalid,omitempty"`
 	// Skipped layers are no matrices that a GPU multiplies as they are.
 	Skipped []string `json:"not_measured,omitempty"`
 
@@ -97,8 +99,14 @@ func (r *verifyJSON) measurementHolds() bool {
 	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.holds()
 }
 
+// layerRequest is what verify --gpu is asked for.
+type layerRequest struct {
+	request
+	components *components // of the first card
+}
+
 // verifyMeter opens the cards that --gpu asks for; none where it was not given.
-func verifyMeter(c *cli.Context, o readings) (*request, machines, error) {
+func verifyMeter(c *cli.Context, o readings) (*layerRequest, machines, error) {
 	if !c.Bool("gpu") {
 		for _, f := range verifyMeterFlags {
 			if name := f.Names()[0]; name != "gpu" && c.IsSet(name) {
@@ -118,7 +126,14 @@ func verifyMeter(c *cli.Context, o readings) (*request, machines, error) {
 		return nil, nil, err
 	}
 	cards, err := openMachines(c.String("device"), q.seed)
-	return q, cards, err
+	if err != nil {
+		return nil, nil, err
+	}
+	parts, err := componentsOf(c.String("components"), cards[0].Card().Info().Name)
+	if err != nil {
+		return nil, nil, errors.Join(err, cards.Close())
+	}
+	return &layerRequest{*q, parts}, cards, nil
 }
 
 // decodeTokens is M of decode.
@@ -126,7 +141,7 @@ const decodeTokens = 16
 
 // layerMeter measures the layers of a model before and after.
 type layerMeter struct {
-	request
+	layerRequest
 	strict, total bool
 	before, after []layer // in the same order
 	skipped       []string
@@ -141,7 +156,7 @@ type layerMeter struct {
 
 // meterModels measures the linear layers of both models in every phase of the workload, on all cards at
 // the same time. What it returns holds, also beside an error, what was measured.
-func meterModels(c *cli.Context, cards machines, q *request, src, out *weights.Model) (energyReport, error) {
+func meterModels(c *cli.Context, cards machines, q *layerRequest, src, out *weights.Model) (energyReport, error) {
 	meter, err := newLayerMeter(c, q, src, out)
 	if err != nil {
 		return nil, err
@@ -154,7 +169,7 @@ func meterModels(c *cli.Context, cards machines, q *request, src, out *weights.M
 		if err == nil {
 			err = meter.sign(c.Context, e)
 		}
-		return e, err
+		return e, interrupted(err, len(e.Phases) > 0)
 	}
 	t := &energyTogether{}
 	for _, m := range cards {
@@ -173,11 +188,11 @@ func meterModels(c *cli.Context, cards machines, q *request, src, out *weights.M
 		meter.machine = cards[0]
 		err = meter.sign(c.Context, t.Cards[0].measuredEnergy)
 	}
-	return t, err
+	return t, interrupted(err, slices.ContainsFunc(t.Cards, func(c cardEnergy) bool { return len(c.Phases) > 0 }))
 }
 
 // newLayerMeter finds the layers.
-func newLayerMeter(c *cli.Context, q *request, src, out *weights.Model) (*layerMeter, error) {
+func newLayerMeter(c *cli.Context, q *layerRequest, src, out *weights.Model) (*layerMeter, error) {
 	all, skipped, err := layersOf(src, q.readings, "")
 	if err != nil {
 		return nil, err
@@ -189,7 +204,7 @@ func newLayerMeter(c *cli.Context, q *request, src, out *weights.Model) (*layerM
 		}
 		return !ok
 	})
-	m := &layerMeter{request: *q, strict: c.IsSet("precision"), total: c.Bool("total"), before: before, skipped: skipped, making: &sync.Mutex{}}
+	m := &layerMeter{layerRequest: *q, strict: c.IsSet("precision"), total: c.Bool("total"), before: before, skipped: skipped, making: &sync.Mutex{}}
 	if len(before) > 0 {
 		m.after, err = sameLayers(out, out.Dir, q.readings, before)
 	}
@@ -218,6 +233,7 @@ func (m *layerMeter) measure(ctx context.Context) (*measuredEnergy, error) {
 		if p.Total != nil || len(p.Layers) > 0 {
 			e.Phases = append(e.Phases, p)
 		}
+		e.Invalid = measure.Against(e.runs(""))
 		if err != nil {
 			return e, err
 		}
@@ -353,22 +369,4 @@ func (e *measuredEnergy) mix() {
 // nothingChanged says that there was nothing to measure.
 func (e *measuredEnergy) nothingChanged() bool {
 	return !slices.ContainsFunc(e.Phases, func(p measuredPhase) bool { return p.Total == nil || !p.Total.Identical })
-}
-
-// holds looks at the totals: of the rows for layers, one in twenty is expected to miss its null.
-func (e *measuredEnergy) holds() bool {
-	for _, p := range e.Phases {
-		switch t := p.Total; {
-		case t == nil:
-			return false
-		case t.Identical:
-		case t.Run == nil: // put together from rows, each of which was to reach the precision
-			if e.strict && slices.ContainsFunc(p.Layers, func(r measuredRow) bool { return r.Run.Stopped != stoppedByPrecision }) {
-				return false
-			}
-		case !t.Run.Valid || e.strict && t.Run.Stopped != stoppedByPrecision:
-			return false
-		}
-	}
-	return true
 }

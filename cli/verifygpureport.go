@@ -23,7 +23,7 @@ func (e *measuredEnergy) print(w io.Writer) {
 		if p.Phase == "decode" {
 			memory = " from memory"
 		}
-		fmt.Fprintf(w, "measured on %s, %s: %d tokens, weights %s%s, x %s\n\n", e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
+		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
 		tab := newTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
 		for _, row := range p.Layers {
 			tab.add(row.cells(row.Kind)...)
@@ -36,7 +36,7 @@ func (e *measuredEnergy) print(w io.Writer) {
 		p.remarks(w)
 	}
 	if len(e.Phases) > 1 && e.Relative > 0 {
-		fmt.Fprintf(w, "energy of the workload: %s measured, %s\n", percentOf(e.Relative, e.Interval), span(e.Interval))
+		fmt.Fprintf(w, "energy of the workload: %s %s, %s\n", percentOf(e.Relative, e.Interval), how(e.Simulated), span(e.Interval))
 	}
 	printSignatures(w, e.signatures())
 	if e.unsigned != "" {
@@ -45,9 +45,13 @@ func (e *measuredEnergy) print(w io.Writer) {
 	if len(e.Skipped) > 0 {
 		remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
 	}
-	if e.Simulated && e.card == "" {
+	if e.card != "" {
+		return // what holds for all cards comes below them
+	}
+	if e.Simulated {
 		remark(w, "note", simulatedNote)
 	}
+	remarks(w, "INVALID", e.Invalid)
 }
 
 // remarks says how sure the table is.
@@ -58,7 +62,7 @@ func (p *measuredPhase) remarks(w io.Writer) {
 	}
 	missed, widest := 0, 0.0
 	var warnings []string
-	for _, row := range rows {
+	for i, row := range rows {
 		if row.Run == nil {
 			continue
 		}
@@ -66,7 +70,7 @@ func (p *measuredPhase) remarks(w io.Writer) {
 			switch {
 			case strings.HasPrefix(text, "the null"):
 				missed++
-			case !slices.Contains(warnings, text):
+			case i < len(p.Layers) && !slices.Contains(warnings, text): // what a total has against it comes as INVALID
 				warnings = append(warnings, text)
 			}
 		}
@@ -97,9 +101,6 @@ func (p *measuredPhase) remarks(w io.Writer) {
 	}
 	if missed > 0 {
 		remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy reads unlike the original, as is expected of one in twenty", plural(missed, "row", "rows"), len(rows)))
-	}
-	if t := p.Total; t != nil && t.Run != nil {
-		remarks(w, "INVALID", t.Run.Invalid)
 	}
 	remarks(w, "warning", warnings)
 }

@@ -11,19 +11,22 @@ func (m *layerMeter) sign(ctx context.Context, e *measuredEnergy) error {
 		if p.Total == nil || p.Total.Run == nil {
 			continue
 		}
+		if e.unsigned = m.components.note; e.unsigned != "" {
+			return nil
+		}
 		source, output, err := m.candidates(ctx, m.before, m.after, p.Tokens)
 		if err != nil {
 			return err
 		}
-		run := p.Total.Run.Baseline
+		run, then := p.Total.Run.Baseline, p.Total.Run.Variants[0]
 		s := dissected{
 			name: p.Phase, cold: p.Phase == "decode", before: source.Products, after: output.Products,
-			info: m.machine.Platform(), seconds: run.Seconds,
+			info: m.machine.Platform(), seconds: run.Seconds, thenSeconds: then.Seconds,
 		}
-		if run.SMClock != nil {
-			s.clock = *run.SMClock
+		if run.SMClock != nil && then.SMClock != nil {
+			s.clock, s.thenClock = *run.SMClock, *then.SMClock
 		}
-		if p.Components, e.unsigned, err = signatureOf(ctx, e.GPU, s); err != nil || e.unsigned != "" {
+		if p.Components, err = m.components.sign(ctx, s); err != nil {
 			return err
 		}
 	}

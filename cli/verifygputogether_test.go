@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -122,4 +124,38 @@ func TestEnergyTogether(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestChance: of several null comparisons one may miss, of one none; and what else is wrong always counts.
+func TestChance(t *testing.T) {
+	missed := func(name string, reasons ...string) measuredPhase {
+		p := phaseOf(name, 1, 1, 0.9)
+		p.Total.Run.Valid, p.Total.Run.Invalid = false, append(reasons, "the null comparison")
+		p.Total.Run.Null.Interval = []float64{1.001, 1.01}
+		return p
+	}
+	good := phaseOf("prefill", 1, 1, 0.9)
+	for name, c := range map[string]struct {
+		cards []cardEnergy
+		want  []string
+	}{
+		"one of two cards": {[]cardEnergy{card("a", good), card("b", missed("prefill"))}, nil},
+		"both cards":       {[]cardEnergy{card("a", missed("prefill")), card("b", missed("prefill"))}, []string{"a, prefill: the null comparison", "b, prefill: the null comparison"}},
+		"one of two phases of one card, two of the other": {[]cardEnergy{card("a", good, missed("decode")), card("b", missed("prefill"), missed("decode"))},
+			[]string{"a, decode: the null comparison", "b, prefill: the null comparison", "b, decode: the null comparison"}},
+		"heat": {[]cardEnergy{card("a", good), card("b", missed("prefill", "heat"))}, []string{"b, prefill: heat", "b, prefill: the null comparison"}},
+	} {
+		e := energyTogether{Cards: c.cards}
+		if e.add(); !cmp.Equal(e.Invalid, c.want) || e.holds() != (c.want == nil) {
+			t.Errorf("%s: %q, holds %v", name, e.Invalid, e.holds())
+		}
+		var out bytes.Buffer
+		if e.print(&out); strings.Count(out.String(), "INVALID: ") != len(c.want) {
+			t.Errorf("%s: %s", name, out.String())
+		}
+	}
+	alone := measuredEnergy{Phases: []measuredPhase{missed("prefill")}}
+	if alone.Invalid = measure.Against(alone.runs("")); alone.holds() || !alone.complete() {
+		t.Error("a card alone, whose only null comparison misses, holds")
+	}
 }

@@ -185,6 +185,9 @@ func (c *Calibration) validate() error {
 	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
 		return errors.New("damaged calibration: it has no card, models or measurements")
 	}
+	if !(c.PowerLimit >= 0) {
+		return errors.New("damaged calibration: power_limit_watts is negative")
+	}
 	for i, m := range c.Models {
 		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
 			return fmt.Errorf("damaged calibration: a model of %s without measurements", m.Type)

@@ -21,11 +21,11 @@ type Work struct {
 }
 
 // Held is what work takes at a setting, one product after the other. It is predicted; Intervals hold
-// what is not known of the way from the measured setting to this one, and nothing of what one card
-// differs by from another.
+// what is not known of the way from the measured setting to this one: they are for ratios to the work at
+// the calibration's own settings, where they have no width.
 type Held struct {
-	Joules, Seconds, Watts, Clock                  float64
-	JoulesInterval, SecondsInterval, WattsInterval [2]float64
+	Joules, Seconds, Watts, Clock   float64
+	JoulesInterval, SecondsInterval [2]float64
 }
 
 // What a card does below the clock at which it was measured.
@@ -35,22 +35,26 @@ type physics struct {
 	memory   float64 // watts for weights at full rate, which do not follow the clock
 	floor    float64 // share of the highest clock below which the voltage stays
 	reach    float64 // share of it below which multiprocessors do not ask fast enough to keep the memory busy
+	draw     float64 // share of what is predicted that work draws where it waits for memory
 }
 
 var (
-	usualPhysics = physics{staticWatts, clockExponent, 120, 0, 0.5}
+	usualPhysics = physics{staticWatts, clockExponent, 120, 0, 0.5, 1}
 	// An H200's memory was seen to draw 75 to 190 W above idle with all its bandwidth in use, by the card.
-	// Where the voltage's floor lies and how far multiprocessors reach is not known.
-	likelyPhysics = physicsOf([]float64{60, 150}, []float64{2, 3}, []float64{75, 190}, []float64{0, 0.6}, []float64{0.2, 0.8})
+	// In decoding they drew up to 7 % less and 3 % more than was predicted. Where the voltage's floor lies
+	// and how far multiprocessors reach is not known.
+	likelyPhysics = physicsOf([]float64{60, 150}, []float64{2, 3}, []float64{75, 190}, []float64{0, 0.6}, []float64{0.2, 0.8}, []float64{0.93, 1.03})
 )
 
-func physicsOf(static, exponent, memory, floor, reach []float64) (all []physics) {
+func physicsOf(static, exponent, memory, floor, reach, draw []float64) (all []physics) {
 	for _, s := range static {
 		for _, e := range exponent {
 			for _, m := range memory {
 				for _, f := range floor {
 					for _, r := range reach {
-						all = append(all, physics{s, e, m, f, r})
+						for _, d := range draw {
+							all = append(all, physics{s, e, m, f, r, d})
+						}
 					}
 				}
 			}
@@ -67,8 +71,9 @@ const (
 	launchSeconds = 3.7e-6
 	// tileTokens is the height of the multipliers' tiles: fewer tokens take as long.
 	tileTokens = 64
-	// lowestClock as a share of the highest: an H200 goes down to 345 of 1980 MHz.
-	lowestClock = 0.17
+	// lowestClock as a share of the highest, and lowestCap as one of the usual limit: an H200 goes down to
+	// 345 of 1980 MHz, and to 200 of 700 W.
+	lowestClock, lowestCap = 345. / 1980, 200. / 700
 )
 
 // Work makes a product of its prediction, whose energy it has. Where weights are on chip it has its time
@@ -130,10 +135,25 @@ func (c *Calibration) Drawn() float64 {
 	return watts[len(watts)/2]
 }
 
+// Reach is the lowest and the highest setting that is predicted: the calibration's own power limit and
+// highest clock, and down to what such a card can be set to. A limit of 0 is not known, so none can be held.
+func (c *Calibration) Reach() (lowest, highest Setting) {
+	clock := math.Round(c.highestClock())
+	return Setting{math.Round(lowestCap * c.PowerLimit), math.Round(lowestClock * clock)}, Setting{c.PowerLimit, clock}
+}
+
+// Extrapolates says whether a setting lies below those that were measured.
+func (c *Calibration) Extrapolates(s Setting) bool {
+	_, highest := c.Reach()
+	return s.Cap > 0 && s.Cap < highest.Cap || s.Clock > 0 && s.Clock < highest.Clock
+}
+
 // Hold says what work takes at a setting. One clock holds for all products: they change faster than a
 // card's control follows. Nothing is extrapolated at the calibration's own limit; above it nothing is
-// known, which is an error. A cap that cannot be kept is exceeded at the lowest clock.
+// known, which is an error, as is what lies below [Calibration.Reach]. A cap that cannot be kept is exceeded
+// at the lowest clock.
 func (c *Calibration) Hold(work []Work, s Setting) (Held, error) {
+	lowest, highest := c.Reach()
 	switch {
 	case len(work) == 0:
 		return Held{}, errors.New("no work to hold to a setting")
@@ -141,16 +161,18 @@ func (c *Calibration) Hold(work []Work, s Setting) (Held, error) {
 		return Held{}, fmt.Errorf("a cap of %v W and a clock of %v MHz: neither may be negative", s.Cap, s.Clock)
 	case s.Cap > 0 && c.PowerLimit == 0:
 		return Held{}, errors.New("the calibration does not say what power limit it was measured at: make it anew with lowtoggle calibrate")
-	case s.Cap > c.PowerLimit:
-		return Held{}, fmt.Errorf("a cap of %g W: %s was measured at %g W, and what it does above is not known", s.Cap, c.Card, c.PowerLimit)
+	case s.Cap > 0 && !(s.Cap >= lowest.Cap && s.Cap <= highest.Cap):
+		return Held{}, fmt.Errorf("a cap of %g W: predictions for %s go from %g to %g W", s.Cap, c.Card, lowest.Cap, highest.Cap)
+	case s.Clock > 0 && !(s.Clock >= lowest.Clock && s.Clock <= highest.Clock):
+		return Held{}, fmt.Errorf("a clock of %g MHz: predictions for %s go from %g to %g MHz", s.Clock, c.Card, lowest.Clock, highest.Clock)
 	}
 	h := c.hold(work, s, usualPhysics)
-	h.JoulesInterval, h.SecondsInterval, h.WattsInterval = [2]float64{h.Joules, h.Joules}, [2]float64{h.Seconds, h.Seconds}, [2]float64{h.Watts, h.Watts}
+	h.JoulesInterval, h.SecondsInterval = [2]float64{h.Joules, h.Joules}, [2]float64{h.Seconds, h.Seconds}
+	full := c.hold(work, Setting{}, usualPhysics)
 	for _, p := range likelyPhysics {
-		o := c.hold(work, s, p)
-		widen(&h.JoulesInterval, o.Joules)
+		o, drawn := c.hold(work, s, p), c.hold(work, Setting{}, p)
+		widen(&h.JoulesInterval, o.Joules*full.Joules/drawn.Joules)
 		widen(&h.SecondsInterval, o.Seconds)
-		widen(&h.WattsInterval, o.Watts)
 	}
 	return h, nil
 }
@@ -161,6 +183,12 @@ func widen(to *[2]float64, v float64) { to[0], to[1] = min(to[0], v), max(to[1],
 func (c *Calibration) hold(work []Work, s Setting, p physics) Held {
 	highest := c.highestClock()
 	p.floor, p.reach = p.floor*highest, p.reach*highest
+	work = slices.Clone(work)
+	for i, w := range work {
+		if w.compute < w.Seconds {
+			work[i].Watts *= p.draw
+		}
+	}
 	for _, w := range work {
 		highest = max(highest, w.Clock)
 	}

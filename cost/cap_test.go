@@ -32,7 +32,7 @@ func TestHoldAtDefault(t *testing.T) {
 		for _, w := range work {
 			joules, seconds = joules+w.Watts*w.Seconds, seconds+w.Seconds
 		}
-		for _, s := range []Setting{{}, {Cap: c.PowerLimit}, {Clock: 1980}, {Cap: c.PowerLimit, Clock: 3000}} {
+		for _, s := range []Setting{{}, {Cap: c.PowerLimit}, {Clock: 1980}, {Cap: c.PowerLimit, Clock: 1980}} {
 			h, err := c.Hold(work, s)
 			if err != nil {
 				t.Fatal(err)
@@ -68,10 +68,13 @@ func TestHoldBelow(t *testing.T) {
 			for _, in := range []struct {
 				v  float64
 				of [2]float64
-			}{{h.Joules, h.JoulesInterval}, {h.Seconds, h.SecondsInterval}, {h.Watts, h.WattsInterval}} {
+			}{{h.Joules, h.JoulesInterval}, {h.Seconds, h.SecondsInterval}} {
 				if !(in.of[0] <= in.v && in.v <= in.of[1]) {
 					t.Errorf("%s at %v W: %v is not within %v", name, watts, in.v, in.of)
 				}
+			}
+			if in := h.JoulesInterval; h.Clock < 0.99*first.Clock && in[1]/in[0]-1 < 1e-3 {
+				t.Errorf("%s at %v W: sure of %v J", name, watts, in)
 			}
 			wide = max(wide, h.JoulesInterval[1]-h.JoulesInterval[0])
 			last = h
@@ -107,7 +110,7 @@ func TestHoldClock(t *testing.T) {
 
 func TestHoldRefuses(t *testing.T) {
 	c, prefill, _ := heldWork(t)
-	for _, s := range []Setting{{Cap: c.PowerLimit + 1}, {Cap: -1}, {Clock: -1}, {Cap: math.NaN()}, {Cap: math.Inf(1)}} {
+	for _, s := range []Setting{{Cap: c.PowerLimit + 1}, {Cap: -1}, {Clock: -1}, {Cap: math.NaN()}, {Cap: math.Inf(1)}, {Cap: 199}, {Clock: 344}, {Clock: 1981}, {Cap: 500, Clock: 5000}} {
 		if h, err := c.Hold(prefill, s); err == nil {
 			t.Errorf("%+v: %+v", s, h)
 		}
@@ -121,5 +124,18 @@ func TestHoldRefuses(t *testing.T) {
 	}
 	if _, err := c.Work(Product{Type: "bf16", M: 1, N: 1, K: 1}, Prediction{}, 1); err == nil {
 		t.Error("work of a prediction without time")
+	}
+}
+
+// TestExtrapolates: what lies below the calibration's settings, and nothing else.
+func TestExtrapolates(t *testing.T) {
+	c, _, _ := heldWork(t)
+	for s, want := range map[Setting]bool{{}: false, {Cap: 700}: false, {Clock: 1980}: false, {Cap: 690}: true, {Clock: 1900}: true, {Cap: 700, Clock: 1000}: true} {
+		if c.Extrapolates(s) != want {
+			t.Errorf("%+v: %v", s, !want)
+		}
+	}
+	if lowest, highest := c.Reach(); lowest != (Setting{200, 345}) || highest != (Setting{700, 1980}) {
+		t.Error(lowest, highest)
 	}
 }

@@ -113,10 +113,54 @@ func TestMarks(t *testing.T) {
 			places = append(places, p)
 		}
 	}
-	want := []place{{"44.0", "start"}, {"58.0", "start"}, {"44.0", "start"}, {"58.0", "end"}, {"72.0", "start"}, {"86.0", "start"}}
+	want := []place{{"44.0", "start"}, {"58.0", "start"}, {"72.0", "start"}, {"86.0", "start"}, {"58.0", "start"}, {"44.0", "end"}}
 	if !slices.Equal(places, want) {
 		t.Errorf("labels at %v, want %v", places, want)
 	}
+}
+
+// TestMarksApart: no line of a mark goes through a label, no two labels touch, and all are inside the frame.
+func TestMarksApart(t *testing.T) {
+	line := regexp.MustCompile(`<path d="M([0-9.]+) ([0-9.]+)V([0-9.]+)"[^>]*><title>(\w+)</title>`)
+	label := regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)" text-anchor="(start|end)">(m\w*)</text>`)
+	number := func(text string) float64 { v, _ := strconv.ParseFloat(text, 64); return v }
+	rapid.Check(t, func(t *rapid.T) {
+		p := Panel{Lines: []Line{{X: []float64{0, 1}, Y: []float64{0, 1}}}}
+		for range rapid.IntRange(1, 8).Draw(t, "marks") {
+			at := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 0.5, 0.501, 0.98, 1})).Draw(t, "at")
+			p.Marks = append(p.Marks, Mark{at, "m" + strings.Repeat("x", rapid.IntRange(0, 30).Draw(t, "length"))})
+		}
+		svg := string(Chart{Panels: []Panel{p}}.SVG())
+		type box struct{ from, to, top, bottom float64 }
+		var boxes []box
+		for _, m := range label.FindAllStringSubmatch(svg, -1) {
+			x, y, wide := number(m[1]), number(m[2]), widthOf(m[4])
+			if m[3] == "end" {
+				x -= wide
+			}
+			b := box{x, x + wide, y - fontSize, y}
+			for _, o := range boxes {
+				if b.from < o.to && o.from < b.to && b.top < o.bottom && o.top < b.bottom {
+					t.Fatalf("%v and %v touch in %s", b, o, svg)
+				}
+			}
+			if b.from < marginLeft || b.to > width-marginRight {
+				t.Fatalf("%v is outside in %s", b, svg)
+			}
+			boxes = append(boxes, b)
+		}
+		lines := line.FindAllStringSubmatch(svg, -1)
+		if len(lines) != len(p.Marks) || len(boxes) == 0 {
+			t.Fatalf("%d lines and %d labels of %d marks", len(lines), len(boxes), len(p.Marks))
+		}
+		for _, m := range lines {
+			for _, b := range boxes {
+				if x := number(m[1]); x > b.from && x < b.to && number(m[2]) < b.bottom {
+					t.Fatalf("the line at %v goes through %v in %s", x, b, svg)
+				}
+			}
+		}
+	})
 }
 
 func attribute(e xml.StartElement, name string) string {

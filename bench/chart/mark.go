@@ -1,5 +1,10 @@
 package chart
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Mark is a vertical line at a value of the X axis.
 type Mark struct {
 	X     float64
@@ -9,42 +14,86 @@ type Mark struct {
 const (
 	markRow  = 14 // of labels, in pixels
 	markRows = 4  // at most; a mark whose label finds no place has it as its title alone
+	markGap  = 4  // between a line and its label, and around labels
 )
 
-// marks draws them with their labels in rows at the top, where it makes the frame leave room: a label
-// that would lie on one before goes below it.
+// placed is a mark whose label takes the pixels from one to another of a row.
+type placed struct {
+	Mark
+	at, from, to float64
+	anchor       string
+	row          int
+}
+
+// marks draws them with their labels in rows at the top, where it makes the frame leave room. A line begins
+// at its label's row, and goes through nobody else's label.
 func (p Panel) marks(c *canvas, f *frame, x ruler) {
-	const gap = 4
-	top, bottom, right := float64(f.top), float64(f.top+f.height), float64(f.left+f.width)
-	var ends []float64 // of the rows' last labels
+	right := float64(f.left + f.width)
+	var all []placed
 	for _, m := range p.Marks {
 		if !x.shows(m.X) {
 			continue
 		}
 		at := f.x(x, m.X)
+		label := placed{Mark: m, at: at, from: at + markGap, to: at + markGap + widthOf(m.Label), anchor: "start"}
+		if label.to > right {
+			label.from, label.to, label.anchor = at-markGap-widthOf(m.Label), at-markGap, "end"
+		}
+		all = append(all, label)
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
+	rows := arrange(all)
+	f.head = markRow * rows
+	bottom := float64(f.top + f.height)
+	for _, m := range all {
+		top := float64(f.top + markRow*min(m.row, rows))
 		c.printf(`<path d="M%s %sV%s" fill="none" stroke="%s" stroke-dasharray="4 3"><title>%s</title></path>`+"\n",
-			px(at), px(top), px(bottom), ink, escape(m.Label))
-		from, to, anchor := at+gap, at+gap+widthOf(m.Label), "start"
-		if to > right {
-			from, to, anchor = at-gap-widthOf(m.Label), at-gap, "end"
-		}
-		row := 0
-		for row < len(ends) && from < ends[row]+gap {
-			row++
-		}
-		if row == markRows {
-			continue
-		}
-		if row == len(ends) {
-			ends = append(ends, 0)
-		}
-		ends[row] = to
-		baseline := top + markRow*float64(row+1)
-		if anchor == "start" {
-			c.text(from, baseline, anchor, "", m.Label)
-		} else {
-			c.text(to, baseline, anchor, "", m.Label)
+			px(m.at), px(top), px(bottom), ink, escape(m.Label))
+		switch {
+		case m.row >= markRows:
+		case m.anchor == "start":
+			c.text(m.from, top+markRow, m.anchor, "", m.Label)
+		default:
+			c.text(m.to, top+markRow, m.anchor, "", m.Label)
 		}
 	}
-	f.head = markRow * len(ends)
+}
+
+// arrange gives marks, which are sorted, their rows, and returns how many there are. Whose line would go
+// through another's label goes below it; of labels that only overlap, the one further right does.
+func arrange(all []placed) (rows int) {
+	for changed := true; changed; {
+		changed = false
+		for i := range all {
+			for j := range all {
+				a, b := &all[i], &all[j]
+				if i != j && a.row < markRows && b.row <= a.row && a.above(b, i < j) {
+					b.row, changed = a.row+1, true
+				}
+			}
+		}
+	}
+	for _, m := range all {
+		if m.row < markRows {
+			rows = max(rows, m.row+1)
+		}
+	}
+	return rows
+}
+
+// above says whether a label has to be above another mark's. first is whether it is further left.
+func (m *placed) above(other *placed, first bool) bool {
+	overlap := m.row == other.row && m.from < other.to+markGap && other.from < m.to+markGap
+	return m.crossed(other, first) || overlap && first && !other.crossed(m, !first)
+}
+
+// crossed says whether another mark's line would go through a label.
+func (m *placed) crossed(by *placed, first bool) bool {
+	switch {
+	case by.at == m.at:
+		return first
+	case m.anchor == "end":
+		return by.at < m.at && by.at > m.from-markGap
+	}
+	return by.at > m.at && by.at < m.to+markGap
 }

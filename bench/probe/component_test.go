@@ -83,7 +83,8 @@ func TestComponents(t *testing.T) {
 		t.Error("what was never fitted splits power")
 	}
 	told := 0
-	m, err := Components(t.Context(), machine, file, list, ComponentOptions{Progress: func(int, int, component.Reading) { told++ }})
+	count := func(int, int, component.Reading) { told++ }
+	m, err := Components(t.Context(), machine, file, list, ComponentOptions{Progress: count})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +114,19 @@ func TestComponents(t *testing.T) {
 			t.Errorf("written %+v, read %+v", c, o)
 		}
 	}
+	told = 0
+	if _, err := Components(t.Context(), machine, file, list, ComponentOptions{Progress: count}); err != nil || told != 0 {
+		t.Errorf("of a complete file %d kernels were measured: %v", told, err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	stop.Anew = true
+	if _, err := Components(ctx, machine, file, list, stop); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v", err)
+	}
+	if begun, err := component.Read(file); err != nil || len(begun.Readings) != 12 {
+		t.Errorf("anew: %v, %v", begun, err)
+	}
 	shared := power.H200Sim()
 	shared.Other = 50
 	if _, err := Components(t.Context(), measure.Simulated(shared), filepath.Join(t.TempDir(), "c.json"), list, ComponentOptions{}); err == nil || !strings.Contains(err.Error(), "another process") {
@@ -140,12 +154,13 @@ type card struct {
 func (c *card) at(k component.Kernel, clock float64) (read component.Reading) {
 	f := clock / 1980
 	memory := (k.Memory + 0.25*k.Again) / 4.4e12
-	chip := max(k.Ops/c.rates[k.Type], k.Asked/9e12, 2e-6) / f
-	k.Seconds, k.Clock = math.Pow(math.Pow(chip, 6)+math.Pow(memory, 6), 1./6), clock
-	on := math.Pow(f, 1.5) * 1e-12 / k.Seconds
+	chip := max(k.Ops/c.rates[k.Type], k.Asked/9e12) / f
+	const launch = 1e-6
+	k.Seconds, k.Clock = launch+math.Pow(math.Pow(chip, 6)+math.Pow(memory, 6), 1./6), clock
+	on := f * 1e-12 / k.Seconds
 	hbm := 1e-12 / k.Seconds * (c.memory*k.Memory + c.memoryBits*k.Moved*k.Memory + c.again*k.Again)
 	read.Kernel = k
-	read.Watts = c.static + c.awake*k.Awake*math.Pow(f, 2.5) + hbm + on*(k.Ops*(c.ops[k.Type]+c.bits[k.Type]*k.Bits)+
+	read.Watts = c.static + c.awake*k.Awake*(1-launch/k.Seconds)*f*f + hbm + on*(k.Ops*(c.ops[k.Type]+c.bits[k.Type]*k.Bits)+
 		k.Asked*(c.cache+c.cacheBits*k.Moved)+k.Memory*(c.way+c.wayBits*k.Moved)+k.Again*c.again)
 	read.Watts /= 1 - c.leakage
 	sensor := 45 + hbm - c.sensor*(read.Watts-300) + 3*c.noise()

@@ -24,6 +24,8 @@ type ComponentOptions struct {
 	Meter power.Options
 	// Activity says what operands' bits do. Default: the card's own calibration, else the H200's.
 	Activity *cost.Calibration
+	// Anew measures all kernels again, and replaces what the file holds. Default: it is gone on with.
+	Anew bool
 	// Progress is told of every reading. Default: no one is told.
 	Progress func(done, total int, r component.Reading)
 }
@@ -42,7 +44,7 @@ const (
 // fitted, and the file holds the fit. A kernel that cannot be measured does not keep the others from
 // it; the model then comes with an [ErrNotMeasured].
 func Components(ctx context.Context, m measure.Machine, file string, list []Stress, o ComponentOptions) (*component.Model, error) {
-	model, err := openComponents(m, file)
+	model, err := openComponents(m, file, o.Anew)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +88,9 @@ func activityOf(card string) (*cost.Calibration, error) {
 	return cost.FindCalibration("h200")
 }
 
-// openComponents reads what a run before has left, or begins.
-func openComponents(m measure.Machine, file string) (*component.Model, error) {
+// openComponents reads what a run before has left, or begins; anew in any case, but never in the place of
+// another card's.
+func openComponents(m measure.Machine, file string, anew bool) (*component.Model, error) {
 	info := m.Card().Info()
 	model := &component.Model{Card: info.Name, Driver: info.Driver, Simulated: m.Platform() == nil}
 	if info.PowerLimit != nil {
@@ -108,6 +111,8 @@ func openComponents(m measure.Machine, file string) (*component.Model, error) {
 		return nil, err
 	case old.Card != model.Card || old.Simulated != model.Simulated || old.PowerLimit != model.PowerLimit || old.FullClock != model.FullClock:
 		return nil, fmt.Errorf("%s: was begun on %s with a limit of %g W, and this is %s with %g W: name another file", file, old.Card, old.PowerLimit, model.Card, model.PowerLimit)
+	case anew:
+		return model, nil
 	}
 	return old, nil
 }

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -23,7 +24,7 @@ type Choice struct {
 	Time   float64 `json:"relative_time"`
 	EDP    float64 `json:"relative_edp"`
 	// EnergyError is the standard error of Energy, and so of EDP.
-	EnergyError float64 `json:"relative_energy_error"`
+	EnergyError float64 `json:"relative_energy_standard_error"`
 	// Extrapolated clocks are below all at which kernels of the kind were measured: of the same arithmetic, and
 	// bound by memory or not.
 	Extrapolated bool `json:"extrapolated,omitempty"`
@@ -56,9 +57,9 @@ const (
 )
 
 // Advise looks for clocks of least energy below what the card chooses, in steps of 15 MHz, down to 20 % less than
-// any at which such kernels were measured; the curve goes on to 600 MHz.
+// any at which such kernels were measured; the curve goes on to 600 MHz. A model that is an [ErrUnfit] gives none.
 func (m *Model) Advise(phase string, kernels []Kernel) (*Advice, error) {
-	if err := m.check(kernels...); err != nil {
+	if err := cmp.Or(m.check(kernels...), m.Verdict()); err != nil {
 		return nil, err
 	}
 	a := &Advice{Phase: phase, Default: m.setting(kernels, m.Clock(kernels, 0))}

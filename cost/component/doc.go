@@ -6,7 +6,9 @@
 // What a kernel draws is a sum of parts, each an energy times a rate:
 //
 //   - static: leakage, fans, and all that runs without work; watts
-//   - awake: clocks and schedulers of multiprocessors that have work, whatever it is; watts
+//   - awake: clocks and schedulers of multiprocessors while they have work, whatever it is; watts. Between one
+//     execution and the next they have none for as long as an empty launch takes, which is most of the time of a
+//     copy of 2 MiB and nothing of a layer
 //   - multipliers: joules for each operation, by type, and more of them the more its operands' bits
 //     toggle ([cost.Calibration.Toggling])
 //   - on-chip: joules for each byte that multiprocessors ask of the L2 cache, and for each that passes
@@ -16,8 +18,8 @@
 // A [Kernel] has operations, bytes and toggling, a time, and the clock at which it took that time.
 // [Gemm] derives one from a product's shape.
 //
-// All parts on the chip are proportional to a power of the clock besides: energies to clock^1.5, awake
-// to clock^2.5, as voltage follows the clock. Static power and HBM do not follow it.
+// All parts on the chip follow the clock besides, as voltage does: energies are proportional to clock, awake to
+// clock². Static power and HBM do not follow it.
 //
 // # Bytes of a product
 //
@@ -40,8 +42,9 @@
 // are below a second limit: an H200 was seen to hold back tensor cores at some 760 TFLOP/s in BF16
 // whatever their operands were, at 340 W as well as at 660 ([Model.Limits]).
 //
-// [Model.Advise] looks for clocks of least energy. Clocks were measured only where the card chose
-// them under its cap; what lies below is extrapolated, and is said to be.
+// [Model.Advise] looks for clocks of least energy, unless held-out kernels show that the model is too far off
+// for that ([Model.Verdict]). Clocks were measured only where the card chose them under its cap; what lies below
+// is extrapolated, and is said to be.
 //
 // Values are safe for concurrent use once they are made.
 package component

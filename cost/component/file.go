@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -48,6 +50,22 @@ func Find(card string) (*Model, error) {
 	return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components does, in some three minutes", card, ErrUnknown)
 }
 
+// Refit fits anew to the readings in a file, whatever coefficients it has.
+func Refit(name string) (*Model, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decode(data)
+	if err == nil {
+		err = m.Fit()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
 // Read reads a file that [Model.Write] made. Where its measurement was broken off the model has readings
 // and cannot split anything yet.
 func Read(name string) (*Model, error) {
@@ -70,7 +88,7 @@ func decode(data []byte) (*Model, error) {
 		Version *int `json:"components_version"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("no components of a card: %w", err)
+		return nil, fmt.Errorf("no components of a card, or damaged ones: %w: %s", err, instead)
 	}
 	switch v := head.Version; {
 	case v == nil:
@@ -81,21 +99,43 @@ func decode(data []byte) (*Model, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	m := new(Model)
-	if err := d.Decode(m); err != nil {
-		return nil, fmt.Errorf("damaged components: %w", err)
+	err := d.Decode(m)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		err = fmt.Errorf("%s is a %s", wrong.Field, wrong.Value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("damaged components: %w: %s", err, instead)
+	}
+	for i, r := range m.Readings {
+		if slices.ContainsFunc(m.Readings[:i], func(o Reading) bool { return o.Kernel == r.Kernel && o.Watts == r.Watts }) {
+			return nil, fmt.Errorf("damaged components: one reading of %s is there twice: take it out once", r.Name)
+		}
 	}
 	return m, nil
 }
+
+const instead = "put back a whole file, or measure it anew with lowtoggle calibrate --components"
 
 // ready fits anew what had been fitted, for the fits to parts of the readings are not in the file.
 func (m *Model) ready() error {
 	if m.Coefficients == nil {
 		return nil
 	}
+	stored := m.Coefficients
 	if err := m.Fit(); err != nil {
 		return fmt.Errorf("damaged components: %w", err)
 	}
+	if !slices.EqualFunc(stored, m.Coefficients, Coefficient.alike) {
+		return errors.New("damaged components: the coefficients are not those of the readings: lowtoggle calibrate --components --from fits them anew")
+	}
 	return nil
+}
+
+// alike says whether a stored coefficient is what the fit finds; processors may differ in last digits.
+func (c Coefficient) alike(found Coefficient) bool {
+	near := math.Abs(c.Value-found.Value) <= 0.01*found.Value+0.05*found.Error
+	return near && c.Value >= 0 && c.Name == found.Name && c.Part == found.Part && c.Unit == found.Unit
 }
 
 // Write writes the model as a file, whole or not at all.

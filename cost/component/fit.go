@@ -22,7 +22,8 @@ func (m *Model) Fit() error {
 	}
 	m.Version = version
 	m.Sensed = m.sensed()
-	m.terms = terms(m.Types(), m.Sensed)
+	m.Launch = m.launch()
+	m.terms = terms(m.Types(), m.Sensed, m.Launch)
 	m.limits()
 	d := m.design(clockExponent)
 	own := d.solve(d.y, nil)
@@ -108,6 +109,16 @@ func (m *Model) sensed() bool {
 		}
 	}
 	return quiet && busy
+}
+
+// launch is the shortest time of an execution that does nothing; 0: there is none.
+func (m *Model) launch() (shortest float64) {
+	for _, r := range m.Readings {
+		if idle := r.Awake == 0 && r.Ops+r.Asked+r.Memory == 0; idle && !r.HeldOut && (shortest == 0 || r.Seconds < shortest) {
+			shortest = r.Seconds
+		}
+	}
+	return shortest
 }
 
 // off is what a prediction of a reading's watts is off by, relative to these.

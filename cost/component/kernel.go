@@ -21,7 +21,8 @@ type Kernel struct {
 	// [cost.Calibration.Toggling].
 	Bits  float64 `json:"bits"`
 	Moved float64 `json:"moved_bits"`
-	// Awake is the share of the time in which multiprocessors have work; 1 for all but launches.
+	// Awake is the share of multiprocessors' time, but for that of a launch, in which they have work; 1 for all but
+	// launches.
 	Awake float64 `json:"awake"`
 	// Seconds that an execution takes at Clock, in MHz. 0: not known, as long as the highest rates that
 	// were seen make it; Clock is then the card's highest.

@@ -30,6 +30,8 @@ type Model struct {
 	// Limits are operations a second of a type at which the card holds back its clock though power is
 	// far below the limit. A type that is absent was not held back.
 	Limits map[string]float64 `json:"operations_limits,omitempty"`
+	// Launch is how long an execution that does nothing takes, in seconds; 0: none was measured.
+	Launch float64 `json:"launch_seconds,omitempty"`
 	// Rates are the highest that were seen: operations of a type and bytes asked of the cache ("cache") a
 	// second at FullClock, and bytes of memory ("memory").
 	Rates    map[string]float64 `json:"highest_rates,omitempty"`
@@ -87,15 +89,15 @@ type variant struct {
 // Split is a kernel's power by component.
 type Split struct {
 	Watts float64 `json:"watts"`
-	Error float64 `json:"error"` // standard; what a card differs by from another is not in it
-	Parts []Share `json:"parts"` // in the order of [Parts]; they add up to Watts
+	Error float64 `json:"standard_error"` // what a card differs by from another is not in it
+	Parts []Share `json:"parts"`          // in the order of [Parts]; they add up to Watts
 }
 
 // Share is a component's.
 type Share struct {
 	Part  Part    `json:"part"`
 	Watts float64 `json:"watts"`
-	Error float64 `json:"error"`
+	Error float64 `json:"standard_error"`
 	Bits  float64 `json:"bits_watts,omitempty"` // of Watts, what depends on the operands' bits
 }
 

@@ -84,15 +84,11 @@ func TestRecorded(t *testing.T) {
 				n, sum, worst = n+1, sum+e, max(worst, e)
 			}
 		}
-		most := 0.06
-		if name == "bf16 1024x1024x1024" {
-			most = 0.15
-		}
-		if t.Logf("%-22s %3.0f points, left out: off by %4.1f %%, at worst %4.1f %%", name, n, 100*sum/n, 100*worst); sum/n > most {
+		if t.Logf("%-22s %3.0f points, left out: off by %4.1f %%, at worst %4.1f %%", name, n, 100*sum/n, 100*worst); sum/n > 0.06 {
 			t.Errorf("%s is off by %.1f %%", name, 100*sum/n)
 		}
 	}
-	if m.Quality.Mean > 0.04 {
+	if m.Quality.Mean > 0.03 {
 		t.Errorf("shapes that were left out are off by %.1f %%", 100*m.Quality.Mean)
 	}
 	value := map[string]float64{}

@@ -84,6 +84,7 @@ type Info struct {
 	PowerLimitMin    *float64 `json:"power_limit_min_watts,omitempty"`
 	PowerLimitMax    *float64 `json:"power_limit_max_watts,omitempty"`
 	PowerLimitPreset *float64 `json:"power_limit_default_watts,omitempty"`
+	MinSMClock       *float64 `json:"min_sm_clock_mhz,omitempty"` // that it can be locked at
 	MaxSMClock       *float64 `json:"max_sm_clock_mhz,omitempty"`
 	MaxMemClock      *float64 `json:"max_mem_clock_mhz,omitempty"`
 	ECC              *bool    `json:"ecc,omitempty"`

@@ -15,13 +15,16 @@ import (
 // mockCard answers as an H200 was seen to.
 func mockCard() *mock.Device {
 	return &mock.Device{
-		IsMigDeviceHandleFunc:           func() (bool, nvml.Return) { return false, nvml.SUCCESS },
-		GetMigModeFunc:                  func() (int, int, nvml.Return) { return 0, 0, nvml.SUCCESS },
-		GetNameFunc:                     func() (string, nvml.Return) { return "NVIDIA H200", nvml.SUCCESS },
-		GetUUIDFunc:                     func() (string, nvml.Return) { return "GPU-1", nvml.SUCCESS },
-		GetEnforcedPowerLimitFunc:       func() (uint32, nvml.Return) { return 700000, nvml.SUCCESS },
-		GetPowerManagementLimitFunc:     func() (uint32, nvml.Return) { return 700000, nvml.SUCCESS },
-		GetMaxClockInfoFunc:             func(nvml.ClockType) (uint32, nvml.Return) { return 1980, nvml.SUCCESS },
+		IsMigDeviceHandleFunc:       func() (bool, nvml.Return) { return false, nvml.SUCCESS },
+		GetMigModeFunc:              func() (int, int, nvml.Return) { return 0, 0, nvml.SUCCESS },
+		GetNameFunc:                 func() (string, nvml.Return) { return "NVIDIA H200", nvml.SUCCESS },
+		GetUUIDFunc:                 func() (string, nvml.Return) { return "GPU-1", nvml.SUCCESS },
+		GetEnforcedPowerLimitFunc:   func() (uint32, nvml.Return) { return 700000, nvml.SUCCESS },
+		GetPowerManagementLimitFunc: func() (uint32, nvml.Return) { return 700000, nvml.SUCCESS },
+		GetMaxClockInfoFunc:         func(nvml.ClockType) (uint32, nvml.Return) { return 1980, nvml.SUCCESS },
+		GetMinMaxClockOfPStateFunc: func(nvml.ClockType, nvml.Pstates) (uint32, uint32, nvml.Return) {
+			return 345, 1980, nvml.SUCCESS
+		},
 		GetMemoryInfoFunc:               func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 150e9, Used: 1e9}, nvml.SUCCESS },
 		GetComputeModeFunc:              func() (nvml.ComputeMode, nvml.Return) { return nvml.COMPUTEMODE_DEFAULT, nvml.SUCCESS },
 		GetTotalEnergyConsumptionFunc:   func() (uint64, nvml.Return) { return 42, nvml.SUCCESS },

@@ -26,6 +26,9 @@ func nvmlInfo(lib nvml.Interface, dev nvml.Device) Info {
 	if low, high, ret := dev.GetPowerManagementLimitConstraints(); ret == nvml.SUCCESS {
 		info.PowerLimitMin, info.PowerLimitMax = watts(low, ret), watts(high, ret)
 	}
+	if low, _, ret := dev.GetMinMaxClockOfPState(nvml.CLOCK_SM, nvml.PSTATE_0); ret == nvml.SUCCESS {
+		info.MinSMClock = megahertz(low, ret)
+	}
 	if m, ret := dev.GetMemoryInfo(); ret == nvml.SUCCESS {
 		info.MemoryBytes, info.MemoryUsed = &m.Total, &m.Used
 	}

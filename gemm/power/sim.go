@@ -28,7 +28,7 @@ type SimOptions struct {
 	Ambient, AmbientRise float64
 	// ThermalResistance in °C/W and ThermalTime in seconds: how far and how fast the die follows.
 	ThermalResistance, ThermalTime float64
-	// Rise is the time constant with which power follows the load.
+	// Rise is the time constant with which the power that sensors see follows the load.
 	Rise time.Duration
 	// Tick of the energy counter, and the standard deviation of each interval.
 	Tick, TickJitter time.Duration
@@ -141,7 +141,7 @@ func OpenSim(opt SimOptions) (*Sim, error) {
 	}
 	limit := s.settings.Limit
 	s.info = Info{Name: "simulated card", Driver: "none", PowerLimit: &limit, PowerLimitMin: &opt.CapMin,
-		PowerLimitMax: &opt.Cap, PowerLimitPreset: &opt.Cap, MaxSMClock: &opt.MaxClock}
+		PowerLimitMax: &opt.Cap, PowerLimitPreset: &opt.Cap, MinSMClock: &opt.MinClock, MaxSMClock: &opt.MaxClock}
 	s.tempC = opt.Ambient + opt.Idle*opt.ThermalResistance
 	s.power = opt.Idle + opt.Leakage*(s.tempC-opt.ReferenceC)
 	s.noise()

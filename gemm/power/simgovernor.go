@@ -87,7 +87,7 @@ func (to simSettings) write(path string) error {
 	if err != nil {
 		return err
 	}
-	part := path + ".part"
+	part := fmt.Sprintf("%s.%d.part", path, os.Getpid()) // others may write at the same moment
 	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ type After struct {
 	Other   int `json:"other"`   // that ran before it
 	// Watts of the first stretch after the other, and what is drawn alone at the end of the profile,
 	// with their intervals.
-	Over      time.Duration `json:"over"` // the stretch: 50 ms, or the resolution
+	Over      time.Duration `json:"-"` // the stretch: 50 ms, or the resolution
 	Watts     float64       `json:"watts"`
 	Low       float64       `json:"low"`
 	High      float64       `json:"high"`

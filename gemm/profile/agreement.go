@@ -7,18 +7,18 @@ import (
 
 // Difference between two curves, as shares of the second.
 type Difference struct {
-	Largest float64       `json:"largest"`
-	At      time.Duration `json:"at"` // of the largest
-	Mean    float64       `json:"mean"`
+	Largest float64
+	At      time.Duration // of the largest
+	Mean    float64
 }
 
-// Agreement compares two curves after a moment, where both are, in the cells of a.
-func Agreement(a, b *Curve, from time.Duration) Difference {
+// Agreement compares two curves from one moment to another, where both are, in the cells of a.
+func Agreement(a, b *Curve, from, to time.Duration) Difference {
 	var d Difference
 	n := 0.0
 	for i, w := range a.Watts {
 		at := a.Start + time.Duration(i)*a.Step
-		if at < max(from, b.Start) || at+a.Step > b.end() {
+		if at < max(from, b.Start) || at+a.Step > min(to, b.end()) {
 			continue
 		}
 		other := b.mean(b.cell(at), b.cell(at+a.Step))

@@ -61,6 +61,19 @@ func aligned(own, mean Progress, at time.Duration) time.Duration {
 	return between(mean.At[i-1], mean.At[i], share)
 }
 
+// evenly is the progress of a run whose legs take as long, each at one pace.
+func evenly(p Progress, legs []Leg) Progress {
+	q := Progress{Done: p.Done, At: slices.Clone(p.At)}
+	before, i := 0, 0
+	for _, l := range legs {
+		for ; i < len(q.Done) && q.Done[i] <= before+l.Executions; i++ {
+			q.At[i] = between(l.Begin, l.End, float64(q.Done[i]-before)/float64(l.Executions))
+		}
+		before += l.Executions
+	}
+	return q
+}
+
 func between(a, b time.Duration, share float64) time.Duration {
 	return a + time.Duration(math.Round(share*float64(b-a)))
 }

@@ -33,6 +33,7 @@ func (s *stitching) bootstrap(ctx context.Context, c *solution, to *Curve) error
 			p, ok = assemble(s.cells, rows, drawn).solve(c.bend, c.lambda)
 		}
 		if ok {
+			s.pacing.mean(p, drawn)
 			to.resamples = append(to.resamples, running(p))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 )
 
 // cells divide time into equal parts, in each of which power is taken to be constant. Times are seconds
@@ -14,37 +15,58 @@ type cells struct {
 	n    int
 }
 
-// span is the mean of power over a stretch of time, as a row of weights on cells: head on the first, tail
-// on the last, full on those between.
+// span is what a sensor makes of power, as a row of weights on cells from the first on: their sum is 1.
 type span struct {
-	first, last      int
-	head, full, tail float64
+	first int
+	share []float64
 }
 
-// span of the stretch from a to b, and whether it lies within the cells.
-func (c cells) span(a, b float64) (span, bool) {
+// last cell of the span.
+func (s span) last() int { return s.first + len(s.share) - 1 }
+
+// within says whether the stretch from a to b lies within the cells.
+func (c cells) within(a, b float64) bool {
 	// A stretch that ends on a cell's edge does not reach into the next, rounding or not.
 	const rounding = 1e-6
-	if a < -rounding*c.step || b > (float64(c.n)+rounding)*c.step || b < a {
-		return span{}, false
-	}
-	return c.clipped(a, b), true
+	return a >= -rounding*c.step && b <= (float64(c.n)+rounding)*c.step && b >= a
 }
 
-// clipped is the span of a stretch that may reach beyond either end: power is taken to have been there what
-// it is in the cell at that end.
-func (c cells) clipped(a, b float64) span {
-	const rounding = 1e-6
-	x, y := a/c.step, b/c.step
-	s := span{first: c.index(x + rounding), last: c.index(y - rounding)}
-	if s.last <= s.first {
-		s.last, s.head = s.first, 1
-		return s
+// spanOf the mean over the stretch from a to b of what lags behind power: it follows a jump as 1−exp(−t/lag). Beyond
+// either end power is taken to be what it is in the cell at that end.
+func (c cells) spanOf(a, b, lag float64) span {
+	const rounding, memory = 1e-6, 7 // lags, after which less than a thousandth is left
+	first, last := c.index((a-memory*lag)/c.step+rounding), c.index(b/c.step-rounding)
+	last = max(first, last)
+	s := span{first, make([]float64, last-first+1)}
+	before := 0.0
+	for i := range s.share {
+		until := 1.0
+		if i < len(s.share)-1 {
+			until = seen(c.step*float64(first+i+1), a, b, lag)
+		}
+		s.share[i] = until - before
+		before = until
 	}
-	s.full = 1 / (y - x)
-	s.head = (float64(s.first+1) - x) * s.full
-	s.tail = (y - float64(s.last)) * s.full
 	return s
+}
+
+// seen is the weight of all that was up to t.
+func seen(t, a, b, lag float64) float64 {
+	const moment = 1e-9 // seconds
+	switch {
+	case t >= b:
+		return 1
+	case b-a < moment:
+		if lag < moment {
+			return 0
+		}
+		return math.Exp((t - b) / lag)
+	case lag < moment:
+		return max(0, t-a) / (b - a)
+	case t < a:
+		return lag / (b - a) * (math.Exp((t-a)/lag) - math.Exp((t-b)/lag))
+	}
+	return (t - a + lag*(1-math.Exp((t-b)/lag))) / (b - a)
 }
 
 func (c cells) index(x float64) int { return min(c.n-1, max(0, int(math.Floor(x)))) }
@@ -58,71 +80,27 @@ func running(p []float64) []float64 {
 	return sum
 }
 
-// mean of a curve over the span; sum is the curve's running integral.
-func (s span) mean(sum []float64) float64 {
-	m := s.head * (sum[s.first+1] - sum[s.first])
-	if s.last > s.first {
-		m += s.full*(sum[s.last]-sum[s.first+1]) + s.tail*(sum[s.last+1]-sum[s.last])
-	}
-	return m
-}
+// mean of a curve over the span.
+func (s span) mean(p []float64) float64 { return floats.Dot(s.share, p[s.first:s.first+len(s.share)]) }
 
 // into adds weight × spanᵀspan to a normal matrix.
 func (s span) into(n *normal, weight float64) {
-	for i := s.first; i <= s.last; i++ {
-		w := weight * s.at(i)
-		row := n.row(i)
-		// Differences along the row: s.at(i), then full, then tail, then nothing.
-		before := 0.0
-		set := func(k int, v float64) {
-			row[k-i] += w * (v - before)
-			before = v
-		}
-		set(i, s.at(i))
-		if i < s.last {
-			if i+1 < s.last {
-				set(i+1, s.full)
-			}
-			set(s.last, s.tail)
-		}
-		set(s.last+1, 0)
+	for i, w := range s.share {
+		floats.AddScaled(n.row(s.first + i)[:len(s.share)-i], weight*w, s.share[i:])
 	}
 }
 
-// at is the weight on a cell of the span.
-func (s span) at(i int) float64 {
-	switch i {
-	case s.first:
-		return s.head
-	case s.last:
-		return s.tail
-	}
-	return s.full
-}
-
-// normal is the upper band of a symmetric matrix, row by row. While spans are added it holds differences
-// along rows, so that a span costs its number of cells and not that squared.
+// normal is the upper band of a symmetric matrix, row by row.
 type normal struct {
 	n, band int // band is the number of diagonals above the main one
 	data    []float64
 }
 
 func newNormal(n, band int) *normal {
-	// One column more than the band, for the difference behind its end.
-	return &normal{n, band, make([]float64, n*(band+2))}
+	return &normal{n, band, make([]float64, n*(band+1))}
 }
 
-func (m *normal) row(i int) []float64 { return m.data[i*(m.band+2) : (i+1)*(m.band+2)] }
-
-// summed turns differences into the matrix.
-func (m *normal) summed() {
-	for i := range m.n {
-		row := m.row(i)
-		for k := 1; k < len(row); k++ {
-			row[k] += row[k-1]
-		}
-	}
-}
+func (m *normal) row(i int) []float64 { return m.data[i*(m.band+1) : (i+1)*(m.band+1)] }
 
 // plus is m + λ·o as BLAS has bands. The band of o is no wider than that of m.
 func (m *normal) plus(lambda float64, o *normal) blas64.SymmetricBand {
@@ -130,11 +108,7 @@ func (m *normal) plus(lambda float64, o *normal) blas64.SymmetricBand {
 	for i := range m.n {
 		to := sum[i*(m.band+1) : (i+1)*(m.band+1)]
 		copy(to, m.row(i))
-		for k, v := range o.row(i)[:o.band+1] {
-			if k < len(to) {
-				to[k] += lambda * v
-			}
-		}
+		floats.AddScaled(to[:o.band+1], lambda, o.row(i))
 	}
 	return blas64.SymmetricBand{Uplo: blas.Upper, N: m.n, K: m.band, Stride: m.band + 1, Data: sum}
 }

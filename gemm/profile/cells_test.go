@@ -4,48 +4,76 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 )
 
 func near64(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)+math.Abs(b)) }
 
-// TestSpan: weights add up to one, each in proportion to the time that the stretch is in its cell.
+// TestSpan: shares add up to one; without a lag each is in proportion to the time that the stretch is in its cell,
+// with one each is what the integral over the stretch of all that came before says.
 func TestSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cells{step: rapid.Float64Range(0.001, 0.1).Draw(t, "step"), n: rapid.IntRange(1, 30).Draw(t, "n")}
 		end := c.step * float64(c.n)
 		a := rapid.Float64Range(0, end).Draw(t, "a")
 		b := rapid.Float64Range(a, end).Draw(t, "b")
-		s, ok := c.span(a, b)
-		if !ok {
+		lag := rapid.SampledFrom([]float64{0, 0.1, 1, 10}).Draw(t, "lag in cells") * c.step
+		if !c.within(a, b) {
 			t.Fatal("not within")
 		}
-		total := 0.0
-		for i := s.first; i <= s.last; i++ {
-			total += s.at(i)
-			overlap := min(b, c.step*float64(i+1)) - max(a, c.step*float64(i))
-			if b-a > 1e-3*c.step && math.Abs(s.at(i)-overlap/(b-a)) > 1e-3 {
-				t.Fatalf("cell %d of %+v: %v, overlap %v of %v", i, s, s.at(i), overlap, b-a)
-			}
-		}
-		if math.Abs(total-1) > 1e-9 {
+		s := c.spanOf(a, b, lag)
+		if total := floats.Sum(s.share); math.Abs(total-1) > 1e-9 {
 			t.Fatalf("%+v adds up to %v", s, total)
 		}
+		if b-a < 1e-3*c.step {
+			return
+		}
+		const parts = 400
+		for i, share := range s.share {
+			from := c.step * float64(s.first+i)
+			to := from + c.step
+			if i == 0 {
+				from = math.Inf(-1)
+			}
+			if s.first+i == c.n-1 {
+				to = math.Inf(1)
+			}
+			want := 0.0
+			for k := range parts { // moments of the stretch
+				m := a + (b-a)*(float64(k)+0.5)/parts
+				want += (lagging(to-m, lag) - lagging(from-m, lag)) / parts
+			}
+			if math.Abs(share-want) > 5e-3 {
+				t.Fatalf("cell %d of %+v: %v, want %v", i, s, share, want)
+			}
+		}
 	})
+}
+
+// lagging is how much of what a moment shows lies before it by t or more.
+func lagging(t, lag float64) float64 {
+	switch {
+	case t >= 0:
+		return 1
+	case lag == 0:
+		return 0
+	}
+	return math.Exp(t / lag)
 }
 
 func TestSpanBeyond(t *testing.T) {
 	c := cells{step: 0.5, n: 4}
 	for _, s := range [][2]float64{{-0.1, 1}, {1, 2.1}, {1, 0.5}} {
-		if _, ok := c.span(s[0], s[1]); ok {
+		if c.within(s[0], s[1]) {
 			t.Errorf("%v lies within two seconds", s)
 		}
 	}
-	if s := c.clipped(-2, 1); !near64(s.mean(running([]float64{90, 300, 0, 0})), (2*90+0.5*90+0.5*300)/3) {
+	if s := c.spanOf(-2, 1, 0); !near64(s.mean([]float64{90, 300, 0, 0}), (2*90+0.5*90+0.5*300)/3) {
 		t.Errorf("power before the first cell: %+v", s)
 	}
-	if s := c.clipped(1.5, 3.5); !near64(s.mean(running([]float64{0, 0, 0, 7})), 7) {
+	if s := c.spanOf(1.5, 3.5, 0); !near64(s.mean([]float64{0, 0, 0, 7}), 7) {
 		t.Errorf("power after the last cell: %+v", s)
 	}
 }
@@ -56,8 +84,8 @@ func drawn(t *rapid.T) (cells, []row) {
 	rows := make([]row, rapid.IntRange(3, 12).Draw(t, "rows"))
 	for i := range rows {
 		a := rapid.Float64Range(0, float64(c.n)).Draw(t, "a")
-		s, _ := c.span(a, rapid.Float64Range(a, float64(c.n)).Draw(t, "b"))
-		rows[i] = row{span: s, watts: rapid.Float64Range(0, 1000).Draw(t, "watts"), run: i % 3, weight: rapid.Float64Range(0.1, 2).Draw(t, "weight")}
+		b := rapid.Float64Range(a, float64(c.n)).Draw(t, "b")
+		rows[i] = row{span: c.spanOf(a, b, rapid.Float64Range(0, 2).Draw(t, "lag")), watts: rapid.Float64Range(0, 1000).Draw(t, "watts"), run: i % 3, weight: rapid.Float64Range(0.1, 2).Draw(t, "weight")}
 	}
 	return c, rows
 }
@@ -68,8 +96,8 @@ func TestAssemble(t *testing.T) {
 		c, rows := drawn(t)
 		a, w, y := mat.NewDense(len(rows), c.n, nil), mat.NewDiagDense(len(rows), nil), mat.NewVecDense(len(rows), nil)
 		for i, r := range rows {
-			for k := r.first; k <= r.last; k++ {
-				a.Set(i, k, r.at(k))
+			for k, share := range r.share {
+				a.Set(i, r.first+k, share)
 			}
 			w.SetDiag(i, r.weight)
 			y.SetVec(i, r.watts)

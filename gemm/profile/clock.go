@@ -14,13 +14,13 @@ import (
 type Sync struct {
 	Groups int `json:"groups"` // of readings; the quickest of each counts
 	// Delay that was taken off a reading: half of its round trip. This is the median.
-	Delay time.Duration `json:"delay"`
+	Delay time.Duration `json:"-"`
 	// Drift is by how much the card's clock goes fast, in parts per million.
 	Drift float64 `json:"drift_ppm"`
 	// Residual is the standard deviation of the readings about the line.
-	Residual time.Duration `json:"residual"`
+	Residual time.Duration `json:"-"`
 	// Launch is how long after it was given to the card work began: the median.
-	Launch time.Duration `json:"launch"`
+	Launch time.Duration `json:"-"`
 
 	card, host time.Duration // a moment by both
 	pace       float64       // of the host's clock by the card's

@@ -72,19 +72,19 @@ func TestIntervalsFromFile(t *testing.T) {
 
 func TestAgreement(t *testing.T) {
 	a, b := ladder(), ladder()
-	if d := Agreement(a, b, -time.Second); d != (Difference{}) {
+	if d := Agreement(a, b, -time.Second, time.Hour); d != (Difference{}) {
 		t.Errorf("a curve differs from itself: %+v", d)
 	}
 	a.Watts = []float64{150, 210, 400, 440}
-	if d := Agreement(a, b, 0); !near64(d.Largest, 0.1) || d.At != 20*time.Millisecond || !near64(d.Mean, 0.05) {
+	if d := Agreement(a, b, 0, time.Hour); !near64(d.Largest, 0.1) || d.At != 20*time.Millisecond || !near64(d.Mean, 0.05) {
 		t.Errorf("after 0: %+v", d)
 	}
-	if d := Agreement(a, b, -time.Second); !near64(d.Largest, 0.5) || d.At != a.Start {
+	if d := Agreement(a, b, -time.Second, time.Hour); !near64(d.Largest, 0.5) || d.At != a.Start {
 		t.Errorf("from the begin: %+v", d)
 	}
 	// Other cells: 300 W on average from 0 to 20 ms.
 	c := &Curve{Start: 0, Step: 20 * time.Millisecond, Watts: []float64{330, 400}}
-	if d := Agreement(c, b, 0); !near64(d.Largest, 0.1) || !near64(d.Mean, 0.1) {
+	if d := Agreement(c, b, 0, time.Hour); !near64(d.Largest, 0.1) || !near64(d.Mean, 0.1) {
 		t.Errorf("in other cells: %+v", d)
 	}
 }

@@ -3,10 +3,10 @@
 // draws right after another.
 //
 // It follows Singhania et al., "FinGraV: Methodology for Fine-Grain GPU Power Visibility and Insights",
-// and goes on where that has a logger of one reading a millisecond. An H200's quickest sensor averages
-// over 25 ms of every 100 ms; but every reading, of whichever sensor, is the mean power over a stretch,
-// and many runs, each begun at another phase of the sensors, give thousands of overlapping stretches.
-// [Stitch] finds the one curve of which all of them are means, and how fine it can be told.
+// and goes on where that has a logger of one reading a millisecond. An H200's sensors see power through a filter of
+// 12 ms, fifty times a second at best; but many runs, each begun at another phase of the sensors, give
+// thousands of overlapping readings. [Stitch] finds the one curve of which all of them are what such sensors see,
+// and how fine it can be told.
 //
 // [Take] does it all:
 //
@@ -18,8 +18,9 @@
 //     drift.
 //  3. Runs, from idleness, with the sensors asked in turns from shortly before until shortly after.
 //     Executions are stamped by the card's own clock.
-//  4. Golden runs alone are kept: those whose execution times lie in the fullest bin. Their readings
-//     are aligned: moved to where the mean run had done as many executions.
+//  4. Golden runs alone are kept: those whose execution times lie in the fullest bin, at SSE and on the mean of the
+//     second half, where the paper has SSP; a card that swings has none. Their readings are aligned: moved
+//     to where the mean run had done as many executions.
 //  5. The curve, the first execution of steady time (SSE) and of steady power (SSP).
 //
 // Of two kernels each runs first and second: the first legs say what each does alone, the second what
@@ -27,10 +28,10 @@
 //
 // A newcomer's way through the files: take.go and run.go measure, watch.go asks the sensors, clock.go and
 // align.go say when; profiles.go puts readings in their places and result.go holds what comes out. The
-// mathematics begins in stitch.go: place.go finds what sensors do (level.go, onset.go, windows.go, worth.go),
-// fit.go the curve, from equations.go on cells.go, as smooth (roughness.go) as cross-validation says
+// mathematics begins in stitch.go: place.go finds what sensors do (lag.go, level.go, onset.go, windows.go, worth.go)
+// and how power follows pace (pace.go), fit.go the curve, from equations.go on cells.go, as smooth (roughness.go) as cross-validation says
 // (smoothness.go), with readings weighed by their noise (noise.go); then resolution.go, bootstrap.go and, where
 // a resolution is asked for, hold.go. steady.go, golden.go, after.go and inside.go ask the curve.
 //
-// Durations are nanoseconds in JSON.
+// In JSON times are in seconds, and their names end so.
 package profile

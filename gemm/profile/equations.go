@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
@@ -29,7 +30,7 @@ type system struct {
 func assemble(c cells, rows []row, times func(run int) float64) system {
 	band := 2
 	for _, r := range rows {
-		band = max(band, r.last-r.first)
+		band = max(band, len(r.share)-1)
 	}
 	s := system{newNormal(c.n, min(band, c.n-1)), make([]float64, c.n)}
 	for _, r := range rows {
@@ -38,11 +39,8 @@ func assemble(c cells, rows []row, times func(run int) float64) system {
 			continue
 		}
 		r.into(s.matrix, w)
-		for i := r.first; i <= r.last; i++ {
-			s.right[i] += w * r.at(i) * r.watts
-		}
+		floats.AddScaled(s.right[r.first:r.first+len(r.share)], w*r.watts, r.share)
 	}
-	s.matrix.summed()
 	s.tie()
 	return s
 }
@@ -96,9 +94,9 @@ func (s system) misfit(rows []row, bend *normal, lambda float64) float64 {
 	if !ok {
 		return math.Inf(1)
 	}
-	sum, total := running(p), 0.0
+	total := 0.0
 	for _, r := range rows {
-		off := r.watts - r.mean(sum)
+		off := r.watts - r.mean(p)
 		total += r.weight * off * off
 	}
 	for i, x := range bend.times(p) {

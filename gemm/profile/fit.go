@@ -56,9 +56,8 @@ func (s *stitching) fit(ctx context.Context, sources []*source, about smoothness
 }
 
 // finer is by how many orders of magnitude the penalty weighs less than what predicts best. What smoothing
-// takes from a curve no bootstrap shows, so the intervals are true only where it takes little. The curve
-// is three times as fine for it, and less than twice as noisy.
-const finer = 2
+// takes from a curve no bootstrap shows, so the intervals are true only where it takes little.
+const finer = 1
 
 // solve finds the curve that its rows' weights and its smoothness make.
 func (s *stitching) solve(c *solution) error {

@@ -8,10 +8,10 @@ import (
 
 // Guidance is a row of FinGraV's Table I.
 type Guidance struct {
-	Above   time.Duration // it is for executions that last longer than this
-	Runs    int
-	Density time.Duration // of readings of interest: one for so much of an execution
-	Margin  float64       // of the bin of execution times, as a share
+	Above   time.Duration `json:"-"` // it is for executions that last longer than this
+	Runs    int           `json:"runs"`
+	Density time.Duration `json:"-"`      // of readings of interest: one for so much of an execution
+	Margin  float64       `json:"margin"` // of the bin of execution times, as a share
 }
 
 // tableI has the longest executions first. The paper gives no advice below 25 µs; there the first row's is
@@ -33,8 +33,9 @@ func Guide(execution time.Duration) Guidance {
 	return tableI[len(tableI)-1]
 }
 
-// Golden says which runs are golden: those whose execution times at SSE and at the end, which is SSP in a run
-// that is long enough, lie in the fullest bins of all runs' times. All have the same entries in Done.
+// Golden says which runs are golden: those whose execution times at SSE and, on the mean, in their second half,
+// where SSP is looked for, lie in the fullest bins of all runs' times. A single execution would say at which point of a
+// swing of the clock a run was. All have the same entries in Done.
 func Golden(runs []Progress) []bool {
 	golden := make([]bool, len(runs))
 	if len(runs) == 0 || len(runs[0].Done) < 2 {
@@ -48,10 +49,11 @@ func Golden(runs []Progress) []bool {
 			at--
 		}
 	}
+	all := mean.Done[len(mean.Done)-1]
 	var atSSE, atSSP []float64
 	for _, r := range runs {
-		each := r.each()
-		atSSE, atSSP = append(atSSE, each[at]), append(atSSP, each[len(each)-1])
+		half := part(r, all/2, all)
+		atSSE, atSSP = append(atSSE, r.each()[at]), append(atSSP, half.At[len(half.At)-1].Seconds()/float64(all-all/2))
 	}
 	sseBin, sspBin := power.MainBin(atSSE), power.MainBin(atSSP)
 	for i := range runs {

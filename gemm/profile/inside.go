@@ -7,10 +7,13 @@ import (
 
 // Inside is the power within one execution: all executions of steady power folded onto each other.
 type Inside struct {
-	// Why nothing can be told; then the rest is absent.
+	// Resolved is whether an execution lasts for two times the curve's resolution or more; else there are no watts,
+	// and Why says more.
+	Resolved   bool          `json:"resolved"`
 	Why        string        `json:"why,omitempty"`
+	Length     time.Duration `json:"-"`                    // of an execution
+	Resolution time.Duration `json:"-"`                    // of the curve, the median
 	Executions int           `json:"executions,omitempty"` // that were folded
-	Length     time.Duration `json:"length,omitempty"`     // of one
 	// Watts of equal parts of an execution, none shorter than the resolution, and their intervals.
 	Watts []float64 `json:"watts,omitempty"`
 	Low   []float64 `json:"low,omitempty"`
@@ -23,7 +26,7 @@ func inside(p *Profile) *Inside {
 	mean := leg.End / time.Duration(leg.Executions)
 	resolution := p.Resolution(0, leg.End)
 	if !p.Steady.SSP.Found {
-		return &Inside{Why: "power was not steady"}
+		return &Inside{Length: mean, Resolution: resolution, Why: "power was not steady"}
 	}
 	first := p.Steady.SSP.Execution // the next one is the first to count
 	n := leg.Executions - first
@@ -32,9 +35,9 @@ func inside(p *Profile) *Inside {
 	}
 	parts := int(mean / max(resolution, p.Curve.Step))
 	if parts < 2 || n < 1 {
-		return &Inside{Why: tooShort(mean, resolution, p.Sensors)}
+		return &Inside{Length: mean, Resolution: resolution, Why: tooShort(mean, resolution, p.Sensors)}
 	}
-	in := &Inside{Executions: n, Length: mean, Watts: make([]float64, parts), Low: make([]float64, parts), High: make([]float64, parts)}
+	in := &Inside{Resolved: true, Executions: n, Length: mean, Resolution: resolution, Watts: make([]float64, parts), Low: make([]float64, parts), High: make([]float64, parts)}
 	for e := first; e < leg.Executions; e++ {
 		begin, end := momentOf(p.progress, e), momentOf(p.progress, e+1)
 		for i := range parts {
@@ -65,17 +68,4 @@ func tooShort(execution, resolution time.Duration, sensors []Sensor) string {
 		why += fmt.Sprintf(": %.0f executions", n)
 	}
 	return why
-}
-
-// text of a duration, with three digits.
-func text(d time.Duration) string {
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
-		if d >= unit.size {
-			return fmt.Sprintf("%.3g %s", float64(d)/float64(unit.size), unit.name)
-		}
-	}
-	return fmt.Sprintf("%d ns", d)
 }

@@ -1,16 +1,34 @@
 package profile
 
-import "math"
+import (
+	"math"
 
-// The curve has the level of the first sensor, the energy counter where there is one. What others read of it
-// is found from all their readings, as they may be calibrated a little differently.
+	"gonum.org/v1/gonum/floats"
+)
+
+// The curve has the level of the energy counter where there is one, and else of the first sensor. What others read
+// of it is found from all their readings, as they may be calibrated a little differently.
+
+// anchor the curve and the sensors' gains to the energy counter, whichever sensor was the first.
+func (s *stitching) anchor(c *Curve) {
+	counter := s.counter()
+	if counter == nil {
+		return
+	}
+	level := counter.Gain
+	for _, src := range s.sources {
+		src.Gain /= level
+	}
+	for _, values := range append([][]float64{c.Watts, c.Low, c.High}, c.resamples...) {
+		floats.Scale(level, values)
+	}
+}
 
 // levels are what each sensor's readings are of the curve's means, over what the first sensor's are.
 func levels(rows []row, p []float64, sensors int, times func(run int) float64) []float64 {
-	sum := running(p)
 	above, below := make([]float64, sensors), make([]float64, sensors)
 	for _, r := range rows {
-		w, m := r.weight*times(r.run), r.mean(sum)
+		w, m := r.weight*times(r.run), r.mean(p)
 		above[r.sensor] += w * m * r.watts
 		below[r.sensor] += w * m * m
 	}
@@ -33,10 +51,9 @@ func divide(rows []row, level []float64) {
 // level of a source against a curve, from the median of its readings: good enough to begin with, whatever its
 // window.
 func (s *stitching) level(src *source, c *solution) float64 {
-	sum := running(c.watts)
 	var share []float64
 	for _, r := range s.rows([]*source{src}) {
-		if m := r.mean(sum); m > 0 {
+		if m := r.mean(c.watts); m > 0 {
 			share = append(share, r.watts/m)
 		}
 	}

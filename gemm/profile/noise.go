@@ -18,17 +18,16 @@ const many = 40
 
 // reweigh finds the sensors' noise from the residuals about a curve, and weighs the rows by it.
 func reweigh(c cells, rows []row, p []float64, sensors int, floor float64) []noise {
-	sum := running(p)
 	found := make([]noise, sensors)
 	for k := range found {
-		found[k] = noiseOf(c, rows, p, sum, k, floor)
+		found[k] = noiseOf(c, rows, p, k, floor)
 	}
-	weigh(c, rows, p, sum, found)
+	weigh(c, rows, p, found)
 	return found
 }
 
 // weigh the rows by their sensors' noise and their residuals about a curve.
-func weigh(c cells, rows []row, p, sum []float64, of []noise) {
+func weigh(c cells, rows []row, p []float64, of []noise) {
 	for i := range rows {
 		r := &rows[i]
 		n := of[r.sensor]
@@ -38,7 +37,7 @@ func weigh(c cells, rows []row, p, sum []float64, of []noise) {
 		}
 		r.sigma = math.Hypot(level, n.timing*r.slope(c, p))
 		r.weight = 1 / (r.sigma * r.sigma)
-		switch z := math.Abs(r.watts-r.mean(sum)) / r.sigma; {
+		switch z := math.Abs(r.watts-r.mean(p)) / r.sigma; {
 		case z > absurd:
 			r.weight = 0
 		case z > outlying:
@@ -49,10 +48,10 @@ func weigh(c cells, rows []row, p, sum []float64, of []noise) {
 
 // noiseOf a sensor: timing is found from those that change by more than that within
 // a millisecond.
-func noiseOf(c cells, rows []row, p, sum []float64, sensor int, floor float64) noise {
+func noiseOf(c cells, rows []row, p []float64, sensor int, floor float64) noise {
 	var working, idle []float64
 	for _, r := range rows {
-		switch off := math.Abs(r.watts - r.mean(sum)); {
+		switch off := math.Abs(r.watts - r.mean(p)); {
 		case r.sensor != sensor:
 		case r.idle:
 			idle = append(idle, off)
@@ -73,7 +72,7 @@ func noiseOf(c cells, rows []row, p, sum []float64, sensor int, floor float64) n
 	var late []float64
 	for _, r := range rows {
 		if slope := r.slope(c, p); r.sensor == sensor && slope > n.watts/1e-3 {
-			late = append(late, max(0, math.Abs(r.watts-r.mean(sum))-0.6745*n.watts)/slope)
+			late = append(late, max(0, math.Abs(r.watts-r.mean(p))-0.6745*n.watts)/slope)
 		}
 	}
 	if len(late) >= enough {
@@ -87,7 +86,11 @@ func deviation(magnitudes []float64) float64 { return median(magnitudes) / 0.674
 
 // slope is by how many watts a second the span's mean changes with its moment, at most.
 func (s span) slope(c cells, p []float64) float64 {
-	return math.Abs(p[s.last]-p[s.first]) / (float64(s.last-s.first+1) * c.step)
+	change := 0.0
+	for i, w := range s.share {
+		change += w * (p[min(len(p)-1, s.first+i+1)] - p[s.first+i])
+	}
+	return math.Abs(change) / c.step
 }
 
 // huber is the loss of a residual in standard deviations.

@@ -29,7 +29,7 @@ func (s *stitching) onset(src *source, c *solution) bool {
 	var about []stretch
 	for _, r := range src.readings {
 		a, b := src.stretch(r, s.from)
-		if _, ok := s.span(a, b); !ok || b < start-earliest || a > start || b > until {
+		if !s.within(a, b) || b < start-earliest || a > start || b > until {
 			continue
 		}
 		about = append(about, stretch{a - start, b - start, r.Watts})

@@ -11,7 +11,7 @@ type Options struct {
 	// Length of a run's work. Where there are two products it is the first one's, and the second works
 	// half as long. Default 2 s.
 	Length time.Duration
-	// Runs of each order of the products. Default: what table I advises, see [Guide].
+	// Runs of each order of the products, at least 2. Default: what table I advises, see [Guide].
 	Runs int
 	// Time that everything on the card may take, from the self-test on: no run is begun that would end later, but
 	// for the first two. The curve takes some seconds more. Default 3 min.
@@ -22,7 +22,7 @@ type Options struct {
 	// Step is the length of the curve's cells. Default 2.5 ms.
 	Step time.Duration
 	// Resolution that the curve is to have from the work's start to its end; see [StitchOptions]. Default:
-	// as fine as the readings say, which is finest where power changes.
+	// 50 ms or finer, as the readings say: finest where power changes.
 	Resolution time.Duration
 	// Tolerance within which steady power stays, as a share. Default 0.01.
 	Tolerance float64
@@ -82,11 +82,12 @@ func (o Options) Validate() error {
 		}
 	}
 	o = o.withDefaults()
-	check(o.Length >= 50*time.Millisecond && o.Length <= time.Minute, "length %v: want 50ms to 1m", o.Length)
-	check(o.Runs >= 0 && o.Runs <= 10000, "runs %d: want 1 to 10000, or 0 for what is advised", o.Runs)
+	lasting := o.Length >= 50*time.Millisecond && o.Length <= time.Minute
+	check(lasting, "length %v: want 50ms to 1m", o.Length)
+	check(o.Runs == 0 || o.Runs >= 2 && o.Runs <= 10000, "runs %d: want 2 to 10000, or 0 for what is advised", o.Runs)
 	check(o.Time >= o.Length, "time %v: a single run takes more than its length, %v", o.Time, o.Length)
 	check(o.Idle >= lead+50*time.Millisecond, "idle %v: want at least %v", o.Idle, lead+50*time.Millisecond)
-	check(o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: want 100µs to a tenth of the length, %v", o.Step, o.Length)
+	check(!lasting || o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: want 100µs to a tenth of the length, %v", o.Step, o.Length)
 	check(o.Tolerance > 0 && o.Tolerance < 1, "tolerance %v: want a share between 0 and 1, as 0.01", o.Tolerance)
 	check(o.Resamples >= 2, "resamples %d: want at least 2, better 100", o.Resamples)
 	return errors.Join(wrong...)

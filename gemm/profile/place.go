@@ -6,28 +6,43 @@ import (
 	"slices"
 )
 
-// place finds the sensors' windows and delays; only the energy counter's windows are known. Each sensor is
-// held against the curve that others give, the reference first, and then settled together with the curve of all. A
-// delay that all have is the business of onset. It returns a smoothness to go on from.
+// place finds the sensors' windows and delays, and the law of power and pace; only the energy counter's windows are
+// known. It returns a smoothness to go on from.
 func (s *stitching) place(ctx context.Context) (smoothness, error) {
-	c, err := s.refer(ctx)
+	var before []source
+	for _, src := range s.sources {
+		before = append(before, *src)
+	}
+	lagging := s.lag()
+	about, err := s.placed(ctx, lagging)
+	if err != nil || !lagging || !s.refuted() {
+		return about, err
+	}
+	s.sources, s.pacing = nil, s.paced()
+	for _, src := range before {
+		s.sources = append(s.sources, &src)
+	}
+	return s.placed(ctx, false)
+}
+
+// placed holds each sensor against the curve that others give, the reference first, and then settles it
+// together with the curve of all. A delay that all have is the business of onset, a lag that of lag.
+func (s *stitching) placed(ctx context.Context, lagging bool) (smoothness, error) {
+	c, err := s.first(ctx, lagging)
 	if err != nil {
 		return assumed, err
 	}
 	reference := s.sources[0]
 	used := []*source{reference}
-	if s.onset(reference, c) {
-		if c, err = s.fit(ctx, used, assumed, growths...); err != nil {
-			return assumed, err
-		}
-	}
 	for _, other := range s.sources[1:] {
 		if !other.Used {
 			continue
 		}
 		other.Gain *= s.level(other, c)
-		s.seek(other, c)
-		other.Gain *= s.level(other, c)
+		if !s.coarse(other, reference, widest) { // else no window that could be found is short enough
+			s.seek(ctx, other, c)
+			other.Gain *= s.level(other, c)
+		}
 		if other.Used, other.Why = s.worth(other, reference, c); other.Used {
 			used = append(used, other)
 			if c, err = s.fit(ctx, used, c.smoothness); err != nil {
@@ -43,7 +58,28 @@ func (s *stitching) place(ctx context.Context) (smoothness, error) {
 			s.settle(other, used, c)
 		}
 	}
+	if !lagging {
+		if c, err = s.legislate(ctx, used, c); err != nil {
+			return assumed, err
+		}
+	}
 	return c.smoothness, nil
+}
+
+// first is the curve of the reference alone: of the sensor that showed the lag, or else of one that is surest.
+func (s *stitching) first(ctx context.Context, lagging bool) (*solution, error) {
+	if lagging {
+		c, err := s.fit(ctx, s.sources[:1], assumed, growths...)
+		if err != nil {
+			return nil, err
+		}
+		return s.legislate(ctx, s.sources[:1], c)
+	}
+	c, err := s.refer(ctx)
+	if err == nil && s.onset(s.sources[0], c) {
+		c, err = s.fit(ctx, s.sources[:1], assumed, growths...)
+	}
+	return c, err
 }
 
 // refer makes the curve of the reference alone. An energy counter whose steps are seen late, now more and now

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ func (t *taking) profiles(ctx context.Context) error {
 	for _, o := range t.orders {
 		p, err := t.profile(ctx, o)
 		t.result.Profiles = append(t.result.Profiles, p)
-		failed = errors.Join(failed, err)
+		failed = cmp.Or(failed, err)
 	}
 	t.result.after()
 	t.warnings()
@@ -79,15 +80,13 @@ func (t *taking) profile(ctx context.Context, o *order) (Profile, error) {
 	if p.Golden = len(golden); len(golden) == 0 {
 		return p, fmt.Errorf("no runs, no curve: %w", ErrTooFew)
 	}
-	if t.few {
-		golden = golden[max(0, len(golden)-fewRuns):]
-	}
-	var all []Progress
+	paces := map[int]Progress{}
 	for _, r := range golden {
-		all = append(all, r.progress)
+		paces[r.run] = r.progress
 	}
-	p.progress = meanProgress(all)
+	p.progressed(paces)
 	p.legs(o, t.result.Products)
+	p.usual = evenly(p.progress, p.Legs)
 	for _, r := range golden {
 		r.align(p.progress)
 		p.readings = append(p.readings, r.readings...)
@@ -96,30 +95,85 @@ func (t *taking) profile(ctx context.Context, o *order) (Profile, error) {
 	p.Throttle = p.throttle.Names()
 	p.States = meanStates(golden, p.End()+lead)
 	if t.opt.Readings {
-		p.Readings = p.readings
+		p.Readings, p.Paces = p.readings, p.paces
 	}
+	err := t.stitch(ctx, &p)
+	if errors.Is(err, ErrTooFew) {
+		err = fmt.Errorf("%s, %w: take more, or longer ones", plural(len(golden), "golden run"), err)
+	}
+	if p.Curve == nil {
+		return p, err
+	}
+	p.conclude(t.result.Products, t.opt)
+	return p, err
+}
+
+// progressed keeps the golden runs' progress, and their mean.
+func (p *Profile) progressed(paces map[int]Progress) {
+	var all []Progress
+	for _, run := range slices.Sorted(maps.Keys(paces)) {
+		all = append(all, paces[run])
+	}
+	p.progress, p.paces = meanProgress(all), paces
+}
+
+// conclude from the curve.
+func (p *Profile) conclude(products []Product, o Options) {
+	first := p.Legs[0]
+	about := products[first.Product]
+	p.Steady = FindSteady(p.Curve, part(p.progress, 0, first.Executions), about.Advised.Margin, o.Tolerance)
+	p.Milestones = nil
+	p.milestones()
+	p.Inside = inside(p)
+}
+
+// stitch a profile's readings. Where the context ends, or has ended, a coarser curve comes with its error, as far
+// as there is time for one.
+func (t *taking) stitch(ctx context.Context, p *Profile) (err error) {
+	o := p.stitchOptions(t.opt, t.result.SelfTest)
+	if t.until.IsZero() {
+		p.Curve, p.Sensors, err = Stitch(ctx, p.readings, o)
+		if err == nil || ctx.Err() == nil {
+			return err
+		}
+		t.breakOff(err)
+	}
+	grace, end := context.WithDeadline(context.WithoutCancel(ctx), t.until)
+	defer end()
+	o.Step, o.Resamples, o.Resolution, o.Pace = t.opt.Step, t.opt.Resamples, time.Hour, nil // whatever is quick
+	p.Curve, p.Sensors, err = Stitch(grace, ofLatest(p.readings, fewRuns), o)
+	return cmp.Or(ctx.Err(), err)
+}
+
+func (p *Profile) stitchOptions(o Options, test *power.SelfTest) StitchOptions {
 	breaks := []time.Duration{0}
 	for _, l := range p.Legs {
 		breaks = append(breaks, l.End)
 	}
-	var err error
-	p.Curve, p.Sensors, err = Stitch(ctx, p.readings, StitchOptions{
-		From: -lead, To: p.End() + lead, Step: t.opt.Step, Breaks: breaks, Sensors: t.priors(), Resolution: t.opt.Resolution,
-		Seed: t.opt.Seed, Resamples: t.opt.Resamples,
-	})
-	if err != nil {
-		p.Curve = nil
-		if errors.Is(err, ErrTooFew) {
-			err = fmt.Errorf("%s, %w: take more, or longer ones", plural(len(golden), "golden run"), err)
-		}
-		return p, err
+	return StitchOptions{
+		From: -lead, To: p.End() + lead, Step: o.Step, Breaks: breaks, Sensors: priors(test), Resolution: o.Resolution,
+		Seed: o.Seed, Resamples: o.Resamples, Pace: p.pace,
 	}
-	first := p.Legs[0]
-	about := t.result.Products[first.Product]
-	p.Steady = FindSteady(p.Curve, part(p.progress, 0, first.Executions), about.Advised.Margin, t.opt.Tolerance)
-	p.milestones()
-	p.Inside = inside(&p)
-	return p, nil
+}
+
+// pace of a run between two moments of the mean run, over what is usual for the leg.
+func (p *Profile) pace(run int, from, to time.Duration) float64 {
+	own := p.paces[run]
+	if len(own.At) == 0 {
+		return 1
+	}
+	return float64(aligned(p.progress, p.usual, to)-aligned(p.progress, p.usual, from)) /
+		float64(aligned(p.progress, own, to)-aligned(p.progress, own, from))
+}
+
+// ofLatest are the readings of the latest runs, of those that follow each other.
+func ofLatest(readings []Reading, runs int) []Reading {
+	for i, r := range readings {
+		if r.Run > readings[len(readings)-1].Run-runs {
+			return readings[i:]
+		}
+	}
+	return nil
 }
 
 // golden are the runs whose legs all take as long as the fullest bin's do.
@@ -153,8 +207,7 @@ func (t *taking) golden(o *order) (golden []*run) {
 // priors are what the self-test found of the sensors' windows. It counts the time for which a reading
 // stands, too, and saw a single step, at some phase of the sensor: of one whose window is no longer than
 // that time it says nothing.
-func (t *taking) priors() (known []Sensor) {
-	test := t.result.SelfTest
+func priors(test *power.SelfTest) (known []Sensor) {
 	if test == nil {
 		return nil
 	}

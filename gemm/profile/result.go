@@ -12,12 +12,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Result is what a profile found. Intervals are 95 %; what is absent is not known.
+// Result is what a profile found; what is absent is not known.
 type Result struct {
 	GPU       string     `json:"gpu"`
 	Card      power.Info `json:"card"`
 	Platform  *cuda.Info `json:"platform,omitempty"`
 	Simulated bool       `json:"simulated,omitempty"` // figures mean nothing
+	Interval  string     `json:"interval"`            // what low and high are the ends of: "95 %"
 	Products  []Product  `json:"products"`
 	// Profiles: of each product, from idleness; where there are two, the other one follows.
 	Profiles []Profile `json:"profiles"`
@@ -31,6 +32,7 @@ type Result struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Date     string   `json:"date,omitempty"`
 	Command  string   `json:"command,omitempty"`
+	Again    string   `json:"again,omitempty"` // the command that made the curves anew, from the readings
 	Seed     uint64   `json:"seed"`
 }
 
@@ -62,10 +64,14 @@ type Profile struct {
 	Inside     *Inside     `json:"inside,omitempty"`
 	States     []State     `json:"states,omitempty"`
 	Throttle   []string    `json:"throttle,omitempty"` // every reason that was seen while it worked
-	Readings   []Reading   `json:"readings,omitempty"`
+	// Readings and Paces, how each golden run got on, are there where they were asked for; see [Again].
+	Readings []Reading        `json:"readings,omitempty"`
+	Paces    map[int]Progress `json:"paces,omitempty"`
 
 	throttle power.Throttle
-	progress Progress
+	progress Progress         // of the mean golden run
+	usual    Progress         // of one at an even pace
+	paces    map[int]Progress // of golden runs
 	readings []Reading
 }
 
@@ -74,8 +80,8 @@ type Leg struct {
 	Product    int           `json:"product"` // of the result's, from 0
 	Name       string        `json:"name"`
 	Executions int           `json:"executions"`
-	Begin      time.Duration `json:"begin"`
-	End        time.Duration `json:"end"`
+	Begin      time.Duration `json:"-"`
+	End        time.Duration `json:"-"`
 }
 
 // Run is one in short.
@@ -90,18 +96,20 @@ type Run struct {
 // Milestone is a moment of a profile.
 type Milestone struct {
 	Name       string        `json:"name"`
-	At         time.Duration `json:"at"`
+	At         time.Duration `json:"-"`
 	Executions float64       `json:"executions"` // done by then
-	Over       time.Duration `json:"over"`       // so much time up to the moment watts are the mean
-	Watts      float64       `json:"watts"`
-	Low        float64       `json:"low"`
-	High       float64       `json:"high"`
-	SMClock    *float64      `json:"clock_mhz,omitempty"`
+	// Over is so much time up to the moment that watts are the mean of. They are absent where it is more than
+	// has passed: the curve is too coarse then to tell power at the moment from what follows.
+	Over    time.Duration `json:"-"`
+	Watts   float64       `json:"watts,omitempty"`
+	Low     float64       `json:"low,omitempty"`
+	High    float64       `json:"high,omitempty"`
+	SMClock *float64      `json:"clock_mhz,omitempty"`
 }
 
 func newResult(m measure.Machine, o Options) *Result {
 	r := &Result{
-		Card: m.Card().Info(), Platform: m.Platform(), Simulated: m.Platform() == nil,
+		Card: m.Card().Info(), Platform: m.Platform(), Simulated: m.Platform() == nil, Interval: "95 %",
 		Products: []Product{}, Profiles: []Profile{}, Command: o.Command, Seed: o.Seed,
 	}
 	r.GPU = r.Card.Name
@@ -216,7 +224,13 @@ func (p *Profile) milestones() {
 	end := p.Legs[0].End
 	for _, at := range moments {
 		if at <= end+end/100 { // a run of two seconds is not so to the millisecond
-			p.Milestones = append(p.Milestones, p.milestone(text(at), min(at, end)))
+			at = min(at, end)
+			m := p.milestone(text(at), at)
+			m.Over = max(at/10, p.Curve.ResolutionAt(at), p.Curve.Step)
+			if !m.Early() {
+				m.Watts, m.Low, m.High = p.Curve.Mean(at-m.Over, at)
+			}
+			p.Milestones = append(p.Milestones, m)
 		}
 	}
 	for _, s := range []struct {
@@ -224,23 +238,21 @@ func (p *Profile) milestones() {
 		SteadyPoint
 	}{{"SSE", p.Steady.SSE}, {"SSP", p.Steady.SSP}} {
 		if s.Found {
-			p.Milestones = append(p.Milestones, p.milestone(s.name, s.At))
+			m := p.milestone(s.name, s.At)
+			m.Executions, m.Over = float64(s.Execution), s.Over
+			m.Watts, m.Low, m.High = s.Watts, s.Low, s.High
+			p.Milestones = append(p.Milestones, m)
 		}
 	}
 	slices.SortStableFunc(p.Milestones, func(a, b Milestone) int { return cmp.Compare(a.At, b.At) })
 }
 
-// Early says whether the curve is too coarse to tell power at the moment from what follows: watts are the mean
-// of the time from the start over Over, whatever the moment.
+// Early says whether the curve is too coarse to tell power at the moment from what follows.
 func (m Milestone) Early() bool { return m.Over > m.At }
 
-// milestone is what was up to a moment: the mean power of a tenth of the time until then, or of the
-// resolution, which may be more than all of it.
+// milestone is a moment without its power.
 func (p *Profile) milestone(name string, at time.Duration) Milestone {
-	over := max(at/10, p.Curve.ResolutionAt(at), p.Curve.Step)
-	m := Milestone{Name: name, At: at, Executions: doneAt(p.progress, at), Over: over, SMClock: clockAt(p.States, at, p.Legs[0].End)}
-	m.Watts, m.Low, m.High = p.Curve.Mean(max(0, at-over), max(at, over))
-	return m
+	return Milestone{Name: name, At: at, Executions: doneAt(p.progress, at), SMClock: clockAt(p.States, at, p.Legs[0].End)}
 }
 
 func plural(n int, what string) string {

@@ -105,10 +105,9 @@ func (v *crossValidation) losses(bend *normal, lambda float64) []float64 {
 			losses[0] = math.Inf(1)
 			return losses
 		}
-		sum := running(p)
 		for _, r := range v.rows {
 			if v.fold[r.run] == f {
-				losses[r.run] += huber((r.watts - r.mean(sum)) / r.sigma)
+				losses[r.run] += huber((r.watts - r.mean(p)) / r.sigma)
 			}
 		}
 	}

@@ -98,14 +98,21 @@ func (s *stitching) idle(a, b float64) bool {
 	return n > 0 && b <= s.breaks[0] || n > 1 && a >= s.breaks[n-1]
 }
 
+// spanOf a run's stretch, with what the run draws over the curve.
+func (s *stitching) spanOf(run int, a, b float64, lag time.Duration) span {
+	sp := s.cells.spanOf(a, b, lag.Seconds())
+	s.pacing.weigh(sp, s.number[run])
+	return sp
+}
+
 // rows of the sources' readings that lie within the curve.
 func (s *stitching) rows(sources []*source) (rows []row) {
 	for k, src := range sources {
 		for _, r := range src.readings {
 			a, b := src.stretch(r, s.from)
-			if sp, ok := s.span(a, b); ok {
+			if s.within(a, b) {
 				rows = append(rows, row{
-					span: sp, watts: r.Watts / src.Gain, run: s.number[r.Run], sensor: k, idle: s.idle(a, b), sigma: 1, weight: 1,
+					span: s.spanOf(r.Run, a, b, src.Lag), watts: r.Watts / src.Gain, run: s.number[r.Run], sensor: k, idle: s.idle(a, b), sigma: 1, weight: 1,
 				})
 			}
 		}

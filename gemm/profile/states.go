@@ -9,7 +9,7 @@ import (
 
 // State of the card over a stretch of the runs, on average; what is nil was not asked for then.
 type State struct {
-	At          time.Duration `json:"at"` // the middle of the stretch
+	At          time.Duration `json:"-"` // the middle of the stretch
 	SMClock     *float64      `json:"clock_mhz,omitempty"`
 	Temperature *float64      `json:"temperature_c,omitempty"`
 	Capped      *float64      `json:"capped_share,omitempty"` // of the times it was asked

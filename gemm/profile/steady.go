@@ -12,7 +12,7 @@ import (
 // between entries executions are taken to be equally long.
 type Progress struct {
 	Done []int           `json:"done"`
-	At   []time.Duration `json:"at"`
+	At   []time.Duration `json:"-"`
 }
 
 // each is the length in seconds of the executions before each entry but the first.
@@ -30,11 +30,14 @@ type SteadyPoint struct {
 	Why string `json:"why,omitempty"`
 	// Execution is its number, from 1.
 	Execution int           `json:"execution,omitempty"`
-	At        time.Duration `json:"at,omitempty"`      // its end
+	At        time.Duration `json:"-"`                 // its end
 	Seconds   float64       `json:"seconds,omitempty"` // its length
-	Watts     float64       `json:"watts,omitempty"`   // over it, or over the resolution where that is longer
-	Low       float64       `json:"low,omitempty"`     // ends of the 95 % interval
-	High      float64       `json:"high,omitempty"`
+	// Over is that length, or the resolution where that is longer: so much time up to At watts are the mean. Where
+	// there is no more time than that before At, they are not known.
+	Over  time.Duration `json:"-"`
+	Watts float64       `json:"watts,omitempty"`
+	Low   float64       `json:"low,omitempty"` // ends of the 95 % interval
+	High  float64       `json:"high,omitempty"`
 }
 
 // SteadyState holds FinGraV's two points of interest.
@@ -47,12 +50,16 @@ type SteadyState struct {
 
 // FindSteady finds SSE in p and SSP on the curve: the number of executions begins at four and doubles until
 // power after so many and power after twice as many differ by less than the tolerance, a share (0 is 1 %),
-// or by less than the curve can tell; then it is bisected. The paper runs each number of executions; but
-// a run of twice as many holds one of as many. It also shows what the paper's rule takes for steady at the
-// turn of a swing: power has to stay the same in between, and to the end. p is the progress of one
-// product from the start of the runs.
+// or by less than the curve can tell, up to three tolerances; then it is bisected. The paper runs each number of
+// executions; but a run of twice as many holds one of as many. It also shows what the paper's rule takes for
+// steady at the turn of a swing: power has to stay the same in between, and to within the resolution of the
+// end, where the curve is least sure. p is the progress of one product from the start of the runs.
 func FindSteady(c *Curve, p Progress, margin, tolerance float64) SteadyState {
-	s := search{c, p, cmp.Or(tolerance, 0.01)}
+	s := search{c, p, cmp.Or(tolerance, 0.01), 0}
+	if len(p.At) > 0 {
+		end := p.At[len(p.At)-1]
+		s.all = int(doneAt(p, end-min(c.ResolutionAt(end), end/8)))
+	}
 	found := SteadyState{SSE: sse(p, margin), SSP: s.ssp()}
 	if found.SSE.Found {
 		s.power(&found.SSE)
@@ -80,6 +87,7 @@ type search struct {
 	*Curve
 	Progress
 	tolerance float64
+	all       int // executions that are looked at
 }
 
 // vague are so many tolerances: where power is known no better, no change that matters would be seen, and
@@ -90,12 +98,11 @@ const vague = 3
 // interval of a point of it, as a share, the median.
 func (s search) sure() float64 {
 	const points = 16
-	all := s.Done[len(s.Done)-1]
-	end := s.moment(all)
+	end := s.moment(s.all)
 	var half []float64
 	for i := range points {
 		at := end - end/4*time.Duration(i)/points
-		w, low, high := s.ending(at, max(end/4/points, s.over(all)))
+		w, low, high := s.ending(at, max(end/4/points, s.over(s.all)))
 		half = append(half, (high-low)/2/math.Abs(w))
 	}
 	return median(half)
@@ -108,13 +115,12 @@ func (s search) ssp() SteadyPoint {
 	if len(s.Watts) == 0 || len(s.Done) < 2 {
 		return SteadyPoint{Why: "there is no curve to find it on"}
 	}
-	all := s.Done[len(s.Done)-1]
 	if sure := s.sure(); sure > vague*s.tolerance {
 		return SteadyPoint{Why: fmt.Sprintf("power at the end is known to ±%.1f %% only, which shows no change of %.1f %%: take more runs", 100*sure, 100*s.tolerance)}
 	}
-	last := all / 2
+	last := s.all / 2
 	if last < fewest {
-		return SteadyPoint{Why: fmt.Sprintf("it takes runs of %d executions or more: take longer ones", 2*fewest)}
+		return SteadyPoint{Why: fmt.Sprintf("%d executions are too few: take longer runs", s.Done[len(s.Done)-1])}
 	}
 	n, changed := fewest, 0.0
 	for told := false; ; n = min(2*n, last) {
@@ -128,11 +134,11 @@ func (s search) ssp() SteadyPoint {
 			continue
 		}
 		if !told {
-			return SteadyPoint{Why: fmt.Sprintf("the curve's resolution is %s, too coarse for a run of %s: take longer ones",
-				text(s.ResolutionAt(s.moment(n))), text(s.moment(all)))}
+			return SteadyPoint{Why: fmt.Sprintf("the curve's resolution is %s, too coarse for a run of %s: take longer runs",
+				text(s.ResolutionAt(s.moment(n))), text(s.moment(s.all)))}
 		}
 		return SteadyPoint{Why: fmt.Sprintf("power still changed by %.1f %% between execution %d (%s) and %d (%s): take longer runs",
-			100*changed, n, text(s.moment(n)), all, text(s.moment(all)))}
+			100*changed, n, text(s.moment(n)), s.all, text(s.moment(s.all)))}
 	}
 	low, high, twice := 0, n, 2*n
 	for high-low > 1 {
@@ -148,9 +154,11 @@ func (s search) ssp() SteadyPoint {
 	return found
 }
 
-// power at a point: over its execution or over the resolution, whichever is longer.
+// power at a point: over its execution or over the resolution, whichever is longer, where there is as much time.
 func (s search) power(p *SteadyPoint) {
-	p.Watts, p.Low, p.High = s.ending(p.At, s.over(p.Execution))
+	if p.Over = s.over(p.Execution); p.Over <= p.At {
+		p.Watts, p.Low, p.High = s.ending(p.At, p.Over)
+	}
 }
 
 func (s search) moment(n int) time.Duration { return momentOf(s.Progress, n) }
@@ -176,19 +184,19 @@ func (s search) steady(n, other int) (steady bool, by float64) {
 		return false, 0
 	}
 	const parts = 8
-	all := s.Done[len(s.Done)-1]
 	part := (s.moment(other) - s.moment(n)) / parts
 	there, low, high := s.ending(s.moment(other), max(part, s.over(other)))
 	unsure := (high - low) / 2
 	steady = true
-	for ; n < all; n = min(2*n, all) {
-		begin, end := s.moment(n), s.moment(min(2*n, all))
+	for ; n < s.all; n = min(2*n, s.all) {
+		begin, end := s.moment(n), s.moment(min(2*n, s.all))
 		part := max((end-begin)/parts, 1)
 		for at := begin; at <= end; at += part {
 			w, low, high := s.ending(at, max(part, s.over(n)))
 			share := math.Abs(w-there) / there
 			by = max(by, share)
-			steady = steady && share <= max(s.tolerance, math.Hypot(unsure, (high-low)/2)/there)
+			alike := min(vague*s.tolerance, math.Hypot(unsure, (high-low)/2)/there)
+			steady = steady && share <= max(s.tolerance, alike)
 		}
 	}
 	return steady, by

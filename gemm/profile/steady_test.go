@@ -94,7 +94,7 @@ func TestNoSSP(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	if s := FindSteady(drawing(func(float64) float64 { return 700 }, 1), even(0.1, 1, 6), 0.02, 0).SSP; s.Found || !strings.Contains(s.Why, "8 executions") {
+	if s := FindSteady(drawing(func(float64) float64 { return 700 }, 1), even(0.1, 1, 6), 0.02, 0).SSP; s.Found || !strings.Contains(s.Why, "6 executions are too few") {
 		t.Errorf("six executions: %+v", s)
 	}
 }
@@ -113,6 +113,39 @@ func TestUnsureSSP(t *testing.T) {
 		s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP
 		if s.Found != found || !found && !strings.Contains(s.Why, "take more runs") {
 			t.Errorf("± %v W: %+v", half, s)
+		}
+	}
+}
+
+// TestUnsureRise: where power is hardly known it is not steady for that, while it is more than three tolerances off.
+func TestUnsureRise(t *testing.T) {
+	c := drawing(func(t float64) float64 { return 600 - 500*math.Exp(-t/0.01) }, 0.5)
+	for i := range 50 {
+		c.Low[i], c.High[i] = c.Watts[i]-200, c.Watts[i]+200
+	}
+	s := FindSteady(c, even(1e-4, 10, 500), 0.02, 0.01).SSP
+	if at := 0.01 * math.Log(500/(vague*0.01*600)); !s.Found || s.At.Seconds() < at || s.At.Seconds() > 0.05 {
+		t.Errorf("%+v, want it from %.3f s on", s, at)
+	}
+}
+
+// TestEnd: what the curve makes of its last moments is no change of power.
+func TestEnd(t *testing.T) {
+	c := drawing(func(t float64) float64 { return 600 }, 0.5)
+	last := len(c.Watts) - 1
+	c.Watts[last], c.Low[last], c.High[last] = 660, 650, 670
+	if s := FindSteady(c, even(1e-4, 10, 500), 0.02, 0.01).SSP; !s.Found {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestEarlyPower: before the curve can tell, SSE has no power.
+func TestEarlyPower(t *testing.T) {
+	c := drawing(func(t float64) float64 { return 600 * t }, 0.5)
+	for each, told := range map[float64]bool{1e-4: false, 4e-3: true} {
+		s := FindSteady(c, even(each, 1, 100), 0.02, 0.01).SSE
+		if !s.Found || told != (s.Watts > 0) || told != (s.Over <= s.At) {
+			t.Errorf("executions of %v s: %+v", each, s)
 		}
 	}
 }

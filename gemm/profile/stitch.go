@@ -25,8 +25,10 @@ type StitchOptions struct {
 	// Delay are read. Others begin with common values: 25 ms for Instant, 20 ms for Buffer, 1 s for
 	// Average, no delay.
 	Sensors []Sensor
-	// Resolution that every cell of the work is to have, at the price of wider intervals. Where the
-	// readings do not carry it, and where it is 0, the curve is as fine as they say.
+	// Pace says how fast a run worked between two moments, over what is usual for what it worked at; nil: not known.
+	Pace func(run int, from, to time.Duration) float64
+	// Resolution that every cell of the work is to have, at the price of wider intervals; 0: 50 ms, and finer where
+	// the readings say more. Where they do not carry it the curve is as fine as they say.
 	Resolution time.Duration
 	// Seed of the resamples and of the parting for cross-validation.
 	Seed uint64
@@ -68,17 +70,31 @@ func Stitch(ctx context.Context, readings []Reading, o StitchOptions) (*Curve, [
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.Resolution > 0 && len(s.breaks) > 0 {
-		if curve, err = s.hold(ctx, c, curve, o.Resolution); err != nil {
+	// A curve may be as coarse as it likes where power stays the same; but that says nothing of what the readings tell.
+	const coarsest, growth = 50 * time.Millisecond, 2
+	if len(s.breaks) > 0 {
+		if o.Resolution > 0 {
+			curve, err = s.hold(ctx, c, curve, o.Resolution, 0)
+		} else {
+			curve, err = s.hold(ctx, c, curve, coarsest, growth)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
-	return curve, s.sensors(c), nil
+	s.errors(c)
+	s.anchor(curve)
+	var all []Sensor
+	for _, src := range s.sources {
+		all = append(all, src.Sensor)
+	}
+	return curve, all, nil
 }
 
 // curve of a solution, with its resolution and intervals.
 func (s *stitching) curve(ctx context.Context, c *solution) (*Curve, error) {
-	curve := &Curve{Start: s.opt.From, Step: seconds(s.step), Watts: c.watts}
+	curve := &Curve{Start: s.opt.From, Step: seconds(s.step), Watts: slices.Clone(c.watts), Law: s.pacing.found()}
+	s.pacing.mean(curve.Watts, once)
 	if err := s.resolution(ctx, c, curve); err != nil {
 		return nil, err
 	}
@@ -95,6 +111,7 @@ type stitching struct {
 	runs    int
 	number  map[int]int // of each run, from 0
 	floor   float64     // watts below which nothing is told apart
+	pacing  *pacing
 }
 
 func newStitching(readings []Reading, o StitchOptions) (*stitching, error) {
@@ -123,20 +140,19 @@ func newStitching(readings []Reading, o StitchOptions) (*stitching, error) {
 		s.breaks = append(s.breaks, (b - o.From).Seconds())
 	}
 	s.rank()
+	s.pacing = s.paced()
 	return s, nil
 }
 
-// sensors as they were found, the used ones first.
-func (s *stitching) sensors(c *solution) (all []Sensor) {
+// errors of the sensors, about a curve.
+func (s *stitching) errors(c *solution) {
 	k := 0
 	for _, src := range s.sources {
 		if src.Used {
 			src.Error = c.noise[k].watts
 			k++
 		} else {
-			src.Error = noiseOf(s.cells, s.rows([]*source{src}), c.watts, running(c.watts), 0, 0).watts
+			src.Error = noiseOf(s.cells, s.rows([]*source{src}), c.watts, 0, 0).watts
 		}
-		all = append(all, src.Sensor)
 	}
-	return all
 }

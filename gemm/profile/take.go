@@ -40,12 +40,7 @@ func Take(ctx context.Context, m measure.Machine, products []cuda.Product, o Opt
 	}
 	failed := t.runs(ctx)
 	if failed != nil {
-		t.result.Stopped = stoppedBy(failed)
-		// What was read is worth a moment more, and a coarser curve of some of it.
-		t.opt.Step, t.opt.Resamples, t.few = max(t.opt.Step, 10*time.Millisecond), min(t.opt.Resamples, 20), true
-		grace, end := context.WithTimeout(context.WithoutCancel(ctx), mercy)
-		defer end()
-		ctx = grace
+		t.breakOff(failed)
 	}
 	if err := t.profiles(ctx); failed == nil {
 		failed = err
@@ -53,10 +48,17 @@ func Take(ctx context.Context, m measure.Machine, products []cuda.Product, o Opt
 	return t.result, failed
 }
 
+// breakOff ends the measurement. What was read is worth a moment more, and a coarser curve of some of it.
+func (t *taking) breakOff(err error) {
+	t.result.Stopped = stoppedBy(err)
+	t.opt.Step, t.opt.Resamples, t.opt.Resolution = max(t.opt.Step, 10*time.Millisecond), min(t.opt.Resamples, 20), 0
+	t.until = time.Now().Add(mercy)
+}
+
 const (
-	// mercy is how long the curve of an interrupted profile may take.
-	mercy = 400 * time.Millisecond
-	// fewRuns of the latest make it: as many as FinGraV found enough.
+	// mercy is how long the curves of an interrupted profile may take.
+	mercy = 500 * time.Millisecond
+	// fewRuns of the latest make them: as many as FinGraV found enough.
 	fewRuns = 50
 )
 
@@ -84,7 +86,7 @@ type taking struct {
 	groups   [][]cuda.ClockReading
 	noClock  error
 	orders   []*order
-	few      bool // runs are enough: there is no time for all
+	until    time.Time // curves must be done, where it was broken off
 	result   *Result
 }
 

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"context"
 	"math"
 	"slices"
 	"time"
@@ -10,9 +11,8 @@ import (
 const widest, earliest, latest = 4, 0.02, 0.1
 
 // seek finds the window and the delay with which the source's readings lie closest to the curve. They stay
-// as they are where that is hardly better, as without a jump of power it cannot be.
-func (s *stitching) seek(src *source, c *solution) {
-	sum := running(c.watts)
+// as they are where that is hardly better, as without a jump of power it cannot be, and where the context ends.
+func (s *stitching) seek(ctx context.Context, src *source, c *solution) {
 	near := s.nearBreaks(src)
 	if len(near) == 0 {
 		return
@@ -21,7 +21,7 @@ func (s *stitching) seek(src *source, c *solution) {
 		total := 0.0
 		for _, n := range near {
 			b := n.At.Seconds() - s.from.Seconds() - middle + window/2
-			total += math.Abs(n.Watts/src.Gain - s.clipped(b-window, b).mean(sum))
+			total += math.Abs(n.Watts/src.Gain - s.spanOf(n.Run, b-window, b, src.Lag).mean(c.watts))
 		}
 		return total
 	}
@@ -30,7 +30,7 @@ func (s *stitching) seek(src *source, c *solution) {
 	before := loss(window0, middle0)
 	window, middle, least := window0, middle0, before
 	try := func(w, m float64) {
-		if delay := m - w/2 - src.Delay.Seconds(); w < 0 || w > widest*window0 || delay < -earliest || delay > latest {
+		if delay := m - w/2 - src.Delay.Seconds(); ctx.Err() != nil || w < 0 || w > widest*window0 || delay < -earliest || delay > latest {
 			return
 		}
 		if l := loss(w, m); l < least {
@@ -68,10 +68,12 @@ func (s *stitching) settle(src *source, used []*source, c *solution) {
 	rows := slices.Clone(c.rows)
 	k := slices.Index(used, src)
 	var ends []float64 // of the source's rows, less the delay
+	var runs []int
 	for _, r := range src.readings {
 		a, b := src.stretch(r, s.from)
-		if _, ok := s.span(a, b); ok {
+		if s.within(a, b) {
 			ends = append(ends, b+src.Delay.Seconds())
+			runs = append(runs, r.Run)
 		}
 	}
 	misfit := func(window, middle float64) float64 {
@@ -79,7 +81,7 @@ func (s *stitching) settle(src *source, used []*source, c *solution) {
 		for j := range rows {
 			if rows[j].sensor == k {
 				b := ends[i] - middle + window/2
-				rows[j].span = s.clipped(b-window, b)
+				rows[j].span = s.spanOf(runs[i], b-window, b, src.Lag)
 				i++
 			}
 		}
@@ -112,7 +114,7 @@ func (s *stitching) nearBreaks(src *source) (near []Reading) {
 	before := seconds(earliest)
 	after := time.Duration(widest*float64(src.Window)) + src.Delay + seconds(latest)
 	for _, n := range src.readings {
-		if _, ok := s.span(src.stretch(n, s.from)); !ok {
+		if !s.within(src.stretch(n, s.from)) {
 			continue
 		}
 		if slices.ContainsFunc(s.opt.Breaks, func(b time.Duration) bool { return b-before <= n.At && n.At <= b+after }) {

@@ -3,6 +3,7 @@ package profile
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"gonum.org/v1/gonum/stat"
 )
@@ -10,11 +11,10 @@ import (
 // worth says whether a source tells anything that the reference does not, and why not.
 func (s *stitching) worth(src, reference *source, c *solution) (bool, string) {
 	const (
-		longest = 2    // windows of the reference
 		falsest = 0.1  // off from the reference's level
 		vaguest = 0.05 // of a jump, by which readings after it may be off
 	)
-	if src.Window > longest*reference.Window {
+	if s.coarse(src, reference, 1) {
 		return false, fmt.Sprintf("it averages over %s, the %s over %s", text(src.Window), reference.Name, text(reference.Window))
 	}
 	if n := len(s.rows([]*source{src})); n < enough {
@@ -29,11 +29,16 @@ func (s *stitching) worth(src, reference *source, c *solution) (bool, string) {
 	return true, ""
 }
 
+// coarse says whether a source averages over more than twice the time that the reference does, were its window so
+// many times shorter.
+func (s *stitching) coarse(src, reference *source, shorter time.Duration) bool {
+	return src.Window/shorter+src.Lag > 2*(reference.Window+reference.Lag)
+}
+
 // vague are the shares of jumps by which the source's readings are off from the curve right after these.
 func (s *stitching) vague(src *source, c *solution) (off []float64) {
 	const before, after = 0.01, 0.05 // seconds
-	sum := running(c.watts)
-	rough := noiseOf(s.cells, s.rows([]*source{src}), c.watts, sum, 0, s.floor).watts
+	rough := noiseOf(s.cells, s.rows([]*source{src}), c.watts, 0, s.floor).watts
 	for _, b := range s.breaks {
 		end := b + after + (src.Window + src.Delay).Seconds()
 		jump := math.Abs(c.watts[s.index(end/s.step)] - c.watts[s.index((b-before)/s.step)])
@@ -42,7 +47,8 @@ func (s *stitching) vague(src *source, c *solution) (off []float64) {
 		}
 		for _, r := range src.readings {
 			if at := (r.At - s.from).Seconds(); b <= at && at <= end {
-				m := s.clipped(src.stretch(r, s.from)).mean(sum)
+				a, b := src.stretch(r, s.from)
+				m := s.spanOf(r.Run, a, b, src.Lag).mean(c.watts)
 				off = append(off, math.Abs(r.Watts/src.Gain-m)/jump)
 			}
 		}

@@ -27,15 +27,17 @@ func (m metric) cost(energy, time float64) float64 {
 	return m.of(energy, time)
 }
 
-// choose the best settings by every metric.
+// choose the best settings by every metric. Of one setting there is no choice.
 func (r *Result) choose(k []float64) {
-	r.Best = nil
+	if r.Best = nil; len(r.Points) < 2 {
+		return
+	}
 	original := func(p *Point) *Figures { return &p.Original }
 	converted := func(p *Point) *Figures { return p.Converted }
 	for _, m := range metrics(k) {
 		b := Best{Metric: m.name, K: m.k, Setting: *r.best(m, original), Both: r.best(m, converted)}
 		if f := r.reference().Converted; f != nil {
-			b.Transform = &Choice{Setting: r.Reference, Value: m.of(f.RelativeEnergy, f.RelativeTime)}
+			b.Transform = &Choice{Setting: Setting{Cap: r.Reference}, Value: m.of(f.RelativeEnergy, f.RelativeTime)}
 		}
 		r.Best = append(r.Best, b)
 	}
@@ -55,8 +57,8 @@ func (r *Result) best(m metric, figures func(*Point) *Figures) *Choice {
 	}
 	f := figures(best)
 	c := &Choice{Setting: best.Setting, Value: m.of(f.RelativeEnergy, f.RelativeTime)}
-	if r.Predicted || f.Interval == nil || f.TimeInterval == nil {
-		return c // what predictions are off by is common to all settings
+	if f.Interval == nil || f.TimeInterval == nil {
+		return c
 	}
 	for i := range r.Points {
 		p := &r.Points[i]

@@ -12,6 +12,10 @@
 // returns, fails, panics or is interrupted, reads the limit back and compares; where the process is killed,
 // the watchdog does.
 //
+// A second sweep of a card would take the first one's limit for the original: callers keep them apart, as the
+// command line does by a lock that the watchdog holds too. A limit that was changed after the [Plan] was made
+// is refused.
+//
 // Not covered: a clock that was locked before cannot be read, so it is unlocked (what shows under load
 // is refused); a sweep that is stopped (Ctrl-Z) leaves the card as it is until it goes on or is killed; a
 // kill of a whole container or control group takes the watchdog along; and a machine that loses power comes
@@ -20,10 +24,11 @@
 // # Measurement
 //
 // At every setting the original, a copy of it and the converted are compared as [measure.Compare] does, each
-// time from a steady state that is found anew. Settings come in random order, with the reference (the
-// card's default limit) at the beginning, in the middle and at the end, so that drift shows. A point's
-// interval has the scatter of windows or that of the reference's visits, whichever makes it wider. The best
-// setting is that of the lowest value; those that may as well have had it are named beside it.
+// time from a steady state that is found anew. Settings come in random order, with the reference (the limit that
+// was found set, above which none is set unless it is asked for) at the beginning, in the middle and at the
+// end, so that drift shows. A point's interval has the scatter of windows or that of the reference's visits,
+// whichever makes it wider. The best setting is that of the lowest value; those that may as well have had it
+// are named beside it.
 //
 // A [Result] may as well hold predictions: then it says so, in every point.
 package sweep

@@ -64,7 +64,6 @@ type Watchdog interface {
 type Guard struct {
 	governor power.Governor
 	original Original
-	preset   float64
 	watchdog Watchdog
 	changed  bool
 }
@@ -77,14 +76,10 @@ func NewGuard(g power.Governor, clocks bool, watch func(Original) (Watchdog, err
 	if err != nil {
 		return nil, fmt.Errorf("the card's power limit cannot be read: %w", err)
 	}
-	_, _, preset, err := g.PowerLimits()
-	if err != nil {
-		return nil, fmt.Errorf("the range of the card's power limit cannot be read: %w", err)
-	}
 	if err := g.SetPowerLimit(limit); err != nil {
 		return nil, fmt.Errorf("the card's power limit cannot be set, not even to what it is: %w", err)
 	}
-	guard := &Guard{governor: g, original: Original{limit, clocks}, preset: preset}
+	guard := &Guard{governor: g, original: Original{limit, clocks}}
 	if watch != nil {
 		if guard.watchdog, err = watch(guard.original); err != nil {
 			return nil, fmt.Errorf("no watchdog, so nothing is changed: %w", err)
@@ -95,9 +90,6 @@ func NewGuard(g power.Governor, clocks bool, watch func(Original) (Watchdog, err
 
 // Original settings.
 func (g *Guard) Original() Original { return g.original }
-
-// Preset is the card's default power limit, in watts.
-func (g *Guard) Preset() float64 { return g.preset }
 
 // Apply puts the card at a setting and reads the limit back.
 func (g *Guard) Apply(s Setting) error {
@@ -111,7 +103,7 @@ func (g *Guard) Apply(s Setting) error {
 	}
 	limit := s.Cap
 	if limit == 0 {
-		limit = g.preset
+		limit = g.original.Cap
 	}
 	g.changed = true
 	if err := g.governor.SetPowerLimit(limit); err != nil {

@@ -159,8 +159,8 @@ func TestGuardTwice(t *testing.T) {
 	if err := g.Apply(Setting{Cap: 300}); err != nil || card.limit != 300 {
 		t.Fatal(err, card.limit)
 	}
-	if err := g.Apply(Setting{}); err != nil || card.limit != 700 {
-		t.Fatal("the default is not what was set before:", err, card.limit)
+	if err := g.Apply(Setting{}); err != nil || card.limit != 650 {
+		t.Fatal("what is not named is not as it was found:", err, card.limit)
 	}
 	if err := g.Apply(Setting{Clock: 900}); err == nil {
 		t.Error("a clock was locked that nobody would unlock")

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
 // drifted is how far the reference may come to differ from itself.
@@ -17,7 +17,7 @@ func (r *Result) judge(p Plan) {
 	var low, high float64
 	for _, v := range r.Visits {
 		run := v.Run
-		if null := run.Null.Interval; null != nil && (null[0] > 1 || null[1] < 1) && len(run.Invalid) == 1 {
+		if run.OnlyNull() {
 			missed++
 		} else {
 			for _, reason := range run.Invalid {
@@ -28,7 +28,7 @@ func (r *Result) judge(p Plan) {
 			r.warn("at %v: %s", v.Setting, text)
 		}
 		r.unheld(v)
-		if j := run.Baseline.Joules; v.Setting == r.Reference {
+		if j := run.Baseline.Joules; r.IsReference(v.Setting) {
 			if low == 0 {
 				low, high = j, j
 			}
@@ -38,14 +38,18 @@ func (r *Result) judge(p Plan) {
 	if low > 0 {
 		r.Drift = high/low - 1
 	}
-	if most := mostMisses(len(r.Visits)); missed > most {
+	if most := measure.MostMisses(len(r.Visits)); missed > most {
 		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d null comparisons do not contain 1, and chance makes no more than %d: the runs find differences where there are none", missed, len(r.Visits), most))
 	}
 	if r.Drift > drifted {
 		r.Invalid = append(r.Invalid, fmt.Sprintf("the reference drifted by %.1f %% between its visits: run it again on a card that is warm and alone", 100*r.Drift))
 	}
 	if n := len(r.Visits); n < len(p.Order) {
-		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d visits were measured", n, len(p.Order)))
+		text := fmt.Sprintf("%d of %d visits were made", n, len(p.Order))
+		if last := r.Visits[n-1].Run.Stopped; last == "cancelled" || last == "failed" {
+			text += ", the last of them in part"
+		}
+		r.Invalid = append(r.Invalid, text)
 	}
 	r.Valid = len(r.Invalid) == 0
 }
@@ -67,14 +71,4 @@ func (r *Result) warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Warnings, text) {
 		r.Warnings = append(r.Warnings, text)
 	}
-}
-
-// mostMisses is how many of n intervals of 95 % miss by chance, but for one sweep in twenty.
-func mostMisses(n int) int {
-	misses := distuv.Binomial{N: float64(n), P: 0.05}
-	k := 0
-	for misses.CDF(float64(k)) < 0.95 {
-		k++
-	}
-	return k
 }

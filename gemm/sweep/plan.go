@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
@@ -11,42 +12,44 @@ import (
 
 // Plan is what a sweep is going to set.
 type Plan struct {
-	// Reference is the card's default power limit; Limit is what it is set to now, in watts.
-	Reference Setting
-	Limit     float64
-	Settings  []Setting // without the reference
-	Order     []Setting // of visits
+	// Reference is the power limit that is set now: what the original takes there all else is relative to.
+	Reference Setting `json:"reference"`
+	// Default power limit of the card, in watts. It is not visited unless it is among the settings.
+	Default  float64   `json:"default_watts"`
+	Settings []Setting `json:"-"`      // without the reference
+	Order    []Setting `json:"visits"` // in the order of time
 }
 
-// usualSteps of power limits, the default among them.
-const usualSteps = 8
+// Usual power limits: 8 steps from two fifths of the reference, or from the lowest that can be set where that is
+// above, to the reference. Lower limits cost much time, and predictions know hardly anything of them.
+func Usual(lowest, reference float64) []Setting {
+	return Caps(max(lowest, math.Round(0.04*reference)*10), reference, 8)
+}
 
-// NewPlan of settings for a card; none means power limits from the lowest to the default, in steps. It
+// NewPlan of settings for a card; none means [Usual] power limits below the one that is set. It
 // fails where the card cannot be set so, or does not say what it can be set to.
 func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 	if card.PowerLimit == nil || card.PowerLimitMin == nil || card.PowerLimitMax == nil || card.PowerLimitPreset == nil {
 		return Plan{}, fmt.Errorf("%s does not say what power limits it can be set to: %w", card.Name, power.ErrAbsent)
 	}
-	low, high, preset := *card.PowerLimitMin, *card.PowerLimitMax, *card.PowerLimitPreset
-	p := Plan{Reference: Setting{Cap: preset}, Limit: *card.PowerLimit}
+	p := Plan{Reference: Setting{Cap: *card.PowerLimit}, Default: *card.PowerLimitPreset}
 	if len(settings) == 0 {
-		settings = Caps(low, preset, usualSteps)
+		settings = Usual(*card.PowerLimitMin, p.Reference.Cap)
 	}
-	var wrong []error
 	for _, s := range settings {
-		switch {
-		case !(s.Cap >= 0 && s.Clock >= 0) || s == (Setting{}):
-			wrong = append(wrong, fmt.Errorf("%+v is no setting", s))
-		case s.Cap > 0 && !(s.Cap >= low && s.Cap <= high):
-			wrong = append(wrong, fmt.Errorf("%g W: %s can be set to %g to %g W", s.Cap, card.Name, low, high))
-		case s.Clock > 0 && card.MaxSMClock != nil && s.Clock > *card.MaxSMClock:
-			wrong = append(wrong, fmt.Errorf("%g MHz: %s runs at %g MHz at most", s.Clock, card.Name, *card.MaxSMClock))
-		case s != p.Reference && !slices.Contains(p.Settings, s):
+		if s != (Setting{}) && s != p.Reference && !slices.Contains(p.Settings, s) {
 			p.Settings = append(p.Settings, s)
 		}
 	}
 	p.Order = Order(p.Reference, p.Settings, seed)
-	return p, errors.Join(wrong...)
+	can := Reach{LowestCap: *card.PowerLimitMin, HighestCap: *card.PowerLimitMax, HighestClock: math.Inf(1)}
+	if card.MinSMClock != nil {
+		can.LowestClock = *card.MinSMClock
+	}
+	if card.MaxSMClock != nil {
+		can.HighestClock = *card.MaxSMClock
+	}
+	return p, can.Check(card.Name+" can be set", p.Settings)
 }
 
 // clocks says whether some setting locks a clock.

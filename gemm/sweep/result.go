@@ -7,18 +7,28 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Result of a sweep, as it is written in JSON. Ratios are over the original at the reference, intervals
-// 95 %. What is absent is not known.
+// What intervals are.
+const (
+	Intervals95    = "95 %"
+	IntervalsModel = "what is likely of a card, no 95 %: all settings may be off together"
+)
+
+// Result of a sweep, as it is written in JSON. Ratios are over the original at the reference. What is
+// absent is not known.
 type Result struct {
 	GPU string `json:"gpu"`
 	// Predicted says that nothing was measured.
 	Predicted bool `json:"predicted,omitempty"`
 	// Simulated figures of a simulated card mean nothing.
-	Simulated bool    `json:"simulated,omitempty"`
-	Workload  string  `json:"workload,omitempty"`
-	Before    string  `json:"original"`
-	After     string  `json:"converted,omitempty"`
-	Reference Setting `json:"reference"`
+	Simulated bool   `json:"simulated,omitempty"`
+	Workload  string `json:"workload,omitempty"`
+	Before    string `json:"original"`
+	After     string `json:"converted,omitempty"`
+	// Reference is the power limit that was found set, or that of a calibration; Default is the card's.
+	Reference float64 `json:"reference_watts"`
+	Default   float64 `json:"default_watts,omitempty"`
+	// Intervals says what every interval here is.
+	Intervals string `json:"intervals"`
 	// Points by power limit, then by clock.
 	Points []Point `json:"points"`
 	Best   []Best  `json:"best,omitempty"`
@@ -38,10 +48,12 @@ type Result struct {
 // Point is a setting, and what a pass through all products takes there.
 type Point struct {
 	Setting
-	Predicted bool     `json:"predicted,omitempty"`
-	Visits    int      `json:"visits,omitempty"`
-	Original  Figures  `json:"original"`
-	Converted *Figures `json:"converted,omitempty"`
+	Predicted bool `json:"predicted,omitempty"`
+	// Extrapolated from the lowest setting that was measured.
+	Extrapolated bool     `json:"extrapolated,omitempty"`
+	Visits       int      `json:"visits,omitempty"`
+	Original     Figures  `json:"original"`
+	Converted    *Figures `json:"converted,omitempty"`
 }
 
 // Figures of products at a setting.
@@ -77,17 +89,20 @@ type Best struct {
 	Both      *Choice `json:"both,omitempty"`
 }
 
-// Choice is a setting, and the metric's value there. It was chosen by that value, which scatters: the settings
-// in AsGood cannot be told from it by their intervals.
+// Choice is a setting, and the metric's value there. It was chosen by that value, which is not known for
+// sure: the settings in AsGood cannot be told from it by their intervals.
 type Choice struct {
 	Setting
 	Value  float64   `json:"value"`
-	AsGood []Setting `json:"as_good,omitempty"` // of what was measured
+	AsGood []Setting `json:"as_good,omitempty"`
 }
+
+// IsReference says whether all is relative to the original at a setting.
+func (r *Result) IsReference(s Setting) bool { return s == Setting{Cap: r.Reference} }
 
 // reference point; nil where it was not measured.
 func (r *Result) reference() *Point {
-	i := slices.IndexFunc(r.Points, func(p Point) bool { return p.Setting == r.Reference })
+	i := slices.IndexFunc(r.Points, func(p Point) bool { return r.IsReference(p.Setting) })
 	if i < 0 {
 		return nil
 	}
@@ -95,7 +110,7 @@ func (r *Result) reference() *Point {
 }
 
 // Finish puts the points in order, and works out ratios, metrics, intervals of what was measured, and the best
-// settings, from their joules and seconds.
+// settings, from their joules and seconds. Intervals of predictions are there already.
 func (r *Result) Finish(k []float64) {
 	slices.SortFunc(r.Points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(a.Cap, b.Cap))

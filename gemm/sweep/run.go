@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.C
 	guard, err := NewGuard(governor, p.clocks(), o.Watch)
 	if err != nil {
 		return nil, err
+	}
+	if found := guard.Original().Cap; !same(found, p.Reference.Cap) {
+		return nil, errors.Join(fmt.Errorf("the card's power limit is %g W, and was %g W when the sweep was planned: somebody else sets it: run the sweep again when they are done: %w", found, p.Reference.Cap, ErrHeld), guard.Close())
 	}
 	machine := &kept{m, map[string]*keptBatch{}}
 	s := sitting{machine, p, before, after, o, nil}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +57,9 @@ func open(t *testing.T, o power.SimOptions) measure.Machine {
 
 func planOf(t *testing.T, m measure.Machine, settings ...Setting) Plan {
 	t.Helper()
-	p, err := NewPlan(m.Card().Info(), settings, 1)
+	card := m.Card().Info()
+	card.PowerLimit = new(limitOf(t, m))
+	p, err := NewPlan(card, settings, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +68,11 @@ func planOf(t *testing.T, m measure.Machine, settings ...Setting) Plan {
 
 func limitOf(t *testing.T, m measure.Machine) float64 {
 	t.Helper()
-	g, err := power.Govern(m.Card())
-	if err != nil {
-		t.Fatal(err)
+	card := m.Card()
+	for w, ok := card.(interface{ Unwrap() power.Card }); ok; w, ok = card.(interface{ Unwrap() power.Card }) {
+		card = w.Unwrap()
 	}
-	v, err := g.PowerLimit()
+	v, err := card.(power.Governor).PowerLimit()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +98,7 @@ func TestRun(t *testing.T) {
 	if err != nil || !r.Valid || r.Stopped != "" || !r.Simulated {
 		t.Fatalf("%v %+v", err, r)
 	}
-	if len(r.Points) != 4 || len(r.Visits) != 6 || r.Points[2].Setting != r.Reference || r.Points[2].Visits != 3 || r.Points[3].Clock != 1200 {
+	if len(r.Points) != 4 || len(r.Visits) != 6 || !r.IsReference(r.Points[2].Setting) || r.Points[2].Visits != 3 || r.Points[3].Clock != 1200 {
 		t.Fatalf("%+v", r.Points)
 	}
 	at := map[Setting]Point{}
@@ -112,7 +116,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%v: %v W", q.Setting, q.Original.Watts)
 		}
 	}
-	low, middle, top := at[Setting{Cap: 400}].Original, at[Setting{Cap: 550}].Original, at[r.Reference].Original
+	low, middle, top := at[Setting{Cap: 400}].Original, at[Setting{Cap: 550}].Original, at[Setting{Cap: r.Reference}].Original
 	if !(low.Seconds > middle.Seconds && middle.Seconds > top.Seconds && middle.Joules < top.Joules) {
 		t.Error(low, middle, top)
 	}
@@ -127,7 +131,7 @@ func TestRun(t *testing.T) {
 		if b.Metric == gainMinusLoss {
 			sign = -1
 		}
-		if sign*b.Both.Value > sign*b.Setting.Value+1e-12 || sign*b.Both.Value > sign*b.Transform.Value+1e-12 || b.Transform.Setting != r.Reference {
+		if sign*b.Both.Value > sign*b.Setting.Value+1e-12 || sign*b.Both.Value > sign*b.Transform.Value+1e-12 || !r.IsReference(b.Transform.Setting) {
 			t.Errorf("%+v", b)
 		}
 	}
@@ -146,11 +150,10 @@ func TestRunAlone(t *testing.T) {
 	}
 }
 
-// failing machines fail, or worse, at the n-th batch's start.
+// failing machines fail, or worse, at a batch's start.
 type failing struct {
 	measure.Machine
-	left *int
-	do   func() error
+	do func() error // nil: not yet
 }
 
 type failingBatch struct {
@@ -164,8 +167,8 @@ func (f failing) NewBatch(ctx context.Context, name string, products []cuda.Prod
 }
 
 func (b failingBatch) Start(n int) error {
-	if *b.f.left--; *b.f.left < 0 {
-		return b.f.do()
+	if err := b.f.do(); err != nil {
+		return err
 	}
 	return b.Batch.Start(n)
 }
@@ -195,9 +198,11 @@ func TestRunRestores(t *testing.T) {
 			before, after := candidates()
 			settings := []Setting{{Cap: 300}, {Cap: 500, Clock: 900}}
 			p := planOf(t, m, settings...)
-			left, lowest := 150, 1000.0
-			f := failing{m, &left, func() error {
-				lowest = limitOf(t, m)
+			failed := false
+			f := failing{m, func() error {
+				if failed = limitOf(t, m) != 640; !failed {
+					return nil // the reference
+				}
 				return do(cancel)
 			}}
 			var r *Result
@@ -212,8 +217,8 @@ func TestRunRestores(t *testing.T) {
 			if name == "error" && !errors.Is(err, boom) || name == "interrupt" && (!errors.Is(err, context.Canceled) || r == nil || r.Stopped != "cancelled") {
 				t.Error(err, r)
 			}
-			if lowest == 640 {
-				t.Errorf("the card was at %v W when it happened: nothing was to be put back", lowest)
+			if !failed {
+				t.Error("the card was never at another limit: nothing was to be put back")
 			}
 			again := open(t, o) // as another process would see it
 			if v := limitOf(t, again); v != 640 {
@@ -261,26 +266,115 @@ func TestRunRefuses(t *testing.T) {
 	})
 }
 
+// TestPlanChanged: a limit that has been set since the plan was made is somebody's, and would be put back
+// wrongly.
+func TestPlanChanged(t *testing.T) {
+	m := open(t, quiet())
+	p := planOf(t, m, Setting{Cap: 400})
+	g, err := power.Govern(m.Card())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.SetPowerLimit(600); err != nil {
+		t.Fatal(err)
+	}
+	before, after := candidates()
+	o := short
+	d := &dog{}
+	o.Watch = func(Original) (Watchdog, error) { return d, nil }
+	if r, err := Run(t.Context(), m, p, before, after, o); !errors.Is(err, ErrHeld) || r != nil || limitOf(t, m) != 600 || d.done != 1 {
+		t.Error(err, r, d)
+	}
+}
+
+// ceiling is the highest limit that a card was ever set to.
+type ceiling struct {
+	measure.Machine
+	watts *float64
+}
+
+type ceilingCard struct {
+	*power.Sim
+	watts *float64
+}
+
+func (m ceiling) Card() power.Card { return ceilingCard{m.Machine.Card().(*power.Sim), m.watts} }
+
+func (c ceilingCard) SetPowerLimit(watts float64) error {
+	*c.watts = max(*c.watts, watts)
+	return c.Sim.SetPowerLimit(watts)
+}
+
+// TestNeverAbove: a limit that somebody lowered is not raised, unless a higher one is asked for.
+func TestNeverAbove(t *testing.T) {
+	for asked, highest := range map[Setting]float64{{}: 640, {Cap: 300}: 640, {Clock: 900}: 640, {Cap: 690}: 690} {
+		o := quiet()
+		o.State = filepath.Join(t.TempDir(), "card")
+		m := open(t, o)
+		if err := m.Card().(power.Governor).SetPowerLimit(640); err != nil {
+			t.Fatal(err)
+		}
+		var settings []Setting
+		if asked != (Setting{}) {
+			settings = []Setting{asked}
+		}
+		seen := 0.0
+		before, _ := candidates()
+		r, err := Run(t.Context(), ceiling{m, &seen}, planOf(t, m, settings...), before, measure.Candidate{}, short)
+		if err != nil || r.Reference != 640 || r.Default != 700 || seen != highest || limitOf(t, m) != 640 {
+			t.Errorf("%v: %v; set up to %v W, then %v W", asked, err, seen, limitOf(t, m))
+		}
+	}
+}
+
 func TestNewPlan(t *testing.T) {
 	info := power.NewSim(power.H200Sim()).Info()
 	p, err := NewPlan(info, nil, 1)
-	if err != nil || len(p.Settings) != 7 || len(p.Order) != 10 || p.Reference != (Setting{Cap: 700}) || p.Limit != 700 {
+	if err != nil || len(p.Settings) != 7 || len(p.Order) != 10 || p.Reference != (Setting{Cap: 700}) || p.Default != 700 {
 		t.Errorf("%+v %v", p, err)
 	}
-	for _, s := range []Setting{{}, {Cap: 100}, {Cap: 701}, {Clock: 3000}, {Cap: -1}, {Cap: math.NaN()}} {
+	if want := Usual(200, 700); !slices.Equal(append(p.Settings, p.Reference), want) || want[0].Cap != 280 || Usual(300, 700)[0].Cap != 300 {
+		t.Errorf("%+v, want %+v", p.Settings, want)
+	}
+	info.PowerLimit = new(450.)
+	p, err = NewPlan(info, nil, 1)
+	if err != nil || p.Reference != (Setting{Cap: 450}) || slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Cap > 450 }) || len(p.Settings) != 7 {
+		t.Errorf("%+v %v", p, err)
+	}
+	wrong := []Setting{{Cap: 100}, {Cap: 701}, {Clock: 3000}, {Clock: 344}, {Cap: -1}, {Clock: -1}, {Cap: math.NaN()}}
+	for _, s := range wrong {
 		if p, err := NewPlan(info, []Setting{s}, 1); err == nil {
 			t.Errorf("%+v: %+v", s, p)
 		}
+	}
+	_, err = NewPlan(info, append(wrong, Setting{Cap: 500}), 1)
+	for _, s := range wrong {
+		if err == nil || !strings.Contains(err.Error(), s.String()) || strings.Contains(err.Error(), "500 W") || strings.Contains(err.Error(), "\n") {
+			t.Fatalf("%v: %v", s, err)
+		}
+	}
+	info.MinSMClock, info.MaxSMClock = nil, nil
+	if _, err := NewPlan(info, []Setting{{Clock: 3000}, {Clock: 50}}, 1); err != nil {
+		t.Error("what is not known is refused:", err)
 	}
 	if _, err := NewPlan(power.Info{Name: "old"}, nil, 1); !errors.Is(err, power.ErrAbsent) {
 		t.Error(err)
 	}
 }
 
-func TestMostMisses(t *testing.T) {
-	for n, want := range map[int]int{0: 0, 1: 0, 2: 1, 10: 2, 11: 2, 60: 6} {
-		if have := mostMisses(n); have != want {
-			t.Errorf("of %d: %d, want %d", n, have, want)
-		}
+// TestPredictedAsGood: predictions are told apart by their intervals, too.
+func TestPredictedAsGood(t *testing.T) {
+	point := func(watts, joules, half float64) Point {
+		return Point{Setting: Setting{Cap: watts}, Predicted: true, Original: Figures{Joules: joules, Seconds: 1,
+			Interval: []float64{joules - half, joules + half}, TimeInterval: []float64{1, 1}}}
+	}
+	r := &Result{Predicted: true, Reference: 700, Points: []Point{point(300, 0.7, 0.2), point(400, 0.8, 0.05), point(500, 0.99, 0.05), point(700, 1, 0)}}
+	r.Finish([]float64{2})
+	if c := r.Best[0].Setting; c.Cap != 300 || len(c.AsGood) != 1 || c.AsGood[0].Cap != 400 {
+		t.Errorf("%+v", c)
+	}
+	r.Points = r.Points[3:]
+	if r.Finish([]float64{2}); len(r.Best) > 0 {
+		t.Errorf("the best of one setting: %+v", r.Best)
 	}
 }

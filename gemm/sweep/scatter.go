@@ -29,7 +29,7 @@ func (r *Result) errors() {
 	time := r.scatter(func(w power.Window) float64 { return w.Seconds }, func(s power.Summary) float64 { return s.Seconds })
 	for i := range r.Points {
 		p := &r.Points[i]
-		first := p.Setting == r.Reference
+		first := r.IsReference(p.Setting)
 		p.Original.Interval = energy.interval(r, p, p.Original.RelativeEnergy, first, nil)
 		p.Original.TimeInterval = time.interval(r, p, p.Original.RelativeTime, first, nil)
 		if p.Converted == nil {
@@ -43,7 +43,7 @@ func (r *Result) errors() {
 func (r *Result) scatter(window func(power.Window) float64, summary func(power.Summary) float64) (s scatter) {
 	var before []float64
 	for _, v := range r.Visits {
-		if v.Setting == r.Reference {
+		if r.IsReference(v.Setting) {
 			before = append(before, math.Log(summary(v.Run.Baseline)))
 		}
 		names := []string{v.Run.Baseline.Name}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Setting is what a card is held to. A field that is 0 is at the card's default.
+// Setting is what a card is held to. A field that is 0 is as the sweep found it, or no lock.
 type Setting struct {
 	Cap   float64 `json:"cap_watts,omitempty"` // the power limit
 	Clock float64 `json:"clock_mhz,omitempty"` // the multiprocessors' clock is locked there
@@ -16,21 +16,21 @@ type Setting struct {
 // String is for tables: "500 W", "1200 MHz".
 func (s Setting) String() string {
 	switch {
-	case s.Cap > 0 && s.Clock > 0:
-		return fmt.Sprintf("%g W, %g MHz", s.Cap, s.Clock)
-	case s.Clock > 0:
+	case s.Cap != 0 && s.Clock != 0:
+		return fmt.Sprintf("%g W and %g MHz", s.Cap, s.Clock)
+	case s.Clock != 0:
 		return fmt.Sprintf("%g MHz", s.Clock)
-	case s.Cap > 0:
+	case s.Cap != 0:
 		return fmt.Sprintf("%g W", s.Cap)
 	}
-	return "default"
+	return "as found"
 }
 
-// Caps are the steps of power limits from the lowest to the default, in tens of watts.
-func Caps(low, preset float64, steps int) []Setting {
+// Caps are steps of power limits from the lowest to the highest, in tens of watts.
+func Caps(low, high float64, steps int) []Setting {
 	var all []Setting
 	for i := range steps {
-		v := low + (preset-low)*float64(i)/float64(max(1, steps-1))
+		v := low + (high-low)*float64(i)/float64(max(1, steps-1))
 		if i > 0 && i < steps-1 {
 			v = math.Round(v/10) * 10
 		}

@@ -8,7 +8,7 @@ import (
 
 // newResult of what was measured. A setting that was visited more than once has the mean of its visits.
 func newResult(p Plan, visits []Visit, k []float64) *Result {
-	r := &Result{Reference: p.Reference, Valid: true, Visits: visits, Points: []Point{}}
+	r := &Result{Reference: p.Reference.Cap, Default: p.Default, Intervals: Intervals95, Valid: true, Visits: visits, Points: []Point{}}
 	at := map[Setting][]Visit{}
 	for _, v := range visits {
 		at[v.Setting] = append(at[v.Setting], v)

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestComplain: errors keep all their words, within a line's width; joined ones begin lines of their own.
+func TestComplain(t *testing.T) {
+	long := strings.Repeat("several words ", 20) + "end"
+	var out bytes.Buffer
+	complain(&out, errors.Join(errors.New(long), fmt.Errorf("second: %w", context.Canceled)))
+	lines := strings.Split(out.String(), "\n")
+	for i, line := range lines[:len(lines)-1] {
+		if utf8.RuneCountInString(line) > lineWidth || i > 0 && i < len(lines)-2 != strings.HasPrefix(line, "  ") {
+			t.Errorf("line %d: %q", i, line)
+		}
+	}
+	if have, want := strings.Join(strings.Fields(out.String()), " "), "lowtoggle: "+long+" second: interrupted"; have != want {
+		t.Errorf("%q, not %q", have, want)
+	}
+}
+
+// TestTimesWithoutUnit are told from values that are no times at all.
+func TestTimesWithoutUnit(t *testing.T) {
+	for value, want := range map[string]string{"5": "lowtoggle: --time 5: give a unit, as in 5s", "soon": `invalid value "soon" for --time`} {
+		var stdout, stderr bytes.Buffer
+		if status := Main([]string{"lowtoggle", "measure", "--time", value}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: status %d, %s", value, status, stderr.String())
+		}
+	}
+}
+
+// unwrap undoes wrap: it joins lines whose next word had no room.
+func unwrap(text string) string {
+	var b strings.Builder
+	room := lineWidth
+	for i, line := range strings.Split(text, "\n") {
+		rest, continued := strings.CutPrefix(line, "  ")
+		word, _, _ := strings.Cut(rest, " ")
+		switch {
+		case continued && utf8.RuneCountInString(word)+1 > room:
+			b.WriteString(" " + rest)
+		case i > 0:
+			b.WriteString("\n" + line)
+		default:
+			b.WriteString(line)
+		}
+		room = lineWidth - utf8.RuneCountInString(line)
+	}
+	return b.String()
+}

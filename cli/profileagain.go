@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+// notAgain are flags of what --from does not run.
+var notAgain = []string{"w", "x", "shape", "dtype", "role", "interleave", "length", "runs", "time", "device", "components", "arch"}
+
+// profileAgain makes the curves anew from a file of readings.
+func profileAgain(c *cli.Context) error {
+	for _, name := range notAgain {
+		if c.IsSet(name) {
+			return usagef("--%s does not go with --from: nothing runs, the readings are there", name)
+		}
+	}
+	file := c.String("from")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	var r profile.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("--from %s: %w: it is no output of profile --json", file, err)
+	}
+	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}
+	q.seed = r.Seed
+	if c.IsSet("seed") {
+		q.seed = c.Uint64("seed")
+	}
+	if err := checkPicture(q.picture); err != nil {
+		return err
+	}
+	if err := q.readOptions(c); err != nil {
+		return err
+	}
+	event, end := newProgress(c)
+	event(transform.Event{Stage: "stitch", Total: 1})
+	err = profile.Again(c.Context, &r, q.options)
+	end()
+	if err != nil {
+		return fmt.Errorf("--from %s: %w", file, err)
+	}
+	report := &profileReport{Result: &r, about: r.Products[0].Problem.String(), asked: q.resolution}
+	if err := report.write(c); err != nil {
+		return err
+	}
+	if err := drawPicture(c, q.picture, report.picture()); err != nil {
+		return err
+	}
+	if !report.met() {
+		return errShort
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package component
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestVerdict: kernels that the fit never saw decide whether a model may advise.
+func TestVerdict(t *testing.T) {
+	m := fitted(t, usualCard, true, nil)
+	if err := m.Verdict(); err != nil {
+		t.Errorf("judged by none: %v", err)
+	}
+	k, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: 1, Moved: 1}.Kernel("held out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Clock, k.Seconds = 1800, k.Ops/6e14
+	watts, _ := usualCard.watts(&k, m.FullClock)
+	for off, advises := range map[float64]bool{0.97: true, 1.03: true, 0.9: false, 1.1: false} {
+		judged := *m
+		judged.Readings = append(m.Readings[:len(m.Readings):len(m.Readings)], Reading{Kernel: k, HeldOut: true, Watts: watts * off})
+		if err := judged.Fit(); err != nil {
+			t.Fatal(err)
+		}
+		a, err := judged.Advise("prefill", []Kernel{k})
+		if unfit := errors.Is(err, ErrUnfit); unfit == advises || (a != nil) != advises || errors.Is(judged.Verdict(), ErrUnfit) == advises {
+			t.Errorf("%.0f %% off: %v, %v", 100*(off-1), a, err)
+		}
+	}
+}
+
+// TestSplits: it takes more to withhold splits than to withhold advice.
+func TestSplits(t *testing.T) {
+	for off, shown := range map[float64]bool{0: true, 0.08: true, 0.15: true, 0.2: false} {
+		m := Model{Quality: &Quality{HeldOutWorst: off}}
+		if err := m.Splits(); (err == nil) != shown {
+			t.Errorf("%v off: %v", off, err)
+		}
+	}
+}
