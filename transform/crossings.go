@@ -55,39 +55,54 @@ func (c crossings) sum(turned []bool) (sum float64) {
 	return sum
 }
 
-// signs says which places of the path to turn: each by those before it, which is the best there is where
-// every place has one wire back, and then for as long as turning one lowers the sum. Fixed places stay.
+// signs says which places of the path to turn, for the least sum of two searches: one that chooses each by
+// those before it, which is the best there is where every place has one wire back, and one from none
+// turned, so that signs never raise the sum. Fixed places stay.
 func (c crossings) signs(fixed []bool) []bool {
-	turned := make([]bool, len(c))
-	all := make(crossings, len(c))
-	gain := func(i int, list []crossing) (sum float64) { // of turning place i
-		for _, x := range list {
-			if turned[i] == turned[x.to] {
-				sum += x.alike - x.opposed
-			} else {
-				sum += x.opposed - x.alike
-			}
-		}
-		return sum
-	}
+	all := make(crossings, len(c)) // both ends of every wire
 	for i, list := range c {
-		turned[i] = !fixed[i] && gain(i, list) > 0
 		all[i] = append(all[i], list...)
 		for _, x := range list {
 			all[x.to] = append(all[x.to], crossing{i, x.alike, x.opposed})
 		}
 	}
+	none := make([]bool, len(c))
+	chosen := make([]bool, len(c))
+	for i, list := range c {
+		chosen[i] = !fixed[i] && gain(i, list, chosen) > 0
+	}
+	all.improve(chosen, fixed)
+	all.improve(none, fixed)
+	if c.sum(none) < c.sum(chosen) {
+		return none
+	}
+	return chosen
+}
+
+// gain in the sum of the list's wires by turning place i.
+func gain(i int, list []crossing, turned []bool) (sum float64) {
+	for _, x := range list {
+		if turned[i] == turned[x.to] {
+			sum += x.alike - x.opposed
+		} else {
+			sum += x.opposed - x.alike
+		}
+	}
+	return sum
+}
+
+// improve turns places that are not fixed for as long as turning one lowers the sum.
+func (c crossings) improve(turned, fixed []bool) {
 	const sweeps = 16
 	for range sweeps {
 		better := false
-		for i := range c {
-			if !fixed[i] && gain(i, all[i]) > 1e-9 {
+		for i, list := range c {
+			if !fixed[i] && gain(i, list, turned) > 1e-9 {
 				turned[i], better = !turned[i], true
 			}
 		}
 		if !better {
-			break
+			return
 		}
 	}
-	return turned
 }
