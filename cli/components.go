@@ -229,7 +229,7 @@ func (r *componentsJSON) print(w io.Writer) {
 	q := r.Quality
 	fmt.Fprintln(w)
 	remark(w, "fit", fmt.Sprintf("%d kernels; %d of them, each predicted without itself, are off by %.1f %% on average, at worst by %.1f %% (%s); without the others something could not be told",
-		q.Kernels, q.Judged, 100*q.Mean, 100*q.Worst, q.WorstKernel))
+		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
 	if q.HeldOut > 0 {
 		remark(w, "held out", fmt.Sprintf("%s that the fit never saw: off by %.1f %% on average, at worst by %.1f %%", plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
 	}
@@ -325,7 +325,8 @@ func (r *componentsJSON) picture() []byte {
 	title := r.Card + ": power by component, predicted from what was " + how(r.Simulated)
 	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name what was " + how(r.Simulated), With: []float64{0}}}
 	if r.Unfit != "" {
-		p.X.Label += fmt.Sprintf("; UNFIT: kernels that the fit never saw are off by up to %.1f %%", 100*r.Quality.HeldOutWorst)
+		_, worst := r.Quality.Judged()
+		p.X.Label += fmt.Sprintf("; UNFIT: kernels that the fit never saw are off by up to %.1f %%", 100*worst)
 	}
 	for _, part := range component.Parts() {
 		p.PartNames = append(p.PartNames, partName(part))

@@ -88,7 +88,7 @@ type signature struct {
 	// From is the file of the model, and Date the day on which it was measured.
 	From string `json:"from"`
 	Date string `json:"date,omitempty"`
-	// Off is how far its worst prediction of a kernel that it never saw was off, relatively; 0: it saw all.
+	// Off is how far its worst prediction of a kernel that it never saw was off, relatively.
 	Off float64 `json:"held_out_worst_error,omitempty"`
 	// Advice is absent where Unfit says that the model is too far off for it.
 	Unfit  string            `json:"unfit,omitempty"`
@@ -101,7 +101,8 @@ func (m *components) sign(ctx context.Context, s dissected) (*signature, error) 
 	if m.Model == nil {
 		return nil, nil
 	}
-	sig := &signature{Name: s.name, From: m.from, Date: m.Date, Off: m.Quality.HeldOutWorst}
+	sig := &signature{Name: s.name, From: m.from, Date: m.Date}
+	_, sig.Off = m.Quality.Judged()
 	if err := m.Verdict(); err != nil {
 		sig.Unfit = err.Error()
 	}

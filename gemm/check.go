@@ -9,7 +9,7 @@ import (
 
 // Deviation is how far a result lies from the reference.
 type Deviation struct {
-	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ over what was compared
+	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ over what was compared; [Tolerance] says what ‖r‖ is at least
 	Worst    float64 `json:"worst"`     // largest |y−r| as a share of what the tolerance allows
 	Row      int     `json:"row"`       // where that is in y
 	Col      int     `json:"col"`       //
@@ -58,7 +58,7 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	if err != nil {
 		return Deviation{}, err
 	}
-	d := deviation(p.Tolerance(), norms(xs), norms(ws), want, func(i, j int) float64 { return y[rows[i]*p.N+cols[j]] })
+	d := deviation(p, norms(xs), norms(ws), want, func(i, j int) float64 { return y[rows[i]*p.N+cols[j]] })
 	d.Row, d.Col = rows[d.Row], cols[d.Col]
 	d.AllOfIt = d.Compared == len(y)
 	return d, d.within(p)
@@ -66,15 +66,16 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 
 // deviation compares got(row, column) with want, whose rows and columns belong to operand rows of
 // the given norms. Row and Col count in want.
-func deviation(tol Tolerance, xnorm, wnorm, want []float64, got func(i, j int) float64) Deviation {
-	d := Deviation{Compared: len(want)}
-	var diff, size float64
+func deviation(p Problem, xnorm, wnorm, want []float64, got func(i, j int) float64) Deviation {
+	d, tol := Deviation{Compared: len(want)}, p.Tolerance()
+	var diff, size, random float64
 	for i := range xnorm {
 		for j := range wnorm {
 			r := want[i*len(wnorm)+j]
 			e := math.Abs(got(i, j) - r)
-			diff, size = diff+e*e, size+r*r
-			allowed := tol.Output*math.Abs(r) + tol.Sum*xnorm[i]*wnorm[j] + tol.Smallest
+			most := xnorm[i] * wnorm[j]
+			diff, size, random = diff+e*e, size+r*r, random+most*most/float64(p.K)
+			allowed := tol.Output*math.Abs(r) + tol.Sum*most + tol.Smallest
 			if e > 0 && e/allowed > d.Worst { // allowed may be 0
 				d.Worst, d.Row, d.Col = min(e/allowed, math.MaxFloat64), i, j
 			}
@@ -82,7 +83,7 @@ func deviation(tol Tolerance, xnorm, wnorm, want []float64, got func(i, j int) f
 	}
 	diff = max(0, math.Sqrt(diff)-tol.Smallest*math.Sqrt(float64(len(want))))
 	if diff > 0 {
-		d.Relative = min(diff/math.Sqrt(size), math.MaxFloat64)
+		d.Relative = min(diff/math.Sqrt(max(size, random)), math.MaxFloat64)
 	}
 	return d
 }

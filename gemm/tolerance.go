@@ -7,7 +7,8 @@ import "math"
 // ‖y−r‖ ≤ Relative·‖r‖ + Smallest·√count.
 //
 // For random operands |r| is near ‖x row‖·‖w row‖/√K, so that an element computed from the wrong
-// data misses its bound by far.
+// data misses its bound by far. Where ‖r‖ is less than that would make it, because sums cancel, it counts
+// as that: rounding errors do not cancel with them.
 type Tolerance struct {
 	Output   float64 // rounding of the stored result, and of partial results added in its format
 	Sum      float64 // rounding of operands and accumulators

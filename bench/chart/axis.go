@@ -49,8 +49,9 @@ func (a Axis) of(values []float64) ruler {
 	return logarithmic(shown, a.Log)
 }
 
-// span of values; of none 0 to 1, and wide enough for ticks.
-func span(values []float64) (low, high float64) {
+// span of values; of none 0 to 1, and wide enough for ticks, which values that differ by less than their
+// rounding errors would not be: those of the largest of them, or of unit where that is more.
+func span(values []float64, unit float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		low, high = min(low, v), max(high, v)
@@ -58,8 +59,8 @@ func span(values []float64) (low, high float64) {
 	if low > high {
 		return 0, 1
 	}
-	const same = 1e-9 // of the values: below that they differ by rounding
-	size := max(math.Abs(low), math.Abs(high))
+	const same = 1e-9
+	size := max(unit, math.Abs(low), math.Abs(high))
 	if high-low <= same*size {
 		half := max(0.5, same*size)
 		return low - half, high + half
@@ -67,12 +68,14 @@ func span(values []float64) (low, high float64) {
 	return low, high
 }
 
-// mostTicks of an axis.
-const mostTicks = 6
+const (
+	mostTicks = 6   // of an axis
+	across    = 350 // pixels of an axis that has a neighbour
+)
 
 // linear has ticks at multiples of 1, 2 or 5 times a power of ten.
 func linear(values []float64) ruler {
-	low, high := span(values)
+	low, high := span(values, 0)
 	return ruler{low: low, high: high, even: func(v float64) float64 { return v }, ticks: multiples(low, high)}
 }
 
@@ -109,7 +112,7 @@ func logarithmic(values []float64, base int) ruler {
 			logs = append(logs, log(v))
 		}
 	}
-	low, high := span(logs)
+	low, high := span(logs, 1) // what differs in the ninth place is the same
 	step := math.Ceil((high - low) / (mostTicks - 2))
 	first, origin := low, low-step
 	if base == 10 {
@@ -128,7 +131,7 @@ func logarithmic(values []float64, base int) ruler {
 		r.ticks = append(r.ticks, tick{0, "0"})
 	}
 	if base == 10 {
-		r.ticks = append(r.ticks, decades(first, high, step, mostTicks-len(r.ticks))...)
+		r.ticks = append(r.ticks, decades(first, high, step, across/(high-low), mostTicks-len(r.ticks))...)
 		return r
 	}
 	for e := math.Ceil(first); e <= high; e += step {
@@ -141,8 +144,9 @@ func logarithmic(values []float64, base int) ruler {
 }
 
 // decades are ticks between two powers of ten, at most so many: at every digit where there is room, or
-// at 1, 2 and 5, or at powers of ten; and multiples of a step where the axis is shorter than a digit.
-func decades(low, high, step float64, most int) []tick {
+// at 1, 2 and 5, or at powers of ten; and multiples of a step where the axis is shorter than a digit. A
+// decade has so many pixels.
+func decades(low, high, step, pixels float64, most int) []tick {
 	const edge = 1e-9
 	for _, digits := range [][]float64{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 5}, {1}} {
 		var ticks []tick
@@ -156,7 +160,7 @@ func decades(low, high, step float64, most int) []tick {
 		if len(ticks) < 2 {
 			return multiples(math.Pow(10, low), math.Pow(10, high))
 		}
-		if len(ticks) <= most {
+		if len(ticks) <= most && apart(ticks, pixels) {
 			return ticks
 		}
 	}
@@ -165,6 +169,16 @@ func decades(low, high, step float64, most int) []tick {
 		ticks = append(ticks, tick{math.Pow10(int(e)), decimal(1, int(e))})
 	}
 	return ticks
+}
+
+// apart says whether no label touches the next on a logarithmic axis.
+func apart(ticks []tick, pixels float64) bool {
+	for i, t := range ticks[1:] {
+		if pixels*math.Log10(t.value/ticks[i].value) < (widthOf(ticks[i].label)+widthOf(t.label))/2 {
+			return false
+		}
+	}
+	return true
 }
 
 // decimal writes a digit times a power of ten.

@@ -41,7 +41,7 @@ func TestTicks(t *testing.T) {
 		}
 		right := math.Inf(-1)
 		for _, tick := range r.ticks {
-			half, at := widthOf(tick.label)/2, 350*r.place(tick.value)
+			half, at := widthOf(tick.label)/2, across*r.place(tick.value)
 			if at-half < right {
 				t.Fatalf("the label %s touches the one before: %v", tick.label, r.ticks)
 			}

@@ -15,7 +15,8 @@ import (
 
 // largest finite value that a result or a partial sum may have.
 var largest = map[gemm.Type]float64{
-	gemm.FP16: 65504, gemm.FP16CUDA: 65504, gemm.BF16: 3.38e38, gemm.FP8: 3.38e38, gemm.FP32: 3.4e38, gemm.TF32: 3.4e38,
+	gemm.FP16: 65504, gemm.FP16CUDA: 65504, gemm.BF16: 0xff << 120, gemm.FP8: 0xff << 120,
+	gemm.FP32: math.MaxFloat32, gemm.TF32: math.MaxFloat32,
 }
 
 // TestExponents: the bound holds after scaling, no power of two more is taken than that needs, and

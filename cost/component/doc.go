@@ -42,8 +42,8 @@
 // are below a second limit: an H200 was seen to hold back tensor cores at some 760 TFLOP/s in BF16
 // whatever their operands were, at 340 W as well as at 660 ([Model.Limits]).
 //
-// [Model.Advise] looks for clocks of least energy, unless held-out kernels show that the model is too far off
-// for that ([Model.Verdict]). Clocks were measured only where the card chose them under its cap; what lies below
+// [Model.Advise] looks for clocks of least energy, unless kernels that it never saw show that the model is too
+// far off for that ([Model.Verdict]). Clocks were measured only where the card chose them under its cap; what lies below
 // is extrapolated, and is said to be.
 //
 // Values are safe for concurrent use once they are made.

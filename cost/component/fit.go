@@ -143,13 +143,13 @@ func (m *Model) judged(d *design) *Quality {
 				worst, sum, n = max(worst, e), sum+e, n+1
 			}
 		}
-		q.Judged++
+		q.LeftOut++
 		q.Mean += sum / n
 		if worst > q.Worst {
 			q.Worst, q.WorstKernel = worst, name
 		}
 	}
-	q.Mean /= float64(max(1, q.Judged))
+	q.Mean /= float64(max(1, q.LeftOut))
 	for i := range m.Readings {
 		if r := &m.Readings[i]; r.HeldOut {
 			e := math.Abs(m.off(r, m.own()))

@@ -68,7 +68,7 @@ type Quality struct {
 	// Mean and Worst of the kernels of the fit, each left out in turn, but for those without which a
 	// coefficient could not be told.
 	Kernels     int     `json:"kernels"`
-	Judged      int     `json:"judged"`
+	LeftOut     int     `json:"judged"`
 	Mean        float64 `json:"mean_error"`
 	Worst       float64 `json:"worst_error"`
 	WorstKernel string  `json:"worst_kernel"`
@@ -192,10 +192,7 @@ func (m *Model) split(kernels []Kernel) Split {
 	}
 	// What the form of the model misses comes on top of what the coefficients leave open. Nobody knows of which part
 	// it is: each has as much of its variance as of the power.
-	missed := m.Quality.Mean
-	if m.Quality.HeldOut > 0 {
-		missed = m.Quality.HeldOutMean
-	}
+	missed, _ := m.Quality.Judged()
 	const normal = 1.25 // standard deviation over mean
 	form := normal * missed * s.Watts
 	s.Error = math.Hypot(m.deviation(total(func(*term) bool { return true })), form)

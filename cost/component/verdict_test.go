@@ -9,7 +9,7 @@ import (
 func TestVerdict(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	if err := m.Verdict(); err != nil {
-		t.Errorf("judged by none: %v", err)
+		t.Errorf("judged by its own kernels: %v", err)
 	}
 	k, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: 1, Moved: 1}.Kernel("held out")
 	if err != nil {
@@ -30,12 +30,18 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestSplits: it takes more to withhold splits than to withhold advice.
+// TestSplits: it takes more to withhold splits than to withhold advice, and the fit's own kernels, left out in
+// turn, judge it where no others do.
 func TestSplits(t *testing.T) {
 	for off, shown := range map[float64]bool{0: true, 0.08: true, 0.15: true, 0.2: false} {
-		m := Model{Quality: &Quality{HeldOutWorst: off}}
-		if err := m.Splits(); (err == nil) != shown {
-			t.Errorf("%v off: %v", off, err)
+		for _, q := range []Quality{{HeldOut: 1, HeldOutWorst: off}, {HeldOut: 1, HeldOutWorst: off, LeftOut: 1, Worst: 1}, {LeftOut: 1, Worst: off}} {
+			m := Model{Quality: &q}
+			if s, v := m.Splits(), m.Verdict(); (s == nil) != shown || (v == nil) != (off <= 0.05) {
+				t.Errorf("%+v: %v, %v", q, s, v)
+			}
 		}
+	}
+	if m := (Model{Quality: new(Quality)}); m.Splits() == nil || m.Verdict() == nil {
+		t.Error("what nothing judges is good enough")
 	}
 }
