@@ -136,39 +136,27 @@ func (s *stitching) counter() *source {
 func (f fall) nearest(about []moment, lags bool) (fall, float64) {
 	const earlier = 0.001 // seconds by which stamps may be wrong: no sensor sees what is yet to come
 	loss := func(f fall) float64 {
+		if f.window < 0 || f.lag < 0 || f.delay < -earlier {
+			return math.Inf(1)
+		}
 		total := 0.0
 		for _, m := range about {
 			total += math.Abs(m.watts - f.at(m.t))
 		}
 		return total
 	}
-	least := loss(f)
-	for step := 1.0; step > 0.005; step /= 2 {
-		for better := true; better; {
-			better = false
-			for _, sign := range []float64{-step, step} {
-				moves := []fall{f, f, f, f, f, f, f}
-				moves[0].before += 20 * sign
-				moves[1].after += 20 * sign
-				moves[2].delay += 0.005 * sign
-				// The middle of what it sees stays where it is.
-				moves[3].window += 0.01 * sign
-				moves[3].delay -= 0.005 * sign
-				moves[4].lag += 0.005 * sign
-				moves[4].delay -= 0.005 * sign
-				moves[5].lag += 0.005 * sign
-				moves[5].window -= 0.01 * sign
-				moves[6].lag += 0.005 * sign
-				for i, m := range moves {
-					if m.window < 0 || m.lag < 0 || m.delay < -earlier || !lags && i > 3 {
-						continue
-					}
-					if l := loss(m); l < least {
-						f, least, better = m, l, true
-					}
-				}
-			}
-		}
+	moves := []move[fall]{
+		func(f *fall, step float64) { f.before += 20 * step },
+		func(f *fall, step float64) { f.after += 20 * step },
+		func(f *fall, step float64) { f.delay += 0.005 * step },
+		// The middle of what it sees stays where it is.
+		func(f *fall, step float64) { f.window, f.delay = f.window+0.01*step, f.delay-0.005*step },
 	}
-	return f, least
+	if lags {
+		moves = append(moves,
+			func(f *fall, step float64) { f.lag, f.delay = f.lag+0.005*step, f.delay-0.005*step },
+			func(f *fall, step float64) { f.lag, f.window = f.lag+0.005*step, f.window-0.01*step },
+			func(f *fall, step float64) { f.lag += 0.005 * step })
+	}
+	return descend(f, 0.005, loss, moves...)
 }

@@ -99,27 +99,14 @@ func (r rise) fitted(about []stretch, begin bool) (rise, float64) {
 		}
 		return total
 	}
-	least := loss(r)
-	for step := 1.0; step > 0.01; step /= 2 {
-		for better := true; better; {
-			better = false
-			for _, sign := range []float64{-step, step} {
-				moves := []rise{r, r, r, r}
-				moves[0].after += 50 * sign
-				moves[1].lasts = max(0, r.lasts+0.005*sign)
-				moves[2].begin += 0.005 * sign
-				moves[3].begin += 0.0025 * sign
-				moves[3].lasts = max(0, r.lasts-0.005*sign)
-				for i, m := range moves {
-					if i >= 2 && !begin {
-						continue
-					}
-					if l := loss(m); l < least {
-						r, least, better = m, l, true
-					}
-				}
-			}
-		}
+	moves := []move[rise]{
+		func(r *rise, step float64) { r.after += 50 * step },
+		func(r *rise, step float64) { r.lasts = max(0, r.lasts+0.005*step) },
 	}
-	return r, least
+	if begin {
+		moves = append(moves,
+			func(r *rise, step float64) { r.begin += 0.005 * step },
+			func(r *rise, step float64) { r.begin, r.lasts = r.begin+0.0025*step, max(0, r.lasts-0.005*step) })
+	}
+	return descend(r, 0.01, loss, moves...)
 }

@@ -123,6 +123,7 @@ func (p *pacing) mean(watts []float64, times func(run int) float64) {
 func (s *stitching) legislate(ctx context.Context, sources []*source, c *solution) (*solution, error) {
 	const (
 		rounds      = 3  // the runs' levels, the smoothness and the readings' weights follow the law
+		highest     = 4  // order, and bend
 		significant = 12 // less of a squared residual, in variances: readings of a run are not independent
 	)
 	if s.pacing == nil {
@@ -138,6 +139,9 @@ func (s *stitching) legislate(ctx context.Context, sources []*source, c *solutio
 			return nil, err
 		}
 		misfit := func(l Law) float64 {
+			if l.Order < 0 || l.Order > highest || math.Abs(l.Bend) > highest || ctx.Err() != nil {
+				return math.Inf(1)
+			}
 			s.pacing.follow(l)
 			rows := s.rows(sources)
 			for i := range rows {
@@ -145,44 +149,19 @@ func (s *stitching) legislate(ctx context.Context, sources []*source, c *solutio
 			}
 			return assemble(s.cells, rows, once).misfit(rows, c.bend, c.lambda)
 		}
+		order := func(l *Law, step float64) { l.Order += step }
+		bend := func(l *Law, step float64) { l.Bend += 4 * step } // paces differ by a tenth or two
 		var best Law
 		least := misfit(best)
-		for _, moves := range [][]Law{{{Order: 1}}, {{Order: 1}, {Bend: 4}}} { // paces differ by a tenth or two
-			l, off, err := nearest(ctx, best, moves, misfit)
-			if err != nil {
-				return nil, err
-			}
-			if least-off >= significant {
+		for _, moves := range [][]move[Law]{{order}, {order, bend}} {
+			if l, off := descend(best, 0.04, misfit, moves...); least-off >= significant {
 				best, least = l, off
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		s.pacing.follow(best)
 	}
 	return s.fit(ctx, sources, c.smoothness, growths...)
-}
-
-// nearest is the law of least misfit that moves lead to, and its misfit.
-func nearest(ctx context.Context, l Law, moves []Law, misfit func(Law) float64) (Law, float64, error) {
-	const finest, highest = 0.04, 4 // of the steps; of the order, and of the bend
-	least := misfit(l)
-	for step := 1.0; step > finest; step /= 2 {
-		for better := true; better; {
-			if err := ctx.Err(); err != nil {
-				return l, least, err
-			}
-			better = false
-			for _, m := range moves {
-				for _, d := range []float64{step, -step} {
-					try := Law{l.Order + d*m.Order, l.Bend + d*m.Bend}
-					if try.Order < 0 || try.Order > highest || math.Abs(try.Bend) > highest {
-						continue
-					}
-					if off := misfit(try); off < least {
-						l, least, better = try, off, true
-					}
-				}
-			}
-		}
-	}
-	return l, least, nil
 }
