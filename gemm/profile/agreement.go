@@ -10,6 +10,9 @@ type Difference struct {
 	Largest float64
 	At      time.Duration // of the largest
 	Mean    float64
+	// Apart is the share of cells that lie further apart than both intervals allow together: 0.05 for curves that
+	// differ by chance alone.
+	Apart float64
 }
 
 // Agreement compares two curves from one moment to another, where both are, in the cells of a.
@@ -27,10 +30,14 @@ func Agreement(a, b *Curve, from, to time.Duration) Difference {
 			d.Largest, d.At = off, at
 		}
 		d.Mean += off
+		if c, e := a.cell(at), b.cell(at); math.Abs(w-other) > math.Hypot(a.half(c, c+1), b.half(e, b.cell(at+a.Step))) {
+			d.Apart++
+		}
 		n++
 	}
 	if n > 0 {
 		d.Mean /= n
+		d.Apart /= n
 	}
 	return d
 }

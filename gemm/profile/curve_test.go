@@ -87,4 +87,10 @@ func TestAgreement(t *testing.T) {
 	if d := Agreement(c, b, 0, time.Hour); !near64(d.Largest, 0.1) || !near64(d.Mean, 0.1) {
 		t.Errorf("in other cells: %+v", d)
 	}
+	// Together the intervals allow 5 W.
+	flat := &Curve{Step: 10 * time.Millisecond, Watts: []float64{100, 100, 100, 100}, Low: []float64{97, 97, 97, 97}, High: []float64{103, 103, 103, 103}}
+	other := &Curve{Step: flat.Step, Watts: []float64{100, 104, 94.9, 110}, Low: []float64{96, 100, 90.9, 106}, High: []float64{104, 108, 98.9, 114}}
+	if d := Agreement(flat, other, 0, time.Hour); d.Apart != 0.5 {
+		t.Errorf("%v of the cells are apart, want a half", d.Apart)
+	}
 }
