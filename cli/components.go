@@ -73,10 +73,13 @@ func calibrateComponents(c *cli.Context, out string) error {
 
 func refitComponents(from, file string) (*component.Model, error) {
 	m, err := component.Refit(from)
+	if err == nil {
+		err = m.Write(file)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return m, m.Write(file)
+	return m, nil
 }
 
 // measure what the file does not hold yet. Beside an error there may be a model, of fewer kernels.
@@ -240,8 +243,11 @@ func (r *componentsJSON) print(w io.Writer) {
 		remark(w, "note", "the card does not tell its memory's own power: HBM holds the way to it on the chip as well")
 	}
 	for _, typ := range r.Types() {
-		if l := r.Limits[typ]; l > 0 {
+		switch l, held := r.Limits[typ]; {
+		case l > 0:
 			remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock at %.0f T operations a second, however little they draw", typ, l/1e12))
+		case held:
+			remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock below the cap as well, in kernels too short to tell at how many operations a second", typ))
 		}
 	}
 	if r.Unfit != "" {

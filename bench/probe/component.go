@@ -72,6 +72,8 @@ var stresses = []stress{
 	{typ: gemm.FP8, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
 	{typ: gemm.FP8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
 	{typ: gemm.FP8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: gemm.FP8, m: 4096, n: 4096, k: 4096, x: "C", w: "C"},
+	{typ: gemm.FP8, m: 8192, n: 8192, k: 8192, x: "C", w: "C"},
 	{typ: gemm.INT8, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
 	{typ: gemm.INT8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
 	{typ: gemm.INT8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},

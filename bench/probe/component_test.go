@@ -48,6 +48,11 @@ func TestStresses(t *testing.T) {
 	if held != 10 {
 		t.Errorf("%d kernels are held out", held)
 	}
+	for _, name := range []string{"fp8 4096x4096x4096 constant", "fp8 8192x8192x8192 constant"} {
+		if !seen[name] { // a smaller one is too short to tell at how many operations the card holds back its clock
+			t.Errorf("%s is missing", name)
+		}
+	}
 	for _, s := range list {
 		if typ := s.Product.Type; s.HeldOut && typ != 0 && len(types[typ.String()]) < 2 {
 			t.Errorf("%s: there are too few kernels of its type in the fit", s.Name)

@@ -62,7 +62,7 @@ func (m *Model) Advise(phase string, kernels []Kernel) (*Advice, error) {
 	if err := cmp.Or(m.check(kernels...), m.Verdict()); err != nil {
 		return nil, err
 	}
-	a := &Advice{Phase: phase, Default: m.setting(kernels, m.Clock(kernels, 0))}
+	a := &Advice{Phase: phase, Default: m.setting(kernels, m.Clock(kernels))}
 	a.Curve = []Setting{a.Default}
 	for clock := clockStep * math.Ceil(a.Default.Clock/clockStep-1); clock >= fewestMHz; clock -= clockStep {
 		a.Curve = append(a.Curve, m.setting(kernels, clock))

@@ -51,14 +51,11 @@ func (m *Model) all(kernels []Kernel, clock float64) []Kernel {
 
 // Clock is what the card chooses for kernels that follow one another, faster than it could change its
 // clock: the highest at which power is within what it draws at the cap, and operations are within
-// Limits. limit is in watts; 0: the card's own.
-func (m *Model) Clock(kernels []Kernel, limit float64) float64 {
+// Limits.
+func (m *Model) Clock(kernels []Kernel) float64 {
 	drawn := m.Drawn
 	if drawn == 0 { // no kernel came to the cap, which is there all the same
 		drawn = m.PowerLimit
-	}
-	if limit > 0 && m.PowerLimit > 0 {
-		drawn = limit - max(0, m.PowerLimit-drawn)
 	}
 	fits := func(clock float64) bool {
 		at := m.all(kernels, clock)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,26 +171,60 @@ func TestClock(t *testing.T) {
 	}
 	m.Drawn, m.PowerLimit = 0, 0
 	free := m.At(k, m.FullClock)
-	if clock := m.Clock([]Kernel{k}, 0); clock != m.FullClock {
+	if clock := m.Clock([]Kernel{k}); clock != m.FullClock {
 		t.Errorf("%v MHz without a cap", clock)
 	}
 	s, _ := m.Split(free)
 	m.PowerLimit = s.Watts * 0.9 // that no kernel has come to
-	if at, _ := m.Split(m.At(k, m.Clock([]Kernel{k}, 0))); math.Abs(at.Watts-m.PowerLimit) > 0.01 {
+	if at, _ := m.Split(m.At(k, m.Clock([]Kernel{k}))); math.Abs(at.Watts-m.PowerLimit) > 0.01 {
 		t.Errorf("%.2f W where the limit is %.2f", at.Watts, m.PowerLimit)
 	}
 	m.Drawn = s.Watts * 0.8
 	m.PowerLimit = m.Drawn + 8
-	clock := m.Clock([]Kernel{k}, 0)
+	clock := m.Clock([]Kernel{k})
 	if s, _ = m.Split(m.At(k, clock)); math.Abs(s.Watts-m.Drawn) > 0.01 || clock >= m.FullClock {
 		t.Errorf("%.2f W at %.0f MHz, the card draws %.2f", s.Watts, clock, m.Drawn)
 	}
-	if lower := m.Clock([]Kernel{k}, m.PowerLimit-100); lower >= clock {
+	m.Drawn -= 100
+	if lower := m.Clock([]Kernel{k}); lower >= clock {
 		t.Errorf("%.0f MHz at 100 W less, %.0f MHz before", lower, clock)
 	}
+	m.Drawn += 100
 	m.Limits = map[string]float64{"bf16": k.Ops / free.Seconds / 2}
-	if half := m.Clock([]Kernel{k}, 0); math.Abs(half/m.FullClock-0.5) > 0.01 {
+	if half := m.Clock([]Kernel{k}); math.Abs(half/m.FullClock-0.5) > 0.01 {
 		t.Errorf("%.0f MHz where half of the operations are let through", half)
+	}
+}
+
+// TestLimits: a limit is the most that was seen of its type, if a kernel that was held back tells it, and what is
+// held out tells nothing.
+func TestLimits(t *testing.T) {
+	m := fitted(t, usualCard, true, nil)
+	held, free := 1.0, 0.0
+	for i := range m.Readings {
+		m.Readings[i].Capped = &free
+	}
+	add := func(seconds, rate, watts float64, heldOut bool) {
+		k := Kernel{Name: "k", Type: "bf16", Ops: rate * seconds, Awake: 1, Seconds: seconds, Clock: 1700}
+		m.Readings = append(m.Readings, Reading{Kernel: k, HeldOut: heldOut, Watts: watts, Capped: &held})
+		m.limits()
+	}
+	if m.limits(); len(m.Limits) != 0 || m.Drawn != 0 {
+		t.Errorf("nothing is held back: limits %v, %v W", m.Limits, m.Drawn)
+	}
+	add(1e-3, 7e14, 699, true)
+	if m.Drawn != 0 {
+		t.Errorf("%v W are those of a kernel that is held out", m.Drawn)
+	}
+	add(1e-3, 7e14, 690, false)
+	add(10*emptyLaunch, 5e14, 400, false)
+	if l, ok := m.Limits["bf16"]; !ok || l != 0 || m.Drawn != 690 {
+		t.Errorf("of a short kernel alone: limits %v, %v W", m.Limits, m.Drawn)
+	}
+	add(1e-4, 6e14, 400, false)
+	add(1e-4, 8e14, 650, true)
+	if l := m.Limits["bf16"]; math.Abs(l/7e14-1) > 1e-9 {
+		t.Errorf("limit %v, and 7e14 were seen", l)
 	}
 }
 
@@ -350,6 +385,42 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
+// TestImpossible readings are refused, and say which and why.
+func TestImpossible(t *testing.T) {
+	whole := fitted(t, usualCard, true, nil)
+	number := func(v float64) *float64 { return &v }
+	for want, change := range map[string]func(m *Model, r *Reading){
+		"watts of -100":        func(_ *Model, r *Reading) { r.Watts = -100 },
+		"watts of 0":           func(_ *Model, r *Reading) { r.Watts = 0 },
+		"watts of 1e+308":      func(_ *Model, r *Reading) { r.Watts = 1e308 },
+		"its memory of -5":     func(_ *Model, r *Reading) { r.MemoryWatts = number(-5) },
+		"its memory of 1e+308": func(_ *Model, r *Reading) { r.MemoryWatts = number(1e308) },
+		"share of 5":           func(_ *Model, r *Reading) { r.Capped = number(5) },
+		"seconds of 0":         func(_ *Model, r *Reading) { r.Seconds, r.Clock = 0, 0 },
+		"seconds of 1e-300":    func(_ *Model, r *Reading) { r.Seconds = 1e-300 },
+		"MHz of 2100":          func(_ *Model, r *Reading) { r.Clock = 2100 },
+		"MHz of 1e-300":        func(_ *Model, r *Reading) { r.Clock = 1e-300 },
+		"a second, of 1e+308":  func(_ *Model, r *Reading) { r.Asked, r.Seconds = 1e308, 1 },
+		"bits, of 1e+06":       func(_ *Model, r *Reading) { r.Moved = 1e6 },
+		"awake, of 2":          func(_ *Model, r *Reading) { r.Awake = 2 },
+		"where 0.01 to 1.01":   func(m *Model, _ *Reading) { m.FullClock = 1 },
+		"highest clock":        func(m *Model, _ *Reading) { m.FullClock = 1e300 },
+		"power limit":          func(m *Model, _ *Reading) { m.PowerLimit = -1 },
+		"2001 readings are more": func(m *Model, r *Reading) {
+			for len(m.Readings) <= mostReadings {
+				m.Readings = append(m.Readings, *r)
+			}
+		},
+	} {
+		m := *whole
+		m.Readings = slices.Clone(whole.Readings)
+		change(&m, &m.Readings[2])
+		if err := m.Fit(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
 // TestAnd: two kernels as one do the work of both, for as long as both.
 func TestAnd(t *testing.T) {
 	a := Kernel{Name: "a", Type: "bf16", Ops: 4, Asked: 2, Memory: 2, Bits: 1, Moved: 1, Awake: 1, Seconds: 2, Clock: 1500}
@@ -387,6 +458,23 @@ func TestErrorsOfParts(t *testing.T) {
 		if c.Value == 0 && c.Error == 0 && c.Name != "byte asked again" {
 			t.Errorf("%s is 0 for sure", c.Name)
 		}
+	}
+}
+
+// TestResampled: rows of power, which are off by some per cent here, and those of the memory's sensor, which are
+// right, are not dealt each other's errors.
+func TestResampled(t *testing.T) {
+	draw := rand.New(rand.NewPCG(5, 6))
+	m := fitted(t, usualCard, true, func() float64 { return 0.05 * draw.NormFloat64() })
+	offset := len(m.terms)
+	if c := m.Coefficients[offset]; c.Name != sensorTerm || c.Error > 1 {
+		t.Errorf("%s ± %.2f %s, of readings that are right", c.Name, c.Error, c.Unit)
+	}
+	if e := m.design(clockExponent).unbounded(m.own())[offset]; e > 1 {
+		t.Errorf("unbounded, ± %.2f W", e)
+	}
+	if c := m.Coefficients[0]; c.Name != staticTerm || c.Error < 1 {
+		t.Errorf("%s ± %.2f %s, of readings that are off by 5 %%", c.Name, c.Error, c.Unit)
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	// sensorWatts is the error of the memory's sensor that weighs as much as one of 100 % of a kernel's
 	// power: 1 W as 0.2 %. The sensor is off by some watts, by what else the card does.
 	sensorWatts = 500
-	resamples   = 40
+	resamples   = 200
 )
 
 // design is what a fit is made of: a row for every reading, and one for every reading of the memory.
@@ -25,6 +25,7 @@ type design struct {
 	scale    []float64  // that they were divided by
 	y        []float64
 	names    []string // the rows' kernels
+	sensor   []bool   // rows that are of the memory
 }
 
 func (m *Model) design(exponent float64) *design {
@@ -39,7 +40,8 @@ func (m *Model) design(exponent float64) *design {
 		for j := range m.terms {
 			rows = append(rows, m.terms[j].at(&r.Kernel, clock, exponent)/r.Watts)
 		}
-		rows, d.y, d.names = append(rows, 0), append(d.y, 1), append(d.names, r.Name) // the sensor has no part in it
+		rows = append(rows, 0) // the sensor has no part in it
+		d.y, d.names, d.sensor = append(d.y, 1), append(d.names, r.Name), append(d.sensor, false)
 		if !m.Sensed || r.MemoryWatts == nil {
 			continue
 		}
@@ -50,7 +52,8 @@ func (m *Model) design(exponent float64) *design {
 			}
 			rows = append(rows, v)
 		}
-		rows, d.y, d.names = append(rows, 1.0/sensorWatts), append(d.y, *r.MemoryWatts/sensorWatts), append(d.names, r.Name)
+		rows = append(rows, 1.0/sensorWatts)
+		d.y, d.names, d.sensor = append(d.y, *r.MemoryWatts/sensorWatts), append(d.names, r.Name), append(d.sensor, true)
 	}
 	d.x = mat.NewDense(len(d.y), len(m.terms)+1, rows)
 	d.unit()
@@ -88,8 +91,8 @@ func (d *design) solve(y []float64, without func(kernel string) bool) variant {
 	return v
 }
 
-// resampled are fits to what the model says and its own errors, dealt out anew: the bootstrap of
-// residuals.
+// resampled are fits to what the model says and its own errors, dealt out anew among rows of a kind: the
+// bootstrap of residuals. The power's errors and the sensor's differ in size.
 func (d *design) resampled(v variant) (list []variant) {
 	n, columns := d.x.Dims()
 	scaled := make([]float64, columns)
@@ -103,11 +106,16 @@ func (d *design) resampled(v variant) (list []variant) {
 		used += truth(c > 0)
 	}
 	wider := math.Sqrt(float64(n) / max(1, float64(n)-used))
+	alike := map[bool][]int{}
+	for i, sensor := range d.sensor {
+		alike[sensor] = append(alike[sensor], i)
+	}
 	draw := rand.New(rand.NewPCG(1, 1))
 	for range resamples {
 		y := make([]float64, n)
 		for i := range y {
-			from := draw.IntN(n)
+			kind := alike[d.sensor[i]]
+			from := kind[draw.IntN(len(kind))]
 			y[i] = fit.AtVec(i) + wider*(d.y[from]-fit.AtVec(from))
 		}
 		list = append(list, d.solve(y, nil))
@@ -119,28 +127,34 @@ func (d *design) resampled(v variant) (list []variant) {
 // is. A coefficient at 0 has no other: resampling leaves it there.
 func (d *design) unbounded(v variant) []float64 {
 	n, columns := d.x.Dims()
+	errs := make([]float64, columns)
 	inverse := d.inverse()
 	if inverse == nil {
-		return make([]float64, columns)
+		return errs
 	}
-	squares, used := 0.0, 0.0
-	for j, c := range v.coefficients {
-		used += truth(c*d.scale[j] > 0)
+	used := 0.0
+	for _, c := range v.coefficients {
+		used += truth(c > 0)
 	}
-	for i := range n {
+	squares, rows := map[bool]float64{}, map[bool]float64{} // by kind of row
+	for i, sensor := range d.sensor {
 		off := d.y[i]
 		for j, c := range v.coefficients {
 			off -= d.x.At(i, j) * c * d.scale[j]
 		}
-		squares += off * off
+		squares[sensor] += off * off
+		rows[sensor]++
 	}
-	variance := squares / max(1, float64(n)-used)
-	errs := make([]float64, columns)
-	for j := range errs {
-		if mat.Norm(d.x.ColView(j), 2) == 0 {
-			continue // no kernel has any of it
+	freedom := max(1, float64(n)-used) / float64(n)
+	var moved mat.VecDense // by a row that is off by 1
+	for i, sensor := range d.sensor {
+		moved.MulVec(inverse, mat.NewVecDense(columns, d.x.RawRowView(i)))
+		for j := range errs {
+			errs[j] += squares[sensor] / (freedom * rows[sensor]) * moved.AtVec(j) * moved.AtVec(j)
 		}
-		errs[j] = math.Sqrt(variance*inverse.At(j, j)) / d.scale[j]
+	}
+	for j := range errs {
+		errs[j] = math.Sqrt(errs[j]) / d.scale[j]
 	}
 	return errs
 }

@@ -107,10 +107,17 @@ func decode(data []byte) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("damaged components: %w: %s", err, instead)
 	}
-	for i, r := range m.Readings {
-		if slices.ContainsFunc(m.Readings[:i], func(o Reading) bool { return o.Kernel == r.Kernel && o.Watts == r.Watts }) {
+	type measured struct {
+		Kernel
+		watts float64
+	}
+	seen := map[measured]bool{}
+	for _, r := range m.Readings {
+		key := measured{r.Kernel, r.Watts}
+		if seen[key] {
 			return nil, fmt.Errorf("damaged components: one reading of %s is there twice: take it out once", r.Name)
 		}
+		seen[key] = true
 	}
 	return m, nil
 }

@@ -1,7 +1,6 @@
 package component
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +11,10 @@ const (
 	// mostLeverage of a kernel that is left out to be judged: beyond it there is a coefficient that no
 	// other kernel tells.
 	mostLeverage = 0.8
+	// mostReadings is many times what a calibration takes; each kernel is left out once, which takes their square.
+	mostReadings          = 2000
+	leastWatts, mostWatts = 1e-3, 1e5
+	mostMHz               = 1e5
 )
 
 // Fit finds the coefficients, their errors and the model's quality from m.Readings. FullClock,
@@ -52,16 +55,19 @@ func (m *Model) Fit() error {
 }
 
 func (m *Model) validateReadings() error {
-	if !(m.FullClock > 0) || m.Card == "" {
-		return errors.New("components take the card's name and its highest clock")
+	if !(m.FullClock > 0 && m.FullClock <= mostMHz && m.PowerLimit >= 0 && m.PowerLimit <= mostWatts) || m.Card == "" {
+		return fmt.Errorf("components take the card's name, its highest clock, up to %.0f MHz, and its power limit, up to %.0f W", mostMHz, mostWatts)
+	}
+	if len(m.Readings) > mostReadings {
+		return fmt.Errorf("%d readings are more than components are fitted to, %d are the most", len(m.Readings), mostReadings)
 	}
 	n := 0
 	for _, r := range m.Readings {
 		if err := r.Validate(); err != nil {
 			return err
 		}
-		if !(r.Watts > 0 && r.Seconds > 0) || math.IsInf(r.Watts, 1) {
-			return fmt.Errorf("%s is no measurement: %v W, %v s", r.Name, r.Watts, r.Seconds)
+		if err := m.possible(&r); err != nil {
+			return err
 		}
 		if !r.HeldOut {
 			n++
@@ -73,6 +79,35 @@ func (m *Model) validateReadings() error {
 	for _, t := range m.Types() {
 		if !m.varied(t) {
 			return fmt.Errorf("all kernels of %s have the same operands, which does not tell what they take from what their bits do: measure others", t)
+		}
+	}
+	return nil
+}
+
+// possible reports readings that no card gives, and that no sum would survive.
+func (m *Model) possible(r *Reading) error {
+	or0 := func(v *float64) float64 {
+		if v == nil {
+			return 0
+		}
+		return *v
+	}
+	work := max(r.Ops, r.Asked, r.Memory, r.Again)
+	for _, v := range []struct {
+		what             string
+		value, low, high float64
+	}{
+		{"watts", r.Watts, leastWatts, mostWatts},
+		{"watts of its memory", or0(r.MemoryWatts), 0, mostWatts},
+		{"capped share", or0(r.Capped), 0, 1},
+		{"seconds", r.Seconds, 1e-12, 3600},                     // simulated ones are short
+		{"MHz", r.Clock, m.FullClock / 100, 1.01 * m.FullClock}, // a mean may round up
+		{"operations or bytes a second,", perSecond(&r.Kernel, work), 0, 1e20},
+		{"toggling of bits,", max(r.Bits, r.Moved), 0, 100},
+		{"share of multiprocessors awake,", r.Awake, 0, 1},
+	} {
+		if !(v.value >= v.low && v.value <= v.high) {
+			return fmt.Errorf("%s is no measurement: %s of %g, where %g to %g can be", r.Name, v.what, v.value, v.low, v.high)
 		}
 	}
 	return nil
@@ -179,18 +214,20 @@ func (m *Model) drift() (widest float64) {
 }
 
 // limits finds what the card draws at its cap, at how many operations a second it holds back its clock
-// far below it, and the highest rates.
+// far below it, and the highest rates. A limit is the most that a type was seen to do, as all of that was let
+// through, if a kernel that was held back was so long that its launch hardly counts.
 func (m *Model) limits() {
 	const (
-		held = 0.5  // of the samples
-		slow = 0.99 // of the highest clock
-		far  = 0.96 // of the power at the cap
+		often = 0.5  // of the samples
+		slow  = 0.99 // of the highest clock
+		far   = 0.96 // of the power at the cap
+		long  = 20   // launches
 	)
 	m.Drawn, m.Limits, m.Rates = 0, map[string]float64{}, map[string]float64{}
-	capped := func(r *Reading) bool { return r.Capped != nil && *r.Capped >= held && r.Clock < slow*m.FullClock }
+	capped := func(r *Reading) bool { return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock }
 	var watts []float64
 	for i := range m.Readings {
-		if r := &m.Readings[i]; capped(r) && r.Watts > far*m.PowerLimit {
+		if r := &m.Readings[i]; !r.HeldOut && capped(r) && r.Watts > far*m.PowerLimit {
 			watts = append(watts, r.Watts)
 		}
 	}
@@ -198,7 +235,8 @@ func (m *Model) limits() {
 		slices.Sort(watts)
 		m.Drawn = watts[len(watts)/2]
 	}
-	limited := map[string][]float64{}
+	held := map[string]float64{} // the longest, in seconds
+	most := map[string]float64{}
 	fastest := func(name string, rate float64) { m.Rates[name] = max(m.Rates[name], rate) }
 	for i := range m.Readings {
 		r := &m.Readings[i]
@@ -212,12 +250,15 @@ func (m *Model) limits() {
 			continue
 		}
 		fastest(r.Type, perSecond(&r.Kernel, r.Ops)*full)
+		most[r.Type] = max(most[r.Type], perSecond(&r.Kernel, r.Ops))
 		if capped(r) && r.Watts < far*m.Drawn {
-			limited[r.Type] = append(limited[r.Type], perSecond(&r.Kernel, r.Ops))
+			held[r.Type] = max(held[r.Type], r.Seconds)
 		}
 	}
-	for typ, rates := range limited {
-		slices.Sort(rates)
-		m.Limits[typ] = rates[len(rates)/2]
+	for typ, longest := range held {
+		m.Limits[typ] = 0
+		if longest >= long*m.Launch {
+			m.Limits[typ] = most[typ]
+		}
 	}
 }

@@ -28,7 +28,8 @@ type Model struct {
 	// Drawn is what the card draws at its power limit, in watts; 0: no kernel came to it.
 	Drawn float64 `json:"drawn_at_limit_watts,omitempty"`
 	// Limits are operations a second of a type at which the card holds back its clock though power is
-	// far below the limit. A type that is absent was not held back.
+	// far below the limit: the most that were seen; 0: kernels were too short to tell. A type that is absent was
+	// not held back.
 	Limits map[string]float64 `json:"operations_limits,omitempty"`
 	// Launch is how long an execution that does nothing takes, in seconds; 0: none was measured.
 	Launch float64 `json:"launch_seconds,omitempty"`
@@ -118,7 +119,7 @@ func (m *Model) Split(k Kernel) (Split, error) {
 		return Split{}, err
 	}
 	if k.Seconds == 0 {
-		k = m.At(k, m.Clock([]Kernel{k}, 0))
+		k = m.At(k, m.Clock([]Kernel{k}))
 	}
 	return m.split([]Kernel{k}), nil
 }
@@ -130,7 +131,7 @@ func (m *Model) Together(kernels []Kernel) (Split, error) {
 		return Split{}, err
 	}
 	if slices.ContainsFunc(kernels, func(k Kernel) bool { return k.Seconds == 0 }) {
-		kernels = m.all(kernels, m.Clock(kernels, 0))
+		kernels = m.all(kernels, m.Clock(kernels))
 	}
 	return m.split(kernels), nil
 }

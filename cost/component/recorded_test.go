@@ -108,8 +108,32 @@ func TestRecordedClock(t *testing.T) {
 		if r.Type != "bf16" || r.Memory == 0 || r.Ops < 1e11 || r.Clock > 0.9*m.FullClock {
 			continue
 		}
-		if have := m.Clock([]Kernel{r.Kernel}, 0); math.Abs(have/r.Clock-1) > 0.08 {
+		if have := m.Clock([]Kernel{r.Kernel}); math.Abs(have/r.Clock-1) > 0.08 {
 			t.Errorf("%s, bits %.2f: %.0f MHz, measured %.0f", r.Name, r.Bits, have, r.Clock)
+		}
+	}
+}
+
+// TestRecordedLimits: the built-in limits on operations are those that other cards were seen to have, and below none
+// of the fit's own rates.
+func TestRecordedLimits(t *testing.T) {
+	m, err := Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range m.Readings {
+		if l := m.Limits[r.Type]; l > 0 && r.Ops/r.Seconds > l*(1+1e-9) && !r.HeldOut {
+			t.Errorf("%s ran at %.4g operations a second, beyond a limit of %.4g", r.Name, r.Ops/r.Seconds, l)
+		}
+	}
+	seen := map[string]float64{}
+	for _, r := range recorded(t, 1).Readings {
+		seen[r.Type] = max(seen[r.Type], r.Ops/r.Seconds)
+	}
+	for typ, l := range m.Limits {
+		seen := seen[typ]
+		if t.Logf("%s: %.0f T, seen in others %.0f T", typ, l/1e12, seen/1e12); l > 0 && math.Abs(l/seen-1) > 0.05 {
+			t.Errorf("the limit in %s is %.0f T operations a second, on other cards %.0f T", typ, l/1e12, seen/1e12)
 		}
 	}
 }
