@@ -76,8 +76,12 @@ func (r profileReport) print(w io.Writer) {
 		r.afterTable().print(w)
 		fmt.Fprintln(w)
 		for _, a := range r.After {
-			if !a.Steady {
-				remark(w, "note", fmt.Sprintf("%s alone was not steady: it is compared with the last tenth of its time (--length)", r.Products[a.Product].Name))
+			name := r.Products[a.Product].Name
+			if a.Watts == 0 {
+				remark(w, "note", fmt.Sprintf("right after the other the curve tells %s apart, which is longer than %s ran", timeText(a.Over), name))
+			}
+			if a.Alone == 0 {
+				remark(w, "note", fmt.Sprintf("%s alone was not steady (--length): there is nothing to compare with", name))
 			}
 		}
 	}
@@ -112,12 +116,21 @@ func milestoneTable(p profile.Profile) *table {
 	return tab
 }
 
-// afterTable is what each product draws right after the other.
+// afterTable is what each product draws right after the other, and when it is steady alone.
 func (r profileReport) afterTable() *table {
-	tab := newTable("product", "right after", "over", "power", "alone", "change", "95 %")
+	watts := func(w float64) string {
+		if w == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f W", w)
+	}
+	tab := newTable("product", "right after", "over", "power", "steady\nalone", "change", "95 %")
 	for _, a := range r.After {
-		tab.add(r.Products[a.Product].Name, r.Products[a.Other].Name, timeText(a.Over),
-			fmt.Sprintf("%.1f W", a.Watts), fmt.Sprintf("%.1f W", a.Alone), percentOf(a.Ratio, a.Interval[:]), span(a.Interval[:]))
+		change, within := "–", "–"
+		if a.Ratio != 0 {
+			change, within = percentOf(a.Ratio, a.Interval[:]), span(a.Interval[:])
+		}
+		tab.add(r.Products[a.Product].Name, r.Products[a.Other].Name, timeText(a.Over), watts(a.Watts), watts(a.Alone), change, within)
 	}
 	return tab
 }
@@ -184,7 +197,9 @@ var flagged = strings.NewReplacer("take longer runs", "take longer runs (--lengt
 
 func aboutSteady(w io.Writer, p profile.Profile) {
 	if s := p.Steady.SSE; s.Found {
-		remark(w, "steady time", fmt.Sprintf("from execution %s on (SSE): %s each", count(s.Execution), timeText(time.Duration(s.Seconds*float64(time.Second)))))
+		mean := p.Legs[0].End / time.Duration(p.Legs[0].Executions)
+		remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %s); %s on the mean",
+			count(s.Execution), timeText(time.Duration(s.Seconds*float64(time.Second))), timeText(mean)))
 	} else {
 		remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
@@ -213,7 +228,11 @@ func (r profileReport) remarks(w io.Writer) {
 		remark(w, "note", r.unsigned)
 	}
 	if r.brokenOff() {
-		remark(w, "note", "it was broken off; a curve is of some tens of the latest golden runs, and coarser than it would be")
+		how := "a curve is of some tens of the latest golden runs, and coarser than it would be"
+		if r.Again != "" {
+			how = "curves are of all golden runs until then"
+		}
+		remark(w, "note", "it was broken off; "+how)
 	}
 	if r.Simulated {
 		remark(w, "note", simulatedNote)
@@ -288,21 +307,8 @@ func decimal(v float64, digits int) string {
 	return strings.Replace(fmt.Sprintf("%.*f", digits, v), "-", "−", 1)
 }
 
-// timeText is a time with three digits, in the unit that suits it.
-func timeText(d time.Duration) string {
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
-		switch v := float64(d) / float64(unit.size); {
-		case math.Abs(v) >= 999.5: // %.3g would write an exponent
-			return decimal(v, 0) + " " + unit.name
-		case math.Abs(v) >= 0.9995: // 1.00
-			return strings.Replace(fmt.Sprintf("%.3g %s", v, unit.name), "-", "−", 1)
-		}
-	}
-	return fmt.Sprintf("%d ns", d)
-}
+// timeText is a time as profiles write it.
+func timeText(d time.Duration) string { return profile.TimeText(d) }
 
 // resolutionText says what can be told apart.
 func resolutionText(p profile.Profile) string {

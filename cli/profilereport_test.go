@@ -8,17 +8,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
-func TestTimeText(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 ns", 12: "12 ns", 1500: "1.5 µs", -2 * time.Microsecond: "−2 µs", 2500 * time.Microsecond: "2.5 ms",
-		999 * time.Millisecond: "999 ms", 999_700_000: "1 s", 1044 * time.Millisecond: "1.04 s", 3 * time.Minute: "180 s", 30 * time.Minute: "1800 s",
-	} {
-		if got := timeText(d); got != want {
-			t.Errorf("%d ns is %q, want %q", d, got, want)
-		}
-	}
-}
-
 func TestSensorText(t *testing.T) {
 	s := profile.Sensor{Name: profile.Instant, Readings: 1200, Window: 25 * time.Millisecond, Delay: 3 * time.Millisecond, Gain: 0.98, Error: 2.04, Used: true}
 	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 3 ms late, −2.0 % off the counter, ±2.0 W"; got != want {
@@ -59,11 +48,50 @@ func TestProfileMet(t *testing.T) {
 	if r.print(&b); !strings.HasPrefix(b.String(), ": , broken off\n") || !strings.Contains(b.String(), "note: it was broken off") {
 		t.Errorf("interrupted:\n%s", b.String())
 	}
+	r.Again = "profile --from a" // all curves at leisure
+	b.Reset()
+	if r.print(&b); !strings.HasPrefix(b.String(), ": , broken off\n") || strings.Contains(b.String(), "coarser than it would be") || !strings.Contains(b.String(), "all golden runs until then") {
+		t.Errorf("made anew:\n%s", b.String())
+	}
 	none := p
 	none.Curve, none.Milestones = nil, nil
 	r.asked, r.Profiles = 5e6, []profile.Profile{none}
 	if r.met() || !strings.Contains(string(r.picture()), "<svg") {
 		t.Error("without a curve it is met, or cannot be drawn")
+	}
+}
+
+// TestSteadyTime: execution time that no longer falls may rise, as at the power cap.
+func TestSteadyTime(t *testing.T) {
+	p := profile.Profile{
+		Legs:   []profile.Leg{{Executions: 1000, End: 1662 * time.Millisecond}},
+		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, Execution: 1, Seconds: 1.417e-3}},
+	}
+	var b strings.Builder
+	aboutSteady(&b, p)
+	if want := "execution time: no longer falls from execution 1 on (SSE, 1.42 ms); 1.66 ms on the mean\n"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("%s, want %s", b.String(), want)
+	}
+}
+
+// TestAfterTable: where curves are too coarse there is no ratio, and a note says so.
+func TestAfterTable(t *testing.T) {
+	r := profileReport{Result: &profile.Result{
+		Products: []profile.Product{{Name: "a"}, {Name: "b"}},
+		After: []profile.After{
+			{Product: 1, Over: 50 * time.Millisecond, Watts: 700, Alone: 875, Ratio: 0.8, Interval: [2]float64{0.79, 0.81}},
+			{Other: 1, Over: 300 * time.Millisecond},
+		},
+	}}
+	var b strings.Builder
+	r.print(&b)
+	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "change: of power in a product's first moments right after the other", "note: a: the curves tell 300 ms apart"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), " 0.0 W") || strings.Contains(b.String(), "note: b") {
+		t.Errorf("watts of nothing, or a note about what is known:\n%s", b.String())
 	}
 }
 

@@ -30,8 +30,8 @@
 // align.go say when; profiles.go puts readings in their places and result.go holds what comes out. The
 // mathematics begins in stitch.go: place.go finds what sensors do (lag.go, level.go, onset.go, windows.go, worth.go)
 // and how power follows pace (pace.go), fit.go the curve, from equations.go on cells.go, as smooth (roughness.go) as cross-validation says
-// (smoothness.go), with readings weighed by their noise (noise.go); then resolution.go, bootstrap.go and, where
-// a resolution is asked for, hold.go. steady.go, golden.go, after.go and inside.go ask the curve.
+// (smoothness.go), with readings weighed by their noise (noise.go); then resolution.go, bootstrap.go and
+// hold.go, which keeps the curve from being coarse. steady.go, golden.go, after.go and inside.go ask the curve.
 //
 // In JSON times are in seconds, and their names end so.
 package profile

@@ -41,8 +41,10 @@ func (s *stitching) fit(ctx context.Context, sources []*source, about smoothness
 		}
 		divide(c.rows, level)
 		if len(try) > 0 && round != 1 {
-			var err error
-			v := newCrossValidation(s.cells, s.breaks, c.rows, s.runs, s.opt.Seed)
+			v, err := newCrossValidation(ctx, s.cells, s.breaks, c.rows, s.runs, s.opt.Seed)
+			if err != nil {
+				return nil, err
+			}
 			if c.smoothness, err = v.best(ctx, try, c.order); err != nil {
 				return nil, err
 			}
@@ -55,7 +57,7 @@ func (s *stitching) fit(ctx context.Context, sources []*source, about smoothness
 	return c, nil
 }
 
-// finer is by how many orders of magnitude the penalty weighs less than what predicts best. What smoothing
+// finer is by how many orders of magnitude the penalty weighs less than the one that cross-validation takes. What smoothing
 // takes from a curve no bootstrap shows, so the intervals are true only where it takes little.
 const finer = 1
 

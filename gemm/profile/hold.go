@@ -9,9 +9,9 @@ import (
 
 // hold makes a curve as smooth as it may be for every cell to be as fine as was asked for. The penalty then grows as
 // given; where it does not the resolution is the same at all times, about. Where the readings do not carry
-// it the curve stays as it was: where no penalty makes it as fine, or where it is so unsure then that it shows
-// nothing.
-func (s *stitching) hold(ctx context.Context, c *solution, curve *Curve, finest time.Duration, growth float64) (*Curve, error) {
+// it the curve stays as it was, and the answer is no: where no penalty makes it as fine, or where it is so unsure then
+// that it shows nothing.
+func (s *stitching) hold(ctx context.Context, c *solution, curve *Curve, finest time.Duration, growth float64) (*Curve, bool, error) {
 	const (
 		lowest, highest, fine = -6.0, 10.0, 0.2
 		unsure                = 0.05 // half a 95 % interval, as a share
@@ -22,7 +22,7 @@ func (s *stitching) hold(ctx context.Context, c *solution, curve *Curve, finest 
 	}
 	work, at := s.cells.spanOf(s.breaks[0], end, 0), *c
 	if slices.Max(curve.Resolution[work.first:work.last()+1]) <= finest {
-		return curve, nil
+		return curve, true, nil
 	}
 	at.growth = growth
 	reached := func(order float64) (bool, error) {
@@ -38,12 +38,12 @@ func (s *stitching) hold(ctx context.Context, c *solution, curve *Curve, finest 
 	}
 	low, high := lowest, highest
 	if ok, err := reached(low); !ok || err != nil {
-		return curve, err
+		return curve, false, err
 	}
 	for high-low > fine {
 		ok, err := reached((low + high) / 2)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if ok {
 			low = (low + high) / 2
@@ -53,19 +53,19 @@ func (s *stitching) hold(ctx context.Context, c *solution, curve *Curve, finest 
 	}
 	at.order = low
 	if err := s.solve(&at); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	held, err := s.curve(ctx, &at)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var half []float64
 	for i := work.first; i <= work.last(); i++ {
 		half = append(half, (held.High[i]-held.Low[i])/2/math.Abs(held.Watts[i]))
 	}
 	if median(half) > unsure {
-		return curve, nil
+		return curve, false, nil
 	}
 	*c = at
-	return held, nil
+	return held, true, nil
 }

@@ -53,7 +53,7 @@ func inside(p *Profile) *Inside {
 
 // tooShort says why an execution has no inside that these sensors could show.
 func tooShort(execution, resolution time.Duration, sensors []Sensor) string {
-	why := fmt.Sprintf("an execution takes %s", text(execution))
+	why := fmt.Sprintf("an execution takes %s", TimeText(execution))
 	var finest *Sensor
 	for i, s := range sensors {
 		if s.Used && s.Window > 0 && (finest == nil || s.Window < finest.Window) {
@@ -61,9 +61,9 @@ func tooShort(execution, resolution time.Duration, sensors []Sensor) string {
 		}
 	}
 	if finest != nil {
-		why += fmt.Sprintf(", the quickest sensor (%s) averages over %s", finest.Name, text(finest.Window))
+		why += fmt.Sprintf(", the quickest sensor (%s) averages over %s", finest.Name, TimeText(finest.Window))
 	}
-	why += fmt.Sprintf(", and the curve resolves %s", text(resolution))
+	why += fmt.Sprintf(", and the curve resolves %s", TimeText(resolution))
 	if n := float64(resolution) / float64(max(execution, 1)); n >= 1.5 {
 		why += fmt.Sprintf(": %.0f executions", n)
 	}

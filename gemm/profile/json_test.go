@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
@@ -57,15 +56,5 @@ func TestJSON(t *testing.T) {
 	}
 	if bad := regexp.MustCompile(`"([A-Z][A-Za-z]*|at|over|begin|end|start|step|delay|window|resolution|density|above)":`).FindAll(text, -1); bad != nil {
 		t.Errorf("keys %s", bad)
-	}
-}
-
-func TestText(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 ns", 999: "999 ns", 1500: "1.5 µs", 999_499: "999 µs", 999_600: "1 ms", 999_700_000: "1 s", 1044 * time.Millisecond: "1.04 s", 30 * time.Minute: "1800 s",
-	} {
-		if got := text(d); got != want {
-			t.Errorf("%d ns is %q, want %q", d, got, want)
-		}
 	}
 }

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"context"
 	"math"
 	"slices"
 	"time"
@@ -68,7 +69,7 @@ func (s *stitching) ending(src *source) ending {
 // lag finds the response of the sensor that has most readings about the work's end. Where it lags, all sensors are
 // taken to see power through the same filter, and it becomes the one that the others are held against. It says
 // whether that is so. A tail that power itself has looks the same; see refuted.
-func (s *stitching) lag() bool {
+func (s *stitching) lag(ctx context.Context) bool {
 	const (
 		fewest      = 16    // readings about the end
 		least       = 0.003 // seconds; a shorter lag makes no difference
@@ -90,13 +91,13 @@ func (s *stitching) lag() bool {
 		return false
 	}
 	first := fall{response{window: e.Window.Seconds()}, median(e.before), median(e.after)}
-	best, without := first.nearest(e.about, false)
+	best, without := first.nearest(ctx, e.about, false)
 	off := without
 	for _, lag := range []float64{0.005, 0.01, 0.02, 0.04} {
 		for _, window := range []float64{0, 0.01, 0.025} {
 			f := first
 			f.window, f.lag = window, lag
-			if f, l := f.nearest(e.about, true); l < off {
+			if f, l := f.nearest(ctx, e.about, true); l < off {
 				best, off = f, l
 			}
 		}
@@ -125,7 +126,7 @@ func (s *stitching) refuted() bool {
 // counter is the energy counter, nil where it has too few readings.
 func (s *stitching) counter() *source {
 	for _, src := range s.sources {
-		if src.Name == Counter && len(s.rows([]*source{src})) >= enough {
+		if src.Name == Counter && s.count(src) == enough {
 			return src
 		}
 	}
@@ -133,7 +134,7 @@ func (s *stitching) counter() *source {
 }
 
 // nearest is the fall nearby from which readings are least off, and by how much in sum.
-func (f fall) nearest(about []moment, lags bool) (fall, float64) {
+func (f fall) nearest(ctx context.Context, about []moment, lags bool) (fall, float64) {
 	const earlier = 0.001 // seconds by which stamps may be wrong: no sensor sees what is yet to come
 	loss := func(f fall) float64 {
 		if f.window < 0 || f.lag < 0 || f.delay < -earlier {
@@ -145,9 +146,10 @@ func (f fall) nearest(about []moment, lags bool) (fall, float64) {
 		}
 		return total
 	}
+	watts := 20 * kilowatts(f.after-f.before)
 	moves := []move[fall]{
-		func(f *fall, step float64) { f.before += 20 * step },
-		func(f *fall, step float64) { f.after += 20 * step },
+		func(f *fall, step float64) { f.before += watts * step },
+		func(f *fall, step float64) { f.after += watts * step },
 		func(f *fall, step float64) { f.delay += 0.005 * step },
 		// The middle of what it sees stays where it is.
 		func(f *fall, step float64) { f.window, f.delay = f.window+0.01*step, f.delay-0.005*step },
@@ -158,5 +160,5 @@ func (f fall) nearest(about []moment, lags bool) (fall, float64) {
 			func(f *fall, step float64) { f.lag, f.window = f.lag+0.005*step, f.window-0.01*step },
 			func(f *fall, step float64) { f.lag += 0.005 * step })
 	}
-	return descend(f, 0.005, loss, moves...)
+	return descend(ctx, f, 0.005, loss, moves...)
 }

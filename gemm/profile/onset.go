@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -13,7 +14,7 @@ const Unseen = 5 * time.Millisecond
 // that all have. But the card is idle until the first break, and draws power as soon as it works. So the
 // readings about that break are held against an even rise from one power to another; when it begins is the
 // delay. What is less than Unseen may as well be a slow rise, and is left to the curve. It says whether delays were changed.
-func (s *stitching) onset(src *source, c *solution) bool {
+func (s *stitching) onset(ctx context.Context, src *source, c *solution) bool {
 	const (
 		after       = 0.1 // seconds after the break within which the rise should be over
 		significant = 6
@@ -47,12 +48,12 @@ func (s *stitching) onset(src *source, c *solution) bool {
 	for _, lasts := range []float64{0, 0.01, 0.03} {
 		from.lasts = lasts
 		for from.begin = -earliest; from.begin <= latest; from.begin += 0.005 {
-			if r, l := from.fitted(about, true); l < loss {
+			if r, l := from.fitted(ctx, about, true); l < loss {
 				free, loss = r, l
 			}
 		}
 		from.begin = 0
-		if _, l := from.fitted(about, false); l < fixed {
+		if _, l := from.fitted(ctx, about, false); l < fixed {
 			fixed = l
 		}
 	}
@@ -91,7 +92,7 @@ func (r rise) risen(t float64) float64 {
 
 // fitted is the rise nearby that lies closest to readings, and the sum of how far they are off. Its begin
 // may be held.
-func (r rise) fitted(about []stretch, begin bool) (rise, float64) {
+func (r rise) fitted(ctx context.Context, about []stretch, begin bool) (rise, float64) {
 	loss := func(r rise) float64 {
 		total := 0.0
 		for _, s := range about {
@@ -99,8 +100,9 @@ func (r rise) fitted(about []stretch, begin bool) (rise, float64) {
 		}
 		return total
 	}
+	watts := 50 * kilowatts(r.after-r.before)
 	moves := []move[rise]{
-		func(r *rise, step float64) { r.after += 50 * step },
+		func(r *rise, step float64) { r.after += watts * step },
 		func(r *rise, step float64) { r.lasts = max(0, r.lasts+0.005*step) },
 	}
 	if begin {
@@ -108,5 +110,5 @@ func (r rise) fitted(about []stretch, begin bool) (rise, float64) {
 			func(r *rise, step float64) { r.begin += 0.005 * step },
 			func(r *rise, step float64) { r.begin, r.lasts = r.begin+0.0025*step, max(0, r.lasts-0.005*step) })
 	}
-	return descend(r, 0.01, loss, moves...)
+	return descend(ctx, r, 0.01, loss, moves...)
 }

@@ -21,10 +21,11 @@ type Options struct {
 	Idle time.Duration
 	// Step is the length of the curve's cells. Default 2.5 ms.
 	Step time.Duration
-	// Resolution that the curve is to have from the work's start to its end; see [StitchOptions]. Default:
-	// 50 ms or finer, as the readings say: finest where power changes.
+	// Resolution that the curve is to have from the work's start to its end; see [StitchOptions]. Default, and where
+	// the readings do not carry it: 50 ms or finer, as they say, finest where power changes.
 	Resolution time.Duration
-	// Tolerance within which steady power stays, as a share. Default 0.01.
+	// Tolerance within which steady power stays, as a share; up to three of it where the curve cannot tell less, see
+	// [FindSteady]. Default 0.01.
 	Tolerance float64
 	// Resamples of the bootstrap that makes the intervals. Default 100.
 	Resamples int

@@ -33,13 +33,16 @@ type pacing struct {
 }
 
 // paced reads the runs' paces.
-func (s *stitching) paced() *pacing {
+func (s *stitching) paced(ctx context.Context) (*pacing, error) {
 	if s.opt.Pace == nil || len(s.breaks) < 2 {
-		return nil
+		return nil, nil
 	}
 	p := &pacing{pace: make([][]float64, s.runs), level: make([]float64, s.runs), works: make([]bool, s.n)}
 	begin, end := s.breaks[0], s.breaks[len(s.breaks)-1]
 	for run, number := range s.number {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		p.pace[number], p.level[number] = make([]float64, s.n), 1
 		for i := range s.n {
 			from, to := max(begin, float64(i)*s.step), min(end, float64(i+1)*s.step)
@@ -53,7 +56,7 @@ func (s *stitching) paced() *pacing {
 		}
 	}
 	p.follow(Law{})
-	return p
+	return p, nil
 }
 
 // follow a law.
@@ -154,7 +157,7 @@ func (s *stitching) legislate(ctx context.Context, sources []*source, c *solutio
 		var best Law
 		least := misfit(best)
 		for _, moves := range [][]move[Law]{{order}, {order, bend}} {
-			if l, off := descend(best, 0.04, misfit, moves...); least-off >= significant {
+			if l, off := descend(ctx, best, 0.04, misfit, moves...); least-off >= significant {
 				best, least = l, off
 			}
 		}

@@ -13,12 +13,15 @@ func (s *stitching) place(ctx context.Context) (smoothness, error) {
 	for _, src := range s.sources {
 		before = append(before, *src)
 	}
-	lagging := s.lag()
+	lagging := s.lag(ctx)
 	about, err := s.placed(ctx, lagging)
 	if err != nil || !lagging || !s.refuted() {
 		return about, err
 	}
-	s.sources, s.pacing = nil, s.paced()
+	if s.pacing, err = s.paced(ctx); err != nil {
+		return about, err
+	}
+	s.sources = nil
 	for _, src := range before {
 		s.sources = append(s.sources, &src)
 	}
@@ -55,7 +58,7 @@ func (s *stitching) placed(ctx context.Context, lagging bool) (smoothness, error
 			return assumed, err
 		}
 		for _, other := range used[1:] {
-			s.settle(other, used, c)
+			s.settle(ctx, other, used, c)
 		}
 	}
 	if !lagging {
@@ -76,7 +79,7 @@ func (s *stitching) first(ctx context.Context, lagging bool) (*solution, error) 
 		return s.legislate(ctx, s.sources[:1], c)
 	}
 	c, err := s.refer(ctx)
-	if err == nil && s.onset(s.sources[0], c) {
+	if err == nil && s.onset(ctx, s.sources[0], c) {
 		c, err = s.fit(ctx, s.sources[:1], assumed, growths...)
 	}
 	return c, err
@@ -101,7 +104,7 @@ func (s *stitching) refer(ctx context.Context) (*solution, error) {
 	}
 	least := off / surer
 	for i, other := range s.sources[1:] {
-		if other.Window > first.Window || len(s.rows([]*source{other})) < enough {
+		if other.Window > first.Window || s.count(other) < enough {
 			continue
 		}
 		alone, err := s.fit(ctx, []*source{other}, assumed, growths...)

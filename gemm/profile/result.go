@@ -225,7 +225,7 @@ func (p *Profile) milestones() {
 	for _, at := range moments {
 		if at <= end+end/100 { // a run of two seconds is not so to the millisecond
 			at = min(at, end)
-			m := p.milestone(text(at), at)
+			m := p.milestone(TimeText(at), at)
 			m.Over = max(at/10, p.Curve.ResolutionAt(at), p.Curve.Step)
 			if !m.Early() {
 				m.Watts, m.Low, m.High = p.Curve.Mean(at-m.Over, at)

@@ -28,13 +28,16 @@ type crossValidation struct {
 	parts  []system // without one fold each
 }
 
-func newCrossValidation(c cells, breaks []float64, rows []row, runs int, seed uint64) *crossValidation {
+func newCrossValidation(ctx context.Context, c cells, breaks []float64, rows []row, runs int, seed uint64) (*crossValidation, error) {
 	v := &crossValidation{cells: c, breaks: breaks, rows: rows, fold: make([]int, runs)}
 	n := min(folds, runs)
 	for i, run := range rand.New(rand.NewPCG(seed, uint64(runs))).Perm(runs) {
 		v.fold[run] = i % n
 	}
 	for f := range n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		v.parts = append(v.parts, assemble(c, rows, func(run int) float64 {
 			if v.fold[run] == f {
 				return 0
@@ -42,7 +45,7 @@ func newCrossValidation(c cells, breaks []float64, rows []row, runs int, seed ui
 			return 1
 		}))
 	}
-	return v
+	return v, nil
 }
 
 // best finds the smoothness of least loss: for each growth the penalty's weight, from where it is assumed to be,

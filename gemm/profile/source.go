@@ -87,8 +87,17 @@ const enough = 8
 // rank puts the sensor first that all others are held against: the energy counter if it has enough readings,
 // or the one of the shortest window that has, or else the one that has most.
 func (s *stitching) rank() {
-	within := func(src *source) int { return min(enough, len(s.rows([]*source{src}))) }
-	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Compare(within(b), within(a)) })
+	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Compare(s.count(b), s.count(a)) })
+}
+
+// count the source's readings within the curve, up to enough.
+func (s *stitching) count(src *source) (n int) {
+	for _, r := range src.readings {
+		if n < enough && s.within(src.stretch(r, s.from)) {
+			n++
+		}
+	}
+	return n
 }
 
 // idle says whether the card had nothing to do all through a stretch: before the first break, and after the

@@ -44,13 +44,14 @@ type SteadyPoint struct {
 type SteadyState struct {
 	// SSE is the first execution after which the execution time no longer falls beyond the margin.
 	SSE SteadyPoint `json:"sse"`
-	// SSP is the first execution after which power no longer changes.
+	// SSP is the first execution after which no change of power is seen; see [FindSteady].
 	SSP SteadyPoint `json:"ssp"`
 }
 
 // FindSteady finds SSE in p and SSP on the curve: the number of executions begins at four and doubles until
-// power after so many and power after twice as many differ by less than the tolerance, a share (0 is 1 %),
-// or by less than the curve can tell, up to three tolerances; then it is bisected. The paper runs each number of
+// power after so many and power after twice as many differ by no more than the tolerance, a share (0 is 1 %),
+// or by no more than the curve can tell, up to three tolerances; then it is bisected. So a change of three tolerances
+// counts as steady where the 95 % intervals are as wide. The paper runs each number of
 // executions; but a run of twice as many holds one of as many. It also shows what the paper's rule takes for
 // steady at the turn of a swing: power has to stay the same in between, and to within the resolution of the
 // end, where the curve is least sure. p is the progress of one product from the start of the runs.
@@ -135,10 +136,10 @@ func (s search) ssp() SteadyPoint {
 		}
 		if !told {
 			return SteadyPoint{Why: fmt.Sprintf("the curve's resolution is %s, too coarse for a run of %s: take longer runs",
-				text(s.ResolutionAt(s.moment(n))), text(s.moment(s.all)))}
+				TimeText(s.ResolutionAt(s.moment(n))), TimeText(s.moment(s.all)))}
 		}
 		return SteadyPoint{Why: fmt.Sprintf("power still changed by %.1f %% between execution %d (%s) and %d (%s): take longer runs",
-			100*changed, n, text(s.moment(n)), s.all, text(s.moment(s.all)))}
+			100*changed, n, TimeText(s.moment(n)), s.all, TimeText(s.moment(s.all)))}
 	}
 	low, high, twice := 0, n, 2*n
 	for high-low > 1 {

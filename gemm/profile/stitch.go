@@ -28,7 +28,7 @@ type StitchOptions struct {
 	// Pace says how fast a run worked between two moments, over what is usual for what it worked at; nil: not known.
 	Pace func(run int, from, to time.Duration) float64
 	// Resolution that every cell of the work is to have, at the price of wider intervals; 0: 50 ms, and finer where
-	// the readings say more. Where they do not carry it the curve is as fine as they say.
+	// the readings say more. Where they do not carry it the curve is the one that 0 makes.
 	Resolution time.Duration
 	// Seed of the resamples and of the parting for cross-validation.
 	Seed uint64
@@ -42,13 +42,14 @@ var ErrTooFew = errors.New("too few readings")
 // Stitch finds the curve of which all readings are means, and what the sensors did. Readings of many runs,
 // each begun at another phase of the sensors, overlap so that the curve has a finer grain than any of them.
 //
-// It is the curve of least squares with a penalty on its second differences. The penalty's weight is the one
-// with which runs that were left out are predicted best (cross-validation); readings are weighed by
+// It is the curve of least squares with a penalty on its second differences. The penalty is the heaviest with
+// which runs that were left out are predicted as well as can be, to within a standard error (cross-validation). A
+// tenth of it is used, or still less, as is needed for the resolution that every cell is to have. Readings are weighed by
 // their sensor's error, and less where they lie far off. The sensors' windows and delays are found besides.
 //
 // It fails with ErrTooFew, or with the context's error.
 func Stitch(ctx context.Context, readings []Reading, o StitchOptions) (*Curve, []Sensor, error) {
-	s, err := newStitching(readings, o)
+	s, err := newStitching(ctx, readings, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,10 +74,12 @@ func Stitch(ctx context.Context, readings []Reading, o StitchOptions) (*Curve, [
 	// A curve may be as coarse as it likes where power stays the same; but that says nothing of what the readings tell.
 	const coarsest, growth = 50 * time.Millisecond, 2
 	if len(s.breaks) > 0 {
+		held := false
 		if o.Resolution > 0 {
-			curve, err = s.hold(ctx, c, curve, o.Resolution, 0)
-		} else {
-			curve, err = s.hold(ctx, c, curve, coarsest, growth)
+			curve, held, err = s.hold(ctx, c, curve, o.Resolution, 0)
+		}
+		if !held && err == nil {
+			curve, _, err = s.hold(ctx, c, curve, coarsest, growth)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -114,7 +117,7 @@ type stitching struct {
 	pacing  *pacing
 }
 
-func newStitching(readings []Reading, o StitchOptions) (*stitching, error) {
+func newStitching(ctx context.Context, readings []Reading, o StitchOptions) (*stitching, error) {
 	const (
 		step      = 2500 * time.Microsecond
 		resamples = 100
@@ -140,8 +143,9 @@ func newStitching(readings []Reading, o StitchOptions) (*stitching, error) {
 		s.breaks = append(s.breaks, (b - o.From).Seconds())
 	}
 	s.rank()
-	s.pacing = s.paced()
-	return s, nil
+	var err error
+	s.pacing, err = s.paced(ctx)
+	return s, err
 }
 
 // errors of the sensors, about a curve.

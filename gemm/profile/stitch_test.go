@@ -278,6 +278,26 @@ func TestHoldUnsure(t *testing.T) {
 	}
 }
 
+// TestHoldFallsBack: a resolution that readings do not carry makes a curve no coarser than asking for none.
+func TestHoldFallsBack(t *testing.T) {
+	card := truth{power: func(t float64) float64 {
+		if t < 0 {
+			return 90
+		}
+		return 600
+	}, runs: 30, until: 0.8, noise: 2, counting: true, sensors: []sampling{buffer}, seed: 1}
+	o := card.options()
+	o.Breaks, o.Resamples = append(o.Breaks, seconds(0.7)), 20
+	coarsest := func(asked time.Duration) time.Duration {
+		o.Resolution = asked
+		c, _ := stitched(t, card.readings(), o)
+		return slices.Max(c.Resolution[int(c.cell(0)):int(c.cell(seconds(0.7)))])
+	}
+	if free, asked := coarsest(0), coarsest(2600*time.Microsecond); free > 50*time.Millisecond || asked > free {
+		t.Errorf("resolution %v where 2.6 ms were asked for, %v where none was", asked, free)
+	}
+}
+
 // TestUnsteadyCounter: where steps of the energy counter are seen late, now more and now less, another sensor is
 // the one to go by.
 func TestUnsteadyCounter(t *testing.T) {

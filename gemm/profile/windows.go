@@ -63,8 +63,8 @@ func (s *stitching) seek(ctx context.Context, src *source, c *solution) {
 }
 
 // settle finds the window and the delay with which the source fits a curve best that follows it: against a
-// curve that others gave a window seems the shorter the less they resolve.
-func (s *stitching) settle(src *source, used []*source, c *solution) {
+// curve that others gave a window seems the shorter the less they resolve. Where the context ends it settles for less.
+func (s *stitching) settle(ctx context.Context, src *source, used []*source, c *solution) {
 	rows := slices.Clone(c.rows)
 	k := slices.Index(used, src)
 	var ends []float64 // of the source's rows, less the delay
@@ -95,7 +95,7 @@ func (s *stitching) settle(src *source, used []*source, c *solution) {
 		for better := true; better; {
 			better = false
 			for _, try := range [][2]float64{{window, middle - step/2}, {window, middle + step/2}, {window + step, middle}, {window - step, middle}} {
-				if try[0] < known/wrong || try[0] > known*wrong {
+				if ctx.Err() != nil || try[0] < known/wrong || try[0] > known*wrong {
 					continue
 				}
 				if m := misfit(try[0], try[1]); m < least {

@@ -15,9 +15,9 @@ func (s *stitching) worth(src, reference *source, c *solution) (bool, string) {
 		vaguest = 0.05 // of a jump, by which readings after it may be off
 	)
 	if s.coarse(src, reference, 1) {
-		return false, fmt.Sprintf("it averages over %s, the %s over %s", text(src.Window), reference.Name, text(reference.Window))
+		return false, fmt.Sprintf("it averages over %s, the %s over %s", TimeText(src.Window), reference.Name, TimeText(reference.Window))
 	}
-	if n := len(s.rows([]*source{src})); n < enough {
+	if n := s.count(src); n < enough {
 		return false, fmt.Sprintf("only %d of its readings lie within the curve", n)
 	}
 	if math.Abs(src.Gain-1) > falsest {
