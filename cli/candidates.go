@@ -85,7 +85,7 @@ func (q *request) compare(ctx context.Context, m measure.Machine, meter power.Op
 	o.Meter.Events = power.Events{
 		Stage: func(name string) {
 			comparing = name == "compare"
-			event(transform.Event{Stage: name, Total: 1})
+			event(transform.Event{Stage: name})
 		},
 		Window: func(w power.Window) {
 			if !comparing {

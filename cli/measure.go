@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
-	"github.com/lowtoggle/lowtoggle/transform"
 )
 
 var (
@@ -128,25 +127,17 @@ func holds(cards machines, results []*measure.Result, strict bool) bool {
 // measure compares on all cards at the same time. Beside an error, results hold what was measured until
 // then; nil is that of a card on which nothing was.
 func (q *request) measure(c *cli.Context, cards machines, baseline measure.Candidate, variants []measure.Candidate) ([]*measure.Result, error) {
-	event, end := newProgress(c)
-	defer end()
+	progress := startProgress(c)
+	defer progress.end()
 	results := make([]*measure.Result, len(cards))
 	if len(cards) == 1 {
-		r, err := q.compare(c.Context, cards[0], q.meter, q.cold, baseline, variants, event, nil)
+		r, err := q.compare(c.Context, cards[0], q.meter, q.cold, baseline, variants, progress.on(""), nil)
 		results[0] = r
 		return results, err
 	}
 	err := measure.Together(c.Context, cards, func(ctx context.Context, i int, ready func()) (err error) {
-		results[i], err = q.compare(ctx, cards[i], q.meter, q.cold, baseline, variants, eventsOf(cards[i].Name, event), ready)
+		results[i], err = q.compare(ctx, cards[i], q.meter, q.cold, baseline, variants, progress.on(cards[i].Name), ready)
 		return err
 	})
 	return results, err
-}
-
-// eventsOf names the bars of one card among several.
-func eventsOf(card string, event func(transform.Event)) func(transform.Event) {
-	return func(e transform.Event) {
-		e.Stage = card + " " + e.Stage
-		event(e)
-	}
 }

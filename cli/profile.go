@@ -77,7 +77,7 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		var report *profileReport
 		event, end := newProgress(c)
 		q.options.Events = profile.Events{
-			Stage: func(name string) { event(transform.Event{Stage: name, Total: 1}) },
+			Stage: func(name string) { event(transform.Event{Stage: name}) },
 			Run: func(done, of int) {
 				event(transform.Event{Stage: "runs", Done: int64(done), Total: int64(of)})
 			},

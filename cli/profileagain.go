@@ -42,7 +42,7 @@ func profileAgain(c *cli.Context) error {
 		return err
 	}
 	event, end := newProgress(c)
-	event(transform.Event{Stage: "stitch", Total: 1})
+	event(transform.Event{Stage: "stitch"})
 	err = profile.Again(c.Context, &r, q.options)
 	end()
 	if err != nil {

@@ -161,10 +161,10 @@ func meterModels(c *cli.Context, cards machines, q *layerRequest, src, out *weig
 	if err != nil {
 		return nil, err
 	}
-	event, end := newProgress(c)
-	defer end()
+	progress := startProgress(c)
+	defer progress.end()
 	if len(cards) == 1 {
-		meter.machine, meter.event = cards[0], event
+		meter.machine, meter.event = cards[0], progress.on("")
 		e, err := meter.measure(c.Context)
 		if err == nil {
 			err = meter.sign(c.Context, e)
@@ -177,7 +177,7 @@ func meterModels(c *cli.Context, cards machines, q *layerRequest, src, out *weig
 	}
 	err = measure.Together(c.Context, cards, func(ctx context.Context, i int, ready func()) error {
 		own := *meter
-		own.machine, own.card, own.event, own.ready = cards[i], cards[i].Name, eventsOf(cards[i].Name, event), ready
+		own.machine, own.card, own.event, own.ready = cards[i], cards[i].Name, progress.on(cards[i].Name), ready
 		return q.guard(func() (err error) {
 			t.Cards[i].measuredEnergy, err = own.measure(ctx)
 			return err

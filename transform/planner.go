@@ -43,7 +43,7 @@ type Options struct {
 	Progress func(Event)   // nil: none; called from several goroutines
 }
 
-// Event is progress: Done of Total bytes or items of the named stage.
+// Event is progress: Done of Total bytes or items of the named stage; a Total of 0 is not known.
 type Event struct {
 	Stage       string
 	Done, Total int64

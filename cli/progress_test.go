@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"io"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+// TestProgress: a stage's bar ends when the next begins, however far it came, and a stage that comes again begins
+// anew; cards have their own.
+func TestProgress(t *testing.T) {
+	p := drawProgress(io.Discard)
+	defer p.end()
+	event, other := p.on("card 0"), p.on("card 1")
+	event(transform.Event{Stage: "prepare", Done: 3, Total: 10})
+	event(transform.Event{Stage: "prepare", Done: 2, Total: 10}) // another goroutine's, late
+	prepared := p.lines["card 0"].bar
+	if n := prepared.Current(); n != 3 {
+		t.Errorf("at %d of 10, want 3", n)
+	}
+	other(transform.Event{Stage: "warm-up"})
+	warm := p.lines["card 1"].bar
+	event(transform.Event{Stage: "measure", Done: 9, Total: 10})
+	measured := p.lines["card 0"].bar
+	event(transform.Event{Stage: "prepare", Done: 1, Total: 10})
+	if again := p.lines["card 0"].bar; !prepared.Aborted() || !measured.Aborted() || again.Aborted() || again.Current() != 1 {
+		t.Error("stages that are over are still drawn, or the one that is not is not")
+	}
+	if warm.Aborted() || p.lines["card 1"].bar != warm {
+		t.Error("one card's stage ended another's")
+	}
+}
