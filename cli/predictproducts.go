@@ -18,7 +18,8 @@ type multiplied struct {
 }
 
 // predict predicts every source.
-func (f *forecast) predict(ctx context.Context, event func(transform.Event)) (*predictReport, error) {
+func (f *forecast) predict(ctx context.Context, event func(transform.Event)) (r *predictReport, err error) {
+	defer orInterrupt(ctx, &err)
 	like, err := f.like()
 	if err != nil {
 		return nil, err
@@ -43,12 +44,13 @@ func (f *forecast) predict(ctx context.Context, event func(transform.Event)) (*p
 		}
 		if f.compared {
 			if err := f.comparable(products[0], products[i], s); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%w; leave --w out to predict each by itself", err)
 			}
 		}
 		total += len(layers)
 	}
-	r, done := &predictReport{}, 0
+	r = &predictReport{}
+	done := 0
 	for i, s := range f.sources {
 		var parts []part
 		for j, p := range products[i] {
@@ -64,6 +66,13 @@ func (f *forecast) predict(ctx context.Context, event func(transform.Event)) (*p
 		r.add(f, s, parts)
 	}
 	return r, nil
+}
+
+// orInterrupt puts an interrupt in the place of an error that came of it, which names a layer.
+func orInterrupt(ctx context.Context, err *error) {
+	if *err != nil && ctx.Err() != nil {
+		*err = ctx.Err()
+	}
 }
 
 // one predicts a product.
@@ -130,12 +139,12 @@ func (f *forecast) xBlocks(ctx context.Context, l placed, typ gemm.Type, drawn m
 // comparable refuses a ratio between different products.
 func (f *forecast) comparable(w, other []multiplied, s source) error {
 	if len(w) != len(other) {
-		return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number: only the same products can be compared; leave --w out to predict each by itself",
+		return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number: only the same products can be compared",
 			f.sources[0].text, len(w), s.text, len(other))
 	}
 	for i := range w {
 		if w[i].problem != other[i].problem {
-			return fmt.Errorf("%s is %v, and %s of %s is %v: only the same products can be compared; leave --w out to predict each by itself",
+			return fmt.Errorf("%s is %v, and %s of %s is %v: only the same products can be compared",
 				other[i].layer, other[i].problem, w[i].layer, f.sources[0].text, w[i].problem)
 		}
 	}

@@ -20,14 +20,19 @@ type dryRun struct {
 	Default   float64         `json:"default_watts"`
 	Visits    []sweep.Setting `json:"visits"` // in the order of time
 	Seconds   float64         `json:"about_seconds"`
+	Refused   string          `json:"refused,omitempty"` // why it would be, now
 }
 
 // settling is about what a visit takes beside --time.
 const settling = 15 * time.Second
 
-// dryRun says what would be set, and in what order.
-func (q *sweepRequest) dryRun(c *cli.Context, card power.Info, p sweep.Plan) error {
-	d := dryRun{card.Name, true, p.Reference.Cap, p.Default, p.Order, (time.Duration(len(p.Order)) * (q.meter.Time + settling)).Seconds()}
+// dryRun says what would be set, and in what order; refused is why it would not be.
+func (q *sweepRequest) dryRun(c *cli.Context, card power.Info, p sweep.Plan, refused error) error {
+	d := dryRun{GPU: card.Name, DryRun: true, Reference: p.Reference.Cap, Default: p.Default, Visits: p.Order,
+		Seconds: (time.Duration(len(p.Order)) * (q.meter.Time + settling)).Seconds()}
+	if refused != nil {
+		d.Refused = refused.Error()
+	}
 	if c.Bool("json") {
 		return printJSON(c.App.Writer, d)
 	}
@@ -48,5 +53,11 @@ func (q *sweepRequest) dryRun(c *cli.Context, card power.Info, p sweep.Plan) err
 	w := c.App.Writer
 	fmt.Fprint(w, wrap(text, "", "", lineWidth))
 	fmt.Fprint(w, wrap("Nothing was changed and nothing measured: --change-settings does this, --simulate predicts it.", "", "", lineWidth))
+	if refused != nil {
+		remark(w, "would be refused now", d.Refused)
+	}
+	if q.picture != "" {
+		remark(w, "picture", "not drawn: nothing was measured")
+	}
 	return nil
 }

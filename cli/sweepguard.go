@@ -83,7 +83,7 @@ func keepWatch(in io.Reader, out io.Writer) error {
 	if told == watchRestore+"\n" {
 		return nil
 	}
-	return fmt.Errorf("the sweep was killed; the card's power limit is %g W again, as it was before", order.Original.Cap)
+	return fmt.Errorf("the sweep was killed; %s", isBack(order.Original))
 }
 
 // openWatched opens a card without running anything on it.

@@ -114,8 +114,8 @@ func TestSweepKilled(t *testing.T) {
 				t.Errorf("the card is left at %+v\n%s", s, stderr)
 			}
 			message := strings.Join(strings.Fields(stderr.String()), " ")
-			killed := strings.Contains(message, "the sweep was killed; the card's power limit is 640 W again")
-			said := strings.Contains(message, "lowtoggle: interrupted in visit ") && strings.Contains(message, "; the card's power limit is 640 W again; what was done until then is in the report") &&
+			killed := strings.Contains(message, "the sweep was killed; the card's power limit is 640 W again, and its clock is unlocked")
+			said := strings.Contains(message, "lowtoggle: interrupted in visit ") && strings.Contains(message, "; the card's power limit is 640 W again, and its clock is unlocked; what was done until then is in the report") &&
 				strings.Contains(stdout.String(), "simulated, not measured: simulated card, broken off: ")
 			var visit, made int
 			if _, rest, found := strings.Cut(message, "in visit "); found && sig == syscall.SIGINT {

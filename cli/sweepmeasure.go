@@ -38,7 +38,7 @@ func (q *sweepRequest) measure(c *cli.Context) (err error) {
 		if err := checkLock(id); err != nil { // its limit would pass for what is set
 			return err
 		}
-		return q.dryRun(c, info, plan)
+		return q.dryRun(c, info, plan, sweep.Free(machine.Card()))
 	}
 	var lock *os.File
 	if id != simulatedDevice { // which ends with this process
@@ -148,7 +148,7 @@ func ended(err error, card power.Info, plan sweep.Plan, visit int, shown bool) e
 	if visit == 0 {
 		return fmt.Errorf("%w before anything was set", context.Canceled)
 	}
-	back := fmt.Sprintf("the card's power limit is %v again", plan.Reference)
+	back := isBack(plan.Original())
 	if !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w; %s", err, back)
 	}
@@ -157,6 +157,15 @@ func ended(err error, card power.Info, plan sweep.Plan, visit int, shown bool) e
 		kept = "what was done until then is in the report"
 	}
 	return fmt.Errorf("%w in visit %d of %d; %s; %s", context.Canceled, visit, len(plan.Order), back, kept)
+}
+
+// isBack says what a card is set to again.
+func isBack(o sweep.Original) string {
+	text := fmt.Sprintf("the card's power limit is %g W again", o.Cap)
+	if o.Clocks {
+		text += ", and its clock is unlocked"
+	}
+	return text
 }
 
 // explain says what to type where a card is not as it was, or may not be set.

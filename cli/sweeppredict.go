@@ -94,6 +94,7 @@ func (q *sweepRequest) predictable(model *cost.Calibration) ([]sweep.Setting, er
 
 // works predicts every source's layers as the card runs them by default.
 func (f *forecast) works(c *cli.Context, model *cost.Calibration, event func(transform.Event)) (all []predictedWork, err error) {
+	defer orInterrupt(c.Context, &err)
 	like, err := f.like()
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (f *forecast) works(c *cli.Context, model *cost.Calibration, event func(tra
 			products[i] = append(products[i], p)
 		}
 		if err := f.comparable(products[0], products[i], s); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w; sweep each by itself", err)
 		}
 	}
 	stack := 1

@@ -51,7 +51,12 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 	if r.Predicted {
 		interval = "likely"
 	}
-	tab := newTable("setting", "weights", "energy", interval, "time", interval, "power\nW", "clock\nMHz", "EDP", "gain\n− loss")
+	head := []string{"setting", "weights", "energy\n%", interval, "time\n%", interval, "power\nW", "clock\nMHz", "EDP", "gain\n− loss"}
+	if r.Predicted {
+		head = slices.Insert(head, 1, "basis")
+	}
+	tab := newTable(head...)
+	tab.whole = true // by it rows are told apart
 	for _, p := range r.Points {
 		tab.add(sweepCells(p, "original", p.Original)...)
 		if p.Converted != nil {
@@ -85,15 +90,15 @@ func sweepCells(p sweep.Point, name string, f sweep.Figures) []string {
 	if f.Clock != nil {
 		clock = fmt.Sprintf("%.0f", *f.Clock)
 	}
-	setting := p.Setting.String()
+	cells := []string{p.Setting.String()}
 	switch {
 	case p.Extrapolated:
-		setting += " extrap."
+		cells = append(cells, "extrap.")
 	case p.Predicted:
-		setting += " predicted"
+		cells = append(cells, "pred.")
 	}
-	return []string{setting, name, percent(f.RelativeEnergy), endsOf(f.Interval), percent(f.RelativeTime), endsOf(f.TimeInterval),
-		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), signed(100*f.GainMinusLoss, 1)}
+	return append(cells, name, signed(100*(f.RelativeEnergy-1), 1), endsOf(f.Interval), signed(100*(f.RelativeTime-1), 1), endsOf(f.TimeInterval),
+		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), signed(100*f.GainMinusLoss, 1))
 }
 
 // endsOf an interval of ratios, in per cent; "–" where nothing says so.
@@ -160,7 +165,7 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	}
 	switch {
 	case r.Predicted:
-		remark(w, "predicted", fmt.Sprintf("nothing was measured. At %g W it is what a card was measured to do", r.Reference))
+		remark(w, "pred.", fmt.Sprintf("predicted: nothing was measured. At %g W it is what a card was measured to do", r.Reference))
 		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
 			remark(w, "extrap.", "extrapolated from its clock: power is static or goes with the clock to the 2.5. Likely is 2 to 3, with and without a floor of the voltage, on cards whose memory draws more or less; –: none of that changes it")
 		}

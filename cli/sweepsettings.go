@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,12 +43,12 @@ func readSettings(c *cli.Context) (all []sweep.Setting, err error) {
 	return all, nil
 }
 
-// steps reads numbers between commas, and ranges such as 300..700/50, whose ends belong to them.
+// steps reads whole numbers between commas, and ranges such as 300..700/50, whose ends belong to them.
 func steps(name, text string) (list []float64, err error) {
-	wrong := usagef("--%s %s: give numbers above 0 (400,500) or a range and its step (300..700/50)", name, cmp.Or(text, "''"))
+	wrong := usagef("--%s %s: give whole numbers above 0 (400,500) or a range and its step (300..700/50)", name, cmp.Or(text, "''"))
 	number := func(s string) (float64, bool) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		return v, err == nil && v > 0 && v < 1e5
+		return v, err == nil && v > 0 && v < 1e5 && v == math.Trunc(v)
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		from, rest, ranged := strings.Cut(part, "..")

@@ -52,9 +52,9 @@ func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 	return p, can.Check(card.Name+" can be set", p.Settings)
 }
 
-// clocks says whether some setting locks a clock.
-func (p Plan) clocks() bool {
-	return slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Clock > 0 })
+// Original is what is put back after the plan was carried out.
+func (p Plan) Original() Original {
+	return Original{p.Reference.Cap, slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Clock > 0 })}
 }
 
 // ErrHeld means that the card is not ours alone to set.
@@ -63,11 +63,15 @@ var ErrHeld = errors.New("the card is not this sweep's alone to set")
 // Governor of a card that is ours alone to set, and that this process may set. It fails with [ErrHeld], or as
 // [power.Govern] does. Nothing is changed.
 func Governor(card power.Card) (power.Governor, error) {
-	if err := refuse(card, os.Getpid()); err != nil {
+	if err := Free(card); err != nil {
 		return nil, err
 	}
 	return power.Govern(card)
 }
+
+// Free fails unless a card is ours alone to set: with [ErrHeld], or where that cannot be found out. It sets
+// nothing, so it does not know whether this process may.
+func Free(card power.Card) error { return refuse(card, os.Getpid()) }
 
 // refuse fails where others would notice a change of the card's settings, or have set it themselves.
 // self is this process's number.

@@ -47,7 +47,7 @@ func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.C
 	if err != nil {
 		return nil, err
 	}
-	guard, err := NewGuard(governor, p.clocks(), o.Watch)
+	guard, err := NewGuard(governor, p.Original().Clocks, o.Watch)
 	if err != nil {
 		return nil, err
 	}

@@ -241,14 +241,22 @@ func TestRunRefuses(t *testing.T) {
 	t.Run("permission", func(t *testing.T) {
 		o := quiet()
 		o.Unprivileged = true
-		if err := run(t, open(t, o)); !errors.Is(err, power.ErrNotPermitted) {
+		m := open(t, o)
+		if err := run(t, m); !errors.Is(err, power.ErrNotPermitted) {
+			t.Error(err)
+		}
+		if err := Free(m.Card()); err != nil { // it sets nothing
 			t.Error(err)
 		}
 	})
 	t.Run("other process", func(t *testing.T) {
 		o := quiet()
 		o.Other = 50
-		if err := run(t, open(t, o)); !errors.Is(err, ErrHeld) {
+		m := open(t, o)
+		if err := run(t, m); !errors.Is(err, ErrHeld) {
+			t.Error(err)
+		}
+		if err := Free(m.Card()); !errors.Is(err, ErrHeld) {
 			t.Error(err)
 		}
 	})
@@ -260,7 +268,12 @@ func TestRunRefuses(t *testing.T) {
 		if err := g.LockClock(900); err != nil {
 			t.Fatal(err)
 		}
-		if err := run(t, m, Setting{Cap: 500}); !errors.Is(err, ErrHeld) {
+		for _, s := range []Setting{{Cap: 500}, {Clock: 1200}} {
+			if err := run(t, m, s); !errors.Is(err, ErrHeld) {
+				t.Error(s, err)
+			}
+		}
+		if err := Free(m.Card()); !errors.Is(err, ErrHeld) {
 			t.Error(err)
 		}
 	})
