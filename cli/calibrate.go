@@ -36,8 +36,8 @@ predict, inspect, plan and convert take as --calibration. Broken off, the same c
 OUT-components.json, fits a model of power by component, and judges it by ten that the fit
 never saw. Where these are off by more than 5 % there is no advice, and the exit status is 3;
 by more than 15 % no split is shown. profile and verify --gpu show where power goes by the file
-that their --components names, else by calibration-components.json where they run. A file that
-is there is gone on with; --anew replaces it.
+that their --components names, else by calibration-components.json where they run. A file of the
+same card is gone on with; --anew replaces it, or a damaged one. Another card's is left alone.
 
 Where a type has few points its coefficients stay near those of the built-in H200. The table says
 how far predictions were off for families of patterns that the fit had not seen.

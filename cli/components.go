@@ -35,17 +35,22 @@ func calibrateComponents(c *cli.Context, out string) error {
 	if err := checkWritable(file); err != nil {
 		return err
 	}
-	r := componentsJSON{File: file}
-	var err error
-	switch from := c.StringSlice("from"); {
-	case len(from) > 1:
+	from := c.StringSlice("from")
+	if len(from) > 1 {
 		return usagef("--components --from takes one file: components are those of one card")
-	case len(from) == 1 && (c.IsSet("device") || c.IsSet("anew")):
+	}
+	r := componentsJSON{File: file, refitted: len(from) > 0}
+	if r.refitted && (c.IsSet("device") || c.IsSet("anew")) {
 		return usagef("--device and --anew are about measuring, and --from measures nothing")
-	case len(from) == 1:
-		r.refitted = true
+	}
+	lock, err := lockComponents(file)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // nil where nothing locks
+	if r.refitted {
 		r.Model, err = refitComponents(from[0], file)
-	default:
+	} else {
 		err = r.measure(c)
 	}
 	if r.Model == nil {
@@ -73,6 +78,9 @@ func calibrateComponents(c *cli.Context, out string) error {
 
 func refitComponents(from, file string) (*component.Model, error) {
 	m, err := component.Refit(from)
+	if err == nil {
+		err = m.MayReplace(file)
+	}
 	if err == nil {
 		err = m.Write(file)
 	}
@@ -255,7 +263,10 @@ func (r *componentsJSON) print(w io.Writer) {
 		if r.Splits() != nil {
 			splits = "no splits are shown by it"
 		}
-		remark(w, "UNFIT", r.Unfit+"; "+splits+". On a card that is warm and alone --anew measures all kernels again")
+		if !r.Simulated { // else it never fits
+			splits += ". On a card that is warm and alone --anew measures all kernels again"
+		}
+		remark(w, "UNFIT", r.Unfit+"; "+splits)
 	}
 	for _, a := range r.Advice {
 		remarks(w, "clock", a.Text())

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
@@ -131,6 +134,34 @@ func TestPredictsWhatIsMeasured(t *testing.T) {
 		}
 		if err := errors.Join(o.Close(), machine.Close()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// interrupter is a model that is interrupted in the first product.
+type interrupter context.CancelFunc
+
+func (i interrupter) Predict(ctx context.Context, _ cost.Product, _, _ cost.Operand) (cost.Prediction, error) {
+	i()
+	return cost.Prediction{}, fmt.Errorf("in the middle: %w", ctx.Err())
+}
+
+// TestPredictInterrupted: an interrupt is not the fault of the layer that it came in.
+func TestPredictInterrupted(t *testing.T) {
+	for name, predict := range map[string]func(context.Context, *forecast) error{
+		"predict": func(ctx context.Context, f *forecast) error {
+			_, err := f.predict(ctx, quiet)
+			return err
+		},
+		"sweep": func(ctx context.Context, f *forecast) error {
+			_, err := f.works(&cli.Context{Context: ctx}, nil, quiet)
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := forecast{model: interrupter(cancel), sources: []source{parsed(t, "zeros")}, m: 8, shape: &gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16}}
+		if err := predict(ctx, &f); err != context.Canceled {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

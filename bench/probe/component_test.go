@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -232,6 +233,44 @@ func TestStressesTell(t *testing.T) {
 					t.Errorf("%s: %.0f W, predicted %.0f", r.Name, r.Watts, s.Watts)
 				}
 			}
+		}
+	}
+}
+
+// TestAnew: a damaged file is refused, and replaced anew; another card's is left alone in any case.
+func TestAnew(t *testing.T) {
+	list, err := Stresses(32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "components.json")
+	try := func(anew bool) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, err := Components(ctx, measure.Simulated(power.H200Sim()), file, list, ComponentOptions{Anew: anew, Progress: func(int, int, component.Reading) { cancel() }})
+		return err
+	}
+	for _, damaged := range []string{"", "{}"} {
+		if err := os.WriteFile(file, []byte(damaged), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := try(false); err == nil || !strings.Contains(err.Error(), "calibrate --components --anew") {
+			t.Errorf("%q: %v", damaged, err)
+		}
+		if err := try(true); !errors.Is(err, context.Canceled) {
+			t.Errorf("%q anew: %v", damaged, err)
+		}
+		if m, err := component.Read(file); err != nil || len(m.Readings) != 1 {
+			t.Errorf("%q anew: %v, %v", damaged, m, err)
+		}
+	}
+	other := component.Model{Card: "another"}
+	if err := other.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, anew := range []bool{false, true} {
+		if err := try(anew); err == nil || !strings.Contains(err.Error(), "delete it or name another OUT") {
+			t.Errorf("another card's, anew %v: %v", anew, err)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type ComponentOptions struct {
 	Meter power.Options
 	// Activity says what operands' bits do. Default: the card's own calibration, else the H200's.
 	Activity *cost.Calibration
-	// Anew measures all kernels again, and replaces what the file holds. Default: it is gone on with.
+	// Anew measures all kernels again, and replaces what the file holds of this card, or a damaged one.
+	// Default: it is gone on with.
 	Anew bool
 	// Progress is told of every reading. Default: no one is told.
 	Progress func(done, total int, r component.Reading)
@@ -88,8 +89,7 @@ func activityOf(card string) (*cost.Calibration, error) {
 	return cost.FindCalibration("h200")
 }
 
-// openComponents reads what a run before has left, or begins; anew in any case, but never in the place of
-// another card's.
+// openComponents reads what a run before has left, or begins; never in the place of another card's.
 func openComponents(m measure.Machine, file string, anew bool) (*component.Model, error) {
 	info := m.Card().Info()
 	model := &component.Model{Card: info.Name, Driver: info.Driver, Simulated: m.Platform() == nil}
@@ -103,18 +103,14 @@ func openComponents(m measure.Machine, file string, anew bool) (*component.Model
 	if p := m.Platform(); p != nil {
 		model.L2 = float64(p.L2)
 	}
+	if err := model.MayReplace(file); err != nil || anew {
+		return model, err
+	}
 	old, err := component.Read(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return model, nil
-	case err != nil:
-		return nil, err
-	case old.Card != model.Card || old.Simulated != model.Simulated || old.PowerLimit != model.PowerLimit || old.FullClock != model.FullClock:
-		return nil, fmt.Errorf("%s: was begun on %s with a limit of %g W, and this is %s with %g W: name another file", file, old.Card, old.PowerLimit, model.Card, model.PowerLimit)
-	case anew:
+	if errors.Is(err, fs.ErrNotExist) {
 		return model, nil
 	}
-	return old, nil
+	return old, err
 }
 
 // ErrNotMeasured marks kernels that a model of components had to do without.

@@ -92,9 +92,9 @@ func decode(data []byte) (*Model, error) {
 	}
 	switch v := head.Version; {
 	case v == nil:
-		return nil, errors.New("no components of a card: it has no components_version")
+		return nil, errors.New("no components of a card: it has no components_version: " + instead)
 	case *v != version:
-		return nil, fmt.Errorf("components of version %d, and this program reads version %d: measure them anew with lowtoggle calibrate --components", *v, version)
+		return nil, fmt.Errorf("components of version %d, and this program reads version %d: %s", *v, version, instead)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -122,7 +122,7 @@ func decode(data []byte) (*Model, error) {
 	return m, nil
 }
 
-const instead = "put back a whole file, or measure it anew with lowtoggle calibrate --components"
+const instead = "put back a whole file, or measure it anew with lowtoggle calibrate --components --anew"
 
 // ready fits anew what had been fitted, for the fits to parts of the readings are not in the file.
 func (m *Model) ready() error {
@@ -137,6 +137,32 @@ func (m *Model) ready() error {
 		return errors.New("damaged components: the coefficients are not those of the readings: lowtoggle calibrate --components --from fits them anew")
 	}
 	return nil
+}
+
+// MayReplace is an error where a file holds readings of another card, or under another limit, whose place the
+// model may not take. What is damaged, or no such file, holds none.
+func (m *Model) MayReplace(name string) error {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	old, err := decode(data)
+	if err != nil || old.setup() == m.setup() && old.Simulated == m.Simulated {
+		return nil
+	}
+	return fmt.Errorf("%s holds readings of %s, and this is %s: delete it or name another OUT", name, old.setup(), m.setup())
+}
+
+// setup is the card of a file's readings, and what it was set to.
+func (m *Model) setup() string {
+	s := fmt.Sprintf("%s of %g MHz", m.Card, m.FullClock)
+	if m.PowerLimit > 0 {
+		s += fmt.Sprintf(" with a limit of %g W", m.PowerLimit)
+	}
+	return s
 }
 
 // alike says whether a stored coefficient is what the fit finds; processors may differ in last digits.
@@ -159,8 +185,11 @@ func (m *Model) Write(name string) error {
 		return err
 	}
 	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(part, name)
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return os.Rename(part, name)
+	return nil
 }

@@ -54,3 +54,53 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 }
+
+// TestMayReplace: one file may take the place of another of the same card and limit, of a damaged one and of none.
+func TestMayReplace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "components.json")
+	m := Model{Card: "a card", FullClock: 1980, PowerLimit: 700}
+	if err := m.MayReplace(file); err != nil {
+		t.Error("nothing:", err)
+	}
+	for want, there := range map[string]Model{
+		"": m,
+		"holds readings of other of 1980 MHz with a limit of 700 W, and this is a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700},
+		"limit of 500 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 500},
+		"a card of 1755 MHz":       {Card: "a card", FullClock: 1755, PowerLimit: 700},
+		"holds readings of a card of 1980 MHz with a limit of 700 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Simulated: true},
+	} {
+		if err := there.Write(file); err != nil {
+			t.Fatal(err)
+		}
+		err := m.MayReplace(file)
+		if (err == nil) != (want == "") || err != nil && !(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "name another OUT")) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	for _, damaged := range []string{"", "{}", `{"components_version":1,"card":`} {
+		if err := os.WriteFile(file, []byte(damaged), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.MayReplace(file); err != nil {
+			t.Errorf("%q: %v", damaged, err)
+		}
+	}
+	if err := m.MayReplace(t.TempDir()); err == nil {
+		t.Error("a folder is replaced")
+	}
+}
+
+// TestWriteLeavesNothing where the file cannot be put in its place.
+func TestWriteLeavesNothing(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "components.json")
+	if err := os.MkdirAll(filepath.Join(file, "full"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Model{}).Write(file); err == nil {
+		t.Fatal("a folder was replaced")
+	}
+	if list, err := os.ReadDir(folder); err != nil || len(list) != 1 {
+		t.Errorf("left behind: %v, %v", list, err)
+	}
+}

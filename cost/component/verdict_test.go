@@ -2,6 +2,7 @@ package component
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -43,5 +44,11 @@ func TestSplits(t *testing.T) {
 	}
 	if m := (Model{Quality: new(Quality)}); m.Splits() == nil || m.Verdict() == nil {
 		t.Error("what nothing judges is good enough")
+	}
+	for simulated, advised := range map[bool]bool{false: true, true: false} {
+		err := (&Model{Simulated: simulated, Quality: new(Quality)}).Splits()
+		if strings.Contains(err.Error(), "warm and alone") != advised {
+			t.Errorf("simulated %v: %v", simulated, err)
+		}
 	}
 }

@@ -12,16 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockCard keeps other sweeps from a card, whose power limit they would take for the original. The lock goes
-// with the last process that has the file: the watchdog, where the sweep is killed. The file stays, as
-// removing it would let two processes lock two files of one name.
-func lockCard(id string) (*os.File, error) {
-	path := lockPath(id)
+// lockFile holds a file that no other process may hold, else it says what that is busy with. It ends with the last
+// process that has it open. The file stays, as removing it would let two processes lock two files of one name.
+func lockFile(path, busy string) (*os.File, error) {
 	f, err := openLock(path)
 	if err != nil {
-		return nil, fmt.Errorf("a lock against other sweeps of this card: %w", err)
+		return nil, fmt.Errorf("a lock against others: %w", err)
 	}
-	err = tryLock(f, unix.LOCK_EX)
+	err = tryLock(f, unix.LOCK_EX, busy)
 	if err == nil {
 		err = f.Truncate(0)
 	}
@@ -34,21 +32,20 @@ func lockCard(id string) (*os.File, error) {
 	return f, nil
 }
 
-// checkLock fails where a sweep is running on a card. It writes nothing; a lock that this process may not
-// read tells it nothing.
-func checkLock(id string) error {
-	f, err := os.OpenFile(lockPath(id), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+// checkFree fails where a process holds a lock; one that this process may not read tells it nothing.
+func checkFree(path, busy string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil
 	}
-	return errors.Join(tryLock(f, unix.LOCK_SH), f.Close())
+	return errors.Join(tryLock(f, unix.LOCK_SH, busy), f.Close())
 }
 
-func tryLock(f *os.File, how int) error {
+func tryLock(f *os.File, how int, busy string) error {
 	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		pid, _ := os.ReadFile(f.Name()) // empty when it has just begun
-		return fmt.Errorf("another sweep is running on this card (pid %s): wait for it", strings.TrimSpace(string(pid)))
+		return fmt.Errorf("%s (pid %s): wait for it", busy, strings.TrimSpace(string(pid)))
 	}
 	return err
 }
