@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -43,19 +44,22 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 var errShort = errors.New("short of what was asked")
 
 // Main runs the program with the given arguments (the first is its name) and returns the exit
-// status. Interrupt and terminate end the work within a second, and it can be taken up again; a
-// second one ends the process at once.
+// status. Interrupt and terminate end the work within a second, but for the writing of what was
+// measured, and it can be taken up again; a second one ends the process at once.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() {
+		time.Sleep(echo)
+		stop()
+	})
 	ignoreFileSizeSignal()
 
 	out := &output{Writer: stdout}
 	a := newApp(out, stderr)
 	arranged, err := arrange(a, args[1:])
 	if err == nil {
-		err = withinASecond(ctx, func() error { return a.RunContext(ctx, append(args[:1:1], arranged...)) })
+		err = withinASecond(ctx, out, func() error { return a.RunContext(ctx, append(args[:1:1], arranged...)) })
 	}
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -83,8 +87,9 @@ func complain(w io.Writer, err error) {
 }
 
 // withinASecond returns what run does, or the context's error soon after its end: what run still
-// has in hand (a copy of gigabytes to a card, say) ends with the process, which loses nothing by it.
-func withinASecond(ctx context.Context, run func() error) error {
+// has in hand (a copy of gigabytes to a card, say) ends with the process, which loses nothing by it. For
+// what is unsaved it waits.
+func withinASecond(ctx context.Context, out *output, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
 	select {
@@ -92,16 +97,31 @@ func withinASecond(ctx context.Context, run func() error) error {
 		return err
 	case <-ctx.Done():
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(patience):
-		return ctx.Err()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(patience):
+			if !out.unsaved.Load() {
+				return ctx.Err()
+			}
+		}
 	}
 }
 
-// patience is how long an interrupted command has for its own end.
-const patience = 800 * time.Millisecond
+const (
+	// patience is how long an interrupted command has for its own end.
+	patience = 800 * time.Millisecond
+	// echo is how soon a second signal still counts as the first: timeout(1) sends two.
+	echo = 100 * time.Millisecond
+)
+
+// hold marks that a command has what an interrupt must not lose, or that it is written.
+func hold(c *cli.Context, unsaved bool) {
+	if o, ok := c.App.Writer.(*output); ok {
+		o.unsaved.Store(unsaved)
+	}
+}
 
 // closing closes what a command used, at its end; an error counts where there is no other.
 func closing(err *error, closers ...func() error) {
@@ -131,8 +151,9 @@ func status(err error) int {
 // that went nowhere is no success.
 type output struct {
 	io.Writer
-	mu  sync.Mutex
-	err error
+	mu      sync.Mutex
+	err     error
+	unsaved atomic.Bool // see hold
 }
 
 func (o *output) Write(p []byte) (int, error) {

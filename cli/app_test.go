@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -23,6 +24,23 @@ func TestComplain(t *testing.T) {
 	}
 	if have, want := strings.Join(strings.Fields(out.String()), " "), "lowtoggle: "+long+" second: interrupted"; have != want {
 		t.Errorf("%q, not %q", have, want)
+	}
+}
+
+// TestUnsaved: an interrupted command has its moment; what it holds unsaved is waited for.
+func TestUnsaved(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, unsaved := range []bool{false, true} {
+		out, saved := &output{}, errors.New("saved")
+		out.unsaved.Store(unsaved)
+		err := withinASecond(ctx, out, func() error {
+			time.Sleep(patience + 200*time.Millisecond)
+			return saved
+		})
+		if errors.Is(err, saved) != unsaved {
+			t.Errorf("unsaved %v: %v", unsaved, err)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		roleFlag,
 		&cli.StringFlag{Name: "interleave", Usage: "shape `MxNxK` of another product, to run before and after"},
 		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of a run's work, such as 500ms", DefaultText: "2s"},
-		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 or more", DefaultText: "table I's"},
+		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 to 10000", DefaultText: "table I's"},
 		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "let the card go after this `TIME`, such as 90s, all in all", DefaultText: "3m0s"},
 		&cli.DurationFlag{Name: "resolution", Usage: "tell times of `LENGTH`, such as 5ms, apart, or end with 3", DefaultText: "any"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the curve into `FILE`, an .svg"},
@@ -75,9 +75,13 @@ the readings do not carry the --resolution; 4: no GPU.`,
 			return err
 		}
 		var report *profileReport
+		defer hold(c, false)
 		event, end := newProgress(c)
 		q.options.Events = profile.Events{
-			Stage: func(name string) { event(transform.Event{Stage: name}) },
+			Stage: func(name string) {
+				hold(c, name == "stitch") // all runs were taken
+				event(transform.Event{Stage: name})
+			},
 			Run: func(done, of int) {
 				event(transform.Event{Stage: "runs", Done: int64(done), Total: int64(of)})
 			},
@@ -96,7 +100,7 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		if failed := report.write(c); err == nil {
 			err = failed
 		}
-		if failed := drawPicture(c, q.picture, report.picture()); err == nil {
+		if failed := report.draw(c, q.picture); err == nil {
 			err = failed
 		}
 		if err == nil && !report.met() {
@@ -124,8 +128,15 @@ func (q *profileRequest) take(ctx context.Context, m measure.Machine) (*profileR
 	if r == nil {
 		return nil, err
 	}
-	first := products[0].Problem
-	report := &profileReport{Result: r, about: first.String() + ", x " + q.xText(first.Type), asked: q.resolution}
+	for i := range r.Products {
+		of := &q.request
+		if i > 0 {
+			of = q.other
+		}
+		p := &r.Products[i]
+		p.W, p.X = of.w.text, of.xText(p.Problem.Type)
+	}
+	report := &profileReport{Result: r, asked: q.resolution}
 	if err == nil {
 		err = report.sign(ctx, q.components, products)
 	}

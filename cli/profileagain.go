@@ -48,11 +48,11 @@ func profileAgain(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("--from %s: %w", file, err)
 	}
-	report := &profileReport{Result: &r, about: r.Products[0].Problem.String(), asked: q.resolution}
+	report := &profileReport{Result: &r, asked: q.resolution}
 	if err := report.write(c); err != nil {
 		return err
 	}
-	if err := drawPicture(c, q.picture, report.picture()); err != nil {
+	if err := report.draw(c, q.picture); err != nil {
 		return err
 	}
 	if !report.met() {

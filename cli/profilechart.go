@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"slices"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/bench/chart"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
@@ -32,6 +35,17 @@ func (r profileReport) picture() []byte {
 	}
 	clock.X.With = whole.X.With // both over the same times
 	return chart.Chart{Title: r.title(), Panels: []chart.Panel{early, whole, clock}}.SVG()
+}
+
+// draw the picture, where there is something to draw: what stands in the file is worth more than an empty one.
+func (r profileReport) draw(c *cli.Context, path string) error {
+	if slices.ContainsFunc(r.Profiles, func(p profile.Profile) bool { return p.Curve != nil }) {
+		return drawPicture(c, path, r.picture())
+	}
+	if path != "" && !c.Bool("json") {
+		remark(c.App.Writer, "picture", "none: "+path+" is left as it was")
+	}
+	return nil
 }
 
 // curveLine has a point in the middle of every cell; times are in seconds.

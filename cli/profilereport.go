@@ -18,7 +18,6 @@ import (
 // profileReport prints a profile.
 type profileReport struct {
 	*profile.Result
-	about string
 	asked time.Duration // resolution; 0: none
 	// signatures of the products, and why there are none.
 	signatures []*signature
@@ -48,7 +47,15 @@ func (r profileReport) write(c *cli.Context) error {
 
 // title of the table and of the picture.
 func (r profileReport) title() string {
-	title := r.GPU + ": " + r.about
+	const widest = 48 // of a source, which JSON has in full: a picture's title has a single line
+	p := r.Products[0]
+	title := r.GPU + ": " + p.Problem.String()
+	if p.X != "" {
+		title += ", x " + shorten(p.X, widest)
+	}
+	if p.W != "" {
+		title += ", w " + shorten(p.W, widest)
+	}
 	if r.brokenOff() {
 		title += ", broken off"
 	}
@@ -58,7 +65,7 @@ func (r profileReport) title() string {
 func (r profileReport) brokenOff() bool { return r.Stopped == "cancelled" || r.Stopped == "failed" }
 
 func (r profileReport) print(w io.Writer) {
-	fmt.Fprintf(w, "%s\n\n", r.title())
+	fmt.Fprintln(w, wrap(r.title(), "", "  ", lineWidth))
 	for _, p := range r.Profiles {
 		if len(r.Profiles) > 1 {
 			fmt.Fprintf(w, "%s from idleness\n\n", r.nameOf(p))

@@ -1,10 +1,17 @@
 package cli
 
 import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
@@ -30,7 +37,7 @@ func TestProfileMet(t *testing.T) {
 		Curve:  &profile.Curve{Step: 10 * time.Millisecond, Watts: []float64{1, 2}, Low: []float64{1, 2}, High: []float64{1, 2}, Resolution: []time.Duration{4e6, 5e6}},
 		Steady: profile.SteadyState{SSP: profile.SteadyPoint{Found: true}},
 	}
-	r := profileReport{Result: &profile.Result{Profiles: []profile.Profile{p}}}
+	r := profileReport{Result: &profile.Result{Products: []profile.Product{{W: "zeros"}}, Profiles: []profile.Profile{p}}}
 	for asked, want := range map[time.Duration]bool{0: true, 5e6: true, 4e6: false} {
 		if r.asked = asked; r.met() != want {
 			t.Errorf("5 ms where %v were asked for: %v", asked, r.met())
@@ -44,13 +51,17 @@ func TestProfileMet(t *testing.T) {
 		t.Errorf("met %v:\n%s", r.met(), b.String())
 	}
 	r.Stopped = "cancelled"
+	title := r.title() + "\n"
+	if !strings.HasSuffix(title, ", w zeros, broken off\n") {
+		t.Error(title)
+	}
 	b.Reset()
-	if r.print(&b); !strings.HasPrefix(b.String(), ": , broken off\n") || !strings.Contains(b.String(), "note: it was broken off") {
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || !strings.Contains(b.String(), "note: it was broken off") {
 		t.Errorf("interrupted:\n%s", b.String())
 	}
 	r.Again = "profile --from a" // all curves at leisure
 	b.Reset()
-	if r.print(&b); !strings.HasPrefix(b.String(), ": , broken off\n") || strings.Contains(b.String(), "coarser than it would be") || !strings.Contains(b.String(), "all golden runs until then") {
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than it would be") || !strings.Contains(b.String(), "all golden runs until then") {
 		t.Errorf("made anew:\n%s", b.String())
 	}
 	none := p
@@ -85,12 +96,12 @@ func TestAfterTable(t *testing.T) {
 	}}
 	var b strings.Builder
 	r.print(&b)
-	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "change: of power in a product's first moments right after the other", "note: a: the curves tell 300 ms apart"} {
+	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: right after the other the curve tells 300 ms apart, which is longer than a ran", "note: a alone was not steady"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
-	if strings.Contains(b.String(), " 0.0 W") || strings.Contains(b.String(), "note: b") {
+	if strings.Contains(b.String(), " 0.0 W") || strings.Contains(b.String(), "note: b") || strings.Contains(b.String(), "than b ran") {
 		t.Errorf("watts of nothing, or a note about what is known:\n%s", b.String())
 	}
 }
@@ -108,13 +119,30 @@ func TestProfilePicture(t *testing.T) {
 		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, At: 10 * time.Microsecond}, SSP: profile.SteadyPoint{Found: true, At: 50 * time.Millisecond}},
 		States: []profile.State{{At: -time.Millisecond}, {At: time.Millisecond, SMClock: &mhz}},
 	}
-	text := string(profileReport{Result: &profile.Result{GPU: "card", Profiles: []profile.Profile{p}}, about: "a"}.picture())
-	for _, want := range []string{"<title>card: a</title>", ">SSP<", ">SSE<", "then b&lt;c", "MHz"} {
+	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: gemm.Problem{M: 2, N: 3, K: 4, Type: gemm.BF16}}}, Profiles: []profile.Profile{p}}
+	text := string(profileReport{Result: r}.picture())
+	for _, want := range []string{"<title>card: 2x3x4 bf16 stationary</title>", ">SSP<", ">SSE<", "then b&lt;c", "MHz"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	if strings.Contains(text, "NaN") {
 		t.Error("NaN in a path")
+	}
+}
+
+// TestNothingToDraw: without a curve the file stays as it was, and it is said.
+func TestNothingToDraw(t *testing.T) {
+	path, out := filepath.Join(t.TempDir(), "a.svg"), &strings.Builder{}
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := profileReport{Result: &profile.Result{Products: make([]profile.Product, 1), Profiles: make([]profile.Profile, 1)}}
+	c := cli.NewContext(newApp(&output{Writer: out}, io.Discard), flag.NewFlagSet("", flag.ContinueOnError), nil)
+	if err := r.draw(c, path); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); string(text) != "old" || err != nil || !strings.HasPrefix(out.String(), "picture: none: ") {
+		t.Errorf("%q, %v; said %q", text, err, out)
 	}
 }

@@ -85,11 +85,13 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 		Length: c.Duration("length"), Runs: c.Int("runs"), Time: c.Duration("time"), Seed: q.seed,
 		Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: command(os.Args[1:]...),
 	}
-	if q.options.Length <= 0 || q.options.Time <= 0 {
-		return usagef("--length %v and --time %v: give times such as 2s and 3m", q.options.Length, q.options.Time)
-	}
-	if c.IsSet("runs") && q.options.Runs < 2 {
-		return usagef("--runs %d: give at least 2, better 50: how sure a curve is shows only in several", q.options.Runs)
+	switch { // to the library 0 is the default
+	case q.options.Length == 0:
+		return usagef("--length 0s: want 50ms to 1m")
+	case q.options.Time == 0:
+		return usagef("--time 0s: a single run takes more than its length, %v", q.options.Length)
+	case q.options.Runs == 0 && c.IsSet("runs"):
+		return usagef("--runs 0: want 2 to 10000")
 	}
 	if q.options.Readings && !c.Bool("json") {
 		return usagef("--readings goes with --json: nothing else shows them")
@@ -101,7 +103,7 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 		q.options.Step, q.options.Resolution = min(2500*time.Microsecond, q.resolution/2), q.resolution
 	}
 	if err := q.options.Validate(); err != nil {
-		return usageError{err}
+		return usagef("--%s", strings.ReplaceAll(err.Error(), "\n", "\n--")) // options are named as flags are
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Again makes all profiles of a result anew from the readings in it, which Options.Readings put there, and needs no
-// card. Of the options Step, Resolution, Tolerance, Resamples, Seed, Readings and Command count.
+// card. Of the options Step, Resolution, Tolerance, Resamples, Seed, Readings and Command count. It refuses what no
+// card and no sensor does.
 func Again(ctx context.Context, r *Result, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -68,9 +69,10 @@ func (p *Profile) whole(products int) error {
 		if l.Product < 0 || l.Product >= products || l.Executions <= 0 || l.End <= l.Begin {
 			return fmt.Errorf("leg %+v is none of %s", l, plural(products, "product"))
 		}
-		if all += min(l.Executions, most+1); all > most {
-			return fmt.Errorf("more than %.0e executions", most)
+		if l.Executions > most {
+			return fmt.Errorf("%d executions: want at most %d", l.Executions, int(most))
 		}
+		all += l.Executions
 	}
 	if err := p.stamped(all); err != nil {
 		return err

@@ -27,6 +27,9 @@ var growths = []float64{4, 2, 0}
 func (s *stitching) fit(ctx context.Context, sources []*source, about smoothness, try ...float64) (*solution, error) {
 	const rounds = 3
 	c := &solution{rows: s.rows(sources), smoothness: about}
+	if err := ctx.Err(); err != nil { // of a million readings rows take a while
+		return nil, err
+	}
 	if err := s.solve(c); err != nil {
 		return nil, err
 	}

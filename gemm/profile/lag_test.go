@@ -29,8 +29,15 @@ func (c ended) power(t float64) float64 {
 
 // stitched is the curve of what the buffer and a counter say.
 func (c ended) stitched(t *testing.T) (*Curve, map[string]Sensor) {
+	return stitched(t, c.readings(), c.options())
+}
+
+func (c ended) options() StitchOptions {
+	return StitchOptions{From: seconds(-0.15), To: seconds(endedAfter + 0.15), Breaks: []time.Duration{0, seconds(endedAfter)}, Resamples: 20}
+}
+
+func (c ended) readings() (readings []Reading) {
 	const fine, begin, end = 1e-4, -0.15, endedAfter + 0.15
-	var readings []Reading
 	rng := rand.New(rand.NewPCG(5, uint64(c.runs)))
 	for run := range c.runs {
 		seen, energy := 100.0, 0.0
@@ -59,7 +66,7 @@ func (c ended) stitched(t *testing.T) (*Curve, map[string]Sensor) {
 			}
 		}
 	}
-	return stitched(t, readings, StitchOptions{From: seconds(begin), To: seconds(end), Breaks: []time.Duration{0, seconds(endedAfter)}, Resamples: 20})
+	return readings
 }
 
 // TestLag: what is the sensors' and what is the power's.

@@ -11,7 +11,7 @@ type Options struct {
 	// Length of a run's work. Where there are two products it is the first one's, and the second works
 	// half as long. Default 2 s.
 	Length time.Duration
-	// Runs of each order of the products, at least 2. Default: what table I advises, see [Guide].
+	// Runs of each order of the products, 2 to 10000. Default: what table I advises, see [Guide].
 	Runs int
 	// Time that everything on the card may take, from the self-test on: no run is begun that would end later, but
 	// for the first two. The curve takes some seconds more. Default 3 min.
@@ -85,7 +85,7 @@ func (o Options) Validate() error {
 	o = o.withDefaults()
 	lasting := o.Length >= 50*time.Millisecond && o.Length <= time.Minute
 	check(lasting, "length %v: want 50ms to 1m", o.Length)
-	check(o.Runs == 0 || o.Runs >= 2 && o.Runs <= 10000, "runs %d: want 2 to 10000, or 0 for what is advised", o.Runs)
+	check(o.Runs == 0 || o.Runs >= 2 && o.Runs <= 10000, "runs %d: want 2 to 10000", o.Runs)
 	check(o.Time >= o.Length, "time %v: a single run takes more than its length, %v", o.Time, o.Length)
 	check(o.Idle >= lead+50*time.Millisecond, "idle %v: want at least %v", o.Idle, lead+50*time.Millisecond)
 	check(!lasting || o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: want 100µs to a tenth of the length, %v", o.Step, o.Length)

@@ -147,6 +147,9 @@ func (s *stitching) legislate(ctx context.Context, sources []*source, c *solutio
 			}
 			s.pacing.follow(l)
 			rows := s.rows(sources)
+			if ctx.Err() != nil {
+				return math.Inf(1)
+			}
 			for i := range rows {
 				rows[i].weight = c.rows[i].weight
 			}

@@ -46,6 +46,9 @@ func (s *stitching) placed(ctx context.Context, lagging bool) (smoothness, error
 			s.seek(ctx, other, c)
 			other.Gain *= s.level(other, c)
 		}
+		if err := ctx.Err(); err != nil {
+			return assumed, err
+		}
 		if other.Used, other.Why = s.worth(other, reference, c); other.Used {
 			used = append(used, other)
 			if c, err = s.fit(ctx, used, c.smoothness); err != nil {

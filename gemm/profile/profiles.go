@@ -131,12 +131,15 @@ func (p *Profile) conclude(products []Product, o Options) {
 // as there is time for one.
 func (t *taking) stitch(ctx context.Context, p *Profile) (err error) {
 	o := p.stitchOptions(t.opt, t.result.SelfTest)
-	if t.until.IsZero() {
+	if !t.broken {
 		p.Curve, p.Sensors, err = Stitch(ctx, p.readings, o)
 		if err == nil || ctx.Err() == nil {
 			return err
 		}
 		t.breakOff(err)
+	}
+	if t.until.IsZero() {
+		t.until = time.Now().Add(mercy)
 	}
 	grace, end := context.WithDeadline(context.WithoutCancel(ctx), t.until)
 	defer end()

@@ -40,6 +40,8 @@ type Result struct {
 type Product struct {
 	Name      string          `json:"name"`
 	Problem   gemm.Problem    `json:"problem"`
+	W         string          `json:"w,omitempty"` // where its operands come from; Take cannot tell
+	X         string          `json:"x,omitempty"`
 	Kernel    *cuda.Kernel    `json:"kernel,omitempty"`
 	Deviation *gemm.Deviation `json:"deviation,omitempty"` // of its result from the reference
 	Seconds   float64         `json:"seconds"`             // of an execution, when it was timed

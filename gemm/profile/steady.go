@@ -44,7 +44,7 @@ type SteadyPoint struct {
 type SteadyState struct {
 	// SSE is the first execution after which the execution time no longer falls beyond the margin.
 	SSE SteadyPoint `json:"sse"`
-	// SSP is the first execution after which no change of power is seen; see [FindSteady].
+	// SSP is the first execution, no earlier than SSE, after which no change of power is seen; see [FindSteady].
 	SSP SteadyPoint `json:"ssp"`
 }
 
@@ -61,7 +61,8 @@ func FindSteady(c *Curve, p Progress, margin, tolerance float64) SteadyState {
 		end := p.At[len(p.At)-1]
 		s.all = int(doneAt(p, end-min(c.ResolutionAt(end), end/8)))
 	}
-	found := SteadyState{SSE: sse(p, margin), SSP: s.ssp()}
+	found := SteadyState{SSE: sse(p, margin)}
+	found.SSP = s.ssp(found.SSE.Execution)
 	if found.SSE.Found {
 		s.power(&found.SSE)
 	}
@@ -112,7 +113,8 @@ func (s search) sure() float64 {
 // fewest executions with which the search begins.
 const fewest = 4
 
-func (s search) ssp() SteadyPoint {
+// ssp is at the first execution or later.
+func (s search) ssp(first int) SteadyPoint {
 	if len(s.Watts) == 0 || len(s.Done) < 2 {
 		return SteadyPoint{Why: "there is no curve to find it on"}
 	}
@@ -135,8 +137,12 @@ func (s search) ssp() SteadyPoint {
 			continue
 		}
 		if !told {
-			return SteadyPoint{Why: fmt.Sprintf("the curve's resolution is %s, too coarse for a run of %s: take longer runs",
-				TimeText(s.ResolutionAt(s.moment(n))), TimeText(s.moment(s.all)))}
+			resolution, take := s.ResolutionAt(s.moment(n)), "longer"
+			if resolution > coarsest {
+				take = "more"
+			}
+			return SteadyPoint{Why: fmt.Sprintf("the curve's resolution is %s, too coarse for a run of %s: take %s runs",
+				TimeText(resolution), TimeText(s.moment(s.all)), take)}
 		}
 		return SteadyPoint{Why: fmt.Sprintf("power still changed by %.1f %% between execution %d (%s) and %d (%s): take longer runs",
 			100*changed, n, TimeText(s.moment(n)), s.all, TimeText(s.moment(s.all)))}
@@ -150,6 +156,7 @@ func (s search) ssp() SteadyPoint {
 			low = n
 		}
 	}
+	high = max(high, first)
 	found := SteadyPoint{Found: true, Execution: high, At: s.moment(high), Seconds: s.length(high)}
 	s.power(&found)
 	return found

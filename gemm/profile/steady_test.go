@@ -158,8 +158,35 @@ func TestConstantIsSteady(t *testing.T) {
 		every := rapid.IntRange(1, 9).Draw(t, "every")
 		p := even(each, every, int(0.5/each)/every)
 		s := FindSteady(drawing(func(float64) float64 { return w }, 0.5), p, 0.02, 0).SSP
-		if !s.Found || !near64(s.Watts, w) || s.At > 2*time.Millisecond+2*seconds(each) {
+		if !s.Found || !near64(s.Watts, w) || s.At > 2*time.Millisecond+time.Duration(max(2, every))*seconds(each) { // SSE is known to the mark
 			t.Fatalf("%+v", s)
 		}
 	})
+}
+
+// TestSSPAfterSSE: power that is constant is steady with the execution time, no earlier.
+func TestSSPAfterSSE(t *testing.T) {
+	p := even(4e-3, 1, 100)
+	for i, late := range []time.Duration{4e6, 6e6, 7e6, 8e6, 9e6} { // five slow ones, each less so
+		for j := i + 1; j < len(p.At); j++ {
+			p.At[j] += 10e6 - late
+		}
+	}
+	s := FindSteady(drawing(func(float64) float64 { return 600 }, 0.5), p, 0.02, 0.01)
+	if s.SSE.Execution != 6 || s.SSP.Execution != 6 || s.SSP.At != s.SSE.At || !near64(s.SSP.Watts, 600) {
+		t.Errorf("SSE %+v, SSP %+v", s.SSE, s.SSP)
+	}
+}
+
+// TestTooCoarse: where the curve is coarser than usual for want of runs, longer ones are no help.
+func TestTooCoarse(t *testing.T) {
+	for resolution, want := range map[time.Duration]string{coarsest: "take longer runs", 300 * time.Millisecond: "take more runs"} {
+		c := drawing(func(float64) float64 { return 600 }, 0.08)
+		for i := range c.Resolution {
+			c.Resolution[i] = resolution
+		}
+		if s := FindSteady(c, even(1e-4, 10, 80), 0.02, 0.01).SSP; s.Found || !strings.Contains(s.Why, "too coarse") || !strings.HasSuffix(s.Why, want) {
+			t.Errorf("%v: %+v", resolution, s)
+		}
+	}
 }

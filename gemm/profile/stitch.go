@@ -72,7 +72,7 @@ func Stitch(ctx context.Context, readings []Reading, o StitchOptions) (*Curve, [
 		return nil, nil, err
 	}
 	// A curve may be as coarse as it likes where power stays the same; but that says nothing of what the readings tell.
-	const coarsest, growth = 50 * time.Millisecond, 2
+	const growth = 2
 	if len(s.breaks) > 0 {
 		held := false
 		if o.Resolution > 0 {
@@ -93,6 +93,9 @@ func Stitch(ctx context.Context, readings []Reading, o StitchOptions) (*Curve, [
 	}
 	return curve, all, nil
 }
+
+// coarsest cell of the work, where the readings carry it.
+const coarsest = 50 * time.Millisecond
 
 // curve of a solution, with its resolution and intervals.
 func (s *stitching) curve(ctx context.Context, c *solution) (*Curve, error) {

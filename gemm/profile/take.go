@@ -52,12 +52,12 @@ func Take(ctx context.Context, m measure.Machine, products []cuda.Product, o Opt
 func (t *taking) breakOff(err error) {
 	t.result.Stopped = stoppedBy(err)
 	t.opt.Step, t.opt.Resamples, t.opt.Resolution = max(t.opt.Step, 10*time.Millisecond), min(t.opt.Resamples, 20), 0
-	t.until = time.Now().Add(mercy)
+	t.broken = true
 }
 
 const (
-	// mercy is how long the curves of an interrupted profile may take.
-	mercy = 500 * time.Millisecond
+	// mercy is how long the curves of an interrupted profile may take, from the first one on.
+	mercy = 400 * time.Millisecond
 	// fewRuns of the latest make them: as many as FinGraV found enough.
 	fewRuns = 50
 )
@@ -86,7 +86,8 @@ type taking struct {
 	groups   [][]cuda.ClockReading
 	noClock  error
 	orders   []*order
-	until    time.Time // curves must be done, where it was broken off
+	broken   bool      // off
+	until    time.Time // curves must be done, where it was
 	result   *Result
 }
 
