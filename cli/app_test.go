@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/transform"
 )
 
 // TestComplain: errors keep all their words, within a line's width; joined ones begin lines of their own.
@@ -31,15 +35,30 @@ func TestComplain(t *testing.T) {
 func TestUnsaved(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, unsaved := range []bool{false, true} {
-		out, saved := &output{}, errors.New("saved")
-		out.unsaved.Store(unsaved)
-		err := withinASecond(ctx, out, func() error {
-			time.Sleep(patience + 200*time.Millisecond)
-			return saved
-		})
-		if errors.Is(err, saved) != unsaved {
-			t.Errorf("unsaved %v: %v", unsaved, err)
+	out, saved := &output{}, errors.New("saved")
+	writing := make(chan struct{})
+	work := func() error {
+		<-writing
+		return saved
+	}
+	if err := withinASecond(ctx, out, work); !errors.Is(err, context.Canceled) {
+		t.Errorf("nothing is unsaved: %v", err)
+	}
+	out.unsaved.Store(true)
+	time.AfterFunc(patience+200*time.Millisecond, func() { close(writing) })
+	if err := withinASecond(ctx, out, work); !errors.Is(err, saved) {
+		t.Errorf("unsaved: %v", err)
+	}
+}
+
+// TestProfileHolds its runs from when all were taken.
+func TestProfileHolds(t *testing.T) {
+	out := &output{}
+	c := cli.NewContext(&cli.App{Writer: out}, nil, nil)
+	events := profileEvents(c, func(transform.Event) {})
+	for _, stage := range []string{"self-test", "timing", "warm-up", "stitch"} {
+		if events.Stage(stage); out.unsaved.Load() != (stage == "stitch") {
+			t.Errorf("%s: unsaved %v", stage, out.unsaved.Load())
 		}
 	}
 }

@@ -33,8 +33,11 @@ func lockComponents(file string) (*os.File, error) {
 // lockPath is in the folder for temporary files, which users share.
 func lockPath(id string) string { return filepath.Join(os.TempDir(), "lowtoggle-"+id+".lock") }
 
-// fileID stands for a file's path.
+// fileID stands for a file, by whatever path its folder is reached.
 func fileID(file string) string {
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
+		file = filepath.Join(folder, filepath.Base(file))
+	}
 	if whole, err := filepath.Abs(file); err == nil {
 		file = whole
 	}

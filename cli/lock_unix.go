@@ -17,7 +17,7 @@ import (
 func lockFile(path, busy string) (*os.File, error) {
 	f, err := openLock(path)
 	if err != nil {
-		return nil, fmt.Errorf("a lock against others: %w", err)
+		return nil, fmt.Errorf("a lock against others, in the folder that TMPDIR names: %w", err)
 	}
 	err = tryLock(f, unix.LOCK_EX, busy)
 	if err == nil {
@@ -44,8 +44,10 @@ func checkFree(path, busy string) error {
 func tryLock(f *os.File, how int, busy string) error {
 	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		pid, _ := os.ReadFile(f.Name()) // empty when it has just begun
-		return fmt.Errorf("%s (pid %s): wait for it", busy, strings.TrimSpace(string(pid)))
+		if pid, _ := os.ReadFile(f.Name()); len(pid) > 0 { // else it has just begun
+			busy += fmt.Sprintf(" (pid %s)", strings.TrimSpace(string(pid)))
+		}
+		return fmt.Errorf("%s: wait for it", busy)
 	}
 	return err
 }

@@ -34,7 +34,8 @@ runs of most kernels; its authors found 50 enough. --device simulated needs no G
 a report looks like. Interrupted, it shows what the runs until then tell.
 
 In the table power is the mean over so much time before a moment, with its 95 % interval; –: that
-cannot be told from what follows. In JSON times are seconds.
+cannot be told from what follows. In JSON times are seconds. With --resolution the curve is
+equally fine everywhere; without, it is finest where power changes.
 
 Nothing about the card is ever changed. Exit status 3: power was not steady within --length, or
 the readings do not carry the --resolution; 4: no GPU.`,
@@ -77,15 +78,7 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		var report *profileReport
 		defer hold(c, false)
 		event, end := newProgress(c)
-		q.options.Events = profile.Events{
-			Stage: func(name string) {
-				hold(c, name == "stitch") // all runs were taken
-				event(transform.Event{Stage: name})
-			},
-			Run: func(done, of int) {
-				event(transform.Event{Stage: "runs", Done: int64(done), Total: int64(of)})
-			},
-		}
+		q.options.Events = profileEvents(c, event)
 		err = q.guard(func() (err error) {
 			report, err = q.take(c.Context, machine)
 			return err
@@ -141,4 +134,17 @@ func (q *profileRequest) take(ctx context.Context, m measure.Machine) (*profileR
 		err = report.sign(ctx, q.components, products)
 	}
 	return report, err
+}
+
+// profileEvents shows stages and runs, and holds them from when all were taken.
+func profileEvents(c *cli.Context, event func(transform.Event)) profile.Events {
+	return profile.Events{
+		Stage: func(name string) {
+			hold(c, name == "stitch")
+			event(transform.Event{Stage: name})
+		},
+		Run: func(done, of int) {
+			event(transform.Event{Stage: "runs", Done: int64(done), Total: int64(of)})
+		},
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,6 +32,7 @@ func profileAgain(c *cli.Context) error {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return fmt.Errorf("--from %s: %w: it is no output of profile --json", file, err)
 	}
+	printable(&r)
 	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}
 	q.seed = r.Seed
 	if c.IsSet("seed") {
@@ -46,7 +49,9 @@ func profileAgain(c *cli.Context) error {
 	err = profile.Again(c.Context, &r, q.options)
 	end()
 	if err != nil {
-		return fmt.Errorf("--from %s: %w", file, err)
+		err = fmt.Errorf("--from %s: %w", file, err)
+		orInterrupt(c.Context, &err)
+		return err
 	}
 	report := &profileReport{Result: &r, asked: q.resolution}
 	if err := report.write(c); err != nil {
@@ -59,4 +64,29 @@ func profileAgain(c *cli.Context) error {
 		return errShort
 	}
 	return nil
+}
+
+// printable keeps a file's words from a terminal's control.
+func printable(r *profile.Result) {
+	words := []*string{&r.GPU}
+	for i := range r.Products {
+		p := &r.Products[i]
+		words = append(words, &p.Name, &p.W, &p.X)
+	}
+	for i := range r.Profiles {
+		for j := range r.Profiles[i].Throttle {
+			words = append(words, &r.Profiles[i].Throttle[j])
+		}
+	}
+	for i := range r.Warnings {
+		words = append(words, &r.Warnings[i])
+	}
+	for _, w := range words {
+		*w = strings.Map(func(c rune) rune {
+			if unicode.IsPrint(c) {
+				return c
+			}
+			return unicode.ReplacementChar
+		}, *w)
+	}
 }

@@ -39,13 +39,17 @@ func (r profileReport) picture() []byte {
 
 // draw the picture, where there is something to draw: what stands in the file is worth more than an empty one.
 func (r profileReport) draw(c *cli.Context, path string) error {
-	if slices.ContainsFunc(r.Profiles, func(p profile.Profile) bool { return p.Curve != nil }) {
+	if r.hasCurve() {
 		return drawPicture(c, path, r.picture())
 	}
 	if path != "" && !c.Bool("json") {
 		remark(c.App.Writer, "picture", "none: "+path+" is left as it was")
 	}
 	return nil
+}
+
+func (r profileReport) hasCurve() bool {
+	return slices.ContainsFunc(r.Profiles, func(p profile.Profile) bool { return p.Curve != nil })
 }
 
 // curveLine has a point in the middle of every cell; times are in seconds.

@@ -85,7 +85,7 @@ func (r profileReport) print(w io.Writer) {
 		for _, a := range r.After {
 			name := r.Products[a.Product].Name
 			if a.Watts == 0 {
-				remark(w, "note", fmt.Sprintf("right after the other the curve tells %s apart, which is longer than %s ran", timeText(a.Over), name))
+				remark(w, "note", fmt.Sprintf("right after the other the curve tells %s apart, which is longer than %s ran", profile.TimeText(a.Over), name))
 			}
 			if a.Alone == 0 {
 				remark(w, "note", fmt.Sprintf("%s alone was not steady (--length): there is nothing to compare with", name))
@@ -106,7 +106,7 @@ func (r profileReport) nameOf(p profile.Profile) string {
 func milestoneTable(p profile.Profile) *table {
 	tab := newTable("time", "executions\ndone", "power", "95 %", "over", "clock")
 	for _, m := range p.Milestones {
-		at, clock := timeText(m.At), "–"
+		at, clock := profile.TimeText(m.At), "–"
 		if strings.HasPrefix(m.Name, "SS") {
 			at = m.Name + ", " + at
 		}
@@ -118,7 +118,7 @@ func milestoneTable(p profile.Profile) *table {
 			continue
 		}
 		tab.add(at, executionsText(m.Executions), decimal(m.Watts, 1)+" W",
-			decimal(m.Low, 1)+" … "+decimal(m.High, 1)+" W", timeText(m.Over), clock)
+			decimal(m.Low, 1)+" … "+decimal(m.High, 1)+" W", profile.TimeText(m.Over), clock)
 	}
 	return tab
 }
@@ -137,7 +137,7 @@ func (r profileReport) afterTable() *table {
 		if a.Ratio != 0 {
 			change, within = percentOf(a.Ratio, a.Interval[:]), span(a.Interval[:])
 		}
-		tab.add(r.Products[a.Product].Name, r.Products[a.Other].Name, timeText(a.Over), watts(a.Watts), watts(a.Alone), change, within)
+		tab.add(r.Products[a.Product].Name, r.Products[a.Other].Name, profile.TimeText(a.Over), watts(a.Watts), watts(a.Alone), change, within)
 	}
 	return tab
 }
@@ -174,7 +174,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	if r.asked > 0 && p.Coarsest() > r.asked {
 		remark(w, "note", fmt.Sprintf("too few runs for the resolution asked for: with %s some of the curve is as coarse as %s, or more than ±5 %% unsure if it is to tell %s apart: allow more with --runs and --time",
-			plural(p.Golden, "golden run", "golden runs"), timeText(p.Coarsest()), timeText(r.asked)))
+			plural(p.Golden, "golden run", "golden runs"), profile.TimeText(p.Coarsest()), profile.TimeText(r.asked)))
 	}
 }
 
@@ -206,12 +206,12 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 	if s := p.Steady.SSE; s.Found {
 		mean := p.Legs[0].End / time.Duration(p.Legs[0].Executions)
 		remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %s); %s on the mean",
-			count(s.Execution), timeText(time.Duration(s.Seconds*float64(time.Second))), timeText(mean)))
+			count(s.Execution), profile.TimeText(time.Duration(s.Seconds*float64(time.Second))), profile.TimeText(mean)))
 	} else {
 		remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
 	if s := p.Steady.SSP; s.Found {
-		remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %s after the start: %s W (%s … %s)", count(s.Execution), timeText(s.At), decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+		remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %s after the start: %s W (%s … %s)", count(s.Execution), profile.TimeText(s.At), decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
 	} else {
 		remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
 	}
@@ -220,9 +220,9 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 // remarks are about all of it.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
-		text := fmt.Sprintf("read %s; delay %s, drift %s ppm, residual %s", plural(s.Groups, "time", "times"), timeText(s.Delay), signed(s.Drift, 1), timeText(s.Residual))
+		text := fmt.Sprintf("read %s; delay %s, drift %s ppm, residual %s", plural(s.Groups, "time", "times"), profile.TimeText(s.Delay), signed(s.Drift, 1), profile.TimeText(s.Residual))
 		if s.Launch > s.Delay {
-			text += fmt.Sprintf("; work began %s after it was given to the card", timeText(s.Launch))
+			text += fmt.Sprintf("; work began %s after it was given to the card", profile.TimeText(s.Launch))
 		}
 		remark(w, "clocks", text)
 	}
@@ -234,7 +234,7 @@ func (r profileReport) remarks(w io.Writer) {
 	if r.unsigned != "" {
 		remark(w, "note", r.unsigned)
 	}
-	if r.brokenOff() {
+	if r.brokenOff() && r.hasCurve() {
 		how := "a curve is of some tens of the latest golden runs, and coarser than it would be"
 		if r.Again != "" {
 			how = "curves are of all golden runs until then"
@@ -274,19 +274,19 @@ func (r *profileReport) sign(ctx context.Context, parts *components, products []
 func sensorText(s profile.Sensor) string {
 	text := fmt.Sprintf("%s, %s", s.Name, plural(s.Readings, "reading", "readings"))
 	if s.Window > 0 {
-		text += ", each over " + timeText(s.Window)
+		text += ", each over " + profile.TimeText(s.Window)
 	}
 	if !s.Used {
 		return text + "; not used: " + s.Why
 	}
 	if s.Lag > 0 {
-		text += fmt.Sprintf(", taken to follow power with a lag of %s", timeText(s.Lag))
+		text += fmt.Sprintf(", taken to follow power with a lag of %s", profile.TimeText(s.Lag))
 	}
 	switch late := s.Delay; {
 	case late >= time.Microsecond:
-		text += fmt.Sprintf(", %s late", timeText(late))
+		text += fmt.Sprintf(", %s late", profile.TimeText(late))
 	case late <= -time.Microsecond:
-		text += fmt.Sprintf(", %s early", timeText(-late))
+		text += fmt.Sprintf(", %s early", profile.TimeText(-late))
 	}
 	if math.Abs(s.Gain-1) > 0.001 && s.Gain > 0 {
 		text += fmt.Sprintf(", %s %% off the counter", signed(100*(s.Gain-1), 1))
@@ -300,7 +300,7 @@ func insideText(in profile.Inside) string {
 		parts = append(parts, fmt.Sprintf("%.0f", w))
 	}
 	return fmt.Sprintf("%s of steady power folded: %s W in parts of %s", plural(in.Executions, "execution", "executions"),
-		strings.Join(parts, ", "), timeText(in.Length/time.Duration(len(in.Watts))))
+		strings.Join(parts, ", "), profile.TimeText(in.Length/time.Duration(len(in.Watts))))
 }
 
 // executionsText is how many executions were done; the one under way does not count.
@@ -314,23 +314,20 @@ func decimal(v float64, digits int) string {
 	return strings.Replace(fmt.Sprintf("%.*f", digits, v), "-", "−", 1)
 }
 
-// timeText is a time as profiles write it.
-func timeText(d time.Duration) string { return profile.TimeText(d) }
-
 // resolutionText says what can be told apart.
 func resolutionText(p profile.Profile) string {
 	text := fmt.Sprintf("%s in the first %s, %s on the whole; what is shorter cannot be told apart",
-		timeText(p.Resolution(0, profile.Rise)), timeText(profile.Rise), timeText(p.Resolution(0, p.End())))
+		profile.TimeText(p.Resolution(0, profile.Rise)), profile.TimeText(profile.Rise), profile.TimeText(p.Resolution(0, p.End())))
 	if l := p.Curve.Law; l != nil && l.Order != 0 {
 		text += fmt.Sprintf(", but for what goes with the pace of executions, down to %s: a change of it by 1 %% changes power by %.1f %%",
-			timeText(p.Curve.Step), l.Order)
+			profile.TimeText(p.Curve.Step), l.Order)
 	}
 	switch {
 	case len(p.Sensors) == 0:
 	case p.Sensors[0].Lag > 0:
 		text += "; power that itself lagged behind the work would look the same"
 	default:
-		text += fmt.Sprintf("; if all sensors are late together, by less than %s, times are as wrong", timeText(profile.Unseen))
+		text += fmt.Sprintf("; if all sensors are late together, by less than %s, times are as wrong", profile.TimeText(profile.Unseen))
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
@@ -160,7 +161,7 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 		if r.IsReference(p.Setting) {
 			o := p.Original
 			remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %s, one pass through all layers; energy and time are relative to it, gain less loss in points",
-				p.Setting, aboutReference(r), siJoules(o.Joules), timeText(time.Duration(o.Seconds*float64(time.Second)))))
+				p.Setting, aboutReference(r), siJoules(o.Joules), profile.TimeText(time.Duration(o.Seconds*float64(time.Second)))))
 		}
 	}
 	switch {

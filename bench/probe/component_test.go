@@ -250,7 +250,7 @@ func TestAnew(t *testing.T) {
 		_, err := Components(ctx, measure.Simulated(power.H200Sim()), file, list, ComponentOptions{Anew: anew, Progress: func(int, int, component.Reading) { cancel() }})
 		return err
 	}
-	for _, damaged := range []string{"", "{}"} {
+	for _, damaged := range []string{"", `{"components_version":1,"card":"simulated card","dri`} {
 		if err := os.WriteFile(file, []byte(damaged), 0o666); err != nil {
 			t.Fatal(err)
 		}

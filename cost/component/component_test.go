@@ -221,6 +221,10 @@ func TestLimits(t *testing.T) {
 	if l, ok := m.Limits["bf16"]; !ok || l != 0 || m.Drawn != 690 {
 		t.Errorf("of a short kernel alone: limits %v, %v W", m.Limits, m.Drawn)
 	}
+	m.Launch = 0 // not measured
+	if m.limits(); m.Limits["bf16"] != 0 {
+		t.Errorf("of a short kernel beside no launch: limits %v", m.Limits)
+	}
 	add(1e-4, 6e14, 400, false)
 	add(1e-4, 8e14, 650, true)
 	if l := m.Limits["bf16"]; math.Abs(l/7e14-1) > 1e-9 {

@@ -39,7 +39,7 @@
 // # Clock
 //
 // The card's clock is the highest at which power is below what the card draws at its cap, and operations
-// are below a second limit: an H200 was seen to hold back tensor cores at some 760 TFLOP/s in BF16
+// are below a second limit: an H200 was seen to hold back tensor cores at some 780 TFLOP/s in BF16
 // whatever their operands were, at 340 W as well as at 660 ([Model.Limits]).
 //
 // [Model.Advise] looks for clocks of least energy, unless kernels that it never saw show that the model is too

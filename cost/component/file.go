@@ -139,8 +139,8 @@ func (m *Model) ready() error {
 	return nil
 }
 
-// MayReplace is an error where a file holds readings of another card, or under another limit, whose place the
-// model may not take. What is damaged, or no such file, holds none.
+// MayReplace is an error where a file holds anything but readings of the model's card under its limit, or what
+// damage left of such a file, whose place the model may take. A file that is not there holds nothing.
 func (m *Model) MayReplace(name string) error {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,10 +150,24 @@ func (m *Model) MayReplace(name string) error {
 		return err
 	}
 	old, err := decode(data)
-	if err != nil || old.setup() == m.setup() && old.Simulated == m.Simulated {
+	switch begin := m.begin(); {
+	case err == nil && old.setup() == m.setup() && old.Simulated == m.Simulated:
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s holds readings of %s, and this is %s: delete it or name another OUT", name, old.setup(), m.setup())
+	case bytes.HasPrefix(data, begin) || bytes.HasPrefix(begin, bytes.TrimSpace(data)):
 		return nil
 	}
-	return fmt.Errorf("%s holds readings of %s, and this is %s: delete it or name another OUT", name, old.setup(), m.setup())
+	return fmt.Errorf("%s holds something else, perhaps of another card or program: delete it or name another OUT", name)
+}
+
+// begin is what files of the card begin with.
+func (m *Model) begin() []byte {
+	text, _ := json.Marshal(struct { // of an int and a string
+		Version int    `json:"components_version"`
+		Card    string `json:"card"`
+	}{version, m.Card})
+	return bytes.TrimSuffix(text, []byte("}"))
 }
 
 // setup is the card of a file's readings, and what it was set to.

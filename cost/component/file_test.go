@@ -77,7 +77,15 @@ func TestMayReplace(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	for _, damaged := range []string{"", "{}", `{"components_version":1,"card":`} {
+	for _, other := range []string{"my notes", "{}", `{"components_version":2,"card":"a card"}`, `{"components_version":1,"card":"oth`} {
+		if err := os.WriteFile(file, []byte(other), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.MayReplace(file); err == nil || !strings.Contains(err.Error(), "name another OUT") {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+	for _, damaged := range []string{"", `{"components_version":1,"card":`, `{"components_version":1,"card":"a card","driv`} {
 		if err := os.WriteFile(file, []byte(damaged), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -222,6 +222,7 @@ func (m *Model) limits() {
 		slow  = 0.99 // of the highest clock
 		far   = 0.96 // of the power at the cap
 		long  = 20   // launches
+		short = 2e-5 // seconds, where nobody knows how long a launch takes
 	)
 	m.Drawn, m.Limits, m.Rates = 0, map[string]float64{}, map[string]float64{}
 	capped := func(r *Reading) bool { return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock }
@@ -257,7 +258,7 @@ func (m *Model) limits() {
 	}
 	for typ, longest := range held {
 		m.Limits[typ] = 0
-		if longest >= long*m.Launch {
+		if longest >= max(short, long*m.Launch) {
 			m.Limits[typ] = most[typ]
 		}
 	}

@@ -17,6 +17,8 @@ var ErrUnfit = errors.New("its fit is too far off for advice")
 // by all of its power.
 func (q *Quality) Judged() (mean, worst float64) {
 	switch {
+	case q == nil: // no fit yet
+		return 1, 1
 	case q.HeldOut > 0:
 		return q.HeldOutMean, q.HeldOutWorst
 	case q.LeftOut > 0:

@@ -42,8 +42,13 @@ func TestSplits(t *testing.T) {
 			}
 		}
 	}
-	if m := (Model{Quality: new(Quality)}); m.Splits() == nil || m.Verdict() == nil {
-		t.Error("what nothing judges is good enough")
+	for _, q := range []*Quality{nil, {}} {
+		if m := (Model{Quality: q}); m.Splits() == nil || m.Verdict() == nil {
+			t.Error("what nothing judges is good enough")
+		}
+	}
+	if a, err := new(Model).Advise("prefill", nil); err == nil {
+		t.Errorf("without a fit: %+v", a)
 	}
 	for simulated, advised := range map[bool]bool{false: true, true: false} {
 		err := (&Model{Simulated: simulated, Quality: new(Quality)}).Splits()

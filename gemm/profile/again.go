@@ -26,6 +26,11 @@ func Again(ctx context.Context, r *Result, o Options) error {
 			return fmt.Errorf("self-test: %s averages over %v: want more than 0s and at most %v", s.Name, s.Window, slowest)
 		}
 	}
+	for _, p := range r.Products {
+		if m := p.Advised.Margin; !(m >= 0 && m < 1) {
+			return fmt.Errorf("product %s: a margin of %v: want 0 to 1", p.Name, m)
+		}
+	}
 	for i := range r.Profiles {
 		if err := r.Profiles[i].whole(len(r.Products)); err != nil {
 			return fmt.Errorf("profile %d: %w", i+1, err)
@@ -125,7 +130,7 @@ func (p *Profile) possible() error {
 		slowest  = time.Second // the energy counter, on the median: a step that was missed makes two of one
 	)
 	var steps []float64
-	works := false
+	var works []float64
 	for i, r := range p.Readings {
 		wrong := func(format string, args ...any) error {
 			return fmt.Errorf("reading %d, of run %d by the %s: %s", i+1, r.Run, r.Sensor, fmt.Sprintf(format, args...))
@@ -148,10 +153,12 @@ func (p *Profile) possible() error {
 			}
 			steps = append(steps, (r.At - r.Since).Seconds())
 		}
-		works = works || r.Watts >= 1
+		if r.At > 0 {
+			works = append(works, r.Watts)
+		}
 	}
-	if !works {
-		return errors.New("all readings are of less than 1 W")
+	if len(works) > 0 && median(works) < 1 {
+		return errors.New("the readings are of less than 1 W")
 	}
 	if len(steps) > 0 && median(steps) > slowest.Seconds() {
 		return fmt.Errorf("the energy counter steps every %v: want at most %v", seconds(median(steps)), slowest)

@@ -194,6 +194,9 @@ func (s search) steady(n, other int) (steady bool, by float64) {
 	const parts = 8
 	part := (s.moment(other) - s.moment(n)) / parts
 	there, low, high := s.ending(s.moment(other), max(part, s.over(other)))
+	if there <= 0 { // no power that anything could be a share of
+		return false, 1
+	}
 	unsure := (high - low) / 2
 	steady = true
 	for ; n < s.all; n = min(2*n, s.all) {

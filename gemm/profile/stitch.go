@@ -28,7 +28,8 @@ type StitchOptions struct {
 	// Pace says how fast a run worked between two moments, over what is usual for what it worked at; nil: not known.
 	Pace func(run int, from, to time.Duration) float64
 	// Resolution that every cell of the work is to have, at the price of wider intervals; 0: 50 ms, and finer where
-	// the readings say more. Where they do not carry it the curve is the one that 0 makes.
+	// the readings say more. Where they do not carry it the curve is the one that 0 makes, which
+	// is finest where power changes; with a resolution the curve is equally fine everywhere, and may be coarser there.
 	Resolution time.Duration
 	// Seed of the resamples and of the parting for cross-validation.
 	Seed uint64
