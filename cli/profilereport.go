@@ -165,7 +165,11 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	remark(w, "resolution", resolutionText(p))
 	if slices.ContainsFunc(p.Milestones, profile.Milestone.Early) {
-		remark(w, "–", "the curve is too coarse for power at that moment to be told from what follows; more --runs, or a --resolution such as 10ms, show more")
+		more := "more --runs show more"
+		if r.asked == 0 {
+			more = "more --runs, or a --resolution such as 10ms, show more"
+		}
+		remark(w, "–", "the curve is too coarse for power at that moment to be told from what follows; "+more)
 	}
 	if in := p.Inside; in != nil && in.Resolved {
 		remark(w, "inside", insideText(*in))
@@ -186,11 +190,7 @@ func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 	if p.Late > 0 {
 		text += fmt.Sprintf("; %s came too late to be dated", plural(p.Late, "reading", "readings"))
 	}
-	how := "measured"
-	if r.Simulated {
-		how = "simulated"
-	}
-	remark(w, how, text)
+	remark(w, how(r.Simulated), text)
 	if p.Taken < min(enoughRuns, p.Advised) {
 		remark(w, "note", fmt.Sprintf("table I advises %d runs, and FinGraV found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
 	}
@@ -235,11 +235,11 @@ func (r profileReport) remarks(w io.Writer) {
 		remark(w, "note", r.unsigned)
 	}
 	if r.brokenOff() && r.hasCurve() {
-		how := "a curve is of some tens of the latest golden runs, and coarser than it would be"
+		of := "a curve is of some tens of the latest golden runs, and coarser than it would be"
 		if r.Again != "" {
-			how = "curves are of all golden runs until then"
+			of = "curves are of all golden runs until then"
 		}
-		remark(w, "note", "it was broken off; "+how)
+		remark(w, "note", "it was broken off; "+of)
 	}
 	if r.Simulated {
 		remark(w, "note", simulatedNote)

@@ -10,12 +10,9 @@ import (
 // sweepChart draws energy and time against power limit, and against clock where some were locked; nil where there
 // is one setting alone.
 func sweepChart(r *sweep.Result) []byte {
-	word := "measured"
-	switch {
-	case r.Predicted:
+	word := how(r.Simulated)
+	if r.Predicted {
 		word = "predicted"
-	case r.Simulated:
-		word = "simulated"
 	}
 	if r.Stopped != "" {
 		word += ", broken off"

@@ -129,8 +129,7 @@ func (p *Profile) possible() error {
 		farthest = 2 * atMost  // from the work's start
 		slowest  = time.Second // the energy counter, on the median: a step that was missed makes two of one
 	)
-	var steps []float64
-	var works []float64
+	var steps, works []float64
 	for i, r := range p.Readings {
 		wrong := func(format string, args ...any) error {
 			return fmt.Errorf("reading %d, of run %d by the %s: %s", i+1, r.Run, r.Sensor, fmt.Sprintf(format, args...))

@@ -288,12 +288,12 @@ func TestHoldFallsBack(t *testing.T) {
 	}, runs: 30, until: 0.8, noise: 2, counting: true, sensors: []sampling{buffer}, seed: 1}
 	o := card.options()
 	o.Breaks, o.Resamples = append(o.Breaks, seconds(0.7)), 20
-	coarsest := func(asked time.Duration) time.Duration {
+	worst := func(asked time.Duration) time.Duration {
 		o.Resolution = asked
 		c, _ := stitched(t, card.readings(), o)
 		return slices.Max(c.Resolution[int(c.cell(0)):int(c.cell(seconds(0.7)))])
 	}
-	if free, asked := coarsest(0), coarsest(2600*time.Microsecond); free > 50*time.Millisecond || asked > free {
+	if free, asked := worst(0), worst(2600*time.Microsecond); free > coarsest || asked > free {
 		t.Errorf("resolution %v where 2.6 ms were asked for, %v where none was", asked, free)
 	}
 }
@@ -329,7 +329,7 @@ func TestShortRun(t *testing.T) {
 				return 65 + 540*(1-math.Exp(-t/0.01))
 			}
 			return 65 + 540*math.Exp((end-t)/0.01)
-		}, runs: 12, until: 0.2, noise: 1, counting: true, sensors: []sampling{instant, buffer}, seed: seed}
+		}, runs: 40, until: 0.2, noise: 1, counting: true, sensors: []sampling{instant, buffer}, seed: seed}
 		o := card.options()
 		o.Breaks = append(o.Breaks, seconds(end))
 		c, found := stitched(t, card.readings(), o)
@@ -338,7 +338,8 @@ func TestShortRun(t *testing.T) {
 				t.Errorf("seed %d: %+v", seed, s)
 			}
 		}
-		if w, _, _ := c.Mean(seconds(end-0.01), seconds(end)); math.Abs(w-605) > 30 {
+		// The tail of its power passes for a lag of the sensors, without which it is 605 W at once.
+		if w, _, _ := c.Mean(seconds(end-0.01), seconds(end)); math.Abs(w-605) > 20 {
 			t.Errorf("seed %d: %.0f W at the end, planted 605", seed, w)
 		}
 	}
