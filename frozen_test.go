@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cli"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights/demo"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// frozenFile has the SHA-256 of what the program wrote before its folders were rearranged: a line for each
+// conversion. A change of it is a commit of its own that says why.
+const frozenFile = "testdata/frozen.txt"
+
+// conversion is a command line whose result is frozen.
+type conversion struct {
+	model string // a configuration of package synth, or "demo"
+	args  []string
+}
+
+func (c conversion) String() string { return c.model + " " + strings.Join(c.args, " ") }
+
+// frozenConversions are every family with every recipe, every pass alone, and a budget of loss.
+func frozenConversions() (all []conversion) {
+	for _, model := range synth.Names() {
+		if !strings.HasSuffix(model, "-tiny") {
+			continue
+		}
+		for _, r := range transform.Recipes {
+			all = append(all, conversion{model, []string{"--recipe", r.Name}})
+		}
+	}
+	for _, model := range []string{"llama-tiny", "gpt2-tiny", "qwen3_moe-tiny"} {
+		for _, passes := range []string{"scale", "scale=labels", "reorder", "signs", "reorder,signs", "shift", "shift=2", "shift=4/epilogue", "sparsify=0.1",
+			"sparsify=0.2/element", "sparsify=0.1/runs", "sparsify=0.3/16x1", "sparsify=2:4", "trellis=0.01", "grid=4", "round=4", "round=3/truncate",
+			"sparsify=0.1,grid=8,round=2", "scale,reorder,signs,grid=2"} {
+			all = append(all, conversion{model, []string{"--passes", passes, "--workload", "prefill=0.5,decode=0.5"}})
+		}
+		all = append(all, conversion{model, []string{"--passes", "sparsify,trellis,grid,round", "--min-snr", "20"}},
+			conversion{model, []string{"--passes", "grid,round", "--min-snr", "25", "--role", "streaming"}},
+			conversion{model, []string{"--passes", "scale,reorder,signs,grid=4", "--role", "streaming", "--workload", "prefill"}})
+	}
+	tokens := []string{"--tokens", "TOKENS"}
+	for _, args := range [][]string{{"--max-loss", "1%"}, {"--passes", "prune,trellis,compensate", "--max-loss", "0.5%", "--workload", "decode"},
+		{"--passes", "compensate=0.01,grid=8"}, {"--passes", "prune=0.1,compensate,round=4"}, {"--passes", "trellis=0.01,compensate,sparsify=0.1"}} {
+		all = append(all, conversion{"demo", append(args, tokens...)})
+	}
+	return all
+}
+
+// TestFrozen: outputs and plans have the bytes that they had, with 1 worker and with 3.
+func TestFrozen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
+	want := map[string]string{}
+	if !*update {
+		data, err := os.ReadFile(frozenFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+			want[name] = sum
+		}
+	}
+	have := map[string]string{}
+	models := t.TempDir()
+	for i, c := range frozenConversions() {
+		model := filepath.Join(models, c.model)
+		if _, err := os.Stat(model); err != nil {
+			if c.model == "demo" {
+				demoModel(t, model)
+			} else {
+				run(t, "synth", c.model, model, "--seed", "1", "--shard-size", "60kB")
+			}
+		}
+		args := slices.Clone(c.args)
+		if j := slices.Index(args, "TOKENS"); j >= 0 {
+			args[j] = filepath.Join(model, "tokens.safetensors")
+		}
+		for _, workers := range []string{"1", "3"}[i%2:] { // every other one with both
+			out := filepath.Join(t.TempDir(), "out")
+			run(t, append([]string{"convert", model, out, "--workers", workers}, args...)...)
+			weights, plan := digest(t, out)
+			for what, sum := range map[string]string{"weights": weights, "plan": plan} {
+				name := what + ": " + c.String()
+				if before, ok := have[name]; ok && before != sum {
+					t.Errorf("%s: other bytes with %s workers", name, workers)
+				}
+				have[name] = sum
+			}
+			if err := os.RemoveAll(out); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if *update {
+		var b bytes.Buffer
+		for _, name := range slices.Sorted(maps.Keys(have)) {
+			fmt.Fprintf(&b, "%s  %s\n", have[name], name)
+		}
+		if err := os.WriteFile(frozenFile, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if have[name] != want[name] {
+			t.Errorf("other bytes than before: %s", name)
+		}
+	}
+	if len(have) != len(want) {
+		t.Errorf("%d results, %d are frozen", len(have), len(want))
+	}
+}
+
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	const short = 3 // a budget that allows nothing is a result, too
+	if status := cli.Main(append([]string{"lowtoggle"}, append(args, "--quiet")...), &out, &problems); status != 0 && status != short {
+		t.Fatalf("%v: exit status %d\n%s", args, status, problems.String())
+	}
+}
+
+// digest of a converted folder: of its shards, and of the plan without what it says in words.
+func digest(t *testing.T, dir string) (weights, plan string) {
+	t.Helper()
+	h := sha256.New()
+	names, err := filepath.Glob(filepath.Join(dir, "*.safetensors*"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(dir, names, err)
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(data))
+		h.Write(data)
+	}
+	js, err := os.ReadFile(filepath.Join(dir, transform.ManifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct {
+		Plan map[string]any `json:"plan"`
+	}
+	if err := json.Unmarshal(js, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	delete(manifest.Plan, "notes")
+	outlook, _ := manifest.Plan["outlook"].([]any)
+	for _, o := range outlook {
+		delete(o.(map[string]any), "missed")
+	}
+	if js, err = json.Marshal(manifest.Plan); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(js)
+	return hex.EncodeToString(h.Sum(nil)), hex.EncodeToString(sum[:])
+}
+
+// demoModel writes the embedded model.
+func demoModel(t *testing.T, dir string) {
+	t.Helper()
+	if err := demo.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+}
