@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,15 +115,15 @@ type inspectCeiling struct {
 
 // inspect reads all tensors, with progress.
 func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error) {
-	layout, unknown, err := transform.Resolve(m, o.family)
-	if err != nil {
+	layout, err := arch.Resolve(m, o.family)
+	if err != nil && !errors.Is(err, arch.ErrUnknownFamily) {
 		return nil, err
 	}
 	r := &inspectJSON{Tensors: []inspectTensor{}, workload: o.workload, role: o.role}
 	if layout != nil {
 		r.Family, r.Untouched, r.Blocked = layout.Family, layout.Strangers(), layout.BlockedIndices()
 	} else {
-		r.Note = "the family is not known: " + unknown.Error()
+		r.Note = "the family is not known: " + err.Error()
 	}
 	if m.Adapter != nil {
 		r.Adapter = &inspectAdapter{File: weights.AdapterName, Tensors: len(m.Adapter.Tensors)}
@@ -153,7 +154,7 @@ func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error)
 
 func inspectOne(c *cli.Context, t weights.Tensor, layout *arch.Layout, o readings) (inspectTensor, error) {
 	it := inspectTensor{Name: t.Name, DType: t.DType.String(), Shape: append([]int{}, t.Shape...), Bytes: t.Size(),
-		Kind: kindOf(layout, t.Name), Linear: transform.Linear(layout, t.Info), weights: t.Len(), dtype: t.DType}
+		Kind: layout.Kind(t.Name), Linear: layout.IsLinear(t.Info), weights: t.Len(), dtype: t.DType}
 	if layout != nil && layout.Claims[t.Name] != nil {
 		it.Role = layout.Claims[t.Name].Role.String()
 	}
@@ -168,7 +169,7 @@ func inspectOne(c *cli.Context, t weights.Tensor, layout *arch.Layout, o reading
 	if !it.Linear || t.Len() == 0 {
 		return it, nil
 	}
-	e, err := o.energy(c.Context, t, t, outAxis(layout, t.Name))
+	e, err := o.energy(c.Context, t, t, layout.OutAxis(t.Name))
 	if err != nil {
 		return it, err
 	}

@@ -77,12 +77,12 @@ func newJudge(m *weights.Model, path string, family *arch.Family, p judged, work
 	if m.Config == nil {
 		return nil, fmt.Errorf("%s: there is no config.json with it, without which its loss cannot be computed: give a model's folder", path)
 	}
-	layout, unknown, err := transform.Resolve(m, family)
+	layout, err := arch.Resolve(m, family)
+	if errors.Is(err, arch.ErrUnknownFamily) {
+		return nil, fmt.Errorf("%s: its loss cannot be computed: %w: name its family's file with --arch", path, err)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if unknown != nil {
-		return nil, fmt.Errorf("%s: its loss cannot be computed: %w: name its family's file with --arch", path, unknown)
 	}
 	known := *layout
 	known.Unclaimed = slices.DeleteFunc(slices.Clone(layout.Unclaimed), func(name string) bool {
@@ -153,7 +153,7 @@ func (e epilogue) Tensor(ctx context.Context, name string) ([]float32, error) {
 	}
 	inputs := len(values) / len(shift)
 	for i := range values {
-		if outAxis(e.layout, name) == 0 {
+		if e.layout.OutAxis(name) == 0 {
 			values[i] -= shift[i/inputs]
 		} else {
 			values[i] -= shift[i%len(shift)]

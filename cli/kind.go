@@ -3,24 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
-
-	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
-
-// kindOf is the type of layer that a tensor is: the family's word for it, or its name with "N" in
-// place of numbers.
-func kindOf(layout *arch.Layout, name string) string {
-	if layout != nil && layout.Claims[name] != nil {
-		return layout.Claims[name].Kind
-	}
-	parts := strings.Split(strings.TrimSuffix(name, ".weight"), ".")
-	for i, p := range parts {
-		if strings.Trim(p, "0123456789") == "" {
-			parts[i] = "N"
-		}
-	}
-	return strings.Join(parts, ".")
-}
 
 // byKind gathers remarks about tensors, so that each is made once: with the tensor's name, or with
 // the kinds of the tensors that it is about.

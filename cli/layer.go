@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -21,7 +20,7 @@ type layer struct {
 // pattern such as *.up_proj.weight matches; "" matches all. Layers that are no matrices of numbers
 // that can be multiplied are left out and named.
 func layersOf(m *weights.Model, o readings, pattern string) (all []layer, skipped []string, err error) {
-	layout, _, err := transform.Resolve(m, o.family)
+	layout, err := arch.ResolveIfKnown(m, o.family)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,7 +29,7 @@ func layersOf(m *weights.Model, o readings, pattern string) (all []layer, skippe
 		return []layer{l}, nil, err
 	}
 	err = m.Each(func(t weights.Tensor) error {
-		if ok, _ := path.Match(pattern, t.Name); !ok && pattern != "" || !transform.Linear(layout, t.Info) {
+		if ok, _ := path.Match(pattern, t.Name); !ok && pattern != "" || !layout.IsLinear(t.Info) {
 			return nil
 		}
 		if l, err := layerOf(layout, t); err == nil {
@@ -45,7 +44,7 @@ func layersOf(m *weights.Model, o readings, pattern string) (all []layer, skippe
 
 // sameLayers takes the layers of another model that have the same names.
 func sameLayers(m *weights.Model, path string, o readings, like []layer) ([]layer, error) {
-	layout, _, err := transform.Resolve(m, o.family)
+	layout, err := arch.ResolveIfKnown(m, o.family)
 	if err != nil {
 		return nil, err
 	}
@@ -63,16 +62,8 @@ func sameLayers(m *weights.Model, path string, o readings, like []layer) ([]laye
 }
 
 func layerOf(layout *arch.Layout, t weights.Tensor) (layer, error) {
-	w, err := gemm.FromTensor(t, outAxis(layout, t.Name))
-	return layer{t.Name, kindOf(layout, t.Name), w}, err
-}
-
-// outAxis is the stored dimension that counts a layer's outputs; 0 where no family says.
-func outAxis(layout *arch.Layout, tensor string) int {
-	if layout == nil || layout.Claims[tensor] == nil {
-		return 0
-	}
-	return layout.Claims[tensor].OutAxis
+	w, err := gemm.FromTensor(t, layout.OutAxis(t.Name))
+	return layer{t.Name, layout.Kind(t.Name), w}, err
 }
 
 // nothingToMultiply says why a source has no layers.

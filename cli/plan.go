@@ -125,6 +125,6 @@ func layoutOf(c *cli.Context, m *weights.Model) *arch.Layout {
 	if err != nil {
 		return nil
 	}
-	layout, _, _ := transform.Resolve(m, fam)
+	layout, _ := arch.Resolve(m, fam)
 	return layout
 }

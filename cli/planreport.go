@@ -69,7 +69,7 @@ func groupLayers(m *weights.Model, plan *transform.Plan, layout *arch.Layout) []
 	groups := map[string]*layerGroup{}
 	for _, o := range plan.Outlook {
 		t, _ := m.Tensor(o.Tensor)
-		kind := kindOf(layout, o.Tensor)
+		kind := layout.Kind(o.Tensor)
 		g := groups[kind]
 		if g == nil {
 			g = &layerGroup{kind: kind, what: map[string]int{}}
@@ -204,7 +204,7 @@ func missedKinds(plan *transform.Plan, layout *arch.Layout) []string {
 			missed.add(o.Missed, o.Tensor)
 		}
 	}
-	return missed.lines(func(tensor string) string { return kindOf(layout, tensor) })
+	return missed.lines(func(tensor string) string { return layout.Kind(tensor) })
 }
 
 // describe says in a few characters what a step does.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -90,7 +89,7 @@ func (f *forecast) stored(s source, like []placed) (all []placed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	layout, _, err := transform.Resolve(m, f.family)
+	layout, err := arch.ResolveIfKnown(m, f.family)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +121,7 @@ func (f *forecast) stored(s source, like []placed) (all []placed, err error) {
 func (f *forecast) matching(m *weights.Model, layout *arch.Layout, s source) (all []placed, err error) {
 	var skipped []string
 	err = m.Each(func(t weights.Tensor) error {
-		if ok, _ := path.Match(s.tensors, t.Name); !ok && s.tensors != "" || !transform.Linear(layout, t.Info) {
+		if ok, _ := path.Match(s.tensors, t.Name); !ok && s.tensors != "" || !layout.IsLinear(t.Info) {
 			return nil
 		}
 		if l, err := place(layout, t); err == nil {
@@ -143,7 +142,7 @@ func place(layout *arch.Layout, t weights.Tensor) (placed, error) {
 	if err != nil {
 		return placed{}, err
 	}
-	return placed{t.Name, matrixBlocks(w, outAxis(layout, t.Name) == 1, t.File)}, nil
+	return placed{t.Name, matrixBlocks(w, layout.OutAxis(t.Name) == 1, t.File)}, nil
 }
 
 func has(m *weights.Model, tensor string) bool {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 func TestTable(t *testing.T) {
@@ -56,7 +58,7 @@ func TestByKind(t *testing.T) {
 	b.add("lost", "layers.1.mlp.weight")
 	b.add("too coarse", "layers.1.mlp.weight")
 	b.add("too coarse", "head.weight")
-	have := b.lines(func(tensor string) string { return kindOf(nil, tensor) })
+	have := b.lines(func(tensor string) string { return (*arch.Layout)(nil).Kind(tensor) })
 	want := []string{"too coarse: 2 × layers.N.mlp, 1 × head", "layers.1.mlp.weight: lost"}
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Error(diff)

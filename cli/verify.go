@@ -141,7 +141,7 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 		return nil, err
 	}
 	r := &verifyJSON{Report: rep, workload: o.workload, role: o.role}
-	layout, _, _ := transform.Resolve(src, o.family)
+	layout, _ := arch.Resolve(src, o.family)
 	if layout != nil {
 		r.Untouched = layout.Strangers()
 	}
@@ -158,7 +158,7 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 			continue
 		}
 		b, _ := out.Tensor(t.Name)
-		axis := outAxis(layout, t.Name)
+		axis := layout.OutAxis(t.Name)
 		like := b
 		if t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0 {
 			like = a // or what the powers of two save would not show

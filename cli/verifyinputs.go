@@ -52,7 +52,7 @@ func (r *verifyJSON) inputNoise(ctx context.Context, j *lossJudge, before, after
 	var names map[string]bool
 	names, r.incomparable = r.comparable()
 	o := &inputNoise{ctx: ctx, before: before, after: after, workers: j.decoder.Workers, layers: map[string]forward.Layer{},
-		axis: func(tensor string) int { return outAxis(j.layout, tensor) }, power: map[string][2]float64{}}
+		axis: func(tensor string) int { return j.layout.OutAxis(tensor) }, power: map[string][2]float64{}}
 	for _, l := range j.decoder.Layers() {
 		if names[l.Tensor] {
 			o.layers[l.Tensor] = l

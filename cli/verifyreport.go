@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // verifyGroup is the tensors of one kind, or a single one.
@@ -82,7 +83,7 @@ func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, family
 		}
 		return
 	}
-	if layout, _, _ := transform.Resolve(src, nil); !r.OK && r.Plan.Model.Family != "" && layout == nil && !familyGiven {
+	if layout, _ := arch.Resolve(src, nil); !r.OK && r.Plan.Model.Family != "" && layout == nil && !familyGiven {
 		remark(w, "hint", fmt.Sprintf("it was planned for the family %s, which is not known here: name its file with --arch", r.Plan.Model.Family))
 	}
 }
@@ -154,7 +155,7 @@ func groupName(t verify.Tensor, each bool) string {
 	case t.Kind != "":
 		return t.Kind
 	}
-	return kindOf(nil, t.Name)
+	return (*arch.Layout)(nil).Kind(t.Name)
 }
 
 func (g *verifyGroup) add(t verify.Tensor) {

@@ -81,11 +81,11 @@ type conversion struct {
 // prepare compiles all programs, and so finds every step that does not fit before anything is
 // written.
 func (c *conversion) prepare(ctx context.Context) error {
-	layout, unknown, err := Resolve(c.model, c.opt.Family)
+	layout, err := arch.Resolve(c.model, c.opt.Family)
 	if c.plan.Model.Family == "" {
-		layout, unknown, err = nil, nil, nil
+		layout, err = nil, nil
 	}
-	if err := errors.Join(unknown, err); err != nil {
+	if err != nil {
 		return err
 	}
 	if planned := c.plan.Model.Family; layout != nil && layout.Family != planned {

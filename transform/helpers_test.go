@@ -181,7 +181,7 @@ func planOf(t tb, m *weights.Model, steps ...*Step) *Plan {
 
 func layoutOf(t tb, m *weights.Model) *arch.Layout {
 	t.Helper()
-	l, _, err := Resolve(m, nil)
+	l, err := arch.ResolveIfKnown(m, nil)
 	ok(t, err)
 	return l
 }

@@ -169,7 +169,7 @@ func linearOf(t tb, m *weights.Model, fn func(x weights.Tensor, outAxis int)) {
 	t.Helper()
 	layout := layoutOf(t, m)
 	for _, info := range m.Infos() {
-		if Linear(layout, info) {
+		if layout.IsLinear(info) {
 			fn(tensorOf(t, m, info.Name), layout.Claims[info.Name].OutAxis)
 		}
 	}

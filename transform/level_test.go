@@ -40,7 +40,7 @@ func withFields(t *testing.T, name string, d weights.DType, field func(tensor st
 func fieldToggles(t *testing.T, m *weights.Model) (sum float64) {
 	t.Helper()
 	for _, info := range m.Infos() {
-		if !Linear(layoutOf(t, m), info) {
+		if !layoutOf(t, m).IsLinear(info) {
 			continue
 		}
 		x := tensorOf(t, m, info.Name)
@@ -220,7 +220,7 @@ func TestOutlookKeepsTheSourcesScale(t *testing.T) {
 func outlookKeepsTheSourcesScale(t *testing.T, m *weights.Model) {
 	var sources []float64
 	for _, info := range m.Infos() {
-		if Linear(layoutOf(t, m), info) {
+		if layoutOf(t, m).IsLinear(info) {
 			rms, err := cost.SampleOf(tensorOf(t, m, info.Name), layoutOf(t, m).Claims[info.Name].OutAxis).RMS(t.Context())
 			ok(t, err)
 			sources = append(sources, rms)

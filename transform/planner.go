@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -473,23 +472,4 @@ func (p *planner) linears() []*arch.Claim {
 		}
 	}
 	return list
-}
-
-// Linear reports whether a tensor's products cost energy: what the family says, or, where there
-// is none, a matrix that is not called an embedding.
-func Linear(layout *arch.Layout, t weights.Info) bool {
-	if layout != nil {
-		c := layout.Claims[t.Name]
-		return c != nil && c.Role == arch.Linear
-	}
-	if len(t.Shape) < 2 || !transformable(t) {
-		return false
-	}
-	name := strings.ToLower(t.Name)
-	for _, word := range []string{"embed", "wte", "wpe", "rotary", "position"} {
-		if strings.Contains(name, word) {
-			return false
-		}
-	}
-	return true
 }

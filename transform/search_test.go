@@ -14,6 +14,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
@@ -54,9 +55,9 @@ func (j *additive) nats(ctx context.Context, x weights.Tensor, outAxis int, chan
 }
 
 func (j *additive) each(fn func(x weights.Tensor, outAxis int) error) error {
-	layout, _, err := Resolve(j.model, nil)
+	layout, err := arch.ResolveIfKnown(j.model, nil)
 	for _, info := range j.model.Infos() {
-		if err == nil && Linear(layout, info) {
+		if err == nil && layout.IsLinear(info) {
 			x, _ := j.model.Tensor(info.Name)
 			err = fn(x, layout.Claims[info.Name].OutAxis)
 		}

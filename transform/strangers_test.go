@@ -72,7 +72,7 @@ func TestEmbeddersKeepTheirHiddenStates(t *testing.T) {
 		}
 		ok(t, os.WriteFile(filepath.Join(dir, "modules.json"), []byte("[]"), 0o666))
 		m = open(t, dir)
-		layout, _, err := Resolve(m, nil)
+		layout, err := arch.ResolveIfKnown(m, nil)
 		ok(t, err)
 		p := makePlan(t, m, "scale,reorder,signs,shift", 0)
 		acted := map[string]bool{}

@@ -219,7 +219,7 @@ func (p *planner) planTensors() error {
 	fixed := byTensor(p.plan.Steps)
 	var targets []*target
 	for _, info := range p.model.Infos() {
-		if f, ok := info.DType.Format(); ok && Linear(p.layout, info) && info.Len() > 0 {
+		if f, ok := info.DType.Format(); ok && p.layout.IsLinear(info) && info.Len() > 0 {
 			if p.opt.Inputs != nil && (p.opt.MaxLoss != nil || UsesInputs(p.opt.Passes)) && !p.opt.Inputs.Has(info.Name) {
 				p.note("%s: no token gets to it as a layer: nothing lossy is done to it", info.Name)
 				continue

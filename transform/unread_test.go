@@ -126,7 +126,7 @@ func linears(t tb, m *weights.Model) (all []weights.Tensor) {
 	t.Helper()
 	layout := layoutOf(t, m)
 	ok(t, m.Each(func(x weights.Tensor) error {
-		if Linear(layout, x.Info) && len(x.Shape) == 2 {
+		if layout.IsLinear(x.Info) && len(x.Shape) == 2 {
 			all = append(all, x)
 		}
 		return nil

@@ -26,7 +26,7 @@ type claims struct {
 }
 
 func newClaims(src *weights.Model, family *arch.Family, plan *transform.Plan) (*claims, error) {
-	layout, _, err := transform.Resolve(src, family)
+	layout, err := arch.ResolveIfKnown(src, family)
 	if err != nil && (plan == nil || plan.Model.Family != "") {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 
 // look compares one tensor with its source and with what is claimed of it.
 func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) {
-	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: transform.Linear(c.layout, a.Info) && !ofAdapter(c.src, a)}
+	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: c.layout.IsLinear(a.Info) && !ofAdapter(c.src, a)}
 	unchanged := Identical
 	if c.layout != nil {
 		if claim := c.layout.Claims[a.Name]; claim != nil {
@@ -276,7 +276,7 @@ func (c *claims) tolerance(p *pair) *tolerance {
 	if len(c.steps[p.a.Name]) == 0 {
 		return nil
 	}
-	return newTolerance(p.f, c.outAxis(p), c.steps[p.a.Name])
+	return newTolerance(p.f, c.layout.OutAxis(p.a.Name), c.steps[p.a.Name])
 }
 
 // lookFolded compares a tensor that a shift changed with what the arithmetic asks for.
@@ -359,7 +359,7 @@ func (c *claims) holdStep(ctx context.Context, s *transform.Step, p *pair) error
 			return fmt.Errorf("%d low bits are claimed to be zero, %d are", s.Round.Zeroed, got)
 		}
 	case s.Grid != nil:
-		return p.onGrid(ctx, s.Grid.Exponents, c.outAxis(p))
+		return p.onGrid(ctx, s.Grid.Exponents, c.layout.OutAxis(p.a.Name))
 	case s.Prune != nil:
 		return c.pruned(ctx, s.Prune, p)
 	}
@@ -371,7 +371,7 @@ func (c *claims) pruned(ctx context.Context, s *transform.Prune, p *pair) error 
 	im, _ := c.image(p.a)
 	rows, cols := make([]bool, p.rows), make([]bool, p.cols) // by the source's positions
 	in, out := cols, rows
-	if c.outAxis(p) == 1 {
+	if c.layout.OutAxis(p.a.Name) == 1 {
 		in, out = rows, cols
 	}
 	for _, axis := range []struct {
@@ -398,14 +398,6 @@ func (c *claims) pruned(ctx context.Context, s *transform.Prune, p *pair) error 
 		}
 	}
 	return nil
-}
-
-// outAxis is 1 where columns are the outputs, else 0.
-func (c *claims) outAxis(p *pair) int {
-	if c.layout == nil || c.layout.Claims[p.a.Name] == nil || c.layout.Claims[p.a.Name].OutAxis != 1 {
-		return 0
-	}
-	return 1
 }
 
 // onGrid checks that every finite value is a multiple of its output's step.

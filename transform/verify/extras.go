@@ -51,7 +51,7 @@ func (c *claims) wrongExtra(t weights.Tensor, s *transform.Step) string {
 	w, _ := c.src.Tensor(s.Tensor)
 	rows, cols := w.Matrix()
 	p := &pair{a: w}
-	outputs := []int{rows, cols}[c.outAxis(p)]
+	outputs := []int{rows, cols}[c.layout.OutAxis(p.a.Name)]
 	if t.DType != weights.F32 || len(t.Shape) != 1 || t.Shape[0] != outputs {
 		return fmt.Sprintf("is %s%v, its epilogue needs F32[%d]", t.DType, t.Shape, outputs)
 	}

@@ -93,7 +93,7 @@ func (c *claims) foldedValues(ctx context.Context, p *pair, s *transform.Shift) 
 	case s.Bias != "":
 		p.aValues, err = c.foldedBias(ctx, p.a.Name, s)
 	case s.Scale != "":
-		p.inputRows = c.outAxis(p) == 1
+		p.inputRows = c.layout.OutAxis(p.a.Name) == 1
 		if scale, err = c.normScale(s.Scale); err == nil && len(scale) != p.inputs() {
 			err = fmt.Errorf("the claimed fold has %d factors for %d inputs", len(scale), p.inputs())
 		}

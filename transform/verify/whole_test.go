@@ -46,9 +46,8 @@ func convertWith(t *testing.T, src, passes string) string {
 	list, err := transform.ParsePasses(passes)
 	ok(t, err)
 	m := open(t, src)
-	layout, unknown, err := transform.Resolve(m, nil)
+	layout, err := arch.Resolve(m, nil)
 	ok(t, err)
-	ok(t, unknown)
 	in := correlated{layout}
 	p, err := transform.Make(t.Context(), m, transform.Options{Passes: list, Cost: togglesCost{}, Inputs: in})
 	ok(t, err)

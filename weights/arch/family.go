@@ -2,11 +2,9 @@ package arch
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -103,54 +101,3 @@ var embedded = sync.OnceValue(func() []*Family {
 
 // Families returns the embedded families, in the order of their files' names.
 func Families() []*Family { return slices.Clone(embedded()) }
-
-// ErrUnknownFamily is wrapped by Detect's error where no family answers to a config.json.
-var ErrUnknownFamily = errors.New("architecture not in the catalogue")
-
-// Detect finds the embedded family that a config.json belongs to, by its model_type or, where no
-// family has that, by the model_type of its text_config, or by its architectures. It fails on
-// invalid JSON, on values of wrong types, and, with ErrUnknownFamily, where no family answers.
-func Detect(configJSON []byte) (*Family, error) {
-	c, err := readConfig(configJSON)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, by := range []struct {
-		config config
-		field  string
-		of     func(*Family) []string
-	}{
-		{c.top(), "model_type", func(f *Family) []string { return f.ModelTypes }},
-		{c, "model_type", func(f *Family) []string { return f.ModelTypes }},
-		{c.top(), "architectures", func(f *Family) []string { return f.Architectures }},
-		{c, "architectures", func(f *Family) []string { return f.Architectures }},
-	} {
-		has, err := by.config.strings(by.field)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range embedded() {
-			if meet(has, by.of(f)) {
-				return f, nil
-			}
-		}
-		for _, name := range has {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	var known []string
-	for _, f := range embedded() {
-		known = append(known, f.Name)
-	}
-	if names == nil {
-		return nil, fmt.Errorf("config.json: has neither model_type nor architectures: %w (known: %s)", ErrUnknownFamily, strings.Join(known, ", "))
-	}
-	return nil, fmt.Errorf("config.json: %s: %w (known: %s)", strings.Join(names, ", "), ErrUnknownFamily, strings.Join(known, ", "))
-}
-
-func meet(a, b []string) bool {
-	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
-}
