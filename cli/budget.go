@@ -16,9 +16,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/inputs"
-	"github.com/lowtoggle/lowtoggle/gemm/judge"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -165,7 +165,7 @@ func tokensKey(c *cli.Context, m *weights.Model, parts ...judged) (string, error
 // fed is the inputs of a model's layers, as transform asks for them.
 type fed struct {
 	key       string
-	fit, held *inputs.Store
+	fit, held *hessian.Store
 }
 
 func (f fed) Key() string { return f.key }
@@ -175,11 +175,11 @@ func (f fed) Has(tensor string) bool {
 }
 
 func (f fed) Moments(ctx context.Context, tensor string) (sgemm.Matrix, error) {
-	return f.fit.Moments(ctx, tensor)
+	return f.fit.Read(ctx, tensor)
 }
 
 func (f fed) Held(ctx context.Context, tensor string) (sgemm.Matrix, error) {
-	return f.held.Moments(ctx, tensor)
+	return f.held.Read(ctx, tensor)
 }
 
 // inputs collects what layers are fed with, or finds it where it was kept.
@@ -194,12 +194,12 @@ func (b *budget) inputs(c *cli.Context, o transform.Options) (transform.Inputs, 
 	for _, part := range []struct {
 		name string
 		judged
-		store **inputs.Store
+		store **hessian.Store
 	}{{"fit", b.fit, &f.fit}, {"held", b.held, &f.held}} {
 		before := done
 		var err error
-		*part.store, err = inputs.Collect(c.Context, b.judge.decoder, forward.Stored(b.model), part.Sequences, filepath.Join(b.dir, part.name),
-			inputs.Options{Workers: o.Workers, Key: b.key, Progress: func(n, total int) {
+		*part.store, err = hessian.Collect(c.Context, b.judge.decoder, forward.Stored(b.model), part.Sequences, filepath.Join(b.dir, part.name),
+			hessian.Options{Workers: o.Workers, Key: b.key, Progress: func(n, total int) {
 				done = before + n
 				event(transform.Event{Stage: "inputs", Done: int64(done), Total: int64(2 * total)})
 			}})
@@ -219,12 +219,12 @@ func (b *budget) inputs(c *cli.Context, o transform.Options) (transform.Inputs, 
 // judges are two: few tokens tell what a layer's errors cost, all that are held back how far whole
 // models depart.
 type judges struct {
-	few *judge.Judge
-	*judge.Judge
+	few *divergence.Evaluator
+	*divergence.Evaluator
 }
 
-func (j judges) Alone(ctx context.Context, base, changed transform.Values, done func(string, float64) error) error {
-	return j.few.Alone(ctx, base, changed, done)
+func (j judges) PerLayer(ctx context.Context, base, changed transform.Values, done func(string, float64) error) error {
+	return j.few.PerLayer(ctx, base, changed, done)
 }
 
 // fewTokens tell what a layer's errors cost.
@@ -238,11 +238,11 @@ func (b *budget) spend(c *cli.Context, o *transform.Options) error {
 	var j judges
 	for i, part := range []struct {
 		tokens [][]int32
-		judge  **judge.Judge
-	}{{few, &j.few}, {b.held.Sequences, &j.Judge}} {
+		judge  **divergence.Evaluator
+	}{{few, &j.few}, {b.held.Sequences, &j.Evaluator}} {
 		var err error
-		*part.judge, err = judge.New(c.Context, b.judge.decoder, forward.Stored(b.model), part.tokens,
-			judge.Options{Progress: func(n, total int) {
+		*part.judge, err = divergence.New(c.Context, b.judge.decoder, forward.Stored(b.model), part.tokens,
+			divergence.Options{Progress: func(n, total int) {
 				event(transform.Event{Stage: "judge", Done: int64(i*total + n), Total: int64(2 * total)})
 			}})
 		if err != nil {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/judge"
 )
 
 // evalReport is what eval found: the first model, and the others against it.
@@ -152,7 +152,7 @@ func wider(c forward.Comparison, p judged) string {
 	if p.N == 1 {
 		return "a single sequence gives no interval: use several"
 	}
-	n, err := judge.Needed(c, p.N, fine)
+	n, err := divergence.Needed(c, p.N, fine)
 	if err != nil || n <= p.N {
 		return ""
 	}

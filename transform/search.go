@@ -16,12 +16,12 @@ type Values = interface {
 
 // Judge runs the model on tokens that no input was taken from.
 type Judge interface {
-	// Alone reports for each layer by how many nats per token the outputs diverge from the model's
+	// PerLayer reports for each layer by how many nats per token the outputs diverge from the model's
 	// where that layer alone is changed's and the others are base's (nil: the model's own).
-	Alone(ctx context.Context, base, changed Values, done func(layer string, nats float64) error) error
-	// Together is the same where all layers are changed's, and by how much the loss rises, in nats
+	PerLayer(ctx context.Context, base, changed Values, done func(layer string, nats float64) error) error
+	// WholeModel is the same where all layers are changed's, and by how much the loss rises, in nats
 	// with its 95 % interval.
-	Together(ctx context.Context, changed Values) (divergence, loss float64, interval [2]float64, err error)
+	WholeModel(ctx context.Context, changed Values) (divergence, loss float64, interval [2]float64, err error)
 }
 
 // Search is what the search for a plan works with.

@@ -65,7 +65,7 @@ func (j *additive) each(fn func(x weights.Tensor, outAxis int) error) error {
 	return err
 }
 
-func (j *additive) Alone(ctx context.Context, _, changed Values, done func(string, float64) error) error {
+func (j *additive) PerLayer(ctx context.Context, _, changed Values, done func(string, float64) error) error {
 	return j.each(func(x weights.Tensor, outAxis int) error {
 		if j.layer != nil {
 			if err := j.layer(x.Name); err != nil {
@@ -81,7 +81,7 @@ func (j *additive) Alone(ctx context.Context, _, changed Values, done func(strin
 	})
 }
 
-func (j *additive) Together(ctx context.Context, changed Values) (divergence, loss float64, interval [2]float64, err error) {
+func (j *additive) WholeModel(ctx context.Context, changed Values) (divergence, loss float64, interval [2]float64, err error) {
 	sum := 0.0
 	err = j.each(func(x weights.Tensor, outAxis int) error {
 		nats, _, err := j.nats(ctx, x, outAxis, changed)
@@ -163,7 +163,7 @@ func TestSearchSpendsItsBudgetAndNoMore(t *testing.T) {
 				}
 				// What is written is what was judged.
 				out := open(t, appliedWith(t, m, in, p))
-				got, _, _, err := j.Together(t.Context(), tensorsOf(out))
+				got, _, _, err := j.WholeModel(t.Context(), tensorsOf(out))
 				if err != nil || got != best.Divergence {
 					t.Errorf("%s, %s: the result diverges by %g (%v), in its trial it did by %g", name, how, got, err, best.Divergence)
 				}

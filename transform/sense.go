@@ -67,7 +67,7 @@ func (s *search) sense(o offer) (list map[string]float64, err error) {
 			changed.known[t.tensor.Name] = 0
 		}
 	}
-	err = s.p.opt.Search.Judge.Alone(s.p.ctx, nil, changed, func(layer string, nats float64) error {
+	err = s.p.opt.Search.Judge.PerLayer(s.p.ctx, nil, changed, func(layer string, nats float64) error {
 		i, ok := s.index[layer]
 		if !ok {
 			return nil

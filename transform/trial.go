@@ -165,7 +165,7 @@ func (s *search) trial(o offer) (*Trial, error) {
 // run has an offer judged.
 func (s *search) run(o offer, t *Trial) error {
 	s.p.event("trial", len(s.found.Trials), searchTrials)
-	nats, loss, interval, err := s.p.opt.Search.Judge.Together(s.p.ctx, s.values(o))
+	nats, loss, interval, err := s.p.opt.Search.Judge.WholeModel(s.p.ctx, s.values(o))
 	switch {
 	case err != nil:
 		return err

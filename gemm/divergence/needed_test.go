@@ -1,4 +1,4 @@
-package judge_test
+package divergence_test
 
 import (
 	"math"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/judge"
 )
 
 // TestNeededIsStudents takes a deviation of 1 over three sequences, and Student's quantiles from a
@@ -28,12 +28,12 @@ func TestNeededIsStudents(t *testing.T) {
 		{1.959964e-3, 1_000_003}, // nearly normal: for which it were a million
 		{1e-300, 1 << 30},
 	} {
-		got, err := judge.Needed(observed, 3, test.budget)
+		got, err := divergence.Needed(observed, 3, test.budget)
 		if err != nil || math.Abs(float64(got-test.want)) > 1e-5*float64(test.want) {
 			t.Errorf("budget %v: %d, %v, want %d", test.budget, got, err, test.want)
 		}
 	}
-	if got, err := judge.Needed(forward.Comparison{}, 5, 1e-9); err != nil || got != 2 {
+	if got, err := divergence.Needed(forward.Comparison{}, 5, 1e-9); err != nil || got != 2 {
 		t.Errorf("without any spread: %d, %v, want 2", got, err)
 	}
 }
@@ -53,11 +53,11 @@ func TestNeededIsOfComparisons(t *testing.T) {
 			t.Fatal(err)
 		}
 		half := (c.High - c.Low) / 2
-		enough, err := judge.Needed(c, n, half*1.0001)
+		enough, err := divergence.Needed(c, n, half*1.0001)
 		if err != nil || enough != n {
 			t.Errorf("%d sequences: %d, %v for what they give", n, enough, err)
 		}
-		more, err := judge.Needed(c, n, half*0.9999)
+		more, err := divergence.Needed(c, n, half*0.9999)
 		if err != nil || more != n+1 {
 			t.Errorf("%d sequences: %d, %v for a little less, want one more", n, more, err)
 		}
@@ -79,7 +79,7 @@ func TestNeededTakesTwoSequences(t *testing.T) {
 		{fine, 2, 0, "above 0"},
 		{fine, 2, math.NaN(), "above 0"},
 	} {
-		if n, err := judge.Needed(test.observed, test.sequences, test.budget); err == nil || !strings.Contains(err.Error(), test.want) {
+		if n, err := divergence.Needed(test.observed, test.sequences, test.budget); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %d, %v, want an error with %q", test, n, err, test.want)
 		}
 	}

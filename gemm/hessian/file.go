@@ -1,4 +1,4 @@
-package inputs
+package hessian
 
 import (
 	"bufio"
@@ -66,8 +66,8 @@ func replace(path string, fill func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// writeMoments writes a header, the rows of a triangle from the diagonal on, and the checksum.
-func writeMoments(ctx context.Context, path string, h header, row func(i int) []float32) error {
+// writeTriangle writes a header, the rows of a triangle from the diagonal on, and the checksum.
+func writeTriangle(ctx context.Context, path string, h header, row func(i int) []float32) error {
 	line, err := json.Marshal(h)
 	if err != nil {
 		return err
@@ -95,9 +95,9 @@ func writeMoments(ctx context.Context, path string, h header, row func(i int) []
 	})
 }
 
-// readMoments reads a file. The width of a header that fits is taken for true; row is given each row
+// readTriangle reads a file. The width of a header that fits is taken for true; row is given each row
 // from the diagonal on, which is not to be used before all of the file was found to be whole.
-func readMoments(ctx context.Context, path string, fits func(header) bool, row func(i int, raw []byte)) (header, error) {
+func readTriangle(ctx context.Context, path string, fits func(header) bool, row func(i int, raw []byte)) (header, error) {
 	var h header
 	damaged := func(what string) (header, error) { return header{}, fmt.Errorf("%s: %w: %s", path, errDamaged, what) }
 	f, err := os.Open(path)

@@ -1,4 +1,4 @@
-package inputs_test
+package hessian_test
 
 import (
 	"context"
@@ -14,19 +14,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/inputs"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
 // again collects with weights that fail when they are asked for anything.
-func (s subject) again(dir, key string) (*inputs.Store, error) {
-	return inputs.Collect(context.Background(), s.decoder, &dies{Weights: s.weights}, s.tokens, dir, inputs.Options{Key: key})
+func (s subject) again(dir, key string) (*hessian.Store, error) {
+	return hessian.Collect(context.Background(), s.decoder, &dies{Weights: s.weights}, s.tokens, dir, hessian.Options{Key: key})
 }
 
 func TestFinishedFolderIsTaken(t *testing.T) {
 	s, dir := tiny(t, "llama-tiny"), filepath.Join(t.TempDir(), "made", "on the way")
 	var progress []int
-	first := s.collect(t, dir, inputs.Options{Key: "a", Progress: func(done, total int) { progress = append(progress, done, total) }})
+	first := s.collect(t, dir, hessian.Options{Key: "a", Progress: func(done, total int) { progress = append(progress, done, total) }})
 	if diff := cmp.Diff([]int{1, 3, 2, 3, 3, 3}, progress); diff != "" { // two blocks and the head
 		t.Errorf("progress (-want +got)\n%s", diff)
 	}
@@ -42,7 +42,7 @@ func TestFinishedFolderIsTaken(t *testing.T) {
 }
 
 // same holds all that two stores have against each other.
-func same(t *testing.T, a, b *inputs.Store) {
+func same(t *testing.T, a, b *hessian.Store) {
 	t.Helper()
 	described(t, a, b)
 	for _, layer := range a.Layers() {
@@ -53,7 +53,7 @@ func same(t *testing.T, a, b *inputs.Store) {
 }
 
 // described holds layers and ranges against each other.
-func described(t *testing.T, a, b *inputs.Store) {
+func described(t *testing.T, a, b *hessian.Store) {
 	t.Helper()
 	if diff := cmp.Diff(a.Layers(), b.Layers()); diff != "" {
 		t.Fatalf("layers\n%s", diff)
@@ -76,17 +76,17 @@ func TestAnotherKeyIsComputedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	gpt2 := tiny(t, "gpt2-tiny")
-	old := gpt2.collect(t, dir, inputs.Options{Key: "a"})
+	old := gpt2.collect(t, dir, hessian.Options{Key: "a"})
 	if _, err := s.again(dir, "b"); !errors.Is(err, errDied) {
 		t.Fatalf("error %v, want that of the weights that are needed", err)
 	}
 	if _, err := s.again(dir, "a"); !errors.Is(err, errDied) {
 		t.Fatalf("error %v: the folder is still taken for finished", err)
 	}
-	other := s.collect(t, dir, inputs.Options{Key: "b"})
+	other := s.collect(t, dir, hessian.Options{Key: "b"})
 	clean := t.TempDir()
-	same(t, s.collect(t, clean, inputs.Options{Key: "b"}), other)
-	if _, err := old.Moments(t.Context(), old.Layers()[0]); err == nil {
+	same(t, s.collect(t, clean, hessian.Options{Key: "b"}), other)
+	if _, err := old.Read(t.Context(), old.Layers()[0]); err == nil {
 		t.Error("the store of the first key still reads")
 	}
 	if err := os.Remove(beside); err != nil {
@@ -100,7 +100,7 @@ func TestAnotherKeyIsComputedAnew(t *testing.T) {
 // TestBrokenOffAnywhere breaks off at each tensor that the pass asks for, and goes on.
 func TestBrokenOffAnywhere(t *testing.T) {
 	s, clean := tiny(t, "llama-tiny"), t.TempDir()
-	s.collect(t, clean, inputs.Options{Key: "a"})
+	s.collect(t, clean, hessian.Options{Key: "a"})
 	want := contents(t, clean)
 	dir, kept := "", 0
 	layers := s.decoder.Layers()
@@ -109,13 +109,13 @@ func TestBrokenOffAnywhere(t *testing.T) {
 	}
 	for _, layer := range layers {
 		dir = t.TempDir()
-		_, err := inputs.Collect(t.Context(), s.decoder, &dies{Weights: s.weights, tensor: layer.Tensor}, s.tokens, dir, inputs.Options{Key: "a"})
+		_, err := hessian.Collect(t.Context(), s.decoder, &dies{Weights: s.weights, tensor: layer.Tensor}, s.tokens, dir, hessian.Options{Key: "a"})
 		if !errors.Is(err, errDied) {
 			t.Fatalf("%s: error %v, want that of the weights", layer.Tensor, err)
 		}
 		before := infos(t, dir)
 		kept = max(kept, len(before))
-		s.collect(t, dir, inputs.Options{Key: "a"})
+		s.collect(t, dir, hessian.Options{Key: "a"})
 		if !cmp.Equal(want, contents(t, dir)) {
 			t.Errorf("%s: other files than in one go", layer.Tensor)
 		}
@@ -150,7 +150,7 @@ func TestUnfinishedFolder(t *testing.T) {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
 	s, clean := tiny(t, "llama-tiny"), t.TempDir()
-	want := s.collect(t, clean, inputs.Options{Key: "a"})
+	want := s.collect(t, clean, hessian.Options{Key: "a"})
 	for name, spoil := range map[string]func(files []string) error{
 		"no index": func([]string) error { return nil },
 		"a file that was being written": func(files []string) error {
@@ -180,7 +180,7 @@ func TestUnfinishedFolder(t *testing.T) {
 				}
 				same(t, want, store)
 			} else {
-				same(t, want, s.collect(t, dir, inputs.Options{Key: "a"}))
+				same(t, want, s.collect(t, dir, hessian.Options{Key: "a"}))
 			}
 			if !cmp.Equal(contents(t, clean), contents(t, dir)) {
 				t.Error("the folder is not what one run makes")
@@ -200,11 +200,11 @@ func TestUnfinishedFolderOfOthers(t *testing.T) {
 	changed := subject{s.decoder, scaled{s.weights, "model.norm.weight", 2}, s.tokens}
 	for name, other := range map[string]subject{"a": fewer, "b": changed} {
 		dir := t.TempDir()
-		s.collect(t, dir, inputs.Options{Key: "a"})
+		s.collect(t, dir, hessian.Options{Key: "a"})
 		if err := os.Remove(filepath.Join(dir, "index.json")); err != nil {
 			t.Fatal(err)
 		}
-		same(t, other.collect(t, t.TempDir(), inputs.Options{Key: name}), other.collect(t, dir, inputs.Options{Key: name}))
+		same(t, other.collect(t, t.TempDir(), hessian.Options{Key: name}), other.collect(t, dir, hessian.Options{Key: name}))
 	}
 }
 
@@ -223,7 +223,7 @@ func TestEveryByteOfMomentsCounts(t *testing.T) {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
 	s, dir := tiny(t, "llama-tiny"), t.TempDir()
-	store := s.collect(t, dir, inputs.Options{Key: "a"})
+	store := s.collect(t, dir, hessian.Options{Key: "a"})
 	layer := store.Layers()[0]
 	path := filepath.Join(dir, layer+".moments")
 	data, err := os.ReadFile(path)
@@ -258,8 +258,8 @@ func TestFilesOfOthers(t *testing.T) {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
 	s, dir, other := tiny(t, "llama-tiny"), t.TempDir(), t.TempDir()
-	store := s.collect(t, dir, inputs.Options{Key: "a"})
-	s.collect(t, other, inputs.Options{Key: "b"})
+	store := s.collect(t, dir, hessian.Options{Key: "a"})
+	s.collect(t, other, hessian.Options{Key: "b"})
 	layer := "model.layers.0.self_attn.q_proj.weight"
 	path := filepath.Join(dir, layer+".moments")
 	want := read(t, store, layer)
@@ -271,7 +271,7 @@ func TestFilesOfOthers(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Moments(t.Context(), layer); err == nil {
+		if _, err := store.Read(t.Context(), layer); err == nil {
 			t.Errorf("%s was taken for %s", from, path)
 		}
 		holds(t, store, layer, path, want)
@@ -279,9 +279,9 @@ func TestFilesOfOthers(t *testing.T) {
 }
 
 // holds fails unless a layer's moments are as they were, or an error says what to do.
-func holds(t *testing.T, s *inputs.Store, layer, path string, want sgemm.Matrix) {
+func holds(t *testing.T, s *hessian.Store, layer, path string, want sgemm.Matrix) {
 	t.Helper()
-	m, err := s.Moments(t.Context(), layer)
+	m, err := s.Read(t.Context(), layer)
 	if err == nil && cmp.Equal(want, m) {
 		return
 	}
@@ -296,7 +296,7 @@ func TestEveryByteOfTheIndexCounts(t *testing.T) {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
 	s, dir := tiny(t, "llama-tiny"), t.TempDir()
-	want := s.collect(t, dir, inputs.Options{Key: "a"})
+	want := s.collect(t, dir, hessian.Options{Key: "a"})
 	path := filepath.Join(dir, "index.json")
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -354,7 +354,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "lm_head.weight.moments.partial"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	_, err := inputs.Collect(t.Context(), s.decoder, s.weights, s.tokens, dir, inputs.Options{Key: "a"})
+	_, err := hessian.Collect(t.Context(), s.decoder, s.weights, s.tokens, dir, hessian.Options{Key: "a"})
 	if err == nil || !strings.Contains(err.Error(), "lm_head") || !strings.Contains(err.Error(), "run again: what is finished stays in "+dir) {
 		t.Errorf("error %v, want one that names the file and says what to do", err)
 	}
@@ -390,20 +390,20 @@ func TestContext(t *testing.T) {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
 		w := cancels{s.weights, layer, cancel}
-		if _, err := inputs.Collect(ctx, s.decoder, w, s.tokens, dir, inputs.Options{Key: "a"}); !errors.Is(err, context.Canceled) {
+		if _, err := hessian.Collect(ctx, s.decoder, w, s.tokens, dir, hessian.Options{Key: "a"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error %v, want the context's", layer, err)
 		}
 		if _, ok := contents(t, dir)["index.json"]; ok {
 			t.Errorf("%s: there is an index", layer)
 		}
-		store := s.collect(t, dir, inputs.Options{Key: "a"})
-		if _, err := store.Moments(ctx, store.Layers()[0]); !errors.Is(err, context.Canceled) {
+		store := s.collect(t, dir, hessian.Options{Key: "a"})
+		if _, err := store.Read(ctx, store.Layers()[0]); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: reading: error %v, want the context's", layer, err)
 		}
 		if err := os.Remove(filepath.Join(dir, "index.json")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := inputs.Collect(ctx, s.decoder, s.weights, s.tokens, dir, inputs.Options{Key: "a"}); !errors.Is(err, context.Canceled) {
+		if _, err := hessian.Collect(ctx, s.decoder, s.weights, s.tokens, dir, hessian.Options{Key: "a"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: taking up: error %v, want the context's", layer, err)
 		}
 		if n := len(moments(t, dir)); n != 9 { // four in each of two blocks, and the head's

@@ -1,4 +1,4 @@
-package inputs_test
+package hessian_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/inputs"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/demo"
@@ -96,9 +96,9 @@ func (s subject) length() (n int) {
 	return n
 }
 
-func (s subject) collect(t testing.TB, dir string, o inputs.Options) *inputs.Store {
+func (s subject) collect(t testing.TB, dir string, o hessian.Options) *hessian.Store {
 	t.Helper()
-	store, err := inputs.Collect(context.Background(), s.decoder, s.weights, s.tokens, dir, o)
+	store, err := hessian.Collect(context.Background(), s.decoder, s.weights, s.tokens, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,12 @@
-package judge_test
+package divergence_test
 
 import (
 	"context"
 	"testing"
 )
 
-// BenchmarkAlone judges every layer of the demo model on its 8192 calibration tokens.
-func BenchmarkAlone(b *testing.B) {
+// BenchmarkPerLayer judges every layer of the demo model on its 8192 calibration tokens.
+func BenchmarkPerLayer(b *testing.B) {
 	m := trained(b, 32, 256)
 	j, coarse := m.judge(b), grid(m.stored, 1./16)
 	for b.Loop() {
@@ -15,12 +15,12 @@ func BenchmarkAlone(b *testing.B) {
 	b.ReportMetric(float64(len(m.Layers())*b.N)/b.Elapsed().Seconds(), "layers/s")
 }
 
-// BenchmarkTogether judges all of it at once.
-func BenchmarkTogether(b *testing.B) {
+// BenchmarkWholeModel judges all of it at once.
+func BenchmarkWholeModel(b *testing.B) {
 	m := trained(b, 32, 256)
 	j, coarse := m.judge(b), grid(m.stored, 1./16)
 	for b.Loop() {
-		if _, _, _, err := j.Together(context.Background(), coarse); err != nil {
+		if _, _, _, err := j.WholeModel(context.Background(), coarse); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package inputs
+package hessian
 
 import (
 	"context"
@@ -136,7 +136,7 @@ func (c *collection) take(name string, layers map[string]forward.Layer) error {
 		}
 		return h.Key == c.key && len(h.Layers) > 0 && fileName(h.Layers[0]) == name
 	}
-	h, err := readMoments(c.ctx, filepath.Join(c.dir, name), fits, func(int, []byte) {})
+	h, err := readTriangle(c.ctx, filepath.Join(c.dir, name), fits, func(int, []byte) {})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package inputs
+package hessian
 
 import (
 	"context"

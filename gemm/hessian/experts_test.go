@@ -1,16 +1,16 @@
-package inputs_test
+package hessian_test
 
 import (
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/gemm/inputs"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 )
 
 // Two tokens go to two of five experts each: at least one expert in every block is not needed.
 func TestExpertsThatNoTokenGetsTo(t *testing.T) {
 	s, dir := tiny(t, "mixtral-tiny"), t.TempDir()
 	s.tokens = [][]int32{{3, 5}}
-	store := s.collect(t, dir, inputs.Options{Key: "a"})
+	store := s.collect(t, dir, hessian.Options{Key: "a"})
 	seen := s.observe(t).x
 	absent := 0
 	for _, l := range s.decoder.Layers() {

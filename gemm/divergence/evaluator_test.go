@@ -1,4 +1,4 @@
-package judge_test
+package divergence_test
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/judge"
 )
 
 func TestTheModelDoesNotDivergeFromItself(t *testing.T) {
@@ -21,20 +21,20 @@ func TestTheModelDoesNotDivergeFromItself(t *testing.T) {
 		for _, layer := range m.names() {
 			want = append(want, result{layer, 0})
 		}
-		for _, base := range []judge.Weights{nil, m.stored} {
+		for _, base := range []divergence.Weights{nil, m.stored} {
 			if diff := cmp.Diff(want, alone(t, j, base, m.stored)); diff != "" {
 				t.Errorf("%s: each layer alone: (-want +got)\n%s", name, diff)
 			}
 		}
-		divergence, loss, interval, err := j.Together(context.Background(), m.stored)
+		divergence, loss, interval, err := j.WholeModel(context.Background(), m.stored)
 		if err != nil || divergence != 0 || loss != 0 || interval != [2]float64{} {
 			t.Errorf("%s: together %v, %v, %v, %v, want nothing but zeros", name, divergence, loss, interval, err)
 		}
 	}
 }
 
-// TestTogetherIsWhatForwardSays holds it against whole passes.
-func TestTogetherIsWhatForwardSays(t *testing.T) {
+// TestWholeModelIsWhatForwardSays holds it against whole passes.
+func TestWholeModelIsWhatForwardSays(t *testing.T) {
 	m := trained(t, 3, 40)
 	ctx, j, coarse := context.Background(), m.judge(t), grid(m.stored, 1./16)
 	losses := func(w forward.Weights) *forward.Scores {
@@ -63,7 +63,7 @@ func TestTogetherIsWhatForwardSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	divergence, loss, interval, err := j.Together(ctx, coarse)
+	divergence, loss, interval, err := j.WholeModel(ctx, coarse)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestTogetherIsWhatForwardSays(t *testing.T) {
 	}
 }
 
-func TestAloneIsTogetherWithThatLayer(t *testing.T) {
+func TestPerLayerIsWholeModelWithThatLayer(t *testing.T) {
 	for name, m := range map[string]model{"trained": trained(t, 2, 20), "tied": tied(t)} {
 		j, coarse := m.judge(t), grid(m.stored, 1./16)
 		var want []result
@@ -147,16 +147,16 @@ func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
 	m := trained(t, 3, 30)
 	coarse := grid(m.stored, 1./16)
 	type all struct {
-		Alone            []result
+		PerLayer         []result
 		Divergence, Loss float64
 		Interval         [2]float64
 	}
 	judged := func(workers int) (a all) {
 		m.Workers = workers
 		j := m.judge(t)
-		a.Alone = alone(t, j, nil, only(coarse, m.names()[3], m.names()[20]))
+		a.PerLayer = alone(t, j, nil, only(coarse, m.names()[3], m.names()[20]))
 		var err error
-		if a.Divergence, a.Loss, a.Interval, err = j.Together(context.Background(), coarse); err != nil {
+		if a.Divergence, a.Loss, a.Interval, err = j.WholeModel(context.Background(), coarse); err != nil {
 			t.Fatal(err)
 		}
 		return a
@@ -172,7 +172,7 @@ func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
 func TestProgressCountsBlocksAndHead(t *testing.T) {
 	m := tied(t)
 	var got, want [][2]int
-	_, err := judge.New(context.Background(), m.Decoder, m.stored, m.tokens, judge.Options{
+	_, err := divergence.New(context.Background(), m.Decoder, m.stored, m.tokens, divergence.Options{
 		Progress: func(done, total int) { got = append(got, [2]int{done, total}) },
 	})
 	for i := range m.Blocks() + 1 {

@@ -1,9 +1,9 @@
-// Package inputs keeps what a model's linear layers are fed with: the second moments and the range
+// Package hessian keeps what a model's linear layers are fed with: the second moments and the range
 // of every layer's inputs. They are on disk, because those of all layers of a large model together
 // are larger than memory.
 //
-//	s, err := inputs.Collect(ctx, d, forward.Stored(model), tokens, dir, inputs.Options{Key: key})
-//	h, err := s.Moments(ctx, "model.layers.0.mlp.down_proj.weight")
+//	s, err := hessian.Collect(ctx, d, forward.Stored(model), tokens, dir, hessian.Options{Key: key})
+//	h, err := s.Read(ctx, "model.layers.0.mlp.down_proj.weight")
 //
 // For inputs X[tokens, K] the moments are H = XᵀX/tokens, [K, K]: changing a layer's weights W[N, K]
 // by E[N, K] changes its outputs by tr(E·H·Eᵀ), summed over outputs, in the mean over tokens. Of a routed
@@ -30,4 +30,4 @@
 //
 // While it collects: that of the forward pass, and for the two inputs of half a block 4K² bytes each;
 // of a block with routed experts for both inputs of each expert, since any token may go to any.
-package inputs
+package hessian

@@ -1,4 +1,4 @@
-package inputs
+package hessian
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func (o *observer) write(s *sum) error {
 	}
 	in := &indexed{fileName(names[0]), input{names, width, s.tokens, Range{float64(s.low), float64(s.high), math.Sqrt(meanSquare)}}}
 	row := make([]float32, width)
-	err := writeMoments(o.ctx, filepath.Join(o.dir, in.File), header{fileFormat, o.key, in.input}, func(i int) []float32 {
+	err := writeTriangle(o.ctx, filepath.Join(o.dir, in.File), header{fileFormat, o.key, in.input}, func(i int) []float32 {
 		row := row[i:]
 		for j, v := range s.moments.row(i) {
 			row[j] = float32(v / tokens)

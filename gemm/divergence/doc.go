@@ -1,9 +1,9 @@
 // Package judge says how far a model with other weights departs from the model, on tokens. It
 // decides nothing: who searches for a plan asks it, and weighs the answer against energy.
 //
-//	j, err := judge.New(ctx, d, forward.Stored(m), tokens, judge.Options{})
-//	err = j.Alone(ctx, nil, rounded, func(layer string, nats float64) error { ... })
-//	divergence, loss, interval, err := j.Together(ctx, rounded)
+//	e, err := divergence.New(ctx, d, forward.Stored(m), tokens, divergence.Options{})
+//	err = e.PerLayer(ctx, nil, rounded, func(layer string, nats float64) error { ... })
+//	divergence, loss, interval, err := e.WholeModel(ctx, rounded)
 //
 // # Measures
 //
@@ -14,10 +14,10 @@
 //
 // # Cost
 //
-// New is a pass through the model. Alone takes, for a layer in block b of B, the blocks b to B-1 and
+// New is a pass through the model. PerLayer takes, for a layer in block b of B, the blocks b to B-1 and
 // the head twice, for the model's logits are computed again: of all layers together that is about
 // half as many passes as there are layers, and their heads. Each of these passes asks for base's
-// tensors anew: a base that computes them should keep them. Together is a pass and two more heads,
+// tensors anew: a base that computes them should keep them. WholeModel is a pass and two more heads,
 // and asks for the tensors of the head twice.
 //
 // Memory is three states, [tokens, hidden] in float32, and what a block takes.
@@ -25,5 +25,5 @@
 // # Determinism
 //
 // As in package forward: the same bits for any number of workers, and a layer alone has the same
-// bits in Alone as in Together.
-package judge
+// bits in PerLayer as in WholeModel.
+package divergence

@@ -1,4 +1,4 @@
-package inputs_test
+package hessian_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lowtoggle/lowtoggle/gemm/inputs"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
@@ -32,13 +32,13 @@ func (s *seen) Input(names []string, x sgemm.Matrix) error {
 }
 
 // reference is H, from the diagonal on, and the range of an input, in float64.
-func reference(x [][]float32) ([][]float64, inputs.Range) {
+func reference(x [][]float32) ([][]float64, hessian.Range) {
 	width := len(x[0])
 	h := make([][]float64, width)
 	for i := range h {
 		h[i] = make([]float64, width)
 	}
-	r := inputs.Range{Min: math.Inf(1), Max: math.Inf(-1)}
+	r := hessian.Range{Min: math.Inf(1), Max: math.Inf(-1)}
 	squares := 0.0
 	for _, row := range x {
 		for i, v := range row {
@@ -62,12 +62,12 @@ func TestMomentsAreThoseInFloat64(t *testing.T) {
 		if s.length() < 2100 {
 			t.Fatalf("%s: %d tokens are one batch", name, s.length())
 		}
-		store := s.collect(t, t.TempDir(), inputs.Options{Key: "a"})
+		store := s.collect(t, t.TempDir(), hessian.Options{Key: "a"})
 		widest := 0
 		for first, x := range s.observe(t).x {
 			want, wantRange := reference(x)
 			widest = max(widest, len(want))
-			h, err := store.Moments(t.Context(), first)
+			h, err := store.Read(t.Context(), first)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestLayersThatShareAnInputShareAFile(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		s := tiny(t, name)
 		dir := t.TempDir()
-		store := s.collect(t, dir, inputs.Options{Key: "a"})
+		store := s.collect(t, dir, hessian.Options{Key: "a"})
 		groups := s.groups(t)
 		if files := moments(t, dir); len(files) != len(groups) {
 			t.Errorf("%s: %d files for %d inputs: %v", name, len(files), len(groups), files)
@@ -131,8 +131,8 @@ func TestLayersThatShareAnInputShareAFile(t *testing.T) {
 
 func TestUnknownLayer(t *testing.T) {
 	s := tiny(t, "llama-tiny")
-	store := s.collect(t, t.TempDir(), inputs.Options{Key: "a"})
-	if _, err := store.Moments(t.Context(), "model.norm.weight"); err == nil || !strings.Contains(err.Error(), `"model.norm.weight": is no linear layer`) {
+	store := s.collect(t, t.TempDir(), hessian.Options{Key: "a"})
+	if _, err := store.Read(t.Context(), "model.norm.weight"); err == nil || !strings.Contains(err.Error(), `"model.norm.weight": is no linear layer`) {
 		t.Errorf("error %v, want one that names the tensor", err)
 	}
 	if _, ok := store.Range("model.norm.weight"); ok {
@@ -150,7 +150,7 @@ func TestSameBytesWithAnyNumberOfWorkers(t *testing.T) {
 		for _, workers := range numbers {
 			dir := t.TempDir()
 			s.decoder.Workers = workers
-			s.collect(t, dir, inputs.Options{Key: "a", Workers: workers})
+			s.collect(t, dir, hessian.Options{Key: "a", Workers: workers})
 			got := contents(t, dir)
 			if want == nil {
 				want = got
@@ -175,7 +175,7 @@ func TestInputsThatAreNotFinite(t *testing.T) {
 		{"model.norm.weight", float32(math.NaN()), `the inputs of "lm_head.weight" are not finite`},
 	} {
 		dir := t.TempDir()
-		_, err := inputs.Collect(t.Context(), s.decoder, scaled{s.weights, test.tensor, test.factor}, s.tokens, dir, inputs.Options{Key: "a"})
+		_, err := hessian.Collect(t.Context(), s.decoder, scaled{s.weights, test.tensor, test.factor}, s.tokens, dir, hessian.Options{Key: "a"})
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "very large weights before it") {
 			t.Errorf("%s: error %v, want one with %q", test.tensor, err, test.want)
 		}
@@ -216,9 +216,9 @@ func contents(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-func read(t testing.TB, s *inputs.Store, tensor string) sgemm.Matrix {
+func read(t testing.TB, s *hessian.Store, tensor string) sgemm.Matrix {
 	t.Helper()
-	m, err := s.Moments(t.Context(), tensor)
+	m, err := s.Read(t.Context(), tensor)
 	if err != nil {
 		t.Fatal(err)
 	}

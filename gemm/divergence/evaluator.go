@@ -1,4 +1,4 @@
-package judge
+package divergence
 
 import (
 	"context"
@@ -12,8 +12,8 @@ type Options struct {
 	Progress func(done, total int)
 }
 
-// Judge is a model and what it makes of some tokens.
-type Judge struct {
+// Evaluator is a model and what it makes of some tokens.
+type Evaluator struct {
 	d      *forward.Decoder
 	own    forward.Weights
 	end    *forward.State // behind the model's last block
@@ -22,38 +22,38 @@ type Judge struct {
 
 // New runs the model over the tokens, and keeps its state behind the last block and its losses. own
 // are its weights, which are asked for again whenever something is judged. The sequences belong to
-// the Judge.
-func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens [][]int32, o Options) (*Judge, error) {
+// the Evaluator.
+func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens [][]int32, o Options) (*Evaluator, error) {
 	progress := o.Progress
 	if progress == nil {
 		progress = func(int, int) {}
 	}
-	j := &Judge{d: d, own: own}
+	e := &Evaluator{d: d, own: own}
 	var err error
-	if j.end, err = d.Start(ctx, own, tokens); err != nil {
+	if e.end, err = d.Start(ctx, own, tokens); err != nil {
 		return nil, err
 	}
 	total := d.Blocks() + 1
 	for i := range d.Blocks() {
-		if err := d.Block(ctx, i, own, j.end, nil); err != nil {
+		if err := d.Block(ctx, i, own, e.end, nil); err != nil {
 			return nil, err
 		}
 		progress(i+1, total)
 	}
-	if j.scores, err = d.Score(ctx, own, j.end, nil); err != nil {
+	if e.scores, err = d.Score(ctx, own, e.end, nil); err != nil {
 		return nil, err
 	}
 	progress(total, total)
-	return j, nil
+	return e, nil
 }
 
 // Loss is the model's own, in nats per predicted token.
-func (j *Judge) Loss() float64 { return j.scores.Loss() }
+func (e *Evaluator) Loss() float64 { return e.scores.Loss() }
 
 // walk takes a state to where block to is its next.
-func (j *Judge) walk(ctx context.Context, s *forward.State, w forward.Weights, to int) error {
+func (e *Evaluator) walk(ctx context.Context, s *forward.State, w forward.Weights, to int) error {
 	for s.Next < to {
-		if err := j.d.Block(ctx, s.Next, w, s, nil); err != nil {
+		if err := e.d.Block(ctx, s.Next, w, s, nil); err != nil {
 			return err
 		}
 	}
@@ -61,9 +61,9 @@ func (j *Judge) walk(ctx context.Context, s *forward.State, w forward.Weights, t
 }
 
 // finish takes a state through all blocks that are left, to its divergence from the model's.
-func (j *Judge) finish(ctx context.Context, s *forward.State, w forward.Weights) (float64, error) {
-	if err := j.walk(ctx, s, w, j.d.Blocks()); err != nil {
+func (e *Evaluator) finish(ctx context.Context, s *forward.State, w forward.Weights) (float64, error) {
+	if err := e.walk(ctx, s, w, e.d.Blocks()); err != nil {
 		return 0, err
 	}
-	return j.d.Divergence(ctx, j.end, j.own, s, w)
+	return e.d.Divergence(ctx, e.end, e.own, s, w)
 }

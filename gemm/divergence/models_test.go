@@ -1,4 +1,4 @@
-package judge_test
+package divergence_test
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/judge"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/demo"
@@ -81,9 +81,9 @@ func open(t testing.TB, dir string, tokens [][]int32) model {
 	return model{d, forward.Stored(m), tokens}
 }
 
-func (m model) judge(t testing.TB) *judge.Judge {
+func (m model) judge(t testing.TB) *divergence.Evaluator {
 	t.Helper()
-	j, err := judge.New(context.Background(), m.Decoder, m.stored, m.tokens, judge.Options{})
+	j, err := divergence.New(context.Background(), m.Decoder, m.stored, m.tokens, divergence.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ type source func(ctx context.Context, name string) ([]float32, error)
 func (s source) Tensor(ctx context.Context, name string) ([]float32, error) { return s(ctx, name) }
 
 // grid rounds all tensors to multiples of a step.
-func grid(w judge.Weights, step float64) source {
+func grid(w divergence.Weights, step float64) source {
 	return func(ctx context.Context, name string) ([]float32, error) {
 		values, err := w.Tensor(ctx, name)
 		for i, v := range values {
@@ -115,7 +115,7 @@ func grid(w judge.Weights, step float64) source {
 }
 
 // only leaves out all tensors but these.
-func only(w judge.Weights, names ...string) source {
+func only(w divergence.Weights, names ...string) source {
 	return func(ctx context.Context, name string) ([]float32, error) {
 		if !slices.Contains(names, name) {
 			return nil, nil
@@ -125,7 +125,7 @@ func only(w judge.Weights, names ...string) source {
 }
 
 // first takes a tensor from the first that does not leave it out.
-func first(all ...judge.Weights) source {
+func first(all ...divergence.Weights) source {
 	return func(ctx context.Context, name string) ([]float32, error) {
 		for _, w := range all {
 			if values, err := w.Tensor(ctx, name); values != nil || err != nil {
@@ -142,10 +142,10 @@ type result struct {
 	Nats  float64
 }
 
-func alone(t testing.TB, j *judge.Judge, base, changed judge.Weights) []result {
+func alone(t testing.TB, j *divergence.Evaluator, base, changed divergence.Weights) []result {
 	t.Helper()
 	var all []result
-	err := j.Alone(context.Background(), base, changed, func(layer string, nats float64) error {
+	err := j.PerLayer(context.Background(), base, changed, func(layer string, nats float64) error {
 		all = append(all, result{layer, nats})
 		return nil
 	})
@@ -156,9 +156,9 @@ func alone(t testing.TB, j *judge.Judge, base, changed judge.Weights) []result {
 }
 
 // together is the divergence alone.
-func together(t testing.TB, j *judge.Judge, changed judge.Weights) float64 {
+func together(t testing.TB, j *divergence.Evaluator, changed divergence.Weights) float64 {
 	t.Helper()
-	divergence, _, _, err := j.Together(context.Background(), changed)
+	divergence, _, _, err := j.WholeModel(context.Background(), changed)
 	if err != nil {
 		t.Fatal(err)
 	}

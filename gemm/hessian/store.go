@@ -1,4 +1,4 @@
-package inputs
+package hessian
 
 import (
 	"context"
@@ -56,9 +56,9 @@ func (s *Store) Range(tensor string) (Range, bool) {
 	return in.Range, true
 }
 
-// Moments reads H[K, K] of a layer with K inputs; tensor is its weight's name. The matrix is the
+// Read reads H[K, K] of a layer with K inputs; tensor is its weight's name. The matrix is the
 // caller's. A file that has changed since it was written is an error.
-func (s *Store) Moments(ctx context.Context, tensor string) (sgemm.Matrix, error) {
+func (s *Store) Read(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 	in, ok := s.inputs[tensor]
 	if !ok {
 		return sgemm.Matrix{}, fmt.Errorf("tensor %q: is no linear layer whose inputs are in %s: give one of this model's", tensor, s.dir)
@@ -66,7 +66,7 @@ func (s *Store) Moments(ctx context.Context, tensor string) (sgemm.Matrix, error
 	want := header{fileFormat, s.index.Key, in.input}
 	fits := func(h header) bool { return reflect.DeepEqual(h, want) }
 	m := sgemm.Dense(in.Width, in.Width, nil)
-	_, err := readMoments(ctx, filepath.Join(s.dir, in.File), fits, func(i int, raw []byte) {
+	_, err := readTriangle(ctx, filepath.Join(s.dir, in.File), fits, func(i int, raw []byte) {
 		row := m.Row(i)[i:]
 		for j := range row {
 			row[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))

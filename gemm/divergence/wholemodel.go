@@ -1,4 +1,4 @@
-package judge
+package divergence
 
 import (
 	"context"
@@ -6,25 +6,25 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// Together judges weights as a whole: their divergence from the model, and how much the mean loss
+// WholeModel judges weights as a whole: their divergence from the model, and how much the mean loss
 // rises with its 95 % paired interval over sequences ([forward.Compare]), all in nats per token. A
 // single sequence gives no interval: its ends are infinite. What changed leaves out is the model's
 // own.
-func (j *Judge) Together(ctx context.Context, changed Weights) (divergence, loss float64, interval [2]float64, err error) {
+func (e *Evaluator) WholeModel(ctx context.Context, changed Weights) (divergence, loss float64, interval [2]float64, err error) {
 	fail := func(err error) (float64, float64, [2]float64, error) { return 0, 0, [2]float64{}, err }
-	w := over{changed, j.own}
-	s, err := j.d.Start(ctx, w, j.end.Tokens)
+	w := over{changed, e.own}
+	s, err := e.d.Start(ctx, w, e.end.Tokens)
 	if err != nil {
 		return fail(err)
 	}
-	if divergence, err = j.finish(ctx, s, w); err != nil {
+	if divergence, err = e.finish(ctx, s, w); err != nil {
 		return fail(err)
 	}
-	scores, err := j.d.Score(ctx, w, s, nil)
+	scores, err := e.d.Score(ctx, w, s, nil)
 	if err != nil {
 		return fail(err)
 	}
-	c, err := forward.Compare(j.scores, scores)
+	c, err := forward.Compare(e.scores, scores)
 	if err != nil {
 		return fail(err)
 	}

@@ -1,4 +1,4 @@
-package judge_test
+package divergence_test
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/gemm/judge"
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 )
 
 var errBroken = errors.New("broken")
 
 // broken fails for one tensor.
-func broken(w judge.Weights, at string) source {
+func broken(w divergence.Weights, at string) source {
 	return func(ctx context.Context, name string) ([]float32, error) {
 		if name == at {
 			return nil, errBroken
@@ -27,7 +27,7 @@ func TestErrorsOfWeightsPassThrough(t *testing.T) {
 	ctx, names := context.Background(), m.names()
 	last := names[len(names)-1]
 	ignore := func(string, float64) error { return nil }
-	_, err := judge.New(ctx, m.Decoder, broken(m.stored, last), m.tokens, judge.Options{})
+	_, err := divergence.New(ctx, m.Decoder, broken(m.stored, last), m.tokens, divergence.Options{})
 	if !errors.Is(err, errBroken) {
 		t.Errorf("New: error %v, want the one of the model's weights", err)
 	}
@@ -35,7 +35,7 @@ func TestErrorsOfWeightsPassThrough(t *testing.T) {
 	for _, at := range []string{names[0], names[3], last} {
 		w := broken(m.stored, at)
 		before := 0
-		err := j.Alone(ctx, nil, w, func(layer string, _ float64) error {
+		err := j.PerLayer(ctx, nil, w, func(layer string, _ float64) error {
 			if layer != names[before] {
 				t.Errorf("%s was judged, want %s", layer, names[before])
 			}
@@ -45,10 +45,10 @@ func TestErrorsOfWeightsPassThrough(t *testing.T) {
 		if !errors.Is(err, errBroken) || before == len(names) || names[before] != at {
 			t.Errorf("changed fails at %s: error %v behind %d layers", at, err, before)
 		}
-		if err := j.Alone(ctx, w, m.stored, ignore); !errors.Is(err, errBroken) {
+		if err := j.PerLayer(ctx, w, m.stored, ignore); !errors.Is(err, errBroken) {
 			t.Errorf("base fails at %s: error %v", at, err)
 		}
-		if _, _, _, err := j.Together(ctx, w); !errors.Is(err, errBroken) {
+		if _, _, _, err := j.WholeModel(ctx, w); !errors.Is(err, errBroken) {
 			t.Errorf("together, %s fails: error %v", at, err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestErrorsOfWeightsPassThrough(t *testing.T) {
 func TestErrorOfDoneEndsIt(t *testing.T) {
 	m := tied(t)
 	calls := 0
-	err := m.judge(t).Alone(context.Background(), nil, m.stored, func(string, float64) error {
+	err := m.judge(t).PerLayer(context.Background(), nil, m.stored, func(string, float64) error {
 		calls++
 		if calls == 3 {
 			return errBroken
@@ -81,7 +81,7 @@ func TestErrorsNameTheLayer(t *testing.T) {
 			}
 			return nil, nil
 		})
-		err := j.Alone(context.Background(), nil, w, func(layer string, nats float64) error {
+		err := j.PerLayer(context.Background(), nil, w, func(layer string, nats float64) error {
 			t.Errorf("%s diverges by %v", layer, nats)
 			return nil
 		})
@@ -93,7 +93,7 @@ func TestErrorsNameTheLayer(t *testing.T) {
 
 func TestTokensMustBeTheModels(t *testing.T) {
 	m := tied(t)
-	_, err := judge.New(context.Background(), m.Decoder, m.stored, [][]int32{{1, 1 << 20}}, judge.Options{})
+	_, err := divergence.New(context.Background(), m.Decoder, m.stored, [][]int32{{1, 1 << 20}}, divergence.Options{})
 	if err == nil || !strings.Contains(err.Error(), "outside the vocabulary") {
 		t.Errorf("error %v, want one about the vocabulary", err)
 	}
@@ -109,21 +109,21 @@ func TestContextEndsIt(t *testing.T) {
 		return nil
 	}
 	leaveOut := source(func(context.Context, string) ([]float32, error) { return nil, nil })
-	for name, changed := range map[string]judge.Weights{"all": m.stored, "none": leaveOut} {
-		if err := j.Alone(gone, nil, changed, never); !errors.Is(err, context.Canceled) {
-			t.Errorf("Alone of %s: error %v", name, err)
+	for name, changed := range map[string]divergence.Weights{"all": m.stored, "none": leaveOut} {
+		if err := j.PerLayer(gone, nil, changed, never); !errors.Is(err, context.Canceled) {
+			t.Errorf("PerLayer of %s: error %v", name, err)
 		}
 	}
-	if _, _, _, err := j.Together(gone, leaveOut); !errors.Is(err, context.Canceled) {
-		t.Errorf("Together: error %v", err)
+	if _, _, _, err := j.WholeModel(gone, leaveOut); !errors.Is(err, context.Canceled) {
+		t.Errorf("WholeModel: error %v", err)
 	}
-	if _, err := judge.New(gone, m.Decoder, m.stored, m.tokens, judge.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := divergence.New(gone, m.Decoder, m.stored, m.tokens, divergence.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("New: error %v", err)
 	}
 
 	half, cancel := context.WithCancel(context.Background())
 	calls := 0
-	err := j.Alone(half, nil, m.stored, func(string, float64) error {
+	err := j.PerLayer(half, nil, m.stored, func(string, float64) error {
 		calls++
 		cancel()
 		return nil
