@@ -20,6 +20,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
@@ -78,8 +79,8 @@ func complain(w io.Writer, err error) {
 	message := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 	first := "lowtoggle: "
 	for line := range strings.SplitSeq(message, "\n") { // of joined errors
-		if line = first + line; utf8.RuneCountInString(line) > lineWidth {
-			line = strings.TrimSuffix(wrap(line, "", "  ", lineWidth), "\n")
+		if line = first + line; utf8.RuneCountInString(line) > term.Width {
+			line = strings.TrimSuffix(term.Wrap(line, "", "  ", term.Width), "\n")
 		}
 		fmt.Fprintln(w, line)
 		first = ""

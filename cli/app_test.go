@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
@@ -22,7 +23,7 @@ func TestComplain(t *testing.T) {
 	complain(&out, errors.Join(errors.New(long), fmt.Errorf("second: %w", context.Canceled)))
 	lines := strings.Split(out.String(), "\n")
 	for i, line := range lines[:len(lines)-1] {
-		if utf8.RuneCountInString(line) > lineWidth || i > 0 && i < len(lines)-2 != strings.HasPrefix(line, "  ") {
+		if utf8.RuneCountInString(line) > term.Width || i > 0 && i < len(lines)-2 != strings.HasPrefix(line, "  ") {
 			t.Errorf("line %d: %q", i, line)
 		}
 	}
@@ -76,7 +77,7 @@ func TestTimesWithoutUnit(t *testing.T) {
 // unwrap undoes wrap: it joins lines whose next word had no room.
 func unwrap(text string) string {
 	var b strings.Builder
-	room := lineWidth
+	room := term.Width
 	for i, line := range strings.Split(text, "\n") {
 		rest, continued := strings.CutPrefix(line, "  ")
 		word, _, _ := strings.Cut(rest, " ")
@@ -88,7 +89,7 @@ func unwrap(text string) string {
 		default:
 			b.WriteString(line)
 		}
-		room = lineWidth - utf8.RuneCountInString(line)
+		room = term.Width - utf8.RuneCountInString(line)
 	}
 	return b.String()
 }

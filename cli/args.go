@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
 // completionFlag is what the shell's completion puts last on the command line.
@@ -95,7 +97,7 @@ func longNames(cmd *cli.Command) (names []string) {
 
 // arguments checks how many arguments stand on the command line; names says what they are.
 func arguments(c *cli.Context, names ...string) ([]string, error) {
-	takes, given := "no arguments", plural(c.NArg(), "argument was given", "arguments were given")
+	takes, given := "no arguments", term.Plural(c.NArg(), "argument was given", "arguments were given")
 	if len(names) > 0 {
 		takes = strings.Join(names, " and ")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
@@ -127,7 +128,7 @@ func holdBack(p judged) (fit, held judged, err error) {
 	n := (p.N + heldShare - 1) / heldShare
 	if p.N < 4 {
 		return fit, held, fmt.Errorf("%s: part %s: %s of %d tokens: too few to choose by; give at least 4 sequences, and some 32 000 tokens for a budget of 0.1 %%",
-			p.file, p.purpose, plural(p.N, "sequence", "sequences"), p.T)
+			p.file, p.purpose, term.Plural(p.N, "sequence", "sequences"), p.T)
 	}
 	fit, held = p, p
 	fit.N, held.N = p.N-n, n // the last: neighbours may be of one text, which would tell too little of others
@@ -187,7 +188,7 @@ func (b *budget) inputs(c *cli.Context, o transform.Options) (transform.Inputs, 
 	if err := mark(b.dir, b.kept); err != nil {
 		return nil, err
 	}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	f := fed{key: b.key}
 	done := 0
@@ -233,7 +234,7 @@ const fewTokens = 4096
 // spend adds what the search works with to the options.
 func (b *budget) spend(c *cli.Context, o *transform.Options) error {
 	few := b.held.Sequences[:min(b.held.N, max(1, fewTokens/b.held.T))]
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	var j judges
 	for i, part := range []struct {
@@ -302,7 +303,7 @@ func (b *budget) verdict(c *cli.Context, out string) (*lossJSON, error) {
 		return nil, err
 	}
 	defer m.Close()
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	countSteps(event, b.judge, b.judge)
 	before, err := b.judge.scores(c.Context, b.judge.stored(b.model), nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
@@ -91,7 +92,7 @@ could not be measured, or components fit badly; 4: no GPU.`,
 			return err
 		}
 		if c.Bool("json") {
-			return printJSON(c.App.Writer, r)
+			return term.JSON(c.App.Writer, r)
 		}
 		r.print(c.App.Writer)
 		return nil
@@ -128,7 +129,7 @@ func calibrateFit(c *cli.Context, from []string, file string) (*calibrateJSON, e
 		}
 		all = append(all, series...)
 	}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	fitted, err := calibrateTo(c.Context, all, event)
 	end()
 	if err != nil {
@@ -160,15 +161,15 @@ type calibrateJSON struct {
 
 func (r *calibrateJSON) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: predictions for families of patterns that the fit had not seen\n\n", r.Card)
-	tab := newTable("type", "weights", "points", "mean error", "worst")
+	tab := term.NewTable("type", "weights", "points", "mean error", "worst")
 	for _, m := range r.Models {
 		from := "on chip"
 		if m.Cold {
 			from = "from memory"
 		}
-		tab.add(m.Type, from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
+		tab.Add(m.Type, from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", r.File)
 }
 

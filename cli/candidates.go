@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -31,7 +32,7 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 		return baseline, nil, err
 	}
 	if s := q.shape; s != nil && q.w.path != "" && (len(base) != 1 || base[0].w.Rows != s.N || base[0].w.Cols != s.K) {
-		return baseline, nil, usagef("--shape: %s is %s with N=%d, K=%d; give M alone", q.w.text, plural(len(base), "layer", "layers, the first"), base[0].w.Rows, base[0].w.Cols)
+		return baseline, nil, usagef("--shape: %s is %s with N=%d, K=%d; give M alone", q.w.text, term.Plural(len(base), "layer", "layers, the first"), base[0].w.Rows, base[0].w.Cols)
 	}
 	if baseline, err = q.candidate(ctx, q.label(q.w), base, base, q.m, streaming); err != nil {
 		return baseline, nil, err
@@ -66,7 +67,7 @@ func (q *request) fits(m measure.Machine) error {
 	}
 	if need := float64(2+len(q.against)) * q.shape.Bytes(); need > room {
 		return fmt.Errorf("--shape: %s take %s on the card, and it has %s: choose a smaller shape",
-			plural(2+len(q.against), "product", "products"), size(int64(min(need, math.MaxInt64/2))), size(int64(room)))
+			term.Plural(2+len(q.against), "product", "products"), term.Size(int64(min(need, math.MaxInt64/2))), term.Size(int64(room)))
 	}
 	return nil
 }

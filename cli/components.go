@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/chart"
 	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -58,7 +59,7 @@ func calibrateComponents(c *cli.Context, out string) error {
 	}
 	r.judge()
 	if c.Bool("json") {
-		if failed := printJSON(c.App.Writer, r); failed != nil {
+		if failed := term.JSON(c.App.Writer, r); failed != nil {
 			return failed
 		}
 	} else {
@@ -105,13 +106,13 @@ func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	o := probe.ComponentOptions{Anew: c.Bool("anew"), Progress: func(done, total int, _ component.Reading) {
 		r.Measured = done
 		event(transform.Event{Stage: "measure", Done: int64(done), Total: int64(total)})
 	}}
-	o.Meter.Date, o.Meter.Command = time.Now(), command(os.Args[1:]...)
+	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)
 	r.Model, err = probe.Components(c.Context, machine, r.File, list, o)
 	if err != nil && c.Context.Err() != nil {
 		return r.brokenOff(err, o.Anew)
@@ -129,7 +130,7 @@ func (r *componentsJSON) brokenOff(err error, anew bool) error {
 	if anew {
 		same += " without --anew"
 	}
-	return fmt.Errorf("%w: %s kept in %s; %s goes on", err, plural(len(left.Readings), "reading is", "readings are"), r.File, same)
+	return fmt.Errorf("%w: %s kept in %s; %s goes on", err, term.Plural(len(left.Readings), "reading is", "readings are"), r.File, same)
 }
 
 // componentsJSON is what calibrate --components --json prints.
@@ -239,23 +240,23 @@ func (r *componentsJSON) print(w io.Writer) {
 	r.coefficients(w)
 	q := r.Quality
 	fmt.Fprintln(w)
-	remark(w, "fit", fmt.Sprintf("%d kernels; %d of them, each predicted without itself, are off by %.1f %% on average, at worst by %.1f %% (%s); without the others something could not be told",
+	term.Remark(w, "fit", fmt.Sprintf("%d kernels; %d of them, each predicted without itself, are off by %.1f %% on average, at worst by %.1f %% (%s); without the others something could not be told",
 		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
 	if q.HeldOut > 0 {
-		remark(w, "held out", fmt.Sprintf("%s that the fit never saw: off by %.1f %% on average, at worst by %.1f %%", plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
+		term.Remark(w, "held out", fmt.Sprintf("%s that the fit never saw: off by %.1f %% on average, at worst by %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
 	}
 	if q.Drift > 0 {
-		remark(w, "drift", fmt.Sprintf("a kernel that was measured again and again changed by up to %.1f %%", 100*q.Drift))
+		term.Remark(w, "drift", fmt.Sprintf("a kernel that was measured again and again changed by up to %.1f %%", 100*q.Drift))
 	}
 	if !r.Sensed {
-		remark(w, "note", "the card does not tell its memory's own power: HBM holds the way to it on the chip as well")
+		term.Remark(w, "note", "the card does not tell its memory's own power: HBM holds the way to it on the chip as well")
 	}
 	for _, typ := range r.Types() {
 		switch l, held := r.Limits[typ]; {
 		case l > 0:
-			remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock at %.0f T operations a second, however little they draw", typ, l/1e12))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock at %.0f T operations a second, however little they draw", typ, l/1e12))
 		case held:
-			remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock below the cap as well, in kernels too short to tell at how many operations a second", typ))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock below the cap as well, in kernels too short to tell at how many operations a second", typ))
 		}
 	}
 	if r.Unfit != "" {
@@ -266,23 +267,23 @@ func (r *componentsJSON) print(w io.Writer) {
 		if !r.Simulated { // else it never fits
 			splits += ". On a card that is warm and alone --anew measures all kernels again"
 		}
-		remark(w, "UNFIT", r.Unfit+"; "+splits)
+		term.Remark(w, "UNFIT", r.Unfit+"; "+splits)
 	}
 	for _, a := range r.Advice {
-		remarks(w, "clock", a.Text())
+		term.Remarks(w, "clock", a.Text())
 	}
 	if len(r.Advice) > 0 {
-		remark(w, "note", fmt.Sprintf("clocks are predicted, for layers of Llama 3's 8B shapes in BF16; none below %.0f MHz was measured", r.LowestMeasured()))
+		term.Remark(w, "note", fmt.Sprintf("clocks are predicted, for layers of Llama 3's 8B shapes in BF16; none below %.0f MHz was measured", r.LowestMeasured()))
 	}
 	if r.Simulated {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
 	if kept := len(r.Readings) - r.Measured; !r.refitted && kept > 0 {
-		text := plural(kept, "reading was", "readings were") + " in the file already"
+		text := term.Plural(kept, "reading was", "readings were") + " in the file already"
 		if r.Measured == 0 {
 			text += ", and nothing was measured now"
 		}
-		remark(w, "note", text+"; --anew measures all kernels again")
+		term.Remark(w, "note", text+"; --anew measures all kernels again")
 	}
 	fmt.Fprintf(w, "written: %s\n", r.File)
 }
@@ -293,7 +294,7 @@ func (r *componentsJSON) kernels(w io.Writer, held bool) {
 	if held {
 		head = "held out"
 	}
-	tab := newTable(append([]string{head, how(r.Simulated), "predicted", "error"}, partHeads()...)...)
+	tab := term.NewTable(append([]string{head, how(r.Simulated), "predicted", "error"}, partHeads()...)...)
 	seen := map[string]bool{}
 	for _, reading := range r.Readings {
 		if reading.HeldOut != held || seen[reading.Name] {
@@ -304,29 +305,29 @@ func (r *componentsJSON) kernels(w io.Writer, held bool) {
 		if err != nil {
 			continue // it was fitted to
 		}
-		cells := []string{reading.Name, watts(reading.Watts), watts(s.Watts), percent(s.Watts / reading.Watts)}
-		tab.add(append(cells, partCells(s)...)...)
+		cells := []string{reading.Name, watts(reading.Watts), watts(s.Watts), term.Change(s.Watts / reading.Watts)}
+		tab.Add(append(cells, partCells(s)...)...)
 	}
-	if len(tab.rows) > 0 {
-		tab.print(w)
+	if len(tab.Rows) > 0 {
+		tab.Print(w)
 		fmt.Fprintln(w)
 	}
 }
 
 func (r *componentsJSON) coefficients(w io.Writer) {
-	tab := newTable("at the highest clock", "component", "value", "±", "")
+	tab := term.NewTable("at the highest clock", "component", "value", "±", "")
 	for _, c := range r.Coefficients {
 		value, unit := 1.0, c.Unit
 		if unit == "J" {
 			value, unit = 1e12, "pJ"
 		}
 		if c.Value == 0 && c.Error == 0 { // no kernel has any of it
-			tab.add(c.Name, partName(c.Part), "–", "–", unit)
+			tab.Add(c.Name, partName(c.Part), "–", "–", unit)
 			continue
 		}
-		tab.add(c.Name, partName(c.Part), figures(value*c.Value, 3), figures(value*c.Error, 2), unit)
+		tab.Add(c.Name, partName(c.Part), figures(value*c.Value, 3), figures(value*c.Error, 2), unit)
 	}
-	tab.print(w)
+	tab.Print(w)
 }
 
 // figures writes a number to so many significant digits, and to more where it has them before the point.

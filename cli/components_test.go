@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -75,7 +76,7 @@ func TestSignature(t *testing.T) {
 		out.Reset()
 		printSignatures(&out, []*signature{sig})
 		for line := range strings.Lines(out.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > lineWidth {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > term.Width {
 				t.Errorf("%d characters: %s", n, line)
 			}
 		}

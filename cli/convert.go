@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -67,24 +68,24 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 		if b != nil {
 			if loss, err = b.verdict(c, args[1]); err != nil {
 				return fmt.Errorf("%s is written, but not judged (%w): judge it with %s", args[1], err,
-					command(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
+					term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
 			}
 		}
 		took := time.Since(start)
 		if c.Bool("json") {
 			report := convertReport(m, man, args[1], took)
 			report.Loss, report.Found = loss, man.Plan.Found
-			err = printJSON(c.App.Writer, report)
+			err = term.JSON(c.App.Writer, report)
 		} else {
 			printPlan(c.App.Writer, m, man.Plan, layoutOf(c, m))
 			if b != nil && b.strange != "" {
-				remark(c.App.Writer, "note", b.strange)
+				term.Remark(c.App.Writer, "note", b.strange)
 			}
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
-			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, size(m.Size()), duration(took),
-				command(withTokens(c, checkWith(c, man.Plan.Request, "verify", args[0], args[1])...)...))
+			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(m.Size()), term.Duration(took),
+				term.CommandLine(withTokens(c, checkWith(c, man.Plan.Request, "verify", args[0], args[1])...)...))
 		}
 		if err != nil {
 			return err
@@ -183,7 +184,7 @@ func convert(c *cli.Context, m *weights.Model, out string, o transform.Options, 
 			}
 		}
 	}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	apply.Progress = event
 	if man, err = transform.Apply(c.Context, m, plan, out, apply); err != nil {

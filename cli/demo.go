@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -115,7 +116,7 @@ func reportDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) er
 		ok = ok && r.Verified
 	}
 	if c.Bool("json") {
-		if err := printJSON(c.App.Writer, map[string]any{"ok": ok, "recipes": rows}); err != nil {
+		if err := term.JSON(c.App.Writer, map[string]any{"ok": ok, "recipes": rows}); err != nil {
 			return err
 		}
 	} else {
@@ -134,8 +135,8 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 		elements += t.Len()
 	}
 	fmt.Fprintf(w, "The embedded model: a trained Llama, %s tensors, %s weights, %s.\n\n",
-		count(len(m.Infos())), count(elements), size(m.Size()))
-	tab := newTable("recipe", "passes", "identical", "exact", "lossy", "lowest\nSNR", "energy,\npredicted", "verified")
+		term.Count(len(m.Infos())), term.Count(elements), term.Size(m.Size()))
+	tab := term.NewTable("recipe", "passes", "identical", "exact", "lossy", "lowest\nSNR", "energy,\npredicted", "verified")
 	for _, r := range rows {
 		verified := "yes"
 		if !r.Verified {
@@ -143,12 +144,12 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 		}
 		energy := "–"
 		if r.Predicted != nil {
-			energy = percent(r.Predicted.Relative)
+			energy = term.Change(r.Predicted.Relative)
 		}
-		tab.add(r.Recipe, r.Passes, count(r.Classes[verify.Identical]), count(r.Classes[verify.Exact]), count(r.Classes[verify.Lossy]),
-			decibels(r.LowestSNR), energy, verified)
+		tab.Add(r.Recipe, r.Passes, term.Count(r.Classes[verify.Identical]), term.Count(r.Classes[verify.Exact]), term.Count(r.Classes[verify.Lossy]),
+			term.Decibels(r.LowestSNR), energy, verified)
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	if len(rows) > 0 && rows[0].Predicted != nil {
 		fmt.Fprintf(w, "Energy is predicted (%s), not measured.\n", rows[0].Predicted.Calibration)
@@ -156,5 +157,5 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 	if c.String("keep") != "" {
 		fmt.Fprintf(w, "Each folder in %s loads wherever the model does.\n", dir)
 	}
-	fmt.Fprintln(w, "Your own model: "+command("convert", "MODEL", "OUT"))
+	fmt.Fprintln(w, "Your own model: "+term.CommandLine("convert", "MODEL", "OUT"))
 }

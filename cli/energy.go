@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -83,13 +84,13 @@ func (r *ratio) change() string {
 	if r.known() == nil {
 		return "–"
 	}
-	return percent(r.Relative)
+	return term.Change(r.Relative)
 }
 
 // print writes the prediction as a sentence.
 func (r *ratio) print(w io.Writer, load cost.Workload, role cost.Role) {
-	fmt.Fprint(w, wrap(fmt.Sprintf("energy for %s, weights %s: %s predicted, between %s and %s (%s)", load, role,
-		percent(r.Relative), percent(r.Interval[0]), percent(r.Interval[1]), r.Calibration), "", "  ", lineWidth))
+	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy for %s, weights %s: %s predicted, between %s and %s (%s)", load, role,
+		term.Change(r.Relative), term.Change(r.Interval[0]), term.Change(r.Interval[1]), r.Calibration), "", "  ", term.Width))
 }
 
 // outlookRatio is the whole plan's prediction.

@@ -34,3 +34,10 @@ func TestRatio(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnknownRatio is shown as such, not as no change.
+func TestUnknownRatio(t *testing.T) {
+	if have := new(ratio).change(); have != "–" {
+		t.Error(have)
+	}
+}

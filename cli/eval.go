@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -51,7 +52,7 @@ does the rest. It is for eval alone: no conversion's bytes depend on it.
 			return err
 		}
 		if c.Bool("json") {
-			return printJSON(c.App.Writer, r.document())
+			return term.JSON(c.App.Writer, r.document())
 		}
 		r.print(c.App.Writer)
 		return nil
@@ -184,7 +185,7 @@ func (q *evaluation) Close() (err error) {
 
 // run computes all losses, with progress.
 func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	countSteps(event, q.judges...)
 	r := &evalReport{tokens: q.tokens}

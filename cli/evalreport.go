@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
@@ -86,7 +87,7 @@ func (r *evalReport) print(w io.Writer) {
 	if len(r.models) > 1 {
 		head = append(head, "change", "95 %")
 	}
-	tab := newTable(head...)
+	tab := term.NewTable(head...)
 	var notes []string
 	for _, m := range r.models {
 		row := []string{m.Model, fmt.Sprintf("%.6f", m.Loss), perplexity(m.Perplexity)}
@@ -99,18 +100,18 @@ func (r *evalReport) print(w io.Writer) {
 		case len(r.models) > 1:
 			row = append(row, "–", "–")
 		}
-		tab.add(row...)
+		tab.Add(row...)
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	p := r.tokens
-	remark(w, "loss", fmt.Sprintf("nats per token, the mean of %s: all but the first of each sequence", plural(p.predicted(), "predicted token", "predicted tokens")))
+	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean of %s: all but the first of each sequence", term.Plural(p.predicted(), "predicted token", "predicted tokens")))
 	if len(r.models) > 1 {
-		remark(w, "change", "of the perplexity, against "+r.models[0].Model+"; the interval is over sequences, paired")
+		term.Remark(w, "change", "of the perplexity, against "+r.models[0].Model+"; the interval is over sequences, paired")
 	}
-	remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.file, p.purpose, p.split))
-	remark(w, "device", r.device())
-	remarks(w, "note", notes)
+	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.file, p.purpose, p.split))
+	term.Remark(w, "device", r.device())
+	term.Remarks(w, "note", notes)
 }
 
 // device says what computed.
@@ -157,7 +158,7 @@ func wider(c forward.Comparison, p judged) string {
 		return ""
 	}
 	n = twoDigits(n)
-	return fmt.Sprintf("an interval of ±%g %% would take about %s sequences such as these, %s tokens", 100*fine, count(n), count(twoDigits(n*p.T)))
+	return fmt.Sprintf("an interval of ±%g %% would take about %s sequences such as these, %s tokens", 100*fine, term.Count(n), term.Count(twoDigits(n*p.T)))
 }
 
 // twoDigits rounds a number up, for one that is an estimate.

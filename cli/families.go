@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -39,7 +40,7 @@ like one of them.`,
 			return usagef("families takes NAME or --arch FILE, and both were given; see lowtoggle families --help")
 		}
 		if c.Bool("json") {
-			return printJSON(c.App.Writer, newFamilyJSON(own))
+			return term.JSON(c.App.Writer, newFamilyJSON(own))
 		}
 		printFamily(c.App.Writer, own)
 		if c.Bool("tensors") {
@@ -82,11 +83,11 @@ func listFamilies(c *cli.Context) error {
 		for _, f := range arch.Families() {
 			list = append(list, newFamilyJSON(f))
 		}
-		return printJSON(c.App.Writer, map[string]any{"families": list})
+		return term.JSON(c.App.Writer, map[string]any{"families": list})
 	}
 	indent := strings.Repeat(" ", 14)
 	for _, f := range arch.Families() {
-		fmt.Fprint(c.App.Writer, wrap(f.Doc, fmt.Sprintf("%-14s", f.Name), indent, lineWidth))
+		fmt.Fprint(c.App.Writer, term.Wrap(f.Doc, fmt.Sprintf("%-14s", f.Name), indent, term.Width))
 	}
 	fmt.Fprintln(c.App.Writer, "\none of them: lowtoggle families NAME")
 	return nil
@@ -95,16 +96,16 @@ func listFamilies(c *cli.Context) error {
 func printFamily(w io.Writer, f *arch.Family) {
 	const indent = "      "
 	fmt.Fprintf(w, "%s, for model_type %s\n", f.Name, strings.Join(f.ModelTypes, ", "))
-	fmt.Fprint(w, wrap(f.Doc, "  ", "  ", lineWidth))
+	fmt.Fprint(w, term.Wrap(f.Doc, "  ", "  ", term.Width))
 	fmt.Fprintln(w, "\nWhat several tensors share, and what may be done to all of them at once:")
 	for _, k := range f.Kinds() {
 		name := k.Name
 		if len(k.Per) > 0 {
 			name += " of each " + strings.Join(k.Per, " and ")
 		}
-		fmt.Fprint(w, "\n", wrap(name+": "+freedoms(k), "  ", "    ", lineWidth))
+		fmt.Fprint(w, "\n", term.Wrap(name+": "+freedoms(k), "  ", "    ", term.Width))
 		if k.Doc != "" {
-			fmt.Fprint(w, wrap(k.Doc, indent, indent, lineWidth))
+			fmt.Fprint(w, term.Wrap(k.Doc, indent, indent, term.Width))
 		}
 	}
 	printFlags(w, f)
@@ -112,7 +113,7 @@ func printFamily(w io.Writer, f *arch.Family) {
 		fmt.Fprintln(w, "\nWhat does not hold, and why:")
 	}
 	for _, a := range f.Absent {
-		fmt.Fprint(w, "\n", wrap(a.What, "  ", "    ", lineWidth), wrap(a.Why, indent, indent, lineWidth))
+		fmt.Fprint(w, "\n", term.Wrap(a.What, "  ", "    ", term.Width), term.Wrap(a.Why, indent, indent, term.Width))
 	}
 }
 
@@ -127,7 +128,7 @@ func printTensors(w io.Writer, f *arch.Family) {
 		if t.When != "" {
 			what += " (" + arch.InWords(t.When) + ")"
 		}
-		fmt.Fprint(w, "\n", wrap(t.Name, "  ", "    ", lineWidth), wrap(what, "      ", "      ", lineWidth))
+		fmt.Fprint(w, "\n", term.Wrap(t.Name, "  ", "    ", term.Width), term.Wrap(what, "      ", "      ", term.Width))
 	}
 }
 
@@ -135,7 +136,7 @@ func printTensors(w io.Writer, f *arch.Family) {
 func printFlags(w io.Writer, f *arch.Family) {
 	for _, flag := range f.Flags() {
 		where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
-		fmt.Fprint(w, "\n", wrap(where, "  ", "    ", lineWidth))
+		fmt.Fprint(w, "\n", term.Wrap(where, "  ", "    ", term.Width))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -41,7 +42,7 @@ var inspectCommand = &cli.Command{
 		}
 		r.Model = args[0]
 		if c.Bool("json") {
-			return printJSON(c.App.Writer, r)
+			return term.JSON(c.App.Writer, r)
 		}
 		r.print(c.App.Writer, c.Bool("tensors"))
 		return nil
@@ -131,7 +132,7 @@ func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error)
 			r.Adapter.Changes, r.Adapter.Problem = len(layout.Adapter.Changes), layout.Adapter.Problem
 		}
 	}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	var done int64
 	err = m.Each(func(t weights.Tensor) error {
@@ -243,7 +244,7 @@ func (r *inspectJSON) conclude(zeros func(layerKind) (float64, error)) error {
 	case tot.Linear == 0:
 		r.NotWorthIt = "there are no linear layers of a type that can be changed"
 	case linear < worthwhile*float64(tot.Elements):
-		r.NotWorthIt = fmt.Sprintf("linear layers have only %s of %s weights", count(tot.Linear), count(tot.Elements))
+		r.NotWorthIt = fmt.Sprintf("linear layers have only %s of %s weights", term.Count(tot.Linear), term.Count(tot.Elements))
 	case r.Ceiling.Relative > 1-worthwhile:
 		r.NotWorthIt = "even weights that are all zero would save less than 1 %"
 	}

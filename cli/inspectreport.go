@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -15,35 +16,35 @@ func (r *inspectJSON) print(w io.Writer, each bool) {
 	if r.Family != "" {
 		family = "family " + r.Family + ", "
 	}
-	fmt.Fprintf(w, "%s: %s%s, %s, %s\n", r.Model, family, plural(r.Total.Tensors, "tensor", "tensors"),
-		plural(r.Total.Elements, "weight", "weights"), size(r.Total.Bytes))
+	fmt.Fprintf(w, "%s: %s%s, %s, %s\n", r.Model, family, term.Plural(r.Total.Tensors, "tensor", "tensors"),
+		term.Plural(r.Total.Elements, "weight", "weights"), term.Size(r.Total.Bytes))
 	if r.Note != "" {
-		remark(w, "note", r.Note)
+		term.Remark(w, "note", r.Note)
 	}
 	if len(r.Tensors) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	r.table(each).print(w)
+	r.table(each).Print(w)
 	fmt.Fprintln(w)
-	remark(w, "toggles", "bits per value that differ between neighbours, of two rows in the same column and along "+
+	term.Remark(w, "toggles", "bits per value that differ between neighbours, of two rows in the same column and along "+
 		"the file; ones: bits that are set")
-	remark(w, "energy", "of a product, over that with random weights, predicted")
+	term.Remark(w, "energy", "of a product, over that with random weights, predicted")
 	if c := r.Ceiling; c != nil {
-		remark(w, "the most", fmt.Sprintf("all weights zero would change the energy for %s, weights %s, by %s (%s)",
-			r.workload, r.role, percent(c.Relative), c.Calibration))
+		term.Remark(w, "the most", fmt.Sprintf("all weights zero would change the energy for %s, weights %s, by %s (%s)",
+			r.workload, r.role, term.Change(c.Relative), c.Calibration))
 	}
 	if r.NotWorthIt != "" {
-		remark(w, "not worth it", r.NotWorthIt)
+		term.Remark(w, "not worth it", r.NotWorthIt)
 	}
 	untouched(w, r.Untouched)
 	for _, b := range r.Blocked {
-		remark(w, "blocked", b.String())
+		term.Remark(w, "blocked", b.String())
 	}
 	r.Adapter.print(w)
 	if r.Total.NaN+r.Total.Inf > 0 {
-		remark(w, "warning", fmt.Sprintf("not finite: %s, %s", plural(int(r.Total.NaN), "NaN", "NaNs"),
-			plural(int(r.Total.Inf), "infinity", "infinities")))
+		term.Remark(w, "warning", fmt.Sprintf("not finite: %s, %s", term.Plural(int(r.Total.NaN), "NaN", "NaNs"),
+			term.Plural(int(r.Total.Inf), "infinity", "infinities")))
 	}
 }
 
@@ -55,29 +56,29 @@ func untouched(w io.Writer, list []arch.Strangers) {
 	var names []string
 	for i, s := range list {
 		if i == 8 {
-			names = append(names, plural(len(list)-i, "other", "others"))
+			names = append(names, term.Plural(len(list)-i, "other", "others"))
 			break
 		}
 		names = append(names, s.String())
 	}
-	remark(w, "untouched", "no part of the family, and left as they are: "+strings.Join(names, ", "))
+	term.Remark(w, "untouched", "no part of the family, and left as they are: "+strings.Join(names, ", "))
 }
 
 func (a *inspectAdapter) print(w io.Writer) {
 	if a == nil {
 		return
 	}
-	text := fmt.Sprintf("%s, %s", a.File, plural(a.Tensors, "tensor", "tensors"))
+	text := fmt.Sprintf("%s, %s", a.File, term.Plural(a.Tensors, "tensor", "tensors"))
 	switch {
 	case a.Problem != "":
 		text += ", cannot follow passes that move weights, which are refused: " + a.Problem
 	case a.Changes > 0:
-		text += ", changes " + plural(a.Changes, "tensor", "tensors") + " of the model, and follows passes that move them"
+		text += ", changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model, and follows passes that move them"
 	}
-	remark(w, "adapter", text)
+	term.Remark(w, "adapter", text)
 }
 
-func (r *inspectJSON) table(each bool) *table {
+func (r *inspectJSON) table(each bool) *term.Table {
 	groups := map[string][]inspectTensor{}
 	var order []string
 	for _, t := range r.Tensors {
@@ -92,17 +93,17 @@ func (r *inspectJSON) table(each bool) *table {
 	}
 	values := []string{"dtype", "weights", "toggle\nrows", "toggle\nmemory", "ones", "zeros", "energy"}
 	if each {
-		tab := newTable(append([]string{"tensor"}, values...)...)
-		tab.whole = true
+		tab := term.NewTable(append([]string{"tensor"}, values...)...)
+		tab.Whole = true
 		for _, key := range order {
-			tab.add(append([]string{key}, inspectValues(groups[key])...)...)
+			tab.Add(append([]string{key}, inspectValues(groups[key])...)...)
 		}
 		return tab
 	}
 	sort.Strings(order)
-	tab := newTable(append([]string{"tensors", "n"}, values...)...)
+	tab := term.NewTable(append([]string{"tensors", "n"}, values...)...)
 	for _, key := range order {
-		tab.add(append([]string{key, count(len(groups[key]))}, inspectValues(groups[key])...)...)
+		tab.Add(append([]string{key, term.Count(len(groups[key]))}, inspectValues(groups[key])...)...)
 	}
 	return tab
 }
@@ -138,6 +139,6 @@ func inspectValues(list []inspectTensor) []string {
 		}
 		return fmt.Sprintf(format, sum/n)
 	}
-	return []string{dtype, count(weights), per("%.2f", rows, rowPairs), per("%.2f", mem, memPairs),
+	return []string{dtype, term.Count(weights), per("%.2f", rows, rowPairs), per("%.2f", mem, memPairs),
 		per("%.2f", ones, elements), per("%.1f %%", 100*zeros, elements), per("%.3f", energy, layers)}
 }

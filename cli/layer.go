@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -68,7 +69,7 @@ func layerOf(layout *arch.Layout, t weights.Tensor) (layer, error) {
 
 // nothingToMultiply says why a source has no layers.
 func nothingToMultiply(s source, skipped []string) error {
-	list := command("inspect", s.path, "--tensors")
+	list := term.CommandLine("inspect", s.path, "--tensors")
 	switch {
 	case len(skipped) > 0:
 		return fmt.Errorf("%s: none of its layers is a matrix of numbers that can be multiplied (%s); see %s", s.text, strings.Join(skipped, ", "), list)

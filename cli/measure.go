@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
@@ -127,16 +128,16 @@ func holds(cards machines, results []*measure.Result, strict bool) bool {
 // measure compares on all cards at the same time. Beside an error, results hold what was measured until
 // then; nil is that of a card on which nothing was.
 func (q *request) measure(c *cli.Context, cards machines, baseline measure.Candidate, variants []measure.Candidate) ([]*measure.Result, error) {
-	progress := startProgress(c)
-	defer progress.end()
+	progress := term.NewBars(c)
+	defer progress.End()
 	results := make([]*measure.Result, len(cards))
 	if len(cards) == 1 {
-		r, err := q.compare(c.Context, cards[0], q.meter, q.cold, baseline, variants, progress.on(""), nil)
+		r, err := q.compare(c.Context, cards[0], q.meter, q.cold, baseline, variants, progress.On(""), nil)
 		results[0] = r
 		return results, err
 	}
 	err := measure.Together(c.Context, cards, func(ctx context.Context, i int, ready func()) (err error) {
-		results[i], err = q.compare(ctx, cards[i], q.meter, q.cold, baseline, variants, progress.on(cards[i].Name), ready)
+		results[i], err = q.compare(ctx, cards[i], q.meter, q.cold, baseline, variants, progress.On(cards[i].Name), ready)
 		return err
 	})
 	return results, err

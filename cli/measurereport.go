@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -22,7 +23,7 @@ type measureReport struct {
 func (r measureReport) write(c *cli.Context) error {
 	switch w := c.App.Writer; {
 	case c.Bool("json"):
-		return printJSON(w, r.Result)
+		return term.JSON(w, r.Result)
 	case c.Bool("bench"):
 		r.bench(w)
 	default:
@@ -33,19 +34,19 @@ func (r measureReport) write(c *cli.Context) error {
 
 func (r measureReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n\n", r.GPU, r.title)
-	tab := newTable("weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", "")
-	tab.add(summaryCells(r.Baseline, "–", "–", "–")...)
+	tab := term.NewTable("weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", "")
+	tab.Add(summaryCells(r.Baseline, "–", "–", "–")...)
 	for _, v := range append([]power.Comparison{r.Null}, r.Variants...) {
-		tab.add(comparisonCells(v)...)
+		tab.Add(comparisonCells(v)...)
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	r.remarks(w)
 }
 
 // remarks says how sure the table is.
 func (r measureReport) remarks(w io.Writer) {
-	text := fmt.Sprintf("%s in %.0f s", plural(r.Null.Blocks, "block", "blocks"), r.Seconds)
+	text := fmt.Sprintf("%s in %.0f s", term.Plural(r.Null.Blocks, "block", "blocks"), r.Seconds)
 	if r.Resolvable > 0 {
 		text += fmt.Sprintf("; effects below %.2f %% cannot be told from none", 100*r.Resolvable)
 	}
@@ -59,31 +60,31 @@ func (r measureReport) remarks(w io.Writer) {
 	if d := r.Deviation; d != nil {
 		text += fmt.Sprintf("; results agree with the CPU (relative error %.1e)", d.Relative)
 	}
-	remark(w, how(r.Simulated), text)
+	term.Remark(w, how(r.Simulated), text)
 	if len(r.Products) == 1 && r.Products[0].Kernel != nil {
-		remark(w, "kernel", r.Products[0].Kernel.String())
+		term.Remark(w, "kernel", r.Products[0].Kernel.String())
 	}
 	if r.Stack > 1 {
-		remark(w, "note", stackedNote(r.Stack))
+		term.Remark(w, "note", stackedNote(r.Stack))
 	}
 	if r.Dropped > 0 {
-		remark(w, "note", plural(r.Dropped, "reading was dropped for its", "readings were dropped for their")+" execution time")
+		term.Remark(w, "note", term.Plural(r.Dropped, "reading was dropped for its", "readings were dropped for their")+" execution time")
 	}
 	switch r.Stopped {
 	case stoppedByTime:
-		remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
+		term.Remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
 	case "cancelled", "failed":
-		remark(w, "note", "it was broken off; this is what was measured so far")
+		term.Remark(w, "note", "it was broken off; this is what was measured so far")
 	}
 	if r.Simulated && r.card == "" {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
-	remarks(w, "warning", r.Warnings)
+	term.Remarks(w, "warning", r.Warnings)
 	switch {
 	case r.card == "":
-		remarks(w, "INVALID", r.Invalid)
+		term.Remarks(w, "INVALID", r.Invalid)
 	case r.OnlyNull(): // of several cards some may
-		remark(w, "warning", "the copy reads unlike the original, as is expected of one card in twenty")
+		term.Remark(w, "warning", "the copy reads unlike the original, as is expected of one card in twenty")
 	}
 }
 
@@ -112,7 +113,7 @@ func summaryCells(s power.Summary, energy, interval, time string) []string {
 // percentOf writes a measured ratio as a change.
 func percentOf(ratio float64, interval []float64) string {
 	if interval == nil {
-		return percent(ratio)
+		return term.Change(ratio)
 	}
 	return signed(100*(ratio-1), 2) + " %"
 }

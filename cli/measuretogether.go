@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -72,7 +73,7 @@ type spreadJSON struct {
 func (t *measuredTogether) write(c *cli.Context) error {
 	switch w := c.App.Writer; {
 	case c.Bool("json"):
-		return printJSON(w, t)
+		return term.JSON(w, t)
 	case c.Bool("bench"):
 		for _, r := range t.Cards {
 			measureReport{r.Result, t.title, r.Name}.bench(w)
@@ -95,19 +96,19 @@ func (t *measuredTogether) print(w io.Writer) {
 		printTotals(w, len(t.Cards), "weights", t.Total.Loads)
 		printSpreads(w, "weights", t.Spread.Loads)
 		if null := t.Spread.Loads[1]; null.Differ != nil && *null.Differ {
-			remark(w, "warning", null.Name+" is the same weights again: that cards differ in it is what the measurement is off by, as in one run of twenty")
+			term.Remark(w, "warning", null.Name+" is the same weights again: that cards differ in it is what the measurement is off by, as in one run of twenty")
 		}
 	}
 	if simulated {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
-	remarks(w, "INVALID", t.Invalid)
+	term.Remarks(w, "INVALID", t.Invalid)
 }
 
 // printTotals shows all cards together.
 func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
 	fmt.Fprintf(w, "all %d cards together\n\n", cards)
-	tab := newTable(head, "energy", "95 %", "time", "energy\nper pass", "power")
+	tab := term.NewTable(head, "energy", "95 %", "time", "energy\nper pass", "power")
 	for _, t := range loads {
 		cells := []string{t.Name, "–", span(t.Interval), "–", "–", "–"}
 		if t.RelativeEnergy > 0 {
@@ -122,26 +123,26 @@ func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
 		if t.Watts > 0 {
 			cells[5] = fmt.Sprintf("%.0f W", t.Watts)
 		}
-		tab.add(cells...)
+		tab.Add(cells...)
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 }
 
 // printSpreads shows how far the cards are apart.
 func printSpreads(w io.Writer, head string, loads []measure.Spread) {
 	fmt.Fprintf(w, "between the cards, from the smallest to the largest\n\n")
-	tab := newTable(head, "energy", "energy\nper pass", "power, W", "clock, MHz", "°C", "")
+	tab := term.NewTable(head, "energy", "energy\nper pass", "power, W", "clock, MHz", "°C", "")
 	for _, s := range loads {
 		note := ""
 		if s.Differ != nil && *s.Differ {
 			note = "differ"
 		}
 		change := func(v float64) string { return signed(100*(v-1), 2) }
-		tab.add(s.Name, ends(s.RelativeEnergy, change, " %"), ends(s.Joules, siJoules, ""),
+		tab.Add(s.Name, ends(s.RelativeEnergy, change, " %"), ends(s.Joules, siJoules, ""),
 			ends(s.Watts, whole, ""), ends(s.Clock, whole, ""), ends(s.Temperature, whole, ""), note)
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	spreadRemarks(w, loads)
 }
@@ -155,20 +156,20 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 		case r == nil:
 		case s.Differ == nil:
 			agree = false
-			remark(w, "cards", s.Name+": whether they agree is not known, as a ratio has no interval: allow more with --time")
+			term.Remark(w, "cards", s.Name+": whether they agree is not known, as a ratio has no interval: allow more with --time")
 		case *s.Differ:
 			agree = false
-			remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s lie further apart than the intervals allow", s.Name,
+			term.Remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s lie further apart than the intervals allow", s.Name,
 				signed(100*(r.Smallest-1), 2), r.SmallestCard, signed(100*(r.Largest-1), 2), r.LargestCard))
 		default:
 			known = true
 		}
 	}
 	if agree && known {
-		remark(w, "cards", "their changes agree within the intervals")
+		term.Remark(w, "cards", "their changes agree within the intervals")
 	}
 	if s := loads[0]; s.Joules != nil && s.Joules.Largest/s.Joules.Smallest >= 1.0005 {
-		remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
+		term.Remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
 			siJoules(s.Joules.Smallest), s.Joules.SmallestCard, siJoules(s.Joules.Largest), s.Joules.LargestCard, 100*(s.Joules.Largest/s.Joules.Smallest-1)))
 	}
 }

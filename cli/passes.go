@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
@@ -19,7 +20,7 @@ var passesCommand = &cli.Command{
 			return err
 		}
 		if c.Bool("json") {
-			return printJSON(c.App.Writer, passList())
+			return term.JSON(c.App.Writer, passList())
 		}
 		printPasses(c.App.Writer)
 		return nil
@@ -47,7 +48,7 @@ func printPasses(w io.Writer) {
 	const indent = "      "
 	fmt.Fprintln(w, "Passes, in the order in which they act:")
 	for _, p := range transform.Passes {
-		fmt.Fprintf(w, "\n  %s  (%s)\n%s", p.Usage, p.Class, wrap(p.Doc, indent, indent, 92))
+		fmt.Fprintf(w, "\n  %s  (%s)\n%s", p.Usage, p.Class, term.Wrap(p.Doc, indent, indent, 92))
 	}
 	fmt.Fprintln(w, "\nRecipes:")
 	for _, r := range transform.Recipes {
@@ -55,6 +56,6 @@ func printPasses(w io.Writer) {
 		if name == transform.DefaultRecipe {
 			name += ", the default"
 		}
-		fmt.Fprintf(w, "\n  %s  (%s)\n%s", name, r.Passes, wrap(r.Doc, indent, indent, 92))
+		fmt.Fprintf(w, "\n  %s  (%s)\n%s", name, r.Passes, term.Wrap(r.Doc, indent, indent, 92))
 	}
 }

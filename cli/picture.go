@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
 // checkPicture refuses, before any work is done, a picture's file that could not be written, and one whose
@@ -37,7 +39,7 @@ func drawPicture(c *cli.Context, path string, svg []byte) error {
 		return fmt.Errorf("%s: the picture could not be written: %w", path, err)
 	}
 	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !c.Bool("json") {
-		remark(c.App.Writer, "picture", "drawn into "+path)
+		term.Remark(c.App.Writer, "picture", "drawn into "+path)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -64,10 +65,10 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		} else {
 			printPlan(c.App.Writer, m, plan, layoutOf(c, m))
 			if b != nil && b.strange != "" {
-				remark(c.App.Writer, "note", b.strange)
+				term.Remark(c.App.Writer, "note", b.strange)
 			}
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
-				command(withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...))
+				term.CommandLine(withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...))
 		}
 		return missed(plan)
 	},
@@ -94,7 +95,7 @@ func planWith(c *cli.Context, m *weights.Model, o transform.Options, b *budget) 
 			}
 		}
 	}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	o.Progress = event
 	return transform.Make(c.Context, m, o)
@@ -116,7 +117,7 @@ func missed(plan *transform.Plan) error {
 		remedy = "allow more with --max-loss"
 	}
 	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",
-		errShort, plural(n, "layer", "layers"), remedy)
+		errShort, term.Plural(n, "layer", "layers"), remedy)
 }
 
 // layoutOf is the model's layout for tables; nil where the family is not known.

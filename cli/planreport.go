@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -25,10 +26,10 @@ type layerGroup struct {
 
 // printPlan shows what a plan does, a row per kind of layer.
 func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch.Layout) {
-	tab := newTable("layers", "n", "weights", "lossy or compensated", "lowest SNR", "energy, predicted")
+	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", "lowest SNR", "energy, predicted")
 	elements := map[string]int{}
 	for _, g := range groupLayers(m, plan, layout) {
-		tab.add(g.kind, count(g.layers), count(g.elements), mostCommon(g.what), decibels(g.snr), g.ratio.change())
+		tab.Add(g.kind, term.Count(g.layers), term.Count(g.elements), mostCommon(g.what), term.Decibels(g.snr), g.ratio.change())
 	}
 	for _, o := range plan.Outlook {
 		t, _ := m.Tensor(o.Tensor)
@@ -36,26 +37,26 @@ func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch
 	}
 	total := outlookRatio(plan, elements)
 	if total != nil {
-		tab.add("total", "", "", "", "", total.change())
+		tab.Add("total", "", "", "", "", total.change())
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	if total != nil {
 		total.print(w, plan.Request.Workload, plan.Request.Role)
 	}
 	if note := noSaving(plan, total); note != "" {
-		remark(w, "note", note)
+		term.Remark(w, "note", note)
 	}
 	printFound(w, plan)
 	printExact(w, plan)
 	if leavesAdapters(m, plan) {
-		remark(w, "adapters", othersDoNotFit)
+		term.Remark(w, "adapters", othersDoNotFit)
 	}
 	if !plan.DropIn {
 		printNotDropIn(w)
 	}
-	remarks(w, "note", plan.Notes)
-	remarks(w, "not done", missedKinds(plan, layout))
+	term.Remarks(w, "note", plan.Notes)
+	term.Remarks(w, "not done", missedKinds(plan, layout))
 }
 
 func groupLayers(m *weights.Model, plan *transform.Plan, layout *arch.Layout) []*layerGroup {
@@ -102,13 +103,13 @@ func printFound(w io.Writer, plan *transform.Plan) {
 	if f == nil {
 		return
 	}
-	tab := newTable("perplexity may rise by", "energy, estimated")
+	tab := term.NewTable("perplexity may rise by", "energy, estimated")
 	for _, p := range f.Frontier {
-		tab.add(fmt.Sprintf("%g %%", 100*p.MaxLoss), signed(100*(p.Energy-1), 1)+" %")
+		tab.Add(fmt.Sprintf("%g %%", 100*p.MaxLoss), signed(100*(p.Energy-1), 1)+" %")
 	}
 	fmt.Fprintln(w)
 	if len(f.Frontier) > 0 {
-		tab.print(w)
+		tab.Print(w)
 		fmt.Fprintln(w)
 	}
 	t := f.Best()
@@ -117,7 +118,7 @@ func printFound(w io.Writer, plan *transform.Plan) {
 		if slices.ContainsFunc(f.Trials, func(t transform.Trial) bool { return t.Divergence <= f.Budget }) {
 			advice = "the tokens held back cannot tell so small a loss from the budget: give more calibration tokens, or " + advice
 		}
-		remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; "+advice)
+		term.Remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; "+advice)
 		return
 	}
 	interval := ""
@@ -125,18 +126,18 @@ func printFound(w io.Writer, plan *transform.Plan) {
 		interval = fmt.Sprintf(" (95 %%: %s … %s)", signed(t.Interval[0], 6), signed(t.Interval[1], 6))
 	}
 	if b := plan.Request.MaxLoss; b != nil {
-		remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
+		term.Remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
 	}
-	remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
-		"and its loss rises by %s%s", plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, signed(t.Loss, 6), interval))
+	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
+		"and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, signed(t.Loss, 6), interval))
 	most := plan.Request.MaxLoss
 	switch {
 	case most == nil || t.Divergence > 0.8*f.Budget:
 	case t.Interval != nil && t.Interval[1] > 0.5**most:
-		remark(w, "note", fmt.Sprintf("not all of the budget is spent: the tokens held back tell the loss no better than that interval, whose upper end may not exceed %.6f; "+
+		term.Remark(w, "note", fmt.Sprintf("not all of the budget is spent: the tokens held back tell the loss no better than that interval, whose upper end may not exceed %.6f; "+
 			"more calibration tokens would let the search spend more", *most))
 	default:
-		remark(w, "note", "not all of the budget is spent: these passes have nothing coarser, or nothing between this model and one that is over it")
+		term.Remark(w, "note", "not all of the budget is spent: these passes have nothing coarser, or nothing between this model and one that is over it")
 	}
 }
 
@@ -151,11 +152,11 @@ func printExact(w io.Writer, plan *transform.Plan) {
 	var parts []string
 	for _, p := range transform.Passes {
 		if n := indices[p.Name]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s on %s", p.Name, plural(n, "index", "indices")))
+			parts = append(parts, fmt.Sprintf("%s on %s", p.Name, term.Plural(n, "index", "indices")))
 		}
 	}
 	if len(parts) > 0 {
-		remark(w, "exact", strings.Join(parts, ", "))
+		term.Remark(w, "exact", strings.Join(parts, ", "))
 	}
 }
 
@@ -193,18 +194,18 @@ func lossy(s *transform.Step) bool {
 }
 
 func printNotDropIn(w io.Writer) {
-	remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+transform.ShiftSuffix+")")
+	term.Remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+transform.ShiftSuffix+")")
 }
 
 // missedKinds says what did not fit the budget, and in which layers.
 func missedKinds(plan *transform.Plan, layout *arch.Layout) []string {
-	var missed byKind
+	var missed term.ByKind
 	for _, o := range plan.Outlook {
 		if o.Missed != "" {
-			missed.add(o.Missed, o.Tensor)
+			missed.Add(o.Missed, o.Tensor)
 		}
 	}
-	return missed.lines(func(tensor string) string { return layout.Kind(tensor) })
+	return missed.Lines(func(tensor string) string { return layout.Kind(tensor) })
 }
 
 // describe says in a few characters what a step does.
@@ -217,9 +218,9 @@ func describe(s *transform.Step) string {
 	case s.Compensate != nil:
 		return "compensated"
 	case s.Round != nil && s.Round.Truncate:
-		return "truncate " + plural(s.Round.Zeroed, "bit", "bits")
+		return "truncate " + term.Plural(s.Round.Zeroed, "bit", "bits")
 	case s.Round != nil:
-		return "round " + plural(s.Round.Zeroed, "bit", "bits")
+		return "round " + term.Plural(s.Round.Zeroed, "bit", "bits")
 	case s.Grid != nil && s.Grid.S > 0:
 		return fmt.Sprintf("grid σ/%g", s.Grid.S)
 	case s.Grid != nil:

@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+)
 
 var predictCommand = &cli.Command{
 	Name:      "predict",
@@ -38,7 +42,7 @@ samples of a tensor are read, and all of it where it has to be scaled to 8 bits.
 			return err
 		}
 		f.model = model
-		event, end := newProgress(c)
+		event, end := term.Progress(c)
 		r, err := f.predict(c.Context, event)
 		end()
 		if err != nil {

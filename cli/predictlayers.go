@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -28,7 +29,7 @@ func (f *forecast) like() ([]placed, error) {
 	s := f.sources[i]
 	all, err := f.likeFile(s)
 	if p := f.shape; err == nil && p != nil && (len(all) != 1 || all[0].rows != p.N || all[0].cols != p.K) {
-		return nil, usagef("--shape: %s is %s with N=%d, K=%d; give M alone", s.text, plural(len(all), "layer", "layers, the first"), all[0].rows, all[0].cols)
+		return nil, usagef("--shape: %s is %s with N=%d, K=%d; give M alone", s.text, term.Plural(len(all), "layer", "layers, the first"), all[0].rows, all[0].cols)
 	}
 	return all, err
 }
@@ -151,5 +152,5 @@ func has(m *weights.Model, tensor string) bool {
 }
 
 func noTensor(path, name string) error {
-	return fmt.Errorf("%s has no tensor %q; %s lists what it has", path, name, command("inspect", path, "--tensors"))
+	return fmt.Errorf("%s has no tensor %q; %s lists what it has", path, name, term.CommandLine("inspect", path, "--tensors"))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
@@ -77,9 +78,9 @@ func (r *predictReport) write(c *cli.Context, f *forecast) error {
 	w := c.App.Writer
 	switch {
 	case c.Bool("json") && len(r.Predictions) == 1:
-		return printJSON(w, r.Predictions[0])
+		return term.JSON(w, r.Predictions[0])
 	case c.Bool("json"):
-		return printJSON(w, r)
+		return term.JSON(w, r)
 	}
 	r.print(w, f)
 	return nil
@@ -92,34 +93,34 @@ func (r *predictReport) print(w io.Writer, f *forecast) {
 	if f.compared {
 		head = append(head, "energy\nover --w")
 	}
-	tab := newTable(head...)
+	tab := term.NewTable(head...)
 	for _, p := range all {
 		over := "–"
 		if p.OverW != nil {
 			over = plusMinus(p.OverW)
 		}
-		tab.add(append(predictionCells(p.Name, p.Prediction), over)[:len(tab.head)]...)
+		tab.Add(append(predictionCells(p.Name, p.Prediction), over)[:len(tab.Head)]...)
 		for _, l := range p.Layers {
-			tab.add(append(predictionCells("  "+l.Layer, l.Prediction), "")[:len(tab.head)]...)
+			tab.Add(append(predictionCells("  "+l.Layer, l.Prediction), "")[:len(tab.Head)]...)
 		}
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
-	remark(w, "predicted", "nothing was measured; energy and time are over those of random normal operands of the same scale")
-	remark(w, "calibration", all[0].Calibration)
-	remarks(w, "warning", r.warnings())
+	term.Remark(w, "predicted", "nothing was measured; energy and time are over those of random normal operands of the same scale")
+	term.Remark(w, "calibration", all[0].Calibration)
+	term.Remarks(w, "warning", r.warnings())
 }
 
 // warnings of all sources, each once: with the names of those that it is about, unless it is about all.
 func (r *predictReport) warnings() (list []string) {
-	var b byKind
+	var b term.ByKind
 	for _, p := range r.Predictions {
 		for _, text := range p.Warnings {
-			b.add(text, p.Name)
+			b.Add(text, p.Name)
 		}
 	}
-	for _, text := range b.texts {
-		if about := b.tensors[text]; len(about) < len(r.Predictions) {
+	for _, text := range b.Texts {
+		if about := b.Tensors[text]; len(about) < len(r.Predictions) {
 			text = strings.Join(about, ", ") + ": " + text
 		}
 		list = append(list, text)
@@ -157,7 +158,7 @@ func predictionCells(name string, p cost.Prediction) []string {
 		}
 		return write(*v)
 	}
-	return []string{name, percent(p.Relative), signed(100*(p.Interval[0]-1), 1) + " … " + signed(100*(p.Interval[1]-1), 1) + " %", percent(p.RelativeTime),
+	return []string{name, term.Change(p.Relative), signed(100*(p.Interval[0]-1), 1) + " … " + signed(100*(p.Interval[1]-1), 1) + " %", term.Change(p.RelativeTime),
 		known(p.Joules, threeDigits),
 		known(p.Watts, func(v float64) string { return fmt.Sprintf("%.0f W", v) }),
 		known(p.Clock, func(v float64) string { return fmt.Sprintf("%.0f MHz", v) })}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -77,7 +78,7 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		}
 		var report *profileReport
 		defer hold(c, false)
-		event, end := newProgress(c)
+		event, end := term.Progress(c)
 		q.options.Events = profileEvents(c, event)
 		err = q.guard(func() (err error) {
 			report, err = q.take(c.Context, machine)

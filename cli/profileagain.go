@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
@@ -44,7 +45,7 @@ func profileAgain(c *cli.Context) error {
 	if err := q.readOptions(c); err != nil {
 		return err
 	}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	event(transform.Event{Stage: "stitch"})
 	err = profile.Again(c.Context, &r, q.options)
 	end()

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/bench/chart"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
@@ -43,7 +44,7 @@ func (r profileReport) draw(c *cli.Context, path string) error {
 		return drawPicture(c, path, r.picture())
 	}
 	if path != "" && !c.Bool("json") {
-		remark(c.App.Writer, "picture", "none: "+path+" is left as it was")
+		term.Remark(c.App.Writer, "picture", "none: "+path+" is left as it was")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
@@ -36,7 +37,7 @@ func (r profileReport) met() bool {
 
 func (r profileReport) write(c *cli.Context) error {
 	if c.Bool("json") {
-		return printJSON(c.App.Writer, struct {
+		return term.JSON(c.App.Writer, struct {
 			*profile.Result
 			Components []*signature `json:"components,omitempty"`
 		}{r.Result, r.signatures})
@@ -51,10 +52,10 @@ func (r profileReport) title() string {
 	p := r.Products[0]
 	title := r.GPU + ": " + p.Problem.String()
 	if p.X != "" {
-		title += ", x " + shorten(p.X, widest)
+		title += ", x " + term.Shorten(p.X, widest)
 	}
 	if p.W != "" {
-		title += ", w " + shorten(p.W, widest)
+		title += ", w " + term.Shorten(p.W, widest)
 	}
 	if r.brokenOff() {
 		title += ", broken off"
@@ -65,13 +66,13 @@ func (r profileReport) title() string {
 func (r profileReport) brokenOff() bool { return r.Stopped == "cancelled" || r.Stopped == "failed" }
 
 func (r profileReport) print(w io.Writer) {
-	fmt.Fprintln(w, wrap(r.title(), "", "  ", lineWidth))
+	fmt.Fprintln(w, term.Wrap(r.title(), "", "  ", term.Width))
 	for _, p := range r.Profiles {
 		if len(r.Profiles) > 1 {
 			fmt.Fprintf(w, "%s from idleness\n\n", r.nameOf(p))
 		}
 		if len(p.Milestones) > 0 {
-			milestoneTable(p).print(w)
+			milestoneTable(p).Print(w)
 			fmt.Fprintln(w)
 		}
 		r.aboutProfile(w, p)
@@ -80,15 +81,15 @@ func (r profileReport) print(w io.Writer) {
 		}
 	}
 	if len(r.After) > 0 {
-		r.afterTable().print(w)
+		r.afterTable().Print(w)
 		fmt.Fprintln(w)
 		for _, a := range r.After {
 			name := r.Products[a.Product].Name
 			if a.Watts == 0 {
-				remark(w, "note", fmt.Sprintf("right after the other the curve tells %s apart, which is longer than %s ran", profile.TimeText(a.Over), name))
+				term.Remark(w, "note", fmt.Sprintf("right after the other the curve tells %s apart, which is longer than %s ran", profile.TimeText(a.Over), name))
 			}
 			if a.Alone == 0 {
-				remark(w, "note", fmt.Sprintf("%s alone was not steady (--length): there is nothing to compare with", name))
+				term.Remark(w, "note", fmt.Sprintf("%s alone was not steady (--length): there is nothing to compare with", name))
 			}
 		}
 	}
@@ -103,8 +104,8 @@ func (r profileReport) nameOf(p profile.Profile) string {
 	return p.Legs[0].Name
 }
 
-func milestoneTable(p profile.Profile) *table {
-	tab := newTable("time", "executions\ndone", "power", "95 %", "over", "clock")
+func milestoneTable(p profile.Profile) *term.Table {
+	tab := term.NewTable("time", "executions\ndone", "power", "95 %", "over", "clock")
 	for _, m := range p.Milestones {
 		at, clock := profile.TimeText(m.At), "–"
 		if strings.HasPrefix(m.Name, "SS") {
@@ -114,30 +115,30 @@ func milestoneTable(p profile.Profile) *table {
 			clock = fmt.Sprintf("%.0f MHz", *m.SMClock)
 		}
 		if m.Early() {
-			tab.add(at, executionsText(m.Executions), "–", "–", "–", clock)
+			tab.Add(at, executionsText(m.Executions), "–", "–", "–", clock)
 			continue
 		}
-		tab.add(at, executionsText(m.Executions), decimal(m.Watts, 1)+" W",
+		tab.Add(at, executionsText(m.Executions), decimal(m.Watts, 1)+" W",
 			decimal(m.Low, 1)+" … "+decimal(m.High, 1)+" W", profile.TimeText(m.Over), clock)
 	}
 	return tab
 }
 
 // afterTable is what each product draws right after the other, and when it is steady alone.
-func (r profileReport) afterTable() *table {
+func (r profileReport) afterTable() *term.Table {
 	watts := func(w float64) string {
 		if w == 0 {
 			return "–"
 		}
 		return fmt.Sprintf("%.1f W", w)
 	}
-	tab := newTable("product", "right after", "over", "power", "steady\nalone", "change", "95 %")
+	tab := term.NewTable("product", "right after", "over", "power", "steady\nalone", "change", "95 %")
 	for _, a := range r.After {
 		change, within := "–", "–"
 		if a.Ratio != 0 {
 			change, within = percentOf(a.Ratio, a.Interval[:]), span(a.Interval[:])
 		}
-		tab.add(r.Products[a.Product].Name, r.Products[a.Other].Name, profile.TimeText(a.Over), watts(a.Watts), watts(a.Alone), change, within)
+		tab.Add(r.Products[a.Product].Name, r.Products[a.Other].Name, profile.TimeText(a.Over), watts(a.Watts), watts(a.Alone), change, within)
 	}
 	return tab
 }
@@ -150,7 +151,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 		if r.brokenOff() {
 			why += ": there were too few readings for one yet, or too little time"
 		}
-		remark(w, "note", why)
+		term.Remark(w, "note", why)
 		return
 	}
 	rest, low, high, clock := p.AtRest()
@@ -158,41 +159,41 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	if clock != nil {
 		text += fmt.Sprintf(" at %.0f MHz", *clock)
 	}
-	remark(w, "before the work", text)
+	term.Remark(w, "before the work", text)
 	aboutSteady(w, p)
 	for _, s := range p.Sensors {
-		remark(w, "sensor", sensorText(s))
+		term.Remark(w, "sensor", sensorText(s))
 	}
-	remark(w, "resolution", resolutionText(p))
+	term.Remark(w, "resolution", resolutionText(p))
 	if slices.ContainsFunc(p.Milestones, profile.Milestone.Early) {
 		more := "more --runs show more"
 		if r.asked == 0 {
 			more = "more --runs, or a --resolution such as 10ms, show more"
 		}
-		remark(w, "–", "the curve is too coarse for power at that moment to be told from what follows; "+more)
+		term.Remark(w, "–", "the curve is too coarse for power at that moment to be told from what follows; "+more)
 	}
 	if in := p.Inside; in != nil && in.Resolved {
-		remark(w, "inside", insideText(*in))
+		term.Remark(w, "inside", insideText(*in))
 	} else if in != nil && p.Steady.SSP.Found {
-		remark(w, "not seen", "what happens within an execution: "+in.Why)
+		term.Remark(w, "not seen", "what happens within an execution: "+in.Why)
 	}
 	if r.asked > 0 && p.Coarsest() > r.asked {
-		remark(w, "note", fmt.Sprintf("too few runs for the resolution asked for: with %s some of the curve is as coarse as %s, or more than ±5 %% unsure if it is to tell %s apart: allow more with --runs and --time",
-			plural(p.Golden, "golden run", "golden runs"), profile.TimeText(p.Coarsest()), profile.TimeText(r.asked)))
+		term.Remark(w, "note", fmt.Sprintf("too few runs for the resolution asked for: with %s some of the curve is as coarse as %s, or more than ±5 %% unsure if it is to tell %s apart: allow more with --runs and --time",
+			term.Plural(p.Golden, "golden run", "golden runs"), profile.TimeText(p.Coarsest()), profile.TimeText(r.asked)))
 	}
 }
 
 func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
-	text := fmt.Sprintf("%s, %d of them golden, in %.0f s", plural(p.Taken, "run", "runs"), p.Golden, r.Seconds)
+	text := fmt.Sprintf("%s, %d of them golden, in %.0f s", term.Plural(p.Taken, "run", "runs"), p.Golden, r.Seconds)
 	if low, high, ok := p.Temperatures(); ok {
 		text += fmt.Sprintf(", the die at %.0f to %.0f °C", low, high)
 	}
 	if p.Late > 0 {
-		text += fmt.Sprintf("; %s came too late to be dated", plural(p.Late, "reading", "readings"))
+		text += fmt.Sprintf("; %s came too late to be dated", term.Plural(p.Late, "reading", "readings"))
 	}
-	remark(w, how(r.Simulated), text)
+	term.Remark(w, how(r.Simulated), text)
 	if p.Taken < min(enoughRuns, p.Advised) {
-		remark(w, "note", fmt.Sprintf("table I advises %d runs, and FinGraV found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
+		term.Remark(w, "note", fmt.Sprintf("table I advises %d runs, and FinGraV found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
 	}
 }
 
@@ -205,46 +206,46 @@ var flagged = strings.NewReplacer("take longer runs", "take longer runs (--lengt
 func aboutSteady(w io.Writer, p profile.Profile) {
 	if s := p.Steady.SSE; s.Found {
 		mean := p.Legs[0].End / time.Duration(p.Legs[0].Executions)
-		remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %s); %s on the mean",
-			count(s.Execution), profile.TimeText(time.Duration(s.Seconds*float64(time.Second))), profile.TimeText(mean)))
+		term.Remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %s); %s on the mean",
+			term.Count(s.Execution), profile.TimeText(time.Duration(s.Seconds*float64(time.Second))), profile.TimeText(mean)))
 	} else {
-		remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
+		term.Remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
 	if s := p.Steady.SSP; s.Found {
-		remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %s after the start: %s W (%s … %s)", count(s.Execution), profile.TimeText(s.At), decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %s after the start: %s W (%s … %s)", term.Count(s.Execution), profile.TimeText(s.At), decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
 	} else {
-		remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
+		term.Remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
 	}
 }
 
 // remarks are about all of it.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
-		text := fmt.Sprintf("read %s; delay %s, drift %s ppm, residual %s", plural(s.Groups, "time", "times"), profile.TimeText(s.Delay), signed(s.Drift, 1), profile.TimeText(s.Residual))
+		text := fmt.Sprintf("read %s; delay %s, drift %s ppm, residual %s", term.Plural(s.Groups, "time", "times"), profile.TimeText(s.Delay), signed(s.Drift, 1), profile.TimeText(s.Residual))
 		if s.Launch > s.Delay {
 			text += fmt.Sprintf("; work began %s after it was given to the card", profile.TimeText(s.Launch))
 		}
-		remark(w, "clocks", text)
+		term.Remark(w, "clocks", text)
 	}
 	for _, p := range r.Products {
 		if p.Kernel != nil {
-			remark(w, "kernel", p.Kernel.String())
+			term.Remark(w, "kernel", p.Kernel.String())
 		}
 	}
 	if r.unsigned != "" {
-		remark(w, "note", r.unsigned)
+		term.Remark(w, "note", r.unsigned)
 	}
 	if r.brokenOff() && r.hasCurve() {
 		of := "a curve is of some tens of the latest golden runs, and coarser than it would be"
 		if r.Again != "" {
 			of = "curves are of all golden runs until then"
 		}
-		remark(w, "note", "it was broken off; "+of)
+		term.Remark(w, "note", "it was broken off; "+of)
 	}
 	if r.Simulated {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
-	remarks(w, "warning", r.Warnings)
+	term.Remarks(w, "warning", r.Warnings)
 	printSignatures(w, r.signatures)
 }
 
@@ -272,7 +273,7 @@ func (r *profileReport) sign(ctx context.Context, parts *components, products []
 }
 
 func sensorText(s profile.Sensor) string {
-	text := fmt.Sprintf("%s, %s", s.Name, plural(s.Readings, "reading", "readings"))
+	text := fmt.Sprintf("%s, %s", s.Name, term.Plural(s.Readings, "reading", "readings"))
 	if s.Window > 0 {
 		text += ", each over " + profile.TimeText(s.Window)
 	}
@@ -299,14 +300,14 @@ func insideText(in profile.Inside) string {
 	for _, w := range in.Watts {
 		parts = append(parts, fmt.Sprintf("%.0f", w))
 	}
-	return fmt.Sprintf("%s of steady power folded: %s W in parts of %s", plural(in.Executions, "execution", "executions"),
+	return fmt.Sprintf("%s of steady power folded: %s W in parts of %s", term.Plural(in.Executions, "execution", "executions"),
 		strings.Join(parts, ", "), profile.TimeText(in.Length/time.Duration(len(in.Watts))))
 }
 
 // executionsText is how many executions were done; the one under way does not count.
 func executionsText(n float64) string {
 	const rounding = 1e-6
-	return count(int(n + rounding))
+	return term.Count(int(n + rounding))
 }
 
 // decimal number with a minus sign as it should be.

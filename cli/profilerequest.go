@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -83,7 +84,7 @@ const finest = 2 * time.Millisecond
 func (q *profileRequest) readOptions(c *cli.Context) error {
 	q.options = profile.Options{
 		Length: c.Duration("length"), Runs: c.Int("runs"), Time: c.Duration("time"), Seed: q.seed,
-		Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: command(os.Args[1:]...),
+		Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
 	}
 	switch { // to the library 0 is the default
 	case q.options.Length == 0:

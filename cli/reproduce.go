@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/bench/paper"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -152,9 +153,9 @@ func reproduceTypes(text string) (types []gemm.Type, err error) {
 
 // measureWorks measures what is not in the folder yet, with progress.
 func measureWorks(c *cli.Context, m measure.Machine, out string, works []experiment.Work, o experiment.Options) error {
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
-	o.Meter.Date, o.Meter.Command = time.Now(), command(os.Args[1:]...)
+	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)
 	before := -1 // readings that were there
 	o.Progress = func(p experiment.Progress) {
 		if before < 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/bench/paper"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
 // reproduced is what reproduce reports.
@@ -75,7 +76,7 @@ func reproduceReport(c *cli.Context, out string, ran error) error {
 		ran = errShort
 	}
 	if c.Bool("json") {
-		err = printJSON(c.App.Writer, r)
+		err = term.JSON(c.App.Writer, r)
 	} else {
 		r.print(c.App.Writer)
 	}
@@ -89,27 +90,27 @@ func reproduceReport(c *cli.Context, out string, ran error) error {
 func (r reproduced) print(w io.Writer) {
 	for _, t := range r.Takeaways {
 		const indent = "     "
-		fmt.Fprint(w, wrap(t.Claim, fmt.Sprintf("%-5s", t.ID), indent, lineWidth))
+		fmt.Fprint(w, term.Wrap(t.Claim, fmt.Sprintf("%-5s", t.ID), indent, term.Width))
 		text := t.Verdict
 		if low, high, ok := extent(t.Effects); ok {
 			text += ": " + changes(low, high)
 		}
-		fmt.Fprint(w, wrap(text+"; in the paper "+t.Paper, indent, indent, lineWidth))
+		fmt.Fprint(w, term.Wrap(text+"; in the paper "+t.Paper, indent, indent, term.Width))
 	}
 	fmt.Fprintln(w)
 	points := 0
 	for _, s := range r.Series {
 		points += s.Points
 	}
-	remark(w, "measured", fmt.Sprintf("%s in %d series on %s", plural(points, "point", "points"), len(r.Series), r.Series[0].GPU))
-	remark(w, "written", r.Files[0]+" with "+plural(len(r.Files)-1, "figure", "figures"))
+	term.Remark(w, "measured", fmt.Sprintf("%s in %d series on %s", term.Plural(points, "point", "points"), len(r.Series), r.Series[0].GPU))
+	term.Remark(w, "written", r.Files[0]+" with "+term.Plural(len(r.Files)-1, "figure", "figures"))
 	if r.Missing != "" {
-		remark(w, "note", r.Missing)
+		term.Remark(w, "note", r.Missing)
 	}
 	if r.Simulated {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
-	remarks(w, "INVALID", r.Doubts)
+	term.Remarks(w, "INVALID", r.Doubts)
 }
 
 // extent is the smallest and the largest change of energy among the effects.

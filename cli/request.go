@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -90,7 +91,7 @@ func meterRequest(c *cli.Context, o readings) (*request, error) {
 	q := &request{operands: operands{readings: o, seed: c.Uint64("seed"), models: map[string]*weights.Model{}, drawn: map[shape]gemm.Matrix{}}}
 	q.meter = power.Options{
 		Time: c.Duration("time"), Window: c.Duration("window"), Seed: q.seed,
-		Date: time.Now(), Command: command(os.Args[1:]...),
+		Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
 	}
 	precision, err := parseShare(c.String("precision"))
 	if err != nil {

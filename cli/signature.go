@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -188,12 +189,12 @@ func printSignatures(w io.Writer, list []*signature) {
 	if list[0].Unfit != "" {
 		by += ", too far for advice"
 	}
-	fmt.Fprint(w, wrap("where the power goes, in watts, predicted by "+by, "", "", lineWidth))
+	fmt.Fprint(w, term.Wrap("where the power goes, in watts, predicted by "+by, "", "", term.Width))
 	fmt.Fprintln(w)
-	tab := newTable(append(append([]string{""}, partHeads()...), "power", "±")...)
+	tab := term.NewTable(append(append([]string{""}, partHeads()...), "power", "±")...)
 	add := func(name string, s component.Split) {
 		cells := append([]string{name}, partCells(s)...)
-		tab.add(append(cells, watts(s.Watts), watts(1.96*s.Error))...)
+		tab.Add(append(cells, watts(s.Watts), watts(1.96*s.Error))...)
 	}
 	for _, s := range list {
 		add(s.Name, s.Before)
@@ -201,15 +202,15 @@ func printSignatures(w io.Writer, list []*signature) {
 			add(s.Name+", after", *s.After)
 		}
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	for _, s := range list {
 		if s.Advice == nil {
 			break // the model is the same for all
 		}
-		remarks(w, "clock", s.Advice.Text())
+		term.Remarks(w, "clock", s.Advice.Text())
 		if s.Then != nil {
-			remarks(w, "clock", component.Contrast(s.Advice, s.Then))
+			term.Remarks(w, "clock", component.Contrast(s.Advice, s.Then))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
@@ -137,7 +138,7 @@ func sweepSources(c *cli.Context) error {
 	}
 	args := c.Args().Slice()
 	if len(args) > 2 || slices.Contains(args, "") {
-		return usagef("sweep takes MODEL and OUT, and %s given; see lowtoggle sweep --help", plural(len(args), "argument is", "arguments are"))
+		return usagef("sweep takes MODEL and OUT, and %s given; see lowtoggle sweep --help", term.Plural(len(args), "argument is", "arguments are"))
 	}
 	if len(args) == 2 && filepath.Clean(args[0]) == filepath.Clean(args[1]) {
 		return usagef("%s is given twice: give the model and its conversion, or the model alone", args[0])

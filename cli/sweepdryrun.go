@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
@@ -34,7 +35,7 @@ func (q *sweepRequest) dryRun(c *cli.Context, card power.Info, p sweep.Plan, ref
 		d.Refused = refused.Error()
 	}
 	if c.Bool("json") {
-		return printJSON(c.App.Writer, d)
+		return term.JSON(c.App.Writer, d)
 	}
 	var order []string
 	for _, s := range p.Order {
@@ -49,15 +50,15 @@ func (q *sweepRequest) dryRun(c *cli.Context, card power.Info, p sweep.Plan, ref
 		text += fmt.Sprintf("; its default is %g W, and nothing above %v is set unless --caps names it", d.Default, p.Reference)
 	}
 	text += fmt.Sprintf(". It would be set, in this order, to %s; then to %v again. That takes about %s.",
-		strings.Join(order, ", "), p.Reference, plural(int(d.Seconds+59)/60, "minute", "minutes"))
+		strings.Join(order, ", "), p.Reference, term.Plural(int(d.Seconds+59)/60, "minute", "minutes"))
 	w := c.App.Writer
-	fmt.Fprint(w, wrap(text, "", "", lineWidth))
-	fmt.Fprint(w, wrap("Nothing was changed and nothing measured: --change-settings does this, --simulate predicts it.", "", "", lineWidth))
+	fmt.Fprint(w, term.Wrap(text, "", "", term.Width))
+	fmt.Fprint(w, term.Wrap("Nothing was changed and nothing measured: --change-settings does this, --simulate predicts it.", "", "", term.Width))
 	if refused != nil {
-		remark(w, "would be refused now", d.Refused)
+		term.Remark(w, "would be refused now", d.Refused)
 	}
 	if q.picture != "" {
-		remark(w, "picture", "not drawn: nothing was measured")
+		term.Remark(w, "picture", "not drawn: nothing was measured")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
@@ -73,7 +74,7 @@ func (q *sweepRequest) measure(c *cli.Context) (err error) {
 func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.Plan, o sweep.Options) (r *sweep.Result, err error) {
 	ctx, stop := hangUp(c.Context)
 	defer stop()
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	visit := 0
 	q.follow(&o, event, &visit)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
@@ -28,7 +29,7 @@ func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
 		return nil, err
 	}
 	f := &forecast{operands: q.operands, model: model, sources: append([]source{q.w}, q.against...), compared: true, m: q.m, shape: q.shape, cold: q.cold}
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	all, err := f.works(c, model, event)
 	if err != nil {

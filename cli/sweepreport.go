@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
@@ -22,7 +23,7 @@ func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error 
 	}
 	var failed error
 	if c.Bool("json") {
-		failed = printJSON(c.App.Writer, r)
+		failed = term.JSON(c.App.Writer, r)
 	} else {
 		q.print(c.App.Writer, r)
 	}
@@ -31,7 +32,7 @@ func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error 
 	case picture != nil:
 		failed = drawPicture(c, q.picture, picture)
 	case !c.Bool("json"):
-		remark(c.App.Writer, "picture", "not drawn: one setting makes no line")
+		term.Remark(c.App.Writer, "picture", "not drawn: one setting makes no line")
 	}
 	switch {
 	case err != nil:
@@ -47,7 +48,7 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 	if r.After != "" {
 		what += ", converted: " + r.After
 	}
-	fmt.Fprintln(w, wrap(fmt.Sprintf("%s: %s, %s, weights %v", sweepTitle(r), what, r.Workload, q.role), "", "  ", lineWidth))
+	fmt.Fprintln(w, term.Wrap(fmt.Sprintf("%s: %s, %s, weights %v", sweepTitle(r), what, r.Workload, q.role), "", "  ", term.Width))
 	interval := "95 %"
 	if r.Predicted {
 		interval = "likely"
@@ -56,15 +57,15 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 	if r.Predicted {
 		head = slices.Insert(head, 1, "basis")
 	}
-	tab := newTable(head...)
-	tab.whole = true // by it rows are told apart
+	tab := term.NewTable(head...)
+	tab.Whole = true // by it rows are told apart
 	for _, p := range r.Points {
-		tab.add(sweepCells(p, "original", p.Original)...)
+		tab.Add(sweepCells(p, "original", p.Original)...)
 		if p.Converted != nil {
-			tab.add(sweepCells(p, "converted", *p.Converted)...)
+			tab.Add(sweepCells(p, "converted", *p.Converted)...)
 		}
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	printBest(w, r)
 	q.remarks(w, r)
@@ -122,7 +123,7 @@ func printBest(w io.Writer, r *sweep.Result) {
 	if len(r.Best) == 0 {
 		return
 	}
-	tab := newTable("best by", "setting alone", "conversion alone", "both")
+	tab := term.NewTable("best by", "setting alone", "conversion alone", "both")
 	alike := false
 	for _, b := range r.Best {
 		value := func(c *sweep.Choice, at bool) string {
@@ -132,7 +133,7 @@ func printBest(w io.Writer, r *sweep.Result) {
 			text := fmt.Sprintf("%.3f", c.Value)
 			switch b.Metric {
 			case "energy":
-				text = percent(c.Value)
+				text = term.Change(c.Value)
 			case "energy_gain_minus_time_loss":
 				text = signed(100*c.Value, 1)
 			}
@@ -146,12 +147,12 @@ func printBest(w io.Writer, r *sweep.Result) {
 			return text
 		}
 		name := map[string]string{"energy": "energy", "edp": "EDP", "eds": fmt.Sprintf("EDS, k = %g", b.K), "energy_gain_minus_time_loss": "gain − loss"}[b.Metric]
-		tab.add(name, value(&b.Setting, true), value(b.Transform, false), value(b.Both, true))
+		tab.Add(name, value(&b.Setting, true), value(b.Transform, false), value(b.Both, true))
 	}
-	tab.print(w)
+	tab.Print(w)
 	fmt.Fprintln(w)
 	if alike {
-		remark(w, "*", "other settings are as good within their intervals, and which of them is best cannot be told: --json names them")
+		term.Remark(w, "*", "other settings are as good within their intervals, and which of them is best cannot be told: --json names them")
 	}
 }
 
@@ -160,33 +161,33 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	for _, p := range r.Points {
 		if r.IsReference(p.Setting) {
 			o := p.Original
-			remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %s, one pass through all layers; energy and time are relative to it, gain less loss in points",
+			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %s, one pass through all layers; energy and time are relative to it, gain less loss in points",
 				p.Setting, aboutReference(r), siJoules(o.Joules), profile.TimeText(time.Duration(o.Seconds*float64(time.Second)))))
 		}
 	}
 	switch {
 	case r.Predicted:
-		remark(w, "pred.", fmt.Sprintf("predicted: nothing was measured. At %g W it is what a card was measured to do", r.Reference))
+		term.Remark(w, "pred.", fmt.Sprintf("predicted: nothing was measured. At %g W it is what a card was measured to do", r.Reference))
 		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
-			remark(w, "extrap.", "extrapolated from its clock: power is static or goes with the clock to the 2.5. Likely is 2 to 3, with and without a floor of the voltage, on cards whose memory draws more or less; –: none of that changes it")
+			term.Remark(w, "extrap.", "extrapolated from its clock: power is static or goes with the clock to the 2.5. Likely is 2 to 3, with and without a floor of the voltage, on cards whose memory draws more or less; –: none of that changes it")
 		}
-		remark(w, "calibration", r.Calibration)
+		term.Remark(w, "calibration", r.Calibration)
 	case r.Simulated:
-		remark(w, "simulated", visitsText(r))
+		term.Remark(w, "simulated", visitsText(r))
 	default:
-		remark(w, "measured", visitsText(r))
+		term.Remark(w, "measured", visitsText(r))
 	}
 	if r.Stopped != "" {
-		remark(w, "note", "it was broken off; this is what was done by then")
+		term.Remark(w, "note", "it was broken off; this is what was done by then")
 	}
 	if r.Simulated {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
 	if at := coinciding(r); len(at) > 0 {
-		remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time, and their lines in a picture lie on each other", strings.Join(at, ", ")))
+		term.Remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time, and their lines in a picture lie on each other", strings.Join(at, ", ")))
 	}
-	remarks(w, "warning", r.Warnings)
-	remarks(w, "INVALID", r.Invalid)
+	term.Remarks(w, "warning", r.Warnings)
+	term.Remarks(w, "INVALID", r.Invalid)
 }
 
 // coinciding are the settings at which original and converted cannot be told in the table.
@@ -211,5 +212,5 @@ func aboutReference(r *sweep.Result) string {
 }
 
 func visitsText(r *sweep.Result) string {
-	return fmt.Sprintf("%s; the reference drifted by %.2f %%", plural(len(r.Visits), "visit", "visits"), 100*r.Drift)
+	return fmt.Sprintf("%s; the reference drifted by %.2f %%", term.Plural(len(r.Visits), "visit", "visits"), 100*r.Drift)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
@@ -20,7 +21,7 @@ func TestSweepTableFits(t *testing.T) {
 	var b bytes.Buffer
 	new(sweepRequest{request: new(request)}).print(&b, r)
 	for line := range strings.Lines(b.String()) {
-		if n := len([]rune(line)) - 1; n > lineWidth {
+		if n := len([]rune(line)) - 1; n > term.Width {
 			t.Errorf("%d characters: %s", n, line)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -18,7 +19,7 @@ var synthCommand = &cli.Command{
 	Name:      "synth",
 	Usage:     "write a folder of random weights of any architecture and size",
 	ArgsUsage: "CONFIG OUT",
-	Description: strings.TrimSpace(wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". Weights "+
+	Description: strings.TrimSpace(term.Wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". Weights "+
 		"have a spread of scales over channels and a few outlier channels, as trained models have. OUT appears whole "+
 		"or not at all.", "", "", 90)),
 	Flags: flags([]cli.Flag{
@@ -72,7 +73,7 @@ func readConfig(name string) ([]byte, error) {
 }
 
 func writeSynth(c *cli.Context, config []byte, out string, o synth.Options) error {
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	o.Progress = func(done, total int64) { event(transform.Event{Stage: "synth", Done: done, Total: total}) }
 	return synth.Folder(c.Context, config, out, o)
@@ -89,12 +90,12 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 		elements += t.Len()
 	}
 	if c.Bool("json") {
-		return printJSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
+		return term.JSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
 			"bytes": m.Size(), "shards": len(m.Shards), "seconds": took.Seconds()})
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\nlook at it: %s\n", out,
-		plural(len(m.Infos()), "tensor", "tensors"), plural(elements, "weight", "weights"), size(m.Size()),
-		plural(len(m.Shards), "file", "files"), duration(took), command("inspect", out))
+		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
+		term.Plural(len(m.Shards), "file", "files"), term.Duration(took), term.CommandLine("inspect", out))
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
@@ -88,17 +89,17 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		}
 		switch w := c.App.Writer; {
 		case c.Bool("json"):
-			err = printJSON(w, r)
+			err = term.JSON(w, r)
 		case c.Bool("bench") && r.Energy != nil && r.Energy.Measured != nil:
 			r.Energy.Measured.bench(w)
 		default:
 			r.print(w, c.Bool("tensors"))
 			r.hint(w, src, args, o.family != nil)
 			if judge != nil && !r.OK {
-				remark(w, "note", "the loss was not judged: that of a wrong output says nothing")
+				term.Remark(w, "note", "the loss was not judged: that of a wrong output says nothing")
 			}
 			if cards != nil && !r.OK {
-				remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
+				term.Remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
 			}
 		}
 		if err := errors.Join(judging, metering, err); err != nil {
@@ -134,7 +135,7 @@ type energyJSON struct {
 
 // verifyModels compares and predicts, with progress.
 func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJSON, error) {
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	rep, err := verify.Models(c.Context, src, out, verify.Options{Family: o.family, Workers: o.workers, Progress: event})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -161,10 +162,10 @@ func meterModels(c *cli.Context, cards machines, q *layerRequest, src, out *weig
 	if err != nil {
 		return nil, err
 	}
-	progress := startProgress(c)
-	defer progress.end()
+	progress := term.NewBars(c)
+	defer progress.End()
 	if len(cards) == 1 {
-		meter.machine, meter.event = cards[0], progress.on("")
+		meter.machine, meter.event = cards[0], progress.On("")
 		e, err := meter.measure(c.Context)
 		if err == nil {
 			err = meter.sign(c.Context, e)
@@ -177,7 +178,7 @@ func meterModels(c *cli.Context, cards machines, q *layerRequest, src, out *weig
 	}
 	err = measure.Together(c.Context, cards, func(ctx context.Context, i int, ready func()) error {
 		own := *meter
-		own.machine, own.card, own.event, own.ready = cards[i], cards[i].Name, progress.on(cards[i].Name), ready
+		own.machine, own.card, own.event, own.ready = cards[i], cards[i].Name, progress.On(cards[i].Name), ready
 		return q.guard(func() (err error) {
 			t.Cards[i].measuredEnergy, err = own.measure(ctx)
 			return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
@@ -24,14 +25,14 @@ func (e *measuredEnergy) print(w io.Writer) {
 			memory = " from memory"
 		}
 		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
-		tab := newTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
+		tab := term.NewTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
 		for _, row := range p.Layers {
-			tab.add(row.cells(row.Kind)...)
+			tab.Add(row.cells(row.Kind)...)
 		}
 		if p.Total != nil {
-			tab.add(p.Total.cells("total")...)
+			tab.Add(p.Total.cells("total")...)
 		}
-		tab.print(w)
+		tab.Print(w)
 		fmt.Fprintln(w)
 		p.remarks(w)
 	}
@@ -40,18 +41,18 @@ func (e *measuredEnergy) print(w io.Writer) {
 	}
 	printSignatures(w, e.signatures())
 	if e.unsigned != "" {
-		remark(w, "note", e.unsigned)
+		term.Remark(w, "note", e.unsigned)
 	}
 	if len(e.Skipped) > 0 {
-		remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
+		term.Remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
 	}
 	if e.card != "" {
 		return // what holds for all cards comes below them
 	}
 	if e.Simulated {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
-	remarks(w, "INVALID", e.Invalid)
+	term.Remarks(w, "INVALID", e.Invalid)
 }
 
 // remarks says how sure the table is.
@@ -82,7 +83,7 @@ func (p *measuredPhase) remarks(w io.Writer) {
 		}
 	}
 	if widest > 0 {
-		remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% cannot be told from none", 100*widest))
+		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% cannot be told from none", 100*widest))
 	}
 	if p.TooLarge {
 		text := "the card has no room for both models at once"
@@ -91,22 +92,22 @@ func (p *measuredPhase) remarks(w io.Writer) {
 		} else {
 			text += ", and the rows do not make a total: some were not measured"
 		}
-		remark(w, "note", text)
+		term.Remark(w, "note", text)
 	}
 	if t := p.Total; t != nil && t.Run != nil && t.Run.Stack > 1 {
-		remark(w, "note", stackedNote(t.Run.Stack))
+		term.Remark(w, "note", stackedNote(t.Run.Stack))
 	}
 	if t := p.Total; t != nil && t.Run != nil && t.Run.Stopped == stoppedByTime {
-		remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))
+		term.Remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))
 	}
 	if missed > 0 {
-		remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy reads unlike the original, as is expected of one in twenty", plural(missed, "row", "rows"), len(rows)))
+		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy reads unlike the original, as is expected of one in twenty", term.Plural(missed, "row", "rows"), len(rows)))
 	}
-	remarks(w, "warning", warnings)
+	term.Remarks(w, "warning", warnings)
 }
 
 func (r measuredRow) cells(name string) []string {
-	cells := []string{name, count(r.Layers)}
+	cells := []string{name, term.Count(r.Layers)}
 	switch {
 	case r.Identical:
 		return append(cells, "identical", "–", "–", "–", "–", "")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -140,9 +141,9 @@ func (t *energyTogether) print(w io.Writer) {
 		}
 	}
 	if simulated {
-		remark(w, "note", simulatedNote)
+		term.Remark(w, "note", simulatedNote)
 	}
-	remarks(w, "INVALID", t.Invalid)
+	term.Remarks(w, "INVALID", t.Invalid)
 }
 
 func (t *energyTogether) bench(w io.Writer) {

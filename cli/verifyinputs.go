@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
@@ -155,9 +156,9 @@ func (r *onInputsJSON) of(tensor string) *float64 {
 // printOnInputs says what the ratios are of, and of how many layers there is none.
 func (r *verifyJSON) printOnInputs(w io.Writer) {
 	if r.OnInputs != nil {
-		remark(w, "SNR on inputs", fmt.Sprintf("those that %s %s tokens make in the source", count(r.OnInputs.Tokens), r.OnInputs.Part))
+		term.Remark(w, "SNR on inputs", fmt.Sprintf("those that %s %s tokens make in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))
 	}
 	if r.incomparable > 0 {
-		remark(w, "note", fmt.Sprintf("the SNR on inputs is not known of %s whose weights were moved or shifted", plural(r.incomparable, "lossy layer", "lossy layers")))
+		term.Remark(w, "note", fmt.Sprintf("the SNR on inputs is not known of %s whose weights were moved or shifted", term.Plural(r.incomparable, "lossy layer", "lossy layers")))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
@@ -56,7 +57,7 @@ func unjudged(src *weights.Model, path string, o readings) string {
 
 // judge computes the losses of source and output, which have the given paths, with progress.
 func (r *verifyJSON) judge(c *cli.Context, j *lossJudge, models []*weights.Model, paths []string) error {
-	event, end := newProgress(c)
+	event, end := term.Progress(c)
 	defer end()
 	countSteps(event, j, j)
 	noise := r.inputNoise(c.Context, j, j.stored(models[0]), j.stored(models[1]))
@@ -86,9 +87,9 @@ func (l *lossJSON) print(w io.Writer) {
 	if l.Interval != nil {
 		text += fmt.Sprintf(", between %s %% and %s %%", change(low), change(high))
 	}
-	remark(w, "loss", fmt.Sprintf("%s (%s %s tokens)", text, count(l.Tokens), l.Part))
+	term.Remark(w, "loss", fmt.Sprintf("%s (%s %s tokens)", text, term.Count(l.Tokens), l.Part))
 	if note := wider(l.rise, l.judged); note != "" {
-		remark(w, "note", note)
+		term.Remark(w, "note", note)
 	}
 }
 

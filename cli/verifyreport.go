@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -27,11 +28,11 @@ type verifyGroup struct {
 // print shows the finding, a row per kind of tensor or per tensor.
 func (r *verifyJSON) print(w io.Writer, each bool) {
 	if len(r.Tensors) > 0 {
-		r.table(each).print(w)
+		r.table(each).Print(w)
 		fmt.Fprintln(w)
 	}
 	if r.moved() {
-		remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
+		term.Remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
 	}
 	if r.OK {
 		untouched(w, r.Untouched)
@@ -41,7 +42,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		r.Loss.print(w)
 		r.printOnInputs(w)
 	case r.OK && r.tokens != "":
-		remark(w, "loss", "not judged: --tokens "+r.tokens+" would")
+		term.Remark(w, "loss", "not judged: --tokens "+r.tokens+" would")
 	}
 	if r.Energy != nil && r.Energy.Predicted != nil {
 		r.Energy.Predicted.print(w, r.workload, r.role)
@@ -53,7 +54,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	if !r.DropIn {
 		printNotDropIn(w)
 	}
-	remarks(w, "problem", r.problems())
+	term.Remarks(w, "problem", r.problems())
 	if r.OK {
 		fmt.Fprintln(w, "ok: every tensor is what the manifest says")
 	} else {
@@ -63,32 +64,32 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 
 // problems lists those of the model, and those of tensors once for all tensors that have them.
 func (r *verifyJSON) problems() []string {
-	var ofTensors byKind
+	var ofTensors term.ByKind
 	kinds := map[string]string{}
 	for _, t := range r.Tensors {
 		if t.Problem != "" {
-			ofTensors.add(t.Problem, t.Name)
+			ofTensors.Add(t.Problem, t.Name)
 			kinds[t.Name] = groupName(t, false)
 		}
 	}
-	return append(slices.Clone(r.Problems), ofTensors.lines(func(tensor string) string { return kinds[tensor] })...)
+	return append(slices.Clone(r.Problems), ofTensors.Lines(func(tensor string) string { return kinds[tensor] })...)
 }
 
 // hint tells what is likely to be wrong with the command line.
 func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, familyGiven bool) {
 	if r.Plan == nil {
 		if _, err := transform.ReadManifest(src.Dir); err == nil {
-			remark(w, "hint", fmt.Sprintf("%s was converted and %s was not; the source comes first: %s",
-				args[0], args[1], command("verify", args[1], args[0])))
+			term.Remark(w, "hint", fmt.Sprintf("%s was converted and %s was not; the source comes first: %s",
+				args[0], args[1], term.CommandLine("verify", args[1], args[0])))
 		}
 		return
 	}
 	if layout, _ := arch.Resolve(src, nil); !r.OK && r.Plan.Model.Family != "" && layout == nil && !familyGiven {
-		remark(w, "hint", fmt.Sprintf("it was planned for the family %s, which is not known here: name its file with --arch", r.Plan.Model.Family))
+		term.Remark(w, "hint", fmt.Sprintf("it was planned for the family %s, which is not known here: name its file with --arch", r.Plan.Model.Family))
 	}
 }
 
-func (r *verifyJSON) table(each bool) *table {
+func (r *verifyJSON) table(each bool) *term.Table {
 	head := []string{"tensors", "n", "class", "lowest\nSNR", "bits\nzeroed"}
 	if each {
 		head = []string{"tensor", "class", "SNR", "bits\nzeroed"}
@@ -100,8 +101,8 @@ func (r *verifyJSON) table(each bool) *table {
 	if moved {
 		head = append(head, "moved\nrows", "moved\ncolumns")
 	}
-	tab := newTable(head...)
-	tab.whole = each
+	tab := term.NewTable(head...)
+	tab.Whole = each
 	for _, g := range r.groups(each) {
 		bits := "–"
 		switch fewest, most := g.bits[0], g.bits[1]; {
@@ -112,17 +113,17 @@ func (r *verifyJSON) table(each bool) *table {
 		}
 		row := []string{g.name}
 		if !each {
-			row = append(row, count(g.tensors))
+			row = append(row, term.Count(g.tensors))
 		}
-		row = append(row, classes(g.classes), decibels(g.snr))
+		row = append(row, classes(g.classes), term.Decibels(g.snr))
 		if r.OnInputs != nil {
-			row = append(row, decibels(g.inputs))
+			row = append(row, term.Decibels(g.inputs))
 		}
 		row = append(row, bits)
 		if m := g.moved; moved {
 			row = append(row, moves(m.RowsMoved, m.RowsFlipped, m.RowsScaled), moves(m.ColsMoved, m.ColsFlipped, m.ColsScaled))
 		}
-		tab.add(row...)
+		tab.Add(row...)
 	}
 	return tab
 }

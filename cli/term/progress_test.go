@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"io"
@@ -10,9 +10,9 @@ import (
 // TestProgress: a stage's bar ends when the next begins, however far it came, and a stage that comes again begins
 // anew; cards have their own.
 func TestProgress(t *testing.T) {
-	p := drawProgress(io.Discard)
-	defer p.end()
-	event, other := p.on("card 0"), p.on("card 1")
+	p := draw(io.Discard)
+	defer p.End()
+	event, other := p.On("card 0"), p.On("card 1")
 	event(transform.Event{Stage: "prepare", Done: 3, Total: 10})
 	event(transform.Event{Stage: "prepare", Done: 2, Total: 10}) // another goroutine's, late
 	prepared := p.lines["card 0"].bar

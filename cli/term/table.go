@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"fmt"
@@ -7,43 +7,44 @@ import (
 	"unicode/utf8"
 )
 
-// lineWidth is how many characters a line of a report has at most; only paths and the full names
-// of tensors may make it longer.
-const lineWidth = 100
+// Width is the largest number of characters in a line of a report. Only paths and full names of tensors may be
+// longer.
+const Width = 100
 
-// table is text in columns: the first column to the left, the others to the right.
-type table struct {
-	head  []string // "\n" parts a name over several lines
-	rows  [][]string
-	whole bool // the first column is never shortened, whatever the table's width
+// Table is text in columns: the first is aligned left, the others right.
+type Table struct {
+	Head  []string // "\n" breaks a heading into lines
+	Rows  [][]string
+	Whole bool // never shorten the first column
 }
 
-func newTable(head ...string) *table { return &table{head: head} }
+// NewTable returns a table with these column headings.
+func NewTable(head ...string) *Table { return &Table{Head: head} }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// print writes the table; a rule stands below the head, and above a last row that begins with
-// "total".
-func (t *table) print(w io.Writer) {
-	head := headLines(t.head)
-	width := make([]int, len(t.head))
-	for _, row := range append(head, t.rows...) {
+// Print writes the table, with a rule below the headings and above a last row whose first cell is "total".
+func (t *Table) Print(w io.Writer) {
+	head := headLines(t.Head)
+	width := make([]int, len(t.Head))
+	for _, row := range append(head, t.Rows...) {
 		for i, cell := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if !t.whole {
-		width[0] = min(width[0], max(8, lineWidth-sum(width[1:])-2*(len(width)-1)))
+	if !t.Whole {
+		width[0] = min(width[0], max(8, Width-sum(width[1:])-2*(len(width)-1)))
 	}
-	rule := make([]string, len(t.head))
+	rule := make([]string, len(t.Head))
 	for i := range rule {
 		rule[i] = strings.Repeat("─", width[i])
 	}
 	for _, row := range append(head, rule) {
 		printRow(w, row, width)
 	}
-	for i, row := range t.rows {
-		if i > 0 && i == len(t.rows)-1 && row[0] == "total" {
+	for i, row := range t.Rows {
+		if i > 0 && i == len(t.Rows)-1 && row[0] == "total" {
 			printRow(w, rule, width)
 		}
 		printRow(w, row, width)
@@ -54,7 +55,7 @@ func printRow(w io.Writer, row []string, width []int) {
 	var b strings.Builder
 	for i, cell := range row {
 		if i == 0 {
-			cell = shorten(cell, width[0])
+			cell = Shorten(cell, width[0])
 			b.WriteString(cell + strings.Repeat(" ", width[0]-utf8.RuneCountInString(cell)))
 			continue
 		}
@@ -63,7 +64,7 @@ func printRow(w io.Writer, row []string, width []int) {
 	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 }
 
-// headLines parts the columns' names into lines; the last lines of all stand beside each other.
+// headLines breaks the headings into lines, aligned at the bottom.
 func headLines(head []string) [][]string {
 	high := 1
 	for _, name := range head {
@@ -82,8 +83,8 @@ func headLines(head []string) [][]string {
 	return lines
 }
 
-// shorten leaves out the beginning of a name that is too long: its end tells more.
-func shorten(s string, width int) string {
+// Shorten cuts the beginning of a name that is longer than width: the end of a tensor's name says more.
+func Shorten(s string, width int) string {
 	if over := utf8.RuneCountInString(s) - width; over > 0 {
 		return "…" + string([]rune(s)[over+1:])
 	}

@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// count writes a number with spaces between groups of three digits.
-func count(n int) string {
+// Count formats a number with spaces between groups of three digits.
+func Count(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + " " + s[i:]
@@ -18,16 +18,16 @@ func count(n int) string {
 	return s
 }
 
-// plural writes a number and what is counted.
-func plural(n int, one, many string) string {
+// Plural formats a number with its noun.
+func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return count(n) + " " + many
+	return Count(n) + " " + many
 }
 
-// size writes a number of bytes.
-func size(n int64) string {
+// Size formats a number of bytes.
+func Size(n int64) string {
 	switch v := float64(n); {
 	case v >= 1e9:
 		return fmt.Sprintf("%.2f GB", v/1e9)
@@ -39,8 +39,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// duration writes a time with as many digits as a reader wants.
-func duration(d time.Duration) string {
+// Duration formats a time to three digits or so.
+func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -50,16 +50,16 @@ func duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// decibels writes a signal-to-noise ratio; "–" where nothing is known.
-func decibels(v *float64) string {
+// Decibels formats a signal-to-noise ratio in dB, nil as "–".
+func Decibels(v *float64) string {
 	if v == nil {
 		return "–"
 	}
 	return fmt.Sprintf("%.1f dB", *v)
 }
 
-// percent writes a ratio as a change.
-func percent(ratio float64) string {
+// Change formats a ratio after/before as a change in percent.
+func Change(ratio float64) string {
 	s := fmt.Sprintf("%+.1f %%", 100*(ratio-1))
 	if s[1:] == "0.0 %" {
 		return s[1:]
@@ -67,8 +67,8 @@ func percent(ratio float64) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// command writes a command line that can be pasted into a shell.
-func command(words ...string) string {
+// CommandLine formats a lowtoggle command that can be pasted into a shell.
+func CommandLine(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = w
@@ -79,9 +79,9 @@ func command(words ...string) string {
 	return "lowtoggle " + strings.Join(quoted, " ")
 }
 
-// wrap breaks text into lines of at most width characters, the first behind first and the others
-// behind indent. Words that are longer stay whole.
-func wrap(text, first, indent string, width int) string {
+// Wrap breaks text into lines of at most width characters. The first line begins with first, the others with
+// indent. Longer words stay whole.
+func Wrap(text, first, indent string, width int) string {
 	var b strings.Builder
 	line, empty := first, true
 	for _, word := range strings.Fields(text) {
@@ -98,25 +98,25 @@ func wrap(text, first, indent string, width int) string {
 	return b.String()
 }
 
-// remark prints a wrapped line of a report that begins with a word such as "note".
-func remark(w io.Writer, word, text string) {
-	fmt.Fprint(w, wrap(text, word+": ", "  ", lineWidth))
+// Remark prints a wrapped paragraph of a report that begins with a word such as "note".
+func Remark(w io.Writer, word, text string) {
+	fmt.Fprint(w, Wrap(text, word+": ", "  ", Width))
 }
 
-// remarks prints a list of remarks, the first ones of a long list.
-func remarks(w io.Writer, word string, list []string) {
+// Remarks prints a list of remarks; of a long list only the first 20.
+func Remarks(w io.Writer, word string, list []string) {
 	const most = 20
 	for i, text := range list {
 		if i == most {
-			fmt.Fprintf(w, "… and %s; --json shows all\n", plural(len(list)-most, "more "+word, "more "+word+"s"))
+			fmt.Fprintf(w, "… and %s; --json shows all\n", Plural(len(list)-most, "more "+word, "more "+word+"s"))
 			return
 		}
-		remark(w, word, text)
+		Remark(w, word, text)
 	}
 }
 
-// printJSON writes a document to standard output.
-func printJSON(w io.Writer, v any) error {
+// JSON writes an indented document.
+func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)

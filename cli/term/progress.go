@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"io"
@@ -10,48 +10,48 @@ import (
 	"github.com/urfave/cli/v2"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
-// progress draws what is being done on standard error, where that is a terminal: one stage after the other,
-// and on several cards one line for each.
-type progress struct {
+// Bars draws progress bars on standard error: one line for each of several tasks, such as cards. A line shows
+// one stage of its task at a time.
+type Bars struct {
 	mu    sync.Mutex
 	pool  *mpb.Progress // nil: nothing is drawn
 	lines map[string]*line
 }
 
-// line is a stage that is under way.
+// line is the stage that a task is in.
 type line struct {
 	stage string
 	bar   *mpb.Bar
 }
 
-// startProgress draws nothing where standard error is no terminal or --quiet is given.
-func startProgress(c *cli.Context) *progress {
+// NewBars returns bars for a command. They draw nothing if standard error is not a terminal, or with --quiet.
+func NewBars(c *cli.Context) *Bars {
 	f, ok := c.App.ErrWriter.(*os.File)
-	if !ok || c.Bool("quiet") || !term.IsTerminal(int(f.Fd())) {
-		return &progress{}
+	if !ok || c.Bool("quiet") || !xterm.IsTerminal(int(f.Fd())) {
+		return &Bars{}
 	}
-	return drawProgress(f)
+	return draw(f)
 }
 
-func drawProgress(w io.Writer) *progress {
-	return &progress{pool: mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(100*time.Millisecond)), lines: map[string]*line{}}
+func draw(w io.Writer) *Bars {
+	return &Bars{pool: mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(100*time.Millisecond)), lines: map[string]*line{}}
 }
 
-// newProgress is for what does one thing at a time: the callback to hand to the libraries, and what to call at
-// the end.
-func newProgress(c *cli.Context) (event func(transform.Event), end func()) {
-	p := startProgress(c)
-	return p.on(""), p.end
+// Progress is for a command with a single task. It returns the callback to hand to a library and the function to
+// call at the end.
+func Progress(c *cli.Context) (event func(transform.Event), end func()) {
+	p := NewBars(c)
+	return p.On(""), p.End
 }
 
-// on is the callback for one of several that work at the same time. A stage ends when its next one begins; a total
-// of 0 means that nobody knows how much there is to do.
-func (p *progress) on(name string) func(transform.Event) {
+// On returns the callback for the task of this name. Tasks may report from several goroutines. A stage ends when
+// the next one of its task begins. A total of 0 means that the amount of work is not known.
+func (p *Bars) On(name string) func(transform.Event) {
 	if p.pool == nil {
 		return func(transform.Event) {}
 	}
@@ -73,8 +73,8 @@ func (p *progress) on(name string) func(transform.Event) {
 	}
 }
 
-// begin a stage; nil where the terminal is gone.
-func (p *progress) begin(name string, e transform.Event) *line {
+// begin starts a stage. It returns nil if the terminal is gone.
+func (p *Bars) begin(name string, e transform.Event) *line {
 	title := strings.TrimPrefix(name+" "+e.Stage, " ")
 	filler, total := mpb.SpinnerStyle().PositionLeft().Build(), int64(1)
 	after := []decor.Decorator{decor.Elapsed(decor.ET_STYLE_GO)}
@@ -92,7 +92,8 @@ func (p *progress) begin(name string, e transform.Event) *line {
 	return p.lines[name]
 }
 
-func (p *progress) end() {
+// End removes all bars.
+func (p *Bars) End() {
 	if p.pool == nil {
 		return
 	}
