@@ -1,0 +1,38 @@
+// Package quant knows which tensors of a model belong to one weight.
+//
+// A [Weight] is a matrix of numbers as a layer uses it. A plain checkpoint stores it in one tensor. A
+// quantised checkpoint stores it in several: codes, scales, zero points, a group index, not always in
+// one shard. Plans, passes and reports speak of weights; only this package knows how the numbers lie in
+// the tensors. Today every tensor is a weight of its own, stored plainly; no caller may rely on that.
+//
+// # Reading
+//
+// [Weight.ReadRows] gives rows as elements of one type, [Weight.DType], in storage order: the last
+// dimension runs along a row (see [weights.Info.Matrix]). Which axis counts outputs is a question for
+// package arch. Rows come from the mapped files when they are asked for, so callers that may meet a
+// failing disk wrap reading in [weights.Guard].
+//
+// # Writing
+//
+// A file is written from its first byte to its last. A step that applies a plan asks [Set.Tensors] what
+// each tensor of a file belongs to, in the order of the file's data:
+//
+//	for _, p := range set.Tensors(file) {
+//		w := p.Weight
+//		if !changes(w) {
+//			// Copy the tensor as it is: p.Tensor().Data.
+//			continue
+//		}
+//		for first := 0; first < w.Rows; first += step { // step is a multiple of w.Unit
+//			n := min(step, w.Rows-first)
+//			rows := compute(w, first, n) // n rows of w.RowBytes bytes, in w.DType
+//			err := w.StoreRows(first, rows, func(part int, at int64, b []byte) error {
+//				// b belongs at byte at of tensor w.Parts[part].
+//			})
+//		}
+//	}
+//
+// Where w has one part, the calls come in the order of its bytes and can go straight into the file. A
+// weight of several parts is met once for each; its rows are then computed once, the parts kept until
+// their files are written. Bytes for which there is no call stay those of the source.
+package quant

@@ -1,0 +1,67 @@
+package quant
+
+import (
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Weight is one matrix of numbers, however many tensors it is stored in. It is read-only, and its
+// methods may be called from several goroutines, until its model is closed.
+type Weight struct {
+	// Name is what plans, layouts and reports call it: the tensor's name where it has one part.
+	Name string
+	// DType is the type of its values.
+	DType weights.DType
+	// Shape is that of its values.
+	Shape []int
+	// Rows and Cols are Shape as a matrix in storage order, as [weights.Info.Matrix] gives it. Values
+	// whose rows would not end on a whole byte are a single row.
+	Rows, Cols int
+	// Unit is how many rows StoreRows takes at a time: a multiple of it, or all that are left. 1 for a
+	// plain weight.
+	Unit int
+	// Parts are the tensors that it is stored in.
+	Parts []Part
+}
+
+// Part is one tensor of a weight.
+type Part struct {
+	weights.Tensor
+	// Shard is the place in [weights.Model.Files] of the file that holds the tensor.
+	Shard int
+}
+
+// plain is the weight that a tensor is on its own.
+func plain(t weights.Tensor, shard int) *Weight {
+	w := &Weight{Name: t.Name, DType: t.DType, Shape: t.Shape, Unit: 1, Parts: []Part{{t, shard}}}
+	if w.Rows, w.Cols = t.Matrix(); w.Cols*t.DType.Bits()%8 != 0 {
+		w.Rows, w.Cols = 1, t.Len()
+	}
+	return w
+}
+
+// Info describes the weight as a tensor of its values, for packages that look at names, types and
+// shapes only: its Begin is 0, and its End the number of bytes of its values.
+func (w *Weight) Info() weights.Info {
+	return weights.Info{Name: w.Name, DType: w.DType, Shape: w.Shape, End: int64(w.Rows) * int64(w.RowBytes())}
+}
+
+// RowBytes is the length of one row of values in bytes.
+func (w *Weight) RowBytes() int { return w.Cols * w.DType.Bits() / 8 }
+
+// ReadRows returns the n rows from first on, as little-endian elements of DType. Where the values lie
+// in the file as they are, the result is the mapped file itself: read only, and no buf for a later
+// call. Otherwise it is buf, or new memory where buf is too small; buf may be nil.
+func (w *Weight) ReadRows(buf []byte, first, n int) []byte {
+	size := w.RowBytes()
+	return w.Parts[0].Data[first*size : (first+n)*size : (first+n)*size]
+}
+
+// StoreRows turns values, whole rows from first on as ReadRows gives them, into bytes of the parts:
+// store is called with b, the bytes from byte at on of Parts[part]. first is a multiple of Unit. Rows
+// stored in order make calls that are in order for every part. It stops at store's first error.
+func (w *Weight) StoreRows(first int, values []byte, store func(part int, at int64, b []byte) error) error {
+	if len(values) == 0 {
+		return nil
+	}
+	return store(0, int64(first)*int64(w.RowBytes()), values)
+}
