@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
 // Product is a GEMM y[M,N] = x[M,K]·w[N,K]ᵀ whose energy is asked for.
@@ -33,12 +35,14 @@ type Calibration struct {
 	Command string `json:"command,omitempty"`
 	// PowerLimit of the card while it was measured, in watts; 0: not known.
 	PowerLimit float64  `json:"power_limit_watts,omitempty"`
+	Facts      Facts    `json:"facts"`
 	Names      []string `json:"signals"`
 	Models     []Model  `json:"models"`
 	Series     []Series `json:"series"`
 
 	references sync.Map // of random operands: referenceKey → Signals
 	drawn      sync.Map // random inputs: their shape → blocks
+	streaming  sync.Map // whether outputs stream: streamsKey → bool
 }
 
 // Model predicts the power of one type's products.
@@ -97,8 +101,13 @@ type Observation struct {
 	Signals   *Signals `json:"signals"`
 }
 
-// calibrationVersion of the files.
-const calibrationVersion = 1
+// calibrationVersion of the files. Files of the version before have no facts of the card, as the program
+// then held every card to those of the H200's file, and are still read so: what they predict stays the same.
+const (
+	calibrationVersion = 2
+	withoutFacts       = 1
+	factsBefore        = "h200"
+)
 
 //go:embed calibrations/*.json
 var embedded embed.FS
@@ -157,23 +166,40 @@ func ReadCalibration(name string) (*Calibration, error) {
 }
 
 func decodeCalibration(data []byte) (*Calibration, error) {
-	var version struct {
-		Version *int `json:"calibration_version"`
+	var head struct {
+		Version *int            `json:"calibration_version"`
+		Facts   json.RawMessage `json:"facts"`
 	}
-	if err := json.Unmarshal(data, &version); err != nil {
+	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, fmt.Errorf("no calibration: %w", err)
 	}
-	switch v := version.Version; {
+	switch v := head.Version; {
 	case v == nil:
 		return nil, errors.New("no calibration: it has no calibration_version")
+	case *v == withoutFacts && head.Facts != nil:
+		return nil, fmt.Errorf("damaged calibration: files of version %d have no facts, and this one has", *v)
+	case *v == withoutFacts:
 	case *v != calibrationVersion:
 		return nil, fmt.Errorf("a calibration of version %d, and this program reads version %d: make it anew with lowtoggle calibrate", *v, calibrationVersion)
+	case head.Facts == nil:
+		return nil, errors.New("damaged calibration: it has no facts")
+	default:
+		if field := strictjson.Missing(head.Facts, Facts{}); field != "" {
+			return nil, fmt.Errorf("damaged calibration: facts.%s is missing", field)
+		}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	c := new(Calibration)
 	if err := d.Decode(c); err != nil {
 		return nil, fmt.Errorf("damaged calibration: %w", err)
+	}
+	if c.Version == withoutFacts {
+		before, err := builtIn(factsBefore)
+		if err != nil {
+			return nil, err
+		}
+		c.Version, c.Facts = calibrationVersion, before.Facts
 	}
 	return c, c.validate()
 }
@@ -187,6 +213,9 @@ func (c *Calibration) validate() error {
 	}
 	if !(c.PowerLimit >= 0) {
 		return errors.New("damaged calibration: power_limit_watts is negative")
+	}
+	if err := c.Facts.validate(); err != nil {
+		return fmt.Errorf("damaged calibration: %w", err)
 	}
 	for i, m := range c.Models {
 		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
@@ -237,7 +266,7 @@ func (c *Calibration) Write(name string) error {
 		return err
 	}
 	// One series or point a line, so that differences can be read.
-	for _, before := range []string{`{"family":`, `{"type":`} {
+	for _, before := range []string{`{"family":`, `{"type":`, `"facts":`, `"datapath":`, `"memory":`, `"lag_shares":`, `"kernels":`, `"power":`, `"settings":`} {
 		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))
 	}
 	part := name + ".partial"

@@ -29,11 +29,20 @@ func small(t testing.TB) *Calibration {
 		s.Points = append(s.Points, Observation{Family: string(rune('a' + i%3)), X: "normal(0,1)", W: "zeros", Energy: 0.5 + 0.5*v,
 			Time: 1, Clock: 1, Signals: signals(v)})
 	}
-	c := &Calibration{Card: "Test", Date: "2026-11-21", Series: []Series{s}}
+	c := &Calibration{Card: "Test", Date: "2026-11-21", Facts: factsOfH200(t), Series: []Series{s}}
 	if err := c.Fit(func(string) bool { return false }, nil); err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+func factsOfH200(t testing.TB) Facts {
+	t.Helper()
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Facts
 }
 
 // TestFitFindsALine that was planted, and writes and reads itself.
@@ -70,8 +79,8 @@ func TestDamagedCalibrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ from, to, want string }{
-		"version":     {`"calibration_version":1`, `"calibration_version":99`, "version 99, and this program reads version 1: make it anew"},
-		"no version":  {`"calibration_version":1,`, ``, "no calibration_version"},
+		"version":     {`"calibration_version":2`, `"calibration_version":99`, "version 99, and this program reads version 2: make it anew"},
+		"no version":  {`"calibration_version":2,`, ``, "no calibration_version"},
 		"unknown":     {`"card":`, `"colour":"red","card":`, "damaged calibration"},
 		"no card":     {`"card":"Test"`, `"card":""`, "no card, models or measurements"},
 		"signals":     {`"quad_sum"`, `"other_sum"`, "other signals"},

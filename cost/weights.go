@@ -42,7 +42,6 @@ type Band struct {
 // layer that differ are seen, and fewer where rows are so long that the sample would grow large.
 const (
 	bandRows    = 48 // at least, and a multiple of bandUnit
-	bandUnit    = 16
 	sampleBands = 4
 	leastSample = 1 << 15 // elements, where the matrix has them
 	mostSample  = 1 << 21 // elements, unless a single band has more

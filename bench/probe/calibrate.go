@@ -16,12 +16,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Calibrate fits the cost model to measured series, of one card or of cards of one kind. prior is
-// that of [cost.Calibration.Fit]. progress is told how many points' operands have been looked at;
-// nil: no one is told. Series that contradict their null points, of simulated cards, or of
-// different cards are errors.
+// Calibrate fits the cost model to measured series, of one card or of cards of one kind. The calibration
+// takes from prior the facts that series do not tell, and prior is that of [cost.Calibration.Fit]. progress
+// is told how many points' operands have been looked at; nil: no one is told. Series that contradict
+// their null points, of simulated cards, or of different cards are errors.
 func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibration, progress func(done, total int)) (*cost.Calibration, error) {
-	c := new(cost.Calibration)
+	c := &cost.Calibration{Facts: prior.Facts}
 	swapped := swappedTypes(all)
 	total, done := 0, 0
 	for _, s := range all {

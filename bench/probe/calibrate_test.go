@@ -33,7 +33,12 @@ func measured(t *testing.T, role cost.Role) *experiment.Series {
 // TestCalibrate fits to what a card that toggles between rows takes, and finds out what streams.
 func TestCalibrate(t *testing.T) {
 	all := []*experiment.Series{measured(t, cost.Stationary), measured(t, cost.Streaming)}
-	if _, err := Calibrate(t.Context(), all, nil, nil); err == nil || !strings.Contains(err.Error(), "simulated card") {
+	like, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := &cost.Calibration{Facts: like.Facts} // and no model to be drawn towards
+	if _, err := Calibrate(t.Context(), all, facts, nil); err == nil || !strings.Contains(err.Error(), "simulated card") {
 		t.Fatalf("a simulated card was learnt from: %v", err)
 	}
 	for _, s := range all {
@@ -43,7 +48,7 @@ func TestCalibrate(t *testing.T) {
 		}
 	}
 	done, total := 0, 0
-	c, err := Calibrate(t.Context(), all, nil, func(d, n int) { done, total = d, n })
+	c, err := Calibrate(t.Context(), all, facts, func(d, n int) { done, total = d, n })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +61,13 @@ func TestCalibrate(t *testing.T) {
 		}
 	}
 	all[1].Sittings[0].Card.Name = "Another"
-	if _, err := Calibrate(t.Context(), all, nil, nil); err == nil || !strings.Contains(err.Error(), "calibrate each card by itself") {
+	if _, err := Calibrate(t.Context(), all, facts, nil); err == nil || !strings.Contains(err.Error(), "calibrate each card by itself") {
 		t.Errorf("two cards: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	all[1].Sittings[0].Card.Name = "Pretended"
-	if _, err := Calibrate(ctx, all, nil, nil); err == nil {
+	if _, err := Calibrate(ctx, all, facts, nil); err == nil {
 		t.Error("cancelled, and done")
 	}
 }
