@@ -3,11 +3,11 @@
     for c in weights/synth/configs/*-tiny.json; do
         go run . synth --seed 1 "$c" "synth/$(basename "$c" .json)"
     done
-    python3 bench/runtimes.py --to gemm/plain/testdata synth/*
+    python3 bench/runtimes.py --to internal/reference/testdata synth/*
     python3 bench/runtimes.py --pairs SOURCE CONVERTED [SOURCE CONVERTED...]
 
 The first form prints {folder: outputs}, or with --to writes FOLDER.json each, which package
-gemm/plain is tested by. The second compares converted folders with their sources: "apart" is the
+internal/reference is tested by. The second compares converted folders with their sources: "apart" is the
 largest difference over the largest magnitude; "apart_centred" the same with every row's mean
 subtracted, which is what softmax sees: shift moves all logits of an untied head alike.
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lowtoggle/lowtoggle/bench/chart"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // picture of a profile: power from its first milliseconds on, power and clock over all of it.

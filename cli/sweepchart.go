@@ -3,8 +3,8 @@ package cli
 import (
 	"fmt"
 
-	"github.com/lowtoggle/lowtoggle/bench/chart"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // sweepChart draws energy and time against power limit, and against clock where some were locked; nil where there

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/gemm/plain"
+	"github.com/lowtoggle/lowtoggle/internal/reference"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -248,18 +248,18 @@ func (s subject) coarse(t *testing.T) *weights.Model {
 // outputs runs a model on fixed tokens, and on random values where it sees or hears.
 func (s subject) outputs(t tb, m *weights.Model) [][]float64 {
 	t.Helper()
-	var in plain.Inputs
+	var in reference.Inputs
 	vocabulary, _ := s.fields["vocab_size"].(float64)
 	for t := range 6 {
 		in.Tokens = append(in.Tokens, int32((t*7+3)%max(1, int(vocabulary))))
 	}
-	n, err := plain.Values(m)
+	n, err := reference.Values(m)
 	ok(t, err)
 	rng := rand.New(rand.NewPCG(5, 0))
 	for range n {
 		in.Values = append(in.Values, rng.NormFloat64())
 	}
-	rows, err := plain.Run(m, in)
+	rows, err := reference.Run(m, in)
 	ok(t, err)
 	if len(rows) == 0 {
 		t.Fatal("there are no outputs")

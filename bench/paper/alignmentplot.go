@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lowtoggle/lowtoggle/bench/chart"
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // alignmentPanels are Figure 8: energy against bit alignment and Hamming weight, of the setups that

@@ -1,8 +1,8 @@
 package paper
 
 import (
-	"github.com/lowtoggle/lowtoggle/bench/chart"
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // figure is up to four panels, two beside each other, over a legend with a column for every way of

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/lowtoggle/lowtoggle/bench/chart"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // File is a file to be written.

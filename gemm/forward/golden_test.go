@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
-	"github.com/lowtoggle/lowtoggle/gemm/plain"
+	"github.com/lowtoggle/lowtoggle/internal/reference"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -30,7 +30,7 @@ func TestPrefixMayBeAbsent(t *testing.T) {
 // logits are a plain implementation's.
 func logits(t *testing.T, m *weights.Model, sequence []int32) [][]float64 {
 	t.Helper()
-	rows, err := plain.Run(m, plain.Inputs{Tokens: sequence})
+	rows, err := reference.Run(m, reference.Inputs{Tokens: sequence})
 	if err != nil {
 		t.Fatal(err)
 	}

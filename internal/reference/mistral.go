@@ -1,0 +1,13 @@
+package reference
+
+// mistral is Mistral 7B: every layer slides where there is a window.
+func mistral(p *model, in Inputs) [][]float64 {
+	for name, as7B := range map[string]float64{ // which a text_config leaves out
+		"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+	} {
+		p.presume(name, as7B)
+	}
+	d := p.llama()
+	d.sees = sliding(p.window(4096))
+	return d.run(in)
+}

@@ -1,0 +1,37 @@
+package reference
+
+// causal is attention to everything up to a position itself.
+func causal(_, t, u int) bool { return u <= t }
+
+// sliding is causal attention to the last width positions, t's own among them; to all where width is 0.
+func sliding(width int) func(layer, t, u int) bool {
+	return func(_, t, u int) bool { return u <= t && (width == 0 || u > t-width) }
+}
+
+// slidingIn is sliding in the layers that config.json lists or else a rule names, and causal in others.
+func (p *model) slidingIn(rule func(layer int) bool, width int) func(layer, t, u int) bool {
+	narrow := sliding(width)
+	return func(layer, t, u int) bool {
+		if p.slides(layer, rule) {
+			return narrow(layer, t, u)
+		}
+		return causal(layer, t, u)
+	}
+}
+
+// slides reports whether a layer has a sliding window.
+func (p *model) slides(layer int, rule func(layer int) bool) bool {
+	kinds, _ := p.field("layer_types").([]any)
+	if kinds == nil {
+		return rule(layer)
+	}
+	if layer >= len(kinds) {
+		failf("config.json: layer_types has no layer %d", layer)
+	}
+	return kinds[layer] == "sliding_attention"
+}
+
+// window is how many positions a layer that slides attends to; 0 for all, which null says.
+func (p *model) window(missing int) int {
+	return int(p.optionalNumber("sliding_window", float64(missing)))
+}

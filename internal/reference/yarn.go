@@ -1,0 +1,49 @@
+package reference
+
+import "math"
+
+// yarnSpeed is the factor by which YaRN changes the frequency of rotary pair i: 1 for pairs that turn often
+// within the length that was trained on, 1/factor for those that turn less than once, a ramp between.
+func (p *model) yarnSpeed(at string, theta float64, i, size int) float64 {
+	length := p.number(at+"original_max_position_embeddings", p.number("max_position_embeddings", 2048))
+	// pair is where a pair, counted from 0, turns so many times.
+	pair := func(turns float64) float64 {
+		return float64(size) * math.Log(length/(turns*2*math.Pi)) / (2 * math.Log(theta))
+	}
+	first, last := pair(p.number(at+"beta_fast", 32)), pair(p.number(at+"beta_slow", 1))
+	if p.is(at+"truncate", true) {
+		first, last = math.Floor(first), math.Ceil(last)
+	}
+	first, last = max(first, 0), min(last, float64(size-1))
+	if first == last {
+		last += 0.001
+	}
+	ramp := min(max((float64(i)-first)/(last-first), 0), 1)
+	return 1 - ramp + ramp/p.yarnFactor(at)
+}
+
+// yarnFactor is how many times longer sequences may get than those trained on.
+func (p *model) yarnFactor(at string) float64 {
+	length := p.number("max_position_embeddings", 2048)
+	return p.number(at+"factor", length/p.number(at+"original_max_position_embeddings", length))
+}
+
+// yarnScale is what YaRN multiplies queries and keys by.
+func (p *model) yarnScale(at string) float64 {
+	if p.field(at+"attention_factor") != nil {
+		return p.number(at+"attention_factor", 1)
+	}
+	factor, q, all := p.yarnFactor(at), p.number(at+"mscale", 0), p.number(at+"mscale_all_dim", 0)
+	if q == 0 || all == 0 {
+		return yarnMagnitude(factor, 1)
+	}
+	return yarnMagnitude(factor, q) / yarnMagnitude(factor, all)
+}
+
+// yarnMagnitude grows with the logarithm of the factor.
+func yarnMagnitude(factor, weight float64) float64 {
+	if factor <= 1 {
+		return 1
+	}
+	return 0.1*weight*math.Log(factor) + 1
+}
