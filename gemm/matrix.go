@@ -41,7 +41,7 @@ func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
 	}
 	m := Matrix{DType: t.DType, Rows: t.Shape[0], Cols: t.Shape[1], Data: t.Data}
 	if outAxis == 1 {
-		return m.transposed(), nil
+		return m.Transposed(), nil
 	}
 	return m, nil
 }
@@ -51,7 +51,8 @@ func (m Matrix) format() weights.Format {
 	return f
 }
 
-func (m Matrix) transposed() Matrix {
+// Transposed copies m, rows in the place of columns.
+func (m Matrix) Transposed() Matrix {
 	f, t := m.format(), NewMatrix(m.DType, m.Cols, m.Rows)
 	for r := range m.Rows {
 		for c := range m.Cols {

@@ -1,0 +1,65 @@
+package operand
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// drawn is a matrix of a pattern: blocks are made one by one or, where each costs the whole matrix, cut
+// from the matrix, which is made once.
+type drawn struct {
+	source Source
+	spec   pattern.Spec
+
+	mu   sync.Mutex
+	made *gemm.Matrix
+}
+
+func newDrawn(s Source, spec pattern.Spec) *Matrix {
+	return &Matrix{DType: spec.DType, Rows: spec.Rows, Cols: spec.Cols, values: &drawn{source: s, spec: spec}}
+}
+
+// mostForBlocks is how large a matrix may be that is made whole for the sake of a few blocks, in bytes.
+const mostForBlocks = 8 << 30
+
+// tooLarge is an error where blocks are asked for that only a too large matrix can give.
+func (d *drawn) tooLarge() error {
+	bytes := float64(d.spec.Rows) * float64(d.spec.Cols) * float64(d.spec.DType.Bits()/8)
+	if d.source.Pattern.Local() || bytes <= mostForBlocks {
+		return nil
+	}
+	return fmt.Errorf("%s: one of its steps needs the whole matrix of %.0f GB, and no more than %.1f GB are made: choose a smaller shape",
+		d.source.Text, bytes/1e9, mostForBlocks/1e9)
+}
+
+func (d *drawn) block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+	if d.source.Pattern.Local() {
+		return d.source.Pattern.Block(ctx, d.spec, pattern.Range{From: row, To: row + rows}, pattern.Range{From: col, To: col + cols})
+	}
+	if err := d.tooLarge(); err != nil {
+		return nil, err
+	}
+	m, err := d.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return (&stored{m: m, file: d.source.Text}).cut(ctx, row, rows, col, cols)
+}
+
+func (d *drawn) whole(ctx context.Context) (gemm.Matrix, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.made == nil {
+		data, err := d.source.Pattern.Generate(ctx, d.spec, runtime.GOMAXPROCS(0))
+		if err != nil {
+			return gemm.Matrix{}, err
+		}
+		d.made = &gemm.Matrix{DType: d.spec.DType, Rows: d.spec.Rows, Cols: d.spec.Cols, Data: data}
+	}
+	return *d.made, nil
+}

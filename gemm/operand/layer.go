@@ -1,0 +1,223 @@
+package operand
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Layer is a linear layer's weights w[N,K].
+type Layer struct {
+	Name string
+	Kind string // of a file: its family's word for such layers, as in [arch.Layout.Kind]
+	W    *Matrix
+}
+
+// Linear gives all linear layers of an open model, in the file's order, and the names of those that are
+// no matrices of numbers that can be multiplied. The model stays the caller's to close.
+func (s *Set) Linear(m *weights.Model) (layers []Layer, skipped []string, err error) {
+	of, err := s.resolved(Of(m))
+	if err != nil {
+		return nil, nil, err
+	}
+	return of.matching("")
+}
+
+// Same gives the layers of another open model that have the names of these.
+func (s *Set) Same(m *weights.Model, layers []Layer) ([]Layer, error) {
+	of, err := s.resolved(Of(m))
+	if err != nil {
+		return nil, err
+	}
+	return of.named(m.Dir, namesOf(layers))
+}
+
+func namesOf(layers []Layer) (names []string) {
+	for _, l := range layers {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// layers gives every source's layers. Patterns take the names and shapes of the reference; so do, by name,
+// models without a choice of tensors. shapes are the reference's layers.
+func (s *Set) layers(ctx context.Context, sources []Source) (all [][]Layer, shapes []Layer, err error) {
+	at := reference(sources)
+	if shapes, err = s.shapes(sources, at); err != nil {
+		return nil, nil, err
+	}
+	for i, src := range sources {
+		layers := shapes
+		switch {
+		case src.Path == "":
+			layers, err = s.draw(ctx, src, shapes)
+		case i != at:
+			layers, err = s.stored(src, shapes)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, layers)
+	}
+	return all, shapes, nil
+}
+
+// reference is the source whose shapes patterns take: the first of a file or, where there is none, the
+// first pattern that begins with a tensor; -1 where no source has a shape.
+func reference(sources []Source) int {
+	if i := slices.IndexFunc(sources, func(s Source) bool { return s.Path != "" }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(sources, Source.HasShape)
+}
+
+// shapes gives the reference's layers; those of a pattern, or of no source at all, have no values.
+func (s *Set) shapes(sources []Source, at int) ([]Layer, error) {
+	o := s.options
+	if at < 0 {
+		typ := o.Type
+		if typ == 0 {
+			typ = gemm.BF16
+		}
+		n, k := o.N, o.K
+		if n == 0 {
+			n = DefaultSize
+		}
+		if k == 0 {
+			k = DefaultSize
+		}
+		return []Layer{{Name: "w", W: &Matrix{DType: typ.Operand(), Rows: n, Cols: k}}}, nil
+	}
+	src := sources[at]
+	all, err := s.shaped(src)
+	if err != nil || o.N == 0 || len(all) == 1 && all[0].W.Rows == o.N && all[0].W.Cols == o.K {
+		return all, err
+	}
+	what := fmt.Sprintf("1 layer with N=%d, K=%d", all[0].W.Rows, all[0].W.Cols)
+	if len(all) > 1 {
+		what = fmt.Sprintf("%d layers, the first with N=%d, K=%d", len(all), all[0].W.Rows, all[0].W.Cols)
+	}
+	return nil, &ShapeError{fmt.Sprintf("%s is %s; give M alone", src.Text, what)}
+}
+
+// shaped gives the layers of a source with a shape of its own.
+func (s *Set) shaped(src Source) ([]Layer, error) {
+	if src.Path != "" {
+		return s.stored(src, nil)
+	}
+	file, name, _ := src.Pattern.Tensor()
+	m, err := s.open(Source{Path: file})
+	if err != nil {
+		return nil, err
+	}
+	t, ok := m.Tensor(name)
+	if !ok {
+		return nil, noTensor(file, name)
+	}
+	w := &Matrix{DType: t.DType}
+	w.Rows, w.Cols = t.Matrix()
+	for step := range strings.SplitSeq(src.Pattern.String(), " | ") {
+		if step == "transpose" {
+			w.Rows, w.Cols = w.Cols, w.Rows
+		}
+	}
+	if s.options.Type != 0 {
+		w.DType = s.options.Type.Operand()
+	}
+	return []Layer{{Name: name, W: w}}, nil
+}
+
+// draw gives a pattern's layers in the types and shapes of others.
+func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, error) {
+	all := make([]Layer, len(like))
+	for i, l := range like {
+		if _, ok := l.W.DType.Format(); !ok {
+			return nil, fmt.Errorf("%s: %s is of a type that is not multiplied", l.Name, l.W.DType)
+		}
+		spec := pattern.Spec{DType: l.W.DType, Rows: l.W.Rows, Cols: l.W.Cols, Seed: s.options.Seed + uint64(i) + 1}
+		if err := src.checkRange(ctx, spec.DType, spec.Seed); err != nil {
+			return nil, err
+		}
+		all[i] = Layer{l.Name, l.Kind, newDrawn(src, spec)}
+	}
+	return all, nil
+}
+
+// stored gives the layers of a file that a source names: by default those of like, or all. Nothing is
+// read.
+func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
+	m, err := s.resolved(src)
+	if err != nil {
+		return nil, err
+	}
+	if src.Tensors == "" && like != nil {
+		return m.named(src.Path, namesOf(like))
+	}
+	if _, ok := m.Tensor(src.Tensors); ok {
+		return m.named(src.Path, []string{src.Tensors})
+	}
+	all, skipped, err := m.matching(src.Tensors)
+	if err == nil && len(all) == 0 {
+		err = noLayers(src, skipped)
+	}
+	return all, err
+}
+
+// named gives the layers of these names.
+func (m *model) named(path string, names []string) (all []Layer, err error) {
+	for _, name := range names {
+		t, ok := m.Tensor(name)
+		if !ok {
+			return nil, noTensor(path, name)
+		}
+		l, err := m.layer(t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// matching gives the linear layers that wildcards match, all where there are none, and the names of
+// those that cannot be multiplied.
+func (m *model) matching(wildcards string) (all []Layer, skipped []string, err error) {
+	err = m.Each(func(t weights.Tensor) error {
+		if ok, _ := path.Match(wildcards, t.Name); !ok && wildcards != "" || !m.layout.IsLinear(t.Info) {
+			return nil
+		}
+		if l, err := m.layer(t); err == nil {
+			all = append(all, l)
+		} else {
+			skipped = append(skipped, t.Name)
+		}
+		return nil
+	})
+	return all, skipped, err
+}
+
+func (m *model) layer(t weights.Tensor) (Layer, error) {
+	w, err := gemm.FromTensor(t, 0) // which copies nothing
+	if err != nil {
+		return Layer{}, err
+	}
+	return Layer{t.Name, m.layout.Kind(t.Name), newStored(w, m.layout.OutAxis(t.Name) == 1, t.File)}, nil
+}
+
+// noLayers says why a source has no layers.
+func noLayers(src Source, skipped []string) error {
+	text := "there are no linear layers in it"
+	switch {
+	case len(skipped) > 0:
+		text = fmt.Sprintf("none of its layers is a matrix of numbers that can be multiplied (%s)", strings.Join(skipped, ", "))
+	case src.Tensors != "":
+		text = fmt.Sprintf("no tensor or linear layer matches %q", src.Tensors)
+	}
+	return &NotFoundError{src.Path, src.Text + ": " + text}
+}

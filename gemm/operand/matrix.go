@@ -1,0 +1,146 @@
+package operand
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Matrix is an operand, Rows × Cols elements of a type, row-major and little-endian, that is read on
+// demand. Its methods may be called from several goroutines.
+type Matrix struct {
+	DType      weights.DType
+	Rows, Cols int
+
+	values values // nil: a shape without values
+
+	mu        sync.Mutex
+	exponents map[weights.DType]int
+}
+
+// values of a matrix, wherever they come from.
+type values interface {
+	// block reads rows × cols elements from a row and a column on.
+	block(ctx context.Context, row, rows, col, cols int) ([]byte, error)
+	// whole gives all elements; mapped memory is read without a guard.
+	whole(ctx context.Context) (gemm.Matrix, error)
+}
+
+// Block reads rows × cols elements from a row and a column on, and nothing else where the values allow
+// that. NaN and infinity in a block of a [Product]'s operand are a [gemm.ErrNotFinite].
+func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+	return m.values.block(ctx, row, rows, col, cols)
+}
+
+// Whole gives all elements. The result may share a file's mapped memory or that of earlier results:
+// nothing may write to it.
+func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) { return m.values.whole(ctx) }
+
+// Bytes is the size of the whole matrix.
+func (m *Matrix) Bytes() int { return m.Rows * m.Cols * m.DType.Bits() / 8 }
+
+// exponent is that of the power of two that brings m into the range of type d ([gemm.Matrix.Exponent]).
+func (m *Matrix) exponent(ctx context.Context, d weights.DType) (e int, err error) {
+	if d == m.DType || d.Bits() != 8 {
+		return 0, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, known := m.exponents[d]; known {
+		return e, nil
+	}
+	err = m.guard(func() error {
+		all, err := m.elements(ctx)
+		if err == nil {
+			e = all.Exponent(d)
+		}
+		return err
+	})
+	if err == nil {
+		if m.exponents == nil {
+			m.exponents = map[weights.DType]int{}
+		}
+		m.exponents[d] = e
+	}
+	return e, err
+}
+
+// elements of the matrix in any order, without a copy where it is stored.
+func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
+	if s, ok := m.values.(*stored); ok {
+		return s.m, nil
+	}
+	return m.Whole(ctx)
+}
+
+// guard reads mapped memory, if m lies in a file.
+func (m *Matrix) guard(read func() error) error {
+	if s, ok := m.values.(*stored); ok {
+		return weights.Guard(s.file, read)
+	}
+	return read()
+}
+
+// SameBytes reports whether both are stored in files with the same bytes, type and shape.
+func (m *Matrix) SameBytes(other *Matrix) bool {
+	a, ok := m.values.(*stored)
+	b, okB := other.values.(*stored)
+	return ok && okB && a.transposed == b.transposed && a.m.DType == b.m.DType && a.m.Rows == b.m.Rows && a.m.Cols == b.m.Cols &&
+		bytes.Equal(a.m.Data, b.m.Data)
+}
+
+// fit is m in type d, multiplied by the power of two that brings scale into d's range: operands that are
+// compared with each other have one scale.
+func (m *Matrix) fit(d weights.DType, scale *Matrix) *Matrix {
+	if scale.values == nil {
+		scale = m
+	}
+	return &Matrix{DType: d, Rows: m.Rows, Cols: m.Cols, values: &fitted{m, d, scale}}
+}
+
+// fitted is a matrix in another type.
+type fitted struct {
+	from  *Matrix
+	to    weights.DType
+	scale *Matrix
+}
+
+func (f *fitted) exponent(ctx context.Context) (int, error) {
+	if f.from.DType == f.to {
+		return 0, nil
+	}
+	return f.scale.exponent(ctx, f.to)
+}
+
+func (f *fitted) block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+	e, err := f.exponent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := f.from.Block(ctx, row, rows, col, cols)
+	if err != nil {
+		return nil, err
+	}
+	m := gemm.Matrix{DType: f.from.DType, Rows: rows, Cols: cols, Data: data}
+	if err := m.Finite(); err != nil {
+		return nil, fmt.Errorf("the block from row %d and column %d is %w", row, col, err)
+	}
+	m, err = m.Fit(f.to, e)
+	return m.Data, err
+}
+
+func (f *fitted) whole(ctx context.Context) (gemm.Matrix, error) {
+	e, err := f.exponent(ctx)
+	if err != nil {
+		return gemm.Matrix{}, err
+	}
+	m, err := f.from.Whole(ctx)
+	if err != nil {
+		return m, err
+	}
+	return m.Fit(f.to, e)
+}

@@ -1,0 +1,158 @@
+package operand
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
+
+// Product is y[M,N] = x[M,K]·w[N,K]ᵀ by a layer, with operands of the product's type.
+type Product struct {
+	Layer   string
+	Problem gemm.Problem
+	X, W    *Matrix
+}
+
+// Whole gives both operands with all elements, for a card. Layers that share their activations share the
+// result's memory. Operands may lie in mapped memory: call it under [weights.Guard].
+func (p Product) Whole(ctx context.Context) (x, w gemm.Matrix, err error) {
+	if x, err = p.X.Whole(ctx); err != nil {
+		return x, w, fmt.Errorf("x of %s: %w", p.Layer, err)
+	}
+	if w, err = p.W.Whole(ctx); err != nil {
+		return x, w, fmt.Errorf("%s: %w", p.Layer, err)
+	}
+	return x, w, nil
+}
+
+// Products gives the products by every source's layers, in the order of the sources. Nothing is read or
+// drawn. The weights of one layer have one scale in all sources.
+//
+// A tensor or layer that a model does not have is a [NotFoundError], a shape that does not fit the sources a
+// [ShapeError], weights that need another type a [TypeError], a product that is too large for its type a
+// [ProblemError].
+func (s *Set) Products(ctx context.Context, sources ...Source) ([][]Product, error) {
+	layers, shapes, err := s.layers(ctx, sources)
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]Product, len(sources))
+	for i, l := range layers {
+		if all[i], err = s.Multiply(ctx, l, shapes, s.options.Tokens); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Multiply gives the products of m tokens by layers; 0: as many as X has, or PrefillTokens. Weights of
+// another type than the product's are scaled as those of the layer in the same place of like, if the two
+// have one shape.
+func (s *Set) Multiply(ctx context.Context, layers, like []Layer, m int) ([]Product, error) {
+	all := make([]Product, len(layers))
+	for i, l := range layers {
+		scale := l
+		if i < len(like) && like[i].W.Rows == l.W.Rows && like[i].W.Cols == l.W.Cols {
+			scale = like[i]
+		}
+		var err error
+		if all[i], err = s.product(ctx, l, scale, m); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, err error) {
+	if err := ctx.Err(); err != nil {
+		return p, err
+	}
+	typ := s.options.Type
+	if typ == 0 {
+		var ok bool
+		if typ, ok = gemm.TypeOf(l.W.DType); !ok {
+			return p, &TypeError{l.Name, l.W.DType}
+		}
+	}
+	p.Layer = l.Name
+	if p.X, err = s.activations(ctx, l, m, typ); err != nil {
+		return p, fmt.Errorf("x of %s: %w", l.Name, err)
+	}
+	p.W = l.W.fit(typ.Operand(), scale.W)
+	p.Problem = gemm.Problem{M: p.X.Rows, N: p.W.Rows, K: p.W.Cols, Type: typ, Streaming: s.options.Streaming}
+	if err := p.Problem.Validate(); err != nil {
+		return p, &ProblemError{err}
+	}
+	return p, nil
+}
+
+// activations of a layer. Layers with as many inputs share those of a pattern; layers that name one tensor
+// share that.
+func (s *Set) activations(ctx context.Context, l Layer, m int, typ gemm.Type) (*Matrix, error) {
+	src := s.options.x(typ)
+	key := activations{typ: typ, rows: m, in: l.W.Cols}
+	switch {
+	case src.Path != "" && src.Tensors == "":
+		key.tensor = l.Name
+	case src.Path != "":
+		key.tensor = src.Tensors
+	case m == 0:
+		key.rows = PrefillTokens
+	}
+	s.mu.Lock()
+	have := s.xs[key]
+	s.mu.Unlock()
+	if have != nil {
+		return have, nil
+	}
+	x, err := s.makeActivations(ctx, src, key)
+	if err != nil {
+		return nil, err
+	}
+	x = x.fit(typ.Operand(), x)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have := s.xs[key]; have != nil { // made meanwhile
+		return have, nil
+	}
+	s.xs[key] = x
+	return x, nil
+}
+
+func (s *Set) makeActivations(ctx context.Context, src Source, of activations) (*Matrix, error) {
+	if src.Path != "" {
+		return s.storedActivations(src, of)
+	}
+	d := of.typ.Operand()
+	if err := src.checkRange(ctx, d, s.options.Seed); err != nil {
+		return nil, err
+	}
+	return newDrawn(src, pattern.Spec{DType: d, Rows: of.rows, Cols: of.in, Seed: s.options.Seed}), nil
+}
+
+// storedActivations are the first rows of a tensor, all where the number of rows is 0.
+func (s *Set) storedActivations(src Source, of activations) (*Matrix, error) {
+	m, err := s.open(src)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := m.Tensor(of.tensor)
+	if !ok {
+		return nil, noTensor(src.Path, of.tensor)
+	}
+	x, err := gemm.FromTensor(t, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case x.Cols != of.in:
+		return nil, fmt.Errorf("%s: tensor %q has %d inputs, and the layer has %d", src.Path, of.tensor, x.Cols, of.in)
+	case of.rows > x.Rows:
+		return nil, fmt.Errorf("%s: tensor %q has %d tokens, and %d are asked for", src.Path, of.tensor, x.Rows, of.rows)
+	case of.rows > 0:
+		x.Data = x.Data[:len(x.Data)/x.Rows*of.rows]
+		x.Rows = of.rows
+	}
+	return newStored(x, false, t.File), nil
+}

@@ -1,0 +1,58 @@
+package operand
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// sampleSide of the square of values that checkRange draws.
+const sampleSide = 64
+
+// checkRange refuses a pattern that type d cannot hold: more than one value in a hundred of its first
+// step is beyond d's largest, or all values that are not zero become zero. What later steps do is what the
+// user asked for. A tensor's values have been in a file of some type already.
+func (s Source) checkRange(ctx context.Context, d weights.DType, seed uint64) error {
+	if _, _, ok := s.Pattern.Tensor(); ok {
+		return nil
+	}
+	first, _, _ := strings.Cut(s.Pattern.String(), " | ")
+	draw := func(d weights.DType) (value func(i int) float64, err error) {
+		data, err := pattern.MustParse(first).Generate(ctx, pattern.Spec{DType: d, Rows: sampleSide, Cols: sampleSide, Seed: seed}, 1)
+		f, _ := d.Format()
+		return func(i int) float64 { return float64(f.Value(f.Elem(data, i))) }, err
+	}
+	exact, err := draw(weights.F32)
+	if err != nil {
+		return err
+	}
+	rounded, err := draw(d)
+	if err != nil {
+		return err
+	}
+	const n = sampleSide * sampleSide
+	most, beyond, nonzero, kept := float64(gemm.MaxOf(d)), 0, 0, 0
+	for i := range n {
+		if math.Abs(exact(i)) > most {
+			beyond++
+		}
+		if exact(i) != 0 {
+			nonzero++
+		}
+		if rounded(i) != 0 {
+			kept++
+		}
+	}
+	switch {
+	case beyond > n/100:
+		return fmt.Errorf("%s goes beyond what %s holds (%.3g)", first, d, most)
+	case nonzero > 0 && kept == 0:
+		return fmt.Errorf("%s is nothing but zeros in %s: choose larger values", first, d)
+	}
+	return nil
+}

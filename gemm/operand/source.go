@@ -1,0 +1,108 @@
+package operand
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Source says where the values of an operand come from: a pattern, or tensors of a model. The zero
+// value names nothing.
+type Source struct {
+	Text    string          // as it was written
+	Pattern pattern.Pattern // where Path is empty
+	Path    string          // of a folder or a safetensors file; empty for patterns
+	Tensors string          // a name, or one with wildcards; empty for all linear layers
+
+	model *weights.Model // opened by the caller; nil: at Path
+}
+
+// Parse reads a pattern, or PATH:TENSOR. A path that does not exist is an [ErrNoFile]; every other error
+// is about the text.
+func Parse(text string) (Source, error) {
+	s := Source{Text: text}
+	p, wrong := pattern.Parse(text)
+	if wrong == nil {
+		s.Pattern = p
+		return s, nil
+	}
+	// A colon may belong to the path: the first one behind something that exists counts.
+	for i, c := range text {
+		if c != ':' {
+			continue
+		}
+		if _, err := os.Stat(text[:i]); err == nil {
+			s.Path, s.Tensors = text[:i], text[i+1:]
+			return s, s.checkTensors()
+		}
+	}
+	if strings.ContainsAny(text, "(|") {
+		return s, wrong
+	}
+	if file, _, tensor := strings.Cut(text, ":"); tensor && file != "" {
+		return s, fmt.Errorf("%s: %w", file, ErrNoFile)
+	}
+	if _, err := os.Stat(text); err == nil {
+		return s, fmt.Errorf("%s: which tensor? write %s:NAME, or %s: for all its linear layers", text, text, text)
+	}
+	return s, fmt.Errorf("%w\nor a tensor, as in MODEL:NAME (MODEL: alone means all its linear layers)", wrong)
+}
+
+// MustParse is [Parse] for texts that are known to be right. It panics where they are not.
+func MustParse(text string) Source {
+	s, err := Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Of is the source of all linear layers of an open model, which stays the caller's to close.
+func Of(m *weights.Model) Source {
+	return Source{Text: m.Dir + ":", Path: m.Dir, model: m}
+}
+
+// DefaultX is a draw of activations in the scale that the type is made for: normal(0,32) for INT8, else
+// normal(0,1).
+func DefaultX(t gemm.Type) Source {
+	if t == gemm.INT8 {
+		return MustParse("normal(0,32)")
+	}
+	return MustParse("normal(0,1)")
+}
+
+// DefaultW is a draw of weights like those of a trained layer: normal(0,0.02), but for FP8 and INT8, whose
+// weights are stored with a scale, as DefaultX.
+func DefaultW(t gemm.Type) Source {
+	if t == gemm.INT8 || t == gemm.FP8 {
+		return DefaultX(t)
+	}
+	return MustParse("normal(0,0.02)")
+}
+
+// HasShape reports whether the source's matrices have shapes of their own: it names tensors, or a pattern
+// that begins with one.
+func (s Source) HasShape() bool {
+	_, _, tensor := s.Pattern.Tensor()
+	return s.Path != "" || tensor
+}
+
+// checkTensors refuses wildcards that match nothing whatever the names are, and steps of a pattern
+// behind a name.
+func (s Source) checkTensors() error {
+	if name, steps, piped := strings.Cut(s.Tensors, "|"); piped {
+		meant := fmt.Sprintf("tensor(%s:%s) | %s", s.Path, strings.TrimSpace(name), strings.TrimSpace(steps))
+		if _, err := pattern.Parse(meant); err == nil {
+			return fmt.Errorf("%s: only patterns have steps; write %s", s.Text, meant)
+		}
+	}
+	if _, err := path.Match(s.Tensors, ""); err != nil {
+		return fmt.Errorf("%s: %q matches nothing: [ begins a set of characters and ] must end it", s.Text, s.Tensors)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Event says how far a prediction is: stage "predict" counts layers, stage "energy" bytes of weights.
+type Event = progress.Event
+
+// Predictor predicts one product of operands x[M,K] and w[N,K]. A [cost.Calibration] is one.
+type Predictor interface {
+	Predict(ctx context.Context, p cost.Product, x, w cost.Operand) (cost.Prediction, error)
+}
+
+// Options of a prediction. The zero value is ready to use, and predicts prefill.
+type Options struct {
+	// Operands say what is multiplied. For decode set its Tokens to [operand.DecodeTokens], and Cold.
+	Operands operand.Options
+	// Cold weights are read from memory, as decoding does. Default: false.
+	Cold bool
+	// Compare sets every later source against the first. Default: false.
+	Compare bool
+	// Progress is told of every layer. Default: no one is told.
+	Progress func(Event)
+}
+
+// Report has a prediction for every source.
+type Report struct {
+	Predictions []Prediction `json:"predictions"`
+}
+
+// Prediction is what all layers of a source cost, one pass through each.
+type Prediction struct {
+	Name string `json:"name"`
+	cost.Prediction
+	// Over is the energy over that of the first source, where they were compared.
+	Over *Ratio `json:"over_w,omitempty"`
+	// Problem is absent where the layers differ.
+	Problem *gemm.Problem `json:"problem,omitempty"`
+	Count   int           `json:"count"` // layers
+	Cold    bool          `json:"cold"`
+	X       string        `json:"x"`
+	Layers  []Layer       `json:"layers,omitempty"`
+}
+
+// Layer is what a product by a layer costs.
+type Layer struct {
+	Layer   string       `json:"layer"`
+	Problem gemm.Problem `json:"problem"`
+	cost.Prediction
+}
+
+// ErrNotComparable marks sources whose products differ.
+var ErrNotComparable = errors.New("only the same products can be compared")
+
+// Models predicts all linear layers of a model and of its converted copy, and the ratio of the two: it is
+// the second prediction's Over. The models stay the caller's to close.
+func Models(ctx context.Context, by Predictor, before, after *weights.Model, o Options) (*Report, error) {
+	o.Compare = true
+	return Sources(ctx, by, []operand.Source{operand.Of(before), operand.Of(after)}, o)
+}
+
+// Sources predicts the products by every source's weights, at least one. Patterns and other models have the
+// shapes of the first source of a file; see [operand.Set.Products] for errors. Sources that are to be
+// compared and differ are an [ErrNotComparable].
+func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Options) (r *Report, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err() // no fault of the layer that it came in
+		}
+	}()
+	set := operand.NewSet(o.Operands)
+	defer func() { err = errors.Join(err, set.Close()) }()
+	products, err := set.Products(ctx, sources...)
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for i, s := range sources {
+		if o.Compare {
+			if err := comparable(sources[0], s, products[0], products[i]); err != nil {
+				return nil, err
+			}
+		}
+		total += len(products[i])
+	}
+	r = &Report{}
+	done := 0
+	for i, s := range sources {
+		var layers []Layer
+		for j, p := range products[i] {
+			e, err := by.Predict(ctx, costProduct(p.Problem, o.Cold), p.X.Block, p.W.Block)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", s.Text, p.Layer, err)
+			}
+			products[i][j] = operand.Product{} // and the weights that were made whole for it
+			layers = append(layers, Layer{p.Layer, p.Problem, e})
+			done++
+			if o.Progress != nil {
+				o.Progress(Event{Stage: "predict", Done: int64(done), Total: int64(total)})
+			}
+		}
+		r.add(s, layers, o, s.Path != "" && sources[0].Path != "")
+	}
+	return r, nil
+}
+
+// costProduct is a problem as the cost model sees it.
+func costProduct(p gemm.Problem, cold bool) cost.Product {
+	q := cost.Product{Type: p.Type.String(), M: p.M, N: p.N, K: p.K, Cold: cold}
+	if p.Streaming {
+		q.Role = cost.Streaming
+	}
+	return q
+}
+
+// comparable refuses a ratio between different products.
+func comparable(first, s operand.Source, w, other []operand.Product) error {
+	if len(w) != len(other) {
+		return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number: %w", first.Text, len(w), s.Text, len(other), ErrNotComparable)
+	}
+	for i := range w {
+		if w[i].Problem != other[i].Problem {
+			return fmt.Errorf("%s is %v, and %s of %s is %v: %w",
+				other[i].Layer, other[i].Problem, w[i].Layer, first.Text, w[i].Problem, ErrNotComparable)
+		}
+	}
+	return nil
+}
+
+// add takes in a source's layers. Where both it and the first source are stored in files, one may be the other
+// multiplied by powers of two.
+func (r *Report) add(s operand.Source, layers []Layer, o Options, stored bool) {
+	first := layers[0].Problem
+	p := Prediction{Name: s.Text, Prediction: sum(layers), Problem: &first, Count: len(layers), Cold: o.Cold, X: o.Operands.XText(first.Type), Layers: layers}
+	if slices.ContainsFunc(layers, func(l Layer) bool { return l.Problem != first }) {
+		p.Problem = nil
+	}
+	if o.Compare && len(r.Predictions) > 0 {
+		before := r.Predictions[0].Prediction
+		after := p.Prediction
+		if stored {
+			after = rebased(after, before)
+		}
+		p.Over = &Ratio{}
+		p.Over.Add(1, estimateOf(before), estimateOf(after))
+	}
+	r.Predictions = append(r.Predictions, p)
+}
+
+// Warnings of all sources, each once: with the names of the sources that it is about, unless it is about
+// all.
+func (r *Report) Warnings() (list []string) {
+	var texts []string
+	about := map[string][]string{}
+	for _, p := range r.Predictions {
+		for _, text := range p.Warnings {
+			if about[text] == nil {
+				texts = append(texts, text)
+			}
+			about[text] = append(about[text], p.Name)
+		}
+	}
+	for _, text := range texts {
+		if names := about[text]; len(names) < len(r.Predictions) {
+			text = strings.Join(names, ", ") + ": " + text
+		}
+		list = append(list, text)
+	}
+	return list
+}

@@ -1,0 +1,106 @@
+package predict
+
+import (
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+)
+
+// sum is the prediction of layers one after the other. Their errors are those of one model, so intervals
+// add up, but for those of sampling, which are each layer's own. A figure that is not known of one layer is
+// not known of all.
+func sum(layers []Layer) cost.Prediction {
+	if len(layers) == 1 {
+		return layers[0].Prediction
+	}
+	energy, time := base(layers)
+	s := cost.Prediction{Calibration: layers[0].Calibration}
+	for i, l := range layers {
+		share := energy[i] / total(energy)
+		s.Relative += share * l.Relative
+		s.Interval[0] += share * l.Interval[0]
+		s.Interval[1] += share * l.Interval[1]
+		s.SamplingError = math.Hypot(s.SamplingError, share*l.SamplingError)
+		s.RelativeTime += time[i] / total(time) * l.RelativeTime
+		for _, w := range l.Warnings {
+			if !slices.Contains(s.Warnings, w) {
+				s.Warnings = append(s.Warnings, w)
+			}
+		}
+	}
+	joules := each(layers, func(l Layer) *float64 { return l.Joules })
+	seconds := each(layers, func(l Layer) *float64 { return l.Seconds })
+	clocks := each(layers, func(l Layer) *float64 { return l.Clock })
+	if joules != nil {
+		s.Joules = new(total(joules))
+	}
+	if seconds == nil {
+		return s
+	}
+	s.Seconds = new(total(seconds))
+	if joules != nil {
+		s.Watts = new(*s.Joules / *s.Seconds)
+	}
+	if clocks != nil { // its mean over time
+		cycles := 0.0
+		for i, c := range clocks {
+			cycles += c * seconds[i]
+		}
+		s.Clock = new(cycles / *s.Seconds)
+	}
+	return s
+}
+
+// base is the energy and the time of every layer's product of random operands, which predictions are
+// relative to. Where either is not known of some layer, operations stand for it in all.
+func base(layers []Layer) (energy, time []float64) {
+	joules, seconds := true, true
+	for _, l := range layers {
+		joules = joules && l.Joules != nil && l.Relative > 0
+		seconds = seconds && l.Seconds != nil && l.RelativeTime > 0
+	}
+	for _, l := range layers {
+		e, t := l.Problem.Ops(), l.Problem.Ops()
+		if joules {
+			e = *l.Joules / l.Relative
+		}
+		if seconds {
+			t = *l.Seconds / l.RelativeTime
+		}
+		energy, time = append(energy, e), append(time, t)
+	}
+	return energy, time
+}
+
+// each gives a figure of every layer; nil where one is not known.
+func each(layers []Layer, of func(Layer) *float64) (list []float64) {
+	for _, l := range layers {
+		v := of(l)
+		if v == nil {
+			return nil
+		}
+		list = append(list, *v)
+	}
+	return list
+}
+
+func total(list []float64) (sum float64) {
+	for _, v := range list {
+		sum += v
+	}
+	return sum
+}
+
+// rebased is p relative to the random operands that like is relative to: a model that was multiplied by
+// powers of two is relative to others than its source.
+func rebased(p, like cost.Prediction) cost.Prediction {
+	if p.Joules == nil || like.Joules == nil || p.Relative == 0 {
+		return p
+	}
+	by := *p.Joules / p.Relative / (*like.Joules / like.Relative)
+	p.Relative *= by
+	p.Interval[0] *= by
+	p.Interval[1] *= by
+	return p
+}
