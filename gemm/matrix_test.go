@@ -53,7 +53,7 @@ func TestTransposeTwiceIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom([]weights.DType{weights.F32, weights.BF16, weights.I8}).Draw(t, "type")
 		m := Normal(d, rapid.IntRange(1, 9).Draw(t, "rows"), rapid.IntRange(1, 9).Draw(t, "cols"), 0, 3, rapid.Uint64().Draw(t, "seed"))
-		if back := m.Transposed().transposed(); !bytes.Equal(back.Data, m.Data) {
+		if back := m.Transposed().Transposed(); !bytes.Equal(back.Data, m.Data) {
 			t.Errorf("%v became %v", m, back)
 		}
 	})

@@ -1,0 +1,73 @@
+package predict_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// Two models are compared by the calibration of an H200, in one call. They are random here, so one costs
+// what the other does; usually the second is what a conversion has made of the first.
+func ExampleModels() {
+	dir, err := os.MkdirTemp("", "predict")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	config, err := synth.Config("llama-tiny")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var models [2]*weights.Model
+	for i := range models {
+		name := filepath.Join(dir, fmt.Sprint("model", i))
+		if err := synth.Folder(context.Background(), config, name, synth.Options{Seed: uint64(i)}); err != nil {
+			log.Fatal(err)
+		}
+		if models[i], err = weights.Open(name); err != nil {
+			log.Fatal(err)
+		}
+		defer models[i].Close()
+	}
+	h200, err := cost.FindCalibration("h200")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	r, err := predict.Models(context.Background(), h200, models[0], models[1], predict.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	after := r.Predictions[1]
+	fmt.Printf("%d layers, %d tokens: %.2f of the first model's energy\n", after.Count, after.Layers[0].Problem.M, after.Over.Relative)
+	// Output: 15 layers, 8192 tokens: 1.00 of the first model's energy
+}
+
+// Sources are patterns, tensors or models. Here the saving of sparse weights is predicted for decode.
+func ExampleSources() {
+	h200, err := cost.FindCalibration("h200")
+	if err != nil {
+		log.Fatal(err)
+	}
+	sources := []operand.Source{operand.MustParse("normal(0,0.02)"), operand.MustParse("normal(0,0.02) | sparse(50%)"), operand.MustParse("zeros")}
+	r, err := predict.Sources(context.Background(), h200, sources, predict.Options{
+		Operands: operand.Options{Tokens: operand.DecodeTokens, N: 4096, K: 4096}, Cold: true, Compare: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range r.Predictions[1:] {
+		fmt.Printf("%s saves energy: %v\n", p.Name, p.Over.Interval[1] < 1)
+	}
+	// Output:
+	// normal(0,0.02) | sparse(50%) saves energy: true
+	// zeros saves energy: true
+}

@@ -1,0 +1,207 @@
+package predict_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// asked is what a predictor was asked, with the whole operands.
+type asked struct {
+	cost.Product
+	x, w []byte
+}
+
+// recorder is a predictor that takes down what it is asked, and predicts 1 for everything.
+type recorder []asked
+
+func (r *recorder) Predict(ctx context.Context, p cost.Product, x, w cost.Operand) (cost.Prediction, error) {
+	a, errX := x(ctx, 0, p.M, 0, p.K)
+	b, errW := w(ctx, 0, p.N, 0, p.K)
+	*r = append(*r, asked{p, a, b})
+	return cost.Prediction{Relative: 1, Interval: [2]float64{0.9, 1.1}, RelativeTime: 1}, errors.Join(errX, errW)
+}
+
+// model is a folder of random weights.
+func model(t *testing.T, seed uint64) *weights.Model {
+	t.Helper()
+	config, err := synth.Config("llama-tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), fmt.Sprint("m", seed))
+	if err := synth.Folder(t.Context(), config, dir, synth.Options{Seed: seed}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// TestPredictsWhatIsMeasured: a predictor is asked about the very products that a card would multiply, by
+// all sources, one after the other.
+func TestPredictsWhatIsMeasured(t *testing.T) {
+	m := model(t, 1)
+	for name, c := range map[string]struct {
+		sources []operand.Source
+		o       predict.Options
+	}{
+		"patterns": {[]operand.Source{operand.MustParse("normal(0,0.02)"), operand.MustParse("zeros")}, predict.Options{Operands: operand.Options{N: 48, K: 16, Streaming: true}, Cold: true}},
+		"a model":  {[]operand.Source{operand.Of(m), operand.MustParse("const(1) | flip(1%)")}, predict.Options{Operands: operand.Options{Type: gemm.FP8}}},
+	} {
+		c.o.Operands.Tokens, c.o.Operands.Seed, c.o.Compare = 7, 5, true
+		set := operand.NewSet(c.o.Operands)
+		products, err := set.Products(t.Context(), c.sources...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var heard recorder
+		events := 0
+		c.o.Progress = func(e predict.Event) {
+			if events++; e.Stage != "predict" || e.Done != int64(events) || e.Total != int64(len(products[0])*len(products)) {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+		r, err := predict.Sources(t.Context(), &heard, c.sources, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		role := cost.Stationary
+		if c.o.Operands.Streaming {
+			role = cost.Streaming
+		}
+		i := 0
+		for s, of := range products {
+			if have := r.Predictions[s]; have.Count != len(of) || have.Name != c.sources[s].Text || have.Cold != c.o.Cold || have.X != "normal(0,1)" || (have.Over != nil) != (s > 0) {
+				t.Errorf("%s: %+v", name, have)
+			}
+			for j, p := range of {
+				if i == len(heard) {
+					t.Fatalf("%s: %d products were predicted", name, i)
+				}
+				x, w, err := p.Whole(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				have, want := heard[i], cost.Product{Type: p.Problem.Type.String(), M: p.Problem.M, N: p.Problem.N, K: p.Problem.K, Role: role, Cold: c.o.Cold}
+				if have.Product != want || !bytes.Equal(have.x, x.Data) || !bytes.Equal(have.w, w.Data) {
+					t.Errorf("%s: %s: %+v is not %+v", name, p.Layer, have.Product, want)
+				}
+				if l := r.Predictions[s].Layers[j]; l.Layer != p.Layer || l.Problem != p.Problem {
+					t.Errorf("%s: layer %+v is %s", name, l, p.Layer)
+				}
+				i++
+			}
+		}
+		if i != len(heard) || events != i {
+			t.Errorf("%s: %d products, %d predicted, %d events", name, i, len(heard), events)
+		}
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestModels: a copy of a model costs what the model does.
+func TestModels(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := predict.Models(t.Context(), h200, model(t, 1), model(t, 1), predict.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if over := r.Predictions[1].Over; len(r.Predictions) != 2 || over == nil || over.Relative != 1 || over.Interval != [2]float64{1, 1} {
+		t.Errorf("%+v", over)
+	}
+}
+
+// TestNotComparable: sources with other products have no ratio, and are predicted each by itself.
+func TestNotComparable(t *testing.T) {
+	dir := model(t, 1).Dir
+	sources := []operand.Source{operand.MustParse(dir + ":"), operand.MustParse(dir + ":*up_proj.weight")}
+	if _, err := predict.Sources(t.Context(), &recorder{}, sources, predict.Options{Compare: true}); !errors.Is(err, predict.ErrNotComparable) || !strings.Contains(err.Error(), "(15) and of "+dir+":*up_proj.weight (2) differ in number") {
+		t.Error(err)
+	}
+	sources = []operand.Source{operand.MustParse(dir + ":lm_head.weight"), operand.MustParse(dir + ":model.layers.0.mlp.up_proj.weight")}
+	if _, err := predict.Sources(t.Context(), &recorder{}, sources, predict.Options{Compare: true}); !errors.Is(err, predict.ErrNotComparable) {
+		t.Error(err)
+	}
+	r, err := predict.Sources(t.Context(), &recorder{}, sources, predict.Options{Operands: operand.Options{Tokens: 4}})
+	if err != nil || len(r.Predictions) != 2 || r.Predictions[1].Over != nil {
+		t.Errorf("%+v (%v)", r, err)
+	}
+}
+
+// interrupter is a predictor that is interrupted in the first product.
+type interrupter context.CancelFunc
+
+func (i interrupter) Predict(ctx context.Context, _ cost.Product, _, _ cost.Operand) (cost.Prediction, error) {
+	i()
+	return cost.Prediction{}, fmt.Errorf("in the middle: %w", ctx.Err())
+}
+
+// TestInterrupted: an interrupt is not the fault of the layer that it came in.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := predict.Options{Operands: operand.Options{Tokens: 8, N: 8, K: 8}}
+	if _, err := predict.Sources(ctx, interrupter(cancel), []operand.Source{operand.MustParse("zeros")}, o); err != context.Canceled {
+		t.Error(err)
+	}
+}
+
+// TestWarnings: each is made once, and says what it is about unless that is everything.
+func TestWarnings(t *testing.T) {
+	r := predict.Report{Predictions: []predict.Prediction{
+		{Name: "a", Prediction: cost.Prediction{Warnings: []string{"all", "some"}}},
+		{Name: "b", Prediction: cost.Prediction{Warnings: []string{"all"}}},
+		{Name: "c", Prediction: cost.Prediction{Warnings: []string{"some", "all"}}},
+	}}
+	if have := strings.Join(r.Warnings(), "; "); have != "all; a, c: some" {
+		t.Error(have)
+	}
+}
+
+// TestConversion: a layer that was not changed saves nothing, and doubled weights show no saving of their
+// own scale.
+func TestConversion(t *testing.T) {
+	h200, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := model(t, 1)
+	w, _ := m.Tensor("lm_head.weight")
+	var events []predict.Event
+	o := predict.ConversionOptions{Workload: cost.DefaultWorkload, Progress: func(e predict.Event) { events = append(events, e) }}
+	r, err := predict.Conversion(t.Context(), h200, []predict.Change{{Before: w, After: w}, {Before: w, After: w, Rescaled: true}}, o)
+	if err != nil || r.Relative != 1 || len(events) != 2 || events[1] != (predict.Event{Stage: "energy", Done: 2 * w.Size(), Total: 2 * w.Size()}) {
+		t.Errorf("%+v, events %+v (%v)", r, events, err)
+	}
+	zeros := w
+	zeros.Data = make([]byte, len(w.Data))
+	if r, err = predict.Conversion(t.Context(), h200, []predict.Change{{Before: w, After: zeros, Rescaled: true}}, o); err != nil || r.Relative > 0.9 {
+		t.Errorf("zeros: %+v (%v)", r, err)
+	}
+	if r, err = predict.Conversion(t.Context(), h200, nil, o); r != nil || err != nil {
+		t.Errorf("no layers: %+v (%v)", r, err)
+	}
+}
