@@ -198,7 +198,7 @@ func TestConversion(t *testing.T) {
 	}
 	zeros := w
 	zeros.Data = make([]byte, len(w.Data))
-	if r, err = predict.Conversion(t.Context(), h200, []predict.Change{{Before: w, After: zeros, Rescaled: true}}, o); err != nil || r.Relative > 0.9 {
+	if r, err = predict.Conversion(t.Context(), h200, []predict.Change{{Before: w, After: zeros, Rescaled: true}}, o); err != nil || r.Relative > 0.95 {
 		t.Errorf("zeros: %+v (%v)", r, err)
 	}
 	if r, err = predict.Conversion(t.Context(), h200, nil, o); r != nil || err != nil {
