@@ -57,7 +57,7 @@ type inspectJSON struct {
 	Tensors []inspectTensor `json:"tensors"`
 	Total   inspectTotal    `json:"total"`
 	// Untouched are the tensors that are no part of the family: they stay as they are.
-	Untouched []arch.Strangers `json:"untouched,omitempty"`
+	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
 	// Blocked are the indices that passes leave alone, mostly because of those.
 	Blocked []arch.Blocked  `json:"blocked,omitempty"`
 	Adapter *inspectAdapter `json:"adapter,omitempty"`
@@ -122,7 +122,7 @@ func inspect(c *cli.Context, m *weights.Model, o readings) (*inspectJSON, error)
 	}
 	r := &inspectJSON{Tensors: []inspectTensor{}, workload: o.workload, role: o.role}
 	if layout != nil {
-		r.Family, r.Untouched, r.Blocked = layout.Family, layout.Strangers(), layout.BlockedIndices()
+		r.Family, r.Untouched, r.Blocked = layout.Family, layout.UnclaimedGroups(), layout.BlockedIndices()
 	} else {
 		r.Note = "the family is not known: " + err.Error()
 	}

@@ -49,7 +49,7 @@ func (r *inspectJSON) print(w io.Writer, each bool) {
 }
 
 // untouched says which tensors stay because no family knows them.
-func untouched(w io.Writer, list []arch.Strangers) {
+func untouched(w io.Writer, list []arch.UnclaimedGroup) {
 	if len(list) == 0 {
 		return
 	}

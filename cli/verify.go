@@ -116,10 +116,10 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 type verifyJSON struct {
 	*verify.Report
 	// Untouched are the tensors that are no part of the family, and are as they were.
-	Untouched []arch.Strangers `json:"untouched,omitempty"`
-	Loss      *lossJSON        `json:"loss,omitempty"`
-	OnInputs  *onInputsJSON    `json:"on_inputs,omitempty"`
-	Energy    *energyJSON      `json:"energy,omitempty"`
+	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
+	Loss      *lossJSON             `json:"loss,omitempty"`
+	OnInputs  *onInputsJSON         `json:"on_inputs,omitempty"`
+	Energy    *energyJSON           `json:"energy,omitempty"`
 
 	workload cost.Workload
 	role     cost.Role
@@ -144,7 +144,7 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 	r := &verifyJSON{Report: rep, workload: o.workload, role: o.role}
 	layout, _ := arch.Resolve(src, o.family)
 	if layout != nil {
-		r.Untouched = layout.Strangers()
+		r.Untouched = layout.UnclaimedGroups()
 	}
 	var all, done int64
 	for _, t := range rep.Tensors {

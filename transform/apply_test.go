@@ -289,7 +289,7 @@ func TestTensorsOutsideTheFamilyStay(t *testing.T) {
 	m := open(t, dir)
 	p := makePlan(t, m, "scale,reorder,signs,round=4", 0)
 	notes := strings.Join(p.Notes, "\n")
-	for _, want := range []string{"vision.weight: no part of the family", "ids: no part of the family", "indices residual, final_norm are left as they are"} {
+	for _, want := range []string{"vision.weight: no part of the family", "ids: no part of the family", "indices residual, final_norm are not changed"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}

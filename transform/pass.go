@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Class says what a pass costs in accuracy.
@@ -195,10 +193,4 @@ func passNames() string {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// transformable reports whether lossy passes know the type of t.
-func transformable(t weights.Info) bool {
-	_, ok := t.DType.Format()
-	return ok
 }

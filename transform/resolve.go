@@ -32,7 +32,7 @@ func (p *planner) resolve() error {
 	}
 	p.layout = layout
 	p.plan.Model.Family = layout.Family
-	for _, s := range layout.Strangers() {
+	for _, s := range layout.UnclaimedGroups() {
 		p.note("%s: no part of the family %s: left untouched", s, layout.Family)
 	}
 	if needed < 0 {

@@ -59,20 +59,20 @@ func newBlocker(l *Layout, known []*found) *blocker {
 	return b
 }
 
-// neighbours blocks what a stranger may share with the known tensors at a place; false where
-// none are there. A second stranger finds nothing left to block.
-func (b *blocker) neighbours(stranger, place string) bool {
+// neighbours blocks what an unclaimed tensor may share with the known tensors at a place; false where
+// none are there. A second one finds nothing left to block.
+func (b *blocker) neighbours(unclaimed, place string) bool {
 	module, isModule := b.modules[place]
 	for _, c := range module {
 		c.each(func(x *Index) {
-			x.block("tensor %q is not in the catalogue and belongs to the same module as %q", stranger, c.Name)
+			x.block("tensor %q is not in the catalogue and belongs to the same module as %q", unclaimed, c.Name)
 		})
 	}
 	within, isBlock := b.blocks[place]
 	for _, c := range within {
 		c.each(func(x *Index) {
 			if !x.global {
-				x.block("tensor %q is not in the catalogue and stands in the same block as %q", stranger, c.Name)
+				x.block("tensor %q is not in the catalogue and stands in the same block as %q", unclaimed, c.Name)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // and shapes written down by hand, not by Expect. {0-27} stands for each of these numbers.
 var published = map[string]struct {
 	config, tensors string
-	unclaimed       []string // Strangers; all other tensors are claimed
+	unclaimed       []string // UnclaimedGroups; all other tensors are claimed
 	blocked         []string // kinds of indices; all others are free
 }{
 	"Llama-3.2-1B": {
@@ -552,7 +552,7 @@ func TestPublished(t *testing.T) {
 				t.Fatal(err)
 			}
 			var unclaimed, blocked []string
-			for _, s := range l.Strangers() {
+			for _, s := range l.UnclaimedGroups() {
 				unclaimed = append(unclaimed, s.String())
 			}
 			for _, x := range l.Indices {

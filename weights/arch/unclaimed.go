@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Strangers are tensors of a checkpoint that the family does not know.
-type Strangers struct {
+// UnclaimedGroup is one or several tensors of a checkpoint that the family does not know.
+type UnclaimedGroup struct {
 	// Name is that of the one tensor, or what the names of all begin with: a vision tower's, say. "N"
 	// stands for numbers that differ.
 	Name    string `json:"name"`
@@ -14,16 +14,16 @@ type Strangers struct {
 }
 
 // String names a tensor, or counts several.
-func (s Strangers) String() string {
+func (s UnclaimedGroup) String() string {
 	if s.Tensors == 1 {
 		return s.Name
 	}
 	return fmt.Sprintf("%s (%d tensors)", s.Name, s.Tensors)
 }
 
-// Strangers gathers the unclaimed tensors by the shortest beginning of their names that no claimed
+// UnclaimedGroups gathers the unclaimed tensors by the shortest beginning of their names that no claimed
 // tensor shares, in the order of Unclaimed.
-func (l *Layout) Strangers() (list []Strangers) {
+func (l *Layout) UnclaimedGroups() (list []UnclaimedGroup) {
 	known := map[string]bool{}
 	for name := range l.Claims {
 		for at := name; at != "" && !known[at]; at = parent(at) {
@@ -38,7 +38,7 @@ func (l *Layout) Strangers() (list []Strangers) {
 		if !seen {
 			i, only[key] = len(list), name
 			place[key] = i
-			list = append(list, Strangers{Name: key})
+			list = append(list, UnclaimedGroup{Name: key})
 		}
 		list[i].Tensors++
 	}
@@ -78,14 +78,14 @@ type Blocked struct {
 	Why     string   `json:"why"` // of the first of them
 }
 
-// String says which indices stay, and why.
+// String says which indices are not changed, and why.
 func (b Blocked) String() string {
-	which := fmt.Sprintf("%d indices such as %s are left as they are", len(b.Indices), b.Indices[0])
+	which := fmt.Sprintf("%d indices (%s, …) are not changed", len(b.Indices), b.Indices[0])
 	switch len(b.Indices) {
 	case 1:
-		which = "index " + b.Indices[0] + " is left as it is"
+		which = "index " + b.Indices[0] + " is not changed"
 	case 2, 3:
-		which = "indices " + strings.Join(b.Indices, ", ") + " are left as they are"
+		which = "indices " + strings.Join(b.Indices, ", ") + " are not changed"
 	}
 	return which + ": " + b.Why
 }

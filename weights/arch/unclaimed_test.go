@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-func TestStrangers(t *testing.T) {
+func TestUnclaimedGroups(t *testing.T) {
 	f := find(t, Families(), "llama")
 	infos, _ := synthetic(t, f, llamaConfig)
 	for _, name := range []string{
@@ -23,8 +23,8 @@ func TestStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "[model.image (2 tensors) model.layers.0.mlp.gate_proj.scale model.layers.N.mlp.up_proj.scale (2 tensors) projector.weight vision_tower (3 tensors)]"
-	if got := fmt.Sprint(l.Strangers()); got != want {
-		t.Errorf("strangers are\n%s\nwant\n%s", got, want)
+	if got := fmt.Sprint(l.UnclaimedGroups()); got != want {
+		t.Errorf("unclaimed groups are\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -45,8 +45,8 @@ func TestBlockedIndices(t *testing.T) {
 		got = append(got, b.String())
 	}
 	want := []string{
-		`indices residual, final_norm are left as they are: tensor "projector.weight" is not in the catalogue and has a dimension of this length, 6`,
-		`4 indices such as layers.0.mlp_norm are left as they are: tensor "model.layers.0.mlp.a.weight" is not in the catalogue and stands in the same block as "model.layers.0.mlp.gate_proj.weight"`,
+		`indices residual, final_norm are not changed: tensor "projector.weight" is not in the catalogue and has a dimension of this length, 6`,
+		`4 indices (layers.0.mlp_norm, …) are not changed: tensor "model.layers.0.mlp.a.weight" is not in the catalogue and stands in the same block as "model.layers.0.mlp.gate_proj.weight"`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("blocked are\n%q\nwant\n%q", got, want)
