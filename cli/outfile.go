@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -75,14 +76,9 @@ func replaceFile(path string, data []byte) error {
 		return nil
 	}
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		return fill(path, os.O_TRUNC, data)
+		return overwrite(path, data)
 	}
-	tmp := partial(path)
-	defer os.Remove(tmp)
-	if err := fill(tmp, os.O_CREATE|os.O_EXCL, data); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
+	return atomicfile.Write(path, data)
 }
 
 // checkWritable refuses, before any work is done, a file that replaceFile could not write. What is no regular
@@ -94,20 +90,18 @@ func checkWritable(path string) error {
 	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
 	}
-	tmp := partial(path)
-	if err := errors.Join(fill(tmp, os.O_CREATE|os.O_EXCL, nil), os.Remove(tmp)); err != nil {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
 		return fmt.Errorf("%s: no file can be written there: name another one", path)
 	}
 	return nil
 }
 
-// partial is the name of a file until it is whole.
-func partial(path string) string {
-	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.partial-%d", filepath.Base(path), os.Getpid()))
-}
-
-func fill(path string, flag int, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|flag, 0o666)
+func overwrite(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
@@ -269,16 +270,7 @@ func (c *Calibration) Write(name string) error {
 	for _, before := range []string{`{"family":`, `{"type":`, `"facts":`, `"datapath":`, `"memory":`, `"lag_shares":`, `"kernels":`, `"power":`, `"settings":`} {
 		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))
 	}
-	part := name + ".partial"
-	f, err := os.Create(part)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	return os.Rename(part, name)
+	return atomicfile.Write(name, append(data, '\n'))
 }
 
 // label names the calibration in predictions.

@@ -87,12 +87,12 @@ type run struct {
 type begun struct {
 	Work
 	series *Series
-	lock   *lock
+	lock   *os.File
 }
 
 func (r *run) close() (err error) {
 	for _, b := range r.work {
-		err = errors.Join(err, b.lock.release())
+		err = errors.Join(err, release(b.lock))
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func (r *run) open(w Work) error {
 	card := &measure.Sitting{Card: r.machine.Card().Info(), Simulated: r.machine.Platform() == nil}
 	s, err := open(r.folder, w, card)
 	if err != nil {
-		return errors.Join(err, l.release())
+		return errors.Join(err, release(l))
 	}
 	r.work = append(r.work, begun{w, s, l})
 	for _, p := range w.all() {

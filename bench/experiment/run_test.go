@@ -145,7 +145,7 @@ func TestResume(t *testing.T) {
 		if have := names(t, folder, work.Setup); len(have) != stop && stop < 7 {
 			t.Errorf("broken off at %d: %q are kept", stop, have)
 		}
-		for _, left := range []string{".lock", extension + ".partial"} {
+		for _, left := range []string{".lock", extension + "123"} {
 			if err := os.WriteFile(filepath.Join(folder, "."+work.Setup.String()+left), []byte("{"), 0o666); err != nil {
 				t.Fatal(err)
 			}

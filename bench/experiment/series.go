@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 // seriesVersion of the files.
@@ -170,17 +171,7 @@ func (s *Series) save(folder string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(folder, s.file())
-	part := filepath.Join(folder, "."+s.file()+".partial")
-	f, err := os.Create(part)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(js, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	return os.Rename(part, path)
+	return atomicfile.Write(filepath.Join(folder, s.file()), append(js, '\n'))
 }
 
 // readings is how often a point was read.

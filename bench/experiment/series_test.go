@@ -72,7 +72,7 @@ func TestLoadFolder(t *testing.T) {
 	if err := Run(t.Context(), simulated(), folder, works, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []string{"report.md", ".fp8-1-both.json.partial"} {
+	for _, other := range []string{"report.md", ".fp8-1-both.json123"} {
 		if err := os.WriteFile(filepath.Join(folder, other), []byte("{"), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -87,10 +87,13 @@ func TestLoadFolder(t *testing.T) {
 func TestUnwritable(t *testing.T) {
 	folder := t.TempDir()
 	works := []Work{sparsities(small(gemm.BF16), 2), sparsities(small(gemm.FP16), 2)}
-	if err := os.MkdirAll(filepath.Join(folder, "."+works[0].Setup.file()+".partial", "full"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	err := Run(t.Context(), simulated(), folder, works, Options{})
+	taken := Options{Progress: func(Progress) { // a folder takes the file's name
+		path := filepath.Join(folder, works[0].Setup.file())
+		if err := errors.Join(os.RemoveAll(path), os.MkdirAll(filepath.Join(path, "full"), 0o777)); err != nil {
+			t.Error(err)
+		}
+	}}
+	err := Run(t.Context(), simulated(), folder, works, taken)
 	if !errors.Is(err, errSave) {
 		t.Errorf("error %v", err)
 	}

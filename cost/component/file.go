@@ -12,6 +12,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 // version of the files.
@@ -193,17 +195,5 @@ func (m *Model) Write(name string) error {
 		return err
 	}
 	data = bytes.ReplaceAll(data, []byte(`{"name":`), []byte("\n"+`{"name":`)) // so that differences can be read
-	part := name + ".partial"
-	f, err := os.Create(part)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(part, name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	return nil
+	return atomicfile.Write(name, append(data, '\n'))
 }

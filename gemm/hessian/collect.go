@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 // Options say how inputs are collected.
@@ -56,8 +57,11 @@ func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens 
 	}
 	c := newCollection(ctx, d, tokens, dir, o)
 	if x, err = c.run(w, tokens, o.Progress); err != nil {
-		var file *fs.PathError
-		if errors.As(err, &file) {
+		var (
+			file   *fs.PathError
+			rename *os.LinkError
+		)
+		if errors.As(err, &file) || errors.As(err, &rename) {
 			err = fmt.Errorf("%w: mend this (free room, for one) and run again: what is finished stays in %s", err, dir)
 		}
 		return nil, err
@@ -106,7 +110,9 @@ func (c *collection) takeUp() error {
 	}
 	for _, e := range entries {
 		path := filepath.Join(c.dir, e.Name())
-		whole, partial := strings.HasSuffix(path, fileSuffix), strings.HasSuffix(path, fileSuffix+partialSuffix)
+		whole := strings.HasSuffix(path, fileSuffix)
+		of, partial := atomicfile.IsPartial(e.Name())
+		partial = partial && (of == indexName || strings.HasSuffix(of, fileSuffix))
 		if !e.Type().IsRegular() || !whole && !partial {
 			continue
 		}

@@ -13,12 +13,13 @@ import (
 	"math"
 	"net/url"
 	"os"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 const (
-	fileSuffix    = ".moments"
-	partialSuffix = ".partial"
-	fileFormat    = "lowtoggle moments 1"
+	fileSuffix = ".moments"
+	fileFormat = "lowtoggle moments 1"
 )
 
 // fileName is that of an input, after the first layer that has it.
@@ -47,32 +48,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // bufferSize is more than the longest header.
 const bufferSize = 1 << 18
 
-// replace writes a file whole or not at all: it has its name once it is on the disk.
-func replace(path string, fill func(io.Writer) error) error {
-	f, err := os.Create(path + partialSuffix)
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriterSize(f, bufferSize)
-	if err = fill(w); err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // writeTriangle writes a header, the rows of a triangle from the diagonal on, and the checksum.
 func writeTriangle(ctx context.Context, path string, h header, row func(i int) []float32) error {
 	line, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	return replace(path, func(w io.Writer) error {
+	return atomicfile.Stream(path, func(w io.Writer) error {
 		sum := crc32.New(castagnoli)
 		summed := io.MultiWriter(w, sum)
 		if _, err := summed.Write(append(line, '\n')); err != nil {

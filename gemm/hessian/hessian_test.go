@@ -179,7 +179,7 @@ func TestInputsThatAreNotFinite(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "very large weights before it") {
 			t.Errorf("%s: error %v, want one with %q", test.tensor, err, test.want)
 		}
-		if partial, _ := filepath.Glob(filepath.Join(dir, "*.partial")); len(partial) > 0 {
+		if partial, _ := filepath.Glob(filepath.Join(dir, ".*")); len(partial) > 0 {
 			t.Errorf("%s: %v is left", test.tensor, partial)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "index.json")); !errors.Is(err, os.ErrNotExist) {

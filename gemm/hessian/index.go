@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 const (
@@ -46,7 +48,7 @@ func (x *index) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, indexName), func(w io.Writer) error {
+	return atomicfile.Stream(filepath.Join(dir, indexName), func(w io.Writer) error {
 		_, err := w.Write(js)
 		return err
 	})

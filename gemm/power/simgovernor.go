@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 // simSettings are what a governor sets.
@@ -87,11 +89,7 @@ func (to simSettings) write(path string) error {
 	if err != nil {
 		return err
 	}
-	part := fmt.Sprintf("%s.%d.part", path, os.Getpid()) // others may write at the same moment
-	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
+	return atomicfile.Write(path, append(text, '\n'))
 }
 
 // PowerLimit that holds now.

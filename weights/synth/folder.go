@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -71,11 +72,11 @@ func (m *model) write(ctx context.Context, tmp string, o Options) error {
 	}
 	if len(m.shards) > 1 {
 		index := weights.EncodeIndex(weightMap, total)
-		if err := writeDurably(filepath.Join(tmp, weights.IndexName), index); err != nil {
+		if err := atomicfile.Write(filepath.Join(tmp, weights.IndexName), index); err != nil {
 			return err
 		}
 	}
-	if err := writeDurably(filepath.Join(tmp, "config.json"), m.config); err != nil {
+	if err := atomicfile.Write(filepath.Join(tmp, "config.json"), m.config); err != nil {
 		return err
 	}
 	return ctx.Err()

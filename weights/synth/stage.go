@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 // stage calls fill with a new temporary folder beside dir, which gets dir's name if fill succeeds
@@ -29,17 +30,17 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 	if err := fill(tmp); err != nil {
 		return err
 	}
-	if err := syncDir(tmp); err != nil {
+	if err := atomicfile.SyncFolder(tmp); err != nil {
 		return err
 	}
-	// Checked again: renaming would replace an empty folder made meanwhile.
+	// Checked again: not every system's rename refuses an empty folder that was made meanwhile.
 	if err := mustNotExist(dir); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, dir); err != nil {
+	if err := atomicfile.RenameNew(tmp, dir); err != nil {
 		return err
 	}
-	return syncDir(parent)
+	return atomicfile.SyncFolder(parent)
 }
 
 func mustNotExist(dir string) error {
@@ -51,26 +52,4 @@ func mustNotExist(dir string) error {
 	default:
 		return err
 	}
-}
-
-// writeDurably writes a new file and waits until it is on the disk.
-func writeDurably(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncDir makes a folder's entries durable. Windows cannot flush a folder.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -1,0 +1,27 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/lock"
+)
+
+// acquire keeps other processes from a setup's series, by a file beside it.
+func acquire(folder string, s Setup) (*os.File, error) {
+	f, err := lock.Acquire(filepath.Join(folder, "."+s.String()+".lock"))
+	if errors.Is(err, lock.ErrHeld) {
+		return nil, fmt.Errorf("%s: another process is measuring it: let it end, or choose other setups: %w", filepath.Join(folder, s.file()), err)
+	}
+	return f, err
+}
+
+// release ends the lock; f is nil where the system has no locks.
+func release(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return errors.Join(os.Remove(f.Name()), f.Close())
+}
