@@ -3,15 +3,17 @@ package cli
 import (
 	"fmt"
 	"io"
-	"sort"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/inspect"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // print shows the report, a row per kind of tensor or per tensor.
-func (r *inspectJSON) print(w io.Writer, each bool) {
+func (r inspectJSON) print(w io.Writer, each bool) {
 	family := ""
 	if r.Family != "" {
 		family = "family " + r.Family + ", "
@@ -41,7 +43,7 @@ func (r *inspectJSON) print(w io.Writer, each bool) {
 	for _, b := range r.Blocked {
 		term.Remark(w, "blocked", b.String())
 	}
-	r.Adapter.print(w)
+	printAdapter(w, r.Adapter)
 	if r.Total.NaN+r.Total.Inf > 0 {
 		term.Remark(w, "warning", fmt.Sprintf("not finite: %s, %s", term.Plural(int(r.Total.NaN), "NaN", "NaNs"),
 			term.Plural(int(r.Total.Inf), "infinity", "infinities")))
@@ -64,81 +66,47 @@ func untouched(w io.Writer, list []arch.UnclaimedGroup) {
 	term.Remark(w, "untouched", "no part of the family, and left as they are: "+strings.Join(names, ", "))
 }
 
-func (a *inspectAdapter) print(w io.Writer) {
+func printAdapter(w io.Writer, a *inspect.Adapter) {
 	if a == nil {
 		return
 	}
 	text := fmt.Sprintf("%s, %s", a.File, term.Plural(a.Tensors, "tensor", "tensors"))
 	switch {
 	case a.Problem != "":
-		text += ", cannot follow passes that move weights, which are refused: " + a.Problem
+		text += "; passes that move weights are refused, because the adapter cannot follow them: " + a.Problem
 	case a.Changes > 0:
-		text += ", changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model, and follows passes that move them"
+		text += "; it changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model and follows passes that move them"
 	}
 	term.Remark(w, "adapter", text)
 }
 
-func (r *inspectJSON) table(each bool) *term.Table {
-	groups := map[string][]inspectTensor{}
-	var order []string
-	for _, t := range r.Tensors {
-		key := t.Kind
-		if each {
-			key = t.Name
-		}
-		if groups[key] == nil {
-			order = append(order, key)
-		}
-		groups[key] = append(groups[key], t)
-	}
+// table has a row for each kind of tensor, or for each tensor.
+func (r inspectJSON) table(each bool) *term.Table {
 	values := []string{"dtype", "weights", "toggle\nrows", "toggle\nmemory", "ones", "zeros", "energy"}
 	if each {
 		tab := term.NewTable(append([]string{"tensor"}, values...)...)
 		tab.Whole = true
-		for _, key := range order {
-			tab.Add(append([]string{key}, inspectValues(groups[key])...)...)
+		for _, t := range r.Tensors {
+			tab.Add(append([]string{t.Name}, inspectCells(t.Summary())...)...)
 		}
 		return tab
 	}
-	sort.Strings(order)
+	kinds := r.Kinds()
+	slices.SortFunc(kinds, func(a, b inspect.Kind) int { return strings.Compare(a.Name, b.Name) })
 	tab := term.NewTable(append([]string{"tensors", "n"}, values...)...)
-	for _, key := range order {
-		tab.Add(append([]string{key, term.Count(len(groups[key]))}, inspectValues(groups[key])...)...)
+	for _, k := range kinds {
+		tab.Add(append([]string{k.Name, term.Count(k.Tensors)}, inspectCells(k)...)...)
 	}
 	return tab
 }
 
-// inspectValues sums up tensors of one kind.
-func inspectValues(list []inspectTensor) []string {
-	var rows, mem, ones, zeros, rowPairs, memPairs, elements float64
-	var energy, layers float64
-	weights := 0
-	dtype := list[0].DType
-	for _, t := range list {
-		weights += t.weights
-		if t.DType != dtype {
-			dtype = "mixed"
-		}
-		if a := t.Activity; a != nil {
-			rows += float64(a.RowToggles.Total())
-			mem += float64(a.MemoryToggles.Total())
-			ones += float64(a.Ones.Total())
-			zeros += float64(a.Zeros)
-			rowPairs += float64(a.RowPairs())
-			memPairs += float64(a.MemoryPairs())
-			elements += float64(a.Elements)
-		}
-		if t.Predicted != nil {
-			energy += float64(t.weights) * t.Predicted.Relative
-			layers += float64(t.weights)
-		}
-	}
-	per := func(format string, sum, n float64) string {
-		if n == 0 {
+func inspectCells(k inspect.Kind) []string {
+	known := func(format string, v float64) string {
+		if math.IsNaN(v) {
 			return "–"
 		}
-		return fmt.Sprintf(format, sum/n)
+		return fmt.Sprintf(format, v)
 	}
-	return []string{dtype, term.Count(weights), per("%.2f", rows, rowPairs), per("%.2f", mem, memPairs),
-		per("%.2f", ones, elements), per("%.1f %%", 100*zeros, elements), per("%.3f", energy, layers)}
+	return []string{k.DType, term.Count(k.Elements), known("%.2f", k.RowToggles), known("%.2f", k.MemoryToggles),
+		known("%.2f", k.Ones), known("%.1f %%", 100*k.Zeros), known("%.3f", k.Relative)}
 }

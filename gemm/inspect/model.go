@@ -1,0 +1,94 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Event is one report of progress, in bytes.
+type Event = progress.Event
+
+// Options say how a model is looked at.
+type Options struct {
+	Calibration *cost.Calibration // predicts energies; required
+	Role        cost.Role
+	Workload    cost.Workload // required; see [cost.DefaultWorkload]
+	Family      *arch.Family  // default: the family in the catalogue that fits
+	Workers     int           // goroutines; default: one for each processor
+	Progress    func(Event)   // default: none
+}
+
+// Model reads all tensors of a model. A model of an unknown family is reported without roles and linear layers.
+func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
+	layout, err := arch.Resolve(m, o.Family)
+	if err != nil && !errors.Is(err, arch.ErrUnknownFamily) {
+		return nil, err
+	}
+	r := &Report{Tensors: []Tensor{}}
+	if layout != nil {
+		r.Family, r.Untouched, r.Blocked = layout.Family, layout.UnclaimedGroups(), layout.BlockedIndices()
+	} else {
+		r.Note = "the family is not known: " + err.Error()
+	}
+	r.Adapter = adapterOf(m, layout)
+	var done int64
+	err = m.Each(func(t weights.Tensor) error {
+		one, err := tensor(ctx, t, layout, o)
+		if err != nil {
+			return err
+		}
+		r.add(one)
+		done += t.Size()
+		if o.Progress != nil {
+			o.Progress(Event{Stage: "inspect", Done: done, Total: m.Size()})
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, r.conclude(func(l layerShape) (float64, error) {
+		return o.Calibration.Ceiling(l.dtype, l.outputs, l.inputs, o.Role, o.Workload)
+	})
+}
+
+// tensor counts the toggles of one tensor and predicts its energy if it is a linear layer.
+func tensor(ctx context.Context, t weights.Tensor, layout *arch.Layout, o Options) (one Tensor, err error) {
+	axis := layout.OutAxis(t.Name)
+	one = Tensor{Name: t.Name, DType: t.DType.String(), Shape: append([]int{}, t.Shape...), Bytes: t.Size(),
+		Kind: layout.Kind(t.Name), Linear: layout.IsLinear(t.Info), elements: t.Len(), layer: shapeOf(t.Info, axis)}
+	if layout != nil && layout.Claims[t.Name] != nil {
+		one.Role = layout.Claims[t.Name].Role.String()
+	}
+	if _, ok := t.DType.Format(); !ok {
+		return one, nil
+	}
+	one.Activity = new(cost.Activity)
+	err = weights.Guard(t.File, func() error {
+		*one.Activity, err = cost.Measure(ctx, t, o.Workers)
+		return err
+	})
+	if err != nil || !one.Linear || t.Len() == 0 {
+		return one, err
+	}
+	e, err := predict.Tensor(ctx, o.Calibration, t, t, axis, o.Role, o.Workload)
+	one.Predicted = &e
+	return one, err
+}
+
+func adapterOf(m *weights.Model, layout *arch.Layout) *Adapter {
+	if m.Adapter == nil {
+		return nil
+	}
+	a := &Adapter{File: weights.AdapterName, Tensors: len(m.Adapter.Tensors)}
+	if layout != nil {
+		a.Changes, a.Problem = len(layout.Adapter.Changes), layout.Adapter.Problem
+	}
+	return a
+}

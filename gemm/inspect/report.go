@@ -1,0 +1,148 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Report is what Model found. Absent fields are not known.
+type Report struct {
+	Family  string   `json:"family,omitempty"`
+	Note    string   `json:"note,omitempty"`
+	Tensors []Tensor `json:"tensors"`
+	Total   Total    `json:"total"`
+	// Untouched are the tensors that the family does not claim: every pass leaves them as they are.
+	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
+	// Blocked are the indices that no pass may change, mostly because an unclaimed tensor might use them.
+	Blocked []arch.Blocked `json:"blocked,omitempty"`
+	Adapter *Adapter       `json:"adapter,omitempty"`
+	Ceiling *Ceiling       `json:"ceiling,omitempty"`
+	// NotWorthIt is the reason why a conversion could save next to nothing; empty if there is none.
+	NotWorthIt string `json:"not_worth_it,omitempty"`
+}
+
+// Tensor is a stored tensor.
+type Tensor struct {
+	Name   string `json:"name"`
+	DType  string `json:"dtype"`
+	Shape  []int  `json:"shape"`
+	Role   string `json:"family_role,omitempty"`
+	Kind   string `json:"kind"` // see [arch.Layout.Kind]
+	Linear bool   `json:"linear"`
+	Bytes  int64  `json:"bytes"`
+	*cost.Activity
+	// Predicted is the energy of products by this tensor, relative to random normal weights of the same scale.
+	Predicted *cost.Estimate `json:"predicted,omitempty"`
+
+	elements int
+	layer    layerShape
+}
+
+// Total sums up all tensors.
+type Total struct {
+	Tensors  int    `json:"tensors"`
+	Elements int    `json:"elements"`
+	Bytes    int64  `json:"bytes"`
+	Linear   int    `json:"linear_elements"`
+	NaN      uint64 `json:"nan"`
+	Inf      uint64 `json:"inf"`
+	// Energy is the mean over linear layers; each counts by its number of weights.
+	Energy *cost.Estimate `json:"predicted,omitempty"`
+
+	layers map[layerShape]int // numbers of weights
+}
+
+// Adapter is the LoRA adapter that lies beside the model.
+type Adapter struct {
+	File    string `json:"file"`
+	Tensors int    `json:"tensors"`
+	// Changes counts the model's tensors that the adapter changes; absent if that is not known.
+	Changes int `json:"changes,omitempty"`
+	// Problem is why passes that move weights are refused beside this adapter.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Ceiling bounds every saving: the energy with all weights zero, relative to the model's energy today.
+type Ceiling struct {
+	Relative    float64 `json:"relative_energy"`
+	Calibration string  `json:"calibration"`
+}
+
+// layerShape groups linear layers that would all take the same energy with zero weights.
+type layerShape struct {
+	dtype           weights.DType
+	outputs, inputs int
+}
+
+func shapeOf(t weights.Info, outAxis int) layerShape {
+	rows, cols := t.Matrix()
+	if outAxis == 1 {
+		rows, cols = cols, rows
+	}
+	return layerShape{t.DType, rows, cols}
+}
+
+// add takes a tensor into the report.
+func (r *Report) add(t Tensor) {
+	r.Tensors = append(r.Tensors, t)
+	tot := &r.Total
+	tot.Tensors++
+	tot.Elements += t.elements
+	tot.Bytes += t.Bytes
+	if t.Activity != nil {
+		tot.NaN += t.NaN
+		tot.Inf += t.Inf
+	}
+	if t.Predicted == nil {
+		return
+	}
+	tot.Linear += t.elements
+	if tot.Energy == nil {
+		e := *t.Predicted
+		tot.Energy, tot.layers = &e, map[layerShape]int{t.layer: t.elements}
+		return
+	}
+	share := float64(t.elements) / float64(tot.Linear)
+	tot.Energy.Relative += share * (t.Predicted.Relative - tot.Energy.Relative)
+	for i := range tot.Energy.Interval {
+		tot.Energy.Interval[i] += share * (t.Predicted.Interval[i] - tot.Energy.Interval[i])
+	}
+	tot.layers[t.layer] += t.elements
+}
+
+// worthwhile is the smallest share, of energy and of weights, that is worth a conversion.
+const worthwhile = 0.01
+
+// conclude computes the ceiling and decides whether a conversion is worth anything. zeros returns the energy of
+// layers of a shape whose weights are all zero, relative to random weights.
+func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
+	tot := r.Total
+	if e := tot.Energy; e != nil {
+		r.Ceiling = &Ceiling{Calibration: e.Calibration}
+		for _, l := range slices.SortedFunc(maps.Keys(tot.layers), func(a, b layerShape) int {
+			return cmp.Or(cmp.Compare(a.dtype, b.dtype), cmp.Compare(a.outputs, b.outputs), cmp.Compare(a.inputs, b.inputs))
+		}) {
+			least, err := zeros(l)
+			if err != nil {
+				return err
+			}
+			r.Ceiling.Relative += least / e.Relative * float64(tot.layers[l]) / float64(tot.Linear)
+		}
+	}
+	switch linear := float64(tot.Linear); {
+	case tot.Tensors == 0:
+	case tot.Linear == 0:
+		r.NotWorthIt = "the model has no linear layers of a type that can be changed"
+	case linear < worthwhile*float64(tot.Elements):
+		r.NotWorthIt = fmt.Sprintf("linear layers have only %d of %d weights", tot.Linear, tot.Elements)
+	case r.Ceiling.Relative > 1-worthwhile:
+		r.NotWorthIt = "even all-zero weights would save less than 1 % of the energy"
+	}
+	return nil
+}
