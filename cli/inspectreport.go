@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// print shows the report, a row per kind of tensor or per tensor.
+// print writes the report, with a row for each kind of tensor or for each tensor.
 func (r inspectJSON) print(w io.Writer, each bool) {
 	family := ""
 	if r.Family != "" {
@@ -29,12 +29,13 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	fmt.Fprintln(w)
 	r.table(each).Print(w)
 	fmt.Fprintln(w)
-	term.Remark(w, "toggles", "bits per value that differ between neighbours, of two rows in the same column and along "+
-		"the file; ones: bits that are set")
-	term.Remark(w, "energy", "of a product, over that with random weights, predicted")
+	term.Remark(w, "toggles", "bits per value that differ from the value in the row before (rows) and from the value before "+
+		"in the file (memory)")
+	term.Remark(w, "ones", "set bits per value")
+	term.Remark(w, "energy", "predicted energy of matrix products by these weights, relative to random normal weights")
 	if c := r.Ceiling; c != nil {
-		term.Remark(w, "the most", fmt.Sprintf("all weights zero would change the energy for %s, weights %s, by %s (%s)",
-			r.workload, r.role, term.Change(c.Relative), c.Calibration))
+		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights would change the energy for %s, weights %s, by %s (%s); no "+
+			"conversion saves more", r.workload, r.role, term.Change(c.Relative), c.Calibration))
 	}
 	if r.NotWorthIt != "" {
 		term.Remark(w, "not worth it", r.NotWorthIt)
@@ -45,12 +46,12 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	}
 	printAdapter(w, r.Adapter)
 	if r.Total.NaN+r.Total.Inf > 0 {
-		term.Remark(w, "warning", fmt.Sprintf("not finite: %s, %s", term.Plural(int(r.Total.NaN), "NaN", "NaNs"),
+		term.Remark(w, "warning", fmt.Sprintf("the weights contain %s and %s", term.Plural(int(r.Total.NaN), "NaN", "NaNs"),
 			term.Plural(int(r.Total.Inf), "infinity", "infinities")))
 	}
 }
 
-// untouched says which tensors stay because no family knows them.
+// untouched prints the tensors that the family does not claim.
 func untouched(w io.Writer, list []arch.UnclaimedGroup) {
 	if len(list) == 0 {
 		return
@@ -63,7 +64,7 @@ func untouched(w io.Writer, list []arch.UnclaimedGroup) {
 		}
 		names = append(names, s.String())
 	}
-	term.Remark(w, "untouched", "no part of the family, and left as they are: "+strings.Join(names, ", "))
+	term.Remark(w, "untouched", "not part of the family, and never changed: "+strings.Join(names, ", "))
 }
 
 func printAdapter(w io.Writer, a *inspect.Adapter) {

@@ -205,7 +205,7 @@ func (c *conversion) size() int64 {
 
 func (c *conversion) advance(bytes int64) {
 	c.written += bytes
-	c.opt.Progress(Event{"write", c.written, c.total})
+	c.opt.Progress(Event{Stage: "write", Done: c.written, Total: c.total})
 }
 
 // run fills the stage and gives it its name.
@@ -213,7 +213,7 @@ func (c *conversion) run(ctx context.Context, st *stage) (*Manifest, error) {
 	if err := c.forgetAdapter(ctx, st); err != nil {
 		return nil, err
 	}
-	if err := st.check(ctx, c.opt.Workers, func(done, total int64) { c.opt.Progress(Event{"check", done, total}) }); err != nil {
+	if err := st.check(ctx, c.opt.Workers, func(done, total int64) { c.opt.Progress(Event{Stage: "check", Done: done, Total: total}) }); err != nil {
 		return nil, err
 	}
 	man := &Manifest{Version: PlanVersion, DropIn: c.plan.DropIn, Plan: c.plan, Previous: c.previous}

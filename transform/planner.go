@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -43,10 +44,7 @@ type Options struct {
 }
 
 // Event is progress: Done of Total bytes or items of the named stage; a Total of 0 is not known.
-type Event struct {
-	Stage       string
-	Done, Total int64
-}
+type Event = progress.Event
 
 // Validate lists everything that is wrong with the options.
 func (o *Options) Validate() error {
@@ -210,7 +208,7 @@ func (p *planner) add(steps ...*Step) {
 
 func (p *planner) event(stage string, done, total int) {
 	if p.opt.Progress != nil {
-		p.opt.Progress(Event{stage, int64(done), int64(total)})
+		p.opt.Progress(Event{Stage: stage, Done: int64(done), Total: int64(total)})
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	xterm "golang.org/x/term"
 
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
 // Bars draws progress bars on standard error: one line for each of several tasks, such as cards. A line shows
@@ -44,18 +44,18 @@ func draw(w io.Writer) *Bars {
 
 // Progress is for a command with a single task. It returns the callback to hand to a library and the function to
 // call at the end.
-func Progress(c *cli.Context) (event func(transform.Event), end func()) {
+func Progress(c *cli.Context) (event func(progress.Event), end func()) {
 	p := NewBars(c)
 	return p.On(""), p.End
 }
 
 // On returns the callback for the task of this name. Tasks may report from several goroutines. A stage ends when
 // the next one of its task begins. A total of 0 means that the amount of work is not known.
-func (p *Bars) On(name string) func(transform.Event) {
+func (p *Bars) On(name string) func(progress.Event) {
 	if p.pool == nil {
-		return func(transform.Event) {}
+		return func(progress.Event) {}
 	}
-	return func(e transform.Event) {
+	return func(e progress.Event) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		l := p.lines[name]
@@ -74,7 +74,7 @@ func (p *Bars) On(name string) func(transform.Event) {
 }
 
 // begin starts a stage. It returns nil if the terminal is gone.
-func (p *Bars) begin(name string, e transform.Event) *line {
+func (p *Bars) begin(name string, e progress.Event) *line {
 	title := strings.TrimPrefix(name+" "+e.Stage, " ")
 	filler, total := mpb.SpinnerStyle().PositionLeft().Build(), int64(1)
 	after := []decor.Decorator{decor.Elapsed(decor.ET_STYLE_GO)}

@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
 // TestProgress: a stage's bar ends when the next begins, however far it came, and a stage that comes again begins
@@ -13,17 +13,17 @@ func TestProgress(t *testing.T) {
 	p := draw(io.Discard)
 	defer p.End()
 	event, other := p.On("card 0"), p.On("card 1")
-	event(transform.Event{Stage: "prepare", Done: 3, Total: 10})
-	event(transform.Event{Stage: "prepare", Done: 2, Total: 10}) // another goroutine's, late
+	event(progress.Event{Stage: "prepare", Done: 3, Total: 10})
+	event(progress.Event{Stage: "prepare", Done: 2, Total: 10}) // another goroutine's, late
 	prepared := p.lines["card 0"].bar
 	if n := prepared.Current(); n != 3 {
 		t.Errorf("at %d of 10, want 3", n)
 	}
-	other(transform.Event{Stage: "warm-up"})
+	other(progress.Event{Stage: "warm-up"})
 	warm := p.lines["card 1"].bar
-	event(transform.Event{Stage: "measure", Done: 9, Total: 10})
+	event(progress.Event{Stage: "measure", Done: 9, Total: 10})
 	measured := p.lines["card 0"].bar
-	event(transform.Event{Stage: "prepare", Done: 1, Total: 10})
+	event(progress.Event{Stage: "prepare", Done: 1, Total: 10})
 	if again := p.lines["card 0"].bar; !prepared.Aborted() || !measured.Aborted() || again.Aborted() || again.Current() != 1 {
 		t.Error("stages that are over are still drawn, or the one that is not is not")
 	}
