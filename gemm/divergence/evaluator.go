@@ -6,49 +6,57 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// Options are New's.
+// Options are New's and FromPass's.
 type Options struct {
-	// Progress is called behind each of total parts: the blocks and the head. Default: nobody.
+	// Progress is called after each of total parts of the pass: the blocks and the head. Default:
+	// nobody. FromPass does not use it.
 	Progress func(done, total int)
+	// PerLayer is the number of sequences, counted from the first, by which [Evaluator.PerLayer]
+	// evaluates. Default 0: all.
+	PerLayer int
 }
 
-// Evaluator is a model and what it makes of some tokens.
+// Evaluator compares other weights with a model's own, on the same tokens.
 type Evaluator struct {
-	d      *forward.Decoder
-	own    forward.Weights
-	end    *forward.State // behind the model's last block
-	scores *forward.Scores
+	d   *forward.Decoder
+	own forward.Weights
+	all *forward.Result // of the model's own weights
+	few *forward.Result // the sequences for PerLayer
 }
 
-// New runs the model over the tokens, and keeps its state behind the last block and its losses. own
-// are its weights, which are asked for again whenever something is judged. The sequences belong to
-// the Evaluator.
+// New runs the model over the tokens and keeps what later comparisons need. own are the model's
+// weights; they are asked for again in every comparison. The sequences belong to the Evaluator.
 func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens [][]int32, o Options) (*Evaluator, error) {
-	progress := o.Progress
-	if progress == nil {
-		progress = func(int, int) {}
-	}
-	e := &Evaluator{d: d, own: own}
-	var err error
-	if e.end, err = d.Start(ctx, own, tokens); err != nil {
+	r, err := d.Pass(ctx, own, tokens, forward.PassOptions{
+		Keep: forward.Keep{Entries: o.perLayer(len(tokens))},
+		Step: func(done, total int) error {
+			if o.Progress != nil {
+				o.Progress(done, total)
+			}
+			return nil
+		},
+	})
+	if err != nil {
 		return nil, err
 	}
-	total := d.Blocks() + 1
-	for i := range d.Blocks() {
-		if err := d.Block(ctx, i, own, e.end, nil); err != nil {
-			return nil, err
-		}
-		progress(i+1, total)
+	return FromPass(d, own, r, o), nil
+}
+
+// FromPass is New with a pass of own over the tokens that has been made already. The pass should have
+// kept as many entries as [Options.PerLayer]; else PerLayer computes them again.
+func FromPass(d *forward.Decoder, own forward.Weights, r *forward.Result, o Options) *Evaluator {
+	return &Evaluator{d, own, r, r.First(o.perLayer(len(r.End.Tokens)))}
+}
+
+func (o Options) perLayer(sequences int) int {
+	if o.PerLayer <= 0 {
+		return sequences
 	}
-	if e.scores, err = d.Score(ctx, own, e.end, nil); err != nil {
-		return nil, err
-	}
-	progress(total, total)
-	return e, nil
+	return min(o.PerLayer, sequences)
 }
 
 // Loss is the model's own, in nats per predicted token.
-func (e *Evaluator) Loss() float64 { return e.scores.Loss() }
+func (e *Evaluator) Loss() float64 { return e.all.Scores.Loss() }
 
 // walk takes a state to where block to is its next.
 func (e *Evaluator) walk(ctx context.Context, s *forward.State, w forward.Weights, to int) error {
@@ -60,10 +68,10 @@ func (e *Evaluator) walk(ctx context.Context, s *forward.State, w forward.Weight
 	return nil
 }
 
-// finish takes a state through all blocks that are left, to its divergence from the model's.
-func (e *Evaluator) finish(ctx context.Context, s *forward.State, w forward.Weights) (float64, error) {
+// finish takes a state through all blocks that are left, and compares it with the model's own.
+func (e *Evaluator) finish(ctx context.Context, own *forward.Result, s *forward.State, w forward.Weights) (float64, *forward.Scores, error) {
 	if err := e.walk(ctx, s, w, e.d.Blocks()); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return e.d.Divergence(ctx, e.end, e.own, s, w)
+	return e.d.Divergence(ctx, own, s, w)
 }

@@ -16,11 +16,10 @@ import (
 // is asked for a tensor about once for every layer up to its block. An error of done ends it and is
 // returned as it is.
 func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done func(layer string, nats float64) error) error {
-	under := e.own
+	states := entries{Evaluator: e, under: e.own}
 	if base != nil {
-		under = over{base, e.own}
+		states.under, states.base = over{base, e.own}, true
 	}
-	var entry *forward.State // of the layer's block, under base
 	for _, layer := range e.d.Layers() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -32,15 +31,11 @@ func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done fu
 		if values == nil {
 			continue
 		}
-		if entry == nil {
-			if entry, err = e.d.Start(ctx, under, e.end.Tokens); err != nil {
-				return err
-			}
-		}
-		if err := e.walk(ctx, entry, under, layer.Block); err != nil {
+		s, err := states.before(ctx, layer.Block)
+		if err != nil {
 			return err
 		}
-		nats, err := e.finish(ctx, entry.Clone(), over{single{layer.Tensor, values}, under})
+		nats, _, err := e.finish(ctx, e.few, s, over{single{layer.Tensor, values}, states.under})
 		if err != nil {
 			return fmt.Errorf("with another %s: %w", layer.Tensor, err)
 		}
@@ -49,4 +44,31 @@ func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done fu
 		}
 	}
 	return nil
+}
+
+// entries gives the states before blocks, in ascending order of the blocks.
+type entries struct {
+	*Evaluator
+	under forward.Weights
+	base  bool           // under is not the model's own
+	at    *forward.State // before the last block that was asked for; nil at first, and where the pass kept the states
+}
+
+// before is a state that the caller may change.
+func (e *entries) before(ctx context.Context, block int) (*forward.State, error) {
+	if !e.base {
+		if s := e.few.Entry(block); s != nil {
+			return s, nil
+		}
+	}
+	if e.at == nil {
+		var err error
+		if e.at, err = e.d.Start(ctx, e.under, e.few.End.Tokens); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.walk(ctx, e.at, e.under, block); err != nil {
+		return nil, err
+	}
+	return e.at.Clone(), nil
 }

@@ -13,18 +13,15 @@ import (
 func (e *Evaluator) WholeModel(ctx context.Context, changed Weights) (divergence, loss float64, interval [2]float64, err error) {
 	fail := func(err error) (float64, float64, [2]float64, error) { return 0, 0, [2]float64{}, err }
 	w := over{changed, e.own}
-	s, err := e.d.Start(ctx, w, e.end.Tokens)
+	s, err := e.d.Start(ctx, w, e.all.End.Tokens)
 	if err != nil {
 		return fail(err)
 	}
-	if divergence, err = e.finish(ctx, s, w); err != nil {
-		return fail(err)
-	}
-	scores, err := e.d.Score(ctx, w, s, nil)
+	divergence, scores, err := e.finish(ctx, e.all, s, w)
 	if err != nil {
 		return fail(err)
 	}
-	c, err := forward.Compare(e.scores, scores)
+	c, err := forward.Compare(e.all.Scores, scores)
 	if err != nil {
 		return fail(err)
 	}

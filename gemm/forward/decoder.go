@@ -90,16 +90,11 @@ func (d *Decoder) Layers() []Layer {
 	return all
 }
 
-// Run computes the loss of every token: Start, every Block, and Score.
+// Run computes the loss of every token: the scores of a Pass that keeps nothing. o may be nil.
 func (d *Decoder) Run(ctx context.Context, w Weights, tokens [][]int32, o Observer) (*Scores, error) {
-	s, err := d.Start(ctx, w, tokens)
+	r, err := d.Pass(ctx, w, tokens, PassOptions{Keep: Keep{Bytes: -1}, Observer: o})
 	if err != nil {
 		return nil, err
 	}
-	for i := range d.blocks {
-		if err := d.Block(ctx, i, w, s, o); err != nil {
-			return nil, err
-		}
-	}
-	return d.Score(ctx, w, s, o)
+	return r.Scores, nil
 }

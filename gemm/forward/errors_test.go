@@ -273,17 +273,17 @@ func TestStatesOutOfOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, scored := d.Score(t.Context(), w, s, nil)
-	_, diverged := d.Divergence(t.Context(), s, w, s, w)
+	a, b := pass(t, d, w, sequences(128, 4), forward.Keep{}), end(t, d, w, sequences(128, 5))
+	_, _, diverged := d.Divergence(t.Context(), a, s, w)
 	for _, err := range []error{scored, diverged, d.Block(t.Context(), 1, w, s, nil), d.Block(t.Context(), -1, w, s, nil)} {
 		if err == nil || !strings.Contains(err.Error(), "next block is 0") {
 			t.Errorf("error %v, want one that says where the state is", err)
 		}
 	}
-	a, b := end(t, d, w, sequences(128, 4)), end(t, d, w, sequences(128, 5))
-	if err := d.Block(t.Context(), d.Blocks(), w, a, nil); err == nil || !strings.Contains(err.Error(), "there is no block 2") {
+	if err := d.Block(t.Context(), d.Blocks(), w, b, nil); err == nil || !strings.Contains(err.Error(), "there is no block 2") {
 		t.Errorf("error %v, want one that says that there is no such block", err)
 	}
-	if _, err := d.Divergence(t.Context(), a, w, b, w); err == nil || !strings.Contains(err.Error(), "same tokens") {
+	if _, _, err := d.Divergence(t.Context(), a, b, w); err == nil || !strings.Contains(err.Error(), "same tokens") {
 		t.Errorf("error %v, want one that says that tokens differ", err)
 	}
 }

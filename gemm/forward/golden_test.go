@@ -97,8 +97,8 @@ func TestDivergenceIsThatOfAPlainImplementation(t *testing.T) {
 	stored := forward.Stored(m)
 	other := changed{stored, "lm_head.weight", 0.9}
 	tokens := sequences(128, 20, 11)
-	ref := end(t, d, stored, tokens)
-	got, err := d.Divergence(context.Background(), ref, stored, ref.Clone(), other)
+	ref := pass(t, d, stored, tokens, forward.Keep{})
+	got, _, err := d.Divergence(context.Background(), ref, ref.End.Clone(), other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestDivergenceIsThatOfAPlainImplementation(t *testing.T) {
 	if want /= float64(n); !(math.Abs(got-want) <= 1e-4*want) {
 		t.Errorf("divergence %v, want %v", got, want)
 	}
-	if same, err := d.Divergence(context.Background(), ref, stored, ref, stored); err != nil || same != 0 {
+	if same, _, err := d.Divergence(context.Background(), ref, ref.End, stored); err != nil || same != 0 {
 		t.Errorf("divergence of a state from itself: %v, %v", same, err)
 	}
 }

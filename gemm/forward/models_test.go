@@ -81,6 +81,16 @@ func end(t testing.TB, d *forward.Decoder, w forward.Weights, tokens [][]int32) 
 	return s
 }
 
+// pass runs all of the model, and keeps what keep says.
+func pass(t testing.TB, d *forward.Decoder, w forward.Weights, tokens [][]int32, keep forward.Keep) *forward.Result {
+	t.Helper()
+	r, err := d.Pass(context.Background(), w, tokens, forward.PassOptions{Keep: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // changed are weights with one tensor scaled, to see what depends on it.
 type changed struct {
 	forward.Weights

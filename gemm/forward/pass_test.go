@@ -173,15 +173,15 @@ func TestLogitsInChunks(t *testing.T) {
 		}
 	}
 	other := changed{w, "model.norm.weight", 1.01}
-	s := end(t, d, w, tokens)
-	all, err := d.Divergence(t.Context(), s, w, s, other)
+	r := pass(t, d, w, tokens, forward.Keep{Bytes: -1})
+	all, _, err := d.Divergence(t.Context(), r, r.End, other)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mean := 0.0
 	for i := range tokens {
-		s := end(t, d, w, tokens[i:i+1])
-		one, err := d.Divergence(t.Context(), s, w, s, other)
+		r := pass(t, d, w, tokens[i:i+1], forward.Keep{})
+		one, _, err := d.Divergence(t.Context(), r, r.End, other)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,12 @@ import (
 // Score turns hidden states behind the last block into the loss of every predicted token. o may be
 // nil; it sees the head's inputs unless the head is the embedding.
 func (d *Decoder) Score(ctx context.Context, w Weights, s *State, o Observer) (*Scores, error) {
+	return d.score(ctx, w, &Result{End: s}, o)
+}
+
+// score is Score of the result's end; it fills in the logits that the result has room for.
+func (d *Decoder) score(ctx context.Context, w Weights, r *Result, o Observer) (*Scores, error) {
+	s := r.End
 	if err := s.at(len(d.blocks)); err != nil {
 		return nil, err
 	}
@@ -18,33 +24,26 @@ func (d *Decoder) Score(ctx context.Context, w Weights, s *State, o Observer) (*
 	if err != nil {
 		return nil, err
 	}
-	nats := make([]float64, s.Hidden.Rows)
-	targets := s.targets()
-	for b := range s.batches() {
-		x, err := head.inputs(ctx, b, s)
-		if err != nil {
-			return nil, err
-		}
-		if !d.tied {
-			if err := observe(o, x, d.head); err != nil {
-				return nil, err
+	nats, targets := make([]float64, s.Hidden.Rows), s.targets()
+	err = head.eachChunk(ctx, s, o, func(c chunk) error {
+		return d.rows(ctx, c.logits.Rows, func(i int) {
+			row, y := c.row+i, c.logits.Row(i)
+			target := targets[row]
+			if target < 0 && r.logSums == nil {
+				return
 			}
-		}
-		for from := 0; from < x.Rows; from += head.logits.Rows {
-			y, err := head.logitsOf(ctx, x, from)
-			if err != nil {
-				return nil, err
+			sum := logSumExp(y)
+			if target >= 0 {
+				nats[row] = sum - float64(y[target])
 			}
-			err = d.rows(ctx, y.Rows, func(i int) {
-				row := b.row + from + i
-				if target := targets[row]; target >= 0 {
-					nats[row] = logSumExp(y.Row(i)) - float64(y.Row(i)[target])
-				}
-			})
-			if err != nil {
-				return nil, err
+			if r.logSums != nil {
+				r.logSums[row] = sum
+				copy(r.logits.Row(row), y)
 			}
-		}
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
 	return s.scores(nats)
 }
@@ -119,6 +118,39 @@ func (o *output) logitsOf(ctx context.Context, x sgemm.Matrix, from int) (sgemm.
 			softcap(y.Row(i), 1, d.logitCap)
 		}
 	})
+}
+
+// chunk is the logits of some rows of a batch; valid until the next.
+type chunk struct {
+	batch
+	from, row int // its first row, in the batch and among all tokens
+	logits    sgemm.Matrix
+}
+
+// eachChunk computes the logits of a state chunk by chunk. observer, which may be nil, sees the head's
+// inputs unless the head is the embedding.
+func (o *output) eachChunk(ctx context.Context, s *State, observer Observer, f func(c chunk) error) error {
+	for b := range s.batches() {
+		x, err := o.inputs(ctx, b, s)
+		if err != nil {
+			return err
+		}
+		if !o.d.tied {
+			if err := observe(observer, x, o.d.head); err != nil {
+				return err
+			}
+		}
+		for from := 0; from < x.Rows; from += o.logits.Rows {
+			y, err := o.logitsOf(ctx, x, from)
+			if err == nil {
+				err = f(chunk{b, from, b.row + from, y})
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // logSumExp is the logarithm of the sum of exp(v).

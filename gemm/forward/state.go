@@ -24,6 +24,15 @@ func (s *State) Clone() *State {
 	return &State{s.Tokens, sgemm.Dense(s.Hidden.Rows, s.Hidden.Cols, slices.Clone(s.Hidden.Data)), s.Next}
 }
 
+// first is the view of the first n sequences.
+func (s *State) first(n int) *State {
+	rows := 0
+	for _, t := range s.Tokens[:n] {
+		rows += len(t)
+	}
+	return &State{s.Tokens[:n:n], s.Hidden.Slice(0, rows, 0, s.Hidden.Cols), s.Next}
+}
+
 // batchTokens bounds a batch, unless a single sequence is longer: enough that a product by a weight
 // outweighs reading it.
 const batchTokens = 2048

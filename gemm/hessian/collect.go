@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
 // Options say how inputs are collected.
@@ -37,6 +38,42 @@ type Options struct {
 // It fails where inputs, or their squares, are not finite in float32, and where [forward.Decoder]
 // does.
 func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens [][]int32, dir string, o Options) (*Store, error) {
+	return collect(ctx, d, tokens, dir, o, func(c *collection, blocks int) error {
+		return c.partial(w, tokens, blocks)
+	})
+}
+
+// CollectAndScore is Collect, and returns the result of the pass, too, which a divergence evaluator
+// compares other weights with. The model runs over the tokens once, also where the folder had everything.
+func CollectAndScore(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens [][]int32, dir string, keep forward.Keep, o Options) (s *Store, r *forward.Result, err error) {
+	po := forward.PassOptions{Keep: keep, Step: func(done, total int) error { return o.step(done, total) }}
+	s, err = collect(ctx, d, tokens, dir, o, func(c *collection, _ int) (err error) {
+		with := po
+		with.Observer, with.Step = c, func(done, total int) error {
+			if err := c.close(); err != nil {
+				return err
+			}
+			return po.Step(done, total)
+		}
+		r, err = d.Pass(ctx, w, tokens, with)
+		return err
+	})
+	if err == nil && r == nil {
+		r, err = d.Pass(ctx, w, tokens, po)
+	}
+	return s, r, err
+}
+
+func (o Options) step(done, total int) error {
+	if o.Progress != nil {
+		o.Progress(done, total)
+	}
+	return nil
+}
+
+// collect finds the statistics in the folder, or has pass run the model up to and without a block; the
+// head counts as one.
+func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, pass func(c *collection, blocks int) error) (*Store, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("%s: there is no key to recognise inputs by: give one that identifies the model and the tokens", dir)
 	}
@@ -56,7 +93,7 @@ func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens 
 		}
 	}
 	c := newCollection(ctx, d, tokens, dir, o)
-	if x, err = c.run(w, tokens, o.Progress); err != nil {
+	if x, err = c.run(pass); err != nil {
 		var (
 			file   *fs.PathError
 			rename *os.LinkError
@@ -72,12 +109,13 @@ func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens 
 // collection is a folder that has no index yet.
 type collection struct {
 	observer
+	Options
 	decoder *forward.Decoder
 	layers  []forward.Layer
 }
 
 func newCollection(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options) *collection {
-	c := &collection{decoder: d, layers: d.Layers()}
+	c := &collection{Options: o, decoder: d, layers: d.Layers()}
 	c.observer = observer{ctx: ctx, dir: dir, key: o.Key, workers: o.Workers, done: map[string]*indexed{}, open: map[string]*sum{}}
 	if c.workers <= 0 {
 		c.workers = runtime.GOMAXPROCS(0)
@@ -88,12 +126,14 @@ func newCollection(ctx context.Context, d *forward.Decoder, tokens [][]int32, di
 	return c
 }
 
-func (c *collection) run(w forward.Weights, tokens [][]int32, progress func(done, total int)) (*index, error) {
+func (c *collection) run(pass func(c *collection, blocks int) error) (*index, error) {
 	if err := c.takeUp(); err != nil {
 		return nil, err
 	}
-	if err := c.pass(w, tokens, progress); err != nil {
-		return nil, err
+	if n := c.missing(); n > 0 {
+		if err := pass(c, n); err != nil {
+			return nil, err
+		}
 	}
 	return c.finish()
 }
@@ -152,36 +192,38 @@ func (c *collection) take(name string, layers map[string]forward.Layer) error {
 	return nil
 }
 
-// pass runs the model up to the last layer that is missing.
-func (c *collection) pass(w forward.Weights, tokens [][]int32, progress func(done, total int)) error {
-	total := 0
+// missing is the number of blocks up to the last layer whose statistics are missing; the head is one.
+func (c *collection) missing() int {
+	n := 0
 	for _, l := range c.layers {
 		if c.done[l.Tensor] == nil {
-			total = l.Block + 1
+			n = l.Block + 1
 		}
 	}
-	if total == 0 {
-		return nil
-	}
-	d := c.decoder
-	s, err := d.Start(c.ctx, w, tokens)
+	return n
+}
+
+// partial runs the first blocks of the model; the head is one.
+func (c *collection) partial(w forward.Weights, tokens [][]int32, blocks int) error {
+	s, err := c.decoder.Start(c.ctx, w, tokens)
 	if err != nil {
 		return err
 	}
-	for i := range total {
-		if i < d.Blocks() {
-			err = d.Block(c.ctx, i, w, s, c)
+	tally.Add(c.ctx, "forward.Pass", 1)
+	for i := range blocks {
+		if i < c.decoder.Blocks() {
+			err = c.decoder.Block(c.ctx, i, w, s, c)
 		} else {
-			_, err = d.Score(c.ctx, w, s, c)
+			_, err = c.decoder.Score(c.ctx, w, s, c)
 		}
 		if err == nil {
 			err = c.close()
 		}
+		if err == nil {
+			err = c.step(i+1, blocks)
+		}
 		if err != nil {
 			return err
-		}
-		if progress != nil {
-			progress(i+1, total)
 		}
 	}
 	return nil

@@ -1,0 +1,144 @@
+package forward
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/tally"
+)
+
+// DefaultKeptBytes is the limit of [Keep] unless it sets another: 1 GiB.
+const DefaultKeptBytes = 1 << 30
+
+// Keep says what a pass keeps for later comparisons, besides the state behind the last block and the
+// losses. What is not kept is computed again when it is needed; the results have the same bits.
+type Keep struct {
+	// Entries is the number of sequences, counted from the first, whose states before each block are
+	// kept. Default 0: none.
+	Entries int
+	// Bytes limits the memory of the entries, and, separately, of the logits, which are kept where
+	// tokens × vocabulary × 4 bytes fit. Default 0: [DefaultKeptBytes]. Negative: nothing is kept.
+	Bytes int64
+}
+
+func (k Keep) fits(rows, cols int) bool {
+	limit := k.Bytes
+	if limit == 0 {
+		limit = DefaultKeptBytes
+	}
+	return 4*int64(rows)*int64(cols) <= limit
+}
+
+// PassOptions are Pass's.
+type PassOptions struct {
+	Keep
+	// Observer sees the inputs of the linear layers. Default: nobody.
+	Observer Observer
+	// Step is called after each of total steps: the blocks and the head. An error ends the pass.
+	// Default: nobody.
+	Step func(done, total int) error
+}
+
+// Result is what a complete pass yields: the reference that other weights are compared with.
+type Result struct {
+	// End is the state behind the last block; read only.
+	End *State
+	// Scores are the losses of all predicted tokens.
+	Scores *Scores
+
+	weights Weights      // of the pass; asked for the head again where the logits were not kept
+	logits  sgemm.Matrix // [tokens, vocabulary]; no data where they were not kept
+	logSums []float64    // log Σ exp of each row of the logits; nil where they were not kept
+	entries []*State     // before each block, of some sequences; nil where they were not kept
+}
+
+// Pass runs tokens through the whole model once: Start, every Block, and the head.
+func (d *Decoder) Pass(ctx context.Context, w Weights, tokens [][]int32, o PassOptions) (*Result, error) {
+	step := o.Step
+	if step == nil {
+		step = func(int, int) error { return nil }
+	}
+	s, err := d.Start(ctx, w, tokens)
+	if err != nil {
+		return nil, err
+	}
+	tally.Add(ctx, "forward.Pass", 1)
+	r, total := &Result{End: s, weights: w}, d.Blocks()+1
+	entries := min(o.Entries, len(tokens))
+	keep := entries > 0 && o.fits(d.Blocks()*s.first(entries).Hidden.Rows, d.hidden)
+	for i := range d.blocks {
+		if keep {
+			r.entries = append(r.entries, s.first(entries).Clone())
+		}
+		if err := d.Block(ctx, i, w, s, o.Observer); err != nil {
+			return nil, err
+		}
+		if err := step(i+1, total); err != nil {
+			return nil, err
+		}
+	}
+	if o.fits(s.Hidden.Rows, d.vocab) {
+		r.logits, r.logSums = sgemm.Dense(s.Hidden.Rows, d.vocab, nil), make([]float64, s.Hidden.Rows)
+	}
+	if r.Scores, err = d.score(ctx, w, r, o.Observer); err != nil {
+		return nil, err
+	}
+	return r, step(total, total)
+}
+
+// First is the result of the first n sequences alone, with the same bits as a pass of theirs. It
+// shares the memory.
+func (r *Result) First(n int) *Result {
+	part := &Result{End: r.End.first(n), Scores: &Scores{r.Scores.Nats[:n:n]}, weights: r.weights}
+	if rows := part.End.Hidden.Rows; r.logSums != nil {
+		part.logits, part.logSums = r.logits.Slice(0, rows, 0, r.logits.Cols), r.logSums[:rows:rows]
+	}
+	if len(r.entries) > 0 && n <= len(r.entries[0].Tokens) {
+		for _, s := range r.entries {
+			part.entries = append(part.entries, s.first(n))
+		}
+	}
+	return part
+}
+
+// Entry is a copy of the state before a block, or before the head, which counts as the last block. It is
+// nil where the states of all sequences were not kept.
+func (r *Result) Entry(block int) *State {
+	if block == r.End.Next {
+		return r.End.Clone()
+	}
+	if block >= len(r.entries) || len(r.entries[block].Tokens) != len(r.End.Tokens) {
+		return nil
+	}
+	return r.entries[block].Clone()
+}
+
+// referenceLogits gives the logits of a result, chunk by chunk: those that were kept, or computed again.
+type referenceLogits struct {
+	*Result
+	output *output      // nil where the logits were kept
+	x      sgemm.Matrix // of the batch at hand
+}
+
+func (d *Decoder) referenceLogits(ctx context.Context, r *Result) (l *referenceLogits, err error) {
+	l = &referenceLogits{Result: r}
+	if r.logSums == nil {
+		l.output, err = d.loadOutput(ctx, r.weights, r.End)
+	}
+	return l, err
+}
+
+// chunk is the same chunk of the reference as c of another state. logSum is log Σ exp of its row i.
+func (l *referenceLogits) chunk(ctx context.Context, c chunk) (logits sgemm.Matrix, logSum func(i int) float64, err error) {
+	if l.output == nil {
+		sums := l.logSums[c.row:]
+		return l.logits.Slice(c.row, c.row+c.logits.Rows, 0, l.logits.Cols), func(i int) float64 { return sums[i] }, nil
+	}
+	if c.from == 0 {
+		if l.x, err = l.output.inputs(ctx, c.batch, l.End); err != nil {
+			return logits, nil, err
+		}
+	}
+	logits, err = l.output.logitsOf(ctx, l.x, c.from)
+	return logits, func(i int) float64 { return logSumExp(logits.Row(i)) }, err
+}
