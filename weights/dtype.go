@@ -1,6 +1,9 @@
 package weights
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // DType is a safetensors element type. The zero value is no type.
 type DType uint8
@@ -33,15 +36,32 @@ const (
 )
 
 var dtypes = [...]struct {
-	name string
-	bits int
+	name  string
+	bits  int
+	torch string // PyTorch's names for it, the usual one first; empty where config.json names none
 }{
-	Bool: {"BOOL", 8}, F4: {"F4", 4}, F6E2M3: {"F6_E2M3", 6}, F6E3M2: {"F6_E3M2", 6},
-	U8: {"U8", 8}, I8: {"I8", 8}, F8E5M2: {"F8_E5M2", 8}, F8E4M3: {"F8_E4M3", 8},
-	F8E8M0: {"F8_E8M0", 8}, F8E4M3FNUZ: {"F8_E4M3FNUZ", 8}, F8E5M2FNUZ: {"F8_E5M2FNUZ", 8},
-	I16: {"I16", 16}, U16: {"U16", 16}, F16: {"F16", 16}, BF16: {"BF16", 16},
-	I32: {"I32", 32}, U32: {"U32", 32}, F32: {"F32", 32}, C64: {"C64", 64}, F64: {"F64", 64},
-	I64: {"I64", 64}, U64: {"U64", 64},
+	Bool:       {"BOOL", 8, ""},
+	F4:         {"F4", 4, ""},
+	F6E2M3:     {"F6_E2M3", 6, ""},
+	F6E3M2:     {"F6_E3M2", 6, ""},
+	U8:         {"U8", 8, ""},
+	I8:         {"I8", 8, "int8"},
+	F8E5M2:     {"F8_E5M2", 8, "float8_e5m2"},
+	F8E4M3:     {"F8_E4M3", 8, "float8_e4m3fn"},
+	F8E8M0:     {"F8_E8M0", 8, ""},
+	F8E4M3FNUZ: {"F8_E4M3FNUZ", 8, ""},
+	F8E5M2FNUZ: {"F8_E5M2FNUZ", 8, ""},
+	I16:        {"I16", 16, ""},
+	U16:        {"U16", 16, ""},
+	F16:        {"F16", 16, "float16 half"},
+	BF16:       {"BF16", 16, "bfloat16"},
+	I32:        {"I32", 32, ""},
+	U32:        {"U32", 32, ""},
+	F32:        {"F32", 32, "float32 float"},
+	C64:        {"C64", 64, ""},
+	F64:        {"F64", 64, "float64"},
+	I64:        {"I64", 64, ""},
+	U64:        {"U64", 64, ""},
 }
 
 // ParseDType reads a type's name as safetensors headers spell it.
@@ -52,6 +72,26 @@ func ParseDType(name string) (DType, error) {
 		}
 	}
 	return 0, fmt.Errorf("unknown dtype %q", name)
+}
+
+// ParseTorch reads a type's name as PyTorch and config.json spell it: "bfloat16" or "torch.bfloat16".
+// It reports false for a name of no type that a model's weights may have.
+func ParseTorch(name string) (DType, bool) {
+	name = strings.TrimPrefix(name, "torch.")
+	for d, t := range dtypes {
+		for other := range strings.FieldsSeq(t.torch) {
+			if other == name {
+				return DType(d), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Torch gives the name that [ParseTorch] reads; empty where there is none.
+func (d DType) Torch() string {
+	name, _, _ := strings.Cut(dtypes[d].torch, " ")
+	return name
 }
 
 // String gives the name used in safetensors headers.

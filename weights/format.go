@@ -3,12 +3,14 @@ package weights
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/x448/float16"
 )
 
-// Format describes the bits of one element of a type whose values can be transformed: the six
-// types BF16, F16, F32, F8_E4M3, F8_E5M2 and I8. An element's bits are handled as the low Bits
+// Format describes the bits of one element of a type whose values can be transformed, one of
+// [Formats]. An element's bits are handled as the low Bits
 // bits of a uint32, as they lie in a little-endian file.
 type Format struct {
 	DType    DType
@@ -20,20 +22,46 @@ type Format struct {
 	MaxFinite uint32
 }
 
-var formats = map[DType]Format{
-	F32:    {F32, 32, 8, 23, 127, 0x7F7FFFFF},
-	BF16:   {BF16, 16, 8, 7, 127, 0x7F7F},
-	F16:    {F16, 16, 5, 10, 15, 0x7BFF},
-	F8E4M3: {F8E4M3, 8, 4, 3, 7, 0x7E}, // no infinity, one NaN
-	F8E5M2: {F8E5M2, 8, 5, 2, 15, 0x7B},
-	I8:     {I8, 8, 0, 7, 0, 0x7F},
+// formats are the types whose values can be transformed, in the order in which messages list them.
+var formats = []Format{
+	{BF16, 16, 8, 7, 127, 0x7F7F},
+	{F16, 16, 5, 10, 15, 0x7BFF},
+	{F32, 32, 8, 23, 127, 0x7F7FFFFF},
+	{F8E4M3, 8, 4, 3, 7, 0x7E}, // no infinity, one NaN
+	{F8E5M2, 8, 5, 2, 15, 0x7B},
+	{I8, 8, 0, 7, 0, 0x7F},
+}
+
+// byDType has the formats by type; a zero Format where values of a type are not transformed.
+var byDType = func() (all [len(dtypes)]Format) {
+	for _, f := range formats {
+		all[f.DType] = f
+	}
+	return all
+}()
+
+// Formats lists the formats of all types whose values can be transformed.
+func Formats() []Format { return slices.Clone(formats) }
+
+// FormatNames lists the types of [Formats] for messages: "BF16, F16, F32, F8_E4M3, F8_E5M2 and I8",
+// with the given word in place of "and".
+func FormatNames(word string) string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.DType.String())
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 }
 
 // Format returns the layout of d's bits, and whether lowtoggle transforms values of this type at
 // all; tensors of every other type are copied as they are.
 func (d DType) Format() (Format, bool) {
-	f, ok := formats[d]
-	return f, ok
+	if int(d) >= len(byDType) {
+		return Format{}, false
+	}
+	f := byDType[d]
+	return f, f.DType == d && d > 0
 }
 
 // IsFloat reports whether the elements are sign-magnitude floating point (all formats but I8).
@@ -48,6 +76,9 @@ func (f Format) ExpMask() uint32 { return (1<<f.ExpBits - 1) << f.MantBits }
 // MantMask has the mantissa bits set.
 func (f Format) MantMask() uint32 { return 1<<f.MantBits - 1 }
 
+// HasInf reports whether the bits after the largest finite magnitude are infinity.
+func (f Format) HasInf() bool { return f.IsFloat() && f.MaxFinite+1 == f.ExpMask() }
+
 // Finite reports whether b is neither NaN nor infinite. Every I8 is finite.
 func (f Format) Finite(b uint32) bool { return !f.IsFloat() || b&^f.SignMask() <= f.MaxFinite }
 
@@ -56,7 +87,7 @@ func (f Format) Subnormal(b uint32) bool {
 	return f.IsFloat() && b&f.ExpMask() == 0 && b&f.MantMask() != 0
 }
 
-// Value is the number that b stands for. All six formats are exact in float32.
+// Value is the number that b stands for. All formats are exact in float32.
 func (f Format) Value(b uint32) float32 {
 	switch f.DType {
 	case F32:
@@ -69,8 +100,8 @@ func (f Format) Value(b uint32) float32 {
 		return float32(int8(b))
 	}
 	if !f.Finite(b) {
-		if f.DType == F8E5M2 && b&f.MantMask() == 0 {
-			return float32(math.Inf(1 - 2*int(b>>7)))
+		if f.HasInf() && b&f.MantMask() == 0 {
+			return float32(math.Inf(1 - 2*int(b>>(f.Bits-1))))
 		}
 		return float32(math.NaN())
 	}

@@ -319,3 +319,42 @@ func TestElements(t *testing.T) {
 		}))
 	}
 }
+
+func TestTorchNames(t *testing.T) {
+	for name, want := range map[string]DType{"bfloat16": BF16, "torch.float16": F16, "half": F16, "float": F32,
+		"float32": F32, "float64": F64, "float8_e4m3fn": F8E4M3, "float8_e5m2": F8E5M2, "torch.int8": I8} {
+		if d, ok := ParseTorch(name); !ok || d != want {
+			t.Errorf("%s: %v, %v", name, d, ok)
+		}
+	}
+	for _, name := range []string{"", "torch.", "BF16", "float16 half", "int64", "uint8"} {
+		if d, ok := ParseTorch(name); ok {
+			t.Errorf("%q: %v", name, d)
+		}
+	}
+	for _, f := range Formats() { // a model may be stored in each of them
+		if d, ok := ParseTorch(f.DType.Torch()); !ok || d != f.DType {
+			t.Errorf("%s: called %q, which is read as %v", f.DType, f.DType.Torch(), d)
+		}
+	}
+}
+
+func TestListOfFormats(t *testing.T) {
+	for _, f := range Formats() {
+		if got, ok := f.DType.Format(); !ok || got != f {
+			t.Errorf("%s: %+v, want %+v", f.DType, got, f)
+		}
+		inf := math.IsInf(float64(f.Value(f.MaxFinite+1)), 1)
+		if f.HasInf() != inf {
+			t.Errorf("%s: the pattern after the largest finite one is %v", f.DType, f.Value(f.MaxFinite+1))
+		}
+	}
+	for _, d := range []DType{0, U8, F8E8M0, F64, U64, U64 + 1} {
+		if _, ok := d.Format(); ok {
+			t.Errorf("%s has a format", d)
+		}
+	}
+	if got, want := FormatNames("and"), "BF16, F16, F32, F8_E4M3, F8_E5M2 and I8"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

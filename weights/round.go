@@ -55,7 +55,7 @@ func roundInt8(b uint32, bits int, truncate bool) uint32 {
 // times faster: what is neither subnormal nor beyond the finite is rounded on the bits of float32.
 func (f Format) Encode(data []byte, values []float32) {
 	if !f.IsFloat() {
-		encodeInt8(data, values)
+		f.encodeInt8(data, values)
 		return
 	}
 	var (
@@ -84,13 +84,13 @@ func (f Format) Encode(data []byte, values []float32) {
 }
 
 // encodeInt8 adds a number whose last place is 1, so that the sum is rounded to a whole number.
-func encodeInt8(data []byte, values []float32) {
+func (f Format) encodeInt8(data []byte, values []float32) {
 	const ones = 3 << 22
 	for i, v := range values {
 		if v >= -128 && v <= 127 {
 			data[i] = byte(math.Float32bits(v + ones))
 		} else {
-			data[i] = byte(formats[I8].FromValue(v))
+			data[i] = byte(f.FromValue(v))
 		}
 	}
 }

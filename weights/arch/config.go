@@ -215,13 +215,6 @@ func same(a, b any) bool {
 	return f == g
 }
 
-// dtypes are the names that config.json gives to element types.
-var dtypes = map[string]weights.DType{
-	"bfloat16": weights.BF16, "float16": weights.F16, "half": weights.F16,
-	"float32": weights.F32, "float": weights.F32, "float64": weights.F64,
-	"float8_e4m3fn": weights.F8E4M3, "float8_e5m2": weights.F8E5M2, "int8": weights.I8,
-}
-
 // dtype reads "dtype" or, as older files call it, "torch_dtype"; BF16 where neither is there.
 func (c config) dtype() (weights.DType, error) {
 	field, v, ok := c.first([]string{"dtype", "torch_dtype"})
@@ -229,7 +222,7 @@ func (c config) dtype() (weights.DType, error) {
 		return weights.BF16, nil
 	}
 	s, _ := v.(string)
-	d, ok := dtypes[strings.TrimPrefix(s, "torch.")]
+	d, ok := weights.ParseTorch(s)
 	if !ok {
 		return 0, fmt.Errorf("config.json: %s is %s, not an element type such as \"bfloat16\", \"float16\" or \"float32\"", field, spell(v))
 	}

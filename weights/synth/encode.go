@@ -14,14 +14,15 @@ import (
 type encoder func(dst []byte, values []float32)
 
 // encoders has an entry for every type that can be generated.
-var encoders = map[weights.DType]encoder{
-	weights.BF16:   encodeBF16,
-	weights.F16:    encodeF16,
-	weights.F32:    encodeF32,
-	weights.F8E4M3: encodeByte(weights.F8E4M3),
-	weights.F8E5M2: encodeByte(weights.F8E5M2),
-	weights.I8:     encodeByte(weights.I8),
-}
+var encoders = func() map[weights.DType]encoder {
+	all := map[weights.DType]encoder{weights.BF16: encodeBF16, weights.F16: encodeF16, weights.F32: encodeF32}
+	for _, f := range weights.Formats() {
+		if f.Bits == 8 {
+			all[f.DType] = encodeByte(f)
+		}
+	}
+	return all
+}()
 
 // bf16 rounds to nearest, ties to even, in integers; v is finite and far from overflow.
 func bf16(v float32) uint16 {
@@ -54,10 +55,9 @@ func encodeF32(dst []byte, values []float32) {
 
 // encodeByte goes through BF16, where one table answers for every value: what the second rounding
 // costs does not matter to random numbers.
-func encodeByte(d weights.DType) encoder {
+func encodeByte(to weights.Format) encoder {
 	table := sync.OnceValue(func() *[1 << 16]byte {
 		t := new([1 << 16]byte)
-		to, _ := d.Format()
 		from, _ := weights.BF16.Format()
 		for b := range t {
 			t[b] = byte(to.FromValue(from.Value(uint32(b))))

@@ -84,9 +84,9 @@ func TestDType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := configDType[d]
-		if name == "" {
-			name = "bfloat16" // what is no matrix keeps the config's type
+		name := d.Torch()
+		if d.Bits() == 8 {
+			name = "bfloat16" // vectors keep the config's type
 		}
 		if !strings.Contains(string(config), `"dtype": "`+name+`"`) {
 			t.Errorf("%s: config.json does not say %s:\n%s", d, name, config)

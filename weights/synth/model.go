@@ -70,9 +70,6 @@ func kindOf(c *arch.Claim, t weights.Info) kind {
 	return linear
 }
 
-// configDType is how config.json spells the types that a whole model can have.
-var configDType = map[weights.DType]string{weights.F32: "float32", weights.F16: "float16", weights.BF16: "bfloat16"}
-
 // withDType returns config with its element type replaced by d. It stays as it is where d is none
 // or an 8-bit type, which only matrices get.
 func withDType(config []byte, d weights.DType) ([]byte, error) {
@@ -80,10 +77,9 @@ func withDType(config []byte, d weights.DType) ([]byte, error) {
 		return config, nil
 	}
 	if encoders[d] == nil {
-		return nil, fmt.Errorf("values of type %s cannot be generated: choose BF16, F16, F32, F8_E4M3, F8_E5M2 or I8", d)
+		return nil, fmt.Errorf("values of type %s cannot be generated: choose %s", d, weights.FormatNames("or"))
 	}
-	name, ok := configDType[d]
-	if !ok {
+	if d.Bits() == 8 {
 		return config, nil
 	}
 	var fields map[string]json.RawMessage
@@ -91,7 +87,7 @@ func withDType(config []byte, d weights.DType) ([]byte, error) {
 		return nil, fmt.Errorf("config.json: %w", err)
 	}
 	delete(fields, "torch_dtype") // the older spelling
-	fields["dtype"], _ = json.Marshal(name)
+	fields["dtype"], _ = json.Marshal(d.Torch())
 	out, err := json.MarshalIndent(fields, "", "  ")
 	return append(out, '\n'), err
 }

@@ -29,9 +29,12 @@ const (
 	normMin, normMax = 0.5, 1.5
 )
 
-// byteStd is the standard deviation of an 8-bit matrix before its channels are spread: such
-// checkpoints keep their scale in another tensor, which is not written here.
-var byteStd = map[weights.DType]float64{weights.F8E4M3: 1, weights.F8E5M2: 1, weights.I8: 24}
+// Standard deviations of an 8-bit matrix before its channels are spread: such checkpoints keep their
+// scale in another tensor, which is not written here.
+const (
+	floatByteStd = 1
+	int8Std      = 24
+)
 
 // tensor generates one tensor's elements, any row at any time.
 type tensor struct {
@@ -71,8 +74,11 @@ func newTensor(info weights.Info, k kind, seed uint64) *tensor {
 
 // std is the standard deviation of a matrix whose channels are all alike.
 func (t *tensor) std() float64 {
-	if std, ok := byteStd[t.info.DType]; ok {
-		return std
+	if f, _ := t.info.DType.Format(); f.Bits == 8 {
+		if f.IsFloat() {
+			return floatByteStd
+		}
+		return int8Std
 	}
 	fanIn := t.cols
 	switch t.kind {
