@@ -46,14 +46,11 @@ func newLanes(f weights.Format) *lanes {
 	if !f.IsFloat() {
 		l.valueSign, l.normal = l.sign, l.magnitude
 	}
-	if hasInf(f) {
+	if f.HasInf() {
 		l.nanRoom = every(below - f.MaxFinite - 1)
 	}
 	return l
 }
-
-// hasInf reports whether the pattern after the largest finite magnitude is infinity.
-func hasInf(f weights.Format) bool { return f.IsFloat() && f.MaxFinite+1 == f.ExpMask() }
 
 // zeros marks, in their top bits, the lanes of w whose value is zero.
 func (l *lanes) zeros(w uint64) uint64 {

@@ -20,8 +20,8 @@ const pieceBytes = 1 << 20
 func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, error) {
 	f, ok := t.DType.Format()
 	if !ok {
-		return Activity{}, fmt.Errorf("%s: tensor %q: activity of %s elements cannot be counted; only BF16, F16, F32, F8_E4M3, F8_E5M2 and I8 can",
-			t.File, t.Name, t.DType)
+		return Activity{}, fmt.Errorf("%s: tensor %q: activity of %s elements cannot be counted; only %s can",
+			t.File, t.Name, t.DType, weights.FormatNames("and"))
 	}
 	l := newLanes(f)
 	rows, cols := t.Matrix()

@@ -33,7 +33,7 @@ func (t *tally) addPlain(f weights.Format, cur, before, above []byte) {
 		case f.Subnormal(b):
 			t.subnormal++
 		case f.Finite(b):
-		case hasInf(f) && b&f.MantMask() == 0:
+		case f.HasInf() && b&f.MantMask() == 0:
 			t.inf++
 		default:
 			t.nan++

@@ -3,7 +3,6 @@ package transform
 import (
 	"math"
 
-	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -78,7 +77,7 @@ func (p *planner) leveller(exps map[string][]int) (*leveller, error) {
 func (p *planner) wide(ix *arch.Index) bool {
 	for _, u := range ix.Uses {
 		t, _ := p.model.Tensor(u.Tensor)
-		if u.Signed && t.DType != weights.BF16 && t.DType != weights.F32 {
+		if f, ok := t.DType.Format(); u.Signed && (!ok || f.ExpBits < 8) {
 			return false
 		}
 	}

@@ -16,13 +16,13 @@ func lowHigh(f weights.Format, args []any) (mask uint32, err error) {
 	return uint32(uint64(1)<<low - 1 | all&^(all>>high)), nil
 }
 
-// finite clears the lowest exponent bit of what is NaN or infinite, or in F8_E4M3, where one
-// mantissa alone is, the lowest mantissa bit.
+// finite clears the lowest exponent bit of NaN and infinity. In a format without infinities, where one
+// mantissa alone is NaN, it clears the lowest mantissa bit.
 func finite(f weights.Format, b uint32) uint32 {
 	if f.Finite(b) {
 		return b
 	}
-	if f.DType == weights.F8E4M3 {
+	if !f.HasInf() {
 		return b &^ 1
 	}
 	return b &^ (1 << f.MantBits)
