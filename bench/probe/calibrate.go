@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Calibrate fits the cost model to measured series, of one card or of cards of one kind. The calibration
@@ -121,53 +120,46 @@ func observe(ctx context.Context, s *experiment.Series, swapped bool, seen func(
 	for _, v := range []*float64{&b.Joules, &b.Seconds, &b.Watts, &b.Clock} {
 		*v = digits(*v / n)
 	}
-	results := s.Results()
-	points := make([]cost.Observation, len(results))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	done := make(chan struct{})
-	look := func(m experiment.Measured, x, w *string, to **cost.Signals) {
-		g.Go(func() (err error) {
-			px, pw := m.X, m.W
-			if m.Scaled != nil {
-				px, pw = m.Scaled.X, m.Scaled.W
-			}
-			*x, *w = px.String(), pw.String()
-			*to, err = signals(ctx, s.Setup, px, pw, m.Seed, swapped)
-			done <- struct{}{}
+	at := func(m experiment.Measured) (x, w pattern.Pattern) {
+		if m.Scaled != nil {
+			return m.Scaled.X, m.Scaled.W
+		}
+		return m.X, m.W
+	}
+	points := []experiment.Measured{ran[s.Baseline.Name()]}
+	for _, r := range s.Results() {
+		if r.Experiment == experiment.Null {
+			continue
+		}
+		if !(r.Clock > 0) {
+			return out, fmt.Errorf("%s: the card did not tell its clock: measure it again", r.Name())
+		}
+		m := ran[r.Name()]
+		x, w := at(m)
+		points = append(points, m)
+		out.Points = append(out.Points, cost.Observation{X: x.String(), W: w.String(), Family: r.Experiment, Energy: digits(r.Relative),
+			HalfWidth: digits(r.HalfWidth), Time: digits(r.RelativeTime), Clock: digits(r.Clock / b.Clock)})
+	}
+	x, w := at(points[0])
+	b.X, b.W = x.String(), w.String()
+	var told sync.Mutex // seen is called by one goroutine at a time
+	err := parallel.Run(ctx, len(points), 0, func(ctx context.Context, i int) error {
+		x, w := at(points[i])
+		f, err := signals(ctx, s.Setup, x, w, points[i].Seed, swapped)
+		if err != nil {
 			return err
-		})
-	}
-	finished := make(chan error, 1)
-	go func() {
-		look(ran[s.Baseline.Name()], &b.X, &b.W, &b.Signals)
-		for i, r := range results {
-			if r.Experiment == experiment.Null {
-				continue
-			}
-			if !(r.Clock > 0) {
-				finished <- fmt.Errorf("%s: the card did not tell its clock: measure it again", r.Name())
-				return
-			}
-			points[i] = cost.Observation{Family: r.Experiment, Energy: digits(r.Relative), HalfWidth: digits(r.HalfWidth),
-				Time: digits(r.RelativeTime), Clock: digits(r.Clock / b.Clock)}
-			look(ran[r.Name()], &points[i].X, &points[i].W, &points[i].Signals)
 		}
-		finished <- g.Wait()
-	}()
-	for {
-		select {
-		case <-done:
-			seen()
-		case err := <-finished:
-			for i, r := range results {
-				if r.Experiment != experiment.Null {
-					out.Points = append(out.Points, points[i])
-				}
-			}
-			return out, err
+		if i == 0 {
+			b.Signals = f
+		} else {
+			out.Points[i-1].Signals = f
 		}
-	}
+		told.Lock()
+		defer told.Unlock()
+		seen()
+		return nil
+	})
+	return out, err
 }
 
 func productOf(s experiment.Setup) cost.Product {

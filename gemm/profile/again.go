@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Again makes all profiles of a result anew from the readings in it, which Options.Readings put there, and needs no
@@ -156,11 +158,11 @@ func (p *Profile) possible() error {
 			works = append(works, r.Watts)
 		}
 	}
-	if len(works) > 0 && median(works) < 1 {
+	if len(works) > 0 && stats.Median(works) < 1 {
 		return errors.New("the readings are of less than 1 W")
 	}
-	if len(steps) > 0 && median(steps) > slowest.Seconds() {
-		return fmt.Errorf("the energy counter steps every %v: want at most %v", seconds(median(steps)), slowest)
+	if len(steps) > 0 && stats.Median(steps) > slowest.Seconds() {
+		return fmt.Errorf("the energy counter steps every %v: want at most %v", seconds(stats.Median(steps)), slowest)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // bootstrap fills in the curve's intervals: runs are drawn with replacement, and each time the sensors' levels,
@@ -53,5 +53,5 @@ func (s *stitching) bootstrap(ctx context.Context, c *solution, to *Curve) error
 // quantile, as the runs are few, over the share of the spread that resamples of few show.
 func widening(runs int) float64 {
 	n := float64(runs)
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * math.Sqrt(n/(n-1))
+	return stats.Student(n-1, 0.95) * math.Sqrt(n/(n-1))
 }

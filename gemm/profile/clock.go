@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Sync says how the card's clock goes with the host's.
@@ -53,7 +54,7 @@ func synchronise(groups [][]cuda.ClockReading) (*Sync, error) {
 	if s.Groups == 0 {
 		return nil, errNoClock
 	}
-	s.Delay = seconds(median(delay))
+	s.Delay = seconds(stats.Median(delay))
 	if s.Groups < 3 { // two are no line that could be judged
 		return s, nil
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // hold makes a curve as smooth as it may be for every cell to be as fine as was asked for. The penalty then grows as
@@ -63,7 +65,7 @@ func (s *stitching) hold(ctx context.Context, c *solution, curve *Curve, finest 
 	for i := work.first; i <= work.last(); i++ {
 		half = append(half, (held.High[i]-held.Low[i])/2/math.Abs(held.Watts[i]))
 	}
-	if median(half) > unsure {
+	if stats.Median(half) > unsure {
 		return curve, false, nil
 	}
 	*c = at

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // A card's work ends at a moment that its stamps tell, and power falls at once: no sensor sees anything sharper. What
@@ -90,7 +92,7 @@ func (s *stitching) lag(ctx context.Context) bool {
 	if len(e.about) < fewest || len(e.before) == 0 || len(e.after) == 0 {
 		return false
 	}
-	first := fall{response{window: e.Window.Seconds()}, median(e.before), median(e.after)}
+	first := fall{response{window: e.Window.Seconds()}, stats.Median(e.before), stats.Median(e.after)}
 	best, without := first.nearest(ctx, e.about, false)
 	off := without
 	for _, lag := range []float64{0.005, 0.01, 0.02, 0.04} {

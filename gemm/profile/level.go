@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // The curve has the level of the energy counter where there is one, and else of the first sensor. What others read
@@ -60,7 +62,7 @@ func (s *stitching) level(src *source, c *solution) float64 {
 	if len(share) == 0 {
 		return 1
 	}
-	if level := median(share); level > 0 {
+	if level := stats.Median(share); level > 0 {
 		return level
 	}
 	return 1

@@ -1,6 +1,10 @@
 package profile
 
-import "math"
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
+)
 
 // noise of a sensor's readings: a standard deviation in watts while the card works, one while it is idle, as
 // an idle card is much quieter, and one in seconds of the moments that they are for.
@@ -82,7 +86,7 @@ func noiseOf(c cells, rows []row, p []float64, sensor int, floor float64) noise 
 }
 
 // deviation is the standard deviation of normal values of which these are the magnitudes.
-func deviation(magnitudes []float64) float64 { return median(magnitudes) / 0.6745 }
+func deviation(magnitudes []float64) float64 { return stats.Median(magnitudes) / 0.6745 }
 
 // slope is by how many watts a second the span's mean changes with its moment, at most.
 func (s span) slope(c cells, p []float64) float64 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // profiles makes one of each order's runs.
@@ -63,7 +64,7 @@ func (t *taking) place() {
 	if sync == nil || len(launch) == 0 {
 		return
 	}
-	sync.Launch = seconds(median(launch))
+	sync.Launch = seconds(stats.Median(launch))
 	if slack := 2*sync.Residual + time.Millisecond; sync.Launch < -slack {
 		t.result.warn("work seems to begin %v before it was given to the card: the clocks do not fit, and early times are as wrong", -sync.Launch)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Result is what a profile found; what is absent is not known.
@@ -199,7 +200,7 @@ func (p *Profile) Resolution(from, to time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}
-	return seconds(median(all))
+	return seconds(stats.Median(all))
 }
 
 // Coarsest is the resolution of the curve's coarsest cell while the work runs; 0 without a curve.

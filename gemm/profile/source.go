@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // source is a sensor with its readings.
@@ -59,7 +61,7 @@ func (s *stitching) gather(readings []Reading) {
 		for _, r := range counter.readings {
 			lengths = append(lengths, (r.At - r.Since).Seconds())
 		}
-		counter.Window = seconds(median(lengths))
+		counter.Window = seconds(stats.Median(lengths))
 		counter.readings = slices.DeleteFunc(counter.readings, func(r Reading) bool {
 			return r.At <= r.Since || r.At-r.Since > longest*counter.Window
 		})
@@ -77,7 +79,7 @@ func (s *stitching) gather(readings []Reading) {
 		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Name, b.Name))
 	})
 	if len(powers) > 0 {
-		s.floor = max(1e-9, 1e-5*median(powers))
+		s.floor = max(1e-9, 1e-5*stats.Median(powers))
 	}
 }
 

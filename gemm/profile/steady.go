@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Progress of a run: so many executions were done so long after its start. The first entry is 0 at 0;
@@ -107,7 +109,7 @@ func (s search) sure() float64 {
 		w, low, high := s.ending(at, max(end/4/points, s.over(s.all)))
 		half = append(half, (high-low)/2/math.Abs(w))
 	}
-	return median(half)
+	return stats.Median(half)
 }
 
 // fewest executions with which the search begins.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Take profiles a product; of two products each, and each right after the other. Operands and results
@@ -270,7 +270,7 @@ func (t *taking) rehearse(ctx context.Context, o *order) error {
 		end := momentOf(r.progress, done)
 		o.each[i] = append(o.each[i], max(1e-9, (end-before).Seconds()/float64(l.Executions)))
 		before = end
-		each := median(o.each[i]) // one rehearsal may be an outlier
+		each := stats.Median(o.each[i]) // one rehearsal may be an outlier
 		l.Executions = executions(t.length(i), each)
 		o.lasts += seconds(each * float64(l.Executions))
 	}
@@ -343,10 +343,3 @@ func executions(d time.Duration, each float64) int {
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
-
-// median of values, of which there is at least one.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
