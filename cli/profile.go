@@ -77,7 +77,7 @@ the readings do not carry the --resolution; 4: no GPU.`,
 			return err
 		}
 		var report *profileReport
-		defer hold(c, false)
+		defer setUnsaved(c, false)
 		event, end := term.Progress(c)
 		q.options.Events = profileEvents(c, event)
 		err = q.guard(func() (err error) {
@@ -141,7 +141,7 @@ func (q *profileRequest) take(ctx context.Context, m measure.Machine) (*profileR
 func profileEvents(c *cli.Context, event func(transform.Event)) profile.Events {
 	return profile.Events{
 		Stage: func(name string) {
-			hold(c, name == "stitch")
+			setUnsaved(c, name == "stitch")
 			event(transform.Event{Stage: name})
 		},
 		Run: func(done, of int) {
