@@ -48,7 +48,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 				c.PowerLimit = *sit.Card.PowerLimit
 			}
 		}
-		series, err := observe(ctx, s, swapped[s.Setup.Type], func() {
+		series, err := observe(ctx, c, s, swapped[s.Setup.Type], func() {
 			if done++; progress != nil {
 				progress(done, total)
 			}
@@ -95,7 +95,7 @@ const clear = 0.02
 const runsOfRows = "| repeat(rows=4)"
 
 // observe turns a measured series into one that a model can be fitted to.
-func observe(ctx context.Context, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
+func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
 	out := cost.Series{Product: productOf(s.Setup), Change: string(s.Change)}
 	ran := map[string]experiment.Measured{}
 	var n float64
@@ -145,14 +145,14 @@ func observe(ctx context.Context, s *experiment.Series, swapped bool, seen func(
 	var told sync.Mutex // seen is called by one goroutine at a time
 	err := parallel.Run(ctx, len(points), 0, func(ctx context.Context, i int) error {
 		x, w := at(points[i])
-		f, err := signals(ctx, s.Setup, x, w, points[i].Seed, swapped)
+		f, err := features(ctx, c, s.Setup, x, w, points[i].Seed, swapped)
 		if err != nil {
 			return err
 		}
 		if i == 0 {
-			b.Signals = f
+			b.Features = f
 		} else {
-			out.Points[i-1].Signals = f
+			out.Points[i-1].Features = f
 		}
 		told.Lock()
 		defer told.Unlock()
@@ -166,8 +166,8 @@ func productOf(s experiment.Setup) cost.Product {
 	return cost.Product{Type: s.Type.String(), M: s.M, N: s.N, K: s.K, Role: s.Role, Cold: s.Cold}
 }
 
-// signals of a point's operands.
-func signals(ctx context.Context, s experiment.Setup, x, w pattern.Pattern, seed uint64, swapped bool) (*cost.Signals, error) {
+// features of a point's operands.
+func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, x, w pattern.Pattern, seed uint64, swapped bool) (*cost.Features, error) {
 	d := s.Type.Operand()
 	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: 2 * seed})
 	if err != nil {
@@ -177,7 +177,7 @@ func signals(ctx context.Context, s experiment.Setup, x, w pattern.Pattern, seed
 	if err != nil {
 		return nil, err
 	}
-	return cost.Observe(ctx, d, productOf(s), swapped, ox, ow)
+	return c.Observe(ctx, d, productOf(s), swapped, ox, ow)
 }
 
 // Operand draws blocks of a pattern: each by itself where the pattern is local, else all at once.

@@ -56,7 +56,7 @@ func TestCalibrate(t *testing.T) {
 		t.Errorf("%s, %d series, %d models, told of %d of %d", c.Card, len(c.Series), len(c.Models), done, total)
 	}
 	for i := range c.Series {
-		if s := &c.Series[i]; len(s.Points) != len(all[i].Results())-2 || s.Baseline.Signals == nil { // less the nulls
+		if s := &c.Series[i]; len(s.Points) != len(all[i].Results())-2 || s.Baseline.Features == nil { // less the nulls
 			t.Errorf("%d points of %d", len(s.Points), len(all[i].Results()))
 		}
 	}
