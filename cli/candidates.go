@@ -10,6 +10,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -135,7 +136,7 @@ func (q *request) title(c measure.Candidate) string {
 }
 
 // xText is how --x would be written.
-func (o *operands) xText(typ gemm.Type) string {
+func (o *operands) xText(typ arith.Type) string {
 	if o.x.text == "" {
 		return usualX(typ).text
 	}

@@ -19,7 +19,7 @@ import (
 
 // Product is a GEMM y[M,N] = x[M,K]·w[N,K]ᵀ whose energy is asked for.
 type Product struct {
-	Type string `json:"type"` // the arithmetic, as gemm.Type names it: "bf16"
+	Type string `json:"type"` // the arithmetic, as arith.Type names it: "bf16"
 	M    int    `json:"m"`
 	N    int    `json:"n"`
 	K    int    `json:"k"`

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
@@ -59,15 +59,15 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 		c.Series = append(c.Series, series)
 	}
 	return c, c.Fit(func(typ string) bool {
-		t, err := gemm.ParseType(typ)
+		t, err := arith.ParseType(typ)
 		return err == nil && swapped[t]
 	}, prior)
 }
 
 // swappedTypes are those of which weights with runs of equal rows save more in the role that is
 // called stationary: what streams is the other operand.
-func swappedTypes(all []*experiment.Series) map[gemm.Type]bool {
-	energy := map[gemm.Type]map[cost.Role]float64{}
+func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
+	energy := map[arith.Type]map[cost.Role]float64{}
 	for _, s := range all {
 		if s.Change != experiment.Weights || s.Cold {
 			continue
@@ -81,7 +81,7 @@ func swappedTypes(all []*experiment.Series) map[gemm.Type]bool {
 			}
 		}
 	}
-	swapped := map[gemm.Type]bool{}
+	swapped := map[arith.Type]bool{}
 	for t, e := range energy {
 		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]-clear
 	}

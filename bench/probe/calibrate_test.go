@@ -7,7 +7,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -15,7 +15,7 @@ import (
 // measured is a small series on the simulated card.
 func measured(t *testing.T, role cost.Role) *experiment.Series {
 	t.Helper()
-	w, err := work(prefill(gemm.BF16, 64, role), short)
+	w, err := work(prefill(arith.BF16, 64, role), short)
 	if err != nil {
 		t.Fatal(err)
 	}
