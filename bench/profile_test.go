@@ -12,7 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
+
+const ms = stitch.Seconds(time.Millisecond)
 
 // profiled are two measurements of one product on one H200.
 type profiled struct {
@@ -34,19 +37,54 @@ func profiledProducts(t *testing.T) (all []profiled) {
 }
 
 // agreement of both from one moment to another, or to the end of the work.
-func (p profiled) agreement(from, to time.Duration) profile.Difference {
+func (p profiled) agreement(from, to stitch.Seconds) difference {
 	for _, r := range p.runs {
-		to = min(to, r.End()-2*r.Curve.Step)
+		to = min(to, r.End()-2*r.Trace.Step)
 	}
-	return profile.Agreement(p.runs[0].Curve, p.runs[1].Curve, from, to)
+	return differenceOf(p.runs[0].Trace, p.runs[1].Trace, from, to)
+}
+
+// difference between two traces, as shares of the second.
+type difference struct {
+	Largest float64
+	At      stitch.Seconds // of the largest
+	Mean    float64
+	// Apart is the share of cells that are further apart than both intervals allow together: 0.05 for traces that differ by
+	// chance alone.
+	Apart float64
+}
+
+// differenceOf compares two traces with equal cells from one moment to another.
+func differenceOf(a, b *stitch.Trace, from, to stitch.Seconds) (d difference) {
+	n := 0.0
+	for i, w := range a.Watts {
+		at := a.Start + stitch.Seconds(i)*a.Step
+		if at < from || at+a.Step > to || i >= len(b.Watts) {
+			continue
+		}
+		off := math.Abs(w - b.Watts[i])
+		if share := off / b.Watts[i]; share > d.Largest {
+			d.Largest, d.At = share, at
+		}
+		d.Mean += off / b.Watts[i]
+		if off > math.Hypot((a.High[i]-a.Low[i])/2, (b.High[i]-b.Low[i])/2) {
+			d.Apart++
+		}
+		n++
+	}
+	if n > 0 {
+		d.Mean /= n
+		d.Apart /= n
+	}
+	return d
 }
 
 // beyond are the cells from 50 ms on that differ by more than 3 %.
-func (p profiled) beyond() (cells []time.Duration) {
-	c := p.runs[0].Curve
+func (p profiled) beyond() (cells []stitch.Seconds) {
+	c := p.runs[0].Trace
 	for i := range c.Watts {
-		at := c.Start + time.Duration(i)*c.Step
-		if at >= 50*time.Millisecond && p.agreement(at, at+c.Step).Largest > 0.03 {
+		at := c.Start + stitch.Seconds(i)*c.Step
+		if at >= 50*ms && p.agreement(at, at+c.Step).Largest > 0.03 {
 			cells = append(cells, at)
 		}
 	}
@@ -56,17 +94,17 @@ func (p profiled) beyond() (cells []time.Duration) {
 // TestProfilesAgree holds two measurements of one product on one H200 against each other, cell by cell, from 50 ms
 // after the start to the end of the work.
 func TestProfilesAgree(t *testing.T) {
-	const mean, finest = 0.01, 5 * time.Millisecond
+	const mean, finest = 0.01, 5 * ms
 	// In 25 ms of the 2 s 2048³ is above 3 %: there the card first lowers its clock, at another moment in each run.
 	largest := map[string]float64{"8192³": 0.03, "2048³": 0.06}
 	for _, p := range profiledProducts(t) {
-		d, later := p.agreement(50*time.Millisecond, time.Hour), p.agreement(75*time.Millisecond, time.Hour)
+		d, later := p.agreement(50*ms, stitch.Seconds(time.Hour)), p.agreement(75*ms, stitch.Seconds(time.Hour))
 		if d.Largest > largest[p.name] || later.Largest > 0.03 || d.Mean > mean {
 			t.Errorf("%s differs by %+v, later by %+v", p.name, d, later)
 		}
 		for _, r := range p.runs {
-			if r.Curve.Law == nil || r.Curve.Step > finest {
-				t.Errorf("%s: what goes with the pace is resolved to %v", p.name, r.Curve.Step)
+			if r.Trace.Law == nil || r.Trace.Step > finest {
+				t.Errorf("%s: what goes with the pace is resolved to %v", p.name, r.Trace.Step)
 			}
 		}
 	}
@@ -116,11 +154,11 @@ func profileTables(products []profiled) string {
 
 	head("mean power")
 	row("before", each(func(r *profile.Profile) string {
-		watts, low, high, _ := r.AtRest()
+		watts, low, high, _ := r.BeforeWork()
 		return within(watts, low, high)
 	}))
 	for _, s := range []struct {
-		from, to time.Duration
+		from, to stitch.Seconds
 		what     string
 	}{
 		{10, 30, ": at full clock, above the cap"},
@@ -130,50 +168,52 @@ func profileTables(products []profiled) string {
 	} {
 		name := fmt.Sprintf("%d to %d ms%s", s.from, s.to, s.what)
 		row(name, each(func(r *profile.Profile) string {
-			return within(r.Curve.Mean(s.from*time.Millisecond, s.to*time.Millisecond))
+			return within(r.Trace.Mean(s.from*ms, s.to*ms))
 		}))
 	}
 	row("the lowest 2.5 ms", each(func(r *profile.Profile) string {
-		c := r.Curve
-		from := int((500*time.Millisecond - c.Start) / c.Step)
+		c := r.Trace
+		from := int((500*ms - c.Start) / c.Step)
 		worked := c.Watts[from:int((r.End()-c.Start)/c.Step)]
 		i := slices.Index(worked, slices.Min(worked))
-		return fmt.Sprintf("%.0f W at %s", worked[i], inMillis(c.Start+time.Duration(from+i)*c.Step))
+		return fmt.Sprintf("%.0f W at %s", worked[i], inMillis(c.Start+stitch.Seconds(from+i)*c.Step))
 	}))
 
 	b.WriteByte('\n')
-	const afterStart, late = 50 * time.Millisecond, 75 * time.Millisecond
+	const afterStart, late = 50 * ms, 75 * ms
 	head("two measurements")
-	largest := func(from, to time.Duration) func(profiled) string {
+	largest := func(from, to stitch.Seconds) func(profiled) string {
 		return func(p profiled) string {
 			d := p.agreement(from, to)
 			return fmt.Sprintf("%.1f %%, at %s", 100*d.Largest, inMillis(d.At))
 		}
 	}
 	row("differ in the first 50 ms, at most", largest(0, afterStart))
-	row("… after that, at most", largest(afterStart, time.Hour))
-	row("… later than 75 ms", largest(late, time.Hour))
-	row("… after 50 ms on the mean", func(p profiled) string { return fmt.Sprintf("%.1f %%", 100*p.agreement(afterStart, time.Hour).Mean) })
+	row("… after that, at most", largest(afterStart, stitch.Seconds(time.Hour)))
+	row("… later than 75 ms", largest(late, stitch.Seconds(time.Hour)))
+	row("… after 50 ms on the mean", func(p profiled) string {
+		return fmt.Sprintf("%.1f %%", 100*p.agreement(afterStart, stitch.Seconds(time.Hour)).Mean)
+	})
 	row("cells after 50 ms that differ by more than 3 %", func(p profiled) string {
 		cells := p.beyond()
 		if len(cells) == 0 {
 			return "none"
 		}
-		return fmt.Sprintf("%d, from %s to %s", len(cells), inMillis(cells[0]), inMillis(cells[len(cells)-1]+p.runs[0].Curve.Step))
+		return fmt.Sprintf("%d, from %s to %s", len(cells), inMillis(cells[0]), inMillis(cells[len(cells)-1]+p.runs[0].Trace.Step))
 	})
 	row("cells after 50 ms that differ by more than both bands allow", func(p profiled) string {
-		return fmt.Sprintf("**%.0f %%**", 100*p.agreement(afterStart, time.Hour).Apart)
+		return fmt.Sprintf("**%.0f %%**", 100*p.agreement(afterStart, stitch.Seconds(time.Hour)).Apart)
 	})
-	row("resolution, what goes with the pace", each(func(r *profile.Profile) string { return inMillis(r.Curve.Step) }))
-	resolution := func(from, to time.Duration) func(profiled) string {
+	row("resolution, what goes with the pace", each(func(r *profile.Profile) string { return inMillis(r.Trace.Step) }))
+	resolution := func(from, to stitch.Seconds) func(profiled) string {
 		return each(func(r *profile.Profile) string {
-			c := r.Curve
+			c := r.Trace
 			all := slices.Sorted(slices.Values(c.Resolution[(from-c.Start)/c.Step : (min(to, r.End())-c.Start)/c.Step]))
-			return inMillis(all[len(all)/2].Round(100 * time.Microsecond))
+			return inMillis(stitch.Seconds(all[len(all)/2].Duration().Round(100 * time.Microsecond)))
 		})
 	}
 	row("… of anything else, first 50 ms (median)", resolution(0, afterStart))
-	row("… of anything else, over 2 s (median)", resolution(0, time.Hour))
+	row("… of anything else, over 2 s (median)", resolution(0, stitch.Seconds(time.Hour)))
 	return b.String()
 }
 
@@ -182,4 +222,4 @@ func within(watts, low, high float64) string {
 	return fmt.Sprintf("%.0f ± %.0f W", watts, math.Ceil((high-low)/2))
 }
 
-func inMillis(t time.Duration) string { return fmt.Sprintf("%.5g ms", 1e3*t.Seconds()) }
+func inMillis(t stitch.Seconds) string { return fmt.Sprintf("%.5g ms", 1e3*t.Seconds()) }

@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
 // TestComplain: errors keep all their words, within a line's width; joined ones begin lines of their own.
@@ -52,13 +52,13 @@ func TestUnsaved(t *testing.T) {
 	}
 }
 
-// TestProfileHolds its runs from when all were taken.
+// TestProfileHolds: from the stage "stitch" on an interrupt waits for the report.
 func TestProfileHolds(t *testing.T) {
 	out := &output{}
 	c := cli.NewContext(&cli.App{Writer: out}, nil, nil)
-	events := profileEvents(c, func(transform.Event) {})
+	tell := profileProgress(c, func(profile.Event) {})
 	for _, stage := range []string{"self-test", "timing", "warm-up", "stitch"} {
-		if events.Stage(stage); out.unsaved.Load() != (stage == "stitch") {
+		if tell(profile.Event{Stage: stage}); out.unsaved.Load() != (stage == "stitch") {
 			t.Errorf("%s: unsaved %v", stage, out.unsaved.Load())
 		}
 	}

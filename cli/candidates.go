@@ -10,7 +10,6 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -136,7 +135,7 @@ func (q *request) title(c measure.Candidate) string {
 }
 
 // xText is how --x would be written.
-func (o *operands) xText(typ arith.Type) string {
+func (o *operands) xText(typ gemm.Type) string {
 	if o.x.text == "" {
 		return usualX(typ).text
 	}

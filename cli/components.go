@@ -11,7 +11,6 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
@@ -161,7 +160,7 @@ func (r *componentsJSON) judge() {
 	for _, p := range phases {
 		var layers []component.Gemm
 		for _, s := range usualLayers {
-			layers = append(layers, probe.GEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: arith.BF16}, p.cold, nil, nil))
+			layers = append(layers, probe.GEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: gemm.BF16}, p.cold, nil, nil))
 		}
 		kernels, err := phaseKernels(r.Model, layers)
 		if err != nil {

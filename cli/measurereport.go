@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -52,7 +52,7 @@ func (r measureReport) remarks(w io.Writer) {
 	}
 	if r.Teraflops > 0 {
 		unit := "TFLOP/s"
-		if r.Products[0].Problem.Type == arith.INT8 {
+		if r.Products[0].Problem.Type == gemm.INT8 {
 			unit = "TOP/s"
 		}
 		text += fmt.Sprintf("; %.0f %s", r.Teraflops, unit)

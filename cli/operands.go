@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -17,7 +16,7 @@ import (
 // operands makes what is multiplied out of sources.
 type operands struct {
 	readings
-	dtype arith.Type // 0: as the weights are stored
+	dtype gemm.Type // 0: as the weights are stored
 	seed  uint64
 	x     source // no text: what is usual for the type
 
@@ -35,15 +34,15 @@ type shape struct {
 const defaultTokens = 8192
 
 // The usual draws: what a trained layer's operands are like, in the scale that the type is made for.
-func usualX(typ arith.Type) source {
-	if typ == arith.INT8 {
+func usualX(typ gemm.Type) source {
+	if typ == gemm.INT8 {
 		return usual("normal(0,32)")
 	}
 	return usual("normal(0,1)")
 }
 
-func usualW(typ arith.Type) source {
-	if typ == arith.INT8 || typ == arith.FP8 {
+func usualW(typ gemm.Type) source {
+	if typ == gemm.INT8 || typ == gemm.FP8 {
 		return usualX(typ)
 	}
 	return usual("normal(0,0.02)")
@@ -99,11 +98,11 @@ func (o *operands) layers(ctx context.Context, s source, like []layer) ([]layer,
 }
 
 // typeOf the product by a layer.
-func (o *operands) typeOf(l layer) (arith.Type, error) {
+func (o *operands) typeOf(l layer) (gemm.Type, error) {
 	if o.dtype != 0 {
 		return o.dtype, nil
 	}
-	typ, ok := arith.TypeOf(l.w.DType)
+	typ, ok := gemm.TypeOf(l.w.DType)
 	if !ok {
 		return 0, fmt.Errorf("%s: no GPU multiplies %v as it is: choose a type with --dtype", l.name, l.w.DType)
 	}
@@ -142,7 +141,7 @@ func (o *operands) candidate(ctx context.Context, name string, layers, like []la
 }
 
 // activations of a layer: of a pattern, the same for all layers with as many inputs, or from a file.
-func (o *operands) activations(ctx context.Context, l layer, m int, typ arith.Type) (gemm.Matrix, error) {
+func (o *operands) activations(ctx context.Context, l layer, m int, typ gemm.Type) (gemm.Matrix, error) {
 	d := typ.Operand()
 	if o.x.path != "" {
 		x, err := o.storedActivations(l.name, l.w.Cols, m)
@@ -166,7 +165,7 @@ func (o *operands) activations(ctx context.Context, l layer, m int, typ arith.Ty
 }
 
 // xSource is --x, or what is usual for the type.
-func (o *operands) xSource(typ arith.Type) source {
+func (o *operands) xSource(typ gemm.Type) source {
 	if o.x.text == "" {
 		return usualX(typ)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -33,7 +32,7 @@ func TestDraws(t *testing.T) {
 			}
 			list = append(list, l.w.Data)
 		}
-		x, err := o.activations(t.Context(), all[0], 3, arith.BF16)
+		x, err := o.activations(t.Context(), all[0], 3, gemm.BF16)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +63,7 @@ func TestCandidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, p := range c.Products {
-		want := gemm.Problem{M: 3, N: layers[i].w.Rows, K: layers[i].w.Cols, Type: arith.BF16, Streaming: true}
+		want := gemm.Problem{M: 3, N: layers[i].w.Rows, K: layers[i].w.Cols, Type: gemm.BF16, Streaming: true}
 		if p.Problem != want || p.Name != layers[i].name || p.Validate() != nil {
 			t.Errorf("%s is %v (%v), want %v", p.Name, p.Problem, p.Validate(), want)
 		}
@@ -76,11 +75,11 @@ func TestCandidate(t *testing.T) {
 	if x(0) != x(1) || x(0) == x(2) {
 		t.Error("activations are shared by the wrong layers")
 	}
-	o.dtype = arith.FP8
+	o.dtype = gemm.FP8
 	if c, err = o.candidate(t.Context(), "rounded", layers[1:2], layers[1:2], 3, false); err != nil {
 		t.Fatal(err)
 	}
-	if p := c.Products[0]; p.Problem.Type != arith.FP8 || p.Problem.Streaming || p.Validate() != nil {
+	if p := c.Products[0]; p.Problem.Type != gemm.FP8 || p.Problem.Streaming || p.Validate() != nil {
 		t.Errorf("%v: %v", p.Problem, p.Validate())
 	}
 }

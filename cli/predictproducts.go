@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -108,7 +107,7 @@ func (f *forecast) product(ctx context.Context, l placed, scale blocks, xs map[s
 
 // xBlocks are a layer's activations; those of patterns are the same for all layers with as many
 // inputs, and kept in drawn.
-func (f *forecast) xBlocks(ctx context.Context, l placed, typ arith.Type, drawn map[shape]blocks) (blocks, error) {
+func (f *forecast) xBlocks(ctx context.Context, l placed, typ gemm.Type, drawn map[shape]blocks) (blocks, error) {
 	d, m := typ.Operand(), f.m
 	if f.x.path != "" {
 		stored, err := f.storedActivations(l.name, l.cols, m)

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -72,15 +71,15 @@ func TestPredictsWhatIsMeasured(t *testing.T) {
 	for _, c := range []struct {
 		w, x    string
 		against []string
-		dtype   arith.Type
+		dtype   gemm.Type
 		role    cost.Role
 	}{
 		{w: "normal(0,0.02)", against: []string{"zeros", "normal(0,0.02) | sort(50%)"}},
-		{w: "normal(0,1)", x: "normal(0,1) | sort", against: []string{"const(1) | flip(1%)"}, dtype: arith.FP8, role: cost.Streaming},
+		{w: "normal(0,1)", x: "normal(0,1) | sort", against: []string{"const(1) | flip(1%)"}, dtype: gemm.FP8, role: cost.Streaming},
 		{w: path + ":a", x: path + ":acts", against: []string{"tensor(" + path + ":a) | round(4)", "zeros"}},
-		{w: path + ":[ab]", against: []string{path + ":", "normal(0,0.02) | transpose | sparse(50%)"}, dtype: arith.FP8},
-		{w: path + ":[ab]", against: []string{"normal(0,0.02) | sort(by=columns)"}, dtype: arith.INT8},
-		{w: path + ":b", against: []string{"uniform(-1,1)"}, dtype: arith.FP16CUDA},
+		{w: path + ":[ab]", against: []string{path + ":", "normal(0,0.02) | transpose | sparse(50%)"}, dtype: gemm.FP8},
+		{w: path + ":[ab]", against: []string{"normal(0,0.02) | sort(by=columns)"}, dtype: gemm.INT8},
+		{w: path + ":b", against: []string{"uniform(-1,1)"}, dtype: gemm.FP16CUDA},
 	} {
 		o := operands{seed: 5, dtype: c.dtype, models: map[string]*weights.Model{}, drawn: map[shape]gemm.Matrix{}}
 		o.role = c.role
@@ -97,7 +96,7 @@ func TestPredictsWhatIsMeasured(t *testing.T) {
 		if q.w.path == "" {
 			q.shape = &gemm.Problem{M: 7, N: 48, K: 16, Type: c.dtype}
 			if c.dtype == 0 {
-				q.shape.Type = arith.BF16
+				q.shape.Type = gemm.BF16
 			}
 			f.shape = q.shape
 		}
@@ -160,7 +159,7 @@ func TestPredictInterrupted(t *testing.T) {
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := forecast{model: interrupter(cancel), sources: []source{parsed(t, "zeros")}, m: 8, shape: &gemm.Problem{M: 8, N: 8, K: 8, Type: arith.BF16}}
+		f := forecast{model: interrupter(cancel), sources: []source{parsed(t, "zeros")}, m: 8, shape: &gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16}}
 		if err := predict(ctx, &f); err != context.Canceled {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -42,7 +41,7 @@ func readForecast(c *cli.Context) (*forecast, error) {
 		return nil, err
 	}
 	if c.IsSet("dtype") {
-		if f.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+		if f.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}

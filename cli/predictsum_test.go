@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
 // TestSum: layers count by their energy where it is known of all, else by their operations.
 func TestSum(t *testing.T) {
 	known := func(n int, relative, joules, seconds, clock float64) part {
-		return part{"l", gemm.Problem{M: 1, N: n, K: 1, Type: arith.BF16}, cost.Prediction{Relative: relative, Interval: [2]float64{relative - 0.1, relative + 0.2},
+		return part{"l", gemm.Problem{M: 1, N: n, K: 1, Type: gemm.BF16}, cost.Prediction{Relative: relative, Interval: [2]float64{relative - 0.1, relative + 0.2},
 			RelativeTime: 2 * relative, SamplingError: relative, Joules: &joules, Seconds: &seconds, Watts: new(joules / seconds), Clock: &clock, Calibration: "c", Warnings: []string{"w"}}}
 	}
 	near := func(what string, have, want float64) {

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"slices"
-	"time"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
@@ -18,18 +16,18 @@ func (r profileReport) picture() []byte {
 	whole := chart.Panel{Title: "all of it", X: after, Y: watts}
 	clock := chart.Panel{Title: "clock", X: after, Y: chart.Axis{Label: "clock, MHz", With: []float64{0}}}
 	for i, p := range r.Profiles {
-		if p.Curve == nil {
+		if p.Trace == nil {
 			continue
 		}
 		name, style := r.nameOf(p), chart.Style{Colour: i}
-		line := curveLine(p.Curve, name, style)
+		line := traceLine(p.Trace, name, style)
 		whole.X.With = append(whole.X.With, line.X[0], line.X[len(line.X)-1])
 		whole.Lines = append(whole.Lines, scaled(line, 1))
-		early.Lines = append(early.Lines, working(scaled(line, 1000), 1000*p.Legs[0].End.Seconds()))
+		early.Lines = append(early.Lines, working(scaled(line, 1000), 1000*p.Segments[0].End.Seconds()))
 		clock.Lines = append(clock.Lines, clockLine(p, name, style))
 		for _, m := range marksOf(p, len(r.Profiles) > 1) {
 			whole.Marks = append(whole.Marks, m)
-			if m.X *= 1000; m.X >= 1000*p.Curve.Step.Seconds()/2 { // not far to the left of all lines
+			if m.X *= 1000; m.X >= 1000*p.Trace.Step.Seconds()/2 { // not far to the left of all lines
 				early.Marks = append(early.Marks, m)
 			}
 		}
@@ -40,7 +38,7 @@ func (r profileReport) picture() []byte {
 
 // draw the picture, where there is something to draw: what stands in the file is worth more than an empty one.
 func (r profileReport) draw(c *cli.Context, path string) error {
-	if r.hasCurve() {
+	if r.HasTrace() {
 		return drawPicture(c, path, r.picture())
 	}
 	if path != "" && !c.Bool("json") {
@@ -49,15 +47,11 @@ func (r profileReport) draw(c *cli.Context, path string) error {
 	return nil
 }
 
-func (r profileReport) hasCurve() bool {
-	return slices.ContainsFunc(r.Profiles, func(p profile.Profile) bool { return p.Curve != nil })
-}
-
-// curveLine has a point in the middle of every cell; times are in seconds.
-func curveLine(c *profile.Curve, name string, style chart.Style) chart.Line {
+// traceLine draws a trace with a point in the middle of every cell. Times are in seconds.
+func traceLine(c *stitch.Trace, name string, style chart.Style) chart.Line {
 	l := chart.Line{Name: name, Style: style, Y: c.Watts, Low: c.Low, High: c.High}
 	for i := range c.Watts {
-		l.X = append(l.X, (c.Start + time.Duration(i)*c.Step + c.Step/2).Seconds())
+		l.X = append(l.X, (c.Start + stitch.Seconds(i)*c.Step + c.Step/2).Seconds())
 	}
 	return l
 }
@@ -72,7 +66,7 @@ func scaled(l chart.Line, by float64) chart.Line {
 	return l
 }
 
-// working leaves a line's points between the start and the end of the first leg.
+// working keeps a line's points from the start to the end of the first segment.
 func working(l chart.Line, end float64) chart.Line {
 	from, to := 0, len(l.X)
 	for from < to && l.X[from] <= 0 {
@@ -102,7 +96,7 @@ func clockLine(p profile.Profile, name string, style chart.Style) chart.Line {
 func marksOf(p profile.Profile, named bool) (marks []chart.Mark) {
 	name := ""
 	if named {
-		name = p.Legs[0].Name + ": "
+		name = p.Segments[0].Name + ": "
 	}
 	for _, s := range []struct {
 		label string
@@ -112,7 +106,7 @@ func marksOf(p profile.Profile, named bool) (marks []chart.Mark) {
 			marks = append(marks, chart.Mark{X: s.point.At.Seconds(), Label: name + s.label})
 		}
 	}
-	for _, l := range p.Legs[1:] {
+	for _, l := range p.Segments[1:] {
 		marks = append(marks, chart.Mark{X: l.Begin.Seconds(), Label: name + "then " + l.Name})
 	}
 	return marks

@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
 // profileReport prints a profile.
@@ -25,15 +26,8 @@ type profileReport struct {
 	unsigned   string
 }
 
-// met says whether the profile is what was asked for.
-func (r profileReport) met() bool {
-	for _, p := range r.Profiles {
-		if r.asked > 0 && (p.Curve == nil || p.Coarsest() > r.asked) {
-			return false
-		}
-	}
-	return r.Steady()
-}
+// met says whether the profile is as fine and as steady as was asked for.
+func (r profileReport) met() bool { return r.Steady() && (r.asked == 0 || r.Resolves(r.asked)) }
 
 func (r profileReport) write(c *cli.Context) error {
 	if c.Bool("json") {
@@ -57,19 +51,17 @@ func (r profileReport) title() string {
 	if p.W != "" {
 		title += ", w " + term.Shorten(p.W, widest)
 	}
-	if r.brokenOff() {
-		title += ", broken off"
+	if r.BrokenOff() {
+		title += ", interrupted"
 	}
 	return title
 }
-
-func (r profileReport) brokenOff() bool { return r.Stopped == "cancelled" || r.Stopped == "failed" }
 
 func (r profileReport) print(w io.Writer) {
 	fmt.Fprintln(w, term.Wrap(r.title(), "", "  ", term.Width))
 	for _, p := range r.Profiles {
 		if len(r.Profiles) > 1 {
-			fmt.Fprintf(w, "%s from idleness\n\n", r.nameOf(p))
+			fmt.Fprintf(w, "%s from an idle card\n\n", r.nameOf(p))
 		}
 		if len(p.Milestones) > 0 {
 			milestoneTable(p).Print(w)
@@ -80,16 +72,16 @@ func (r profileReport) print(w io.Writer) {
 			fmt.Fprintln(w)
 		}
 	}
-	if len(r.After) > 0 {
-		r.afterTable().Print(w)
+	if len(r.Interleaved) > 0 {
+		r.interleavedTable().Print(w)
 		fmt.Fprintln(w)
-		for _, a := range r.After {
+		for _, a := range r.Interleaved {
 			name := r.Products[a.Product].Name
 			if a.Watts == 0 {
-				term.Remark(w, "note", fmt.Sprintf("right after the other the curve tells %s apart, which is longer than %s ran", profile.TimeText(a.Over), name))
+				term.Remark(w, "note", fmt.Sprintf("%s right after the other: unknown, as it ran for less than the trace resolves there (%v)", name, a.Over))
 			}
 			if a.Alone == 0 {
-				term.Remark(w, "note", fmt.Sprintf("%s alone was not steady (--length): there is nothing to compare with", name))
+				term.Remark(w, "note", fmt.Sprintf("%s alone did not reach steady power, so there is nothing to compare with: give a longer --length", name))
 			}
 		}
 	}
@@ -98,34 +90,34 @@ func (r profileReport) print(w io.Writer) {
 
 // nameOf a profile is that of its first product.
 func (r profileReport) nameOf(p profile.Profile) string {
-	if len(p.Legs) == 0 {
+	if len(p.Segments) == 0 {
 		return "–"
 	}
-	return p.Legs[0].Name
+	return p.Segments[0].Name
 }
 
 func milestoneTable(p profile.Profile) *term.Table {
 	tab := term.NewTable("time", "executions\ndone", "power", "95 %", "over", "clock")
 	for _, m := range p.Milestones {
-		at, clock := profile.TimeText(m.At), "–"
+		at, clock := m.At.String(), "–"
 		if strings.HasPrefix(m.Name, "SS") {
 			at = m.Name + ", " + at
 		}
 		if m.SMClock != nil {
 			clock = fmt.Sprintf("%.0f MHz", *m.SMClock)
 		}
-		if m.Early() {
+		if m.TooCoarse() {
 			tab.Add(at, executionsText(m.Executions), "–", "–", "–", clock)
 			continue
 		}
 		tab.Add(at, executionsText(m.Executions), decimal(m.Watts, 1)+" W",
-			decimal(m.Low, 1)+" … "+decimal(m.High, 1)+" W", profile.TimeText(m.Over), clock)
+			decimal(m.Low, 1)+" … "+decimal(m.High, 1)+" W", m.Over.String(), clock)
 	}
 	return tab
 }
 
-// afterTable is what each product draws right after the other, and when it is steady alone.
-func (r profileReport) afterTable() *term.Table {
+// interleavedTable compares each product right after the other with its steady power alone.
+func (r profileReport) interleavedTable() *term.Table {
 	watts := func(w float64) string {
 		if w == 0 {
 			return "–"
@@ -133,28 +125,28 @@ func (r profileReport) afterTable() *term.Table {
 		return fmt.Sprintf("%.1f W", w)
 	}
 	tab := term.NewTable("product", "right after", "over", "power", "steady\nalone", "change", "95 %")
-	for _, a := range r.After {
+	for _, a := range r.Interleaved {
 		change, within := "–", "–"
 		if a.Ratio != 0 {
 			change, within = percentOf(a.Ratio, a.Interval[:]), span(a.Interval[:])
 		}
-		tab.Add(r.Products[a.Product].Name, r.Products[a.Other].Name, profile.TimeText(a.Over), watts(a.Watts), watts(a.Alone), change, within)
+		tab.Add(r.Products[a.Product].Name, r.Products[a.Other].Name, a.Over.String(), watts(a.Watts), watts(a.Alone), change, within)
 	}
 	return tab
 }
 
-// aboutProfile says how sure a profile's table is.
+// aboutProfile prints what a profile's table rests on.
 func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	r.aboutRuns(w, p)
-	if p.Curve == nil {
-		why := "there is no curve"
-		if r.brokenOff() {
-			why += ": there were too few readings for one yet, or too little time"
+	if p.Trace == nil {
+		why := "there is no trace"
+		if r.BrokenOff() {
+			why += ": there were too few readings so far, or too little time"
 		}
 		term.Remark(w, "note", why)
 		return
 	}
-	rest, low, high, clock := p.AtRest()
+	rest, low, high, clock := p.BeforeWork()
 	text := fmt.Sprintf("%s W (%s … %s)", decimal(rest, 0), decimal(low, 0), decimal(high, 0))
 	if clock != nil {
 		text += fmt.Sprintf(" at %.0f MHz", *clock)
@@ -165,21 +157,21 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 		term.Remark(w, "sensor", sensorText(s))
 	}
 	term.Remark(w, "resolution", resolutionText(p))
-	if slices.ContainsFunc(p.Milestones, profile.Milestone.Early) {
+	if slices.ContainsFunc(p.Milestones, profile.Milestone.TooCoarse) {
 		more := "more --runs show more"
 		if r.asked == 0 {
 			more = "more --runs, or a --resolution such as 10ms, show more"
 		}
-		term.Remark(w, "–", "the curve is too coarse for power at that moment to be told from what follows; "+more)
+		term.Remark(w, "–", "unknown: the trace is too coarse there to tell power at that moment from later power; "+more)
 	}
-	if in := p.Inside; in != nil && in.Resolved {
-		term.Remark(w, "inside", insideText(*in))
+	if in := p.Execution; in != nil && in.Resolved {
+		term.Remark(w, "in an execution", executionText(*in))
 	} else if in != nil && p.Steady.SSP.Found {
-		term.Remark(w, "not seen", "what happens within an execution: "+in.Why)
+		term.Remark(w, "not resolved", "power within an execution: "+in.Why)
 	}
-	if r.asked > 0 && p.Coarsest() > r.asked {
-		term.Remark(w, "note", fmt.Sprintf("too few runs for the resolution asked for: with %s some of the curve is as coarse as %s, or more than ±5 %% unsure if it is to tell %s apart: allow more with --runs and --time",
-			term.Plural(p.Golden, "golden run", "golden runs"), profile.TimeText(p.Coarsest()), profile.TimeText(r.asked)))
+	if r.asked > 0 && p.Coarsest().Duration() > r.asked {
+		term.Remark(w, "note", fmt.Sprintf("too few runs for the --resolution: with %s the trace is as coarse as %v in places, or uncertain by more than ±5 %% at %v: allow more with --runs and --time",
+			term.Plural(p.Golden, "golden run", "golden runs"), p.Coarsest(), stitch.Seconds(r.asked)))
 	}
 }
 
@@ -188,16 +180,16 @@ func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 	if low, high, ok := p.Temperatures(); ok {
 		text += fmt.Sprintf(", the die at %.0f to %.0f °C", low, high)
 	}
-	if p.Late > 0 {
-		text += fmt.Sprintf("; %s came too late to be dated", term.Plural(p.Late, "reading", "readings"))
+	if p.LateReadings > 0 {
+		text += fmt.Sprintf("; %s came too late to be dated and were left out", term.Plural(p.LateReadings, "reading", "readings"))
 	}
 	term.Remark(w, how(r.Simulated), text)
 	if p.Taken < min(enoughRuns, p.Advised) {
-		term.Remark(w, "note", fmt.Sprintf("table I advises %d runs, and FinGraV found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
+		term.Remark(w, "note", fmt.Sprintf("FinGraV advises %d runs and found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
 	}
 }
 
-// enoughRuns, whatever the paper's table I advises.
+// enoughRuns is how many runs the authors of FinGraV found enough, whatever their Table I advises.
 const enoughRuns = 50
 
 // flagged names the flags beside what is to be changed.
@@ -205,14 +197,14 @@ var flagged = strings.NewReplacer("take longer runs", "take longer runs (--lengt
 
 func aboutSteady(w io.Writer, p profile.Profile) {
 	if s := p.Steady.SSE; s.Found {
-		mean := p.Legs[0].End / time.Duration(p.Legs[0].Executions)
-		term.Remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %s); %s on the mean",
-			term.Count(s.Execution), profile.TimeText(time.Duration(s.Seconds*float64(time.Second))), profile.TimeText(mean)))
+		mean := p.Segments[0].End / profile.Seconds(p.Segments[0].Executions)
+		term.Remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %v); %v on average",
+			term.Count(s.Execution), stitch.Of(s.Seconds), mean))
 	} else {
 		term.Remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
 	}
 	if s := p.Steady.SSP; s.Found {
-		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %s after the start: %s W (%s … %s)", term.Count(s.Execution), profile.TimeText(s.At), decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %v after the start: %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
 	} else {
 		term.Remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
 	}
@@ -221,9 +213,9 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 // remarks are about all of it.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
-		text := fmt.Sprintf("read %s; delay %s, drift %s ppm, residual %s", term.Plural(s.Groups, "time", "times"), profile.TimeText(s.Delay), signed(s.Drift, 1), profile.TimeText(s.Residual))
+		text := fmt.Sprintf("read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, signed(s.Drift, 1), s.Residual)
 		if s.Launch > s.Delay {
-			text += fmt.Sprintf("; work began %s after it was given to the card", profile.TimeText(s.Launch))
+			text += fmt.Sprintf("; work began %v after its launch", s.Launch)
 		}
 		term.Remark(w, "clocks", text)
 	}
@@ -235,12 +227,12 @@ func (r profileReport) remarks(w io.Writer) {
 	if r.unsigned != "" {
 		term.Remark(w, "note", r.unsigned)
 	}
-	if r.brokenOff() && r.hasCurve() {
-		of := "a curve is of some tens of the latest golden runs, and coarser than it would be"
-		if r.Again != "" {
-			of = "curves are of all golden runs until then"
+	if r.BrokenOff() && r.HasTrace() {
+		of := "a trace uses the latest golden runs only, and is coarser than that of a complete measurement"
+		if r.Recomputed != "" {
+			of = "traces use all golden runs until then"
 		}
-		term.Remark(w, "note", "it was broken off; "+of)
+		term.Remark(w, "note", "the measurement was interrupted; "+of)
 	}
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)
@@ -249,7 +241,7 @@ func (r profileReport) remarks(w io.Writer) {
 	printSignatures(w, r.signatures)
 }
 
-// sign finds where the products' power goes, or why that is not known.
+// sign splits the products' power by component, or says why that is unknown.
 func (r *profileReport) sign(ctx context.Context, parts *components, products []cuda.Product) error {
 	r.unsigned = parts.note
 	for i, p := range r.Profiles {
@@ -272,22 +264,22 @@ func (r *profileReport) sign(ctx context.Context, parts *components, products []
 	return nil
 }
 
-func sensorText(s profile.Sensor) string {
+func sensorText(s stitch.Sensor) string {
 	text := fmt.Sprintf("%s, %s", s.Name, term.Plural(s.Readings, "reading", "readings"))
 	if s.Window > 0 {
-		text += ", each over " + profile.TimeText(s.Window)
+		text += ", each over " + s.Window.String()
 	}
 	if !s.Used {
 		return text + "; not used: " + s.Why
 	}
-	if s.Lag > 0 {
-		text += fmt.Sprintf(", taken to follow power with a lag of %s", profile.TimeText(s.Lag))
+	if s.TimeConstant > 0 {
+		text += fmt.Sprintf(", behind a filter with a time constant of %v", s.TimeConstant)
 	}
 	switch late := s.Delay; {
-	case late >= time.Microsecond:
-		text += fmt.Sprintf(", %s late", profile.TimeText(late))
-	case late <= -time.Microsecond:
-		text += fmt.Sprintf(", %s early", profile.TimeText(-late))
+	case late >= stitch.Seconds(time.Microsecond):
+		text += fmt.Sprintf(", %v late", late)
+	case late <= -stitch.Seconds(time.Microsecond):
+		text += fmt.Sprintf(", %v early", -late)
 	}
 	if math.Abs(s.Gain-1) > 0.001 && s.Gain > 0 {
 		text += fmt.Sprintf(", %s %% off the counter", signed(100*(s.Gain-1), 1))
@@ -295,13 +287,13 @@ func sensorText(s profile.Sensor) string {
 	return text + fmt.Sprintf(", ±%.1f W", s.Error)
 }
 
-func insideText(in profile.Inside) string {
+func executionText(in profile.Execution) string {
 	var parts []string
 	for _, w := range in.Watts {
 		parts = append(parts, fmt.Sprintf("%.0f", w))
 	}
-	return fmt.Sprintf("%s of steady power folded: %s W in parts of %s", term.Plural(in.Executions, "execution", "executions"),
-		strings.Join(parts, ", "), profile.TimeText(in.Length/time.Duration(len(in.Watts))))
+	return fmt.Sprintf("%s W in parts of %v, the mean of %s of steady power",
+		strings.Join(parts, ", "), in.Length/profile.Seconds(len(in.Watts)), term.Plural(in.Executions, "execution", "executions"))
 }
 
 // executionsText is how many executions were done; the one under way does not count.
@@ -315,20 +307,20 @@ func decimal(v float64, digits int) string {
 	return strings.Replace(fmt.Sprintf("%.*f", digits, v), "-", "−", 1)
 }
 
-// resolutionText says what can be told apart.
+// resolutionText says which changes the trace can show.
 func resolutionText(p profile.Profile) string {
-	text := fmt.Sprintf("%s in the first %s, %s on the whole; what is shorter cannot be told apart",
-		profile.TimeText(p.Resolution(0, profile.Rise)), profile.TimeText(profile.Rise), profile.TimeText(p.Resolution(0, p.End())))
-	if l := p.Curve.Law; l != nil && l.Order != 0 {
-		text += fmt.Sprintf(", but for what goes with the pace of executions, down to %s: a change of it by 1 %% changes power by %.1f %%",
-			profile.TimeText(p.Curve.Step), l.Order)
+	text := fmt.Sprintf("%v in the first %v, %v on the whole; shorter changes cannot be told apart",
+		p.Resolution(0, profile.EarlyTime), profile.EarlyTime, p.Resolution(0, p.End()))
+	if l := p.Trace.Law; l != nil && l.Exponent != 0 {
+		text += fmt.Sprintf(", except those that follow the executions' speed, down to %v: 1 %% of speed changes power by %.1f %%",
+			p.Trace.Step, l.Exponent)
 	}
 	switch {
 	case len(p.Sensors) == 0:
-	case p.Sensors[0].Lag > 0:
-		text += "; power that itself lagged behind the work would look the same"
+	case p.Sensors[0].TimeConstant > 0:
+		text += "; power that itself rose and fell so slowly would look the same as the filter"
 	default:
-		text += fmt.Sprintf("; if all sensors are late together, by less than %s, times are as wrong", profile.TimeText(profile.Unseen))
+		text += fmt.Sprintf("; a delay common to all sensors below %v stays undetected and shifts all times", stitch.UnresolvedDelay)
 	}
 	return text
 }

@@ -11,17 +11,17 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
 func TestSensorText(t *testing.T) {
-	s := profile.Sensor{Name: profile.Instant, Readings: 1200, Window: 25 * time.Millisecond, Delay: 3 * time.Millisecond, Gain: 0.98, Error: 2.04, Used: true}
+	s := stitch.Sensor{Name: stitch.Instant, Readings: 1200, Window: 25 * profile.Seconds(time.Millisecond), Delay: 3 * profile.Seconds(time.Millisecond), Gain: 0.98, Error: 2.04, Used: true}
 	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 3 ms late, −2.0 % off the counter, ±2.0 W"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	s.Delay, s.Gain = -time.Millisecond, 1
+	s.Delay, s.Gain = -stitch.Seconds(time.Millisecond), 1
 	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 1 ms early, ±2.0 W"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -34,9 +34,9 @@ func TestSensorText(t *testing.T) {
 // TestProfileMet: steady power and the resolution asked for, in every profile.
 func TestProfileMet(t *testing.T) {
 	p := profile.Profile{
-		Legs:   []profile.Leg{{Name: "a", Executions: 9, End: time.Second}},
-		Curve:  &profile.Curve{Step: 10 * time.Millisecond, Watts: []float64{1, 2}, Low: []float64{1, 2}, High: []float64{1, 2}, Resolution: []time.Duration{4e6, 5e6}},
-		Steady: profile.SteadyState{SSP: profile.SteadyPoint{Found: true}},
+		Segments: []profile.Segment{{Name: "a", Executions: 9, End: profile.Seconds(time.Second)}},
+		Trace:    &stitch.Trace{Step: 10 * profile.Seconds(time.Millisecond), Watts: []float64{1, 2}, Low: []float64{1, 2}, High: []float64{1, 2}, Resolution: []profile.Seconds{4e6, 5e6}},
+		Steady:   profile.SteadyState{SSP: profile.SteadyPoint{Found: true}},
 	}
 	r := profileReport{Result: &profile.Result{Products: []profile.Product{{W: "zeros"}}, Profiles: []profile.Profile{p}}}
 	for asked, want := range map[time.Duration]bool{0: true, 5e6: true, 4e6: false} {
@@ -53,20 +53,20 @@ func TestProfileMet(t *testing.T) {
 	}
 	r.Stopped = "cancelled"
 	title := r.title() + "\n"
-	if !strings.HasSuffix(title, ", w zeros, broken off\n") {
+	if !strings.HasSuffix(title, ", w zeros, interrupted\n") {
 		t.Error(title)
 	}
 	b.Reset()
-	if r.print(&b); !strings.HasPrefix(b.String(), title) || !strings.Contains(b.String(), "note: it was broken off") {
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || !strings.Contains(b.String(), "note: the measurement was interrupted") {
 		t.Errorf("interrupted:\n%s", b.String())
 	}
-	r.Again = "profile --from a" // all curves at leisure
+	r.Recomputed = "profile --from a" // traces of all golden runs
 	b.Reset()
-	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than it would be") || !strings.Contains(b.String(), "all golden runs until then") {
-		t.Errorf("made anew:\n%s", b.String())
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than that of a complete") || !strings.Contains(b.String(), "all golden runs until then") {
+		t.Errorf("recomputed:\n%s", b.String())
 	}
 	none := p
-	none.Curve, none.Milestones = nil, nil
+	none.Trace, none.Milestones = nil, nil
 	r.asked, r.Profiles = 5e6, []profile.Profile{none}
 	if r.met() || !strings.Contains(string(r.picture()), "<svg") {
 		t.Error("without a curve it is met, or cannot be drawn")
@@ -76,8 +76,8 @@ func TestProfileMet(t *testing.T) {
 // TestSteadyTime: execution time that no longer falls may rise, as at the power cap.
 func TestSteadyTime(t *testing.T) {
 	p := profile.Profile{
-		Legs:   []profile.Leg{{Executions: 1000, End: 1662 * time.Millisecond}},
-		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, Execution: 1, Seconds: 1.417e-3}},
+		Segments: []profile.Segment{{Executions: 1000, End: 1662 * profile.Seconds(time.Millisecond)}},
+		Steady:   profile.SteadyState{SSE: profile.SteadyPoint{Found: true, Execution: 1, Seconds: 1.417e-3}},
 	}
 	var b strings.Builder
 	aboutSteady(&b, p)
@@ -90,9 +90,9 @@ func TestSteadyTime(t *testing.T) {
 func TestAfterTable(t *testing.T) {
 	r := profileReport{Result: &profile.Result{
 		Products: []profile.Product{{Name: "a"}, {Name: "b"}},
-		After: []profile.After{
-			{Product: 1, Over: 50 * time.Millisecond, Watts: 700, Alone: 875, Ratio: 0.8, Interval: [2]float64{0.79, 0.81}},
-			{Other: 1, Over: 300 * time.Millisecond},
+		Interleaved: []profile.Interleaved{
+			{Product: 1, Over: 50 * profile.Seconds(time.Millisecond), Watts: 700, Alone: 875, Ratio: 0.8, Interval: [2]float64{0.79, 0.81}},
+			{Other: 1, Over: 300 * profile.Seconds(time.Millisecond)},
 		},
 	}}
 	var b strings.Builder
@@ -109,18 +109,18 @@ func TestAfterTable(t *testing.T) {
 
 // TestProfilePicture has a band, the points of steadiness, and where another product took over.
 func TestProfilePicture(t *testing.T) {
-	c := &profile.Curve{Start: -150 * time.Millisecond, Step: 2500 * time.Microsecond}
+	c := &stitch.Trace{Start: -150 * profile.Seconds(time.Millisecond), Step: 2500 * profile.Seconds(time.Microsecond)}
 	for i := range 320 {
 		c.Watts, c.Low, c.High = append(c.Watts, float64(i)), append(c.Low, float64(i-5)), append(c.High, float64(i+5))
 		c.Resolution = append(c.Resolution, c.Step)
 	}
 	mhz := 1980.0
 	p := profile.Profile{
-		Curve: c, Legs: []profile.Leg{{Name: "a", End: 400 * time.Millisecond}, {Name: "b<c", Begin: 400 * time.Millisecond, End: 600 * time.Millisecond}},
-		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, At: 10 * time.Microsecond}, SSP: profile.SteadyPoint{Found: true, At: 50 * time.Millisecond}},
-		States: []profile.State{{At: -time.Millisecond}, {At: time.Millisecond, SMClock: &mhz}},
+		Trace: c, Segments: []profile.Segment{{Name: "a", End: 400 * profile.Seconds(time.Millisecond)}, {Name: "b<c", Begin: 400 * profile.Seconds(time.Millisecond), End: 600 * profile.Seconds(time.Millisecond)}},
+		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, At: 10 * profile.Seconds(time.Microsecond)}, SSP: profile.SteadyPoint{Found: true, At: 50 * profile.Seconds(time.Millisecond)}},
+		States: []profile.State{{At: -profile.Seconds(time.Millisecond)}, {At: profile.Seconds(time.Millisecond), SMClock: &mhz}},
 	}
-	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: gemm.Problem{M: 2, N: 3, K: 4, Type: arith.BF16}}}, Profiles: []profile.Profile{p}}
+	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: gemm.Problem{M: 2, N: 3, K: 4, Type: gemm.BF16}}}, Profiles: []profile.Profile{p}}
 	text := string(profileReport{Result: r}.picture())
 	for _, want := range []string{"<title>card: 2x3x4 bf16 stationary</title>", ">SSP<", ">SSE<", "then b&lt;c", "MHz"} {
 		if !strings.Contains(text, want) {

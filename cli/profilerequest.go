@@ -12,7 +12,6 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -41,7 +40,7 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 		return nil, err
 	}
 	if c.IsSet("dtype") {
-		if q.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+		if q.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}
@@ -78,14 +77,10 @@ func (q *profileRequest) readOther(text string) error {
 	return nil
 }
 
-// finest is the best resolution that may be asked for: cells are half as long, and a curve of two
-// seconds has thousands of these.
-const finest = 2 * time.Millisecond
-
 func (q *profileRequest) readOptions(c *cli.Context) error {
 	q.options = profile.Options{
 		Length: c.Duration("length"), Runs: c.Int("runs"), Time: c.Duration("time"), Seed: q.seed,
-		Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
+		Resolution: q.resolution, Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
 	}
 	switch { // to the library 0 is the default
 	case q.options.Length == 0:
@@ -98,11 +93,8 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 	if q.options.Readings && !c.Bool("json") {
 		return usagef("--readings goes with --json: nothing else shows them")
 	}
-	if c.IsSet("resolution") {
-		if q.resolution < finest || q.resolution > time.Second {
-			return usagef("--resolution %v: give %v to 1s", q.resolution, finest)
-		}
-		q.options.Step, q.options.Resolution = min(2500*time.Microsecond, q.resolution/2), q.resolution
+	if c.IsSet("resolution") && q.resolution == 0 {
+		return usagef("--resolution 0s: give 2ms to 1s")
 	}
 	if err := q.options.Validate(); err != nil {
 		return usagef("--%s", strings.ReplaceAll(err.Error(), "\n", "\n--")) // options are named as flags are

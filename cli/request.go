@@ -13,7 +13,6 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -46,7 +45,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	}
 	q.cold = c.Bool("cold")
 	if c.IsSet("dtype") {
-		if q.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+		if q.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}
@@ -161,7 +160,7 @@ func (q *request) readShape(text string) error {
 	q.m = sizes[0]
 	q.shape = &gemm.Problem{M: sizes[0], N: sizes[1], K: sizes[2], Type: q.dtype}
 	if q.shape.Type == 0 {
-		q.shape.Type = arith.BF16
+		q.shape.Type = gemm.BF16
 	}
 	if err := q.shape.Validate(); err != nil {
 		return usageError{fmt.Errorf("--shape: %w", err)}

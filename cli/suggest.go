@@ -2,9 +2,9 @@ package cli
 
 import "fmt"
 
-// didYouMean suggests the name closest to a mistyped word; "" if none is close.
+// didYouMean offers the name that a mistyped word comes near to; "" where none does.
 func didYouMean(prefix, word string, names []string) string {
-	best, least := "", 3 // at most two edits
+	best, least := "", 3 // more than two slips is another word
 	for _, name := range names {
 		if d := distance(word, name); d < least && d < len(name) {
 			best, least = name, d
@@ -16,7 +16,7 @@ func didYouMean(prefix, word string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s%s?)", prefix, best)
 }
 
-// distance is the Levenshtein distance in bytes.
+// distance is Levenshtein's: the least number of bytes put in, left out or replaced.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -6,12 +6,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
@@ -161,8 +160,8 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	for _, p := range r.Points {
 		if r.IsReference(p.Setting) {
 			o := p.Original
-			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %s, one pass through all layers; energy and time are relative to it, gain less loss in points",
-				p.Setting, aboutReference(r), siJoules(o.Joules), profile.TimeText(time.Duration(o.Seconds*float64(time.Second)))))
+			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v, one pass through all layers; energy and time are relative to it, gain less loss in points",
+				p.Setting, aboutReference(r), siJoules(o.Joules), stitch.Of(o.Seconds)))
 		}
 	}
 	switch {

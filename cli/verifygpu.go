@@ -14,7 +14,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -199,7 +199,7 @@ func newLayerMeter(c *cli.Context, q *layerRequest, src, out *weights.Model) (*l
 		return nil, err
 	}
 	before := slices.DeleteFunc(slices.Clone(all), func(l layer) bool {
-		_, ok := arith.TypeOf(l.w.DType)
+		_, ok := gemm.TypeOf(l.w.DType)
 		if !ok {
 			skipped = append(skipped, l.name)
 		}
@@ -221,7 +221,7 @@ func (m *layerMeter) measure(ctx context.Context) (*measuredEnergy, error) {
 	if len(m.before) == 0 {
 		return e, nil
 	}
-	typ, _ := arith.TypeOf(m.before[0].w.DType)
+	typ, _ := gemm.TypeOf(m.before[0].w.DType)
 	e.X = m.xText(typ)
 	for _, p := range []measuredPhase{
 		{Phase: "prefill", Share: m.workload.Prefill, Tokens: defaultTokens},

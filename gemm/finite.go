@@ -1,12 +1,13 @@
 package gemm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 
-	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -18,17 +19,21 @@ var ErrNotFinite = errors.New("not finite")
 func (m Matrix) Finite() error {
 	f, n := m.format(), m.Rows*m.Cols
 	parts := make([]specials, (n+finitePart-1)/finitePart)
-	err := parallel.Run(context.Background(), len(parts), 0, func(_ context.Context, p int) error {
-		return weights.Guard("a matrix", func() error { // a caller's guard does not reach other goroutines
-			for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
-				if b := f.Elem(m.Data, i); !f.Finite(b) {
-					parts[p].add(float64(f.Value(b)), i)
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for p := range parts {
+		g.Go(func() error { // which its caller's guard does not reach
+			return weights.Guard("a matrix", func() error {
+				for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
+					if b := f.Elem(m.Data, i); !f.Finite(b) {
+						parts[p].add(float64(f.Value(b)), i)
+					}
 				}
-			}
-			return nil
+				return nil
+			})
 		})
-	})
-	if err != nil {
+	}
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	var found specials

@@ -4,8 +4,7 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
-
-	"github.com/lowtoggle/lowtoggle/internal/stats"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Result is a point's readings put together: means over all of them.
@@ -34,7 +33,7 @@ func (s *Series) Results() []Result {
 	variance, freedom := s.spread(all)
 	quantile := math.NaN()
 	if freedom >= 1 {
-		quantile = stats.Student(freedom, confidence)
+		quantile = distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1 + confidence) / 2)
 	}
 	list := make([]Result, len(all))
 	for i, g := range all {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
@@ -66,7 +65,7 @@ func TestSimulatedTrain(t *testing.T) {
 func TestSimulatedTrainRefuses(t *testing.T) {
 	m := Simulated(still())
 	wrong := product("w", 8, 16, 32, 1, 1)
-	wrong.Problem.Type = arith.FP16
+	wrong.Problem.Type = gemm.FP16
 	for _, products := range [][]cuda.Product{nil, {wrong}} {
 		if tr, err := m.NewTrain(t.Context(), "t", products); err == nil || tr != nil {
 			t.Errorf("train %v, %v", tr, err)

@@ -8,33 +8,34 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Sync says how the card's clock goes with the host's.
-type Sync struct {
+// ClockSync relates the card's clock to the host's (CPU–GPU time synchronisation).
+type ClockSync struct {
 	Groups int `json:"groups"` // of readings; the quickest of each counts
-	// Delay that was taken off a reading: half of its round trip. This is the median.
-	Delay time.Duration `json:"-"`
-	// Drift is by how much the card's clock goes fast, in parts per million.
+	// Drift is by how much the card's clock runs fast, in parts per million.
 	Drift float64 `json:"drift_ppm"`
+	// Delay that was subtracted from a reading: half of its round trip. This is the median.
+	Delay Seconds `json:"delay_seconds"`
 	// Residual is the standard deviation of the readings about the line.
-	Residual time.Duration `json:"-"`
-	// Launch is how long after it was given to the card work began: the median.
-	Launch time.Duration `json:"-"`
+	Residual Seconds `json:"residual_seconds"`
+	// Launch is the median time from the launch of the work, by the host, to its start on the card.
+	Launch Seconds `json:"launch_seconds"`
 
-	card, host time.Duration // a moment by both
-	pace       float64       // of the host's clock by the card's
+	card, host time.Duration // one moment by both clocks
+	slope      float64       // of the host's clock by the card's
 }
 
-// errNoClock means that the card's clock was never read.
+// errNoClock says that the card's clock was never read.
 var errNoClock = errors.New("the card's clock was not read")
 
-// synchronise lays a line through the quickest reading of each group. A moment is known to within half
-// of its round trip, so readings weigh by its inverse square.
-func synchronise(groups [][]cuda.ClockReading) (*Sync, error) {
+// synchronise fits a line through the quickest reading of each group. A moment is known to within half of its round trip,
+// so readings are weighted by its inverse square.
+func synchronise(groups [][]cuda.ClockReading) (*ClockSync, error) {
 	var card, host, weight, delay []float64
-	s := &Sync{pace: 1}
+	s := &ClockSync{slope: 1}
 	for _, g := range groups {
 		if len(g) == 0 {
 			continue
@@ -54,29 +55,29 @@ func synchronise(groups [][]cuda.ClockReading) (*Sync, error) {
 	if s.Groups == 0 {
 		return nil, errNoClock
 	}
-	s.Delay = seconds(stats.Median(delay))
-	if s.Groups < 3 { // two are no line that could be judged
+	s.Delay = stitch.Of(stats.Median(delay))
+	if s.Groups < 3 { // a line through two points has no residual
 		return s, nil
 	}
-	offset, pace := stat.LinearRegression(card, host, weight, false)
-	if pace <= 0 || math.IsNaN(pace) {
+	offset, slope := stat.LinearRegression(card, host, weight, false)
+	if slope <= 0 || math.IsNaN(slope) {
 		return nil, errors.New("the card's clock stands still or runs backwards")
 	}
-	s.host += seconds(offset)
-	s.pace, s.Drift = pace, 1e6*(1/pace-1)
+	s.host += stitch.Of(offset).Duration()
+	s.slope, s.Drift = slope, 1e6*(1/slope-1)
 	sum, all := 0.0, 0.0
 	for i := range card {
-		off := host[i] - offset - pace*card[i]
+		off := host[i] - offset - slope*card[i]
 		sum += weight[i] * off * off
 		all += weight[i]
 	}
-	s.Residual = seconds(math.Sqrt(sum / all))
+	s.Residual = stitch.Of(math.Sqrt(sum / all))
 	return s, nil
 }
 
-// Host is a moment of the card's clock by the host's.
-func (s *Sync) Host(card time.Duration) time.Duration {
-	return s.host + time.Duration(math.Round(s.pace*float64(card-s.card)))
+// Host converts a moment of the card's clock to the host's clock.
+func (s *ClockSync) Host(card time.Duration) time.Duration {
+	return s.host + time.Duration(math.Round(s.slope*float64(card-s.card)))
 }
 
 func quickest(g []cuda.ClockReading) cuda.ClockReading {

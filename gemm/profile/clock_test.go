@@ -50,13 +50,13 @@ func TestSyncFindsPlanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The quickest of a group is off by a part of its jitter; over 150 s that is next to no drift.
-		slack := 2*jitter + time.Microsecond
-		if math.Abs(s.Drift-drift) > 0.1 || s.Residual > slack || s.Delay < delay/2 || s.Delay > delay/2+slack {
+		slack := Seconds(2*jitter + time.Microsecond)
+		if math.Abs(s.Drift-drift) > 0.1 || s.Residual > slack || s.Delay < Seconds(delay/2) || s.Delay > Seconds(delay/2)+slack {
 			t.Fatalf("drift %v (%v), residual %v, delay %v; planted jitter %v", s.Drift, drift, s.Residual, s.Delay, jitter)
 		}
 		for _, host := range []time.Duration{0, time.Minute, 3 * time.Minute} {
 			card := offset + host + time.Duration(drift*1e-6*float64(host))
-			if off := (s.Host(card) - host).Abs(); off > slack {
+			if off := (s.Host(card) - host).Abs(); Seconds(off) > slack {
 				t.Fatalf("%v is off by %v (jitter %v)", host, off, jitter)
 			}
 		}

@@ -1,37 +1,32 @@
-// Package profile finds a kernel's power over time with sensors that are far slower than what they
-// are asked about: how it rises when the card leaves idleness, when it is steady, and what a kernel
-// draws right after another.
+// Package profile measures a kernel's power over time, with sensors that are far slower than the kernel: how power
+// rises when the card leaves idle, when it is steady, and what a kernel draws right after another.
 //
-// It follows Singhania et al., "FinGraV: Methodology for Fine-Grain GPU Power Visibility and Insights",
-// and goes on where that has a logger of one reading a millisecond. An H200's sensors see power through a filter of
-// 12 ms, fifty times a second at best; but many runs, each begun at another phase of the sensors, give
-// thousands of overlapping readings. [Stitch] finds the one curve of which all of them are what such sensors see,
-// and how fine it can be told.
+// It follows Singhania et al., "FinGraV: Methodology for Fine-Grain GPU Power Visibility and Insights". FinGraV has a
+// power logger with a reading every millisecond. An H200's sensors read power through a filter of 12 ms, at most fifty
+// times a second. So the readings of many runs, each begun at another phase of the sensors, are deconvolved into one
+// power trace; see package stitch.
 //
-// [Take] does it all:
+// [Measure] does it all:
 //
-//  1. The self-test of gemm/power, then each kernel is timed five times. [Guide], the paper's table I,
-//     says how many runs that takes and how much their execution times may differ. Runs that do not
-//     count warm the die up.
-//  2. The card's clock is read again and again while the card is idle; the quickest of each group
-//     counts, half of its round trip is taken off, and a line through them ([Sync]) takes care of
-//     drift.
-//  3. Runs, from idleness, with the sensors asked in turns from shortly before until shortly after.
-//     Executions are stamped by the card's own clock.
-//  4. Golden runs alone are kept: those whose execution times lie in the fullest bin, at SSE and on the mean of the
-//     second half, where the paper has SSP; a card that swings has none. Their readings are aligned: moved
-//     to where the mean run had done as many executions.
-//  5. The curve, the first execution of steady time (SSE) and of steady power (SSP).
+//  1. The self-test of gemm/power. Then each kernel is timed five times. [Guide] (FinGraV's Table I) gives the number of
+//     runs and the binning margin. Warm-up runs bring the die to its working temperature.
+//  2. CPU–GPU time synchronisation ([ClockSync]): the card's clock is read again and again while the card is idle. The
+//     quickest reading of each group counts, half of its round trip is subtracted, and a line through all groups
+//     corrects for drift.
+//  3. Runs of a launch sequence, each from an idle card. The sensors are read in turns, from shortly before until shortly
+//     after. Executions are stamped by the card's own clock.
+//  4. Only golden runs are kept: those whose execution times lie in the main bin, at SSE and, on average, in the second
+//     half (the paper uses SSP, which a card whose power oscillates does not have). Their readings are aligned to the
+//     mean run, by executions done.
+//  5. The power trace, the first execution with steady execution time (SSE, steady-state execution) and the first with
+//     steady power (SSP, steady-state power).
 //
-// Of two kernels each runs first and second: the first legs say what each does alone, the second what
-// it does after the other.
+// Of two products, each runs first and second (interleaved kernels in the paper). First segments show each product alone,
+// second segments show it after the other.
 //
-// A newcomer's way through the files: take.go and run.go measure, watch.go asks the sensors, clock.go and
-// align.go say when; profiles.go puts readings in their places and result.go holds what comes out. The
-// mathematics begins in stitch.go: place.go finds what sensors do (lag.go, level.go, onset.go, windows.go, worth.go)
-// and how power follows pace (pace.go), fit.go the curve, from equations.go on cells.go, as smooth (roughness.go) as cross-validation says
-// (smoothness.go), with readings weighed by their noise (noise.go); then resolution.go, bootstrap.go and
-// hold.go, which keeps the curve from being coarse. steady.go, golden.go, after.go and inside.go ask the curve.
+// Files: profile.go and run.go measure, sampler.go reads the sensors, clock.go and timeline.go tell the moments.
+// profiles.go aligns the readings, golden.go chooses the runs, result.go and milestones.go hold the results. steady.go,
+// interleaved.go and execution.go evaluate the trace. recompute.go repeats all of that from recorded readings.
 //
-// In JSON times are in seconds, and their names end so.
+// In JSON, times are in seconds and their names end with "seconds".
 package profile

@@ -6,43 +6,44 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Guidance is a row of FinGraV's Table I.
+// Guidance is a row of FinGraV's Table I, profiling guidance by execution time.
 type Guidance struct {
-	Above   time.Duration `json:"-"` // it is for executions that last longer than this
-	Runs    int           `json:"runs"`
-	Density time.Duration `json:"-"`      // of readings of interest: one for so much of an execution
-	Margin  float64       `json:"margin"` // of the bin of execution times, as a share
+	Above   Seconds `json:"above_seconds"` // the row is for executions longer than this
+	Runs    int     `json:"runs"`
+	Margin  float64 `json:"margin"`          // binning margin of execution times, as a share
+	Density Seconds `json:"density_seconds"` // of logs of interest (LOI): one reading for so much of an execution
 }
 
-// tableI has the longest executions first. The paper gives no advice below 25 µs; there the first row's is
-// taken.
+const microsecond = Seconds(time.Microsecond)
+
+// tableI has the longest executions first. The paper gives no guidance below 25 µs; the row for 25 to 50 µs is used there.
 var tableI = []Guidance{
-	{time.Millisecond, 200, 10 * time.Microsecond, 0.02},
-	{200 * time.Microsecond, 200, 10 * time.Microsecond, 0.02},
-	{50 * time.Microsecond, 200, 10 * time.Microsecond, 0.05},
-	{0, 400, 5 * time.Microsecond, 0.05},
+	{Above: 1000 * microsecond, Runs: 200, Margin: 0.02, Density: 10 * microsecond},
+	{Above: 200 * microsecond, Runs: 200, Margin: 0.02, Density: 10 * microsecond},
+	{Above: 50 * microsecond, Runs: 200, Margin: 0.05, Density: 10 * microsecond},
+	{Above: 0, Runs: 400, Margin: 0.05, Density: 5 * microsecond},
 }
 
-// Guide is the guidance for executions of a length.
+// Guide returns the guidance for executions of a length.
 func Guide(execution time.Duration) Guidance {
 	for _, row := range tableI {
-		if execution > row.Above {
+		if Seconds(execution) > row.Above {
 			return row
 		}
 	}
 	return tableI[len(tableI)-1]
 }
 
-// Golden says which runs are golden: those whose execution times at SSE and, on the mean, in their second half,
-// where SSP is looked for, lie in the fullest bins of all runs' times. A single execution would say at which point of a
-// swing of the clock a run was. All have the same entries in Done.
-func Golden(runs []Progress) []bool {
+// Golden says which runs are golden: those whose execution times at SSE and, on average, in the second half lie in the
+// main bins of all runs. The second half stands for SSP: a single execution would only show at which point of an
+// oscillation of the clock a run was. All runs must have the same entries in Done.
+func Golden(runs []Timeline) []bool {
 	golden := make([]bool, len(runs))
 	if len(runs) == 0 || len(runs[0].Done) < 2 {
 		return golden
 	}
-	mean := meanProgress(runs)
-	each := mean.each()
+	mean := meanTimeline(runs)
+	each := mean.executionSeconds()
 	at := len(each) - 1
 	if first := sse(mean, power.Margin(each[at])); first.Found {
 		for mean.Done[at] >= first.Execution && at > 0 {
@@ -52,8 +53,8 @@ func Golden(runs []Progress) []bool {
 	all := mean.Done[len(mean.Done)-1]
 	var atSSE, atSSP []float64
 	for _, r := range runs {
-		half := part(r, all/2, all)
-		atSSE, atSSP = append(atSSE, r.each()[at]), append(atSSP, half.At[len(half.At)-1].Seconds()/float64(all-all/2))
+		half := r.part(all/2, all)
+		atSSE, atSSP = append(atSSE, r.executionSeconds()[at]), append(atSSP, half.length().Seconds()/float64(all-all/2))
 	}
 	sseBin, sspBin := power.MainBin(atSSE), power.MainBin(atSSP)
 	for i := range runs {

@@ -4,64 +4,69 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Options of Take. The zero value of a field means its default.
+// Event tells how far a measurement is. The stages are "self-test", "timing", "warm-up", "runs" and "stitch"; only
+// "runs" has a number of steps.
+type Event = progress.Event
+
+// Options of [Measure]. The zero value of a field means its default.
 type Options struct {
-	// Length of a run's work. Where there are two products it is the first one's, and the second works
+	// Length of a run's work. Where there are two products it is the length of the first segment, and the second works
 	// half as long. Default 2 s.
 	Length time.Duration
-	// Runs of each order of the products, 2 to 10000. Default: what table I advises, see [Guide].
+	// Runs of each launch sequence, 2 to 10000. Default: the number in FinGraV's Table I, see [Guide].
 	Runs int
-	// Time that everything on the card may take, from the self-test on: no run is begun that would end later, but
-	// for the first two. The curve takes some seconds more. Default 3 min.
+	// Time that the card may be used for, from the self-test on. No run that would end later is begun, except the first
+	// two. The trace takes some seconds more. Default 3 min.
 	Time time.Duration
-	// Idle is how long the card rests before a run. Up to a tenth of a second comes on top, so that runs
-	// begin at every phase of the sensors. Default 400 ms, at least 200 ms.
+	// Idle time before a run. Up to 0.1 s is added, so that runs begin at every phase of the sensors. Default 400 ms, at
+	// least 200 ms.
 	Idle time.Duration
-	// Step is the length of the curve's cells. Default 2.5 ms.
+	// Step is the length of the trace's cells. Default 2.5 ms.
 	Step time.Duration
-	// Resolution that the curve is to have from the work's start to its end; see [StitchOptions]. Default, and where
-	// the readings do not carry it: 50 ms or finer, as they say, finest where power changes.
+	// Resolution that the trace must have from the work's start to its end; see [stitch.Options]. Default, and where the
+	// readings do not carry it: 50 ms or finer, finest where power changes.
 	Resolution time.Duration
-	// Tolerance within which steady power stays, as a share; up to three of it where the curve cannot tell less, see
-	// [FindSteady]. Default 0.01.
+	// Tolerance within which steady power stays, as a share. Up to three times as much counts as steady where the trace
+	// is that imprecise; see [FindSteady]. Default 0.01.
 	Tolerance float64
 	// Resamples of the bootstrap that makes the intervals. Default 100.
 	Resamples int
-	// Seed of the first phase, of the orders' succession and of the bootstrap. Default 0.
+	// Seed of the first phase, of the order of launch sequences and of the bootstrap. Default 0.
 	Seed uint64
 	// Readings puts every reading of the golden runs into the result. Default: none.
 	Readings bool
-	// Self is this process's number, to tell others from it. Default 0: unknown.
+	// Self is this process's number, which does not count as another process on the card. Default 0: unknown.
 	Self int
 	// Date and Command are copied into the result.
 	Date    time.Time
 	Command string
-	// Events tells how the work goes on. Default: no one is told.
-	Events Events
+	// Progress is called with the progress, in the goroutine of Measure. Default: not called.
+	Progress func(Event)
 }
 
-// Events are called while a profile is taken, in its goroutine. A nil function is not called.
-type Events struct {
-	// Stage begins: "self-test", "timing", "warm-up" or "stitch".
-	Stage func(name string)
-	// Run is done, the latest of so many.
-	Run func(done, of int)
-}
+// Resolutions that may be asked for. A cell is half as long, so a trace of two seconds has thousands of cells.
+const finest, coarsest = 2 * time.Millisecond, time.Second
 
-// lead is how long before a run's work, and after it, the sensors are asked: more than a step of an
-// energy counter.
-const lead = 150 * time.Millisecond
+// margin is how long before a run's work, and after it, the sensors are read: more than a step of an energy counter.
+const margin = 150 * time.Millisecond
 
-// phase is the period of the slowest sensors.
-const phase = 100 * time.Millisecond
+// sensorPeriod is the period of the slowest sensors.
+const sensorPeriod = 100 * time.Millisecond
 
 func (o Options) withDefaults() Options {
 	fill(&o.Length, 2*time.Second)
 	fill(&o.Time, 3*time.Minute)
 	fill(&o.Idle, 400*time.Millisecond)
-	fill(&o.Step, 2500*time.Microsecond)
+	if o.Step == 0 {
+		o.Step = 2500 * time.Microsecond
+		if o.Resolution > 0 {
+			o.Step = min(o.Step, o.Resolution/2)
+		}
+	}
 	fill(&o.Tolerance, 0.01)
 	fill(&o.Resamples, 100)
 	return o
@@ -87,8 +92,10 @@ func (o Options) Validate() error {
 	check(lasting, "length %v: want 50ms to 1m", o.Length)
 	check(o.Runs == 0 || o.Runs >= 2 && o.Runs <= 10000, "runs %d: want 2 to 10000", o.Runs)
 	check(o.Time >= o.Length, "time %v: a single run takes more than its length, %v", o.Time, o.Length)
-	check(o.Idle >= lead+50*time.Millisecond, "idle %v: want at least %v", o.Idle, lead+50*time.Millisecond)
-	check(!lasting || o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: want 100µs to a tenth of the length, %v", o.Step, o.Length)
+	check(o.Idle >= margin+50*time.Millisecond, "idle %v: want at least %v", o.Idle, margin+50*time.Millisecond)
+	fine := o.Resolution == 0 || o.Resolution >= finest && o.Resolution <= coarsest
+	check(fine, "resolution %v: give %v to %v", o.Resolution, finest, coarsest)
+	check(!lasting || !fine || o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: want 100µs to a tenth of the length, %v", o.Step, o.Length)
 	check(o.Tolerance > 0 && o.Tolerance < 1, "tolerance %v: want a share between 0 and 1, as 0.01", o.Tolerance)
 	check(o.Resamples >= 2, "resamples %d: want at least 2, better 100", o.Resamples)
 	return errors.Join(wrong...)

@@ -11,49 +11,50 @@ import (
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// profiles makes one of each order's runs.
-func (t *taking) profiles(ctx context.Context) error {
-	t.stage("stitch")
-	t.place()
+// profiles makes one profile of each launch sequence's runs.
+func (p *profiler) profiles(ctx context.Context) error {
+	p.stage("stitch")
+	p.alignClocks()
 	var failed error
-	for _, o := range t.orders {
-		p, err := t.profile(ctx, o)
-		t.result.Profiles = append(t.result.Profiles, p)
+	for _, s := range p.sequences {
+		one, err := p.profile(ctx, s)
+		p.result.Profiles = append(p.result.Profiles, one)
 		failed = cmp.Or(failed, err)
 	}
-	t.result.after()
-	t.warnings()
+	p.result.interleave()
+	p.warnings()
 	return failed
 }
 
-// place moves all that was read to the time since the beginning of its run's work.
-func (t *taking) place() {
-	sync, err := synchronise(t.groups)
-	if t.noClock != nil {
-		err = t.noClock
+// alignClocks converts all moments of a run to the time since its work began, by the host's clock.
+func (p *profiler) alignClocks() {
+	sync, err := synchronise(p.groups)
+	if p.noClock != nil {
+		err = p.noClock
 	}
 	if err != nil {
-		t.result.warn("the card's clock does not answer (%v): readings are placed by when the host gave the work to the card, which is somewhat early", err)
+		p.result.warn("the card's clock cannot be read (%v): times count from the launch of the work by the host, which is somewhat before its start", err)
 	}
-	t.result.Sync = sync
+	p.result.Sync = sync
 	var launch []float64
-	for _, o := range t.orders {
-		for _, r := range o.runs {
-			begin := r.start
+	for _, s := range p.sequences {
+		for _, r := range s.runs {
+			begin := r.launched
 			if sync != nil {
 				begin = sync.Host(r.first)
-				for i, at := range r.progress.At {
-					r.progress.At[i] = sync.Host(r.first+at) - begin
+				for i, at := range r.timeline.At {
+					r.timeline.At[i] = Seconds(sync.Host(r.first+at.Duration()) - begin)
 				}
-				launch = append(launch, (begin - r.start).Seconds())
+				launch = append(launch, (begin - r.launched).Seconds())
 			}
 			for i := range r.readings {
-				r.readings[i].At -= begin
-				if r.readings[i].Sensor == Counter {
-					r.readings[i].Since -= begin
+				r.readings[i].At -= Seconds(begin)
+				if r.readings[i].Sensor == stitch.Counter {
+					r.readings[i].Since -= Seconds(begin)
 				}
 			}
 			for i := range r.states {
@@ -64,114 +65,126 @@ func (t *taking) place() {
 	if sync == nil || len(launch) == 0 {
 		return
 	}
-	sync.Launch = seconds(stats.Median(launch))
-	if slack := 2*sync.Residual + time.Millisecond; sync.Launch < -slack {
-		t.result.warn("work seems to begin %v before it was given to the card: the clocks do not fit, and early times are as wrong", -sync.Launch)
+	sync.Launch = stitch.Of(stats.Median(launch))
+	if slack := 2*sync.Residual + ms; sync.Launch < -slack {
+		p.result.warn("the clocks do not fit: work seems to begin %v before its launch, and early times are wrong by as much", -sync.Launch)
 	}
 }
 
-// profile of an order's golden runs.
-func (t *taking) profile(ctx context.Context, o *order) (Profile, error) {
-	p := Profile{Taken: len(o.runs), Advised: t.result.Products[o.legs[0].Product].Advised.Runs, Runs: []Run{}}
-	golden := t.golden(o)
-	for _, r := range o.runs {
-		p.Runs = append(p.Runs, r.summary(o))
-		p.Late += r.late
+// profile makes the profile of a launch sequence's golden runs.
+func (p *profiler) profile(ctx context.Context, s *sequence) (Profile, error) {
+	one := Profile{Taken: len(s.runs), Advised: p.result.Products[s.segments[0].Product].Advised.Runs, Runs: []Run{}}
+	golden := s.goldenRuns()
+	for _, r := range s.runs {
+		one.Runs = append(one.Runs, r.summary(s))
+		one.LateReadings += r.late
 	}
-	if p.Golden = len(golden); len(golden) == 0 {
-		return p, fmt.Errorf("no runs, no curve: %w", ErrTooFew)
+	if one.Golden = len(golden); len(golden) == 0 {
+		return one, fmt.Errorf("no run, no trace: %w", stitch.ErrTooFew)
 	}
-	paces := map[int]Progress{}
+	timelines := map[int]Timeline{}
 	for _, r := range golden {
-		paces[r.run] = r.progress
+		timelines[r.run] = r.timeline
 	}
-	p.progressed(paces)
-	p.legs(o, t.result.Products)
-	p.usual = evenly(p.progress, p.Legs)
+	one.setTimelines(timelines)
+	one.setSegments(s, p.result.Products)
+	one.usual = one.mean.atEvenSpeed(one.Segments)
 	for _, r := range golden {
-		r.align(p.progress)
-		p.readings = append(p.readings, r.readings...)
-		p.throttle |= r.reasons()
+		r.align(one.mean)
+		one.readings = append(one.readings, r.readings...)
+		one.throttle |= r.reasons()
 	}
-	p.Throttle = p.throttle.Names()
-	p.States = meanStates(golden, p.End()+lead)
-	if t.opt.Readings {
-		p.Readings, p.Paces = p.readings, p.paces
+	one.Throttle = one.throttle.Names()
+	one.States = meanStates(golden, one.End()+Seconds(margin))
+	if p.opt.Readings {
+		one.Readings, one.Timelines = one.readings, one.timelines
 	}
-	err := t.stitch(ctx, &p)
-	if errors.Is(err, ErrTooFew) {
-		err = fmt.Errorf("%s, %w: take more, or longer ones", plural(len(golden), "golden run"), err)
+	err := p.stitch(ctx, &one)
+	if errors.Is(err, stitch.ErrTooFew) {
+		err = fmt.Errorf("%s, %w: take more runs, or longer ones", plural(len(golden), "golden run"), err)
 	}
-	if p.Curve == nil {
-		return p, err
+	if one.Trace == nil {
+		return one, err
 	}
-	p.conclude(t.result.Products, t.opt)
-	return p, err
+	one.evaluate(p.result.Products, p.opt)
+	return one, err
 }
 
-// progressed keeps the golden runs' progress, and their mean.
-func (p *Profile) progressed(paces map[int]Progress) {
-	var all []Progress
-	for _, run := range slices.Sorted(maps.Keys(paces)) {
-		all = append(all, paces[run])
+// setTimelines keeps the golden runs' timelines and their mean.
+func (p *Profile) setTimelines(timelines map[int]Timeline) {
+	var all []Timeline
+	for _, run := range slices.Sorted(maps.Keys(timelines)) {
+		all = append(all, timelines[run])
 	}
-	p.progress, p.paces = meanProgress(all), paces
+	p.mean, p.timelines = meanTimeline(all), timelines
 }
 
-// conclude from the curve.
-func (p *Profile) conclude(products []Product, o Options) {
-	first := p.Legs[0]
-	about := products[first.Product]
-	p.Steady = FindSteady(p.Curve, part(p.progress, 0, first.Executions), about.Advised.Margin, o.Tolerance)
-	p.Milestones = nil
-	p.milestones()
-	p.Inside = inside(p)
+// setSegments fills in the segments of the mean run.
+func (p *Profile) setSegments(s *sequence, products []Product) {
+	done, begin := 0, Seconds(0)
+	for _, l := range s.segments {
+		done += l.Executions
+		end := p.mean.moment(done)
+		p.Segments = append(p.Segments, Segment{Product: l.Product, Name: products[l.Product].Name, Executions: l.Executions, Begin: begin, End: end})
+		begin = end
+	}
 }
 
-// stitch a profile's readings. Where the context ends, or has ended, a coarser curve comes with its error, as far
-// as there is time for one.
-func (t *taking) stitch(ctx context.Context, p *Profile) (err error) {
-	o := p.stitchOptions(t.opt, t.result.SelfTest)
-	if !t.broken {
-		p.Curve, p.Sensors, err = Stitch(ctx, p.readings, o)
+// evaluate fills in everything that follows from the trace.
+func (p *Profile) evaluate(products []Product, o Options) {
+	first := p.Segments[0]
+	margin := products[first.Product].Advised.Margin
+	p.Steady = FindSteady(p.Trace, p.mean.part(0, first.Executions), margin, o.Tolerance)
+	p.Milestones = p.milestones()
+	p.Execution = withinExecution(p)
+}
+
+// stitch makes the trace of a profile's readings. After the context's end it makes a coarser trace, as far as there is
+// time, beside the error.
+func (p *profiler) stitch(ctx context.Context, one *Profile) (err error) {
+	o := one.stitchOptions(p.opt, p.result.SelfTest)
+	if !p.brokenOff {
+		one.Trace, one.Sensors, err = stitch.Readings(ctx, one.readings, o)
 		if err == nil || ctx.Err() == nil {
 			return err
 		}
-		t.breakOff(err)
+		p.breakOff(err)
 	}
-	if t.until.IsZero() {
-		t.until = time.Now().Add(mercy)
+	if p.deadline.IsZero() {
+		p.deadline = time.Now().Add(graceTime)
 	}
-	grace, end := context.WithDeadline(context.WithoutCancel(ctx), t.until)
+	grace, end := context.WithDeadline(context.WithoutCancel(ctx), p.deadline)
 	defer end()
-	o.Step, o.Resamples, o.Resolution, o.Pace = t.opt.Step, t.opt.Resamples, time.Hour, nil // whatever is quick
-	p.Curve, p.Sensors, err = Stitch(grace, ofLatest(p.readings, fewRuns), o)
+	// The quickest options: no speed law, and no limit on the resolution.
+	o.Step, o.Resamples, o.Resolution, o.Speed = Seconds(p.opt.Step), p.opt.Resamples, Seconds(time.Hour), nil
+	one.Trace, one.Sensors, err = stitch.Readings(grace, ofLatestRuns(one.readings, graceRuns), o)
 	return cmp.Or(ctx.Err(), err)
 }
 
-func (p *Profile) stitchOptions(o Options, test *power.SelfTest) StitchOptions {
-	breaks := []time.Duration{0}
-	for _, l := range p.Legs {
-		breaks = append(breaks, l.End)
+func (p *Profile) stitchOptions(o Options, test *power.SelfTest) stitch.Options {
+	breaks := []Seconds{0}
+	for _, s := range p.Segments {
+		breaks = append(breaks, s.End)
 	}
-	return StitchOptions{
-		From: -lead, To: p.End() + lead, Step: o.Step, Breaks: breaks, Sensors: priors(test), Resolution: o.Resolution,
-		Seed: o.Seed, Resamples: o.Resamples, Pace: p.pace,
+	return stitch.Options{
+		From: -Seconds(margin), To: p.End() + Seconds(margin), Step: Seconds(o.Step), Breaks: breaks, Sensors: testedSensors(test), Resolution: Seconds(o.Resolution),
+		Seed: o.Seed, Resamples: o.Resamples, Speed: p.speed,
 	}
 }
 
-// pace of a run between two moments of the mean run, over what is usual for the leg.
-func (p *Profile) pace(run int, from, to time.Duration) float64 {
-	own := p.paces[run]
+// speed returns a run's speed between two moments of the mean run, relative to the usual speed of the segment; 1 for an
+// unknown run.
+func (p *Profile) speed(run int, from, to Seconds) float64 {
+	own := p.timelines[run]
 	if len(own.At) == 0 {
 		return 1
 	}
-	return float64(aligned(p.progress, p.usual, to)-aligned(p.progress, p.usual, from)) /
-		float64(aligned(p.progress, own, to)-aligned(p.progress, own, from))
+	return float64(p.mean.align(p.usual, to)-p.mean.align(p.usual, from)) /
+		float64(p.mean.align(own, to)-p.mean.align(own, from))
 }
 
-// ofLatest are the readings of the latest runs, of those that follow each other.
-func ofLatest(readings []Reading, runs int) []Reading {
+// ofLatestRuns returns the readings of the latest runs. Readings must be in the order of runs.
+func ofLatestRuns(readings []stitch.Reading, runs int) []stitch.Reading {
 	for i, r := range readings {
 		if r.Run > readings[len(readings)-1].Run-runs {
 			return readings[i:]
@@ -180,27 +193,27 @@ func ofLatest(readings []Reading, runs int) []Reading {
 	return nil
 }
 
-// golden are the runs whose legs all take as long as the fullest bin's do.
-func (t *taking) golden(o *order) (golden []*run) {
-	var like []*run // those that were stamped as the first was
-	for _, r := range o.runs {
-		if slices.Equal(r.progress.Done, o.runs[0].progress.Done) {
+// goldenRuns returns the runs that are golden in every segment, and marks them.
+func (s *sequence) goldenRuns() (golden []*run) {
+	var alike []*run // those with the same stamps as the first
+	for _, r := range s.runs {
+		if slices.Equal(r.timeline.Done, s.runs[0].timeline.Done) {
 			r.golden = true
-			like = append(like, r)
+			alike = append(alike, r)
 		}
 	}
 	from := 0
-	for _, l := range o.legs {
-		var legs []Progress
-		for _, r := range like {
-			legs = append(legs, part(r.progress, from, from+l.Executions))
+	for _, l := range s.segments {
+		var parts []Timeline
+		for _, r := range alike {
+			parts = append(parts, r.timeline.part(from, from+l.Executions))
 		}
-		for i, is := range Golden(legs) {
-			like[i].golden = like[i].golden && is
+		for i, is := range Golden(parts) {
+			alike[i].golden = alike[i].golden && is
 		}
 		from += l.Executions
 	}
-	for _, r := range like {
+	for _, r := range alike {
 		if r.golden {
 			golden = append(golden, r)
 		}
@@ -208,92 +221,79 @@ func (t *taking) golden(o *order) (golden []*run) {
 	return golden
 }
 
-// priors are what the self-test found of the sensors' windows. It counts the time for which a reading
-// stands, too, and saw a single step, at some phase of the sensor: of one whose window is no longer than
-// that time it says nothing.
-func priors(test *power.SelfTest) (known []Sensor) {
+// testedSensors returns the windows that the self-test found. It saw a single step of power, at one phase of the sensor,
+// and counts the sensor's update period as well: a window that is not much longer than that period is unknown.
+func testedSensors(test *power.SelfTest) (known []stitch.Sensor) {
 	if test == nil {
 		return nil
 	}
 	for _, s := range []struct {
 		name     string
 		response *power.Response
-	}{{Instant, test.Instant}, {Average, test.Average}} {
+	}{{stitch.Instant, test.Instant}, {stitch.Average, test.Average}} {
 		if r := s.response; r != nil && r.Window > 4*r.Update {
-			known = append(known, Sensor{Name: s.name, Window: seconds(r.Window - r.Update)})
+			known = append(known, stitch.Sensor{Name: s.name, Window: stitch.Of(r.Window - r.Update)})
 		}
 	}
 	return known
 }
 
-// align moves a run's readings to where the mean run was as far.
-func (r *run) align(mean Progress) {
+// align moves a run's readings to the moments at which the mean run had done as many executions.
+func (r *run) align(mean Timeline) {
 	for i := range r.readings {
 		a := &r.readings[i]
-		a.At = aligned(r.progress, mean, a.At)
-		if a.Sensor == Counter {
-			a.Since = aligned(r.progress, mean, a.Since)
+		a.At = r.timeline.align(mean, a.At)
+		if a.Sensor == stitch.Counter {
+			a.Since = r.timeline.align(mean, a.Since)
 		}
 	}
 }
 
-// summary of a run.
-func (r *run) summary(o *order) Run {
-	n := o.legs[0].Executions
-	s := Run{Begin: r.start.Seconds(), Seconds: momentOf(r.progress, n).Seconds() / float64(n), Golden: r.golden, Readings: len(r.readings)}
+func (r *run) summary(s *sequence) Run {
+	n := s.segments[0].Executions
+	sum := Run{Begin: r.launched.Seconds(), Seconds: r.timeline.moment(n).Seconds() / float64(n), Golden: r.golden, Readings: len(r.readings)}
 	for _, at := range r.states {
 		if at.temperature != nil {
-			s.Temperature = at.temperature // the last one counts
+			sum.Temperature = at.temperature // the last one counts
 		}
 	}
-	return s
+	return sum
 }
 
-// reasons for a lower clock that were seen while it worked.
+// reasons returns the reasons for a lower clock that were seen while the card worked.
 func (r *run) reasons() (all power.Throttle) {
 	for _, s := range r.states {
-		if s.throttle != nil && s.at > 0 && s.at < r.length() {
+		if s.throttle != nil && s.at > 0 && s.at < r.timeline.length().Duration() {
 			all |= *s.throttle
 		}
 	}
 	return all
 }
 
-// legs of the mean run.
-func (p *Profile) legs(o *order, products []Product) {
-	done, begin := 0, time.Duration(0)
-	for _, l := range o.legs {
-		done += l.Executions
-		end := momentOf(p.progress, done)
-		p.Legs = append(p.Legs, Leg{Product: l.Product, Name: products[l.Product].Name, Executions: l.Executions, Begin: begin, End: end})
-		begin = end
-	}
-}
+// heldDown are the reasons for a lower clock other than the load itself and heat.
+const heldDown = power.ApplicationClocks | power.HardwareSlowdown | power.SyncBoost | power.HardwarePowerBrake | power.DisplayClocks
 
-// warnings says what speaks against the figures.
-func (t *taking) warnings() {
-	r := t.result
-	for _, name := range slices.Sorted(maps.Keys(t.watcher.failed)) {
-		r.warn("%s: some questions failed: %v", name, t.watcher.failed[name])
+// warnings collects the reasons to doubt the figures.
+func (p *profiler) warnings() {
+	r := p.result
+	for _, name := range slices.Sorted(maps.Keys(p.sampler.failed)) {
+		r.warn("%s: some queries failed: %v", name, p.sampler.failed[name])
 	}
-	for _, name := range []string{Counter, Instant, Buffer} {
-		if t.watcher.absent[name] {
-			r.warn("this card has no %s: the curve is the coarser for it", name)
+	for _, name := range []string{stitch.Counter, stitch.Instant, stitch.Buffer} {
+		if p.sampler.absent[name] {
+			r.warn("this card has no %s: the trace is coarser without it", name)
 		}
 	}
-	for _, p := range r.Profiles {
-		if 2*p.Golden < p.Taken {
-			r.warn("only %d of %d runs are golden: execution times vary; see what else the card does", p.Golden, p.Taken)
+	for _, one := range r.Profiles {
+		if 2*one.Golden < one.Taken {
+			r.warn("only %d of %d runs are golden: execution times vary; check what else the card does", one.Golden, one.Taken)
 		}
-		if p.throttle.Heat() {
-			r.warn("the card slowed down for heat: let it cool, or see to its airflow")
+		if one.throttle.Heat() {
+			r.warn("the card lowered its clock for heat: let it cool down, or improve its airflow")
 		}
-		if held := p.throttle & heldDown; held != 0 {
+		if held := one.throttle & heldDown; held != 0 {
 			r.warn("the card's clock was held down (%s): the figures are those of a slower card", strings.Join(held.Names(), ", "))
 		}
 	}
-	r.inspect(t.machine.Card(), t.opt.Self)
+	r.warnOfOthers(p.machine.Card(), p.opt.Self)
 }
-
-// heldDown are the reasons for a lower clock that are neither the load's own doing nor heat.
-const heldDown = power.ApplicationClocks | power.HardwareSlowdown | power.SyncBoost | power.HardwarePowerBrake | power.DisplayClocks

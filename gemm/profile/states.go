@@ -2,31 +2,31 @@ package profile
 
 import (
 	"slices"
-	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// State of the card over a stretch of the runs, on average; what is nil was not asked for then.
+// State is the mean state of the card over a stretch of the runs. A nil field was not read then.
 type State struct {
-	At          time.Duration `json:"-"` // the middle of the stretch
-	SMClock     *float64      `json:"clock_mhz,omitempty"`
-	Temperature *float64      `json:"temperature_c,omitempty"`
-	Capped      *float64      `json:"capped_share,omitempty"` // of the times it was asked
+	At          Seconds  `json:"at_seconds"` // the middle of the stretch
+	SMClock     *float64 `json:"clock_mhz,omitempty"`
+	Temperature *float64 `json:"temperature_c,omitempty"`
+	Capped      *float64 `json:"capped_share,omitempty"` // share of the queries at which the power cap limited the clock
 }
 
-// stateStep is how long a stretch is: shorter than stateEvery, as many runs together ask more often.
-const stateStep = 20 * time.Millisecond
+// stateStep is the length of a stretch. It is shorter than stateEvery, as many runs together query more often.
+const stateStep = 20 * ms
 
-// meanStates of runs from shortly before their work to the moment given.
-func meanStates(runs []*run, to time.Duration) []State {
-	const before = lead / stateStep
+// meanStates returns the mean states of runs, from shortly before their work to a moment.
+func meanStates(runs []*run, to Seconds) []State {
+	const before = Seconds(margin) / stateStep
 	n := int(before + (to+stateStep-1)/stateStep)
-	clock, temperature, capped := make([]tally, n), make([]tally, n), make([]tally, n)
+	clock, temperature, capped := make([]mean, n), make([]mean, n), make([]mean, n)
 	for _, r := range runs {
 		for _, s := range r.states {
-			i := int((s.at + before*stateStep) / stateStep)
-			if s.at < -before*stateStep || i >= n {
+			at := Seconds(s.at)
+			i := int((at + before*stateStep) / stateStep)
+			if at < -before*stateStep || i >= n {
 				continue
 			}
 			clock[i].add(s.clock)
@@ -42,7 +42,7 @@ func meanStates(runs []*run, to time.Duration) []State {
 	}
 	states := make([]State, n)
 	for i := range states {
-		at := time.Duration(i)*stateStep - before*stateStep + stateStep/2
+		at := Seconds(i)*stateStep - before*stateStep + stateStep/2
 		states[i] = State{At: at, SMClock: clock[i].value(), Temperature: temperature[i].value(), Capped: capped[i].value()}
 	}
 	return slices.DeleteFunc(states, func(s State) bool {
@@ -50,11 +50,11 @@ func meanStates(runs []*run, to time.Duration) []State {
 	})
 }
 
-// clockAt is the clock in the stretch that is nearest to a moment, of those that lie within the work,
-// which ends at end.
-func clockAt(states []State, at, end time.Duration) *float64 {
+// clockAt returns the clock of the stretch nearest to a moment, of those within the work, which ends at end; nil where no
+// clock is known.
+func clockAt(states []State, at, end Seconds) *float64 {
 	var nearest *float64
-	var off time.Duration
+	var off Seconds
 	for _, s := range states {
 		inside := s.At >= stateStep/2 && s.At <= end-stateStep/2
 		if d := (s.At - at).Abs(); inside && s.SMClock != nil && (nearest == nil || d < off) {
@@ -64,23 +64,24 @@ func clockAt(states []State, at, end time.Duration) *float64 {
 	return nearest
 }
 
-// tally of what was known.
-type tally struct {
+// mean of the values that are known.
+type mean struct {
 	sum float64
 	n   int
 }
 
-func (a *tally) add(v *float64) {
+func (m *mean) add(v *float64) {
 	if v != nil {
-		a.sum += *v
-		a.n++
+		m.sum += *v
+		m.n++
 	}
 }
 
-func (a *tally) value() *float64 {
-	if a.n == 0 {
+// value returns the mean, nil where no value is known.
+func (m *mean) value() *float64 {
+	if m.n == 0 {
 		return nil
 	}
-	v := a.sum / float64(a.n)
+	v := m.sum / float64(m.n)
 	return &v
 }

@@ -4,40 +4,41 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
 // drawing is a curve of exact power in cells of 1 ms.
-func drawing(power func(t float64) float64, until float64) *Curve {
-	c := &Curve{Step: time.Millisecond}
+func drawing(power func(t float64) float64, until float64) *stitch.Trace {
+	c := &stitch.Trace{Step: ms}
 	for i := range int(until * 1000) {
 		c.Watts = append(c.Watts, power((float64(i)+0.5)/1000))
 		c.Low, c.High = append(c.Low, c.Watts[i]), append(c.High, c.Watts[i])
-		c.Resolution = append(c.Resolution, 2*time.Millisecond)
+		c.Resolution = append(c.Resolution, 2*ms)
 	}
 	return c
 }
 
 // even is a run of executions of a length in seconds, marked every few of them.
-func even(each float64, every, marks int) (p Progress) {
+func even(each float64, every, marks int) (p Timeline) {
 	for i := range marks + 1 {
-		p.Done, p.At = append(p.Done, i*every), append(p.At, seconds(float64(i*every)*each))
+		p.Done, p.At = append(p.Done, i*every), append(p.At, stitch.Of(float64(i*every)*each))
 	}
 	return p
 }
 
 func TestSSE(t *testing.T) {
-	run := func(ms ...float64) Progress {
-		p := Progress{Done: []int{0}, At: []time.Duration{0}}
+	run := func(ms ...float64) Timeline {
+		p := Timeline{Done: []int{0}, At: []Seconds{0}}
 		for i, m := range ms {
-			p.Done, p.At = append(p.Done, i+1), append(p.At, p.At[i]+seconds(m/1000))
+			p.Done, p.At = append(p.Done, i+1), append(p.At, p.At[i]+stitch.Of(m/1000))
 		}
 		return p
 	}
 	for name, test := range map[string]struct {
-		run  Progress
+		run  Timeline
 		want int
 	}{
 		"falls twice":               {run(3, 2, 1.01, 1, 1, 1), 3},
@@ -48,7 +49,7 @@ func TestSSE(t *testing.T) {
 		"too short to tell":         {run(1), 0},
 		"later it is quicker again": {run(1, 1.2, 1.2, 0.9, 0.9), 4},
 	} {
-		s := FindSteady(&Curve{}, test.run, 0.02, 0).SSE
+		s := FindSteady(&stitch.Trace{}, test.run, 0.02, 0).SSE
 		if s.Found != (test.want > 0) || s.Execution != test.want || s.Found == (s.Why != "") {
 			t.Errorf("%s: %+v, want execution %d", name, s, test.want)
 		}
@@ -64,7 +65,7 @@ func TestSSP(t *testing.T) {
 	approach := func(t float64) float64 { return high - 600*math.Exp(-t/rise) }
 	s := FindSteady(drawing(approach, 2), even(1e-3, 10, 200), 0.02, 0.01).SSP
 	want := rise * math.Log(600/(0.01*high)) // some 220 ms
-	if !s.Found || math.Abs(s.At.Seconds()-want) > 0.03 || s.Execution != int(s.At/time.Millisecond) {
+	if !s.Found || math.Abs(s.At.Seconds()-want) > 0.03 || s.Execution != int(s.At/ms) {
 		t.Errorf("%+v, want %v s", s, want)
 	}
 	if math.Abs(s.Watts-high) > 0.015*high || s.Low > s.Watts || s.High < s.Watts || !near64(s.Seconds, 1e-3) {
@@ -86,7 +87,7 @@ func TestNoSSP(t *testing.T) {
 		"swings":      {func(t float64) float64 { return 690 + 40*math.Cos(2*math.Pi*t/1.1) }, 1e-3, 200, "changed by"},
 		"turns once":  {func(t float64) float64 { return 690 + 40*math.Cos(2*math.Pi*t/10) }, 1e-3, 200, "changed by"},
 		"climbs":      {func(t float64) float64 { return 300 + 100*t }, 1e-3, 200, "changed by"},
-		"a short run": {func(float64) float64 { return 700 }, 1e-3, 0, "no curve"},
+		"a short run": {func(float64) float64 { return 700 }, 1e-3, 0, "no trace"},
 		"quick ones":  {func(float64) float64 { return 700 }, 1e-6, 200, "too coarse"},
 	} {
 		s := FindSteady(drawing(test.power, 2), even(test.each, 10, test.marks), 0.02, 0).SSP
@@ -124,7 +125,7 @@ func TestUnsureRise(t *testing.T) {
 		c.Low[i], c.High[i] = c.Watts[i]-200, c.Watts[i]+200
 	}
 	s := FindSteady(c, even(1e-4, 10, 500), 0.02, 0.01).SSP
-	if at := 0.01 * math.Log(500/(vague*0.01*600)); !s.Found || s.At.Seconds() < at || s.At.Seconds() > 0.05 {
+	if at := 0.01 * math.Log(500/(mostUncertain*0.01*600)); !s.Found || s.At.Seconds() < at || s.At.Seconds() > 0.05 {
 		t.Errorf("%+v, want it from %.3f s on", s, at)
 	}
 }
@@ -158,7 +159,7 @@ func TestConstantIsSteady(t *testing.T) {
 		every := rapid.IntRange(1, 9).Draw(t, "every")
 		p := even(each, every, int(0.5/each)/every)
 		s := FindSteady(drawing(func(float64) float64 { return w }, 0.5), p, 0.02, 0).SSP
-		if !s.Found || !near64(s.Watts, w) || s.At > 2*time.Millisecond+time.Duration(max(2, every))*seconds(each) { // SSE is known to the mark
+		if !s.Found || !near64(s.Watts, w) || s.At > 2*ms+Seconds(max(2, every))*stitch.Of(each) { // SSE is known to the mark
 			t.Fatalf("%+v", s)
 		}
 	})
@@ -167,7 +168,7 @@ func TestConstantIsSteady(t *testing.T) {
 // TestSSPAfterSSE: power that is constant is steady with the execution time, no earlier.
 func TestSSPAfterSSE(t *testing.T) {
 	p := even(4e-3, 1, 100)
-	for i, late := range []time.Duration{4e6, 6e6, 7e6, 8e6, 9e6} { // five slow ones, each less so
+	for i, late := range []Seconds{4e6, 6e6, 7e6, 8e6, 9e6} { // five slow ones, each less so
 		for j := i + 1; j < len(p.At); j++ {
 			p.At[j] += 10e6 - late
 		}
@@ -180,7 +181,7 @@ func TestSSPAfterSSE(t *testing.T) {
 
 // TestTooCoarse: where the curve is coarser than usual for want of runs, longer ones are no help.
 func TestTooCoarse(t *testing.T) {
-	for resolution, want := range map[time.Duration]string{coarsest: "take longer runs", 300 * time.Millisecond: "take more runs"} {
+	for resolution, want := range map[Seconds]string{stitch.CoarsestCell: "take longer runs", 300 * ms: "take more runs"} {
 		c := drawing(func(float64) float64 { return 600 }, 0.08)
 		for i := range c.Resolution {
 			c.Resolution[i] = resolution
@@ -190,3 +191,6 @@ func TestTooCoarse(t *testing.T) {
 		}
 	}
 }
+
+// near64 says whether two numbers agree but for rounding.
+func near64(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)+math.Abs(b)) }

@@ -1,0 +1,77 @@
+package cost
+
+import (
+	"math"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// lane is an element as a multiplier sees it: ±mant·2^exp, up to an exponent that all share.
+type lane struct {
+	bits     uint32
+	mant     uint32 // with the hidden bit; 0 for zero
+	exp      int32  // 0 for zero
+	negative bool
+	value    float64
+}
+
+// decoder makes lanes of a format's elements, from a table where there are few enough.
+type decoder struct {
+	f     weights.Format
+	table []lane
+}
+
+var decoders sync.Map // weights.DType → *decoder
+
+func newDecoder(f weights.Format) *decoder {
+	if d, ok := decoders.Load(f.DType); ok {
+		return d.(*decoder)
+	}
+	d, _ := decoders.LoadOrStore(f.DType, makeDecoder(f))
+	return d.(*decoder)
+}
+
+func makeDecoder(f weights.Format) *decoder {
+	d := &decoder{f: f}
+	if f.Bits > 16 {
+		return d
+	}
+	table := make([]lane, 1<<f.Bits)
+	for b := range table {
+		table[b] = d.decode(uint32(b))
+	}
+	d.table = table
+	return d
+}
+
+func (d *decoder) lane(data []byte, i int) lane {
+	b := d.f.Elem(data, i)
+	if d.table != nil {
+		return d.table[b]
+	}
+	return d.decode(b)
+}
+
+func (d *decoder) decode(b uint32) lane {
+	f := &d.f
+	l := lane{bits: b}
+	if f.IsFloat() {
+		l.mant, l.exp, l.negative = b&f.MantMask(), int32(b&f.ExpMask()>>f.MantBits), b&f.SignMask() != 0
+		switch {
+		case l.exp > 0:
+			l.mant |= 1 << f.MantBits
+		case l.mant > 0: // subnormal
+			l.exp = 1
+		}
+	} else if v := int32(int8(b)); v < 0 {
+		l.mant, l.negative = uint32(-v), true
+	} else {
+		l.mant = uint32(v)
+	}
+	l.value = math.Ldexp(float64(l.mant), int(l.exp))
+	if l.negative {
+		l.value = -l.value
+	}
+	return l
+}

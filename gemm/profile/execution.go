@@ -1,0 +1,72 @@
+package profile
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+)
+
+// Execution is the power within one execution, averaged over all executions of steady power.
+type Execution struct {
+	// Resolved says whether an execution lasts at least twice the trace's resolution. Else there are no watts, and Why
+	// says more.
+	Resolved   bool   `json:"resolved"`
+	Why        string `json:"why,omitempty"`
+	Executions int    `json:"executions,omitempty"` // that were averaged
+	// Watts of equal parts of an execution, none shorter than the resolution, and the ends of their 95 % intervals.
+	Watts      []float64 `json:"watts,omitempty"`
+	Low        []float64 `json:"low,omitempty"`
+	High       []float64 `json:"high,omitempty"`
+	Length     Seconds   `json:"execution_seconds"`  // of an execution
+	Resolution Seconds   `json:"resolution_seconds"` // of the trace, the median
+}
+
+// withinExecution averages the first segment's executions, where they last long enough for two parts.
+func withinExecution(p *Profile) *Execution {
+	segment := p.Segments[0]
+	mean := segment.End / Seconds(segment.Executions)
+	resolution := p.Resolution(0, segment.End)
+	if !p.Steady.SSP.Found {
+		return &Execution{Length: mean, Resolution: resolution, Why: "power was not steady"}
+	}
+	first := p.Steady.SSP.Execution // the next one is the first to count
+	n := segment.Executions - first
+	if n > 0 {
+		mean = (segment.End - p.mean.moment(first)) / Seconds(n)
+	}
+	parts := int(mean / max(resolution, p.Trace.Step))
+	if parts < 2 || n < 1 {
+		return &Execution{Length: mean, Resolution: resolution, Why: tooShort(mean, resolution, p.Sensors)}
+	}
+	e := &Execution{Resolved: true, Executions: n, Length: mean, Resolution: resolution, Watts: make([]float64, parts), Low: make([]float64, parts), High: make([]float64, parts)}
+	for done := first; done < segment.Executions; done++ {
+		begin, end := p.mean.moment(done), p.mean.moment(done+1)
+		for i := range parts {
+			from, to := between(begin, end, float64(i)/float64(parts)), between(begin, end, float64(i+1)/float64(parts))
+			watts, low, high := p.Trace.Mean(from, to)
+			e.Watts[i] += watts / float64(n)
+			e.Low[i] += low / float64(n)
+			e.High[i] += high / float64(n)
+		}
+	}
+	return e
+}
+
+// tooShort says why these sensors cannot resolve an execution.
+func tooShort(execution, resolution Seconds, sensors []stitch.Sensor) string {
+	why := fmt.Sprintf("an execution takes %v", execution)
+	var finest *stitch.Sensor
+	for i, s := range sensors {
+		if s.Used && s.Window > 0 && (finest == nil || s.Window < finest.Window) {
+			finest = &sensors[i]
+		}
+	}
+	if finest != nil {
+		why += fmt.Sprintf(", the quickest sensor (%s) averages over %v", finest.Name, finest.Window)
+	}
+	why += fmt.Sprintf(", and the trace resolves %v", resolution)
+	if n := float64(resolution) / float64(max(execution, 1)); n >= 1.5 {
+		why += fmt.Sprintf(": %.0f executions", n)
+	}
+	return why
+}

@@ -1,0 +1,54 @@
+package profile
+
+import "math"
+
+// Interleaved compares what a product draws right after another one with its own steady power alone (FinGraV, fig. 9).
+type Interleaved struct {
+	Product int `json:"product"` // index into the result's products
+	Other   int `json:"other"`   // the product that ran before it
+	// Watts right after the other, with the ends of their 95 % interval. Where the segment is shorter than the resolution
+	// they are unknown, and so is everything that follows.
+	Watts float64 `json:"watts,omitempty"`
+	Low   float64 `json:"low,omitempty"`
+	High  float64 `json:"high,omitempty"`
+	// Alone is the product's steady power (SSP) alone, from SSP to the end of the segment. It is 0 where power was not
+	// steady: the ratio to an oscillating power would depend on when the segment ended.
+	Alone     float64 `json:"alone_watts,omitempty"`
+	AloneLow  float64 `json:"alone_low,omitempty"`
+	AloneHigh float64 `json:"alone_high,omitempty"`
+	// Ratio of the two, with its interval; 0 where either is unknown.
+	Ratio    float64    `json:"ratio,omitempty"`
+	Interval [2]float64 `json:"interval,omitzero"`
+	// Over is the time from the product's start that Watts average: 50 ms, or the trace's resolution, or all of a shorter
+	// segment.
+	Over Seconds `json:"over_seconds"`
+}
+
+// interleave compares each second segment with the same product's first segment, in the other profile.
+func (r *Result) interleave() {
+	for i := range r.Profiles {
+		follows, alone := &r.Profiles[i], &r.Profiles[len(r.Profiles)-1-i]
+		if len(follows.Segments) < 2 || follows.Trace == nil || alone.Trace == nil {
+			continue
+		}
+		second, first := follows.Segments[1], alone.Segments[0]
+		if second.Product != first.Product {
+			continue
+		}
+		a := Interleaved{Product: second.Product, Other: follows.Segments[0].Product}
+		length := second.End - second.Begin
+		a.Over = max(min(EarlyTime, length), follows.Trace.ResolutionAt(second.Begin))
+		if a.Over <= length {
+			a.Watts, a.Low, a.High = follows.Trace.Mean(second.Begin, second.Begin+a.Over)
+		}
+		if ssp := alone.Steady.SSP; ssp.Found {
+			a.Alone, a.AloneLow, a.AloneHigh = alone.Trace.Mean(ssp.At, first.End)
+		}
+		if a.Watts > 0 && a.Alone > 0 {
+			a.Ratio = a.Watts / a.Alone
+			half := a.Ratio * math.Hypot((a.High-a.Low)/2/a.Watts, (a.AloneHigh-a.AloneLow)/2/a.Alone)
+			a.Interval = [2]float64{a.Ratio - half, a.Ratio + half}
+		}
+		r.Interleaved = append(r.Interleaved, a)
+	}
+}

@@ -1,0 +1,339 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
+)
+
+// Measure profiles one product, or two: each alone, and each right after the other.
+//
+// Errors: [gemm.ErrNotFinite] where operands or results are not finite, an error where results are wrong; nothing is
+// measured then. Once the runs have begun the result is never nil. With an error, as when the context ends, it holds
+// what was found until then.
+func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, o Options) (*Result, error) {
+	if len(products) < 1 || len(products) > 2 {
+		return nil, fmt.Errorf("%d products: profile one, or two that run after each other", len(products))
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	p := &profiler{
+		machine: m, clock: m.Clock(), products: products, opt: o.withDefaults(), began: m.Clock().Now(),
+		rng: rand.New(rand.NewPCG(o.Seed, 3)), sampler: newSampler(m.Card(), m.Clock()),
+	}
+	p.phase, p.result = p.rng.Float64(), newResult(m, p.opt)
+	defer func() {
+		if p.train != nil && ctx.Err() == nil { // closing waits for the work that the card has queued; the machine's Close does too
+			_ = p.train.Close() // frees memory of the card; the result stands
+		}
+	}()
+	if err := p.prepare(ctx); err != nil {
+		return nil, err
+	}
+	failed := p.runs(ctx)
+	if failed != nil {
+		p.breakOff(failed)
+	}
+	if err := p.profiles(ctx); failed == nil {
+		failed = err
+	}
+	return p.result, failed
+}
+
+// profiler is a measurement in progress.
+type profiler struct {
+	machine   measure.Machine
+	clock     power.Clock
+	products  []cuda.Product
+	opt       Options
+	rng       *rand.Rand
+	began     time.Duration
+	phase     float64 // of the first run
+	sampler   *sampler
+	train     measure.Train
+	groups    [][]cuda.ClockReading
+	noClock   error
+	sequences []*sequence
+	brokenOff bool
+	deadline  time.Time // for the traces, where it was broken off
+	result    *Result
+}
+
+// sequence is a launch sequence: the segments that each of its runs executes.
+type sequence struct {
+	segments []cuda.Leg
+	each     [][]float64   // seconds of an execution, of each segment in each warm-up run
+	lasts    time.Duration // length of its latest run
+	runs     []*run
+}
+
+const (
+	firstReadings = 32 // of the card's clock, at the start
+	laterReadings = 4  // after every run
+	timings       = 5  // of each kernel
+	timingTime    = 10 * time.Millisecond
+)
+
+// How a measurement ends.
+const stoppedByRuns, stoppedByTime, stoppedByContext, stoppedByError = "runs", "time", "cancelled", "failed"
+
+// After an interrupt the readings are worth a coarser trace of some of them.
+const (
+	graceTime = 400 * time.Millisecond // for all traces, from the first one on
+	graceRuns = 50                     // the latest; as many as FinGraV found enough
+)
+
+// breakOff ends the measurement. The traces become coarser and quicker.
+func (p *profiler) breakOff(err error) {
+	p.result.Stopped = stoppedByError
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		p.result.Stopped = stoppedByContext
+	}
+	p.opt.Step, p.opt.Resamples, p.opt.Resolution = max(p.opt.Step, 10*time.Millisecond), min(p.opt.Resamples, 20), 0
+	p.brokenOff = true
+}
+
+// prepare puts the operands on the card, tests the sensors, times the kernels and warms the card up.
+func (p *profiler) prepare(ctx context.Context) error {
+	for i := range p.products {
+		if err := p.check(ctx, i); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.train, err = p.machine.NewTrain(ctx, "profile", p.products); err != nil {
+		return err
+	}
+	p.stage("timing")
+	p.readClock(firstReadings)
+	for i := range p.products {
+		each, err := p.time(ctx, i)
+		if err != nil {
+			return err
+		}
+		about := &p.result.Products[i]
+		about.Seconds, about.Advised = each, Guide(time.Duration(math.Round(each*float64(time.Second))))
+	}
+	for i := range p.products {
+		p.sequences = append(p.sequences, p.sequence(i))
+	}
+	return p.warmUp(ctx)
+}
+
+// check compares a product's results with the reference. The first product also serves for the sensors' self-test.
+func (p *profiler) check(ctx context.Context, i int) (err error) {
+	product := p.products[i]
+	b, err := p.machine.NewBatch(ctx, product.Name, []cuda.Product{product}, cuda.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() == nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	found, err := b.Check(ctx)
+	if err != nil {
+		return err
+	}
+	about := Product{Name: product.Name, Problem: product.Problem}
+	if len(found) > 0 && found[0].Compared > 0 {
+		about.Deviation = &found[0]
+	}
+	if k := b.Kernels(); len(k) > 0 {
+		about.Kernel = &k[0]
+	}
+	p.result.Products = append(p.result.Products, about)
+	if i > 0 {
+		return nil
+	}
+	p.stage("self-test")
+	meter, err := power.NewMeter(p.machine.Card(), power.Options{Clock: p.clock})
+	if err != nil {
+		return err
+	}
+	switch test, err := meter.SelfTest(ctx, b); {
+	case err == nil:
+		p.result.SelfTest = &test
+	case errors.Is(err, power.ErrAbsent) || errors.Is(err, power.ErrCounterStill):
+		p.result.warn("no self-test: %v", err)
+	default:
+		return err
+	}
+	return nil
+}
+
+// time returns the seconds that one execution of a product takes, from the last of several timings. After the first, a
+// timing executes as often as fits into 10 ms.
+func (p *profiler) time(ctx context.Context, product int) (each float64, err error) {
+	n := 4
+	for range timings {
+		t, err := p.execute(ctx, []cuda.Leg{{Product: product, Executions: n}})
+		if err != nil {
+			return 0, err
+		}
+		each = max(1e-9, t.length().Seconds()/float64(n))
+		n = max(n, executions(timingTime, each))
+	}
+	return each, nil
+}
+
+// execute runs segments and returns their timeline by the card's clock.
+func (p *profiler) execute(ctx context.Context, segments []cuda.Leg) (Timeline, error) {
+	if err := p.train.Start(segments); err != nil {
+		return Timeline{}, err
+	}
+	if err := p.train.Wait(ctx); err != nil {
+		return Timeline{}, err
+	}
+	stamps, err := p.train.Stamps()
+	if err != nil {
+		return Timeline{}, err
+	}
+	return timelineOf(stamps, segments)
+}
+
+// sequence returns the launch sequence that begins with a product and goes on with the other one, if any, for half as
+// long.
+func (p *profiler) sequence(first int) *sequence {
+	s := &sequence{segments: []cuda.Leg{{Product: first}}}
+	if len(p.products) > 1 {
+		s.segments = append(s.segments, cuda.Leg{Product: 1 - first})
+	}
+	s.each = make([][]float64, len(s.segments))
+	for i := range s.segments {
+		s.segments[i].Executions = executions(p.length(i), p.result.Products[s.segments[i].Product].Seconds)
+		s.lasts += p.length(i)
+	}
+	return s
+}
+
+// length returns the length of a run's first or second segment.
+func (p *profiler) length(segment int) time.Duration { return p.opt.Length / time.Duration(1+segment) }
+
+// warmUp runs the launch sequences until the die's temperature is within a degree of what it was some seconds ago.
+func (p *profiler) warmUp(ctx context.Context) error {
+	const steady, ago, longest = 1, 5 * time.Second, 45 * time.Second
+	enough := min(longest, p.opt.Time/4)
+	type reading struct {
+		at      time.Duration
+		celsius float64
+	}
+	p.stage("warm-up")
+	var readings []reading
+	for begin := p.clock.Now(); ; {
+		for _, s := range p.sequences {
+			if err := p.warmUpRun(ctx, s); err != nil {
+				return err
+			}
+		}
+		celsius, err := p.machine.Card().Temperature()
+		now := p.clock.Now()
+		if err != nil || now-begin > enough {
+			return nil
+		}
+		readings = append(readings, reading{now, celsius})
+		for len(readings) > 1 && readings[1].at <= now-ago {
+			readings = readings[1:]
+		}
+		if readings[0].at <= now-ago && math.Abs(celsius-readings[0].celsius) <= steady {
+			return nil
+		}
+	}
+}
+
+// warmUpRun is a run that does not count. It corrects the number of executions for the clock that the card has under so
+// long a load.
+func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
+	r, err := p.run(ctx, s, 0)
+	if err != nil {
+		return err
+	}
+	done, before := 0, Seconds(0)
+	s.lasts = 0
+	for i := range s.segments {
+		l := &s.segments[i]
+		done += l.Executions
+		end := r.timeline.moment(done)
+		s.each[i] = append(s.each[i], max(1e-9, (end-before).Seconds()/float64(l.Executions)))
+		before = end
+		each := stats.Median(s.each[i]) // one run may be an outlier
+		l.Executions = executions(p.length(i), each)
+		s.lasts += time.Duration(math.Round(each * float64(l.Executions) * float64(time.Second)))
+	}
+	return nil
+}
+
+// runs alternates between the launch sequences, in random order, until there are enough runs of each.
+func (p *profiler) runs(ctx context.Context) error {
+	enough, turn := p.opt.Runs, time.Duration(0)
+	for i, s := range p.sequences {
+		if p.opt.Runs == 0 {
+			enough = max(enough, p.result.Products[i].Advised.Runs)
+		}
+		turn += p.opt.Idle + sensorPeriod + margin + s.lasts
+	}
+	p.result.Stopped = stoppedByRuns
+	begin := p.clock.Now()
+	defer func() { p.result.Seconds = (p.clock.Now() - begin).Seconds() }()
+	for n := range enough {
+		left := p.opt.Time - (p.clock.Now() - p.began)
+		if n >= 2 && left < turn {
+			p.result.Stopped = stoppedByTime
+			return nil
+		}
+		for _, i := range p.rng.Perm(len(p.sequences)) {
+			r, err := p.run(ctx, p.sequences[i], n+1)
+			if err != nil {
+				return err
+			}
+			p.sequences[i].runs = append(p.sequences[i].runs, r)
+		}
+		left = max(0, p.opt.Time-(p.clock.Now()-p.began))
+		each := (p.clock.Now() - begin) / time.Duration(n+1)
+		p.tell(Event{Stage: "runs", Done: int64(n + 1), Total: int64(min(enough, n+1+int(left/max(1, each))))})
+	}
+	return nil
+}
+
+// readClock takes a group of readings of the card's clock, while the card is idle. Without a first group the card has no
+// clock that can be read; a later group may be missing.
+func (p *profiler) readClock(n int) {
+	if p.noClock != nil {
+		return
+	}
+	var g []cuda.ClockReading
+	for range n {
+		r, err := p.machine.ReadClock()
+		if err != nil {
+			if len(p.groups) == 0 {
+				p.noClock = err
+			}
+			return
+		}
+		g = append(g, r)
+	}
+	p.groups = append(p.groups, g)
+}
+
+func (p *profiler) stage(name string) { p.tell(Event{Stage: name}) }
+
+func (p *profiler) tell(e Event) {
+	if p.opt.Progress != nil {
+		p.opt.Progress(e)
+	}
+}
+
+// executions returns how many executions of so many seconds each last for d.
+func executions(d time.Duration, each float64) int {
+	return max(1, int(math.Round(d.Seconds()/each)))
+}

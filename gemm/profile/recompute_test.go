@@ -1,0 +1,72 @@
+package profile
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+)
+
+// TestRecomputeRefuses what no profile with readings is.
+func TestRecomputeRefuses(t *testing.T) {
+	sound := func() *Result {
+		ms := func(n int) Seconds { return Seconds(n) * ms }
+		return &Result{Products: make([]Product, 1), Profiles: []Profile{{
+			Segments:  []Segment{{Executions: 10, End: ms(100)}},
+			Timelines: map[int]Timeline{1: {[]int{0, 10}, []Seconds{0, ms(100)}}, 2: {[]int{0, 10}, []Seconds{0, ms(101)}}},
+			Readings:  []stitch.Reading{{Run: 1, Sensor: stitch.Buffer, At: ms(50), Watts: 300}, {Run: 2, Sensor: stitch.Counter, Since: ms(-40), At: ms(60), Watts: 300}},
+		}}}
+	}
+	for want, spoil := range map[string]func(*Result){
+		"contains no profile":    func(r *Result) { r.Profiles = nil },
+		"contains no readings":   func(r *Result) { r.Profiles[0].Readings = nil },
+		"does not fit 1 product": func(r *Result) { r.Profiles[0].Segments[0].Product = 1 },
+		"does not lead":          func(r *Result) { r.Profiles[0].Timelines[2].At[0] = 5 },
+		"from 0 to 10":           func(r *Result) { r.Profiles[0].Timelines[1].Done[1] = 11 },
+		"has other stamps than":  func(r *Result) { r.Profiles[0].Timelines[2] = Timeline{[]int{0, 5, 10}, []Seconds{0, 5, 10}} },
+		"of run 3 by the driver's buffer: that run has no timeline": func(r *Result) { r.Profiles[0].Readings[0].Run = 3 },
+		"tolerance -1: want a": nil,
+		"segment 1 goes from 0 ns to 1000000000 s, but in the mean run from 0 ns to 100 ms": func(r *Result) {
+			r.Profiles[0].Segments[0].End = 1e9 * Seconds(time.Second)
+		},
+		"segment 1 goes from 1 ms to": func(r *Result) { r.Profiles[0].Segments[0].Begin = ms },
+		"segment 2 goes from 0 ns to 100 ms": func(r *Result) {
+			p := &r.Profiles[0]
+			p.Segments = []Segment{{Executions: 5, End: 50 * ms}, {Executions: 5, End: 100 * ms}}
+		},
+		"3 segments":                     func(r *Result) { r.Profiles[0].Segments = make([]Segment, 3) },
+		"2305843009213693952 executions": func(r *Result) { r.Profiles[0].Segments[0].Executions = 1 << 61 },
+		"run 2 works for 240 s":          func(r *Result) { r.Profiles[0].Timelines[2].At[1] = 4 * Seconds(time.Minute) },
+		"take more than a day": func(r *Result) {
+			p := &r.Profiles[0]
+			for run := range 500 {
+				p.Timelines[run] = Timeline{[]int{0, 10}, []Seconds{0, 3 * Seconds(time.Minute)}}
+			}
+		},
+		"reading 1, of run 1 by the driver's buffer: -100 W: want 0 to 100000": func(r *Result) { r.Profiles[0].Readings[0].Watts = -100 },
+		"1e+308 W":                        func(r *Result) { r.Profiles[0].Readings[1].Watts = 1e308 },
+		"NaN W":                           func(r *Result) { r.Profiles[0].Readings[1].Watts = math.NaN() },
+		"of less than 1 W":                func(r *Result) { r.Profiles[0].Readings[0].Watts, r.Profiles[0].Readings[1].Watts = 0, 0 },
+		"no such sensor":                  func(r *Result) { r.Profiles[0].Readings[0].Sensor = "x" },
+		"want at most 360 s":              func(r *Result) { r.Profiles[0].Readings[0].At = math.MinInt64 },
+		"the time from 60 ms":             func(r *Result) { r.Profiles[0].Readings[1].Since = 60*ms + 1 },
+		"energy counter steps every 60 s": func(r *Result) { r.Profiles[0].Readings[1].Since = 60*ms - Seconds(time.Minute) },
+		"instant power averages over 10000 s": func(r *Result) {
+			r.SelfTest = &power.SelfTest{Instant: &power.Response{Window: 1e4}}
+		},
+	} {
+		r, o := sound(), Options{}
+		if spoil == nil {
+			o.Tolerance = -1
+		} else {
+			spoil(r)
+		}
+		if err := Recompute(context.Background(), r, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+)
+
+// sampler reads a card's sensors. What it learns about them holds for all runs.
+type sampler struct {
+	card  power.Card
+	clock power.Clock
+	// gap is the shortest time between two readings of the energy counter.
+	gap     time.Duration
+	fetched time.Time // the latest reading of the driver's buffer
+	kept    float64   // its watts
+	absent  map[string]bool
+	failed  map[string]error // the first error of each sensor that is present
+}
+
+func newSampler(card power.Card, clock power.Clock) *sampler {
+	return &sampler{card: card, clock: clock, fetched: time.Unix(0, 0), absent: map[string]bool{}, failed: map[string]error{}}
+}
+
+// recording holds the sensors' readings during one run, by the host's clock.
+type recording struct {
+	*sampler
+	run      int
+	begun    time.Duration
+	readings []stitch.Reading
+	states   []state
+	late     int // readings that were seen too late to be dated, and left out
+
+	energy  uint64        // of the counter, in millijoules, at the last step that was seen in time
+	step    time.Duration // that step's moment; 0: none yet
+	counter struct {
+		known bool
+		value uint64
+		asked time.Duration
+		gap   time.Duration
+	}
+	shown  map[string]shown
+	probes []probe
+}
+
+// shown is a power sensor's last reading.
+type shown struct {
+	watts float64
+	asked time.Duration
+}
+
+// state of the card at a moment, without its power. A nil field was not read then.
+type state struct {
+	at                 time.Duration
+	clock, temperature *float64
+	throttle           *power.Throttle
+}
+
+// probe is a query that is made now and then.
+type probe struct {
+	name  string
+	every time.Duration
+	query func() error
+	next  time.Duration
+}
+
+const (
+	// pause between two rounds of queries.
+	pause = 500 * time.Microsecond
+	// late is the longest time between two readings of a sensor in which a change can be dated.
+	late = 10 * time.Millisecond
+	// stateEvery is the period of queries for the state of the card.
+	stateEvery = 50 * time.Millisecond
+)
+
+// record begins a recording. Every round reads the energy counter and at most one other sensor: the closer the counter's
+// readings, the better its steps are dated.
+func (s *sampler) record(run int) *recording {
+	r := &recording{sampler: s, run: run, begun: s.clock.Now(), shown: map[string]shown{}}
+	// All recordings begin equally long before the work, so rare queries are shifted from run to run. Multiples of the
+	// golden ratio cover the whole period evenly.
+	_, part := math.Modf(float64(run) * math.Phi)
+	first := r.begun + time.Duration(part*float64(stateEvery))
+	r.probes = []probe{
+		{name: stitch.Instant, every: 2 * time.Millisecond, query: func() error { return r.power(stitch.Instant, power.Instant) }},
+		{name: stitch.Average, every: late / 2, query: func() error { return r.power(stitch.Average, power.Average) }},
+		{name: "clock", every: stateEvery, next: first, query: func() error {
+			v, err := r.card.SMClock()
+			return r.state(state{clock: &v}, err)
+		}},
+		{name: "throttle reasons", every: stateEvery, next: first, query: func() error {
+			v, err := r.card.Throttle()
+			return r.state(state{throttle: &v}, err)
+		}},
+		{name: "temperature", every: 4 * stateEvery, next: first, query: func() error {
+			v, err := r.card.Temperature()
+			return r.state(state{temperature: &v}, err)
+		}},
+		// The buffer holds some 2.4 s on an H200.
+		{name: stitch.Buffer, every: 2 * time.Second, query: r.fetch, next: r.begun + 2*time.Second},
+	}
+	return r
+}
+
+// sample reads the sensors until a moment.
+func (r *recording) sample(ctx context.Context, until time.Duration) error {
+	for {
+		now := r.clock.Now()
+		if now >= until {
+			return ctx.Err()
+		}
+		r.ask(stitch.Counter, r.count)
+		if p := r.due(now); p != nil {
+			r.ask(p.name, p.query)
+			p.next = now + p.every
+		}
+		if err := r.clock.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// due returns the probe that is overdue for longest; nil where none is.
+func (r *recording) due(now time.Duration) *probe {
+	var first *probe
+	for i := range r.probes {
+		p := &r.probes[i]
+		if !r.absent[p.name] && p.next <= now && (first == nil || p.next < first.next) {
+			first = p
+		}
+	}
+	return first
+}
+
+// ask makes a query, unless its sensor is known to be absent. A query that fails is repeated later.
+func (r *recording) ask(name string, query func() error) {
+	if r.absent[name] {
+		return
+	}
+	switch err := query(); {
+	case errors.Is(err, power.ErrAbsent):
+		r.absent[name] = true
+	case err != nil && r.failed[name] == nil:
+		r.failed[name] = err
+	}
+}
+
+// count reads the energy counter. A step lies between the two latest readings. A step that was seen late, because a query
+// stalled, is skipped, and the stretch goes on to the next.
+func (r *recording) count() error {
+	e, err := r.card.Energy()
+	if err != nil {
+		return err
+	}
+	c, now := &r.counter, r.clock.Now()
+	gap := now - c.asked
+	if c.known {
+		if r.gap == 0 || gap < r.gap {
+			r.gap = gap
+		}
+		switch {
+		case e == c.value:
+		case max(gap, c.gap) > 3*r.gap+time.Millisecond || e < c.value:
+			r.late++
+		default:
+			at := now - gap/2
+			if r.step > 0 && e > r.energy {
+				watts := float64(e-r.energy) / 1000 / (at - r.step).Seconds()
+				r.add(stitch.Reading{Sensor: stitch.Counter, At: Seconds(at), Since: Seconds(r.step), Watts: watts})
+			}
+			r.energy, r.step = e, at
+		}
+	}
+	c.known, c.value, c.asked, c.gap = true, e, now, gap
+	return nil
+}
+
+// power reads a power sensor, and records a reading where its value changed. The first value is of unknown age.
+func (r *recording) power(name string, which power.Sensor) error {
+	s, err := r.card.Sample(which, power.GPU)
+	if err != nil {
+		return err
+	}
+	now := r.clock.Now()
+	before, known := r.shown[name]
+	r.shown[name] = shown{s.Watts, now}
+	if !known || s.Watts == before.watts {
+		return nil
+	}
+	if now-before.asked > late {
+		r.late++
+		return nil
+	}
+	r.add(stitch.Reading{Sensor: name, At: Seconds(r.moment(s.At, now)), Watts: s.Watts})
+	return nil
+}
+
+// moment returns the moment of a reading by the host's clock. A stamp that cannot be this host's is ignored.
+func (r *recording) moment(at time.Time, now time.Duration) time.Duration {
+	if t := r.clock.Of(at); t > now-time.Second && t < now+late {
+		return min(t, now)
+	}
+	return now
+}
+
+// fetch takes the readings that the driver has kept since the last time. Where the sensor is slower than the buffer, the
+// buffer repeats values; a repeated value is no new reading.
+func (r *recording) fetch() error {
+	kept, err := r.card.Samples(r.fetched)
+	if err != nil {
+		return err
+	}
+	for _, s := range kept {
+		if !s.At.After(r.fetched) {
+			continue
+		}
+		r.fetched = s.At
+		repeated := s.Watts == r.kept
+		r.kept = s.Watts
+		if at := r.clock.Of(s.At); at >= r.begun && !repeated {
+			r.add(stitch.Reading{Sensor: stitch.Buffer, At: Seconds(at), Watts: s.Watts})
+		}
+	}
+	return nil
+}
+
+func (r *recording) state(s state, err error) error {
+	if err == nil {
+		s.at = r.clock.Now()
+		r.states = append(r.states, s)
+	}
+	return err
+}
+
+func (r *recording) add(reading stitch.Reading) {
+	reading.Run = r.run
+	r.readings = append(r.readings, reading)
+}

@@ -1,0 +1,157 @@
+package stitch
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
+)
+
+// The work ends at a moment that the card's stamps tell, and power falls at once, faster than any sensor can show. So the
+// readings around that end are a sensor's own step response.
+
+// stepResponse is what a sensor reads around the end of the work: power drops from before to after watts, and the sensor
+// shows the mean over a window behind a first-order filter, with a delay. Times are in seconds.
+type stepResponse struct {
+	window, timeConstant, delay float64
+	before, after               float64
+}
+
+// at returns the reading t seconds after the end of the work.
+func (f stepResponse) at(t float64) float64 {
+	t -= f.delay
+	return f.before + (f.after-f.before)*(1-weightBefore(0, t-f.window, t, f.timeConstant))
+}
+
+// sample is a reading t seconds after the end of the work.
+type sample struct{ t, watts float64 }
+
+// ending holds a sensor's readings around the end of the work.
+type ending struct {
+	*sensor
+	near          []sample
+	before, after []float64 // watts: the last reading of each run under load, and the readings of the idle card
+}
+
+// Times relative to the end of the work, in seconds.
+const (
+	justBefore = 0.005 // before it; power hardly changes there
+	settled    = 0.1   // after it, when every quick sensor reads idle power
+	endingEnd  = 0.15  // after it
+)
+
+// ending collects a sensor's readings around the end of the work.
+func (s *stitcher) ending(sen *sensor) ending {
+	e, last := ending{sensor: sen}, map[int]Reading{}
+	start, end := s.breaks[0], s.breaks[len(s.breaks)-1]
+	for _, r := range sen.readings {
+		at := (r.At - s.from).Seconds()
+		t := at - end
+		if t > -justBefore && t < endingEnd {
+			e.near = append(e.near, sample{t, r.Watts})
+		}
+		if t > settled && t < endingEnd {
+			e.after = append(e.after, r.Watts)
+		}
+		if l, ok := last[r.Run]; at > start && t < 0 && (!ok || r.At > l.At) {
+			last[r.Run] = r
+		}
+	}
+	for _, r := range last { // under constant power a sensor may report nothing new
+		e.before = append(e.before, r.Watts)
+	}
+	return e
+}
+
+// fitTimeConstant fits the step response of the sensor that has most readings around the end of the work. Where it shows a
+// filter, all sensors are taken to share it, and that sensor becomes the reference. It returns whether there is one.
+// Power that itself decays slowly looks the same; see counterRunsAhead.
+func (s *stitcher) fitTimeConstant(ctx context.Context) bool {
+	const (
+		fewest      = 16    // readings around the end
+		least       = 0.003 // seconds; a shorter time constant makes no difference
+		significant = 6
+	)
+	if len(s.breaks) < 2 {
+		return false
+	}
+	var e ending
+	for _, sen := range s.sensors {
+		if sen.Name == Counter || sen.Window > Of(endingEnd) {
+			continue
+		}
+		if other := s.ending(sen); len(other.near) > len(e.near) {
+			e = other
+		}
+	}
+	if len(e.near) < fewest || len(e.before) == 0 || len(e.after) == 0 {
+		return false
+	}
+	first := stepResponse{window: e.Window.Seconds(), before: stats.Median(e.before), after: stats.Median(e.after)}
+	best, without := first.fit(ctx, e.near, false)
+	off := without
+	for _, timeConstant := range []float64{0.005, 0.01, 0.02, 0.04} {
+		for _, window := range []float64{0, 0.01, 0.025} {
+			f := first
+			f.window, f.timeConstant = window, timeConstant
+			if f, l := f.fit(ctx, e.near, true); l < off {
+				best, off = f, l
+			}
+		}
+	}
+	if best.timeConstant < least || without-off < significant*off/float64(len(e.near)) {
+		return false
+	}
+	e.Window, e.Delay = Of(best.window), Of(best.delay)
+	for _, sen := range s.sensors {
+		sen.TimeConstant = Of(best.timeConstant)
+	}
+	i := slices.Index(s.sensors, e.sensor)
+	copy(s.sensors[1:i+1], s.sensors[:i])
+	s.sensors[0] = e.sensor
+	return true
+}
+
+// counterRunsAhead says whether the energy counter, fitted to a trace that assumes the filter, would precede the card's
+// power. Then power itself decays slowly after the work, and there is no filter.
+func (s *stitcher) counterRunsAhead() bool {
+	const ahead = -3 * ms
+	counter := s.counter()
+	return counter != nil && counter.Delay < ahead
+}
+
+// fit returns the step response of least absolute residuals near f, and their sum. The time constant is fitted only if
+// filtered is true.
+func (f stepResponse) fit(ctx context.Context, near []sample, filtered bool) (stepResponse, float64) {
+	const earlier = 0.001 // seconds by which stamps may be wrong; no sensor can precede the card's power
+	loss := func(f stepResponse) float64 {
+		if f.window < 0 || f.timeConstant < 0 || f.delay < -earlier {
+			return math.Inf(1)
+		}
+		total := 0.0
+		for _, m := range near {
+			total += math.Abs(m.watts - f.at(m.t))
+		}
+		return total
+	}
+	watts := 20 * wattScale(f.after-f.before)
+	moves := []move[stepResponse]{
+		func(f *stepResponse, step float64) { f.before += watts * step },
+		func(f *stepResponse, step float64) { f.after += watts * step },
+		func(f *stepResponse, step float64) { f.delay += 0.005 * step },
+		// These keep the middle of the response where it is.
+		func(f *stepResponse, step float64) { f.window, f.delay = f.window+0.01*step, f.delay-0.005*step },
+	}
+	if filtered {
+		moves = append(moves,
+			func(f *stepResponse, step float64) {
+				f.timeConstant, f.delay = f.timeConstant+0.005*step, f.delay-0.005*step
+			},
+			func(f *stepResponse, step float64) {
+				f.timeConstant, f.window = f.timeConstant+0.005*step, f.window-0.01*step
+			},
+			func(f *stepResponse, step float64) { f.timeConstant += 0.005 * step })
+	}
+	return patternSearch(ctx, f, 0.005, loss, moves...)
+}

@@ -1,0 +1,197 @@
+package stitch
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
+)
+
+// fitSensors fits the sensors' responses and the law of power and speed. Only the energy counter's windows are known. It
+// returns a smoothness to start from.
+func (s *stitcher) fitSensors(ctx context.Context) (smoothness, error) {
+	var before []sensor
+	for _, sen := range s.sensors {
+		before = append(before, *sen)
+	}
+	filtered := s.fitTimeConstant(ctx)
+	start, err := s.fitResponses(ctx, filtered)
+	if err != nil || !filtered || !s.counterRunsAhead() {
+		return start, err
+	}
+	if s.speeds, err = s.readSpeeds(ctx); err != nil {
+		return start, err
+	}
+	s.sensors = nil
+	for _, sen := range before {
+		s.sensors = append(s.sensors, &sen)
+	}
+	return s.fitResponses(ctx, false)
+}
+
+// fitResponses fits each sensor's window, delay and gain to the trace of the others, the reference first, and then
+// together with the trace of all. A delay that all share is left to commonDelay, the filter to fitTimeConstant.
+func (s *stitcher) fitResponses(ctx context.Context, filtered bool) (smoothness, error) {
+	c, err := s.fitReference(ctx, filtered)
+	if err != nil {
+		return initialSmoothness, err
+	}
+	reference := s.sensors[0]
+	used := []*sensor{reference}
+	for _, other := range s.sensors[1:] {
+		if !other.Used {
+			continue
+		}
+		other.Gain *= s.medianGain(other, c)
+		if !tooSlow(other, reference, widest) { // else no window within the search range is short enough
+			s.searchWindow(ctx, other, c)
+			other.Gain *= s.medianGain(other, c)
+		}
+		if err := ctx.Err(); err != nil {
+			return initialSmoothness, err
+		}
+		if other.Used, other.Why = s.useful(other, reference, c); other.Used {
+			used = append(used, other)
+			if c, err = s.fit(ctx, used, c.smoothness); err != nil {
+				return initialSmoothness, err
+			}
+		}
+	}
+	if len(used) > 1 {
+		if c, err = s.fit(ctx, used, c.smoothness, growths...); err != nil {
+			return initialSmoothness, err
+		}
+		for _, other := range used[1:] {
+			s.refineWindow(ctx, other, used, c)
+		}
+	}
+	if !filtered {
+		if c, err = s.fitSpeedLaw(ctx, used, c); err != nil {
+			return initialSmoothness, err
+		}
+	}
+	return c.smoothness, nil
+}
+
+// fitReference fits the trace of the reference alone: the sensor that showed the filter, else the most precise one.
+func (s *stitcher) fitReference(ctx context.Context, filtered bool) (*solution, error) {
+	if filtered {
+		c, err := s.fit(ctx, s.sensors[:1], initialSmoothness, growths...)
+		if err != nil {
+			return nil, err
+		}
+		return s.fitSpeedLaw(ctx, s.sensors[:1], c)
+	}
+	c, err := s.preciseReference(ctx)
+	if err == nil && s.commonDelay(ctx, s.sensors[0], c) {
+		c, err = s.fit(ctx, s.sensors[:1], initialSmoothness, growths...)
+	}
+	return c, err
+}
+
+// preciseReference fits the trace of the reference. The steps of some energy counters are seen late by varying times, so
+// each stretch says little. Where another sensor is far more precise, it becomes the reference and the counter is not
+// used.
+func (s *stitcher) preciseReference(ctx context.Context) (*solution, error) {
+	const (
+		precise = 0.02 // of the highest power
+		better  = 4    // times smaller noise
+	)
+	first, best := s.sensors[0], 0
+	c, err := s.fit(ctx, s.sensors[:1], initialSmoothness, growths...)
+	if err != nil {
+		return nil, err
+	}
+	off := c.noise[0].watts
+	if off <= precise*slices.Max(c.watts) {
+		return c, nil
+	}
+	least := off / better
+	for i, other := range s.sensors[1:] {
+		if other.Window > first.Window || s.count(other) < minReadings {
+			continue
+		}
+		alone, err := s.fit(ctx, []*sensor{other}, initialSmoothness, growths...)
+		if err != nil {
+			return nil, err
+		}
+		if n := alone.noise[0].watts; n < least {
+			best, least, c = i+1, n, alone
+		}
+	}
+	if best > 0 {
+		s.sensors[0], s.sensors[best] = s.sensors[best], first
+		first.Used, first.Why = false, fmt.Sprintf("its error is ±%.0f W, that of the %s ±%.0f W", off, s.sensors[0].Name, least)
+	}
+	return c, nil
+}
+
+// medianGain returns a sensor's scale relative to a trace, from the median of its readings. It is robust against a wrong
+// window, and good enough to start from.
+func (s *stitcher) medianGain(sen *sensor, c *solution) float64 {
+	var ratio []float64
+	for _, r := range s.rows([]*sensor{sen}) {
+		if m := r.mean(c.watts); m > 0 {
+			ratio = append(ratio, r.watts/m)
+		}
+	}
+	if len(ratio) == 0 {
+		return 1
+	}
+	if gain := stats.Median(ratio); gain > 0 {
+		return gain
+	}
+	return 1
+}
+
+// useful says whether a sensor adds information to the reference's, and why not.
+func (s *stitcher) useful(sen, reference *sensor, c *solution) (bool, string) {
+	const (
+		largestGain  = 0.1  // off from 1
+		largestError = 0.05 // after a jump, relative to the jump
+	)
+	if tooSlow(sen, reference, 1) {
+		return false, fmt.Sprintf("it averages over %v, the %s over %v", sen.Window, reference.Name, reference.Window)
+	}
+	if n := s.count(sen); n < minReadings {
+		return false, fmt.Sprintf("only %d of its readings lie within the trace", n)
+	}
+	if math.Abs(sen.Gain-1) > largestGain {
+		return false, fmt.Sprintf("it reads %.2f times the power of the %s", sen.Gain, reference.Name)
+	}
+	if off := s.errorsAfterJumps(sen, c); len(off) >= minReadings && stat.Mean(off, nil) > largestError {
+		return false, fmt.Sprintf("no averaging window explains its readings: after a jump of power they are off by %.0f %% of the jump", 100*stat.Mean(off, nil))
+	}
+	return true, ""
+}
+
+// tooSlow says whether a sensor, were its window so many times shorter, would still average over more than twice the time
+// of the reference.
+func tooSlow(sen, reference *sensor, shorter Seconds) bool {
+	return sen.Window/shorter+sen.TimeConstant > 2*(reference.Window+reference.TimeConstant)
+}
+
+// errorsAfterJumps returns the sensor's residuals right after jumps of power, relative to the jumps.
+func (s *stitcher) errorsAfterJumps(sen *sensor, c *solution) (off []float64) {
+	const before, after = 0.01, 0.05 // seconds
+	rough := noiseOf(s.cells, s.rows([]*sensor{sen}), c.watts, 0, s.floor).watts
+	for _, b := range s.breaks {
+		end := b + after + (sen.Window + sen.Delay).Seconds()
+		jump := math.Abs(c.watts[s.index(end/s.step)] - c.watts[s.index((b-before)/s.step)])
+		if jump < 10*rough {
+			continue
+		}
+		for _, r := range sen.readings {
+			if at := (r.At - s.from).Seconds(); b <= at && at <= end {
+				a, b := sen.stretch(r, s.from)
+				m := s.spanOf(r.Run, a, b, sen.TimeConstant).mean(c.watts)
+				off = append(off, math.Abs(r.Watts/sen.Gain-m)/jump)
+			}
+		}
+	}
+	return off
+}

@@ -1,0 +1,198 @@
+// Package stitch reconstructs the power trace of a run from overlapping readings of slow sensors.
+//
+// A sensor averages over tens of milliseconds or more, but runs that begin at different phases of the sensors give
+// thousands of overlapping readings. [Readings] fits the one trace that explains all of them, and the sensors'
+// responses with it. That is a regularised deconvolution:
+//
+//  1. The sensors' windows, delays, gains and their common filter are fitted (sensors.go; window.go for one window
+//     and delay, delay.go for the delay that all share, filter.go for the time constant), and so is the law by
+//     which power follows the speed of each run (speed.go).
+//  2. The trace is the weighted least-squares solution (fit.go, equations.go on cells.go) with a penalty on its
+//     second differences, whose weight comes from cross-validation over runs (smoothness.go). Each reading is
+//     weighted by its sensor's noise (noise.go).
+//  3. The resolution matrix says how fine the trace is, and coarse parts are refitted (resolution.go).
+//  4. A bootstrap over runs gives the intervals (bootstrap.go).
+//
+// The package knows no card: readings go in, a [Trace] and the fitted [Sensor] values come out.
+package stitch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// Options of [Readings].
+type Options struct {
+	// From and To are the ends of the trace. The card is idle from From to the first break. Readings whose stretch
+	// reaches beyond either end are left out.
+	From, To Seconds
+	// Step is the length of a cell. It becomes a fiftieth of the shortest averaging window where that is longer.
+	// Default 2.5 ms.
+	Step Seconds
+	// Breaks are the moments at which power may jump: 0 (the start of the work), the changes between segments, the
+	// end of the work. The trace is smooth between breaks only.
+	Breaks []Seconds
+	// Sensors are the windows and delays to start from, by name; the fields Name, Window and Delay are read.
+	// Default windows: 25 ms for Instant, 20 ms for Buffer, 1 s for Average. Default delay: 0.
+	Sensors []Sensor
+	// Speed returns a run's speed between two moments, relative to the usual speed of the segment. Default: unknown.
+	Speed func(run int, from, to Seconds) float64
+	// Resolution that every cell of the work must have, at the price of wider intervals. The trace is then equally
+	// fine everywhere. Default: 50 ms or finer, as the readings allow, and finest where power changes. Where
+	// the readings do not carry the resolution, the trace is that of the default.
+	Resolution Seconds
+	// Seed of the bootstrap and of the folds of the cross-validation.
+	Seed uint64
+	// Resamples of the bootstrap over runs, at least 2. Default 100.
+	Resamples int
+}
+
+// ErrTooFew says that there are not enough readings for a trace.
+var ErrTooFew = errors.New("too few readings")
+
+// CoarsestCell is the resolution that every cell of the work gets where the readings carry it.
+const CoarsestCell = 50 * ms
+
+// Readings fits the trace that explains all readings, and the response of every sensor.
+//
+// The trace minimises squared residuals plus a penalty on its second differences. The penalty is the heaviest with
+// which runs that were left out are predicted as well as possible, to within a standard error (cross-validation); a
+// tenth of it is used, or less where the resolution asks for it. Readings are weighted by their sensor's noise, and
+// outliers less (Huber weights).
+//
+// Errors: [ErrTooFew], or the context's error.
+func Readings(ctx context.Context, readings []Reading, o Options) (*Trace, []Sensor, error) {
+	s, err := newStitcher(ctx, readings, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	start, err := s.fitSensors(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var used []*sensor
+	for _, sen := range s.sensors {
+		if sen.Used {
+			used = append(used, sen)
+		}
+	}
+	c, err := s.fit(ctx, used, start, start.growth)
+	if err != nil {
+		return nil, nil, err
+	}
+	trace, err := s.trace(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Where power is constant the penalty may make the trace as coarse as it likes, whatever the readings could
+	// resolve. So a largest cell is required.
+	const growth = 2
+	if len(s.breaks) > 0 {
+		met := false
+		if o.Resolution > 0 {
+			trace, met, err = s.limitResolution(ctx, c, trace, o.Resolution, 0)
+		}
+		if !met && err == nil {
+			trace, _, err = s.limitResolution(ctx, c, trace, CoarsestCell, growth)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	s.sensorErrors(c)
+	s.scaleToCounter(trace)
+	var all []Sensor
+	for _, sen := range s.sensors {
+		all = append(all, sen.Sensor)
+	}
+	return trace, all, nil
+}
+
+// stitcher holds the readings, the options and what is fitted.
+type stitcher struct {
+	cells
+	opt     Options
+	from    Seconds
+	breaks  []float64 // seconds since from
+	sensors []*sensor // the reference first
+	runs    int
+	number  map[int]int // of each run, from 0
+	floor   float64     // watts below which differences do not count
+	speeds  *speeds
+}
+
+func newStitcher(ctx context.Context, readings []Reading, o Options) (*stitcher, error) {
+	const (
+		step      = 2500 * us
+		resamples = 100
+	)
+	if o.To <= o.From {
+		return nil, fmt.Errorf("a trace from %v to %v: its end must be later than its start", o.From, o.To)
+	}
+	o.Step, o.Resamples = cmp.Or(o.Step, step), cmp.Or(o.Resamples, resamples)
+	s := &stitcher{opt: o, from: o.From, number: map[int]int{}}
+	s.gather(readings)
+	if len(s.sensors) == 0 {
+		return nil, fmt.Errorf("none of %d readings lies between %v and %v: %w", len(readings), o.From, o.To, ErrTooFew)
+	}
+	if s.runs < 2 {
+		return nil, fmt.Errorf("%d run: the interval of a trace needs several: %w", s.runs, ErrTooFew)
+	}
+	s.cells = cells{step: o.Step.Seconds()}
+	const fineness = 50
+	shortest := slices.MinFunc(s.sensors, func(a, b *sensor) int { return cmp.Compare(a.Window, b.Window) }).Window
+	s.step = max(s.step, shortest.Seconds()/fineness)
+	s.n = int(math.Ceil((o.To-o.From).Seconds()/s.step - 1e-6))
+	for _, b := range o.Breaks {
+		s.breaks = append(s.breaks, (b - o.From).Seconds())
+	}
+	s.chooseReference()
+	var err error
+	s.speeds, err = s.readSpeeds(ctx)
+	return s, err
+}
+
+// trace returns a solution with its resolution and intervals.
+func (s *stitcher) trace(ctx context.Context, c *solution) (*Trace, error) {
+	t := &Trace{Start: s.opt.From, Step: Of(s.step), Watts: slices.Clone(c.watts), Law: s.speeds.found()}
+	s.speeds.mean(t.Watts, once)
+	if err := s.resolution(ctx, c, t); err != nil {
+		return nil, err
+	}
+	return t, s.bootstrap(ctx, c, t)
+}
+
+// sensorErrors fills in the standard deviation of each sensor's readings about the trace.
+func (s *stitcher) sensorErrors(c *solution) {
+	k := 0
+	for _, sen := range s.sensors {
+		if sen.Used {
+			sen.Error = c.noise[k].watts
+			k++
+		} else {
+			sen.Error = noiseOf(s.cells, s.rows([]*sensor{sen}), c.watts, 0, 0).watts
+		}
+	}
+}
+
+// scaleToCounter makes the energy counter the scale of the trace and of the gains, whichever sensor was the
+// reference.
+func (s *stitcher) scaleToCounter(t *Trace) {
+	counter := s.counter()
+	if counter == nil {
+		return
+	}
+	gain := counter.Gain
+	for _, sen := range s.sensors {
+		sen.Gain /= gain
+	}
+	for _, values := range append([][]float64{t.Watts, t.Low, t.High}, t.resamples...) {
+		floats.Scale(gain, values)
+	}
+}

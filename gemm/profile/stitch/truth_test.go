@@ -1,0 +1,114 @@
+package stitch
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// truth is a card of which everything is known: readings are made from it as its sensors would.
+type truth struct {
+	power    func(t float64) float64 // watts at seconds since the work began
+	runs     int
+	until    float64 // seconds; readings begin 150 ms before the work
+	noise    float64 // watts, the standard deviation of a reading
+	stalled  float64 // share of readings that are seen late, by up to 20 ms
+	counting bool    // whether there is an energy counter
+	unsteady float64 // seconds that a step of it is seen late, at most
+	sensors  []sampling
+	delay    float64 // of all sensors, in seconds
+	seed     uint64
+}
+
+// sampling is a power sensor; times in seconds.
+type sampling struct {
+	name                 string
+	window, delay, every float64
+	gain                 float64
+}
+
+var (
+	instant    = sampling{Instant, 0.025, 0, 0.1, 1}
+	buffer     = sampling{Buffer, 0.020, 0, 0.02, 1}
+	overSecond = sampling{Average, 1, 0, 0.1, 1}
+)
+
+const idleTime = 0.15 // seconds of idleness before the work
+
+// overshooting is a card that comes to its cap from idle: up within 10 ms, a swing, and steady at 690 W.
+func overshooting(t float64) float64 {
+	const idle, steady, up = 90, 690, 0.01
+	switch {
+	case t < 0:
+		return idle
+	case t < up:
+		return idle + (steady+40-idle)*t/up
+	}
+	return steady + 40*math.Exp((up-t)/1.5)*math.Cos(2*math.Pi*(t-up)/1.1)
+}
+
+// energy is the integral of power.
+func (c truth) energy() func(t float64) float64 {
+	const fine, before = 1e-4, 2.0
+	sum := make([]float64, int((c.until+before)/fine)+2)
+	for i := range len(sum) - 1 {
+		sum[i+1] = sum[i] + fine*c.power((float64(i)+0.5)*fine-before)
+	}
+	return func(t float64) float64 {
+		x := (t + before) / fine
+		i := min(len(sum)-2, max(0, int(x)))
+		return sum[i] + (x-float64(i))*(sum[i+1]-sum[i])
+	}
+}
+
+func (c truth) readings() (all []Reading) {
+	rng := rand.New(rand.NewPCG(c.seed, 7))
+	energy := c.energy()
+	late := func() float64 {
+		if rng.Float64() < c.stalled {
+			return 0.02 * rng.Float64()
+		}
+		return math.Abs(2e-4 * rng.NormFloat64())
+	}
+	for run := range c.runs {
+		if c.counting {
+			tick := 0.1*rng.Float64() - idleTime
+			for seen := tick; tick < c.until; {
+				next := tick + 0.1 + 1e-3*rng.NormFloat64()
+				nextSeen := next + late()
+				if c.unsteady > 0 {
+					nextSeen += c.unsteady * rng.Float64()
+				}
+				all = append(all, Reading{
+					Run: run, Sensor: Counter, Since: Of(seen), At: Of(nextSeen),
+					Watts: (energy(next-c.delay)-energy(tick-c.delay))/(nextSeen-seen) + c.noise*rng.NormFloat64(),
+				})
+				tick, seen = next, nextSeen
+			}
+		}
+		for _, s := range c.sensors {
+			for at := s.every*rng.Float64() - idleTime; at < c.until; at += s.every {
+				end := at - s.delay - c.delay
+				all = append(all, Reading{
+					Run: run, Sensor: s.name, At: Of(at + late()),
+					Watts: s.gain*(energy(end)-energy(end-s.window))/s.window + c.noise*rng.NormFloat64(),
+				})
+			}
+		}
+	}
+	return all
+}
+
+func (c truth) options() Options {
+	return Options{From: -Of(idleTime), To: Of(c.until), Breaks: []Seconds{0}, Seed: c.seed}
+}
+
+// curve is what a perfect measurement would find.
+func (c truth) curve(like *Trace) *Trace {
+	energy := c.energy()
+	exact := &Trace{Start: like.Start, Step: like.Step}
+	for i := range like.Watts {
+		a := (like.Start + Seconds(i)*like.Step).Seconds()
+		exact.Watts = append(exact.Watts, (energy(a+like.Step.Seconds())-energy(a))/like.Step.Seconds())
+	}
+	return exact
+}

@@ -1,0 +1,115 @@
+package gemm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Type is the arithmetic of a product: the operands' format, the accumulator and the units that do
+// it. The zero value is no type.
+type Type uint8
+
+// The types. All accumulate in float32 but FP16CUDA (float16 or float32, as the kernel says) and
+// INT8 (int32).
+const (
+	_        Type = iota
+	FP32          // float32 on CUDA cores
+	TF32          // float32 operands, of which tensor cores read 10 bits of mantissa
+	FP16          // float16 on tensor cores
+	BF16          // bfloat16 on tensor cores
+	FP16CUDA      // float16 without tensor cores
+	FP8           // E4M3 on tensor cores, unit scales
+	INT8          // int8 on tensor cores
+)
+
+var types = [...]struct {
+	name            string
+	operand, output weights.DType
+}{
+	FP32:     {"fp32", weights.F32, weights.F32},
+	TF32:     {"tf32", weights.F32, weights.F32},
+	FP16:     {"fp16", weights.F16, weights.F16},
+	BF16:     {"bf16", weights.BF16, weights.BF16},
+	FP16CUDA: {"fp16-cuda", weights.F16, weights.F16},
+	FP8:      {"fp8", weights.F8E4M3, weights.BF16},
+	INT8:     {"int8", weights.I8, weights.I32},
+}
+
+// Types lists every type.
+func Types() []Type { return []Type{FP32, TF32, FP16, BF16, FP16CUDA, FP8, INT8} }
+
+// ParseType reads a name: fp32, tf32, fp16, bf16, fp16-cuda, fp8 or int8.
+func ParseType(name string) (Type, error) {
+	var names []string
+	for _, t := range Types() {
+		if types[t].name == name {
+			return t, nil
+		}
+		names = append(names, types[t].name)
+	}
+	return 0, fmt.Errorf("unknown arithmetic %q: use one of %s", name, strings.Join(names, ", "))
+}
+
+// TypeOf is the type that multiplies tensors of type d as they are: tensor cores wherever they
+// read d, CUDA cores for float32. It reports false where none does.
+func TypeOf(d weights.DType) (Type, bool) {
+	for _, t := range Types() {
+		if types[t].operand == d {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+func (t Type) valid() bool { return t > 0 && int(t) < len(types) }
+
+// String gives the name that ParseType reads.
+func (t Type) String() string {
+	if !t.valid() {
+		return fmt.Sprintf("Type(%d)", uint8(t))
+	}
+	return types[t].name
+}
+
+// MarshalText gives the name that ParseType reads; it fails on a value that is no type.
+func (t Type) MarshalText() ([]byte, error) {
+	if !t.valid() {
+		return nil, fmt.Errorf("no such arithmetic: %v", t)
+	}
+	return []byte(t.String()), nil
+}
+
+// UnmarshalText is ParseType.
+func (t *Type) UnmarshalText(b []byte) (err error) {
+	*t, err = ParseType(string(b))
+	return err
+}
+
+// Operand is the element type of x and w.
+func (t Type) Operand() weights.DType { return types[t].operand }
+
+// Output is the element type of y as a GPU stores it.
+func (t Type) Output() weights.DType { return types[t].output }
+
+// Decode writes len(dst) output elements, stored little-endian in data, to dst; every one is exact.
+func (t Type) Decode(dst []float64, data []byte) {
+	switch t.Output() {
+	case weights.I32:
+		for i := range dst {
+			dst[i] = float64(int32(binary.LittleEndian.Uint32(data[4*i:])))
+		}
+	case weights.F32:
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
+		}
+	default:
+		f, _ := t.Output().Format()
+		for i := range dst {
+			dst[i] = float64(f.Value(f.Elem(data, i)))
+		}
+	}
+}
