@@ -145,3 +145,40 @@ func (l *Layout) Keep(why string) {
 		}
 	}
 }
+
+// Blocked are indices that stay as they are for one reason, or for like ones in several layers.
+type Blocked struct {
+	Indices []string `json:"indices"`
+	Why     string   `json:"why"` // of the first of them
+}
+
+// String says which indices are not changed, and why.
+func (b Blocked) String() string {
+	which := fmt.Sprintf("%d indices (%s, …) are not changed", len(b.Indices), b.Indices[0])
+	switch len(b.Indices) {
+	case 1:
+		which = "index " + b.Indices[0] + " is not changed"
+	case 2, 3:
+		which = "indices " + strings.Join(b.Indices, ", ") + " are not changed"
+	}
+	return which + ": " + b.Why
+}
+
+// BlockedIndices gathers the blocked indices by their reasons, in the order of Indices.
+func (l *Layout) BlockedIndices() (list []Blocked) {
+	place := map[string]int{}
+	for _, x := range l.Indices {
+		if x.Blocked == "" {
+			continue
+		}
+		reason := outline(x.Blocked)
+		i, seen := place[reason]
+		if !seen {
+			i = len(list)
+			place[reason] = i
+			list = append(list, Blocked{Why: x.Blocked})
+		}
+		list[i].Indices = append(list[i].Indices, x.Name)
+	}
+	return list
+}

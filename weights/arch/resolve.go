@@ -10,6 +10,56 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
+// embedderName is the file of a folder that is loaded as an embedder (sentence-transformers), whatever
+// head config.json names.
+const embedderName = "modules.json"
+
+// Resolve finds out what every tensor of a model is, those of an adapter beside it included. A nil
+// family is the one that [Detect] finds. Where there is none, the error is [ErrUnknownFamily]; every
+// other error means that the model and its family contradict each other (see [Family.Resolve]).
+func Resolve(m *weights.Model, family *Family) (*Layout, error) {
+	if family == nil {
+		if m.Config == nil {
+			return nil, unknownFamily{fmt.Errorf("%s has no config.json", m.Dir)}
+		}
+		var err error
+		family, err = Detect(m.Config)
+		if errors.Is(err, ErrUnknownFamily) {
+			return nil, fmt.Errorf("%w; --arch FILE describes another", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		}
+	}
+	l, err := family.Resolve(m.Config, m.Infos())
+	if err != nil {
+		return nil, fmt.Errorf("%s: does not fit the family %s: %w", m.Dir, family.Name, err)
+	}
+	if slices.Contains(m.Others, embedderName) {
+		l.Keep(embedderName + " makes the model's hidden states its outputs")
+	}
+	if m.Adapter != nil {
+		l = l.Adapt(m.AdapterConfig, m.Adapter.Tensors)
+	}
+	return l, nil
+}
+
+// ResolveIfKnown is [Resolve] for callers that can do without: where the family is not known, the
+// layout is nil and there is no error. The methods [Layout.IsLinear], [Layout.Kind] and
+// [Layout.OutAxis] of a nil layout go by a tensor's name and shape.
+func ResolveIfKnown(m *weights.Model, family *Family) (*Layout, error) {
+	l, err := Resolve(m, family)
+	if errors.Is(err, ErrUnknownFamily) {
+		err = nil
+	}
+	return l, err
+}
+
+// unknownFamily is an [ErrUnknownFamily] with a text of its own.
+type unknownFamily struct{ error }
+
+func (unknownFamily) Is(target error) bool { return target == ErrUnknownFamily }
+
 // Resolve finds out what every tensor of a checkpoint is, from the names and shapes in its
 // headers; tensors are those of all its files, in any order.
 //
