@@ -8,16 +8,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// usualGPU is the one that is predicted for where none is named.
+// usualGPU is the default GPU of predictions.
 const usualGPU = "h200"
 
-// Flags that choose what predicts. verify has the second alone, as its --gpu measures.
+// Flags that choose the calibration. verify has only the second, because its --gpu measures.
 var (
-	gpuFlag         = &cli.StringFlag{Name: "gpu", Value: usualGPU, Usage: "`NAME` of the GPU to predict for", DefaultText: usualGPU}
-	calibrationFlag = &cli.StringFlag{Name: "calibration", Usage: "predict by the calibration in `FILE`"}
+	gpuFlag         = &cli.StringFlag{Name: "gpu", Value: usualGPU, Usage: "predict for the GPU `NAME`", DefaultText: usualGPU}
+	calibrationFlag = &cli.StringFlag{Name: "calibration", Usage: "predict with the calibration in `FILE`"}
 )
 
-// calibration reads --gpu and --calibration; a command has both, the second or none of them.
+// calibration reads --gpu and --calibration. A command may lack the first or both.
 func calibration(c *cli.Context) (*cost.Calibration, error) {
 	name, named := c.Value("gpu").(string)
 	switch path := c.String("calibration"); {

@@ -11,7 +11,7 @@ var completionCommand = &cli.Command{
 	Usage: "print a script that completes commands and flags in bash and zsh",
 	Description: "For this shell:\n" +
 		"   source <(lowtoggle completion)\n" +
-		"For every new one, put that line into ~/.bashrc or ~/.zshrc.",
+		"For every new shell, add that line to ~/.bashrc or ~/.zshrc.",
 	Action: func(c *cli.Context) error {
 		if _, err := arguments(c); err != nil {
 			return err
@@ -21,8 +21,8 @@ var completionCommand = &cli.Command{
 	},
 }
 
-// completionScript asks the program for the names of its commands, or of a command's flags; for
-// anything else the shell completes the names of files.
+// completionScript asks the program for the names of its commands or of a command's flags. For anything else the
+// shell completes file names.
 const completionScript = `[[ -n ${ZSH_VERSION-} ]] && autoload -U +X bashcompinit && bashcompinit
 _lowtoggle() {
 	local word=${COMP_WORDS[COMP_CWORD]}

@@ -16,10 +16,10 @@ import (
 
 var demoCommand = &cli.Command{
 	Name:  "demo",
-	Usage: "the whole story on the embedded model: convert, verify, report",
-	Description: `Converts a small trained model by every recipe in a temporary folder (or in --keep DIR) and
-verifies each result. Takes a few seconds.`,
-	Flags: flags([]cli.Flag{&cli.StringFlag{Name: "keep", Usage: "write the folders into the new folder `DIR` and keep them"},
+	Usage: "convert and verify a small embedded model by every recipe",
+	Description: `Converts a small trained model by every recipe, verifies each result and shows the predicted
+energy. Takes a few seconds. The folders are temporary, unless --keep names one.`,
+	Flags: flags([]cli.Flag{&cli.StringFlag{Name: "keep", Usage: "keep the folders, in the new folder `DIR`"},
 		workloadFlag, roleFlag}, commonFlags),
 	Action: func(c *cli.Context) error {
 		if _, err := arguments(c); err != nil {
@@ -67,7 +67,7 @@ func demoDir(keep string) (string, error) {
 	return keep, nil
 }
 
-// demoRow is one recipe's result.
+// demoRow is the result of one recipe.
 type demoRow struct {
 	Recipe    string               `json:"recipe"`
 	Passes    string               `json:"passes"`
@@ -155,7 +155,7 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 		fmt.Fprintf(w, "Energy is predicted (%s), not measured.\n", rows[0].Predicted.Calibration)
 	}
 	if c.String("keep") != "" {
-		fmt.Fprintf(w, "Each folder in %s loads wherever the model does.\n", dir)
+		fmt.Fprintf(w, "Each folder in %s loads in the same runtimes as the model.\n", dir)
 	}
-	fmt.Fprintln(w, "Your own model: "+term.CommandLine("convert", "MODEL", "OUT"))
+	fmt.Fprintln(w, "Convert your own model: "+term.CommandLine("convert", "MODEL", "OUT"))
 }

@@ -13,13 +13,13 @@ import (
 
 var familiesCommand = &cli.Command{
 	Name:      "families",
-	Usage:     "list the architectures that are known, and what holds in each",
+	Usage:     "list the known architectures, and what may be permuted, negated and scaled in each",
 	ArgsUsage: "[NAME]",
-	Description: `Without NAME the families of the catalogue, a line each; with NAME what may be permuted, negated and
-scaled in one of them, and what may not and why. --arch FILE checks a file of your own and shows it
-like one of them.`,
+	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted, negated and
+scaled together in a family, and what may not and why. --arch FILE checks your own family file and
+shows that family instead.`,
 	Flags: flags(commonFlags, []cli.Flag{archFlag,
-		&cli.BoolFlag{Name: "tensors", Usage: "also the tensors, and what their axes count", DisableDefaultText: true}}),
+		&cli.BoolFlag{Name: "tensors", Usage: "also list the tensors and what their axes count", DisableDefaultText: true}}),
 	Action: func(c *cli.Context) error {
 		own, err := family(c)
 		if err != nil {
@@ -58,10 +58,10 @@ func familyNamed(name string) (*arch.Family, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return nil, usagef("there is no family %q%s; there are %s", name, didYouMean("", name, names), strings.Join(names, ", "))
+	return nil, usagef("there is no family %q%s; the families are %s", name, didYouMean("", name, names), strings.Join(names, ", "))
 }
 
-// familyJSON is an entry of what families --json prints.
+// familyJSON is a family in the output of families --json.
 type familyJSON struct {
 	Name          string         `json:"name"`
 	Doc           string         `json:"doc"`
@@ -89,7 +89,7 @@ func listFamilies(c *cli.Context) error {
 	for _, f := range arch.Families() {
 		fmt.Fprint(c.App.Writer, term.Wrap(f.Doc, fmt.Sprintf("%-14s", f.Name), indent, term.Width))
 	}
-	fmt.Fprintln(c.App.Writer, "\none of them: lowtoggle families NAME")
+	fmt.Fprintln(c.App.Writer, "\nMore about a family: lowtoggle families NAME")
 	return nil
 }
 
@@ -97,7 +97,7 @@ func printFamily(w io.Writer, f *arch.Family) {
 	const indent = "      "
 	fmt.Fprintf(w, "%s, for model_type %s\n", f.Name, strings.Join(f.ModelTypes, ", "))
 	fmt.Fprint(w, term.Wrap(f.Doc, "  ", "  ", term.Width))
-	fmt.Fprintln(w, "\nWhat several tensors share, and what may be done to all of them at once:")
+	fmt.Fprintln(w, "\nIndices that several tensors share, and what may be done to all of those tensors together:")
 	for _, k := range f.Kinds() {
 		name := k.Name
 		if len(k.Per) > 0 {
@@ -110,16 +110,16 @@ func printFamily(w io.Writer, f *arch.Family) {
 	}
 	printFlags(w, f)
 	if len(f.Absent) > 0 {
-		fmt.Fprintln(w, "\nWhat does not hold, and why:")
+		fmt.Fprintln(w, "\nSymmetries that this family does not have, and why:")
 	}
 	for _, a := range f.Absent {
 		fmt.Fprint(w, "\n", term.Wrap(a.What, "  ", "    ", term.Width), term.Wrap(a.Why, indent, indent, term.Width))
 	}
 }
 
-// printTensors lists tensors with their axes: what shares an index, and with which sign.
+// printTensors lists the tensors with the index, and its sign, along each axis.
 func printTensors(w io.Writer, f *arch.Family) {
-	fmt.Fprintln(w, "\nTensors, and what their axes count (go doc ./weights/arch explains the expressions):")
+	fmt.Fprintln(w, "\nTensors and what their axes count (go doc ./weights/arch explains the expressions):")
 	for _, t := range f.Tensors() {
 		what := t.Role.String()
 		if len(t.Axes) > 0 {
@@ -132,7 +132,7 @@ func printTensors(w io.Writer, f *arch.Family) {
 	}
 }
 
-// printFlags says where the conditions come from that freedoms has spoken of.
+// printFlags says which fields of config.json decide the conditions that freedoms names.
 func printFlags(w io.Writer, f *arch.Family) {
 	for _, flag := range f.Flags() {
 		where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
@@ -140,7 +140,7 @@ func printFlags(w io.Writer, f *arch.Family) {
 	}
 }
 
-// freedoms says in words what a kind of index allows.
+// freedoms lists what may be done along a kind of index.
 func freedoms(k arch.Kind) string {
 	var list []string
 	for _, f := range []struct{ what, when string }{{"order", k.Order}, {"signs", k.Signs}, {"powers of two", k.Powers}} {

@@ -13,7 +13,7 @@ import (
 var passesCommand = &cli.Command{
 	Name:        "passes",
 	Usage:       "list the passes and recipes",
-	Description: "What --passes and --recipe of plan and convert may name.",
+	Description: "Lists the values for --passes and --recipe of plan and convert.",
 	Flags:       commonFlags,
 	Action: func(c *cli.Context) error {
 		if _, err := arguments(c); err != nil {
@@ -27,7 +27,7 @@ var passesCommand = &cli.Command{
 	},
 }
 
-// passJSON is an entry of what passes --json prints.
+// passJSON is a pass in the output of passes --json.
 type passJSON struct {
 	Name        string          `json:"name"`
 	Class       transform.Class `json:"class"`
@@ -46,7 +46,7 @@ func passList() map[string]any {
 
 func printPasses(w io.Writer) {
 	const indent = "      "
-	fmt.Fprintln(w, "Passes, in the order in which they act:")
+	fmt.Fprintln(w, "Passes, in the order in which they run:")
 	for _, p := range transform.Passes {
 		fmt.Fprintf(w, "\n  %s  (%s)\n%s", p.Usage, p.Class, term.Wrap(p.Doc, indent, indent, 92))
 	}

@@ -7,6 +7,5 @@ import (
 	"syscall"
 )
 
-// ignoreFileSizeSignal lets a write beyond the allowed file size fail with an error, so that it
-// is handled like a full disk.
+// ignoreFileSizeSignal makes a write beyond the file size limit fail with an error, like a full disk.
 func ignoreFileSizeSignal() { signal.Ignore(syscall.SIGXFSZ) }

@@ -17,15 +17,15 @@ import (
 
 var synthCommand = &cli.Command{
 	Name:      "synth",
-	Usage:     "write a folder of random weights of any architecture and size",
+	Usage:     "write a model with random weights, of any architecture and size",
 	ArgsUsage: "CONFIG OUT",
-	Description: strings.TrimSpace(term.Wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". Weights "+
-		"have a spread of scales over channels and a few outlier channels, as trained models have. OUT appears whole "+
-		"or not at all.", "", "", 90)),
+	Description: strings.TrimSpace(term.Wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". As in trained "+
+		"models, the weights' scales differ between channels, and a few channels are outliers. OUT appears whole or "+
+		"not at all.", "", "", 90)),
 	Flags: flags([]cli.Flag{
 		seedFlag,
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
-		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "most data in one file, in `BYTES` (kB, MB, GB)"},
+		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "largest file, in `BYTES` (kB, MB, GB)"},
 		archFlag,
 	}, commonFlags),
 	Action: func(c *cli.Context) error {
@@ -60,14 +60,14 @@ var synthCommand = &cli.Command{
 	},
 }
 
-// readConfig takes the name of an embedded configuration or a path.
+// readConfig reads an embedded configuration, by its name, or a file.
 func readConfig(name string) ([]byte, error) {
 	if js, err := synth.Config(name); err == nil {
 		return js, nil
 	}
 	js, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w%s; lowtoggle synth --help lists the ready-made ones", err, didYouMean("", name, synth.Names()))
+		return nil, fmt.Errorf("%w%s; lowtoggle synth --help lists the embedded ones", err, didYouMean("", name, synth.Names()))
 	}
 	return js, nil
 }
@@ -93,7 +93,7 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 		return term.JSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
 			"bytes": m.Size(), "shards": len(m.Shards), "seconds": took.Seconds()})
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\nlook at it: %s\n", out,
+	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect it: %s\n", out,
 		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
 		term.Plural(len(m.Shards), "file", "files"), term.Duration(took), term.CommandLine("inspect", out))
 	return err
@@ -113,7 +113,7 @@ func parseSize(s string) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !(v*factor >= 1 && v*factor < 1<<62) {
-		return 0, fmt.Errorf("%q is no size such as 500MB or 2GB", s)
+		return 0, fmt.Errorf("%q is not a size such as 500MB or 2GB", s)
 	}
 	return int64(v * factor), nil
 }
