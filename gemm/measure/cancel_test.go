@@ -83,8 +83,8 @@ func TestCancelWhilePreparing(t *testing.T) {
 		if prepared == 0 {
 			cancel()
 		}
-		o := Options{Prepared: func(done, _ int) {
-			if done == prepared {
+		o := Options{Progress: func(e Event) {
+			if e.Stage == "prepare" && e.Done == int64(prepared) {
 				cancel()
 			}
 		}}

@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Candidate is products by one set of weights.
-type Candidate struct {
-	Name     string
-	Products []cuda.Product
-}
+// Event says how far a measurement is. Stage "prepare" counts the candidates on the card and "measure"
+// nanoseconds; other stages are the meter's, and have no length.
+type Event = progress.Event
 
 // Options of a comparison. The zero value is ready to use.
 type Options struct {
@@ -26,9 +28,11 @@ type Options struct {
 	Cold bool
 	// Meter's Clock and Self are the machine's, whatever is given.
 	Meter power.Options
-	// Prepared is told how many of the candidates, the null among them, are on the card and checked.
-	// Default: no one is told.
-	Prepared func(done, total int)
+	// Progress is told of candidates that are on the card and checked, the null among them, and then of the
+	// metering. Default: no one is told.
+	Progress func(Event)
+	// Ready is called when all candidates are on the card, before the metering. Default: nothing.
+	Ready func()
 }
 
 // Compare measures what one pass through the products costs with the variants' weights, against
@@ -39,11 +43,27 @@ type Options struct {
 // error; nothing is measured then. Once the metering has begun the result is never nil: where it
 // comes with an error, it holds what was measured until then. When the context ends, that comes at
 // once, and the card's memory goes back when the machine is closed.
-func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (*Result, error) {
+func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (r *Result, err error) {
+	var files []string
+	for _, c := range append([]Candidate{baseline}, variants...) {
+		for _, f := range c.Files {
+			if !slices.Contains(files, f) {
+				files = append(files, f)
+			}
+		}
+	}
+	err = weights.Guard(strings.Join(files, ", "), func() error {
+		r, err = compare(ctx, m, baseline, variants, o)
+		return err
+	})
+	return r, err
+}
+
+func compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (*Result, error) {
 	if len(baseline.Products) == 0 {
 		return nil, fmt.Errorf("%s: no products", baseline.Name)
 	}
-	null := Candidate{baseline.Name + " (copy)", baseline.Products}
+	null := Candidate{Name: baseline.Name + " (copy)", Products: baseline.Products}
 	all := append([]Candidate{baseline, null}, variants...)
 	if err := sameProblems(all); err != nil {
 		return nil, err
@@ -82,10 +102,14 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		default:
 			loads.Variants = append(loads.Variants, b)
 		}
-		if o.Prepared != nil {
-			o.Prepared(i+1, len(all))
+		if o.Progress != nil {
+			o.Progress(Event{Stage: "prepare", Done: int64(i + 1), Total: int64(len(all))})
 		}
 	}
+	if o.Ready != nil {
+		o.Ready()
+	}
+	o.follow()
 	first := batches[0]
 	r.describe(baseline.Products, first)
 	o.Meter.Clock, o.Meter.Self = m.Clock(), os.Getpid()
@@ -106,6 +130,39 @@ func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		r.Teraflops = r.Operations / r.Baseline.Seconds / 1e12
 	}
 	return r, err
+}
+
+// follow tells o.Progress of the metering, beside whoever listens to its events already.
+func (o *Options) follow() {
+	if o.Progress == nil {
+		return
+	}
+	inner, report, limit := o.Meter.Events, o.Progress, o.Meter.Time
+	var from *float64 // when the comparison's first window began, in the meter's seconds
+	comparing := false
+	o.Meter.Events.Stage = func(name string) {
+		if inner.Stage != nil {
+			inner.Stage(name)
+		}
+		comparing = name == "compare"
+		report(Event{Stage: name})
+	}
+	o.Meter.Events.Window = func(w power.Window) {
+		if inner.Window != nil {
+			inner.Window(w)
+		}
+		if !comparing {
+			return
+		}
+		if from == nil {
+			from = &w.Begin
+		}
+		spent := time.Duration((w.Begin + w.Length - *from) * float64(time.Second))
+		if limit > 0 {
+			spent = min(spent, limit)
+		}
+		report(Event{Stage: "measure", Done: int64(spent), Total: int64(limit)})
+	}
 }
 
 // coldBytes of weights take 8 µs to read on an H200, several times what a launch takes.

@@ -234,16 +234,32 @@ func TestNamesMustDiffer(t *testing.T) {
 	}
 }
 
-func TestPrepared(t *testing.T) {
+// TestProgress: candidates are counted, then all is ready, then the meter's stages come, and the comparison's
+// time goes on to its end.
+func TestProgress(t *testing.T) {
 	base, variants := pair()
 	var told []string
 	o := short
-	o.Prepared = func(done, total int) { told = append(told, fmt.Sprintf("%d of %d", done, total)) }
+	o.Ready = func() { told = append(told, "ready") }
+	last := Event{}
+	o.Progress = func(e Event) {
+		switch {
+		case e.Stage != "measure":
+			told = append(told, fmt.Sprintf("%s %d of %d", e.Stage, e.Done, e.Total))
+		case e.Total != int64(o.Meter.Time) || e.Done < last.Done || e.Done > e.Total:
+			t.Errorf("%+v after %+v", e, last)
+		default:
+			last = e
+		}
+	}
+	windows := 0
+	o.Meter.Events.Window = func(power.Window) { windows++ }
 	if _, err := Compare(t.Context(), Simulated(power.H200Sim()), base, variants, o); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"1 of 3", "2 of 3", "3 of 3"}; !slices.Equal(told, want) {
-		t.Errorf("%q, want %q", told, want)
+	want := []string{"prepare 1 of 3", "prepare 2 of 3", "prepare 3 of 3", "ready", "self-test 0 of 0", "warm-up 0 of 0", "compare 0 of 0"}
+	if !slices.Equal(told, want) || last.Done == 0 || windows == 0 {
+		t.Errorf("%q, want %q; last %+v; %d windows", told, want, last, windows)
 	}
 }
 

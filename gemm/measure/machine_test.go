@@ -86,7 +86,9 @@ func product(name string, m, n, k int, sigma float64, seed uint64) cuda.Product 
 	}
 }
 
-func candidate(name string, products ...cuda.Product) Candidate { return Candidate{name, products} }
+func candidate(name string, products ...cuda.Product) Candidate {
+	return Candidate{Name: name, Products: products}
+}
 
 // pair is a baseline of normal weights and a variant of zeros.
 func pair() (Candidate, []Candidate) {

@@ -16,7 +16,7 @@ type Named struct {
 // Together runs work on all machines at the same time, for each by its index and in a goroutine of its
 // own, and returns when all are done. Work keeps its results itself.
 //
-// Every card is metered by itself. Called before metering, as [Options.Prepared] allows, ready holds
+// Every card is metered by itself. Called before metering, as [Options.Ready] does, ready holds
 // work until all cards that still run have called it or are done, or the context ends: so cards begin
 // together, and they need not be in step afterwards. One may go on for longer than the others, which
 // are idle then.

@@ -32,11 +32,7 @@ func compareTogether(ctx context.Context, all []Named, o func(i int) Options) ([
 	results := make([]*Result, len(all))
 	err := Together(ctx, all, func(ctx context.Context, i int, ready func()) (err error) {
 		own := o(i)
-		own.Prepared = func(done, total int) {
-			if done == total {
-				ready()
-			}
-		}
+		own.Ready = ready
 		results[i], err = Compare(ctx, all[i], base, variants, own)
 		return err
 	})

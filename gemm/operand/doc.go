@@ -8,6 +8,6 @@
 // Every operand is a [Matrix] that is read on demand. A prediction reads blocks of it
 // ([Matrix.Block]); a measurement takes it whole ([Product.Whole]). Both see the same bytes.
 //
-// Matrices of files share the files' mapped memory. [Matrix.Block] turns a fault of that memory into an
-// error; everything else that reads them must run under [weights.Guard].
+// Matrices of files share the files' mapped memory, which faults where a file shrinks. Methods of this
+// package turn faults into errors; whatever else reads a whole matrix must run under [weights.Guard].
 package operand

@@ -26,7 +26,7 @@ type Matrix struct {
 type values interface {
 	// block reads rows × cols elements from a row and a column on.
 	block(ctx context.Context, row, rows, col, cols int) ([]byte, error)
-	// whole gives all elements; mapped memory is read without a guard.
+	// whole gives all elements; the caller guards.
 	whole(ctx context.Context) (gemm.Matrix, error)
 }
 
@@ -75,6 +75,17 @@ func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
 		return s.m, nil
 	}
 	return m.Whole(ctx)
+}
+
+// files that m lies in, or is converted from; none for draws.
+func (m *Matrix) files() []string {
+	switch v := m.values.(type) {
+	case *stored:
+		return []string{v.file}
+	case *fitted:
+		return append(v.from.files(), v.scale.files()...)
+	}
+	return nil
 }
 
 // guard reads mapped memory, if m lies in a file.

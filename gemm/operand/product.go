@@ -3,9 +3,12 @@ package operand
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Product is y[M,N] = x[M,K]·w[N,K]ᵀ by a layer, with operands of the product's type.
@@ -16,15 +19,31 @@ type Product struct {
 }
 
 // Whole gives both operands with all elements, for a card. Layers that share their activations share the
-// result's memory. Operands may lie in mapped memory: call it under [weights.Guard].
+// result's memory. Operands may lie in mapped memory of [Product.Files]: read them under [weights.Guard].
 func (p Product) Whole(ctx context.Context) (x, w gemm.Matrix, err error) {
-	if x, err = p.X.Whole(ctx); err != nil {
-		return x, w, fmt.Errorf("x of %s: %w", p.Layer, err)
+	err = weights.Guard(strings.Join(p.Files(), ", "), func() error {
+		var err error
+		if x, err = p.X.Whole(ctx); err != nil {
+			return fmt.Errorf("x of %s: %w", p.Layer, err)
+		}
+		if w, err = p.W.Whole(ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.Layer, err)
+		}
+		return nil
+	})
+	return x, w, err
+}
+
+// Files are those that the operands lie in, or are converted from.
+func (p Product) Files() (files []string) {
+	for _, m := range []*Matrix{p.X, p.W} {
+		for _, f := range m.files() {
+			if !slices.Contains(files, f) {
+				files = append(files, f)
+			}
+		}
 	}
-	if w, err = p.W.Whole(ctx); err != nil {
-		return x, w, fmt.Errorf("%s: %w", p.Layer, err)
-	}
-	return x, w, nil
+	return files
 }
 
 // Products gives the products by every source's layers, in the order of the sources. Nothing is read or

@@ -22,9 +22,9 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 	r := newResult(m.card, m.opt)
 	stopped, err := m.measure(ctx, loads, r)
 	if r.Stopped = stopped; err != nil {
-		r.Stopped = "failed"
+		r.Stopped = StoppedFailed
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			r.Stopped = "cancelled"
+			r.Stopped = StoppedCancelled
 		}
 	}
 	r.summarise(loads, m.opt)
@@ -96,10 +96,10 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		r.summarise(loads, m.opt)
 		m.progress(r)
 		if 2*r.fewest() >= enoughPasses && r.widest() <= m.opt.Precision {
-			return "precision", nil
+			return StoppedPrecision, nil
 		}
 		if r.Seconds+(r.Seconds-before) > m.opt.Time.Seconds() {
-			return "time", nil
+			return StoppedTime, nil
 		}
 	}
 }

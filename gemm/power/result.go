@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// Why a comparison ended ([Result.Stopped]).
+const (
+	StoppedPrecision = "precision" // every interval was narrow enough
+	StoppedTime      = "time"      // its time was spent first
+	StoppedCancelled = "cancelled" // the context ended
+	StoppedFailed    = "failed"
+)
+
 // Result of a comparison, as it is written in JSON. Ratios are after/before, intervals 95 %. What
 // is absent is not known.
 type Result struct {
@@ -21,7 +29,7 @@ type Result struct {
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Stopped says why: "precision", "time", "cancelled" or "failed".
+	// Stopped says why the comparison ended: [StoppedPrecision] and so on.
 	Stopped   string    `json:"stopped"`
 	Date      string    `json:"date,omitempty"`
 	Command   string    `json:"command,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
 // drifted is how far the reference may come to differ from itself.
@@ -46,7 +47,7 @@ func (r *Result) judge(p Plan) {
 	}
 	if n := len(r.Visits); n < len(p.Order) {
 		text := fmt.Sprintf("%d of %d visits were made", n, len(p.Order))
-		if last := r.Visits[n-1].Run.Stopped; last == "cancelled" || last == "failed" {
+		if last := r.Visits[n-1].Run.Stopped; last == power.StoppedCancelled || last == power.StoppedFailed {
 			text += ", the last of them in part"
 		}
 		r.Invalid = append(r.Invalid, text)

@@ -1,0 +1,39 @@
+package measure
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+)
+
+// Candidate is products by one set of weights.
+type Candidate struct {
+	Name     string
+	Products []cuda.Product
+	// Files hold operands in mapped memory. A fault of that memory is an error that names them. Default:
+	// none.
+	Files []string
+}
+
+// NewCandidate takes the operands of products whole.
+func NewCandidate(ctx context.Context, name string, products []operand.Product) (Candidate, error) {
+	c := Candidate{Name: name}
+	for _, p := range products {
+		if err := ctx.Err(); err != nil {
+			return c, err
+		}
+		x, w, err := p.Whole(ctx)
+		if err != nil {
+			return c, err
+		}
+		c.Products = append(c.Products, cuda.Product{Name: p.Layer, Problem: p.Problem, X: x, W: w})
+		for _, f := range p.Files() {
+			if !slices.Contains(c.Files, f) {
+				c.Files = append(c.Files, f)
+			}
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,122 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// CardResults is a comparison on one card or on several. As JSON, that of a single card is its [Result].
+type CardResults struct {
+	// Cards are those on which something was measured.
+	Cards []CardResult `json:"cards"`
+	// Total and Spread are of several cards, and absent where nothing was measured on some card.
+	Total  *LoadTotals  `json:"total,omitempty"`
+	Spread *LoadSpreads `json:"spread,omitempty"`
+	// Invalid is what speaks against the results of several cards, but for null comparisons that chance may
+	// miss.
+	Invalid []string `json:"invalid,omitempty"`
+
+	asked int // cards
+}
+
+// CardResult is that of one card. The name of a single card is empty.
+type CardResult struct {
+	Name string `json:"device,omitempty"`
+	*Result
+}
+
+// LoadTotals are all cards together.
+type LoadTotals struct {
+	Loads []Total `json:"loads"`
+}
+
+// LoadSpreads are how far the cards are apart.
+type LoadSpreads struct {
+	Loads []Spread `json:"loads"`
+}
+
+// CompareOn is [Compare] on all cards at the same time. progress is told what every card does, by the
+// card's name, from several goroutines; the name of a single card is empty. Nil: no one is told, and
+// o.Progress never. The results are nil where nothing was measured on any card; beside an error they hold
+// what was measured until then.
+func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants []Candidate, o Options, progress func(card string, e Event)) (*CardResults, error) {
+	results := make([]*Result, len(cards))
+	one := func(ctx context.Context, i int, name string, ready func()) (err error) {
+		own := o
+		own.Ready, own.Progress = ready, nil
+		if progress != nil {
+			own.Progress = func(e Event) { progress(name, e) }
+		}
+		results[i], err = Compare(ctx, cards[i].Machine, baseline, variants, own)
+		return err
+	}
+	var err error
+	if len(cards) == 1 {
+		err = one(ctx, 0, "", nil)
+	} else {
+		err = Together(ctx, cards, func(ctx context.Context, i int, ready func()) error { return one(ctx, i, cards[i].Name, ready) })
+	}
+	return joinResults(cards, results), err
+}
+
+// joinResults adds up the cards' results, of which some may be nil.
+func joinResults(cards []Named, results []*Result) *CardResults {
+	r := &CardResults{asked: len(cards)}
+	var names []string
+	var measured []*Result
+	var loads [][]power.Comparison
+	for i, one := range results {
+		if one == nil {
+			continue
+		}
+		name := cards[i].Name
+		if !r.Several() {
+			name = ""
+		}
+		r.Cards = append(r.Cards, CardResult{name, one})
+		names, measured, loads = append(names, name), append(measured, one), append(loads, one.Loads())
+	}
+	switch {
+	case r.Cards == nil:
+		return nil
+	case !r.Several():
+		return r
+	}
+	r.Invalid = Against(names, measured)
+	if len(loads) == len(cards) {
+		r.Total = &LoadTotals{Totals(loads)}
+		r.Spread = &LoadSpreads{Spreads(names, loads)}
+	}
+	return r
+}
+
+// Several reports whether several cards were asked for.
+func (r *CardResults) Several() bool { return r.asked > 1 }
+
+// MarshalJSON writes the card's document where there is a single one.
+func (r *CardResults) MarshalJSON() ([]byte, error) {
+	if !r.Several() {
+		return json.Marshal(r.Cards[0].Result)
+	}
+	type document CardResults // without this method
+	return json.Marshal((*document)(r))
+}
+
+// Holds reports whether every card has a result and nothing speaks against them; with precise, all must have
+// come to the meter's precision, too.
+func (r *CardResults) Holds(precise bool) bool {
+	if len(r.Cards) < r.asked {
+		return false
+	}
+	for _, c := range r.Cards {
+		if precise && c.Stopped != power.StoppedPrecision {
+			return false
+		}
+	}
+	if r.Several() {
+		return len(r.Invalid) == 0
+	}
+	return r.Cards[0].Valid
+}

@@ -1,0 +1,107 @@
+package measure
+
+import "github.com/lowtoggle/lowtoggle/gemm/power"
+
+// ModelTotal is of all cards together.
+type ModelTotal struct {
+	// Relative is of the workload.
+	Relative float64      `json:"relative_energy,omitempty"`
+	Interval []float64    `json:"interval,omitempty"`
+	Phases   []PhaseTotal `json:"phases"`
+}
+
+// PhaseTotal is a phase of [ModelTotal].
+type PhaseTotal struct {
+	Phase string  `json:"phase"`
+	Share float64 `json:"share"`
+	Loads []Total `json:"loads"` // source and output, a pass through all layers
+}
+
+// ModelSpread is how far the cards are apart.
+type ModelSpread struct {
+	// Relative is of the workload.
+	Relative *Range        `json:"relative_energy,omitempty"`
+	Phases   []PhaseSpread `json:"phases"`
+}
+
+// PhaseSpread is a phase of [ModelSpread].
+type PhaseSpread struct {
+	Phase string   `json:"phase"`
+	Loads []Spread `json:"loads"`
+}
+
+// join makes the totals and the spread of the cards' phases, and leaves out cards that did not begin.
+func (r *ModelReport) join() {
+	var names []string
+	var relative []float64
+	phases, complete := 0, true
+	measured := r.Cards[:0:0]
+	for _, c := range r.Cards {
+		begun := c.ModelEnergy != nil
+		complete = complete && begun && (len(names) == 0 || len(c.Phases) == phases)
+		if !begun {
+			continue
+		}
+		names, relative, phases = append(names, c.Name), append(relative, c.Relative), len(c.Phases)
+		measured = append(measured, c)
+	}
+	r.Cards = measured
+	r.Invalid = Against(r.totals())
+	if !complete || phases == 0 {
+		return
+	}
+	r.Total, r.Spread = &ModelTotal{}, &ModelSpread{Relative: RangeOf(names, relative), Phases: []PhaseSpread{}}
+	together := ModelEnergy{} // phases of all cards, to be weighed as those of one
+	for i, p := range r.Cards[0].Phases {
+		of := Phase{Phase: p.Phase, Share: p.Share}
+		var loads [][]power.Comparison
+		for _, c := range r.Cards {
+			if own := c.Phases[i].loads(); own != nil {
+				loads = append(loads, own)
+			}
+		}
+		switch {
+		case p.Total != nil && p.Total.Identical:
+			of.Total = &Row{Identical: true}
+		case len(loads) == len(r.Cards):
+			all := Totals(loads)
+			of.Total = &Row{Relative: all[1].RelativeEnergy, Interval: all[1].Interval}
+			r.Total.Phases = append(r.Total.Phases, PhaseTotal{p.Phase, p.Share, all})
+			r.Spread.Phases = append(r.Spread.Phases, PhaseSpread{p.Phase, Spreads(names, loads)})
+		}
+		together.Phases = append(together.Phases, of)
+	}
+	if len(r.Total.Phases) == 0 {
+		r.Total, r.Spread = nil, nil
+		return
+	}
+	together.weigh()
+	r.Total.Relative, r.Total.Interval = together.Relative, together.Interval
+}
+
+// totals of all cards that were measured, named after card and phase.
+func (r *ModelReport) totals() (names []string, runs []*Result) {
+	for _, c := range r.Cards {
+		own, of := c.totals(c.Name + ", ")
+		names, runs = append(names, own...), append(runs, of...)
+	}
+	return names, runs
+}
+
+// loads of a phase are those of its total: source and output; nil where that is not known.
+func (p *Phase) loads() []power.Comparison {
+	t := p.Total
+	switch {
+	case t == nil || t.Identical:
+		return nil
+	case t.Run != nil:
+		all := t.Run.Loads()
+		return []power.Comparison{all[0], all[2]}
+	}
+	source := power.Comparison{Summary: power.Summary{Name: "source"}} // put together from rows
+	for _, r := range p.Layers {
+		source.Joules += r.Run.Baseline.Joules
+	}
+	output := power.Comparison{RelativeEnergy: t.Relative, Interval: t.Interval, Summary: power.Summary{Name: "output", Joules: t.Relative * source.Joules}}
+	return []power.Comparison{source, output}
+}

@@ -1,0 +1,184 @@
+package measure
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// ModelReport is what [Models] found. As JSON, that of a single card is the card's [ModelEnergy].
+type ModelReport struct {
+	// Cards are those on which something was measured.
+	Cards []CardEnergy `json:"cards"`
+	// Total and Spread are of several cards, and absent where some card measured nothing.
+	Total  *ModelTotal  `json:"total,omitempty"`
+	Spread *ModelSpread `json:"spread,omitempty"`
+	// Invalid is what speaks against the totals of several cards, but for null comparisons that chance may
+	// miss: of many cards' some miss that a single card's would not.
+	Invalid []string `json:"invalid,omitempty"`
+
+	several bool
+}
+
+// CardEnergy is what was found on one of several cards. The name of a single card is empty.
+type CardEnergy struct {
+	Name string `json:"device,omitempty"`
+	*ModelEnergy
+}
+
+// ModelEnergy is what was found on a card: ratios of the output to the source.
+type ModelEnergy struct {
+	GPU       string    `json:"gpu"`
+	Simulated bool      `json:"simulated,omitempty"` // figures mean nothing
+	Role      cost.Role `json:"role"`
+	X         string    `json:"x"`
+	// Relative is of the workload: the phases' ratios weighed by their shares. Absent until every
+	// phase has been measured.
+	Relative float64   `json:"relative_energy,omitempty"`
+	Interval []float64 `json:"interval,omitempty"` // 95 %
+	Phases   []Phase   `json:"phases"`
+	// Invalid is what speaks against the totals, but for a null comparison that chance may miss.
+	Invalid []string `json:"invalid,omitempty"`
+	// Skipped layers are no matrices that a GPU multiplies as they are.
+	Skipped []string `json:"not_measured,omitempty"`
+}
+
+// Phase is one phase of the workload.
+type Phase struct {
+	Phase  string  `json:"phase"` // prefill or decode
+	Share  float64 `json:"share"`
+	Tokens int     `json:"m"`
+	// TooLarge models have no room on the card as a whole: the total is put together from the rows.
+	TooLarge bool  `json:"too_large,omitempty"`
+	Total    *Row  `json:"total,omitempty"`
+	Layers   []Row `json:"layers,omitempty"` // a row for each kind of layer
+	// Components are where the total's power goes, predicted; absent where that is not known of the card.
+	Components *Signature `json:"components,omitempty"`
+}
+
+// Row is layers that were measured together.
+type Row struct {
+	Kind   string `json:"kind,omitempty"`
+	Layers int    `json:"count"`
+	// Identical layers were not measured: both models have the same bytes.
+	Identical    bool      `json:"identical,omitempty"`
+	Relative     float64   `json:"relative_energy,omitempty"`
+	Interval     []float64 `json:"interval,omitempty"`
+	RelativeTime float64   `json:"relative_time,omitempty"`
+	Run          *Result   `json:"run,omitempty"`
+}
+
+// Several reports whether several cards were asked for.
+func (r *ModelReport) Several() bool { return r.several }
+
+// MarshalJSON writes the card's document where there is a single one.
+func (r *ModelReport) MarshalJSON() ([]byte, error) {
+	if !r.several {
+		return json.Marshal(r.Cards[0])
+	}
+	type document ModelReport // without this method
+	return json.Marshal((*document)(r))
+}
+
+// Measured reports whether anything was measured, or found to be identical.
+func (r *ModelReport) Measured() bool {
+	return slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return len(c.Phases) > 0 })
+}
+
+// Holds reports whether all totals are there and nothing speaks against them; with precise, they must have
+// come to the meter's precision, too. Of the rows for layers, one in twenty is expected to miss its null.
+func (r *ModelReport) Holds(precise bool) bool {
+	if !r.several {
+		return r.Cards[0].complete(precise) && len(r.Cards[0].Invalid) == 0
+	}
+	return !slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return !c.complete(precise) }) && len(r.Invalid) == 0
+}
+
+// complete reports whether all totals are there and, with precise, precise enough.
+func (e *ModelEnergy) complete(precise bool) bool {
+	short := func(r *Result) bool { return precise && r.Stopped != power.StoppedPrecision }
+	return !slices.ContainsFunc(e.Phases, func(p Phase) bool {
+		switch t := p.Total; {
+		case t == nil:
+			return true
+		case t.Identical:
+			return false
+		case t.Run == nil: // put together from rows, each of which was to reach the precision
+			return slices.ContainsFunc(p.Layers, func(r Row) bool { return short(r.Run) })
+		default:
+			return short(t.Run)
+		}
+	})
+}
+
+// Unchanged reports that there was nothing to measure: all layers are identical.
+func (e *ModelEnergy) Unchanged() bool {
+	return !slices.ContainsFunc(e.Phases, func(p Phase) bool { return p.Total == nil || !p.Total.Identical })
+}
+
+// Signatures of all phases that have one.
+func (e *ModelEnergy) Signatures() (list []*Signature) {
+	for _, p := range e.Phases {
+		if p.Components != nil {
+			list = append(list, p.Components)
+		}
+	}
+	return list
+}
+
+// totals that were measured, named after their phases, behind a prefix.
+func (e *ModelEnergy) totals(prefix string) (names []string, runs []*Result) {
+	for _, p := range e.Phases {
+		if t := p.Total; t != nil && t.Run != nil {
+			names, runs = append(names, prefix+p.Phase), append(runs, t.Run)
+		}
+	}
+	return names, runs
+}
+
+// weigh the phases by their shares of the source's energy; their errors are independent.
+func (e *ModelEnergy) weigh() {
+	if e.Unchanged() {
+		return
+	}
+	var ratio, square float64
+	for _, p := range e.Phases {
+		switch t := p.Total; {
+		case t == nil:
+			return
+		case t.Identical:
+			ratio += p.Share
+		case t.Interval == nil:
+			return
+		default:
+			ratio += p.Share * t.Relative
+			half := p.Share * (t.Interval[1] - t.Interval[0]) / 2
+			square += half * half
+		}
+	}
+	half := math.Sqrt(square)
+	e.Relative, e.Interval = ratio, []float64{ratio - half, ratio + half}
+}
+
+// sumRows is the total of rows that were measured one by one, each counting by its energy; nil where one
+// is not known.
+func sumRows(rows []Row) *Row {
+	var total Row
+	var joules, after, square float64
+	for _, r := range rows {
+		if r.Run == nil || r.Interval == nil {
+			return nil
+		}
+		e := r.Run.Baseline.Joules
+		half := e * (r.Interval[1] - r.Interval[0]) / 2
+		total.Layers += r.Layers
+		joules, after, square = joules+e, after+e*r.Relative, square+half*half
+	}
+	half := math.Sqrt(square) / joules
+	total.Relative = after / joules
+	total.Interval = []float64{total.Relative - half, total.Relative + half}
+	return &total
+}

@@ -1,0 +1,290 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// ModelOptions say how two models are compared. The zero value is ready to use.
+type ModelOptions struct {
+	// Operands give X, the role, the seed and the family. Type and Tokens do not count: layers are
+	// multiplied as they are stored, and phases have their own tokens.
+	Operands operand.Options
+	// Workload says which phases are measured and how they are weighed. Default: [cost.DefaultWorkload].
+	Workload cost.Workload
+	// TotalOnly measures all layers together and no row for each kind. Default: false.
+	TotalOnly bool
+	// Meter ends a row by its Precision or its Time; its Clock and Self are the machine's.
+	Meter power.Options
+	// Splitter splits the totals' power by component, by a model of the first card. Default: no split.
+	Splitter *Splitter
+	// Progress is told what every card does, by the card's name; the name of a single card is empty. It
+	// is called from several goroutines. Default: no one is told.
+	Progress func(card string, e Event)
+}
+
+// Models measures the energy of all linear layers of a model and of its converted copy, on one card or on
+// several at the same time. In every phase of the workload a pass through all layers is compared
+// ([Compare]), then, where there are several kinds of layers, the layers of each kind. A phase has
+// [operand.PrefillTokens] or [operand.DecodeTokens] tokens, and decode reads the weights from memory.
+//
+// Layers of After are those with the names of Before's. Layers that no GPU multiplies as they are stored are
+// left out and named; kinds in which both models have the same bytes are not measured. A model that has no
+// room on a card as a whole is measured kind by kind, and the total put together from these.
+//
+// Once the layers are found the report is never nil: beside an error it holds what was measured until
+// then. The models stay the caller's to close.
+func Models(ctx context.Context, cards []Named, before, after *weights.Model, o ModelOptions) (*ModelReport, error) {
+	if o.Workload == (cost.Workload{}) {
+		o.Workload = cost.DefaultWorkload
+	}
+	o.Operands.Type, o.Operands.Tokens = 0, 0
+	set := operand.NewSet(o.Operands)
+	run := modelRun{ModelOptions: o, set: set, files: before.Dir + ", " + after.Dir}
+	if o.Operands.X.Path != "" {
+		run.files += ", " + o.Operands.X.Path
+	}
+	r, err := run.measure(ctx, cards, before, after)
+	return r, errors.Join(err, set.Close())
+}
+
+// modelRun is a comparison of two models.
+type modelRun struct {
+	ModelOptions
+	set           *operand.Set
+	files         string          // that faults of mapped memory are reported as
+	before, after []operand.Layer // in the same order
+	skipped       []string
+}
+
+func (m *modelRun) measure(ctx context.Context, cards []Named, before, after *weights.Model) (*ModelReport, error) {
+	if err := m.find(before, after); err != nil {
+		return nil, err
+	}
+	r := &ModelReport{several: len(cards) > 1}
+	first := cardRun{modelRun: m, machine: cards[0].Machine}
+	if !r.several {
+		e := &ModelEnergy{}
+		r.Cards = []CardEnergy{{ModelEnergy: e}}
+		err := first.measure(ctx, e)
+		if err == nil {
+			err = first.split(ctx, e)
+		}
+		return r, err
+	}
+	for _, c := range cards {
+		r.Cards = append(r.Cards, CardEnergy{Name: c.Name})
+	}
+	err := Together(ctx, cards, func(ctx context.Context, i int, ready func()) error {
+		own := cardRun{modelRun: m, machine: cards[i].Machine, name: cards[i].Name, ready: ready}
+		r.Cards[i].ModelEnergy = &ModelEnergy{}
+		return own.measure(ctx, r.Cards[i].ModelEnergy)
+	})
+	r.join()
+	if err == nil { // the first card's stands for all, which run the same
+		err = first.split(ctx, r.Cards[0].ModelEnergy)
+	}
+	return r, err
+}
+
+// find the layers of both models.
+func (m *modelRun) find(before, after *weights.Model) error {
+	all, skipped, err := m.set.Linear(before)
+	if err != nil {
+		return err
+	}
+	m.skipped = skipped
+	for _, l := range all {
+		if _, ok := gemm.TypeOf(l.W.DType); ok {
+			m.before = append(m.before, l)
+		} else {
+			m.skipped = append(m.skipped, l.Name)
+		}
+	}
+	if len(m.before) > 0 {
+		m.after, err = m.set.Same(after, m.before)
+	}
+	return err
+}
+
+// kinds of layers, sorted.
+func (m *modelRun) kinds() (kinds []string) {
+	for _, l := range m.before {
+		if !slices.Contains(kinds, l.Kind) {
+			kinds = append(kinds, l.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// candidates are both models' layers as products.
+func (m *modelRun) candidates(ctx context.Context, before, after []operand.Layer, tokens int) (source, output Candidate, err error) {
+	of := func(name string, layers []operand.Layer) (Candidate, error) {
+		products, err := m.set.Multiply(ctx, layers, before, tokens)
+		if err != nil {
+			return Candidate{}, err
+		}
+		return NewCandidate(ctx, name, products)
+	}
+	if source, err = of("source", before); err == nil {
+		output, err = of("output", after)
+	}
+	return source, output, err
+}
+
+// cardRun is what one card does.
+type cardRun struct {
+	*modelRun
+	machine  Machine
+	name     string // among several; empty for the only one
+	ready    func()
+	selfTest *power.SelfTest // made once
+}
+
+// measure takes every phase of the workload. Beside an error e holds what was measured.
+func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
+	e.GPU, e.Simulated = c.machine.Card().Info().Name, c.machine.Platform() == nil
+	e.Phases, e.Skipped = []Phase{}, c.skipped
+	if c.Operands.Streaming {
+		e.Role = cost.Streaming
+	}
+	if len(c.before) == 0 {
+		return nil
+	}
+	typ, _ := gemm.TypeOf(c.before[0].W.DType)
+	e.X = c.Operands.XText(typ)
+	for _, p := range []Phase{
+		{Phase: "prefill", Share: c.Workload.Prefill, Tokens: operand.PrefillTokens},
+		{Phase: "decode", Share: c.Workload.Decode, Tokens: operand.DecodeTokens},
+	} {
+		if p.Share == 0 {
+			continue
+		}
+		err := c.phase(ctx, &p)
+		if p.Total != nil || len(p.Layers) > 0 {
+			e.Phases = append(e.Phases, p)
+		}
+		e.Invalid = Against(e.totals(""))
+		if err != nil {
+			return err
+		}
+	}
+	e.weigh()
+	return nil
+}
+
+// phase takes the total and then, where there are several, every kind of layer.
+func (c *cardRun) phase(ctx context.Context, p *Phase) (err error) {
+	p.Total, err = c.row(ctx, p, p.Phase, func(operand.Layer) bool { return true })
+	p.TooLarge = errors.Is(err, cuda.ErrOutOfMemory)
+	kinds := c.kinds()
+	switch {
+	case p.TooLarge && len(kinds) > 1:
+	case err != nil || len(kinds) == 1 || c.TotalOnly:
+		return err
+	}
+	for _, kind := range kinds {
+		row, err := c.row(ctx, p, p.Phase+" "+kind, func(l operand.Layer) bool { return l.Kind == kind })
+		if row != nil {
+			row.Kind = kind
+			p.Layers = append(p.Layers, *row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.TooLarge {
+		p.Total = sumRows(p.Layers)
+	}
+	return nil
+}
+
+// row measures some layers.
+func (c *cardRun) row(ctx context.Context, p *Phase, stage string, in func(operand.Layer) bool) (*Row, error) {
+	var before, after []operand.Layer
+	identical := true
+	err := weights.Guard(c.files, func() error {
+		for i, l := range c.before {
+			if in(l) {
+				before, after = append(before, l), append(after, c.after[i])
+				identical = identical && l.W.SameBytes(c.after[i].W)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	row := &Row{Layers: len(before), Identical: identical}
+	if identical {
+		return row, nil
+	}
+	source, output, err := c.candidates(ctx, before, after, p.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	o := Options{Cold: p.Phase == "decode", Meter: c.Meter, Ready: c.ready}
+	if c.selfTest != nil {
+		o.Meter.SelfTest = c.selfTest
+	}
+	if c.Progress != nil {
+		o.Progress = func(e Event) {
+			if e.Stage == "measure" {
+				e.Stage = stage
+			}
+			c.Progress(c.name, e)
+		}
+	}
+	r, err := Compare(ctx, c.machine, source, []Candidate{output}, o)
+	if r == nil {
+		return nil, err
+	}
+	c.selfTest = r.SelfTest
+	v := r.Variants[0]
+	row.Run, row.Relative, row.Interval, row.RelativeTime = r, v.RelativeEnergy, v.Interval, v.RelativeTime
+	return row, err
+}
+
+// split adds to every phase where the power of its layers goes, by what was measured. Reading all bits
+// takes its time, so it comes after the measuring.
+func (c *cardRun) split(ctx context.Context, e *ModelEnergy) error {
+	if c.Splitter == nil {
+		return nil
+	}
+	for i := range e.Phases {
+		p := &e.Phases[i]
+		if p.Total == nil || p.Total.Run == nil {
+			continue
+		}
+		source, output, err := c.candidates(ctx, c.before, c.after, p.Tokens)
+		if err != nil {
+			return err
+		}
+		run, then := p.Total.Run.Baseline, p.Total.Run.Variants[0]
+		d := Dissected{
+			Name: p.Phase, Cold: p.Phase == "decode", Before: source.Products, After: output.Products,
+			Platform: c.machine.Platform(), Seconds: run.Seconds, AfterSeconds: then.Seconds,
+		}
+		if run.SMClock != nil && then.SMClock != nil {
+			d.Clock, d.AfterClock = *run.SMClock, *then.SMClock
+		}
+		err = weights.Guard(strings.Join(append(source.Files, output.Files...), ", "), func() error {
+			p.Components, err = c.Splitter.Split(ctx, d)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

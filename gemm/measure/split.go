@@ -1,0 +1,165 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+)
+
+// Splitter says where the power of products goes, by a model of the card's components.
+type Splitter struct {
+	*component.Model
+	// From says where the model comes from, for reports.
+	From string
+}
+
+// Dissected are products of one card whose power is to be split.
+type Dissected struct {
+	Name          string // of the phase or product
+	Cold          bool   // weights come from memory
+	Before, After []cuda.Product
+	Kernels       []cuda.Kernel // of Before's products, where they are known
+	Platform      *cuda.Info    // nil: not known
+	// Seconds and Clock, in MHz, are of one pass through Before's products where these were measured; else 0.
+	Seconds, Clock float64
+	// AfterSeconds and AfterClock are those of a pass through After's.
+	AfterSeconds, AfterClock float64
+}
+
+// Signature says where the power of products goes. All of it is predicted, by a model of the card.
+type Signature struct {
+	Name   string           `json:"name"`
+	Before component.Split  `json:"before"`
+	After  *component.Split `json:"after,omitempty"`
+	// From is the file of the model, and Date the day on which it was measured.
+	From string `json:"from"`
+	Date string `json:"date,omitempty"`
+	// Off is the relative error of its worst prediction of a kernel that the fit did not see.
+	Off float64 `json:"held_out_worst_error,omitempty"`
+	// Advice is absent where Unfit says that the model is too far off for it.
+	Unfit       string            `json:"unfit,omitempty"`
+	Advice      *component.Advice `json:"advice,omitempty"`
+	AfterAdvice *component.Advice `json:"advice_after,omitempty"`
+}
+
+// Split splits the power of products. It looks at every operand's bits, which takes some 10 ms for each.
+func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
+	sig := &Signature{Name: d.Name, From: s.From, Date: s.Date}
+	_, sig.Off = s.Quality.Judged()
+	if err := s.Verdict(); err != nil {
+		sig.Unfit = err.Error()
+	}
+	var err error
+	if sig.Before, sig.Advice, err = s.dissect(ctx, d, d.Before, d.Seconds, d.Clock); err != nil || len(d.After) == 0 {
+		return sig, err
+	}
+	sig.After = new(component.Split)
+	*sig.After, sig.AfterAdvice, err = s.dissect(ctx, d, d.After, d.AfterSeconds, d.AfterClock)
+	return sig, err
+}
+
+// dissect splits the power of products that took so many seconds at a clock, 0 where that is not known, and
+// advises about them where the model is fit for it.
+func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Product, seconds, clock float64) (split component.Split, a *component.Advice, err error) {
+	kernels, err := s.kernels(ctx, d, products)
+	if err != nil {
+		return split, nil, err
+	}
+	if a, err = s.Advise(d.Name, kernels); err != nil && !errors.Is(err, component.ErrUnfit) {
+		return split, nil, err
+	}
+	if seconds > 0 && clock > 0 {
+		kernels = s.Timed(kernels, seconds, clock)
+	}
+	split, err = s.Together(kernels)
+	return split, a, err
+}
+
+// kernels of products, with the toggling of their operands' bits. Their times are not known.
+func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Product) ([]component.Kernel, error) {
+	activity, err := ActivityModel(s.Card)
+	if err != nil {
+		return nil, err
+	}
+	var layers []component.Gemm
+	for i, p := range products {
+		var ran *cuda.Kernel
+		if i < len(d.Kernels) {
+			ran = &d.Kernels[i]
+		}
+		g := ComponentGEMM(p.Problem, d.Cold, ran, d.Platform)
+		q := cost.Product{Type: g.Type, M: g.M, N: g.N, K: g.K, Cold: d.Cold}
+		if p.Problem.Streaming {
+			q.Role = cost.Streaming
+		}
+		if g.Bits, g.Moved, err = activity.Toggling(ctx, q, blocks(p.X), blocks(p.W)); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		layers = append(layers, g)
+	}
+	return LayerKernels(s.Model, layers)
+}
+
+// blocks of a matrix, as the cost model asks for them.
+func blocks(m gemm.Matrix) cost.Operand {
+	size := m.DType.Bits() / 8
+	return func(_ context.Context, row, rows, col, cols int) ([]byte, error) {
+		out := make([]byte, 0, rows*cols*size)
+		for r := row; r < row+rows; r++ {
+			at := (r*m.Cols + col) * size
+			out = append(out, m.Data[at:at+cols*size]...)
+		}
+		return out, nil
+	}
+}
+
+// ActivityModel is the calibration by which bits of a card's operands are weighed: the card's own, else the
+// H200's.
+func ActivityModel(card string) (*cost.Calibration, error) {
+	if c, err := cost.FindCalibration(card); err == nil {
+		return c, nil
+	}
+	return cost.FindCalibration("h200")
+}
+
+// ComponentGEMM is a product of random operands as package component sees it. k is the kernel that runs on
+// the card that info describes; either is nil where it is not known.
+func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info) component.Gemm {
+	g := component.Gemm{Type: p.Type.String(), M: p.M, N: p.N, K: p.K, Cold: cold}
+	g.Bits, g.Moved = component.Random(g.Type)
+	if info != nil {
+		g.L2 = float64(info.L2)
+	}
+	if k == nil || info == nil || k.Waves <= 0 {
+		return g
+	}
+	// The number of tiles follows from how often they fill the card. Some kernels report something else.
+	const smallest, largest = 64 * 8, 256 * 256
+	if tile := float64(p.M) * float64(p.N) / (k.Waves * float64(info.SMs)); tile >= smallest && tile <= largest {
+		g.Tile = tile
+	}
+	return g
+}
+
+// LayerKernels are the kernels of layers that run one after the other.
+func LayerKernels(m *component.Model, layers []component.Gemm) ([]component.Kernel, error) {
+	all := 0.0
+	for _, g := range layers {
+		all += g.Bytes()
+	}
+	var kernels []component.Kernel
+	for i, g := range layers {
+		g.L2, g.Around = m.L2, all-g.Bytes()
+		k, err := g.Kernel(fmt.Sprintf("layer %d", i+1))
+		if err != nil {
+			return nil, err
+		}
+		kernels = append(kernels, k)
+	}
+	return kernels, nil
+}
