@@ -13,6 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
@@ -160,9 +162,9 @@ func (r *componentsJSON) judge() {
 	for _, p := range phases {
 		var layers []component.Gemm
 		for _, s := range usualLayers {
-			layers = append(layers, probe.GEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: gemm.BF16}, p.cold, nil, nil))
+			layers = append(layers, measure.ComponentGEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: gemm.BF16}, p.cold, nil, nil))
 		}
-		kernels, err := phaseKernels(r.Model, layers)
+		kernels, err := measure.LayerKernels(r.Model, layers)
 		if err != nil {
 			continue
 		}
@@ -177,25 +179,7 @@ var phases = []struct {
 	name   string
 	tokens int
 	cold   bool
-}{{"prefill", defaultTokens, false}, {"decode", decodeTokens, true}}
-
-// phaseKernels are layers that run one after the other.
-func phaseKernels(m *component.Model, layers []component.Gemm) ([]component.Kernel, error) {
-	all := 0.0
-	for _, g := range layers {
-		all += g.Bytes()
-	}
-	var kernels []component.Kernel
-	for i, g := range layers {
-		g.L2, g.Around = m.L2, all-g.Bytes()
-		k, err := g.Kernel(fmt.Sprintf("layer %d", i+1))
-		if err != nil {
-			return nil, err
-		}
-		kernels = append(kernels, k)
-	}
-	return kernels, nil
-}
+}{{"prefill", operand.PrefillTokens, false}, {"decode", operand.DecodeTokens, true}}
 
 // partNames as tables head them.
 var partNames = map[component.Part]string{component.Static: "static", component.Awake: "awake", component.Multipliers: "multi-\npliers",

@@ -31,7 +31,7 @@ func TestSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &components{Model: fitted, from: "a file"}
+	m := &measure.Splitter{Model: fitted, From: "a file"}
 	draw := rand.New(rand.NewPCG(1, 2))
 	product := func(zero bool) cuda.Product {
 		p := cuda.Product{Name: "p", Problem: gemm.Problem{M: 64, N: 96, K: 128, Type: gemm.BF16}}
@@ -47,18 +47,18 @@ func TestSignature(t *testing.T) {
 		return p
 	}
 	for _, cold := range []bool{false, true} {
-		d := dissected{name: "phase", cold: cold, before: []cuda.Product{product(false), product(false)}, after: []cuda.Product{product(true), product(true)}, seconds: 1e-4, clock: 1500, thenSeconds: 1e-4, thenClock: 1600}
+		d := measure.Dissected{Name: "phase", Cold: cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
 		m.Quality.HeldOutWorst = 0.1 // a simulated card has no components
-		sig, err := m.sign(t.Context(), d)
+		sig, err := m.Split(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if printSignatures(&out, []*signature{sig, sig}); sig.Advice != nil || strings.Count(strings.Join(strings.Fields(out.String()), " "), "off by up to 10.0 %, too far for advice") != 1 || strings.Contains(out.String(), "clock: ") {
+		if printSignatures(&out, []*measure.Signature{sig, sig}); sig.Advice != nil || strings.Count(strings.Join(strings.Fields(out.String()), " "), "off by up to 10.0 %, too far for advice") != 1 || strings.Contains(out.String(), "clock: ") {
 			t.Errorf("advice by a model that is unfit: %s", out.String())
 		}
 		m.Quality.HeldOutWorst = 0.01
-		if sig, err = m.sign(t.Context(), d); err != nil {
+		if sig, err = m.Split(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range []component.Split{sig.Before, *sig.After} {
@@ -74,7 +74,7 @@ func TestSignature(t *testing.T) {
 			t.Errorf("cold %v: the bits of zeros draw %v W", cold, moved)
 		}
 		out.Reset()
-		printSignatures(&out, []*signature{sig})
+		printSignatures(&out, []*measure.Signature{sig})
 		for line := range strings.Lines(out.String()) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > term.Width {
 				t.Errorf("%d characters: %s", n, line)
@@ -86,11 +86,11 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestComponentsOf: a file that is named, else the usual one, else what is built in; and none for an unknown card.
-func TestComponentsOf(t *testing.T) {
+// TestSplitterOf: a file that is named, else the usual one, else what is built in; and none for an unknown card.
+func TestSplitterOf(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if m, err := componentsOf("", "no such card"); err != nil || m.Model != nil || !strings.Contains(m.note, "calibrate --components") {
-		t.Fatalf("%+v, %v", m, err)
+	if m, why, err := splitterOf("", "no such card"); err != nil || m != nil || !strings.Contains(why, "calibrate --components") {
+		t.Fatalf("%+v, %q, %v", m, why, err)
 	}
 	list, err := probe.Stresses(64)
 	if err != nil {
@@ -124,30 +124,30 @@ func TestComponentsOf(t *testing.T) {
 		t.Errorf("broken off at once: %v", err)
 	}
 	name := card.Card().Info().Name
-	if m, err := componentsOf("", name); err != nil || m.Model != nil || !strings.Contains(m.note, "was broken off") {
-		t.Errorf("%+v, %v", m, err)
+	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, "was broken off") {
+		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 	for _, c := range []struct{ file, card, want string }{
 		{usual, name, "it was broken off"}, {usual, "another", "it is about " + name}, {"nowhere", name, "--components: "},
 	} {
-		if m, err := componentsOf(c.file, c.card); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %+v, %v", c, m, err)
+		if m, why, err := splitterOf(c.file, c.card); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %+v, %q, %v", c, m, why, err)
 		}
 	}
 	write("whole.json", 0)
-	if m, err := componentsOf("whole.json", name); err != nil || m.Model != nil || !strings.Contains(m.note, "whole.json is no guide") {
-		t.Errorf("%+v, %v", m, err)
+	if m, why, err := splitterOf("whole.json", name); err != nil || m != nil || !strings.Contains(why, "whole.json is no guide") {
+		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 	if err := os.Rename("whole.json", usual); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := componentsOf("", name); err != nil || m.Model != nil || !strings.Contains(m.note, usual+" is no guide") {
-		t.Errorf("%+v, %v", m, err)
+	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, usual+" is no guide") {
+		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 	if err := os.WriteFile(usual, []byte("{}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := componentsOf("", name); err == nil || !strings.Contains(err.Error(), "move it away") {
-		t.Errorf("%+v, %v", m, err)
+	if m, why, err := splitterOf("", name); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 }

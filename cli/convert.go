@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -131,7 +132,7 @@ type convertJSON struct {
 	Bytes     int64                   `json:"bytes"`
 	Seconds   float64                 `json:"seconds"`
 	Shards    []transform.ShardRecord `json:"shards"`
-	Predicted *ratio                  `json:"predicted,omitempty"`
+	Predicted *predict.Ratio          `json:"predicted,omitempty"`
 	Tensors   []transform.Outlook     `json:"tensors"`
 	Notes     []string                `json:"notes,omitempty"`
 	Found     *transform.Found        `json:"found,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -74,7 +75,7 @@ type demoRow struct {
 	Verified  bool                 `json:"verified"`
 	Classes   map[verify.Class]int `json:"classes"`
 	LowestSNR *float64             `json:"lowest_snr_db,omitempty"`
-	Predicted *ratio               `json:"predicted,omitempty"`
+	Predicted *predict.Ratio       `json:"predicted,omitempty"`
 }
 
 func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string, r readings) (row demoRow, err error) {

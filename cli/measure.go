@@ -75,24 +75,20 @@ asked; 4: no GPU.`,
 			return err
 		}
 		defer closing(&err, cards.Close)
-		var baseline measure.Candidate
-		var variants []measure.Candidate
-		if err := q.guard(func() error {
-			baseline, variants, err = q.candidates(c.Context, cards.smallest())
-			return err
-		}); err != nil {
+		baseline, variants, err := q.candidates(c.Context, cards.smallest())
+		if err != nil {
 			return interrupted(err, false)
 		}
-		results, err := q.measure(c, cards, baseline, variants)
-		report := measureReports(cards, results, q.title(baseline))
-		err = interrupted(err, report != nil)
-		if report == nil {
+		bars := term.NewBars(c)
+		r, err := measure.CompareOn(c.Context, cards, baseline, variants, measure.Options{Cold: q.cold, Meter: q.meter}, onCards(bars))
+		bars.End()
+		if err = interrupted(err, r != nil); r == nil {
 			return err
 		}
-		if failed := report.write(c); err == nil {
+		if failed := writeMeasured(c, r, q.title(baseline)); err == nil {
 			err = failed
 		}
-		if err == nil && !holds(cards, results, c.IsSet("precision")) {
+		if err == nil && !r.Holds(c.IsSet("precision")) {
 			return errShort
 		}
 		return err
@@ -110,35 +106,7 @@ func interrupted(err error, measured bool) error {
 	return fmt.Errorf("%w before anything was measured: nothing is kept", context.Canceled)
 }
 
-// How a comparison ends ([power.Result]).
-const stoppedByPrecision, stoppedByTime = "precision", "time"
-
-// holds says whether nothing speaks against the results, and they are as precise as was asked.
-func holds(cards machines, results []*measure.Result, strict bool) bool {
-	var names []string
-	for i, r := range results {
-		if r == nil || strict && r.Stopped != stoppedByPrecision {
-			return false
-		}
-		names = append(names, cards[i].Name)
-	}
-	return len(measure.Against(names, results)) == 0
-}
-
-// measure compares on all cards at the same time. Beside an error, results hold what was measured until
-// then; nil is that of a card on which nothing was.
-func (q *request) measure(c *cli.Context, cards machines, baseline measure.Candidate, variants []measure.Candidate) ([]*measure.Result, error) {
-	progress := term.NewBars(c)
-	defer progress.End()
-	results := make([]*measure.Result, len(cards))
-	if len(cards) == 1 {
-		r, err := q.compare(c.Context, cards[0], q.meter, q.cold, baseline, variants, progress.On(""), nil)
-		results[0] = r
-		return results, err
-	}
-	err := measure.Together(c.Context, cards, func(ctx context.Context, i int, ready func()) (err error) {
-		results[i], err = q.compare(ctx, cards[i], q.meter, q.cold, baseline, variants, progress.On(cards[i].Name), ready)
-		return err
-	})
-	return results, err
+// onCards draws a bar for every card.
+func onCards(bars *term.Bars) func(card string, e measure.Event) {
+	return func(card string, e measure.Event) { bars.On(card)(e) }
 }

@@ -43,10 +43,10 @@ func TestShareReadsBack(t *testing.T) {
 }
 
 func TestReadShape(t *testing.T) {
-	drawn, file := source{}, source{path: "m"}
+	const drawn, file = false, true
 	bf16 := func(m, n, k int) *gemm.Problem { return &gemm.Problem{M: m, N: n, K: k, Type: gemm.BF16} }
 	for _, c := range []struct {
-		w     source
+		file  bool
 		dtype gemm.Type
 		text  string
 		m     int
@@ -60,12 +60,12 @@ func TestReadShape(t *testing.T) {
 		{file, gemm.FP8, "16", 16, nil},
 		{file, 0, "3x5x7", 3, bf16(3, 5, 7)},
 	} {
-		q := request{w: c.w}
+		q := request{}
 		q.dtype = c.dtype
-		err := q.readShape(c.text)
+		err := q.readShape(c.text, c.file)
 		same := q.shape == c.shape || q.shape != nil && c.shape != nil && *q.shape == *c.shape
 		if err != nil || q.m != c.m || !same {
-			t.Errorf("%q for %q: %d tokens, %v (%v)", c.text, c.w.path, q.m, q.shape, err)
+			t.Errorf("%q, of a file %v: %d tokens, %v (%v)", c.text, c.file, q.m, q.shape, err)
 		}
 	}
 	for text, want := range map[string]string{
@@ -75,18 +75,18 @@ func TestReadShape(t *testing.T) {
 		"1x1x2147483647": "no dimension may exceed 2³¹",
 	} {
 		q := request{}
-		if err := q.readShape(text); err == nil || status(err) != exitUsage || !strings.Contains(err.Error(), "--shape") || !strings.Contains(err.Error(), want) {
+		if err := q.readShape(text, drawn); err == nil || status(err) != exitUsage || !strings.Contains(err.Error(), "--shape") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	q := request{}
 	q.dtype = gemm.INT8
-	if err := q.readShape("1x1x131072"); status(err) != exitUsage || !strings.Contains(err.Error(), "overflow int32") {
+	if err := q.readShape("1x1x131072", drawn); status(err) != exitUsage || !strings.Contains(err.Error(), "overflow int32") {
 		t.Errorf("sums that overflow: %v", err)
 	}
 	for _, text := range []string{"1x2", "1x2x3x4", "none"} {
-		q := request{w: file}
-		if err := q.readShape(text); status(err) != exitUsage {
+		q := request{}
+		if err := q.readShape(text, file); status(err) != exitUsage {
 			t.Errorf("%q for a tensor: %v", text, err)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -18,18 +16,6 @@ type measureReport struct {
 	*measure.Result
 	title string
 	card  string // among several; "" is the only one
-}
-
-func (r measureReport) write(c *cli.Context) error {
-	switch w := c.App.Writer; {
-	case c.Bool("json"):
-		return term.JSON(w, r.Result)
-	case c.Bool("bench"):
-		r.bench(w)
-	default:
-		r.print(w)
-	}
-	return nil
 }
 
 func (r measureReport) print(w io.Writer) {
@@ -71,9 +57,9 @@ func (r measureReport) remarks(w io.Writer) {
 		term.Remark(w, "note", term.Plural(r.Dropped, "reading was dropped for its", "readings were dropped for their")+" execution time")
 	}
 	switch r.Stopped {
-	case stoppedByTime:
+	case power.StoppedTime:
 		term.Remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
-	case "cancelled", "failed":
+	case power.StoppedCancelled, power.StoppedFailed:
 		term.Remark(w, "note", "it was broken off; this is what was measured so far")
 	}
 	if r.Simulated && r.card == "" {

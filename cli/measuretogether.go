@@ -3,106 +3,53 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
-	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// report is what a command has found.
-type report interface{ write(c *cli.Context) error }
-
-// measureReports is about one card as it is, or about several together; nil where nothing was measured.
-func measureReports(cards machines, results []*measure.Result, title string) report {
-	if len(cards) == 1 {
-		if results[0] == nil {
-			return nil
+// writeMeasured writes what was measured, on one card or on several.
+func writeMeasured(c *cli.Context, r *measure.CardResults, title string) error {
+	w := c.App.Writer
+	if c.Bool("json") {
+		return term.JSON(w, r)
+	}
+	for _, one := range r.Cards {
+		report := measureReport{one.Result, title, one.Name}
+		switch {
+		case c.Bool("bench"):
+			report.bench(w)
+		case r.Several():
+			fmt.Fprintf(w, "%s:\n", one.Name)
+			report.print(w)
+			fmt.Fprintln(w)
+		default:
+			report.print(w)
 		}
-		return measureReport{Result: results[0], title: title}
 	}
-	t := &measuredTogether{title: title}
-	var names []string
-	var measured []*measure.Result
-	var loads [][]power.Comparison
-	for i, r := range results {
-		if r == nil {
-			continue
-		}
-		t.Cards = append(t.Cards, cardResult{cards[i].Name, r})
-		names, measured, loads = append(names, cards[i].Name), append(measured, r), append(loads, r.Loads())
-	}
-	if t.Cards == nil {
-		return nil
-	}
-	t.Invalid = measure.Against(names, measured)
-	if len(loads) == len(cards) {
-		t.Total = &totalJSON{measure.Totals(loads)}
-		t.Spread = &spreadJSON{measure.Spreads(names, loads)}
-	}
-	return t
-}
-
-// measuredTogether is what measure found on several cards; Total and Spread are absent where nothing was
-// measured on some card.
-type measuredTogether struct {
-	Cards  []cardResult `json:"cards"`
-	Total  *totalJSON   `json:"total,omitempty"`
-	Spread *spreadJSON  `json:"spread,omitempty"`
-	// Invalid is what speaks against them, but for null comparisons that chance may miss.
-	Invalid []string `json:"invalid,omitempty"`
-
-	title string
-}
-
-type cardResult struct {
-	Name string `json:"device"`
-	*measure.Result
-}
-
-type totalJSON struct {
-	Loads []measure.Total `json:"loads"`
-}
-
-type spreadJSON struct {
-	Loads []measure.Spread `json:"loads"`
-}
-
-func (t *measuredTogether) write(c *cli.Context) error {
-	switch w := c.App.Writer; {
-	case c.Bool("json"):
-		return term.JSON(w, t)
-	case c.Bool("bench"):
-		for _, r := range t.Cards {
-			measureReport{r.Result, t.title, r.Name}.bench(w)
-		}
-	default:
-		t.print(w)
+	if r.Several() && !c.Bool("bench") {
+		printTogether(w, r)
 	}
 	return nil
 }
 
-func (t *measuredTogether) print(w io.Writer) {
-	simulated := false
-	for _, r := range t.Cards {
-		fmt.Fprintf(w, "%s:\n", r.Name)
-		measureReport{r.Result, t.title, r.Name}.print(w)
-		fmt.Fprintln(w)
-		simulated = simulated || r.Simulated
-	}
-	if t.Total != nil {
-		printTotals(w, len(t.Cards), "weights", t.Total.Loads)
-		printSpreads(w, "weights", t.Spread.Loads)
-		if null := t.Spread.Loads[1]; null.Differ != nil && *null.Differ {
-			term.Remark(w, "warning", null.Name+" is the same weights again: that cards differ in it is what the measurement is off by, as in one run of twenty")
+// printTogether shows several cards' totals, and how far they are apart.
+func printTogether(w io.Writer, r *measure.CardResults) {
+	if r.Total != nil {
+		printTotals(w, len(r.Cards), "weights", r.Total.Loads)
+		printSpreads(w, "weights", r.Spread.Loads)
+		if null := r.Spread.Loads[1]; null.Differ != nil && *null.Differ {
+			term.Remark(w, "warning", null.Name+" is the same weights again: the cards' difference in it is the error of the measurement, as in one run of twenty")
 		}
 	}
-	if simulated {
+	if slices.ContainsFunc(r.Cards, func(c measure.CardResult) bool { return c.Simulated }) {
 		term.Remark(w, "note", simulatedNote)
 	}
-	term.Remarks(w, "INVALID", t.Invalid)
+	term.Remarks(w, "INVALID", r.Invalid)
 }
 
 // printTotals shows all cards together.

@@ -82,8 +82,8 @@ func (b *cancellingBatch) Start(n int) error {
 	return b.Batch.Start(n)
 }
 
-// measuring is a command's context, and a request for a small product on two cards.
-func measuring(t *testing.T) (c *cli.Context, q *request, cards machines, baseline measure.Candidate, variants []measure.Candidate) {
+// measuring is a command's context, and a small product to measure on two cards.
+func measuring(t *testing.T) (c *cli.Context, cards machines, baseline measure.Candidate, variants []measure.Candidate) {
 	t.Helper()
 	cards, err := openMachines("simulated,simulated", 0)
 	if err != nil {
@@ -92,31 +92,30 @@ func measuring(t *testing.T) (c *cli.Context, q *request, cards machines, baseli
 	app := cli.NewApp()
 	app.ErrWriter = &bytes.Buffer{}
 	c = cli.NewContext(app, flag.NewFlagSet("", flag.ContinueOnError), nil)
-	q = &request{meter: power.Options{Precision: 1e-9, Time: 1e15}, w: usualW(0)}
 	x := gemm.Matrix{DType: gemm.BF16.Operand(), Rows: 8, Cols: 8, Data: make([]byte, 128)}
 	w := gemm.Matrix{DType: gemm.BF16.Operand(), Rows: 8, Cols: 8, Data: bytes.Repeat([]byte{1, 2, 3, 4, 9, 8, 7, 6}, 16)}
 	p := cuda.Product{Name: "w", Problem: gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16}, X: x, W: w}
-	return c, q, cards, measure.Candidate{Name: "w", Products: []cuda.Product{p}}, []measure.Candidate{{Name: "same", Products: []cuda.Product{p}}}
+	return c, cards, measure.Candidate{Name: "w", Products: []cuda.Product{p}}, []measure.Candidate{{Name: "same", Products: []cuda.Product{p}}}
 }
 
 // TestCancelledTogether: whatever one card is at, all end, and the report has what they measured.
 func TestCancelledTogether(t *testing.T) {
 	for _, starts := range []int{5, 60, 200} {
-		c, q, cards, baseline, variants := measuring(t)
+		c, cards, baseline, variants := measuring(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		c.Context = ctx
 		var once sync.Once
 		cards[1].Machine = &cancelling{cards[1].Machine, starts, func() { once.Do(cancel) }}
-		results, err := q.measure(c, cards, baseline, variants)
+		r, err := measure.CompareOn(ctx, cards, baseline, variants, measure.Options{Meter: power.Options{Precision: 1e-9, Time: 1e15}}, nil)
 		if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if results[0] == nil || results[1] == nil || results[0].Stopped != "cancelled" || results[1].Stopped != "cancelled" {
-			t.Fatalf("results %+v", results)
+		if r == nil || len(r.Cards) != 2 || r.Cards[0].Stopped != power.StoppedCancelled || r.Cards[1].Stopped != power.StoppedCancelled {
+			t.Fatalf("results %+v", r)
 		}
 		var out bytes.Buffer
 		c.App.Writer = &out
-		if err := measureReports(cards, results, "title").write(c); err != nil {
+		if err := writeMeasured(c, r, "title"); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), "note: it was broken off"); n != 2 {

@@ -16,3 +16,8 @@ func openModel(path string) (*weights.Model, error) {
 	}
 	return weights.Open(path)
 }
+
+func has(m *weights.Model, tensor string) bool {
+	_, ok := m.Tensor(tensor)
+	return ok
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
@@ -42,7 +43,7 @@ func TestNoSaving(t *testing.T) {
 		{1.001, cost.Workload{Decode: 1}, []*transform.Step{exact}, "predicted to cost more: keep the source, or try another recipe"},
 	} {
 		plan := &transform.Plan{Steps: c.steps, Request: transform.Request{Workload: c.load}}
-		if got := noSaving(plan, &ratio{Relative: c.relative}); got != c.want {
+		if got := noSaving(plan, &predict.Ratio{Relative: c.relative}); got != c.want {
 			t.Errorf("%v in %s: %q, not %q", c.relative, c.load, got, c.want)
 		}
 	}

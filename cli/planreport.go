@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -21,7 +22,7 @@ type layerGroup struct {
 	elements int
 	what     map[string]int // treatments and how many layers get them
 	snr      *float64       // the lowest
-	ratio    ratio
+	ratio    predict.Ratio
 }
 
 // printPlan shows what a plan does, a row per kind of layer.
@@ -29,7 +30,7 @@ func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch
 	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", "lowest SNR", "energy, predicted")
 	elements := map[string]int{}
 	for _, g := range groupLayers(m, plan, layout) {
-		tab.Add(g.kind, term.Count(g.layers), term.Count(g.elements), mostCommon(g.what), term.Decibels(g.snr), g.ratio.change())
+		tab.Add(g.kind, term.Count(g.layers), term.Count(g.elements), mostCommon(g.what), term.Decibels(g.snr), ratioChange(&g.ratio))
 	}
 	for _, o := range plan.Outlook {
 		t, _ := m.Tensor(o.Tensor)
@@ -37,12 +38,12 @@ func printPlan(w io.Writer, m *weights.Model, plan *transform.Plan, layout *arch
 	}
 	total := outlookRatio(plan, elements)
 	if total != nil {
-		tab.Add("total", "", "", "", "", total.change())
+		tab.Add("total", "", "", "", "", ratioChange(total))
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
 	if total != nil {
-		total.print(w, plan.Request.Workload, plan.Request.Role)
+		printRatio(w, total, plan.Request.Workload, plan.Request.Role)
 	}
 	if note := noSaving(plan, total); note != "" {
 		term.Remark(w, "note", note)
@@ -82,7 +83,7 @@ func groupLayers(m *weights.Model, plan *transform.Plan, layout *arch.Layout) []
 		g.what[strings.Join(steps[o.Tensor], " + ")]++
 		g.snr = lower(lower(g.snr, o.SNR), o.InputSNR)
 		if o.Before != nil && o.After != nil {
-			g.ratio.add(t.Len(), *o.Before, *o.After)
+			g.ratio.Add(t.Len(), *o.Before, *o.After)
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].kind < list[j].kind })
@@ -172,7 +173,7 @@ func leavesAdapters(m *weights.Model, plan *transform.Plan) bool {
 
 // noSaving says that a plan is predicted to save nothing; empty where it is not. total is its
 // prediction, nil where there is none.
-func noSaving(plan *transform.Plan, total *ratio) string {
+func noSaving(plan *transform.Plan, total *predict.Ratio) string {
 	const little = 0.0005 // which is shown as 0.0 %
 	if total == nil || total.Relative < 1-little {
 		return ""

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 )
 
 var predictCommand = &cli.Command{
@@ -32,23 +36,23 @@ samples of a tensor are read, and all of it where it has to be scaled to 8 bits.
 		gpuFlag, calibrationFlag, seedFlag, archFlag, jsonFlag, quietFlag,
 	}),
 	Action: func(c *cli.Context) (err error) {
-		f, err := readForecast(c)
+		f, err := readPredict(c)
 		if err != nil {
 			return err
 		}
-		defer closing(&err, f.Close)
 		model, err := calibration(c)
 		if err != nil {
 			return err
 		}
-		f.model = model
 		event, end := term.Progress(c)
-		r, err := f.predict(c.Context, event)
+		r, err := predict.Sources(c.Context, model, f.sources, predict.Options{Operands: f.operands(), Cold: f.cold, Compare: f.compared, Progress: event})
 		end()
-		if err != nil {
-			return err
+		if errors.Is(err, predict.ErrNotComparable) {
+			return fmt.Errorf("%w; leave --w out to predict each by itself", err)
 		}
-		r.GPU = model.Card
-		return r.write(c, f)
+		if err != nil {
+			return operandError(err)
+		}
+		return f.write(c, r, model.Card)
 	},
 }

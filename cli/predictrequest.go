@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,28 +9,19 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
-	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 )
 
-// productModel predicts products.
-type productModel interface {
-	Predict(ctx context.Context, p cost.Product, x, w cost.Operand) (cost.Prediction, error)
+// predictRequest is what predict is asked for.
+type predictRequest struct {
+	request
+	sources  []operand.Source
+	compared bool // the first source is --w, and the others are set against it
+	layers   bool // a row for every layer, too
 }
 
-// forecast is what predict is asked for.
-type forecast struct {
-	operands
-	model    productModel
-	sources  []source
-	compared bool          // the first source is --w, and the others are set against it
-	m        int           // tokens; 0: as many as x has, or defaultTokens
-	shape    *gemm.Problem // where no source is of a file
-	cold     bool          // weights are read from memory
-	layers   bool          // a row for every layer, too
-}
-
-func readForecast(c *cli.Context) (*forecast, error) {
-	f := &forecast{operands: operands{seed: c.Uint64("seed"), models: map[string]*weights.Model{}}, layers: c.Bool("layers")}
+func readPredict(c *cli.Context) (*predictRequest, error) {
+	f := &predictRequest{request: request{seed: c.Uint64("seed")}, layers: c.Bool("layers")}
 	var err error
 	if f.role, err = cost.ParseRole(c.String("role")); err != nil {
 		return nil, usageError{fmt.Errorf("--role: %w", err)}
@@ -60,22 +49,18 @@ func readForecast(c *cli.Context) (*forecast, error) {
 		return nil, usagef("--workload %s: one product is predicted: give prefill or decode", phase)
 	}
 	f.cold = decode || c.Bool("cold")
-	return f, f.readShape(c.String("shape"), decode)
+	return f, f.readTokens(c.String("shape"), decode)
 }
 
 // readSources reads --w, every --against and the arguments, in this order; with none of them it is
 // the usual weights.
-func (f *forecast) readSources(c *cli.Context) error {
+func (f *predictRequest) readSources(c *cli.Context) error {
 	add := func(flag, text string) error {
-		s, err := parseSource(text)
+		s, err := operand.Parse(text)
 		switch {
-		case err != nil && flag != "":
-			return aboutFlag(flag, err)
-		case errors.Is(err, errNoSuchFile):
-			return err
 		case err != nil:
-			return usageError{err}
-		case slices.ContainsFunc(f.sources, func(have source) bool { return have.text == text }):
+			return sourceError(flag, err)
+		case slices.ContainsFunc(f.sources, func(have operand.Source) bool { return have.Text == text }):
 			return usagef("%s is given twice", text)
 		}
 		f.sources = append(f.sources, s)
@@ -97,37 +82,24 @@ func (f *forecast) readSources(c *cli.Context) error {
 		}
 	}
 	if len(f.sources) == 0 {
-		f.sources = []source{usualW(f.dtype)}
+		f.sources = []operand.Source{operand.DefaultW(f.dtype)}
 	}
 	return nil
 }
 
-// readShape reads --shape as measure does; decoding has its own number of tokens.
-func (f *forecast) readShape(text string, decode bool) error {
-	file := f.reference() >= 0
+// readTokens reads --shape as measure does; decoding has its own number of tokens.
+func (f *predictRequest) readTokens(text string, decode bool) error {
+	shaped := slices.ContainsFunc(f.sources, operand.Source.HasShape)
 	if decode && text == "" {
-		text = fmt.Sprint(decodeTokens)
-		if !file {
-			text = fmt.Sprintf("%dx%dx%d", decodeTokens, defaultTokens, defaultTokens)
-		}
+		text = decodeShape(shaped)
 	}
-	q := request{operands: f.operands}
-	if file { // which has N and K
-		q.w.path = "a file"
-	}
-	err := q.readShape(text)
-	f.m, f.shape = q.m, q.shape
-	return err
+	return f.readShape(text, shaped)
 }
 
-// reference is the first source of a file, or, where there is none, the first pattern that begins with
-// a tensor: the one with shapes of its own. -1 where all take those of --shape.
-func (f *forecast) reference() int {
-	if i := slices.IndexFunc(f.sources, func(s source) bool { return s.path != "" }); i >= 0 {
-		return i
+// decodeShape is the usual --shape of decoding, for weights that have a shape of their own or not.
+func decodeShape(shaped bool) string {
+	if shaped {
+		return fmt.Sprint(operand.DecodeTokens)
 	}
-	return slices.IndexFunc(f.sources, func(s source) bool {
-		_, _, ok := s.pattern.Tensor()
-		return ok
-	})
+	return fmt.Sprintf("%dx%dx%d", operand.DecodeTokens, operand.DefaultSize, operand.DefaultSize)
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 var profileCommand = &cli.Command{
@@ -73,17 +76,14 @@ readings do not carry the --resolution; 4: no GPU.`,
 			return err
 		}
 		defer closing(&err, machine.Close)
-		if q.components, err = componentsOf(c.String("components"), machine.Card().Info().Name); err != nil {
+		if q.splitter, q.unsplit, err = splitterOf(c.String("components"), machine.Card().Info().Name); err != nil {
 			return err
 		}
 		var report *profileReport
 		defer hold(c, false)
 		event, end := term.Progress(c)
 		q.options.Progress = profileProgress(c, event)
-		err = q.guard(func() (err error) {
-			report, err = q.take(c.Context, machine)
-			return err
-		})
+		report, err = q.take(c.Context, machine)
 		end()
 		if errors.Is(err, context.Canceled) {
 			err = interruptedProfile(report)
@@ -113,11 +113,19 @@ func interruptedProfile(report *profileReport) error {
 }
 
 // take measures; the report is nil where nothing was measured.
-func (q *profileRequest) take(ctx context.Context, m measure.Machine) (*profileReport, error) {
-	products, err := q.products(ctx, m)
+func (q *profileRequest) take(ctx context.Context, m measure.Machine) (report *profileReport, err error) {
+	products, files, err := q.products(ctx, m)
 	if err != nil {
 		return nil, err
 	}
+	err = weights.Guard(strings.Join(files, ", "), func() error {
+		report, err = q.takeProducts(ctx, m, products)
+		return err
+	})
+	return report, err
+}
+
+func (q *profileRequest) takeProducts(ctx context.Context, m measure.Machine, products []cuda.Product) (*profileReport, error) {
 	r, err := profile.Measure(ctx, m, products, q.options)
 	if r == nil {
 		return nil, err
@@ -128,11 +136,11 @@ func (q *profileRequest) take(ctx context.Context, m measure.Machine) (*profileR
 			of = q.other
 		}
 		p := &r.Products[i]
-		p.W, p.X = of.w.text, of.xText(p.Problem.Type)
+		p.W, p.X = of.w.Text, of.operands().XText(p.Problem.Type)
 	}
 	report := &profileReport{Result: r, asked: q.resolution}
 	if err == nil {
-		err = report.sign(ctx, q.components, products)
+		err = report.split(ctx, q.splitter, q.unsplit, products)
 	}
 	return report, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -88,5 +89,12 @@ func printable(r *profile.Result) {
 			}
 			return unicode.ReplacementChar
 		}, *w)
+	}
+}
+
+// orInterrupt puts an interrupt in the place of an error that came of it.
+func orInterrupt(ctx context.Context, err *error) {
+	if *err != nil && ctx.Err() != nil {
+		*err = ctx.Err()
 	}
 }

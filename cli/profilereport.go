@@ -13,6 +13,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
@@ -22,8 +23,8 @@ type profileReport struct {
 	*profile.Result
 	asked time.Duration // resolution; 0: none
 	// signatures of the products, and why there are none.
-	signatures []*signature
-	unsigned   string
+	signatures []*measure.Signature
+	unsplit    string
 }
 
 // met says whether the profile is as fine and as steady as was asked for.
@@ -33,7 +34,7 @@ func (r profileReport) write(c *cli.Context) error {
 	if c.Bool("json") {
 		return term.JSON(c.App.Writer, struct {
 			*profile.Result
-			Components []*signature `json:"components,omitempty"`
+			Components []*measure.Signature `json:"components,omitempty"`
 		}{r.Result, r.signatures})
 	}
 	r.print(c.App.Writer)
@@ -224,8 +225,8 @@ func (r profileReport) remarks(w io.Writer) {
 			term.Remark(w, "kernel", p.Kernel.String())
 		}
 	}
-	if r.unsigned != "" {
-		term.Remark(w, "note", r.unsigned)
+	if r.unsplit != "" {
+		term.Remark(w, "note", r.unsplit)
 	}
 	if r.BrokenOff() && r.HasTrace() {
 		of := "a trace uses the latest golden runs only, and is coarser than that of a complete measurement"
@@ -241,25 +242,26 @@ func (r profileReport) remarks(w io.Writer) {
 	printSignatures(w, r.signatures)
 }
 
-// sign splits the products' power by component, or says why that is unknown.
-func (r *profileReport) sign(ctx context.Context, parts *components, products []cuda.Product) error {
-	r.unsigned = parts.note
+// split splits the products' power by component; without a splitter, unsplit says why that is unknown.
+func (r *profileReport) split(ctx context.Context, s *measure.Splitter, unsplit string, products []cuda.Product) error {
+	r.unsplit = unsplit
+	if s == nil {
+		return nil
+	}
 	for i, p := range r.Profiles {
 		about := r.Products[i]
-		d := dissected{name: about.Name, before: products[i : i+1], info: r.Platform}
+		d := measure.Dissected{Name: about.Name, Before: products[i : i+1], Platform: r.Platform}
 		if about.Kernel != nil {
-			d.kernels = []cuda.Kernel{*about.Kernel}
+			d.Kernels = []cuda.Kernel{*about.Kernel}
 		}
 		if n := len(p.Milestones); n > 0 && p.Steady.SSP.Found && p.Milestones[n-1].SMClock != nil {
-			d.seconds, d.clock = p.Steady.SSP.Seconds, *p.Milestones[n-1].SMClock
+			d.Seconds, d.Clock = p.Steady.SSP.Seconds, *p.Milestones[n-1].SMClock
 		}
-		found, err := parts.sign(ctx, d)
+		found, err := s.Split(ctx, d)
 		if err != nil {
 			return err
 		}
-		if found != nil {
-			r.signatures = append(r.signatures, found)
-		}
+		r.signatures = append(r.signatures, found)
 	}
 	return nil
 }

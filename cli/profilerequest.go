@@ -15,8 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
-	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // profileRequest is what profile is asked for.
@@ -25,13 +25,14 @@ type profileRequest struct {
 	other      *request      // the product to interleave with; nil: none
 	resolution time.Duration // 0: whatever the sensors give
 	options    profile.Options
-	picture    string // file
-	components *components
+	picture    string            // file
+	splitter   *measure.Splitter // nil: there is none
+	unsplit    string            // why there is none
 }
 
 func readProfile(c *cli.Context) (*profileRequest, error) {
 	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}
-	q.operands = operands{seed: c.Uint64("seed"), models: map[string]*weights.Model{}, drawn: map[shape]gemm.Matrix{}}
+	q.seed = c.Uint64("seed")
 	var err error
 	if q.role, err = cost.ParseRole(c.String("role")); err != nil {
 		return nil, usageError{fmt.Errorf("--role: %w", err)}
@@ -44,14 +45,14 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}
-	q.w = usualW(q.dtype)
+	q.w = operand.DefaultW(q.dtype)
 	if err := readSource(c, "w", &q.w); err != nil {
 		return nil, err
 	}
 	if err := readSource(c, "x", &q.x); err != nil {
 		return nil, err
 	}
-	if err := q.readShape(c.String("shape")); err != nil {
+	if err := q.readShape(c.String("shape"), q.w.HasShape()); err != nil {
 		return nil, err
 	}
 	if c.IsSet("interleave") {
@@ -68,9 +69,8 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 // readOther reads the shape of the product to interleave with: of drawn operands, in the type of the
 // first.
 func (q *profileRequest) readOther(text string) error {
-	o := request{operands: q.operands, w: usualW(q.dtype)}
-	o.x = source{}
-	if err := o.readShape(text); err != nil {
+	o := request{readings: q.readings, seed: q.seed, dtype: q.dtype, w: operand.DefaultW(q.dtype)}
+	if err := o.readShape(text, false); err != nil {
 		return usageError{errors.New(strings.Replace(err.Error(), "--shape", "--interleave", 1))}
 	}
 	q.other = &o
@@ -102,33 +102,33 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 	return nil
 }
 
-// products makes the one, and the other.
-func (q *profileRequest) products(ctx context.Context, m measure.Machine) ([]cuda.Product, error) {
+// products makes the one, and the other, and says in which files their operands lie.
+func (q *profileRequest) products(ctx context.Context, m measure.Machine) (products []cuda.Product, files []string, err error) {
 	one, _, err := q.candidates(ctx, m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if n := len(one.Products); n != 1 {
-		return nil, usagef("--w %s: it has %d linear layers, and a profile is of one: name it, as in PATH:TENSOR", q.w.text, n)
+		return nil, nil, usagef("--w %s: it has %d linear layers, and a profile is of one: name it, as in PATH:TENSOR", q.w.Text, n)
 	}
-	products := one.Products
-	if q.w.path == "" {
+	products = one.Products
+	if q.w.Path == "" {
 		products[0].Name = dimensions(products[0].Problem)
 	}
 	if q.other == nil {
-		return products, nil
+		return products, one.Files, nil
 	}
 	typ := products[0].Problem.Type
-	q.other.dtype, q.other.shape.Type, q.other.w = typ, typ, usualW(typ)
+	q.other.dtype, q.other.shape.Type, q.other.w = typ, typ, operand.DefaultW(typ)
 	other, _, err := q.other.candidates(ctx, m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p := other.Products[0]
 	if p.Name = dimensions(p.Problem); p.Name == products[0].Name {
 		p.Name += " again"
 	}
-	return append(products, p), nil
+	return append(products, p), one.Files, nil
 }
 
 func dimensions(p gemm.Problem) string { return fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K) }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -14,20 +13,39 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
-	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// request is what measure and verify --gpu are asked for.
+// request is what the commands that multiply are asked for.
 type request struct {
-	operands
-	w       source
-	against []source
-	m       int           // tokens; 0: as many as x has, or defaultTokens
-	shape   *gemm.Problem // of drawn weights
+	readings
+	w, x    operand.Source // x of no text: the default of the type
+	against []operand.Source
+	dtype   gemm.Type     // 0: as the weights are stored
+	m       int           // tokens; 0: as many as x has, or those of prefill
+	shape   *gemm.Problem // of patterns; nil: the weights have their own
 	cold    bool          // read the weights from memory
+	seed    uint64
 	meter   power.Options
-	mapped  []string // models that the command has opened itself
+	set     *operand.Set // once operands were made
+}
+
+// operands say how the request's are made.
+func (q *request) operands() operand.Options {
+	o := operand.Options{Type: q.dtype, X: q.x, Tokens: q.m, Streaming: q.role == cost.Streaming, Seed: q.seed, Family: q.family}
+	if q.shape != nil {
+		o.N, o.K = q.shape.N, q.shape.K
+	}
+	return o
+}
+
+// Close closes the models that were opened for operands.
+func (q *request) Close() error {
+	if q.set == nil {
+		return nil
+	}
+	return q.set.Close()
 }
 
 func measureRequest(c *cli.Context) (*request, error) {
@@ -49,7 +67,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}
-	q.w = usualW(q.dtype)
+	q.w = operand.DefaultW(q.dtype)
 	if err := readSource(c, "w", &q.w); err != nil {
 		return nil, err
 	}
@@ -60,7 +78,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	if len(against) == 0 {
 		against = []string{"zeros"}
 	}
-	seen := map[string]bool{q.w.text: true}
+	seen := map[string]bool{q.w.Text: true}
 	if slices.Equal(against, []string{"none"}) {
 		against = nil
 	}
@@ -68,9 +86,9 @@ func measureRequest(c *cli.Context) (*request, error) {
 		if text == "none" {
 			return nil, usagef("--against none excludes every other --against")
 		}
-		s, err := parseSource(text)
+		s, err := operand.Parse(text)
 		if err != nil {
-			return nil, aboutFlag("against", err)
+			return nil, sourceError("against", err)
 		}
 		if seen[text] {
 			return nil, usagef("--against %s is given twice or is what --w is; a copy of --w is measured in any case", text)
@@ -78,17 +96,17 @@ func measureRequest(c *cli.Context) (*request, error) {
 		seen[text] = true
 		q.against = append(q.against, s)
 	}
-	if q.w.path == "" {
-		if i := slices.IndexFunc(q.against, func(s source) bool { return s.path != "" }); i >= 0 {
-			return nil, usagef("--against %s: weights from a file are compared with those of a file: give --w a tensor too", q.against[i].text)
+	if q.w.Path == "" {
+		if i := slices.IndexFunc(q.against, func(s operand.Source) bool { return s.Path != "" }); i >= 0 {
+			return nil, usagef("--against %s: weights from a file are compared with those of a file: give --w a tensor too", q.against[i].Text)
 		}
 	}
-	return q, q.readShape(c.String("shape"))
+	return q, q.readShape(c.String("shape"), q.w.HasShape())
 }
 
 // meterRequest reads the flags that every command with a meter has.
 func meterRequest(c *cli.Context, o readings) (*request, error) {
-	q := &request{operands: operands{readings: o, seed: c.Uint64("seed"), models: map[string]*weights.Model{}, drawn: map[shape]gemm.Matrix{}}}
+	q := &request{readings: o, seed: c.Uint64("seed")}
 	q.meter = power.Options{
 		Time: c.Duration("time"), Window: c.Duration("window"), Seed: q.seed,
 		Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
@@ -110,29 +128,8 @@ func meterRequest(c *cli.Context, o readings) (*request, error) {
 	return q, nil
 }
 
-// readSource reads a flag's source, where it is given.
-func readSource(c *cli.Context, name string, to *source) (err error) {
-	if !c.IsSet(name) {
-		return nil
-	}
-	*to, err = parseSource(c.String(name))
-	return aboutFlag(name, err)
-}
-
-// aboutFlag says which flag an error is about; that a file is not there is no wrong usage.
-func aboutFlag(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("--%s: %w", name, err)
-	if errors.Is(err, errNoSuchFile) {
-		return err
-	}
-	return usageError{err}
-}
-
-// readShape reads MxNxK, or M alone for weights from a file.
-func (q *request) readShape(text string) error {
+// readShape reads MxNxK, or M alone for weights that have a shape of their own.
+func (q *request) readShape(text string, shaped bool) error {
 	const advice = "give M, N and K as in 8192x8192x8192"
 	var sizes []int
 	if text != "" {
@@ -144,14 +141,13 @@ func (q *request) readShape(text string) error {
 			sizes = append(sizes, n)
 		}
 	}
-	drawn := q.w.path == ""
 	switch {
 	case len(sizes) == 3:
-	case len(sizes) == 0 && drawn:
-		sizes = []int{defaultTokens, defaultTokens, defaultTokens}
+	case len(sizes) == 0 && !shaped:
+		sizes = []int{operand.PrefillTokens, operand.DefaultSize, operand.DefaultSize}
 	case len(sizes) == 0:
 		return nil
-	case len(sizes) == 1 && !drawn:
+	case len(sizes) == 1 && shaped:
 		q.m = sizes[0]
 		return nil
 	default:

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
@@ -145,7 +145,7 @@ func sweepSources(c *cli.Context) error {
 	}
 	for i, name := range []string{"w", "against"} {
 		if i < len(args) {
-			if _, err := parseSource(args[i] + ":"); errors.Is(err, errNoSuchFile) {
+			if _, err := operand.Parse(args[i] + ":"); errors.Is(err, operand.ErrNoFile) {
 				return err
 			} else if err != nil {
 				return usageError{err}
@@ -163,18 +163,15 @@ func sweepSources(c *cli.Context) error {
 	if c.String("workload") != "decode" || c.IsSet("shape") {
 		return nil
 	}
-	shape := fmt.Sprint(decodeTokens)
-	if w, err := parseSource(c.String("w")); !c.IsSet("w") || err == nil && w.path == "" {
-		shape = fmt.Sprintf("%dx%dx%d", decodeTokens, defaultTokens, defaultTokens)
-	}
-	return c.Set("shape", shape)
+	w, err := operand.Parse(c.String("w"))
+	return c.Set("shape", decodeShape(c.IsSet("w") && (err != nil || w.HasShape())))
 }
 
 // names of what is compared; none where nothing is.
 func (q *sweepRequest) names() (before, after string) {
-	before = strings.TrimSuffix(q.w.text, ":")
+	before = strings.TrimSuffix(q.w.Text, ":")
 	if len(q.against) > 0 {
-		after = strings.TrimSuffix(q.against[0].text, ":")
+		after = strings.TrimSuffix(q.against[0].Text, ":")
 	}
 	return before, after
 }

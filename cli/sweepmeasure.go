@@ -78,18 +78,14 @@ func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.P
 	defer end()
 	visit := 0
 	q.follow(&o, event, &visit)
-	err = q.guard(func() error {
-		before, variants, err := q.candidates(ctx, machine)
-		if err != nil {
-			return err
-		}
+	before, variants, err := q.candidates(ctx, machine)
+	if err == nil {
 		var after measure.Candidate
 		if len(variants) > 0 {
 			after = variants[0]
 		}
 		r, err = sweep.Run(ctx, machine, plan, before, after, o)
-		return err
-	})
+	}
 	if r != nil {
 		r.Before, r.After = q.names()
 		r.Workload, r.Date, r.Command = q.workload, q.meter.Date.Format(time.RFC3339), q.meter.Command
@@ -121,7 +117,7 @@ func (q *sweepRequest) follow(o *sweep.Options, event func(transform.Event), vis
 func (q *sweepRequest) imprecise(r *sweep.Result) {
 	var at []string
 	for _, v := range r.Visits {
-		if s := v.Setting.String(); v.Run.Stopped == stoppedByTime && !slices.Contains(at, s) {
+		if s := v.Setting.String(); v.Run.Stopped == power.StoppedTime && !slices.Contains(at, s) {
 			at = append(at, s)
 		}
 	}

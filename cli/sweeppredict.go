@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,8 +13,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
-	"github.com/lowtoggle/lowtoggle/transform"
 )
 
 // predictedWork is what a calibration says of one set of weights.
@@ -28,10 +30,9 @@ func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forecast{operands: q.operands, model: model, sources: append([]source{q.w}, q.against...), compared: true, m: q.m, shape: q.shape, cold: q.cold}
 	event, end := term.Progress(c)
 	defer end()
-	all, err := f.works(c, model, event)
+	all, err := q.works(c.Context, model, event)
 	if err != nil {
 		return nil, err
 	}
@@ -94,63 +95,37 @@ func (q *sweepRequest) predictable(model *cost.Calibration) ([]sweep.Setting, er
 }
 
 // works predicts every source's layers as the card runs them by default.
-func (f *forecast) works(c *cli.Context, model *cost.Calibration, event func(transform.Event)) (all []predictedWork, err error) {
-	defer orInterrupt(c.Context, &err)
-	like, err := f.like()
-	if err != nil {
-		return nil, err
+func (q *sweepRequest) works(ctx context.Context, model *cost.Calibration, event func(predict.Event)) (all []predictedWork, err error) {
+	sources := append([]operand.Source{q.w}, q.against...)
+	r, err := predict.Sources(ctx, model, sources, predict.Options{Operands: q.operands(), Cold: q.cold, Compare: true, Progress: event})
+	if errors.Is(err, predict.ErrNotComparable) {
+		return nil, fmt.Errorf("%w; sweep each by itself", err)
 	}
-	xs := map[shape]blocks{}
-	products := make([][]multiplied, len(f.sources))
-	for i, s := range f.sources {
-		layers, err := f.take(c.Context, s, like)
-		if err != nil {
-			return nil, err
-		}
-		for j, l := range layers {
-			scale := l
-			if j < len(like) && like[j].rows == l.rows && like[j].cols == l.cols {
-				scale = like[j]
-			}
-			p, err := f.product(c.Context, l, scale.blocks, xs)
-			if err != nil {
-				return nil, err
-			}
-			products[i] = append(products[i], p)
-		}
-		if err := f.comparable(products[0], products[i], s); err != nil {
-			return nil, fmt.Errorf("%w; sweep each by itself", err)
-		}
+	if err != nil {
+		return nil, operandError(err)
 	}
 	stack := 1
-	if f.cold {
-		stack = measure.Stack(len(products[0]), bytesOf(products[0]))
+	if q.cold {
+		stack = measure.Stack(r.Predictions[0].Count, bytesOf(r.Predictions[0].Layers))
 	}
-	for i, s := range f.sources {
-		var parts []part
-		var one predictedWork
-		for j, p := range products[i] {
-			e, err := f.one(c.Context, p)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", s.text, p.layer, err)
-			}
-			w, err := model.Work(cost.Product{Type: p.problem.Type.String(), M: p.problem.M, N: p.problem.N, K: p.problem.K, Role: f.role, Cold: f.cold}, e, stack)
+	for _, p := range r.Predictions {
+		one := predictedWork{Prediction: p.Prediction}
+		for _, l := range p.Layers {
+			w, err := model.Work(cost.Product{Type: l.Problem.Type.String(), M: l.Problem.M, N: l.Problem.N, K: l.Problem.K, Role: q.role, Cold: q.cold}, l.Prediction, stack)
 			if err != nil {
 				return nil, err
 			}
-			parts, one.work = append(parts, part{p.layer, p.problem, e}), append(one.work, w)
-			event(transform.Event{Stage: "predict", Done: int64(i*len(products[i]) + j + 1), Total: int64(len(f.sources) * len(products[i]))})
+			one.work = append(one.work, w)
 		}
-		one.Prediction = sumOf(parts)
 		all = append(all, one)
 	}
 	return all, nil
 }
 
 // bytesOf all weights.
-func bytesOf(products []multiplied) (bytes int) {
-	for _, p := range products {
-		bytes += p.w.rows * p.w.cols * p.w.dtype.Bits() / 8
+func bytesOf(layers []predict.Layer) (bytes int) {
+	for _, l := range layers {
+		bytes += l.Problem.N * l.Problem.K * l.Problem.Type.Operand().Bits() / 8
 	}
 	return bytes
 }

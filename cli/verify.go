@@ -7,7 +7,8 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -79,19 +80,15 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 			judging = r.judge(c, judge, []*weights.Model{src, out}, args)
 		}
 		if cards != nil && r.OK {
-			q.mapped = []string{args[0], args[1]}
-			var measured energyReport
-			metering = q.guard(func() (err error) {
-				measured, err = meterModels(c, cards, q, src, out)
-				return err
-			})
-			r.measured(measured)
+			var measured *measure.ModelReport
+			measured, metering = q.measureModels(c, cards, src, out)
+			r.measured(measured, q.unsplit)
 		}
 		switch w := c.App.Writer; {
 		case c.Bool("json"):
 			err = term.JSON(w, r)
 		case c.Bool("bench") && r.Energy != nil && r.Energy.Measured != nil:
-			r.Energy.Measured.bench(w)
+			benchModels(w, r.Energy.Measured)
 		default:
 			r.print(w, c.Bool("tensors"))
 			r.hint(w, src, args, o.family != nil)
@@ -105,7 +102,7 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		if err := errors.Join(judging, metering, err); err != nil {
 			return err
 		}
-		if !r.OK || !r.measurementHolds() {
+		if !r.OK || !r.measurementHolds(c.IsSet("precision")) {
 			return errShort
 		}
 		return nil
@@ -129,8 +126,10 @@ type verifyJSON struct {
 }
 
 type energyJSON struct {
-	Predicted *ratio       `json:"predicted,omitempty"`
-	Measured  energyReport `json:"measured,omitempty"`
+	Predicted *predict.Ratio       `json:"predicted,omitempty"`
+	Measured  *measure.ModelReport `json:"measured,omitempty"`
+
+	unsplit string // why no phase has components
 }
 
 // verifyModels compares and predicts, with progress.
@@ -146,35 +145,20 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJ
 	if layout != nil {
 		r.Untouched = layout.UnclaimedGroups()
 	}
-	var all, done int64
+	var changes []predict.Change
 	for _, t := range rep.Tensors {
 		if a, ok := predictable(src, t); ok {
-			all += a.Size()
+			b, _ := out.Tensor(t.Name)
+			scaled := t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0
+			changes = append(changes, predict.Change{Before: a, After: b, OutAxis: layout.OutAxis(t.Name), Rescaled: scaled})
 		}
 	}
-	var total ratio
-	for _, t := range rep.Tensors {
-		a, ok := predictable(src, t)
-		if !ok {
-			continue
-		}
-		b, _ := out.Tensor(t.Name)
-		axis := layout.OutAxis(t.Name)
-		like := b
-		if t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0 {
-			like = a // or what the powers of two save would not show
-		}
-		before, errA := o.energy(c.Context, a, a, axis)
-		after, errB := o.energy(c.Context, b, like, axis)
-		if err := errors.Join(errA, errB); err != nil {
-			return nil, err
-		}
-		total.add(a.Len(), before, after)
-		done += a.Size()
-		event(transform.Event{Stage: "energy", Done: done, Total: all})
+	total, err := predict.Conversion(c.Context, o.calibration, changes, predict.ConversionOptions{Role: o.role, Workload: o.workload, Progress: event})
+	if err != nil {
+		return nil, err
 	}
-	if k := total.known(); k != nil {
-		r.Energy = &energyJSON{Predicted: k}
+	if total != nil {
+		r.Energy = &energyJSON{Predicted: total}
 	}
 	return r, nil
 }

@@ -8,11 +8,45 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// print writes a table for each phase.
-func (e *measuredEnergy) print(w io.Writer) {
-	if len(e.Phases) > 0 && e.nothingChanged() {
+// printModels shows what was measured of two models. unsplit says why no power is split by component, if
+// anything was measured that could be.
+func printModels(w io.Writer, r *measure.ModelReport, unsplit string) {
+	if !r.Several() {
+		printModelEnergy(w, r.Cards[0], unsplit)
+		return
+	}
+	for i, c := range r.Cards {
+		fmt.Fprintf(w, "%s:\n", c.Name)
+		if i > 0 { // the first card's stands for all
+			unsplit = ""
+		}
+		printModelEnergy(w, c, unsplit)
+		fmt.Fprintln(w)
+	}
+	simulated := slices.ContainsFunc(r.Cards, func(c measure.CardEnergy) bool { return c.Simulated })
+	if r.Total != nil {
+		for i, p := range r.Total.Phases {
+			fmt.Fprintf(w, "%s, ", p.Phase)
+			printTotals(w, len(r.Cards), "layers", p.Loads)
+			printSpreads(w, "layers", r.Spread.Phases[i].Loads)
+			fmt.Fprintln(w)
+		}
+		if len(r.Total.Phases) > 1 && r.Total.Relative > 0 {
+			fmt.Fprintf(w, "energy of the workload on all cards: %s %s, %s\n", percentOf(r.Total.Relative, r.Total.Interval), how(simulated), span(r.Total.Interval))
+		}
+	}
+	if simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "INVALID", r.Invalid)
+}
+
+// printModelEnergy writes a table for each phase.
+func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
+	if len(e.Phases) > 0 && e.Unchanged() {
 		fmt.Fprintln(w, "energy: not measured, as no linear layer was changed")
 		return
 	}
@@ -27,26 +61,26 @@ func (e *measuredEnergy) print(w io.Writer) {
 		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
 		tab := term.NewTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
 		for _, row := range p.Layers {
-			tab.Add(row.cells(row.Kind)...)
+			tab.Add(rowCells(row, row.Kind)...)
 		}
 		if p.Total != nil {
-			tab.Add(p.Total.cells("total")...)
+			tab.Add(rowCells(*p.Total, "total")...)
 		}
 		tab.Print(w)
 		fmt.Fprintln(w)
-		p.remarks(w)
+		phaseRemarks(w, p)
 	}
 	if len(e.Phases) > 1 && e.Relative > 0 {
 		fmt.Fprintf(w, "energy of the workload: %s %s, %s\n", percentOf(e.Relative, e.Interval), how(e.Simulated), span(e.Interval))
 	}
-	printSignatures(w, e.signatures())
-	if e.unsigned != "" {
-		term.Remark(w, "note", e.unsigned)
+	printSignatures(w, e.Signatures())
+	if unsplit != "" && slices.ContainsFunc(e.Phases, func(p measure.Phase) bool { return p.Total != nil && p.Total.Run != nil }) {
+		term.Remark(w, "note", unsplit)
 	}
 	if len(e.Skipped) > 0 {
 		term.Remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
 	}
-	if e.card != "" {
+	if e.Name != "" {
 		return // what holds for all cards comes below them
 	}
 	if e.Simulated {
@@ -55,8 +89,8 @@ func (e *measuredEnergy) print(w io.Writer) {
 	term.Remarks(w, "INVALID", e.Invalid)
 }
 
-// remarks says how sure the table is.
-func (p *measuredPhase) remarks(w io.Writer) {
+// phaseRemarks says how sure a phase's table is.
+func phaseRemarks(w io.Writer, p measure.Phase) {
 	rows := p.Layers
 	if p.Total != nil {
 		rows = append(rows[:len(rows):len(rows)], *p.Total)
@@ -97,7 +131,7 @@ func (p *measuredPhase) remarks(w io.Writer) {
 	if t := p.Total; t != nil && t.Run != nil && t.Run.Stack > 1 {
 		term.Remark(w, "note", stackedNote(t.Run.Stack))
 	}
-	if t := p.Total; t != nil && t.Run != nil && t.Run.Stopped == stoppedByTime {
+	if t := p.Total; t != nil && t.Run != nil && t.Run.Stopped == power.StoppedTime {
 		term.Remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))
 	}
 	if missed > 0 {
@@ -106,7 +140,7 @@ func (p *measuredPhase) remarks(w io.Writer) {
 	term.Remarks(w, "warning", warnings)
 }
 
-func (r measuredRow) cells(name string) []string {
+func rowCells(r measure.Row, name string) []string {
 	cells := []string{name, term.Count(r.Layers)}
 	switch {
 	case r.Identical:
@@ -131,14 +165,20 @@ func (r measuredRow) cells(name string) []string {
 		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), clock, note)
 }
 
-// bench prints the readings as lines of Go benchmarks.
-func (e *measuredEnergy) bench(w io.Writer) {
+// benchModels prints the readings as lines of Go benchmarks.
+func benchModels(w io.Writer, r *measure.ModelReport) {
+	for _, c := range r.Cards {
+		benchModelEnergy(w, c)
+	}
+}
+
+func benchModelEnergy(w io.Writer, e measure.CardEnergy) {
 	fmt.Fprintf(w, "gpu: %s\nrole: %s\nx: %s\n", e.GPU, e.Role, e.X)
 	name := "BenchmarkLayers"
-	if e.card != "" {
-		name += benchCard(e.card)
+	if e.Name != "" {
+		name += benchCard(e.Name)
 	}
-	line := func(p measuredPhase, kind string, r *measure.Result) {
+	line := func(p measure.Phase, kind string, r *measure.Result) {
 		if r != nil {
 			benchLines(w, name+"/phase="+p.Phase+"/layers="+kind, r)
 		}

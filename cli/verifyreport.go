@@ -45,11 +45,11 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		term.Remark(w, "loss", "not judged: --tokens "+r.tokens+" would")
 	}
 	if r.Energy != nil && r.Energy.Predicted != nil {
-		r.Energy.Predicted.print(w, r.workload, r.role)
+		printRatio(w, r.Energy.Predicted, r.workload, r.role)
 	}
 	if r.Energy != nil && r.Energy.Measured != nil {
 		fmt.Fprintln(w)
-		r.Energy.Measured.print(w)
+		printModels(w, r.Energy.Measured, r.Energy.unsplit)
 	}
 	if !r.DropIn {
 		printNotDropIn(w)

@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
 // Stress is a kernel that stresses one component of a card as far as possible, or, held out of the
@@ -167,25 +168,6 @@ func trafficName(t cuda.Traffic) string {
 	return "launches"
 }
 
-// GEMM is a product of random operands as package component sees it. k is what runs, where that is known, on a card with so
-// many multiprocessors and bytes of cache.
-func GEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info) component.Gemm {
-	g := component.Gemm{Type: p.Type.String(), M: p.M, N: p.N, K: p.K, Cold: cold}
-	g.Bits, g.Moved = component.Random(g.Type)
-	if info != nil {
-		g.L2 = float64(info.L2)
-	}
-	if k == nil || info == nil || k.Waves <= 0 {
-		return g
-	}
-	// How many tiles there are follows from how often they fill the card. Some kernels say something else.
-	const smallest, largest = 64 * 8, 256 * 256
-	if tile := float64(p.M) * float64(p.N) / (k.Waves * float64(info.SMs)); tile >= smallest && tile <= largest {
-		g.Tile = tile
-	}
-	return g
-}
-
 // kernelOf traffic. What it moves is random where it is copied, and one value over and over where it
 // fills.
 func kernelOf(t cuda.Traffic, l2 float64) component.Kernel {
@@ -224,7 +206,7 @@ func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), r
 		}
 	}
 	if s.Product.Type != 0 {
-		g := GEMM(s.Product, s.Cold, ran, info)
+		g := measure.ComponentGEMM(s.Product, s.Cold, ran, info)
 		for _, t := range s.Traffic {
 			g.Around += 2 * float64(t.Bytes)
 		}

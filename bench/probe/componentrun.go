@@ -51,7 +51,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 	}
 	r := componentRun{machine: m, file: file, model: model, opt: o}
 	if r.opt.Activity == nil {
-		if r.opt.Activity, err = activityOf(model.Card); err != nil {
+		if r.opt.Activity, err = measure.ActivityModel(model.Card); err != nil {
 			return nil, err
 		}
 	}
@@ -80,13 +80,6 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 		return model, fmt.Errorf("%w: %w", ErrNotMeasured, errors.Join(r.failed...))
 	}
 	return model, nil
-}
-
-func activityOf(card string) (*cost.Calibration, error) {
-	if c, err := cost.FindCalibration(card); err == nil {
-		return c, nil
-	}
-	return cost.FindCalibration("h200")
 }
 
 // openComponents reads what a run before has left, or begins; never in the place of another card's.

@@ -19,8 +19,6 @@ type ModelReport struct {
 	// Invalid is what speaks against the totals of several cards, but for null comparisons that chance may
 	// miss: of many cards' some miss that a single card's would not.
 	Invalid []string `json:"invalid,omitempty"`
-
-	several bool
 }
 
 // CardEnergy is what was found on one of several cards. The name of a single card is empty.
@@ -72,11 +70,11 @@ type Row struct {
 }
 
 // Several reports whether several cards were asked for.
-func (r *ModelReport) Several() bool { return r.several }
+func (r *ModelReport) Several() bool { return len(r.Cards) != 1 || r.Cards[0].Name != "" }
 
 // MarshalJSON writes the card's document where there is a single one.
 func (r *ModelReport) MarshalJSON() ([]byte, error) {
-	if !r.several {
+	if !r.Several() {
 		return json.Marshal(r.Cards[0])
 	}
 	type document ModelReport // without this method
@@ -91,7 +89,7 @@ func (r *ModelReport) Measured() bool {
 // Holds reports whether all totals are there and nothing speaks against them; with precise, they must have
 // come to the meter's precision, too. Of the rows for layers, one in twenty is expected to miss its null.
 func (r *ModelReport) Holds(precise bool) bool {
-	if !r.several {
+	if !r.Several() {
 		return r.Cards[0].complete(precise) && len(r.Cards[0].Invalid) == 0
 	}
 	return !slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return !c.complete(precise) }) && len(r.Invalid) == 0

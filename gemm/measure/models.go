@@ -70,9 +70,9 @@ func (m *modelRun) measure(ctx context.Context, cards []Named, before, after *we
 	if err := m.find(before, after); err != nil {
 		return nil, err
 	}
-	r := &ModelReport{several: len(cards) > 1}
+	r := &ModelReport{}
 	first := cardRun{modelRun: m, machine: cards[0].Machine}
-	if !r.several {
+	if len(cards) == 1 {
 		e := &ModelEnergy{}
 		r.Cards = []CardEnergy{{ModelEnergy: e}}
 		err := first.measure(ctx, e)

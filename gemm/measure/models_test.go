@@ -27,7 +27,7 @@ func card(name string, phases ...Phase) CardEnergy {
 
 func TestModelCards(t *testing.T) {
 	t.Run("two phases", func(t *testing.T) {
-		e := ModelReport{several: true, Cards: []CardEnergy{
+		e := ModelReport{Cards: []CardEnergy{
 			card("card 0", phaseOf("prefill", 0.5, 1, 0.9), phaseOf("decode", 0.5, 2, 0.8)),
 			card("card 1", phaseOf("prefill", 0.5, 3, 0.7), phaseOf("decode", 0.5, 2, 0.8)),
 		}}
@@ -45,7 +45,7 @@ func TestModelCards(t *testing.T) {
 	})
 	t.Run("a phase in which nothing changed", func(t *testing.T) {
 		same := Phase{Phase: "decode", Share: 0.5, Total: &Row{Identical: true}}
-		e := ModelReport{several: true, Cards: []CardEnergy{card("a", phaseOf("prefill", 0.5, 1, 0.9), same), card("b", phaseOf("prefill", 0.5, 1, 0.9), same)}}
+		e := ModelReport{Cards: []CardEnergy{card("a", phaseOf("prefill", 0.5, 1, 0.9), same), card("b", phaseOf("prefill", 0.5, 1, 0.9), same)}}
 		e.join()
 		if len(e.Total.Phases) != 1 || math.Abs(e.Total.Relative-0.95) > 1e-12 {
 			t.Errorf("together %+v", e.Total)
@@ -55,7 +55,7 @@ func TestModelCards(t *testing.T) {
 		rows := phaseOf("prefill", 1, 3, 0.9)
 		rows.Layers, rows.Total = []Row{*rows.Total, *rows.Total}, nil
 		rows.Total = sumRows(rows.Layers)
-		e := ModelReport{several: true, Cards: []CardEnergy{card("a", rows), card("b", phaseOf("prefill", 1, 6, 0.8))}}
+		e := ModelReport{Cards: []CardEnergy{card("a", rows), card("b", phaseOf("prefill", 1, 6, 0.8))}}
 		e.join()
 		if l := e.Total.Phases[0].Loads; math.Abs(l[1].RelativeEnergy-0.85) > 1e-12 || math.Abs(l[0].Joules-12) > 1e-9 || l[1].Watts != 0 {
 			t.Errorf("together %+v", l)
@@ -64,7 +64,7 @@ func TestModelCards(t *testing.T) {
 	t.Run("not all", func(t *testing.T) {
 		whole, part := card("a", phaseOf("prefill", 0.5, 1, 0.9), phaseOf("decode", 0.5, 1, 0.9)), card("b", phaseOf("prefill", 0.5, 1, 0.9))
 		for name, cards := range map[string][]CardEnergy{"a phase is missing": {whole, part}, "a card is missing": {whole, {Name: "b"}}, "both have begun": {card("a"), card("b")}} {
-			e := ModelReport{several: true, Cards: cards}
+			e := ModelReport{Cards: cards}
 			n := len(cards)
 			if cards[1].ModelEnergy == nil {
 				n = 1
@@ -95,7 +95,7 @@ func TestChance(t *testing.T) {
 			[]string{"a, decode: the null comparison", "b, prefill: the null comparison", "b, decode: the null comparison"}},
 		"heat": {[]CardEnergy{card("a", good), card("b", missed("prefill", "heat"))}, []string{"b, prefill: heat", "b, prefill: the null comparison"}},
 	} {
-		e := ModelReport{several: true, Cards: c.cards}
+		e := ModelReport{Cards: c.cards}
 		if e.join(); !cmp.Equal(e.Invalid, c.want) || e.Holds(false) != (c.want == nil) {
 			t.Errorf("%s: %q, holds %v", name, e.Invalid, e.Holds(false))
 		}
