@@ -31,6 +31,7 @@ func Group(m *weights.Model) *Set {
 		for _, info := range f.Tensors {
 			t, _ := f.Tensor(info.Name)
 			w := plain(t, shard)
+			w.Adapter = f == m.Adapter
 			s.All = append(s.All, w)
 			if s.named[w.Name] == nil {
 				s.named[w.Name] = w

@@ -34,9 +34,11 @@ func TestAdapterRoundTrip(t *testing.T) {
 	checkRoundTrip(t, dir)
 	m := open(t, dir)
 	set := quant.Group(m)
-	last := set.All[len(set.All)-1]
-	if got := last.Parts[0].Shard; m.Files()[got] != m.Adapter {
-		t.Errorf("the last weight %s lies in file %d, not in the adapter", last.Name, got)
+	for i, w := range set.All {
+		last := i == len(set.All)-1
+		if got := m.Files()[w.Parts[0].Shard] == m.Adapter; got != last || w.Adapter != last {
+			t.Errorf("weight %d of %d, %s: lies in the adapter: %v, and says %v", i+1, len(set.All), w.Name, got, w.Adapter)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type Weight struct {
 	// Unit is how many rows StoreRows takes at a time: a multiple of it, or all that are left. 1 for a
 	// plain weight.
 	Unit int
+	// Adapter tells a weight of the adapter beside the model from the model's own.
+	Adapter bool
 	// Parts are the tensors that it is stored in.
 	Parts []Part
 }
