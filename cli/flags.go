@@ -16,7 +16,7 @@ var (
 	tokensFlag  = &cli.StringFlag{Name: "tokens", Usage: "measure the loss on the tokens in `FILE`"}
 
 	passesFlag   = &cli.StringFlag{Name: "passes", Usage: "exactly these `PASSES`, such as reorder,round=4; see lowtoggle passes"}
-	recipeFlag   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a recipe in a `FILE`", DefaultText: transform.DefaultRecipe}
+	recipeFlag   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a `FILE`", DefaultText: transform.DefaultRecipe}
 	minSNRFlag   = &cli.Float64Flag{Name: "min-snr", Usage: "keep every layer's output SNR above this many `dB`", DefaultText: "the recipe's; --passes: none"}
 	workloadFlag = &cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`MIX`: prefill, decode or prefill=0.3,decode=0.7", DefaultText: "prefill"}
 	roleFlag     = &cli.StringFlag{Name: "role", Value: "stationary", Usage: "`ROLE` of the weights: stationary or streaming", DefaultText: "stationary"}
