@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -30,7 +31,7 @@ type Shift struct {
 
 // ShiftSuffix follows a weight's name in the name of the extra F32 tensor [N] that an epilogue
 // shift writes: y[m,n] − suffix[n]·Σ_k x[m,k] is the original output.
-const ShiftSuffix = ".lowtoggle_shift"
+const ShiftSuffix = weights.ShiftSuffix
 
 var shiftPass = &Pass{
 	Name: "shift", Class: Compensated, NeedsFamily: true,

@@ -16,6 +16,22 @@ type Options struct {
 	PerLayer int
 }
 
+// sensitivityTokens are about as many as a layer's sensitivity takes.
+const sensitivityTokens = 4096
+
+// FewSequences is the number of sequences, counted from the first, that suffice for [Options.PerLayer]:
+// those of about 4096 tokens, and at least one.
+func FewSequences(tokens [][]int32) int {
+	n, sum := 0, 0
+	for _, sequence := range tokens {
+		if sum += len(sequence); sum > sensitivityTokens {
+			break
+		}
+		n++
+	}
+	return max(1, n)
+}
+
 // Evaluator compares other weights with a model's own, on the same tokens.
 type Evaluator struct {
 	d   *forward.Decoder

@@ -49,8 +49,8 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 		return nil, fmt.Errorf("family %s: there is %w for it, so its loss cannot be computed", layout.Family, ErrNoForward)
 	}
 	c := readConfig(m.Config)
-	if strange := strangers(f, c, layout); len(strange) > 0 {
-		return nil, fmt.Errorf("tensor %q (%d such in all) is no part of family %s, so what it does to the loss is not known: take it out of the checkpoint", strange[0], len(strange), layout.Family)
+	if names := unclaimed(f, c, layout); len(names) > 0 {
+		return nil, fmt.Errorf("tensor %q (%d such in all) is no part of family %s, so what it does to the loss is not known: take it out of the checkpoint", names[0], len(names), layout.Family)
 	}
 	b := newBuilder(f, c, layout)
 	d := b.decoder()
@@ -59,6 +59,9 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	}
 	return d, nil
 }
+
+// Vocabulary is the number of tokens that the model tells apart. Guessing has a loss of its logarithm.
+func (d *Decoder) Vocabulary() int { return d.vocab }
 
 // Blocks is the number of blocks.
 func (d *Decoder) Blocks() int { return len(d.blocks) }

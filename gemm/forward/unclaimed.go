@@ -4,13 +4,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// strangers are tensors that the family does not know, less those that do nothing to the loss of text:
-// layers behind those that config.json counts (they predict further tokens), and, beside a language
-// model, what turns images and the like into tokens.
-func strangers(f family, c *config, l *arch.Layout) []string {
+// unclaimed lists the tensors whose effect on the loss is not known: those that the family does not
+// claim. Left out are stored shifts (see [Unshifted]); layers after those that config.json counts, which
+// predict further tokens; and, beside a language model, what turns images and the like into tokens.
+func unclaimed(f family, c *config, l *arch.Layout) []string {
 	text, layers := "", "" // what the names begin with
 	for name, claim := range l.Claims {
 		switch {
@@ -28,6 +29,10 @@ func strangers(f family, c *config, l *arch.Layout) []string {
 		number, _, _ := strings.Cut(rest, ".")
 		layer, err := strconv.Atoi(number)
 		further := inLayers && err == nil && layer >= l.Dims["layers"]
+		weight, isShift := strings.CutSuffix(name, weights.ShiftSuffix)
+		if isShift && l.Claims[weight] != nil {
+			continue
+		}
 		if !further && (!beside || strings.HasPrefix(name, text)) {
 			all = append(all, name)
 		}

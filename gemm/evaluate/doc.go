@@ -1,0 +1,10 @@
+// Package evaluate computes the accuracy of models on tokens: loss and perplexity, the rise of the loss
+// from one model to another, and the output SNR of single layers.
+//
+//	s, err := evaluate.New(model, nil, set, 0)
+//	c, err := s.Compare(ctx, model, converted, nil)
+//	fmt.Println(c.Before, c.After, c.Difference, c.Low, c.High)
+//
+// Losses are in nats per predicted token: all tokens but the first of each sequence. Comparisons are
+// paired: both models see the same tokens. Intervals hold 95 %, over sequences.
+package evaluate

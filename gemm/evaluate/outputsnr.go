@@ -1,0 +1,109 @@
+package evaluate
+
+import (
+	"context"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// OutputSNR measures the output SNR of layers with other weights on the inputs that a model gives them:
+// the power of the outputs over the power of what the other weights add. It is an observer of the model's
+// forward pass, and looks at each layer's first batch: a few thousand tokens determine the ratio well.
+type OutputSNR struct {
+	scorer        *Scorer
+	ctx           context.Context // the pass's, of which forward.Observer is not told
+	before, after forward.Weights
+	layers        map[string]forward.Layer
+
+	tokens int
+	power  map[string][2]float64 // of outputs, and of what is added
+}
+
+// LayerSNR is the output SNR of a layer, by its weight's name, in dB.
+type LayerSNR struct {
+	Name     string
+	Decibels float64
+}
+
+// OutputSNR returns an observer for a pass under ctx with before's weights. It looks at the layers whose
+// weights wanted names; after has the same names and shapes.
+func (s *Scorer) OutputSNR(ctx context.Context, before, after forward.Weights, wanted map[string]bool) *OutputSNR {
+	o := &OutputSNR{scorer: s, ctx: ctx, before: before, after: after, layers: map[string]forward.Layer{}, power: map[string][2]float64{}}
+	for _, l := range s.Decoder.Layers() {
+		if wanted[l.Tensor] {
+			o.layers[l.Tensor] = l
+		}
+	}
+	return o
+}
+
+// Input implements [forward.Observer].
+func (o *OutputSNR) Input(names []string, x sgemm.Matrix) error {
+	for _, name := range names {
+		l, wanted := o.layers[name]
+		if _, done := o.power[name]; done || !wanted {
+			continue
+		}
+		before, err := o.before.Tensor(o.ctx, name)
+		if err != nil {
+			return err
+		}
+		after, err := o.after.Tensor(o.ctx, name)
+		if err != nil {
+			return err
+		}
+		noise := make([]float32, len(after))
+		for i := range noise {
+			noise[i] = after[i] - before[i]
+		}
+		var p [2]float64
+		for i, w := range [][]float32{before, noise} {
+			if p[i], err = o.outputPower(x, w, l); err != nil {
+				return err
+			}
+		}
+		o.tokens, o.power[name] = x.Rows, p
+	}
+	return nil
+}
+
+// outputPower is the sum of squares of a layer's outputs.
+func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Layer) (sum float64, err error) {
+	w := sgemm.Dense(l.Outputs, l.Inputs, values)
+	transposed := o.scorer.Layout.OutAxis(l.Tensor) == 1
+	if transposed {
+		w = sgemm.Dense(l.Inputs, l.Outputs, values)
+	}
+	const chunk = 128 // tokens, as outputs may be a vocabulary
+	y := sgemm.Dense(min(chunk, x.Rows), l.Outputs, nil)
+	for from := 0; from < x.Rows; from += chunk {
+		to := min(from+chunk, x.Rows)
+		part := y.Slice(0, to-from, 0, l.Outputs)
+		if err := (forward.CPU{Workers: o.scorer.Decoder.Workers}).Mul(o.ctx, part, x.Slice(from, to, 0, x.Cols), w, transposed); err != nil {
+			return 0, err
+		}
+		for i := range part.Rows {
+			for _, v := range part.Row(i) {
+				sum += float64(v) * float64(v)
+			}
+		}
+	}
+	return sum, nil
+}
+
+// Tokens is the number of tokens in the first batch: those that the ratios are of.
+func (o *OutputSNR) Tokens() int { return o.tokens }
+
+// Layers are the ratios, in the order in which the layers are computed. A layer without a finite ratio,
+// as one that is the same in both models, is left out.
+func (o *OutputSNR) Layers() (all []LayerSNR) {
+	for _, l := range o.scorer.Decoder.Layers() {
+		p := o.power[l.Tensor]
+		if snr := 10 * math.Log10(p[0]/p[1]); snr-snr == 0 {
+			all = append(all, LayerSNR{l.Tensor, snr})
+		}
+	}
+	return all
+}

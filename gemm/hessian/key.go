@@ -1,0 +1,26 @@
+package hessian
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// Key identifies statistics: it differs where the model's fingerprint does, its config.json, the file that
+// describes its family (nil for one of the catalogue), or the tokens. The inputs of layers depend on the
+// configuration and the family, too, because these are the arithmetic.
+func Key(fingerprint string, config, family []byte, sets ...tokens.Set) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d\n%s\n", fingerprint, len(config), config)
+	h.Write(family)
+	for _, s := range sets {
+		fmt.Fprintln(h, s.N, s.T)
+		for _, sequence := range s.Sequences {
+			_ = binary.Write(h, binary.LittleEndian, sequence) // a hash takes everything
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
