@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,11 +17,13 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
 var (
@@ -77,9 +78,10 @@ type budget struct {
 	model *weights.Model
 	path  string
 	fit, held,
-	evaluation judged
-	judge *lossJudge // of evaluation
-	key   string
+	evaluation tokens.Set
+	scorer *evaluate.Scorer // of evaluation
+	source *forward.Result  // of the model on held; nil until it is known
+	key    string
 	// strange says what is odd about the tokens; empty where nothing is.
 	strange string
 }
@@ -95,22 +97,22 @@ func newBudget(c *cli.Context, m *weights.Model, path, beside string, o transfor
 		return nil, err
 	}
 	b := &budget{model: m, path: path}
-	calibration, err := partOf(file, calibrationPart)
+	calibration, err := file.Set(tokens.Calibration)
 	if err != nil {
 		return nil, err
 	}
-	if b.evaluation, err = partOf(file, evaluationPart); err != nil {
+	if b.evaluation, err = file.Set(tokens.Evaluation); err != nil {
 		return nil, err
 	}
-	if b.fit, b.held, err = holdBack(calibration); err != nil {
+	if b.fit, b.held, err = calibration.HoldBack(); err != nil {
 		return nil, err
 	}
-	if b.judge, err = newJudge(m, path, o.Family, b.evaluation, o.Workers); err != nil {
+	if b.scorer, err = evaluate.New(m, o.Family, b.evaluation, o.Workers); err != nil {
 		return nil, fmt.Errorf("%w; without tokens, --min-snr is a budget", err)
 	}
-	for _, p := range []judged{b.fit, b.held, b.evaluation} {
-		if err := b.judge.decoder.Check(p.Sequences); err != nil {
-			return nil, fmt.Errorf("on the %s tokens of %s: %w", p.purpose, p.file, err)
+	for _, set := range []tokens.Set{b.fit, b.held, b.evaluation} {
+		if err := set.Error(b.scorer.Decoder.Check(set.Sequences)); err != nil {
+			return nil, err
 		}
 	}
 	if b.key, err = tokensKey(c, m, b.fit, b.held); err != nil {
@@ -120,47 +122,19 @@ func newBudget(c *cli.Context, m *weights.Model, path, beside string, o transfor
 	return b, err
 }
 
-// heldShare of the calibration sequences are held back from what values are fitted to.
-const heldShare = 4
-
-// holdBack parts what values are fitted to from what tells how much they lose.
-func holdBack(p judged) (fit, held judged, err error) {
-	n := (p.N + heldShare - 1) / heldShare
-	if p.N < 4 {
-		return fit, held, fmt.Errorf("%s: part %s: %s of %d tokens: too few to choose by; give at least 4 sequences, and some 32 000 tokens for a budget of 0.1 %%",
-			p.file, p.purpose, term.Plural(p.N, "sequence", "sequences"), p.T)
-	}
-	fit, held = p, p
-	fit.N, held.N = p.N-n, n // the last: neighbours may be of one text, which would tell too little of others
-	fit.Sequences, held.Sequences = p.Sequences[:fit.N], p.Sequences[fit.N:]
-	return fit, held, nil
-}
-
 // tokensKey tells model and tokens from all others.
-func tokensKey(c *cli.Context, m *weights.Model, parts ...judged) (string, error) {
+func tokensKey(c *cli.Context, m *weights.Model, sets ...tokens.Set) (string, error) {
 	fp, err := transform.Fingerprint(m)
 	if err != nil {
 		return "", err
 	}
-	h := sha256.New()
-	// What layers are fed with goes by the arithmetic, too: by the configuration and the family.
-	fmt.Fprintf(h, "%s %d\n%s\n", fp.SHA256, len(m.Config), m.Config)
+	var family []byte
 	if path := c.String("arch"); path != "" {
-		family, err := os.ReadFile(path)
-		if err != nil {
+		if family, err = os.ReadFile(path); err != nil {
 			return "", err
 		}
-		h.Write(family)
 	}
-	for _, p := range parts {
-		fmt.Fprintln(h, p.N, p.T)
-		for _, s := range p.Sequences {
-			if err := binary.Write(h, binary.LittleEndian, s); err != nil {
-				return "", err
-			}
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hessian.Key(fp.SHA256, m.Config, family, sets...), nil
 }
 
 // fed is the inputs of a model's layers, as transform asks for them.
@@ -183,76 +157,55 @@ func (f fed) Held(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 	return f.held.Read(ctx, tensor)
 }
 
-// inputs collects what layers are fed with, or finds it where it was kept.
+// inputs collects what layers are fed with, or finds it where it was kept. Where the plan has a budget of
+// loss, the same pass over the held-back tokens is the reference of its evaluator.
 func (b *budget) inputs(c *cli.Context, o transform.Options) (transform.Inputs, error) {
 	if err := mark(b.dir, b.kept); err != nil {
 		return nil, err
 	}
 	event, end := term.Progress(c)
 	defer end()
-	f := fed{key: b.key}
-	done := 0
-	for _, part := range []struct {
-		name string
-		judged
-		store **hessian.Store
-	}{{"fit", b.fit, &f.fit}, {"held", b.held, &f.held}} {
-		before := done
-		var err error
-		*part.store, err = hessian.Collect(c.Context, b.judge.decoder, forward.Stored(b.model), part.Sequences, filepath.Join(b.dir, part.name),
-			hessian.Options{Workers: o.Workers, Key: b.key, Progress: func(n, total int) {
-				done = before + n
-				event(transform.Event{Stage: "inputs", Done: int64(done), Total: int64(2 * total)})
-			}})
-		if err != nil {
-			if c.Context.Err() == nil && !b.kept { // a model or a disk that must be mended first
-				err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, part.name)))
-				if left, _ := os.ReadDir(b.dir); len(left) == 1 && left[0].Name() == unkept {
-					err = errors.Join(err, removeSearch(b.dir))
-				}
-			}
-			return nil, fmt.Errorf("on the %s tokens of %s: %w", part.purpose, part.file, err)
-		}
+	d, w := b.scorer.Decoder, forward.Stored(b.model)
+	step := func(before int) hessian.Options {
+		return hessian.Options{Workers: o.Workers, Key: b.key, Progress: func(n, total int) {
+			event(transform.Event{Stage: "inputs", Done: int64(before*total + n), Total: int64(2 * total)})
+		}}
+	}
+	f, dir := fed{key: b.key}, func(name string) string { return filepath.Join(b.dir, name) }
+	var err error
+	if f.fit, err = hessian.Collect(c.Context, d, w, b.fit.Sequences, dir("fit"), step(0)); err != nil {
+		return nil, b.failed(c.Context, dir("fit"), b.fit.Error(err))
+	}
+	if b.source != nil || o.MaxLoss == nil {
+		f.held, err = hessian.Collect(c.Context, d, w, b.held.Sequences, dir("held"), step(1))
+	} else {
+		keep := forward.Keep{Entries: divergence.FewSequences(b.held.Sequences)}
+		f.held, b.source, err = hessian.CollectAndScore(c.Context, d, w, b.held.Sequences, dir("held"), keep, step(1))
+	}
+	if err != nil {
+		return nil, b.failed(c.Context, dir("held"), b.held.Error(err))
 	}
 	return f, nil
 }
 
-// judges are two: few tokens tell what a layer's errors cost, all that are held back how far whole
-// models depart.
-type judges struct {
-	few *divergence.Evaluator
-	*divergence.Evaluator
+// failed removes what was collected where a model or a disk must be mended first.
+func (b *budget) failed(ctx context.Context, dir string, err error) error {
+	if ctx.Err() != nil || b.kept {
+		return err
+	}
+	err = errors.Join(err, os.RemoveAll(dir))
+	if left, _ := os.ReadDir(b.dir); len(left) == 1 && left[0].Name() == unkept {
+		err = errors.Join(err, removeSearch(b.dir))
+	}
+	return err
 }
-
-func (j judges) PerLayer(ctx context.Context, base, changed transform.Values, done func(string, float64) error) error {
-	return j.few.PerLayer(ctx, base, changed, done)
-}
-
-// fewTokens tell what a layer's errors cost.
-const fewTokens = 4096
 
 // spend adds what the search works with to the options.
 func (b *budget) spend(c *cli.Context, o *transform.Options) error {
-	few := b.held.Sequences[:min(b.held.N, max(1, fewTokens/b.held.T))]
-	event, end := term.Progress(c)
-	defer end()
-	var j judges
-	for i, part := range []struct {
-		tokens [][]int32
-		judge  **divergence.Evaluator
-	}{{few, &j.few}, {b.held.Sequences, &j.Evaluator}} {
-		var err error
-		*part.judge, err = divergence.New(c.Context, b.judge.decoder, forward.Stored(b.model), part.tokens,
-			divergence.Options{Progress: func(n, total int) {
-				event(transform.Event{Stage: "judge", Done: int64(i*total + n), Total: int64(2 * total)})
-			}})
-		if err != nil {
-			return fmt.Errorf("on the %s tokens of %s: %w", b.held.purpose, b.held.file, err)
-		}
-	}
-	if guess := math.Log(float64(b.judge.layout.Dims["vocab"])); j.Loss() > guess {
+	j := divergence.FromPass(b.scorer.Decoder, forward.Stored(b.model), b.source, divergence.Options{PerLayer: divergence.FewSequences(b.held.Sequences)})
+	if guess := math.Log(float64(b.scorer.Decoder.Vocabulary())); j.Loss() > guess {
 		b.strange = fmt.Sprintf("%s: the model's loss on the %s tokens is %.3f nats, and guessing has %.3f: are they of this model's tokenizer, and of texts that it knows?",
-			b.held.file, b.held.purpose, j.Loss(), guess)
+			b.held.File, b.held.Purpose, j.Loss(), guess)
 	}
 	key, err := b.searchKey(c, *o)
 	if err != nil {
@@ -305,16 +258,12 @@ func (b *budget) verdict(c *cli.Context, out string) (*lossJSON, error) {
 	defer m.Close()
 	event, end := term.Progress(c)
 	defer end()
-	countSteps(event, b.judge, b.judge)
-	before, err := b.judge.scores(c.Context, b.judge.stored(b.model), nil)
+	countSteps(event, b.scorer, b.scorer)
+	loss, err := b.scorer.Compare(c.Context, b.model, m, nil)
 	if err != nil {
 		return nil, err
 	}
-	after, err := b.judge.scores(c.Context, b.judge.stored(m), nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", out, err)
-	}
-	return newLoss(before, after, b.evaluation)
+	return newLoss(loss), nil
 }
 
 // keeps is an error where the verdict is over the budget.

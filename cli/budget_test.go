@@ -59,8 +59,8 @@ func randomTokens(t *testing.T, calibration int) (path string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	infos := []weights.Info{
-		{Name: calibrationPart, DType: weights.U8, Shape: []int{calibration, 16}},
-		{Name: evaluationPart, DType: weights.U8, Shape: []int{6, 16}},
+		{Name: tokens.Calibration, DType: weights.U8, Shape: []int{calibration, 16}},
+		{Name: tokens.Evaluation, DType: weights.U8, Shape: []int{6, 16}},
 	}
 	data, _, err := weights.EncodeHeader(infos, nil)
 	if err != nil {
@@ -155,28 +155,6 @@ func TestSearchOfOddModels(t *testing.T) {
 		if _, err := os.Lstat(besideOut(out)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s, zeros in %q: the search's folder is left (%v)", family, name, err)
 		}
-	}
-}
-
-func TestHoldBack(t *testing.T) {
-	for n, held := range map[int]int{4: 1, 5: 2, 8: 2, 9: 3, 48: 12} {
-		p := judged{Part: tokens.Part{N: n, T: 2}, purpose: calibrationPart}
-		for i := range n {
-			p.Sequences = append(p.Sequences, []int32{int32(i), 0})
-		}
-		a, b, err := holdBack(p)
-		if err != nil || a.N != n-held || b.N != held || len(a.Sequences) != a.N || len(b.Sequences) != b.N {
-			t.Errorf("%d sequences: %d and %d, %v", n, a.N, b.N, err)
-		}
-		for i, s := range append(slices.Clone(a.Sequences), b.Sequences...) {
-			if s[0] != int32(i) {
-				t.Errorf("%d sequences: sequence %d is in place %d", n, s[0], i)
-			}
-		}
-	}
-	_, _, err := holdBack(judged{Part: tokens.Part{N: 3, T: 7}, purpose: calibrationPart, file: "f"})
-	if err == nil || !strings.Contains(err.Error(), "f: part calibration: 3 sequences of 7 tokens: too few") {
-		t.Errorf("3 sequences: %v", err)
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
 var evalCommand = &cli.Command{
@@ -35,7 +37,7 @@ does the rest. It is for eval alone: no conversion's bytes depend on it.
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
    lowtoggle eval MODEL OUT --device 0`,
 	Flags: flags([]cli.Flag{tokensFlag,
-		&cli.StringFlag{Name: "part", Value: evaluationPart, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: evaluationPart},
+		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},
 		&cli.StringFlag{Name: "device", Usage: "multiply on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
 		archFlag}, commonFlags),
 	Action: func(c *cli.Context) (err error) {
@@ -68,10 +70,10 @@ type evaluation struct {
 	workers int
 	device  *int // number of the GPU that multiplies; nil: the CPU does
 
-	gpu    *gpu
-	tokens judged
-	models []*weights.Model
-	judges []*lossJudge // one for each model
+	gpu     *gpu
+	tokens  tokens.Set
+	models  []*weights.Model
+	scorers []*evaluate.Scorer // one for each model
 }
 
 func readEval(c *cli.Context) (q *evaluation, err error) {
@@ -79,8 +81,8 @@ func readEval(c *cli.Context) (q *evaluation, err error) {
 	if len(q.paths) == 0 || slices.Contains(q.paths, "") {
 		return nil, usagef("eval takes a MODEL, and others to compare with it; see lowtoggle eval --help")
 	}
-	if q.purpose != evaluationPart && q.purpose != calibrationPart {
-		return nil, usagef("--part %s: give %s or %s", q.purpose, evaluationPart, calibrationPart)
+	if q.purpose != tokens.Evaluation && q.purpose != tokens.Calibration {
+		return nil, usagef("--part %s: give %s or %s", q.purpose, tokens.Evaluation, tokens.Calibration)
 	}
 	if err := tokensGiven(c); err != nil {
 		return nil, err
@@ -125,15 +127,15 @@ func (q *evaluation) open() error {
 	if err != nil {
 		return err
 	}
-	if q.tokens, err = partOf(file, q.purpose); err != nil {
+	if q.tokens, err = file.Set(q.purpose); err != nil {
 		return err
 	}
-	for i, m := range q.models {
-		j, err := newJudge(m, q.paths[i], q.family, q.tokens, q.workers)
+	for _, m := range q.models {
+		s, err := evaluate.New(m, q.family, q.tokens, q.workers)
 		if err != nil {
 			return err
 		}
-		q.judges = append(q.judges, j)
+		q.scorers = append(q.scorers, s)
 	}
 	if q.device == nil {
 		return nil
@@ -141,8 +143,8 @@ func (q *evaluation) open() error {
 	if q.gpu, err = openGPU(*q.device); err != nil {
 		return err
 	}
-	for _, j := range q.judges {
-		j.decoder.Products = q.gpu
+	for _, s := range q.scorers {
+		s.Decoder.Products = q.gpu
 	}
 	return nil
 }
@@ -187,19 +189,19 @@ func (q *evaluation) Close() (err error) {
 func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
 	event, end := term.Progress(c)
 	defer end()
-	countSteps(event, q.judges...)
+	countSteps(event, q.scorers...)
 	r := &evalReport{tokens: q.tokens}
 	if q.gpu != nil {
 		r.gpu = q.gpu.device.Name()
 	}
 	var first *forward.Scores
-	for i, j := range q.judges {
-		scores, err := j.scores(c.Context, j.stored(q.models[i]), nil)
+	for i, s := range q.scorers {
+		scores, err := s.Score(c.Context, q.models[i], nil)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
 			err = fmt.Errorf("%w: leave --device out, and the CPU multiplies", err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", q.paths[i], err)
+			return nil, err
 		}
 		if first == nil {
 			first = scores
@@ -211,12 +213,12 @@ func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
 	return r, nil
 }
 
-// countSteps shows the judges' steps, each judge once for every time it is named, as one bar.
-func countSteps(event func(transform.Event), judges ...*lossJudge) {
+// countSteps shows the scorers' steps, each scorer once for every time it is named, as one bar.
+func countSteps(event func(transform.Event), scorers ...*evaluate.Scorer) {
 	e := transform.Event{Stage: "loss"}
-	for _, j := range judges {
-		e.Total += int64(j.steps())
-		j.step = func() {
+	for _, s := range scorers {
+		e.Total += int64(s.Steps())
+		s.Step = func() {
 			e.Done++
 			event(e)
 		}

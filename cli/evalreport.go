@@ -8,12 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
 // evalReport is what eval found: the first model, and the others against it.
 type evalReport struct {
 	models []evalJSON
-	tokens judged
+	tokens tokens.Set
 	gpu    string // name of what multiplied; empty: the CPU
 }
 
@@ -45,8 +46,8 @@ type againstJSON struct {
 // add takes in a model's losses; first are those of the first model.
 func (r *evalReport) add(model string, first, scores *forward.Scores) error {
 	p := r.tokens
-	m := evalJSON{Model: model, Loss: scores.Loss(), Perplexity: finite(scores.Perplexity()), Tokens: p.predicted(),
-		Part: p.purpose, Sequences: p.N, TokensFile: p.file, Split: p.split, Device: cmp.Or(r.gpu, "CPU")}
+	m := evalJSON{Model: model, Loss: scores.Loss(), Perplexity: finite(scores.Perplexity()), Tokens: p.Predicted(),
+		Part: p.Purpose, Sequences: p.N, TokensFile: p.File, Split: p.Split, Device: cmp.Or(r.gpu, "CPU")}
 	if len(r.models) > 0 {
 		var err error
 		if m.rise, err = forward.Compare(first, scores); err != nil {
@@ -105,11 +106,11 @@ func (r *evalReport) print(w io.Writer) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	p := r.tokens
-	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean of %s: all but the first of each sequence", term.Plural(p.predicted(), "predicted token", "predicted tokens")))
+	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean of %s: all but the first of each sequence", term.Plural(p.Predicted(), "predicted token", "predicted tokens")))
 	if len(r.models) > 1 {
 		term.Remark(w, "change", "of the perplexity, against "+r.models[0].Model+"; the interval is over sequences, paired")
 	}
-	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.file, p.purpose, p.split))
+	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.File, p.Purpose, p.Split))
 	term.Remark(w, "device", r.device())
 	term.Remarks(w, "note", notes)
 }
@@ -149,7 +150,7 @@ func change(ratio float64) string { return signed(100*(ratio-1), 3) }
 const fine = 0.0005
 
 // wider says what an interval of fine would take; empty where it is one.
-func wider(c forward.Comparison, p judged) string {
+func wider(c forward.Comparison, p tokens.Set) string {
 	if p.N == 1 {
 		return "a single sequence gives no interval: use several"
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestEvalLeavesOutWhatIsNoNumber: perplexities beyond all numbers, intervals of a single sequence.
 func TestEvalLeavesOutWhatIsNoNumber(t *testing.T) {
-	r := &evalReport{tokens: judged{Part: tokens.Part{N: 1, T: 2}, purpose: evaluationPart}}
+	r := &evalReport{tokens: tokens.Set{Part: tokens.Part{N: 1, T: 2}, Purpose: tokens.Evaluation}}
 	scores := func(nats float64) *forward.Scores { return &forward.Scores{Nats: [][]float64{{nats}}} }
 	for _, nats := range []float64{1, 1000} {
 		if err := r.add("m", scores(1), scores(nats)); err != nil {
@@ -44,7 +44,7 @@ func TestEvalRefusesOtherTokens(t *testing.T) {
 }
 
 func TestWider(t *testing.T) {
-	part := func(n int) judged { return judged{Part: tokens.Part{N: n, T: 256}} }
+	part := func(n int) tokens.Set { return tokens.Set{Part: tokens.Part{N: n, T: 256}} }
 	within := func(half float64) forward.Comparison { return forward.Comparison{Low: -half, High: half} }
 	if s := wider(within(2*fine), part(1000)); s != "an interval of ±0.05 % would take about 4 000 sequences such as these, 1 100 000 tokens" {
 		t.Error(s)

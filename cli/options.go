@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -116,7 +117,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	}
 	known := o
 	if c.IsSet("tokens") { // what is read from them is not there yet
-		known.Inputs, known.Search = fed{}, &transform.Search{Judge: judges{}}
+		known.Inputs, known.Search = fed{}, &transform.Search{Judge: &divergence.Evaluator{}}
 	}
 	if err := known.Validate(); err != nil {
 		return o, usageError{err}

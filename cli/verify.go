@@ -77,7 +77,7 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		case judge == nil:
 			r.tokens = unjudged(src, args[0], o)
 		case r.OK:
-			judging = r.judge(c, judge, []*weights.Model{src, out}, args)
+			judging = r.judge(c, judge, src, out)
 		}
 		if cards != nil && r.OK {
 			var measured *measure.ModelReport

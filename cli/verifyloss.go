@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
@@ -24,11 +25,11 @@ type lossJSON struct {
 	Part            string      `json:"part"`
 
 	rise   forward.Comparison
-	judged judged
+	tokens tokens.Set
 }
 
 // verifyJudge judges by the tokens that --tokens names; nil where it names none.
-func verifyJudge(c *cli.Context, src *weights.Model, path string, o readings) (*lossJudge, error) {
+func verifyJudge(c *cli.Context, src *weights.Model, path string, o readings) (*evaluate.Scorer, error) {
 	if !c.IsSet("tokens") {
 		return nil, nil
 	}
@@ -36,11 +37,11 @@ func verifyJudge(c *cli.Context, src *weights.Model, path string, o readings) (*
 	if err != nil {
 		return nil, err
 	}
-	p, err := partOf(file, evaluationPart)
+	p, err := file.Set(tokens.Evaluation)
 	if err != nil {
 		return nil, err
 	}
-	return newJudge(src, path, o.family, p, o.workers)
+	return evaluate.New(src, o.family, p, o.workers)
 }
 
 // unjudged is the model's own file of tokens, where it has one and could be judged by it.
@@ -49,30 +50,25 @@ func unjudged(src *weights.Model, path string, o readings) string {
 	if _, err := os.Stat(file); err != nil {
 		return ""
 	}
-	if _, err := newJudge(src, path, o.family, judged{}, o.workers); err != nil {
+	if _, err := evaluate.New(src, o.family, tokens.Set{}, o.workers); err != nil {
 		return ""
 	}
 	return file
 }
 
-// judge computes the losses of source and output, which have the given paths, with progress.
-func (r *verifyJSON) judge(c *cli.Context, j *lossJudge, models []*weights.Model, paths []string) error {
+// judge computes the losses of source and output, with progress.
+func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights.Model) error {
 	event, end := term.Progress(c)
 	defer end()
-	countSteps(event, j, j)
-	noise := r.inputNoise(c.Context, j, j.stored(models[0]), j.stored(models[1]))
-	before, err := j.scores(c.Context, noise.before, noise)
+	countSteps(event, s, s)
+	var layers map[string]bool
+	layers, r.incomparable = r.comparable()
+	snr := s.OutputSNR(c.Context, src, out, layers)
+	loss, err := s.Compare(c.Context, src, out, snr)
 	if err != nil {
-		return fmt.Errorf("%s: %w", paths[0], err)
-	}
-	after, err := j.scores(c.Context, noise.after, nil)
-	if err != nil {
-		return fmt.Errorf("%s: %w", paths[1], err)
-	}
-	if r.Loss, err = newLoss(before, after, j.tokens); err != nil {
 		return err
 	}
-	r.OnInputs = noise.report(j.decoder.Layers(), j.tokens.purpose)
+	r.Loss, r.OnInputs = newLoss(loss), newOnInputs(snr, s.Tokens.Purpose)
 	return nil
 }
 
@@ -88,18 +84,13 @@ func (l *lossJSON) print(w io.Writer) {
 		text += fmt.Sprintf(", between %s %% and %s %%", change(low), change(high))
 	}
 	term.Remark(w, "loss", fmt.Sprintf("%s (%s %s tokens)", text, term.Count(l.Tokens), l.Part))
-	if note := wider(l.rise, l.judged); note != "" {
+	if note := wider(l.rise, l.tokens); note != "" {
 		term.Remark(w, "note", note)
 	}
 }
 
-// newLoss compares scores on the same tokens.
-func newLoss(before, after *forward.Scores, p judged) (*lossJSON, error) {
-	rise, err := forward.Compare(before, after)
-	if err != nil {
-		return nil, err
-	}
-	ratio, _, _ := rise.PerplexityRatio()
-	return &lossJSON{before.Loss(), after.Loss(), rise.Difference, finiteInterval(rise.Low, rise.High), finite(ratio),
-		p.predicted(), p.purpose, rise, p}, nil
+func newLoss(l *evaluate.Comparison) *lossJSON {
+	ratio, _, _ := l.PerplexityRatio()
+	return &lossJSON{l.Before, l.After, l.Difference, finiteInterval(l.Low, l.High), finite(ratio),
+		l.Tokens.Predicted(), l.Tokens.Purpose, l.Comparison, l.Tokens}
 }

@@ -3,19 +3,23 @@ package evaluate
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // OutputSNR measures the output SNR of layers with other weights on the inputs that a model gives them:
 // the power of the outputs over the power of what the other weights add. It is an observer of the model's
 // forward pass, and looks at each layer's first batch: a few thousand tokens determine the ratio well.
 type OutputSNR struct {
-	scorer        *Scorer
 	ctx           context.Context // the pass's, of which forward.Observer is not told
 	before, after forward.Weights
-	layers        map[string]forward.Layer
+	layers        []forward.Layer
+	layout        *arch.Layout
+	workers       int
 
 	tokens int
 	power  map[string][2]float64 // of outputs, and of what is added
@@ -27,23 +31,24 @@ type LayerSNR struct {
 	Decibels float64
 }
 
-// OutputSNR returns an observer for a pass under ctx with before's weights. It looks at the layers whose
-// weights wanted names; after has the same names and shapes.
-func (s *Scorer) OutputSNR(ctx context.Context, before, after forward.Weights, wanted map[string]bool) *OutputSNR {
-	o := &OutputSNR{scorer: s, ctx: ctx, before: before, after: after, layers: map[string]forward.Layer{}, power: map[string][2]float64{}}
-	for _, l := range s.Decoder.Layers() {
-		if wanted[l.Tensor] {
-			o.layers[l.Tensor] = l
-		}
-	}
-	return o
+// NewOutputSNR returns an observer for a pass under ctx with before's weights. It looks at the given layers;
+// after has weights of the same names and shapes. workers is the number of goroutines; 0: all processors.
+func NewOutputSNR(ctx context.Context, before, after forward.Weights, layers []forward.Layer, layout *arch.Layout, workers int) *OutputSNR {
+	return &OutputSNR{ctx: ctx, before: before, after: after, layers: layers, layout: layout, workers: workers, power: map[string][2]float64{}}
+}
+
+// OutputSNR returns an observer for a pass under ctx of a model, which looks at the layers whose weights
+// wanted names. after is a model with the same names and shapes.
+func (s *Scorer) OutputSNR(ctx context.Context, before, after *weights.Model, wanted map[string]bool) *OutputSNR {
+	layers := slices.DeleteFunc(s.Decoder.Layers(), func(l forward.Layer) bool { return !wanted[l.Tensor] })
+	return NewOutputSNR(ctx, s.Weights(before), s.Weights(after), layers, s.Layout, s.Decoder.Workers)
 }
 
 // Input implements [forward.Observer].
 func (o *OutputSNR) Input(names []string, x sgemm.Matrix) error {
-	for _, name := range names {
-		l, wanted := o.layers[name]
-		if _, done := o.power[name]; done || !wanted {
+	for _, l := range o.layers {
+		name := l.Tensor
+		if _, done := o.power[name]; done || !slices.Contains(names, name) {
 			continue
 		}
 		before, err := o.before.Tensor(o.ctx, name)
@@ -72,7 +77,7 @@ func (o *OutputSNR) Input(names []string, x sgemm.Matrix) error {
 // outputPower is the sum of squares of a layer's outputs.
 func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Layer) (sum float64, err error) {
 	w := sgemm.Dense(l.Outputs, l.Inputs, values)
-	transposed := o.scorer.Layout.OutAxis(l.Tensor) == 1
+	transposed := o.layout.OutAxis(l.Tensor) == 1
 	if transposed {
 		w = sgemm.Dense(l.Inputs, l.Outputs, values)
 	}
@@ -81,7 +86,7 @@ func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Laye
 	for from := 0; from < x.Rows; from += chunk {
 		to := min(from+chunk, x.Rows)
 		part := y.Slice(0, to-from, 0, l.Outputs)
-		if err := (forward.CPU{Workers: o.scorer.Decoder.Workers}).Mul(o.ctx, part, x.Slice(from, to, 0, x.Cols), w, transposed); err != nil {
+		if err := (forward.CPU{Workers: o.workers}).Mul(o.ctx, part, x.Slice(from, to, 0, x.Cols), w, transposed); err != nil {
 			return 0, err
 		}
 		for i := range part.Rows {
@@ -99,7 +104,7 @@ func (o *OutputSNR) Tokens() int { return o.tokens }
 // Layers are the ratios, in the order in which the layers are computed. A layer without a finite ratio,
 // as one that is the same in both models, is left out.
 func (o *OutputSNR) Layers() (all []LayerSNR) {
-	for _, l := range o.scorer.Decoder.Layers() {
+	for _, l := range o.layers {
 		p := o.power[l.Tensor]
 		if snr := 10 * math.Log10(p[0]/p[1]); snr-snr == 0 {
 			all = append(all, LayerSNR{l.Tensor, snr})
