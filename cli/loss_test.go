@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/demo"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
