@@ -162,7 +162,7 @@ func (r *componentsJSON) judge() {
 	for _, p := range phases {
 		var layers []component.Gemm
 		for _, s := range usualLayers {
-			layers = append(layers, measure.ComponentGEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: gemm.BF16}, p.cold, nil, nil))
+			layers = append(layers, measure.ComponentGEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: gemm.BF16}, p.cold, nil, nil, &r.Model.Facts))
 		}
 		kernels, err := measure.LayerKernels(r.Model, layers)
 		if err != nil {

@@ -170,7 +170,7 @@ func trafficName(t cuda.Traffic) string {
 
 // kernelOf traffic. What it moves is random where it is copied, and one value over and over where it
 // fills.
-func kernelOf(t cuda.Traffic, l2 float64) component.Kernel {
+func kernelOf(t cuda.Traffic, cached float64) component.Kernel {
 	k := component.Kernel{Name: t.Name, Awake: 1}
 	bytes := float64(t.Bytes)
 	switch t.Kind {
@@ -181,21 +181,21 @@ func kernelOf(t cuda.Traffic, l2 float64) component.Kernel {
 		return k
 	}
 	k.Asked = bytes
-	if bytes > l2/2 {
+	if bytes > cached {
 		k.Memory = bytes
 	}
 	return k
 }
 
 // kernel describes what a stress does, but for its time.
-func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), ran *cuda.Kernel, info *cuda.Info) (component.Kernel, error) {
+func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), ran *cuda.Kernel, info *cuda.Info, card *component.Facts) (component.Kernel, error) {
 	var whole component.Kernel
-	l2 := float64(60 * mib)
+	l2 := card.Tiles.L2
 	if info != nil && info.L2 > 0 {
 		l2 = float64(info.L2)
 	}
 	for i, t := range s.Traffic {
-		k := kernelOf(t, l2)
+		k := kernelOf(t, l2/card.Tiles.CacheCopies)
 		if i == 0 {
 			whole = k
 			continue
@@ -206,7 +206,7 @@ func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), r
 		}
 	}
 	if s.Product.Type != 0 {
-		g := measure.ComponentGEMM(s.Product, s.Cold, ran, info)
+		g := measure.ComponentGEMM(s.Product, s.Cold, ran, info, card)
 		for _, t := range s.Traffic {
 			g.Around += 2 * float64(t.Bytes)
 		}
@@ -214,7 +214,7 @@ func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), r
 		if g.Bits, g.Moved, err = toggling(s); err != nil {
 			return whole, fmt.Errorf("%s: %w", s.Name, err)
 		}
-		product, err := g.Kernel(s.Name)
+		product, err := g.Kernel(s.Name, card)
 		if err != nil {
 			return whole, err
 		}

@@ -15,6 +15,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
+func usualFacts(t *testing.T) *component.Facts {
+	t.Helper()
+	f, err := component.FactsFor("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &f
+}
+
 // TestStresses: names tell kernels apart, work is positive, and ten kernels judge the others.
 func TestStresses(t *testing.T) {
 	list, err := Stresses(1)
@@ -28,7 +37,7 @@ func TestStresses(t *testing.T) {
 			t.Errorf("%s is there twice", s.Name)
 		}
 		seen[s.Name] = true
-		k, err := s.kernel(random, nil, nil)
+		k, err := s.kernel(random, nil, nil, usualFacts(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,6 +191,7 @@ func TestStressesTell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	facts := usualFacts(t)
 	bits := func(s Stress) (float64, float64, error) {
 		of := func(p string) float64 {
 			switch {
@@ -193,7 +203,7 @@ func TestStressesTell(t *testing.T) {
 			return 1
 		}
 		x, w := of(s.X.String()), of(s.W.String())
-		_, random := component.Random(s.Product.Type.String())
+		_, random := facts.Random(s.Product.Type.String())
 		share := float64(s.Product.M) / float64(s.Product.M+s.Product.N)
 		return x*w*0.7 + 0.3*(x+w)/2, random * (share*x + (1-share)*w), nil
 	}
@@ -205,9 +215,9 @@ func TestStressesTell(t *testing.T) {
 			rates: map[string]float64{"bf16": 9e14, "fp16": 9e14, "fp8": 1.8e15, "int8": 1.8e15, "tf32": 4.5e14, "fp32": 5e13, "": 1},
 			cache: 12, cacheBits: 8, way: 25, wayBits: 30, memory: 33, memoryBits: 12, again: 12, sensor: 0.04,
 			noise: func() float64 { return draw.NormFloat64() }}
-		m := component.Model{Card: "made up", FullClock: 1980, PowerLimit: 700}
+		m := component.Model{Card: "made up", FullClock: 1980, PowerLimit: 700, Facts: *facts}
 		for _, s := range list {
-			k, err := s.kernel(bits, nil, nil)
+			k, err := s.kernel(bits, nil, nil, facts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +274,8 @@ func TestAnew(t *testing.T) {
 			t.Errorf("%q anew: %v, %v", damaged, m, err)
 		}
 	}
-	other := component.Model{Card: "another"}
+	facts := usualFacts(t)
+	other := component.Model{Card: "another", Facts: *facts}
 	if err := other.Write(file); err != nil {
 		t.Fatal(err)
 	}

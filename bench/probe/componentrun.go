@@ -86,6 +86,10 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 func openComponents(m measure.Machine, file string, anew bool) (*component.Model, error) {
 	info := m.Card().Info()
 	model := &component.Model{Card: info.Name, Driver: info.Driver, Simulated: m.Platform() == nil}
+	var err error
+	if model.Facts, err = component.FactsFor(info.Name); err != nil {
+		return nil, err
+	}
 	if info.PowerLimit != nil {
 		model.PowerLimit = *info.PowerLimit
 	}
@@ -251,7 +255,7 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 	}
 	w.Per(running.Passes())
 	reading.HeldOut = l.stress.HeldOut
-	if reading.Kernel, err = l.stress.kernel(r.toggling(ctx), ran, r.machine.Platform()); err != nil {
+	if reading.Kernel, err = l.stress.kernel(r.toggling(ctx), ran, r.machine.Platform(), &r.model.Facts); err != nil {
 		return reading, err
 	}
 	reading.Seconds, reading.Clock = digits(w.Seconds), digits(*w.SMClock)

@@ -45,8 +45,6 @@ type Advice struct {
 }
 
 const (
-	clockStep  = 15.  // MHz
-	fewestMHz  = 600. // below it nobody serves a model
 	losesFirst = 0.01
 	losesMore  = 0.05
 	// reach is how far below the clocks at which such kernels were measured one is advised: further down nobody
@@ -56,15 +54,16 @@ const (
 	same = 0.003
 )
 
-// Advise looks for clocks of least energy below what the card chooses, in steps of 15 MHz, down to 20 % less than
-// any at which such kernels were measured; the curve goes on to 600 MHz. A model that is an [ErrUnfit] gives none.
+// Advise looks for clocks of least energy below what the card chooses, in the card's steps, down to 20 % less than
+// any at which such kernels were measured; the curve goes on to the card's LowestAdvised. A model that is an [ErrUnfit] gives none.
 func (m *Model) Advise(phase string, kernels []Kernel) (*Advice, error) {
 	if err := cmp.Or(m.check(kernels...), m.Verdict()); err != nil {
 		return nil, err
 	}
 	a := &Advice{Phase: phase, Default: m.setting(kernels, m.Clock(kernels))}
 	a.Curve = []Setting{a.Default}
-	for clock := clockStep * math.Ceil(a.Default.Clock/clockStep-1); clock >= fewestMHz; clock -= clockStep {
+	step := m.Facts.Clock.Step
+	for clock := step * math.Ceil(a.Default.Clock/step-1); clock >= m.Facts.Clock.LowestAdvised; clock -= step {
 		a.Curve = append(a.Curve, m.setting(kernels, clock))
 	}
 	energy := func(s Setting) float64 { return s.Joules }
@@ -140,8 +139,8 @@ func (m *Model) lowestLike(kernels []Kernel) float64 {
 // memoryBound says whether memory takes longer with a kernel, whose time is known, than what follows the clock.
 func (m *Model) memoryBound(k Kernel) bool {
 	rate := m.Rates["memory"]
-	half := math.Pow(0.5, 1.0/corner) // of the sum of both, as times add up
-	return rate > 0 && streaming*k.Memory/rate > half*k.Seconds
+	half := math.Pow(0.5, 1/m.Facts.Clock.Overlap) // of the sum of both, as times add up
+	return rate > 0 && m.Facts.Clock.MemoryTime*k.Memory/rate > half*k.Seconds
 }
 
 // worth is a saving that is more than the model's error, and than half a per cent.

@@ -2,28 +2,17 @@ package component
 
 import "math"
 
-const (
-	// corner is how sharply a kernel goes over from being bound by what follows the clock to being bound
-	// by memory: times add up as t^corner.
-	corner = 4
-	// streaming is the time of the memory alone in that of the fastest kernel that was seen: decoding on an
-	// H200 took 1.6 % longer at a clock 5.2 % lower.
-	streaming = 0.915
-	// lowestClock as a share of the highest: an H200 goes down to 345 of 1980 MHz.
-	lowestClock = 0.17
-)
-
 // At is the kernel at another clock, in MHz: what multiprocessors do takes longer there, what memory does
 // takes the same. The time of a kernel that was never measured is made of the highest rates seen.
 func (m *Model) At(k Kernel, clock float64) Kernel {
-	memory := 0.0
+	memory, share, corner := 0.0, m.Facts.Clock.MemoryTime, m.Facts.Clock.Overlap
 	if rate := m.Rates["memory"]; rate > 0 {
-		memory = streaming * k.Memory / rate
+		memory = share * k.Memory / rate
 	}
 	var chip float64 // at k.Clock
 	if k.Seconds > 0 {
-		memory = min(memory, streaming*k.Seconds)
-		chip = math.Pow(math.Pow(k.Seconds, corner)-math.Pow(memory, corner), 1.0/corner)
+		memory = min(memory, share*k.Seconds)
+		chip = math.Pow(math.Pow(k.Seconds, corner)-math.Pow(memory, corner), 1/corner)
 	} else {
 		k.Clock = m.FullClock
 		for _, part := range []struct {
@@ -37,7 +26,7 @@ func (m *Model) At(k Kernel, clock float64) Kernel {
 	}
 	chip *= k.Clock / clock
 	k.Clock = clock
-	k.Seconds = math.Pow(math.Pow(chip, corner)+math.Pow(memory, corner), 1.0/corner)
+	k.Seconds = math.Pow(math.Pow(chip, corner)+math.Pow(memory, corner), 1/corner)
 	return k
 }
 
@@ -68,7 +57,7 @@ func (m *Model) Clock(kernels []Kernel) float64 {
 		}
 		return held <= seconds && (drawn <= 0 || m.watts(at, m.own(), func(*term) bool { return true }) <= drawn)
 	}
-	low, high := lowestClock*m.FullClock, m.FullClock
+	low, high := m.Facts.Clock.Lowest*m.FullClock, m.FullClock
 	if fits(high) {
 		return high
 	}

@@ -27,7 +27,7 @@ const emptyLaunch = 1e-6 // seconds
 func (p planted) watts(k *Kernel, full float64) (watts, memory float64) {
 	const pico = 1e-12
 	c := k.Clock / full
-	on := math.Pow(c, clockExponent)
+	on := math.Pow(c, card.Clock.Exponent.Usual)
 	a := perSecond
 	memory = pico * (p.memory*a(k, k.Memory) + p.memoryBits*k.Moved*a(k, k.Memory) + p.again/2*a(k, k.Again))
 	watts = p.static + p.awake*k.Awake*(1-emptyLaunch/k.Seconds)*on*c + memory +
@@ -39,7 +39,7 @@ func (p planted) watts(k *Kernel, full float64) (watts, memory float64) {
 func kernels(t rapid.TB) (list []Kernel) {
 	t.Helper()
 	add := func(g Gemm, name string, clock float64) {
-		k, err := g.Kernel(name)
+		k, err := g.Kernel(name, card)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,10 +69,19 @@ func kernels(t rapid.TB) (list []Kernel) {
 	return list
 }
 
+// card has the facts of the built-in one.
+var card = func() *Facts {
+	f, err := FactsFor("h200")
+	if err != nil {
+		panic(err)
+	}
+	return &f
+}()
+
 // fitted to readings of a planted card; noise is relative and may be nil.
 func fitted(t rapid.TB, p planted, sensed bool, noise func() float64) *Model {
 	t.Helper()
-	m := &Model{Card: "planted", PowerLimit: 700, FullClock: 1980}
+	m := &Model{Card: "planted", PowerLimit: 700, FullClock: 1980, Facts: *card}
 	for _, k := range kernels(t) {
 		r := Reading{Kernel: k}
 		var memory float64
@@ -138,7 +147,7 @@ func TestPlantedCards(t *testing.T) {
 			most = 0.08
 		}
 		for range 10 {
-			unseen, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: number(0, 1), Moved: number(0, 1)}.Kernel("unseen")
+			unseen, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: number(0, 1), Moved: number(0, 1)}.Kernel("unseen", card)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +174,7 @@ func TestPlantedCards(t *testing.T) {
 // TestClock is the highest within the cap, and within the limit on operations.
 func TestClock(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
-	k, err := Gemm{Type: "bf16", M: 8192, N: 8192, K: 8192, Bits: 1, Moved: 0.7}.Kernel("k")
+	k, err := Gemm{Type: "bf16", M: 8192, N: 8192, K: 8192, Bits: 1, Moved: 0.7}.Kernel("k", card)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +268,7 @@ func TestAdvise(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	m.Drawn = 500
 	layer := func(bits float64) []Kernel {
-		k, err := Gemm{Type: "bf16", M: 8192, N: 8192, K: 8192, Bits: bits, Moved: 0.7 * bits}.Kernel("layer")
+		k, err := Gemm{Type: "bf16", M: 8192, N: 8192, K: 8192, Bits: bits, Moved: 0.7 * bits}.Kernel("layer", card)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +296,7 @@ func TestAdvise(t *testing.T) {
 			t.Errorf("%+v has a lesser EDP than %+v", s, a.LeastEDP)
 		}
 	}
-	if last := a.Curve[len(a.Curve)-1]; last.Clock != fewestMHz || len(a.Curve) < 20 {
+	if last := a.Curve[len(a.Curve)-1]; last.Clock != card.Clock.LowestAdvised || len(a.Curve) < 20 {
 		t.Errorf("the curve of %d ends at %v", len(a.Curve), last.Clock)
 	}
 	quiet, err := m.Advise("prefill", layer(0.6))
@@ -370,7 +379,7 @@ func TestRefuses(t *testing.T) {
 	if _, err := m.Advise("x", nil); err == nil {
 		t.Error("advice about nothing")
 	}
-	if _, err := (Gemm{Type: "bf16", M: 1, N: 0, K: 1}).Kernel("k"); err == nil {
+	if _, err := (Gemm{Type: "bf16", M: 1, N: 0, K: 1}).Kernel("k", card); err == nil {
 		t.Error("a product without outputs")
 	}
 	same := *m
@@ -474,7 +483,7 @@ func TestResampled(t *testing.T) {
 	if c := m.Coefficients[offset]; c.Name != sensorTerm || c.Error > 1 {
 		t.Errorf("%s ± %.2f %s, of readings that are right", c.Name, c.Error, c.Unit)
 	}
-	if e := m.design(clockExponent).unbounded(m.own())[offset]; e > 1 {
+	if e := m.design(card.Clock.Exponent.Usual).unbounded(m.own())[offset]; e > 1 {
 		t.Errorf("unbounded, ± %.2f W", e)
 	}
 	if c := m.Coefficients[0]; c.Name != staticTerm || c.Error < 1 {

@@ -11,11 +11,8 @@ import (
 
 const (
 	// ridge keeps terms that go together from taking extreme shares.
-	ridge = 1e-5
-	// sensorWatts is the error of the memory's sensor that weighs as much as one of 100 % of a kernel's
-	// power: 1 W as 0.2 %. The sensor is off by some watts, by what else the card does.
-	sensorWatts = 500
-	resamples   = 200
+	ridge     = 1e-5
+	resamples = 200
 )
 
 // design is what a fit is made of: a row for every reading, and one for every reading of the memory.
@@ -30,6 +27,7 @@ type design struct {
 
 func (m *Model) design(exponent float64) *design {
 	d := &design{exponent: exponent}
+	scale := m.Facts.SensorScale
 	var rows []float64
 	for i := range m.Readings {
 		r := &m.Readings[i]
@@ -48,12 +46,12 @@ func (m *Model) design(exponent float64) *design {
 		for j := range m.terms {
 			v := 0.0
 			if m.terms[j].part == HBM {
-				v = m.terms[j].at(&r.Kernel, clock, exponent) / sensorWatts
+				v = m.terms[j].at(&r.Kernel, clock, exponent) / scale
 			}
 			rows = append(rows, v)
 		}
-		rows = append(rows, 1.0/sensorWatts)
-		d.y, d.names, d.sensor = append(d.y, *r.MemoryWatts/sensorWatts), append(d.names, r.Name), append(d.sensor, true)
+		rows = append(rows, 1/scale)
+		d.y, d.names, d.sensor = append(d.y, *r.MemoryWatts/scale), append(d.names, r.Name), append(d.sensor, true)
 	}
 	d.x = mat.NewDense(len(d.y), len(m.terms)+1, rows)
 	d.unit()

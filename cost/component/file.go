@@ -14,10 +14,16 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
-// version of the files.
-const version = 1
+// version of the files. Files of the version before have no facts of the card, as the program then held every
+// card to those of the H200's file, and are still read so: what they say stays the same.
+const (
+	version      = 2
+	withoutFacts = 1
+	factsBefore  = "h200"
+)
 
 //go:embed calibrations
 var embedded embed.FS
@@ -28,6 +34,31 @@ var ErrUnknown = errors.New("the components of this card were not measured")
 // Find gives what is built in for a card, by its name or a file's, whatever the case. There being none is
 // an [ErrUnknown] that says what to do.
 func Find(card string) (*Model, error) {
+	m, err := builtIn(card)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components does, in some three minutes", card, ErrUnknown)
+	}
+	return m, m.ready()
+}
+
+// FactsFor are the facts that a measurement of a card's components begins with: those of the built-in file for
+// the card or, where there is none, of the H200's.
+func FactsFor(card string) (Facts, error) {
+	m, err := builtIn(card)
+	if err == nil && m == nil {
+		m, err = builtIn(factsBefore)
+	}
+	if err != nil {
+		return Facts{}, err
+	}
+	return m.Facts, nil
+}
+
+// builtIn is the file for a card, not fitted yet; nil if there is none.
+func builtIn(card string) (*Model, error) {
 	entries, err := fs.ReadDir(embedded, "calibrations")
 	if err != nil {
 		return nil, err
@@ -46,10 +77,10 @@ func Find(card string) (*Model, error) {
 			return nil, fmt.Errorf("%s: %w", e.Name(), err)
 		}
 		if strings.EqualFold(card, short) || strings.EqualFold(card, m.Card) {
-			return m, m.ready()
+			return m, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components does, in some three minutes", card, ErrUnknown)
+	return nil, nil
 }
 
 // Refit fits anew to the readings in a file, whatever coefficients it has.
@@ -87,7 +118,8 @@ func Read(name string) (*Model, error) {
 
 func decode(data []byte) (*Model, error) {
 	var head struct {
-		Version *int `json:"components_version"`
+		Version *int            `json:"components_version"`
+		Facts   json.RawMessage `json:"facts"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, fmt.Errorf("no components of a card, or damaged ones: %w: %s", err, instead)
@@ -95,8 +127,17 @@ func decode(data []byte) (*Model, error) {
 	switch v := head.Version; {
 	case v == nil:
 		return nil, errors.New("no components of a card: it has no components_version: " + instead)
+	case *v == withoutFacts && head.Facts != nil:
+		return nil, fmt.Errorf("damaged components: files of version %d have no facts, and this one has: %s", *v, instead)
+	case *v == withoutFacts:
 	case *v != version:
 		return nil, fmt.Errorf("components of version %d, and this program reads version %d: %s", *v, version, instead)
+	case head.Facts == nil:
+		return nil, errors.New("damaged components: facts is missing: " + instead)
+	default:
+		if field := strictjson.Missing(head.Facts, Facts{}); field != "" {
+			return nil, fmt.Errorf("damaged components: facts.%s is missing: %s", field, instead)
+		}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -108,6 +149,13 @@ func decode(data []byte) (*Model, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("damaged components: %w: %s", err, instead)
+	}
+	if m.Version == withoutFacts {
+		before, err := builtIn(factsBefore)
+		if err != nil {
+			return nil, err
+		}
+		m.Version, m.Facts = version, before.Facts
 	}
 	type measured struct {
 		Kernel
@@ -157,19 +205,22 @@ func (m *Model) MayReplace(name string) error {
 		return nil
 	case err == nil:
 		return fmt.Errorf("%s holds readings of %s, and this is %s: delete it or name another OUT", name, old.setup(), m.setup())
-	case bytes.HasPrefix(data, begin) || bytes.HasPrefix(begin, bytes.TrimSpace(data)):
+	case slices.ContainsFunc(begin, func(b []byte) bool { return bytes.HasPrefix(data, b) || bytes.HasPrefix(b, bytes.TrimSpace(data)) }):
 		return nil
 	}
 	return fmt.Errorf("%s holds something else, perhaps of another card or program: delete it or name another OUT", name)
 }
 
-// begin is what files of the card begin with.
-func (m *Model) begin() []byte {
-	text, _ := json.Marshal(struct { // of an int and a string
-		Version int    `json:"components_version"`
-		Card    string `json:"card"`
-	}{version, m.Card})
-	return bytes.TrimSuffix(text, []byte("}"))
+// begin is what files of the card begin with, by version.
+func (m *Model) begin() (list [][]byte) {
+	for _, v := range []int{version, withoutFacts} {
+		text, _ := json.Marshal(struct { // of an int and a string
+			Version int    `json:"components_version"`
+			Card    string `json:"card"`
+		}{v, m.Card})
+		list = append(list, bytes.TrimSuffix(text, []byte("}")))
+	}
+	return list
 }
 
 // setup is the card of a file's readings, and what it was set to.
@@ -194,6 +245,14 @@ func (m *Model) Write(name string) error {
 	if err != nil {
 		return err
 	}
-	data = bytes.ReplaceAll(data, []byte(`{"name":`), []byte("\n"+`{"name":`)) // so that differences can be read
+	data = readable(data)
 	return atomicfile.Write(name, append(data, '\n'))
+}
+
+// readable has a coefficient, a reading or a group of facts in a line, so that differences can be read.
+func readable(data []byte) []byte {
+	for _, before := range []string{`{"name":`, `"facts":`, `"tiles":`, `"clock":`, `"random_moved_bits":`, `"memory_sensor_scale_watts":`, `"memory_sensor":`} {
+		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))
+	}
+	return data
 }

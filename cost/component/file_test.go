@@ -58,16 +58,16 @@ func TestDamaged(t *testing.T) {
 // TestMayReplace: one file may take the place of another of the same card and limit, of a damaged one and of none.
 func TestMayReplace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "components.json")
-	m := Model{Card: "a card", FullClock: 1980, PowerLimit: 700}
+	m := Model{Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card}
 	if err := m.MayReplace(file); err != nil {
 		t.Error("nothing:", err)
 	}
 	for want, there := range map[string]Model{
 		"": m,
-		"holds readings of other of 1980 MHz with a limit of 700 W, and this is a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700},
-		"limit of 500 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 500},
-		"a card of 1755 MHz":       {Card: "a card", FullClock: 1755, PowerLimit: 700},
-		"holds readings of a card of 1980 MHz with a limit of 700 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Simulated: true},
+		"holds readings of other of 1980 MHz with a limit of 700 W, and this is a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700, Facts: *card},
+		"limit of 500 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 500, Facts: *card},
+		"a card of 1755 MHz":       {Card: "a card", FullClock: 1755, PowerLimit: 700, Facts: *card},
+		"holds readings of a card of 1980 MHz with a limit of 700 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card, Simulated: true},
 	} {
 		if err := there.Write(file); err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestMayReplace(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	for _, other := range []string{"my notes", "{}", `{"components_version":2,"card":"a card"}`, `{"components_version":1,"card":"oth`} {
+	for _, other := range []string{"my notes", "{}", `{"components_version":3,"card":"a card"}`, `{"components_version":1,"card":"oth`} {
 		if err := os.WriteFile(file, []byte(other), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestMayReplace(t *testing.T) {
 			t.Errorf("%q: %v", other, err)
 		}
 	}
-	for _, damaged := range []string{"", `{"components_version":1,"card":`, `{"components_version":1,"card":"a card","driv`} {
+	for _, damaged := range []string{"", `{"components_version":1,"card":`, `{"components_version":1,"card":"a card","driv`, `{"components_version":2,"card":"a card","driv`} {
 		if err := os.WriteFile(file, []byte(damaged), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -28,11 +28,12 @@ func (m *Model) Fit() error {
 	m.Launch = m.launch()
 	m.terms = terms(m.Types(), m.Sensed, m.Launch)
 	m.limits()
-	d := m.design(clockExponent)
+	exponent := m.Facts.Clock.Exponent
+	d := m.design(exponent.Usual)
 	own := d.solve(d.y, nil)
 	m.variants = []variant{own}
 	m.variants = append(m.variants, d.resampled(own)...)
-	for _, e := range otherExponents {
+	for _, e := range []float64{exponent.Low, exponent.High} {
 		other := m.design(e)
 		m.variants = append(m.variants, other.solve(other.y, nil))
 	}
@@ -55,6 +56,9 @@ func (m *Model) Fit() error {
 }
 
 func (m *Model) validateReadings() error {
+	if err := m.Facts.validate(); err != nil {
+		return err
+	}
 	if !(m.FullClock > 0 && m.FullClock <= mostMHz && m.PowerLimit >= 0 && m.PowerLimit <= mostWatts) || m.Card == "" {
 		return fmt.Errorf("components take the card's name, its highest clock, up to %.0f MHz, and its power limit, up to %.0f W", mostMHz, mostWatts)
 	}

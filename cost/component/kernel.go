@@ -52,10 +52,9 @@ type Gemm struct {
 	M, N, K int
 	// Cold is whether w comes from memory every time, as in decoding.
 	Cold bool
-	// Tile is the number of results of a tile. Default: as many as give each of a card's 132
-	// multiprocessors one, at most 256×160 and at least 64×16, which is what cuBLASLt was seen to choose.
+	// Tile is the number of results of a tile. Default: the card's [Tiles].
 	Tile float64
-	// L2 is the size of the cache in bytes. Default: an H200's.
+	// L2 is the size of the cache in bytes. Default: the card's [Tiles].
 	L2 float64
 	// Around are the bytes of everything that runs between two executions, as the other layers of a
 	// model. Default: nothing does.
@@ -64,26 +63,15 @@ type Gemm struct {
 	Bits, Moved float64
 }
 
-// elements of a type.
-type elements struct {
-	operand, result float64 // bytes
-	moved           float64 // of random normal operands
-}
+// elements of a type, in bytes.
+type elements struct{ operand, result float64 }
 
 var elementsOf = map[string]elements{
-	"fp32": {4, 4, 0.85}, "tf32": {4, 4, 0.85}, "fp16": {2, 2, 0.85}, "bf16": {2, 2, 0.7}, "fp16-cuda": {2, 2, 0.85},
-	"fp8": {1, 2, 0.84}, "int8": {1, 4, 1},
+	"fp32": {4, 4}, "tf32": {4, 4}, "fp16": {2, 2}, "bf16": {2, 2}, "fp16-cuda": {2, 2}, "fp8": {1, 2}, "int8": {1, 4},
 }
 
 // Random is Bits and Moved of random normal operands of a type.
-func Random(typ string) (bits, moved float64) { return 1, elementsOf[typ].moved }
-
-const (
-	usualL2         = 60 << 20
-	multiprocessors = 128 // of 132: tiles come in powers of two
-	largestTile     = 256 * 160
-	smallestTile    = 64 * 16
-)
+func (f *Facts) Random(typ string) (bits, moved float64) { return 1, f.RandomMoved[typ] }
 
 // Bytes of operands and results, each once.
 func (g Gemm) Bytes() float64 {
@@ -92,30 +80,30 @@ func (g Gemm) Bytes() float64 {
 	return e.operand*k*(m+n) + e.result*m*n
 }
 
-// Kernel derives what the product does. Its time is not known.
-func (g Gemm) Kernel(name string) (Kernel, error) {
+// Kernel derives what the product does on a card. Its time is not known.
+func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 	e, ok := elementsOf[g.Type]
 	if !ok || min(g.M, g.N, g.K) < 1 {
 		return Kernel{}, fmt.Errorf("kernel %s: a product of %d×%d×%d in %q is none", name, g.M, g.N, g.K, g.Type)
 	}
 	if g.L2 <= 0 {
-		g.L2 = usualL2
+		g.L2 = card.Tiles.L2
 	}
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
 	if g.Tile <= 0 {
-		g.Tile = min(largestTile, max(smallestTile, m*n/multiprocessors))
+		g.Tile = min(card.Tiles.Largest, max(card.Tiles.Smallest, m*n/card.Tiles.Wave))
 	}
-	short := min(0.8*math.Sqrt(g.Tile), m, n)
+	short := min(card.Tiles.ShortSide*math.Sqrt(g.Tile), m, n)
 	long := g.Tile / short
 	results := e.result * m * n
-	asked := e.operand*m*n*k*(1/short+1/long/2) + results // the longer side is shared by two
+	asked := e.operand*m*n*k*(1/short+1/long/card.Tiles.SharedBy) + results
 	kernel := Kernel{Name: name, Type: g.Type, Ops: 2 * m * n * k, Asked: asked, Bits: g.Bits, Moved: g.Moved, Awake: 1}
 	if g.Cold {
 		kernel.Memory = e.operand * n * k
 		return kernel, nil
 	}
 	all := g.Bytes()
-	lost := func(bytes float64) float64 { return max(0, 1-g.L2/2/bytes) }
+	lost := func(bytes float64) float64 { return max(0, 1-g.L2/card.Tiles.CacheCopies/bytes) }
 	kernel.Memory = all * lost(all+g.Around)
 	kernel.Again = max(0, asked-all) * lost(all)
 	return kernel, nil

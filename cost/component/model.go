@@ -21,7 +21,8 @@ type Model struct {
 	// FullClock is the highest of the multiprocessors, in MHz.
 	FullClock float64 `json:"highest_clock_mhz"`
 	// L2 is the size of the cache in bytes; 0: not known.
-	L2 float64 `json:"l2_bytes,omitempty"`
+	L2    float64 `json:"l2_bytes,omitempty"`
+	Facts Facts   `json:"facts"`
 	// Sensed is whether the memory's own power was read; else HBM holds the way to it as well.
 	Sensed       bool          `json:"memory_sensor"`
 	Coefficients []Coefficient `json:"coefficients,omitempty"`
@@ -229,7 +230,7 @@ func (m *Model) deviation(of func(variant) float64) float64 {
 	spread, mean, squares, n := 0.0, 0.0, 0.0, 0.0
 	for _, v := range m.variants[1:] {
 		value := of(v)
-		if v.exponent != clockExponent {
+		if v.exponent != m.Facts.Clock.Exponent.Usual {
 			spread = max(spread, math.Abs(value-own)/2)
 			continue
 		}

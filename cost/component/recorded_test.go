@@ -30,7 +30,7 @@ func recorded(t *testing.T, every int) *Model {
 		}
 		return other
 	}
-	m := &Model{Card: c.Card, PowerLimit: c.PowerLimit, FullClock: 1980}
+	m := &Model{Card: c.Card, PowerLimit: c.PowerLimit, FullClock: 1980, Facts: *card}
 	for i := range c.Series {
 		s := &c.Series[i]
 		if s.Type == "fp16-cuda" {
@@ -41,10 +41,10 @@ func recorded(t *testing.T, every int) *Model {
 			g := Gemm{Type: s.Type, M: s.M, N: s.N, K: s.K, Cold: s.Cold}
 			g.Bits = of(s.Type, false).Toggling(signals, b.Signals)
 			g.Moved = of(s.Type, true).Moved(signals, b.Signals)
-			if _, random := Random(s.Type); !both && !s.Cold {
+			if _, random := card.Random(s.Type); !both && !s.Cold {
 				g.Moved = (g.Moved + random) / 2
 			}
-			k, err := g.Kernel(fmt.Sprintf("%s %dx%dx%d", s.Type, s.M, s.N, s.K))
+			k, err := g.Kernel(fmt.Sprintf("%s %dx%dx%d", s.Type, s.M, s.N, s.K), card)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestRecorded(t *testing.T) {
 		t.Logf("%-28s %10.3g ± %.2g %s", c.Name, c.Value, c.Error, c.Unit)
 	}
 	t.Logf("%.1f %% off on average, %.1f %% at worst (%s), drawn %.1f W, limits %v", 100*m.Quality.Mean, 100*m.Quality.Worst, m.Quality.WorstKernel, m.Drawn, m.Limits)
-	d := m.design(clockExponent)
+	d := m.design(card.Clock.Exponent.Usual)
 	for _, name := range m.fitted() {
 		v := d.solve(d.y, func(row string) bool { return row == name })
 		n, sum, worst := 0.0, 0.0, 0.0
@@ -154,11 +154,11 @@ func TestRecordedLayers(t *testing.T) {
 		{"decode", 16, 43, 43 * 11.28e-6, 1980, 486.9, 0.18},
 		{"decode, another card", 16, 43, 43 * 11.40e-6, 1980, 524, 0.1},
 	} {
-		bits, moved := Random("bf16")
+		bits, moved := card.Random("bf16")
 		var kernels []Kernel
 		for _, l := range layers {
 			g := Gemm{Type: "bf16", M: c.tokens, N: l.n * c.stack, K: l.k, Cold: c.tokens == 16, Bits: bits, Moved: moved, Around: 1e8}
-			k, err := g.Kernel(fmt.Sprint(l))
+			k, err := g.Kernel(fmt.Sprint(l), card)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -91,13 +91,6 @@ func terms(types []string, sensed bool, launch float64) []term {
 		term{name: hbmTerm + ", asked again", part: HBM, unit: "J", no: true, rate: again})
 }
 
-// clockExponent is that of energies, so voltage goes with the root of the clock, and what is awake with clock². It is
-// in the middle of where kernels that were left out are predicted best: 0.75 on an H200 whose components were
-// measured, 1 to 1.25 on those of the built-in calibration. The others are what it might be as well.
-const clockExponent = 1.0
-
-var otherExponents = []float64{0.75, 1.25}
-
 // at is what the coefficient is multiplied by to be watts, at a clock relative to the highest.
 func (t *term) at(k *Kernel, clock, exponent float64) float64 {
 	switch {

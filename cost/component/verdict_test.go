@@ -12,7 +12,7 @@ func TestVerdict(t *testing.T) {
 	if err := m.Verdict(); err != nil {
 		t.Errorf("judged by its own kernels: %v", err)
 	}
-	k, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: 1, Moved: 1}.Kernel("held out")
+	k, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: 1, Moved: 1}.Kernel("held out", card)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Pro
 		if i < len(d.Kernels) {
 			ran = &d.Kernels[i]
 		}
-		g := ComponentGEMM(p.Problem, d.Cold, ran, d.Platform)
+		g := ComponentGEMM(p.Problem, d.Cold, ran, d.Platform, &s.Model.Facts)
 		q := cost.Product{Type: g.Type, M: g.M, N: g.N, K: g.K, Cold: d.Cold}
 		if p.Problem.Streaming {
 			q.Role = cost.Streaming
@@ -127,11 +127,11 @@ func ActivityModel(card string) (*cost.Calibration, error) {
 	return cost.FindCalibration("h200")
 }
 
-// ComponentGEMM is a product of random operands as package component sees it. k is the kernel that runs on
+// ComponentGEMM is a product of random operands of a card as package component sees it. k is the kernel that runs on
 // the card that info describes; either is nil where it is not known.
-func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info) component.Gemm {
+func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, card *component.Facts) component.Gemm {
 	g := component.Gemm{Type: p.Type.String(), M: p.M, N: p.N, K: p.K, Cold: cold}
-	g.Bits, g.Moved = component.Random(g.Type)
+	g.Bits, g.Moved = card.Random(g.Type)
 	if info != nil {
 		g.L2 = float64(info.L2)
 	}
@@ -155,7 +155,7 @@ func LayerKernels(m *component.Model, layers []component.Gemm) ([]component.Kern
 	var kernels []component.Kernel
 	for i, g := range layers {
 		g.L2, g.Around = m.L2, all-g.Bytes()
-		k, err := g.Kernel(fmt.Sprintf("layer %d", i+1))
+		k, err := g.Kernel(fmt.Sprintf("layer %d", i+1), &m.Facts)
 		if err != nil {
 			return nil, err
 		}

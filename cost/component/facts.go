@@ -1,0 +1,87 @@
+package component
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+)
+
+// Facts are what a model must know about a card besides its readings. They are read from the components'
+// file; every field is required there.
+type Facts struct {
+	Tiles Tiles  `json:"tiles"`
+	Clock Clocks `json:"clock"`
+	// RandomMoved is [Kernel].Moved of random normal operands, by type.
+	RandomMoved map[string]float64 `json:"random_moved_bits"`
+	// SensorScale is the error of the memory's sensor, in watts, that weighs as much in the fit as one of
+	// 100 % of a kernel's power.
+	SensorScale float64 `json:"memory_sensor_scale_watts"`
+}
+
+// Tiles describes how the card's library cuts a product into tiles, and what the cache keeps of them.
+type Tiles struct {
+	// L2 is the size of the cache in bytes where the device did not tell it; CacheCopies of what it holds
+	// are kept.
+	L2          float64 `json:"usual_l2_bytes"`
+	CacheCopies float64 `json:"l2_copies"`
+	// Wave is how many tiles a product is cut into at least, if they are of Smallest to Largest results.
+	Wave     float64 `json:"tiles_of_a_wave"`
+	Smallest float64 `json:"smallest_tile_results"`
+	Largest  float64 `json:"largest_tile_results"`
+	// ShortSide is a tile's shorter side, over the side of a square with as many results.
+	ShortSide float64 `json:"short_side_share"`
+	// SharedBy is the number of tiles that ask once for the rows of their longer side.
+	SharedBy float64 `json:"long_side_shared_by"`
+}
+
+// Clocks describes what follows the clock.
+type Clocks struct {
+	// Exponent of the clock with which energies grow: voltage goes with its root, and what is awake with one
+	// power more. Low and High are the exponents that errors account for.
+	Exponent cost.Likely `json:"energy_exponent"`
+	// Overlap is how sharply a kernel goes over from being bound by what follows the clock to being bound
+	// by memory: times add up as t^Overlap.
+	Overlap float64 `json:"overlap_exponent"`
+	// MemoryTime is the time of the memory alone in that of the fastest kernel that was seen.
+	MemoryTime float64 `json:"memory_time_share"`
+	Lowest     float64 `json:"lowest_clock_share"` // of the highest
+	Step       float64 `json:"clock_step_mhz"`
+	// LowestAdvised is the lowest clock that advice looks at.
+	LowestAdvised float64 `json:"lowest_advised_clock_mhz"`
+}
+
+// validate reports the first field that is out of its range.
+func (f *Facts) validate() error {
+	t, c := &f.Tiles, &f.Clock
+	for _, v := range []struct {
+		name             string
+		value, low, high float64
+	}{
+		{"tiles.usual_l2_bytes", t.L2, 1, 1e12},
+		{"tiles.l2_copies", t.CacheCopies, 1, 64},
+		{"tiles.tiles_of_a_wave", t.Wave, 1, 1e6},
+		{"tiles.smallest_tile_results", t.Smallest, 1, 1e9},
+		{"tiles.largest_tile_results", t.Largest, t.Smallest, 1e9},
+		{"tiles.short_side_share", t.ShortSide, 0.01, 1},
+		{"tiles.long_side_shared_by", t.SharedBy, 1, 64},
+		{"clock.energy_exponent.low", c.Exponent.Low, 0, 5},
+		{"clock.energy_exponent.high", c.Exponent.High, c.Exponent.Low, 5},
+		{"clock.energy_exponent.usual", c.Exponent.Usual, c.Exponent.Low, c.Exponent.High},
+		{"clock.overlap_exponent", c.Overlap, 1, 100},
+		{"clock.memory_time_share", c.MemoryTime, 0, 1},
+		{"clock.lowest_clock_share", c.Lowest, 0.001, 1},
+		{"clock.clock_step_mhz", c.Step, 1, mostMHz},
+		{"clock.lowest_advised_clock_mhz", c.LowestAdvised, 1, mostMHz},
+		{"memory_sensor_scale_watts", f.SensorScale, leastWatts, mostWatts},
+	} {
+		if !(v.value >= v.low && v.value <= v.high) {
+			return fmt.Errorf("facts.%s is %g: it must be from %g to %g", v.name, v.value, v.low, v.high)
+		}
+	}
+	for typ := range elementsOf {
+		if v, ok := f.RandomMoved[typ]; !ok || !(v >= 0 && v <= 10) {
+			return fmt.Errorf("facts.random_moved_bits.%s is missing, or not from 0 to 10", typ)
+		}
+	}
+	return nil
+}
