@@ -32,7 +32,7 @@ type Options struct {
 	Stack int
 }
 
-// Batch replays products, traffic or both on a card, back to back. One batch or train runs at a time;
+// Batch replays products, traffic or both on a card, back to back. One batch or sequence runs at a time;
 // the methods of one are for one goroutine.
 type Batch struct {
 	device *Device

@@ -80,8 +80,8 @@ func (d *Device) tearDown() error {
 	return errors.Join(errs...)
 }
 
-// Close ends a running batch or train, after the tenths of a second of work already queued, and gives back
-// the context and all of its memory. Batches and trains of a closed device can only be closed. Closing twice
+// Close ends a running batch or sequence, after the tenths of a second of work already queued, and gives back
+// the context and all of its memory. Batches and sequences of a closed device can only be closed. Closing twice
 // does nothing.
 func (d *Device) Close() error {
 	d.mu.Lock()
@@ -112,7 +112,7 @@ func (d *Device) FreeMemory() (free int64, err error) {
 }
 
 // Multiply returns y[M,N] row-major; an element that the kernel did not write is NaN, or −1 for
-// INT8. It waits for a running batch's or train's queue, and starves it for as long as it takes.
+// INT8. It waits for a running batch's or sequence's queue, and starves it for as long as it takes.
 func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err

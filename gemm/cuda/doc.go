@@ -29,11 +29,11 @@
 //
 // # Trains
 //
-// A [Train] runs legs of one product each, and marks moments between executions by events, so that
+// A [Sequence] runs segments of one product each, and marks moments between executions by events, so that
 // one knows afterwards which execution ran when. [Device.ReadClock] reads the same clock while the
 // card is idle, between two moments of the host's: so stamps can be placed beside what sensors said.
 // The card's clock counts from when the device was opened, and times of it that lie ten minutes apart
 // are still good to about a microsecond.
 //
-// One batch or train runs at a time on a device, and the clock is read between them.
+// One batch or sequence runs at a time on a device, and the clock is read between them.
 package cuda

@@ -160,14 +160,14 @@ func TestGPUColdWeights(t *testing.T) {
 	}
 }
 
-// The stamps of a train are those of the card's clock, by which a batch of the same executions takes as
+// The stamps of a sequence are those of the card's clock, by which a batch of the same executions takes as
 // long. A clock that has just risen makes a run quicker, so the quickest of some counts.
 func TestGPUStamps(t *testing.T) {
 	d := openGPU(t)
 	const n = 64
 	for _, size := range []int{1024, 4096} {
 		p := gemm.Problem{M: size, N: size, K: size, Type: gemm.BF16}
-		b, tr := batch(t, d, Options{Repeat: 1}, p), train(t, d, p)
+		b, tr := batch(t, d, Options{Repeat: 1}, p), sequence(t, d, p)
 		replayed, stamped := time.Hour, time.Hour
 		for range 10 {
 			if err := errors.Join(b.Start(n), b.Wait(context.Background())); err != nil {
@@ -178,7 +178,7 @@ func TestGPUStamps(t *testing.T) {
 				t.Fatal(err)
 			}
 			replayed = min(replayed, took)
-			s := stamps(t, tr, Leg{0, n})
+			s := stamps(t, tr, Segment{0, n})
 			for i := 1; i < len(s); i++ {
 				if s[i].At <= s[i-1].At || s[i].Done <= s[i-1].Done {
 					t.Errorf("%v after %v", s[i], s[i-1])
@@ -190,7 +190,7 @@ func TestGPUStamps(t *testing.T) {
 			stamped = min(stamped, s[len(s)-1].At-s[0].At)
 		}
 		t.Logf("%v: %d replays take %v, stamped executions %v; a stamp for every %d, %d events, alone %v", p, n, replayed, stamped,
-			tr.cars[0].group, len(d.timeline.free), tr.cars[0].once)
+			tr.graphs[0].group, len(d.timeline.free), tr.graphs[0].once)
 		if off := stamped.Seconds()/replayed.Seconds() - 1; size == 4096 && math.Abs(off) > 0.02 {
 			t.Errorf("%v: the stamps are %.1f %% off", p, 100*off)
 		}
@@ -200,10 +200,10 @@ func TestGPUStamps(t *testing.T) {
 	}
 }
 
-// The card's clock and the host's agree, and a train does not disturb that.
+// The card's clock and the host's agree, and a sequence does not disturb that.
 func TestGPUReadClock(t *testing.T) {
 	d := openGPU(t)
-	tr := train(t, d, gemm.Problem{M: 1024, N: 1024, K: 1024, Type: gemm.BF16})
+	tr := sequence(t, d, gemm.Problem{M: 1024, N: 1024, K: 1024, Type: gemm.BF16})
 	begun := time.Now()
 	now := func() time.Duration { return time.Since(begun) }
 	quickest := func() ClockReading {
@@ -221,14 +221,14 @@ func TestGPUReadClock(t *testing.T) {
 		return best
 	}
 	a := quickest()
-	s := stamps(t, tr, Leg{0, 5000})
+	s := stamps(t, tr, Segment{0, 5000})
 	if first := s[0].At; first < a.Card || first > a.Card+time.Second {
-		t.Errorf("the train began at %v, after a reading of %v", first, a.Card)
+		t.Errorf("the sequence began at %v, after a reading of %v", first, a.Card)
 	}
 	time.Sleep(time.Second)
 	b := quickest()
 	if last := s[len(s)-1].At; last > b.Card {
-		t.Errorf("the train ended at %v, before a reading of %v", last, b.Card)
+		t.Errorf("the sequence ended at %v, before a reading of %v", last, b.Card)
 	}
 	host, card := b.After-a.After, b.Card-a.Card
 	t.Logf("%v by the host, %v by the card: %.1f ppm", host, card, 1e6*(card.Seconds()/host.Seconds()-1))

@@ -8,7 +8,7 @@ type ClockReading struct {
 	Card          time.Duration // by the card's, since the device was opened: the zero of stamps, too
 }
 
-// ReadClock reads the card's clock; now is the host's. It fails while a batch or a train is under way:
+// ReadClock reads the card's clock; now is the host's. It fails while a batch or a sequence is under way:
 // the reading would wait for the queue. How long a reading takes varies by some microseconds: take the
 // quickest of several.
 func (d *Device) ReadClock(now func() time.Duration) (ClockReading, error) {

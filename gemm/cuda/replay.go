@@ -7,7 +7,7 @@ import (
 )
 
 // Start queues n replays and returns at once; they begin immediately. It fails while another batch
-// or train is under way, and waits for cancelled ones to drain.
+// or sequence is under way, and waits for cancelled ones to drain.
 func (b *Batch) Start(n int) error {
 	if n < 1 {
 		return fmt.Errorf("batch %s: %d replays", b.name, n)

@@ -10,7 +10,7 @@ import (
 // The driver tells the time between two events as a float32 of milliseconds: to the nanosecond over
 // 16 ms, but wrong by up to 30 ns over a second and by 30 µs over ten minutes. So every event is
 // measured from a base that lies shortly before it, and whenever an event is further than a link from
-// the base, it becomes the base of what follows. While a train runs, its stamps are links that are
+// the base, it becomes the base of what follows. While a sequence runs, its stamps are links that are
 // exact (where executions take 8 ms or less; else wrong by 3e-8 of them). A pause between two events of
 // up to a second is a link that is wrong by up to 30 ns, either way with equal chance: hundreds of them
 // in ten minutes add up to some tenths of a microsecond.

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Ten minutes of trains and idling: stamps and readings share one clock, to a microsecond. A single
+// Ten minutes of sequences and idling: stamps and readings share one clock, to a microsecond. A single
 // base would be wrong by 30.
 func TestTimelineStaysTrue(t *testing.T) {
 	c := newCard(t)
 	c.product = 1603217 * time.Nanosecond
 	d := openFake(t, c)
-	tr := train(t, d, small[0])
+	tr := sequence(t, d, small[0])
 	rng := rand.New(rand.NewPCG(1, 2))
 	now := func() time.Duration { return c.now }
 	check := func(what string, at, want time.Duration) {
@@ -38,7 +38,7 @@ func TestTimelineStaysTrue(t *testing.T) {
 		}
 		c.query = 20 * time.Millisecond
 		begun := c.now
-		for _, s := range stamps(t, tr, Leg{0, 600}) {
+		for _, s := range stamps(t, tr, Segment{0, 600}) {
 			check("a stamp", s.At, begun+time.Duration(s.Done)*c.product)
 		}
 	}

@@ -65,8 +65,8 @@ func (g *gpu) NewMix(ctx context.Context, name string, products []cuda.Product, 
 	return b, nil
 }
 
-func (g *gpu) NewTrain(ctx context.Context, name string, products []cuda.Product) (Train, error) {
-	t, err := g.device.NewTrain(ctx, name, products)
+func (g *gpu) NewSequence(ctx context.Context, name string, products []cuda.Product) (Sequence, error) {
+	t, err := g.device.NewSequence(ctx, name, products)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ type Machine interface {
 	NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error)
 	// NewMix puts products and traffic on the card; see [cuda.Device.NewMix].
 	NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error)
-	// NewTrain puts products on the card whose executions are noted; see [cuda.Device.NewTrain].
-	NewTrain(ctx context.Context, name string, products []cuda.Product) (Train, error)
+	// NewSequence puts products on the card whose executions are noted; see [cuda.Device.NewSequence].
+	NewSequence(ctx context.Context, name string, products []cuda.Product) (Sequence, error)
 	// ReadClock reads the card's clock; the host's is Clock. It fails while something runs.
 	ReadClock() (cuda.ClockReading, error)
 	// Close gives everything back. Twice does nothing.
@@ -58,9 +58,9 @@ type Mix interface {
 	Close() error
 }
 
-// Train is products whose executions are noted; see [cuda.Train].
-type Train interface {
-	Start(legs []cuda.Leg) error
+// Sequence is products whose executions are noted; see [cuda.Sequence].
+type Sequence interface {
+	Start(segments []cuda.Segment) error
 	Wait(ctx context.Context) error
 	Stamps() ([]cuda.Stamp, error)
 	Close() error

@@ -70,7 +70,7 @@
 // # Use
 //
 // Open finds a card; NewSim makes one up, with virtual time, against which all of this is tested. It
-// has the sensors, a clock of its own, trains of executions with stamps by that clock, and a
+// has the sensors, a clock of its own, sequences of executions with stamps by that clock, and a
 // governor; OpenSim keeps what that sets in a file, as a card outlives the processes that set it.
 // Cancelling the context ends within a second, with what was measured so far.
 package power

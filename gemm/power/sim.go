@@ -42,10 +42,10 @@ type SimOptions struct {
 	// Dips a second of the clock to the share DipClock, each DipTime long.
 	DipRate, DipClock float64
 	DipTime           time.Duration
-	// FirstExecutions of a train that finds the card idle take so many times as long.
+	// FirstExecutions of a sequence that finds the card idle take so many times as long.
 	FirstExecutions []float64
-	// SlowTrains is the share of trains all of whose executions take longer, by the share SlowBy.
-	SlowTrains, SlowBy float64
+	// SlowSequences is the share of sequences all of whose executions take longer, by the share SlowBy.
+	SlowSequences, SlowBy float64
 	// ClockOffset and ClockDrift, in millionths, tell the card's clock from [Sim.Now].
 	ClockOffset time.Duration
 	ClockDrift  float64
@@ -76,7 +76,7 @@ func H200Sim() SimOptions {
 		Rise: 10 * time.Millisecond, Tick: 100 * time.Millisecond, TickJitter: time.Millisecond,
 		Query: 100 * time.Microsecond, PowerNoise: 0.0025, TimeNoise: 0.0005,
 		DipRate: 0.003, DipClock: 0.7, DipTime: 400 * time.Millisecond,
-		FirstExecutions: []float64{1.5, 1.2, 1.05}, SlowTrains: 0.1, SlowBy: 0.08,
+		FirstExecutions: []float64{1.5, 1.2, 1.05}, SlowSequences: 0.1, SlowBy: 0.08,
 		ClockOffset: 1000 * time.Second, ClockDrift: 15, ClockDelay: 12 * time.Microsecond, ClockJitter: 2 * time.Microsecond,
 		BufferSize: 119, BufferEvery: 20 * time.Millisecond, BufferWindow: 20 * time.Millisecond,
 	}

@@ -28,8 +28,8 @@ func TestSimClock(t *testing.T) {
 			t.Fatalf("%+v: want %v to %v", r, low, high)
 		}
 		begin := s.Now()
-		tr := s.NewTrain([]SimKernel{{Watts: 300, Seconds: 1e-3}})
-		if err := tr.Start([]SimLeg{{0, 1}}); err != nil {
+		tr := s.NewSequence([]SimKernel{{Watts: 300, Seconds: 1e-3}})
+		if err := tr.Start([]SimSegment{{0, 1}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := tr.Wait(t.Context()); err != nil {

@@ -59,7 +59,7 @@ type profiler struct {
 	began     time.Duration
 	phase     float64 // of the first run
 	sampler   *sampler
-	train     measure.Train
+	train     measure.Sequence
 	groups    [][]cuda.ClockReading
 	noClock   error
 	sequences []*sequence
@@ -70,7 +70,7 @@ type profiler struct {
 
 // sequence is a launch sequence: the segments that each of its runs executes.
 type sequence struct {
-	segments []cuda.Leg
+	segments []cuda.Segment
 	each     [][]float64   // seconds of an execution, of each segment in each warm-up run
 	lasts    time.Duration // length of its latest run
 	runs     []*run
@@ -110,7 +110,7 @@ func (p *profiler) prepare(ctx context.Context) error {
 		}
 	}
 	var err error
-	if p.train, err = p.machine.NewTrain(ctx, "profile", p.products); err != nil {
+	if p.train, err = p.machine.NewSequence(ctx, "profile", p.products); err != nil {
 		return err
 	}
 	p.stage("timing")
@@ -177,7 +177,7 @@ func (p *profiler) check(ctx context.Context, i int) (err error) {
 func (p *profiler) time(ctx context.Context, product int) (each float64, err error) {
 	n := 4
 	for range timings {
-		t, err := p.execute(ctx, []cuda.Leg{{Product: product, Executions: n}})
+		t, err := p.execute(ctx, []cuda.Segment{{Product: product, Executions: n}})
 		if err != nil {
 			return 0, err
 		}
@@ -188,7 +188,7 @@ func (p *profiler) time(ctx context.Context, product int) (each float64, err err
 }
 
 // execute runs segments and returns their timeline by the card's clock.
-func (p *profiler) execute(ctx context.Context, segments []cuda.Leg) (Timeline, error) {
+func (p *profiler) execute(ctx context.Context, segments []cuda.Segment) (Timeline, error) {
 	if err := p.train.Start(segments); err != nil {
 		return Timeline{}, err
 	}
@@ -205,9 +205,9 @@ func (p *profiler) execute(ctx context.Context, segments []cuda.Leg) (Timeline, 
 // sequence returns the launch sequence that begins with a product and goes on with the other one, if any, for half as
 // long.
 func (p *profiler) sequence(first int) *sequence {
-	s := &sequence{segments: []cuda.Leg{{Product: first}}}
+	s := &sequence{segments: []cuda.Segment{{Product: first}}}
 	if len(p.products) > 1 {
-		s.segments = append(s.segments, cuda.Leg{Product: 1 - first})
+		s.segments = append(s.segments, cuda.Segment{Product: 1 - first})
 	}
 	s.each = make([][]float64, len(s.segments))
 	for i := range s.segments {

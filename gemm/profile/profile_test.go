@@ -129,7 +129,7 @@ func TestPhases(t *testing.T) {
 // TestGoldenRuns: those in which all executions take longer are dropped.
 func TestGoldenRuns(t *testing.T) {
 	o := plain()
-	o.SlowTrains, o.SlowBy = 0.2, 0.08
+	o.SlowSequences, o.SlowBy = 0.2, 0.08
 	r := measured(t, measure.Simulated(o), quick, product("still", false))
 	p, golden := r.Profiles[0], 0
 	for i, run := range p.Runs {

@@ -14,7 +14,7 @@ import (
 // still is a simulated card without noise.
 func still() power.SimOptions {
 	o := power.H200Sim()
-	o.PowerNoise, o.TimeNoise, o.DipRate, o.TickJitter, o.SlowTrains, o.FirstExecutions = 0, 0, 0, 0, 0, nil
+	o.PowerNoise, o.TimeNoise, o.DipRate, o.TickJitter, o.SlowSequences, o.FirstExecutions = 0, 0, 0, 0, 0, nil
 	return o
 }
 

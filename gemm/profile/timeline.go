@@ -24,17 +24,17 @@ type Timeline struct {
 }
 
 // timelineOf counts the executions of all segments on, from the first stamp.
-func timelineOf(stamps []cuda.Stamp, segments []cuda.Leg) (Timeline, error) {
+func timelineOf(stamps []cuda.Stamp, segments []cuda.Segment) (Timeline, error) {
 	before := make([]int, len(segments)+1) // executions before each segment
 	for i, l := range segments {
 		before[i+1] = before[i] + l.Executions
 	}
 	var t Timeline
 	for _, s := range stamps {
-		if s.Leg < 0 || s.Leg >= len(segments) {
-			return t, fmt.Errorf("a stamp of segment %d of %d", s.Leg, len(segments))
+		if s.Segment < 0 || s.Segment >= len(segments) {
+			return t, fmt.Errorf("a stamp of segment %d of %d", s.Segment, len(segments))
 		}
-		done, at := before[s.Leg]+s.Done, Seconds(s.At-stamps[0].At)
+		done, at := before[s.Segment]+s.Done, Seconds(s.At-stamps[0].At)
 		n := len(t.Done)
 		if n > 0 && done == t.Done[n-1] {
 			continue // a segment begins where the one before ended

@@ -93,9 +93,9 @@ func TestPart(t *testing.T) {
 }
 
 func TestProgressOf(t *testing.T) {
-	legs := []cuda.Leg{{Product: 0, Executions: 3}, {Product: 1, Executions: 2}}
+	legs := []cuda.Segment{{Product: 0, Executions: 3}, {Product: 1, Executions: 2}}
 	at := func(n int) time.Duration { return time.Hour + time.Duration(n)*time.Millisecond }
-	p, err := timelineOf([]cuda.Stamp{{At: at(0)}, {Done: 1, At: at(2)}, {Done: 3, At: at(5)}, {Leg: 1, At: at(5)}, {Leg: 1, Done: 2, At: at(9)}}, legs)
+	p, err := timelineOf([]cuda.Stamp{{At: at(0)}, {Done: 1, At: at(2)}, {Done: 3, At: at(5)}, {Segment: 1, At: at(5)}, {Segment: 1, Done: 2, At: at(9)}}, legs)
 	want := Timeline{[]int{0, 1, 3, 5}, []Seconds{0, 2 * ms, 5 * ms, 9 * ms}}
 	if err != nil || len(p.Done) != 4 {
 		t.Fatal(p, err)
@@ -109,10 +109,10 @@ func TestProgressOf(t *testing.T) {
 		"none":          nil,
 		"one":           {{}},
 		"short":         {{At: at(0)}, {Done: 3, At: at(5)}},
-		"backwards":     {{At: at(3)}, {Done: 3, At: at(2)}, {Leg: 1, Done: 2, At: at(9)}},
-		"undone":        {{At: at(0)}, {Done: 3, At: at(5)}, {Done: 2, At: at(6)}, {Leg: 1, Done: 2, At: at(9)}},
-		"another leg's": {{At: at(0)}, {Leg: 2, Done: 2, At: at(9)}},
-		"no time":       {{At: at(0)}, {Leg: 1, Done: 2, At: at(0)}},
+		"backwards":     {{At: at(3)}, {Done: 3, At: at(2)}, {Segment: 1, Done: 2, At: at(9)}},
+		"undone":        {{At: at(0)}, {Done: 3, At: at(5)}, {Done: 2, At: at(6)}, {Segment: 1, Done: 2, At: at(9)}},
+		"another leg's": {{At: at(0)}, {Segment: 2, Done: 2, At: at(9)}},
+		"no time":       {{At: at(0)}, {Segment: 1, Done: 2, At: at(0)}},
 	} {
 		if p, err := timelineOf(stamps, legs); err == nil {
 			t.Errorf("%s: %+v", what, p)

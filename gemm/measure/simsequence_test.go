@@ -17,12 +17,12 @@ func shaped(name string, m, n, k int) cuda.Product {
 	return p
 }
 
-func TestSimulatedTrain(t *testing.T) {
+func TestSimulatedSequence(t *testing.T) {
 	o := still()
-	o.FirstExecutions, o.SlowTrains = nil, 0
+	o.FirstExecutions, o.SlowSequences = nil, 0
 	m := Simulated(o)
 	big, small := shaped("big", 2048, 2048, 2048), shaped("small", 8, 8, 8)
-	tr, err := m.NewTrain(t.Context(), "t", []cuda.Product{big, small})
+	tr, err := m.NewSequence(t.Context(), "t", []cuda.Product{big, small})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestSimulatedTrain(t *testing.T) {
 	if err != nil || r.Before >= r.After {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if err := tr.Start([]cuda.Leg{{Product: 1, Executions: 40}, {Product: 0, Executions: 100}}); err != nil {
+	if err := tr.Start([]cuda.Segment{{Product: 1, Executions: 40}, {Product: 0, Executions: 100}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.Wait(t.Context()); err != nil {
@@ -45,7 +45,7 @@ func TestSimulatedTrain(t *testing.T) {
 		if i > 0 && s.At <= list[i-1].At {
 			t.Fatalf("stamp %d at %v, after one at %v", i, s.At, list[i-1].At)
 		}
-		ends[s.Leg] = s.At
+		ends[s.Segment] = s.At
 	}
 	near(t, "seconds of small products", (ends[0] - list[0].At).Seconds(), 40*simKernel, 1e-3)
 	near(t, "seconds of big products", (ends[1] - ends[0]).Seconds(), 100*big.Problem.Ops()/simOps, 1e-3)
@@ -57,25 +57,25 @@ func TestSimulatedTrain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := tr.Start([]cuda.Leg{{Executions: 1}}); err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("a closed train starts: %v", err)
+	if err := tr.Start([]cuda.Segment{{Executions: 1}}); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("a closed sequence starts: %v", err)
 	}
 }
 
-func TestSimulatedTrainRefuses(t *testing.T) {
+func TestSimulatedSequenceRefuses(t *testing.T) {
 	m := Simulated(still())
 	wrong := product("w", 8, 16, 32, 1, 1)
 	wrong.Problem.Type = gemm.FP16
 	for _, products := range [][]cuda.Product{nil, {wrong}} {
-		if tr, err := m.NewTrain(t.Context(), "t", products); err == nil || tr != nil {
-			t.Errorf("train %v, %v", tr, err)
+		if tr, err := m.NewSequence(t.Context(), "t", products); err == nil || tr != nil {
+			t.Errorf("sequence %v, %v", tr, err)
 		}
 	}
-	tr, err := m.NewTrain(t.Context(), "t", []cuda.Product{product("w", 8, 16, 32, 1, 1)})
+	tr, err := m.NewSequence(t.Context(), "t", []cuda.Product{product("w", 8, 16, 32, 1, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.Start([]cuda.Leg{{Product: 1, Executions: 1}}); err == nil || !strings.Contains(err.Error(), "train t") {
+	if err := tr.Start([]cuda.Segment{{Product: 1, Executions: 1}}); err == nil || !strings.Contains(err.Error(), "sequence t") {
 		t.Errorf("a product that is not there runs: %v", err)
 	}
 	if _, err := tr.Stamps(); err == nil {

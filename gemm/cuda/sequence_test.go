@@ -11,10 +11,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// train makes one of the given problems.
-func train(t *testing.T, d *Device, problems ...gemm.Problem) *Train {
+// sequence makes one of the given problems.
+func sequence(t *testing.T, d *Device, problems ...gemm.Problem) *Sequence {
 	t.Helper()
-	tr, err := d.NewTrain(t.Context(), "test", products(problems...))
+	tr, err := d.NewSequence(t.Context(), "test", products(problems...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,9 +26,9 @@ func train(t *testing.T, d *Device, problems ...gemm.Problem) *Train {
 	return tr
 }
 
-func stamps(t *testing.T, tr *Train, legs ...Leg) []Stamp {
+func stamps(t *testing.T, tr *Sequence, segments ...Segment) []Stamp {
 	t.Helper()
-	if err := errors.Join(tr.Start(legs), tr.Wait(context.Background())); err != nil {
+	if err := errors.Join(tr.Start(segments), tr.Wait(context.Background())); err != nil {
 		t.Fatal(err)
 	}
 	s, err := tr.Stamps()
@@ -39,45 +39,45 @@ func stamps(t *testing.T, tr *Train, legs ...Leg) []Stamp {
 }
 
 // Executions of 100 µs: ten of them take a millisecond.
-func TestStampsOfLegs(t *testing.T) {
+func TestStampsOfSegments(t *testing.T) {
 	c := newCard(t)
 	c.product = 100 * time.Microsecond
-	tr := train(t, openFake(t, c), small...)
+	tr := sequence(t, openFake(t, c), small...)
 	before := c.launched
-	s := stamps(t, tr, Leg{0, 50}, Leg{1, 3}, Leg{0, 1}, Leg{1, 26})
+	s := stamps(t, tr, Segment{0, 50}, Segment{1, 3}, Segment{0, 1}, Segment{1, 26})
 	if got := c.launched - before; got != 80 {
 		t.Errorf("%d executions, not 80", got)
 	}
 	var want []Stamp
-	executions := 0 // of earlier legs
-	for leg, done := range [][]int{
+	executions := 0 // of earlier segments
+	for segment, done := range [][]int{
 		{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 26, 36, 46, 50},
 		{1, 2, 3}, {1},
 		{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 26},
 	} {
 		for _, n := range done {
-			want = append(want, Stamp{leg, n, s[0].At + time.Duration(executions+n)*c.product})
+			want = append(want, Stamp{segment, n, s[0].At + time.Duration(executions+n)*c.product})
 		}
 		executions += done[len(done)-1]
 	}
 	if !slices.EqualFunc(s, want, func(a, b Stamp) bool {
-		return a.Leg == b.Leg && a.Done == b.Done && (a.At-b.At).Abs() < 100*time.Nanosecond
+		return a.Segment == b.Segment && a.Done == b.Done && (a.At-b.At).Abs() < 100*time.Nanosecond
 	}) {
 		t.Errorf("stamps %v\n  want %v", s, want)
 	}
 }
 
-// A train of many pieces never leaves the card idle, and its events are used again.
-func TestTrainsAreBackToBack(t *testing.T) {
+// A sequence of many pieces never leaves the card idle, and its events are used again.
+func TestSequencesAreBackToBack(t *testing.T) {
 	for _, each := range []time.Duration{7 * time.Microsecond, 1603 * time.Microsecond, 40 * time.Millisecond} {
 		c := newCard(t)
 		c.product, c.query = each, 20*time.Millisecond
 		d := openFake(t, c)
-		tr := train(t, d, small[0])
+		tr := sequence(t, d, small[0])
 		n := int(400 * time.Millisecond / each)
 		events := 0
 		for range 3 {
-			s := stamps(t, tr, Leg{0, n})
+			s := stamps(t, tr, Segment{0, n})
 			for i := 1; i < len(s); i++ {
 				want := time.Duration(s[i].Done-s[i-1].Done) * each
 				if took := s[i].At - s[i-1].At; (took-want).Abs() > 100*time.Nanosecond || want > max(each, stampEvery) {
@@ -98,12 +98,12 @@ func TestTrainsAreBackToBack(t *testing.T) {
 	}
 }
 
-// What is queued ahead of a card whose clock was low when a train was made is as much as otherwise.
-func TestTrainsOnAnIdleCard(t *testing.T) {
+// What is queued ahead of a card whose clock was low when a sequence was made is as much as otherwise.
+func TestSequencesOnAnIdleCard(t *testing.T) {
 	c := newCard(t)
 	c.product, c.slow = 100*time.Microsecond, 4*time.Millisecond
-	tr := train(t, openFake(t, c), small[0])
-	if each := tr.cars[0]; each.once != c.product || each.group != 10 {
+	tr := sequence(t, openFake(t, c), small[0])
+	if each := tr.graphs[0]; each.once != c.product || each.group != 10 {
 		t.Errorf("an execution of %v is taken for one of %v, %d to a stamp", c.product, each.once, each.group)
 	}
 }
@@ -112,7 +112,7 @@ func TestTrainsOnAnIdleCard(t *testing.T) {
 func TestFirstExecutionDoesNotWaitForTheHost(t *testing.T) {
 	c := newCard(t)
 	c.product, c.transfer, c.call = 30*time.Microsecond, 10*time.Microsecond, 5*time.Microsecond
-	s := stamps(t, train(t, openFake(t, c), small[0]), Leg{0, 4})
+	s := stamps(t, sequence(t, openFake(t, c), small[0]), Segment{0, 4})
 	for i := 1; i < len(s); i++ {
 		if took := s[i].At - s[i-1].At; (took - c.product).Abs() > 10*time.Nanosecond {
 			t.Errorf("execution %d took %v", i, took)
@@ -120,49 +120,49 @@ func TestFirstExecutionDoesNotWaitForTheHost(t *testing.T) {
 	}
 }
 
-func TestTrainRefuses(t *testing.T) {
+func TestSequenceRefuses(t *testing.T) {
 	d := openFake(t, newCard(t))
-	if _, err := d.NewTrain(t.Context(), "none", nil); err == nil || err.Error() != "train none: no products" {
+	if _, err := d.NewSequence(t.Context(), "none", nil); err == nil || err.Error() != "sequence none: no products" {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.NewTrain(ctx, "late", products(small...)); !errors.Is(err, context.Canceled) {
+	if _, err := d.NewSequence(ctx, "late", products(small...)); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	tr := train(t, d, small...)
+	tr := sequence(t, d, small...)
 	if err := tr.Wait(t.Context()); err == nil {
 		t.Error("waited for nothing")
 	}
 	if _, err := tr.Stamps(); err == nil {
 		t.Error("stamps of nothing")
 	}
-	for _, legs := range [][]Leg{nil, {{0, 0}}, {{0, 1}, {2, 1}}, {{-1, 1}}} {
-		if err := tr.Start(legs); err == nil || !strings.Contains(err.Error(), "train test: ") {
-			t.Errorf("%v: %v", legs, err)
+	for _, segments := range [][]Segment{nil, {{0, 0}}, {{0, 1}, {2, 1}}, {{-1, 1}}} {
+		if err := tr.Start(segments); err == nil || !strings.Contains(err.Error(), "sequence test: ") {
+			t.Errorf("%v: %v", segments, err)
 		}
 	}
 }
 
-func TestTrainsBatchesAndClocksTakeTurns(t *testing.T) {
+func TestSequencesBatchesAndClocksTakeTurns(t *testing.T) {
 	c := newCard(t)
 	c.product = 5 * time.Millisecond
 	d := openFake(t, c)
-	b, tr := batch(t, d, Options{Repeat: 1}, small...), train(t, d, small...)
+	b, tr := batch(t, d, Options{Repeat: 1}, small...), sequence(t, d, small...)
 	defer b.Close()
 	now := func() time.Duration { return c.now }
 	begun := c.now
-	if err := tr.Start([]Leg{{0, 1_000_000}}); err != nil {
+	if err := tr.Start([]Segment{{0, 1_000_000}}); err != nil {
 		t.Fatal(err)
 	}
 	var queued time.Duration
 	if err := d.thread.do(func() error { queued = c.busyUntil - c.now; return nil }); err != nil || queued > 100*time.Millisecond || queued < pieceTime {
 		t.Errorf("%v are queued, %v", queued, err)
 	}
-	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "batch test: train test is under way on this GPU: wait for it first") {
+	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "batch test: sequence test is under way on this GPU: wait for it first") {
 		t.Error(err)
 	}
-	if _, err := d.ReadClock(now); err == nil || !strings.Contains(err.Error(), "train test is under way") {
+	if _, err := d.ReadClock(now); err == nil || !strings.Contains(err.Error(), "sequence test is under way") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -171,7 +171,7 @@ func TestTrainsBatchesAndClocksTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 	if err := b.Start(1); err != nil || !tr.run.over() {
-		t.Errorf("%v; did the cancelled train drain first? %v", err, tr.run.over())
+		t.Errorf("%v; did the cancelled sequence drain first? %v", err, tr.run.over())
 	}
 	if err := b.Wait(context.Background()); err != nil {
 		t.Error(err)
@@ -180,34 +180,34 @@ func TestTrainsBatchesAndClocksTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 	if took := c.now - begun; took > time.Minute {
-		t.Errorf("a cancelled train of 5000 s ran on for %v", took)
+		t.Errorf("a cancelled sequence of 5000 s ran on for %v", took)
 	}
 	if r, err := d.ReadClock(now); err != nil || r.Card <= 0 {
 		t.Error(r, err)
 	}
-	if s := stamps(t, tr, Leg{1, 2}); len(s) != 3 {
+	if s := stamps(t, tr, Segment{1, 2}); len(s) != 3 {
 		t.Error(s)
 	}
 }
 
-func TestCloseEndsARunningTrain(t *testing.T) {
+func TestCloseEndsARunningSequence(t *testing.T) {
 	for _, deviceFirst := range []bool{false, true} {
 		c := newCard(t)
 		c.product = time.Millisecond
 		d := openFake(t, c)
 		before := len(c.alive) - len(d.timeline.free)
-		tr, err := d.NewTrain(t.Context(), "long", products(small...))
+		tr, err := d.NewSequence(t.Context(), "long", products(small...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Start([]Leg{{0, 1_000_000}}); err != nil {
+		if err := tr.Start([]Segment{{0, 1_000_000}}); err != nil {
 			t.Fatal(err)
 		}
 		if deviceFirst {
 			if err := errors.Join(d.Close(), tr.Close()); err != nil {
 				t.Error(err)
 			}
-			if err := tr.Start([]Leg{{0, 1}}); !errors.Is(err, errClosed) {
+			if err := tr.Start([]Segment{{0, 1}}); !errors.Is(err, errClosed) {
 				t.Error(err)
 			}
 			continue
@@ -224,18 +224,18 @@ func TestCloseEndsARunningTrain(t *testing.T) {
 	}
 }
 
-// A call that fails in the middle of a train ends it with that error; the next train runs.
-func TestTrainFailsInTheMiddle(t *testing.T) {
+// A call that fails in the middle of a sequence ends it with that error; the next sequence runs.
+func TestSequenceFailsInTheMiddle(t *testing.T) {
 	for _, call := range []string{"cuGraphLaunch", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime"} {
 		c := newCard(t)
 		c.product, c.query = time.Millisecond, 5*time.Millisecond
-		tr := train(t, openFake(t, c), small...)
+		tr := sequence(t, openFake(t, c), small...)
 		c.fail[call] = 150 // more than is queued at the beginning
-		if err := tr.Start([]Leg{{0, 1000}}); err != nil {
+		if err := tr.Start([]Segment{{0, 1000}}); err != nil {
 			t.Fatal(call, err)
 		}
 		err := tr.Wait(context.Background())
-		if err == nil || !strings.Contains(err.Error(), "train test: ") || !strings.Contains(err.Error(), "PLANTED") {
+		if err == nil || !strings.Contains(err.Error(), "sequence test: ") || !strings.Contains(err.Error(), "PLANTED") {
 			t.Errorf("%s: %v", call, err)
 		}
 		if _, again := tr.Stamps(); again != err {
@@ -245,21 +245,21 @@ func TestTrainFailsInTheMiddle(t *testing.T) {
 			t.Errorf("%s: the card is busy for another %v", call, c.busyUntil-c.now)
 		}
 		delete(c.fail, call)
-		if s := stamps(t, tr, Leg{0, 5}); len(s) != 6 {
+		if s := stamps(t, tr, Segment{0, 5}); len(s) != 6 {
 			t.Errorf("%s: then %v", call, s)
 		}
 	}
 }
 
 // Whatever call fails, at whatever time, everything is given back and the error names the call.
-func TestTrainsAndTrafficAreGivenBackAfterFailures(t *testing.T) {
+func TestSequencesAndTrafficAreGivenBackAfterFailures(t *testing.T) {
 	use := func(c *card) (err error) {
 		d, err := open(c.api(), 0)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, d.Close()) }()
-		tr, err := d.NewTrain(context.Background(), "t", products(small...))
+		tr, err := d.NewSequence(context.Background(), "t", products(small...))
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func TestTrainsAndTrafficAreGivenBackAfterFailures(t *testing.T) {
 			return err
 		}
 		defer func() { err = errors.Join(err, m.Close()) }()
-		if err := tr.Start([]Leg{{0, 2}, {1, 1}}); err != nil {
+		if err := tr.Start([]Segment{{0, 2}, {1, 1}}); err != nil {
 			return err
 		}
 		if err := tr.Wait(context.Background()); err != nil {

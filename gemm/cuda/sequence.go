@@ -1,0 +1,199 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Segment is a part of a launch sequence: executions of one product.
+type Segment struct {
+	Product    int // index into the sequence's products
+	Executions int
+}
+
+// Stamp is the time at which Done executions of a segment had ended. The first stamp of a sequence, with
+// Done 0, is the start on the card.
+type Stamp struct {
+	Segment, Done int
+	At            time.Duration // since the device was opened; see [Device.ReadClock]
+}
+
+// Sequence is a launch sequence: it runs segments one after the other and records times by the card's own
+// clock. In each segment it records the end of the first 16 executions, then about one end per
+// millisecond, and the last end. One batch or sequence runs at a time. The methods of one are for one
+// goroutine.
+type Sequence struct {
+	device *Device
+	name   string
+	layers []*layer
+	graphs []productGraphs // one for each layer
+	memory *arena
+
+	run  *run
+	last *sequenceRun // of the last Start
+}
+
+// productGraphs are a product's graphs: of one execution, and of as many as lie between two stamps.
+type productGraphs struct {
+	one, many uintptr // the same where group is 1
+	group     int     // executions of many
+	once      time.Duration
+}
+
+// stampEvery is the time between two stamps after the first executions of a segment.
+const stampEvery = time.Millisecond
+
+// NewSequence uploads the products' operands, chooses their kernels, times each kernel and captures their
+// graphs. Timing takes some milliseconds per product, tens of them on an idle card. Errors are those of
+// [Device.NewBatch]. Close frees the memory. When ctx ends, NewSequence stops between two products.
+func (d *Device) NewSequence(ctx context.Context, name string, products []Product) (*Sequence, error) {
+	t := &Sequence{device: d, name: name, memory: &arena{device: d}}
+	if len(products) == 0 {
+		return nil, fmt.Errorf("sequence %s: no products", name)
+	}
+	var err error
+	if t.layers, err = newLayers(ctx, products, 1); err != nil {
+		return nil, fmt.Errorf("sequence %s: %w", name, err)
+	}
+	if err := d.thread.do(func() error { return t.setUp(ctx) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("sequence %s: %w", name, err), t.Close())
+	}
+	return t, nil
+}
+
+func (t *Sequence) setUp(ctx context.Context) error {
+	if err := t.memory.layers(ctx, t.layers, 1, 1); err != nil {
+		return err
+	}
+	t.graphs = make([]productGraphs, len(t.layers))
+	for i, l := range t.layers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := t.graphs[i].build(t.device, l); err != nil {
+			return fmt.Errorf("%s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// build captures a layer's graphs. The layer runs once first, which loads its kernel.
+func (g *productGraphs) build(d *Device, l *layer) (err error) {
+	executions := func(n int) func() error {
+		return func() error {
+			for range n {
+				if err := l.launch(0); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	if err := first(
+		executions(1),
+		d.sync,
+		func() (err error) { g.one, err = d.capture(executions(1)); return err },
+		func() error { return g.time(d) },
+	); err != nil {
+		return err
+	}
+	g.group = max(1, min(int(stampEvery/max(g.once, 1)), maxLaunches))
+	if g.many = g.one; g.group == 1 {
+		return nil
+	}
+	many := func() error { // short kernels run faster within a graph than the host can launch them
+		took, err := d.took(g.many, 1)
+		g.once = min(g.once, took/time.Duration(g.group))
+		return err
+	}
+	return first(
+		func() (err error) { g.many, err = d.capture(executions(g.group)); return err },
+		func() error { return d.replay(g.many, 1) }, // the first launch brings the graph to the card
+		many,
+	)
+}
+
+// time measures an execution: one to warm up, then some milliseconds of executions, again and again until they
+// no longer become faster. The clock of an idle card rises first. The length of queued pieces depends on it.
+func (g *productGraphs) time(d *Device) (err error) {
+	const long, tries, faster = 5 * time.Millisecond, 8, 0.9
+	if g.once, err = d.took(g.one, 1); err != nil {
+		return err
+	}
+	for range tries {
+		before := g.once
+		if g.once, err = d.took(g.one, max(1, min(int(long/max(before, 1)), maxLaunches))); err != nil {
+			return err
+		}
+		if g.once.Seconds() > faster*before.Seconds() {
+			break
+		}
+	}
+	return nil
+}
+
+// Start queues the segments, back to back, and returns at once; see [Batch.Start]. Memory fills of some tens
+// of microseconds run before the first stamp.
+func (t *Sequence) Start(segments []Segment) error {
+	if len(segments) == 0 {
+		return fmt.Errorf("sequence %s: no segments", t.name)
+	}
+	for i, l := range segments {
+		if l.Product < 0 || l.Product >= len(t.graphs) || l.Executions < 1 {
+			return fmt.Errorf("sequence %s: segment %d is %d executions of product %d: give at least one execution, and a product from 0 to %d",
+				t.name, i, l.Executions, l.Product, len(t.graphs)-1)
+		}
+	}
+	c := &sequenceRun{sequence: t, segments: slices.Clone(segments)}
+	r, err := t.device.start("sequence "+t.name, c)
+	if r != nil {
+		t.run, t.last = r, c
+	}
+	return err
+}
+
+// Wait returns when all segments have run, with the card's error if there was one, or when ctx is done. The
+// card then stops as for [Batch.Wait].
+func (t *Sequence) Wait(ctx context.Context) error {
+	if t.run == nil {
+		return fmt.Errorf("sequence %s: nothing was started", t.name)
+	}
+	return t.run.wait(ctx)
+}
+
+// Stamps returns those of the last Start, in time order. It fails if not all segments have run.
+func (t *Sequence) Stamps() ([]Stamp, error) {
+	switch {
+	case t.run == nil || !t.run.over():
+		return nil, fmt.Errorf("sequence %s: no segments have ended", t.name)
+	case t.run.err != nil:
+		return nil, t.run.err
+	}
+	return slices.Clone(t.last.stamps), nil
+}
+
+// Close ends a running sequence and frees its memory. It is idempotent.
+func (t *Sequence) Close() error {
+	t.run.end()
+	for _, l := range t.layers {
+		l.destroy()
+	}
+	return t.device.giveBack(func() error {
+		errs := []error{t.memory.free()}
+		for i := range t.graphs {
+			errs = append(errs, t.graphs[i].destroy(t.device))
+		}
+		t.graphs = nil
+		return errors.Join(errs...)
+	})
+}
+
+func (g *productGraphs) destroy(d *Device) error {
+	if g.many == g.one {
+		g.many = 0
+	}
+	return errors.Join(d.destroyGraph(&g.one), d.destroyGraph(&g.many))
+}

@@ -1,0 +1,97 @@
+package cuda
+
+import "time"
+
+// singles is the number of executions at the start of a segment that each get a stamp.
+const singles = 16
+
+// sequenceRun is one Start of a sequence: the work that is left to queue, and the stamps so far.
+type sequenceRun struct {
+	sequence *Sequence
+	segments []Segment
+	segment  int      // that is being queued
+	done     int      // of its executions, queued
+	pieces   [][]note // on the card, the oldest first
+	stamps   []Stamp
+}
+
+// note is a stamp whose event may still be to come.
+type note struct {
+	segment, done int
+	event         uintptr
+}
+
+// next queues steps for as long as a piece lasts.
+func (c *sequenceRun) next() (mark uintptr, err error) {
+	var piece []note
+	add := func() error {
+		if mark, err = c.sequence.device.timeline.mark(); err == nil {
+			piece = append(piece, note{c.segment, c.done, mark})
+		}
+		return err
+	}
+	if c.segment == 0 && c.done == 0 {
+		if err := first(c.headStart, add); err != nil {
+			return 0, err
+		}
+	}
+	for queued := time.Duration(0); c.segment < len(c.segments) && queued < pieceTime; {
+		takes, err := c.step()
+		if err == nil {
+			err = add()
+		}
+		if err != nil {
+			return 0, err
+		}
+		queued += takes
+		if c.done == c.segments[c.segment].Executions {
+			c.segment, c.done = c.segment+1, 0
+		}
+	}
+	c.pieces = append(c.pieces, piece)
+	return mark, nil
+}
+
+// headStart keeps the card busy for some tens of microseconds while the host queues the first executions.
+// Otherwise they would wait for the host and appear slower than they are.
+func (c *sequenceRun) headStart() error {
+	d := c.sequence.device
+	for range 4 {
+		if err := d.fill(d.workspace, workspaceBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step queues the executions up to the next stamp, and returns how long they take.
+func (c *sequenceRun) step() (time.Duration, error) {
+	segment := c.segments[c.segment]
+	g := &c.sequence.graphs[segment.Product]
+	exec, launches, n := g.one, 1, 1
+	switch left := segment.Executions - c.done; {
+	case c.done < singles:
+	case left >= g.group:
+		exec, n = g.many, g.group
+	default: // the rest, in no graph of its own
+		launches, n = left, left
+	}
+	if err := c.sequence.device.replay(exec, launches); err != nil {
+		return 0, err
+	}
+	c.done += n
+	return time.Duration(n) * g.once, nil
+}
+
+// ended reads the stamps of the oldest piece and releases its events.
+func (c *sequenceRun) ended() error {
+	for _, n := range c.pieces[0] {
+		at, err := c.sequence.device.timeline.when(n.event)
+		if err != nil {
+			return err
+		}
+		c.stamps = append(c.stamps, Stamp{Segment: n.segment, Done: n.done, At: at})
+	}
+	c.pieces = c.pieces[1:]
+	return nil
+}
