@@ -167,7 +167,7 @@ func costCoefficients(b *bytes.Buffer, c *cost.Calibration) {
 		}
 		doc := ""
 		if i > 0 {
-			doc = ": " + cost.SignalDocs()[i-1]
+			doc = ": " + c.Facts.Features()[i-1].Doc
 		}
 		if any {
 			fmt.Fprintf(b, "| `%s`%s |%s\n", name, doc, row)

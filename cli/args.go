@@ -5,16 +5,13 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
-// completionFlag is what the shell's completion puts last on the command line.
+// completionFlag is the last word of a command line that asks for completions.
 const completionFlag = "--generate-bash-completion"
 
-// arrange checks a command line and puts it into the order that the parser reads: the command,
-// its flags, "--", its arguments. What follows "--" in args is an argument, whatever it looks
-// like.
+// arrange checks a command line and sorts it for the parser, which wants flags first: the command, its flags, "--",
+// its arguments. Everything after "--" in args is an argument.
 func arrange(a *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 || args[len(args)-1] == completionFlag {
 		return args, nil
@@ -41,7 +38,7 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 	return slices.Concat([]string{cmd.Name}, flags, []string{"--"}, rest), err
 }
 
-// splitFlags takes a command's flags, with their values, from among its arguments.
+// splitFlags separates a command's flags, with their values, from its arguments.
 func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err error) {
 	takesValue := map[string]bool{"help": false, "h": false}
 	for _, f := range cmd.Flags {
@@ -68,7 +65,7 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 			return nil, nil, usagef("%s has no flag %s%s; see lowtoggle %s --help", cmd.Name, arg,
 				didYouMean("--", name, longNames(cmd)), cmd.Name)
 		case name == "help" || name == "h":
-			return []string{"--help"}, nil, nil // whatever else stands there
+			return []string{"--help"}, nil, nil // help wins over everything else
 		}
 		flags = append(flags, arg)
 		if !takesValue[name] || strings.Contains(arg, "=") {
@@ -85,7 +82,7 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 	return flags, rest, nil
 }
 
-// isFlag tells flags from arguments; "-" alone is an argument.
+// isFlag reports whether arg is a flag; "-" alone is an argument.
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
 func longNames(cmd *cli.Command) (names []string) {
@@ -93,21 +90,4 @@ func longNames(cmd *cli.Command) (names []string) {
 		names = append(names, f.Names()[0])
 	}
 	return names
-}
-
-// arguments checks how many arguments stand on the command line; names says what they are.
-func arguments(c *cli.Context, names ...string) ([]string, error) {
-	takes, given := "no arguments", term.Plural(c.NArg(), "argument was given", "arguments were given")
-	if len(names) > 0 {
-		takes = strings.Join(names, " and ")
-	}
-	if c.NArg() != len(names) {
-		return nil, usagef("%s takes %s, and %s; see lowtoggle %s --help", c.Command.Name, takes, given, c.Command.Name)
-	}
-	for i, name := range names {
-		if c.Args().Get(i) == "" {
-			return nil, usagef("%s is empty", name)
-		}
-	}
-	return c.Args().Slice(), nil
 }

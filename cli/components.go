@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -162,7 +163,7 @@ func (r *componentsJSON) judge() {
 	for _, p := range phases {
 		var layers []component.Gemm
 		for _, s := range usualLayers {
-			layers = append(layers, measure.ComponentGEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: gemm.BF16}, p.cold, nil, nil, &r.Model.Facts))
+			layers = append(layers, measure.ComponentGEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: arith.BF16}, p.cold, nil, nil, &r.Model.Facts))
 		}
 		kernels, err := measure.LayerKernels(r.Model, layers)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -34,8 +35,8 @@ func TestSignature(t *testing.T) {
 	m := &measure.Splitter{Model: fitted, From: "a file"}
 	draw := rand.New(rand.NewPCG(1, 2))
 	product := func(zero bool) cuda.Product {
-		p := cuda.Product{Name: "p", Problem: gemm.Problem{M: 64, N: 96, K: 128, Type: gemm.BF16}}
-		p.X, p.W = gemm.NewMatrix(gemm.BF16.Operand(), 64, 128), gemm.NewMatrix(gemm.BF16.Operand(), 96, 128)
+		p := cuda.Product{Name: "p", Problem: gemm.Problem{M: 64, N: 96, K: 128, Type: arith.BF16}}
+		p.X, p.W = gemm.NewMatrix(arith.BF16.Operand(), 64, 128), gemm.NewMatrix(arith.BF16.Operand(), 96, 128)
 		for _, o := range []gemm.Matrix{p.X, p.W} {
 			f, _ := o.DType.Format()
 			for i := range o.Rows * o.Cols {

@@ -12,7 +12,7 @@ var inspectCommand = &cli.Command{
 	Name:        "inspect",
 	Usage:       "show a model's bit toggles and zeros, and the largest possible saving",
 	ArgsUsage:   "MODEL",
-	Description: "MODEL is a folder of safetensors files or a single file. The command reads all weights and writes nothing.",
+	Description: "MODEL is a folder of safetensors files, or a single file. Nothing is written.",
 	Flags:       flags([]cli.Flag{tensorsFlag, workloadFlag, roleFlag, archFlag, gpuFlag, calibrationFlag}, commonFlags),
 	Action: func(c *cli.Context) error {
 		args, err := arguments(c, "MODEL")

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
@@ -44,20 +45,20 @@ func TestShareReadsBack(t *testing.T) {
 
 func TestReadShape(t *testing.T) {
 	const drawn, file = false, true
-	bf16 := func(m, n, k int) *gemm.Problem { return &gemm.Problem{M: m, N: n, K: k, Type: gemm.BF16} }
+	bf16 := func(m, n, k int) *gemm.Problem { return &gemm.Problem{M: m, N: n, K: k, Type: arith.BF16} }
 	for _, c := range []struct {
 		file  bool
-		dtype gemm.Type
+		dtype arith.Type
 		text  string
 		m     int
 		shape *gemm.Problem
 	}{
 		{drawn, 0, "", 8192, bf16(8192, 8192, 8192)},
 		{drawn, 0, "3x5x7", 3, bf16(3, 5, 7)},
-		{drawn, gemm.FP8, "3x5x7", 3, &gemm.Problem{M: 3, N: 5, K: 7, Type: gemm.FP8}},
-		{drawn, gemm.INT8, "1x1x131071", 1, &gemm.Problem{M: 1, N: 1, K: 131071, Type: gemm.INT8}},
+		{drawn, arith.FP8, "3x5x7", 3, &gemm.Problem{M: 3, N: 5, K: 7, Type: arith.FP8}},
+		{drawn, arith.INT8, "1x1x131071", 1, &gemm.Problem{M: 1, N: 1, K: 131071, Type: arith.INT8}},
 		{file, 0, "", 0, nil},
-		{file, gemm.FP8, "16", 16, nil},
+		{file, arith.FP8, "16", 16, nil},
 		{file, 0, "3x5x7", 3, bf16(3, 5, 7)},
 	} {
 		q := request{}
@@ -80,7 +81,7 @@ func TestReadShape(t *testing.T) {
 		}
 	}
 	q := request{}
-	q.dtype = gemm.INT8
+	q.dtype = arith.INT8
 	if err := q.readShape("1x1x131072", drawn); status(err) != exitUsage || !strings.Contains(err.Error(), "overflow int32") {
 		t.Errorf("sums that overflow: %v", err)
 	}

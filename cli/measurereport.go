@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -38,7 +38,7 @@ func (r measureReport) remarks(w io.Writer) {
 	}
 	if r.Teraflops > 0 {
 		unit := "TFLOP/s"
-		if r.Products[0].Problem.Type == gemm.INT8 {
+		if r.Products[0].Problem.Type == arith.INT8 {
 			unit = "TOP/s"
 		}
 		text += fmt.Sprintf("; %.0f %s", r.Teraflops, unit)

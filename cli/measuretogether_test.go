@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -92,9 +93,9 @@ func measuring(t *testing.T) (c *cli.Context, cards machines, baseline measure.C
 	app := cli.NewApp()
 	app.ErrWriter = &bytes.Buffer{}
 	c = cli.NewContext(app, flag.NewFlagSet("", flag.ContinueOnError), nil)
-	x := gemm.Matrix{DType: gemm.BF16.Operand(), Rows: 8, Cols: 8, Data: make([]byte, 128)}
-	w := gemm.Matrix{DType: gemm.BF16.Operand(), Rows: 8, Cols: 8, Data: bytes.Repeat([]byte{1, 2, 3, 4, 9, 8, 7, 6}, 16)}
-	p := cuda.Product{Name: "w", Problem: gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16}, X: x, W: w}
+	x := gemm.Matrix{DType: arith.BF16.Operand(), Rows: 8, Cols: 8, Data: make([]byte, 128)}
+	w := gemm.Matrix{DType: arith.BF16.Operand(), Rows: 8, Cols: 8, Data: bytes.Repeat([]byte{1, 2, 3, 4, 9, 8, 7, 6}, 16)}
+	p := cuda.Product{Name: "w", Problem: gemm.Problem{M: 8, N: 8, K: 8, Type: arith.BF16}, X: x, W: w}
 	return c, cards, measure.Candidate{Name: "w", Products: []cuda.Product{p}}, []measure.Candidate{{Name: "same", Products: []cuda.Product{p}}}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 )
 
@@ -30,7 +30,7 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 		return nil, err
 	}
 	if c.IsSet("dtype") {
-		if f.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+		if f.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}

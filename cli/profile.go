@@ -80,7 +80,7 @@ readings do not carry the --resolution; 4: no GPU.`,
 			return err
 		}
 		var report *profileReport
-		defer hold(c, false)
+		defer setUnsaved(c, false)
 		event, end := term.Progress(c)
 		q.options.Progress = profileProgress(c, event)
 		report, err = q.take(c.Context, machine)
@@ -149,7 +149,7 @@ func (q *profileRequest) takeProducts(ctx context.Context, m measure.Machine, pr
 // until it is written.
 func profileProgress(c *cli.Context, event func(profile.Event)) func(profile.Event) {
 	return func(e profile.Event) {
-		hold(c, e.Stage == "stitch")
+		setUnsaved(c, e.Stage == "stitch")
 		event(e)
 	}
 }

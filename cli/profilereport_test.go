@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
@@ -120,7 +121,7 @@ func TestProfilePicture(t *testing.T) {
 		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, At: 10 * profile.Seconds(time.Microsecond)}, SSP: profile.SteadyPoint{Found: true, At: 50 * profile.Seconds(time.Millisecond)}},
 		States: []profile.State{{At: -profile.Seconds(time.Millisecond)}, {At: profile.Seconds(time.Millisecond), SMClock: &mhz}},
 	}
-	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: gemm.Problem{M: 2, N: 3, K: 4, Type: gemm.BF16}}}, Profiles: []profile.Profile{p}}
+	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: gemm.Problem{M: 2, N: 3, K: 4, Type: arith.BF16}}}, Profiles: []profile.Profile{p}}
 	text := string(profileReport{Result: r}.picture())
 	for _, want := range []string{"<title>card: 2x3x4 bf16 stationary</title>", ">SSP<", ">SSE<", "then b&lt;c", "MHz"} {
 		if !strings.Contains(text, want) {

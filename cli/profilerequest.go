@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -41,7 +42,7 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 		return nil, err
 	}
 	if c.IsSet("dtype") {
-		if q.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+		if q.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}

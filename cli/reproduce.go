@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/paper"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
@@ -137,12 +137,12 @@ func reproduceNames() string {
 	return strings.Join(names, ", ")
 }
 
-func reproduceTypes(text string) (types []gemm.Type, err error) {
+func reproduceTypes(text string) (types []arith.Type, err error) {
 	if text == "" {
 		return nil, nil
 	}
 	for name := range strings.SplitSeq(strings.ToLower(text), ",") {
-		t, err := gemm.ParseType(strings.TrimSpace(name))
+		t, err := arith.ParseType(strings.TrimSpace(name))
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--type: %w", err)}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -22,7 +23,7 @@ type request struct {
 	readings
 	w, x    operand.Source // x of no text: the default of the type
 	against []operand.Source
-	dtype   gemm.Type     // 0: as the weights are stored
+	dtype   arith.Type    // 0: as the weights are stored
 	m       int           // tokens; 0: as many as x has, or those of prefill
 	shape   *gemm.Problem // of patterns; nil: the weights have their own
 	cold    bool          // read the weights from memory
@@ -63,7 +64,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	}
 	q.cold = c.Bool("cold")
 	if c.IsSet("dtype") {
-		if q.dtype, err = gemm.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+		if q.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
 			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
 		}
 	}
@@ -156,7 +157,7 @@ func (q *request) readShape(text string, shaped bool) error {
 	q.m = sizes[0]
 	q.shape = &gemm.Problem{M: sizes[0], N: sizes[1], K: sizes[2], Type: q.dtype}
 	if q.shape.Type == 0 {
-		q.shape.Type = gemm.BF16
+		q.shape.Type = arith.BF16
 	}
 	if err := q.shape.Validate(); err != nil {
 		return usageError{fmt.Errorf("--shape: %w", err)}

@@ -2,9 +2,9 @@ package cli
 
 import "fmt"
 
-// didYouMean offers the name that a mistyped word comes near to; "" where none does.
+// didYouMean suggests the name closest to a mistyped word; "" if none is close.
 func didYouMean(prefix, word string, names []string) string {
-	best, least := "", 3 // more than two slips is another word
+	best, least := "", 3 // at most two edits
 	for _, name := range names {
 		if d := distance(word, name); d < least && d < len(name) {
 			best, least = name, d
@@ -16,7 +16,7 @@ func didYouMean(prefix, word string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s%s?)", prefix, best)
 }
 
-// distance is Levenshtein's: the least number of bytes put in, left out or replaced.
+// distance is the Levenshtein distance in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -6,25 +6,29 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// chunk of a row that is looked at in memory order, in bytes.
+// chunk is the part of a row that is looked at in memory order, in bytes.
 const chunk = 512
 
 // bus gathers what memory's wires see of a matrix.
 type bus struct {
-	f                     weights.Format
-	near, burst, far, set rate
-	ones                  [32]float64 // of each bit of an element
-	elements              float64
+	f                          weights.Format
+	lags                       MemoryLags
+	element, sector, line, set rate
+	ones                       [32]float64 // of each bit of an element
+	elements                   float64
 }
 
 // add takes in consecutive bytes.
 func (b *bus) add(data []byte) {
-	for lag, r := range map[int]*rate{2: &b.near, 32: &b.burst, 64: &b.far} {
+	for _, at := range []struct {
+		lag int
+		r   *rate
+	}{{b.lags.Element, &b.element}, {b.lags.Sector, &b.sector}, {b.lags.Line, &b.line}} {
 		sum := 0
-		for i := lag; i < len(data); i++ {
-			sum += bits.OnesCount8(data[i] ^ data[i-lag])
+		for i := at.lag; i < len(data); i++ {
+			sum += bits.OnesCount8(data[i] ^ data[i-at.lag])
 		}
-		r.addAll(sum, max(0, len(data)-lag))
+		at.r.addAll(sum, max(0, len(data)-at.lag))
 	}
 	sum := 0
 	for _, v := range data {
@@ -40,8 +44,8 @@ func (b *bus) add(data []byte) {
 	b.elements += float64(n)
 }
 
-// any is how many bits differ between two elements taken anywhere: what streams that many cores
-// ask for make of a matrix by the time they share a wire.
+// any is how many bits differ between two elements taken anywhere, which is what a wire sees when the
+// requests of many multiprocessors are mixed on it.
 func (b *bus) any() (sum float64) {
 	for _, ones := range b.ones[:b.f.Bits] {
 		p := ones / b.elements
@@ -50,13 +54,13 @@ func (b *bus) any() (sum float64) {
 	return sum
 }
 
-// buses writes the signals of both operands' memory.
-func (s *Signals) buses(w, x *bus) {
-	s[weightBus2], s[weightBus32] = w.near.sum/w.near.n, w.burst.sum/w.burst.n
+// buses writes the features of both operands' memory.
+func (s *Features) buses(w, x *bus) {
+	s[weightElement], s[weightSector] = w.element.sum/w.element.n, w.sector.sum/w.sector.n
 	s[weightOnes], s[weightAny] = w.set.sum/w.set.n, w.any()
-	s[bus2] = s[weightBus2] + x.near.sum/x.near.n
-	s[bus32] = s[weightBus32] + x.burst.sum/x.burst.n
-	s[bus64] = w.far.sum/w.far.n + x.far.sum/x.far.n
+	s[busElement] = s[weightElement] + x.element.sum/x.element.n
+	s[busSector] = s[weightSector] + x.sector.sum/x.sector.n
+	s[busLine] = w.line.sum/w.line.n + x.line.sum/x.line.n
 	s[busOnes] = s[weightOnes] + x.set.sum/x.set.n
 	s[busAny] = s[weightAny] + x.any()
 }

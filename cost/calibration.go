@@ -19,7 +19,7 @@ import (
 
 // Product is a GEMM y[M,N] = x[M,K]·w[N,K]ᵀ whose energy is asked for.
 type Product struct {
-	Type string `json:"type"` // the arithmetic, as gemm.Type names it: "bf16"
+	Type string `json:"type"` // the arithmetic, as arith.Type names it: "bf16"
 	M    int    `json:"m"`
 	N    int    `json:"n"`
 	K    int    `json:"k"`
@@ -41,7 +41,7 @@ type Calibration struct {
 	Models     []Model  `json:"models"`
 	Series     []Series `json:"series"`
 
-	references sync.Map // of random operands: referenceKey → Signals
+	references sync.Map // of random operands: referenceKey → Features
 	drawn      sync.Map // random inputs: their shape → blocks
 	streaming  sync.Map // whether outputs stream: streamsKey → bool
 }
@@ -53,8 +53,8 @@ type Model struct {
 	// Swapped is whether the library streams the operand that a linear layer's call puts in the
 	// stationary slot, as matrices of equal rows show.
 	Swapped bool `json:"swapped,omitempty"`
-	// Coefficients by signal, and "constant": of the power that depends on the data, each for as
-	// much of the signal as random operands have.
+	// Coefficients by feature, and "constant": of the power that depends on the data, each for as
+	// much of the feature as random operands have.
 	Coefficients map[string]float64 `json:"coefficients"`
 	Quality      Quality            `json:"quality"`
 }
@@ -81,25 +81,25 @@ type Series struct {
 
 // Baseline is a product of random operands.
 type Baseline struct {
-	X       string   `json:"x"`
-	W       string   `json:"w"`
-	Joules  float64  `json:"joules"`
-	Seconds float64  `json:"seconds"`
-	Watts   float64  `json:"watts"`
-	Clock   float64  `json:"clock_mhz"`
-	Signals *Signals `json:"signals"`
+	X        string    `json:"x"`
+	W        string    `json:"w"`
+	Joules   float64   `json:"joules"`
+	Seconds  float64   `json:"seconds"`
+	Watts    float64   `json:"watts"`
+	Clock    float64   `json:"clock_mhz"`
+	Features *Features `json:"signals"`
 }
 
-// Observation is a measured point: ratios to the baseline, and the signals of its operands.
+// Observation is a measured point: ratios to the baseline, and the features of its operands.
 type Observation struct {
-	Family    string   `json:"family"`
-	X         string   `json:"x"`
-	W         string   `json:"w"`
-	Energy    float64  `json:"relative_energy"`
-	HalfWidth float64  `json:"half_width,omitempty"`
-	Time      float64  `json:"relative_time"`
-	Clock     float64  `json:"relative_clock"`
-	Signals   *Signals `json:"signals"`
+	Family    string    `json:"family"`
+	X         string    `json:"x"`
+	W         string    `json:"w"`
+	Energy    float64   `json:"relative_energy"`
+	HalfWidth float64   `json:"half_width,omitempty"`
+	Time      float64   `json:"relative_time"`
+	Clock     float64   `json:"relative_clock"`
+	Features  *Features `json:"signals"`
 }
 
 // calibrationVersion of the files. Files of the version before have no facts of the card, as the program
@@ -206,9 +206,6 @@ func decodeCalibration(data []byte) (*Calibration, error) {
 }
 
 func (c *Calibration) validate() error {
-	if !slices.Equal(c.Names, SignalNames()) {
-		return errors.New("the calibration knows other signals than this program: make it anew with lowtoggle calibrate")
-	}
 	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
 		return errors.New("damaged calibration: it has no card, models or measurements")
 	}
@@ -217,6 +214,9 @@ func (c *Calibration) validate() error {
 	}
 	if err := c.Facts.validate(); err != nil {
 		return fmt.Errorf("damaged calibration: %w", err)
+	}
+	if !slices.Equal(c.Names, c.Facts.featureNames()) {
+		return errors.New("the calibration knows other features than this program: make it anew with lowtoggle calibrate")
 	}
 	for i, m := range c.Models {
 		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
@@ -237,23 +237,23 @@ func (c *Calibration) validate() error {
 		}
 	}
 	for i := range c.Series {
-		if err := c.Series[i].validate(); err != nil {
+		if err := c.Series[i].validate(c.Facts.Power.Static.Usual); err != nil {
 			return fmt.Errorf("damaged calibration: series %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-func (s *Series) validate() error {
+func (s *Series) validate(static float64) error {
 	b := s.Baseline
-	if min(s.M, s.N, s.K) < 1 || !(b.Joules > 0 && b.Seconds > 0 && b.Watts > staticWatts && b.Clock > 0) || b.Signals == nil {
-		return fmt.Errorf("its baseline is not one, or draws less than %d W, of which this model knows nothing", staticWatts)
+	if min(s.M, s.N, s.K) < 1 || !(b.Joules > 0 && b.Seconds > 0 && b.Watts > static && b.Clock > 0) || b.Features == nil {
+		return fmt.Errorf("its baseline is not one, or draws less than the card's static %g W", static)
 	}
 	if s.Change != "weights" && s.Change != "both" {
 		return fmt.Errorf("change %q: want weights or both", s.Change)
 	}
 	for _, o := range s.Points {
-		if !(o.Energy > 0 && o.Energy < 100 && o.Time > 0 && o.Time < 100 && o.Clock > 0 && o.Clock < 100) || o.Signals == nil || o.Family == "" {
+		if !(o.Energy > 0 && o.Energy < 100 && o.Time > 0 && o.Time < 100 && o.Clock > 0 && o.Clock < 100) || o.Features == nil || o.Family == "" {
 			return fmt.Errorf("%s of %s is no measurement", o.W, o.Family)
 		}
 	}
@@ -282,7 +282,7 @@ func (c *Calibration) label() string {
 }
 
 // MarshalJSON writes rates to five digits, and null where one is not known.
-func (s *Signals) MarshalJSON() ([]byte, error) {
+func (s *Features) MarshalJSON() ([]byte, error) {
 	list := make([]any, len(s))
 	for i, v := range s {
 		if !math.IsNaN(v) {
@@ -293,13 +293,13 @@ func (s *Signals) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (s *Signals) UnmarshalJSON(data []byte) error {
+func (s *Features) UnmarshalJSON(data []byte) error {
 	var list []*float64
 	if err := json.Unmarshal(data, &list); err != nil {
 		return err
 	}
 	if len(list) != len(s) {
-		return fmt.Errorf("%d signals, not %d", len(list), len(s))
+		return fmt.Errorf("%d features, not %d", len(list), len(s))
 	}
 	for i, v := range list {
 		s[i] = math.NaN()

@@ -15,19 +15,19 @@ import (
 // small is a calibration of one type with made-up points, fitted.
 func small(t testing.TB) *Calibration {
 	t.Helper()
-	signals := func(v float64) *Signals {
-		s := new(Signals)
+	features := func(v float64) *Features {
+		s := new(Features)
 		for i := range s {
 			s[i] = v
 		}
 		return s
 	}
 	s := Series{Product: Product{Type: "bf16", M: 512, N: 512, K: 512}, Change: "weights",
-		Baseline: Baseline{X: "normal(0,1)", W: "normal(0,1)", Joules: 1, Seconds: 0.002, Watts: 500, Clock: 1980, Signals: signals(1)}}
+		Baseline: Baseline{X: "normal(0,1)", W: "normal(0,1)", Joules: 1, Seconds: 0.002, Watts: 500, Clock: 1980, Features: features(1)}}
 	for i := range 15 {
 		v := float64(i) / 15
 		s.Points = append(s.Points, Observation{Family: string(rune('a' + i%3)), X: "normal(0,1)", W: "zeros", Energy: 0.5 + 0.5*v,
-			Time: 1, Clock: 1, Signals: signals(v)})
+			Time: 1, Clock: 1, Features: features(v)})
 	}
 	c := &Calibration{Card: "Test", Date: "2026-11-21", Facts: factsOfH200(t), Series: []Series{s}}
 	if err := c.Fit(func(string) bool { return false }, nil); err != nil {
@@ -52,7 +52,7 @@ func TestFitFindsALine(t *testing.T) {
 	}
 	c := small(t)
 	m := &c.Models[0]
-	if m.Quality.Points != 15 || m.Quality.Mean > 0.005 || math.Abs(m.Coefficients[constantTerm]-(500*0.5-staticWatts)/(500-staticWatts)) > 0.02 {
+	if m.Quality.Points != 15 || m.Quality.Mean > 0.005 || math.Abs(m.Coefficients[constantTerm]-(500*0.5-100.)/(500-100.)) > 0.02 {
 		t.Errorf("%+v", m)
 	}
 	file := filepath.Join(t.TempDir(), "c.json")
@@ -83,7 +83,7 @@ func TestDamagedCalibrations(t *testing.T) {
 		"no version":  {`"calibration_version":2,`, ``, "no calibration_version"},
 		"unknown":     {`"card":`, `"colour":"red","card":`, "damaged calibration"},
 		"no card":     {`"card":"Test"`, `"card":""`, "no card, models or measurements"},
-		"signals":     {`"quad_sum"`, `"other_sum"`, "other signals"},
+		"features":    {`"quad_sum"`, `"other_sum"`, "other features"},
 		"coefficient": {`"constant":`, `"constant":-`, "coefficient"},
 		"baseline":    {`"watts":500`, `"watts":5`, "baseline"},
 		"energy":      {`"relative_energy":0.5,`, `"relative_energy":0,`, "is no measurement"},

@@ -38,21 +38,19 @@ type physics struct {
 	draw     float64 // share of what is predicted that work draws where it waits for memory
 }
 
-var (
-	usualPhysics = physics{staticWatts, clockExponent, 120, 0, 0.5, 1}
-	// An H200's memory was seen to draw 75 to 190 W above idle with all its bandwidth in use, by the card.
-	// In decoding they drew up to 7 % less and 3 % more than was predicted. Where the voltage's floor lies
-	// and how far multiprocessors reach is not known.
-	likelyPhysics = physicsOf([]float64{60, 150}, []float64{2, 3}, []float64{75, 190}, []float64{0, 0.6}, []float64{0.2, 0.8}, []float64{0.93, 1.03})
-)
+func (p *PowerLaw) usual() physics {
+	return physics{p.Static.Usual, p.ClockExponent.Usual, p.Memory.Usual, p.VoltageFloor.Usual, p.MemoryReach.Usual, p.MemoryDraw.Usual}
+}
 
-func physicsOf(static, exponent, memory, floor, reach, draw []float64) (all []physics) {
-	for _, s := range static {
-		for _, e := range exponent {
-			for _, m := range memory {
-				for _, f := range floor {
-					for _, r := range reach {
-						for _, d := range draw {
+// likely are all combinations of the lowest and the highest values.
+func (p *PowerLaw) likely() (all []physics) {
+	ends := func(l Likely) []float64 { return []float64{l.Low, l.High} }
+	for _, s := range ends(p.Static) {
+		for _, e := range ends(p.ClockExponent) {
+			for _, m := range ends(p.Memory) {
+				for _, f := range ends(p.VoltageFloor) {
+					for _, r := range ends(p.MemoryReach) {
+						for _, d := range ends(p.MemoryDraw) {
 							all = append(all, physics{s, e, m, f, r, d})
 						}
 					}
@@ -63,18 +61,10 @@ func physicsOf(static, exponent, memory, floor, reach, draw []float64) (all []ph
 	return all
 }
 
-const (
-	// launchSeconds is what a product takes besides its bytes where weights come from memory: to be
-	// launched, to fill and to drain the multipliers. It is that of llama-17m's layers in decode, 43 of
-	// them, beside one of 8192×8192; what products of 1024³ and 2048³ take beyond their operations is
-	// 2.7 and 3.4 µs.
-	launchSeconds = 3.7e-6
-	// tileTokens is the height of the multipliers' tiles: fewer tokens take as long.
-	tileTokens = 64
-	// lowestClock as a share of the highest, and lowestCap as one of the usual limit: an H200 goes down to
-	// 345 of 1980 MHz, and to 200 of 700 W.
-	lowestClock, lowestCap = 345. / 1980, 200. / 700
-)
+// lowest clock as a share of the highest, and lowest cap as one of the default.
+func (s *Settings) lowest() (clock, limit float64) {
+	return s.LowestClock / s.HighestClock, s.LowestCap / s.DefaultCap
+}
 
 // Work makes a product of its prediction, whose energy it has. Where weights are on chip it has its time
 // and power, too, but another clock; where they come from memory a product has a time to start
@@ -83,29 +73,30 @@ func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	if r.Seconds == nil || r.Watts == nil || r.Clock == nil {
 		return Work{}, errors.New("what a setting does follows from watts, seconds and a clock, and the prediction lacks one")
 	}
-	p.Cold = p.Cold && p.M <= mostCold
+	kernels := &c.Facts.Kernels
+	p.Cold = p.Cold && p.M <= kernels.MemoryBoundTokens
 	series, _ := c.nearest(p)
 	w := Work{Seconds: *r.Seconds, Watts: *r.Watts, Clock: min(*r.Clock, c.highestClock())}
 	if !p.Cold {
 		// A product of few inputs keeps the multipliers waiting, for results, so that the same power is
-		// reached at a higher clock: power goes with use·clock^2.5, speed with use·clock.
-		share := p.shareOfProducts() / series.shareOfProducts()
-		w.Clock = min(w.Clock*math.Pow(share, -1/(clockExponent-1)), c.highestClock())
+		// reached at a higher clock: power goes with use·clock^ClockExponent, speed with use·clock.
+		share := kernels.shareOfProducts(p) / kernels.shareOfProducts(series.Product)
+		w.Clock = min(w.Clock*math.Pow(share, -1/(c.Facts.Power.ClockExponent.Usual-1)), c.highestClock())
 		w.compute = w.Seconds
 		return w, nil
 	}
 	// Time is proportional to bytes for as long as they flow. The energy stays what was predicted: what a card
-	// draws in between is less than what cards differ by, whose memory takes 115 to 230 W, and the H200
-	// that was calibrated is the one with 230.
-	if b := series.Baseline.Seconds; b > launchSeconds {
+	// draws in between is less than what cards of one kind differ by.
+	if b := series.Baseline.Seconds; b > kernels.LaunchSeconds {
 		joules := w.Watts * w.Seconds
-		w.Seconds = w.Seconds*(b-launchSeconds)/b + launchSeconds/float64(max(1, stack))
+		w.Seconds = w.Seconds*(b-kernels.LaunchSeconds)/b + kernels.LaunchSeconds/float64(max(1, stack))
 		w.Watts = joules / w.Seconds
 	}
 	w.compute = w.Seconds
 	if c.model(p.Type, false) != nil {
 		warm, _ := c.nearest(Product{Type: p.Type, M: 8192, N: 8192, K: 8192, Role: p.Role})
-		ops := float64(tileTokens*((p.M+tileTokens-1)/tileTokens)) * float64(p.N) * float64(p.K)
+		tile := kernels.TileTokens
+		ops := float64(tile*((p.M+tile-1)/tile)) * float64(p.N) * float64(p.K)
 		w.compute = min(w.Seconds, warm.Baseline.Seconds*ops/warm.work()*warm.Baseline.Clock/w.Clock)
 	}
 	return w, nil
@@ -139,6 +130,7 @@ func (c *Calibration) Drawn() float64 {
 // highest clock, and down to what such a card can be set to. A limit of 0 is not known, so none can be held.
 func (c *Calibration) Reach() (lowest, highest Setting) {
 	clock := math.Round(c.highestClock())
+	lowestClock, lowestCap := c.Facts.Settings.lowest()
 	return Setting{math.Round(lowestCap * c.PowerLimit), math.Round(lowestClock * clock)}, Setting{c.PowerLimit, clock}
 }
 
@@ -166,10 +158,11 @@ func (c *Calibration) Hold(work []Work, s Setting) (Held, error) {
 	case s.Clock > 0 && !(s.Clock >= lowest.Clock && s.Clock <= highest.Clock):
 		return Held{}, fmt.Errorf("a clock of %g MHz: predictions for %s go from %g to %g MHz", s.Clock, c.Card, lowest.Clock, highest.Clock)
 	}
-	h := c.hold(work, s, usualPhysics)
+	usual := c.Facts.Power.usual()
+	h := c.hold(work, s, usual)
 	h.JoulesInterval, h.SecondsInterval = [2]float64{h.Joules, h.Joules}, [2]float64{h.Seconds, h.Seconds}
-	full := c.hold(work, Setting{}, usualPhysics)
-	for _, p := range likelyPhysics {
+	full := c.hold(work, Setting{}, usual)
+	for _, p := range c.Facts.Power.likely() {
 		o, drawn := c.hold(work, s, p), c.hold(work, Setting{}, p)
 		widen(&h.JoulesInterval, o.Joules*full.Joules/drawn.Joules)
 		widen(&h.SecondsInterval, o.Seconds)
@@ -192,7 +185,8 @@ func (c *Calibration) hold(work []Work, s Setting, p physics) Held {
 	for _, w := range work {
 		highest = max(highest, w.Clock)
 	}
-	lowest := lowestClock * highest
+	lowest, _ := c.Facts.Settings.lowest()
+	lowest *= highest
 	if s.Clock > 0 {
 		highest = max(lowest, min(highest, s.Clock))
 	}

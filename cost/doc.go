@@ -33,13 +33,13 @@
 // [Calibration.Predict] predicts what a product takes, [Calibration.Energy] what a layer's weights do
 // with random inputs. A prediction goes this way:
 //
-//   - [Signals] are sampled ([Observe]): small tiles of both operands at evenly spread places, the
+//   - [Features] are sampled ([Observe]): small tiles of both operands at evenly spread places, the
 //     rows of one held still while those of the other stream past. What toggles is counted in that
 //     order, in operands, products, sums and accumulators, and in short stretches of memory as they
 //     are stored. No more of a matrix is read.
 //   - A [Model], one for each type of arithmetic and for weights on chip or from memory, makes of
 //     them the activity: 1 for random normal operands of the same scale, and otherwise a sum of the
-//     signals, relative to theirs, with coefficients that are not negative: no wire saves energy by
+//     features, relative to theirs, with coefficients that are not negative: no wire saves energy by
 //     toggling.
 //   - The card's response makes energy, time and clock of the activity. Power is static, or
 //     proportional to activity and a power of the clock; and a card at its power cap answers a
@@ -62,9 +62,9 @@
 // # Calibrations
 //
 // All that is known of a card is data: a [Calibration] is a JSON file with the measured points, their
-// signals, and the models that [Calibration.Fit] made of them. [FindCalibration] gives those that are
+// features, and the models that [Calibration.Fit] made of them. [FindCalibration] gives those that are
 // built in, from the folder calibrations; [ReadCalibration] reads one of the user's own. A file of
-// another version, or of other signals, is an error that says to measure again.
+// another version, or of other features, is an error that says to measure again.
 // [Calibration.LeaveOut] is how a model is judged, and [Rivals] are what it is held against.
 //
 // # Memory and concurrency

@@ -12,11 +12,13 @@ import (
 
 // TestDotIsTheSum: where nothing is shifted out, a dot's fixed-point sums are the sum of products.
 func TestDotIsTheSum(t *testing.T) {
+	path := factsOfH200(t).Datapath
+	depth, window := path.SumProducts, path.AlignedBits
 	for _, dt := range []weights.DType{weights.BF16, weights.F16, weights.F8E4M3, weights.I8} {
 		f, _ := dt.Format()
 		d := newDecoder(f)
 		rapid.Check(t, func(t *rapid.T) {
-			var s, u [depth]lane
+			s, u := make([]element, depth), make([]element, depth)
 			want := new(big.Float)
 			for k := range depth {
 				a := f.FromValue(float32(rapid.IntRange(-3, 3).Draw(t, "a")))
@@ -25,8 +27,8 @@ func TestDotIsTheSum(t *testing.T) {
 				p := new(big.Float).Mul(big.NewFloat(float64(f.Value(a))), big.NewFloat(float64(f.Value(b))))
 				want.Add(want, p)
 			}
-			var got dot
-			got.set(&s, &u, 0, d.arithmetic())
+			got := &newDots(&path, 1)[0]
+			got.set(s, u, 0, d.arithmetic(&path))
 			scale := int(got.largest) - 2*(f.Bias+f.MantBits) + 2*f.MantBits + 2 - window
 			if !f.IsFloat() {
 				scale = int(got.largest) + 2*f.MantBits + 2 - window
@@ -59,31 +61,33 @@ func TestDotIsTheSum(t *testing.T) {
 func TestSmallProductsAreShiftedOut(t *testing.T) {
 	f, _ := weights.BF16.Format()
 	d := newDecoder(f)
-	lanes := func(values ...float32) (out [depth]lane) {
+	path := factsOfH200(t).Datapath
+	elements := func(values ...float32) []element {
+		out := make([]element, path.SumProducts)
 		for i, v := range values {
 			out[i] = d.decode(f.FromValue(v))
 		}
 		return out
 	}
-	var got dot
-	x, w := lanes(1, 1), lanes(1, 0x1p-40)
-	got.set(&x, &w, 0, d.arithmetic())
+	got := &newDots(&path, 1)[0]
+	x, w := elements(1, 1), elements(1, 0x1p-40)
+	got.set(x, w, 0, d.arithmetic(&path))
 	if got.aligned[1] != 0 || got.mant[1] == 0 || got.aligned[0] == 0 {
 		t.Errorf("aligned %v of mantissas %v", got.aligned[:2], got.mant[:2])
 	}
-	got.set(&x, &w, math.Ldexp(1, 2*f.Bias+60), d.arithmetic())
+	got.set(x, w, math.Ldexp(1, 2*f.Bias+60), d.arithmetic(&path))
 	if with := got.total; with == 0 {
 		t.Error("what was accumulated is gone")
 	}
-	tiny := lanes(0x1p-100, 0x1p-100)
-	got.set(&tiny, &tiny, 0, d.arithmetic())
+	tiny := elements(0x1p-100, 0x1p-100)
+	got.set(tiny, tiny, 0, d.arithmetic(&path))
 	if got.sum != 0 || got.mant[0] == 0 {
 		t.Errorf("a sum of %d beyond float32's range", got.sum)
 	}
 }
 
-// TestLanes: the table says what decoding does, and lanes stand for their values.
-func TestLanes(t *testing.T) {
+// TestElements: the table says what decoding does, and elements stand for their values.
+func TestElements(t *testing.T) {
 	for _, dt := range []weights.DType{weights.BF16, weights.F16, weights.F8E4M3, weights.F8E5M2, weights.I8, weights.F32} {
 		f, _ := dt.Format()
 		d := newDecoder(f)
@@ -94,7 +98,7 @@ func TestLanes(t *testing.T) {
 			}
 			data := make([]byte, 4)
 			f.SetElem(data, 0, b)
-			l := d.lane(data, 0)
+			l := d.element(data, 0)
 			v := math.Ldexp(float64(l.mant), int(l.exp)-f.Bias-f.MantBits)
 			if !f.IsFloat() {
 				v = float64(l.mant)

@@ -13,7 +13,7 @@ import (
 
 const (
 	constantTerm = "constant"
-	// ridge keeps signals that go together from taking extreme shares; priorRidge holds a fit to
+	// ridge keeps features that go together from taking extreme shares; priorRidge holds a fit to
 	// few points close to another one.
 	ridge      = 1e-4
 	priorRidge = 0.005
@@ -33,17 +33,17 @@ type kind struct {
 func (s *Series) kind() kind { return kind{s.Type, s.Cold} }
 
 // Fit fits all models to the calibration's series, each by non-negative least squares over the
-// signals relative to the baseline's, and judges them by leaving out one family of patterns after
+// features relative to the baseline's, and judges them by leaving out one family of patterns after
 // the other. swapped tells the types of which the library streams the other operand. Where a type
 // has few points its coefficients are drawn towards those of prior, the calibration of another card;
 // nil: towards 0.
 func (c *Calibration) Fit(swapped func(typ string) bool, prior *Calibration) error {
-	c.Version, c.Names, c.Models = calibrationVersion, SignalNames(), nil
+	c.Version, c.Names, c.Models = calibrationVersion, c.Facts.featureNames(), nil
 	if len(c.Series) == 0 {
 		return errors.New("there are no measurements to fit a model to")
 	}
 	for i := range c.Series {
-		c.Series[i].respond()
+		c.Facts.Power.respond(&c.Series[i])
 	}
 	for _, k := range c.kinds() {
 		m, err := c.fit(k, "", prior)
@@ -74,7 +74,7 @@ func (c *Calibration) kinds() (list []kind) {
 
 // fit a model to the points of all families but one.
 func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, error) {
-	use := signalsOf(k.cold)
+	use, names := featuresOf(k.cold), c.Facts.featureNames()
 	var rows, y []float64
 	for i := range c.Series {
 		s := &c.Series[i]
@@ -88,10 +88,10 @@ func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, er
 				if s.Change != "weights" {
 					weight = math.Sqrt(bothShare)
 				}
-				for _, v := range terms(use, o.Signals, s.Baseline.Signals) {
+				for _, v := range terms(use, o.Features, s.Baseline.Features) {
 					rows = append(rows, weight*v)
 				}
-				y = append(y, weight*s.activity(o))
+				y = append(y, weight*c.Facts.Power.activity(s, o))
 			}
 		}
 	}
@@ -102,8 +102,8 @@ func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, er
 	if m := c.prior(k, len(y), without, prior); m != nil {
 		strength = priorRidge
 		towards[0] = m.Coefficients[constantTerm]
-		for i, signal := range use {
-			towards[1+i] = m.Coefficients[signals[signal].name]
+		for i, feature := range use {
+			towards[1+i] = m.Coefficients[names[feature]]
 		}
 	}
 	found := nnls.Solve(mat.NewDense(len(y), 1+len(use), rows), y, strength, towards)
@@ -118,7 +118,7 @@ func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, er
 		}
 		name := constantTerm
 		if i > 0 {
-			name = signals[use[i-1]].name
+			name = names[use[i-1]]
 		}
 		m.Coefficients[name] = v
 	}
@@ -164,8 +164,8 @@ func (c *Calibration) prior(k kind, points int, without string, other *Calibrati
 	return &m
 }
 
-// terms are 1 and the signals over those of a reference.
-func terms(use []int, s, reference *Signals) []float64 {
+// terms are 1 and the features over those of a reference.
+func terms(use []int, s, reference *Features) []float64 {
 	list := []float64{1}
 	for _, i := range use {
 		list = append(list, relative(s[i], reference[i]))
@@ -184,12 +184,26 @@ func relative(v, reference float64) float64 {
 	return v / reference
 }
 
-// activity that the model predicts.
-func (m *Model) activity(s, reference *Signals) float64 {
-	sum := m.Coefficients[constantTerm]
-	for i := range signals {
-		if c, ok := m.Coefficients[signals[i].name]; ok {
-			sum += c * relative(s[i], reference[i])
+// coefficients of a model: its constant and, in their order, those of the features.
+type coefficients struct {
+	constant float64
+	of       Features
+}
+
+func (f *Facts) coefficients(m *Model) *coefficients {
+	c := &coefficients{constant: m.Coefficients[constantTerm]}
+	for i, name := range f.featureNames() {
+		c.of[i] = m.Coefficients[name]
+	}
+	return c
+}
+
+// activity of features over that of a reference.
+func (c *coefficients) activity(s, reference *Features) float64 {
+	sum := c.constant
+	for i, v := range c.of {
+		if v != 0 {
+			sum += v * relative(s[i], reference[i])
 		}
 	}
 	return sum
@@ -208,17 +222,17 @@ func (j Judged) Error() float64 { return j.Predicted - j.Point.Energy }
 // LeaveOut predicts every point of a type by a model fitted without the point's family; prior is
 // that of Fit.
 func (c *Calibration) LeaveOut(typ string, cold bool, prior *Calibration) []Judged {
-	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Signals) float64, error) {
+	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Features) float64, error) {
 		m, err := c.fit(k, without, prior)
-		return m.activity, err
+		return c.Facts.coefficients(&m).activity, err
 	})
 }
 
 // judge predicts points by what fit makes of all classes but theirs, and by the response that the
 // others show.
-func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, reference *Signals) float64, error)) (list []Judged) {
+func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, reference *Features) float64, error)) (list []Judged) {
 	type fitted struct {
-		activity func(s, reference *Signals) float64
+		activity func(s, reference *Features) float64
 		err      error
 	}
 	models := map[string]fitted{}
@@ -242,9 +256,10 @@ func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, re
 			r := responses[class]
 			if r == nil {
 				r = s.without(class)
+				c.Facts.Power.respond(r)
 				responses[class] = r
 			}
-			e, _, _ := r.energyAt(m.activity(o.Signals, s.Baseline.Signals))
+			e, _, _ := c.Facts.Power.energyAt(r, m.activity(o.Features, s.Baseline.Features))
 			list = append(list, Judged{s, o, e})
 		}
 	}
@@ -255,7 +270,6 @@ func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, re
 func (s *Series) without(class string) *Series {
 	rest := *s
 	rest.Points = slices.DeleteFunc(slices.Clone(s.Points), func(o Observation) bool { return o.class() == class })
-	rest.respond()
 	return &rest
 }
 

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -49,35 +47,20 @@ func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, erro
 // tallyParallel hands pieces of the data to workers as they come free.
 func tallyParallel(ctx context.Context, l *lanes, w weights.Tensor, rowBytes, workers int) (tally, error) {
 	var (
-		sum  tally
-		mu   sync.Mutex
-		next atomic.Int64
+		sum tally
+		mu  sync.Mutex
 	)
 	data := w.Data
-	pieces := (len(data) + pieceBytes - 1) / pieceBytes
-	g, ctx := errgroup.WithContext(ctx)
-	for range max(1, min(workers, pieces)) {
-		g.Go(func() error {
-			var t tally
-			for ctx.Err() == nil {
-				lo := int(next.Add(1)-1) * pieceBytes
-				if lo >= len(data) {
-					mu.Lock()
-					defer mu.Unlock()
-					sum.merge(t)
-					return nil
-				}
-				err := weights.Guard(w.File, func() error {
-					t.addSpan(l, data, rowBytes, lo, min(lo+pieceBytes, len(data)))
-					return nil
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return ctx.Err()
+	err := parallel.Run(ctx, (len(data)+pieceBytes-1)/pieceBytes, workers, func(_ context.Context, i int) error {
+		var t tally
+		err := weights.Guard(w.File, func() error {
+			t.addSpan(l, data, rowBytes, i*pieceBytes, min((i+1)*pieceBytes, len(data)))
+			return nil
 		})
-	}
-	err := g.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		sum.merge(t) // whole numbers: any order gives the same sums
+		return err
+	})
 	return sum, err
 }

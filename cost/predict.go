@@ -32,8 +32,8 @@ var operandTypes = map[string]weights.DType{"fp32": weights.F32, "tf32": weights
 	"fp16-cuda": weights.F16, "bf16": weights.BF16, "fp8": weights.F8E4M3, "int8": weights.I8}
 
 // Predict predicts what a product of operands x[M,K] and w[N,K], in the type's format, takes. It
-// looks at a sample of both. More than 256 tokens are bound by multipliers, wherever the weights come
-// from. A type that is not calibrated is an error that says which are.
+// looks at a sample of both. More than the card's MemoryBoundTokens are bound by multipliers, wherever the
+// weights come from. A type that is not calibrated is an error that says which are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
 	d, ok := operandTypes[p.Type]
 	if !ok {
@@ -43,16 +43,13 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	if min(p.M, p.N, p.K) < 1 {
 		return Prediction{}, fmt.Errorf("a product of %d×%d×%d: every dimension must be at least 1", p.M, p.N, p.K)
 	}
-	p.Cold = p.Cold && p.M <= mostCold
+	p.Cold = p.Cold && p.M <= c.Facts.Kernels.MemoryBoundTokens
 	m := c.model(p.Type, p.Cold)
 	if m == nil {
 		return Prediction{}, c.unknown(p)
 	}
 	return c.predict(ctx, m, p, sampleTiles, operandMatrix(f, p.M, p.K, x), operandMatrix(f, p.N, p.K, w))
 }
-
-// mostCold is tokens; with more it is not memory that bounds a product.
-const mostCold = 256
 
 func (c *Calibration) unknown(p Product) error {
 	var known []string
@@ -78,8 +75,8 @@ func (c *Calibration) model(typ string, cold bool) *Model {
 }
 
 func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles int, x, w matrix) (r Prediction, err error) {
-	p.Role = p.roleInside()
-	s, err := take(ctx, p.Role, m.Swapped, tiles, w, x)
+	p.Role = c.Facts.Kernels.roleInside(p)
+	s, err := c.Facts.take(ctx, p.Role, m.Swapped, tiles, w, x)
 	if err != nil {
 		return r, err
 	}
@@ -87,22 +84,22 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	if err != nil {
 		return r, err
 	}
-	signals := s.mean()
+	features, model := s.mean(), c.Facts.coefficients(m)
 	series, far := c.nearest(p)
-	base := series.Baseline.Signals
-	share := p.shareOfProducts() / series.shareOfProducts()
-	answer := func(s *Signals) (energy, time, clock float64) { // over the series' baseline
-		energy, time, clock = series.energyAt(m.activity(s, base))
+	base := series.Baseline.Features
+	share := c.Facts.Kernels.shareOfProducts(p) / c.Facts.Kernels.shareOfProducts(series.Product)
+	answer := func(s *Features) (energy, time, clock float64) { // over the series' baseline
+		energy, time, clock = c.Facts.Power.energyAt(series, model.activity(s, base))
 		return 1 - share*(1-energy), 1 - share*(1-time), clock
 	}
-	energy, time, clock := answer(&signals)
+	energy, time, clock := answer(&features)
 	random, randomTime, _ := answer(&reference)
 	r.Relative, r.RelativeTime, r.Calibration = energy/random, time/randomTime, c.label()
-	r.SamplingError = s.deviation(func(s *Signals) float64 {
+	r.SamplingError = s.deviation(func(s *Features) float64 {
 		e, _, _ := answer(s)
 		return e / random
 	})
-	r.warn(series, far, m.activity(&signals, base))
+	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
 	half := math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	work := p.work() / series.work() / share // what results take comes on top
@@ -113,7 +110,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 }
 
 // deviation of the mean over the parts.
-func (s *sample) deviation(of func(*Signals) float64) float64 {
+func (s *sample) deviation(of func(*Features) float64) float64 {
 	var sum, squares float64
 	for i := range s {
 		v := of(&s[i])
@@ -125,13 +122,13 @@ func (s *sample) deviation(of func(*Signals) float64) float64 {
 }
 
 // warn says what lies outside of the measurements; each widens the interval.
-func (r *Prediction) warn(s *Series, far bool, activity float64) {
+func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	if far {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the nearest shape that was measured is %d×%d×%d", s.M, s.N, s.K))
 	}
 	least, most := 1.0, 1.0
 	for i := range s.Points {
-		a := s.activity(&s.Points[i])
+		a := p.activity(s, &s.Points[i])
 		least, most = min(least, a), max(most, a)
 	}
 	const margin = 0.05
@@ -140,23 +137,18 @@ func (r *Prediction) warn(s *Series, far bool, activity float64) {
 	}
 }
 
-// resultCost is what a result takes to be converted and written, in products: an operation of
-// llama-17m's layers, with K of 512 and 1408, takes 1.4 times the energy of one at 2048³.
-const resultCost = 250
-
 // shareOfProducts of the energy, the rest being that of results, which does not depend on weights.
-func (p Product) shareOfProducts() float64 {
+func (k *Kernels) shareOfProducts(p Product) float64 {
 	if p.Cold {
 		return 1
 	}
-	return float64(p.K) / (float64(p.K) + resultCost)
+	return float64(p.K) / (float64(p.K) + k.ResultProducts)
 }
 
-// roleInside is the weights' role in the multipliers. Where there are far more tokens than outputs
-// the library streams the tokens, whatever slot they are in: llama-17m's layers (8192 tokens, 128 to
-// 1408 outputs) cost the same in both roles.
-func (p Product) roleInside() Role {
-	if !p.Cold && p.M >= 4*p.N {
+// roleInside is the weights' role in the multipliers. Where there are far more tokens than outputs the library
+// streams the tokens, whatever slot they are in.
+func (k *Kernels) roleInside(p Product) Role {
+	if !p.Cold && p.M >= k.StreamedTokensRatio*p.N {
 		return Stationary
 	}
 	return p.Role
@@ -195,7 +187,7 @@ func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 	return best, off(results(p), results(best.Product)) > octaves || off(float64(p.K), float64(best.K)) > octaves
 }
 
-// referenceKey is what the signals of random operands depend on.
+// referenceKey is what the features of random operands depend on.
 type referenceKey struct {
 	typ            string
 	dtype          weights.DType
@@ -205,27 +197,27 @@ type referenceKey struct {
 	tiles          int
 }
 
-// reference is the signals of random operands of the same scale.
-func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles int, x, w *matrix) (Signals, error) {
+// reference is the features of random operands of the same scale.
+func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles int, x, w *matrix) (Features, error) {
 	xScale, err := x.scale(ctx)
 	if err != nil {
-		return Signals{}, err
+		return Features{}, err
 	}
 	wScale, err := w.scale(ctx)
 	if err != nil {
-		return Signals{}, err
+		return Features{}, err
 	}
 	key := referenceKey{m.Type, w.f.DType, p.Role, p.K, xScale, wScale, tiles}
 	if s, ok := c.references.Load(key); ok {
-		return s.(Signals), nil
+		return s.(Features), nil
 	}
 	const rows = 4096
 	random := func(scale int, seed uint64) matrix {
 		return operandMatrix(w.f, rows, p.K, randomOperand(w.f.DType, rows, p.K, math.Exp2(float64(scale)/4), seed))
 	}
-	s, err := take(ctx, p.Role, m.Swapped, tiles, random(wScale, 3), random(xScale, 2))
+	s, err := c.Facts.take(ctx, p.Role, m.Swapped, tiles, random(wScale, 3), random(xScale, 2))
 	if err != nil {
-		return Signals{}, err
+		return Features{}, err
 	}
 	mean := s.mean()
 	c.references.Store(key, mean)
@@ -290,14 +282,14 @@ func usualScale(f weights.Format) float64 {
 	return 1
 }
 
-// Observe samples a product's signals. swapped is whether the library streams the operand whose
+// Observe samples a product's features on the calibration's card, whose measurements are not looked at. swapped is whether the library streams the operand whose
 // role is stationary.
-func Observe(ctx context.Context, d weights.DType, p Product, swapped bool, x, w Operand) (*Signals, error) {
+func (c *Calibration) Observe(ctx context.Context, d weights.DType, p Product, swapped bool, x, w Operand) (*Features, error) {
 	f, ok := d.Format()
 	if !ok {
-		return nil, fmt.Errorf("operands of %s have no signals", d)
+		return nil, fmt.Errorf("operands of %s have no features", d)
 	}
-	s, err := take(ctx, p.Role, swapped, sampleTiles, operandMatrix(f, p.N, p.K, w), operandMatrix(f, p.M, p.K, x))
+	s, err := c.Facts.take(ctx, p.Role, swapped, sampleTiles, operandMatrix(f, p.N, p.K, w), operandMatrix(f, p.M, p.K, x))
 	if err != nil {
 		return nil, err
 	}

@@ -5,15 +5,6 @@ import (
 	"math"
 )
 
-// A card's power is static, or proportional to what its wires do: to the activity, which is 1 for
-// the baseline, to the clock, and to the square of the voltage, which follows the clock. Both
-// constants are those at which the model's errors on an H200 are least; they hardly change between
-// 60 and 150 W, and 2.3 and 2.7.
-const (
-	staticWatts   = 100
-	clockExponent = 2.5 // of power
-)
-
 // knot is the distance between a response's activities, which begin with 0.
 const (
 	knot  = 0.1
@@ -22,24 +13,24 @@ const (
 
 // activity of a point: the energy that is not static, at the baseline's clock, over the baseline's.
 // Where multipliers are the bottleneck time is the inverse of the clock, and is read more exactly.
-func (s *Series) activity(o *Observation) float64 {
-	w := s.Baseline.Watts
+func (p *PowerLaw) activity(s *Series, o *Observation) float64 {
+	w, static := s.Baseline.Watts, p.Static.Usual
 	clock := o.Clock
 	if !s.Cold {
 		clock = 1 / o.Time
 	}
-	return (w*o.Energy - staticWatts*o.Time) / (w - staticWatts) / math.Pow(clock, clockExponent-1)
+	return (w*o.Energy - static*o.Time) / (w - static) / math.Pow(clock, p.ClockExponent.Usual-1)
 }
 
 // energyAt is the relative energy and time at an activity. A card at its power cap answers with its
 // clock.
-func (s *Series) energyAt(activity float64) (energy, time, clock float64) {
+func (p *PowerLaw) energyAt(s *Series, activity float64) (energy, time, clock float64) {
 	clock, time = s.clockAt(activity), 1
 	if !s.Cold {
 		time = 1 / clock
 	}
-	w := s.Baseline.Watts
-	return (activity*(w-staticWatts)*math.Pow(clock, clockExponent-1) + staticWatts*time) / w, time, clock
+	w, static := s.Baseline.Watts, p.Static.Usual
+	return (activity*(w-static)*math.Pow(clock, p.ClockExponent.Usual-1) + static*time) / w, time, clock
 }
 
 // clockAt is the clock over the baseline's, in straight lines between the knots.
@@ -52,7 +43,7 @@ func (s *Series) clockAt(activity float64) float64 {
 
 // respond finds the response from the points: at each knot a straight line through those around
 // it, then falling everywhere, and 1 for the baseline.
-func (s *Series) respond() {
+func (p *PowerLaw) respond(s *Series) {
 	const width = 0.05
 	type point struct{ a, clock float64 }
 	points := []point{{1, 1}}
@@ -62,7 +53,7 @@ func (s *Series) respond() {
 		if !s.Cold {
 			clock = 1 / o.Time
 		}
-		points = append(points, point{s.activity(o), clock})
+		points = append(points, point{p.activity(s, o), clock})
 	}
 	s.Response = make([]float64, knots)
 	for i := range s.Response {

@@ -7,10 +7,10 @@ import (
 )
 
 // Rival is a simpler model of the same measurements, to hold the model against: a line through
-// fewer signals, by ordinary least squares.
+// fewer features, by ordinary least squares.
 type Rival struct {
-	Name    string
-	signals []int
+	Name     string
+	features []int
 }
 
 // Rivals are the obvious ones: what the first paper's Figure 8 shows (bits set, and bits that are
@@ -22,17 +22,17 @@ var Rivals = []Rival{
 
 // LeaveOutBy is LeaveOut by a rival.
 func (c *Calibration) LeaveOutBy(r Rival, typ string, cold bool) []Judged {
-	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Signals) float64, error) {
+	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Features) float64, error) {
 		var rows, y []float64
 		for i := range c.Series {
 			s := &c.Series[i]
 			for p := range s.Points {
 				if o := &s.Points[p]; s.kind() == k && o.class() != without {
-					rows, y = append(rows, terms(r.signals, o.Signals, s.Baseline.Signals)...), append(y, s.activity(o))
+					rows, y = append(rows, terms(r.features, o.Features, s.Baseline.Features)...), append(y, c.Facts.Power.activity(s, o))
 				}
 			}
 		}
-		n := 1 + len(r.signals)
+		n := 1 + len(r.features)
 		var c mat.VecDense
 		if len(y) < n {
 			return nil, fmt.Errorf("%d points are too few", len(y))
@@ -40,8 +40,8 @@ func (c *Calibration) LeaveOutBy(r Rival, typ string, cold bool) []Judged {
 		if err := c.SolveVec(mat.NewDense(len(y), n, rows), mat.NewVecDense(len(y), y)); err != nil {
 			return nil, err
 		}
-		return func(s, reference *Signals) (sum float64) {
-			for i, v := range terms(r.signals, s, reference) {
+		return func(s, reference *Features) (sum float64) {
+			for i, v := range terms(r.features, s, reference) {
 				sum += c.AtVec(i) * v
 			}
 			return sum

@@ -15,11 +15,11 @@ const (
 	sampleParts  = 8
 )
 
-// sample is the signals of a product, part by part.
-type sample [sampleParts]Signals
+// sample is the features of a product, part by part.
+type sample [sampleParts]Features
 
-// mean over the parts that know a signal.
-func (s *sample) mean() (m Signals) {
+// mean over the parts that know a feature.
+func (s *sample) mean() (m Features) {
 	for i := range m {
 		sum, n := 0.0, 0.0
 		for p := range s {
@@ -45,7 +45,7 @@ func (l *lattice) next() (a, b, c float64) {
 
 // take samples a product of which w and x are the operands; swapped tells that the card streams
 // the operand whose role is stationary.
-func take(ctx context.Context, role Role, swapped bool, tileCount int, w, x matrix) (s sample, err error) {
+func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int, w, x matrix) (s sample, err error) {
 	if w.k != x.k {
 		return s, fmt.Errorf("w has %d inputs and x %d", w.k, x.k)
 	}
@@ -53,28 +53,28 @@ func take(ctx context.Context, role Role, swapped bool, tileCount int, w, x matr
 	if (role == Streaming) != swapped {
 		stationary, streaming = &x, &w
 	}
-	tiles, err := takeTiles(ctx, tileCount, stationary, streaming)
+	tiles, err := f.Datapath.takeTiles(ctx, tileCount, stationary, streaming)
 	if err != nil {
 		return s, err
 	}
 	d := newDecoder(w.f)
 	p := spreadOf(tiles)
 	for part := range s {
-		t := motion{a: d.arithmetic(), mantMask: w.f.MantMask(), expMask: w.f.ExpMask()}
+		t := newMotion(&f.Datapath, d)
 		for i := part; i < len(tiles); i += sampleParts {
 			t.add(tiles[i], p, (float64(i)+0.5)/float64(len(tiles))*float64(w.k))
 		}
 		t.into(&s[part])
 	}
-	return s, s.takeBuses(ctx, &w, &x)
+	return s, s.takeBuses(ctx, f.Memory, &w, &x)
 }
 
-func takeTiles(ctx context.Context, n int, stationary, streaming *matrix) ([]tile, error) {
+func (p *Datapath) takeTiles(ctx context.Context, n int, stationary, streaming *matrix) ([]tile, error) {
 	var (
 		places lattice
 		tiles  []tile
 	)
-	d := newDecoder(stationary.f)
+	d, tileK := newDecoder(stationary.f), p.tileK()
 	seenK := stationary.seenK
 	if len(streaming.seenK) > 1 || streaming.seenK[0] != [2]int{0, streaming.k} {
 		seenK = streaming.seenK
@@ -91,25 +91,26 @@ func takeTiles(ctx context.Context, n int, stationary, streaming *matrix) ([]til
 			rows       *[]row
 			u          float64
 			need, unit int
-		}{{stationary, &t.stationary, b, stationaryRows, 8}, {streaming, &t.streaming, c, streamingRows, 16}} {
+		}{{stationary, &t.stationary, b, p.stationaryTile(), p.StationaryRows}, {streaming, &t.streaming, c, p.streamingTile(), 2 * p.round()}} {
 			first, rows := place(o.m.seenRows, o.u, o.need, o.unit)
 			data, err := o.m.read(ctx, first, min(rows, o.need), col, min(cols, tileK))
 			if err != nil {
 				return nil, err
 			}
-			*o.rows = d.rows(data, min(rows, o.need), min(cols, tileK))
+			*o.rows = d.rows(data, min(rows, o.need), min(cols, tileK), tileK)
 		}
 		tiles = append(tiles, t)
 	}
 	return tiles, nil
 }
 
-// rows of a tile; what a matrix is too narrow for is zero.
-func (d *decoder) rows(data []byte, rows, cols int) []row {
-	out := make([]row, rows)
+// rows of a tile are width elements long; what a matrix is too narrow for is zero.
+func (d *decoder) rows(data []byte, rows, cols, width int) []row {
+	out, all := make([]row, rows), make([]element, rows*width)
 	for r := range out {
+		out[r] = all[r*width:][:width:width]
 		for c := range cols {
-			out[r][c] = d.lane(data, r*cols+c)
+			out[r][c] = d.element(data, r*cols+c)
 		}
 	}
 	return out
@@ -122,7 +123,7 @@ func spreadOf(tiles []tile) (p spread) {
 		t := &tiles[i]
 		for a := 0; a < len(t.stationary); a += 5 {
 			for b := 0; b < len(t.streaming); b += 3 {
-				for k := range tileK {
+				for k := range t.streaming[b] {
 					v := t.stationary[a][k].value * t.streaming[b][k].value
 					sum += v
 					squares += v * v
@@ -136,12 +137,12 @@ func spreadOf(tiles []tile) (p spread) {
 	return p
 }
 
-func (s *sample) takeBuses(ctx context.Context, w, x *matrix) error {
+func (s *sample) takeBuses(ctx context.Context, lags MemoryLags, w, x *matrix) error {
 	var places lattice
 	for part := range s {
 		var buses [2]bus
 		for i, m := range []*matrix{w, x} {
-			buses[i].f = m.f
+			buses[i].f, buses[i].lags = m.f, lags
 			for range sampleChunks / sampleParts {
 				u, v, _ := places.next()
 				data, err := m.chunk(ctx, u, v)

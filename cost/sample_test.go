@@ -26,31 +26,34 @@ func drawn(t testing.TB, text string, d weights.DType, rows, k int, seed uint64)
 	}
 }
 
-func observed(t *testing.T, role Role, w, x string) *Signals {
+func observed(t *testing.T, role Role, w, x string) *Features {
 	t.Helper()
 	const rows, k = 256, 512
 	_, ow := drawn(t, w, weights.BF16, rows, k, 1)
 	_, ox := drawn(t, x, weights.BF16, rows, k, 2)
-	s, err := Observe(t.Context(), weights.BF16, Product{Type: "bf16", M: rows, N: rows, K: k, Role: role}, false, ox, ow)
+	c := &Calibration{Facts: factsOfH200(t)}
+	s, err := c.Observe(t.Context(), weights.BF16, Product{Type: "bf16", M: rows, N: rows, K: k, Role: role}, false, ox, ow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// TestSignals of operands that say what they must be.
-func TestSignals(t *testing.T) {
+// TestFeatures of operands that say what they must be.
+func TestFeatures(t *testing.T) {
+	facts := factsOfH200(t)
+	features := facts.featureNames()
 	random := observed(t, Streaming, "normal(0,1)", "normal(0,1)")
 	zeros := observed(t, Streaming, "zeros", "normal(0,1)")
-	for _, i := range []int{quadSum, groupSum, productMantissa, productSign, productAligned, streamingMantissa, streamingNonzero, weightBus2, weightOnes, weightAny} {
+	for _, i := range []int{quadSum, groupSum, productMantissa, productSign, productAligned, streamingMantissa, streamingNonzero, weightElement, weightOnes, weightAny} {
 		if zeros[i] != 0 || !(random[i] > 0) {
-			t.Errorf("%s: %v of zeros, %v of random weights", signals[i].name, zeros[i], random[i])
+			t.Errorf("%s: %v of zeros, %v of random weights", features[i], zeros[i], random[i])
 		}
 	}
 	equal := observed(t, Streaming, "normal(0,1) | repeat(rows=256)", "normal(0,1)")
 	for _, i := range []int{quadSum, groupSum, productMantissa, streamingMantissa, streamingExponent, streamingToggles} {
 		if equal[i] != 0 {
-			t.Errorf("%s: %v though nothing changes from row to row", signals[i].name, equal[i])
+			t.Errorf("%s: %v though nothing changes from row to row", features[i], equal[i])
 		}
 	}
 	if d := math.Abs(random[streamingMantissa] - 3.5); d > 0.1 {
@@ -70,7 +73,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestBandsAreTheMatrix: a matrix seen in bands, stored either way, has about the signals of all.
+// TestBandsAreTheMatrix: a matrix seen in bands, stored either way, has about the features of all.
 func TestBandsAreTheMatrix(t *testing.T) {
 	const rows, k = 512, 768
 	data, whole := drawn(t, "normal(0,1) | round(3) | sparse(0.3, block=4x4)", weights.BF16, rows, k, 1)
@@ -81,8 +84,10 @@ func TestBandsAreTheMatrix(t *testing.T) {
 		}
 	}
 	f, _ := weights.BF16.Format()
+	facts := factsOfH200(t)
+	features := facts.featureNames()
 	_, x := drawn(t, "normal(0,1)", weights.BF16, rows, k, 2)
-	full, err := take(t.Context(), Stationary, false, sampleTiles, operandMatrix(f, rows, k, whole), operandMatrix(f, rows, k, x))
+	full, err := facts.take(t.Context(), Stationary, false, sampleTiles, operandMatrix(f, rows, k, whole), operandMatrix(f, rows, k, x))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,17 +103,17 @@ func TestBandsAreTheMatrix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		part, err := take(t.Context(), Stationary, false, sampleTiles, m, operandMatrix(f, rows, k, x))
+		part, err := facts.take(t.Context(), Stationary, false, sampleTiles, m, operandMatrix(f, rows, k, x))
 		if err != nil {
 			t.Fatal(err)
 		}
 		a, b := full.mean(), part.mean()
-		for _, i := range computeSignals {
-			if i >= bus2 && axis == 1 {
+		for _, i := range chipFeatures {
+			if i >= busElement && axis == 1 {
 				continue // memory runs the other way
 			}
 			if math.Abs(a[i]-b[i]) > 0.05*a[i]+0.02 {
-				t.Errorf("%s: %s is %v, of all %v", name, signals[i].name, b[i], a[i])
+				t.Errorf("%s: %s is %v, of all %v", name, features[i], b[i], a[i])
 			}
 		}
 	}
@@ -117,15 +122,17 @@ func TestBandsAreTheMatrix(t *testing.T) {
 // TestSmallMatrices are sampled too.
 func TestSmallMatrices(t *testing.T) {
 	f, _ := weights.BF16.Format()
+	facts := factsOfH200(t)
 	for _, shape := range [][3]int{{1, 1, 1}, {1, 40, 3}, {7, 3, 33}, {17, 9, 64}} {
 		_, x := drawn(t, "normal(0,1)", weights.BF16, shape[0], shape[2], 1)
 		_, w := drawn(t, "normal(0,1)", weights.BF16, shape[1], shape[2], 2)
-		s, err := take(t.Context(), Stationary, false, sampleTiles, operandMatrix(f, shape[1], shape[2], w), operandMatrix(f, shape[0], shape[2], x))
+		s, err := facts.take(t.Context(), Stationary, false, sampleTiles, operandMatrix(f, shape[1], shape[2], w), operandMatrix(f, shape[0], shape[2], x))
 		if err != nil {
 			t.Fatalf("%v: %v", shape, err)
 		}
 		m := s.mean()
-		if a := (&Model{Coefficients: map[string]float64{constantTerm: 0.5, signals[groupSum].name: 0.5}}).activity(&m, &m); a != 1 && a != 0.5 {
+		one := &Model{Coefficients: map[string]float64{constantTerm: 0.5, facts.featureNames()[groupSum]: 0.5}}
+		if a := facts.coefficients(one).activity(&m, &m); a != 1 && a != 0.5 {
 			t.Errorf("%v: activity %v relative to itself", shape, a)
 		}
 	}
@@ -135,7 +142,8 @@ func TestSamplingIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, w := drawn(t, "zeros", weights.BF16, 64, 64, 1)
-	if _, err := Observe(ctx, weights.BF16, Product{Type: "bf16", M: 64, N: 64, K: 64}, false, w, w); err == nil {
+	c := &Calibration{Facts: factsOfH200(t)}
+	if _, err := c.Observe(ctx, weights.BF16, Product{Type: "bf16", M: 64, N: 64, K: 64}, false, w, w); err == nil {
 		t.Error("a cancelled sample came to an end")
 	}
 }

@@ -5,44 +5,58 @@ import (
 	"math/bits"
 )
 
-// A tile is a few rows of both operands at the same places along K.
-const (
-	tileK          = 2 * depth
-	stationaryRows = 16
-	streamingRows  = 32
-)
-
-type row [tileK]lane
-
+// tile is a few rows of both operands at the same places along K.
 type tile struct{ stationary, streaming []row }
 
-// stepShares weigh steps between rows of the streaming operand by where they are in a run of four:
-// 0→1 and 2→3, 1→2, and from the last to the next run in the same lane, eight rows on. They are
-// read off matrices with repeated rows on an H200: runs of 8 save no more than runs of 4, runs of 2
-// save a third of it.
-var stepShares = [...]float64{0.35, 0.35, 0.30}
+type row []element
 
-// steps hold one rate for each kind of step.
-type steps [len(stepShares)]rate
+// Sizes of a tile: two sums along K, two blocks of the stationary operand, four rounds of the lanes of the
+// streaming one. Rows begin where a block begins, or every second round.
+func (p *Datapath) tileK() int          { return 2 * p.SumProducts }
+func (p *Datapath) stationaryTile() int { return 2 * p.StationaryRows }
+func (p *Datapath) streamingTile() int  { return 4 * p.round() }
 
-func (s *steps) rate() float64 {
+// round is how many rows all lanes take before the first one goes on.
+func (p *Datapath) round() int { return p.StreamingRun * p.StreamingLanes }
+
+// stepRates are the streamFeatures of steps of one kind.
+type stepRates [streamingExponent + 1]rate
+
+// stepRate is a feature's mean over kinds of steps by their shares, NaN where there are none.
+func (c *motion) stepRate(feature int) float64 {
 	var sum, weight float64
-	for i, r := range s {
-		if r.n > 0 {
-			sum += stepShares[i] * r.sum / r.n
-			weight += stepShares[i]
+	for kind := range c.steps {
+		if r := c.steps[kind][feature]; r.n > 0 {
+			share := c.path.StreamingSteps[kind].Share
+			sum += share * r.sum / r.n
+			weight += share
 		}
 	}
-	return sum / weight // NaN where there is none
+	return sum / weight
 }
 
-// motion gathers tiles' signals.
+// motion gathers tiles' features.
 type motion struct {
+	path                                             *Datapath
 	a                                                arithmetic
 	mantMask, expMask                                uint32
-	steps                                            [streamingExponent + 1]steps
+	kinds                                            []int       // of the step from each place of a run
+	steps                                            []stepRates // by kind: an index into StreamingSteps
+	dots                                             []dot       // of a tile's streaming rows, and one more
 	accumulator, streamNonzero, stayNonzero, borders rate
 	alignment, streamToggles, stayToggles            rate
+}
+
+func newMotion(path *Datapath, d *decoder) *motion {
+	c := &motion{path: path, a: d.arithmetic(path), mantMask: d.f.MantMask(), expMask: d.f.ExpMask(), kinds: make([]int, path.StreamingRun)}
+	for kind, s := range path.StreamingSteps {
+		for _, place := range s.Places {
+			c.kinds[place] = kind
+		}
+	}
+	c.steps = make([]stepRates, len(path.StreamingSteps))
+	c.dots = newDots(path, path.streamingTile()+1)
+	return c
 }
 
 // spread is what all products of a problem are like: their mean and variance.
@@ -51,9 +65,9 @@ type spread struct{ mean, variance float64 }
 // accumulated estimates the sum of the n products before a place: as many times the mean, and a
 // random walk in the direction that the products at the place go, so that equal rows have equal
 // sums.
-func (p spread) accumulated(n float64, s, t *row, otherwise float64) float64 {
+func (p spread) accumulated(n float64, s, t row, otherwise float64) float64 {
 	var sum, squares float64
-	for k := range tileK {
+	for k := range s {
 		v := s[k].value*t[k].value - p.mean
 		sum += v
 		squares += v * v
@@ -68,71 +82,66 @@ func (p spread) accumulated(n float64, s, t *row, otherwise float64) float64 {
 // add takes in a tile that n products along K come before.
 func (c *motion) add(t tile, p spread, n float64) {
 	c.operands(t)
-	first := &t.stationary[0]
-	dots := make([]dot, len(t.streaming))
-	for g := 0; g < tileK; g += depth {
+	depth, block := c.path.SumProducts, c.path.StationaryRows
+	dots, other := c.dots[:len(t.streaming)], &c.dots[len(c.dots)-1]
+	for g := 0; g < c.path.tileK(); g += depth {
 		for j := range t.streaming {
-			c.dot(&dots[j], first, &t.streaming[j], p, n, g, j)
+			c.dot(&dots[j], t.stationary[0], t.streaming[j], p, n, g, j)
 		}
 		c.along(dots)
-		if len(t.stationary) <= 8 {
+		if len(t.stationary) <= block {
 			continue
 		}
-		var d dot
-		for j := 0; j < len(t.streaming); j += 4 {
-			c.dot(&d, &t.stationary[8], &t.streaming[j], p, n, g, j+1)
-			c.accumulator.add(toggled(uint64(uint32(dots[j].total)), uint64(uint32(d.total))))
+		for j := 0; j < len(t.streaming); j += c.path.StreamingRun {
+			c.dot(other, t.stationary[block], t.streaming[j], p, n, g, j+1)
+			c.accumulator.add(toggled(uint64(uint32(dots[j].total)), uint64(uint32(other.total))))
 		}
 	}
 }
 
-func (c *motion) dot(d *dot, s, t *row, p spread, n float64, group, j int) {
+func (c *motion) dot(d *dot, s, t row, p spread, n float64, group, j int) {
 	// All products here may be zero, and those before them not.
 	otherwise := float64((7919*j+31*int(n))%1000)/500 - 1
-	d.set((*[depth]lane)(s[group:]), (*[depth]lane)(t[group:]), p.accumulated(n, s, t, otherwise), c.a)
+	d.set(s[group:], t[group:], p.accumulated(n, s, t, otherwise), c.a)
 }
 
 // along the streaming rows.
 func (c *motion) along(dots []dot) {
-	eachStep(len(dots), func(kind, i, j int) {
+	c.eachStep(len(dots), func(kind, i, j int) {
 		a, b := &dots[i], &dots[j]
-		at := func(signal int, v float64) { c.steps[signal][kind].add(v) }
-		for k := range depth {
-			at(productMantissa, toggled(a.mant[k], b.mant[k]))
-			at(productAligned, toggled(a.aligned[k], b.aligned[k]))
-			at(productSign, truth(a.negative[k] != b.negative[k]))
+		rates := &c.steps[kind]
+		for k := range a.mant {
+			rates[productMantissa].add(toggled(a.mant[k], b.mant[k]))
+			rates[productAligned].add(toggled(a.aligned[k], b.aligned[k]))
+			rates[productSign].add(truth(a.negative[k] != b.negative[k]))
 		}
-		for q := range a.quads {
-			at(quadSum, toggled(uint64(uint32(a.quads[q])), uint64(uint32(b.quads[q]))))
+		for q := range a.first {
+			rates[quadSum].add(toggled(uint64(uint32(a.first[q])), uint64(uint32(b.first[q]))))
 		}
-		at(groupSum, toggled(uint64(uint32(a.sum)), uint64(uint32(b.sum))))
-		at(largestExponent, toggled(uint64(a.largest), uint64(b.largest)))
+		rates[groupSum].add(toggled(uint64(uint32(a.sum)), uint64(uint32(b.sum))))
+		rates[largestExponent].add(toggled(uint64(a.largest), uint64(b.largest)))
 	})
 }
 
-// eachStep calls f with the kind of a step (stepShares) and the rows that it goes from and to.
-func eachStep(rows int, f func(kind, i, j int)) {
-	for j := range rows {
-		switch {
-		case j%2 == 1:
-			f(0, j-1, j)
-		case j%4 == 2:
-			f(1, j-1, j)
-		}
-		if j%4 == 3 && j+5 < rows {
-			f(2, j, j+5)
+// eachStep calls f with the kind of a step, an index into StreamingSteps, and the rows that it goes from and to.
+func (c *motion) eachStep(rows int, f func(kind, i, j int)) {
+	for i := range rows {
+		place := i % c.path.StreamingRun
+		if j := i + c.path.stride(place); j < rows {
+			f(c.kinds[place], i, j)
 		}
 	}
 }
 
-// operands' own signals.
+// operands' own features.
 func (c *motion) operands(t tile) {
-	eachStep(len(t.streaming), func(kind, i, j int) {
-		a, b := &t.streaming[i], &t.streaming[j]
-		for k := range tileK {
+	depth, block := c.path.SumProducts, c.path.StationaryRows
+	c.eachStep(len(t.streaming), func(kind, i, j int) {
+		a, b, rates := t.streaming[i], t.streaming[j], &c.steps[kind]
+		for k := range a {
 			x := a[k].bits ^ b[k].bits
-			c.steps[streamingMantissa][kind].add(float64(bits.OnesCount32(x & c.mantMask)))
-			c.steps[streamingExponent][kind].add(float64(bits.OnesCount32(x & c.expMask)))
+			rates[streamingMantissa].add(float64(bits.OnesCount32(x & c.mantMask)))
+			rates[streamingExponent].add(float64(bits.OnesCount32(x & c.expMask)))
 		}
 	})
 	for _, o := range []struct {
@@ -140,29 +149,29 @@ func (c *motion) operands(t tile) {
 		nonzero, toggles *rate
 	}{{t.stationary, &c.stayNonzero, &c.stayToggles}, {t.streaming, &c.streamNonzero, &c.streamToggles}} {
 		for j := range o.rows {
-			r := &o.rows[j]
-			for g := 0; g < tileK; g += depth {
+			r := o.rows[j]
+			for g := 0; g < len(r); g += depth {
 				any := false
 				for k := g; k < g+depth; k++ {
 					any = any || r[k].mant > 0
 				}
 				o.nonzero.add(truth(any))
 			}
-			for k := range tileK {
+			for k := range r {
 				if j > 0 {
 					o.toggles.add(float64(bits.OnesCount32(r[k].bits ^ o.rows[j-1][k].bits)))
 				}
 			}
 		}
 	}
-	for j := 8; j < len(t.stationary); j++ {
-		for k := range tileK {
-			c.borders.add(truth((t.stationary[j][k].mant == 0) != (t.stationary[j-8][k].mant == 0)))
+	for j := block; j < len(t.stationary); j++ {
+		for k := range t.stationary[j] {
+			c.borders.add(truth((t.stationary[j][k].mant == 0) != (t.stationary[j-block][k].mant == 0)))
 		}
 	}
 	width := bits.OnesCount32(c.mantMask|c.expMask) + 1
-	for j := 0; j < len(t.streaming); j += 4 {
-		for k := range tileK {
+	for j := 0; j < len(t.streaming); j += c.path.StreamingRun {
+		for k := range t.streaming[j] {
 			x := t.stationary[0][k].bits ^ t.streaming[j][k].bits
 			c.alignment.addAll(width-bits.OnesCount32(x), width)
 		}
@@ -170,11 +179,9 @@ func (c *motion) operands(t tile) {
 }
 
 // into writes what was gathered.
-func (c *motion) into(s *Signals) {
-	for i := range c.steps {
-		if i != accumulator {
-			s[i] = c.steps[i].rate()
-		}
+func (c *motion) into(s *Features) {
+	for _, i := range streamFeatures {
+		s[i] = c.stepRate(i)
 	}
 	for i, r := range map[int]rate{accumulator: c.accumulator, streamingNonzero: c.streamNonzero,
 		stationaryNonzero: c.stayNonzero, stationaryBorders: c.borders, bitAlignment: c.alignment,

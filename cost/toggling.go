@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -17,34 +18,48 @@ func (c *Calibration) Toggling(ctx context.Context, p Product, x, w Operand) (mu
 		return 0, 0, fmt.Errorf("a product of %d×%d×%d in %q has no operands to look at", p.M, p.N, p.K, p.Type)
 	}
 	f, _ := d.Format()
-	of := func(cold bool) *Model {
-		if m := c.model(p.Type, cold); m != nil {
-			return m
-		}
-		return c.model("bf16", cold)
-	}
-	on, from := of(false), of(true)
-	if on == nil || from == nil {
+	chip, _ := c.togglingModels(p.Type)
+	if chip == nil {
 		return 0, 0, c.unknown(p)
 	}
-	p.Role = p.roleInside()
+	p.Role = c.Facts.Kernels.roleInside(p)
 	a, b := operandMatrix(f, p.M, p.K, x), operandMatrix(f, p.N, p.K, w)
-	s, reference, err := c.besideRandom(ctx, on, p, a, b)
+	s, reference, err := c.besideRandom(ctx, chip, p, a, b)
 	if err != nil {
 		return 0, 0, err
 	}
-	multiplied, moved = on.Toggling(&s, &reference), from.Moved(&s, &reference)
+	multiplied, movedW := c.TogglingOf(p.Type, &s, &reference)
 	// The model of what is moved looks at w alone: look at x in its place.
-	if s, reference, err = c.besideRandom(ctx, on, p, b, a); err != nil {
+	if s, reference, err = c.besideRandom(ctx, chip, p, b, a); err != nil {
 		return 0, 0, err
 	}
+	_, movedX := c.TogglingOf(p.Type, &s, &reference)
 	share := float64(p.M) / float64(p.M+p.N) // of the bytes that are x's
-	return multiplied, moved*(1-share) + from.Moved(&s, &reference)*share, nil
+	return multiplied, movedW*(1-share) + movedX*share, nil
 }
 
-// besideRandom is the signals of two operands, and of random ones of the same scale.
-func (c *Calibration) besideRandom(ctx context.Context, m *Model, p Product, x, w matrix) (s, reference Signals, err error) {
-	sampled, err := take(ctx, p.Role, m.Swapped, layerTiles, w, x)
+// TogglingOf is [Calibration.Toggling] of features over those of random operands; what is moved is the weights.
+// Where no type is known both are NaN.
+func (c *Calibration) TogglingOf(typ string, s, random *Features) (multiplied, moved float64) {
+	chip, memory := c.togglingModels(typ)
+	if chip == nil {
+		return math.NaN(), math.NaN()
+	}
+	return c.Facts.coefficients(chip).toggling(s, random), c.Facts.coefficients(memory).moved(s, random)
+}
+
+// togglingModels are a type's models of weights on chip and from memory, or BF16's; nil if one is not known.
+func (c *Calibration) togglingModels(typ string) (chip, memory *Model) {
+	of := func(cold bool) *Model { return cmp.Or(c.model(typ, cold), c.model("bf16", cold)) }
+	if chip, memory = of(false), of(true); chip == nil || memory == nil {
+		return nil, nil
+	}
+	return chip, memory
+}
+
+// besideRandom is the features of two operands, and of random ones of the same scale.
+func (c *Calibration) besideRandom(ctx context.Context, m *Model, p Product, x, w matrix) (s, reference Features, err error) {
+	sampled, err := c.Facts.take(ctx, p.Role, m.Swapped, layerTiles, w, x)
 	if err != nil {
 		return s, reference, err
 	}
@@ -52,24 +67,23 @@ func (c *Calibration) besideRandom(ctx context.Context, m *Model, p Product, x, 
 	return sampled.mean(), reference, err
 }
 
-// Toggling is the part of the activity that depends on the data, over that of a reference.
-func (m *Model) Toggling(s, reference *Signals) float64 {
-	fixed := m.Coefficients[constantTerm]
-	if fixed >= 1 {
+// toggling is the part of the activity that depends on the data, over that of a reference.
+func (c *coefficients) toggling(s, reference *Features) float64 {
+	if c.constant >= 1 {
 		return 1
 	}
-	return max(0, (m.activity(s, reference)-fixed)/(1-fixed))
+	return max(0, (c.activity(s, reference)-c.constant)/(1-c.constant))
 }
 
-// Moved is Toggling of a model of weights from memory, over that of uniformly random bits, of which half
-// toggle. Where the operands are too small to show how many of a reference's do, half of them are taken to.
-func (m *Model) Moved(s, reference *Signals) float64 {
+// moved is toggling, by the model of weights from memory, over that of uniformly random bits, of which half
+// toggle. Half of a reference's bits are taken to toggle where the operands are too small to show how many do.
+func (c *coefficients) moved(s, reference *Features) float64 {
 	const half = 4. // of a byte's bits
 	toggle := half
-	for _, signal := range []int{weightBus2, weightBus32} {
-		if v := reference[signal]; !math.IsNaN(v) {
+	for _, feature := range []int{weightElement, weightSector} {
+		if v := reference[feature]; !math.IsNaN(v) {
 			toggle = v
 		}
 	}
-	return m.Toggling(s, reference) * toggle / half
+	return c.toggling(s, reference) * toggle / half
 }

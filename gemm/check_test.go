@@ -2,11 +2,11 @@ package gemm
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -26,7 +26,7 @@ func stored(t *testing.T, p Problem, x, w Matrix) []float64 {
 }
 
 func TestCompareAcceptsRounding(t *testing.T) {
-	for _, typ := range Types() {
+	for _, typ := range arith.Types() {
 		for _, s := range oddShapes {
 			p := Problem{M: s[0], N: s[1], K: s[2], Type: typ}
 			x, w := operands(p, 5)
@@ -41,7 +41,7 @@ func TestCompareAcceptsRounding(t *testing.T) {
 // Results from wrong data must not pass: one element from a neighbour, a transposed result, a K
 // that was cut short.
 func TestCompareFindsWrongElements(t *testing.T) {
-	for _, typ := range Types() {
+	for _, typ := range arith.Types() {
 		p := Problem{M: 40, N: 40, K: 1000, Type: typ}
 		x, w := operands(p, 7)
 		good := stored(t, p, x, w)
@@ -70,7 +70,7 @@ func TestCompareFindsWrongElements(t *testing.T) {
 }
 
 func TestCompareSamplesLargeProducts(t *testing.T) {
-	p := Problem{M: 2000, N: 3000, K: 600, Type: INT8}
+	p := Problem{M: 2000, N: 3000, K: 600, Type: arith.INT8}
 	x, w := operands(p, 3)
 	y := make([]float64, p.M*p.N)
 	rows, cols := sample(p)
@@ -87,7 +87,7 @@ func TestCompareSamplesLargeProducts(t *testing.T) {
 }
 
 func TestNotFiniteIsNamed(t *testing.T) {
-	p := Problem{M: 3, N: 4, K: 5, Type: FP16}
+	p := Problem{M: 3, N: 4, K: 5, Type: arith.FP16}
 	x, w := operands(p, 1)
 	y := stored(t, p, x, w)
 	y[6], y[11] = math.NaN(), math.Inf(-1)
@@ -104,7 +104,7 @@ func TestNotFiniteIsNamed(t *testing.T) {
 }
 
 func TestFitsNamesWhatIsWrong(t *testing.T) {
-	p := Problem{M: 3, N: 4, K: 5, Type: BF16}
+	p := Problem{M: 3, N: 4, K: 5, Type: arith.BF16}
 	x, w := NewMatrix(weights.BF16, 3, 5), NewMatrix(weights.BF16, 4, 5)
 	short := w
 	short.Data = short.Data[1:]
@@ -112,13 +112,13 @@ func TestFitsNamesWhatIsWrong(t *testing.T) {
 		p    Problem
 		x, w Matrix
 	}{
-		"3x0x5 bf16 stationary: every dimension":            {Problem{M: 3, K: 5, Type: BF16}, x, w},
+		"3x0x5 bf16 stationary: every dimension":            {Problem{M: 3, K: 5, Type: arith.BF16}, x, w},
 		"no such arithmetic: Type(0)":                       {Problem{M: 3, N: 4, K: 5}, x, w},
 		"x is F16, and bf16 multiplies BF16":                {p, NewMatrix(weights.F16, 3, 5), w},
 		"w is 3×5, not 4×5":                                 {p, x, x},
 		"w holds 39 bytes":                                  {p, x, short},
-		"sums of more than 131071 int8":                     {Problem{M: 1, N: 1, K: 1 << 17, Type: INT8}, x, w},
-		"streaming: x is BF16, and fp8 multiplies F8_E4M3:": {Problem{M: 3, N: 4, K: 5, Type: FP8, Streaming: true}, x, w},
+		"sums of more than 131071 int8":                     {Problem{M: 1, N: 1, K: 1 << 17, Type: arith.INT8}, x, w},
+		"streaming: x is BF16, and fp8 multiplies F8_E4M3:": {Problem{M: 3, N: 4, K: 5, Type: arith.FP8, Streaming: true}, x, w},
 	} {
 		if err := c.p.Fits(c.x, c.w); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)
@@ -126,24 +126,5 @@ func TestFitsNamesWhatIsWrong(t *testing.T) {
 	}
 	if err := p.Fits(x, w); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTypeNamesReadBack(t *testing.T) {
-	for _, typ := range Types() {
-		if back, err := ParseType(fmt.Sprint(typ)); err != nil || back != typ {
-			t.Errorf("%v reads back as %v, %v", typ, back, err)
-		}
-	}
-	if _, err := ParseType("fp64"); err == nil || !strings.Contains(err.Error(), "fp16-cuda, fp8") {
-		t.Error(err)
-	}
-	for d, want := range map[weights.DType]Type{weights.F32: FP32, weights.F16: FP16, weights.BF16: BF16, weights.F8E4M3: FP8, weights.I8: INT8} {
-		if got, ok := TypeOf(d); !ok || got != want {
-			t.Errorf("TypeOf(%v) = %v, %v", d, got, ok)
-		}
-	}
-	if _, ok := TypeOf(weights.F8E5M2); ok {
-		t.Error("E5M2 has no type of its own")
 	}
 }

@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -21,7 +22,7 @@ func (CPU) Multiply(p Problem, x, w Matrix) ([]float64, error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err
 	}
-	if p.Type == INT8 { // float64 holds every int32 and every partial sum exactly
+	if p.Type == arith.INT8 { // float64 holds every int32 and every partial sum exactly
 		y := make([]float64, p.M*p.N)
 		blas64.Gemm(blas.NoTrans, blas.Trans, 1, general64(x), general64(w), 0,
 			blas64.General{Rows: p.M, Cols: p.N, Stride: p.N, Data: y})

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -14,7 +15,7 @@ var oddShapes = [][3]int{{1, 1, 1}, {1, 7, 129}, {16, 33, 65}, {5, 1, 1000}, {67
 // operands are random x and w for p, of a scale that keeps every type in range.
 func operands(p Problem, seed uint64) (x, w Matrix) {
 	sx, sw := 1.0, 0.02
-	if p.Type == INT8 {
+	if p.Type == arith.INT8 {
 		sx, sw = 40, 40
 	}
 	return Normal(p.Type.Operand(), p.M, p.K, 0, sx, seed), Normal(p.Type.Operand(), p.N, p.K, 0, sw, seed+1)
@@ -23,7 +24,7 @@ func operands(p Problem, seed uint64) (x, w Matrix) {
 func dense(m Matrix) *mat.Dense { return mat.NewDense(m.Rows, m.Cols, widen(m.floats())) }
 
 func TestCPUIsTheProduct(t *testing.T) {
-	for _, typ := range Types() {
+	for _, typ := range arith.Types() {
 		for _, s := range oddShapes {
 			p := Problem{M: s[0], N: s[1], K: s[2], Type: typ}
 			t.Run(fmt.Sprint(p), func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestCPUIsTheProduct(t *testing.T) {
 				var want mat.Dense
 				want.Mul(dense(x), dense(w).T())
 				got := mat.NewDense(p.M, p.N, y)
-				if typ == INT8 {
+				if typ == arith.INT8 {
 					if !mat.Equal(got, &want) {
 						t.Error("int8 is not exact")
 					}
@@ -53,7 +54,7 @@ func TestCPUIsTheProduct(t *testing.T) {
 }
 
 func TestINT8HoldsItsLongestSum(t *testing.T) {
-	p := Problem{M: 1, N: 1, K: maxIntK, Type: INT8}
+	p := Problem{M: 1, N: 1, K: maxIntK, Type: arith.INT8}
 	x := NewMatrix(p.Type.Operand(), 1, p.K)
 	for i := range x.Data {
 		x.Data[i] = 0x80 // −128

@@ -1,13 +1,12 @@
 package gemm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -19,21 +18,17 @@ var ErrNotFinite = errors.New("not finite")
 func (m Matrix) Finite() error {
 	f, n := m.format(), m.Rows*m.Cols
 	parts := make([]specials, (n+finitePart-1)/finitePart)
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for p := range parts {
-		g.Go(func() error { // which its caller's guard does not reach
-			return weights.Guard("a matrix", func() error {
-				for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
-					if b := f.Elem(m.Data, i); !f.Finite(b) {
-						parts[p].add(float64(f.Value(b)), i)
-					}
+	err := parallel.Run(context.Background(), len(parts), 0, func(_ context.Context, p int) error {
+		return weights.Guard("a matrix", func() error { // a caller's guard does not reach other goroutines
+			for i := p * finitePart; i < min(n, (p+1)*finitePart); i++ {
+				if b := f.Elem(m.Data, i); !f.Finite(b) {
+					parts[p].add(float64(f.Value(b)), i)
 				}
-				return nil
-			})
+			}
+			return nil
 		})
-	}
-	if err := g.Wait(); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	var found specials

@@ -3,14 +3,16 @@ package gemm
 import (
 	"fmt"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // Problem is one product y[M,N] = x[M,K]·w[N,K]ᵀ.
 type Problem struct {
-	M    int  `json:"m"` // tokens, at least 1
-	N    int  `json:"n"` // outputs, at least 1
-	K    int  `json:"k"` // inputs, at least 1
-	Type Type `json:"type"`
+	M    int        `json:"m"` // tokens, at least 1
+	N    int        `json:"n"` // outputs, at least 1
+	K    int        `json:"k"` // inputs, at least 1
+	Type arith.Type `json:"type"`
 	// Streaming puts the weights in the operand slot that passes through the multipliers, as w·xᵀ
 	// does; false is how today's linear layers call it, the weights stationary.
 	Streaming bool `json:"streaming"`
@@ -30,7 +32,7 @@ func (p Problem) size(rows, cols int) float64 {
 // Validate reports a shape or type that no backend multiplies.
 func (p Problem) Validate() error {
 	switch {
-	case !p.Type.valid():
+	case !p.Type.Valid():
 		return fmt.Errorf("product %dx%dx%d: no such arithmetic: %v", p.M, p.N, p.K, p.Type)
 	case p.M < 1 || p.N < 1 || p.K < 1:
 		return fmt.Errorf("product %v: every dimension must be at least 1", p)
@@ -38,7 +40,7 @@ func (p Problem) Validate() error {
 		return fmt.Errorf("product %v: no dimension may exceed 2³¹", p)
 	case max(p.size(p.M, p.K), p.size(p.N, p.K), p.size(p.M, p.N)) > maxBytes:
 		return fmt.Errorf("product %v: no matrix may exceed 2⁴⁰ bytes", p)
-	case p.Type == INT8 && p.K > maxIntK:
+	case p.Type == arith.INT8 && p.K > maxIntK:
 		return fmt.Errorf("product %v: sums of more than %d int8 products can overflow int32", p, maxIntK)
 	}
 	return nil

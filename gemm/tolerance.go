@@ -1,6 +1,10 @@
 package gemm
 
-import "math"
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+)
 
 // Tolerance bounds how far a correct result y may lie from the reference r. Every element must
 // satisfy |y−r| ≤ Output·|r| + Sum·‖x row‖·‖w row‖ + Smallest, and all together
@@ -23,17 +27,17 @@ func (p Problem) Tolerance() Tolerance {
 	root := math.Sqrt(float64(p.K))
 	bf16, fp16, fp32 := math.Ldexp(1, -9), math.Ldexp(1, -11), math.Ldexp(1, -24)
 	switch p.Type {
-	case FP32: // float32 accumulators, in another order than the reference's
+	case arith.FP32: // float32 accumulators, in another order than the reference's
 		return Tolerance{Output: 4 * fp32, Sum: 4 * fp32 * root, Relative: 8 * fp32 * root}
-	case TF32: // operands lose 13 bits, perhaps by truncation
+	case arith.TF32: // operands lose 13 bits, perhaps by truncation
 		return Tolerance{Output: 4 * fp32, Sum: math.Ldexp(1, -9), Relative: math.Ldexp(1, -8)}
-	case FP16:
+	case arith.FP16:
 		return Tolerance{Output: 4 * fp16, Sum: 4*fp16/root + 16*fp32*root, Smallest: math.Ldexp(1, -25), Relative: 4 * fp16}
-	case BF16:
+	case arith.BF16:
 		return Tolerance{Output: 4 * bf16, Sum: 4*bf16/root + 16*fp32*root, Relative: 4 * bf16}
-	case FP16CUDA: // a float16 accumulator's error grows with √K
+	case arith.FP16CUDA: // a float16 accumulator's error grows with √K
 		return Tolerance{Output: 4 * fp16, Sum: 8 * fp16, Smallest: math.Ldexp(1, -25), Relative: 4*fp16 + 2*fp16*root}
-	case FP8: // tensor cores align FP8 products to some 14 bits before they add them
+	case arith.FP8: // tensor cores align FP8 products to some 14 bits before they add them
 		return Tolerance{Output: 4 * bf16, Sum: 16 * bf16 / root, Relative: 8 * bf16}
 	}
 	return Tolerance{}

@@ -4,7 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Result is a point's readings put together: means over all of them.
@@ -33,7 +34,7 @@ func (s *Series) Results() []Result {
 	variance, freedom := s.spread(all)
 	quantile := math.NaN()
 	if freedom >= 1 {
-		quantile = distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1 + confidence) / 2)
+		quantile = stats.Student(freedom, confidence)
 	}
 	list := make([]Result, len(all))
 	for i, g := range all {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -18,7 +18,7 @@ import (
 // A point's energy is at over the baseline's; all vary by noise, as a share.
 func invented(rng *rand.Rand, rounds int, noise float64, points ...Point) *Series {
 	base := Point{"baseline", 0, pattern.MustParse("normal(0,1)"), pattern.MustParse("normal(0,1)"), 1}
-	s := &Series{Version: seriesVersion, Setup: Setup{Type: gemm.BF16, M: 8, N: 8, K: 8, Change: Both}, Baseline: base}
+	s := &Series{Version: seriesVersion, Setup: Setup{Type: arith.BF16, M: 8, N: 8, K: 8, Change: Both}, Baseline: base}
 	for range rounds {
 		sit := Sitting{&measure.Sitting{}, []Measured{{Point: base}}}
 		read := func(name string, energy float64) {

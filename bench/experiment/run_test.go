@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -41,7 +41,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func small(t gemm.Type) Setup {
+func small(t arith.Type) Setup {
 	return Setup{Type: t, M: 32, N: 48, K: 64, Change: Weights}
 }
 
@@ -75,7 +75,7 @@ func allNames(w Work) (list []string) {
 // TestRun measures a series, finds it again, and its results are what the simulated card planted:
 // zeros take less energy.
 func TestRun(t *testing.T) {
-	folder, work := filepath.Join(t.TempDir(), "new"), sparsities(small(gemm.BF16), 5)
+	folder, work := filepath.Join(t.TempDir(), "new"), sparsities(small(arith.BF16), 5)
 	var seen []Progress
 	o := Options{Progress: func(p Progress) { seen = append(seen, p) }}
 	if err := Run(t.Context(), simulated(), folder, []Work{work}, o); err != nil {
@@ -125,7 +125,7 @@ func TestRun(t *testing.T) {
 // TestResume breaks a run off at every reading, and takes it up again among what a killed process
 // leaves behind: all points are there once, in the order in which they were asked for.
 func TestResume(t *testing.T) {
-	work := sparsities(small(gemm.BF16), 4)
+	work := sparsities(small(arith.BF16), 4)
 	for stop := range 7 {
 		folder := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -168,7 +168,7 @@ func TestResume(t *testing.T) {
 func TestRounds(t *testing.T) {
 	for _, before := range []int{0, 1} {
 		folder := t.TempDir()
-		works := []Work{sparsities(small(gemm.BF16), 2), sparsities(small(gemm.FP16), 3)}
+		works := []Work{sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 3)}
 		if before > 0 {
 			if err := Run(t.Context(), simulated(), folder, works, Options{Rounds: before}); err != nil {
 				t.Fatal(err)
@@ -211,7 +211,7 @@ func TestRounds(t *testing.T) {
 
 // TestTime: a run whose time is over ends with a reading of the baseline, and goes on later.
 func TestTime(t *testing.T) {
-	folder, work := t.TempDir(), sparsities(small(gemm.BF16), 8)
+	folder, work := t.TempDir(), sparsities(small(arith.BF16), 8)
 	o := Options{Time: 15 * time.Second, Every: 2}
 	runs := 0
 	for ; runs < 20; runs++ {
@@ -239,7 +239,7 @@ func TestTime(t *testing.T) {
 
 // TestTimeEnough: a run that ends after its time, but with all points, is short of nothing.
 func TestTimeEnough(t *testing.T) {
-	works := []Work{sparsities(small(gemm.BF16), 1)}
+	works := []Work{sparsities(small(arith.BF16), 1)}
 	if err := Run(t.Context(), simulated(), t.TempDir(), works, Options{Time: 1}); err != nil {
 		t.Error(err)
 	}
@@ -248,7 +248,7 @@ func TestTimeEnough(t *testing.T) {
 // TestOneSetupFails: the others are measured all the same, and the error names the point.
 func TestOneSetupFails(t *testing.T) {
 	folder := t.TempDir()
-	bad, good := sparsities(small(gemm.BF16), 2), sparsities(small(gemm.FP16), 2)
+	bad, good := sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 2)
 	bad.Points[1].W = pattern.MustParse("tensor(nowhere.safetensors:w)")
 	err := Run(t.Context(), simulated(), folder, []Work{bad, good}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "bf16-32x48x64-stationary: 6a at 1: w: ") {
@@ -262,7 +262,7 @@ func TestOneSetupFails(t *testing.T) {
 // TestLock: one process at a time measures a setup; others may be measured beside it.
 func TestLock(t *testing.T) {
 	folder := t.TempDir()
-	a, b := sparsities(small(gemm.BF16), 1), sparsities(small(gemm.FP16), 1)
+	a, b := sparsities(small(arith.BF16), 1), sparsities(small(arith.FP16), 1)
 	tried := false
 	o := Options{Progress: func(Progress) {
 		if tried {
@@ -283,7 +283,7 @@ func TestLock(t *testing.T) {
 
 // TestOtherRun: a folder is not gone on with by what would not belong together.
 func TestOtherRun(t *testing.T) {
-	folder, work := t.TempDir(), sparsities(small(gemm.BF16), 1)
+	folder, work := t.TempDir(), sparsities(small(arith.BF16), 1)
 	if err := Run(t.Context(), simulated(), folder, []Work{work}, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestOtherRun(t *testing.T) {
 }
 
 func TestTwoWorksOfASetup(t *testing.T) {
-	work := sparsities(small(gemm.BF16), 1)
+	work := sparsities(small(arith.BF16), 1)
 	if err := Run(t.Context(), simulated(), t.TempDir(), []Work{work, work}, Options{}); err == nil || !strings.Contains(err.Error(), "given twice") {
 		t.Errorf("error %v", err)
 	}
@@ -322,7 +322,7 @@ func TestWorkValidate(t *testing.T) {
 		"at least 1":                   func(w *Work) { w.Setup.K = 0 },
 		"no such role":                 func(w *Work) { w.Setup.Role = 9 },
 	} {
-		w := sparsities(small(gemm.BF16), 3)
+		w := sparsities(small(arith.BF16), 3)
 		change(&w)
 		err := w.Validate()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -339,11 +339,11 @@ func TestWorkValidate(t *testing.T) {
 func TestSetupNames(t *testing.T) {
 	cube := func(n int, s Setup) Setup { s.M, s.N, s.K = n, n, n; return s }
 	for want, s := range map[string]Setup{
-		"bf16-8192-stationary":              cube(8192, Setup{Type: gemm.BF16, Change: Weights}),
-		"fp8-8192-streaming":                cube(8192, Setup{Type: gemm.FP8, Change: Weights, Role: cost.Streaming}),
-		"fp16-2048-both":                    cube(2048, Setup{Type: gemm.FP16, Change: Both}),
-		"fp16-cuda-2048-both-streaming":     cube(2048, Setup{Type: gemm.FP16CUDA, Change: Both, Role: cost.Streaming}),
-		"bf16-16x8192x8192-stationary-cold": {Type: gemm.BF16, M: 16, N: 8192, K: 8192, Change: Weights, Cold: true},
+		"bf16-8192-stationary":              cube(8192, Setup{Type: arith.BF16, Change: Weights}),
+		"fp8-8192-streaming":                cube(8192, Setup{Type: arith.FP8, Change: Weights, Role: cost.Streaming}),
+		"fp16-2048-both":                    cube(2048, Setup{Type: arith.FP16, Change: Both}),
+		"fp16-cuda-2048-both-streaming":     cube(2048, Setup{Type: arith.FP16CUDA, Change: Both, Role: cost.Streaming}),
+		"bf16-16x8192x8192-stationary-cold": {Type: arith.BF16, M: 16, N: 8192, K: 8192, Change: Weights, Cold: true},
 	} {
 		if s.String() != want {
 			t.Errorf("%s, want %s", s, want)

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // exponents are the powers of two that x and w are divided by so that no result can overflow, given
@@ -51,7 +50,7 @@ func (o operand) scale(e, workers int) (m gemm.Matrix, p pattern.Pattern, lost i
 	}
 	m = gemm.NewMatrix(o.DType, o.Rows, o.Cols)
 	zeroed := make([]int, o.Rows)
-	eachRow(o.Rows, workers, func(r int) {
+	parallel.Do(o.Rows, workers, func(r int) {
 		for i := r * o.Cols; i < (r+1)*o.Cols; i++ {
 			was := f.Elem(o.Data, i)
 			is := shrink(was)
@@ -75,7 +74,7 @@ func longestRow(m gemm.Matrix, workers int) float64 {
 		square = tabled(f.Bits, square)
 	}
 	squares := make([]float64, m.Rows)
-	eachRow(m.Rows, workers, func(r int) {
+	parallel.Do(m.Rows, workers, func(r int) {
 		sum := 0.0
 		for i := r * m.Cols; i < (r+1)*m.Cols; i++ {
 			sum += square(f.Elem(m.Data, i))
@@ -96,14 +95,4 @@ func tabled[T any](bits int, of func(uint32) T) func(uint32) T {
 		table[b] = of(uint32(b))
 	}
 	return func(b uint32) T { return table[b] }
-}
-
-// eachRow calls do for all rows, several at a time.
-func eachRow(rows, workers int, do func(r int)) {
-	var g errgroup.Group
-	g.SetLimit(workers)
-	for r := range rows {
-		g.Go(func() error { do(r); return nil })
-	}
-	_ = g.Wait() // none of them fails
 }

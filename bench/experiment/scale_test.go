@@ -8,22 +8,23 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // largest finite value that a result or a partial sum may have.
-var largest = map[gemm.Type]float64{
-	gemm.FP16: 65504, gemm.FP16CUDA: 65504, gemm.BF16: 0xff << 120, gemm.FP8: 0xff << 120,
-	gemm.FP32: math.MaxFloat32, gemm.TF32: math.MaxFloat32,
+var largest = map[arith.Type]float64{
+	arith.FP16: 65504, arith.FP16CUDA: 65504, arith.BF16: 0xff << 120, arith.FP8: 0xff << 120,
+	arith.FP32: math.MaxFloat32, arith.TF32: math.MaxFloat32,
 }
 
 // TestExponents: the bound holds after scaling, no power of two more is taken than that needs, and
 // x stays where the weights alone change.
 func TestExponents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Setup{Type: rapid.SampledFrom(gemm.Types()).Draw(t, "type"), Change: rapid.SampledFrom([]Change{Both, Weights}).Draw(t, "change")}
+		s := Setup{Type: rapid.SampledFrom(arith.Types()).Draw(t, "type"), Change: rapid.SampledFrom([]Change{Both, Weights}).Draw(t, "change")}
 		x := math.Exp2(rapid.Float64Range(-20, 140).Draw(t, "log x"))
 		w := math.Exp2(rapid.Float64Range(-20, 140).Draw(t, "log w"))
 		ex, ew := s.exponents(x, w)
@@ -51,10 +52,10 @@ func TestExponents(t *testing.T) {
 // which the result is finite, and the file says which pattern makes them.
 func TestScaled(t *testing.T) {
 	const size = 48
-	for _, typ := range gemm.Types() {
+	for _, typ := range arith.Types() {
 		for _, change := range []Change{Both, Weights} {
 			sigma := 2048.0 // overflows float16 alone
-			if typ == gemm.FP32 || typ == gemm.BF16 || typ == gemm.TF32 {
+			if typ == arith.FP32 || typ == arith.BF16 || typ == arith.TF32 {
 				sigma = math.Exp2(62)
 			}
 			p := Point{"3a", 1, pattern.MustParse(fmt.Sprintf("normal(0,%g)", sigma)), pattern.MustParse(fmt.Sprintf("normal(0,%g)", sigma)), 3}
@@ -65,7 +66,7 @@ func TestScaled(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, overflows := largest[typ]
-			if (m.Scaled != nil) != (overflows && typ != gemm.FP8) {
+			if (m.Scaled != nil) != (overflows && typ != arith.FP8) {
 				t.Errorf("%v: scaled %+v", typ, m.Scaled)
 			}
 			wantX, wantW := p.X, p.W
@@ -123,7 +124,7 @@ func TestFlushed(t *testing.T) {
 
 // TestFixedX: where the weights alone change, x is drawn once, and is the same for all points.
 func TestFixedX(t *testing.T) {
-	work := sparsities(small(gemm.FP16), 3)
+	work := sparsities(small(arith.FP16), 3)
 	k := maker{setup: work.Setup, workers: 2}
 	first, w, _, err := k.make(t.Context(), work.Baseline)
 	if err != nil {

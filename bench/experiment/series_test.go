@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // TestLoadRefuses what no run can have written, and says what is wrong.
 func TestLoadRefuses(t *testing.T) {
-	folder, work := t.TempDir(), sparsities(small(gemm.BF16), 1)
+	folder, work := t.TempDir(), sparsities(small(arith.BF16), 1)
 	if err := Run(t.Context(), simulated(), folder, []Work{work}, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestLoadFolder(t *testing.T) {
 			t.Errorf("%s: %v", missing, err)
 		}
 	}
-	works := []Work{sparsities(small(gemm.FP16), 1), sparsities(small(gemm.BF16), 1)}
+	works := []Work{sparsities(small(arith.FP16), 1), sparsities(small(arith.BF16), 1)}
 	if err := Run(t.Context(), simulated(), folder, works, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestLoadFolder(t *testing.T) {
 // TestUnwritable: a run that cannot keep what it reads ends at once.
 func TestUnwritable(t *testing.T) {
 	folder := t.TempDir()
-	works := []Work{sparsities(small(gemm.BF16), 2), sparsities(small(gemm.FP16), 2)}
+	works := []Work{sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 2)}
 	taken := Options{Progress: func(Progress) { // a folder takes the file's name
 		path := filepath.Join(folder, works[0].Setup.file())
 		if err := errors.Join(os.RemoveAll(path), os.MkdirAll(filepath.Join(path, "full"), 0o777)); err != nil {

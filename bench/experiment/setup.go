@@ -4,15 +4,16 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
 // Setup is what all points of a series share.
 type Setup struct {
-	Type gemm.Type `json:"type"`
-	M    int       `json:"m"` // tokens
-	N    int       `json:"n"` // outputs
-	K    int       `json:"k"` // inputs
+	Type arith.Type `json:"type"`
+	M    int        `json:"m"` // tokens
+	N    int        `json:"n"` // outputs
+	K    int        `json:"k"` // inputs
 	// Change says what differs between the points: both operands or the weights alone.
 	Change Change `json:"change"`
 	// Role of w in the product.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -22,7 +22,7 @@ type Experiment struct {
 	// the same in both.
 	Apart bool
 	// Points of a type, in the order of the axis.
-	Points func(t gemm.Type) []At
+	Points func(t arith.Type) []At
 }
 
 // At is a place on an experiment's axis and what is multiplied there: A is x and B is w, both with
@@ -35,48 +35,48 @@ type At struct {
 // experiments in the paper's order.
 var experiments = []Experiment{
 	{ID: "3a", Title: "Standard deviation", Axis: "σ", Log: true, Takeaways: []string{"T1"},
-		Points: func(t gemm.Type) []At {
+		Points: func(t arith.Type) []At {
 			return alike(deviations(t), func(x float64) string { return normal(0, x) })
 		}},
 	{ID: "3b", Title: "Mean", Axis: "mean (σ = 1)", Log: true, Takeaways: []string{"T2"},
-		Points: func(t gemm.Type) []At {
+		Points: func(t arith.Type) []At {
 			return alike(means(t), func(x float64) string { return normal(x, 1) })
 		}},
 	{ID: "3c", Title: "Values from a set", Axis: "values in the set", Log: true, Takeaways: []string{"T3"},
-		Points: func(t gemm.Type) []At {
+		Points: func(t arith.Type) []At {
 			return alike([]float64{1, 2, 8, 32, 256, 4096}, func(x float64) string { return set(t, x) })
 		}},
 
 	{ID: "4a", Title: "Random bit flips", Axis: "chance of each bit (%)", Takeaways: []string{"T4", "T7"},
-		Points: func(t gemm.Type) []At {
+		Points: func(t arith.Type) []At {
 			return changed(set(t, 1), []float64{0, 5, 10, 25, 50, 75, 100}, "flip(%v%%)")
 		}},
 	{ID: "4b", Title: "Least significant bits random", Axis: "random bits", Takeaways: []string{"T5", "T7"},
-		Points: func(t gemm.Type) []At { return changed(set(t, 1), lowBits(t), "random(low=%v)") }},
+		Points: func(t arith.Type) []At { return changed(set(t, 1), lowBits(t), "random(low=%v)") }},
 	{ID: "4c", Title: "Most significant bits random", Axis: "random bits", Takeaways: []string{"T6", "T7"},
-		Points: func(t gemm.Type) []At { return changed(set(t, 1), highBits(t), "random(high=%v)") }},
+		Points: func(t arith.Type) []At { return changed(set(t, 1), highBits(t), "random(high=%v)") }},
 
 	{ID: "5a", Title: "Sorted into rows", Axis: "sorted (%)", Takeaways: []string{"T8"},
-		Points: func(t gemm.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%)")) }},
+		Points: func(t arith.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%)")) }},
 	{ID: "5b", Title: "Sorted and aligned", Axis: "sorted (%)", Takeaways: []string{"T9"}, Apart: true,
-		Points: func(t gemm.Type) []At { return changed(usual(t), quarters, "sort(%v%%)") }},
+		Points: func(t arith.Type) []At { return changed(usual(t), quarters, "sort(%v%%)") }},
 	{ID: "5c", Title: "Sorted into columns", Axis: "sorted (%)", Takeaways: []string{"T10"},
-		Points: func(t gemm.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%,by=columns)")) }},
+		Points: func(t arith.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%,by=columns)")) }},
 	{ID: "5d", Title: "Sorted within rows", Axis: "sorted (%)", Takeaways: []string{"T11"},
-		Points: func(t gemm.Type) []At { return changed(usual(t), quarters, "sort(%v%%,by=within)") }},
+		Points: func(t arith.Type) []At { return changed(usual(t), quarters, "sort(%v%%,by=within)") }},
 
 	{ID: "6a", Title: "Sparsity", Axis: "zeros (%)", Takeaways: []string{"T12"},
-		Points: func(t gemm.Type) []At {
+		Points: func(t arith.Type) []At {
 			return changed(usual(t), []float64{0, 25, 50, 75, 90, 100}, "sparse(%v%%)")
 		}},
 	{ID: "6b", Title: "Sparsity after sorting", Axis: "zeros (%)", Takeaways: []string{"T13"},
-		Points: func(t gemm.Type) []At {
+		Points: func(t arith.Type) []At {
 			return changed(usual(t)+" | sort", []float64{0, 10, 25, 35, 50, 75, 100}, "sparse(%v%%)")
 		}},
 	{ID: "6c", Title: "Least significant bits zeroed", Axis: "zeroed bits", Takeaways: []string{"T14"},
-		Points: func(t gemm.Type) []At { return changed(usual(t), lowBits(t), "zero(low=%v)") }},
+		Points: func(t arith.Type) []At { return changed(usual(t), lowBits(t), "zero(low=%v)") }},
 	{ID: "6d", Title: "Most significant bits zeroed", Axis: "zeroed bits", Takeaways: []string{"T15"},
-		Points: func(t gemm.Type) []At { return changed(usual(t), highBits(t), "zero(high=%v)") }},
+		Points: func(t arith.Type) []At { return changed(usual(t), highBits(t), "zero(high=%v)") }},
 }
 
 // Experiments lists all in the paper's order. The caller may change the list.
@@ -115,7 +115,7 @@ func crossed(list []At) []At {
 var quarters = []float64{0, 25, 50, 75, 100}
 
 // sigma is the usual standard deviation: the paper's, and in FP8 what its range allows.
-func sigma(t gemm.Type) float64 {
+func sigma(t arith.Type) float64 {
 	if width(t) == 8 {
 		return 32
 	}
@@ -125,18 +125,18 @@ func sigma(t gemm.Type) float64 {
 func normal(mean, sigma float64) string { return fmt.Sprintf("normal(%v,%v)", mean, sigma) }
 
 // usual is what all other patterns are held against.
-func usual(t gemm.Type) string { return normal(0, sigma(t)) }
+func usual(t arith.Type) string { return normal(0, sigma(t)) }
 
 // set draws every element from so many values.
-func set(t gemm.Type, size float64) string { return fmt.Sprintf("set(%v,%s)", size, usual(t)) }
+func set(t arith.Type, size float64) string { return fmt.Sprintf("set(%v,%s)", size, usual(t)) }
 
 // width of an element in bits.
-func width(t gemm.Type) int { return t.Operand().Bits() }
+func width(t arith.Type) int { return t.Operand().Bits() }
 
 // deviations stay within the type's range: six of them below its largest value (in I8 four, beyond
 // which few are cut off), and the smallest well above its subnormals. In float16 those above 2 lead to
 // sums that overflow, and are scaled back to one another: only one such says something.
-func deviations(t gemm.Type) []float64 {
+func deviations(t arith.Type) []float64 {
 	switch t.Operand() {
 	case weights.F16:
 		return []float64{0x1p-6, 0x1p-4, 0x1p-2, 1, 1024}
@@ -150,7 +150,7 @@ func deviations(t gemm.Type) []float64 {
 
 // means go to where the type tells no two values apart that are one standard deviation from each
 // other, or to the end of its range; in float32 as far as in float16.
-func means(t gemm.Type) []float64 {
+func means(t arith.Type) []float64 {
 	switch t.Operand() {
 	case weights.F8E4M3:
 		return []float64{0, 1, 4, 16, 64, 256}
@@ -161,7 +161,7 @@ func means(t gemm.Type) []float64 {
 }
 
 // lowBits are counts of least significant bits, close together within the mantissa.
-func lowBits(t gemm.Type) []float64 {
+func lowBits(t arith.Type) []float64 {
 	switch width(t) {
 	case 8:
 		return []float64{0, 1, 2, 3, 4, 6, 8}
@@ -172,7 +172,7 @@ func lowBits(t gemm.Type) []float64 {
 }
 
 // highBits are counts of most significant bits, close together within sign and exponent.
-func highBits(t gemm.Type) []float64 {
+func highBits(t arith.Type) []float64 {
 	switch width(t) {
 	case 8:
 		return []float64{0, 1, 2, 3, 4, 6, 8}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -16,7 +16,7 @@ import (
 const rows, cols = 48, 64
 
 // usedTypes are those that some setup measures.
-func usedTypes() (list []gemm.Type) {
+func usedTypes() (list []arith.Type) {
 	for _, s := range Setups() {
 		if !slices.Contains(list, s.Type) {
 			list = append(list, s.Type)
@@ -145,9 +145,9 @@ func TestEnds(t *testing.T) {
 
 // TestTransposition: B is transposed, and so has K along its rows as A does, but in 5a and 5c.
 func TestTransposition(t *testing.T) {
-	d, last := gemm.BF16.Operand(), map[string]At{}
+	d, last := arith.BF16.Operand(), map[string]At{}
 	for _, e := range Experiments() {
-		points := e.Points(gemm.BF16)
+		points := e.Points(arith.BF16)
 		last[e.ID] = points[len(points)-1]
 	}
 	order := func(p pattern.Pattern) string {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
@@ -117,7 +117,7 @@ func TestStyles(t *testing.T) {
 		}
 		seen[style] = s.String()
 	}
-	for _, typ := range gemm.Types() {
+	for _, typ := range arith.Types() {
 		if !slices.Contains(coloured, typ) {
 			t.Errorf("%v has no colour", typ)
 		}

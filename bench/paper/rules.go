@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // rule judges a takeaway in one setup; ok is false where what it needs was not measured.
@@ -45,7 +45,7 @@ func higher(id string) rule {
 
 // lowerBy holds where the place furthest along the axis, at most at the limit, takes less energy than
 // the first.
-func lowerBy(id string, limit func(gemm.Type) float64, unit string) rule {
+func lowerBy(id string, limit func(arith.Type) float64, unit string) rule {
 	return func(s setupCurves) (e Effect, ok bool) {
 		first, ok := s.of[id].at(0)
 		far, there := s.of[id].upTo(limit(s.Type))
@@ -141,7 +141,7 @@ func peaked(id string) rule {
 
 // hungriest holds where a type draws at least 1 % more power than each of the others, on average over
 // experiments in the same kind of setup.
-func hungriest(typ gemm.Type, others []gemm.Type, ids ...string) func([]setupCurves) []Effect {
+func hungriest(typ arith.Type, others []arith.Type, ids ...string) func([]setupCurves) []Effect {
 	power := func(s setupCurves) (mean float64) {
 		n := 0
 		for _, id := range ids {

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // coloured are the types in the order of the palette.
-var coloured = []gemm.Type{gemm.FP32, gemm.TF32, gemm.FP16, gemm.BF16, gemm.FP16CUDA, gemm.FP8, gemm.INT8}
+var coloured = []arith.Type{arith.FP32, arith.TF32, arith.FP16, arith.BF16, arith.FP16CUDA, arith.FP8, arith.INT8}
 
 // way is a setup but for its type.
 type way experiment.Setup

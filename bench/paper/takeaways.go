@@ -1,6 +1,6 @@
 package paper
 
-import "github.com/lowtoggle/lowtoggle/gemm"
+import "github.com/lowtoggle/lowtoggle/cost/arith"
 
 // Takeaway is a statement of the paper and the rule it is judged by.
 type Takeaway struct {
@@ -35,7 +35,7 @@ var takeaways = []Takeaway{
 		inEach(rising("4c"))},
 	{"T7", "FP16 on tensor cores draws the most power", "the highest of four types",
 		"mean power in Figure 4 at least 1 % above that of FP32, of FP16 on CUDA cores and of INT8",
-		hungriest(gemm.FP16, []gemm.Type{gemm.FP32, gemm.FP16CUDA, gemm.INT8}, "4a", "4b", "4c")},
+		hungriest(arith.FP16, []arith.Type{arith.FP32, arith.FP16CUDA, arith.INT8}, "4a", "4b", "4c")},
 	{"T8", "Sorting saves", "FP32 power −13 %; H100 FP16 without tensor cores −20 %",
 		"sorted into rows below unsorted",
 		inEach(lower("5a"))},
@@ -50,7 +50,7 @@ var takeaways = []Takeaway{
 		inEach(between("5d", "5b", "5a"))},
 	{"T12", "Sparsity saves", "50 % −3.9 %, 90 % −29 %; FP32 power at 50 % −6 %",
 		"90 % zeros below none",
-		inEach(lowerBy("6a", func(gemm.Type) float64 { return 90 }, " %"))},
+		inEach(lowerBy("6a", func(arith.Type) float64 { return 90 }, " %"))},
 	{"T13", "Sparsity can cost energy in sorted matrices", "highest at 30 to 40 % zeros",
 		"some share of zeros between none and all above none",
 		inEach(peaked("6b"))},
@@ -84,14 +84,14 @@ func floating(r rule) rule {
 	}
 }
 
-func mantissa(t gemm.Type) float64 {
+func mantissa(t arith.Type) float64 {
 	if f, _ := t.Operand().Format(); f.IsFloat() {
 		return float64(f.MantBits)
 	}
 	return 4
 }
 
-func signAndExponent(t gemm.Type) float64 {
+func signAndExponent(t arith.Type) float64 {
 	if f, _ := t.Operand().Format(); f.IsFloat() {
 		return float64(1 + f.ExpBits)
 	}

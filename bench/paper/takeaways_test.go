@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // world says what energy a point takes.
@@ -199,7 +199,7 @@ func TestJudgeSome(t *testing.T) {
 		}
 		results := slices.DeleteFunc(invented(s, uniform), func(r Result) bool { return !quick[operands{r.A, r.B}] })
 		for _, j := range Judge(results) {
-			without := j.ID == "T7" || j.ID == "T9" && s.Change == experiment.Weights || j.ID == "T2" && s.Type == gemm.INT8
+			without := j.ID == "T7" || j.ID == "T9" && s.Change == experiment.Weights || j.ID == "T2" && s.Type == arith.INT8
 			if measured := j.Verdict != "not measured"; measured == without {
 				t.Errorf("%v: %s is %s", s, j.ID, j.Verdict)
 			}

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
 // Quick is how many points of an experiment show its ends and its middle.
@@ -65,7 +65,7 @@ func (e Experiment) in(s experiment.Setup) (list []experiment.Point) {
 }
 
 // inputs are x where the weights alone change.
-func inputs(t gemm.Type) pattern.Pattern {
+func inputs(t arith.Type) pattern.Pattern {
 	if width(t) == 8 {
 		return pattern.MustParse(usual(t))
 	}

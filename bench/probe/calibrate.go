@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Calibrate fits the cost model to measured series, of one card or of cards of one kind. The calibration
@@ -49,7 +48,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 				c.PowerLimit = *sit.Card.PowerLimit
 			}
 		}
-		series, err := observe(ctx, s, swapped[s.Setup.Type], func() {
+		series, err := observe(ctx, c, s, swapped[s.Setup.Type], func() {
 			if done++; progress != nil {
 				progress(done, total)
 			}
@@ -60,15 +59,15 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 		c.Series = append(c.Series, series)
 	}
 	return c, c.Fit(func(typ string) bool {
-		t, err := gemm.ParseType(typ)
+		t, err := arith.ParseType(typ)
 		return err == nil && swapped[t]
 	}, prior)
 }
 
 // swappedTypes are those of which weights with runs of equal rows save more in the role that is
 // called stationary: what streams is the other operand.
-func swappedTypes(all []*experiment.Series) map[gemm.Type]bool {
-	energy := map[gemm.Type]map[cost.Role]float64{}
+func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
+	energy := map[arith.Type]map[cost.Role]float64{}
 	for _, s := range all {
 		if s.Change != experiment.Weights || s.Cold {
 			continue
@@ -82,7 +81,7 @@ func swappedTypes(all []*experiment.Series) map[gemm.Type]bool {
 			}
 		}
 	}
-	swapped := map[gemm.Type]bool{}
+	swapped := map[arith.Type]bool{}
 	for t, e := range energy {
 		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]-clear
 	}
@@ -96,7 +95,7 @@ const clear = 0.02
 const runsOfRows = "| repeat(rows=4)"
 
 // observe turns a measured series into one that a model can be fitted to.
-func observe(ctx context.Context, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
+func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
 	out := cost.Series{Product: productOf(s.Setup), Change: string(s.Change)}
 	ran := map[string]experiment.Measured{}
 	var n float64
@@ -121,61 +120,54 @@ func observe(ctx context.Context, s *experiment.Series, swapped bool, seen func(
 	for _, v := range []*float64{&b.Joules, &b.Seconds, &b.Watts, &b.Clock} {
 		*v = digits(*v / n)
 	}
-	results := s.Results()
-	points := make([]cost.Observation, len(results))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	done := make(chan struct{})
-	look := func(m experiment.Measured, x, w *string, to **cost.Signals) {
-		g.Go(func() (err error) {
-			px, pw := m.X, m.W
-			if m.Scaled != nil {
-				px, pw = m.Scaled.X, m.Scaled.W
-			}
-			*x, *w = px.String(), pw.String()
-			*to, err = signals(ctx, s.Setup, px, pw, m.Seed, swapped)
-			done <- struct{}{}
+	at := func(m experiment.Measured) (x, w pattern.Pattern) {
+		if m.Scaled != nil {
+			return m.Scaled.X, m.Scaled.W
+		}
+		return m.X, m.W
+	}
+	points := []experiment.Measured{ran[s.Baseline.Name()]}
+	for _, r := range s.Results() {
+		if r.Experiment == experiment.Null {
+			continue
+		}
+		if !(r.Clock > 0) {
+			return out, fmt.Errorf("%s: the card did not tell its clock: measure it again", r.Name())
+		}
+		m := ran[r.Name()]
+		x, w := at(m)
+		points = append(points, m)
+		out.Points = append(out.Points, cost.Observation{X: x.String(), W: w.String(), Family: r.Experiment, Energy: digits(r.Relative),
+			HalfWidth: digits(r.HalfWidth), Time: digits(r.RelativeTime), Clock: digits(r.Clock / b.Clock)})
+	}
+	x, w := at(points[0])
+	b.X, b.W = x.String(), w.String()
+	var told sync.Mutex // seen is called by one goroutine at a time
+	err := parallel.Run(ctx, len(points), 0, func(ctx context.Context, i int) error {
+		x, w := at(points[i])
+		f, err := features(ctx, c, s.Setup, x, w, points[i].Seed, swapped)
+		if err != nil {
 			return err
-		})
-	}
-	finished := make(chan error, 1)
-	go func() {
-		look(ran[s.Baseline.Name()], &b.X, &b.W, &b.Signals)
-		for i, r := range results {
-			if r.Experiment == experiment.Null {
-				continue
-			}
-			if !(r.Clock > 0) {
-				finished <- fmt.Errorf("%s: the card did not tell its clock: measure it again", r.Name())
-				return
-			}
-			points[i] = cost.Observation{Family: r.Experiment, Energy: digits(r.Relative), HalfWidth: digits(r.HalfWidth),
-				Time: digits(r.RelativeTime), Clock: digits(r.Clock / b.Clock)}
-			look(ran[r.Name()], &points[i].X, &points[i].W, &points[i].Signals)
 		}
-		finished <- g.Wait()
-	}()
-	for {
-		select {
-		case <-done:
-			seen()
-		case err := <-finished:
-			for i, r := range results {
-				if r.Experiment != experiment.Null {
-					out.Points = append(out.Points, points[i])
-				}
-			}
-			return out, err
+		if i == 0 {
+			b.Features = f
+		} else {
+			out.Points[i-1].Features = f
 		}
-	}
+		told.Lock()
+		defer told.Unlock()
+		seen()
+		return nil
+	})
+	return out, err
 }
 
 func productOf(s experiment.Setup) cost.Product {
 	return cost.Product{Type: s.Type.String(), M: s.M, N: s.N, K: s.K, Role: s.Role, Cold: s.Cold}
 }
 
-// signals of a point's operands.
-func signals(ctx context.Context, s experiment.Setup, x, w pattern.Pattern, seed uint64, swapped bool) (*cost.Signals, error) {
+// features of a point's operands.
+func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, x, w pattern.Pattern, seed uint64, swapped bool) (*cost.Features, error) {
 	d := s.Type.Operand()
 	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: 2 * seed})
 	if err != nil {
@@ -185,7 +177,7 @@ func signals(ctx context.Context, s experiment.Setup, x, w pattern.Pattern, seed
 	if err != nil {
 		return nil, err
 	}
-	return cost.Observe(ctx, d, productOf(s), swapped, ox, ow)
+	return c.Observe(ctx, d, productOf(s), swapped, ox, ow)
 }
 
 // Operand draws blocks of a pattern: each by itself where the pattern is local, else all at once.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -15,7 +15,7 @@ import (
 // measured is a small series on the simulated card.
 func measured(t *testing.T, role cost.Role) *experiment.Series {
 	t.Helper()
-	w, err := work(prefill(gemm.BF16, 64, role), short)
+	w, err := work(prefill(arith.BF16, 64, role), short)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestCalibrate(t *testing.T) {
 		t.Errorf("%s, %d series, %d models, told of %d of %d", c.Card, len(c.Series), len(c.Models), done, total)
 	}
 	for i := range c.Series {
-		if s := &c.Series[i]; len(s.Points) != len(all[i].Results())-2 || s.Baseline.Signals == nil { // less the nulls
+		if s := &c.Series[i]; len(s.Points) != len(all[i].Results())-2 || s.Baseline.Features == nil { // less the nulls
 			t.Errorf("%d points of %d", len(s.Points), len(all[i].Results()))
 		}
 	}

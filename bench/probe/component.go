@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -27,7 +28,7 @@ type Stress struct {
 // stress says the list in few words: a product of a type and shape by patterns of x and w, in which B
 // stands for random operands and C for a constant.
 type stress struct {
-	typ     gemm.Type
+	typ     arith.Type
 	m, n, k int
 	x, w    string
 	cold    bool
@@ -45,7 +46,7 @@ func launches() []cuda.Traffic { return traffic(cuda.Launch, 0) }
 // stresses are what components are fitted to. The first is read again and again: it is below the power
 // cap and shows what drifts.
 var stresses = []stress{
-	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
+	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
 	{traffic: launches()},
 	{traffic: traffic(cuda.Fill, 8*mib)},
 	{traffic: traffic(cuda.Fill, 512*mib)},
@@ -54,49 +55,49 @@ var stresses = []stress{
 	{traffic: traffic(cuda.Copy, 12*mib)},
 	{traffic: traffic(cuda.Copy, 256*mib)},
 	{traffic: traffic(cuda.Copy, 1024*mib)},
-	{typ: gemm.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
-	{typ: gemm.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "zeros", cold: true},
-	{typ: gemm.FP8, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
-	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: gemm.BF16, m: 1024, n: 1024, k: 1024, x: "B", w: "B"},
-	{typ: gemm.BF16, m: 1024, n: 1024, k: 16384, x: "B", w: "B"},
-	{typ: gemm.BF16, m: 8192, n: 8192, k: 512, x: "B", w: "B"},
-	{typ: gemm.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: gemm.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "zeros"},
-	{typ: gemm.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B | round(4)"},
-	{typ: gemm.BF16, m: 8192, n: 8192, k: 8192, x: "B", w: "B"},
-	{typ: gemm.BF16, m: 256, n: 8192, k: 8192, x: "B", w: "B"},
-	{typ: gemm.FP16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
-	{typ: gemm.FP16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: gemm.FP16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: gemm.FP8, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
-	{typ: gemm.FP8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: gemm.FP8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: gemm.FP8, m: 4096, n: 4096, k: 4096, x: "C", w: "C"},
-	{typ: gemm.FP8, m: 8192, n: 8192, k: 8192, x: "C", w: "C"},
-	{typ: gemm.INT8, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: gemm.INT8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: gemm.INT8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: gemm.TF32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: gemm.TF32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: gemm.FP32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: gemm.FP32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: arith.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
+	{typ: arith.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "zeros", cold: true},
+	{typ: arith.FP8, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
+	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: arith.BF16, m: 1024, n: 1024, k: 1024, x: "B", w: "B"},
+	{typ: arith.BF16, m: 1024, n: 1024, k: 16384, x: "B", w: "B"},
+	{typ: arith.BF16, m: 8192, n: 8192, k: 512, x: "B", w: "B"},
+	{typ: arith.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: arith.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "zeros"},
+	{typ: arith.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B | round(4)"},
+	{typ: arith.BF16, m: 8192, n: 8192, k: 8192, x: "B", w: "B"},
+	{typ: arith.BF16, m: 256, n: 8192, k: 8192, x: "B", w: "B"},
+	{typ: arith.FP16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
+	{typ: arith.FP16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: arith.FP16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: arith.FP8, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
+	{typ: arith.FP8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: arith.FP8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: arith.FP8, m: 4096, n: 4096, k: 4096, x: "C", w: "C"},
+	{typ: arith.FP8, m: 8192, n: 8192, k: 8192, x: "C", w: "C"},
+	{typ: arith.INT8, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: arith.INT8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: arith.INT8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: arith.TF32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: arith.TF32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
+	{typ: arith.FP32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
+	{typ: arith.FP32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
 }
 
 // heldOut are ten kernels that no fit sees: other shapes and patterns, layers of Llama's, copies of
 // other sizes, and mixes.
 var heldOut = []stress{
-	{typ: gemm.BF16, m: 8192, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: gemm.BF16, m: 4096, n: 14336, k: 4096, x: "B", w: "B | round(4)"},
-	{typ: gemm.BF16, m: 4096, n: 4096, k: 14336, x: "B", w: "B | sparse(0.5)"},
-	{typ: gemm.BF16, m: 8192, n: 1024, k: 4096, x: "B", w: "B | grid(4)"},
-	{typ: gemm.BF16, m: 16, n: 14336, k: 4096, x: "B", w: "B", cold: true},
-	{typ: gemm.BF16, m: 64, n: 4096, k: 14336, x: "B", w: "B | round(4)", cold: true},
-	{typ: gemm.FP8, m: 4096, n: 8192, k: 4096, x: "B", w: "B"},
-	{typ: gemm.FP16, m: 3072, n: 3072, k: 3072, x: "B", w: "B"},
+	{typ: arith.BF16, m: 8192, n: 4096, k: 4096, x: "B", w: "B"},
+	{typ: arith.BF16, m: 4096, n: 14336, k: 4096, x: "B", w: "B | round(4)"},
+	{typ: arith.BF16, m: 4096, n: 4096, k: 14336, x: "B", w: "B | sparse(0.5)"},
+	{typ: arith.BF16, m: 8192, n: 1024, k: 4096, x: "B", w: "B | grid(4)"},
+	{typ: arith.BF16, m: 16, n: 14336, k: 4096, x: "B", w: "B", cold: true},
+	{typ: arith.BF16, m: 64, n: 4096, k: 14336, x: "B", w: "B | round(4)", cold: true},
+	{typ: arith.FP8, m: 4096, n: 8192, k: 4096, x: "B", w: "B"},
+	{typ: arith.FP16, m: 3072, n: 3072, k: 3072, x: "B", w: "B"},
 	{traffic: traffic(cuda.Copy, 384*mib)},
-	{typ: gemm.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B", traffic: traffic(cuda.Copy, 48*mib)},
+	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B", traffic: traffic(cuda.Copy, 48*mib)},
 }
 
 // Stresses lists the kernels that components are fitted to, and then those that are held out. Every

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
 // family of patterns of w. In a pattern, σ is the usual standard deviation of the type, and B
@@ -53,11 +53,11 @@ func (l length) has(text string) bool {
 }
 
 // usual standard deviation of operands: in the middle of the type's range.
-func usual(t gemm.Type) float64 {
+func usual(t arith.Type) float64 {
 	switch t {
-	case gemm.INT8:
+	case arith.INT8:
 		return 32
-	case gemm.FP8:
+	case arith.FP8:
 		return 16
 	}
 	return 1

@@ -3,7 +3,7 @@ package probe
 import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // length of a list of probes.
@@ -16,18 +16,18 @@ const (
 	long
 )
 
-func setup(t gemm.Type, m, n, k int, role cost.Role) experiment.Setup {
+func setup(t arith.Type, m, n, k int, role cost.Role) experiment.Setup {
 	return experiment.Setup{Type: t, M: m, N: n, K: k, Change: experiment.Weights, Role: role}
 }
 
-func prefill(t gemm.Type, size int, role cost.Role) experiment.Setup {
+func prefill(t arith.Type, size int, role cost.Role) experiment.Setup {
 	return setup(t, size, size, size, role)
 }
 
 // tokens of a product that is bound by the memory, as decoding is.
 const tokens = 16
 
-func decode(t gemm.Type, m, n, k int, role cost.Role) experiment.Setup {
+func decode(t arith.Type, m, n, k int, role cost.Role) experiment.Setup {
 	s := setup(t, m, n, k, role)
 	s.Cold = true
 	return s
@@ -38,29 +38,29 @@ var plan = []struct {
 	setup       experiment.Setup
 	full, quick length // of the list in a full calibration and in the usual one
 }{
-	{prefill(gemm.BF16, 8192, cost.Stationary), long, short},
-	{prefill(gemm.BF16, 8192, cost.Streaming), long, short},
-	{decode(gemm.BF16, tokens, 8192, 8192, cost.Stationary), long, few},
-	{prefill(gemm.FP16, 8192, cost.Stationary), long, few},
-	{prefill(gemm.FP16, 8192, cost.Streaming), long, none},
-	{prefill(gemm.FP8, 8192, cost.Stationary), short, few},
-	{prefill(gemm.FP8, 8192, cost.Streaming), short, few},
-	{prefill(gemm.INT8, 8192, cost.Stationary), short, few},
-	{prefill(gemm.INT8, 8192, cost.Streaming), short, few},
-	{prefill(gemm.FP32, 4096, cost.Stationary), short, none},
-	{prefill(gemm.FP32, 4096, cost.Streaming), short, none},
-	{decode(gemm.BF16, tokens, 8192, 8192, cost.Streaming), short, none},
-	{decode(gemm.FP16, tokens, 8192, 8192, cost.Stationary), short, none},
-	{decode(gemm.FP8, tokens, 8192, 8192, cost.Stationary), short, none},
-	{decode(gemm.INT8, tokens, 8192, 8192, cost.Stationary), short, none},
-	{prefill(gemm.BF16, 1024, cost.Stationary), few, none},
-	{prefill(gemm.BF16, 2048, cost.Stationary), few, none},
-	{prefill(gemm.BF16, 4096, cost.Stationary), few, none},
-	{setup(gemm.BF16, 256, 4096, 4096, cost.Stationary), few, none},
-	{setup(gemm.BF16, 4096, 14336, 4096, cost.Stationary), few, none},
-	{decode(gemm.BF16, 1, 4096, 4096, cost.Stationary), few, none},
-	{decode(gemm.BF16, 64, 4096, 4096, cost.Stationary), few, none},
-	{decode(gemm.BF16, tokens, 14336, 4096, cost.Stationary), few, none},
+	{prefill(arith.BF16, 8192, cost.Stationary), long, short},
+	{prefill(arith.BF16, 8192, cost.Streaming), long, short},
+	{decode(arith.BF16, tokens, 8192, 8192, cost.Stationary), long, few},
+	{prefill(arith.FP16, 8192, cost.Stationary), long, few},
+	{prefill(arith.FP16, 8192, cost.Streaming), long, none},
+	{prefill(arith.FP8, 8192, cost.Stationary), short, few},
+	{prefill(arith.FP8, 8192, cost.Streaming), short, few},
+	{prefill(arith.INT8, 8192, cost.Stationary), short, few},
+	{prefill(arith.INT8, 8192, cost.Streaming), short, few},
+	{prefill(arith.FP32, 4096, cost.Stationary), short, none},
+	{prefill(arith.FP32, 4096, cost.Streaming), short, none},
+	{decode(arith.BF16, tokens, 8192, 8192, cost.Streaming), short, none},
+	{decode(arith.FP16, tokens, 8192, 8192, cost.Stationary), short, none},
+	{decode(arith.FP8, tokens, 8192, 8192, cost.Stationary), short, none},
+	{decode(arith.INT8, tokens, 8192, 8192, cost.Stationary), short, none},
+	{prefill(arith.BF16, 1024, cost.Stationary), few, none},
+	{prefill(arith.BF16, 2048, cost.Stationary), few, none},
+	{prefill(arith.BF16, 4096, cost.Stationary), few, none},
+	{setup(arith.BF16, 256, 4096, 4096, cost.Stationary), few, none},
+	{setup(arith.BF16, 4096, 14336, 4096, cost.Stationary), few, none},
+	{decode(arith.BF16, 1, 4096, 4096, cost.Stationary), few, none},
+	{decode(arith.BF16, 64, 4096, 4096, cost.Stationary), few, none},
+	{decode(arith.BF16, tokens, 14336, 4096, cost.Stationary), few, none},
 }
 
 // Works lists what a calibration measures. Usually that takes less than ten minutes: BF16 in prefill

@@ -8,7 +8,7 @@ import (
 // Kernel is what a card does over and over: work for each component, of one execution.
 type Kernel struct {
 	Name string  `json:"name"`
-	Type string  `json:"type,omitempty"` // of the arithmetic, as gemm.Type names it; empty: there is none
+	Type string  `json:"type,omitempty"` // of the arithmetic, as arith.Type names it; empty: there is none
 	Ops  float64 `json:"operations,omitempty"`
 	// Asked are bytes that multiprocessors ask of the L2 cache, or write to it.
 	Asked float64 `json:"asked_bytes,omitempty"`

@@ -17,19 +17,6 @@ func recorded(t *testing.T, every int) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(typ string, cold bool) *cost.Model {
-		var other *cost.Model
-		for i := range c.Models {
-			m := &c.Models[i]
-			if m.Type == typ && m.Cold == cold {
-				return m
-			}
-			if m.Type == "bf16" && m.Cold == cold {
-				other = m
-			}
-		}
-		return other
-	}
 	m := &Model{Card: c.Card, PowerLimit: c.PowerLimit, FullClock: 1980, Facts: *card}
 	for i := range c.Series {
 		s := &c.Series[i]
@@ -37,10 +24,9 @@ func recorded(t *testing.T, every int) *Model {
 			continue // in one shape alone
 		}
 		b := &s.Baseline
-		add := func(energy, time, clock float64, signals *cost.Signals, both bool) {
+		add := func(energy, time, clock float64, features *cost.Features, both bool) {
 			g := Gemm{Type: s.Type, M: s.M, N: s.N, K: s.K, Cold: s.Cold}
-			g.Bits = of(s.Type, false).Toggling(signals, b.Signals)
-			g.Moved = of(s.Type, true).Moved(signals, b.Signals)
+			g.Bits, g.Moved = c.TogglingOf(s.Type, features, b.Features)
 			if _, random := card.Random(s.Type); !both && !s.Cold {
 				g.Moved = (g.Moved + random) / 2
 			}
@@ -54,10 +40,10 @@ func recorded(t *testing.T, every int) *Model {
 			r.Capped = &capped
 			m.Readings = append(m.Readings, r)
 		}
-		add(1, 1, 1, b.Signals, false)
+		add(1, 1, 1, b.Features, false)
 		for p := 0; p < len(s.Points); p += every {
 			o := &s.Points[p]
-			add(o.Energy, o.Time, o.Clock, o.Signals, s.Change == "both")
+			add(o.Energy, o.Time, o.Clock, o.Features, s.Change == "both")
 		}
 	}
 	if err := m.Fit(); err != nil {

@@ -3,7 +3,7 @@ package pattern
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Range is the numbers from From up to, but without, To.
@@ -43,18 +43,6 @@ func (f *field) block(ctx context.Context, rows, cols Range, workers int) ([]byt
 	if !f.local {
 		cost = f.cols
 	}
-	g, running := errgroup.WithContext(ctx) // ends with the first error, too
-	g.SetLimit(max(1, workers))
-	start := func(from, to, left, right int) bool {
-		if running.Err() != nil {
-			return false
-		}
-		g.Go(func() error {
-			dst := out[from*width+left*f.size : (to-1)*width+right*f.size]
-			return f.fill(dst, Range{rows.From + from, rows.From + to}, Range{cols.From + left, cols.From + right})
-		})
-		return true
-	}
 	step, split := max(1, piece/cost), cols.len()
 	switch {
 	case f.local && cost > 2*piece: // parts of one row lie in one piece of memory, too
@@ -62,16 +50,16 @@ func (f *field) block(ctx context.Context, rows, cols Range, workers int) ([]byt
 	case f.tall:
 		step = max(step, min(64, 16*piece/cost))
 	}
-	for from, more := 0, true; more && from < rows.len(); from += step {
-		for left := 0; more && left < cols.len(); left += split {
-			more = start(from, min(from+step, rows.len()), left, min(left+split, cols.len()))
-		}
-	}
-	if err := g.Wait(); err != nil {
+	parts := (cols.len() + split - 1) / split // of the columns
+	runs := (rows.len() + step - 1) / step    // of rows
+	err := parallel.Run(ctx, runs*parts, max(1, workers), func(_ context.Context, i int) error {
+		from, left := i/parts*step, i%parts*split
+		to, right := min(from+step, rows.len()), min(left+split, cols.len())
+		dst := out[from*width+left*f.size : (to-1)*width+right*f.size]
+		return f.fill(dst, Range{rows.From + from, rows.From + to}, Range{cols.From + left, cols.From + right})
+	})
+	if err != nil {
 		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, ctx.Err()
 	}
 	return out, nil
 }

@@ -1,6 +1,6 @@
 package cuda
 
-import "github.com/lowtoggle/lowtoggle/gemm"
+import "github.com/lowtoggle/lowtoggle/cost/arith"
 
 // arithmetic is what cuBLASLt is asked for to multiply a type.
 type arithmetic struct {
@@ -21,14 +21,14 @@ const (
 
 // The pedantic float16 mode is documented to leave tensor cores out; the mask makes sure. Where no
 // such kernel exists, CUDA cores may still read float16 and accumulate in float32.
-var arithmetics = map[gemm.Type]arithmetic{
-	gemm.FP32:     {[]mode{{compute32F, r32F}}, r32F, r32F, 1, 50, noTensorCores},
-	gemm.TF32:     {[]mode{{compute32FTF32, r32F}}, r32F, r32F, 1, 80, anyImplementation},
-	gemm.FP16:     {[]mode{{compute32F, r32F}}, r16F, r16F, 1, 70, anyImplementation},
-	gemm.BF16:     {[]mode{{compute32F, r32F}}, r16BF, r16BF, 1, 80, anyImplementation},
-	gemm.FP16CUDA: {[]mode{{compute16FPedantic, r16F}, {compute32FPedantic, r32F}}, r16F, r16F, 1, 53, noTensorCores},
-	gemm.FP8:      {[]mode{{compute32F, r32F}}, r8FE4M3, r16BF, 16, 89, anyImplementation},
-	gemm.INT8:     {[]mode{{compute32I, r32I}}, r8I, r32I, 16, 75, anyImplementation},
+var arithmetics = map[arith.Type]arithmetic{
+	arith.FP32:     {[]mode{{compute32F, r32F}}, r32F, r32F, 1, 50, noTensorCores},
+	arith.TF32:     {[]mode{{compute32FTF32, r32F}}, r32F, r32F, 1, 80, anyImplementation},
+	arith.FP16:     {[]mode{{compute32F, r32F}}, r16F, r16F, 1, 70, anyImplementation},
+	arith.BF16:     {[]mode{{compute32F, r32F}}, r16BF, r16BF, 1, 80, anyImplementation},
+	arith.FP16CUDA: {[]mode{{compute16FPedantic, r16F}, {compute32FPedantic, r32F}}, r16F, r16F, 1, 53, noTensorCores},
+	arith.FP8:      {[]mode{{compute32F, r32F}}, r8FE4M3, r16BF, 16, 89, anyImplementation},
+	arith.INT8:     {[]mode{{compute32I, r32I}}, r8I, r32I, 16, 75, anyImplementation},
 }
 
 // ones is 1 in each scale type, little-endian; zero serves all.

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
@@ -36,7 +37,7 @@ func TestMultiplyDescribesTheProduct(t *testing.T) {
 		size := rapid.IntRange(1, 40)
 		p := gemm.Problem{
 			M: size.Draw(t, "M"), N: size.Draw(t, "N"), K: size.Draw(t, "K"),
-			Type: rapid.SampledFrom(gemm.Types()).Draw(t, "type"), Streaming: rapid.Bool().Draw(t, "streaming"),
+			Type: rapid.SampledFrom(arith.Types()).Draw(t, "type"), Streaming: rapid.Bool().Draw(t, "streaming"),
 		}
 		x, w := operands(p, rapid.Uint64().Draw(t, "seed"))
 		if _, err := gemm.Check(d, p, x, w); err != nil {
@@ -47,11 +48,11 @@ func TestMultiplyDescribesTheProduct(t *testing.T) {
 
 func TestTensorCoresAreKeptOut(t *testing.T) {
 	d := openFake(t, newCard(t))
-	for _, typ := range gemm.Types() {
+	for _, typ := range arith.Types() {
 		p := gemm.Problem{M: 2, N: 3, K: 4, Type: typ}
 		b := batch(t, d, Options{Repeat: 1}, p)
 		k := b.Kernels()[0]
-		if want := typ != gemm.FP32 && typ != gemm.FP16CUDA; k.TensorCores != want {
+		if want := typ != arith.FP32 && typ != arith.FP16CUDA; k.TensorCores != want {
 			t.Errorf("%v: tensor cores %v", typ, k.TensorCores)
 		}
 		if k.Algorithm != 10 || k.Stages != 16 || k.Cluster != 18 || k.M != shapeOf(p).m {
@@ -67,7 +68,7 @@ func TestCapabilityIsChecked(t *testing.T) {
 	c := newCard(t)
 	c.capability = 80
 	d := openFake(t, c)
-	p := gemm.Problem{M: 2, N: 3, K: 4, Type: gemm.FP8}
+	p := gemm.Problem{M: 2, N: 3, K: 4, Type: arith.FP8}
 	x, w := operands(p, 1)
 	_, err := d.Multiply(p, x, w)
 	if err == nil || !strings.Contains(err.Error(), "Fake (compute capability 8.0) cannot multiply fp8, which takes 8.9 or later") {
@@ -93,7 +94,7 @@ func products(problems ...gemm.Problem) (products []Product) {
 	return products
 }
 
-var small = []gemm.Problem{{M: 4, N: 6, K: 8, Type: gemm.BF16}, {M: 4, N: 5, K: 6, Type: gemm.BF16, Streaming: true}}
+var small = []gemm.Problem{{M: 4, N: 6, K: 8, Type: arith.BF16}, {M: 4, N: 5, K: 6, Type: arith.BF16, Streaming: true}}
 
 func TestBatchReplays(t *testing.T) {
 	c := newCard(t)
@@ -224,7 +225,7 @@ func TestColdCopiesExceedL2(t *testing.T) {
 func TestStackedWeights(t *testing.T) {
 	c := newCard(t)
 	d := openFake(t, c)
-	for _, typ := range gemm.Types() {
+	for _, typ := range arith.Types() {
 		for _, streaming := range []bool{false, true} {
 			p := gemm.Problem{M: 3, N: 5, K: 7, Type: typ, Streaming: streaming}
 			b := batch(t, d, Options{Stack: 7, Repeat: 1}, p, p)
@@ -254,8 +255,8 @@ func TestStackedWeights(t *testing.T) {
 }
 
 func TestDefaultRepeatDependsOnShapesAlone(t *testing.T) {
-	big := products(gemm.Problem{M: 1, N: 1, K: 1, Type: gemm.BF16})
-	big[0].Problem = gemm.Problem{M: 8192, N: 8192, K: 8192, Type: gemm.BF16}
+	big := products(gemm.Problem{M: 1, N: 1, K: 1, Type: arith.BF16})
+	big[0].Problem = gemm.Problem{M: 8192, N: 8192, K: 8192, Type: arith.BF16}
 	if _, passes := plan(big, nil, Options{}, 60<<20); passes < 3 || passes > 6 {
 		t.Errorf("%d passes of 8192³ in a replay of 5 ms", passes)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -405,7 +406,7 @@ func (c *card) store(d fakeLayout, at uint64, index int, v float64) {
 // operands are random x and w for p, of a scale that keeps every type in range.
 func operands(p gemm.Problem, seed uint64) (x, w gemm.Matrix) {
 	sx, sw := 1.0, 0.02
-	if p.Type == gemm.INT8 {
+	if p.Type == arith.INT8 {
 		sx, sw = 40, 40
 	}
 	return gemm.Normal(p.Type.Operand(), p.M, p.K, 0, sx, seed), gemm.Normal(p.Type.Operand(), p.N, p.K, 0, sw, seed+1)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
@@ -64,7 +65,7 @@ func (l linearLayer) float32Like(t *testing.T) {
 			off, size = off+e*e, size+float64(v)*float64(v)
 		}
 	}
-	p := gemm.Problem{M: y.Rows, N: y.Cols, K: l.x.Cols, Type: gemm.FP32}
+	p := gemm.Problem{M: y.Rows, N: y.Cols, K: l.x.Cols, Type: arith.FP32}
 	if relative := math.Sqrt(off / size); !(relative <= p.Tolerance().Relative) {
 		t.Errorf("%v: wrong by %.2g of its norm, float32 by %.2g at most", p, relative, p.Tolerance().Relative)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -42,7 +43,7 @@ func TestGPUInfo(t *testing.T) {
 func TestGPUProducts(t *testing.T) {
 	d := openGPU(t)
 	failed := 0
-	for _, typ := range gemm.Types() {
+	for _, typ := range arith.Types() {
 		for _, streaming := range []bool{false, true} {
 			for _, s := range [][3]int{{1, 1, 1}, {1, 384, 256}, {16, 1000, 333}, {33, 65, 129}, {4097, 255, 511}, {128, 256, 4096}, {1000, 2000, 3000}} {
 				p := gemm.Problem{M: s[0], N: s[1], K: s[2], Type: typ, Streaming: streaming}
@@ -82,9 +83,9 @@ func rate(t *testing.T, d *Device, p gemm.Problem) float64 {
 
 func TestGPURates(t *testing.T) {
 	d := openGPU(t)
-	for _, typ := range gemm.Types() {
+	for _, typ := range arith.Types() {
 		size := 8192
-		if typ == gemm.FP32 || typ == gemm.FP16CUDA {
+		if typ == arith.FP32 || typ == arith.FP16CUDA {
 			size = 4096
 		}
 		var found [2]float64
@@ -100,7 +101,7 @@ func TestGPURates(t *testing.T) {
 // A replayed graph leaves the bytes that direct launches leave.
 func TestGPUGraphEqualsDirect(t *testing.T) {
 	d := openGPU(t)
-	p := gemm.Problem{M: 512, N: 1024, K: 768, Type: gemm.BF16}
+	p := gemm.Problem{M: 512, N: 1024, K: 768, Type: arith.BF16}
 	b := batch(t, d, Options{Repeat: 3}, p)
 	defer b.Close()
 	if _, err := b.Check(context.Background()); err != nil {
@@ -131,7 +132,7 @@ func TestGPUGraphEqualsDirect(t *testing.T) {
 // their bytes.
 func TestGPUColdWeights(t *testing.T) {
 	d := openGPU(t)
-	problems := []gemm.Problem{{M: 16, N: 4096, K: 1024, Type: gemm.BF16}, {M: 16, N: 1024, K: 4096, Type: gemm.BF16}}
+	problems := []gemm.Problem{{M: 16, N: 4096, K: 1024, Type: arith.BF16}, {M: 16, N: 1024, K: 4096, Type: arith.BF16}}
 	var took [2]time.Duration
 	for i, cold := range []bool{false, true} {
 		b := batch(t, d, Options{Cold: cold}, problems...)
@@ -166,7 +167,7 @@ func TestGPUStamps(t *testing.T) {
 	d := openGPU(t)
 	const n = 64
 	for _, size := range []int{1024, 4096} {
-		p := gemm.Problem{M: size, N: size, K: size, Type: gemm.BF16}
+		p := gemm.Problem{M: size, N: size, K: size, Type: arith.BF16}
 		b, tr := batch(t, d, Options{Repeat: 1}, p), sequence(t, d, p)
 		replayed, stamped := time.Hour, time.Hour
 		for range 10 {
@@ -203,7 +204,7 @@ func TestGPUStamps(t *testing.T) {
 // The card's clock and the host's agree, and a sequence does not disturb that.
 func TestGPUReadClock(t *testing.T) {
 	d := openGPU(t)
-	tr := sequence(t, d, gemm.Problem{M: 1024, N: 1024, K: 1024, Type: gemm.BF16})
+	tr := sequence(t, d, gemm.Problem{M: 1024, N: 1024, K: 1024, Type: arith.BF16})
 	begun := time.Now()
 	now := func() time.Duration { return time.Since(begun) }
 	quickest := func() ClockReading {
@@ -269,7 +270,7 @@ func TestGPUTraffic(t *testing.T) {
 func TestGPUTrafficCopies(t *testing.T) {
 	d := openGPU(t)
 	const size = 1 << 20
-	m, err := d.NewMix(t.Context(), "copy", products(gemm.Problem{M: 64, N: 64, K: 64, Type: gemm.BF16}), []Traffic{{"copy", Copy, size}}, Options{Repeat: 2})
+	m, err := d.NewMix(t.Context(), "copy", products(gemm.Problem{M: 64, N: 64, K: 64, Type: arith.BF16}), []Traffic{{"copy", Copy, size}}, Options{Repeat: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func TestGPUMemoryReturns(t *testing.T) {
 		}
 		return n
 	}
-	p := gemm.Problem{M: 2048, N: 8192, K: 8192, Type: gemm.BF16}
+	p := gemm.Problem{M: 2048, N: 8192, K: 8192, Type: arith.BF16}
 	once := func() int64 {
 		d := openGPU(t)
 		before := free(d)
@@ -331,7 +332,7 @@ func TestGPUMemoryReturns(t *testing.T) {
 
 func TestGPUCancel(t *testing.T) {
 	d := openGPU(t)
-	b := batch(t, d, Options{}, gemm.Problem{M: 4096, N: 4096, K: 4096, Type: gemm.BF16})
+	b := batch(t, d, Options{}, gemm.Problem{M: 4096, N: 4096, K: 4096, Type: arith.BF16})
 	if err := b.Start(1_000_000); err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +355,7 @@ func TestGPUCancel(t *testing.T) {
 
 func TestGPUOutOfMemory(t *testing.T) {
 	d := openGPU(t)
-	p := gemm.Problem{M: 1, N: 4096, K: 4096, Type: gemm.BF16}
+	p := gemm.Problem{M: 1, N: 4096, K: 4096, Type: arith.BF16}
 	w := gemm.NewMatrix(weights.BF16, p.N, p.K)
 	x := gemm.NewMatrix(weights.BF16, p.M, p.K)
 	before, err := d.FreeMemory()

@@ -3,7 +3,7 @@ package cuda
 import (
 	"math"
 
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 const (
@@ -15,8 +15,8 @@ const (
 
 // rates are roughly an H200's, in operations per second, the others in bytes per second. They decide
 // nothing but how often a default replay repeats its products and traffic.
-var rates = map[gemm.Type]float64{
-	gemm.FP32: 5e13, gemm.TF32: 4e14, gemm.FP16: 8e14, gemm.BF16: 8e14, gemm.FP16CUDA: 1e14, gemm.FP8: 1.5e15, gemm.INT8: 1.5e15,
+var rates = map[arith.Type]float64{
+	arith.FP32: 5e13, arith.TF32: 4e14, arith.FP16: 8e14, arith.BF16: 8e14, arith.FP16CUDA: 1e14, arith.FP8: 1.5e15, arith.INT8: 1.5e15,
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
@@ -41,7 +42,7 @@ func (p *Products) Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed boo
 		panic(fmt.Sprintf("cuda: y of %dx%d, x of %dx%d with stride %d, w of %dx%d with stride %d do not fit with transposed %v",
 			y.Rows, y.Cols, x.Rows, x.Cols, x.Stride, w.Rows, w.Cols, w.Stride, transposed))
 	}
-	problem := gemm.Problem{M: x.Rows, N: n, K: k, Type: gemm.FP32}
+	problem := gemm.Problem{M: x.Rows, N: n, K: k, Type: arith.FP32}
 	if err := problem.Validate(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
@@ -60,8 +61,8 @@ func TestReplaceRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	x, w = operands(gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16}, 1)
-	whole := batch(t, b.device, Options{Repeat: 1}, gemm.Problem{M: 8, N: 8, K: 8, Type: gemm.BF16})
+	x, w = operands(gemm.Problem{M: 8, N: 8, K: 8, Type: arith.BF16}, 1)
+	whole := batch(t, b.device, Options{Repeat: 1}, gemm.Problem{M: 8, N: 8, K: 8, Type: arith.BF16})
 	defer whole.Close()
 	if err := whole.Replace(ctx, 0, x, w); !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -1,6 +1,9 @@
 package cuda
 
-import "github.com/lowtoggle/lowtoggle/gemm"
+import (
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm"
+)
 
 // shape is a product as cuBLASLt sees it, padded: column-major D[m,n] = A[k,m]ᵀ·B[k,n].
 type shape struct{ m, n, k int }
@@ -58,4 +61,4 @@ func (s shape) result(p gemm.Problem, d []byte) []float64 {
 }
 
 // outputBytes is the size of D.
-func (s shape) outputBytes(t gemm.Type) int { return s.m * s.n * t.Output().Bits() / 8 }
+func (s shape) outputBytes(t arith.Type) int { return s.m * s.n * t.Output().Bits() / 8 }

@@ -5,9 +5,8 @@ import (
 	"math"
 	"sort"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // mostNeeded bounds what Needed says.
@@ -32,6 +31,5 @@ func Needed(observed forward.Comparison, sequences int, budget float64) (int, er
 
 // halfWidth is that of the 95 % interval of a mean of n values with a deviation of 1: Student's.
 func halfWidth(n int) float64 {
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
-	return t / math.Sqrt(float64(n))
+	return stats.Student(float64(n-1), 0.95) / math.Sqrt(float64(n))
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // attention is causal attention. y has all heads, laid out as heads says; z has what each query head
@@ -31,7 +32,7 @@ func (a *attention) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, sequ
 	for i := 1; i < len(sequences); i++ {
 		starts[i] = starts[i-1] + len(sequences[i-1])
 	}
-	return d.parallel(ctx, len(sequences)*a.queries, func(i int) error {
+	return parallel.Run(ctx, len(sequences)*a.queries, d.Workers, func(_ context.Context, i int) error {
 		s, head := i/a.queries, i%a.queries
 		from, to := starts[s], starts[s]+len(sequences[s])
 		columns := func(m sgemm.Matrix, at, width int) sgemm.Matrix { return m.Slice(from, to, at, at+width) }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Scores are the losses of predicted tokens.
@@ -82,7 +82,7 @@ func Compare(before, after *Scores) (Comparison, error) {
 	for i := range rise {
 		squares += square(rise[i] - float64(c.Difference*length[i]))
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
+	t := stats.Student(float64(n-1), 0.95)
 	half := t * math.Sqrt(squares*float64(n)/float64(n-1)) / tokens
 	c.Low, c.High = c.Difference-half, c.Difference+half
 	return c, nil

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Range says how large the inputs of a layer are, over all tokens and channels.
@@ -16,7 +17,7 @@ type Range struct {
 // extremes are the least and the greatest element of x. Where one is NaN, both are.
 func extremes(x sgemm.Matrix, workers int) (low, high float32) {
 	lows, highs := make([]float32, x.Rows), make([]float32, x.Rows)
-	each(workers, x.Rows, func(i int) {
+	parallel.Do(x.Rows, workers, func(i int) {
 		row := x.Row(i)
 		l, h := row[0], row[0]
 		for _, v := range row {

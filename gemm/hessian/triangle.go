@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // stripeRows is the height of a stripe: enough that the product outweighs packing its operand, and
@@ -35,7 +36,7 @@ func (t *triangle) add(ctx context.Context, x sgemm.Matrix, workers int) error {
 		if err := sgemm.Mul(ctx, p, a, b, sgemm.Op{TransA: true, Workers: workers}); err != nil {
 			return err
 		}
-		each(workers, rows, func(r int) {
+		parallel.Do(rows, workers, func(r int) {
 			sum := sums[r*cols:][:cols]
 			for j, v := range p.Row(r) {
 				sum[j] += float64(v)

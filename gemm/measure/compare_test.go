@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -77,7 +78,7 @@ func TestOnlyTheCopy(t *testing.T) {
 // TestSameProblems: what cannot be compared is refused before anything is on the card.
 func TestSameProblems(t *testing.T) {
 	w := func(change func(*gemm.Problem)) cuda.Product {
-		p := gemm.Problem{M: 8, N: 16, K: 32, Type: gemm.BF16}
+		p := gemm.Problem{M: 8, N: 16, K: 32, Type: arith.BF16}
 		change(&p)
 		return cuda.Product{Name: "w", Problem: p}
 	}
@@ -91,7 +92,7 @@ func TestSameProblems(t *testing.T) {
 		"more":     {[]cuda.Product{usual, usual, usual}, "the layers of base (2) and of other (3) differ in number"},
 		"outputs":  {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.N = 17 })}, "other is 8x17x32 bf16 stationary"},
 		"tokens":   {[]cuda.Product{w(func(p *gemm.Problem) { p.M = 9 }), usual}, "other is 9x16x32 bf16 stationary"},
-		"type":     {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.Type = gemm.FP16 })}, "other is 8x16x32 fp16 stationary"},
+		"type":     {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.Type = arith.FP16 })}, "other is 8x16x32 fp16 stationary"},
 		"the role": {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.Streaming = true })}, "other is 8x16x32 bf16 streaming"},
 	} {
 		m := &counting{Machine: Simulated(power.H200Sim())}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -81,7 +82,7 @@ func simOf(m Machine) *power.Sim { return m.Card().(*power.Sim) }
 // product of M×N×K in bfloat16, with weights of that deviation.
 func product(name string, m, n, k int, sigma float64, seed uint64) cuda.Product {
 	return cuda.Product{
-		Name: name, Problem: gemm.Problem{M: m, N: n, K: k, Type: gemm.BF16},
+		Name: name, Problem: gemm.Problem{M: m, N: n, K: k, Type: arith.BF16},
 		X: gemm.Normal(weights.BF16, m, k, 0, 1, 0), W: gemm.Normal(weights.BF16, n, k, 0, sigma, seed),
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -104,7 +104,7 @@ func (m *modelRun) find(before, after *weights.Model) error {
 	}
 	m.skipped = skipped
 	for _, l := range all {
-		if _, ok := gemm.TypeOf(l.W.DType); ok {
+		if _, ok := arith.TypeOf(l.W.DType); ok {
 			m.before = append(m.before, l)
 		} else {
 			m.skipped = append(m.skipped, l.Name)
@@ -161,7 +161,7 @@ func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 	if len(c.before) == 0 {
 		return nil
 	}
-	typ, _ := gemm.TypeOf(c.before[0].W.DType)
+	typ, _ := arith.TypeOf(c.before[0].W.DType)
 	e.X = c.Operands.XText(typ)
 	for _, p := range []Phase{
 		{Phase: "prefill", Share: c.Workload.Prefill, Tokens: operand.PrefillTokens},

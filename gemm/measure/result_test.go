@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -151,7 +152,7 @@ func TestResultJSON(t *testing.T) {
 			t.Errorf("%s is %v where nothing is known", f, v)
 		}
 	}
-	if want := (gemm.Problem{M: 32, N: 48, K: 64, Type: gemm.BF16}); r.Products[0].Problem != want {
+	if want := (gemm.Problem{M: 32, N: 48, K: 64, Type: arith.BF16}); r.Products[0].Problem != want {
 		t.Errorf("problem %v, want %v", r.Products[0].Problem, want)
 	}
 }

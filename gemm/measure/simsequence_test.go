@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
@@ -65,7 +66,7 @@ func TestSimulatedSequence(t *testing.T) {
 func TestSimulatedSequenceRefuses(t *testing.T) {
 	m := Simulated(still())
 	wrong := product("w", 8, 16, 32, 1, 1)
-	wrong.Problem.Type = gemm.FP16
+	wrong.Problem.Type = arith.FP16
 	for _, products := range [][]cuda.Product{nil, {wrong}} {
 		if tr, err := m.NewSequence(t.Context(), "t", products); err == nil || tr != nil {
 			t.Errorf("sequence %v, %v", tr, err)

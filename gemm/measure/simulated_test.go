@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -71,7 +72,7 @@ func TestSimulatedLoads(t *testing.T) {
 // TestSimulatedRefuses operands that do not fit their problem, as a GPU does.
 func TestSimulatedRefuses(t *testing.T) {
 	p := product("w", 8, 16, 32, 1, 1)
-	p.Problem.Type = gemm.FP16
+	p.Problem.Type = arith.FP16
 	if b, err := Simulated(still()).NewBatch(t.Context(), "b", []cuda.Product{p}, cuda.Options{}); err == nil || b != nil {
 		t.Errorf("batch %v, error %v", b, err)
 	}

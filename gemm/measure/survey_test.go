@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-var surveyed = gemm.Problem{M: 32, N: 48, K: 64, Type: gemm.BF16}
+var surveyed = gemm.Problem{M: 32, N: 48, K: 64, Type: arith.BF16}
 
 // point of weights with that deviation.
 func point(name string, sigma float64) Point {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -83,7 +84,7 @@ func (s *Set) shapes(sources []Source, at int) ([]Layer, error) {
 	if at < 0 {
 		typ := o.Type
 		if typ == 0 {
-			typ = gemm.BF16
+			typ = arith.BF16
 		}
 		n, k := o.N, o.K
 		if n == 0 {

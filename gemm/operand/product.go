@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -91,7 +92,7 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 	typ := s.options.Type
 	if typ == 0 {
 		var ok bool
-		if typ, ok = gemm.TypeOf(l.W.DType); !ok {
+		if typ, ok = arith.TypeOf(l.W.DType); !ok {
 			return p, &TypeError{l.Name, l.W.DType}
 		}
 	}
@@ -109,7 +110,7 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 
 // activations of a layer. Layers with as many inputs share those of a pattern; layers that name one tensor
 // share that.
-func (s *Set) activations(ctx context.Context, l Layer, m int, typ gemm.Type) (*Matrix, error) {
+func (s *Set) activations(ctx context.Context, l Layer, m int, typ arith.Type) (*Matrix, error) {
 	src := s.options.x(typ)
 	key := activations{typ: typ, rows: m, in: l.W.Cols}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
@@ -91,13 +92,13 @@ func TestBlocksAreOfTheWhole(t *testing.T) {
 		layers  int
 	}{
 		{sources: []string{"normal(0,0.02)", "zeros", "normal(0,0.02) | sort(50%)"}, o: operand.Options{N: 48, K: 16}, layers: 1},
-		{x: "normal(0,1) | sort", sources: []string{"normal(0,1)", "const(1) | flip(1%)"}, o: operand.Options{N: 48, K: 16, Type: gemm.FP8, Streaming: true}, layers: 1},
+		{x: "normal(0,1) | sort", sources: []string{"normal(0,1)", "const(1) | flip(1%)"}, o: operand.Options{N: 48, K: 16, Type: arith.FP8, Streaming: true}, layers: 1},
 		{x: path + ":acts", sources: []string{path + ":a", "tensor(" + path + ":a) | round(4)", "zeros"}, layers: 1},
-		{sources: []string{path + ":[ab]", path + ":", "normal(0,0.02) | transpose | sparse(50%)"}, o: operand.Options{Type: gemm.FP8}, layers: 2},
-		{sources: []string{path + ":[ab]", "normal(0,0.02) | sort(by=columns)"}, o: operand.Options{Type: gemm.INT8}, layers: 2},
-		{sources: []string{path + ":b", "uniform(-1,1)"}, o: operand.Options{Type: gemm.FP16CUDA}, layers: 1},
+		{sources: []string{path + ":[ab]", path + ":", "normal(0,0.02) | transpose | sparse(50%)"}, o: operand.Options{Type: arith.FP8}, layers: 2},
+		{sources: []string{path + ":[ab]", "normal(0,0.02) | sort(by=columns)"}, o: operand.Options{Type: arith.INT8}, layers: 2},
+		{sources: []string{path + ":b", "uniform(-1,1)"}, o: operand.Options{Type: arith.FP16CUDA}, layers: 1},
 		{sources: []string{"tensor(" + path + ":a) | transpose", "zeros"}, layers: 1},
-		{sources: []string{gpt + ":*mlp*", gpt + ":", "zeros"}, o: operand.Options{Type: gemm.FP8}, layers: 4},
+		{sources: []string{gpt + ":*mlp*", gpt + ":", "zeros"}, o: operand.Options{Type: arith.FP8}, layers: 4},
 	} {
 		c.o.Seed, c.o.Tokens = 5, 7
 		if c.x != "" {
@@ -168,7 +169,7 @@ func TestShared(t *testing.T) {
 	all, _ := products(t, operand.Options{Tokens: 3, Streaming: true}, path+":")
 	var xs []*byte
 	for i, p := range all[0] {
-		want := gemm.Problem{M: 3, N: []int{3, 5, 3}[i], K: []int{8, 8, 16}[i], Type: gemm.BF16, Streaming: true}
+		want := gemm.Problem{M: 3, N: []int{3, 5, 3}[i], K: []int{8, 8, 16}[i], Type: arith.BF16, Streaming: true}
 		if p.Problem != want || p.Layer != []string{"a", "b", "c"}[i] {
 			t.Errorf("%s is %v, want %v", p.Layer, p.Problem, want)
 		}
@@ -182,8 +183,8 @@ func TestShared(t *testing.T) {
 	if xs[0] != xs[1] || xs[0] == xs[2] {
 		t.Error("activations are shared by the wrong layers")
 	}
-	all, _ = products(t, operand.Options{Tokens: 3, Type: gemm.FP8}, path+":b")
-	if p := all[0][0]; p.Problem.Type != gemm.FP8 || p.Problem.Streaming || p.W.DType != weights.F8E4M3 {
+	all, _ = products(t, operand.Options{Tokens: 3, Type: arith.FP8}, path+":b")
+	if p := all[0][0]; p.Problem.Type != arith.FP8 || p.Problem.Streaming || p.W.DType != weights.F8E4M3 {
 		t.Errorf("%v of %v", p.Problem, p.W.DType)
 	}
 }
@@ -191,7 +192,7 @@ func TestShared(t *testing.T) {
 // TestOneScale: a model that is compared with another in 8 bits is scaled as that one is.
 func TestOneScale(t *testing.T) {
 	path := writeTensors(t, weights.Info{Name: "a", DType: weights.BF16, Shape: []int{8, 8}})
-	all, _ := products(t, operand.Options{Tokens: 1, Type: gemm.INT8}, path+":a", "tensor("+path+":a) | scale(0.5)")
+	all, _ := products(t, operand.Options{Tokens: 1, Type: arith.INT8}, path+":a", "tensor("+path+":a) | scale(0.5)")
 	_, w := whole(t, all[0][0])
 	_, half := whole(t, all[1][0])
 	for i := range w.Data {
@@ -239,7 +240,7 @@ func TestErrors(t *testing.T) {
 		{path + ":a", path + ":a is 1 layer with N=8, K=8; give M alone", operand.Options{N: 8, K: 7}, shape(nil)},
 		{path + ":", path + ": is 2 layers, the first with N=8, K=8; give M alone", operand.Options{N: 8, K: 8}, shape(nil)},
 		{path + ":b", "b: no GPU multiplies F8_E5M2 as it is", operand.Options{}, typ(nil)},
-		{"zeros", "product 1x8x131072 int8 stationary: sums of more than 131071 int8 products can overflow int32", operand.Options{Tokens: 1, N: 8, K: 131072, Type: gemm.INT8}, problem(nil)},
+		{"zeros", "product 1x8x131072 int8 stationary: sums of more than 131071 int8 products can overflow int32", operand.Options{Tokens: 1, N: 8, K: 131072, Type: arith.INT8}, problem(nil)},
 	} {
 		set := operand.NewSet(c.o)
 		_, err := set.Products(t.Context(), operand.MustParse(c.source))

@@ -7,7 +7,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -24,7 +24,7 @@ const DefaultSize = 8192
 // Options say how operands are made. The zero value is ready to use.
 type Options struct {
 	// Type is what products are multiplied in. Default: as the weights are stored; BF16 for patterns.
-	Type gemm.Type
+	Type arith.Type
 	// X is where activations come from. Of a source "PATH:" every layer takes the tensor of its own name.
 	// Default: DefaultX of the type.
 	X Source
@@ -43,9 +43,9 @@ type Options struct {
 
 // XText is how the source of activations is written, the default's for products of type t where none was
 // given.
-func (o Options) XText(t gemm.Type) string { return o.x(t).Text }
+func (o Options) XText(t arith.Type) string { return o.x(t).Text }
 
-func (o Options) x(t gemm.Type) Source {
+func (o Options) x(t arith.Type) Source {
 	if o.X.Text == "" {
 		return DefaultX(t)
 	}
@@ -65,7 +65,7 @@ type Set struct {
 // activations that layers share.
 type activations struct {
 	tensor   string // empty: a draw
-	typ      gemm.Type
+	typ      arith.Type
 	rows, in int
 }
 

@@ -6,8 +6,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
-	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -69,8 +69,8 @@ func Of(m *weights.Model) Source {
 
 // DefaultX is a draw of activations in the scale that the type is made for: normal(0,32) for INT8, else
 // normal(0,1).
-func DefaultX(t gemm.Type) Source {
-	if t == gemm.INT8 {
+func DefaultX(t arith.Type) Source {
+	if t == arith.INT8 {
 		return MustParse("normal(0,32)")
 	}
 	return MustParse("normal(0,1)")
@@ -78,8 +78,8 @@ func DefaultX(t gemm.Type) Source {
 
 // DefaultW is a draw of weights like those of a trained layer: normal(0,0.02), but for FP8 and INT8, whose
 // weights are stored with a scale, as DefaultX.
-func DefaultW(t gemm.Type) Source {
-	if t == gemm.INT8 || t == gemm.FP8 {
+func DefaultW(t arith.Type) Source {
+	if t == arith.INT8 || t == arith.FP8 {
 		return DefaultX(t)
 	}
 	return MustParse("normal(0,0.02)")

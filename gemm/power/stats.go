@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // ratio after/before over passes: a block is two passes over all loads.
@@ -41,18 +43,13 @@ func ratioOf(logs []float64, seed uint64) ratio {
 	switch {
 	case n < 2:
 	case n < enoughPasses:
-		half := studentT(n) * dev / math.Sqrt(float64(n))
+		half := stats.Student(float64(n-1), confidence) * dev / math.Sqrt(float64(n))
 		r.interval = []float64{math.Exp(mean - half), math.Exp(mean + half)}
 	default:
 		low, high := bootstrap(logs, seed)
 		r.interval = []float64{math.Exp(low), math.Exp(high)}
 	}
 	return r
-}
-
-// studentT is the two-sided quantile for the mean of n values.
-func studentT(n int) float64 {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile((1 + confidence) / 2)
 }
 
 // bootstrap interval of the mean. The percentiles are those at which a normal sample of this size
@@ -67,6 +64,6 @@ func bootstrap(values []float64, seed uint64) (low, high float64) {
 		}
 	}
 	slices.Sort(means)
-	tail := distuv.UnitNormal.CDF(-studentT(n) * math.Sqrt(float64(n)/float64(n-1)))
+	tail := distuv.UnitNormal.CDF(-stats.Student(float64(n-1), confidence) * math.Sqrt(float64(n)/float64(n-1)))
 	return stat.Quantile(tail, stat.LinInterp, means, nil), stat.Quantile(1-tail, stat.LinInterp, means, nil)
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -65,7 +65,7 @@ func TestPredictsWhatIsMeasured(t *testing.T) {
 		o       predict.Options
 	}{
 		"patterns": {[]operand.Source{operand.MustParse("normal(0,0.02)"), operand.MustParse("zeros")}, predict.Options{Operands: operand.Options{N: 48, K: 16, Streaming: true}, Cold: true}},
-		"a model":  {[]operand.Source{operand.Of(m), operand.MustParse("const(1) | flip(1%)")}, predict.Options{Operands: operand.Options{Type: gemm.FP8}}},
+		"a model":  {[]operand.Source{operand.Of(m), operand.MustParse("const(1) | flip(1%)")}, predict.Options{Operands: operand.Options{Type: arith.FP8}}},
 	} {
 		c.o.Operands.Tokens, c.o.Operands.Seed, c.o.Compare = 7, 5, true
 		set := operand.NewSet(c.o.Operands)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
@@ -20,7 +21,7 @@ func near(t *testing.T, what string, have, want float64) {
 // TestSum: layers count by their energy where it is known of all, else by their operations.
 func TestSum(t *testing.T) {
 	known := func(n int, relative, joules, seconds, clock float64) Layer {
-		return Layer{"l", gemm.Problem{M: 1, N: n, K: 1, Type: gemm.BF16}, cost.Prediction{Relative: relative, Interval: [2]float64{relative - 0.1, relative + 0.2},
+		return Layer{"l", gemm.Problem{M: 1, N: n, K: 1, Type: arith.BF16}, cost.Prediction{Relative: relative, Interval: [2]float64{relative - 0.1, relative + 0.2},
 			RelativeTime: 2 * relative, SamplingError: relative, Joules: &joules, Seconds: &seconds, Watts: new(joules / seconds), Clock: &clock, Calibration: "c", Warnings: []string{"w"}}}
 	}
 	a, b := known(1, 0.5, 1, 2, 1000), known(9, 0.8, 4, 3, 1500)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -32,7 +33,7 @@ func product(name string, toggling bool) cuda.Product {
 			w.Data[i] = 0x3f
 		}
 	}
-	return cuda.Product{Name: name, Problem: gemm.Problem{M: side, N: side, K: side, Type: gemm.BF16}, X: x, W: w}
+	return cuda.Product{Name: name, Problem: gemm.Problem{M: side, N: side, K: side, Type: arith.BF16}, X: x, W: w}
 }
 
 // plain is a card whose loads draw what was planted, at whatever temperature.

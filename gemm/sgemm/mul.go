@@ -3,10 +3,8 @@ package sgemm
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Op says how a product is taken. The zero value is c = a·b, on all processors.
@@ -47,9 +45,7 @@ func newProduct(c, a, b Matrix, op Op, t tile) *product {
 		panic(fmt.Sprintf("sgemm: c of %dx%d, a of %dx%d, b of %dx%d do not fit with %+v",
 			c.Rows, c.Cols, a.Rows, a.Cols, b.Rows, b.Cols, op))
 	}
-	if op.Workers <= 0 {
-		op.Workers = runtime.GOMAXPROCS(0)
-	}
+	op.Workers = parallel.Workers(op.Workers)
 	return &product{c, a, b, k, op, t}
 }
 
@@ -86,7 +82,11 @@ type sweep struct {
 
 func (s *sweep) run(ctx context.Context) error {
 	panels := ceilDiv(s.j1-s.j0, tileCols)
-	if err := s.each(ctx, panels, s.pack); err != nil {
+	err := parallel.Run(ctx, panels, s.op.Workers, func(_ context.Context, panel int) error {
+		s.pack(panel)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	// A job is some panels of b for the same rows of a: all of them, unless c has so few rows that
@@ -96,9 +96,10 @@ func (s *sweep) run(ctx context.Context) error {
 	if s.op.Workers == 1 {
 		parts = 1
 	}
-	return s.each(ctx, rows*parts, func(job int) {
+	return parallel.Run(ctx, rows*parts, s.op.Workers, func(_ context.Context, job int) error {
 		i, part := job/parts*tileRows, job%parts
 		s.row(i, part*panels/parts, (part+1)*panels/parts)
+		return nil
 	})
 }
 
@@ -132,31 +133,5 @@ func (s *sweep) row(i0, from, to int) {
 
 // jobsPerWorker are enough for workers to end at about the same time.
 const jobsPerWorker = 4
-
-// each runs the jobs 0 to n-1, and checks ctx before each.
-func (p *product) each(ctx context.Context, n int, job func(int)) error {
-	var next atomic.Int64
-	work := func() error {
-		for {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return nil
-			}
-			job(i)
-		}
-	}
-	workers := min(p.op.Workers, n)
-	if workers == 1 {
-		return work()
-	}
-	var g errgroup.Group
-	for range workers {
-		g.Go(work)
-	}
-	return g.Wait()
-}
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -29,7 +30,7 @@ func candidates() (before, after measure.Candidate) {
 		}
 		return m
 	}
-	p := gemm.Problem{M: 8192, N: 256, K: 256, Type: gemm.BF16}
+	p := gemm.Problem{M: 8192, N: 256, K: 256, Type: arith.BF16}
 	product := func(w gemm.Matrix) []cuda.Product {
 		return []cuda.Product{{Name: "w", Problem: p, X: matrix(p.M, 0xff), W: w}}
 	}

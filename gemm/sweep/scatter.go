@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // scatter is the variance of a logarithm: of one window about its visit's mean, and of a visit of the
@@ -110,5 +110,5 @@ func spread(variance, freedom float64) float64 {
 	if freedom == 0 {
 		return 0
 	}
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(0.975) * math.Sqrt(variance)
+	return stats.Student(freedom, 0.95) * math.Sqrt(variance)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // A panel is factored by columns in float64; what it changes before it, by products in float32.
@@ -34,7 +35,7 @@ func factorise(ctx context.Context, a sgemm.Matrix, d []float64, damp float64, w
 			return err
 		}
 		y := minusY.Slice(0, p0, 0, p1-p0)
-		err := parallel(ctx, (p0+panelRows-1)/panelRows, workers, func(ctx context.Context, job int) error {
+		err := parallel.Run(ctx, (p0+panelRows-1)/panelRows, workers, func(ctx context.Context, job int) error {
 			p.solve(y, job*panelRows, min((job+1)*panelRows, p0))
 			return ctx.Err()
 		})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
@@ -53,7 +52,7 @@ func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, e
 			row[j] = from[order[j]]
 		}
 	}
-	if err := factorise(ctx, f.U, f.D, damp, processors(o.Workers)); err != nil {
+	if err := factorise(ctx, f.U, f.D, damp, o.Workers); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -128,11 +127,4 @@ func decisionOrder(h sgemm.Matrix, first []int) ([]int, error) {
 	rest := slices.DeleteFunc(naturalOrder(h.Rows), func(k int) bool { return chosen[k] })
 	slices.SortStableFunc(rest, func(a, b int) int { return -cmp.Compare(h.Row(a)[a], h.Row(b)[b]) })
 	return append(slices.Clone(first), rest...), nil
-}
-
-func processors(workers int) int {
-	if workers <= 0 {
-		return runtime.GOMAXPROCS(0)
-	}
-	return workers
 }

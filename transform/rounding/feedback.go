@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Options of [Round].
@@ -30,7 +31,7 @@ func Round(ctx context.Context, w sgemm.Matrix, f *Factor, c Chooser, o Options)
 		return sgemm.Matrix{}, err
 	}
 	q = sgemm.Dense(w.Rows, w.Cols, nil)
-	err = parallel(ctx, (w.Rows+chunkRows-1)/chunkRows, processors(o.Workers), func(ctx context.Context, i int) error {
+	err = parallel.Run(ctx, (w.Rows+chunkRows-1)/chunkRows, o.Workers, func(ctx context.Context, i int) error {
 		choose, err := c.Begin(w.Rows, w.Cols)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Loss is what stored values change in a layer's outputs, summed over outputs, for a mean token.
@@ -48,7 +49,7 @@ func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, err
 			w.Rows, w.Cols, q.Rows, q.Cols, h.Rows, h.Cols))
 	}
 	parts := make([]float64, (w.Rows+chunkRows-1)/chunkRows) // summed in order, whoever computes them
-	err := parallel(ctx, len(parts), processors(workers), func(ctx context.Context, i int) (err error) {
+	err := parallel.Run(ctx, len(parts), workers, func(ctx context.Context, i int) (err error) {
 		n0, n1 := i*chunkRows, min((i+1)*chunkRows, w.Rows)
 		e := w.Slice(n0, n1, 0, w.Cols)
 		if q.Rows > 0 {

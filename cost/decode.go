@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// lane is an element as a multiplier sees it: ±mant·2^exp, up to an exponent that all share.
-type lane struct {
+// element is an element of an operand as a multiplier sees it: ±mant·2^exp, up to an exponent that all share.
+type element struct {
 	bits     uint32
 	mant     uint32 // with the hidden bit; 0 for zero
 	exp      int32  // 0 for zero
@@ -16,10 +16,10 @@ type lane struct {
 	value    float64
 }
 
-// decoder makes lanes of a format's elements, from a table where there are few enough.
+// decoder makes elements of a format's elements, from a table where there are few enough.
 type decoder struct {
 	f     weights.Format
-	table []lane
+	table []element
 }
 
 var decoders sync.Map // weights.DType → *decoder
@@ -37,7 +37,7 @@ func makeDecoder(f weights.Format) *decoder {
 	if f.Bits > 16 {
 		return d
 	}
-	table := make([]lane, 1<<f.Bits)
+	table := make([]element, 1<<f.Bits)
 	for b := range table {
 		table[b] = d.decode(uint32(b))
 	}
@@ -45,7 +45,7 @@ func makeDecoder(f weights.Format) *decoder {
 	return d
 }
 
-func (d *decoder) lane(data []byte, i int) lane {
+func (d *decoder) element(data []byte, i int) element {
 	b := d.f.Elem(data, i)
 	if d.table != nil {
 		return d.table[b]
@@ -53,9 +53,9 @@ func (d *decoder) lane(data []byte, i int) lane {
 	return d.decode(b)
 }
 
-func (d *decoder) decode(b uint32) lane {
+func (d *decoder) decode(b uint32) element {
 	f := &d.f
-	l := lane{bits: b}
+	l := element{bits: b}
 	if f.IsFloat() {
 		l.mant, l.exp, l.negative = b&f.MantMask(), int32(b&f.ExpMask()>>f.MantBits), b&f.SignMask() != 0
 		switch {

@@ -1,4 +1,6 @@
-package gemm
+// Package arith names the arithmetics of matrix products: which formats the operands and the result have, and
+// which units of a GPU multiply them.
+package arith
 
 import (
 	"encoding/binary"
@@ -9,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Type is the arithmetic of a product: the operands' format, the accumulator and the units that do
-// it. The zero value is no type.
+// Type is the arithmetic of a product: the operands' format, the accumulator and the units that multiply.
+// In JSON and as text it is its name. The zero value is no type.
 type Type uint8
 
 // The types. All accumulate in float32 but FP16CUDA (float16 or float32, as the kernel says) and
@@ -65,11 +67,12 @@ func TypeOf(d weights.DType) (Type, bool) {
 	return 0, false
 }
 
-func (t Type) valid() bool { return t > 0 && int(t) < len(types) }
+// Valid says whether t is one of the types, and so not the zero value.
+func (t Type) Valid() bool { return t > 0 && int(t) < len(types) }
 
 // String gives the name that ParseType reads.
 func (t Type) String() string {
-	if !t.valid() {
+	if !t.Valid() {
 		return fmt.Sprintf("Type(%d)", uint8(t))
 	}
 	return types[t].name
@@ -77,7 +80,7 @@ func (t Type) String() string {
 
 // MarshalText gives the name that ParseType reads; it fails on a value that is no type.
 func (t Type) MarshalText() ([]byte, error) {
-	if !t.valid() {
+	if !t.Valid() {
 		return nil, fmt.Errorf("no such arithmetic: %v", t)
 	}
 	return []byte(t.String()), nil

@@ -1,0 +1,112 @@
+package cost
+
+import "fmt"
+
+// Features are what a product's operands make a card's wires do, as [Calibration.Observe] finds it: rates for
+// each product, element or byte, in the order of [Facts.Features]. A rate that the operands are too small
+// to show is NaN.
+type Features [featureCount]float64
+
+const (
+	quadSum = iota
+	groupSum
+	accumulator
+	productMantissa
+	productSign
+	productAligned
+	largestExponent
+	streamingMantissa
+	streamingExponent
+	streamingNonzero
+	stationaryNonzero
+	stationaryBorders
+	busElement
+	busSector
+	busLine
+	busOnes
+	busAny
+	weightElement
+	weightSector
+	weightOnes
+	weightAny
+	bitAlignment
+	streamingToggles
+	stationaryToggles
+	featureCount
+)
+
+// Feature is the name of one of the [Features], as calibrations have it, and its meaning.
+type Feature struct{ Name, Doc string }
+
+// Features says what each of a card's features is. Steps are those from one row of the streaming operand to
+// the next one in its lane; memory is both operands', along K.
+func (f *Facts) Features() [featureCount]Feature {
+	d, m := &f.Datapath, &f.Memory
+	far := func(prefix string, lag int, doc string) Feature {
+		return Feature{fmt.Sprintf("%s_%d", prefix, lag), fmt.Sprintf(doc, lag)}
+	}
+	memory := func(lag int, doc string) Feature { return far("memory", lag, doc) }
+	weights := func(lag int) Feature { return far("weights", lag, "memory_%d of the weights alone") }
+	return [featureCount]Feature{
+		quadSum:  {"quad_sum", fmt.Sprintf("bits that toggle in a sum of %d products, aligned to the largest of them, from step to step", d.FirstSumProducts)},
+		groupSum: {"group_sum", fmt.Sprintf("the same in a sum of %d", d.SumProducts)},
+		accumulator: {"accumulator", fmt.Sprintf("the same in a sum of %d and what was accumulated before, where the stationary operand goes on by %d rows",
+			d.SumProducts, d.StationaryRows)},
+		productMantissa:   {"product_mantissa", "bits that toggle in a product's mantissa, from step to step"},
+		productSign:       {"product_sign", "products that change their sign from step to step"},
+		productAligned:    {"product_aligned", fmt.Sprintf("bits that toggle in a product's two's complement, aligned to the largest of %d, from step to step", d.SumProducts)},
+		largestExponent:   {"largest_exponent", fmt.Sprintf("bits that toggle in the largest exponent of %d products, from step to step", d.SumProducts)},
+		streamingMantissa: {"streaming_mantissa", "mantissa bits of the streaming operand that toggle from step to step"},
+		streamingExponent: {"streaming_exponent", "exponent bits of the streaming operand that toggle from step to step"},
+		streamingNonzero:  {"streaming_nonzero", fmt.Sprintf("groups of %d along K of the streaming operand that are not all zero", d.SumProducts)},
+		stationaryNonzero: {"stationary_nonzero", "the same of the stationary operand"},
+		stationaryBorders: {"stationary_zero_borders", fmt.Sprintf("pairs of elements %d rows apart in the stationary operand of which one is zero", d.StationaryRows)},
+		busElement:        memory(m.Element, "bits that toggle between bytes %d apart in memory"),
+		busSector:         memory(m.Sector, "bits that toggle between bytes %d apart"),
+		busLine:           memory(m.Line, "bits that toggle between bytes %d apart"),
+		busOnes:           {"memory_ones", "bits that are set, of a byte"},
+		busAny:            {"memory_any", "bits that differ between elements anywhere in the matrix"},
+		weightElement:     weights(m.Element),
+		weightSector:      weights(m.Sector),
+		weightOnes:        {"weights_ones", "memory_ones of the weights alone"},
+		weightAny:         {"weights_any", "memory_any of the weights alone"},
+		bitAlignment:      {"alignment", "bits that are alike in elements that are multiplied (the first paper's measure; no part of the model)"},
+		streamingToggles:  {"streaming_toggles", "bits of the streaming operand that toggle from row to row (no part of the model)"},
+		stationaryToggles: {"stationary_toggles", "bits of the stationary operand that toggle from row to row (no part of the model)"},
+	}
+}
+
+// The model's features. Weights that come from memory cost what their bits do there, as the products are few.
+var (
+	chipFeatures = []int{quadSum, groupSum, accumulator, productMantissa, productSign, productAligned,
+		largestExponent, streamingMantissa, streamingExponent, streamingNonzero, stationaryNonzero,
+		stationaryBorders, busElement, busSector, busLine, busOnes, busAny}
+	memoryFeatures = []int{weightElement, weightSector, weightOnes, weightAny}
+	// streamFeatures are of the step from one streaming row to the next.
+	streamFeatures = []int{quadSum, groupSum, productMantissa, productSign, productAligned, largestExponent,
+		streamingMantissa, streamingExponent}
+)
+
+func featuresOf(cold bool) []int {
+	if cold {
+		return memoryFeatures
+	}
+	return chipFeatures
+}
+
+// featureNames are the names in the order of Features.
+func (f *Facts) featureNames() []string {
+	var names []string
+	for _, feature := range f.Features() {
+		names = append(names, feature.Name)
+	}
+	return names
+}
+
+// rate is a running mean.
+type rate struct{ sum, n float64 }
+
+func (r *rate) add(v float64) { r.sum += v; r.n++ }
+
+// addAll adds n events of which sum came true.
+func (r *rate) addAll(sum, n int) { r.sum += float64(sum); r.n += float64(n) }
