@@ -49,7 +49,7 @@ func TestRecordedMeasurements(t *testing.T) {
 	}
 }
 
-// TestMeasuredPage keeps docs/measured.md what the recorded measurements say.
+// TestMeasuredPage checks that docs/measured.md agrees with the recorded measurements.
 func TestMeasuredPage(t *testing.T) {
 	page := measuredPage(t)
 	const path = "../docs/measured.md"
@@ -151,7 +151,7 @@ func readings(t *testing.T, file string) map[string]reading {
 	return all
 }
 
-// first readings of the same tables, each by about ±1 %, before there was an interval.
+// firstRow has the early readings of the same tables, from before the meter had intervals, each good to about ±1 %.
 type firstRow struct {
 	name, text                      string
 	stationary, streaming, decoding float64 // 0: none
@@ -186,8 +186,8 @@ var layerRows = []firstRow{
 	{"zeros", "all zeros", 0.655, 0.680, 0.855},
 }
 
-// cells of a reading and the first one, in bold where they disagree: by more than the interval and
-// the first reading's percent.
+// cells returns the cells of a reading and of the early one, bold where they differ by more than the interval and the
+// early reading's per cent.
 func cells(r reading, first float64) string {
 	was := "–"
 	if first > 0 {
@@ -206,13 +206,13 @@ func measuredPage(t *testing.T) []byte {
 	print(`# Measured on an H200
 
 Generated from [bench/results/h200](../bench/results/h200) by %s. Each file
-is what a command printed with %s: card, driver, CUDA, date, command, every reading, and the null
-comparison that belongs to it. Energy is that of a product relative to the untouched weights, with
+is the %s output of a command: card, driver, CUDA, date, command, every reading, and the null
+comparison. Energy is that of the GEMMs after the change relative to the untouched weights, with
 a 95 %% interval. %s, driver %s, CUDA %s, at its own cap of %.0f W; cuBLASLt %s.
 
 `, "`go test ./bench -run Page -update`", "`--json`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
 
-	print("## How sure\n\n| asked for | measured | file |\n|---|---|---|\n")
+	print("## How precise\n\n| asked for | measured | file |\n|---|---|---|\n")
 	nullRow := func(r *measure.Result, name, asked string) {
 		n := reading{r.Null.RelativeEnergy, r.Null.Interval}
 		print("| a copy of the weights, 8192³ BF16, %s | %.4f, between %.4f and %.4f (%d blocks in %.0f s) | %s |\n",
@@ -243,12 +243,13 @@ a 95 %% interval. %s, driver %s, CUDA %s, at its own cap of %.0f W; cuBLASLt %s.
 	print(`
 ## Operands have roles
 
-Weights of 8192×8192 in BF16, x normal(0,1), M = 8192. They were made by a program that the [pattern
-language](patterns.md) has replaced: w is the pattern that makes the same, of other random numbers.
-*First* is the reading in the project's design notes, good to about a hundredth; bold where
-the two differ by more than that and the interval.
+Weights of 8192×8192 in BF16, x normal(0,1), M = 8192. *Stationary* and *streaming* are the two operand slots of the
+GEMM; the streaming operand passes through the multipliers row by row. The weights came from a program that the [pattern
+language](patterns.md) has replaced; w is the equivalent pattern, with other random numbers.
+*Early* is a reading from before the meter had intervals, good to about 0.01. It is bold where
+the two differ by more than 0.01 and the interval.
 
-| weights | w | E stationary | first | E streaming | first |
+| weights | w | E stationary | early | E streaming | early |
 |---|---|---|---|---|---|
 `)
 	stationary, streaming := readings(t, "patterns-stationary"), readings(t, "patterns-streaming")
@@ -270,11 +271,11 @@ the two differ by more than that and the interval.
 	print(`
 ## A trained model's own layers
 
-The linear layers of ` + "`llama-17m`" + ` back to back, each with its own inputs on calibration tokens
-([bench/activations.py](../bench/activations.py)); converted by ` + "`--passes`" + ` as named. Decode is M = 16,
-stationary, with weights that are read from memory, layers stacked to 32 MB on average.
+All linear layers of ` + "`llama-17m`" + ` run back to back, each with its own inputs on calibration tokens
+([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode M = 16 and
+weights are stationary and read from memory; layers are stacked to 32 MB on average.
 
-| weights | E stationary | first | E streaming | first | E decode | first |
+| weights | E stationary | early | E streaming | early | E decode | early |
 |---|---|---|---|---|---|---|
 `)
 	stationary, streaming = readings(t, "layers-stationary"), readings(t, "layers-streaming")
@@ -327,5 +328,9 @@ prints it (file verify; one block a row, so the intervals are wide):
 			reading{r.Run.Null.RelativeEnergy, r.Run.Null.Interval})
 	}
 	print("%s", recipeNotes)
+	onPage := cardsOf(t, recorded+"null-*.json", recorded+"pair-*.json", recorded+"fp8.json", recorded+"patterns-*.json", recorded+"layers-*.json", recorded+"verify.json")
+	print("The runs on this page took place on %d cards of one kind, on 2026-11-21; all runs in bench/results/h200, the other pages'\nincluded, on %d, and its folders probes and reproduce on %d more. ",
+		len(onPage), len(cardsOf(t, recorded+"*.json")), len(cardsOf(t, recorded+"*/*.json")))
+	print("%s", recordedNotes)
 	return b.Bytes()
 }
