@@ -46,7 +46,7 @@ func costPage(t *testing.T) []byte {
 		points += len(c.Series[i].Points)
 	}
 	cards := cardsOf(t, recorded+"probes/*.json", recorded+"reproduce/*.json")
-	fmt.Fprintf(&b, costIntroduction, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(cards))
+	fmt.Fprintf(&b, costIntroduction, c.Facts.Power.Static.Usual, c.Facts.Power.ClockExponent.Usual, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(cards))
 	b.WriteString("\n## Accuracy on families that the fit has not seen\n")
 	b.WriteString(costJudged)
 	b.WriteString("\n| points | n | mean | worst | rank | Hamming weight and alignment | toggles of both operands |\n|---|---|---|---|---|---|---|\n")
@@ -80,7 +80,7 @@ func costPage(t *testing.T) []byte {
 	for _, p := range far {
 		fmt.Fprintf(&b, "| %s | %v | `%s` | %.3f | %.3f |\n", p.Series.Type, p.Series.Role, strings.ReplaceAll(p.Point.W, "|", `\|`), p.Point.Energy, p.Predicted)
 	}
-	costLayersTable(t, &b)
+	costLayersTable(t, &b, c)
 	costCoefficients(&b, c)
 	return b.Bytes()
 }
@@ -188,8 +188,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-func costLayersTable(t *testing.T, b *bytes.Buffer) {
-	fmt.Fprintf(b, costLayers, worstInDecode(layersTotals(t)), worstSearchedInDecode(t))
+func costLayersTable(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
+	fmt.Fprintf(b, costLayers, worstInDecode(layersTotals(t)), worstSearchedInDecode(t), c.Facts.Kernels.ResultProducts)
 	b.WriteString("\n| recipe | workload and role | measured | predicted | off by, points |\n|---|---|---|---|---|\n")
 	for _, l := range layersTotals(t) {
 		fmt.Fprintf(b, "| %s | %s | %.4f ± %.4f | %.4f | %+.2f |\n", l.name, strings.ReplaceAll(strings.TrimPrefix(l.file, "layers-"), "-", ", "),
@@ -244,8 +244,8 @@ The model predicts the power of a GEMM from samples of its operands' bits. It ha
    and 16 products, in their aligned terms, in the streaming operand and in memory, and groups that are all zero.
 2. *Activity*: a constant and a non-negative combination of the features. Each feature is relative to random operands
    of the same scale, which have an activity of 1.
-3. *Response*: power is static (100 W), or proportional to activity, clock and voltage squared
-   (the 2.5th power of the clock in all). The measured response of the shape gives the clock: at
+3. *Response*: power is static (%.0f W), or proportional to activity, clock and voltage squared
+   (the power %g of the clock in all). The measured response of the shape gives the clock: at
    the power cap less activity first raises the clock; below the cap it lowers the power.
 
 The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards. They were measured by
@@ -283,7 +283,7 @@ Pruned weights are off by more than a point: the model's activations determine w
 random activations do not know them. Weights of zero are outside the model's range in these small layers.
 
 Two properties were learnt from these layers' absolute energy and roles, not from their conversions. Each
-result costs as much as 250 products, so an operation with K = 512 takes 1.4 times that of one at 2048³. And with far
+result costs as much as %.0f products, so an operation with K = 512 takes 1.4 times that of one at 2048³. And with far
 more tokens than outputs both roles cost the same.
 `
 

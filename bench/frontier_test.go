@@ -20,8 +20,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// frontierTargets of energy that were set for rises of perplexity, and what the project's design notes read
-// before there was a meter with intervals: all in per cent. Zero is none.
+// frontierTargets of energy that were set for rises of perplexity, and what was read
+// before the meter had intervals: all in per cent. Zero is none.
 var frontierTargets = []struct {
 	workload                 string
 	rise                     float64 // of perplexity, at most
@@ -44,16 +44,16 @@ const (
 var strategies = []struct{ name, label, doc, colour, marker, dashes string }{
 	{"round", "round", "low mantissa bits rounded away", "#8d8d3a", "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", "6 3"},
 	{"grid", "grid", "rows rounded to grids", "#2f81d6", "m-3 -3h6v6h-6z", "6 3"},
-	{"grid-c", "grid + compensated", "… and each error handed on to the inputs that are decided later", "#1a9a8a", "m-3 -3h6v6h-6z", ""},
-	{"trellis", "trellis", "each value by its error, weighed by the layer's inputs, and by the energy of its bits; uncompensated", "#d2691e", "m0 -4l4 7h-8z", "6 3"},
-	{"trellis-c", "trellis + compensated", "… and each error handed on", "#cf4f87", "m0 -4l4 7h-8z", ""},
-	{"full", "trellis + compensated + pruned", "… and whole inputs zeroed, where that pays", "#8a6fd1", "m0 -5l5 5l-5 5l-5 -5z", ""},
+	{"grid-c", "grid + compensated", "… and columns that are not yet rounded absorb the error", "#1a9a8a", "m-3 -3h6v6h-6z", ""},
+	{"trellis", "trellis", "rate–distortion-optimised rounding: each value by its output error and by the energy of its bits; no compensation", "#d2691e", "m0 -4l4 7h-8z", "6 3"},
+	{"trellis-c", "trellis + compensated", "… and columns that are not yet rounded absorb the error", "#cf4f87", "m0 -4l4 7h-8z", ""},
+	{"full", "trellis + compensated + pruned", "… and whole inputs zeroed, where that saves more", "#8a6fd1", "m0 -5l5 5l-5 5l-5 -5z", ""},
 }
 
 // widestNull is how far the interval of a comparison of the weights with themselves may reach.
 const widestNull = 0.005
 
-// TestFrontierPage keeps docs/frontier.md and its plot what the recorded results say.
+// TestFrontierPage checks that docs/frontier.md and its plot agree with the recorded results.
 func TestFrontierPage(t *testing.T) {
 	const page, plot = "../docs/frontier.md", "../docs/frontier.svg"
 	if files, err := filepath.Glob(recorded + "frontier-*.json"); err != nil || files == nil {

@@ -11,37 +11,37 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// frontierNotes are what the figures of docs/frontier.md mean, on the page below them. {perplexity NAME}
-// and {energy NAME} stand for what was read of a point.
+// frontierNotes explain the figures of docs/frontier.md. {perplexity NAME} and {energy NAME} stand for a point's figures.
 const frontierNotes = `
-- *Prefill* misses its targets by far, and on these cards values alone cannot meet them: with one magnitude and a
-  sign in every weight, no accuracy left, the layers save 5.3 % ± 0.1, with powers of two 5.0 % ± 0.2
-  ([rounding.md](rounding.md), structure-stationary.json in the same folder, read on another card of the kind).
-  Beyond that only whole inputs and outputs of zeros save, a quarter of all inputs 2.7 %, of all outputs 3.9 %,
-  and this model cannot spare them.
-- Every row of prefill but zeros draws 691 to 693 W, the cap: energy falls as time does, and energy × time
+- *Prefill* misses its targets by far, and on these cards values alone cannot meet them. With one magnitude and a
+  sign in every weight, and so no accuracy left, the layers save 5.3 % ± 0.1; with powers of two 5.0 % ± 0.2
+  ([rounding.md](rounding.md), structure-stationary.json, measured on another card of the kind).
+  Only zero rows and columns save more: a quarter of all inputs 2.7 %, a quarter of all outputs 3.9 %.
+  This model cannot spare them.
+- Every row of prefill but zeros draws 691 to 693 W, the cap. So energy falls as time does, and energy × time
   about twice as much.
-- The design notes' first readings, and the targets set by them, come from another state of the card: what they give
-  as −5.6 % (four bits rounded away) reads −2.9 % in [measured.md](measured.md). So a fairer question is by
-  what factor the best beats the better of round and grid (*Within each run*): in prefill by far less than was
-  asked for, and at 0.5 % hardly to be told from 1; in decode by as much.
+- The early readings, and the targets derived from them, come from another state of the card: their
+  −5.6 % (four bits rounded away) reads −2.9 % in [measured.md](measured.md). A fairer question is by
+  what factor the best beats the better of round and grid (*Within each run*). In prefill it is far below the
+  factor asked for, and at 0.5 % hardly different from 1. In decode it is as high as asked for.
 - *Decode* reaches its target: {energy decode-full-0.1} at a rise of {perplexity decode-full-0.1}, where −6 % was asked
-  for; round alone {energy decode-round-0.1}. The cap is not in the way there.
-- *Pruning* inputs fits the calibration tokens and not others: with 0.1 % allowed in prefill it raised perplexity
-  by {perplexity full-0.1}, where the compensated trellis alone raised it by {perplexity trellis-c-0.1}. It is in no recipe.
-  In decode the points of the same passes stayed within what was allowed.
-- The trellis without compensation rose by {perplexity trellis-0.1} with 0.1 % allowed; the conversion's own verdict on
-  the evaluation tokens says so (exit status 3).
-- Run 1 of prefill and the run of decode took place at the same time, on two cards of one machine; run 2 followed on
-  the second. Whether run 1 reads lower because of its card or for what its copy shows cannot be told
-  from these files.
+  for. Round alone reads {energy decode-round-0.1}. The cap does not limit decode.
+- *Pruning* inputs fits the calibration tokens and not others. With 0.1 % allowed in prefill it raised perplexity
+  by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. Pruning is in no recipe.
+  In decode the points of the same passes stayed within their budgets.
+- The trellis without compensation rose by {perplexity trellis-0.1} with 0.1 % allowed. The conversion's own test on
+  the evaluation tokens reports that (exit status 3).
+- In decode the predicted savings are 0.67 to 0.96 points too high ([cost.md](cost.md)).
+- Run 1 of prefill and the run of decode took place at the same time, on two cards of one machine. Run 2 followed on
+  the second card. These files cannot tell whether run 1 reads lower because of its card or because of the error that
+  its copy shows.
 
 ## How to repeat it
 
-Each point's command is in frontier-plans.json; *planned in* is for 4 of 32 cores, beside seven other
-searches. On another machine, with two cores, three of the plans gave the same bytes when carried out.
-Perplexities are from bench/loss.py, the inputs that the card multiplied by from
-[bench/activations.py](../bench/activations.py), and the files name measure's commands.
+Each point's command is in frontier-plans.json. *Planned in* is for 4 of 32 cores, beside seven other
+searches. On another machine, with two cores, three of the plans gave the same bytes when applied.
+Perplexities are from bench/loss.py, activations from
+[bench/activations.py](../bench/activations.py), and each file names its measure command.
 `
 
 var workloadText = map[string]string{stationary: "prefill, stationary", streaming: "prefill, streaming", decode: "decode"}
@@ -94,20 +94,19 @@ func (f *frontier) page() []byte {
 	print(`# The frontier of accuracy and energy
 
 Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
-All linear layers of %s, converted by the search for a budget of loss: each point is a strategy, the
-passes that the search chose among, and a budget, the rise of perplexity that it was allowed. The search saw
-calibration tokens; perplexity here is that on %d evaluation tokens (%.4f before) by
-[bench/loss.py](../bench/loss.py), energy that of the products as measured, over the untouched weights';
-both with 95 %% intervals.
+What energy does a rise of perplexity buy? All linear layers of %s were converted with --max-loss. Each point is
+a strategy and a budget: the passes that the search could use, and the rise of perplexity that it was allowed. The
+search saw calibration tokens only. Perplexity here is that of %d evaluation tokens (%.4f before), by
+[bench/loss.py](../bench/loss.py). Energy is measured for the GEMMs of all linear layers, relative to the untouched
+weights. Both have 95 %% intervals.
 
 `, "`go test ./bench -run FrontierPage -update`", "`"+f.Model+"`", f.Tokens, math.Exp(f.Loss))
 	f.caption(print)
 	f.strategies(print)
 	f.targets(print)
 	f.factors(print)
-	print("\n## Every point\n\nChange of energy, of time, and of energy × time, over the untouched weights; time is that of the run whose energy\n" +
-		"counts. A rise of perplexity above what was allowed is bold. A copy of the untouched weights should read 1, with\n" +
-		"no more doubt than its interval.\n")
+	print("\n## Every point\n\nChanges of energy, of time, and of energy × time, relative to the untouched weights. Time is from the run whose energy\n" +
+		"counts. A rise of perplexity above its budget is bold. A copy of the untouched weights should read 1 within its interval.\n")
 	f.table(print, "Prefill", f.planned("prefill"), append(f.of(stationary), f.of(streaming)...))
 	f.table(print, "Decode", f.planned(decode), f.of(decode))
 	f.listRuns(print)
@@ -115,13 +114,13 @@ both with 95 %% intervals.
 	return b.Bytes()
 }
 
-// caption of the plot.
+// caption explains the plot.
 func (f *frontier) caption(print printer) {
 	print("![Measured change of energy over the rise of perplexity, one line for each strategy](frontier.svg)\n\n" +
-		"Stationary weights in prefill. Crosses are the targets; points at the left edge rise by 0.01 %% or less.")
+		"Prefill with stationary weights. Crosses are the targets. Points at the left edge rise by 0.01 %% or less.")
 	if runs := f.of(stationary); len(runs) > 1 {
 		drawn := f.drawn()
-		print("\nLines and filled markers are %s's, which has most points; open markers are those of other runs.", drawn)
+		print("\nLines and filled markers belong to %s, which has most points; open markers belong to other runs.", drawn)
 		if !drawn.Valid {
 			print(" The meter does\nnot call %s valid (see *Runs*).", drawn)
 		}
@@ -139,22 +138,21 @@ func (f *frontier) strategies(print printer) {
 	}
 }
 
-// targets against the best that was read.
+// targets compares each target with the best reading.
 func (f *frontier) targets(print printer) {
 	print(`
 ## What a rise of perplexity buys
 
-The least energy measured among the points whose perplexity rose by no more, as measured, whatever they had
-been allowed; a target counts as reached by the reading, not by its interval. `)
+Each row takes the least energy among the points whose measured perplexity rose by no more than stated, whatever their
+budget was. A target counts as reached by the reading, not by its interval. `)
 	if slices.ContainsFunc(f.runs, func(r *frontierRun) bool { return !r.Valid }) {
-		print("Where a point is in a valid\nrun, that one counts; † marks readings of a run that is not valid. Readings of two runs rank points badly: for that\n" +
-			"see *Within each run*. ")
+		print("A valid run counts before\none that is not valid, which † marks. Readings of two runs rank points badly; for that see *Within each run*. ")
 	}
-	print(`Beside it the *design notes'
-first readings*, of the better of rounding and grids and of a prototype of the trellis: they were taken in
-another state of the card, where prefill read lower and decode higher (see [measured.md](measured.md)).
+	print(`The
+*early readings*, of the better of rounding and grids and of a prototype of the trellis, precede the meter. They were
+taken in another state of the card, where prefill read lower and decode higher (see [measured.md](measured.md)).
 
-| workload | perplexity rises by at most | best of round and grid | best of all | target | design notes' first readings: round and grid | … prototype |
+| workload | perplexity rises by at most | best of round and grid | best of all | target | early readings: round and grid | … prototype |
 |---|---|---|---|---|---|---|
 `)
 	for _, row := range frontierTargets {
@@ -177,14 +175,14 @@ another state of the card, where prefill read lower and decode higher (see [meas
 	}
 }
 
-// factors by which the best of all beats what there was before, on one card and in one run.
+// factors compares the best point of each run with the best of round and grid of the same run.
 func (f *frontier) factors(print printer) {
 	print(`
 ### Within each run
 
-The same from each run by itself. The factor is the best of all over the best of round and grid, among the points that
-the run has; its ± takes the two intervals as independent. *Asked for* is the target over the design notes' first
-reading of round and grid.
+The same for each run by itself. The factor is the saving of the best point over that of the best of round and grid,
+among the points of the run. Its ± treats the two intervals as independent. *Asked for* is the target over the early reading
+of round and grid.
 
 | run | perplexity rises by at most | best of round and grid | best of all | factor | asked for |
 |---|---|---|---|---|---|
@@ -208,7 +206,7 @@ reading of round and grid.
 	}
 }
 
-// planned are the points of a plan's workload.
+// planned returns the points of a plan's workload.
 func (f *frontier) planned(workload string) (points []*frontierPoint) {
 	for _, p := range f.points {
 		if p.Workload == workload {
@@ -260,9 +258,9 @@ func ratio(r *frontierRun) string {
 	return fmt.Sprintf("%.4f ± %.4f", r.Null.RelativeEnergy, halfWidth(r.Null))
 }
 
-// listRuns says how sure each is, the floor that it saw, and what the meter said of it.
+// listRuns prints each run's copy, its floor, and the meter's validity.
 func (f *frontier) listRuns(print printer) {
-	print("\n## Runs\n\n*Copy* is what a copy of the untouched weights read, *zeros* what weights of zero did: the floor. Cards are\nnumbered for this page; times are UTC.\n\n" +
+	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is that of weights of zero, the floor. Cards are\nnumbered for this page; times are UTC.\n\n" +
 		"| run | file | card | kind, driver, begun | copy | zeros | power before | power of the points | the meter says |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range f.runs {
 		zeros, says := "–", "valid"
@@ -290,10 +288,10 @@ func (f *frontier) listRuns(print printer) {
 	for _, r := range f.runs {
 		if !r.Valid {
 			n := r.Null.Interval
-			print("\n† The meter does not call %s of %s valid.", r, workloadText[r.workload])
+			print("\n† The meter calls %s of %s not valid.", r, workloadText[r.workload])
 			if miss := 100 * max(n[0]-1, 1-n[1]); miss > 0 {
-				print(" The interval of its copy misses 1 by %.2f %% of energy, as one honest\n"+
-					"run's in twenty does. The copy read %s, and all its points may be off by as much.", miss, percent(change(r.Null.RelativeEnergy), 2))
+				print(" The interval of its copy misses 1 by %.2f %% of energy, as happens to one\n"+
+					"sound run in twenty. The copy read %s, and all points of the run may be off by as much.", miss, percent(change(r.Null.RelativeEnergy), 2))
 			}
 			print("\n")
 		}
@@ -307,7 +305,7 @@ func (f *frontier) listRuns(print printer) {
 	}
 }
 
-// agreement of two runs of a workload on the points that both have.
+// agreement compares two runs of a workload on the points that both have.
 func (f *frontier) agreement(print printer, a, b *frontierRun) {
 	var both []string
 	low, high := math.Inf(1), 0.0
@@ -339,7 +337,7 @@ func (f *frontier) agreement(print printer, a, b *frontierRun) {
 	}
 }
 
-// notes with what was read in place of names.
+// notes returns frontierNotes with figures in place of names.
 func (f *frontier) notes() string {
 	var pairs []string
 	for _, p := range f.points {
