@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // judged sums up predictions of points whose family the fit had not seen.
@@ -64,30 +65,30 @@ func ranks(values []float64) []float64 {
 // groups of points that a figure is asked for, and the mean error asked for.
 var groups = []struct {
 	name string
-	typ  string
+	typ  arith.Type
 	cold bool
 	in   func(s *cost.Series) bool
 	bar  float64
 }{
-	{"BF16, weights alone, stationary", "bf16", false, weightsAlone(cost.Stationary), 0.01},
-	{"BF16, weights alone, streaming", "bf16", false, weightsAlone(cost.Streaming), 0.01},
-	{"FP16, weights alone, stationary", "fp16", false, weightsAlone(cost.Stationary), 0.01},
-	{"FP16, weights alone, streaming", "fp16", false, weightsAlone(cost.Streaming), 0.01},
-	{"BF16, decode", "bf16", true, anySeries, 0.015},
-	{"FP16, decode", "fp16", true, anySeries, 0.015},
-	{"FP8, decode", "fp8", true, anySeries, 0.015},
-	{"FP8", "fp8", false, anySeries, 0.02},
-	{"INT8", "int8", false, anySeries, 0.02},
-	{"FP32", "fp32", false, anySeries, 0.025}, // 2 were asked for: docs/cost.md
-	{"FP8, weights alone", "fp8", false, aloneInAnyRole, 0},
-	{"INT8, weights alone", "int8", false, aloneInAnyRole, 0},
-	{"FP32, weights alone", "fp32", false, aloneInAnyRole, 0},
-	{"BF16, both operands", "bf16", false, bothOperands, 0},
-	{"FP16, both operands", "fp16", false, bothOperands, 0},
-	{"FP8, both operands", "fp8", false, bothOperands, 0},
-	{"INT8, both operands", "int8", false, bothOperands, 0},
-	{"FP32, both operands", "fp32", false, bothOperands, 0},
-	{"FP16 on CUDA cores, both operands", "fp16-cuda", false, bothOperands, 0},
+	{"BF16, weights alone, stationary", arith.BF16, false, weightsAlone(cost.Stationary), 0.01},
+	{"BF16, weights alone, streaming", arith.BF16, false, weightsAlone(cost.Streaming), 0.01},
+	{"FP16, weights alone, stationary", arith.FP16, false, weightsAlone(cost.Stationary), 0.01},
+	{"FP16, weights alone, streaming", arith.FP16, false, weightsAlone(cost.Streaming), 0.01},
+	{"BF16, decode", arith.BF16, true, anySeries, 0.015},
+	{"FP16, decode", arith.FP16, true, anySeries, 0.015},
+	{"FP8, decode", arith.FP8, true, anySeries, 0.015},
+	{"FP8", arith.FP8, false, anySeries, 0.02},
+	{"INT8", arith.INT8, false, anySeries, 0.02},
+	{"FP32", arith.FP32, false, anySeries, 0.025}, // 2 were asked for: docs/cost.md
+	{"FP8, weights alone", arith.FP8, false, aloneInAnyRole, 0},
+	{"INT8, weights alone", arith.INT8, false, aloneInAnyRole, 0},
+	{"FP32, weights alone", arith.FP32, false, aloneInAnyRole, 0},
+	{"BF16, both operands", arith.BF16, false, bothOperands, 0},
+	{"FP16, both operands", arith.FP16, false, bothOperands, 0},
+	{"FP8, both operands", arith.FP8, false, bothOperands, 0},
+	{"INT8, both operands", arith.INT8, false, bothOperands, 0},
+	{"FP32, both operands", arith.FP32, false, bothOperands, 0},
+	{"FP16 on CUDA cores, both operands", arith.FP16CUDA, false, bothOperands, 0},
 }
 
 // large is the size that fills the card: smaller series have a dozen points to tell shapes apart.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
@@ -224,13 +225,13 @@ func costCoefficients(b *bytes.Buffer, c *cost.Calibration) {
 		}
 	}
 	b.WriteString("\nIn these dtypes cuBLASLt streams the operand in the stationary slot, as runs of equal rows show:")
-	var swapped []string
+	var swapped []arith.Type
 	for _, m := range c.Models {
 		if m.Swapped && !slices.Contains(swapped, m.Type) {
 			swapped = append(swapped, m.Type)
 		}
 	}
-	fmt.Fprintf(b, " %s.\n", strings.Join(swapped, ", "))
+	fmt.Fprintf(b, " %s.\n", arith.Names(swapped))
 }
 
 const costIntroduction = `# The cost model

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -100,7 +101,7 @@ func held(t *testing.T, c *cost.Calibration, work ...cost.Work) cost.Held {
 
 // squarePoints are products of 8192³ in BF16.
 func squarePoints(t *testing.T, c *cost.Calibration) (all []sweepPoint) {
-	p := cost.Product{Type: "bf16", M: 8192, N: 8192, K: 8192}
+	p := cost.Product{Type: arith.BF16, M: 8192, N: 8192, K: 8192}
 	at := func(w string) cost.Held {
 		r, err := c.Predict(t.Context(), p, drawn(t, "normal(0,1)", 8192, 8192), drawn(t, w, 8192, 8192))
 		if err != nil {
@@ -246,7 +247,7 @@ func llama(t *testing.T, c *cost.Calibration, dir string, tokens, stack int) cos
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := cost.Product{Type: "bf16", M: tokens, N: w.Rows, K: w.Cols, Cold: tokens == 16}
+		p := cost.Product{Type: arith.BF16, M: tokens, N: w.Rows, K: w.Cols, Cold: tokens == 16}
 		r, err := c.Predict(t.Context(), p, drawn(t, "normal(0,1)", tokens, w.Cols), blocksOf(w))
 		if err != nil {
 			t.Fatal(err)

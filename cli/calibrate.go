@@ -167,7 +167,7 @@ func (r *calibrateJSON) print(w io.Writer) {
 		if m.Cold {
 			from = "from memory"
 		}
-		tab.Add(m.Type, from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
+		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
 	}
 	tab.Print(w)
 	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", r.File)

@@ -111,7 +111,7 @@ func (q *sweepRequest) works(ctx context.Context, model *cost.Calibration, event
 	for _, p := range r.Predictions {
 		one := predictedWork{Prediction: p.Prediction}
 		for _, l := range p.Layers {
-			w, err := model.Work(cost.Product{Type: l.Problem.Type.String(), M: l.Problem.M, N: l.Problem.N, K: l.Problem.K, Role: q.role, Cold: q.cold}, l.Prediction, stack)
+			w, err := model.Work(cost.Product{Type: l.Problem.Type, M: l.Problem.M, N: l.Problem.N, K: l.Problem.K, Role: q.role, Cold: q.cold}, l.Prediction, stack)
 			if err != nil {
 				return nil, err
 			}

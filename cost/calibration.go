@@ -13,18 +13,19 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
 // Product is a GEMM y[M,N] = x[M,K]·w[N,K]ᵀ whose energy is asked for.
 type Product struct {
-	Type string `json:"type"` // the arithmetic, as arith.Type names it: "bf16"
-	M    int    `json:"m"`
-	N    int    `json:"n"`
-	K    int    `json:"k"`
-	Role Role   `json:"role"`           // of w
-	Cold bool   `json:"cold,omitempty"` // w is read from memory every time, as in decoding
+	Type arith.Type `json:"type"`
+	M    int        `json:"m"`
+	N    int        `json:"n"`
+	K    int        `json:"k"`
+	Role Role       `json:"role"`           // of w
+	Cold bool       `json:"cold,omitempty"` // w is read from memory every time, as in decoding
 }
 
 // Calibration is what is known of a card: measurements, and the models fitted to them.
@@ -48,8 +49,8 @@ type Calibration struct {
 
 // Model predicts the power of one type's products.
 type Model struct {
-	Type string `json:"type"`
-	Cold bool   `json:"cold,omitempty"`
+	Type arith.Type `json:"type"`
+	Cold bool       `json:"cold,omitempty"`
 	// Swapped is whether the library streams the operand that a linear layer's call puts in the
 	// stationary slot, as matrices of equal rows show.
 	Swapped bool `json:"swapped,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -22,7 +23,7 @@ func small(t testing.TB) *Calibration {
 		}
 		return s
 	}
-	s := Series{Product: Product{Type: "bf16", M: 512, N: 512, K: 512}, Change: "weights",
+	s := Series{Product: Product{Type: arith.BF16, M: 512, N: 512, K: 512}, Change: "weights",
 		Baseline: Baseline{X: "normal(0,1)", W: "normal(0,1)", Joules: 1, Seconds: 0.002, Watts: 500, Clock: 1980, Features: features(1)}}
 	for i := range 15 {
 		v := float64(i) / 15
@@ -30,7 +31,7 @@ func small(t testing.TB) *Calibration {
 			Time: 1, Clock: 1, Features: features(v)})
 	}
 	c := &Calibration{Card: "Test", Date: "2026-11-21", Facts: factsOfH200(t), Series: []Series{s}}
-	if err := c.Fit(func(string) bool { return false }, nil); err != nil {
+	if err := c.Fit(func(arith.Type) bool { return false }, nil); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -123,7 +124,7 @@ func FuzzCalibration(f *testing.F) {
 			return
 		}
 		for _, m := range c.Models {
-			if operandTypes[m.Type].Bits() != 16 {
+			if m.Type.Operand().Bits() != 16 {
 				continue
 			}
 			if p, err := c.Predict(t.Context(), Product{Type: m.Type, M: 64, N: 64, K: 64, Cold: m.Cold}, zero, zero); err == nil && p.Calibration == "" {
@@ -151,7 +152,7 @@ func TestUnknownTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, x := drawn(t, "zeros", weights.F32, 64, 64, 1)
-	for _, p := range []Product{{Type: "fp4", M: 64, N: 64, K: 64}, {Type: "tf32", M: 64, N: 64, K: 64}, {Type: "fp32", M: 64, N: 64, K: 64, Cold: true}} {
+	for _, p := range []Product{{M: 64, N: 64, K: 64}, {Type: arith.TF32, M: 64, N: 64, K: 64}, {Type: arith.FP32, M: 64, N: 64, K: 64, Cold: true}} {
 		if _, err := c.Predict(t.Context(), p, x, x); err == nil || !strings.Contains(err.Error(), "only bf16") {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -177,7 +178,7 @@ func TestSampleIsEnough(t *testing.T) {
 		_, w := drawn(t, text, weights.BF16, 2048, 1024, 1)
 		_, x := drawn(t, "normal(0,1)", weights.BF16, 2048, 1024, 2)
 		for _, role := range []Role{Stationary, Streaming} {
-			p, err := c.Predict(t.Context(), Product{Type: "bf16", M: 2048, N: 2048, K: 1024, Role: role}, x, w)
+			p, err := c.Predict(t.Context(), Product{Type: arith.BF16, M: 2048, N: 2048, K: 1024, Role: role}, x, w)
 			if err != nil || !(p.SamplingError < 0.002) {
 				t.Errorf("%s: sampling error %v (%v)", text, p.SamplingError, err)
 			}

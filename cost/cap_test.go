@@ -3,6 +3,8 @@ package cost
 import (
 	"math"
 	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // held work of the built-in card: one product of 8192³ and one of a decoding layer.
@@ -21,7 +23,7 @@ func heldWork(t *testing.T) (c *Calibration, prefill, decode []Work) {
 		}
 		return []Work{w}
 	}
-	return c, make1(Product{Type: "bf16", M: 8192, N: 8192, K: 8192}), make1(Product{Type: "bf16", M: 16, N: 8192, K: 8192, Cold: true})
+	return c, make1(Product{Type: arith.BF16, M: 8192, N: 8192, K: 8192}), make1(Product{Type: arith.BF16, M: 16, N: 8192, K: 8192, Cold: true})
 }
 
 // TestHoldAtDefault: at the settings of the calibration it is what was predicted, with nothing to be unsure of.
@@ -122,7 +124,7 @@ func TestHoldRefuses(t *testing.T) {
 	if _, err := unknown.Hold(prefill, Setting{Cap: 400}); err == nil {
 		t.Error("a calibration without a power limit knows what a cap does")
 	}
-	if _, err := c.Work(Product{Type: "bf16", M: 1, N: 1, K: 1}, Prediction{}, 1); err == nil {
+	if _, err := c.Work(Product{Type: arith.BF16, M: 1, N: 1, K: 1}, Prediction{}, 1); err == nil {
 		t.Error("work of a prediction without time")
 	}
 }

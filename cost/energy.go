@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -15,9 +16,15 @@ const (
 	decodeTokens  = 16
 )
 
-// arithmeticOf the stored types, as they are multiplied on tensor cores wherever there are some.
-var arithmeticOf = map[weights.DType]string{weights.BF16: "bf16", weights.F16: "fp16", weights.F32: "fp32",
-	weights.F8E4M3: "fp8", weights.F8E5M2: "fp8", weights.I8: "int8"}
+// typeOf is the arithmetic that multiplies a stored type, on tensor cores wherever they read it; the zero
+// value where there is none.
+func typeOf(d weights.DType) arith.Type {
+	if d == weights.F8E5M2 {
+		d = weights.F8E4M3
+	}
+	t, _ := arith.TypeOf(d)
+	return t
+}
 
 // Energy predicts the relative energy of products by a layer's weights and random inputs. A type
 // that was not calibrated is predicted by BF16's model, with twice the interval; Calibration says so.
@@ -37,7 +44,7 @@ func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Worklo
 		}
 		model, typ, widen := c.modelOf(w.DType, part.cold)
 		if model == nil {
-			return e, c.unknown(Product{Type: arithmeticOf[w.DType], Cold: part.cold})
+			return e, c.unknown(Product{Type: typeOf(w.DType), Cold: part.cold})
 		}
 		p := Product{Type: typ, M: part.tokens, N: m.rows, K: m.k, Role: role, Cold: part.cold}
 		x := operandMatrix(m.f, p.M, p.K, c.inputs(m.f, p))
@@ -82,12 +89,12 @@ func (c *Calibration) inputs(f weights.Format, p Product) Operand {
 }
 
 // modelOf a stored type, or BF16's in its place.
-func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ string, widen bool) {
-	typ = arithmeticOf[d]
+func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.Type, widen bool) {
+	typ = typeOf(d)
 	if m := c.model(typ, cold); m != nil {
 		return m, typ, d == weights.F8E5M2
 	}
-	return c.model("bf16", cold), "bf16", true
+	return c.model(arith.BF16, cold), arith.BF16, true
 }
 
 // Ceiling is the relative energy of weights w[N,K] that are all zero: no change of weights saves more.
@@ -101,8 +108,8 @@ func (c *Calibration) Ceiling(d weights.DType, n, k int, role Role, l Workload) 
 	return e.Relative, err
 }
 
-// Types that are calibrated, by name.
-func (c *Calibration) Types() (list []string) {
+// Types that are calibrated.
+func (c *Calibration) Types() (list []arith.Type) {
 	for _, m := range c.Models {
 		if !slices.Contains(list, m.Type) {
 			list = append(list, m.Type)

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/nnls"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // kind of products that share a model.
 type kind struct {
-	typ  string
+	typ  arith.Type
 	cold bool
 }
 
@@ -37,7 +38,7 @@ func (s *Series) kind() kind { return kind{s.Type, s.Cold} }
 // the other. swapped tells the types of which the library streams the other operand. Where a type
 // has few points its coefficients are drawn towards those of prior, the calibration of another card;
 // nil: towards 0.
-func (c *Calibration) Fit(swapped func(typ string) bool, prior *Calibration) error {
+func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration) error {
 	c.Version, c.Names, c.Models = calibrationVersion, c.Facts.featureNames(), nil
 	if len(c.Series) == 0 {
 		return errors.New("there are no measurements to fit a model to")
@@ -221,7 +222,7 @@ func (j Judged) Error() float64 { return j.Predicted - j.Point.Energy }
 
 // LeaveOut predicts every point of a type by a model fitted without the point's family; prior is
 // that of Fit.
-func (c *Calibration) LeaveOut(typ string, cold bool, prior *Calibration) []Judged {
+func (c *Calibration) LeaveOut(typ arith.Type, cold bool, prior *Calibration) []Judged {
 	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Features) float64, error) {
 		m, err := c.fit(k, without, prior)
 		return c.Facts.coefficients(&m).activity, err

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -27,19 +27,14 @@ type Prediction struct {
 	Warnings      []string `json:"warnings,omitempty"`
 }
 
-// operandTypes of the arithmetics that can be calibrated.
-var operandTypes = map[string]weights.DType{"fp32": weights.F32, "tf32": weights.F32, "fp16": weights.F16,
-	"fp16-cuda": weights.F16, "bf16": weights.BF16, "fp8": weights.F8E4M3, "int8": weights.I8}
-
 // Predict predicts what a product of operands x[M,K] and w[N,K], in the type's format, takes. It
 // looks at a sample of both. More than the card's MemoryBoundTokens are bound by multipliers, wherever the
 // weights come from. A type that is not calibrated is an error that says which are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
-	d, ok := operandTypes[p.Type]
-	if !ok {
+	if !p.Type.Valid() {
 		return Prediction{}, c.unknown(p)
 	}
-	f, _ := d.Format()
+	f, _ := p.Type.Operand().Format()
 	if min(p.M, p.N, p.K) < 1 {
 		return Prediction{}, fmt.Errorf("a product of %d×%d×%d: every dimension must be at least 1", p.M, p.N, p.K)
 	}
@@ -52,7 +47,7 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 }
 
 func (c *Calibration) unknown(p Product) error {
-	var known []string
+	var known []arith.Type
 	for _, m := range c.Models {
 		if m.Cold == p.Cold {
 			known = append(known, m.Type)
@@ -62,10 +57,10 @@ func (c *Calibration) unknown(p Product) error {
 	if p.Cold {
 		from = " with weights from memory"
 	}
-	return fmt.Errorf("the calibration of %s does not know %s%s, only %s", c.Card, p.Type, from, strings.Join(known, ", "))
+	return fmt.Errorf("the calibration of %s does not know %s%s, only %s", c.Card, p.Type, from, arith.Names(known))
 }
 
-func (c *Calibration) model(typ string, cold bool) *Model {
+func (c *Calibration) model(typ arith.Type, cold bool) *Model {
 	for i := range c.Models {
 		if m := &c.Models[i]; m.Type == typ && m.Cold == cold {
 			return m
@@ -189,7 +184,7 @@ func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 
 // referenceKey is what the features of random operands depend on.
 type referenceKey struct {
-	typ            string
+	typ            arith.Type
 	dtype          weights.DType
 	role           Role
 	k              int

@@ -3,6 +3,7 @@ package cost
 import (
 	"fmt"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -21,7 +22,7 @@ var Rivals = []Rival{
 }
 
 // LeaveOutBy is LeaveOut by a rival.
-func (c *Calibration) LeaveOutBy(r Rival, typ string, cold bool) []Judged {
+func (c *Calibration) LeaveOutBy(r Rival, typ arith.Type, cold bool) []Judged {
 	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Features) float64, error) {
 		var rows, y []float64
 		for i := range c.Series {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -32,7 +33,7 @@ func observed(t *testing.T, role Role, w, x string) *Features {
 	_, ow := drawn(t, w, weights.BF16, rows, k, 1)
 	_, ox := drawn(t, x, weights.BF16, rows, k, 2)
 	c := &Calibration{Facts: factsOfH200(t)}
-	s, err := c.Observe(t.Context(), weights.BF16, Product{Type: "bf16", M: rows, N: rows, K: k, Role: role}, false, ox, ow)
+	s, err := c.Observe(t.Context(), weights.BF16, Product{Type: arith.BF16, M: rows, N: rows, K: k, Role: role}, false, ox, ow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestSamplingIsCancelled(t *testing.T) {
 	cancel()
 	_, w := drawn(t, "zeros", weights.BF16, 64, 64, 1)
 	c := &Calibration{Facts: factsOfH200(t)}
-	if _, err := c.Observe(ctx, weights.BF16, Product{Type: "bf16", M: 64, N: 64, K: 64}, false, w, w); err == nil {
+	if _, err := c.Observe(ctx, weights.BF16, Product{Type: arith.BF16, M: 64, N: 64, K: 64}, false, w, w); err == nil {
 		t.Error("a cancelled sample came to an end")
 	}
 }

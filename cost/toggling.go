@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // Toggling is what the bits of a product's operands x[M,K] and w[N,K] do: in multipliers, over what random
@@ -13,11 +15,10 @@ import (
 // toggles alike. Operands that keep everything still have 0. A type that was not calibrated is looked at with
 // BF16's model.
 func (c *Calibration) Toggling(ctx context.Context, p Product, x, w Operand) (multiplied, moved float64, err error) {
-	d, ok := operandTypes[p.Type]
-	if !ok || min(p.M, p.N, p.K) < 1 {
-		return 0, 0, fmt.Errorf("a product of %d×%d×%d in %q has no operands to look at", p.M, p.N, p.K, p.Type)
+	if !p.Type.Valid() || min(p.M, p.N, p.K) < 1 {
+		return 0, 0, fmt.Errorf("a product of %d×%d×%d in %v has no operands to look at", p.M, p.N, p.K, p.Type)
 	}
-	f, _ := d.Format()
+	f, _ := p.Type.Operand().Format()
 	chip, _ := c.togglingModels(p.Type)
 	if chip == nil {
 		return 0, 0, c.unknown(p)
@@ -40,7 +41,7 @@ func (c *Calibration) Toggling(ctx context.Context, p Product, x, w Operand) (mu
 
 // TogglingOf is [Calibration.Toggling] of features over those of random operands; what is moved is the weights.
 // Where no type is known both are NaN.
-func (c *Calibration) TogglingOf(typ string, s, random *Features) (multiplied, moved float64) {
+func (c *Calibration) TogglingOf(typ arith.Type, s, random *Features) (multiplied, moved float64) {
 	chip, memory := c.togglingModels(typ)
 	if chip == nil {
 		return math.NaN(), math.NaN()
@@ -49,8 +50,8 @@ func (c *Calibration) TogglingOf(typ string, s, random *Features) (multiplied, m
 }
 
 // togglingModels are a type's models of weights on chip and from memory, or BF16's; nil if one is not known.
-func (c *Calibration) togglingModels(typ string) (chip, memory *Model) {
-	of := func(cold bool) *Model { return cmp.Or(c.model(typ, cold), c.model("bf16", cold)) }
+func (c *Calibration) togglingModels(typ arith.Type) (chip, memory *Model) {
+	of := func(cold bool) *Model { return cmp.Or(c.model(typ, cold), c.model(arith.BF16, cold)) }
 	if chip, memory = of(false), of(true); chip == nil || memory == nil {
 		return nil, nil
 	}

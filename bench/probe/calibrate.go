@@ -58,10 +58,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 		}
 		c.Series = append(c.Series, series)
 	}
-	return c, c.Fit(func(typ string) bool {
-		t, err := arith.ParseType(typ)
-		return err == nil && swapped[t]
-	}, prior)
+	return c, c.Fit(func(t arith.Type) bool { return swapped[t] }, prior)
 }
 
 // swappedTypes are those of which weights with runs of equal rows save more in the role that is
@@ -163,7 +160,7 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 }
 
 func productOf(s experiment.Setup) cost.Product {
-	return cost.Product{Type: s.Type.String(), M: s.M, N: s.N, K: s.K, Role: s.Role, Cold: s.Cold}
+	return cost.Product{Type: s.Type, M: s.M, N: s.N, K: s.K, Role: s.Role, Cold: s.Cold}
 }
 
 // features of a point's operands.

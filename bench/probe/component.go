@@ -234,5 +234,5 @@ func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), r
 
 // costProduct is the product as the cost model sees it.
 func (s Stress) costProduct() cost.Product {
-	return cost.Product{Type: s.Product.Type.String(), M: s.Product.M, N: s.Product.N, K: s.Product.K, Cold: s.Cold}
+	return cost.Product{Type: s.Product.Type, M: s.Product.M, N: s.Product.N, K: s.Product.K, Cold: s.Cold}
 }

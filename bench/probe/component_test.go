@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -30,7 +31,7 @@ func TestStresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, held, types := map[string]bool{}, 0, map[string][]float64{}
+	seen, held, types := map[string]bool{}, 0, map[arith.Type][]float64{}
 	random := func(s Stress) (float64, float64, error) { return 1, 1, nil }
 	for _, s := range list {
 		if seen[s.Name] {
@@ -51,7 +52,7 @@ func TestStresses(t *testing.T) {
 			held++
 			continue
 		}
-		if k.Type != "" {
+		if k.Type != 0 {
 			types[k.Type] = append(types[k.Type], k.Ops)
 		}
 	}
@@ -64,7 +65,7 @@ func TestStresses(t *testing.T) {
 		}
 	}
 	for _, s := range list {
-		if typ := s.Product.Type; s.HeldOut && typ != 0 && len(types[typ.String()]) < 2 {
+		if typ := s.Product.Type; s.HeldOut && typ != 0 && len(types[typ]) < 2 {
 			t.Errorf("%s: there are too few kernels of its type in the fit", s.Name)
 		}
 	}
@@ -158,10 +159,10 @@ func TestComponents(t *testing.T) {
 // and for bytes.
 type card struct {
 	static, awake, leakage            float64 // leakage in watts per watt, by temperature
-	ops, bits                         map[string]float64
+	ops, bits                         map[arith.Type]float64
 	cache, cacheBits, way, wayBits    float64
 	memory, memoryBits, again, sensor float64
-	rates                             map[string]float64
+	rates                             map[arith.Type]float64
 	noise                             func() float64
 }
 
@@ -203,16 +204,16 @@ func TestStressesTell(t *testing.T) {
 			return 1
 		}
 		x, w := of(s.X.String()), of(s.W.String())
-		_, random := facts.Random(s.Product.Type.String())
+		_, random := facts.Random(s.Product.Type)
 		share := float64(s.Product.M) / float64(s.Product.M+s.Product.N)
 		return x*w*0.7 + 0.3*(x+w)/2, random * (share*x + (1-share)*w), nil
 	}
 	draw := rand.New(rand.NewPCG(3, 4))
 	for range 3 {
 		c := card{static: 95, awake: 55, leakage: 0.05,
-			ops:   map[string]float64{"bf16": 0.05, "fp16": 0.04, "fp8": 0.03, "int8": 0.05, "tf32": 0.1, "fp32": 3},
-			bits:  map[string]float64{"bf16": 0.7, "fp16": 0.8, "fp8": 0.42, "int8": 0.4, "tf32": 1.4, "fp32": 5},
-			rates: map[string]float64{"bf16": 9e14, "fp16": 9e14, "fp8": 1.8e15, "int8": 1.8e15, "tf32": 4.5e14, "fp32": 5e13, "": 1},
+			ops:   map[arith.Type]float64{arith.BF16: 0.05, arith.FP16: 0.04, arith.FP8: 0.03, arith.INT8: 0.05, arith.TF32: 0.1, arith.FP32: 3},
+			bits:  map[arith.Type]float64{arith.BF16: 0.7, arith.FP16: 0.8, arith.FP8: 0.42, arith.INT8: 0.4, arith.TF32: 1.4, arith.FP32: 5},
+			rates: map[arith.Type]float64{arith.BF16: 9e14, arith.FP16: 9e14, arith.FP8: 1.8e15, arith.INT8: 1.8e15, arith.TF32: 4.5e14, arith.FP32: 5e13, 0: 1},
 			cache: 12, cacheBits: 8, way: 25, wayBits: 30, memory: 33, memoryBits: 12, again: 12, sensor: 0.04,
 			noise: func() float64 { return draw.NormFloat64() }}
 		m := component.Model{Card: "made up", FullClock: 1980, PowerLimit: 700, Facts: *facts}

@@ -46,14 +46,21 @@ func Types() []Type { return []Type{FP32, TF32, FP16, BF16, FP16CUDA, FP8, INT8}
 
 // ParseType reads a name: fp32, tf32, fp16, bf16, fp16-cuda, fp8 or int8.
 func ParseType(name string) (Type, error) {
-	var names []string
 	for _, t := range Types() {
 		if types[t].name == name {
 			return t, nil
 		}
-		names = append(names, types[t].name)
 	}
-	return 0, fmt.Errorf("unknown arithmetic %q: use one of %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("unknown arithmetic %q: use one of %s", name, Names(Types()))
+}
+
+// Names lists types for messages: "bf16, fp8".
+func Names(list []Type) string {
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = t.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // TypeOf is the type that multiplies tensors of type d as they are: tensor cores wherever they

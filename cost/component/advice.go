@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // Setting is what kernels take at a clock, one after the other.
@@ -118,7 +120,7 @@ func (m *Model) LowestMeasured() float64 {
 // lowestLike is the lowest clock among readings of the fit like these kernels: of a type of theirs, and bound by
 // memory or not, as most of their time is. Nothing is known of clocks where there are none: then it is infinite.
 func (m *Model) lowestLike(kernels []Kernel) float64 {
-	types := map[string]bool{}
+	types := map[arith.Type]bool{}
 	var bound, all float64
 	for _, k := range m.all(kernels, m.FullClock) {
 		types[k.Type] = true

@@ -18,7 +18,7 @@ func (m *Model) At(k Kernel, clock float64) Kernel {
 		for _, part := range []struct {
 			rate   string
 			amount float64
-		}{{k.Type, k.Ops}, {"cache", k.Asked}} {
+		}{{k.Type.String(), k.Ops}, {"cache", k.Asked}} {
 			if rate := m.Rates[part.rate]; rate > 0 {
 				chip = max(chip, part.amount/rate)
 			}

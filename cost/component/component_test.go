@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"pgregory.net/rapid"
 )
 
@@ -50,11 +51,11 @@ func kernels(t rapid.TB) (list []Kernel) {
 	for _, s := range [][3]int{{2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 8192, 512}, {1024, 1024, 1024}, {1024, 1024, 16384}, {256, 8192, 8192}} {
 		for i, bits := range []float64{0, 0.5, 1} {
 			name := string(rune('a'+i)) + " " + strings.Repeat("x", len(list)) // unlike any other
-			add(Gemm{Type: "bf16", M: s[0], N: s[1], K: s[2], Bits: bits, Moved: 0.7 * bits}, name, 1980-200*bits)
+			add(Gemm{Type: arith.BF16, M: s[0], N: s[1], K: s[2], Bits: bits, Moved: 0.7 * bits}, name, 1980-200*bits)
 		}
 	}
 	for i, moved := range []float64{0, 0.7} {
-		add(Gemm{Type: "bf16", M: 16, N: 8192, K: 8192, Cold: true, Bits: 1, Moved: moved}, "cold "+string(rune('0'+i)), 1980)
+		add(Gemm{Type: arith.BF16, M: 16, N: 8192, K: 8192, Cold: true, Bits: 1, Moved: moved}, "cold "+string(rune('0'+i)), 1980)
 	}
 	for _, traffic := range []Kernel{
 		{Name: "launches", Seconds: emptyLaunch},
@@ -147,7 +148,7 @@ func TestPlantedCards(t *testing.T) {
 			most = 0.08
 		}
 		for range 10 {
-			unseen, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: number(0, 1), Moved: number(0, 1)}.Kernel("unseen", card)
+			unseen, err := Gemm{Type: arith.BF16, M: 3000, N: 5000, K: 7000, Bits: number(0, 1), Moved: number(0, 1)}.Kernel("unseen", card)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +175,7 @@ func TestPlantedCards(t *testing.T) {
 // TestClock is the highest within the cap, and within the limit on operations.
 func TestClock(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
-	k, err := Gemm{Type: "bf16", M: 8192, N: 8192, K: 8192, Bits: 1, Moved: 0.7}.Kernel("k", card)
+	k, err := Gemm{Type: arith.BF16, M: 8192, N: 8192, K: 8192, Bits: 1, Moved: 0.7}.Kernel("k", card)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestClock(t *testing.T) {
 		t.Errorf("%.0f MHz at 100 W less, %.0f MHz before", lower, clock)
 	}
 	m.Drawn += 100
-	m.Limits = map[string]float64{"bf16": k.Ops / free.Seconds / 2}
+	m.Limits = map[arith.Type]float64{arith.BF16: k.Ops / free.Seconds / 2}
 	if half := m.Clock([]Kernel{k}); math.Abs(half/m.FullClock-0.5) > 0.01 {
 		t.Errorf("%.0f MHz where half of the operations are let through", half)
 	}
@@ -214,7 +215,7 @@ func TestLimits(t *testing.T) {
 		m.Readings[i].Capped = &free
 	}
 	add := func(seconds, rate, watts float64, heldOut bool) {
-		k := Kernel{Name: "k", Type: "bf16", Ops: rate * seconds, Awake: 1, Seconds: seconds, Clock: 1700}
+		k := Kernel{Name: "k", Type: arith.BF16, Ops: rate * seconds, Awake: 1, Seconds: seconds, Clock: 1700}
 		m.Readings = append(m.Readings, Reading{Kernel: k, HeldOut: heldOut, Watts: watts, Capped: &held})
 		m.limits()
 	}
@@ -227,16 +228,16 @@ func TestLimits(t *testing.T) {
 	}
 	add(1e-3, 7e14, 690, false)
 	add(10*emptyLaunch, 5e14, 400, false)
-	if l, ok := m.Limits["bf16"]; !ok || l != 0 || m.Drawn != 690 {
+	if l, ok := m.Limits[arith.BF16]; !ok || l != 0 || m.Drawn != 690 {
 		t.Errorf("of a short kernel alone: limits %v, %v W", m.Limits, m.Drawn)
 	}
 	m.Launch = 0 // not measured
-	if m.limits(); m.Limits["bf16"] != 0 {
+	if m.limits(); m.Limits[arith.BF16] != 0 {
 		t.Errorf("of a short kernel beside no launch: limits %v", m.Limits)
 	}
 	add(1e-4, 6e14, 400, false)
 	add(1e-4, 8e14, 650, true)
-	if l := m.Limits["bf16"]; math.Abs(l/7e14-1) > 1e-9 {
+	if l := m.Limits[arith.BF16]; math.Abs(l/7e14-1) > 1e-9 {
 		t.Errorf("limit %v, and 7e14 were seen", l)
 	}
 }
@@ -268,7 +269,7 @@ func TestAdvise(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)
 	m.Drawn = 500
 	layer := func(bits float64) []Kernel {
-		k, err := Gemm{Type: "bf16", M: 8192, N: 8192, K: 8192, Bits: bits, Moved: 0.7 * bits}.Kernel("layer", card)
+		k, err := Gemm{Type: arith.BF16, M: 8192, N: 8192, K: 8192, Bits: bits, Moved: 0.7 * bits}.Kernel("layer", card)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,7 +367,7 @@ func TestRefuses(t *testing.T) {
 		k    Kernel
 		want string
 	}{
-		"type":     {Kernel{Name: "k", Type: "fp8", Ops: 1}, "only with bf16"},
+		"type":     {Kernel{Name: "k", Type: arith.FP8, Ops: 1}, "only with bf16"},
 		"no type":  {Kernel{Name: "k", Ops: 1}, "need a type"},
 		"clock":    {Kernel{Name: "k", Seconds: 1}, "clock"},
 		"negative": {Kernel{Name: "k", Asked: -1}, "negative"},
@@ -379,7 +380,7 @@ func TestRefuses(t *testing.T) {
 	if _, err := m.Advise("x", nil); err == nil {
 		t.Error("advice about nothing")
 	}
-	if _, err := (Gemm{Type: "bf16", M: 1, N: 0, K: 1}).Kernel("k", card); err == nil {
+	if _, err := (Gemm{Type: arith.BF16, M: 1, N: 0, K: 1}).Kernel("k", card); err == nil {
 		t.Error("a product without outputs")
 	}
 	same := *m
@@ -436,13 +437,13 @@ func TestImpossible(t *testing.T) {
 
 // TestAnd: two kernels as one do the work of both, for as long as both.
 func TestAnd(t *testing.T) {
-	a := Kernel{Name: "a", Type: "bf16", Ops: 4, Asked: 2, Memory: 2, Bits: 1, Moved: 1, Awake: 1, Seconds: 2, Clock: 1500}
+	a := Kernel{Name: "a", Type: arith.BF16, Ops: 4, Asked: 2, Memory: 2, Bits: 1, Moved: 1, Awake: 1, Seconds: 2, Clock: 1500}
 	b := Kernel{Name: "b", Asked: 4, Again: 3, Moved: 0.5, Awake: 1, Seconds: 3, Clock: 1500}
 	k, err := a.And(b)
 	if err != nil || k.Ops != 4 || k.Bits != 1 || k.Asked != 6 || k.Memory != 2 || k.Again != 3 || k.Moved != 0.75 || k.Seconds != 5 || k.Clock != 1500 {
 		t.Errorf("%+v, %v", k, err)
 	}
-	b.Type = "fp8"
+	b.Type = arith.FP8
 	if _, err := a.And(b); err == nil {
 		t.Error("two arithmetics as one")
 	}
@@ -512,7 +513,7 @@ func TestExtrapolated(t *testing.T) {
 	if a, err := m.Advise("decode", []Kernel{memory}); err != nil || a.Within5.Clock < 0.8*1980 || a.LeastEDP.Clock < 0.8*1980 {
 		t.Errorf("%+v, %v: far below all that was measured", a, err)
 	}
-	memory.Type = "fp8"
+	memory.Type = arith.FP8
 	if got := m.lowestLike([]Kernel{memory}); !math.IsInf(got, 1) {
 		t.Errorf("no FP8 was measured, not at %v", got)
 	}

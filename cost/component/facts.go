@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // Facts are what a model must know about a card besides its readings. They are read from the components'
@@ -12,7 +13,7 @@ type Facts struct {
 	Tiles Tiles  `json:"tiles"`
 	Clock Clocks `json:"clock"`
 	// RandomMoved is [Kernel].Moved of random normal operands, by type.
-	RandomMoved map[string]float64 `json:"random_moved_bits"`
+	RandomMoved map[arith.Type]float64 `json:"random_moved_bits"`
 	// SensorScale is the error of the memory's sensor, in watts, that weighs as much in the fit as one of
 	// 100 % of a kernel's power.
 	SensorScale float64 `json:"memory_sensor_scale_watts"`
@@ -78,7 +79,7 @@ func (f *Facts) validate() error {
 			return fmt.Errorf("facts.%s is %g: it must be from %g to %g", v.name, v.value, v.low, v.high)
 		}
 	}
-	for typ := range elementsOf {
+	for _, typ := range arith.Types() {
 		if v, ok := f.RandomMoved[typ]; !ok || !(v >= 0 && v <= 10) {
 			return fmt.Errorf("facts.random_moved_bits.%s is missing, or not from 0 to 10", typ)
 		}

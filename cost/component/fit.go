@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 const (
@@ -118,7 +120,7 @@ func (m *Model) possible(r *Reading) error {
 }
 
 // varied says whether operands of a type's kernels differ in what their bits do.
-func (m *Model) varied(typ string) bool {
+func (m *Model) varied(typ arith.Type) bool {
 	low, high := math.Inf(1), 0.0
 	for _, r := range m.Readings {
 		if r.Type == typ && !r.HeldOut {
@@ -228,7 +230,7 @@ func (m *Model) limits() {
 		long  = 20   // launches
 		short = 2e-5 // seconds, where nobody knows how long a launch takes
 	)
-	m.Drawn, m.Limits, m.Rates = 0, map[string]float64{}, map[string]float64{}
+	m.Drawn, m.Limits, m.Rates = 0, map[arith.Type]float64{}, map[string]float64{}
 	capped := func(r *Reading) bool { return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock }
 	var watts []float64
 	for i := range m.Readings {
@@ -240,8 +242,8 @@ func (m *Model) limits() {
 		slices.Sort(watts)
 		m.Drawn = watts[len(watts)/2]
 	}
-	held := map[string]float64{} // the longest, in seconds
-	most := map[string]float64{}
+	held := map[arith.Type]float64{} // the longest, in seconds
+	most := map[arith.Type]float64{}
 	fastest := func(name string, rate float64) { m.Rates[name] = max(m.Rates[name], rate) }
 	for i := range m.Readings {
 		r := &m.Readings[i]
@@ -251,10 +253,10 @@ func (m *Model) limits() {
 		full := m.FullClock / r.Clock
 		fastest("memory", perSecond(&r.Kernel, r.Memory))
 		fastest("cache", perSecond(&r.Kernel, r.Asked)*full)
-		if r.Type == "" {
+		if r.Type == 0 {
 			continue
 		}
-		fastest(r.Type, perSecond(&r.Kernel, r.Ops)*full)
+		fastest(r.Type.String(), perSecond(&r.Kernel, r.Ops)*full)
 		most[r.Type] = max(most[r.Type], perSecond(&r.Kernel, r.Ops))
 		if capped(r) && r.Watts < far*m.Drawn {
 			held[r.Type] = max(held[r.Type], r.Seconds)

@@ -3,13 +3,15 @@ package component
 import (
 	"fmt"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // Kernel is what a card does over and over: work for each component, of one execution.
 type Kernel struct {
-	Name string  `json:"name"`
-	Type string  `json:"type,omitempty"` // of the arithmetic, as arith.Type names it; empty: there is none
-	Ops  float64 `json:"operations,omitempty"`
+	Name string     `json:"name"`
+	Type arith.Type `json:"type,omitzero"` // the zero value where there is no arithmetic
+	Ops  float64    `json:"operations,omitempty"`
 	// Asked are bytes that multiprocessors ask of the L2 cache, or write to it.
 	Asked float64 `json:"asked_bytes,omitempty"`
 	// Memory are bytes that pass between the cache and memory in any case.
@@ -38,7 +40,7 @@ func (k Kernel) Validate() error {
 		}
 	}
 	switch {
-	case k.Ops > 0 && k.Type == "":
+	case k.Ops > 0 && k.Type == 0:
 		return fmt.Errorf("kernel %s: operations need a type", k.Name)
 	case (k.Seconds > 0) != (k.Clock > 0):
 		return fmt.Errorf("kernel %s: a time needs the clock that it was taken at, and the other way round", k.Name)
@@ -48,7 +50,7 @@ func (k Kernel) Validate() error {
 
 // Gemm is a product y[M,N] = x[M,K]·w[N,K]ᵀ.
 type Gemm struct {
-	Type    string
+	Type    arith.Type
 	M, N, K int
 	// Cold is whether w comes from memory every time, as in decoding.
 	Cold bool
@@ -63,43 +65,41 @@ type Gemm struct {
 	Bits, Moved float64
 }
 
-// elements of a type, in bytes.
-type elements struct{ operand, result float64 }
-
-var elementsOf = map[string]elements{
-	"fp32": {4, 4}, "tf32": {4, 4}, "fp16": {2, 2}, "bf16": {2, 2}, "fp16-cuda": {2, 2}, "fp8": {1, 2}, "int8": {1, 4},
+// bytesOf is the size of an operand's and of a result's element.
+func bytesOf(t arith.Type) (operand, result float64) {
+	return float64(t.Operand().Bits()) / 8, float64(t.Output().Bits()) / 8
 }
 
 // Random is Bits and Moved of random normal operands of a type.
-func (f *Facts) Random(typ string) (bits, moved float64) { return 1, f.RandomMoved[typ] }
+func (f *Facts) Random(t arith.Type) (bits, moved float64) { return 1, f.RandomMoved[t] }
 
 // Bytes of operands and results, each once.
 func (g Gemm) Bytes() float64 {
-	e := elementsOf[g.Type]
+	operand, result := bytesOf(g.Type)
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
-	return e.operand*k*(m+n) + e.result*m*n
+	return operand*k*(m+n) + result*m*n
 }
 
 // Kernel derives what the product does on a card. Its time is not known.
 func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
-	e, ok := elementsOf[g.Type]
-	if !ok || min(g.M, g.N, g.K) < 1 {
-		return Kernel{}, fmt.Errorf("kernel %s: a product of %d×%d×%d in %q is none", name, g.M, g.N, g.K, g.Type)
+	if !g.Type.Valid() || min(g.M, g.N, g.K) < 1 {
+		return Kernel{}, fmt.Errorf("kernel %s: a product of %d×%d×%d in %v is none", name, g.M, g.N, g.K, g.Type)
 	}
 	if g.L2 <= 0 {
 		g.L2 = card.Tiles.L2
 	}
+	operand, result := bytesOf(g.Type)
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
 	if g.Tile <= 0 {
 		g.Tile = min(card.Tiles.Largest, max(card.Tiles.Smallest, m*n/card.Tiles.Wave))
 	}
 	short := min(card.Tiles.ShortSide*math.Sqrt(g.Tile), m, n)
 	long := g.Tile / short
-	results := e.result * m * n
-	asked := e.operand*m*n*k*(1/short+1/long/card.Tiles.SharedBy) + results
+	results := result * m * n
+	asked := operand*m*n*k*(1/short+1/long/card.Tiles.SharedBy) + results
 	kernel := Kernel{Name: name, Type: g.Type, Ops: 2 * m * n * k, Asked: asked, Bits: g.Bits, Moved: g.Moved, Awake: 1}
 	if g.Cold {
-		kernel.Memory = e.operand * n * k
+		kernel.Memory = operand * n * k
 		return kernel, nil
 	}
 	all := g.Bytes()
@@ -112,10 +112,10 @@ func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 // And is two kernels as one: first k, then o. Types of arithmetic may not differ, and both times are
 // known or neither.
 func (k Kernel) And(o Kernel) (Kernel, error) {
-	if k.Type != "" && o.Type != "" && k.Type != o.Type {
+	if k.Type != 0 && o.Type != 0 && k.Type != o.Type {
 		return Kernel{}, fmt.Errorf("kernels %s and %s: %s and %s are not one type: take them one by one", k.Name, o.Name, k.Type, o.Type)
 	}
-	if k.Type == "" {
+	if k.Type == 0 {
 		k.Type = o.Type
 	}
 	mean := func(a, b, weightA, weightB float64) float64 {

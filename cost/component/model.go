@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // Model is a card's power by component, and the readings that it was fitted to.
@@ -31,7 +32,7 @@ type Model struct {
 	// Limits are operations a second of a type at which the card holds back its clock though power is
 	// far below the limit: the most that were seen; 0: kernels were too short to tell. A type that is absent was
 	// not held back.
-	Limits map[string]float64 `json:"operations_limits,omitempty"`
+	Limits map[arith.Type]float64 `json:"operations_limits,omitempty"`
 	// Launch is how long an execution that does nothing takes, in seconds; 0: none was measured.
 	Launch float64 `json:"launch_seconds,omitempty"`
 	// Rates are the highest that were seen: operations of a type and bytes asked of the cache ("cache") a
@@ -161,17 +162,17 @@ func (m *Model) check(kernels ...Kernel) error {
 		if err := k.Validate(); err != nil {
 			return err
 		}
-		if k.Type != "" && !slices.Contains(m.Types(), k.Type) {
-			return fmt.Errorf("kernel %s: the components of %s were not measured with %s, only with %s", k.Name, m.Card, k.Type, strings.Join(m.Types(), ", "))
+		if k.Type != 0 && !slices.Contains(m.Types(), k.Type) {
+			return fmt.Errorf("kernel %s: the components of %s were not measured with %s, only with %s", k.Name, m.Card, k.Type, arith.Names(m.Types()))
 		}
 	}
 	return nil
 }
 
 // Types of arithmetic that were measured, in the order of the readings.
-func (m *Model) Types() (types []string) {
+func (m *Model) Types() (types []arith.Type) {
 	for _, r := range m.Readings {
-		if r.Type != "" && !r.HeldOut && !slices.Contains(types, r.Type) {
+		if r.Type != 0 && !r.HeldOut && !slices.Contains(types, r.Type) {
 			types = append(types, r.Type)
 		}
 	}

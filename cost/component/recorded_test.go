@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // recorded are readings of H200s that the cost model's calibration holds: products alone, of several
@@ -20,7 +21,7 @@ func recorded(t *testing.T, every int) *Model {
 	m := &Model{Card: c.Card, PowerLimit: c.PowerLimit, FullClock: 1980, Facts: *card}
 	for i := range c.Series {
 		s := &c.Series[i]
-		if s.Type == "fp16-cuda" {
+		if s.Type == arith.FP16CUDA {
 			continue // in one shape alone
 		}
 		b := &s.Baseline
@@ -82,7 +83,7 @@ func TestRecorded(t *testing.T) {
 		value[c.Name] = c.Value
 	}
 	bf16, fp8 := value[opsPrefix+"bf16"+bitsPostfix], value[opsPrefix+"fp8"+bitsPostfix]
-	if !(fp8 < bf16) || m.Drawn < 680 || m.Drawn > 700 || m.Limits["bf16"] < 7e14 || m.Limits["bf16"] > 8e14 {
+	if !(fp8 < bf16) || m.Drawn < 680 || m.Drawn > 700 || m.Limits[arith.BF16] < 7e14 || m.Limits[arith.BF16] > 8e14 {
 		t.Errorf("bits of an operation %.3g J in BF16 and %.3g in FP8; drawn %v W, limits %v", bf16, fp8, m.Drawn, m.Limits)
 	}
 }
@@ -91,7 +92,7 @@ func TestRecorded(t *testing.T) {
 func TestRecordedClock(t *testing.T) {
 	m := recorded(t, 8)
 	for _, r := range m.Readings {
-		if r.Type != "bf16" || r.Memory == 0 || r.Ops < 1e11 || r.Clock > 0.9*m.FullClock {
+		if r.Type != arith.BF16 || r.Memory == 0 || r.Ops < 1e11 || r.Clock > 0.9*m.FullClock {
 			continue
 		}
 		if have := m.Clock([]Kernel{r.Kernel}); math.Abs(have/r.Clock-1) > 0.08 {
@@ -112,7 +113,7 @@ func TestRecordedLimits(t *testing.T) {
 			t.Errorf("%s ran at %.4g operations a second, beyond a limit of %.4g", r.Name, r.Ops/r.Seconds, l)
 		}
 	}
-	seen := map[string]float64{}
+	seen := map[arith.Type]float64{}
 	for _, r := range recorded(t, 1).Readings {
 		seen[r.Type] = max(seen[r.Type], r.Ops/r.Seconds)
 	}
@@ -140,10 +141,10 @@ func TestRecordedLayers(t *testing.T) {
 		{"decode", 16, 43, 43 * 11.28e-6, 1980, 486.9, 0.18},
 		{"decode, another card", 16, 43, 43 * 11.40e-6, 1980, 524, 0.1},
 	} {
-		bits, moved := card.Random("bf16")
+		bits, moved := card.Random(arith.BF16)
 		var kernels []Kernel
 		for _, l := range layers {
-			g := Gemm{Type: "bf16", M: c.tokens, N: l.n * c.stack, K: l.k, Cold: c.tokens == 16, Bits: bits, Moved: moved, Around: 1e8}
+			g := Gemm{Type: arith.BF16, M: c.tokens, N: l.n * c.stack, K: l.k, Cold: c.tokens == 16, Bits: bits, Moved: moved, Around: 1e8}
 			k, err := g.Kernel(fmt.Sprint(l), card)
 			if err != nil {
 				t.Fatal(err)

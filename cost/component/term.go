@@ -1,6 +1,10 @@
 package component
 
-import "math"
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+)
 
 // Part is a component of the card.
 type Part string
@@ -22,7 +26,7 @@ func Parts() []Part { return []Part{Static, Awake, Multipliers, OnChip, HBM} }
 type term struct {
 	name string
 	part Part
-	typ  string // of operations
+	typ  arith.Type // of operations
 	unit string
 	bits bool // depends on the operands
 	// extra is the power of the clock beyond that of energies; no is for what does not follow the clock.
@@ -48,7 +52,7 @@ func perSecond(k *Kernel, amount float64) float64 {
 
 // terms of a model that knows these types. Without the memory's own power the way to HBM is part of it. Of every
 // execution multiprocessors idle for the seconds that an empty launch takes.
-func terms(types []string, sensed bool, launch float64) []term {
+func terms(types []arith.Type, sensed bool, launch float64) []term {
 	awake := func(k *Kernel) float64 {
 		if launch <= 0 || k.Seconds <= 0 {
 			return k.Awake
@@ -67,8 +71,8 @@ func terms(types []string, sensed bool, launch float64) []term {
 			return perSecond(k, k.Ops)
 		}
 		list = append(list,
-			term{name: opsPrefix + t, part: Multipliers, typ: t, unit: "J", rate: ops},
-			term{name: opsPrefix + t + bitsPostfix, part: Multipliers, typ: t, unit: "J", bits: true, rate: func(k *Kernel) float64 { return ops(k) * k.Bits }})
+			term{name: opsPrefix + t.String(), part: Multipliers, typ: t, unit: "J", rate: ops},
+			term{name: opsPrefix + t.String() + bitsPostfix, part: Multipliers, typ: t, unit: "J", bits: true, rate: func(k *Kernel) float64 { return ops(k) * k.Bits }})
 	}
 	asked := func(k *Kernel) float64 { return perSecond(k, k.Asked) }
 	memory := func(k *Kernel) float64 { return perSecond(k, k.Memory) }

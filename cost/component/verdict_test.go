@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // TestVerdict: kernels that the fit never saw decide whether a model may advise.
@@ -12,7 +14,7 @@ func TestVerdict(t *testing.T) {
 	if err := m.Verdict(); err != nil {
 		t.Errorf("judged by its own kernels: %v", err)
 	}
-	k, err := Gemm{Type: "bf16", M: 3000, N: 5000, K: 7000, Bits: 1, Moved: 1}.Kernel("held out", card)
+	k, err := Gemm{Type: arith.BF16, M: 3000, N: 5000, K: 7000, Bits: 1, Moved: 1}.Kernel("held out", card)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func ActivityModel(card string) (*cost.Calibration, error) {
 // ComponentGEMM is a product of random operands of a card as package component sees it. k is the kernel that runs on
 // the card that info describes; either is nil where it is not known.
 func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, card *component.Facts) component.Gemm {
-	g := component.Gemm{Type: p.Type.String(), M: p.M, N: p.N, K: p.K, Cold: cold}
+	g := component.Gemm{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: cold}
 	g.Bits, g.Moved = card.Random(g.Type)
 	if info != nil {
 		g.L2 = float64(info.L2)

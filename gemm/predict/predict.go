@@ -117,7 +117,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 
 // costProduct is a problem as the cost model sees it.
 func costProduct(p gemm.Problem, cold bool) cost.Product {
-	q := cost.Product{Type: p.Type.String(), M: p.M, N: p.N, K: p.K, Cold: cold}
+	q := cost.Product{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: cold}
 	if p.Streaming {
 		q.Role = cost.Streaming
 	}

@@ -101,7 +101,7 @@ func TestPredictsWhatIsMeasured(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				have, want := heard[i], cost.Product{Type: p.Problem.Type.String(), M: p.Problem.M, N: p.Problem.N, K: p.Problem.K, Role: role, Cold: c.o.Cold}
+				have, want := heard[i], cost.Product{Type: p.Problem.Type, M: p.Problem.M, N: p.Problem.N, K: p.Problem.K, Role: role, Cold: c.o.Cold}
 				if have.Product != want || !bytes.Equal(have.x, x.Data) || !bytes.Equal(have.w, w.Data) {
 					t.Errorf("%s: %s: %+v is not %+v", name, p.Layer, have.Product, want)
 				}
