@@ -1,0 +1,190 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/lowtoggle/lowtoggle/"
+
+// room is a row of the table of rooms.
+type room struct {
+	folders []string
+	imports []string
+}
+
+// TestRooms holds the imports of all packages, tests apart, against the table of rooms in docs/architecture.md.
+func TestRooms(t *testing.T) {
+	data, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms, err := readRooms(string(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, err := importsOf(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, complaint := range checkRooms(rooms, packages) {
+		t.Error(complaint)
+	}
+}
+
+// TestRoomsComplains: a table that is not kept is told.
+func TestRoomsComplains(t *testing.T) {
+	table := "x\n\n| folder | holds | may import |\n|---|---|---|\n" +
+		"| `weights`, `internal/chart` | files | – |\n| `cost` | costs | `weights/...` |\n| `cli`, `internal/reference` | commands | `cost` |\n\nmore `text`\n"
+	rooms, err := readRooms(table)
+	if err != nil || len(rooms) != 3 {
+		t.Fatal(rooms, err)
+	}
+	kept := func() map[string][]string {
+		return map[string][]string{"weights": nil, "internal/chart": nil, "cost": {"weights", "internal/chart"}, "cli": {"cost"}, "internal/reference": nil}
+	}
+	if c := checkRooms(rooms, kept()); c != nil {
+		t.Errorf("a table that is kept: %q", c)
+	}
+	for want, change := range map[string]func(map[string][]string){
+		"cli imports weights: the table of rooms does not allow it":   func(p map[string][]string) { p["cli"] = []string{"weights"} },
+		"weights imports cost: the table of rooms does not allow it":  func(p map[string][]string) { p["weights"] = []string{"cost"} },
+		"cost imports internal/reference: only tests may":             func(p map[string][]string) { p["cost"] = []string{"internal/reference"} },
+		"gemm is not in the table of rooms":                           func(p map[string][]string) { p["gemm"] = nil },
+		"cost is in the table of rooms, and there is no such package": func(p map[string][]string) { delete(p, "cost") },
+	} {
+		packages := kept()
+		change(packages)
+		if c := checkRooms(rooms, packages); !slices.Contains(c, want) {
+			t.Errorf("%q, want %q", c, want)
+		}
+	}
+	upward := []room{{folders: []string{"weights"}, imports: []string{"cost"}}, {folders: []string{"cost"}}}
+	if c := checkRooms(upward, map[string][]string{"weights": {"cost"}, "cost": nil}); len(c) != 1 || c[0] != "weights may import cost, which stands below it in the table of rooms" {
+		t.Errorf("a row that reaches back: %q", c)
+	}
+}
+
+var quoted = regexp.MustCompile("`([^`]*)`")
+
+// readRooms reads the table whose header is "| folder | holds | may import |".
+func readRooms(text string) (rooms []room, err error) {
+	_, text, found := strings.Cut(text, "\n| folder | holds | may import |\n")
+	if !found {
+		return nil, fs.ErrNotExist
+	}
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			break
+		}
+		if strings.HasPrefix(cells[1], "-") {
+			continue
+		}
+		names := func(cell string) (list []string) {
+			for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+				list = append(list, strings.TrimSuffix(m[1], "/"))
+			}
+			return list
+		}
+		rooms = append(rooms, room{names(cells[1]), names(cells[3])})
+	}
+	return rooms, nil
+}
+
+// checkRooms says in which ways the packages' imports do not keep to the table.
+func checkRooms(rooms []room, packages map[string][]string) (complaints []string) {
+	row := map[string]int{}
+	for i, r := range rooms {
+		for _, folder := range r.folders {
+			row[folder] = i
+			if _, ok := packages[folder]; !ok {
+				complaints = append(complaints, folder+" is in the table of rooms, and there is no such package")
+			}
+		}
+	}
+	for i, r := range rooms {
+		for _, name := range r.imports {
+			if at, ok := row[strings.TrimSuffix(name, "/...")]; ok && at > i {
+				complaints = append(complaints, r.folders[0]+" may import "+name+", which stands below it in the table of rooms")
+			}
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(packages)) {
+		i, ok := row[folder]
+		if !ok {
+			complaints = append(complaints, folder+" is not in the table of rooms")
+			continue
+		}
+		for _, imported := range packages[folder] {
+			switch {
+			case imported == "internal/reference":
+				complaints = append(complaints, folder+" imports internal/reference: only tests may")
+			case !strings.HasPrefix(imported, "internal/") && !slices.ContainsFunc(rooms[i].imports, func(name string) bool { return allows(name, imported) }):
+				complaints = append(complaints, folder+" imports "+imported+": the table of rooms does not allow it")
+			}
+		}
+	}
+	return complaints
+}
+
+// allows says whether an entry of the table stands for a package.
+func allows(entry, folder string) bool {
+	parent, below := strings.CutSuffix(entry, "/...")
+	return folder == parent || below && strings.HasPrefix(folder, parent+"/")
+}
+
+// importsOf lists which packages of the module every package imports, for any system, tests apart. The root package and
+// nested modules are left out.
+func importsOf(module fs.FS) (map[string][]string, error) {
+	packages := map[string][]string{}
+	err := fs.WalkDir(module, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		folder, base := path.Dir(name), path.Base(name)
+		switch {
+		case name == ".":
+			return nil
+		case d.IsDir():
+			if _, err := fs.Stat(module, name+"/go.mod"); err == nil || base == "testdata" || strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".") {
+				return fs.SkipDir
+			}
+			return nil
+		case folder == "." || !strings.HasSuffix(base, ".go"):
+			return nil
+		}
+		list := packages[folder] // also where only tests are
+		if !strings.HasSuffix(base, "_test.go") {
+			data, err := fs.ReadFile(module, name)
+			if err != nil {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, data, parser.ImportsOnly)
+			if err != nil {
+				return err
+			}
+			for _, i := range file.Imports {
+				quoted, err := strconv.Unquote(i.Path.Value)
+				if err != nil {
+					return err
+				}
+				if own, ok := strings.CutPrefix(quoted, modulePath); ok && !slices.Contains(list, own) {
+					list = append(list, own)
+				}
+			}
+		}
+		packages[folder] = list
+		return nil
+	})
+	return packages, err
+}
