@@ -153,7 +153,7 @@ func profileTables(products []profiled) string {
 	}
 
 	head("mean power")
-	row("before", each(func(r *profile.Profile) string {
+	row("idle, before the work", each(func(r *profile.Profile) string {
 		watts, low, high, _ := r.BeforeWork()
 		return within(watts, low, high)
 	}))
@@ -162,7 +162,7 @@ func profileTables(products []profiled) string {
 		what     string
 	}{
 		{10, 30, ": at full clock, above the cap"},
-		{45, 55, ": most runs have lowered it"},
+		{45, 55, ": most runs have lowered the clock"},
 		{90, 110, ""}, {200, 800, ""}, {900, 1000, ""}, {1200, 1750, ""},
 		{1900, 1950, ": the second low"},
 	} {
@@ -188,10 +188,10 @@ func profileTables(products []profiled) string {
 			return fmt.Sprintf("%.1f %%, at %s", 100*d.Largest, inMillis(d.At))
 		}
 	}
-	row("differ in the first 50 ms, at most", largest(0, afterStart))
-	row("… after that, at most", largest(afterStart, stitch.Seconds(time.Hour)))
-	row("… later than 75 ms", largest(late, stitch.Seconds(time.Hour)))
-	row("… after 50 ms on the mean", func(p profiled) string {
+	row("largest difference in the first 50 ms", largest(0, afterStart))
+	row("largest difference after 50 ms", largest(afterStart, stitch.Seconds(time.Hour)))
+	row("largest difference after 75 ms", largest(late, stitch.Seconds(time.Hour)))
+	row("mean difference after 50 ms", func(p profiled) string {
 		return fmt.Sprintf("%.1f %%", 100*p.agreement(afterStart, stitch.Seconds(time.Hour)).Mean)
 	})
 	row("cells after 50 ms that differ by more than 3 %", func(p profiled) string {
@@ -204,7 +204,7 @@ func profileTables(products []profiled) string {
 	row("cells after 50 ms that differ by more than both bands allow", func(p profiled) string {
 		return fmt.Sprintf("**%.0f %%**", 100*p.agreement(afterStart, stitch.Seconds(time.Hour)).Apart)
 	})
-	row("resolution, what goes with the pace", each(func(r *profile.Profile) string { return inMillis(r.Trace.Step) }))
+	row("resolution of changes that follow the execution rate", each(func(r *profile.Profile) string { return inMillis(r.Trace.Step) }))
 	resolution := func(from, to stitch.Seconds) func(profiled) string {
 		return each(func(r *profile.Profile) string {
 			c := r.Trace
@@ -212,8 +212,8 @@ func profileTables(products []profiled) string {
 			return inMillis(stitch.Seconds(all[len(all)/2].Duration().Round(100 * time.Microsecond)))
 		})
 	}
-	row("… of anything else, first 50 ms (median)", resolution(0, afterStart))
-	row("… of anything else, over 2 s (median)", resolution(0, stitch.Seconds(time.Hour)))
+	row("resolution of all other changes, first 50 ms (median)", resolution(0, afterStart))
+	row("resolution of all other changes, over 2 s (median)", resolution(0, stitch.Seconds(time.Hour)))
 	return b.String()
 }
 

@@ -24,7 +24,7 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 		return nil, err
 	}
 	p := page{series: series, all: curves(results), judged: Judge(results)}
-	p.print("# The first paper's experiments, measured again\n\n%s\n", intro)
+	p.print("# \"Input-Dependent Power Usage in GPUs\", measured again\n\n%s\n", intro)
 	p.measured()
 	p.takeaways()
 	p.print("\n## Figures\n\n%s", figureNotes)
@@ -37,26 +37,25 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 	return append([]File{{"report.md", p.Bytes()}}, figures...), nil
 }
 
-const intro = `"Input-Dependent Power Usage in GPUs" (Gregersen, Patel, Choukse; SC'24 workshops) measured on an A100
-how the power of matrix products depends on the values in them, and drew the takeaways T1 to T15. These
-are its experiments once more: the energy of a product over that of a product of normal operands
-(σ = 1024; 32 in FP8 and INT8), with 95 % intervals. A card at its power cap shows a saving as time and
-not as power, so takeaways are judged by energy, and power is told beside it.
+const intro = `Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of matrix products (GEMMs)
+depends on the values in them, and stated the takeaways T1 to T15. This page repeats their experiments. It gives the
+energy of a GEMM relative to one of normal operands (σ = 1024; 32 in FP8 and INT8), with 95 % intervals. A card at its power
+cap shows a saving as time and not as power. So takeaways are judged by energy, and power stands beside it.
 
-Products are x·wᵀ: x is the paper's A and w its B transposed, both with K along their rows. Where the
-weights alone change, w has the pattern of A and x is normal; 5b would be 5a there. Operands whose
-product could overflow were divided by a power of two, which moves exponents and nothing else but what
-becomes subnormal or zero. Every pattern was drawn from one seed; the paper took ten.
+GEMMs are x·wᵀ: x is the paper's A, and w is its B transposed. Both have K along their rows. Where only the
+weights change, w has the pattern of A and x is normal; 5b would equal 5a there and is left out. Operands whose
+GEMM could overflow were divided by a power of two. That changes exponents alone, except for elements that
+become subnormal or zero. Every pattern was drawn from one seed; the paper took ten.
 
-Rows are those of the paper's text. Its published program stores matrices by columns, so that a row of
-its patterns is one place along K: it sorted both operands along M and N first in 5b and 6b, and along M
-and N alone in 5d. What it multiplied in 5a is 5c here, and what it multiplied in 5c is 5b.`
+Rows are the rows of the paper's text. Its published program stores matrices by columns, so a row of
+its patterns is one position along K. It sorted both operands along M and N first in 5b and 6b, and along M
+and N alone in 5d. Its 5a is 5c here, and its 5c is 5b here.`
 
-const figureNotes = `Colours are types, markers and dashes the way of measuring. Figure 8 draws each point's operands
-anew at 128×128, and scatters as the paper's does.
+const figureNotes = `Colours are dtypes; markers and dashes are setups. Figure 8 draws new operands for each point
+at 128×128, so its points scatter, as the paper's do.
 `
 
-// page is being written.
+// page holds the text so far.
 type page struct {
 	bytes.Buffer
 	series []*experiment.Series
@@ -75,22 +74,22 @@ func (p *page) head(cells ...string) {
 	p.print("|%s\n", strings.Repeat("---|", len(cells)))
 }
 
-// takeaways is the table of verdicts.
+// takeaways prints the table of results.
 func (p *page) takeaways() {
 	p.print("\n## Takeaways\n\n")
-	p.head("", "the paper", "its figure, A100", "here, over all setups", "judged by", "verdict")
+	p.head("", "the paper", "its figure, A100", "here, over all setups", "holds if", "result")
 	for _, j := range p.judged {
 		p.row(j.ID, j.Claim, j.Paper, j.Overall(), j.Rule, "**"+j.Verdict+"**")
 	}
 }
 
-// effects are tables of all takeaways by setup, one for every way of measuring.
+// effects prints a table of all takeaways by setup for every role and size.
 func (p *page) effects() {
 	p.print(`
 ## Effects
 
-Change of energy in per cent with its 95 %% interval, and of power in parentheses; bold where the
-takeaway does not hold. T1 is the range between the lowest and the highest.
+Changes of energy in per cent with 95 %% intervals, and of power in parentheses. A takeaway that does not hold is
+bold. T1 is the range between the lowest and the highest energy.
 `)
 	setups := setupsOf(p.all)
 	for _, w := range ways(setups) {
@@ -114,9 +113,9 @@ takeaway does not hold. T1 is the range between the lowest and the highest.
 	}
 }
 
-// points are all that was measured, a table for every setup.
+// points prints every measured point, a table for every setup.
 func (p *page) points() {
-	p.print("\n## Points\n\nPlace on the axis, and the energy there.\n")
+	p.print("\n## Points\n\nEach point on the axis, and its energy.\n")
 	for _, s := range p.all {
 		p.print("\n### %v\n\n", s.Setup)
 		p.head("experiment", "axis", "energy")
@@ -134,7 +133,7 @@ func (p *page) points() {
 			}
 		}
 		if lost.Flushed > 0 {
-			p.print("\nScaling down made zero of up to %.2g %% of a point's elements (%s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
+			p.print("\nScaling down set up to %.2g %% of a point's elements to zero (%s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
 		}
 	}
 }
