@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the generated documentation")
 
-// TestPassReference keeps docs/passes.md what the table of passes says.
+// TestPassReference checks that docs/passes.md agrees with the table of passes.
 func TestPassReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Passes and recipes\n\nGenerated from the table of passes by `go test . -update`.\n")
@@ -32,7 +32,7 @@ func TestPassReference(t *testing.T) {
 	reference(t, "docs/passes.md", b.Bytes())
 }
 
-// reference holds a generated document against its file, or writes it.
+// reference compares a generated document with its file. With -update it writes the file.
 func reference(t *testing.T, path string, want []byte) {
 	t.Helper()
 	if *update {

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// columns of the overview: what one looks for in a family, and the last words of the names of
-// indices that have it. The last column has all others.
+// columns of the overview: each has a title and the last words of the names of its indices. The last column has all
+// other indices.
 var columns = []struct {
 	title string
 	words []string
@@ -26,7 +26,7 @@ var columns = []struct {
 	{"others", nil},
 }
 
-// column is the number of an index's column.
+// column returns the number of an index's column.
 func column(index string) int {
 	word := index[strings.LastIndexByte(index, '_')+1:]
 	for i, c := range columns {
@@ -37,13 +37,15 @@ func column(index string) int {
 	return len(columns) - 1
 }
 
-// TestFamilyReference keeps docs/families.md what the catalogue says.
+// TestFamilyReference checks that docs/families.md agrees with the catalogue.
 func TestFamilyReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Families\n\nGenerated from `weights/arch/families` by `go test . -update`.\n\n" +
-		"What may be done to a family's weights without changing its function: an index's labels take another\n" +
-		"**order** (o), **signs** (s), or **powers of two** (2). In brackets: in some models only; –: it stays\n" +
-		"as it is; nothing: the family has none.\n\n")
+		"What may be done to an architecture's weights without changing its function? An *index* is a dimension that several\n" +
+		"tensors share, such as the neurons of an FFN; its *labels* are the positions along it. The labels of an index may\n" +
+		"take another **order** (o), other **signs** (s), or **powers of two** (2). In brackets: in some models only.\n" +
+		"A dash: none of these. An empty cell: the architecture has no such index.\n\n" +
+		"[own-family.md](own-family.md) says how the catalogue is tested and how to add an architecture of your own.\n\n")
 	overview(&b)
 	for _, f := range arch.Families() {
 		describe(&b, f)
@@ -56,7 +58,7 @@ func TestFamilyReference(t *testing.T) {
 	reference(t, "docs/families.md", b.Bytes())
 }
 
-// overview is a row for every family.
+// overview prints a row for every family.
 func overview(b *bytes.Buffer) {
 	b.WriteString("| family |")
 	for _, c := range columns {
@@ -72,7 +74,7 @@ func overview(b *bytes.Buffer) {
 	}
 }
 
-// letters sums up what the indices of a column allow; empty where there are none.
+// letters sums up what the indices of a column allow. It returns "" if there are none.
 func letters(f *arch.Family, at int) string {
 	var order, signs, powers []string // conditions
 	for _, k := range f.Kinds() {
@@ -101,7 +103,7 @@ func letters(f *arch.Family, at int) string {
 	return s[1:]
 }
 
-// describe is a family's section.
+// describe prints a family's section.
 func describe(b *bytes.Buffer, f *arch.Family) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\nmodel_type: %s\n\n", f.Name, f.Doc, code(f.ModelTypes))
 	b.WriteString("| index | of every | order | signs | powers of two |\n|---|---|---|---|---|\n")
@@ -120,14 +122,14 @@ func describe(b *bytes.Buffer, f *arch.Family) {
 	}
 	conditions(b, f)
 	if len(f.Absent) > 0 {
-		b.WriteString("\nDoes not hold:\n\n")
+		b.WriteString("\nNot possible:\n\n")
 	}
 	for _, a := range f.Absent {
 		fmt.Fprintf(b, "- %s: %s\n", a.What, a.Why)
 	}
 }
 
-// conditions explains the flags that a family's table speaks of.
+// conditions explains the flags in a family's table.
 func conditions(b *bytes.Buffer, f *arch.Family) {
 	title := "\nConditions:\n\n"
 	for _, flag := range f.Flags() {
