@@ -10,31 +10,31 @@ const pageHead = `# Patterns
 
 Generated from the table of operations by ` + "`go test ./cost/pattern -run Page -update`" + `.
 
-A pattern is one line that says what bits a matrix has: a source, and steps behind it.
+A pattern is one line that describes the bits of a matrix: a source, followed by steps.
 
 ` + "```" + `
 normal(0,0.02) | round(4) | sparse(0.5,block=16x16)
 ` + "```" + `
 
-Arguments stand in the order below or behind their names, in any order: ` + "`sparse(share=50%,block=16x16)`" + `. Some
-need their name, as in ` + "`random(low=4)`" + `; those with a default may be left out. Numbers are written as
+Arguments stand in the order below, or are named, in any order: ` + "`sparse(share=50%,block=16x16)`" + `. Some
+must be named, as in ` + "`random(low=4)`" + `. Those with a default may be left out. Numbers are written as
 ` + "`0.02`, `1e-3`, `2^10` or `50%`" + `.
 
-**Values.** From the source on, every element is of the matrix's type, one of F32, F16, BF16, F8_E4M3,
-F8_E5M2 and I8. Arithmetic is done in double precision and rounded to the type: by way of float32, to
-nearest, ties to even, the largest finite magnitude at most. In I8 values count integer steps. NaN and
-infinity, which only a tensor can bring in, are left as they are by arithmetic; ` + "`flip` and `random`" + ` clear the
-lowest exponent bit (in F8_E4M3 the lowest mantissa bit) of what would not be finite behind them.
+**Values.** Every element has the matrix's dtype, one of F32, F16, BF16, F8_E4M3, F8_E5M2 and I8.
+Arithmetic is done in double precision and rounded to the dtype by way of float32: to
+nearest, ties to even, and to the largest finite magnitude at most. I8 counts integer steps. NaN and
+infinity, which only a tensor can contain, are not changed by arithmetic. Where ` + "`flip` and `random`" + ` would make
+a value that is not finite, they clear its lowest exponent bit (in F8_E4M3 its lowest mantissa bit).
 
-**Randomness.** Every random decision is a hash of the seed, the operation's place in the pattern and the
-element's row and column. The same pattern, type, shape and seed give the same bytes on every machine,
-with any number of workers, in whole or in parts. A step that is added changes nothing before it.
+**Randomness.** Every random decision is a hash of the seed, the operation's position in the pattern and the
+element's row and column. The same pattern, dtype, shape and seed give the same bytes on every machine,
+with any number of workers, in whole or in parts. An added step does not change the steps before it.
 
-**Cost.** Operations marked *whole* need at least the rows, and sort and reorder all of the matrix, for any
-part of the result; with all others a part costs only the part.
+**Time.** Operations marked *whole* need whole rows for any part of the result; sort and reorder need the whole matrix.
+With all others, the time for a part is proportional to the part.
 `
 
-// TestPage keeps docs/patterns.md what the table of operations says.
+// TestPage checks that docs/patterns.md agrees with the table of operations.
 func TestPage(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(pageHead)
@@ -72,19 +72,19 @@ func pageEntry(b *bytes.Buffer, o Operation) {
 	if o.wide != nil {
 		fmt.Fprint(b, " · whole")
 		if o.Name == "signs" {
-			fmt.Fprint(b, ", but for random")
+			fmt.Fprint(b, ", except with random")
 		}
 	}
 	fmt.Fprintf(b, "\n\n%s\n\n", o.Doc)
 	for _, p := range o.Parameters {
 		fmt.Fprintf(b, "- `%s`, %s", p.Name, p.Values())
 		if p.Default != "" && !o.anyOf {
-			fmt.Fprintf(b, " (%s unless given)", p.Default)
+			fmt.Fprintf(b, " (default: %s)", p.Default)
 		}
 		fmt.Fprintf(b, ": %s\n", p.Doc)
 	}
 	if o.anyOf {
-		fmt.Fprintf(b, "\nAt least one is given; another is %s.\n", o.Parameters[0].Default)
+		fmt.Fprintf(b, "\nAt least one is required; the default of the other is %s.\n", o.Parameters[0].Default)
 	}
 	if o.Parameters != nil {
 		fmt.Fprintln(b)

@@ -37,7 +37,7 @@ var operations = []*Operation{
 			number("low", -anyNumber, anyNumber, "the lower end"),
 			number("high", -anyNumber, anyNumber, "the upper end, not below the lower"),
 		},
-		Doc:     "Draws every element with equal chance from between two ends.",
+		Doc:     "Draws every element from a uniform distribution.",
 		Example: "uniform(-1,1)",
 		check: func(args []any) (int, string) {
 			if low, high := args[0].(float64), args[1].(float64); high < low {
@@ -66,14 +66,14 @@ var operations = []*Operation{
 			{Name: "size", Kind: Integer, Min: 1, Max: 1 << 20, Doc: "how many values are drawn"},
 			{Name: "source", Kind: Nested, Doc: "what they are drawn from"},
 		},
-		Doc:     "Draws a set of values, then for every element one of them with equal chance. set(1,normal(0,1)) is one random value.",
+		Doc:     "Draws a set of values, then one of them for every element, with equal probability. set(1,normal(0,1)) is one random value.",
 		Example: "set(16,normal(0,2^10))",
 		make:    makeSet,
 	},
 	{
 		Name: "tensor", Source: true,
-		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and a tensor in it; between double quotes where parentheses in it are not balanced"}},
-		Doc:        "Reads a tensor as it is stored. Its matrix (all dimensions but the last are rows; a vector is one column) must have the shape that is asked for; a type that is another is rounded.",
+		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and a tensor in it; in double quotes if its parentheses are not balanced"}},
+		Doc:        "Reads a tensor as it is stored. Its matrix (all dimensions but the last are rows; a vector is one column) must have the shape of the pattern's matrix. Values of another dtype are rounded.",
 		Example:    "tensor(model/model.safetensors:lm_head.weight)",
 		make:       makeTensor,
 	},
@@ -101,14 +101,14 @@ var operations = []*Operation{
 	{
 		Name:       "clip",
 		Parameters: []Parameter{number("limit", 0, anyNumber, "the largest magnitude, rounded to the type")},
-		Doc:        "Brings elements of larger magnitude to the limit.",
+		Doc:        "Limits the magnitude of every element.",
 		Example:    "normal(0,1) | clip(2)",
 		make:       arithmetic(clipValue),
 	},
 	{
 		Name:       "quantize",
 		Parameters: []Parameter{number("step", smallest, anyNumber, "whose multiples are kept")},
-		Doc:        "Moves every element to the nearest multiple of a step, ties to even. What becomes zero has no sign.",
+		Doc:        "Moves every element to the nearest multiple of a step, ties to even. Zeros become positive.",
 		Example:    "normal(0,1) | quantize(0.25)",
 		make:       arithmetic(quantizeValue),
 	},
@@ -125,7 +125,7 @@ var operations = []*Operation{
 	{
 		Name:       "grid",
 		Parameters: []Parameter{number("s", 0.25, 1<<20, "the step is the power of two nearest to a row's root mean square over s")},
-		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, as the pass of this name does. What becomes zero has no sign.",
+		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, as the pass of this name does. Zeros become positive.",
 		Example:    "normal(0,0.02) | grid(16)",
 		wide:       always,
 		make:       makeGrid,
@@ -152,8 +152,8 @@ var operations = []*Operation{
 	{
 		Name: "signs",
 		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"random", "rows", "columns"},
-			Doc: "every element with a chance of one half; or the rows, or columns, with more negative elements than positive ones"}},
-		Doc:     "Multiplies elements, or whole rows or columns, by −1. A zero takes the sign as well; in I8, −128 becomes 127.",
+			Doc: "every element with probability 1/2; or the rows, or columns, with more negative elements than positive ones"}},
+		Doc:     "Multiplies elements, or whole rows or columns, by −1. A zero changes its sign too. In I8, −128 becomes 127.",
 		Example: "normal(0,0.02) | signs(rows)",
 		wide:    func(args []any) bool { return args[0] != "random" },
 		make:    makeSigns,
@@ -165,7 +165,7 @@ var operations = []*Operation{
 			{Name: "by", Kind: Word, Default: "rows", Words: []string{"rows", "columns", "within"}, Named: true,
 				Doc: "into the first places in row-major order, in column-major order, or within every row by itself"},
 		},
-		Doc: "Puts the lowest share of the elements into the first places, in ascending order; the others follow in the order they had. " +
+		Doc: "Puts the lowest share of the elements into the first places, in ascending order. The others follow in their original order. " +
 			"−0 comes before 0 and NaN beyond the infinity of its sign; of equal elements the first in that order are the lowest.",
 		Example: "normal(0,1) | sort(50%,by=columns)",
 		wide:    always,
@@ -173,7 +173,7 @@ var operations = []*Operation{
 	},
 	{
 		Name:    "transpose",
-		Doc:     "Makes columns of rows: what stands before it has as many rows as the matrix has columns.",
+		Doc:     "Transposes: the pattern before it has as many rows as the matrix has columns.",
 		Example: "normal(0,1) | sort | transpose",
 		turns:   true,
 		make:    makeTranspose,
@@ -190,8 +190,8 @@ var operations = []*Operation{
 	},
 	{
 		Name:       "reorder",
-		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "are permuted"}},
-		Doc: "Brings similar rows or columns together: the first stays, and behind each comes the one of the rest that differs from it in the fewest bits of a sample of 1024. " +
+		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "which are permuted"}},
+		Doc: "Puts similar rows or columns next to each other: the first stays, and each is followed by the remaining one that differs from it in the fewest bits of a sample of 1024. " +
 			"Time grows with the square of their number: 8192 take about a second.",
 		Example: "normal(0,0.02) | round(6) | reorder(rows)",
 		wide:    always,
@@ -205,10 +205,10 @@ var operations = []*Operation{
 	},
 	{
 		Name: "cycle", Parameters: []Parameter{
-			{Name: "rows", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "after how many rows they begin anew; 0: never"},
-			{Name: "columns", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "after how many columns they begin anew; 0: never"},
+			{Name: "rows", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "period in rows; 0: none"},
+			{Name: "columns", Kind: Integer, Default: "0", Min: 0, Max: 1 << 30, Named: true, Doc: "period in columns; 0: none"},
 		}, anyOf: true,
-		Doc:     "Makes rows or columns return: row i becomes row i mod rows.",
+		Doc:     "Repeats the first rows or columns: row i becomes row i mod rows.",
 		Example: "normal(0,0.02) | cycle(rows=2)",
 		make:    makeCycle,
 	},
