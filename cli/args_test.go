@@ -40,7 +40,7 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"convert", "convrt", 1}, {"plan", "lpan", 2}, {"kitten", "sitting", 3}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"convert", "convrt", 1}, {"plan", "lpan", 2}, {"kitten", "session", 3}} {
 		if have := distance(c.a, c.b); have != c.want {
 			t.Errorf("%s, %s: %d, want %d", c.a, c.b, have, c.want)
 		}

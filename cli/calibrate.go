@@ -135,7 +135,7 @@ func calibrateFit(c *cli.Context, from []string, file string) (*calibrateJSON, e
 	if err != nil {
 		return nil, err
 	}
-	fitted.Command = all[0].Sittings[0].Command
+	fitted.Command = all[0].Sessions[0].Command
 	if err := fitted.Write(file); err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestReproduceInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": what was measured is kept in "+out+"; the same command goes on") {
 		t.Errorf("error %v", err)
 	}
-	if s, err := experiment.Load(file); err != nil || len(s.Sittings) != 1 || len(s.Sittings[0].Readings) == 0 {
+	if s, err := experiment.Load(file); err != nil || len(s.Sessions) != 1 || len(s.Sessions[0].Readings) == 0 {
 		t.Errorf("kept %+v, %v", s, err)
 	}
 	if _, err := os.Stat(filepath.Join(out, "report.md")); err == nil {

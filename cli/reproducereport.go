@@ -50,9 +50,9 @@ func reproduceReport(c *cli.Context, out string, ran error) error {
 	for _, s := range all {
 		results = append(results, paper.Results(s)...)
 		one := reproducedOne{Setup: s.Setup.String(), Points: len(s.Results())}
-		for _, sit := range s.Sittings {
-			one.GPU = sit.Card.Name
-			r.Simulated = r.Simulated || sit.Simulated
+		for _, session := range s.Sessions {
+			one.GPU = session.Card.Name
+			r.Simulated = r.Simulated || session.Simulated
 		}
 		r.Series = append(r.Series, one)
 		if err := s.Check(); err != nil {

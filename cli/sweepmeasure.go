@@ -99,18 +99,15 @@ func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.P
 // follow shows every visit as a bar, and counts them.
 func (q *sweepRequest) follow(o *sweep.Options, event func(transform.Event), visit *int) {
 	stage := "prepare"
-	var from *float64 // when the visit's first window began, in the meter's seconds
 	o.Visit = func(done, total int, s sweep.Setting) {
 		*visit = done + 1
-		stage, from = fmt.Sprintf("%d of %d: %v", done+1, total, s), nil
+		stage = fmt.Sprintf("%d of %d: %v", done+1, total, s)
 	}
-	o.Measure.Meter.Events = power.Events{Window: func(w power.Window) {
-		if from == nil {
-			from = &w.Begin
+	o.Measure.Meter.Progress = func(e power.Event) {
+		if e.Stage == "measure" {
+			event(transform.Event{Stage: stage, Done: e.Done, Total: e.Total})
 		}
-		spent := time.Duration((w.Begin + w.Length - *from) * float64(time.Second))
-		event(transform.Event{Stage: stage, Done: int64(min(spent, q.meter.Time)), Total: int64(q.meter.Time)})
-	}}
+	}
 }
 
 // imprecise says at which settings time was up before intervals were as narrow as was asked.

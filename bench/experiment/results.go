@@ -76,10 +76,10 @@ func (s *Series) gather() []*gathered {
 		all = append(all, g)
 		return g
 	}
-	for _, sit := range s.Sittings {
+	for _, session := range s.Sessions {
 		// Without the baseline beside them readings say nothing; there is none such, for it comes first.
-		for i, r := range sit.Relative() {
-			g := of(sit.Points[1+i])
+		for i, r := range session.Relative() {
+			g := of(session.Points[1+i])
 			g.energy, g.time = append(g.energy, math.Log(r.Energy)), append(g.time, math.Log(r.Time))
 			g.joules, g.seconds, g.watts = append(g.joules, r.PerExecution), append(g.seconds, r.Seconds), append(g.watts, r.Watts)
 			g.clock, g.capped = known(g.clock, r.SMClock), known(g.capped, r.CappedShare)
@@ -96,18 +96,18 @@ func known(list []float64, v *float64) []float64 {
 }
 
 // spread is the variance of one reading's relative energy, as a share of it, and its degrees of
-// freedom: the baseline's scatter in every sitting and that of repeated readings, pooled.
+// freedom: the baseline's scatter in every session and that of repeated readings, pooled.
 // Neighbours among the baseline's readings share one between them, so that they count half.
 func (s *Series) spread(all []*gathered) (variance, freedom float64) {
 	var squares float64
-	for _, sit := range s.Sittings {
+	for _, session := range s.Sessions {
 		baselines := 0
-		for _, r := range sit.Readings {
+		for _, r := range session.Readings {
 			if r.Baseline {
 				baselines++
 			}
 		}
-		if scatter := sit.Scatter(); !math.IsNaN(scatter) {
+		if scatter := session.Scatter(); !math.IsNaN(scatter) {
 			free := float64(baselines-2) / 2
 			squares, freedom = squares+free*scatter*scatter, freedom+free
 		}

@@ -20,22 +20,22 @@ func invented(rng *rand.Rand, rounds int, noise float64, points ...Point) *Serie
 	base := Point{"baseline", 0, pattern.MustParse("normal(0,1)"), pattern.MustParse("normal(0,1)"), 1}
 	s := &Series{Version: seriesVersion, Setup: Setup{Type: arith.BF16, M: 8, N: 8, K: 8, Change: Both}, Baseline: base}
 	for range rounds {
-		sit := Sitting{&measure.Sitting{}, []Measured{{Point: base}}}
+		session := Session{&measure.Session{}, []Measured{{Point: base}}}
 		read := func(name string, energy float64) {
-			drift := 1 + 0.001*float64(len(sit.Readings))
+			drift := 1 + 0.001*float64(len(session.Readings))
 			joules := 2 * drift * energy * math.Exp(noise*rng.NormFloat64())
 			clock := 1500.0
-			w := power.Window{Load: name, Begin: float64(len(sit.Readings)), Seconds: 0.01, PerExecution: joules, Watts: joules / 0.01, SMClock: &clock}
-			sit.Readings = append(sit.Readings, measure.Reading{Window: w, Baseline: name == ""})
+			w := power.Window{Load: name, Begin: float64(len(session.Readings)), Seconds: 0.01, PerExecution: joules, Watts: joules / 0.01, SMClock: &clock}
+			session.Readings = append(session.Readings, measure.Reading{Window: w, Baseline: name == ""})
 		}
 		for _, p := range points {
 			p.X, p.W, p.Seed = base.X, base.W, 1
-			sit.Points = append(sit.Points, Measured{Point: p})
+			session.Points = append(session.Points, Measured{Point: p})
 			read("", 1)
 			read(p.Name(), p.At)
 		}
 		read("", 1)
-		s.Sittings = append(s.Sittings, sit)
+		s.Sessions = append(s.Sessions, session)
 	}
 	return s
 }
@@ -92,7 +92,7 @@ func TestTooLittle(t *testing.T) {
 	if len(r) != 1 || !math.IsNaN(r[0].HalfWidth) || math.Abs(r[0].Relative-0.9) > 0.01 {
 		t.Errorf("%+v", r)
 	}
-	s.Sittings = nil
+	s.Sessions = nil
 	if r := s.Results(); len(r) != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -101,10 +101,10 @@ func TestTooLittle(t *testing.T) {
 // TestCheck: null points that are off make a series doubtful; other points may be where they like.
 func TestCheck(t *testing.T) {
 	null := func(s *Series, at float64) *Series {
-		for _, sit := range s.Sittings {
-			for i, r := range sit.Readings {
+		for _, session := range s.Sessions {
+			for i, r := range session.Readings {
 				if strings.HasPrefix(r.Load, Null) {
-					sit.Readings[i].PerExecution *= at
+					session.Readings[i].PerExecution *= at
 				}
 			}
 		}

@@ -20,7 +20,7 @@ type Options struct {
 	// Time ends the run, at the next reading of the baseline after it, if any point was read. Default:
 	// no end.
 	Time time.Duration
-	// Every, Settle and Meter are those of [measure.SurveyOptions].
+	// Every, Settle and Meter are those of [measure.SeriesOptions].
 	Every  int
 	Settle time.Duration
 	Meter  power.Options
@@ -102,7 +102,7 @@ func (r *run) open(w Work) error {
 	if err != nil {
 		return err
 	}
-	card := &measure.Sitting{Card: r.machine.Card().Info(), Simulated: r.machine.Platform() == nil}
+	card := &measure.Session{Card: r.machine.Card().Info(), Simulated: r.machine.Platform() == nil}
 	s, err := open(r.folder, w, card)
 	if err != nil {
 		return errors.Join(err, release(l))
@@ -135,7 +135,7 @@ func (r *run) all(ctx context.Context) error {
 			if len(missing) == 0 {
 				continue
 			}
-			err := r.survey(ctx, b, missing)
+			err := r.measure(ctx, b, missing)
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()

@@ -57,8 +57,8 @@ func names(t *testing.T, folder string, s Setup) (list []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sit := range series.Sittings {
-		for _, p := range sit.Points[1:] {
+	for _, session := range series.Sessions {
+		for _, p := range session.Points[1:] {
 			list = append(list, p.Name())
 		}
 	}
@@ -223,7 +223,7 @@ func TestTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s, err := Load(filepath.Join(folder, work.Setup.file())); err == nil {
-			readings := s.Sittings[len(s.Sittings)-1].Readings
+			readings := s.Sessions[len(s.Sessions)-1].Readings
 			if !readings[len(readings)-1].Baseline {
 				t.Errorf("run %d ends with %q", runs, readings[len(readings)-1].Load)
 			}
@@ -294,7 +294,7 @@ func TestOtherRun(t *testing.T) {
 	}
 	path := filepath.Join(folder, work.Setup.file())
 	s := must(Load(path))
-	s.Sittings[0].Simulated, s.Sittings[0].Card.Name = false, "NVIDIA A100"
+	s.Sessions[0].Simulated, s.Sessions[0].Card.Name = false, "NVIDIA A100"
 	if err := s.save(folder); err != nil {
 		t.Fatal(err)
 	}

@@ -23,12 +23,12 @@ type Series struct {
 	Version  int `json:"series_version"`
 	Setup    `json:"setup"`
 	Baseline Point     `json:"baseline"`
-	Sittings []Sitting `json:"sittings"`
+	Sessions []Session `json:"sittings"`
 }
 
-// Sitting is what was read at one go.
-type Sitting struct {
-	*measure.Sitting
+// Session is what was read at one go.
+type Session struct {
+	*measure.Session
 	// Points are the baseline and then the points that were read, in the order of their readings.
 	Points []Measured `json:"points"`
 }
@@ -104,16 +104,16 @@ func (s *Series) validate() error {
 	if err := (Work{Setup: s.Setup, Baseline: s.Baseline}).Validate(); err != nil {
 		return err
 	}
-	for i, sit := range s.Sittings {
-		if err := sit.validate(s.Baseline); err != nil {
-			return fmt.Errorf("sitting %d: %w", i+1, err)
+	for i, session := range s.Sessions {
+		if err := session.validate(s.Baseline); err != nil {
+			return fmt.Errorf("session %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-func (s Sitting) validate(baseline Point) error {
-	if s.Sitting == nil || len(s.Points) == 0 || s.Points[0].Point != baseline {
+func (s Session) validate(baseline Point) error {
+	if s.Session == nil || len(s.Points) == 0 || s.Points[0].Point != baseline {
 		return errors.New("damaged: it does not begin with the baseline")
 	}
 	points := s.Points[1:]
@@ -138,7 +138,7 @@ func (s Sitting) validate(baseline Point) error {
 }
 
 // open reads the work's series from a folder, or begins it.
-func open(folder string, w Work, card *measure.Sitting) (*Series, error) {
+func open(folder string, w Work, card *measure.Session) (*Series, error) {
 	path := filepath.Join(folder, w.Setup.file())
 	s, err := Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,15 +150,15 @@ func open(folder string, w Work, card *measure.Sitting) (*Series, error) {
 	if s.Baseline != w.Baseline {
 		return nil, fmt.Errorf("%s: was begun with another baseline: use another folder", path)
 	}
-	for _, sit := range s.Sittings {
-		if sit.Card.Name != card.Card.Name || sit.Simulated != card.Simulated {
-			return nil, fmt.Errorf("%s: was measured on %s, and this is %s: use another folder", path, cardName(sit.Sitting), cardName(card))
+	for _, session := range s.Sessions {
+		if session.Card.Name != card.Card.Name || session.Simulated != card.Simulated {
+			return nil, fmt.Errorf("%s: was measured on %s, and this is %s: use another folder", path, cardName(session.Session), cardName(card))
 		}
 	}
 	return s, nil
 }
 
-func cardName(s *measure.Sitting) string {
+func cardName(s *measure.Session) string {
 	if s.Simulated {
 		return "a simulated card"
 	}
@@ -176,8 +176,8 @@ func (s *Series) save(folder string) error {
 
 // readings is how often a point was read.
 func (s *Series) readings(p Point) (n int) {
-	for _, sit := range s.Sittings {
-		if slices.ContainsFunc(sit.Points[1:], func(m Measured) bool { return m.Point == p }) {
+	for _, session := range s.Sessions {
+		if slices.ContainsFunc(session.Points[1:], func(m Measured) bool { return m.Point == p }) {
 			n++
 		}
 	}

@@ -43,8 +43,8 @@ func TestRecordedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range series {
-		for _, sit := range s.Sittings {
-			if sit.Simulated || sit.Card.Name == "" || sit.Card.Driver == "" || sit.Date == "" || sit.Command == "" {
+		for _, session := range s.Sessions {
+			if session.Simulated || session.Card.Name == "" || session.Card.Driver == "" || session.Date == "" || session.Command == "" {
 				t.Errorf("%v: simulated, or card, driver, date or command are missing", s.Setup)
 			}
 		}
@@ -142,9 +142,9 @@ func TestPage(t *testing.T) {
 // TestPageDoubts: the page says what is simulated and what contradicts its null points.
 func TestPageDoubts(t *testing.T) {
 	s := series(fp16(), uniform)
-	s.Sittings[0].Simulated = true
-	for i := range s.Sittings[0].Readings {
-		if r := &s.Sittings[0].Readings[i]; strings.HasPrefix(r.Load, experiment.Null) {
+	s.Sessions[0].Simulated = true
+	for i := range s.Sessions[0].Readings {
+		if r := &s.Sessions[0].Readings[i]; strings.HasPrefix(r.Load, experiment.Null) {
 			r.PerExecution *= 1.1
 		}
 	}

@@ -30,16 +30,16 @@ func (p *page) measured() {
 			wrong = append(wrong, err)
 		}
 		var cards, drivers, dates []string
-		for _, sit := range s.Sittings {
-			name := sit.Card.Name
-			if sit.Simulated {
+		for _, session := range s.Sessions {
+			name := session.Card.Name
+			if session.Simulated {
 				name, simulated = "simulated", true
 			}
-			driver := fmt.Sprintf("%s, %s, %s", or(sit.Card.Driver), or(sit.Card.CUDA), watts(sit.Card.PowerLimit))
-			date, _, _ := strings.Cut(sit.Date, "T")
+			driver := fmt.Sprintf("%s, %s, %s", or(session.Card.Driver), or(session.Card.CUDA), watts(session.Card.PowerLimit))
+			date, _, _ := strings.Cut(session.Date, "T")
 			cards, drivers, dates = with(cards, or(name)), with(drivers, driver), with(dates, or(date))
-			if sit.Command != "" {
-				commands = with(commands, sit.Command)
+			if session.Command != "" {
+				commands = with(commands, session.Command)
 			}
 		}
 		p.row(s.String(), strings.Join(cards, ", "), strings.Join(drivers, "; "), strings.Join(dates, ", "),
@@ -59,8 +59,8 @@ func (p *page) measured() {
 // baselines is what a product of the usual operands took: power, clock and the share at the cap.
 func baselines(s *experiment.Series) string {
 	var power, clock, capped []float64
-	for _, sit := range s.Sittings {
-		for _, r := range sit.Readings {
+	for _, session := range s.Sessions {
+		for _, r := range session.Readings {
 			if !r.Baseline {
 				continue
 			}

@@ -31,8 +31,8 @@ func Results(s *experiment.Series) (list []Result) {
 		}
 	}
 	scaled := map[operands]*experiment.Scaled{}
-	for _, sit := range s.Sittings {
-		for _, p := range sit.Points {
+	for _, session := range s.Sessions {
+		for _, p := range session.Points {
 			scaled[operandsOf(p.Point)] = p.Scaled
 		}
 	}

@@ -15,17 +15,17 @@ import (
 func series(s experiment.Setup, w world) *experiment.Series {
 	work := Work(s, 0)
 	clock, limit := 1500.0, 700.0
-	sit := experiment.Sitting{
-		Sitting: &measure.Sitting{
+	session := experiment.Session{
+		Session: &measure.Session{
 			Card: power.Info{Name: "A Card", Driver: "1.2", CUDA: "13.0", PowerLimit: &limit},
 			Date: "2026-11-21T10:00:00Z", Command: "measure it",
 		},
 		Points: []experiment.Measured{{Point: work.Baseline}},
 	}
 	read := func(name string, energy float64) {
-		energy *= 1 + 0.001*math.Sin(float64(len(sit.Readings))) // so that there is a scatter
-		sit.Readings = append(sit.Readings, measure.Reading{Baseline: name == "", Window: power.Window{Load: name,
-			Begin: float64(len(sit.Readings)), Seconds: 0.005, PerExecution: 2 * energy, Watts: 400 * energy, SMClock: &clock}})
+		energy *= 1 + 0.001*math.Sin(float64(len(session.Readings))) // so that there is a scatter
+		session.Readings = append(session.Readings, measure.Reading{Baseline: name == "", Window: power.Window{Load: name,
+			Begin: float64(len(session.Readings)), Seconds: 0.005, PerExecution: 2 * energy, Watts: 400 * energy, SMClock: &clock}})
 	}
 	null := work.Baseline
 	null.Experiment, null.At = experiment.Null, 1
@@ -42,12 +42,12 @@ func series(s experiment.Setup, w world) *experiment.Series {
 			}
 			m.Scaled = &experiment.Scaled{X: x, W: p.W, Flushed: 0.25}
 		}
-		sit.Points = append(sit.Points, m)
+		session.Points = append(session.Points, m)
 		read("", 1)
 		read(p.Name(), energy)
 	}
 	read("", 1)
-	return &experiment.Series{Version: 1, Setup: s, Baseline: work.Baseline, Sittings: []experiment.Sitting{sit}}
+	return &experiment.Series{Version: 1, Setup: s, Baseline: work.Baseline, Sessions: []experiment.Session{session}}
 }
 
 // TestResults: every place of every axis is there, also where operands are shared, with what its

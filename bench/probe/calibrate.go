@@ -35,17 +35,17 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 		}
 	}
 	for _, s := range all {
-		for _, sit := range s.Sittings {
-			if sit.Simulated {
+		for _, session := range s.Sessions {
+			if session.Simulated {
 				return nil, fmt.Errorf("%v: was measured on a simulated card: there is nothing to learn from it", s.Setup)
 			}
-			if c.Card != "" && c.Card != sit.Card.Name {
-				return nil, fmt.Errorf("%v: was measured on %s, and others on %s: calibrate each card by itself", s.Setup, sit.Card.Name, c.Card)
+			if c.Card != "" && c.Card != session.Card.Name {
+				return nil, fmt.Errorf("%v: was measured on %s, and others on %s: calibrate each card by itself", s.Setup, session.Card.Name, c.Card)
 			}
-			c.Card, c.Driver = sit.Card.Name, sit.Card.Driver
-			c.Date = max(c.Date, strings.SplitN(sit.Date, "T", 2)[0])
-			if sit.Card.PowerLimit != nil {
-				c.PowerLimit = *sit.Card.PowerLimit
+			c.Card, c.Driver = session.Card.Name, session.Card.Driver
+			c.Date = max(c.Date, strings.SplitN(session.Date, "T", 2)[0])
+			if session.Card.PowerLimit != nil {
+				c.PowerLimit = *session.Card.PowerLimit
 			}
 		}
 		series, err := observe(ctx, c, s, swapped[s.Setup.Type], func() {
@@ -97,12 +97,12 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 	ran := map[string]experiment.Measured{}
 	var n float64
 	b := &out.Baseline
-	for _, sit := range s.Sittings {
-		out.Date = strings.SplitN(sit.Date, "T", 2)[0]
-		for _, m := range sit.Points {
+	for _, session := range s.Sessions {
+		out.Date = strings.SplitN(session.Date, "T", 2)[0]
+		for _, m := range session.Points {
 			ran[m.Name()] = m
 		}
-		for _, r := range sit.Readings {
+		for _, r := range session.Readings {
 			if !r.Baseline || r.SMClock == nil {
 				continue
 			}

@@ -42,9 +42,9 @@ func TestCalibrate(t *testing.T) {
 		t.Fatalf("a simulated card was learnt from: %v", err)
 	}
 	for _, s := range all {
-		for i := range s.Sittings {
-			s.Sittings[i].Simulated = false
-			s.Sittings[i].Card.Name = "Pretended"
+		for i := range s.Sessions {
+			s.Sessions[i].Simulated = false
+			s.Sessions[i].Card.Name = "Pretended"
 		}
 	}
 	done, total := 0, 0
@@ -60,13 +60,13 @@ func TestCalibrate(t *testing.T) {
 			t.Errorf("%d points of %d", len(s.Points), len(all[i].Results()))
 		}
 	}
-	all[1].Sittings[0].Card.Name = "Another"
+	all[1].Sessions[0].Card.Name = "Another"
 	if _, err := Calibrate(t.Context(), all, facts, nil); err == nil || !strings.Contains(err.Error(), "calibrate each card by itself") {
 		t.Errorf("two cards: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	all[1].Sittings[0].Card.Name = "Pretended"
+	all[1].Sessions[0].Card.Name = "Pretended"
 	if _, err := Calibrate(ctx, all, facts, nil); err == nil {
 		t.Error("cancelled, and done")
 	}

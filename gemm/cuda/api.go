@@ -1,7 +1,7 @@
 package cuda
 
-// api is the functions that are called, with C's types: pointers to results are pointers, handles
-// are uintptr, device addresses and size_t uint64.
+// api holds the library functions that this package calls, with C's types: pointers to results are
+// pointers, handles are uintptr, device addresses and size_t are uint64.
 type api struct {
 	libraries []string // the files that were opened, driver first
 
@@ -65,7 +65,7 @@ type symbol struct {
 	function any
 }
 
-// driverSymbols and blasSymbols list what each library must export. Names are those of the binary
+// driverSymbols lists the functions that the driver must export, under their names in the binary
 // interface: the headers' macros map cuMemAlloc to cuMemAlloc_v2, and so on.
 func (a *api) driverSymbols() []symbol {
 	return []symbol{
@@ -108,6 +108,7 @@ func (a *api) driverSymbols() []symbol {
 	}
 }
 
+// blasSymbols lists the functions that cuBLASLt must export.
 func (a *api) blasSymbols() []symbol {
 	return []symbol{
 		{"cublasLtGetVersion", &a.cublasLtGetVersion},

@@ -2,7 +2,7 @@ package cuda
 
 import "github.com/lowtoggle/lowtoggle/cost/arith"
 
-// arithmetic is what cuBLASLt is asked for to multiply a type.
+// arithmetic is how cuBLASLt multiplies a type.
 type arithmetic struct {
 	modes           []mode // to try in this order
 	operand, output int32  // cudaDataType
@@ -19,8 +19,8 @@ const (
 	noTensorCores     = ^uint64(implTensorOps)
 )
 
-// The pedantic float16 mode is documented to leave tensor cores out; the mask makes sure. Where no
-// such kernel exists, CUDA cores may still read float16 and accumulate in float32.
+// The pedantic float16 mode is documented to use no tensor cores, and the mask enforces it. If no such
+// kernel exists, CUDA cores read float16 and accumulate in float32.
 var arithmetics = map[arith.Type]arithmetic{
 	arith.FP32:     {[]mode{{compute32F, r32F}}, r32F, r32F, 1, 50, noTensorCores},
 	arith.TF32:     {[]mode{{compute32FTF32, r32F}}, r32F, r32F, 1, 80, anyImplementation},
@@ -31,7 +31,7 @@ var arithmetics = map[arith.Type]arithmetic{
 	arith.INT8:     {[]mode{{compute32I, r32I}}, r8I, r32I, 16, 75, anyImplementation},
 }
 
-// ones is 1 in each scale type, little-endian; zero serves all.
+// ones is 1 in each scale type, little-endian; zero is 0 in all of them.
 var (
 	ones = map[int32][]byte{r32F: {0, 0, 0x80, 0x3F}, r16F: {0, 0x3C}, r32I: {1, 0, 0, 0}}
 	zero = make([]byte, 4)

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Product is one product of a batch, as one linear layer of a model. Its operands must keep their
-// memory until the batch is closed.
+// Product is one product of a batch, such as a linear layer of a model. The memory of its operands must stay
+// valid until the batch is closed.
 type Product struct {
 	Name    string
 	Problem gemm.Problem
@@ -19,29 +19,29 @@ type Product struct {
 
 // Options say how a batch is replayed.
 type Options struct {
-	// Repeat is how often one replay goes through the products (through all copies of their weights,
-	// where Cold) and the traffic. Default: so often that a replay takes some 5 ms on an H200, a number
-	// that depends on shapes and sizes alone.
+	// Repeat is the number of passes through all products and traffic in one replay; with Cold, of passes
+	// through all copies of the weights. Default: as many as take about 5 ms on an H200, estimated from
+	// shapes and sizes.
 	Repeat int
-	// Cold keeps as many copies of all weights as it takes to exceed four times the L2 cache, at most
-	// what fits 4096 launches, and uses them in turn: every product then reads its weights from
-	// memory, as decoding does. Default: false.
+	// Cold makes every product read its weights from memory, as decoding does. It keeps several copies of all
+	// weights, together more than four times the L2 cache and at most 4096 launches, and uses them in
+	// turn. Default: false.
 	Cold bool
-	// Stack puts so many copies of a product's weights one below the other and multiplies by all at
-	// once: small layers then load the memory as large ones do. Default: 1.
+	// Stack multiplies by this many copies of a product's weights at once, one below the other. Small layers
+	// then use the memory's bandwidth as large ones do. Default: 1.
 	Stack int
 }
 
-// Batch replays products, traffic or both on a card, back to back. One batch or sequence runs at a time;
-// the methods of one are for one goroutine.
+// Batch replays products, traffic or both on a card, back to back. One batch or sequence runs at a time. The
+// methods of one are for one goroutine.
 type Batch struct {
 	device *Device
 	name   string
 	layers []*layer
-	things []launcher // of one pass, in order
+	work   []launcher // of one pass, in order
 	stack  int        // copies of a layer's weights in one product
 	copies int        // of all weights
-	passes int        // through all things, in one replay
+	passes int        // through all work, in one replay
 
 	memory *arena
 	exec   uintptr
@@ -53,15 +53,16 @@ type Batch struct {
 	run *run
 }
 
-// launcher is something that a pass puts on the device's stream.
+// launcher is a piece of work that a pass queues on the device's stream.
 type launcher interface {
-	// launch queues it once, with the given copy of the weights. It belongs on the device's thread.
+	// launch queues the work once, with the given copy of the weights. It must be called on the device's
+	// thread.
 	launch(copy int) error
 }
 
 // NewBatch uploads the products' operands, chooses their kernels and captures their graph. NaNs and
-// infinities in an operand are a [gemm.ErrNotFinite] that names it. Close gives the memory back.
-// When ctx ends it stops between two products.
+// infinities in an operand are a [gemm.ErrNotFinite] that names it. Close frees the memory. When ctx
+// ends, NewBatch stops between two products.
 func (d *Device) NewBatch(ctx context.Context, name string, products []Product, o Options) (*Batch, error) {
 	if len(products) == 0 {
 		return nil, fmt.Errorf("batch %s: no products", name)
@@ -69,9 +70,9 @@ func (d *Device) NewBatch(ctx context.Context, name string, products []Product, 
 	return d.NewMix(ctx, name, products, nil, o)
 }
 
-// NewMix is NewBatch for products and traffic together: one pass runs all products, then all traffic.
-// Either may be empty, not both. Copies and stacks are of weights alone, and traffic counts neither as
-// operations nor as weights.
+// NewMix is [Device.NewBatch] for products and traffic together: one pass runs all products, then all traffic.
+// One of the two may be empty. Traffic is neither copied nor stacked, and counts neither as operations nor
+// as weights.
 func (d *Device) NewMix(ctx context.Context, name string, products []Product, traffic []Traffic, o Options) (*Batch, error) {
 	b := &Batch{device: d, name: name, stack: max(1, o.Stack), memory: &arena{device: d}}
 	transfers, err := d.newTransfers(traffic)
@@ -79,16 +80,16 @@ func (d *Device) NewMix(ctx context.Context, name string, products []Product, tr
 		b.layers, err = newLayers(ctx, products, b.stack)
 	}
 	if err == nil && len(products)+len(traffic) == 0 {
-		err = errors.New("neither products nor traffic: give it one of them")
+		err = errors.New("no products and no traffic: give at least one of them")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("batch %s: %w", name, err)
 	}
 	for _, l := range b.layers {
-		b.things = append(b.things, l)
+		b.work = append(b.work, l)
 	}
 	for _, t := range transfers {
-		b.things = append(b.things, t)
+		b.work = append(b.work, t)
 	}
 	b.copies, b.passes = plan(products, traffic, o, d.info.L2)
 	if err := d.thread.do(func() error { return b.setUp(ctx, transfers) }); err != nil {
@@ -116,7 +117,7 @@ func (b *Batch) createEvents() (err error) {
 
 // pass launches everything once, with the given copy of the weights.
 func (b *Batch) pass(copy int) error {
-	for _, t := range b.things {
+	for _, t := range b.work {
 		if err := t.launch(copy); err != nil {
 			return err
 		}
@@ -156,13 +157,13 @@ func (b *Batch) time() error {
 	)
 }
 
-// Close ends a running batch and gives its memory back; twice does nothing.
+// Close ends a running batch and frees its memory. It is idempotent.
 func (b *Batch) Close() error {
 	b.run.end()
 	for _, l := range b.layers {
 		l.destroy()
 	}
-	return b.device.giveBack(b.tearDown)
+	return b.device.release(b.tearDown)
 }
 
 func (b *Batch) tearDown() error {

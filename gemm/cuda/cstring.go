@@ -17,7 +17,7 @@ func cString(p *byte) string {
 	return string(unsafe.Slice(p, n))
 }
 
-// text is what a library wrote into a buffer of ours, up to the NUL.
+// text returns a NUL-terminated string in a buffer that a library has filled.
 func text(b []byte) string {
 	s, _, _ := bytes.Cut(b, []byte{0})
 	return string(s)

@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Device is an open GPU: a CUDA context of its own on a thread of its own. It is a [gemm.Backend].
-// Its methods may be called from any goroutine; they take turns.
+// Device is an open GPU, with its own CUDA context on its own thread. Methods may be called from any
+// goroutine; they run one at a time.
 type Device struct {
 	api    *api
 	thread *thread
@@ -18,19 +18,18 @@ type Device struct {
 	context, stream, lt uintptr
 	workspace           uint64
 	one                 uint64 // float32 1, the scale of FP8 operands
-	staging             []byte // on the way to the card
+	staging             []byte // host memory for uploads
 	timeline            timeline
 
 	mu      sync.Mutex
-	current *run // the latest, perhaps over
+	current *run // the latest; may have ended
 	closed  bool
 }
 
 var _ gemm.Backend = (*Device)(nil)
 
-// Open takes the GPU that CUDA counts as index, from 0. The error is an [ErrNoGPU] where there is
-// no such GPU that can be used, and another where the card refuses (busy in exclusive mode, out of
-// memory).
+// Open opens the GPU with CUDA's number index, from 0. The error is an [ErrNoGPU] if there is no usable
+// GPU of that number, and another one if the card refuses (busy in exclusive mode, out of memory).
 func Open(index int) (*Device, error) {
 	a, err := libraries()
 	if err != nil {
@@ -47,7 +46,7 @@ func open(a *api, index int) (*Device, error) {
 	return d, nil
 }
 
-// setUp creates everything in order; what was created before a failure, tearDown gives back.
+// setUp creates everything in order. After a failure, tearDown frees what was created.
 func (d *Device) setUp(index int) error {
 	info, device, err := d.api.info(index)
 	if err != nil {
@@ -80,9 +79,8 @@ func (d *Device) tearDown() error {
 	return errors.Join(errs...)
 }
 
-// Close ends a running batch or sequence, after the tenths of a second of work already queued, and gives back
-// the context and all of its memory. Batches and sequences of a closed device can only be closed. Closing twice
-// does nothing.
+// Close ends a running batch or sequence, after some tenths of a second of queued work, and frees the context
+// and all of its memory. Batches and sequences of a closed device can only be closed. Close is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,17 +100,17 @@ func (d *Device) Close() error {
 // Info describes the card.
 func (d *Device) Info() Info { return d.info }
 
-// Name is the card's, as "NVIDIA H200".
+// Name is the card's name, such as "NVIDIA H200".
 func (d *Device) Name() string { return d.info.Name }
 
-// FreeMemory is the card's free memory in bytes, whoever uses the rest.
+// FreeMemory is the card's free memory in bytes, over all processes.
 func (d *Device) FreeMemory() (free int64, err error) {
 	err = d.thread.do(func() (err error) { free, err = d.freeMemory(); return err })
 	return free, err
 }
 
-// Multiply returns y[M,N] row-major; an element that the kernel did not write is NaN, or −1 for
-// INT8. It waits for a running batch's or sequence's queue, and starves it for as long as it takes.
+// Multiply returns y[M,N] row-major. An element that the kernel did not write is NaN, or −1 for INT8.
+// Multiply waits for the queued work of a running batch or sequence, which then idles until it returns.
 func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err
@@ -151,7 +149,7 @@ func (d *Device) multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err er
 	return m.shape.result(p, raw), nil
 }
 
-// compute runs m once into poisoned memory and brings D back.
+// compute runs m once into poisoned memory and downloads D.
 func (d *Device) compute(m *matmul, p gemm.Problem, x, w, y uint64) ([]byte, error) {
 	raw := make([]byte, m.shape.outputBytes(p.Type))
 	if err := first(

@@ -71,7 +71,7 @@ func TestCapabilityIsChecked(t *testing.T) {
 	p := gemm.Problem{M: 2, N: 3, K: 4, Type: arith.FP8}
 	x, w := operands(p, 1)
 	_, err := d.Multiply(p, x, w)
-	if err == nil || !strings.Contains(err.Error(), "Fake (compute capability 8.0) cannot multiply fp8, which takes 8.9 or later") {
+	if err == nil || !strings.Contains(err.Error(), "Fake (compute capability 8.0) cannot multiply fp8, which needs 8.9 or later") {
 		t.Error(err)
 	}
 }

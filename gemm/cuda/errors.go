@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrNoGPU marks every reason for which this machine cannot multiply on a GPU: no driver, no
-// device, no cuBLASLt, a version too old, a platform without CUDA. The text says which.
+// ErrNoGPU marks every reason why this machine cannot multiply on a GPU: no driver, no device, no
+// cuBLASLt, an old version, or a platform without CUDA. The text names the reason.
 var ErrNoGPU = errors.New("no usable NVIDIA GPU")
 
-// ErrOutOfMemory marks an allocation that the card has no room for.
+// ErrOutOfMemory marks an allocation that exceeds the card's free memory.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
 var errClosed = errors.New("the GPU was closed")
@@ -33,7 +33,7 @@ func (a *api) check(call string, r result) error {
 	return err
 }
 
-// checkLt is check for cuBLASLt.
+// checkLt turns a cuBLASLt call's status into an error that names the call.
 func (a *api) checkLt(call string, s status) error {
 	if s == 0 {
 		return nil

@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// The card is kept busy by queueing pieces of about pieceTime (or one launch, where that takes
-// longer), and `ahead` of them before the first has ended. A deeper queue would only drain later when
-// the wait for it is cancelled.
+// The card is kept busy by queueing pieces of about pieceTime (or of one launch, if that takes longer).
+// ahead pieces are queued at any time. A deeper queue would only take longer to drain after a cancellation.
 const (
 	ahead     = 3
 	pieceTime = 25 * time.Millisecond
 	pollEvery = 200 * time.Microsecond
 )
 
-var errCancelled = errors.New("what was left was cancelled")
+var errCancelled = errors.New("cancelled before all of it had run")
 
-// supply is work for the card, piece by piece. Its methods are called on the device's thread.
+// supply yields work for the card, piece by piece. Its methods are called on the device's thread.
 type supply interface {
-	// next queues the next piece and gives an event behind it, or 0 where nothing is left.
+	// next queues the next piece and returns an event after it, or 0 if nothing is left.
 	next() (mark uintptr, err error)
-	// ended is called for every piece that has ended, in their order.
+	// ended is called for every piece that has ended, in order.
 	ended() error
 }
 
@@ -31,7 +30,7 @@ type supply interface {
 type run struct {
 	name      string
 	cancelled atomic.Bool
-	done      chan struct{} // closed when the card has nothing of it left
+	done      chan struct{} // closed when the card has finished it
 	err       error         // valid once done is closed
 }
 
@@ -57,7 +56,7 @@ func (r *run) finish(err error) error {
 	return err
 }
 
-// end cancels a run, if there is one, and waits until the card has nothing of it left.
+// end cancels a run, if there is one, and waits until its queued work has drained.
 func (r *run) end() {
 	if r != nil {
 		r.cancel()
@@ -65,7 +64,7 @@ func (r *run) end() {
 	}
 }
 
-// wait returns when the run is over, or cancels it as soon as ctx is done.
+// wait returns when the run has ended. If ctx ends first, wait cancels the run.
 func (r *run) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -76,14 +75,14 @@ func (r *run) wait(ctx context.Context) error {
 	}
 }
 
-// occupy makes r the device's current run. It fails while another is under way, and waits for a
-// cancelled one to drain.
+// occupy makes r the device's current run. It fails while another is running, and waits for the queued work
+// of a cancelled one.
 func (d *Device) occupy(r *run) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.current; c != nil {
 		if !c.cancelled.Load() && !c.over() {
-			return fmt.Errorf("%s: %s is under way on this GPU: wait for it first", r.name, c.name)
+			return fmt.Errorf("%s: %s is running on this GPU: wait for it first", r.name, c.name)
 		}
 		<-c.done
 	}
@@ -94,8 +93,8 @@ func (d *Device) occupy(r *run) error {
 	return nil
 }
 
-// start queues the first pieces of s and returns at once; another goroutine queues the others. The
-// run is nil where the device was not free, and over where a piece could not be queued.
+// start queues the first pieces of s and returns at once; another goroutine queues the rest. The run is nil if
+// the device was busy, and has ended if a piece could not be queued.
 func (d *Device) start(name string, s supply) (*run, error) {
 	r := newRun(name)
 	if err := d.occupy(r); err != nil {
@@ -115,9 +114,9 @@ func (d *Device) start(name string, s supply) (*run, error) {
 	return r, nil
 }
 
-// failed ends a run when what it had queued has drained.
+// failed ends a run after its queued work has drained.
 func (d *Device) failed(r *run, err error) error {
-	_ = d.thread.do(d.sync) // a card that failed says so here as well
+	_ = d.thread.do(d.sync) // fails too on a card that failed
 	return r.finish(err)
 }
 
@@ -133,8 +132,8 @@ func begun(s supply) (marks []uintptr, err error) {
 	return marks, nil
 }
 
-// feed queues a piece whenever one has ended, and waits for the end of all. The marks are of the pieces
-// on the card, the oldest first.
+// feed queues a piece whenever one has ended, and waits for all to end. marks are the events of the queued
+// pieces, oldest first.
 func (d *Device) feed(r *run, s supply, marks []uintptr) error {
 	left := true
 	for len(marks) > 0 {
@@ -164,7 +163,7 @@ func (d *Device) feed(r *run, s supply, marks []uintptr) error {
 	return nil
 }
 
-// await polls until event has happened, so that the device's thread stays free meanwhile.
+// await polls until event has happened. The device's thread stays free between polls.
 func (d *Device) await(event uintptr) error {
 	for {
 		var yes bool
@@ -176,9 +175,9 @@ func (d *Device) await(event uintptr) error {
 	}
 }
 
-// giveBack runs f on the device's thread. Where the device is closed there is nothing left to give
-// back: it took everything with it.
-func (d *Device) giveBack(f func() error) error {
+// release runs f, which frees memory, on the device's thread. On a closed device it does nothing: closing has
+// freed everything.
+func (d *Device) release(f func() error) error {
 	if err := d.thread.do(f); !errors.Is(err, errClosed) {
 		return err
 	}

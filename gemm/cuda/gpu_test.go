@@ -275,7 +275,7 @@ func TestGPUTrafficCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	moved := m.things[1].(*transfer)
+	moved := m.work[1].(*transfer)
 	if err := d.thread.do(func() error { return d.poison(moved.to, size) }); err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// capture records what f queues on the device's stream as a graph, without running it. It belongs
-// on the device's thread, and f must only launch kernels that have run before, so that nothing is
-// loaded while recording.
+// capture records the work that f queues on the device's stream as a graph, without running it. It must be
+// called on the device's thread. f may only launch kernels that have run before: a kernel cannot be loaded
+// while recording.
 func (d *Device) capture(f func() error) (exec uintptr, err error) {
 	a := d.api
 	if err := a.check("cuStreamBeginCapture", a.cuStreamBeginCapture(d.stream, captureThreadLocal)); err != nil {
@@ -36,7 +36,7 @@ func (d *Device) replay(exec uintptr, n int) error {
 	return nil
 }
 
-// took runs a graph n times and says how long one of them took.
+// took runs a graph n times and returns the mean time of one run.
 func (d *Device) took(exec uintptr, n int) (once time.Duration, err error) {
 	t := &d.timeline
 	var begin, end uintptr
@@ -54,7 +54,7 @@ func (d *Device) took(exec uintptr, n int) (once time.Duration, err error) {
 	return once / time.Duration(n), nil
 }
 
-// destroyGraph does nothing to a graph that is 0, and makes others so.
+// destroyGraph destroys a graph and sets it to 0. It ignores a graph that is 0.
 func (d *Device) destroyGraph(exec *uintptr) error {
 	if *exec == 0 {
 		return nil
@@ -70,12 +70,12 @@ func (d *Device) event() (event uintptr, err error) {
 	return event, err
 }
 
-// mark records event behind everything queued so far.
+// mark records event after everything queued so far.
 func (d *Device) mark(event uintptr) error {
 	return d.api.check("cuEventRecord", d.api.cuEventRecord(event, d.stream))
 }
 
-// happened says whether the card has come to an event, or why it never will.
+// happened reports whether the card has reached an event. The error says why it never will.
 func (d *Device) happened(event uintptr) (bool, error) {
 	r := d.api.cuEventQuery(event)
 	if r == errorNotReady {
@@ -84,8 +84,8 @@ func (d *Device) happened(event uintptr) (bool, error) {
 	return true, d.api.check("a kernel", r)
 }
 
-// between is the time that the card took from one event to another; both must have happened. It is
-// wrong by up to 3e-8 of itself: the driver gives it as float32.
+// between is the card's time from one event to another. Both must have happened. Its relative error is up to
+// 3e-8: the driver returns a float32.
 func (d *Device) between(from, to uintptr) (time.Duration, error) {
 	var ms float32
 	err := d.api.check("cuEventElapsedTime", d.api.cuEventElapsedTime(&ms, from, to))

@@ -5,20 +5,20 @@ import "fmt"
 // Info describes a GPU and the software it is used through.
 type Info struct {
 	Name       string   `json:"name"`
-	Index      int      `json:"index"`      // CUDA's, which CUDA_VISIBLE_DEVICES changes
-	PCIBusID   string   `json:"pci_bus_id"` // as NVML knows the card
+	Index      int      `json:"index"`      // CUDA's number; depends on CUDA_VISIBLE_DEVICES
+	PCIBusID   string   `json:"pci_bus_id"` // identifies the card to NVML
 	Memory     int64    `json:"memory_bytes"`
 	SMs        int      `json:"sms"` // streaming multiprocessors
 	L2         int64    `json:"l2_bytes"`
 	Capability string   `json:"compute_capability"`
-	Driver     string   `json:"driver_cuda"` // newest CUDA that the driver serves
+	Driver     string   `json:"driver_cuda"` // newest CUDA version that the driver supports
 	CublasLt   string   `json:"cublaslt"`
 	Libraries  []string `json:"libraries"` // the files in use, driver first
 
 	capability int // 90 is 9.0
 }
 
-// info asks the driver. It may be called on any thread after cuInit.
+// info queries the driver. It may be called on any thread after cuInit.
 func (a *api) info(index int) (Info, int32, error) {
 	var count, device, driver int32
 	if err := a.check("cuDeviceGetCount", a.cuDeviceGetCount(&count)); err != nil {
@@ -55,7 +55,7 @@ func (a *api) info(index int) (Info, int32, error) {
 	}, device, nil
 }
 
-// first executes steps until one fails.
+// first runs steps until one fails.
 func first(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {

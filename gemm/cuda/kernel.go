@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Kernel identifies what cuBLASLt ran: its own numbers for the algorithm and its configuration,
-// which mean the same within one version of the library.
+// Kernel identifies a kernel of cuBLASLt by the library's numbers for the algorithm and its
+// configuration. They are only comparable within one version of the library.
 type Kernel struct {
-	M           int     `json:"m"` // D[m,n] as it ran, padding included
+	M           int     `json:"m"` // of D[m,n], padding included
 	N           int     `json:"n"`
 	K           int     `json:"k"`
 	Algorithm   int     `json:"algorithm"`
@@ -27,7 +27,7 @@ type Kernel struct {
 	Waves       float64 `json:"waves"` // 1 fills the card once
 }
 
-// String is the line for tables.
+// String describes the kernel in one line.
 func (k Kernel) String() string {
 	unit := "CUDA cores"
 	if k.TensorCores {
@@ -36,12 +36,12 @@ func (k Kernel) String() string {
 	return fmt.Sprintf("algorithm %d, tile %d, stages %d, split-K %d, cluster %d, custom %d, %s", k.Algorithm, k.Tile, k.Stages, k.SplitK, k.Cluster, k.Custom, unit)
 }
 
-// kernel reads what the heuristic chose. An attribute that this version does not know stays 0.
+// kernel reads the attributes of the heuristic's choice. An attribute that this version lacks stays 0.
 func (a *api) kernel(s shape, compute int32, h *heuristic) Kernel {
 	flags := a.implementation(h)
 	k := Kernel{
 		M: s.m, N: s.n, K: s.k, Compute: int(compute),
-		// The flags of kernels for TF32 name no tensor cores, which TF32 exists on alone.
+		// TF32 exists on tensor cores only, but the flags of its kernels do not name them.
 		TensorCores: flags&implTensorOps != 0 || compute == compute32FTF32, Half: flags&implAccumulate16 != 0,
 		Workspace: int64(h.workspace), Waves: float64(h.waves),
 	}

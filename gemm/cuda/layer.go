@@ -13,11 +13,11 @@ type layer struct {
 	problem gemm.Problem // of the stacked weights
 	matmul  *matmul
 	kernel  Kernel
-	x, y    uint64   // layers share y, and where their operands do, x
+	x, y    uint64   // y is shared by all layers, x by those with the same operand
 	w       []uint64 // one address per copy
 }
 
-// newLayers looks at all products before anything of them is put on the card.
+// newLayers validates all products before any upload.
 func newLayers(ctx context.Context, products []Product, stack int) ([]*layer, error) {
 	var layers []*layer
 	seen := map[memoryOf]bool{}
@@ -32,11 +32,11 @@ func newLayers(ctx context.Context, products []Product, stack int) ([]*layer, er
 	return layers, nil
 }
 
-// Validate reports operands that do not fit the problem, and those that are not finite (a
-// [gemm.ErrNotFinite] that names x or w).
+// Validate returns an error if operands do not fit the problem or are not finite (a [gemm.ErrNotFinite] that
+// names x or w).
 func (p Product) Validate() error { return p.validate(map[memoryOf]bool{}) }
 
-// validate looks at an x that many products share but once.
+// validate checks an x that several products share only once.
 func (p Product) validate(seen map[memoryOf]bool) error {
 	if err := p.Problem.Fits(p.X, p.W); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (p Product) validate(seen map[memoryOf]bool) error {
 	return nil
 }
 
-// memoryOf tells operands apart: where they lie, and as which matrix.
+// memoryOf identifies an operand by its address and shape.
 type memoryOf struct {
 	data       *byte
 	rows, cols int
@@ -61,8 +61,8 @@ type memoryOf struct {
 
 func memory(m gemm.Matrix) memoryOf { return memoryOf{&m.Data[0], m.Rows, m.Cols} }
 
-// layers prepares every product and puts its operands into the arena, and one y for all results, one
-// after the other. When ctx ends it stops between two products.
+// layers prepares every product, uploads its operands, and allocates one y for the results of all. When ctx
+// ends it stops between two products.
 func (a *arena) layers(ctx context.Context, layers []*layer, copies, stack int) error {
 	d := a.device
 	shared := map[memoryOf]uint64{} // layers that read one activation share its x
@@ -126,7 +126,7 @@ func (l *layer) launch(copy int) error {
 	return nil
 }
 
-// destroy gives the descriptors back. They are the library's host memory: any thread will do.
+// destroy frees the descriptors. They are host memory of the library: any thread may free them.
 func (l *layer) destroy() {
 	if l.matmul != nil {
 		l.matmul.destroy()

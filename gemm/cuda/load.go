@@ -2,7 +2,7 @@ package cuda
 
 import "fmt"
 
-// Oldest CUDA that is supported, as cuDriverGetVersion and cublasLtGetVersion count.
+// Oldest supported versions, as cuDriverGetVersion and cublasLtGetVersion count them.
 const (
 	minDriver = 12000
 	minBLAS   = 120000
@@ -14,7 +14,7 @@ type opener interface {
 	bind(handle uintptr, symbols []symbol) error
 }
 
-// load finds and binds the driver, initialises it, and binds the newest cuBLASLt that it can serve.
+// load binds and initialises the driver, then binds the newest cuBLASLt that the driver supports.
 func load(o opener, m machine) (*api, error) {
 	a := new(api)
 	if err := a.bindFirst(o, m, "NVIDIA's driver", []string{"libcuda.so.1"}, m.driverFolders(), a.driverSymbols(),
@@ -29,13 +29,13 @@ func load(o opener, m machine) (*api, error) {
 		return nil, noGPU("%w", err)
 	}
 	if driver < minDriver {
-		return nil, noGPU("the driver serves CUDA %s, and %s or later is needed: update the driver", cudaVersion(driver), cudaVersion(minDriver))
+		return nil, noGPU("the driver supports CUDA %s, and %s or later is needed: update the driver", cudaVersion(driver), cudaVersion(minDriver))
 	}
 	var files []string
 	for major := driver / 1000; major >= minDriver/1000; major-- {
 		files = append(files, fmt.Sprintf("libcublasLt.so.%d", major))
 	}
-	if err := a.bindFirst(o, m, "cuBLASLt of a CUDA that the driver serves", files, m.cudaFolders(), a.blasSymbols(),
+	if err := a.bindFirst(o, m, "cuBLASLt of a CUDA that the driver supports", files, m.cudaFolders(), a.blasSymbols(),
 		"install the CUDA toolkit, or point CUDA_HOME at one"); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func load(o opener, m machine) (*api, error) {
 	return a, nil
 }
 
-// bindFirst opens the first of the files that exists and exports every symbol.
+// bindFirst opens the first file that exists and exports every symbol.
 func (a *api) bindFirst(o opener, m machine, what string, files, folders []string, symbols []symbol, advice string) error {
 	var refusals []error
 	for _, file := range files {
@@ -58,7 +58,7 @@ func (a *api) bindFirst(o opener, m machine, what string, files, folders []strin
 				a.libraries = append(a.libraries, path)
 				return nil
 			}
-			if i > 0 || handle != 0 { // that the loader knows no such file is what the folders are for
+			if i > 0 || handle != 0 { // a file that the loader does not find is looked for in the folders next
 				refusals = append(refusals, err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// libraries opens the libraries once in a process: a driver does not bear being unloaded.
+// libraries opens the libraries once per process: a driver must not be unloaded.
 var libraries = sync.OnceValues(func() (*api, error) { return load(loader{}, thisMachine) })
 
 // loader is the system's dynamic loader.
@@ -19,7 +19,7 @@ func (loader) open(path string) (uintptr, error) {
 	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-// bind looks every symbol up and makes its field call it.
+// bind looks up every symbol and points its field at it.
 func (loader) bind(handle uintptr, symbols []symbol) error {
 	for _, s := range symbols {
 		address, err := purego.Dlsym(handle, s.name)
@@ -33,7 +33,7 @@ func (loader) bind(handle uintptr, symbols []symbol) error {
 	return nil
 }
 
-// register turns the panic of a function type that purego cannot call into an error.
+// register returns an error instead of purego's panic about a function type that it cannot call.
 func register(s symbol, address uintptr) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -54,7 +54,7 @@ func TestLoad(t *testing.T) {
 		{name: "a driver for CUDA 12 takes 12", paths: []string{driver, blas12, blas13}, change: driverVersion(12040), blas: blas12},
 		{name: "no driver", want: []string{"libcuda.so.1 (NVIDIA's driver)", "/usr/local/nvidia/lib64", "install the driver"}},
 		{name: "no device", paths: []string{driver}, change: noDevice, want: []string{"cuInit: PLANTED (100)"}},
-		{name: "old driver", paths: []string{driver}, change: driverVersion(11080), want: []string{"serves CUDA 11.8, and 12.0 or later", "update the driver"}},
+		{name: "old driver", paths: []string{driver}, change: driverVersion(11080), want: []string{"supports CUDA 11.8, and 12.0 or later", "update the driver"}},
 		{name: "odd driver", paths: []string{driver}, missing: "cuGraphLaunch", want: []string{"undefined symbol: cuGraphLaunch"}},
 		{name: "no cuBLASLt", paths: []string{driver}, want: []string{"libcublasLt.so.13 or libcublasLt.so.12", "/usr/local/cuda/lib64", "point CUDA_HOME"}},
 		{name: "broken cuBLASLt", paths: []string{driver, blas13}, missing: "cublasLtMatmul", want: []string{"undefined symbol: cublasLtMatmul"}},

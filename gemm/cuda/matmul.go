@@ -7,15 +7,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// workspaceBytes is what a kernel may use for partial results, as PyTorch gives it on this
-// generation.
+// workspaceBytes is the memory that a kernel may use for partial results: PyTorch's value for Hopper.
 const workspaceBytes = 32 << 20
 
-// candidates is how many algorithms the heuristic is asked for; the first that may be used is.
+// candidates is the number of algorithms requested of the heuristic. The first allowed one is used.
 const candidates = 8
 
-// matmul is a product ready to launch: descriptors and the algorithm chosen. Its methods belong on
-// the device's thread, but for destroy.
+// matmul is a product ready to launch: descriptors and the chosen algorithm. All methods but destroy must be
+// called on the device's thread.
 type matmul struct {
 	device          *Device
 	shape           shape
@@ -29,7 +28,7 @@ type matmul struct {
 func (d *Device) prepare(p gemm.Problem) (*matmul, error) {
 	a := arithmetics[p.Type]
 	if d.info.capability < a.capability {
-		return nil, fmt.Errorf("%s (compute capability %s) cannot multiply %v, which takes %d.%d or later",
+		return nil, fmt.Errorf("%s (compute capability %s) cannot multiply %v, which needs %d.%d or later",
 			d.info.Name, d.info.Capability, p.Type, a.capability/10, a.capability%10)
 	}
 	var err error
@@ -75,7 +74,7 @@ func (m *matmul) describe(a arithmetic) error {
 	return first(steps...)
 }
 
-// choose asks the heuristic, and takes its best algorithm that keeps to the allowed implementation.
+// choose takes the heuristic's best algorithm with an allowed implementation.
 func (m *matmul) choose(a arithmetic) error {
 	api := m.device.api
 	var pref uintptr
@@ -86,7 +85,7 @@ func (m *matmul) choose(a arithmetic) error {
 	for attribute, value := range map[int32][]byte{
 		prefMaxWorkspace: binary.LittleEndian.AppendUint64(nil, workspaceBytes),
 		prefImplMask:     binary.LittleEndian.AppendUint64(nil, a.implementation),
-		// Parts of a split K are never summed in the output's type: that would round them once more.
+		// Partial sums of a split K are never added in the output's type, which would round them again.
 		prefReduction: binary.LittleEndian.AppendUint32(nil, reduceInPlace|reduceCompute),
 	} {
 		if err := api.checkLt("cublasLtMatmulPreferenceSetAttribute",
@@ -105,7 +104,7 @@ func (m *matmul) choose(a arithmetic) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no kernel for it among the %d that the heuristic offers", count)
+	return fmt.Errorf("none of the %d kernels that the heuristic offers is allowed", count)
 }
 
 // launch queues D = A·B on the device's stream; operands are addresses of x and w.
@@ -120,7 +119,7 @@ func (m *matmul) launch(p gemm.Problem, x, w, y uint64) error {
 		&m.choice.algo, d.workspace, workspaceBytes, d.stream))
 }
 
-// destroy gives the descriptors back; those never created are 0.
+// destroy frees the descriptors. A descriptor that was never created is 0.
 func (m *matmul) destroy() {
 	api := m.device.api
 	for _, layout := range []*uintptr{&m.slotA, &m.slotB, &m.d} {

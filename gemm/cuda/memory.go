@@ -8,8 +8,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// The functions of this file belong on the device's thread. Copies and fills use the null stream,
-// which the device's own stream does not wait for: each ends by waiting for it, while replays go on.
+// The functions in this file must be called on the device's thread. Copies and fills use the null stream,
+// and each waits for it to finish. Replays on the device's own stream continue meanwhile.
 
 // alloc returns the address of at least 16 bytes, aligned to 256.
 func (d *Device) alloc(bytes int) (address uint64, err error) {
@@ -29,7 +29,7 @@ func (d *Device) free(address uint64) error {
 
 func (d *Device) sync() error { return d.api.check("cuCtxSynchronize", d.api.cuCtxSynchronize()) }
 
-// copied waits for the null stream alone.
+// copied waits for the null stream only.
 func (d *Device) copied() error {
 	return d.api.check("cuStreamSynchronize", d.api.cuStreamSynchronize(0))
 }
@@ -40,8 +40,8 @@ func (d *Device) freeMemory() (int64, error) {
 	return int64(free), err
 }
 
-// upload copies data, which may be a mapped file's: by way of memory that cannot fail while the
-// driver reads it.
+// upload copies data to the card. Data may lie in a mapped file, so it goes through host memory that cannot
+// fault while the driver reads it.
 func (d *Device) upload(to uint64, data []byte) error {
 	for len(data) > 0 {
 		if d.staging == nil {
@@ -81,7 +81,7 @@ func (d *Device) duplicate(to, from uint64, bytes int) error {
 	return d.copied()
 }
 
-// poison fills memory with NaNs, so that an element never written shows itself.
+// poison fills memory with NaNs, which reveals elements that a kernel did not write.
 func (d *Device) poison(address uint64, bytes int) error {
 	if err := d.api.check("cuMemsetD8", d.api.cuMemsetD8(address, 0xFF, uint64(bytes))); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (d *Device) poison(address uint64, bytes int) error {
 	return d.copied()
 }
 
-// arena is memory that is given back all at once.
+// arena is device memory that is freed all at once.
 type arena struct {
 	device    *Device
 	addresses []uint64

@@ -12,11 +12,12 @@ import (
 )
 
 // Products multiplies matrices of the host in float32 on CUDA cores (TF32 would cost a forward pass
-// its digits). Operands go to the card with every product and the result comes back; memory there is
-// kept, and grows with the largest product. Methods may be called from any goroutine; they take turns.
+// its digits). Every product uploads its operands and downloads its result. Device memory is
+// kept between products and grows with the largest one. Methods may be called from any goroutine; they run
+// one at a time.
 //
-// Results are those of float32, but not the CPU's bits: cuBLASLt chooses by the shape in which order
-// it adds, so even a row's bits depend on how many rows there are.
+// Results are float32 results but not bit-identical to the CPU's. cuBLASLt chooses the order of additions by
+// the shape, so even the bits of one row depend on the number of rows.
 type Products struct {
 	device  *Device
 	matmuls map[gemm.Problem]*matmul
@@ -24,7 +25,7 @@ type Products struct {
 	host    []float32 // transposed weights, or a result whose rows go apart
 }
 
-// NewProducts multiplies on d. Close gives its memory back.
+// NewProducts multiplies on d. Close frees its memory.
 func (d *Device) NewProducts() *Products {
 	return &Products{device: d, matmuls: map[gemm.Problem]*matmul{}}
 }
@@ -149,7 +150,7 @@ func (p *Products) scratch(rows, cols int) sgemm.Matrix {
 	return sgemm.Dense(rows, cols, p.host[:rows*cols])
 }
 
-// Close gives the memory back, while no Mul runs; twice does nothing. The device stays open.
+// Close frees the memory. No Mul may be running. Close is idempotent; the device stays open.
 func (p *Products) Close() error {
 	for _, m := range p.matmuls { // descriptors are the library's host memory: any thread will do
 		m.destroy()
@@ -157,22 +158,22 @@ func (p *Products) Close() error {
 	clear(p.matmuls)
 	p.host = nil
 	d := p.device
-	return d.giveBack(func() error { return errors.Join(p.x.free(d), p.w.free(d), p.y.free(d)) })
+	return d.release(func() error { return errors.Join(p.x.free(d), p.w.free(d), p.y.free(d)) })
 }
 
-// buffer is memory on the card that grows and is written anew every time. It belongs on the device's
-// thread.
+// buffer is device memory that grows on demand and is overwritten by every use. Its methods must be called
+// on the device's thread.
 type buffer struct {
 	address uint64
 	bytes   int // 0: there is none
 }
 
-// grow makes it at least so large. What it held is lost.
+// grow makes the buffer at least that large. Its contents are lost.
 func (b *buffer) grow(d *Device, bytes int) error {
 	if bytes <= b.bytes {
 		return nil
 	}
-	if err := b.free(d); err != nil { // first, so that both need no room at once
+	if err := b.free(d); err != nil { // first: old and new together might not fit
 		return err
 	}
 	address, err := d.alloc(bytes)

@@ -2,15 +2,15 @@ package cuda
 
 import "time"
 
-// ClockReading is one reading of the card's clock: it was made between two moments of the host's.
+// ClockReading is one reading of the card's clock, between two readings of the host's clock.
 type ClockReading struct {
 	Before, After time.Duration // by the host's clock that was given
-	Card          time.Duration // by the card's, since the device was opened: the zero of stamps, too
+	Card          time.Duration // by the card's, since the device was opened, as in stamps
 }
 
-// ReadClock reads the card's clock; now is the host's. It fails while a batch or a sequence is under way:
-// the reading would wait for the queue. How long a reading takes varies by some microseconds: take the
-// quickest of several.
+// ReadClock reads the card's clock; now is the host's. It fails while a batch or sequence is running, because
+// the reading would wait for the queue. The duration of a reading varies by some microseconds: use the
+// shortest of several.
 func (d *Device) ReadClock(now func() time.Duration) (ClockReading, error) {
 	r := newRun("reading the clock")
 	if err := d.occupy(r); err != nil {
@@ -21,7 +21,7 @@ func (d *Device) ReadClock(now func() time.Duration) (ClockReading, error) {
 	return reading, err
 }
 
-// read spins: on an idle stream the event happens within microseconds.
+// read busy-waits: on an idle stream the event happens within microseconds.
 func (t *timeline) read(now func() time.Duration) (r ClockReading, err error) {
 	r.Before = now()
 	event, err := t.mark()

@@ -7,10 +7,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Replace puts other operands of the same problem where product i's lie; its kernel and graph stay.
-// The batch must not run; another may, and goes on meanwhile. Products that share an x share the new
-// one. NaNs and infinities are a [gemm.ErrNotFinite] that names the operand; where ctx ends or the
-// card fails, what the operands hold is not known.
+// Replace overwrites product i's operands with others of the same problem. Kernel and graph stay. The batch
+// must not be running; another batch may be, and continues. Products that share an x share the new one. NaNs
+// and infinities are a [gemm.ErrNotFinite] that names the operand. If ctx ends or the card fails, the
+// contents of the operands are undefined.
 func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if i < 0 || i >= len(b.layers) {
 		return fmt.Errorf("batch %s: there is no product %d to replace: it has %d", b.name, i, len(b.layers))
@@ -35,7 +35,7 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	return nil
 }
 
-// replace uploads m to an address, times over. Pieces take turns with the replays' queue.
+// replace uploads m to an address, stacked times high. Pieces of it alternate with replays of another batch.
 func (b *Batch) replace(ctx context.Context, at uint64, m gemm.Matrix, times, rows, cols int) error {
 	if times > 1 || rows != m.Rows || cols != m.Cols {
 		return b.device.thread.do(func() error { return b.device.stack(at, m, times, rows, cols) })

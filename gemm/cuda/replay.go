@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Start queues n replays and returns at once; they begin immediately. It fails while another batch
-// or sequence is under way, and waits for cancelled ones to drain.
+// Start queues n replays, which begin immediately, and returns at once. It fails while another batch or
+// sequence is running, and waits for the queued work of a cancelled one.
 func (b *Batch) Start(n int) error {
 	if n < 1 {
 		return fmt.Errorf("batch %s: %d replays", b.name, n)
@@ -19,7 +19,7 @@ func (b *Batch) Start(n int) error {
 	return err
 }
 
-// replays is what is left of a Start.
+// replays is the rest of one Start.
 type replays struct {
 	batch       *Batch
 	left, chunk int // chunk replays are a piece
@@ -36,7 +36,7 @@ func (r *replays) next() (mark uintptr, err error) {
 			return 0, err
 		}
 	}
-	mark = b.marks[r.pieces%ahead] // of a piece that has ended
+	mark = b.marks[r.pieces%ahead] // of a piece that has already ended
 	if r.left == now {
 		mark = b.end
 	}
@@ -49,9 +49,8 @@ func (r *replays) next() (mark uintptr, err error) {
 
 func (r *replays) ended() error { return nil }
 
-// Wait returns when all replays have run, with the card's error if there was one, or as soon as
-// ctx is done; the card then stops within the tenth of a second (or the three replays) already
-// queued.
+// Wait returns when all replays have run, with the card's error if there was one, or as soon as ctx is done.
+// The card then stops after the work already queued: a tenth of a second, or three replays.
 func (b *Batch) Wait(ctx context.Context) error {
 	if b.run == nil {
 		return fmt.Errorf("batch %s: nothing was started", b.name)
@@ -59,8 +58,8 @@ func (b *Batch) Wait(ctx context.Context) error {
 	return b.run.wait(ctx)
 }
 
-// Elapsed is how long the card took for the replays of the last Start, by its own clock. It fails
-// where they have not all run.
+// Elapsed is the card's time for the replays of the last Start, by its own clock. It fails if they have not
+// all run.
 func (b *Batch) Elapsed() (took time.Duration, err error) {
 	switch {
 	case b.run == nil || !b.run.over():

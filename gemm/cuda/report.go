@@ -7,16 +7,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Name is what the batch was called.
+// Name is the batch's name.
 func (b *Batch) Name() string { return b.name }
 
-// Passes is how often one replay goes through all products and traffic.
+// Passes is the number of passes through all products and traffic in one replay.
 func (b *Batch) Passes() int { return b.passes }
 
-// Copies is how many copies of all weights the replays use in turn; 1 unless Cold.
+// Copies is the number of copies of all weights that replays use in turn; 1 unless Cold.
 func (b *Batch) Copies() int { return b.copies }
 
-// WeightBytes is the memory of all copies of all weights, padding aside; traffic has none.
+// WeightBytes is the size of all copies of all weights, without padding.
 func (b *Batch) WeightBytes() int64 {
 	var sum int64
 	for _, l := range b.layers {
@@ -25,7 +25,7 @@ func (b *Batch) WeightBytes() int64 {
 	return sum * int64(b.copies*b.stack)
 }
 
-// Ops is the number of operations of one replay, padding aside; traffic has none.
+// Ops is the number of operations of one replay, without padding. Traffic has none.
 func (b *Batch) Ops() float64 {
 	var sum float64
 	for _, l := range b.layers {
@@ -34,7 +34,7 @@ func (b *Batch) Ops() float64 {
 	return sum * float64(b.passes)
 }
 
-// Kernels says what runs for each product, in their order.
+// Kernels are the kernels of the products, in order.
 func (b *Batch) Kernels() []Kernel {
 	var k []Kernel
 	for _, l := range b.layers {
@@ -43,10 +43,10 @@ func (b *Batch) Kernels() []Kernel {
 	return k
 }
 
-// Check runs every product (no traffic) once, outside the graph but with the same kernels, operands and result
-// memory. All results must be finite; the first of every [gemm.Problem] is held against the
-// reference ([gemm.Compare]). The deviations come in the products' order, up to the one that
-// failed; those of products that were not compared are zero.
+// Check runs every product once, outside the graph but with the same kernels, operands and result memory.
+// All results must be finite. The first product of every [gemm.Problem] is compared with the reference
+// ([gemm.Compare]). Deviations are in the products' order, up to the first failure. The deviation of a
+// product that was not compared is zero.
 func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 	var found []gemm.Deviation
 	seen := map[gemm.Problem]bool{}
@@ -64,7 +64,7 @@ func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 	return found, nil
 }
 
-// check runs one product and compares it, or sees to it that its result is finite.
+// check runs one product, checks that its result is finite, and compares it if asked.
 func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 	var raw []byte
 	err := b.device.thread.do(func() (err error) {
@@ -87,7 +87,7 @@ func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 	return gemm.Compare(l.Problem, l.X, l.W, lastCopy(s.result(l.problem, raw), l.Problem, b.stack))
 }
 
-// lastCopy is y[M,N] of the lowest among stacked weights.
+// lastCopy is y[M,N] of the last copy of stacked weights.
 func lastCopy(y []float64, p gemm.Problem, stack int) []float64 {
 	if stack == 1 {
 		return y

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// machine is where libraries may lie; tests put another in its place.
+// machine says where libraries may be; tests replace it.
 type machine struct {
 	getenv func(string) string
 	glob   func(pattern string) ([]string, error)
@@ -18,12 +18,12 @@ type machine struct {
 
 var thisMachine = machine{os.Getenv, filepath.Glob, func() (string, error) { return exec.LookPath("python3") }}
 
-// driverFolders and cudaFolders are patterns of folders beside the loader's own path.
+// driverFolders are patterns of folders with the driver, beside the loader's own path.
 func (m machine) driverFolders() []string {
 	return []string{"/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib"}
 }
 
-// cudaFolders names a toolkit's folders, then those that Python's packages bring.
+// cudaFolders are patterns of folders with a toolkit's libraries, then of folders with Python packages.
 func (m machine) cudaFolders() []string {
 	var roots, folders []string
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
@@ -40,8 +40,8 @@ func (m machine) cudaFolders() []string {
 	return append(folders, "/usr/lib/*-linux-gnu", "/usr/lib64")
 }
 
-// sitePackages names the folders of Python packages: of the active environment, of the default
-// interpreter (a link's folder and its target's may differ), of the user and of the system.
+// sitePackages are folders of Python packages: of the active environment, of the default interpreter (both
+// its link's folder and its target's), of the user and of the system.
 func (m machine) sitePackages() []string {
 	var prefixes, sites []string
 	for _, v := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
@@ -64,12 +64,12 @@ func (m machine) sitePackages() []string {
 	return sites
 }
 
-// find lists, in the order to try, a file name for the loader to look up and every existing file
-// of that name in the folders.
+// find lists what to open, in order: the bare file name, which the loader looks up, and every file of that
+// name in the folders.
 func (m machine) find(file string, folders []string) []string {
 	found := []string{file}
 	for _, folder := range folders {
-		paths, _ := m.glob(folder + "/" + file) // the only error is a malformed pattern
+		paths, _ := m.glob(folder + "/" + file) // fails for malformed patterns only
 		slices.Sort(paths)
 		slices.Reverse(paths) // the newest toolkit first
 		for _, p := range paths {
@@ -81,7 +81,7 @@ func (m machine) find(file string, folders []string) []string {
 	return found
 }
 
-// missing says what was looked for and where, and why what was found could not be opened.
+// missing is an error with the files and folders that were tried, and why files that exist failed to open.
 func missing(what string, files, folders []string, refusals []error, advice string) error {
 	where := fmt.Sprintf("%s (%s) was looked for on the loader's path and in %s", strings.Join(files, " or "), what, strings.Join(slices.Compact(slices.Clone(folders)), ", "))
 	for _, r := range refusals {

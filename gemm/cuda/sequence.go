@@ -181,7 +181,7 @@ func (t *Sequence) Close() error {
 	for _, l := range t.layers {
 		l.destroy()
 	}
-	return t.device.giveBack(func() error {
+	return t.device.release(func() error {
 		errs := []error{t.memory.free()}
 		for i := range t.graphs {
 			errs = append(errs, t.graphs[i].destroy(t.device))

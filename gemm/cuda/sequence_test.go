@@ -159,10 +159,10 @@ func TestSequencesBatchesAndClocksTakeTurns(t *testing.T) {
 	if err := d.thread.do(func() error { queued = c.busyUntil - c.now; return nil }); err != nil || queued > 100*time.Millisecond || queued < pieceTime {
 		t.Errorf("%v are queued, %v", queued, err)
 	}
-	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "batch test: sequence test is under way on this GPU: wait for it first") {
+	if err := b.Start(1); err == nil || !strings.Contains(err.Error(), "batch test: sequence test is running on this GPU: wait for it first") {
 		t.Error(err)
 	}
-	if _, err := d.ReadClock(now); err == nil || !strings.Contains(err.Error(), "sequence test is under way") {
+	if _, err := d.ReadClock(now); err == nil || !strings.Contains(err.Error(), "sequence test is running") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -5,7 +5,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// shape is a product as cuBLASLt sees it, padded: column-major D[m,n] = A[k,m]ᵀ·B[k,n].
+// shape is a product in cuBLASLt's terms, padded: column-major D[m,n] = A[k,m]ᵀ·B[k,n].
 type shape struct{ m, n, k int }
 
 func shapeOf(p gemm.Problem) shape {
@@ -27,7 +27,7 @@ func (s shape) rowsOf(p gemm.Problem) (x, w int) {
 	return s.n, s.m
 }
 
-// padded is m's data with zeros added up to rows × cols; m's own where nothing is to be added.
+// padded returns m's data, filled up with zeros to rows × cols. It copies only if it pads.
 func padded(m gemm.Matrix, rows, cols int) []byte {
 	if rows == m.Rows && cols == m.Cols {
 		return m.Data

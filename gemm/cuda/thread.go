@@ -2,8 +2,8 @@ package cuda
 
 import "runtime"
 
-// thread executes functions, one after the other, on one operating-system thread: a CUDA context
-// is current on a thread.
+// thread runs functions one at a time on one operating-system thread, because a CUDA context is bound to
+// its thread.
 type thread struct {
 	work chan func()
 	quit chan struct{}
@@ -26,7 +26,7 @@ func startThread() *thread {
 	return t
 }
 
-// do executes f and returns its error, or errClosed after stop. f must not call do.
+// do runs f and returns its error, or errClosed after stop. f must not call do.
 func (t *thread) do(f func() error) error {
 	done := make(chan error, 1)
 	select {

@@ -5,28 +5,27 @@ import (
 	"time"
 )
 
-// timeline tells when events have happened by one clock, the card's, since the device was opened.
+// timeline converts events to times of one clock: the card's, since the device was opened.
 //
-// The driver tells the time between two events as a float32 of milliseconds: to the nanosecond over
-// 16 ms, but wrong by up to 30 ns over a second and by 30 µs over ten minutes. So every event is
-// measured from a base that lies shortly before it, and whenever an event is further than a link from
-// the base, it becomes the base of what follows. While a sequence runs, its stamps are links that are
-// exact (where executions take 8 ms or less; else wrong by 3e-8 of them). A pause between two events of
-// up to a second is a link that is wrong by up to 30 ns, either way with equal chance: hundreds of them
-// in ten minutes add up to some tenths of a microsecond.
+// The driver returns the time between two events as a float32 of milliseconds. That is exact to the
+// nanosecond over 16 ms, but wrong by up to 30 ns over a second and by 30 µs over ten minutes. So every event
+// is measured from a recent base event. An event that is further than link from the base becomes the next
+// base. While a sequence runs, the stamps are such bases, and exact if executions take 8 ms or less (else
+// wrong by 3e-8 of an execution). A pause of up to a second adds an error of up to 30 ns, of either sign:
+// hundreds of pauses in ten minutes add up to some tenths of a microsecond.
 //
-// How long the first link was does not matter: what it is wrong by is the same for all that follows.
+// The length of the first interval does not matter: its error is common to all later times.
 //
-// Its methods belong on the device's thread.
+// Methods must be called on the device's thread.
 type timeline struct {
 	device *Device
 	base   uintptr
-	since  time.Duration // of the base, since the device was opened
-	free   []uintptr     // events to be recorded; these, and those of work that failed, go with the device
+	since  time.Duration // time of the base, since the device was opened
+	free   []uintptr     // events for reuse; destroyed with the device, as are those of failed work
 }
 
-// link is half of the time that a float32 of milliseconds holds to the nanosecond, so that there is
-// room for the next stamp.
+// link is half of the interval that a float32 of milliseconds holds to the nanosecond, which leaves room for
+// the next stamp.
 const link = 8 * time.Millisecond
 
 // begin records the zero of time.
@@ -36,7 +35,7 @@ func (t *timeline) begin(d *Device) (err error) {
 	return err
 }
 
-// mark records an event behind everything queued so far.
+// mark records an event after everything queued so far.
 func (t *timeline) mark() (event uintptr, err error) {
 	if n := len(t.free); n > 0 {
 		event, t.free = t.free[n-1], t.free[:n-1]
@@ -50,7 +49,7 @@ func (t *timeline) mark() (event uintptr, err error) {
 	return event, nil
 }
 
-// when says when an event has happened, and takes it back. Events come in the order of time.
+// when returns an event's time and reuses the event. Events must come in time order.
 func (t *timeline) when(event uintptr) (time.Duration, error) {
 	from, err := t.device.between(t.base, event)
 	at := t.since + from
@@ -61,7 +60,7 @@ func (t *timeline) when(event uintptr) (time.Duration, error) {
 	return at, err
 }
 
-// duration is that of the driver's milliseconds, rounded: what is cut off would add up.
+// duration converts the driver's milliseconds. It rounds, because truncation errors would add up.
 func duration(milliseconds float32) time.Duration {
 	return time.Duration(math.Round(float64(milliseconds) * float64(time.Millisecond)))
 }

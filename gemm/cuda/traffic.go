@@ -6,30 +6,30 @@ import (
 	"math/rand/v2"
 )
 
-// Traffic is work without arithmetic, which moves bytes within the card.
+// Traffic is work without arithmetic: it moves bytes within the card.
 type Traffic struct {
 	Name  string
 	Kind  TrafficKind
 	Bytes int64 // of one execution: read and written for Copy, written for Fill; ignored for Launch
 }
 
-// TrafficKind says what moves.
+// TrafficKind is a kind of memory traffic.
 type TrafficKind uint8
 
 const (
-	// Copy reads Bytes and writes them elsewhere: in memory, or within the L2 cache where both together
-	// have room there. The bits are random, the same ones in every batch, and repeat after 16 MiB.
+	// Copy reads Bytes and writes them elsewhere: in memory, or within the L2 cache if source and destination
+	// fit there. The bits are random, the same in every batch, and repeat after 16 MiB.
 	Copy TrafficKind = iota
-	// Fill writes Bytes: one word of 32 bits, over and over.
+	// Fill writes Bytes: one 32-bit word again and again.
 	Fill
-	// Launch writes 4 bytes: the card runs at its clock and does next to nothing.
+	// Launch writes 4 bytes: the card runs at full clock and does almost nothing.
 	Launch
 )
 
 // fillWord has as many ones as zeros.
 const fillWord = 0x3C5AA5C3
 
-// Validate reports an unknown kind, and a size that is not a positive multiple of 4 bytes.
+// Validate returns an error for an unknown kind, or a size that is not a positive multiple of 4 bytes.
 func (t Traffic) Validate() error {
 	switch {
 	case t.Kind > Launch:
@@ -56,7 +56,7 @@ func (t Traffic) moved() int64 {
 type transfer struct {
 	Traffic
 	device   *Device
-	from, to uint64 // never the same memory; from is Copy's alone
+	from, to uint64 // different memory; from is used by Copy only
 }
 
 func (d *Device) newTransfers(traffic []Traffic) ([]*transfer, error) {
@@ -73,7 +73,7 @@ func (d *Device) newTransfers(traffic []Traffic) ([]*transfer, error) {
 	return transfers, nil
 }
 
-// transfers finds memory for each. When ctx ends it stops between two.
+// transfers allocates memory for each. When ctx ends it stops between two.
 func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
 	for _, t := range transfers {
 		bytes := int(t.Bytes)
@@ -91,8 +91,8 @@ func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
 	return nil
 }
 
-// randomise fills memory with random bits: what memory held before might be zeros, which cost least
-// to move.
+// randomise fills memory with random bits. Zeros, which the memory may hold, would cost least energy to
+// move.
 func (d *Device) randomise(address uint64, bytes int) error {
 	block := make([]byte, min(bytes, stagingBytes))
 	_, _ = rand.NewChaCha8([32]byte{}).Read(block) // never fails

@@ -22,7 +22,7 @@ func TestMixMovesBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	moved := m.things[2].(*transfer)
+	moved := m.work[2].(*transfer)
 	source, target := c.region(moved.from, size), c.region(moved.to, size)
 	if zeros := bytes.Count(source, []byte{0}); zeros > size/128 {
 		t.Errorf("%d zeros among %d random bytes", zeros, size)
@@ -35,7 +35,7 @@ func TestMixMovesBytes(t *testing.T) {
 	if !bytes.Equal(source, target) {
 		t.Error("the copy is not its source")
 	}
-	filling := m.things[3].(*transfer)
+	filling := m.work[3].(*transfer)
 	for i := range 3 {
 		if word := binary.LittleEndian.Uint32(c.region(filling.to, 12)[4*i:]); word != fillWord {
 			t.Errorf("word %d is %#x", i, word)
@@ -81,7 +81,7 @@ func TestTrafficAlone(t *testing.T) {
 func TestMixRefuses(t *testing.T) {
 	d := openFake(t, newCard(t))
 	for text, traffic := range map[string][]Traffic{
-		"batch mix: neither products nor traffic":    nil,
+		"batch mix: no products and no traffic":      nil,
 		"batch mix: all: 0 bytes of traffic":         {{"all", Copy, 0}},
 		"batch mix: odd: 6 bytes of traffic":         {{"odd", Fill, 6}},
 		"batch mix: other: traffic of kind 3: it is": {{"other", Launch + 1, 4}},

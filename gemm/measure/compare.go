@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -16,8 +15,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Event says how far a measurement is. Stage "prepare" counts the candidates on the card and "measure"
-// nanoseconds; other stages are the meter's, and have no length.
+// Event says how far a measurement is. Stage "prepare" counts the candidates on the card; the others are those
+// of [power.Options].
 type Event = progress.Event
 
 // Options of a comparison. The zero value is ready to use.
@@ -29,7 +28,7 @@ type Options struct {
 	// Meter's Clock and Self are the machine's, whatever is given.
 	Meter power.Options
 	// Progress is told of candidates that are on the card and checked, the null among them, and then of the
-	// metering. Default: no one is told.
+	// metering in place of Meter's. Default: Meter's, of the metering alone.
 	Progress func(Event)
 	// Ready is called when all candidates are on the card, before the metering. Default: nothing.
 	Ready func()
@@ -109,10 +108,12 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if o.Ready != nil {
 		o.Ready()
 	}
-	o.follow()
 	first := batches[0]
 	r.describe(baseline.Products, first)
 	o.Meter.Clock, o.Meter.Self = m.Clock(), os.Getpid()
+	if o.Progress != nil {
+		o.Meter.Progress = o.Progress
+	}
 	meter, err := power.NewMeter(m.Card(), o.Meter)
 	if err != nil {
 		return nil, err
@@ -130,39 +131,6 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		r.Teraflops = r.Operations / r.Baseline.Seconds / 1e12
 	}
 	return r, err
-}
-
-// follow tells o.Progress of the metering, beside whoever listens to its events already.
-func (o *Options) follow() {
-	if o.Progress == nil {
-		return
-	}
-	inner, report, limit := o.Meter.Events, o.Progress, o.Meter.Time
-	var from *float64 // when the comparison's first window began, in the meter's seconds
-	comparing := false
-	o.Meter.Events.Stage = func(name string) {
-		if inner.Stage != nil {
-			inner.Stage(name)
-		}
-		comparing = name == "compare"
-		report(Event{Stage: name})
-	}
-	o.Meter.Events.Window = func(w power.Window) {
-		if inner.Window != nil {
-			inner.Window(w)
-		}
-		if !comparing {
-			return
-		}
-		if from == nil {
-			from = &w.Begin
-		}
-		spent := time.Duration((w.Begin + w.Length - *from) * float64(time.Second))
-		if limit > 0 {
-			spent = min(spent, limit)
-		}
-		report(Event{Stage: "measure", Done: int64(spent), Total: int64(limit)})
-	}
 }
 
 // coldBytes of weights take 8 µs to read on an H200, several times what a launch takes.

@@ -17,7 +17,7 @@ type Relative struct {
 // Relative sets every point's reading against the baseline at that time: between the two readings
 // around it, in a straight line of logarithms; at either end, the nearest one. Points without any
 // baseline beside them are left out.
-func (s *Sitting) Relative() []Relative {
+func (s *Session) Relative() []Relative {
 	var list []Relative
 	for i, r := range s.Readings {
 		if r.Baseline {
@@ -33,7 +33,7 @@ func (s *Sitting) Relative() []Relative {
 
 // Scatter is the standard deviation of one relative energy, as the baseline's own readings show
 // it: each against those around it. It is NaN for fewer than four readings of the baseline.
-func (s *Sitting) Scatter() float64 {
+func (s *Session) Scatter() float64 {
 	var off []float64
 	all := 0
 	for i, r := range s.Readings {
@@ -53,14 +53,14 @@ func (s *Sitting) Scatter() float64 {
 }
 
 // inside is whether the baseline was read before and after reading i.
-func (s *Sitting) inside(i int) bool {
+func (s *Session) inside(i int) bool {
 	_, before := s.nearest(i, -1)
 	_, after := s.nearest(i, 1)
 	return before && after
 }
 
 // nearest reading of the baseline from i, i itself left out, in a direction.
-func (s *Sitting) nearest(i, step int) (Reading, bool) {
+func (s *Session) nearest(i, step int) (Reading, bool) {
 	for j := i + step; j >= 0 && j < len(s.Readings); j += step {
 		if s.Readings[j].Baseline {
 			return s.Readings[j], true
@@ -70,7 +70,7 @@ func (s *Sitting) nearest(i, step int) (Reading, bool) {
 }
 
 // baselineAt is the baseline's energy and time at reading i, not counting i.
-func (s *Sitting) baselineAt(i int) (joules, seconds float64, ok bool) {
+func (s *Session) baselineAt(i int) (joules, seconds float64, ok bool) {
 	a, before := s.nearest(i, -1)
 	b, after := s.nearest(i, 1)
 	switch {

@@ -113,6 +113,20 @@ func TestAlike(t *testing.T) {
 	}
 }
 
+// endlessAfter measures until it is cancelled, and calls do once so many blocks of three loads are complete.
+func endlessAfter(blocks int, do func()) Options {
+	o := endless(nil)
+	windows := -1 // the stage's beginning is none
+	o.Progress = func(e Event) {
+		if e.Stage == "measure" {
+			if windows++; windows == 6*blocks+1 {
+				do()
+			}
+		}
+	}
+	return o
+}
+
 // TestTogetherCancelled keeps what every card has measured, and the error is the context's.
 func TestTogetherCancelled(t *testing.T) {
 	all := cards(nil, nil, nil)
@@ -123,9 +137,7 @@ func TestTogetherCancelled(t *testing.T) {
 	go func() { compared.Wait(); cancel() }()
 	var once [3]sync.Once
 	results, err := compareTogether(ctx, all, func(i int) Options {
-		o := endless(nil)
-		o.Meter.Events.Block = func(power.Progress) { once[i].Do(compared.Done) }
-		return o
+		return endlessAfter(1, func() { once[i].Do(compared.Done) })
 	})
 	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "card") {
 		t.Errorf("error %v", err)
@@ -143,14 +155,12 @@ func TestOneCardFails(t *testing.T) {
 	going := make(chan struct{}, 2)
 	all[1].Machine = &counting{Machine: all[1].Machine, wrap: func(_ int, b Batch) Batch { return &faultyLater{b, going} }}
 	results, err := compareTogether(t.Context(), all, func(i int) Options {
-		o := endless(nil)
 		var once sync.Once
-		o.Meter.Events.Block = func(power.Progress) {
+		return endlessAfter(1, func() {
 			if i != 1 {
 				once.Do(func() { going <- struct{}{} })
 			}
-		}
-		return o
+		})
 	})
 	if err == nil || !errors.Is(err, errStart) || !strings.HasPrefix(err.Error(), "card 1: ") || strings.Contains(err.Error(), "card 0") || errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)

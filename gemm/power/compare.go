@@ -3,7 +3,6 @@ package power
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -44,7 +43,6 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 	if asked, least := m.opt.Window.Round(time.Millisecond), m.length().Round(time.Millisecond); least > asked {
 		r.warn("windows last %v instead of %v: five steps of the energy counter", least, asked)
 	}
-	m.stage("compare")
 	return m.blocks(ctx, loads, r)
 }
 
@@ -54,7 +52,7 @@ func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 		m.tick = seconds(known.Tick)
 		return known, nil
 	}
-	m.stage("self-test")
+	m.beginStage(stageSelfTest)
 	test, err := m.SelfTest(ctx, load)
 	if err != nil {
 		return nil, err
@@ -84,6 +82,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		return "", err
 	}
 	rng := rand.New(rand.NewPCG(m.opt.Seed, 0))
+	m.beginStage(stageMeasure)
 	begin := m.clock.Now()
 	for {
 		before := r.Seconds
@@ -94,7 +93,6 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		}
 		r.inspect(m.card, m.opt.Self)
 		r.summarise(loads, m.opt)
-		m.progress(r)
 		if 2*r.fewest() >= enoughPasses && r.widest() <= m.opt.Precision {
 			return StoppedPrecision, nil
 		}
@@ -124,25 +122,8 @@ func (m *Meter) block(ctx context.Context, order []Load, about map[string]float6
 		}
 		b.Windows = append(b.Windows, w)
 		about[load.Name()] = w.Seconds
-		m.measured(w)
+		m.tell()
 	}
 	b.Complete = true
 	return nil
-}
-
-func (m *Meter) measured(w Window) {
-	if m.opt.Events.Window != nil {
-		m.opt.Events.Window(w)
-	}
-}
-
-func (m *Meter) progress(r *Result) {
-	if m.opt.Events.Block == nil {
-		return
-	}
-	p := Progress{Blocks: len(r.Blocks), Elapsed: seconds(r.Seconds), Time: m.opt.Time, Precision: m.opt.Precision}
-	if wide := r.widest(); !math.IsInf(wide, 1) {
-		p.HalfWidth = wide
-	}
-	m.opt.Events.Block(p)
 }

@@ -332,11 +332,11 @@ func TestNothingMeasured(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s := NewSim(quiet())
-	m, err := NewMeter(s, Options{Clock: s, Events: Events{Stage: func(name string) {
-		if name == "compare" {
+	m, err := NewMeter(s, Options{Clock: s, Progress: func(e Event) {
+		if e.Stage == stageMeasure {
 			cancel()
 		}
-	}}})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

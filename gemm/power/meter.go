@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
 // Options of a Meter. The zero value of a field means its default.
@@ -38,27 +40,13 @@ type Options struct {
 	// Date and Command are copied into the result. Date is written as RFC 3339 says.
 	Date    time.Time
 	Command string
-	// Events tells how the work goes on. Default: no one is told.
-	Events Events
+	// Progress is told when a stage begins and after every window, in the meter's goroutine. Stages are
+	// "self-test", "warm-up" and "measure"; the last counts nanoseconds of Time. Default: no one is told.
+	Progress func(Event)
 }
 
-// Events are called while a measurement runs, in its goroutine. A nil function is not called.
-type Events struct {
-	// Stage begins: "self-test", "warm-up" or "compare".
-	Stage func(name string)
-	// Window is done.
-	Window func(Window)
-	// Block is done.
-	Block func(Progress)
-}
-
-// Progress of a comparison after a block.
-type Progress struct {
-	Blocks        int
-	Elapsed, Time time.Duration // of the comparison; what it may take
-	// HalfWidth is that of the widest interval so far; 0 while there is none.
-	HalfWidth, Precision float64
-}
+// Event says how far a measurement is.
+type Event = progress.Event
 
 // withDefaults fills in what is not set.
 func (o Options) withDefaults() Options {
@@ -112,6 +100,9 @@ type Meter struct {
 	// latest window of each load, and of any.
 	seen map[string]Window
 	last Window
+	// stage is under way since staged.
+	stage  string
+	staged time.Duration
 }
 
 // NewMeter prepares measurements on a card. Nothing runs yet.
@@ -136,8 +127,27 @@ const usualTick = 100 * time.Millisecond
 
 func (m *Meter) since(t time.Duration) time.Duration { return m.clock.Now() - t }
 
-func (m *Meter) stage(name string) {
-	if m.opt.Events.Stage != nil {
-		m.opt.Events.Stage(name)
-	}
+// beginStage tells that a stage begins.
+func (m *Meter) beginStage(name string) {
+	m.stage, m.staged = name, m.clock.Now()
+	m.tell()
 }
+
+// tell how far the stage is. Only the comparison has a known length.
+func (m *Meter) tell() {
+	if m.opt.Progress == nil {
+		return
+	}
+	e := Event{Stage: m.stage}
+	if m.stage == stageMeasure {
+		e.Done, e.Total = int64(min(m.since(m.staged), m.opt.Time)), int64(m.opt.Time)
+	}
+	m.opt.Progress(e)
+}
+
+// Stages of a comparison.
+const (
+	stageSelfTest = "self-test"
+	stageWarmUp   = "warm-up"
+	stageMeasure  = "measure"
+)

@@ -12,7 +12,7 @@ func (m *Meter) WarmUp(ctx context.Context, load Load) (*SelfTest, *Steady, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	m.stage("warm-up")
+	m.beginStage(stageWarmUp)
 	steady, err := m.Steady(ctx, load)
 	return test, &steady, err
 }
@@ -26,7 +26,7 @@ func (m *Meter) Reading(ctx context.Context, load Load, settle time.Duration) (W
 	}
 	w, err := m.windowAfter(ctx, load, about, settle)
 	if err == nil {
-		m.measured(w)
+		m.tell()
 	}
 	return w, err
 }

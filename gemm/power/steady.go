@@ -45,7 +45,7 @@ func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 		if err != nil {
 			return s, err
 		}
-		m.measured(w)
+		m.tell()
 		about = w.Seconds
 		s.Windows = append(s.Windows, w)
 		if constantPower(s.Windows) {

@@ -9,17 +9,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// survey measures points of a series and keeps every reading.
-func (r *run) survey(ctx context.Context, b begun, points []Point) error {
+// measure takes points of a series and keeps every reading.
+func (r *run) measure(ctx context.Context, b begun, points []Point) error {
 	if err := r.timeOver(); err != nil {
 		return err
 	}
-	k := keeper{run: r, begun: b, at: len(b.series.Sittings), maker: maker{setup: b.Setup, workers: r.opt.Workers}, made: map[string]Measured{}}
+	k := keeper{run: r, begun: b, at: len(b.series.Sessions), maker: maker{setup: b.Setup, workers: r.opt.Workers}, made: map[string]Measured{}}
 	var list []measure.Point
 	for _, p := range points {
 		list = append(list, k.point(p))
 	}
-	s, err := measure.Survey(ctx, r.machine, b.Setup.Problem(), k.point(b.Baseline), list, measure.SurveyOptions{
+	s, err := measure.RunSeries(ctx, r.machine, b.Setup.Problem(), k.point(b.Baseline), list, measure.SeriesOptions{
 		Cold: b.Setup.Cold, Every: r.opt.Every, Settle: r.opt.Settle, Meter: r.opt.Meter, Done: k.keep,
 	})
 	if s != nil {
@@ -28,11 +28,11 @@ func (r *run) survey(ctx context.Context, b begun, points []Point) error {
 	return err
 }
 
-// keeper makes the operands of a survey and keeps its readings.
+// keeper makes the operands of a series and keeps its readings.
 type keeper struct {
 	*run
 	begun
-	at    int // the sitting's place in the series
+	at    int // the session's place in the series
 	maker maker
 	mu    sync.Mutex          // operands are made in another goroutine
 	made  map[string]Measured // by name
@@ -55,13 +55,13 @@ func (k *keeper) measured(name string) Measured {
 }
 
 // keep puts a reading into the series' file.
-func (k *keeper) keep(s *measure.Sitting, r measure.Reading) error {
-	if len(k.series.Sittings) == k.at { // the first reading is the baseline's
-		k.series.Sittings = append(k.series.Sittings, Sitting{s, []Measured{k.measured(k.Baseline.Name())}})
+func (k *keeper) keep(s *measure.Session, r measure.Reading) error {
+	if len(k.series.Sessions) == k.at { // the first reading is the baseline's
+		k.series.Sessions = append(k.series.Sessions, Session{s, []Measured{k.measured(k.Baseline.Name())}})
 	}
 	if !r.Baseline {
-		sit := &k.series.Sittings[k.at]
-		sit.Points = append(sit.Points, k.measured(r.Load))
+		session := &k.series.Sessions[k.at]
+		session.Points = append(session.Points, k.measured(r.Load))
 	}
 	if err := k.series.save(k.folder); err != nil {
 		return fmt.Errorf("%w: %w", errSave, err)

@@ -31,13 +31,13 @@ func points(n int) (list []Point) {
 	return list
 }
 
-// TestSurvey finds what was planted, in the order asked for, while leakage lets power drift.
-func TestSurvey(t *testing.T) {
+// TestSeries finds what was planted, in the order asked for, while leakage lets power drift.
+func TestSeries(t *testing.T) {
 	o := power.H200Sim()
 	o.AmbientRise = 0.05
 	told := 0
-	s, err := Survey(t.Context(), Simulated(o), surveyed, point("base", 1), points(20), SurveyOptions{Every: 3,
-		Done: func(*Sitting, Reading) error { told++; return nil }})
+	s, err := RunSeries(t.Context(), Simulated(o), surveyed, point("base", 1), points(20), SeriesOptions{Every: 3,
+		Done: func(*Session, Reading) error { told++; return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +70,8 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestSurveyEnds with what was read, on whatever goes wrong.
-func TestSurveyEnds(t *testing.T) {
+// TestSeriesEnds with what was read, on whatever goes wrong.
+func TestSeriesEnds(t *testing.T) {
 	errMade := errors.New("no such operands")
 	bad := Point{"bad", func(context.Context) (x, w gemm.Matrix, err error) { return x, w, errMade }}
 	nan := Point{"nan", func(context.Context) (x, w gemm.Matrix, err error) {
@@ -82,13 +82,13 @@ func TestSurveyEnds(t *testing.T) {
 	stop := errors.New("enough")
 	for name, c := range map[string]struct {
 		points []Point
-		done   func(*Sitting, Reading) error
+		done   func(*Session, Reading) error
 		want   error
 		read   int // points
 	}{
 		"operands":   {append(points(2), bad), nil, errMade, 2},
 		"not finite": {append(points(2), nan), nil, gemm.ErrNotFinite, 2},
-		"told to": {points(9), func(s *Sitting, r Reading) error {
+		"told to": {points(9), func(s *Session, r Reading) error {
 			if r.Load == "point 4" {
 				return stop
 			}
@@ -96,7 +96,7 @@ func TestSurveyEnds(t *testing.T) {
 		}, stop, 5},
 	} {
 		m := &counting{Machine: Simulated(power.H200Sim())}
-		s, err := Survey(t.Context(), m, surveyed, point("base", 1), c.points, SurveyOptions{Done: c.done})
+		s, err := RunSeries(t.Context(), m, surveyed, point("base", 1), c.points, SeriesOptions{Done: c.done})
 		if !errors.Is(err, c.want) || s == nil {
 			t.Errorf("%s: %v, error %v", name, s, err)
 			continue
@@ -108,16 +108,16 @@ func TestSurveyEnds(t *testing.T) {
 			t.Errorf("%s: %d batches of %d were closed", name, m.closed, m.opened)
 		}
 	}
-	if _, err := Survey(t.Context(), Simulated(power.H200Sim()), surveyed, bad, nil, SurveyOptions{}); !errors.Is(err, errMade) {
+	if _, err := RunSeries(t.Context(), Simulated(power.H200Sim()), surveyed, bad, nil, SeriesOptions{}); !errors.Is(err, errMade) {
 		t.Error(err)
 	}
 }
 
-func TestSurveyIsCancelled(t *testing.T) {
+func TestSeriesIsCancelled(t *testing.T) {
 	m := Simulated(power.H200Sim())
 	ctx, cancel := context.WithCancel(t.Context())
 	simOf(m).At(30*time.Second, cancel)
-	s, err := Survey(ctx, m, surveyed, point("base", 1), points(100), SurveyOptions{})
+	s, err := RunSeries(ctx, m, surveyed, point("base", 1), points(100), SeriesOptions{})
 	if !errors.Is(err, context.Canceled) || s == nil || len(s.Readings) == 0 || len(s.Readings) > 50 {
 		t.Fatalf("%v, error %v", s, err)
 	}
@@ -126,9 +126,9 @@ func TestSurveyIsCancelled(t *testing.T) {
 	}
 }
 
-// TestSurveyWithoutPoints reads the baseline.
-func TestSurveyWithoutPoints(t *testing.T) {
-	s, err := Survey(t.Context(), Simulated(power.H200Sim()), surveyed, point("base", 1), nil, SurveyOptions{})
+// TestSeriesWithoutPoints reads the baseline.
+func TestSeriesWithoutPoints(t *testing.T) {
+	s, err := RunSeries(t.Context(), Simulated(power.H200Sim()), surveyed, point("base", 1), nil, SeriesOptions{})
 	if err != nil || len(s.Readings) == 0 || len(s.Relative()) != 0 || !math.IsNaN(s.Scatter()) {
 		t.Errorf("%+v, error %v", s, err)
 	}

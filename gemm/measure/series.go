@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Point is operands of a survey's product.
+// Point is operands of a series's product.
 type Point struct {
 	Name string
 	// Operands makes them, x[M,K] and w[N,K]: ahead of time, in another goroutine, one point after
@@ -20,8 +20,8 @@ type Point struct {
 	Operands func(ctx context.Context) (x, w gemm.Matrix, err error)
 }
 
-// SurveyOptions of a survey. The zero value is ready to use.
-type SurveyOptions struct {
+// SeriesOptions of a series. The zero value is ready to use.
+type SeriesOptions struct {
 	// Cold makes every product read its weights from memory, as decoding does.
 	Cold bool
 	// Every so many points the baseline is read again. Default 8.
@@ -30,12 +30,12 @@ type SurveyOptions struct {
 	// by more than 4 % from the reading before, that window was part of settling, and another is read:
 	// the die's temperature follows within seconds, and a card that comes to its cap swings.
 	Settle time.Duration
-	// Meter's Clock and Self are the machine's; of the rest Window, WarmUp, SelfTest and Events
+	// Meter's Clock and Self are the machine's; of the rest Window, WarmUp, SelfTest and Progress
 	// count.
 	Meter power.Options
 	// Done is told of every reading, the baseline's too, as soon as it is there. An error ends the
-	// survey. Default: no one is told.
-	Done func(*Sitting, Reading) error
+	// series. Default: no one is told.
+	Done func(*Session, Reading) error
 }
 
 // Reading is one window of a point; joules and seconds are those of one product.
@@ -45,8 +45,8 @@ type Reading struct {
 	Baseline bool `json:"baseline,omitempty"`
 }
 
-// Sitting is what one survey read on one card, in the order of time.
-type Sitting struct {
+// Session is what one series read on one card, in the order of time.
+type Session struct {
 	Platform  *cuda.Info      `json:"platform,omitempty"`
 	Card      power.Info      `json:"card"`
 	Simulated bool            `json:"simulated,omitempty"` // figures mean nothing
@@ -60,16 +60,16 @@ type Sitting struct {
 	Readings  []Reading       `json:"readings"`
 }
 
-// Survey reads many points of one problem, each for a window, one straight after the other: the
+// RunSeries reads many points of one problem, each for a window, one straight after the other: the
 // next one's operands go to the card while the one before runs. The baseline is read first, last,
 // after Every points, and whenever the next point is not ready, so that what drifts can be taken
-// out ([Sitting.Relative]).
+// out ([Session.Relative]).
 //
 // Operands that are not finite are a [gemm.ErrNotFinite] that names the point; the baseline's
 // result is held against the reference. Results of points are not looked at: see to it that they
-// cannot overflow. Once the card runs the sitting is never nil: with an error it holds what was
+// cannot overflow. Once the card runs the session is never nil: with an error it holds what was
 // read until then.
-func Survey(ctx context.Context, m Machine, p gemm.Problem, baseline Point, points []Point, o SurveyOptions) (*Sitting, error) {
+func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, points []Point, o SeriesOptions) (*Session, error) {
 	if o.Every < 1 {
 		o.Every = 8
 	}
@@ -78,7 +78,7 @@ func Survey(ctx context.Context, m Machine, p gemm.Problem, baseline Point, poin
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	v := survey{machine: m, problem: p, opt: o, points: points, each: 1}
+	v := series{machine: m, problem: p, opt: o, points: points, each: 1}
 	defer v.close(ctx)
 	if err := v.prepare(ctx, baseline); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func Survey(ctx context.Context, m Machine, p gemm.Problem, baseline Point, poin
 	if v.meter, err = power.NewMeter(m.Card(), o.Meter); err != nil {
 		return nil, err
 	}
-	s := &Sitting{Platform: m.Platform(), Simulated: m.Platform() == nil, Card: m.Card().Info(),
+	s := &Session{Platform: m.Platform(), Simulated: m.Platform() == nil, Card: m.Card().Info(),
 		Settle: o.Settle.Seconds(), Command: o.Meter.Command, Deviation: v.deviation, Readings: []Reading{}}
 	if !o.Meter.Date.IsZero() {
 		s.Date = o.Meter.Date.Format(time.RFC3339)
@@ -104,11 +104,11 @@ func Survey(ctx context.Context, m Machine, p gemm.Problem, baseline Point, poin
 	return s, v.read(ctx, s)
 }
 
-// survey is one under way.
-type survey struct {
+// series is one under way.
+type series struct {
 	machine   Machine
 	problem   gemm.Problem
-	opt       SurveyOptions
+	opt       SeriesOptions
 	points    []Point
 	meter     *power.Meter
 	baseline  Batch
@@ -122,7 +122,7 @@ type survey struct {
 const settled = 0.04
 
 // prepare puts the baseline's operands on the card, three times over.
-func (v *survey) prepare(ctx context.Context, baseline Point) error {
+func (v *series) prepare(ctx context.Context, baseline Point) error {
 	x, w, err := baseline.Operands(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", baseline.Name, err)
@@ -143,7 +143,7 @@ func (v *survey) prepare(ctx context.Context, baseline Point) error {
 	return err
 }
 
-func (v *survey) close(ctx context.Context) {
+func (v *series) close(ctx context.Context) {
 	if ctx.Err() != nil && v.meter != nil {
 		return // closing waits for what the card has still queued; the machine's Close does too
 	}
@@ -162,7 +162,7 @@ type ready struct {
 }
 
 // load brings the points to the card, each into the slot that is free.
-func (v *survey) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
+func (v *series) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
 	defer close(to)
 	for _, p := range v.points {
 		x, w, err := p.Operands(ctx)
@@ -190,7 +190,7 @@ func (v *survey) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
 }
 
 // read goes through all points.
-func (v *survey) read(ctx context.Context, s *Sitting) error {
+func (v *series) read(ctx context.Context, s *Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	free, points := make(chan Batch, len(v.slots)), make(chan ready, 1)
 	for _, b := range v.slots {
@@ -234,7 +234,7 @@ func (v *survey) read(ctx context.Context, s *Sitting) error {
 }
 
 // one reads a batch; the baseline has no name.
-func (v *survey) one(ctx context.Context, s *Sitting, b Batch, name string) error {
+func (v *series) one(ctx context.Context, s *Session, b Batch, name string) error {
 	w, err := v.meter.Reading(ctx, b, v.opt.Settle)
 	if err == nil && math.Abs(w.Watts/v.watts-1) > settled { // also where there was none before
 		w, err = v.meter.Reading(ctx, b, v.opt.Settle)
