@@ -57,6 +57,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 		*buffer = make([]float32, need)
 	}
 	var inverse [queryRun]float32
+	var seen [queryRun][]float32 // the weights of the keys that a query sees
 	for from := 0; from < q.Rows; from += queryRun {
 		to := min(from+queryRun, q.Rows)
 		first := a.firstKey(from) // those before it are seen by no query of the run
@@ -66,10 +67,12 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 		}
 		for i := range p.Rows {
 			row, low, high := p.Row(i), a.firstKey(from+i)-first, from+i+1-first
-			inverse[i] = a.weigh(row[low:high], head)
+			a.weigh(row[low:high], head)
 			clear(row[:low])
 			clear(row[high:])
+			seen[i] = row[low:high]
 		}
+		inverseSums(inverse[:p.Rows], seen[:p.Rows])
 		out := z.Slice(from, to, 0, a.valueSize)
 		if err := sgemm.Mul(ctx, out, p, v.Slice(first, to, 0, a.valueSize), sgemm.Op{Workers: 1}); err != nil {
 			return err
@@ -91,29 +94,49 @@ func (a *attention) firstKey(query int) int {
 	return max(0, query-a.window+1)
 }
 
-// weigh replaces the products of a query and the keys that it sees, the last its own, by weights, and
-// returns the inverse of their sum.
-func (a *attention) weigh(row []float32, head int) float32 {
+// weigh replaces the products of a query and the keys that it sees, the last its own, by weights, which
+// are still to be divided by their sum.
+func (a *attention) weigh(row []float32, head int) {
+	scale := float32(1)
 	switch {
 	case a.alibi != nil:
 		a.alibi.add(row, float64(a.scale), head)
 	case a.cap > 0:
 		softcap(row, float64(a.scale), a.cap)
 	default:
-		return softmax(row, a.scale)
+		scale = a.scale
 	}
-	return softmax(row, 1)
+	expScaled(row, scale, maximum(row))
 }
 
-// softmax replaces scores by exp(scale·(score - the largest)), and returns the inverse of their sum.
-func softmax(row []float32, scale float32) float32 {
-	largest := row[0]
-	for _, v := range row {
-		if v > largest {
-			largest = v
+// inverseSums writes the inverse of each row's sum. A sum is one chain of additions in the row's order;
+// four rows are added up side by side, so that additions need not wait for each other.
+func inverseSums(inverse []float32, rows [][]float32) {
+	for ; len(rows) >= 4; inverse, rows = inverse[4:], rows[4:] {
+		r0, r1, r2, r3 := rows[0], rows[1], rows[2], rows[3]
+		n := min(len(r0), len(r1), len(r2), len(r3))
+		var s [4]float64
+		for i := range n {
+			s[0] += float64(r0[i])
+			s[1] += float64(r1[i])
+			s[2] += float64(r2[i])
+			s[3] += float64(r3[i])
+		}
+		for i, row := range rows[:4] {
+			inverse[i] = inverseSum(s[i], row[n:])
 		}
 	}
-	return float32(1 / expScaled(row, scale, largest))
+	for i, row := range rows {
+		inverse[i] = inverseSum(0, row)
+	}
+}
+
+// inverseSum adds a row to a sum.
+func inverseSum(sum float64, row []float32) float32 {
+	for _, v := range row {
+		sum += float64(v)
+	}
+	return float32(1 / sum)
 }
 
 // defaultScale is that of scores of heads with so many channels.

@@ -22,10 +22,8 @@ func exp(x float64) float64 {
 	return s + float64(s*float64(r*p))
 }
 
-// expScaled replaces each x by exp(scale·(x - largest)), for scale > 0 and no x above largest, and
-// returns the sum. It is exp with a shorter polynomial, which is good for float32, in one loop, where
-// most of attention's time outside of products goes.
-func expScaled(row []float32, scale, largest float32) (sum float64) {
+// expScaledGo is the twin of expScaled8: exp with a shorter polynomial, which is good for float32.
+func expScaledGo(row []float32, scale, largest float32) {
 	for i, v := range row {
 		x := float64(float32(v-largest) * scale)
 		if x < -104 {
@@ -37,11 +35,8 @@ func expScaled(row []float32, scale, largest float32) (sum float64) {
 		n := math.Float64bits(shifted)
 		s := math.Float64frombits(exp2Table[n%expSteps] + n/expSteps<<52)
 		p := float64(r*exp1) + float64(float64(r*r)*(exp2+float64(r*exp3)))
-		e := float32(s + float64(s*p))
-		row[i] = e
-		sum += float64(e)
+		row[i] = float32(s + float64(s*p))
 	}
-	return sum
 }
 
 func expBeyond(x float64) float64 {

@@ -49,11 +49,15 @@ func TestExpScaled(t *testing.T) {
 			want[i] = math.Exp(float64((v - largest) * scale))
 			total += want[i]
 		}
-		sum := expScaled(row, scale, largest)
+		expScaled(row, scale, largest)
 		for i, v := range row {
 			if off := ulps(v, want[i]); !(off <= 0.51) {
 				t.Fatalf("e^x is %v, want %v: off by %.3f ulp", v, want[i], off)
 			}
+		}
+		sum := 0.0
+		for _, v := range row {
+			sum += float64(v)
 		}
 		if math.Abs(sum-total) > 1e-7*total+1e-40 {
 			t.Fatalf("the sum is %v, want %v", sum, total)
@@ -61,14 +65,26 @@ func TestExpScaled(t *testing.T) {
 	}
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 		row := []float32{1, bad, 2}
-		if inverse := softmax(row, 1); inverse == inverse {
+		if inverse := softmax(row); inverse == inverse {
 			t.Errorf("softmax with a score of %v gives %v and no NaN", bad, inverse)
 		}
 	}
 	row := []float32{float32(math.Inf(-1)), 3}
-	if inverse := softmax(row, 1); inverse != 1 || row[0] != 0 || row[1] != 1 {
+	if inverse := softmax(row); inverse != 1 || row[0] != 0 || row[1] != 1 {
 		t.Errorf("softmax of a score of -Inf and another: %v, inverse %v", row, inverse)
 	}
+}
+
+// softmax replaces scores by weights, and returns the inverse of their sum.
+func softmax(row []float32) float32 {
+	(&attention{scale: 1}).weigh(row, 0)
+	return inverseOf(row)
+}
+
+func inverseOf(row []float32) float32 {
+	var inverse [1]float32
+	inverseSums(inverse[:], [][]float32{row})
+	return inverse[0]
 }
 
 func TestActivations(t *testing.T) {
@@ -76,8 +92,8 @@ func TestActivations(t *testing.T) {
 	for range 100_000 {
 		x := float32(r.NormFloat64() * math.Exp(6*r.Float64()-3))
 		v := float64(x)
-		if want := v / (1 + math.Exp(-v)); ulps(silu(x), want) > 1 {
-			t.Fatalf("silu(%v) is %v, want %v", x, silu(x), want)
+		if want := v / (1 + math.Exp(-v)); ulps(siluGo(x), want) > 1 {
+			t.Fatalf("silu(%v) is %v, want %v", x, siluGo(x), want)
 		}
 		// tanh near -1 cancels: there the exponential form is the reference.
 		u := math.Sqrt(2/math.Pi) * (v + 0.044715*v*v*v)
@@ -85,8 +101,8 @@ func TestActivations(t *testing.T) {
 		if u < -1 {
 			want = v * math.Exp(2*u) / (1 + math.Exp(2*u))
 		}
-		if ulps(geluTanh(x), want) > 1 {
-			t.Fatalf("gelu(%v) is %v, want %v", x, geluTanh(x), want)
+		if ulps(geluTanhGo(x), want) > 1 {
+			t.Fatalf("gelu(%v) is %v, want %v", x, geluTanhGo(x), want)
 		}
 	}
 	for x, want := range map[float32]float64{1: 0.8413447460685429, -1: -0.15865525393145707, -5: -1.4332578596693994e-06, 0.5: 0.34573123063700656} {
@@ -95,7 +111,7 @@ func TestActivations(t *testing.T) {
 		}
 	}
 	large := float32(math.MaxFloat32)
-	for name, act := range map[string]func(float32) float32{"silu": silu, "gelu": geluTanh, "exact gelu": gelu, "relu": relu} {
+	for name, act := range map[string]func(float32) float32{"silu": siluGo, "gelu": geluTanhGo, "exact gelu": gelu, "relu": relu} {
 		if act(large) != large || act(-large) != 0 || act(0) != 0 {
 			t.Errorf("%s at the ends: %v, %v, %v", name, act(large), act(-large), act(0))
 		}

@@ -11,7 +11,7 @@ import (
 type ffn struct {
 	neurons int
 	gated   bool
-	act     func(x float32) float32
+	act     func(to, from []float32)
 }
 
 func (f *ffn) widths() (in, out int) {
@@ -24,9 +24,7 @@ func (f *ffn) widths() (in, out int) {
 func (f *ffn) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, _ [][]int32) error {
 	return d.rows(ctx, y.Rows, func(i int) {
 		to, from := z.Row(i), y.Row(i)
-		for j := range to {
-			to[j] = f.act(from[j])
-		}
+		f.act(to, from[:len(to)])
 		if f.gated {
 			for j, up := range from[f.neurons:] {
 				to[j] *= up
@@ -36,18 +34,27 @@ func (f *ffn) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, _ [][]int3
 }
 
 // activations are known by the names that config.json gives them.
-var activations = map[string]func(float32) float32{
-	"gelu":              gelu,
+var activations = map[string]func(to, from []float32){
+	"gelu":              elementwise(gelu),
 	"gelu_fast":         geluTanh,
 	"gelu_new":          geluTanh,
 	"gelu_pytorch_tanh": geluTanh,
-	"relu":              relu,
+	"relu":              elementwise(relu),
 	"silu":              silu,
 	"swish":             silu,
 }
 
-// silu is x·sigmoid(x).
-func silu(x float32) float32 {
+// elementwise applies act to each element.
+func elementwise(act func(x float32) float32) func(to, from []float32) {
+	return func(to, from []float32) {
+		for i, x := range from {
+			to[i] = act(x)
+		}
+	}
+}
+
+// siluGo is x·sigmoid(x).
+func siluGo(x float32) float32 {
 	v := float64(x)
 	return float32(v / (1 + exp(-v)))
 }
@@ -58,8 +65,8 @@ func gelu(x float32) float32 {
 	return float32(v / 2 * math.Erfc(-v/math.Sqrt2))
 }
 
-// geluTanh is x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
-func geluTanh(x float32) float32 {
+// geluTanhGo is x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
+func geluTanhGo(x float32) float32 {
 	const slope = 1.5957691216057308 // 2·√(2/π)
 	v := float64(x)
 	cube := float64(float64(v*v) * v)

@@ -95,7 +95,7 @@ func (b *builder) neurons(layer int, data neuronsData) *mixed {
 	return m
 }
 
-func (b *builder) activation() func(float32) float32 {
+func (b *builder) activation() func(to, from []float32) {
 	field := b.family.ffn.activation
 	name := get(b.config, field.name, field.value.(string))
 	act, ok := activations[name]
