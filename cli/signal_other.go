@@ -2,4 +2,10 @@
 
 package cli
 
+import "context"
+
 func ignoreFileSizeSignal() {}
+
+func hangUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,40 +18,40 @@ import (
 
 var sweepCommand = &cli.Command{
 	Name:      "sweep",
-	Usage:     "energy and time at several power limits or clocks, before and after",
+	Usage:     "measure energy and time at several power limits or clocks",
 	ArgsUsage: "[MODEL [OUT]]",
-	Description: `Sets the GPU to one power limit (or clock) after the other and measures the linear layers of
-MODEL, and of OUT, at each; then says which setting is best by itself, what the conversion saves
-by itself, and what both do together: by energy, energy-delay product (EDP) and sum (EDS), and by
-energy gained less time lost. All is relative to MODEL at the power limit that is set now, above
-which none is set unless --caps names it.
+	Description: `Measures the linear layers of MODEL, and of its conversion OUT, at several power limits or
+clocks of the GPU. It reports the best setting alone, the conversion alone, and both together:
+by energy, energy-delay product (EDP), energy-delay sum (EDS), and energy gain minus time loss.
+All figures are relative to MODEL at the power limit that is set now. Higher limits are only set
+if --caps names them.
 
-   lowtoggle sweep MODEL OUT --simulate              predicted by a calibration; needs no GPU
-   lowtoggle sweep MODEL OUT                         a dry run: says what would be set
-   lowtoggle sweep MODEL OUT --change-settings       measures
+   lowtoggle sweep MODEL OUT --simulate              predict by a calibration; needs no GPU
+   lowtoggle sweep MODEL OUT                         a dry run: show what would be set
+   lowtoggle sweep MODEL OUT --change-settings       measure
    lowtoggle sweep MODEL OUT --caps 300..700/50      or --caps 400,550,700
    lowtoggle sweep --against zeros --clocks 1000..1800/200
    lowtoggle sweep MODEL OUT --workload decode -o sweep.svg
 
-In place of MODEL and OUT there may be --w and --against, as measure has them.
+--w and --against replace MODEL and OUT; see measure --help.
 
-Settings change with --change-settings alone, which takes the permission to (root). Before the
-first change a second process knows what was set: whether the sweep ends by itself, by an error,
-an interrupt or a kill, the power limit is put back, read and compared. A card with other
-processes or another sweep, with MIG slices, or whose clocks somebody has locked is refused. What
-a clock was locked to cannot be read: after --clocks it is unlocked.
+Settings only change with --change-settings, which needs root. Before the first change a second
+process knows the original settings. They are restored and checked when the sweep ends, fails,
+is interrupted or is killed. Refused: a card with other processes, another sweep, MIG slices or
+clocks that somebody has locked. An earlier clock lock cannot be read, so after --clocks the
+clock is unlocked.
 
-Exit status 1: also where settings could not be put back, or where it was interrupted (what was
-measured is shown); 3: not valid, or less precise than --precision asked; 4: no GPU.`,
+Exit status 1: failed, settings could not be restored, or interrupted (the report has what was
+measured); 3: not valid, or less precise than --precision; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "caps", Usage: "`WATTS` to set: 400,500 or 300..700/50", DefaultText: "8 steps"},
 		&cli.StringFlag{Name: "clocks", Usage: "`MHZ` to lock clocks at, likewise", DefaultText: "none"},
-		&cli.BoolFlag{Name: "change-settings", Usage: "change the card's settings, and put them back", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "simulate", Usage: "predict, measure nothing; needs no GPU", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "change-settings", Usage: "change the card's settings, and restore them", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "simulate", Usage: "predict instead of measuring; needs no GPU", DisableDefaultText: true},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
 		&cli.StringFlag{Name: "k", Value: "1.5,2", Usage: "`K` of the energy-delay sums", DefaultText: "1.5,2"},
-		&cli.StringFlag{Name: "w", Usage: "weights to begin with: a `SOURCE`", DefaultText: "as usual"},
-		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare with them: a `SOURCE`", DefaultText: "none"},
+		&cli.StringFlag{Name: "w", Usage: "original weights: a `SOURCE`", DefaultText: "as usual"},
+		&cli.StringSliceFlag{Name: "against", Usage: "converted weights: a `SOURCE`", DefaultText: "none"},
 		xFlag, productFlags[2], productFlags[3], productFlags[4],
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw energy and time into `FILE`, an .svg"},
 		&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "`TIME` for a setting, such as 90s", DefaultText: "30s"},
@@ -69,15 +71,15 @@ measured is shown); 3: not valid, or less precise than --precision asked; 4: no 
 	},
 }
 
-// sweepRequest is what sweep is asked for.
+// sweepRequest holds the flags of sweep.
 type sweepRequest struct {
 	*request
-	settings []sweep.Setting // none: the usual
+	settings []sweep.Setting // empty: the usual ones
 	k        []float64
 	workload string
 	simulate bool
 	picture  string
-	short    bool // of the precision that was asked for
+	short    bool // the precision that was asked for was not reached
 }
 
 func readSweep(c *cli.Context) (*sweepRequest, error) {
@@ -85,7 +87,7 @@ func readSweep(c *cli.Context) (*sweepRequest, error) {
 	if err := checkPicture(q.picture); err != nil {
 		return nil, err
 	}
-	if err := q.flagsFit(c); err != nil {
+	if err := q.checkFlags(c); err != nil {
 		return nil, err
 	}
 	var err error
@@ -108,31 +110,30 @@ func readSweep(c *cli.Context) (*sweepRequest, error) {
 	return q, nil
 }
 
-// flagsFit refuses flags that exclude each other.
-func (q *sweepRequest) flagsFit(c *cli.Context) error {
+// checkFlags refuses flags that exclude each other.
+func (q *sweepRequest) checkFlags(c *cli.Context) error {
 	if q.workload != "prefill" && q.workload != "decode" {
 		return usagef("--workload %s: one phase is swept: give prefill or decode", q.workload)
 	}
 	with, without := []string{"change-settings", "device", "time", "precision", "window"}, []string{"gpu", "calibration"}
 	for _, name := range with {
 		if q.simulate && c.IsSet(name) {
-			return usagef("--%s is about measuring, and --simulate measures nothing", name)
+			return usagef("--%s does not go with --simulate, which measures nothing", name)
 		}
 	}
 	for _, name := range without {
 		if !q.simulate && c.IsSet(name) {
-			return usagef("--%s is about predictions: add --simulate", name)
+			return usagef("--%s is for predictions: add --simulate", name)
 		}
 	}
 	return nil
 }
 
-// sweepSources puts MODEL and OUT in the place of --w and --against, and decoding's tokens in that of
-// --shape.
+// sweepSources sets --w and --against from MODEL and OUT, and --shape to the tokens of decoding.
 func sweepSources(c *cli.Context) error {
 	set := func(name, value string) error {
 		if c.IsSet(name) {
-			return usagef("%s stands where --%s is given: give one of them", strings.TrimSuffix(value, ":"), name)
+			return usagef("%s and --%s name the same weights: give one of them", strings.TrimSuffix(value, ":"), name)
 		}
 		return c.Set(name, value)
 	}
@@ -167,11 +168,55 @@ func sweepSources(c *cli.Context) error {
 	return c.Set("shape", decodeShape(c.IsSet("w") && (err != nil || w.HasShape())))
 }
 
-// names of what is compared; none where nothing is.
+// names returns the names of the weights; after is empty where nothing is compared.
 func (q *sweepRequest) names() (before, after string) {
 	before = strings.TrimSuffix(q.w.Text, ":")
 	if len(q.against) > 0 {
 		after = strings.TrimSuffix(q.against[0].Text, ":")
 	}
 	return before, after
+}
+
+// readSettings reads --caps and --clocks.
+func readSettings(c *cli.Context) (all []sweep.Setting, err error) {
+	for _, f := range []struct {
+		name string
+		of   func(float64) sweep.Setting
+	}{
+		{"caps", func(v float64) sweep.Setting { return sweep.Setting{Cap: v} }},
+		{"clocks", func(v float64) sweep.Setting { return sweep.Setting{Clock: v} }},
+	} {
+		if !c.IsSet(f.name) {
+			continue
+		}
+		text := c.String(f.name)
+		values, err := sweep.ParseValues(text)
+		if err != nil {
+			return nil, usagef("--%s %s: %v", f.name, cmp.Or(text, "''"), err)
+		}
+		for _, v := range values {
+			if s := f.of(v); !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	if len(all) > sweep.MaxSettings {
+		return nil, usagef("--caps and --clocks name %d settings, and a sweep visits %d at most", len(all), sweep.MaxSettings)
+	}
+	return all, nil
+}
+
+// readK reads -k.
+func readK(text string) (list []float64, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(v > 1 && v < 1000) {
+			return nil, usagef("-k %s: give numbers above 1: how many times longer a run may take if it saved all energy", cmp.Or(text, "''"))
+		}
+		if slices.Contains(list, v) {
+			return nil, usagef("-k %s: %g is given twice", text, v)
+		}
+		list = append(list, v)
+	}
+	return list, nil
 }

@@ -15,7 +15,7 @@ func sweepChart(r *sweep.Result) []byte {
 		word = "predicted"
 	}
 	if r.Stopped != "" {
-		word += ", broken off"
+		word += ", interrupted"
 	}
 	c := chart.Chart{Title: fmt.Sprintf("%s: %s, %s, %s", r.GPU, r.Before, r.Workload, word)}
 	for _, axis := range []struct {
@@ -35,7 +35,7 @@ func sweepChart(r *sweep.Result) []byte {
 	if c.Columns = 2; len(c.Panels) == 0 {
 		return nil
 	}
-	for i := range c.Panels[1:] { // names once in the legend
+	for i := range c.Panels[1:] { // each name once in the legend
 		for j := range c.Panels[i+1].Lines {
 			c.Panels[i+1].Lines[j].Name = ""
 		}
@@ -43,7 +43,7 @@ func sweepChart(r *sweep.Result) []byte {
 	return c.SVG()
 }
 
-// sweepStyles of original and converted, both of which can be seen where they coincide.
+// sweepStyles of original and converted stay visible where the lines coincide.
 var sweepStyles = []chart.Style{{Colour: 0, Marker: 2}, {Colour: 1, Dashes: 1, Marker: 4}}
 
 func sweepPanel(r *sweep.Result, title, label string, x func(sweep.Setting) (float64, bool), y func(*sweep.Figures) (float64, []float64)) chart.Panel {

@@ -5,7 +5,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
 // A card that lives in a file, whose power limit somebody has set to 640 W; its default is 700.
@@ -115,13 +112,13 @@ func TestSweepKilled(t *testing.T) {
 			}
 			message := strings.Join(strings.Fields(stderr.String()), " ")
 			killed := strings.Contains(message, "the sweep was killed; the card's power limit is 640 W again, and its clock is unlocked")
-			said := strings.Contains(message, "lowtoggle: interrupted in visit ") && strings.Contains(message, "; the card's power limit is 640 W again, and its clock is unlocked; what was done until then is in the report") &&
-				strings.Contains(stdout.String(), "simulated, not measured: simulated card, broken off: ")
+			said := strings.Contains(message, "lowtoggle: interrupted in visit ") && strings.Contains(message, "; the card's power limit is 640 W again, and its clock is unlocked; the report has what was measured until then") &&
+				strings.Contains(stdout.String(), "simulated, not measured: simulated card, interrupted: ")
 			var visit, made int
 			if _, rest, found := strings.Cut(message, "in visit "); found && sig == syscall.SIGINT {
 				fmt.Sscan(rest, &visit)
 				_, rest, _ = strings.Cut(stdout.String(), "INVALID: ")
-				if fmt.Sscan(rest, &made); strings.Contains(rest, "the last of them in part") {
+				if fmt.Sscan(rest, &made); strings.Contains(rest, "the last one in part") {
 					made--
 				}
 				if said = said && made == visit-1; !said {
@@ -167,103 +164,4 @@ func TestSweepTwice(t *testing.T) {
 	if s := readCard(t, card); s.Limit != foundLimit {
 		t.Errorf("the card is left at %v W", s.Limit)
 	}
-}
-
-// TestLockOutlives: the watchdog holds the lock until the settings are back, whatever becomes of the sweep.
-func TestLockOutlives(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	name := os.Args[0]
-	os.Args[0] = "lowtoggle"
-	defer func() { os.Args[0] = name }()
-	id := "simulated:" + cardFile(t, cardState{Limit: foundLimit})
-	lock, err := lockCard(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := startWatchdog(id, lock, sweep.Original{Cap: foundLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Close(); err != nil { // as the end of the sweep's process does
-		t.Fatal(err)
-	}
-	if _, err := lockCard(id); err == nil {
-		t.Error("the lock is free while the watchdog has not done its work")
-	}
-	if err := w.Done(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := lockCard(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lockCard(id); err == nil {
-		t.Error("locked twice")
-	}
-	if err := again.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestWatchdog: it does what it is told, and where it is told nothing any more it restores.
-func TestWatchdog(t *testing.T) {
-	name := os.Args[0]
-	os.Args[0] = "lowtoggle" // the name by which the test binary is the program
-	defer func() { os.Args[0] = name }()
-	changed, found := cardState{Limit: 300, Locked: 900}, cardState{Limit: foundLimit}
-	for what, end := range map[string]struct {
-		do   func(*watchdog) error
-		want cardState
-	}{
-		"done":    {(*watchdog).Done, changed},
-		"restore": {(*watchdog).Restore, found},
-		"signals": {func(w *watchdog) (err error) {
-			for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE} {
-				err = errors.Join(err, w.process.Process.Signal(s))
-			}
-			return errors.Join(err, w.Restore())
-		}, found},
-		"killed": {func(w *watchdog) error {
-			err := w.to.Close()
-			<-w.ended // it says so and fails
-			return err
-		}, found},
-	} {
-		t.Run(what, func(t *testing.T) {
-			card := cardFile(t, changed)
-			w, err := startWatchdog("simulated:"+card, nil, sweep.Original{Cap: foundLimit, Clocks: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(w.Alive(), end.do(w.(*watchdog))); err != nil {
-				t.Error(err)
-			}
-			if s := readCard(t, card); s != end.want {
-				t.Errorf("%+v, want %+v", s, end.want)
-			}
-		})
-	}
-	t.Run("gone", func(t *testing.T) {
-		w, err := startWatchdog("simulated:"+cardFile(t, changed), nil, sweep.Original{Cap: foundLimit})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dog := w.(*watchdog)
-		if err := dog.process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		dog.ended <- <-dog.ended
-		if w.Alive() == nil || w.Done() == nil || w.Restore() == nil {
-			t.Error("a watchdog that is gone answers")
-		}
-	})
-	t.Run("no card", func(t *testing.T) {
-		card := filepath.Join(t.TempDir(), "card.json")
-		if err := os.WriteFile(card, []byte("{"), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := startWatchdog("simulated:"+card, nil, sweep.Original{Cap: 700}); err == nil || !strings.Contains(err.Error(), "card.json") {
-			t.Error(err)
-		}
-	})
 }

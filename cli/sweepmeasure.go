@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,13 +11,45 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
-	"github.com/lowtoggle/lowtoggle/transform"
 )
 
-// measure carries the sweep out on a card, or says what it would set, and reports while the card is still
-// open: closing it may take longer than an interrupted command has.
+// predict makes the sweep by a calibration.
+func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
+	model, err := calibration(c)
+	if err != nil {
+		return nil, err
+	}
+	event, end := term.Progress(c)
+	defer end()
+	var after operand.Source
+	if len(q.against) > 0 {
+		after = q.against[0]
+	}
+	r, err := sweep.Predict(c.Context, model, q.w, after, sweep.PredictOptions{Settings: q.settings, K: q.k, Decode: q.cold, Operands: q.operands(), Progress: event})
+	var settings *sweep.SettingsError
+	switch {
+	case errors.Is(err, predict.ErrNotComparable):
+		return nil, fmt.Errorf("%w; sweep each by itself", err)
+	case errors.As(err, &settings):
+		return nil, usageError{err}
+	case err != nil:
+		return nil, operandError(err)
+	}
+	q.sign(r)
+	return r, nil
+}
+
+// sign adds the date and the command to a result.
+func (q *sweepRequest) sign(r *sweep.Result) {
+	r.Date, r.Command = q.meter.Date.Format(time.RFC3339), q.meter.Command
+}
+
+// measure runs the sweep on a card, or says what it would set. It reports while the card is still open: closing the card
+// may take longer than an interrupted command has.
 func (q *sweepRequest) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), q.seed)
 	if measure.NoGPU(err) {
@@ -30,54 +60,39 @@ func (q *sweepRequest) measure(c *cli.Context) (err error) {
 	}
 	defer closing(&err, machine.Close)
 	info := machine.Card().Info()
-	plan, err := sweep.NewPlan(info, q.settings, q.seed)
-	if err != nil {
+	name := cardName(strings.TrimSpace(c.String("device")), info)
+	if !c.Bool("change-settings") {
+		return q.dryRun(c, machine.Card(), name)
+	}
+	if _, err := sweep.NewPlan(info, q.settings, q.seed); err != nil { // wrong usage comes before busy cards
 		return settingsError(err)
 	}
-	id := watched(strings.TrimSpace(c.String("device")), info)
-	if !c.Bool("change-settings") {
-		if err := checkLock(id); err != nil { // its limit would pass for what is set
-			return err
-		}
-		return q.dryRun(c, info, plan, sweep.Free(machine.Card()))
-	}
-	var lock *os.File
-	if id != simulatedDevice { // which ends with this process
-		if lock, err = lockCard(id); err != nil {
+	o := sweep.Options{Measure: measure.Options{Cold: q.cold, Meter: q.meter}, K: q.k}
+	if name != simulatedDevice { // whose settings end with this process
+		lock, err := sweep.LockCard(name)
+		if err != nil {
 			return err
 		}
 		if lock != nil {
 			defer closing(&err, lock.Close)
 		}
+		o.Watch = func(original sweep.Original) (sweep.Watchdog, error) { return startWatchdog(name, lock, original) }
 	}
-	governor, err := sweep.Governor(machine.Card()) // before models are read
+	plan, err := sweep.Prepare(machine, q.settings, q.seed)
 	if err != nil {
 		return explain(err, info)
-	}
-	limit, err := governor.PowerLimit() // before the lock, another sweep may have set it
-	if err != nil {
-		return err
-	}
-	info.PowerLimit = &limit
-	if plan, err = sweep.NewPlan(info, q.settings, q.seed); err != nil {
-		return settingsError(err)
-	}
-	o := sweep.Options{Measure: measure.Options{Cold: q.cold, Meter: q.meter}, K: q.k}
-	if id != simulatedDevice {
-		o.Watch = func(original sweep.Original) (sweep.Watchdog, error) { return startWatchdog(id, lock, original) }
 	}
 	r, err := q.run(c, machine, plan, o)
 	return q.report(c, r, err)
 }
 
-// run goes through the plan.
+// run carries the plan out.
 func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.Plan, o sweep.Options) (r *sweep.Result, err error) {
 	ctx, stop := hangUp(c.Context)
 	defer stop()
 	event, end := term.Progress(c)
 	defer end()
-	visit := 0
-	q.follow(&o, event, &visit)
+	o.Progress = event
 	before, variants, err := q.candidates(ctx, machine)
 	if err == nil {
 		var after measure.Candidate
@@ -88,39 +103,24 @@ func (q *sweepRequest) run(c *cli.Context, machine measure.Machine, plan sweep.P
 	}
 	if r != nil {
 		r.Before, r.After = q.names()
-		r.Workload, r.Date, r.Command = q.workload, q.meter.Date.Format(time.RFC3339), q.meter.Command
+		r.Workload = q.workload
+		q.sign(r)
 		if c.IsSet("precision") {
 			q.imprecise(r)
 		}
 	}
-	return r, ended(err, machine.Card().Info(), plan, visit, r != nil)
+	return r, ended(err, machine.Card().Info(), plan, r != nil)
 }
 
-// follow shows every visit as a bar, and counts them.
-func (q *sweepRequest) follow(o *sweep.Options, event func(transform.Event), visit *int) {
-	stage := "prepare"
-	o.Visit = func(done, total int, s sweep.Setting) {
-		*visit = done + 1
-		stage = fmt.Sprintf("%d of %d: %v", done+1, total, s)
-	}
-	o.Measure.Meter.Progress = func(e power.Event) {
-		if e.Stage == "measure" {
-			event(transform.Event{Stage: stage, Done: e.Done, Total: e.Total})
-		}
-	}
-}
-
-// imprecise says at which settings time was up before intervals were as narrow as was asked.
+// imprecise warns of settings at which time ran out before the intervals were as narrow as asked.
 func (q *sweepRequest) imprecise(r *sweep.Result) {
 	var at []string
-	for _, v := range r.Visits {
-		if s := v.Setting.String(); v.Run.Stopped == power.StoppedTime && !slices.Contains(at, s) {
-			at = append(at, s)
-		}
+	for _, s := range r.OutOfTime() {
+		at = append(at, s.String())
 	}
 	if len(at) > 0 {
 		q.short = true
-		r.Warnings = append(r.Warnings, fmt.Sprintf("less precise than ±%.4g %% at %s, where time was up: give more with --time", 100*q.meter.Precision, strings.Join(at, ", ")))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("less precise than ±%.4g %% at %s, where the time ran out: give more with --time", 100*q.meter.Precision, strings.Join(at, ", ")))
 	}
 }
 
@@ -132,53 +132,80 @@ func settingsError(err error) error {
 	return usageError{err}
 }
 
-// ended words the error of a sweep that did not come to its end, during a visit: 0, before the first. All
-// settings are back, or it says that they are not.
-func ended(err error, card power.Info, plan sweep.Plan, visit int, shown bool) error {
+// ended words the error of a sweep that ended early. All settings are restored, or the error says that they are not.
+func ended(err error, card power.Info, plan sweep.Plan, shown bool) error {
 	var left *sweep.RestoreError
-	if err == nil || errors.As(err, &left) || visit == 0 && !errors.Is(err, context.Canceled) {
+	var during *sweep.VisitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &left):
+		return explain(err, card)
+	case errors.As(err, &during):
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w before anything was set", context.Canceled)
+	default:
 		return explain(err, card)
 	}
-	if visit == 0 {
-		return fmt.Errorf("%w before anything was set", context.Canceled)
-	}
-	back := isBack(plan.Original())
 	if !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w; %s", err, back)
+		return fmt.Errorf("%w; %v", err, plan.Original())
 	}
 	kept := "nothing is kept"
 	if shown {
-		kept = "what was done until then is in the report"
+		kept = "the report has what was measured until then"
 	}
-	return fmt.Errorf("%w in visit %d of %d; %s; %s", context.Canceled, visit, len(plan.Order), back, kept)
+	return fmt.Errorf("%w in visit %d of %d; %v; %s", context.Canceled, during.Visit, during.Visits, plan.Original(), kept)
 }
 
-// isBack says what a card is set to again.
-func isBack(o sweep.Original) string {
-	text := fmt.Sprintf("the card's power limit is %g W again", o.Cap)
-	if o.Clocks {
-		text += ", and its clock is unlocked"
-	}
-	return text
-}
-
-// explain says what to type where a card is not as it was, or may not be set.
+// explain says what to do where a card's settings are not restored, or may not be changed.
 func explain(err error, card power.Info) error {
 	var left *sweep.RestoreError
+	var settings *sweep.SettingsError
 	switch {
 	case errors.As(err, &left):
-		return fmt.Errorf("%w: put them back by %s", err, byHand(left.Original, card))
+		return fmt.Errorf("%w: restore them by %s", err, left.Original.Command(card.UUID))
+	case errors.As(err, &settings):
+		return usageError{err}
 	case errors.Is(err, power.ErrNotPermitted), errors.Is(err, power.ErrAbsent):
 		return fmt.Errorf("%w; --simulate predicts a sweep without it", err)
 	}
 	return err
 }
 
-// byHand is what restores a card's settings.
-func byHand(o sweep.Original, card power.Info) string {
-	text := fmt.Sprintf("nvidia-smi -i %s -pl %g", card.UUID, o.Cap)
-	if o.Clocks {
-		text += fmt.Sprintf(" && nvidia-smi -i %s -rgc", card.UUID)
+// dryRun says what would be set, in what order, and why it would be refused.
+func (q *sweepRequest) dryRun(c *cli.Context, card power.Card, name string) error {
+	plan, err := sweep.NewPlan(card.Info(), q.settings, q.seed)
+	if err != nil {
+		return settingsError(err)
 	}
-	return text
+	if err := sweep.CheckCard(name); err != nil { // another sweep's limit would pass for the original
+		return err
+	}
+	d := plan.DryRun(card, q.meter.Time)
+	if c.Bool("json") {
+		return term.JSON(c.App.Writer, d)
+	}
+	var order []string
+	for _, s := range d.Visits {
+		order = append(order, s.String())
+	}
+	text := fmt.Sprintf("%s is set to %v, the reference of all results", d.GPU, plan.Reference)
+	switch {
+	case plan.AboveReference():
+		text += "; some of --caps is above that: whoever lowered it may have had a reason"
+	case d.Default > d.Reference:
+		text += fmt.Sprintf("; its default is %g W, and nothing above %v is set unless --caps names it", d.Default, plan.Reference)
+	}
+	text += fmt.Sprintf(". A sweep would set it, in this order, to %s; then to %v again. That takes about %s.",
+		strings.Join(order, ", "), plan.Reference, term.Plural(int(d.Seconds+59)/60, "minute", "minutes"))
+	w := c.App.Writer
+	fmt.Fprint(w, term.Wrap(text, "", "", term.Width))
+	fmt.Fprint(w, term.Wrap("Nothing was changed and nothing was measured: --change-settings does this, --simulate predicts it.", "", "", term.Width))
+	if d.Refused != "" {
+		term.Remark(w, "would be refused now", d.Refused)
+	}
+	if q.picture != "" {
+		term.Remark(w, "picture", "not drawn: nothing was measured")
+	}
+	return nil
 }

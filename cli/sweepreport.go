@@ -14,8 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// report prints the result, where there is one, and draws the picture, beside the error of the sweep: also
-// that it falls short.
+// report prints the result, if any, and draws the picture. It returns the error of the sweep, or that the sweep falls short
+// of what was asked.
 func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error {
 	if r == nil {
 		return err
@@ -57,7 +57,7 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 		head = slices.Insert(head, 1, "basis")
 	}
 	tab := term.NewTable(head...)
-	tab.Whole = true // by it rows are told apart
+	tab.Whole = true // a shortened setting would be ambiguous
 	for _, p := range r.Points {
 		tab.Add(sweepCells(p, "original", p.Original)...)
 		if p.Converted != nil {
@@ -70,7 +70,7 @@ func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
 	q.remarks(w, r)
 }
 
-// sweepTitle says where figures come from.
+// sweepTitle says where the figures come from.
 func sweepTitle(r *sweep.Result) (title string) {
 	switch {
 	case r.Predicted:
@@ -81,7 +81,7 @@ func sweepTitle(r *sweep.Result) (title string) {
 		title = "measured on " + r.GPU
 	}
 	if r.Stopped != "" {
-		title += ", broken off"
+		title += ", interrupted"
 	}
 	return title
 }
@@ -102,14 +102,14 @@ func sweepCells(p sweep.Point, name string, f sweep.Figures) []string {
 		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), signed(100*f.GainMinusLoss, 1))
 }
 
-// endsOf an interval of ratios, in per cent; "–" where nothing says so.
+// endsOf returns an interval of ratios in per cent, "–" where it is unknown.
 func endsOf(in []float64) string {
 	if in == nil || in[1]/in[0]-1 < 1e-9 {
 		return "–"
 	}
 	end := func(ratio float64) string {
 		digits := 1
-		if ratio >= 2 { // wide, and so is the table
+		if ratio >= 2 { // keeps the column narrow
 			digits = 0
 		}
 		return signed(100*(ratio-1), digits)
@@ -117,7 +117,7 @@ func endsOf(in []float64) string {
 	return end(in[0]) + "…" + end(in[1])
 }
 
-// printBest prints what is best by each metric.
+// printBest prints the best setting by each metric.
 func printBest(w io.Writer, r *sweep.Result) {
 	if len(r.Best) == 0 {
 		return
@@ -151,24 +151,24 @@ func printBest(w io.Writer, r *sweep.Result) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	if alike {
-		term.Remark(w, "*", "other settings are as good within their intervals, and which of them is best cannot be told: --json names them")
+		term.Remark(w, "*", "other settings are equally good within their intervals; --json names them")
 	}
 }
 
-// remarks says what the table is relative to, and how sure it is.
+// remarks prints the reference, the origin of the figures and the doubts.
 func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	for _, p := range r.Points {
 		if r.IsReference(p.Setting) {
 			o := p.Original
-			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v, one pass through all layers; energy and time are relative to it, gain less loss in points",
+			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v for one pass through all layers. Energy and time are relative to it; gain − loss is in points",
 				p.Setting, aboutReference(r), siJoules(o.Joules), stitch.Of(o.Seconds)))
 		}
 	}
 	switch {
 	case r.Predicted:
-		term.Remark(w, "pred.", fmt.Sprintf("predicted: nothing was measured. At %g W it is what a card was measured to do", r.Reference))
+		term.Remark(w, "pred.", fmt.Sprintf("predicted, not measured. At %g W the prediction rests on measurements of a card", r.Reference))
 		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
-			term.Remark(w, "extrap.", "extrapolated from its clock: power is static or goes with the clock to the 2.5. Likely is 2 to 3, with and without a floor of the voltage, on cards whose memory draws more or less; –: none of that changes it")
+			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other exponents, a lowest voltage, and cards whose memory draws more or less; –: none of these changes the figure")
 		}
 		term.Remark(w, "calibration", r.Calibration)
 	case r.Simulated:
@@ -177,19 +177,19 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 		term.Remark(w, "measured", visitsText(r))
 	}
 	if r.Stopped != "" {
-		term.Remark(w, "note", "it was broken off; this is what was done by then")
+		term.Remark(w, "note", "the sweep was interrupted; the report has what was measured until then")
 	}
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)
 	}
 	if at := coinciding(r); len(at) > 0 {
-		term.Remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time, and their lines in a picture lie on each other", strings.Join(at, ", ")))
+		term.Remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time; their lines in a picture coincide", strings.Join(at, ", ")))
 	}
 	term.Remarks(w, "warning", r.Warnings)
 	term.Remarks(w, "INVALID", r.Invalid)
 }
 
-// coinciding are the settings at which original and converted cannot be told in the table.
+// coinciding returns the settings at which the table shows no difference between original and converted.
 func coinciding(r *sweep.Result) (at []string) {
 	for _, p := range r.Points {
 		if o, c := p.Original, p.Converted; c != nil && math.Abs(c.RelativeEnergy-o.RelativeEnergy) < 5e-4 && math.Abs(c.RelativeTime-o.RelativeTime) < 5e-4 {
@@ -199,15 +199,15 @@ func coinciding(r *sweep.Result) (at []string) {
 	return at
 }
 
-// aboutReference says what that limit is.
+// aboutReference says where the reference's limit comes from.
 func aboutReference(r *sweep.Result) string {
 	switch {
 	case r.Predicted:
 		return "the calibration's limit"
 	case r.Default == r.Reference:
-		return "the card's default, as it was set"
+		return "the card's default, which was set"
 	}
-	return fmt.Sprintf("as it was set (the card's default is %g W)", r.Default)
+	return fmt.Sprintf("which was set (the card's default is %g W)", r.Default)
 }
 
 func visitsText(r *sweep.Result) string {

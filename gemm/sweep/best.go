@@ -4,7 +4,7 @@ import "github.com/lowtoggle/lowtoggle/gemm/power"
 
 const gainMinusLoss = "energy_gain_minus_time_loss"
 
-// metric weighs energy and time, relative to the original at the reference.
+// metric combines energy and time, relative to the original at the reference.
 type metric struct {
 	name string
 	k    float64 // of eds
@@ -19,7 +19,7 @@ func metrics(k []float64) []metric {
 	return append(all, metric{gainMinusLoss, 0, power.GainMinusLoss})
 }
 
-// cost rises with energy and time; the lowest is the best.
+// cost returns a value that rises with energy and time; the lowest is the best.
 func (m metric) cost(energy, time float64) float64 {
 	if m.name == gainMinusLoss {
 		return -m.of(energy, time)
@@ -27,7 +27,7 @@ func (m metric) cost(energy, time float64) float64 {
 	return m.of(energy, time)
 }
 
-// choose the best settings by every metric. Of one setting there is no choice.
+// choose finds the best setting by every metric. One setting is no choice.
 func (r *Result) choose(k []float64) {
 	if r.Best = nil; len(r.Points) < 2 {
 		return
@@ -43,7 +43,7 @@ func (r *Result) choose(k []float64) {
 	}
 }
 
-// best finds the lowest cost. Of equal ones the first: the lower setting. nil where there are no figures.
+// best returns the setting of lowest cost, the lower one of equal settings; nil without figures.
 func (r *Result) best(m metric, figures func(*Point) *Figures) *Choice {
 	var best *Point
 	cost := func(p *Point) float64 { f := figures(p); return m.cost(f.RelativeEnergy, f.RelativeTime) }

@@ -8,16 +8,33 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Original is what a card was set to before a sweep.
+// Original holds a card's settings before a sweep.
 type Original struct {
 	Cap float64 `json:"cap_watts"` // the power limit
-	// Clocks says that the clock may have been locked: it is unlocked. What it was locked to before cannot
-	// be asked for.
+	// Clocks says that the clock may have been locked by the sweep, so it is unlocked. A lock from before cannot be read.
 	Clocks bool `json:"clocks,omitempty"`
 }
 
-// Restore sets what it says, reads it back and compares. It tries everything, and what fails again: the
-// error is that of the last try.
+// String says what the card is set to once the settings are restored.
+func (o Original) String() string {
+	text := fmt.Sprintf("the card's power limit is %g W again", o.Cap)
+	if o.Clocks {
+		text += ", and its clock is unlocked"
+	}
+	return text
+}
+
+// Command returns the shell command that restores the settings of the card with a UUID.
+func (o Original) Command(uuid string) string {
+	text := fmt.Sprintf("nvidia-smi -i %s -pl %g", uuid, o.Cap)
+	if o.Clocks {
+		text += fmt.Sprintf(" && nvidia-smi -i %s -rgc", uuid)
+	}
+	return text
+}
+
+// Restore restores the settings, reads the limit back and compares. It tries several times, and returns the error of the
+// last try.
 func (o Original) Restore(g power.Governor) error {
 	const tries = 3
 	var err error
@@ -33,34 +50,34 @@ func (o Original) restore(g power.Governor) error {
 	var clock error
 	if o.Clocks {
 		if clock = g.UnlockClock(); errors.Is(clock, power.ErrAbsent) {
-			clock = nil // nor could it be locked
+			clock = nil // then it could not be locked either
 		}
 	}
 	limit := g.SetPowerLimit(o.Cap)
 	have, err := g.PowerLimit()
 	switch {
 	case err == nil && same(have, o.Cap):
-		limit = nil // whatever the call said
+		limit = nil // whatever the call returned
 	case err == nil && limit == nil:
 		limit = fmt.Errorf("the power limit is %g W and should be %g", have, o.Cap)
 	}
 	return errors.Join(clock, limit)
 }
 
-// same limits: a driver keeps milliwatts.
+// same says whether two limits are equal; a driver keeps milliwatts.
 func same(a, b float64) bool { return math.Abs(a-b) < 0.5 }
 
-// Watchdog puts the settings back where this process cannot any more.
+// Watchdog restores the settings if this process cannot.
 type Watchdog interface {
-	// Alive fails where it is not there any more.
+	// Alive returns an error if the watchdog has ended.
 	Alive() error
-	// Done says that the settings are back, and waits for its end.
+	// Done tells the watchdog that the settings are restored, and waits for its end.
 	Done() error
-	// Restore makes it put them back, and waits until it has.
+	// Restore makes the watchdog restore the settings, and waits until it has.
 	Restore() error
 }
 
-// Guard changes a card's settings and puts them back.
+// Guard changes a card's settings and restores them.
 type Guard struct {
 	governor power.Governor
 	original Original
@@ -68,38 +85,38 @@ type Guard struct {
 	changed  bool
 }
 
-// NewGuard reads what is set, and finds out whether this process may set it by setting the same again.
-// clocks says that clocks are going to be locked. watch is called with what is to be put back before
-// anything is changed; nil: nobody watches.
+// NewGuard reads the settings, and checks by setting the same limit again that this process may set it. clocks says that
+// clocks are going to be locked. Before anything else changes, watch is called with the settings to restore; a nil watch
+// means no watchdog.
 func NewGuard(g power.Governor, clocks bool, watch func(Original) (Watchdog, error)) (*Guard, error) {
 	limit, err := g.PowerLimit()
 	if err != nil {
 		return nil, fmt.Errorf("the card's power limit cannot be read: %w", err)
 	}
 	if err := g.SetPowerLimit(limit); err != nil {
-		return nil, fmt.Errorf("the card's power limit cannot be set, not even to what it is: %w", err)
+		return nil, fmt.Errorf("the card's power limit cannot be set, not even to its present value: %w", err)
 	}
 	guard := &Guard{governor: g, original: Original{limit, clocks}}
 	if watch != nil {
 		if guard.watchdog, err = watch(guard.original); err != nil {
-			return nil, fmt.Errorf("no watchdog, so nothing is changed: %w", err)
+			return nil, fmt.Errorf("nothing was changed, as the watchdog did not start: %w", err)
 		}
 	}
 	return guard, nil
 }
 
-// Original settings.
+// Original returns the settings that are restored.
 func (g *Guard) Original() Original { return g.original }
 
-// Apply puts the card at a setting and reads the limit back.
+// Apply changes the card to a setting and reads the limit back.
 func (g *Guard) Apply(s Setting) error {
 	if g.watchdog != nil {
 		if err := g.watchdog.Alive(); err != nil {
-			return fmt.Errorf("the watchdog is gone, and without it nothing is changed: %w", err)
+			return fmt.Errorf("the setting was not changed, as the watchdog has ended: %w", err)
 		}
 	}
 	if s.Clock > 0 && !g.original.Clocks {
-		return errors.New("a clock may not be locked: the guard was not told that clocks would be")
+		return errors.New("a clock may not be locked: the guard was made without clocks")
 	}
 	limit := s.Cap
 	if limit == 0 {
@@ -125,20 +142,20 @@ func (g *Guard) Apply(s Setting) error {
 	return nil
 }
 
-// RestoreError says that a card is not as it was found.
+// RestoreError says that a card's settings could not be restored.
 type RestoreError struct {
 	Original Original
 	Err      error
 }
 
 func (e *RestoreError) Error() string {
-	return fmt.Sprintf("the card's settings could not be put back (a power limit of %g W): %v", e.Original.Cap, e.Err)
+	return fmt.Sprintf("the card's settings could not be restored (a power limit of %g W): %v", e.Original.Cap, e.Err)
 }
 
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// Close puts back what was found; where that fails the watchdog tries, and where that fails too it is a
-// *RestoreError. Twice does nothing.
+// Close restores the settings. Where that fails the watchdog tries; where that fails, too, the error is a *RestoreError.
+// Close is idempotent.
 func (g *Guard) Close() error {
 	if g.changed {
 		if err := g.original.Restore(g.governor); err != nil {
@@ -161,13 +178,12 @@ func (g *Guard) Close() error {
 	watchdog := g.watchdog
 	g.watchdog = nil
 	if err := watchdog.Done(); err != nil {
-		return fmt.Errorf("the card's settings are as they were, but the watchdog: %w", err)
+		return fmt.Errorf("the card's settings are restored, but the watchdog failed: %w", err)
 	}
 	return nil
 }
 
-// Run does something and closes the guard, whatever comes of it: an error comes back beside that of
-// closing, and a panic goes on after it.
+// Run calls a function and closes the guard, also after a panic. It joins both errors.
 func (g *Guard) Run(do func() error) (err error) {
 	defer func() { err = errors.Join(err, g.Close()) }()
 	return do()

@@ -1,33 +1,27 @@
 package sweep
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
+	"time"
 
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Plan is what a sweep is going to set.
+// Plan holds the settings of a sweep and their order.
 type Plan struct {
-	// Reference is the power limit that is set now: what the original takes there all else is relative to.
+	// Reference is the power limit that is set now. All results are relative to the original weights there.
 	Reference Setting `json:"reference"`
-	// Default power limit of the card, in watts. It is not visited unless it is among the settings.
+	// Default power limit of the card, in watts. It is only visited if it is among the settings.
 	Default  float64   `json:"default_watts"`
 	Settings []Setting `json:"-"`      // without the reference
 	Order    []Setting `json:"visits"` // in the order of time
 }
 
-// Usual power limits: 8 steps from two fifths of the reference, or from the lowest that can be set where that is
-// above, to the reference. Lower limits cost much time, and predictions know hardly anything of them.
-func Usual(lowest, reference float64) []Setting {
-	return Caps(max(lowest, math.Round(0.04*reference)*10), reference, 8)
-}
-
-// NewPlan of settings for a card; none means [Usual] power limits below the one that is set. It
-// fails where the card cannot be set so, or does not say what it can be set to.
+// NewPlan makes a plan for a card. Without settings it takes the [Usual] power limits up to the one that is set. Errors:
+// [power.ErrAbsent] where the card does not say what it can be set to, a *[SettingsError] where it cannot be set so.
 func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 	if card.PowerLimit == nil || card.PowerLimitMin == nil || card.PowerLimitMax == nil || card.PowerLimitPreset == nil {
 		return Plan{}, fmt.Errorf("%s does not say what power limits it can be set to: %w", card.Name, power.ErrAbsent)
@@ -42,7 +36,7 @@ func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 		}
 	}
 	p.Order = Order(p.Reference, p.Settings, seed)
-	can := Reach{LowestCap: *card.PowerLimitMin, HighestCap: *card.PowerLimitMax, HighestClock: math.Inf(1)}
+	can := Range{LowestCap: *card.PowerLimitMin, HighestCap: *card.PowerLimitMax, HighestClock: math.Inf(1)}
 	if card.MinSMClock != nil {
 		can.LowestClock = *card.MinSMClock
 	}
@@ -52,69 +46,50 @@ func NewPlan(card power.Info, settings []Setting, seed uint64) (Plan, error) {
 	return p, can.Check(card.Name+" can be set", p.Settings)
 }
 
-// Original is what is put back after the plan was carried out.
+// Prepare makes the plan from the power limit that is set now, after it has checked that the card may be swept; see
+// [Governor] and [NewPlan] for errors. Nothing is changed. Call it under [LockCard], and before weights are read.
+func Prepare(m measure.Machine, settings []Setting, seed uint64) (Plan, error) {
+	governor, err := Governor(m.Card())
+	if err != nil {
+		return Plan{}, err
+	}
+	limit, err := governor.PowerLimit() // another sweep may have changed it since the machine was opened
+	if err != nil {
+		return Plan{}, err
+	}
+	info := m.Card().Info()
+	info.PowerLimit = &limit
+	return NewPlan(info, settings, seed)
+}
+
+// Original returns the settings to restore after the plan.
 func (p Plan) Original() Original {
 	return Original{p.Reference.Cap, slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Clock > 0 })}
 }
 
-// ErrHeld means that the card is not ours alone to set.
-var ErrHeld = errors.New("the card is not this sweep's alone to set")
+// AboveReference says whether the plan sets power limits above the one that was found.
+func (p Plan) AboveReference() bool {
+	return slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Cap > p.Reference.Cap })
+}
 
-// Governor of a card that is ours alone to set, and that this process may set. It fails with [ErrHeld], or as
-// [power.Govern] does. Nothing is changed.
-func Governor(card power.Card) (power.Governor, error) {
+// DryRun says what a sweep would do to a card.
+type DryRun struct {
+	GPU       string    `json:"gpu"`
+	DryRun    bool      `json:"dry_run"`         // true
+	Reference float64   `json:"reference_watts"` // the limit that is set
+	Default   float64   `json:"default_watts"`
+	Visits    []Setting `json:"visits"`            // in the order of time
+	Seconds   float64   `json:"about_seconds"`     // that it would take
+	Refused   string    `json:"refused,omitempty"` // why it would be refused now
+}
+
+// DryRun returns what the plan would do. A visit measures for some time; finding the steady state takes longer.
+func (p Plan) DryRun(card power.Card, visit time.Duration) DryRun {
+	const settling = 15 * time.Second
+	d := DryRun{GPU: card.Info().Name, DryRun: true, Reference: p.Reference.Cap, Default: p.Default, Visits: p.Order,
+		Seconds: (time.Duration(len(p.Order)) * (visit + settling)).Seconds()}
 	if err := Free(card); err != nil {
-		return nil, err
+		d.Refused = err.Error()
 	}
-	return power.Govern(card)
-}
-
-// Free fails unless a card is ours alone to set: with [ErrHeld], or where that cannot be found out. It sets
-// nothing, so it does not know whether this process may.
-func Free(card power.Card) error { return refuse(card, os.Getpid()) }
-
-// refuse fails where others would notice a change of the card's settings, or have set it themselves.
-// self is this process's number.
-func refuse(card power.Card, self int) error {
-	if mig := card.Info().MIG; mig != nil && *mig {
-		return fmt.Errorf("the card is cut into slices (MIG), which share its settings: %w", ErrHeld)
-	}
-	if err := alone(card, self); err != nil {
-		return err
-	}
-	if used := card.Info().MemoryUsed; used != nil && *used > ownMemory {
-		return fmt.Errorf("%.1f GB of the card's memory were in use before anything was put there: another process, which the driver does not show here (in a container it may not), would run at other settings too: end it first: %w",
-			float64(*used)/1e9, ErrHeld)
-	}
-	reasons, err := card.Throttle()
-	if err == nil && reasons&power.ApplicationClocks != 0 {
-		return clocksHeld()
-	}
-	return nil
-}
-
-// ownMemory is more than a driver and a context of ours take, in bytes.
-const ownMemory = 4e9
-
-// alone fails where another process is on the card.
-func alone(card power.Card, self int) error {
-	all, err := card.Processes()
-	if err != nil && !errors.Is(err, power.ErrAbsent) {
-		return fmt.Errorf("who else is on the card cannot be found out: %w", err)
-	}
-	if rest := power.Others(all, self); len(rest) > 0 {
-		return fmt.Errorf("another process is on the card (%d), and would run at other settings too: end it first: %w", rest[0].PID, ErrHeld)
-	}
-	return nil
-}
-
-// listed says whether the driver shows this process among those on the card: where it does not, it may not
-// show others either.
-func listed(card power.Card, self int) bool {
-	all, _ := card.Processes()
-	return slices.ContainsFunc(all, func(p power.Process) bool { return p.PID == self })
-}
-
-func clocksHeld() error {
-	return fmt.Errorf("somebody has set the card's clocks, and to what cannot be read, so they could not be put back: reset them first (nvidia-smi -rgc, nvidia-smi -rac): %w", ErrHeld)
+	return d
 }

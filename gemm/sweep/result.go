@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// What intervals are.
+// Values of [Result].Intervals.
 const (
 	Intervals95    = "95 %"
-	IntervalsModel = "what is likely of a card, no 95 %: all settings may be off together"
+	IntervalsModel = "likely values, no 95 % interval: all settings may be off together"
 )
 
-// Result of a sweep, as it is written in JSON. Ratios are over the original at the reference. What is
-// absent is not known.
+// Result of a sweep. Ratios are relative to the original at the reference. An absent field is unknown.
 type Result struct {
 	GPU string `json:"gpu"`
 	// Predicted says that nothing was measured.
@@ -24,20 +25,20 @@ type Result struct {
 	Workload  string `json:"workload,omitempty"`
 	Before    string `json:"original"`
 	After     string `json:"converted,omitempty"`
-	// Reference is the power limit that was found set, or that of a calibration; Default is the card's.
+	// Reference is the power limit that was found set, or the calibration's. Default is the card's.
 	Reference float64 `json:"reference_watts"`
 	Default   float64 `json:"default_watts,omitempty"`
-	// Intervals says what every interval here is.
+	// Intervals says what kind all intervals are.
 	Intervals string `json:"intervals"`
 	// Points by power limit, then by clock.
 	Points []Point `json:"points"`
 	Best   []Best  `json:"best,omitempty"`
-	// Drift is the widest ratio, less 1, between visits of the reference.
+	// Drift is the largest ratio, less 1, between visits of the reference.
 	Drift    float64  `json:"drift,omitempty"`
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Stopped is empty where the sweep came to its end: "cancelled" or "failed".
+	// Stopped is "cancelled" or "failed", or empty where the sweep was completed.
 	Stopped     string  `json:"stopped,omitempty"`
 	Date        string  `json:"date,omitempty"`
 	Command     string  `json:"command,omitempty"`
@@ -45,11 +46,11 @@ type Result struct {
 	Visits      []Visit `json:"visits,omitempty"` // in the order of time
 }
 
-// Point is a setting, and what a pass through all products takes there.
+// Point is a setting with the figures of one pass through all products.
 type Point struct {
 	Setting
 	Predicted bool `json:"predicted,omitempty"`
-	// Extrapolated from the lowest setting that was measured.
+	// Extrapolated from the lowest measured setting.
 	Extrapolated bool     `json:"extrapolated,omitempty"`
 	Visits       int      `json:"visits,omitempty"`
 	Original     Figures  `json:"original"`
@@ -62,12 +63,12 @@ type Figures struct {
 	Seconds float64  `json:"seconds"` // of one pass
 	Watts   float64  `json:"watts"`
 	Clock   *float64 `json:"clock_mhz,omitempty"`
-	// RelativeEnergy and RelativeTime are over the original at the reference.
+	// RelativeEnergy and RelativeTime are relative to the original at the reference.
 	RelativeEnergy float64   `json:"relative_energy"`
 	Interval       []float64 `json:"interval,omitempty"`
 	RelativeTime   float64   `json:"relative_time"`
 	TimeInterval   []float64 `json:"time_interval,omitempty"`
-	// EDP, EDS and GainMinusLoss are explained at power's functions of these names.
+	// EDP, EDS and GainMinusLoss are those of package power.
 	EDP           float64 `json:"relative_edp"`
 	EDS           []EDS   `json:"relative_eds"`
 	GainMinusLoss float64 `json:"energy_gain_minus_time_loss"`
@@ -79,8 +80,8 @@ type EDS struct {
 	Value float64 `json:"value"`
 }
 
-// Best is the best setting by one metric: with a setting alone, with the conversion alone, with both. Of
-// energy, edp and eds the lowest is the best, of energy_gain_minus_time_loss the highest.
+// Best is the best setting by one metric: by the setting alone, by the conversion alone, and by both. The lowest energy,
+// edp and eds are best, and the highest energy_gain_minus_time_loss.
 type Best struct {
 	Metric    string  `json:"metric"`
 	K         float64 `json:"k,omitempty"` // of eds
@@ -89,18 +90,27 @@ type Best struct {
 	Both      *Choice `json:"both,omitempty"`
 }
 
-// Choice is a setting, and the metric's value there. It was chosen by that value, which is not known for
-// sure: the settings in AsGood cannot be told from it by their intervals.
+// Choice is a setting with its value of a metric. The settings in AsGood cannot be told from it by their intervals.
 type Choice struct {
 	Setting
 	Value  float64   `json:"value"`
 	AsGood []Setting `json:"as_good,omitempty"`
 }
 
-// IsReference says whether all is relative to the original at a setting.
+// IsReference says whether a setting is the reference.
 func (r *Result) IsReference(s Setting) bool { return s == Setting{Cap: r.Reference} }
 
-// reference point; nil where it was not measured.
+// OutOfTime returns the settings at which a visit's time ended before its intervals were as narrow as asked.
+func (r *Result) OutOfTime() (at []Setting) {
+	for _, v := range r.Visits {
+		if v.Run.Stopped == power.StoppedTime && !slices.Contains(at, v.Setting) {
+			at = append(at, v.Setting)
+		}
+	}
+	return at
+}
+
+// reference returns the reference's point; nil where it was not measured.
 func (r *Result) reference() *Point {
 	i := slices.IndexFunc(r.Points, func(p Point) bool { return r.IsReference(p.Setting) })
 	if i < 0 {
@@ -109,8 +119,8 @@ func (r *Result) reference() *Point {
 	return &r.Points[i]
 }
 
-// Finish puts the points in order, and works out ratios, metrics, intervals of what was measured, and the best
-// settings, from their joules and seconds. Intervals of predictions are there already.
+// Finish sorts the points and computes ratios, metrics, intervals of measurements and the best settings from their joules
+// and seconds. Predictions have their intervals already.
 func (r *Result) Finish(k []float64) {
 	slices.SortFunc(r.Points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(a.Cap, b.Cap))
@@ -127,11 +137,11 @@ func (r *Result) Finish(k []float64) {
 			}
 		}
 	}
-	r.errors()
+	r.intervals()
 	r.choose(k)
 }
 
-// relate to the original at the reference.
+// relate computes the ratios to the original at the reference.
 func (f *Figures) relate(joules, seconds float64, k []float64) {
 	e, t := f.Joules/joules, f.Seconds/seconds
 	f.RelativeEnergy, f.RelativeTime = e, t
@@ -139,4 +149,41 @@ func (f *Figures) relate(joules, seconds float64, k []float64) {
 	for _, k := range k {
 		f.EDS = append(f.EDS, EDS{k, power.EDS(e, t, k)})
 	}
+}
+
+// newResult makes the result of visits. A setting that was visited more than once has the mean of its visits.
+func newResult(p Plan, visits []Visit, k []float64) *Result {
+	r := &Result{Reference: p.Reference.Cap, Default: p.Default, Intervals: Intervals95, Valid: true, Visits: visits, Points: []Point{}}
+	at := map[Setting][]Visit{}
+	for _, v := range visits {
+		at[v.Setting] = append(at[v.Setting], v)
+	}
+	for s, all := range at {
+		point := Point{Setting: s, Visits: len(all)}
+		point.Original = meanOf(all, func(v Visit) power.Summary { return v.Run.Baseline })
+		if len(all[0].Run.Variants) > 0 {
+			point.Converted = new(meanOf(all, func(v Visit) power.Summary { return v.Run.Variants[0].Summary }))
+		}
+		r.Points = append(r.Points, point)
+	}
+	r.Finish(k)
+	r.validate(p)
+	return r
+}
+
+// meanOf returns the mean of visits: the geometric mean of joules and seconds.
+func meanOf(visits []Visit, of func(Visit) power.Summary) (f Figures) {
+	var joules, seconds, watts, clock []float64
+	for _, v := range visits {
+		s := of(v)
+		joules, seconds, watts = append(joules, s.Joules), append(seconds, s.Seconds), append(watts, s.Watts)
+		if s.SMClock != nil {
+			clock = append(clock, *s.SMClock)
+		}
+	}
+	f = Figures{Joules: stat.GeometricMean(joules, nil), Seconds: stat.GeometricMean(seconds, nil), Watts: stat.Mean(watts, nil)}
+	if len(clock) > 0 {
+		f.Clock = new(stat.Mean(clock, nil))
+	}
+	return f
 }

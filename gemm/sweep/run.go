@@ -10,18 +10,22 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// Options of a sweep.
+// Event tells how far a sweep is. A stage is one visit, such as "3 of 11: 500 W"; its steps are nanoseconds.
+type Event = progress.Event
+
+// Options of [Run].
 type Options struct {
 	// Measure is for every visit. Its Meter's Time is that of one visit.
 	Measure measure.Options
-	// K are those of the energy-delay sums. Default 1.5 and 2.
+	// K of the energy-delay sums. Default 1.5 and 2.
 	K []float64
-	// Watch starts what puts the settings back should this process be killed. Default: nobody watches.
+	// Watch starts the watchdog that restores the settings if this process is killed. Default: none.
 	Watch func(Original) (Watchdog, error)
-	// Visit is told of every visit as it begins. Default: no one is told.
-	Visit func(done, total int, s Setting)
+	// Progress is called with the progress, in the goroutine of Run. Default: not called.
+	Progress func(Event)
 }
 
 func (o Options) withDefaults() Options {
@@ -31,16 +35,31 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Visit is one measurement at a setting: the original, a copy of it, and the converted.
+// Visit is one measurement at a setting: the original, a copy of it, and the converted weights.
 type Visit struct {
 	Setting Setting         `json:"setting"`
 	Run     *measure.Result `json:"run"`
 }
 
-// Run carries a plan out with the original products and, unless after has none, the converted: it changes the card's settings, measures at each, and puts back what was set
-// before, however it ends. Where that fails the error is a *[RestoreError].
+// VisitError says in which visit a sweep ended early. The settings are restored, unless the error also is a
+// *[RestoreError].
+type VisitError struct {
+	Visit, Visits int // from 1, and in all
+	Err           error
+}
+
+func (e *VisitError) Error() string {
+	return fmt.Sprintf("visit %d of %d: %v", e.Visit, e.Visits, e.Err)
+}
+
+func (e *VisitError) Unwrap() error { return e.Err }
+
+// Run carries a plan out: it measures the original products, and the converted ones unless after has none, at every
+// setting, and restores the card's settings however it ends.
 //
-// Once something was measured the result is never nil: with an error it holds what was measured until then.
+// Errors: a *[VisitError] where it ended during a visit, a *[RestoreError] where the settings could not be restored,
+// those of [Governor] and [NewGuard] before the first visit. Once something was measured the result is never nil: with
+// an error it holds what was measured until then.
 func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.Candidate, o Options) (r *Result, err error) {
 	o = o.withDefaults()
 	governor, err := Governor(m.Card())
@@ -52,31 +71,31 @@ func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.C
 		return nil, err
 	}
 	if found := guard.Original().Cap; !same(found, p.Reference.Cap) {
-		return nil, errors.Join(fmt.Errorf("the card's power limit is %g W, and was %g W when the sweep was planned: somebody else sets it: run the sweep again when they are done: %w", found, p.Reference.Cap, ErrHeld), guard.Close())
+		return nil, errors.Join(fmt.Errorf("the card's power limit is %g W, and was %g W when the sweep was planned: somebody else sets it: run the sweep again when they are done: %w", found, p.Reference.Cap, ErrInUse), guard.Close())
 	}
-	machine := &kept{m, map[string]*keptBatch{}}
-	s := sitting{machine, p, before, after, o, nil}
+	machine := &batchCache{m, map[string]*cachedBatch{}}
+	s := session{machine, p, before, after, o, nil}
 	err = guard.Run(func() error { return s.visits(ctx, guard) })
-	machine.close(ctx) // after the settings are back: it waits for the card
+	machine.release(ctx) // after the settings are restored: it waits for the card
 	if len(s.done) > 0 {
 		r = newResult(p, s.done, o.K)
 		r.GPU, r.Simulated = m.Card().Info().Name, m.Platform() == nil
 		r.Before, r.After = before.Name, after.Name
 		if !listed(m.Card(), os.Getpid()) {
-			r.warn("the driver does not show this process on the card, so it might not show others: see that nobody else used it")
+			r.warn("the driver does not list this process on the card, so it may not list others: make sure that nobody else used the card")
 		}
 		if err != nil {
-			r.Stopped = "failed"
+			r.Stopped = power.StoppedFailed
 			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-				r.Stopped = "cancelled"
+				r.Stopped = power.StoppedCancelled
 			}
 		}
 	}
 	return r, err
 }
 
-// sitting is a sweep under way.
-type sitting struct {
+// session is a sweep in progress.
+type session struct {
 	machine       measure.Machine
 	plan          Plan
 	before, after measure.Candidate
@@ -84,58 +103,81 @@ type sitting struct {
 	done          []Visit
 }
 
-func (s *sitting) visits(ctx context.Context, guard *Guard) error {
+func (s *session) visits(ctx context.Context, guard *Guard) error {
 	for i, setting := range s.plan.Order {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := alone(s.machine.Card(), os.Getpid()); errors.Is(err, ErrHeld) { // a query that fails ends no sweep
-			return err
-		}
-		if err := guard.Apply(setting); err != nil {
-			return err
-		}
-		if s.opt.Visit != nil {
-			s.opt.Visit(i, len(s.plan.Order), setting)
-		}
-		// The meter is a new one, so it settles as from idle, and waits for the steady state.
-		run, err := measure.Compare(ctx, s.machine, s.before, s.variants(), s.opt.Measure)
-		if run != nil && run.Result != nil {
-			s.opt.Measure.Meter.SelfTest = run.SelfTest
-			allowClock(run.Result, setting)
-			if complete(run) {
-				s.done = append(s.done, Visit{setting, run})
+		if err := s.visit(ctx, guard, i, setting); err != nil {
+			if i == 0 && len(s.done) == 0 && !guard.changed {
+				return err // before the first visit
 			}
-		}
-		if err != nil {
-			return err
-		}
-		if i == 0 && slices.ContainsFunc(run.Warnings, isClockWarning) {
-			return clocksHeld()
+			return &VisitError{i + 1, len(s.plan.Order), err}
 		}
 	}
 	return nil
 }
 
-func (s *sitting) variants() []measure.Candidate {
+func (s *session) visit(ctx context.Context, guard *Guard, i int, setting Setting) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := noOthers(s.machine.Card(), os.Getpid()); errors.Is(err, ErrInUse) { // a query that fails ends no sweep
+		return err
+	}
+	if err := guard.Apply(setting); err != nil {
+		return err
+	}
+	// The meter is a new one: it waits for the steady state as from an idle card.
+	run, err := measure.Compare(ctx, s.machine, s.before, s.variants(), s.options(i, setting))
+	if run != nil && run.Result != nil {
+		s.opt.Measure.Meter.SelfTest = run.SelfTest
+		allowClock(run.Result, setting)
+		if complete(run) {
+			s.done = append(s.done, Visit{setting, run})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if i == 0 && slices.ContainsFunc(run.Warnings, isClockWarning) {
+		return clocksSet()
+	}
+	return nil
+}
+
+// options returns the measurement's options for a visit, with its progress.
+func (s *session) options(i int, setting Setting) measure.Options {
+	o := s.opt.Measure
+	if s.opt.Progress == nil {
+		return o
+	}
+	stage := fmt.Sprintf("%d of %d: %v", i+1, len(s.plan.Order), setting)
+	s.opt.Progress(Event{Stage: stage, Total: int64(o.Meter.Time)})
+	o.Meter.Progress = func(e power.Event) {
+		if e.Stage == "measure" {
+			s.opt.Progress(Event{Stage: stage, Done: e.Done, Total: e.Total})
+		}
+	}
+	return o
+}
+
+func (s *session) variants() []measure.Candidate {
 	if len(s.after.Products) == 0 {
 		return nil
 	}
 	return []measure.Candidate{s.after}
 }
 
-// complete says whether all was measured.
+// complete says whether everything was measured.
 func complete(r *measure.Result) bool {
 	missing := func(c power.Comparison) bool { return c.Blocks == 0 }
 	return r.Baseline.Windows > 0 && !missing(r.Null) && !slices.ContainsFunc(r.Variants, missing)
 }
 
-// isClockWarning is about clocks that somebody has set.
+// isClockWarning says whether a warning is about clocks that somebody has set.
 func isClockWarning(text string) bool {
 	return strings.Contains(text, power.ApplicationClocks.Names()[0])
 }
 
-// allowClock takes away the warning that the clock was held down where we hold it.
+// allowClock removes the warning that the clock was held down, where the sweep itself has locked it.
 func allowClock(r *power.Result, s Setting) {
 	if s.Clock > 0 {
 		r.Warnings = slices.DeleteFunc(r.Warnings, isClockWarning)

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -88,16 +89,27 @@ func TestRun(t *testing.T) {
 	m := open(t, quiet())
 	before, after := candidates()
 	p := planOf(t, m, Setting{Cap: 400}, Setting{Cap: 550}, Setting{Clock: 1200})
-	seen := 0
+	var stages []string
 	o := short
-	o.Visit = func(done, total int, s Setting) {
-		if seen++; done+1 != seen || total != 6 {
-			t.Error(done, total, seen)
+	o.Progress = func(e Event) {
+		if n := len(stages); n == 0 || stages[n-1] != e.Stage {
+			stages = append(stages, e.Stage)
+		}
+		if e.Done > e.Total || e.Total != int64(o.Measure.Meter.Time) {
+			t.Errorf("%+v", e)
 		}
 	}
 	r, err := Run(t.Context(), m, p, before, after, o)
 	if err != nil || !r.Valid || r.Stopped != "" || !r.Simulated {
 		t.Fatalf("%v %+v", err, r)
+	}
+	for i, s := range stages {
+		if want := fmt.Sprintf("%d of 6: %v", i+1, p.Order[i]); s != want {
+			t.Errorf("stage %q, want %q", s, want)
+		}
+	}
+	if len(stages) != 6 {
+		t.Errorf("stages %q", stages)
 	}
 	if len(r.Points) != 4 || len(r.Visits) != 6 || !r.IsReference(r.Points[2].Setting) || r.Points[2].Visits != 3 || r.Points[3].Clock != 1200 {
 		t.Fatalf("%+v", r.Points)
@@ -254,10 +266,10 @@ func TestRunRefuses(t *testing.T) {
 		o := quiet()
 		o.Other = 50
 		m := open(t, o)
-		if err := run(t, m); !errors.Is(err, ErrHeld) {
+		if err := run(t, m); !errors.Is(err, ErrInUse) {
 			t.Error(err)
 		}
-		if err := Free(m.Card()); !errors.Is(err, ErrHeld) {
+		if err := Free(m.Card()); !errors.Is(err, ErrInUse) {
 			t.Error(err)
 		}
 	})
@@ -270,11 +282,11 @@ func TestRunRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range []Setting{{Cap: 500}, {Clock: 1200}} {
-			if err := run(t, m, s); !errors.Is(err, ErrHeld) {
+			if err := run(t, m, s); !errors.Is(err, ErrInUse) {
 				t.Error(s, err)
 			}
 		}
-		if err := Free(m.Card()); !errors.Is(err, ErrHeld) {
+		if err := Free(m.Card()); !errors.Is(err, ErrInUse) {
 			t.Error(err)
 		}
 	})
@@ -296,7 +308,7 @@ func TestPlanChanged(t *testing.T) {
 	o := short
 	d := &dog{}
 	o.Watch = func(Original) (Watchdog, error) { return d, nil }
-	if r, err := Run(t.Context(), m, p, before, after, o); !errors.Is(err, ErrHeld) || r != nil || limitOf(t, m) != 600 || d.done != 1 {
+	if r, err := Run(t.Context(), m, p, before, after, o); !errors.Is(err, ErrInUse) || r != nil || limitOf(t, m) != 600 || d.done != 1 {
 		t.Error(err, r, d)
 	}
 }

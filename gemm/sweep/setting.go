@@ -1,19 +1,22 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 )
 
-// Setting is what a card is held to. A field that is 0 is as the sweep found it, or no lock.
+// Setting is what a card is set to. A field that is 0 keeps the power limit as it was found, or the clock unlocked.
 type Setting struct {
 	Cap   float64 `json:"cap_watts,omitempty"` // the power limit
-	Clock float64 `json:"clock_mhz,omitempty"` // the multiprocessors' clock is locked there
+	Clock float64 `json:"clock_mhz,omitempty"` // to which the multiprocessors' clock is locked
 }
 
-// String is for tables: "500 W", "1200 MHz".
+// String returns the setting as tables show it: "500 W", "1200 MHz".
 func (s Setting) String() string {
 	switch {
 	case s.Cap != 0 && s.Clock != 0:
@@ -26,7 +29,51 @@ func (s Setting) String() string {
 	return "as found"
 }
 
-// Caps are steps of power limits from the lowest to the highest, in tens of watts.
+// MaxSettings is the largest number of settings that [ParseValues] accepts in a range.
+const MaxSettings = 64
+
+// ParseValues reads whole numbers above 0 between commas ("400,500"), and ranges with a step ("300..700/50"), which
+// include both ends.
+func ParseValues(text string) (list []float64, err error) {
+	wrong := errors.New("give whole numbers above 0 (400,500) or a range and its step (300..700/50)")
+	number := func(s string) (float64, bool) {
+		v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+		return v, err == nil && v > 0 && v < 1e5 && v == math.Trunc(v)
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		from, rest, ranged := strings.Cut(part, "..")
+		low, ok := number(from)
+		if !ok {
+			return nil, wrong
+		}
+		if !ranged {
+			list = append(list, low)
+			continue
+		}
+		to, by, stepped := strings.Cut(rest, "/")
+		high, ok := number(to)
+		step, fine := number(by)
+		if !ok || !stepped || !fine || high < low {
+			return nil, wrong
+		}
+		if (high-low)/step > MaxSettings {
+			return nil, fmt.Errorf("that is more than %d settings: give a larger step", MaxSettings)
+		}
+		for i := 0; low+float64(i)*step < high; i++ {
+			list = append(list, low+float64(i)*step)
+		}
+		list = append(list, high)
+	}
+	return list, nil
+}
+
+// Usual returns 8 power limits up to the reference. They start at 40 % of the reference, or at the lowest limit that can
+// be set where that is higher: lower limits cost much time, and predictions are unreliable there.
+func Usual(lowest, reference float64) []Setting {
+	return Caps(max(lowest, math.Round(0.04*reference)*10), reference, 8)
+}
+
+// Caps returns power limits in equal steps from the lowest to the highest, rounded to tens of watts.
 func Caps(low, high float64, steps int) []Setting {
 	var all []Setting
 	for i := range steps {
@@ -41,8 +88,7 @@ func Caps(low, high float64, steps int) []Setting {
 	return all
 }
 
-// Order of visits: all settings but the reference at random, and the reference at the beginning, in the
-// middle and at the end.
+// Order returns the order of visits: the settings at random, and the reference first, in the middle and last.
 func Order(reference Setting, settings []Setting, seed uint64) []Setting {
 	rest := slices.DeleteFunc(slices.Clone(settings), func(s Setting) bool { return s == reference })
 	rand.New(rand.NewPCG(seed, 7)).Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })

@@ -9,19 +9,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// scatter is the variance of a logarithm: of one window about its visit's mean, and of a visit of the
-// reference about the mean of these.
+// scatter holds variances of logarithms: of a window about its visit's mean, and of a visit of the reference about the
+// mean of such visits.
 type scatter struct {
 	window, visit float64
 	windows       float64 // degrees of freedom
 	visits        float64
 }
 
-// errors gives every point its intervals, from the repeats: windows about their visit's mean, all together,
-// and the visits of the reference, between which a card drifts. The wider interval of the two counts: three visits
-// alone say little of their scatter, and windows nothing of drift. The converted at a setting are held against
-// the original in the same blocks, where drift does not count.
-func (r *Result) errors() {
+// intervals gives every point its intervals, from repeated measurements: the windows of all visits, and the visits of the
+// reference, between which a card drifts. The wider interval counts: three visits alone say little about their scatter,
+// and windows say nothing about drift. The converted weights are compared with the original in the same blocks, where
+// drift cancels.
+func (r *Result) intervals() {
 	if len(r.Visits) == 0 {
 		return
 	}
@@ -70,8 +70,8 @@ func (r *Result) scatter(window func(power.Window) float64, summary func(power.S
 	return s
 }
 
-// interval of a ratio to the reference; nil where nothing was repeated. paired gives the interval of the
-// converted over the original within a visit; nil for the original.
+// interval returns the interval of a ratio to the reference; nil where nothing was repeated. paired returns the interval of
+// the converted over the original within a visit; it is nil for the original.
 func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired func(power.Comparison) []float64) []float64 {
 	if first && paired == nil {
 		return []float64{1, 1}
@@ -105,7 +105,7 @@ func (s scatter) interval(r *Result, p *Point, ratio float64, first bool, paired
 	return []float64{ratio * math.Exp(-half), ratio * math.Exp(half)}
 }
 
-// spread is the half width of a 95 % interval of one value, by its variance; 0 where that is not known.
+// spread returns half the width of a 95 % interval of one value, from its variance; 0 where that is unknown.
 func spread(variance, freedom float64) float64 {
 	if freedom == 0 {
 		return 0

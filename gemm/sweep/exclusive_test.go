@@ -59,7 +59,7 @@ func TestContainers(t *testing.T) {
 			m.Machine = open(t, quiet())
 			r, err := Run(t.Context(), m, planOf(t, m, Setting{Cap: 400}), before, after, short)
 			if c.held {
-				if !errors.Is(err, ErrHeld) || r != nil {
+				if !errors.Is(err, ErrInUse) || r != nil {
 					t.Error(err, r)
 				}
 				return
@@ -67,7 +67,7 @@ func TestContainers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if warned := strings.Contains(strings.Join(r.Warnings, "\n"), "does not show this process"); warned != c.warned {
+			if warned := strings.Contains(strings.Join(r.Warnings, "\n"), "does not list this process"); warned != c.warned {
 				t.Error(r.Warnings)
 			}
 		})
@@ -81,7 +81,7 @@ func TestSomebodyComes(t *testing.T) {
 	m := open(t, o)
 	before, after := candidates()
 	r, err := Run(t.Context(), m, planOf(t, m, Setting{Cap: 300}, Setting{Cap: 400}, Setting{Cap: 500}), before, after, short)
-	if !errors.Is(err, ErrHeld) || r == nil || r.Stopped != "failed" || r.Valid || limitOf(t, m) != 700 {
+	if !errors.Is(err, ErrInUse) || r == nil || r.Stopped != "failed" || r.Valid || limitOf(t, m) != 700 {
 		t.Errorf("%v, %+v", err, r)
 	}
 }

@@ -95,7 +95,7 @@ func TestUnheld(t *testing.T) {
 		{Setting{Clock: 1900}, power.Summary{Watts: 700, SMClock: &clock, Capped: &capped}, false},
 	} {
 		r := &Result{}
-		r.unheld(Visit{c.s, &measure.Result{Result: &power.Result{Baseline: c.run}}})
+		r.warnNotKept(Visit{c.s, &measure.Result{Result: &power.Result{Baseline: c.run}}})
 		if (len(r.Warnings) > 0) != c.warn {
 			t.Errorf("%v: %v", c.s, r.Warnings)
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// drifted is how far the reference may come to differ from itself.
-const drifted = 0.02
+// mostDrift is the largest ratio, less 1, between visits of the reference.
+const mostDrift = 0.02
 
-// judge says what speaks against the numbers.
-func (r *Result) judge(p Plan) {
+// validate collects the reasons to doubt the figures.
+func (r *Result) validate(p Plan) {
 	missed := 0
 	var low, high float64
 	for _, v := range r.Visits {
@@ -28,7 +28,7 @@ func (r *Result) judge(p Plan) {
 		for _, text := range run.Warnings {
 			r.warn("at %v: %s", v.Setting, text)
 		}
-		r.unheld(v)
+		r.warnNotKept(v)
 		if j := run.Baseline.Joules; r.IsReference(v.Setting) {
 			if low == 0 {
 				low, high = j, j
@@ -40,31 +40,31 @@ func (r *Result) judge(p Plan) {
 		r.Drift = high/low - 1
 	}
 	if most := measure.MostMisses(len(r.Visits)); missed > most {
-		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d null comparisons do not contain 1, and chance makes no more than %d: the runs find differences where there are none", missed, len(r.Visits), most))
+		r.Invalid = append(r.Invalid, fmt.Sprintf("%d of %d null comparisons do not contain 1, and chance explains at most %d: the measurements show differences where there are none", missed, len(r.Visits), most))
 	}
-	if r.Drift > drifted {
-		r.Invalid = append(r.Invalid, fmt.Sprintf("the reference drifted by %.1f %% between its visits: run it again on a card that is warm and alone", 100*r.Drift))
+	if r.Drift > mostDrift {
+		r.Invalid = append(r.Invalid, fmt.Sprintf("the reference drifted by %.1f %% between its visits: run it again on a warm card that nobody else uses", 100*r.Drift))
 	}
 	if n := len(r.Visits); n < len(p.Order) {
 		text := fmt.Sprintf("%d of %d visits were made", n, len(p.Order))
 		if last := r.Visits[n-1].Run.Stopped; last == power.StoppedCancelled || last == power.StoppedFailed {
-			text += ", the last of them in part"
+			text += ", the last one in part"
 		}
 		r.Invalid = append(r.Invalid, text)
 	}
 	r.Valid = len(r.Invalid) == 0
 }
 
-// unheld warns where the card did not do what it was set to.
-func (r *Result) unheld(v Visit) {
+// warnNotKept warns where the card did not keep a setting.
+func (r *Result) warnNotKept(v Visit) {
 	const off = 0.03
 	run := v.Run.Baseline
 	if limit := v.Setting.Cap; limit > 0 && run.Watts > limit*(1+off) {
-		r.warn("at %v it drew %.0f W: that limit is not kept", v.Setting, run.Watts)
+		r.warn("at %v it drew %.0f W: the limit was not kept", v.Setting, run.Watts)
 	}
 	capped := run.Capped != nil && *run.Capped
 	if locked, clock := v.Setting.Clock, run.SMClock; locked > 0 && clock != nil && !capped && math.Abs(*clock/locked-1) > off {
-		r.warn("at %v it ran at %.0f MHz: that clock is not kept", v.Setting, *clock)
+		r.warn("at %v it ran at %.0f MHz: the clock was not kept", v.Setting, *clock)
 	}
 }
 

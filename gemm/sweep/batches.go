@@ -1,0 +1,59 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// batchCache is a machine that uploads and checks every batch once: all settings compare the same batches.
+type batchCache struct {
+	measure.Machine
+	batches map[string]*cachedBatch
+}
+
+type cachedBatch struct {
+	measure.Batch
+	checked bool
+	found   []gemm.Deviation
+}
+
+// NewBatch returns the batch of that name.
+func (c *batchCache) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (measure.Batch, error) {
+	if b := c.batches[name]; b != nil {
+		return b, nil
+	}
+	b, err := c.Machine.NewBatch(ctx, name, products, o)
+	if err != nil {
+		return nil, err
+	}
+	c.batches[name] = &cachedBatch{Batch: b}
+	return c.batches[name], nil
+}
+
+// Check checks the results once.
+func (b *cachedBatch) Check(ctx context.Context) (found []gemm.Deviation, err error) {
+	if !b.checked {
+		if b.found, err = b.Batch.Check(ctx); err != nil {
+			return nil, err
+		}
+		b.checked = true
+	}
+	return b.found, nil
+}
+
+// Close keeps the batch on the card.
+func (b *cachedBatch) Close() error { return nil }
+
+// release frees all batches, unless the context has ended: then the card has work queued, and the machine's Close waits
+// for it.
+func (c *batchCache) release(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	for _, b := range c.batches {
+		_ = b.Batch.Close() // frees memory of the card; the result stands
+	}
+}

@@ -1,0 +1,70 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// ErrInUse says that a card cannot be set because others use it, or have set it.
+var ErrInUse = errors.New("the card's settings are not free to change")
+
+// Governor returns the governor of a card that nobody else uses and that this process may set. Nothing is changed.
+// Errors: [ErrInUse], or those of [power.Govern].
+func Governor(card power.Card) (power.Governor, error) {
+	if err := Free(card); err != nil {
+		return nil, err
+	}
+	return power.Govern(card)
+}
+
+// Free returns an error unless nobody else uses or has set a card: an [ErrInUse], or that of the query. It changes nothing,
+// so it cannot tell whether this process may change settings.
+func Free(card power.Card) error { return free(card, os.Getpid()) }
+
+// free is Free for the process self.
+func free(card power.Card, self int) error {
+	if mig := card.Info().MIG; mig != nil && *mig {
+		return fmt.Errorf("the card is split into MIG slices, which share its settings: %w", ErrInUse)
+	}
+	if err := noOthers(card, self); err != nil {
+		return err
+	}
+	if used := card.Info().MemoryUsed; used != nil && *used > ownMemory {
+		return fmt.Errorf("%.1f GB of the card's memory were in use at the start: another process, which the driver does not show here (in a container it may not), would run at other settings, too: end it first: %w",
+			float64(*used)/1e9, ErrInUse)
+	}
+	reasons, err := card.Throttle()
+	if err == nil && reasons&power.ApplicationClocks != 0 {
+		return clocksSet()
+	}
+	return nil
+}
+
+// ownMemory is more than a driver and one context take, in bytes.
+const ownMemory = 4e9
+
+// noOthers returns an error where another process is on the card.
+func noOthers(card power.Card, self int) error {
+	all, err := card.Processes()
+	if err != nil && !errors.Is(err, power.ErrAbsent) {
+		return fmt.Errorf("the processes on the card cannot be listed: %w", err)
+	}
+	if rest := power.Others(all, self); len(rest) > 0 {
+		return fmt.Errorf("another process is on the card (%d), and would run at other settings, too: end it first: %w", rest[0].PID, ErrInUse)
+	}
+	return nil
+}
+
+// listed says whether the driver lists this process on the card. Where it does not, it may not list others either.
+func listed(card power.Card, self int) bool {
+	all, _ := card.Processes()
+	return slices.ContainsFunc(all, func(p power.Process) bool { return p.PID == self })
+}
+
+func clocksSet() error {
+	return fmt.Errorf("somebody has set the card's clocks; they cannot be read, so they could not be restored: reset them first (nvidia-smi -rgc, nvidia-smi -rac): %w", ErrInUse)
+}

@@ -1,0 +1,169 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+)
+
+// PredictOptions are the options of [Predict].
+type PredictOptions struct {
+	// Settings to predict. Default: the [Usual] power limits up to the calibration's.
+	Settings []Setting
+	// K of the energy-delay sums. Default 1.5 and 2.
+	K []float64
+	// Decode predicts decoding: weights are read from memory. Default: prefill.
+	Decode bool
+	// Operands of the products; for decode set their Tokens to [operand.DecodeTokens].
+	Operands operand.Options
+	// Progress is called with the progress. Default: not called.
+	Progress func(Event)
+}
+
+// ErrNoLimit says that a calibration does not contain the power limit that it was measured at.
+var ErrNoLimit = errors.New("the calibration does not say what power limit it was measured at: fit a new one with lowtoggle calibrate")
+
+// Predict makes the result of a sweep by a calibration, without a card: of the original weights, and of the converted
+// ones unless after names nothing. All is relative to the original at the calibration's power limit. Errors:
+// [ErrNoLimit], a *[SettingsError], and those of [predict.Sources].
+func Predict(ctx context.Context, c *cost.Calibration, before, after operand.Source, o PredictOptions) (*Result, error) {
+	o.K = Options{K: o.K}.withDefaults().K
+	sources := []operand.Source{before}
+	if after.Text != "" {
+		sources = append(sources, after)
+	}
+	all, err := predictWeights(ctx, c, sources, o)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := predictable(c, o.Settings)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{GPU: c.Card, Predicted: true, Valid: true, Workload: "prefill", Reference: c.PowerLimit, Intervals: IntervalsModel,
+		Calibration: all[0].Calibration, Before: strings.TrimSuffix(before.Text, ":"), After: strings.TrimSuffix(after.Text, ":")}
+	if o.Decode {
+		r.Workload = "decode"
+	}
+	base, err := c.Hold(all[0].work, cost.Setting{})
+	if err != nil {
+		return nil, err
+	}
+	bits := bitsError(all)
+	for _, s := range settings {
+		p := Point{Setting: s, Predicted: true, Extrapolated: c.Extrapolates(cost.Setting(s))}
+		for i, w := range all {
+			at, err := c.Hold(w.work, cost.Setting(s))
+			if err != nil {
+				return nil, &SettingsError{err.Error()}
+			}
+			if i == 0 {
+				p.Original = predictedFigures(at, base, 0, o.Decode)
+			} else {
+				p.Converted = new(predictedFigures(at, base, bits, o.Decode))
+			}
+		}
+		r.Points = append(r.Points, p)
+	}
+	r.Finish(o.K)
+	for _, w := range all {
+		for _, text := range w.Warnings {
+			r.warn("%s", text)
+		}
+	}
+	return r, nil
+}
+
+// predictable returns the settings to predict, the calibration's own among them.
+func predictable(c *cost.Calibration, asked []Setting) ([]Setting, error) {
+	lowest, highest := c.Reach()
+	if highest.Cap == 0 {
+		return nil, ErrNoLimit
+	}
+	can := Range{LowestCap: lowest.Cap, HighestCap: highest.Cap, LowestClock: lowest.Clock, HighestClock: highest.Clock}
+	if err := can.Check(c.Card+" is predicted", asked); err != nil {
+		return nil, err
+	}
+	settings, reference := slices.Clone(asked), Setting{Cap: highest.Cap}
+	if len(settings) == 0 {
+		settings = Usual(lowest.Cap, highest.Cap)
+	}
+	if !slices.Contains(settings, reference) {
+		settings = append(settings, reference)
+	}
+	return settings, nil
+}
+
+// predictedWeights is the prediction of one set of weights at the card's defaults.
+type predictedWeights struct {
+	cost.Prediction // of all layers
+	work            []cost.Work
+}
+
+func predictWeights(ctx context.Context, c *cost.Calibration, sources []operand.Source, o PredictOptions) (all []predictedWeights, err error) {
+	r, err := predict.Sources(ctx, c, sources, predict.Options{Operands: o.Operands, Cold: o.Decode, Compare: true, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	stack := 1
+	if o.Decode {
+		stack = measure.Stack(r.Predictions[0].Count, weightBytes(r.Predictions[0].Layers))
+	}
+	role := cost.Stationary
+	if o.Operands.Streaming {
+		role = cost.Streaming
+	}
+	for _, p := range r.Predictions {
+		one := predictedWeights{Prediction: p.Prediction}
+		for _, l := range p.Layers {
+			product := cost.Product{Type: l.Problem.Type, M: l.Problem.M, N: l.Problem.N, K: l.Problem.K, Role: role, Cold: o.Decode}
+			w, err := c.Work(product, l.Prediction, stack)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", l.Layer, err)
+			}
+			one.work = append(one.work, w)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// weightBytes returns the size of all weights.
+func weightBytes(layers []predict.Layer) (bytes int) {
+	for _, l := range layers {
+		bytes += l.Problem.N * l.Problem.K * l.Problem.Type.Operand().Bits() / 8
+	}
+	return bytes
+}
+
+// bitsError returns the error of the predicted change by the weights' bits, as a share of energy. An error of the model
+// is common to before and after, so only the change counts.
+func bitsError(all []predictedWeights) float64 {
+	if len(all) < 2 {
+		return 0
+	}
+	before, after := all[0], all[1]
+	return min(math.Abs(after.Relative/before.Relative-1), (after.Interval[1]-after.Interval[0])/2)
+}
+
+// predictedFigures returns the figures at a setting, with intervals of their ratios to base. bits is the error of the
+// change by the weights' bits.
+func predictedFigures(at, base cost.Held, bits float64, decode bool) Figures {
+	ratio := func(in [2]float64, base, bits float64) []float64 {
+		return []float64{in[0] / base * (1 - bits), in[1] / base * (1 + bits)}
+	}
+	f := Figures{Joules: at.Joules, Seconds: at.Seconds, Watts: at.Watts, Clock: &at.Clock, Interval: ratio(at.JoulesInterval, base.Joules, bits)}
+	if decode { // bandwidth-bound: bits change power, not time
+		bits = 0
+	}
+	f.TimeInterval = ratio(at.SecondsInterval, base.Seconds, bits)
+	return f
+}

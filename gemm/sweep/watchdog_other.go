@@ -1,0 +1,7 @@
+//go:build !unix
+
+package sweep
+
+import "os/exec"
+
+func ownSession(*exec.Cmd) {}

@@ -1,0 +1,41 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Temporary locks a name by a file in the folder for temporary files, which users share. busy says what the holder does;
+// where another process holds the lock, the error says so and advises to wait. See [Acquire] for how the lock ends.
+func Temporary(name, busy string) (*os.File, error) {
+	f, err := Acquire(temporaryPath(name))
+	if err != nil && !errors.Is(err, ErrHeld) {
+		return nil, fmt.Errorf("a lock in the folder for temporary files (TMPDIR names it): %w", err)
+	}
+	return f, explain(err, busy)
+}
+
+// CheckTemporary returns the same error as [Temporary] where another process holds the lock. It writes nothing.
+func CheckTemporary(name, busy string) error { return explain(Check(temporaryPath(name)), busy) }
+
+func temporaryPath(name string) string {
+	return filepath.Join(os.TempDir(), "lowtoggle-"+name+".lock")
+}
+
+func explain(err error, busy string) error {
+	if !errors.Is(err, ErrHeld) {
+		return err
+	}
+	if pid := Holder(err); pid != "" { // else the holder has only just begun
+		busy += fmt.Sprintf(" (pid %s)", pid)
+	}
+	return &busyError{busy + ": wait for it"}
+}
+
+// busyError is an ErrHeld in the user's words.
+type busyError struct{ text string }
+
+func (e *busyError) Error() string { return e.text }
+func (e *busyError) Unwrap() error { return ErrHeld }
