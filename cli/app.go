@@ -35,7 +35,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	})
 	ignoreFileSizeSignal()
 
-	out := &output{Writer: stdout}
+	out := newOutput(stdout)
 	a := newApp(out, stderr)
 	arranged, err := arrange(a, args[1:])
 	if err == nil {
@@ -79,7 +79,7 @@ func withinASecond(ctx context.Context, out *output, run func() error) error {
 		case err := <-done:
 			return err
 		case <-time.After(patience):
-			if !out.unsaved.Load() {
+			if !out.isUnsaved() {
 				return ctx.Err()
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
 // TestComplain: errors keep all their words, within a line's width; joined ones begin lines of their own.
@@ -36,7 +36,7 @@ func TestComplain(t *testing.T) {
 func TestUnsaved(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	out, saved := &output{}, errors.New("saved")
+	out, saved := newOutput(io.Discard), errors.New("saved")
 	writing := make(chan struct{})
 	work := func() error {
 		<-writing
@@ -45,22 +45,10 @@ func TestUnsaved(t *testing.T) {
 	if err := withinASecond(ctx, out, work); !errors.Is(err, context.Canceled) {
 		t.Errorf("nothing is unsaved: %v", err)
 	}
-	out.unsaved.Store(true)
+	setUnsaved(cli.NewContext(&cli.App{Writer: out}, nil, nil), true)
 	time.AfterFunc(patience+200*time.Millisecond, func() { close(writing) })
 	if err := withinASecond(ctx, out, work); !errors.Is(err, saved) {
 		t.Errorf("unsaved: %v", err)
-	}
-}
-
-// TestProfileHolds: from the stage "stitch" on an interrupt waits for the report.
-func TestProfileHolds(t *testing.T) {
-	out := &output{}
-	c := cli.NewContext(&cli.App{Writer: out}, nil, nil)
-	tell := profileProgress(c, func(profile.Event) {})
-	for _, stage := range []string{"self-test", "timing", "warm-up", "stitch"} {
-		if tell(profile.Event{Stage: stage}); out.unsaved.Load() != (stage == "stitch") {
-			t.Errorf("%s: unsaved %v", stage, out.unsaved.Load())
-		}
 	}
 }
 

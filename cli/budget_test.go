@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -104,14 +103,14 @@ func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
 			}
 		})
 		out := filepath.Join(t.TempDir(), "out")
-		var stdout, stderr bytes.Buffer
-		status := Main([]string{"lowtoggle", "convert", model, out, "--tokens", tokens}, &stdout, &stderr)
-		if status != exitFailed || stdout.Len() > 0 {
-			t.Errorf("%s: status %d, %q", name, status, stdout.String())
+		stdout, err := run(t.Context(), "convert", "--tokens", tokens, model, out)
+		if err == nil || status(err) != exitFailed || len(stdout) > 0 {
+			t.Errorf("%s: %v, %q", name, err, stdout)
+			continue
 		}
 		for _, want := range append(test.want, "on the calibration tokens of "+tokens) {
-			if message := unwrap(stderr.String()); !strings.Contains(message, want) {
-				t.Errorf("%s: the message is %q, which lacks %q", name, stderr.String(), want)
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the message is %q, which lacks %q", name, err, want)
 			}
 		}
 		for _, path := range []string{out, besideOut(out), out + ".partial"} {
@@ -141,7 +140,7 @@ func TestSearchOfOddModels(t *testing.T) {
 		})
 		out, tokens := filepath.Join(t.TempDir(), "out"), randomTokens(t, 4)
 		var got convertJSON
-		document(t, &got, "convert", model, out, "--tokens", tokens, "--passes", quickly, "--max-loss", "2%", "--json")
+		document(t, &got, "convert", "--tokens", tokens, "--passes", quickly, "--max-loss", "2%", "--json", model, out)
 		if got.Found == nil || got.Found.Best() == nil || got.Loss == nil {
 			t.Errorf("%s, zeros in %q: found %+v, loss %+v", family, name, got.Found, got.Loss)
 			continue
@@ -151,7 +150,7 @@ func TestSearchOfOddModels(t *testing.T) {
 				t.Errorf("%s, zeros in %q: one sequence gives an interval: %+v", family, name, trial)
 			}
 		}
-		document(t, new(any), "verify", model, out, "--json")
+		document(t, new(any), "verify", "--json", model, out)
 		if _, err := os.Lstat(besideOut(out)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s, zeros in %q: the search's folder is left (%v)", family, name, err)
 		}
@@ -227,12 +226,11 @@ func TestInterruptedSearchSaysSo(t *testing.T) {
 	tokens := randomTokens(t, 8)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var stdout, stderr bytes.Buffer
 	dir := besideOut(out)
 	if err := os.MkdirAll(filepath.Join(dir, "search"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	err := newApp(&stdout, &stderr).RunContext(ctx, []string{"lowtoggle", "convert", "--tokens", tokens, model, out})
+	_, err := run(ctx, "convert", "--tokens", tokens, model, out)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "what the search has found stays in "+dir+"; the same command goes on") {
 		t.Errorf("%v", err)
 	}

@@ -144,7 +144,7 @@ func riseCells(c forward.Comparison) []string {
 }
 
 // change writes a ratio of perplexities as a change in per cent.
-func change(ratio float64) string { return signed(100*(ratio-1), 3) }
+func change(ratio float64) string { return term.Signed(100*(ratio-1), 3) }
 
 // fine is half of an interval that tells good conversions apart, in nats: 0.05 % of the perplexity.
 const fine = 0.0005

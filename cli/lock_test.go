@@ -3,11 +3,9 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -21,11 +19,10 @@ func TestCalibratesOfOneFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := filepath.Join(folder, "two")
-	var stdout, stderr bytes.Buffer
-	status := Main([]string{"lowtoggle", "calibrate", "--components", whole, "--device", "simulated"}, &stdout, &stderr)
-	want := fmt.Sprintf("lowtoggle: another calibrate is writing %s (pid %d): wait for it", whole+componentsPostfix, os.Getpid())
-	if status != exitFailed || strings.Join(strings.Fields(stderr.String()), " ") != want {
-		t.Errorf("status %d, %q", status, stderr.String())
+	_, err = runCard(t.Context(), "calibrate", "--device", "simulated", "--components", whole)
+	want := fmt.Sprintf("another calibrate is writing %s (pid %d): wait for it", whole+componentsPostfix, os.Getpid())
+	if err == nil || status(err) != exitFailed || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 	other, err := lockComponents("other" + componentsPostfix)
 	if err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -10,18 +9,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/clitest"
 	"github.com/lowtoggle/lowtoggle/weights/demo"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// document runs a command, and decodes the JSON that it prints.
+// run runs one of the commands of this room, flags first.
+func run(ctx context.Context, args ...string) ([]byte, error) {
+	return clitest.Run(ctx, []*cli.Command{convertCommand, evalCommand, planCommand, synthCommand, verifyCommand}, args...)
+}
+
+// document runs a command and decodes the JSON that it prints.
 func document(t *testing.T, v any, args ...string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if status := Main(append([]string{"lowtoggle"}, args...), &stdout, &stderr); status != exitDone {
-		t.Fatalf("%v: status %d: %s", args, status, stderr.String())
+	stdout, err := run(t.Context(), args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
 	}
-	if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
+	if err := json.Unmarshal(stdout, v); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -46,9 +53,9 @@ func TestDemoLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document(t, new(any), "convert", model, out, "--passes", "round=5", "--json")
+	document(t, new(any), "convert", "--passes", "round=5", "--json", model, out)
 	var eval struct{ Models [2]evalJSON }
-	document(t, &eval, "eval", model, out, "--json")
+	document(t, &eval, "eval", "--json", model, out)
 	before, after := eval.Models[0], eval.Models[1]
 	if math.Abs(before.Loss-reference.Loss) > 1e-4 || *before.Perplexity != math.Exp(before.Loss) {
 		t.Errorf("loss %v and perplexity %v, the makers measured %v", before.Loss, *before.Perplexity, reference.Loss)
@@ -61,7 +68,7 @@ func TestDemoLoss(t *testing.T) {
 		t.Errorf("the interval %v is not around %v", *i, against.LossDifference)
 	}
 	var verify struct{ Loss lossJSON }
-	document(t, &verify, "verify", model, out, "--tokens", tokens.Path(model), "--json")
+	document(t, &verify, "verify", "--tokens", tokens.Path(model), "--json", model, out)
 	if l := verify.Loss; l.Before != before.Loss || l.After != after.Loss || l.Difference != against.LossDifference ||
 		*l.Interval != *against.Interval || *l.PerplexityRatio != *against.PerplexityRatio || l.Tokens != after.Tokens || l.Part != after.Part {
 		t.Errorf("verify says %+v, eval %+v of %+v", l, *against, after)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -120,18 +119,18 @@ func TestInvalidIsShort(t *testing.T) {
 		if seed == 200 {
 			t.Fatalf("of %d runs none is invalid, or all are", seed)
 		}
-		var stdout, stderr bytes.Buffer
-		have := Main([]string{"lowtoggle", "measure", "--device", "simulated", "--shape", "8x16x32", "--against", "none", "--time", "30s", "--json", "--seed", strconv.Itoa(seed)}, &stdout, &stderr)
+		stdout, short := runCard(t.Context(), "measure", "--device", "simulated", "--shape", "8x16x32", "--against", "none", "--time", "30s", "--json", "--seed", strconv.Itoa(seed))
 		var r measure.Result
-		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		if err := json.Unmarshal(stdout, &r); err != nil {
 			t.Fatal(err)
 		}
+		have := status(short)
 		want := exitDone
 		if !r.Valid {
 			want = exitShort
 		}
-		if have != want || r.Valid != (len(r.Invalid) == 0) || stderr.Len() > 0 {
-			t.Errorf("seed %d: status %d, valid %v, %q, %s", seed, have, r.Valid, r.Invalid, stderr.String())
+		if have != want || r.Valid != (len(r.Invalid) == 0) || short != nil && short != errShort {
+			t.Errorf("seed %d: status %d, valid %v, %q, %v", seed, have, r.Valid, r.Invalid, short)
 		}
 		seen[have] = true
 	}

@@ -79,7 +79,7 @@ func comparisonCells(c power.Comparison) []string {
 	if c.Blocks == 0 {
 		return summaryCells(c.Summary, "–", "–", "–")
 	}
-	return summaryCells(c.Summary, percentOf(c.RelativeEnergy, c.Interval), span(c.Interval), percentOf(c.RelativeTime, c.TimeInterval))
+	return summaryCells(c.Summary, term.MeasuredChange(c.RelativeEnergy, c.Interval), term.Interval(c.Interval), term.MeasuredChange(c.RelativeTime, c.TimeInterval))
 }
 
 func summaryCells(s power.Summary, energy, interval, time string) []string {
@@ -94,31 +94,6 @@ func summaryCells(s power.Summary, energy, interval, time string) []string {
 		capped = "capped"
 	}
 	return []string{s.Name, energy, interval, time, joules, watts, clock, capped}
-}
-
-// percentOf writes a measured ratio as a change.
-func percentOf(ratio float64, interval []float64) string {
-	if interval == nil {
-		return term.Change(ratio)
-	}
-	return signed(100*(ratio-1), 2) + " %"
-}
-
-// span writes an interval of ratios as one of changes.
-func span(interval []float64) string {
-	if interval == nil {
-		return "–"
-	}
-	return signed(100*(interval[0]-1), 2) + " … " + signed(100*(interval[1]-1), 2) + " %"
-}
-
-// signed writes a number with its sign; one that rounds to 0 has none.
-func signed(v float64, digits int) string {
-	s := fmt.Sprintf("%+.*f", digits, v)
-	if strings.Trim(s[1:], "0.") == "" {
-		return s[1:]
-	}
-	return strings.Replace(s, "-", "−", 1)
 }
 
 // siJoules writes an energy.

@@ -7,25 +7,27 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
 func TestMeasuredWords(t *testing.T) {
 	for _, c := range []struct{ have, want string }{
-		{signed(1.234, 2), "+1.23"},
-		{signed(-1.234, 2), "−1.23"},
-		{signed(0, 2), "0.00"},
-		{signed(0.004, 2), "0.00"},
-		{signed(-0.004, 2), "0.00"},
-		{signed(math.Copysign(0, -1), 2), "0.00"},
-		{signed(0.005001, 2), "+0.01"},
-		{signed(-10.5, 0), "−10"},
-		{signed(0.4, 0), "0"},
-		{span(nil), "–"},
-		{span([]float64{0.951, 0.9655}), "−4.90 … −3.45 %"},
-		{span([]float64{0.99999, 1.02}), "0.00 … +2.00 %"},
-		{percentOf(0.955, []float64{0.9, 1}), "−4.50 %"},
-		{percentOf(1, []float64{0.9, 1.1}), "0.00 %"},
-		{percentOf(0.955, nil), "−4.5 %"}, // of one reading, without an interval
+		{term.Signed(1.234, 2), "+1.23"},
+		{term.Signed(-1.234, 2), "−1.23"},
+		{term.Signed(0, 2), "0.00"},
+		{term.Signed(0.004, 2), "0.00"},
+		{term.Signed(-0.004, 2), "0.00"},
+		{term.Signed(math.Copysign(0, -1), 2), "0.00"},
+		{term.Signed(0.005001, 2), "+0.01"},
+		{term.Signed(-10.5, 0), "−10"},
+		{term.Signed(0.4, 0), "0"},
+		{term.Interval(nil), "–"},
+		{term.Interval([]float64{0.951, 0.9655}), "−4.90 … −3.45 %"},
+		{term.Interval([]float64{0.99999, 1.02}), "0.00 … +2.00 %"},
+		{term.MeasuredChange(0.955, []float64{0.9, 1}), "−4.50 %"},
+		{term.MeasuredChange(1, []float64{0.9, 1.1}), "0.00 %"},
+		{term.MeasuredChange(0.955, nil), "−4.5 %"}, // of one reading, without an interval
 		{siJoules(1), "1.000 J"},
 		{siJoules(12.3456), "12.346 J"},
 		{siJoules(0.0123), "12.300 mJ"},
@@ -49,7 +51,7 @@ func TestSigned(t *testing.T) {
 	form := regexp.MustCompile(`^[+−]?\d+(\.\d+)?$`)
 	rapid.Check(t, func(t *rapid.T) {
 		v, digits := rapid.Float64Range(-1e6, 1e6).Draw(t, "value"), rapid.IntRange(0, 4).Draw(t, "digits")
-		s := signed(v, digits)
+		s := term.Signed(v, digits)
 		zero := strings.Trim(s, "+−0.") == ""
 		switch {
 		case !form.MatchString(s):

@@ -57,12 +57,12 @@ func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
 	fmt.Fprintf(w, "all %d cards together\n\n", cards)
 	tab := term.NewTable(head, "energy", "95 %", "time", "energy\nper pass", "power")
 	for _, t := range loads {
-		cells := []string{t.Name, "–", span(t.Interval), "–", "–", "–"}
+		cells := []string{t.Name, "–", term.Interval(t.Interval), "–", "–", "–"}
 		if t.RelativeEnergy > 0 {
-			cells[1] = percentOf(t.RelativeEnergy, t.Interval)
+			cells[1] = term.MeasuredChange(t.RelativeEnergy, t.Interval)
 		}
 		if t.RelativeTime > 0 {
-			cells[3] = percentOf(t.RelativeTime, t.TimeInterval)
+			cells[3] = term.MeasuredChange(t.RelativeTime, t.TimeInterval)
 		}
 		if t.Joules > 0 {
 			cells[4] = siJoules(t.Joules)
@@ -85,7 +85,7 @@ func printSpreads(w io.Writer, head string, loads []measure.Spread) {
 		if s.Differ != nil && *s.Differ {
 			note = "differ"
 		}
-		change := func(v float64) string { return signed(100*(v-1), 2) }
+		change := func(v float64) string { return term.Signed(100*(v-1), 2) }
 		tab.Add(s.Name, ends(s.RelativeEnergy, change, " %"), ends(s.Joules, siJoules, ""),
 			ends(s.Watts, whole, ""), ends(s.Clock, whole, ""), ends(s.Temperature, whole, ""), note)
 	}
@@ -107,7 +107,7 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 		case *s.Differ:
 			agree = false
 			term.Remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s lie further apart than the intervals allow", s.Name,
-				signed(100*(r.Smallest-1), 2), r.SmallestCard, signed(100*(r.Largest-1), 2), r.LargestCard))
+				term.Signed(100*(r.Smallest-1), 2), r.SmallestCard, term.Signed(100*(r.Largest-1), 2), r.LargestCard))
 		default:
 			known = true
 		}

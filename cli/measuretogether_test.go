@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/clitest"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -20,15 +21,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
+// runCard runs one of the commands of this room, flags first.
+func runCard(ctx context.Context, args ...string) ([]byte, error) {
+	return clitest.Run(ctx, []*cli.Command{measureCommand, calibrateCommand, reproduceCommand}, args...)
+}
+
 // printed runs a command and reads the JSON that it prints.
 func printed(t *testing.T, args ...string) map[string]any {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if have := Main(append([]string{"lowtoggle"}, args...), &stdout, &stderr); have == exitFailed || have == exitUsage {
-		t.Fatalf("%v: status %d, %s", args, have, stderr.String())
+	stdout, err := runCard(t.Context(), args...)
+	if err != nil && !errors.Is(err, errShort) {
+		t.Fatalf("%v: %v", args, err)
 	}
 	var d map[string]any
-	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil {
+	if err := json.Unmarshal(stdout, &d); err != nil {
 		t.Fatal(err)
 	}
 	return d

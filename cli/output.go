@@ -17,6 +17,9 @@ type output struct {
 	unsaved atomic.Bool // see setUnsaved
 }
 
+// newOutput returns an output that writes to w.
+func newOutput(w io.Writer) *output { return &output{Writer: w} }
+
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -34,6 +37,9 @@ func (o *output) close() error {
 	o.Writer = io.Discard
 	return o.err
 }
+
+// isUnsaved reports whether an interrupt must wait.
+func (o *output) isUnsaved() bool { return o.unsaved.Load() }
 
 // setUnsaved says whether an interrupt must wait until this command has written what it measured.
 func setUnsaved(c *cli.Context, unsaved bool) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +18,7 @@ func TestInterruptedPlanningSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, args := range [][]string{{"plan", "-o", out, model}, {"convert", model, out}} {
-		err := newApp(io.Discard, io.Discard).RunContext(ctx, append([]string{"lowtoggle"}, args...))
+		_, err := run(ctx, args...)
 		if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": nothing was written") {
 			t.Errorf("%s: %v", args[0], err)
 		}

@@ -106,7 +106,7 @@ func printFound(w io.Writer, plan *transform.Plan) {
 	}
 	tab := term.NewTable("perplexity may rise by", "energy, estimated")
 	for _, p := range f.Frontier {
-		tab.Add(fmt.Sprintf("%g %%", 100*p.MaxLoss), signed(100*(p.Energy-1), 1)+" %")
+		tab.Add(fmt.Sprintf("%g %%", 100*p.MaxLoss), term.Signed(100*(p.Energy-1), 1)+" %")
 	}
 	fmt.Fprintln(w)
 	if len(f.Frontier) > 0 {
@@ -124,13 +124,13 @@ func printFound(w io.Writer, plan *transform.Plan) {
 	}
 	interval := ""
 	if t.Interval != nil {
-		interval = fmt.Sprintf(" (95 %%: %s … %s)", signed(t.Interval[0], 6), signed(t.Interval[1], 6))
+		interval = fmt.Sprintf(" (95 %%: %s … %s)", term.Signed(t.Interval[0], 6), term.Signed(t.Interval[1], 6))
 	}
 	if b := plan.Request.MaxLoss; b != nil {
 		term.Remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
 	}
 	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
-		"and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, signed(t.Loss, 6), interval))
+		"and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, term.Signed(t.Loss, 6), interval))
 	most := plan.Request.MaxLoss
 	switch {
 	case most == nil || t.Divergence > 0.8*f.Budget:

@@ -78,7 +78,7 @@ func (f *predictRequest) title(all []predict.Prediction) string {
 
 // plusMinus writes a ratio as a change, with half its interval.
 func plusMinus(r *predict.Ratio) string {
-	return signed(100*(r.Relative-1), 1) + fmt.Sprintf(" ± %.1f %%", 50*(r.Interval[1]-r.Interval[0]))
+	return term.Signed(100*(r.Relative-1), 1) + fmt.Sprintf(" ± %.1f %%", 50*(r.Interval[1]-r.Interval[0]))
 }
 
 func predictionCells(name string, p cost.Prediction) []string {
@@ -88,7 +88,7 @@ func predictionCells(name string, p cost.Prediction) []string {
 		}
 		return write(*v)
 	}
-	return []string{name, term.Change(p.Relative), signed(100*(p.Interval[0]-1), 1) + " … " + signed(100*(p.Interval[1]-1), 1) + " %", term.Change(p.RelativeTime),
+	return []string{name, term.Change(p.Relative), term.Signed(100*(p.Interval[0]-1), 1) + " … " + term.Signed(100*(p.Interval[1]-1), 1) + " %", term.Change(p.RelativeTime),
 		known(p.Joules, threeDigits),
 		known(p.Watts, func(v float64) string { return fmt.Sprintf("%.0f W", v) }),
 		known(p.Clock, func(v float64) string { return fmt.Sprintf("%.0f MHz", v) })}

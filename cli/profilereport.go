@@ -129,7 +129,7 @@ func (r profileReport) interleavedTable() *term.Table {
 	for _, a := range r.Interleaved {
 		change, within := "–", "–"
 		if a.Ratio != 0 {
-			change, within = percentOf(a.Ratio, a.Interval[:]), span(a.Interval[:])
+			change, within = term.MeasuredChange(a.Ratio, a.Interval[:]), term.Interval(a.Interval[:])
 		}
 		tab.Add(r.Products[a.Product].Name, r.Products[a.Other].Name, a.Over.String(), watts(a.Watts), watts(a.Alone), change, within)
 	}
@@ -214,7 +214,7 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 // remarks are about all of it.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
-		text := fmt.Sprintf("read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, signed(s.Drift, 1), s.Residual)
+		text := fmt.Sprintf("read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
 		if s.Launch > s.Delay {
 			text += fmt.Sprintf("; work began %v after its launch", s.Launch)
 		}
@@ -284,7 +284,7 @@ func sensorText(s stitch.Sensor) string {
 		text += fmt.Sprintf(", %v early", -late)
 	}
 	if math.Abs(s.Gain-1) > 0.001 && s.Gain > 0 {
-		text += fmt.Sprintf(", %s %% off the counter", signed(100*(s.Gain-1), 1))
+		text += fmt.Sprintf(", %s %% off the counter", term.Signed(100*(s.Gain-1), 1))
 	}
 	return text + fmt.Sprintf(", ±%.1f W", s.Error)
 }

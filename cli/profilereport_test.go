@@ -140,11 +140,23 @@ func TestNothingToDraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := profileReport{Result: &profile.Result{Products: make([]profile.Product, 1), Profiles: make([]profile.Profile, 1)}}
-	c := cli.NewContext(newApp(&output{Writer: out}, io.Discard), flag.NewFlagSet("", flag.ContinueOnError), nil)
+	c := cli.NewContext(&cli.App{Writer: newOutput(out)}, flag.NewFlagSet("", flag.ContinueOnError), nil)
 	if err := r.draw(c, path); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(path); string(text) != "old" || err != nil || !strings.HasPrefix(out.String(), "picture: none: ") {
 		t.Errorf("%q, %v; said %q", text, err, out)
+	}
+}
+
+// TestProfileHolds: from the stage "stitch" on an interrupt waits for the report.
+func TestProfileHolds(t *testing.T) {
+	out := newOutput(io.Discard)
+	c := cli.NewContext(&cli.App{Writer: out}, nil, nil)
+	tell := profileProgress(c, func(profile.Event) {})
+	for _, stage := range []string{"self-test", "timing", "warm-up", "stitch"} {
+		if tell(profile.Event{Stage: stage}); out.isUnsaved() != (stage == "stitch") {
+			t.Errorf("%s: unsaved %v", stage, out.isUnsaved())
+		}
 	}
 }

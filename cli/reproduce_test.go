@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +20,8 @@ func TestReproduceInterrupted(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- newApp(io.Discard, io.Discard).RunContext(ctx, []string{"lowtoggle", "reproduce",
-			"--device", "simulated", "--type", "fp8", "--size", "2048", "--", out})
+		_, err := runCard(ctx, "reproduce", "--device", "simulated", "--type", "fp8", "--size", "2048", "--", out)
+		ended <- err
 	}()
 	for there := false; !there; {
 		select {

@@ -126,10 +126,10 @@ func extent(effects []paper.Effect) (low, high float64, ok bool) {
 
 // changes writes a range of changes.
 func changes(low, high float64) string {
-	if a, b := signed(100*low, 1), signed(100*high, 1); a != b {
+	if a, b := term.Signed(100*low, 1), term.Signed(100*high, 1); a != b {
 		return a + " … " + b + " %"
 	}
-	return signed(100*low, 1) + " %"
+	return term.Signed(100*low, 1) + " %"
 }
 
 // first error of two.

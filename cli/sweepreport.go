@@ -98,8 +98,8 @@ func sweepCells(p sweep.Point, name string, f sweep.Figures) []string {
 	case p.Predicted:
 		cells = append(cells, "pred.")
 	}
-	return append(cells, name, signed(100*(f.RelativeEnergy-1), 1), endsOf(f.Interval), signed(100*(f.RelativeTime-1), 1), endsOf(f.TimeInterval),
-		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), signed(100*f.GainMinusLoss, 1))
+	return append(cells, name, term.Signed(100*(f.RelativeEnergy-1), 1), endsOf(f.Interval), term.Signed(100*(f.RelativeTime-1), 1), endsOf(f.TimeInterval),
+		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), term.Signed(100*f.GainMinusLoss, 1))
 }
 
 // endsOf returns an interval of ratios in per cent, "–" where it is unknown.
@@ -112,7 +112,7 @@ func endsOf(in []float64) string {
 		if ratio >= 2 { // keeps the column narrow
 			digits = 0
 		}
-		return signed(100*(ratio-1), digits)
+		return term.Signed(100*(ratio-1), digits)
 	}
 	return end(in[0]) + "…" + end(in[1])
 }
@@ -134,7 +134,7 @@ func printBest(w io.Writer, r *sweep.Result) {
 			case "energy":
 				text = term.Change(c.Value)
 			case "energy_gain_minus_time_loss":
-				text = signed(100*c.Value, 1)
+				text = term.Signed(100*c.Value, 1)
 			}
 			if at {
 				text = c.Setting.String() + ": " + text

@@ -173,3 +173,18 @@ func predictable(src *weights.Model, t verify.Tensor) (a weights.Tensor, ok bool
 	_, known := a.DType.Format()
 	return a, known && a.Len() > 0
 }
+
+// measured adds what was measured; m may be nil.
+func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
+	if m == nil {
+		return
+	}
+	if r.Energy == nil {
+		r.Energy = &energyJSON{}
+	}
+	r.Energy.Measured, r.Energy.unsplit = m, unsplit
+}
+
+func (r *verifyJSON) measurementHolds(precise bool) bool {
+	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.Holds(precise)
+}

@@ -70,18 +70,3 @@ func (q *modelsRequest) measureModels(c *cli.Context, cards machines, src, out *
 	})
 	return r, interrupted(operandError(err), r != nil && r.Measured())
 }
-
-// measured takes in what was measured, if anything was.
-func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
-	if m == nil {
-		return
-	}
-	if r.Energy == nil {
-		r.Energy = &energyJSON{}
-	}
-	r.Energy.Measured, r.Energy.unsplit = m, unsplit
-}
-
-func (r *verifyJSON) measurementHolds(precise bool) bool {
-	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.Holds(precise)
-}

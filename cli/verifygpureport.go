@@ -35,7 +35,7 @@ func printModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 			fmt.Fprintln(w)
 		}
 		if len(r.Total.Phases) > 1 && r.Total.Relative > 0 {
-			fmt.Fprintf(w, "energy of the workload on all cards: %s %s, %s\n", percentOf(r.Total.Relative, r.Total.Interval), how(simulated), span(r.Total.Interval))
+			fmt.Fprintf(w, "energy of the workload on all cards: %s %s, %s\n", term.MeasuredChange(r.Total.Relative, r.Total.Interval), how(simulated), term.Interval(r.Total.Interval))
 		}
 	}
 	if simulated {
@@ -71,7 +71,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		phaseRemarks(w, p)
 	}
 	if len(e.Phases) > 1 && e.Relative > 0 {
-		fmt.Fprintf(w, "energy of the workload: %s %s, %s\n", percentOf(e.Relative, e.Interval), how(e.Simulated), span(e.Interval))
+		fmt.Fprintf(w, "energy of the workload: %s %s, %s\n", term.MeasuredChange(e.Relative, e.Interval), how(e.Simulated), term.Interval(e.Interval))
 	}
 	printSignatures(w, e.Signatures())
 	if unsplit != "" && slices.ContainsFunc(e.Phases, func(p measure.Phase) bool { return p.Total != nil && p.Total.Run != nil }) {
@@ -146,7 +146,7 @@ func rowCells(r measure.Row, name string) []string {
 	case r.Identical:
 		return append(cells, "identical", "–", "–", "–", "–", "")
 	case r.Run == nil && r.Interval != nil:
-		return append(cells, percentOf(r.Relative, r.Interval), span(r.Interval), "–", "–", "–", "")
+		return append(cells, term.MeasuredChange(r.Relative, r.Interval), term.Interval(r.Interval), "–", "–", "–", "")
 	case r.Run == nil || r.Run.Variants[0].Blocks == 0:
 		return append(cells, "–", "–", "–", "–", "–", "")
 	}
@@ -161,7 +161,7 @@ func rowCells(r measure.Row, name string) []string {
 	if !r.Run.Valid {
 		note += "?"
 	}
-	return append(cells, percentOf(v.RelativeEnergy, v.Interval), span(v.Interval), percentOf(v.RelativeTime, v.TimeInterval),
+	return append(cells, term.MeasuredChange(v.RelativeEnergy, v.Interval), term.Interval(v.Interval), term.MeasuredChange(v.RelativeTime, v.TimeInterval),
 		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), clock, note)
 }
 

@@ -75,9 +75,9 @@ func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights
 // print writes the losses as a sentence.
 func (l *lossJSON) print(w io.Writer) {
 	ratio, low, high := l.rise.PerplexityRatio()
-	text := fmt.Sprintf("%.6f before, %.6f after, a difference of %s nats per token", l.Before, l.After, signed(l.Difference, 6))
+	text := fmt.Sprintf("%.6f before, %.6f after, a difference of %s nats per token", l.Before, l.After, term.Signed(l.Difference, 6))
 	if l.Interval != nil {
-		text += fmt.Sprintf(" (95 %%: %s … %s)", signed(l.rise.Low, 6), signed(l.rise.High, 6))
+		text += fmt.Sprintf(" (95 %%: %s … %s)", term.Signed(l.rise.Low, 6), term.Signed(l.rise.High, 6))
 	}
 	text += fmt.Sprintf("; perplexity %s %%", change(ratio))
 	if l.Interval != nil {

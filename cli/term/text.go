@@ -67,6 +67,31 @@ func Change(ratio float64) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
+// Signed formats a number with its sign and a fixed number of decimals. A number that rounds to 0 has no sign.
+func Signed(v float64, decimals int) string {
+	s := fmt.Sprintf("%+.*f", decimals, v)
+	if strings.Trim(s[1:], "0.") == "" {
+		return s[1:]
+	}
+	return strings.Replace(s, "-", "−", 1)
+}
+
+// MeasuredChange formats a ratio after/before as a change in percent, with more decimals if its interval is known.
+func MeasuredChange(ratio float64, interval []float64) string {
+	if interval == nil {
+		return Change(ratio)
+	}
+	return Signed(100*(ratio-1), 2) + " %"
+}
+
+// Interval formats an interval of ratios as changes in percent, nil as "–".
+func Interval(interval []float64) string {
+	if interval == nil {
+		return "–"
+	}
+	return Signed(100*(interval[0]-1), 2) + " … " + Signed(100*(interval[1]-1), 2) + " %"
+}
+
 // CommandLine formats a lowtoggle command that can be pasted into a shell.
 func CommandLine(words ...string) string {
 	quoted := make([]string, len(words))

@@ -1,0 +1,24 @@
+// Package clitest runs commands inside tests.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Run runs one of the commands as the program does, without its signals and its exit status. Flags stand before
+// arguments in args, which begin with the command's name. Run returns the command's standard output and error.
+func Run(ctx context.Context, commands []*cli.Command, args ...string) (stdout []byte, err error) {
+	var out bytes.Buffer
+	app := cli.NewApp()
+	app.Version = "test"
+	app.Commands = commands
+	app.Writer, app.ErrWriter = &out, io.Discard
+	app.DisableSliceFlagSeparator = true
+	app.ExitErrHandler = func(*cli.Context, error) {}
+	err = app.RunContext(ctx, append([]string{"lowtoggle"}, args...))
+	return out.Bytes(), err
+}
