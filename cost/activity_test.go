@@ -119,25 +119,6 @@ func TestMeasureIsTheDefinition(t *testing.T) {
 	})
 }
 
-func TestCounterIsMeasure(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		f := format(rapid.SampledFrom(dtypes).Draw(t, "dtype"))
-		rows, cols := rapid.SampledFrom([]int{0, 1, 2, 30}).Draw(t, "rows"), rapid.IntRange(1, 300).Draw(t, "cols")
-		data := elements(t, f, rows*cols)
-		c := NewCounter(f, cols)
-		for left := data; len(left) > 0; {
-			n := rapid.IntRange(0, len(left)*8/f.Bits/cols).Draw(t, "rows written") * cols * f.Bits / 8
-			if m, err := c.Write(left[:n]); m != n || err != nil {
-				t.Fatal(m, err)
-			}
-			left = left[n:]
-		}
-		if d := cmp.Diff(define(f, rows, cols, data), c.Activity()); d != "" {
-			t.Fatalf("definition (-), Counter (+):\n%s", d)
-		}
-	})
-}
-
 // Tensors of several pieces, whose borders fall anywhere in a row.
 func TestMeasureWorkers(t *testing.T) {
 	for _, shape := range [][2]int{{1, pieceBytes*5/4 + 3}, {pieceBytes + 5, 1}, {811, 1999}} {
@@ -180,17 +161,6 @@ func TestMeasureErrors(t *testing.T) {
 		if _, err := Measure(c.ctx, c.t, 2); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
-	}
-	counter := NewCounter(format(weights.BF16), 3)
-	if _, err := counter.Write(make([]byte, 12)); err != nil {
-		t.Error(err)
-	}
-	const want = "counting activity after row 2: 8 bytes are not whole rows of 3 BF16 elements (6 bytes each)"
-	if _, err := counter.Write(make([]byte, 8)); err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-	if a := counter.Activity(); a.Rows != 2 || a.Zeros != 6 || a.ZeroRuns != 1 {
-		t.Errorf("after a refused write: %+v", a)
 	}
 }
 

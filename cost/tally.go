@@ -77,3 +77,43 @@ func at(g []group, i int) *group {
 	}
 	return &g[i]
 }
+
+// addSpan counts bytes [lo, hi) of a tensor that lies in memory as a whole. Both are multiples of
+// an element's size.
+func (t *tally) addSpan(l *lanes, data []byte, rowBytes, lo, hi int) {
+	if lo == 0 && hi > 0 {
+		t.add(l, data[:l.size], nil, nil)
+		lo = l.size
+	}
+	if end := min(hi, rowBytes); lo < end {
+		t.add(l, data[lo:end], data[lo-l.size:end-l.size], nil)
+		lo = end
+	}
+	if lo < hi {
+		t.add(l, data[lo:hi], data[lo-l.size:hi-l.size], data[lo-rowBytes:hi-rowBytes])
+	}
+}
+
+// zerosIn is the number of zeros in data.
+func (l *lanes) zerosIn(data []byte) uint64 {
+	var t tally
+	t.add(l, data, nil, nil)
+	return t.zeros
+}
+
+// activity is what the tally of a whole tensor says, given the zeros of its first and last rows.
+// Runs and borders follow from pairs: a run starts at each zero that no zero precedes, and each
+// vertical pair has two zeros, one (a border) or none.
+func (t *tally) activity(l *lanes, rows, cols int, firstZeros, lastZeros uint64) Activity {
+	if rows == 0 {
+		cols = 0 // an empty tensor is 0 by 0, however it came
+	}
+	return Activity{
+		DType: l.format.DType, Rows: rows, Cols: cols, Elements: uint64(rows) * uint64(cols),
+		RowToggles: t.rows, MemoryToggles: t.memory, Ones: t.ones,
+		Zeros:       t.zeros,
+		ZeroRuns:    t.zeros - t.zerosBefore,
+		ZeroBorders: 2*t.zeros - firstZeros - lastZeros - 2*t.zerosAbove,
+		NaN:         t.nan, Inf: t.inf, Subnormal: t.subnormal,
+	}
+}

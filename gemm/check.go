@@ -17,17 +17,8 @@ type Deviation struct {
 	AllOfIt  bool    `json:"all_of_it"` // false where a large result was sampled
 }
 
-// maxCheck is the largest M·N·K that Check computes on the CPU, about a tenth of a second.
+// maxCheck is the largest M·N·K that Compare computes on the CPU, about a tenth of a second.
 const maxCheck = 1 << 28
-
-// Check multiplies on b and compares with the reference ([Compare]).
-func Check(b Backend, p Problem, x, w Matrix) (Deviation, error) {
-	y, err := b.Multiply(p, x, w)
-	if err != nil {
-		return Deviation{}, err
-	}
-	return Compare(p, x, w, y)
-}
 
 // Compare holds y[M,N], a backend's result, against the CPU's. All of y must be finite; where the
 // whole product would take the CPU long, its first and last rows and columns and a random sample
@@ -54,7 +45,7 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	part := p
 	part.M, part.N = len(rows), len(cols)
 	xs, ws := x.rows(rows), w.rows(cols)
-	want, err := CPU{}.Multiply(part, xs, ws)
+	want, err := Multiply(part, xs, ws)
 	if err != nil {
 		return Deviation{}, err
 	}

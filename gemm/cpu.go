@@ -7,18 +7,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// CPU is the reference backend: float32 accumulation for the floating-point types, exact integers
-// for INT8. The result is not rounded to the type's output. Roles make no difference to it.
-type CPU struct{}
-
-// Name is "cpu".
-func (CPU) Name() string { return "cpu" }
-
-// Close does nothing.
-func (CPU) Close() error { return nil }
-
-// Multiply returns y[M,N] row-major.
-func (CPU) Multiply(p Problem, x, w Matrix) ([]float64, error) {
+// Multiply computes y[M,N], row-major, on the CPU: the reference. It accumulates in float32 for the floating-point
+// types, and exactly for INT8. The result is not rounded to the type's output. Roles make no difference to it.
+func Multiply(p Problem, x, w Matrix) ([]float64, error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err
 	}

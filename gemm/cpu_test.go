@@ -18,7 +18,7 @@ func operands(p Problem, seed uint64) (x, w Matrix) {
 	if p.Type == arith.INT8 {
 		sx, sw = 40, 40
 	}
-	return Normal(p.Type.Operand(), p.M, p.K, 0, sx, seed), Normal(p.Type.Operand(), p.N, p.K, 0, sw, seed+1)
+	return normal(p.Type.Operand(), p.M, p.K, 0, sx, seed), normal(p.Type.Operand(), p.N, p.K, 0, sw, seed+1)
 }
 
 func dense(m Matrix) *mat.Dense { return mat.NewDense(m.Rows, m.Cols, widen(m.floats())) }
@@ -29,7 +29,7 @@ func TestCPUIsTheProduct(t *testing.T) {
 			p := Problem{M: s[0], N: s[1], K: s[2], Type: typ}
 			t.Run(fmt.Sprint(p), func(t *testing.T) {
 				x, w := operands(p, 1)
-				y, err := CPU{}.Multiply(p, x, w)
+				y, err := Multiply(p, x, w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -59,7 +59,7 @@ func TestINT8HoldsItsLongestSum(t *testing.T) {
 	for i := range x.Data {
 		x.Data[i] = 0x80 // −128
 	}
-	y, err := CPU{}.Multiply(p, x, x)
+	y, err := Multiply(p, x, x)
 	if want := 128 * 128 * float64(maxIntK); err != nil || y[0] != want || want > math.MaxInt32 {
 		t.Errorf("%v, %v; want %v, within int32", y, err, want)
 	}

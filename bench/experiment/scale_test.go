@@ -90,7 +90,7 @@ func TestScaled(t *testing.T) {
 					t.Errorf("%v %v: %s is not what %v makes", typ, change, o.name, o.of)
 				}
 			}
-			y, err := gemm.CPU{}.Multiply(s.Problem(), x, w)
+			y, err := gemm.Multiply(s.Problem(), x, w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +145,12 @@ func TestFixedX(t *testing.T) {
 func BenchmarkScale(b *testing.B) {
 	const size = 4096
 	for _, d := range []weights.DType{weights.F16, weights.F32} {
-		o := operand{Matrix: gemm.Normal(d, size, size, 0, 1, 1), pattern: pattern.MustParse("normal(0,1)")}
+		p := pattern.MustParse("normal(0,1)")
+		data, err := p.Generate(b.Context(), pattern.Spec{DType: d, Rows: size, Cols: size, Seed: 1}, 2)
+		if err != nil {
+			b.Fatal(err)
+		}
+		o := operand{Matrix: gemm.Matrix{DType: d, Rows: size, Cols: size, Data: data}, pattern: p}
 		b.Run(fmt.Sprint(d), func(b *testing.B) {
 			b.SetBytes(int64(len(o.Data)))
 			for b.Loop() {

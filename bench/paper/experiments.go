@@ -2,7 +2,6 @@ package paper
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
@@ -78,9 +77,6 @@ var experiments = []Experiment{
 	{ID: "6d", Title: "Most significant bits zeroed", Axis: "zeroed bits", Takeaways: []string{"T15"},
 		Points: func(t arith.Type) []At { return changed(usual(t), highBits(t), "zero(high=%v)") }},
 }
-
-// Experiments lists all in the paper's order. The caller may change the list.
-func Experiments() []Experiment { return slices.Clone(experiments) }
 
 // alike has the same pattern in A and B at every point.
 func alike(axis []float64, text func(x float64) string) (list []At) {

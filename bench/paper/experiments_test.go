@@ -47,7 +47,7 @@ func values(d weights.DType, data []byte) (list []float64) {
 // finite.
 func TestExperiments(t *testing.T) {
 	for _, typ := range usedTypes() {
-		for _, e := range Experiments() {
+		for _, e := range experiments {
 			points := e.Points(typ)
 			if n := len(points); n < 5 || n > 7 {
 				t.Errorf("%s in %v has %d points", e.ID, typ, n)
@@ -78,7 +78,7 @@ func TestEnds(t *testing.T) {
 			a, b []byte
 		}
 		first, last := map[string]end{}, map[string]end{}
-		for _, e := range Experiments() {
+		for _, e := range experiments {
 			points := e.Points(typ)
 			p, q := points[0], points[len(points)-1]
 			first[e.ID] = end{p, draw(t, p.A, d, 2), draw(t, p.B, d, 3)}
@@ -146,7 +146,7 @@ func TestEnds(t *testing.T) {
 // TestTransposition: B is transposed, and so has K along its rows as A does, but in 5a and 5c.
 func TestTransposition(t *testing.T) {
 	d, last := arith.BF16.Operand(), map[string]At{}
-	for _, e := range Experiments() {
+	for _, e := range experiments {
 		points := e.Points(arith.BF16)
 		last[e.ID] = points[len(points)-1]
 	}

@@ -89,16 +89,6 @@ func (p *Parameter) Values() string {
 	return text
 }
 
-// Operations is the language: sources first, then steps. Slices in the result are shared: do not
-// change them.
-func Operations() []Operation {
-	list := make([]Operation, len(operations))
-	for i, o := range operations {
-		list[i] = *o
-	}
-	return list
-}
-
 // names of the operations that a condition holds for.
 func names(is func(*Operation) bool) (list []string) {
 	for _, o := range operations {

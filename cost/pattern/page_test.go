@@ -40,9 +40,9 @@ func TestPage(t *testing.T) {
 	b.WriteString(pageHead)
 	for _, source := range []bool{true, false} {
 		fmt.Fprintf(&b, "\n## %s\n", map[bool]string{true: "Sources", false: "Steps"}[source])
-		for _, o := range Operations() {
+		for _, o := range operations {
 			if o.Source == source {
-				pageEntry(&b, o)
+				pageEntry(&b, *o)
 			}
 		}
 	}

@@ -26,8 +26,6 @@ type Device struct {
 	closed  bool
 }
 
-var _ gemm.Backend = (*Device)(nil)
-
 // Open opens the GPU with CUDA's number index, from 0. The error is an [ErrNoGPU] if there is no usable
 // GPU of that number, and another one if the card refuses (busy in exclusive mode, out of memory).
 func Open(index int) (*Device, error) {

@@ -40,7 +40,7 @@ func TestMultiplyDescribesTheProduct(t *testing.T) {
 			Type: rapid.SampledFrom(arith.Types()).Draw(t, "type"), Streaming: rapid.Bool().Draw(t, "streaming"),
 		}
 		x, w := operands(p, rapid.Uint64().Draw(t, "seed"))
-		if _, err := gemm.Check(d, p, x, w); err != nil {
+		if _, err := check(d, p, x, w); err != nil {
 			t.Error(err)
 		}
 	})

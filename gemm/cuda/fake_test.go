@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -409,5 +411,24 @@ func operands(p gemm.Problem, seed uint64) (x, w gemm.Matrix) {
 	if p.Type == arith.INT8 {
 		sx, sw = 40, 40
 	}
-	return gemm.Normal(p.Type.Operand(), p.M, p.K, 0, sx, seed), gemm.Normal(p.Type.Operand(), p.N, p.K, 0, sw, seed+1)
+	return normal(p.Type.Operand(), p.M, p.K, 0, sx, seed), normal(p.Type.Operand(), p.N, p.K, 0, sw, seed+1)
+}
+
+// normal draws a matrix of normally distributed elements.
+func normal(d weights.DType, rows, cols int, mean, sigma float64, seed uint64) gemm.Matrix {
+	p := pattern.MustParse(fmt.Sprintf("normal(%g,%g)", mean, sigma))
+	data, err := p.Generate(context.Background(), pattern.Spec{DType: d, Rows: rows, Cols: cols, Seed: seed}, 1)
+	if err != nil {
+		panic(err)
+	}
+	return gemm.Matrix{DType: d, Rows: rows, Cols: cols, Data: data}
+}
+
+// check multiplies on a device, and compares with the reference.
+func check(d *Device, p gemm.Problem, x, w gemm.Matrix) (gemm.Deviation, error) {
+	y, err := d.Multiply(p, x, w)
+	if err != nil {
+		return gemm.Deviation{}, err
+	}
+	return gemm.Compare(p, x, w, y)
 }

@@ -48,7 +48,7 @@ func TestGPUProducts(t *testing.T) {
 			for _, s := range [][3]int{{1, 1, 1}, {1, 384, 256}, {16, 1000, 333}, {33, 65, 129}, {4097, 255, 511}, {128, 256, 4096}, {1000, 2000, 3000}} {
 				p := gemm.Problem{M: s[0], N: s[1], K: s[2], Type: typ, Streaming: streaming}
 				x, w := operands(p, 11)
-				deviation, err := gemm.Check(d, p, x, w)
+				deviation, err := check(d, p, x, w)
 				verdict := "pass"
 				if err != nil {
 					failed, verdict = failed+1, "FAIL "+err.Error()

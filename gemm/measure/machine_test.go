@@ -3,10 +3,12 @@ package measure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -83,7 +85,7 @@ func simOf(m Machine) *power.Sim { return m.Card().(*power.Sim) }
 func product(name string, m, n, k int, sigma float64, seed uint64) cuda.Product {
 	return cuda.Product{
 		Name: name, Problem: gemm.Problem{M: m, N: n, K: k, Type: arith.BF16},
-		X: gemm.Normal(weights.BF16, m, k, 0, 1, 0), W: gemm.Normal(weights.BF16, n, k, 0, sigma, seed),
+		X: normal(weights.BF16, m, k, 0, 1, 0), W: normal(weights.BF16, n, k, 0, sigma, seed),
 	}
 }
 
@@ -108,4 +110,14 @@ func near(t *testing.T, what string, have, want, relative float64) {
 
 func contains(interval []float64, v float64) bool {
 	return len(interval) == 2 && interval[0] <= v && v <= interval[1]
+}
+
+// normal draws a matrix of normally distributed elements.
+func normal(d weights.DType, rows, cols int, mean, sigma float64, seed uint64) gemm.Matrix {
+	p := pattern.MustParse(fmt.Sprintf("normal(%g,%g)", mean, sigma))
+	data, err := p.Generate(context.Background(), pattern.Spec{DType: d, Rows: rows, Cols: cols, Seed: seed}, 1)
+	if err != nil {
+		panic(err)
+	}
+	return gemm.Matrix{DType: d, Rows: rows, Cols: cols, Data: data}
 }
