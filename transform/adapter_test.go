@@ -284,7 +284,7 @@ func TestAdaptersThatCannotFollow(t *testing.T) {
 		tensors []adapterTensor
 		want    string
 	}{
-		{loraConfig, append(lora, adapterTensor{down + ".lora_magnitude_vector", []int{48}}), `tensor "` + down + `.lora_magnitude_vector": it is no lora_A`},
+		{loraConfig, append(lora, adapterTensor{down + ".lora_magnitude_vector", []int{48}}), `tensor "` + down + `.lora_magnitude_vector": is neither lora_A`},
 		{loraConfig, []adapterTensor{{down + ".ia3_l", []int{100}}}, `tensor "` + down + `.ia3_l"`},
 		{loraConfig, []adapterTensor{{"prompt_embeddings", []int{8, 48}}}, `tensor "prompt_embeddings"`},
 		{loraConfig, []adapterTensor{{"base_model.model.model.layers.7.mlp.down_proj.lora_A.weight", []int{loraRank, 100}}}, "layers.7"},

@@ -128,12 +128,12 @@ func TestAdaptersOfTowersAreNotTheLanguageModels(t *testing.T) {
 	l := layoutOf(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{})))
 	const q = "layers.0.self_attn.q_proj.lora_A.weight"
 	a := layoutWith(l, weights.Info{Name: "base_model.model.vision_tower.encoder." + q, Shape: []int{4, 48}})
-	if !strings.Contains(a.Adapter.Problem, "it is no lora_A or lora_B") {
+	if !strings.Contains(a.Adapter.Problem, "is neither lora_A nor lora_B") {
 		t.Errorf("a tower's layer is taken for the language model's: %q", a.Adapter.Problem)
 	}
 	a = layoutWith(l, weights.Info{Name: "base_model.model.model." + q, Shape: []int{4, 48}},
 		weights.Info{Name: "base_model.model.tower." + q, Shape: []int{4, 48}})
-	if !strings.Contains(a.Adapter.Problem, "one of them must mean another") {
+	if !strings.Contains(a.Adapter.Problem, "the base's tensor can be changed once") {
 		t.Errorf("two for one layer: %q", a.Adapter.Problem)
 	}
 }

@@ -51,7 +51,7 @@ func parseIndex(js []byte) (weightMap map[string]string, err error) {
 	}
 	for _, tensor := range sortedKeys(weightMap) {
 		if shard := weightMap[tensor]; !isFileName(shard) {
-			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is no file of this folder", shard)}
+			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is not a file in this folder", shard)}
 		}
 	}
 	return weightMap, nil

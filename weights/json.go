@@ -132,7 +132,7 @@ func (p *walker) stringMap(what string) (map[string]string, error) {
 		t, err := p.token()
 		s, ok := t.(string)
 		if err == nil && !ok {
-			err = p.fail("%s: the value of %q is %s, no string", what, key, spell(t))
+			err = p.fail("%s: the value of %q is %s, not a string", what, key, spell(t))
 		}
 		m[key] = s
 		return err
@@ -155,7 +155,7 @@ func (p *walker) integers(what string) ([]int64, error) {
 		}
 		n, err := strconv.ParseUint(string(num), 10, 62)
 		if err != nil {
-			return nil, p.fail("%s: %s is no whole number from 0 to 2^62-1", what, num)
+			return nil, p.fail("%s: %s is not a whole number from 0 to 2^62-1", what, num)
 		}
 		list = append(list, int64(n))
 	}

@@ -61,13 +61,13 @@ func TestOpenOddFiles(t *testing.T) {
 		{"shard is a dangling link", "s1.safetensors", func(t *testing.T, path string) { link(t, "../../blobs/absent", path) },
 			": is a link to a file that is not there: stat PATH: no such file or directory"},
 		{"link to a folder", "notes", func(t *testing.T, path string) { link(t, "sub", path) },
-			": is a link to a folder: put the folder itself in its place or take it out"},
-		{"pipe", "sub/pipe", pipe, ": is neither a file nor a folder: take it out of the model's folder"},
-		{"shard is a pipe", "s1.safetensors", pipe, ": is neither a file nor a folder: take it out of the model's folder"},
-		{"index is a pipe", IndexName, pipe, ": is neither a file nor a folder: take it out of the model's folder"},
-		{"config is a pipe", "config.json", pipe, ": is neither a file nor a folder: take it out of the model's folder"},
+			": is a link to a folder: replace the link by the folder itself, or move the link elsewhere"},
+		{"pipe", "sub/pipe", pipe, ": is neither a file nor a folder: move it out of the model's folder"},
+		{"shard is a pipe", "s1.safetensors", pipe, ": is neither a file nor a folder: move it out of the model's folder"},
+		{"index is a pipe", IndexName, pipe, ": is neither a file nor a folder: move it out of the model's folder"},
+		{"config is a pipe", "config.json", pipe, ": is neither a file nor a folder: move it out of the model's folder"},
 		{"config is a device", "config.json", func(t *testing.T, path string) { link(t, "/dev/zero", path) },
-			": is neither a file nor a folder: take it out of the model's folder"},
+			": is neither a file nor a folder: move it out of the model's folder"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := folder(t, twoShards(t))
@@ -80,7 +80,7 @@ func TestOpenOddFiles(t *testing.T) {
 	t.Run("the model itself is a pipe", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "model.safetensors")
 		pipe(t, path)
-		wantError(t, openInTime(t, path), path+": is no regular file")
+		wantError(t, openInTime(t, path), path+": is not a regular file")
 	})
 }
 

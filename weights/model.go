@@ -161,9 +161,9 @@ func listFiles(dir string) (files []string, err error) {
 		case err != nil:
 			return err
 		case st.IsDir():
-			return fmt.Errorf("%s: is a link to a folder: put the folder itself in its place or take it out", path)
+			return fmt.Errorf("%s: is a link to a folder: replace the link by the folder itself, or move the link elsewhere", path)
 		case !st.Mode().IsRegular():
-			return fmt.Errorf("%s: is neither a file nor a folder: take it out of the model's folder", path)
+			return fmt.Errorf("%s: is neither a file nor a folder: move it out of the model's folder", path)
 		}
 		rel, err := filepath.Rel(root, path)
 		files = append(files, filepath.ToSlash(rel))

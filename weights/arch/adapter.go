@@ -37,7 +37,7 @@ func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
 		adapted = l.clone()
 		a = &Adapter{Problem: err.Error()}
 		for _, x := range adapted.Indices {
-			x.block("an adapter lies beside the base that cannot follow: %v", err)
+			x.block("the LoRA adapter beside the model cannot follow: %v", err)
 		}
 	}
 	adapted.Adapter = a
@@ -67,10 +67,10 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 		}
 		base, part := baseOf(names, t.Name)
 		if base == "" {
-			return fmt.Errorf("tensor %q: it is no lora_A or lora_B, and replaces none, of a layer that the base has", t.Name)
+			return fmt.Errorf("tensor %q: is neither lora_A nor lora_B of a layer that the base has, nor a replacement for one of its tensors", t.Name)
 		}
 		if first, twice := changed[base+part.suffix]; twice {
-			return fmt.Errorf("tensor %q: changes the base's %q as %q does: one of them must mean another", t.Name, base, first)
+			return fmt.Errorf("tensor %q: changes the base's %q, which %q changes too: the base's tensor can be changed once", t.Name, base, first)
 		}
 		changed[base+part.suffix] = t.Name
 		if a.Changes[base] == "" {
@@ -105,7 +105,7 @@ func checkPairs(tensors []weights.Info) error {
 	for _, t := range tensors {
 		for _, p := range loraParts {
 			if module, ok := strings.CutSuffix(t.Name, p.suffix); ok && !there[module+p.needs] {
-				return fmt.Errorf("tensor %q: is missing, and %q is nothing without it", module+p.needs, t.Name)
+				return fmt.Errorf("tensor %q: is missing, but %q needs it", module+p.needs, t.Name)
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func checkAdapterConfig(js []byte) error {
 	odd := ""
 	switch {
 	case fields["peft_type"] != "LORA":
-		return fmt.Errorf("adapter_config.json: peft_type is %s, and only \"LORA\" is understood", spell(fields["peft_type"]))
+		return fmt.Errorf("adapter_config.json: peft_type is %s, and only \"LORA\" is supported", spell(fields["peft_type"]))
 	case fields["use_dora"] == true:
 		odd = "use_dora" // magnitudes are norms of what is scaled here
 	case fields["layer_replication"] != nil:
@@ -306,7 +306,7 @@ func checkAdapterConfig(js []byte) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("adapter_config.json: %s is %s, which is not understood", odd, spell(fields[odd]))
+	return fmt.Errorf("adapter_config.json: %s is %s, which is not supported", odd, spell(fields[odd]))
 }
 
 // changesBase tells the ways to begin a LoRA that subtract it from the base.

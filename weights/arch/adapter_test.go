@@ -66,12 +66,12 @@ func TestAdaptersHaveTheAxesOfTheirLayers(t *testing.T) {
 func TestAdaptersThatAreNotUnderstood(t *testing.T) {
 	_, l := synthetic(t, find(t, Families(), "llama"), llamaConfig)
 	a := l.Adapt([]byte(lora), []weights.Info{{Name: "base_model.model.model.layers.0.mlp.down_proj.lora_A.weight", Shape: []int{3, 5}}, {Name: "x", Shape: []int{1}}})
-	const problem = `tensor "x": it is no lora_A or lora_B, and replaces none, of a layer that the base has`
+	const problem = `tensor "x": is neither lora_A nor lora_B of a layer that the base has, nor a replacement for one of its tensors`
 	if a.Adapter.Problem != problem || len(a.Adapter.Changes) > 0 || len(a.Claims) != len(l.Claims) {
 		t.Errorf("%+v", a.Adapter)
 	}
 	for _, x := range a.Indices {
-		if x.Blocked != "an adapter lies beside the base that cannot follow: "+problem {
+		if x.Blocked != "the LoRA adapter beside the model cannot follow: "+problem {
 			t.Errorf("%s: %s", x.Name, x.Blocked)
 		}
 	}
@@ -89,7 +89,7 @@ func TestAdaptersThatAreNotUnderstood(t *testing.T) {
 		module := "base_model.model.model." + c.base + "."
 		shape := map[string][]int{"lora_A.weight": {3, 5}, "lora_B.weight": {6, 3}, "lora_embedding_A": {3, 7}, "lora_embedding_B": {6, 3}}[c.has]
 		a = l.Adapt([]byte(lora), []weights.Info{{Name: module + c.has, Shape: shape}})
-		if want := fmt.Sprintf("tensor %q: is missing, and %q is nothing without it", module+c.lacks, module+c.has); a.Adapter.Problem != want {
+		if want := fmt.Sprintf("tensor %q: is missing, but %q needs it", module+c.lacks, module+c.has); a.Adapter.Problem != want {
 			t.Errorf("%q, not %q", a.Adapter.Problem, want)
 		}
 	}

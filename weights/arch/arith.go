@@ -136,7 +136,7 @@ func (a *arith) eval(dims map[string]dim) (dim, error) {
 		v = l.value / r.value
 	}
 	if v < 0 || v > maxDim {
-		return dim{}, fmt.Errorf("%s is %d, beyond 0 to %d", a.text, v, maxDim)
+		return dim{}, fmt.Errorf("%s is %d, outside 0 to %d", a.text, v, maxDim)
 	}
 	return dim{v, a.text}, nil
 }

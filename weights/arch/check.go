@@ -61,9 +61,9 @@ func (m *model) checkInstances(slot int, instances []*Index, tallies map[*Index]
 		y := tallies[x]
 		switch {
 		case x.Scale && (y.plus == 0 || y.minus == 0):
-			return fmt.Errorf("index %s: its scale finds no axis with +%s and one with -%[2]s in this model: mend its axes or its condition", x.Name, x.Kind)
+			return fmt.Errorf("index %s: its scale finds no axis with +%s and one with -%[2]s in this model: fix its axes or its condition", x.Name, x.Kind)
 		case x.Sign && y.plus+y.minus < 2:
-			return fmt.Errorf("index %s: its sign finds fewer than two axes with +%s or -%[2]s in this model: mend its axes or its condition", x.Name, x.Kind)
+			return fmt.Errorf("index %s: its sign finds fewer than two axes with +%s or -%[2]s in this model: fix its axes or its condition", x.Name, x.Kind)
 		}
 		uses := m.family.index(slot).uses
 		if uses == nil {
@@ -74,7 +74,7 @@ func (m *model) checkInstances(slot int, instances []*Index, tallies map[*Index]
 			return fmt.Errorf("config.json: %w (for the uses of index %q)", err, x.Kind)
 		}
 		if y.axes != want.value {
-			return fmt.Errorf("index %s: stands on %d axes of linear and embedding tensors, but the family says %s: mend its axes or its uses", x.Name, y.axes, want)
+			return fmt.Errorf("index %s: stands on %d axes of linear and embedding tensors, but the family says %s: fix its axes or its uses", x.Name, y.axes, want)
 		}
 	}
 	return nil
@@ -102,7 +102,7 @@ func (m *model) checkPartners() error {
 		}
 		for w := range m.partners(t, m.family.norms[t.Norm].weight) {
 			if !m.reads(t, w) {
-				addf("tensor %q: no axis of its inputs goes with %q, the axis of its norm's weight %q, taking - where that takes +", t.Name, w.axis(0), w.Name)
+				addf("tensor %q: no axis of its inputs matches %q, the axis of its norm's weight %q, with - where that has +", t.Name, w.axis(0), w.Name)
 			}
 		}
 	}

@@ -11,11 +11,11 @@ func TestUses(t *testing.T) {
 	with := func(config, more string) string { return strings.TrimSuffix(config, "}") + more + "}" }
 	for _, c := range []struct{ family, config, old, new, want string }{
 		{"llama", llamaConfig, `"uses": "3", "permute"`, `"uses": "4", "permute"`,
-			`index layers.0.ffn: stands on 3 axes of linear and embedding tensors, but the family says 4: mend its axes or its uses`},
+			`index layers.0.ffn: stands on 3 axes of linear and embedding tensors, but the family says 4: fix its axes or its uses`},
 		{"llama", llamaConfig, `"1 + 7 * layers + head_tensors"`, `"9 * layers"`,
-			`index residual: stands on 16 axes of linear and embedding tensors, but the family says 9 * layers 18: mend`},
+			`index residual: stands on 16 axes of linear and embedding tensors, but the family says 9 * layers 18: fix`},
 		{"llama", llamaConfig, `"1 + 7 * layers + head_tensors"`, `"layers"`,
-			`index residual: stands on 16 axes of linear and embedding tensors, but the family says num_hidden_layers 2: mend`},
+			`index residual: stands on 16 axes of linear and embedding tensors, but the family says num_hidden_layers 2: fix`},
 		{"llama", llamaConfig, `"1 + 7 * layers + head_tensors"`, `"layers / kv_heads / 2"`,
 			`config.json: layers / kv_heads 1 is not a multiple of 2 (for the uses of index "residual")`},
 		{"gpt2", gpt2Config, `["positions", "residual"]`, `["positions", "hidden"]`,
@@ -72,10 +72,10 @@ func TestPartners(t *testing.T) {
 		{"gpt2", `ln_1.bias", "role": "norm", "axes": ["residual & +attn_norm"]`, `ln_1.bias", "role": "norm", "axes": ["residual & -attn_norm"]`,
 			`norm bias "{prefix}h.{layer}.ln_1.bias": its axis is "residual & -attn_norm", but the weight's is "residual & +attn_norm": write the same`},
 		{"llama", `["kv 2 -pair", "-residual & -attn_norm"]`, `["kv 2 -pair", "-residual & +attn_norm"]`,
-			`tensor "{prefix}layers.{layer}.self_attn.k_proj.weight": no axis of its inputs goes with "residual & +attn_norm", the axis of its norm's weight "{prefix}layers.{layer}.input_layernorm.weight"`},
-		{"llama", `["kv 2 -pair", "-residual & -attn_norm"]`, `["kv 2 -pair", "-residual & mlp_norm"]`, `no axis of its inputs goes with`},
+			`tensor "{prefix}layers.{layer}.self_attn.k_proj.weight": no axis of its inputs matches "residual & +attn_norm", the axis of its norm's weight "{prefix}layers.{layer}.input_layernorm.weight"`},
+		{"llama", `["kv 2 -pair", "-residual & -attn_norm"]`, `["kv 2 -pair", "-residual & mlp_norm"]`, `no axis of its inputs matches`},
 		{"llama", `["residual & +mlp_norm"]`, `["+residual & +mlp_norm"]`, ``}, // a sign on the norm's weight and its readers: not this check's business
-		{"llama", `["residual & +mlp_norm"]`, `["-residual & +mlp_norm"]`, `mlp.gate_proj.weight": no axis of its inputs goes with "-residual & +mlp_norm"`},
+		{"llama", `["residual & +mlp_norm"]`, `["-residual & +mlp_norm"]`, `mlp.gate_proj.weight": no axis of its inputs matches "-residual & +mlp_norm"`},
 	} {
 		text := source(t, c.family)
 		changed := strings.ReplaceAll(text, c.old, c.new)

@@ -112,7 +112,7 @@ func length(field string, v any, least int) (int, error) {
 	case err == nil && f != float64(int64(f)) && f < maxDim:
 		return 0, fmt.Errorf("config.json: %s is %s, not a whole number", field, spell(v))
 	case err != nil || f < float64(least) || f > maxDim:
-		return 0, fmt.Errorf("config.json: %s is %s, beyond %d to %d", field, spell(v), least, maxDim)
+		return 0, fmt.Errorf("config.json: %s is %s, outside %d to %d", field, spell(v), least, maxDim)
 	}
 	return int(f), nil
 }

@@ -77,7 +77,7 @@ func TestReadFieldErrors(t *testing.T) {
 		`{"size": 8, "share": 1.5}`:              `config.json: share is 1.5, not a number from 0 to 1`,
 		`{"size": 8, "share": "half"}`:           `config.json: share is "half", not a number from 0 to 1`,
 		`{"share": 1.5}`:                         "config.json: size is missing\nconfig.json: share is 1.5, not a number from 0 to 1",
-		`{"size": 8, "id2label": {}}`:            `config.json: id2label is 0, beyond 1 to 2147483648`,
+		`{"size": 8, "id2label": {}}`:            `config.json: id2label is 0, outside 1 to 2147483648`,
 		`{"size": 8, "id2label": ["a"]}`:         `config.json: id2label is ["a"], not a whole number`,
 		`{"size": 8, "kind": [[2]]}`:             `config.json: kind is [2], not a string, a number or true or false`,
 		`{"size": 8, "text_config": "a string"}`: `config.json: text_config is "a string", not an object`,

@@ -16,7 +16,7 @@ func TestParseErrors(t *testing.T) {
 		{`"out": 2`, `"out": "2"`, `family file: line 31, column 73: field "tensors.out" holds a JSON string, which is not of type int`},
 		{`"from": "dense"}]}`, `"from": "dense"}]} []`, `more follows after the JSON value`},
 		{`"family": "unusual"`, `"family": ""`, `family "": family: has no name`},
-		{`"model_types": ["unusual"],`, ``, `neither model_types nor architectures say what it answers to`},
+		{`"model_types": ["unusual"],`, ``, `needs model_types or architectures`},
 		{`"name": "relu"`, `"name": "!relu"`, `flags[0] "!relu": a flag's name is a word other than "always", without "!"`},
 		{`"fields": ["act"], `, ``, `flags[0] "relu": has no fields`},
 		{`"when": "relu"`, `"when": "gelu"`, `dims[4] "kv_heads": no flag is called "gelu"`},
@@ -33,7 +33,7 @@ func TestParseErrors(t *testing.T) {
 		{`"role": "embedding"`, `"role": "matrix"`, `role is "matrix", not one of ["linear" "embedding" "norm" "bias" "buffer"]`},
 		{`"{prefix}embed.weight"`, `"{prefix}embed{layer}.weight"`, `a variable stands alone between dots`},
 		{`"{prefix}b.{layer}.o.weight"`, `"{prefix}b.{block}.o.weight"`, `name "{prefix}b.{block}.o.weight": no loop is called "block"`},
-		{`"axes": ["100", "+residual"]`, `"out": 1`, `every tensor but a buffer says what its axes are`},
+		{`"axes": ["100", "+residual"]`, `"out": 1`, `a buffer has no axes, and every other tensor needs them`},
 		{`"out": 2`, `"out": 3`, `out is 3, but it has 3 axes`},
 		{`"out": 2`, `"norm": "n"`, `no norm is called "n"`},
 		{`"out": 2`, `"bias": "b"`, `bias: no bias tensor is called "b"`},
@@ -103,9 +103,9 @@ func TestConfigErrors(t *testing.T) {
 		{"llama", `"hidden_size": 6`, `"hidden_size": "6"`, `config.json: hidden_size is "6", not a whole number`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": 6.5`, `config.json: hidden_size is 6.5, not a whole number`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": [6]`, `config.json: hidden_size is [6], not a whole number`},
-		{"llama", `"hidden_size": 6`, `"hidden_size": 0`, `config.json: hidden_size is 0, beyond 1 to 2147483648`},
-		{"llama", `"hidden_size": 6`, `"hidden_size": -6`, `config.json: hidden_size is -6, beyond 1 to 2147483648`},
-		{"llama", `"hidden_size": 6`, `"hidden_size": 1e999`, `config.json: hidden_size is 1e999, beyond 1 to 2147483648`},
+		{"llama", `"hidden_size": 6`, `"hidden_size": 0`, `config.json: hidden_size is 0, outside 1 to 2147483648`},
+		{"llama", `"hidden_size": 6`, `"hidden_size": -6`, `config.json: hidden_size is -6, outside 1 to 2147483648`},
+		{"llama", `"hidden_size": 6`, `"hidden_size": 1e999`, `config.json: hidden_size is 1e999, outside 1 to 2147483648`},
 		{"llama", `"num_key_value_heads": 2`, `"num_key_value_heads": 4`, `config.json: num_attention_heads 6 is not a multiple of num_key_value_heads 4`},
 		{"llama", `"head_dim": 4`, `"head_dim": 5`, `config.json: head_dim 5 is not a multiple of 2`},
 		{"llama", `"attention_bias": true`, `"attention_bias": 1`, `config.json: attention_bias is 1, not true or false`},
@@ -116,9 +116,9 @@ func TestConfigErrors(t *testing.T) {
 		{"llama", `"num_hidden_layers": 2`, `"num_hidden_layers": 100000`, `config.json: asks for more than 262144 tensors`},
 		{"gpt2", `"n_embd": 6, "n_layer": 2,
 	"n_head": 3`, `"n_embd": 400000000, "n_layer": 2, "n_head": 400000000`, `asks for more than 262144 instances of index "qk"`},
-		{"gpt2", `"n_embd": 6`, `"n_embd": 600000000`, `config.json: 4 * hidden is 2400000000, beyond 0 to 2147483648`},
+		{"gpt2", `"n_embd": 6`, `"n_embd": 600000000`, `config.json: 4 * hidden is 2400000000, outside 0 to 2147483648`},
 		{"unusual", `"dense": 1`, `"dense": 4`, `config.json: the range 0 to 4 does not lie in 0 to 3 (for tensor "{prefix}b.{layer}.gate_up.weight")`},
-		{"unusual", `"dense": 1`, `"dense": -1`, `config.json: dense is -1, beyond 0 to 2147483648`},
+		{"unusual", `"dense": 1`, `"dense": -1`, `config.json: dense is -1, outside 0 to 2147483648`},
 		{"llama", `"head_dim": 4`, `"head_dim": 2000000000`, `longer than 2147483648`},
 	} {
 		config := map[string]string{"llama": llamaConfig, "gpt2": gpt2Config, "unusual": unusualConfig}[c.family]
@@ -177,7 +177,7 @@ func TestResolveErrors(t *testing.T) {
 		{edit(func(m map[string]weights.Info) {
 			m["x"] = weights.Info{Name: "model.layers.2.mlp.down_proj.weight", Shape: []int{6, 5}}
 		}), `tensor "model.layers.2.mlp.down_proj.weight": is of layer 2, but config.json says num_hidden_layers 2 (0 to 1)`},
-		{append(infos[:len(infos):len(infos)], infos[3]), `tensor "` + infos[3].Name + `": is there twice`},
+		{append(infos[:len(infos):len(infos)], infos[3]), `tensor "` + infos[3].Name + `": is listed twice`},
 		{nil, "tensor \"model.embed_tokens.weight\": is missing, but config.json asks for it\n"},
 	} {
 		_, err := f.Resolve([]byte(llamaConfig), c.infos)
@@ -186,7 +186,7 @@ func TestResolveErrors(t *testing.T) {
 		}
 	}
 	_, err := f.Resolve([]byte(llamaConfig), nil)
-	if lines := strings.Split(fmt.Sprint(err), "\n"); len(lines) != maxProblems+1 || lines[maxProblems] != "and more of the kind" {
+	if lines := strings.Split(fmt.Sprint(err), "\n"); len(lines) != maxProblems+1 || lines[maxProblems] != "and more problems of this kind" {
 		t.Errorf("%v", err)
 	}
 }

@@ -47,7 +47,7 @@ func (s *spec) inherit(bases fs.FS, above []string) error {
 // base reads the family that s is like, complete.
 func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
 	if slices.Contains(above, s.Like) {
-		return nil, fmt.Errorf("family %q: like goes in a circle: %s", s.Family, strings.Join(append(above, s.Like), ", "))
+		return nil, fmt.Errorf("family %q: like is circular: %s", s.Family, strings.Join(append(above, s.Like), ", "))
 	}
 	data, err := fs.ReadFile(bases, path.Join("families", s.Like+".json"))
 	if err != nil {
@@ -110,7 +110,7 @@ func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) err
 func standsAlone[T any, E listed[T]](list string, own []T) error {
 	for i := range own {
 		if e := E(&own[i]).common(); e.Remove || e.After != "" {
-			return fmt.Errorf("%s: remove and after need a family that this one is like", place(list, i, e.Name))
+			return fmt.Errorf("%s: \"remove\" and \"after\" need \"like\"", place(list, i, e.Name))
 		}
 	}
 	return nil

@@ -108,15 +108,15 @@ func TestLikeErrors(t *testing.T) {
 		"broken": `{"family": "broken", "x": 1}`,
 	})
 	for _, c := range []struct{ text, want string }{
-		{`{"family": "mine", "like": "a"}`, `family "b": like goes in a circle: a, b, a`},
-		{`{"family": "self", "like": "self"}`, `family "self": like goes in a circle: self, self`},
+		{`{"family": "mine", "like": "a"}`, `family "b": like is circular: a, b, a`},
+		{`{"family": "self", "like": "self"}`, `family "self": like is circular: self, self`},
 		{`{"family": "mine", "like": "nobody"}`, `family "mine": like: no family in the catalogue is called "nobody"`},
 		{`{"family": "mine", "like": "../base"}`, `no family in the catalogue is called "../base"`},
 		{`{"family": "mine", "like": "broken"}`, `family "mine": like "broken": unknown field "x"`},
 		{`{"family": "mine", "like": "base", "tensors": [{"name": "x", "remove": true}]}`, `family "mine": tensors: "x" is to be removed, but the base has none of that name`},
 		{`{"family": "mine", "like": "base", "dims": [{"name": "neurons", "value": "1"}, {"name": "neurons", "remove": true}]}`, `dims: "neurons" is to be removed, but the base has none of that name, or it is listed twice`},
 		{`{"family": "mine", "like": "base", "tensors": [{"name": "x", "after": "y"}]}`, `tensors: "x" is to come after "y", but neither the base nor an entry before it is called so`},
-		{`{"family": "mine", "flags": [{"name": "x", "remove": true}]}`, `family "mine": flags[0] "x": remove and after need a family that this one is like`},
+		{`{"family": "mine", "flags": [{"name": "x", "remove": true}]}`, `family "mine": flags[0] "x": "remove" and "after" need "like"`},
 		{`{"family": "mine", "like": "base", "loops": [{"name": "layer", "remove": true}]}`, `name "{prefix}l.{layer}.up.weight": no loop is called "layer"`},
 	} {
 		if _, err := parse([]byte(c.text), circle); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -67,7 +67,7 @@ func (c *compiler) head() {
 		c.addf("family", "has no name")
 	}
 	if len(c.spec.ModelTypes)+len(c.spec.Architectures) == 0 {
-		c.addf("model_types", "neither model_types nor architectures say what it answers to")
+		c.addf("model_types", "needs model_types or architectures")
 	}
 	c.family.prefixes = c.spec.Prefixes
 	if len(c.spec.Prefixes) == 0 {
@@ -87,7 +87,7 @@ func (c *compiler) head() {
 	}
 	for i, a := range c.spec.Absent {
 		if a.What == "" || a.Why == "" {
-			c.addf(place("absent", i, a.What), "says what does not hold, and why")
+			c.addf(place("absent", i, a.What), "needs what and why")
 		}
 	}
 	if len(c.spec.Tensors) == 0 {
@@ -177,13 +177,13 @@ func (c *compiler) readDims() {
 			c.named(at, d.Name)
 		}
 		if d.Of != "" && len(d.Fields) == 0 {
-			c.addf(at, "of needs a field that is a fraction of it")
+			c.addf(at, "of needs fields")
 		}
 		if len(d.Fields) == 0 && d.Value == "" {
 			c.addf(at, "has neither fields nor a value")
 		}
 		if d.Min != nil && (*d.Min < 0 || *d.Min > maxDim) {
-			c.addf(at, "min is %d, beyond 0 to %d", *d.Min, maxDim)
+			c.addf(at, "min is %d, outside 0 to %d", *d.Min, maxDim)
 		}
 		c.family.dims = append(c.family.dims, dimDef{d, c.condition(at, d.When), c.arith(at, "of", d.Of), c.arith(at, "value", d.Value)})
 		c.dims[d.Name] = true

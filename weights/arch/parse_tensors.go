@@ -44,7 +44,7 @@ func (c *compiler) pattern(at, s string) pattern {
 // readAxes parses a tensor's axes and checks what its role allows.
 func (c *compiler) readAxes(at string, t *tensorDef) {
 	if (t.role == Buffer) != (len(t.Axes) == 0) {
-		c.addf(at, "every tensor but a buffer says what its axes are, and a buffer does not")
+		c.addf(at, "a buffer has no axes, and every other tensor needs them")
 	}
 	if t.role != Linear && (t.Out != 0 || t.Softmax || t.Norm != "" || t.Bias != "") {
 		c.addf(at, "only a linear tensor has out, softmax, norm or bias")

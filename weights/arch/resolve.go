@@ -78,7 +78,7 @@ func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, er
 	for i := range tensors {
 		t := &tensors[i]
 		if r.names[t.Name] != nil {
-			r.addf("tensor %q: is there twice", t.Name)
+			r.addf("tensor %q: is listed twice", t.Name)
 		}
 		r.names[t.Name] = t
 	}
@@ -122,7 +122,7 @@ func (r *resolver) addf(format string, args ...any) {
 	case n < maxProblems:
 		r.problems = append(r.problems, fmt.Errorf(format, args...))
 	case n == maxProblems:
-		r.problems = append(r.problems, errors.New("and more of the kind"))
+		r.problems = append(r.problems, errors.New("and more problems of this kind"))
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package tokens reads token files: safetensors with integer tensors [n, T], n sequences of T tokens.
 //
-// A model folder has one beside its weights ([Path]). Its tensors' names say what they may be used
-// for: those with calib, train or search in them to choose a transform, those with eval, test, valid,
-// judge or held only to judge one. [File.Split] goes by them.
+// A model folder has one beside its weights ([Path]). The names of its tensors say what they are for.
+// Tensors with calib, train or search in their names are for calibration: a transform is chosen on them.
+// Tensors with eval, test, valid, judge or held are for evaluation only. [File.Split] reads the names.
 package tokens

@@ -65,7 +65,7 @@ func decode(t weights.Tensor) (Part, error) {
 		return wrong("has shape %v: store tokens as [sequences, length]", t.Shape)
 	}
 	if p.N == 0 {
-		return wrong("is empty: leave it out or give it sequences")
+		return wrong("has no sequences: give it at least one")
 	}
 	if p.T < 2 {
 		return wrong("has sequences of length %d: give at least two tokens, one to predict from and one to predict", p.T)

@@ -8,58 +8,58 @@ import (
 
 // Words in tensors' names, in any case.
 var (
-	searchWords = []string{"calib", "train", "search"}
-	judgeWords  = []string{"eval", "test", "valid", "judge", "held"}
+	calibrationWords = []string{"calib", "train", "search"}
+	evaluationWords  = []string{"eval", "test", "valid", "judge", "held"}
 )
 
 // purpose is what a part may be used for.
 type purpose int
 
 const (
-	unsaid purpose = iota // its name says nothing, or both
-	search
-	judge
+	unnamed     purpose = iota // its name says nothing, or both
+	calibrating                // to choose a transform
+	evaluating                 // to measure the result
 )
 
 func (p Part) purpose() purpose {
 	name := strings.ToLower(p.Name)
 	says := func(word string) bool { return strings.Contains(name, word) }
-	switch s, j := slices.ContainsFunc(searchWords, says), slices.ContainsFunc(judgeWords, says); {
+	switch s, j := slices.ContainsFunc(calibrationWords, says), slices.ContainsFunc(evaluationWords, says); {
 	case s && !j:
-		return search
+		return calibrating
 	case j && !s:
-		return judge
+		return evaluating
 	}
-	return unsaid
+	return unnamed
 }
 
-// Split chooses the tokens that a transform may be chosen on and those that judge it. how is a
-// sentence that says which they are.
+// Split returns the tokens for calibration, on which a transform is chosen, and those for evaluation,
+// on which its loss is measured. how is a sentence that says which they are.
 //
-// Tensors' names decide. Where only one purpose is named, the part for the other is empty. A single
-// tensor whose name says nothing is cut: the first half of its sequences, or of its only sequence,
-// is for calibration. Several tensors whose names leave it open are an error.
+// The tensors' names decide. Where the names give one purpose only, the part for the other is empty. A
+// single tensor whose name gives none is cut: the first half of its sequences, or of its only sequence,
+// is for calibration. Several tensors whose names leave the purposes open are an error.
 func (f *File) Split() (calibration, evaluation Part, how string, err error) {
 	parts := map[purpose][]Part{}
 	for _, p := range f.Parts {
 		parts[p.purpose()] = append(parts[p.purpose()], p)
 	}
-	if len(f.Parts) == 1 && len(parts[unsaid]) == 1 {
+	if len(f.Parts) == 1 && len(parts[unnamed]) == 1 {
 		return f.cut(f.Parts[0])
 	}
-	if len(parts[search]) > 1 || len(parts[judge]) > 1 || len(parts[search])+len(parts[judge]) == 0 {
-		return Part{}, Part{}, "", fmt.Errorf("%s: which of the tensors %s is for what is not clear: name one calibration and one evaluation", f.Path, names(f.Parts))
+	if len(parts[calibrating]) > 1 || len(parts[evaluating]) > 1 || len(parts[calibrating])+len(parts[evaluating]) == 0 {
+		return Part{}, Part{}, "", fmt.Errorf("%s: the names of the tensors %s leave open which one is for calibration and which for evaluation: name one of each", f.Path, names(f.Parts))
 	}
 	said := []string{"no tokens are named for calibration", "no tokens are named for evaluation"}
-	if len(parts[search]) == 1 {
-		calibration = parts[search][0]
+	if len(parts[calibrating]) == 1 {
+		calibration = parts[calibrating][0]
 		said[0] = fmt.Sprintf("%s is for calibration", calibration)
 	}
-	if len(parts[judge]) == 1 {
-		evaluation = parts[judge][0]
+	if len(parts[evaluating]) == 1 {
+		evaluation = parts[evaluating][0]
 		said[1] = fmt.Sprintf("%s is for evaluation", evaluation)
 	}
-	if left := parts[unsaid]; len(left) > 0 {
+	if left := parts[unnamed]; len(left) > 0 {
 		said = append(said, fmt.Sprintf("the names of %s say nothing, so they are not used", names(left)))
 	}
 	return calibration, evaluation, strings.Join(said, "; "), nil

@@ -94,7 +94,7 @@ func TestErrors(t *testing.T) {
 		{[]tensor{{"x", weights.Bool, []int{1, 2}, []int64{0, 0}}}, "is of type BOOL"},
 		{[]tensor{{"x", weights.U8, []int{1, 1, 2}, []int64{0, 0}}}, "has shape [1 1 2]"},
 		{[]tensor{{"x", weights.U8, nil, []int64{0}}}, "has shape []"},
-		{[]tensor{{"x", weights.U8, []int{0, 1 << 60}, nil}}, "is empty"},
+		{[]tensor{{"x", weights.U8, []int{0, 1 << 60}, nil}}, "has no sequences"},
 		{[]tensor{{"x", weights.U8, []int{1 << 60, 0}, nil}}, "has sequences of length 0"},
 		{[]tensor{{"x", weights.U8, []int{0}, nil}}, "has sequences of length 0"},
 		{[]tensor{{"x", weights.U8, []int{3, 1}, []int64{1, 2, 3}}}, "has sequences of length 1: give at least two"},
@@ -177,9 +177,9 @@ func TestSplitThatIsNotClear(t *testing.T) {
 		tensors []tensor
 		want    string
 	}{
-		{[]tensor{two("a"), two("b")}, `which of the tensors "a", "b" is for what is not clear: name one calibration and one evaluation`},
-		{[]tensor{two("train"), two("calibration"), two("test")}, "not clear"},
-		{[]tensor{two("train"), two("validation"), two("test")}, "not clear"},
+		{[]tensor{two("a"), two("b")}, `the names of the tensors "a", "b" leave open which one is for calibration and which for evaluation: name one of each`},
+		{[]tensor{two("train"), two("calibration"), two("test")}, "leave open which one"},
+		{[]tensor{two("train"), two("validation"), two("test")}, "leave open which one"},
 		{[]tensor{two("a")}, `tensor "a" has 2 tokens: give at least four`},
 	} {
 		f := open(t, test.tensors...)
