@@ -173,7 +173,7 @@ func TestSearchKey(t *testing.T) {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	file := set.String("arch", "", "")
 	c := cli.NewContext(cli.NewApp(), set, nil)
-	calibration, err := cost.FindCalibration(usualGPU)
+	calibration, err := cost.FindCalibration(cost.UsualGPU)
 	if err != nil {
 		t.Fatal(err)
 	}

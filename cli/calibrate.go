@@ -143,11 +143,7 @@ func calibrateFit(c *cli.Context, from []string, file string) (*calibrateJSON, e
 }
 
 func calibrateTo(ctx context.Context, all []*experiment.Series, event func(transform.Event)) (*cost.Calibration, error) {
-	prior, err := cost.FindCalibration("h200")
-	if err != nil {
-		return nil, err
-	}
-	return probe.Calibrate(ctx, all, prior, func(done, total int) {
+	return probe.Calibrate(ctx, all, nil, func(done, total int) {
 		event(transform.Event{Stage: "fit", Done: int64(done), Total: int64(total)})
 	})
 }

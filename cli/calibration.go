@@ -8,12 +8,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// usualGPU is the default GPU of predictions.
-const usualGPU = "h200"
-
 // Flags that choose the calibration. verify has only the second, because its --gpu measures.
 var (
-	gpuFlag         = &cli.StringFlag{Name: "gpu", Value: usualGPU, Usage: "predict for the GPU `NAME`", DefaultText: usualGPU}
+	gpuFlag         = &cli.StringFlag{Name: "gpu", Value: cost.UsualGPU, Usage: "predict for the GPU `NAME`", DefaultText: cost.UsualGPU}
 	calibrationFlag = &cli.StringFlag{Name: "calibration", Usage: "predict with the calibration in `FILE`"}
 )
 
@@ -23,7 +20,7 @@ func calibration(c *cli.Context) (*cost.Calibration, error) {
 	switch path := c.String("calibration"); {
 	case !c.IsSet("calibration"):
 		if !named {
-			name = usualGPU
+			name = cost.UsualGPU
 		}
 		k, err := cost.FindCalibration(name)
 		if err != nil {

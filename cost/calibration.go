@@ -36,11 +36,12 @@ type Calibration struct {
 	Date    string `json:"date"`
 	Command string `json:"command,omitempty"`
 	// PowerLimit of the card while it was measured, in watts; 0: not known.
-	PowerLimit float64  `json:"power_limit_watts,omitempty"`
-	Facts      Facts    `json:"facts"`
-	Names      []string `json:"signals"`
-	Models     []Model  `json:"models"`
-	Series     []Series `json:"series"`
+	PowerLimit float64 `json:"power_limit_watts,omitempty"`
+	// Facts that were not measured with the series are those of the calibration that this one began with.
+	Facts  Facts    `json:"facts"`
+	Names  []string `json:"signals"`
+	Models []Model  `json:"models"`
+	Series []Series `json:"series"`
 
 	references sync.Map // of random operands: referenceKey → Features
 	drawn      sync.Map // random inputs: their shape → blocks
@@ -114,6 +115,10 @@ const (
 //go:embed calibrations/*.json
 var embedded embed.FS
 
+// UsualGPU is the short name of the card that is predicted for, and that others' calibrations begin with,
+// where none is named.
+const UsualGPU = "h200"
+
 // Calibrations are the short names of those that are built in, as "h200".
 func Calibrations() (names []string) {
 	files, err := embedded.ReadDir("calibrations")
@@ -139,6 +144,14 @@ func FindCalibration(name string) (*Calibration, error) {
 		}
 	}
 	return nil, fmt.Errorf("no calibration of a GPU named %q is built in, only %s: measure it with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
+}
+
+// CalibrationFor is the built-in calibration of a card or, where there is none, of [UsualGPU].
+func CalibrationFor(card string) (*Calibration, error) {
+	if c, err := FindCalibration(card); err == nil {
+		return c, nil
+	}
+	return FindCalibration(UsualGPU)
 }
 
 var built sync.Map // short name → func() (*Calibration, error)

@@ -57,11 +57,29 @@ func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration)
 	if len(c.Models) == 0 {
 		return errors.New("no type has the 8 points that a fit takes: let lowtoggle calibrate come to its end")
 	}
+	c.share()
 	for i := range c.Models {
 		m := &c.Models[i]
 		m.Quality = quality(c.LeaveOut(m.Type, m.Cold, prior))
 	}
 	return c.validate()
+}
+
+// share finds Facts.LagShares from BF16's models, where there are some.
+func (c *Calibration) share() {
+	round := func(v float64) float64 { return math.Round(v*1e5) / 1e5 }
+	shares := &c.Facts.LagShares
+	if m := c.model(arith.BF16, false); m != nil {
+		of, streaming := c.Facts.coefficients(m).of, 0.0
+		for _, feature := range streamFeatures {
+			streaming += of[feature]
+		}
+		shares.Streaming, shares.Line = round(streaming), round(of[busLine]/2) // half of what moves is the weights
+	}
+	if m := c.model(arith.BF16, true); m != nil {
+		of := c.Facts.coefficients(m).of
+		shares.Element, shares.Sector = of[weightElement], of[weightSector]
+	}
 }
 
 func (c *Calibration) kinds() (list []kind) {

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,14 +13,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
 // Calibrate fits the cost model to measured series, of one card or of cards of one kind. The calibration
-// takes from prior the facts that series do not tell, and prior is that of [cost.Calibration.Fit]. progress
+// takes from prior the facts that neither the series nor the devices told, and prior is that of
+// [cost.Calibration.Fit]; nil: the built-in calibration that is nearest to the card. progress
 // is told how many points' operands have been looked at; nil: no one is told. Series that contradict
 // their null points, of simulated cards, or of different cards are errors.
 func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibration, progress func(done, total int)) (*cost.Calibration, error) {
+	if prior == nil {
+		var err error
+		if prior, err = builtInFor(all); err != nil {
+			return nil, err
+		}
+	}
 	c := &cost.Calibration{Facts: prior.Facts}
 	swapped := swappedTypes(all)
 	total, done := 0, 0
@@ -47,6 +56,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 			if session.Card.PowerLimit != nil {
 				c.PowerLimit = *session.Card.PowerLimit
 			}
+			tell(&c.Facts.Settings, session.Card)
 		}
 		series, err := observe(ctx, c, s, swapped[s.Setup.Type], func() {
 			if done++; progress != nil {
@@ -59,6 +69,29 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 		c.Series = append(c.Series, series)
 	}
 	return c, c.Fit(func(t arith.Type) bool { return swapped[t] }, prior)
+}
+
+// builtInFor is the calibration that a fit to series of a card begins with.
+func builtInFor(all []*experiment.Series) (*cost.Calibration, error) {
+	for _, s := range all {
+		for _, session := range s.Sessions {
+			return cost.CalibrationFor(session.Card.Name)
+		}
+	}
+	return cost.FindCalibration(cost.UsualGPU)
+}
+
+// tell notes what a device said about the limits of its settings.
+func tell(s *cost.Settings, card power.Info) {
+	for _, v := range []struct {
+		to   *float64
+		told *float64
+	}{{&s.LowestClock, card.MinSMClock}, {&s.HighestClock, card.MaxSMClock}, {&s.LowestCap, card.PowerLimitMin},
+		{&s.DefaultCap, cmp.Or(card.PowerLimitPreset, card.PowerLimitMax)}} {
+		if v.told != nil && *v.told > 0 {
+			*v.to = *v.told
+		}
+	}
 }
 
 // swappedTypes are those of which weights with runs of equal rows save more in the role that is

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,7 @@ func TestCalibrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := &cost.Calibration{Facts: like.Facts} // and no model to be drawn towards
+	facts.Facts.Memory = cost.MemoryLags{Element: 4, Sector: 16, Line: 128}
 	if _, err := Calibrate(t.Context(), all, facts, nil); err == nil || !strings.Contains(err.Error(), "simulated card") {
 		t.Fatalf("a simulated card was learnt from: %v", err)
 	}
@@ -45,6 +47,8 @@ func TestCalibrate(t *testing.T) {
 		for i := range s.Sessions {
 			s.Sessions[i].Simulated = false
 			s.Sessions[i].Card.Name = "Pretended"
+			least, most := 111., 2222.
+			s.Sessions[i].Card.MinSMClock, s.Sessions[i].Card.MaxSMClock = &least, &most
 		}
 	}
 	done, total := 0, 0
@@ -59,6 +63,18 @@ func TestCalibrate(t *testing.T) {
 		if s := &c.Series[i]; len(s.Points) != len(all[i].Results())-2 || s.Baseline.Features == nil { // less the nulls
 			t.Errorf("%d points of %d", len(s.Points), len(all[i].Results()))
 		}
+	}
+	if !slices.Contains(c.Names, "memory_128") || slices.Contains(c.Names, "memory_64") {
+		t.Errorf("features are not those of the facts that it began with: %v", c.Names)
+	}
+	if s := c.Facts.Settings; s.LowestClock != 111 || s.HighestClock != 2222 || s.LowestCap != 200 {
+		t.Errorf("settings are not those that the device told: %+v", s)
+	}
+	if c.Facts.LagShares == like.Facts.LagShares {
+		t.Error("the lags' shares are those of another card")
+	}
+	if fromBuiltIn, err := Calibrate(t.Context(), all, nil, nil); err != nil || !slices.Contains(fromBuiltIn.Names, "memory_64") {
+		t.Errorf("a card that is not built in does not begin with the usual one's facts: %v", err)
 	}
 	all[1].Sessions[0].Card.Name = "Another"
 	if _, err := Calibrate(t.Context(), all, facts, nil); err == nil || !strings.Contains(err.Error(), "calibrate each card by itself") {

@@ -51,7 +51,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 	}
 	r := componentRun{machine: m, file: file, model: model, opt: o}
 	if r.opt.Activity == nil {
-		if r.opt.Activity, err = measure.ActivityModel(model.Card); err != nil {
+		if r.opt.Activity, err = cost.CalibrationFor(model.Card); err != nil {
 			return nil, err
 		}
 	}

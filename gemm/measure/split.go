@@ -82,7 +82,7 @@ func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Pro
 
 // kernels of products, with the toggling of their operands' bits. Their times are not known.
 func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Product) ([]component.Kernel, error) {
-	activity, err := ActivityModel(s.Card)
+	activity, err := cost.CalibrationFor(s.Card)
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +116,6 @@ func blocks(m gemm.Matrix) cost.Operand {
 		}
 		return out, nil
 	}
-}
-
-// ActivityModel is the calibration by which bits of a card's operands are weighed: the card's own, else the
-// H200's.
-func ActivityModel(card string) (*cost.Calibration, error) {
-	if c, err := cost.FindCalibration(card); err == nil {
-		return c, nil
-	}
-	return cost.FindCalibration("h200")
 }
 
 // ComponentGEMM is a product of random operands of a card as package component sees it. k is the kernel that runs on
