@@ -5,6 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,5 +49,48 @@ func reference(t *testing.T, path string, want []byte) {
 	}
 	if diff := cmp.Diff(string(have), string(want)); diff != "" {
 		t.Errorf("%s is stale; run go test . -update:\n%s", path, diff)
+	}
+}
+
+// TestReadmeIsShort holds the README to what one reads before trying a program.
+func TestReadmeIsShort(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lines, bytes = 200, 9 << 10
+	if n := strings.Count(string(text), "\n"); n > lines || len(text) > bytes {
+		t.Errorf("README.md has %d lines and %d bytes, at most %d and %d are allowed: move text into docs/", n, len(text), lines, bytes)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+// TestLinks checks that links between pages lead to files, and that the index of docs/ lists every page.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{filepath.Join("docs", "README.md"): true}
+	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
+			target := filepath.Join(filepath.Dir(page), l[1])
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", page, l[1], err)
+			}
+			if page == filepath.Join("docs", "README.md") {
+				listed[target] = true
+			}
+		}
+	}
+	for _, page := range pages {
+		if !listed[page] {
+			t.Errorf("docs/README.md does not list %s", page)
+		}
 	}
 }
