@@ -1,0 +1,226 @@
+package component
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+)
+
+// inventedFacts have nothing in common with those of the built-in card.
+func inventedFacts() Facts {
+	f := Facts{
+		Tiles: Tiles{L2: 9e6, CacheCopies: 3, Wave: 20, Smallest: 300, Largest: 9000, ShortSide: 0.6, SharedBy: 4},
+		Clock: Clocks{Exponent: cost.Likely{Usual: 1.5, Low: 1.2, High: 1.9}, Overlap: 3, MemoryTime: 0.7, Lowest: 0.4, Step: 50,
+			LowestAdvised: 1100},
+		RandomMoved: map[arith.Type]float64{},
+		SensorScale: 90,
+	}
+	for i, typ := range arith.Types() {
+		f.RandomMoved[typ] = 0.5 + 0.01*float64(i)
+	}
+	return f
+}
+
+// said is everything that a model with these facts says about a few kernels; readings are what it is fitted to.
+func said(t *testing.T, f Facts, readings []Reading) (all []any) {
+	t.Helper()
+	m := &Model{Card: "Invented Q1", PowerLimit: 700, FullClock: 1980, Facts: f, Readings: readings}
+	if err := m.Fit(); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, m.Coefficients, *m.Quality, f.RandomMoved)
+	var kernels []Kernel
+	for _, g := range []Gemm{{M: 100, N: 80, K: 3000}, {M: 40, N: 20, K: 100}, {M: 8192, N: 8192, K: 4096}, {M: 16, N: 8192, K: 8192, Cold: true}} {
+		g.Type, g.Bits, g.Moved = arith.BF16, 1, 0.5
+		k, err := g.Kernel("k", &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, k, m.At(k, 1500))
+		kernels = append(kernels, k)
+	}
+	s, err := m.Together(kernels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.Advise("phase", kernels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starved := *m
+	starved.Drawn = 1 // W, which no clock keeps to
+	return append(all, s, a, starved.Clock(kernels))
+}
+
+func someReadings(t *testing.T) []Reading {
+	draw := rand.New(rand.NewPCG(5, 6))
+	return fitted(t, usualCard, true, func() float64 { return 0.002 * draw.NormFloat64() }).Readings
+}
+
+// TestEveryFactCounts: whatever number among an invented card's facts is changed, something that the model says
+// changes. So each of them comes from the file.
+func TestEveryFactCounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
+	readings := someReadings(t)
+	text, err := json.Marshal(inventedFacts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		t.Fatal(err)
+	}
+	before, leaves := said(t, inventedFacts(), readings), 0
+	var visit func(path string, node map[string]any)
+	visit = func(path string, node map[string]any) {
+		for name, v := range node {
+			switch v := v.(type) {
+			case map[string]any:
+				visit(path+"."+name, v)
+			case float64:
+				leaves++
+				if node[name] = 1.1 * v; name == "low" {
+					node[name] = v / 2
+				}
+				text, _ := json.Marshal(tree)
+				var facts Facts
+				if err := json.Unmarshal(text, &facts); err != nil {
+					t.Fatal(err)
+				}
+				if reflect.DeepEqual(said(t, facts, readings), before) {
+					t.Errorf("%s.%s = %v changes nothing", path, name, node[name])
+				}
+				node[name] = v
+			}
+		}
+	}
+	visit("facts", tree)
+	if leaves < 16+len(arith.Types()) {
+		t.Errorf("only %d facts", leaves)
+	}
+}
+
+// TestInventedCard: kernels and times are those of the facts, by their definition, and the file names no other card.
+func TestInventedCard(t *testing.T) {
+	f := inventedFacts()
+	// Tiles of 100×80 results in waves of 20: 400 results, 0.6·20 = 12 by 33.3, whose longer sides four share.
+	k, err := Gemm{Type: arith.BF16, M: 100, N: 80, K: 3000}.Kernel("k", &f)
+	if want := 2*100*80*3000*(1./12+12./400/4) + 2*100*80; err != nil || math.Abs(k.Asked/want-1) > 1e-12 {
+		t.Errorf("%v bytes asked for, want %v (%v)", k.Asked, want, err)
+	}
+	// A third of 9 MB holds them, so nothing comes from memory.
+	if k.Memory != 0 {
+		t.Errorf("%v bytes of memory", k.Memory)
+	}
+	m := &Model{Card: "Invented Q1", PowerLimit: 700, FullClock: 1980, Facts: f, Readings: someReadings(t)}
+	if err := m.Fit(); err != nil {
+		t.Fatal(err)
+	}
+	// Memory takes 0.7 of the time of a kernel at the highest rate; the rest adds up by the third power.
+	cold := Kernel{Memory: m.Rates["memory"], Seconds: 1, Clock: 1980}
+	chip := math.Cbrt(1 - 0.7*0.7*0.7)
+	if got, want := m.At(cold, 990).Seconds, math.Cbrt(8*chip*chip*chip+0.7*0.7*0.7); math.Abs(got-want) > 1e-12 {
+		t.Errorf("at half the clock %v s, want %v", got, want)
+	}
+	a, err := m.Advise("phase", []Kernel{{Name: "k", Type: arith.BF16, Ops: 1e12, Asked: 1e9, Bits: 1, Moved: 1, Awake: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := a.Curve[len(a.Curve)-1].Clock; last != 1100 || math.Mod(a.Curve[1].Clock, 50) != 0 {
+		t.Errorf("clocks %v to %v, want steps of 50 down to 1100 MHz", a.Curve[1].Clock, last)
+	}
+	file := filepath.Join(t.TempDir(), "components.json")
+	if err := m.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{"H200", "h200", "62914560", "0.915"} {
+		if strings.Contains(string(text), other) {
+			t.Errorf("the file has %s", other)
+		}
+	}
+	again, err := Read(file)
+	if err != nil || !reflect.DeepEqual(again.Facts, f) {
+		t.Errorf("read: %v", err)
+	}
+	for _, c := range []struct{ from, to, want string }{
+		{`"overlap_exponent":3,`, ``, "facts.clock.overlap_exponent is missing"},
+		{`"overlap_exponent":3,`, `"overlap_exponent":0,`, "facts.clock.overlap_exponent is 0"},
+		{`"smallest_tile_results":300`, `"smallest_tile_results":10000`, "facts.tiles.largest_tile_results is 9000"},
+		{`"bf16":0.53,`, ``, "facts.random_moved_bits.bf16 is missing"},
+		{`"facts":`, `"fact":`, "facts is missing"},
+		{`"components_version":2`, `"components_version":1`, "files of version 1 have no facts"},
+	} {
+		damaged := strings.Replace(string(text), c.from, c.to, 1)
+		if damaged == string(text) {
+			t.Errorf("%s: nothing was changed", c.from)
+		}
+		if err := os.WriteFile(file, []byte(damaged), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(file); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.to, err, c.want)
+		}
+	}
+}
+
+// TestFilesWithoutFacts: version 1 was written for any card with the facts of the H200, and still says what it
+// said. The values are frozen here: if the H200's change, version 1 needs facts of its own.
+func TestFilesWithoutFacts(t *testing.T) {
+	frozen := Facts{
+		Tiles: Tiles{L2: 60 << 20, CacheCopies: 2, Wave: 128, Smallest: 64 * 16, Largest: 256 * 160, ShortSide: 0.8, SharedBy: 2},
+		Clock: Clocks{Exponent: cost.Likely{Usual: 1, Low: 0.75, High: 1.25}, Overlap: 4, MemoryTime: 0.915, Lowest: 0.17, Step: 15,
+			LowestAdvised: 600},
+		RandomMoved: map[arith.Type]float64{arith.FP32: 0.85, arith.TF32: 0.85, arith.FP16: 0.85, arith.BF16: 0.7, arith.FP16CUDA: 0.85,
+			arith.FP8: 0.84, arith.INT8: 1},
+		SensorScale: 500,
+	}
+	m := fitted(t, usualCard, true, nil)
+	file := filepath.Join(t.TempDir(), "components.json")
+	if err := m.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := json.Marshal(m.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		t.Fatal(err)
+	}
+	delete(tree, "facts")
+	tree["components_version"] = 1
+	if text, err = json.Marshal(tree); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	old, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(old.Facts, frozen) {
+		t.Errorf("facts of version 1: %+v", old.Facts)
+	}
+	if again, _ := json.Marshal(old.Facts); string(again) != string(facts) || !reflect.DeepEqual(old.Coefficients, m.Coefficients) {
+		t.Error("an old file says something else")
+	}
+}
