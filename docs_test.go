@@ -21,7 +21,8 @@ var update = flag.Bool("update", false, "rewrite the generated documentation")
 func TestPassReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Passes and recipes\n\nGenerated from the table of passes by `go test . -update`.\n")
-	for _, p := range transform.Passes {
+	for _, r := range transform.Passes {
+		p := r.Pass
 		fmt.Fprintf(&b, "\n## %s\n\n`%s` · %s", p.Name, p.Usage, p.Class)
 		if p.NeedsFamily {
 			b.WriteString(" · needs a known family")

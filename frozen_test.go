@@ -15,6 +15,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights/demo"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
@@ -93,8 +94,8 @@ func TestFrozen(t *testing.T) {
 		for _, workers := range []string{"1", "3"}[i%2:] { // every other one with both
 			out := filepath.Join(t.TempDir(), "out")
 			run(t, append([]string{"convert", model, out, "--workers", workers}, args...)...)
-			weights, plan := digest(t, out)
-			for what, sum := range map[string]string{"weights": weights, "plan": plan} {
+			weights, planned := digest(t, out)
+			for what, sum := range map[string]string{"weights": weights, "plan": planned} {
 				name := what + ": " + c.String()
 				if before, ok := have[name]; ok && before != sum {
 					t.Errorf("%s: other bytes with %s workers", name, workers)
@@ -136,7 +137,7 @@ func run(t *testing.T, args ...string) {
 }
 
 // digest of a converted folder: of its shards, and of the plan without what it says in words.
-func digest(t *testing.T, dir string) (weights, plan string) {
+func digest(t *testing.T, dir string) (weights, planned string) {
 	t.Helper()
 	h := sha256.New()
 	names, err := filepath.Glob(filepath.Join(dir, "*.safetensors*"))
@@ -151,7 +152,7 @@ func digest(t *testing.T, dir string) (weights, plan string) {
 		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(data))
 		h.Write(data)
 	}
-	js, err := os.ReadFile(filepath.Join(dir, transform.ManifestName))
+	js, err := os.ReadFile(filepath.Join(dir, plan.ManifestName))
 	if err != nil {
 		t.Fatal(err)
 	}

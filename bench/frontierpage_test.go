@@ -25,7 +25,7 @@ const frontierNotes = `
   what factor the best beats the better of round and grid (*Within each run*). In prefill it is far below the
   factor asked for, and at 0.5 % hardly different from 1. In decode it is as high as asked for.
 - *Decode* reaches its target: {energy decode-full-0.1} at a rise of {perplexity decode-full-0.1}, where −6 % was asked
-  for. Round alone reads {energy decode-round-0.1}. The cap is not reached in decode.
+  for. Round alone reads {energy decode-round-0.1}. The cap does not limit decode.
 - *Pruning* inputs fits the calibration tokens and not others. With 0.1 % allowed in prefill it raised perplexity
   by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. Pruning is in no recipe.
   In decode the points of the same passes stayed within their budgets.
@@ -94,13 +94,13 @@ func (f *frontier) page() []byte {
 	print(`# The frontier of accuracy and energy
 
 Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
-How much energy does a given rise of perplexity save? All linear layers of %s were converted with %s. Each point is
+What energy does a rise of perplexity buy? All linear layers of %s were converted with --max-loss. Each point is
 a strategy and a budget: the passes that the search could use, and the rise of perplexity that it was allowed. The
 search saw calibration tokens only. Perplexity here is that of %d evaluation tokens (%.4f before), by
 [bench/loss.py](../bench/loss.py). Energy is measured for the GEMMs of all linear layers, relative to the untouched
 weights. Both have 95 %% intervals.
 
-`, "`go test ./bench -run FrontierPage -update`", "`"+f.Model+"`", "`--max-loss`", f.Tokens, math.Exp(f.Loss))
+`, "`go test ./bench -run FrontierPage -update`", "`"+f.Model+"`", f.Tokens, math.Exp(f.Loss))
 	f.caption(print)
 	f.strategies(print)
 	f.targets(print)
@@ -141,12 +141,12 @@ func (f *frontier) strategies(print printer) {
 // targets compares each target with the best reading.
 func (f *frontier) targets(print printer) {
 	print(`
-## What a rise of perplexity saves
+## What a rise of perplexity buys
 
 Each row takes the least energy among the points whose measured perplexity rose by no more than stated, whatever their
 budget was. A target counts as reached by the reading, not by its interval. `)
 	if slices.ContainsFunc(f.runs, func(r *frontierRun) bool { return !r.Valid }) {
-		print("A valid run counts before\none that is not valid, which † marks. Points of different runs should not be compared; see *Within each run*. ")
+		print("A valid run counts before\none that is not valid, which † marks. Readings of two runs rank points badly; for that see *Within each run*. ")
 	}
 	print(`The
 *early readings*, of the better of rounding and grids and of a prototype of the trellis, precede the meter. They were

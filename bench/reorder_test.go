@@ -32,7 +32,7 @@ func BenchmarkReorder(b *testing.B) {
 	}
 	for b.Loop() {
 		o := transform.Options{Passes: passes, Workload: cost.DefaultWorkload, Cost: calibration}
-		plan, err := transform.Make(context.Background(), m, o)
+		plan, err := transform.Plan(context.Background(), m, o)
 		if err != nil {
 			b.Fatal(err)
 		}

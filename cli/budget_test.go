@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"io/fs"
 	"math"
 	"math/rand/v2"
@@ -14,12 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
@@ -158,65 +156,18 @@ func TestSearchOfOddModels(t *testing.T) {
 }
 
 func TestBudgetIsKeptOnEvaluationTokens(t *testing.T) {
-	b := &budget{}
-	if err := errors.Join(b.keeps(&lossJSON{Difference: 0.0009}, nats(0.001)), b.keeps(&lossJSON{Difference: 1}, nil), b.keeps(nil, nats(0.001))); err != nil {
+	of := func(rise float64, budget *float64) *transform.Conversion {
+		return &transform.Conversion{Plan: &plan.Plan{Request: plan.Request{MaxLoss: budget}},
+			Loss: &evaluate.Comparison{Comparison: forward.Comparison{Difference: rise}}}
+	}
+	unknown := of(0, nats(0.001))
+	unknown.Loss = nil
+	if err := errors.Join(overBudget(of(0.0009, nats(0.001))), overBudget(of(1, nil)), overBudget(unknown)); err != nil {
 		t.Error(err)
 	}
-	err := b.keeps(&lossJSON{Difference: 0.002}, nats(0.001))
+	err := overBudget(of(0.002, nats(0.001)))
 	if !errors.Is(err, errShort) || !strings.Contains(err.Error(), "rises by 0.200 %, more than the 0.1 % allowed") || !strings.Contains(err.Error(), "--max-loss") {
 		t.Errorf("%v", err)
-	}
-}
-
-// Searches that may find something else keep it apart; those for several budgets do not.
-func TestSearchKey(t *testing.T) {
-	set := flag.NewFlagSet("", flag.ContinueOnError)
-	file := set.String("arch", "", "")
-	c := cli.NewContext(cli.NewApp(), set, nil)
-	calibration, err := cost.FindCalibration(cost.UsualGPU)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]string{}
-	apart := func(what string, b *budget, o transform.Options) {
-		key, err := b.searchKey(c, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other, twice := seen[key]; twice {
-			t.Errorf("%s and %s share what they find", what, other)
-		}
-		seen[key] = what
-	}
-	b := &budget{key: "model and tokens"}
-	passes, err := transform.ParsePasses(quickly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := transform.Options{Passes: passes, Workload: cost.DefaultWorkload, Cost: calibration, MaxLoss: nats(0.001)}
-	apart("one search", b, o)
-	apart("other tokens", &budget{key: "others"}, o)
-	with := func(change func(*transform.Options)) transform.Options {
-		other := o
-		change(&other)
-		return other
-	}
-	apart("other passes", b, with(func(o *transform.Options) { o.Passes = o.Passes[1:] }))
-	apart("another workload", b, with(func(o *transform.Options) { o.Workload = cost.Workload{Decode: 1} }))
-	apart("another role", b, with(func(o *transform.Options) { o.Role = cost.Streaming }))
-	apart("another calibration", b, with(func(o *transform.Options) { o.Cost = &cost.Calibration{Card: "another"} }))
-	*file = filepath.Join(t.TempDir(), "family")
-	for _, content := range []string{"a family", "another in its place"} {
-		if err := os.WriteFile(*file, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		apart(content, b, with(func(o *transform.Options) { o.Family = &arch.Family{} }))
-	}
-	*file = ""
-	one, err := b.searchKey(c, o)
-	more, err2 := b.searchKey(c, with(func(o *transform.Options) { o.MaxLoss, o.Workers = nats(0.01), 7 }))
-	if one != more || errors.Join(err, err2) != nil {
-		t.Error("another budget, or number of workers, shares nothing")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -57,46 +59,39 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 		}
 		defer m.Close()
 		start := time.Now()
-		b, err := newBudget(c, m, args[0], args[1], o)
-		if err != nil {
+		if o.Tokens, err = givenTokens(c, m, args[0], args[1], o); err != nil {
 			return err
 		}
-		man, did, err := convert(c, m, args[1], o, b)
+		r, did, err := convert(c, m, args, o)
 		if err != nil {
 			return err
-		}
-		var loss *lossJSON
-		if b != nil {
-			if loss, err = b.verdict(c, args[1]); err != nil {
-				return fmt.Errorf("%s is written, but not judged (%w): judge it with %s", args[1], err,
-					term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
-			}
 		}
 		took := time.Since(start)
+		var loss *lossJSON
+		if r.Loss != nil {
+			loss = newLoss(r.Loss)
+		}
 		if c.Bool("json") {
-			report := convertReport(m, man, args[1], took)
-			report.Loss, report.Found = loss, man.Plan.Found
+			report := convertReport(m, r.Manifest, args[1], took)
+			report.Loss, report.Found = loss, r.Plan.Search
 			err = term.JSON(c.App.Writer, report)
 		} else {
-			printPlan(c.App.Writer, m, man.Plan, layoutOf(c, m))
-			if b != nil && b.strange != "" {
-				term.Remark(c.App.Writer, "note", b.strange)
-			}
+			printPlan(c.App.Writer, m, r.Plan, layoutOf(c, m))
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
 			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(m.Size()), term.Duration(took),
-				term.CommandLine(withTokens(c, checkWith(c, man.Plan.Request, "verify", args[0], args[1])...)...))
+				term.CommandLine(withTokens(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...))
 		}
 		if err != nil {
 			return err
 		}
-		return errors.Join(missed(man.Plan), b.keeps(loss, man.Plan.Request.MaxLoss))
+		return errors.Join(missed(r.Plan), overBudget(r))
 	},
 }
 
 // checkWith adds the flags with which verify looks at a result as its plan did.
-func checkWith(c *cli.Context, r transform.Request, words ...string) []string {
+func checkWith(c *cli.Context, r plan.Request, words ...string) []string {
 	if r.Workload != cost.DefaultWorkload {
 		words = append(words, "--workload", r.Workload.String())
 	}
@@ -127,24 +122,20 @@ func withTokens(c *cli.Context, words ...string) []string {
 
 // convertJSON is what convert --json prints.
 type convertJSON struct {
-	Output    string                  `json:"output"`
-	DropIn    bool                    `json:"drop_in"`
-	Bytes     int64                   `json:"bytes"`
-	Seconds   float64                 `json:"seconds"`
-	Shards    []transform.ShardRecord `json:"shards"`
-	Predicted *predict.Ratio          `json:"predicted,omitempty"`
-	Tensors   []transform.Outlook     `json:"tensors"`
-	Notes     []string                `json:"notes,omitempty"`
-	Found     *transform.Found        `json:"found,omitempty"`
-	Loss      *lossJSON               `json:"loss,omitempty"` // on evaluation tokens
+	Output    string            `json:"output"`
+	DropIn    bool              `json:"drop_in"`
+	Bytes     int64             `json:"bytes"`
+	Seconds   float64           `json:"seconds"`
+	Shards    []plan.Shard      `json:"shards"`
+	Predicted *predict.Ratio    `json:"predicted,omitempty"`
+	Tensors   []plan.Prediction `json:"tensors"`
+	Notes     []string          `json:"notes,omitempty"`
+	Found     *plan.Search      `json:"found,omitempty"`
+	Loss      *lossJSON         `json:"loss,omitempty"` // on evaluation tokens
 }
 
-func convertReport(m *weights.Model, man *transform.Manifest, out string, took time.Duration) convertJSON {
-	elements := map[string]int{}
-	for _, info := range m.Infos() {
-		elements[info.Name] = info.Len()
-	}
-	total := outlookRatio(man.Plan, elements)
+func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.Duration) convertJSON {
+	total := transform.Predicted(m, man.Plan)
 	notes := slices.Clone(man.Plan.Notes)
 	if note := noSaving(man.Plan, total); note != "" {
 		notes = append(notes, note)
@@ -153,43 +144,78 @@ func convertReport(m *weights.Model, man *transform.Manifest, out string, took t
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
 	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards, total,
-		append([]transform.Outlook{}, man.Plan.Outlook...), notes, nil, nil}
+		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil}
 }
 
 // convert finds or makes the plan and carries it out; did says in a word or two what happened.
-func convert(c *cli.Context, m *weights.Model, out string, o transform.Options, b *budget) (man *transform.Manifest, did string, err error) {
-	resume := c.Bool("resume")
+func convert(c *cli.Context, m *weights.Model, args []string, o transform.Options) (r *transform.Conversion, did string, err error) {
+	out, resume := args[1], c.Bool("resume")
+	event, end := term.Progress(c)
+	defer end()
+	o.Progress = event
 	if resume {
-		if man, err := finished(c, m, out, o); man != nil || err != nil {
-			if err == nil {
-				err = removeOwn(besideOut(out)) // which it had no time for
+		man, err := finished(c, m, out, o)
+		if err != nil {
+			return nil, "", err
+		}
+		if man != nil {
+			r := &transform.Conversion{Plan: man.Plan, Manifest: man}
+			if err := errors.Join(removeOwn(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
+				return nil, "", err
 			}
-			return man, "was finished before", err
+			return r, "was finished before", nil
 		}
 	}
-	if err := transform.CheckOut(m, out, resume); errors.Is(err, fs.ErrNotExist) {
-		return nil, "", fmt.Errorf("%s: the folder %s is not there: make it first", out, filepath.Dir(filepath.Clean(out)))
-	} else if err != nil {
-		return nil, "", err
-	}
-	plan, err := findPlan(c, m, out, o, b)
+	given, err := findPlan(c, m, out, o)
 	if err != nil {
 		return nil, "", err
 	}
-	apply := transform.ApplyOptions{Family: o.Family, Workers: o.Workers, Resume: resume}
-	if plan.Request.Inputs != "" && b != nil {
-		apply.Inputs = fed{key: b.key} // which is all that Apply refuses other tokens by
-		if plan.Request.Inputs == b.key {
-			if apply.Inputs, err = b.inputs(c, o); err != nil {
-				return nil, "", err
-			}
+	if o.Tokens != nil {
+		if err := mark(o.Tokens.Dir, o.Tokens.Keep); err != nil {
+			return nil, "", err
 		}
 	}
-	event, end := term.Progress(c)
-	defer end()
-	apply.Progress = event
-	if man, err = transform.Apply(c.Context, m, plan, out, apply); err != nil {
+	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume})
+	switch {
+	case err == nil:
+		return r, "written", finish(o.Tokens)
+	case errors.Is(err, fs.ErrNotExist) && missingParent(out):
+		return nil, "", fmt.Errorf("%s: the folder %s is not there: make it first", out, filepath.Dir(filepath.Clean(out)))
+	case r == nil && given == nil:
+		return nil, "", planFailed(c, o.Tokens, err)
+	case r == nil || r.Manifest == nil:
+		if o.Tokens != nil {
+			tidy(o.Tokens.Dir)
+		}
 		return nil, "", err
 	}
-	return man, "written", b.finish()
+	return nil, "", errors.Join(notCompared(c, args, err), finish(o.Tokens))
+}
+
+// missingParent reports whether the folder that out would lie in is not there.
+func missingParent(out string) bool {
+	_, err := os.Stat(filepath.Dir(filepath.Clean(out)))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// compare adds the losses to a conversion that was finished before.
+func compare(c *cli.Context, r *transform.Conversion, args []string, o transform.Options) error {
+	if o.Tokens == nil {
+		return nil
+	}
+	out, err := openModel(args[1])
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if r.Loss, err = o.Tokens.Compare(c.Context, out, o.Progress); err != nil {
+		return notCompared(c, args, err)
+	}
+	return nil
+}
+
+// notCompared words the error of a result whose loss is not known.
+func notCompared(c *cli.Context, args []string, err error) error {
+	return fmt.Errorf("%s is written, but its loss is not known (%w): measure it with %s", args[1], err,
+		term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/demo"
@@ -79,16 +80,16 @@ type demoRow struct {
 }
 
 func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string, r readings) (row demoRow, err error) {
-	o := transform.Options{MinSNR: recipe.MinSNR, Cost: r.calibration, Version: Version,
+	o := transform.Options{Budget: pass.Budget{MinSNR: recipe.MinSNR}, Cost: r.calibration, Version: Version,
 		Workload: r.workload, Role: r.role, Workers: r.workers}
 	if o.Passes, err = transform.ParsePasses(recipe.Passes); err != nil {
 		return row, err
 	}
-	plan, err := planWith(c, m, o, nil)
+	event, end := term.Progress(c)
+	o.Progress = event
+	_, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o})
+	end()
 	if err != nil {
-		return row, err
-	}
-	if _, err = transform.Apply(c.Context, m, plan, out, transform.ApplyOptions{Workers: o.Workers}); err != nil {
 		return row, err
 	}
 	conv, err := weights.Open(out)

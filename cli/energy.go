@@ -8,7 +8,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -33,15 +32,4 @@ func ratioChange(r *predict.Ratio) string {
 func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Role) {
 	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy for %s, weights %s: %s predicted, between %s and %s (%s)", load, role,
 		term.Change(r.Relative), term.Change(r.Interval[0]), term.Change(r.Interval[1]), r.Calibration), "", "  ", term.Width))
-}
-
-// outlookRatio is the whole plan's prediction.
-func outlookRatio(plan *transform.Plan, elements map[string]int) *predict.Ratio {
-	var r predict.Ratio
-	for _, o := range plan.Outlook {
-		if o.Before != nil && o.After != nil {
-			r.Add(elements[o.Tensor], *o.Before, *o.After)
-		}
-	}
-	return r.Known()
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -97,11 +96,11 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		if err != nil {
 			return o, usageError{err}
 		}
-		passes, o.MinSNR = recipe.Passes, recipe.MinSNR
+		passes, o.Budget.MinSNR = recipe.Passes, recipe.MinSNR
 		if c.IsSet("tokens") && recipe.WithTokens != "" && !c.IsSet("min-snr") {
-			passes, o.MinSNR = recipe.WithTokens, nil
+			passes, o.Budget.MinSNR = recipe.WithTokens, nil
 			if recipe.MaxLoss != nil {
-				o.MaxLoss = nats(*recipe.MaxLoss)
+				o.Budget.MaxLoss = nats(*recipe.MaxLoss)
 			}
 		}
 	}
@@ -110,14 +109,14 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	}
 	if c.IsSet("min-snr") {
 		v := c.Float64("min-snr")
-		o.MinSNR = &v
+		o.Budget.MinSNR = &v
 	}
 	if o.Passes, err = transform.ParsePasses(passes); err != nil {
 		return o, usageError{err}
 	}
 	known := o
 	if c.IsSet("tokens") { // what is read from them is not there yet
-		known.Inputs, known.Search = fed{}, &transform.Search{Judge: &divergence.Evaluator{}}
+		known.Tokens = &transform.Tokens{}
 	}
 	if err := known.Validate(); err != nil {
 		return o, usageError{err}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -32,7 +32,7 @@ func checkFile(path, model string, m *weights.Model) error {
 		}
 	}
 	if err == nil && st.Mode().IsRegular() && st.Size() > 0 {
-		if _, notPlan := transform.ReadPlan(path); notPlan != nil {
+		if _, notPlan := plan.Read(path); notPlan != nil {
 			return fmt.Errorf("%s: is there and is no plan, so it is not replaced: name another file with -o", path)
 		}
 	}

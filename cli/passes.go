@@ -8,6 +8,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
 )
 
 var passesCommand = &cli.Command{
@@ -29,16 +30,17 @@ var passesCommand = &cli.Command{
 
 // passJSON is a pass in the output of passes --json.
 type passJSON struct {
-	Name        string          `json:"name"`
-	Class       transform.Class `json:"class"`
-	Usage       string          `json:"usage"`
-	Doc         string          `json:"doc"`
-	NeedsFamily bool            `json:"needs_family"`
+	Name        string     `json:"name"`
+	Class       pass.Class `json:"class"`
+	Usage       string     `json:"usage"`
+	Doc         string     `json:"doc"`
+	NeedsFamily bool       `json:"needs_family"`
 }
 
 func passList() map[string]any {
 	var list []passJSON
-	for _, p := range transform.Passes {
+	for _, r := range transform.Passes {
+		p := r.Pass
 		list = append(list, passJSON{p.Name, p.Class, p.Usage, p.Doc, p.NeedsFamily})
 	}
 	return map[string]any{"passes": list, "recipes": transform.Recipes}
@@ -47,7 +49,8 @@ func passList() map[string]any {
 func printPasses(w io.Writer) {
 	const indent = "      "
 	fmt.Fprintln(w, "Passes, in the order in which they run:")
-	for _, p := range transform.Passes {
+	for _, r := range transform.Passes {
+		p := r.Pass
 		fmt.Fprintf(w, "\n  %s  (%s)\n%s", p.Usage, p.Class, term.Wrap(p.Doc, indent, indent, 92))
 	}
 	fmt.Fprintln(w, "\nRecipes:")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -43,19 +44,18 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		if err := checkFile(path, args[0], m); err != nil {
 			return err
 		}
-		b, err := newBudget(c, m, args[0], path, o)
+		if o.Tokens, err = givenTokens(c, m, args[0], path, o); err != nil {
+			return err
+		}
+		p, err := makePlan(c, m, o)
 		if err != nil {
 			return err
 		}
-		plan, err := planWith(c, m, o, b)
+		js, err := p.Encode()
 		if err != nil {
 			return err
 		}
-		js, err := plan.Encode()
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(replaceFile(path, js), b.finish()); err != nil {
+		if err := errors.Join(replaceFile(path, js), finish(o.Tokens)); err != nil {
 			return err
 		}
 		if c.Bool("json") {
@@ -63,48 +63,35 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 				return err
 			}
 		} else {
-			printPlan(c.App.Writer, m, plan, layoutOf(c, m))
-			if b != nil && b.strange != "" {
-				term.Remark(c.App.Writer, "note", b.strange)
-			}
+			printPlan(c.App.Writer, m, p, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
 				term.CommandLine(withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...))
 		}
-		return missed(plan)
+		return missed(p)
 	},
 }
 
-// planWith plans and shows progress; b may be nil.
-func planWith(c *cli.Context, m *weights.Model, o transform.Options, b *budget) (plan *transform.Plan, err error) {
-	defer func() {
-		switch {
-		case err == nil || c.Context.Err() == nil:
-		case b != nil && searching(b.dir):
-			err = fmt.Errorf("%w: what the search has found stays in %s; the same command goes on", c.Context.Err(), b.dir)
-		default:
-			err = fmt.Errorf("%w: nothing was written", err)
-		}
-	}()
-	if b != nil && (o.MaxLoss != nil || transform.UsesInputs(o.Passes)) {
-		if o.Inputs, err = b.inputs(c, o); err != nil {
+// makePlan plans and shows progress.
+func makePlan(c *cli.Context, m *weights.Model, o transform.Options) (*plan.Plan, error) {
+	if o.Tokens != nil {
+		if err := mark(o.Tokens.Dir, o.Tokens.Keep); err != nil {
 			return nil, err
-		}
-		if o.MaxLoss != nil {
-			if err := b.spend(c, &o); err != nil {
-				return nil, err
-			}
 		}
 	}
 	event, end := term.Progress(c)
 	defer end()
 	o.Progress = event
-	return transform.Make(c.Context, m, o)
+	p, err := transform.Plan(c.Context, m, o)
+	if err != nil {
+		return nil, planFailed(c, o.Tokens, err)
+	}
+	return p, nil
 }
 
 // missed is errShort where part of the request did not fit the budget.
-func missed(plan *transform.Plan) error {
+func missed(p *plan.Plan) error {
 	n := 0
-	for _, o := range plan.Outlook {
+	for _, o := range p.Predictions {
 		if o.Missed != "" {
 			n++
 		}
@@ -113,7 +100,7 @@ func missed(plan *transform.Plan) error {
 		return nil
 	}
 	remedy := "lower --min-snr"
-	if plan.Request.MaxLoss != nil {
+	if p.Request.MaxLoss != nil {
 		remedy = "allow more with --max-loss"
 	}
 	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",

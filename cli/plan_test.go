@@ -9,7 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
 // Interrupted planning says that nothing is left of it.
@@ -27,26 +27,26 @@ func TestInterruptedPlanningSaysSo(t *testing.T) {
 
 // A plan that saves nothing is said to, with the reason only where it is one.
 func TestNoSaving(t *testing.T) {
-	exact, lossy := &transform.Step{Pass: "reorder"}, &transform.Step{Pass: "round"}
+	exact, lossy := &plan.Step{Pass: "reorder"}, &plan.Step{Pass: "round"}
 	for _, c := range []struct {
 		relative float64
 		load     cost.Workload
-		steps    []*transform.Step
+		steps    []*plan.Step
 		want     string
 	}{
-		{0.9994, cost.Workload{Prefill: 1}, []*transform.Step{lossy}, ""},
-		{0.9996, cost.Workload{Prefill: 1}, []*transform.Step{exact, lossy}, "predicted to save nothing: keep the source, or try another recipe"},
+		{0.9994, cost.Workload{Prefill: 1}, []*plan.Step{lossy}, ""},
+		{0.9996, cost.Workload{Prefill: 1}, []*plan.Step{exact, lossy}, "predicted to save nothing: keep the source, or try another recipe"},
 		{1, cost.Workload{Prefill: 1}, nil, "predicted to save nothing: keep the source, or try another recipe"},
-		{1, cost.Workload{Prefill: 1}, []*transform.Step{exact},
+		{1, cost.Workload{Prefill: 1}, []*plan.Step{exact},
 			"predicted to save nothing, as is usual of passes that keep the function in prefill: keep the source, or try another recipe"},
-		{1.001, cost.Workload{Decode: 1}, []*transform.Step{exact}, "predicted to cost more: keep the source, or try another recipe"},
+		{1.001, cost.Workload{Decode: 1}, []*plan.Step{exact}, "predicted to cost more: keep the source, or try another recipe"},
 	} {
-		plan := &transform.Plan{Steps: c.steps, Request: transform.Request{Workload: c.load}}
-		if got := noSaving(plan, &predict.Ratio{Relative: c.relative}); got != c.want {
+		p := &plan.Plan{Steps: c.steps, Request: plan.Request{Workload: c.load}}
+		if got := noSaving(p, &predict.Ratio{Relative: c.relative}); got != c.want {
 			t.Errorf("%v in %s: %q, not %q", c.relative, c.load, got, c.want)
 		}
 	}
-	if got := noSaving(&transform.Plan{}, nil); got != "" {
+	if got := noSaving(&plan.Plan{}, nil); got != "" {
 		t.Errorf("without a prediction: %q", got)
 	}
 }

@@ -13,56 +13,50 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // requestFlags are those that a plan answers: it keeps what they said.
 var requestFlags = []string{"passes", "recipe", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
 
-// findPlan reads the plan that --plan names or that the interrupted conversion had, or makes one.
-func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options, b *budget) (*transform.Plan, error) {
+// findPlan reads the plan that --plan names or that the interrupted conversion had; nil where there is none.
+func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Plan, error) {
 	if path := c.String("plan"); path != "" {
-		return givenPlan(c, m, path)
+		return givenPlan(c, path)
 	}
 	if c.Bool("resume") {
-		plan, err := transform.Unfinished(out)
+		p, err := transform.Unfinished(out)
 		if err != nil {
 			return nil, err
 		}
-		if plan != nil {
-			return plan, sameRequest(c, plan.Request, o)
+		if p != nil {
+			return p, sameRequest(c, p.Request, o)
 		}
-		if b == nil && searching(besideOut(out)) {
+		if o.Tokens == nil && searching(besideOut(out)) {
 			return nil, usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before, "+
 				"and it goes on; or remove %s", besideOut(out))
 		}
 	}
-	return planWith(c, m, o, b)
+	return nil, nil
 }
 
 // givenPlan reads the plan that --plan names; flags that would ask for another are refused.
-func givenPlan(c *cli.Context, m *weights.Model, path string) (*transform.Plan, error) {
+func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 	for _, f := range requestFlags {
 		if c.IsSet(f) {
 			return nil, usagef("--plan and --%s exclude each other: the plan says what to do", f)
 		}
 	}
-	plan, err := readPlan(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := plan.CheckModel(m); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return plan, nil
+	return readPlan(path)
 }
 
 // readPlan reads a plan, or the one that a manifest holds.
-func readPlan(path string) (*transform.Plan, error) {
-	if filepath.Base(path) != transform.ManifestName {
-		return transform.ReadPlan(path)
+func readPlan(path string) (*plan.Plan, error) {
+	if filepath.Base(path) != plan.ManifestName {
+		return transform.Passes.ReadPlan(path)
 	}
-	man, err := transform.ReadManifest(filepath.Dir(path))
+	man, err := plan.ReadManifest(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +65,11 @@ func readPlan(path string) (*transform.Plan, error) {
 
 // finished is the manifest of a conversion that had come to its end before it was to be resumed;
 // nil where there is no such output.
-func finished(c *cli.Context, m *weights.Model, out string, o transform.Options) (*transform.Manifest, error) {
+func finished(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, error) {
 	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	man, err := transform.ReadManifest(out)
+	man, err := plan.ReadManifest(out)
 	if err != nil {
 		return nil, fmt.Errorf("%s: exists already, and is no finished conversion: %w", out, err)
 	}
@@ -86,14 +80,14 @@ func finished(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	if path == "" {
 		return man, sameRequest(c, man.Plan.Request, o)
 	}
-	plan, err := givenPlan(c, m, path)
+	p, err := givenPlan(c, path)
 	if err != nil {
 		return nil, err
 	}
-	return man, samePlan(out, man.Plan, plan)
+	return man, samePlan(out, man.Plan, p)
 }
 
-func samePlan(out string, was, now *transform.Plan) error {
+func samePlan(out string, was, now *plan.Plan) error {
 	a, err := was.Encode()
 	if err != nil {
 		return err
@@ -107,11 +101,11 @@ func samePlan(out string, was, now *transform.Plan) error {
 
 // sameRequest refuses to go on with a plan that was made for something else than is asked for now.
 // Without any flag that asks, whatever was begun is meant.
-func sameRequest(c *cli.Context, was transform.Request, o transform.Options) error {
+func sameRequest(c *cli.Context, was plan.Request, o transform.Options) error {
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	now := transform.Request{MinSNR: o.MinSNR, MaxLoss: o.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
+	now := plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
 	for _, p := range o.Passes {
 		now.Passes = append(now.Passes, p.String())
 	}
@@ -123,7 +117,7 @@ func sameRequest(c *cli.Context, was transform.Request, o transform.Options) err
 }
 
 // spell writes a request as the flags that ask for it.
-func spell(r transform.Request) string {
+func spell(r plan.Request) string {
 	s := "--passes " + strings.Join(r.Passes, ",")
 	if r.MinSNR != nil {
 		s += fmt.Sprintf(" --min-snr %v", *r.MinSNR)

@@ -79,6 +79,13 @@ func removeOwn(dir string) error {
 	return removeSearch(dir)
 }
 
+// tidy removes a search's folder in which nothing is left but the mark.
+func tidy(dir string) {
+	if left, _ := os.ReadDir(dir); len(left) == 1 && left[0].Name() == unkept {
+		_ = removeSearch(dir)
+	}
+}
+
 // searching says whether an unfinished search has left something.
 func searching(dir string) bool {
 	for _, name := range searchParts {

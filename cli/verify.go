@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -136,7 +137,7 @@ type energyJSON struct {
 func verifyModels(c *cli.Context, src, out *weights.Model, o readings) (*verifyJSON, error) {
 	event, end := term.Progress(c)
 	defer end()
-	rep, err := verify.Models(c.Context, src, out, verify.Options{Family: o.family, Workers: o.workers, Progress: event})
+	rep, err := transform.Verify(c.Context, src, out, transform.VerifyOptions{Family: o.family, Workers: o.workers, Progress: event})
 	if err != nil {
 		return nil, err
 	}

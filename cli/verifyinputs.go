@@ -26,17 +26,11 @@ type layerSNR struct {
 // comparable says which lossy layers can be held against the source's weight by weight, and how many
 // cannot.
 func (r *verifyJSON) comparable() (names map[string]bool, others int) {
-	shifted := map[string]bool{}
-	for _, s := range r.Plan.Steps {
-		if s.Shift != nil {
-			shifted[s.Tensor] = true
-		}
-	}
 	names = map[string]bool{}
 	for _, t := range r.Tensors {
 		switch {
 		case !t.Linear || t.Class != verify.Lossy:
-		case t.Relation != nil || shifted[t.Name]:
+		case t.Relation != nil || t.Shift != nil:
 			others++
 		default:
 			names[t.Name] = true

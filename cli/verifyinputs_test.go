@@ -4,18 +4,17 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 )
 
 // TestComparable: lossy layers, but not those whose weights are elsewhere or have something added.
 func TestComparable(t *testing.T) {
+	shift := 0.5
 	r := &verifyJSON{Report: &verify.Report{
-		Plan: &transform.Plan{Steps: []*transform.Step{{Tensor: "shifted", Shift: &transform.Shift{}}, {Tensor: "lossy"}}},
 		Tensors: []verify.Tensor{
 			{Name: "lossy", Linear: true, Class: verify.Lossy},
 			{Name: "moved", Linear: true, Class: verify.Lossy, Relation: &verify.Relation{RowsMoved: 2}},
-			{Name: "shifted", Linear: true, Class: verify.Lossy},
+			{Name: "shifted", Linear: true, Class: verify.Lossy, Shift: &shift},
 			{Name: "same", Linear: true, Class: verify.Identical},
 			{Name: "exact", Linear: true, Class: verify.Exact, Relation: &verify.Relation{RowsMoved: 2}},
 			{Name: "embedding", Class: verify.Lossy},

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -78,7 +78,7 @@ func (r *verifyJSON) problems() []string {
 // hint tells what is likely to be wrong with the command line.
 func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, familyGiven bool) {
 	if r.Plan == nil {
-		if _, err := transform.ReadManifest(src.Dir); err == nil {
+		if _, err := plan.ReadManifest(src.Dir); err == nil {
 			term.Remark(w, "hint", fmt.Sprintf("%s was converted and %s was not; the source comes first: %s",
 				args[0], args[1], term.CommandLine("verify", args[1], args[0])))
 		}

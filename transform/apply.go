@@ -1,305 +1,117 @@
 package transform
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"fmt"
-	"hash"
-	"math"
-	"path/filepath"
-	"sync/atomic"
+	"errors"
 
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
-
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// chunkBytes is about how much of the result is in one worker's hands at a time.
-const chunkBytes = 1 << 20
-
-// chunk is a piece of a shard's data section: bytes taken over, or rows that a program makes.
-type chunk struct {
-	raw         []byte   // taken over as it is, where prog is nil
-	prog        *program // else rows [first, first+rows)
-	first, rows int
-	out         []byte
-	err         error
-	done        chan struct{}
-	readers     atomic.Int32 // that still need out: the writer and the digest
+// ApplyOptions are what a plan is applied with.
+type ApplyOptions struct {
+	Table    Table            // of the plan's passes; default: Passes
+	Family   *arch.Family     // nil: the catalogue's, by config.json
+	Hessians program.Hessians // of the tokens that the plan was made with; nil: those of Tokens
+	Tokens   *Tokens          // needed where the plan was made with tokens
+	Workers  int              // goroutines; default: all processors
+	Resume   bool             // go on with what an interrupted call left behind
+	Progress func(Event)      // nil: none; called from several goroutines
 }
 
-func (c *chunk) size() int {
-	if c.prog == nil {
-		return len(c.raw)
-	}
-	return c.rows * c.prog.rowBytes()
-}
-
-// shardWriter makes one output shard.
-type shardWriter struct {
-	src     *weights.File
-	progs   map[string]*program // tensors that change; the others are taken over
-	extras  []extra
-	workers int
-	done    func(bytes int64)
-}
-
-// extra is a tensor that the result has and the source has not.
-type extra struct {
-	info weights.Info
-	data []byte
-}
-
-// shiftExtra is the correction that an epilogue shift needs.
-func shiftExtra(weight weights.Info, outputs int, add float64) extra {
-	e := extra{info: weights.Info{Name: weight.Name + ShiftSuffix, DType: weights.F32, Shape: []int{outputs}}}
-	for range outputs {
-		e.data = binary.LittleEndian.AppendUint32(e.data, math.Float32bits(float32(add)))
-	}
-	return e
-}
-
-// head is the result's head: the source's own, unless tensors are added at its end.
-func (w *shardWriter) head() ([]byte, int64, error) {
-	size := int64(len(w.src.Data()))
-	if len(w.extras) == 0 {
-		var head []byte
-		err := weights.Guard(w.src.Path, func() error {
-			head = bytes.Clone(w.src.Head())
-			return nil
-		})
-		return head, size, err
-	}
-	infos := append([]weights.Info{}, w.src.Tensors...)
-	for _, e := range w.extras {
-		infos = append(infos, e.info)
-		size += int64(len(e.data))
-	}
-	head, _, err := weights.EncodeHeader(infos, w.src.Metadata)
-	return head, size, err
-}
-
-// output is a shard that is written but perhaps not yet on the disk.
-type output struct {
-	file   *weights.Writer
-	record ShardRecord
-}
-
-// write makes the file at path. Rows are computed by the workers and written in order, while
-// source and result are hashed beside them. The caller closes the file.
-func (w *shardWriter) write(ctx context.Context, path string) (out output, err error) {
-	head, size, err := w.head()
+// Apply carries out a plan: it writes a new folder out with the model's tensors transformed, all other files of the
+// model's folder, and [plan.ManifestName]. The folder appears under its name whole or not at all; see [apply.Run].
+// A plan for another model, and an out that exists or lies inside the model's folder, are errors before anything
+// is written.
+func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
+	s, err := openSource(m, o.Family, nil)
 	if err != nil {
-		return out, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
-	f, err := weights.Create(path, head, size)
+	if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {
+		return nil, err
+	}
+	if err := apply.CheckOut(m, out, o.Resume); err != nil {
+		return nil, err
+	}
+	return applyPlan(ctx, s, p, out, o)
+}
+
+// applyPlan applies the plan of a source to a folder that was checked.
+func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
+	if o.Table == nil {
+		o.Table = Passes
+	}
+	if err := o.useTokens(ctx, s, p); err != nil {
+		return nil, err
+	}
+	layout, err := s.layoutOf(p)
+	if err := errors.Join(err, o.Table.check(p), program.CheckHessians(p, o.Hessians)); err != nil {
+		return nil, err
+	}
+	if o.Table.Moves(p) {
+		if err := checkAdapters(s.Model, layout); err != nil {
+			return nil, err
+		}
+	}
+	if s.compiled != p {
+		if s.compiler, err = s.compile(layout, o.Hessians, o.Table, p.Steps); err != nil {
+			return nil, err
+		}
+	}
+	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler}, p, out,
+		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress})
+}
+
+// useTokens gets the calibration statistics that a plan needs.
+func (o *ApplyOptions) useTokens(ctx context.Context, s *source, p *plan.Plan) (err error) {
+	if o.Hessians != nil || o.Tokens == nil || p.Request.Hessians == "" {
+		return nil
+	}
+	o.Hessians = hessians{key: o.Tokens.key} // which is all that other tokens are refused by
+	if p.Request.Hessians == o.Tokens.key {
+		o.Tokens.count = s.count
+		o.Hessians, err = o.Tokens.hessians(ctx, false, parallel.Workers(o.Workers), o.Progress)
+	}
+	return err
+}
+
+// CheckOut refuses an output folder that exists or lies inside the model's folder, and one that an interrupted
+// conversion left unfinished unless that is to be resumed. [Apply] calls it; callers that plan first may want to
+// know before.
+func CheckOut(m *weights.Model, out string, resume bool) error { return apply.CheckOut(m, out, resume) }
+
+// Unfinished returns the plan of the conversion to out that was interrupted; nil where there is none, or none that
+// got as far as a plan.
+func Unfinished(out string) (*plan.Plan, error) { return apply.Unfinished(out) }
+
+// VerifyOptions are what a result is verified with.
+type VerifyOptions struct {
+	Table    Table        // whose checks hold the plan's steps; default: Passes
+	Family   *arch.Family // nil: the catalogue's, by config.json
+	Workers  int          // goroutines; default: all processors
+	Progress func(Event)  // nil: none; called from several goroutines
+}
+
+// Verify compares a converted model with its source, trusting nothing that made it; see package verify. The error is
+// about reading; what is found to be wrong is in the report.
+func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*verify.Report, error) {
+	if o.Table == nil {
+		o.Table = Passes
+	}
+	return verify.Models(ctx, src, out, verify.Options{Family: o.Family, Checks: o.Table.checks(), Workers: o.Workers, Progress: o.Progress})
+}
+
+// ReadPlan reads a plan from a file and checks that its steps are of a table's passes.
+func (t Table) ReadPlan(path string) (*plan.Plan, error) {
+	p, err := plan.Read(path)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			f.Abort()
-		}
-	}()
-	source, result := sha256.New(), sha256.New()
-	result.Write(head)
-
-	g, ctx := errgroup.WithContext(ctx)
-	work := make(chan *chunk)
-	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
-	buffers := newBuffers()
-	g.Go(func() error { return w.hashSource(ctx, source) })
-	g.Go(func() error {
-		defer close(work)
-		defer close(ordered)
-		return w.cut(ctx, buffers, work, ordered)
-	})
-	for range w.workers {
-		g.Go(func() error {
-			for c := range work {
-				c.err = weights.Guard(w.src.Path, func() error { return c.compute(buffers) })
-				close(c.done)
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		defer close(toHash)
-		return w.drain(ctx, ordered, toHash, buffers, f)
-	})
-	g.Go(func() error {
-		for c := range toHash {
-			result.Write(c.out)
-			c.release(buffers)
-		}
-		return nil
-	})
-	if err := g.Wait(); err != nil {
-		return out, err
-	}
-	for _, e := range w.extras {
-		result.Write(e.data)
-		if _, err := f.Write(e.data); err != nil {
-			return out, err
-		}
-	}
-	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-	return output{f, ShardRecord{filepath.Base(path), sum(source), sum(result)}}, nil
-}
-
-// release gives the buffer back once its last reader is done.
-func (c *chunk) release(buffers *buffers) {
-	if c.readers.Add(-1) == 0 {
-		buffers.put(c.out)
-	}
-}
-
-// inFlight bounds the bytes of the result that are computed and not yet written, however many
-// workers there are.
-const inFlight = 32 << 20
-
-// buffers are reused, and together hold no more than inFlight bytes or the one chunk that is
-// larger.
-type buffers struct {
-	room *semaphore.Weighted
-	free chan []byte
-}
-
-func newBuffers() *buffers {
-	return &buffers{semaphore.NewWeighted(inFlight), make(chan []byte, inFlight/chunkBytes)}
-}
-
-// reserve waits until there is room for n bytes.
-func (b *buffers) reserve(ctx context.Context, n int) error {
-	return b.room.Acquire(ctx, min(int64(n), inFlight))
-}
-
-// get returns a buffer of n bytes, for which there must be room.
-func (b *buffers) get(n int) []byte {
-	select {
-	case buf := <-b.free:
-		if cap(buf) >= n {
-			return buf[:n]
-		}
-	default:
-	}
-	return make([]byte, n, max(n, chunkBytes))
-}
-
-func (b *buffers) put(buf []byte) {
-	if cap(buf) <= chunkBytes {
-		select {
-		case b.free <- buf:
-		default:
-		}
-	}
-	b.room.Release(min(int64(len(buf)), inFlight))
-}
-
-// cut hands out the shard's data section in order, to the workers and to the writer alike.
-func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered chan<- *chunk) error {
-	send := func(c *chunk) error {
-		c.done = make(chan struct{})
-		if err := buffers.reserve(ctx, c.size()); err != nil {
-			return err
-		}
-		select {
-		case ordered <- c:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		select {
-		case work <- c:
-			return nil
-		case <-ctx.Done():
-			c.err = ctx.Err()
-			close(c.done)
-			return ctx.Err()
-		}
-	}
-	return w.src.Each(func(t weights.Tensor) error {
-		p := w.progs[t.Name]
-		if p == nil {
-			for raw := t.Data; len(raw) > 0; {
-				n := min(len(raw), chunkBytes)
-				if err := send(&chunk{raw: raw[:n]}); err != nil {
-					return err
-				}
-				raw = raw[n:]
-			}
-			return nil
-		}
-		if err := p.prepare(ctx, w.workers); err != nil {
-			return err
-		}
-		step := max(1, chunkBytes/max(1, p.rowBytes())/p.unit) * p.unit
-		var sent []*chunk
-		for first := 0; first < p.rows && p.cols > 0; first += step {
-			c := &chunk{prog: p, first: first, rows: min(step, p.rows-first)}
-			if err := send(c); err != nil {
-				return err
-			}
-			sent = append(sent, c)
-		}
-		if p.whole != nil { // which is as large as the tensor: let it go before the next is made
-			for _, c := range sent {
-				<-c.done
-			}
-			p.letGo()
-		}
-		return nil
-	})
-}
-
-// compute makes the chunk's bytes in a buffer of its own. Bytes taken over are copied as well, so
-// that a fault of the source shows here, as an error.
-func (c *chunk) compute(buffers *buffers) error {
-	c.out = buffers.get(c.size())
-	if c.prog == nil {
-		copy(c.out, c.raw)
-		return nil
-	}
-	c.prog.run(c.out, c.first, c.rows)
-	return nil
-}
-
-// drain writes finished chunks in order and passes them on to the digest.
-func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers *buffers, f *weights.Writer) error {
-	for c := range ordered {
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if c.err != nil {
-			return c.err
-		}
-		c.readers.Store(2)
-		toHash <- c // its reader does not stop before this one does
-		if _, err := f.Write(c.out); err != nil {
-			return err
-		}
-		w.done(int64(len(c.out)))
-		c.release(buffers)
-	}
-	return ctx.Err()
-}
-
-func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
-	sum.Write(w.src.Head())
-	return weights.Guard(w.src.Path, func() error {
-		for data := w.src.Data(); len(data) > 0; {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			n := min(len(data), chunkBytes)
-			sum.Write(data[:n])
-			data = data[n:]
-		}
-		return nil
-	})
+	return p, t.check(p)
 }

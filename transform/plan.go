@@ -1,255 +1,325 @@
 package transform
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"sort"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// PlanVersion is the version of the plan's format that this package reads and writes.
-const PlanVersion = 1
-
-// Plan is everything that is done to a model, as data. Applied to the model that it was made for
-// it gives the same bytes anywhere.
-type Plan struct {
-	Version int    `json:"plan_version"`
-	Tool    string `json:"lowtoggle"`
-	// DropIn is false where a runtime must be changed to use the result.
-	DropIn bool  `json:"drop_in"`
-	Model  Model `json:"model"`
-	// Request is what was asked for.
-	Request Request `json:"request"`
-	// Found is what the search for the plan found, where there was one.
-	Found *Found `json:"found,omitempty"`
-	// Steps are in the order of the table of passes.
-	Steps []*Step `json:"steps"`
-	// Outlook is what the planner found for each tensor that it treated or passed over.
-	Outlook []Outlook `json:"outlook,omitempty"`
-	// Notes say in words what was left alone and why.
-	Notes []string `json:"notes,omitempty"`
-}
-
-// Model tells the model that a plan was made for from every other.
-type Model struct {
-	Family  string `json:"family,omitempty"`
-	Tensors int    `json:"tensors"`
-	Bytes   int64  `json:"bytes"`
-	// SHA256 covers name, type and shape of every tensor, and samples of its data.
-	SHA256 string `json:"sha256"`
-}
-
-// Request is what a plan was asked to do.
-type Request struct {
-	Passes   []string      `json:"passes"`
-	MinSNR   *float64      `json:"min_snr_db,omitempty"`
-	MaxLoss  *float64      `json:"max_loss_nats,omitempty"`
-	Workload cost.Workload `json:"workload"`
-	Role     cost.Role     `json:"role"`
-	// Inputs is the key of the tokens' inputs by which errors were weighed: carrying the plan out
-	// takes the same tokens. Absent where there were none.
-	Inputs string `json:"inputs,omitempty"`
-	Seed   uint64 `json:"seed"`
-}
-
-// Outlook is what is expected of one tensor.
-type Outlook struct {
-	Tensor string `json:"tensor"`
-	// Linear tells the tensors whose products cost energy.
-	Linear bool `json:"linear"`
-	// SNR is the output's signal-to-noise ratio in decibels under the plan, exact; absent where
-	// nothing is lost or where it was not computed because no budget was given.
-	SNR *float64 `json:"snr_db,omitempty"`
-	// Before and After are energies relative to random data of the same scale, predicted from
-	// sampled rows.
-	Before *cost.Estimate `json:"before,omitempty"`
-	After  *cost.Estimate `json:"after,omitempty"`
-	// Missed says which part of the request did not fit the budget.
-	Missed string `json:"missed,omitempty"`
-	// InputSNR is the output's signal-to-noise ratio in decibels on the inputs that the layer gets;
-	// absent where they are not known.
-	InputSNR *float64 `json:"input_snr_db,omitempty"`
-	// NonFinite counts NaN and infinite values; absent where no budget had the tensor read to the end.
-	NonFinite int `json:"non_finite,omitempty"`
-}
-
-// Step is one decision. Index names what an exact pass acts on, Tensor what the others act on;
-// the remaining fields belong to single passes, as their documentation says.
-type Step struct {
-	Pass   string `json:"pass"`
-	Index  string `json:"index,omitempty"`
-	Tensor string `json:"tensor,omitempty"`
-
-	Order     []int `json:"order,omitempty"`     // reorder: place i takes label Order[i]
-	Flip      []int `json:"flip,omitempty"`      // signs: labels multiplied by −1, ascending
-	Exponents []int `json:"exponents,omitempty"` // scale: by label
-
-	Shift      *Shift    `json:"shift,omitempty"`
-	Prune      *Prune    `json:"prune,omitempty"`
-	Zeros      *Zeros    `json:"zeros,omitempty"`
-	Trellis    *Trellis  `json:"trellis,omitempty"`
-	Grid       *Grid     `json:"grid,omitempty"`
-	Round      *Bits     `json:"round,omitempty"`
-	Compensate *Feedback `json:"compensate,omitempty"`
-}
-
-// Whole reports whether the step makes a layer's values be chosen together.
-func (s *Step) Whole() bool { return s.Prune != nil || s.Trellis != nil || s.Compensate != nil }
-
-// ErrPlan is the class of errors about a plan's contents.
-var ErrPlan = errors.New("invalid plan")
-
-// Encode renders the plan as JSON with one line for each step, so that plans can be read and
-// compared line by line.
-func (p *Plan) Encode() ([]byte, error) {
-	head := *p
-	head.Steps, head.Outlook, head.Notes = nil, nil, nil
-	js, err := json.MarshalIndent(head, "", "  ")
+// Plan decides what passes do to a model and returns the plan. It reads the model and writes nothing. The plan is the
+// same for any number of workers. Where the request did not fit the budget somewhere, the plan's predictions say so
+// (Missed); that is no error.
+func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) {
+	s, err := openSource(m, o.Family, o.count)
 	if err != nil {
 		return nil, err
 	}
-	b := bytes.NewBuffer(bytes.TrimSuffix(js, []byte("\"steps\": null\n}")))
-	if err := encodeLines(b, "steps", p.Steps); err != nil {
-		return nil, err
-	}
-	if len(p.Outlook) > 0 {
-		b.WriteString(",\n  ")
-		if err := encodeLines(b, "outlook", p.Outlook); err != nil {
-			return nil, err
-		}
-	}
-	if len(p.Notes) > 0 {
-		b.WriteString(",\n  ")
-		if err := encodeLines(b, "notes", p.Notes); err != nil {
-			return nil, err
-		}
-	}
-	b.WriteString("\n}\n")
-	return b.Bytes(), nil
+	return makePlan(ctx, s, o)
 }
 
-func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
-	fmt.Fprintf(b, "%q: [", name)
-	for i, item := range list {
-		js, err := json.Marshal(item)
-		if err != nil {
+// planner is the state of one plan in the making.
+type planner struct {
+	*source
+	opt   Options
+	plan  *plan.Plan
+	model *pass.Model
+}
+
+func makePlan(ctx context.Context, s *source, o Options) (*plan.Plan, error) {
+	if o.Table == nil {
+		o.Table = Passes
+	}
+	o.Workers = parallel.Workers(o.Workers)
+	if err := errors.Join(o.Table.Validate(), o.Validate()); err != nil {
+		return nil, err
+	}
+	doubt, err := useTokens(ctx, s, &o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Workload == (cost.Workload{}) {
+		o.Workload.Prefill = 1
+	}
+	p := &planner{source: s, opt: o}
+	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint,
+		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
+	if o.Hessians != nil && UsesHessians(o.Passes) {
+		p.plan.Request.Hessians = o.Hessians.Key()
+	}
+	for _, c := range o.Passes {
+		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
+	}
+	p.model = &pass.Model{Dir: s.Dir, Weights: s.weights, Note: p.note, Progress: o.Progress,
+		Context: &pass.Context{Workload: o.Workload, Role: o.Role, Budget: o.Budget, Cost: o.Cost, Hessians: o.Hessians, Choices: o.Passes, Workers: o.Workers}}
+	if err := errors.Join(p.useFamily(), p.compile()); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, plan.ManifestName)); err == nil && s.Others != nil {
+		p.note("the source has been converted before: what was lost then is not counted here")
+	}
+	if doubt != "" {
+		p.note("%s", doubt)
+	}
+	if err := p.planModel(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.planLayers(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.complete(p.plan); err != nil {
+		return nil, err
+	}
+	p.noteAdapter()
+	p.compiled = p.plan
+	return p.plan, ctx.Err()
+}
+
+// useTokens gets calibration statistics and the evaluator from the tokens, as far as the passes need them. doubt says
+// what is odd about the tokens.
+func useTokens(ctx context.Context, s *source, o *Options) (doubt string, err error) {
+	spend := o.Budget.MaxLoss != nil
+	if o.Tokens == nil || !spend && !UsesHessians(o.Passes) {
+		return "", nil
+	}
+	t := o.Tokens
+	t.count = s.count
+	if o.Hessians == nil {
+		if o.Hessians, err = t.hessians(ctx, spend, o.Workers, o.Progress); err != nil {
+			return "", err
+		}
+	}
+	if !spend || o.Search.Evaluator != nil {
+		return "", nil
+	}
+	if o.Search, err = t.search(o); err != nil {
+		return "", err
+	}
+	if o.Better == nil {
+		o.Better = t.keepBest
+	}
+	return t.doubt(), nil
+}
+
+// planModel runs the exact and compensated passes, which look at the whole model.
+func (p *planner) planModel(ctx context.Context) error {
+	for _, c := range p.opt.Passes {
+		if c.Pass.Plan == nil {
+			continue
+		}
+		var steps []*plan.Step
+		err := weights.Guard(p.Dir, func() (err error) {
+			steps, err = c.Pass.Plan(ctx, p.model, c.Args)
 			return err
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString("\n    ")
-		b.Write(js)
-	}
-	if len(list) > 0 {
-		b.WriteString("\n  ")
-	}
-	b.WriteByte(']')
-	return nil
-}
-
-// DecodePlan reads a plan. Unknown fields are errors: a plan is complete or it is not this
-// version's.
-func DecodePlan(js []byte) (*Plan, error) {
-	dec := json.NewDecoder(bytes.NewReader(js))
-	dec.DisallowUnknownFields()
-	var p Plan
-	if err := dec.Decode(&p); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w: something follows its end", ErrPlan)
-	}
-	if p.Version != PlanVersion {
-		return nil, fmt.Errorf("%w: version %d, this program reads version %d", ErrPlan, p.Version, PlanVersion)
-	}
-	dropIn := true
-	for i, s := range p.Steps {
-		if err := s.check(); err != nil {
-			return nil, fmt.Errorf("%w: step %d: %w", ErrPlan, i, err)
-		}
-		dropIn = dropIn && (s.Shift == nil || !s.Shift.Epilogue)
-	}
-	if p.DropIn != dropIn {
-		return nil, fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say otherwise", ErrPlan, p.DropIn)
-	}
-	return &p, nil
-}
-
-// ReadPlan reads a plan from a file.
-func ReadPlan(path string) (*Plan, error) {
-	js, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	p, err := DecodePlan(js)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return p, nil
-}
-
-// check reports a step that no pass could have written.
-func (s *Step) check() error {
-	if s == nil {
-		return errors.New("is null")
-	}
-	pass, ok := Lookup(s.Pass)
-	switch {
-	case !ok:
-		return fmt.Errorf("there is no pass %q", s.Pass)
-	case pass.Class == Exact && (s.Index == "" || s.Tensor != ""):
-		return fmt.Errorf("%s acts on an index, and names none", s.Pass)
-	case pass.Class != Exact && (s.Tensor == "" || s.Index != ""):
-		return fmt.Errorf("%s acts on a tensor, and names none", s.Pass)
-	}
-	return nil
-}
-
-// sampleBytes of every tensor's start and end go into a model's fingerprint.
-const sampleBytes = 4096
-
-// Fingerprint tells a model from every other by its headers and samples of its data; it does not
-// read the whole model.
-func Fingerprint(m *weights.Model) (fp Model, err error) {
-	h := sha256.New()
-	infos := m.Infos()
-	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
-	for _, info := range infos {
-		t, _ := m.Tensor(info.Name)
-		err = weights.Guard(t.File, func() error {
-			fmt.Fprintf(h, "%q %s %v\n", t.Name, t.DType, t.Shape)
-			h.Write(t.Data[:min(len(t.Data), sampleBytes)])
-			h.Write(t.Data[max(0, len(t.Data)-sampleBytes):])
-			return nil
 		})
 		if err != nil {
-			return fp, err
+			return fmt.Errorf("%s: %w", c.Pass.Name, err)
 		}
-		fp.Bytes += info.Size()
+		for _, s := range steps {
+			s.Pass = c.Pass.Name
+		}
+		p.plan.Steps = append(p.plan.Steps, steps...)
+		if err := p.compile(); err != nil {
+			return err
+		}
 	}
-	fp.Tensors = len(infos)
-	fp.SHA256 = hex.EncodeToString(h.Sum(nil))
-	return fp, nil
+	return nil
 }
 
-// CheckModel is an error where the plan was made for another model.
-func (p *Plan) CheckModel(m *weights.Model) error {
-	fp, err := Fingerprint(m)
+// planLayers lets the lossy passes choose for every linear layer.
+func (p *planner) planLayers(ctx context.Context) error {
+	var lossy []pass.Choice
+	for _, c := range p.opt.Passes {
+		if c.Pass.Class == pass.Lossy {
+			lossy = append(lossy, c)
+		}
+	}
+	layers, err := p.layers(ctx)
 	if err != nil {
 		return err
 	}
-	if fp.SHA256 != p.Model.SHA256 {
-		return fmt.Errorf("%w: it was made for another model (%d tensors, %d bytes, %.12s…) than %s (%d tensors, %d bytes, %.12s…)",
-			ErrPlan, p.Model.Tensors, p.Model.Bytes, p.Model.SHA256, m.Dir, fp.Tensors, fp.Bytes, fp.SHA256)
+	if p.opt.Budget.MaxLoss != nil {
+		return p.spend(ctx, layers, lossy)
 	}
+	steps := make([][]*plan.Step, len(layers))
+	predictions := make([]plan.Prediction, len(layers))
+	err = p.model.Parallel(ctx, "plan", len(layers), len(layers), func(ctx context.Context, i int) (err error) {
+		steps[i], predictions[i], err = search.Choose(ctx, layers[i], lossy)
+		return err
+	})
+	for i := range layers {
+		p.plan.Steps = append(p.plan.Steps, steps[i]...)
+		p.plan.Predictions = append(p.plan.Predictions, predictions[i])
+	}
+	return err
+}
+
+// layers for which the lossy passes choose.
+func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
+	fixed := plan.ByTensor(p.plan.Steps)
+	var chosen []int
+	for i, w := range p.weights.All {
+		_, known := w.DType.Format()
+		if w.Adapter || !known || !p.model.Layout.IsLinear(w.Info()) || w.Rows*w.Cols == 0 {
+			continue
+		}
+		h := p.opt.Hessians
+		if h != nil && (p.opt.Budget.MaxLoss != nil || UsesHessians(p.opt.Passes)) && !h.Has(w.Name) {
+			p.note("%s: no token reaches it as a layer: nothing lossy is done to it", w.Name)
+			continue
+		}
+		chosen = append(chosen, i)
+	}
+	layers := make([]*pass.Layer, len(chosen))
+	return layers, parallel.Run(ctx, len(chosen), p.opt.Workers, func(ctx context.Context, i int) error {
+		w := p.weights.All[chosen[i]]
+		return weights.Guard(w.Parts[0].File, func() (err error) {
+			layers[i], err = pass.NewLayer(ctx, p.model.Context, p.model.Compiler, w, fixed[w.Name])
+			return err
+		})
+	})
+}
+
+// spend lets the search divide the budget of loss, and predicts what becomes of each layer.
+func (p *planner) spend(ctx context.Context, layers []*pass.Layer, lossy []pass.Choice) error {
+	fixed := p.plan.Steps
+	o := p.opt.Search
+	if p.opt.Better != nil {
+		o.Better = func(steps [][]*plan.Step, found plan.Search) error {
+			better := *p.plan
+			better.Steps, better.Search = append(slices.Clone(fixed), flatten(steps)...), &found
+			if err := p.complete(&better); err != nil {
+				return err
+			}
+			return p.opt.Better(&better)
+		}
+	}
+	steps, found, err := search.Spend(ctx, p.model, layers, lossy, o)
+	if err != nil {
+		return err
+	}
+	p.plan.Search = found
+	p.plan.Steps = append(p.plan.Steps, flatten(steps)...)
+	if err := p.complete(p.plan); err != nil {
+		return err
+	}
+	planned := plan.ByTensor(p.plan.Steps)
+	predictions := make([]plan.Prediction, len(layers))
+	err = p.model.Parallel(ctx, "predict", len(layers), len(layers), func(ctx context.Context, i int) (err error) {
+		l := layers[i]
+		steps := slices.DeleteFunc(slices.Clone(planned[l.Weight.Name]), func(s *plan.Step) bool { return slices.Contains(fixed, s) })
+		predictions[i], err = search.Predict(ctx, l, steps)
+		if missed := missing(lossy, steps); len(missed) > 0 {
+			predictions[i].Missed = fmt.Sprintf("%v would take more than its share of the budget of loss", missed)
+		}
+		return err
+	})
+	p.plan.Predictions = append(p.plan.Predictions, predictions...)
+	return err
+}
+
+// missing are the passes with arguments that none of a layer's steps carries out. A modifier is not missed where
+// there is nothing to modify.
+func missing(lossy []pass.Choice, steps []*plan.Step) (missed []string) {
+	for _, c := range lossy {
+		if c.Chosen() && len(c.Args) > 0 && !slices.ContainsFunc(steps, func(s *plan.Step) bool { return s.Pass == c.Pass.Name }) {
+			missed = append(missed, c.String())
+		}
+	}
+	return missed
+}
+
+func flatten(lists [][]*plan.Step) (all []*plan.Step) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+// complete adds what follows from a plan's steps, and brings them into the table's order.
+func (p *planner) complete(to *plan.Plan) (err error) {
+	for _, r := range p.opt.Table {
+		if r.Pass.Complete == nil {
+			continue
+		}
+		if to.Steps, err = r.Pass.Complete(p.model, to.Steps); err != nil {
+			return fmt.Errorf("%s: %w", r.Pass.Name, err)
+		}
+	}
+	slices.SortStableFunc(to.Steps, func(a, b *plan.Step) int { return p.opt.Table.rank(a.Pass) - p.opt.Table.rank(b.Pass) })
+	to.DropIn = p.opt.Table.dropIn(to)
 	return nil
+}
+
+// compile brings the compiler up to date with the plan's steps.
+func (p *planner) compile() (err error) {
+	p.compiler, err = p.source.compile(p.model.Layout, p.opt.Hessians, p.opt.Table, p.plan.Steps)
+	p.model.Compiler = p.compiler
+	return err
+}
+
+func (p *planner) note(format string, args ...any) {
+	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+// useFamily takes the model's layout. Passes that need one make its absence an error, and so does a family that was
+// given and does not fit; for the others that is only a note.
+func (p *planner) useFamily() error {
+	needed := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.NeedsFamily })
+	const allCount = "every matrix whose name does not speak of an embedding counts as a layer"
+	switch err := p.unresolved; {
+	case p.unknown() && needed >= 0:
+		return fmt.Errorf("%s needs to know the model's family: %w", p.opt.Passes[needed].Pass.Name, err)
+	case p.unknown():
+		p.note("the family is not known (%v): %s", err, allCount)
+		return nil
+	case err != nil && p.opt.Family != nil:
+		return err
+	case err != nil && needed >= 0:
+		return fmt.Errorf("%s needs a model that fits its family: %w", p.opt.Passes[needed].Pass.Name, err)
+	case err != nil:
+		p.note("%s: %s", strings.ReplaceAll(err.Error(), "\n", "; "), allCount)
+		return nil
+	}
+	p.model.Layout = p.layout
+	p.plan.Model.Family = p.layout.Family
+	for _, s := range p.layout.UnclaimedGroups() {
+		p.note("%s: no part of the family %s: left untouched", s, p.layout.Family)
+	}
+	if needed < 0 {
+		return nil
+	}
+	for _, b := range p.layout.BlockedIndices() {
+		p.note("%s", b)
+	}
+	if !slices.ContainsFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.Class != pass.Lossy }) {
+		return nil
+	}
+	return checkAdapters(p.Model, p.layout)
+}
+
+// noteAdapter says what becomes of the adapter beside the model.
+func (p *planner) noteAdapter() {
+	if p.Adapter == nil {
+		return
+	}
+	n := len(p.Adapter.Tensors)
+	switch reason := leftBehind(p.Model, p.model.Layout); {
+	case p.opt.Table.Moves(p.plan):
+		p.note("the adapter %s (%d tensors) is converted along with its base", weights.AdapterName, n)
+	case reason != "":
+		p.note("%s; neither it nor any weight's place changes", reason)
+	default:
+		p.note("the adapter %s (%d tensors) is copied unchanged", weights.AdapterName, n)
+	}
 }

@@ -3,12 +3,12 @@ package verify
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -17,91 +17,129 @@ import (
 type claims struct {
 	src    *weights.Model
 	layout *arch.Layout // nil where the family is not known
-	plan   *transform.Plan
+	plan   *plan.Plan
 	perm   map[string][]int
 	flip   map[string][]bool
 	exp    map[string][]int
-	steps  map[string][]*transform.Step // by tensor
-	snr    map[string]float64           // promised, by tensor
+	steps  map[string][]claimed // by tensor
+	snr    map[string]float64   // promised, by tensor
 }
 
-func newClaims(src *weights.Model, family *arch.Family, plan *transform.Plan) (*claims, error) {
-	layout, err := arch.ResolveIfKnown(src, family)
-	if err != nil && (plan == nil || plan.Model.Family != "") {
-		return nil, err
+// claimed is a step on a tensor.
+type claimed struct {
+	pass string
+	*Claim
+}
+
+// asRead is a step as it is read from a manifest: checks decode no type of a pass.
+func asRead(s *plan.Step) *plan.Step {
+	js, err := json.Marshal(s.Data)
+	if err != nil {
+		return s
 	}
-	if plan != nil {
-		if err := sameFamily(plan, layout); err != nil {
+	read := *s
+	read.Data = json.RawMessage(js)
+	return &read
+}
+
+func newClaims(src *weights.Model, layout *arch.Layout, p *plan.Plan, checks map[string]*Check) (*claims, error) {
+	if p != nil {
+		if err := sameFamily(p, layout); err != nil {
 			return nil, err
 		}
 	}
-	c := &claims{src: src, layout: layout, plan: plan, perm: map[string][]int{}, flip: map[string][]bool{},
-		exp: map[string][]int{}, steps: map[string][]*transform.Step{}, snr: map[string]float64{}}
-	if plan == nil {
+	c := &claims{src: src, layout: layout, plan: p, perm: map[string][]int{}, flip: map[string][]bool{},
+		exp: map[string][]int{}, steps: map[string][]claimed{}, snr: map[string]float64{}}
+	if p == nil {
 		return c, nil
 	}
-	for _, s := range plan.Steps {
-		if s.Tensor != "" {
-			if t, ok := src.Tensor(s.Tensor); !ok || ofAdapter(src, t) {
-				return nil, fmt.Errorf("there is no tensor %q", s.Tensor)
+	for _, s := range p.Steps {
+		check := checks[s.Pass]
+		switch {
+		case check == nil:
+			return nil, fmt.Errorf("there is no check of the pass %q", s.Pass)
+		case check.Symmetry != nil:
+			if layout == nil || layout.Index(s.Index) == nil {
+				return nil, fmt.Errorf("there is no index %q", s.Index)
 			}
-			if err := c.single(s); err != nil {
+			sym, err := check.Symmetry(asRead(s), layout.Index(s.Index))
+			if err == nil {
+				err = c.symmetry(sym, layout.Index(s.Index))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: index %s: %w", s.Pass, s.Index, err)
+			}
+		default:
+			if err := c.tensorStep(s, check); err != nil {
 				return nil, fmt.Errorf("%s: tensor %q: %w", s.Pass, s.Tensor, err)
 			}
-			c.steps[s.Tensor] = append(c.steps[s.Tensor], s)
-			continue
-		}
-		if layout == nil || layout.Index(s.Index) == nil {
-			return nil, fmt.Errorf("there is no index %q", s.Index)
-		}
-		if err := c.symmetry(s, layout.Index(s.Index)); err != nil {
-			return nil, err
 		}
 	}
-	for _, o := range plan.Outlook {
+	for _, o := range p.Predictions {
 		if o.SNR != nil {
 			c.snr[o.Tensor] = *o.SNR
 		}
 	}
+	if epilogue := c.hasEpilogue(); epilogue == p.DropIn {
+		return nil, fmt.Errorf("it says \"drop_in\": %v, and its steps say otherwise", p.DropIn)
+	}
 	return c, c.wholeFolds()
 }
 
+// hasEpilogue reports whether a runtime must be changed to use the result.
+func (c *claims) hasEpilogue() bool {
+	for tensor := range c.steps {
+		if f := c.folded(tensor); f != nil && f.Epilogue {
+			return true
+		}
+	}
+	return false
+}
+
 // sameFamily is an error where a plan was made with another family than the one it is read with.
-func sameFamily(plan *transform.Plan, layout *arch.Layout) error {
+func sameFamily(p *plan.Plan, layout *arch.Layout) error {
 	family := ""
 	if layout != nil {
 		family = layout.Family
 	}
-	if plan.Model.Family != family {
-		return fmt.Errorf("it was made for the family %q, and the source is read as %q", plan.Model.Family, family)
+	if p.Model.Family != family {
+		return fmt.Errorf("it was made for the family %q, and the source is read as %q", p.Model.Family, family)
 	}
 	return nil
 }
 
-// single holds a tensor's step by itself: it is the only one of its pass, and it can be done.
-func (c *claims) single(s *transform.Step) error {
+// tensorStep notes a step on a tensor, held by itself: it is the only one of its pass, and it can be done.
+func (c *claims) tensorStep(s *plan.Step, check *Check) error {
+	if t, ok := c.src.Tensor(s.Tensor); !ok || ofAdapter(c.src, t) {
+		return errors.New("the source has no such tensor")
+	}
 	for _, other := range c.steps[s.Tensor] {
-		if other.Pass == s.Pass {
+		if other.pass == s.Pass {
 			return errors.New("has two steps")
 		}
 	}
-	if s.Zeros != nil {
-		return checkZeros(s.Zeros)
+	claim, err := check.Claim(asRead(s))
+	if err != nil {
+		return err
 	}
-	return c.shiftsAlone(s)
+	if err := c.foldsAlone(s.Tensor, claim.Fold); err != nil {
+		return err
+	}
+	c.steps[s.Tensor] = append(c.steps[s.Tensor], claimed{s.Pass, claim})
+	return nil
 }
 
-// shiftsAlone is an error where a shift changes or folds what an adapter changes, too, or a tensor that
-// the family does not know: that one would have to take its part.
-func (c *claims) shiftsAlone(s *transform.Step) error {
-	if s.Shift == nil || c.layout == nil {
+// foldsAlone is an error where a fold changes what an adapter changes, too, or a tensor that the family does not
+// know: that one would have to take its part.
+func (c *claims) foldsAlone(tensor string, f *Fold) error {
+	if f == nil || c.layout == nil {
 		return nil
 	}
 	adapter := c.layout.Adapter
 	if adapter != nil && adapter.Problem != "" {
 		return fmt.Errorf("the adapter cannot follow: %s", adapter.Problem)
 	}
-	for _, name := range []string{s.Tensor, s.Shift.Scale, s.Shift.Bias, s.Shift.Weight} {
+	for _, name := range []string{tensor, f.Scale, f.Bias, f.Weight} {
 		if name == "" {
 			continue
 		}
@@ -121,33 +159,35 @@ func ofAdapter(m *weights.Model, t weights.Tensor) bool {
 }
 
 // symmetry notes an exact step, held against what the family allows on its index.
-func (c *claims) symmetry(s *transform.Step, ix *arch.Index) error {
-	switch {
-	case ix.Blocked != "":
-		return fmt.Errorf("index %s: %s", ix.Name, ix.Blocked)
-	case s.Order != nil:
+func (c *claims) symmetry(s Symmetry, ix *arch.Index) error {
+	if ix.Blocked != "" {
+		return errors.New(ix.Blocked)
+	}
+	if s.Order != nil {
 		seen := make([]bool, ix.Len)
 		for _, label := range s.Order {
 			if label < 0 || label >= ix.Len || seen[label] {
-				return fmt.Errorf("index %s: its order is no permutation", ix.Name)
+				return errors.New("its order is no permutation")
 			}
 			seen[label] = true
 		}
 		if !ix.Permute || len(s.Order) != ix.Len {
-			return fmt.Errorf("index %s: may not be permuted so", ix.Name)
+			return errors.New("may not be permuted so")
 		}
 		c.perm[ix.Name] = s.Order
-	case s.Flip != nil:
+	}
+	if s.Flip != nil {
 		c.flip[ix.Name] = make([]bool, ix.Len)
 		for _, label := range s.Flip {
 			if label < 0 || label >= ix.Len || !ix.Sign {
-				return fmt.Errorf("index %s: may not change signs so", ix.Name)
+				return errors.New("may not change signs so")
 			}
 			c.flip[ix.Name][label] = true
 		}
-	case s.Exponents != nil:
+	}
+	if s.Exponents != nil {
 		if len(s.Exponents) != ix.Len || !ix.Scale {
-			return fmt.Errorf("index %s: may not be scaled so", ix.Name)
+			return errors.New("may not be scaled so")
 		}
 		c.exp[ix.Name] = s.Exponents
 	}
@@ -216,10 +256,10 @@ func newPair(a, b weights.Tensor, f weights.Format) *pair {
 }
 
 // folded finds the claim that a tensor was shifted or takes part in a fold.
-func (c *claims) folded(name string) *transform.Shift {
+func (c *claims) folded(name string) *Fold {
 	for _, s := range c.steps[name] {
-		if s.Shift != nil {
-			return s.Shift
+		if s.Fold != nil {
+			return s.Fold
 		}
 	}
 	return nil
@@ -276,11 +316,15 @@ func (c *claims) tolerance(p *pair) *tolerance {
 	if len(c.steps[p.a.Name]) == 0 {
 		return nil
 	}
-	return newTolerance(p.f, c.layout.OutAxis(p.a.Name), c.steps[p.a.Name])
+	var list []*Claim
+	for _, s := range c.steps[p.a.Name] {
+		list = append(list, s.Claim)
+	}
+	return newTolerance(p.f, c.layout.OutAxis(p.a.Name), list)
 }
 
 // lookFolded compares a tensor that a shift changed with what the arithmetic asks for.
-func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *transform.Shift) error {
+func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) error {
 	t.Class = Compensated
 	im, _ := c.image(p.a)
 	scale, err := c.foldedValues(ctx, p, s)
@@ -334,8 +378,12 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 		bad("it changed, and the manifest claims nothing about it")
 	}
 	for _, s := range steps {
-		if err := c.holdStep(ctx, s, p); err != nil {
-			bad("%s: %v", s.Pass, err)
+		if s.Holds == nil {
+			continue
+		}
+		im, _ := c.image(p.a)
+		if err := s.Holds(ctx, &Result{p.f, p.rows, p.cols, c.layout.OutAxis(p.a.Name), p, im}); err != nil {
+			bad("%s: %v", s.pass, err)
 		}
 	}
 	if d.wrong != "" {
@@ -345,88 +393,8 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 	if want, ok := c.snr[t.Name]; ok && t.SNR != nil && *t.SNR < want-tolerance {
 		bad("its signal-to-noise ratio is %.2f dB, the manifest claims %.2f", *t.SNR, want)
 	}
-	if least := c.plan.Request.MinSNR; least != nil && t.Linear && t.SNR != nil && *t.SNR < *least-tolerance && !slices.ContainsFunc(steps, (*transform.Step).Whole) {
+	if least := c.plan.Request.MinSNR; least != nil && t.Linear && t.SNR != nil && *t.SNR < *least-tolerance && !slices.ContainsFunc(steps, func(s claimed) bool { return s.Anywhere }) {
 		bad("its signal-to-noise ratio is %.2f dB, the budget asks for %.2f", *t.SNR, *least)
 	}
 	return ctx.Err()
-}
-
-// holdStep checks the property that a lossy step leaves behind.
-func (c *claims) holdStep(ctx context.Context, s *transform.Step, p *pair) error {
-	switch {
-	case s.Round != nil && p.f.IsFloat():
-		if got := p.zeroBits(p.b); got < s.Round.Zeroed {
-			return fmt.Errorf("%d low bits are claimed to be zero, %d are", s.Round.Zeroed, got)
-		}
-	case s.Grid != nil:
-		return p.onGrid(ctx, s.Grid.Exponents, c.layout.OutAxis(p.a.Name))
-	case s.Prune != nil:
-		return c.pruned(ctx, s.Prune, p)
-	}
-	return nil
-}
-
-// pruned checks that all values of the inputs and outputs that a step names are zero.
-func (c *claims) pruned(ctx context.Context, s *transform.Prune, p *pair) error {
-	im, _ := c.image(p.a)
-	rows, cols := make([]bool, p.rows), make([]bool, p.cols) // by the source's positions
-	in, out := cols, rows
-	if c.layout.OutAxis(p.a.Name) == 1 {
-		in, out = rows, cols
-	}
-	for _, axis := range []struct {
-		marks     []bool
-		positions []int
-	}{{in, s.Inputs}, {out, s.Outputs}} {
-		for _, i := range axis.positions {
-			if i < 0 || i >= len(axis.marks) {
-				return fmt.Errorf("position %d is not one of %d", i, len(axis.marks))
-			}
-			axis.marks[i] = true
-		}
-	}
-	row := make([]float32, p.cols)
-	for n := range p.rows {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p.decodeRow(row, p.b, n)
-		for k, v := range row {
-			if v != 0 && v-v == 0 && (rows[place(im.row, n)] || cols[place(im.col, k)]) {
-				return fmt.Errorf("element [%d, %d] is %g, and is claimed to be pruned", n, k, v)
-			}
-		}
-	}
-	return nil
-}
-
-// onGrid checks that every finite value is a multiple of its output's step.
-func (p *pair) onGrid(ctx context.Context, exps []int, outAxis int) error {
-	if outputs := []int{p.rows, p.cols}[outAxis]; len(exps) != outputs {
-		return fmt.Errorf("there are %d steps for %d outputs", len(exps), outputs)
-	}
-	perStep := make([]float64, len(exps)) // 1 over the step
-	for i, e := range exps {
-		if e < -800 || e > 800 {
-			return fmt.Errorf("the step 2^%d is none", e)
-		}
-		perStep[i] = math.Ldexp(1, -e)
-	}
-	row := make([]float32, p.cols)
-	for n := range p.rows {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p.decodeRow(row, p.b, n)
-		for k, v := range row {
-			out := n
-			if outAxis == 1 {
-				out = k
-			}
-			if q := float64(v) * perStep[out]; v-v == 0 && q != math.Trunc(q) {
-				return fmt.Errorf("element [%d, %d] is no multiple of 2^%d", n, k, exps[out])
-			}
-		}
-	}
-	return nil
 }

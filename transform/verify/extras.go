@@ -2,16 +2,17 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // extra reports whether the plan announces a tensor that the source has not.
 func (c *claims) extra(name string) bool {
 	for tensor := range c.steps {
-		if s := c.folded(tensor); s != nil && s.Epilogue && name == tensor+transform.ShiftSuffix {
+		if s := c.folded(tensor); s != nil && s.Epilogue && name == tensor+weights.ShiftSuffix {
 			return true
 		}
 	}
@@ -23,18 +24,19 @@ func (c *claims) extras(out *weights.Model, problem func(format string, args ...
 	if c.plan == nil {
 		return nil
 	}
-	for _, s := range c.plan.Steps {
-		if s.Shift == nil || !s.Shift.Epilogue {
+	for _, tensor := range slices.Sorted(maps.Keys(c.steps)) {
+		fold := c.folded(tensor)
+		if fold == nil || !fold.Epilogue {
 			continue
 		}
-		name := s.Tensor + transform.ShiftSuffix
+		name := tensor + weights.ShiftSuffix
 		t, ok := out.Tensor(name)
 		if !ok {
 			problem("tensor %q is missing from the output: its epilogue needs it", name)
 			continue
 		}
 		err := weights.Guard(t.File, func() error {
-			if wrong := c.wrongExtra(t, s); wrong != "" {
+			if wrong := c.wrongExtra(t, tensor, fold.Add); wrong != "" {
 				problem("tensor %q %s", name, wrong)
 			}
 			return nil
@@ -47,8 +49,8 @@ func (c *claims) extras(out *weights.Model, problem func(format string, args ...
 }
 
 // wrongExtra says what of an epilogue's tensor is not as claimed; empty where nothing is.
-func (c *claims) wrongExtra(t weights.Tensor, s *transform.Step) string {
-	w, _ := c.src.Tensor(s.Tensor)
+func (c *claims) wrongExtra(t weights.Tensor, tensor string, add float64) string {
+	w, _ := c.src.Tensor(tensor)
 	rows, cols := w.Matrix()
 	p := &pair{a: w}
 	outputs := []int{rows, cols}[c.layout.OutAxis(p.a.Name)]
@@ -57,8 +59,8 @@ func (c *claims) wrongExtra(t weights.Tensor, s *transform.Step) string {
 	}
 	f, _ := t.DType.Format()
 	for i := range outputs {
-		if got := f.Elem(t.Data, i); got != math.Float32bits(float32(s.Shift.Add)) {
-			return fmt.Sprintf("holds %g at [%d], the claimed shift is %g", f.Value(got), i, s.Shift.Add)
+		if got := f.Elem(t.Data, i); got != math.Float32bits(float32(add)) {
+			return fmt.Sprintf("holds %g at [%d], the claimed shift is %g", f.Value(got), i, add)
 		}
 	}
 	return ""

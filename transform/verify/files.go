@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // files holds shards against the digests that the manifest records, and compares all other files.
-func (r *Report) files(ctx context.Context, src, out *weights.Model, man *transform.Manifest, o Options) error {
+func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.Manifest, o Options) error {
 	if man != nil {
 		if err := r.shards(ctx, src, out, man, o); err != nil {
 			return err
@@ -28,7 +28,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *transf
 		return err
 	}
 	for _, name := range src.Others {
-		if name == transform.ManifestName || r.Plan != nil && !r.Plan.DropIn && name == weights.IndexName {
+		if name == plan.ManifestName || r.Plan != nil && !r.Plan.DropIn && name == weights.IndexName {
 			continue // made anew
 		}
 		same, err := sameFile(filepath.Join(src.Dir, name), filepath.Join(out.Dir, name))
@@ -42,7 +42,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *transf
 		}
 	}
 	for _, name := range out.Others {
-		if name != transform.ManifestName && !slices.Contains(src.Others, name) {
+		if name != plan.ManifestName && !slices.Contains(src.Others, name) {
 			r.problem("file %s of the output has no source", name)
 		}
 	}
@@ -50,14 +50,14 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *transf
 }
 
 // shards hashes every shard of both models, and their adapters.
-func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *transform.Manifest, o Options) error {
+func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.Manifest, o Options) error {
 	type job struct {
 		file *weights.File
 		want string
 		got  string
 	}
 	var jobs []*job
-	match := func(m *weights.Model, what string, digest func(transform.ShardRecord) string) {
+	match := func(m *weights.Model, what string, digest func(plan.Shard) string) {
 		files := shardsByName(m)
 		named := map[string]bool{}
 		for _, s := range man.Shards {
@@ -77,8 +77,8 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *trans
 			}
 		}
 	}
-	match(src, "source", func(s transform.ShardRecord) string { return s.Source })
-	match(out, "output", func(s transform.ShardRecord) string { return s.Output })
+	match(src, "source", func(s plan.Shard) string { return s.Source })
+	match(out, "output", func(s plan.Shard) string { return s.Output })
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(o.Workers)
 	for _, j := range jobs {

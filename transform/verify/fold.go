@@ -6,9 +6,20 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
+
+// Fold is what a compensated step claims: a constant Add on every weight, the norm Scale folded into the columns,
+// the norm's Bias folded into the bias of Weight, or a norm's values all set to Fill. Epilogue asks a runtime to
+// subtract the constant again; it is stored in an extra tensor.
+type Fold struct {
+	Add      float64  `json:"add"`
+	Scale    string   `json:"scale"`
+	Bias     string   `json:"bias"`
+	Weight   string   `json:"weight"`
+	Fill     *float64 `json:"fill"`
+	Epilogue bool     `json:"epilogue"`
+}
 
 // wholeFolds is an error where a norm is folded in part, where a step belongs to no fold, or where
 // a constant is added that changes the function.
@@ -49,15 +60,15 @@ func (c *claims) wholeFolds() error {
 
 // foldOf counts the steps that fold one norm into all its layers, and how many there must be.
 func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all int) {
-	need := func(name string, holds func(s *transform.Shift) bool) {
+	need := func(name string, holds func(s *Fold) bool) {
 		all++
 		if s := c.folded(name); s != nil && holds(s) {
 			done++
 			folds[name] = true
 		}
 	}
-	fill := func(v float64) func(*transform.Shift) bool {
-		return func(s *transform.Shift) bool { return s.Fill != nil && *s.Fill == v && s.Add == 0 }
+	fill := func(v float64) func(*Fold) bool {
+		return func(s *Fold) bool { return s.Fill != nil && *s.Fill == v && s.Add == 0 }
 	}
 	n := layers[0].Norm
 	need(n.Weight, fill(1))
@@ -65,9 +76,9 @@ func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all 
 		need(n.Bias, fill(0))
 	}
 	for _, l := range layers {
-		need(l.Name, func(s *transform.Shift) bool { return s.Fill == nil && s.Bias == "" && s.Scale == n.Weight })
+		need(l.Name, func(s *Fold) bool { return s.Fill == nil && s.Bias == "" && s.Scale == n.Weight })
 		if n.Bias != "" {
-			need(l.Bias, func(s *transform.Shift) bool {
+			need(l.Bias, func(s *Fold) bool {
 				return s.Fill == nil && s.Bias == n.Bias && s.Weight == l.Name && s.Add == 0
 			})
 		}
@@ -77,7 +88,7 @@ func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all 
 
 // foldedValues puts the numbers that a fold makes into the pair, in the source's place, and gives
 // the factors on its inputs (nil: ones), by the source's positions.
-func (c *claims) foldedValues(ctx context.Context, p *pair, s *transform.Shift) (scale []float64, err error) {
+func (c *claims) foldedValues(ctx context.Context, p *pair, s *Fold) (scale []float64, err error) {
 	if c.layout == nil || c.layout.Claims[p.a.Name] == nil {
 		return nil, errors.New("the claimed fold needs a family that is known")
 	}
@@ -116,7 +127,7 @@ func (c *claims) normScale(name string) ([]float64, error) {
 }
 
 // foldedBias is b + w·β; the weight is read element by element and never held.
-func (c *claims) foldedBias(ctx context.Context, name string, s *transform.Shift) ([]float64, error) {
+func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float64, error) {
 	b, err := c.vector(name)
 	if err != nil {
 		return nil, err

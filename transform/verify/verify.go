@@ -13,7 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -91,14 +92,15 @@ type Report struct {
 	Problems []string `json:"problems,omitempty"`
 	DropIn   bool     `json:"drop_in"`
 	// Plan is the one that the output's manifest claims, nil without a manifest.
-	Plan *transform.Plan `json:"-"`
+	Plan *plan.Plan `json:"-"`
 }
 
 // Options of Models.
 type Options struct {
-	Family   *arch.Family // nil: the catalogue's, by config.json
-	Workers  int          // goroutines; default: all processors
-	Progress func(transform.Event)
+	Family   *arch.Family      // nil: the catalogue's, by config.json
+	Checks   map[string]*Check // of the passes that the plan may name; required
+	Workers  int               // goroutines; default: all processors
+	Progress func(progress.Event)
 }
 
 // Models compares a converted model with its source. The error is about reading; what is found to
@@ -108,13 +110,13 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	if o.Progress == nil {
-		o.Progress = func(transform.Event) {}
+		o.Progress = func(progress.Event) {}
 	}
 	r := &Report{DropIn: true}
-	man, err := transform.ReadManifest(out.Dir)
+	man, err := plan.ReadManifest(out.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.problem("%s has no %s: nothing says what was done to it", out.Dir, transform.ManifestName)
+		r.problem("%s has no %s: nothing says what was done to it", out.Dir, plan.ManifestName)
 	case err != nil:
 		r.problem("%v", err)
 	default:
@@ -126,10 +128,14 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 			r.problem("%v", err)
 		}
 	}
-	claims, err := newClaims(src, o.Family, r.Plan)
+	layout, err := arch.ResolveIfKnown(src, o.Family)
+	if err != nil && (r.Plan == nil || r.Plan.Model.Family != "") {
+		return nil, err
+	}
+	claims, err := newClaims(src, layout, r.Plan, o.Checks)
 	if err != nil {
 		r.problem("the manifest's plan does not fit the source: %v", err)
-		if claims, err = newClaims(src, o.Family, nil); err != nil {
+		if claims, err = newClaims(src, layout, nil, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +204,7 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 				r.Tensors[i], err = claims.look(ctx, p[0], p[1])
 				return err
 			})
-			o.Progress(transform.Event{Stage: "verify", Done: done.Add(p[0].Size()), Total: total})
+			o.Progress(progress.Event{Stage: "verify", Done: done.Add(p[0].Size()), Total: total})
 			return err
 		})
 	}

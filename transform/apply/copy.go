@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// copyOthers takes over all that is in the model's folder beside the weights, with permissions. The
+// manifest of an earlier conversion is kept inside the new one instead.
+func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
+	if c.Model.Others == nil {
+		return nil // a single file
+	}
+	if err := makeSubfolders(c.Model.Dir, st.dir); err != nil {
+		return err
+	}
+	for _, name := range c.Model.Others {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if name == plan.ManifestName {
+			continue
+		}
+		if err := c.copyOther(st, filepath.FromSlash(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeSubfolders makes the subfolders of from in to as well, empty ones too.
+func makeSubfolders(from, to string) error {
+	from, err := filepath.EvalSymlinks(from) // WalkDir does not enter a link
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || path == from {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		made := filepath.Join(to, rel)
+		return errors.Join(os.MkdirAll(made, 0o777), atomicfile.SyncFolder(filepath.Dir(made)))
+	})
+}
+
+func (c *conversion) copyOther(st *stage, name string) error {
+	path := filepath.Join(c.Model.Dir, name)
+	src, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	info, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	to := st.path(name)
+	err = durably(to, func(f *os.File) error {
+		if c.index != nil && path == c.Model.Index {
+			_, err = f.Write(c.index)
+		} else {
+			_, err = io.Copy(f, src)
+		}
+		return errors.Join(err, keepMode(f, info.Mode().Perm()))
+	})
+	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(to)))
+}
+
+// keepMode sets permissions, where the file system has any.
+func keepMode(f *os.File, perm fs.FileMode) error {
+	err := f.Chmod(perm)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
+// durably creates or replaces a file, and returns when it is on the disk.
+func durably(path string, fill func(*os.File) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f), f.Sync(), f.Close())
+}

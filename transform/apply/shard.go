@@ -1,0 +1,328 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"math"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// chunkBytes is about how much of the result is in one worker's hands at a time.
+const chunkBytes = 1 << 20
+
+// chunk is a piece of a shard's data section: bytes taken over, or rows that a program makes.
+type chunk struct {
+	raw         []byte           // taken over as it is, where prog is nil
+	prog        *program.Program // else rows [first, first+rows)
+	part        int              // of the program's weight
+	first, rows int
+	out         []byte
+	err         error
+	done        chan struct{}
+	readers     atomic.Int32 // that still need out: the writer and the digest
+}
+
+func (c *chunk) size() int {
+	if c.prog == nil {
+		return len(c.raw)
+	}
+	return c.rows * c.prog.RowBytes()
+}
+
+// shardWriter makes one output shard.
+type shardWriter struct {
+	src      *weights.File
+	places   []quant.Place      // of the shard's tensors in their weights
+	programs []*program.Program // of those weights; nil for tensors that are taken over
+	extras   []extra
+	workers  int
+	done     func(bytes int64)
+}
+
+// extra is a tensor that the result has and the source has not.
+type extra struct {
+	info weights.Info
+	data []byte
+}
+
+// newExtra is a tensor of so many equal values.
+func newExtra(name string, n int, value float32) extra {
+	e := extra{info: weights.Info{Name: name, DType: weights.F32, Shape: []int{n}}}
+	for range n {
+		e.data = binary.LittleEndian.AppendUint32(e.data, math.Float32bits(value))
+	}
+	return e
+}
+
+// head is the result's head: the source's own, unless tensors are added at its end.
+func (w *shardWriter) head() ([]byte, int64, error) {
+	size := int64(len(w.src.Data()))
+	if len(w.extras) == 0 {
+		var head []byte
+		err := weights.Guard(w.src.Path, func() error {
+			head = bytes.Clone(w.src.Head())
+			return nil
+		})
+		return head, size, err
+	}
+	infos := append([]weights.Info{}, w.src.Tensors...)
+	for _, e := range w.extras {
+		infos = append(infos, e.info)
+		size += int64(len(e.data))
+	}
+	head, _, err := weights.EncodeHeader(infos, w.src.Metadata)
+	return head, size, err
+}
+
+// output is a shard that is written but perhaps not yet on the disk.
+type output struct {
+	file   *weights.Writer
+	record plan.Shard
+}
+
+// write makes the file at path. Rows are computed by the workers and written in order, while
+// source and result are hashed beside them. The caller closes the file.
+func (w *shardWriter) write(ctx context.Context, path string) (out output, err error) {
+	head, size, err := w.head()
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := weights.Create(path, head, size)
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		if err != nil {
+			f.Abort()
+		}
+	}()
+	source, result := sha256.New(), sha256.New()
+	result.Write(head)
+
+	g, ctx := errgroup.WithContext(ctx)
+	work := make(chan *chunk)
+	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
+	buffers := newBuffers()
+	g.Go(func() error { return w.hashSource(ctx, source) })
+	g.Go(func() error {
+		defer close(work)
+		defer close(ordered)
+		return w.cut(ctx, buffers, work, ordered)
+	})
+	for range w.workers {
+		g.Go(func() error {
+			for c := range work {
+				c.err = weights.Guard(w.src.Path, func() error { return c.compute(buffers) })
+				close(c.done)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		defer close(toHash)
+		return w.drain(ctx, ordered, toHash, buffers, f)
+	})
+	g.Go(func() error {
+		for c := range toHash {
+			result.Write(c.out)
+			c.release(buffers)
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return out, err
+	}
+	for _, e := range w.extras {
+		result.Write(e.data)
+		if _, err := f.Write(e.data); err != nil {
+			return out, err
+		}
+	}
+	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+	return output{f, plan.Shard{File: filepath.Base(path), Source: sum(source), Output: sum(result)}}, nil
+}
+
+// release gives the buffer back once its last reader is done.
+func (c *chunk) release(buffers *buffers) {
+	if c.readers.Add(-1) == 0 {
+		buffers.put(c.out, c.size())
+	}
+}
+
+// inFlight bounds the bytes of the result that are computed and not yet written, however many
+// workers there are.
+const inFlight = 32 << 20
+
+// buffers are reused, and together hold no more than inFlight bytes or the one chunk that is
+// larger.
+type buffers struct {
+	room *semaphore.Weighted
+	free chan []byte
+}
+
+func newBuffers() *buffers {
+	return &buffers{semaphore.NewWeighted(inFlight), make(chan []byte, inFlight/chunkBytes)}
+}
+
+// reserve waits until there is room for n bytes.
+func (b *buffers) reserve(ctx context.Context, n int) error {
+	return b.room.Acquire(ctx, min(int64(n), inFlight))
+}
+
+// get returns a buffer of n bytes, for which there must be room.
+func (b *buffers) get(n int) []byte {
+	select {
+	case buf := <-b.free:
+		if cap(buf) >= n {
+			return buf[:n]
+		}
+	default:
+	}
+	return make([]byte, n, max(n, chunkBytes))
+}
+
+// put gives back a buffer for which n bytes were reserved.
+func (b *buffers) put(buf []byte, n int) {
+	if cap(buf) <= chunkBytes {
+		select {
+		case b.free <- buf:
+		default:
+		}
+	}
+	b.room.Release(min(int64(n), inFlight))
+}
+
+// cut hands out the shard's data section in order, to the workers and to the writer alike.
+func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered chan<- *chunk) error {
+	send := func(c *chunk) error {
+		c.done = make(chan struct{})
+		if err := buffers.reserve(ctx, c.size()); err != nil {
+			return err
+		}
+		select {
+		case ordered <- c:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case work <- c:
+			return nil
+		case <-ctx.Done():
+			c.err = ctx.Err()
+			close(c.done)
+			return ctx.Err()
+		}
+	}
+	for i, place := range w.places {
+		p := w.programs[i]
+		if p == nil {
+			for raw := place.Tensor().Data; len(raw) > 0; {
+				n := min(len(raw), chunkBytes)
+				if err := send(&chunk{raw: raw[:n]}); err != nil {
+					return err
+				}
+				raw = raw[n:]
+			}
+			continue
+		}
+		if err := w.cutProgram(ctx, p, place, send); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutProgram hands out one weight's part of the shard.
+func (w *shardWriter) cutProgram(ctx context.Context, p *program.Program, place quant.Place, send func(*chunk) error) error {
+	if err := p.Prepare(ctx, w.workers); err != nil {
+		return err
+	}
+	unit := max(p.Unit, place.Weight.Unit) // both are powers of two
+	step := max(1, chunkBytes/max(1, p.RowBytes())/unit) * unit
+	var sent []*chunk
+	for first := 0; first < p.Rows && p.Cols > 0; first += step {
+		c := &chunk{prog: p, part: place.Part, first: first, rows: min(step, p.Rows-first)}
+		if err := send(c); err != nil {
+			return err
+		}
+		sent = append(sent, c)
+	}
+	if p.NeedsPreparing() { // the result is as large as the weight: release it before the next is made
+		for _, c := range sent {
+			<-c.done
+		}
+		p.Release()
+	}
+	return nil
+}
+
+// compute makes the chunk's bytes in a buffer of its own. Bytes taken over are copied as well, so that a fault of
+// the source shows here, as an error.
+func (c *chunk) compute(buffers *buffers) error {
+	c.out = buffers.get(c.size())
+	if c.prog == nil {
+		copy(c.out, c.raw)
+		return nil
+	}
+	c.prog.Run(c.out, c.first, c.rows)
+	stored := 0 // bytes of this part; never more than those of the values
+	err := c.prog.Source.StoreRows(c.first, c.out, func(part int, _ int64, b []byte) error {
+		if part == c.part {
+			stored += copy(c.out[stored:], b)
+		}
+		return nil
+	})
+	c.out = c.out[:stored]
+	return err
+}
+
+// drain writes finished chunks in order and passes them on to the digest.
+func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers *buffers, f *weights.Writer) error {
+	for c := range ordered {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if c.err != nil {
+			return c.err
+		}
+		c.readers.Store(2)
+		toHash <- c // its reader does not stop before this one does
+		if _, err := f.Write(c.out); err != nil {
+			return err
+		}
+		w.done(int64(len(c.out)))
+		c.release(buffers)
+	}
+	return ctx.Err()
+}
+
+func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
+	sum.Write(w.src.Head())
+	return weights.Guard(w.src.Path, func() error {
+		for data := w.src.Data(); len(data) > 0; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n := min(len(data), chunkBytes)
+			sum.Write(data[:n])
+			data = data[n:]
+		}
+		return nil
+	})
+}

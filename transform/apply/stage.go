@@ -1,0 +1,366 @@
+package apply
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// partialSuffix follows the output's name while it is being made.
+const partialSuffix = ".partial"
+
+// journalName is the file in the stage that records the plan and each finished shard. It goes
+// once the manifest, which says the same, is on the disk, and before the folder gets its name.
+const journalName = ".lowtoggle-journal"
+
+// stage is the folder in which an output is made. Its own descriptor carries the lock: that one
+// outlasts every file in it and the change of its name.
+type stage struct {
+	dir, out string
+	folder   *os.File // nil where the system has no such locks
+	journal  *os.File
+	finished map[string]plan.Shard // by earlier calls
+	keep     bool                  // a finished shard lies in it
+}
+
+// ErrUnfinished is returned where a conversion to the same folder was interrupted.
+var ErrUnfinished = errors.New("an unfinished conversion lies there")
+
+func unfinished(dir string) error {
+	return fmt.Errorf("%s: %w: go on with --resume, or remove it", dir, ErrUnfinished)
+}
+
+func taken(out string) error {
+	return fmt.Errorf("%s: exists already: name a new folder", out)
+}
+
+func noConversion(dir string) error {
+	return fmt.Errorf("%s: is not an unfinished conversion: remove it or choose another name", dir)
+}
+
+// openStage makes the stage, or to resume takes up the one that is there.
+func openStage(out string, c *conversion) (*stage, error) {
+	out = filepath.Clean(out)
+	st := &stage{dir: out + partialSuffix, out: out, finished: map[string]plan.Shard{}}
+	_, err := os.Lstat(st.dir)
+	switch {
+	case err == nil && c.opt.Resume:
+		err = st.reopen(c)
+	case err == nil:
+		err = unfinished(st.dir)
+	case errors.Is(err, fs.ErrNotExist):
+		err = st.create(c)
+	}
+	if err != nil {
+		st.close()
+		return nil, err
+	}
+	return st, nil
+}
+
+// create makes a new stage.
+func (st *stage) create(c *conversion) error {
+	if err := checkRoom(filepath.Dir(st.out), c.size()); err != nil {
+		return err
+	}
+	if err := os.Mkdir(st.dir, 0o777); errors.Is(err, fs.ErrExist) {
+		return unfinished(st.dir)
+	} else if err != nil {
+		return err
+	}
+	return st.claim(c.plan)
+}
+
+// claim begins in a new folder. If another process took that up in the meantime, it is left to that
+// one; if another came to its end just before, there is nothing to begin.
+func (st *stage) claim(p *plan.Plan) error {
+	if err := st.lock(); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(st.out); err == nil {
+		return errors.Join(taken(st.out), os.Remove(st.dir))
+	}
+	err := st.begin(p)
+	if errors.Is(err, fs.ErrExist) {
+		return unfinished(st.dir)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(st.dir))
+	}
+	return nil
+}
+
+// lock keeps other processes away, and makes sure that none finished, removed or replaced the
+// folder before that.
+func (st *stage) lock() (err error) {
+	if st.folder, err = lockFolder(st.dir); err != nil {
+		return fmt.Errorf("%s: another process is writing it: %w", st.dir, err)
+	}
+	return st.inPlace()
+}
+
+// inPlace is an error where the name no longer leads to the folder that is locked.
+func (st *stage) inPlace() error {
+	if st.folder == nil {
+		return nil
+	}
+	mine, err := st.folder.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(st.dir); err != nil || !os.SameFile(mine, there) {
+		return errors.Join(fmt.Errorf("%s: another process was writing it, and has moved or removed it", st.dir), err)
+	}
+	return nil
+}
+
+// close gives up the lock.
+func (st *stage) close() {
+	st.journal.Close()
+	st.folder.Close()
+}
+
+// begin starts a new journal; its first line is the plan.
+func (st *stage) begin(p *plan.Plan) (err error) {
+	st.journal, err = os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	return errors.Join(st.log(p), atomicfile.SyncFolder(st.dir))
+}
+
+func (st *stage) log(record any) error {
+	js, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if _, err := st.journal.Write(append(js, '\n')); err != nil {
+		return err
+	}
+	return st.journal.Sync()
+}
+
+// reopen takes up a stage and removes what was not finished in it.
+func (st *stage) reopen(c *conversion) error {
+	if err := recognise(st.dir); err != nil {
+		return err
+	}
+	if err := st.lock(); err != nil {
+		return err
+	}
+	begun, records, err := st.recorded(c.Model.Dir)
+	if err != nil {
+		return err
+	}
+	if begun != nil {
+		if err := st.samePlan(begun, c.plan); err != nil {
+			return err
+		}
+	}
+	for _, r := range records {
+		if info, err := os.Lstat(st.path(r.File)); err == nil && info.Mode().IsRegular() && c.hasShard(r.File) {
+			st.finished[r.File], st.keep = r, true
+		}
+	}
+	switch {
+	case st.journal == nil:
+		err = st.begin(c.plan)
+		for _, r := range records {
+			err = errors.Join(err, st.log(r))
+		}
+	case begun == nil: // killed before the plan was on the disk
+		err = st.log(c.plan)
+	}
+	return errors.Join(err, st.removeUnfinished())
+}
+
+func (st *stage) samePlan(was, now *plan.Plan) error {
+	a, err := was.Encode()
+	if err != nil {
+		return err
+	}
+	b, err := now.Encode()
+	if err == nil && string(a) != string(b) {
+		err = fmt.Errorf("%s: was begun with another plan: give the same options as before, or remove it", st.dir)
+	}
+	return err
+}
+
+// recognise is an error where dir cannot be what a conversion left behind: that has a journal, or
+// was to get its name next and has a manifest, or is empty.
+func recognise(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return noConversion(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	for _, name := range []string{journalName, plan.ManifestName} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return nil
+		}
+	}
+	return noConversion(dir)
+}
+
+// recorded reads plan and finished shards from the journal, or without one, as just before the
+// folder gets its name, from the manifest. Such a folder holds nothing that the model's has not.
+func (st *stage) recorded(source string) (*plan.Plan, []plan.Shard, error) {
+	journal, err := os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND, 0)
+	if err == nil {
+		st.journal = journal
+		p, records, err := readJournal(journal)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", journal.Name(), err)
+		}
+		return p, records, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	entries, err := os.ReadDir(st.dir)
+	if err != nil || len(entries) == 0 { // killed before the journal was begun
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if _, err := os.Lstat(filepath.Join(source, e.Name())); err != nil && e.Name() != plan.ManifestName {
+			return nil, nil, noConversion(st.dir)
+		}
+	}
+	man, err := plan.ReadManifest(st.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (%w)", noConversion(st.dir), err)
+	}
+	return man.Plan, man.Shards, nil
+}
+
+// readJournal returns the plan and the finished shards. A last line that was cut short is as if it
+// had not been written.
+func readJournal(f *os.File) (p *plan.Plan, records []plan.Shard, err error) {
+	r := bufio.NewReader(f)
+	var good int64
+	for first := true; ; first = false {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if first {
+			if p, err = plan.Decode(line); err != nil {
+				return nil, nil, err
+			}
+		} else {
+			var record plan.Shard
+			if err := json.Unmarshal(line, &record); err != nil {
+				return nil, nil, err
+			}
+			records = append(records, record)
+		}
+		good += int64(len(line))
+	}
+	return p, records, f.Truncate(good)
+}
+
+func (st *stage) removeUnfinished() error {
+	entries, err := os.ReadDir(st.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, ok := st.finished[e.Name()]; ok || e.Name() == journalName {
+			continue
+		}
+		if err := os.RemoveAll(st.path(e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (st *stage) path(name string) string { return filepath.Join(st.dir, name) }
+
+// finish records a shard that is on the disk.
+func (st *stage) finish(r plan.Shard) error {
+	if err := atomicfile.SyncFolder(st.dir); err != nil {
+		return err
+	}
+	if err := st.log(r); err != nil {
+		return err
+	}
+	st.keep = true
+	return nil
+}
+
+// commit gives the folder its name.
+func (st *stage) commit() error {
+	if err := atomicfile.SyncFolder(st.dir); err != nil { // the manifest is there before the journal goes
+		return err
+	}
+	st.journal.Close()
+	if err := os.Remove(st.path(journalName)); err != nil {
+		return err
+	}
+	if err := atomicfile.SyncFolder(st.dir); err != nil {
+		return err
+	}
+	if err := atomicfile.RenameNew(st.dir, st.out); err != nil {
+		return err
+	}
+	defer st.close()
+	return atomicfile.SyncFolder(filepath.Dir(st.out))
+}
+
+// fail leaves the stage for a later resume where the work was interrupted or shards are finished,
+// and removes it after any other error.
+func (st *stage) fail(ctx context.Context, err error) error {
+	defer st.close()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: what is finished stays in %s; go on with --resume", ctx.Err(), st.dir)
+	case st.keep:
+		return fmt.Errorf("%w: what is finished stays in %s; mend this (free room, for one) and go on with --resume", err, st.dir)
+	}
+	return errors.Join(err, os.RemoveAll(st.dir))
+}
+
+// Unfinished returns the plan of the conversion to out that was interrupted; nil where there is
+// none, or none that got as far as a plan.
+func Unfinished(out string) (*plan.Plan, error) {
+	dir := filepath.Clean(out) + partialSuffix
+	f, err := os.Open(filepath.Join(dir, journalName))
+	if errors.Is(err, fs.ErrNotExist) { // all was done but the name, if anything was
+		man, err := plan.ReadManifest(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return man.Plan, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	line, err := bufio.NewReader(f).ReadBytes('\n')
+	if err != nil {
+		return nil, nil // the plan was still being written
+	}
+	return plan.Decode(line)
+}

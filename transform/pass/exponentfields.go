@@ -1,0 +1,175 @@
+package pass
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// fieldBits is the width of the exponents of BF16 and F32.
+const fieldBits = 8
+
+// fields are the exponent fields of a sample of a layer's elements.
+type fields struct {
+	elements float64 // of the layer
+	sampled  int
+	groups   []fieldGroup
+}
+
+// fieldGroup are elements that the same indices scale in the same directions.
+type fieldGroup struct {
+	by     []scaling
+	share  float64      // of the layer's elements
+	counts []fieldCount // by rising field
+}
+
+// fieldCount is how many elements have a field; 0 is that of zeros, which no scaling moves.
+type fieldCount struct{ field, n int }
+
+// scaling by an index: 2^1 on it multiplies by 2^dir.
+type scaling struct{ index, dir int }
+
+// fields of a layer of BF16 or F32, as the lossy passes will leave it, with the exponents that labels have;
+// none of any other type.
+func (v *exponentChooser) fields(ctx context.Context, views *previews, w *quant.Weight, claim *arch.Claim, labels program.Symmetries) (l fields, err error) {
+	f, known := w.DType.Format()
+	elements, cols := w.Rows*w.Cols, w.Cols
+	if !known || f.ExpBits != fieldBits || elements == 0 {
+		return l, nil
+	}
+	seen, err := views.of(ctx, w, true)
+	if err != nil {
+		return l, err
+	}
+	read := rowsOf(seen)
+	const sample = 1 << 16
+	rowPart, rowBy := v.parts(claim.Axes[0])
+	colPart, colBy := v.parts(claim.Axes[1])
+	row, col := labels.Matrix(claim)
+	counts := make([][1 << fieldBits]int, len(rowBy)*len(colBy))
+	step := max(1, elements/sample)
+	for gcd(step, cols) > 1 { // or some columns would never be seen
+		step++
+	}
+	for i := 0; i < elements; i += step {
+		n, k := i/cols, i%cols
+		b := f.Elem(read(n), k)
+		if !f.Finite(b) {
+			continue
+		}
+		b, _ = program.Scaled(f, b, false, row.Power(n)+col.Power(k))
+		counts[rowPart[n]*len(colBy)+colPart[k]][b&f.ExpMask()>>f.MantBits]++
+		l.sampled++
+	}
+	l.elements = float64(elements)
+	for i := range counts {
+		r, c := rowBy[i/len(colBy)], colBy[i%len(colBy)]
+		g := fieldGroup{by: append(r[:len(r):len(r)], c...)}
+		for field, n := range counts[i] {
+			if n > 0 {
+				g.share += float64(n) / float64(l.sampled)
+				g.counts = append(g.counts, fieldCount{field, n})
+			}
+		}
+		l.groups = append(l.groups, g)
+	}
+	return l, nil
+}
+
+// gcd is the greatest common divisor.
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// parts tells for every position of an axis which part it belongs to, and what scales each part.
+func (v *exponentChooser) parts(a *arch.Axis) (part []int, by [][]scaling) {
+	part, by = make([]int, a.Len()), [][]scaling{nil}
+	for _, name := range a.Indices() {
+		i, chosen := v.number[name]
+		if !chosen {
+			continue
+		}
+		dir := a.Exps(func(n string) []int {
+			if n != name {
+				return nil
+			}
+			return ones(v.indices[i].Len)
+		})
+		type finer struct{ part, dir int }
+		seen, next := map[finer]int{}, [][]scaling{}
+		for pos, from := range part {
+			key := finer{from, directionAt(dir, pos)}
+			if _, ok := seen[key]; !ok {
+				seen[key] = len(next)
+				list := by[from]
+				if key.dir != 0 {
+					list = append(list[:len(list):len(list)], scaling{i, key.dir})
+				}
+				next = append(next, list)
+			}
+			part[pos] = seen[key]
+		}
+		by = next
+	}
+	return part, by
+}
+
+// toggles are the bits of the exponent field that are expected to differ between two elements of the
+// layer, times its elements, where indices are scaled by powers of two.
+func (l *fields) toggles(power []int) float64 {
+	if l.sampled == 0 {
+		return 0
+	}
+	var ones [fieldBits]int
+	for i := range l.groups {
+		g := &l.groups[i]
+		shift := g.shift(power)
+		for _, c := range g.counts {
+			if c.field > 0 {
+				c.field = max(1, min(c.field+shift, 1<<fieldBits-2))
+			}
+			for b := range ones {
+				ones[b] += c.n * (c.field >> b & 1)
+			}
+		}
+	}
+	pairs := 0
+	for _, n := range ones {
+		pairs += 2 * n * (l.sampled - n)
+	}
+	return l.elements * (float64(pairs) / float64(l.sampled) / float64(l.sampled))
+}
+
+// shiftPenalty is the cost, in toggles, of changing exponents.
+func (l *fields) shiftPenalty(power []int) (cost float64) {
+	for i := range l.groups {
+		g := &l.groups[i]
+		shift := g.shift(power)
+		each := liftCost * float64(shift)
+		if shift < 0 {
+			each = -lowerCost * float64(shift)
+		}
+		cost += float64(each * g.share) // explicit, so that no machine fuses it
+	}
+	return l.elements * cost
+}
+
+// shift is how many octaves the group's elements move where indices are scaled by powers of two.
+func (g *fieldGroup) shift(power []int) (octaves int) {
+	for _, s := range g.by {
+		octaves += s.dir * power[s.index]
+	}
+	return octaves
+}
+
+func directionAt(dir []int, pos int) int {
+	if dir == nil {
+		return 0
+	}
+	return dir[pos]
+}

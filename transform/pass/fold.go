@@ -1,0 +1,195 @@
+package pass
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// compileShift holds a shift against what the family says of the tensor: only what keeps the
+// function is compiled.
+func compileShift(s *plan.Step, c *program.Context) (o program.Operation, err error) {
+	p := c.Program
+	sh, err := plan.Data[Shifted](s)
+	if err != nil {
+		return o, err
+	}
+	if c.Layout == nil || c.Layout.Claims[p.Source.Name] == nil {
+		return o, errors.New("is no part of a family that is known")
+	}
+	if !p.Format.IsFloat() {
+		return o, errors.New("integers cannot be shifted")
+	}
+	claim := c.Layout.Claims[p.Source.Name]
+	if err := checkOwn(c.Layout, p.Source.Name, sh.Scale, sh.Bias, sh.Weight); err != nil {
+		return o, err
+	}
+	switch {
+	case sh.Fill != nil:
+		return fill(c, claim, *sh.Fill)
+	case sh.Bias != "":
+		return foldBias(c, claim, sh)
+	}
+	return foldScale(c, claim, sh)
+}
+
+// fill replaces a norm's weight or bias that was folded away. A constant looks the same in every
+// order, and folding took its powers of two along.
+func fill(c *program.Context, claim *arch.Claim, v float64) (o program.Operation, err error) {
+	if claim.Role != arch.Norm || v != 0 && v != 1 {
+		return o, errors.New("only a norm's weights can be filled, with 0 or 1")
+	}
+	o.Values = make([]float32, c.Program.Rows*c.Program.Cols)
+	for i := range o.Values {
+		o.Values[i] = float32(v)
+	}
+	return o, nil
+}
+
+// checkOwn is an error where something else has a part in one of the base's tensors: what a fold takes
+// from a norm, or a constant, would have to be given to that as well.
+func checkOwn(layout *arch.Layout, tensors ...string) error {
+	for _, name := range tensors {
+		if name == "" {
+			continue
+		}
+		if doubt := layout.Doubt(name); doubt != "" {
+			return errors.New(doubt)
+		}
+		if a := layout.Adapter; a != nil && a.Changes[name] != "" {
+			return fmt.Errorf("the adapter's %s changes %s", a.Changes[name], name)
+		}
+	}
+	return nil
+}
+
+// foldScale multiplies a layer's inputs by its norm's weight, and adds the constant.
+func foldScale(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Operation, err error) {
+	p := c.Program
+	layerNorm := sh.Scale != "" && claim.Norm != nil && claim.Norm.Weight == sh.Scale && claim.Norm.Kind == arch.LayerNorm
+	switch {
+	case claim.Role != arch.Linear:
+		return o, errors.New("is no layer")
+	case len(claim.Axes) != 2:
+		return o, errors.New("is no matrix: its inputs and outputs are not those of one product")
+	case sh.Scale != "" && !layerNorm:
+		return o, fmt.Errorf("no LayerNorm of weight %q feeds it", sh.Scale)
+	case !layerNorm && !claim.Softmax && !sh.Epilogue:
+		return o, errors.New("its inputs may have any sum: a constant is not free")
+	case math.Abs(sh.Add) > math.MaxFloat32:
+		return o, errors.New("the constant is too large")
+	}
+	o.Affine = &program.Affine{Add: float32(sh.Add), InputRows: p.OutAxis == 1}
+	if sh.Epilogue {
+		o.Extra = &program.Extra{Suffix: weights.ShiftSuffix, Value: float32(sh.Add)}
+	}
+	if !layerNorm {
+		return o, nil
+	}
+	gamma, err := vector(c, sh.Scale)
+	if err != nil {
+		return o, err
+	}
+	axis, inputs := p.InputAxis()
+	if len(gamma) != inputs {
+		return o, fmt.Errorf("%s has %d values for %d inputs", sh.Scale, len(gamma), inputs)
+	}
+	marks, _ := c.Symmetries.Matrix(c.Layout.Claims[sh.Scale])
+	o.Affine.Gamma = make([]float32, inputs)
+	for i := range gamma {
+		from := axis.From(i)
+		o.Affine.Gamma[i] = marked(marks, gamma[from], from)
+	}
+	return o, nil
+}
+
+// marked multiplies the value at a source position by its sign and power of two.
+func marked(a program.AxisMap, v float32, from int) float32 {
+	if a.Flipped(from) {
+		v = -v
+	}
+	return float32(math.Ldexp(float64(v), a.Power(from)))
+}
+
+// foldBias computes b + w·β.
+func foldBias(c *program.Context, claim *arch.Claim, sh Shifted) (o program.Operation, err error) {
+	p, layer := c.Program, c.Layout.Claims[sh.Weight]
+	if layer == nil || layer.Bias != claim.Name || layer.Norm == nil || layer.Norm.Bias != sh.Bias {
+		return o, fmt.Errorf("is not the bias of %q behind a norm with the bias %q", sh.Weight, sh.Bias)
+	}
+	b, err := vector(c, claim.Name)
+	if err != nil {
+		return o, err
+	}
+	beta, err := vector(c, sh.Bias)
+	if err != nil {
+		return o, err
+	}
+	sum, err := product(c, layer, beta, len(b))
+	if err != nil {
+		return o, err
+	}
+	for n := range b {
+		v := marked(p.Row, float32(float64(b[n])+sum[n]), n)
+		if !(math.Abs(float64(v)) <= float64(p.Format.Value(p.Format.MaxFinite))) {
+			return o, fmt.Errorf("value %d would be %g: more than its type holds, or NaN", n, v)
+		}
+		b[n] = v
+	}
+	o.Values = b
+	return o, nil
+}
+
+// product is w·x for a layer's stored weight, in the source's labels; the weight is read row by row and never
+// held.
+func product(c *program.Context, layer *arch.Claim, x []float32, outputs int) ([]float64, error) {
+	t, _ := c.Weights.Weight(layer.Name)
+	f, known := t.DType.Format()
+	inputs, n := t.Cols, t.Rows
+	if layer.OutAxis == 1 {
+		inputs, n = t.Rows, t.Cols
+	}
+	if !known || inputs != len(x) || n != outputs {
+		return nil, fmt.Errorf("%d outputs and %d inputs do not make %s", outputs, len(x), layer.Name)
+	}
+	sum, w := make([]float64, outputs), make([]float32, t.Cols)
+	for r := range t.Rows {
+		if err := c.Err(); err != nil {
+			return nil, err
+		}
+		f.Decode(w, t.ReadRows(nil, r, 1))
+		for k, v := range w {
+			out, in := r, k
+			if layer.OutAxis == 1 {
+				out, in = k, r
+			}
+			sum[out] += float64(float64(v) * float64(x[in])) // explicit, so that no machine fuses it
+		}
+	}
+	return sum, nil
+}
+
+// vector decodes a norm's weight or a bias, which must be finite.
+func vector(c *program.Context, name string) ([]float32, error) {
+	t, ok := c.Weights.Weight(name)
+	if !ok || len(t.Shape) > 1 {
+		return nil, fmt.Errorf("the model has no vector %q that can be folded", name)
+	}
+	f, known := t.DType.Format()
+	if !known || !f.IsFloat() {
+		return nil, fmt.Errorf("the model has no vector %q that can be folded", name)
+	}
+	v := make([]float32, t.Rows*t.Cols)
+	f.Decode(v, t.ReadRows(nil, 0, t.Rows))
+	for _, x := range v {
+		if x-x != 0 {
+			return nil, fmt.Errorf("%s holds NaN or infinity", t.Name)
+		}
+	}
+	return v, nil
+}

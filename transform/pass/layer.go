@@ -1,0 +1,159 @@
+package pass
+
+import (
+	"context"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Cost predicts the energy of products. It is called from several goroutines. [cost.Calibration] is one.
+type Cost interface {
+	// Energy of a product, from a sample of its weights, relative to random data of the same scale. It keeps
+	// nothing of the sample.
+	Energy(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
+	// Lags are the distances along an axis of stored weights at which differing bits cost energy.
+	Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error)
+}
+
+// Context is what all passes of one plan share.
+type Context struct {
+	Workload cost.Workload
+	Role     cost.Role
+	Budget   Budget
+	Cost     Cost
+	Hessians program.Hessians // nil where no tokens are known
+	Choices  []Choice         // that the plan was asked for, in the table's order
+	Workers  int
+}
+
+// Layer is one linear layer for which the lossy passes choose. It is one goroutine's.
+type Layer struct {
+	*Context
+	Weight *quant.Weight
+	Format weights.Format
+	// Freed is how many weights of other layers become zero with one input of this one.
+	Freed float64
+
+	fixed    []*plan.Step // compensated steps that are already decided
+	compiler *program.Compiler
+	base     *program.Program
+
+	rms   []float64
+	rates *rounding.Rates
+
+	keep         bool // fitted and held
+	fitted, held *program.Layer
+}
+
+// NewLayer compiles a layer with the steps that are already decided.
+func NewLayer(ctx context.Context, c *Context, compiler *program.Compiler, w *quant.Weight, fixed []*plan.Step) (*Layer, error) {
+	f, _ := w.DType.Format()
+	l := &Layer{Context: c, Weight: w, Format: f, fixed: fixed, compiler: compiler}
+	var err error
+	l.base, err = l.Program(ctx)
+	return l, err
+}
+
+// Base is the layer's program before the lossy passes.
+func (l *Layer) Base() *program.Program { return l.base }
+
+// Rows, Cols and OutAxis of the stored matrix; see [program.Program].
+func (l *Layer) Rows() int    { return l.base.Rows }
+func (l *Layer) Cols() int    { return l.base.Cols }
+func (l *Layer) OutAxis() int { return l.base.OutAxis }
+
+// Outputs is how many outputs the layer has.
+func (l *Layer) Outputs() int {
+	_, n := l.base.OutputAxis()
+	return n
+}
+
+// Program compiles the steps that are already decided and some more.
+func (l *Layer) Program(ctx context.Context, more ...*plan.Step) (*program.Program, error) {
+	p, err := l.compiler.Program(ctx, l.Weight, append(append([]*plan.Step{}, l.fixed...), more...))
+	if err == nil {
+		p.Use(l.fitted)
+	}
+	return p, err
+}
+
+// EachValues hands out the layer's values in blocks of rows, before anything lossy.
+func (l *Layer) EachValues(ctx context.Context, fn func(b program.Block, values []float32)) error {
+	return l.base.EachValues(ctx, 0, l.base.Rows, fn)
+}
+
+// OutputRMS is the root mean square of each output's weights in the result's order, before anything lossy.
+// Values that are not finite do not count.
+func (l *Layer) OutputRMS(ctx context.Context) ([]float64, error) {
+	if l.rms != nil {
+		return l.rms, nil
+	}
+	p := l.base
+	sum, n := make([]float64, l.Outputs()), make([]float64, l.Outputs())
+	err := l.EachValues(ctx, func(b program.Block, v []float32) {
+		for i := range b.Rows {
+			out, step := b.First+i, 0
+			if p.OutAxis == 1 {
+				out, step = 0, 1
+			}
+			for _, x := range v[i*b.Cols : (i+1)*b.Cols] {
+				if x-x == 0 {
+					sum[out] += float64(float64(x) * float64(x)) // explicit, so that no machine fuses it
+					n[out]++
+				}
+				out += step
+			}
+		}
+	})
+	for i := range sum {
+		sum[i] = math.Sqrt(sum[i] / max(1, n[i]))
+	}
+	if err == nil {
+		l.rms = sum
+	}
+	return sum, err
+}
+
+// Fitted is the layer with the Hessian that values are chosen by.
+func (l *Layer) Fitted(ctx context.Context) (*program.Layer, error) {
+	return l.loaded(&l.fitted, func() (*program.Layer, error) { return l.base.Fitted(ctx, l.Hessians, 1) })
+}
+
+// Held is the layer with the Hessian of held-out tokens, which tells what values lose.
+func (l *Layer) Held(ctx context.Context) (*program.Layer, error) {
+	return l.loaded(&l.held, func() (*program.Layer, error) {
+		if l.Hessians == nil {
+			return l.base.Layer(ctx, nil, 1)
+		}
+		return l.base.Layer(ctx, l.Hessians.Held, 1)
+	})
+}
+
+// Keep loads the layer's matrices once for many tries, until the returned function frees them.
+func (l *Layer) Keep(ctx context.Context) (free func(), err error) {
+	l.keep = true
+	if _, err := l.Fitted(ctx); err != nil {
+		l.free()
+		return nil, err
+	}
+	return l.free, nil
+}
+
+func (l *Layer) free() { l.keep, l.fitted, l.held = false, nil, nil }
+
+func (l *Layer) loaded(known **program.Layer, load func() (*program.Layer, error)) (*program.Layer, error) {
+	if *known != nil {
+		return *known, nil
+	}
+	m, err := load()
+	if err == nil && l.keep {
+		*known = m
+	}
+	return m, err
+}

@@ -1,0 +1,151 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Class says what a pass costs in accuracy.
+type Class string
+
+const (
+	Exact       Class = "exact"       // function kept; only order, sign bits and exponents change
+	Compensated Class = "compensated" // function kept in real arithmetic; stored values round
+	Lossy       Class = "lossy"       // spends the budget
+)
+
+// Pass is one transform of weights: a value, not a registration. All that the rest of the module knows of a pass
+// is here. The data of its steps is the pass's own type, which JSON can encode and no other file decodes but
+// its check in package verify.
+type Pass struct {
+	Name  string
+	Class Class
+	// Usage is how --passes spells it, arguments separated by slashes.
+	Usage string
+	// Doc says in a few sentences what it does, when it saves energy and what it needs.
+	Doc string
+	// NeedsFamily is true where the pass must know how tensors belong together.
+	NeedsFamily bool
+	// NeedsHessians is true where the pass must know the layers' calibration statistics.
+	NeedsHessians bool
+	// UsesHessians is true where what the pass does depends on calibration statistics, if they are known.
+	UsesHessians bool
+	// SearchOnly is true where a budget of output SNR cannot choose for the pass: without arguments it needs a
+	// search for a budget of loss.
+	SearchOnly bool
+	// Joint is true where the pass has a layer's values chosen together (see package program).
+	Joint bool
+
+	// NeedsRuntime reports whether a runtime must be changed to use the result of a step; nil: never.
+	NeedsRuntime func(s *plan.Step) bool
+	// Args reports arguments that make no sense; nil allows none.
+	Args func(args []string) error
+	// Describe says in a few words what a step does, for tables; nil: the pass's name.
+	Describe func(s *plan.Step) string
+
+	// Plan returns the steps of an exact or compensated pass for the whole model.
+	Plan func(ctx context.Context, m *Model, args []string) ([]*plan.Step, error)
+	// Symmetry adds an exact pass's step to the symmetry of its index, of n labels.
+	Symmetry func(s *plan.Step, n int, sym *program.Symmetry) error
+
+	// Candidates lists the data of the steps that a lossy pass could give one layer, from most to least
+	// loss. The planner takes the one that is predicted to save most within the budget. Without args the
+	// pass chooses itself what to offer; nothing means that only a search for a budget of loss can choose.
+	Candidates func(ctx context.Context, l *Layer, args []string) ([]any, error)
+	// Tuned is for a lossy pass whose step depends on the price of error: it prepares one layer at a
+	// damping (0: errors are not handed on) and returns the step's data at a lambda, the relative error that
+	// is worth a relative energy of 1. nil data means no step. Tuned may be nil.
+	Tuned func(ctx context.Context, l *Layer, damp float64) (at func(lambda float64) any, err error)
+	// Feedback makes a lossy pass a modifier: alone it does nothing, beside others it hands their errors on.
+	// It is nil for all other passes.
+	Feedback *Feedback
+	// Preview is the operation of a step's data as exact passes should see it before the lossy passes choose:
+	// a rough, quick one. nil: the pass changes nothing that exact passes look at.
+	Preview func(ctx context.Context, l *Layer, data any) (program.Operation, error)
+
+	// Compile turns a step of a compensated or lossy pass into an operation.
+	Compile func(s *plan.Step, c *program.Context) (program.Operation, error)
+	// Check holds all steps of the pass against each other and the layout; may be nil.
+	Check func(layout *arch.Layout, steps []*plan.Step) error
+	// Complete returns a plan's steps with what follows from the steps of this pass; may be nil.
+	Complete func(m *Model, steps []*plan.Step) ([]*plan.Step, error)
+}
+
+// Feedback is how a modifier hands errors on.
+type Feedback struct {
+	// Dampings lists those worth trying with these arguments.
+	Dampings func(args []string) []float64
+	// At is the step's data at one damping.
+	At func(damp float64) any
+}
+
+// TensorStep is a step of the pass on a tensor.
+func (p *Pass) TensorStep(tensor string, data any) *plan.Step {
+	return &plan.Step{Pass: p.Name, Tensor: tensor, Data: data}
+}
+
+// IndexStep is a step of the pass on an index.
+func (p *Pass) IndexStep(index string, data any) *plan.Step {
+	return &plan.Step{Pass: p.Name, Index: index, Data: data}
+}
+
+// Validate reports everything that is wrong with a pass: missing documentation, and hooks that do not go with
+// its class.
+func (p *Pass) Validate() error {
+	var errs []error
+	bad := func(what string) { errs = append(errs, fmt.Errorf("pass %q: %s", p.Name, what)) }
+	if p.Name == "" || strings.ContainsAny(p.Name, "=,/ ") || p.Name == "pass" || p.Name == "index" || p.Name == "tensor" {
+		bad("a pass needs a name without separators, which is no field of a step")
+	}
+	if p.Doc == "" || !strings.HasPrefix(p.Usage, p.Name) {
+		bad("lacks its documentation")
+	}
+	if p.NeedsHessians && !p.UsesHessians {
+		bad("needs Hessians and does not use them")
+	}
+	switch p.Class {
+	case Exact:
+		if p.Plan == nil || p.Symmetry == nil || p.Compile != nil || p.Candidates != nil || !p.NeedsFamily {
+			bad("an exact pass plans and merges symmetries and needs a family")
+		}
+	case Compensated:
+		if p.Plan == nil || p.Compile == nil || p.Symmetry != nil {
+			bad("a compensated pass plans and compiles tensor steps")
+		}
+	case Lossy:
+		if p.Candidates == nil || p.Compile == nil || p.Symmetry != nil || p.Plan != nil {
+			bad("a lossy pass offers candidates and compiles them")
+		}
+	default:
+		bad(fmt.Sprintf("unknown class %q", p.Class))
+	}
+	return errors.Join(errs...)
+}
+
+// Choice is a pass with its arguments, as a user asks for it.
+type Choice struct {
+	Pass *Pass
+	Args []string
+}
+
+func (c Choice) String() string {
+	if len(c.Args) == 0 {
+		return c.Pass.Name
+	}
+	return c.Pass.Name + "=" + strings.Join(c.Args, "/")
+}
+
+// Chosen reports whether the choice is a lossy pass that changes values by itself.
+func (c Choice) Chosen() bool { return c.Pass.Class == Lossy && c.Pass.Feedback == nil }
+
+// Budget is what a plan may lose: by output SNR or by loss, or neither where the passes' arguments say all.
+type Budget struct {
+	MinSNR  *float64 // lowest output SNR of a layer in decibels
+	MaxLoss *float64 // nats per token that the whole model's outputs may diverge by
+}

@@ -1,0 +1,107 @@
+package pass
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/transform/order"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// previews show layers about as the lossy passes will leave them. Orders, signs and scales are chosen first, and on
+// coarse values labels may coincide that differ in every low bit.
+type previews struct {
+	m        *Model
+	compiler *program.Compiler // with the signs and powers of two that are planned, in the source's order
+	views    sync.Map          // by weight: func() (*program.Program, error)
+}
+
+func (m *Model) previews() *previews {
+	syms := program.Symmetries{}
+	for name, s := range m.Compiler.Symmetries() {
+		syms[name] = &program.Symmetry{Flip: s.Flip, Exp: s.Exp}
+	}
+	return &previews{m: m, compiler: m.Compiler.With(syms)}
+}
+
+// of a weight. Values of weights that are no layers stay.
+func (v *previews) of(ctx context.Context, w *quant.Weight, layer bool) (*program.Program, error) {
+	once, _ := v.views.LoadOrStore(w.Name, sync.OnceValues(func() (*program.Program, error) { return v.make(ctx, w, layer) }))
+	return once.(func() (*program.Program, error))()
+}
+
+func (v *previews) make(ctx context.Context, w *quant.Weight, layer bool) (*program.Program, error) {
+	l, err := NewLayer(ctx, v.m.Context, v.compiler, w, nil)
+	if err != nil || !layer {
+		return l.base, err
+	}
+	p := l.base
+	for _, c := range v.m.expected() {
+		all, err := c.Pass.Candidates(ctx, l, c.Args)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == 0 {
+			continue
+		}
+		o, err := c.Pass.Preview(ctx, l, all[len(all)/2])
+		if err != nil {
+			return nil, err
+		}
+		p = p.With(o)
+	}
+	return p, nil
+}
+
+// expected are the lossy passes with a preview that are sure to be carried out: those with arguments. Where there
+// are none it is the last pass that a budget chooses for, at half of what it could do.
+func (m *Model) expected() (list []Choice) {
+	var free []Choice
+	for _, c := range m.Choices {
+		switch {
+		case c.Pass.Preview == nil:
+		case len(c.Args) > 0:
+			list = append(list, c)
+		default:
+			free = append(free, c)
+		}
+	}
+	if list == nil {
+		return free[max(0, len(free)-1):]
+	}
+	return list
+}
+
+// show gives uses the rows of their previews.
+func (v *previews) show(ctx context.Context, uses []*use) ([]*order.Use, error) {
+	var list []*order.Use
+	for _, u := range uses {
+		p, err := v.of(ctx, u.w, u.layer)
+		if err != nil {
+			return nil, err
+		}
+		shown := u.Use
+		shown.Reader = func() func(int) []byte { return rowsOf(p) }
+		list = append(list, &shown)
+	}
+	return list, nil
+}
+
+// rowsOf reads rows of a program's result, for one goroutine. A row stays valid until the next call.
+func rowsOf(p *program.Program) func(row int) []byte {
+	if p.IsIdentity() {
+		return func(row int) []byte { return p.Source.ReadRows(nil, row, 1) }
+	}
+	size := p.RowBytes()
+	block, at := make([]byte, p.Unit*size), -1
+	return func(row int) []byte {
+		first := row / p.Unit * p.Unit
+		if first != at {
+			rows := min(p.Unit, p.Rows-first)
+			p.Run(block[:rows*size], first, rows)
+			at = first
+		}
+		return block[(row-first)*size : (row-first+1)*size]
+	}
+}

@@ -1,0 +1,112 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+)
+
+// Pruned is the data of a step of [Prune].
+type Pruned struct {
+	// Inputs and Outputs whose weights are all zeroed: positions of the source, the inputs in the
+	// order in which their error is handed on to the others.
+	Inputs  []int `json:"inputs,omitempty"`
+	Outputs []int `json:"outputs,omitempty"`
+}
+
+// pruneName keeps the initialisation of Prune from a cycle.
+const pruneName = "prune"
+
+// Prune zeroes whole inputs of layers.
+var Prune = &Pass{
+	Name: pruneName, Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, SearchOnly: true, Joint: true,
+	Usage: "prune=SHARE",
+	Doc: "Zeroes whole inputs of a layer: the given share of them, those that the others can best stand " +
+		"in for on the inputs that the layer really gets, and changes the others' weights to do so. Early layers see " +
+		"few directions: in the first of a byte-level model half of the inputs are free. Neurons whose " +
+		"outputs nobody reads any more lose their weights, too. A line of zeros saves more than any rounding " +
+		"of it can, but few lines are free in later layers: name a share only to experiment, and let " +
+		"--max-loss choose it.",
+	Args: func(args []string) error {
+		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s > 0 && s < 1) {
+			return fmt.Errorf("%q is no share between 0 and 1", args[0])
+		}
+		if len(args) > 1 {
+			return errors.New("too many arguments")
+		}
+		return nil
+	},
+	Candidates: func(ctx context.Context, l *Layer, args []string) ([]any, error) {
+		if len(args) == 0 {
+			return nil, nil // a search for a budget of loss chooses the share
+		}
+		share, _ := strconv.ParseFloat(args[0], 64)
+		m, err := l.Fitted(ctx)
+		if err != nil {
+			return nil, err
+		}
+		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Workers: 1})
+		if err != nil {
+			return nil, err
+		}
+		n := int(math.Round(share * float64(len(pruning.Order))))
+		if n == 0 {
+			return nil, nil
+		}
+		return []any{Pruned{Inputs: m.Positions(pruning.Order[:n])}}, nil
+	},
+	Tuned: func(ctx context.Context, l *Layer, damp float64) (func(float64) any, error) {
+		if damp == 0 {
+			return func(float64) any { return nil }, nil // the other inputs could not stand in
+		}
+		rates, err := l.Rates(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m, err := l.Fitted(ctx)
+		if err != nil {
+			return nil, err
+		}
+		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Damp: damp, Workers: 1})
+		if err != nil {
+			return nil, err
+		}
+		saved := max(0, rates.Significant[1]-rates.Line) * (float64(m.W.Rows) + l.Freed)
+		return func(lambda float64) any {
+			n := pruning.Best(lambda * saved)
+			if n == 0 || n == m.W.Cols {
+				return nil
+			}
+			return Pruned{Inputs: m.Positions(pruning.Order[:n])}
+		}, nil
+	},
+	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
+		d, err := plan.Data[Pruned](s)
+		if err != nil || len(d.Inputs)+len(d.Outputs) == 0 {
+			return o, errors.New("does not say what to zero")
+		}
+		in, k := c.Program.InputAxis()
+		if _, err := in.Places(k, d.Inputs); err != nil {
+			return o, fmt.Errorf("inputs: %w", err)
+		}
+		out, n := c.Program.OutputAxis()
+		if _, err := out.Places(n, d.Outputs); err != nil {
+			return o, fmt.Errorf("outputs: %w", err)
+		}
+		return program.Operation{Joint: true, ZeroInputs: d.Inputs, ZeroOutputs: d.Outputs}, nil
+	},
+	Complete: zeroUnreadOutputs,
+	Describe: func(s *plan.Step) string {
+		d, _ := plan.Data[Pruned](s)
+		if len(d.Inputs) == 0 {
+			return "unread outputs"
+		}
+		return "prune"
+	},
+}

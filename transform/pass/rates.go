@@ -1,0 +1,99 @@
+package pass
+
+import (
+	"context"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+)
+
+// Rates asks the cost model what values of this layer cost: the layer rounded to each number of
+// significant bits, with a quarter of its outputs zeroed, and with rows made alike.
+func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
+	if l.rates != nil {
+		return *l.rates, nil
+	}
+	sample, err := l.Sample(ctx, nil)
+	if err != nil {
+		return r, err
+	}
+	energy := func(change program.Op) (float64, error) {
+		e, err := sample.Energy(ctx, l.base.With(program.Operation{Apply: change}))
+		return e.Relative, err
+	}
+	full := l.Format.MantBits + 1
+	r.Significant = make([]float64, full+1)
+	for bits := range full {
+		zeroed := min(full-1-bits, l.Format.Zeroable())
+		if r.Significant[bits+1], err = energy(func(b program.Block) { roundBlock(b.Format, b.Data, Bits{Zeroed: zeroed}) }); err != nil {
+			return r, err
+		}
+	}
+	// More bits cost no less; a sample may say otherwise.
+	for b := full - 1; b >= 1; b-- {
+		r.Significant[b] = math.Min(r.Significant[b], r.Significant[b+1])
+	}
+	// Measured: a zero among other values saves no more than a power of two does.
+	r.Significant[0] = r.Significant[1]
+	const share = 4
+	lines, err := energy(func(b program.Block) {
+		for i := range b.Rows {
+			row := b.Data[i*len(b.Data)/b.Rows : (i+1)*len(b.Data)/b.Rows]
+			clear(row[len(row)-len(row)/share:])
+		}
+	})
+	// A quarter of the lines may save more than a quarter of the energy, and no line less than all.
+	r.Line = math.Max(0, math.Min(r.Significant[1], r.Significant[full]-share*(r.Significant[full]-lines)))
+	if err != nil {
+		return r, err
+	}
+	if err := l.stepRates(ctx, &r, energy); err != nil {
+		return r, err
+	}
+	l.rates = &r
+	return r, nil
+}
+
+// stepRates are what a step from row to row costs more where the values differ: the saving of
+// equal rows in runs, and the part of it that equal signs make.
+func (l *Layer) stepRates(ctx context.Context, r *rounding.Rates, energy func(program.Op) (float64, error)) error {
+	if l.base.OutAxis == 1 {
+		return nil // rows of the file are inputs there
+	}
+	w := cost.Weights{DType: l.Weight.DType, OutAxis: l.base.OutAxis, Rows: l.base.Rows, Cols: l.base.Cols}
+	lags, err := l.Cost.Lags(ctx, w, 0, l.Role, l.Workload)
+	if err != nil || len(lags) == 0 {
+		return err
+	}
+	run := len(lags[0].Weights)
+	alike, err := energy(func(b program.Block) {
+		size := len(b.Data) / b.Rows
+		for i := range b.Rows {
+			if first := i - (b.First+i)%run; first >= 0 {
+				copy(b.Data[i*size:(i+1)*size], b.Data[first*size:])
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	signless, err := energy(func(b program.Block) {
+		for i := range b.Rows * b.Cols {
+			b.Format.SetElem(b.Data, i, b.Format.Elem(b.Data, i)&^b.Format.SignMask())
+		}
+	})
+	full := len(r.Significant) - 1
+	saved := r.Significant[full] - alike
+	const least = 0.01 // what a sample of an uncoupled role may show
+	if err != nil || saved < least {
+		return err
+	}
+	// All steps of a run but one are within it; half of all signs differ.
+	steps := saved * float64(run) / float64(run-1)
+	r.Sign = math.Max(0, math.Min(2*(r.Significant[full]-signless), steps))
+	r.Differ = math.Max(0, steps-r.Sign/2)
+	r.Run = run
+	return nil
+}

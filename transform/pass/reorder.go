@@ -1,0 +1,117 @@
+package pass
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/transform/order"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// reorderName keeps the initialisation of Reorder from a cycle.
+const reorderName = "reorder"
+
+// Reorder permutes the labels of an index. The data of a step is the order: place i takes label order[i].
+var Reorder = &Pass{
+	Name: reorderName, Class: Exact, NeedsFamily: true,
+	Usage: "reorder[=given/FILE]",
+	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream) so " +
+		"that labels which follow one another in multipliers and memory differ in few bits: rows of a streaming operand in " +
+		"runs of four, elements 64 bytes apart in memory, in decode 2 and 32. Bits are compared as the " +
+		"lossy passes with arguments will leave them, and where signs are asked for, too, with the better of both signs. " +
+		"The order is a walk to the nearest neighbour, improved by 2-opt, in blocks of 1024 labels where there are more than 2048. " +
+		"given takes a JSON object from index to permutation. " +
+		"An order that toggles no less than the source's is not taken. " +
+		"One permutation must serve every column, and trained rows are almost never similar: reordering saves " +
+		"no energy that can be measured (docs/ordering.md).",
+	Args: func(args []string) error {
+		switch {
+		case args[0] == "given" && len(args) > 1, args[0] == "tour" && len(args) == 1:
+			return nil
+		case slices.Contains([]string{"greedy", "window", "sort", "tour"}, args[0]):
+			return fmt.Errorf("there is one way to order now, which saves as much as %s did: leave the argument out", strings.Join(args, "/"))
+		}
+		return fmt.Errorf("%q is no way to order", args)
+	},
+	Plan: planReorder,
+	Symmetry: func(s *plan.Step, n int, sym *program.Symmetry) error {
+		labels, err := plan.Data[[]int](s)
+		switch {
+		case err != nil:
+			return err
+		case sym.Perm != nil:
+			return errors.New("the index is reordered twice")
+		case !program.IsPermutation(labels, n):
+			return fmt.Errorf("its order is no permutation of %d labels", n)
+		}
+		sym.Perm = slices.Clone(labels)
+		return nil
+	},
+}
+
+func planReorder(ctx context.Context, m *Model, args []string) ([]*plan.Step, error) {
+	if len(args) > 0 && args[0] == "given" {
+		return m.givenOrders(ctx, strings.Join(args[1:], "/")) // the path was split with the arguments
+	}
+	signs := slices.ContainsFunc(m.Choices, func(c Choice) bool { return c.Pass.Name == signsName })
+	views := m.previews()
+	var large sync.Mutex // one large sketch at a time
+	return m.eachIndex(ctx, reorderName, false, func(ix *arch.Index) bool { return ix.Permute }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
+		uses, err := m.lagged(ctx, ix)
+		if err != nil || len(uses) == 0 || ix.Len < 3 {
+			return nil, err
+		}
+		bytes, alone := m.sketchBytes(uses)
+		if alone {
+			large.Lock()
+			defer large.Unlock()
+		}
+		shown, err := views.show(ctx, uses)
+		if err != nil {
+			return nil, err
+		}
+		sketch, err := order.NewSketch(ctx, shown, order.SketchOptions{Labels: ix.Len, MaxBytes: bytes, Signs: signs && ix.Sign, Workers: m.Workers})
+		if err != nil {
+			return nil, err
+		}
+		labels, err := sketch.Order(ctx, signs && ix.Sign, m.Workers)
+		if err != nil || labels == nil {
+			return nil, err
+		}
+		return []*plan.Step{{Index: ix.Name, Data: labels}}, nil
+	})
+}
+
+// givenOrders takes the permutations that a file gives.
+func (m *Model) givenOrders(ctx context.Context, path string) ([]*plan.Step, error) {
+	js, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string][]int{}
+	if err := json.Unmarshal(js, &given); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for name := range given {
+		switch ix := m.Layout.Index(name); {
+		case ix == nil:
+			return nil, fmt.Errorf("%s: the model has no index %q", path, name)
+		case ix.Blocked != "":
+			return nil, fmt.Errorf("%s: index %s cannot change: %s", path, name, ix.Blocked)
+		case !ix.Permute || !program.IsPermutation(given[name], ix.Len):
+			return nil, fmt.Errorf("%s: index %s: no permutation of its %d labels, or it may not be permuted", path, name, ix.Len)
+		}
+	}
+	return m.eachIndex(ctx, reorderName, false, func(ix *arch.Index) bool { return given[ix.Name] != nil },
+		func(_ context.Context, ix *arch.Index) ([]*plan.Step, error) {
+			return []*plan.Step{{Index: ix.Name, Data: given[ix.Name]}}, nil
+		})
+}

@@ -1,0 +1,146 @@
+package pass
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Bits is the data of a step of [Round].
+type Bits struct {
+	// Zeroed low mantissa bits of every value (for I8: low bits of the integer).
+	Zeroed int `json:"zeroed"`
+	// Truncate drops the bits; otherwise values go to the nearest multiple, ties to even.
+	Truncate bool `json:"truncate,omitempty"`
+}
+
+// Round zeroes low mantissa bits.
+var Round = &Pass{
+	Name: "round", Class: Lossy,
+	Usage: "round[=BITS[/truncate]]",
+	Doc: "Zeroes the BITS low mantissa bits of every value, to nearest (ties to even) or truncated. " +
+		"A value that would round to infinity takes the largest finite one instead. Without BITS the " +
+		"planner takes as many as the budget allows. It saves in every workload and is the best choice " +
+		"for small losses.",
+	Args: checkRound,
+	Candidates: func(_ context.Context, l *Layer, args []string) (all []any, err error) {
+		most := l.Format.Zeroable()
+		if len(args) > 0 {
+			bits, _ := strconv.Atoi(args[0])
+			return []any{Bits{Zeroed: min(bits, most), Truncate: len(args) > 1}}, nil
+		}
+		for bits := most; bits >= 1; bits-- {
+			all = append(all, Bits{Zeroed: bits})
+		}
+		return all, nil
+	},
+	Preview: func(_ context.Context, l *Layer, data any) (program.Operation, error) {
+		return roundOperation(l.Format, data.(Bits)), nil
+	},
+	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
+		f := c.Program.Format
+		bits, err := plan.Data[Bits](s)
+		if err != nil || bits.Zeroed < 0 || bits.Zeroed > f.MantBits {
+			return o, fmt.Errorf("bits to zero are not within 0 and %d", f.MantBits)
+		}
+		return roundOperation(f, bits), nil
+	},
+	Describe: func(s *plan.Step) string {
+		bits, _ := plan.Data[Bits](s)
+		what := "round"
+		if bits.Truncate {
+			what = "truncate"
+		}
+		if bits.Zeroed == 1 {
+			return what + " 1 bit"
+		}
+		return fmt.Sprintf("%s %d bits", what, bits.Zeroed)
+	},
+}
+
+func roundOperation(f weights.Format, bits Bits) program.Operation {
+	o := program.Operation{Apply: func(b program.Block) { roundBlock(f, b.Data, bits) }}
+	if bits.Truncate {
+		o.NotJoint = "truncated values cannot be compensated: round to nearest"
+		return o
+	}
+	o.Chooser = func(int, float64) (rounding.Chooser, error) {
+		return rounding.Bits{Format: f, Zeroed: bits.Zeroed}, nil
+	}
+	return o
+}
+
+func checkRound(args []string) error {
+	if bits, err := strconv.Atoi(args[0]); err != nil || bits < 1 || bits > 23 {
+		return fmt.Errorf("%q is no number of bits from 1 to 23", args[0])
+	}
+	if len(args) > 2 || len(args) == 2 && args[1] != "truncate" {
+		return errors.New(`only "truncate" may follow the bits`)
+	}
+	return nil
+}
+
+// roundBlock rounds a slice of elements in place, as weights.Format.Round does one by one.
+func roundBlock(f weights.Format, data []byte, bits Bits) {
+	if bits.Zeroed == 0 {
+		return
+	}
+	if f.IsFloat() {
+		data = roundWords(f, data, bits)
+	} else if len(data) >= 256 {
+		data = roundInt8s(f, data, bits)
+	}
+	for i := range len(data) / (f.Bits / 8) {
+		f.SetElem(data, i, f.Round(f.Elem(data, i), bits.Zeroed, bits.Truncate))
+	}
+}
+
+// roundInt8s rounds integers by a table; nothing is left over.
+func roundInt8s(f weights.Format, data []byte, bits Bits) []byte {
+	var all [256]byte
+	for b := range all {
+		all[b] = byte(f.Round(uint32(b), bits.Zeroed, bits.Truncate))
+	}
+	for i, b := range data {
+		data[i] = all[b]
+	}
+	return nil
+}
+
+// roundWords rounds floats eight bytes at a time and returns the rest that does not fill a word.
+// Lanes cannot disturb each other: a magnitude leaves its lane's highest bit free, so a carry stays
+// in its lane.
+func roundWords(f weights.Format, data []byte, bits Bits) []byte {
+	ones := ^uint64(0) / (1<<f.Bits - 1) // 1 in every lane
+	var (
+		unit  = uint64(1) << bits.Zeroed
+		low   = (unit - 1) * ones
+		half  = (unit/2 - 1) * ones
+		odd   = ones
+		sign  = uint64(f.SignMask()) * ones
+		large = uint64(f.SignMask()-1-f.MaxFinite) * ones // added, it carries what is not finite into the sign
+	)
+	if bits.Truncate {
+		half, odd = 0, 0
+	}
+	for len(data) >= 8 {
+		v := binary.LittleEndian.Uint64(data)
+		up := v&^sign + half + v>>bits.Zeroed&odd
+		if (up+large)&sign != 0 { // NaN, infinity or a rounding to it: rare, so one by one
+			for i := range 64 / f.Bits {
+				f.SetElem(data, i, f.Round(f.Elem(data, i), bits.Zeroed, bits.Truncate))
+			}
+		} else {
+			binary.LittleEndian.PutUint64(data, v&sign|up&^low)
+		}
+		data = data[8:]
+	}
+	return data
+}

@@ -1,0 +1,90 @@
+package pass
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+)
+
+// Sample is a few ranges of rows of a layer, by which programs for it are compared.
+type Sample struct {
+	layer  *Layer
+	ranges [][2]int
+	data   []byte  // holds them, one program's at a time
+	scale  float64 // root mean square of the source's; 0: not asked for yet
+}
+
+// Sample takes ranges of whole blocks of every combination of steps, spread evenly.
+func (l *Layer) Sample(ctx context.Context, combinations [][]*plan.Step) (*Sample, error) {
+	p, unit := l.base, 1
+	for _, steps := range combinations {
+		q, err := l.Program(ctx, steps...)
+		if err != nil {
+			return nil, err
+		}
+		unit = max(unit, q.Unit) // all are powers of two
+	}
+	s := &Sample{layer: l, ranges: cost.SampleRows(p.Rows, p.Cols, unit)}
+	rows := 0
+	for _, r := range s.ranges {
+		rows += r[1] - r[0]
+	}
+	s.data = make([]byte, rows*p.RowBytes())
+	return s, nil
+}
+
+// Energy predicts a product by a program's result from the sample's rows of it. Where powers of two are planned
+// it is relative to random weights of the source's scale, so that before and after compare.
+func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimate, err error) {
+	w := cost.Weights{DType: p.Source.DType, OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
+	rest := s.data
+	for _, r := range s.ranges {
+		if err := ctx.Err(); err != nil {
+			return e, err
+		}
+		n := (r[1] - r[0]) * p.RowBytes()
+		p.Run(rest[:n], r[0], r[1]-r[0])
+		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: rest[:n]})
+		rest = rest[n:]
+	}
+	if p.Scales() {
+		if w.Scale, err = s.sourceScale(ctx, p); err != nil {
+			return e, err
+		}
+	}
+	if e, err = s.layer.Cost.Energy(ctx, w, s.layer.Role, s.layer.Workload); err != nil {
+		err = fmt.Errorf("%s: tensor %q: predicting energy: %w", p.File(), p.Source.Name, err)
+	}
+	return e, err
+}
+
+// sourceScale is the root mean square of the sample's ranges of a program's source.
+func (s *Sample) sourceScale(ctx context.Context, p *program.Program) (_ float64, err error) {
+	if s.scale > 0 {
+		return s.scale, nil
+	}
+	w := cost.Weights{DType: p.Source.DType, OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
+	for _, r := range s.ranges {
+		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: p.Source.ReadRows(nil, r[0], r[1]-r[0])})
+	}
+	s.scale, err = w.RMS(ctx)
+	return s.scale, err
+}
+
+// Loss is what a program costs the sample's rows.
+func (s *Sample) Loss(ctx context.Context, p *program.Program) (sum program.Loss, err error) {
+	if p.LossOfWhole() {
+		return p.Loss(ctx, 0, p.Rows)
+	}
+	for _, r := range s.ranges {
+		l, err := p.Loss(ctx, r[0], r[1])
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Plus(l)
+	}
+	return sum, nil
+}

@@ -1,0 +1,225 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Shifted is the data of a step of [Shift]: one of adding a constant, folding a norm's scale or bias
+// into what follows, or filling what was folded away.
+type Shifted struct {
+	// Add is added to every weight.
+	Add float64 `json:"add,omitempty"`
+	// Scale names the norm's weight γ that multiplies the columns: w ← w·diag(γ).
+	Scale string `json:"scale,omitempty"`
+	// Bias names the norm's bias β, and Weight the layer's weight: b ← b + w·β.
+	Bias   string `json:"bias,omitempty"`
+	Weight string `json:"weight,omitempty"`
+	// Fill sets every value: 1 for a folded γ, 0 for a folded β.
+	Fill *float64 `json:"fill,omitempty"`
+	// Epilogue is set where a runtime must subtract Add·Σx from every output: not drop-in. The
+	// constant is stored per output in an extra tensor.
+	Epilogue bool `json:"epilogue,omitempty"`
+}
+
+// shiftName keeps the initialisation of Shift from a cycle.
+const shiftName = "shift"
+
+// Shift adds one constant to all weights of a layer.
+var Shift = &Pass{
+	Name: shiftName, Class: Compensated, NeedsFamily: true,
+	Usage: "shift[=S[/epilogue]]",
+	Doc: "Adds one constant near S·σ (a power of two; S is 8 unless given) to all weights of a layer, so " +
+		"that sign and exponent stand still. Free where the layer's input sums to zero, which a LayerNorm " +
+		"makes it do once its scale is folded into the weights, and on an untied lm_head, whose logits all " +
+		"move alike. Stored values round more coarsely the larger S is: at S = 8 a BF16 weight keeps about " +
+		"35 dB. Everywhere else the result is not drop-in: a runtime must subtract the shift times the sum " +
+		"of the inputs; /epilogue asks for that and stores the shifts as extra tensors.",
+	Args: func(args []string) error {
+		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s >= 0.5 && s <= 64) {
+			return fmt.Errorf("%q is no number from 0.5 to 64", args[0])
+		}
+		if len(args) > 2 || len(args) == 2 && args[1] != "epilogue" {
+			return errors.New(`only "epilogue" may follow`)
+		}
+		return nil
+	},
+	Plan:    planShift,
+	Compile: compileShift,
+	Check:   checkFolds,
+	NeedsRuntime: func(s *plan.Step) bool {
+		sh, _ := plan.Data[Shifted](s)
+		return sh.Epilogue
+	},
+	Describe: func(s *plan.Step) string {
+		if sh, _ := plan.Data[Shifted](s); sh.Epilogue {
+			return "shift (not drop-in)"
+		}
+		return "shift"
+	},
+}
+
+// planShift folds and shifts layer by layer; a layer that would fall below the budget keeps its
+// weights.
+func planShift(ctx context.Context, m *Model, args []string) (steps []*plan.Step, err error) {
+	strengths := []float64{8}
+	if len(args) > 0 {
+		s, _ := strconv.ParseFloat(args[0], 64)
+		strengths[0] = s
+	} else if m.Budget.MinSNR != nil {
+		strengths = []float64{8, 4, 2, 1}
+	}
+	epilogue := len(args) > 1
+	norms := map[string][]*arch.Claim{}
+	var order []string
+	for _, claim := range m.Linears() {
+		if n := claim.Norm; n != nil && n.Kind == arch.LayerNorm {
+			if norms[n.Weight] == nil {
+				order = append(order, n.Weight)
+			}
+			norms[n.Weight] = append(norms[n.Weight], claim)
+		}
+	}
+	for _, norm := range order {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		more, err := m.shiftBehindNorm(ctx, norms[norm], strengths)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, more...)
+	}
+	for _, claim := range m.Linears() {
+		behindNorm := claim.Norm != nil && claim.Norm.Kind == arch.LayerNorm
+		if behindNorm || !claim.Softmax && !epilogue {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		more, err := m.shiftAlone(ctx, claim, strengths, !claim.Softmax)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, more...)
+	}
+	return steps, nil
+}
+
+// shiftBehindNorm folds one norm into all layers that read it and shifts those.
+func (m *Model) shiftBehindNorm(ctx context.Context, layers []*arch.Claim, strengths []float64) ([]*plan.Step, error) {
+	norm := layers[0].Norm
+	for _, s := range strengths {
+		var steps []*plan.Step
+		fits := true
+		for _, l := range layers {
+			fold, err := m.fold(ctx, l, s)
+			if errors.Is(err, plan.ErrInvalid) {
+				m.Note("shift: the layers behind %s are not shifted: %s", norm.Weight, why(err))
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			fits = fits && fold != nil
+			steps = append(steps, fold...)
+		}
+		if fits {
+			one, zero := 1.0, 0.0
+			steps = append(steps, &plan.Step{Tensor: norm.Weight, Data: Shifted{Fill: &one}})
+			if norm.Bias != "" {
+				steps = append(steps, &plan.Step{Tensor: norm.Bias, Data: Shifted{Fill: &zero}})
+			}
+			return steps, nil
+		}
+	}
+	m.Note("shift: the layers behind %s would fall below the budget or leave their range: they are not shifted", norm.Weight)
+	return nil, nil
+}
+
+// why is the text of an error of class plan.ErrInvalid without the class.
+func why(err error) string { return strings.TrimPrefix(err.Error(), plan.ErrInvalid.Error()+": ") }
+
+// fold is the steps for one layer behind a norm: its weight first, then its bias. It is nil where
+// the layer would fall below the budget, and of class plan.ErrInvalid where it cannot be folded at all.
+func (m *Model) fold(ctx context.Context, l *arch.Claim, strength float64) ([]*plan.Step, error) {
+	weight, err := m.shiftOf(ctx, l, Shifted{Scale: l.Norm.Weight}, strength)
+	if err != nil || weight == nil || l.Norm.Bias == "" {
+		return weight, err
+	}
+	if l.Bias == "" {
+		return nil, fmt.Errorf("%w: %s has no bias that could take the norm's", plan.ErrInvalid, l.Name)
+	}
+	bias := &plan.Step{Pass: shiftName, Tensor: l.Bias, Data: Shifted{Bias: l.Norm.Bias, Weight: l.Name}}
+	w, _ := m.Weights.Weight(l.Bias)
+	if _, err := m.Compiler.Program(ctx, w, []*plan.Step{bias}); err != nil {
+		return nil, err
+	}
+	return append(weight, bias), nil
+}
+
+// shiftAlone shifts a layer whose inputs may have any sum.
+func (m *Model) shiftAlone(ctx context.Context, l *arch.Claim, strengths []float64, epilogue bool) ([]*plan.Step, error) {
+	for _, s := range strengths {
+		steps, err := m.shiftOf(ctx, l, Shifted{Epilogue: epilogue}, s)
+		if errors.Is(err, plan.ErrInvalid) {
+			m.Note("shift: %s is not shifted: %s", l.Name, why(err))
+			return nil, nil
+		}
+		if err != nil || steps != nil {
+			return steps, err
+		}
+	}
+	m.Note("shift: %s would fall below the budget or leave its range: it is not shifted", l.Name)
+	return nil, nil
+}
+
+// shiftOf completes a layer's shift by the constant that strength asks for. It is nil where the
+// layer would fall below the budget or leave its type's range, and of class plan.ErrInvalid where it holds
+// NaN or infinity.
+func (m *Model) shiftOf(ctx context.Context, l *arch.Claim, sh Shifted, strength float64) ([]*plan.Step, error) {
+	step := &plan.Step{Pass: shiftName, Tensor: l.Name, Data: sh}
+	w, _ := m.Weights.Weight(l.Name)
+	p, err := m.Compiler.Program(ctx, w, []*plan.Step{step})
+	if err != nil {
+		return nil, err
+	}
+	var sum, peak float64
+	err = p.EachValues(ctx, 0, p.Rows, func(_ program.Block, values []float32) {
+		for _, v := range values {
+			sum += float64(float64(v) * float64(v)) // explicit, so that no machine fuses it
+			peak = max(peak, math.Abs(float64(v)))  // NaN stays
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if sum-sum != 0 {
+		return nil, fmt.Errorf("%w: %s holds NaN or infinity", plan.ErrInvalid, l.Name)
+	}
+	sh.Add = powerNear(strength * math.Sqrt(sum/float64(max(1, w.Rows*w.Cols))))
+	if peak+sh.Add > float64(p.Format.Value(p.Format.MaxFinite)) {
+		return nil, nil
+	}
+	step.Data = sh
+	if ok, err := m.Fits(ctx, step); err != nil || !ok {
+		return nil, err
+	}
+	return []*plan.Step{step}, nil
+}
+
+func powerNear(v float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	return math.Ldexp(1, int(math.Round(math.Log2(v))))
+}

@@ -1,0 +1,133 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+)
+
+// Price is the data of a step of [Trellis].
+type Price struct {
+	// Lambda is the relative error of the layer's output that is worth a relative energy of 1.
+	Lambda float64 `json:"lambda"`
+	// Rates are what values cost in energy, as the cost model said of this layer when the plan was made.
+	Rates rounding.Rates `json:"rates"`
+}
+
+// Trellis is rate–distortion-optimised rounding. It is not trellis-coded quantisation: the trellis is the one of
+// Viterbi's algorithm, along rows whose neighbours cost energy.
+var Trellis = &Pass{
+	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true,
+	Usage: "trellis[=LAMBDA]",
+	Doc: "Rate–distortion-optimised rounding (not trellis-coded quantisation). Chooses every value among its " +
+		"neighbours by error and energy: values of few significant bits, powers of two above all, toggle fewer wires " +
+		"in multipliers and memory. In the streaming role values that equal those of the row before are cheap, too, and " +
+		"dynamic programming along rows finds them. The cost model says what values cost in this " +
+		"layer, workload and role; the plan keeps it. LAMBDA says how much of the output's power may " +
+		"be lost to error for all of its energy: 1e-3 is gentle, 1e-1 leaves mostly powers of two. With " +
+		"--tokens errors are weighed by the layers' real inputs. With compensate it saves most at a given loss.",
+	Args: func(args []string) error {
+		if l, err := strconv.ParseFloat(args[0], 64); err != nil || !(l > 0 && l <= 1000) {
+			return fmt.Errorf("%q is no number above 0 and up to 1000", args[0])
+		}
+		if len(args) > 1 {
+			return errors.New("too many arguments")
+		}
+		return nil
+	},
+	Candidates: func(ctx context.Context, l *Layer, args []string) (all []any, err error) {
+		if len(args) == 0 && l.Budget.MinSNR == nil {
+			return nil, nil // the search for a budget of loss chooses
+		}
+		rates, err := l.Rates(ctx)
+		if err != nil {
+			return nil, err
+		}
+		tried := Lambdas()
+		if len(args) > 0 {
+			lambda, _ := strconv.ParseFloat(args[0], 64)
+			tried = []float64{lambda}
+		}
+		for _, lambda := range tried {
+			all = append(all, Price{lambda, rates})
+		}
+		return all, nil
+	},
+	Tuned: func(ctx context.Context, l *Layer, _ float64) (func(float64) any, error) {
+		rates, err := l.Rates(ctx)
+		return func(lambda float64) any { return Price{lambda, rates} }, err
+	},
+	Preview: previewTrellis,
+	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
+		t, err := plan.Data[Price](s)
+		if err != nil {
+			return o, errors.New("does not say what values cost")
+		}
+		if !(t.Lambda >= 0 && t.Lambda <= 1000) {
+			return o, fmt.Errorf("a lambda of %g is not within 0 and 1000", t.Lambda)
+		}
+		f := c.Program.Format
+		o.Joint = true
+		o.Chooser = func(_ int, scale float64) (rounding.Chooser, error) {
+			return rounding.Trellis{Format: f, Rates: t.Rates, Lambda: t.Lambda, Scale: scale}, nil
+		}
+		return o, t.Rates.Validate(f)
+	},
+	Describe: func(*plan.Step) string { return "trellis" },
+}
+
+// Lambdas that are tried where nothing names one: from gentler than any budget asks for to where only powers of
+// two and zeros are left.
+func Lambdas() []float64 {
+	var list []float64
+	for e := -17; e <= 3; e++ {
+		list = append(list, math.Ldexp(1, e))
+	}
+	return list
+}
+
+// previewTrellis weighs all errors alike and decides every value alone.
+func previewTrellis(ctx context.Context, l *Layer, data any) (o program.Operation, err error) {
+	price := data.(Price)
+	rms, err := l.OutputRMS(ctx)
+	if err != nil {
+		return o, err
+	}
+	var mean float64 // square
+	for _, v := range rms {
+		mean += v * v / float64(len(rms))
+	}
+	if mean == 0 {
+		return o, nil
+	}
+	alone := price.Rates
+	alone.Differ, alone.Sign, alone.Run = 0, 0, 0
+	chooser := rounding.Trellis{Format: l.Format, Rates: alone, Lambda: price.Lambda, Scale: 1 / mean}
+	rows, cols := l.Rows(), l.Cols()
+	if _, err := chooser.Begin(rows, cols); err != nil {
+		return o, err
+	}
+	o.Apply = func(b program.Block) {
+		choose, _ := chooser.Begin(rows, cols)
+		v := make([]float32, b.Rows*b.Cols)
+		b.Format.Decode(v, b.Data)
+		own := map[int]uint32{} // values that are not finite stay
+		for i, x := range v {
+			if x-x != 0 {
+				own[i], v[i] = b.Format.Elem(b.Data, i), 0
+			}
+		}
+		choose(rounding.Column{D: 1, T: v})
+		b.Format.Encode(b.Data, v)
+		for i, x := range own {
+			b.Format.SetElem(b.Data, i, x)
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,122 @@
+package pass
+
+import (
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// zeroUnreadOutputs zeroes outputs that no layer reads any more: where an index runs only through linear layers
+// and their biases, and all that read a label have its inputs pruned, the weights of those that write it are
+// free.
+func zeroUnreadOutputs(m *Model, steps []*plan.Step) ([]*plan.Step, error) {
+	pruned := map[string]map[int]bool{} // tensor → inputs
+	for _, s := range steps {
+		if s.Pass != pruneName {
+			continue
+		}
+		d, err := plan.Data[Pruned](s)
+		if err != nil {
+			return nil, err
+		}
+		pruned[s.Tensor] = map[int]bool{}
+		for _, k := range d.Inputs {
+			pruned[s.Tensor][k] = true
+		}
+	}
+	if m.Layout == nil || len(pruned) == 0 {
+		return steps, nil
+	}
+	outputs := map[string][]int{}
+	for _, ix := range m.Layout.Indices {
+		readers, writers := m.readers(ix)
+		if len(readers) == 0 {
+			continue
+		}
+		for label := range ix.Len {
+			unread := !slices.ContainsFunc(readers, func(r place) bool {
+				return slices.ContainsFunc(r.positions[label], func(k int) bool { return !pruned[r.tensor][k] })
+			})
+			for _, w := range writers {
+				if unread {
+					outputs[w.tensor] = append(outputs[w.tensor], w.positions[label]...)
+				}
+			}
+		}
+	}
+	steps = slices.Clone(steps)
+	for _, w := range m.Weights.All {
+		if list := outputs[w.Name]; len(list) > 0 {
+			slices.Sort(list)
+			steps = zeroOutputs(steps, w.Name, slices.Compact(list))
+		}
+	}
+	return steps, nil
+}
+
+// place is where an index's labels are along an axis.
+type place struct {
+	tensor    string
+	positions [][]int
+}
+
+// readers and writers of an index; none where anything else than linear layers and biases has it, or may have
+// it.
+func (m *Model) readers(ix *arch.Index) (readers, writers []place) {
+	if ix.Blocked != "" {
+		return nil, nil
+	}
+	for _, u := range ix.Uses {
+		claim := m.Layout.Claims[u.Tensor]
+		at := place{u.Tensor, claim.Axes[u.Axis].Positions(ix.Name)}
+		switch {
+		case claim.Role == arch.Bias: // what it adds to an output that nobody reads does not matter
+		case claim.Role != arch.Linear || len(claim.Axes) != 2:
+			return nil, nil
+		case u.Axis == claim.OutAxis:
+			writers = append(writers, at)
+		default:
+			readers = append(readers, at)
+		}
+	}
+	return readers, writers
+}
+
+// Freed is how many weights of other layers become zero with one input of this one: those of the outputs that
+// write it, where no other layer reads it.
+func (m *Model) Freed(tensor string) float64 {
+	if m.Layout == nil {
+		return 0
+	}
+	claim := m.Layout.Claims[tensor]
+	if claim == nil || len(claim.Axes) != 2 {
+		return 0
+	}
+	n := 0.0
+	for _, name := range claim.Axes[1-claim.OutAxis].Indices() {
+		readers, writers := m.readers(m.Layout.Index(name))
+		if len(readers) != 1 || len(readers[0].positions) == 0 || len(readers[0].positions[0]) != 1 {
+			continue // an input alone frees nothing
+		}
+		for _, w := range writers {
+			t, _ := m.Weights.Weight(w.tensor)
+			axes := m.Layout.Claims[w.tensor]
+			n += float64(t.Rows*t.Cols) / float64(axes.Axes[axes.OutAxis].Len())
+		}
+	}
+	return n
+}
+
+// zeroOutputs adds outputs to a layer's step. The steps may be some of many that are still being chosen from:
+// none is changed.
+func zeroOutputs(steps []*plan.Step, tensor string, outputs []int) []*plan.Step {
+	for i, s := range steps {
+		if s.Tensor == tensor && s.Pass == pruneName {
+			d, _ := plan.Data[Pruned](s) // decoded before
+			steps[i] = &plan.Step{Pass: pruneName, Tensor: tensor, Data: Pruned{d.Inputs, outputs}}
+			return steps
+		}
+	}
+	return append(steps, &plan.Step{Pass: pruneName, Tensor: tensor, Data: Pruned{Outputs: outputs}})
+}

@@ -1,0 +1,208 @@
+package transform
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+)
+
+// Row is a pass in a [Table].
+type Row struct {
+	Pass *pass.Pass
+	// Check holds the pass's steps against a result. It shares no code with the pass.
+	Check *verify.Check
+	// Reason says why the pass stands where it stands.
+	Reason string
+}
+
+// Table lists passes in the order in which they act on a weight.
+type Table []Row
+
+// Passes is the table of the module's own passes. A caller's table may have more: append rows to a clone.
+var Passes = Table{
+	{pass.Scale, verify.Scale, "exponents first: the order is chosen on the bits that they leave"},
+	{pass.Reorder, verify.Reorder, "then the order"},
+	{pass.Signs, verify.Signs, "then signs, chosen between the neighbours that the order made"},
+	{pass.Shift, verify.Shift, "real arithmetic before anything is quantised"},
+	{pass.Prune, verify.Prune, "whole inputs before single zeros"},
+	{pass.Sparsify, verify.Sparsify, "zeros before the values of the others are chosen"},
+	{pass.Trellis, verify.Trellis, "values: one of trellis, grid and round"},
+	{pass.Grid, verify.Grid, "the grid before rounding, which keeps multiples of a power of two"},
+	{pass.Round, verify.Round, "the low bits of whatever was computed before end up zero"},
+	{pass.Compensate, verify.Compensate, "how all of these hand on their errors"},
+}
+
+// constraint: first stands before second in a table, for the reason given.
+type constraint struct{ first, second, reason string }
+
+var constraints = []constraint{
+	{"scale", "reorder", "the order is chosen by the exponents that scale leaves"},
+	{"reorder", "signs", "signs are chosen between neighbours"},
+	{"scale", "shift", "a constant added to a row would be scaled apart by column exponents"},
+	{"shift", "prune", "a shift would fill the zeros again"},
+	{"shift", "sparsify", "a shift would fill the zeros again"},
+	{"reorder", "prune", "outputs that nobody reads are found in the final order"},
+	{"prune", "compensate", "it makes the others stand in for what is pruned"},
+	{"sparsify", "trellis", "zeros are kept"},
+	{"reorder", "sparsify", "blocks and 2:4 groups count places of the final order"},
+	{"shift", "grid", "a shift would leave the grid"},
+	{"sparsify", "grid", "the grid keeps zeros; sparsify ranks the original magnitudes"},
+	{"grid", "round", "rounding first would make the grid's nearest multiple a second rounding"},
+}
+
+// companions are passes that a search for a budget of loss needs beside a pass without arguments.
+var companions = map[string][]string{"prune": {"trellis", "compensate"}}
+
+// Validate checks a table: names, documentation, exactly the hooks that a class needs, a check for every pass, and
+// the order against the constraints. It runs at the start of every plan.
+func (t Table) Validate() error { return t.validate(constraints) }
+
+func (t Table) validate(rules []constraint) error {
+	var errs []error
+	at := map[string]int{}
+	for i, r := range t {
+		if _, twice := at[r.Pass.Name]; twice {
+			errs = append(errs, fmt.Errorf("pass %q stands twice in the table", r.Pass.Name))
+		}
+		at[r.Pass.Name] = i
+		errs = append(errs, r.Pass.Validate())
+		if r.Check == nil {
+			errs = append(errs, fmt.Errorf("pass %q has no check in package verify", r.Pass.Name))
+		}
+	}
+	for _, c := range rules {
+		i, ok := at[c.first]
+		j, ok2 := at[c.second]
+		if ok && ok2 && i >= j {
+			errs = append(errs, fmt.Errorf("%s must stand before %s: %s", c.first, c.second, c.reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Lookup finds a pass by name.
+func (t Table) Lookup(name string) (*pass.Pass, bool) {
+	i := t.rank(name)
+	if i < 0 {
+		return nil, false
+	}
+	return t[i].Pass, true
+}
+
+// rank is a pass's place; −1 where there is no such pass.
+func (t Table) rank(name string) int {
+	return slices.IndexFunc(t, func(r Row) bool { return r.Pass.Name == name })
+}
+
+// rules are what the compiler must know of the passes.
+func (t Table) rules() map[string]program.Rule {
+	rules := map[string]program.Rule{}
+	for i, r := range t {
+		rules[r.Pass.Name] = program.Rule{Rank: i, Symmetry: r.Pass.Symmetry, Compile: r.Pass.Compile, Check: r.Pass.Check}
+	}
+	return rules
+}
+
+// checks of the passes, by name.
+func (t Table) checks() map[string]*verify.Check {
+	checks := map[string]*verify.Check{}
+	for _, r := range t {
+		checks[r.Pass.Name] = r.Check
+	}
+	return checks
+}
+
+// Describe says in a few words what a step does, for tables.
+func (t Table) Describe(s *plan.Step) string {
+	if p, ok := t.Lookup(s.Pass); ok && p.Describe != nil {
+		return p.Describe(s)
+	}
+	return s.Pass
+}
+
+// Moves reports whether a plan's result is no longer what adapters were trained for: weights have other places,
+// signs or scales, or a norm is folded into them. Such adapters fit where they lay beside the source and were
+// converted along.
+func (t Table) Moves(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+		p, ok := t.Lookup(s.Pass)
+		return ok && p.Class != pass.Lossy
+	})
+}
+
+// check reports steps that no pass of the table could have written.
+func (t Table) check(p *plan.Plan) error {
+	for i, s := range p.Steps {
+		by, ok := t.Lookup(s.Pass)
+		switch {
+		case !ok:
+			return fmt.Errorf("%w: step %d: there is no pass %q; the passes are %s", plan.ErrInvalid, i, s.Pass, t.names())
+		case by.Class == pass.Exact && s.Index == "":
+			return fmt.Errorf("%w: step %d: %s acts on an index, and names none", plan.ErrInvalid, i, s.Pass)
+		case by.Class != pass.Exact && s.Tensor == "":
+			return fmt.Errorf("%w: step %d: %s acts on a tensor, and names none", plan.ErrInvalid, i, s.Pass)
+		}
+	}
+	if p.DropIn != t.dropIn(p) {
+		return fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say otherwise", plan.ErrInvalid, p.DropIn)
+	}
+	return nil
+}
+
+// dropIn reports whether today's runtimes can use a plan's result as it is.
+func (t Table) dropIn(p *plan.Plan) bool {
+	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+		by, ok := t.Lookup(s.Pass)
+		return ok && by.NeedsRuntime != nil && by.NeedsRuntime(s)
+	})
+}
+
+// Parse reads a list such as "reorder,round=4" and returns it in the table's order.
+func (t Table) Parse(list string) ([]pass.Choice, error) {
+	var chosen []pass.Choice
+	for _, item := range strings.Split(list, ",") {
+		name, arg, hasArg := strings.Cut(strings.TrimSpace(item), "=")
+		p, ok := t.Lookup(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no pass %q; the passes are %s", name, t.names())
+		}
+		if slices.ContainsFunc(chosen, func(c pass.Choice) bool { return c.Pass == p }) {
+			return nil, fmt.Errorf("pass %s is named twice", name)
+		}
+		c := pass.Choice{Pass: p}
+		if hasArg {
+			c.Args = strings.Split(arg, "/")
+			if p.Args == nil {
+				return nil, fmt.Errorf("%s takes no argument", name)
+			}
+			if err := p.Args(c.Args); err != nil {
+				return nil, fmt.Errorf("%s: %w; usage: %s", item, err, p.Usage)
+			}
+		}
+		chosen = append(chosen, c)
+	}
+	slices.SortFunc(chosen, func(a, b pass.Choice) int { return t.rank(a.Pass.Name) - t.rank(b.Pass.Name) })
+	return chosen, nil
+}
+
+// ParsePasses reads a list of the module's own passes; see [Table.Parse].
+func ParsePasses(list string) ([]pass.Choice, error) { return Passes.Parse(list) }
+
+func (t Table) names() string {
+	var names []string
+	for _, r := range t {
+		names = append(names, r.Pass.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// UsesHessians reports whether what passes do depends on the layers' calibration statistics, if they are known.
+func UsesHessians(passes []pass.Choice) bool {
+	return slices.ContainsFunc(passes, func(c pass.Choice) bool { return c.Pass.UsesHessians })
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sort"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// sampleBytes of every tensor's start and end go into a model's fingerprint.
+const sampleBytes = 4096
+
+// Fingerprint tells a model from every other by its headers and samples of its data; it does not
+// read the whole model.
+func Fingerprint(m *weights.Model) (fp Model, err error) {
+	h := sha256.New()
+	infos := m.Infos()
+	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
+	for _, info := range infos {
+		t, _ := m.Tensor(info.Name)
+		err = weights.Guard(t.File, func() error {
+			fmt.Fprintf(h, "%q %s %v\n", t.Name, t.DType, t.Shape)
+			h.Write(t.Data[:min(len(t.Data), sampleBytes)])
+			h.Write(t.Data[max(0, len(t.Data)-sampleBytes):])
+			return nil
+		})
+		if err != nil {
+			return fp, err
+		}
+		fp.Bytes += info.Size()
+	}
+	fp.Tensors = len(infos)
+	fp.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return fp, nil
+}
+
+// CheckModel returns an error where the plan was made for another model.
+func (p *Plan) CheckModel(m *weights.Model) error {
+	fp, err := Fingerprint(m)
+	if err != nil {
+		return err
+	}
+	return p.CheckFingerprint(m.Dir, fp)
+}
+
+// CheckFingerprint returns an error where the plan was made for another model than that of a fingerprint, which
+// lies in dir.
+func (p *Plan) CheckFingerprint(dir string, fp Model) error {
+	if fp.SHA256 != p.Model.SHA256 {
+		return fmt.Errorf("%w: it was made for another model (%d tensors, %d bytes, %.12s…) than %s (%d tensors, %d bytes, %.12s…)",
+			ErrInvalid, p.Model.Tensors, p.Model.Bytes, p.Model.SHA256, dir, fp.Tensors, fp.Bytes, fp.SHA256)
+	}
+	return nil
+}

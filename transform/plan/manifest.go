@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// ManifestName is the file beside converted weights that says what was done to them.
+const ManifestName = "lowtoggle.json"
+
+// ManifestVersion is the version of the manifest that this package reads and writes; its plan has a version of
+// its own.
+const ManifestVersion = 1
+
+// Manifest is the content of [ManifestName].
+type Manifest struct {
+	Version int `json:"manifest_version"`
+	// DropIn is false where a runtime must be changed to use these weights.
+	DropIn bool    `json:"drop_in"`
+	Shards []Shard `json:"shards"`
+	Plan   *Plan   `json:"plan"`
+	// Previous is the manifest of the source, where that had been converted before.
+	Previous json.RawMessage `json:"previous,omitempty"`
+}
+
+// Shard names a shard and the SHA-256 of the whole file before and after.
+type Shard struct {
+	File   string `json:"file"`
+	Source string `json:"source_sha256"`
+	Output string `json:"output_sha256"`
+}
+
+// Encode renders the manifest with the plan in its line-by-line form.
+func (m *Manifest) Encode() ([]byte, error) {
+	plan, err := m.Plan.Encode()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "{\n  \"manifest_version\": %d,\n  \"drop_in\": %v,\n  ", m.Version, m.DropIn)
+	if err := encodeLines(&b, "shards", m.Shards); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&b, ",\n  \"plan\": %s", bytes.TrimSpace(plan))
+	if len(m.Previous) > 0 {
+		b.WriteString(",\n  \"previous\": ")
+		if err := json.Compact(&b, m.Previous); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteString("\n}\n")
+	return b.Bytes(), nil
+}
+
+// ReadManifest reads the manifest of a folder. Its absence is fs.ErrNotExist.
+func ReadManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, ManifestName)
+	js, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var outer struct {
+		Version  int             `json:"manifest_version"`
+		DropIn   bool            `json:"drop_in"`
+		Shards   []Shard         `json:"shards"`
+		Plan     json.RawMessage `json:"plan"`
+		Previous json.RawMessage `json:"previous"`
+	}
+	if err := json.Unmarshal(js, &outer); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if outer.Version != ManifestVersion {
+		return nil, fmt.Errorf("%s: manifest version %d, this program reads version %d", path, outer.Version, ManifestVersion)
+	}
+	plan, err := Decode(outer.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Manifest{outer.Version, outer.DropIn, outer.Shards, plan, outer.Previous}, nil
+}
+
+// Previous returns what the source's folder says of an earlier conversion, nil where nothing. A
+// manifest beside a model that is a single file may speak of another.
+func Previous(m *weights.Model) (json.RawMessage, error) {
+	if !slices.Contains(m.Others, ManifestName) {
+		return nil, nil
+	}
+	js, err := os.ReadFile(filepath.Join(m.Dir, ManifestName))
+	if err == nil && !json.Valid(js) {
+		err = fmt.Errorf("%s: is no JSON: take it out of the model's folder", filepath.Join(m.Dir, ManifestName))
+	}
+	return js, err
+}

@@ -1,0 +1,168 @@
+// Package plan is the data of a conversion: the plan, its steps, the manifest of a converted folder, and the
+// fingerprint of a model. It decides nothing and reads no weights but samples of them for the fingerprint.
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+)
+
+// Version is the version of the plan's format that this package writes. It reads version 1, too, which names
+// the data of four passes otherwise.
+const Version = 2
+
+// Plan is everything that is done to a model, as data. Applied to the model that it was made for it gives the
+// same bytes anywhere.
+type Plan struct {
+	Version int    `json:"plan_version"`
+	Tool    string `json:"lowtoggle"`
+	// DropIn is false where a runtime must be changed to use the result.
+	DropIn bool  `json:"drop_in"`
+	Model  Model `json:"model"`
+	// Request is what was asked for.
+	Request Request `json:"request"`
+	// Search is what the search for a budget of loss did; nil without one.
+	Search *Search `json:"found,omitempty"`
+	// Steps are in the order of the table of passes.
+	Steps []*Step `json:"steps"`
+	// Predictions say what is expected of each tensor that the planner treated or passed over.
+	Predictions []Prediction `json:"outlook,omitempty"`
+	// Notes say in words what was left alone and why.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Model tells the model that a plan was made for from every other.
+type Model struct {
+	Family  string `json:"family,omitempty"`
+	Tensors int    `json:"tensors"`
+	Bytes   int64  `json:"bytes"`
+	// SHA256 covers name, type and shape of every tensor, and samples of its data.
+	SHA256 string `json:"sha256"`
+}
+
+// Request is what a plan was asked to do.
+type Request struct {
+	Passes   []string      `json:"passes"`
+	MinSNR   *float64      `json:"min_snr_db,omitempty"`
+	MaxLoss  *float64      `json:"max_loss_nats,omitempty"`
+	Workload cost.Workload `json:"workload"`
+	Role     cost.Role     `json:"role"`
+	// Hessians is the key of the calibration statistics by which errors were weighed. Applying the plan
+	// takes the same tokens. Absent where there were none.
+	Hessians string `json:"inputs,omitempty"`
+	Seed     uint64 `json:"seed"`
+}
+
+// Prediction is what is expected of one tensor.
+type Prediction struct {
+	Tensor string `json:"tensor"`
+	// Linear tells the tensors whose products cost energy.
+	Linear bool `json:"linear"`
+	// SNR is the output SNR in decibels under the plan, exact; absent where nothing is lost or where it
+	// was not computed because no budget was given.
+	SNR *float64 `json:"snr_db,omitempty"`
+	// Before and After are energies relative to random data of the same scale, predicted from sampled rows.
+	Before *cost.Estimate `json:"before,omitempty"`
+	After  *cost.Estimate `json:"after,omitempty"`
+	// Missed says which part of the request did not fit the budget.
+	Missed string `json:"missed,omitempty"`
+	// InputSNR is the output SNR in decibels on the inputs that the layer gets from calibration tokens;
+	// absent where these are not known.
+	InputSNR *float64 `json:"input_snr_db,omitempty"`
+	// NonFinite counts NaN and infinite values; absent where no budget had the tensor read to the end.
+	NonFinite int `json:"non_finite,omitempty"`
+}
+
+// ErrInvalid is the class of errors about a plan's contents.
+var ErrInvalid = errors.New("invalid plan")
+
+// Encode renders the plan as JSON with one line for each step, so that plans can be read and
+// compared line by line.
+func (p *Plan) Encode() ([]byte, error) {
+	head := *p
+	head.Steps, head.Predictions, head.Notes = nil, nil, nil
+	js, err := json.MarshalIndent(head, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(bytes.TrimSuffix(js, []byte("\"steps\": null\n}")))
+	if err := encodeLines(b, "steps", p.Steps); err != nil {
+		return nil, err
+	}
+	if len(p.Predictions) > 0 {
+		b.WriteString(",\n  ")
+		if err := encodeLines(b, "outlook", p.Predictions); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.Notes) > 0 {
+		b.WriteString(",\n  ")
+		if err := encodeLines(b, "notes", p.Notes); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteString("\n}\n")
+	return b.Bytes(), nil
+}
+
+func encodeLines[T any](b *bytes.Buffer, name string, list []T) error {
+	fmt.Fprintf(b, "%q: [", name)
+	for i, item := range list {
+		js, err := json.Marshal(item)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n    ")
+		b.Write(js)
+	}
+	if len(list) > 0 {
+		b.WriteString("\n  ")
+	}
+	b.WriteByte(']')
+	return nil
+}
+
+// Decode reads a plan of version 1 or 2. Unknown fields are errors: a plan is complete or it is of another
+// version. What only the passes know is checked by who has them.
+func Decode(js []byte) (*Plan, error) {
+	dec := json.NewDecoder(bytes.NewReader(js))
+	dec.DisallowUnknownFields()
+	var p Plan
+	if err := dec.Decode(&p); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%w: something follows its end", ErrInvalid)
+	}
+	if p.Version < 1 || p.Version > Version {
+		return nil, fmt.Errorf("%w: version %d, this program reads versions 1 to %d", ErrInvalid, p.Version, Version)
+	}
+	for i, s := range p.Steps {
+		if err := s.check(); err != nil {
+			return nil, fmt.Errorf("%w: step %d: %w", ErrInvalid, i, err)
+		}
+	}
+	return &p, nil
+}
+
+// Read reads a plan from a file.
+func Read(path string) (*Plan, error) {
+	js, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Decode(js)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}

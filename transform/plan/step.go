@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Step is one decision of one pass. Index names what an exact pass acts on, Tensor what the other passes act
+// on; exactly one of them is set.
+type Step struct {
+	Pass   string
+	Index  string
+	Tensor string
+	// Data belongs to the pass: a value of the pass's own type, or, in a plan that was read, its JSON.
+	// Only the pass and its check in package verify decode it, with [Data].
+	Data any
+}
+
+// version1 names the field of a step's data where plans of version 1 did not call it after the pass.
+var version1 = map[string]string{"reorder": "order", "signs": "flip", "scale": "exponents", "sparsify": "zeros"}
+
+// Data returns the data of a step as a T. Unknown fields, data of another type and absent data are errors.
+func Data[T any](s *Step) (v T, err error) {
+	switch d := s.Data.(type) {
+	case T:
+		return d, nil
+	case json.RawMessage:
+		dec := json.NewDecoder(bytes.NewReader(d))
+		dec.DisallowUnknownFields()
+		return v, dec.Decode(&v)
+	case nil:
+		return v, errors.New("has no data")
+	}
+	return v, fmt.Errorf("has data of type %T, not %T", s.Data, v)
+}
+
+// MarshalJSON writes the data under the name of the pass.
+func (s *Step) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	field := func(name string, value any) error {
+		js, err := json.Marshal(value)
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", name, js)
+		return err
+	}
+	err := field("pass", s.Pass)
+	if s.Index != "" {
+		err = errors.Join(err, field("index", s.Index))
+	}
+	if s.Tensor != "" {
+		err = errors.Join(err, field("tensor", s.Tensor))
+	}
+	if s.Data != nil {
+		err = errors.Join(err, field(s.Pass, s.Data))
+	}
+	b.WriteByte('}')
+	return b.Bytes(), err
+}
+
+// UnmarshalJSON reads a step of version 1 or 2. Unknown fields are errors.
+func (s *Step) UnmarshalJSON(js []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(js, &fields); err != nil {
+		return err
+	}
+	*s = Step{}
+	if err := json.Unmarshal(fields["pass"], &s.Pass); err != nil {
+		return fmt.Errorf("a step names no pass: %w", err)
+	}
+	for name, value := range fields {
+		var err error
+		switch {
+		case name == "pass":
+		case name == "index":
+			err = json.Unmarshal(value, &s.Index)
+		case name == "tensor":
+			err = json.Unmarshal(value, &s.Tensor)
+		case s.Data == nil && (name == s.Pass || name == version1[s.Pass]):
+			s.Data = value
+		default:
+			err = fmt.Errorf("pass %q has no field %q", s.Pass, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check reports a step that acts on nothing, or on two things.
+func (s *Step) check() error {
+	switch {
+	case s == nil:
+		return errors.New("is null")
+	case s.Pass == "":
+		return errors.New("names no pass")
+	case (s.Index == "") == (s.Tensor == ""):
+		return fmt.Errorf("%s: names neither an index nor a tensor, or both", s.Pass)
+	}
+	return nil
+}
+
+// ByTensor sorts tensor steps to their tensors, in the plan's order.
+func ByTensor(steps []*Step) map[string][]*Step {
+	m := map[string][]*Step{}
+	for _, s := range steps {
+		if s.Tensor != "" {
+			m[s.Tensor] = append(m[s.Tensor], s)
+		}
+	}
+	return m
+}

@@ -1,0 +1,89 @@
+package transform
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Predicted is a plan's predicted energy over the source's: all linear layers together, each by its number of
+// weights. nil where nothing was predicted.
+func Predicted(m *weights.Model, p *plan.Plan) *predict.Ratio {
+	var r predict.Ratio
+	for _, o := range p.Predictions {
+		if t, ok := m.Tensor(o.Tensor); ok && o.Before != nil && o.After != nil {
+			r.Add(t.Len(), *o.Before, *o.After)
+		}
+	}
+	return r.Known()
+}
+
+// KindSummary is what a plan does to the linear layers of one kind.
+type KindSummary struct {
+	Kind    string
+	Layers  int
+	Weights int
+	// Treatments are the tensor steps in words, joined by " + ", and how many layers get them.
+	Treatments map[string]int
+	// LowestSNR of the layers' outputs in decibels; nil where nothing is lost or known.
+	LowestSNR *float64
+	// Energy predicted over the source's; nil where nothing was predicted.
+	Energy *predict.Ratio
+}
+
+// Summary sums a plan up by kind of layer, in alphabetical order. layout may be nil.
+func (t Table) Summary(m *weights.Model, p *plan.Plan, layout *arch.Layout) []KindSummary {
+	steps := map[string][]string{}
+	for _, s := range p.Steps {
+		if s.Index == "" {
+			steps[s.Tensor] = append(steps[s.Tensor], t.Describe(s))
+		}
+	}
+	kinds := map[string]*KindSummary{}
+	energy := map[string]*predict.Ratio{}
+	for _, o := range p.Predictions {
+		w, ok := m.Tensor(o.Tensor)
+		if !ok {
+			continue
+		}
+		kind := layout.Kind(o.Tensor)
+		g := kinds[kind]
+		if g == nil {
+			g = &KindSummary{Kind: kind, Treatments: map[string]int{}}
+			kinds[kind], energy[kind] = g, &predict.Ratio{}
+		}
+		g.Layers++
+		g.Weights += w.Len()
+		g.Treatments[strings.Join(steps[o.Tensor], " + ")]++
+		g.LowestSNR = lower(lower(g.LowestSNR, o.SNR), o.InputSNR)
+		if o.Before != nil && o.After != nil {
+			energy[kind].Add(w.Len(), *o.Before, *o.After)
+		}
+	}
+	var list []KindSummary
+	for kind, g := range kinds {
+		g.Energy = energy[kind].Known()
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b KindSummary) int { return strings.Compare(a.Kind, b.Kind) })
+	return list
+}
+
+// lower is the lower of two ratios, either of which may be unknown.
+func lower(a, b *float64) *float64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+// SavesNothing reports whether a plan is predicted to save nothing, and whether it even costs more. Passes that keep
+// every value usually save nothing in prefill.
+func SavesNothing(total *predict.Ratio) (nothing, more bool) {
+	const little = 0.0005 // which is shown as 0.0 %
+	return total != nil && total.Relative >= 1-little, total != nil && total.Relative > 1+little
+}

@@ -1,0 +1,16 @@
+package program
+
+import "github.com/lowtoggle/lowtoggle/weights"
+
+// Block is a range of whole rows of a tensor's result, as stored.
+type Block struct {
+	First, Rows, Cols int
+	Data              []byte
+	Format            weights.Format
+}
+
+// RowBytes is the length of a row in bytes.
+func (b Block) RowBytes() int { return b.Cols * b.Format.Bits / 8 }
+
+// Op rewrites a block in place.
+type Op func(b Block)

@@ -1,0 +1,159 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Rule is what the compiler must know of a pass. A rule has either Symmetry or Compile.
+type Rule struct {
+	// Rank is the pass's place in the table: a tensor's steps act in this order.
+	Rank int
+	// Symmetry adds an exact step to the symmetry of its index of n labels.
+	Symmetry func(s *plan.Step, n int, sym *Symmetry) error
+	// Compile turns a tensor step into an operation.
+	Compile func(s *plan.Step, c *Context) (Operation, error)
+	// Check holds all steps of the pass against each other and the layout; may be nil.
+	Check func(layout *arch.Layout, steps []*plan.Step) error
+}
+
+// Context is what a step is compiled in.
+type Context struct {
+	context.Context // of the compilation: folds read whole tensors
+	Weights         *quant.Set
+	Layout          *arch.Layout // nil where the family is not known
+	Symmetries      Symmetries
+	Program         *Program // of the tensor, as far as it is compiled
+}
+
+// Compiler turns steps into programs. It reads tensors only where an operation needs another tensor's numbers.
+type Compiler struct {
+	weights  *quant.Set
+	layout   *arch.Layout // nil where the family is not known
+	hessians Hessians     // nil where no tokens are known
+	rules    map[string]Rule
+	syms     Symmetries
+	results  *Results
+	count    *Counters
+}
+
+// CompilerOptions are what a compiler is made with.
+type CompilerOptions struct {
+	Weights  *quant.Set
+	Layout   *arch.Layout // nil where the family is not known
+	Hessians Hessians     // nil where no tokens are known
+	Rules    map[string]Rule
+	Results  *Results  // may be nil
+	Count    *Counters // may be nil
+}
+
+// NewCompiler merges a plan's exact steps. Steps that do not fit the model are errors of class
+// [plan.ErrInvalid].
+func NewCompiler(o CompilerOptions, steps []*plan.Step) (*Compiler, error) {
+	c := &Compiler{weights: o.Weights, layout: o.Layout, hessians: o.Hessians, rules: o.Rules, syms: Symmetries{}, results: o.Results, count: o.Count}
+	byPass := map[string][]*plan.Step{}
+	for _, s := range steps {
+		rule, ok := c.rules[s.Pass]
+		if !ok {
+			return nil, fmt.Errorf("%w: there is no pass %q", plan.ErrInvalid, s.Pass)
+		}
+		if err := c.take(s, rule); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", plan.ErrInvalid, s.Pass, err)
+		}
+		byPass[s.Pass] = append(byPass[s.Pass], s)
+	}
+	if o.Layout == nil {
+		return c, nil
+	}
+	for name, list := range byPass {
+		if check := c.rules[name].Check; check != nil {
+			if err := check(o.Layout, list); err != nil {
+				return nil, fmt.Errorf("%w: %s: %w", plan.ErrInvalid, name, err)
+			}
+		}
+	}
+	return c, nil
+}
+
+// take checks what a step acts on, and merges an exact one.
+func (c *Compiler) take(s *plan.Step, rule Rule) error {
+	if rule.Symmetry == nil {
+		if w, ok := c.weights.Weight(s.Tensor); !ok || w.Adapter {
+			return fmt.Errorf("the model has no tensor %q", s.Tensor)
+		}
+		return nil
+	}
+	var ix *arch.Index
+	if c.layout != nil {
+		ix = c.layout.Index(s.Index)
+	}
+	if ix == nil {
+		return fmt.Errorf("the model has no index %q", s.Index)
+	}
+	sym := c.syms[s.Index]
+	if sym == nil {
+		sym = &Symmetry{}
+		c.syms[s.Index] = sym
+	}
+	if err := rule.Symmetry(s, ix.Len, sym); err != nil {
+		return fmt.Errorf("index %s: %w", s.Index, err)
+	}
+	return sym.Check(ix)
+}
+
+// Symmetries of the exact steps, by index.
+func (c *Compiler) Symmetries() Symmetries { return c.syms }
+
+// With is the compiler with other symmetries.
+func (c *Compiler) With(syms Symmetries) *Compiler {
+	d := *c
+	d.syms = syms
+	return &d
+}
+
+// Program compiles what steps do to w. The steps are this weight's, in any order.
+func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.Step) (*Program, error) {
+	c.count.program()
+	format, known := w.DType.Format()
+	p := &Program{Source: w, Format: format, Rows: w.Rows, Cols: w.Cols, Unit: 1}
+	if c.layout != nil {
+		if claim := c.layout.Claims[w.Name]; claim != nil {
+			p.OutAxis = claim.OutAxis
+			p.Row, p.Col = c.syms.Matrix(claim)
+		}
+	}
+	if w.DType.Bits()%8 != 0 && !p.IsIdentity() {
+		return nil, fmt.Errorf("%w: tensor %q: elements of %s cannot be moved", plan.ErrInvalid, w.Name, w.DType)
+	}
+	if !known && (p.marked() || len(steps) > 0) {
+		return nil, fmt.Errorf("%w: tensor %q: values of type %s are not transformed", plan.ErrInvalid, w.Name, w.DType)
+	}
+	steps = slices.Clone(steps)
+	slices.SortStableFunc(steps, func(a, b *plan.Step) int { return c.rules[a.Pass].Rank - c.rules[b.Pass].Rank })
+	ops := make([]Operation, len(steps))
+	for i, s := range steps {
+		err := errors.New("has two steps")
+		if i == 0 || s.Pass != steps[i-1].Pass {
+			ops[i], err = c.rules[s.Pass].Compile(s, &Context{ctx, c.weights, c.layout, c.syms, p})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: tensor %q: %w", plan.ErrInvalid, s.Pass, w.Name, err)
+		}
+		p.add(ops[i])
+	}
+	var err error
+	if p.joint, err = newJoint(p, ops, c.hessians, c.count); err != nil {
+		return nil, fmt.Errorf("%w: tensor %q: %w", plan.ErrInvalid, w.Name, err)
+	}
+	if p.joint != nil && c.results != nil {
+		p.joint.results = c.results
+		p.joint.key, err = keyOf(p, steps)
+	}
+	return p, err
+}

@@ -1,0 +1,21 @@
+package program
+
+import "sync/atomic"
+
+// Counters count work that a run should do once. A nil Counters counts nothing.
+type Counters struct {
+	Programs atomic.Int64 // compiled
+	Factors  atomic.Int64 // of Hessians
+}
+
+func (c *Counters) program() {
+	if c != nil {
+		c.Programs.Add(1)
+	}
+}
+
+func (c *Counters) factor() {
+	if c != nil {
+		c.Factors.Add(1)
+	}
+}

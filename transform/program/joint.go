@@ -1,0 +1,221 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// joint makes a layer whose values are chosen together and not row by row. The result is made once by Prepare,
+// kept while it is read, and released.
+type joint struct {
+	hessians                Hessians // nil where no tokens are known
+	zeroInputs, zeroOutputs []int
+	mask                    Op // makes the zeros that stay; nil where there are none
+	chooser                 func(n int, scale float64) (rounding.Chooser, error)
+	damp                    float64
+
+	results *Results
+	key     resultKey
+
+	mu    sync.Mutex
+	data  []byte
+	layer *Layer // loaded before, for many tries at one layer; nil: loaded when it is needed
+	count *Counters
+}
+
+// newJoint collects what operations contribute; nil where none asks for a joint choice.
+func newJoint(p *Program, ops []Operation, h Hessians, count *Counters) (*joint, error) {
+	j := &joint{hessians: h, count: count}
+	asked, choosers, not := false, 0, ""
+	for _, o := range ops {
+		asked = asked || o.Joint
+		if o.Mask && j.mask == nil {
+			j.mask = o.Apply
+		}
+		if o.Chooser != nil {
+			j.chooser = o.Chooser
+			choosers++
+		}
+		if o.NotJoint != "" {
+			not = o.NotJoint
+		}
+		if o.Damp > 0 {
+			j.damp = o.Damp
+		}
+		if o.ZeroInputs != nil || o.ZeroOutputs != nil {
+			j.zeroInputs, j.zeroOutputs = o.ZeroInputs, o.ZeroOutputs
+		}
+	}
+	switch {
+	case !asked:
+		return nil, nil
+	case p.affine != nil:
+		return nil, errors.New("a shifted layer cannot be rounded jointly: leave out shift, or prune, trellis and compensate")
+	case choosers > 1:
+		return nil, errors.New("prune, trellis and compensate take one of trellis, grid and round")
+	case not != "":
+		return nil, errors.New(not)
+	case j.damp > 0 && h == nil:
+		return nil, fmt.Errorf("compensate weighs errors by the layer's inputs: %w", ErrNoHessians)
+	case len(j.zeroInputs) > 0 && j.damp == 0:
+		return nil, errors.New("pruned inputs need compensate")
+	}
+	return j, nil
+}
+
+// NeedsPreparing reports whether Prepare makes something that Release frees.
+func (p *Program) NeedsPreparing() bool { return p.joint != nil }
+
+// Use gives the program's joint choice a layer that was loaded before, for many tries at one layer.
+func (p *Program) Use(l *Layer) {
+	if p.joint != nil {
+		p.joint.layer = l
+	}
+}
+
+// Prepare makes a joint choice, with the given number of goroutines. Other programs need none.
+func (p *Program) Prepare(ctx context.Context, workers int) error {
+	j := p.joint
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.data != nil {
+		return nil
+	}
+	if j.data = j.results.get(j.key); j.data != nil {
+		return nil
+	}
+	err := weights.Guard(p.File(), func() (err error) {
+		j.data, err = p.choose(ctx, workers)
+		return err
+	})
+	if err != nil {
+		j.data = nil
+		return fmt.Errorf("%s: tensor %q: %w", p.File(), p.Source.Name, err)
+	}
+	return nil
+}
+
+// Remember keeps what Prepare made for other programs of the same steps, as far as there is room.
+func (p *Program) Remember() {
+	if p.joint != nil {
+		p.joint.mu.Lock()
+		defer p.joint.mu.Unlock()
+		p.joint.results.put(p.joint.key, p.joint.data)
+	}
+}
+
+// Release frees what Prepare made.
+func (p *Program) Release() {
+	if p.joint != nil {
+		p.joint.mu.Lock()
+		p.joint.data = nil
+		p.joint.mu.Unlock()
+	}
+}
+
+// choose all values of the layer, stored as the result's bytes.
+func (p *Program) choose(ctx context.Context, workers int) (data []byte, err error) {
+	l := p.joint.layer
+	if l == nil {
+		if l, err = p.Fitted(ctx, p.joint.hessians, workers); err != nil {
+			return nil, err
+		}
+		l.count = p.joint.count
+	}
+	q, err := p.joint.values(ctx, p, l, workers)
+	if err != nil {
+		return nil, err
+	}
+	if p.OutAxis == 1 {
+		q = transposed(q)
+	}
+	data = make([]byte, p.Rows*p.RowBytes())
+	p.Format.Encode(data, q.Data)
+	return data, p.keepNonFinite(ctx, data)
+}
+
+// keepNonFinite gives values that are not finite their own bits back.
+func (p *Program) keepNonFinite(ctx context.Context, data []byte) error {
+	return p.Lossless().EachBlock(ctx, 0, p.Rows, func(b Block) {
+		for i := range b.Rows * b.Cols {
+			if v := b.Format.Elem(b.Data, i); !b.Format.Finite(v) {
+				b.Format.SetElem(data, b.First*b.Cols+i, v)
+			}
+		}
+	})
+}
+
+// values of the layer [N, K] as the operations choose them.
+func (j *joint) values(ctx context.Context, p *Program, l *Layer, workers int) (q sgemm.Matrix, err error) {
+	n, k := l.W.Rows, l.W.Cols
+	f := rounding.Flat(k)
+	zero := 0
+	switch {
+	case j.damp > 0:
+		in, _ := p.InputAxis()
+		first, _ := in.Places(k, j.zeroInputs) // checked when it was compiled
+		zero = len(first)
+		if f, err = l.dampedFactor(ctx, j.damp, first, workers); err != nil {
+			return q, err
+		}
+	case l.H.Rows > 0:
+		f = rounding.Uncompensated(l.H)
+	}
+	c, err := j.choices(ctx, p, n, rounding.Loss{Signal: l.Signal}.Scale(n*k))
+	if err != nil {
+		return q, err
+	}
+	if q, err = rounding.Round(ctx, l.W, f, c, rounding.Options{Workers: workers, Zero: zero}); err != nil {
+		return q, err
+	}
+	out, _ := p.OutputAxis()
+	rows, _ := out.Places(n, j.zeroOutputs)
+	for _, r := range rows {
+		clear(q.Row(r))
+	}
+	return q, nil
+}
+
+func (j *joint) choices(ctx context.Context, p *Program, n int, scale float64) (c rounding.Chooser, err error) {
+	c = rounding.Stored{Format: p.Format}
+	if j.chooser != nil {
+		if c, err = j.chooser(n, scale); err != nil {
+			return nil, err
+		}
+	}
+	if j.mask == nil {
+		return c, nil
+	}
+	keep, err := p.kept(ctx, j.mask)
+	return rounding.Sparse{Chooser: c, Keep: keep}, err
+}
+
+// kept tells the elements that mask leaves, outputs as rows.
+func (p *Program) kept(ctx context.Context, mask Op) ([]bool, error) {
+	masked := p.Lossless()
+	masked.ops = []Op{mask}
+	keep := make([]bool, p.Rows*p.Cols)
+	n, k := p.Rows, p.Cols
+	if p.OutAxis == 1 {
+		n, k = k, n
+	}
+	err := masked.EachValues(ctx, 0, p.Rows, func(b Block, v []float32) {
+		for i, x := range v {
+			r, c := b.First+i/b.Cols, i%b.Cols
+			if p.OutAxis == 1 {
+				r, c = c, r
+			}
+			keep[r*k+c] = x != 0
+		}
+	})
+	return keep, err
+}

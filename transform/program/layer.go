@@ -1,0 +1,194 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+)
+
+// Hessians are the calibration statistics of a model's linear layers. They are asked by several goroutines.
+type Hessians interface {
+	// Key tells model and tokens from every other.
+	Key() string
+	// Has reports whether a tensor is a layer whose Hessian is known.
+	Has(tensor string) bool
+	// Fit returns H = XᵀX/tokens of a linear layer's inputs x[tokens, K], both axes in the source's order.
+	// The caller may change the matrix.
+	Fit(ctx context.Context, tensor string) (sgemm.Matrix, error)
+	// Held returns the same of held-out tokens. No value is fitted to them, so they tell what values that
+	// were fitted to the others lose.
+	Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
+}
+
+// Layer is a linear layer before its operations, outputs as rows.
+type Layer struct {
+	W sgemm.Matrix // [N, K]
+	H sgemm.Matrix // [K, K], the Hessian; without rows where it is not known
+	// Signal is the power of the outputs on the Hessian's inputs, or on inputs of unit variance.
+	Signal float64
+
+	from []int // the source's position of each input
+
+	mu     sync.Mutex
+	damp   float64 // of factor
+	factor *rounding.Factor
+	count  *Counters
+}
+
+// Positions returns the source's positions of inputs of the layer.
+func (l *Layer) Positions(inputs []int) []int {
+	out := make([]int, len(inputs))
+	for i, k := range inputs {
+		out[i] = l.from[k]
+	}
+	return out
+}
+
+// Layer loads the program's layer. hessian, either function of [Hessians], may be nil.
+func (p *Program) Layer(ctx context.Context, hessian func(context.Context, string) (sgemm.Matrix, error), workers int) (*Layer, error) {
+	w, err := p.Lossless().Outputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	axis, k := p.InputAxis()
+	l := &Layer{W: w, from: make([]int, k)}
+	for i := range l.from {
+		l.from[i] = at(axis.Gather, i, i)
+	}
+	if hessian != nil {
+		if l.H, err = p.hessian(ctx, hessian); err != nil {
+			return nil, err
+		}
+	}
+	l.Signal, err = l.power(ctx, sgemm.Matrix{}, workers)
+	return l, err
+}
+
+// Fitted loads the program's layer with the Hessian that values are chosen by.
+func (p *Program) Fitted(ctx context.Context, h Hessians, workers int) (*Layer, error) {
+	if h == nil {
+		return p.Layer(ctx, nil, workers)
+	}
+	return p.Layer(ctx, h.Fit, workers)
+}
+
+// hessian of the inputs of a program's result: in its order, with the signs and powers of two that its columns
+// were divided by.
+func (p *Program) hessian(ctx context.Context, of func(context.Context, string) (sgemm.Matrix, error)) (sgemm.Matrix, error) {
+	h, err := of(ctx, p.Source.Name)
+	if err != nil {
+		return h, fmt.Errorf("%s: tensor %q: its Hessian: %w", p.File(), p.Source.Name, err)
+	}
+	axis, k := p.InputAxis()
+	if h.Rows != k || h.Cols != k {
+		return h, fmt.Errorf("%s: tensor %q: its layer has %d inputs, its Hessian is %d×%d", p.File(), p.Source.Name, k, h.Rows, h.Cols)
+	}
+	if axis.IsIdentity() {
+		return h, nil
+	}
+	factor := make([]float32, k) // by place
+	for i := range factor {
+		from := at(axis.Gather, i, i)
+		factor[i] = ldexp(1, -at(axis.Exp, from, 0))
+		if at(axis.Flip, from, false) {
+			factor[i] = -factor[i]
+		}
+	}
+	moved := sgemm.Dense(k, k, nil)
+	for i := range k {
+		to, from := moved.Row(i), h.Row(at(axis.Gather, i, i))
+		for j := range to {
+			to[j] = from[at(axis.Gather, j, j)] * factor[i] * factor[j]
+		}
+	}
+	return moved, nil
+}
+
+// dampedFactor of the layer's Hessian. The last one is kept: a search tries many values at one damping.
+func (l *Layer) dampedFactor(ctx context.Context, damp float64, first []int, workers int) (*rounding.Factor, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.factor != nil && l.damp == damp && len(first) == 0 {
+		return l.factor, nil
+	}
+	f, err := rounding.NewFactor(ctx, l.H, rounding.FactorOptions{Damp: damp, First: first, Workers: workers})
+	if err != nil {
+		return nil, err
+	}
+	l.count.factor()
+	if len(first) == 0 {
+		l.damp, l.factor = damp, f
+	}
+	return f, nil
+}
+
+// Lost is what the layer's outputs lose with the values of q[N, K].
+func (l *Layer) Lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding.Loss, error) {
+	e, err := l.power(ctx, q, workers)
+	return rounding.Loss{Error: e, Signal: l.Signal}, err
+}
+
+// power of what outputs change by with the values of q, or of the outputs where q has no rows: on the layer's
+// inputs, or, where they are not known, on inputs of unit variance.
+func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum float64, err error) {
+	if l.H.Rows > 0 {
+		return rounding.Power(ctx, l.W, q, l.H, workers)
+	}
+	for n := range l.W.Rows {
+		for k, v := range l.W.Row(n) {
+			d := float64(v)
+			if d-d != 0 {
+				continue
+			}
+			if q.Rows > 0 {
+				d -= float64(q.Row(n)[k])
+			}
+			sum += float64(d * d) // explicit, so that no machine fuses it
+		}
+	}
+	return sum, ctx.Err()
+}
+
+// Places turns positions of the source along an axis of n into places of the result. A position that is out of
+// range or named twice is an error.
+func (a AxisMap) Places(n int, positions []int) ([]int, error) {
+	place := make([]int, n)
+	for i := range place {
+		place[at(a.Gather, i, i)] = i
+	}
+	out := make([]int, len(positions))
+	seen := make([]bool, n)
+	for i, p := range positions {
+		if p < 0 || p >= n || seen[p] {
+			return nil, fmt.Errorf("position %d is not one of %d, or is named twice", p, n)
+		}
+		seen[p] = true
+		out[i] = place[p]
+	}
+	return out, nil
+}
+
+// ErrNoHessians is wrapped where a plan needs the calibration tokens that it was made with.
+var ErrNoHessians = fmt.Errorf("give the tokens that it was planned with (--tokens FILE)")
+
+// CheckHessians returns an error where a plan was made with other calibration statistics than are given.
+func CheckHessians(p *plan.Plan, h Hessians) error {
+	switch {
+	case p.Request.Hessians == "" && h == nil:
+		return nil
+	case p.Request.Hessians == "":
+		return fmt.Errorf("the plan was made without tokens, and would give other bytes with them: leave them out")
+	case h == nil:
+		return fmt.Errorf("the plan weighs errors by the layers' inputs: %w", ErrNoHessians)
+	case h.Key() != p.Request.Hessians:
+		return fmt.Errorf("the plan was made with other tokens than these: %w", ErrNoHessians)
+	}
+	return nil
+}
+
+func ldexp(v float32, exp int) float32 { return float32(math.Ldexp(float64(v), exp)) }

@@ -1,0 +1,232 @@
+package program
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Program is what a plan does to one weight: it loads rows of the result from the source through the
+// symmetries, then rewrites them by the operations of the steps. It is read-only once compiled, but for
+// Prepare and Release, and used by many workers at a time. The fields are for reading.
+type Program struct {
+	Source     *quant.Weight
+	Format     weights.Format
+	Rows, Cols int
+	// OutAxis is 1 where columns are the outputs, as in GPT-2's Conv1D; else 0.
+	OutAxis int
+	// Row and Col are what the symmetries do along the axes.
+	Row, Col AxisMap
+	// Unit is how many rows the operations must see at a time: a multiple of every operation's height.
+	Unit int
+
+	// values replaces the source's numbers, by source position, for biases and norms that a fold rewrites.
+	values []float32
+	affine *Affine
+	ops    []Op
+	extras []Extra
+	joint  *joint // takes the place of ops where a layer's values are chosen together
+}
+
+// add takes in the operation of one more step.
+func (p *Program) add(o Operation) {
+	if o.Values != nil {
+		p.values = o.Values
+		p.Row.Flip, p.Row.Exp, p.Col.Flip, p.Col.Exp = nil, nil, nil, nil
+	}
+	if o.Affine != nil {
+		p.affine = o.Affine
+	}
+	if o.Apply != nil {
+		p.ops = append(p.ops[:len(p.ops):len(p.ops)], o.Apply)
+		p.Unit = max(p.Unit, o.Height) // all are powers of two
+	}
+	if o.Extra != nil {
+		p.extras = append(p.extras, *o.Extra)
+	}
+}
+
+// With is the program with one more operation, which must not ask for a joint choice.
+func (p *Program) With(o Operation) *Program {
+	q := *p
+	q.add(o)
+	return &q
+}
+
+// Extras are the tensors that the result has and the source has not.
+func (p *Program) Extras() []Extra { return p.extras }
+
+// IsIdentity reports whether the result is the source, byte for byte.
+func (p *Program) IsIdentity() bool {
+	return p.Row.IsIdentity() && p.Col.IsIdentity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.joint == nil
+}
+
+// Untouched is the program that gives p's source back.
+func (p *Program) Untouched() *Program {
+	return &Program{Source: p.Source, Format: p.Format, Rows: p.Rows, Cols: p.Cols, OutAxis: p.OutAxis, Unit: 1}
+}
+
+// Lossless is the program without its operations: what they start from.
+func (p *Program) Lossless() *Program {
+	q := *p
+	q.joint, q.ops = nil, nil
+	return &q
+}
+
+// File is where the weight lies, for messages and [weights.Guard].
+func (p *Program) File() string { return p.Source.Parts[0].File }
+
+// RowBytes is the length of a row in bytes.
+func (p *Program) RowBytes() int { return p.Source.RowBytes() }
+
+// Scales reports whether powers of two are applied to the values.
+func (p *Program) Scales() bool { return p.Row.Exp != nil || p.Col.Exp != nil }
+
+// Run writes rows [first, first+rows) of the result to dst. first is a multiple of p.Unit. A joint choice must
+// have been made by Prepare.
+func (p *Program) Run(dst []byte, first, rows int) {
+	if p.joint != nil {
+		copy(dst[:rows*p.RowBytes()], p.joint.data[first*p.RowBytes():])
+		return
+	}
+	b := Block{first, rows, p.Cols, dst[:rows*p.RowBytes()], p.Format}
+	p.load(b)
+	if p.affine != nil {
+		p.affine.apply(b)
+	}
+	for _, op := range p.ops {
+		op(b)
+	}
+}
+
+// load fills b through the symmetries. Every value keeps its bits but for the sign and, under scaling, the
+// exponent.
+func (p *Program) load(b Block) {
+	size := p.RowBytes()
+	for i := range b.Rows {
+		from := at(p.Row.Gather, b.First+i, b.First+i)
+		dst := b.Data[i*size : (i+1)*size]
+		p.loadRow(dst, from)
+		p.mark(dst, from)
+	}
+}
+
+func (p *Program) loadRow(dst []byte, from int) {
+	if p.values != nil {
+		for k := range p.Cols {
+			p.Format.SetElem(dst, k, p.Format.FromValue(p.values[from*p.Cols+at(p.Col.Gather, k, k)]))
+		}
+		return
+	}
+	src := p.Source.ReadRows(nil, from, 1)
+	if p.Col.Gather == nil {
+		copy(dst, src)
+		return
+	}
+	gatherElems(dst, src, p.Col.Gather, p.Source.DType.Bits()/8)
+}
+
+func gatherElems(dst, src []byte, from []int, size int) {
+	switch size {
+	case 1:
+		for i, j := range from {
+			dst[i] = src[j]
+		}
+	case 2:
+		for i, j := range from {
+			*(*[2]byte)(dst[2*i:]) = [2]byte(src[2*j:])
+		}
+	default:
+		for i, j := range from {
+			copy(dst[i*size:(i+1)*size], src[j*size:(j+1)*size])
+		}
+	}
+}
+
+// marked reports whether signs or powers of two are applied.
+func (p *Program) marked() bool {
+	return p.Row.Flip != nil || p.Col.Flip != nil || p.Row.Exp != nil || p.Col.Exp != nil
+}
+
+// mark applies signs and powers of two to a loaded row.
+func (p *Program) mark(dst []byte, from int) {
+	if !p.marked() {
+		return
+	}
+	rowFlip, rowExp := at(p.Row.Flip, from, false), at(p.Row.Exp, from, 0)
+	for k := range p.Cols {
+		j := at(p.Col.Gather, k, k)
+		flip := rowFlip != at(p.Col.Flip, j, false)
+		exp := rowExp + at(p.Col.Exp, j, 0)
+		if flip || exp != 0 {
+			b, _ := Scaled(p.Format, p.Format.Elem(dst, k), flip, exp)
+			p.Format.SetElem(dst, k, b)
+		}
+	}
+}
+
+// Scaled multiplies a value by ±2^exp. ok is false where the result is not exact: an overflow, a subnormal on
+// either side, a NaN or an infinity; the value is then returned as it is.
+func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) {
+	if !f.IsFloat() {
+		v := int64(int8(b))
+		if flip {
+			v = -v
+		}
+		switch {
+		case exp > 8 && v != 0 || exp < -8 && v != 0:
+			return b, false
+		case exp >= 0:
+			v <<= max(0, min(exp, 8))
+		case v&(1<<min(-exp, 8)-1) != 0:
+			return b, false
+		default:
+			v >>= min(-exp, 8)
+		}
+		return uint32(uint8(v)), v >= -128 && v <= 127
+	}
+	if !f.Finite(b) {
+		return b, false
+	}
+	if exp != 0 && b&^f.SignMask() != 0 {
+		e := int(b&f.ExpMask()) >> f.MantBits
+		to := b&^f.ExpMask() | uint32(e+exp)<<f.MantBits
+		if e == 0 || e+exp < 1 || e+exp >= 1<<f.ExpBits || to&^f.SignMask() > f.MaxFinite {
+			return b, false
+		}
+		b = to
+	}
+	if flip {
+		b ^= f.SignMask()
+	}
+	return b, true
+}
+
+// CheckExact returns an error that names the first element which the program's signs and powers of two cannot
+// multiply exactly.
+func (p *Program) CheckExact(ctx context.Context) error {
+	if !p.marked() {
+		return nil
+	}
+	for n := range p.Rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		row := p.Source.ReadRows(nil, n, 1)
+		rowFlip, rowExp := at(p.Row.Flip, n, false), at(p.Row.Exp, n, 0)
+		for k := range p.Cols {
+			flip, exp := rowFlip != at(p.Col.Flip, k, false), rowExp+at(p.Col.Exp, k, 0)
+			if !flip && exp == 0 {
+				continue
+			}
+			if _, ok := Scaled(p.Format, p.Format.Elem(row, k), flip, exp); !ok {
+				return fmt.Errorf("%w: %s: tensor %q: element [%d, %d] cannot be multiplied by ±2^%d exactly",
+					plan.ErrInvalid, p.File(), p.Source.Name, n, k, exp)
+			}
+		}
+	}
+	return nil
+}

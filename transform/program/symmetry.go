@@ -1,0 +1,168 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Symmetry is what the exact passes do to one index, in the source's labels. Nil parts do
+// nothing.
+type Symmetry struct {
+	Perm []int  // place i takes the source's label Perm[i]
+	Flip []bool // by source label: multiply by −1
+	Exp  []int  // by source label: multiply by 2^Exp, the inverse where the family says so
+}
+
+// Inverse undoes s. Its labels are places of s's result.
+func (s Symmetry) Inverse() Symmetry {
+	var inv Symmetry
+	place := func(label int) int { return label }
+	if s.Perm != nil {
+		inv.Perm = make([]int, len(s.Perm))
+		for i, label := range s.Perm {
+			inv.Perm[label] = i
+		}
+		place = func(label int) int { return inv.Perm[label] }
+	}
+	if s.Flip != nil {
+		inv.Flip = make([]bool, len(s.Flip))
+		for label, f := range s.Flip {
+			inv.Flip[place(label)] = f
+		}
+	}
+	if s.Exp != nil {
+		inv.Exp = make([]int, len(s.Exp))
+		for label, e := range s.Exp {
+			inv.Exp[place(label)] = -e
+		}
+	}
+	return inv
+}
+
+// AxisMap is what all symmetries together do along one axis of a stored matrix. Gather is by
+// place, Flip and Exp by source position; nil parts do nothing.
+type AxisMap struct {
+	Gather []int
+	Flip   []bool
+	Exp    []int
+}
+
+// IsIdentity reports whether nothing moves or changes.
+func (a AxisMap) IsIdentity() bool { return a.Gather == nil && a.Flip == nil && a.Exp == nil }
+
+// Symmetries of a whole model by the name of the index.
+type Symmetries map[string]*Symmetry
+
+func (s Symmetries) axis(a *arch.Axis) AxisMap {
+	get := func(name string) Symmetry {
+		if sym := s[name]; sym != nil {
+			return *sym
+		}
+		return Symmetry{}
+	}
+	return AxisMap{
+		Gather: a.Gather(func(n string) []int { return get(n).Perm }),
+		Flip:   a.Signs(func(n string) []bool { return get(n).Flip }),
+		Exp:    a.Exps(func(n string) []int { return get(n).Exp }),
+	}
+}
+
+// Matrix returns the maps of a claimed tensor's rows and columns in storage order (see
+// weights.Info.Matrix): all dimensions but the last are rows.
+func (s Symmetries) Matrix(c *arch.Claim) (rows, cols AxisMap) {
+	switch n := len(c.Axes); n {
+	case 0:
+	case 1:
+		rows = s.axis(c.Axes[0])
+	default:
+		rows = s.axis(c.Axes[0])
+		length := c.Axes[0].Len()
+		for _, a := range c.Axes[1 : n-1] {
+			rows = product(rows, length, s.axis(a), a.Len())
+			length *= a.Len()
+		}
+		cols = s.axis(c.Axes[n-1])
+	}
+	return rows, cols
+}
+
+// product is the map of two neighbouring dimensions seen as one.
+func product(a AxisMap, na int, b AxisMap, nb int) AxisMap {
+	var p AxisMap
+	if a.Gather != nil || b.Gather != nil {
+		p.Gather = make([]int, 0, na*nb)
+	}
+	if a.Flip != nil || b.Flip != nil {
+		p.Flip = make([]bool, 0, na*nb)
+	}
+	if a.Exp != nil || b.Exp != nil {
+		p.Exp = make([]int, 0, na*nb)
+	}
+	for i := range na {
+		for j := range nb {
+			if p.Gather != nil {
+				p.Gather = append(p.Gather, at(a.Gather, i, i)*nb+at(b.Gather, j, j))
+			}
+			if p.Flip != nil {
+				p.Flip = append(p.Flip, at(a.Flip, i, false) != at(b.Flip, j, false))
+			}
+			if p.Exp != nil {
+				p.Exp = append(p.Exp, at(a.Exp, i, 0)+at(b.Exp, j, 0))
+			}
+		}
+	}
+	return p
+}
+
+// at is list[i], or missing where there is no list.
+func at[T any](list []T, i int, missing T) T {
+	if list == nil {
+		return missing
+	}
+	return list[i]
+}
+
+// Check holds a symmetry against its index: a true permutation, lengths, and only what the index
+// allows.
+func (s *Symmetry) Check(ix *arch.Index) error {
+	if ix.Blocked != "" {
+		return fmt.Errorf("index %s must stay as it is: %s", ix.Name, ix.Blocked)
+	}
+	if s.Perm != nil {
+		if !ix.Permute || !IsPermutation(s.Perm, ix.Len) {
+			return fmt.Errorf("index %s: its order is no permutation of %d labels, or may not change", ix.Name, ix.Len)
+		}
+	}
+	if s.Flip != nil && (!ix.Sign || len(s.Flip) != ix.Len) {
+		return fmt.Errorf("index %s: its signs may not change", ix.Name)
+	}
+	if s.Exp != nil && (!ix.Scale || len(s.Exp) != ix.Len) {
+		return fmt.Errorf("index %s: has %d exponents for %d labels, or may not be scaled", ix.Name, len(s.Exp), ix.Len)
+	}
+	return nil
+}
+
+// IsPermutation reports whether p has each of 0 to n−1 once.
+func IsPermutation(p []int, n int) bool {
+	if len(p) != n {
+		return false
+	}
+	seen := make([]bool, n)
+	for _, v := range p {
+		if v < 0 || v >= n || seen[v] {
+			return false
+		}
+		seen[v] = true
+	}
+	return true
+}
+
+// From is the source's position of a place on the axis.
+func (a AxisMap) From(place int) int { return at(a.Gather, place, place) }
+
+// Flipped reports whether the values at a source position are multiplied by −1.
+func (a AxisMap) Flipped(position int) bool { return at(a.Flip, position, false) }
+
+// Power is the power of two that the values at a source position are multiplied by.
+func (a AxisMap) Power(position int) int { return at(a.Exp, position, 0) }

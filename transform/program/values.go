@@ -1,0 +1,103 @@
+package program
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+)
+
+// blockElems is about how many elements a block has: enough to amortise its handling, few enough to stay in a
+// core's cache.
+const blockElems = 1 << 15
+
+// blockRows is the height of blocks: a multiple of the program's unit.
+func (p *Program) blockRows() int {
+	rows := max(1, blockElems/max(1, p.Cols))
+	return max(p.Unit, rows/p.Unit*p.Unit)
+}
+
+// EachBlock runs the program over rows [first, last) and hands out each block of the result.
+func (p *Program) EachBlock(ctx context.Context, first, last int, fn func(b Block)) error {
+	step := min(p.blockRows(), last-first)
+	data := make([]byte, step*p.RowBytes())
+	for n := first; n < last; n += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rows := min(step, last-n)
+		p.Run(data, n, rows)
+		fn(Block{n, rows, p.Cols, data[:rows*p.RowBytes()], p.Format})
+	}
+	return nil
+}
+
+// EachValues is EachBlock with the values of each block beside it.
+func (p *Program) EachValues(ctx context.Context, first, last int, fn func(b Block, values []float32)) error {
+	values := make([]float32, min(p.blockRows(), last-first)*p.Cols)
+	return p.EachBlock(ctx, first, last, func(b Block) {
+		v := values[:b.Rows*p.Cols]
+		p.Format.Decode(v, b.Data)
+		fn(b, v)
+	})
+}
+
+// Outputs returns the result's values, each row an output's: [N, K].
+func (p *Program) Outputs(ctx context.Context) (sgemm.Matrix, error) {
+	m := sgemm.Dense(p.Rows, p.Cols, nil)
+	err := p.EachValues(ctx, 0, p.Rows, func(b Block, v []float32) { copy(m.Data[b.First*p.Cols:], v) })
+	if p.OutAxis == 1 {
+		m = transposed(m)
+	}
+	return m, err
+}
+
+// SourceValues returns the result's values at the source's positions, without signs and powers of two: what
+// fits other layers that are left as they are.
+func (p *Program) SourceValues(ctx context.Context) ([]float32, error) {
+	out := make([]float32, p.Rows*p.Cols)
+	err := p.EachValues(ctx, 0, p.Rows, func(b Block, v []float32) {
+		for i := range b.Rows {
+			row := at(p.Row.Gather, b.First+i, b.First+i)
+			for k := range p.Cols {
+				col := at(p.Col.Gather, k, k)
+				x := ldexp(v[i*p.Cols+k], -at(p.Row.Exp, row, 0)-at(p.Col.Exp, col, 0))
+				if at(p.Row.Flip, row, false) != at(p.Col.Flip, col, false) {
+					x = -x
+				}
+				out[row*p.Cols+col] = x
+			}
+		}
+	})
+	return out, err
+}
+
+func transposed(m sgemm.Matrix) sgemm.Matrix {
+	t := sgemm.Dense(m.Cols, m.Rows, nil)
+	const tile = 32
+	for r0 := 0; r0 < m.Rows; r0 += tile {
+		for c0 := 0; c0 < m.Cols; c0 += tile {
+			for r := r0; r < min(r0+tile, m.Rows); r++ {
+				for c := c0; c < min(c0+tile, m.Cols); c++ {
+					t.Data[c*m.Rows+r] = m.Data[r*m.Cols+c]
+				}
+			}
+		}
+	}
+	return t
+}
+
+// InputAxis is what the symmetries do along the inputs, and how many there are.
+func (p *Program) InputAxis() (AxisMap, int) {
+	if p.OutAxis == 1 {
+		return p.Row, p.Rows
+	}
+	return p.Col, p.Cols
+}
+
+// OutputAxis is what the symmetries do along the outputs, and how many there are.
+func (p *Program) OutputAxis() (AxisMap, int) {
+	if p.OutAxis == 1 {
+		return p.Col, p.Cols
+	}
+	return p.Row, p.Rows
+}

@@ -1,0 +1,62 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// combine lists what the lossy passes may do to a layer together: all that have arguments, and besides them one
+// candidate of those that have none, or nothing.
+func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan.Step, error) {
+	fixed := [][]*plan.Step{nil} // alternatives of the passes with arguments
+	var free, modifiers []*plan.Step
+	for _, c := range lossy {
+		all, err := c.Pass.Candidates(ctx, l, c.Args)
+		if err != nil {
+			return nil, err
+		}
+		var steps []*plan.Step
+		for _, data := range all {
+			steps = append(steps, c.Pass.TensorStep(l.Weight.Name, data))
+		}
+		switch {
+		case c.Pass.Feedback != nil:
+			modifiers = append(modifiers, steps...)
+		case len(c.Args) == 0:
+			free = append(free, steps...)
+		case len(steps) > 0:
+			fixed = withEach(fixed, steps, lossy)
+		}
+	}
+	all := fixed
+	for _, s := range free {
+		all = append(all, withEach(fixed, []*plan.Step{s}, lossy)...)
+	}
+	for _, m := range modifiers {
+		for i, c := range all {
+			if len(c) > 0 {
+				all[i] = append(c[:len(c):len(c)], m)
+			}
+		}
+	}
+	return all, nil
+}
+
+// withEach appends each of the steps to each of the combinations, in the order of the passes.
+func withEach(combinations [][]*plan.Step, steps []*plan.Step, passes []pass.Choice) [][]*plan.Step {
+	rank := func(s *plan.Step) int {
+		return slices.IndexFunc(passes, func(c pass.Choice) bool { return c.Pass.Name == s.Pass })
+	}
+	var all [][]*plan.Step
+	for _, c := range combinations {
+		for _, s := range steps {
+			next := append(append([]*plan.Step{}, c...), s)
+			slices.SortStableFunc(next, func(a, b *plan.Step) int { return rank(a) - rank(b) })
+			all = append(all, next)
+		}
+	}
+	return all
+}

@@ -1,0 +1,198 @@
+package search
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+)
+
+// point is one way to treat a layer.
+type point struct {
+	Steps  []*plan.Step `json:"steps,omitempty"`
+	Error  float64      `json:"error"`            // of the output's power, on the layer's inputs
+	Energy float64      `json:"energy"`           // relative, predicted
+	Lambda float64      `json:"lambda,omitempty"` // that a tuned pass was asked with; 0: none was
+}
+
+// curve is a layer's rate–distortion curve: points of rising error and falling energy, each of which is
+// best at some lambda; the first leaves the layer as it is.
+type curve []point
+
+// hull drops the points that are best at no lambda.
+func (c curve) hull() curve {
+	c = slices.Clone(c)
+	slices.SortStableFunc(c, func(a, b point) int {
+		switch {
+		case a.Error < b.Error || a.Error == b.Error && a.Energy < b.Energy:
+			return -1
+		case a.Error > b.Error || a.Energy > b.Energy:
+			return 1
+		}
+		return 0
+	})
+	var h curve
+	for _, p := range c {
+		if len(h) > 0 && p.Energy >= h[len(h)-1].Energy {
+			continue
+		}
+		for len(h) > 1 {
+			a, b := h[len(h)-2], h[len(h)-1]
+			// b lies above the line from a to p.
+			if (a.Energy-b.Energy)*(p.Error-a.Error) > (a.Energy-p.Energy)*(b.Error-a.Error) {
+				break
+			}
+			h = h[:len(h)-1]
+		}
+		h = append(h, p)
+	}
+	return h
+}
+
+// at is the point of least error + lambda·energy.
+func (c curve) at(lambda float64) int {
+	best, least := 0, math.Inf(1)
+	for i, p := range c {
+		if v := p.Error + lambda*p.Energy; v < least {
+			best, least = i, v
+		}
+	}
+	return best
+}
+
+// find is the place of a point that the curve was made from, or of the next gentler one.
+func (c curve) find(p point) int {
+	for i := len(c) - 1; i > 0; i-- {
+		if c[i].Error <= p.Error {
+			return i
+		}
+	}
+	return 0
+}
+
+// curveOf tries what the passes can do to a layer, those that are tuned at the given lambdas.
+func curveOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64) (curve, error) {
+	combinations, err := combine(ctx, l, lossy)
+	if err != nil {
+		return nil, err
+	}
+	var fixed []point
+	for _, steps := range combinations {
+		if len(steps) > 0 {
+			fixed = append(fixed, point{Steps: steps})
+		}
+	}
+	c, err := pointsOf(ctx, l, lossy, lambdas, append(fixed, point{})...)
+	return c.hull(), err
+}
+
+// pointsOf finds error and energy of the given points and of those of the tuned passes.
+func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64, points ...point) (c curve, err error) {
+	free, err := l.Keep(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	more, err := tuned(ctx, l, lossy, lambdas)
+	if err != nil {
+		return nil, err
+	}
+	points = append(points, more...)
+	var all [][]*plan.Step
+	for _, p := range points {
+		all = append(all, p.Steps)
+	}
+	sample, err := l.Sample(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range points {
+		if err := p.measure(ctx, l, sample); err != nil {
+			return nil, err
+		}
+		c = append(c, p)
+	}
+	return c, nil
+}
+
+// measure finds a point's error and energy.
+func (p *point) measure(ctx context.Context, l *pass.Layer, s *pass.Sample) error {
+	prog, err := l.Program(ctx, p.Steps...)
+	if err != nil {
+		return err
+	}
+	if err := prog.Prepare(ctx, 1); err != nil {
+		return err
+	}
+	defer prog.Release()
+	e, err := s.Energy(ctx, prog)
+	if err != nil {
+		return err
+	}
+	loss, err := heldLoss(ctx, l, prog)
+	p.Error, p.Energy = relative(loss), e.Relative
+	return err
+}
+
+func relative(l rounding.Loss) float64 {
+	if l.Error == 0 {
+		return 0
+	}
+	return l.Error / l.Signal
+}
+
+// heldLoss is what a program's result loses on held-out tokens.
+func heldLoss(ctx context.Context, l *pass.Layer, p *program.Program) (rounding.Loss, error) {
+	held, err := l.Held(ctx)
+	if err != nil {
+		return rounding.Loss{}, err
+	}
+	after, err := p.Outputs(ctx)
+	if err != nil {
+		return rounding.Loss{}, err
+	}
+	return held.Lost(ctx, after, 1)
+}
+
+// tuned are the steps of the passes that depend on the price of error, at the given lambdas and every damping that
+// is worth trying; none where the choices have no such pass.
+func tuned(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64) (all []point, err error) {
+	dampings := []float64{0}
+	var feedback, passes []*pass.Pass
+	for _, c := range lossy {
+		switch {
+		case c.Pass.Feedback != nil:
+			feedback, dampings = append(feedback, c.Pass), c.Pass.Feedback.Dampings(c.Args)
+		case c.Pass.Tuned != nil && len(c.Args) == 0:
+			passes = append(passes, c.Pass)
+		}
+	}
+	if len(passes) == 0 {
+		return nil, nil
+	}
+	for _, damp := range dampings {
+		at := make([]func(float64) any, len(passes))
+		for i, p := range passes {
+			if at[i], err = p.Tuned(ctx, l, damp); err != nil {
+				return nil, err
+			}
+		}
+		for _, lambda := range lambdas {
+			var steps []*plan.Step
+			for i, p := range passes {
+				if data := at[i](lambda); data != nil {
+					steps = append(steps, p.TensorStep(l.Weight.Name, data))
+				}
+			}
+			for _, p := range feedback {
+				steps = append(steps, p.TensorStep(l.Weight.Name, p.Feedback.At(damp)))
+			}
+			all = append(all, point{Steps: steps, Lambda: lambda})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,63 @@
+package search
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+)
+
+// Folder is a [Record] of JSON files. Each holds the key of the search that wrote it, and only that
+// search's are found again. A file appears whole or not at all.
+type Folder struct{ Dir, Key string }
+
+type recorded struct {
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value"`
+	CRC   uint32          `json:"crc32c"` // of Value
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (f Folder) path(name string) string {
+	return filepath.Join(f.Dir, url.PathEscape(name)+".json")
+}
+
+// Load reads what was saved under a name. A file that is damaged, or another search's, is not found:
+// what it held is made anew.
+func (f Folder) Load(name string, into any) (found bool, err error) {
+	js, err := os.ReadFile(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var r recorded
+	if json.Unmarshal(js, &r) != nil || r.Key != f.Key || r.CRC != crc32.Checksum(r.Value, castagnoli) {
+		return false, nil
+	}
+	return json.Unmarshal(r.Value, into) == nil, nil
+}
+
+// Save keeps something under a name.
+func (f Folder) Save(name string, from any) error {
+	value, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.path(name), err)
+	}
+	js, err := json.Marshal(recorded{f.Key, value, crc32.Checksum(value, castagnoli)})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
+		return err
+	}
+	return atomicfile.Write(f.path(name), js)
+}

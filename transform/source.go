@@ -1,0 +1,69 @@
+package transform
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// source is a model with what planning and applying both ask of it. Each question is asked once.
+type source struct {
+	*weights.Model
+	weights     *quant.Set
+	layout      *arch.Layout // nil where the family is not known or does not fit
+	unresolved  error        // why
+	fingerprint plan.Model
+	results     *program.Results
+	count       *counters
+
+	// The last plan's steps, compiled.
+	compiler *program.Compiler
+	compiled *plan.Plan
+}
+
+// openSource reads headers, samples for the fingerprint, and the catalogue.
+func openSource(m *weights.Model, family *arch.Family, count *counters) (*source, error) {
+	if err := refuseAdapter(m); err != nil {
+		return nil, err
+	}
+	if count == nil {
+		count = &counters{}
+	}
+	fp, err := plan.Fingerprint(m)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{Model: m, weights: quant.Group(m), fingerprint: fp, results: &program.Results{}, count: count}
+	s.layout, s.unresolved = arch.Resolve(m, family)
+	count.resolved++
+	count.fingerprints++
+	return s, nil
+}
+
+// compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too.
+func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps []*plan.Step) (*program.Compiler, error) {
+	return program.NewCompiler(program.CompilerOptions{Weights: s.weights, Layout: layout, Hessians: h, Rules: t.rules(),
+		Results: s.results, Count: &s.count.Counters}, steps)
+}
+
+// layoutOf a plan: nil where it was made without a family. A plan of another family is an error.
+func (s *source) layoutOf(p *plan.Plan) (*arch.Layout, error) {
+	if p.Model.Family == "" {
+		return nil, nil
+	}
+	if s.unresolved != nil {
+		return nil, s.unresolved
+	}
+	if s.layout.Family != p.Model.Family {
+		return nil, fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: give the same --arch", s.Dir, p.Model.Family, s.layout.Family)
+	}
+	return s.layout, nil
+}
+
+// unknown reports whether the family is not in the catalogue.
+func (s *source) unknown() bool { return errors.Is(s.unresolved, arch.ErrUnknownFamily) }

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package transform
-
-func limitChild(string) error { return nil }

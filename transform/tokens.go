@@ -1,0 +1,205 @@
+package transform
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/search"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// Tokens are what a conversion knows of a model's accuracy: calibration tokens by which errors are weighed and plans
+// are chosen, and evaluation tokens by which a result is compared with the source. They are of one model.
+type Tokens struct {
+	// Dir keeps calibration statistics, what a search finds, and the best plan so far. A later call with the
+	// same model, tokens and Dir goes on from there. Required where a plan is made or applied with the tokens.
+	Dir string
+	// Keep leaves statistics that could not be finished in Dir, also where the model or a disk must be mended.
+	Keep bool
+
+	fit, held, evaluation tokens.Set
+	model                 *weights.Model
+	scorer                *evaluate.Scorer // of evaluation
+	source                *forward.Result  // of the model on held; nil until it is known
+	key, family           string
+	count                 *counters
+}
+
+// NewTokens takes the calibration and evaluation tokens of a file for a model. family is the model's, or nil for
+// the catalogue's; familyFile is what family was read from, or nil. workers is the number of goroutines that run
+// the model; 0: all processors.
+//
+// It fails where there are too few tokens, for a model that package forward does not compute, and for tokens
+// beyond its vocabulary.
+func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyFile []byte, workers int) (*Tokens, error) {
+	calibration, err := file.Set(tokens.Calibration)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokens{model: m, family: hex.EncodeToString(sum(familyFile))}
+	if t.evaluation, err = file.Set(tokens.Evaluation); err != nil {
+		return nil, err
+	}
+	if t.fit, t.held, err = calibration.HoldBack(); err != nil {
+		return nil, err
+	}
+	if t.scorer, err = evaluate.New(m, family, t.evaluation, workers); err != nil {
+		return nil, fmt.Errorf("%w; without tokens, --min-snr is a budget", err)
+	}
+	for _, set := range []tokens.Set{t.fit, t.held, t.evaluation} {
+		if err := set.Error(t.scorer.Decoder.Check(set.Sequences)); err != nil {
+			return nil, err
+		}
+	}
+	fp, err := plan.Fingerprint(m)
+	if err != nil {
+		return nil, err
+	}
+	t.key = hessian.Key(fp.SHA256, m.Config, familyFile, t.fit, t.held)
+	return t, nil
+}
+
+func sum(data []byte) []byte {
+	h := sha256.Sum256(data)
+	return h[:]
+}
+
+// Key identifies the model and the calibration tokens: [plan.Request.Hessians] of plans that were made with them.
+func (t *Tokens) Key() string { return t.key }
+
+// hessians are the calibration statistics of two sets of tokens.
+type hessians struct {
+	key       string
+	fit, held *hessian.Store
+}
+
+func (h hessians) Key() string { return h.key }
+
+func (h hessians) Has(tensor string) bool {
+	return h.fit != nil && h.fit.Has(tensor) && h.held.Has(tensor)
+}
+
+func (h hessians) Fit(ctx context.Context, tensor string) (sgemm.Matrix, error) {
+	return h.fit.Read(ctx, tensor)
+}
+
+func (h hessians) Held(ctx context.Context, tensor string) (sgemm.Matrix, error) {
+	return h.held.Read(ctx, tensor)
+}
+
+// hessians collects the calibration statistics, or finds them in Dir. Where a budget of loss will be spent, the same
+// pass over the held-out tokens is the reference of its evaluator.
+func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress func(Event)) (hessians, error) {
+	h := hessians{key: t.key}
+	if t.Dir == "" {
+		return h, errors.New("tokens need a folder to keep calibration statistics in (Tokens.Dir)")
+	}
+	d, w := t.scorer.Decoder, forward.Stored(t.model)
+	options := func(before int) hessian.Options {
+		return hessian.Options{Workers: workers, Key: t.key, Progress: func(n, total int) {
+			if progress != nil {
+				progress(Event{Stage: "statistics", Done: int64(before*total + n), Total: int64(2 * total)})
+			}
+		}}
+	}
+	fit, held := filepath.Join(t.Dir, "fit"), filepath.Join(t.Dir, "held")
+	var err error
+	if h.fit, err = hessian.Collect(ctx, d, w, t.fit.Sequences, fit, options(0)); err != nil {
+		return h, t.failed(ctx, fit, t.fit.Error(err))
+	}
+	t.count.heldPass(t.source == nil)
+	if t.source != nil || !spend {
+		h.held, err = hessian.Collect(ctx, d, w, t.held.Sequences, held, options(1))
+	} else {
+		keep := forward.Keep{Entries: divergence.FewSequences(t.held.Sequences)}
+		h.held, t.source, err = hessian.CollectAndScore(ctx, d, w, t.held.Sequences, held, keep, options(1))
+	}
+	if err != nil {
+		err = t.failed(ctx, held, t.held.Error(err))
+	}
+	return h, err
+}
+
+// failed removes statistics that could not be finished, unless an interrupted call can go on with them.
+func (t *Tokens) failed(ctx context.Context, dir string, err error) error {
+	if ctx.Err() != nil || t.Keep {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// search is what a budget of loss is spent with.
+func (t *Tokens) search(o *Options) (s search.Options, err error) {
+	s = o.Search
+	s.Evaluator = divergence.FromPass(t.scorer.Decoder, forward.Stored(t.model), t.source, divergence.Options{PerLayer: divergence.FewSequences(t.held.Sequences)})
+	key, err := t.searchKey(o)
+	s.Record = search.Folder{Dir: filepath.Join(t.Dir, "search"), Key: key}
+	return s, err
+}
+
+// doubt says that the tokens may not be of this model; empty where nothing speaks for it.
+func (t *Tokens) doubt() string {
+	guess, loss := math.Log(float64(t.scorer.Decoder.Vocabulary())), t.source.Scores.Loss()
+	if loss <= guess {
+		return ""
+	}
+	return fmt.Sprintf("%s: the model's loss on the %s tokens is %.3f nats, and guessing has %.3f: are the tokens of this model's tokenizer, and of texts that it knows?",
+		t.held.File, t.held.Purpose, loss, guess)
+}
+
+// searchKey tells a search from every other that might find something else. Those of several budgets share what they
+// find.
+func (t *Tokens) searchKey(o *Options) (string, error) {
+	cost, err := json.Marshal(o.Cost)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	const format = 2 // of the records
+	fmt.Fprintf(h, "%d\n%s\n%s\n%v\n%v\n%v\n%x\n%s\n", format, t.key, o.Version, o.Passes, o.Workload, o.Role, sum(cost), t.family)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// keepBest writes the best plan so far to Dir.
+func (t *Tokens) keepBest(p *plan.Plan) error {
+	js, err := p.Encode()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(t.Dir, 0o777); err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(t.Dir, "plan.json"), js)
+}
+
+// evaluationSteps is how often Compare reports progress.
+func (t *Tokens) evaluationSteps() int { return 2 * t.scorer.Steps() }
+
+// Compare computes the losses of the model and of a converted one on the evaluation tokens. progress may be nil.
+func (t *Tokens) Compare(ctx context.Context, out *weights.Model, progress func(Event)) (*evaluate.Comparison, error) {
+	done := 0
+	s := *t.scorer
+	s.Step = func() {
+		done++
+		if progress != nil {
+			progress(Event{Stage: "evaluate", Done: int64(done), Total: int64(t.evaluationSteps())})
+		}
+	}
+	return s.Compare(ctx, t.model, out, nil)
+}

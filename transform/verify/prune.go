@@ -1,0 +1,53 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// Prune checks the pass prune: all values of the inputs and outputs that a step names are zero; the others are
+// chosen jointly.
+var Prune = &Check{Claim: func(s *plan.Step) (*Claim, error) {
+	d, err := plan.Data[struct {
+		Inputs  []int `json:"inputs"`
+		Outputs []int `json:"outputs"`
+	}](asRead(s))
+	return &Claim{Anywhere: true, Holds: func(ctx context.Context, t *Result) error {
+		return pruned(ctx, t, d.Inputs, d.Outputs)
+	}}, err
+}}
+
+// pruned checks that all values of inputs and outputs, positions of the source, are zero.
+func pruned(ctx context.Context, t *Result, inputs, outputs []int) error {
+	rows, cols := make([]bool, t.Rows), make([]bool, t.Cols) // by the source's positions
+	in, out := cols, rows
+	if t.OutAxis == 1 {
+		in, out = rows, cols
+	}
+	for _, axis := range []struct {
+		marks     []bool
+		positions []int
+	}{{in, inputs}, {out, outputs}} {
+		for _, i := range axis.positions {
+			if i < 0 || i >= len(axis.marks) {
+				return fmt.Errorf("position %d is not one of %d", i, len(axis.marks))
+			}
+			axis.marks[i] = true
+		}
+	}
+	row := make([]float32, t.Cols)
+	for n := range t.Rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t.Row(row, n)
+		for k, v := range row {
+			if v != 0 && v-v == 0 && (rows[t.SourceRow(n)] || cols[t.SourceCol(k)]) {
+				return fmt.Errorf("element [%d, %d] is %g, and is claimed to be pruned", n, k, v)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,12 @@
+package verify
+
+import (
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Signs checks the pass signs: a list of labels.
+var Signs = &Check{Symmetry: func(s *plan.Step, _ *arch.Index) (sym Symmetry, err error) {
+	sym.Flip, err = plan.Data[[]int](s)
+	return sym, err
+}}

@@ -1,0 +1,180 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// Sparsify checks the pass sparsify: which values are zero follows from the step and the values before it.
+var Sparsify = &Check{Claim: func(s *plan.Step) (*Claim, error) {
+	z, err := plan.Data[Zeros](asRead(s))
+	if err == nil {
+		err = checkZeros(&z)
+	}
+	return &Claim{Zeros: &z}, err
+}}
+
+// Zeros say which values must be zero: exactly one of the parts. Block is a size in rows and columns; blocks whose
+// mean square is below Threshold, and of those at it the ones numbered below Ties, are zero. Runs is what a
+// zero along memory is worth. Pattern "2:4" zeroes two of every four inputs.
+type Zeros struct {
+	Block     *[2]int `json:"block"`
+	Threshold float64 `json:"threshold"`
+	Ties      int     `json:"ties"`
+	Runs      float64 `json:"runs"`
+	Pattern   string  `json:"pattern"`
+}
+
+// zeroing works out which values a claimed step must have zeroed, from the values before it.
+type zeroing struct {
+	z         *Zeros
+	inputRows bool
+	rows      int
+	height    int         // rows that are decided together
+	values    [][]float32 // of those rows
+	zero      [][]bool
+}
+
+func newZeroing(z *Zeros, rows, cols, outAxis int) *zeroing {
+	s := &zeroing{z: z, inputRows: outAxis == 1, rows: rows, height: 1}
+	switch {
+	case z.Block != nil:
+		s.height = z.Block[0]
+	case z.Pattern != "" && s.inputRows:
+		s.height = 4
+	}
+	for range s.height {
+		s.values = append(s.values, make([]float32, cols))
+		s.zero = append(s.zero, make([]bool, cols))
+	}
+	return s
+}
+
+// checkZeros is an error where a step is none that can be carried out.
+func checkZeros(z *Zeros) error {
+	parts := 0
+	for _, asked := range []bool{z.Block != nil, z.Runs > 0, z.Pattern == "2:4"} {
+		if asked {
+			parts++
+		}
+	}
+	if parts != 1 || z.Pattern != "" && z.Pattern != "2:4" {
+		return errors.New("does not say which values are zero, or says it twice")
+	}
+	if b := z.Block; b != nil && (b[0] < 1 || b[1] < 1 || b[0] > 64 || 64%b[0] != 0 || b[1] > 4096) {
+		return fmt.Errorf("there are no blocks of %dx%d", b[0], b[1])
+	}
+	return nil
+}
+
+// row tells which values of row n must be zero; rows are asked for in order. load gives the values
+// of a row before the step.
+func (s *zeroing) row(n int, load func(dst []float32, n int)) []bool {
+	if n%s.height == 0 {
+		here := min(s.height, s.rows-n)
+		for i := range here {
+			load(s.values[i], n+i)
+			clear(s.zero[i])
+		}
+		s.decide(n/s.height, here)
+	}
+	return s.zero[n%s.height]
+}
+
+func (s *zeroing) decide(band, rows int) {
+	cols := len(s.values[0])
+	switch {
+	case s.z.Block != nil:
+		s.tiles(band, rows)
+	case s.z.Runs > 0:
+		s.runs(s.values[0], s.zero[0])
+	case s.inputRows && rows == 4:
+		for k := range cols {
+			s.fours(func(j int) (*float32, *bool) { return &s.values[j][k], &s.zero[j][k] })
+		}
+	case !s.inputRows:
+		for k := 0; k+4 <= cols; k += 4 {
+			s.fours(func(j int) (*float32, *bool) { return &s.values[0][k+j], &s.zero[0][k+j] })
+		}
+	}
+}
+
+// tiles zeroes those whose mean square, summed in the order of memory, is below the threshold, and
+// of those at the threshold the first.
+func (s *zeroing) tiles(band, rows int) {
+	cols, width := len(s.values[0]), s.z.Block[1]
+	number := band * ((cols + width - 1) / width)
+	for left := 0; left < cols; left += width {
+		right, sum := min(cols, left+width), 0.0
+		for _, row := range s.values[:rows] {
+			for _, v := range row[left:right] {
+				sum += float64(v) * float64(v) // exact for 24 bits each, fused or not
+			}
+		}
+		mean := sum / float64(rows*(right-left))
+		if mean < s.z.Threshold || mean == s.z.Threshold && number < s.z.Ties {
+			for _, zero := range s.zero[:rows] {
+				for k := left; k < right; k++ {
+					zero[k] = true
+				}
+			}
+		}
+		number++
+	}
+}
+
+// fours zeroes all but the two largest of a group, the earlier of equals counting as larger; a
+// group with NaN or infinity stays.
+func (s *zeroing) fours(at func(j int) (*float32, *bool)) {
+	magnitude := func(j int) float64 { v, _ := at(j); return math.Abs(float64(*v)) }
+	order := []int{0, 1, 2, 3}
+	for _, j := range order {
+		if m := magnitude(j); m-m != 0 {
+			return
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(magnitude(j), magnitude(i)) })
+	for _, j := range order[2:] {
+		_, zero := at(j)
+		*zero = true
+	}
+}
+
+// runs finds the cheapest runs of zeros along a row, as the shortest path through two states. A
+// kept value is free, a zeroed one costs its square less what a zero is worth, and a change of
+// state what two zeros are worth. Of equal paths the one that stays in its state is taken, and of
+// equal ends the kept one.
+func (s *zeroing) runs(values []float32, zero []bool) {
+	const keep, drop = 0, 1
+	worth := s.z.Runs
+	change := 2 * worth
+	var cost [2]float64
+	came := make([][2]int, len(values))
+	for k, v := range values {
+		before := cost
+		for state := range cost {
+			came[k][state] = state
+			if other := before[1-state] + change; other < before[state] {
+				came[k][state], cost[state] = 1-state, other
+			}
+		}
+		if x := float64(v); x-x == 0 {
+			cost[drop] = cost[drop] + x*x - worth
+		} else {
+			cost[drop] = math.Inf(1)
+		}
+	}
+	state := keep
+	if cost[drop] < cost[keep] {
+		state = drop
+	}
+	for k := len(values) - 1; k >= 0; k-- {
+		zero[k] = state == drop
+		state = came[k][state]
+	}
+}

@@ -1,0 +1,16 @@
+package verify
+
+import (
+	"encoding/json"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// Trellis checks the pass trellis: values are chosen jointly.
+var Trellis = &Check{Claim: func(s *plan.Step) (*Claim, error) {
+	_, err := plan.Data[struct {
+		Lambda float64         `json:"lambda"`
+		Rates  json.RawMessage `json:"rates"`
+	}](asRead(s))
+	return &Claim{Anywhere: true}, err
+}}
