@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,44 +13,45 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// calibrateOut is where series go if nothing is said.
+// calibrateOut is the default folder.
 const calibrateOut = "calibration"
 
 var calibrateCommand = &cli.Command{
 	Name:      "calibrate",
 	Usage:     "fit the cost model to this GPU",
 	ArgsUsage: "[OUT]",
-	Description: `Measures products by patterns that tell apart what a card's datapath does with bits, into the
-folder OUT (calibration if not given), and fits the cost model to them: OUT.json, which
-predict, inspect, plan and convert take as --calibration. Broken off, the same command goes on.
+	Description: `Measures the energy of products whose patterns show how a card's datapath responds to bits. The
+measurements go into the folder OUT (default: calibration). Then it fits the cost model and writes
+OUT.json, which predict, inspect, plan and convert take as --calibration. After an interrupt the
+same command continues.
 
    lowtoggle calibrate                          less than ten minutes
    lowtoggle calibrate --full h200              every type and pattern, for most of an hour
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
-   lowtoggle calibrate --components             watts of multipliers, on-chip movement and memory
+   lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
 
---components measures some 45 kernels in some three minutes, writes them one by one to
-OUT-components.json, fits a model of power by component, and judges it by ten that the fit
-never saw. Where these are off by more than 5 % there is no advice, and the exit status is 3;
-by more than 15 % no split is shown. profile and verify --gpu show where power goes by the file
-that their --components names, else by calibration-components.json where they run. A file of the
-same card is gone on with; --anew replaces it, or a damaged one. Another card's is left alone.
+--components measures about 45 kernels in about three minutes, writes each to OUT-components.json,
+fits a model of power by component, and tests the model on ten kernels that the fit did not use.
+Errors above 5 % on these give exit status 3 and no advice; above 15 % no split is shown. profile
+and verify --gpu split power by the file that --components names, or by calibration-components.json
+in the current folder. The command continues a file of the same card; --anew replaces it, or a
+damaged one. A file of another card is never changed.
 
-Where a type has few points its coefficients stay near those of the built-in H200. The table says
-how far predictions were off for families of patterns that the fit had not seen.
+Where a type has few points its coefficients stay near those of the built-in H200. The table shows
+the prediction error for families of patterns that the fit did not use.
 
-Nothing about the card is ever changed. Exit status 3: the time was over first, some kernels
-could not be measured, or components fit badly; 4: no GPU.`,
+The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
+not be measured, or the components fit badly; 4: no GPU.`,
 	Flags: flags([]cli.Flag{
 		&cli.BoolFlag{Name: "full", Usage: "measure every type and pattern", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "components", Usage: "find what each component of the card draws", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "anew", Usage: "with --components: measure all kernels again", DisableDefaultText: true},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw components into `FILE`, an SVG"},
-		&cli.StringSliceFlag{Name: "from", Usage: "measure nothing, take series in `FOLDER`, or a file of components"},
-		&cli.DurationFlag{Name: "time", Usage: "begin no points after this `TIME`", DefaultText: "no end"},
+		&cli.StringSliceFlag{Name: "from", Usage: "fit to the series in `FOLDER`, or to a file of components; measures nothing"},
+		&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
 		deviceFlag, jsonFlag, quietFlag,
 	}),
 	Action: func(c *cli.Context) error {
@@ -64,7 +64,7 @@ could not be measured, or components fit badly; 4: no GPU.`,
 			out = args[0]
 		}
 		if out = filepath.Clean(out); out == "." || out == ".." || out == "/" {
-			return usagef("OUT is the name of a new folder, and of the file beside it: %s is neither", out)
+			return usagef("OUT names a new folder and the file beside it: %s cannot be that", out)
 		}
 		if c.IsSet("time") && c.Duration("time") <= 0 {
 			return usagef("--time %v: give a time such as 30m", c.Duration("time"))
@@ -73,7 +73,7 @@ could not be measured, or components fit badly; 4: no GPU.`,
 			return calibrateComponents(c, out)
 		}
 		if c.IsSet("output") || c.IsSet("anew") {
-			return usagef("-o and --anew are about components: add --components")
+			return usagef("-o and --anew are for components: add --components")
 		}
 		if err := checkWritable(out + ".json"); err != nil {
 			return err
@@ -85,7 +85,7 @@ could not be measured, or components fit badly; 4: no GPU.`,
 			}
 			from = []string{out}
 		} else if c.IsSet("full") || c.IsSet("time") || c.IsSet("device") {
-			return usagef("--full, --time and --device are about measuring, and --from measures nothing")
+			return usagef("--full, --time and --device do not go with --from, which measures nothing")
 		}
 		r, err := calibrateFit(c, from, out+".json")
 		if err != nil {
@@ -118,34 +118,21 @@ func calibrateMeasure(c *cli.Context, out string) (err error) {
 
 // calibrateFit fits to the series in folders and writes the calibration's file.
 func calibrateFit(c *cli.Context, from []string, file string) (*calibrateJSON, error) {
-	var all []*experiment.Series
-	for _, folder := range from {
-		series, err := experiment.LoadFolder(folder)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w; lowtoggle calibrate measures some", err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, series...)
-	}
 	event, end := term.Progress(c)
-	fitted, err := calibrateTo(c.Context, all, event)
+	fitted, err := probe.CalibrateFolders(c.Context, from, nil, func(done, total int) {
+		event(progress.Event{Stage: "fit", Done: int64(done), Total: int64(total)})
+	})
 	end()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; lowtoggle calibrate measures some", err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	fitted.Command = all[0].Sessions[0].Command
 	if err := fitted.Write(file); err != nil {
 		return nil, err
 	}
 	return &calibrateJSON{file, fitted.Card, fitted.Models}, nil
-}
-
-func calibrateTo(ctx context.Context, all []*experiment.Series, event func(transform.Event)) (*cost.Calibration, error) {
-	return probe.Calibrate(ctx, all, nil, func(done, total int) {
-		event(transform.Event{Stage: "fit", Done: int64(done), Total: int64(total)})
-	})
 }
 
 // calibrateJSON is what calibrate --json prints.
@@ -156,7 +143,7 @@ type calibrateJSON struct {
 }
 
 func (r *calibrateJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: predictions for families of patterns that the fit had not seen\n\n", r.Card)
+	fmt.Fprintf(w, "%s: prediction errors for families of patterns that the fit did not use\n\n", r.Card)
 	tab := term.NewTable("type", "weights", "points", "mean error", "worst")
 	for _, m := range r.Models {
 		from := "on chip"
@@ -169,5 +156,5 @@ func (r *calibrateJSON) print(w io.Writer) {
 	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", r.File)
 }
 
-// points of relative energy.
+// points formats a share as percentage points.
 func points(v float64) string { return fmt.Sprintf("%.2f", 100*v) }

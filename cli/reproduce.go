@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,44 +14,43 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// reproduceOut is the folder where none is named.
+// reproduceOut is the default folder.
 const reproduceOut = "reproduce"
 
-// reproduceFlags are those about measuring.
+// reproduceFlags do not go with --report.
 var reproduceFlags = []cli.Flag{
 	&cli.StringFlag{Name: "type", Usage: "only series of these `TYPES`, such as bf16,fp16", DefaultText: "all"},
 	&cli.IntFlag{Name: "size", Usage: "only series of this `SIZE`, 2048 or 8192", DefaultText: "both"},
 	&cli.StringFlag{Name: "change", Usage: "only series in which `WHAT` changes, both or weights", DefaultText: "either"},
 	&cli.StringFlag{Name: "role", Usage: "only series with weights in this `ROLE`, stationary or streaming", DefaultText: "either"},
-	&cli.IntFlag{Name: "rounds", Value: 1, Usage: "read every point `N` times", DefaultText: "1"},
+	&cli.IntFlag{Name: "rounds", Value: 1, Usage: "measure every point `N` times", DefaultText: "1"},
 	&cli.BoolFlag{Name: "quick", Usage: "three points of every experiment", DisableDefaultText: true},
-	&cli.DurationFlag{Name: "time", Usage: "begin no points after this `TIME`", DefaultText: "no end"},
+	&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
 	deviceFlag,
 }
 
 var reproduceCommand = &cli.Command{
 	Name:      "reproduce",
-	Usage:     "measure what a paper found about bits and power again, on this GPU",
+	Usage:     "reproduce a paper's measurements of bits and power on this GPU",
 	ArgsUsage: "[OUT]",
-	Description: `Measures the experiments of "Input-Dependent Power Usage in GPUs": products whose operands are
-drawn from patterns, each against a baseline, in series of one type, size and role. What is
-measured is kept in OUT (default: reproduce), and the same command goes on where this one was
-broken off.
+	Description: `Measures the experiments of "Input-Dependent Power Usage in GPUs" again: products whose operands
+are drawn from patterns, each compared with a baseline, in series of one type, size and role. The
+measurements are kept in OUT (default: reproduce). After an interrupt the same command continues.
 
    lowtoggle reproduce --quick --type bf16,fp16     three points of every experiment
    lowtoggle reproduce                              everything, for hours
-   lowtoggle reproduce OUT --report                 from what is in OUT; needs no GPU
+   lowtoggle reproduce OUT --report                 report on OUT; needs no GPU
 
-At the end it says which of the paper's takeaways hold, and writes OUT/report.md with figures.
-Several GPUs may fill one OUT at the same time, each with a --type of its own.
+At the end it reports which of the paper's takeaways hold, and writes OUT/report.md with figures.
+Several GPUs can fill one OUT at the same time, each with its own --type.
 
-Nothing about the card is ever changed. Exit status 3: points are missing, or measurements are in
-doubt; 4: no GPU.`,
+The card's settings are never changed. Exit status 3: points are missing, or measurements are
+doubtful; 4: no GPU.`,
 	Flags: flags(reproduceFlags, []cli.Flag{
-		&cli.BoolFlag{Name: "report", Usage: "measure nothing, report what is in OUT", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "report", Usage: "report on the measurements in OUT; measures nothing", DisableDefaultText: true},
 		jsonFlag, quietFlag,
 	}),
 	Action: func(c *cli.Context) (err error) {
@@ -80,16 +78,16 @@ doubt; 4: no GPU.`,
 		if c.Context.Err() != nil {
 			return err
 		}
-		return reproduceReport(c, out, err) // a series that fails is no reason to say nothing of the others
+		return reproduceReport(c, out, err) // one failed series must not hide the others
 	},
 }
 
-// reproduceWorks are the series that the flags ask for; none with --report.
+// reproduceWorks returns the series that the flags choose; none with --report.
 func reproduceWorks(c *cli.Context) ([]experiment.Work, error) {
 	if c.Bool("report") {
 		for _, f := range reproduceFlags {
 			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, usagef("--%s is about measuring, and --report measures nothing", name)
+				return nil, usagef("--%s does not go with --report, which measures nothing", name)
 			}
 		}
 		return nil, nil
@@ -108,23 +106,17 @@ func reproduceWorks(c *cli.Context) ([]experiment.Work, error) {
 	if c.IsSet("role") && err != nil {
 		return nil, usageError{fmt.Errorf("--role: %w", err)}
 	}
+	f := paper.Filter{Types: types, Size: c.Int("size"), Change: experiment.Change(c.String("change"))}
+	if c.IsSet("role") {
+		f.Role = &role
+	}
 	most := 0
 	if c.Bool("quick") {
 		most = paper.Quick
 	}
-	var works []experiment.Work
-	for _, s := range paper.Setups() {
-		switch {
-		case len(types) > 0 && !slices.Contains(types, s.Type):
-		case c.IsSet("size") && s.M != c.Int("size"):
-		case c.IsSet("change") && string(s.Change) != c.String("change"):
-		case c.IsSet("role") && s.Role != role:
-		default:
-			works = append(works, paper.Work(s, most))
-		}
-	}
+	works := paper.Works(f, most)
 	if works == nil {
-		return nil, usagef("no series is what the flags ask for; there are %s", reproduceNames())
+		return nil, usagef("no series matches the flags; there are %s", reproduceNames())
 	}
 	return works, nil
 }
@@ -151,21 +143,21 @@ func reproduceTypes(text string) (types []arith.Type, err error) {
 	return types, nil
 }
 
-// measureWorks measures what is not in the folder yet, with progress.
+// measureWorks measures the points that the folder does not have yet, with progress.
 func measureWorks(c *cli.Context, m measure.Machine, out string, works []experiment.Work, o experiment.Options) error {
 	event, end := term.Progress(c)
 	defer end()
 	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)
-	before := -1 // readings that were there
+	before := -1 // readings that the folder had
 	o.Progress = func(p experiment.Progress) {
 		if before < 0 {
 			before = p.Done - 1
 		}
-		event(transform.Event{Stage: "measure", Done: int64(p.Done - before), Total: int64(p.Total - before)})
+		event(progress.Event{Stage: "measure", Done: int64(p.Done - before), Total: int64(p.Total - before)})
 	}
 	err := experiment.Run(c.Context, m, out, works, o)
 	if err != nil && c.Context.Err() != nil {
-		return fmt.Errorf("%w: what was measured is kept in %s; the same command goes on", err, out)
+		return fmt.Errorf("%w: the measurements until then are in %s; the same command continues", err, out)
 	}
 	return err
 }

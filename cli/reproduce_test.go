@@ -34,7 +34,7 @@ func TestReproduceInterrupted(t *testing.T) {
 	}
 	cancel()
 	err := <-ended
-	if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": what was measured is kept in "+out+"; the same command goes on") {
+	if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": the measurements until then are in "+out+"; the same command continues") {
 		t.Errorf("error %v", err)
 	}
 	if s, err := experiment.Load(file); err != nil || len(s.Sessions) != 1 || len(s.Sessions[0].Readings) == 0 {

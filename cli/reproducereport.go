@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
-	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,61 +15,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
-// reproduced is what reproduce reports.
-type reproduced struct {
-	Takeaways []paper.Judgement `json:"takeaways"`
-	Series    []reproducedOne   `json:"series"`
-	Simulated bool              `json:"simulated,omitempty"`
-	Files     []string          `json:"files"`
-	// Missing says why points are, where the run ended before the last of them.
-	Missing string `json:"missing,omitempty"`
-	// Doubts speak against a series.
-	Doubts []string `json:"doubts,omitempty"`
-}
-
-// reproducedOne is one series.
-type reproducedOne struct {
-	Setup  string `json:"setup"`
-	GPU    string `json:"gpu"`
-	Points int    `json:"points"`
-}
-
-// reproduceReport tells what the folder holds, after a run that ended with that error.
+// reproduceReport reports on the series in a folder, after a run that ended with an error or nil.
 func reproduceReport(c *cli.Context, out string, ran error) error {
-	all, err := experiment.LoadFolder(out)
+	r, err := paper.WriteReport(c.Context, out)
 	switch {
 	case err != nil && ran != nil:
-		return ran // there is nothing because of that
+		return ran // the reason why there is nothing to report
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: nothing was measured into this folder yet: leave out --report", out)
 	case err != nil:
 		return err
-	}
-	r := reproduced{Series: []reproducedOne{}, Files: []string{}}
-	var results []paper.Result
-	for _, s := range all {
-		results = append(results, paper.Results(s)...)
-		one := reproducedOne{Setup: s.Setup.String(), Points: len(s.Results())}
-		for _, session := range s.Sessions {
-			one.GPU = session.Card.Name
-			r.Simulated = r.Simulated || session.Simulated
-		}
-		r.Series = append(r.Series, one)
-		if err := s.Check(); err != nil {
-			r.Doubts = append(r.Doubts, err.Error())
-		}
-	}
-	r.Takeaways = paper.Judge(results)
-	files, err := paper.Page(c.Context, all, "")
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		path := filepath.Join(out, f.Name)
-		if err := replaceFile(path, f.Data); err != nil {
-			return err
-		}
-		r.Files = append(r.Files, path)
 	}
 	if errors.Is(ran, experiment.ErrTime) {
 		r.Missing = ran.Error()
@@ -78,16 +33,16 @@ func reproduceReport(c *cli.Context, out string, ran error) error {
 	if c.Bool("json") {
 		err = term.JSON(c.App.Writer, r)
 	} else {
-		r.print(c.App.Writer)
+		printReproduced(c.App.Writer, r)
 	}
 	if r.Doubts != nil {
 		err = errors.Join(err, errShort)
 	}
-	return first(ran, err)
+	return cmp.Or(ran, err)
 }
 
-// print writes the takeaways and how sure they are.
-func (r reproduced) print(w io.Writer) {
+// printReproduced prints the takeaways and the doubts.
+func printReproduced(w io.Writer, r *paper.Report) {
 	for _, t := range r.Takeaways {
 		const indent = "     "
 		fmt.Fprint(w, term.Wrap(t.Claim, fmt.Sprintf("%-5s", t.ID), indent, term.Width))
@@ -130,12 +85,4 @@ func changes(low, high float64) string {
 		return a + " … " + b + " %"
 	}
 	return term.Signed(100*low, 1) + " %"
-}
-
-// first error of two.
-func first(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
