@@ -18,6 +18,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
 // frontierTargets of energy that were set for rises of perplexity, and what was read
@@ -41,13 +42,16 @@ const (
 )
 
 // strategies in the order of tables and legend. What compensates has solid lines.
-var strategies = []struct{ name, label, doc, colour, marker, dashes string }{
-	{"round", "round", "low mantissa bits rounded away", "#8d8d3a", "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", "6 3"},
-	{"grid", "grid", "rows rounded to grids", "#2f81d6", "m-3 -3h6v6h-6z", "6 3"},
-	{"grid-c", "grid + compensated", "… and columns that are not yet rounded absorb the error", "#1a9a8a", "m-3 -3h6v6h-6z", ""},
-	{"trellis", "trellis", "rate–distortion-optimised rounding: each value by its output error and by the energy of its bits; no compensation", "#d2691e", "m0 -4l4 7h-8z", "6 3"},
-	{"trellis-c", "trellis + compensated", "… and columns that are not yet rounded absorb the error", "#cf4f87", "m0 -4l4 7h-8z", ""},
-	{"full", "trellis + compensated + pruned", "… and whole inputs zeroed, where that saves more", "#8a6fd1", "m0 -5l5 5l-5 5l-5 -5z", ""},
+var strategies = []struct {
+	name, label, doc string
+	style            chart.Style
+}{
+	{"round", "round", "low mantissa bits rounded away", chart.Style{Colour: 1, Marker: 1, Dashes: 1}},
+	{"grid", "grid", "rows rounded to grids", chart.Style{Colour: 2, Marker: 2, Dashes: 1}},
+	{"grid-c", "grid + compensated", "… and columns that are not yet rounded absorb the error", chart.Style{Colour: 4, Marker: 2}},
+	{"trellis", "trellis", "rate–distortion-optimised rounding: each value by its output error and by the energy of its bits; no compensation", chart.Style{Colour: 3, Marker: 3, Dashes: 1}},
+	{"trellis-c", "trellis + compensated", "… and columns that are not yet rounded absorb the error", chart.Style{Colour: 5, Marker: 3}},
+	{"full", "trellis + compensated + pruned", "… and whole inputs zeroed, where that saves more", chart.Style{Colour: 0, Marker: 4}},
 }
 
 // widestNull is how far the interval of a comparison of the weights with themselves may reach.

@@ -120,7 +120,7 @@ func (f *frontier) caption(print printer) {
 		"Prefill with stationary weights. Crosses are the targets. Points at the left edge rise by 0.01 %% or less.")
 	if runs := f.of(stationary); len(runs) > 1 {
 		drawn := f.drawn()
-		print("\nLines and filled markers belong to %s, which has most points; open markers belong to other runs.", drawn)
+		print("\nLines and filled markers belong to %s, which has most points; hollow markers belong to other runs.", drawn)
 		if !drawn.Valid {
 			print(" The meter does\nnot call %s valid (see *Runs*).", drawn)
 		}

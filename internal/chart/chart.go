@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -11,7 +12,7 @@ type Chart struct {
 	Panels []Panel
 	// Columns of panels, filled row by row. Default 1.
 	Columns int
-	// Legend groups entries under headings, four groups beside each other. Default: one entry for
+	// Legend groups entries under headings, up to four groups beside each other. Default: one entry for
 	// every line and part of a bar that has a name.
 	Legend []Group
 }
@@ -25,6 +26,8 @@ type Panel struct {
 	Marks []Mark
 	// Bars lie below each other, in place of lines.
 	Bars []Bar
+	// Height of a panel of lines, in pixels. Default 210.
+	Height int
 	// PartNames are those of all bars' parts, which take the palette's colours in this order.
 	PartNames []string
 }
@@ -88,7 +91,7 @@ func (f frame) y(r ruler, v float64) float64 {
 
 func (p Panel) height() int {
 	if p.Bars == nil {
-		return plotHeight
+		return cmp.Or(p.Height, plotHeight)
 	}
 	return 2*inset + len(p.Bars)*barRow + min(len(p.Marks), markRows)*markRow
 }

@@ -275,3 +275,36 @@ func TestAnything(t *testing.T) {
 		}
 	})
 }
+
+// TestPoints: points with titles, intervals both ways and hollow markers are drawn one by one; a cross is never filled.
+func TestPoints(t *testing.T) {
+	c := Chart{
+		Panels: []Panel{{Height: 300, Lines: []Line{
+			{X: []float64{1, 2, math.NaN()}, Y: []float64{1, 2, 3}, Low: []float64{0, 1, 2}, High: []float64{2, 3, 4}, Whiskers: true,
+				XLow: []float64{0.5, 1.5, 2.5}, XHigh: []float64{1.5, 2.5, 3.5}, Titles: []string{"first", "second", "nowhere"}, Style: Style{Marker: 2, Hollow: true}},
+			{X: []float64{1}, Y: []float64{1}, Scattered: true, Style: Style{Marker: cross}},
+		}}},
+		Legend: []Group{{Entries: []Entry{{Name: "points alone", Style: Style{Marker: cross}, Scattered: true}}}},
+	}
+	svg := c.SVG()
+	list, text := elements(t, svg)
+	if !strings.Contains(text, "first") || !strings.Contains(text, "second") || strings.Contains(text, "nowhere") {
+		t.Errorf("titles in %q", text)
+	}
+	if n := bytes.Count(svg, []byte(`<path fill="none" stroke-width="1.3" d="M`)); n != 1+2+1+1 { // the line, its markers, two crosses
+		t.Errorf("%d outlines in %s", n, svg)
+	}
+	if !regexp.MustCompile(`stroke-opacity="0.5" d="M[\d. ]+H[\d.]+M[\d. ]+H[\d.]+"`).Match(svg) {
+		t.Errorf("not two intervals of X in %s", svg)
+	}
+	if count(list, "rect") != 1 || !strings.Contains(string(svg), `height="300"`) {
+		t.Error("the panel is not 300 pixels high")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a line with a title too few is drawn")
+		}
+	}()
+	c.Panels[0].Lines[0].Titles = []string{"first"}
+	c.SVG()
+}

@@ -8,11 +8,11 @@ type Group struct {
 	Entries []Entry
 }
 
-// Entry of the legend. A solid one is a part of bars.
+// Entry of the legend. A solid one is a part of bars; a scattered one has a marker and no line.
 type Entry struct {
 	Name string
 	Style
-	Solid bool
+	Solid, Scattered bool
 }
 
 const (
@@ -23,15 +23,20 @@ const (
 
 // legend draws it from a height on, and returns where it ends.
 func (c Chart) legend(body *canvas, top int) (bottom int) {
-	groups, columns := c.Legend, 4
+	groups := c.Legend
 	if groups == nil {
-		wide := 0.0
 		for _, e := range c.entries() {
 			groups = append(groups, Group{Entries: []Entry{e}})
+		}
+	}
+	wide := 0.0
+	for _, g := range groups {
+		wide = max(wide, widthOf(g.Title)+inset)
+		for _, e := range g.Entries {
 			wide = max(wide, legendLeft+widthOf(e.Name)+inset)
 		}
-		columns = min(columns, max(1, int(legendWidth/max(1, wide))))
 	}
+	columns := min(4, max(1, int(legendWidth/max(1, wide))))
 	bottom = top
 	for i, g := range groups {
 		if i%columns == 0 {
@@ -74,13 +79,14 @@ func (c Chart) entries() (list []Entry) {
 
 func (e Entry) draw(c *canvas, x, y float64) {
 	c.printf(`<g fill="%s" stroke="%s">`, e.colour(), e.colour())
-	if e.Solid {
+	switch {
+	case e.Solid:
 		c.printf(`<path stroke="none" d="M%s %sh30v10h-30z"/>`, px(x), px(y-9))
-	} else {
+	case !e.Scattered:
 		c.printf(`<path stroke-width="1.3"%s d="M%s %sh30"/>`, e.dashed(), px(x), px(y-4))
 	}
 	if m := e.marker(); m != "" {
-		c.printf(`<path stroke="none" d="M%s %s%s"/>`, px(x+15), px(y-4), m)
+		c.printf(`<path %s d="M%s %s%s"/>`, e.filled(), px(x+15), px(y-4), m)
 	}
 	c.printf("</g>\n")
 	c.text(x+legendLeft, y, "start", "", e.Name)

@@ -15,6 +15,10 @@ type Line struct {
 	Low, High []float64
 	// Whiskers draws every point's interval as a bar instead.
 	Whiskers bool
+	// XLow and XHigh are an interval of X around each point, drawn as a bar; both or none.
+	XLow, XHigh []float64
+	// Titles of the points, which a browser shows where the pointer rests; all or none.
+	Titles []string
 	// Scattered points are not joined.
 	Scattered bool
 }
@@ -25,7 +29,7 @@ func (p Panel) lines(c, content *canvas, f frame) {
 	for _, l := range p.Lines {
 		l.check()
 		xs, ys = append(xs, l.X...), append(ys, l.Y...)
-		ys = append(append(ys, l.Low...), l.High...)
+		xs, ys = append(append(xs, l.XLow...), l.XHigh...), append(append(ys, l.Low...), l.High...)
 	}
 	for _, m := range p.Marks {
 		xs = append(xs, m.X)
@@ -56,6 +60,9 @@ func (l Line) check() {
 	n := len(l.X)
 	if len(l.Y) != n || len(l.Low) != len(l.High) || l.Low != nil && len(l.Low) != n {
 		panic(fmt.Sprintf("chart: line %q has %d X, %d Y, %d Low and %d High", l.Name, n, len(l.Y), len(l.Low), len(l.High)))
+	}
+	if len(l.XLow) != len(l.XHigh) || l.XLow != nil && len(l.XLow) != n || l.Titles != nil && len(l.Titles) != n {
+		panic(fmt.Sprintf("chart: line %q has %d X, %d XLow, %d XHigh and %d titles", l.Name, n, len(l.XLow), len(l.XHigh), len(l.Titles)))
 	}
 }
 
@@ -99,12 +106,29 @@ func (l Line) draw(c *canvas, f frame, x, y ruler) {
 		}
 		c.printf("\"/>\n")
 	}
-	if l.marker() != "" {
+	if l.XLow != nil {
+		c.printf(`<path fill="none" stroke-opacity="0.5" d="`)
+		for i := range l.X {
+			if shown(i) && x.shows(l.XLow[i]) && x.shows(l.XHigh[i]) {
+				c.printf("M%s %sH%s", px(f.x(x, l.XLow[i])), px(f.y(y, l.Y[i])), px(f.x(x, l.XHigh[i])))
+			}
+		}
+		c.printf("\"/>\n")
+	}
+	switch {
+	case l.marker() == "":
+	case l.Titles != nil:
+		for i := range l.X {
+			if shown(i) {
+				c.printf(`<path %s d="M%s%s"><title>%s</title></path>`+"\n", l.filled(), at(i, l.Y[i]), l.marker(), escape(l.Titles[i]))
+			}
+		}
+	default:
 		opacity := ""
 		if l.Scattered {
 			opacity = ` fill-opacity="0.6"`
 		}
-		c.printf(`<path stroke="none"%s d="`, opacity)
+		c.printf(`<path %s%s d="`, l.filled(), opacity)
 		for i := range l.X {
 			if shown(i) {
 				c.printf("M%s%s", at(i, l.Y[i]), l.marker())

@@ -4,9 +4,10 @@ import "fmt"
 
 // Style tells a line from others. Numbers beyond the last begin anew.
 type Style struct {
-	Colour int // of the palette: purple, olive, blue, orange, teal, pink, green
-	Dashes int // 0 is a solid line, 1 to 3 are dashed
-	Marker int // 0: none; circle, square, triangle, diamond
+	Colour int  // of the palette: purple, olive, blue, orange, teal, pink, green
+	Dashes int  // 0 is a solid line, 1 to 3 are dashed
+	Marker int  // 0: none; circle, square, triangle, diamond, cross
+	Hollow bool // markers are outlines, as a cross always is
 }
 
 // ink is that of text, axes and grid: grey that can be read on light and dark.
@@ -22,7 +23,10 @@ var markers = []string{
 	"m-3 -3h6v6h-6z",                      // square
 	"m0 -4l4 7h-8z",                       // triangle
 	"m0 -4l4 4l-4 4l-4 -4z",               // diamond
+	"m-5 -5l10 10m0 -10l-10 10",           // cross
 }
+
+const cross = 5
 
 func (s Style) colour() string { return palette[s.Colour%len(palette)] }
 
@@ -41,4 +45,12 @@ func (s Style) marker() string {
 		return ""
 	}
 	return markers[(s.Marker-1)%len(markers)]
+}
+
+// filled says how markers are drawn, as attributes.
+func (s Style) filled() string {
+	if s.Hollow || s.Marker > 0 && (s.Marker-1)%len(markers)+1 == cross {
+		return `fill="none" stroke-width="1.3"`
+	}
+	return `stroke="none"`
 }
