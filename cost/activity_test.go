@@ -152,7 +152,7 @@ func TestMeasureErrors(t *testing.T) {
 		want string
 	}{
 		{context.Background(), tensor(weights.U8, 1, 2, []byte{1, 2}),
-			`m.safetensors: tensor "w": activity of U8 elements cannot be counted; only BF16, F16, F32, F8_E4M3, F8_E5M2 and I8 can`},
+			`m.safetensors: tensor "w": activity of U8 elements cannot be counted; only ` + weights.FormatNames("and") + ` can`},
 		{context.Background(), tensor(weights.BF16, 1, 2, []byte{1, 2}),
 			`m.safetensors: tensor "w": 2 bytes of data for shape [1 2] of BF16, which needs 4`},
 		{done, tensor(weights.BF16, 1, 1, []byte{1, 2}),

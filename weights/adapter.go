@@ -62,6 +62,6 @@ func adapterAlone(dir string) error {
 	if err == nil && json.Unmarshal(js, &config) == nil && config.Base != "" {
 		base += " " + config.Base
 	}
-	return fmt.Errorf("%s: holds an adapter and no base model: put %s and %s into a copy of the folder of %s (links will do), and give that folder",
+	return fmt.Errorf("%s: holds an adapter and no base model: put %s and %s into a copy of the folder of %s (links will do), and name that folder",
 		dir, AdapterName, AdapterConfigName, base)
 }

@@ -25,7 +25,7 @@ func (e *FormatError) Error() string {
 }
 
 // Guard runs f, which reads mapped memory, and turns the fault that a shrinking file or a failing
-// disk causes there into an error naming what. Without it the process would die.
+// disk causes there into an error that begins with what. Without it the process would die.
 func Guard(what string, f func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/x448/float16"
@@ -354,7 +355,8 @@ func TestListOfFormats(t *testing.T) {
 			t.Errorf("%s has a format", d)
 		}
 	}
-	if got, want := FormatNames("and"), "BF16, F16, F32, F8_E4M3, F8_E5M2 and I8"; got != want {
-		t.Errorf("%s, want %s", got, want)
+	got := FormatNames("and")
+	if !strings.HasPrefix(got, "BF16, F16, F32, ") || !strings.HasSuffix(got, " and I8") || strings.Count(got, ",") != len(Formats())-2 {
+		t.Errorf("the formats are listed as %s", got)
 	}
 }

@@ -83,7 +83,7 @@ func (p *walker) end() error {
 	return p.fail("%q follows the closing brace", rest[:1])
 }
 
-// delim reads the bracket that what begins or ends with.
+// delim reads the opening or closing bracket of what.
 func (p *walker) delim(what string, want json.Delim) error {
 	t, err := p.token()
 	if err == nil && t != want {

@@ -143,8 +143,8 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 }
 
 // listFiles gives the files of dir and its subfolders as slash-separated paths, sorted. Links to
-// files count as files, as they do in the folders that model hubs' caches keep. Whatever else
-// could not be read to an end, or not be copied, is an error.
+// files count as files: the caches of model hubs consist of them. Pipes, devices and links that lead
+// nowhere are errors.
 func listFiles(dir string) (files []string, err error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not enter a link
 	if err != nil {

@@ -11,9 +11,9 @@ func (f Format) Zeroable() int {
 	return f.MantBits - 1
 }
 
-// Round zeroes the given number of low bits of b, 0 to MantBits of them: to the nearest multiple of
-// what is left, ties to even, or truncated towards zero. What would round to infinity is rounded
-// down instead. NaN and infinity stay.
+// Round zeroes the given number of low bits of b, 0 to MantBits of them: to the nearest value with
+// those bits zero, ties to even, or truncated towards zero. A value that would round to infinity is
+// rounded down. NaN and infinity stay.
 func (f Format) Round(b uint32, bits int, truncate bool) uint32 {
 	if !f.IsFloat() {
 		return roundInt8(b, bits, truncate)
@@ -52,7 +52,7 @@ func roundInt8(b uint32, bits int, truncate bool) uint32 {
 }
 
 // Encode rounds values as [Format.FromValue] does, into the first elements of data. It is several
-// times faster: what is neither subnormal nor beyond the finite is rounded on the bits of float32.
+// times faster: it rounds normal values on the bits of float32.
 func (f Format) Encode(data []byte, values []float32) {
 	if !f.IsFloat() {
 		f.encodeInt8(data, values)

@@ -82,8 +82,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return total - len(p) + n, err
 }
 
-// flush writes what is gathered. A file system that refuses such writes after all gets ordinary
-// ones from there on.
+// flush writes the gathered data. Where the file system refuses direct writes after all, it goes on
+// with ordinary ones.
 func (w *Writer) flush() error {
 	whole := len(w.buf) &^ (directAlign - 1)
 	n, err := w.f.Write(w.buf[:whole])

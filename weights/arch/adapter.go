@@ -10,22 +10,22 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Adapter says how a LoRA adapter fits the base model beside which it lies: y = w·x + s·B·(A·x), with
-// A on the axis of the layer's inputs and B on that of its outputs. What is done to an index of the
-// base is done to the adapter's axes as well, so that both stay what they were to each other.
+// Adapter says how a LoRA adapter fits the base model in the same folder: y = w·x + s·B·(A·x). A has the
+// axis of the layer's inputs and B that of its outputs. A symmetry that is applied to the base is applied
+// to the adapter's axes too, so that the two still fit each other.
 type Adapter struct {
 	// Changes names the base's tensors that the adapter adds to or replaces, each with the first of
 	// the adapter's tensors that does so.
 	Changes map[string]string
-	// Problem, where not empty, says what of the adapter is not understood. The base's indices are
-	// all blocked then.
+	// Problem, where not empty, says which part of the adapter is not supported. All indices of the base
+	// are blocked then.
 	Problem string
 }
 
 // Adapt returns a layout that has an adapter's tensors among its claims (their Role is zero) and
 // among the uses of its indices. configJSON is adapter_config.json, nil where it is missing; tensors
-// are the adapter's. Tensors that change what the family does not know stay without a claim: what
-// they change stays as it is, too. What does not fit or is not understood is Adapter.Problem.
+// are the adapter's. A tensor that changes an unclaimed tensor gets no claim: both stay as they are. Where
+// the adapter does not fit or is not supported, Adapter.Problem says why.
 func (l *Layout) Adapt(configJSON []byte, tensors []weights.Info) *Layout {
 	adapted := l.clone()
 	a := &Adapter{Changes: map[string]string{}}
@@ -95,8 +95,8 @@ func (l *Layout) adapt(a *Adapter, tensors []weights.Info) error {
 	return checkPairs(tensors)
 }
 
-// checkPairs refuses matrices without the one that they are multiplied with: what a runtime puts in its
-// place is not the adapter that was trained.
+// checkPairs refuses a matrix whose partner is missing: runtimes would put another in its place, which
+// is not the adapter that was trained.
 func checkPairs(tensors []weights.Info) error {
 	there := map[string]bool{}
 	for _, t := range tensors {
@@ -123,7 +123,7 @@ func (l *Layout) claim(c *Claim) {
 // loraPart is one kind of tensor that an adapter has for a module.
 type loraPart struct {
 	suffix string // of its name, behind the module's path
-	needs  string // the suffix of the tensor that it is nothing without
+	needs  string // the suffix of the tensor that must be there too
 	rank   int    // the dimension that counts the rank; -1: none does
 	axes   func(base *Claim, shape []int) []*Axis
 }
@@ -163,11 +163,11 @@ func embeddingAxes(c *Claim, axes ...*Axis) []*Axis {
 	return axes
 }
 
-// input and output are a matrix' axes by what they count, however it is stored.
+// input and output are a matrix' axes of inputs and outputs, in either storage order.
 func (c *Claim) input() *Axis  { return c.Axes[1-c.OutAxis] }
 func (c *Claim) output() *Axis { return c.Axes[c.OutAxis] }
 
-// plainAxis counts what no index does.
+// plainAxis is an axis without an index.
 func plainAxis(shape []int, i int) *Axis {
 	n := 0
 	if i < len(shape) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Axis says what the positions of one dimension of a tensor count. All positions and labels are
-// the source's. Its methods take functions that look an index up by name, such as "residual" or
+// Axis says what the positions along one dimension of a tensor count. Positions and labels are always
+// those of the source. Its methods take functions that look an index up by name, such as "residual" or
 // "layers.3.kv.1.v"; a function returns nil for an index that stays as it is, and otherwise a
 // slice of the index's Len: any other length panics.
 type Axis struct {

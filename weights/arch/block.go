@@ -112,10 +112,9 @@ func (p pattern) afterVariable() int {
 	return 0
 }
 
-// Doubt is why the values of a tensor that the family knows may not be all that it says they are, so that
-// nothing may be added to them or folded into them; empty where there is no reason. A tensor that it does
-// not know stands in the same module, as the scales of a quantised weight do, or may read what a norm
-// gives.
+// Doubt is a reason against adding to the values of a claimed tensor or folding anything into them; empty
+// where there is none. One reason is an unclaimed tensor in the same module, such as the scales of a
+// quantised weight. Another is an unclaimed tensor that may read a norm's output.
 func (l *Layout) Doubt(tensor string) string {
 	module := parent(tensor) + "."
 	i, _ := slices.BinarySearch(l.Unclaimed, module)

@@ -14,9 +14,9 @@ type tally struct {
 	plus, minus int // places with its signs and scales, by +1 and by -1
 }
 
-// checkUses holds the places where every instance of an index stands against what the family
-// says: a tensor that the family forgot, or an axis that forgot an index, shows here. Signs and
-// scales that nothing cancels in this model are found, too.
+// checkUses compares the number of places of every index with the number that the family gives. It
+// finds a tensor or an axis that was forgotten in the family file, and signs and scales that do not
+// cancel in this model.
 func (m *model) checkUses() error {
 	tallies, axis := map[*Index]*tally{}, 0
 	m.expected(func(t *tensor, coord []int) bool {
@@ -80,7 +80,7 @@ func (m *model) checkInstances(slot int, instances []*Index, tallies map[*Index]
 	return nil
 }
 
-// checkPartners holds tensors that share an axis by what they are against each other: a linear
+// checkPartners compares the axes of tensors that must share one: a linear
 // layer's outputs and its bias, a norm's weight and its bias, a norm and the layers that read it.
 func (m *model) checkPartners() error {
 	var errs []error
@@ -123,8 +123,8 @@ func (m *model) partners(t *tensor, name pattern) iter.Seq[*tensor] {
 // axis writes one back.
 func (t *tensor) axis(i int) string { return describe(t.axes[i]) }
 
-// reads reports whether inputs of t count what the weight of a norm does, and take the inverse of
-// what that is scaled by. Signs may pass the norm: the inputs then flip and the weight does not.
+// reads reports whether an input axis of t is that of a norm's weight, and takes the inverse of its
+// scales. Signs may pass the norm: the inputs then flip and the weight does not.
 func (m *model) reads(t, weight *tensor) bool {
 	for i, riders := range t.axes {
 		if i == t.Out || unsigned(t.axis(i)) != unsigned(weight.axis(0)) {

@@ -2,11 +2,11 @@ package arch
 
 import "strings"
 
-// Kind is a kind of index of a family as its file describes it, for readers.
+// Kind is a kind of index as a family's file describes it.
 type Kind struct {
 	Name string   `json:"name"`          // "v"
 	Doc  string   `json:"doc,omitempty"` // a sentence or two; may be empty
-	Per  []string `json:"per,omitempty"` // what there is one instance for each of: "layer", "kv"
+	Per  []string `json:"per,omitempty"` // there is one instance for each of these: "layer", "kv"
 	// Order, Signs and Powers say when its labels may be permuted, negated and scaled by 2^k:
 	// "always", a condition such as "!tied !headless", or empty for never.
 	Order  string `json:"order,omitempty"`
@@ -14,8 +14,8 @@ type Kind struct {
 	Powers string `json:"powers,omitempty"`
 }
 
-// InWords reads a condition aloud: that of "!tied !headless" is "unless tied or headless". "always" and
-// the empty one stay.
+// InWords turns a condition into words: "!tied !headless" into "unless tied or headless". It returns
+// "always" and the empty condition unchanged.
 func InWords(condition string) string {
 	if condition == "" || condition == always {
 		return condition
@@ -47,14 +47,14 @@ func (f *Family) Kinds() []Kind {
 	return all
 }
 
-// Flag is a truth about a model that conditions speak of.
+// Flag is a property of a model that conditions name.
 type Flag struct {
 	Name   string   `json:"name"`          // "tied"
 	Doc    string   `json:"doc,omitempty"` // a sentence; may be empty
 	Fields []string `json:"fields"`        // of config.json, where it is read
 }
 
-// Flags lists the flags that the conditions of Kinds speak of, in the file's order.
+// Flags lists the flags in the conditions of Kinds, in the file's order.
 func (f *Family) Flags() []Flag {
 	spoken := map[string]bool{}
 	for _, k := range f.Kinds() {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ErrUnknownFamily is wrapped by Detect's error where no family answers to a config.json.
+// ErrUnknownFamily says that no family of the catalogue matches a config.json. Detect and Resolve wrap it.
 var ErrUnknownFamily = errors.New("architecture not in the catalogue")
 
-// Detect finds the embedded family that a config.json belongs to, by its model_type or, where no
-// family has that, by the model_type of its text_config, or by its architectures. It fails on
-// invalid JSON, on values of wrong types, and, with ErrUnknownFamily, where no family answers.
+// Detect finds the embedded family of a config.json: by its model_type, else by the model_type of its
+// text_config, else by its architectures. It fails on invalid JSON and on values of wrong types. The
+// error is [ErrUnknownFamily] where no family matches.
 func Detect(configJSON []byte) (*Family, error) {
 	c, err := readConfig(configJSON)
 	if err != nil {

@@ -1,11 +1,12 @@
-// Package arch says what the axes of a checkpoint's tensors count, and thereby which of its
+// Package arch knows the architectures. It names the axes of a checkpoint's tensors, and so tells which
 // weights may be permuted, negated or scaled together without changing the model's function.
 //
-// A [Family] is data: a JSON file, one per architecture. Those in families/ are embedded;
-// [Parse] reads a user's own. [Detect] chooses by config.json, [Family.Resolve] holds the family
-// against a checkpoint's headers, and the [Layout] that comes out names every index, its uses,
-// and every tensor's [Axis] expressions, which turn a permutation of an index into one of a
-// tensor's rows. No weights are read here.
+// A [Family] is one architecture. It is data: a JSON file. Those in families/ are embedded; [Parse]
+// reads a user's own. [Resolve] finds a model's family by config.json ([Detect]), compares the family
+// with the checkpoint's headers ([Family.Resolve]), and returns a [Layout]. The layout has, for every
+// tensor, a [Claim]: its role, its kind of layer, and one [Axis] for each dimension. It also has every
+// [Index]: a set of labels, such as the neurons of one FFN, that axes of several tensors share. An axis
+// turns a permutation of an index into one of a tensor's rows or columns. No weights are read here.
 //
 // # An example
 //
@@ -16,13 +17,13 @@
 //
 // # A family file
 //
-// A JSON object; fields that are not listed here are errors. Every entry may have a "doc", a
-// sentence for readers.
+// A family file is a JSON object. Fields that are not listed here are errors. Every entry may have a
+// "doc", a sentence for readers.
 //
 //	family         its name
 //	like           an embedded family whose lists it takes over; see below
-//	model_types    the "model_type" of config.json that it answers to
-//	architectures  the "architectures" that it answers to where no family knows the model_type
+//	model_types    the values of "model_type" in config.json that mean this family
+//	architectures  the values of "architectures" that do, where no family has the model_type
 //	prefixes       what {prefix} may stand for in tensors' names; default [""]. A checkpoint uses
 //	               one throughout: the one under which most names are known. New folders get the
 //	               first. An object instead of a string says what other words stand for, too:
@@ -31,14 +32,14 @@
 //	               words of the family's own for a part of a name that has several spellings:
 //	               {"prefix": "bert.", "gamma": "weight"} for "{prefix}norm.{gamma}".
 //	flags, dims, loops, indices, norms, tensors   the lists below
-//	absent         a list of {"what": "residual signs", "why": "A sentence."}: what one might
-//	               expect and does not hold, for readers
+//	absent         a list of {"what": "residual signs", "why": "A sentence."}: symmetries that a
+//	               reader might expect and this family lacks
 //
 // Fields of config.json are looked up in its "text_config", where it has one, and then at its
 // top; so a family also serves models in which it is one of several modalities. The first of an
 // entry's fields that is there and not null counts; "a.b" is field b inside object a.
 //
-// Flags are truths about a model, read off config.json.
+// Flags are properties of a model that are true or false, read from config.json.
 //
 //	name, fields   the field must be true or false, unless there is one of
 //	is             a list of strings: the flag is set where the field is one of them, or a list
@@ -63,7 +64,7 @@
 //	when           the condition; a dim none of whose entries holds has no value, and only
 //	               entries that do not apply may use it
 //
-// Loops are what tensors' names count.
+// Loops are the variables in tensors' names.
 //
 //	name           the variable: "layer" for {layer}
 //	count          an expression over dims; the variable runs from 0 to count-1
@@ -159,7 +160,7 @@
 //	kv (group qk | qk | v)               fused per KV head (Falcon)
 //	ffn | +ffn                           fused gate and up (Phi-3)
 //
-// # What to think of in a new family
+// # A new family: what to check
 //
 //   - Everything that touches the residual stream carries its index: position embeddings, biases
 //     of layers that write to it, norms, routers.
@@ -167,8 +168,8 @@
 //     LayerNorm, which subtracts the mean.
 //   - A norm's weight scaled by 2^k needs 2^-k on every reader; a final norm before tied
 //     embeddings has none to give it to.
-//   - What acts on single channels blocks them: norms on q or k, rotary positions across pairs,
-//     position slopes per head, activations.
+//   - Operations on single channels rule out symmetries of those channels: norms on q or k, rotary
+//     positions across pairs, position slopes per head, activations.
 //   - Tensors that share an index but are not listed would break the model. Resolve therefore
 //     blocks the indices around a tensor that it does not know (see [Index]).
 //   - Experts stored as tensors of their own keep their order: an index lies within tensors.

@@ -14,9 +14,9 @@ import (
 type Family struct {
 	Name          string
 	Doc           string
-	ModelTypes    []string // the "model_type" of config.json that it answers to
-	Architectures []string // the "architectures" that it answers to
-	// Absent is what of the usual symmetries does not hold, and why.
+	ModelTypes    []string // values of "model_type" in config.json that mean this family
+	Architectures []string // values of "architectures" that do
+	// Absent lists usual symmetries that the family does not have, with the reasons.
 	Absent []Absence
 
 	prefixes []prefix

@@ -9,7 +9,8 @@ import (
 )
 
 // Layout says what every tensor of a checkpoint is. It is read-only and may be used from several
-// goroutines.
+// goroutines. A nil Layout stands for a model of an unknown family: only IsLinear, Kind and OutAxis may
+// be called then.
 type Layout struct {
 	Family string
 	// Dims are the family's dims with this model's values.
@@ -38,10 +39,10 @@ type Index struct {
 	Name string // "residual", "layers.3.ffn", "layers.3.kv.1.v"
 	Kind string // the family file's name for it: "v"
 	Len  int
-	// Permute, Sign and Scale say what leaves the model's function as it is when it is done to all
-	// uses at once: a permutation of the labels; -1 on any of them; 2^k on any of them.
+	// Permute, Sign and Scale say which operations, applied to all uses at once, keep the model's
+	// function: a permutation of the labels; -1 on any of them; 2^k on any of them.
 	Permute, Sign, Scale bool
-	// Blocked, where not empty, is a sentence that says why this checkpoint allows none of them.
+	// Blocked, where not empty, is the reason why this checkpoint allows none of the three.
 	Blocked string
 	// Uses are the axes that take part: by tensor in the order of the family file, each axis once.
 	Uses []Use
@@ -133,7 +134,7 @@ func (r *Role) UnmarshalText(b []byte) error {
 }
 
 // IsLinear reports whether a tensor is the weight of a linear layer. A nil layout takes every matrix
-// of numbers whose name does not speak of an embedding for one.
+// of numbers for one, unless its name hints at an embedding.
 func (l *Layout) IsLinear(t weights.Info) bool {
 	if l != nil {
 		c := l.Claims[t.Name]

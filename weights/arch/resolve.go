@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// embedderName is the file of a folder that is loaded as an embedder (sentence-transformers), whatever
-// head config.json names.
+// embedderName is the file that makes a folder an embedder (sentence-transformers), even where
+// config.json names a head.
 const embedderName = "modules.json"
 
 // Resolve finds out what every tensor of a model is, those of an adapter beside it included. A nil
@@ -44,9 +44,9 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 	return l, nil
 }
 
-// ResolveIfKnown is [Resolve] for callers that can do without: where the family is not known, the
-// layout is nil and there is no error. The methods [Layout.IsLinear], [Layout.Kind] and
-// [Layout.OutAxis] of a nil layout go by a tensor's name and shape.
+// ResolveIfKnown is [Resolve] for callers that do not need the family. Where it is not known, the layout
+// is nil and so is the error. The methods [Layout.IsLinear], [Layout.Kind] and [Layout.OutAxis] of a nil
+// layout go by a tensor's name and shape.
 func ResolveIfKnown(m *weights.Model, family *Family) (*Layout, error) {
 	l, err := Resolve(m, family)
 	if errors.Is(err, ErrUnknownFamily) {
@@ -61,14 +61,13 @@ type unknownFamily struct{ error }
 func (unknownFamily) Is(target error) bool { return target == ErrUnknownFamily }
 
 // Resolve finds out what every tensor of a checkpoint is, from the names and shapes in its
-// headers; tensors are those of all its files, in any order.
+// headers. tensors are those of all its files, in any order.
 //
-// It fails where config.json lacks a number or has one that is impossible; where a tensor is
-// listed twice, belongs to a layer that config.json does not have, or has another shape than
-// config.json says; where a tensor is missing; and where the family contradicts itself, as by an
-// index on fewer or more axes than it says. The first problems are listed, one line each,
-// naming the tensor. A tensor that the family does not know is no error: it goes to
-// Layout.Unclaimed, and blocks the indices that it may share (Index.Blocked).
+// It fails where config.json lacks a number or has an impossible one; where a tensor is missing, is
+// listed twice, belongs to a layer that config.json does not have, or differs in shape from config.json;
+// and where the family contradicts itself, for example by an index on more axes than it states. The
+// error lists the first problems, one line each, with the tensor's name. An unclaimed tensor is not an
+// error: Layout.Unclaimed lists it, and it blocks the indices that it may share (Index.Blocked).
 func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, error) {
 	m, err := f.read(configJSON)
 	if err != nil {

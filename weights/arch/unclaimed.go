@@ -7,8 +7,8 @@ import (
 
 // UnclaimedGroup is one or several tensors of a checkpoint that the family does not know.
 type UnclaimedGroup struct {
-	// Name is that of the one tensor, or what the names of all begin with: a vision tower's, say. "N"
-	// stands for numbers that differ.
+	// Name is the tensor's, or the common beginning of several names, such as "vision_tower". "N" stands
+	// for numbers that differ.
 	Name    string `json:"name"`
 	Tensors int    `json:"tensors"`
 }
@@ -61,7 +61,7 @@ func beginning(known map[string]bool, name string) string {
 }
 
 // numbered writes N for the numbers within a name, so that layers count together. A number at its
-// end stays: it tells a layer that is none of the family's.
+// end stays: it marks a layer that the family does not have.
 func numbered(name string) string {
 	words := strings.Split(name, ".")
 	for i, w := range words[:len(words)-1] {

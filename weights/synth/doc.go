@@ -7,13 +7,13 @@
 //   - every input channel too, with 0.15,
 //   - and one input channel in 256 (at least one) stands out 4 to 12 times.
 //
-// A convolution's kernel counts as a matrix of outputs × everything else. Embeddings are all that is
-// looked up or added by position: tokens, positions, token types, the class token of a vision model.
+// A convolution's kernel counts as a matrix of outputs × everything else. Embeddings are all tables that
+// are looked up or added by position: tokens, positions, token types, the class token of a vision model.
 //
 // Norm weights are normal around 1 (0.15, kept between 0.5 and 1.5), or around 0 in norms that add
-// the 1 themselves (Gemma's); biases around 0 (0.02), those of a router's choice among them. 8-bit
-// matrices stand for what a quantised checkpoint holds apart from its scales: standard deviation 1
-// (FP8) or 24 (I8).
+// the 1 themselves (Gemma's); biases around 0 (0.02), including a router's. 8-bit matrices
+// have standard deviation 1 (FP8) or 24 (I8), as the codes of a quantised checkpoint do; no scales are
+// written.
 //
 // Each row draws from a stream of its own, keyed by the seed, the tensor's name and the row, so
 // the bytes do not depend on how the work is spread. They may differ between processor

@@ -53,8 +53,8 @@ func encodeF32(dst []byte, values []float32) {
 	}
 }
 
-// encodeByte goes through BF16, where one table answers for every value: what the second rounding
-// costs does not matter to random numbers.
+// encodeByte rounds to BF16 first and looks the result up in one table. The second rounding does not
+// matter to random numbers.
 func encodeByte(to weights.Format) encoder {
 	table := sync.OnceValue(func() *[1 << 16]byte {
 		t := new([1 << 16]byte)

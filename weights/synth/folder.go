@@ -18,9 +18,9 @@ type Options struct {
 	// ShardBytes is the most data a file holds, in bytes. Default 2e9.
 	ShardBytes int64
 	// DType is the type of all floating-point tensors; of an 8-bit type (F8_E4M3, F8_E5M2, I8) only
-	// matrices are, as in quantised checkpoints. Default: what the config names.
+	// matrices are, as in quantised checkpoints. Default: the config's.
 	DType weights.DType
-	// Family says which tensors there are. Default: what the catalogue has for the config.
+	// Family says which tensors there are. Default: the catalogue's for the config.
 	Family *arch.Family
 	// Workers is the number of goroutines that generate. Default GOMAXPROCS.
 	Workers int

@@ -51,7 +51,7 @@ func newModel(config []byte, o Options) (*model, error) {
 	return m, err
 }
 
-// kindOf reads a tensor's kind off what its family says about it.
+// kindOf derives a tensor's kind from its claim.
 func kindOf(c *arch.Claim, t weights.Info) kind {
 	switch {
 	case c.NormKind == arch.RMSNorm1p:

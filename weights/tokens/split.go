@@ -12,7 +12,7 @@ var (
 	evaluationWords  = []string{"eval", "test", "valid", "judge", "held"}
 )
 
-// purpose is what a part may be used for.
+// purpose is the use of a part.
 type purpose int
 
 const (
@@ -87,7 +87,7 @@ func (p Part) sequences(from, to int) Part {
 	return Part{p.Name, to - from, p.T, p.Sequences[from:to:to]}
 }
 
-// String says what the part is, in a few words.
+// String gives the part's name, sequences and tokens for messages.
 func (p Part) String() string {
 	if p.N == 1 {
 		return fmt.Sprintf("%q (1 sequence of %d tokens)", p.Name, p.T)
