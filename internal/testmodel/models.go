@@ -1,0 +1,243 @@
+// Package testmodel makes small models and cost models for tests of several rooms.
+package testmodel
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// TB is what *testing.T and *rapid.T share.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// OK ends a test at an error.
+func OK(t TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// DTypes are the types that are transformed.
+var DTypes = []weights.DType{weights.BF16, weights.F16, weights.F32, weights.F8E4M3, weights.F8E5M2, weights.I8}
+
+// FormatOf a type that has one.
+func FormatOf(d weights.DType) weights.Format {
+	f, _ := d.Format()
+	return f
+}
+
+// Config is a named configuration with fields changed by JSON such as `{"tie_word_embeddings": true}`.
+func Config(t TB, name, changes string) []byte {
+	t.Helper()
+	js, err := synth.Config(name)
+	OK(t, err)
+	var fields map[string]any
+	OK(t, json.Unmarshal(js, &fields))
+	if changes != "" {
+		OK(t, json.Unmarshal([]byte(changes), &fields))
+	}
+	js, err = json.Marshal(fields)
+	OK(t, err)
+	return js
+}
+
+// Folder writes a synthetic model and some other files, and returns its path.
+func Folder(t *testing.T, config []byte, o synth.Options) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	OK(t, synth.Folder(t.Context(), config, dir, o))
+	OK(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"a": 1}`), 0o666))
+	OK(t, os.Mkdir(filepath.Join(dir, "onnx"), 0o777))
+	OK(t, os.WriteFile(filepath.Join(dir, "onnx", "note.txt"), []byte("kept"), 0o666))
+	return dir
+}
+
+// Open opens a model until the test ends.
+func Open(t *testing.T, dir string) *weights.Model {
+	t.Helper()
+	m, err := weights.Open(dir)
+	OK(t, err)
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// Tiny is a small model in two shards.
+func Tiny(t *testing.T, name string, d weights.DType) *weights.Model {
+	t.Helper()
+	return Open(t, Folder(t, Config(t, name, ""), synth.Options{Seed: 1, DType: d, ShardBytes: 60_000}))
+}
+
+// Edit rewrites tensors of a folder in place; fn gets each tensor's data.
+func Edit(t *testing.T, dir string, fn func(info weights.Info, data []byte)) {
+	t.Helper()
+	m, err := weights.Open(dir)
+	OK(t, err)
+	defer m.Close()
+	for _, shard := range m.Shards {
+		file := append(slices.Clone(shard.Head()), shard.Data()...)
+		for _, info := range shard.Tensors {
+			at := len(shard.Head()) + int(info.Begin)
+			fn(info, file[at:at+int(info.Size())])
+		}
+		OK(t, os.Remove(shard.Path))
+		OK(t, os.WriteFile(shard.Path, file, 0o666))
+	}
+}
+
+// Files reads all files under dir.
+func Files(t TB, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	OK(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, path))
+		all[path] = string(data)
+		return err
+	}))
+	return all
+}
+
+// SameFiles compares two folders.
+func SameFiles(t TB, got, want map[string]string) {
+	t.Helper()
+	if g, w := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(g, w) {
+		t.Fatalf("files are %v, want %v", g, w)
+	}
+	for name := range want {
+		if got[name] != want[name] {
+			t.Fatalf("file %s differs", name)
+		}
+	}
+}
+
+// LayoutOf a model; nil where its family is not known.
+func LayoutOf(t TB, m *weights.Model) *arch.Layout {
+	t.Helper()
+	l, err := arch.ResolveIfKnown(m, nil)
+	OK(t, err)
+	return l
+}
+
+// TensorOf a model that must have it.
+func TensorOf(t TB, m *weights.Model, name string) weights.Tensor {
+	t.Helper()
+	x, found := m.Tensor(name)
+	if !found {
+		t.Fatalf("no tensor %q", name)
+	}
+	return x
+}
+
+// Values of a tensor.
+func Values(x weights.Tensor) []float64 {
+	list := make([]float64, x.Len())
+	f := FormatOf(x.DType)
+	for i := range list {
+		list[i] = float64(f.Value(f.Elem(x.Data, i)))
+	}
+	return list
+}
+
+// Memory is a tensor that lies in no file.
+func Memory(d weights.DType, shape []int, data []byte) weights.Tensor {
+	return weights.Tensor{Info: weights.Info{Name: "w", DType: d, Shape: shape, End: int64(len(data))}, Data: data, File: "memory"}
+}
+
+// Matrix encodes Values as a tensor in memory.
+func Matrix(d weights.DType, cols int, v []float32) weights.Tensor {
+	f := FormatOf(d)
+	data := make([]byte, len(v)*f.Bits/8)
+	for i, x := range v {
+		f.SetElem(data, i, f.FromValue(x))
+	}
+	return Memory(d, []int{len(v) / cols, cols}, data)
+}
+
+// DrawBytes draws so many.
+func DrawBytes(t *rapid.T, n int, label string) []byte {
+	rng := rapid.Uint64().Draw(t, label)
+	data := make([]byte, n)
+	for i := range data {
+		rng = rng*6364136223846793005 + 1442695040888963407
+		data[i] = byte(rng >> 56)
+	}
+	return data
+}
+
+// WantError ends a test where an error is nil or lacks one of the parts.
+func WantError(t TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want one with %q", parts)
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Fatalf("error %q lacks %q", err, p)
+		}
+	}
+}
+
+// TogglesCost is a cost model for tests: energy goes with the bits that differ between neighbours
+// in Memory, so that what is coarse saves, and zeros save more together than scattered.
+type TogglesCost struct{}
+
+func (TogglesCost) Energy(_ context.Context, w cost.Weights, _ cost.Role, _ cost.Workload) (cost.Estimate, error) {
+	size := w.DType.Bits() / 8
+	toggles, all := 0, 0
+	for _, band := range w.Bands {
+		a, b := band.Data[:max(0, len(band.Data)-size)], band.Data[min(size, len(band.Data)):]
+		all += 8 * len(a)
+		for ; len(a) >= 8; a, b = a[8:], b[8:] {
+			toggles += bits.OnesCount64(binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b))
+		}
+		for i := range a {
+			toggles += bits.OnesCount8(a[i] ^ b[i])
+		}
+	}
+	e := 2 * float64(toggles) / float64(max(1, all))
+	return cost.Estimate{Relative: e, Interval: [2]float64{e - 0.01, e + 0.01}, Calibration: "toggles"}, nil
+}
+
+// CostFunc is a cost model of one function.
+type CostFunc func(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
+
+func (f CostFunc) Energy(ctx context.Context, w cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error) {
+	return f(ctx, w, role, l)
+}
+
+// Lags are the H200's, with outputs that stream in the streaming role.
+func (TogglesCost) Lags(_ context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error) {
+	c, err := cost.FindCalibration("h200")
+	if err != nil {
+		return nil, err
+	}
+	return c.Facts.Lags(w, axis, role == cost.Streaming, l), nil
+}
+
+// Lags are those of TogglesCost.
+func (f CostFunc) Lags(ctx context.Context, w cost.Weights, axis int, role cost.Role, l cost.Workload) ([]cost.Lag, error) {
+	return TogglesCost{}.Lags(ctx, w, axis, role, l)
+}
