@@ -41,7 +41,7 @@ func TestOpenWithAnAdapter(t *testing.T) {
 func TestAnAdapterAlone(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, AdapterName, shard(t, "lora"))
-	const what = "%s: holds an adapter and no base model: put adapter_model.safetensors and adapter_config.json into a copy of the folder of its base model%s (links will do), and give that folder"
+	const what = "%s: holds an adapter and no base model: put adapter_model.safetensors and adapter_config.json into a copy of the folder of its base model%s (links will do), and name that folder"
 	_, err := Open(dir)
 	wantError(t, err, fmt.Sprintf(what, dir, ""))
 	put(t, dir, AdapterConfigName, []byte(`{"base_model_name_or_path": "org/base"}`))

@@ -49,7 +49,7 @@ var dtypes = [...]struct {
 	F8E5M2:     {"F8_E5M2", 8, "float8_e5m2"},
 	F8E4M3:     {"F8_E4M3", 8, "float8_e4m3fn"},
 	F8E8M0:     {"F8_E8M0", 8, ""},
-	F8E4M3FNUZ: {"F8_E4M3FNUZ", 8, "float8_e4m3fnuz"},
+	F8E4M3FNUZ: {"F8_E4M3FNUZ", 8, ""},
 	F8E5M2FNUZ: {"F8_E5M2FNUZ", 8, ""},
 	I16:        {"I16", 16, ""},
 	U16:        {"U16", 16, ""},

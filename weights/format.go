@@ -29,7 +29,6 @@ var formats = []Format{
 	{F32, 32, 8, 23, 127, 0x7F7FFFFF},
 	{F8E4M3, 8, 4, 3, 7, 0x7E}, // no infinity, one NaN
 	{F8E5M2, 8, 5, 2, 15, 0x7B},
-	{F8E4M3FNUZ, 8, 4, 3, 8, 0x7F},
 	{I8, 8, 0, 7, 0, 0x7F},
 }
 
