@@ -291,7 +291,7 @@ func TestPoints(t *testing.T) {
 	if !strings.Contains(text, "first") || !strings.Contains(text, "second") || strings.Contains(text, "nowhere") {
 		t.Errorf("titles in %q", text)
 	}
-	if n := bytes.Count(svg, []byte(`<path fill="none" stroke-width="1.3" d="M`)); n != 1+2+1+1 { // the line, its markers, two crosses
+	if n := bytes.Count(svg, []byte(`<path fill="none" stroke-width="1.3"`)); n != 1+2+1+1 { // the line, its markers, two crosses
 		t.Errorf("%d outlines in %s", n, svg)
 	}
 	if !regexp.MustCompile(`stroke-opacity="0.5" d="M[\d. ]+H[\d.]+M[\d. ]+H[\d.]+"`).Match(svg) {
