@@ -15,12 +15,12 @@ import (
 // judged sums up predictions of points whose family the fit had not seen.
 type judged struct {
 	name        string
-	points      []cost.Judged
+	points      []cost.LeftOut
 	mean, worst float64
 	rank        float64 // Spearman's
 }
 
-func sumUp(name string, points []cost.Judged) judged {
+func sumUp(name string, points []cost.LeftOut) judged {
 	j := judged{name: name, points: points}
 	var have, want []float64
 	for _, p := range points {
@@ -101,8 +101,8 @@ func aloneInAnyRole(s *cost.Series) bool { return s.Change == "weights" && s.M >
 func bothOperands(s *cost.Series) bool   { return s.Change == "both" }
 func anySeries(*cost.Series) bool        { return true }
 
-func in(list []cost.Judged, keep func(*cost.Series) bool) []cost.Judged {
-	return slices.DeleteFunc(slices.Clone(list), func(j cost.Judged) bool { return !keep(j.Series) })
+func in(list []cost.LeftOut, keep func(*cost.Series) bool) []cost.LeftOut {
+	return slices.DeleteFunc(slices.Clone(list), func(j cost.LeftOut) bool { return !keep(j.Series) })
 }
 
 // TestCostModel judges the model of the H200 by families of patterns that its fit did not see.

@@ -51,7 +51,7 @@ func costPage(t *testing.T) []byte {
 	b.WriteString("\n## Accuracy on families that the fit has not seen\n")
 	b.WriteString(costJudged)
 	b.WriteString("\n| points | n | mean | worst | rank | Hamming weight and alignment | toggles of both operands |\n|---|---|---|---|---|---|---|\n")
-	var far []cost.Judged
+	var far []cost.LeftOut
 	for _, g := range groups {
 		keep := func(s *cost.Series) bool { return s.Type == g.typ && g.in(s) }
 		all := in(c.LeaveOut(g.typ, g.cold, nil), keep)
@@ -76,7 +76,7 @@ func costPage(t *testing.T) []byte {
 	}
 	b.WriteString("\nThe rows FP8, INT8 and FP32 hold all series of the dtype; the rows below them split these.\n")
 	b.WriteString(costMisses)
-	slices.SortFunc(far, func(x, y cost.Judged) int { return int(1e6 * (math.Abs(y.Error()) - math.Abs(x.Error()))) })
+	slices.SortFunc(far, func(x, y cost.LeftOut) int { return int(1e6 * (math.Abs(y.Error()) - math.Abs(x.Error()))) })
 	b.WriteString("\n| type | role | w | measured | predicted |\n|---|---|---|---|---|\n")
 	for _, p := range far {
 		fmt.Fprintf(&b, "| %s | %v | `%s` | %.3f | %.3f |\n", p.Series.Type, p.Series.Role, strings.ReplaceAll(p.Point.W, "|", `\|`), p.Point.Energy, p.Predicted)

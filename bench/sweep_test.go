@@ -90,9 +90,9 @@ func holdAgainst(t *testing.T, all []sweepPoint) {
 	}
 }
 
-func held(t *testing.T, c *cost.Calibration, work ...cost.Work) cost.Held {
+func held(t *testing.T, c *cost.Calibration, work ...cost.Work) cost.Outcome {
 	t.Helper()
-	h, err := c.Hold(work, cost.Setting{Cap: c.PowerLimit})
+	h, err := c.AtSetting(work, cost.Setting{Cap: c.PowerLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func held(t *testing.T, c *cost.Calibration, work ...cost.Work) cost.Held {
 // squarePoints are products of 8192³ in BF16.
 func squarePoints(t *testing.T, c *cost.Calibration) (all []sweepPoint) {
 	p := cost.Product{Type: arith.BF16, M: 8192, N: 8192, K: 8192}
-	at := func(w string) cost.Held {
+	at := func(w string) cost.Outcome {
 		r, err := c.Predict(t.Context(), p, drawn(t, "normal(0,1)", 8192, 8192), drawn(t, w, 8192, 8192))
 		if err != nil {
 			t.Fatal(err)
@@ -132,12 +132,12 @@ func squarePoints(t *testing.T, c *cost.Calibration) (all []sweepPoint) {
 	return all
 }
 
-func absolute(file, what string, joules, seconds, watts, clock float64, h cost.Held) []sweepPoint {
+func absolute(file, what string, joules, seconds, watts, clock float64, h cost.Outcome) []sweepPoint {
 	return []sweepPoint{{file, what + " J", joules, h.Joules}, {file, what + " s", seconds, h.Seconds},
 		{file, what + " W", watts, h.Watts}, {file, what + " MHz", clock, h.Clock}}
 }
 
-func relative(file, what string, energy, time float64, after, before cost.Held) []sweepPoint {
+func relative(file, what string, energy, time float64, after, before cost.Outcome) []sweepPoint {
 	return []sweepPoint{{file, what + " energy", energy, after.Joules / before.Joules}, {file, what + " time", time, after.Seconds / before.Seconds}}
 }
 
@@ -184,7 +184,7 @@ func llamaPoints(t *testing.T, c *cost.Calibration) (all []sweepPoint) {
 			"several-decode": {"output": "round=4"},
 		}},
 	} {
-		at := map[string]cost.Held{}
+		at := map[string]cost.Outcome{}
 		for pass, dir := range dirs {
 			at[pass] = llama(t, c, dir, phase.tokens, phase.stack)
 		}
@@ -230,7 +230,7 @@ func recordedRuns(t *testing.T, file string) map[string]measure.Result {
 }
 
 // llama is all its layers at the default cap, for one pass.
-func llama(t *testing.T, c *cost.Calibration, dir string, tokens, stack int) cost.Held {
+func llama(t *testing.T, c *cost.Calibration, dir string, tokens, stack int) cost.Outcome {
 	t.Helper()
 	m, err := weights.Open(dir)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
-// Product is a GEMM y[M,N] = x[M,K]·w[N,K]ᵀ whose energy is asked for.
+// Product is a GEMM y[M,N] = x[M,K]·w[N,K]ᵀ.
 type Product struct {
 	Type arith.Type `json:"type"`
 	M    int        `json:"m"`
@@ -28,7 +28,7 @@ type Product struct {
 	Cold bool       `json:"cold,omitempty"` // w is read from memory every time, as in decoding
 }
 
-// Calibration is what is known of a card: measurements, and the models fitted to them.
+// Calibration is everything that is known about a card: its facts, measurements, and the models fitted to them.
 type Calibration struct {
 	Version int    `json:"calibration_version"`
 	Card    string `json:"card"`
@@ -52,32 +52,23 @@ type Calibration struct {
 type Model struct {
 	Type arith.Type `json:"type"`
 	Cold bool       `json:"cold,omitempty"`
-	// Swapped is whether the library streams the operand that a linear layer's call puts in the
-	// stationary slot, as matrices of equal rows show.
+	// Swapped reports whether the library streams the operand that a linear layer's call passes as the
+	// stationary one. Measurements of matrices with equal rows show it.
 	Swapped bool `json:"swapped,omitempty"`
-	// Coefficients by feature, and "constant": of the power that depends on the data, each for as
-	// much of the feature as random operands have.
+	// Coefficients are the shares of dynamic power, by feature and for "constant", where the features are
+	// those of random operands.
 	Coefficients map[string]float64 `json:"coefficients"`
 	Quality      Quality            `json:"quality"`
 }
 
-// Quality of a model: its errors for families of patterns that the fit did not see.
-type Quality struct {
-	Points int     `json:"points"`
-	Mean   float64 `json:"mean_error"` // of relative energy, absolute
-	Worst  float64 `json:"worst_error"`
-	// Growth is what the 95 % interval grows by for what is saved, so that it holds 95 % of them.
-	Growth float64 `json:"growth"`
-}
-
-// Series is points measured on one card in one go, against one baseline of random operands.
+// Series holds points that were measured on one card in one run, relative to one baseline of random operands.
 type Series struct {
 	Product
-	// Change is "weights" or "both": what differs from the baseline.
+	// Change says which operands differ from the baseline: "weights" or "both".
 	Change   string        `json:"change"`
 	Date     string        `json:"date,omitempty"`
 	Baseline Baseline      `json:"baseline"`
-	Response []float64     `json:"clock"` // clock over the baseline's, at activities of knot·i
+	Response []float64     `json:"clock"` // relative to the baseline's, at activities i·knot
 	Points   []Observation `json:"points"`
 }
 
@@ -104,8 +95,9 @@ type Observation struct {
 	Features  *Features `json:"signals"`
 }
 
-// calibrationVersion of the files. Files of the version before have no facts of the card, as the program
-// then held every card to those of the H200's file, and are still read so: what they predict stays the same.
+// calibrationVersion is the version of new files. Files of version withoutFacts lack the card's facts, because
+// the program then applied the H200's to every card. They are read with the facts of factsBefore's file, so
+// their predictions stay the same.
 const (
 	calibrationVersion = 2
 	withoutFacts       = 1
@@ -115,11 +107,11 @@ const (
 //go:embed calibrations/*.json
 var embedded embed.FS
 
-// UsualGPU is the short name of the card that is predicted for, and that others' calibrations begin with,
-// where none is named.
+// UsualGPU is the short name of the default card: of predictions, and of the facts that calibrations of
+// unknown cards begin with.
 const UsualGPU = "h200"
 
-// Calibrations are the short names of those that are built in, as "h200".
+// Calibrations returns the short names of the built-in calibrations, such as "h200".
 func Calibrations() (names []string) {
 	files, err := embedded.ReadDir("calibrations")
 	if err != nil {
@@ -131,8 +123,8 @@ func Calibrations() (names []string) {
 	return names
 }
 
-// FindCalibration is the one that is built in for a card, by its short name or the card's own,
-// whatever the case. There being none is an error that names those there are.
+// FindCalibration returns the built-in calibration of a card, by its short name or the card's own name in any
+// case. An unknown name is an error that lists the known ones.
 func FindCalibration(name string) (*Calibration, error) {
 	for _, short := range Calibrations() {
 		c, err := builtIn(short)
@@ -143,10 +135,10 @@ func FindCalibration(name string) (*Calibration, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no calibration of a GPU named %q is built in, only %s: measure it with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
+	return nil, fmt.Errorf("no calibration for a GPU named %q is built in, only %s: measure it with lowtoggle calibrate", name, strings.Join(Calibrations(), ", "))
 }
 
-// CalibrationFor is the built-in calibration of a card or, where there is none, of [UsualGPU].
+// CalibrationFor returns the built-in calibration of a card, or [UsualGPU]'s if the card has none.
 func CalibrationFor(card string) (*Calibration, error) {
 	if c, err := FindCalibration(card); err == nil {
 		return c, nil
@@ -167,7 +159,8 @@ func builtIn(short string) (*Calibration, error) {
 	return once.(func() (*Calibration, error))()
 }
 
-// ReadCalibration reads a file that [Calibration.Write] made.
+// ReadCalibration reads a file that [Calibration.Write] has written. A field that is missing or out of range is
+// an error that names the file and the field.
 func ReadCalibration(name string) (*Calibration, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -186,16 +179,16 @@ func decodeCalibration(data []byte) (*Calibration, error) {
 		Facts   json.RawMessage `json:"facts"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("no calibration: %w", err)
+		return nil, fmt.Errorf("not a calibration: %w", err)
 	}
 	switch v := head.Version; {
 	case v == nil:
-		return nil, errors.New("no calibration: it has no calibration_version")
+		return nil, errors.New("not a calibration: it has no calibration_version")
 	case *v == withoutFacts && head.Facts != nil:
 		return nil, fmt.Errorf("damaged calibration: files of version %d have no facts, and this one has", *v)
 	case *v == withoutFacts:
 	case *v != calibrationVersion:
-		return nil, fmt.Errorf("a calibration of version %d, and this program reads version %d: make it anew with lowtoggle calibrate", *v, calibrationVersion)
+		return nil, fmt.Errorf("the calibration has version %d, but this program reads version %d: run lowtoggle calibrate again", *v, calibrationVersion)
 	case head.Facts == nil:
 		return nil, errors.New("damaged calibration: it has no facts")
 	default:
@@ -221,7 +214,7 @@ func decodeCalibration(data []byte) (*Calibration, error) {
 
 func (c *Calibration) validate() error {
 	if c.Card == "" || len(c.Models) == 0 || len(c.Series) == 0 {
-		return errors.New("damaged calibration: it has no card, models or measurements")
+		return errors.New("damaged calibration: it has no card, no models or no measurements")
 	}
 	if !(c.PowerLimit >= 0) {
 		return errors.New("damaged calibration: power_limit_watts is negative")
@@ -230,7 +223,7 @@ func (c *Calibration) validate() error {
 		return fmt.Errorf("damaged calibration: %w", err)
 	}
 	if !slices.Equal(c.Names, c.Facts.featureNames()) {
-		return errors.New("the calibration knows other features than this program: make it anew with lowtoggle calibrate")
+		return errors.New("the calibration has other features than this program: run lowtoggle calibrate again")
 	}
 	for i, m := range c.Models {
 		if !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Type == m.Type && s.Cold == m.Cold }) {
@@ -242,7 +235,7 @@ func (c *Calibration) validate() error {
 		}
 		twice := slices.IndexFunc(c.Models, func(o Model) bool { return o.Type == m.Type && o.Cold == m.Cold }) != i
 		if twice || !(math.Abs(sum-1) < 0.01) || !(m.Quality.Growth >= 0 && m.Quality.Growth <= 10) {
-			return fmt.Errorf("damaged calibration: the model of %s is there twice, or its coefficients do not sum to 1, or its quality is none", m.Type)
+			return fmt.Errorf("damaged calibration: the model of %s occurs twice, its coefficients do not sum to 1, or its quality is out of range", m.Type)
 		}
 		for name, v := range m.Coefficients {
 			if name != constantTerm && !slices.Contains(c.Names, name) || !(v >= 0) || math.IsInf(v, 1) {
@@ -261,33 +254,33 @@ func (c *Calibration) validate() error {
 func (s *Series) validate(static float64) error {
 	b := s.Baseline
 	if min(s.M, s.N, s.K) < 1 || !(b.Joules > 0 && b.Seconds > 0 && b.Watts > static && b.Clock > 0) || b.Features == nil {
-		return fmt.Errorf("its baseline is not one, or draws less than the card's static %g W", static)
+		return fmt.Errorf("its baseline is incomplete, or draws less than the card's static %g W", static)
 	}
 	if s.Change != "weights" && s.Change != "both" {
 		return fmt.Errorf("change %q: want weights or both", s.Change)
 	}
 	for _, o := range s.Points {
 		if !(o.Energy > 0 && o.Energy < 100 && o.Time > 0 && o.Time < 100 && o.Clock > 0 && o.Clock < 100) || o.Features == nil || o.Family == "" {
-			return fmt.Errorf("%s of %s is no measurement", o.W, o.Family)
+			return fmt.Errorf("%s of %s: a ratio is missing or out of range", o.W, o.Family)
 		}
 	}
 	return s.validResponse()
 }
 
-// Write writes the calibration as a file, whole or not at all.
+// Write writes the calibration to a file, completely or not at all.
 func (c *Calibration) Write(name string) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	// One series or point a line, so that differences can be read.
+	// One series, point or group of facts per line, so that differences can be read.
 	for _, before := range []string{`{"family":`, `{"type":`, `"facts":`, `"datapath":`, `"memory":`, `"lag_shares":`, `"kernels":`, `"power":`, `"settings":`} {
 		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))
 	}
 	return atomicfile.Write(name, append(data, '\n'))
 }
 
-// label names the calibration in predictions.
+// label identifies the calibration in predictions.
 func (c *Calibration) label() string {
 	if c.Date == "" {
 		return c.Card
@@ -295,7 +288,7 @@ func (c *Calibration) label() string {
 	return c.Card + ", " + c.Date
 }
 
-// MarshalJSON writes rates to five digits, and null where one is not known.
+// MarshalJSON writes rates with five digits, and null for an unknown one.
 func (s *Features) MarshalJSON() ([]byte, error) {
 	list := make([]any, len(s))
 	for i, v := range s {

@@ -80,17 +80,17 @@ func TestDamagedCalibrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ from, to, want string }{
-		"version":     {`"calibration_version":2`, `"calibration_version":99`, "version 99, and this program reads version 2: make it anew"},
+		"version":     {`"calibration_version":2`, `"calibration_version":99`, "version 99, and this program reads version 2: run lowtoggle calibrate again"},
 		"no version":  {`"calibration_version":2,`, ``, "no calibration_version"},
 		"unknown":     {`"card":`, `"colour":"red","card":`, "damaged calibration"},
-		"no card":     {`"card":"Test"`, `"card":""`, "no card, models or measurements"},
+		"no card":     {`"card":"Test"`, `"card":""`, "no card, no models or no measurements"},
 		"features":    {`"quad_sum"`, `"other_sum"`, "other features"},
 		"coefficient": {`"constant":`, `"constant":-`, "coefficient"},
 		"baseline":    {`"watts":500`, `"watts":5`, "baseline"},
-		"energy":      {`"relative_energy":0.5,`, `"relative_energy":0,`, "is no measurement"},
+		"energy":      {`"relative_energy":0.5,`, `"relative_energy":0,`, "a ratio is missing or out of range"},
 		"role":        {`"role":"stationary"`, `"role":"resting"`, "unknown role"},
 		"response":    {`"clock":[`, `"clock":[1,`, "response"},
-		"cut":         {`}]}]}`, ``, "no calibration"},
+		"cut":         {`}]}]}`, ``, "not a calibration"},
 	} {
 		text := strings.Replace(string(good), c.from, c.to, 1)
 		if text == string(good) {

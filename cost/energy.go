@@ -26,6 +26,16 @@ func typeOf(d weights.DType) arith.Type {
 	return t
 }
 
+// Estimate is a predicted energy per GEMM.
+type Estimate struct {
+	// Relative is the energy over that of random normal data of the same scale and dtype.
+	Relative float64 `json:"relative_energy"`
+	// Interval is what the energy is expected to lie in, with 95 % confidence.
+	Interval [2]float64 `json:"interval"`
+	// Calibration says where the coefficients come from.
+	Calibration string `json:"calibration"`
+}
+
 // Energy predicts the relative energy of products by a layer's weights and random inputs. A type
 // that was not calibrated is predicted by BF16's model, with twice the interval; Calibration says so.
 func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Workload) (e Estimate, err error) {

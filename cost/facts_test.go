@@ -130,7 +130,7 @@ func said(t testing.TB, c *cost.Calibration) (all []any) {
 			if lowest, _ := c.Reach(); lowest.Clock > s.Clock && s.Clock > 0 || lowest.Cap > s.Cap && s.Cap > 0 {
 				continue
 			}
-			held, err := c.Hold([]cost.Work{work}, s)
+			held, err := c.AtSetting([]cost.Work{work}, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -322,8 +322,8 @@ func workOf(t *testing.T, c *cost.Calibration) cost.Work {
 	return w
 }
 
-func holdAt(t *testing.T, c *cost.Calibration, work []cost.Work, clock float64) cost.Held {
-	h, err := c.Hold(work, cost.Setting{Clock: clock})
+func holdAt(t *testing.T, c *cost.Calibration, work []cost.Work, clock float64) cost.Outcome {
+	h, err := c.AtSetting(work, cost.Setting{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,13 @@ import (
 
 const (
 	constantTerm = "constant"
-	// ridge keeps features that go together from taking extreme shares; priorRidge holds a fit to
-	// few points close to another one.
-	ridge      = 1e-4
+	// ridge keeps the coefficients of correlated features from extreme values.
+	ridge = 1e-4
+	// priorRidge keeps a fit to fewer than fewPoints points close to the prior.
 	priorRidge = 0.005
 	fewPoints  = 40
-	// bothShare is what a point counts in which x changes as well: the weights are what is asked about.
+	// bothShare is the weight of a point whose x changes too. Predictions are about the weights.
 	bothShare = 0.25
-	// readingError is the part of a prediction's error that does not grow with what is saved.
-	readingError = 0.003
 )
 
 // kind of products that share a model.
@@ -33,11 +31,11 @@ type kind struct {
 
 func (s *Series) kind() kind { return kind{s.Type, s.Cold} }
 
-// Fit fits all models to the calibration's series, each by non-negative least squares over the
-// features relative to the baseline's, and judges them by leaving out one family of patterns after
-// the other. swapped tells the types of which the library streams the other operand. Where a type
-// has few points its coefficients are drawn towards those of prior, the calibration of another card;
-// nil: towards 0.
+// Fit fits a model of each type to the calibration's series, by non-negative least squares over the features
+// relative to the baseline's, and finds its Quality by leaving out one family of patterns after the other.
+// swapped reports the types whose library call streams the other operand. If a type has few points, its
+// coefficients are drawn towards those of prior, the calibration of another card; nil: towards 0. The
+// shares of the facts' lags are found too. The other facts must be there before.
 func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration) error {
 	c.Version, c.Names, c.Models = calibrationVersion, c.Facts.featureNames(), nil
 	if len(c.Series) == 0 {
@@ -55,18 +53,18 @@ func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration)
 		c.Models = append(c.Models, m)
 	}
 	if len(c.Models) == 0 {
-		return errors.New("no type has the 8 points that a fit takes: let lowtoggle calibrate come to its end")
+		return errors.New("no type has the 8 points that a fit needs: run lowtoggle calibrate again, it continues where it stopped")
 	}
-	c.share()
+	c.fitLagShares()
 	for i := range c.Models {
 		m := &c.Models[i]
-		m.Quality = quality(c.LeaveOut(m.Type, m.Cold, prior))
+		m.Quality = qualityOf(c.LeaveOut(m.Type, m.Cold, prior))
 	}
 	return c.validate()
 }
 
-// share finds Facts.LagShares from BF16's models, where there are some.
-func (c *Calibration) share() {
+// fitLagShares sets Facts.LagShares from BF16's models, if there are any.
+func (c *Calibration) fitLagShares() {
 	round := func(v float64) float64 { return math.Round(v*1e5) / 1e5 }
 	shares := &c.Facts.LagShares
 	if m := c.model(arith.BF16, false); m != nil {
@@ -74,7 +72,7 @@ func (c *Calibration) share() {
 		for _, feature := range streamFeatures {
 			streaming += of[feature]
 		}
-		shares.Streaming, shares.Line = round(streaming), round(of[busLine]/2) // half of what moves is the weights
+		shares.Streaming, shares.Line = round(streaming), round(of[busLine]/2) // the weights are half of the bytes
 	}
 	if m := c.model(arith.BF16, true); m != nil {
 		of := c.Facts.coefficients(m).of
@@ -144,9 +142,9 @@ func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, er
 	return m, nil
 }
 
-// prior is what a fit to so many points is drawn towards, nil where these are enough: another
-// card's model, or, of weights from memory, which passes all types alike, that of the type with the
-// most points.
+// prior is the model that a fit to so many points is drawn towards, nil if they are enough. It is the other
+// card's model. Without another card, weights from memory take the model of the type with the most
+// points, because memory moves all types alike.
 func (c *Calibration) prior(k kind, points int, without string, other *Calibration) *Model {
 	if points >= fewPoints {
 		return nil
@@ -155,7 +153,7 @@ func (c *Calibration) prior(k kind, points int, without string, other *Calibrati
 		if without == "" {
 			return other.model(k.typ, k.cold)
 		}
-		m, err := other.fit(k, without, nil) // nor may it have seen the family
+		m, err := other.fit(k, without, nil) // the prior may not have seen the family either
 		if err != nil {
 			return nil
 		}
@@ -192,7 +190,7 @@ func terms(use []int, s, reference *Features) []float64 {
 	return list
 }
 
-// relative to a reference that may have nothing of it, or of which it is not known.
+// relative returns v over a reference that may be 0 or unknown.
 func relative(v, reference float64) float64 {
 	switch {
 	case math.IsNaN(v) || math.IsNaN(reference):
@@ -227,121 +225,3 @@ func (c *coefficients) activity(s, reference *Features) float64 {
 	}
 	return sum
 }
-
-// Judged is a measured point and what was predicted for it.
-type Judged struct {
-	Series    *Series
-	Point     *Observation
-	Predicted float64
-}
-
-// Error is what the prediction is off by, as a part of the baseline's energy.
-func (j Judged) Error() float64 { return j.Predicted - j.Point.Energy }
-
-// LeaveOut predicts every point of a type by a model fitted without the point's family; prior is
-// that of Fit.
-func (c *Calibration) LeaveOut(typ arith.Type, cold bool, prior *Calibration) []Judged {
-	return c.judge(kind{typ, cold}, func(k kind, without string) (func(s, reference *Features) float64, error) {
-		m, err := c.fit(k, without, prior)
-		return c.Facts.coefficients(&m).activity, err
-	})
-}
-
-// judge predicts points by what fit makes of all classes but theirs, and by the response that the
-// others show.
-func (c *Calibration) judge(k kind, fit func(k kind, without string) (func(s, reference *Features) float64, error)) (list []Judged) {
-	type fitted struct {
-		activity func(s, reference *Features) float64
-		err      error
-	}
-	models := map[string]fitted{}
-	for i := range c.Series {
-		s := &c.Series[i]
-		if s.kind() != k {
-			continue
-		}
-		responses := map[string]*Series{}
-		for p := range s.Points {
-			o := &s.Points[p]
-			class := o.class()
-			m, ok := models[class]
-			if !ok {
-				m.activity, m.err = fit(k, class)
-				models[class] = m
-			}
-			if m.err != nil {
-				continue // too few without it: nothing can be said
-			}
-			r := responses[class]
-			if r == nil {
-				r = s.without(class)
-				c.Facts.Power.respond(r)
-				responses[class] = r
-			}
-			e, _, _ := c.Facts.Power.energyAt(r, m.activity(o.Features, s.Baseline.Features))
-			list = append(list, Judged{s, o, e})
-		}
-	}
-	return list
-}
-
-// without is the series as though a class of points had not been measured.
-func (s *Series) without(class string) *Series {
-	rest := *s
-	rest.Points = slices.DeleteFunc(slices.Clone(s.Points), func(o Observation) bool { return o.class() == class })
-	return &rest
-}
-
-// class is the name under which families are left out together: those that are of one kind, of the
-// paper's experiments and the probes.
-func (o *Observation) class() string {
-	if class, ok := classes[o.Family]; ok {
-		return class
-	}
-	return o.Family
-}
-
-var classes = map[string]string{
-	"3a": "spread", "3b": "shift", "3c": "values", "constant": "values", "few values": "values",
-	"5a": "sort", "5b": "sort", "5c": "sort", "5d": "sort", "6b": "sort",
-	"6a": "zeros", "sparse": "zeros", "blocks": "zeros",
-	"6c": "coarse", "round": "coarse", "grid": "coarse",
-	"4a": "random bits", "4b": "random bits", "4c": "random bits", "bits": "random bits",
-}
-
-func quality(judged []Judged) (q Quality) {
-	var growths []float64
-	for _, j := range judged {
-		e := math.Abs(j.Error())
-		q.Points++
-		q.Mean += e
-		q.Worst = math.Max(q.Worst, e)
-		// What the interval would have to grow by to hold the point.
-		missing := math.Sqrt(math.Max(0, e*e/1.96/1.96-readingError*readingError))
-		growths = append(growths, missing/saved(j.Predicted))
-	}
-	round := func(v float64) float64 { return math.Round(v*1e5) / 1e5 }
-	q.Mean = round(q.Mean / float64(max(1, q.Points)))
-	q.Worst = round(q.Worst)
-	q.Growth = unjudged
-	if len(growths) >= fewJudged {
-		slices.Sort(growths)
-		q.Growth = round(growths[len(growths)*95/100])
-	}
-	return q
-}
-
-// unjudged is the growth of the interval of a model that too few points tell of.
-const (
-	unjudged  = 0.5
-	fewJudged = 10
-)
-
-// HalfWidth of the 95 % interval of a predicted energy.
-func (q Quality) HalfWidth(energy float64) float64 {
-	return 1.96 * math.Hypot(readingError, q.Growth*saved(energy))
-}
-
-// saved is what an interval grows with: the part of the energy that is saved, or a little where there
-// is none, for that may be wrong as well.
-func saved(energy float64) float64 { return math.Max(0.01, math.Abs(1-energy)) }

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// knot is the distance between a response's activities, which begin with 0.
+// A response is the clock at activities of 0, knot, 2·knot, …
 const (
 	knot  = 0.1
 	knots = 14
 )
 
-// activity of a point: the energy that is not static, at the baseline's clock, over the baseline's.
-// Where multipliers are the bottleneck time is the inverse of the clock, and is read more exactly.
+// activity of a point is its dynamic energy at the baseline's clock, over the baseline's. If multipliers are
+// the bottleneck, the clock is the inverse of the time, which is measured more exactly.
 func (p *PowerLaw) activity(s *Series, o *Observation) float64 {
 	w, static := s.Baseline.Watts, p.Static.Usual
 	clock := o.Clock
@@ -22,8 +22,7 @@ func (p *PowerLaw) activity(s *Series, o *Observation) float64 {
 	return (w*o.Energy - static*o.Time) / (w - static) / math.Pow(clock, p.ClockExponent.Usual-1)
 }
 
-// energyAt is the relative energy and time at an activity. A card at its power cap answers with its
-// clock.
+// energyAt returns the relative energy, time and clock at an activity. A card at its power cap changes its clock.
 func (p *PowerLaw) energyAt(s *Series, activity float64) (energy, time, clock float64) {
 	clock, time = s.clockAt(activity), 1
 	if !s.Cold {
@@ -33,7 +32,7 @@ func (p *PowerLaw) energyAt(s *Series, activity float64) (energy, time, clock fl
 	return (activity*(w-static)*math.Pow(clock, p.ClockExponent.Usual-1) + static*time) / w, time, clock
 }
 
-// clockAt is the clock over the baseline's, in straight lines between the knots.
+// clockAt interpolates the clock over the baseline's linearly between the knots.
 func (s *Series) clockAt(activity float64) float64 {
 	at := max(0, min(activity/knot, knots-1))
 	i := min(int(at), knots-2)
@@ -41,8 +40,8 @@ func (s *Series) clockAt(activity float64) float64 {
 	return s.Response[i]*(1-f) + s.Response[i+1]*f
 }
 
-// respond finds the response from the points: at each knot a straight line through those around
-// it, then falling everywhere, and 1 for the baseline.
+// respond finds a series' response from its points: at each knot the value of a straight line through the
+// points around it. The response then is made to fall everywhere and to be 1 for the baseline.
 func (p *PowerLaw) respond(s *Series) {
 	const width = 0.05
 	type point struct{ a, clock float64 }
@@ -81,11 +80,11 @@ func (p *PowerLaw) respond(s *Series) {
 
 func (s *Series) validResponse() error {
 	if len(s.Response) != knots {
-		return errors.New("its response is cut short")
+		return errors.New("its response has the wrong length")
 	}
 	for _, v := range s.Response {
 		if !(v > 0.1 && v < 10) {
-			return errors.New("its response is no ratio of clocks")
+			return errors.New("its response has a ratio of clocks that is out of range")
 		}
 	}
 	return nil

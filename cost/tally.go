@@ -1,6 +1,10 @@
 package cost
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
 
 // tally is a sum over elements, each with the element before it in memory and the one above it
 // (the previous row, same column), where there are such. Every figure of an Activity but the
@@ -116,4 +120,46 @@ func (t *tally) activity(l *lanes, rows, cols int, firstZeros, lastZeros uint64)
 		ZeroBorders: 2*t.zeros - firstZeros - lastZeros - 2*t.zerosAbove,
 		NaN:         t.nan, Inf: t.inf, Subnormal: t.subnormal,
 	}
+}
+
+// addPlain is the definition of a tally, element by element: for what does not fill a group, and
+// for tests to hold the fast path against.
+func (t *tally) addPlain(f weights.Format, cur, before, above []byte) {
+	for i := range len(cur) * 8 / f.Bits {
+		b := f.Elem(cur, i)
+		t.ones.addBits(f, b)
+		zero := f.Value(b) == 0
+		if before != nil {
+			o := f.Elem(before, i)
+			t.memory.addBits(f, b^o)
+			if zero && f.Value(o) == 0 {
+				t.zerosBefore++
+			}
+		}
+		if above != nil {
+			o := f.Elem(above, i)
+			t.rows.addBits(f, b^o)
+			if zero && f.Value(o) == 0 {
+				t.zerosAbove++
+			}
+		}
+		switch {
+		case zero:
+			t.zeros++
+		case f.Subnormal(b):
+			t.subnormal++
+		case f.Finite(b):
+		case f.HasInf() && b&f.MantMask() == 0:
+			t.inf++
+		default:
+			t.nan++
+		}
+	}
+}
+
+// addBits counts the bits set in one element.
+func (c *Fields) addBits(f weights.Format, b uint32) {
+	c.Sign += uint64(bits.OnesCount32(b & f.SignMask()))
+	c.Exponent += uint64(bits.OnesCount32(b & f.ExpMask()))
+	c.Mantissa += uint64(bits.OnesCount32(b & f.MantMask()))
 }

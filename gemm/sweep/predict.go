@@ -53,7 +53,7 @@ func Predict(ctx context.Context, c *cost.Calibration, before, after operand.Sou
 	if o.Decode {
 		r.Workload = "decode"
 	}
-	base, err := c.Hold(all[0].work, cost.Setting{})
+	base, err := c.AtSetting(all[0].work, cost.Setting{})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func Predict(ctx context.Context, c *cost.Calibration, before, after operand.Sou
 	for _, s := range settings {
 		p := Point{Setting: s, Predicted: true, Extrapolated: c.Extrapolates(cost.Setting(s))}
 		for i, w := range all {
-			at, err := c.Hold(w.work, cost.Setting(s))
+			at, err := c.AtSetting(w.work, cost.Setting(s))
 			if err != nil {
 				return nil, &SettingsError{err.Error()}
 			}
@@ -156,7 +156,7 @@ func bitsError(all []predictedWeights) float64 {
 
 // predictedFigures returns the figures at a setting, with intervals of their ratios to base. bits is the error of the
 // change by the weights' bits.
-func predictedFigures(at, base cost.Held, bits float64, decode bool) Figures {
+func predictedFigures(at, base cost.Outcome, bits float64, decode bool) Figures {
 	ratio := func(in [2]float64, base, bits float64) []float64 {
 		return []float64{in[0] / base * (1 - bits), in[1] / base * (1 + bits)}
 	}

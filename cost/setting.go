@@ -7,42 +7,42 @@ import (
 	"slices"
 )
 
-// Setting is what a card is held to. A field that is 0 is at the card's default.
+// Setting is a power limit and a clock limit of a card. A field that is 0 is at the card's default.
 type Setting struct {
 	Cap   float64 `json:"cap_watts,omitempty"` // the power limit
 	Clock float64 `json:"clock_mhz,omitempty"` // the highest clock of the multiprocessors
 }
 
-// Work is a product as the card runs it at the settings of its calibration.
+// Work is a product as the card runs it at its calibration's settings.
 type Work struct {
 	Seconds, Watts, Clock float64
-	// compute is the time that multipliers would take at Clock; below Seconds where memory is waited for.
+	// compute is the time that the multipliers need at Clock. It is less than Seconds if memory is the bottleneck.
 	compute float64
 }
 
-// Held is what work takes at a setting, one product after the other. It is predicted; Intervals hold
-// what is not known of the way from the measured setting to this one: they are for ratios to the work at
-// the calibration's own settings, where they have no width.
-type Held struct {
+// Outcome is the predicted energy, time, power and mean clock of work at a setting, one product after the
+// other. The intervals hold the uncertainty of extrapolating from the calibration's own settings, where they
+// have no width. They are for ratios to the work there.
+type Outcome struct {
 	Joules, Seconds, Watts, Clock   float64
 	JoulesInterval, SecondsInterval [2]float64
 }
 
-// What a card does below the clock at which it was measured.
+// physics is one choice of a [PowerLaw]'s values, for extrapolation below the measured clock.
 type physics struct {
 	static   float64 // watts
-	exponent float64 // with which the rest follows the clock
+	exponent float64 // of the clock, for the rest
 	memory   float64 // watts for weights at full rate, which do not follow the clock
-	floor    float64 // share of the highest clock below which the voltage stays
-	reach    float64 // share of it below which multiprocessors do not ask fast enough to keep the memory busy
-	draw     float64 // share of what is predicted that work draws where it waits for memory
+	floor    float64 // share of the highest clock below which the voltage stays constant
+	reach    float64 // share of it below which multiprocessors ask too slowly to keep the memory busy
+	draw     float64 // power over the predicted power while waiting for memory
 }
 
 func (p *PowerLaw) usual() physics {
 	return physics{p.Static.Usual, p.ClockExponent.Usual, p.Memory.Usual, p.VoltageFloor.Usual, p.MemoryReach.Usual, p.MemoryDraw.Usual}
 }
 
-// likely are all combinations of the lowest and the highest values.
+// likely returns all combinations of the lowest and the highest values.
 func (p *PowerLaw) likely() (all []physics) {
 	ends := func(l Likely) []float64 { return []float64{l.Low, l.High} }
 	for _, s := range ends(p.Static) {
@@ -61,32 +61,32 @@ func (p *PowerLaw) likely() (all []physics) {
 	return all
 }
 
-// lowest clock as a share of the highest, and lowest cap as one of the default.
+// lowest returns the lowest clock over the highest, and the lowest cap over the default.
 func (s *Settings) lowest() (clock, limit float64) {
 	return s.LowestClock / s.HighestClock, s.LowestCap / s.DefaultCap
 }
 
-// Work makes a product of its prediction, whose energy it has. Where weights are on chip it has its time
-// and power, too, but another clock; where they come from memory a product has a time to start
-// besides, which a stack of so many matrices (1: one) that are multiplied at once shares.
+// Work derives a product's work from its prediction, with the same energy. A product with weights on chip keeps
+// its time and power too, but not its clock. A product with weights from memory has an additional time to
+// start. The stack's matrices, which are multiplied in one launch, share this time; 1: a single matrix.
 func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	if r.Seconds == nil || r.Watts == nil || r.Clock == nil {
-		return Work{}, errors.New("what a setting does follows from watts, seconds and a clock, and the prediction lacks one")
+		return Work{}, errors.New("the effect of a setting follows from watts, seconds and a clock, and the prediction lacks one of them")
 	}
 	kernels := &c.Facts.Kernels
 	p.Cold = p.Cold && p.M <= kernels.MemoryBoundTokens
 	series, _ := c.nearest(p)
 	w := Work{Seconds: *r.Seconds, Watts: *r.Watts, Clock: min(*r.Clock, c.highestClock())}
 	if !p.Cold {
-		// A product of few inputs keeps the multipliers waiting, for results, so that the same power is
-		// reached at a higher clock: power goes with use·clock^ClockExponent, speed with use·clock.
+		// With few inputs the multipliers wait for results, so the card reaches the same power at a higher
+		// clock: power grows with use·clock^ClockExponent, speed with use·clock.
 		share := kernels.shareOfProducts(p) / kernels.shareOfProducts(series.Product)
 		w.Clock = min(w.Clock*math.Pow(share, -1/(c.Facts.Power.ClockExponent.Usual-1)), c.highestClock())
 		w.compute = w.Seconds
 		return w, nil
 	}
-	// Time is proportional to bytes for as long as they flow. The energy stays what was predicted: what a card
-	// draws in between is less than what cards of one kind differ by.
+	// The time to read is proportional to bytes. The predicted energy is kept: the energy between two reads is
+	// smaller than the difference between cards of one kind.
 	if b := series.Baseline.Seconds; b > kernels.LaunchSeconds {
 		joules := w.Watts * w.Seconds
 		w.Seconds = w.Seconds*(b-kernels.LaunchSeconds)/b + kernels.LaunchSeconds/float64(max(1, stack))
@@ -102,7 +102,7 @@ func (c *Calibration) Work(p Product, r Prediction, stack int) (Work, error) {
 	return w, nil
 }
 
-// highestClock that was seen, in MHz.
+// highestClock is the highest measured clock, in MHz.
 func (c *Calibration) highestClock() (highest float64) {
 	for i := range c.Series {
 		highest = max(highest, c.Series[i].Baseline.Clock)
@@ -110,8 +110,8 @@ func (c *Calibration) highestClock() (highest float64) {
 	return highest
 }
 
-// Drawn is the power that a card at the calibration's limit draws, in watts: control keeps a margin.
-// It is 0 where no measured product came to the limit.
+// Drawn returns the power, in watts, of a card at the calibration's power limit. It is a little below the
+// limit, because the card's control keeps a margin. It is 0 if no measured product reached the limit.
 func (c *Calibration) Drawn() float64 {
 	var watts []float64
 	for i := range c.Series {
@@ -126,44 +126,43 @@ func (c *Calibration) Drawn() float64 {
 	return watts[len(watts)/2]
 }
 
-// Reach is the lowest and the highest setting that is predicted: the calibration's own power limit and
-// highest clock, and down to what such a card can be set to. A limit of 0 is not known, so none can be held.
+// Reach returns the lowest and the highest setting that can be predicted: from the card's lowest settings to the
+// calibration's own power limit and highest clock. A cap of 0 is unknown.
 func (c *Calibration) Reach() (lowest, highest Setting) {
 	clock := math.Round(c.highestClock())
 	lowestClock, lowestCap := c.Facts.Settings.lowest()
 	return Setting{math.Round(lowestCap * c.PowerLimit), math.Round(lowestClock * clock)}, Setting{c.PowerLimit, clock}
 }
 
-// Extrapolates says whether a setting lies below those that were measured.
+// Extrapolates reports whether a setting lies below the measured ones.
 func (c *Calibration) Extrapolates(s Setting) bool {
 	_, highest := c.Reach()
 	return s.Cap > 0 && s.Cap < highest.Cap || s.Clock > 0 && s.Clock < highest.Clock
 }
 
-// Hold says what work takes at a setting. One clock holds for all products: they change faster than a
-// card's control follows. Nothing is extrapolated at the calibration's own limit; above it nothing is
-// known, which is an error, as is what lies below [Calibration.Reach]. A cap that cannot be kept is exceeded
-// at the lowest clock.
-func (c *Calibration) Hold(work []Work, s Setting) (Held, error) {
+// AtSetting predicts work at a setting. All products run at one clock, because they alternate faster than the
+// card's control follows. A setting outside of [Calibration.Reach] is an error. If the cap cannot be kept,
+// the outcome is that of the lowest clock.
+func (c *Calibration) AtSetting(work []Work, s Setting) (Outcome, error) {
 	lowest, highest := c.Reach()
 	switch {
 	case len(work) == 0:
-		return Held{}, errors.New("no work to hold to a setting")
+		return Outcome{}, errors.New("there is no work to predict")
 	case s.Cap < 0 || s.Clock < 0 || math.IsNaN(s.Cap+s.Clock):
-		return Held{}, fmt.Errorf("a cap of %v W and a clock of %v MHz: neither may be negative", s.Cap, s.Clock)
+		return Outcome{}, fmt.Errorf("a cap of %v W and a clock of %v MHz: neither may be negative", s.Cap, s.Clock)
 	case s.Cap > 0 && c.PowerLimit == 0:
-		return Held{}, errors.New("the calibration does not say what power limit it was measured at: make it anew with lowtoggle calibrate")
+		return Outcome{}, errors.New("the calibration does not name the power limit of its measurements: run lowtoggle calibrate again")
 	case s.Cap > 0 && !(s.Cap >= lowest.Cap && s.Cap <= highest.Cap):
-		return Held{}, fmt.Errorf("a cap of %g W: predictions for %s go from %g to %g W", s.Cap, c.Card, lowest.Cap, highest.Cap)
+		return Outcome{}, fmt.Errorf("a cap of %g W: predictions for %s go from %g to %g W", s.Cap, c.Card, lowest.Cap, highest.Cap)
 	case s.Clock > 0 && !(s.Clock >= lowest.Clock && s.Clock <= highest.Clock):
-		return Held{}, fmt.Errorf("a clock of %g MHz: predictions for %s go from %g to %g MHz", s.Clock, c.Card, lowest.Clock, highest.Clock)
+		return Outcome{}, fmt.Errorf("a clock of %g MHz: predictions for %s go from %g to %g MHz", s.Clock, c.Card, lowest.Clock, highest.Clock)
 	}
 	usual := c.Facts.Power.usual()
-	h := c.hold(work, s, usual)
+	h := c.at(work, s, usual)
 	h.JoulesInterval, h.SecondsInterval = [2]float64{h.Joules, h.Joules}, [2]float64{h.Seconds, h.Seconds}
-	full := c.hold(work, Setting{}, usual)
+	full := c.at(work, Setting{}, usual)
 	for _, p := range c.Facts.Power.likely() {
-		o, drawn := c.hold(work, s, p), c.hold(work, Setting{}, p)
+		o, drawn := c.at(work, s, p), c.at(work, Setting{}, p)
 		widen(&h.JoulesInterval, o.Joules*full.Joules/drawn.Joules)
 		widen(&h.SecondsInterval, o.Seconds)
 	}
@@ -172,8 +171,8 @@ func (c *Calibration) Hold(work []Work, s Setting) (Held, error) {
 
 func widen(to *[2]float64, v float64) { to[0], to[1] = min(to[0], v), max(to[1], v) }
 
-// hold finds the highest clock at which the cap is kept.
-func (c *Calibration) hold(work []Work, s Setting, p physics) Held {
+// at runs the work at the highest clock at which the setting's cap is kept.
+func (c *Calibration) at(work []Work, s Setting, p physics) Outcome {
 	highest := c.highestClock()
 	p.floor, p.reach = p.floor*highest, p.reach*highest
 	work = slices.Clone(work)
@@ -210,8 +209,8 @@ func (c *Calibration) hold(work []Work, s Setting, p physics) Held {
 	return p.at(work, lowest)
 }
 
-// at runs the work with no clock above the one given.
-func (p physics) at(work []Work, clock float64) (h Held) {
+// at runs the work at no more than the given clock.
+func (p physics) at(work []Work, clock float64) (h Outcome) {
 	cycles := 0.0
 	for _, w := range work {
 		f := min(clock, w.Clock)
@@ -231,7 +230,7 @@ func (p physics) at(work []Work, clock float64) (h Held) {
 	return h
 }
 
-// power at a clock, to a scale: below the floor the voltage stays.
+// power at a clock, up to a factor. Below the floor the voltage is constant.
 func (p physics) power(clock float64) float64 {
 	if clock < p.floor {
 		return math.Pow(p.floor, p.exponent-1) * clock

@@ -26,8 +26,8 @@ func heldWork(t *testing.T) (c *Calibration, prefill, decode []Work) {
 	return c, make1(Product{Type: arith.BF16, M: 8192, N: 8192, K: 8192}), make1(Product{Type: arith.BF16, M: 16, N: 8192, K: 8192, Cold: true})
 }
 
-// TestHoldAtDefault: at the settings of the calibration it is what was predicted, with nothing to be unsure of.
-func TestHoldAtDefault(t *testing.T) {
+// TestAtDefaultSetting: at the settings of the calibration it is what was predicted, with nothing to be unsure of.
+func TestAtDefaultSetting(t *testing.T) {
 	c, prefill, decode := heldWork(t)
 	for _, work := range [][]Work{prefill, decode, append(prefill, decode...)} {
 		var joules, seconds float64
@@ -35,7 +35,7 @@ func TestHoldAtDefault(t *testing.T) {
 			joules, seconds = joules+w.Watts*w.Seconds, seconds+w.Seconds
 		}
 		for _, s := range []Setting{{}, {Cap: c.PowerLimit}, {Clock: 1980}, {Cap: c.PowerLimit, Clock: 1980}} {
-			h, err := c.Hold(work, s)
+			h, err := c.AtSetting(work, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,18 +49,18 @@ func TestHoldAtDefault(t *testing.T) {
 	}
 }
 
-// TestHoldBelow: with the cap power, clock and speed fall, and intervals hold what is said; the cap is kept with
+// TestAtLowerCaps: with the cap power, clock and speed fall, and intervals hold what is said; the cap is kept with
 // the margin that the card keeps at its default.
-func TestHoldBelow(t *testing.T) {
+func TestAtLowerCaps(t *testing.T) {
 	c, prefill, decode := heldWork(t)
 	for name, work := range map[string][]Work{"prefill": prefill, "decode": decode} {
-		last, err := c.Hold(work, Setting{})
+		last, err := c.AtSetting(work, Setting{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		first, wide := last, 0.0
 		for watts := 690.0; watts >= 200; watts -= 10 {
-			h, err := c.Hold(work, Setting{Cap: watts})
+			h, err := c.AtSetting(work, Setting{Cap: watts})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestHoldBelow(t *testing.T) {
 		}
 		if name == "decode" {
 			// Reading weights does not wait for the multipliers until these take longer.
-			h, err := c.Hold(work, Setting{Cap: 450})
+			h, err := c.AtSetting(work, Setting{Cap: 450})
 			if err != nil || h.Seconds > first.Seconds*(1+1e-9) || h.Joules > 0.7*first.Joules {
 				t.Errorf("decode at 450 W: %+v, %v; at the default %+v", h, err, first)
 			}
@@ -94,34 +94,34 @@ func TestHoldBelow(t *testing.T) {
 	}
 }
 
-// TestHoldClock: a locked clock bounds every product's.
-func TestHoldClock(t *testing.T) {
+// TestAtLockedClocks: a locked clock bounds every product's.
+func TestAtLockedClocks(t *testing.T) {
 	c, prefill, decode := heldWork(t)
 	both := append(prefill, decode...)
 	for mhz := 1900.0; mhz > 500; mhz -= 100 {
-		h, err := c.Hold(both, Setting{Clock: mhz})
+		h, err := c.AtSetting(both, Setting{Clock: mhz})
 		if err != nil || h.Clock > mhz+1e-6 {
 			t.Errorf("%v MHz: %+v, %v", mhz, h, err)
 		}
 	}
-	h, err := c.Hold(prefill, Setting{Clock: prefill[0].Clock / 2})
+	h, err := c.AtSetting(prefill, Setting{Clock: prefill[0].Clock / 2})
 	if want := 2 * prefill[0].Seconds; err != nil || math.Abs(h.Seconds-want) > 1e-9 {
 		t.Errorf("at half the clock %v s, want %v (%v)", h.Seconds, want, err)
 	}
 }
 
-func TestHoldRefuses(t *testing.T) {
+func TestSettingsAreRefused(t *testing.T) {
 	c, prefill, _ := heldWork(t)
 	for _, s := range []Setting{{Cap: c.PowerLimit + 1}, {Cap: -1}, {Clock: -1}, {Cap: math.NaN()}, {Cap: math.Inf(1)}, {Cap: 199}, {Clock: 344}, {Clock: 1981}, {Cap: 500, Clock: 5000}} {
-		if h, err := c.Hold(prefill, s); err == nil {
+		if h, err := c.AtSetting(prefill, s); err == nil {
 			t.Errorf("%+v: %+v", s, h)
 		}
 	}
-	if _, err := c.Hold(nil, Setting{}); err == nil {
+	if _, err := c.AtSetting(nil, Setting{}); err == nil {
 		t.Error("no work was held")
 	}
 	unknown := small(t)
-	if _, err := unknown.Hold(prefill, Setting{Cap: 400}); err == nil {
+	if _, err := unknown.AtSetting(prefill, Setting{Cap: 400}); err == nil {
 		t.Error("a calibration without a power limit knows what a cap does")
 	}
 	if _, err := c.Work(Product{Type: arith.BF16, M: 1, N: 1, K: 1}, Prediction{}, 1); err == nil {
