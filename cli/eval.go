@@ -192,7 +192,7 @@ func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
 	countSteps(event, q.scorers...)
 	r := &evalReport{tokens: q.tokens}
 	if q.gpu != nil {
-		r.gpu = q.gpu.device.Name()
+		r.gpu = q.gpu.device.Info().Name
 	}
 	var first *forward.Scores
 	for i, s := range q.scorers {

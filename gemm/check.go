@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Deviation is how far a result lies from the reference.
+// Deviation is a result's difference from the reference.
 type Deviation struct {
 	Relative float64 `json:"relative"`  // ‖y−r‖/‖r‖ over what was compared; [Tolerance] says what ‖r‖ is at least
 	Worst    float64 `json:"worst"`     // largest |y−r| as a share of what the tolerance allows
@@ -17,12 +17,12 @@ type Deviation struct {
 	AllOfIt  bool    `json:"all_of_it"` // false where a large result was sampled
 }
 
-// maxCheck is the largest M·N·K that Compare computes on the CPU, about a tenth of a second.
+// maxCheck is the largest M·N·K that Compare computes on the CPU, in about a tenth of a second.
 const maxCheck = 1 << 28
 
-// Compare holds y[M,N], a backend's result, against the CPU's. All of y must be finite; where the
-// whole product would take the CPU long, its first and last rows and columns and a random sample
-// of the others are compared. The error says which element is out of tolerance, and by how much.
+// Compare compares y[M,N], a GPU's result, with [Multiply]. All of y must be finite. Of a large product it
+// compares the first and last rows and columns and a random sample of the others. The error names the
+// element that is out of tolerance, and by how much.
 func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	if err := p.Fits(x, w); err != nil {
 		return Deviation{}, err
@@ -89,7 +89,7 @@ func (d Deviation) within(p Problem) error {
 	return nil
 }
 
-// sample chooses rows and columns of y whose reference takes at most maxCheck multiplications.
+// sample chooses rows and columns of y whose reference needs at most maxCheck multiplications.
 func sample(p Problem) (rows, cols []int) {
 	side := int(math.Sqrt(float64(maxCheck) / float64(p.K)))
 	m := min(p.M, max(side, maxCheck/p.K/p.N, 2))

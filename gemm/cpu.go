@@ -1,14 +1,16 @@
 package gemm
 
 import (
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Multiply computes y[M,N], row-major, on the CPU: the reference. It accumulates in float32 for the floating-point
-// types, and exactly for INT8. The result is not rounded to the type's output. Roles make no difference to it.
+// Multiply is the reference: y[M,N] row-major, computed on the CPU. Floating-point types accumulate in float32,
+// INT8 in exact integers. The result is not rounded to the type's output. The weights' role makes no
+// difference. Operands that do not fit p are an error.
 func Multiply(p Problem, x, w Matrix) ([]float64, error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err

@@ -1,11 +1,11 @@
 // Package gemm multiplies by linear layers: y[M,N] = x[M,K]·w[N,K]ᵀ with M tokens, N outputs and K
 // inputs.
 //
-// A [Problem] says the shape, the arithmetic and which operand the weights are; a [Matrix] holds
-// an operand's bits, row-major, as a safetensors file does. [Multiply] computes the product on the CPU: it checks
-// numbers, and its power means nothing. Package gemm/cuda multiplies on a GPU. [Compare] checks a GPU's result
-// against the CPU's, within the [Tolerance] that the type's arithmetic allows.
+// A [Problem] is a shape, a number type and the weights' role: which of the kernel's two operands they are. A
+// [Matrix] holds an operand's bits, row-major, as a safetensors file does. [Multiply] is the reference on
+// the CPU; it checks results and says nothing about power. [Compare] compares a GPU's result (gemm/cuda)
+// with the reference, within the [Tolerance] of the type's arithmetic.
 //
-// Infinities and NaNs in operands or results are errors ([ErrNotFinite]): the energy of such a product says
-// nothing about the weights.
+// NaN and infinity in operands or results are errors ([ErrNotFinite]): they would dominate the energy of a
+// product, which would then say nothing about the weights.
 package gemm

@@ -13,8 +13,8 @@ import (
 // ErrNotFinite marks operands or results that hold NaNs or infinities.
 var ErrNotFinite = errors.New("not finite")
 
-// Finite reports, as an ErrNotFinite that counts them and names the first, NaNs and infinities
-// among m's elements. A fault of a mapped file is an error too.
+// Finite returns an ErrNotFinite if m holds NaN or infinity. The text counts them and names the first. A fault
+// of a mapped file is an error too.
 func (m Matrix) Finite() error {
 	f, n := m.format(), m.Rows*m.Cols
 	parts := make([]specials, (n+finitePart-1)/finitePart)
@@ -38,10 +38,10 @@ func (m Matrix) Finite() error {
 	return found.err(m.Cols)
 }
 
-// finitePart is how many elements a goroutine looks at.
+// finitePart is the number of elements that a goroutine checks at once.
 const finitePart = 1 << 20
 
-// finite is Matrix.Finite for results of cols columns.
+// finite is [Matrix.Finite] for results of cols columns.
 func finite(y []float64, cols int) error {
 	var found specials
 	for i, v := range y {
@@ -66,7 +66,7 @@ func (s *specials) add(v float64, at int) {
 	}
 }
 
-// join takes in those of later elements.
+// join adds those of later elements.
 func (s *specials) join(later specials) {
 	if s.nan+s.inf == 0 {
 		s.first = later.first

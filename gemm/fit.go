@@ -7,9 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Exponent is that of the power of two by which m is multiplied to be stored in type d: where d has
-// 8 bits, the one that brings m's largest element to the top of its range, else 0. It panics where
-// d has no format.
+// Exponent is the power of two by which m is scaled to be stored in type d. For an 8-bit type it brings m's
+// largest element to the top of d's range; for other types it is 0. It panics if d has no format.
 func (m Matrix) Exponent(d weights.DType) int {
 	if d == m.DType || d.Bits() != 8 {
 		return 0
@@ -21,10 +20,9 @@ func (m Matrix) Exponent(d weights.DType) int {
 	return min(100, math.Ilogb(float64(MaxOf(d))/largest)) // beyond, float32 ends
 }
 
-// Fit returns m times 2^exponent in type d, as it would be stored to be multiplied in it: matrices
-// that are compared take the same exponent. NaNs, infinities, and values beyond the range of a
-// type of more than 8 bits are errors; m itself comes back where d is its type. It panics where d
-// has no format.
+// Fit returns m times 2^exponent in type d. Matrices that are compared with each other need the same exponent.
+// If d is m's type, Fit returns m itself. NaN, infinity, and values beyond the range of a type of more than
+// 8 bits are errors. It panics if d has no format.
 func (m Matrix) Fit(d weights.DType, exponent int) (Matrix, error) {
 	if d == m.DType {
 		return m, nil
@@ -44,7 +42,7 @@ func MaxOf(d weights.DType) float32 {
 	return f.Value(f.FromValue(math.MaxFloat32))
 }
 
-// largest magnitude among m's elements.
+// largest is the largest magnitude of an element.
 func (m Matrix) largest() (v float64) {
 	f := m.format()
 	for i := range m.Rows * m.Cols {

@@ -8,14 +8,14 @@ import (
 )
 
 // Matrix is an operand: Rows × Cols elements, row-major and little-endian, one of the six types
-// that have a [weights.Format]. Its data may be a mapped file and is never written.
+// that have a [weights.Format]. Its data may lie in a mapped file and is never written.
 type Matrix struct {
 	DType      weights.DType
 	Rows, Cols int
 	Data       []byte
 }
 
-// NewMatrix returns a matrix of zeros. It panics where d has no format.
+// NewMatrix returns a matrix of zeros. It panics if d has no format.
 func NewMatrix(d weights.DType, rows, cols int) Matrix {
 	if _, ok := d.Format(); !ok {
 		panic(fmt.Sprintf("gemm: a matrix of %v", d))
@@ -23,10 +23,9 @@ func NewMatrix(d weights.DType, rows, cols int) Matrix {
 	return Matrix{DType: d, Rows: rows, Cols: cols, Data: make([]byte, rows*cols*d.Bits()/8)}
 }
 
-// FromTensor takes a layer's stored weight as w[N,K]. outAxis is the stored dimension that counts
-// outputs: 0, where the result shares the tensor's memory, or 1 for storage [K,N] as in GPT-2's
-// Conv1D, where it is a transposed copy. A tensor of another rank than two, empty, or of a type
-// that is not transformed is an error that names it.
+// FromTensor returns a layer's stored weight as w[N,K]. outAxis is the stored dimension that counts outputs. For
+// 0 the result shares the tensor's memory. For 1, storage [K,N] as in GPT-2's Conv1D, it is a transposed
+// copy. A tensor that is empty, not of rank two, or of a type without a format is an error that names it.
 func FromTensor(t weights.Tensor, outAxis int) (Matrix, error) {
 	wrong := func(what string) (Matrix, error) {
 		return Matrix{}, fmt.Errorf("%s: tensor %q: %s%v %s", t.File, t.Name, t.DType, t.Shape, what)
@@ -51,7 +50,7 @@ func (m Matrix) format() weights.Format {
 	return f
 }
 
-// Transposed copies m, rows in the place of columns.
+// Transposed returns a transposed copy.
 func (m Matrix) Transposed() Matrix {
 	f, t := m.format(), NewMatrix(m.DType, m.Cols, m.Rows)
 	for r := range m.Rows {
@@ -62,8 +61,8 @@ func (m Matrix) Transposed() Matrix {
 	return t
 }
 
-// cast rounds every element times 2^exponent to the nearest value of d; values beyond its range
-// become its largest.
+// cast rounds every element times 2^exponent to the nearest value of d. Values beyond d's range become its
+// largest.
 func (m Matrix) cast(d weights.DType, exponent int) Matrix {
 	from, out := m.format(), NewMatrix(d, m.Rows, m.Cols)
 	to, scale := out.format(), float32(math.Ldexp(1, exponent))

@@ -21,15 +21,15 @@ type Problem struct {
 // maxIntK is the longest sum of int8 products that cannot overflow int32.
 const maxIntK = math.MaxInt32 / (128 * 128)
 
-// maxBytes of an operand or a result: far beyond a card's memory, far below what an int holds.
+// maxBytes is the largest size of an operand or result: far beyond a card's memory, far below the range of int.
 const maxBytes = 1 << 40
 
-// size of a matrix in bytes, with elements of the output's type, which are never the smaller ones.
+// size is that of a matrix in bytes, with elements of the output's type, which are the largest.
 func (p Problem) size(rows, cols int) float64 {
 	return float64(rows) * float64(cols) * float64(p.Type.Output().Bits()) / 8
 }
 
-// Validate reports a shape or type that no backend multiplies.
+// Validate returns an error for a shape or type that cannot be multiplied.
 func (p Problem) Validate() error {
 	switch {
 	case !p.Type.Valid():
@@ -46,7 +46,7 @@ func (p Problem) Validate() error {
 	return nil
 }
 
-// Fits reports operands whose shape or element type is not what p multiplies.
+// Fits returns an error if the operands' shapes or element types are not those of p.
 func (p Problem) Fits(x, w Matrix) error {
 	if err := p.Validate(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (p Problem) Fits(x, w Matrix) error {
 	return nil
 }
 
-// Ops is the number of operations, multiplications and additions apart: 2·M·N·K.
+// Ops is the number of operations, counting multiplications and additions: 2·M·N·K.
 func (p Problem) Ops() float64 { return 2 * float64(p.M) * float64(p.N) * float64(p.K) }
 
 // Bytes is the size of both operands and the result, each counted once.

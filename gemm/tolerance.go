@@ -10,9 +10,9 @@ import (
 // satisfy |y−r| ≤ Output·|r| + Sum·‖x row‖·‖w row‖ + Smallest, and all together
 // ‖y−r‖ ≤ Relative·‖r‖ + Smallest·√count.
 //
-// For random operands |r| is near ‖x row‖·‖w row‖/√K, so that an element computed from the wrong
-// data misses its bound by far. Where ‖r‖ is less than that would make it, because sums cancel, it counts
-// as that: rounding errors do not cancel with them.
+// For random operands |r| is near ‖x row‖·‖w row‖/√K, so an element computed from wrong data exceeds its bound by
+// far. If sums cancel and ‖r‖ is smaller than that, the larger value is used, because rounding errors do
+// not cancel.
 type Tolerance struct {
 	Output   float64 // rounding of the stored result, and of partial results added in its format
 	Sum      float64 // rounding of operands and accumulators
@@ -20,9 +20,9 @@ type Tolerance struct {
 	Relative float64 // of the whole matrix, in the Frobenius norm
 }
 
-// Tolerance is what p's arithmetic allows; the zero value, equality, for INT8. Split-K kernels may
-// add a few partial results in the output's format, so a stored result may be off by four of its
-// half units in the last place.
+// Tolerance is that of p's arithmetic. For INT8 it is the zero value: equality. Split-K kernels may add some
+// partial results in the output's format, so a stored result may differ by four half units in the last
+// place.
 func (p Problem) Tolerance() Tolerance {
 	root := math.Sqrt(float64(p.K))
 	bf16, fp16, fp32 := math.Ldexp(1, -9), math.Ldexp(1, -11), math.Ldexp(1, -24)

@@ -98,9 +98,6 @@ func (d *Device) Close() error {
 // Info describes the card.
 func (d *Device) Info() Info { return d.info }
 
-// Name is the card's name, such as "NVIDIA H200".
-func (d *Device) Name() string { return d.info.Name }
-
 // FreeMemory is the card's free memory in bytes, over all processes.
 func (d *Device) FreeMemory() (free int64, err error) {
 	err = d.thread.do(func() (err error) { free, err = d.freeMemory(); return err })

@@ -84,7 +84,7 @@ func joinResults(cards []Named, results []*Result) *CardResults {
 	case !r.Several():
 		return r
 	}
-	r.Invalid = Against(names, measured)
+	r.Invalid = InvalidReasons(names, measured)
 	if len(loads) == len(cards) {
 		r.Total = &LoadTotals{Totals(loads)}
 		r.Spread = &LoadSpreads{Spreads(names, loads)}

@@ -21,11 +21,11 @@ type Event = progress.Event
 
 // Options of a comparison. The zero value is ready to use.
 type Options struct {
-	// Cold makes every product read its weights from memory, as decoding does ([cuda.Options]). Where
-	// layers are smaller than 32 MB on average, all are stacked by as much, or launching them would be
-	// most of what is measured.
+	// Cold makes every product read its weights from memory, as decoding does ([cuda.Options]). If layers are
+	// smaller than 32 MB on average, all are stacked equally, because kernel launches would otherwise
+	// dominate. Default: false.
 	Cold bool
-	// Meter's Clock and Self are the machine's, whatever is given.
+	// Meter's Clock and Self are replaced by the machine's.
 	Meter power.Options
 	// Progress is told of candidates that are on the card and checked, the null among them, and then of the
 	// metering in place of Meter's. Default: Meter's, of the metering alone.
@@ -34,14 +34,14 @@ type Options struct {
 	Ready func()
 }
 
-// Compare measures what one pass through the products costs with the variants' weights, against
-// the baseline's and a copy of these. Every candidate must multiply the same problems in the same
-// order; all of them are on the card at once.
+// Compare measures one pass through the products with the variants' weights, against the baseline's and a
+// copy of the baseline's. Every candidate must multiply the same problems in the same order. All candidates
+// are on the card at once.
 //
-// Operands and results that are not finite are a [gemm.ErrNotFinite], results that are wrong an
-// error; nothing is measured then. Once the metering has begun the result is never nil: where it
-// comes with an error, it holds what was measured until then. When the context ends, that comes at
-// once, and the card's memory goes back when the machine is closed.
+// Operands or results that are not finite are a [gemm.ErrNotFinite]; wrong results are an error too. Nothing is
+// measured then. Once the metering has begun the result is never nil: beside an error it holds the
+// measurements so far. When the context ends, Compare returns at once, and the card's memory is freed when
+// the machine is closed.
 func Compare(ctx context.Context, m Machine, baseline Candidate, variants []Candidate, o Options) (r *Result, err error) {
 	var files []string
 	for _, c := range append([]Candidate{baseline}, variants...) {
@@ -75,10 +75,10 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	var batches []Batch
 	defer func() {
 		if ctx.Err() != nil && r.Result != nil {
-			return // closing waits for what the card has still queued; the machine's Close does too
+			return // closing would wait for the card's queue; the machine's Close frees the memory
 		}
 		for _, b := range batches {
-			_ = b.Close() // memory on a card that goes back in any case; the result stands
+			_ = b.Close() // the machine's Close frees the memory in any case
 		}
 	}()
 	loads := power.Loads{}
@@ -124,7 +124,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	r.Per(first.Passes() * on.Stack)
 	for _, b := range batches[1:] {
 		if !slices.Equal(b.Kernels(), first.Kernels()) {
-			r.Invalidate("%s runs other kernels than %s: what differs is not the bits alone", b.Name(), first.Name())
+			r.Invalidate("%s runs other kernels than %s: their difference is not only that of the bits", b.Name(), first.Name())
 		}
 	}
 	if r.Baseline.Seconds > 0 {
@@ -133,12 +133,11 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	return r, err
 }
 
-// coldBytes of weights take 8 µs to read on an H200, several times what a launch takes.
+// coldBytes of weights take 8 µs to read on an H200, several times the duration of a launch.
 const coldBytes = 32 << 20
 
-// Stack is how often weights are stacked where they are read from memory, for layers to come to 32 MB
-// on average: as many layers as there are, of so many bytes in all. All are stacked by as much: each
-// counts by its size.
+// Stack is the number of copies in a stack of weights that are read from memory: as many as bring layers, with
+// bytes in all, to 32 MB on average. All layers have the same number, so each counts by its size.
 func Stack(layers, bytes int) int { return (coldBytes*layers + bytes - 1) / max(1, bytes) }
 
 func bytesOf(products []cuda.Product) (bytes int) {
@@ -148,7 +147,7 @@ func bytesOf(products []cuda.Product) (bytes int) {
 	return bytes
 }
 
-// sameProblems fails where two candidates cannot be compared.
+// sameProblems returns an error if candidates have different products.
 func sameProblems(all []Candidate) error {
 	first := all[0]
 	for _, c := range all[1:] {
@@ -164,7 +163,7 @@ func sameProblems(all []Candidate) error {
 	return nil
 }
 
-// roomFor says what a comparison takes where the card has no room for it.
+// roomFor adds the size of a comparison to an out-of-memory error.
 func roomFor(err error, candidates int, c Candidate) error {
 	if !errors.Is(err, cuda.ErrOutOfMemory) {
 		return err
@@ -177,10 +176,10 @@ func roomFor(err error, candidates int, c Candidate) error {
 		}
 		seen[&p.X.Data[0]] = true
 	}
-	return fmt.Errorf("%w; %d candidates of about %.3g GB each must be on the card together: compare fewer candidates, layers or tokens", err, candidates, float64(bytes)/1e9)
+	return fmt.Errorf("%w; %d candidates of about %.3g GB each must fit on the card together: compare fewer candidates, layers or tokens", err, candidates, float64(bytes)/1e9)
 }
 
-// check takes in what a candidate's results were found to be off by.
+// check keeps the worst deviation of a candidate's results.
 func (r *Result) check(found []gemm.Deviation) {
 	for _, d := range found {
 		if d.Compared == 0 {

@@ -144,7 +144,7 @@ func TestOutOfMemory(t *testing.T) {
 	full := fmt.Errorf("batch base: w: %w: cuMemAlloc", cuda.ErrOutOfMemory)
 	m := &counting{Machine: Simulated(power.H200Sim()), refuse: full, at: 1}
 	_, err := Compare(t.Context(), m, base, []Candidate{candidate("other", base.Products...)}, Options{})
-	const advice = "; 3 candidates of about 0.0015 GB each must be on the card together: compare fewer "
+	const advice = "; 3 candidates of about 0.0015 GB each must fit on the card together: compare fewer "
 	if !errors.Is(err, cuda.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), full.Error()+advice) {
 		t.Errorf("error %v", err)
 	}

@@ -1,11 +1,14 @@
-// Package measure compares what products cost by different weights: it puts every candidate's
-// products on a GPU (gemm/cuda), checks that the numbers are right, and meters them against each
-// other (gemm/power).
+// Package measure compares the energy of products by different weights. It uploads every candidate's
+// products to a GPU (gemm/cuda), checks the results, and measures the candidates against each other
+// (gemm/power).
 //
-// A [Machine] is a GPU with its sensors, or a simulated one that has neither and serves to try
-// everything else: its name says so, and its figures mean nothing.
+// [Models] compares a model with its converted copy in one call: all linear layers, in every phase of a
+// workload, and each kind of layer. [Compare] and [CompareOn] compare any products, [RunSeries] measures
+// many operands of one product.
 //
-// Energy and time are those of one pass through a candidate's products: of one GEMM, or of all
-// layers of a model. All candidates multiply the same shapes, so their kernels are the same; what
-// differs is the bits.
+// A [Machine] is a GPU with its sensors. [Simulated] machines have neither: they exist for tests and trials,
+// and their figures mean nothing.
+//
+// Energy and time are those of one pass through a candidate's products: of one GEMM, or of all layers of a
+// model. All candidates multiply the same shapes by the same kernels. Only the bits differ.
 package measure

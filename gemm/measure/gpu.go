@@ -15,8 +15,8 @@ type gpu struct {
 	clock  power.Clock
 }
 
-// Open takes the GPU that CUDA counts as index, from 0, and its sensors. [NoGPU] tells errors that
-// mean that this machine cannot measure from others.
+// Open opens the GPU with CUDA's number index, from 0, and its sensors. [NoGPU] recognises errors that mean that
+// this machine cannot measure.
 func Open(index int) (Machine, error) {
 	device, err := cuda.Open(index)
 	if err != nil {
@@ -29,8 +29,8 @@ func Open(index int) (Machine, error) {
 	return &gpu{device, card, power.HostClock()}, nil
 }
 
-// NoGPU says whether an error means that there is no GPU here whose energy could be measured: none
-// at all, no libraries to use it by, no sensors, or only a slice of one.
+// NoGPU reports whether an error means that no GPU's energy can be measured here: there is no GPU, no library,
+// no sensor, or only a slice of a GPU.
 func NoGPU(err error) bool {
 	for _, reason := range []error{cuda.ErrNoGPU, power.ErrNoNVML, power.ErrNoCGO, power.ErrNoCard, power.ErrMIG} {
 		if errors.Is(err, reason) {

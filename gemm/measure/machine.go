@@ -9,39 +9,39 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Machine runs batches of products and has the sensors that meter them.
+// Machine runs batches of products and measures them by its sensors.
 type Machine interface {
 	Card() power.Card
-	// Clock is the time that the card lives in.
+	// Clock is the card's host clock, virtual for a simulated card.
 	Clock() power.Clock
-	// Platform is the GPU as CUDA sees it; nil where there is none.
+	// Platform describes the GPU; nil for a simulated one.
 	Platform() *cuda.Info
-	// NewBatch puts products on the card; see [cuda.Device.NewBatch].
+	// NewBatch uploads products; see [cuda.Device.NewBatch].
 	NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error)
-	// NewMix puts products and traffic on the card; see [cuda.Device.NewMix].
+	// NewMix uploads products and traffic; see [cuda.Device.NewMix].
 	NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error)
-	// NewSequence puts products on the card whose executions are noted; see [cuda.Device.NewSequence].
+	// NewSequence uploads products whose executions get time stamps; see [cuda.Device.NewSequence].
 	NewSequence(ctx context.Context, name string, products []cuda.Product) (Sequence, error)
-	// ReadClock reads the card's clock; the host's is Clock. It fails while something runs.
+	// ReadClock reads the card's own clock, between two readings of Clock. It fails while the card is busy.
 	ReadClock() (cuda.ClockReading, error)
-	// Close gives everything back. Twice does nothing.
+	// Close frees everything. It is idempotent.
 	Close() error
 }
 
 // Batch is products on a card; see [cuda.Batch].
 type Batch interface {
 	power.Load
-	// Elapsed is the time that the last Start's replays took on the card.
+	// Elapsed is the card's time for the last Start's replays.
 	Elapsed() (time.Duration, error)
-	// Check runs all products once and looks at their results.
+	// Check runs all products once and checks their results.
 	Check(ctx context.Context) ([]gemm.Deviation, error)
-	// Replace puts other operands in a product's place; see [cuda.Batch.Replace].
+	// Replace replaces a product's operands; see [cuda.Batch.Replace].
 	Replace(ctx context.Context, product int, x, w gemm.Matrix) error
-	// Kernels says what runs for each product; empty where that is not known.
+	// Kernels are the products' kernels; empty if unknown.
 	Kernels() []cuda.Kernel
-	// Passes is how often one execution goes through all products.
+	// Passes is the number of passes through all products in one execution.
 	Passes() int
-	// Copies of all weights are used in turn, WeightBytes in all.
+	// Copies of all weights are used in turn. WeightBytes is their size together.
 	Copies() int
 	WeightBytes() int64
 	// Ops is the number of operations of one execution.
@@ -53,12 +53,12 @@ type Batch interface {
 type Mix interface {
 	power.Load
 	Elapsed() (time.Duration, error)
-	// Passes is how often one execution goes through everything.
+	// Passes is the number of passes through everything in one execution.
 	Passes() int
 	Close() error
 }
 
-// Sequence is products whose executions are noted; see [cuda.Sequence].
+// Sequence is a launch sequence with time stamps; see [cuda.Sequence].
 type Sequence interface {
 	Start(segments []cuda.Segment) error
 	Wait(ctx context.Context) error

@@ -46,7 +46,7 @@ func (r *ModelReport) join() {
 		measured = append(measured, c)
 	}
 	r.Cards = measured
-	r.Invalid = Against(r.totals())
+	r.Invalid = InvalidReasons(r.totals())
 	if !complete || phases == 0 {
 		return
 	}

@@ -33,16 +33,16 @@ type ModelOptions struct {
 }
 
 // Models measures the energy of all linear layers of a model and of its converted copy, on one card or on
-// several at the same time. In every phase of the workload a pass through all layers is compared
-// ([Compare]), then, where there are several kinds of layers, the layers of each kind. A phase has
-// [operand.PrefillTokens] or [operand.DecodeTokens] tokens, and decode reads the weights from memory.
+// several at the same time. In every phase of the workload it compares a pass through all layers
+// ([Compare]) and then, if there are several kinds of layers, the layers of each kind. Prefill has
+// [operand.PrefillTokens] tokens, decode has [operand.DecodeTokens] and reads the weights from memory.
 //
-// Layers of After are those with the names of Before's. Layers that no GPU multiplies as they are stored are
-// left out and named; kinds in which both models have the same bytes are not measured. A model that has no
-// room on a card as a whole is measured kind by kind, and the total put together from these.
+// Layers of after are those with the names of before's. A layer that no GPU multiplies as it is stored is left
+// out and named in the report. Layers with the same bytes in both models are not measured. A model that does
+// not fit on a card is measured kind by kind, and the total is the sum of the kinds.
 //
-// Once the layers are found the report is never nil: beside an error it holds what was measured until
-// then. The models stay the caller's to close.
+// The report is nil only if the layers were not found. Beside another error it holds the measurements so far.
+// The caller closes the models.
 func Models(ctx context.Context, cards []Named, before, after *weights.Model, o ModelOptions) (*ModelReport, error) {
 	if o.Workload == (cost.Workload{}) {
 		o.Workload = cost.DefaultWorkload
@@ -174,7 +174,7 @@ func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 		if p.Total != nil || len(p.Layers) > 0 {
 			e.Phases = append(e.Phases, p)
 		}
-		e.Invalid = Against(e.totals(""))
+		e.Invalid = InvalidReasons(e.totals(""))
 		if err != nil {
 			return err
 		}
@@ -255,8 +255,8 @@ func (c *cardRun) row(ctx context.Context, p *Phase, stage string, in func(opera
 	return row, err
 }
 
-// split adds to every phase where the power of its layers goes, by what was measured. Reading all bits
-// takes its time, so it comes after the measuring.
+// split adds the split of power by component to every phase. It reads all bits, which takes time, so it runs
+// after the measurements.
 func (c *cardRun) split(ctx context.Context, e *ModelEnergy) error {
 	if c.Splitter == nil {
 		return nil

@@ -101,7 +101,7 @@ func TestChance(t *testing.T) {
 		}
 	}
 	alone := ModelEnergy{Phases: []Phase{missed("prefill")}}
-	if alone.Invalid = Against(alone.totals("")); (&ModelReport{Cards: []CardEnergy{{ModelEnergy: &alone}}}).Holds(false) || !alone.complete(false) {
+	if alone.Invalid = InvalidReasons(alone.totals("")); (&ModelReport{Cards: []CardEnergy{{ModelEnergy: &alone}}}).Holds(false) || !alone.complete(false) {
 		t.Error("a card alone, whose only null comparison misses, holds")
 	}
 }

@@ -2,7 +2,7 @@ package measure
 
 import "gonum.org/v1/gonum/stat/distuv"
 
-// MostMisses is how many of n intervals of 95 % miss what is true by chance, but for one time in twenty.
+// MostMisses is the number of misses that n 95 % intervals of true values exceed with less than 5 % chance.
 func MostMisses(n int) int {
 	misses := distuv.Binomial{N: float64(n), P: 0.05}
 	k := 0
@@ -12,15 +12,16 @@ func MostMisses(n int) int {
 	return k
 }
 
-// OnlyNull says that a result is invalid for nothing but its null comparison, which does not contain 1.
+// OnlyNull reports whether the only reason against a result is its null comparison, whose interval does not
+// contain 1.
 func (r *Result) OnlyNull() bool {
 	null := r.Null.Interval
 	return len(r.Invalid) == 1 && null != nil && (null[0] > 1 || null[1] < 1)
 }
 
-// Against lists what speaks against results that belong together, each by its name: all that speaks against
-// one of them, but for null comparisons that miss 1 where chance makes as many of so many.
-func Against(names []string, results []*Result) (reasons []string) {
+// InvalidReasons lists the reasons against results that belong together, each with its result's name. Null
+// comparisons that miss 1 are left out if chance explains their number ([MostMisses]).
+func InvalidReasons(names []string, results []*Result) (reasons []string) {
 	missed := 0
 	for _, r := range results {
 		if r.OnlyNull() {

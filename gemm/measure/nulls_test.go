@@ -48,7 +48,7 @@ func TestAgainst(t *testing.T) {
 		{[]*Result{missed, hot}, []string{"b: it misses", "b: heat"}},
 		{[]*Result{good, slow, none}, []string{"b: slow", "c: no block"}},
 	} {
-		if have := Against([]string{"a", "b", "c"}, c.results); !slices.Equal(have, c.want) {
+		if have := InvalidReasons([]string{"a", "b", "c"}, c.results); !slices.Equal(have, c.want) {
 			t.Errorf("%q, want %q", have, c.want)
 		}
 	}

@@ -14,9 +14,9 @@ type Relative struct {
 	Reading
 }
 
-// Relative sets every point's reading against the baseline at that time: between the two readings
-// around it, in a straight line of logarithms; at either end, the nearest one. Points without any
-// baseline beside them are left out.
+// Relative returns every point's reading relative to the baseline at that time. The baseline is interpolated
+// between the readings before and after, linearly in its logarithm; at either end it is the nearest reading.
+// Points without any reading of the baseline are left out.
 func (s *Session) Relative() []Relative {
 	var list []Relative
 	for i, r := range s.Readings {
@@ -31,8 +31,8 @@ func (s *Session) Relative() []Relative {
 	return list
 }
 
-// Scatter is the standard deviation of one relative energy, as the baseline's own readings show
-// it: each against those around it. It is NaN for fewer than four readings of the baseline.
+// Scatter is the standard deviation of one relative energy. It is estimated from the baseline's readings, each
+// relative to those around it. It is NaN for fewer than four readings of the baseline.
 func (s *Session) Scatter() float64 {
 	var off []float64
 	all := 0
@@ -42,7 +42,7 @@ func (s *Session) Scatter() float64 {
 		}
 		all++
 		if joules, _, ok := s.baselineAt(i); ok && s.inside(i) {
-			// Half the variance is this reading's, on top of it come those of the two around: as for a point.
+			// The variance is that of this reading and of the interpolated baseline, as for a point.
 			off = append(off, math.Log(r.PerExecution/joules))
 		}
 	}
@@ -52,14 +52,14 @@ func (s *Session) Scatter() float64 {
 	return math.Sqrt(stat.MomentAbout(2, off, 0, nil))
 }
 
-// inside is whether the baseline was read before and after reading i.
+// inside reports whether the baseline was read before and after reading i.
 func (s *Session) inside(i int) bool {
 	_, before := s.nearest(i, -1)
 	_, after := s.nearest(i, 1)
 	return before && after
 }
 
-// nearest reading of the baseline from i, i itself left out, in a direction.
+// nearest is the reading of the baseline nearest to i, without i, in a direction.
 func (s *Session) nearest(i, step int) (Reading, bool) {
 	for j := i + step; j >= 0 && j < len(s.Readings); j += step {
 		if s.Readings[j].Baseline {
@@ -69,7 +69,7 @@ func (s *Session) nearest(i, step int) (Reading, bool) {
 	return Reading{}, false
 }
 
-// baselineAt is the baseline's energy and time at reading i, not counting i.
+// baselineAt is the baseline's energy and time at reading i, without reading i itself.
 func (s *Session) baselineAt(i int) (joules, seconds float64, ok bool) {
 	a, before := s.nearest(i, -1)
 	b, after := s.nearest(i, 1)

@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Result is what [power.Meter] found, and of what. Joules and seconds are those of one pass
-// through all products. What is absent is not known.
+// Result is a comparison's figures ([power.Result]) and its products. Joules and seconds are those of one pass
+// through all products. Absent fields are unknown.
 type Result struct {
 	*power.Result
 	Platform   *cuda.Info `json:"platform,omitempty"`
@@ -16,24 +16,24 @@ type Result struct {
 	Teraflops  float64    `json:"tflops,omitempty"` // 10¹² operations a second, of the baseline
 	// Simulated figures mean nothing.
 	Simulated bool `json:"simulated,omitempty"`
-	// Cold weights are read from memory by every product: of so many copies, so many bytes in all.
-	// Stack copies of a layer's weights make one product; a pass is all the same through one of each.
+	// Cold weights are read from memory by every product: Copies are used in turn, WeightBytes in all. Stack
+	// copies of a layer's weights make one product; figures are still per single copy.
 	Cold        bool  `json:"cold"`
 	Stack       int   `json:"stack"`
 	Copies      int   `json:"weight_copies"`
 	WeightBytes int64 `json:"weight_bytes"`
-	// Deviation from the reference of the worst result among those that were compared with it.
+	// Deviation is the worst among the results that were compared with the reference.
 	Deviation *gemm.Deviation `json:"deviation,omitempty"`
 }
 
-// Group is products that are alike.
+// Group is products of the same problem.
 type Group struct {
 	Problem gemm.Problem `json:"problem"`
 	Count   int          `json:"count"`
 	Kernel  *cuda.Kernel `json:"kernel,omitempty"`
 }
 
-// describe says what runs.
+// describe fills in the products.
 func (r *Result) describe(products []cuda.Product, b Batch) {
 	kernels := b.Kernels()
 	at := map[gemm.Problem]int{}

@@ -12,47 +12,46 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Point is operands of a series's product.
+// Point is a pair of operands in a series.
 type Point struct {
 	Name string
-	// Operands makes them, x[M,K] and w[N,K]: ahead of time, in another goroutine, one point after
-	// the other.
+	// Operands makes x[M,K] and w[N,K]. It is called ahead of time, in another goroutine, for one point at a
+	// time.
 	Operands func(ctx context.Context) (x, w gemm.Matrix, err error)
 }
 
-// SeriesOptions of a series. The zero value is ready to use.
+// SeriesOptions say how a series is measured. The zero value is ready to use.
 type SeriesOptions struct {
 	// Cold makes every product read its weights from memory, as decoding does.
 	Cold bool
-	// Every so many points the baseline is read again. Default 8.
+	// Every is the number of points between two readings of the baseline. Default 8.
 	Every int
-	// Settle is how long a point runs before its window. Default 600 ms. Where the power then differs
-	// by more than 4 % from the reading before, that window was part of settling, and another is read:
-	// the die's temperature follows within seconds, and a card that comes to its cap swings.
+	// Settle is the time that a point runs before its window. If power differs by more than 4 % from the
+	// reading before, the window is repeated: temperature and power control take longer to settle then.
+	// Default 600 ms.
 	Settle time.Duration
-	// Meter's Clock and Self are the machine's; of the rest Window, WarmUp, SelfTest and Progress
-	// count.
+	// Meter's Window, WarmUp, SelfTest and Progress are used. Its Clock and Self are replaced by the
+	// machine's.
 	Meter power.Options
-	// Done is told of every reading, the baseline's too, as soon as it is there. An error ends the
-	// series. Default: no one is told.
+	// Done is called after every reading, also of the baseline. Its error ends the series. Default: nothing.
 	Done func(*Session, Reading) error
 }
 
 // Reading is one window of a point; joules and seconds are those of one product.
 type Reading struct {
 	power.Window
-	// Baseline is whether the baseline was read.
+	// Baseline is true for readings of the baseline.
 	Baseline bool `json:"baseline,omitempty"`
 }
 
-// Session is what one series read on one card, in the order of time.
+// Session is the readings of one run of a series on one card, in time order.
 type Session struct {
 	Platform  *cuda.Info      `json:"platform,omitempty"`
 	Card      power.Info      `json:"card"`
 	Simulated bool            `json:"simulated,omitempty"` // figures mean nothing
 	Kernel    *cuda.Kernel    `json:"kernel,omitempty"`
 	SelfTest  *power.SelfTest `json:"self_test,omitempty"`
-	Steady    bool            `json:"steady"` // the warm-up came to an end by itself
+	Steady    bool            `json:"steady"` // the warm-up reached the steady state
 	Settle    float64         `json:"settle_seconds"`
 	Deviation *gemm.Deviation `json:"deviation,omitempty"` // of the baseline's product, from the reference
 	Date      string          `json:"date,omitempty"`
@@ -60,15 +59,13 @@ type Session struct {
 	Readings  []Reading       `json:"readings"`
 }
 
-// RunSeries reads many points of one problem, each for a window, one straight after the other: the
-// next one's operands go to the card while the one before runs. The baseline is read first, last,
-// after Every points, and whenever the next point is not ready, so that what drifts can be taken
-// out ([Session.Relative]).
+// RunSeries measures many points of one problem, each for one window, without pauses: the next point's
+// operands are uploaded while a point runs. The baseline is measured first, last, after every o.Every points,
+// and whenever the next point is not ready. So drifts can be removed ([Session.Relative]).
 //
-// Operands that are not finite are a [gemm.ErrNotFinite] that names the point; the baseline's
-// result is held against the reference. Results of points are not looked at: see to it that they
-// cannot overflow. Once the card runs the session is never nil: with an error it holds what was
-// read until then.
+// Operands that are not finite are a [gemm.ErrNotFinite] that names the point. The baseline's result is compared
+// with the reference. Results of points are not checked: the caller must make sure that they cannot
+// overflow. Once the card runs, the session is never nil: beside an error it holds the readings so far.
 func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, points []Point, o SeriesOptions) (*Session, error) {
 	if o.Every < 1 {
 		o.Every = 8
@@ -104,7 +101,7 @@ func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, p
 	return s, v.read(ctx, s)
 }
 
-// series is one under way.
+// series is a running series.
 type series struct {
 	machine   Machine
 	problem   gemm.Problem
@@ -112,16 +109,16 @@ type series struct {
 	points    []Point
 	meter     *power.Meter
 	baseline  Batch
-	slots     [2]Batch // points take turns
+	slots     [2]Batch // used by points in turn
 	each      int      // products of an execution
 	deviation *gemm.Deviation
 	watts     float64 // of the latest reading
 }
 
-// settled power is that of the reading before, within so much of it.
+// settled is the largest relative change of power from the reading before.
 const settled = 0.04
 
-// prepare puts the baseline's operands on the card, three times over.
+// prepare uploads the baseline's operands three times: for the baseline and for both slots.
 func (v *series) prepare(ctx context.Context, baseline Point) error {
 	x, w, err := baseline.Operands(ctx)
 	if err != nil {
@@ -145,23 +142,23 @@ func (v *series) prepare(ctx context.Context, baseline Point) error {
 
 func (v *series) close(ctx context.Context) {
 	if ctx.Err() != nil && v.meter != nil {
-		return // closing waits for what the card has still queued; the machine's Close does too
+		return // closing would wait for the card's queue; the machine's Close frees the memory
 	}
 	for _, b := range []Batch{v.baseline, v.slots[0], v.slots[1]} {
 		if b != nil {
-			_ = b.Close() // memory on a card that goes back in any case; the readings stand
+			_ = b.Close() // the machine's Close frees the memory in any case
 		}
 	}
 }
 
-// ready is a point whose operands are on the card.
+// ready is an uploaded point.
 type ready struct {
 	name string
 	in   Batch
 	err  error
 }
 
-// load brings the points to the card, each into the slot that is free.
+// load uploads the points, each into a free slot.
 func (v *series) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
 	defer close(to)
 	for _, p := range v.points {
@@ -189,7 +186,7 @@ func (v *series) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
 	}
 }
 
-// read goes through all points.
+// read measures all points.
 func (v *series) read(ctx context.Context, s *Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	free, points := make(chan Batch, len(v.slots)), make(chan ready, 1)
@@ -206,7 +203,7 @@ func (v *series) read(ctx context.Context, s *Session) error {
 			select {
 			case next, more = <-points:
 			default:
-				if v.machine.Platform() == nil { // simulated time waits
+				if v.machine.Platform() == nil { // simulated time does not pass meanwhile
 					next, more = <-points
 				}
 			}
@@ -220,7 +217,7 @@ func (v *series) read(ctx context.Context, s *Session) error {
 			}
 			free <- next.in
 			since++
-		case !more && s.Readings[len(s.Readings)-1].Baseline: // its reading may have been due just now
+		case !more && s.Readings[len(s.Readings)-1].Baseline: // the last reading may have been of the baseline already
 			return nil
 		default:
 			if err := v.one(ctx, s, v.baseline, ""); err != nil {
@@ -233,10 +230,10 @@ func (v *series) read(ctx context.Context, s *Session) error {
 	}
 }
 
-// one reads a batch; the baseline has no name.
+// one measures a batch; the baseline has no name.
 func (v *series) one(ctx context.Context, s *Session, b Batch, name string) error {
 	w, err := v.meter.Reading(ctx, b, v.opt.Settle)
-	if err == nil && math.Abs(w.Watts/v.watts-1) > settled { // also where there was none before
+	if err == nil && math.Abs(w.Watts/v.watts-1) > settled { // also for the first reading
 		w, err = v.meter.Reading(ctx, b, v.opt.Settle)
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// simSequence is the simulated card's sequence, in the terms of a GPU.
+// simSequence adapts the simulated card's sequence to [Sequence].
 type simSequence struct {
 	*power.SimSequence
 	name   string

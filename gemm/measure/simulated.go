@@ -15,13 +15,12 @@ import (
 // simulated is a machine without a GPU.
 type simulated struct{ card *power.Sim }
 
-// Simulated is a machine that multiplies nothing: it lets a simulated card draw more power the
-// more bits differ between neighbouring rows of the weights, in virtual time. It exists to test
-// and to try out what uses a Machine. Its o.State, where there is one, must be readable; see
+// Simulated is a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
+// more bits differ between neighbouring rows of the weights. It panics if o.State cannot be read; see
 // [OpenSimulated].
 func Simulated(o power.SimOptions) Machine { return simulated{power.NewSim(o)} }
 
-// OpenSimulated is Simulated, and fails where o.State cannot be read.
+// OpenSimulated is [Simulated] with an error if o.State cannot be read.
 func OpenSimulated(o power.SimOptions) (Machine, error) {
 	card, err := power.OpenSim(o)
 	if err != nil {
@@ -35,14 +34,14 @@ func (s simulated) Clock() power.Clock   { return s.card }
 func (s simulated) Platform() *cuda.Info { return nil }
 func (s simulated) Close() error         { return s.card.Close() }
 
-// What the simulated card takes, roughly as an H200 in BF16.
+// Time and power of the simulated card, similar to an H200 in BF16.
 const (
 	simOps       = 7e14 // a second
 	simBytes     = 4e12 // a second
-	simStill     = 450  // watts of a product by weights that are all alike
-	simToggling  = 500  // and the watts on top if every bit toggled
-	simExecution = 5e-3 // seconds, at least
-	simKernel    = 3e-6 // seconds that a kernel takes at least, by itself
+	simStill     = 450  // watts of a product by constant weights
+	simToggling  = 500  // additional watts if every bit toggled
+	simExecution = 5e-3 // least seconds of an execution
+	simKernel    = 3e-6 // least seconds of a single kernel
 )
 
 // simProduct is one execution of a product.
@@ -93,7 +92,7 @@ func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Pr
 	return b, nil
 }
 
-// draw is what a pass through all products and traffic takes.
+// draw is the power and time of a pass through all products and traffic.
 func (b *simBatch) draw(ctx context.Context) (power.SimKernel, error) {
 	var sum power.SimKernel // joules in the place of watts
 	add := func(k power.SimKernel) {
@@ -135,7 +134,7 @@ func toggling(w gemm.Matrix) float64 {
 	return float64(n) / float64(max(1, all))
 }
 
-// simBatch is a planted load that knows its products.
+// simBatch is a simulated load with its products.
 type simBatch struct {
 	*power.SimLoad
 	name                  string
@@ -146,7 +145,7 @@ type simBatch struct {
 
 func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
 
-// Replace plants what the new operands draw.
+// Replace sets the power of the new operands.
 func (b *simBatch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	b.products[i].X, b.products[i].W = x, w
 	k, err := b.draw(ctx)

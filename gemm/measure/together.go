@@ -7,25 +7,24 @@ import (
 	"sync"
 )
 
-// Named is a machine among several, and what reports and errors call it: "card 0".
+// Named is a machine with its name in reports and errors, such as "card 0".
 type Named struct {
 	Name string
 	Machine
 }
 
-// Together runs work on all machines at the same time, for each by its index and in a goroutine of its
-// own, and returns when all are done. Work keeps its results itself.
+// Together runs work on all machines at the same time, each in its own goroutine, and returns when all are done.
+// work gets a machine's index and stores its results itself.
 //
-// Every card is metered by itself. Called before metering, as [Options.Ready] does, ready holds
-// work until all cards that still run have called it or are done, or the context ends: so cards begin
-// together, and they need not be in step afterwards. One may go on for longer than the others, which
-// are idle then.
+// Each card is measured on its own. work should call ready before it measures ([Options.Ready]): ready returns
+// when all cards that still run have called it, or the context ends. So cards begin together. They need not
+// stay in step, and one may run longer than the others.
 //
-// Cards of one host share its air and its supply, as they do in use: another card's heat is in each
-// card's figures, of whatever it compares alike. Figures of a card alone may be others.
+// Cards of one host share its air and power supply, as they do in use. Another card's heat affects all loads of
+// a card alike, but a card's figures may differ from those of the card alone.
 //
-// The first error ends the others' contexts. Errors name their machines; what the others failed with
-// because they were ended is left out. When ctx ends, its error comes without names.
+// The first error cancels the other machines. Errors name their machines; errors of cancelled machines are left
+// out. When ctx ends, its error is returned without names.
 func Together(ctx context.Context, machines []Named, work func(ctx context.Context, i int, ready func()) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,17 +57,17 @@ func Together(ctx context.Context, machines []Named, work func(ctx context.Conte
 	return errors.Join(errs...)
 }
 
-// gate lets all pass when all have come.
+// gate opens when everybody waits at it.
 type gate struct {
 	mu       sync.Mutex
-	expected int // that have not left
+	expected int // who have not left
 	waiting  int
-	open     chan struct{} // of those that wait now
+	open     chan struct{} // closed when those waiting may pass
 }
 
 func newGate(expected int) *gate { return &gate{expected: expected, open: make(chan struct{})} }
 
-// wait returns when all that have not left wait, or the context ends.
+// wait returns when all who have not left are waiting, or the context ends.
 func (g *gate) wait(ctx context.Context) {
 	g.mu.Lock()
 	g.waiting++
@@ -81,7 +80,7 @@ func (g *gate) wait(ctx context.Context) {
 	}
 }
 
-// leave says that somebody will not come any more.
+// leave removes one of those expected.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

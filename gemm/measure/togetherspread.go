@@ -8,13 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Spread is how far apart cards are that ran the same load. What is absent some card does not know.
+// Spread is the range of figures among cards that ran the same load. A figure is absent if some card lacks it.
 type Spread struct {
 	Name           string `json:"name"`
 	RelativeEnergy *Range `json:"relative_energy,omitempty"`
 	RelativeTime   *Range `json:"relative_time,omitempty"`
-	// Differ says that the cards' ratios of energy lie further apart than their intervals allow: in one
-	// run of twenty, cards that are alike seem to.
+	// Differ is true if the cards' energy ratios differ by more than their intervals explain. By chance this
+	// happens to identical cards in one run of twenty.
 	Differ      *bool  `json:"differ,omitempty"`
 	Joules      *Range `json:"joules,omitempty"` // of a pass
 	Watts       *Range `json:"watts,omitempty"`
@@ -23,7 +23,7 @@ type Spread struct {
 	Temperature *Range `json:"temperature_c,omitempty"`
 }
 
-// Range is the smallest and the largest value among cards, and whose they are.
+// Range is the smallest and the largest value among cards, with the cards' names.
 type Range struct {
 	Smallest     float64 `json:"smallest"`
 	Largest      float64 `json:"largest"`
@@ -31,7 +31,7 @@ type Range struct {
 	LargestCard  string  `json:"largest_card"`
 }
 
-// RangeOf the cards' values; nil where one is not a number, or not above 0.
+// RangeOf is the range of the cards' values; nil if one is not above 0.
 func RangeOf(names []string, values []float64) *Range {
 	r := Range{Smallest: math.Inf(1), Largest: math.Inf(-1)}
 	for i, v := range values {
@@ -48,7 +48,7 @@ func RangeOf(names []string, values []float64) *Range {
 	return &r
 }
 
-// Spreads compares cards, which have these names and ran the same loads.
+// Spreads compares cards of these names that ran the same loads.
 func Spreads(names []string, cards [][]power.Comparison) []Spread {
 	list := make([]Spread, len(cards[0]))
 	for load := range list {
@@ -74,7 +74,7 @@ func Spreads(names []string, cards [][]power.Comparison) []Spread {
 	return list
 }
 
-// known is 0 for what is not.
+// known is the value, or 0 if it is unknown.
 func known(v *float64) float64 {
 	if v == nil {
 		return 0
@@ -82,13 +82,14 @@ func known(v *float64) float64 {
 	return *v
 }
 
-// differ is Cochran's test of the cards' ratios (Biometrics 10, 1954): squares of their distances from
-// their weighted mean, in standard errors, at 95 %. Of two cards it is the usual test of a difference.
+// differ is Cochran's Q test of the cards' ratios at 95 % (Biometrics 10, 1954): the sum of squared distances
+// from their weighted mean, in standard errors. Of two cards it is the usual test of a difference. It is nil if
+// an interval is unknown.
 func differ(cards [][]power.Comparison, load int) *bool {
 	var weight, mean float64
 	weightOf := func(c power.Comparison) float64 {
 		z := distuv.UnitNormal.Quantile(0.975)
-		deviation := max((c.Interval[1]-c.Interval[0])/2/z, 1e-9) // an interval of no width is chance
+		deviation := max((c.Interval[1]-c.Interval[0])/2/z, 1e-9) // a width of 0 is chance
 		return 1 / (deviation * deviation)
 	}
 	for _, c := range cards {

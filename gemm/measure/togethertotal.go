@@ -6,26 +6,26 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Total is one load on all cards at the same time. What is absent some card does not know.
+// Total is one load on all cards together. A figure is absent if some card lacks it.
 type Total struct {
 	Name   string  `json:"name"`
 	Joules float64 `json:"joules,omitempty"` // of one pass on every card
 	Watts  float64 `json:"watts,omitempty"`  // of all cards together
-	// RelativeEnergy is after/before of Joules. Its interval, 95 %, comes from the cards' own, whose
-	// errors are independent: a drift of the air that they share cancels within each.
+	// RelativeEnergy is after/before of Joules. Its 95 % interval follows from the cards' own, whose errors are
+	// independent: a drift of the shared air cancels on each card.
 	RelativeEnergy float64   `json:"relative_energy,omitempty"`
 	Interval       []float64 `json:"interval,omitempty"`
-	// RelativeTime is before/after of the passes that all cards make in a second, each at its own pace.
+	// RelativeTime is before/after of the passes per second of all cards together.
 	RelativeTime float64   `json:"relative_time,omitempty"`
 	TimeInterval []float64 `json:"time_interval,omitempty"`
 }
 
-// Loads of a result, in a fixed order: the baseline, its copy, the variants.
+// Loads are the baseline, its copy and the variants, in this order.
 func (r *Result) Loads() []power.Comparison {
 	return append([]power.Comparison{{Summary: r.Baseline}, r.Null}, r.Variants...)
 }
 
-// Totals adds up cards that ran the same loads, of which the first is the baseline.
+// Totals adds up cards that ran the same loads. The first load is the baseline.
 func Totals(cards [][]power.Comparison) []Total {
 	list := make([]Total, len(cards[0]))
 	for i := range list {
@@ -58,7 +58,7 @@ func total(cards [][]power.Comparison, load int) Total {
 	if without(cards, func(c []power.Comparison) bool { return c[0].Seconds > 0 && c[load].RelativeTime > 0 }) {
 		return t
 	}
-	// Passes add up, and a pass's time is 1/rate: of the rates after, in the shares of those before.
+	// Rates of passes add up, weighted by the rates before. Time is the inverse of the rate.
 	rates := make([]float64, len(cards))
 	for i, c := range cards {
 		rates[i] = 1 / c[0].Seconds
@@ -70,7 +70,7 @@ func total(cards [][]power.Comparison, load int) Total {
 	return t
 }
 
-// without says whether some card lacks something.
+// without reports whether some card lacks something.
 func without(cards [][]power.Comparison, has func([]power.Comparison) bool) bool {
 	for _, c := range cards {
 		if !has(c) {
@@ -80,7 +80,7 @@ func without(cards [][]power.Comparison, has func([]power.Comparison) bool) bool
 	return false
 }
 
-// weighed is the mean of the cards' ratios, and its interval where all have one.
+// weighed is the weighted mean of the cards' ratios, and its interval if all have one.
 func weighed(cards [][]power.Comparison, weights []float64, ratio func([]power.Comparison) (float64, []float64)) (mean float64, interval []float64) {
 	var sum, square float64
 	all := true

@@ -2,8 +2,8 @@ package power
 
 import "slices"
 
-// Margin of the execution-time bin, as a share, for executions of so many seconds: FinGraV's
-// table I, 5 % up to 200 µs and 2 % above.
+// Margin is the relative width of the execution-time bin for executions of this length, in seconds: 5 % up to
+// 200 µs and 2 % above, as in FinGraV's table I.
 func Margin(seconds float64) float64 {
 	if seconds <= 200e-6 {
 		return 0.05
@@ -11,13 +11,13 @@ func Margin(seconds float64) float64 {
 	return 0.02
 }
 
-// Bin is a range of execution times, in seconds, that lie within the margin of each other.
+// Bin is a range of execution times, in seconds, within the margin of each other.
 type Bin struct {
 	Low  float64 `json:"low_seconds"`
 	High float64 `json:"high_seconds"`
 }
 
-// MainBin finds the fullest bin; of several equally full ones, that of the shortest times.
+// MainBin is the bin with the most times. Of equal ones it is the one with the shortest times.
 func MainBin(times []float64) Bin {
 	sorted := slices.Sorted(slices.Values(times))
 	var best Bin
@@ -34,5 +34,5 @@ func MainBin(times []float64) Bin {
 	return best
 }
 
-// Holds says whether a time is in the bin, ends included.
+// Holds reports whether a time is in the bin, ends included.
 func (b Bin) Holds(seconds float64) bool { return b.Low <= seconds && seconds <= b.High }

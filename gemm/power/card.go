@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// ErrAbsent is what a query returns that this card, driver or build does not answer. Absent is
-// never reported as 0.
+// ErrAbsent marks a query that this card, driver or build does not support.
 var ErrAbsent = errors.New("the card does not answer")
 
-// Card is one GPU as its sensors show it. It is read only: a [Governor] alone can change a setting.
-// Queries fail with ErrAbsent where the card has no such sensor.
+// Card is a GPU's sensors. It is read-only; a [Governor] changes settings. Queries fail with ErrAbsent if the
+// card has no such sensor.
 type Card interface {
-	// Info describes the card; it is read once, on opening.
+	// Info describes the card as it was on opening.
 	Info() Info
 	// Energy is the energy counter: millijoules since the driver was loaded.
 	Energy() (uint64, error)
 	// Power reads a power sensor in watts.
 	Power(Sensor, Scope) (float64, error)
-	// Sample reads a power sensor together with the moment that the driver gives for it.
+	// Sample reads a power sensor with the driver's time stamp.
 	Sample(Sensor, Scope) (Sample, error)
-	// Samples are the readings that the driver kept of the whole card's power, after the moment given,
-	// oldest first.
+	// Samples are the driver's stored readings of the whole card's power after the given time, oldest
+	// first.
 	Samples(after time.Time) ([]Sample, error)
 	// Temperature of the GPU's die in °C.
 	Temperature() (float64, error)
@@ -30,26 +29,25 @@ type Card interface {
 	SMClock() (float64, error)
 	// MemClock of the memory in MHz.
 	MemClock() (float64, error)
-	// Throttle says what holds the clock down at this moment.
+	// Throttle gives the current reasons for a reduced clock.
 	Throttle() (Throttle, error)
-	// Processes that hold the card, this one among them.
+	// Processes lists the processes on the card, including this one.
 	Processes() ([]Process, error)
-	// Close lets the card go. No query may follow.
+	// Close closes the card. No query may follow.
 	Close() error
 }
 
-// Sensor is a way of reading power.
+// Sensor is a kind of power reading.
 type Sensor uint8
 
 const (
 	// Instant is a short sample: about 25 ms of every 100 ms on A100 and H100.
 	Instant Sensor = iota
-	// Average is a running average: about 1 s on recent cards, so wrong for the first 1.5 s of
-	// anything.
+	// Average is a running mean: over about 1 s on recent cards, so it lags by up to 1.5 s.
 	Average
 )
 
-// Scope is the part of the board whose power is read.
+// Scope is a part of the board.
 type Scope uint8
 
 const (
@@ -58,33 +56,32 @@ const (
 	Memory
 )
 
-// Sample is a power reading and its moment, by the host's wall clock; [Clock.Of] makes it one of a
-// measurement's.
+// Sample is a power reading with its time by the host's wall clock; see [Clock.Of].
 type Sample struct {
 	At    time.Time
 	Watts float64
 }
 
-// Process holds memory on the card.
+// Process is a process on the card.
 type Process struct {
 	PID   int    `json:"pid"`
-	Bytes uint64 `json:"bytes,omitempty"` // of device memory; absent where not known
+	Bytes uint64 `json:"bytes,omitempty"` // of device memory; absent if unknown
 }
 
-// Info describes a card. A nil pointer or an empty string is something that it does not answer.
+// Info describes a card. A nil pointer or an empty string is unknown.
 type Info struct {
 	Name             string   `json:"name,omitempty"`
 	UUID             string   `json:"uuid,omitempty"`
 	Driver           string   `json:"driver,omitempty"`
-	CUDA             string   `json:"cuda,omitempty"` // newest CUDA version that the driver runs, "13.0"
+	CUDA             string   `json:"cuda,omitempty"` // newest CUDA version that the driver supports, such as "13.0"
 	ComputeMode      string   `json:"compute_mode,omitempty"`
 	MemoryBytes      *uint64  `json:"memory_bytes,omitempty"`
-	MemoryUsed       *uint64  `json:"memory_used_bytes,omitempty"` // when it was opened, by all processes and the driver
-	PowerLimit       *float64 `json:"power_limit_watts,omitempty"` // the limit that is enforced
+	MemoryUsed       *uint64  `json:"memory_used_bytes,omitempty"` // on opening, by all processes and the driver
+	PowerLimit       *float64 `json:"power_limit_watts,omitempty"` // the enforced limit
 	PowerLimitMin    *float64 `json:"power_limit_min_watts,omitempty"`
 	PowerLimitMax    *float64 `json:"power_limit_max_watts,omitempty"`
 	PowerLimitPreset *float64 `json:"power_limit_default_watts,omitempty"`
-	MinSMClock       *float64 `json:"min_sm_clock_mhz,omitempty"` // that it can be locked at
+	MinSMClock       *float64 `json:"min_sm_clock_mhz,omitempty"` // lowest that the clock can be locked at
 	MaxSMClock       *float64 `json:"max_sm_clock_mhz,omitempty"`
 	MaxMemClock      *float64 `json:"max_mem_clock_mhz,omitempty"`
 	ECC              *bool    `json:"ecc,omitempty"`
@@ -97,14 +94,14 @@ type Throttle uint64
 
 const (
 	GPUIdle            Throttle = 1 << iota
-	ApplicationClocks           // someone set the clocks
-	SoftwarePowerCap            // the power limit holds the clock down
-	HardwareSlowdown            // by temperature or power brake, at least halved
-	SyncBoost                   // held to the slowest card of a group
-	SoftwareThermal             // by the driver, for temperature
-	HardwareThermal             // by the hardware, for temperature
-	HardwarePowerBrake          // the server's supply asked for it
-	DisplayClocks               // a display needs it
+	ApplicationClocks           // clocks were set
+	SoftwarePowerCap            // the power limit
+	HardwareSlowdown            // temperature or power brake; at least halves the clock
+	SyncBoost                   // follows the slowest card of a group
+	SoftwareThermal             // temperature, by the driver
+	HardwareThermal             // temperature, by the hardware
+	HardwarePowerBrake          // request of the server's power supply
+	DisplayClocks               // setting of a display
 )
 
 var throttleNames = [...]string{
@@ -112,7 +109,7 @@ var throttleNames = [...]string{
 	"software_thermal", "hardware_thermal", "hardware_power_brake", "display_clocks",
 }
 
-// Names lists the reasons, lowest bit first; bits without a name are left out.
+// Names lists the reasons, lowest bit first, without unknown bits.
 func (t Throttle) Names() []string {
 	var names []string
 	for i, name := range throttleNames {
@@ -123,12 +120,11 @@ func (t Throttle) Names() []string {
 	return names
 }
 
-// Heat says whether temperature is among the reasons.
+// Heat reports whether temperature is among the reasons.
 func (t Throttle) Heat() bool { return t&(SoftwareThermal|HardwareThermal) != 0 }
 
-// Others are the processes that are not this one. Inside a container the driver may count
-// processes by the host's numbers, so that our own is not recognised: one of those listed is then
-// taken to be ours.
+// Others are the processes other than self. In a container the driver may use the host's process numbers, so
+// self is not in the list. A single process is then assumed to be self.
 func Others(all []Process, self int) []Process {
 	rest := slices.DeleteFunc(slices.Clone(all), func(p Process) bool { return p.PID == self })
 	if len(rest) == len(all) && len(rest) == 1 {
@@ -137,7 +133,7 @@ func Others(all []Process, self int) []Process {
 	return rest
 }
 
-// optional is a reading, or nil where there is none.
+// optional is a reading, or nil after an error.
 func optional[T any](v T, err error) *T {
 	if err != nil {
 		return nil

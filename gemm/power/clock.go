@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Clock is the time that a measurement lives in: the host's, or a simulated card's.
+// Clock is the clock of a measurement: the host's, or a simulated card's.
 type Clock interface {
-	// Now is monotonic and counts from an arbitrary moment.
+	// Now is monotonic and counts from an arbitrary time.
 	Now() time.Duration
-	// Of says when a moment of the wall clock was, by this one.
+	// Of converts a wall-clock time to this clock.
 	Of(time.Time) time.Duration
 	// Sleep waits for d, or returns the context's error.
 	Sleep(ctx context.Context, d time.Duration) error
@@ -22,7 +22,7 @@ type hostClock struct{ start time.Time }
 
 func (c hostClock) Now() time.Duration { return time.Since(c.start) }
 
-// Of goes by the wall clock as it is now: it may have been set or slewed since the start.
+// Of uses the wall clock's present offset, because the wall clock may have been set since the start.
 func (c hostClock) Of(t time.Time) time.Duration {
 	now := time.Now()
 	return now.Sub(c.start) - now.Sub(t)

@@ -9,11 +9,11 @@ import (
 )
 
 // Compare measures energy and time per execution of the null load and the variants against the
-// baseline: self-test, warm-up to the steady state, then blocks until the precision asked for is
-// reached or the time is spent.
+// baseline. It runs a self-test and a warm-up, then blocks until the precision is reached or the time is
+// spent.
 //
-// The result is never nil once the loads are valid. Where the context ends or a load fails it
-// holds what was measured until then and comes together with the error.
+// The result is nil only if the loads are invalid. If the context ends or a load fails, the result holds
+// the measurements so far, and the error is returned with it.
 func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 	if err := loads.validate(); err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 		}
 	}
 	r.summarise(loads, m.opt)
-	r.judge()
+	r.validate()
 	return r, err
 }
 
-// measure fills the result and says why it stopped.
+// measure fills the result and returns why it stopped.
 func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, error) {
 	test, steady, err := m.WarmUp(ctx, loads.Baseline)
 	r.SelfTest, r.Steady = test, steady
@@ -46,7 +46,7 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 	return m.blocks(ctx, loads, r)
 }
 
-// selfTest is the one that is known, or a new one.
+// selfTest is that of the options, or a new one.
 func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	if known := m.opt.SelfTest; known != nil {
 		m.tick = seconds(known.Tick)
@@ -60,8 +60,8 @@ func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	return &test, nil
 }
 
-// blocks measures block after block. The next one is begun only if the time left holds another
-// like the last.
+// blocks measures block after block. A block begins only if the remaining time suffices for one as long as the
+// last.
 func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, error) {
 	all := loads.all()
 	about := map[string]float64{}
@@ -72,11 +72,11 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		}
 		about[load.Name()] = s
 		if longest := m.windowOf(s); s > longest.Seconds()/50 {
-			r.warn("one execution of %q takes %v, and a window of %v holds no whole number of them: readings scatter more; give a longer window",
+			r.warn("one execution of %q takes %v, too long for a window of %v: readings scatter more; choose a longer window",
 				load.Name(), seconds(s).Round(time.Millisecond), longest.Round(time.Millisecond))
 		}
 	}
-	// One more window brings the card back to its steady state; it does not count.
+	// One uncounted window brings the card back to its steady state.
 	m.last = Window{}
 	if _, err := m.window(ctx, loads.Baseline, about[loads.Baseline.Name()]); err != nil {
 		return "", err
@@ -102,7 +102,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 	}
 }
 
-// shuffled is a random order of the loads, then the same backwards.
+// shuffled is a random order of the loads, followed by its reverse.
 func shuffled(loads []Load, rng *rand.Rand) []Load {
 	order := slices.Clone(loads)
 	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -111,7 +111,7 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 	return append(order, back...)
 }
 
-// block measures the loads in order. A block that breaks off is kept, incomplete.
+// block measures the loads in order. An interrupted block is kept, marked as incomplete.
 func (m *Meter) block(ctx context.Context, order []Load, about map[string]float64, r *Result) error {
 	r.Blocks = append(r.Blocks, Block{Windows: []Window{}})
 	b := &r.Blocks[len(r.Blocks)-1]

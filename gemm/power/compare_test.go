@@ -138,7 +138,7 @@ func TestCoverageAtTheCap(t *testing.T) {
 		o := H200Sim()
 		o.Leakage, o.Seed = 0, seed
 		v := compare(t, o, Options{Seed: seed}, 900, 860).Variants[0]
-		truth := math.Pow((860-o.Idle)/(900-o.Idle), 1/o.Curve)
+		truth := math.Pow((860-o.Idle)/(900-o.Idle), 1/o.ClockExponent)
 		holds += count(contains(v.Interval, truth))
 		bias.add(v.RelativeEnergy-truth, nil)
 	}
@@ -155,13 +155,13 @@ func TestCap(t *testing.T) {
 	o.Leakage = 0
 	r := compare(t, o, Options{}, 900, 860)
 	v := r.Variants[0]
-	want := math.Pow((860-o.Idle)/(900-o.Idle), 1/o.Curve)
+	want := math.Pow((860-o.Idle)/(900-o.Idle), 1/o.ClockExponent)
 	near(t, "time", v.RelativeTime, want, 0.003)
 	near(t, "watts", v.Watts, o.Cap, 0.005)
 	if !*v.Capped || !*r.Baseline.Capped || !slices.Contains(v.Throttle, "software_power_cap") {
 		t.Errorf("capped %v and %v, throttle %v", *r.Baseline.Capped, *v.Capped, v.Throttle)
 	}
-	share := math.Pow((o.Cap-o.Idle)/(860-o.Idle), 1/o.Curve)
+	share := math.Pow((o.Cap-o.Idle)/(860-o.Idle), 1/o.ClockExponent)
 	near(t, "clock", *v.SMClock, share*o.MaxClock, 0.01)
 	near(t, "EDP", v.EDP, want*want, 0.01)
 	if free := compare(t, o, Options{}, 500, 505); *free.Variants[0].Capped {
@@ -300,7 +300,7 @@ func TestWorkOutlastsTheWindow(t *testing.T) {
 	}
 	near(t, "watts", w.Watts, 500, 0.0005)
 	near(t, "seconds", w.Seconds, 0.001, 0.0005)
-	if _, err := m.window(t.Context(), &hasty{s.Load("always", 500, 1), 9}, 0.001); err == nil || !strings.Contains(err.Error(), `"always" ends too early`) {
+	if _, err := m.window(t.Context(), &hasty{s.Load("always", 500, 1), 9}, 0.001); err == nil || !strings.Contains(err.Error(), `"always" ended before its window`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -341,7 +341,7 @@ func TestNothingMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := m.Compare(ctx, Loads{Baseline: s.Load("a", 500, 0.001), Null: s.Load("n", 500, 0.001)})
-	if !errors.Is(err, context.Canceled) || r.Valid || !strings.Contains(strings.Join(r.Invalid, ""), "not one block was completed") {
+	if !errors.Is(err, context.Canceled) || r.Valid || !strings.Contains(strings.Join(r.Invalid, ""), "no block was completed") {
 		t.Errorf("%v, valid %v: %v", err, r.Valid, r.Invalid)
 	}
 }
@@ -349,7 +349,7 @@ func TestNothingMeasured(t *testing.T) {
 // TestHeldDown: a clock that someone else keeps low is no property of the weights.
 func TestHeldDown(t *testing.T) {
 	r := Result{Null: Comparison{Interval: []float64{0.99, 1.01}}, Blocks: []Block{{Windows: []Window{{Throttle: HardwarePowerBrake.Names()}}}}}
-	r.judge()
+	r.validate()
 	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "hardware_power_brake") {
 		t.Errorf("warnings %v", r.Warnings)
 	}
@@ -422,7 +422,7 @@ func TestWarnings(t *testing.T) {
 	other.Other, other.OtherFrom = 50, 30*time.Second
 	hot := H200Sim()
 	hot.Hot = 40
-	for want, o := range map[string]SimOptions{"another process is on the card (4194304)": other, "slowed down for heat": hot} {
+	for want, o := range map[string]SimOptions{"another process is on the card (4194304)": other, "because of temperature": hot} {
 		r := compare(t, o, Options{}, 500, 505)
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, want) }) {
 			t.Errorf("warnings %q, want %q", r.Warnings, want)

@@ -5,24 +5,23 @@ import (
 	"fmt"
 )
 
-// Governor changes what a card runs at. [Card] cannot: only what exists for changing settings asks
-// for a governor, and puts everything back.
+// Governor changes a card's settings, which [Card] cannot. Whoever uses one must restore the settings.
 type Governor interface {
-	// PowerLimit is the one that is set, in watts.
+	// PowerLimit is the current setting, in watts.
 	PowerLimit() (float64, error)
-	// PowerLimits is the range of what can be set, and the default, in watts.
+	// PowerLimits are the lowest and highest possible setting and the default, in watts.
 	PowerLimits() (low, high, preset float64, err error)
 	SetPowerLimit(watts float64) error
-	// LockClock holds the multiprocessors' clock at a value in MHz, as far as power and heat allow.
-	// What it was locked to before cannot be asked for.
+	// LockClock locks the multiprocessors' clock at a value in MHz, as far as power and temperature allow. An
+	// earlier lock cannot be queried.
 	LockClock(mhz float64) error
 	// UnlockClock lets the clock follow the load again.
 	UnlockClock() error
 }
 
-// Govern is the card's governor, or that of the card that a wrapper's Unwrap returns. It sets the
-// power limit to what it is to find out whether it may. It fails with ErrAbsent where settings cannot
-// be changed, and with ErrNotPermitted where this process may not.
+// Govern returns the card's governor, or that of the card that a wrapper's Unwrap returns. It sets the power
+// limit to its current value to check the permission. It fails with ErrAbsent if settings cannot be
+// changed, and with ErrNotPermitted if this process may not change them.
 func Govern(card Card) (Governor, error) {
 	g, ok := card.(Governor)
 	for !ok {
@@ -37,7 +36,7 @@ func Govern(card Card) (Governor, error) {
 	if err == nil {
 		err = g.SetPowerLimit(watts)
 	}
-	// A card without a power limit may have a clock to lock all the same.
+	// A card without a power limit may still have a clock to lock.
 	if err != nil && !errors.Is(err, ErrAbsent) {
 		return nil, fmt.Errorf("%s: %w", card.Info().Name, err)
 	}

@@ -9,35 +9,35 @@ import (
 
 // Load is work for the card that can be repeated: a GEMM, or a graph of the GEMMs of a model.
 //
-// Executions run one after the other in the order in which they were queued. One execution should
-// last no more than a hundredth of a window: a window holds no whole number of executions, so the
-// power's course inside one turns into noise.
+// Executions run one after the other in the order in which they were queued. One execution should last at
+// most a hundredth of a window. A window does not hold a whole number of executions, so variations of power
+// within an execution become noise.
 type Load interface {
 	// Name is unique within a comparison.
 	Name() string
-	// Start begins n executions, back to back, and returns at once. The load sees to it that the
-	// card never waits for the host in between. Start is called again only after Wait.
+	// Start begins n executions, back to back, and returns at once. The card must not wait for the host between
+	// executions. Start is called again only after Wait.
 	Start(n int) error
-	// Wait returns when all executions are done. When the context ends it returns early with the
-	// context's error, and what is not yet on the card should not go there any more.
+	// Wait returns when all executions are done. When the context ends, it returns the context's error, and
+	// executions that are not yet queued on the card are dropped.
 	Wait(ctx context.Context) error
 }
 
-// Timed is a Load that can say how long its work took on the card.
+// Timed is a Load that measures its time on the card.
 type Timed interface {
-	// Elapsed is the time that all executions of the last Start took, by the card's clock (CUDA
-	// events). It is called after Wait.
+	// Elapsed is the time of all executions of the last Start, by the card's clock (CUDA events). It is
+	// called after Wait.
 	Elapsed() (time.Duration, error)
 }
 
 // Loads is what a comparison runs.
 type Loads struct {
-	// Baseline is what the others are compared with: "before".
+	// Baseline is "before".
 	Baseline Load
-	// Null does the same work as Baseline on a copy of its operands at another address. What
-	// differs between the two is the error of the run.
+	// Null does the same work as Baseline, on a copy of its operands. Its difference from Baseline shows the
+	// error of the run.
 	Null Load
-	// Variants are what is asked about: "after".
+	// Variants are "after".
 	Variants []Load
 }
 
@@ -58,7 +58,7 @@ func (l Loads) validate() error {
 	return nil
 }
 
-// run is a stretch of back-to-back executions, from an idle card to an idle card.
+// run is a number of back-to-back executions. The card is idle before and after.
 type run struct {
 	m          *Meter
 	load       Load
@@ -75,8 +75,8 @@ func (m *Meter) begin(load Load, executions int) (*run, error) {
 	return r, nil
 }
 
-// finish waits for the end and returns the seconds that one execution took: by the card's clock
-// where the load knows it, else by the host's.
+// finish waits for the end and returns the seconds per execution: by the card's clock if the load is Timed,
+// else by the host's.
 func (r *run) finish(ctx context.Context) (float64, error) {
 	if err := r.load.Wait(ctx); err != nil {
 		return 0, fmt.Errorf("load %q: wait: %w", r.load.Name(), err)
@@ -90,10 +90,10 @@ func (r *run) finish(ctx context.Context) (float64, error) {
 	return took.Seconds() / float64(r.executions), nil
 }
 
-// abandon ends a run after another failure, which is the one to report.
+// abandon ends a run after a failure. Its own error is ignored.
 func (r *run) abandon(ctx context.Context) { _ = r.load.Wait(ctx) }
 
-// burst runs n executions and returns the seconds that one took.
+// burst runs n executions and returns the seconds per execution.
 func (m *Meter) burst(ctx context.Context, load Load, n int) (float64, error) {
 	r, err := m.begin(load, n)
 	if err != nil {
@@ -102,13 +102,13 @@ func (m *Meter) burst(ctx context.Context, load Load, n int) (float64, error) {
 	return r.finish(ctx)
 }
 
-// executions that last for d, at so many seconds each.
+// executions is the number of executions of this length in seconds that fill d.
 func executions(d time.Duration, each float64) int {
 	return max(1, int(math.Ceil(d.Seconds()/each)))
 }
 
-// estimate finds a load's seconds per execution, doubling the burst until it lasts 20 ms, so that
-// what the first execution has to load does not count.
+// estimate returns a load's seconds per execution. It doubles the burst until the burst lasts 20 ms, so that
+// loading the kernels does not count.
 func (m *Meter) estimate(ctx context.Context, load Load) (float64, error) {
 	const long = 0.020
 	for n := 1; ; n *= 2 {

@@ -13,31 +13,31 @@ type Options struct {
 	// Precision ends a comparison: the half width that every 95 % interval must reach, as a share
 	// of the ratio. Default 0.003.
 	Precision float64
-	// Time ends a comparison that has not reached Precision. It counts from the first block: the
-	// self-test and the warm-up come on top. Default 60 s.
+	// Time ends a comparison that has not reached Precision. It counts from the first block, without self-test
+	// and warm-up. Default 60 s.
 	Time time.Duration
-	// Window is the length of one measurement; never less than five steps of the counter. Default
-	// 1 s: at the power cap shorter ones scatter by more than their greater number makes good.
+	// Window is the length of one measurement, and at least five steps of the counter. Default 1 s: at the
+	// power cap, many short windows are less precise than few long ones.
 	Window time.Duration
-	// Settle is how long a load runs before its window, at least. Default 150 ms.
+	// Settle is the least time that a load runs before its window. Default 150 ms.
 	Settle time.Duration
-	// CapSettle is that time for a load that comes to the power cap from lower power: the card's
-	// control overshoots and swings for seconds. Default 3 s.
+	// CapSettle is that time for a load that reaches the power cap from lower power: the card's power control
+	// overshoots and oscillates for seconds. Default 3 s.
 	CapSettle time.Duration
-	// WarmUp bounds the search for the steady state. Default 60 s.
+	// WarmUp is the longest warm-up. Default 60 s.
 	WarmUp time.Duration
-	// SelfTest of this card from an earlier comparison, which saves another one. Default: it is made.
+	// SelfTest is the result of an earlier self-test of this card. Default: a new self-test runs.
 	SelfTest *SelfTest
-	// Seed of the order within blocks and of the bootstrap. Default 0.
+	// Seed sets the order within blocks and the bootstrap. Default 0.
 	Seed uint64
-	// EDSk is the loss of performance, as a factor of time, at which saving all energy would just
-	// be worth it, in the energy-delay sum. Default 2.
+	// EDSk is k of the energy-delay sum: the factor of time at which saving all energy would just pay.
+	// Default 2.
 	EDSk float64
-	// Clock is the time to live in. Default HostClock().
+	// Clock is the measurement's clock. Default HostClock().
 	Clock Clock
-	// Self is this process's number, to tell others from it. Default 0: unknown.
+	// Self is the number of this process, which is not counted among other processes. Default 0: unknown.
 	Self int
-	// Date and Command are copied into the result. Date is written as RFC 3339 says.
+	// Date and Command are copied into the result, Date in the format of RFC 3339.
 	Date    time.Time
 	Command string
 	// Progress is told when a stage begins and after every window, in the meter's goroutine. Stages are
@@ -48,7 +48,7 @@ type Options struct {
 // Event says how far a measurement is.
 type Event = progress.Event
 
-// withDefaults fills in what is not set.
+// withDefaults fills in unset fields.
 func (o Options) withDefaults() Options {
 	fill(&o.Precision, 0.003)
 	fill(&o.Time, 60*time.Second)
@@ -70,7 +70,7 @@ func fill[T comparable](v *T, value T) {
 	}
 }
 
-// Validate lists everything that is wrong at once.
+// Validate returns all errors in the options, joined.
 func (o Options) Validate() error {
 	var wrong []error
 	check := func(ok bool, format string, args ...any) {
@@ -96,16 +96,15 @@ type Meter struct {
 	opt   Options
 	start time.Duration
 	tick  time.Duration // of the energy counter; from the self-test
-	gap   time.Duration // the shortest between two readings of it
+	gap   time.Duration // shortest time between two readings of the counter
 	// latest window of each load, and of any.
-	seen map[string]Window
-	last Window
-	// stage is under way since staged.
-	stage  string
-	staged time.Duration
+	seen   map[string]Window
+	last   Window
+	stage  string        // current
+	staged time.Duration // when it began
 }
 
-// NewMeter prepares measurements on a card. Nothing runs yet.
+// NewMeter returns a meter for a card. It runs nothing.
 func NewMeter(card Card, opt Options) (*Meter, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -118,11 +117,11 @@ func NewMeter(card Card, opt Options) (*Meter, error) {
 // length of a window.
 func (m *Meter) length() time.Duration { return max(m.opt.Window, 5*m.tick) }
 
-// windowOf a load that takes so many seconds an execution: a window sees ten, so that no part of
-// the work stays out of it.
+// windowOf is the length of a window for executions of this many seconds: at least ten executions, so that
+// every part of the work is measured.
 func (m *Meter) windowOf(each float64) time.Duration { return max(m.length(), seconds(10*each)) }
 
-// usualTick of the energy counter, until the self-test has measured it.
+// usualTick is the energy counter's tick until the self-test has measured it.
 const usualTick = 100 * time.Millisecond
 
 func (m *Meter) since(t time.Duration) time.Duration { return m.clock.Now() - t }
@@ -133,7 +132,7 @@ func (m *Meter) beginStage(name string) {
 	m.tell()
 }
 
-// tell how far the stage is. Only the comparison has a known length.
+// tell reports progress. Only stageMeasure has a known length.
 func (m *Meter) tell() {
 	if m.opt.Progress == nil {
 		return

@@ -10,12 +10,12 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Open finds a card through NVML by its index ("0"), its UUID ("GPU-…") or its place on the bus
-// ("0000:1b:00.0"). The last two are safer: NVML counts cards in the order of the bus, whatever
-// CUDA_VISIBLE_DEVICES says.
+// Open opens a card through NVML by its index ("0"), its UUID ("GPU-…") or its PCI bus id
+// ("0000:1b:00.0"). Prefer the last two: NVML counts cards in the order of the bus and ignores
+// CUDA_VISIBLE_DEVICES.
 //
-// It fails with ErrNoNVML where there is no library or no driver, with ErrNoCard where there is no
-// such card, and with ErrMIG for a slice of one.
+// It fails with ErrNoNVML if there is no library or driver, with ErrNoCard if there is no such card, and with
+// ErrMIG for a slice of a card.
 func Open(id string) (Card, error) { return openNVML(nvml.New(), id) }
 
 func openNVML(lib nvml.Interface, id string) (Card, error) {
@@ -33,7 +33,7 @@ func openNVML(lib nvml.Interface, id string) (Card, error) {
 	return &nvmlCard{lib: lib, dev: dev, info: nvmlInfo(lib, dev)}, nil
 }
 
-// initError says what to do about a library that does not start.
+// initError gives advice about a library that does not start.
 func initError(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
@@ -43,12 +43,12 @@ func initError(ret nvml.Return) error {
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
 		return fmt.Errorf("libnvidia-ml.so.1 and the loaded driver differ in version: reboot after a driver update: %w", ErrNoNVML)
 	case nvml.ERROR_NO_PERMISSION:
-		return fmt.Errorf("no permission to open the driver: see who may read /dev/nvidia*: %w", ErrNoNVML)
+		return fmt.Errorf("no permission to open the driver: check the permissions of /dev/nvidia*: %w", ErrNoNVML)
 	}
 	return fmt.Errorf("NVML does not start (%s): %w", returnName(ret), ErrNoNVML)
 }
 
-// find looks a card up.
+// find looks up a card.
 func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	if strings.HasPrefix(id, "MIG-") {
 		return nil, fmt.Errorf("%q: %w", id, ErrMIG)
@@ -69,7 +69,7 @@ func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	}
 	index, err := strconv.Atoi(id)
 	if err != nil {
-		return nil, fmt.Errorf("card %q: want an index as 0, a UUID as GPU-… or a bus id as 0000:1b:00.0: %w", id, ErrNoCard)
+		return nil, fmt.Errorf("card %q: want an index such as 0, a UUID such as GPU-…, or a bus id such as 0000:1b:00.0: %w", id, ErrNoCard)
 	}
 	count, ret := lib.DeviceGetCount()
 	if ret == nvml.SUCCESS && (index < 0 || index >= count) {
@@ -80,18 +80,18 @@ func find(lib nvml.Interface, id string) (nvml.Device, error) {
 	case nvml.SUCCESS:
 		return dev, nil
 	case nvml.ERROR_NO_PERMISSION:
-		return nil, fmt.Errorf("no permission to read card %d: see who may read /dev/nvidia%d: %w", index, index, ErrNoCard)
+		return nil, fmt.Errorf("no permission to read card %d: check the permissions of /dev/nvidia%d: %w", index, index, ErrNoCard)
 	}
 	return nil, fmt.Errorf("card %d cannot be read (%s): %w", index, returnName(ret), ErrNoCard)
 }
 
-// wholeCard refuses slices, and cards that are cut into slices.
+// wholeCard returns an error for MIG slices and for cards with slices.
 func wholeCard(dev nvml.Device, id string) error {
 	if slice, ret := dev.IsMigDeviceHandle(); ret == nvml.SUCCESS && slice {
 		return fmt.Errorf("%q: %w", id, ErrMIG)
 	}
 	if mode, _, ret := dev.GetMigMode(); ret == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE {
-		return fmt.Errorf("card %q is cut into MIG slices: %w", id, ErrMIG)
+		return fmt.Errorf("card %q is divided into MIG slices: %w", id, ErrMIG)
 	}
 	return nil
 }

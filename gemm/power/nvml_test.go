@@ -184,9 +184,9 @@ func TestNVMLOpenErrors(t *testing.T) {
 		{"negative", "-1", mockLibrary(mockCard()), ErrNoCard, "no card -1"},
 		{"uuid", "GPU-2", mockLibrary(mockCard()), ErrNoCard, "nvidia-smi -q"},
 		{"bus", "0000:1C:00.0", mockLibrary(mockCard()), ErrNoCard, "nvidia-smi -q"},
-		{"nonsense", "first", mockLibrary(mockCard()), ErrNoCard, "index as 0"},
+		{"nonsense", "first", mockLibrary(mockCard()), ErrNoCard, "index such as 0"},
 		{"slice", "MIG-1", mockLibrary(mockCard()), ErrMIG, "whole card"},
-		{"sliced card", "0", mockLibrary(sliced), ErrMIG, "cut into"},
+		{"sliced card", "0", mockLibrary(sliced), ErrMIG, "divided into"},
 	} {
 		_, err := openNVML(c.lib, c.id)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {

@@ -45,7 +45,7 @@ func (c *nvmlCard) MemClock() (float64, error) {
 	return float64(v), queryError("memory clock", ret)
 }
 
-// Throttle uses the older name of the query: every driver has it.
+// Throttle uses the older name of the query, which every driver has.
 func (c *nvmlCard) Throttle() (Throttle, error) {
 	v, ret := c.dev.GetCurrentClocksThrottleReasons()
 	return Throttle(v), queryError("throttle reasons", ret)
@@ -65,7 +65,7 @@ func (c *nvmlCard) Processes() ([]Process, error) {
 		}
 		seen[p.Pid] = true
 		bytes := p.UsedGpuMemory
-		if bytes == math.MaxUint64 { // NVML's way of saying that it does not know
+		if bytes == math.MaxUint64 { // unknown to NVML
 			bytes = 0
 		}
 		all = append(all, Process{PID: int(p.Pid), Bytes: bytes})

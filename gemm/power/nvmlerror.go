@@ -9,7 +9,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// queryError is nil, or wraps ErrAbsent where the card has no answer.
+// queryError is nil for success. It wraps ErrAbsent if the card has no such value.
 func queryError(what string, ret nvml.Return) error {
 	switch ret {
 	case nvml.SUCCESS:
@@ -18,14 +18,14 @@ func queryError(what string, ret nvml.Return) error {
 		nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_FUNCTION_NOT_FOUND:
 		return fmt.Errorf("%s (%s): %w", what, returnName(ret), ErrAbsent)
 	case nvml.ERROR_NO_PERMISSION:
-		return fmt.Errorf("%s: no permission: ask as a user who may read the card's sensors", what)
+		return fmt.Errorf("%s: no permission: run as a user who may read the card's sensors", what)
 	case nvml.ERROR_GPU_IS_LOST:
-		return errors.New(what + ": the card is lost to its driver: see the kernel's log")
+		return errors.New(what + ": the driver has lost the card: see the kernel's log")
 	}
 	return fmt.Errorf("%s: NVML: %s", what, returnName(ret))
 }
 
-// returnName spells a code without the library, which may be missing.
+// returnName names a code without the library, which may be missing.
 func returnName(ret nvml.Return) string {
 	names := map[nvml.Return]string{
 		nvml.ERROR_UNINITIALIZED: "uninitialized", nvml.ERROR_INVALID_ARGUMENT: "invalid argument",

@@ -46,21 +46,21 @@ func (c *nvmlCard) UnlockClock() error {
 	return settingError("unlocked clock", c.dev.ResetGpuLockedClocks())
 }
 
-// whole rounds a setting to what NVML takes; to its functions, numbers close to 2³² have other meanings.
+// whole rounds a setting to NVML's integers. To NVML, numbers close to 2³² have other meanings.
 func whole(v float64) (uint32, error) {
 	if v = math.Round(v); !(v >= 1 && v <= 1e9) {
-		return 0, errors.New("no card can be set so: give a positive number within its range")
+		return 0, errors.New("not a possible setting: give a positive number within the card's range")
 	}
 	return uint32(v), nil
 }
 
-// settingError is nil, or says why a setting was refused.
+// settingError is nil for success, or says why a setting was refused.
 func settingError(what string, ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_NO_PERMISSION:
 		return fmt.Errorf("%s: %w", what, ErrNotPermitted)
 	case nvml.ERROR_INVALID_ARGUMENT:
-		return fmt.Errorf("%s: outside the range of this card: nvidia-smi -q -d POWER,SUPPORTED_CLOCKS shows that", what)
+		return fmt.Errorf("%s: outside the card's range: nvidia-smi -q -d POWER,SUPPORTED_CLOCKS shows it", what)
 	}
 	return queryError(what, ret)
 }

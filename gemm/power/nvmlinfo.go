@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlInfo asks for everything that describes the card; what fails stays absent.
+// nvmlInfo queries everything in Info. A value whose query fails stays absent.
 func nvmlInfo(lib nvml.Interface, dev nvml.Device) Info {
 	info := Info{
 		Name:             known(dev.GetName()),

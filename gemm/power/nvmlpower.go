@@ -26,7 +26,7 @@ func (c *nvmlCard) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	values := []nvml.FieldValue{{FieldId: field, ScopeId: scopes[scope]}}
 	ret := c.dev.GetFieldValues(values)
 	now := time.Now()
-	if ret == nvml.SUCCESS { // the call may succeed while the value in it does not
+	if ret == nvml.SUCCESS { // of the call; each value has its own code
 		ret = nvml.Return(values[0].NvmlReturn)
 	}
 	if ret != nvml.SUCCESS {
@@ -39,8 +39,8 @@ func (c *nvmlCard) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	return Sample{stamped(values[0].Timestamp, now), mw / 1000}, nil
 }
 
-// stamped is the moment that a driver's stamp in microseconds means. One that is absent, or that can
-// be no moment shortly before the answer, stands for that of the answer.
+// stamped converts a driver's time stamp in microseconds. If the stamp is absent or implausible, stamped returns
+// the time of the answer.
 func stamped(micro int64, now time.Time) time.Time {
 	const old, ahead = 10 * time.Second, time.Second
 	if at := time.UnixMicro(micro); at.After(now.Add(-old)) && at.Before(now.Add(ahead)) {
@@ -60,7 +60,7 @@ func (c *nvmlCard) Samples(after time.Time) ([]Sample, error) {
 	}
 	var samples []Sample
 	for _, f := range found {
-		// The driver fills in fewer than it announces, and leaves the rest 0.
+		// The driver announces more samples than it fills in. The rest are 0.
 		if f.TimeStamp > math.MaxInt64 || int64(f.TimeStamp) <= last {
 			continue
 		}
@@ -74,7 +74,7 @@ func (c *nvmlCard) Samples(after time.Time) ([]Sample, error) {
 	return samples, nil
 }
 
-// number is the member of NVML's union of values that the type names.
+// number reads the member of NVML's union that the type selects.
 func number(kind nvml.ValueType, v [8]byte) (float64, error) {
 	switch kind {
 	case nvml.VALUE_TYPE_UNSIGNED_INT:

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WarmUp makes the self-test, unless the options hold one, and runs a load to its steady state.
-// What was found until an error comes with it.
+// WarmUp runs the self-test, unless the options hold one, and then a load until its steady state. Beside an
+// error it returns the results so far.
 func (m *Meter) WarmUp(ctx context.Context, load Load) (*SelfTest, *Steady, error) {
 	test, err := m.selfTest(ctx, load)
 	if err != nil {
@@ -17,8 +17,8 @@ func (m *Meter) WarmUp(ctx context.Context, load Load) (*SelfTest, *Steady, erro
 	return test, &steady, err
 }
 
-// Reading is one window of a load that has run for settle before it. A single reading says little:
-// compare it with one of a baseline shortly before or after.
+// Reading measures one window of a load, after the load has run for settle. Compare a reading with one of a
+// baseline shortly before or after, because the card drifts.
 func (m *Meter) Reading(ctx context.Context, load Load, settle time.Duration) (Window, error) {
 	about, err := m.estimate(ctx, load)
 	if err != nil {
@@ -31,7 +31,7 @@ func (m *Meter) Reading(ctx context.Context, load Load, settle time.Duration) (W
 	return w, err
 }
 
-// Per restates a window whose executions did parts times a smaller piece of work each.
+// Per converts a window to smaller pieces of work, of which every execution did parts.
 func (w *Window) Per(parts int) {
 	w.Executions *= parts
 	w.PerExecution /= float64(parts)

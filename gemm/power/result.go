@@ -15,17 +15,16 @@ const (
 	StoppedFailed    = "failed"
 )
 
-// Result of a comparison, as it is written in JSON. Ratios are after/before, intervals 95 %. What
-// is absent is not known.
+// Result is that of a comparison. Ratios are after/before, intervals are 95 %. Absent fields are unknown.
 type Result struct {
 	GPU      string       `json:"gpu"`
 	Null     Comparison   `json:"null"`
 	Variants []Comparison `json:"variants"`
 	Baseline Summary      `json:"baseline"`
-	// Resolvable is the smallest effect that this run can tell from none, as a share: how far the
-	// null comparison may be off, by its interval. Absent where that has none.
+	// Resolvable is the smallest relative effect that this run resolves: the half width of the null
+	// comparison's interval, measured from 1. Absent if there is no interval.
 	Resolvable float64 `json:"smallest_effect,omitempty"`
-	// Valid is false where a reason in Invalid speaks against every number here.
+	// Valid is false if Invalid has reasons why no figure here can be trusted.
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -44,7 +43,7 @@ type Result struct {
 	Blocks    []Block   `json:"blocks"`
 }
 
-// Summary of the windows that a load's numbers rest on.
+// Summary is the mean over a load's windows.
 type Summary struct {
 	Name        string   `json:"name"`
 	Joules      float64  `json:"joules,omitempty"`  // per execution
@@ -64,21 +63,21 @@ type Comparison struct {
 	RelativeTime   float64   `json:"relative_time,omitempty"` // per execution
 	TimeInterval   []float64 `json:"time_interval,omitempty"`
 	Summary
-	// EDP, EDS and GainMinusLoss are explained at the functions of these names.
+	// EDP, EDS and GainMinusLoss are those of the functions of these names.
 	EDP           float64  `json:"relative_edp,omitempty"`
 	EDS           float64  `json:"relative_eds,omitempty"`
 	EDSk          float64  `json:"eds_k,omitempty"`
 	GainMinusLoss *float64 `json:"energy_gain_minus_time_loss,omitempty"`
-	// Blocks count towards the ratios; Dropped did not, for an execution time outside the bin.
+	// Blocks is the number of blocks in the ratios, Dropped of those with an execution time outside the bin.
 	Blocks  int `json:"blocks"`
 	Dropped int `json:"dropped_blocks"`
 }
 
-// Block is one pass over all loads in random order and one in the opposite order, so that what
-// drifts in a straight line adds as much to each.
+// Block is one pass over all loads in random order and one in the reverse order. A linear drift adds the same
+// to every load.
 type Block struct {
 	Windows []Window `json:"windows"`
-	// Complete is false for a block that was broken off; it does not count.
+	// Complete is false for an interrupted block, which does not count.
 	Complete bool `json:"complete"`
 }
 
@@ -93,8 +92,8 @@ func (b Block) of(load string) []Window {
 	return own
 }
 
-// Per restates a result for work of which every execution did parts times as much: joules and
-// seconds become those of one part, and counts of executions those of parts. Ratios stay.
+// Per converts a result to smaller pieces of work, of which every execution did parts. Joules and seconds are
+// then per piece, and executions are counted in pieces. Ratios stay.
 func (r *Result) Per(parts int) {
 	n := float64(parts)
 	part := func(s *Summary) { s.Joules /= n; s.Seconds /= n }
@@ -119,7 +118,7 @@ func (r *Result) Per(parts int) {
 	}
 }
 
-// Invalidate adds a reason not to trust the result: NaN or infinity in an input or an output, say.
+// Invalidate adds a reason not to trust the result.
 func (r *Result) Invalidate(format string, args ...any) {
 	r.Valid = false
 	r.Invalid = append(r.Invalid, fmt.Sprintf(format, args...))
@@ -144,7 +143,7 @@ func newResult(card Card, opt Options) *Result {
 	return r
 }
 
-// inspect warns of what is known about the card before anything runs, and after every block.
+// inspect warns of other processes on the card.
 func (r *Result) inspect(card Card, self int) {
 	all, err := card.Processes()
 	if rest := Others(all, self); err == nil && len(rest) > 0 {
@@ -152,23 +151,23 @@ func (r *Result) inspect(card Card, self int) {
 		for _, p := range rest {
 			pids = append(pids, fmt.Sprint(p.PID))
 		}
-		r.warn("another process is on the card (%s): its energy counts as ours; run this alone", strings.Join(pids, ", "))
+		r.warn("another process is on the card (%s) and its energy is included: end the other process", strings.Join(pids, ", "))
 	}
 }
 
-// heldDown are the reasons for a lower clock that are neither the load's own doing nor heat.
+// heldDown are the reasons for a lower clock other than the load itself and temperature.
 var heldDown = (ApplicationClocks | HardwareSlowdown | SyncBoost | HardwarePowerBrake | DisplayClocks).Names()
 
-// judge looks at the finished numbers.
-func (r *Result) judge() {
+// validate adds warnings about the finished figures, and reasons why they are invalid.
+func (r *Result) validate() {
 	for _, b := range r.Blocks {
 		for _, w := range b.Windows {
 			if w.heat {
-				r.warn("the card slowed down for heat: let it cool, or see to its airflow")
+				r.warn("the card reduced its clock because of temperature: let it cool, or check its airflow")
 			}
 			for _, reason := range w.Throttle {
 				if slices.Contains(heldDown, reason) {
-					r.warn("the card's clock was held down (%s): the figures are those of a slower card", reason)
+					r.warn("the card's clock was limited (%s): the figures are those of a slower card", reason)
 				}
 			}
 		}
@@ -178,15 +177,15 @@ func (r *Result) judge() {
 	}
 	for _, v := range r.Variants {
 		if v.Blocks == 0 && v.Dropped > 0 {
-			r.Invalidate("every block of %s was dropped for execution times that vary", v.Name)
+			r.Invalidate("every block of %s was dropped because execution times varied", v.Name)
 		}
 	}
 	switch null := r.Null.Interval; {
 	case null == nil && r.Null.Dropped > 0:
-		r.Invalidate("every block was dropped for execution times that vary: see what else the card does")
+		r.Invalidate("every block was dropped because execution times varied: check what else runs on the card")
 	case null == nil:
-		r.Invalidate("not one block was completed: allow more time")
+		r.Invalidate("no block was completed: allow more time")
 	case null[0] > 1 || null[1] < 1:
-		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1: this run finds differences where there are none; run it again, longer", null[0], null[1])
+		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1: this run shows a difference between identical weights; run it again, for longer", null[0], null[1])
 	}
 }

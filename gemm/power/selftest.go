@@ -10,16 +10,16 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// SelfTest is what the card's sensors were found to do: idle first, then a step of load.
+// SelfTest describes the card's sensors, as measured at idle and then at a step of load.
 type SelfTest struct {
 	// Tick and TickJitter are the mean time between steps of the energy counter and its standard
 	// deviation, in seconds.
 	Tick       float64 `json:"tick_seconds"`
 	TickJitter float64 `json:"tick_jitter_seconds"`
-	// IdleWatts and LoadWatts come from the energy counter; LoadWatts from the end of the step.
+	// IdleWatts and LoadWatts are from the energy counter, LoadWatts from the end of the step.
 	IdleWatts float64 `json:"idle_watts"`
 	LoadWatts float64 `json:"load_watts"`
-	// Instant and Average are absent where the sensor did not answer or the step was too small.
+	// Instant and Average are absent if the sensor did not answer or the step was too small.
 	Instant *Response `json:"instant,omitempty"`
 	Average *Response `json:"average,omitempty"`
 }
@@ -28,7 +28,7 @@ type SelfTest struct {
 type Response struct {
 	Update float64 `json:"update_seconds"` // median time between changes of the reading
 	Rise   float64 `json:"rise_seconds"`   // from the step to nine tenths of it
-	// Window is the length of a running average that would be as late: twice the mean delay.
+	// Window is the length of a running mean with the same delay: twice the mean delay.
 	Window float64 `json:"window_seconds"`
 }
 
@@ -37,8 +37,8 @@ const (
 	stepTime = 3 * time.Second
 )
 
-// SelfTest measures the energy counter's tick and the power sensors' windows and rise times. It
-// takes about 5 s, and fails with ErrCounterStill where the counter does not move.
+// SelfTest measures the energy counter's tick and the power sensors' windows and rise times. It takes about
+// 5 s. It fails with ErrCounterStill if the counter does not move.
 func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 	if err := energyCounter(m.card); err != nil {
 		return SelfTest{}, err
@@ -79,7 +79,7 @@ func (m *Meter) SelfTest(ctx context.Context, load Load) (SelfTest, error) {
 	return t, nil
 }
 
-// trace is what a sensor showed, one entry for each change.
+// trace is a sensor's readings, one for each change.
 type trace []reading
 
 type reading struct {
@@ -87,7 +87,7 @@ type reading struct {
 	value float64
 }
 
-// traces of one recording.
+// traces are those of one recording.
 type traces struct{ energy, instant, average trace }
 
 // record polls the sensors for d.
@@ -108,7 +108,7 @@ func (m *Meter) record(ctx context.Context, d time.Duration) (traces, error) {
 			return t, err
 		}
 	}
-	// The first reading is no change, and its moment no edge.
+	// The first reading is not a change.
 	t.energy = t.energy[1:]
 	return t, nil
 }
@@ -134,8 +134,8 @@ func (t trace) slope() float64 {
 	return (last.value - first.value) / (last.at - first.at).Seconds()
 }
 
-// response to a step at begin, after t was recorded idle. It is nil where the sensor was silent,
-// or where the step is less than a twentieth of the final power.
+// response is that to a step at begin; t was recorded at idle. It is nil if the sensor did not answer, or if
+// the step is less than a twentieth of the final power.
 func (t trace) response(step trace, begin time.Duration) *Response {
 	if len(t) == 0 || len(step) < 5 {
 		return nil
@@ -165,11 +165,11 @@ func (t trace) response(step trace, begin time.Duration) *Response {
 	return &resp
 }
 
-// energyCounter fails where there is none.
+// energyCounter returns an error if the card has no energy counter.
 func energyCounter(card Card) error {
 	_, err := card.Energy()
 	if errors.Is(err, ErrAbsent) {
-		return fmt.Errorf("%s: no energy counter (cards before Volta have none, and some virtual ones): measure on another card: %w", card.Info().Name, err)
+		return fmt.Errorf("%s: no energy counter (cards before Volta and some virtual cards have none): measure on another card: %w", card.Info().Name, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: energy counter: %w", card.Info().Name, err)

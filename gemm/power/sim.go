@@ -9,69 +9,69 @@ import (
 // SimOptions describe a simulated card. Start from H200Sim.
 type SimOptions struct {
 	Seed uint64
-	// Idle is the power of the card doing nothing at ReferenceC, in watts.
+	// Idle is the card's idle power at ReferenceC, in watts.
 	Idle float64
-	// Cap is the power limit in watts, unless a [Governor] sets one between CapMin and Cap. A load that
-	// would draw more runs at a lower clock.
+	// Cap is the power limit in watts. A [Governor] can set one between CapMin and Cap. A load that would draw
+	// more runs at a lower clock.
 	Cap, CapMin float64
-	// Overshoot is the share by which a load that comes to the cap from lower power first exceeds
-	// it; power then swings about the cap with SwingPeriod and settles with SwingDecay.
+	// Overshoot is the share by which a load that reaches the cap from lower power first exceeds the cap. Power
+	// then oscillates about the cap with SwingPeriod and decays with SwingDecay.
 	Overshoot               float64
 	SwingPeriod, SwingDecay time.Duration
 	// MaxClock and MinClock of the multiprocessors, in MHz.
 	MaxClock, MinClock float64
-	// Curve is the exponent with which a load's power follows the clock; its time follows inversely.
-	Curve float64
-	// Leakage rises by so many watts per °C above ReferenceC.
+	// ClockExponent relates a load's power to the clock: power ∝ clock^ClockExponent. Its time is ∝ 1/clock.
+	ClockExponent float64
+	// Leakage is the additional power in W/°C above ReferenceC.
 	Leakage, ReferenceC float64
-	// Ambient temperature in °C, and by how much it rises in a second.
+	// Ambient is the air's temperature in °C, AmbientRise its rise in °C/s.
 	Ambient, AmbientRise float64
-	// ThermalResistance in °C/W and ThermalTime in seconds: how far and how fast the die follows.
+	// ThermalResistance in °C/W and ThermalTime in seconds are those of the die.
 	ThermalResistance, ThermalTime float64
-	// Rise is the time constant with which the power that sensors see follows the load.
+	// Rise is the time constant with which sensed power follows the load.
 	Rise time.Duration
 	// Tick of the energy counter, and the standard deviation of each interval.
 	Tick, TickJitter time.Duration
-	// Query is what one question to the card takes.
+	// Query is the time of one query to the card.
 	Query time.Duration
-	// Stall is what one question in StallEvery takes instead; 0: none does.
+	// Stall is the time of one in StallEvery queries; StallEvery 0: of none.
 	Stall      time.Duration
 	StallEvery int
 	// PowerNoise and TimeNoise are relative standard deviations of the mean over one second.
 	PowerNoise, TimeNoise float64
-	// Dips a second of the clock to the share DipClock, each DipTime long.
+	// DipRate is the number of dips of the clock per second, each to the share DipClock for DipTime.
 	DipRate, DipClock float64
 	DipTime           time.Duration
-	// FirstExecutions of a sequence that finds the card idle take so many times as long.
+	// FirstExecutions are the factors by which the first executions take longer on an idle card.
 	FirstExecutions []float64
-	// SlowSequences is the share of sequences all of whose executions take longer, by the share SlowBy.
+	// SlowSequences is the share of sequences whose executions all take longer, by the share SlowBy.
 	SlowSequences, SlowBy float64
-	// ClockOffset and ClockDrift, in millionths, tell the card's clock from [Sim.Now].
+	// ClockOffset and ClockDrift, in millionths, relate the card's clock to [Sim.Now].
 	ClockOffset time.Duration
 	ClockDrift  float64
-	// ClockDelay is what a reading of the card's clock takes at least, half of it before and half after
-	// the card looks; ClockJitter is the mean of what either half takes on top.
+	// ClockDelay is the least time of a reading of the card's clock, half of it before and half after the card
+	// reads. ClockJitter is the mean additional time of either half.
 	ClockDelay, ClockJitter time.Duration
-	// BufferSize readings of power are kept, one every BufferEvery, each the mean of BufferWindow before
-	// it. 0: none are.
+	// BufferSize readings of power are kept, one every BufferEvery, each the mean over BufferWindow before it.
+	// 0: none.
 	BufferSize                int
 	BufferEvery, BufferWindow time.Duration
-	// Hot is the temperature in °C above which the card slows down; 0: never.
+	// Hot is the temperature in °C above which the card reduces its clock; 0: never.
 	Hot float64
-	// Other is another process on the card, drawing so many watts from OtherFrom on; 0: none.
+	// Other is the power in watts of another process, from OtherFrom on; 0: there is none.
 	Other     float64
 	OtherFrom time.Duration
-	// State is a file in which power limit and locked clock outlive the process; "": they do not.
+	// State is a file that keeps power limit and locked clock after the process ends; empty: they are lost.
 	State string
-	// Unprivileged processes may not change settings.
+	// Unprivileged forbids changes of settings.
 	Unprivileged bool
 }
 
-// H200Sim is a card like an H200, with the noise of a quiet one.
+// H200Sim is similar to an H200 with little noise.
 func H200Sim() SimOptions {
 	return SimOptions{
 		Idle: 90, Cap: 700, CapMin: 200, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
-		MaxClock: 1980, MinClock: 345, Curve: 2.5,
+		MaxClock: 1980, MinClock: 345, ClockExponent: 2.5,
 		Leakage: 1.3, ReferenceC: 55, Ambient: 28, ThermalResistance: 0.05, ThermalTime: 12,
 		Rise: 10 * time.Millisecond, Tick: 100 * time.Millisecond, TickJitter: time.Millisecond,
 		Query: 100 * time.Microsecond, PowerNoise: 0.0025, TimeNoise: 0.0005,
@@ -82,9 +82,8 @@ func H200Sim() SimOptions {
 	}
 }
 
-// Sim is a simulated card, its own clock, and the maker of loads for it. Its time passes only
-// when it is asked something, slept on or waited for, so nothing in it takes real time. It is not
-// for concurrent use.
+// Sim is a simulated card, its clock and its loads. Its virtual time advances only by queries, sleeping and
+// waiting. It is not for concurrent use.
 type Sim struct {
 	opt      SimOptions
 	rng      *rand.Rand
@@ -102,7 +101,7 @@ type Sim struct {
 	hooks []simHook
 }
 
-// simState is what holds between two events.
+// simState is constant between two events.
 type simState struct {
 	target      float64 // watts that power rises to
 	memory      float64 // watts of the memory
@@ -123,8 +122,7 @@ type simHook struct {
 
 const simNoiseSlot = 250 * time.Millisecond
 
-// NewSim makes a card that has been idle for long. It panics where [OpenSim] fails, which it cannot
-// without a State.
+// NewSim returns a card after long idleness. It panics if [OpenSim] fails, which takes a State.
 func NewSim(opt SimOptions) *Sim {
 	s, err := OpenSim(opt)
 	if err != nil {
@@ -133,7 +131,7 @@ func NewSim(opt SimOptions) *Sim {
 	return s
 }
 
-// OpenSim is NewSim, and fails where the State is there and cannot be read.
+// OpenSim returns a card after long idleness. It fails if the State exists and cannot be read.
 func OpenSim(opt SimOptions) (*Sim, error) {
 	s := &Sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), busy: -simIdle, settings: simSettings{Limit: opt.Cap}}
 	if err := s.recall(); err != nil {
@@ -153,7 +151,7 @@ func OpenSim(opt SimOptions) (*Sim, error) {
 	return s, nil
 }
 
-// advance lets time pass up to the moment given, event by event.
+// advance advances the time, event by event.
 func (s *Sim) advance(to time.Duration) {
 	for s.now < to {
 		s.flow(min(to, s.nextEvent()))
@@ -161,7 +159,7 @@ func (s *Sim) advance(to time.Duration) {
 	}
 }
 
-// nextEvent is when something changes that flow does not follow.
+// nextEvent is the time of the next change that flow does not integrate.
 func (s *Sim) nextEvent() time.Duration {
 	next := min(s.nextTick, s.nextSlot, s.nextNoise, s.buffer.next())
 	if len(s.queue) > 0 {
@@ -183,7 +181,7 @@ func (s *Sim) flow(to time.Duration) {
 	s.now = to
 }
 
-// events does what is due now.
+// events handles what is due now.
 func (s *Sim) events() {
 	if len(s.queue) > 0 && s.queue[0].left <= 1e-9 {
 		s.finishWork()
@@ -222,7 +220,7 @@ func (s *Sim) callHooks() {
 	}
 }
 
-// noise draws the factors for the next slot, and perhaps a dip.
+// noise draws the noise of the next slot, and possibly a dip.
 func (s *Sim) noise() {
 	per := math.Sqrt(1 / simNoiseSlot.Seconds())
 	s.powerFactor = 1 + s.opt.PowerNoise*per*s.rng.NormFloat64()
@@ -233,13 +231,13 @@ func (s *Sim) noise() {
 	s.nextNoise = s.now + simNoiseSlot
 }
 
-// warm moves the die's temperature by one slot.
+// warm updates the die's temperature for one slot.
 func (s *Sim) warm() {
 	ambient := s.opt.Ambient + s.opt.AmbientRise*s.now.Seconds()
 	s.tempC += (ambient + s.power*s.opt.ThermalResistance - s.tempC) * simSlot.Seconds() / s.opt.ThermalTime
 }
 
-// settle works out clock, power and speed from load, temperature, noise, the cap and a locked clock.
+// settle computes clock, power and speed from load, temperature, noise, cap and locked clock.
 func (s *Sim) settle() {
 	still := s.opt.Idle + s.opt.Leakage*(s.tempC-s.opt.ReferenceC)
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
@@ -262,12 +260,12 @@ func (s *Sim) settle() {
 	}
 	work := s.queue[0]
 	demand := (work.Watts - s.opt.Idle) * s.powerFactor
-	if limit := s.settings.Limit; still+demand*math.Pow(share, s.opt.Curve) > limit {
+	if limit := s.settings.Limit; still+demand*math.Pow(share, s.opt.ClockExponent) > limit {
 		if before&SoftwarePowerCap == 0 && s.power < 0.95*limit {
 			s.swingFrom = s.now
 		}
 		limit *= 1 + s.swing()
-		share = max(s.opt.MinClock/s.opt.MaxClock, min(share, math.Pow(max(0, limit-still)/demand, 1/s.opt.Curve)))
+		share = max(s.opt.MinClock/s.opt.MaxClock, min(share, math.Pow(max(0, limit-still)/demand, 1/s.opt.ClockExponent)))
 		s.reasons |= SoftwarePowerCap
 	}
 	if s.opt.Hot > 0 && s.tempC > s.opt.Hot {
@@ -277,13 +275,13 @@ func (s *Sim) settle() {
 	if s.now < s.dipUntil {
 		share *= s.opt.DipClock
 	}
-	s.target = still + demand*math.Pow(share, s.opt.Curve)
+	s.target = still + demand*math.Pow(share, s.opt.ClockExponent)
 	s.memory = simMemoryIdle + work.Memory*share
 	s.clock = share * s.opt.MaxClock
 	s.rate = share / (work.Seconds * s.timeFactor)
 }
 
-// swing is the share by which power exceeds the cap for now.
+// swing is the share by which power exceeds the cap now.
 func (s *Sim) swing() float64 {
 	age := (s.now - s.swingFrom).Seconds()
 	return s.opt.Overshoot * math.Cos(2*math.Pi*age/s.opt.SwingPeriod.Seconds()) * math.Exp(-age/s.opt.SwingDecay.Seconds())

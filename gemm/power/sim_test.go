@@ -90,7 +90,7 @@ func TestSimClockCurve(t *testing.T) {
 	if err := load.Start(1000); err != nil {
 		t.Fatal(err)
 	}
-	share := math.Pow((o.Cap-o.Idle)/(1000-o.Idle), 1/o.Curve)
+	share := math.Pow((o.Cap-o.Idle)/(1000-o.Idle), 1/o.ClockExponent)
 	clock, _ := s.SMClock()
 	near(t, "clock", clock, share*o.MaxClock, 0.001)
 	if reasons, _ := s.Throttle(); reasons != SoftwarePowerCap {

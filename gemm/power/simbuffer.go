@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// simBuffer is the readings of power that the simulated driver keeps.
+// simBuffer holds the power readings that the simulated driver keeps.
 type simBuffer struct {
 	size          int
 	every, window time.Duration
-	opens, closes time.Duration // when the next window does
-	open          []float64     // joules at the beginning of windows that are not over yet
+	opens, closes time.Duration // of the next windows
+	open          []float64     // joules at the start of unfinished windows
 	kept          []Sample      // the newest last
 }
 
-// begin fills in the windows that began before the card's time did, when it drew idle watts.
+// begin opens the windows that started before time 0, at idle power.
 func (b *simBuffer) begin(o SimOptions, idle float64) {
 	b.size, b.every, b.window = o.BufferSize, o.BufferEvery, o.BufferWindow
 	for b.opens, b.closes = b.every-b.window, b.every; b.size > 0 && b.opens < 0; b.opens += b.every {
@@ -22,7 +22,7 @@ func (b *simBuffer) begin(o SimOptions, idle float64) {
 	}
 }
 
-// next is when take has something to do.
+// next is the time of the next call of take.
 func (b *simBuffer) next() time.Duration {
 	if b.size == 0 {
 		return math.MaxInt64
@@ -30,7 +30,7 @@ func (b *simBuffer) next() time.Duration {
 	return min(b.opens, b.closes)
 }
 
-// take opens and closes windows at a moment, with the joules until then.
+// take opens and closes windows, given the energy so far.
 func (b *simBuffer) take(now time.Duration, joule float64) {
 	if b.size == 0 {
 		return
@@ -47,7 +47,7 @@ func (b *simBuffer) take(now time.Duration, joule float64) {
 	}
 }
 
-// Samples are the driver's, one every BufferEvery.
+// Samples returns stored readings, one every BufferEvery.
 func (s *Sim) Samples(after time.Time) ([]Sample, error) {
 	s.query()
 	if s.buffer.size == 0 {

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// SimClockReading is one reading of the card's clock, made between two moments of [Sim.Now].
+// SimClockReading is a reading of the card's clock, between two times of [Sim.Now].
 type SimClockReading struct{ Before, After, Card time.Duration }
 
-// simEpoch is when the card's time began, by the wall clock.
+// simEpoch is the wall-clock time at which the card's time began.
 var simEpoch = time.Unix(0, 0)
 
 // At calls do when the card's time reaches at.
 func (s *Sim) At(at time.Duration, do func()) { s.hooks = append(s.hooks, simHook{at, do}) }
 
-// Now is the host's time, as the simulation has it.
+// Now is the simulated host's time.
 func (s *Sim) Now() time.Duration { return s.now }
 
-// Of counts from the epoch: the card's time began then.
+// Of counts from the epoch, when the card's time began.
 func (s *Sim) Of(t time.Time) time.Duration { return t.Sub(simEpoch) }
 
-// Sleep lets the card's time pass.
+// Sleep advances the card's time.
 func (s *Sim) Sleep(ctx context.Context, d time.Duration) error {
 	for end := s.now + d; s.now < end; {
 		if err := ctx.Err(); err != nil {
@@ -32,7 +32,7 @@ func (s *Sim) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// ReadClock reads the card's own clock. It fails while the card has something to do.
+// ReadClock reads the card's clock. It fails while the card is busy.
 func (s *Sim) ReadClock() (SimClockReading, error) {
 	if len(s.queue) > 0 {
 		return SimClockReading{}, errors.New("the card is busy: read its clock between runs")
@@ -45,12 +45,12 @@ func (s *Sim) ReadClock() (SimClockReading, error) {
 	return r, nil
 }
 
-// halfway is how long it takes to the card, or back.
+// halfway is the delay to the card, or back.
 func (s *Sim) halfway() time.Duration {
 	return s.opt.ClockDelay/2 + seconds(s.opt.ClockJitter.Seconds()*s.rng.ExpFloat64())
 }
 
-// card is a moment by the card's own clock.
+// card converts a time to the card's clock.
 func (s *Sim) card(at time.Duration) time.Duration {
 	return s.opt.ClockOffset + at + seconds(at.Seconds()*s.opt.ClockDrift*1e-6)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// simSettings are what a governor sets.
+// simSettings are the settings that a governor changes.
 type simSettings struct {
 	Limit  float64 `json:"power_limit_watts"`
-	Locked float64 `json:"locked_clock_mhz,omitempty"` // 0: it is not
+	Locked float64 `json:"locked_clock_mhz,omitempty"` // 0: not locked
 }
 
-// recall reads the settings from the State: another process may have changed them. Where the file is
-// not there yet, they are as the card is made.
+// recall reads the settings from the State, because another process may have changed them. Without a file they
+// are the defaults.
 func (s *Sim) recall() error {
 	if s.opt.State == "" {
 		return nil
@@ -29,7 +29,7 @@ func (s *Sim) recall() error {
 			err = s.settable(found)
 		}
 		if err != nil {
-			err = fmt.Errorf("%s: %w: delete the file for a card as new", s.opt.State, err)
+			err = fmt.Errorf("%s: %w: delete the file to reset the card", s.opt.State, err)
 		}
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -41,7 +41,7 @@ func (s *Sim) recall() error {
 	return nil
 }
 
-// settable fails where the card cannot be set so.
+// settable returns an error for settings outside the card's range.
 func (s *Sim) settable(to simSettings) error {
 	if o := s.opt; !(to.Limit >= o.CapMin && to.Limit <= o.Cap) {
 		return fmt.Errorf("power limit %v W: want %v to %v", to.Limit, o.CapMin, o.Cap)
@@ -59,7 +59,7 @@ func (s *Sim) lockable(mhz float64) error {
 	return nil
 }
 
-// change settings, at once.
+// change changes settings.
 func (s *Sim) change(how func(*simSettings)) error {
 	s.query()
 	if s.opt.Unprivileged {
@@ -83,7 +83,7 @@ func (s *Sim) change(how func(*simSettings)) error {
 	return nil
 }
 
-// write to a file, wholly or not at all: this process may be killed at any moment.
+// write writes a file atomically: this process may be killed at any time.
 func (to simSettings) write(path string) error {
 	text, err := json.Marshal(to)
 	if err != nil {
@@ -92,7 +92,7 @@ func (to simSettings) write(path string) error {
 	return atomicfile.Write(path, append(text, '\n'))
 }
 
-// PowerLimit that holds now.
+// PowerLimit is the current one, in watts.
 func (s *Sim) PowerLimit() (float64, error) {
 	s.query()
 	if err := s.recall(); err != nil {
@@ -102,18 +102,18 @@ func (s *Sim) PowerLimit() (float64, error) {
 	return s.settings.Limit, nil
 }
 
-// PowerLimits are CapMin and Cap.
+// PowerLimits are CapMin, Cap, and Cap as the default.
 func (s *Sim) PowerLimits() (low, high, preset float64, err error) {
 	s.query()
 	return s.opt.CapMin, s.opt.Cap, s.opt.Cap, nil
 }
 
-// SetPowerLimit in watts.
+// SetPowerLimit sets the power limit, in watts.
 func (s *Sim) SetPowerLimit(watts float64) error {
 	return s.change(func(to *simSettings) { to.Limit = watts })
 }
 
-// LockClock in MHz.
+// LockClock locks the clock, in MHz.
 func (s *Sim) LockClock(mhz float64) error {
 	if err := s.lockable(mhz); err != nil {
 		return err
@@ -121,5 +121,5 @@ func (s *Sim) LockClock(mhz float64) error {
 	return s.change(func(to *simSettings) { to.Locked = mhz })
 }
 
-// UnlockClock lets the clock follow the load again.
+// UnlockClock unlocks the clock.
 func (s *Sim) UnlockClock() error { return s.change(func(to *simSettings) { to.Locked = 0 }) }

@@ -36,7 +36,7 @@ func TestSimGovernor(t *testing.T) {
 			t.Errorf("%s: throttle %v, want %v", what, s.reasons.Names(), reasons.Names())
 		}
 	}
-	at := func(share float64) float64 { return 90 + 510*math.Pow(share, o.Curve) }
+	at := func(share float64) float64 { return 90 + 510*math.Pow(share, o.ClockExponent) }
 	shows("free", 600, 1980, 0)
 	set := func(err error) {
 		t.Helper()
@@ -45,7 +45,7 @@ func TestSimGovernor(t *testing.T) {
 		}
 	}
 	set(g.SetPowerLimit(400))
-	capped := 1980 * math.Pow(310./510, 1/o.Curve)
+	capped := 1980 * math.Pow(310./510, 1/o.ClockExponent)
 	if s.clock > 1.001*capped {
 		t.Errorf("the clock is still %v when the limit is set", s.clock)
 	}

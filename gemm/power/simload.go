@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// SimKernel is what one execution of some work is to a simulated card: the watts that it would draw
-// at the maximal clock and the reference temperature, the seconds that it would last there, and what
-// of the watts is the memory's, above what that draws when idle.
+// SimKernel is one execution of work for a simulated card: its power in watts and its time in seconds at the
+// maximal clock and the reference temperature, and the memory's part of the power above idle.
 type SimKernel struct{ Watts, Seconds, Memory float64 }
 
-// SimLoad is work for a simulated card, with a planted energy per execution.
+// SimLoad is work for a simulated card, with a known energy per execution.
 type SimLoad struct {
 	sim    *Sim
 	name   string
@@ -25,17 +24,16 @@ type simWork struct {
 	begin, end time.Duration // begin: when it came to the front of the queue
 }
 
-// Load makes work that would draw so many watts at the maximal clock and the reference
-// temperature, each execution lasting so many seconds there.
+// Load returns work of this power in watts and time per execution in seconds, at the maximal clock and the
+// reference temperature.
 func (s *Sim) Load(name string, watts, seconds float64) *SimLoad {
 	return &SimLoad{sim: s, name: name, kernel: SimKernel{Watts: watts, Seconds: seconds}}
 }
 
-// Draw changes what the load would draw, and what of it the memory, for executions that are started
-// from now on.
+// Draw changes the power of later executions, and the memory's part of it, in watts.
 func (l *SimLoad) Draw(watts, memory float64) { l.kernel.Watts, l.kernel.Memory = watts, memory }
 
-// Name as given.
+// Name is the load's name.
 func (l *SimLoad) Name() string { return l.name }
 
 // Start queues n executions.
@@ -44,10 +42,10 @@ func (l *SimLoad) Start(n int) error {
 	return nil
 }
 
-// Wait lets the card's time pass until the queue is empty.
+// Wait advances the card's time until the queue is empty.
 func (l *SimLoad) Wait(ctx context.Context) error { return l.sim.drain(ctx) }
 
-// Elapsed is how long the last batch ran.
+// Elapsed is the time of the last Start's executions.
 func (l *SimLoad) Elapsed() (time.Duration, error) {
 	if l.last == nil || l.last.end == 0 {
 		return 0, ErrAbsent
@@ -55,7 +53,7 @@ func (l *SimLoad) Elapsed() (time.Duration, error) {
 	return l.last.end - l.last.begin, nil
 }
 
-// enqueue n executions.
+// enqueue queues n executions.
 func (s *Sim) enqueue(k SimKernel, n int) *simWork {
 	w := &simWork{SimKernel: k, left: float64(n), begin: s.now}
 	s.queue = append(s.queue, w)
@@ -65,7 +63,7 @@ func (s *Sim) enqueue(k SimKernel, n int) *simWork {
 	return w
 }
 
-// drain lets time pass until the queue is empty.
+// drain advances the time until the queue is empty.
 func (s *Sim) drain(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		if err := ctx.Err(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// simSensors are what the simulated card shows of itself.
+// simSensors are the simulated card's sensors.
 type simSensors struct {
 	counter  uint64 // millijoules, as of the last tick
 	nextTick time.Duration
@@ -15,17 +15,17 @@ type simSensors struct {
 	slots    int
 	nextSlot time.Duration
 	instant  Sample
-	average  time.Time // when the averages were last worked out
+	average  time.Time // time of the last averages
 	buffer   simBuffer
 }
 
 const (
-	// simSlot is what the instant sensor samples of every four slots: 25 of 100 ms.
+	// simSlot is the instant sensor's window: it samples one of four slots, 25 of 100 ms.
 	simSlot = 25 * time.Millisecond
 	// simWindow is the average sensor's window of 1 s, in slots.
 	simWindow = 40
 	simMarks  = simWindow + 1
-	// simMemoryIdle is what the memory draws without traffic, in watts.
+	// simMemoryIdle is the memory's power without traffic, in watts.
 	simMemoryIdle = 38
 )
 
@@ -47,13 +47,13 @@ func (s *Sim) slot() {
 	s.average = s.wall()
 }
 
-// wall is the present, by the wall clock.
+// wall is the wall-clock time.
 func (s *Sim) wall() time.Time { return simEpoch.Add(s.now) }
 
-// mark is the energy so many slots ago, 1 being the newest.
+// mark is the energy a number of slots ago, 1 being the newest.
 func (s *Sim) mark(ago int) float64 { return s.marks[(s.slots+simMarks-ago)%simMarks] }
 
-// running mean of a ring of marks.
+// running is the running mean of a ring of marks.
 func (s *Sim) running(marks *[simMarks]float64) float64 {
 	slots := min(simWindow, max(1, s.slots-1))
 	newest, oldest := (s.slots+simMarks-1)%simMarks, (s.slots+simMarks-1-slots)%simMarks
@@ -63,7 +63,7 @@ func (s *Sim) running(marks *[simMarks]float64) float64 {
 // Info names the card as simulated.
 func (s *Sim) Info() Info { return s.info }
 
-// query lets the time pass that a question to the card takes.
+// query advances the time by that of one query.
 func (s *Sim) query() {
 	took := s.opt.Query
 	if n := s.opt.StallEvery; n > 0 && s.rng.IntN(n) == 0 {
@@ -84,7 +84,7 @@ func (s *Sim) Power(sensor Sensor, scope Scope) (float64, error) {
 	return v.Watts, err
 }
 
-// Sample is Power with the end of the stretch that it is the mean of.
+// Sample is Power with the end of its averaging window.
 func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	s.query()
 	switch {
@@ -98,13 +98,13 @@ func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	return Sample{s.average, s.running(&s.marks)}, nil
 }
 
-// Temperature of the simulated die, in whole degrees as cards give it.
+// Temperature is the simulated die's, in whole degrees.
 func (s *Sim) Temperature() (float64, error) {
 	s.query()
 	return float64(int(s.tempC)), nil
 }
 
-// SMClock falls under the cap.
+// SMClock is the clock in whole MHz.
 func (s *Sim) SMClock() (float64, error) {
 	s.query()
 	return float64(int(s.clock)), nil
@@ -113,16 +113,16 @@ func (s *Sim) SMClock() (float64, error) {
 // MemClock is not simulated.
 func (s *Sim) MemClock() (float64, error) { return 0, ErrAbsent }
 
-// Throttle knows idleness, the cap and heat.
+// Throttle reports idleness, locked clocks, the cap and temperature.
 func (s *Sim) Throttle() (Throttle, error) {
 	s.query()
 	return s.reasons, nil
 }
 
-// simOther is the number of the other process; no system gives one as high.
+// simOther is the number of the other process, higher than any real one.
 const simOther = 1 << 22
 
-// Processes are this one, and the other one once it runs.
+// Processes lists this process, and the other one once it runs.
 func (s *Sim) Processes() ([]Process, error) {
 	all := []Process{{PID: os.Getpid()}}
 	if s.opt.Other > 0 && s.now >= s.opt.OtherFrom {
@@ -134,5 +134,5 @@ func (s *Sim) Processes() ([]Process, error) {
 // Close does nothing.
 func (s *Sim) Close() error { return nil }
 
-// milliwatts is what sensors round to.
+// milliwatts rounds as sensors do.
 func milliwatts(watts float64) float64 { return math.Round(watts*1000) / 1000 }

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// SimSequence is kernels for a simulated card that run one after the other, and whose executions are
-// noted by the card's own clock.
+// SimSequence is a launch sequence of a simulated card, with time stamps by the card's clock.
 type SimSequence struct {
 	sim      *Sim
 	kernels  []SimKernel
 	segments []simSegment
 }
 
-// SimSegment is a stretch of a sequence: one kernel, over and over.
+// SimSegment is a part of a sequence: executions of one kernel.
 type SimSegment struct{ Kernel, Executions int }
 
-// SimStamp is a moment by the card's clock: so many executions of a segment were done then. The first of
-// a sequence has none done, and is when the card began.
+// SimStamp is the time, by the card's clock, at which Done executions of a segment had ended. The first stamp of
+// a sequence, with Done 0, is its start.
 type SimStamp struct {
 	Segment, Done int
 	At            time.Duration
@@ -32,9 +31,9 @@ type simSegment struct {
 }
 
 const (
-	// simIdle is how long a card has nothing to do before it counts as idle.
+	// simIdle is the time without work after which a card counts as idle.
 	simIdle = 10 * time.Millisecond
-	// The first simSingle executions of a segment have stamps of their own; then there is one about every
+	// Each of the first simSingle executions of a segment has a stamp; then one follows about every
 	// simStamped.
 	simSingle  = 16
 	simStamped = time.Millisecond
@@ -45,13 +44,13 @@ func (s *Sim) NewSequence(kernels []SimKernel) *SimSequence {
 	return &SimSequence{sim: s, kernels: kernels}
 }
 
-// Start queues the segments. It fails where the card still has something to do.
+// Start queues the segments. It fails if the card is busy.
 func (t *SimSequence) Start(segments []SimSegment) error {
 	if len(t.sim.queue) > 0 {
-		return errors.New("the card is busy: wait for what runs there first")
+		return errors.New("the card is busy: wait for it first")
 	}
 	if len(segments) == 0 {
-		return errors.New("a sequence of no segments: give it one")
+		return errors.New("no segments: give at least one")
 	}
 	for i, l := range segments {
 		if l.Kernel < 0 || l.Kernel >= len(t.kernels) || l.Executions < 1 {
@@ -89,8 +88,7 @@ func (t *SimSequence) Start(segments []SimSegment) error {
 	return nil
 }
 
-// Wait lets the card's time pass until all segments have run. When the context ends, what is still queued
-// does not run.
+// Wait advances the card's time until all segments have run. When the context ends, queued work is dropped.
 func (t *SimSequence) Wait(ctx context.Context) error {
 	err := t.sim.drain(ctx)
 	if err != nil {
@@ -99,10 +97,10 @@ func (t *SimSequence) Wait(ctx context.Context) error {
 	return err
 }
 
-// Stamps of the last Start. It fails before, and where not all segments have run.
+// Stamps returns those of the last Start. It fails if not all segments have run.
 func (t *SimSequence) Stamps() ([]SimStamp, error) {
 	if len(t.segments) == 0 || t.segments[len(t.segments)-1].work.end == 0 {
-		return nil, errors.New("the sequence has not come to its end: start it and wait")
+		return nil, errors.New("the sequence has not ended: start it and wait")
 	}
 	stamps := []SimStamp{{At: t.sim.card(t.segments[0].work.begin)}}
 	for _, l := range t.segments {
@@ -111,7 +109,7 @@ func (t *SimSequence) Stamps() ([]SimStamp, error) {
 	return stamps, nil
 }
 
-// abandon what is queued.
+// abandon drops queued work.
 func (s *Sim) abandon() {
 	if len(s.queue) > 0 {
 		s.queue, s.busy = nil, s.now

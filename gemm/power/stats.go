@@ -11,9 +11,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// ratio after/before over passes: a block is two passes over all loads.
+// ratio is after/before over passes. A block is two passes over all loads.
 type ratio struct {
-	// value is the geometric mean over passes; 0 where there is none, and then not known.
+	// value is the geometric mean over passes; 0 if unknown.
 	value float64
 	// interval is the lower and the upper end of the 95 % interval; nil with fewer than two passes.
 	interval []float64
@@ -22,17 +22,16 @@ type ratio struct {
 const (
 	confidence = 0.95
 	resamples  = 4000
-	// enoughPasses are the fewest that are resampled, and the fewest at which a comparison may stop
-	// for its precision. Resampled means of fewer take too few values for the tails, and the spread
-	// of fewer is too often small by chance: both would make intervals miss more than they say.
+	// enoughPasses is the least number for the bootstrap, and for a comparison to stop for its precision.
+	// With fewer passes, resampled means have too few values for the tails, and the spread is too often
+	// small by chance. Both would make intervals too narrow.
 	enoughPasses = 8
 )
 
-// ratioOf summarises the logarithms of the ratio in each pass: a percentile bootstrap over
-// passes, widened for their small number as Hesterberg (The American Statistician 69, 2015) does;
-// and Student's interval below eight passes. A straight drift adds to one pass of a block what it
-// takes from the other: the mean is free of it, and the spread is only larger for it. The same logs and
-// seed give the same interval.
+// ratioOf summarises the logarithms of the passes' ratios. It uses a percentile bootstrap over passes, widened
+// for their small number as in Hesterberg (The American Statistician 69, 2015), and Student's interval below
+// eight passes. A linear drift cancels between the two passes of a block: the mean is free of drift, and the
+// spread is larger. The same logarithms and seed give the same interval.
 func ratioOf(logs []float64, seed uint64) ratio {
 	n := len(logs)
 	if n == 0 {
@@ -52,8 +51,8 @@ func ratioOf(logs []float64, seed uint64) ratio {
 	return r
 }
 
-// bootstrap interval of the mean. The percentiles are those at which a normal sample of this size
-// gives Student's interval.
+// bootstrap returns the interval of the mean. For a normal sample of this size, its percentiles give Student's
+// interval.
 func bootstrap(values []float64, seed uint64) (low, high float64) {
 	n := len(values)
 	rng := rand.New(rand.NewPCG(seed, uint64(n)))

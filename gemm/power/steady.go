@@ -7,32 +7,32 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Steady says how the steady state was found: first constant execution time (FinGraV's SSE), then
-// constant power (SSP).
+// Steady describes the warm-up: first to constant execution time (FinGraV's SSE), then to constant power
+// (SSP).
 type Steady struct {
-	// Reached is false where the bound on the warm-up came first.
+	// Reached is false if the warm-up's time was spent first.
 	Reached bool `json:"reached"`
-	// SSE is when execution time no longer fell, in seconds since the warm-up began; absent where
-	// it never did. SSP likewise for power.
+	// SSE is the time at which execution time was constant, in seconds since the warm-up began; absent if it
+	// never was. SSP is the same for power.
 	SSE float64 `json:"sse_seconds,omitempty"`
 	SSP float64 `json:"ssp_seconds,omitempty"`
-	// ExecutionTimes are seconds per execution, burst by burst, until SSE.
+	// ExecutionTimes are the seconds per execution of each burst until SSE.
 	ExecutionTimes []float64 `json:"execution_times"`
-	// Windows are those measured until SSP, with their temperatures.
+	// Windows are those until SSP.
 	Windows []Window `json:"windows"`
 }
 
 const (
-	// sseBursts bursts in a row within the binning margin of each other are constant.
+	// Execution time is constant over sseBursts bursts within the bin's margin.
 	sseBursts = 4
-	// sspWindows windows are as many again as those before, within sspChange, when power is
-	// constant. A slower drift than that is the blocks' business.
+	// Power is constant if the means of sspWindows windows and of the sspWindows before differ by less than
+	// sspChange. Blocks cancel slower drifts.
 	sspWindows = 3
 	sspChange  = 0.005
 )
 
-// Steady runs a load until its execution time and then its power are constant, for no longer than
-// Options.WarmUp. Where it ends early the result holds what was measured so far.
+// Steady runs a load until its execution time and then its power are constant, or until Options.WarmUp has
+// passed. Beside an error it returns the results so far.
 func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 	s := Steady{ExecutionTimes: []float64{}, Windows: []Window{}}
 	begin := m.clock.Now()
@@ -56,8 +56,8 @@ func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 	return s, nil
 }
 
-// steadyExecution repeats bursts of four executions, as FinGraV does, or of 5 ms where that is
-// longer, and returns the seconds per execution.
+// steadyExecution repeats bursts until execution time is constant, and returns the seconds per execution. A
+// burst is four executions, as in FinGraV, or 5 ms, whichever is longer.
 func (m *Meter) steadyExecution(ctx context.Context, load Load, s *Steady) (float64, error) {
 	const fewest, shortest = 4, 0.005
 	begin := m.clock.Now()

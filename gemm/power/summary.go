@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// summarise works the blocks measured so far into the result.
+// summarise updates the result from the blocks so far.
 func (r *Result) summarise(loads Loads, opt Options) {
 	bins := map[string]Bin{}
 	r.Dropped = 0
@@ -31,7 +31,7 @@ func (r *Result) summarise(loads Loads, opt Options) {
 	}
 }
 
-// windowsOf a load in complete blocks.
+// windowsOf returns a load's windows in complete blocks.
 func (r *Result) windowsOf(load string) []Window {
 	var windows []Window
 	for _, b := range r.Blocks {
@@ -42,7 +42,7 @@ func (r *Result) windowsOf(load string) []Window {
 	return windows
 }
 
-// Kept windows of a load: those that its summary rests on.
+// Kept returns the windows of a load's summary.
 func (r *Result) Kept(load string) []Window {
 	windows := r.windowsOf(load)
 	b := MainBin(secondsOf(windows))
@@ -57,7 +57,7 @@ func secondsOf(windows []Window) []float64 {
 	return s
 }
 
-// summary of a load's windows inside its bin.
+// summary averages a load's windows in its bin.
 func (r *Result) summary(load string, b Bin) Summary {
 	s := Summary{Name: load}
 	var joules, watts, seconds, clock, temperature, capped mean
@@ -88,7 +88,7 @@ func (r *Result) summary(load string, b Bin) Summary {
 	return s
 }
 
-// comparison of a load with the baseline: the ratio within each pass, then over the passes of all
+// comparison returns a load's ratios to the baseline, taken within each pass and averaged over the passes of all
 // complete blocks.
 func (r *Result) comparison(load, base string, bins map[string]Bin, opt Options) Comparison {
 	c := Comparison{Summary: r.summary(load, bins[load])}
@@ -123,7 +123,7 @@ func inBin(windows []Window, b Bin) bool {
 	return !slices.ContainsFunc(windows, func(w Window) bool { return !b.Holds(w.Seconds) })
 }
 
-// widest half width among the null's and the variants' intervals; +Inf while one has none.
+// widest is the largest half width among the null's and the variants' intervals; +Inf if one is unknown.
 func (r *Result) widest() float64 {
 	widest := halfWidth(r.Null.Interval)
 	for _, v := range r.Variants {
@@ -132,7 +132,7 @@ func (r *Result) widest() float64 {
 	return widest
 }
 
-// fewest blocks that a comparison rests on.
+// fewest is the least number of blocks among the comparisons.
 func (r *Result) fewest() int {
 	fewest := r.Null.Blocks
 	for _, v := range r.Variants {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// ErrCounterStill means that the energy counter does not move, so that nothing can be measured.
+// ErrCounterStill means that the energy counter does not move. Nothing can be measured then.
 var ErrCounterStill = errors.New("the energy counter does not move")
 
-// Window is one measurement: a load running back to back between two steps of the energy counter.
-// A nil pointer is a sensor that did not answer.
+// Window is one measurement: a load running back to back between two steps of the energy counter. A nil
+// pointer is the value of a sensor that did not answer.
 type Window struct {
 	Load         string   `json:"load"`
 	Begin        float64  `json:"begin_seconds"`  // since the meter was made
@@ -32,14 +32,14 @@ type Window struct {
 	heat         bool
 }
 
-// window measures one load: settle, step of the counter, length, step of the counter. about is an
-// estimate of the load's seconds per execution. Where that was wrong, so that the work ended
-// before the window did, it is measured again with more work.
+// window lets a load settle and measures it from one step of the counter to another. about is an estimate of the
+// load's seconds per execution. If the work ended before the window, the window is repeated with more
+// work.
 func (m *Meter) window(ctx context.Context, load Load, about float64) (Window, error) {
 	return m.windowAfter(ctx, load, about, m.settle(load))
 }
 
-// windowAfter is window after a given time to settle.
+// windowAfter is window with a given time to settle.
 func (m *Meter) windowAfter(ctx context.Context, load Load, about float64, settle time.Duration) (Window, error) {
 	const tries = 5
 	settled, err := m.burst(ctx, load, executions(settle, about))
@@ -59,11 +59,11 @@ func (m *Meter) windowAfter(ctx context.Context, load Load, about float64, settl
 			return w, err
 		}
 	}
-	return Window{}, fmt.Errorf("load %q ends too early time and again: its execution time varies too much to be measured", load.Name())
+	return Window{}, fmt.Errorf("load %q ended before its window several times: its execution time varies too much to be measured", load.Name())
 }
 
-// settle is how long a load must run before its window. One that comes to the power cap from lower
-// power, or may do so, takes longest. A load that is new may draw as much as any other.
+// settle is the time that a load must run before its window. A load that may reach the power cap from lower power
+// takes longest. A new load is assumed to draw as much as any other.
 func (m *Meter) settle(load Load) time.Duration {
 	const rise, recent = 0.97, 500 * time.Millisecond
 	own, known := m.seen[load.Name()]
@@ -82,7 +82,7 @@ func (m *Meter) settle(load Load) time.Duration {
 	return m.opt.Settle
 }
 
-// tryWindow measures a window within a run of n executions, and says whether these lasted.
+// tryWindow measures a window within a run of n executions, and reports whether the run lasted long enough.
 func (m *Meter) tryWindow(ctx context.Context, load Load, n int, length time.Duration) (w Window, whole bool, err error) {
 	r, err := m.begin(load, n)
 	if err != nil {
@@ -98,7 +98,7 @@ func (m *Meter) tryWindow(ctx context.Context, load Load, n int, length time.Dur
 		return w, false, err
 	}
 	w.PerExecution = w.Watts * w.Seconds
-	// Work that is over when the window ends may have been over before.
+	// If the work is over now, it may have been over before the window ended.
 	return w, m.since(end) >= 2*time.Millisecond, nil
 }
 
@@ -117,7 +117,7 @@ func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) er
 		return err
 	}
 	if e1 <= e0 {
-		return fmt.Errorf("%s: the energy counter went from %d to %d mJ: was the driver loaded anew? Measure again", m.card.Info().Name, e0, e1)
+		return fmt.Errorf("%s: the energy counter went from %d to %d mJ: the driver may have been reloaded; measure again", m.card.Info().Name, e0, e1)
 	}
 	w.Begin, w.Length, w.Joules = (t0 - m.start).Seconds(), (t1 - t0).Seconds(), float64(e1-e0)/1000
 	w.Watts = w.Joules / w.Length
@@ -126,13 +126,13 @@ func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) er
 	return nil
 }
 
-// edge spins until the counter steps and returns its new value and that moment. A step that was
-// seen late, because reading the counter took longer than it can, is passed over, for a while.
+// edge polls until the counter steps, and returns its new value and the time. A step that was seen late, because
+// a reading took unusually long, is skipped for a while.
 func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	const patience = 3 * time.Second
 	last, err := m.card.Energy()
 	begin := m.clock.Now()
-	var previous time.Duration // the step may have come while the reading before was under way
+	var previous time.Duration // the step may have come during the reading before
 	for before := begin; err == nil; {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err
@@ -156,7 +156,7 @@ func (m *Meter) edge(ctx context.Context) (uint64, time.Duration, error) {
 	return 0, 0, fmt.Errorf("%s: energy counter: %w", m.card.Info().Name, err)
 }
 
-// sample reads the other sensors until the time comes.
+// sample reads the other sensors until a time.
 func (m *Meter) sample(ctx context.Context, until time.Duration) (samples, error) {
 	const every = 40 * time.Millisecond
 	var s samples
@@ -172,7 +172,7 @@ func (m *Meter) sample(ctx context.Context, until time.Duration) (samples, error
 	}
 }
 
-// samples gathers readings inside a window.
+// samples are the readings inside a window.
 type samples struct {
 	instant, sm, mem, capped mean
 	reasons                  Throttle
@@ -197,7 +197,7 @@ func (s *samples) into(w *Window) {
 	w.Throttle, w.heat = s.reasons.Names(), s.reasons.Heat()
 }
 
-// mean of the readings that were answered.
+// mean is the mean of the successful readings.
 type mean struct {
 	sum float64
 	n   int
@@ -216,7 +216,7 @@ func (a *mean) addKnown(v *float64) {
 	}
 }
 
-// value is nil where there was no reading.
+// value is nil if there was no reading.
 func (a mean) value() *float64 {
 	if a.n == 0 {
 		return nil

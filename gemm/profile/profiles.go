@@ -292,7 +292,7 @@ func (p *profiler) warnings() {
 			r.warn("the card lowered its clock for heat: let it cool down, or improve its airflow")
 		}
 		if held := one.throttle & heldDown; held != 0 {
-			r.warn("the card's clock was held down (%s): the figures are those of a slower card", strings.Join(held.Names(), ", "))
+			r.warn("the card's clock was limited (%s): the figures are those of a slower card", strings.Join(held.Names(), ", "))
 		}
 	}
 	r.warnOfOthers(p.machine.Card(), p.opt.Self)
