@@ -42,9 +42,12 @@ func (a *attention) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, sequ
 	})
 }
 
-// queryRun is how many queries are scored at once: scores of so many stay in the cache, and the keys
-// behind the last of them are left out.
-const queryRun = 126
+// queryRun is how many queries are scored at once: few, because all of them are scored with the keys behind
+// the last one's own left out, and so many that the products have whole tiles and four rows to add up.
+const queryRun = 28
+
+// keyRun is the number of keys at whose multiples a run's keys begin and end.
+const keyRun = 32
 
 // scores are buffers for the scores of a run.
 var scores = sync.Pool{New: func() any { return new([]float32) }}
@@ -53,18 +56,23 @@ var scores = sync.Pool{New: func() any { return new([]float32) }}
 func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matrix) error {
 	buffer := scores.Get().(*[]float32)
 	defer scores.Put(buffer)
-	if need := queryRun * q.Rows; len(*buffer) < need {
+	if need := queryRun * (q.Rows + keyRun); len(*buffer) < need {
 		*buffer = make([]float32, need)
 	}
+	keys, values := sgemm.Pack(k, true), sgemm.Pack(v, false)
+	defer keys.Release()
+	defer values.Release()
 	var inverse [queryRun]float32
 	var seen [queryRun][]float32 // the weights of the keys that a query sees
 	for from := 0; from < q.Rows; from += queryRun {
-		to := min(from+queryRun, q.Rows)
-		first := a.firstKey(from) // those before it are seen by no query of the run
-		p := sgemm.Dense(to-from, to-first, (*buffer)[:(to-from)*(to-first)])
-		if err := sgemm.Mul(ctx, p, q.Slice(from, to, 0, a.size), k.Slice(first, to, 0, a.size), sgemm.Op{TransB: true, Workers: 1}); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
+		to := min(from+queryRun, q.Rows)
+		first := a.firstKey(from) / keyRun * keyRun // those before it are seen by no query of the run
+		width := (to - first + keyRun - 1) / keyRun * keyRun
+		p := sgemm.Dense(to-from, width, (*buffer)[:(to-from)*width])
+		keys.Mul(p, q.Slice(from, to, 0, a.size), 0, first)
 		for i := range p.Rows {
 			row, low, high := p.Row(i), a.firstKey(from+i)-first, from+i+1-first
 			a.weigh(row[low:high], head)
@@ -74,9 +82,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 		}
 		inverseSums(inverse[:p.Rows], seen[:p.Rows])
 		out := z.Slice(from, to, 0, a.valueSize)
-		if err := sgemm.Mul(ctx, out, p, v.Slice(first, to, 0, a.valueSize), sgemm.Op{Workers: 1}); err != nil {
-			return err
-		}
+		values.Mul(out, p.Slice(0, p.Rows, 0, to-first), first, 0)
 		for i := range out.Rows {
 			for j := range out.Row(i) {
 				out.Row(i)[j] *= inverse[i]

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
 // Factor is how the error of a column decided early reaches those decided later.
@@ -40,6 +41,7 @@ func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, e
 	if err != nil {
 		return nil, err
 	}
+	tally.Add(ctx, "rounding.NewFactor", 1)
 	f := &Factor{Order: order, D: make([]float64, h.Rows)}
 	if damp == 0 {
 		return f, nil

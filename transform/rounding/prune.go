@@ -20,6 +20,7 @@ type Pruning struct {
 // PruneOptions of [Prune].
 type PruneOptions struct {
 	Damp    float64 // as in FactorOptions
+	Signal  float64 // power of the outputs, [Power] of w under h, where it is known; 0: it is computed
 	Workers int     // goroutines at most; 0: all processors
 }
 
@@ -46,9 +47,14 @@ func Prune(ctx context.Context, w, h sgemm.Matrix, o PruneOptions) (*Pruning, er
 	if p.Error, err = zeroing(ctx, w, f, o.Workers); err != nil {
 		return nil, err
 	}
-	loss, err := Measure(ctx, w, w, h, o.Workers)
-	p.Scale = loss.Scale(w.Rows * w.Cols)
-	return p, err
+	signal := o.Signal
+	if signal == 0 {
+		if signal, err = Power(ctx, w, sgemm.Matrix{}, h, o.Workers); err != nil {
+			return nil, err
+		}
+	}
+	p.Scale = Loss{Signal: signal}.Scale(w.Rows * w.Cols)
+	return p, nil
 }
 
 // Best is the number of columns to zero that minimises Error·Scale − gain·columns: gain is what a zeroed
