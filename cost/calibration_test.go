@@ -80,7 +80,7 @@ func TestDamagedCalibrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ from, to, want string }{
-		"version":     {`"calibration_version":2`, `"calibration_version":99`, "version 99, and this program reads version 2: run lowtoggle calibrate again"},
+		"version":     {`"calibration_version":2`, `"calibration_version":99`, "version 99, but this program reads version 2: run lowtoggle calibrate again"},
 		"no version":  {`"calibration_version":2,`, ``, "no calibration_version"},
 		"unknown":     {`"card":`, `"colour":"red","card":`, "damaged calibration"},
 		"no card":     {`"card":"Test"`, `"card":""`, "no card, no models or no measurements"},
