@@ -24,7 +24,7 @@ func calibration(c *cli.Context) (*cost.Calibration, error) {
 		}
 		k, err := cost.FindCalibration(name)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--gpu: %w", err)}
+			return nil, usage(fmt.Errorf("--gpu: %w", err))
 		}
 		return k, nil
 	case named && c.IsSet("gpu"):

@@ -80,7 +80,7 @@ type demoRow struct {
 }
 
 func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string, r readings) (row demoRow, err error) {
-	o := transform.Options{Budget: pass.Budget{MinSNR: recipe.MinSNR}, Cost: r.calibration, Version: Version,
+	o := transform.Options{Budget: pass.Budget{MinSNR: recipe.MinSNR}, Cost: r.calibration, Version: c.App.Version,
 		Workload: r.workload, Role: r.role, Workers: r.workers}
 	if o.Passes, err = transform.ParsePasses(recipe.Passes); err != nil {
 		return row, err

@@ -19,6 +19,9 @@ const (
 // usageError is an error in the command line itself.
 type usageError struct{ error }
 
+// usage marks an error as one in the command line.
+func usage(err error) error { return usageError{err} }
+
 // usagef returns a usage error.
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 

@@ -25,8 +25,6 @@ var (
 
 var commonFlags = []cli.Flag{jsonFlag, quietFlag, workersFlag}
 
-var planFlags = []cli.Flag{passesFlag, recipeFlag, minSNRFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, workloadFlag, roleFlag, seedFlag, archFlag, gpuFlag, calibrationFlag}
-
 func flags(groups ...[]cli.Flag) []cli.Flag {
 	var all []cli.Flag
 	for _, g := range groups {

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -43,11 +42,11 @@ func family(c *cli.Context) (*arch.Family, error) {
 func workload(c *cli.Context) (cost.Workload, cost.Role, error) {
 	w, err := cost.ParseWorkload(c.String("workload"))
 	if err != nil {
-		return w, 0, usageError{fmt.Errorf("--workload: %w", err)}
+		return w, 0, usage(fmt.Errorf("--workload: %w", err))
 	}
 	r, err := cost.ParseRole(c.String("role"))
 	if err != nil {
-		return w, r, usageError{fmt.Errorf("--role: %w", err)}
+		return w, r, usage(fmt.Errorf("--role: %w", err))
 	}
 	return w, r, nil
 }
@@ -73,53 +72,4 @@ func readOptions(c *cli.Context) (o readings, err error) {
 	}
 	o.family, err = family(c)
 	return o, err
-}
-
-// planOptions reads everything that a plan is made with.
-func planOptions(c *cli.Context) (o transform.Options, err error) {
-	r, err := readOptions(c)
-	if err != nil {
-		return o, err
-	}
-	o.Workload, o.Role, o.Workers, o.Family = r.workload, r.role, r.workers, r.family
-	o.Seed, o.Version, o.Cost = c.Uint64("seed"), Version, r.calibration
-	passes := c.String("passes")
-	if c.IsSet("passes") && c.IsSet("recipe") {
-		return o, usagef("--passes and --recipe exclude each other")
-	}
-	if !c.IsSet("passes") {
-		name := transform.DefaultRecipe
-		if c.IsSet("recipe") {
-			name = c.String("recipe")
-		}
-		recipe, err := transform.FindRecipe(name)
-		if err != nil {
-			return o, usageError{err}
-		}
-		passes, o.Budget.MinSNR = recipe.Passes, recipe.MinSNR
-		if c.IsSet("tokens") && recipe.WithTokens != "" && !c.IsSet("min-snr") {
-			passes, o.Budget.MinSNR = recipe.WithTokens, nil
-			if recipe.MaxLoss != nil {
-				o.Budget.MaxLoss = nats(*recipe.MaxLoss)
-			}
-		}
-	}
-	if err := readBudget(c, &o); err != nil {
-		return o, err
-	}
-	if c.IsSet("min-snr") {
-		v := c.Float64("min-snr")
-		o.Budget.MinSNR = &v
-	}
-	if o.Passes, err = transform.ParsePasses(passes); err != nil {
-		return o, usageError{err}
-	}
-	known := o
-	if c.IsSet("tokens") { // what is read from them is not there yet
-		known.Tokens = &transform.Tokens{}
-	}
-	if err := known.Validate(); err != nil {
-		return o, usageError{err}
-	}
-	return o, nil
 }

@@ -24,14 +24,14 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 	f := &predictRequest{request: request{seed: c.Uint64("seed")}, layers: c.Bool("layers")}
 	var err error
 	if f.role, err = cost.ParseRole(c.String("role")); err != nil {
-		return nil, usageError{fmt.Errorf("--role: %w", err)}
+		return nil, usage(fmt.Errorf("--role: %w", err))
 	}
 	if f.family, err = family(c); err != nil {
 		return nil, err
 	}
 	if c.IsSet("dtype") {
 		if f.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
-			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
+			return nil, usage(fmt.Errorf("--dtype: %w", err))
 		}
 	}
 	if err := readSource(c, "x", &f.x); err != nil {

@@ -36,14 +36,14 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 	q.seed = c.Uint64("seed")
 	var err error
 	if q.role, err = cost.ParseRole(c.String("role")); err != nil {
-		return nil, usageError{fmt.Errorf("--role: %w", err)}
+		return nil, usage(fmt.Errorf("--role: %w", err))
 	}
 	if q.family, err = family(c); err != nil {
 		return nil, err
 	}
 	if c.IsSet("dtype") {
 		if q.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
-			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
+			return nil, usage(fmt.Errorf("--dtype: %w", err))
 		}
 	}
 	q.w = operand.DefaultW(q.dtype)
@@ -72,7 +72,7 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 func (q *profileRequest) readOther(text string) error {
 	o := request{readings: q.readings, seed: q.seed, dtype: q.dtype, w: operand.DefaultW(q.dtype)}
 	if err := o.readShape(text, false); err != nil {
-		return usageError{errors.New(strings.Replace(err.Error(), "--shape", "--interleave", 1))}
+		return usage(errors.New(strings.Replace(err.Error(), "--shape", "--interleave", 1)))
 	}
 	q.other = &o
 	return nil

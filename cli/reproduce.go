@@ -104,7 +104,7 @@ func reproduceWorks(c *cli.Context) ([]experiment.Work, error) {
 	}
 	role, err := cost.ParseRole(c.String("role"))
 	if c.IsSet("role") && err != nil {
-		return nil, usageError{fmt.Errorf("--role: %w", err)}
+		return nil, usage(fmt.Errorf("--role: %w", err))
 	}
 	f := paper.Filter{Types: types, Size: c.Int("size"), Change: experiment.Change(c.String("change"))}
 	if c.IsSet("role") {
@@ -136,7 +136,7 @@ func reproduceTypes(text string) (types []arith.Type, err error) {
 	for name := range strings.SplitSeq(strings.ToLower(text), ",") {
 		t, err := arith.ParseType(strings.TrimSpace(name))
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--type: %w", err)}
+			return nil, usage(fmt.Errorf("--type: %w", err))
 		}
 		types = append(types, t)
 	}

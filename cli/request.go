@@ -53,7 +53,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	var o readings
 	var err error
 	if o.role, err = cost.ParseRole(c.String("role")); err != nil {
-		return nil, usageError{fmt.Errorf("--role: %w", err)}
+		return nil, usage(fmt.Errorf("--role: %w", err))
 	}
 	if o.family, err = family(c); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func measureRequest(c *cli.Context) (*request, error) {
 	q.cold = c.Bool("cold")
 	if c.IsSet("dtype") {
 		if q.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
-			return nil, usageError{fmt.Errorf("--dtype: %w", err)}
+			return nil, usage(fmt.Errorf("--dtype: %w", err))
 		}
 	}
 	q.w = operand.DefaultW(q.dtype)
@@ -114,14 +114,14 @@ func meterRequest(c *cli.Context, o readings) (*request, error) {
 	}
 	precision, err := parseShare(c.String("precision"))
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--precision: %w", err)}
+		return nil, usage(fmt.Errorf("--precision: %w", err))
 	}
 	q.meter.Precision = precision
 	if c.Duration("time") <= 0 {
 		return nil, usagef("--time %v: give a time such as 60s", c.Duration("time"))
 	}
 	if err := q.meter.Validate(); err != nil {
-		return nil, usageError{err}
+		return nil, usage(err)
 	}
 	if w := c.Duration("window"); 4*w > q.meter.Time {
 		return nil, usagef("--window %v: a block takes at least four such readings, and --time is %v", w, q.meter.Time)
@@ -160,7 +160,7 @@ func (q *request) readShape(text string, shaped bool) error {
 		q.shape.Type = arith.BF16
 	}
 	if err := q.shape.Validate(); err != nil {
-		return usageError{fmt.Errorf("--shape: %w", err)}
+		return usage(fmt.Errorf("--shape: %w", err))
 	}
 	return nil
 }

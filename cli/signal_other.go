@@ -2,10 +2,4 @@
 
 package cli
 
-import "context"
-
 func ignoreFileSizeSignal() {}
-
-func hangUp(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx)
-}

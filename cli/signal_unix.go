@@ -3,18 +3,9 @@
 package cli
 
 import (
-	"context"
 	"os/signal"
 	"syscall"
 )
 
 // ignoreFileSizeSignal makes a write beyond the file size limit fail with an error, like a full disk.
 func ignoreFileSizeSignal() { signal.Ignore(syscall.SIGXFSZ) }
-
-// hangUp returns a context that also ends when the terminal closes, unless nohup ignores that.
-func hangUp(ctx context.Context) (context.Context, context.CancelFunc) {
-	if signal.Ignored(syscall.SIGHUP) {
-		return context.WithCancel(ctx)
-	}
-	return signal.NotifyContext(ctx, syscall.SIGHUP)
-}

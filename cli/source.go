@@ -42,7 +42,7 @@ func sourceError(flag string, err error) error {
 	if errors.Is(err, operand.ErrNoFile) {
 		return err
 	}
-	return usageError{err}
+	return usage(err)
 }
 
 // operandError adds to an error of operands what to type instead.
@@ -57,11 +57,11 @@ func operandError(err error) error {
 	case errors.As(err, &missing):
 		return fmt.Errorf("%w; %s lists what it has", err, term.CommandLine("inspect", missing.Path, "--tensors"))
 	case errors.As(err, &shape):
-		return usageError{fmt.Errorf("--shape: %w", err)}
+		return usage(fmt.Errorf("--shape: %w", err))
 	case errors.As(err, &typ):
 		return fmt.Errorf("%w: choose a type with --dtype", err)
 	case errors.As(err, &problem):
-		return usageError{err}
+		return usage(err)
 	}
 	return err
 }

@@ -149,7 +149,7 @@ func sweepSources(c *cli.Context) error {
 			if _, err := operand.Parse(args[i] + ":"); errors.Is(err, operand.ErrNoFile) {
 				return err
 			} else if err != nil {
-				return usageError{err}
+				return usage(err)
 			}
 			if err := set(name, args[i]+":"); err != nil {
 				return err

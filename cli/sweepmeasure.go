@@ -35,7 +35,7 @@ func (q *sweepRequest) predict(c *cli.Context) (*sweep.Result, error) {
 	case errors.Is(err, predict.ErrNotComparable):
 		return nil, fmt.Errorf("%w; sweep each by itself", err)
 	case errors.As(err, &settings):
-		return nil, usageError{err}
+		return nil, usage(err)
 	case err != nil:
 		return nil, operandError(err)
 	}
@@ -129,7 +129,7 @@ func settingsError(err error) error {
 	if errors.Is(err, power.ErrAbsent) {
 		return fmt.Errorf("%w; --simulate predicts a sweep", err)
 	}
-	return usageError{err}
+	return usage(err)
 }
 
 // ended words the error of a sweep that ended early. All settings are restored, or the error says that they are not.
@@ -165,7 +165,7 @@ func explain(err error, card power.Info) error {
 	case errors.As(err, &left):
 		return fmt.Errorf("%w: restore them by %s", err, left.Original.Command(card.UUID))
 	case errors.As(err, &settings):
-		return usageError{err}
+		return usage(err)
 	case errors.Is(err, power.ErrNotPermitted), errors.Is(err, power.ErrAbsent):
 		return fmt.Errorf("%w; --simulate predicts a sweep without it", err)
 	}

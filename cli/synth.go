@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,11 +40,11 @@ var synthCommand = &cli.Command{
 			return err
 		}
 		if o.ShardBytes, err = parseSize(c.String("shard-size")); err != nil {
-			return usageError{fmt.Errorf("--shard-size: %w", err)}
+			return usage(fmt.Errorf("--shard-size: %w", err))
 		}
 		if c.IsSet("dtype") {
 			if o.DType, err = weights.ParseDType(c.String("dtype")); err != nil {
-				return usageError{fmt.Errorf("--dtype: %w", err)}
+				return usage(fmt.Errorf("--dtype: %w", err))
 			}
 		}
 		config, err := readConfig(args[0])
@@ -97,23 +96,4 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
 		term.Plural(len(m.Shards), "file", "files"), term.Duration(took), term.CommandLine("inspect", out))
 	return err
-}
-
-// parseSize reads a number of bytes with an optional unit.
-func parseSize(s string) (int64, error) {
-	number, factor := strings.ToUpper(strings.TrimSpace(s)), 1.0
-	for _, u := range []struct {
-		name   string
-		factor float64
-	}{{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}} {
-		if n, ok := strings.CutSuffix(number, u.name); ok {
-			number, factor = n, u.factor
-			break
-		}
-	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !(v*factor >= 1 && v*factor < 1<<62) {
-		return 0, fmt.Errorf("%q is not a size such as 500MB or 2GB", s)
-	}
-	return int64(v * factor), nil
 }
