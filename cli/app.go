@@ -17,6 +17,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/card"
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/model"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
@@ -35,19 +38,19 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	})
 	ignoreFileSizeSignal()
 
-	out := newOutput(stdout)
+	out := exit.NewOutput(stdout)
 	a := newApp(out, stderr)
 	arranged, err := arrange(a, args[1:])
 	if err == nil {
 		err = withinASecond(ctx, out, func() error { return a.RunContext(ctx, append(args[:1:1], arranged...)) })
 	}
-	if lost := out.close(); lost != nil && (err == nil || errors.Is(err, errShort)) {
+	if lost := out.Close(); lost != nil && (err == nil || errors.Is(err, exit.ErrShort)) {
 		err = fmt.Errorf("the report could not be written: %w", lost)
 	}
-	if err != nil && err != errShort { // the report has explained a bare errShort
+	if err != nil && err != exit.ErrShort { // the report has explained a bare errShort
 		complain(stderr, err)
 	}
-	return status(err)
+	return exit.Status(err)
 }
 
 // complain prints an error, with long lines wrapped. Short lines stay as they are: they may point at a place in the
@@ -66,7 +69,7 @@ func complain(w io.Writer, err error) {
 
 // withinASecond returns the result of run. After an interrupt it returns the context's error soon, even if run goes
 // on (copying gigabytes to a card, say), unless run has unsaved results.
-func withinASecond(ctx context.Context, out *output, run func() error) error {
+func withinASecond(ctx context.Context, out *exit.Output, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
 	select {
@@ -79,7 +82,7 @@ func withinASecond(ctx context.Context, out *output, run func() error) error {
 		case err := <-done:
 			return err
 		case <-time.After(patience):
-			if !out.isUnsaved() {
+			if !out.Unsaved() {
 				return ctx.Err()
 			}
 		}
@@ -110,9 +113,9 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 Options may stand before or after the arguments. lowtoggle COMMAND --help explains a command.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked, 4 no GPU.`
 	a.Writer, a.ErrWriter = stdout, stderr
-	a.Commands = []*cli.Command{demoCommand, inspectCommand, planCommand, convertCommand, verifyCommand, evalCommand,
-		predictCommand, measureCommand, profileCommand, sweepCommand, sweepGuardCommand, calibrateCommand, reproduceCommand,
-		synthCommand, passesCommand, familiesCommand, completionCommand}
+	a.Commands = []*cli.Command{model.Demo, model.Inspect, model.Plan, model.Convert, model.Verify, model.Eval,
+		card.Predict, card.Measure, card.Profile, card.Sweep, card.SweepGuard, card.Calibrate, card.Reproduce,
+		model.Synth, model.Passes, model.Families, completionCommand}
 	a.HideHelpCommand = true
 	a.EnableBashCompletion = true
 	a.DisableSliceFlagSeparator = true // values such as normal(0,1) hold commas
@@ -135,9 +138,9 @@ func badFlag(c *cli.Context, err error, _ bool) error {
 			return ok && slices.Contains(f.Names(), name)
 		})
 		if _, failed := strconv.ParseFloat(value, 64); isTime && failed == nil {
-			return usagef("--%s %s: give a unit, as in %[2]ss or %[2]sms", name, value)
+			return exit.Usagef("--%s %s: give a unit, as in %[2]ss or %[2]sms", name, value)
 		}
 	}
 	message := strings.Replace(err.Error(), "for flag -", "for --", 1)
-	return usagef("%s; see lowtoggle %s --help", strings.TrimSuffix(message, ": parse error"), c.Command.Name)
+	return exit.Usagef("%s; see lowtoggle %s --help", strings.TrimSuffix(message, ": parse error"), c.Command.Name)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
 
@@ -36,7 +37,7 @@ func TestComplain(t *testing.T) {
 func TestUnsaved(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	out, saved := newOutput(io.Discard), errors.New("saved")
+	out, saved := exit.NewOutput(io.Discard), errors.New("saved")
 	writing := make(chan struct{})
 	work := func() error {
 		<-writing
@@ -45,7 +46,7 @@ func TestUnsaved(t *testing.T) {
 	if err := withinASecond(ctx, out, work); !errors.Is(err, context.Canceled) {
 		t.Errorf("nothing is unsaved: %v", err)
 	}
-	setUnsaved(cli.NewContext(&cli.App{Writer: out}, nil, nil), true)
+	exit.SetUnsaved(cli.NewContext(&cli.App{Writer: out}, nil, nil), true)
 	time.AfterFunc(patience+200*time.Millisecond, func() { close(writing) })
 	if err := withinASecond(ctx, out, work); !errors.Is(err, saved) {
 		t.Errorf("unsaved: %v", err)
@@ -56,7 +57,7 @@ func TestUnsaved(t *testing.T) {
 func TestTimesWithoutUnit(t *testing.T) {
 	for value, want := range map[string]string{"5": "lowtoggle: --time 5: give a unit, as in 5s", "soon": `invalid value "soon" for --time`} {
 		var stdout, stderr bytes.Buffer
-		if status := Main([]string{"lowtoggle", "measure", "--time", value}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
+		if status := Main([]string{"lowtoggle", "measure", "--time", value}, &stdout, &stderr); status != exit.WrongUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: status %d, %s", value, status, stderr.String())
 		}
 	}

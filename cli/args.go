@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 )
 
 // completionFlag is the last word of a command line that asks for completions.
@@ -23,7 +26,7 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 		if slices.Contains([]string{"help", "h", "version", "v"}, strings.TrimLeft(args[0], "-")) {
 			return args[:1], nil
 		}
-		return nil, usagef("a command comes first: lowtoggle COMMAND %s; see lowtoggle --help", args[0])
+		return nil, exit.Usagef("a command comes first: lowtoggle COMMAND %s; see lowtoggle --help", args[0])
 	}
 	cmd := a.Command(args[0])
 	if cmd == nil {
@@ -31,8 +34,8 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 		for _, c := range a.VisibleCommands() {
 			names = append(names, c.Name)
 		}
-		return nil, usagef("there is no command %q%s; the commands are %s", args[0],
-			didYouMean("", args[0], names), strings.Join(names, ", "))
+		return nil, exit.Usagef("there is no command %q%s; the commands are %s", args[0],
+			flag.DidYouMean("", args[0], names), strings.Join(names, ", "))
 	}
 	flags, rest, err := splitFlags(cmd, args[1:])
 	return slices.Concat([]string{cmd.Name}, flags, []string{"--"}, rest), err
@@ -62,8 +65,8 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 			rest = append(rest, arg)
 			continue
 		case !ok:
-			return nil, nil, usagef("%s has no flag %s%s; see lowtoggle %s --help", cmd.Name, arg,
-				didYouMean("--", name, longNames(cmd)), cmd.Name)
+			return nil, nil, exit.Usagef("%s has no flag %s%s; see lowtoggle %s --help", cmd.Name, arg,
+				flag.DidYouMean("--", name, longNames(cmd)), cmd.Name)
 		case name == "help" || name == "h":
 			return []string{"--help"}, nil, nil // help wins over everything else
 		}
@@ -72,10 +75,10 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 			continue
 		}
 		if i++; i == len(args) || args[i] == "--" {
-			return nil, nil, usagef("%s needs a value; see lowtoggle %s --help", arg, cmd.Name)
+			return nil, nil, exit.Usagef("%s needs a value; see lowtoggle %s --help", arg, cmd.Name)
 		}
 		if _, ok := known(args[i]); ok {
-			return nil, nil, usagef("%s needs a value, and the flag %s follows; if that is meant, write %s=%s", arg, args[i], arg, args[i])
+			return nil, nil, exit.Usagef("%s needs a value, and the flag %s follows; if that is meant, write %s=%s", arg, args[i], arg, args[i])
 		}
 		flags = append(flags, args[i])
 	}

@@ -4,6 +4,8 @@ import (
 	"io"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 )
 
 var completionCommand = &cli.Command{
@@ -13,7 +15,7 @@ var completionCommand = &cli.Command{
 		"   source <(lowtoggle completion)\n" +
 		"For every new shell, add that line to ~/.bashrc or ~/.zshrc.",
 	Action: func(c *cli.Context) error {
-		if _, err := arguments(c); err != nil {
+		if _, err := flag.Arguments(c); err != nil {
 			return err
 		}
 		_, err := io.WriteString(c.App.Writer, completionScript)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 )
 
 // killat SIGNAL BYTES OUT PROGRAM ARGS... runs a program and sends it INT or KILL once so many
@@ -51,7 +53,7 @@ func scriptKillAt(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("it went on for ten seconds")
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("killed"), stderr.Bytes(), 0o666))
-	if st := cmd.ProcessState.Sys().(syscall.WaitStatus); st.Signaled() != (sig == os.Kill) || st.Exited() && st.ExitStatus() != exitFailed {
+	if st := cmd.ProcessState.Sys().(syscall.WaitStatus); st.Signaled() != (sig == os.Kill) || st.Exited() && st.ExitStatus() != exit.Failed {
 		ts.Fatalf("it was done before the signal came, or ended wrongly: %v\n%s", cmd.ProcessState, stderr.String())
 	}
 }

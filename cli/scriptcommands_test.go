@@ -20,6 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -79,8 +80,8 @@ func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, "MESSAGE MODEL OUT ...")
 	message, model, out := args[0], args[1], args[2]
 	before := treeOf(ts, filepath.Dir(ts.MkAbs(model)))
-	if status := exitCode(ts, ts.Exec("lowtoggle", append([]string{"convert"}, args[1:]...)...)); status != exitFailed {
-		ts.Fatalf("status %d, not %d", status, exitFailed)
+	if status := exitCode(ts, ts.Exec("lowtoggle", append([]string{"convert"}, args[1:]...)...)); status != exit.Failed {
+		ts.Fatalf("status %d, not %d", status, exit.Failed)
 	}
 	have, want := ts.ReadFile("stderr"), "lowtoggle: "+message
 	if start, open := strings.CutSuffix(want, "…"); open {

@@ -1,0 +1,72 @@
+package card
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+)
+
+// candidates makes the products of --w and of every --against.
+func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline measure.Candidate, variants []measure.Candidate, err error) {
+	sources := append([]operand.Source{q.w}, q.against...)
+	if !q.w.HasShape() {
+		if err := q.checkRoom(m); err != nil {
+			return baseline, nil, err
+		}
+	}
+	q.set = operand.NewSet(q.operands())
+	products, err := q.set.Products(ctx, sources...)
+	if err != nil {
+		return baseline, nil, operandError(err)
+	}
+	all := make([]measure.Candidate, len(sources))
+	for i, s := range sources {
+		if all[i], err = measure.NewCandidate(ctx, q.label(s), products[i]); err != nil {
+			return baseline, nil, err
+		}
+	}
+	return all[0], all[1:], nil
+}
+
+// label is what a source is called in tables: the tensors are left out where all have the same.
+func (q *request) label(s operand.Source) string {
+	if s.Path == "" || slices.ContainsFunc(q.against, func(a operand.Source) bool { return a.Path != "" && a.Tensors != q.w.Tensors }) {
+		return s.Text
+	}
+	return s.Path + ":"
+}
+
+// checkRoom refuses drawn operands that the card has no room for, before they fill the host's memory.
+func (q *request) checkRoom(m measure.Machine) error {
+	room := 16e9 // of a simulated card
+	if p := m.Platform(); p != nil {
+		room = float64(p.Memory)
+	}
+	if need := float64(2+len(q.against)) * q.shape.Bytes(); need > room {
+		return fmt.Errorf("--shape: %s take %s on the card, and it has %s: choose a smaller shape",
+			term.Plural(2+len(q.against), "product", "products"), term.Size(int64(min(need, math.MaxInt64/2))), term.Size(int64(room)))
+	}
+	return nil
+}
+
+// title says what was multiplied.
+func (q *request) title(c measure.Candidate) string {
+	first := c.Products[0].Problem
+	what := first.String()
+	if n := len(c.Products); n > 1 {
+		what = fmt.Sprintf("%d layers, %d tokens, %v %v", n, first.M, first.Type, q.Role)
+	}
+	if q.cold {
+		what += ", weights from memory"
+	}
+	what += ", x " + q.operands().XText(first.Type)
+	if q.w.Tensors != "" {
+		what += ", w " + q.w.Tensors
+	}
+	return what
+}

@@ -1,0 +1,355 @@
+package card
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+// componentsPostfix names the file of components beside that of a calibration.
+const componentsPostfix = "-components.json"
+
+// simulatedShrink makes a simulated card's kernels small: it multiplies nothing.
+const simulatedShrink = 32
+
+// calibrateComponents is calibrate --components.
+func calibrateComponents(c *cli.Context, out string) error {
+	if c.Bool("full") || c.IsSet("time") {
+		return exit.Usagef("--full and --time are about patterns: --components measures one list of kernels, in some three minutes")
+	}
+	picture := c.String("output")
+	if err := outfile.CheckPicture(picture); err != nil {
+		return err
+	}
+	file := out + componentsPostfix
+	if err := outfile.Check(file); err != nil {
+		return err
+	}
+	from := c.StringSlice("from")
+	if len(from) > 1 {
+		return exit.Usagef("--components --from takes one file: components are those of one card")
+	}
+	r := componentsJSON{File: file, refitted: len(from) > 0}
+	if r.refitted && (c.IsSet("device") || c.IsSet("anew")) {
+		return exit.Usagef("--device and --anew are about measuring, and --from measures nothing")
+	}
+	lock, err := lockComponents(file)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // nil where nothing locks
+	if r.refitted {
+		r.Model, err = refitComponents(from[0], file)
+	} else {
+		err = r.measure(c)
+	}
+	if r.Model == nil {
+		return err
+	}
+	r.judge()
+	if c.Bool("json") {
+		if failed := term.JSON(c.App.Writer, r); failed != nil {
+			return failed
+		}
+	} else {
+		r.print(c.App.Writer)
+	}
+	if failed := outfile.WritePicture(c, picture, r.picture()); failed != nil {
+		return failed
+	}
+	if err == nil && r.Unfit != "" {
+		return exit.ErrShort
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", exit.ErrShort, err)
+	}
+	return nil
+}
+
+func refitComponents(from, file string) (*component.Model, error) {
+	m, err := component.Refit(from)
+	if err == nil {
+		err = m.MayReplace(file)
+	}
+	if err == nil {
+		err = m.Write(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// measure what the file does not hold yet. Beside an error there may be a model, of fewer kernels.
+func (r *componentsJSON) measure(c *cli.Context) (err error) {
+	machine, err := openMachine(c.String("device"), 0)
+	if err != nil {
+		return err
+	}
+	defer exit.CloseAll(&err, machine.Close)
+	shrink := 1
+	if machine.Platform() == nil {
+		shrink = simulatedShrink
+	}
+	list, err := probe.Stresses(shrink)
+	if err != nil {
+		return err
+	}
+	event, end := term.Progress(c)
+	defer end()
+	o := probe.ComponentOptions{Anew: c.Bool("anew"), Progress: func(done, total int, _ component.Reading) {
+		r.Measured = done
+		event(transform.Event{Stage: "measure", Done: int64(done), Total: int64(total)})
+	}}
+	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)
+	r.Model, err = probe.Components(c.Context, machine, r.File, list, o)
+	if err != nil && c.Context.Err() != nil {
+		return r.brokenOff(err, o.Anew)
+	}
+	return err
+}
+
+// brokenOff says what an interrupted measurement leaves, and how to go on.
+func (r *componentsJSON) brokenOff(err error, anew bool) error {
+	left, failed := component.Read(r.File)
+	if failed != nil {
+		return fmt.Errorf("%w before a kernel was measured: nothing was written", err)
+	}
+	same := "the same command"
+	if anew {
+		same += " without --anew"
+	}
+	return fmt.Errorf("%w: %s kept in %s; %s goes on", err, term.Plural(len(left.Readings), "reading is", "readings are"), r.File, same)
+}
+
+// componentsJSON is what calibrate --components --json prints.
+type componentsJSON struct {
+	File string `json:"file"`
+	*component.Model
+	// Measured is the number of readings that were taken now; all others were in the file.
+	Measured int `json:"measured_now"`
+	// Unfit says that predictions are too far off; there is no Advice then.
+	Unfit string `json:"unfit,omitempty"`
+	// Advice is for layers of the shapes of Llama 3's 8B.
+	Advice []*component.Advice `json:"advice,omitempty"`
+
+	refitted bool // nothing was to be measured
+}
+
+// usualLayers are the shapes [N,K] of a block of Llama 3's 8B, its query, key, value and output
+// projections and its MLP.
+var usualLayers = [][2]int{{4096, 4096}, {1024, 4096}, {1024, 4096}, {4096, 4096}, {14336, 4096}, {14336, 4096}, {4096, 14336}}
+
+// judge the fit, and advise where it is good enough.
+func (r *componentsJSON) judge() {
+	if err := r.Verdict(); err != nil {
+		r.Unfit = err.Error()
+		return
+	}
+	for _, p := range phases {
+		var layers []component.Gemm
+		for _, s := range usualLayers {
+			layers = append(layers, measure.ComponentGEMM(gemm.Problem{M: p.tokens, N: s[0], K: s[1], Type: arith.BF16}, p.cold, nil, nil, &r.Model.Facts))
+		}
+		kernels, err := measure.LayerKernels(r.Model, layers)
+		if err != nil {
+			continue
+		}
+		if a, err := r.Model.Advise(p.name, kernels); err == nil {
+			r.Advice = append(r.Advice, a)
+		}
+	}
+}
+
+// phases of serving a model.
+var phases = []struct {
+	name   string
+	tokens int
+	cold   bool
+}{{"prefill", operand.PrefillTokens, false}, {"decode", operand.DecodeTokens, true}}
+
+// partNames as tables head them.
+var partNames = map[component.Part]string{component.Static: "static", component.Awake: "awake", component.Multipliers: "multi-\npliers",
+	component.OnChip: "on\nchip", component.HBM: "HBM"}
+
+// partName is how a part reads in a line.
+func partName(p component.Part) string {
+	if p == component.HBM {
+		return "HBM"
+	}
+	return string(p)
+}
+
+// partCells are a split's watts, and its heads.
+func partCells(s component.Split) (cells []string) {
+	for _, share := range s.Parts {
+		cells = append(cells, fmt.Sprintf("%.0f", share.Watts))
+	}
+	return cells
+}
+
+func partHeads() (heads []string) {
+	for _, p := range component.Parts() {
+		heads = append(heads, partNames[p])
+	}
+	return heads
+}
+
+// how readings came about.
+func how(simulated bool) string {
+	if simulated {
+		return "simulated"
+	}
+	return "measured"
+}
+
+func (r *componentsJSON) print(w io.Writer) {
+	fmt.Fprintf(w, "%s: watts of kernels, %s, predicted at the same clock and by component\n\n", r.Card, how(r.Simulated))
+	for _, held := range []bool{false, true} {
+		r.kernels(w, held)
+	}
+	r.coefficients(w)
+	q := r.Quality
+	fmt.Fprintln(w)
+	term.Remark(w, "fit", fmt.Sprintf("%d kernels; %d of them, each predicted without itself, are off by %.1f %% on average, at worst by %.1f %% (%s); without the others something could not be told",
+		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
+	if q.HeldOut > 0 {
+		term.Remark(w, "held out", fmt.Sprintf("%s that the fit never saw: off by %.1f %% on average, at worst by %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
+	}
+	if q.Drift > 0 {
+		term.Remark(w, "drift", fmt.Sprintf("a kernel that was measured again and again changed by up to %.1f %%", 100*q.Drift))
+	}
+	if !r.Sensed {
+		term.Remark(w, "note", "the card does not tell its memory's own power: HBM holds the way to it on the chip as well")
+	}
+	for _, typ := range r.Types() {
+		switch l, held := r.Limits[typ]; {
+		case l > 0:
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock at %.0f T operations a second, however little they draw", typ, l/1e12))
+		case held:
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock below the cap as well, in kernels too short to tell at how many operations a second", typ))
+		}
+	}
+	if r.Unfit != "" {
+		splits := "splits by it are no more than a hint"
+		if r.Splits() != nil {
+			splits = "no splits are shown by it"
+		}
+		if !r.Simulated { // else it never fits
+			splits += ". On a card that is warm and alone --anew measures all kernels again"
+		}
+		term.Remark(w, "UNFIT", r.Unfit+"; "+splits)
+	}
+	for _, a := range r.Advice {
+		term.Remarks(w, "clock", a.Text())
+	}
+	if len(r.Advice) > 0 {
+		term.Remark(w, "note", fmt.Sprintf("clocks are predicted, for layers of Llama 3's 8B shapes in BF16; none below %.0f MHz was measured", r.LowestMeasured()))
+	}
+	if r.Simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	if kept := len(r.Readings) - r.Measured; !r.refitted && kept > 0 {
+		text := term.Plural(kept, "reading was", "readings were") + " in the file already"
+		if r.Measured == 0 {
+			text += ", and nothing was measured now"
+		}
+		term.Remark(w, "note", text+"; --anew measures all kernels again")
+	}
+	fmt.Fprintf(w, "written: %s\n", r.File)
+}
+
+// kernels prints those of the fit, or those that were held out.
+func (r *componentsJSON) kernels(w io.Writer, held bool) {
+	head := "kernel"
+	if held {
+		head = "held out"
+	}
+	tab := term.NewTable(append([]string{head, how(r.Simulated), "predicted", "error"}, partHeads()...)...)
+	seen := map[string]bool{}
+	for _, reading := range r.Readings {
+		if reading.HeldOut != held || seen[reading.Name] {
+			continue
+		}
+		seen[reading.Name] = true
+		s, err := r.Split(reading.Kernel)
+		if err != nil {
+			continue // it was fitted to
+		}
+		cells := []string{reading.Name, watts(reading.Watts), watts(s.Watts), term.Change(s.Watts / reading.Watts)}
+		tab.Add(append(cells, partCells(s)...)...)
+	}
+	if len(tab.Rows) > 0 {
+		tab.Print(w)
+		fmt.Fprintln(w)
+	}
+}
+
+func (r *componentsJSON) coefficients(w io.Writer) {
+	tab := term.NewTable("at the highest clock", "component", "value", "±", "")
+	for _, c := range r.Coefficients {
+		value, unit := 1.0, c.Unit
+		if unit == "J" {
+			value, unit = 1e12, "pJ"
+		}
+		if c.Value == 0 && c.Error == 0 { // no kernel has any of it
+			tab.Add(c.Name, partName(c.Part), "–", "–", unit)
+			continue
+		}
+		tab.Add(c.Name, partName(c.Part), figures(value*c.Value, 3), figures(value*c.Error, 2), unit)
+	}
+	tab.Print(w)
+}
+
+// figures writes a number to so many significant digits, and to more where it has them before the point.
+func figures(v float64, digits int) string {
+	if v >= math.Pow10(digits)-0.5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.*g", digits, v)
+}
+
+// picture is a bar for every kernel, of its components.
+func (r *componentsJSON) picture() []byte {
+	title := r.Card + ": power by component, predicted from what was " + how(r.Simulated)
+	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name what was " + how(r.Simulated), With: []float64{0}}}
+	if r.Unfit != "" {
+		_, worst := r.Quality.Judged()
+		p.X.Label += fmt.Sprintf("; UNFIT: kernels that the fit never saw are off by up to %.1f %%", 100*worst)
+	}
+	for _, part := range component.Parts() {
+		p.PartNames = append(p.PartNames, partName(part))
+	}
+	seen := map[string]bool{}
+	for _, reading := range r.Readings {
+		s, err := r.Split(reading.Kernel)
+		if err != nil || seen[reading.Name] {
+			continue
+		}
+		seen[reading.Name] = true
+		bar := chart.Bar{Name: reading.Name + ", " + watts(reading.Watts)}
+		for _, share := range s.Parts {
+			bar.Parts = append(bar.Parts, share.Watts)
+		}
+		p.Bars = append(p.Bars, bar)
+	}
+	return chart.Chart{Title: title, Panels: []chart.Panel{p}}.SVG()
+}
+
+func watts(v float64) string { return fmt.Sprintf("%.0f W", v) }

@@ -1,0 +1,154 @@
+package card
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/lowtoggle/lowtoggle/bench/probe"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// TestSignature: splits add up, hold to what was measured, and are printed within a line's width.
+func TestSignature(t *testing.T) {
+	list, err := probe.Stresses(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fitted, err := probe.Components(t.Context(), measure.Simulated(power.H200Sim()), filepath.Join(t.TempDir(), "c.json"), list, probe.ComponentOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &measure.Splitter{Model: fitted, From: "a file"}
+	draw := rand.New(rand.NewPCG(1, 2))
+	product := func(zero bool) cuda.Product {
+		p := cuda.Product{Name: "p", Problem: gemm.Problem{M: 64, N: 96, K: 128, Type: arith.BF16}}
+		p.X, p.W = gemm.NewMatrix(arith.BF16.Operand(), 64, 128), gemm.NewMatrix(arith.BF16.Operand(), 96, 128)
+		for _, o := range []gemm.Matrix{p.X, p.W} {
+			f, _ := o.DType.Format()
+			for i := range o.Rows * o.Cols {
+				if !zero {
+					f.SetElem(o.Data, i, f.FromValue(float32(draw.NormFloat64())))
+				}
+			}
+		}
+		return p
+	}
+	for _, cold := range []bool{false, true} {
+		d := measure.Dissected{Name: "phase", Cold: cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
+		m.Quality.HeldOutWorst = 0.1 // a simulated card has no components
+		sig, err := m.Split(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if printSignatures(&out, []*measure.Signature{sig, sig}); sig.Advice != nil || strings.Count(strings.Join(strings.Fields(out.String()), " "), "off by up to 10.0 %, too far for advice") != 1 || strings.Contains(out.String(), "clock: ") {
+			t.Errorf("advice by a model that is unfit: %s", out.String())
+		}
+		m.Quality.HeldOutWorst = 0.01
+		if sig, err = m.Split(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []component.Split{sig.Before, *sig.After} {
+			sum := 0.0
+			for _, share := range s.Parts {
+				sum += share.Watts
+			}
+			if math.Abs(sum-s.Watts) > 1e-6 || !(s.Watts > 0) {
+				t.Errorf("cold %v: parts sum to %v of %v", cold, sum, s.Watts)
+			}
+		}
+		if moved := sig.After.Of(component.Multipliers).Bits; moved > 1 {
+			t.Errorf("cold %v: the bits of zeros draw %v W", cold, moved)
+		}
+		out.Reset()
+		printSignatures(&out, []*measure.Signature{sig})
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > term.Width {
+				t.Errorf("%d characters: %s", n, line)
+			}
+		}
+		if !strings.Contains(out.String(), "phase, after") || !strings.Contains(out.String(), "the transform changes energy") || strings.Contains(out.String(), "NaN") {
+			t.Error(out.String())
+		}
+	}
+}
+
+// TestSplitterOf: a file that is named, else the usual one, else what is built in; and none for an unknown card.
+func TestSplitterOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if m, why, err := splitterOf("", "no such card"); err != nil || m != nil || !strings.Contains(why, "calibrate --components") {
+		t.Fatalf("%+v, %q, %v", m, why, err)
+	}
+	list, err := probe.Stresses(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := measure.Simulated(power.H200Sim())
+	write := func(file string, kernels int) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := probe.ComponentOptions{Progress: func(done, _ int, _ component.Reading) {
+			if done == kernels {
+				cancel()
+			}
+		}}
+		if _, err := probe.Components(ctx, card, file, list, o); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	const usual = calibrateOut + componentsPostfix
+	write("begun.json", 2)
+	if err := os.Rename("begun.json", usual); err != nil {
+		t.Fatal(err)
+	}
+	for anew, want := range map[bool]string{false: "2 readings are kept in " + usual + "; the same command goes on", true: "; the same command without --anew goes on"} {
+		if err := (&componentsJSON{File: usual}).brokenOff(context.Canceled, anew); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), want) {
+			t.Errorf("broken off: %v", err)
+		}
+	}
+	if err := (&componentsJSON{File: "nowhere.json"}).brokenOff(context.Canceled, false); !strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("broken off at once: %v", err)
+	}
+	name := card.Card().Info().Name
+	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, "was broken off") {
+		t.Errorf("%+v, %q, %v", m, why, err)
+	}
+	for _, c := range []struct{ file, card, want string }{
+		{usual, name, "it was broken off"}, {usual, "another", "it is about " + name}, {"nowhere", name, "--components: "},
+	} {
+		if m, why, err := splitterOf(c.file, c.card); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %+v, %q, %v", c, m, why, err)
+		}
+	}
+	write("whole.json", 0)
+	if m, why, err := splitterOf("whole.json", name); err != nil || m != nil || !strings.Contains(why, "whole.json is no guide") {
+		t.Errorf("%+v, %q, %v", m, why, err)
+	}
+	if err := os.Rename("whole.json", usual); err != nil {
+		t.Fatal(err)
+	}
+	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, usual+" is no guide") {
+		t.Errorf("%+v, %q, %v", m, why, err)
+	}
+	if err := os.WriteFile(usual, []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if m, why, err := splitterOf("", name); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("%+v, %q, %v", m, why, err)
+	}
+}

@@ -1,0 +1,15 @@
+package card
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+
+	"github.com/lowtoggle/lowtoggle/internal/lock"
+)
+
+// lockComponents keeps this user's other calibrates from a file: each would write its own readings.
+func lockComponents(file string) (*os.File, error) {
+	id := fmt.Sprintf("components-%d-%x", os.Getuid(), sha256.Sum256([]byte(fullPath(file))))
+	return lock.Temporary(id, "another calibrate is writing "+file)
+}

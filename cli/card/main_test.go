@@ -1,0 +1,17 @@
+package card_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cli"
+)
+
+// TestMain lets tests run this binary as lowtoggle: a sweep and its watchdog are processes of their own.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "lowtoggle" {
+		os.Exit(cli.Main(os.Args, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}

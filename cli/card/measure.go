@@ -1,0 +1,114 @@
+package card
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+var (
+	xFlag         = &cli.StringFlag{Name: "x", Usage: "activations: a `SOURCE`", DefaultText: "as usual"}
+	devicesFlag   = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBERS` of GPUs, such as 0,1, or simulated", DefaultText: "0"}
+	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated", DefaultText: "0"}
+	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when all intervals are ± this `SHARE`", DefaultText: "0.3%"}
+	benchFlag     = &cli.BoolFlag{Name: "bench", Usage: "print Go benchmark lines, one for each reading", DisableDefaultText: true}
+	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
+)
+
+// productFlags say what is multiplied.
+var productFlags = []cli.Flag{
+	&cli.StringFlag{Name: "w", Usage: "weights to compare with: a `SOURCE`", DefaultText: "as usual"},
+	xFlag,
+	&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
+	&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
+	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, or streaming", DefaultText: "stationary"},
+	&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
+}
+
+var Measure = &cli.Command{
+	Name:  "measure",
+	Usage: "run a product on the GPU with different weights and compare its energy",
+	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with every
+--against, in turns, until the intervals are as narrow as --precision or --time is spent.
+
+` + sourceHelp + `
+
+   lowtoggle measure --w MODEL: --against OUT:
+   lowtoggle measure --against 'const(1)' --against zeros --shape 4096x4096x4096 --dtype fp8
+   lowtoggle measure --against 'normal(0,0.02) | round(4)'
+   lowtoggle measure --against none                  # the copy alone: how sure is a run?
+
+With --device 0,1 all of these cards run the same products at the same time, each metered by
+itself; then come totals, and how far the cards are apart.
+
+TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
+needs no GPU and shows what a report looks like. Lines of --bench are for benchstat -col /w.
+
+Nothing about the card is ever changed. Exit status 3: invalid, or less precise than --precision
+asked; 4: no GPU.`,
+	Flags: flag.Join(productFlags, []cli.Flag{
+		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"},
+		precisionFlag,
+		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that ends after this `TIME`", DefaultText: "1m0s"},
+		windowFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet,
+	}),
+	Action: func(c *cli.Context) (err error) {
+		if _, err := flag.Arguments(c); err != nil {
+			return err
+		}
+		if c.Bool("json") && c.Bool("bench") {
+			return exit.Usagef("--json and --bench exclude each other")
+		}
+		q, err := measureRequest(c)
+		if err != nil {
+			return err
+		}
+		defer exit.CloseAll(&err, q.Close)
+		cards, err := openMachines(c.String("device"), q.seed)
+		if err != nil {
+			return err
+		}
+		defer exit.CloseAll(&err, cards.Close)
+		baseline, variants, err := q.candidates(c.Context, cards.smallest())
+		if err != nil {
+			return interrupted(err, false)
+		}
+		bars := term.NewBars(c)
+		r, err := measure.CompareOn(c.Context, cards, baseline, variants, measure.Options{Cold: q.cold, Meter: q.meter}, onCards(bars))
+		bars.End()
+		if err = interrupted(err, r != nil); r == nil {
+			return err
+		}
+		if failed := writeMeasured(c, r, q.title(baseline)); err == nil {
+			err = failed
+		}
+		if err == nil && !r.Holds(c.IsSet("precision")) {
+			return exit.ErrShort
+		}
+		return err
+	},
+}
+
+// interrupted says what an interrupt leaves of measuring, in place of where it came; other errors stay.
+func interrupted(err error, measured bool) error {
+	switch {
+	case !errors.Is(err, context.Canceled):
+		return err
+	case measured:
+		return fmt.Errorf("%w: the report has what was measured until then, and no file keeps it", context.Canceled)
+	}
+	return fmt.Errorf("%w before anything was measured: nothing is kept", context.Canceled)
+}
+
+// onCards draws a bar for every card.
+func onCards(bars *term.Bars) func(card string, e measure.Event) {
+	return func(card string, e measure.Event) { bars.On(card)(e) }
+}

@@ -1,0 +1,166 @@
+package card
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// measureReport prints what was measured on one card.
+type measureReport struct {
+	*measure.Result
+	title string
+	card  string // among several; "" is the only one
+}
+
+func (r measureReport) print(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s\n\n", r.GPU, r.title)
+	tab := term.NewTable("weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", "")
+	tab.Add(summaryCells(r.Baseline, "–", "–", "–")...)
+	for _, v := range append([]power.Comparison{r.Null}, r.Variants...) {
+		tab.Add(comparisonCells(v)...)
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	r.remarks(w)
+}
+
+// remarks says how sure the table is.
+func (r measureReport) remarks(w io.Writer) {
+	text := fmt.Sprintf("%s in %.0f s", term.Plural(r.Null.Blocks, "block", "blocks"), r.Seconds)
+	if r.Resolvable > 0 {
+		text += fmt.Sprintf("; effects below %.2f %% cannot be told from none", 100*r.Resolvable)
+	}
+	if r.Teraflops > 0 {
+		unit := "TFLOP/s"
+		if r.Products[0].Problem.Type == arith.INT8 {
+			unit = "TOP/s"
+		}
+		text += fmt.Sprintf("; %.0f %s", r.Teraflops, unit)
+	}
+	if d := r.Deviation; d != nil {
+		text += fmt.Sprintf("; results agree with the CPU (relative error %.1e)", d.Relative)
+	}
+	term.Remark(w, how(r.Simulated), text)
+	if len(r.Products) == 1 && r.Products[0].Kernel != nil {
+		term.Remark(w, "kernel", r.Products[0].Kernel.String())
+	}
+	if r.Stack > 1 {
+		term.Remark(w, "note", stackedNote(r.Stack))
+	}
+	if r.Dropped > 0 {
+		term.Remark(w, "note", term.Plural(r.Dropped, "reading was dropped for its", "readings were dropped for their")+" execution time")
+	}
+	switch r.Stopped {
+	case power.StoppedTime:
+		term.Remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
+	case power.StoppedCancelled, power.StoppedFailed:
+		term.Remark(w, "note", "it was broken off; this is what was measured so far")
+	}
+	if r.Simulated && r.card == "" {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "warning", r.Warnings)
+	switch {
+	case r.card == "":
+		term.Remarks(w, "INVALID", r.Invalid)
+	case r.OnlyNull(): // of several cards some may
+		term.Remark(w, "warning", "the copy reads unlike the original, as is expected of one card in twenty")
+	}
+}
+
+// comparisonCells is a row of the table.
+func comparisonCells(c power.Comparison) []string {
+	if c.Blocks == 0 {
+		return summaryCells(c.Summary, "–", "–", "–")
+	}
+	return summaryCells(c.Summary, term.MeasuredChange(c.RelativeEnergy, c.Interval), term.Interval(c.Interval), term.MeasuredChange(c.RelativeTime, c.TimeInterval))
+}
+
+func summaryCells(s power.Summary, energy, interval, time string) []string {
+	joules, watts, clock, capped := "–", "–", "–", ""
+	if s.Windows > 0 {
+		joules, watts = siJoules(s.Joules), fmt.Sprintf("%.0f W", s.Watts)
+	}
+	if s.SMClock != nil {
+		clock = fmt.Sprintf("%.0f MHz", *s.SMClock)
+	}
+	if s.Capped != nil && *s.Capped {
+		capped = "capped"
+	}
+	return []string{s.Name, energy, interval, time, joules, watts, clock, capped}
+}
+
+// siJoules writes an energy.
+func siJoules(v float64) string {
+	switch {
+	case v >= 1:
+		return fmt.Sprintf("%.3f J", v)
+	case v >= 1e-3:
+		return fmt.Sprintf("%.3f mJ", 1e3*v)
+	}
+	return fmt.Sprintf("%.3f µJ", 1e6*v)
+}
+
+// bench prints the readings as lines of Go benchmarks.
+func (r measureReport) bench(w io.Writer) {
+	fmt.Fprintf(w, "gpu: %s\nproduct: %s\n", r.GPU, r.title)
+	name := "BenchmarkGEMM"
+	if r.card != "" {
+		name += benchCard(r.card)
+	}
+	benchLines(w, name, r.Result)
+}
+
+// benchCard is the part of a benchmark's name that tells cards apart.
+func benchCard(card string) string { return "/card=" + benchName(strings.TrimPrefix(card, "card ")) }
+
+// benchLines prints a line for each reading of a complete block, the baseline's first: benchstat
+// compares with what comes first.
+func benchLines(w io.Writer, name string, r *measure.Result) {
+	order := []string{r.Baseline.Name, r.Null.Name}
+	for _, v := range r.Variants {
+		order = append(order, v.Name)
+	}
+	var windows []power.Window
+	for _, b := range r.Blocks {
+		if b.Complete {
+			windows = append(windows, b.Windows...)
+		}
+	}
+	for _, load := range order {
+		for _, win := range windows {
+			if win.Load != load {
+				continue
+			}
+			fmt.Fprintf(w, "%s/w=%s %d %.6g ns/op %.6g J/op %.2f W\n",
+				name, benchName(win.Load), win.Executions, 1e9*win.Seconds, win.PerExecution, win.Watts)
+		}
+	}
+	for _, reason := range r.Invalid {
+		fmt.Fprintf(w, "invalid: %s\n", reason)
+	}
+}
+
+// benchName keeps a name in one piece: spaces end it, slashes part it, and a number behind a last
+// dash would count as processors.
+func benchName(name string) string {
+	name = strings.ReplaceAll(strings.Join(strings.Fields(name), ""), "/", "_")
+	if i := strings.LastIndex(name, "-"); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+		name = name[:i] + "_" + name[i+1:]
+	}
+	return name
+}
+
+// stackedNote says what reading small weights from memory takes.
+func stackedNote(high int) string {
+	return fmt.Sprintf("every layer's weights are stacked %d high, or launching so small ones would be most of what is measured", high)
+}
+
+// simulatedNote stands below every report of a simulated card.
+const simulatedNote = "this card is simulated: its figures show what a report looks like and mean nothing"

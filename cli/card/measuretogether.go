@@ -1,0 +1,139 @@
+package card
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// writeMeasured writes what was measured, on one card or on several.
+func writeMeasured(c *cli.Context, r *measure.CardResults, title string) error {
+	w := c.App.Writer
+	if c.Bool("json") {
+		return term.JSON(w, r)
+	}
+	for _, one := range r.Cards {
+		report := measureReport{one.Result, title, one.Name}
+		switch {
+		case c.Bool("bench"):
+			report.bench(w)
+		case r.Several():
+			fmt.Fprintf(w, "%s:\n", one.Name)
+			report.print(w)
+			fmt.Fprintln(w)
+		default:
+			report.print(w)
+		}
+	}
+	if r.Several() && !c.Bool("bench") {
+		printTogether(w, r)
+	}
+	return nil
+}
+
+// printTogether shows several cards' totals, and how far they are apart.
+func printTogether(w io.Writer, r *measure.CardResults) {
+	if r.Total != nil {
+		printTotals(w, len(r.Cards), "weights", r.Total.Loads)
+		printSpreads(w, "weights", r.Spread.Loads)
+		if null := r.Spread.Loads[1]; null.Differ != nil && *null.Differ {
+			term.Remark(w, "warning", null.Name+" is the same weights again: the cards' difference in it is the error of the measurement, as in one run of twenty")
+		}
+	}
+	if slices.ContainsFunc(r.Cards, func(c measure.CardResult) bool { return c.Simulated }) {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "INVALID", r.Invalid)
+}
+
+// printTotals shows all cards together.
+func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
+	fmt.Fprintf(w, "all %d cards together\n\n", cards)
+	tab := term.NewTable(head, "energy", "95 %", "time", "energy\nper pass", "power")
+	for _, t := range loads {
+		cells := []string{t.Name, "–", term.Interval(t.Interval), "–", "–", "–"}
+		if t.RelativeEnergy > 0 {
+			cells[1] = term.MeasuredChange(t.RelativeEnergy, t.Interval)
+		}
+		if t.RelativeTime > 0 {
+			cells[3] = term.MeasuredChange(t.RelativeTime, t.TimeInterval)
+		}
+		if t.Joules > 0 {
+			cells[4] = siJoules(t.Joules)
+		}
+		if t.Watts > 0 {
+			cells[5] = fmt.Sprintf("%.0f W", t.Watts)
+		}
+		tab.Add(cells...)
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+}
+
+// printSpreads shows how far the cards are apart.
+func printSpreads(w io.Writer, head string, loads []measure.Spread) {
+	fmt.Fprintf(w, "between the cards, from the smallest to the largest\n\n")
+	tab := term.NewTable(head, "energy", "energy\nper pass", "power, W", "clock, MHz", "°C", "")
+	for _, s := range loads {
+		note := ""
+		if s.Differ != nil && *s.Differ {
+			note = "differ"
+		}
+		change := func(v float64) string { return term.Signed(100*(v-1), 2) }
+		tab.Add(s.Name, ends(s.RelativeEnergy, change, " %"), ends(s.Joules, siJoules, ""),
+			ends(s.Watts, whole, ""), ends(s.Clock, whole, ""), ends(s.Temperature, whole, ""), note)
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	spreadRemarks(w, loads)
+}
+
+// spreadRemarks says whether the cards agree, and which draws most.
+func spreadRemarks(w io.Writer, loads []measure.Spread) {
+	agree, known := true, false
+	for _, s := range loads {
+		r := s.RelativeEnergy
+		switch {
+		case r == nil:
+		case s.Differ == nil:
+			agree = false
+			term.Remark(w, "cards", s.Name+": whether they agree is not known, as a ratio has no interval: allow more with --time")
+		case *s.Differ:
+			agree = false
+			term.Remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s lie further apart than the intervals allow", s.Name,
+				term.Signed(100*(r.Smallest-1), 2), r.SmallestCard, term.Signed(100*(r.Largest-1), 2), r.LargestCard))
+		default:
+			known = true
+		}
+	}
+	if agree && known {
+		term.Remark(w, "cards", "their changes agree within the intervals")
+	}
+	if s := loads[0]; s.Joules != nil && s.Joules.Largest/s.Joules.Smallest >= 1.0005 {
+		term.Remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
+			siJoules(s.Joules.Smallest), s.Joules.SmallestCard, siJoules(s.Joules.Largest), s.Joules.LargestCard, 100*(s.Joules.Largest/s.Joules.Smallest-1)))
+	}
+}
+
+// ends writes a range; once where both ends read alike, and a unit that both have once.
+func ends(r *measure.Range, write func(float64) string, unit string) string {
+	if r == nil {
+		return "–"
+	}
+	low, high := write(r.Smallest), write(r.Largest)
+	if low == high {
+		return low + unit
+	}
+	if number, of, ok := strings.Cut(low, " "); ok && strings.HasSuffix(high, " "+of) {
+		low = number
+	}
+	return low + " … " + high + unit
+}
+
+func whole(v float64) string { return fmt.Sprintf("%.0f", v) }

@@ -1,0 +1,59 @@
+package card
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+)
+
+var Predict = &cli.Command{
+	Name:      "predict",
+	Usage:     "say what a product with different weights will cost, without a GPU",
+	ArgsUsage: "[SOURCE...]",
+	Description: `Predicts energy, time, power and clock of y[M,N] = x[M,K]·w[N,K]ᵀ, each SOURCE as w, by a
+calibration: a model of a GPU that was fitted to measurements on one. Energy and time are over
+those of random normal operands of the same scale.
+
+` + sourceHelp + `
+Patterns have the shapes of the first source that is of a file, or --shape.
+
+   lowtoggle predict 'normal(0,0.02) | sparse(50%, block=16x16)'
+   lowtoggle predict MODEL: --workload decode
+   lowtoggle predict --w MODEL: --against OUT: --layers       the ratio between the two
+   lowtoggle predict zeros --shape 4096x4096x4096 --dtype fp8
+
+TYPE is fp32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8, where the calibration has it.
+Decoding multiplies 16 tokens and reads the weights from memory; prefill multiplies 8192. Only
+samples of a tensor are read, and all of it where it has to be scaled to 8 bits.`,
+	Flags: flag.Join(productFlags, []cli.Flag{
+		&cli.StringSliceFlag{Name: "against", Usage: "weights to predict: a `SOURCE`, as arguments are"},
+		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
+		&cli.BoolFlag{Name: "layers", Usage: "a row for every layer, too", DisableDefaultText: true},
+		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet,
+	}),
+	Action: func(c *cli.Context) (err error) {
+		f, err := readPredict(c)
+		if err != nil {
+			return err
+		}
+		model, err := flag.ReadCalibration(c)
+		if err != nil {
+			return err
+		}
+		event, end := term.Progress(c)
+		r, err := predict.Sources(c.Context, model, f.sources, predict.Options{Operands: f.operands(), Cold: f.cold, Compare: f.compared, Progress: event})
+		end()
+		if errors.Is(err, predict.ErrNotComparable) {
+			return fmt.Errorf("%w; leave --w out to predict each by itself", err)
+		}
+		if err != nil {
+			return operandError(err)
+		}
+		return f.write(c, r, model.Card)
+	},
+}

@@ -1,0 +1,111 @@
+package card
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+)
+
+// write writes predictions for a GPU.
+func (f *predictRequest) write(c *cli.Context, r *predict.Report, gpu string) error {
+	w := c.App.Writer
+	if !c.Bool("json") {
+		f.print(w, r, gpu)
+		return nil
+	}
+	if !f.layers {
+		for i := range r.Predictions {
+			r.Predictions[i].Layers = nil
+		}
+	}
+	if len(r.Predictions) == 1 {
+		return term.JSON(w, r.Predictions[0])
+	}
+	return term.JSON(w, r)
+}
+
+func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
+	all := r.Predictions
+	fmt.Fprintf(w, "predicted for %s: %s\n\n", gpu, f.title(r.Predictions))
+	head := []string{"weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock"}
+	if f.compared {
+		head = append(head, "energy\nover --w")
+	}
+	tab := term.NewTable(head...)
+	for _, p := range all {
+		over := "–"
+		if p.Over != nil {
+			over = plusMinus(p.Over)
+		}
+		tab.Add(append(predictionCells(p.Name, p.Prediction), over)[:len(tab.Head)]...)
+		for _, l := range p.Layers {
+			if !f.layers {
+				break
+			}
+			tab.Add(append(predictionCells("  "+l.Layer, l.Prediction), "")[:len(tab.Head)]...)
+		}
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	term.Remark(w, "predicted", "nothing was measured; energy and time are over those of random normal operands of the same scale")
+	term.Remark(w, "calibration", all[0].Calibration)
+	term.Remarks(w, "warning", r.Warnings())
+}
+
+// title says what is multiplied.
+func (f *predictRequest) title(all []predict.Prediction) string {
+	p := all[0]
+	first := p.Layers[0].Problem
+	what := first.String()
+	if p.Count > 1 {
+		what = fmt.Sprintf("%d layers, %d tokens, %v %v", p.Count, first.M, first.Type, f.Role)
+	}
+	for _, q := range all[1:] {
+		if q.Count != p.Count || q.Layers[0].Problem != first {
+			what = "different products, " + f.Role.String()
+		}
+	}
+	if f.cold {
+		what += ", weights from memory"
+	}
+	return what + ", x " + p.X
+}
+
+// plusMinus writes a ratio as a change, with half its interval.
+func plusMinus(r *predict.Ratio) string {
+	return term.Signed(100*(r.Relative-1), 1) + fmt.Sprintf(" ± %.1f %%", 50*(r.Interval[1]-r.Interval[0]))
+}
+
+func predictionCells(name string, p cost.Prediction) []string {
+	known := func(v *float64, write func(float64) string) string {
+		if v == nil {
+			return "–"
+		}
+		return write(*v)
+	}
+	return []string{name, term.Change(p.Relative), term.Signed(100*(p.Interval[0]-1), 1) + " … " + term.Signed(100*(p.Interval[1]-1), 1) + " %", term.Change(p.RelativeTime),
+		known(p.Joules, threeDigits),
+		known(p.Watts, func(v float64) string { return fmt.Sprintf("%.0f W", v) }),
+		known(p.Clock, func(v float64) string { return fmt.Sprintf("%.0f MHz", v) })}
+}
+
+// threeDigits writes an energy, no finer than it can be predicted.
+func threeDigits(joules float64) string {
+	unit := "J"
+	switch {
+	case joules < 1e-3:
+		joules, unit = 1e6*joules, "µJ"
+	case joules < 1:
+		joules, unit = 1e3*joules, "mJ"
+	}
+	digits := 2
+	for limit := 10.0; digits > 0 && joules >= limit; limit *= 10 {
+		digits--
+	}
+	return fmt.Sprintf("%.*f %s", digits, joules, unit)
+}

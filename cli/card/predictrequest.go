@@ -1,0 +1,107 @@
+package card
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+)
+
+// predictRequest is what predict is asked for.
+type predictRequest struct {
+	request
+	sources  []operand.Source
+	compared bool // the first source is --w, and the others are set against it
+	layers   bool // a row for every layer, too
+}
+
+func readPredict(c *cli.Context) (*predictRequest, error) {
+	f := &predictRequest{request: request{seed: c.Uint64("seed")}, layers: c.Bool("layers")}
+	var err error
+	if f.Role, err = cost.ParseRole(c.String("role")); err != nil {
+		return nil, exit.Usage(fmt.Errorf("--role: %w", err))
+	}
+	if f.Family, err = flag.ReadFamily(c); err != nil {
+		return nil, err
+	}
+	if c.IsSet("dtype") {
+		if f.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+			return nil, exit.Usage(fmt.Errorf("--dtype: %w", err))
+		}
+	}
+	if err := readSource(c, "x", &f.x); err != nil {
+		return nil, err
+	}
+	if err := f.readSources(c); err != nil {
+		return nil, err
+	}
+	decode := false
+	switch phase := c.String("workload"); phase {
+	case "prefill":
+	case "decode":
+		decode = true
+	default:
+		return nil, exit.Usagef("--workload %s: one product is predicted: give prefill or decode", phase)
+	}
+	f.cold = decode || c.Bool("cold")
+	return f, f.readTokens(c.String("shape"), decode)
+}
+
+// readSources reads --w, every --against and the arguments, in this order; with none of them it is
+// the usual weights.
+func (f *predictRequest) readSources(c *cli.Context) error {
+	add := func(flag, text string) error {
+		s, err := operand.Parse(text)
+		switch {
+		case err != nil:
+			return sourceError(flag, err)
+		case slices.ContainsFunc(f.sources, func(have operand.Source) bool { return have.Text == text }):
+			return exit.Usagef("%s is given twice", text)
+		}
+		f.sources = append(f.sources, s)
+		return nil
+	}
+	if f.compared = c.IsSet("w"); f.compared {
+		if err := add("w", c.String("w")); err != nil {
+			return err
+		}
+	}
+	for _, text := range c.StringSlice("against") {
+		if err := add("against", text); err != nil {
+			return err
+		}
+	}
+	for _, text := range c.Args().Slice() {
+		if err := add("", text); err != nil {
+			return err
+		}
+	}
+	if len(f.sources) == 0 {
+		f.sources = []operand.Source{operand.DefaultW(f.dtype)}
+	}
+	return nil
+}
+
+// readTokens reads --shape as measure does; decoding has its own number of tokens.
+func (f *predictRequest) readTokens(text string, decode bool) error {
+	shaped := slices.ContainsFunc(f.sources, operand.Source.HasShape)
+	if decode && text == "" {
+		text = decodeShape(shaped)
+	}
+	return f.readShape(text, shaped)
+}
+
+// decodeShape is the usual --shape of decoding, for weights that have a shape of their own or not.
+func decodeShape(shaped bool) string {
+	if shaped {
+		return fmt.Sprint(operand.DecodeTokens)
+	}
+	return fmt.Sprintf("%dx%dx%d", operand.DecodeTokens, operand.DefaultSize, operand.DefaultSize)
+}

@@ -1,0 +1,157 @@
+package card
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+var Profile = &cli.Command{
+	Name:  "profile",
+	Usage: "measure a product's power over time, with more detail than any sensor has",
+	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow, but
+every run begins at another phase of them: their readings are stitched into one power trace, after
+Singhania et al., "FinGraV". It finds the first execution with steady execution time (SSE) and the
+first with steady power (SSP).
+
+   lowtoggle profile                                     # 8192³ in BF16
+   lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
+   lowtoggle profile --w MODEL:TENSOR --shape 4096
+   lowtoggle profile --interleave 2048x2048x2048         # also each right after the other
+   lowtoggle profile --json --readings > FILE            # later, without a GPU:
+   lowtoggle profile --from FILE --resolution 10ms
+
+` + sourceHelp + `
+
+A run takes --length, plus most of a second before and after the work. Table I of the paper advises
+200 runs for most kernels; its authors found 50 enough. --device simulated needs no GPU and shows
+what a report looks like. After an interrupt the report covers the runs until then.
+
+In the table, power is the mean over a time before the moment (column "over"), with its 95 %
+interval. – means that the trace is too coarse at that moment. In JSON, times are in seconds. With
+--resolution the trace is equally fine everywhere; without, it is finest where power changes.
+
+The card's settings are never changed. Exit status 3: power was not steady within --length, or the
+readings do not carry the --resolution; 4: no GPU.`,
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "as usual"},
+		xFlag,
+		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
+		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in; see measure --help", DefaultText: "the tensor's, or bf16"},
+		flag.Role,
+		&cli.StringFlag{Name: "interleave", Usage: "shape `MxNxK` of a second product, to run before and after the first"},
+		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of the work in a run, such as 500ms", DefaultText: "2s"},
+		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 to 10000", DefaultText: "Table I"},
+		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "use the card for this `TIME` in all, such as 90s", DefaultText: "3m0s"},
+		&cli.DurationFlag{Name: "resolution", Usage: "resolve changes within this `TIME`, such as 5ms, or exit with 3", DefaultText: "any"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the trace into `FILE`, an .svg"},
+		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
+		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
+		deviceFlag, flag.Seed, componentsFlag, flag.Arch, flag.JSON, flag.Quiet,
+	},
+	Action: func(c *cli.Context) (err error) {
+		if _, err := flag.Arguments(c); err != nil {
+			return err
+		}
+		if c.IsSet("from") {
+			return recomputeProfile(c)
+		}
+		q, err := readProfile(c)
+		if err != nil {
+			return err
+		}
+		defer exit.CloseAll(&err, q.Close)
+		machine, err := openMachine(c.String("device"), q.seed)
+		if err != nil {
+			return err
+		}
+		defer exit.CloseAll(&err, machine.Close)
+		if q.splitter, q.unsplit, err = splitterOf(c.String("components"), machine.Card().Info().Name); err != nil {
+			return err
+		}
+		var report *profileReport
+		defer exit.SetUnsaved(c, false)
+		event, end := term.Progress(c)
+		q.options.Progress = profileProgress(c, event)
+		report, err = q.take(c.Context, machine)
+		end()
+		if errors.Is(err, context.Canceled) {
+			err = interruptedProfile(report)
+		}
+		if report == nil {
+			return err
+		}
+		if failed := report.write(c); err == nil {
+			err = failed
+		}
+		if failed := report.draw(c, q.picture); err == nil {
+			err = failed
+		}
+		if err == nil && !report.met() {
+			return exit.ErrShort
+		}
+		return err
+	},
+}
+
+// interruptedProfile returns the error of an interrupted profile.
+func interruptedProfile(report *profileReport) error {
+	if report == nil {
+		return fmt.Errorf("%w before the first run: nothing is kept", context.Canceled)
+	}
+	return fmt.Errorf("%w: the report covers the runs until then; the same command starts again", context.Canceled)
+}
+
+// take measures; the report is nil where nothing was measured.
+func (q *profileRequest) take(ctx context.Context, m measure.Machine) (report *profileReport, err error) {
+	products, files, err := q.products(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	err = weights.Guard(strings.Join(files, ", "), func() error {
+		report, err = q.takeProducts(ctx, m, products)
+		return err
+	})
+	return report, err
+}
+
+func (q *profileRequest) takeProducts(ctx context.Context, m measure.Machine, products []cuda.Product) (*profileReport, error) {
+	r, err := profile.Measure(ctx, m, products, q.options)
+	if r == nil {
+		return nil, err
+	}
+	for i := range r.Products {
+		of := &q.request
+		if i > 0 {
+			of = q.other
+		}
+		p := &r.Products[i]
+		p.W, p.X = of.w.Text, of.operands().XText(p.Problem.Type)
+	}
+	report := &profileReport{Result: r, asked: q.resolution}
+	if err == nil {
+		err = report.split(ctx, q.splitter, q.unsplit, products)
+	}
+	return report, err
+}
+
+// profileProgress shows stages and runs. From the stage "stitch" on everything was measured, and an interrupt must wait
+// until it is written.
+func profileProgress(c *cli.Context, event func(profile.Event)) func(profile.Event) {
+	return func(e profile.Event) {
+		exit.SetUnsaved(c, e.Stage == "stitch")
+		event(e)
+	}
+}

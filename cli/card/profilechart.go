@@ -1,0 +1,114 @@
+package card
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
+)
+
+// picture of a profile: power from its first milliseconds on, power and clock over all of it.
+func (r profileReport) picture() []byte {
+	watts, after := chart.Axis{Label: "power, W", With: []float64{0}}, chart.Axis{Label: "time since the start of the work, s"}
+	early := chart.Panel{Title: r.title(), X: chart.Axis{Label: "time since the start of the work, ms", Log: 10}, Y: watts}
+	whole := chart.Panel{Title: "all of it", X: after, Y: watts}
+	clock := chart.Panel{Title: "clock", X: after, Y: chart.Axis{Label: "clock, MHz", With: []float64{0}}}
+	for i, p := range r.Profiles {
+		if p.Trace == nil {
+			continue
+		}
+		name, style := r.nameOf(p), chart.Style{Colour: i}
+		line := traceLine(p.Trace, name, style)
+		whole.X.With = append(whole.X.With, line.X[0], line.X[len(line.X)-1])
+		whole.Lines = append(whole.Lines, scaled(line, 1))
+		early.Lines = append(early.Lines, working(scaled(line, 1000), 1000*p.Segments[0].End.Seconds()))
+		clock.Lines = append(clock.Lines, clockLine(p, name, style))
+		for _, m := range marksOf(p, len(r.Profiles) > 1) {
+			whole.Marks = append(whole.Marks, m)
+			if m.X *= 1000; m.X >= 1000*p.Trace.Step.Seconds()/2 { // not far to the left of all lines
+				early.Marks = append(early.Marks, m)
+			}
+		}
+	}
+	clock.X.With = whole.X.With // both over the same times
+	return chart.Chart{Title: r.title(), Panels: []chart.Panel{early, whole, clock}}.SVG()
+}
+
+// draw the picture, where there is something to draw: what stands in the file is worth more than an empty one.
+func (r profileReport) draw(c *cli.Context, path string) error {
+	if r.HasTrace() {
+		return outfile.WritePicture(c, path, r.picture())
+	}
+	if path != "" && !c.Bool("json") {
+		term.Remark(c.App.Writer, "picture", "none: "+path+" is left as it was")
+	}
+	return nil
+}
+
+// traceLine draws a trace with a point in the middle of every cell. Times are in seconds.
+func traceLine(c *stitch.Trace, name string, style chart.Style) chart.Line {
+	l := chart.Line{Name: name, Style: style, Y: c.Watts, Low: c.Low, High: c.High}
+	for i := range c.Watts {
+		l.X = append(l.X, (c.Start + stitch.Seconds(i)*c.Step + c.Step/2).Seconds())
+	}
+	return l
+}
+
+// scaled times.
+func scaled(l chart.Line, by float64) chart.Line {
+	x := make([]float64, len(l.X))
+	for i, v := range l.X {
+		x[i] = v * by
+	}
+	l.X = x
+	return l
+}
+
+// working keeps a line's points from the start to the end of the first segment.
+func working(l chart.Line, end float64) chart.Line {
+	from, to := 0, len(l.X)
+	for from < to && l.X[from] <= 0 {
+		from++
+	}
+	for to > from && l.X[to-1] > end {
+		to--
+	}
+	l.X, l.Y = l.X[from:to], l.Y[from:to]
+	if l.Low != nil {
+		l.Low, l.High = l.Low[from:to], l.High[from:to]
+	}
+	return l
+}
+
+func clockLine(p profile.Profile, name string, style chart.Style) chart.Line {
+	l := chart.Line{Name: name, Style: style}
+	for _, s := range p.States {
+		if s.SMClock != nil {
+			l.X, l.Y = append(l.X, s.At.Seconds()), append(l.Y, *s.SMClock)
+		}
+	}
+	return l
+}
+
+// marksOf a profile: where it became steady, and where another product took over.
+func marksOf(p profile.Profile, named bool) (marks []chart.Mark) {
+	name := ""
+	if named {
+		name = p.Segments[0].Name + ": "
+	}
+	for _, s := range []struct {
+		label string
+		point profile.SteadyPoint
+	}{{"SSE", p.Steady.SSE}, {"SSP", p.Steady.SSP}} {
+		if s.point.Found {
+			marks = append(marks, chart.Mark{X: s.point.At.Seconds(), Label: name + s.label})
+		}
+	}
+	for _, l := range p.Segments[1:] {
+		marks = append(marks, chart.Mark{X: l.Begin.Seconds(), Label: name + "then " + l.Name})
+	}
+	return marks
+}

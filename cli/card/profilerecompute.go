@@ -1,0 +1,102 @@
+package card
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+)
+
+// measuringFlags do not go with --from.
+var measuringFlags = []string{"w", "x", "shape", "dtype", "role", "interleave", "length", "runs", "time", "device", "components", "arch"}
+
+// recomputeProfile recomputes the traces from a file of readings.
+func recomputeProfile(c *cli.Context) error {
+	for _, name := range measuringFlags {
+		if c.IsSet(name) {
+			return exit.Usagef("--%s does not go with --from, which measures nothing", name)
+		}
+	}
+	file := c.String("from")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	var r profile.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("--from %s: %w: the file is not the output of profile --json", file, err)
+	}
+	printable(&r)
+	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}
+	q.seed = r.Seed
+	if c.IsSet("seed") {
+		q.seed = c.Uint64("seed")
+	}
+	if err := outfile.CheckPicture(q.picture); err != nil {
+		return err
+	}
+	if err := q.readOptions(c); err != nil {
+		return err
+	}
+	event, end := term.Progress(c)
+	event(profile.Event{Stage: "stitch"})
+	err = profile.Recompute(c.Context, &r, q.options)
+	end()
+	if err != nil {
+		err = fmt.Errorf("--from %s: %w", file, err)
+		orInterrupt(c.Context, &err)
+		return err
+	}
+	report := &profileReport{Result: &r, asked: q.resolution}
+	if err := report.write(c); err != nil {
+		return err
+	}
+	if err := report.draw(c, q.picture); err != nil {
+		return err
+	}
+	if !report.met() {
+		return exit.ErrShort
+	}
+	return nil
+}
+
+// printable replaces control characters in a file's words, which would reach the terminal.
+func printable(r *profile.Result) {
+	words := []*string{&r.GPU}
+	for i := range r.Products {
+		p := &r.Products[i]
+		words = append(words, &p.Name, &p.W, &p.X)
+	}
+	for i := range r.Profiles {
+		for j := range r.Profiles[i].Throttle {
+			words = append(words, &r.Profiles[i].Throttle[j])
+		}
+	}
+	for i := range r.Warnings {
+		words = append(words, &r.Warnings[i])
+	}
+	for _, w := range words {
+		*w = strings.Map(func(c rune) rune {
+			if unicode.IsPrint(c) {
+				return c
+			}
+			return unicode.ReplacementChar
+		}, *w)
+	}
+}
+
+// orInterrupt puts an interrupt in the place of an error that came of it.
+func orInterrupt(ctx context.Context, err *error) {
+	if *err != nil && ctx.Err() != nil {
+		*err = ctx.Err()
+	}
+}

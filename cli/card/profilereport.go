@@ -1,0 +1,328 @@
+package card
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+)
+
+// profileReport prints a profile.
+type profileReport struct {
+	*profile.Result
+	asked time.Duration // resolution; 0: none
+	// signatures of the products, and why there are none.
+	signatures []*measure.Signature
+	unsplit    string
+}
+
+// met says whether the profile is as fine and as steady as was asked for.
+func (r profileReport) met() bool { return r.Steady() && (r.asked == 0 || r.Resolves(r.asked)) }
+
+func (r profileReport) write(c *cli.Context) error {
+	if c.Bool("json") {
+		return term.JSON(c.App.Writer, struct {
+			*profile.Result
+			Components []*measure.Signature `json:"components,omitempty"`
+		}{r.Result, r.signatures})
+	}
+	r.print(c.App.Writer)
+	return nil
+}
+
+// title of the table and of the picture.
+func (r profileReport) title() string {
+	const widest = 48 // of a source, which JSON has in full: a picture's title has a single line
+	p := r.Products[0]
+	title := r.GPU + ": " + p.Problem.String()
+	if p.X != "" {
+		title += ", x " + term.Shorten(p.X, widest)
+	}
+	if p.W != "" {
+		title += ", w " + term.Shorten(p.W, widest)
+	}
+	if r.BrokenOff() {
+		title += ", interrupted"
+	}
+	return title
+}
+
+func (r profileReport) print(w io.Writer) {
+	fmt.Fprintln(w, term.Wrap(r.title(), "", "  ", term.Width))
+	for _, p := range r.Profiles {
+		if len(r.Profiles) > 1 {
+			fmt.Fprintf(w, "%s from an idle card\n\n", r.nameOf(p))
+		}
+		if len(p.Milestones) > 0 {
+			milestoneTable(p).Print(w)
+			fmt.Fprintln(w)
+		}
+		r.aboutProfile(w, p)
+		if len(r.Profiles) > 1 {
+			fmt.Fprintln(w)
+		}
+	}
+	if len(r.Interleaved) > 0 {
+		r.interleavedTable().Print(w)
+		fmt.Fprintln(w)
+		for _, a := range r.Interleaved {
+			name := r.Products[a.Product].Name
+			if a.Watts == 0 {
+				term.Remark(w, "note", fmt.Sprintf("%s right after the other: unknown, as it ran for less than the trace resolves there (%v)", name, a.Over))
+			}
+			if a.Alone == 0 {
+				term.Remark(w, "note", fmt.Sprintf("%s alone did not reach steady power, so there is nothing to compare with: give a longer --length", name))
+			}
+		}
+	}
+	r.remarks(w)
+}
+
+// nameOf a profile is that of its first product.
+func (r profileReport) nameOf(p profile.Profile) string {
+	if len(p.Segments) == 0 {
+		return "–"
+	}
+	return p.Segments[0].Name
+}
+
+func milestoneTable(p profile.Profile) *term.Table {
+	tab := term.NewTable("time", "executions\ndone", "power", "95 %", "over", "clock")
+	for _, m := range p.Milestones {
+		at, clock := m.At.String(), "–"
+		if strings.HasPrefix(m.Name, "SS") {
+			at = m.Name + ", " + at
+		}
+		if m.SMClock != nil {
+			clock = fmt.Sprintf("%.0f MHz", *m.SMClock)
+		}
+		if m.TooCoarse() {
+			tab.Add(at, executionsText(m.Executions), "–", "–", "–", clock)
+			continue
+		}
+		tab.Add(at, executionsText(m.Executions), decimal(m.Watts, 1)+" W",
+			decimal(m.Low, 1)+" … "+decimal(m.High, 1)+" W", m.Over.String(), clock)
+	}
+	return tab
+}
+
+// interleavedTable compares each product right after the other with its steady power alone.
+func (r profileReport) interleavedTable() *term.Table {
+	watts := func(w float64) string {
+		if w == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f W", w)
+	}
+	tab := term.NewTable("product", "right after", "over", "power", "steady\nalone", "change", "95 %")
+	for _, a := range r.Interleaved {
+		change, within := "–", "–"
+		if a.Ratio != 0 {
+			change, within = term.MeasuredChange(a.Ratio, a.Interval[:]), term.Interval(a.Interval[:])
+		}
+		tab.Add(r.Products[a.Product].Name, r.Products[a.Other].Name, a.Over.String(), watts(a.Watts), watts(a.Alone), change, within)
+	}
+	return tab
+}
+
+// aboutProfile prints what a profile's table rests on.
+func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
+	r.aboutRuns(w, p)
+	if p.Trace == nil {
+		why := "there is no trace"
+		if r.BrokenOff() {
+			why += ": there were too few readings so far, or too little time"
+		}
+		term.Remark(w, "note", why)
+		return
+	}
+	rest, low, high, clock := p.BeforeWork()
+	text := fmt.Sprintf("%s W (%s … %s)", decimal(rest, 0), decimal(low, 0), decimal(high, 0))
+	if clock != nil {
+		text += fmt.Sprintf(" at %.0f MHz", *clock)
+	}
+	term.Remark(w, "before the work", text)
+	aboutSteady(w, p)
+	for _, s := range p.Sensors {
+		term.Remark(w, "sensor", sensorText(s))
+	}
+	term.Remark(w, "resolution", resolutionText(p))
+	if slices.ContainsFunc(p.Milestones, profile.Milestone.TooCoarse) {
+		more := "more --runs show more"
+		if r.asked == 0 {
+			more = "more --runs, or a --resolution such as 10ms, show more"
+		}
+		term.Remark(w, "–", "unknown: the trace is too coarse there to tell power at that moment from later power; "+more)
+	}
+	if in := p.Execution; in != nil && in.Resolved {
+		term.Remark(w, "in an execution", executionText(*in))
+	} else if in != nil && p.Steady.SSP.Found {
+		term.Remark(w, "not resolved", "power within an execution: "+in.Why)
+	}
+	if r.asked > 0 && p.Coarsest().Duration() > r.asked {
+		term.Remark(w, "note", fmt.Sprintf("too few runs for the --resolution: with %s the trace is as coarse as %v in places, or uncertain by more than ±5 %% at %v: allow more with --runs and --time",
+			term.Plural(p.Golden, "golden run", "golden runs"), p.Coarsest(), stitch.Seconds(r.asked)))
+	}
+}
+
+func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
+	text := fmt.Sprintf("%s, %d of them golden, in %.0f s", term.Plural(p.Taken, "run", "runs"), p.Golden, r.Seconds)
+	if low, high, ok := p.Temperatures(); ok {
+		text += fmt.Sprintf(", the die at %.0f to %.0f °C", low, high)
+	}
+	if p.LateReadings > 0 {
+		text += fmt.Sprintf("; %s came too late to be dated and were left out", term.Plural(p.LateReadings, "reading", "readings"))
+	}
+	term.Remark(w, how(r.Simulated), text)
+	if p.Taken < min(enoughRuns, p.Advised) {
+		term.Remark(w, "note", fmt.Sprintf("FinGraV advises %d runs and found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
+	}
+}
+
+// enoughRuns is how many runs the authors of FinGraV found enough, whatever their Table I advises.
+const enoughRuns = 50
+
+// flagged names the flags beside what is to be changed.
+var flagged = strings.NewReplacer("take longer runs", "take longer runs (--length)", "take more runs", "take more runs (--runs and --time)")
+
+func aboutSteady(w io.Writer, p profile.Profile) {
+	if s := p.Steady.SSE; s.Found {
+		mean := p.Segments[0].End / profile.Seconds(p.Segments[0].Executions)
+		term.Remark(w, "execution time", fmt.Sprintf("no longer falls from execution %s on (SSE, %v); %v on average",
+			term.Count(s.Execution), stitch.Of(s.Seconds), mean))
+	} else {
+		term.Remark(w, "note", "execution time was not steady: "+flagged.Replace(s.Why))
+	}
+	if s := p.Steady.SSP; s.Found {
+		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %v after the start: %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+	} else {
+		term.Remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
+	}
+}
+
+// remarks are about all of it.
+func (r profileReport) remarks(w io.Writer) {
+	if s := r.Sync; s != nil {
+		text := fmt.Sprintf("read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
+		if s.Launch > s.Delay {
+			text += fmt.Sprintf("; work began %v after its launch", s.Launch)
+		}
+		term.Remark(w, "clocks", text)
+	}
+	for _, p := range r.Products {
+		if p.Kernel != nil {
+			term.Remark(w, "kernel", p.Kernel.String())
+		}
+	}
+	if r.unsplit != "" {
+		term.Remark(w, "note", r.unsplit)
+	}
+	if r.BrokenOff() && r.HasTrace() {
+		of := "a trace uses the latest golden runs only, and is coarser than that of a complete measurement"
+		if r.Recomputed != "" {
+			of = "traces use all golden runs until then"
+		}
+		term.Remark(w, "note", "the measurement was interrupted; "+of)
+	}
+	if r.Simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "warning", r.Warnings)
+	printSignatures(w, r.signatures)
+}
+
+// split splits the products' power by component; without a splitter, unsplit says why that is unknown.
+func (r *profileReport) split(ctx context.Context, s *measure.Splitter, unsplit string, products []cuda.Product) error {
+	r.unsplit = unsplit
+	if s == nil {
+		return nil
+	}
+	for i, p := range r.Profiles {
+		about := r.Products[i]
+		d := measure.Dissected{Name: about.Name, Before: products[i : i+1], Platform: r.Platform}
+		if about.Kernel != nil {
+			d.Kernels = []cuda.Kernel{*about.Kernel}
+		}
+		if n := len(p.Milestones); n > 0 && p.Steady.SSP.Found && p.Milestones[n-1].SMClock != nil {
+			d.Seconds, d.Clock = p.Steady.SSP.Seconds, *p.Milestones[n-1].SMClock
+		}
+		found, err := s.Split(ctx, d)
+		if err != nil {
+			return err
+		}
+		r.signatures = append(r.signatures, found)
+	}
+	return nil
+}
+
+func sensorText(s stitch.Sensor) string {
+	text := fmt.Sprintf("%s, %s", s.Name, term.Plural(s.Readings, "reading", "readings"))
+	if s.Window > 0 {
+		text += ", each over " + s.Window.String()
+	}
+	if !s.Used {
+		return text + "; not used: " + s.Why
+	}
+	if s.TimeConstant > 0 {
+		text += fmt.Sprintf(", behind a filter with a time constant of %v", s.TimeConstant)
+	}
+	switch late := s.Delay; {
+	case late >= stitch.Seconds(time.Microsecond):
+		text += fmt.Sprintf(", %v late", late)
+	case late <= -stitch.Seconds(time.Microsecond):
+		text += fmt.Sprintf(", %v early", -late)
+	}
+	if math.Abs(s.Gain-1) > 0.001 && s.Gain > 0 {
+		text += fmt.Sprintf(", %s %% off the counter", term.Signed(100*(s.Gain-1), 1))
+	}
+	return text + fmt.Sprintf(", ±%.1f W", s.Error)
+}
+
+func executionText(in profile.Execution) string {
+	var parts []string
+	for _, w := range in.Watts {
+		parts = append(parts, fmt.Sprintf("%.0f", w))
+	}
+	return fmt.Sprintf("%s W in parts of %v, the mean of %s of steady power",
+		strings.Join(parts, ", "), in.Length/profile.Seconds(len(in.Watts)), term.Plural(in.Executions, "execution", "executions"))
+}
+
+// executionsText is how many executions were done; the one under way does not count.
+func executionsText(n float64) string {
+	const rounding = 1e-6
+	return term.Count(int(n + rounding))
+}
+
+// decimal number with a minus sign as it should be.
+func decimal(v float64, digits int) string {
+	return strings.Replace(fmt.Sprintf("%.*f", digits, v), "-", "−", 1)
+}
+
+// resolutionText says which changes the trace can show.
+func resolutionText(p profile.Profile) string {
+	text := fmt.Sprintf("%v in the first %v, %v on the whole; shorter changes cannot be told apart",
+		p.Resolution(0, profile.EarlyTime), profile.EarlyTime, p.Resolution(0, p.End()))
+	if l := p.Trace.Law; l != nil && l.Exponent != 0 {
+		text += fmt.Sprintf(", except those that follow the executions' speed, down to %v: 1 %% of speed changes power by %.1f %%",
+			p.Trace.Step, l.Exponent)
+	}
+	switch {
+	case len(p.Sensors) == 0:
+	case p.Sensors[0].TimeConstant > 0:
+		text += "; power that itself rose and fell so slowly would look the same as the filter"
+	default:
+		text += fmt.Sprintf("; a delay common to all sensors below %v stays undetected and shifts all times", stitch.UnresolvedDelay)
+	}
+	return text
+}

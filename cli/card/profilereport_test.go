@@ -1,0 +1,163 @@
+package card
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+)
+
+func TestSensorText(t *testing.T) {
+	s := stitch.Sensor{Name: stitch.Instant, Readings: 1200, Window: 25 * profile.Seconds(time.Millisecond), Delay: 3 * profile.Seconds(time.Millisecond), Gain: 0.98, Error: 2.04, Used: true}
+	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 3 ms late, −2.0 % off the counter, ±2.0 W"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.Delay, s.Gain = -stitch.Seconds(time.Millisecond), 1
+	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms, 1 ms early, ±2.0 W"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.Used, s.Why = false, "it contradicts the others"
+	if got, want := sensorText(s), "instant power, 1 200 readings, each over 25 ms; not used: it contradicts the others"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestProfileMet: steady power and the resolution asked for, in every profile.
+func TestProfileMet(t *testing.T) {
+	p := profile.Profile{
+		Segments: []profile.Segment{{Name: "a", Executions: 9, End: profile.Seconds(time.Second)}},
+		Trace:    &stitch.Trace{Step: 10 * profile.Seconds(time.Millisecond), Watts: []float64{1, 2}, Low: []float64{1, 2}, High: []float64{1, 2}, Resolution: []profile.Seconds{4e6, 5e6}},
+		Steady:   profile.SteadyState{SSP: profile.SteadyPoint{Found: true}},
+	}
+	r := profileReport{Result: &profile.Result{Products: []profile.Product{{W: "zeros"}}, Profiles: []profile.Profile{p}}}
+	for asked, want := range map[time.Duration]bool{0: true, 5e6: true, 4e6: false} {
+		if r.asked = asked; r.met() != want {
+			t.Errorf("5 ms where %v were asked for: %v", asked, r.met())
+		}
+	}
+	swinging := p
+	swinging.Steady.SSP = profile.SteadyPoint{Why: "power still changed: take longer runs"}
+	r.asked, r.Profiles = 0, []profile.Profile{p, swinging}
+	var b strings.Builder
+	if r.print(&b); r.met() || !strings.Contains(b.String(), "note: power was not steady: power still changed: take longer runs (--length)\n") {
+		t.Errorf("met %v:\n%s", r.met(), b.String())
+	}
+	r.Stopped = "cancelled"
+	title := r.title() + "\n"
+	if !strings.HasSuffix(title, ", w zeros, interrupted\n") {
+		t.Error(title)
+	}
+	b.Reset()
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || !strings.Contains(b.String(), "note: the measurement was interrupted") {
+		t.Errorf("interrupted:\n%s", b.String())
+	}
+	r.Recomputed = "profile --from a" // traces of all golden runs
+	b.Reset()
+	if r.print(&b); !strings.HasPrefix(b.String(), title) || strings.Contains(b.String(), "coarser than that of a complete") || !strings.Contains(b.String(), "all golden runs until then") {
+		t.Errorf("recomputed:\n%s", b.String())
+	}
+	none := p
+	none.Trace, none.Milestones = nil, nil
+	r.asked, r.Profiles = 5e6, []profile.Profile{none}
+	if r.met() || !strings.Contains(string(r.picture()), "<svg") {
+		t.Error("without a curve it is met, or cannot be drawn")
+	}
+}
+
+// TestSteadyTime: execution time that no longer falls may rise, as at the power cap.
+func TestSteadyTime(t *testing.T) {
+	p := profile.Profile{
+		Segments: []profile.Segment{{Executions: 1000, End: 1662 * profile.Seconds(time.Millisecond)}},
+		Steady:   profile.SteadyState{SSE: profile.SteadyPoint{Found: true, Execution: 1, Seconds: 1.417e-3}},
+	}
+	var b strings.Builder
+	aboutSteady(&b, p)
+	if want := "execution time: no longer falls from execution 1 on (SSE, 1.42 ms); 1.66 ms on the mean\n"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("%s, want %s", b.String(), want)
+	}
+}
+
+// TestAfterTable: where curves are too coarse there is no ratio, and a note says so.
+func TestAfterTable(t *testing.T) {
+	r := profileReport{Result: &profile.Result{
+		Products: []profile.Product{{Name: "a"}, {Name: "b"}},
+		Interleaved: []profile.Interleaved{
+			{Product: 1, Over: 50 * profile.Seconds(time.Millisecond), Watts: 700, Alone: 875, Ratio: 0.8, Interval: [2]float64{0.79, 0.81}},
+			{Other: 1, Over: 300 * profile.Seconds(time.Millisecond)},
+		},
+	}}
+	var b strings.Builder
+	r.print(&b)
+	for _, want := range []string{"700.0 W", "875.0 W", "−20.00 %", "note: right after the other the curve tells 300 ms apart, which is longer than a ran", "note: a alone was not steady"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), " 0.0 W") || strings.Contains(b.String(), "note: b") || strings.Contains(b.String(), "than b ran") {
+		t.Errorf("watts of nothing, or a note about what is known:\n%s", b.String())
+	}
+}
+
+// TestProfilePicture has a band, the points of steadiness, and where another product took over.
+func TestProfilePicture(t *testing.T) {
+	c := &stitch.Trace{Start: -150 * profile.Seconds(time.Millisecond), Step: 2500 * profile.Seconds(time.Microsecond)}
+	for i := range 320 {
+		c.Watts, c.Low, c.High = append(c.Watts, float64(i)), append(c.Low, float64(i-5)), append(c.High, float64(i+5))
+		c.Resolution = append(c.Resolution, c.Step)
+	}
+	mhz := 1980.0
+	p := profile.Profile{
+		Trace: c, Segments: []profile.Segment{{Name: "a", End: 400 * profile.Seconds(time.Millisecond)}, {Name: "b<c", Begin: 400 * profile.Seconds(time.Millisecond), End: 600 * profile.Seconds(time.Millisecond)}},
+		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, At: 10 * profile.Seconds(time.Microsecond)}, SSP: profile.SteadyPoint{Found: true, At: 50 * profile.Seconds(time.Millisecond)}},
+		States: []profile.State{{At: -profile.Seconds(time.Millisecond)}, {At: profile.Seconds(time.Millisecond), SMClock: &mhz}},
+	}
+	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: gemm.Problem{M: 2, N: 3, K: 4, Type: arith.BF16}}}, Profiles: []profile.Profile{p}}
+	text := string(profileReport{Result: r}.picture())
+	for _, want := range []string{"<title>card: 2x3x4 bf16 stationary</title>", ">SSP<", ">SSE<", "then b&lt;c", "MHz"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "NaN") {
+		t.Error("NaN in a path")
+	}
+}
+
+// TestNothingToDraw: without a curve the file stays as it was, and it is said.
+func TestNothingToDraw(t *testing.T) {
+	path, out := filepath.Join(t.TempDir(), "a.svg"), &strings.Builder{}
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := profileReport{Result: &profile.Result{Products: make([]profile.Product, 1), Profiles: make([]profile.Profile, 1)}}
+	c := cli.NewContext(&cli.App{Writer: exit.NewOutput(out)}, flag.NewFlagSet("", flag.ContinueOnError), nil)
+	if err := r.draw(c, path); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); string(text) != "old" || err != nil || !strings.HasPrefix(out.String(), "picture: none: ") {
+		t.Errorf("%q, %v; said %q", text, err, out)
+	}
+}
+
+// TestProfileHolds: from the stage "stitch" on an interrupt waits for the report.
+func TestProfileHolds(t *testing.T) {
+	out := exit.NewOutput(io.Discard)
+	c := cli.NewContext(&cli.App{Writer: out}, nil, nil)
+	tell := profileProgress(c, func(profile.Event) {})
+	for _, stage := range []string{"self-test", "timing", "warm-up", "stitch"} {
+		if tell(profile.Event{Stage: stage}); out.Unsaved() != (stage == "stitch") {
+			t.Errorf("%s: unsaved %v", stage, out.Unsaved())
+		}
+	}
+}

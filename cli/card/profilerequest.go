@@ -1,0 +1,138 @@
+package card
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+)
+
+// profileRequest is what profile is asked for.
+type profileRequest struct {
+	request
+	other      *request      // the product to interleave with; nil: none
+	resolution time.Duration // 0: whatever the sensors give
+	options    profile.Options
+	picture    string            // file
+	splitter   *measure.Splitter // nil: there is none
+	unsplit    string            // why there is none
+}
+
+func readProfile(c *cli.Context) (*profileRequest, error) {
+	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}
+	q.seed = c.Uint64("seed")
+	var err error
+	if q.Role, err = cost.ParseRole(c.String("role")); err != nil {
+		return nil, exit.Usage(fmt.Errorf("--role: %w", err))
+	}
+	if q.Family, err = flag.ReadFamily(c); err != nil {
+		return nil, err
+	}
+	if c.IsSet("dtype") {
+		if q.dtype, err = arith.ParseType(strings.ToLower(c.String("dtype"))); err != nil {
+			return nil, exit.Usage(fmt.Errorf("--dtype: %w", err))
+		}
+	}
+	q.w = operand.DefaultW(q.dtype)
+	if err := readSource(c, "w", &q.w); err != nil {
+		return nil, err
+	}
+	if err := readSource(c, "x", &q.x); err != nil {
+		return nil, err
+	}
+	if err := q.readShape(c.String("shape"), q.w.HasShape()); err != nil {
+		return nil, err
+	}
+	if c.IsSet("interleave") {
+		if err := q.readOther(c.String("interleave")); err != nil {
+			return nil, err
+		}
+	}
+	if err := outfile.CheckPicture(q.picture); err != nil {
+		return nil, err
+	}
+	return q, q.readOptions(c)
+}
+
+// readOther reads the shape of the product to interleave with: of drawn operands, in the type of the
+// first.
+func (q *profileRequest) readOther(text string) error {
+	o := request{Options: q.Options, seed: q.seed, dtype: q.dtype, w: operand.DefaultW(q.dtype)}
+	if err := o.readShape(text, false); err != nil {
+		return exit.Usage(errors.New(strings.Replace(err.Error(), "--shape", "--interleave", 1)))
+	}
+	q.other = &o
+	return nil
+}
+
+func (q *profileRequest) readOptions(c *cli.Context) error {
+	q.options = profile.Options{
+		Length: c.Duration("length"), Runs: c.Int("runs"), Time: c.Duration("time"), Seed: q.seed,
+		Resolution: q.resolution, Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
+	}
+	switch { // to the library 0 is the default
+	case q.options.Length == 0:
+		return exit.Usagef("--length 0s: want 50ms to 1m")
+	case q.options.Time == 0:
+		return exit.Usagef("--time 0s: a single run takes more than its length, %v", q.options.Length)
+	case q.options.Runs == 0 && c.IsSet("runs"):
+		return exit.Usagef("--runs 0: want 2 to 10000")
+	}
+	if q.options.Readings && !c.Bool("json") {
+		return exit.Usagef("--readings goes with --json: nothing else shows them")
+	}
+	if c.IsSet("resolution") && q.resolution == 0 {
+		return exit.Usagef("--resolution 0s: give 2ms to 1s")
+	}
+	if err := q.options.Validate(); err != nil {
+		return exit.Usagef("--%s", strings.ReplaceAll(err.Error(), "\n", "\n--")) // options are named as flags are
+	}
+	return nil
+}
+
+// products makes the one, and the other, and says in which files their operands lie.
+func (q *profileRequest) products(ctx context.Context, m measure.Machine) (products []cuda.Product, files []string, err error) {
+	one, _, err := q.candidates(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n := len(one.Products); n != 1 {
+		return nil, nil, exit.Usagef("--w %s: it has %d linear layers, and a profile is of one: name it, as in PATH:TENSOR", q.w.Text, n)
+	}
+	products = one.Products
+	if q.w.Path == "" {
+		products[0].Name = dimensions(products[0].Problem)
+	}
+	if q.other == nil {
+		return products, one.Files, nil
+	}
+	typ := products[0].Problem.Type
+	q.other.dtype, q.other.shape.Type, q.other.w = typ, typ, operand.DefaultW(typ)
+	other, _, err := q.other.candidates(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := other.Products[0]
+	if p.Name = dimensions(p.Problem); p.Name == products[0].Name {
+		p.Name += " again"
+	}
+	return append(products, p), one.Files, nil
+}
+
+func dimensions(p gemm.Problem) string { return fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K) }

@@ -1,0 +1,165 @@
+package card
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/bench/paper"
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+)
+
+// reproduceOut is the default folder.
+const reproduceOut = "reproduce"
+
+// reproduceFlags do not go with --report.
+var reproduceFlags = []cli.Flag{
+	&cli.StringFlag{Name: "type", Usage: "only series of these `TYPES`, such as bf16,fp16", DefaultText: "all"},
+	&cli.IntFlag{Name: "size", Usage: "only series of this `SIZE`, 2048 or 8192", DefaultText: "both"},
+	&cli.StringFlag{Name: "change", Usage: "only series in which `WHAT` changes, both or weights", DefaultText: "either"},
+	&cli.StringFlag{Name: "role", Usage: "only series with weights in this `ROLE`, stationary or streaming", DefaultText: "either"},
+	&cli.IntFlag{Name: "rounds", Value: 1, Usage: "measure every point `N` times", DefaultText: "1"},
+	&cli.BoolFlag{Name: "quick", Usage: "three points of every experiment", DisableDefaultText: true},
+	&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
+	deviceFlag,
+}
+
+var Reproduce = &cli.Command{
+	Name:      "reproduce",
+	Usage:     "reproduce a paper's measurements of bits and power on this GPU",
+	ArgsUsage: "[OUT]",
+	Description: `Measures the experiments of "Input-Dependent Power Usage in GPUs" again: products whose operands
+are drawn from patterns, each compared with a baseline, in series of one type, size and role. The
+measurements are kept in OUT (default: reproduce). After an interrupt the same command continues.
+
+   lowtoggle reproduce --quick --type bf16,fp16     three points of every experiment
+   lowtoggle reproduce                              everything, for hours
+   lowtoggle reproduce OUT --report                 report on OUT; needs no GPU
+
+At the end it reports which of the paper's takeaways hold, and writes OUT/report.md with figures.
+Several GPUs can fill one OUT at the same time, each with its own --type.
+
+The card's settings are never changed. Exit status 3: points are missing, or measurements are
+doubtful; 4: no GPU.`,
+	Flags: flag.Join(reproduceFlags, []cli.Flag{
+		&cli.BoolFlag{Name: "report", Usage: "report on the measurements in OUT; measures nothing", DisableDefaultText: true},
+		flag.JSON, flag.Quiet,
+	}),
+	Action: func(c *cli.Context) (err error) {
+		out := reproduceOut
+		if c.NArg() > 0 {
+			args, err := flag.Arguments(c, "OUT")
+			if err != nil {
+				return err
+			}
+			out = args[0]
+		}
+		works, err := reproduceWorks(c)
+		if err != nil {
+			return err
+		}
+		if works == nil {
+			return reproduceReport(c, out, nil)
+		}
+		machine, err := openMachine(c.String("device"), 0)
+		if err != nil {
+			return err
+		}
+		defer exit.CloseAll(&err, machine.Close)
+		err = measureWorks(c, machine, out, works, experiment.Options{Rounds: c.Int("rounds"), Time: c.Duration("time")})
+		if c.Context.Err() != nil {
+			return err
+		}
+		return reproduceReport(c, out, err) // one failed series must not hide the others
+	},
+}
+
+// reproduceWorks returns the series that the flags choose; none with --report.
+func reproduceWorks(c *cli.Context) ([]experiment.Work, error) {
+	if c.Bool("report") {
+		for _, f := range reproduceFlags {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return nil, exit.Usagef("--%s does not go with --report, which measures nothing", name)
+			}
+		}
+		return nil, nil
+	}
+	if c.Int("rounds") < 1 {
+		return nil, exit.Usagef("--rounds %d: give 1 or more", c.Int("rounds"))
+	}
+	if c.IsSet("time") && c.Duration("time") <= 0 {
+		return nil, exit.Usagef("--time %v: give a time such as 30m", c.Duration("time"))
+	}
+	types, err := reproduceTypes(c.String("type"))
+	if err != nil {
+		return nil, err
+	}
+	role, err := cost.ParseRole(c.String("role"))
+	if c.IsSet("role") && err != nil {
+		return nil, exit.Usage(fmt.Errorf("--role: %w", err))
+	}
+	f := paper.Filter{Types: types, Size: c.Int("size"), Change: experiment.Change(c.String("change"))}
+	if c.IsSet("role") {
+		f.Role = &role
+	}
+	most := 0
+	if c.Bool("quick") {
+		most = paper.Quick
+	}
+	works := paper.Works(f, most)
+	if works == nil {
+		return nil, exit.Usagef("no series matches the flags; there are %s", reproduceNames())
+	}
+	return works, nil
+}
+
+func reproduceNames() string {
+	var names []string
+	for _, s := range paper.Setups() {
+		names = append(names, s.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+func reproduceTypes(text string) (types []arith.Type, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for name := range strings.SplitSeq(strings.ToLower(text), ",") {
+		t, err := arith.ParseType(strings.TrimSpace(name))
+		if err != nil {
+			return nil, exit.Usage(fmt.Errorf("--type: %w", err))
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// measureWorks measures the points that the folder does not have yet, with progress.
+func measureWorks(c *cli.Context, m measure.Machine, out string, works []experiment.Work, o experiment.Options) error {
+	event, end := term.Progress(c)
+	defer end()
+	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)
+	before := -1 // readings that the folder had
+	o.Progress = func(p experiment.Progress) {
+		if before < 0 {
+			before = p.Done - 1
+		}
+		event(progress.Event{Stage: "measure", Done: int64(p.Done - before), Total: int64(p.Total - before)})
+	}
+	err := experiment.Run(c.Context, m, out, works, o)
+	if err != nil && c.Context.Err() != nil {
+		return fmt.Errorf("%w: the measurements until then are in %s; the same command continues", err, out)
+	}
+	return err
+}

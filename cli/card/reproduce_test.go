@@ -1,0 +1,58 @@
+package card
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+)
+
+// TestReproduceInterrupted: what was measured is kept, and the message says how to go on.
+func TestReproduceInterrupted(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	file := filepath.Join(out, "fp8-2048-both.json")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := runCard(ctx, "reproduce", "--device", "simulated", "--type", "fp8", "--size", "2048", "--", out)
+		ended <- err
+	}()
+	for there := false; !there; {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before anything was measured: %v", err)
+		case <-time.After(time.Millisecond):
+			_, err := os.Stat(file)
+			there = err == nil
+		}
+	}
+	cancel()
+	err := <-ended
+	if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": the measurements until then are in "+out+"; the same command continues") {
+		t.Errorf("error %v", err)
+	}
+	if s, err := experiment.Load(file); err != nil || len(s.Sessions) != 1 || len(s.Sessions[0].Readings) == 0 {
+		t.Errorf("kept %+v, %v", s, err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "report.md")); err == nil {
+		t.Error("an interrupted run wrote a report")
+	}
+}
+
+func TestChanges(t *testing.T) {
+	for want, v := range map[string][2]float64{
+		"−3.0 … +1.2 %": {-0.03, 0.012},
+		"−3.0 %":        {-0.03, -0.0300001},
+		"0.0 %":         {-0.0001, 0.0001},
+	} {
+		if have := changes(v[0], v[1]); have != want {
+			t.Errorf("%v: %q, want %q", v, have, want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package card
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/bench/paper"
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+)
+
+// reproduceReport reports on the series in a folder, after a run that ended with an error or nil.
+func reproduceReport(c *cli.Context, out string, ran error) error {
+	r, err := paper.WriteReport(c.Context, out)
+	switch {
+	case err != nil && ran != nil:
+		return ran // the reason why there is nothing to report
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: nothing was measured into this folder yet: leave out --report", out)
+	case err != nil:
+		return err
+	}
+	if errors.Is(ran, experiment.ErrTime) {
+		r.Missing = ran.Error()
+		ran = exit.ErrShort
+	}
+	if c.Bool("json") {
+		err = term.JSON(c.App.Writer, r)
+	} else {
+		printReproduced(c.App.Writer, r)
+	}
+	if r.Doubts != nil {
+		err = errors.Join(err, exit.ErrShort)
+	}
+	return cmp.Or(ran, err)
+}
+
+// printReproduced prints the takeaways and the doubts.
+func printReproduced(w io.Writer, r *paper.Report) {
+	for _, t := range r.Takeaways {
+		const indent = "     "
+		fmt.Fprint(w, term.Wrap(t.Claim, fmt.Sprintf("%-5s", t.ID), indent, term.Width))
+		text := t.Verdict
+		if low, high, ok := extent(t.Effects); ok {
+			text += ": " + changes(low, high)
+		}
+		fmt.Fprint(w, term.Wrap(text+"; in the paper "+t.Paper, indent, indent, term.Width))
+	}
+	fmt.Fprintln(w)
+	points := 0
+	for _, s := range r.Series {
+		points += s.Points
+	}
+	term.Remark(w, "measured", fmt.Sprintf("%s in %d series on %s", term.Plural(points, "point", "points"), len(r.Series), r.Series[0].GPU))
+	term.Remark(w, "written", r.Files[0]+" with "+term.Plural(len(r.Files)-1, "figure", "figures"))
+	if r.Missing != "" {
+		term.Remark(w, "note", r.Missing)
+	}
+	if r.Simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "INVALID", r.Doubts)
+}
+
+// extent is the smallest and the largest change of energy among the effects.
+func extent(effects []paper.Effect) (low, high float64, ok bool) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, e := range effects {
+		if !math.IsNaN(e.Energy) {
+			low, high, ok = min(low, e.Energy), max(high, e.Energy), true
+		}
+	}
+	return low, high, ok
+}
+
+// changes writes a range of changes.
+func changes(low, high float64) string {
+	if a, b := term.Signed(100*low, 1), term.Signed(100*high, 1); a != b {
+		return a + " … " + b + " %"
+	}
+	return term.Signed(100*low, 1) + " %"
+}

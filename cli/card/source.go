@@ -1,0 +1,68 @@
+package card
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+)
+
+// sourceHelp says how a source is written.
+const sourceHelp = `A SOURCE is one of
+   PATTERN       such as normal(0,0.02), zeros, or normal(0,0.02) | round(4) | sparse(50%);
+                 docs/patterns.md has the language
+   PATH:TENSOR   a tensor of a folder or a safetensors file
+   PATH:         all linear layers, one after the other; PATH:*up_proj.weight those that match.
+                 For other weights, the same layers of another model; for --x, the tensor that
+                 is named like the layer.
+tensor(PATH:TENSOR) | round(4) is a pattern, too. The default is normal(0,0.02) for w and
+normal(0,1) for x; normal(0,1) for both in FP8, normal(0,32) in INT8. Tensors of other types are
+scaled by a power of two to the range of these two.`
+
+// readSource reads a flag's source, where it is given.
+func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
+	if !c.IsSet(name) {
+		return nil
+	}
+	*to, err = operand.Parse(c.String(name))
+	return sourceError(name, err)
+}
+
+// sourceError says which flag an error is about, if any; a file that does not exist is no wrong usage.
+func sourceError(flag string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if flag != "" {
+		err = fmt.Errorf("--%s: %w", flag, err)
+	}
+	if errors.Is(err, operand.ErrNoFile) {
+		return err
+	}
+	return exit.Usage(err)
+}
+
+// operandError adds to an error of operands what to type instead.
+func operandError(err error) error {
+	var (
+		missing *operand.NotFoundError
+		shape   *operand.ShapeError
+		typ     *operand.TypeError
+		problem *operand.ProblemError
+	)
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("%w; %s lists what it has", err, term.CommandLine("inspect", missing.Path, "--tensors"))
+	case errors.As(err, &shape):
+		return exit.Usage(fmt.Errorf("--shape: %w", err))
+	case errors.As(err, &typ):
+		return fmt.Errorf("%w: choose a type with --dtype", err)
+	case errors.As(err, &problem):
+		return exit.Usage(err)
+	}
+	return err
+}

@@ -1,0 +1,217 @@
+package card
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+	"github.com/lowtoggle/lowtoggle/gemm/sweep"
+)
+
+// report prints the result, if any, and draws the picture. It returns the error of the sweep, or that the sweep falls short
+// of what was asked.
+func (q *sweepRequest) report(c *cli.Context, r *sweep.Result, err error) error {
+	if r == nil {
+		return err
+	}
+	var failed error
+	if c.Bool("json") {
+		failed = term.JSON(c.App.Writer, r)
+	} else {
+		q.print(c.App.Writer, r)
+	}
+	switch picture := sweepChart(r); {
+	case failed != nil || q.picture == "":
+	case picture != nil:
+		failed = outfile.WritePicture(c, q.picture, picture)
+	case !c.Bool("json"):
+		term.Remark(c.App.Writer, "picture", "not drawn: one setting makes no line")
+	}
+	switch {
+	case err != nil:
+		return err
+	case failed == nil && (!r.Valid || q.short):
+		return exit.ErrShort
+	}
+	return failed
+}
+
+func (q *sweepRequest) print(w io.Writer, r *sweep.Result) {
+	what := r.Before
+	if r.After != "" {
+		what += ", converted: " + r.After
+	}
+	fmt.Fprintln(w, term.Wrap(fmt.Sprintf("%s: %s, %s, weights %v", sweepTitle(r), what, r.Workload, q.Role), "", "  ", term.Width))
+	interval := "95 %"
+	if r.Predicted {
+		interval = "likely"
+	}
+	head := []string{"setting", "weights", "energy\n%", interval, "time\n%", interval, "power\nW", "clock\nMHz", "EDP", "gain\n− loss"}
+	if r.Predicted {
+		head = slices.Insert(head, 1, "basis")
+	}
+	tab := term.NewTable(head...)
+	tab.Whole = true // a shortened setting would be ambiguous
+	for _, p := range r.Points {
+		tab.Add(sweepCells(p, "original", p.Original)...)
+		if p.Converted != nil {
+			tab.Add(sweepCells(p, "converted", *p.Converted)...)
+		}
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	printBest(w, r)
+	q.remarks(w, r)
+}
+
+// sweepTitle says where the figures come from.
+func sweepTitle(r *sweep.Result) (title string) {
+	switch {
+	case r.Predicted:
+		title = "predicted for " + r.GPU
+	case r.Simulated:
+		title = "simulated, not measured: " + r.GPU
+	default:
+		title = "measured on " + r.GPU
+	}
+	if r.Stopped != "" {
+		title += ", interrupted"
+	}
+	return title
+}
+
+func sweepCells(p sweep.Point, name string, f sweep.Figures) []string {
+	clock := "–"
+	if f.Clock != nil {
+		clock = fmt.Sprintf("%.0f", *f.Clock)
+	}
+	cells := []string{p.Setting.String()}
+	switch {
+	case p.Extrapolated:
+		cells = append(cells, "extrap.")
+	case p.Predicted:
+		cells = append(cells, "pred.")
+	}
+	return append(cells, name, term.Signed(100*(f.RelativeEnergy-1), 1), endsOf(f.Interval), term.Signed(100*(f.RelativeTime-1), 1), endsOf(f.TimeInterval),
+		fmt.Sprintf("%.0f", f.Watts), clock, fmt.Sprintf("%.3f", f.EDP), term.Signed(100*f.GainMinusLoss, 1))
+}
+
+// endsOf returns an interval of ratios in per cent, "–" where it is unknown.
+func endsOf(in []float64) string {
+	if in == nil || in[1]/in[0]-1 < 1e-9 {
+		return "–"
+	}
+	end := func(ratio float64) string {
+		digits := 1
+		if ratio >= 2 { // keeps the column narrow
+			digits = 0
+		}
+		return term.Signed(100*(ratio-1), digits)
+	}
+	return end(in[0]) + "…" + end(in[1])
+}
+
+// printBest prints the best setting by each metric.
+func printBest(w io.Writer, r *sweep.Result) {
+	if len(r.Best) == 0 {
+		return
+	}
+	tab := term.NewTable("best by", "setting alone", "conversion alone", "both")
+	alike := false
+	for _, b := range r.Best {
+		value := func(c *sweep.Choice, at bool) string {
+			if c == nil {
+				return "–"
+			}
+			text := fmt.Sprintf("%.3f", c.Value)
+			switch b.Metric {
+			case "energy":
+				text = term.Change(c.Value)
+			case "energy_gain_minus_time_loss":
+				text = term.Signed(100*c.Value, 1)
+			}
+			if at {
+				text = c.Setting.String() + ": " + text
+			}
+			if len(c.AsGood) > 0 {
+				alike = true
+				text += " *"
+			}
+			return text
+		}
+		name := map[string]string{"energy": "energy", "edp": "EDP", "eds": fmt.Sprintf("EDS, k = %g", b.K), "energy_gain_minus_time_loss": "gain − loss"}[b.Metric]
+		tab.Add(name, value(&b.Setting, true), value(b.Transform, false), value(b.Both, true))
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	if alike {
+		term.Remark(w, "*", "other settings are equally good within their intervals; --json names them")
+	}
+}
+
+// remarks prints the reference, the origin of the figures and the doubts.
+func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
+	for _, p := range r.Points {
+		if r.IsReference(p.Setting) {
+			o := p.Original
+			term.Remark(w, "reference", fmt.Sprintf("the original at %v, %s: %s in %v for one pass through all layers. Energy and time are relative to it; gain − loss is in points",
+				p.Setting, aboutReference(r), siJoules(o.Joules), stitch.Of(o.Seconds)))
+		}
+	}
+	switch {
+	case r.Predicted:
+		term.Remark(w, "pred.", fmt.Sprintf("predicted, not measured. At %g W the prediction rests on measurements of a card", r.Reference))
+		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
+			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other exponents, a lowest voltage, and cards whose memory draws more or less; –: none of these changes the figure")
+		}
+		term.Remark(w, "calibration", r.Calibration)
+	case r.Simulated:
+		term.Remark(w, "simulated", visitsText(r))
+	default:
+		term.Remark(w, "measured", visitsText(r))
+	}
+	if r.Stopped != "" {
+		term.Remark(w, "note", "the sweep was interrupted; the report has what was measured until then")
+	}
+	if r.Simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	if at := coinciding(r); len(at) > 0 {
+		term.Remark(w, "note", fmt.Sprintf("at %s the conversion changes neither energy nor time; their lines in a picture coincide", strings.Join(at, ", ")))
+	}
+	term.Remarks(w, "warning", r.Warnings)
+	term.Remarks(w, "INVALID", r.Invalid)
+}
+
+// coinciding returns the settings at which the table shows no difference between original and converted.
+func coinciding(r *sweep.Result) (at []string) {
+	for _, p := range r.Points {
+		if o, c := p.Original, p.Converted; c != nil && math.Abs(c.RelativeEnergy-o.RelativeEnergy) < 5e-4 && math.Abs(c.RelativeTime-o.RelativeTime) < 5e-4 {
+			at = append(at, p.Setting.String())
+		}
+	}
+	return at
+}
+
+// aboutReference says where the reference's limit comes from.
+func aboutReference(r *sweep.Result) string {
+	switch {
+	case r.Predicted:
+		return "the calibration's limit"
+	case r.Default == r.Reference:
+		return "the card's default, which was set"
+	}
+	return fmt.Sprintf("which was set (the card's default is %g W)", r.Default)
+}
+
+func visitsText(r *sweep.Result) string {
+	return fmt.Sprintf("%s; the reference drifted by %.2f %%", term.Plural(len(r.Visits), "visit", "visits"), 100*r.Drift)
+}

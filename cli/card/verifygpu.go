@@ -1,0 +1,74 @@
+package card
+
+import (
+	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// VerifyFlags are those of verify --gpu.
+var VerifyFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "gpu", Usage: "measure the energy of all linear layers, before and after", DisableDefaultText: true},
+	&cli.BoolFlag{Name: "total", Usage: "measure all layers together alone, no row for each kind", DisableDefaultText: true},
+	xFlag,
+	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
+	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that would end after this `TIME`"},
+	windowFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,
+}
+
+// Verification is what verify --gpu is asked for.
+type Verification struct {
+	request
+	total    bool              // all layers together alone
+	splitter *measure.Splitter // of the first card; nil: there is none
+	Unsplit  string            // why there is none
+}
+
+// ReadVerify opens the cards that --gpu asks for; none where it was not given.
+func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error) {
+	if !c.Bool("gpu") {
+		for _, f := range VerifyFlags {
+			if name := f.Names()[0]; name != "gpu" && c.IsSet(name) {
+				return nil, nil, exit.Usagef("--%s is about measuring: add --gpu", name)
+			}
+		}
+		return nil, nil, nil
+	}
+	if c.Bool("json") && c.Bool("bench") {
+		return nil, nil, exit.Usagef("--json and --bench exclude each other")
+	}
+	q, err := meterRequest(c, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := readSource(c, "x", &q.x); err != nil {
+		return nil, nil, err
+	}
+	cards, err := openMachines(c.String("device"), q.seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	splitter, unsplit, err := splitterOf(c.String("components"), cards[0].Card().Info().Name)
+	if err != nil {
+		return nil, nil, errors.Join(err, cards.Close())
+	}
+	return &Verification{*q, c.Bool("total"), splitter, unsplit}, cards, nil
+}
+
+// Measure measures the linear layers of both models. The report holds, also beside an error, what was
+// measured; it is nil where no layers were found.
+func (q *Verification) Measure(c *cli.Context, cards machines, src, out *weights.Model) (*measure.ModelReport, error) {
+	bars := term.NewBars(c)
+	defer bars.End()
+	r, err := measure.Models(c.Context, cards, src, out, measure.ModelOptions{
+		Operands: q.operands(), Workload: q.Workload, TotalOnly: q.total, Meter: q.meter, Splitter: q.splitter, Progress: onCards(bars),
+	})
+	return r, interrupted(operandError(err), r != nil && r.Measured())
+}

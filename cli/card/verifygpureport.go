@@ -1,0 +1,194 @@
+package card
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// PrintModels shows what was measured of two models. unsplit says why no power is split by component, if
+// anything was measured that could be.
+func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
+	if !r.Several() {
+		printModelEnergy(w, r.Cards[0], unsplit)
+		return
+	}
+	for i, c := range r.Cards {
+		fmt.Fprintf(w, "%s:\n", c.Name)
+		if i > 0 { // the first card's stands for all
+			unsplit = ""
+		}
+		printModelEnergy(w, c, unsplit)
+		fmt.Fprintln(w)
+	}
+	simulated := slices.ContainsFunc(r.Cards, func(c measure.CardEnergy) bool { return c.Simulated })
+	if r.Total != nil {
+		for i, p := range r.Total.Phases {
+			fmt.Fprintf(w, "%s, ", p.Phase)
+			printTotals(w, len(r.Cards), "layers", p.Loads)
+			printSpreads(w, "layers", r.Spread.Phases[i].Loads)
+			fmt.Fprintln(w)
+		}
+		if len(r.Total.Phases) > 1 && r.Total.Relative > 0 {
+			fmt.Fprintf(w, "energy of the workload on all cards: %s %s, %s\n", term.MeasuredChange(r.Total.Relative, r.Total.Interval), how(simulated), term.Interval(r.Total.Interval))
+		}
+	}
+	if simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "INVALID", r.Invalid)
+}
+
+// printModelEnergy writes a table for each phase.
+func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
+	if len(e.Phases) > 0 && e.Unchanged() {
+		fmt.Fprintln(w, "energy: not measured, as no linear layer was changed")
+		return
+	}
+	for i, p := range e.Phases {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		memory := ""
+		if p.Phase == "decode" {
+			memory = " from memory"
+		}
+		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
+		tab := term.NewTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
+		for _, row := range p.Layers {
+			tab.Add(rowCells(row, row.Kind)...)
+		}
+		if p.Total != nil {
+			tab.Add(rowCells(*p.Total, "total")...)
+		}
+		tab.Print(w)
+		fmt.Fprintln(w)
+		phaseRemarks(w, p)
+	}
+	if len(e.Phases) > 1 && e.Relative > 0 {
+		fmt.Fprintf(w, "energy of the workload: %s %s, %s\n", term.MeasuredChange(e.Relative, e.Interval), how(e.Simulated), term.Interval(e.Interval))
+	}
+	printSignatures(w, e.Signatures())
+	if unsplit != "" && slices.ContainsFunc(e.Phases, func(p measure.Phase) bool { return p.Total != nil && p.Total.Run != nil }) {
+		term.Remark(w, "note", unsplit)
+	}
+	if len(e.Skipped) > 0 {
+		term.Remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
+	}
+	if e.Name != "" {
+		return // what holds for all cards comes below them
+	}
+	if e.Simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "INVALID", e.Invalid)
+}
+
+// phaseRemarks says how sure a phase's table is.
+func phaseRemarks(w io.Writer, p measure.Phase) {
+	rows := p.Layers
+	if p.Total != nil {
+		rows = append(rows[:len(rows):len(rows)], *p.Total)
+	}
+	missed, widest := 0, 0.0
+	var warnings []string
+	for i, row := range rows {
+		if row.Run == nil {
+			continue
+		}
+		for _, text := range row.Run.Invalid {
+			switch {
+			case strings.HasPrefix(text, "the null"):
+				missed++
+			case i < len(p.Layers) && !slices.Contains(warnings, text): // what a total has against it comes as INVALID
+				warnings = append(warnings, text)
+			}
+		}
+		widest = max(widest, row.Run.Resolvable)
+		for _, text := range row.Run.Warnings {
+			if !slices.Contains(warnings, text) {
+				warnings = append(warnings, text)
+			}
+		}
+	}
+	if widest > 0 {
+		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% cannot be told from none", 100*widest))
+	}
+	if p.TooLarge {
+		text := "the card has no room for both models at once"
+		if p.Total != nil {
+			text += ": the total is that of the rows, by their energy"
+		} else {
+			text += ", and the rows do not make a total: some were not measured"
+		}
+		term.Remark(w, "note", text)
+	}
+	if t := p.Total; t != nil && t.Run != nil && t.Run.Stack > 1 {
+		term.Remark(w, "note", stackedNote(t.Run.Stack))
+	}
+	if t := p.Total; t != nil && t.Run != nil && t.Run.Stopped == power.StoppedTime {
+		term.Remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))
+	}
+	if missed > 0 {
+		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy reads unlike the original, as is expected of one in twenty", term.Plural(missed, "row", "rows"), len(rows)))
+	}
+	term.Remarks(w, "warning", warnings)
+}
+
+func rowCells(r measure.Row, name string) []string {
+	cells := []string{name, term.Count(r.Layers)}
+	switch {
+	case r.Identical:
+		return append(cells, "identical", "–", "–", "–", "–", "")
+	case r.Run == nil && r.Interval != nil:
+		return append(cells, term.MeasuredChange(r.Relative, r.Interval), term.Interval(r.Interval), "–", "–", "–", "")
+	case r.Run == nil || r.Run.Variants[0].Blocks == 0:
+		return append(cells, "–", "–", "–", "–", "–", "")
+	}
+	before, v := r.Run.Baseline, r.Run.Variants[0]
+	clock, note := "–", ""
+	if before.SMClock != nil && v.SMClock != nil {
+		clock = fmt.Sprintf("%.0f, %.0f", *before.SMClock, *v.SMClock)
+	}
+	if before.Capped != nil && *before.Capped || v.Capped != nil && *v.Capped {
+		note = "capped"
+	}
+	if !r.Run.Valid {
+		note += "?"
+	}
+	return append(cells, term.MeasuredChange(v.RelativeEnergy, v.Interval), term.Interval(v.Interval), term.MeasuredChange(v.RelativeTime, v.TimeInterval),
+		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), clock, note)
+}
+
+// BenchModels prints the readings as lines of Go benchmarks.
+func BenchModels(w io.Writer, r *measure.ModelReport) {
+	for _, c := range r.Cards {
+		benchModelEnergy(w, c)
+	}
+}
+
+func benchModelEnergy(w io.Writer, e measure.CardEnergy) {
+	fmt.Fprintf(w, "gpu: %s\nrole: %s\nx: %s\n", e.GPU, e.Role, e.X)
+	name := "BenchmarkLayers"
+	if e.Name != "" {
+		name += benchCard(e.Name)
+	}
+	line := func(p measure.Phase, kind string, r *measure.Result) {
+		if r != nil {
+			benchLines(w, name+"/phase="+p.Phase+"/layers="+kind, r)
+		}
+	}
+	for _, p := range e.Phases {
+		if p.Total != nil {
+			line(p, "total", p.Total.Run)
+		}
+		for _, row := range p.Layers {
+			line(p, row.Kind, row.Run)
+		}
+	}
+}

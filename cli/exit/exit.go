@@ -1,0 +1,54 @@
+package exit
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// Exit statuses. Scripts rely on them.
+const (
+	Done       = 0
+	Failed     = 1 // input, I/O
+	WrongUsage = 2
+	Short      = 3 // done, but a check failed or a budget could not be met
+	NoGPU      = 4 // no GPU where one was asked for
+)
+
+// usageError is an error in the command line itself.
+type usageError struct{ error }
+
+// Usage marks an error as one in the command line.
+func Usage(err error) error { return usageError{err} }
+
+// Usagef returns a usage error.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// ErrShort ends a command that did its work but missed what was asked for: a check failed, or a budget was not met.
+var ErrShort = errors.New("short of what was asked")
+
+// Status returns the exit status for a command's error.
+func Status(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, ErrShort):
+		return Short
+	case errors.As(err, &usage):
+		return WrongUsage
+	case measure.NoGPU(err):
+		return NoGPU
+	}
+	return Failed
+}
+
+// CloseAll is for defer: it closes what a command opened, and keeps the first error.
+func CloseAll(err *error, closers ...func() error) {
+	for _, end := range closers {
+		if failed := end(); *err == nil {
+			*err = failed
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package exit
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Output is a command's standard output. It remembers the first error of writing, so that commands need not check
+// their prints: a lost report is a failure.
+type Output struct {
+	io.Writer
+	mu      sync.Mutex
+	err     error
+	unsaved atomic.Bool // see setUnsaved
+}
+
+// NewOutput returns an output that writes to w.
+func NewOutput(w io.Writer) *Output { return &Output{Writer: w} }
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// Close returns the first error of writing, and discards whatever an interrupted command still writes.
+func (o *Output) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Writer = io.Discard
+	return o.err
+}
+
+// Unsaved reports whether an interrupt must wait.
+func (o *Output) Unsaved() bool { return o.unsaved.Load() }
+
+// SetUnsaved says whether an interrupt must wait until this command has written what it measured.
+func SetUnsaved(c *cli.Context, unsaved bool) {
+	if o, ok := c.App.Writer.(*Output); ok {
+		o.unsaved.Store(unsaved)
+	}
+}

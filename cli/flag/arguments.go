@@ -1,0 +1,27 @@
+package flag
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+)
+
+// Arguments returns the command's arguments. They must be as many as names, and not empty.
+func Arguments(c *cli.Context, names ...string) ([]string, error) {
+	takes, given := "no arguments", term.Plural(c.NArg(), "argument was given", "arguments were given")
+	if len(names) > 0 {
+		takes = strings.Join(names, " and ")
+	}
+	if c.NArg() != len(names) {
+		return nil, exit.Usagef("%s takes %s, and %s; see lowtoggle %s --help", c.Command.Name, takes, given, c.Command.Name)
+	}
+	for i, name := range names {
+		if c.Args().Get(i) == "" {
+			return nil, exit.Usagef("%s is empty", name)
+		}
+	}
+	return c.Args().Slice(), nil
+}

@@ -1,0 +1,34 @@
+package flag
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+// Flags shared by several commands.
+var (
+	JSON    = &cli.BoolFlag{Name: "json", Usage: "print one JSON document and nothing else", DisableDefaultText: true}
+	Quiet   = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show no progress", DisableDefaultText: true}
+	Workers = &cli.IntFlag{Name: "workers", Usage: "use `N` goroutines", DefaultText: "all processors"}
+	Tensors = &cli.BoolFlag{Name: "tensors", Usage: "one row for each tensor instead of each kind", DisableDefaultText: true}
+	Arch    = &cli.StringFlag{Name: "arch", Usage: "read the model's family from `FILE` instead of the catalogue"}
+	Tokens  = &cli.StringFlag{Name: "tokens", Usage: "measure the loss on the tokens in `FILE`"}
+
+	Passes   = &cli.StringFlag{Name: "passes", Usage: "exactly these `PASSES`, such as reorder,round=4; see lowtoggle passes"}
+	Recipe   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a `FILE`", DefaultText: transform.DefaultRecipe}
+	MinSNR   = &cli.Float64Flag{Name: "min-snr", Usage: "keep every layer's output SNR above this many `dB`", DefaultText: "the recipe's; --passes: none"}
+	Workload = &cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`MIX`: prefill, decode or prefill=0.3,decode=0.7", DefaultText: "prefill"}
+	Role     = &cli.StringFlag{Name: "role", Value: "stationary", Usage: "`ROLE` of the weights: stationary or streaming", DefaultText: "stationary"}
+	Seed     = &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that seeds everything random"}
+)
+
+var Common = []cli.Flag{JSON, Quiet, Workers}
+
+func Join(groups ...[]cli.Flag) []cli.Flag {
+	var all []cli.Flag
+	for _, g := range groups {
+		all = append(all, g...)
+	}
+	return all
+}

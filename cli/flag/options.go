@@ -1,0 +1,76 @@
+package flag
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+func ReadWorkers(c *cli.Context) (int, error) {
+	if !c.IsSet("workers") {
+		return runtime.GOMAXPROCS(0), nil
+	}
+	if n := c.Int("workers"); n >= 1 && n <= 4096 {
+		return n, nil
+	}
+	return 0, exit.Usagef("--workers %d: give a number from 1 to 4096", c.Int("workers"))
+}
+
+// ReadFamily reads the file that --arch names; nil where it names none.
+func ReadFamily(c *cli.Context) (*arch.Family, error) {
+	path := c.String("arch")
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := arch.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// ReadWorkload reads --workload and --role.
+func ReadWorkload(c *cli.Context) (cost.Workload, cost.Role, error) {
+	w, err := cost.ParseWorkload(c.String("workload"))
+	if err != nil {
+		return w, 0, exit.Usage(fmt.Errorf("--workload: %w", err))
+	}
+	r, err := cost.ParseRole(c.String("role"))
+	if err != nil {
+		return w, r, exit.Usage(fmt.Errorf("--role: %w", err))
+	}
+	return w, r, nil
+}
+
+// Options are what a command that looks at models is asked for.
+type Options struct {
+	Workload    cost.Workload
+	Role        cost.Role
+	Workers     int
+	Family      *arch.Family
+	Calibration *cost.Calibration
+}
+
+func Read(c *cli.Context) (o Options, err error) {
+	if o.Workload, o.Role, err = ReadWorkload(c); err != nil {
+		return o, err
+	}
+	if o.Workers, err = ReadWorkers(c); err != nil {
+		return o, err
+	}
+	if o.Calibration, err = ReadCalibration(c); err != nil {
+		return o, err
+	}
+	o.Family, err = ReadFamily(c)
+	return o, err
+}

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package cli
-
-import "context"
-
-func hangUp(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx)
-}

@@ -1,0 +1,116 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+var (
+	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "tokens in `FILE`: one part to choose by, one to judge by"}
+	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%", DefaultText: "the recipe's"}
+	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "search on for `TIME`, such as 5m", DefaultText: "until the budget is spent"}
+	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep in `DIR` what the search finds", DefaultText: "not kept"}
+)
+
+// nats per token that a rise of the perplexity by a share is.
+func nats(share float64) *float64 {
+	v := math.Log1p(share)
+	return &v
+}
+
+// readBudget reads --max-loss and what goes with it.
+func readBudget(c *cli.Context, o *transform.Options) error {
+	if err := tokensGiven(c); err != nil {
+		return err
+	}
+	for _, f := range []string{"max-loss", "search-time", "search-dir"} {
+		if c.IsSet(f) && !c.IsSet("tokens") {
+			return exit.Usagef("--%s needs tokens: give --tokens FILE; without tokens, --min-snr is a budget", f)
+		}
+	}
+	if c.Duration("search-time") < 0 {
+		return exit.Usagef("--search-time %v: give a time such as 5m", c.Duration("search-time"))
+	}
+	if !c.IsSet("max-loss") {
+		return nil
+	}
+	if c.IsSet("min-snr") {
+		return exit.Usagef("--max-loss and --min-snr exclude each other")
+	}
+	text := c.String("max-loss")
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0 && v <= 1) {
+		return exit.Usagef("--max-loss %q: give a share such as 0.1%% or 0.001, above 0 and up to 100%%", text)
+	}
+	o.Budget.MaxLoss, o.Budget.MinSNR = nats(v), nil
+	return nil
+}
+
+// givenTokens reads the tokens that --tokens names; nil where it names none. beside is the file or folder beside
+// which the search keeps what it finds.
+func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transform.Options) (*transform.Tokens, error) {
+	if !c.IsSet("tokens") {
+		return nil, nil
+	}
+	file, err := openTokens(c.String("tokens"), m.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var family []byte
+	if path := c.String("arch"); path != "" {
+		if family, err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	t, err := transform.NewTokens(m, file, o.Family, family, o.Workers)
+	if err != nil {
+		return nil, err
+	}
+	t.Dir, t.Keep, err = searchDir(c, path, beside, t.Key())
+	return t, err
+}
+
+// finish removes what the search found, unless it is to be kept.
+func finish(t *transform.Tokens) error {
+	if t == nil || t.Keep {
+		return nil
+	}
+	return removeSearch(t.Dir)
+}
+
+// planFailed words the error of a plan that was not finished; t may be nil.
+func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
+	switch {
+	case c.Context.Err() == nil:
+		if t != nil {
+			tidy(t.Dir)
+		}
+		return err
+	case t != nil && searching(t.Dir):
+		return fmt.Errorf("%w: what the search has found stays in %s; the same command goes on", c.Context.Err(), t.Dir)
+	}
+	return fmt.Errorf("%w: nothing was written", c.Context.Err())
+}
+
+// overBudget is the error of a result whose perplexity rises by more than the budget on the evaluation tokens; nil
+// where it does not.
+func overBudget(r *transform.Conversion) error {
+	if r.WithinBudget() {
+		return nil
+	}
+	return fmt.Errorf("%w: on the evaluation tokens perplexity rises by %.3f %%, more than the %.3g %% allowed; convert again with a smaller --max-loss, or more calibration tokens of the same kind",
+		exit.ErrShort, 100*math.Expm1(r.Loss.Difference), 100*math.Expm1(*r.Plan.Request.MaxLoss))
+}

@@ -1,0 +1,189 @@
+package model
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// random is a small random model in a folder of its own, some of whose tensors are changed.
+func random(t *testing.T, name string, change func(tensor string, data []byte)) (dir string) {
+	t.Helper()
+	config, err := synth.Config(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "model")
+	if err := synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, shard := range m.Shards {
+		file := append(slices.Clone(shard.Head()), shard.Data()...)
+		for _, info := range shard.Tensors {
+			data := file[len(shard.Head()):]
+			change(info.Name, data[info.Begin:info.End])
+		}
+		if err := errors.Join(os.Remove(shard.Path), os.WriteFile(shard.Path, file, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// randomTokens are a file with so many sequences of 16 tokens for calibration, and 6 for evaluation.
+func randomTokens(t *testing.T, calibration int) (path string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	infos := []weights.Info{
+		{Name: tokens.Calibration, DType: weights.U8, Shape: []int{calibration, 16}},
+		{Name: tokens.Evaluation, DType: weights.U8, Shape: []int{6, 16}},
+	}
+	data, _, err := weights.EncodeHeader(infos, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range (calibration + 6) * 16 {
+		data = append(data, byte(rng.IntN(96)))
+	}
+	path = filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// quickly are passes that a search has soon tried.
+const quickly = "prune,trellis,compensate=0.01"
+
+// A model that its own tokens make overflow is refused, and nothing is left behind.
+func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
+	tokens := randomTokens(t, 8)
+	bf16 := func(data []byte, v float32) {
+		for i := range len(data) / 2 {
+			binary.LittleEndian.PutUint16(data[2*i:], uint16(math.Float32bits(v)>>16))
+		}
+	}
+	for name, test := range map[string]struct {
+		tensor string
+		change func(data []byte)
+		want   []string
+	}{
+		"NaN": {"model.layers.0.mlp.up_proj.weight", func(data []byte) { bf16(data[:2], float32(math.NaN())) },
+			[]string{"block 0", "mlp.down_proj.weight", "not finite: look for NaN, infinite or very large weights"}},
+		"large": {"model.layers.1.input_layernorm.weight", func(data []byte) { bf16(data, 1e30) },
+			[]string{"block 1", "self_attn.q_proj.weight", "their squares exceed float32: look for very large weights"}},
+		"infinite": {"model.norm.weight", func(data []byte) { bf16(data, float32(math.Inf(1))) }, []string{"lm_head.weight", "not finite"}},
+	} {
+		model := random(t, "llama-tiny", func(tensor string, data []byte) {
+			if tensor == test.tensor {
+				test.change(data)
+			}
+		})
+		out := filepath.Join(t.TempDir(), "out")
+		stdout, err := run(t.Context(), "convert", "--tokens", tokens, model, out)
+		if err == nil || exit.Status(err) != exit.Failed || len(stdout) > 0 {
+			t.Errorf("%s: %v, %q", name, err, stdout)
+			continue
+		}
+		for _, want := range append(test.want, "on the calibration tokens of "+tokens) {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the message is %q, which lacks %q", name, err, want)
+			}
+		}
+		for _, path := range []string{out, besideOut(out), out + ".partial"} {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %s is there (%v)", name, path, err)
+			}
+		}
+	}
+}
+
+// Layers of zeros, and those whose inputs are always zero, are searched like others; and with four
+// sequences one is held back, which gives no interval.
+func TestSearchOfOddModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four searches")
+	}
+	for name, family := range map[string]string{
+		"model.layers.1.mlp.down_proj.weight":    "llama-tiny",
+		"model.layers.0.self_attn.v_proj.weight": "llama-tiny",
+		"transformer.h.1.mlp.c_fc.weight":        "gpt2-tiny",
+		"":                                       "gpt2-tiny",
+	} {
+		model := random(t, family, func(tensor string, data []byte) {
+			if tensor == name {
+				clear(data)
+			}
+		})
+		out, tokens := filepath.Join(t.TempDir(), "out"), randomTokens(t, 4)
+		var got convertJSON
+		document(t, &got, "convert", "--tokens", tokens, "--passes", quickly, "--max-loss", "2%", "--json", model, out)
+		if got.Found == nil || got.Found.Best() == nil || got.Loss == nil {
+			t.Errorf("%s, zeros in %q: found %+v, loss %+v", family, name, got.Found, got.Loss)
+			continue
+		}
+		for _, trial := range got.Found.Trials {
+			if trial.Interval != nil {
+				t.Errorf("%s, zeros in %q: one sequence gives an interval: %+v", family, name, trial)
+			}
+		}
+		document(t, new(any), "verify", "--json", model, out)
+		if _, err := os.Lstat(besideOut(out)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s, zeros in %q: the search's folder is left (%v)", family, name, err)
+		}
+	}
+}
+
+func TestBudgetIsKeptOnEvaluationTokens(t *testing.T) {
+	of := func(rise float64, budget *float64) *transform.Conversion {
+		return &transform.Conversion{Plan: &plan.Plan{Request: plan.Request{MaxLoss: budget}},
+			Loss: &evaluate.Comparison{Comparison: forward.Comparison{Difference: rise}}}
+	}
+	unknown := of(0, nats(0.001))
+	unknown.Loss = nil
+	if err := errors.Join(overBudget(of(0.0009, nats(0.001))), overBudget(of(1, nil)), overBudget(unknown)); err != nil {
+		t.Error(err)
+	}
+	err := overBudget(of(0.002, nats(0.001)))
+	if !errors.Is(err, exit.ErrShort) || !strings.Contains(err.Error(), "rises by 0.200 %, more than the 0.1 % allowed") || !strings.Contains(err.Error(), "--max-loss") {
+		t.Errorf("%v", err)
+	}
+}
+
+// An interrupted search says where it stopped.
+func TestInterruptedSearchSaysSo(t *testing.T) {
+	model, out := random(t, "llama-tiny", func(string, []byte) {}), filepath.Join(t.TempDir(), "out")
+	tokens := randomTokens(t, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := besideOut(out)
+	if err := os.MkdirAll(filepath.Join(dir, "search"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err := run(ctx, "convert", "--tokens", tokens, model, out)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "what the search has found stays in "+dir+"; the same command goes on") {
+		t.Errorf("%v", err)
+	}
+}

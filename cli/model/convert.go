@@ -1,0 +1,222 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+var Convert = &cli.Command{
+	Name:      "convert",
+	Usage:     "plan and write a model whose products toggle less",
+	ArgsUsage: "MODEL OUT",
+	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder of the same tensors,
+shapes and types; it appears whole or not at all. After an interruption the same command
+with --resume goes on where it stopped and ends with the same bytes. A LoRA adapter that lies in
+MODEL (adapter_model.safetensors) is converted along; tensors that are no part of the model's
+family, such as a vision tower's, stay as they are.
+
+   lowtoggle convert MODEL OUT                           the recipe near-lossless
+   lowtoggle convert MODEL OUT --recipe exact            the function kept
+   lowtoggle convert MODEL OUT --min-snr 25              another budget
+   lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
+                                                         the most saved for a rise of perplexity
+   lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
+   lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided, or what a
+                                                         conversion's lowtoggle.json says it did
+
+Exit status 3: written, but the budget did not allow in every layer what --passes asks for, or
+perplexity rose by more than --max-loss on the evaluation tokens.`,
+	Flags: flag.Join([]cli.Flag{
+		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
+		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
+	}, planFlags, flag.Common),
+	Action: func(c *cli.Context) error {
+		args, err := flag.Arguments(c, "MODEL", "OUT")
+		if err != nil {
+			return err
+		}
+		o, err := planOptions(c)
+		if err != nil {
+			return err
+		}
+		m, err := flag.OpenModel(args[0])
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		start := time.Now()
+		if o.Tokens, err = givenTokens(c, m, args[0], args[1], o); err != nil {
+			return err
+		}
+		r, did, err := convert(c, m, args, o)
+		if err != nil {
+			return err
+		}
+		took := time.Since(start)
+		var loss *lossJSON
+		if r.Loss != nil {
+			loss = newLoss(r.Loss)
+		}
+		if c.Bool("json") {
+			report := convertReport(m, r.Manifest, args[1], took)
+			report.Loss, report.Found = loss, r.Plan.Search
+			err = term.JSON(c.App.Writer, report)
+		} else {
+			printPlan(c.App.Writer, m, r.Plan, layoutOf(c, m))
+			if loss != nil {
+				loss.print(c.App.Writer)
+			}
+			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(m.Size()), term.Duration(took),
+				term.CommandLine(withTokens(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...))
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(missed(r.Plan), overBudget(r))
+	},
+}
+
+// checkWith adds the flags with which verify looks at a result as its plan did.
+func checkWith(c *cli.Context, r plan.Request, words ...string) []string {
+	if r.Workload != cost.DefaultWorkload {
+		words = append(words, "--workload", r.Workload.String())
+	}
+	if r.Role != cost.Stationary {
+		words = append(words, "--role", r.Role.String())
+	}
+	if path := c.String("calibration"); path != "" {
+		words = append(words, "--calibration", path)
+	}
+	return withArch(c, words...)
+}
+
+// withArch adds the family's file, without which the command would not know the model.
+func withArch(c *cli.Context, words ...string) []string {
+	if path := c.String("arch"); path != "" {
+		words = append(words, "--arch", path)
+	}
+	return words
+}
+
+// withTokens adds the tokens that a plan was made with, and is judged by.
+func withTokens(c *cli.Context, words ...string) []string {
+	if path := c.String("tokens"); path != "" {
+		words = append(words, "--tokens", path)
+	}
+	return words
+}
+
+// convertJSON is what convert --json prints.
+type convertJSON struct {
+	Output    string            `json:"output"`
+	DropIn    bool              `json:"drop_in"`
+	Bytes     int64             `json:"bytes"`
+	Seconds   float64           `json:"seconds"`
+	Shards    []plan.Shard      `json:"shards"`
+	Predicted *predict.Ratio    `json:"predicted,omitempty"`
+	Tensors   []plan.Prediction `json:"tensors"`
+	Notes     []string          `json:"notes,omitempty"`
+	Found     *plan.Search      `json:"found,omitempty"`
+	Loss      *lossJSON         `json:"loss,omitempty"` // on evaluation tokens
+}
+
+func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.Duration) convertJSON {
+	total := transform.Predicted(m, man.Plan)
+	notes := slices.Clone(man.Plan.Notes)
+	if note := noSaving(man.Plan, total); note != "" {
+		notes = append(notes, note)
+	}
+	if leavesAdapters(m, man.Plan) {
+		notes = append(notes, "adapters: "+othersDoNotFit)
+	}
+	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards, total,
+		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil}
+}
+
+// convert finds or makes the plan and carries it out; did says in a word or two what happened.
+func convert(c *cli.Context, m *weights.Model, args []string, o transform.Options) (r *transform.Conversion, did string, err error) {
+	out, resume := args[1], c.Bool("resume")
+	event, end := term.Progress(c)
+	defer end()
+	o.Progress = event
+	if resume {
+		man, err := finished(c, m, out, o)
+		if err != nil {
+			return nil, "", err
+		}
+		if man != nil {
+			r := &transform.Conversion{Plan: man.Plan, Manifest: man}
+			if err := errors.Join(removeOwn(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
+				return nil, "", err
+			}
+			return r, "was finished before", nil
+		}
+	}
+	given, err := findPlan(c, m, out, o)
+	if err != nil {
+		return nil, "", err
+	}
+	if o.Tokens != nil {
+		if err := mark(o.Tokens.Dir, o.Tokens.Keep); err != nil {
+			return nil, "", err
+		}
+	}
+	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume})
+	switch {
+	case err == nil:
+		return r, "written", finish(o.Tokens)
+	case errors.Is(err, fs.ErrNotExist) && missingParent(out):
+		return nil, "", fmt.Errorf("%s: the folder %s is not there: make it first", out, filepath.Dir(filepath.Clean(out)))
+	case r == nil && given == nil:
+		return nil, "", planFailed(c, o.Tokens, err)
+	case r == nil || r.Manifest == nil:
+		if o.Tokens != nil {
+			tidy(o.Tokens.Dir)
+		}
+		return nil, "", err
+	}
+	return nil, "", errors.Join(notCompared(c, args, err), finish(o.Tokens))
+}
+
+// missingParent reports whether the folder that out would lie in is not there.
+func missingParent(out string) bool {
+	_, err := os.Stat(filepath.Dir(filepath.Clean(out)))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// compare adds the losses to a conversion that was finished before.
+func compare(c *cli.Context, r *transform.Conversion, args []string, o transform.Options) error {
+	if o.Tokens == nil {
+		return nil
+	}
+	out, err := flag.OpenModel(args[1])
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if r.Loss, err = o.Tokens.Compare(c.Context, out, o.Progress); err != nil {
+		return notCompared(c, args, err)
+	}
+	return nil
+}
+
+// notCompared words the error of a result whose loss is not known.
+func notCompared(c *cli.Context, args []string, err error) error {
+	return fmt.Errorf("%s is written, but its loss is not known (%w): measure it with %s", args[1], err,
+		term.CommandLine(withTokens(c, withArch(c, "verify", args[0], args[1])...)...))
+}

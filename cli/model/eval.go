@@ -1,0 +1,228 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+var Eval = &cli.Command{
+	Name:      "eval",
+	Usage:     "compute a model's loss and perplexity on tokens",
+	ArgsUsage: "MODEL [OUT...]",
+	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is e
+to that. Every OUT is set against MODEL: how much its perplexity is higher, with a 95 % interval
+over sequences (paired: the same tokens).
+
+FILE is safetensors with integer tensors [sequences, length]. Their names say which part they
+are: calibration, which a conversion may look at, or evaluation, which only judges it. A single
+tensor is cut in halves. Without --tokens it is MODEL/tokens.safetensors.
+
+With --device an NVIDIA GPU multiplies by the linear layers, in float32 as the CPU does, which
+does the rest. It is for eval alone: no conversion's bytes depend on it.
+
+   lowtoggle eval MODEL
+   lowtoggle eval MODEL OUT --tokens tokens.safetensors
+   lowtoggle eval MODEL OUT --device 0`,
+	Flags: flag.Join([]cli.Flag{flag.Tokens,
+		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},
+		&cli.StringFlag{Name: "device", Usage: "multiply on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
+		flag.Arch}, flag.Common),
+	Action: func(c *cli.Context) (err error) {
+		q, err := readEval(c)
+		if err != nil {
+			return err
+		}
+		defer exit.CloseAll(&err, q.Close)
+		if err := q.open(); err != nil {
+			return err
+		}
+		r, err := q.run(c)
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			return term.JSON(c.App.Writer, r.document())
+		}
+		r.print(c.App.Writer)
+		return nil
+	},
+}
+
+// evaluation is what eval is asked for.
+type evaluation struct {
+	paths   []string
+	purpose string // of the tokens
+	file    string // of tokens; empty: the first model's own
+	family  *arch.Family
+	workers int
+	device  *int // number of the GPU that multiplies; nil: the CPU does
+
+	gpu     *gpu
+	tokens  tokens.Set
+	models  []*weights.Model
+	scorers []*evaluate.Scorer // one for each model
+}
+
+func readEval(c *cli.Context) (q *evaluation, err error) {
+	q = &evaluation{paths: c.Args().Slice(), purpose: c.String("part"), file: c.String("tokens")}
+	if len(q.paths) == 0 || slices.Contains(q.paths, "") {
+		return nil, exit.Usagef("eval takes a MODEL, and others to compare with it; see lowtoggle eval --help")
+	}
+	if q.purpose != tokens.Evaluation && q.purpose != tokens.Calibration {
+		return nil, exit.Usagef("--part %s: give %s or %s", q.purpose, tokens.Evaluation, tokens.Calibration)
+	}
+	if err := tokensGiven(c); err != nil {
+		return nil, err
+	}
+	if q.workers, err = flag.ReadWorkers(c); err != nil {
+		return nil, err
+	}
+	if q.device, err = deviceNumber(c); err != nil {
+		return nil, err
+	}
+	q.family, err = flag.ReadFamily(c)
+	return q, err
+}
+
+// deviceNumber reads --device; nil where it is not given.
+func deviceNumber(c *cli.Context) (*int, error) {
+	if !c.IsSet("device") {
+		return nil, nil
+	}
+	device := c.String("device")
+	if device == "simulated" {
+		return nil, exit.Usagef("--device simulated: such a card does no arithmetic: give a GPU's number, or leave --device out for the CPU")
+	}
+	number, err := strconv.Atoi(device)
+	if err != nil || number < 0 {
+		return nil, exit.Usagef("--device %s: give a number, 0 for the first GPU, or leave it out for the CPU", device)
+	}
+	return &number, nil
+}
+
+// open opens everything, so that what is wrong with the last model shows before the first is run.
+// Whatever it returns, the caller closes q.
+func (q *evaluation) open() error {
+	for _, path := range q.paths {
+		m, err := flag.OpenModel(path)
+		if err != nil {
+			return err
+		}
+		q.models = append(q.models, m)
+	}
+	file, err := openTokens(q.file, q.models[0].Dir)
+	if err != nil {
+		return err
+	}
+	if q.tokens, err = file.Set(q.purpose); err != nil {
+		return err
+	}
+	for _, m := range q.models {
+		s, err := evaluate.New(m, q.family, q.tokens, q.workers)
+		if err != nil {
+			return err
+		}
+		q.scorers = append(q.scorers, s)
+	}
+	if q.device == nil {
+		return nil
+	}
+	if q.gpu, err = openGPU(*q.device); err != nil {
+		return err
+	}
+	for _, s := range q.scorers {
+		s.Decoder.Products = q.gpu
+	}
+	return nil
+}
+
+// gpu multiplies by linear layers.
+type gpu struct {
+	*cuda.Products
+	device *cuda.Device
+}
+
+func openGPU(number int) (*gpu, error) {
+	d, err := cuda.Open(number)
+	if err != nil {
+		return nil, err
+	}
+	return &gpu{d.NewProducts(), d}, nil
+}
+
+// Close closes the device, too.
+func (g *gpu) Close() error { return errors.Join(g.Products.Close(), g.device.Close()) }
+
+// tokensGiven refuses an empty --tokens.
+func tokensGiven(c *cli.Context) error {
+	if c.IsSet("tokens") && c.String("tokens") == "" {
+		return exit.Usagef("--tokens is empty: name a file")
+	}
+	return nil
+}
+
+// Close closes the models and the GPU.
+func (q *evaluation) Close() (err error) {
+	if q.gpu != nil {
+		err = q.gpu.Close()
+	}
+	for _, m := range q.models {
+		err = errors.Join(err, m.Close())
+	}
+	return err
+}
+
+// run computes all losses, with progress.
+func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
+	event, end := term.Progress(c)
+	defer end()
+	countSteps(event, q.scorers...)
+	r := &evalReport{tokens: q.tokens}
+	if q.gpu != nil {
+		r.gpu = q.gpu.device.Info().Name
+	}
+	var first *forward.Scores
+	for i, s := range q.scorers {
+		scores, err := s.Score(c.Context, q.models[i], nil)
+		if errors.Is(err, cuda.ErrOutOfMemory) {
+			err = fmt.Errorf("%w: leave --device out, and the CPU multiplies", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = scores
+		}
+		if err := r.add(q.paths[i], first, scores); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// countSteps shows the scorers' steps, each scorer once for every time it is named, as one bar.
+func countSteps(event func(transform.Event), scorers ...*evaluate.Scorer) {
+	e := transform.Event{Stage: "loss"}
+	for _, s := range scorers {
+		e.Total += int64(s.Steps())
+		s.Step = func() {
+			e.Done++
+			event(e)
+		}
+	}
+}

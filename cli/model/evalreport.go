@@ -1,0 +1,172 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// evalReport is what eval found: the first model, and the others against it.
+type evalReport struct {
+	models []evalJSON
+	tokens tokens.Set
+	gpu    string // name of what multiplied; empty: the CPU
+}
+
+// evalJSON is what eval --json prints of a model.
+type evalJSON struct {
+	Model      string       `json:"model"`
+	Loss       float64      `json:"loss"`                 // nats per token
+	Perplexity *float64     `json:"perplexity,omitempty"` // absent where it is too large for a number
+	Tokens     int          `json:"tokens"`               // predicted ones: all but the first of each sequence
+	Part       string       `json:"part"`
+	Sequences  int          `json:"sequences"`
+	TokensFile string       `json:"tokens_file"`
+	Split      string       `json:"split"`
+	Device     string       `json:"device"` // what multiplied: CPU, or a GPU's name
+	Against    *againstJSON `json:"against,omitempty"`
+
+	rise forward.Comparison
+}
+
+// againstJSON is a model against the first.
+type againstJSON struct {
+	Model              string      `json:"model"`
+	LossDifference     float64     `json:"loss_difference"`
+	Interval           *[2]float64 `json:"interval,omitempty"` // of the difference; absent with a single sequence
+	PerplexityRatio    *float64    `json:"perplexity_ratio,omitempty"`
+	PerplexityInterval *[2]float64 `json:"perplexity_interval,omitempty"`
+}
+
+// add takes in a model's losses; first are those of the first model.
+func (r *evalReport) add(model string, first, scores *forward.Scores) error {
+	p := r.tokens
+	m := evalJSON{Model: model, Loss: scores.Loss(), Perplexity: finite(scores.Perplexity()), Tokens: p.Predicted(),
+		Part: p.Purpose, Sequences: p.N, TokensFile: p.File, Split: p.Split, Device: cmp.Or(r.gpu, "CPU")}
+	if len(r.models) > 0 {
+		var err error
+		if m.rise, err = forward.Compare(first, scores); err != nil {
+			return err
+		}
+		ratio, low, high := m.rise.PerplexityRatio()
+		m.Against = &againstJSON{r.models[0].Model, m.rise.Difference, finiteInterval(m.rise.Low, m.rise.High), finite(ratio), finiteInterval(low, high)}
+	}
+	r.models = append(r.models, m)
+	return nil
+}
+
+// finite is v; nil, and so absent, where it is no number.
+func finite(v float64) *float64 {
+	if v-v != 0 {
+		return nil
+	}
+	return &v
+}
+
+func finiteInterval(low, high float64) *[2]float64 {
+	if high-low-(high-low) != 0 {
+		return nil
+	}
+	return &[2]float64{low, high}
+}
+
+// document is the JSON: of a single model, or a list.
+func (r *evalReport) document() any {
+	if len(r.models) == 1 {
+		return r.models[0]
+	}
+	return map[string]any{"models": r.models}
+}
+
+func (r *evalReport) print(w io.Writer) {
+	head := []string{"model", "loss", "perplexity"}
+	if len(r.models) > 1 {
+		head = append(head, "change", "95 %")
+	}
+	tab := term.NewTable(head...)
+	var notes []string
+	for _, m := range r.models {
+		row := []string{m.Model, fmt.Sprintf("%.6f", m.Loss), perplexity(m.Perplexity)}
+		switch {
+		case m.Against != nil:
+			row = append(row, riseCells(m.rise)...)
+			if note := wider(m.rise, r.tokens); note != "" {
+				notes = append(notes, m.Model+": "+note)
+			}
+		case len(r.models) > 1:
+			row = append(row, "–", "–")
+		}
+		tab.Add(row...)
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	p := r.tokens
+	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean of %s: all but the first of each sequence", term.Plural(p.Predicted(), "predicted token", "predicted tokens")))
+	if len(r.models) > 1 {
+		term.Remark(w, "change", "of the perplexity, against "+r.models[0].Model+"; the interval is over sequences, paired")
+	}
+	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.File, p.Purpose, p.Split))
+	term.Remark(w, "device", r.device())
+	term.Remarks(w, "note", notes)
+}
+
+// device says what computed.
+func (r *evalReport) device() string {
+	if r.gpu == "" {
+		return "CPU, in float32"
+	}
+	return r.gpu + " for products by linear layers, the CPU for the rest, in float32"
+}
+
+func perplexity(v *float64) string {
+	switch {
+	case v == nil:
+		return "–"
+	case *v < 1e6:
+		return fmt.Sprintf("%.6f", *v)
+	}
+	return fmt.Sprintf("%.3g", *v)
+}
+
+// riseCells are the change of a perplexity and its interval.
+func riseCells(c forward.Comparison) []string {
+	ratio, low, high := c.PerplexityRatio()
+	interval := "–"
+	if finiteInterval(low, high) != nil {
+		interval = change(low) + " … " + change(high) + " %"
+	}
+	return []string{change(ratio) + " %", interval}
+}
+
+// change writes a ratio of perplexities as a change in per cent.
+func change(ratio float64) string { return term.Signed(100*(ratio-1), 3) }
+
+// fine is half of an interval that tells good conversions apart, in nats: 0.05 % of the perplexity.
+const fine = 0.0005
+
+// wider says what an interval of fine would take; empty where it is one.
+func wider(c forward.Comparison, p tokens.Set) string {
+	if p.N == 1 {
+		return "a single sequence gives no interval: use several"
+	}
+	n, err := divergence.Needed(c, p.N, fine)
+	if err != nil || n <= p.N {
+		return ""
+	}
+	n = twoDigits(n)
+	return fmt.Sprintf("an interval of ±%g %% would take about %s sequences such as these, %s tokens", 100*fine, term.Count(n), term.Count(twoDigits(n*p.T)))
+}
+
+// twoDigits rounds a number up, for one that is an estimate.
+func twoDigits(n int) int {
+	unit := 1
+	for n > 99*unit {
+		unit *= 10
+	}
+	return (n + unit - 1) / unit * unit
+}

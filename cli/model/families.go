@@ -1,0 +1,161 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+var Families = &cli.Command{
+	Name:      "families",
+	Usage:     "list the known architectures, and what may be permuted, negated and scaled in each",
+	ArgsUsage: "[NAME]",
+	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted, negated and
+scaled together in a family, and what may not and why. --arch FILE checks your own family file and
+shows that family instead.`,
+	Flags: flag.Join(flag.Common, []cli.Flag{flag.Arch,
+		&cli.BoolFlag{Name: "tensors", Usage: "also list the tensors and what their axes count", DisableDefaultText: true}}),
+	Action: func(c *cli.Context) error {
+		own, err := flag.ReadFamily(c)
+		if err != nil {
+			return err
+		}
+		if own == nil && c.NArg() == 0 {
+			return listFamilies(c)
+		}
+		if own == nil {
+			args, err := flag.Arguments(c, "NAME")
+			if err != nil {
+				return err
+			}
+			if own, err = familyNamed(args[0]); err != nil {
+				return err
+			}
+		} else if c.NArg() > 0 {
+			return exit.Usagef("families takes NAME or --arch FILE, and both were given; see lowtoggle families --help")
+		}
+		if c.Bool("json") {
+			return term.JSON(c.App.Writer, newFamilyJSON(own))
+		}
+		printFamily(c.App.Writer, own)
+		if c.Bool("tensors") {
+			printTensors(c.App.Writer, own)
+		}
+		return nil
+	},
+}
+
+func familyNamed(name string) (*arch.Family, error) {
+	var names []string
+	for _, f := range arch.Families() {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return nil, exit.Usagef("there is no family %q%s; the families are %s", name, flag.DidYouMean("", name, names), strings.Join(names, ", "))
+}
+
+// familyJSON is a family in the output of families --json.
+type familyJSON struct {
+	Name          string         `json:"name"`
+	Doc           string         `json:"doc"`
+	ModelTypes    []string       `json:"model_types"`
+	Architectures []string       `json:"architectures,omitempty"`
+	Indices       []arch.Kind    `json:"indices"`
+	Flags         []arch.Flag    `json:"flags,omitempty"`
+	Tensors       []arch.Listed  `json:"tensors"`
+	Absent        []arch.Absence `json:"absent,omitempty"`
+}
+
+func newFamilyJSON(f *arch.Family) familyJSON {
+	return familyJSON{f.Name, f.Doc, f.ModelTypes, f.Architectures, f.Kinds(), f.Flags(), f.Tensors(), f.Absent}
+}
+
+func listFamilies(c *cli.Context) error {
+	if c.Bool("json") {
+		list := []familyJSON{}
+		for _, f := range arch.Families() {
+			list = append(list, newFamilyJSON(f))
+		}
+		return term.JSON(c.App.Writer, map[string]any{"families": list})
+	}
+	indent := strings.Repeat(" ", 14)
+	for _, f := range arch.Families() {
+		fmt.Fprint(c.App.Writer, term.Wrap(f.Doc, fmt.Sprintf("%-14s", f.Name), indent, term.Width))
+	}
+	fmt.Fprintln(c.App.Writer, "\nMore about a family: lowtoggle families NAME")
+	return nil
+}
+
+func printFamily(w io.Writer, f *arch.Family) {
+	const indent = "      "
+	fmt.Fprintf(w, "%s, for model_type %s\n", f.Name, strings.Join(f.ModelTypes, ", "))
+	fmt.Fprint(w, term.Wrap(f.Doc, "  ", "  ", term.Width))
+	fmt.Fprintln(w, "\nIndices that several tensors share, and what may be done to all of those tensors together:")
+	for _, k := range f.Kinds() {
+		name := k.Name
+		if len(k.Per) > 0 {
+			name += " of each " + strings.Join(k.Per, " and ")
+		}
+		fmt.Fprint(w, "\n", term.Wrap(name+": "+freedoms(k), "  ", "    ", term.Width))
+		if k.Doc != "" {
+			fmt.Fprint(w, term.Wrap(k.Doc, indent, indent, term.Width))
+		}
+	}
+	printFlags(w, f)
+	if len(f.Absent) > 0 {
+		fmt.Fprintln(w, "\nSymmetries that this family does not have, and why:")
+	}
+	for _, a := range f.Absent {
+		fmt.Fprint(w, "\n", term.Wrap(a.What, "  ", "    ", term.Width), term.Wrap(a.Why, indent, indent, term.Width))
+	}
+}
+
+// printTensors lists the tensors with the index, and its sign, along each axis.
+func printTensors(w io.Writer, f *arch.Family) {
+	fmt.Fprintln(w, "\nTensors and what their axes count (go doc ./weights/arch explains the expressions):")
+	for _, t := range f.Tensors() {
+		what := t.Role.String()
+		if len(t.Axes) > 0 {
+			what += ": " + strings.Join(t.Axes, " × ")
+		}
+		if t.When != "" {
+			what += " (" + arch.InWords(t.When) + ")"
+		}
+		fmt.Fprint(w, "\n", term.Wrap(t.Name, "  ", "    ", term.Width), term.Wrap(what, "      ", "      ", term.Width))
+	}
+}
+
+// printFlags says which fields of config.json decide the conditions that freedoms names.
+func printFlags(w io.Writer, f *arch.Family) {
+	for _, flag := range f.Flags() {
+		where := fmt.Sprintf("%s: by %s of config.json. %s", flag.Name, strings.Join(flag.Fields, " or "), flag.Doc)
+		fmt.Fprint(w, "\n", term.Wrap(where, "  ", "    ", term.Width))
+	}
+}
+
+// freedoms lists what may be done along a kind of index.
+func freedoms(k arch.Kind) string {
+	var list []string
+	for _, f := range []struct{ what, when string }{{"order", k.Order}, {"signs", k.Signs}, {"powers of two", k.Powers}} {
+		switch f.when {
+		case "":
+		case "always":
+			list = append(list, f.what)
+		default:
+			list = append(list, fmt.Sprintf("%s (%s)", f.what, arch.InWords(f.when)))
+		}
+	}
+	if list == nil {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,54 @@
+package model
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/inspect"
+)
+
+var Inspect = &cli.Command{
+	Name:        "inspect",
+	Usage:       "show a model's bit toggles and zeros, and the largest possible saving",
+	ArgsUsage:   "MODEL",
+	Description: "MODEL is a folder of safetensors files, or a single file. Nothing is written.",
+	Flags:       flag.Join([]cli.Flag{flag.Tensors, flag.Workload, flag.Role, flag.Arch, flag.GPU, flag.Calibration}, flag.Common),
+	Action: func(c *cli.Context) error {
+		args, err := flag.Arguments(c, "MODEL")
+		if err != nil {
+			return err
+		}
+		o, err := flag.Read(c)
+		if err != nil {
+			return err
+		}
+		m, err := flag.OpenModel(args[0])
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		event, end := term.Progress(c)
+		found, err := inspect.Model(c.Context, m, inspect.Options{Calibration: o.Calibration, Role: o.Role, Workload: o.Workload,
+			Family: o.Family, Workers: o.Workers, Progress: event})
+		end()
+		if err != nil {
+			return err
+		}
+		r := inspectJSON{args[0], found, o.Workload, o.Role}
+		if c.Bool("json") {
+			return term.JSON(c.App.Writer, r)
+		}
+		r.print(c.App.Writer, c.Bool("tensors"))
+		return nil
+	},
+}
+
+// inspectJSON is what inspect --json prints.
+type inspectJSON struct {
+	Model string `json:"model"`
+	*inspect.Report
+	workload cost.Workload
+	role     cost.Role
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/inspect"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// print writes the report, with a row for each kind of tensor or for each tensor.
+func (r inspectJSON) print(w io.Writer, each bool) {
+	family := ""
+	if r.Family != "" {
+		family = "family " + r.Family + ", "
+	}
+	fmt.Fprintf(w, "%s: %s%s, %s, %s\n", r.Model, family, term.Plural(r.Total.Tensors, "tensor", "tensors"),
+		term.Plural(r.Total.Elements, "weight", "weights"), term.Size(r.Total.Bytes))
+	if r.Note != "" {
+		term.Remark(w, "note", r.Note)
+	}
+	if len(r.Tensors) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	r.table(each).Print(w)
+	fmt.Fprintln(w)
+	term.Remark(w, "toggles", "bits per value that differ from the value in the row before (rows) and from the value before "+
+		"in the file (memory)")
+	term.Remark(w, "ones", "set bits per value")
+	term.Remark(w, "energy", "predicted energy of matrix products by these weights, relative to random normal weights")
+	if c := r.Ceiling; c != nil {
+		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights would change the energy for %s, weights %s, by %s (%s); no "+
+			"conversion saves more", r.workload, r.role, term.Change(c.Relative), c.Calibration))
+	}
+	if r.NotWorthIt != "" {
+		term.Remark(w, "not worth it", r.NotWorthIt)
+	}
+	untouched(w, r.Untouched)
+	for _, b := range r.Blocked {
+		term.Remark(w, "blocked", b.String())
+	}
+	printAdapter(w, r.Adapter)
+	if r.Total.NaN+r.Total.Inf > 0 {
+		term.Remark(w, "warning", fmt.Sprintf("the weights contain %s and %s", term.Plural(int(r.Total.NaN), "NaN", "NaNs"),
+			term.Plural(int(r.Total.Inf), "infinity", "infinities")))
+	}
+}
+
+// untouched prints the tensors that the family does not claim.
+func untouched(w io.Writer, list []arch.UnclaimedGroup) {
+	if len(list) == 0 {
+		return
+	}
+	var names []string
+	for i, s := range list {
+		if i == 8 {
+			names = append(names, term.Plural(len(list)-i, "other", "others"))
+			break
+		}
+		names = append(names, s.String())
+	}
+	term.Remark(w, "untouched", "not part of the family, and never changed: "+strings.Join(names, ", "))
+}
+
+func printAdapter(w io.Writer, a *inspect.Adapter) {
+	if a == nil {
+		return
+	}
+	text := fmt.Sprintf("%s, %s", a.File, term.Plural(a.Tensors, "tensor", "tensors"))
+	switch {
+	case a.Problem != "":
+		text += "; passes that move weights are refused, because the adapter cannot follow them: " + a.Problem
+	case a.Changes > 0:
+		text += "; it changes " + term.Plural(a.Changes, "tensor", "tensors") + " of the model and follows passes that move them"
+	}
+	term.Remark(w, "adapter", text)
+}
+
+// table has a row for each kind of tensor, or for each tensor.
+func (r inspectJSON) table(each bool) *term.Table {
+	values := []string{"dtype", "weights", "toggle\nrows", "toggle\nmemory", "ones", "zeros", "energy"}
+	if each {
+		tab := term.NewTable(append([]string{"tensor"}, values...)...)
+		tab.Whole = true
+		for _, t := range r.Tensors {
+			tab.Add(append([]string{t.Name}, inspectCells(t.Summary())...)...)
+		}
+		return tab
+	}
+	kinds := r.Kinds()
+	slices.SortFunc(kinds, func(a, b inspect.Kind) int { return strings.Compare(a.Name, b.Name) })
+	tab := term.NewTable(append([]string{"tensors", "n"}, values...)...)
+	for _, k := range kinds {
+		tab.Add(append([]string{k.Name, term.Count(k.Tensors)}, inspectCells(k)...)...)
+	}
+	return tab
+}
+
+func inspectCells(k inspect.Kind) []string {
+	known := func(format string, v float64) string {
+		if math.IsNaN(v) {
+			return "–"
+		}
+		return fmt.Sprintf(format, v)
+	}
+	return []string{k.DType, term.Count(k.Elements), known("%.2f", k.RowToggles), known("%.2f", k.MemoryToggles),
+		known("%.2f", k.Ones), known("%.1f %%", 100*k.Zeros), known("%.3f", k.Relative)}
+}

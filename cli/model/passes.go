@@ -1,0 +1,65 @@
+package model
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+)
+
+var Passes = &cli.Command{
+	Name:        "passes",
+	Usage:       "list the passes and recipes",
+	Description: "Lists the values for --passes and --recipe of plan and convert.",
+	Flags:       flag.Common,
+	Action: func(c *cli.Context) error {
+		if _, err := flag.Arguments(c); err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			return term.JSON(c.App.Writer, passList())
+		}
+		printPasses(c.App.Writer)
+		return nil
+	},
+}
+
+// passJSON is a pass in the output of passes --json.
+type passJSON struct {
+	Name        string     `json:"name"`
+	Class       pass.Class `json:"class"`
+	Usage       string     `json:"usage"`
+	Doc         string     `json:"doc"`
+	NeedsFamily bool       `json:"needs_family"`
+}
+
+func passList() map[string]any {
+	var list []passJSON
+	for _, r := range transform.Passes {
+		p := r.Pass
+		list = append(list, passJSON{p.Name, p.Class, p.Usage, p.Doc, p.NeedsFamily})
+	}
+	return map[string]any{"passes": list, "recipes": transform.Recipes}
+}
+
+func printPasses(w io.Writer) {
+	const indent = "      "
+	fmt.Fprintln(w, "Passes, in the order in which they run:")
+	for _, r := range transform.Passes {
+		p := r.Pass
+		fmt.Fprintf(w, "\n  %s  (%s)\n%s", p.Usage, p.Class, term.Wrap(p.Doc, indent, indent, 92))
+	}
+	fmt.Fprintln(w, "\nRecipes:")
+	for _, r := range transform.Recipes {
+		name := r.Name
+		if name == transform.DefaultRecipe {
+			name += ", the default"
+		}
+		fmt.Fprintf(w, "\n  %s  (%s)\n%s", name, r.Passes, term.Wrap(r.Doc, indent, indent, 92))
+	}
+}

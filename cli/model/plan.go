@@ -1,0 +1,121 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+var Plan = &cli.Command{
+	Name:      "plan",
+	Usage:     "decide what to do to a model; write the plan and nothing else",
+	ArgsUsage: "MODEL",
+	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan carries it out.
+With --json it goes to standard output, and to a file only where -o names one.
+
+Exit status 3: written, but the budget does not allow in every layer what --passes asks for.`,
+	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
+		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, flag.Common),
+	Action: func(c *cli.Context) error {
+		args, err := flag.Arguments(c, "MODEL")
+		if err != nil {
+			return err
+		}
+		o, err := planOptions(c)
+		if err != nil {
+			return err
+		}
+		m, err := flag.OpenModel(args[0])
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		path := c.String("output")
+		if c.Bool("json") && !c.IsSet("output") {
+			path = ""
+		}
+		if err := outfile.CheckPlan(path, args[0], m); err != nil {
+			return err
+		}
+		if o.Tokens, err = givenTokens(c, m, args[0], path, o); err != nil {
+			return err
+		}
+		p, err := makePlan(c, m, o)
+		if err != nil {
+			return err
+		}
+		js, err := p.Encode()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(outfile.Write(path, js), finish(o.Tokens)); err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			if _, err := c.App.Writer.Write(js); err != nil {
+				return err
+			}
+		} else {
+			printPlan(c.App.Writer, m, p, layoutOf(c, m))
+			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
+				term.CommandLine(withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...))
+		}
+		return missed(p)
+	},
+}
+
+// makePlan plans and shows progress.
+func makePlan(c *cli.Context, m *weights.Model, o transform.Options) (*plan.Plan, error) {
+	if o.Tokens != nil {
+		if err := mark(o.Tokens.Dir, o.Tokens.Keep); err != nil {
+			return nil, err
+		}
+	}
+	event, end := term.Progress(c)
+	defer end()
+	o.Progress = event
+	p, err := transform.Plan(c.Context, m, o)
+	if err != nil {
+		return nil, planFailed(c, o.Tokens, err)
+	}
+	return p, nil
+}
+
+// missed is errShort where part of the request did not fit the budget.
+func missed(p *plan.Plan) error {
+	n := 0
+	for _, o := range p.Predictions {
+		if o.Missed != "" {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	remedy := "lower --min-snr"
+	if p.Request.MaxLoss != nil {
+		remedy = "allow more with --max-loss"
+	}
+	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",
+		exit.ErrShort, term.Plural(n, "layer", "layers"), remedy)
+}
+
+// layoutOf is the model's layout for tables; nil where the family is not known.
+func layoutOf(c *cli.Context, m *weights.Model) *arch.Layout {
+	fam, err := flag.ReadFamily(c)
+	if err != nil {
+		return nil
+	}
+	layout, _ := arch.Resolve(m, fam)
+	return layout
+}

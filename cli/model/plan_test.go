@@ -1,0 +1,52 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+// Interrupted planning says that nothing is left of it.
+func TestInterruptedPlanningSaysSo(t *testing.T) {
+	model, out := random(t, "llama-tiny", func(string, []byte) {}), filepath.Join(t.TempDir(), "out")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"plan", "-o", out, model}, {"convert", model, out}} {
+		_, err := run(ctx, args...)
+		if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": nothing was written") {
+			t.Errorf("%s: %v", args[0], err)
+		}
+	}
+}
+
+// A plan that saves nothing is said to, with the reason only where it is one.
+func TestNoSaving(t *testing.T) {
+	exact, lossy := &plan.Step{Pass: "reorder"}, &plan.Step{Pass: "round"}
+	for _, c := range []struct {
+		relative float64
+		load     cost.Workload
+		steps    []*plan.Step
+		want     string
+	}{
+		{0.9994, cost.Workload{Prefill: 1}, []*plan.Step{lossy}, ""},
+		{0.9996, cost.Workload{Prefill: 1}, []*plan.Step{exact, lossy}, "predicted to save nothing: keep the source, or try another recipe"},
+		{1, cost.Workload{Prefill: 1}, nil, "predicted to save nothing: keep the source, or try another recipe"},
+		{1, cost.Workload{Prefill: 1}, []*plan.Step{exact},
+			"predicted to save nothing, as is usual of passes that keep the function in prefill: keep the source, or try another recipe"},
+		{1.001, cost.Workload{Decode: 1}, []*plan.Step{exact}, "predicted to cost more: keep the source, or try another recipe"},
+	} {
+		p := &plan.Plan{Steps: c.steps, Request: plan.Request{Workload: c.load}}
+		if got := noSaving(p, &predict.Ratio{Relative: c.relative}); got != c.want {
+			t.Errorf("%v in %s: %q, not %q", c.relative, c.load, got, c.want)
+		}
+	}
+	if got := noSaving(&plan.Plan{}, nil); got != "" {
+		t.Errorf("without a prediction: %q", got)
+	}
+}

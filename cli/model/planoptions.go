@@ -1,0 +1,61 @@
+package model
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/transform"
+)
+
+// planFlags are the flags of commands that make a plan.
+var planFlags = []cli.Flag{flag.Passes, flag.Recipe, flag.MinSNR, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
+
+// planOptions reads everything that a plan is made with.
+func planOptions(c *cli.Context) (o transform.Options, err error) {
+	r, err := flag.Read(c)
+	if err != nil {
+		return o, err
+	}
+	o.Workload, o.Role, o.Workers, o.Family = r.Workload, r.Role, r.Workers, r.Family
+	o.Seed, o.Version, o.Cost = c.Uint64("seed"), c.App.Version, r.Calibration
+	passes := c.String("passes")
+	if c.IsSet("passes") && c.IsSet("recipe") {
+		return o, exit.Usagef("--passes and --recipe exclude each other")
+	}
+	if !c.IsSet("passes") {
+		name := transform.DefaultRecipe
+		if c.IsSet("recipe") {
+			name = c.String("recipe")
+		}
+		recipe, err := transform.FindRecipe(name)
+		if err != nil {
+			return o, exit.Usage(err)
+		}
+		passes, o.Budget.MinSNR = recipe.Passes, recipe.MinSNR
+		if c.IsSet("tokens") && recipe.WithTokens != "" && !c.IsSet("min-snr") {
+			passes, o.Budget.MinSNR = recipe.WithTokens, nil
+			if recipe.MaxLoss != nil {
+				o.Budget.MaxLoss = nats(*recipe.MaxLoss)
+			}
+		}
+	}
+	if err := readBudget(c, &o); err != nil {
+		return o, err
+	}
+	if c.IsSet("min-snr") {
+		v := c.Float64("min-snr")
+		o.Budget.MinSNR = &v
+	}
+	if o.Passes, err = transform.ParsePasses(passes); err != nil {
+		return o, exit.Usage(err)
+	}
+	known := o
+	if c.IsSet("tokens") { // what is read from them is not there yet
+		known.Tokens = &transform.Tokens{}
+	}
+	if err := known.Validate(); err != nil {
+		return o, exit.Usage(err)
+	}
+	return o, nil
+}

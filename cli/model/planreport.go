@@ -1,0 +1,183 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// printPlan shows what a plan does, a row per kind of layer.
+func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout) {
+	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", "lowest SNR", "energy, predicted")
+	for _, k := range transform.Passes.Summary(m, p, layout) {
+		tab.Add(k.Kind, term.Count(k.Layers), term.Count(k.Weights), mostCommon(k.Treatments), term.Decibels(k.LowestSNR), ratioChange(k.Energy))
+	}
+	total := transform.Predicted(m, p)
+	if total != nil {
+		tab.Add("total", "", "", "", "", ratioChange(total))
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	if total != nil {
+		printRatio(w, total, p.Request.Workload, p.Request.Role)
+	}
+	if note := noSaving(p, total); note != "" {
+		term.Remark(w, "note", note)
+	}
+	printSearch(w, p)
+	printExact(w, p)
+	if leavesAdapters(m, p) {
+		term.Remark(w, "adapters", othersDoNotFit)
+	}
+	if !p.DropIn {
+		printNotDropIn(w)
+	}
+	term.Remarks(w, "note", p.Notes)
+	term.Remarks(w, "not done", missedKinds(p, layout))
+}
+
+// printSearch says what the search for a budget of loss saw.
+func printSearch(w io.Writer, p *plan.Plan) {
+	f := p.Search
+	if f == nil {
+		return
+	}
+	tab := term.NewTable("perplexity may rise by", "energy, estimated")
+	for _, b := range f.Frontier {
+		tab.Add(fmt.Sprintf("%g %%", 100*b.MaxLoss), term.Signed(100*(b.Energy-1), 1)+" %")
+	}
+	fmt.Fprintln(w)
+	if len(f.Frontier) > 0 {
+		tab.Print(w)
+		fmt.Fprintln(w)
+	}
+	t := f.Best()
+	if t == nil {
+		advice := "allow more with --max-loss"
+		if slices.ContainsFunc(f.Trials, func(t plan.Trial) bool { return t.Divergence <= f.Budget }) {
+			advice = "the tokens held back cannot tell so small a loss from the budget: give more calibration tokens, or " + advice
+		}
+		term.Remark(w, "search", "no change of any layer keeps the budget: nothing lossy is done; "+advice)
+		return
+	}
+	interval := ""
+	if t.Interval != nil {
+		interval = fmt.Sprintf(" (95 %%: %s … %s)", term.Signed(t.Interval[0], 6), term.Signed(t.Interval[1], 6))
+	}
+	if b := p.Request.MaxLoss; b != nil {
+		term.Remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
+	}
+	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
+		"and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, term.Signed(t.Loss, 6), interval))
+	most := p.Request.MaxLoss
+	switch {
+	case most == nil || t.Divergence > 0.8*f.Budget:
+	case t.Interval != nil && t.Interval[1] > 0.5**most:
+		term.Remark(w, "note", fmt.Sprintf("not all of the budget is spent: the tokens held back tell the loss no better than that interval, whose upper end may not exceed %.6f; "+
+			"more calibration tokens would let the search spend more", *most))
+	default:
+		term.Remark(w, "note", "not all of the budget is spent: these passes have nothing coarser, or nothing between this model and one that is over it")
+	}
+}
+
+// printExact says what the passes do that keep all values.
+func printExact(w io.Writer, p *plan.Plan) {
+	indices := map[string]int{}
+	for _, s := range p.Steps {
+		if s.Index != "" {
+			indices[s.Pass]++
+		}
+	}
+	var parts []string
+	for _, r := range transform.Passes {
+		if n := indices[r.Pass.Name]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s on %s", r.Pass.Name, term.Plural(n, "index", "indices")))
+		}
+	}
+	if len(parts) > 0 {
+		term.Remark(w, "exact", strings.Join(parts, ", "))
+	}
+}
+
+// othersDoNotFit is what to know of a result whose weights were moved.
+const othersDoNotFit = "those that were trained for the source do not fit the result, unless they are converted along: put one into the source's folder; " +
+	"convert --plan OUT/lowtoggle.json does the same again"
+
+// leavesAdapters reports whether what was trained for the source does not fit the result: one in the
+// model's folder is converted along.
+func leavesAdapters(m *weights.Model, p *plan.Plan) bool {
+	return transform.Passes.Moves(p) && m.Adapter == nil
+}
+
+// noSaving says that a plan is predicted to save nothing; empty where it is not. total is its
+// prediction, nil where there is none.
+func noSaving(p *plan.Plan, total *predict.Ratio) string {
+	nothing, more := transform.SavesNothing(total)
+	if !nothing {
+		return ""
+	}
+	what := "save nothing"
+	if more {
+		what = "cost more"
+	}
+	usual := ""
+	if load := p.Request.Workload; load.Decode == 0 && len(p.Steps) > 0 && !slices.ContainsFunc(p.Steps, lossy) {
+		usual = fmt.Sprintf(", as is usual of passes that keep the function in %s", load)
+	}
+	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe", what, usual)
+}
+
+func lossy(s *plan.Step) bool {
+	p, ok := transform.Passes.Lookup(s.Pass)
+	return ok && p.Class == pass.Lossy
+}
+
+func printNotDropIn(w io.Writer) {
+	term.Remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+weights.ShiftSuffix+")")
+}
+
+// missedKinds says what did not fit the budget, and in which layers.
+func missedKinds(p *plan.Plan, layout *arch.Layout) []string {
+	var missed term.ByKind
+	for _, o := range p.Predictions {
+		if o.Missed != "" {
+			missed.Add(o.Missed, o.Tensor)
+		}
+	}
+	return missed.Lines(func(tensor string) string { return layout.Kind(tensor) })
+}
+
+// mostCommon is the treatment that most layers get; "…" follows where others get another.
+func mostCommon(what map[string]int) string {
+	best, n := "", -1
+	for w, c := range what {
+		if c > n || c == n && w < best {
+			best, n = w, c
+		}
+	}
+	if best == "" {
+		best = "–"
+	}
+	if len(what) > 1 {
+		best += " …"
+	}
+	return best
+}
+
+// lower is the lower of two ratios, either of which may be unknown.
+func lower(a, b *float64) *float64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,130 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// requestFlags are those that a plan answers: it keeps what they said.
+var requestFlags = []string{"passes", "recipe", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
+
+// findPlan reads the plan that --plan names or that the interrupted conversion had; nil where there is none.
+func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Plan, error) {
+	if path := c.String("plan"); path != "" {
+		return givenPlan(c, path)
+	}
+	if c.Bool("resume") {
+		p, err := transform.Unfinished(out)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			return p, sameRequest(c, p.Request, o)
+		}
+		if o.Tokens == nil && searching(besideOut(out)) {
+			return nil, exit.Usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before, "+
+				"and it goes on; or remove %s", besideOut(out))
+		}
+	}
+	return nil, nil
+}
+
+// givenPlan reads the plan that --plan names; flags that would ask for another are refused.
+func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
+	for _, f := range requestFlags {
+		if c.IsSet(f) {
+			return nil, exit.Usagef("--plan and --%s exclude each other: the plan says what to do", f)
+		}
+	}
+	return readPlan(path)
+}
+
+// readPlan reads a plan, or the one that a manifest holds.
+func readPlan(path string) (*plan.Plan, error) {
+	if filepath.Base(path) != plan.ManifestName {
+		return transform.Passes.ReadPlan(path)
+	}
+	man, err := plan.ReadManifest(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return man.Plan, nil
+}
+
+// finished is the manifest of a conversion that had come to its end before it was to be resumed;
+// nil where there is no such output.
+func finished(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Manifest, error) {
+	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	man, err := plan.ReadManifest(out)
+	if err != nil {
+		return nil, fmt.Errorf("%s: exists already, and is no finished conversion: %w", out, err)
+	}
+	if err := man.Plan.CheckModel(m); err != nil {
+		return nil, fmt.Errorf("%s: exists already: %w", out, err)
+	}
+	path := c.String("plan")
+	if path == "" {
+		return man, sameRequest(c, man.Plan.Request, o)
+	}
+	p, err := givenPlan(c, path)
+	if err != nil {
+		return nil, err
+	}
+	return man, samePlan(out, man.Plan, p)
+}
+
+func samePlan(out string, was, now *plan.Plan) error {
+	a, err := was.Encode()
+	if err != nil {
+		return err
+	}
+	b, err := now.Encode()
+	if err == nil && string(a) != string(b) {
+		err = fmt.Errorf("%s: was made with another plan: name a new folder", out)
+	}
+	return err
+}
+
+// sameRequest refuses to go on with a plan that was made for something else than is asked for now.
+// Without any flag that asks, whatever was begun is meant.
+func sameRequest(c *cli.Context, was plan.Request, o transform.Options) error {
+	if !slices.ContainsFunc(requestFlags, c.IsSet) {
+		return nil
+	}
+	now := plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
+	for _, p := range o.Passes {
+		now.Passes = append(now.Passes, p.String())
+	}
+	if a, b := spell(was), spell(now); a != b {
+		return exit.Usagef("--resume: what was begun had other flags; leave them all out to go on with it, or give the same\n"+
+			"  then: %s\n  now:  %s", a, b)
+	}
+	return nil
+}
+
+// spell writes a request as the flags that ask for it.
+func spell(r plan.Request) string {
+	s := "--passes " + strings.Join(r.Passes, ",")
+	if r.MinSNR != nil {
+		s += fmt.Sprintf(" --min-snr %v", *r.MinSNR)
+	}
+	if r.MaxLoss != nil {
+		s += fmt.Sprintf(" --max-loss %.6g%%", 100*math.Expm1(*r.MaxLoss))
+	}
+	return s + fmt.Sprintf(" --workload %s --role %s --seed %d", r.Workload, r.Role, r.Seed)
+}

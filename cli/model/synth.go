@@ -1,0 +1,101 @@
+package model
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+var Synth = &cli.Command{
+	Name:      "synth",
+	Usage:     "write a model with random weights, of any architecture and size",
+	ArgsUsage: "CONFIG OUT",
+	Description: strings.TrimSpace(term.Wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". As in trained "+
+		"models, the weights' scales differ between channels, and a few channels are outliers. OUT appears whole or "+
+		"not at all.", "", "", 90)),
+	Flags: flag.Join([]cli.Flag{
+		flag.Seed,
+		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
+		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "largest file, in `BYTES` (kB, MB, GB)"},
+		flag.Arch,
+	}, flag.Common),
+	Action: func(c *cli.Context) error {
+		args, err := flag.Arguments(c, "CONFIG", "OUT")
+		if err != nil {
+			return err
+		}
+		o := synth.Options{Seed: c.Uint64("seed")}
+		if o.Workers, err = flag.ReadWorkers(c); err != nil {
+			return err
+		}
+		if o.Family, err = flag.ReadFamily(c); err != nil {
+			return err
+		}
+		if o.ShardBytes, err = flag.ParseSize(c.String("shard-size")); err != nil {
+			return exit.Usage(fmt.Errorf("--shard-size: %w", err))
+		}
+		if c.IsSet("dtype") {
+			if o.DType, err = weights.ParseDType(c.String("dtype")); err != nil {
+				return exit.Usage(fmt.Errorf("--dtype: %w", err))
+			}
+		}
+		config, err := readConfig(args[0])
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		if err := writeSynth(c, config, args[1], o); err != nil {
+			return err
+		}
+		return reportSynth(c, args[1], time.Since(start))
+	},
+}
+
+// readConfig reads an embedded configuration, by its name, or a file.
+func readConfig(name string) ([]byte, error) {
+	if js, err := synth.Config(name); err == nil {
+		return js, nil
+	}
+	js, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s; lowtoggle synth --help lists the embedded ones", err, flag.DidYouMean("", name, synth.Names()))
+	}
+	return js, nil
+}
+
+func writeSynth(c *cli.Context, config []byte, out string, o synth.Options) error {
+	event, end := term.Progress(c)
+	defer end()
+	o.Progress = func(done, total int64) { event(transform.Event{Stage: "synth", Done: done, Total: total}) }
+	return synth.Folder(c.Context, config, out, o)
+}
+
+func reportSynth(c *cli.Context, out string, took time.Duration) error {
+	m, err := weights.Open(out)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	elements := 0
+	for _, t := range m.Infos() {
+		elements += t.Len()
+	}
+	if c.Bool("json") {
+		return term.JSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
+			"bytes": m.Size(), "shards": len(m.Shards), "seconds": took.Seconds()})
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect it: %s\n", out,
+		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
+		term.Plural(len(m.Shards), "file", "files"), term.Duration(took), term.CommandLine("inspect", out))
+	return err
+}

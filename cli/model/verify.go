@@ -1,0 +1,194 @@
+package model
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/card"
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+var Verify = &cli.Command{
+	Name:      "verify",
+	Usage:     "look at a converted model again: what was kept, what was spent",
+	ArgsUsage: "MODEL OUT",
+	Description: `Reads the source MODEL and what convert made of it, and trusts nothing else.
+
+   identical    the same bytes                  compensated  shifted, or part of a fold
+   exact        reordered, flipped, scaled      lossy        rounded or zeroed
+   untouched    the same bytes, and no part of the model's family
+
+With --tokens, judges both models' losses on the evaluation part of FILE, as lowtoggle eval does,
+and shows what noise the outputs of lossy layers have on the inputs that these tokens make.
+
+With --gpu, measures what all linear layers cost before and after: 8192 tokens for prefill, 16
+with the weights read from memory for decode, as --workload says; a total and a row for each
+kind. It takes about 40 s for each row. lowtoggle measure --help explains the SOURCE of --x.
+With --device 0,1 these cards do so at the same time; then come totals, and how far they differ.
+
+Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
+less precise than --precision asked; 4: --gpu, and there is none.`,
+	Flags: flag.Join([]cli.Flag{flag.Tensors, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
+	Action: func(c *cli.Context) (err error) {
+		args, err := flag.Arguments(c, "MODEL", "OUT")
+		if err != nil {
+			return err
+		}
+		o, err := flag.Read(c)
+		if err != nil {
+			return err
+		}
+		if err := tokensGiven(c); err != nil {
+			return err
+		}
+		q, cards, err := card.ReadVerify(c, o)
+		if err != nil {
+			return err
+		}
+		if cards != nil {
+			defer exit.CloseAll(&err, q.Close, cards.Close)
+		}
+		src, err := flag.OpenModel(args[0])
+		if err != nil {
+			return err
+		}
+		defer src.Close()
+		out, err := flag.OpenModel(args[1])
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		judge, err := verifyJudge(c, src, args[0], o)
+		if err != nil {
+			return err
+		}
+		r, err := verifyModels(c, src, out, o)
+		if err != nil {
+			return err
+		}
+		var judging, metering error
+		switch {
+		case judge == nil:
+			r.tokens = unjudged(src, args[0], o)
+		case r.OK:
+			judging = r.judge(c, judge, src, out)
+		}
+		if cards != nil && r.OK {
+			var measured *measure.ModelReport
+			measured, metering = q.Measure(c, cards, src, out)
+			r.measured(measured, q.Unsplit)
+		}
+		switch w := c.App.Writer; {
+		case c.Bool("json"):
+			err = term.JSON(w, r)
+		case c.Bool("bench") && r.Energy != nil && r.Energy.Measured != nil:
+			card.BenchModels(w, r.Energy.Measured)
+		default:
+			r.print(w, c.Bool("tensors"))
+			r.hint(w, src, args, o.Family != nil)
+			if judge != nil && !r.OK {
+				term.Remark(w, "note", "the loss was not judged: that of a wrong output says nothing")
+			}
+			if cards != nil && !r.OK {
+				term.Remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
+			}
+		}
+		if err := errors.Join(judging, metering, err); err != nil {
+			return err
+		}
+		if !r.OK || !r.measurementHolds(c.IsSet("precision")) {
+			return exit.ErrShort
+		}
+		return nil
+	},
+}
+
+// verifyJSON is what verify --json prints.
+type verifyJSON struct {
+	*verify.Report
+	// Untouched are the tensors that are no part of the family, and are as they were.
+	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
+	Loss      *lossJSON             `json:"loss,omitempty"`
+	OnInputs  *onInputsJSON         `json:"on_inputs,omitempty"`
+	Energy    *energyJSON           `json:"energy,omitempty"`
+
+	workload cost.Workload
+	role     cost.Role
+	tokens   string // a file of tokens that were not asked to judge by
+
+	incomparable int // lossy layers whose SNR on inputs is not known
+}
+
+type energyJSON struct {
+	Predicted *predict.Ratio       `json:"predicted,omitempty"`
+	Measured  *measure.ModelReport `json:"measured,omitempty"`
+
+	unsplit string // why no phase has components
+}
+
+// verifyModels compares and predicts, with progress.
+func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*verifyJSON, error) {
+	event, end := term.Progress(c)
+	defer end()
+	rep, err := transform.Verify(c.Context, src, out, transform.VerifyOptions{Family: o.Family, Workers: o.Workers, Progress: event})
+	if err != nil {
+		return nil, err
+	}
+	r := &verifyJSON{Report: rep, workload: o.Workload, role: o.Role}
+	layout, _ := arch.Resolve(src, o.Family)
+	if layout != nil {
+		r.Untouched = layout.UnclaimedGroups()
+	}
+	var changes []predict.Change
+	for _, t := range rep.Tensors {
+		if a, ok := predictable(src, t); ok {
+			b, _ := out.Tensor(t.Name)
+			scaled := t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0
+			changes = append(changes, predict.Change{Before: a, After: b, OutAxis: layout.OutAxis(t.Name), Rescaled: scaled})
+		}
+	}
+	total, err := predict.Conversion(c.Context, o.Calibration, changes, predict.ConversionOptions{Role: o.Role, Workload: o.Workload, Progress: event})
+	if err != nil {
+		return nil, err
+	}
+	if total != nil {
+		r.Energy = &energyJSON{Predicted: total}
+	}
+	return r, nil
+}
+
+// predictable gives the source of a linear layer whose energy can be predicted: it is not empty and
+// of a type whose values are known.
+func predictable(src *weights.Model, t verify.Tensor) (a weights.Tensor, ok bool) {
+	if !t.Linear {
+		return a, false
+	}
+	a, _ = src.Tensor(t.Name)
+	_, known := a.DType.Format()
+	return a, known && a.Len() > 0
+}
+
+// measured adds what was measured; m may be nil.
+func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
+	if m == nil {
+		return
+	}
+	if r.Energy == nil {
+		r.Energy = &energyJSON{}
+	}
+	r.Energy.Measured, r.Energy.unsplit = m, unsplit
+}
+
+func (r *verifyJSON) measurementHolds(precise bool) bool {
+	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.Holds(precise)
+}

@@ -1,0 +1,71 @@
+package model
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+)
+
+// onInputsJSON is what noise lossy layers have on the inputs that the source gives them.
+type onInputsJSON struct {
+	Tokens  int        `json:"tokens"`
+	Part    string     `json:"part"`
+	Tensors []layerSNR `json:"tensors"`
+
+	snr map[string]*float64
+}
+
+type layerSNR struct {
+	Name string  `json:"name"`
+	SNR  float64 `json:"snr_db"`
+}
+
+// comparable says which lossy layers can be held against the source's weight by weight, and how many
+// cannot.
+func (r *verifyJSON) comparable() (names map[string]bool, others int) {
+	names = map[string]bool{}
+	for _, t := range r.Tensors {
+		switch {
+		case !t.Linear || t.Class != verify.Lossy:
+		case t.Relation != nil || t.Shift != nil:
+			others++
+		default:
+			names[t.Name] = true
+		}
+	}
+	return names, others
+}
+
+// newOnInputs is nil where no layer has a ratio.
+func newOnInputs(o *evaluate.OutputSNR, part string) *onInputsJSON {
+	r := &onInputsJSON{Tokens: o.Tokens(), Part: part, snr: map[string]*float64{}}
+	for _, l := range o.Layers() {
+		r.Tensors = append(r.Tensors, layerSNR{l.Name, l.Decibels})
+		r.snr[l.Name] = &l.Decibels
+	}
+	if len(r.Tensors) == 0 {
+		return nil
+	}
+	return r
+}
+
+// of is a layer's ratio; nil where it is not known.
+func (r *onInputsJSON) of(tensor string) *float64 {
+	if r == nil {
+		return nil
+	}
+	return r.snr[tensor]
+}
+
+// printOnInputs says what the ratios are of, and of how many layers there is none.
+func (r *verifyJSON) printOnInputs(w io.Writer) {
+	if r.OnInputs != nil {
+		term.Remark(w, "SNR on inputs", fmt.Sprintf("those that %s %s tokens make in the source", term.Count(r.OnInputs.Tokens), r.OnInputs.Part))
+	}
+	if r.incomparable > 0 {
+		term.Remark(w, "note", fmt.Sprintf("the SNR on inputs is not known of %s whose weights were moved or shifted", term.Plural(r.incomparable, "lossy layer", "lossy layers")))
+	}
+}

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// lossJSON is what source and output lose on the same tokens, in nats per token.
+type lossJSON struct {
+	Before          float64     `json:"before"`
+	After           float64     `json:"after"`
+	Difference      float64     `json:"difference"`
+	Interval        *[2]float64 `json:"interval,omitempty"` // of the difference; absent with a single sequence
+	PerplexityRatio *float64    `json:"perplexity_ratio,omitempty"`
+	Tokens          int         `json:"tokens"` // predicted ones
+	Part            string      `json:"part"`
+
+	rise   forward.Comparison
+	tokens tokens.Set
+}
+
+// verifyJudge judges by the tokens that --tokens names; nil where it names none.
+func verifyJudge(c *cli.Context, src *weights.Model, path string, o flag.Options) (*evaluate.Scorer, error) {
+	if !c.IsSet("tokens") {
+		return nil, nil
+	}
+	file, err := openTokens(c.String("tokens"), src.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := file.Set(tokens.Evaluation)
+	if err != nil {
+		return nil, err
+	}
+	return evaluate.New(src, o.Family, p, o.Workers)
+}
+
+// unjudged is the model's own file of tokens, where it has one and could be judged by it.
+func unjudged(src *weights.Model, path string, o flag.Options) string {
+	file := tokens.Path(src.Dir)
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	if _, err := evaluate.New(src, o.Family, tokens.Set{}, o.Workers); err != nil {
+		return ""
+	}
+	return file
+}
+
+// judge computes the losses of source and output, with progress.
+func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights.Model) error {
+	event, end := term.Progress(c)
+	defer end()
+	countSteps(event, s, s)
+	var layers map[string]bool
+	layers, r.incomparable = r.comparable()
+	snr := s.OutputSNR(c.Context, src, out, layers)
+	loss, err := s.Compare(c.Context, src, out, snr)
+	if err != nil {
+		return err
+	}
+	r.Loss, r.OnInputs = newLoss(loss), newOnInputs(snr, s.Tokens.Purpose)
+	return nil
+}
+
+// print writes the losses as a sentence.
+func (l *lossJSON) print(w io.Writer) {
+	ratio, low, high := l.rise.PerplexityRatio()
+	text := fmt.Sprintf("%.6f before, %.6f after, a difference of %s nats per token", l.Before, l.After, term.Signed(l.Difference, 6))
+	if l.Interval != nil {
+		text += fmt.Sprintf(" (95 %%: %s … %s)", term.Signed(l.rise.Low, 6), term.Signed(l.rise.High, 6))
+	}
+	text += fmt.Sprintf("; perplexity %s %%", change(ratio))
+	if l.Interval != nil {
+		text += fmt.Sprintf(", between %s %% and %s %%", change(low), change(high))
+	}
+	term.Remark(w, "loss", fmt.Sprintf("%s (%s %s tokens)", text, term.Count(l.Tokens), l.Part))
+	if note := wider(l.rise, l.tokens); note != "" {
+		term.Remark(w, "note", note)
+	}
+}
+
+func newLoss(l *evaluate.Comparison) *lossJSON {
+	ratio, _, _ := l.PerplexityRatio()
+	return &lossJSON{l.Before, l.After, l.Difference, finiteInterval(l.Low, l.High), finite(ratio),
+		l.Tokens.Predicted(), l.Tokens.Purpose, l.Comparison, l.Tokens}
+}

@@ -1,0 +1,209 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/card"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// verifyGroup is the tensors of one kind, or a single one.
+type verifyGroup struct {
+	name    string
+	tensors int
+	bits    [2]int // the fewest and the most
+	classes map[verify.Class]bool
+	snr     *float64 // the lowest
+	inputs  *float64 // the lowest on real inputs
+	moved   verify.Relation
+}
+
+// print shows the finding, a row per kind of tensor or per tensor.
+func (r *verifyJSON) print(w io.Writer, each bool) {
+	if len(r.Tensors) > 0 {
+		r.table(each).Print(w)
+		fmt.Fprintln(w)
+	}
+	if r.moved() {
+		term.Remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
+	}
+	if r.OK {
+		untouched(w, r.Untouched)
+	}
+	switch {
+	case r.Loss != nil:
+		r.Loss.print(w)
+		r.printOnInputs(w)
+	case r.OK && r.tokens != "":
+		term.Remark(w, "loss", "not judged: --tokens "+r.tokens+" would")
+	}
+	if r.Energy != nil && r.Energy.Predicted != nil {
+		printRatio(w, r.Energy.Predicted, r.workload, r.role)
+	}
+	if r.Energy != nil && r.Energy.Measured != nil {
+		fmt.Fprintln(w)
+		card.PrintModels(w, r.Energy.Measured, r.Energy.unsplit)
+	}
+	if !r.DropIn {
+		printNotDropIn(w)
+	}
+	term.Remarks(w, "problem", r.problems())
+	if r.OK {
+		fmt.Fprintln(w, "ok: every tensor is what the manifest says")
+	} else {
+		fmt.Fprintln(w, "NOT OK: do not take the output for a conversion of this source")
+	}
+}
+
+// problems lists those of the model, and those of tensors once for all tensors that have them.
+func (r *verifyJSON) problems() []string {
+	var ofTensors term.ByKind
+	kinds := map[string]string{}
+	for _, t := range r.Tensors {
+		if t.Problem != "" {
+			ofTensors.Add(t.Problem, t.Name)
+			kinds[t.Name] = groupName(t, false)
+		}
+	}
+	return append(slices.Clone(r.Problems), ofTensors.Lines(func(tensor string) string { return kinds[tensor] })...)
+}
+
+// hint tells what is likely to be wrong with the command line.
+func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, familyGiven bool) {
+	if r.Plan == nil {
+		if _, err := plan.ReadManifest(src.Dir); err == nil {
+			term.Remark(w, "hint", fmt.Sprintf("%s was converted and %s was not; the source comes first: %s",
+				args[0], args[1], term.CommandLine("verify", args[1], args[0])))
+		}
+		return
+	}
+	if layout, _ := arch.Resolve(src, nil); !r.OK && r.Plan.Model.Family != "" && layout == nil && !familyGiven {
+		term.Remark(w, "hint", fmt.Sprintf("it was planned for the family %s, which is not known here: name its file with --arch", r.Plan.Model.Family))
+	}
+}
+
+func (r *verifyJSON) table(each bool) *term.Table {
+	head := []string{"tensors", "n", "class", "lowest\nSNR", "bits\nzeroed"}
+	if each {
+		head = []string{"tensor", "class", "SNR", "bits\nzeroed"}
+	}
+	if r.OnInputs != nil {
+		head = slices.Insert(head, len(head)-1, "SNR on\ninputs")
+	}
+	moved := r.moved()
+	if moved {
+		head = append(head, "moved\nrows", "moved\ncolumns")
+	}
+	tab := term.NewTable(head...)
+	tab.Whole = each
+	for _, g := range r.groups(each) {
+		bits := "–"
+		switch fewest, most := g.bits[0], g.bits[1]; {
+		case fewest < most:
+			bits = fmt.Sprintf("%d–%d", fewest, most)
+		case most > 0:
+			bits = fmt.Sprint(most)
+		}
+		row := []string{g.name}
+		if !each {
+			row = append(row, term.Count(g.tensors))
+		}
+		row = append(row, classes(g.classes), term.Decibels(g.snr))
+		if r.OnInputs != nil {
+			row = append(row, term.Decibels(g.inputs))
+		}
+		row = append(row, bits)
+		if m := g.moved; moved {
+			row = append(row, moves(m.RowsMoved, m.RowsFlipped, m.RowsScaled), moves(m.ColsMoved, m.ColsFlipped, m.ColsScaled))
+		}
+		tab.Add(row...)
+	}
+	return tab
+}
+
+func (r *verifyJSON) groups(each bool) []*verifyGroup {
+	var list []*verifyGroup
+	groups := map[string]*verifyGroup{}
+	for _, t := range r.Tensors {
+		name := groupName(t, each)
+		g := groups[name]
+		if g == nil {
+			g = &verifyGroup{name: name, classes: map[verify.Class]bool{}, bits: [2]int{t.BitsZeroed, t.BitsZeroed}}
+			groups[name] = g
+			list = append(list, g)
+		}
+		g.add(t)
+		g.inputs = lower(g.inputs, r.OnInputs.of(t.Name))
+	}
+	if !each {
+		sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	}
+	return list
+}
+
+// groupName is the name of the row that a tensor belongs to.
+func groupName(t verify.Tensor, each bool) string {
+	switch {
+	case each:
+		return t.Name
+	case t.Kind != "":
+		return t.Kind
+	}
+	return (*arch.Layout)(nil).Kind(t.Name)
+}
+
+func (g *verifyGroup) add(t verify.Tensor) {
+	g.tensors++
+	g.classes[t.Class] = true
+	g.bits = [2]int{min(g.bits[0], t.BitsZeroed), max(g.bits[1], t.BitsZeroed)}
+	g.snr = lower(g.snr, t.SNR)
+	if m := t.Relation; m != nil {
+		g.moved.RowsMoved += m.RowsMoved
+		g.moved.ColsMoved += m.ColsMoved
+		g.moved.RowsFlipped += m.RowsFlipped
+		g.moved.ColsFlipped += m.ColsFlipped
+		g.moved.RowsScaled += m.RowsScaled
+		g.moved.ColsScaled += m.ColsScaled
+	}
+}
+
+func (r *verifyJSON) moved() bool {
+	for _, t := range r.Tensors {
+		if t.Relation != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func classes(have map[verify.Class]bool) string {
+	var parts []string
+	for _, c := range []verify.Class{verify.Identical, verify.Exact, verify.Compensated, verify.Lossy, verify.Untouched} {
+		if have[c] {
+			parts = append(parts, string(c))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// moves says what became of an axis.
+func moves(order, signs, exponents int) string {
+	var parts []string
+	for _, m := range []struct {
+		n    int
+		word string
+	}{{order, "order"}, {signs, "±"}, {exponents, "2^k"}} {
+		if m.n > 0 {
+			parts = append(parts, m.word)
+		}
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,110 @@
+package outfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// CheckPlan refuses, before any work is done, a file that could not be written and one that is
+// part of the model, whose folder is never written to. No path, no objection.
+func CheckPlan(path, model string, m *weights.Model) error {
+	if path == "" {
+		return nil
+	}
+	st, err := os.Stat(path)
+	switch {
+	case err == nil && st.IsDir():
+		return fmt.Errorf("%s: is a folder: name a file with -o", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	for _, f := range m.Shards {
+		if own, ferr := os.Stat(f.Path); err == nil && ferr == nil && os.SameFile(st, own) {
+			return fmt.Errorf("%s: is part of the model: name another file with -o", path)
+		}
+	}
+	if err == nil && st.Mode().IsRegular() && st.Size() > 0 {
+		if _, notPlan := plan.Read(path); notPlan != nil {
+			return fmt.Errorf("%s: is there and is no plan, so it is not replaced: name another file with -o", path)
+		}
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
+	}
+	if err != nil {
+		return err
+	}
+	if within, err := Inside(parent, model); err != nil || within {
+		return errors.Join(err, fmt.Errorf("%s: lies in the model's folder: name a file elsewhere with -o", path))
+	}
+	return nil
+}
+
+// Inside says whether a folder is the model's or lies within it. A model that is a single file has
+// no folder of its own.
+func Inside(dir, model string) (bool, error) {
+	if st, err := os.Stat(model); err != nil || !st.IsDir() {
+		return false, err
+	}
+	model, err := filepath.EvalSymlinks(model)
+	if err != nil {
+		return false, err
+	}
+	if model, err = filepath.Abs(model); err != nil {
+		return false, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return false, err
+	}
+	rel, err := filepath.Rel(model, dir)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)), nil
+}
+
+// Write writes a file whole or not at all. What is no regular file, such as a pipe, is
+// written to and not replaced.
+func Write(path string, data []byte) error {
+	if path == "" {
+		return nil
+	}
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return overwrite(path, data)
+	}
+	return atomicfile.Write(path, data)
+}
+
+// Check refuses, before any work is done, a file that replaceFile could not write. What is no regular
+// file, such as a pipe, is taken as it is.
+func Check(path string) error {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: no file can be written there: name another one", path)
+	}
+	return nil
+}
+
+func overwrite(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
