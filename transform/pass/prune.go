@@ -27,12 +27,12 @@ const pruneName = "prune"
 var Prune = &Pass{
 	Name: pruneName, Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, SearchOnly: true, Joint: true,
 	Usage: "prune=SHARE",
-	Doc: "Zeroes whole inputs of a layer: the given share of them, those that the others can best stand " +
-		"in for on the inputs that the layer really gets, and changes the others' weights to do so. Early layers see " +
-		"few directions: in the first of a byte-level model half of the inputs are free. Neurons whose " +
-		"outputs nobody reads any more lose their weights, too. A line of zeros saves more than any rounding " +
-		"of it can, but few lines are free in later layers: name a share only to experiment, and let " +
-		"--max-loss choose it.",
+	Doc: "Zeroes whole inputs of a layer, the given share of them. It takes those that the other inputs predict " +
+		"best on the layer's real inputs, and changes the others' weights to make up for them. Early layers see " +
+		"few directions: in the first layer of a byte-level model half of the inputs are free. Neurons whose " +
+		"outputs are no longer read lose their weights, too. A line of zeros saves more than any rounding of it, " +
+		"but few lines are free in later layers. Name a share only for experiments; --max-loss chooses it " +
+		"otherwise.",
 	Args: func(args []string) error {
 		if s, err := strconv.ParseFloat(args[0], 64); err != nil || !(s > 0 && s < 1) {
 			return fmt.Errorf("%q is no share between 0 and 1", args[0])

@@ -23,15 +23,14 @@ const reorderName = "reorder"
 var Reorder = &Pass{
 	Name: reorderName, Class: Exact, NeedsFamily: true,
 	Usage: "reorder[=given/FILE]",
-	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream) so " +
-		"that labels which follow one another in multipliers and memory differ in few bits: rows of a streaming operand in " +
-		"runs of four, elements 64 bytes apart in memory, in decode 2 and 32. Bits are compared as the " +
-		"lossy passes with arguments will leave them, and where signs are asked for, too, with the better of both signs. " +
-		"The order is a walk to the nearest neighbour, improved by 2-opt, in blocks of 1024 labels where there are more than 2048. " +
-		"given takes a JSON object from index to permutation. " +
-		"An order that toggles no less than the source's is not taken. " +
-		"One permutation must serve every column, and trained rows are almost never similar: reordering saves " +
-		"no energy that can be measured (docs/ordering.md).",
+	Doc: "Permutes the labels of an index (FFN neurons, KV heads, V/O channels, the residual stream), so that " +
+		"labels which follow one another in multipliers and memory differ in few bits: rows of a streaming " +
+		"operand in runs of four, elements 64 bytes apart in memory, in decode 2 and 32. Bits are compared as the " +
+		"lossy passes with arguments will leave them, and with signs by the better of both signs. The order is a " +
+		"walk to the nearest neighbour, improved by 2-opt, in blocks of 1024 labels where there are more than " +
+		"2048. given takes a JSON object from index to permutation. An order that toggles no less than the " +
+		"source's is not taken. One permutation must serve every column, and trained rows are almost never " +
+		"similar: reordering saves no energy that can be measured (docs/ordering.md).",
 	Args: func(args []string) error {
 		switch {
 		case args[0] == "given" && len(args) > 1, args[0] == "tour" && len(args) == 1:

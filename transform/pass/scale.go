@@ -19,16 +19,17 @@ const scaleName = "scale"
 var Scale = &Pass{
 	Name: scaleName, Class: Exact, NeedsFamily: true,
 	Usage: "scale[=labels]",
-	Doc: "Multiplies by powers of two on one side of an index and by their inverses on the other (a norm's " +
-		"weight against the layers that read it, up against down, V against O). Each label gets a power that " +
-		"brings it to its neighbours' size; labels asks for no more. In workloads with decode, all labels of an " +
-		"index get one in common, chosen jointly for all indices of the model and for the values that the lossy passes will " +
-		"leave: that which moves the layers' exponents to where few of their bits differ. It saves beside coarse grids, whose " +
-		"zeros then differ in one bit from what follows: llama-17m, measured in decode, −2.5 points with grid=2, −1.3 with grid=4, " +
-		"−0.5 alone. In prefill nothing could be told. Refused for a label where any value would overflow, turn " +
-		"subnormal or is not finite. What lies between the two sides at run time is multiplied by a power of two: BF16 " +
-		"and FP32 runtimes do not notice, fixed scales of FP8 or INT8 activations and KV caches do, and FP16 could " +
-		"overflow. So a power in common is given only where all tensors are BF16 or F32.",
+	Doc: "Multiplies by powers of two on one side of an index and by their inverses on the other (a norm's weight " +
+		"against the layers that read it, up against down, V against O). Each label gets a power that brings it " +
+		"to its neighbours' size; with labels, no more than that. In workloads with decode all labels of an index " +
+		"also get one power in common. It is chosen jointly for all indices, and moves the layers' exponents to " +
+		"values whose bits differ little, as the lossy passes will leave them. That saves beside coarse grids, " +
+		"whose zeros then differ in one bit from their neighbours: llama-17m, measured in decode, −2.5 points " +
+		"with grid=2, −1.3 with grid=4, −0.5 alone (docs/scaling.md). In prefill it saves nothing measurable. A " +
+		"label is refused where any value would overflow, turn subnormal or is not finite. The tensors between " +
+		"the two sides are multiplied by a power of two at run time. BF16 and FP32 runtimes do not notice. Fixed " +
+		"scales of FP8 or INT8 activations and KV caches do, and FP16 could overflow. So a power in common is " +
+		"given only where all tensors are BF16 or F32.",
 	Args: func(args []string) error {
 		if len(args) != 1 || args[0] != onlyLabels {
 			return fmt.Errorf("%q is not %s", args, onlyLabels)

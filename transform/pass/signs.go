@@ -18,10 +18,11 @@ const signsName = "signs"
 var Signs = &Pass{
 	Name: signsName, Class: Exact, NeedsFamily: true,
 	Usage: "signs",
-	Doc: "Multiplies labels of an index by −1 on both of its sides (up and down of a gated layer, V and " +
-		"O, pairs of Q and K under rotary positions, the residual stream where the norm is an RMSNorm), " +
-		"so that neighbours agree in more than half of their signs. With reorder the order counts on it. On " +
-		"rows of thousands of unrelated signs that removes a few percent of the sign toggles: next to nothing in energy.",
+	Doc: "Multiplies labels of an index by −1 on both of its sides (up and down of a gated layer, V and O, pairs " +
+		"of Q and K under rotary positions, the residual stream where the norm is an RMSNorm), so that neighbours " +
+		"agree in more than half of their signs. reorder takes the signs into account. On rows of thousands of " +
+		"unrelated signs that removes a few per cent of the sign toggles, which saves no energy that can be " +
+		"measured.",
 	Plan: func(ctx context.Context, m *Model, _ []string) ([]*plan.Step, error) {
 		views := m.previews()
 		return m.eachIndex(ctx, signsName, true, func(ix *arch.Index) bool { return ix.Sign }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
