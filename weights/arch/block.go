@@ -136,8 +136,8 @@ func (l *Layout) Doubt(tensor string) string {
 	return ""
 }
 
-// Keep blocks the indices of the whole model, on which its hidden states lie, for a reason.
-func (l *Layout) Keep(why string) {
+// blockHiddenStates blocks the indices of the whole model, such as the residual stream, for a reason.
+func (l *Layout) blockHiddenStates(why string) {
 	for _, x := range l.Indices {
 		if x.global {
 			x.block("%s", why)

@@ -113,7 +113,7 @@ func (m *model) checkPartners() error {
 func (m *model) partners(t *tensor, name pattern) iter.Seq[*tensor] {
 	return func(yield func(*tensor) bool) {
 		for _, other := range m.named[name.text] {
-			if t.meets(other) && !yield(other) {
+			if t.overlaps(other) && !yield(other) {
 				return
 			}
 		}

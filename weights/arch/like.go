@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readSpec reads a family file, and completes it where it is like another; bases holds the
-// families that it may be like.
+// readSpec reads a family file and adds what it inherits by "like". bases holds the families that it
+// may name there.
 func readSpec(data []byte, bases fs.FS) (*spec, error) {
 	var s spec
 	if err := decode(data, &s, true); err != nil {
@@ -19,7 +19,7 @@ func readSpec(data []byte, bases fs.FS) (*spec, error) {
 	return &s, s.inherit(bases, nil)
 }
 
-// inherit takes over what the family that s is like has. above are the families that led there.
+// inherit takes over the lists of the family that s.Like names. above are the families that led to s.
 func (s *spec) inherit(bases fs.FS, above []string) error {
 	base := &spec{}
 	if s.Like != "" {
@@ -44,7 +44,7 @@ func (s *spec) inherit(bases fs.FS, above []string) error {
 	return nil
 }
 
-// base reads the family that s is like, complete.
+// base reads the family that s.Like names, with everything that it inherits itself.
 func (s *spec) base(bases fs.FS, above []string) (*spec, error) {
 	if slices.Contains(above, s.Like) {
 		return nil, fmt.Errorf("family %q: like is circular: %s", s.Family, strings.Join(append(above, s.Like), ", "))
@@ -66,8 +66,8 @@ type listed[T any] interface {
 	common() *entry
 }
 
-// overlay completes a family's own list by that of its base. All entries of one name go
-// together: to where the base has that name, behind the one that "after" names, or to the end.
+// overlay merges a family's own list into that of its base. All entries of one name stay together. They
+// take the place of the base's entries of that name, follow the entry that "after" names, or come last.
 func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) error {
 	if !like {
 		return standsAlone[T, E](list, *own)
@@ -106,7 +106,7 @@ func overlay[T any, E listed[T]](list string, like bool, base []T, own *[]T) err
 	return nil
 }
 
-// standsAlone finds entries that only a family that is like another can have.
+// standsAlone refuses "remove" and "after" in a family without "like".
 func standsAlone[T any, E listed[T]](list string, own []T) error {
 	for i := range own {
 		if e := E(&own[i]).common(); e.Remove || e.After != "" {
@@ -138,7 +138,8 @@ func end[T any, E listed[T]](list []T, name string) int {
 	return -1
 }
 
-// Complete writes a family file that is like another as one that stands alone.
+// Complete returns a family file without "like": everything that it inherits is written out, so that tools
+// and tests can edit it.
 func Complete(data []byte) ([]byte, error) {
 	s, err := readSpec(data, files)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 )
 
 // maxInstances bounds how many tensors, and how many instances of one index, a config.json may
-// ask for: a number that is far beyond every model and that memory can bear.
+// ask for. It is far beyond every model, and small enough for memory.
 const maxInstances = 1 << 18
 
-// maxPlaces bounds in how many places of tensors instances of indices may stand, all in all.
+// maxPlaces bounds the number of places of all instances of indices in all tensors.
 const maxPlaces = 1 << 24
 
 // model is a family with the numbers of one config.json filled in.

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Parse reads a family file. A file that cannot be read as JSON, has unknown fields, or does not
-// fit the family that it is like, gives one error; everything that is wrong with what it says is
-// listed at once, one line each.
+// Parse reads a family file. Invalid JSON, an unknown field, and a list that does not fit the family in
+// "like" give one error each. All other problems are listed at once, one line each.
 func Parse(data []byte) (*Family, error) {
 	return parse(data, files)
 }
@@ -44,7 +43,7 @@ func parse(data []byte, bases fs.FS) (*Family, error) {
 	return c.family, nil
 }
 
-// compiler turns a spec into a Family, collecting what is wrong on the way.
+// compiler turns a spec into a Family and collects the problems.
 type compiler struct {
 	spec     *spec
 	family   *Family

@@ -36,7 +36,7 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 		return nil, fmt.Errorf("%s: does not fit the family %s: %w", m.Dir, family.Name, err)
 	}
 	if slices.Contains(m.Others, embedderName) {
-		l.Keep(embedderName + " makes the model's hidden states its outputs")
+		l.blockHiddenStates(embedderName + " makes the model's hidden states its outputs")
 	}
 	if m.Adapter != nil {
 		l = l.Adapt(m.AdapterConfig, m.Adapter.Tensors)

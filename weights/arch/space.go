@@ -13,8 +13,8 @@ type space struct {
 
 func newSpace(m *model) *space { return &space{m, make([][]*Index, len(m.size))} }
 
-// at is the instance at these coordinates, made when first asked for. Once a Layout is complete
-// nothing is made any more, and at only reads.
+// at is the instance at these coordinates, made at the first call. Once a Layout is complete
+// all are made, and at only reads.
 func (s *space) at(slot int, coord []int) *Index {
 	def := s.model.family.index(slot)
 	if s.made[slot] == nil {

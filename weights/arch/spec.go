@@ -103,7 +103,7 @@ func (p *prefix) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// own reports whether a word is one that the family brought.
+// own reports whether a word is one of the family's own.
 func (p prefix) own(word string) bool {
 	_, ok := p[word]
 	return ok && word != "prefix" && word != "root"

@@ -12,7 +12,7 @@ type tensor struct {
 	from, to int // the range of the first variable
 }
 
-// shape is what the config says the tensor's shape is.
+// shape is the tensor's shape by config.json.
 func (t *tensor) shape() []int {
 	shape := make([]int, len(t.axes))
 	for i, riders := range t.axes {
@@ -66,19 +66,19 @@ func (m *model) taken(def *tensorDef) bool {
 	return slices.ContainsFunc(m.named[def.Name], func(t *tensor) bool { return t.tensorDef.from == nil && t.tensorDef.to == nil })
 }
 
-// checkRanges holds a tensor's range against those of earlier entries of its name: no layer may
-// have two.
+// checkRanges compares a tensor's range with those of earlier entries of its name: no layer may have
+// two.
 func (m *model) checkRanges(t *tensor) error {
 	for _, other := range m.named[t.Name] {
-		if t.meets(other) {
+		if t.overlaps(other) {
 			return fmt.Errorf("its range %d to %d overlaps %d to %d, that of an earlier entry of the same name", t.from, t.to, other.from, other.to)
 		}
 	}
 	return nil
 }
 
-// meets reports whether two tensors stand in a layer together, or one of them in all.
-func (t *tensor) meets(other *tensor) bool {
+// overlaps reports whether the ranges of two tensors share a layer; without a range a tensor is in all.
+func (t *tensor) overlaps(other *tensor) bool {
 	a, b := t.variable(0), other.variable(0)
 	return a < 0 || b < 0 || a != b || max(t.from, other.from) < min(t.to, other.to)
 }
