@@ -4,8 +4,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Activity is what a tensor's bits do when its elements pass over wires in storage order. All
-// counts are exact.
+// Activity holds exact counts of a tensor's bits and toggles, with its elements in storage order.
 type Activity struct {
 	DType weights.DType `json:"dtype"`
 	// Rows and Cols are the tensor's shape as a matrix in storage order, as weights.Info.Matrix
@@ -16,15 +15,15 @@ type Activity struct {
 
 	// RowToggles are the bits that differ between elements (n,k) and (n+1,k), over all RowPairs.
 	RowToggles Fields `json:"toggles_rows"`
-	// MemoryToggles are the bits that differ between neighbours in memory, over all MemoryPairs:
-	// the last element of a row and the first of the next one are neighbours too.
+	// MemoryToggles are the bits that differ between neighbours in memory, over all MemoryPairs.
+	// The last element of a row and the first of the next row are neighbours too.
 	MemoryToggles Fields `json:"toggles_memory"`
 	// Ones are the bits that are set (Hamming weight).
 	Ones Fields `json:"hamming"`
 
 	// Zeros counts elements of value zero, of either sign.
 	Zeros uint64 `json:"zeros"`
-	// ZeroRuns counts the maximal runs of zeros in memory order; a run may go on over row ends.
+	// ZeroRuns counts the maximal runs of zeros in memory order. A run may continue across row ends.
 	ZeroRuns uint64 `json:"zero_runs"`
 	// ZeroBorders counts the pairs (n,k), (n+1,k) of which exactly one is zero.
 	ZeroBorders uint64 `json:"zero_borders_rows"`
@@ -40,10 +39,10 @@ func (a Activity) RowPairs() uint64 { return a.Elements - min(a.Elements, uint64
 // MemoryPairs is the number of pairs of neighbours in memory.
 func (a Activity) MemoryPairs() uint64 { return a.Elements - min(a.Elements, 1) }
 
-// RowRates are RowToggles per pair, 0 where there are no pairs.
+// RowRates are RowToggles per pair, 0 if there are no pairs.
 func (a Activity) RowRates() Rates { return a.RowToggles.per(a.RowPairs()) }
 
-// MemoryRates are MemoryToggles per pair, 0 where there are no pairs.
+// MemoryRates are MemoryToggles per pair, 0 if there are no pairs.
 func (a Activity) MemoryRates() Rates { return a.MemoryToggles.per(a.MemoryPairs()) }
 
 // OnesRates are the bits set per element, 0 for an empty tensor.
@@ -52,7 +51,7 @@ func (a Activity) OnesRates() Rates { return a.Ones.per(a.Elements) }
 // ZeroShare is the share of elements that are zero, 0 for an empty tensor.
 func (a Activity) ZeroShare() float64 { return share(a.Zeros, a.Elements) }
 
-// ZeroBorderRate is the share of row pairs with exactly one zero, 0 where there are no pairs.
+// ZeroBorderRate is the share of row pairs with exactly one zero, 0 if there are no pairs.
 func (a Activity) ZeroBorderRate() float64 { return share(a.ZeroBorders, a.RowPairs()) }
 
 func share(part, whole uint64) float64 {
@@ -62,8 +61,8 @@ func share(part, whole uint64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// Fields is a number of bits for each bit field of an element. Toggles of the three fields load
-// different wires, so they are never lumped together before a model has weighed them.
+// Fields is a number of bits for each bit field of an element. Toggles of the three fields load different
+// wires, so a model weighs them before they are added.
 type Fields struct {
 	Sign     uint64 `json:"sign"`
 	Exponent uint64 `json:"exponent"`
@@ -83,7 +82,7 @@ func (f Fields) times(n uint64) Fields {
 	return Fields{n * f.Sign, n * f.Exponent, n * f.Mantissa}
 }
 
-// per divides the counts by n; all zero where n is 0.
+// per divides the counts by n; all zero if n is 0.
 func (f Fields) per(n uint64) Rates {
 	if n == 0 {
 		return Rates{}

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// element is an element of an operand as a multiplier sees it: ±mant·2^exp, up to an exponent that all share.
+// element is a decoded element of an operand: ±mant·2^exp, up to an exponent that all elements share.
 type element struct {
 	bits     uint32
 	mant     uint32 // with the hidden bit; 0 for zero
@@ -16,7 +16,7 @@ type element struct {
 	value    float64
 }
 
-// decoder makes elements of a format's elements, from a table where there are few enough.
+// decoder decodes a format's elements, by a table if they have at most 16 bits.
 type decoder struct {
 	f     weights.Format
 	table []element

@@ -10,14 +10,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Tokens of the products that a workload is predicted by.
+// Numbers of tokens by which a workload is predicted.
 const (
 	prefillTokens = 8192
 	decodeTokens  = 16
 )
 
-// typeOf is the arithmetic that multiplies a stored type, on tensor cores wherever they read it; the zero
-// value where there is none.
+// typeOf is the arithmetic that multiplies a stored type, on tensor cores if they support it. It is the zero value for
+// other types.
 func typeOf(d weights.DType) arith.Type {
 	if d == weights.F8E5M2 {
 		d = weights.F8E4M3
@@ -30,14 +30,14 @@ func typeOf(d weights.DType) arith.Type {
 type Estimate struct {
 	// Relative is the energy over that of random normal data of the same scale and dtype.
 	Relative float64 `json:"relative_energy"`
-	// Interval is what the energy is expected to lie in, with 95 % confidence.
+	// Interval is the 95 % interval of Relative.
 	Interval [2]float64 `json:"interval"`
-	// Calibration says where the coefficients come from.
+	// Calibration names the card and the date of the coefficients.
 	Calibration string `json:"calibration"`
 }
 
-// Energy predicts the relative energy of products by a layer's weights and random inputs. A type
-// that was not calibrated is predicted by BF16's model, with twice the interval; Calibration says so.
+// Energy predicts the relative energy of products of a layer's weights and random inputs. A type that was not
+// calibrated is predicted by BF16's model, with twice the interval; the Estimate's Calibration says so.
 func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Workload) (e Estimate, err error) {
 	e.Calibration = c.label()
 	m, err := w.matrix()
@@ -75,8 +75,8 @@ func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Worklo
 	return e, nil
 }
 
-// inputs are random x of the type's usual scale. What a sample asks for is the same for all layers
-// of a shape, so it is drawn once.
+// inputs are random x of the type's usual scale. All layers of a shape sample the same blocks, so each block is
+// drawn once.
 func (c *Calibration) inputs(f weights.Format, p Product) Operand {
 	type key struct {
 		dtype weights.DType
@@ -98,7 +98,7 @@ func (c *Calibration) inputs(f weights.Format, p Product) Operand {
 	}
 }
 
-// modelOf a stored type, or BF16's in its place.
+// modelOf returns a stored type's model, or BF16's.
 func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.Type, widen bool) {
 	typ = typeOf(d)
 	if m := c.model(typ, cold); m != nil {
@@ -107,7 +107,7 @@ func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.T
 	return c.model(arith.BF16, cold), arith.BF16, true
 }
 
-// Ceiling is the relative energy of weights w[N,K] that are all zero: no change of weights saves more.
+// Ceiling returns the relative energy of weights w[N,K] that are all zero. No change of weights saves more.
 func (c *Calibration) Ceiling(d weights.DType, n, k int, role Role, l Workload) (float64, error) {
 	f, ok := d.Format()
 	if !ok {
@@ -118,7 +118,7 @@ func (c *Calibration) Ceiling(d weights.DType, n, k int, role Role, l Workload) 
 	return e.Relative, err
 }
 
-// Types that are calibrated.
+// Types returns the calibrated types.
 func (c *Calibration) Types() (list []arith.Type) {
 	for _, m := range c.Models {
 		if !slices.Contains(list, m.Type) {

@@ -2,9 +2,8 @@ package cost
 
 import "fmt"
 
-// Features are what a product's operands make a card's wires do, as [Calibration.Observe] finds it: rates for
-// each product, element or byte, in the order of [Facts.Features]. A rate that the operands are too small
-// to show is NaN.
+// Features are rates of toggles and set bits on a card's wires, for each product, element or byte, in the order of
+// [Facts.Features]. [Calibration.Observe] finds them. A rate is NaN if the operands are too small to show it.
 type Features [featureCount]float64
 
 const (
@@ -35,11 +34,11 @@ const (
 	featureCount
 )
 
-// Feature is the name of one of the [Features], as calibrations have it, and its meaning.
+// Feature is the name of one of the [Features] in calibrations, and its meaning.
 type Feature struct{ Name, Doc string }
 
-// Features says what each of a card's features is. Steps are those from one row of the streaming operand to
-// the next one in its lane; memory is both operands', along K.
+// Features returns the names and meanings of a card's features. A step goes from one row of the streaming operand
+// to the next row in its lane. Memory is that of both operands, along K.
 func (f *Facts) Features() [featureCount]Feature {
 	d, m := &f.Datapath, &f.Memory
 	far := func(prefix string, lag int, doc string) Feature {
@@ -76,7 +75,7 @@ func (f *Facts) Features() [featureCount]Feature {
 	}
 }
 
-// The model's features. Weights that come from memory cost what their bits do there, as the products are few.
+// The model's features. With weights from memory, products are few, so only the weights' bits in memory count.
 var (
 	chipFeatures = []int{quadSum, groupSum, accumulator, productMantissa, productSign, productAligned,
 		largestExponent, streamingMantissa, streamingExponent, streamingNonzero, stationaryNonzero,
@@ -108,5 +107,5 @@ type rate struct{ sum, n float64 }
 
 func (r *rate) add(v float64) { r.sum += v; r.n++ }
 
-// addAll adds n events of which sum came true.
+// addAll adds n events, of which sum are true.
 func (r *rate) addAll(sum, n int) { r.sum += float64(sum); r.n += float64(n) }

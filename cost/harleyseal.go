@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// A group is the unit of the fast path: sixteen words. It has no alignment, so that bytes at any
-// offset can be read as groups.
+// A group is the unit of the fast path: sixteen words. It has no alignment, so bytes at any offset can be read
+// as groups.
 const (
 	groupWords = 16
 	groupBytes = 8 * groupWords
@@ -15,8 +15,8 @@ const (
 
 type group [groupBytes]byte
 
-// blockGroups is how many groups one counter takes before the next counter takes the same
-// groups: few enough that they are still in the nearest cache.
+// blockGroups is the number of groups that one counter reads before the next counter reads the same groups. So
+// few are still in the nearest cache.
 const blockGroups = 8
 
 // groups views the whole groups of b.
@@ -35,8 +35,7 @@ type positional struct {
 }
 
 // csa is a carry-save (full) adder at each bit position: a+b+c = 2·carry+sum. The carry is b
-// where b and c agree and a where they do not, which costs one register copy; the usual
-// a&b|(a^b)&c costs two.
+// if b and c agree, else a. This costs one register copy; the usual a&b|(a^b)&c costs two.
 func csa(a, b, c uint64) (carry, sum uint64) {
 	differ := b ^ c
 	return b ^ differ&(b^a), differ ^ a

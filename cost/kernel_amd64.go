@@ -6,12 +6,12 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg cost
 
-// haveAVX512 chooses between the kernel and its twin. Where the operating system does not keep the
-// wide registers, package cpu reports nothing of AVX-512.
+// haveAVX512 chooses between the kernel and plain Go. Package cpu reports no AVX-512 if the operating system does
+// not save the wide registers.
 var haveAVX512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VPOPCNTDQ
 
-// A block is the kernel's unit. A chunk is what one function of the kernel takes before the next
-// takes the same: it is still in the nearest cache then.
+// A block is the kernel's unit. One function of the kernel reads a chunk before the next function reads it, so
+// that it is still in the nearest cache.
 const (
 	blockBytes  = 1024
 	chunkBlocks = 8
@@ -24,7 +24,7 @@ func (t *tally) addBlocks(l *lanes, cur, before, above []byte) int {
 	if !haveAVX512 || blocks == 0 {
 		return 0
 	}
-	// An element without a neighbour is its own, which toggles nothing.
+	// An element without a neighbour is compared with itself, so nothing toggles.
 	b, a := before, above
 	if before == nil {
 		b = cur
@@ -44,7 +44,7 @@ func (t *tally) addBlocks(l *lanes, cur, before, above []byte) int {
 	return blocks * blockBytes
 }
 
-// kernel512 is what the kernel has counted.
+// kernel512 holds the kernel's counts.
 type kernel512 struct {
 	ones, memory, rows positional512
 	specials           specials512
@@ -109,7 +109,7 @@ func (l *lanes) masks512() [9]uint64 {
 	}
 }
 
-// total512 is everything a counter has counted.
+// total512 sums a counter.
 func total512(l *lanes, p *positional512) Fields {
 	var sixteens [3]uint64
 	for i := range sixteens {

@@ -13,11 +13,11 @@ type Lag struct {
 	Weights []float64
 }
 
-// Lags are the lags of an axis of stored weights, 0 for rows and 1 for columns, in a role and a workload: the
-// distances at which neighbours cost energy, so that a pass knows what to bring together. It is nil where
-// the axis has none. Only the type and the shape of w are looked at, not its bands. Whether outputs stream
-// is found by predicting, once for each type, shape and role: it depends on the type and on the number of
-// outputs, not on the role alone.
+// Lags returns the lags of an axis of stored weights, 0 for rows and 1 for columns, in a role and a workload. They
+// are the distances at which different neighbours cost energy, so a pass knows which places to bring together.
+// The result is nil if the axis has no lags. Only w's type and shape are used, not its bands. Lags finds
+// out by a prediction whether outputs stream, once for each type, shape and role, because that depends on
+// the type and on the number of outputs too.
 func (c *Calibration) Lags(ctx context.Context, w Weights, axis int, role Role, l Workload) ([]Lag, error) {
 	streams := false
 	if axis == w.OutAxis && l.Prefill > 0 {
@@ -29,9 +29,9 @@ func (c *Calibration) Lags(ctx context.Context, w Weights, axis int, role Role, 
 	return c.Facts.Lags(w, axis, streams, l), nil
 }
 
-// Lags are those of [Calibration.Lags] where it is known whether w's outputs stream. Outputs that stream
-// follow one another in lanes. Elements along memory follow those some bytes before. An operand that stands
-// still has no lags along its outputs.
+// Lags returns the lags of [Calibration.Lags], given whether w's outputs stream. Streaming outputs follow one
+// another in lanes. Elements along memory follow elements that are some bytes before them. A stationary
+// operand has no lags along its outputs.
 func (f *Facts) Lags(w Weights, axis int, streams bool, l Workload) (list []Lag) {
 	format, ok := w.DType.Format()
 	if !ok {
@@ -58,7 +58,7 @@ func (f *Facts) Lags(w Weights, axis int, streams bool, l Workload) (list []Lag)
 	return list
 }
 
-// lags of streaming rows: their weights are share on average over a run.
+// lags returns those of streaming rows. Over a run their weights are share on average.
 func (d *Datapath) lags(share float64) (list []Lag) {
 	at := map[int]int{} // distance → index in list
 	for place := range d.StreamingRun {
@@ -74,7 +74,7 @@ func (d *Datapath) lags(share float64) (list []Lag) {
 	return list
 }
 
-// stride is how many rows a step from a place of a run goes on by.
+// stride is the distance, in rows, of the step from a place of a run.
 func (d *Datapath) stride(place int) int {
 	if place < d.StreamingRun-1 {
 		return 1
@@ -94,14 +94,14 @@ func (d *Datapath) placeWeight(place int) float64 {
 	return 0
 }
 
-// streamsKey is what it depends on whether outputs stream.
+// streamsKey identifies weights whose outputs stream alike.
 type streamsKey struct {
 	w    [4]int // type, rows, columns and the axis of outputs
 	role Role
 }
 
-// streams reports whether w's outputs follow one another in the multipliers: whether outputs that are alike
-// in runs are predicted to save energy.
+// streams reports whether w's outputs follow one another in the multipliers, so that a prediction with equal
+// outputs in each run saves energy.
 func (c *Calibration) streams(ctx context.Context, w Weights, role Role) (bool, error) {
 	key := streamsKey{[4]int{int(w.DType), w.Rows, w.Cols, w.OutAxis}, role}
 	if v, ok := c.streaming.Load(key); ok {
@@ -115,12 +115,12 @@ func (c *Calibration) streams(ctx context.Context, w Weights, role Role) (bool, 
 	if err != nil {
 		return false, err
 	}
-	const least = 0.01 // above what the samples of an operand that stands still differ by
+	const least = 0.01 // above the sampling error for a stationary operand
 	c.streaming.Store(key, different-alike > least)
 	return different-alike > least, nil
 }
 
-// energyOfRuns predicts weights of w's type and shape of which so many neighbouring outputs are the same.
+// energyOfRuns predicts random weights of w's type and shape with runs of so many equal outputs.
 func (c *Calibration) energyOfRuns(ctx context.Context, w Weights, role Role, alike int) (float64, error) {
 	const band = 64
 	f, ok := w.DType.Format()
@@ -143,7 +143,7 @@ func (c *Calibration) energyOfRuns(ctx context.Context, w Weights, role Role, al
 	return e.Relative, err
 }
 
-// bell is a number for i, spread like a normal one of variance 1/3.
+// bell returns a pseudo-random number for i from a bell-shaped distribution of variance 1/3.
 func bell(i uint64) float32 {
 	i = (i + 1) * 0x9E3779B97F4A7C15
 	i = (i ^ bits.RotateLeft64(i, 29)) * 0xBF58476D1CE4E5B9

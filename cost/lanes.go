@@ -10,17 +10,17 @@ type lanes struct {
 	size   int // bytes of one element
 
 	sign, exp, magnitude uint64
-	// ordinaryOnes and ordinaryZeros are exponent bits that are set and clear in every element
-	// of a common binade, [2⁻⁶³, 2) with eight exponent bits: a group of words in which they are
-	// holds nothing special. A format with fewer bits has no such range worth a test; there
-	// ordinaryOnes asks for a bit that ordinaryZeros forbids.
+	// ordinaryOnes and ordinaryZeros are exponent bits that are set and clear in every element of the
+	// common range [2⁻⁶³, 2) with eight exponent bits. A group whose words all match holds nothing special.
+	// Formats with fewer exponent bits have no such range, so there both ask for the same bit and no group
+	// matches.
 	ordinaryOnes, ordinaryZeros uint64
 
-	// valueSign is the sign bit where it is part of the value (I8), nothing where it is not.
+	// valueSign is the sign bit if it is part of the value (I8), else 0.
 	valueSign uint64
-	// With b an element's bits, b&magnitude + magnitude reaches the top bit where the value is not
-	// zero, b&normal + normal where it is not subnormal either, b&magnitude + finiteRoom where it
-	// is not finite, b&magnitude + nanRoom where it is NaN.
+	// With b an element's bits, b&magnitude + magnitude reaches the top bit if the value is not zero,
+	// b&normal + normal if it is not subnormal either, b&magnitude + finiteRoom if it is not finite, and
+	// b&magnitude + nanRoom if it is NaN.
 	normal, finiteRoom, nanRoom uint64
 }
 

@@ -7,20 +7,20 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Operand gives a block of a row-major matrix: rows×cols elements from (row, col) on, little-endian.
-// It is asked for blocks within the matrix, from one goroutine.
+// Operand returns a block of a row-major matrix: rows×cols elements from (row, col) on, little-endian. It is called
+// by one goroutine, for blocks within the matrix.
 type Operand func(ctx context.Context, row, rows, col, cols int) ([]byte, error)
 
-// matrix is an operand's [rows, k] of which perhaps only parts can be seen.
+// matrix is an operand [rows, k], of which perhaps only parts are available.
 type matrix struct {
 	f       weights.Format
 	rows, k int
-	// seen are the parts of rows, and of k, that can be seen.
+	// seenRows and seenK are the available parts.
 	seenRows, seenK [][2]int
 	block           Operand
-	// along memory is stored: along K, or, where it is false, along the rows.
+	// alongK reports whether neighbours in memory are neighbours along K; else they are along the rows.
 	alongK bool
-	// rms is that of the random elements to compare with; 0: that of a sample of these.
+	// rms is the scale of the random elements to compare with; 0: that of a sample of these.
 	rms float64
 }
 
@@ -28,7 +28,7 @@ func operandMatrix(f weights.Format, rows, k int, o Operand) matrix {
 	return matrix{f, rows, k, [][2]int{{0, rows}}, [][2]int{{0, k}}, o, true, 0}
 }
 
-// matrix of weights whose outputs are its rows, whatever way they are stored.
+// matrix of weights has outputs as rows, however they are stored.
 func (w Weights) matrix() (matrix, error) {
 	f, ok := w.DType.Format()
 	if !ok || len(w.Bands) == 0 || w.Rows < 1 || w.Cols < 1 {
@@ -70,7 +70,7 @@ func (w Weights) matrix() (matrix, error) {
 	return matrix{f, w.Cols, w.Rows, [][2]int{{0, w.Cols}}, seen, turned, false, w.Scale}, nil
 }
 
-// read is a block, checked for its size.
+// read returns a block and checks its size.
 func (m *matrix) read(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 	data, err := m.block(ctx, row, rows, col, cols)
 	if err == nil && len(data) != rows*cols*m.f.Bits/8 {
@@ -79,7 +79,7 @@ func (m *matrix) read(ctx context.Context, row, rows, col, cols int) ([]byte, er
 	return data, err
 }
 
-// chunk is a part of memory, at a place given by two numbers from 0 to 1.
+// chunk returns a part of memory at a place given by two numbers from 0 to 1.
 func (m *matrix) chunk(ctx context.Context, u, v float64) ([]byte, error) {
 	length := chunk * 8 / m.f.Bits
 	if m.alongK {
@@ -92,8 +92,8 @@ func (m *matrix) chunk(ctx context.Context, u, v float64) ([]byte, error) {
 	return m.read(ctx, row, n, col, 1)
 }
 
-// place chooses n neighbours within one of the ranges, u from 0 to 1 saying where, beginning a
-// multiple of unit from the range's start. Where no range is so long it is all of the longest.
+// place chooses n neighbours within one of the ranges, by u from 0 to 1, beginning at a multiple of unit from the
+// range's start. If no range is so long, it chooses all of the longest.
 func place(ranges [][2]int, u float64, n, unit int) (from, length int) {
 	slots := func(r [2]int) int { return max(0, (r[1]-r[0]-n)/unit+1) }
 	all, longest := 0, ranges[0]

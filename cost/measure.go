@@ -9,12 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// pieceBytes is what a worker counts between two looks at its context, well below a millisecond.
+// pieceBytes is the unit of work, well below a millisecond, so that cancelling is prompt.
 const pieceBytes = 1 << 20
 
 // Measure counts a tensor's activity with the given number of workers (at least one), reading
-// every byte once. The counts do not depend on the number. It fails where the dtype has no
-// weights.Format, where the data's length does not fit the shape, and where ctx is done.
+// every byte once. The counts do not depend on the number. It is an error if the dtype has no
+// weights.Format, if the data's length does not fit the shape, or if ctx is done.
 func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, error) {
 	f, ok := t.DType.Format()
 	if !ok {
@@ -44,7 +44,7 @@ func Measure(ctx context.Context, t weights.Tensor, workers int) (Activity, erro
 	return sum.activity(l, rows, cols, first, last), nil
 }
 
-// tallyParallel hands pieces of the data to workers as they come free.
+// tallyParallel counts pieces of the data with several workers.
 func tallyParallel(ctx context.Context, l *lanes, w weights.Tensor, rowBytes, workers int) (tally, error) {
 	var (
 		sum tally

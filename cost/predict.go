@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Prediction of a product's energy. What is not known is absent.
+// Prediction of a product's energy. Unknown values are nil.
 type Prediction struct {
 	// Relative is the energy over that of random normal operands of the same scale.
 	Relative     float64    `json:"relative_energy"`
@@ -20,16 +20,16 @@ type Prediction struct {
 	Watts        *float64   `json:"watts,omitempty"`
 	Seconds      *float64   `json:"seconds,omitempty"` // of one product
 	Clock        *float64   `json:"clock_mhz,omitempty"`
-	// SamplingError is the part of Interval, as a standard deviation, that comes from looking at a
-	// sample of the operands.
+	// SamplingError is the standard deviation of Relative that comes from sampling the operands. Interval
+	// includes it.
 	SamplingError float64  `json:"sampling_error"`
 	Calibration   string   `json:"calibration"`
 	Warnings      []string `json:"warnings,omitempty"`
 }
 
-// Predict predicts what a product of operands x[M,K] and w[N,K], in the type's format, takes. It
-// looks at a sample of both. More than the card's MemoryBoundTokens are bound by multipliers, wherever the
-// weights come from. A type that is not calibrated is an error that says which are.
+// Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
+// samples of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if
+// the weights come from memory. A type that is not calibrated is an error that lists those that are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
 	if !p.Type.Valid() {
 		return Prediction{}, c.unknown(p)
@@ -97,14 +97,14 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
 	half := math.Hypot(m.Quality.HalfWidth(r.Relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
-	work := p.work() / series.work() / share // what results take comes on top
+	work := p.work() / series.work() / share // results add the rest
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
 	watts, mhz := joules/seconds, series.Baseline.Clock*clock
 	r.Joules, r.Seconds, r.Watts, r.Clock = &joules, &seconds, &watts, &mhz
 	return r, nil
 }
 
-// deviation of the mean over the parts.
+// deviation is the standard error of the mean over the parts.
 func (s *sample) deviation(of func(*Features) float64) float64 {
 	var sum, squares float64
 	for i := range s {
@@ -116,7 +116,7 @@ func (s *sample) deviation(of func(*Features) float64) float64 {
 	return math.Sqrt(max(0, squares/sampleParts-mean*mean) / (sampleParts - 1))
 }
 
-// warn says what lies outside of the measurements; each widens the interval.
+// warn adds a warning for each property that lies outside of the measurements. Each warning widens the interval.
 func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	if far {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the nearest shape that was measured is %d×%d×%d", s.M, s.N, s.K))
@@ -128,11 +128,11 @@ func (r *Prediction) warn(p *PowerLaw, s *Series, far bool, activity float64) {
 	}
 	const margin = 0.05
 	if activity < least-margin || activity > most+margin {
-		r.Warnings = append(r.Warnings, "no measured pattern is as quiet or as loud as this one")
+		r.Warnings = append(r.Warnings, "no measured pattern toggles as little or as much as this one")
 	}
 }
 
-// shareOfProducts of the energy, the rest being that of results, which does not depend on weights.
+// shareOfProducts is the share of the energy that is not spent on results, which do not depend on weights.
 func (k *Kernels) shareOfProducts(p Product) float64 {
 	if p.Cold {
 		return 1
@@ -140,8 +140,8 @@ func (k *Kernels) shareOfProducts(p Product) float64 {
 	return float64(p.K) / (float64(p.K) + k.ResultProducts)
 }
 
-// roleInside is the weights' role in the multipliers. Where there are far more tokens than outputs the library
-// streams the tokens, whatever slot they are in.
+// roleInside is the weights' role in the multipliers. With far more tokens than outputs the library streams the
+// tokens, whichever operand they are.
 func (k *Kernels) roleInside(p Product) Role {
 	if !p.Cold && p.M >= k.StreamedTokensRatio*p.N {
 		return Stationary
@@ -149,7 +149,7 @@ func (k *Kernels) roleInside(p Product) Role {
 	return p.Role
 }
 
-// work is what a product's time is proportional to: operations, or the weights' elements.
+// work is the quantity that a product's time is proportional to: operations, or the weights' elements.
 func (p Product) work() float64 {
 	if p.Cold {
 		return float64(p.N) * float64(p.K)
@@ -157,13 +157,13 @@ func (p Product) work() float64 {
 	return float64(p.M) * float64(p.N) * float64(p.K)
 }
 
-// nearest series of the same type and workload: in the number of results, by which a card is filled
-// or not, and in K, where sums of a result are; then in role, then the one with most points. It is
-// far where results or inputs differ by more than a factor of four.
+// nearest returns the nearest series of the same type and workload: in the number of results, which decides how
+// well a card is filled, and in K; then in role; then the one with most points. It is far if results or
+// inputs differ by more than a factor of four.
 func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 	off := func(a, b float64) float64 { return math.Abs(math.Log2(a / b)) }
 	results := func(p Product) float64 {
-		if p.Cold { // a result takes reading the weights once, however many tokens there are
+		if p.Cold { // the weights are read once for all tokens
 			return float64(p.N)
 		}
 		return float64(p.M) * float64(p.N)
@@ -182,7 +182,7 @@ func (c *Calibration) nearest(p Product) (best *Series, far bool) {
 	return best, off(results(p), results(best.Product)) > octaves || off(float64(p.K), float64(best.K)) > octaves
 }
 
-// referenceKey is what the features of random operands depend on.
+// referenceKey identifies random operands with the same features.
 type referenceKey struct {
 	typ            arith.Type
 	dtype          weights.DType
@@ -192,7 +192,7 @@ type referenceKey struct {
 	tiles          int
 }
 
-// reference is the features of random operands of the same scale.
+// reference returns the features of random operands of the same scale.
 func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles int, x, w *matrix) (Features, error) {
 	xScale, err := x.scale(ctx)
 	if err != nil {
@@ -231,8 +231,8 @@ func randomOperand(d weights.DType, rows, k int, sigma float64, seed uint64) Ope
 	}
 }
 
-// scale of the random elements to compare with, in quarters of an octave: the root mean square of a
-// sample unless it is given; that of the type's usual operands where all are zero.
+// scale of the random elements to compare with, in quarters of an octave. It is the root mean square of a sample
+// unless it is given, or the usual scale of the type's operands if all elements are zero.
 func (m *matrix) scale(ctx context.Context) (int, error) {
 	rms := m.rms
 	if rms == 0 {
@@ -277,8 +277,8 @@ func usualScale(f weights.Format) float64 {
 	return 1
 }
 
-// Observe samples a product's features on the calibration's card, whose measurements are not looked at. swapped is whether the library streams the operand whose
-// role is stationary.
+// Observe samples a product's features on the calibration's card, of which only the facts are used. swapped
+// reports whether the library streams the operand whose role is stationary.
 func (c *Calibration) Observe(ctx context.Context, d weights.DType, p Product, swapped bool, x, w Operand) (*Features, error) {
 	f, ok := d.Format()
 	if !ok {

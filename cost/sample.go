@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Tiles are taken at evenly spread places, in parts that are kept apart so that their differences
-// tell how sure their mean is.
+// Tiles lie at evenly spread places. They are sampled in separate parts, whose differences give the standard
+// error of their mean.
 const (
 	sampleTiles  = 160
 	layerTiles   = 24 // of one of a model's many layers
@@ -18,7 +18,7 @@ const (
 // sample is the features of a product, part by part.
 type sample [sampleParts]Features
 
-// mean over the parts that know a feature.
+// mean over the parts in which a feature is known.
 func (s *sample) mean() (m Features) {
 	for i := range m {
 		sum, n := 0.0, 0.0
@@ -43,8 +43,7 @@ func (l *lattice) next() (a, b, c float64) {
 	return l[0], l[1], l[2]
 }
 
-// take samples a product of which w and x are the operands; swapped tells that the card streams
-// the operand whose role is stationary.
+// take samples a product of w and x. swapped reports that the card streams the operand whose role is stationary.
 func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int, w, x matrix) (s sample, err error) {
 	if w.k != x.k {
 		return s, fmt.Errorf("w has %d inputs and x %d", w.k, x.k)
@@ -60,7 +59,7 @@ func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int
 	d := newDecoder(w.f)
 	p := spreadOf(tiles)
 	for part := range s {
-		t := newMotion(&f.Datapath, d)
+		t := newTileCounter(&f.Datapath, d)
 		for i := part; i < len(tiles); i += sampleParts {
 			t.add(tiles[i], p, (float64(i)+0.5)/float64(len(tiles))*float64(w.k))
 		}
@@ -104,7 +103,7 @@ func (p *Datapath) takeTiles(ctx context.Context, n int, stationary, streaming *
 	return tiles, nil
 }
 
-// rows of a tile are width elements long; what a matrix is too narrow for is zero.
+// rows of a tile are width elements long. Elements beyond a narrow matrix are zero.
 func (d *decoder) rows(data []byte, rows, cols, width int) []row {
 	out, all := make([]row, rows), make([]element, rows*width)
 	for r := range out {
@@ -116,7 +115,7 @@ func (d *decoder) rows(data []byte, rows, cols, width int) []row {
 	return out
 }
 
-// spreadOf products in tiles.
+// spreadOf returns the mean and variance of products in tiles.
 func spreadOf(tiles []tile) (p spread) {
 	var sum, squares, n float64
 	for i := range tiles {

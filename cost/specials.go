@@ -2,13 +2,13 @@ package cost
 
 import "math/bits"
 
-// addSpecials counts what is rare in weights: zeros and pairs of them, subnormal numbers,
-// infinities and NaN. before and above may be nil.
+// addSpecials counts the values that are rare in weights: zeros and pairs of them, subnormal numbers, infinities
+// and NaN. before and above may be nil.
 func (t *tally) addSpecials(l *lanes, cur, before, above *group) {
 	if !l.anySpecial(cur) {
 		return
 	}
-	// An element without a neighbour is its own, and its pairs are not added.
+	// An element without a neighbour is compared with itself, and its pairs are not added.
 	b, a := before, above
 	if before == nil {
 		b = cur
@@ -40,7 +40,7 @@ func (t *tally) addSpecials(l *lanes, cur, before, above *group) {
 	}
 }
 
-// anySpecial reports whether there is anything to count, and most groups have nothing.
+// anySpecial reports whether a group has such values. Most groups have none.
 func (l *lanes) anySpecial(g *group) bool {
 	// lanes.notNormal and notFinite, with their masks in registers.
 	magnitude, valueSign, normal, room, top := l.magnitude, l.valueSign, l.normal, l.finiteRoom, l.sign

@@ -6,9 +6,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// tally is a sum over elements, each with the element before it in memory and the one above it
-// (the previous row, same column), where there are such. Every figure of an Activity but the
-// borders at a tensor's rim is such a sum, so tallies of parts can be added in any order.
+// tally is a sum over elements, each with the element before it in memory and the element above it (the previous
+// row, same column), if they exist. Every count of an Activity, except for borders at a tensor's edge, is such
+// a sum, so tallies of parts can be added in any order.
 type tally struct {
 	rows, memory, ones  Fields
 	zeros               uint64
@@ -30,8 +30,7 @@ func (t *tally) merge(o tally) {
 	t.subnormal += o.subnormal
 }
 
-// add counts the elements of cur. before and above are as long as cur, or nil where cur's
-// elements have none.
+// add counts the elements of cur. before and above are as long as cur, or nil if cur's elements have none.
 func (t *tally) add(l *lanes, cur, before, above []byte) {
 	n := t.addBlocks(l, cur, before, above)
 	t.addWords(l, cur[n:], from(before, n), from(above, n))
@@ -44,7 +43,7 @@ func (t *tally) addWords(l *lanes, cur, before, above []byte) {
 	t.addPlain(l.format, cur[n:], from(before, n), from(above, n))
 }
 
-// from is b[n:], nil staying nil.
+// from returns b[n:], or nil if b is nil.
 func from(b []byte, n int) []byte {
 	if b == nil {
 		return nil
@@ -52,7 +51,7 @@ func from(b []byte, n int) []byte {
 	return b[n:]
 }
 
-// addGroups is addPlain for whole groups, fast.
+// addGroups is a fast addPlain for whole groups.
 func (t *tally) addGroups(l *lanes, cur, before, above []group) {
 	var ones, memory, rows positional
 	for i := 0; i < len(cur); i += blockGroups {
@@ -74,7 +73,7 @@ func (t *tally) addGroups(l *lanes, cur, before, above []group) {
 	t.rows.add(rows.total(l))
 }
 
-// at is &g[i], nil where g is nil.
+// at returns &g[i], or nil if g is nil.
 func at(g []group, i int) *group {
 	if g == nil {
 		return nil
@@ -82,8 +81,7 @@ func at(g []group, i int) *group {
 	return &g[i]
 }
 
-// addSpan counts bytes [lo, hi) of a tensor that lies in memory as a whole. Both are multiples of
-// an element's size.
+// addSpan counts bytes [lo, hi) of a whole tensor. Both are multiples of an element's size.
 func (t *tally) addSpan(l *lanes, data []byte, rowBytes, lo, hi int) {
 	if lo == 0 && hi > 0 {
 		t.add(l, data[:l.size], nil, nil)
@@ -105,12 +103,12 @@ func (l *lanes) zerosIn(data []byte) uint64 {
 	return t.zeros
 }
 
-// activity is what the tally of a whole tensor says, given the zeros of its first and last rows.
-// Runs and borders follow from pairs: a run starts at each zero that no zero precedes, and each
-// vertical pair has two zeros, one (a border) or none.
+// activity returns the counts of a whole tensor, given the zeros of its first and last rows. Runs and borders
+// follow from pairs: a run starts at each zero that no zero precedes, and each vertical pair has two zeros,
+// one (a border) or none.
 func (t *tally) activity(l *lanes, rows, cols int, firstZeros, lastZeros uint64) Activity {
 	if rows == 0 {
-		cols = 0 // an empty tensor is 0 by 0, however it came
+		cols = 0 // an empty tensor is 0 by 0
 	}
 	return Activity{
 		DType: l.format.DType, Rows: rows, Cols: cols, Elements: uint64(rows) * uint64(cols),
@@ -122,8 +120,8 @@ func (t *tally) activity(l *lanes, rows, cols int, firstZeros, lastZeros uint64)
 	}
 }
 
-// addPlain is the definition of a tally, element by element: for what does not fill a group, and
-// for tests to hold the fast path against.
+// addPlain is the definition of a tally, element by element. It counts the elements that do not fill a group, and
+// tests compare the fast path with it.
 func (t *tally) addPlain(f weights.Format, cur, before, above []byte) {
 	for i := range len(cur) * 8 / f.Bits {
 		b := f.Elem(cur, i)

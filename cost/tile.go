@@ -10,20 +10,20 @@ type tile struct{ stationary, streaming []row }
 
 type row []element
 
-// Sizes of a tile: two sums along K, two blocks of the stationary operand, four rounds of the lanes of the
-// streaming one. Rows begin where a block begins, or every second round.
+// A tile has two sums along K, two blocks of the stationary operand, and four rounds of the streaming operand's
+// lanes. Its rows begin at a block, and at every second round.
 func (p *Datapath) tileK() int          { return 2 * p.SumProducts }
 func (p *Datapath) stationaryTile() int { return 2 * p.StationaryRows }
 func (p *Datapath) streamingTile() int  { return 4 * p.round() }
 
-// round is how many rows all lanes take before the first one goes on.
+// round is the number of rows in one run of each lane.
 func (p *Datapath) round() int { return p.StreamingRun * p.StreamingLanes }
 
-// stepRates are the streamFeatures of steps of one kind.
+// stepRates are the streamFeatures of one kind of step.
 type stepRates [streamingExponent + 1]rate
 
-// stepRate is a feature's mean over kinds of steps by their shares, NaN where there are none.
-func (c *motion) stepRate(feature int) float64 {
+// stepRate is a feature's mean over kinds of steps, weighted by their shares; NaN without steps.
+func (c *tileCounter) stepRate(feature int) float64 {
 	var sum, weight float64
 	for kind := range c.steps {
 		if r := c.steps[kind][feature]; r.n > 0 {
@@ -35,20 +35,20 @@ func (c *motion) stepRate(feature int) float64 {
 	return sum / weight
 }
 
-// motion gathers tiles' features.
-type motion struct {
+// tileCounter gathers tiles' features.
+type tileCounter struct {
 	path                                             *Datapath
 	a                                                arithmetic
 	mantMask, expMask                                uint32
 	kinds                                            []int       // of the step from each place of a run
-	steps                                            []stepRates // by kind: an index into StreamingSteps
+	steps                                            []stepRates // by index into StreamingSteps
 	dots                                             []dot       // of a tile's streaming rows, and one more
 	accumulator, streamNonzero, stayNonzero, borders rate
 	alignment, streamToggles, stayToggles            rate
 }
 
-func newMotion(path *Datapath, d *decoder) *motion {
-	c := &motion{path: path, a: d.arithmetic(path), mantMask: d.f.MantMask(), expMask: d.f.ExpMask(), kinds: make([]int, path.StreamingRun)}
+func newTileCounter(path *Datapath, d *decoder) *tileCounter {
+	c := &tileCounter{path: path, a: d.arithmetic(path), mantMask: d.f.MantMask(), expMask: d.f.ExpMask(), kinds: make([]int, path.StreamingRun)}
 	for kind, s := range path.StreamingSteps {
 		for _, place := range s.Places {
 			c.kinds[place] = kind
@@ -59,12 +59,12 @@ func newMotion(path *Datapath, d *decoder) *motion {
 	return c
 }
 
-// spread is what all products of a problem are like: their mean and variance.
+// spread is the mean and the variance of a problem's products.
 type spread struct{ mean, variance float64 }
 
-// accumulated estimates the sum of the n products before a place: as many times the mean, and a
-// random walk in the direction that the products at the place go, so that equal rows have equal
-// sums.
+// accumulated estimates the sum of the n products before a place: n times the mean, and a random walk in the
+// direction of the products at the place, so that equal rows have equal sums. otherwise is the walk's
+// direction if these products do not vary.
 func (p spread) accumulated(n float64, s, t row, otherwise float64) float64 {
 	var sum, squares float64
 	for k := range s {
@@ -79,8 +79,8 @@ func (p spread) accumulated(n float64, s, t row, otherwise float64) float64 {
 	return n*p.mean + z*math.Sqrt(n*p.variance)
 }
 
-// add takes in a tile that n products along K come before.
-func (c *motion) add(t tile, p spread, n float64) {
+// add counts a tile that follows n products along K.
+func (c *tileCounter) add(t tile, p spread, n float64) {
 	c.operands(t)
 	depth, block := c.path.SumProducts, c.path.StationaryRows
 	dots, other := c.dots[:len(t.streaming)], &c.dots[len(c.dots)-1]
@@ -99,14 +99,14 @@ func (c *motion) add(t tile, p spread, n float64) {
 	}
 }
 
-func (c *motion) dot(d *dot, s, t row, p spread, n float64, group, j int) {
-	// All products here may be zero, and those before them not.
+func (c *tileCounter) dot(d *dot, s, t row, p spread, n float64, group, j int) {
+	// The products here may all be zero while earlier ones are not.
 	otherwise := float64((7919*j+31*int(n))%1000)/500 - 1
 	d.set(s[group:], t[group:], p.accumulated(n, s, t, otherwise), c.a)
 }
 
-// along the streaming rows.
-func (c *motion) along(dots []dot) {
+// along counts steps from dot to dot of the streaming rows.
+func (c *tileCounter) along(dots []dot) {
 	c.eachStep(len(dots), func(kind, i, j int) {
 		a, b := &dots[i], &dots[j]
 		rates := &c.steps[kind]
@@ -123,8 +123,8 @@ func (c *motion) along(dots []dot) {
 	})
 }
 
-// eachStep calls f with the kind of a step, an index into StreamingSteps, and the rows that it goes from and to.
-func (c *motion) eachStep(rows int, f func(kind, i, j int)) {
+// eachStep calls f for every step between rows of a lane, with its index into StreamingSteps and both rows.
+func (c *tileCounter) eachStep(rows int, f func(kind, i, j int)) {
 	for i := range rows {
 		place := i % c.path.StreamingRun
 		if j := i + c.path.stride(place); j < rows {
@@ -133,8 +133,8 @@ func (c *motion) eachStep(rows int, f func(kind, i, j int)) {
 	}
 }
 
-// operands' own features.
-func (c *motion) operands(t tile) {
+// operands counts features of the operands alone.
+func (c *tileCounter) operands(t tile) {
 	depth, block := c.path.SumProducts, c.path.StationaryRows
 	c.eachStep(len(t.streaming), func(kind, i, j int) {
 		a, b, rates := t.streaming[i], t.streaming[j], &c.steps[kind]
@@ -178,8 +178,8 @@ func (c *motion) operands(t tile) {
 	}
 }
 
-// into writes what was gathered.
-func (c *motion) into(s *Features) {
+// into writes the rates.
+func (c *tileCounter) into(s *Features) {
 	for _, i := range streamFeatures {
 		s[i] = c.stepRate(i)
 	}

@@ -6,24 +6,24 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Weights are what a prediction looks at: bands of a stored matrix.
+// Weights are a sample for a prediction: bands of a stored matrix.
 type Weights struct {
 	DType weights.DType
-	// OutAxis is the axis along which the outputs lie: 0 where rows are outputs, as in Linear, 1
-	// where columns are, as in Conv1D.
+	// OutAxis is the axis along which the outputs lie: 0 if rows are outputs, as in Linear, 1 if columns
+	// are, as in Conv1D.
 	OutAxis int
 	// Rows and Cols are those of the whole stored matrix, as weights.Info.Matrix gives them.
 	Rows, Cols int
 	// Bands are at least one, in order, and do not overlap.
 	Bands []Band
-	// Scale is the root mean square of the random weights that an Estimate is relative to; 0: that of
-	// these weights. A layer that was multiplied by a power of two is comparable with what it was only
-	// where both have the same.
+	// Scale is the root mean square of the random weights that an Estimate is relative to; 0: that of these
+	// weights. Estimates before and after a multiplication by a power of two are comparable only with the
+	// same Scale.
 	Scale float64
 }
 
-// RMS is the root mean square of a sample of the weights, which random weights have where Scale is 0.
-// Values that are not finite do not count.
+// RMS returns the root mean square of a sample of the finite weights. It is the scale of random weights if
+// Scale is 0.
 func (w Weights) RMS(ctx context.Context) (float64, error) {
 	m, err := w.matrix()
 	if err != nil {
@@ -35,21 +35,21 @@ func (w Weights) RMS(ctx context.Context) (float64, error) {
 // Band is a part of a matrix: whole rows, in storage order.
 type Band struct {
 	First int    // its first row in the stored matrix
-	Data  []byte // may lie in a mapped file: what reads it must do so under weights.Guard
+	Data  []byte // may lie in a mapped file: read it under weights.Guard
 }
 
-// What a sample holds. Bands are high enough for a tile's neighbours, several so that parts of a
-// layer that differ are seen, and fewer where rows are so long that the sample would grow large.
+// Sizes of a sample. Bands are high enough for a tile's neighbours. There are several, because parts of a layer
+// may differ, and fewer if rows are so long that the sample would grow large.
 const (
 	bandRows    = 48 // at least, and a multiple of bandUnit
 	sampleBands = 4
-	leastSample = 1 << 15 // elements, where the matrix has them
+	leastSample = 1 << 15 // elements, if the matrix has them
 	mostSample  = 1 << 21 // elements, unless a single band has more
 )
 
-// SampleRows are the ranges [first, end) of rows that stand for a matrix: spread evenly, all
-// alike, each beginning and ending at a multiple of unit and of 16 rows. unit is a power of two.
-// A matrix that is not much larger is one range.
+// SampleRows returns ranges [first, end) of rows that represent a matrix. They are evenly spread, equally long,
+// and begin and end at multiples of unit and of 16 rows. unit is a power of two. A matrix that is not much
+// larger than its sample is one range.
 func SampleRows(rows, cols, unit int) (ranges [][2]int) {
 	unit, cols = max(unit, bandUnit), max(cols, 1)
 	height := max(bandRows, leastSample/sampleBands/cols)
@@ -65,8 +65,7 @@ func SampleRows(rows, cols, unit int) (ranges [][2]int) {
 	return ranges
 }
 
-// SampleOf is a tensor's sample. Nothing is copied: the bands are slices of its data, which must
-// be as long as its shape says.
+// SampleOf returns a tensor's sample. Its bands are slices of the tensor's data, whose length must match the shape.
 func SampleOf(t weights.Tensor, outAxis int) Weights {
 	w := Weights{DType: t.DType, OutAxis: outAxis}
 	w.Rows, w.Cols = t.Matrix()

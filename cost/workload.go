@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Role is the part a weight operand plays in a GEMM. The matrix units treat their two operands
-// differently: one stays in place while the other passes by.
+// Role is the position of the weight operand in a GEMM. The matrix units hold one operand while the other streams
+// past.
 type Role uint8
 
-// The roles. Stationary is the default: linear layers in today's runtimes.
+// The roles. Stationary is the default: the A operand of cuBLAS, where today's runtimes pass the weights of
+// linear layers.
 const (
 	Stationary Role = iota
 	Streaming
@@ -40,7 +41,7 @@ func (r Role) String() string {
 	return fmt.Sprintf("Role(%d)", uint8(r))
 }
 
-// MarshalText gives the name that ParseRole reads; it fails on a value that is no role.
+// MarshalText gives the name that ParseRole reads; any other value is an error.
 func (r Role) MarshalText() ([]byte, error) {
 	if r > Streaming {
 		return nil, fmt.Errorf("no such role: %v", r)
@@ -54,14 +55,14 @@ func (r *Role) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Workload says how the energy spent in linear layers on the original weights divides between
-// prefill (many tokens at once: compute-bound, power-capped) and decode (few tokens:
-// bandwidth-bound). The shares are not negative and sum to 1. The zero value is no workload.
+// Workload holds the shares of prefill (many tokens at once: compute-bound, power-capped) and of decode (few
+// tokens: bandwidth-bound) in the energy of the original linear layers. The shares are not negative and
+// sum to 1. The zero value is not a workload.
 type Workload struct {
 	Prefill, Decode float64
 }
 
-// DefaultWorkload is nothing but prefill.
+// DefaultWorkload is prefill alone.
 var DefaultWorkload = Workload{Prefill: 1}
 
 // ParseWorkload reads "prefill", "decode", or a share for each as in "prefill=0.3,decode=0.7".
@@ -133,7 +134,7 @@ func (w Workload) String() string {
 	return "prefill=" + share(w.Prefill) + ",decode=" + share(w.Decode)
 }
 
-// MarshalText gives the text that ParseWorkload reads; it fails where Validate does.
+// MarshalText gives the text that ParseWorkload reads; an invalid workload is an error.
 func (w Workload) MarshalText() ([]byte, error) {
 	if err := w.Validate(); err != nil {
 		return nil, fmt.Errorf("workload %v: %w", w, err)
