@@ -72,8 +72,25 @@ func (p *prices) gain(d float64) float32 {
 
 // column chooses each value alone.
 func (p *prices) column(c Column) {
-	g := p.gain(c.D)
-	for i, t := range c.T {
+	g, t := p.gain(c.D), c.T
+	for len(t) > 0 {
+		n := 0
+		if vectors && len(t) >= lanes {
+			n = lanes * nearest16(&t[0], len(t)/lanes, g, &p.bits[0], len(p.bits)-1, p.from, p.to)
+		}
+		// A block that the kernel leaves, or what is left of the column.
+		rest := t[n:min(n+lanes, len(t))]
+		p.each(rest, g)
+		t = t[n+len(rest):]
+	}
+}
+
+// lanes of the vector kernel.
+const lanes = 16
+
+// each chooses values one by one, as nearest16 does for most targets.
+func (p *prices) each(targets []float32, g float32) {
+	for i, t := range targets {
 		b := math.Float32bits(t)
 		mag := b &^ (1 << 31)
 		var v uint32
@@ -85,7 +102,7 @@ func (p *prices) column(c Column) {
 		if v != 0 { // one zero, not two
 			v |= b & (1 << 31)
 		}
-		c.T[i] = math.Float32frombits(v)
+		targets[i] = math.Float32frombits(v)
 	}
 }
 
