@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
-// acquire keeps other processes from a setup's series, by a file beside it.
+// acquire locks a setup's series against other processes, by a file beside it.
 func acquire(folder string, s Setup) (*os.File, error) {
 	f, err := lock.Acquire(filepath.Join(folder, "."+s.String()+".lock"))
 	if errors.Is(err, lock.ErrHeld) {

@@ -8,8 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 )
 
-// Point is a pair of operands and its place in an experiment. The readings of equal points belong
-// together.
+// Point is a pair of operands and its place in an experiment. Readings of equal points are combined.
 type Point struct {
 	Experiment string          `json:"experiment"`
 	At         float64         `json:"at"` // on the experiment's axis
@@ -18,24 +17,24 @@ type Point struct {
 	Seed       uint64          `json:"seed"`
 }
 
-// Name is unique within a work: the experiment and the place on its axis.
+// Name is unique within a job: the experiment and the place on its axis.
 func (p Point) Name() string { return fmt.Sprintf("%s at %v", p.Experiment, p.At) }
 
 // Null is the experiment of the null points.
 const Null = "null"
 
-// nulls is how many there are in a series.
+// nulls is the number of null points in a series.
 const nulls = 2
 
-// Work is a series that is to be measured: its points in their order, without the null points.
-type Work struct {
+// Job is a series to measure: its points in the order of measurement, without the null points.
+type Job struct {
 	Setup    Setup
 	Baseline Point
 	Points   []Point
 }
 
-// Validate lists everything that is wrong at once.
-func (w Work) Validate() error {
+// Validate returns all faults of a job at once.
+func (w Job) Validate() error {
 	wrong := []error{w.Setup.Validate()}
 	fault := func(p Point, format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf("setup %v: %s: %w", w.Setup, p.Name(), fmt.Errorf(format, args...)))
@@ -59,9 +58,9 @@ func (w Work) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// all are the points with the null points among them: after each third, so that an interrupted run
-// has one soon.
-func (w Work) all() []Point {
+// all returns the points with the null points among them, one after each third. An interrupted run has a null
+// point early.
+func (w Job) all() []Point {
 	var list []Point
 	for i := range nulls + 1 {
 		list = append(list, w.Points[len(w.Points)*i/(nulls+1):len(w.Points)*(i+1)/(nulls+1)]...)

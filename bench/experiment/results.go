@@ -8,11 +8,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Result is a point's readings put together: means over all of them.
+// Result holds the means of a point's readings.
 type Result struct {
 	Point
 	Relative float64 // energy of a product over the baseline's
-	// HalfWidth of Relative's 95 % interval; NaN where too little was read to tell.
+	// HalfWidth of Relative's 95 % interval; NaN with too few readings.
 	HalfWidth    float64
 	RelativeTime float64
 	Joules       float64 // of one product
@@ -20,15 +20,15 @@ type Result struct {
 	Watts        float64
 	Clock        float64 // MHz of the multiprocessors; NaN: not known
 	Capped       float64 // share of the samples at the power cap; NaN: not known
-	Flushed      float64 // share of the operands' elements that scaling made zero
+	Flushed      float64 // share of the operands' elements that scaling set to zero
 	Readings     int
 }
 
 // confidence of the intervals.
 const confidence = 0.95
 
-// Results are those of all points but the baseline, the null points among them, in the order in
-// which they were first read.
+// Results returns the results of all points except the baseline, in the order of their first readings. The null
+// points are among them.
 func (s *Series) Results() []Result {
 	all := s.gather()
 	variance, freedom := s.spread(all)
@@ -52,7 +52,7 @@ func (s *Series) Results() []Result {
 	return list
 }
 
-// gathered is all readings of a point.
+// gathered holds all readings of a point.
 type gathered struct {
 	Point
 	flushed                float64
@@ -77,7 +77,7 @@ func (s *Series) gather() []*gathered {
 		return g
 	}
 	for _, session := range s.Sessions {
-		// Without the baseline beside them readings say nothing; there is none such, for it comes first.
+		// Every reading has a baseline beside it: a session begins with one.
 		for i, r := range session.Relative() {
 			g := of(session.Points[1+i])
 			g.energy, g.time = append(g.energy, math.Log(r.Energy)), append(g.time, math.Log(r.Time))
@@ -95,9 +95,9 @@ func known(list []float64, v *float64) []float64 {
 	return append(list, *v)
 }
 
-// spread is the variance of one reading's relative energy, as a share of it, and its degrees of
-// freedom: the baseline's scatter in every session and that of repeated readings, pooled.
-// Neighbours among the baseline's readings share one between them, so that they count half.
+// spread returns the variance of a reading's relative energy, as a share of that energy, and its degrees of
+// freedom. It pools the baseline's scatter in every session and the scatter of repeated readings. Two
+// neighbouring differences of the baseline share a reading, so each counts half a degree of freedom.
 func (s *Series) spread(all []*gathered) (variance, freedom float64) {
 	var squares float64
 	for _, session := range s.Sessions {

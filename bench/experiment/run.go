@@ -14,19 +14,19 @@ import (
 
 // Options of a run. The zero value is ready to use.
 type Options struct {
-	// Rounds is how many readings every point is to have; the second of any comes after the first of
-	// all. Default 1.
+	// Rounds is the number of readings per point. All points get their first reading before any gets its
+	// second. Default 1.
 	Rounds int
-	// Time ends the run, at the next reading of the baseline after it, if any point was read. Default:
-	// no end.
+	// Time limits the run: it ends at the next reading of the baseline, once a point was read. Default: no
+	// limit.
 	Time time.Duration
 	// Every, Settle and Meter are those of [measure.SeriesOptions].
 	Every  int
 	Settle time.Duration
 	Meter  power.Options
-	// Workers make operands. Default: all processors.
+	// Workers is the number of goroutines that make operands. Default: all processors.
 	Workers int
-	// Progress is told of every point that was read. Default: no one is told.
+	// Progress is called after every reading of a point. Default: it is not called.
 	Progress func(Progress)
 }
 
@@ -35,26 +35,26 @@ type Progress struct {
 	Setup       Setup
 	Result      measure.Reading // the latest
 	Done, Total int             // readings of points, over all setups and rounds
-	Left        time.Duration   // at the pace so far; 0 while it is not known
+	Left        time.Duration   // estimate from the pace so far; 0: not known yet
 }
 
-// ErrTime ends a run whose time was over.
-var ErrTime = errors.New("the time was over before all points were measured; the same command goes on")
+// ErrTime ends a run at its time limit.
+var ErrTime = errors.New("the time was over before all points were measured; run the same command again to continue")
 
-// Run measures what the folder does not hold yet, setup by setup and point by point in the order
-// given. A setup that cannot be measured does not keep the others from it; its error comes at the
-// end. When ctx ends Run returns at once; all that was read is in the folder.
-func Run(ctx context.Context, m measure.Machine, folder string, works []Work, o Options) (err error) {
+// Run measures the points that the folder does not hold yet, in the order given. Where a setup cannot be
+// measured, Run goes on with the others and returns the error at the end. When ctx ends, Run returns at once;
+// the folder holds all readings.
+func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Options) (err error) {
 	if o.Workers < 1 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	seen := map[Setup]bool{}
-	for _, w := range works {
+	for _, w := range jobs {
 		if err := w.Validate(); err != nil {
 			return err
 		}
 		if seen[w.Setup] {
-			return fmt.Errorf("setup %v is given twice: put its points into one work", w.Setup)
+			return fmt.Errorf("setup %v is given twice: put its points into one job", w.Setup)
 		}
 		seen[w.Setup] = true
 	}
@@ -63,7 +63,7 @@ func Run(ctx context.Context, m measure.Machine, folder string, works []Work, o 
 	}
 	r := run{machine: m, folder: folder, opt: o, begin: m.Clock().Now()}
 	defer func() { err = errors.Join(err, r.close()) }()
-	for _, w := range works {
+	for _, w := range jobs {
 		if err := r.open(w); err != nil {
 			return err
 		}
@@ -71,33 +71,33 @@ func Run(ctx context.Context, m measure.Machine, folder string, works []Work, o 
 	return r.all(ctx)
 }
 
-// run is one under way.
+// run is the state of a run.
 type run struct {
 	machine measure.Machine
 	folder  string
 	opt     Options
 	begin   time.Duration
-	work    []begun
-	done    int // readings that are there
-	before  int // of them when the run began
-	total   int
+	jobs    []openJob
+	done    int // readings in the files
+	before  int // of them, those from before the run
+	total   int // readings when the run is complete
 }
 
-// begun is a work and what is there of it.
-type begun struct {
-	Work
+// openJob is a job with its series so far, which is locked.
+type openJob struct {
+	Job
 	series *Series
 	lock   *os.File
 }
 
 func (r *run) close() (err error) {
-	for _, b := range r.work {
+	for _, b := range r.jobs {
 		err = errors.Join(err, release(b.lock))
 	}
 	return err
 }
 
-func (r *run) open(w Work) error {
+func (r *run) open(w Job) error {
 	l, err := acquire(r.folder, w.Setup)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *run) open(w Work) error {
 	if err != nil {
 		return errors.Join(err, release(l))
 	}
-	r.work = append(r.work, begun{w, s, l})
+	r.jobs = append(r.jobs, openJob{w, s, l})
 	for _, p := range w.all() {
 		r.done += min(s.readings(p), r.rounds())
 		r.total += r.rounds()
@@ -118,11 +118,11 @@ func (r *run) open(w Work) error {
 
 func (r *run) rounds() int { return max(1, r.opt.Rounds) }
 
-// all rounds over all setups.
+// all measures all rounds of all setups.
 func (r *run) all(ctx context.Context) error {
-	failed := make([]error, len(r.work))
+	failed := make([]error, len(r.jobs))
 	for round := range r.rounds() {
-		for i, b := range r.work {
+		for i, b := range r.jobs {
 			if failed[i] != nil {
 				continue
 			}
@@ -149,10 +149,10 @@ func (r *run) all(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// errSave marks a series that could not be written: there is no use in going on.
+// errSave marks a series that could not be written. It ends the run.
 var errSave = errors.New("the measurements cannot be kept")
 
-// progress counts a reading and tells of it.
+// progress counts a reading and reports it.
 func (r *run) progress(s Setup, reading measure.Reading) {
 	r.done++
 	if r.opt.Progress == nil {
@@ -162,7 +162,7 @@ func (r *run) progress(s Setup, reading measure.Reading) {
 	r.opt.Progress(Progress{s, reading, r.done, r.total, each * time.Duration(r.total-r.done)})
 }
 
-// timeOver is an ErrTime where the time is over, something was read in it and something is missing.
+// timeOver returns ErrTime if the time is over, a point was read in it and points are missing.
 func (r *run) timeOver() error {
 	if o := r.opt.Time; o > 0 && r.before < r.done && r.done < r.total && r.machine.Clock().Now()-r.begin >= o {
 		return ErrTime

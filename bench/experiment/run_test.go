@@ -19,19 +19,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// sparsities is a work of n points: weights of rising sparsity.
-func sparsities(s Setup, n int) Work {
+// sparsities is a job of n points: weights of rising sparsity.
+func sparsities(s Setup, n int) Job {
 	x, w := pattern.MustParse("normal(0,1)"), pattern.MustParse("normal(0,0.02)")
-	work := Work{Setup: s, Baseline: Point{"baseline", 0, x, w, 1}}
+	job := Job{Setup: s, Baseline: Point{"baseline", 0, x, w, 1}}
 	for i := range n {
 		share := float64(i) / float64(max(1, n-1))
 		step, err := w.With("sparse(" + strings.TrimSpace(string(must(json.Marshal(share)))) + ")")
 		if err != nil {
 			panic(err)
 		}
-		work.Points = append(work.Points, Point{"6a", share, x, step, 1})
+		job.Points = append(job.Points, Point{"6a", share, x, step, 1})
 	}
-	return work
+	return job
 }
 
 func must[T any](v T, err error) T {
@@ -65,7 +65,7 @@ func names(t *testing.T, folder string, s Setup) (list []string) {
 	return list
 }
 
-func allNames(w Work) (list []string) {
+func allNames(w Job) (list []string) {
 	for _, p := range w.all() {
 		list = append(list, p.Name())
 	}
@@ -75,24 +75,24 @@ func allNames(w Work) (list []string) {
 // TestRun measures a series, finds it again, and its results are what the simulated card planted:
 // zeros take less energy.
 func TestRun(t *testing.T) {
-	folder, work := filepath.Join(t.TempDir(), "new"), sparsities(small(arith.BF16), 5)
+	folder, job := filepath.Join(t.TempDir(), "new"), sparsities(small(arith.BF16), 5)
 	var seen []Progress
 	o := Options{Progress: func(p Progress) { seen = append(seen, p) }}
-	if err := Run(t.Context(), simulated(), folder, []Work{work}, o); err != nil {
+	if err := Run(t.Context(), simulated(), folder, []Job{job}, o); err != nil {
 		t.Fatal(err)
 	}
-	if have, want := names(t, folder, work.Setup), allNames(work); !slices.Equal(have, want) {
+	if have, want := names(t, folder, job.Setup), allNames(job); !slices.Equal(have, want) {
 		t.Errorf("measured %q, want %q", have, want)
 	}
 	for i, p := range seen {
-		if p.Done != i+1 || p.Total != 7 || p.Setup != work.Setup || (p.Left > 0) != (p.Done < p.Total) {
+		if p.Done != i+1 || p.Total != 7 || p.Setup != job.Setup || (p.Left > 0) != (p.Done < p.Total) {
 			t.Errorf("progress %d: %+v", i, p)
 		}
 	}
 	if len(seen) != 7 {
 		t.Errorf("progress of %d readings", len(seen))
 	}
-	series, err := Load(filepath.Join(folder, work.Setup.file()))
+	series, err := Load(filepath.Join(folder, job.Setup.file()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestRun(t *testing.T) {
 	}
 	// The same again has nothing to do.
 	m := simulated()
-	if err := Run(t.Context(), m, folder, []Work{work}, Options{}); err != nil || m.Clock().Now() > 0 {
+	if err := Run(t.Context(), m, folder, []Job{job}, Options{}); err != nil || m.Clock().Now() > 0 {
 		t.Errorf("a finished run: error %v, used the card for %v", err, m.Clock().Now())
 	}
 }
@@ -125,7 +125,7 @@ func TestRun(t *testing.T) {
 // TestResume breaks a run off at every reading, and takes it up again among what a killed process
 // leaves behind: all points are there once, in the order in which they were asked for.
 func TestResume(t *testing.T) {
-	work := sparsities(small(arith.BF16), 4)
+	job := sparsities(small(arith.BF16), 4)
 	for stop := range 7 {
 		folder := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -138,25 +138,25 @@ func TestResume(t *testing.T) {
 		if stop == 0 {
 			cancel()
 		}
-		err := Run(ctx, simulated(), folder, []Work{work}, o)
+		err := Run(ctx, simulated(), folder, []Job{job}, o)
 		if !errors.Is(err, context.Canceled) && stop < 6 {
 			t.Errorf("broken off at %d: %v", stop, err)
 		}
-		if have := names(t, folder, work.Setup); len(have) != stop && stop < 7 {
+		if have := names(t, folder, job.Setup); len(have) != stop && stop < 7 {
 			t.Errorf("broken off at %d: %q are kept", stop, have)
 		}
 		for _, left := range []string{".lock", extension + "123"} {
-			if err := os.WriteFile(filepath.Join(folder, "."+work.Setup.String()+left), []byte("{"), 0o666); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, "."+job.Setup.String()+left), []byte("{"), 0o666); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := Run(t.Context(), simulated(), folder, []Work{work}, Options{}); err != nil {
+		if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
 			t.Errorf("taken up at %d: %v", stop, err)
 		}
-		if _, err := os.Stat(filepath.Join(folder, "."+work.Setup.String()+".lock")); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(folder, "."+job.Setup.String()+".lock")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("taken up at %d: the lock stays behind: %v", stop, err)
 		}
-		if have, want := names(t, folder, work.Setup), allNames(work); !slices.Equal(have, want) {
+		if have, want := names(t, folder, job.Setup), allNames(job); !slices.Equal(have, want) {
 			t.Errorf("taken up at %d: %q, want %q", stop, have, want)
 		}
 		cancel()
@@ -168,9 +168,9 @@ func TestResume(t *testing.T) {
 func TestRounds(t *testing.T) {
 	for _, before := range []int{0, 1} {
 		folder := t.TempDir()
-		works := []Work{sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 3)}
+		jobs := []Job{sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 3)}
 		if before > 0 {
-			if err := Run(t.Context(), simulated(), folder, works, Options{Rounds: before}); err != nil {
+			if err := Run(t.Context(), simulated(), folder, jobs, Options{Rounds: before}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -183,11 +183,11 @@ func TestRounds(t *testing.T) {
 				t.Errorf("progress %+v", p)
 			}
 		}}
-		if err := Run(t.Context(), measure.Simulated(again), folder, works, o); err != nil {
+		if err := Run(t.Context(), measure.Simulated(again), folder, jobs, o); err != nil {
 			t.Fatal(err)
 		}
 		var round []string
-		for _, w := range works {
+		for _, w := range jobs {
 			for _, name := range allNames(w) {
 				round = append(round, w.Setup.Type.String()+" "+name)
 			}
@@ -195,7 +195,7 @@ func TestRounds(t *testing.T) {
 		if want := slices.Repeat(round, 2-before); !slices.Equal(order, want) {
 			t.Errorf("order %q, want %q", order, want)
 		}
-		for _, w := range works {
+		for _, w := range jobs {
 			s, err := Load(filepath.Join(folder, w.Setup.file()))
 			if err != nil {
 				t.Fatal(err)
@@ -211,18 +211,18 @@ func TestRounds(t *testing.T) {
 
 // TestTime: a run whose time is over ends with a reading of the baseline, and goes on later.
 func TestTime(t *testing.T) {
-	folder, work := t.TempDir(), sparsities(small(arith.BF16), 8)
+	folder, job := t.TempDir(), sparsities(small(arith.BF16), 8)
 	o := Options{Time: 15 * time.Second, Every: 2}
 	runs := 0
 	for ; runs < 20; runs++ {
-		err := Run(t.Context(), simulated(), folder, []Work{work}, o)
+		err := Run(t.Context(), simulated(), folder, []Job{job}, o)
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, ErrTime) {
 			t.Fatal(err)
 		}
-		if s, err := Load(filepath.Join(folder, work.Setup.file())); err == nil {
+		if s, err := Load(filepath.Join(folder, job.Setup.file())); err == nil {
 			readings := s.Sessions[len(s.Sessions)-1].Readings
 			if !readings[len(readings)-1].Baseline {
 				t.Errorf("run %d ends with %q", runs, readings[len(readings)-1].Load)
@@ -232,15 +232,15 @@ func TestTime(t *testing.T) {
 	if runs < 2 || runs == 20 {
 		t.Errorf("%d runs: this test tests nothing", runs)
 	}
-	if have, want := names(t, folder, work.Setup), allNames(work); !slices.Equal(have, want) {
+	if have, want := names(t, folder, job.Setup), allNames(job); !slices.Equal(have, want) {
 		t.Errorf("measured %q, want %q", have, want)
 	}
 }
 
 // TestTimeEnough: a run that ends after its time, but with all points, is short of nothing.
 func TestTimeEnough(t *testing.T) {
-	works := []Work{sparsities(small(arith.BF16), 1)}
-	if err := Run(t.Context(), simulated(), t.TempDir(), works, Options{Time: 1}); err != nil {
+	jobs := []Job{sparsities(small(arith.BF16), 1)}
+	if err := Run(t.Context(), simulated(), t.TempDir(), jobs, Options{Time: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -250,7 +250,7 @@ func TestOneSetupFails(t *testing.T) {
 	folder := t.TempDir()
 	bad, good := sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 2)
 	bad.Points[1].W = pattern.MustParse("tensor(nowhere.safetensors:w)")
-	err := Run(t.Context(), simulated(), folder, []Work{bad, good}, Options{})
+	err := Run(t.Context(), simulated(), folder, []Job{bad, good}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "bf16-32x48x64-stationary: 6a at 1: w: ") {
 		t.Errorf("error %v", err)
 	}
@@ -269,58 +269,58 @@ func TestLock(t *testing.T) {
 			return
 		}
 		tried = true
-		if err := Run(t.Context(), simulated(), folder, []Work{a}, Options{}); err == nil || !strings.Contains(err.Error(), "another process") {
+		if err := Run(t.Context(), simulated(), folder, []Job{a}, Options{}); err == nil || !strings.Contains(err.Error(), "another process") {
 			t.Errorf("the same setup: %v", err)
 		}
-		if err := Run(t.Context(), simulated(), folder, []Work{b}, Options{}); err != nil {
+		if err := Run(t.Context(), simulated(), folder, []Job{b}, Options{}); err != nil {
 			t.Errorf("another setup: %v", err)
 		}
 	}}
-	if err := Run(t.Context(), simulated(), folder, []Work{a}, o); err != nil || !tried {
+	if err := Run(t.Context(), simulated(), folder, []Job{a}, o); err != nil || !tried {
 		t.Fatal(err)
 	}
 }
 
 // TestOtherRun: a folder is not gone on with by what would not belong together.
 func TestOtherRun(t *testing.T) {
-	folder, work := t.TempDir(), sparsities(small(arith.BF16), 1)
-	if err := Run(t.Context(), simulated(), folder, []Work{work}, Options{}); err != nil {
+	folder, job := t.TempDir(), sparsities(small(arith.BF16), 1)
+	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	other := work
+	other := job
 	other.Baseline.Seed, other.Points = 2, nil
-	if err := Run(t.Context(), simulated(), folder, []Work{other}, Options{}); err == nil || !strings.Contains(err.Error(), "another baseline") {
+	if err := Run(t.Context(), simulated(), folder, []Job{other}, Options{}); err == nil || !strings.Contains(err.Error(), "another baseline") {
 		t.Errorf("another baseline: %v", err)
 	}
-	path := filepath.Join(folder, work.Setup.file())
+	path := filepath.Join(folder, job.Setup.file())
 	s := must(Load(path))
 	s.Sessions[0].Simulated, s.Sessions[0].Card.Name = false, "NVIDIA A100"
 	if err := s.save(folder); err != nil {
 		t.Fatal(err)
 	}
-	if err := Run(t.Context(), simulated(), folder, []Work{work}, Options{}); err == nil || !strings.Contains(err.Error(), "measured on NVIDIA A100, and this is a simulated card") {
+	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err == nil || !strings.Contains(err.Error(), "measured on NVIDIA A100, and this is a simulated card") {
 		t.Errorf("another card: %v", err)
 	}
 }
 
 func TestTwoWorksOfASetup(t *testing.T) {
-	work := sparsities(small(arith.BF16), 1)
-	if err := Run(t.Context(), simulated(), t.TempDir(), []Work{work, work}, Options{}); err == nil || !strings.Contains(err.Error(), "given twice") {
+	job := sparsities(small(arith.BF16), 1)
+	if err := Run(t.Context(), simulated(), t.TempDir(), []Job{job, job}, Options{}); err == nil || !strings.Contains(err.Error(), "given twice") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestWorkValidate(t *testing.T) {
-	for want, change := range map[string]func(*Work){
-		"":                             func(*Work) {},
-		"two points of this name":      func(w *Work) { w.Points[1].At = w.Points[0].At },
-		"an experiment other than":     func(w *Work) { w.Points[0].Experiment = Null },
-		"must be a number":             func(w *Work) { w.Points[0].At = math.Inf(1) },
-		"both operands need a pattern": func(w *Work) { w.Points[0].W = pattern.Pattern{} },
-		"x must be the baseline's":     func(w *Work) { w.Points[0].Seed = 7 },
-		`change "none"`:                func(w *Work) { w.Setup.Change = "none" },
-		"at least 1":                   func(w *Work) { w.Setup.K = 0 },
-		"no such role":                 func(w *Work) { w.Setup.Role = 9 },
+	for want, change := range map[string]func(*Job){
+		"":                             func(*Job) {},
+		"two points of this name":      func(w *Job) { w.Points[1].At = w.Points[0].At },
+		"an experiment other than":     func(w *Job) { w.Points[0].Experiment = Null },
+		"must be a number":             func(w *Job) { w.Points[0].At = math.Inf(1) },
+		"both operands need a pattern": func(w *Job) { w.Points[0].W = pattern.Pattern{} },
+		"x must be the baseline's":     func(w *Job) { w.Points[0].Seed = 7 },
+		`change "none"`:                func(w *Job) { w.Setup.Change = "none" },
+		"at least 1":                   func(w *Job) { w.Setup.K = 0 },
+		"no such role":                 func(w *Job) { w.Setup.Role = 9 },
 	} {
 		w := sparsities(small(arith.BF16), 3)
 		change(&w)
@@ -329,7 +329,7 @@ func TestWorkValidate(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 		if err != nil {
-			if ran := Run(t.Context(), simulated(), t.TempDir(), []Work{w}, Options{}); ran == nil || ran.Error() != err.Error() {
+			if ran := Run(t.Context(), simulated(), t.TempDir(), []Job{w}, Options{}); ran == nil || ran.Error() != err.Error() {
 				t.Errorf("%q: the run says %v", want, ran)
 			}
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// exponents are the powers of two that x and w are divided by so that no result can overflow, given
-// the norm of the longest row of each. By Cauchy and Schwarz the product of the two bounds every
-// result and every partial sum of one; half of the largest finite value leaves room for rounding.
-// Where the weights alone change, x must stay as it is.
+// exponents returns the powers of two by which x and w are divided so that no result can overflow. x and w are
+// the norms of their longest rows. By Cauchy–Schwarz the product of the norms bounds every result and every
+// partial sum. Half of the largest finite value leaves room for rounding. If only the weights change, x stays
+// unscaled.
 func (s Setup) exponents(x, w float64) (ex, ew int) {
 	f, ok := s.Type.Output().Format()
 	if !ok { // int32, which holds every sum that a product may have
@@ -33,8 +33,8 @@ func (s Setup) exponents(x, w float64) (ex, ew int) {
 	return (e + 1) / 2, (e + 1) / 2
 }
 
-// scale divides by 2^e, as the step scale(2^-e) of a pattern does, into a new matrix. lost is how
-// many elements became zero.
+// scale divides by 2^e into a new matrix, as the pattern step scale(2^-e) does. lost counts the elements that
+// became zero.
 func (o operand) scale(e, workers int) (m gemm.Matrix, p pattern.Pattern, lost int, err error) {
 	if e == 0 {
 		return o.Matrix, o.pattern, 0, nil
@@ -66,7 +66,7 @@ func (o operand) scale(e, workers int) (m gemm.Matrix, p pattern.Pattern, lost i
 	return m, p, lost, nil
 }
 
-// longestRow is the Euclidean norm of the longest row; it is not finite where an element is not.
+// longestRow returns the Euclidean norm of the longest row. It is not finite if an element is not.
 func longestRow(m gemm.Matrix, workers int) float64 {
 	f, _ := m.DType.Format()
 	square := func(b uint32) float64 { v := float64(f.Value(b)); return v * v }
@@ -88,7 +88,7 @@ func longestRow(m gemm.Matrix, workers int) float64 {
 	return math.Sqrt(longest)
 }
 
-// tabled looks values up in a table for every element of so many bits.
+// tabled replaces a function of an element's bits by a table.
 func tabled[T any](bits int, of func(uint32) T) func(uint32) T {
 	table := make([]T, 1<<bits)
 	for b := range table {

@@ -124,13 +124,13 @@ func TestFlushed(t *testing.T) {
 
 // TestFixedX: where the weights alone change, x is drawn once, and is the same for all points.
 func TestFixedX(t *testing.T) {
-	work := sparsities(small(arith.FP16), 3)
-	k := maker{setup: work.Setup, workers: 2}
-	first, w, _, err := k.make(t.Context(), work.Baseline)
+	job := sparsities(small(arith.FP16), 3)
+	k := maker{setup: job.Setup, workers: 2}
+	first, w, _, err := k.make(t.Context(), job.Baseline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, sparse, _, err := k.make(t.Context(), work.Points[2])
+	x, sparse, _, err := k.make(t.Context(), job.Points[2])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// seriesVersion of the files.
+// seriesVersion is the version of the file format.
 const seriesVersion = 1
 
-// Series is what was measured of a setup, as its file holds it.
+// Series holds all measurements of a setup, as its file does.
 type Series struct {
 	Version  int `json:"series_version"`
 	Setup    `json:"setup"`
@@ -26,14 +26,14 @@ type Series struct {
 	Sessions []Session `json:"sittings"`
 }
 
-// Session is what was read at one go.
+// Session holds the readings of one run of the command.
 type Session struct {
 	*measure.Session
-	// Points are the baseline and then the points that were read, in the order of their readings.
+	// Points are the baseline, then the points that were read, in the order of their readings.
 	Points []Measured `json:"points"`
 }
 
-// Load reads a series and checks all that it says. That there is none is an [fs.ErrNotExist].
+// Load reads and validates a series. Where the file does not exist, the error is an [fs.ErrNotExist].
 func Load(path string) (*Series, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Load(path string) (*Series, error) {
 	return s, nil
 }
 
-// LoadFolder reads every series in a folder, in the order of their names. None is an
+// LoadFolder reads every series in a folder, in the order of the file names. A folder without series is an
 // [fs.ErrNotExist].
 func LoadFolder(folder string) ([]*Series, error) {
 	entries, err := os.ReadDir(folder)
@@ -99,9 +99,9 @@ func decode(data []byte) (*Series, error) {
 	return &s, s.validate()
 }
 
-// validate reports what no run can have written.
+// validate returns an error for contents that no run writes.
 func (s *Series) validate() error {
-	if err := (Work{Setup: s.Setup, Baseline: s.Baseline}).Validate(); err != nil {
+	if err := (Job{Setup: s.Setup, Baseline: s.Baseline}).Validate(); err != nil {
 		return err
 	}
 	for i, session := range s.Sessions {
@@ -120,14 +120,14 @@ func (s Session) validate(baseline Point) error {
 	for _, r := range s.Readings {
 		for _, v := range []float64{r.PerExecution, r.Seconds, r.Watts} {
 			if !(v > 0) { // nor is it infinite: JSON has no such numbers
-				return fmt.Errorf("damaged: a reading of %q is of no energy, time or power", r.Load)
+				return fmt.Errorf("damaged: a reading of %q has an energy, time or power that is not positive", r.Load)
 			}
 		}
 		if r.Baseline {
 			continue
 		}
 		if len(points) == 0 || points[0].Name() != r.Load {
-			return fmt.Errorf("damaged: there is a reading of %q, and the points do not say so", r.Load)
+			return fmt.Errorf("damaged: there is a reading of %q, which is not among the points", r.Load)
 		}
 		points = points[1:]
 	}
@@ -137,8 +137,8 @@ func (s Session) validate(baseline Point) error {
 	return nil
 }
 
-// open reads the work's series from a folder, or begins it.
-func open(folder string, w Work, card *measure.Session) (*Series, error) {
+// open reads the job's series from a folder, or begins a new one.
+func open(folder string, w Job, card *measure.Session) (*Series, error) {
 	path := filepath.Join(folder, w.Setup.file())
 	s, err := Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,7 +165,7 @@ func cardName(s *measure.Session) string {
 	return s.Card.Name
 }
 
-// save replaces the series' file, whole or not at all.
+// save writes the series' file, whole or not at all.
 func (s *Series) save(folder string) error {
 	js, err := json.MarshalIndent(s, "", " ")
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Series) save(folder string) error {
 	return atomicfile.Write(filepath.Join(folder, s.file()), append(js, '\n'))
 }
 
-// readings is how often a point was read.
+// readings counts the sessions in which a point was read.
 func (s *Series) readings(p Point) (n int) {
 	for _, session := range s.Sessions {
 		if slices.ContainsFunc(session.Points[1:], func(m Measured) bool { return m.Point == p }) {

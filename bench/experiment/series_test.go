@@ -13,11 +13,11 @@ import (
 
 // TestLoadRefuses what no run can have written, and says what is wrong.
 func TestLoadRefuses(t *testing.T) {
-	folder, work := t.TempDir(), sparsities(small(arith.BF16), 1)
-	if err := Run(t.Context(), simulated(), folder, []Work{work}, Options{}); err != nil {
+	folder, job := t.TempDir(), sparsities(small(arith.BF16), 1)
+	if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	name := work.Setup.file()
+	name := job.Setup.file()
 	good := string(must(os.ReadFile(filepath.Join(folder, name))))
 	for _, c := range []struct{ what, old, new, want string }{
 		{"another version", `"series_version": 1`, `"series_version": 2`, "version 2, and this program reads version 1"},
@@ -34,7 +34,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"a point of another name", `"experiment": "6a"`, `"experiment": "6b"`, `reading of "6a at 0"`},
 		{"a reading that was lost", `"load": "6a at 0"`, `"baseline": true, "load": ""`, `there is no reading of 6a at 0`},
 		{"a reading of nothing", `"joules": `, `"joules": 0, "x": `, "unknown field"},
-		{"no power", `"watts": `, `"watts": -`, "no energy, time or power"},
+		{"no power", `"watts": `, `"watts": -`, "an energy, time or power that is not positive"},
 	} {
 		bad := strings.Replace(good, c.old, c.new, 1)
 		if bad == good {
@@ -52,7 +52,7 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("%s: the folder was read", c.what)
 		}
 		// Nor is it measured into, or written over.
-		if err := Run(t.Context(), simulated(), filepath.Dir(path), []Work{work}, Options{}); err == nil {
+		if err := Run(t.Context(), simulated(), filepath.Dir(path), []Job{job}, Options{}); err == nil {
 			t.Errorf("%s: it was gone on with", c.what)
 		}
 		if now := string(must(os.ReadFile(path))); now != bad {
@@ -68,8 +68,8 @@ func TestLoadFolder(t *testing.T) {
 			t.Errorf("%s: %v", missing, err)
 		}
 	}
-	works := []Work{sparsities(small(arith.FP16), 1), sparsities(small(arith.BF16), 1)}
-	if err := Run(t.Context(), simulated(), folder, works, Options{}); err != nil {
+	jobs := []Job{sparsities(small(arith.FP16), 1), sparsities(small(arith.BF16), 1)}
+	if err := Run(t.Context(), simulated(), folder, jobs, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, other := range []string{"report.md", ".fp8-1-both.json123"} {
@@ -78,7 +78,7 @@ func TestLoadFolder(t *testing.T) {
 		}
 	}
 	all, err := LoadFolder(folder)
-	if err != nil || len(all) != 2 || all[0].Setup != works[1].Setup || all[1].Setup != works[0].Setup {
+	if err != nil || len(all) != 2 || all[0].Setup != jobs[1].Setup || all[1].Setup != jobs[0].Setup {
 		t.Errorf("%v, %v", all, err)
 	}
 }
@@ -86,18 +86,18 @@ func TestLoadFolder(t *testing.T) {
 // TestUnwritable: a run that cannot keep what it reads ends at once.
 func TestUnwritable(t *testing.T) {
 	folder := t.TempDir()
-	works := []Work{sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 2)}
+	jobs := []Job{sparsities(small(arith.BF16), 2), sparsities(small(arith.FP16), 2)}
 	taken := Options{Progress: func(Progress) { // a folder takes the file's name
-		path := filepath.Join(folder, works[0].Setup.file())
+		path := filepath.Join(folder, jobs[0].Setup.file())
 		if err := errors.Join(os.RemoveAll(path), os.MkdirAll(filepath.Join(path, "full"), 0o777)); err != nil {
 			t.Error(err)
 		}
 	}}
-	err := Run(t.Context(), simulated(), folder, works, taken)
+	err := Run(t.Context(), simulated(), folder, jobs, taken)
 	if !errors.Is(err, errSave) {
 		t.Errorf("error %v", err)
 	}
-	if have := names(t, folder, works[1].Setup); have != nil {
+	if have := names(t, folder, jobs[1].Setup); have != nil {
 		t.Errorf("it went on with %q", have)
 	}
 }

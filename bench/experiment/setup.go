@@ -8,17 +8,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Setup is what all points of a series share.
+// Setup describes the product, which all points of a series share.
 type Setup struct {
 	Type arith.Type `json:"type"`
 	M    int        `json:"m"` // tokens
 	N    int        `json:"n"` // outputs
 	K    int        `json:"k"` // inputs
-	// Change says what differs between the points: both operands or the weights alone.
+	// Change says which operands differ between the points.
 	Change Change `json:"change"`
 	// Role of w in the product.
 	Role cost.Role `json:"role"`
-	// Cold makes every product read w from memory.
+	// Cold: every product reads w from memory and not from the cache.
 	Cold bool `json:"cold,omitempty"`
 }
 
@@ -31,8 +31,8 @@ const (
 	Weights Change = "weights"
 )
 
-// String names the setup, and its file: "bf16-8192-stationary" where the weights alone change,
-// "fp16-2048-both", "bf16-16x8192x8192-streaming-cold".
+// String returns the setup's name, which is its file's name too: "bf16-8192-stationary" if only the weights
+// change, "fp16-2048-both", "bf16-16x8192x8192-streaming-cold".
 func (s Setup) String() string {
 	name := fmt.Sprintf("%v-%d", s.Type, s.M)
 	if s.M != s.N || s.M != s.K {
@@ -50,12 +50,12 @@ func (s Setup) String() string {
 	return name
 }
 
-// Problem is the product that is measured.
+// Problem returns the product.
 func (s Setup) Problem() gemm.Problem {
 	return gemm.Problem{M: s.M, N: s.N, K: s.K, Type: s.Type, Streaming: s.Role == cost.Streaming}
 }
 
-// Validate reports a setup that cannot be measured.
+// Validate returns an error for a setup that cannot be measured.
 func (s Setup) Validate() error {
 	if s.Change != Both && s.Change != Weights {
 		return fmt.Errorf("setup %v: change %q: want %q or %q", s, s.Change, Both, Weights)

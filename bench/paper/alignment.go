@@ -8,18 +8,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Alignment is what Figure 8 holds against the power: means over a product's operands.
+// Alignment holds the quantities of Figure 8: means over a product's operands.
 type Alignment struct {
 	Bits float64 // share of equal bits in two elements that are multiplied together, 0 to 1
 	A, B float64 // share of set bits: the Hamming weight over the width, 0 to 1
 }
 
-// sampled rows and columns of each operand. A smaller matrix stands for a large one: the patterns'
-// places are shares of it, and sets are drawn from the same values.
+// sampled is the number of rows and columns of the operands that are looked at. They represent larger ones,
+// because patterns scale with the matrix.
 const sampled = 128
 
-// Align computes the bit alignment of the operands A and B of elements of type d, over all pairs that
-// a product of smaller matrices of the patterns multiplies, and their Hamming weights.
+// Align computes the bit alignment and the Hamming weights of operands of type d. It looks at all pairs of elements
+// that a 128×128×128 product of the patterns multiplies.
 func Align(ctx context.Context, a, b pattern.Pattern, d weights.DType) (Alignment, error) {
 	x, err := countBits(ctx, a, d, 2*seed)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// alignmentPanels are Figure 8: energy against bit alignment and Hamming weight, of the setups that
-// change both operands and of those that change the weights alone.
-func alignmentPanels(ctx context.Context, all []setupCurves) ([]chart.Panel, error) {
+// alignmentPanels draws Figure 8: energy over bit alignment and over Hamming weight, for setups that change both
+// operands and for setups that change only the weights.
+func alignmentPanels(ctx context.Context, all []setupResults) ([]chart.Panel, error) {
 	var panels []chart.Panel
 	for _, c := range []struct {
 		change   experiment.Change
@@ -27,7 +27,7 @@ func alignmentPanels(ctx context.Context, all []setupCurves) ([]chart.Panel, err
 			if s.Change != c.change {
 				continue
 			}
-			l := chart.Line{Name: s.String(), Style: styleOf(s.Setup, ways(setupsOf(all))), Scattered: true}
+			l := chart.Line{Name: s.String(), Style: styleOf(s.Setup, allConditions(setupsOf(all))), Scattered: true}
 			ofBits, ofWeight := l, l
 			seen := map[operands]bool{}
 			for _, e := range experiments {

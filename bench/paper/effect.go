@@ -8,15 +8,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
-// Effect is what a takeaway is judged by in one setup.
+// Effect is the measured change that decides on a takeaway in one setup.
 type Effect struct {
 	Setup experiment.Setup
-	// Energy is the change of the energy of a product, as a share: −0.1 is a tenth less. NaN where the
-	// takeaway is about power alone.
+	// Energy is the change of a product's energy, as a share: −0.1 is a tenth less. NaN if the takeaway is about
+	// power only.
 	Energy    float64
 	HalfWidth float64 // of Energy's 95 % interval; NaN: not known
 	Power     float64 // change of the mean power, as a share
-	Where     string  // what was compared, where the rule leaves it open
+	Where     string  // what was compared, if the rule leaves it open
 	Outcome   Outcome
 }
 
@@ -27,10 +27,10 @@ type Outcome string
 const (
 	Holds Outcome = "holds"
 	Fails Outcome = "does not hold"
-	Open  Outcome = "undecided" // the interval is not known, or holds both
+	Open  Outcome = "undecided" // the interval is not known, or allows both
 )
 
-// MarshalJSON leaves out what is not known.
+// MarshalJSON leaves out unknown fields.
 func (e Effect) MarshalJSON() ([]byte, error) {
 	known := func(v float64) *float64 {
 		if math.IsNaN(v) {
@@ -48,7 +48,7 @@ func (e Effect) MarshalJSON() ([]byte, error) {
 	}{e.Setup.String(), known(e.Energy), known(e.HalfWidth), known(e.Power), e.Where, e.Outcome})
 }
 
-// change is that from one result to another of the same setup.
+// change is the effect of going from one result to another of the same setup.
 func change(from, to Result) Effect {
 	ratio := to.Relative / from.Relative
 	return Effect{
@@ -59,13 +59,13 @@ func change(from, to Result) Effect {
 	}
 }
 
-// falls holds where the energy falls by more than the interval.
+// falls decides that the takeaway holds if the energy falls by more than the interval.
 func (e Effect) falls() Effect {
 	e.Outcome = outcome(-e.Energy, e.HalfWidth)
 	return e
 }
 
-// rises holds where the energy rises by more than the interval.
+// rises decides that the takeaway holds if the energy rises by more than the interval.
 func (e Effect) rises() Effect {
 	e.Outcome = outcome(e.Energy, e.HalfWidth)
 	return e

@@ -12,20 +12,19 @@ import (
 type Experiment struct {
 	ID    string // figure and panel: "3a"
 	Title string
-	Axis  string // what its points differ in, with the unit
-	// Log is true where the axis is logarithmic; it may still begin with 0.
+	Axis  string // the quantity in which its points differ, with its unit
+	// Log: the axis is logarithmic. It may still begin with 0.
 	Log bool
 	// Takeaways that the paper draws from it.
 	Takeaways []string
-	// Apart is true where the operands differ from another experiment's only together: alone, w is
-	// the same in both.
+	// Apart: another experiment has the same w, and only x differs. If only the weights change, this experiment
+	// is left out.
 	Apart bool
-	// Points of a type, in the order of the axis.
+	// Points returns the points for a type, in the order of the axis.
 	Points func(t arith.Type) []At
 }
 
-// At is a place on an experiment's axis and what is multiplied there: A is x and B is w, both with
-// K along their rows.
+// At is a place on an experiment's axis with its operands: A is x and B is w, both with K along their rows.
 type At struct {
 	X    float64
 	A, B pattern.Pattern
@@ -78,7 +77,7 @@ var experiments = []Experiment{
 		Points: func(t arith.Type) []At { return changed(usual(t), highBits(t), "zero(high=%v)") }},
 }
 
-// alike has the same pattern in A and B at every point.
+// alike gives A and B the same pattern at every point.
 func alike(axis []float64, text func(x float64) string) (list []At) {
 	for _, x := range axis {
 		p := pattern.MustParse(text(x))
@@ -87,8 +86,8 @@ func alike(axis []float64, text func(x float64) string) (list []At) {
 	return list
 }
 
-// changed applies a step, with the place on the axis as its argument, to a base; at 0 there is none,
-// so that experiments that begin alike begin with the same operands.
+// changed applies a step to a base pattern, with the place on the axis as argument. At 0 it applies no step, so
+// experiments with the same base share their first point.
 func changed(base string, axis []float64, step string) []At {
 	return alike(axis, func(x float64) string {
 		if x == 0 {
@@ -98,7 +97,7 @@ func changed(base string, axis []float64, step string) []At {
 	})
 }
 
-// crossed is with B not transposed. What is drawn at random alone, as at 0, has no direction.
+// crossed does not transpose B. At 0 the operands are random and have no direction, so they stay.
 func crossed(list []At) []At {
 	for i := range list {
 		if at := &list[i]; at.X > 0 {
@@ -110,7 +109,7 @@ func crossed(list []At) []At {
 
 var quarters = []float64{0, 25, 50, 75, 100}
 
-// sigma is the usual standard deviation: the paper's, and in FP8 what its range allows.
+// sigma is the usual standard deviation: the paper's 1024, and 32 for 8-bit types, whose range is smaller.
 func sigma(t arith.Type) float64 {
 	if width(t) == 8 {
 		return 32
@@ -120,18 +119,18 @@ func sigma(t arith.Type) float64 {
 
 func normal(mean, sigma float64) string { return fmt.Sprintf("normal(%v,%v)", mean, sigma) }
 
-// usual is what all other patterns are held against.
+// usual is the pattern of the baseline.
 func usual(t arith.Type) string { return normal(0, sigma(t)) }
 
-// set draws every element from so many values.
+// set draws every element from a set of that many values.
 func set(t arith.Type, size float64) string { return fmt.Sprintf("set(%v,%s)", size, usual(t)) }
 
 // width of an element in bits.
 func width(t arith.Type) int { return t.Operand().Bits() }
 
-// deviations stay within the type's range: six of them below its largest value (in I8 four, beyond
-// which few are cut off), and the smallest well above its subnormals. In float16 those above 2 lead to
-// sums that overflow, and are scaled back to one another: only one such says something.
+// deviations are standard deviations within the type's range. Six of the largest stay below the largest value (in
+// I8 four, so few values are cut off), and the smallest is well above the subnormals. In float16 all above 2 lead to
+// sums that overflow and are scaled down to the same operands, so one of them is enough.
 func deviations(t arith.Type) []float64 {
 	switch t.Operand() {
 	case weights.F16:
@@ -144,8 +143,8 @@ func deviations(t arith.Type) []float64 {
 	return []float64{0x1p-5, 1, 32, 1024, 0x1p15}
 }
 
-// means go to where the type tells no two values apart that are one standard deviation from each
-// other, or to the end of its range; in float32 as far as in float16.
+// means go up to where the type's spacing exceeds one standard deviation, or to the end of its range; in float32
+// as far as in float16.
 func means(t arith.Type) []float64 {
 	switch t.Operand() {
 	case weights.F8E4M3:
@@ -156,7 +155,7 @@ func means(t arith.Type) []float64 {
 	return []float64{0, 1, 8, 64, 512, 2048, 8192}
 }
 
-// lowBits are counts of least significant bits, close together within the mantissa.
+// lowBits are counts of least significant bits, dense within the mantissa.
 func lowBits(t arith.Type) []float64 {
 	switch width(t) {
 	case 8:
@@ -167,7 +166,7 @@ func lowBits(t arith.Type) []float64 {
 	return []float64{0, 4, 8, 12, 16, 23, 32}
 }
 
-// highBits are counts of most significant bits, close together within sign and exponent.
+// highBits are counts of most significant bits, dense within sign and exponent.
 func highBits(t arith.Type) []float64 {
 	switch width(t) {
 	case 8:

@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
-// Page writes what was measured as Markdown, the file report.md, which comes first, and the figures
-// that it shows and looks for in folder: "" is its own, else a path that ends with a slash.
+// Page returns the report as Markdown, the file report.md, and then its figures. The report links to the figures in
+// folder: "" is its own folder, else a path that ends with a slash.
 func Page(ctx context.Context, series []*experiment.Series, folder string) ([]File, error) {
 	series = slices.Clone(series)
 	slices.SortFunc(series, func(a, b *experiment.Series) int { return compareSetups(a.Setup, b.Setup) })
@@ -23,7 +23,7 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 	if err != nil {
 		return nil, err
 	}
-	p := page{series: series, all: curves(results), judged: Judge(results)}
+	p := page{series: series, all: bySetup(results), assessed: Assess(results)}
 	p.print("# \"Input-Dependent Power Usage in GPUs\", measured again\n\n%s\n", intro)
 	p.measured()
 	p.takeaways()
@@ -55,35 +55,35 @@ const figureNotes = `Colours are dtypes; markers and dashes are setups. Figure 8
 at 128×128, so its points scatter, as the paper's do.
 `
 
-// page holds the text so far.
+// page is the report under construction.
 type page struct {
 	bytes.Buffer
-	series []*experiment.Series
-	all    []setupCurves
-	judged []Judgement
+	series   []*experiment.Series
+	all      []setupResults
+	assessed []Assessment
 }
 
 func (p *page) print(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
-// row of a table.
+// row prints a row of a table.
 func (p *page) row(cells ...string) { p.print("| %s |\n", strings.Join(cells, " | ")) }
 
-// head of a table.
+// head prints the head of a table.
 func (p *page) head(cells ...string) {
 	p.row(cells...)
 	p.print("|%s\n", strings.Repeat("---|", len(cells)))
 }
 
-// takeaways prints the table of results.
+// takeaways prints the table of takeaways.
 func (p *page) takeaways() {
 	p.print("\n## Takeaways\n\n")
 	p.head("", "the paper", "its figure, A100", "here, over all setups", "holds if", "result")
-	for _, j := range p.judged {
+	for _, j := range p.assessed {
 		p.row(j.ID, j.Claim, j.Paper, j.Overall(), j.Rule, "**"+j.Verdict+"**")
 	}
 }
 
-// effects prints a table of all takeaways by setup for every role and size.
+// effects prints, for all setups under the same conditions, a table of takeaways by type.
 func (p *page) effects() {
 	p.print(`
 ## Effects
@@ -92,19 +92,19 @@ Changes of energy in per cent with 95 %% intervals, and of power in parentheses.
 bold. T1 is the range between the lowest and the highest energy.
 `)
 	setups := setupsOf(p.all)
-	for _, w := range ways(setups) {
+	for _, w := range allConditions(setups) {
 		p.print("\n### %v\n\n", w)
 		cells := []string{""}
 		for _, s := range setups {
-			if wayOf(s) == w {
+			if conditionsOf(s) == w {
 				cells = append(cells, s.Type.String())
 			}
 		}
 		p.head(cells...)
-		for _, j := range p.judged {
+		for _, j := range p.assessed {
 			cells := []string{j.ID}
 			for _, s := range setups {
-				if wayOf(s) == w {
+				if conditionsOf(s) == w {
 					cells = append(cells, effectCell(j.Effects, s))
 				}
 			}

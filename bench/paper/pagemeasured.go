@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
-// measured says how: a row for every series, and the commands.
+// measured prints how the series were measured: a row for every series, and the commands.
 func (p *page) measured() {
 	p.print("\n## How it was measured\n\n")
 	p.head("setup", "card", "driver, CUDA, cap", "from", "points, readings", "normal operands", "copies of them")
@@ -56,7 +56,7 @@ func (p *page) measured() {
 	}
 }
 
-// baselines is what a product of the usual operands took: power, clock and the share at the cap.
+// baselines returns the baseline's mean power and clock as text, and whether it was at the power cap.
 func baselines(s *experiment.Series) string {
 	var power, clock, capped []float64
 	for _, session := range s.Sessions {

@@ -7,16 +7,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// File is a file to be written.
+// File is a file to write.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// energyAxis is that of all panels. One is always on it: it is what all is relative to.
+// energyAxis is the Y axis of all panels. It always shows 1, the baseline.
 var energyAxis = chart.Axis{Label: "energy of a product, relative", With: []float64{1}}
 
-// experimentFigures are the paper's figures of experiments; the number begins the experiments' IDs.
+// experimentFigures lists the paper's figures of experiments. The IDs of the experiments begin with the number.
 var experimentFigures = []struct{ number, title string }{
 	{"3", "Value distribution"},
 	{"4", "Bit similarity"},
@@ -24,11 +24,10 @@ var experimentFigures = []struct{ number, title string }{
 	{"6", "Sparsity"},
 }
 
-// Figures draws the paper's Figures 3 to 6 and 8 of whatever was measured: SVG files named
-// figure-3.svg and so on. Figure 8 needs the operands' bits, which takes a few milliseconds for each
-// result.
+// Figures draws the paper's Figures 3 to 6 and 8 from all results: SVG files named figure-3.svg and so on.
+// Figure 8 needs the operands' bits, which takes a few milliseconds per result.
 func Figures(ctx context.Context, results []Result) ([]File, error) {
-	all := curves(results)
+	all := bySetup(results)
 	setups := setupsOf(all)
 	var files []File
 	for _, f := range experimentFigures {
@@ -49,14 +48,14 @@ func Figures(ctx context.Context, results []Result) ([]File, error) {
 	return append(files, File{"figure-8.svg", fig.SVG()}), nil
 }
 
-// experimentPanel has a line for every setup.
-func experimentPanel(e Experiment, all []setupCurves) chart.Panel {
+// experimentPanel draws a line for every setup.
+func experimentPanel(e Experiment, all []setupResults) chart.Panel {
 	p := chart.Panel{Title: e.ID + ": " + e.Title, X: experimentAxis(e), Y: energyAxis}
 	for _, s := range all {
 		if len(s.of[e.ID]) == 0 {
 			continue
 		}
-		l := chart.Line{Name: s.String(), Style: styleOf(s.Setup, ways(setupsOf(all))), Whiskers: true}
+		l := chart.Line{Name: s.String(), Style: styleOf(s.Setup, allConditions(setupsOf(all))), Whiskers: true}
 		for _, r := range s.of[e.ID] {
 			l.X, l.Y = append(l.X, r.X), append(l.Y, r.Relative)
 			l.Low, l.High = append(l.Low, r.Relative-r.HalfWidth), append(l.High, r.Relative+r.HalfWidth)

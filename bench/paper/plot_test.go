@@ -111,7 +111,7 @@ func TestFiguresOfLittle(t *testing.T) {
 func TestStyles(t *testing.T) {
 	seen := map[chart.Style]string{}
 	for _, s := range Setups() {
-		style := styleOf(s, ways(Setups()))
+		style := styleOf(s, allConditions(Setups()))
 		if seen[style] != "" {
 			t.Errorf("%v looks like %s", s, seen[style])
 		}

@@ -19,8 +19,8 @@ type Filter struct {
 	Role   *cost.Role
 }
 
-// Works returns the experiments in the setups that a filter chooses, with at most so many points of each; 0 means all.
-func Works(f Filter, most int) (works []experiment.Work) {
+// Jobs returns the experiments in the setups that a filter chooses, with at most so many points of each; 0 means all.
+func Jobs(f Filter, most int) (jobs []experiment.Job) {
 	for _, s := range Setups() {
 		switch {
 		case len(f.Types) > 0 && !slices.Contains(f.Types, s.Type):
@@ -28,15 +28,15 @@ func Works(f Filter, most int) (works []experiment.Work) {
 		case f.Change != "" && s.Change != f.Change:
 		case f.Role != nil && s.Role != *f.Role:
 		default:
-			works = append(works, Work(s, most))
+			jobs = append(jobs, Job(s, most))
 		}
 	}
-	return works
+	return jobs
 }
 
 // Report compares the measurements in a folder with the paper.
 type Report struct {
-	Takeaways []Judgement     `json:"takeaways"`
+	Takeaways []Assessment    `json:"takeaways"`
 	Series    []SeriesSummary `json:"series"`
 	Simulated bool            `json:"simulated,omitempty"`
 	Files     []string        `json:"files"` // that were written: the page, then its figures
@@ -74,7 +74,7 @@ func WriteReport(ctx context.Context, folder string) (*Report, error) {
 			r.Doubts = append(r.Doubts, err.Error())
 		}
 	}
-	r.Takeaways = Judge(results)
+	r.Takeaways = Assess(results)
 	files, err := Page(ctx, all, "")
 	if err != nil {
 		return nil, err

@@ -5,24 +5,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 )
 
-// Result is a place on an experiment's axis as it was measured in a setup.
+// Result is the measurement of a point of an experiment in a setup.
 type Result struct {
 	Setup      experiment.Setup
 	Experiment string
 	X          float64 // on its axis
-	// A and B are what was multiplied: the experiment's patterns, scaled down by a power of two where
-	// results could have overflowed.
+	// A and B are the operands: the experiment's patterns, divided by a power of two if results could overflow.
 	A, B         pattern.Pattern
 	Relative     float64 // energy of a product over that of the usual operands
 	HalfWidth    float64 // of Relative's 95 % interval; NaN: not known
 	RelativeTime float64
 	Watts        float64
 	Clock        float64 // MHz of the multiprocessors; NaN: not known
-	Flushed      float64 // share of the operands' elements that scaling down made zero
+	Flushed      float64 // share of the operands' elements that scaling set to zero
 }
 
-// Results are all points of the experiments that a series holds, experiment by experiment. Operands
-// that several share were measured once and count for each.
+// Results returns all points of the experiments that a series holds, experiment by experiment. Operands that
+// several experiments share were measured once and appear in each.
 func Results(s *experiment.Series) (list []Result) {
 	measured := map[operands]experiment.Result{}
 	for _, r := range s.Results() {

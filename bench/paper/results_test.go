@@ -13,25 +13,25 @@ import (
 
 // series is one in which every point takes what a world says, and 2 J are the baseline.
 func series(s experiment.Setup, w world) *experiment.Series {
-	work := Work(s, 0)
+	job := Job(s, 0)
 	clock, limit := 1500.0, 700.0
 	session := experiment.Session{
 		Session: &measure.Session{
 			Card: power.Info{Name: "A Card", Driver: "1.2", CUDA: "13.0", PowerLimit: &limit},
 			Date: "2026-11-21T10:00:00Z", Command: "measure it",
 		},
-		Points: []experiment.Measured{{Point: work.Baseline}},
+		Points: []experiment.Measured{{Point: job.Baseline}},
 	}
 	read := func(name string, energy float64) {
 		energy *= 1 + 0.001*math.Sin(float64(len(session.Readings))) // so that there is a scatter
 		session.Readings = append(session.Readings, measure.Reading{Baseline: name == "", Window: power.Window{Load: name,
 			Begin: float64(len(session.Readings)), Seconds: 0.005, PerExecution: 2 * energy, Watts: 400 * energy, SMClock: &clock}})
 	}
-	null := work.Baseline
+	null := job.Baseline
 	null.Experiment, null.At = experiment.Null, 1
-	for _, p := range append(work.Points, null) {
+	for _, p := range append(job.Points, null) {
 		energy := w(p.Experiment, p.At)
-		if operandsOf(p) == operandsOf(work.Baseline) {
+		if operandsOf(p) == operandsOf(job.Baseline) {
 			energy = 1
 		}
 		m := experiment.Measured{Point: p}
@@ -47,7 +47,7 @@ func series(s experiment.Setup, w world) *experiment.Series {
 		read(p.Name(), energy)
 	}
 	read("", 1)
-	return &experiment.Series{Version: 1, Setup: s, Baseline: work.Baseline, Sessions: []experiment.Session{session}}
+	return &experiment.Series{Version: 1, Setup: s, Baseline: job.Baseline, Sessions: []experiment.Session{session}}
 }
 
 // TestResults: every place of every axis is there, also where operands are shared, with what its

@@ -9,13 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// rule judges a takeaway in one setup; ok is false where what it needs was not measured.
-type rule func(s setupCurves) (e Effect, ok bool)
+// rule decides on a takeaway in one setup; ok is false if a result that it needs was not measured.
+type rule func(s setupResults) (e Effect, ok bool)
 
-// flat holds where all places of an experiment lie within the limit of their middle. The effect is
-// the whole range.
+// flat holds if the energies of an experiment lie within ±limit of their middle. The effect is the whole range.
 func flat(id string, limit float64) rule {
-	return func(s setupCurves) (e Effect, ok bool) {
+	return func(s setupResults) (e Effect, ok bool) {
 		if _, _, ok := s.ends(id); !ok {
 			return e, false
 		}
@@ -26,27 +25,25 @@ func flat(id string, limit float64) rule {
 	}
 }
 
-// lower holds where the last place of an experiment takes less energy than the first.
+// lower holds if the last point of an experiment takes less energy than the first.
 func lower(id string) rule {
-	return func(s setupCurves) (Effect, bool) {
+	return func(s setupResults) (Effect, bool) {
 		first, last, ok := s.ends(id)
 		return change(first, last).falls(), ok
 	}
 }
 
-// higher holds where the last place takes more energy than the first; the effect is that of going
-// back.
+// higher holds if the last point takes more energy than the first. The effect is from the last to the first.
 func higher(id string) rule {
-	return func(s setupCurves) (Effect, bool) {
+	return func(s setupResults) (Effect, bool) {
 		first, last, ok := s.ends(id)
 		return change(last, first).falls(), ok
 	}
 }
 
-// lowerBy holds where the place furthest along the axis, at most at the limit, takes less energy than
-// the first.
+// lowerBy holds if the last point up to the limit takes less energy than the first.
 func lowerBy(id string, limit func(arith.Type) float64, unit string) rule {
-	return func(s setupCurves) (e Effect, ok bool) {
+	return func(s setupResults) (e Effect, ok bool) {
 		first, ok := s.of[id].at(0)
 		far, there := s.of[id].upTo(limit(s.Type))
 		if !ok || !there {
@@ -56,10 +53,10 @@ func lowerBy(id string, limit func(arith.Type) float64, unit string) rule {
 	}
 }
 
-// similar holds where operands of one value take less energy than those with bits flipped at random,
-// with a chance of at most a half.
+// similar holds if operands of one value take less energy than operands whose bits are flipped with probability
+// 1/2 at most.
 func similar(id string) rule {
-	return func(s setupCurves) (e Effect, ok bool) {
+	return func(s setupResults) (e Effect, ok bool) {
 		first, ok := s.of[id].at(0)
 		far, there := s.of[id].upTo(50)
 		if !ok || !there {
@@ -69,10 +66,9 @@ func similar(id string) rule {
 	}
 }
 
-// rising holds where a straight line through an experiment rises. The effect is its rise over the
-// whole axis.
+// rising holds if a straight line fitted to an experiment rises. The effect is its rise over the whole axis.
 func rising(id string) rule {
-	return func(s setupCurves) (e Effect, ok bool) {
+	return func(s setupResults) (e Effect, ok bool) {
 		first, last, ok := s.ends(id)
 		c := s.of[id]
 		if !ok || len(c) < 3 {
@@ -97,19 +93,19 @@ func rising(id string) rule {
 	}
 }
 
-// below holds where the end of an experiment takes less energy than that of another.
+// below holds if the last point of an experiment takes less energy than the last point of another.
 func below(id, other string) rule {
-	return func(s setupCurves) (Effect, bool) {
+	return func(s setupResults) (Effect, bool) {
 		_, last, ok := s.ends(id)
 		_, otherLast, there := s.ends(other)
 		return change(otherLast, last).falls(), ok && there
 	}
 }
 
-// between holds where the end of an experiment takes less energy than its beginning, and more than
-// the end of the first of the others that was measured. The effect is that from its beginning.
+// between holds if the last point of an experiment takes less energy than its first, and more than the last point
+// of another experiment: the first of others that was measured. The effect is from the first point.
 func between(id string, others ...string) rule {
-	return func(s setupCurves) (e Effect, ok bool) {
+	return func(s setupResults) (e Effect, ok bool) {
 		first, last, ok := s.ends(id)
 		for _, other := range others {
 			_, least, there := s.ends(other)
@@ -126,9 +122,9 @@ func between(id string, others ...string) rule {
 	}
 }
 
-// peaked holds where some place within an experiment takes more energy than its beginning.
+// peaked holds if a point between the ends of an experiment takes more energy than its first point.
 func peaked(id string) rule {
-	return func(s setupCurves) (e Effect, ok bool) {
+	return func(s setupResults) (e Effect, ok bool) {
 		first, _, ok := s.ends(id)
 		c := s.of[id]
 		if !ok || len(c) < 3 {
@@ -139,10 +135,10 @@ func peaked(id string) rule {
 	}
 }
 
-// hungriest holds where a type draws at least 1 % more power than each of the others, on average over
-// experiments in the same kind of setup.
-func hungriest(typ arith.Type, others []arith.Type, ids ...string) func([]setupCurves) []Effect {
-	power := func(s setupCurves) (mean float64) {
+// hungriest holds if a type draws at least 1 % more power than each of the others, on average over experiments,
+// under the same conditions.
+func hungriest(typ arith.Type, others []arith.Type, ids ...string) func([]setupResults) []Effect {
+	power := func(s setupResults) (mean float64) {
 		n := 0
 		for _, id := range ids {
 			for _, r := range s.of[id] {
@@ -151,7 +147,7 @@ func hungriest(typ arith.Type, others []arith.Type, ids ...string) func([]setupC
 		}
 		return mean / float64(n) // NaN where nothing was measured
 	}
-	return func(all []setupCurves) (list []Effect) {
+	return func(all []setupResults) (list []Effect) {
 		for _, s := range all {
 			if s.Type != typ || math.IsNaN(power(s)) {
 				continue

@@ -9,9 +9,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Setups lists what the experiments are measured in, in the order in which a run that may be broken
-// off should measure them: the paper's own, 2048³ with both operands changed, its four types first;
-// then the weights alone at 8192³, in both roles; then both operands at that size.
+// Setups lists the setups of the experiments, the most important first, as a run may be interrupted: 2048³ with
+// both operands changed, which is the paper's, its four types first; then only the weights at 8192³, in both
+// roles; then both operands at 8192³.
 func Setups() (list []experiment.Setup) {
 	cube := func(t arith.Type, size int, c experiment.Change, r cost.Role) {
 		list = append(list, experiment.Setup{Type: t, M: size, N: size, K: size, Change: c, Role: r})
@@ -30,7 +30,7 @@ func Setups() (list []experiment.Setup) {
 	return list
 }
 
-// compareSetups sorts in the order of [Setups], with any others behind them.
+// compareSetups sorts in the order of [Setups], others after them.
 func compareSetups(a, b experiment.Setup) int {
 	all := Setups()
 	place := func(s experiment.Setup) int {

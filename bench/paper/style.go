@@ -9,19 +9,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// coloured are the types in the order of the palette.
+// coloured lists the types in the order of the palette.
 var coloured = []arith.Type{arith.FP32, arith.TF32, arith.FP16, arith.BF16, arith.FP16CUDA, arith.FP8, arith.INT8}
 
-// way is a setup but for its type.
-type way experiment.Setup
+// conditions is a setup without its type.
+type conditions experiment.Setup
 
-func wayOf(s experiment.Setup) way {
+func conditionsOf(s experiment.Setup) conditions {
 	s.Type = 0
-	return way(s)
+	return conditions(s)
 }
 
-// String says in words what all types share.
-func (w way) String() string {
+// String names the conditions: "8192³, weights, stationary".
+func (w conditions) String() string {
 	text := fmt.Sprintf("%d³", w.M)
 	if w.M != w.N || w.M != w.K {
 		text = fmt.Sprintf("%d×%d×%d", w.M, w.N, w.K)
@@ -37,19 +37,19 @@ func (w way) String() string {
 	return text
 }
 
-// ways of setups, in their order.
-func ways(setups []experiment.Setup) (list []way) {
+// allConditions lists the conditions of setups, in their order.
+func allConditions(setups []experiment.Setup) (list []conditions) {
 	for _, s := range setups {
-		if w := wayOf(s); !slices.Contains(list, w) {
+		if w := conditionsOf(s); !slices.Contains(list, w) {
 			list = append(list, w)
 		}
 	}
 	return list
 }
 
-// styleOf a setup among those ways tells it from others: the colour by type, marker and dashes by all
-// else. More than four ways share these.
-func styleOf(s experiment.Setup, among []way) chart.Style {
-	i := slices.Index(among, wayOf(s)) % 4
+// styleOf returns a setup's style: the colour tells the type, marker and dashes tell the conditions. Beyond four
+// conditions, markers and dashes repeat.
+func styleOf(s experiment.Setup, among []conditions) chart.Style {
+	i := slices.Index(among, conditionsOf(s)) % 4
 	return chart.Style{Colour: slices.Index(coloured, s.Type), Marker: i + 1, Dashes: i}
 }

@@ -2,18 +2,18 @@ package paper
 
 import "github.com/lowtoggle/lowtoggle/cost/arith"
 
-// Takeaway is a statement of the paper and the rule it is judged by.
+// Takeaway is a statement of the paper with the rule that decides on it.
 type Takeaway struct {
 	ID    string `json:"id"`
 	Claim string `json:"claim"` // in short
-	Paper string `json:"paper"` // what it measured on an A100: energy or, where it says so, power
+	Paper string `json:"paper"` // its measurement on an A100: energy or, if named, power
 	Rule  string `json:"rule"`
 
-	effects func([]setupCurves) []Effect
+	effects func([]setupResults) []Effect
 }
 
-// takeaways in the paper's order. Its text gives few figures; those of float16 on tensor cores are
-// from the logs that were published with it.
+// takeaways lists the takeaways in the paper's order. The paper's text gives few figures; the figures of float16
+// on tensor cores are from its published logs.
 var takeaways = []Takeaway{
 	{"T1", "The standard deviation does not matter", "no significant change",
 		"the energy at all σ is within ±1 % of their middle",
@@ -62,9 +62,9 @@ var takeaways = []Takeaway{
 		inEach(lowerBy("6d", signAndExponent, " bits"))},
 }
 
-// inEach judges every setup by itself.
-func inEach(r rule) func([]setupCurves) []Effect {
-	return func(all []setupCurves) (list []Effect) {
+// inEach applies a rule to every setup.
+func inEach(r rule) func([]setupResults) []Effect {
+	return func(all []setupResults) (list []Effect) {
 		for _, s := range all {
 			if e, ok := r(s); ok {
 				list = append(list, e)
@@ -74,9 +74,9 @@ func inEach(r rule) func([]setupCurves) []Effect {
 	}
 }
 
-// floating leaves integers out.
+// floating leaves integer types out.
 func floating(r rule) rule {
-	return func(s setupCurves) (e Effect, ok bool) {
+	return func(s setupResults) (e Effect, ok bool) {
 		if f, _ := s.Type.Operand().Format(); !f.IsFloat() {
 			return e, false
 		}

@@ -42,10 +42,10 @@ func invented(s experiment.Setup, w world) (list []Result) {
 	return list
 }
 
-func judged(t *testing.T, id string, results []Result) Judgement {
+func assessed(t *testing.T, id string, results []Result) Assessment {
 	t.Helper()
-	all := Judge(results)
-	i := slices.IndexFunc(all, func(j Judgement) bool { return j.ID == id })
+	all := Assess(results)
+	i := slices.IndexFunc(all, func(j Assessment) bool { return j.ID == id })
 	if i < 0 {
 		t.Fatalf("no takeaway %s", id)
 	}
@@ -54,9 +54,9 @@ func judged(t *testing.T, id string, results []Result) Judgement {
 
 func fp16() experiment.Setup { return Setups()[0] }
 
-// TestJudge: every takeaway holds in a world in which it does, and not in two in which it does not.
+// TestAssess: every takeaway holds in a world in which it does, and not in two in which it does not.
 // Where nothing depends on the operands only T1 holds.
-func TestJudge(t *testing.T) {
+func TestAssess(t *testing.T) {
 	full := func(id string, x float64) float64 { // what sorting saves
 		saving := map[string]float64{"5a": 0.1, "5b": 0.2, "5c": 0.1, "5d": 0.1}
 		return 1 - saving[id]*x/100
@@ -90,31 +90,31 @@ func TestJudge(t *testing.T) {
 		{"T14", in("6c", -0.01), in("6c", 0.01)},
 		{"T15", in("6d", -0.01), in("6d", 0.01)},
 	} {
-		if j := judged(t, c.id, invented(fp16(), c.holds)); j.Verdict != "holds" {
+		if j := assessed(t, c.id, invented(fp16(), c.holds)); j.Verdict != "holds" {
 			t.Errorf("%s: %s in a world in which it holds: %+v", c.id, j.Verdict, j.Effects)
 		}
-		if j := judged(t, c.id, invented(fp16(), c.fails)); j.Verdict != "does not hold" {
+		if j := assessed(t, c.id, invented(fp16(), c.fails)); j.Verdict != "does not hold" {
 			t.Errorf("%s: %s in a world in which it does not: %+v", c.id, j.Verdict, j.Effects)
 		}
-		want := "undecided" // but for what is judged by sameness, and by power
+		want := "undecided" // but for what is assessed by sameness, and by power
 		switch c.id {
 		case "T1":
 			want = "holds"
 		case "T7":
 			want = "does not hold"
 		}
-		if j := judged(t, c.id, invented(fp16(), uniform)); j.Verdict != want {
+		if j := assessed(t, c.id, invented(fp16(), uniform)); j.Verdict != want {
 			t.Errorf("%s: %s where nothing depends on the operands", c.id, j.Verdict)
 		}
 	}
 }
 
-// TestJudgeWithin: what lies within the interval decides nothing, just beyond it does, and without an
+// TestAssessWithin: what lies within the interval decides nothing, just beyond it does, and without an
 // interval nothing is decided.
-func TestJudgeWithin(t *testing.T) {
+func TestAssessWithin(t *testing.T) {
 	both := math.Sqrt2 * halfWidth / 100 // of the difference, over 100 %
 	for share, want := range map[float64]string{-1.02: "does not hold", 0.98: "undecided", 1.02: "holds"} {
-		if j := judged(t, "T8", invented(fp16(), in("5a", -share*both))); j.Verdict != want {
+		if j := assessed(t, "T8", invented(fp16(), in("5a", -share*both))); j.Verdict != want {
 			t.Errorf("a fall of %v intervals: %s", share, j.Verdict)
 		}
 	}
@@ -122,7 +122,7 @@ func TestJudgeWithin(t *testing.T) {
 	for i := range results {
 		results[i].HalfWidth = math.NaN()
 	}
-	j := judged(t, "T8", results)
+	j := assessed(t, "T8", results)
 	if j.Verdict != "undecided" {
 		t.Errorf("without an interval: %s", j.Verdict)
 	}
@@ -147,7 +147,7 @@ func TestHungriest(t *testing.T) {
 		want         string
 	}{{1.1, 1, "holds"}, {1.005, 1, "does not hold"}, {1, 1.1, "does not hold"}} {
 		results := slices.Concat(watts(s[0], c.fp16), watts(s[1], c.others), watts(s[2], 0.9), watts(s[4], 2)) // s[4] is BF16
-		j := judged(t, "T7", results)
+		j := assessed(t, "T7", results)
 		if j.Verdict != c.want {
 			t.Errorf("%v against %v: %s", c.fp16, c.others, j.Verdict)
 		}
@@ -155,7 +155,7 @@ func TestHungriest(t *testing.T) {
 			t.Errorf("%v against %v: %+v", c.fp16, c.others, j.Effects)
 		}
 	}
-	if j := judged(t, "T7", watts(s[0], 1)); j.Verdict != "not measured" {
+	if j := assessed(t, "T7", watts(s[0], 1)); j.Verdict != "not measured" {
 		t.Errorf("alone: %s", j.Verdict)
 	}
 }
@@ -178,27 +178,27 @@ func TestVerdict(t *testing.T) {
 		for i, w := range c.worlds {
 			results = append(invented(s[i], w), results...) // the order must not matter
 		}
-		if j := judged(t, "T8", results); j.Verdict != c.want {
+		if j := assessed(t, "T8", results); j.Verdict != c.want {
 			t.Errorf("%d setups: %s, want %s", len(c.worlds), j.Verdict, c.want)
 		}
 	}
 }
 
-// TestJudgeSome: what was not measured is not judged, and a quick work is enough for all but T7,
+// TestAssessSome: what was not measured is not assessed, and a quick job is enough for all but T7,
 // which needs other types.
-func TestJudgeSome(t *testing.T) {
-	for _, j := range Judge(nil) {
+func TestAssessSome(t *testing.T) {
+	for _, j := range Assess(nil) {
 		if j.Verdict != "not measured" || len(j.Effects) > 0 {
 			t.Errorf("%s: %s", j.ID, j.Verdict)
 		}
 	}
 	for _, s := range Setups() {
 		quick := map[operands]bool{}
-		for _, p := range Work(s, Quick).Points {
+		for _, p := range Job(s, Quick).Points {
 			quick[operandsOf(p)] = true
 		}
 		results := slices.DeleteFunc(invented(s, uniform), func(r Result) bool { return !quick[operands{r.A, r.B}] })
-		for _, j := range Judge(results) {
+		for _, j := range Assess(results) {
 			without := j.ID == "T7" || j.ID == "T9" && s.Change == experiment.Weights || j.ID == "T2" && s.Type == arith.INT8
 			if measured := j.Verdict != "not measured"; measured == without {
 				t.Errorf("%v: %s is %s", s, j.ID, j.Verdict)

@@ -10,12 +10,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
-// unknown stands for what is not known or was not measured.
+// unknown stands for a value that is not known or was not measured.
 const unknown = "–"
 
 func or(text string) string { return cmp.Or(text, unknown) }
 
-// percent is a share as a number of per cent with its sign.
+// percent formats a share in per cent, with its sign.
 func percent(v float64) string {
 	if math.IsNaN(v) {
 		return unknown
@@ -27,7 +27,7 @@ func percent(v float64) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
-// within is a ratio with its interval.
+// within formats a ratio with its interval.
 func within(v, halfWidth float64) string {
 	if math.IsNaN(halfWidth) {
 		return fmt.Sprintf("%.3f", v)
@@ -42,7 +42,7 @@ func watts(v *float64) string {
 	return fmt.Sprintf("%.0f W", *v)
 }
 
-// effectCell is a setup's effect among others.
+// effectCell formats a setup's effect. Effects that contradict the takeaway are bold.
 func effectCell(effects []Effect, s experiment.Setup) string {
 	i := slices.IndexFunc(effects, func(e Effect) bool { return e.Setup == s })
 	if i < 0 {
@@ -55,8 +55,7 @@ func effectCell(effects []Effect, s experiment.Setup) string {
 	return text
 }
 
-// String is the change of energy with its interval and that of power, in per cent, and what was
-// compared.
+// String formats the change of energy with its interval, the change of power, in per cent, and what was compared.
 func (e Effect) String() string {
 	text := "power " + percent(e.Power)
 	if !math.IsNaN(e.Energy) {

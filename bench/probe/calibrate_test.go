@@ -16,12 +16,12 @@ import (
 // measured is a small series on the simulated card.
 func measured(t *testing.T, role cost.Role) *experiment.Series {
 	t.Helper()
-	w, err := work(prefill(arith.BF16, 64, role), short)
+	w, err := job(prefill(arith.BF16, 64, role), short)
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if err := experiment.Run(t.Context(), measure.Simulated(power.H200Sim()), folder, []experiment.Work{w}, experiment.Options{}); err != nil {
+	if err := experiment.Run(t.Context(), measure.Simulated(power.H200Sim()), folder, []experiment.Job{w}, experiment.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := experiment.LoadFolder(folder)

@@ -64,16 +64,16 @@ func usual(t arith.Type) float64 {
 }
 
 // work is the probes of w for a setup in which the weights alone change.
-func work(s experiment.Setup, l length) (experiment.Work, error) {
+func job(s experiment.Setup, l length) (experiment.Job, error) {
 	sigma := usual(s.Type)
 	parse := func(text string) (pattern.Pattern, error) {
 		return pattern.Parse(scaled(strings.ReplaceAll(strings.TrimLeft(text, "!*"), "B", "normal(0,σ)"), sigma))
 	}
 	base, err := parse("B")
 	if err != nil {
-		return experiment.Work{}, err
+		return experiment.Job{}, err
 	}
-	w := experiment.Work{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: 1}}
+	w := experiment.Job{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: 1}}
 	for _, f := range families {
 		for i, text := range f.patterns {
 			if !l.has(text) {

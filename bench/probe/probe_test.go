@@ -10,7 +10,7 @@ import (
 // TestWorks: every probe is one that can be made, finite, and unlike the baseline.
 func TestWorks(t *testing.T) {
 	for _, full := range []bool{false, true} {
-		works, err := Works(full)
+		works, err := Jobs(full)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,11 +63,11 @@ var plan = []struct {
 	{decode(arith.BF16, tokens, 14336, 4096, cost.Stationary), few, none},
 }
 
-// Works lists what a calibration measures. Usually that takes less than ten minutes: BF16 in prefill
+// Jobs lists what a calibration measures. Usually that takes less than ten minutes: BF16 in prefill
 // with half of the patterns, decoding and the other types of tensor cores with a few. In full it is
 // what a model can be judged by.
-func Works(full bool) ([]experiment.Work, error) {
-	var list []experiment.Work
+func Jobs(full bool) ([]experiment.Job, error) {
+	var list []experiment.Job
 	for _, p := range plan {
 		l := p.quick
 		if full {
@@ -76,7 +76,7 @@ func Works(full bool) ([]experiment.Work, error) {
 		if l == none {
 			continue
 		}
-		w, err := work(p.setup, l)
+		w, err := job(p.setup, l)
 		if err != nil {
 			return nil, err
 		}

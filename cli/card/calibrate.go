@@ -103,7 +103,7 @@ not be measured, or the components fit badly; 4: no GPU.`,
 }
 
 func calibrateMeasure(c *cli.Context, out string) (err error) {
-	works, err := probe.Works(c.Bool("full"))
+	works, err := probe.Jobs(c.Bool("full"))
 	if err != nil {
 		return err
 	}

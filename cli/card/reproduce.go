@@ -85,7 +85,7 @@ doubtful; 4: no GPU.`,
 }
 
 // reproduceWorks returns the series that the flags choose; none with --report.
-func reproduceWorks(c *cli.Context) ([]experiment.Work, error) {
+func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	if c.Bool("report") {
 		for _, f := range reproduceFlags {
 			if name := f.Names()[0]; c.IsSet(name) {
@@ -116,7 +116,7 @@ func reproduceWorks(c *cli.Context) ([]experiment.Work, error) {
 	if c.Bool("quick") {
 		most = paper.Quick
 	}
-	works := paper.Works(f, most)
+	works := paper.Jobs(f, most)
 	if works == nil {
 		return nil, exit.Usagef("no series matches the flags; there are %s", reproduceNames())
 	}
@@ -146,7 +146,7 @@ func reproduceTypes(text string) (types []arith.Type, err error) {
 }
 
 // measureWorks measures the points that the folder does not have yet, with progress.
-func measureWorks(c *cli.Context, m measure.Machine, out string, works []experiment.Work, o experiment.Options) error {
+func measureWorks(c *cli.Context, m measure.Machine, out string, works []experiment.Job, o experiment.Options) error {
 	event, end := term.Progress(c)
 	defer end()
 	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)

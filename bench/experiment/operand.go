@@ -8,19 +8,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Measured is a point as it was multiplied.
+// Measured is a point with the operands that were really multiplied.
 type Measured struct {
 	Point
-	// Scaled is absent where the operands are the point's patterns as they are.
+	// Scaled is absent if the operands are the point's unscaled patterns.
 	Scaled *Scaled `json:"scaled,omitempty"`
 }
 
-// Scaled operands are smaller by a power of two than what their point asks for, because results
-// could have overflowed.
+// Scaled operands are the point's, divided by a power of two because results could overflow.
 type Scaled struct {
 	X pattern.Pattern `json:"x"`
 	W pattern.Pattern `json:"w"`
-	// Flushed is the share of both operands' elements that became zero by it.
+	// Flushed is the share of both operands' elements that scaling set to zero.
 	Flushed float64 `json:"flushed"`
 }
 
@@ -28,10 +27,10 @@ type Scaled struct {
 type maker struct {
 	setup   Setup
 	workers int
-	x       operand // the latest: where the weights alone change, it is that of all points
+	x       operand // the latest; if only the weights change, all points share it
 }
 
-// operand is a matrix and where it comes from.
+// operand is a matrix with its pattern and seed.
 type operand struct {
 	gemm.Matrix
 	pattern pattern.Pattern
@@ -39,7 +38,7 @@ type operand struct {
 	norm    float64 // of the longest row
 }
 
-// make draws a point's operands and scales them where they need it.
+// make draws a point's operands, and scales them if results could overflow.
 func (k *maker) make(ctx context.Context, p Point) (x, w gemm.Matrix, m Measured, err error) {
 	m.Point = p
 	if k.x.Data == nil || k.x.pattern != p.X || k.x.seed != 2*p.Seed {

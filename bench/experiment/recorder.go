@@ -9,12 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// measure takes points of a series and keeps every reading.
-func (r *run) measure(ctx context.Context, b begun, points []Point) error {
+// measure measures points of a series and records every reading.
+func (r *run) measure(ctx context.Context, b openJob, points []Point) error {
 	if err := r.timeOver(); err != nil {
 		return err
 	}
-	k := keeper{run: r, begun: b, at: len(b.series.Sessions), maker: maker{setup: b.Setup, workers: r.opt.Workers}, made: map[string]Measured{}}
+	k := recorder{run: r, openJob: b, at: len(b.series.Sessions), maker: maker{setup: b.Setup, workers: r.opt.Workers}, made: map[string]Measured{}}
 	var list []measure.Point
 	for _, p := range points {
 		list = append(list, k.point(p))
@@ -23,22 +23,22 @@ func (r *run) measure(ctx context.Context, b begun, points []Point) error {
 		Cold: b.Setup.Cold, Every: r.opt.Every, Settle: r.opt.Settle, Meter: r.opt.Meter, Done: k.keep,
 	})
 	if s != nil {
-		r.opt.Meter.SelfTest = s.SelfTest // of the same card: once is enough
+		r.opt.Meter.SelfTest = s.SelfTest // of the same card, which needs one self-test
 	}
 	return err
 }
 
-// keeper makes the operands of a series and keeps its readings.
-type keeper struct {
+// recorder makes the operands of a series and records its readings.
+type recorder struct {
 	*run
-	begun
+	openJob
 	at    int // the session's place in the series
 	maker maker
 	mu    sync.Mutex          // operands are made in another goroutine
 	made  map[string]Measured // by name
 }
 
-func (k *keeper) point(p Point) measure.Point {
+func (k *recorder) point(p Point) measure.Point {
 	return measure.Point{Name: p.Name(), Operands: func(ctx context.Context) (gemm.Matrix, gemm.Matrix, error) {
 		x, w, m, err := k.maker.make(ctx, p)
 		k.mu.Lock()
@@ -48,14 +48,14 @@ func (k *keeper) point(p Point) measure.Point {
 	}}
 }
 
-func (k *keeper) measured(name string) Measured {
+func (k *recorder) measured(name string) Measured {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.made[name]
 }
 
-// keep puts a reading into the series' file.
-func (k *keeper) keep(s *measure.Session, r measure.Reading) error {
+// keep adds a reading to the series' file.
+func (k *recorder) keep(s *measure.Session, r measure.Reading) error {
 	if len(k.series.Sessions) == k.at { // the first reading is the baseline's
 		k.series.Sessions = append(k.series.Sessions, Session{s, []Measured{k.measured(k.Baseline.Name())}})
 	}

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// Judgement is a takeaway held against measurements.
-type Judgement struct {
+// Assessment is a takeaway compared with measurements.
+type Assessment struct {
 	Takeaway
 	Verdict string   `json:"verdict"`
 	Effects []Effect `json:"effects"` // in each setup that was measured
 }
 
 // Judge holds every takeaway against the results, which may be of any setups and incomplete.
-func Judge(results []Result) (list []Judgement) {
-	all := curves(results)
+func Assess(results []Result) (list []Assessment) {
+	all := bySetup(results)
 	for _, t := range takeaways {
 		effects := append([]Effect{}, t.effects(all)...) // none is [] in JSON
-		list = append(list, Judgement{t, verdict(effects), effects})
+		list = append(list, Assessment{t, verdict(effects), effects})
 	}
 	return list
 }
 
-// verdict puts effects together: holds, does not hold, holds only for some or but for some, not
+// verdict summarises the effects of all setups: holds, does not hold, holds only for or but for some setups, not
 // measured, undecided.
 func verdict(effects []Effect) string {
 	names := map[Outcome][]string{}
@@ -53,9 +53,9 @@ func verdict(effects []Effect) string {
 	return said
 }
 
-// Overall is the range of the effects in words: of energy, or of power where the takeaway is about
-// that; – where nothing was measured.
-func (j Judgement) Overall() string {
+// Overall returns the range of the effects on energy as text, or on power if the takeaway is about power; "–" if
+// nothing was measured.
+func (j Assessment) Overall() string {
 	var energy, power []float64
 	for _, e := range j.Effects {
 		power = append(power, e.Power)

@@ -7,15 +7,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
-// TestWork: every setup can be measured, holds all operands of all experiments once, and begins
+// TestJob: every setup can be measured, holds all operands of all experiments once, and begins
 // with the ends.
-func TestWork(t *testing.T) {
+func TestJob(t *testing.T) {
 	setups := Setups()
 	if len(setups) != 15 {
 		t.Errorf("%d setups", len(setups))
 	}
 	for _, s := range setups {
-		w := Work(s, 0)
+		w := Job(s, 0)
 		if err := w.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -51,10 +51,10 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestQuick: a quick work is three points of every experiment, and the whole work begins with it.
+// TestQuick: a quick job is three points of every experiment, and the whole job begins with it.
 func TestQuick(t *testing.T) {
 	for _, s := range Setups() {
-		quick, whole := Work(s, Quick), Work(s, 0)
+		quick, whole := Job(s, Quick), Job(s, 0)
 		if n := len(quick.Points); n < 20 || n > 3*len(experiments) {
 			t.Errorf("%v: %d points", s, n)
 		}

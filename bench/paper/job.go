@@ -9,19 +9,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 )
 
-// Quick is how many points of an experiment show its ends and its middle.
+// Quick is the number of points that show the ends and the middle of an experiment.
 const Quick = 3
 
-// seed of all operands. Where the weights alone change, x must not depend on the point.
+// seed draws all operands. If only the weights change, x must not depend on the point.
 const seed = 1
 
-// Work is the experiments in a setup, with at most so many points of each, all if most is 0. The
-// ends of every axis come before any middle, and the middles by halves, so that a run that is broken
-// off has every experiment coarsely. Operands that several experiments share, as at 0 % of whatever
-// it is, are measured once; [Results] gives them to all.
-func Work(s experiment.Setup, most int) experiment.Work {
+// Job returns the points of all experiments in a setup, with at most that many points of each experiment; 0 means
+// all. The ends of all axes come first, then the middles, then the quarters, so an interrupted run has every
+// experiment coarsely. Operands that several experiments share, such as those at 0 %, are measured once;
+// [Results] gives them to each experiment.
+func Job(s experiment.Setup, most int) experiment.Job {
 	base := pattern.MustParse(usual(s.Type))
-	w := experiment.Work{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: seed}}
+	w := experiment.Job{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: seed}}
 	if s.Change == experiment.Weights {
 		w.Baseline.X = inputs(s.Type)
 	}
@@ -49,7 +49,7 @@ func Work(s experiment.Setup, most int) experiment.Work {
 	return w
 }
 
-// in is the experiment's points in a setup.
+// in returns the experiment's points in a setup.
 func (e Experiment) in(s experiment.Setup) (list []experiment.Point) {
 	if e.Apart && s.Change == experiment.Weights {
 		return nil
@@ -64,7 +64,7 @@ func (e Experiment) in(s experiment.Setup) (list []experiment.Point) {
 	return list
 }
 
-// inputs are x where the weights alone change.
+// inputs is the pattern of x if only the weights change.
 func inputs(t arith.Type) pattern.Pattern {
 	if width(t) == 8 {
 		return pattern.MustParse(usual(t))
@@ -72,13 +72,12 @@ func inputs(t arith.Type) pattern.Pattern {
 	return pattern.MustParse(normal(0, 1))
 }
 
-// operands of a point, apart from its seed.
+// operands are the patterns of a point.
 type operands struct{ x, w pattern.Pattern }
 
 func operandsOf(p experiment.Point) operands { return operands{p.X, p.W} }
 
-// byHalves orders 0 … n−1: the ends, then what lies in the middle between two, from wide gaps to
-// narrow ones.
+// byHalves orders 0 … n−1 from coarse to fine: the ends, then the middle of each gap.
 func byHalves(n int) (order []int) {
 	switch n {
 	case 0:
