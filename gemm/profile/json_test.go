@@ -14,8 +14,8 @@ import (
 
 // TestJSON: times come back to the nanosecond, and every key says what it is in.
 func TestJSON(t *testing.T) {
-	o := quick
-	o.Runs, o.Readings = 10, true
+	o := quicker
+	o.Runs, o.Readings = 7, true
 	r := measured(t, measure.Simulated(plain()), o, product("still", false), product("toggling", true))
 	text, err := json.Marshal(r)
 	if err != nil {

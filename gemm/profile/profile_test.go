@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,9 +47,29 @@ func plain() power.SimOptions {
 
 var quick = Options{Length: 300 * time.Millisecond, Runs: 40, Step: 5 * time.Millisecond, Resamples: 20}
 
+// fewer is for tests that need figures, but no precise ones.
+var fewer = Options{Length: 300 * time.Millisecond, Runs: 20, Step: 5 * time.Millisecond, Resamples: 10}
+
+// quicker is for tests that do not look at figures.
+var quicker = Options{Length: 300 * time.Millisecond, Runs: 12, Step: 5 * time.Millisecond, Resamples: 2}
+
 func measured(t *testing.T, m measure.Machine, o Options, products ...cuda.Product) *Result {
 	t.Helper()
 	r, err := Measure(context.Background(), m, products, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+var measuredOnce = sync.OnceValues(func() (*Result, error) {
+	return Measure(context.Background(), measure.Simulated(plain()), []cuda.Product{product("still", false)}, quick)
+})
+
+// usual is a measurement of a plain card, which several tests look at.
+func usual(t *testing.T) *Result {
+	t.Helper()
+	r, err := measuredOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +87,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 // TestFindsWhatWasPlanted: idle and steady power, the sensors' lag, and the slow first executions.
 func TestFindsWhatWasPlanted(t *testing.T) {
 	o := plain()
-	r := measured(t, measure.Simulated(o), quick, product("still", false))
+	r := usual(t)
 	p := r.Profiles[0]
 	if p.Taken != 40 || p.Golden != 40 || r.Stopped != "runs" || len(p.Runs) != 40 {
 		t.Errorf("%d of %d runs are golden, stopped by %s", p.Golden, p.Taken, r.Stopped)
@@ -110,7 +131,7 @@ func TestFindsWhatWasPlanted(t *testing.T) {
 
 // TestPhases: runs begin at all phases of sensors that answer every 20 and every 100 ms, without gaps.
 func TestPhases(t *testing.T) {
-	r := measured(t, measure.Simulated(plain()), quick, product("still", false))
+	r := usual(t)
 	for _, period := range []float64{0.02, 0.1} {
 		var phases []float64
 		for _, run := range r.Profiles[0].Runs {
@@ -150,7 +171,7 @@ func TestGoldenRuns(t *testing.T) {
 func TestUnsteadyPower(t *testing.T) {
 	o := plain()
 	o.Cap, o.Overshoot = 500, 0.1
-	r := measured(t, measure.Simulated(o), quick, product("toggling", true))
+	r := measured(t, measure.Simulated(o), fewer, product("toggling", true))
 	if p := r.Profiles[0]; p.Steady.SSP.Found || p.Steady.SSP.Why == "" || r.Steady() || p.Execution.Why == "" {
 		t.Errorf("SSP %+v, inside %+v", p.Steady.SSP, p.Execution)
 	}
@@ -160,7 +181,7 @@ func TestUnsteadyPower(t *testing.T) {
 func TestAfterAnother(t *testing.T) {
 	o := plain()
 	light, heavy := product("light", false), product("heavy", true)
-	r := measured(t, measure.Simulated(o), quick, light, heavy)
+	r := measured(t, measure.Simulated(o), fewer, light, heavy)
 	if len(r.Profiles) != 2 || len(r.Interleaved) != 2 {
 		t.Fatalf("%d profiles, %d after another", len(r.Profiles), len(r.Interleaved))
 	}
@@ -199,8 +220,8 @@ func TestTime(t *testing.T) {
 func TestSameSeed(t *testing.T) {
 	var texts [3][]byte
 	for i, seed := range []uint64{1, 1, 2} {
-		o := quick
-		o.Runs, o.Seed, o.Readings = 15, seed, true
+		o := quicker
+		o.Runs, o.Seed, o.Readings = 8, seed, true
 		r := measured(t, measure.Simulated(plain()), o, product("still", false))
 		r.Seed = 0
 		var err error
@@ -292,7 +313,7 @@ func (o other) ReadClock() (cuda.ClockReading, error) {
 // any there is none.
 func TestSilentSensors(t *testing.T) {
 	m := measure.Simulated(plain())
-	r := measured(t, other{Machine: m, card: mute{Card: m.Card(), silent: map[string]bool{stitch.Counter: true}}}, quick, product("still", false))
+	r := measured(t, other{Machine: m, card: mute{Card: m.Card(), silent: map[string]bool{stitch.Counter: true}}}, fewer, product("still", false))
 	near(t, "power at the end", r.Profiles[0].Milestones[len(r.Profiles[0].Milestones)-1].Watts, planted, 0.03)
 	all := strings.Join(r.Warnings, "\n")
 	if !strings.Contains(all, "no self-test") || !strings.Contains(all, "no energy counter") {
@@ -300,7 +321,7 @@ func TestSilentSensors(t *testing.T) {
 	}
 	m = measure.Simulated(plain())
 	none := mute{Card: m.Card(), silent: map[string]bool{stitch.Counter: true, stitch.Instant: true, stitch.Average: true, stitch.Buffer: true}}
-	o := quick
+	o := quicker
 	o.Runs = 3
 	r, err := Measure(context.Background(), other{Machine: m, card: none}, []cuda.Product{product("still", false)}, o)
 	if !errors.Is(err, stitch.ErrTooFew) || r == nil || r.Profiles[0].Trace != nil || r.Steady() {
@@ -311,7 +332,7 @@ func TestSilentSensors(t *testing.T) {
 // TestNoClock: a card whose clock cannot be read is profiled by the host's, and it is said.
 func TestNoClock(t *testing.T) {
 	m := measure.Simulated(plain())
-	r := measured(t, other{Machine: m, noClock: errBroken}, quick, product("still", false))
+	r := measured(t, other{Machine: m, noClock: errBroken}, fewer, product("still", false))
 	if r.Sync != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "the card's clock cannot be read (broken)") {
 		t.Errorf("clocks %+v, warnings %q", r.Sync, r.Warnings)
 	}
@@ -322,9 +343,7 @@ func TestNoClock(t *testing.T) {
 func TestOtherProcess(t *testing.T) {
 	o := plain()
 	o.Other = 50
-	q := quick
-	q.Runs = 10
-	r := measured(t, measure.Simulated(o), q, product("still", false))
+	r := measured(t, measure.Simulated(o), quicker, product("still", false))
 	if len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "another process is on the card") {
 		t.Errorf("warnings %q", r.Warnings)
 	}

@@ -74,12 +74,12 @@ func TestLag(t *testing.T) {
 		ended
 		within float64 // of 690 W, from 10 ms after the start on
 	}{
-		"lag":                  {ended{lag: 0.012, gain: 1, runs: 40}, 0.03},
-		"lag before a box":     {ended{lag: 0.012, box: 0.02, gain: 1, runs: 40}, 0.04},
+		"lag":                  {ended{lag: 0.012, gain: 1, runs: 12}, 0.03},
+		"lag before a box":     {ended{lag: 0.012, box: 0.02, gain: 1, runs: 12}, 0.04},
 		"few runs":             {ended{lag: 0.012, gain: 1, runs: 4}, 0.06},
-		"no lag":               {ended{box: 0.02, gain: 1, runs: 40}, 0.03},
-		"power's own tail":     {ended{box: 0.02, gain: 1, tail: 150, fading: 0.03, runs: 40}, 0.04},
-		"a buffer that is off": {ended{lag: 0.012, gain: 1.04, runs: 40}, 0.03},
+		"no lag":               {ended{box: 0.02, gain: 1, runs: 12}, 0.03},
+		"power's own tail":     {ended{box: 0.02, gain: 1, tail: 150, fading: 0.03, runs: 12}, 0.04},
+		"a buffer that is off": {ended{lag: 0.012, gain: 1.04, runs: 12}, 0.03},
 	} {
 		c, found := test.stitched(t)
 		lag := found[Buffer].TimeConstant.Seconds()

@@ -8,29 +8,50 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// resolution fills in the resolution of every cell. A row of the resolution matrix (AᵀWA+λL)⁻¹AᵀWA holds the weights with
-// which the cell's value averages the true power. Away from breaks it changes slowly, so a long trace computes some
-// thousand rows and repeats each until the next.
+// resolution fills in the resolution of every cell.
 func (s *stitcher) resolution(ctx context.Context, c *solution, to *Trace) error {
+	to.Resolution = make([]Seconds, s.n)
+	return s.eachResolution(ctx, c, func(i int, r Seconds) bool {
+		to.Resolution[i] = r
+		return true
+	})
+}
+
+// isFine says whether no cell from one to another is coarser than a limit.
+func (s *stitcher) isFine(ctx context.Context, c *solution, first, last int, limit Seconds) (fine bool, err error) {
+	fine = true
+	err = s.eachResolution(ctx, c, func(i int, r Seconds) bool {
+		fine = i < first || i > last || r <= limit
+		return fine && i < last
+	})
+	return fine, err
+}
+
+// eachResolution computes the resolution of one cell after the other, until yield returns false. A row of the resolution
+// matrix (AᵀWA+λL)⁻¹AᵀWA holds the weights with which the cell's value averages the true power. Away from breaks it
+// changes slowly, so a long trace computes some thousand rows and repeats each until the next.
+func (s *stitcher) eachResolution(ctx context.Context, c *solution, yield func(i int, r Seconds) bool) error {
 	sys := assemble(s.cells, c.rows, once)
 	f, ok := sys.solver(c.penalty, c.lambda)
 	if !ok {
 		return ErrTooFew
 	}
-	to.Resolution = make([]Seconds, s.n)
 	stride := 1 + s.n/1000
+	var r Seconds
+	x := make([]float64, s.n)
 	for i := range s.n {
-		if i%stride != 0 && !s.nearBreak(i) {
-			to.Resolution[i] = to.Resolution[i-1]
-			continue
+		if i%stride == 0 || s.nearBreak(i) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			clear(x)
+			x[i] = 1
+			f.solve(x)
+			r = Of(s.step * fullWidth(sys.matrix.times(x), i))
 		}
-		if err := ctx.Err(); err != nil {
-			return err
+		if !yield(i, r) {
+			return nil
 		}
-		x := make([]float64, s.n)
-		x[i] = 1
-		f.solve(x)
-		to.Resolution[i] = Of(s.step * fullWidth(sys.matrix.times(x), i))
 	}
 	return nil
 }
@@ -94,14 +115,10 @@ func (s *stitcher) limitResolution(ctx context.Context, c *solution, trace *Trac
 	at.growth = growth
 	reached := func(order float64) (bool, error) {
 		at.order = order
-		var t Trace
 		if err := s.solve(&at); err != nil { // too few readings for so light a penalty
 			return false, nil
 		}
-		if err := s.resolution(ctx, &at, &t); err != nil {
-			return false, err
-		}
-		return slices.Max(t.Resolution[work.first:work.last()+1]) <= limit, nil
+		return s.isFine(ctx, &at, work.first, work.last(), limit)
 	}
 	low, high := lowest, highest
 	if ok, err := reached(low); !ok || err != nil {

@@ -41,7 +41,7 @@ func TestKilowatts(t *testing.T) {
 
 // TestStitchEnds with its context, and without it at readings that no card has.
 func TestStitchEnds(t *testing.T) {
-	c := ended{lag: 0.012, gain: 1, runs: 10}
+	c := ended{lag: 0.012, gain: 1, runs: 4}
 	readings := c.readings()
 	for i, r := range readings {
 		if over := r.At.Seconds() - endedAfter; over > 0 && over < 0.1 {

@@ -16,7 +16,7 @@ type swinging struct {
 	readings []Reading
 }
 
-const swingEnd = 0.8 // seconds of work
+const swingEnd = 0.65 // seconds of work
 
 // pace of a run: a fifth slower for two tenths of a second, from one moment on.
 func (c *swinging) pace(run int, t float64) float64 {
@@ -69,7 +69,7 @@ func (c *swinging) measure(seed uint64) {
 
 func (c *swinging) options() Options {
 	return Options{
-		From: -150 * ms, To: Of(swingEnd + 0.15), Breaks: []Seconds{0, Of(swingEnd)}, Resamples: 50,
+		From: -150 * ms, To: Of(swingEnd + 0.15), Breaks: []Seconds{0, Of(swingEnd)}, Resamples: 30,
 		Speed: func(run int, from, to Seconds) float64 {
 			const parts = 10
 			sum := 0.0
@@ -109,7 +109,7 @@ func (c *swinging) off(curve *Trace) (largest float64, covered int) {
 // TestSpeedLaw: power that goes with the clock is found in full detail, from how runs differ; the sensors' lag from
 // how they see the work's end.
 func TestSpeedLaw(t *testing.T) {
-	c := swinging{law: SpeedLaw{1.8, -0.5}, lag: 0.012, runs: 40}
+	c := swinging{law: SpeedLaw{1.8, -0.5}, lag: 0.012, runs: 28}
 	c.measure(1)
 	curve, found := stitched(t, c.readings, c.options())
 	if l := curve.Law; l == nil || math.Abs(l.factor(math.Log(0.8))/c.law.factor(math.Log(0.8))-1) > 0.01 {
@@ -123,7 +123,7 @@ func TestSpeedLaw(t *testing.T) {
 		t.Errorf("off by %.1f %%, %d %% in their intervals", 100*off, covered)
 	}
 	blind := c.options()
-	blind.Speed = nil
+	blind.Speed, blind.Resamples = nil, 2
 	without, _ := stitched(t, c.readings, blind)
 	if worse, _ := c.off(without); worse < 2*off {
 		t.Errorf("off by %.1f %% with the paces, by %.1f %% without", 100*off, 100*worse)
@@ -132,7 +132,7 @@ func TestSpeedLaw(t *testing.T) {
 
 // TestNoLaw: power that does not follow speed is found, too.
 func TestNoLaw(t *testing.T) {
-	c := swinging{lag: 0.012, runs: 40, common: 50}
+	c := swinging{lag: 0.012, runs: 28, common: 50}
 	c.measure(2)
 	curve, _ := stitched(t, c.readings, c.options())
 	if x := curve.Law.factor(math.Log(0.8)); math.Abs(x-1) > 0.01 {

@@ -71,11 +71,12 @@ func TestStitch(t *testing.T) {
 	covered, cells := 0, 0
 	for seed := range uint64(3) { // errors of neighbouring cells go together: one curve says little of the intervals
 		card := truth{
-			power: overshooting, runs: 60, until: 0.85, noise: 3, stalled: 0.01, counting: true,
+			power: overshooting, runs: 60, until: 0.45, noise: 3, stalled: 0.01, counting: true,
 			sensors: []sampling{instant, buffer, overSecond}, seed: seed,
 		}
 		card.sensors[0].gain = 1.02
 		o := card.options()
+		o.Resamples = 60 // whose intervals are tested
 		o.Sensors = []Sensor{{Name: Instant, Window: 40 * ms}, {Name: Buffer, Window: 50 * ms, Delay: 10 * ms}}
 		c, found := stitched(t, card.readings(), o)
 		exact := card.curve(c)
@@ -134,7 +135,7 @@ func TestSlowSensors(t *testing.T) {
 // TestDelayOfAll: all sensors are late together, which shows in when power rises.
 func TestDelayOfAll(t *testing.T) {
 	const delay = 30 * ms
-	card := truth{power: overshooting, runs: 40, until: 0.4, noise: 3, counting: true, delay: delay.Seconds()}
+	card := truth{power: overshooting, runs: 25, until: 0.3, noise: 3, counting: true, delay: delay.Seconds()}
 	_, found := stitched(t, card.readings(), card.options())
 	if d := found[Counter].Delay; (d - delay).Abs() > 6*ms {
 		t.Errorf("delay %v, planted %v", d, delay)
@@ -311,13 +312,13 @@ func TestHoldFallsBack(t *testing.T) {
 			return 90
 		}
 		return 600
-	}, runs: 30, until: 0.8, noise: 2, counting: true, sensors: []sampling{buffer}, seed: 1}
+	}, runs: 20, until: 0.35, noise: 2, counting: true, sensors: []sampling{buffer}, seed: 1}
 	o := card.options()
-	o.Breaks, o.Resamples = append(o.Breaks, Of(0.7)), 20
+	o.Breaks, o.Resamples = append(o.Breaks, Of(0.25)), 20
 	worst := func(asked Seconds) Seconds {
 		o.Resolution = asked
 		c, _ := stitched(t, card.readings(), o)
-		return slices.Max(c.Resolution[int(c.cell(0)):int(c.cell(Of(0.7)))])
+		return slices.Max(c.Resolution[int(c.cell(0)):int(c.cell(Of(0.25)))])
 	}
 	if free, asked := worst(0), worst(2600*us); free > CoarsestCell || asked > free {
 		t.Errorf("resolution %v where 2.6 ms were asked for, %v where none was", asked, free)

@@ -99,7 +99,7 @@ func (c truth) readings() (all []Reading) {
 }
 
 func (c truth) options() Options {
-	return Options{From: -Of(idleTime), To: Of(c.until), Breaks: []Seconds{0}, Seed: c.seed}
+	return Options{From: -Of(idleTime), To: Of(c.until), Breaks: []Seconds{0}, Seed: c.seed, Resamples: 20}
 }
 
 // curve is what a perfect measurement would find.
