@@ -33,7 +33,7 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 	return all[0], all[1:], nil
 }
 
-// label is what a source is called in tables: the tensors are left out where all have the same.
+// label names a source in tables, without its tensors if all sources have the same.
 func (q *request) label(s operand.Source) string {
 	if s.Path == "" || slices.ContainsFunc(q.against, func(a operand.Source) bool { return a.Path != "" && a.Tensors != q.w.Tensors }) {
 		return s.Text
@@ -41,20 +41,20 @@ func (q *request) label(s operand.Source) string {
 	return s.Path + ":"
 }
 
-// checkRoom refuses drawn operands that the card has no room for, before they fill the host's memory.
+// checkRoom returns an error if operands of patterns exceed the card's memory, before they fill the host's.
 func (q *request) checkRoom(m measure.Machine) error {
 	room := 16e9 // of a simulated card
 	if p := m.Platform(); p != nil {
 		room = float64(p.Memory)
 	}
 	if need := float64(2+len(q.against)) * q.shape.Bytes(); need > room {
-		return fmt.Errorf("--shape: %s take %s on the card, and it has %s: choose a smaller shape",
+		return fmt.Errorf("--shape: %s need %s of memory, and the card has %s: choose a smaller shape",
 			term.Plural(2+len(q.against), "product", "products"), term.Size(int64(min(need, math.MaxInt64/2))), term.Size(int64(room)))
 	}
 	return nil
 }
 
-// title says what was multiplied.
+// title describes the products.
 func (q *request) title(c measure.Candidate) string {
 	first := c.Products[0].Problem
 	what := first.String()

@@ -31,7 +31,7 @@ const simulatedShrink = 32
 // calibrateComponents is calibrate --components.
 func calibrateComponents(c *cli.Context, out string) error {
 	if c.Bool("full") || c.IsSet("time") {
-		return exit.Usagef("--full and --time are about patterns: --components measures one list of kernels, in some three minutes")
+		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about three minutes")
 	}
 	picture := c.String("output")
 	if err := outfile.CheckPicture(picture); err != nil {
@@ -43,17 +43,17 @@ func calibrateComponents(c *cli.Context, out string) error {
 	}
 	from := c.StringSlice("from")
 	if len(from) > 1 {
-		return exit.Usagef("--components --from takes one file: components are those of one card")
+		return exit.Usagef("--components --from takes one file, that of one card")
 	}
 	r := componentsJSON{File: file, refitted: len(from) > 0}
 	if r.refitted && (c.IsSet("device") || c.IsSet("anew")) {
-		return exit.Usagef("--device and --anew are about measuring, and --from measures nothing")
+		return exit.Usagef("--device and --anew do not apply to --from, which measures nothing")
 	}
 	lock, err := lockComponents(file)
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // nil where nothing locks
+	defer lock.Close() // nil on systems without locks
 	if r.refitted {
 		r.Model, err = refitComponents(from[0], file)
 	} else {
@@ -62,7 +62,7 @@ func calibrateComponents(c *cli.Context, out string) error {
 	if r.Model == nil {
 		return err
 	}
-	r.judge()
+	r.assess()
 	if c.Bool("json") {
 		if failed := term.JSON(c.App.Writer, r); failed != nil {
 			return failed
@@ -96,7 +96,7 @@ func refitComponents(from, file string) (*component.Model, error) {
 	return m, nil
 }
 
-// measure what the file does not hold yet. Beside an error there may be a model, of fewer kernels.
+// measure measures the kernels that are missing in the file. Beside an error there may be a model of fewer kernels.
 func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	machine, err := openMachine(c.String("device"), 0)
 	if err != nil {
@@ -125,39 +125,38 @@ func (r *componentsJSON) measure(c *cli.Context) (err error) {
 	return err
 }
 
-// brokenOff says what an interrupted measurement leaves, and how to go on.
+// brokenOff is the error of an interrupted measurement: what was kept, and how to continue.
 func (r *componentsJSON) brokenOff(err error, anew bool) error {
 	left, failed := component.Read(r.File)
 	if failed != nil {
-		return fmt.Errorf("%w before a kernel was measured: nothing was written", err)
+		return fmt.Errorf("%w before the first kernel was measured: nothing was written", err)
 	}
 	same := "the same command"
 	if anew {
 		same += " without --anew"
 	}
-	return fmt.Errorf("%w: %s kept in %s; %s goes on", err, term.Plural(len(left.Readings), "reading is", "readings are"), r.File, same)
+	return fmt.Errorf("%w: %s kept in %s; %s continues", err, term.Plural(len(left.Readings), "reading is", "readings are"), r.File, same)
 }
 
 // componentsJSON is what calibrate --components --json prints.
 type componentsJSON struct {
 	File string `json:"file"`
 	*component.Model
-	// Measured is the number of readings that were taken now; all others were in the file.
+	// Measured is the number of new readings; the others were in the file.
 	Measured int `json:"measured_now"`
-	// Unfit says that predictions are too far off; there is no Advice then.
+	// Unfit says that the errors of predictions are too large; there is no Advice then.
 	Unfit string `json:"unfit,omitempty"`
 	// Advice is for layers of the shapes of Llama 3's 8B.
 	Advice []*component.Advice `json:"advice,omitempty"`
 
-	refitted bool // nothing was to be measured
+	refitted bool // from a file, without measuring
 }
 
-// usualLayers are the shapes [N,K] of a block of Llama 3's 8B, its query, key, value and output
-// projections and its MLP.
+// usualLayers are the shapes [N,K] of a block of Llama 3 8B: query, key, value and output projections and MLP.
 var usualLayers = [][2]int{{4096, 4096}, {1024, 4096}, {1024, 4096}, {4096, 4096}, {14336, 4096}, {14336, 4096}, {4096, 14336}}
 
-// judge the fit, and advise where it is good enough.
-func (r *componentsJSON) judge() {
+// assess rates the fit, and adds advice if it is good enough.
+func (r *componentsJSON) assess() {
 	if err := r.Verdict(); err != nil {
 		r.Unfit = err.Error()
 		return
@@ -184,11 +183,11 @@ var phases = []struct {
 	cold   bool
 }{{"prefill", operand.PrefillTokens, false}, {"decode", operand.DecodeTokens, true}}
 
-// partNames as tables head them.
+// partNames are the heads of tables.
 var partNames = map[component.Part]string{component.Static: "static", component.Awake: "awake", component.Multipliers: "multi-\npliers",
 	component.OnChip: "on\nchip", component.HBM: "HBM"}
 
-// partName is how a part reads in a line.
+// partName names a part within a line.
 func partName(p component.Part) string {
 	if p == component.HBM {
 		return "HBM"
@@ -196,7 +195,7 @@ func partName(p component.Part) string {
 	return string(p)
 }
 
-// partCells are a split's watts, and its heads.
+// partCells are a split's watts.
 func partCells(s component.Split) (cells []string) {
 	for _, share := range s.Parts {
 		cells = append(cells, fmt.Sprintf("%.0f", share.Watts))
@@ -211,7 +210,7 @@ func partHeads() (heads []string) {
 	return heads
 }
 
-// how readings came about.
+// how tells measured from simulated readings.
 func how(simulated bool) string {
 	if simulated {
 		return "simulated"
@@ -227,32 +226,32 @@ func (r *componentsJSON) print(w io.Writer) {
 	r.coefficients(w)
 	q := r.Quality
 	fmt.Fprintln(w)
-	term.Remark(w, "fit", fmt.Sprintf("%d kernels; %d of them, each predicted without itself, are off by %.1f %% on average, at worst by %.1f %% (%s); without the others something could not be told",
+	term.Remark(w, "fit", fmt.Sprintf("%d kernels; leave-one-out errors of %d of them: %.1f %% on average, at worst %.1f %% (%s); the fit needs each of the others",
 		q.Kernels, q.LeftOut, 100*q.Mean, 100*q.Worst, q.WorstKernel))
 	if q.HeldOut > 0 {
-		term.Remark(w, "held out", fmt.Sprintf("%s that the fit never saw: off by %.1f %% on average, at worst by %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
+		term.Remark(w, "held out", fmt.Sprintf("%s not in the fit: errors of %.1f %% on average, at worst %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
 	}
 	if q.Drift > 0 {
-		term.Remark(w, "drift", fmt.Sprintf("a kernel that was measured again and again changed by up to %.1f %%", 100*q.Drift))
+		term.Remark(w, "drift", fmt.Sprintf("a kernel that was measured repeatedly changed by up to %.1f %%", 100*q.Drift))
 	}
 	if !r.Sensed {
-		term.Remark(w, "note", "the card does not tell its memory's own power: HBM holds the way to it on the chip as well")
+		term.Remark(w, "note", "the card has no sensor of memory power: HBM includes the path to memory on the chip")
 	}
 	for _, typ := range r.Types() {
 		switch l, held := r.Limits[typ]; {
 		case l > 0:
-			term.Remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock at %.0f T operations a second, however little they draw", typ, l/1e12))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card limits its clock at %.0f T operations per second, whatever the power", typ, l/1e12))
 		case held:
-			term.Remark(w, "limit", fmt.Sprintf("in %s the card holds back its clock below the cap as well, in kernels too short to tell at how many operations a second", typ))
+			term.Remark(w, "limit", fmt.Sprintf("in %s the card limits its clock below the power cap; the kernels are too short to tell the rate", typ))
 		}
 	}
 	if r.Unfit != "" {
-		splits := "splits by it are no more than a hint"
+		splits := "splits are a rough guide only"
 		if r.Splits() != nil {
-			splits = "no splits are shown by it"
+			splits = "no splits are shown"
 		}
-		if !r.Simulated { // else it never fits
-			splits += ". On a card that is warm and alone --anew measures all kernels again"
+		if !r.Simulated { // a simulated card never fits
+			splits += ". Warm up the card, end other processes, and measure all kernels again with --anew"
 		}
 		term.Remark(w, "UNFIT", r.Unfit+"; "+splits)
 	}
@@ -260,22 +259,22 @@ func (r *componentsJSON) print(w io.Writer) {
 		term.Remarks(w, "clock", a.Text())
 	}
 	if len(r.Advice) > 0 {
-		term.Remark(w, "note", fmt.Sprintf("clocks are predicted, for layers of Llama 3's 8B shapes in BF16; none below %.0f MHz was measured", r.LowestMeasured()))
+		term.Remark(w, "note", fmt.Sprintf("clocks are predicted for layers of Llama 3 8B in BF16; the lowest measured clock is %.0f MHz", r.LowestMeasured()))
 	}
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)
 	}
 	if kept := len(r.Readings) - r.Measured; !r.refitted && kept > 0 {
-		text := term.Plural(kept, "reading was", "readings were") + " in the file already"
+		text := term.Plural(kept, "reading was", "readings were") + " already in the file"
 		if r.Measured == 0 {
-			text += ", and nothing was measured now"
+			text += ", and nothing was measured"
 		}
 		term.Remark(w, "note", text+"; --anew measures all kernels again")
 	}
 	fmt.Fprintf(w, "written: %s\n", r.File)
 }
 
-// kernels prints those of the fit, or those that were held out.
+// kernels prints the kernels of the fit, or the held-out ones.
 func (r *componentsJSON) kernels(w io.Writer, held bool) {
 	head := "kernel"
 	if held {
@@ -290,7 +289,7 @@ func (r *componentsJSON) kernels(w io.Writer, held bool) {
 		seen[reading.Name] = true
 		s, err := r.Split(reading.Kernel)
 		if err != nil {
-			continue // it was fitted to
+			continue // of a type that is not in the fit
 		}
 		cells := []string{reading.Name, watts(reading.Watts), watts(s.Watts), term.Change(s.Watts / reading.Watts)}
 		tab.Add(append(cells, partCells(s)...)...)
@@ -317,7 +316,7 @@ func (r *componentsJSON) coefficients(w io.Writer) {
 	tab.Print(w)
 }
 
-// figures writes a number to so many significant digits, and to more where it has them before the point.
+// figures formats a number to significant digits, and never rounds digits before the point.
 func figures(v float64, digits int) string {
 	if v >= math.Pow10(digits)-0.5 {
 		return fmt.Sprintf("%.0f", v)
@@ -325,13 +324,13 @@ func figures(v float64, digits int) string {
 	return fmt.Sprintf("%.*g", digits, v)
 }
 
-// picture is a bar for every kernel, of its components.
+// picture draws a bar for every kernel, divided by component.
 func (r *componentsJSON) picture() []byte {
-	title := r.Card + ": power by component, predicted from what was " + how(r.Simulated)
-	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name what was " + how(r.Simulated), With: []float64{0}}}
+	title := r.Card + ": power by component, predicted; " + how(r.Simulated) + " beside each name"
+	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name, " + how(r.Simulated), With: []float64{0}}}
 	if r.Unfit != "" {
 		_, worst := r.Quality.Judged()
-		p.X.Label += fmt.Sprintf("; UNFIT: kernels that the fit never saw are off by up to %.1f %%", 100*worst)
+		p.X.Label += fmt.Sprintf("; UNFIT: errors of held-out kernels are up to %.1f %%", 100*worst)
 	}
 	for _, part := range component.Parts() {
 		p.PartNames = append(p.PartNames, partName(part))

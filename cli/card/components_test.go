@@ -55,7 +55,7 @@ func TestSignature(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if printSignatures(&out, []*measure.Signature{sig, sig}); sig.Advice != nil || strings.Count(strings.Join(strings.Fields(out.String()), " "), "off by up to 10.0 %, too far for advice") != 1 || strings.Contains(out.String(), "clock: ") {
+		if printSignatures(&out, []*measure.Signature{sig, sig}); sig.Advice != nil || strings.Count(strings.Join(strings.Fields(out.String()), " "), "up to 10.0 %, too large for advice") != 1 || strings.Contains(out.String(), "clock: ") {
 			t.Errorf("advice by a model that is unfit: %s", out.String())
 		}
 		m.Quality.HeldOutWorst = 0.01
@@ -116,7 +116,7 @@ func TestSplitterOf(t *testing.T) {
 	if err := os.Rename("begun.json", usual); err != nil {
 		t.Fatal(err)
 	}
-	for anew, want := range map[bool]string{false: "2 readings are kept in " + usual + "; the same command goes on", true: "; the same command without --anew goes on"} {
+	for anew, want := range map[bool]string{false: "2 readings are kept in " + usual + "; the same command continues", true: "; the same command without --anew continues"} {
 		if err := (&componentsJSON{File: usual}).brokenOff(context.Canceled, anew); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), want) {
 			t.Errorf("broken off: %v", err)
 		}
@@ -125,30 +125,30 @@ func TestSplitterOf(t *testing.T) {
 		t.Errorf("broken off at once: %v", err)
 	}
 	name := card.Card().Info().Name
-	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, "was broken off") {
+	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, "is incomplete") {
 		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 	for _, c := range []struct{ file, card, want string }{
-		{usual, name, "it was broken off"}, {usual, "another", "it is about " + name}, {"nowhere", name, "--components: "},
+		{usual, name, "the file is incomplete"}, {usual, "another", "the file is of " + name}, {"nowhere", name, "--components: "},
 	} {
 		if m, why, err := splitterOf(c.file, c.card); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %+v, %q, %v", c, m, why, err)
 		}
 	}
 	write("whole.json", 0)
-	if m, why, err := splitterOf("whole.json", name); err != nil || m != nil || !strings.Contains(why, "whole.json is no guide") {
+	if m, why, err := splitterOf("whole.json", name); err != nil || m != nil || !strings.Contains(why, "whole.json is not used") {
 		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 	if err := os.Rename("whole.json", usual); err != nil {
 		t.Fatal(err)
 	}
-	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, usual+" is no guide") {
+	if m, why, err := splitterOf("", name); err != nil || m != nil || !strings.Contains(why, usual+" is not used") {
 		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 	if err := os.WriteFile(usual, []byte("{}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if m, why, err := splitterOf("", name); err == nil || !strings.Contains(err.Error(), "move it away") {
+	if m, why, err := splitterOf("", name); err == nil || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("%+v, %q, %v", m, why, err)
 	}
 }

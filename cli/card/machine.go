@@ -22,9 +22,8 @@ type device struct {
 
 const simulatedDevice = "simulated"
 
-// parseDevices reads numbers of GPUs, or simulated cards, between commas. simulated:FILE keeps the
-// settings of a simulated card in a file, as those of a card outlive a process; it stays out of help,
-// being for tests.
+// parseDevices reads a list of GPU numbers or simulated cards. simulated:FILE keeps the settings of a simulated
+// card in a file, because a card's settings outlive a process. It is for tests and not in the help.
 func parseDevices(text string) (list []device, err error) {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -42,7 +41,7 @@ func parseDevices(text string) (list []device, err error) {
 			d.text = strconv.Itoa(d.index)
 		}
 		if d.text != simulatedDevice && seen[d.text] {
-			return nil, exit.Usagef("--device %s: %s is named twice, and a card runs one thing at a time", text, d.text)
+			return nil, exit.Usagef("--device %s: %s is named twice", text, d.text)
 		}
 		seen[d.text] = true
 		list = append(list, d)
@@ -50,15 +49,14 @@ func parseDevices(text string) (list []device, err error) {
 	return list, nil
 }
 
-// openMachine opens the one card that --device names: the GPU of that number, or a simulated one with
-// noise of its own. Commands that take several cards have [openMachines].
+// openMachine opens the single card that --device names. For several cards see [openMachines].
 func openMachine(text string, seed uint64) (measure.Machine, error) {
 	list, err := parseDevices(text)
 	if err != nil {
 		return nil, err
 	}
 	if len(list) > 1 {
-		return nil, exit.Usagef("--device %s: this command takes one card: give one number; measure and verify --gpu take several", text)
+		return nil, exit.Usagef("--device %s: this command takes one card; measure and verify --gpu take several", text)
 	}
 	return list[0].open(seed)
 }
@@ -66,7 +64,7 @@ func openMachine(text string, seed uint64) (measure.Machine, error) {
 // machines are the cards that a command measures on, at least one.
 type machines []measure.Named
 
-// openMachines opens all cards that --device names. Simulated ones differ in their noise.
+// openMachines opens all cards that --device names. Simulated cards differ in their noise.
 func openMachines(text string, seed uint64) (machines, error) {
 	list, err := parseDevices(text)
 	if err != nil {
@@ -99,7 +97,7 @@ func (d device) open(seed uint64) (measure.Machine, error) {
 	return measure.OpenSimulated(o)
 }
 
-// smallest is the card with the least memory: what fits there fits everywhere.
+// smallest is the card with the least memory.
 func (m machines) smallest() measure.Machine {
 	return slices.MinFunc(m, func(a, b measure.Named) int { return cmp.Compare(memoryOf(a), memoryOf(b)) })
 }
@@ -111,7 +109,7 @@ func memoryOf(m measure.Machine) int64 {
 	return 0
 }
 
-// Close closes all, the last one first.
+// Close closes all cards, the last one first.
 func (m machines) Close() error {
 	var errs []error
 	for _, one := range slices.Backward(m) {

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	xFlag         = &cli.StringFlag{Name: "x", Usage: "activations: a `SOURCE`", DefaultText: "as usual"}
+	xFlag         = &cli.StringFlag{Name: "x", Usage: "activations: a `SOURCE`", DefaultText: "normal(0,1)"}
 	devicesFlag   = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBERS` of GPUs, such as 0,1, or simulated", DefaultText: "0"}
 	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated", DefaultText: "0"}
 	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when all intervals are ± this `SHARE`", DefaultText: "0.3%"}
@@ -23,11 +23,11 @@ var (
 	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
-// productFlags say what is multiplied.
+// productFlags describe the product.
 var productFlags = []cli.Flag{
-	&cli.StringFlag{Name: "w", Usage: "weights to compare with: a `SOURCE`", DefaultText: "as usual"},
+	&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE`", DefaultText: "normal(0,0.02)"},
 	xFlag,
-	&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
+	&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M if --w is a tensor", DefaultText: "8192 each"},
 	&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
 	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, or streaming", DefaultText: "stationary"},
 	&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
@@ -37,22 +37,22 @@ var Measure = &cli.Command{
 	Name:  "measure",
 	Usage: "run a product on the GPU with different weights and compare its energy",
 	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with every
---against, in turns, until the intervals are as narrow as --precision or --time is spent.
+--against, in turns, until all intervals are as narrow as --precision or --time is spent.
 
 ` + sourceHelp + `
 
    lowtoggle measure --w MODEL: --against OUT:
    lowtoggle measure --against 'const(1)' --against zeros --shape 4096x4096x4096 --dtype fp8
    lowtoggle measure --against 'normal(0,0.02) | round(4)'
-   lowtoggle measure --against none                  # the copy alone: how sure is a run?
+   lowtoggle measure --against none                  # the copy alone: the noise of a run
 
-With --device 0,1 all of these cards run the same products at the same time, each metered by
-itself; then come totals, and how far the cards are apart.
+With --device 0,1 these cards run the same products at the same time, and each is measured on its
+own. Totals and the differences between the cards follow.
 
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
-needs no GPU and shows what a report looks like. Lines of --bench are for benchstat -col /w.
+needs no GPU and shows what a report looks like. benchstat -col /w reads the lines of --bench.
 
-Nothing about the card is ever changed. Exit status 3: invalid, or less precise than --precision
+No setting of the card is changed. Exit status 3: invalid, or less precise than --precision
 asked; 4: no GPU.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"},
@@ -97,15 +97,15 @@ asked; 4: no GPU.`,
 	},
 }
 
-// interrupted says what an interrupt leaves of measuring, in place of where it came; other errors stay.
+// interrupted replaces the error of an interrupt: it says which figures remain. Other errors stay.
 func interrupted(err error, measured bool) error {
 	switch {
 	case !errors.Is(err, context.Canceled):
 		return err
 	case measured:
-		return fmt.Errorf("%w: the report has what was measured until then, and no file keeps it", context.Canceled)
+		return fmt.Errorf("%w: the report has the figures until then, and no file was written", context.Canceled)
 	}
-	return fmt.Errorf("%w before anything was measured: nothing is kept", context.Canceled)
+	return fmt.Errorf("%w before anything was measured", context.Canceled)
 }
 
 // onCards draws a bar for every card.

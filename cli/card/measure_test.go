@@ -24,8 +24,8 @@ func TestParseShare(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": `"" is no share: write 0.5% or 0.005`, "%": `"%" is no share`, "half": `"half" is no share`, "1%%": `"1%%" is no share`,
-		"0.5‰": "is no share", "0": "give a share between 0 and 1", "1": "between 0 and 1", "100%": "between 0 and 1", "-1%": "between 0 and 1",
+		"": `"" is not a share: write 0.5% or 0.005`, "%": `"%" is not a share`, "half": `"half" is not a share`, "1%%": `"1%%" is not a share`,
+		"0.5‰": "is not a share", "0": "give a share between 0 and 1", "1": "between 0 and 1", "100%": "between 0 and 1", "-1%": "between 0 and 1",
 		"nan": "between 0 and 1", "inf": "between 0 and 1", "0%": "between 0 and 1",
 	} {
 		if have, err := parseShare(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -71,8 +71,8 @@ func TestReadShape(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"16": "give M, N and K as in 8192x8192x8192", "1x2": "give M, N and K", "1x2x3x4": "give M, N and K",
-		"x": `"" is no size`, "1x2x": `"" is no size`, "0x1x1": `"0" is no size`, "1x-1x1": `"-1" is no size`, "1x1x1.5": `"1.5" is no size`,
-		"1*2*3": `"1*2*3" is no size`, "1x1x99999999999999999999": "is no size", "1 x1x1": `"1 " is no size`,
+		"x": `"" is not a size`, "1x2x": `"" is not a size`, "0x1x1": `"0" is not a size`, "1x-1x1": `"-1" is not a size`, "1x1x1.5": `"1.5" is not a size`,
+		"1*2*3": `"1*2*3" is not a size`, "1x1x99999999999999999999": "is not a size", "1 x1x1": `"1 " is not a size`,
 		"1x1x2147483647": "no dimension may exceed 2³¹",
 	} {
 		q := request{}

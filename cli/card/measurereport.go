@@ -30,11 +30,11 @@ func (r measureReport) print(w io.Writer) {
 	r.remarks(w)
 }
 
-// remarks says how sure the table is.
+// remarks prints the precision of the table, notes and warnings.
 func (r measureReport) remarks(w io.Writer) {
 	text := fmt.Sprintf("%s in %.0f s", term.Plural(r.Null.Blocks, "block", "blocks"), r.Seconds)
 	if r.Resolvable > 0 {
-		text += fmt.Sprintf("; effects below %.2f %% cannot be told from none", 100*r.Resolvable)
+		text += fmt.Sprintf("; effects below %.2f %% are not resolved", 100*r.Resolvable)
 	}
 	if r.Teraflops > 0 {
 		unit := "TFLOP/s"
@@ -60,7 +60,7 @@ func (r measureReport) remarks(w io.Writer) {
 	case power.StoppedTime:
 		term.Remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
 	case power.StoppedCancelled, power.StoppedFailed:
-		term.Remark(w, "note", "it was broken off; this is what was measured so far")
+		term.Remark(w, "note", "the measurement was interrupted; the report has the figures until then")
 	}
 	if r.Simulated && r.card == "" {
 		term.Remark(w, "note", simulatedNote)
@@ -70,7 +70,7 @@ func (r measureReport) remarks(w io.Writer) {
 	case r.card == "":
 		term.Remarks(w, "INVALID", r.Invalid)
 	case r.OnlyNull(): // of several cards some may
-		term.Remark(w, "warning", "the copy reads unlike the original, as is expected of one card in twenty")
+		term.Remark(w, "warning", "the copy's energy differs from the original's; by chance this happens on one card in twenty")
 	}
 }
 
@@ -117,11 +117,11 @@ func (r measureReport) bench(w io.Writer) {
 	benchLines(w, name, r.Result)
 }
 
-// benchCard is the part of a benchmark's name that tells cards apart.
+// benchCard is the part of a benchmark's name with the card.
 func benchCard(card string) string { return "/card=" + benchName(strings.TrimPrefix(card, "card ")) }
 
-// benchLines prints a line for each reading of a complete block, the baseline's first: benchstat
-// compares with what comes first.
+// benchLines prints a line for each reading of a complete block, the baseline's first, because benchstat compares
+// with the first.
 func benchLines(w io.Writer, name string, r *measure.Result) {
 	order := []string{r.Baseline.Name, r.Null.Name}
 	for _, v := range r.Variants {
@@ -147,8 +147,8 @@ func benchLines(w io.Writer, name string, r *measure.Result) {
 	}
 }
 
-// benchName keeps a name in one piece: spaces end it, slashes part it, and a number behind a last
-// dash would count as processors.
+// benchName makes a name valid in a benchmark's name, without spaces and slashes. A number after the last dash
+// would be read as the number of processors.
 func benchName(name string) string {
 	name = strings.ReplaceAll(strings.Join(strings.Fields(name), ""), "/", "_")
 	if i := strings.LastIndex(name, "-"); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
@@ -157,10 +157,10 @@ func benchName(name string) string {
 	return name
 }
 
-// stackedNote says what reading small weights from memory takes.
+// stackedNote explains a stack of small weights.
 func stackedNote(high int) string {
-	return fmt.Sprintf("every layer's weights are stacked %d high, or launching so small ones would be most of what is measured", high)
+	return fmt.Sprintf("every layer's weights are stacked %d times: kernel launches would dominate such small layers", high)
 }
 
-// simulatedNote stands below every report of a simulated card.
+// simulatedNote ends every report of a simulated card.
 const simulatedNote = "this card is simulated: its figures show what a report looks like and mean nothing"

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// writeMeasured writes what was measured, on one card or on several.
+// writeMeasured writes a comparison on one card or on several.
 func writeMeasured(c *cli.Context, r *measure.CardResults, title string) error {
 	w := c.App.Writer
 	if c.Bool("json") {
@@ -37,13 +37,13 @@ func writeMeasured(c *cli.Context, r *measure.CardResults, title string) error {
 	return nil
 }
 
-// printTogether shows several cards' totals, and how far they are apart.
+// printTogether prints several cards' totals and differences.
 func printTogether(w io.Writer, r *measure.CardResults) {
 	if r.Total != nil {
 		printTotals(w, len(r.Cards), "weights", r.Total.Loads)
 		printSpreads(w, "weights", r.Spread.Loads)
 		if null := r.Spread.Loads[1]; null.Differ != nil && *null.Differ {
-			term.Remark(w, "warning", null.Name+" is the same weights again: the cards' difference in it is the error of the measurement, as in one run of twenty")
+			term.Remark(w, "warning", null.Name+" has the same weights: the cards' difference in it is an error of measurement, which one run of twenty has by chance")
 		}
 	}
 	if slices.ContainsFunc(r.Cards, func(c measure.CardResult) bool { return c.Simulated }) {
@@ -52,7 +52,7 @@ func printTogether(w io.Writer, r *measure.CardResults) {
 	term.Remarks(w, "INVALID", r.Invalid)
 }
 
-// printTotals shows all cards together.
+// printTotals prints the totals over all cards.
 func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
 	fmt.Fprintf(w, "all %d cards together\n\n", cards)
 	tab := term.NewTable(head, "energy", "95 %", "time", "energy\nper pass", "power")
@@ -76,7 +76,7 @@ func printTotals(w io.Writer, cards int, head string, loads []measure.Total) {
 	fmt.Fprintln(w)
 }
 
-// printSpreads shows how far the cards are apart.
+// printSpreads prints the differences between cards.
 func printSpreads(w io.Writer, head string, loads []measure.Spread) {
 	fmt.Fprintf(w, "between the cards, from the smallest to the largest\n\n")
 	tab := term.NewTable(head, "energy", "energy\nper pass", "power, W", "clock, MHz", "°C", "")
@@ -94,7 +94,7 @@ func printSpreads(w io.Writer, head string, loads []measure.Spread) {
 	spreadRemarks(w, loads)
 }
 
-// spreadRemarks says whether the cards agree, and which draws most.
+// spreadRemarks tells whether the cards agree, and which one draws most.
 func spreadRemarks(w io.Writer, loads []measure.Spread) {
 	agree, known := true, false
 	for _, s := range loads {
@@ -103,17 +103,17 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 		case r == nil:
 		case s.Differ == nil:
 			agree = false
-			term.Remark(w, "cards", s.Name+": whether they agree is not known, as a ratio has no interval: allow more with --time")
+			term.Remark(w, "cards", s.Name+": agreement of the cards is unknown, because a ratio has no interval: allow more with --time")
 		case *s.Differ:
 			agree = false
-			term.Remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s lie further apart than the intervals allow", s.Name,
+			term.Remark(w, "cards", fmt.Sprintf("%s: %s %% on %s and %s %% on %s differ by more than their intervals", s.Name,
 				term.Signed(100*(r.Smallest-1), 2), r.SmallestCard, term.Signed(100*(r.Largest-1), 2), r.LargestCard))
 		default:
 			known = true
 		}
 	}
 	if agree && known {
-		term.Remark(w, "cards", "their changes agree within the intervals")
+		term.Remark(w, "cards", "the cards agree within their intervals")
 	}
 	if s := loads[0]; s.Joules != nil && s.Joules.Largest/s.Joules.Smallest >= 1.0005 {
 		term.Remark(w, "cards", fmt.Sprintf("%s takes %s a pass on %s and %s on %s: %.1f %% more", s.Name,
@@ -121,7 +121,7 @@ func spreadRemarks(w io.Writer, loads []measure.Spread) {
 	}
 }
 
-// ends writes a range; once where both ends read alike, and a unit that both have once.
+// ends formats a range. Equal ends are written once, and so is a common unit.
 func ends(r *measure.Range, write func(float64) string, unit string) string {
 	if r == nil {
 		return "–"

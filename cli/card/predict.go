@@ -13,27 +13,27 @@ import (
 
 var Predict = &cli.Command{
 	Name:      "predict",
-	Usage:     "say what a product with different weights will cost, without a GPU",
+	Usage:     "predict the energy of a product with different weights, without a GPU",
 	ArgsUsage: "[SOURCE...]",
 	Description: `Predicts energy, time, power and clock of y[M,N] = x[M,K]·w[N,K]ᵀ, each SOURCE as w, by a
-calibration: a model of a GPU that was fitted to measurements on one. Energy and time are over
-those of random normal operands of the same scale.
+calibration: a model of a GPU, fitted to measurements on one. Energy and time are relative to
+random normal operands of the same scale.
 
 ` + sourceHelp + `
-Patterns have the shapes of the first source that is of a file, or --shape.
+Patterns take the shapes of the first source from a file, or --shape.
 
    lowtoggle predict 'normal(0,0.02) | sparse(50%, block=16x16)'
    lowtoggle predict MODEL: --workload decode
    lowtoggle predict --w MODEL: --against OUT: --layers       the ratio between the two
    lowtoggle predict zeros --shape 4096x4096x4096 --dtype fp8
 
-TYPE is fp32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8, where the calibration has it.
+TYPE is fp32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8, if the calibration has it.
 Decoding multiplies 16 tokens and reads the weights from memory; prefill multiplies 8192. Only
-samples of a tensor are read, and all of it where it has to be scaled to 8 bits.`,
+samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
 		&cli.StringSliceFlag{Name: "against", Usage: "weights to predict: a `SOURCE`, as arguments are"},
 		&cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`PHASE`: prefill or decode", DefaultText: "prefill"},
-		&cli.BoolFlag{Name: "layers", Usage: "a row for every layer, too", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "layers", Usage: "add a row for every layer", DisableDefaultText: true},
 		flag.GPU, flag.Calibration, flag.Seed, flag.Arch, flag.JSON, flag.Quiet,
 	}),
 	Action: func(c *cli.Context) (err error) {

@@ -52,12 +52,12 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
-	term.Remark(w, "predicted", "nothing was measured; energy and time are over those of random normal operands of the same scale")
+	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of the same scale")
 	term.Remark(w, "calibration", all[0].Calibration)
 	term.Remarks(w, "warning", r.Warnings())
 }
 
-// title says what is multiplied.
+// title describes the products.
 func (f *predictRequest) title(all []predict.Prediction) string {
 	p := all[0]
 	first := p.Layers[0].Problem
@@ -76,7 +76,7 @@ func (f *predictRequest) title(all []predict.Prediction) string {
 	return what + ", x " + p.X
 }
 
-// plusMinus writes a ratio as a change, with half its interval.
+// plusMinus formats a ratio as a change, with half its interval.
 func plusMinus(r *predict.Ratio) string {
 	return term.Signed(100*(r.Relative-1), 1) + fmt.Sprintf(" ± %.1f %%", 50*(r.Interval[1]-r.Interval[0]))
 }
@@ -94,7 +94,7 @@ func predictionCells(name string, p cost.Prediction) []string {
 		known(p.Clock, func(v float64) string { return fmt.Sprintf("%.0f MHz", v) })}
 }
 
-// threeDigits writes an energy, no finer than it can be predicted.
+// threeDigits formats an energy to the precision of a prediction.
 func threeDigits(joules float64) string {
 	unit := "J"
 	switch {

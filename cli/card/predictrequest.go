@@ -14,11 +14,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 )
 
-// predictRequest is what predict is asked for.
+// predictRequest holds predict's flags and arguments.
 type predictRequest struct {
 	request
 	sources  []operand.Source
-	compared bool // the first source is --w, and the others are set against it
+	compared bool // with the first source, which is --w
 	layers   bool // a row for every layer, too
 }
 
@@ -54,8 +54,8 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 	return f, f.readTokens(c.String("shape"), decode)
 }
 
-// readSources reads --w, every --against and the arguments, in this order; with none of them it is
-// the usual weights.
+// readSources reads --w, every --against and the arguments, in this order. Without any, the source is the default
+// pattern.
 func (f *predictRequest) readSources(c *cli.Context) error {
 	add := func(flag, text string) error {
 		s, err := operand.Parse(text)
@@ -98,7 +98,7 @@ func (f *predictRequest) readTokens(text string, decode bool) error {
 	return f.readShape(text, shaped)
 }
 
-// decodeShape is the usual --shape of decoding, for weights that have a shape of their own or not.
+// decodeShape is the default --shape for decoding; shaped weights have their own N and K.
 func decodeShape(shaped bool) string {
 	if shaped {
 		return fmt.Sprint(operand.DecodeTokens)

@@ -20,7 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// request is what the commands that multiply are asked for.
+// request holds the flags of the commands that multiply.
 type request struct {
 	flag.Options
 	w, x    operand.Source // x of no text: the default of the type
@@ -34,7 +34,7 @@ type request struct {
 	set     *operand.Set // once operands were made
 }
 
-// operands say how the request's are made.
+// operands are the options of the request's operands.
 func (q *request) operands() operand.Options {
 	o := operand.Options{Type: q.dtype, X: q.x, Tokens: q.m, Streaming: q.Role == cost.Streaming, Seed: q.seed, Family: q.Family}
 	if q.shape != nil {
@@ -94,14 +94,14 @@ func measureRequest(c *cli.Context) (*request, error) {
 			return nil, sourceError("against", err)
 		}
 		if seen[text] {
-			return nil, exit.Usagef("--against %s is given twice or is what --w is; a copy of --w is measured in any case", text)
+			return nil, exit.Usagef("--against %s is given twice or equals --w; a copy of --w is always measured", text)
 		}
 		seen[text] = true
 		q.against = append(q.against, s)
 	}
 	if q.w.Path == "" {
 		if i := slices.IndexFunc(q.against, func(s operand.Source) bool { return s.Path != "" }); i >= 0 {
-			return nil, exit.Usagef("--against %s: weights from a file are compared with those of a file: give --w a tensor too", q.against[i].Text)
+			return nil, exit.Usagef("--against %s: weights from a file can only be compared with weights from a file: give --w a tensor too", q.against[i].Text)
 		}
 	}
 	return q, q.readShape(c.String("shape"), q.w.HasShape())
@@ -126,7 +126,7 @@ func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 		return nil, exit.Usage(err)
 	}
 	if w := c.Duration("window"); 4*w > q.meter.Time {
-		return nil, exit.Usagef("--window %v: a block takes at least four such readings, and --time is %v", w, q.meter.Time)
+		return nil, exit.Usagef("--window %v: a block has at least four readings, and --time is %v", w, q.meter.Time)
 	}
 	return q, nil
 }
@@ -139,7 +139,7 @@ func (q *request) readShape(text string, shaped bool) error {
 		for part := range strings.SplitSeq(strings.NewReplacer("X", "x", "×", "x").Replace(text), "x") {
 			n, err := strconv.Atoi(part)
 			if err != nil || n < 1 {
-				return exit.Usagef("--shape %s: %q is no size; %s", text, part, advice)
+				return exit.Usagef("--shape %s: %q is not a size; %s", text, part, advice)
 			}
 			sizes = append(sizes, n)
 		}
@@ -172,7 +172,7 @@ func parseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no share: write 0.5%% or 0.005", text)
+		return 0, fmt.Errorf("%q is not a share: write 0.5%% or 0.005", text)
 	}
 	if percent {
 		v /= 100

@@ -14,12 +14,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// componentsFlag of commands that say where power goes.
-var componentsFlag = &cli.StringFlag{Name: "components", Usage: "split power by the components in `FILE`", DefaultText: "the usual, or built in"}
+// componentsFlag is for commands that split power by component.
+var componentsFlag = &cli.StringFlag{Name: "components", Usage: "split power by the components in `FILE`", DefaultText: "calibrate's, or built in"}
 
-// splitterOf a card splits power by the file that --components names; without one, by what calibrate
-// --components has left here under its usual name, or what is built in. Where there is no such model,
-// unsplit says so. A file of another card is refused.
+// splitterOf returns a card's splitter: from the file that --components names, else from the file that calibrate
+// --components writes here by default, else the built-in one. Without any of them, unsplit explains it. A
+// file of another card is an error.
 func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err error) {
 	usual := calibrateOut + componentsPostfix
 	besides := ""
@@ -28,37 +28,37 @@ func splitterOf(file, card string) (s *measure.Splitter, unsplit string, err err
 		return nil, "", fmt.Errorf("--components: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, "", fmt.Errorf("%w; move it away, or name another one with --components", err)
+		return nil, "", fmt.Errorf("%w; move the file away, or name another one with --components", err)
 	case m.Card == card && m.Coefficients != nil:
 		return fitToSplit(m, cmp.Or(file, usual))
 	case file != "" && m.Card != card:
-		return nil, "", fmt.Errorf("--components %s: it is about %s, and this is %s: measure it with lowtoggle calibrate --components", file, m.Card, card)
+		return nil, "", fmt.Errorf("--components %s: the file is of %s, and this card is %s: measure this card with lowtoggle calibrate --components", file, m.Card, card)
 	case file != "":
-		return nil, "", fmt.Errorf("--components %s: it was broken off: the command that began it goes on: %s", file, m.Command)
+		return nil, "", fmt.Errorf("--components %s: the file is incomplete: complete it with %s", file, m.Command)
 	case m.Card == card:
-		besides = "; " + usual + " was broken off, and it goes on"
+		besides = "; " + usual + " is incomplete"
 	default:
-		besides = "; " + usual + " is about " + m.Card
+		besides = "; " + usual + " is of " + m.Card
 	}
 	m, err := component.Find(card)
 	if errors.Is(err, component.ErrUnknown) {
-		return nil, fmt.Sprintf("where the power goes: %v%s; its file is found here as %s, and by --components under any name", err, besides, usual), nil
+		return nil, fmt.Sprintf("power by component: %v%s; lowtoggle reads the card's file here as %s, or as --components names it", err, besides, usual), nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	return fitToSplit(m, "what is built in")
+	return fitToSplit(m, "the built-in model")
 }
 
-// fitToSplit withholds a model that is too far off for a split.
+// fitToSplit rejects a model whose error is too large for a split.
 func fitToSplit(m *component.Model, from string) (s *measure.Splitter, unsplit string, err error) {
 	if err := m.Splits(); err != nil {
-		return nil, fmt.Sprintf("where the power goes: %s is no guide: %v", from, err), nil
+		return nil, fmt.Sprintf("power by component: %s is not used: %v", from, err), nil
 	}
 	return &measure.Splitter{Model: m, From: from}, "", nil
 }
 
-// printSignatures writes a table of splits, and what follows for clocks.
+// printSignatures prints a table of splits, and advice about clocks.
 func printSignatures(w io.Writer, list []*measure.Signature) {
 	if len(list) == 0 {
 		return
@@ -69,12 +69,12 @@ func printSignatures(w io.Writer, list []*measure.Signature) {
 		by += " of " + list[0].Date
 	}
 	if off := list[0].Off; off > 0 {
-		by += fmt.Sprintf("; kernels it never saw are off by up to %.1f %%", 100*off)
+		by += fmt.Sprintf("; errors of held-out kernels are up to %.1f %%", 100*off)
 	}
 	if list[0].Unfit != "" {
-		by += ", too far for advice"
+		by += ", too large for advice"
 	}
-	fmt.Fprint(w, term.Wrap("where the power goes, in watts, predicted by "+by, "", "", term.Width))
+	fmt.Fprint(w, term.Wrap("power by component, in watts, predicted by "+by, "", "", term.Width))
 	fmt.Fprintln(w)
 	tab := term.NewTable(append(append([]string{""}, partHeads()...), "power", "±")...)
 	add := func(name string, s component.Split) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 )
 
-// sourceHelp says how a source is written.
+// sourceHelp explains sources.
 const sourceHelp = `A SOURCE is one of
    PATTERN       such as normal(0,0.02), zeros, or normal(0,0.02) | round(4) | sparse(50%);
                  docs/patterns.md has the language
@@ -23,7 +23,7 @@ tensor(PATH:TENSOR) | round(4) is a pattern, too. The default is normal(0,0.02) 
 normal(0,1) for x; normal(0,1) for both in FP8, normal(0,32) in INT8. Tensors of other types are
 scaled by a power of two to the range of these two.`
 
-// readSource reads a flag's source, where it is given.
+// readSource reads a flag's source, if the flag is set.
 func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
 	if !c.IsSet(name) {
 		return nil
@@ -32,7 +32,7 @@ func readSource(c *cli.Context, name string, to *operand.Source) (err error) {
 	return sourceError(name, err)
 }
 
-// sourceError says which flag an error is about, if any; a file that does not exist is no wrong usage.
+// sourceError adds the flag to an error, if there is one. A missing file is not wrong usage.
 func sourceError(flag string, err error) error {
 	if err == nil {
 		return nil
@@ -46,7 +46,7 @@ func sourceError(flag string, err error) error {
 	return exit.Usage(err)
 }
 
-// operandError adds to an error of operands what to type instead.
+// operandError adds advice to an error about operands.
 func operandError(err error) error {
 	var (
 		missing *operand.NotFoundError

@@ -13,30 +13,30 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// VerifyFlags are those of verify --gpu.
+// VerifyFlags are the flags of verify --gpu.
 var VerifyFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "gpu", Usage: "measure the energy of all linear layers, before and after", DisableDefaultText: true},
-	&cli.BoolFlag{Name: "total", Usage: "measure all layers together alone, no row for each kind", DisableDefaultText: true},
+	&cli.BoolFlag{Name: "total", Usage: "measure all layers together only, without a row for each kind", DisableDefaultText: true},
 	xFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
-	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that would end after this `TIME`"},
+	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that ends after this `TIME`"},
 	windowFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,
 }
 
-// Verification is what verify --gpu is asked for.
+// Verification holds the flags of verify --gpu.
 type Verification struct {
 	request
-	total    bool              // all layers together alone
+	total    bool              // no row for each kind
 	splitter *measure.Splitter // of the first card; nil: there is none
 	Unsplit  string            // why there is none
 }
 
-// ReadVerify opens the cards that --gpu asks for; none where it was not given.
+// ReadVerify reads the flags and opens the cards. Without --gpu there are none.
 func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error) {
 	if !c.Bool("gpu") {
 		for _, f := range VerifyFlags {
 			if name := f.Names()[0]; name != "gpu" && c.IsSet(name) {
-				return nil, nil, exit.Usagef("--%s is about measuring: add --gpu", name)
+				return nil, nil, exit.Usagef("--%s needs --gpu", name)
 			}
 		}
 		return nil, nil, nil
@@ -62,8 +62,8 @@ func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error)
 	return &Verification{*q, c.Bool("total"), splitter, unsplit}, cards, nil
 }
 
-// Measure measures the linear layers of both models. The report holds, also beside an error, what was
-// measured; it is nil where no layers were found.
+// Measure measures the linear layers of both models. Beside an error, the report holds the figures until then; it
+// is nil if the layers were not found.
 func (q *Verification) Measure(c *cli.Context, cards machines, src, out *weights.Model) (*measure.ModelReport, error) {
 	bars := term.NewBars(c)
 	defer bars.End()

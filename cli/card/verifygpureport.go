@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// PrintModels shows what was measured of two models. unsplit says why no power is split by component, if
-// anything was measured that could be.
+// PrintModels prints the energy of two models. unsplit explains why power is not split by component; it is printed
+// if anything was measured.
 func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 	if !r.Several() {
 		printModelEnergy(w, r.Cards[0], unsplit)
@@ -47,7 +47,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 // printModelEnergy writes a table for each phase.
 func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 	if len(e.Phases) > 0 && e.Unchanged() {
-		fmt.Fprintln(w, "energy: not measured, as no linear layer was changed")
+		fmt.Fprintln(w, "energy: not measured, because no linear layer was changed")
 		return
 	}
 	for i, p := range e.Phases {
@@ -78,10 +78,10 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		term.Remark(w, "note", unsplit)
 	}
 	if len(e.Skipped) > 0 {
-		term.Remark(w, "note", "not measured, as no GPU multiplies them as they are: "+strings.Join(e.Skipped, ", "))
+		term.Remark(w, "note", "not measured, because no GPU multiplies their stored type: "+strings.Join(e.Skipped, ", "))
 	}
 	if e.Name != "" {
-		return // what holds for all cards comes below them
+		return // notes about all cards follow the last one
 	}
 	if e.Simulated {
 		term.Remark(w, "note", simulatedNote)
@@ -89,7 +89,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 	term.Remarks(w, "INVALID", e.Invalid)
 }
 
-// phaseRemarks says how sure a phase's table is.
+// phaseRemarks prints the precision of a phase's table, notes and warnings.
 func phaseRemarks(w io.Writer, p measure.Phase) {
 	rows := p.Layers
 	if p.Total != nil {
@@ -105,7 +105,7 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 			switch {
 			case strings.HasPrefix(text, "the null"):
 				missed++
-			case i < len(p.Layers) && !slices.Contains(warnings, text): // what a total has against it comes as INVALID
+			case i < len(p.Layers) && !slices.Contains(warnings, text): // those of a total are printed as INVALID
 				warnings = append(warnings, text)
 			}
 		}
@@ -117,14 +117,14 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 		}
 	}
 	if widest > 0 {
-		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% cannot be told from none", 100*widest))
+		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% are not resolved", 100*widest))
 	}
 	if p.TooLarge {
-		text := "the card has no room for both models at once"
+		text := "both models together do not fit on the card"
 		if p.Total != nil {
-			text += ": the total is that of the rows, by their energy"
+			text += ": the total is the sum of the rows, weighted by energy"
 		} else {
-			text += ", and the rows do not make a total: some were not measured"
+			text += ", and there is no total, because some rows were not measured"
 		}
 		term.Remark(w, "note", text)
 	}
@@ -135,7 +135,7 @@ func phaseRemarks(w io.Writer, p measure.Phase) {
 		term.Remark(w, "note", fmt.Sprintf("the time was spent before the total was within ±%.2g %%: allow more with --time", 100*t.Run.Precision))
 	}
 	if missed > 0 {
-		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy reads unlike the original, as is expected of one in twenty", term.Plural(missed, "row", "rows"), len(rows)))
+		term.Remark(w, "warning", fmt.Sprintf("in %s of %d, marked ?, the copy's energy differs from the original's; by chance this happens in one row of twenty", term.Plural(missed, "row", "rows"), len(rows)))
 	}
 	term.Remarks(w, "warning", warnings)
 }

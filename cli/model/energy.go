@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 )
 
-// ratioChange is a ratio for a table, "–" where it is not known.
+// ratioChange formats a ratio for a table; "–" if it is unknown.
 func ratioChange(r *predict.Ratio) string {
 	if r.Known() == nil {
 		return "–"
@@ -17,7 +17,7 @@ func ratioChange(r *predict.Ratio) string {
 	return term.Change(r.Relative)
 }
 
-// printRatio writes a prediction as a sentence.
+// printRatio prints a prediction as a sentence.
 func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Role) {
 	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy for %s, weights %s: %s predicted, between %s and %s (%s)", load, role,
 		term.Change(r.Relative), term.Change(r.Interval[0]), term.Change(r.Interval[1]), r.Calibration), "", "  ", term.Width))
