@@ -14,7 +14,7 @@ type Assessment struct {
 	Effects []Effect `json:"effects"` // in each setup that was measured
 }
 
-// Judge holds every takeaway against the results, which may be of any setups and incomplete.
+// Assess compares every takeaway with the results, which may be of any setups and incomplete.
 func Assess(results []Result) (list []Assessment) {
 	all := bySetup(results)
 	for _, t := range takeaways {

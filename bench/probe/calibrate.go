@@ -17,11 +17,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Calibrate fits the cost model to measured series, of one card or of cards of one kind. The calibration
-// takes from prior the facts that neither the series nor the devices told, and prior is that of
-// [cost.Calibration.Fit]; nil: the built-in calibration that is nearest to the card. progress
-// is told how many points' operands have been looked at; nil: no one is told. Series that contradict
-// their null points, of simulated cards, or of different cards are errors.
+// Calibrate fits the cost model to series measured on one card, or on cards of one kind. Facts that neither the
+// series nor the devices give come from prior, which [cost.Calibration.Fit] uses too; nil is the built-in
+// calibration nearest to the card. progress is called with the number of points whose operands were analysed; it
+// may be nil. Series whose null points are off, of simulated cards, or of different cards are errors.
 func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibration, progress func(done, total int)) (*cost.Calibration, error) {
 	if prior == nil {
 		var err error
@@ -46,7 +45,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 	for _, s := range all {
 		for _, session := range s.Sessions {
 			if session.Simulated {
-				return nil, fmt.Errorf("%v: was measured on a simulated card: there is nothing to learn from it", s.Setup)
+				return nil, fmt.Errorf("%v: was measured on a simulated card, which cannot be calibrated", s.Setup)
 			}
 			if c.Card != "" && c.Card != session.Card.Name {
 				return nil, fmt.Errorf("%v: was measured on %s, and others on %s: calibrate each card by itself", s.Setup, session.Card.Name, c.Card)
@@ -56,7 +55,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 			if session.Card.PowerLimit != nil {
 				c.PowerLimit = *session.Card.PowerLimit
 			}
-			tell(&c.Facts.Settings, session.Card)
+			noteSettings(&c.Facts.Settings, session.Card)
 		}
 		series, err := observe(ctx, c, s, swapped[s.Setup.Type], func() {
 			if done++; progress != nil {
@@ -71,7 +70,7 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 	return c, c.Fit(func(t arith.Type) bool { return swapped[t] }, prior)
 }
 
-// builtInFor is the calibration that a fit to series of a card begins with.
+// builtInFor returns the built-in calibration for the series' card.
 func builtInFor(all []*experiment.Series) (*cost.Calibration, error) {
 	for _, s := range all {
 		for _, session := range s.Sessions {
@@ -81,8 +80,8 @@ func builtInFor(all []*experiment.Series) (*cost.Calibration, error) {
 	return cost.FindCalibration(cost.UsualGPU)
 }
 
-// tell notes what a device said about the limits of its settings.
-func tell(s *cost.Settings, card power.Info) {
+// noteSettings takes over the limits of settings that a device reports.
+func noteSettings(s *cost.Settings, card power.Info) {
 	for _, v := range []struct {
 		to   *float64
 		told *float64
@@ -94,8 +93,8 @@ func tell(s *cost.Settings, card power.Info) {
 	}
 }
 
-// swappedTypes are those of which weights with runs of equal rows save more in the role that is
-// called stationary: what streams is the other operand.
+// swappedTypes returns the types in which cuBLASLt streams the operand in the stationary slot. There, weights with
+// runs of equal rows save more in the stationary role.
 func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
 	energy := map[arith.Type]map[cost.Role]float64{}
 	for _, s := range all {
@@ -113,18 +112,18 @@ func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
 	}
 	swapped := map[arith.Type]bool{}
 	for t, e := range energy {
-		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]-clear
+		swapped[t] = len(e) == 2 && e[cost.Stationary] < e[cost.Streaming]-significant
 	}
 	return swapped
 }
 
-// clear is a difference that is no noise.
-const clear = 0.02
+// significant is a difference of relative energy well above the noise.
+const significant = 0.02
 
-// runsOfRows ends the pattern of weights of which every four rows are the same.
+// runsOfRows is the last step of weights in which every four rows are equal.
 const runsOfRows = "| repeat(rows=4)"
 
-// observe turns a measured series into one that a model can be fitted to.
+// observe converts a measured series to one that a model can be fitted to: it computes the operands' features.
 func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
 	out := cost.Series{Product: productOf(s.Setup), Change: string(s.Change)}
 	ran := map[string]experiment.Measured{}
@@ -145,7 +144,7 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 		}
 	}
 	if n == 0 {
-		return out, fmt.Errorf("its baseline was never read, or the card does not tell its clock")
+		return out, fmt.Errorf("its baseline was never read, or the card does not report its clock")
 	}
 	for _, v := range []*float64{&b.Joules, &b.Seconds, &b.Watts, &b.Clock} {
 		*v = digits(*v / n)
@@ -162,7 +161,7 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 			continue
 		}
 		if !(r.Clock > 0) {
-			return out, fmt.Errorf("%s: the card did not tell its clock: measure it again", r.Name())
+			return out, fmt.Errorf("%s: the card did not report its clock: measure it again", r.Name())
 		}
 		m := ran[r.Name()]
 		x, w := at(m)
@@ -196,7 +195,7 @@ func productOf(s experiment.Setup) cost.Product {
 	return cost.Product{Type: s.Type, M: s.M, N: s.N, K: s.K, Role: s.Role, Cold: s.Cold}
 }
 
-// features of a point's operands.
+// features computes the features of a point's operands.
 func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, x, w pattern.Pattern, seed uint64, swapped bool) (*cost.Features, error) {
 	d := s.Type.Operand()
 	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: 2 * seed})
@@ -210,7 +209,7 @@ func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, x, w
 	return c.Observe(ctx, d, productOf(s), swapped, ox, ow)
 }
 
-// Operand draws blocks of a pattern: each by itself where the pattern is local, else all at once.
+// Operand draws blocks of a pattern: on demand if the pattern is local, else all at once.
 func Operand(ctx context.Context, p pattern.Pattern, s pattern.Spec) (cost.Operand, error) {
 	if p.Local() {
 		return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
@@ -232,7 +231,7 @@ func Operand(ctx context.Context, p pattern.Pattern, s pattern.Spec) (cost.Opera
 	}, nil
 }
 
-// digits rounds to five, which is more than a reading has.
+// digits rounds to five significant digits, more than a reading has.
 func digits(v float64) float64 {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
 	if math.IsNaN(r) || math.IsInf(r, 0) {

@@ -14,19 +14,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// Stress is a kernel that stresses one component of a card as far as possible, or, held out of the
-// fit, one that judges it.
+// Stress is a kernel that stresses mainly one component of a card, or a held-out kernel that tests the fit.
 type Stress struct {
 	Name    string
-	Product gemm.Problem // of no type: there is none
+	Product gemm.Problem // no type: there is no product
 	X, W    pattern.Pattern
 	Cold    bool // the weights come from memory
 	Traffic []cuda.Traffic
 	HeldOut bool
 }
 
-// stress says the list in few words: a product of a type and shape by patterns of x and w, in which B
-// stands for random operands and C for a constant.
+// stress is a compact form of Stress: a product with patterns of x and w, in which B stands for random operands and
+// C for a constant.
 type stress struct {
 	typ     arith.Type
 	m, n, k int
@@ -43,8 +42,7 @@ func traffic(kind cuda.TrafficKind, bytes int64) []cuda.Traffic {
 
 func launches() []cuda.Traffic { return traffic(cuda.Launch, 0) }
 
-// stresses are what components are fitted to. The first is read again and again: it is below the power
-// cap and shows what drifts.
+// stresses are the kernels of the fit. The first is read repeatedly to show drift; it is below the power cap.
 var stresses = []stress{
 	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
 	{traffic: launches()},
@@ -85,8 +83,8 @@ var stresses = []stress{
 	{typ: arith.FP32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
 }
 
-// heldOut are ten kernels that no fit sees: other shapes and patterns, layers of Llama's, copies of
-// other sizes, and mixes.
+// heldOut are ten kernels outside the fit: other shapes and patterns, layers of Llama, copies of other sizes, and
+// mixes.
 var heldOut = []stress{
 	{typ: arith.BF16, m: 8192, n: 4096, k: 4096, x: "B", w: "B"},
 	{typ: arith.BF16, m: 4096, n: 14336, k: 4096, x: "B", w: "B | round(4)"},
@@ -100,8 +98,8 @@ var heldOut = []stress{
 	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B", traffic: traffic(cuda.Copy, 48*mib)},
 }
 
-// Stresses lists the kernels that components are fitted to, and then those that are held out. Every
-// dimension and size is divided by shrink: 1 on a card; a simulated one multiplies nothing.
+// Stresses lists the kernels of the fit, then the held-out ones. Every dimension and size is divided by shrink:
+// 1 on a real card, more on a simulated one.
 func Stresses(shrink int) ([]Stress, error) {
 	var list []Stress
 	for i, s := range append(stresses[:len(stresses):len(stresses)], heldOut...) {
@@ -144,7 +142,7 @@ func (s stress) make(shrink int) (out Stress, err error) {
 	return out, nil
 }
 
-// operands in a word or two.
+// operands names the operands in a word or two.
 func (s stress) operands() string {
 	name := func(text string) string {
 		return strings.NewReplacer("B | ", "", "B", "random", "C", "constant").Replace(text)
@@ -169,8 +167,7 @@ func trafficName(t cuda.Traffic) string {
 	return "launches"
 }
 
-// kernelOf traffic. What it moves is random where it is copied, and one value over and over where it
-// fills.
+// kernelOf describes traffic. A copy moves random bits; a fill moves one value.
 func kernelOf(t cuda.Traffic, cached float64) component.Kernel {
 	k := component.Kernel{Name: t.Name, Awake: 1}
 	bytes := float64(t.Bytes)
@@ -188,7 +185,7 @@ func kernelOf(t cuda.Traffic, cached float64) component.Kernel {
 	return k
 }
 
-// kernel describes what a stress does, but for its time.
+// kernel describes the work of a stress. Its time is not known.
 func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), ran *cuda.Kernel, info *cuda.Info, card *component.Facts) (component.Kernel, error) {
 	var whole component.Kernel
 	l2 := card.Tiles.L2
@@ -232,7 +229,7 @@ func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), r
 	return whole, nil
 }
 
-// costProduct is the product as the cost model sees it.
+// costProduct is the product in the form of the cost model.
 func (s Stress) costProduct() cost.Product {
 	return cost.Product{Type: s.Product.Type, M: s.Product.M, N: s.Product.N, K: s.Product.K, Cold: s.Cold}
 }

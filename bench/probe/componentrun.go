@@ -18,32 +18,32 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// ComponentOptions of a measurement. The zero value is ready to use.
+// ComponentOptions are options of [Components]. The zero value is ready to use.
 type ComponentOptions struct {
 	// Meter's Clock and Self are the machine's. Default window: 1 s.
 	Meter power.Options
-	// Activity says what operands' bits do. Default: the card's own calibration, else the H200's.
+	// Activity predicts how much the operands' bits toggle. Default: the card's own calibration, else the
+	// built-in one nearest to the card.
 	Activity *cost.Calibration
-	// Anew measures all kernels again, and replaces what the file holds of this card, or a damaged one.
-	// Default: it is gone on with.
+	// Anew measures all kernels again and replaces the card's file, also a damaged one. Default: the run
+	// continues the file.
 	Anew bool
-	// Progress is told of every reading. Default: no one is told.
+	// Progress is called after every reading. Default: it is not called.
 	Progress func(done, total int, r component.Reading)
 }
 
 const (
-	// firstSettle warms a cold card; a kernel settles for stressSettle before its window, and for
-	// capSettle more where it came to the power cap, at which the card's control swings.
+	// firstSettle warms a cold card. A kernel runs for stressSettle before its window, and for capSettle more at
+	// the power cap, where the card's clock control oscillates.
 	firstSettle  = 8 * time.Second
 	stressSettle = 1500 * time.Millisecond
 	capSettle    = 500 * time.Millisecond
 	everyStress  = 8 // kernels between two readings of the first
 )
 
-// Components measures those of the kernels that the file does not hold yet, one after the other, and
-// writes the file anew after each. The first kernel is read again after every 8. What comes back has been
-// fitted, and the file holds the fit. A kernel that cannot be measured does not keep the others from
-// it; the model then comes with an [ErrNotMeasured].
+// Components measures the kernels that the file does not hold yet, and rewrites the file after each one. It reads
+// the first kernel again after every 8 others. The returned model is fitted, and the file holds the fit. Where a
+// kernel cannot be measured, Components goes on with the others and returns the model with an [ErrNotMeasured].
 func Components(ctx context.Context, m measure.Machine, file string, list []Stress, o ComponentOptions) (*component.Model, error) {
 	model, err := openComponents(m, file, o.Anew)
 	if err != nil {
@@ -57,7 +57,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 	}
 	if all, err := m.Card().Processes(); err == nil {
 		if others := power.Others(all, os.Getpid()); len(others) > 0 {
-			return nil, fmt.Errorf("another process (%d) holds %s, and what it draws would be taken for the kernels': end it, or choose another card", others[0].PID, model.Card)
+			return nil, fmt.Errorf("another process (%d) holds %s, and its power would count as the kernels': end it, or choose another card", others[0].PID, model.Card)
 		}
 	}
 	r.opt.Meter.Clock, r.opt.Meter.Self = m.Clock(), os.Getpid()
@@ -82,7 +82,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 	return model, nil
 }
 
-// openComponents reads what a run before has left, or begins; never in the place of another card's.
+// openComponents reads the file of an earlier run, or begins a new model. It refuses another card's file.
 func openComponents(m measure.Machine, file string, anew bool) (*component.Model, error) {
 	info := m.Card().Info()
 	model := &component.Model{Card: info.Name, Driver: info.Driver, Simulated: m.Platform() == nil}
@@ -94,7 +94,7 @@ func openComponents(m measure.Machine, file string, anew bool) (*component.Model
 		model.PowerLimit = *info.PowerLimit
 	}
 	if info.MaxSMClock == nil {
-		return nil, fmt.Errorf("%s does not tell its highest clock, which components are relative to", info.Name)
+		return nil, fmt.Errorf("%s does not report its highest clock, which components are relative to", info.Name)
 	}
 	model.FullClock = *info.MaxSMClock
 	if p := m.Platform(); p != nil {
@@ -110,10 +110,10 @@ func openComponents(m measure.Machine, file string, anew bool) (*component.Model
 	return old, err
 }
 
-// ErrNotMeasured marks kernels that a model of components had to do without.
-var ErrNotMeasured = errors.New("some kernels could not be measured; the same command tries them again")
+// ErrNotMeasured marks kernels that could not be measured.
+var ErrNotMeasured = errors.New("some kernels could not be measured; run the same command again to retry them")
 
-// componentRun is a measurement under way.
+// componentRun is the state of a measurement.
 type componentRun struct {
 	machine measure.Machine
 	file    string
@@ -124,7 +124,7 @@ type componentRun struct {
 	failed  []error // by kernel
 }
 
-// loaded are operands on the host, made while another kernel runs.
+// loaded holds a kernel's operands on the host, made while another kernel runs.
 type loaded struct {
 	stress Stress
 	x, w   gemm.Matrix
@@ -182,7 +182,7 @@ func (r *componentRun) all(ctx context.Context, list []Stress) error {
 	return nil
 }
 
-// missing kernels in their order, with the first in between.
+// missing lists the kernels to measure, with the first kernel after every 8.
 func (r *componentRun) missing(list []Stress) (todo []Stress) {
 	have := map[string]bool{}
 	for _, reading := range r.model.Readings {
@@ -199,7 +199,7 @@ func (r *componentRun) missing(list []Stress) (todo []Stress) {
 	return todo
 }
 
-// operands are made on all processors.
+// operands draws a kernel's operands, on all processors.
 func (s Stress) operands(ctx context.Context) (x, w gemm.Matrix, err error) {
 	if s.Product.Type == 0 {
 		return x, w, nil
@@ -220,14 +220,14 @@ func (s Stress) operands(ctx context.Context) (x, w gemm.Matrix, err error) {
 	return x, w, nil
 }
 
-// load is what both batches and mixes are.
+// load is a batch or a mix.
 type load interface {
 	power.Load
 	Passes() int
 	Close() error
 }
 
-// one measures a kernel.
+// one measures one kernel.
 func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Reading, err error) {
 	running, ran, err := r.put(ctx, l)
 	if err != nil {
@@ -251,7 +251,7 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 	}
 	r.warm = true
 	if w.SMClock == nil {
-		return reading, fmt.Errorf("%s does not tell its clock, without which nothing can be said about components", r.model.Card)
+		return reading, fmt.Errorf("%s does not report its clock, which the fit of components needs", r.model.Card)
 	}
 	w.Per(running.Passes())
 	reading.HeldOut = l.stress.HeldOut
@@ -264,7 +264,7 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 	return reading, nil
 }
 
-// put brings a kernel to the card.
+// put loads a kernel onto the card.
 func (r *componentRun) put(ctx context.Context, l loaded) (load, *cuda.Kernel, error) {
 	s := l.stress
 	var products []cuda.Product
@@ -286,7 +286,7 @@ func (r *componentRun) put(ctx context.Context, l loaded) (load, *cuda.Kernel, e
 	return b, nil, nil
 }
 
-// toggling of a kernel's operands, by the cost model.
+// toggling predicts how much a kernel's operands toggle, by the cost model.
 func (r *componentRun) toggling(ctx context.Context) func(Stress) (bits, moved float64, err error) {
 	return func(s Stress) (bits, moved float64, err error) {
 		p, d := s.Product, s.Product.Type.Operand()

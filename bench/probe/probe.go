@@ -1,9 +1,8 @@
-// Package probe holds patterns that tell apart what a GPU's datapath does with the bits of its
-// operands: the measurements that a calibration of the cost model is fitted to, beside the papers'
-// experiments.
+// Package probe holds the measurements that a calibration of the cost model is fitted to. Its patterns separate the
+// effects that the operands' bits have on a GPU's datapath.
 //
-// Patterns come in families, such as repeated rows or blocks of zeros. A model is judged by
-// families that its fit has not seen.
+// Patterns come in families, such as repeated rows or blocks of zeros. A model is tested on families that are left
+// out of its fit.
 package probe
 
 import (
@@ -17,9 +16,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 )
 
-// family of patterns of w. In a pattern, σ is the usual standard deviation of the type, and B
-// stands for normal(0,σ). Patterns that begin with ! are in the long list alone, those with * in
-// all three.
+// family is a family of patterns of w. In a pattern, σ is the usual standard deviation of the type, and B stands for
+// normal(0,σ). A pattern with ! is only in the long list, one with * is in all three lists.
 type family struct {
 	name     string
 	patterns []string
@@ -52,7 +50,7 @@ func (l length) has(text string) bool {
 	return l != few
 }
 
-// usual standard deviation of operands: in the middle of the type's range.
+// usual is the standard deviation of operands, in the middle of the type's range.
 func usual(t arith.Type) float64 {
 	switch t {
 	case arith.INT8:
@@ -63,7 +61,7 @@ func usual(t arith.Type) float64 {
 	return 1
 }
 
-// work is the probes of w for a setup in which the weights alone change.
+// job lists the probes of w for a setup in which only the weights change.
 func job(s experiment.Setup, l length) (experiment.Job, error) {
 	sigma := usual(s.Type)
 	parse := func(text string) (pattern.Pattern, error) {

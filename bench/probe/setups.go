@@ -6,12 +6,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// length of a list of probes.
+// length is the length of a list of probes.
 type length uint8
 
 const (
 	none  length = iota
-	few          // what tells shapes apart
+	few          // patterns that show the effect of the shape
 	short        // about half of every family
 	long
 )
@@ -24,7 +24,7 @@ func prefill(t arith.Type, size int, role cost.Role) experiment.Setup {
 	return setup(t, size, size, size, role)
 }
 
-// tokens of a product that is bound by the memory, as decoding is.
+// tokens is M of a memory-bound product, as in decode.
 const tokens = 16
 
 func decode(t arith.Type, m, n, k int, role cost.Role) experiment.Setup {
@@ -33,10 +33,10 @@ func decode(t arith.Type, m, n, k int, role cost.Role) experiment.Setup {
 	return s
 }
 
-// plan of a calibration: the setups in the order in which they are measured.
+// plan lists the setups of a calibration in the order of measurement.
 var plan = []struct {
 	setup       experiment.Setup
-	full, quick length // of the list in a full calibration and in the usual one
+	full, quick length // of the list of probes, in a full and in a usual calibration
 }{
 	{prefill(arith.BF16, 8192, cost.Stationary), long, short},
 	{prefill(arith.BF16, 8192, cost.Streaming), long, short},
@@ -63,9 +63,9 @@ var plan = []struct {
 	{decode(arith.BF16, tokens, 14336, 4096, cost.Stationary), few, none},
 }
 
-// Jobs lists what a calibration measures. Usually that takes less than ten minutes: BF16 in prefill
-// with half of the patterns, decoding and the other types of tensor cores with a few. In full it is
-// what a model can be judged by.
+// Jobs lists the measurements of a calibration. The usual list takes less than ten minutes: BF16 in prefill with
+// half of the patterns, decode and the other types of tensor cores with a few. The full list also allows a test of
+// the model on families left out of the fit.
 func Jobs(full bool) ([]experiment.Job, error) {
 	var list []experiment.Job
 	for _, p := range plan {
