@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// alibiSlopes are the slopes by which the heads' attention falls with distance: a geometric series for
-// the largest power of two of heads, and every second one of the next finer series for the others.
+// alibiSlopes returns the slope of each head: how much its scores fall per position of distance. The largest power
+// of two of heads has a geometric series; the other heads take every second slope of the next finer series.
 func alibiSlopes(heads int) []float64 {
 	whole := 1
 	for 2*whole <= heads {
@@ -24,7 +24,7 @@ func alibiSlopes(heads int) []float64 {
 	return slopes
 }
 
-// bf16 rounds to the nearest BF16.
+// bf16 rounds to BF16, to nearest.
 func bf16(x float64) float64 {
 	f, _ := weights.BF16.Format()
 	return float64(f.Value(f.FromValue(float32(x))))

@@ -45,7 +45,7 @@ func softmax(x []float64) []float64 {
 	return times(y, 1/total)
 }
 
-// attend mixes values by the softmax of scores, which score gives for every key's position.
+// attend returns the mean of the values weighted by the softmax of the scores. score gives the score of a key's position.
 func attend(values [][]float64, score func(position int) float64) []float64 {
 	scores := make([]float64, len(values))
 	for u := range values {
@@ -58,12 +58,12 @@ func attend(values [][]float64, score func(position int) float64) []float64 {
 	return z
 }
 
-// dotAttention is attend by q·k/√size.
+// dotAttention is attend with the scores q·k/√size.
 func dotAttention(q []float64, keys, values [][]float64) []float64 {
 	return attend(values, func(u int) float64 { return dot(q, keys[u]) / math.Sqrt(float64(len(q))) })
 }
 
-// activation finds a function by the name that config.json gives it.
+// activation returns the activation function of a name in config.json.
 func activation(name string) func(float64) float64 {
 	switch name {
 	case "silu", "swish":

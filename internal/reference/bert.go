@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// bert is BERT. Where it has more than one head, as after its first training, a last row of outputs is
-// that of whole sentences.
+// bert is BERT. A pretraining checkpoint has two heads: the last row of outputs is the sentence head's.
 func bert(p *model, in Inputs) [][]float64 {
 	h := p.bertEncoder(in, p.under("embeddings.word_embeddings.weight", "bert.", ""), func(t int) int { return t })
 	return p.bertHeads(h, bertHead{
@@ -15,7 +14,7 @@ func bert(p *model, in Inputs) [][]float64 {
 	})
 }
 
-// roberta is RoBERTa: other heads, and positions that know of padding.
+// roberta is RoBERTa: BERT with other heads, and positions that skip padding.
 func roberta(p *model, in Inputs) [][]float64 {
 	positions := pastPadding(in.Tokens, int32(p.count("pad_token_id", 1)))
 	h := p.bertEncoder(in, p.under("embeddings.word_embeddings.weight", "roberta.", ""), func(t int) int { return positions[t] })
@@ -24,8 +23,7 @@ func roberta(p *model, in Inputs) [][]float64 {
 	})
 }
 
-// pastPadding counts tokens from behind the padding token's number, which is the position of all
-// padding.
+// pastPadding numbers positions from the padding token's id + 1. Padding itself has the position of that id.
 func pastPadding(tokens []int32, padding int32) (positions []int) {
 	next := int(padding)
 	for _, token := range tokens {
@@ -39,7 +37,7 @@ func pastPadding(tokens []int32, padding int32) (positions []int) {
 	return positions
 }
 
-// bertEncoder is all but the heads: norms stand behind attention and MLP.
+// bertEncoder is the model without heads, with norms after attention and MLP.
 func (p *model) bertEncoder(in Inputs, prefix string, position func(t int) int) [][]float64 {
 	hidden, heads, act := p.count("hidden_size"), p.count("num_attention_heads"), activation(p.text("hidden_act", "gelu"))
 	if kind := p.text("position_embedding_type", "absolute"); kind != "absolute" {
@@ -70,14 +68,14 @@ func (p *model) bertEncoder(in Inputs, prefix string, position func(t int) int) 
 	return h
 }
 
-// bertHead names the parts of the head for words: a layer, its activation and norm, and the decoder.
+// bertHead names the parts of the word head: a layer, its activation and norm, and the decoder.
 type bertHead struct {
 	dense, norm, words string
 	act                func(float64) float64
 }
 
-// bertHeads gives the outputs that config.json's architecture has: of every position or, last or alone,
-// of the sentence, which the first position stands for.
+// bertHeads returns the outputs of config.json's architecture: of every position, of the sentence, or both with the
+// sentence last. The first position represents the sentence.
 func (p *model) bertHeads(h [][]float64, words bertHead) (rows [][]float64) {
 	prefix := p.under("embeddings.word_embeddings.weight", "bert.", "roberta.", "")
 	pooled := func(dense, head string) []float64 {

@@ -2,7 +2,7 @@ package reference
 
 import "fmt"
 
-// bloom is BLOOM: a norm behind the embeddings, q, k and v fused head by head, ALiBi.
+// bloom is BLOOM: a norm after the embeddings, q, k and v fused head by head, ALiBi.
 func bloom(p *model, in Inputs) [][]float64 {
 	hidden := p.count("n_embed", p.count("hidden_size", 0))
 	heads := p.count("n_head", p.count("num_attention_heads", 0))
@@ -12,7 +12,7 @@ func bloom(p *model, in Inputs) [][]float64 {
 	norm := func(name string) func([]float64) []float64 {
 		return p.layerNorm(name, p.number("layer_norm_epsilon", 1e-5))
 	}
-	// branch adds what f makes of the norm's output to h, or to that output.
+	// branch adds f(norm(h)) to h, or to norm(h).
 	branch := func(h [][]float64, norm func([]float64) []float64, f func([][]float64) [][]float64) [][]float64 {
 		x := each(h, norm)
 		if p.is("apply_residual_connection_post_layernorm", false) {

@@ -14,7 +14,7 @@ import (
 
 type fields = map[string]any
 
-// changed is a tiny model with other fields; a field that is nil here is taken away.
+// changed is a tiny model with other fields. A nil field is removed.
 func changed(t *testing.T, name string, other fields) *weights.Model {
 	t.Helper()
 	js, err := synth.Config(name)
@@ -48,7 +48,7 @@ func folder(t *testing.T, config fields) *weights.Model {
 	return m
 }
 
-// problems turns what a model's methods panic with into a failure.
+// problems reports a panic of a model's methods as a test failure.
 func problems(t *testing.T) {
 	if p, ok := recover().(problem); ok {
 		t.Fatal(p)

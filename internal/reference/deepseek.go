@@ -23,8 +23,8 @@ func deepseekV2(p *model, in Inputs) [][]float64 {
 	return d.run(in)
 }
 
-// deepseekV3 is DeepSeek-V3 and R1: V2's attention, and a router whose choice, but not whose factors,
-// a bias corrects.
+// deepseekV3 is DeepSeek-V3 and R1: V2's attention, and a router with a bias that changes the choice of experts but
+// not their weights.
 func deepseekV3(p *model, in Inputs) [][]float64 {
 	p.presume("first_k_dense_replace", 3.0)
 	turn := rotary.neighbours
@@ -57,8 +57,7 @@ func topTwo(x []float64) float64 {
 	return sorted[len(sorted)-1] + sorted[len(sorted)-2]
 }
 
-// shared is the FFN of a DeepSeek: dense in the first layers, and behind them what the routed experts
-// and the shared ones make together.
+// shared is the FFN of a DeepSeek: dense in the first layers, and then the sum of routed and shared experts.
 func (d *decoder) shared(route func(at string, x []float64) []choice) func(int, string, []float64) []float64 {
 	dense := d.mlp
 	return func(layer int, at string, x []float64) []float64 {
@@ -75,9 +74,8 @@ func (d *decoder) shared(route func(at string, x []float64) []choice) func(int, 
 	}
 }
 
-// deepseek is a decoder with multi-head latent attention: keys and values, and in most models queries,
-// are made of a short vector behind a norm of its own. Positions are in further channels, of which all
-// heads share the key's.
+// deepseek is a decoder with multi-head latent attention. Keys and values, and in most models queries, are
+// projections of a short normalised vector. Rotary positions use extra channels; all heads share those of the key.
 func (p *model) deepseek(turn func(r rotary, x []float64, position int) []float64) *decoder {
 	d := p.llama()
 	still, turned, value := p.count("qk_nope_head_dim", 128), p.count("qk_rope_head_dim", 64), p.count("v_head_dim", 128)
@@ -115,7 +113,7 @@ func (p *model) deepseek(turn func(r rotary, x []float64, position int) []float6
 	return d
 }
 
-// latentScale is what YaRN makes of the scores of latent attention.
+// latentScale is YaRN's scale of the scores of latent attention.
 func (p *model) latentScale() float64 {
 	at := "rope_scaling."
 	if p.field("rope_parameters") != nil {

@@ -38,7 +38,7 @@ func TestConvolution(t *testing.T) {
 	}
 }
 
-// Queries of 0 weigh all that they see alike; a head reads its own channels.
+// Queries of 0 give all visible positions the same weight, and a head reads only its own channels.
 func TestMultiHead(t *testing.T) {
 	zero := [][]float64{{0, 0}, {0, 0}}
 	v := [][]float64{{1, 10}, {3, 30}}
@@ -76,7 +76,7 @@ func TestWhoSeesWhom(t *testing.T) {
 	}
 }
 
-// A model that sees or hears says how much it must be given, and takes nothing else.
+// A vision or audio model reports the number of values that it needs, and refuses other numbers.
 func TestValues(t *testing.T) {
 	for name, want := range map[string]int{"vit-tiny": 3 * 12 * 12, "whisper-tiny": 8 * 20, "bert-tiny": 0} {
 		m := changed(t, name, nil)

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// falcon is Falcon in its layouts: 7B (one KV head, attention and FFN in parallel behind one norm),
-// 40B and 180B (KV heads with groups, a norm each; 11B one for both), RW (ALiBi, one after the other).
+// falcon is Falcon in its layouts: 7B (one KV head; attention and FFN in parallel after one norm), 40B and 180B
+// (grouped KV heads, one norm each; 11B shares one), RW (ALiBi; attention before FFN).
 func falcon(p *model, in Inputs) [][]float64 {
 	hidden, heads := p.count("n_embed", p.count("hidden_size", 4544)), p.count("num_attention_heads", 71)
 	size := hidden / heads

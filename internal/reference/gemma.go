@@ -30,7 +30,7 @@ func (p *model) gemma(act string) *decoder {
 	return d
 }
 
-// gemma2 is Gemma 2: norms behind attention and MLP too, soft caps, every other layer slides.
+// gemma2 is Gemma 2: norms also after attention and MLP, soft caps, a sliding window in every other layer.
 func gemma2(p *model, in Inputs) [][]float64 {
 	p.mustBeCausal()
 	return p.gemma2().run(in)
@@ -48,7 +48,7 @@ func (p *model) gemma2() *decoder {
 	return d
 }
 
-// queryScale makes scores of products: a field stands for the head's size.
+// queryScale is the factor of q·k; a field of config.json takes the place of the head size.
 func (p *model) queryScale() func(qk float64) float64 {
 	size := p.number("query_pre_attn_scalar", 256)
 	return func(qk float64) float64 { return qk / math.Sqrt(size) }
@@ -64,8 +64,8 @@ func softCap(limit float64) func(float64) float64 {
 	}
 }
 
-// gemma3 is the language model of Gemma 3: norms on q and k for the soft cap of scores, and rotary
-// frequencies of their own in layers that slide, which are five of six.
+// gemma3 is the language model of Gemma 3: norms on q and k instead of the soft cap of scores, and a sliding window
+// with its own rotary frequencies in five of six layers.
 func gemma3(p *model, in Inputs) [][]float64 { return p.gemma3().run(in) }
 
 func (p *model) gemma3() *decoder {

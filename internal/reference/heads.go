@@ -2,8 +2,8 @@ package reference
 
 import "math"
 
-// multiHead is attention by heads of equal size: every position of q mixes the values by the softmax of
-// q·k/√size + bias, which may be -Inf where a position is not seen. Outputs are the heads' side by side.
+// multiHead is attention with heads of equal size. The weights are the softmax of q·k/√size + bias; a bias of -Inf
+// masks a position. The heads' outputs are concatenated.
 func multiHead(q, k, v [][]float64, heads int, bias func(head, t, u int) float64) [][]float64 {
 	size := len(q[0]) / heads
 	part := func(x []float64, n int) []float64 { return x[n*size : (n+1)*size] }
@@ -19,7 +19,7 @@ func multiHead(q, k, v [][]float64, heads int, bias func(head, t, u int) float64
 	return y
 }
 
-// backwards lets a position see itself and those before it.
+// backwards is the causal mask.
 func backwards(_, t, u int) float64 {
 	if u > t {
 		return math.Inf(-1)
@@ -27,7 +27,7 @@ func backwards(_, t, u int) float64 {
 	return 0
 }
 
-// around lets a position see all.
+// around masks nothing.
 func around(_, _, _ int) float64 { return 0 }
 
 // each applies f to every position.
@@ -39,7 +39,7 @@ func each(x [][]float64, f func([]float64) []float64) [][]float64 {
 	return y
 }
 
-// plus adds position by position.
+// plus adds two sequences of vectors.
 func plus(a, b [][]float64) [][]float64 {
 	y := make([][]float64, len(a))
 	for t := range a {

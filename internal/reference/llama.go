@@ -8,20 +8,19 @@ import (
 // llama is Llama 1 to 3.
 func llama(p *model, in Inputs) [][]float64 { return p.llama().run(in) }
 
-// decoder is a Llama, and by its fields each of its relatives. Where a function is given at, that is
-// the layer's prefix: "model.layers.3.".
+// decoder is a Llama; other values of its fields make its relatives. The argument at of a function is the layer's
+// prefix: "model.layers.3.".
 type decoder struct {
 	*model
 	hidden, heads, kv, size int // size is a head's
 	epsilon                 float64
 	prefix                  string
 
-	// norms are the names of those before and after attention, before and after the MLP; empty where
-	// there is none.
+	// norms are the names of the norms before and after attention, before and after the MLP; empty: no norm.
 	norms [4]string
 	norm  func(name string, x []float64) []float64
 
-	// attention is what the self-attention of a layer makes of x[position].
+	// attention computes a layer's self-attention of x[position].
 	attention func(layer int, at string, x [][]float64) [][]float64
 
 	project func(at string, x []float64) (q, k, v []float64)
@@ -30,12 +29,12 @@ type decoder struct {
 	score   func(qk float64) float64
 	mlp     func(layer int, at string, x []float64) []float64
 
-	embedding, branch float64 // factors of embeddings, and of what a layer adds to the residual stream
+	embedding, branch float64 // factors of the embeddings and of a layer's output before it is added to the residual stream
 	logit             func(float64) float64
 	act               func(float64) float64
 }
 
-// llama is the decoder of Llama itself.
+// llama returns Llama's decoder.
 func (p *model) llama() *decoder {
 	hidden, heads := p.count("hidden_size"), p.count("num_attention_heads")
 	d := &decoder{
@@ -148,7 +147,7 @@ func (d *decoder) headsAttention(layer int, at string, x [][]float64) [][]float6
 	return y
 }
 
-// head is the name of the layer that makes logits; empty where hidden states come out.
+// head is the name of the layer that computes logits; empty if the model returns hidden states.
 func (d *decoder) head() string {
 	switch {
 	case d.headless():

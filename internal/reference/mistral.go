@@ -1,6 +1,6 @@
 package reference
 
-// mistral is Mistral 7B: every layer slides where there is a window.
+// mistral is Mistral 7B: all layers have a sliding window, if config.json has one.
 func mistral(p *model, in Inputs) [][]float64 {
 	for name, as7B := range map[string]float64{ // which a text_config leaves out
 		"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,

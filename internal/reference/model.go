@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// model is a checkpoint and its config.json. Its methods panic with a problem, which Run returns.
+// model is a checkpoint with its config.json. Its methods panic with a problem; Run returns it as an error.
 type model struct {
 	file    *weights.Model
 	fields  map[string]any
 	decoded map[string][]float64
 }
 
-// problem is what is wrong with a checkpoint.
+// problem describes a fault of a checkpoint.
 type problem struct{ error }
 
 func failf(format string, args ...any) { panic(problem{fmt.Errorf(format, args...)}) }
@@ -58,14 +58,14 @@ func (p *model) number(name string, missing float64) float64 { return read(p, na
 func (p *model) is(name string, missing bool) bool           { return read(p, name, missing) }
 func (p *model) text(name, missing string) string            { return read(p, name, missing) }
 
-// presume sets a field that config.json does not mention: what the architecture takes it to be.
+// presume sets the architecture's default of a field that config.json leaves out.
 func (p *model) presume(name string, value any) {
 	if _, there := p.fields[name]; !there {
 		p.fields[name] = value
 	}
 }
 
-// optionalNumber is number where null means none, 0.
+// optionalNumber is number, with 0 for null.
 func (p *model) optionalNumber(name string, missing float64) float64 {
 	if v, there := p.fields[name]; there && v == nil {
 		return 0
@@ -73,7 +73,7 @@ func (p *model) optionalNumber(name string, missing float64) float64 {
 	return p.number(name, missing)
 }
 
-// count reads a whole number; without a default it must be there.
+// count reads a whole number. Without a default, the field is required.
 func (p *model) count(name string, missing ...int) int {
 	if len(missing) == 0 && p.field(name) == nil {
 		failf("config.json: %s is missing", name)
@@ -85,13 +85,13 @@ func (p *model) count(name string, missing ...int) int {
 	return int(p.number(name, v))
 }
 
-// headless reports whether config.json names an architecture that ends in hidden states.
+// headless reports whether config.json names an architecture without a head.
 func (p *model) headless() bool {
 	names, _ := p.field("architectures").([]any)
 	return len(names) > 0 && !p.ends("LM", "LMHeadModel", "ForConditionalGeneration")
 }
 
-// ends reports whether config.json names an architecture that ends so.
+// ends reports whether config.json names an architecture with this suffix.
 func (p *model) ends(tasks ...string) bool {
 	names, _ := p.field("architectures").([]any)
 	for _, name := range names {
@@ -105,7 +105,7 @@ func (p *model) ends(tasks ...string) bool {
 	return false
 }
 
-// under is the first prefix under which the checkpoint has a tensor; the first of all where it has none.
+// under returns the first prefix under which the checkpoint has the tensor; if none has, the first prefix.
 func (p *model) under(name string, prefixes ...string) string {
 	for _, prefix := range prefixes {
 		if p.has(prefix + name) {
@@ -121,7 +121,7 @@ func (p *model) has(name string) bool {
 	return ok
 }
 
-// values are a tensor's, which must be there. They are decoded once, and shared.
+// values returns a tensor's values. The tensor is required. It is decoded once; do not change the values.
 func (p *model) values(name string) []float64 {
 	if v := p.decoded[name]; v != nil {
 		return v
@@ -142,7 +142,7 @@ func (p *model) values(name string) []float64 {
 	return values
 }
 
-// optional is values, and nil where there is no such tensor.
+// optional is values, or nil if the tensor is missing.
 func (p *model) optional(name string) []float64 {
 	if !p.has(name) {
 		return nil
@@ -150,7 +150,7 @@ func (p *model) optional(name string) []float64 {
 	return p.values(name)
 }
 
-// row is row i of a tensor, which is read as a matrix of a width.
+// row returns row i of a tensor, read as a matrix of that width.
 func (p *model) row(name string, i, width int) []float64 {
 	v := p.values(name)
 	if i < 0 || (i+1)*width > len(v) {
@@ -159,7 +159,7 @@ func (p *model) row(name string, i, width int) []float64 {
 	return v[i*width : (i+1)*width]
 }
 
-// linear is w·x + b for the tensors name.weight[out, in] and, where there is one, name.bias.
+// linear returns w·x + b for the tensors name.weight[out, in] and name.bias, which is optional.
 func (p *model) linear(name string, x []float64) []float64 {
 	return p.affine(name+".weight", name+".bias", x, false)
 }

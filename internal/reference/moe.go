@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// choice is an expert that a router chose, and the factor of what it makes.
+// choice is an expert that the router chose, with the weight of its output.
 type choice struct {
 	expert int
 	factor float64
 }
 
-// choose takes the n experts that rank highest; their scores are the factors.
+// choose returns the n experts of highest rank, with their scores as weights.
 func choose(n int, rank, scores []float64) []choice {
 	same(rank, scores)
 	if n > len(scores) {
@@ -26,7 +26,7 @@ func choose(n int, rank, scores []float64) []choice {
 	return all[:n]
 }
 
-// normalised are the choices with factors that add up to 1.
+// normalised scales the weights of the choices to a sum of 1.
 func normalised(choices []choice) []choice {
 	total := 0.0
 	for _, c := range choices {
@@ -43,8 +43,8 @@ func scaled(choices []choice, s float64) []choice {
 	return after
 }
 
-// limit keeps the rank of the experts in the best groups of neighbours, and gives all others the rank of
-// the excluded. merit is a group's, by its experts' ranks.
+// limit keeps the ranks of experts in the best groups, and sets all other ranks to that of excluded experts. merit
+// ranks a group by its experts' ranks.
 func limit(rank []float64, groups, keep int, merit func(group []float64) float64, excluded float64) []float64 {
 	if groups < 1 || len(rank)%groups != 0 {
 		failf("config.json: %d experts do not make %d groups", len(rank), groups)
@@ -60,7 +60,7 @@ func limit(rank []float64, groups, keep int, merit func(group []float64) float64
 	return limited
 }
 
-// mix adds up what the chosen experts make of x. The names of their layers follow at and the number.
+// mix returns the weighted sum of the chosen experts' outputs for x. Their tensors are named at, then the expert's number.
 func (d *decoder) mix(choices []choice, at, gate, up, down string, x []float64) []float64 {
 	y := make([]float64, d.hidden)
 	for _, c := range choices {
@@ -70,7 +70,7 @@ func (d *decoder) mix(choices []choice, at, gate, up, down string, x []float64) 
 	return y
 }
 
-// mixtral is Mixtral: a Mistral whose router sends a position to some of the experts.
+// mixtral is Mixtral: a Mistral with a router that sends each position to a few experts.
 func mixtral(p *model, in Inputs) [][]float64 {
 	p.presume("num_key_value_heads", 8.0)
 	p.presume("rms_norm_eps", 1e-5)

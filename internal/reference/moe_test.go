@@ -22,7 +22,7 @@ func TestRouters(t *testing.T) {
 	near(t, "first share", chosen[0].factor, 4.0/7)
 	near(t, "both shares", chosen[0].factor+chosen[1].factor, 1)
 
-	// A correction decides who is chosen, and not how much it counts.
+	// A correction changes the choice, not the weights.
 	corrected := choose(1, add(scores, []float64{0, 0, 0, 0, 1}), scores)
 	if corrected[0].expert != 4 || corrected[0].factor != scores[4] {
 		t.Errorf("corrected choice is %v", corrected)

@@ -2,8 +2,8 @@ package reference
 
 import "fmt"
 
-// opt is OPT and Galactica: positions that count from 2; norms behind the layers and embeddings of
-// another width in the 350M model.
+// opt is OPT and Galactica: positions count from 2. The 350M model has norms after the layers and embeddings of
+// another width.
 func opt(p *model, in Inputs) [][]float64 {
 	hidden, heads := p.count("hidden_size"), p.count("num_attention_heads")
 	width, before := p.count("word_embed_proj_dim", hidden), p.is("do_layer_norm_before", true)
@@ -15,7 +15,7 @@ func opt(p *model, in Inputs) [][]float64 {
 		}
 		return func(x []float64) []float64 { return layerNorm(x, ones(len(x)), nil, 1e-5) }
 	}
-	// branch adds what f makes of h, with a norm before f or behind the sum.
+	// branch returns h + f(norm(h)), or norm(h + f(h)).
 	branch := func(h [][]float64, norm func([]float64) []float64, f func([][]float64) [][]float64) [][]float64 {
 		if before {
 			return plus(h, f(each(h, norm)))
@@ -55,12 +55,12 @@ func opt(p *model, in Inputs) [][]float64 {
 	return each(h, p.layer(p.under("lm_head.weight", "", "language_model.")+"lm_head"))
 }
 
-// selfAttention is that of OPT and Whisper: q_proj, k_proj, v_proj and out_proj.
+// selfAttention is the attention of OPT and Whisper: q_proj, k_proj, v_proj and out_proj.
 func (p *model) selfAttention(at string, x [][]float64, heads int, bias func(head, t, u int) float64) [][]float64 {
 	return p.crossAttention(at, x, x, heads, bias)
 }
 
-// crossAttention is selfAttention with queries of x and keys and values of seen.
+// crossAttention is selfAttention with queries from x, and keys and values from seen.
 func (p *model) crossAttention(at string, x, seen [][]float64, heads int, bias func(head, t, u int) float64) [][]float64 {
 	q, k, v := each(x, p.layer(at+"q_proj")), each(seen, p.layer(at+"k_proj")), each(seen, p.layer(at+"v_proj"))
 	return each(multiHead(q, k, v, heads, bias), p.layer(at+"out_proj"))

@@ -2,7 +2,7 @@ package reference
 
 import "math"
 
-// phi3 is Phi-3 and Phi-4: fused projections, positions in a part of each head.
+// phi3 is Phi-3 and Phi-4: fused projections, rotary positions in a part of each head.
 func phi3(p *model, in Inputs) [][]float64 {
 	p.presume("rms_norm_eps", 1e-5)
 	d := p.llama()
@@ -20,8 +20,8 @@ func phi3(p *model, in Inputs) [][]float64 {
 	return d.run(in)
 }
 
-// phiRotary is rotary for a sequence of some length: LongRoPE divides each frequency by a factor of its
-// own, and takes others beyond the length that the model was first trained with.
+// phiRotary is rotary for a sequence of a given length. LongRoPE divides each frequency by its own factor, with a
+// second set of factors beyond the original training length.
 func (p *model) phiRotary(size, length int) rotary {
 	at := "rope_scaling."
 	if p.field("rope_parameters") != nil {
@@ -53,7 +53,7 @@ func (p *model) phiRotary(size, length int) rotary {
 	return r
 }
 
-// longScale is by how much LongRoPE scales q and k of a context that is longer by a factor.
+// longScale is LongRoPE's scale of q and k for a context that is longer by factor.
 func longScale(factor, first float64) float64 {
 	if factor <= 1 {
 		return 1

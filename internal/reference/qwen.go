@@ -12,7 +12,7 @@ func (p *model) qwen2() *decoder {
 	return d
 }
 
-// qwen3 is Qwen3: each head's q and k pass a norm before they are turned.
+// qwen3 is Qwen3: a norm on each head's q and k before the rotary positions.
 func qwen3(p *model, in Inputs) [][]float64 { return p.qwen3().run(in) }
 
 func (p *model) qwen3() *decoder {
@@ -22,7 +22,7 @@ func (p *model) qwen3() *decoder {
 	return d
 }
 
-// normHeads makes each head's q and k pass a norm, whose weights all heads share.
+// normHeads normalises each head's q and k. All heads share the norm's weights.
 func (d *decoder) normHeads() {
 	project := d.project
 	d.project = func(at string, x []float64) (q, k, v []float64) {

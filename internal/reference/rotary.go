@@ -2,13 +2,13 @@ package reference
 
 import "math"
 
-// rotary turns pairs of channels by position·frequency, and scales them.
+// rotary rotates pairs of channels by position·frequency, and scales them.
 type rotary struct {
 	frequency []float64
 	scale     float64
 }
 
-// rotary reads the frequencies for so many rotary channels.
+// rotary reads the frequencies for n rotary channels.
 func (p *model) rotary(size int) rotary {
 	theta, at := p.number("rope_theta", p.number("rotary_emb_base", 10000)), "rope_scaling."
 	if p.field("rope_parameters") != nil {
@@ -55,7 +55,7 @@ func (p *model) llama3(at string, f float64) float64 {
 	return (1-smooth)*f/factor + smooth*f
 }
 
-// halves turns the complex numbers (x[i], x[i+n/2]); channels behind the rotary ones stay.
+// halves rotates the pairs (x[i], x[i+n/2]). Channels after the n rotary ones stay.
 func (r rotary) halves(x []float64, position int) []float64 {
 	y, n := append([]float64{}, x...), len(r.frequency)
 	for i, f := range r.frequency {
@@ -64,7 +64,7 @@ func (r rotary) halves(x []float64, position int) []float64 {
 	return y
 }
 
-// neighbours turns the complex numbers (x[2i], x[2i+1]).
+// neighbours rotates the pairs (x[2i], x[2i+1]).
 func (r rotary) neighbours(x []float64, position int) []float64 {
 	y := append([]float64{}, x...)
 	for i, f := range r.frequency {

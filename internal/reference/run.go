@@ -10,19 +10,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// ErrUnknown is wrapped by Run's error for a model_type that is not computed.
+// ErrUnknown is wrapped by Run's error for an unknown model_type.
 var ErrUnknown = errors.New("model_type is not computed here")
 
-// Inputs is what a model is run on.
+// Inputs are a model's inputs.
 type Inputs struct {
-	// Tokens are one sequence.
+	// Tokens of one sequence.
 	Tokens []int32
-	// Values are what a model that sees or hears is given besides: an image [channels, height, width],
-	// or a recording's features [bins, frames].
+	// Values of an image [channels, height, width] for a vision model, or of a recording's features [bins, frames]
+	// for an audio model.
 	Values []float64
 }
 
-// architectures has a function for every model_type.
+// architectures maps every model_type to its function.
 var architectures = map[string]func(*model, Inputs) [][]float64{
 	"llama":       llama,
 	"mistral":     mistral,
@@ -53,12 +53,11 @@ var architectures = map[string]func(*model, Inputs) [][]float64{
 	"deepseek_v3": deepseekV3,
 }
 
-// Types lists the model_types that are computed, sorted.
+// Types lists the known model_types, sorted.
 func Types() []string { return slices.Sorted(maps.Keys(architectures)) }
 
-// Run computes a model's outputs: a row for every position, of logits where the checkpoint has a head
-// and of hidden states where it has none. It fails where config.json lacks a field, the checkpoint a
-// tensor, or a tensor has another size.
+// Run computes a model's outputs, a row for every position: logits, or hidden states if the checkpoint has no head.
+// Missing fields of config.json, missing tensors and tensors of a wrong size are errors.
 func Run(m *weights.Model, in Inputs) (rows [][]float64, err error) {
 	p, err := newModel(m)
 	if err != nil {
@@ -72,7 +71,7 @@ func Run(m *weights.Model, in Inputs) (rows [][]float64, err error) {
 	return run(p, in), nil
 }
 
-// Values is how many Inputs.Values a model takes: 0 where it reads nothing but text.
+// Values returns the number of Inputs.Values that a model takes; 0 for a text model.
 func Values(m *weights.Model) (n int, err error) {
 	p, err := newModel(m)
 	if err != nil {
@@ -88,7 +87,7 @@ func Values(m *weights.Model) (n int, err error) {
 	return 0, nil
 }
 
-// catch turns a problem that a function panics with into its error.
+// catch returns a problem that a function panics with as an error.
 func catch(err *error) {
 	if r := recover(); r != nil {
 		failure, ok := r.(problem)

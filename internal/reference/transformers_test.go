@@ -14,13 +14,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// recorded is what transformers computed in float64; bench/runtimes.py writes it to testdata.
+// recorded holds outputs of transformers in float64, which bench/runtimes.py writes to testdata.
 type recorded struct {
 	Transformers, Torch string
 	Rows                [][]float64
 }
 
-// The yardstick itself is held against the runtime that most models are published for.
+// The reference model agrees with transformers, the runtime that most models are published for.
 func TestTransformersComputeTheSame(t *testing.T) {
 	for _, name := range synth.Names() {
 		if !strings.HasSuffix(name, "-tiny") {
@@ -50,7 +50,7 @@ func TestTransformersComputeTheSame(t *testing.T) {
 	}
 }
 
-// synthetic is the model that was recorded.
+// synthetic is the recorded model.
 func synthetic(t *testing.T, name string) *weights.Model {
 	t.Helper()
 	config, err := synth.Config(name)
@@ -69,7 +69,7 @@ func synthetic(t *testing.T, name string) *weights.Model {
 	return m
 }
 
-// apart is the largest difference over the largest magnitude.
+// apart is the largest difference divided by the largest magnitude.
 func apart(want, got [][]float64) float64 {
 	if len(want) != len(got) {
 		return math.Inf(1)
@@ -86,7 +86,7 @@ func apart(want, got [][]float64) float64 {
 	return diff / size
 }
 
-// recordedInputs are those of bench/runtimes.py.
+// recordedInputs are the inputs of bench/runtimes.py.
 func recordedInputs(t *testing.T, m *weights.Model) (in Inputs) {
 	t.Helper()
 	var config struct {

@@ -2,8 +2,8 @@ package reference
 
 import "fmt"
 
-// vit is ViT: a class token and the patches of an image. A classifier gives one row, that of the class
-// token, a decoder one for every patch: its pixels [channels, height, width], before they are shuffled.
+// vit is ViT: a class token and the patches of an image. A classifier returns one row, of the class token. A decoder
+// returns a row for every patch: its pixels [channels, height, width] before they are shuffled.
 func vit(p *model, in Inputs) [][]float64 {
 	hidden, heads, act := p.count("hidden_size"), p.count("num_attention_heads"), activation(p.text("hidden_act", "gelu"))
 	prefix := p.under("embeddings.cls_token", "vit.", "")
@@ -33,13 +33,12 @@ func vit(p *model, in Inputs) [][]float64 {
 	return [][]float64{p.linear("classifier", h[0])}
 }
 
-// pixels is how many values an image has.
+// pixels is the number of values of an image.
 func (p *model) pixels() int {
 	return p.count("num_channels", 3) * p.count("image_size") * p.count("image_size")
 }
 
-// patches cuts an image [channels, height, width] into squares, each [channels, height, width], line by
-// line.
+// patches cuts an image [channels, height, width] into square patches of the same layout, row by row.
 func (p *model) patches(image []float64) (patches [][]float64) {
 	size, patch := p.count("image_size"), p.count("patch_size")
 	if len(image) != p.pixels() {

@@ -1,14 +1,14 @@
 package reference
 
-// causal is attention to everything up to a position itself.
+// causal is the causal mask.
 func causal(_, t, u int) bool { return u <= t }
 
-// sliding is causal attention to the last width positions, t's own among them; to all where width is 0.
+// sliding is causal attention to the last width positions, including t itself; width 0 means no limit.
 func sliding(width int) func(layer, t, u int) bool {
 	return func(_, t, u int) bool { return u <= t && (width == 0 || u > t-width) }
 }
 
-// slidingIn is sliding in the layers that config.json lists or else a rule names, and causal in others.
+// slidingIn is sliding in the layers that config.json lists, or else that a rule names, and causal in the others.
 func (p *model) slidingIn(rule func(layer int) bool, width int) func(layer, t, u int) bool {
 	narrow := sliding(width)
 	return func(layer, t, u int) bool {
@@ -31,7 +31,7 @@ func (p *model) slides(layer int, rule func(layer int) bool) bool {
 	return kinds[layer] == "sliding_attention"
 }
 
-// window is how many positions a layer that slides attends to; 0 for all, which null says.
+// window is the width of the sliding window; 0, or null in config.json, means no limit.
 func (p *model) window(missing int) int {
 	return int(p.optionalNumber("sliding_window", float64(missing)))
 }
