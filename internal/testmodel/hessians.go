@@ -1,0 +1,176 @@
+package testmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Hessians are those of a model's layers, from forward passes over random tokens.
+type Hessians struct {
+	Name             string
+	Fitting, HeldOut Observed
+	Asked            func(tensor string) error // precedes every answer of Fit; may be nil
+}
+
+// HessiansOf a model, from different tokens for fitting and held out.
+func HessiansOf(t TB, m *weights.Model) *Hessians {
+	t.Helper()
+	h := &Hessians{Name: "these tokens"}
+	h.Fitting, _ = Forward(t, m, forward.Stored(m), 1)
+	h.HeldOut, _ = Forward(t, m, forward.Stored(m), 2)
+	return h
+}
+
+// Key is the name.
+func (h *Hessians) Key() string { return h.Name }
+
+// Has is true of every tensor.
+func (h *Hessians) Has(string) bool { return true }
+
+// Fit is a copy: the caller may change it.
+func (h *Hessians) Fit(_ context.Context, tensor string) (sgemm.Matrix, error) {
+	if h.Asked != nil {
+		if err := h.Asked(tensor); err != nil {
+			return sgemm.Matrix{}, err
+		}
+	}
+	return h.Fitting.of(tensor)
+}
+
+// Held is a copy, too.
+func (h *Hessians) Held(_ context.Context, tensor string) (sgemm.Matrix, error) {
+	return h.HeldOut.of(tensor)
+}
+
+// Observed are Hessians by layer, of one batch.
+type Observed map[string]sgemm.Matrix
+
+// Input implements [forward.Observer].
+func (o Observed) Input(names []string, x sgemm.Matrix) error {
+	h := sgemm.Dense(x.Cols, x.Cols, nil)
+	if err := sgemm.Mul(context.Background(), h, x, x, sgemm.Op{TransA: true}); err != nil {
+		return err
+	}
+	for i := range h.Data {
+		h.Data[i] /= float32(x.Rows)
+	}
+	for _, name := range names {
+		if _, twice := o[name]; twice {
+			return fmt.Errorf("%s: more than one batch", name)
+		}
+		o[name] = h
+	}
+	return nil
+}
+
+func (o Observed) of(tensor string) (sgemm.Matrix, error) {
+	h, known := o[tensor]
+	if !known {
+		return h, errors.New("the forward pass has no such layer")
+	}
+	return sgemm.Dense(h.Rows, h.Cols, append([]float32{}, h.Data...)), nil
+}
+
+// sequences of random tokens: fewer in all than most layers have inputs, so that inputs are correlated.
+func sequences(t TB, m *weights.Model, seed uint64) [][]int32 {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 3))
+	all := make([][]int32, 2)
+	for i := range all {
+		for range 15 {
+			all[i] = append(all[i], int32(rng.IntN(LayoutOf(t, m).Dims["vocab"])))
+		}
+	}
+	return all
+}
+
+// Forward runs a model with the given weights on random tokens, and returns its layers' Hessians and the losses.
+func Forward(t TB, m *weights.Model, w forward.Weights, seed uint64) (Observed, *forward.Scores) {
+	t.Helper()
+	d, err := forward.New(m, LayoutOf(t, m))
+	OK(t, err)
+	seen := Observed{}
+	scores, err := d.Run(context.Background(), w, sequences(t, m, seed), seen)
+	OK(t, err)
+	return seen, scores
+}
+
+// Tensors of a model by name; they are weights of a forward pass.
+type Tensors map[string]weights.Tensor
+
+// TensorsOf a model.
+func TensorsOf(m *weights.Model) Tensors {
+	all := Tensors{}
+	for _, info := range m.Infos() {
+		all[info.Name], _ = m.Tensor(info.Name)
+	}
+	return all
+}
+
+// Tensor implements [forward.Weights].
+func (all Tensors) Tensor(_ context.Context, name string) ([]float32, error) {
+	x := all[name]
+	v := make([]float32, x.Len())
+	FormatOf(x.DType).Decode(v, x.Data)
+	return v, nil
+}
+
+// EachLinear calls fn with every linear layer of a model.
+func EachLinear(t TB, m *weights.Model, fn func(x weights.Tensor, outAxis int)) {
+	t.Helper()
+	layout := LayoutOf(t, m)
+	for _, info := range m.Infos() {
+		if layout.IsLinear(info) {
+			fn(TensorOf(t, m, info.Name), layout.Claims[info.Name].OutAxis)
+		}
+	}
+}
+
+// Outputs are a stored layer's values, each row an output's.
+func Outputs(x weights.Tensor, outAxis int) [][]float64 {
+	rows, cols := x.Matrix()
+	v := Values(x)
+	if outAxis == 0 {
+		rows, cols = cols, rows
+	}
+	w := make([][]float64, cols)
+	for n := range w {
+		for k := range rows {
+			if outAxis == 0 {
+				w[n] = append(w[n], v[n*rows+k])
+			} else {
+				w[n] = append(w[n], v[k*cols+n])
+			}
+		}
+	}
+	return w
+}
+
+// Power is tr(w·h·wᵀ).
+func Power(w [][]float64, h sgemm.Matrix) (sum float64) {
+	for _, row := range w {
+		for i, a := range row {
+			for j, v := range h.Row(i) {
+				sum += a * float64(v) * row[j]
+			}
+		}
+	}
+	return sum
+}
+
+// Lost is the share of the power of a layer's outputs that has become error.
+func Lost(before, after weights.Tensor, outAxis int, h sgemm.Matrix) float64 {
+	w, e := Outputs(before, outAxis), Outputs(after, outAxis)
+	for n, row := range e {
+		for k := range row {
+			row[k] -= w[n][k]
+		}
+	}
+	return Power(e, h) / Power(w, h)
+}
