@@ -32,8 +32,8 @@ func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, o 
 	}
 	p.phase, p.result = p.rng.Float64(), newResult(m, p.opt)
 	defer func() {
-		if p.train != nil && ctx.Err() == nil { // closing waits for the work that the card has queued; the machine's Close does too
-			_ = p.train.Close() // frees memory of the card; the result stands
+		if p.launcher != nil && ctx.Err() == nil { // closing waits for the work that the card has queued; the machine's Close does too
+			_ = p.launcher.Close() // frees memory of the card; the result stands
 		}
 	}()
 	if err := p.prepare(ctx); err != nil {
@@ -59,7 +59,7 @@ type profiler struct {
 	began     time.Duration
 	phase     float64 // of the first run
 	sampler   *sampler
-	train     measure.Sequence
+	launcher  measure.Sequence
 	groups    [][]cuda.ClockReading
 	noClock   error
 	sequences []*sequence
@@ -110,7 +110,7 @@ func (p *profiler) prepare(ctx context.Context) error {
 		}
 	}
 	var err error
-	if p.train, err = p.machine.NewSequence(ctx, "profile", p.products); err != nil {
+	if p.launcher, err = p.machine.NewSequence(ctx, "profile", p.products); err != nil {
 		return err
 	}
 	p.stage("timing")
@@ -189,13 +189,13 @@ func (p *profiler) time(ctx context.Context, product int) (each float64, err err
 
 // execute runs segments and returns their timeline by the card's clock.
 func (p *profiler) execute(ctx context.Context, segments []cuda.Segment) (Timeline, error) {
-	if err := p.train.Start(segments); err != nil {
+	if err := p.launcher.Start(segments); err != nil {
 		return Timeline{}, err
 	}
-	if err := p.train.Wait(ctx); err != nil {
+	if err := p.launcher.Wait(ctx); err != nil {
 		return Timeline{}, err
 	}
-	stamps, err := p.train.Stamps()
+	stamps, err := p.launcher.Stamps()
 	if err != nil {
 		return Timeline{}, err
 	}

@@ -27,17 +27,17 @@ func (p *profiler) run(ctx context.Context, s *sequence, number int) (*run, erro
 		return nil, err
 	}
 	r.launched = p.clock.Now()
-	if err := p.train.Start(s.segments); err != nil {
+	if err := p.launcher.Start(s.segments); err != nil {
 		return nil, err
 	}
 	err := r.sample(ctx, r.launched+s.lasts+margin)
-	if failed := p.train.Wait(ctx); err == nil { // the card must be waited for in any case
+	if failed := p.launcher.Wait(ctx); err == nil { // the card must be waited for in any case
 		err = failed
 	}
 	if err != nil {
 		return nil, err
 	}
-	stamps, err := p.train.Stamps()
+	stamps, err := p.launcher.Stamps()
 	if err != nil {
 		return nil, err
 	}
