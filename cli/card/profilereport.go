@@ -27,7 +27,7 @@ type profileReport struct {
 	unsplit    string
 }
 
-// met says whether the profile is as fine and as steady as was asked for.
+// met reports whether the profile is as fine and as steady as was asked for.
 func (r profileReport) met() bool { return r.Steady() && (r.asked == 0 || r.Resolves(r.asked)) }
 
 func (r profileReport) write(c *cli.Context) error {
@@ -52,7 +52,7 @@ func (r profileReport) title() string {
 	if p.W != "" {
 		title += ", w " + term.Shorten(p.W, widest)
 	}
-	if r.BrokenOff() {
+	if r.Interrupted() {
 		title += ", interrupted"
 	}
 	return title
@@ -141,7 +141,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	r.aboutRuns(w, p)
 	if p.Trace == nil {
 		why := "there is no trace"
-		if r.BrokenOff() {
+		if r.Interrupted() {
 			why += ": there were too few readings so far, or too little time"
 		}
 		term.Remark(w, "note", why)
@@ -228,7 +228,7 @@ func (r profileReport) remarks(w io.Writer) {
 	if r.unsplit != "" {
 		term.Remark(w, "note", r.unsplit)
 	}
-	if r.BrokenOff() && r.HasTrace() {
+	if r.Interrupted() && r.HasTrace() {
 		of := "a trace uses the latest golden runs only, and is coarser than that of a complete measurement"
 		if r.Recomputed != "" {
 			of = "traces use all golden runs until then"

@@ -28,7 +28,7 @@ type ClockSync struct {
 	slope      float64       // of the host's clock by the card's
 }
 
-// errNoClock says that the card's clock was never read.
+// errNoClock means that the card's clock was never read.
 var errNoClock = errors.New("the card's clock was not read")
 
 // synchronise fits a line through the quickest reading of each group. A moment is known to within half of its round trip,

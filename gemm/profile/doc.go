@@ -25,7 +25,7 @@
 // second segments show it after the other.
 //
 // Files: profile.go and run.go measure, sampler.go reads the sensors, clock.go and timeline.go tell the moments.
-// profiles.go aligns the readings, golden.go chooses the runs, result.go and milestones.go hold the results. steady.go,
+// assemble.go aligns the readings and makes the profiles, golden.go chooses the runs, result.go and milestones.go hold the results. steady.go,
 // interleaved.go and execution.go evaluate the trace. recompute.go repeats all of that from recorded readings.
 //
 // In JSON, times are in seconds and their names end with "seconds".

@@ -8,7 +8,7 @@ import (
 
 // Execution is the power within one execution, averaged over all executions of steady power.
 type Execution struct {
-	// Resolved says whether an execution lasts at least twice the trace's resolution. Else there are no watts, and Why
+	// Resolved reports whether an execution lasts at least twice the trace's resolution. Else there are no watts, and Why
 	// says more.
 	Resolved   bool   `json:"resolved"`
 	Why        string `json:"why,omitempty"`

@@ -6,14 +6,14 @@ import (
 )
 
 // TestInterleaved: power right after another product is held against the product's steady power; where that was not
-// found, or the curve is too coarse for the leg, there is no ratio.
+// found, or the trace is too coarse for the segment, there is no ratio.
 func TestInterleaved(t *testing.T) {
 	result := func() *Result {
 		var r Result
 		for i := range 2 {
 			p := Profile{
 				Segments: []Segment{{Product: i, Executions: 9, End: 550 * ms}, {Product: 1 - i, Executions: 4, Begin: 550 * ms, End: 800 * ms}},
-				Trace: drawing(func(t float64) float64 { // falls to 600 W; from the second leg on 660
+				Trace: drawing(func(t float64) float64 { // falls to 600 W; from the second segment on 660
 					if t > 0.55 {
 						return 660
 					}

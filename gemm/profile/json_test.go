@@ -37,7 +37,7 @@ func TestJSON(t *testing.T) {
 	}
 	for i, p := range r.Profiles {
 		for what, pair := range map[string][2]any{
-			"curve": {recorded(p.Trace), recorded(read.Profiles[i].Trace)}, "legs": {p.Segments, read.Profiles[i].Segments},
+			"trace": {recorded(p.Trace), recorded(read.Profiles[i].Trace)}, "legs": {p.Segments, read.Profiles[i].Segments},
 			"milestones": {p.Milestones, read.Profiles[i].Milestones}, "steady": {p.Steady, read.Profiles[i].Steady},
 			"sensors": {p.Sensors, read.Profiles[i].Sensors}, "states": {p.States, read.Profiles[i].States},
 			"inside": {p.Execution, read.Profiles[i].Execution}, "readings": {p.Readings, read.Profiles[i].Readings},

@@ -20,7 +20,7 @@ type Milestone struct {
 	Over    Seconds  `json:"over_seconds"`
 }
 
-// TooCoarse says whether the trace is too coarse to tell power at the moment from later power.
+// TooCoarse reports whether the trace is too coarse to tell power at the moment from later power.
 func (m Milestone) TooCoarse() bool { return m.Over > m.At }
 
 // moments are the milestones of every profile, as far as the first segment goes.

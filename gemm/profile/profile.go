@@ -41,7 +41,7 @@ func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, o 
 	}
 	failed := p.runs(ctx)
 	if failed != nil {
-		p.breakOff(failed)
+		p.interrupt(failed)
 	}
 	if err := p.profiles(ctx); failed == nil {
 		failed = err
@@ -51,21 +51,21 @@ func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, o 
 
 // profiler is a measurement in progress.
 type profiler struct {
-	machine   measure.Machine
-	clock     power.Clock
-	products  []cuda.Product
-	opt       Options
-	rng       *rand.Rand
-	began     time.Duration
-	phase     float64 // of the first run
-	sampler   *sampler
-	launcher  measure.Sequence
-	groups    [][]cuda.ClockReading
-	noClock   error
-	sequences []*sequence
-	brokenOff bool
-	deadline  time.Time // for the traces, where it was broken off
-	result    *Result
+	machine     measure.Machine
+	clock       power.Clock
+	products    []cuda.Product
+	opt         Options
+	rng         *rand.Rand
+	began       time.Duration
+	phase       float64 // of the first run
+	sampler     *sampler
+	launcher    measure.Sequence
+	groups      [][]cuda.ClockReading
+	noClock     error
+	sequences   []*sequence
+	interrupted bool
+	deadline    time.Time // for the traces, after an interrupt
+	result      *Result
 }
 
 // sequence is a launch sequence: the segments that each of its runs executes.
@@ -92,14 +92,14 @@ const (
 	graceRuns = 50                     // the latest; as many as FinGraV found enough
 )
 
-// breakOff ends the measurement. The traces become coarser and quicker.
-func (p *profiler) breakOff(err error) {
+// interrupt ends the measurement. The traces become coarser and quicker.
+func (p *profiler) interrupt(err error) {
 	p.result.Stopped = stoppedByError
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		p.result.Stopped = stoppedByContext
 	}
 	p.opt.Step, p.opt.Resamples, p.opt.Resolution = max(p.opt.Step, 10*time.Millisecond), min(p.opt.Resamples, 20), 0
-	p.brokenOff = true
+	p.interrupted = true
 }
 
 // prepare puts the operands on the card, tests the sensors, times the kernels and warms the card up.

@@ -197,10 +197,10 @@ func TestAfterAnother(t *testing.T) {
 	}
 	for i, p := range r.Profiles {
 		if len(p.Segments) != 2 || p.Segments[0].Product != i || p.Segments[1].Begin != p.Segments[0].End {
-			t.Errorf("legs %+v", p.Segments)
+			t.Errorf("segments %+v", p.Segments)
 		}
-		near(t, "the first leg's length", p.Segments[0].End.Seconds(), 0.3, 0.02)
-		near(t, "the second leg's length", (p.Segments[1].End - p.Segments[1].Begin).Seconds(), 0.15, 0.02)
+		near(t, "the first segment's length", p.Segments[0].End.Seconds(), 0.3, 0.02)
+		near(t, "the second segment's length", (p.Segments[1].End - p.Segments[1].Begin).Seconds(), 0.15, 0.02)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelledLate, while the curve is made: a coarser one, if there is time for it, of all that was read.
+// TestCancelledLate, while the trace is made: a coarser one, if there is time for it, of all that was read.
 func TestCancelledLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := quick
@@ -309,7 +309,7 @@ func (o other) ReadClock() (cuda.ClockReading, error) {
 	return o.Machine.ReadClock()
 }
 
-// TestSilentSensors: without the energy counter there is a curve of the others, and it is said; without
+// TestSilentSensors: without the energy counter there is a trace of the others, and it is said; without
 // any there is none.
 func TestSilentSensors(t *testing.T) {
 	m := measure.Simulated(plain())
@@ -371,8 +371,8 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// TestInside folds what repeats with every execution.
-func TestInside(t *testing.T) {
+// TestWithinExecution folds what repeats with every execution.
+func TestWithinExecution(t *testing.T) {
 	const each, n = 100 * ms, 10
 	c := &stitch.Trace{Step: 5 * ms}
 	for i := range int(n * each / c.Step) {

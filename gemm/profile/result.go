@@ -125,22 +125,22 @@ func (r *Result) warn(format string, args ...any) {
 	}
 }
 
-// BrokenOff says whether the measurement was interrupted or failed.
-func (r *Result) BrokenOff() bool {
+// Interrupted reports whether the measurement was interrupted or failed.
+func (r *Result) Interrupted() bool {
 	return r.Stopped == stoppedByContext || r.Stopped == stoppedByError
 }
 
-// HasTrace says whether any profile has a trace.
+// HasTrace reports whether any profile has a trace.
 func (r *Result) HasTrace() bool {
 	return slices.ContainsFunc(r.Profiles, func(p Profile) bool { return p.Trace != nil })
 }
 
-// Steady says whether every profile reached steady power.
+// Steady reports whether every profile reached steady power.
 func (r *Result) Steady() bool {
 	return len(r.Profiles) > 0 && !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return !p.Steady.SSP.Found })
 }
 
-// Resolves says whether every trace is as fine as a resolution.
+// Resolves reports whether every trace is as fine as a resolution.
 func (r *Result) Resolves(resolution time.Duration) bool {
 	return !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return p.Trace == nil || p.Coarsest() > Seconds(resolution) })
 }

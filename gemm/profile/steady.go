@@ -169,13 +169,13 @@ func (s steadySearch) over(n int) Seconds {
 	return max(s.trace.ResolutionAt(s.moment(n)), s.trace.Step, stitch.Of(s.length(n)))
 }
 
-// resolved says whether the trace can tell power after n executions from power after twice as many, and from power before
+// resolved reports whether the trace can tell power after n executions from power after twice as many, and from power before
 // the first.
 func (s steadySearch) resolved(n int) bool {
 	return s.moment(2*n)-s.moment(n) >= s.over(2*n) && s.moment(n) >= s.over(n)
 }
 
-// steady says whether power is constant from n executions on, and by what share it differs at most from the power after
+// steady reports whether power is constant from n executions on, and by what share it differs at most from the power after
 // another number of executions.
 func (s steadySearch) steady(n, other int) (steady bool, by float64) {
 	if n < 1 || s.moment(n) < s.over(n) {

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// drawing is a curve of exact power in cells of 1 ms.
+// drawing is a trace of exact power in cells of 1 ms.
 func drawing(power func(t float64) float64, until float64) *stitch.Trace {
 	c := &stitch.Trace{Step: ms}
 	for i := range int(until * 1000) {
@@ -100,7 +100,7 @@ func TestNoSSP(t *testing.T) {
 	}
 }
 
-// TestUnsureSSP: a difference that the curve cannot tell is none; but a curve that could tell none of those that
+// TestUnsureSSP: a difference that the trace cannot tell is none; but a trace that could tell none of those that
 // matter shows nothing.
 func TestUnsureSSP(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 690 + 20*t }, 2)
@@ -130,7 +130,7 @@ func TestUnsureRise(t *testing.T) {
 	}
 }
 
-// TestEnd: what the curve makes of its last moments is no change of power.
+// TestEnd: what the trace makes of its last moments is no change of power.
 func TestEnd(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 600 }, 0.5)
 	last := len(c.Watts) - 1
@@ -140,7 +140,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestEarlyPower: before the curve can tell, SSE has no power.
+// TestEarlyPower: before the trace can tell, SSE has no power.
 func TestEarlyPower(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 600 * t }, 0.5)
 	for each, told := range map[float64]bool{1e-4: false, 4e-3: true} {
@@ -179,7 +179,7 @@ func TestSSPAfterSSE(t *testing.T) {
 	}
 }
 
-// TestTooCoarse: where the curve is coarser than usual for want of runs, longer ones are no help.
+// TestTooCoarse: where the trace is coarser than usual for want of runs, longer ones are no help.
 func TestTooCoarse(t *testing.T) {
 	for resolution, want := range map[Seconds]string{stitch.CoarsestCell: "take longer runs", 300 * ms: "take more runs"} {
 		c := drawing(func(float64) float64 { return 600 }, 0.08)
@@ -192,5 +192,5 @@ func TestTooCoarse(t *testing.T) {
 	}
 }
 
-// near64 says whether two numbers agree but for rounding.
+// near64 reports whether two numbers agree but for rounding.
 func near64(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)+math.Abs(b)) }

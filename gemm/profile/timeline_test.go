@@ -46,9 +46,9 @@ func TestDoneAndMoment(t *testing.T) {
 	})
 }
 
-// TestAligned puts what a run did at the moment at which the mean run did it, keeps order, and leaves
+// TestAlign puts what a run did at the moment at which the mean run did it, keeps order, and leaves
 // what lies outside as far from the work as it was.
-func TestAligned(t *testing.T) {
+func TestAlign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own := drawTimeline(t, nil)
 		other := drawTimeline(t, own.Done)
@@ -74,7 +74,7 @@ func TestAligned(t *testing.T) {
 	})
 }
 
-// TestPart counts on from a leg's beginning.
+// TestPart counts on from a segment's beginning.
 func TestPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawTimeline(t, nil)
@@ -92,10 +92,10 @@ func TestPart(t *testing.T) {
 	})
 }
 
-func TestProgressOf(t *testing.T) {
-	legs := []cuda.Segment{{Product: 0, Executions: 3}, {Product: 1, Executions: 2}}
+func TestTimelineOf(t *testing.T) {
+	segments := []cuda.Segment{{Product: 0, Executions: 3}, {Product: 1, Executions: 2}}
 	at := func(n int) time.Duration { return time.Hour + time.Duration(n)*time.Millisecond }
-	p, err := timelineOf([]cuda.Stamp{{At: at(0)}, {Done: 1, At: at(2)}, {Done: 3, At: at(5)}, {Segment: 1, At: at(5)}, {Segment: 1, Done: 2, At: at(9)}}, legs)
+	p, err := timelineOf([]cuda.Stamp{{At: at(0)}, {Done: 1, At: at(2)}, {Done: 3, At: at(5)}, {Segment: 1, At: at(5)}, {Segment: 1, Done: 2, At: at(9)}}, segments)
 	want := Timeline{[]int{0, 1, 3, 5}, []Seconds{0, 2 * ms, 5 * ms, 9 * ms}}
 	if err != nil || len(p.Done) != 4 {
 		t.Fatal(p, err)
@@ -106,15 +106,15 @@ func TestProgressOf(t *testing.T) {
 		}
 	}
 	for what, stamps := range map[string][]cuda.Stamp{
-		"none":          nil,
-		"one":           {{}},
-		"short":         {{At: at(0)}, {Done: 3, At: at(5)}},
-		"backwards":     {{At: at(3)}, {Done: 3, At: at(2)}, {Segment: 1, Done: 2, At: at(9)}},
-		"undone":        {{At: at(0)}, {Done: 3, At: at(5)}, {Done: 2, At: at(6)}, {Segment: 1, Done: 2, At: at(9)}},
-		"another leg's": {{At: at(0)}, {Segment: 2, Done: 2, At: at(9)}},
-		"no time":       {{At: at(0)}, {Segment: 1, Done: 2, At: at(0)}},
+		"none":              nil,
+		"one":               {{}},
+		"short":             {{At: at(0)}, {Done: 3, At: at(5)}},
+		"backwards":         {{At: at(3)}, {Done: 3, At: at(2)}, {Segment: 1, Done: 2, At: at(9)}},
+		"undone":            {{At: at(0)}, {Done: 3, At: at(5)}, {Done: 2, At: at(6)}, {Segment: 1, Done: 2, At: at(9)}},
+		"another segment's": {{At: at(0)}, {Segment: 2, Done: 2, At: at(9)}},
+		"no time":           {{At: at(0)}, {Segment: 1, Done: 2, At: at(0)}},
 	} {
-		if p, err := timelineOf(stamps, legs); err == nil {
+		if p, err := timelineOf(stamps, segments); err == nil {
 			t.Errorf("%s: %+v", what, p)
 		}
 	}
@@ -140,7 +140,7 @@ func TestSpeedOfRuns(t *testing.T) {
 		run, from, to int
 		want          float64
 	}{
-		{1, 0, 10, 1}, {1, 25, 35, 1}, {1, 15, 25, 1}, // another leg has its own usual pace
+		{1, 0, 10, 1}, {1, 25, 35, 1}, {1, 15, 25, 1}, // another segment has its own usual pace
 		{2, 0, 10, 2}, {2, 12, 18, 2}, {2, 22, 38, 1},
 		{3, 2, 8, 10.0 / 15}, {3, 30, 40, 1},
 		{9, 0, 10, 1}, // of which nothing is known
@@ -149,7 +149,7 @@ func TestSpeedOfRuns(t *testing.T) {
 			t.Errorf("run %d from %d to %d ms: %v, want %v", test.run, test.from, test.to, got, test.want)
 		}
 	}
-	uneven := Timeline{Done: done, At: at(0, 4, 20, 36, 40)} // slower at the end of both legs
+	uneven := Timeline{Done: done, At: at(0, 4, 20, 36, 40)} // slower at the end of both segments
 	if got := uneven.atEvenSpeed(p.Segments); got.At[1] != 10*ms || got.At[3] != 30*ms {
 		t.Errorf("at an even pace %v", got.At)
 	}

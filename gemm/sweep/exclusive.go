@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// ErrInUse says that a card cannot be set because others use it, or have set it.
+// ErrInUse means that a card cannot be set because others use it, or have set it.
 var ErrInUse = errors.New("the card's settings are not free to change")
 
 // Governor returns the governor of a card that nobody else uses and that this process may set. Nothing is changed.
@@ -59,7 +59,7 @@ func noOthers(card power.Card, self int) error {
 	return nil
 }
 
-// listed says whether the driver lists this process on the card. Where it does not, it may not list others either.
+// listed reports whether the driver lists this process on the card. Where it does not, it may not list others either.
 func listed(card power.Card, self int) bool {
 	all, _ := card.Processes()
 	return slices.ContainsFunc(all, func(p power.Process) bool { return p.PID == self })

@@ -64,7 +64,7 @@ func (o Original) restore(g power.Governor) error {
 	return errors.Join(clock, limit)
 }
 
-// same says whether two limits are equal; a driver keeps milliwatts.
+// same reports whether two limits are equal; a driver keeps milliwatts.
 func same(a, b float64) bool { return math.Abs(a-b) < 0.5 }
 
 // Watchdog restores the settings if this process cannot.

@@ -82,7 +82,7 @@ func (d *dog) Restore() error {
 }
 
 // TestGuardAlwaysRestores: whatever fails, and whenever, the card's last state is the first one, or the
-// error says that it is not.
+// error means that it is not.
 func TestGuardAlwaysRestores(t *testing.T) {
 	restored, lost := 0, 0
 	for seed := range uint64(3000) {

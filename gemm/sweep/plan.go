@@ -67,7 +67,7 @@ func (p Plan) Original() Original {
 	return Original{p.Reference.Cap, slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Clock > 0 })}
 }
 
-// AboveReference says whether the plan sets power limits above the one that was found.
+// AboveReference reports whether the plan sets power limits above the one that was found.
 func (p Plan) AboveReference() bool {
 	return slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Cap > p.Reference.Cap })
 }

@@ -28,7 +28,7 @@ type PredictOptions struct {
 	Progress func(Event)
 }
 
-// ErrNoLimit says that a calibration does not contain the power limit that it was measured at.
+// ErrNoLimit means that a calibration does not contain the power limit that it was measured at.
 var ErrNoLimit = errors.New("the calibration does not say what power limit it was measured at: fit a new one with lowtoggle calibrate")
 
 // Predict makes the result of a sweep by a calibration, without a card: of the original weights, and of the converted

@@ -97,7 +97,7 @@ type Choice struct {
 	AsGood []Setting `json:"as_good,omitempty"`
 }
 
-// IsReference says whether a setting is the reference.
+// IsReference reports whether a setting is the reference.
 func (r *Result) IsReference(s Setting) bool { return s == Setting{Cap: r.Reference} }
 
 // OutOfTime returns the settings at which a visit's time ended before its intervals were as narrow as asked.

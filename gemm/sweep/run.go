@@ -166,13 +166,13 @@ func (s *session) variants() []measure.Candidate {
 	return []measure.Candidate{s.after}
 }
 
-// complete says whether everything was measured.
+// complete reports whether everything was measured.
 func complete(r *measure.Result) bool {
 	missing := func(c power.Comparison) bool { return c.Blocks == 0 }
 	return r.Baseline.Windows > 0 && !missing(r.Null) && !slices.ContainsFunc(r.Variants, missing)
 }
 
-// isClockWarning says whether a warning is about clocks that somebody has set.
+// isClockWarning reports whether a warning is about clocks that somebody has set.
 func isClockWarning(text string) bool {
 	return strings.Contains(text, power.ApplicationClocks.Names()[0])
 }

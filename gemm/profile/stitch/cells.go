@@ -24,7 +24,7 @@ type span struct {
 // last returns the span's last cell.
 func (s span) last() int { return s.first + len(s.share) - 1 }
 
-// within says whether the stretch from a to b lies within all cells.
+// within reports whether the stretch from a to b lies within all cells.
 func (c cells) within(a, b float64) bool {
 	// Rounding must not make a stretch that ends on a cell's edge reach into the next cell.
 	const rounding = 1e-6

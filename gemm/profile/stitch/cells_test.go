@@ -123,7 +123,7 @@ func TestAssemble(t *testing.T) {
 	})
 }
 
-// TestLinear: the curve of a sum of readings is the sum of their curves, and solves its equations.
+// TestLinear: the trace of a sum of readings is the sum of their traces, and solves its equations.
 func TestLinear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, rows := drawn(t)
@@ -131,14 +131,14 @@ func TestLinear(t *testing.T) {
 		bend := roughness(c, []float64{2}, 0)
 		p, ok := assemble(c, rows, once).solve(bend, lambda)
 		if !ok {
-			t.Fatal("no curve")
+			t.Fatal("no trace")
 		}
 		for i := range rows {
 			rows[i].watts += 100
 		}
 		q, ok := assemble(c, rows, once).solve(bend, lambda)
 		if !ok {
-			t.Fatal("no curve")
+			t.Fatal("no trace")
 		}
 		for i := range p {
 			if math.Abs(q[i]-p[i]-100) > 0.1 {
@@ -176,7 +176,7 @@ func TestRoughness(t *testing.T) {
 	}
 }
 
-func TestWidth(t *testing.T) {
+func TestFullWidth(t *testing.T) {
 	for _, test := range []struct {
 		kernel []float64
 		i      int

@@ -113,7 +113,7 @@ func (s *stitcher) fitTimeConstant(ctx context.Context) bool {
 	return true
 }
 
-// counterRunsAhead says whether the energy counter, fitted to a trace that assumes the filter, would precede the card's
+// counterRunsAhead reports whether the energy counter, fitted to a trace that assumes the filter, would precede the card's
 // power. Then power itself decays slowly after the work, and there is no filter.
 func (s *stitcher) counterRunsAhead() bool {
 	const ahead = -3 * ms

@@ -26,7 +26,7 @@ func (c ended) power(t float64) float64 {
 	return 100 + c.tail*math.Exp((endedAfter-t)/c.fading)
 }
 
-// stitched is the curve of what the buffer and a counter say.
+// stitched is the trace of what the buffer and a counter say.
 func (c ended) stitched(t *testing.T) (*Trace, map[string]Sensor) {
 	return stitched(t, c.readings(), c.options())
 }
@@ -68,8 +68,8 @@ func (c ended) readings() (readings []Reading) {
 	return readings
 }
 
-// TestLag: what is the sensors' and what is the power's.
-func TestLag(t *testing.T) {
+// TestTimeConstant: what is the sensors' and what is the power's.
+func TestTimeConstant(t *testing.T) {
 	for name, test := range map[string]struct {
 		ended
 		within float64 // of 690 W, from 10 ms after the start on

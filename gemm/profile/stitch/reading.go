@@ -150,7 +150,7 @@ func (s *stitcher) counter() *sensor {
 	return nil
 }
 
-// idle says whether the card had no work during a stretch: before the first break, and after the last where there
+// idle reports whether the card had no work during a stretch: before the first break, and after the last where there
 // are several.
 func (s *stitcher) idle(a, b float64) bool {
 	n := len(s.breaks)

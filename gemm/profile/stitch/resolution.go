@@ -17,7 +17,7 @@ func (s *stitcher) resolution(ctx context.Context, c *solution, to *Trace) error
 	})
 }
 
-// isFine says whether no cell from one to another is coarser than a limit.
+// isFine reports whether no cell from one to another is coarser than a limit.
 func (s *stitcher) isFine(ctx context.Context, c *solution, first, last int, limit Seconds) (fine bool, err error) {
 	fine = true
 	err = s.eachResolution(ctx, c, func(i int, r Seconds) bool {
@@ -56,7 +56,7 @@ func (s *stitcher) eachResolution(ctx context.Context, c *solution, yield func(i
 	return nil
 }
 
-// nearBreak says whether a cell is so near to a break that its resolution must be computed.
+// nearBreak reports whether a cell is so near to a break that its resolution must be computed.
 func (s *stitcher) nearBreak(i int) bool {
 	const near = 40 // cells
 	return slices.ContainsFunc(s.breaks, func(b float64) bool { return math.Abs(b/s.step-float64(i)) < near })

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestDescend: it ends where there is no least, and with its context.
-func TestDescend(t *testing.T) {
+// TestPatternSearch: it ends where there is no least, and with its context.
+func TestPatternSearch(t *testing.T) {
 	right := func(x *float64, step float64) { *x += step }
 	falls := func(x float64) float64 { return -x }
 	if x, _ := patternSearch(context.Background(), 0, 0.5, falls, right); x < 100 {
@@ -30,8 +30,8 @@ func TestDescend(t *testing.T) {
 	}
 }
 
-// TestKilowatts: steps are as they are for what cards draw, and longer for what none does.
-func TestKilowatts(t *testing.T) {
+// TestWattScale: steps are as they are for what cards draw, and longer for what none does.
+func TestWattScale(t *testing.T) {
 	for jump, want := range map[float64]float64{0: 1, -700: 1, 1000: 1, -5e5: 500} {
 		if have := wattScale(jump); have != want {
 			t.Errorf("%v W: %v, want %v", jump, have, want)
@@ -39,8 +39,8 @@ func TestKilowatts(t *testing.T) {
 	}
 }
 
-// TestStitchEnds with its context, and without it at readings that no card has.
-func TestStitchEnds(t *testing.T) {
+// TestReadingsEnds with its context, and without it at readings that no card has.
+func TestReadingsEnds(t *testing.T) {
 	c := ended{lag: 0.012, gain: 1, runs: 4}
 	readings := c.readings()
 	for i, r := range readings {
@@ -58,8 +58,8 @@ func TestStitchEnds(t *testing.T) {
 	}
 }
 
-// TestSettleEnds with its context, wherever it is.
-func TestSettleEnds(t *testing.T) {
+// TestRefineWindowEnds with its context, wherever it is.
+func TestRefineWindowEnds(t *testing.T) {
 	c := ended{box: 0.02, gain: 1, runs: 10}
 	ctx, end := context.WithCancel(t.Context())
 	s, err := newStitcher(ctx, c.readings(), c.options())

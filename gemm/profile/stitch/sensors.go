@@ -148,7 +148,7 @@ func (s *stitcher) medianGain(sen *sensor, c *solution) float64 {
 	return 1
 }
 
-// useful says whether a sensor adds information to the reference's, and why not.
+// useful reports whether a sensor adds information to the reference's, and why not.
 func (s *stitcher) useful(sen, reference *sensor, c *solution) (bool, string) {
 	const (
 		largestGain  = 0.1  // off from 1
@@ -169,7 +169,7 @@ func (s *stitcher) useful(sen, reference *sensor, c *solution) (bool, string) {
 	return true, ""
 }
 
-// tooSlow says whether a sensor, were its window so many times shorter, would still average over more than twice the time
+// tooSlow reports whether a sensor, were its window so many times shorter, would still average over more than twice the time
 // of the reference.
 func tooSlow(sen, reference *sensor, shorter Seconds) bool {
 	return sen.Window/shorter+sen.TimeConstant > 2*(reference.Window+reference.TimeConstant)

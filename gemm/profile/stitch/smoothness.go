@@ -91,7 +91,7 @@ func (v *crossValidation) best(ctx context.Context, growths []float64, start flo
 	return best, nil
 }
 
-// worse says whether losses exceed others by more than one standard error of their difference.
+// worse reports whether losses exceed others by more than one standard error of their difference.
 func worse(losses, others []float64) bool {
 	off := slices.Clone(losses)
 	floats.Sub(off, others)

@@ -81,24 +81,24 @@ func (c *swinging) options() Options {
 	}
 }
 
-// exact is the mean run's power, and how far a curve is off from it, from 10 ms after the start.
-func (c *swinging) off(curve *Trace) (largest float64, covered int) {
+// exact is the mean run's power, and how far a trace is off from it, from 10 ms after the start.
+func (c *swinging) off(trace *Trace) (largest float64, covered int) {
 	const parts = 10
 	n := 0
-	for i, w := range curve.Watts {
-		at := curve.Start + Seconds(i)*curve.Step
-		if at < 10*ms || at+curve.Step > Of(swingEnd) {
+	for i, w := range trace.Watts {
+		at := trace.Start + Seconds(i)*trace.Step
+		if at < 10*ms || at+trace.Step > Of(swingEnd) {
 			continue
 		}
 		sum := 0.0
 		for run := range c.runs {
 			for k := range parts {
-				sum += c.power(run, at.Seconds()+curve.Step.Seconds()*(float64(k)+0.5)/parts)
+				sum += c.power(run, at.Seconds()+trace.Step.Seconds()*(float64(k)+0.5)/parts)
 			}
 		}
 		sum /= float64(parts * c.runs)
 		largest = max(largest, math.Abs(w/sum-1))
-		if curve.Low[i] <= sum && sum <= curve.High[i] {
+		if trace.Low[i] <= sum && sum <= trace.High[i] {
 			covered++
 		}
 		n++
@@ -111,14 +111,14 @@ func (c *swinging) off(curve *Trace) (largest float64, covered int) {
 func TestSpeedLaw(t *testing.T) {
 	c := swinging{law: SpeedLaw{1.8, -0.5}, lag: 0.012, runs: 28}
 	c.measure(1)
-	curve, found := stitched(t, c.readings, c.options())
-	if l := curve.Law; l == nil || math.Abs(l.factor(math.Log(0.8))/c.law.factor(math.Log(0.8))-1) > 0.01 {
+	trace, found := stitched(t, c.readings, c.options())
+	if l := trace.Law; l == nil || math.Abs(l.factor(math.Log(0.8))/c.law.factor(math.Log(0.8))-1) > 0.01 {
 		t.Errorf("law %+v, planted %+v", l, c.law)
 	}
 	if s := found[Buffer]; (s.TimeConstant-Of(c.lag)).Abs() > ms || s.Delay.Abs() > ms || s.Window > 4*ms {
 		t.Errorf("%+v, planted a lag of %v s alone", s, c.lag)
 	}
-	off, covered := c.off(curve)
+	off, covered := c.off(trace)
 	if off > 0.02 || covered < 85 {
 		t.Errorf("off by %.1f %%, %d %% in their intervals", 100*off, covered)
 	}
@@ -134,11 +134,11 @@ func TestSpeedLaw(t *testing.T) {
 func TestNoLaw(t *testing.T) {
 	c := swinging{lag: 0.012, runs: 28, common: 50}
 	c.measure(2)
-	curve, _ := stitched(t, c.readings, c.options())
-	if x := curve.Law.factor(math.Log(0.8)); math.Abs(x-1) > 0.01 {
-		t.Errorf("law %+v, planted none", curve.Law)
+	trace, _ := stitched(t, c.readings, c.options())
+	if x := trace.Law.factor(math.Log(0.8)); math.Abs(x-1) > 0.01 {
+		t.Errorf("law %+v, planted none", trace.Law)
 	}
-	if off, covered := c.off(curve); off > 0.03 || covered < 85 {
+	if off, covered := c.off(trace); off > 0.03 || covered < 85 {
 		t.Errorf("off by %.1f %%, %d %% in their intervals", 100*off, covered)
 	}
 }

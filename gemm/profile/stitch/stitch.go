@@ -53,7 +53,7 @@ type Options struct {
 	Resamples int
 }
 
-// ErrTooFew says that there are not enough readings for a trace.
+// ErrTooFew means that there are not enough readings for a trace.
 var ErrTooFew = errors.New("too few readings")
 
 // CoarsestCell is the resolution that every cell of the work gets where the readings carry it.

@@ -63,13 +63,13 @@ func inRise(c *Trace) Seconds {
 	return sum / n
 }
 
-// TestStitch finds a known curve from what an H200's sensors would say of it, none of them quicker than
+// TestReadings finds a known trace from what an H200's sensors would say of it, none of them quicker than
 // 20 ms, some of them late, and their windows assumed wrong.
-func TestStitch(t *testing.T) {
+func TestReadings(t *testing.T) {
 	const tolerance = 2 * ms
-	var curves []*Trace
+	var traces []*Trace
 	covered, cells := 0, 0
-	for seed := range uint64(3) { // errors of neighbouring cells go together: one curve says little of the intervals
+	for seed := range uint64(3) { // errors of neighbouring cells go together: one trace says little of the intervals
 		card := truth{
 			power: overshooting, runs: 60, until: 0.45, noise: 3, stalled: 0.01, counting: true,
 			sensors: []sampling{instant, buffer, overSecond}, seed: seed,
@@ -79,7 +79,7 @@ func TestStitch(t *testing.T) {
 		o.Resamples = 60 // whose intervals are tested
 		o.Sensors = []Sensor{{Name: Instant, Window: 40 * ms}, {Name: Buffer, Window: 50 * ms, Delay: 10 * ms}}
 		c, found := stitched(t, card.readings(), o)
-		exact := card.curve(c)
+		exact := card.trace(c)
 		if d := differenceOf(c, exact, 50*ms, Seconds(time.Hour)); d.Largest > 0.015 {
 			t.Errorf("seed %d: off by %.2f %% at %v", seed, 100*d.Largest, d.At)
 		}
@@ -104,12 +104,12 @@ func TestStitch(t *testing.T) {
 		if a := found[Average]; a.Used || !strings.Contains(a.Why, "it averages over") {
 			t.Errorf("seed %d: %+v", seed, a)
 		}
-		curves = append(curves, c)
+		traces = append(traces, c)
 	}
 	if covered < cells*9/10 {
 		t.Errorf("the intervals hold the truth in %d of %d cells", covered, cells)
 	}
-	if d := differenceOf(curves[0], curves[1], 50*ms, Seconds(time.Hour)); d.Largest > 0.03 {
+	if d := differenceOf(traces[0], traces[1], 50*ms, Seconds(time.Hour)); d.Largest > 0.03 {
 		t.Errorf("two measurements of one card differ by %.2f %% at %v", 100*d.Largest, d.At)
 	}
 }
@@ -163,8 +163,8 @@ func TestContradiction(t *testing.T) {
 		if s := found[Instant]; s.Used || !strings.Contains(s.Why, name) {
 			t.Errorf("%s: %+v", name, s)
 		}
-		if d := differenceOf(c, card.curve(c), 50*ms, Seconds(time.Hour)); d.Mean > 0.01 {
-			t.Errorf("%s: the curve is off by %.2f %%", name, 100*d.Mean)
+		if d := differenceOf(c, card.trace(c), 50*ms, Seconds(time.Hour)); d.Mean > 0.01 {
+			t.Errorf("%s: the trace is off by %.2f %%", name, 100*d.Mean)
 		}
 	}
 }
@@ -212,10 +212,10 @@ func few(t *rapid.T) ([]Reading, Options) {
 	return card.readings(), o
 }
 
-// alike says whether two numbers agree but for rounding, of which narrow fits have much.
+// alike reports whether two numbers agree but for rounding, of which narrow fits have much.
 func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-4*math.Max(math.Abs(a), math.Abs(b)) }
 
-// stitchFew passes over readings that are too few for a curve.
+// stitchFew passes over readings that are too few for a trace.
 func stitchFew(t *rapid.T, readings []Reading, o Options) *Trace {
 	c, _, err := Readings(context.Background(), readings, o)
 	if errors.Is(err, ErrTooFew) {
@@ -227,7 +227,7 @@ func stitchFew(t *rapid.T, readings []Reading, o Options) *Trace {
 	return c
 }
 
-// TestConstantPower: readings that all say the same make a curve that says so, too, and is sure.
+// TestConstantPower: readings that all say the same make a trace that says so, too, and is sure.
 func TestConstantPower(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		readings, o := few(t)
@@ -243,7 +243,7 @@ func TestConstantPower(t *testing.T) {
 	})
 }
 
-// TestTwiceAndLater: twice the watts at another time make a curve twice as high, then.
+// TestTwiceAndLater: twice the watts at another time make a trace twice as high, then.
 func TestTwiceAndLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		readings, o := few(t)
@@ -264,9 +264,9 @@ func TestTwiceAndLater(t *testing.T) {
 	})
 }
 
-// TestHold: a resolution that is asked for holds everywhere, and costs certainty; one that readings do not carry
+// TestLimitResolution: a resolution that is asked for holds everywhere, and costs certainty; one that readings do not carry
 // changes nothing.
-func TestHold(t *testing.T) {
+func TestLimitResolution(t *testing.T) {
 	card := truth{power: overshooting, runs: 30, until: 0.5, noise: 3, counting: true, sensors: []sampling{buffer}, seed: 3}
 	o := card.options()
 	o.Breaks, o.Resamples = append(o.Breaks, Of(0.4)), 20
@@ -287,12 +287,12 @@ func TestHold(t *testing.T) {
 		t.Errorf("resolution %v and width %v where 6 ms were asked for, %v and %v before", worst, width, coarse, sure)
 	}
 	if same, _, _ := stitched(us); !slices.Equal(same.Watts, free.Watts) {
-		t.Error("asking for a microsecond changed the curve")
+		t.Error("asking for a microsecond changed the trace")
 	}
 }
 
-// TestHoldUnsure: a resolution at which the curve would show nothing but noise is not claimed.
-func TestHoldUnsure(t *testing.T) {
+// TestLimitUncertain: a resolution at which the trace would show nothing but noise is not claimed.
+func TestLimitUncertain(t *testing.T) {
 	card := truth{power: overshooting, runs: 8, until: 0.4, noise: 5, counting: true, sensors: []sampling{instant}, seed: 3}
 	o := card.options()
 	o.Breaks, o.Resamples = append(o.Breaks, Of(0.3)), 20
@@ -305,8 +305,8 @@ func TestHoldUnsure(t *testing.T) {
 	}
 }
 
-// TestHoldFallsBack: a resolution that readings do not carry makes a curve no coarser than asking for none.
-func TestHoldFallsBack(t *testing.T) {
+// TestLimitFallsBack: a resolution that readings do not carry makes a trace no coarser than asking for none.
+func TestLimitFallsBack(t *testing.T) {
 	card := truth{power: func(t float64) float64 {
 		if t < 0 {
 			return 90
@@ -338,7 +338,7 @@ func TestUnsteadyCounter(t *testing.T) {
 			t.Errorf("%+v, planted a window of %v s", f, s.window)
 		}
 	}
-	if d := differenceOf(c, card.curve(c), 50*ms, Seconds(time.Hour)); d.Largest > 0.02 {
+	if d := differenceOf(c, card.trace(c), 50*ms, Seconds(time.Hour)); d.Largest > 0.02 {
 		t.Errorf("off by %.2f %% at %v", 100*d.Largest, d.At)
 	}
 }
@@ -372,7 +372,7 @@ func TestShortRun(t *testing.T) {
 	}
 }
 
-// TestHiddenNoise: so few runs that a curve fits all their readings seem free of noise; resamples have curves
+// TestHiddenNoise: so few runs that a trace fits all their readings seem free of noise; resamples have traces
 // all the same.
 func TestHiddenNoise(t *testing.T) {
 	card := truth{power: func(t float64) float64 {
@@ -429,7 +429,7 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
-// TestFewOfTheCounter: where the energy counter hardly answered, the curve rests on another sensor.
+// TestFewOfTheCounter: where the energy counter hardly answered, the trace rests on another sensor.
 func TestFewOfTheCounter(t *testing.T) {
 	card := truth{power: overshooting, runs: 20, until: 0.4, noise: 3, sensors: []sampling{buffer}}
 	readings := append(card.readings(), Reading{Run: 3, Sensor: Counter, Since: 0, At: 100 * ms, Watts: 100})
@@ -437,12 +437,12 @@ func TestFewOfTheCounter(t *testing.T) {
 	if s := found[Counter]; s.Used || s.Why == "" || !found[Buffer].Used {
 		t.Errorf("%+v", found)
 	}
-	if d := differenceOf(c, card.curve(c), 50*ms, Seconds(time.Hour)); d.Largest > 0.03 {
+	if d := differenceOf(c, card.trace(c), 50*ms, Seconds(time.Hour)); d.Largest > 0.03 {
 		t.Errorf("off by %.2f %% at %v", 100*d.Largest, d.At)
 	}
 }
 
-// TestLongRun: the resolution of a long curve is found at some of its cells only, and says the same.
+// TestLongRun: the resolution of a long trace is found at some of its cells only, and says the same.
 func TestLongRun(t *testing.T) {
 	card := truth{power: overshooting, runs: 4, until: 3, noise: 3, sensors: []sampling{buffer}}
 	o := card.options()
@@ -456,7 +456,7 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-func TestStitchCancelled(t *testing.T) {
+func TestReadingsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	card := truth{power: overshooting, runs: 4, until: 0.3, counting: true}
@@ -465,8 +465,8 @@ func TestStitchCancelled(t *testing.T) {
 	}
 }
 
-// BenchmarkStitch is a full measurement: 200 runs of 2 s, each with more than 100 readings.
-func BenchmarkStitch(b *testing.B) {
+// BenchmarkReadings is a full measurement: 200 runs of 2 s, each with more than 100 readings.
+func BenchmarkReadings(b *testing.B) {
 	card := truth{
 		power: overshooting, runs: 200, until: 2.15, noise: 3, stalled: 0.01, counting: true,
 		sensors: []sampling{instant, buffer, overSecond},

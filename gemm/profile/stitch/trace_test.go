@@ -33,7 +33,7 @@ func TestTraceMean(t *testing.T) {
 		}
 	}
 	if w, _, _ := (&Trace{}).Mean(0, 1); w != 0 {
-		t.Errorf("no curve has %v W", w)
+		t.Errorf("no trace has %v W", w)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestResolutionAt(t *testing.T) {
 		}
 	}
 	if r := (&Trace{}).ResolutionAt(0); r != 0 {
-		t.Errorf("no curve resolves %v", r)
+		t.Errorf("no trace resolves %v", r)
 	}
 }
 

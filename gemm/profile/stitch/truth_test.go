@@ -102,8 +102,8 @@ func (c truth) options() Options {
 	return Options{From: -Of(idleTime), To: Of(c.until), Breaks: []Seconds{0}, Seed: c.seed, Resamples: 20}
 }
 
-// curve is what a perfect measurement would find.
-func (c truth) curve(like *Trace) *Trace {
+// trace is what a perfect measurement would find.
+func (c truth) trace(like *Trace) *Trace {
 	energy := c.energy()
 	exact := &Trace{Start: like.Start, Step: like.Step}
 	for i := range like.Watts {

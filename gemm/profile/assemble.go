@@ -143,12 +143,12 @@ func (p *Profile) evaluate(products []Product, o Options) {
 // time, beside the error.
 func (p *profiler) stitch(ctx context.Context, one *Profile) (err error) {
 	o := one.stitchOptions(p.opt, p.result.SelfTest)
-	if !p.brokenOff {
+	if !p.interrupted {
 		one.Trace, one.Sensors, err = stitch.Readings(ctx, one.readings, o)
 		if err == nil || ctx.Err() == nil {
 			return err
 		}
-		p.breakOff(err)
+		p.interrupt(err)
 	}
 	if p.deadline.IsZero() {
 		p.deadline = time.Now().Add(graceTime)
