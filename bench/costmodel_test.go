@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// judged sums up predictions of points whose family the fit had not seen.
+// judged sums up the errors of predictions of points whose family the fit had not seen.
 type judged struct {
 	name        string
 	points      []cost.LeftOut
@@ -33,7 +33,7 @@ func sumUp(name string, points []cost.LeftOut) judged {
 	return j
 }
 
-// ranks of values, those alike sharing the mean of theirs.
+// ranks returns the ranks of values. Equal values share the mean of their ranks.
 func ranks(values []float64) []float64 {
 	order := make([]int, len(values))
 	for i := range order {
@@ -62,7 +62,7 @@ func ranks(values []float64) []float64 {
 	return rank
 }
 
-// groups of points that a figure is asked for, and the mean error asked for.
+// groups of points, each with the mean error that is allowed.
 var groups = []struct {
 	name string
 	typ  arith.Type
@@ -105,7 +105,7 @@ func in(list []cost.LeftOut, keep func(*cost.Series) bool) []cost.LeftOut {
 	return slices.DeleteFunc(slices.Clone(list), func(j cost.LeftOut) bool { return !keep(j.Series) })
 }
 
-// TestCostModel judges the model of the H200 by families of patterns that its fit did not see.
+// TestCostModel checks the accuracy of the H200's model on families of patterns that its fit did not see.
 func TestCostModel(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -133,7 +133,7 @@ func TestCostModel(t *testing.T) {
 	}
 }
 
-// TestIntervals: those of the model hold what was measured as often as they say.
+// TestIntervals checks that the model's intervals contain the measurements as often as they claim.
 func TestIntervals(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {

@@ -89,7 +89,7 @@ func costPage(t *testing.T) []byte {
 // layersFiles are the measured and predicted totals of llama-17m's layers.
 var layersFiles = []string{"layers-stationary", "layers-streaming", "layers-decode-stationary", "layers-decode-streaming"}
 
-// layer totals of a recipe, after over before.
+// layersTotal is the energy of all layers after a conversion relative to that before.
 type layersTotal struct {
 	name, file                string
 	measured, half, predicted float64
@@ -170,7 +170,7 @@ func cardsOf(t *testing.T, patterns ...string) (ids []string) {
 // pruned weights, and zeros, are off by more than a point: docs/cost.md says why.
 func pruned(name string) bool { return name == "zeros" || strings.HasPrefix(name, "sparsify") }
 
-// TestLayers: a trained model's layers under recipes that no fit has seen.
+// TestLayers checks predictions for a trained model's layers, converted by passes that no fit has seen.
 func TestLayers(t *testing.T) {
 	seen := 0
 	for _, l := range layersTotals(t) {

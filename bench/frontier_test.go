@@ -41,7 +41,7 @@ const (
 	decode     = "decode"
 )
 
-// strategies in the order of tables and legend. What compensates has solid lines.
+// strategies in the order of tables and legend. Those with compensation have solid lines.
 var strategies = []struct {
 	name, label, doc string
 	style            chart.Style
@@ -54,7 +54,7 @@ var strategies = []struct {
 	{"full", "trellis + compensated + pruned", "… and whole inputs zeroed, where that saves more", chart.Style{Colour: 0, Marker: 4}},
 }
 
-// widestNull is how far the interval of a comparison of the weights with themselves may reach.
+// widestNull is the largest half width allowed for the comparison of the weights with a copy.
 const widestNull = 0.005
 
 // TestFrontierPage checks that docs/frontier.md and its plot agree with the recorded results.
@@ -89,7 +89,7 @@ func TestFrontierPage(t *testing.T) {
 	}
 }
 
-// frontier is all that was recorded of it.
+// frontier holds all recorded points and runs.
 type frontier struct {
 	lossReport
 	points []*frontierPoint
@@ -133,7 +133,7 @@ type frontierRun struct {
 	measured map[string]power.Comparison // by the point's name
 }
 
-// frontierReading is what a run says of a point.
+// frontierReading is the reading of a point in a run.
 type frontierReading struct {
 	point *frontierPoint
 	run   *frontierRun
@@ -210,7 +210,7 @@ func decodeFile(path string, v any) error {
 	return nil
 }
 
-// point is a plan with the loss that belongs to it.
+// point returns a plan with its loss.
 func (f *frontier) point(p frontierPlan) (*frontierPoint, error) {
 	prefix := ""
 	if p.Workload == decode {
@@ -235,7 +235,7 @@ func (f *frontier) point(p frontierPlan) (*frontierPoint, error) {
 	return &frontierPoint{p, strategy, loss.Rise, percent(loss.Interval[0]), percent(loss.Interval[1])}, nil
 }
 
-// add a run, its variants by the names of their points.
+// add adds a run, with its variants by the names of their points.
 func (f *frontier) add(r *frontierRun) error {
 	var wrong []error
 	fail := func(format string, args ...any) {
@@ -276,7 +276,7 @@ func (f *frontier) add(r *frontierRun) error {
 // variantName is the folder's name.
 func variantName(v power.Comparison) string { return filepath.Base(strings.TrimSuffix(v.Name, ":")) }
 
-// numberCards by their UUIDs.
+// numberCards numbers cards by their UUIDs.
 func (f *frontier) numberCards() {
 	cards := map[string]int{}
 	for _, r := range f.runs {
@@ -290,7 +290,7 @@ func (f *frontier) numberCards() {
 	}
 }
 
-// of are the runs of a workload.
+// of returns the runs of a workload.
 func (f *frontier) of(workload string) (runs []*frontierRun) {
 	for _, r := range f.runs {
 		if r.workload == workload {
@@ -319,10 +319,10 @@ func strategyIndex(name string) int {
 
 func halfWidth(c power.Comparison) float64 { return (c.Interval[1] - c.Interval[0]) / 2 }
 
-// change of a ratio in per cent.
+// change returns a ratio's change in per cent.
 func change(ratio float64) float64 { return 100 * (ratio - 1) }
 
-// reading of a point in the first valid of the runs that have it, else in the first; nil: none has.
+// reading returns a point's reading in the first valid run that has the point, else in the first run; nil if none has.
 func (f *frontier) reading(p *frontierPoint, runs []*frontierRun) (first *frontierReading) {
 	for _, r := range runs {
 		m, ok := r.measured[p.Name]
@@ -336,8 +336,8 @@ func (f *frontier) reading(p *frontierPoint, runs []*frontierRun) (first *fronti
 	return first
 }
 
-// best is the least energy that the runs read among those of the strategies, or of all, whose
-// perplexity rose by at most so many per cent as measured; nil: there is none.
+// best returns the least energy in the runs among points of the strategies (all if none is given) whose measured
+// perplexity rose by at most rise per cent; nil if there is none.
 func (f *frontier) best(runs []*frontierRun, rise float64, of ...string) (least *frontierReading) {
 	for _, p := range f.points {
 		if p.rise > rise || len(of) > 0 && !slices.Contains(of, p.strategy) {
@@ -409,8 +409,8 @@ func writeFrontier(t *testing.T, files map[string]any) (folder string) {
 	return folder
 }
 
-// TestFrontier: points come sorted from several files, and what is best goes by perplexity as it was
-// measured and not by what was allowed.
+// TestFrontier checks that points of several files are sorted, and that the best is chosen by measured perplexity and
+// not by the budget.
 func TestFrontier(t *testing.T) {
 	f, err := loadFrontier(writeFrontier(t, inventedFrontier()))
 	if err != nil {
@@ -469,8 +469,8 @@ func nameOf(r *frontierReading) string {
 	return r.point.Name
 }
 
-// TestFrontierRuns: a point may be in several runs; a valid one is believed before others, and what
-// comes of one that is not is marked wherever it stands.
+// TestFrontierRuns checks that a valid run counts before others where a point is in several, and that readings of a run
+// that is not valid are marked everywhere.
 func TestFrontierRuns(t *testing.T) {
 	files := inventedFrontier()
 	first := object(t, files["frontier-stationary-1.json"])
@@ -500,7 +500,7 @@ func TestFrontierRuns(t *testing.T) {
 	}
 }
 
-// TestFrontierStreaming: the same points may be measured in the other role, all or some of them.
+// TestFrontierStreaming checks points that are measured in the streaming role too, all or some of them.
 func TestFrontierStreaming(t *testing.T) {
 	files := inventedFrontier()
 	other := object(t, files["frontier-stationary-2.json"])
@@ -541,7 +541,7 @@ func list(t *testing.T, v any) (objects []map[string]any) {
 	return objects
 }
 
-// TestFrontierRefuses what does not fit together or is not good enough.
+// TestFrontierRefuses checks that files that do not fit together, or are not precise enough, are errors.
 func TestFrontierRefuses(t *testing.T) {
 	const plans, losses, measured, decoded = "frontier-plans.json", "frontier-loss.json", "frontier-stationary-1.json", "frontier-decode.json"
 	for want, change := range map[string]func(files map[string]any){
@@ -583,7 +583,7 @@ func TestFrontierRefuses(t *testing.T) {
 	}
 }
 
-// drop the first element of a list.
+// drop removes the first element of a list.
 func drop(t *testing.T, files map[string]any, file, key string) {
 	o := object(t, files[file])
 	o[key] = o[key].([]any)[1:]

@@ -15,13 +15,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// leastRise is the smallest rise of perplexity, in per cent, that the plot tells from less.
+// leastRise is the smallest rise of perplexity on the plot's axis, in per cent.
 const leastRise = 0.01
 
-// plotted is where the plot shows a rise.
+// plotted returns the rise at which the plot shows a point.
 func plotted(rise float64) float64 { return max(rise, leastRise) }
 
-// drawn is the run whose points the plot joins by lines: the one that has most of them.
+// drawn returns the run whose points the plot joins by lines: the one with most points.
 func (f *frontier) drawn() *frontierRun {
 	runs := f.of(stationary)
 	if len(runs) == 0 {
@@ -81,7 +81,7 @@ func (f *frontier) plot() []byte {
 	return chart.Chart{Title: "Energy, measured, over the rise of perplexity", Panels: []chart.Panel{panel}, Legend: legend}.SVG()
 }
 
-// TestFrontierPlot: the plot is well-formed, has every reading of prefill and every target once.
+// TestFrontierPlot checks that the plot is well-formed and has every reading of prefill and every target once.
 func TestFrontierPlot(t *testing.T) {
 	files := inventedFrontier()
 	files["frontier-stationary-3.json"] = files["frontier-stationary-2.json"] // the points of grid

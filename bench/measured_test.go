@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite docs/measured.md from bench/res
 
 const recorded = "results/h200/"
 
-// TestRecordedMeasurements: what is published is valid, and says on what, when and how.
+// TestRecordedMeasurements checks that recorded measurements are valid and state card, date and command.
 func TestRecordedMeasurements(t *testing.T) {
 	files, err := filepath.Glob(recorded + "*.json")
 	if err != nil || len(files) == 0 {
@@ -67,7 +67,7 @@ func TestMeasuredPage(t *testing.T) {
 	}
 }
 
-// runs are the comparisons in a file: one of measure, or those of verify --gpu; none of others.
+// runs returns the comparisons in a file: one of measure, or those of verify --gpu; none in other files.
 func runs(t *testing.T, file string) []*measure.Result {
 	t.Helper()
 	var doc struct {
@@ -121,7 +121,7 @@ func read(t *testing.T, file string, v any) {
 	}
 }
 
-// recordedRun is the one comparison in a recorded file.
+// recordedRun returns the one comparison in a recorded file.
 func recordedRun(t *testing.T, name string) *measure.Result {
 	t.Helper()
 	all := runs(t, recorded+name+".json")
@@ -141,7 +141,7 @@ func (r reading) String() string {
 	return fmt.Sprintf("%.3f ± %.3f", r.ratio, (r.interval[1]-r.interval[0])/2)
 }
 
-// readings are a run's variants by the part of their name behind the last colon or slash.
+// readings returns a run's variants by the part of their names after the last colon or slash.
 func readings(t *testing.T, file string) map[string]reading {
 	all := map[string]reading{}
 	for _, v := range recordedRun(t, file).Variants {

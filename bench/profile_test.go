@@ -36,7 +36,7 @@ func profiledProducts(t *testing.T) (all []profiled) {
 	return all
 }
 
-// agreement of both from one moment to another, or to the end of the work.
+// agreement compares both from one moment to another, or to the end of the work.
 func (p profiled) agreement(from, to stitch.Seconds) difference {
 	for _, r := range p.runs {
 		to = min(to, r.End()-2*r.Trace.Step)
@@ -79,7 +79,7 @@ func differenceOf(a, b *stitch.Trace, from, to stitch.Seconds) (d difference) {
 	return d
 }
 
-// beyond are the cells from 50 ms on that differ by more than 3 %.
+// beyond returns the cells from 50 ms on that differ by more than 3 %.
 func (p profiled) beyond() (cells []stitch.Seconds) {
 	c := p.runs[0].Trace
 	for i := range c.Watts {
@@ -91,7 +91,7 @@ func (p profiled) beyond() (cells []stitch.Seconds) {
 	return cells
 }
 
-// TestProfilesAgree holds two measurements of one product on one H200 against each other, cell by cell, from 50 ms
+// TestProfilesAgree compares two measurements of one GEMM on one H200, cell by cell, from 50 ms
 // after the start to the end of the work.
 func TestProfilesAgree(t *testing.T) {
 	const mean, finest = 0.01, 5 * ms
@@ -110,7 +110,7 @@ func TestProfilesAgree(t *testing.T) {
 	}
 }
 
-// TestPowerPage holds the tables of docs/power.md that come from profiles against them.
+// TestPowerPage checks that the tables of docs/power.md agree with the recorded profiles.
 func TestPowerPage(t *testing.T) {
 	const path, begin, end = "../docs/power.md", "<!-- profiles: go test ./bench -run PowerPage -update -->\n", "<!-- end of profiles -->\n"
 	text, err := os.ReadFile(path)
@@ -134,7 +134,7 @@ func TestPowerPage(t *testing.T) {
 	}
 }
 
-// profileTables are power over time, and how far two measurements agree.
+// profileTables prints power over time, and the differences of two measurements.
 func profileTables(products []profiled) string {
 	var b strings.Builder
 	row := func(name string, cell func(p profiled) string) {
@@ -217,7 +217,7 @@ func profileTables(products []profiled) string {
 	return b.String()
 }
 
-// within is watts with half the width of their interval.
+// within prints watts with half the width of their interval.
 func within(watts, low, high float64) string {
 	return fmt.Sprintf("%.0f ± %.0f W", watts, math.Ceil((high-low)/2))
 }

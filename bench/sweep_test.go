@@ -19,8 +19,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// simulatedWithin is how far a simulated sweep may be off at the card's default cap. What is further off is
-// known, with the reason.
+// simulatedWithin is the largest error allowed for a simulated sweep at the card's default cap. Larger errors are listed
+// with their reasons.
 const simulatedWithin = 0.02
 
 var simulatedOff = []struct {
@@ -57,10 +57,10 @@ var llamaKinds = []struct {
 	{"model.layers.2.mlp.gate_proj.weight", 12}, {"model.layers.2.mlp.down_proj.weight", 6}, {"lm_head.weight", 1},
 }
 
-// llamaStack is by how much measure stacks them in decode.
+// llamaStack is the number of copies that measure stacks in decode.
 const llamaStack = 43
 
-// sweepPoint is one recorded figure and what is predicted for it.
+// sweepPoint is a recorded figure and its prediction.
 type sweepPoint struct {
 	file, what          string
 	measured, predicted float64
@@ -68,7 +68,8 @@ type sweepPoint struct {
 
 func (p sweepPoint) off() float64 { return p.predicted/p.measured - 1 }
 
-// TestSweepAgainstMeasured: a simulated sweep begins at what was measured. The table is that of -v.
+// TestSweepAgainstMeasured checks that a simulated sweep reproduces the measurements at the default cap. -v prints the
+// table.
 func TestSweepAgainstMeasured(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {
@@ -99,7 +100,7 @@ func held(t *testing.T, c *cost.Calibration, work ...cost.Work) cost.Outcome {
 	return h
 }
 
-// squarePoints are products of 8192³ in BF16.
+// squarePoints returns GEMMs of 8192³ in BF16.
 func squarePoints(t *testing.T, c *cost.Calibration) (all []sweepPoint) {
 	p := cost.Product{Type: arith.BF16, M: 8192, N: 8192, K: 8192}
 	at := func(w string) cost.Outcome {
@@ -153,7 +154,7 @@ func drawn(t *testing.T, text string, rows, cols int) cost.Operand {
 	}
 }
 
-// llamaPoints are the layers of llama-17m, as they are and with round=4 and grid=4.
+// llamaPoints returns the layers of llama-17m, unchanged and with round=4 and grid=4.
 func llamaPoints(t *testing.T, c *cost.Calibration) (all []sweepPoint) {
 	model := filepath.Join("..", "..", "shared", "models", "llama-17m")
 	if _, err := os.Stat(model); err != nil {
@@ -205,7 +206,7 @@ func llamaPoints(t *testing.T, c *cost.Calibration) (all []sweepPoint) {
 	return all
 }
 
-// recordedRuns are a file's run by its name, or those of several cards.
+// recordedRuns returns a file's run by its name, or those of several cards.
 func recordedRuns(t *testing.T, file string) map[string]measure.Result {
 	var have struct {
 		measure.Result
