@@ -1,29 +1,31 @@
-// Package judge says how far a model with other weights departs from the model, on tokens. It
-// decides nothing: who searches for a plan asks it, and weighs the answer against energy.
+// Package divergence evaluates how far the predictions of a model with other weights are from those of the
+// model itself, on tokens: the Kullback–Leibler divergence. It decides nothing. A search for a plan weighs
+// the divergence against energy.
 //
 //	e, err := divergence.New(ctx, d, forward.Stored(m), tokens, divergence.Options{})
 //	err = e.PerLayer(ctx, nil, rounded, func(layer string, nats float64) error { ... })
-//	divergence, loss, interval, err := e.WholeModel(ctx, rounded)
+//	nats, loss, interval, err := e.WholeModel(ctx, rounded)
 //
 // # Measures
 //
 // The divergence is the mean of KL(model ‖ changed) over all tokens, in nats per token
-// ([forward.Decoder.Divergence]). It is never below 0 but for rounding, exactly 0 for the model's
-// own weights, and has little noise: small changes can be told apart on a few thousand tokens. The
-// loss is what users see of a model, and needs far more of them; [Needed] says how many.
+// ([forward.Decoder.Divergence]). It is at least 0 up to rounding errors, and exactly 0 for the model's own
+// weights. It has little noise: a few thousand tokens tell small changes apart. The loss is what users of a
+// model see. It needs far more tokens; [Needed] estimates how many.
 //
 // # Cost
 //
-// New is a pass through the model. PerLayer takes, for a layer in block b of B, the blocks b to B-1 and
-// the head twice, for the model's logits are computed again: of all layers together that is about
-// half as many passes as there are layers, and their heads. Each of these passes asks for base's
-// tensors anew: a base that computes them should keep them. WholeModel is a pass and two more heads,
-// and asks for the tensors of the head twice.
+// New is one pass through the model. FromPass takes a pass that was made already, as by
+// hessian.CollectAndScore. PerLayer runs, for a layer in block b of B, the blocks b to B-1 and the head.
+// All layers together take about half as many passes as there are layers. Each of them asks for base's
+// tensors, so a base that computes its tensors should keep them. WholeModel is one pass.
 //
-// Memory is three states, [tokens, hidden] in float32, and what a block takes.
+// Memory is three states, [tokens, hidden] in float32, and the memory of a block. In addition the model's
+// logits and the states before blocks are kept, as far as [forward.Keep] allows. What is not kept is
+// computed again for every comparison.
 //
 // # Determinism
 //
-// As in package forward: the same bits for any number of workers, and a layer alone has the same
-// bits in PerLayer as in WholeModel.
+// As in package forward, results have the same bits for any number of workers. PerLayer's divergence of a
+// layer has the bits of WholeModel's for weights that change this layer alone, on the same tokens.
 package divergence

@@ -31,13 +31,13 @@ func TestErrorsOfWeightsPassThrough(t *testing.T) {
 	if !errors.Is(err, errBroken) {
 		t.Errorf("New: error %v, want the one of the model's weights", err)
 	}
-	j := m.judge(t)
+	e := m.evaluator(t)
 	for _, at := range []string{names[0], names[3], last} {
 		w := broken(m.stored, at)
 		before := 0
-		err := j.PerLayer(ctx, nil, w, func(layer string, _ float64) error {
+		err := e.PerLayer(ctx, nil, w, func(layer string, _ float64) error {
 			if layer != names[before] {
-				t.Errorf("%s was judged, want %s", layer, names[before])
+				t.Errorf("%s was evaluated, want %s", layer, names[before])
 			}
 			before++
 			return nil
@@ -45,11 +45,11 @@ func TestErrorsOfWeightsPassThrough(t *testing.T) {
 		if !errors.Is(err, errBroken) || before == len(names) || names[before] != at {
 			t.Errorf("changed fails at %s: error %v behind %d layers", at, err, before)
 		}
-		if err := j.PerLayer(ctx, w, m.stored, ignore); !errors.Is(err, errBroken) {
+		if err := e.PerLayer(ctx, w, m.stored, ignore); !errors.Is(err, errBroken) {
 			t.Errorf("base fails at %s: error %v", at, err)
 		}
-		if _, _, _, err := j.WholeModel(ctx, w); !errors.Is(err, errBroken) {
-			t.Errorf("together, %s fails: error %v", at, err)
+		if _, _, _, err := e.WholeModel(ctx, w); !errors.Is(err, errBroken) {
+			t.Errorf("WholeModel, %s fails: error %v", at, err)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestErrorsOfWeightsPassThrough(t *testing.T) {
 func TestErrorOfDoneEndsIt(t *testing.T) {
 	m := tied(t)
 	calls := 0
-	err := m.judge(t).PerLayer(context.Background(), nil, m.stored, func(string, float64) error {
+	err := m.evaluator(t).PerLayer(context.Background(), nil, m.stored, func(string, float64) error {
 		calls++
 		if calls == 3 {
 			return errBroken
@@ -71,7 +71,7 @@ func TestErrorOfDoneEndsIt(t *testing.T) {
 
 func TestErrorsNameTheLayer(t *testing.T) {
 	m := tied(t)
-	j, name := m.judge(t), m.names()[2]
+	e, name := m.evaluator(t), m.names()[2]
 	infinite := make([]float32, m.Layers()[2].Inputs*m.Layers()[2].Outputs)
 	infinite[0] = float32(math.Inf(1))
 	for want, values := range map[string][]float32{"values were given": {1}, "not finite": infinite} {
@@ -81,7 +81,7 @@ func TestErrorsNameTheLayer(t *testing.T) {
 			}
 			return nil, nil
 		})
-		err := j.PerLayer(context.Background(), nil, w, func(layer string, nats float64) error {
+		err := e.PerLayer(context.Background(), nil, w, func(layer string, nats float64) error {
 			t.Errorf("%s diverges by %v", layer, nats)
 			return nil
 		})
@@ -101,20 +101,20 @@ func TestTokensMustBeTheModels(t *testing.T) {
 
 func TestContextEndsIt(t *testing.T) {
 	m := tied(t)
-	j := m.judge(t)
+	e := m.evaluator(t)
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	never := func(layer string, _ float64) error {
-		t.Errorf("%s was judged", layer)
+		t.Errorf("%s was evaluated", layer)
 		return nil
 	}
 	leaveOut := source(func(context.Context, string) ([]float32, error) { return nil, nil })
 	for name, changed := range map[string]divergence.Weights{"all": m.stored, "none": leaveOut} {
-		if err := j.PerLayer(gone, nil, changed, never); !errors.Is(err, context.Canceled) {
+		if err := e.PerLayer(gone, nil, changed, never); !errors.Is(err, context.Canceled) {
 			t.Errorf("PerLayer of %s: error %v", name, err)
 		}
 	}
-	if _, _, _, err := j.WholeModel(gone, leaveOut); !errors.Is(err, context.Canceled) {
+	if _, _, _, err := e.WholeModel(gone, leaveOut); !errors.Is(err, context.Canceled) {
 		t.Errorf("WholeModel: error %v", err)
 	}
 	if _, err := divergence.New(gone, m.Decoder, m.stored, m.tokens, divergence.Options{}); !errors.Is(err, context.Canceled) {
@@ -123,7 +123,7 @@ func TestContextEndsIt(t *testing.T) {
 
 	half, cancel := context.WithCancel(context.Background())
 	calls := 0
-	err := j.PerLayer(half, nil, m.stored, func(string, float64) error {
+	err := e.PerLayer(half, nil, m.stored, func(string, float64) error {
 		calls++
 		cancel()
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// Options are New's and FromPass's.
+// Options of [New] and [FromPass].
 type Options struct {
 	// Progress is called after each of total parts of the pass: the blocks and the head. Default:
 	// nobody. FromPass does not use it.
@@ -16,11 +16,11 @@ type Options struct {
 	PerLayer int
 }
 
-// sensitivityTokens are about as many as a layer's sensitivity takes.
+// sensitivityTokens are about enough to measure a layer's sensitivity.
 const sensitivityTokens = 4096
 
-// FewSequences is the number of sequences, counted from the first, that suffice for [Options.PerLayer]:
-// those of about 4096 tokens, and at least one.
+// FewSequences is the number of sequences, counted from the first, that suffice to measure the sensitivity
+// of single layers ([Options.PerLayer]). They have about 4096 tokens together; it is at least one sequence.
 func FewSequences(tokens [][]int32) int {
 	n, sum := 0, 0
 	for _, sequence := range tokens {
@@ -71,10 +71,10 @@ func (o Options) perLayer(sequences int) int {
 	return min(o.PerLayer, sequences)
 }
 
-// Loss is the model's own, in nats per predicted token.
+// Loss is the loss of the model's own weights, in nats per predicted token.
 func (e *Evaluator) Loss() float64 { return e.all.Scores.Loss() }
 
-// walk takes a state to where block to is its next.
+// walk takes a state through the blocks before block to.
 func (e *Evaluator) walk(ctx context.Context, s *forward.State, w forward.Weights, to int) error {
 	for s.Next < to {
 		if err := e.d.Block(ctx, s.Next, w, s, nil); err != nil {

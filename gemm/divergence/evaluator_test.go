@@ -16,19 +16,19 @@ func TestTheModelDoesNotDivergeFromItself(t *testing.T) {
 		t.Skip("long, and the tests of workers share as much")
 	}
 	for name, m := range map[string]model{"trained": trained(t, 2, 20), "tied": tied(t)} {
-		j := m.judge(t)
+		e := m.evaluator(t)
 		var want []result
 		for _, layer := range m.names() {
 			want = append(want, result{layer, 0})
 		}
 		for _, base := range []divergence.Weights{nil, m.stored} {
-			if diff := cmp.Diff(want, alone(t, j, base, m.stored)); diff != "" {
-				t.Errorf("%s: each layer alone: (-want +got)\n%s", name, diff)
+			if diff := cmp.Diff(want, perLayer(t, e, base, m.stored)); diff != "" {
+				t.Errorf("%s: each layer by itself: (-want +got)\n%s", name, diff)
 			}
 		}
-		divergence, loss, interval, err := j.WholeModel(context.Background(), m.stored)
+		divergence, loss, interval, err := e.WholeModel(context.Background(), m.stored)
 		if err != nil || divergence != 0 || loss != 0 || interval != [2]float64{} {
-			t.Errorf("%s: together %v, %v, %v, %v, want nothing but zeros", name, divergence, loss, interval, err)
+			t.Errorf("%s: whole model %v, %v, %v, %v, want nothing but zeros", name, divergence, loss, interval, err)
 		}
 	}
 }
@@ -36,7 +36,7 @@ func TestTheModelDoesNotDivergeFromItself(t *testing.T) {
 // TestWholeModelIsWhatForwardSays holds it against whole passes.
 func TestWholeModelIsWhatForwardSays(t *testing.T) {
 	m := trained(t, 3, 40)
-	ctx, j, coarse := context.Background(), m.judge(t), grid(m.stored, 1./16)
+	ctx, e, coarse := context.Background(), m.evaluator(t), grid(m.stored, 1./16)
 	losses := func(w forward.Weights) *forward.Scores {
 		s, err := m.Run(ctx, w, m.tokens, nil)
 		if err != nil {
@@ -67,7 +67,7 @@ func TestWholeModelIsWhatForwardSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	divergence, loss, interval, err := j.WholeModel(ctx, coarse)
+	divergence, loss, interval, err := e.WholeModel(ctx, coarse)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,21 +77,21 @@ func TestWholeModelIsWhatForwardSays(t *testing.T) {
 	if loss != c.Difference || interval != [2]float64{c.Low, c.High} {
 		t.Errorf("loss rises by %v in %v, want %+v", loss, interval, c)
 	}
-	if j.Loss() != before.Loss() {
-		t.Errorf("the model's loss is %v, want %v", j.Loss(), before.Loss())
+	if e.Loss() != before.Loss() {
+		t.Errorf("the model's loss is %v, want %v", e.Loss(), before.Loss())
 	}
 }
 
 func TestPerLayerIsWholeModelWithThatLayer(t *testing.T) {
 	for name, m := range map[string]model{"trained": trained(t, 2, 20), "tied": tied(t)} {
-		j, coarse := m.judge(t), grid(m.stored, 1./16)
+		e, coarse := m.evaluator(t), grid(m.stored, 1./16)
 		var want []result
 		for _, layer := range m.names() {
-			want = append(want, result{layer, together(t, j, only(coarse, layer))})
+			want = append(want, result{layer, wholeModel(t, e, only(coarse, layer))})
 		}
-		got := alone(t, j, nil, coarse)
+		got := perLayer(t, e, nil, coarse)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: (-together +alone)\n%s", name, diff)
+			t.Errorf("%s: (-whole model +per layer)\n%s", name, diff)
 		}
 		for _, r := range got {
 			if !(r.Nats > 0) {
@@ -107,19 +107,19 @@ func TestBaseIsRespected(t *testing.T) {
 		t.Skip("long, and the tests of workers share as much")
 	}
 	m := trained(t, 2, 20)
-	j, names := m.judge(t), m.names()
+	e, names := m.evaluator(t), m.names()
 	const norm, embedding = "model.norm.weight", "model.embed_tokens.weight"
 	base := only(grid(m.stored, 1./16), names[1], names[12], names[len(names)-1], norm, embedding)
 	changed := grid(m.stored, 1./8)
 	var want []result
 	for _, layer := range names {
-		want = append(want, result{layer, together(t, j, first(only(changed, layer), base))})
+		want = append(want, result{layer, wholeModel(t, e, first(only(changed, layer), base))})
 	}
-	if diff := cmp.Diff(want, alone(t, j, base, changed)); diff != "" {
-		t.Errorf("(-together +alone)\n%s", diff)
+	if diff := cmp.Diff(want, perLayer(t, e, base, changed)); diff != "" {
+		t.Errorf("(-whole model +per layer)\n%s", diff)
 	}
 	// What a base diverges by is against the model, not against the base.
-	if got, want := alone(t, j, base, only(m.stored, names[0])), together(t, j, base); !(want > 0) || got[0].Nats != want {
+	if got, want := perLayer(t, e, base, only(m.stored, names[0])), wholeModel(t, e, base); !(want > 0) || got[0].Nats != want {
 		t.Errorf("the base itself diverges by %v, want %v", got, want)
 	}
 }
@@ -127,11 +127,11 @@ func TestBaseIsRespected(t *testing.T) {
 // TestLayersMayBeLeftOut looks at what changed is asked for, too.
 func TestLayersMayBeLeftOut(t *testing.T) {
 	m := trained(t, 1, 10)
-	j, names := m.judge(t), m.names()
+	e, names := m.evaluator(t), m.names()
 	some := []string{names[2], names[9], names[10], names[len(names)-1]}
 	var asked []string
 	coarse := only(grid(m.stored, 1./16), some...)
-	got := alone(t, j, nil, source(func(ctx context.Context, name string) ([]float32, error) {
+	got := perLayer(t, e, nil, source(func(ctx context.Context, name string) ([]float32, error) {
 		asked = append(asked, name)
 		return coarse.Tensor(ctx, name)
 	}))
@@ -140,7 +140,7 @@ func TestLayersMayBeLeftOut(t *testing.T) {
 		layers = append(layers, r.Layer)
 	}
 	if !slices.Equal(layers, some) {
-		t.Errorf("judged %v, want %v", layers, some)
+		t.Errorf("evaluated %v, want %v", layers, some)
 	}
 	if diff := cmp.Diff(names, asked); diff != "" {
 		t.Errorf("asked for (-each layer once +got)\n%s", diff)
@@ -155,19 +155,19 @@ func TestSameBitsWithAnyNumberOfWorkers(t *testing.T) {
 		Divergence, Loss float64
 		Interval         [2]float64
 	}
-	judged := func(workers int) (a all) {
+	evaluated := func(workers int) (a all) {
 		m.Workers = workers
-		j := m.judge(t)
-		a.PerLayer = alone(t, j, nil, only(coarse, m.names()[3], m.names()[20]))
+		e := m.evaluator(t)
+		a.PerLayer = perLayer(t, e, nil, only(coarse, m.names()[3], m.names()[20]))
 		var err error
-		if a.Divergence, a.Loss, a.Interval, err = j.WholeModel(context.Background(), coarse); err != nil {
+		if a.Divergence, a.Loss, a.Interval, err = e.WholeModel(context.Background(), coarse); err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
-	want := judged(1)
+	want := evaluated(1)
 	for _, workers := range []int{2, 5} {
-		if diff := cmp.Diff(want, judged(workers)); diff != "" {
+		if diff := cmp.Diff(want, evaluated(workers)); diff != "" {
 			t.Errorf("%d workers: (-1 worker +this)\n%s", workers, diff)
 		}
 	}

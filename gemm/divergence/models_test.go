@@ -81,13 +81,13 @@ func open(t testing.TB, dir string, tokens [][]int32) model {
 	return model{d, forward.Stored(m), tokens}
 }
 
-func (m model) judge(t testing.TB) *divergence.Evaluator {
+func (m model) evaluator(t testing.TB) *divergence.Evaluator {
 	t.Helper()
-	j, err := divergence.New(context.Background(), m.Decoder, m.stored, m.tokens, divergence.Options{})
+	e, err := divergence.New(context.Background(), m.Decoder, m.stored, m.tokens, divergence.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return j
+	return e
 }
 
 func (m model) names() []string {
@@ -136,16 +136,16 @@ func first(all ...divergence.Weights) source {
 	}
 }
 
-// result is what Alone says of a layer.
+// result is what PerLayer reports of a layer.
 type result struct {
 	Layer string
 	Nats  float64
 }
 
-func alone(t testing.TB, j *divergence.Evaluator, base, changed divergence.Weights) []result {
+func perLayer(t testing.TB, e *divergence.Evaluator, base, changed divergence.Weights) []result {
 	t.Helper()
 	var all []result
-	err := j.PerLayer(context.Background(), base, changed, func(layer string, nats float64) error {
+	err := e.PerLayer(context.Background(), base, changed, func(layer string, nats float64) error {
 		all = append(all, result{layer, nats})
 		return nil
 	})
@@ -155,10 +155,10 @@ func alone(t testing.TB, j *divergence.Evaluator, base, changed divergence.Weigh
 	return all
 }
 
-// together is the divergence alone.
-func together(t testing.TB, j *divergence.Evaluator, changed divergence.Weights) float64 {
+// wholeModel returns only the divergence.
+func wholeModel(t testing.TB, e *divergence.Evaluator, changed divergence.Weights) float64 {
 	t.Helper()
-	divergence, _, _, err := j.WholeModel(context.Background(), changed)
+	divergence, _, _, err := e.WholeModel(context.Background(), changed)
 	if err != nil {
 		t.Fatal(err)
 	}

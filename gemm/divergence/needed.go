@@ -9,27 +9,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// mostNeeded bounds what Needed says.
+// mostNeeded is the largest result of Needed.
 const mostNeeded = 1 << 30
 
-// Needed is how many sequences a comparison would need so that half its interval is below budget, in
-// nats per token, where one over so many sequences came out as observed. It takes the deviation of
-// those for that of any others, so it is a hint, and a poor one from a few; it says 1<<30 where not
-// even those would do. It fails where there is no deviation to go by.
+// Needed estimates how many sequences a comparison needs for an interval of ± budget, in nats per token. It
+// extrapolates from an observed comparison over the given number of sequences, so the estimate is rough if
+// they are few. The largest result is 1<<30. Needed fails for a comparison without a finite interval.
 func Needed(observed forward.Comparison, sequences int, budget float64) (int, error) {
 	half := (observed.High - observed.Low) / 2
 	switch {
 	case !(budget > 0):
 		return 0, fmt.Errorf("the budget for the loss is %v nats: give one above 0", budget)
 	case sequences < 2 || !(half >= 0 && half <= math.MaxFloat64):
-		return 0, fmt.Errorf("%d sequences say nothing of how much more are needed: compare over at least two", sequences)
+		return 0, fmt.Errorf("%d sequences do not show how many more are needed: compare over at least two", sequences)
 	}
 	deviation := half / halfWidth(sequences)
 	more := sort.Search(mostNeeded-2, func(i int) bool { return deviation*halfWidth(i+2) < budget })
 	return more + 2, nil
 }
 
-// halfWidth is that of the 95 % interval of a mean of n values with a deviation of 1: Student's.
+// halfWidth is half of the 95 % interval of the mean of n values with a standard deviation of 1, by
+// Student's distribution.
 func halfWidth(n int) float64 {
 	return stats.Student(float64(n-1), 0.95) / math.Sqrt(float64(n))
 }

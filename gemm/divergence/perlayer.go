@@ -7,14 +7,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// PerLayer calls done for each linear layer, in the order of [forward.Decoder.Layers], with the
-// divergence from the model, in nats per token, of base's weights where that layer alone has
-// changed's. base is nil for the model's own weights; what it leaves out is the model's own, too.
+// PerLayer measures the sensitivity of each linear layer by itself. It calls done, in the order of
+// [forward.Decoder.Layers], with the divergence from the model in nats per token, where this layer has
+// changed's weights and all others have base's. A nil base stands for the model's own weights, and so does
+// a tensor that base leaves out.
 //
-// Only weights of linear layers are asked of changed, once each and only when their turn comes; the
-// values are kept until the divergence is known. Layers that changed leaves out are passed over. base
-// is asked for a tensor about once for every layer up to its block. An error of done ends it and is
-// returned as it is.
+// changed is asked once for the weights of each linear layer, when its turn comes. Layers that changed leaves
+// out are skipped. base is asked for a tensor about once for every layer up to its block. An error of done
+// ends PerLayer, which returns it unchanged.
 func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done func(layer string, nats float64) error) error {
 	states := entries{Evaluator: e, under: e.own}
 	if base != nil {
@@ -46,15 +46,15 @@ func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done fu
 	return nil
 }
 
-// entries gives the states before blocks, in ascending order of the blocks.
+// entries provides the states before blocks, in ascending order of the blocks.
 type entries struct {
 	*Evaluator
 	under forward.Weights
-	base  bool           // under is not the model's own
+	base  bool           // under differs from the model's own weights
 	at    *forward.State // before the last block that was asked for; nil at first, and where the pass kept the states
 }
 
-// before is a state that the caller may change.
+// before returns the state before a block. The caller may change it.
 func (e *entries) before(ctx context.Context, block int) (*forward.State, error) {
 	if !e.base {
 		if s := e.few.Entry(block); s != nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// Weights is [forward.Weights], spelled out so that packages that do not import it can declare the
-// same. Those that are judged may leave tensors out: nil values without an error are a tensor that
-// is as it was.
+// Weights is [forward.Weights], written out so that packages can declare the same type without importing
+// forward. Changed weights may leave tensors out: nil values without an error mean that the tensor is
+// unchanged.
 type Weights = interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
 
-// over gives what above leaves out from below.
+// over takes a tensor from above, or from below if above leaves it out.
 type over struct{ above, below forward.Weights }
 
 func (o over) Tensor(ctx context.Context, name string) ([]float32, error) {
@@ -23,7 +23,7 @@ func (o over) Tensor(ctx context.Context, name string) ([]float32, error) {
 	return o.below.Tensor(ctx, name)
 }
 
-// single is one tensor, with all others left out.
+// single has one tensor and leaves all others out.
 type single struct {
 	name   string
 	values []float32

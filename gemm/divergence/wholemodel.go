@@ -6,10 +6,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// WholeModel judges weights as a whole: their divergence from the model, and how much the mean loss
-// rises with its 95 % paired interval over sequences ([forward.Compare]), all in nats per token. A
-// single sequence gives no interval: its ends are infinite. What changed leaves out is the model's
-// own.
+// WholeModel evaluates all weights of changed together: the divergence from the model, and the rise of the
+// mean loss with its 95 % paired interval over sequences ([forward.Compare]), in nats per token. A single
+// sequence gives no interval: its ends are infinite. Tensors that changed leaves out are the model's own.
 func (e *Evaluator) WholeModel(ctx context.Context, changed Weights) (divergence, loss float64, interval [2]float64, err error) {
 	fail := func(err error) (float64, float64, [2]float64, error) { return 0, 0, [2]float64{}, err }
 	w := over{changed, e.own}

@@ -15,27 +15,24 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// Options say how inputs are collected.
+// Options of [Collect] and [CollectAndScore].
 type Options struct {
-	// Workers is the number of goroutines that sum up; the decoder has its own. Default 0: all
-	// processors.
+	// Workers is the number of goroutines that add up products; the decoder has its own setting.
+	// Default 0: all processors.
 	Workers int
-	// Key identifies the model and the tokens, and is what a folder is recognised by. It must not be
-	// empty.
+	// Key identifies the model and the tokens; see [Key]. A folder is recognised by it. Required.
 	Key string
-	// Progress, where set, is called after each of total blocks that are computed; the head is one.
+	// Progress is called after each of total steps: the blocks and the head. Default: nobody.
 	Progress func(done, total int)
 }
 
-// Collect runs tokens through a model, block by block, and leaves the inputs of all its linear
-// layers in a folder, which is made where it does not exist. What the folder has of the same key is
-// not computed again; what it has of another key is removed. After an error, what is finished stays
-// there for the next call.
+// Collect runs tokens through a model, block by block, and writes the statistics of all linear layers to
+// a folder. It makes the folder where there is none. Statistics of the same key are not computed again;
+// those of another key are removed. After an error, finished statistics stay for the next call.
 //
-// An expert's inputs are those of the tokens that its router sends there; one that gets none has no
-// inputs.
+// An expert to which the router sends no token has no statistics.
 //
-// It fails where inputs, or their squares, are not finite in float32, and where [forward.Decoder]
+// Collect fails where inputs, or their squares, are not finite in float32, and where [forward.Decoder]
 // does.
 func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens [][]int32, dir string, o Options) (*Store, error) {
 	return collect(ctx, d, tokens, dir, o, func(c *collection, blocks int) error {
@@ -43,8 +40,8 @@ func Collect(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens 
 	})
 }
 
-// CollectAndScore is Collect, and returns the result of the pass, too, which a divergence evaluator
-// compares other weights with. The model runs over the tokens once, also where the folder had everything.
+// CollectAndScore is Collect, and also returns the result of the pass: the reference of a divergence
+// evaluator. The model runs over the tokens once, even if the folder has all statistics already.
 func CollectAndScore(ctx context.Context, d *forward.Decoder, w forward.Weights, tokens [][]int32, dir string, keep forward.Keep, o Options) (s *Store, r *forward.Result, err error) {
 	po := forward.PassOptions{Keep: keep, Step: func(done, total int) error { return o.step(done, total) }}
 	s, err = collect(ctx, d, tokens, dir, o, func(c *collection, _ int) (err error) {
@@ -71,11 +68,11 @@ func (o Options) step(done, total int) error {
 	return nil
 }
 
-// collect finds the statistics in the folder, or has pass run the model up to and without a block; the
-// head counts as one.
+// collect finds the statistics in the folder, or calls pass to run the first blocks of the model. The head
+// counts as a block.
 func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, pass func(c *collection, blocks int) error) (*Store, error) {
 	if o.Key == "" {
-		return nil, fmt.Errorf("%s: there is no key to recognise inputs by: give one that identifies the model and the tokens", dir)
+		return nil, fmt.Errorf("%s: there is no key to recognise the statistics by: give one that identifies the model and the tokens", dir)
 	}
 	x, err := readIndex(dir)
 	if err != nil {
@@ -87,7 +84,7 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	if x != nil { // gone before the files are that it lists
+	if x != nil { // removed before the files that it lists
 		if err := os.Remove(filepath.Join(dir, indexName)); err != nil {
 			return nil, err
 		}
@@ -99,14 +96,14 @@ func collect(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir stri
 			rename *os.LinkError
 		)
 		if errors.As(err, &file) || errors.As(err, &rename) {
-			err = fmt.Errorf("%w: mend this (free room, for one) and run again: what is finished stays in %s", err, dir)
+			err = fmt.Errorf("%w: free disk space or mend the folder, and run again; finished statistics stay in %s", err, dir)
 		}
 		return nil, err
 	}
 	return newStore(dir, x), nil
 }
 
-// collection is a folder that has no index yet.
+// collection is a folder without an index yet.
 type collection struct {
 	observer
 	Options
@@ -127,7 +124,7 @@ func newCollection(ctx context.Context, d *forward.Decoder, tokens [][]int32, di
 }
 
 func (c *collection) run(pass func(c *collection, blocks int) error) (*index, error) {
-	if err := c.takeUp(); err != nil {
+	if err := c.resume(); err != nil {
 		return nil, err
 	}
 	if n := c.missing(); n > 0 {
@@ -138,8 +135,8 @@ func (c *collection) run(pass func(c *collection, blocks int) error) (*index, er
 	return c.finish()
 }
 
-// takeUp finds the files that an earlier call left, and removes those that cannot be used.
-func (c *collection) takeUp() error {
+// resume finds the files of an earlier call, and removes those that cannot be used.
+func (c *collection) resume() error {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {
 		return err
@@ -171,7 +168,7 @@ func (c *collection) takeUp() error {
 	return nil
 }
 
-// take reads a file of an earlier call; it is errDamaged, too, where it is another key's.
+// take reads a file of an earlier call. The error is errDamaged, too, for a file of another key.
 func (c *collection) take(name string, layers map[string]forward.Layer) error {
 	fits := func(h header) bool {
 		for _, tensor := range h.Layers {
@@ -192,7 +189,7 @@ func (c *collection) take(name string, layers map[string]forward.Layer) error {
 	return nil
 }
 
-// missing is the number of blocks up to the last layer whose statistics are missing; the head is one.
+// missing is the number of blocks up to the last layer without statistics. The head counts as a block.
 func (c *collection) missing() int {
 	n := 0
 	for _, l := range c.layers {
@@ -203,7 +200,7 @@ func (c *collection) missing() int {
 	return n
 }
 
-// partial runs the first blocks of the model; the head is one.
+// partial runs the first blocks of the model. The head counts as a block.
 func (c *collection) partial(w forward.Weights, tokens [][]int32, blocks int) error {
 	s, err := c.decoder.Start(c.ctx, w, tokens)
 	if err != nil {
@@ -235,10 +232,10 @@ func (c *collection) finish() (*index, error) {
 	for _, l := range c.layers {
 		in := c.done[l.Tensor]
 		if in == nil && l.Routed {
-			continue // no token got there
+			continue // no token was routed to this expert
 		}
 		if in == nil {
-			return nil, fmt.Errorf("%s: the forward pass has not shown the inputs of %q: the folder stays unfinished", c.dir, l.Tensor)
+			return nil, fmt.Errorf("%s: the forward pass did not compute the inputs of %q: the folder stays unfinished", c.dir, l.Tensor)
 		}
 		if in.Layers[0] == l.Tensor {
 			x.Inputs = append(x.Inputs, *in)

@@ -22,7 +22,7 @@ const (
 	fileFormat = "lowtoggle moments 1"
 )
 
-// fileName is that of an input, after the first layer that has it.
+// fileName is the name of an input's file, after the first layer that reads the input.
 func fileName(layer string) string { return url.QueryEscape(layer) + fileSuffix }
 
 // header is the first line of a file.
@@ -32,7 +32,7 @@ type header struct {
 	input
 }
 
-// input is what one or several layers are fed with.
+// input describes the input of one or several layers.
 type input struct {
 	Layers []string `json:"layers"`
 	Width  int      `json:"inputs"`
@@ -40,15 +40,15 @@ type input struct {
 	Range
 }
 
-// errDamaged is wrapped where a file cannot be used.
-var errDamaged = errors.New("is not as it was written")
+// errDamaged is wrapped in the error of a file that cannot be used.
+var errDamaged = errors.New("is damaged")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// bufferSize is more than the longest header.
+// bufferSize is larger than the longest header.
 const bufferSize = 1 << 18
 
-// writeTriangle writes a header, the rows of a triangle from the diagonal on, and the checksum.
+// writeTriangle writes a header, the rows of an upper triangle, and the checksum.
 func writeTriangle(ctx context.Context, path string, h header, row func(i int) []float32) error {
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -77,8 +77,8 @@ func writeTriangle(ctx context.Context, path string, h header, row func(i int) [
 	})
 }
 
-// readTriangle reads a file. The width of a header that fits is taken for true; row is given each row
-// from the diagonal on, which is not to be used before all of the file was found to be whole.
+// readTriangle reads a file and checks it. fits decides whether the header is the expected one; its width is
+// then trusted. row gets each row from the diagonal on. The rows may be used only if there is no error.
 func readTriangle(ctx context.Context, path string, fits func(header) bool, row func(i int, raw []byte)) (header, error) {
 	var h header
 	damaged := func(what string) (header, error) { return header{}, fmt.Errorf("%s: %w: %s", path, errDamaged, what) }

@@ -217,8 +217,8 @@ func flip(path string, at int, mask byte) error {
 	return os.WriteFile(path, data, 0o666)
 }
 
-// TestEveryByteOfMomentsCounts changes each byte of a file.
-func TestEveryByteOfMomentsCounts(t *testing.T) {
+// TestEveryByteOfAFileCounts changes each byte of a file.
+func TestEveryByteOfAFileCounts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
@@ -332,7 +332,7 @@ func TestAnotherIndexIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"pages": 12}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.again(dir, "a"); err == nil || !strings.Contains(err.Error(), "no index of a model's inputs: remove the folder, or name another") {
+	if _, err := s.again(dir, "a"); err == nil || !strings.Contains(err.Error(), "no index of calibration statistics: remove the folder, or choose another") {
 		t.Errorf("error %v, want one that says what to do", err)
 	}
 	if got := contents(t, dir); len(got) != 1 || got["index.json"] != `{"pages": 12}` {

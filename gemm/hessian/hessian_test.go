@@ -53,7 +53,7 @@ func reference(x [][]float32) ([][]float64, hessian.Range) {
 	return h, r
 }
 
-func TestMomentsAreThoseInFloat64(t *testing.T) {
+func TestHessiansAreThoseInFloat64(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and the tests of workers share as much")
 	}

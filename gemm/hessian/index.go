@@ -18,12 +18,12 @@ const (
 	indexFormat = "lowtoggle inputs 1"
 )
 
-// index is what a finished folder holds.
+// index lists the files of a finished folder.
 type index struct {
 	Format string    `json:"format"`
 	Key    string    `json:"key"`
 	Inputs []indexed `json:"inputs"` // in the order in which they are computed
-	CRC    uint32    `json:"crc32c"` // of the index without spaces and with 0 here
+	CRC    uint32    `json:"crc32c"` // of the compact JSON, with 0 in this field
 }
 
 type indexed struct {
@@ -54,7 +54,7 @@ func (x *index) write(dir string) error {
 	})
 }
 
-// readIndex returns nil where there is none.
+// readIndex returns nil where there is no index.
 func readIndex(dir string) (*index, error) {
 	path := filepath.Join(dir, indexName)
 	js, err := os.ReadFile(path)
@@ -71,5 +71,5 @@ func readIndex(dir string) (*index, error) {
 			return x, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: is damaged, or no index of a model's inputs: remove the folder, or name another", path)
+	return nil, fmt.Errorf("%s: is damaged, or no index of calibration statistics: remove the folder, or choose another", path)
 }

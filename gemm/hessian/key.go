@@ -9,9 +9,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// Key identifies statistics: it differs where the model's fingerprint does, its config.json, the file that
-// describes its family (nil for one of the catalogue), or the tokens. The inputs of layers depend on the
-// configuration and the family, too, because these are the arithmetic.
+// Key identifies statistics by the model's fingerprint, its config.json, the file that describes its family
+// (nil for a family of the catalogue) and the tokens. Configuration and family decide the arithmetic, so the
+// inputs of layers depend on them.
 func Key(fingerprint string, config, family []byte, sets ...tokens.Set) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n%s\n", fingerprint, len(config), config)

@@ -11,9 +11,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// observer sums up inputs during a forward pass, and writes each when it has seen all tokens.
+// observer adds up statistics during a forward pass, and writes those of an input after its last token.
 type observer struct {
-	ctx     context.Context // the pass's, of which forward.Observer is not told
+	ctx     context.Context // of the pass; forward.Observer has no parameter for it
 	dir     string
 	key     string
 	tokens  int
@@ -22,10 +22,10 @@ type observer struct {
 	open    map[string]*sum     // by the first layer's name
 }
 
-// sum is an input under way.
+// sum is the statistics of an input so far.
 type sum struct {
 	names     []string // of the layers that have it
-	moments   *triangle
+	hessian   *triangle
 	tokens    int
 	low, high float32
 }
@@ -49,7 +49,7 @@ func (o *observer) Input(names []string, x sgemm.Matrix) error {
 	if !finite(low) || !finite(high) {
 		return fmt.Errorf("the inputs of %q are not finite: look for NaN, infinite or very large weights before it", first)
 	}
-	if err := s.moments.add(o.ctx, x, o.workers); err != nil {
+	if err := s.hessian.add(o.ctx, x, o.workers); err != nil {
 		return err
 	}
 	s.tokens += x.Rows
@@ -61,7 +61,7 @@ func (o *observer) Input(names []string, x sgemm.Matrix) error {
 	return o.write(s)
 }
 
-// close writes what is still open when a block is done: inputs of experts, which see some tokens only.
+// close writes the sums that are open at the end of a block: those of experts, which see only some tokens.
 func (o *observer) close() error {
 	for _, first := range slices.Sorted(maps.Keys(o.open)) {
 		if err := o.write(o.open[first]); err != nil {
@@ -72,10 +72,10 @@ func (o *observer) close() error {
 	return nil
 }
 
-// write makes the file of an input.
+// write writes the file of an input.
 func (o *observer) write(s *sum) error {
-	names, width, tokens := s.names, s.moments.width, float64(s.tokens)
-	meanSquare := s.moments.trace() / tokens / float64(width)
+	names, width, tokens := s.names, s.hessian.width, float64(s.tokens)
+	meanSquare := s.hessian.trace() / tokens / float64(width)
 	if !finite(meanSquare) { // the rest of H is no larger than its diagonal
 		return fmt.Errorf("the inputs of %q are as large as %g, and their squares exceed float32: look for very large weights before it",
 			names[0], max(-s.low, s.high))
@@ -84,7 +84,7 @@ func (o *observer) write(s *sum) error {
 	row := make([]float32, width)
 	err := writeTriangle(o.ctx, filepath.Join(o.dir, in.File), header{fileFormat, o.key, in.input}, func(i int) []float32 {
 		row := row[i:]
-		for j, v := range s.moments.row(i) {
+		for j, v := range s.hessian.row(i) {
 			row[j] = float32(v / tokens)
 		}
 		return row

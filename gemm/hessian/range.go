@@ -7,14 +7,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Range says how large the inputs of a layer are, over all tokens and channels.
+// Range is the range of a layer's inputs, over all tokens and channels.
 type Range struct {
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 	RMS float64 `json:"rms"` // root of the mean square
 }
 
-// extremes are the least and the greatest element of x. Where one is NaN, both are.
+// extremes returns the smallest and the largest element of x, both NaN if an element is.
 func extremes(x sgemm.Matrix, workers int) (low, high float32) {
 	lows, highs := make([]float32, x.Rows), make([]float32, x.Rows)
 	parallel.Do(x.Rows, workers, func(i int) {

@@ -12,8 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Store has the inputs of every linear layer of a model, as far as they are known from some tokens.
-// It may be used from several goroutines.
+// Store gives the statistics of a model's linear layers. Several goroutines may use it.
 type Store struct {
 	dir    string
 	index  *index
@@ -39,15 +38,14 @@ func (s *Store) Layers() []string {
 	return all
 }
 
-// Has says whether the store knows a layer; tensor is its weight's name. A tied head is none, nor is an
-// expert that no token got to.
+// Has reports whether the store has a layer; tensor is its weight's name. It has neither a tied head nor an
+// expert to which no token was routed.
 func (s *Store) Has(tensor string) bool {
 	_, ok := s.inputs[tensor]
 	return ok
 }
 
-// Range is that of a layer's inputs; tensor is its weight's name. It is false where there is no such
-// layer.
+// Range returns the range of a layer's inputs; tensor is its weight's name. It returns false where Has does.
 func (s *Store) Range(tensor string) (Range, bool) {
 	in, ok := s.inputs[tensor]
 	if !ok {
@@ -56,12 +54,12 @@ func (s *Store) Range(tensor string) (Range, bool) {
 	return in.Range, true
 }
 
-// Read reads H[K, K] of a layer with K inputs; tensor is its weight's name. The matrix is the
-// caller's. A file that has changed since it was written is an error.
+// Read reads the Hessian H[K, K] of a layer with K inputs; tensor is its weight's name. The caller may
+// change the matrix. A file that has changed since it was written is an error.
 func (s *Store) Read(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 	in, ok := s.inputs[tensor]
 	if !ok {
-		return sgemm.Matrix{}, fmt.Errorf("tensor %q: is no linear layer whose inputs are in %s: give one of this model's", tensor, s.dir)
+		return sgemm.Matrix{}, fmt.Errorf("tensor %q: is no linear layer with statistics in %s: give one of this model's", tensor, s.dir)
 	}
 	want := header{fileFormat, s.index.Key, in.input}
 	fits := func(h header) bool { return reflect.DeepEqual(h, want) }
@@ -73,7 +71,7 @@ func (s *Store) Read(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 		}
 	})
 	if errors.Is(err, errDamaged) {
-		err = fmt.Errorf("%w: remove the folder %s, so that its inputs are collected anew", err, s.dir)
+		err = fmt.Errorf("%w: remove the folder %s, so that its statistics are collected again", err, s.dir)
 	}
 	if err != nil {
 		return sgemm.Matrix{}, err

@@ -7,11 +7,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// stripeRows is the height of a stripe: enough that the product outweighs packing its operand, and
-// little enough that what is computed below the diagonal does not matter in a wide layer.
+// stripeRows is the height of a stripe. The product takes longer than packing its operand, and in a wide
+// layer few elements below the diagonal are computed in vain.
 const stripeRows = 256
 
-// triangle sums up XᵀX, the part from the diagonal on, in stripes of rows.
+// triangle adds up the upper triangle of XᵀX, in stripes of rows.
 type triangle struct {
 	width   int
 	stripes [][]float64 // [rows of the stripe, width - its first row], dense
@@ -61,8 +61,8 @@ func (t *triangle) trace() (sum float64) {
 	return sum
 }
 
-// mirror copies what is above the diagonal of a square matrix below it, in blocks, so that columns
-// that are written stay in the cache.
+// mirror copies the upper triangle of a square matrix to the lower one, in blocks, so that the columns
+// being written stay in the cache.
 func mirror(h sgemm.Matrix) {
 	const block = 64
 	for i0 := 0; i0 < h.Rows; i0 += block {
