@@ -15,32 +15,50 @@ const (
 
 // Order returns the labels in an order that toggles fewer bits: a walk to the nearest label that is left, improved
 // by 2-opt (Croes 1958). More than 2048 labels are ordered in blocks of 1024 neighbours. Where signs are chosen
-// afterwards, labels are as near as with the better of both signs. It is nil where the source's order toggles
-// no more.
+// afterwards, an order that counts on them is tried, too. It is nil where the source's order toggles no more.
 func (s *Sketch) Order(ctx context.Context, signs bool, workers int) ([]int, error) {
 	place := s.Placement()
 	if !place.linked() {
 		return nil, nil
 	}
-	path := Identity(s.labels)
-	before, err := s.sum(ctx, place, place.Pick(path), signs, workers)
+	least, err := s.sum(ctx, place, place.Pick(Identity(s.labels)), signs, workers)
 	if err != nil {
 		return nil, err
 	}
+	tried := []bool{false}
+	if signs {
+		tried = append(tried, true) // an order that counts on signs is not always better
+	}
+	var best []int
+	for _, count := range tried {
+		path, err := s.path(ctx, count, workers)
+		if err != nil {
+			return nil, err
+		}
+		sum, err := s.sum(ctx, place, path, signs, workers)
+		if err != nil {
+			return nil, err
+		}
+		if sum < least {
+			least, best = sum, place.Lay(path)
+		}
+	}
+	return best, nil
+}
+
+// path orders the labels block by block; where signs is true labels are as near as with the better of both signs.
+func (s *Sketch) path(ctx context.Context, signs bool, workers int) ([]int, error) {
 	size := blockLabels
 	if s.labels <= wholeLabels {
 		size = s.labels
 	}
+	path := Identity(s.labels)
 	for first := 0; first < s.labels; first += size {
 		if err := s.orderBlock(ctx, path[first:min(first+size, s.labels)], signs, workers); err != nil {
 			return nil, err
 		}
 	}
-	after, err := s.sum(ctx, place, path, signs, workers)
-	if err != nil || after >= before {
-		return nil, err
-	}
-	return place.Lay(path), nil
+	return path, nil
 }
 
 // sum is what toggles along a path, with the signs that its labels get where signs is true.
