@@ -329,7 +329,7 @@ func (r *componentsJSON) picture() []byte {
 	title := r.Card + ": power by component, predicted; " + how(r.Simulated) + " beside each name"
 	p := chart.Panel{Title: title, X: chart.Axis{Label: "W; beside each name, " + how(r.Simulated), With: []float64{0}}}
 	if r.Unfit != "" {
-		_, worst := r.Quality.Judged()
+		_, worst := r.Quality.UnseenErrors()
 		p.X.Label += fmt.Sprintf("; UNFIT: errors of held-out kernels are up to %.1f %%", 100*worst)
 	}
 	for _, part := range component.Parts() {

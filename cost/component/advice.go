@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Setting is what kernels take at a clock, one after the other.
+// Setting is the time, power and energy of kernels, one after the other, at a clock.
 type Setting struct {
 	Clock   float64 `json:"clock_mhz"`
 	Seconds float64 `json:"seconds"`
@@ -19,54 +19,55 @@ type Setting struct {
 // EDP is the energy-delay product.
 func (s Setting) EDP() float64 { return s.Joules * s.Seconds }
 
-// Choice is a clock to hold the card to, beside the one that it chooses by itself.
+// Choice is a clock to limit the card to, relative to the clock that it chooses by itself.
 type Choice struct {
 	Setting
 	Energy float64 `json:"relative_energy"`
 	Time   float64 `json:"relative_time"`
 	EDP    float64 `json:"relative_edp"`
-	// EnergyError is the standard error of Energy, and so of EDP.
+	// EnergyError is the standard error of Energy, and of EDP.
 	EnergyError float64 `json:"relative_energy_standard_error"`
-	// Extrapolated clocks are below all at which kernels of the kind were measured: of the same arithmetic, and
-	// bound by memory or not.
+	// Extrapolated reports a clock below all measured clocks of similar kernels, which have the same arithmetic and
+	// the same bottleneck.
 	Extrapolated bool `json:"extrapolated,omitempty"`
 }
 
-// Advice is what lower clocks would do for kernels of a phase. All of it is predicted.
+// Advice holds the predicted effect of lower clocks on the kernels of a phase.
 type Advice struct {
 	Phase string `json:"phase"`
-	// Default is the card left to itself.
+	// Default is the clock that the card chooses.
 	Default Setting `json:"default"`
-	// Within1 and Within5 are the clocks of least energy that take at most 1 and 5 % longer, LeastEDP that
-	// of the least energy-delay product. Where nothing is to be gained they are the default.
+	// Within1 and Within5 are the clocks of least energy that take at most 1 % and 5 % longer. LeastEDP is the
+	// clock of the least energy-delay product. Without a gain they are the default.
 	Within1  Choice `json:"within_1_percent"`
 	Within5  Choice `json:"within_5_percent"`
 	LeastEDP Choice `json:"least_edp"`
-	// Curve is every clock that was looked at, from high to low.
-	Curve []Setting `json:"curve"`
+	// Settings are all clocks that were considered, from high to low.
+	Settings []Setting `json:"curve"`
 }
 
 const (
 	losesFirst = 0.01
 	losesMore  = 0.05
-	// reach is how far below the clocks at which such kernels were measured one is advised: further down nobody
-	// knows how slow a clock still keeps memory busy, nor how low the voltage goes.
+	// reach limits advice to clocks of at least this share of the lowest measured clock of similar kernels. Below,
+	// it is unknown how slow a clock still keeps memory busy, and how low the voltage goes.
 	reach = 0.8
-	// same is how close two savings must be to be called the same. Their errors have the model's in common.
+	// same is the largest difference of two savings that are reported as equal. Both share the model's error.
 	same = 0.003
 )
 
-// Advise looks for clocks of least energy below what the card chooses, in the card's steps, down to 20 % less than
-// any at which such kernels were measured; the curve goes on to the card's LowestAdvised. A model that is an [ErrUnfit] gives none.
+// Advise looks for clocks of least energy below the one that the card chooses, in the card's steps, down to 20 %
+// below the lowest measured clock of similar kernels. Settings continue to the card's LowestAdvised. A model that
+// is an [ErrUnfit] gives no advice.
 func (m *Model) Advise(phase string, kernels []Kernel) (*Advice, error) {
 	if err := cmp.Or(m.check(kernels...), m.Verdict()); err != nil {
 		return nil, err
 	}
 	a := &Advice{Phase: phase, Default: m.setting(kernels, m.Clock(kernels))}
-	a.Curve = []Setting{a.Default}
+	a.Settings = []Setting{a.Default}
 	step := m.Facts.Clock.Step
 	for clock := step * math.Ceil(a.Default.Clock/step-1); clock >= m.Facts.Clock.LowestAdvised; clock -= step {
-		a.Curve = append(a.Curve, m.setting(kernels, clock))
+		a.Settings = append(a.Settings, m.setting(kernels, clock))
 	}
 	energy := func(s Setting) float64 { return s.Joules }
 	a.Within1 = m.choose(kernels, a, 1+losesFirst, energy)
@@ -86,11 +87,11 @@ func (m *Model) setting(kernels []Kernel, clock float64) Setting {
 	return s
 }
 
-// choose the least setting of the curve that takes no more than a factor of the default's time.
+// choose the setting with the least figure among those that take at most a factor of the default's time.
 func (m *Model) choose(kernels []Kernel, a *Advice, time float64, of func(Setting) float64) Choice {
 	best := a.Default
 	lowest := m.lowestLike(kernels)
-	for _, s := range a.Curve {
+	for _, s := range a.Settings {
 		if s.Clock >= reach*lowest && s.Seconds <= time*a.Default.Seconds && of(s) < of(best) {
 			best = s
 		}
@@ -106,7 +107,7 @@ func (m *Model) choose(kernels []Kernel, a *Advice, time float64, of func(Settin
 	return c
 }
 
-// LowestMeasured is the lowest clock among the readings of the fit, in MHz.
+// LowestMeasured returns the lowest clock among the readings of the fit, in MHz.
 func (m *Model) LowestMeasured() float64 {
 	lowest := math.Inf(1)
 	for _, r := range m.Readings {
@@ -117,8 +118,8 @@ func (m *Model) LowestMeasured() float64 {
 	return lowest
 }
 
-// lowestLike is the lowest clock among readings of the fit like these kernels: of a type of theirs, and bound by
-// memory or not, as most of their time is. Nothing is known of clocks where there are none: then it is infinite.
+// lowestLike returns the lowest clock among the fit's readings of similar kernels: of one of their types, and with
+// the bottleneck of most of their time. Without such readings it is infinite.
 func (m *Model) lowestLike(kernels []Kernel) float64 {
 	types := map[arith.Type]bool{}
 	var bound, all float64
@@ -138,45 +139,45 @@ func (m *Model) lowestLike(kernels []Kernel) float64 {
 	return lowest
 }
 
-// memoryBound says whether memory takes longer with a kernel, whose time is known, than what follows the clock.
+// memoryBound reports whether memory is the bottleneck of a kernel whose time is known.
 func (m *Model) memoryBound(k Kernel) bool {
 	rate := m.Rates["memory"]
 	half := math.Pow(0.5, 1/m.Facts.Clock.Overlap) // of the sum of both, as times add up
 	return rate > 0 && m.Facts.Clock.MemoryTime*k.Memory/rate > half*k.Seconds
 }
 
-// worth is a saving that is more than the model's error, and than half a per cent.
+// worth reports whether the saving exceeds the model's error and 0.5 %.
 func (c Choice) worth() bool { return 1-c.Energy > max(0.005, 2*c.EnergyError) }
 
-// Text says the advice in sentences.
+// Text returns the advice in sentences.
 func (a *Advice) Text() []string {
-	text := []string{fmt.Sprintf("%s: left to itself the card runs at %.0f MHz and %.0f W", a.Phase, a.Default.Clock, a.Default.Watts)}
+	text := []string{fmt.Sprintf("%s: by default the card runs at %.0f MHz and %.0f W", a.Phase, a.Default.Clock, a.Default.Watts)}
 	for _, c := range []struct {
 		Choice
 		loss string
 	}{{a.Within1, "1 %"}, {a.Within5, "5 %"}} {
 		if !c.worth() {
-			text = append(text, fmt.Sprintf("%s: for at most %s of time a lower clock saves nothing that this model can tell", a.Phase, c.loss))
+			text = append(text, fmt.Sprintf("%s: for at most %s more time, no lower clock saves more energy than the model's error", a.Phase, c.loss))
 			continue
 		}
-		text = append(text, fmt.Sprintf("%s: for at most %s of time %.0f MHz saves most: energy %s ± %.1f, time %s%s",
+		text = append(text, fmt.Sprintf("%s: for at most %s more time, %.0f MHz saves most: energy %s ± %.1f, time %s%s",
 			a.Phase, c.loss, c.Clock, change(c.Energy), 196*c.EnergyError, change(c.Time), c.reservation()))
 	}
 	if c := a.LeastEDP; 1-c.EDP > max(0.005, 2*c.EnergyError) {
 		return append(text, fmt.Sprintf("%s: the energy-delay product is least at %.0f MHz: %s, energy %s, time %s%s",
 			a.Phase, c.Clock, change(c.EDP), change(c.Energy), change(c.Time), c.reservation()))
 	}
-	return append(text, fmt.Sprintf("%s: the energy-delay product is least, as far as this model can tell, where the card runs by itself", a.Phase))
+	return append(text, fmt.Sprintf("%s: no lower clock improves the energy-delay product by more than the model's error", a.Phase))
 }
 
 func (c Choice) reservation() string {
 	if c.Extrapolated {
-		return " (extrapolated: nothing like it was measured at so low a clock)"
+		return " (extrapolated: no similar kernel was measured at so low a clock)"
 	}
 	return ""
 }
 
-// Contrast says what a transform changes about the advice: before and after are of the same layers.
+// Contrast returns sentences on what a transform changes about the advice. before and after are of the same layers.
 func Contrast(before, after *Advice) []string {
 	was, is := before.Default, after.Default
 	text := []string{fmt.Sprintf("%s: the transform changes energy by %s, time by %s; the clock goes from %.0f to %.0f MHz, power from %.0f to %.0f W",
@@ -184,13 +185,13 @@ func Contrast(before, after *Advice) []string {
 	c, d := before.Within5, after.Within5
 	switch {
 	case !c.worth() && !d.worth():
-		return append(text, before.Phase+": neither before nor after it has a lower clock, for at most 5 % of time, anything to save that this model can tell")
+		return append(text, before.Phase+": for at most 5 % more time, no lower clock saves more energy than the model's error, before or after the transform")
 	case math.Abs(c.Energy-d.Energy) <= same:
-		return append(text, fmt.Sprintf("%s: what a lower clock saves for at most 5 %% of time stays the same: %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
+		return append(text, fmt.Sprintf("%s: a lower clock saves as much as before for at most 5 %% more time: %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
 	case d.Energy > c.Energy:
-		text = append(text, fmt.Sprintf("%s: it leaves less to a lower clock: for at most 5 %% of time %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
+		text = append(text, fmt.Sprintf("%s: after the transform a lower clock saves less for at most 5 %% more time: %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
 	default:
-		text = append(text, fmt.Sprintf("%s: it leaves more to a lower clock: for at most 5 %% of time %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
+		text = append(text, fmt.Sprintf("%s: after the transform a lower clock saves more for at most 5 %% more time: %s before, %s after", before.Phase, change(c.Energy), change(d.Energy)))
 	}
 	both := d.Joules / was.Joules
 	return append(text, fmt.Sprintf("%s: both together change energy by %s and time by %s", before.Phase, change(both), change(d.Seconds/was.Seconds)))

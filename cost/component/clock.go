@@ -2,8 +2,8 @@ package component
 
 import "math"
 
-// At is the kernel at another clock, in MHz: what multiprocessors do takes longer there, what memory does
-// takes the same. The time of a kernel that was never measured is made of the highest rates seen.
+// At returns the kernel at another clock, in MHz. The multiprocessors' time is proportional to 1/clock, the memory's
+// time stays the same. The time of a kernel without one follows from the highest measured rates.
 func (m *Model) At(k Kernel, clock float64) Kernel {
 	memory, share, corner := 0.0, m.Facts.Clock.MemoryTime, m.Facts.Clock.Overlap
 	if rate := m.Rates["memory"]; rate > 0 {
@@ -38,12 +38,11 @@ func (m *Model) all(kernels []Kernel, clock float64) []Kernel {
 	return list
 }
 
-// Clock is what the card chooses for kernels that follow one another, faster than it could change its
-// clock: the highest at which power is within what it draws at the cap, and operations are within
-// Limits.
+// Clock returns the clock that the card chooses for kernels that follow one another faster than it can change its
+// clock. It is the highest clock at which power is within Drawn, and operations are within Limits.
 func (m *Model) Clock(kernels []Kernel) float64 {
 	drawn := m.Drawn
-	if drawn == 0 { // no kernel came to the cap, which is there all the same
+	if drawn == 0 { // no kernel reached the cap
 		drawn = m.PowerLimit
 	}
 	fits := func(clock float64) bool {

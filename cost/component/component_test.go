@@ -286,19 +286,19 @@ func TestAdvise(t *testing.T) {
 		if c.Time > c.time || c.Energy > 1 || math.Abs(c.EDP-c.Energy*c.Time) > 1e-12 || c.Clock > a.Default.Clock {
 			t.Errorf("%+v of %+v", c, a.Default)
 		}
-		for _, s := range a.Curve {
+		for _, s := range a.Settings {
 			if s.Clock >= reach*m.lowestLike(layer(1)) && s.Seconds <= c.time*a.Default.Seconds && s.Joules < c.Joules {
 				t.Errorf("%+v is better than %+v", s, c.Setting)
 			}
 		}
 	}
-	for _, s := range a.Curve {
+	for _, s := range a.Settings {
 		if s.EDP() < a.LeastEDP.Setting.EDP() {
 			t.Errorf("%+v has a lesser EDP than %+v", s, a.LeastEDP)
 		}
 	}
-	if last := a.Curve[len(a.Curve)-1]; last.Clock != card.Clock.LowestAdvised || len(a.Curve) < 20 {
-		t.Errorf("the curve of %d ends at %v", len(a.Curve), last.Clock)
+	if last := a.Settings[len(a.Settings)-1]; last.Clock != card.Clock.LowestAdvised || len(a.Settings) < 20 {
+		t.Errorf("the curve of %d ends at %v", len(a.Settings), last.Clock)
 	}
 	quiet, err := m.Advise("prefill", layer(0.6))
 	if err != nil {
@@ -319,7 +319,7 @@ func TestAdvise(t *testing.T) {
 			}
 		}
 	}
-	if a, err = m.Advise("idle", layer(1)); err != nil || a.Within5.Clock != m.FullClock || !strings.Contains(strings.Join(a.Text(), "\n"), "saves nothing") {
+	if a, err = m.Advise("idle", layer(1)); err != nil || a.Within5.Clock != m.FullClock || !strings.Contains(strings.Join(a.Text(), "\n"), "no lower clock saves more") {
 		t.Errorf("%+v, %v: %v", a.Within5, err, a.Text())
 	}
 }
@@ -344,7 +344,7 @@ func TestFile(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                                "components_version",
 		`{"components_version": 99}`:        "version 99",
-		`[`:                                 "no components",
+		`[`:                                 "not a components file",
 		`{"components_version": 1, "x": 2}`: "damaged",
 		`{"components_version": 1, "card": "c", "highest_clock_mhz": 1, "coefficients": [], "readings": []}`: "too few",
 	} {
@@ -417,10 +417,10 @@ func TestImpossible(t *testing.T) {
 		"a second, of 1e+308":  func(_ *Model, r *Reading) { r.Asked, r.Seconds = 1e308, 1 },
 		"bits, of 1e+06":       func(_ *Model, r *Reading) { r.Moved = 1e6 },
 		"awake, of 2":          func(_ *Model, r *Reading) { r.Awake = 2 },
-		"where 0.01 to 1.01":   func(m *Model, _ *Reading) { m.FullClock = 1 },
+		"but 0.01 to 1.01":     func(m *Model, _ *Reading) { m.FullClock = 1 },
 		"highest clock":        func(m *Model, _ *Reading) { m.FullClock = 1e300 },
 		"power limit":          func(m *Model, _ *Reading) { m.PowerLimit = -1 },
-		"2001 readings are more": func(m *Model, r *Reading) {
+		"2001 readings are too many": func(m *Model, r *Reading) {
 			for len(m.Readings) <= mostReadings {
 				m.Readings = append(m.Readings, *r)
 			}

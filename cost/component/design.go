@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// ridge keeps terms that go together from taking extreme shares.
+	// ridge keeps correlated terms from extreme shares.
 	ridge     = 1e-5
 	resamples = 200
 )
 
-// design is what a fit is made of: a row for every reading, and one for every reading of the memory.
+// design is the least-squares problem: a row for every reading, and one for every reading of the memory.
 type design struct {
 	exponent float64
 	x        *mat.Dense // columns have a root mean square of 1
-	scale    []float64  // that they were divided by
+	scale    []float64  // divisor of each column
 	y        []float64
 	names    []string // the rows' kernels
-	sensor   []bool   // rows that are of the memory
+	sensor   []bool   // rows of the memory
 }
 
 func (m *Model) design(exponent float64) *design {
@@ -38,7 +38,7 @@ func (m *Model) design(exponent float64) *design {
 		for j := range m.terms {
 			rows = append(rows, m.terms[j].at(&r.Kernel, clock, exponent)/r.Watts)
 		}
-		rows = append(rows, 0) // the sensor has no part in it
+		rows = append(rows, 0) // the sensor's offset is not in the card's power
 		d.y, d.names, d.sensor = append(d.y, 1), append(d.names, r.Name), append(d.sensor, false)
 		if !m.Sensed || r.MemoryWatts == nil {
 			continue
@@ -58,7 +58,7 @@ func (m *Model) design(exponent float64) *design {
 	return d
 }
 
-// unit scales columns, so that coefficients are shares of the power.
+// unit scales columns to a root mean square of 1, so that coefficients are shares of the power.
 func (d *design) unit() {
 	n, columns := d.x.Dims()
 	for j := range columns {
@@ -73,7 +73,7 @@ func (d *design) unit() {
 	}
 }
 
-// solve fits y by all rows but those of kernels to be left out.
+// solve fits y with all rows except for those of kernels to leave out.
 func (d *design) solve(y []float64, without func(kernel string) bool) variant {
 	_, columns := d.x.Dims()
 	var rows, wanted []float64
@@ -89,8 +89,8 @@ func (d *design) solve(y []float64, without func(kernel string) bool) variant {
 	return v
 }
 
-// resampled are fits to what the model says and its own errors, dealt out anew among rows of a kind: the
-// bootstrap of residuals. The power's errors and the sensor's differ in size.
+// resampled returns fits of a bootstrap of residuals: to the model's predictions plus residuals that are drawn from
+// rows of the same kind, because the power's errors and the sensor's differ in size.
 func (d *design) resampled(v variant) (list []variant) {
 	n, columns := d.x.Dims()
 	scaled := make([]float64, columns)
@@ -99,7 +99,7 @@ func (d *design) resampled(v variant) (list []variant) {
 	}
 	var fit mat.VecDense
 	fit.MulVec(d.x, mat.NewVecDense(columns, scaled))
-	used := 0.0 // coefficients that were found take as many degrees of freedom
+	used := 0.0 // one degree of freedom for each coefficient that is not 0
 	for _, c := range scaled {
 		used += truth(c > 0)
 	}
@@ -121,8 +121,8 @@ func (d *design) resampled(v variant) (list []variant) {
 	return list
 }
 
-// unbounded are the standard errors that coefficients would have if they could be negative, where v is off as it
-// is. A coefficient at 0 has no other: resampling leaves it there.
+// unbounded returns the standard errors that coefficients would have if they could be negative, from v's residuals. A
+// coefficient of 0 has no other error, because resampling leaves it at 0.
 func (d *design) unbounded(v variant) []float64 {
 	n, columns := d.x.Dims()
 	errs := make([]float64, columns)
@@ -168,12 +168,12 @@ func (d *design) inverse() *mat.SymDense {
 	var inverse mat.SymDense
 	var c mat.Cholesky
 	if !c.Factorize(&gram) || c.InverseTo(&inverse) != nil {
-		return nil // with a ridge it is positive: never
+		return nil // impossible: a ridge makes it positive definite
 	}
 	return &inverse
 }
 
-// leverage is by how much a reading decides its own prediction, from 0 to 1; of each kernel the largest.
+// leverage returns, for each kernel, the largest weight of its own reading in its prediction, from 0 to 1.
 func (d *design) leverage() map[string]float64 {
 	_, columns := d.x.Dims()
 	inverse := d.inverse()

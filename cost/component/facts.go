@@ -14,40 +14,41 @@ type Facts struct {
 	Clock Clocks `json:"clock"`
 	// RandomMoved is [Kernel].Moved of random normal operands, by type.
 	RandomMoved map[arith.Type]float64 `json:"random_moved_bits"`
-	// SensorScale is the error of the memory's sensor, in watts, that weighs as much in the fit as one of
-	// 100 % of a kernel's power.
+	// SensorScale is the error of the memory's sensor, in watts, that has the weight of a 100 % error of a
+	// kernel's power.
 	SensorScale float64 `json:"memory_sensor_scale_watts"`
 }
 
 // Tiles describes how the card's library cuts a product into tiles, and what the cache keeps of them.
 type Tiles struct {
-	// L2 is the size of the cache in bytes where the device did not tell it; CacheCopies of what it holds
-	// are kept.
+	// L2 is the size of the cache in bytes, for devices that do not report it. The cache keeps CacheCopies copies of
+	// its content, one in each partition.
 	L2          float64 `json:"usual_l2_bytes"`
 	CacheCopies float64 `json:"l2_copies"`
-	// Wave is how many tiles a product is cut into at least, if they are of Smallest to Largest results.
+	// Wave is the number of tiles that fill the card once. Tiles are as large as that allows, within Smallest and
+	// Largest, in results.
 	Wave     float64 `json:"tiles_of_a_wave"`
 	Smallest float64 `json:"smallest_tile_results"`
 	Largest  float64 `json:"largest_tile_results"`
-	// ShortSide is a tile's shorter side, over the side of a square with as many results.
+	// ShortSide is a tile's shorter side over the side of a square with as many results.
 	ShortSide float64 `json:"short_side_share"`
-	// SharedBy is the number of tiles that ask once for the rows of their longer side.
+	// SharedBy is the number of tiles in a cluster that share the rows of their longer side.
 	SharedBy float64 `json:"long_side_shared_by"`
 }
 
 // Clocks describes what follows the clock.
 type Clocks struct {
-	// Exponent of the clock with which energies grow: voltage goes with its root, and what is awake with one
-	// power more. Low and High are the exponents that errors account for.
+	// Exponent of the clock for energies. Power of the awake part has one power more. Errors account for Low and
+	// High.
 	Exponent cost.Likely `json:"energy_exponent"`
-	// Overlap is how sharply a kernel goes over from being bound by what follows the clock to being bound
-	// by memory: times add up as t^Overlap.
+	// Overlap is the sharpness of the transition from compute-bound to memory-bound kernels: the times of both
+	// parts add up as t^Overlap.
 	Overlap float64 `json:"overlap_exponent"`
-	// MemoryTime is the time of the memory alone in that of the fastest kernel that was seen.
+	// MemoryTime is the memory's share of the time of the kernel with the highest rate.
 	MemoryTime float64 `json:"memory_time_share"`
 	Lowest     float64 `json:"lowest_clock_share"` // of the highest
 	Step       float64 `json:"clock_step_mhz"`
-	// LowestAdvised is the lowest clock that advice looks at.
+	// LowestAdvised is the lowest clock of an Advice.
 	LowestAdvised float64 `json:"lowest_advised_clock_mhz"`
 }
 

@@ -47,7 +47,7 @@ func said(t *testing.T, f Facts, readings []Reading) (all []any) {
 		all = append(all, k, m.At(k, 1500))
 		kernels = append(kernels, k)
 	}
-	s, err := m.Together(kernels)
+	s, err := m.SplitSequence(kernels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +136,8 @@ func TestInventedCard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := a.Curve[len(a.Curve)-1].Clock; last != 1100 || math.Mod(a.Curve[1].Clock, 50) != 0 {
-		t.Errorf("clocks %v to %v, want steps of 50 down to 1100 MHz", a.Curve[1].Clock, last)
+	if last := a.Settings[len(a.Settings)-1].Clock; last != 1100 || math.Mod(a.Settings[1].Clock, 50) != 0 {
+		t.Errorf("clocks %v to %v, want steps of 50 down to 1100 MHz", a.Settings[1].Clock, last)
 	}
 	file := filepath.Join(t.TempDir(), "components.json")
 	if err := m.Write(file); err != nil {

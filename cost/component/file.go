@@ -17,8 +17,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
-// version of the files. Files of the version before have no facts of the card, as the program then held every
-// card to those of the H200's file, and are still read so: what they say stays the same.
+// version is the version of new files. Files of version withoutFacts lack the card's facts, because the program then
+// applied the H200's to every card. They are read with the facts of factsBefore's file, so their predictions stay
+// the same.
 const (
 	version      = 2
 	withoutFacts = 1
@@ -31,21 +32,21 @@ var embedded embed.FS
 // ErrUnknown means that a card's components were never measured.
 var ErrUnknown = errors.New("the components of this card were not measured")
 
-// Find gives what is built in for a card, by its name or a file's, whatever the case. There being none is
-// an [ErrUnknown] that says what to do.
+// Find returns the built-in model of a card, by the card's name or the file's, in any case. A card without one is an
+// [ErrUnknown] that names the command to measure it.
 func Find(card string) (*Model, error) {
 	m, err := builtIn(card)
 	if err != nil {
 		return nil, err
 	}
 	if m == nil {
-		return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components does, in some three minutes", card, ErrUnknown)
+		return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components measures them in about three minutes", card, ErrUnknown)
 	}
 	return m, m.ready()
 }
 
-// FactsFor are the facts that a measurement of a card's components begins with: those of the built-in file for
-// the card or, where there is none, of the H200's.
+// FactsFor returns the facts for a measurement of a card's components: those of the card's built-in file or, without
+// one, of the H200's.
 func FactsFor(card string) (Facts, error) {
 	m, err := builtIn(card)
 	if err == nil && m == nil {
@@ -57,7 +58,7 @@ func FactsFor(card string) (Facts, error) {
 	return m.Facts, nil
 }
 
-// builtIn is the file for a card, not fitted yet; nil if there is none.
+// builtIn reads the built-in file of a card, without fitting it; nil if there is none.
 func builtIn(card string) (*Model, error) {
 	entries, err := fs.ReadDir(embedded, "calibrations")
 	if err != nil {
@@ -83,7 +84,7 @@ func builtIn(card string) (*Model, error) {
 	return nil, nil
 }
 
-// Refit fits anew to the readings in a file, whatever coefficients it has.
+// Refit reads a file and fits its readings again, whatever coefficients the file has.
 func Refit(name string) (*Model, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -99,8 +100,8 @@ func Refit(name string) (*Model, error) {
 	return m, nil
 }
 
-// Read reads a file that [Model.Write] made. Where its measurement was broken off the model has readings
-// and cannot split anything yet.
+// Read reads a file that [Model.Write] has written. If its measurement was interrupted, the model has readings and
+// cannot split anything yet.
 func Read(name string) (*Model, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -122,16 +123,16 @@ func decode(data []byte) (*Model, error) {
 		Facts   json.RawMessage `json:"facts"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("no components of a card, or damaged ones: %w: %s", err, instead)
+		return nil, fmt.Errorf("not a components file, or a damaged one: %w: %s", err, instead)
 	}
 	switch v := head.Version; {
 	case v == nil:
-		return nil, errors.New("no components of a card: it has no components_version: " + instead)
+		return nil, errors.New("not a components file: it has no components_version: " + instead)
 	case *v == withoutFacts && head.Facts != nil:
 		return nil, fmt.Errorf("damaged components: files of version %d have no facts, and this one has: %s", *v, instead)
 	case *v == withoutFacts:
 	case *v != version:
-		return nil, fmt.Errorf("components of version %d, and this program reads version %d: %s", *v, version, instead)
+		return nil, fmt.Errorf("the components have version %d, but this program reads version %d: %s", *v, version, instead)
 	case head.Facts == nil:
 		return nil, errors.New("damaged components: facts is missing: " + instead)
 	default:
@@ -165,16 +166,16 @@ func decode(data []byte) (*Model, error) {
 	for _, r := range m.Readings {
 		key := measured{r.Kernel, r.Watts}
 		if seen[key] {
-			return nil, fmt.Errorf("damaged components: one reading of %s is there twice: take it out once", r.Name)
+			return nil, fmt.Errorf("damaged components: one reading of %s occurs twice: delete one of them", r.Name)
 		}
 		seen[key] = true
 	}
 	return m, nil
 }
 
-const instead = "put back a whole file, or measure it anew with lowtoggle calibrate --components --anew"
+const instead = "restore a complete file, or measure again with lowtoggle calibrate --components --anew"
 
-// ready fits anew what had been fitted, for the fits to parts of the readings are not in the file.
+// ready repeats the fit, because the file does not hold the fits to parts of the readings.
 func (m *Model) ready() error {
 	if m.Coefficients == nil {
 		return nil
@@ -184,13 +185,13 @@ func (m *Model) ready() error {
 		return fmt.Errorf("damaged components: %w", err)
 	}
 	if !slices.EqualFunc(stored, m.Coefficients, Coefficient.alike) {
-		return errors.New("damaged components: the coefficients are not those of the readings: lowtoggle calibrate --components --from fits them anew")
+		return errors.New("damaged components: the coefficients are not those of the readings: fit them again with lowtoggle calibrate --components --from")
 	}
 	return nil
 }
 
-// MayReplace is an error where a file holds anything but readings of the model's card under its limit, or what
-// damage left of such a file, whose place the model may take. A file that is not there holds nothing.
+// MayReplace returns an error if a file holds anything else than readings of the model's card at its power limit, or
+// a damaged rest of such a file. The model may also replace a file that does not exist.
 func (m *Model) MayReplace(name string) error {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,14 +205,14 @@ func (m *Model) MayReplace(name string) error {
 	case err == nil && old.setup() == m.setup() && old.Simulated == m.Simulated:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%s holds readings of %s, and this is %s: delete it or name another OUT", name, old.setup(), m.setup())
+		return fmt.Errorf("%s holds readings of %s, but this is %s: delete it or choose another OUT", name, old.setup(), m.setup())
 	case slices.ContainsFunc(begin, func(b []byte) bool { return bytes.HasPrefix(data, b) || bytes.HasPrefix(b, bytes.TrimSpace(data)) }):
 		return nil
 	}
-	return fmt.Errorf("%s holds something else, perhaps of another card or program: delete it or name another OUT", name)
+	return fmt.Errorf("%s holds something else, perhaps from another card or program: delete it or choose another OUT", name)
 }
 
-// begin is what files of the card begin with, by version.
+// begin returns the first bytes of the card's files, by version.
 func (m *Model) begin() (list [][]byte) {
 	for _, v := range []int{version, withoutFacts} {
 		text, _ := json.Marshal(struct { // of an int and a string
@@ -223,7 +224,7 @@ func (m *Model) begin() (list [][]byte) {
 	return list
 }
 
-// setup is the card of a file's readings, and what it was set to.
+// setup names the card of the readings and its settings.
 func (m *Model) setup() string {
 	s := fmt.Sprintf("%s of %g MHz", m.Card, m.FullClock)
 	if m.PowerLimit > 0 {
@@ -232,13 +233,13 @@ func (m *Model) setup() string {
 	return s
 }
 
-// alike says whether a stored coefficient is what the fit finds; processors may differ in last digits.
+// alike reports whether a stored coefficient is that of the fit. Processors may differ in the last digits.
 func (c Coefficient) alike(found Coefficient) bool {
 	near := math.Abs(c.Value-found.Value) <= 0.01*found.Value+0.05*found.Error
 	return near && c.Value >= 0 && c.Name == found.Name && c.Part == found.Part && c.Unit == found.Unit
 }
 
-// Write writes the model as a file, whole or not at all.
+// Write writes the model to a file, completely or not at all.
 func (m *Model) Write(name string) error {
 	m.Version = version
 	data, err := json.Marshal(m)
@@ -249,7 +250,7 @@ func (m *Model) Write(name string) error {
 	return atomicfile.Write(name, append(data, '\n'))
 }
 
-// readable has a coefficient, a reading or a group of facts in a line, so that differences can be read.
+// readable puts each coefficient, reading and group of facts on a line, so that differences can be read.
 func readable(data []byte) []byte {
 	for _, before := range []string{`{"name":`, `"facts":`, `"tiles":`, `"clock":`, `"random_moved_bits":`, `"memory_sensor_scale_watts":`, `"memory_sensor":`} {
 		data = bytes.ReplaceAll(data, []byte(before), []byte("\n"+before))

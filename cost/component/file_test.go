@@ -19,12 +19,12 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*Model){
-		"--from fits them anew":   func(m *Model) { m.Coefficients[0].Value *= 1.5 },
-		"are not those":           func(m *Model) { m.Coefficients[3].Value *= -1 },
-		"the coefficients":        func(m *Model) { m.Coefficients[1].Name = "asleep" },
-		"not those of":            func(m *Model) { m.Coefficients[0].Unit = "kW" },
-		"of the readings":         func(m *Model) { m.Coefficients = m.Coefficients[1:] },
-		"launches is there twice": func(m *Model) { m.Readings = append(m.Readings, m.Readings[len(m.Readings)-5]) },
+		"components --from":     func(m *Model) { m.Coefficients[0].Value *= 1.5 },
+		"are not those":         func(m *Model) { m.Coefficients[3].Value *= -1 },
+		"the coefficients":      func(m *Model) { m.Coefficients[1].Name = "asleep" },
+		"not those of":          func(m *Model) { m.Coefficients[0].Unit = "kW" },
+		"of the readings":       func(m *Model) { m.Coefficients = m.Coefficients[1:] },
+		"launches occurs twice": func(m *Model) { m.Readings = append(m.Readings, m.Readings[len(m.Readings)-5]) },
 	} {
 		write(change)
 		if _, err := Read(file); err == nil || !strings.Contains(err.Error(), want) {
@@ -64,16 +64,16 @@ func TestMayReplace(t *testing.T) {
 	}
 	for want, there := range map[string]Model{
 		"": m,
-		"holds readings of other of 1980 MHz with a limit of 700 W, and this is a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700, Facts: *card},
-		"limit of 500 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 500, Facts: *card},
+		"holds readings of other of 1980 MHz with a limit of 700 W, but this is a card of 1980 MHz with": {Card: "other", FullClock: 1980, PowerLimit: 700, Facts: *card},
+		"limit of 500 W, but this": {Card: "a card", FullClock: 1980, PowerLimit: 500, Facts: *card},
 		"a card of 1755 MHz":       {Card: "a card", FullClock: 1755, PowerLimit: 700, Facts: *card},
-		"holds readings of a card of 1980 MHz with a limit of 700 W, and this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card, Simulated: true},
+		"holds readings of a card of 1980 MHz with a limit of 700 W, but this": {Card: "a card", FullClock: 1980, PowerLimit: 700, Facts: *card, Simulated: true},
 	} {
 		if err := there.Write(file); err != nil {
 			t.Fatal(err)
 		}
 		err := m.MayReplace(file)
-		if (err == nil) != (want == "") || err != nil && !(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "name another OUT")) {
+		if (err == nil) != (want == "") || err != nil && !(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "choose another OUT")) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestMayReplace(t *testing.T) {
 		if err := os.WriteFile(file, []byte(other), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.MayReplace(file); err == nil || !strings.Contains(err.Error(), "name another OUT") {
+		if err := m.MayReplace(file); err == nil || !strings.Contains(err.Error(), "choose another OUT") {
 			t.Errorf("%q: %v", other, err)
 		}
 	}

@@ -10,17 +10,17 @@ import (
 
 const (
 	fewReadings = 8
-	// mostLeverage of a kernel that is left out to be judged: beyond it there is a coefficient that no
-	// other kernel tells.
+	// mostLeverage of a kernel that is left out to test the model. Above it, no other kernel determines one of the
+	// coefficients.
 	mostLeverage = 0.8
-	// mostReadings is many times what a calibration takes; each kernel is left out once, which takes their square.
+	// mostReadings is many times a calibration's number. Leaving each kernel out once takes time in its square.
 	mostReadings          = 2000
 	leastWatts, mostWatts = 1e-3, 1e5
 	mostMHz               = 1e5
 )
 
-// Fit finds the coefficients, their errors and the model's quality from m.Readings. FullClock,
-// PowerLimit and Card are to be there.
+// Fit finds the coefficients, their errors and the model's quality from m.Readings. It needs FullClock, PowerLimit,
+// Card and Facts.
 func (m *Model) Fit() error {
 	if err := m.validateReadings(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (m *Model) Fit() error {
 		other := m.design(e)
 		m.variants = append(m.variants, other.solve(other.y, nil))
 	}
-	m.Quality = m.judged(d)
+	m.Quality = m.quality(d)
 	m.Coefficients = nil
 	unbounded := d.unbounded(own)
 	for j, t := range m.terms {
@@ -62,10 +62,10 @@ func (m *Model) validateReadings() error {
 		return err
 	}
 	if !(m.FullClock > 0 && m.FullClock <= mostMHz && m.PowerLimit >= 0 && m.PowerLimit <= mostWatts) || m.Card == "" {
-		return fmt.Errorf("components take the card's name, its highest clock, up to %.0f MHz, and its power limit, up to %.0f W", mostMHz, mostWatts)
+		return fmt.Errorf("components need the card's name, its highest clock of up to %.0f MHz, and its power limit of up to %.0f W", mostMHz, mostWatts)
 	}
 	if len(m.Readings) > mostReadings {
-		return fmt.Errorf("%d readings are more than components are fitted to, %d are the most", len(m.Readings), mostReadings)
+		return fmt.Errorf("%d readings are too many for a fit, which takes up to %d", len(m.Readings), mostReadings)
 	}
 	n := 0
 	for _, r := range m.Readings {
@@ -80,17 +80,17 @@ func (m *Model) validateReadings() error {
 		}
 	}
 	if n < fewReadings {
-		return fmt.Errorf("%d kernels are too few to tell components apart, %d are the least: let lowtoggle calibrate --components come to its end", n, fewReadings)
+		return fmt.Errorf("%d kernels are too few for a fit, which needs %d: run lowtoggle calibrate --components again, it continues where it stopped", n, fewReadings)
 	}
 	for _, t := range m.Types() {
 		if !m.varied(t) {
-			return fmt.Errorf("all kernels of %s have the same operands, which does not tell what they take from what their bits do: measure others", t)
+			return fmt.Errorf("all kernels of %s have the same operands, so the effect of their bits cannot be found: measure kernels with other operands", t)
 		}
 	}
 	return nil
 }
 
-// possible reports readings that no card gives, and that no sum would survive.
+// possible reports readings that are out of range.
 func (m *Model) possible(r *Reading) error {
 	or0 := func(v *float64) float64 {
 		if v == nil {
@@ -113,13 +113,13 @@ func (m *Model) possible(r *Reading) error {
 		{"share of multiprocessors awake,", r.Awake, 0, 1},
 	} {
 		if !(v.value >= v.low && v.value <= v.high) {
-			return fmt.Errorf("%s is no measurement: %s of %g, where %g to %g can be", r.Name, v.what, v.value, v.low, v.high)
+			return fmt.Errorf("%s is not a measurement: %s of %g, but %g to %g is possible", r.Name, v.what, v.value, v.low, v.high)
 		}
 	}
 	return nil
 }
 
-// varied says whether operands of a type's kernels differ in what their bits do.
+// varied reports whether the operands of a type's kernels differ in their toggling.
 func (m *Model) varied(typ arith.Type) bool {
 	low, high := math.Inf(1), 0.0
 	for _, r := range m.Readings {
@@ -141,7 +141,7 @@ func (m *Model) fitted() (names []string) {
 	return names
 }
 
-// sensed is whether the memory's sensor answered, and for kernels that differ in what they ask of it.
+// sensed reports whether the memory's power was read, for kernels with and without traffic.
 func (m *Model) sensed() bool {
 	quiet, busy := false, false
 	for _, r := range m.Readings {
@@ -152,7 +152,7 @@ func (m *Model) sensed() bool {
 	return quiet && busy
 }
 
-// launch is the shortest time of an execution that does nothing; 0: there is none.
+// launch returns the shortest time of an empty execution, or 0.
 func (m *Model) launch() (shortest float64) {
 	for _, r := range m.Readings {
 		if idle := r.Awake == 0 && r.Ops+r.Asked+r.Memory == 0; idle && !r.HeldOut && (shortest == 0 || r.Seconds < shortest) {
@@ -162,13 +162,13 @@ func (m *Model) launch() (shortest float64) {
 	return shortest
 }
 
-// off is what a prediction of a reading's watts is off by, relative to these.
+// off is the relative error of a prediction of a reading's watts.
 func (m *Model) off(r *Reading, v variant) float64 {
 	return m.watts([]Kernel{r.Kernel}, v, func(*term) bool { return true })/r.Watts - 1
 }
 
-// judged holds predictions against kernels that a fit has not seen.
-func (m *Model) judged(d *design) *Quality {
+// quality compares predictions with kernels that a fit has not seen.
+func (m *Model) quality(d *design) *Quality {
 	q := &Quality{Drift: m.drift()}
 	leverage := d.leverage()
 	for _, name := range m.fitted() {
@@ -219,16 +219,16 @@ func (m *Model) drift() (widest float64) {
 	return widest
 }
 
-// limits finds what the card draws at its cap, at how many operations a second it holds back its clock
-// far below it, and the highest rates. A limit is the most that a type was seen to do, as all of that was let
-// through, if a kernel that was held back was so long that its launch hardly counts.
+// limits finds Drawn, Limits and Rates. A type has a limit if the card lowered its clock for it though power was far
+// below the cap. The limit is the type's highest measured rate, or 0 if all such kernels were so short that their
+// launch counts.
 func (m *Model) limits() {
 	const (
 		often = 0.5  // of the samples
 		slow  = 0.99 // of the highest clock
 		far   = 0.96 // of the power at the cap
 		long  = 20   // launches
-		short = 2e-5 // seconds, where nobody knows how long a launch takes
+		short = 2e-5 // seconds, if the time of a launch is unknown
 	)
 	m.Drawn, m.Limits, m.Rates = 0, map[arith.Type]float64{}, map[string]float64{}
 	capped := func(r *Reading) bool { return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock }

@@ -7,32 +7,31 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Kernel is what a card does over and over: work for each component, of one execution.
+// Kernel is the work for each component in one execution of a GPU kernel.
 type Kernel struct {
 	Name string     `json:"name"`
-	Type arith.Type `json:"type,omitzero"` // the zero value where there is no arithmetic
+	Type arith.Type `json:"type,omitzero"` // the zero value without arithmetic
 	Ops  float64    `json:"operations,omitempty"`
-	// Asked are bytes that multiprocessors ask of the L2 cache, or write to it.
+	// Asked are the bytes that multiprocessors read from the L2 cache or write to it.
 	Asked float64 `json:"asked_bytes,omitempty"`
-	// Memory are bytes that pass between the cache and memory in any case.
+	// Memory are the bytes that always pass between the cache and memory.
 	Memory float64 `json:"memory_bytes,omitempty"`
-	// Again are bytes that are asked for again when the cache may have lost them.
+	// Again are bytes that are read again when the cache may have evicted them.
 	Again float64 `json:"again_bytes,omitempty"`
-	// Bits is how much the operands' bits toggle in the multipliers, Moved those of all bytes on their
-	// way: 0 for constants, 1 for random operands and for uniformly random bytes; see
-	// [cost.Calibration.Toggling].
+	// Bits is the toggling of the operands in the multipliers, Moved that of all bytes on their way: 0 for
+	// constants, 1 for random operands and for uniformly random bytes; see [cost.Calibration.Toggling].
 	Bits  float64 `json:"bits"`
 	Moved float64 `json:"moved_bits"`
-	// Awake is the share of multiprocessors' time, but for that of a launch, in which they have work; 1 for all but
-	// launches.
+	// Awake is the share of the multiprocessors' time, without that of a launch, in which they have work: 1 for all
+	// kernels but empty launches.
 	Awake float64 `json:"awake"`
-	// Seconds that an execution takes at Clock, in MHz. 0: not known, as long as the highest rates that
-	// were seen make it; Clock is then the card's highest.
+	// Seconds is the time of an execution at Clock, in MHz. 0: unknown; it follows from the highest measured rates,
+	// at the card's highest clock.
 	Seconds float64 `json:"seconds,omitempty"`
 	Clock   float64 `json:"clock_mhz,omitempty"`
 }
 
-// Validate reports what no kernel can be.
+// Validate returns an error for an impossible kernel.
 func (k Kernel) Validate() error {
 	for _, v := range []float64{k.Ops, k.Asked, k.Memory, k.Again, k.Bits, k.Moved, k.Awake, k.Seconds, k.Clock} {
 		if !(v >= 0) || math.IsInf(v, 1) {
@@ -43,7 +42,7 @@ func (k Kernel) Validate() error {
 	case k.Ops > 0 && k.Type == 0:
 		return fmt.Errorf("kernel %s: operations need a type", k.Name)
 	case (k.Seconds > 0) != (k.Clock > 0):
-		return fmt.Errorf("kernel %s: a time needs the clock that it was taken at, and the other way round", k.Name)
+		return fmt.Errorf("kernel %s: a time needs the clock of its measurement, and a clock needs a time", k.Name)
 	}
 	return nil
 }
@@ -58,32 +57,32 @@ type Gemm struct {
 	Tile float64
 	// L2 is the size of the cache in bytes. Default: the card's [Tiles].
 	L2 float64
-	// Around are the bytes of everything that runs between two executions, as the other layers of a
-	// model. Default: nothing does.
+	// Around are the bytes of everything that runs between two executions, such as the other layers of a model.
+	// Default: 0.
 	Around float64
-	// Bits and Moved are those of [Kernel].
+	// Bits and Moved are as in [Kernel].
 	Bits, Moved float64
 }
 
-// bytesOf is the size of an operand's and of a result's element.
+// bytesOf returns the sizes of an operand's and of a result's element.
 func bytesOf(t arith.Type) (operand, result float64) {
 	return float64(t.Operand().Bits()) / 8, float64(t.Output().Bits()) / 8
 }
 
-// Random is Bits and Moved of random normal operands of a type.
+// Random returns Bits and Moved of random normal operands of a type.
 func (f *Facts) Random(t arith.Type) (bits, moved float64) { return 1, f.RandomMoved[t] }
 
-// Bytes of operands and results, each once.
+// Bytes returns the size of operands and results.
 func (g Gemm) Bytes() float64 {
 	operand, result := bytesOf(g.Type)
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
 	return operand*k*(m+n) + result*m*n
 }
 
-// Kernel derives what the product does on a card. Its time is not known.
+// Kernel derives the product's work on a card. Its time is unknown.
 func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 	if !g.Type.Valid() || min(g.M, g.N, g.K) < 1 {
-		return Kernel{}, fmt.Errorf("kernel %s: a product of %d×%d×%d in %v is none", name, g.M, g.N, g.K, g.Type)
+		return Kernel{}, fmt.Errorf("kernel %s: there is no product of %d×%d×%d in %v", name, g.M, g.N, g.K, g.Type)
 	}
 	if g.L2 <= 0 {
 		g.L2 = card.Tiles.L2
@@ -109,11 +108,10 @@ func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 	return kernel, nil
 }
 
-// And is two kernels as one: first k, then o. Types of arithmetic may not differ, and both times are
-// known or neither.
+// And returns two kernels as one: first k, then o. Their types must be equal, and both times known or unknown.
 func (k Kernel) And(o Kernel) (Kernel, error) {
 	if k.Type != 0 && o.Type != 0 && k.Type != o.Type {
-		return Kernel{}, fmt.Errorf("kernels %s and %s: %s and %s are not one type: take them one by one", k.Name, o.Name, k.Type, o.Type)
+		return Kernel{}, fmt.Errorf("kernels %s and %s have different types, %s and %s: use them separately", k.Name, o.Name, k.Type, o.Type)
 	}
 	if k.Type == 0 {
 		k.Type = o.Type

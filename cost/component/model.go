@@ -16,27 +16,27 @@ type Model struct {
 	Driver    string `json:"driver,omitempty"`
 	Date      string `json:"date,omitempty"`
 	Command   string `json:"command,omitempty"`
-	Simulated bool   `json:"simulated,omitempty"` // figures mean nothing
-	// PowerLimit of the card while it was measured, in watts; 0: not known.
+	Simulated bool   `json:"simulated,omitempty"` // the figures have no meaning
+	// PowerLimit of the card during the measurement, in watts; 0: unknown.
 	PowerLimit float64 `json:"power_limit_watts,omitempty"`
-	// FullClock is the highest of the multiprocessors, in MHz.
+	// FullClock is the highest clock of the multiprocessors, in MHz.
 	FullClock float64 `json:"highest_clock_mhz"`
-	// L2 is the size of the cache in bytes; 0: not known.
+	// L2 is the size of the cache in bytes; 0: unknown.
 	L2    float64 `json:"l2_bytes,omitempty"`
 	Facts Facts   `json:"facts"`
-	// Sensed is whether the memory's own power was read; else HBM holds the way to it as well.
+	// Sensed reports whether the memory's own power was read. Otherwise HBM includes the way to it.
 	Sensed       bool          `json:"memory_sensor"`
 	Coefficients []Coefficient `json:"coefficients,omitempty"`
-	// Drawn is what the card draws at its power limit, in watts; 0: no kernel came to it.
+	// Drawn is the card's power at its power limit, in watts; 0: no kernel reached the limit.
 	Drawn float64 `json:"drawn_at_limit_watts,omitempty"`
-	// Limits are operations a second of a type at which the card holds back its clock though power is
-	// far below the limit: the most that were seen; 0: kernels were too short to tell. A type that is absent was
-	// not held back.
+	// Limits are the operations per second of a type at which the card lowers its clock though power is far below the
+	// limit: the highest measured rate, or 0 if kernels were too short to find it. A type without such a limit is
+	// absent.
 	Limits map[arith.Type]float64 `json:"operations_limits,omitempty"`
-	// Launch is how long an execution that does nothing takes, in seconds; 0: none was measured.
+	// Launch is the time of an empty execution, in seconds; 0: none was measured.
 	Launch float64 `json:"launch_seconds,omitempty"`
-	// Rates are the highest that were seen: operations of a type and bytes asked of the cache ("cache") a
-	// second at FullClock, and bytes of memory ("memory").
+	// Rates are the highest measured rates per second: operations of a type and bytes from the cache ("cache") at
+	// FullClock, and bytes of memory ("memory").
 	Rates    map[string]float64 `json:"highest_rates,omitempty"`
 	Quality  *Quality           `json:"quality,omitempty"`
 	Readings []Reading          `json:"readings"`
@@ -50,14 +50,14 @@ type Coefficient struct {
 	Name  string  `json:"name"`
 	Part  Part    `json:"part,omitempty"`
 	Value float64 `json:"value"`
-	Error float64 `json:"error"` // standard; 0 where no kernel tells anything of it
+	Error float64 `json:"error"` // standard error; 0 if no kernel determines the value
 	Unit  string  `json:"unit"`  // W; J for an operation or a byte
 }
 
-// Reading is a kernel that was measured.
+// Reading is a measured kernel.
 type Reading struct {
 	Kernel
-	// HeldOut kernels are no part of the fit: they judge it.
+	// HeldOut kernels are not part of the fit. They test it.
 	HeldOut     bool     `json:"held_out,omitempty"`
 	Watts       float64  `json:"watts"`
 	MemoryWatts *float64 `json:"memory_watts,omitempty"` // the memory's own, running mean
@@ -65,25 +65,23 @@ type Reading struct {
 	Temperature *float64 `json:"temperature_c,omitempty"`
 }
 
-// Quality is how far predicted power was off for kernels that a fit had not seen, relative to what was
-// measured.
+// Quality holds the errors of predicted power for kernels that a fit had not seen, relative to the measured power.
 type Quality struct {
-	// Mean and Worst of the kernels of the fit, each left out in turn, but for those without which a
-	// coefficient could not be told.
+	// Mean and Worst of the fit's kernels, each left out in turn, except for those that alone determine a coefficient.
 	Kernels     int     `json:"kernels"`
 	LeftOut     int     `json:"judged"`
 	Mean        float64 `json:"mean_error"`
 	Worst       float64 `json:"worst_error"`
 	WorstKernel string  `json:"worst_kernel"`
-	// HeldOut kernels, which no fit has seen.
+	// HeldOut is the number of kernels that no fit has seen.
 	HeldOut      int     `json:"held_out"`
 	HeldOutMean  float64 `json:"held_out_mean_error,omitempty"`
 	HeldOutWorst float64 `json:"held_out_worst_error,omitempty"`
-	// Drift is the widest change of the power of a kernel that was measured several times.
+	// Drift is the largest change of the power of a kernel that was measured several times.
 	Drift float64 `json:"drift,omitempty"`
 }
 
-// variant is a fit like the model's own: to resampled readings, or by another exponent.
+// variant is an alternative fit: to resampled readings, or with another exponent.
 type variant struct {
 	exponent     float64
 	coefficients []float64
@@ -92,19 +90,19 @@ type variant struct {
 // Split is a kernel's power by component.
 type Split struct {
 	Watts float64 `json:"watts"`
-	Error float64 `json:"standard_error"` // what a card differs by from another is not in it
+	Error float64 `json:"standard_error"` // without the differences between cards
 	Parts []Share `json:"parts"`          // in the order of [Parts]; they add up to Watts
 }
 
-// Share is a component's.
+// Share is a component's part of a Split.
 type Share struct {
 	Part  Part    `json:"part"`
 	Watts float64 `json:"watts"`
 	Error float64 `json:"standard_error"`
-	Bits  float64 `json:"bits_watts,omitempty"` // of Watts, what depends on the operands' bits
+	Bits  float64 `json:"bits_watts,omitempty"` // the part of Watts that depends on the operands' bits
 }
 
-// Of gives a component's share.
+// Of returns a component's share.
 func (s Split) Of(p Part) Share {
 	for _, share := range s.Parts {
 		if share.Part == p {
@@ -114,8 +112,8 @@ func (s Split) Of(p Part) Share {
 	return Share{Part: p}
 }
 
-// Split says what a kernel draws at its own clock; where no time is known, at the clock that
-// the card would choose. An arithmetic that was not measured is an error that says which were.
+// Split predicts a kernel's power at its own clock or, without a time, at the clock that the card would choose. A
+// type that was not measured is an error that lists those that were.
 func (m *Model) Split(k Kernel) (Split, error) {
 	if err := m.check(k); err != nil {
 		return Split{}, err
@@ -126,9 +124,9 @@ func (m *Model) Split(k Kernel) (Split, error) {
 	return m.split([]Kernel{k}), nil
 }
 
-// Together is the power of kernels one after the other: as they were measured where all times are
-// known, else all at the clock that the card would choose.
-func (m *Model) Together(kernels []Kernel) (Split, error) {
+// SplitSequence predicts the power of kernels one after the other: at their own clocks if all times are known, else
+// at the clock that the card would choose.
+func (m *Model) SplitSequence(kernels []Kernel) (Split, error) {
 	if err := m.check(kernels...); err != nil {
 		return Split{}, err
 	}
@@ -138,8 +136,7 @@ func (m *Model) Together(kernels []Kernel) (Split, error) {
 	return m.split(kernels), nil
 }
 
-// Timed is kernels of which it is known what all of them took together, at a clock in MHz; each gets
-// the share of the time that its rates would give it.
+// Timed distributes a measured total time among kernels, in proportion to their predicted times. clock is in MHz.
 func (m *Model) Timed(kernels []Kernel, seconds, clock float64) []Kernel {
 	list, sum := m.all(kernels, clock), 0.0
 	for _, k := range list {
@@ -153,10 +150,10 @@ func (m *Model) Timed(kernels []Kernel, seconds, clock float64) []Kernel {
 
 func (m *Model) check(kernels ...Kernel) error {
 	if len(m.variants) == 0 {
-		return fmt.Errorf("the components of %s were not fitted yet: let lowtoggle calibrate --components come to its end", m.Card)
+		return fmt.Errorf("the components of %s were not fitted yet: run lowtoggle calibrate --components again, it continues where it stopped", m.Card)
 	}
 	if len(kernels) == 0 {
-		return errors.New("no kernels to split the power of")
+		return errors.New("there are no kernels whose power could be split")
 	}
 	for _, k := range kernels {
 		if err := k.Validate(); err != nil {
@@ -169,7 +166,7 @@ func (m *Model) check(kernels ...Kernel) error {
 	return nil
 }
 
-// Types of arithmetic that were measured, in the order of the readings.
+// Types returns the measured types of arithmetic, in the order of the readings.
 func (m *Model) Types() (types []arith.Type) {
 	for _, r := range m.Readings {
 		if r.Type != 0 && !r.HeldOut && !slices.Contains(types, r.Type) {
@@ -193,10 +190,10 @@ func (m *Model) split(kernels []Kernel) Split {
 	for _, share := range s.Parts {
 		s.Watts += share.Watts
 	}
-	// What the form of the model misses comes on top of what the coefficients leave open. Nobody knows of which part
-	// it is: each has as much of its variance as of the power.
-	missed, _ := m.Quality.Judged()
-	const normal = 1.25 // standard deviation over mean
+	// The error of the model's form adds to that of the coefficients. It is unknown which part it belongs to, so each
+	// part gets a share of the variance in proportion to its power.
+	missed, _ := m.Quality.UnseenErrors()
+	const normal = 1.25 // standard deviation over mean absolute error
 	form := normal * missed * s.Watts
 	s.Error = math.Hypot(m.deviation(total(func(*term) bool { return true })), form)
 	for i := range s.Parts {
@@ -206,10 +203,10 @@ func (m *Model) split(kernels []Kernel) Split {
 	return s
 }
 
-// own is the fit to all kernels by the usual exponent.
+// own is the fit to all kernels with the usual exponent.
 func (m *Model) own() variant { return m.variants[0] }
 
-// watts of some terms: the mean over kernels that run one after the other.
+// watts of some terms, as the mean over kernels that run one after the other.
 func (m *Model) watts(kernels []Kernel, v variant, in func(*term) bool) float64 {
 	var joules, seconds float64
 	for i := range kernels {
@@ -224,8 +221,7 @@ func (m *Model) watts(kernels []Kernel, v variant, in func(*term) bool) float64 
 	return joules / seconds
 }
 
-// deviation is the standard error of a figure: that of the bootstrap, and half of what the other
-// exponents change.
+// deviation is the standard error of a figure: from the bootstrap, and half of the change by the other exponents.
 func (m *Model) deviation(of func(variant) float64) float64 {
 	own := of(m.own())
 	spread, mean, squares, n := 0.0, 0.0, 0.0, 0.0

@@ -153,7 +153,7 @@ func TestRecordedLayers(t *testing.T) {
 				kernels = append(kernels, k)
 			}
 		}
-		s, err := m.Together(m.Timed(kernels, c.seconds, c.clock))
+		s, err := m.SplitSequence(m.Timed(kernels, c.seconds, c.clock))
 		if err != nil {
 			t.Fatal(err)
 		}

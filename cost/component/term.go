@@ -21,15 +21,14 @@ const (
 // Parts lists them.
 func Parts() []Part { return []Part{Static, Awake, Multipliers, OnChip, HBM} }
 
-// term is a coefficient's place: watts are the coefficient times the rate times the clock, over the
-// highest, to a power.
+// term is a summand of the power: its watts are a coefficient times a rate times a power of the relative clock.
 type term struct {
 	name string
 	part Part
 	typ  arith.Type // of operations
 	unit string
 	bits bool // depends on the operands
-	// extra is the power of the clock beyond that of energies; no is for what does not follow the clock.
+	// extra terms have one more power of the clock than energies. no terms do not follow the clock.
 	extra, no bool
 	rate      func(k *Kernel) float64 // a second
 }
@@ -38,7 +37,7 @@ type term struct {
 const (
 	staticTerm  = "static"
 	hbmTerm     = "hbm byte"
-	sensorTerm  = "memory sensor's offset" // no part of the card's power
+	sensorTerm  = "memory sensor's offset" // not part of the card's power
 	opsPrefix   = "operation "
 	bitsPostfix = ", bits"
 )
@@ -50,8 +49,8 @@ func perSecond(k *Kernel, amount float64) float64 {
 	return amount / k.Seconds
 }
 
-// terms of a model that knows these types. Without the memory's own power the way to HBM is part of it. Of every
-// execution multiprocessors idle for the seconds that an empty launch takes.
+// terms of a model with these types. Without the memory's own power, the way to HBM is part of HBM. In every execution
+// multiprocessors are idle for the time of an empty launch.
 func terms(types []arith.Type, sensed bool, launch float64) []term {
 	awake := func(k *Kernel) float64 {
 		if launch <= 0 || k.Seconds <= 0 {
@@ -95,7 +94,7 @@ func terms(types []arith.Type, sensed bool, launch float64) []term {
 		term{name: hbmTerm + ", asked again", part: HBM, unit: "J", no: true, rate: again})
 }
 
-// at is what the coefficient is multiplied by to be watts, at a clock relative to the highest.
+// at returns the factor from the coefficient to watts, at a clock relative to the highest.
 func (t *term) at(k *Kernel, clock, exponent float64) float64 {
 	switch {
 	case t.no:

@@ -5,17 +5,16 @@ import (
 	"fmt"
 )
 
-// mostOff is by how much the worst prediction that judges a model may miss where it gives advice,
-// mostOffSplit where its splits mean something.
+// mostOff is the largest relative error on unseen kernels with which a model gives advice, mostOffSplit with which it
+// splits power.
 const mostOff, mostOffSplit = 0.05, 0.15
 
-// ErrUnfit marks a model that predicts kernels which it has not seen too badly to advise by.
+// ErrUnfit marks a model whose errors on unseen kernels are too large for advice.
 var ErrUnfit = errors.New("its fit is too far off for advice")
 
-// Judged is by how much predictions miss, on average and at worst, as a share of power: those of held-out
-// kernels or, where there are none, of the fit's own, each left out in turn. What nothing judges may be wrong
-// by all of its power.
-func (q *Quality) Judged() (mean, worst float64) {
+// UnseenErrors returns the mean and the worst relative error of predicted power on unseen kernels: on held-out kernels
+// or, without these, on the fit's own, each left out in turn. Both are 1 if there are neither.
+func (q *Quality) UnseenErrors() (mean, worst float64) {
 	switch {
 	case q == nil: // no fit yet
 		return 1, 1
@@ -27,24 +26,24 @@ func (q *Quality) Judged() (mean, worst float64) {
 	return 1, 1
 }
 
-// Verdict is an [ErrUnfit] where the worst of predictions that judge the model misses by more than 5 %.
+// Verdict returns an [ErrUnfit] if the worst error on unseen kernels exceeds 5 %.
 func (m *Model) Verdict() error {
-	_, worst := m.Quality.Judged()
+	_, worst := m.Quality.UnseenErrors()
 	if worst <= mostOff {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: power of kernels that it never saw is wrong by up to %.1f %%, and %.0f %% are allowed", m.Card, ErrUnfit, 100*worst, 100*mostOff)
+	return fmt.Errorf("%s: %w: power of unseen kernels is off by up to %.1f %%, where %.0f %% is allowed", m.Card, ErrUnfit, 100*worst, 100*mostOff)
 }
 
-// Splits is an error where they miss by more than 15 %: splits would tell nothing then.
+// Splits returns an error if the worst error on unseen kernels exceeds 15 %. Splits would then mean nothing.
 func (m *Model) Splits() error {
-	_, worst := m.Quality.Judged()
+	_, worst := m.Quality.UnseenErrors()
 	if worst <= mostOffSplit {
 		return nil
 	}
-	err := fmt.Errorf("kernels that it never saw are off by up to %.1f %%, and %.0f %% are allowed", 100*worst, 100*mostOffSplit)
+	err := fmt.Errorf("power of unseen kernels is off by up to %.1f %%, where %.0f %% is allowed", 100*worst, 100*mostOffSplit)
 	if m.Simulated { // it never fits
 		return err
 	}
-	return fmt.Errorf("%w; on a card that is warm and alone lowtoggle calibrate --components --anew measures it again", err)
+	return fmt.Errorf("%w; measure again with lowtoggle calibrate --components --anew, on a warm card without other processes", err)
 }

@@ -54,7 +54,7 @@ func TestSplits(t *testing.T) {
 	}
 	for simulated, advised := range map[bool]bool{false: true, true: false} {
 		err := (&Model{Simulated: simulated, Quality: new(Quality)}).Splits()
-		if strings.Contains(err.Error(), "warm and alone") != advised {
+		if strings.Contains(err.Error(), "warm card without other processes") != advised {
 			t.Errorf("simulated %v: %v", simulated, err)
 		}
 	}

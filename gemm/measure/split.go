@@ -50,7 +50,7 @@ type Signature struct {
 // Split splits the power of products. It looks at every operand's bits, which takes some 10 ms for each.
 func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	sig := &Signature{Name: d.Name, From: s.From, Date: s.Date}
-	_, sig.Off = s.Quality.Judged()
+	_, sig.Off = s.Quality.UnseenErrors()
 	if err := s.Verdict(); err != nil {
 		sig.Unfit = err.Error()
 	}
@@ -76,7 +76,7 @@ func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Pro
 	if seconds > 0 && clock > 0 {
 		kernels = s.Timed(kernels, seconds, clock)
 	}
-	split, err = s.Together(kernels)
+	split, err = s.SplitSequence(kernels)
 	return split, a, err
 }
 
