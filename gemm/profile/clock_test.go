@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// readings of a clock that began offset ago and goes fast by drift, every 2.5 s; trips take delay and a
-// random part of jitter more before and after the card looks.
+// clockReadings are groups of readings, every 2.5 s, of a clock that started offset ago and runs fast by drift. A query
+// takes delay, plus random jitter before and after the card reads its clock.
 func clockReadings(rng *rand.Rand, offset time.Duration, drift float64, delay, jitter time.Duration, groups int) [][]cuda.ClockReading {
 	card := func(host time.Duration) time.Duration {
 		return offset + host + time.Duration(drift*1e-6*float64(host))
@@ -36,7 +36,7 @@ func clockReadings(rng *rand.Rand, offset time.Duration, drift float64, delay, j
 	return all
 }
 
-// TestSyncFindsPlanted plants offset, drift and jitter.
+// TestSyncFindsPlanted: planted offset and drift are found in spite of jitter.
 func TestSyncFindsPlanted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		offset := time.Duration(rapid.Int64Range(-1e12, 1e12).Draw(t, "offset"))
@@ -63,7 +63,7 @@ func TestSyncFindsPlanted(t *testing.T) {
 	})
 }
 
-// TestSyncWeighsStalls: a group all of whose questions stalled says little.
+// TestSyncWeighsStalls: a group whose queries all stalled has hardly any weight.
 func TestSyncWeighsStalls(t *testing.T) {
 	groups := clockReadings(rand.New(rand.NewPCG(1, 2)), time.Hour, 0, 12*time.Microsecond, 0, 10)
 	for i := range groups[4] {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestInterleaved: power right after another product is held against the product's steady power; where that was not
+// TestInterleaved: power right after another product is compared with the product's steady power; where that was not
 // found, or the trace is too coarse for the segment, there is no ratio.
 func TestInterleaved(t *testing.T) {
 	result := func() *Result {

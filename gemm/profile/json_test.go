@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// TestJSON: times come back to the nanosecond, and every key says what it is in.
+// TestJSON: times are read back to the nanosecond, and every key names its unit.
 func TestJSON(t *testing.T) {
 	o := quicker
 	o.Runs, o.Readings = 7, true
@@ -59,7 +59,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// recorded is what a file has of a trace.
+// recorded is the part of a trace that a file contains.
 func recorded(t *stitch.Trace) stitch.Trace {
 	return stitch.Trace{Start: t.Start, Step: t.Step, Watts: t.Watts, Low: t.Low, High: t.High, Law: t.Law, Resolution: t.Resolution}
 }

@@ -23,7 +23,7 @@ import (
 
 const planted = 450 // watts of weights that are all alike, on a simulated machine
 
-// product by weights of zeros, or where toggling with other bits in every fourth row.
+// product multiplies by weights of zeros; if toggling is true, every fourth row has other bits.
 func product(name string, toggling bool) cuda.Product {
 	const side = 64
 	x := gemm.Matrix{DType: weights.BF16, Rows: side, Cols: side, Data: make([]byte, 2*side*side)}
@@ -37,7 +37,7 @@ func product(name string, toggling bool) cuda.Product {
 	return cuda.Product{Name: name, Problem: gemm.Problem{M: side, N: side, K: side, Type: arith.BF16}, X: x, W: w}
 }
 
-// plain is a card whose loads draw what was planted, at whatever temperature.
+// plain is a card whose loads draw the planted power at any temperature.
 func plain() power.SimOptions {
 	o := still()
 	o.Leakage = 0
@@ -76,7 +76,7 @@ func usual(t *testing.T) *Result {
 	return r
 }
 
-// near the value that was planted, as a share of it.
+// near checks that a value is within a share of the planted one.
 func near(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= share*want) {
@@ -84,7 +84,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 	}
 }
 
-// TestFindsWhatWasPlanted: idle and steady power, the sensors' lag, and the slow first executions.
+// TestFindsWhatWasPlanted: idle and steady power, the sensors' time constant, and the slow first executions.
 func TestFindsWhatWasPlanted(t *testing.T) {
 	o := plain()
 	r := usual(t)
@@ -129,7 +129,7 @@ func TestFindsWhatWasPlanted(t *testing.T) {
 	}
 }
 
-// TestPhases: runs begin at all phases of sensors that answer every 20 and every 100 ms, without gaps.
+// TestPhases: runs begin at all phases of sensors with periods of 20 and 100 ms, without gaps.
 func TestPhases(t *testing.T) {
 	r := usual(t)
 	for _, period := range []float64{0.02, 0.1} {
@@ -148,7 +148,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestGoldenRuns: those in which all executions take longer are dropped.
+// TestGoldenRuns: runs in which all executions take longer are dropped.
 func TestGoldenRuns(t *testing.T) {
 	o := plain()
 	o.SlowSequences, o.SlowBy = 0.2, 0.08
@@ -167,7 +167,7 @@ func TestGoldenRuns(t *testing.T) {
 	}
 }
 
-// TestUnsteadyPower: a card that comes to its cap swings for seconds.
+// TestUnsteadyPower: a card at its cap oscillates for seconds, and is not steady.
 func TestUnsteadyPower(t *testing.T) {
 	o := plain()
 	o.Cap, o.Overshoot = 500, 0.1
@@ -177,7 +177,7 @@ func TestUnsteadyPower(t *testing.T) {
 	}
 }
 
-// TestAfterAnother: that sensors lag behind is not taken for what one product leaves to the next.
+// TestAfterAnother: the sensors' filter is not taken for an effect of one product on the next.
 func TestAfterAnother(t *testing.T) {
 	o := plain()
 	light, heavy := product("light", false), product("heavy", true)
@@ -204,7 +204,7 @@ func TestAfterAnother(t *testing.T) {
 	}
 }
 
-// TestTime bounds all that the card does, and fewer runs than were advised are told.
+// TestTime: Options.Time bounds the whole measurement, and the result shows that there are fewer runs than advised.
 func TestTime(t *testing.T) {
 	m := measure.Simulated(plain())
 	o := quick
@@ -216,7 +216,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestSameSeed gives the same, and another one does not.
+// TestSameSeed: the same seed gives the same result, and another seed another.
 func TestSameSeed(t *testing.T) {
 	var texts [3][]byte
 	for i, seed := range []uint64{1, 1, 2} {
@@ -237,7 +237,7 @@ func TestSameSeed(t *testing.T) {
 	}
 }
 
-// TestCancelled in the middle of a run, it ends there and keeps the runs before.
+// TestCancelled: cancelled in the middle of a run, it ends there and keeps the runs before.
 func TestCancelled(t *testing.T) {
 	sim := plain()
 	m := measure.Simulated(sim)
@@ -268,7 +268,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelledLate, while the trace is made: a coarser one, if there is time for it, of all that was read.
+// TestCancelledLate: cancelled while the trace is made, it makes a coarser one if there is time.
 func TestCancelledLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := quick
@@ -309,8 +309,8 @@ func (o other) ReadClock() (cuda.ClockReading, error) {
 	return o.Machine.ReadClock()
 }
 
-// TestSilentSensors: without the energy counter there is a trace of the others, and it is said; without
-// any there is none.
+// TestSilentSensors: without the energy counter the trace comes from the others, with a warning; without any
+// sensor there is none.
 func TestSilentSensors(t *testing.T) {
 	m := measure.Simulated(plain())
 	r := measured(t, other{Machine: m, card: mute{Card: m.Card(), silent: map[string]bool{stitch.Counter: true}}}, fewer, product("still", false))
@@ -329,7 +329,7 @@ func TestSilentSensors(t *testing.T) {
 	}
 }
 
-// TestNoClock: a card whose clock cannot be read is profiled by the host's, and it is said.
+// TestNoClock: a card whose clock cannot be read is profiled by the host's clock, with a warning.
 func TestNoClock(t *testing.T) {
 	m := measure.Simulated(plain())
 	r := measured(t, other{Machine: m, noClock: errBroken}, fewer, product("still", false))
@@ -339,7 +339,7 @@ func TestNoClock(t *testing.T) {
 	near(t, "power at SSP", r.Profiles[0].Steady.SSP.Watts, planted, 0.02)
 }
 
-// TestOtherProcess on the card is warned of.
+// TestOtherProcess: another process on the card gives a warning.
 func TestOtherProcess(t *testing.T) {
 	o := plain()
 	o.Other = 50
@@ -371,7 +371,7 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// TestWithinExecution folds what repeats with every execution.
+// TestWithinExecution: power within an execution is the mean over all executions.
 func TestWithinExecution(t *testing.T) {
 	const each, n = 100 * ms, 10
 	c := &stitch.Trace{Step: 5 * ms}

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// TestRecomputeRefuses what no profile with readings is.
+// TestRecomputeRefuses: files without readings, or with impossible values, are refused.
 func TestRecomputeRefuses(t *testing.T) {
 	sound := func() *Result {
 		ms := func(n int) Seconds { return Seconds(n) * ms }

@@ -65,7 +65,7 @@ func TestStepsAreDated(t *testing.T) {
 	}
 }
 
-// TestLateStepsArePassedOver: where questions stall, a stretch goes on to the next step that was seen
+// TestLateStepsArePassedOver: where queries stall, a stretch goes on to the next step that was seen
 // in time, and its power is still right.
 func TestLateStepsArePassedOver(t *testing.T) {
 	o := still()
@@ -89,7 +89,7 @@ func TestLateStepsArePassedOver(t *testing.T) {
 	}
 }
 
-// mute answers only what it must.
+// mute is a card with silent or broken sensors.
 type mute struct {
 	power.Card
 	silent, broken map[string]bool
@@ -128,7 +128,7 @@ func (m mute) Samples(after time.Time) ([]power.Sample, error) {
 	return m.Card.Samples(after)
 }
 
-// TestSensorsThatDoNotAnswer are asked once where they are absent, and on and on where they fail.
+// TestSensorsThatDoNotAnswer: absent sensors are queried once, failing ones again and again.
 func TestSensorsThatDoNotAnswer(t *testing.T) {
 	sim := power.NewSim(still())
 	r := watched(t, mute{sim, map[string]bool{stitch.Counter: true, stitch.Buffer: true}, map[string]bool{stitch.Instant: true}}, sim)
@@ -140,7 +140,7 @@ func TestSensorsThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// repeating is a card whose buffer says everything so many times, as where its sensor is slower.
+// repeating is a card whose buffer repeats every value, as with a slow sensor.
 type repeating struct {
 	power.Card
 	times int
@@ -157,7 +157,7 @@ func (c repeating) Samples(after time.Time) (all []power.Sample, err error) {
 	return all, err
 }
 
-// TestRepeats in the driver's buffer are no readings.
+// TestRepeats: repeated values in the driver's buffer are no readings.
 func TestRepeats(t *testing.T) {
 	sim := power.NewSim(still())
 	r := watched(t, repeating{sim, 5}, sim)
@@ -166,8 +166,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestWatchEndsWithItsContext.
-func TestWatchEndsWithItsContext(t *testing.T) {
+// TestSampleEndsWithItsContext: sampling ends with its context.
+func TestSampleEndsWithItsContext(t *testing.T) {
 	sim := power.NewSim(still())
 	ctx, cancel := context.WithCancel(context.Background())
 	sim.At(300*time.Millisecond, cancel)
@@ -177,7 +177,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestMomentOfAnotherClock: a stamp that cannot be the host's is not believed.
+// TestMomentOfAnotherClock: a stamp that cannot be the host's is ignored.
 func TestMomentOfAnotherClock(t *testing.T) {
 	sim := power.NewSim(still())
 	r := newSampler(sim, sim).record(1)

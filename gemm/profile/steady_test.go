@@ -21,7 +21,7 @@ func drawing(power func(t float64) float64, until float64) *stitch.Trace {
 	return c
 }
 
-// even is a run of executions of a length in seconds, marked every few of them.
+// even is the timeline of equally long executions, with a mark every few of them.
 func even(each float64, every, marks int) (p Timeline) {
 	for i := range marks + 1 {
 		p.Done, p.At = append(p.Done, i*every), append(p.At, stitch.Of(float64(i*every)*each))
@@ -59,7 +59,7 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// TestSSP finds when an exponential approach is within the tolerance of where it goes, to the execution.
+// TestSSP finds when an exponential approach is within the tolerance of its limit, to the execution.
 func TestSSP(t *testing.T) {
 	const high, rise = 700.0, 0.05
 	approach := func(t float64) float64 { return high - 600*math.Exp(-t/rise) }
@@ -100,8 +100,8 @@ func TestNoSSP(t *testing.T) {
 	}
 }
 
-// TestUnsureSSP: a difference that the trace cannot tell is none; but a trace that could tell none of those that
-// matter shows nothing.
+// TestUnsureSSP: a change smaller than the intervals counts as steady; but with intervals wider than three
+// tolerances nothing is found.
 func TestUnsureSSP(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 690 + 20*t }, 2)
 	if s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP; s.Found {
@@ -118,7 +118,7 @@ func TestUnsureSSP(t *testing.T) {
 	}
 }
 
-// TestUnsureRise: where power is hardly known it is not steady for that, while it is more than three tolerances off.
+// TestUnsureRise: wide intervals do not make power steady while it is more than three tolerances off.
 func TestUnsureRise(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 600 - 500*math.Exp(-t/0.01) }, 0.5)
 	for i := range 50 {
@@ -130,7 +130,7 @@ func TestUnsureRise(t *testing.T) {
 	}
 }
 
-// TestEnd: what the trace makes of its last moments is no change of power.
+// TestEnd: an error in the trace's last cell is no change of power.
 func TestEnd(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 600 }, 0.5)
 	last := len(c.Watts) - 1
@@ -140,7 +140,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestEarlyPower: before the trace can tell, SSE has no power.
+// TestEarlyPower: where the trace is too coarse, SSE has no power.
 func TestEarlyPower(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 600 * t }, 0.5)
 	for each, told := range map[float64]bool{1e-4: false, 4e-3: true} {
@@ -151,7 +151,7 @@ func TestEarlyPower(t *testing.T) {
 	}
 }
 
-// TestConstantIsSteady: constant power is steady as soon as it can be told from what was before.
+// TestConstantIsSteady: constant power is steady as soon as the trace resolves it.
 func TestConstantIsSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := rapid.Float64Range(50, 900).Draw(t, "watts")
@@ -165,7 +165,7 @@ func TestConstantIsSteady(t *testing.T) {
 	})
 }
 
-// TestSSPAfterSSE: power that is constant is steady with the execution time, no earlier.
+// TestSSPAfterSSE: SSP is never before SSE.
 func TestSSPAfterSSE(t *testing.T) {
 	p := even(4e-3, 1, 100)
 	for i, late := range []Seconds{4e6, 6e6, 7e6, 8e6, 9e6} { // five slow ones, each less so
@@ -179,7 +179,7 @@ func TestSSPAfterSSE(t *testing.T) {
 	}
 }
 
-// TestTooCoarse: where the trace is coarser than usual for want of runs, longer ones are no help.
+// TestTooCoarse: where too few runs make the trace coarse, the reason advises more runs, not longer ones.
 func TestTooCoarse(t *testing.T) {
 	for resolution, want := range map[Seconds]string{stitch.CoarsestCell: "take longer runs", 300 * ms: "take more runs"} {
 		c := drawing(func(float64) float64 { return 600 }, 0.08)

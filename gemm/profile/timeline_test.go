@@ -26,7 +26,7 @@ func drawTimeline(t *rapid.T, done []int) Timeline {
 	return p
 }
 
-// TestDoneAndMoment are each other's inverse.
+// TestDoneAndMoment: doneAt is the inverse of moment.
 func TestDoneAndMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawTimeline(t, nil)
@@ -46,8 +46,7 @@ func TestDoneAndMoment(t *testing.T) {
 	})
 }
 
-// TestAlign puts what a run did at the moment at which the mean run did it, keeps order, and leaves
-// what lies outside as far from the work as it was.
+// TestAlign: a run's moments move to those of the mean run, keep their order, and keep their distance outside the work.
 func TestAlign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own := drawTimeline(t, nil)
@@ -74,7 +73,7 @@ func TestAlign(t *testing.T) {
 	})
 }
 
-// TestPart counts on from a segment's beginning.
+// TestPart: a part counts from its own beginning.
 func TestPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawTimeline(t, nil)

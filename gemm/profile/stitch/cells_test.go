@@ -11,8 +11,8 @@ import (
 
 func near64(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)+math.Abs(b)) }
 
-// TestSpan: shares add up to one; without a lag each is in proportion to the time that the stretch is in its cell,
-// with one each is what the integral over the stretch of all that came before says.
+// TestSpan: weights add up to one. Without a filter each is proportional to the time of the stretch in its cell; with one,
+// each equals the integral of the filter's response.
 func TestSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cells{step: rapid.Float64Range(0.001, 0.1).Draw(t, "step"), n: rapid.IntRange(1, 30).Draw(t, "n")}
@@ -52,7 +52,7 @@ func TestSpan(t *testing.T) {
 	})
 }
 
-// lagging is how much of what a moment shows lies before it by t or more.
+// lagging is the weight, in a filtered value, of the input that is older than −t.
 func lagging(t, lag float64) float64 {
 	switch {
 	case t >= 0:
@@ -78,7 +78,7 @@ func TestSpanBeyond(t *testing.T) {
 	}
 }
 
-// drawn rows on some cells.
+// drawn returns random rows on some cells.
 func drawn(t *rapid.T) (cells, []row) {
 	c := cells{step: 1, n: rapid.IntRange(4, 12).Draw(t, "n")}
 	rows := make([]row, rapid.IntRange(3, 12).Draw(t, "rows"))
@@ -90,7 +90,7 @@ func drawn(t *rapid.T) (cells, []row) {
 	return c, rows
 }
 
-// TestAssemble holds the banded normal equations against AᵀWA and AᵀWy.
+// TestAssemble compares the banded normal equations with AᵀWA and AᵀWy.
 func TestAssemble(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, rows := drawn(t)
@@ -123,7 +123,7 @@ func TestAssemble(t *testing.T) {
 	})
 }
 
-// TestLinear: the trace of a sum of readings is the sum of their traces, and solves its equations.
+// TestLinear: the trace is linear in the readings.
 func TestLinear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, rows := drawn(t)
@@ -148,7 +148,7 @@ func TestLinear(t *testing.T) {
 	})
 }
 
-// TestRoughness: straight lines between breaks cost nothing, wherever the breaks are; anything else does.
+// TestRoughness: straight lines between breaks have no penalty; anything else has.
 func TestRoughness(t *testing.T) {
 	c := cells{step: 0.1, n: 12}
 	straight := []float64{1, 2, 3, 4, 50, 49, 48, 47, 10, 10, 10, 10}

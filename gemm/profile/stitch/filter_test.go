@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ended is a card at 690 W whose work ends after 0.3 s, with sensors that lag, or power that has a tail.
+// ended is a card at 690 W whose work ends after 0.3 s, with sensors behind a filter, or power that decays slowly.
 type ended struct {
 	lag, box     float64 // seconds, of what all sensors see, and of the buffer's window
 	gain         float64 // of the buffer
@@ -26,7 +26,7 @@ func (c ended) power(t float64) float64 {
 	return 100 + c.tail*math.Exp((endedAfter-t)/c.fading)
 }
 
-// stitched is the trace of what the buffer and a counter say.
+// stitched returns the trace of the buffer's and the counter's readings.
 func (c ended) stitched(t *testing.T) (*Trace, map[string]Sensor) {
 	return stitched(t, c.readings(), c.options())
 }
@@ -68,7 +68,7 @@ func (c ended) readings() (readings []Reading) {
 	return readings
 }
 
-// TestTimeConstant: what is the sensors' and what is the power's.
+// TestTimeConstant: a filter of the sensors is told from power that decays slowly.
 func TestTimeConstant(t *testing.T) {
 	for name, test := range map[string]struct {
 		ended

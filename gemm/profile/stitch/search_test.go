@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestPatternSearch: it ends where there is no least, and with its context.
+// TestPatternSearch: it finds a minimum, and ends where there is none and with its context.
 func TestPatternSearch(t *testing.T) {
 	right := func(x *float64, step float64) { *x += step }
 	falls := func(x float64) float64 { return -x }
@@ -30,7 +30,7 @@ func TestPatternSearch(t *testing.T) {
 	}
 }
 
-// TestWattScale: steps are as they are for what cards draw, and longer for what none does.
+// TestWattScale: steps grow only for powers that no card draws.
 func TestWattScale(t *testing.T) {
 	for jump, want := range map[float64]float64{0: 1, -700: 1, 1000: 1, -5e5: 500} {
 		if have := wattScale(jump); have != want {
@@ -39,7 +39,7 @@ func TestWattScale(t *testing.T) {
 	}
 }
 
-// TestReadingsEnds with its context, and without it at readings that no card has.
+// TestReadingsEnds: it ends with its context, and also for impossible readings.
 func TestReadingsEnds(t *testing.T) {
 	c := ended{lag: 0.012, gain: 1, runs: 4}
 	readings := c.readings()
@@ -58,7 +58,7 @@ func TestReadingsEnds(t *testing.T) {
 	}
 }
 
-// TestRefineWindowEnds with its context, wherever it is.
+// TestRefineWindowEnds: it ends with its context.
 func TestRefineWindowEnds(t *testing.T) {
 	c := ended{box: 0.02, gain: 1, runs: 10}
 	ctx, end := context.WithCancel(t.Context())
@@ -82,7 +82,7 @@ func TestRefineWindowEnds(t *testing.T) {
 	}
 }
 
-// TestCount: up to minReadings readings count, and no rows are made of them.
+// TestCount: it counts up to minReadings, and allocates nothing.
 func TestCount(t *testing.T) {
 	s := stitcher{cells: cells{step: 0.01, n: 10}}
 	src := &sensor{Sensor: Sensor{Window: 10 * ms}}

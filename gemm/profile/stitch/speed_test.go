@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// swinging is a card whose sensors lag, and that lowers its clock for a while at another moment in each run.
+// swinging is a card with filtered sensors that lowers its clock for a while, at another moment in each run.
 type swinging struct {
 	law      SpeedLaw
 	lag      float64 // seconds
@@ -18,15 +18,15 @@ type swinging struct {
 
 const swingEnd = 0.65 // seconds of work
 
-// pace of a run: a fifth slower for two tenths of a second, from one moment on.
-func (c *swinging) pace(run int, t float64) float64 {
+// speed of a run: a fifth slower for 0.2 s, from one moment on.
+func (c *swinging) speed(run int, t float64) float64 {
 	if since := t - c.lowered[run]; since >= 0 && since < 0.2 {
 		return 0.8
 	}
 	return 1
 }
 
-// usual is power at the usual pace.
+// usual is power at the usual speed.
 func (c *swinging) usual(t float64) float64 {
 	if t < 0 || t >= swingEnd {
 		return 100
@@ -37,12 +37,12 @@ func (c *swinging) usual(t float64) float64 {
 func (c *swinging) power(run int, t float64) float64 {
 	w := c.usual(t)
 	if t >= 0 && t < swingEnd {
-		w *= c.law.factor(math.Log(c.pace(run, t)))
+		w *= c.law.factor(math.Log(c.speed(run, t)))
 	}
 	return w
 }
 
-// measure the card with a sensor that is asked every 20 ms, and a counter that steps every 100 ms.
+// measure the card with a sensor that is read every 20 ms, and a counter that steps every 100 ms.
 func (c *swinging) measure(seed uint64) {
 	const fine, noise = 1e-4, 2
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -74,14 +74,15 @@ func (c *swinging) options() Options {
 			const parts = 10
 			sum := 0.0
 			for i := range parts {
-				sum += c.pace(run, from.Seconds()+(to-from).Seconds()*(float64(i)+0.5)/parts) / parts
+				sum += c.speed(run, from.Seconds()+(to-from).Seconds()*(float64(i)+0.5)/parts) / parts
 			}
 			return sum
 		},
 	}
 }
 
-// exact is the mean run's power, and how far a trace is off from it, from 10 ms after the start.
+// off compares a trace with the mean run's power, from 10 ms after the start: the largest error, and the percentage of
+// cells whose interval covers the truth.
 func (c *swinging) off(trace *Trace) (largest float64, covered int) {
 	const parts = 10
 	n := 0
@@ -106,8 +107,7 @@ func (c *swinging) off(trace *Trace) (largest float64, covered int) {
 	return largest, covered * 100 / n
 }
 
-// TestSpeedLaw: power that goes with the clock is found in full detail, from how runs differ; the sensors' lag from
-// how they see the work's end.
+// TestSpeedLaw: power that follows the clock is found in full detail, and so is the sensors' time constant.
 func TestSpeedLaw(t *testing.T) {
 	c := swinging{law: SpeedLaw{1.8, -0.5}, lag: 0.012, runs: 28}
 	c.measure(1)

@@ -63,8 +63,8 @@ func inRise(c *Trace) Seconds {
 	return sum / n
 }
 
-// TestReadings finds a known trace from what an H200's sensors would say of it, none of them quicker than
-// 20 ms, some of them late, and their windows assumed wrong.
+// TestReadings finds a known trace from readings of an H200's sensors, none of them quicker than 20 ms. Some readings are
+// late, and the assumed windows are wrong.
 func TestReadings(t *testing.T) {
 	const tolerance = 2 * ms
 	var traces []*Trace
@@ -114,7 +114,7 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestSlowSensors: what only slow ones have seen has no fine resolution, and says so.
+// TestSlowSensors: from slow sensors alone the trace is coarse, and its resolution shows it.
 func TestSlowSensors(t *testing.T) {
 	rise := func(card truth) (*Trace, Seconds) {
 		card.power, card.runs, card.noise = overshooting, 20, 3
@@ -132,7 +132,7 @@ func TestSlowSensors(t *testing.T) {
 	}
 }
 
-// TestDelayOfAll: all sensors are late together, which shows in when power rises.
+// TestDelayOfAll: a delay common to all sensors shows in the moment at which power rises.
 func TestDelayOfAll(t *testing.T) {
 	const delay = 30 * ms
 	card := truth{power: overshooting, runs: 25, until: 0.3, noise: 3, counting: true, delay: delay.Seconds()}
@@ -194,7 +194,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// few readings of a small card, quickly stitched.
+// few returns few readings, which are quickly stitched.
 func few(t *rapid.T) ([]Reading, Options) {
 	level := rapid.Float64Range(100, 800).Draw(t, "watts")
 	card := truth{
@@ -212,7 +212,7 @@ func few(t *rapid.T) ([]Reading, Options) {
 	return card.readings(), o
 }
 
-// alike reports whether two numbers agree but for rounding, of which narrow fits have much.
+// alike reports whether two numbers agree but for rounding errors of the fit.
 func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-4*math.Max(math.Abs(a), math.Abs(b)) }
 
 // stitchFew passes over readings that are too few for a trace.
@@ -227,7 +227,7 @@ func stitchFew(t *rapid.T, readings []Reading, o Options) *Trace {
 	return c
 }
 
-// TestConstantPower: readings that all say the same make a trace that says so, too, and is sure.
+// TestConstantPower: constant readings make a constant trace with narrow intervals.
 func TestConstantPower(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		readings, o := few(t)
@@ -243,7 +243,7 @@ func TestConstantPower(t *testing.T) {
 	})
 }
 
-// TestTwiceAndLater: twice the watts at another time make a trace twice as high, then.
+// TestTwiceAndLater: the trace scales with the watts and shifts with the time.
 func TestTwiceAndLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		readings, o := few(t)
@@ -264,8 +264,8 @@ func TestTwiceAndLater(t *testing.T) {
 	})
 }
 
-// TestLimitResolution: a resolution that is asked for holds everywhere, and costs certainty; one that readings do not carry
-// changes nothing.
+// TestLimitResolution: a resolution that is asked for is reached in every cell, with wider intervals; one that the readings do
+// not carry changes nothing.
 func TestLimitResolution(t *testing.T) {
 	card := truth{power: overshooting, runs: 30, until: 0.5, noise: 3, counting: true, sensors: []sampling{buffer}, seed: 3}
 	o := card.options()
@@ -291,7 +291,7 @@ func TestLimitResolution(t *testing.T) {
 	}
 }
 
-// TestLimitUncertain: a resolution at which the trace would show nothing but noise is not claimed.
+// TestLimitUncertain: a resolution at which the trace would be noise is refused.
 func TestLimitUncertain(t *testing.T) {
 	card := truth{power: overshooting, runs: 8, until: 0.4, noise: 5, counting: true, sensors: []sampling{instant}, seed: 3}
 	o := card.options()
@@ -325,8 +325,8 @@ func TestLimitFallsBack(t *testing.T) {
 	}
 }
 
-// TestUnsteadyCounter: where steps of the energy counter are seen late, now more and now less, another sensor is
-// the one to go by.
+// TestUnsteadyCounter: where the energy counter's steps are seen late by varying times, another sensor becomes the
+// reference.
 func TestUnsteadyCounter(t *testing.T) {
 	card := truth{power: overshooting, runs: 40, until: 0.4, noise: 3, counting: true, unsteady: 0.02, sensors: []sampling{instant, buffer}}
 	c, found := stitched(t, card.readings(), card.options())
@@ -343,8 +343,7 @@ func TestUnsteadyCounter(t *testing.T) {
 	}
 }
 
-// TestShortRun: work that ends before the rise could be told is no reason to take readings for those of
-// a time to come.
+// TestShortRun: short work does not make sensors precede the card's power.
 func TestShortRun(t *testing.T) {
 	const end = 0.05
 	for seed := range uint64(3) {
@@ -372,8 +371,7 @@ func TestShortRun(t *testing.T) {
 	}
 }
 
-// TestHiddenNoise: so few runs that a trace fits all their readings seem free of noise; resamples have traces
-// all the same.
+// TestHiddenNoise: a trace can fit so few runs exactly, which hides their noise; the bootstrap still works.
 func TestHiddenNoise(t *testing.T) {
 	card := truth{power: func(t float64) float64 {
 		if t < 0 {
@@ -386,7 +384,7 @@ func TestHiddenNoise(t *testing.T) {
 	stitched(t, card.readings(), o)
 }
 
-// TestQuietIdleness: readings of an idle card that are far surer than those of its work do not rule these out.
+// TestQuietIdleness: precise readings of the idle card do not overrule those under load.
 func TestQuietIdleness(t *testing.T) {
 	const end = 0.1
 	power := func(t float64) float64 {
@@ -429,7 +427,7 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
-// TestFewOfTheCounter: where the energy counter hardly answered, the trace rests on another sensor.
+// TestFewOfTheCounter: where the energy counter has too few readings, the trace comes from another sensor.
 func TestFewOfTheCounter(t *testing.T) {
 	card := truth{power: overshooting, runs: 20, until: 0.4, noise: 3, sensors: []sampling{buffer}}
 	readings := append(card.readings(), Reading{Run: 3, Sensor: Counter, Since: 0, At: 100 * ms, Watts: 100})
@@ -442,7 +440,7 @@ func TestFewOfTheCounter(t *testing.T) {
 	}
 }
 
-// TestLongRun: the resolution of a long trace is found at some of its cells only, and says the same.
+// TestLongRun: the resolution of a long trace is computed for some cells only, and is still right.
 func TestLongRun(t *testing.T) {
 	card := truth{power: overshooting, runs: 4, until: 3, noise: 3, sensors: []sampling{buffer}}
 	o := card.options()

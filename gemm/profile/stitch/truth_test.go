@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// truth is a card of which everything is known: readings are made from it as its sensors would.
+// truth is a card with known power. Its sensors' readings are simulated.
 type truth struct {
 	power    func(t float64) float64 // watts at seconds since the work began
 	runs     int
@@ -34,7 +34,7 @@ var (
 
 const idleTime = 0.15 // seconds of idleness before the work
 
-// overshooting is a card that comes to its cap from idle: up within 10 ms, a swing, and steady at 690 W.
+// overshooting is the power of a card that reaches its cap from idle: up within 10 ms, an oscillation, then 690 W.
 func overshooting(t float64) float64 {
 	const idle, steady, up = 90, 690, 0.01
 	switch {
@@ -102,7 +102,7 @@ func (c truth) options() Options {
 	return Options{From: -Of(idleTime), To: Of(c.until), Breaks: []Seconds{0}, Seed: c.seed, Resamples: 20}
 }
 
-// trace is what a perfect measurement would find.
+// trace returns the true trace in the cells of another.
 func (c truth) trace(like *Trace) *Trace {
 	energy := c.energy()
 	exact := &Trace{Start: like.Start, Step: like.Step}
