@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// picture of a profile: power from its first milliseconds on, power and clock over all of it.
+// picture draws power on a logarithmic time axis, power over all of the time, and the clock.
 func (r profileReport) picture() []byte {
 	watts, after := chart.Axis{Label: "power, W", With: []float64{0}}, chart.Axis{Label: "time since the start of the work, s"}
 	early := chart.Panel{Title: r.title(), X: chart.Axis{Label: "time since the start of the work, ms", Log: 10}, Y: watts}
@@ -37,7 +37,7 @@ func (r profileReport) picture() []byte {
 	return chart.Chart{Title: r.title(), Panels: []chart.Panel{early, whole, clock}}.SVG()
 }
 
-// draw the picture, where there is something to draw: what stands in the file is worth more than an empty one.
+// draw draws the picture. Without a trace it leaves the file as it was.
 func (r profileReport) draw(c *cli.Context, path string) error {
 	if r.HasTrace() {
 		return outfile.WritePicture(c, path, r.picture())
@@ -57,7 +57,7 @@ func traceLine(c *stitch.Trace, name string, style chart.Style) chart.Line {
 	return l
 }
 
-// scaled times.
+// scaled returns a line with its times multiplied.
 func scaled(l chart.Line, by float64) chart.Line {
 	x := make([]float64, len(l.X))
 	for i, v := range l.X {
@@ -93,7 +93,7 @@ func clockLine(p profile.Profile, name string, style chart.Style) chart.Line {
 	return l
 }
 
-// marksOf a profile: where it became steady, and where another product took over.
+// marksOf returns the marks of SSE, SSP and the start of the second product.
 func marksOf(p profile.Profile, named bool) (marks []chart.Mark) {
 	name := ""
 	if named {

@@ -41,7 +41,7 @@ func (r profileReport) write(c *cli.Context) error {
 	return nil
 }
 
-// title of the table and of the picture.
+// title returns the title of the table and of the picture.
 func (r profileReport) title() string {
 	const widest = 48 // of a source, which JSON has in full: a picture's title has a single line
 	p := r.Products[0]
@@ -89,7 +89,7 @@ func (r profileReport) print(w io.Writer) {
 	r.remarks(w)
 }
 
-// nameOf a profile is that of its first product.
+// nameOf returns the name of a profile's first product.
 func (r profileReport) nameOf(p profile.Profile) string {
 	if len(p.Segments) == 0 {
 		return "–"
@@ -193,7 +193,7 @@ func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 // enoughRuns is how many runs the authors of FinGraV found enough, whatever their Table I advises.
 const enoughRuns = 50
 
-// flagged names the flags beside what is to be changed.
+// flagged adds the flags to advice of the library.
 var flagged = strings.NewReplacer("take longer runs", "take longer runs (--length)", "take more runs", "take more runs (--runs and --time)")
 
 func aboutSteady(w io.Writer, p profile.Profile) {
@@ -211,7 +211,7 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 	}
 }
 
-// remarks are about all of it.
+// remarks prints what concerns all profiles.
 func (r profileReport) remarks(w io.Writer) {
 	if s := r.Sync; s != nil {
 		text := fmt.Sprintf("read %s; delay %v, drift %s ppm, residual %v", term.Plural(s.Groups, "time", "times"), s.Delay, term.Signed(s.Drift, 1), s.Residual)
@@ -298,13 +298,13 @@ func executionText(in profile.Execution) string {
 		strings.Join(parts, ", "), in.Length/profile.Seconds(len(in.Watts)), term.Plural(in.Executions, "execution", "executions"))
 }
 
-// executionsText is how many executions were done; the one under way does not count.
+// executionsText returns the number of completed executions.
 func executionsText(n float64) string {
 	const rounding = 1e-6
 	return term.Count(int(n + rounding))
 }
 
-// decimal number with a minus sign as it should be.
+// decimal formats a number with a typographic minus sign.
 func decimal(v float64, digits int) string {
 	return strings.Replace(fmt.Sprintf("%.*f", digits, v), "-", "−", 1)
 }

@@ -88,8 +88,8 @@ func TestSteadyTime(t *testing.T) {
 	}
 }
 
-// TestAfterTable: where curves are too coarse there is no ratio, and a note says so.
-func TestAfterTable(t *testing.T) {
+// TestInterleavedTable: where traces are too coarse there is no ratio, but a note.
+func TestInterleavedTable(t *testing.T) {
 	r := profileReport{Result: &profile.Result{
 		Products: []profile.Product{{Name: "a"}, {Name: "b"}},
 		Interleaved: []profile.Interleaved{
@@ -134,7 +134,7 @@ func TestProfilePicture(t *testing.T) {
 	}
 }
 
-// TestNothingToDraw: without a curve the file stays as it was, and it is said.
+// TestNothingToDraw: without a trace the file stays as it was, with a note.
 func TestNothingToDraw(t *testing.T) {
 	path, out := filepath.Join(t.TempDir(), "a.svg"), &strings.Builder{}
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 )
 
-// profileRequest is what profile is asked for.
+// profileRequest holds the flags of profile.
 type profileRequest struct {
 	request
 	other      *request      // the product to interleave with; nil: none
@@ -70,8 +70,7 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 	return q, q.readOptions(c)
 }
 
-// readOther reads the shape of the product to interleave with: of drawn operands, in the type of the
-// first.
+// readOther reads the shape of the second product. It has drawn operands of the first one's type.
 func (q *profileRequest) readOther(text string) error {
 	o := request{Options: q.Options, seed: q.seed, dtype: q.dtype, w: operand.DefaultW(q.dtype)}
 	if err := o.readShape(text, false); err != nil {
@@ -106,7 +105,7 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 	return nil
 }
 
-// products makes the one, and the other, and says in which files their operands lie.
+// products makes both products, and returns the files that their operands are mapped from.
 func (q *profileRequest) products(ctx context.Context, m measure.Machine) (products []cuda.Product, files []string, err error) {
 	one, _, err := q.candidates(ctx, m)
 	if err != nil {

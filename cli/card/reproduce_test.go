@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
-// TestReproduceInterrupted: what was measured is kept, and the message says how to go on.
+// TestReproduceInterrupted: the measurements are kept, and the message says how to continue.
 func TestReproduceInterrupted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	file := filepath.Join(out, "fp8-2048-both.json")

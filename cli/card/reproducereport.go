@@ -69,7 +69,7 @@ func printReproduced(w io.Writer, r *paper.Report) {
 	term.Remarks(w, "INVALID", r.Doubts)
 }
 
-// extent is the smallest and the largest change of energy among the effects.
+// extent returns the smallest and the largest change of energy among the effects.
 func extent(effects []paper.Effect) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, e := range effects {
@@ -80,7 +80,7 @@ func extent(effects []paper.Effect) (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-// changes writes a range of changes.
+// changes formats a range of changes.
 func changes(low, high float64) string {
 	if a, b := term.Signed(100*low, 1), term.Signed(100*high, 1); a != b {
 		return a + " … " + b + " %"

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// sweepChart draws energy and time against power limit, and against clock where some were locked; nil where there
-// is one setting alone.
+// sweepChart draws energy and time over the power limit, and over the clock if clocks were locked; nil for a single
+// setting.
 func sweepChart(r *sweep.Result) []byte {
 	word := how(r.Simulated)
 	if r.Predicted {

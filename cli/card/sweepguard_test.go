@@ -98,7 +98,7 @@ func killGroup(t *testing.T, p *exec.Cmd, sig syscall.Signal, ended <-chan error
 	}
 }
 
-// TestSweepKilled: whatever ends a sweep, the card's limit is what it was.
+// TestSweepKilled: however a sweep ends, the card's limit is restored.
 func TestSweepKilled(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 )
 
-// TestSweepTableFits: settings are whole, whatever figures stand beside them.
+// TestSweepTableFits: settings are never shortened.
 func TestSweepTableFits(t *testing.T) {
 	clock := 1755.
 	f := sweep.Figures{RelativeEnergy: 0.4, Interval: []float64{0.252, 1.6}, RelativeTime: 5.738, TimeInterval: []float64{0.153, 5.2},

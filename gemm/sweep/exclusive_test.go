@@ -38,7 +38,7 @@ func (c shownCard) Info() power.Info {
 	return info
 }
 
-// TestContainers: where the driver shows no processes, or ours by another number, a sweep can be made, and
+// TestContainers: where the driver lists no processes, or this one by another number, a sweep can be made, and
 // says what it could not see; memory that is in use shows somebody all the same.
 func TestContainers(t *testing.T) {
 	before, after := candidates()
@@ -74,7 +74,7 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// TestSomebodyComes: a sweep ends and puts the card back when another process appears.
+// TestSomebodyComes: a sweep ends and restores the settings when another process appears.
 func TestSomebodyComes(t *testing.T) {
 	o := quiet()
 	o.Other, o.OtherFrom = 50, 100*time.Second
@@ -108,7 +108,7 @@ func (b closingBatch) Close() error {
 	return b.Batch.Close()
 }
 
-// TestSettingsBeforeMemory: closing batches waits for the card, which may hang; the settings come first.
+// TestSettingsBeforeMemory: closing batches waits for the card, which may hang, so settings are restored first.
 func TestSettingsBeforeMemory(t *testing.T) {
 	o := quiet()
 	o.State = filepath.Join(t.TempDir(), "card")

@@ -174,7 +174,7 @@ func TestGuardTwice(t *testing.T) {
 	}
 }
 
-// TestGuardWithoutChange leaves the card alone.
+// TestGuardWithoutChange: a guard that changed nothing restores nothing.
 func TestGuardWithoutChange(t *testing.T) {
 	card := &flaky{limit: 500}
 	g, err := NewGuard(card, true, nil)
@@ -237,7 +237,7 @@ type unlockable struct{ *flaky }
 func (unlockable) LockClock(float64) error { return power.ErrAbsent }
 func (unlockable) UnlockClock() error      { return power.ErrAbsent }
 
-// TestGuardWithoutClocks: a card whose clock cannot be locked is as it was found when that was tried.
+// TestGuardWithoutClocks: a card whose clock cannot be locked is restored after the attempt.
 func TestGuardWithoutClocks(t *testing.T) {
 	card := &flaky{limit: 650}
 	d := &dog{card: card}

@@ -21,7 +21,7 @@ func visit(s Setting, joules ...float64) Visit {
 	return Visit{s, &measure.Result{Result: run}}
 }
 
-// TestIntervalsHold: whether windows or visits scatter, 95 % of intervals have the truth, or some more.
+// TestIntervalsHold: whether windows or visits scatter, at least 95 % of the intervals contain the truth.
 func TestIntervalsHold(t *testing.T) {
 	const runs, windows, scatter = 2000, 4, 0.002
 	at, other := Setting{Cap: 700}, Setting{Cap: 500}
@@ -65,7 +65,7 @@ func TestScatterIsThatOfKeptWindows(t *testing.T) {
 	}
 }
 
-// TestAsGood: the lowest value is chosen, and what may as well have been the lowest is named.
+// TestAsGood: the lowest value is chosen, and settings that cannot be told from it are named.
 func TestAsGood(t *testing.T) {
 	at := func(watts, energy, half float64) Point {
 		return Point{Setting: Setting{Cap: watts}, Original: Figures{RelativeEnergy: energy, RelativeTime: 1,
@@ -80,8 +80,8 @@ func TestAsGood(t *testing.T) {
 	}
 }
 
-// TestUnheld: a card that does not do what it was set to is warned of.
-func TestUnheld(t *testing.T) {
+// TestNotKept: a setting that the card does not keep gives a warning.
+func TestNotKept(t *testing.T) {
 	clock, capped := 1500.0, true
 	for _, c := range []struct {
 		s    Setting

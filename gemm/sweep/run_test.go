@@ -153,7 +153,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunAlone sweeps the original without anything to compare it with.
+// TestRunAlone sweeps the original weights alone.
 func TestRunAlone(t *testing.T) {
 	m := open(t, quiet())
 	before, _ := candidates()
@@ -388,7 +388,7 @@ func TestNewPlan(t *testing.T) {
 	}
 }
 
-// TestPredictedAsGood: predictions are told apart by their intervals, too.
+// TestPredictedAsGood: predictions are compared by their intervals, too.
 func TestPredictedAsGood(t *testing.T) {
 	point := func(watts, joules, half float64) Point {
 		return Point{Setting: Setting{Cap: watts}, Predicted: true, Original: Figures{Joules: joules, Seconds: 1,

@@ -89,7 +89,7 @@ func readCard(t *testing.T, path string) (s cardState) {
 	return s
 }
 
-// TestLockOutlives: the watchdog holds the lock until the settings are back, whatever becomes of the sweep.
+// TestLockOutlives: the watchdog holds the lock until the settings are restored.
 func TestLockOutlives(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	id := cardFile(t, cardState{Limit: foundLimit})
@@ -125,7 +125,7 @@ func TestLockOutlives(t *testing.T) {
 	}
 }
 
-// TestWatchdog: it does what it is told, and where it is told nothing any more it restores.
+// TestWatchdog: it follows its orders, and restores the settings when the pipe ends without one.
 func TestWatchdog(t *testing.T) {
 	changed, found := cardState{Limit: 300, Locked: 900}, cardState{Limit: foundLimit}
 	for what, end := range map[string]struct {
