@@ -1,0 +1,108 @@
+// Package testplan makes and applies plans for tests of several rooms.
+package testplan
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Passes reads a list such as "reorder,round=4".
+func Passes(t testmodel.TB, list string) []pass.Choice {
+	t.Helper()
+	c, err := transform.ParsePasses(list)
+	testmodel.OK(t, err)
+	return c
+}
+
+// Options for passes, with a budget of output SNR where minSNR is above 0.
+func Options(t testmodel.TB, passes string, minSNR float64) transform.Options {
+	t.Helper()
+	o := transform.Options{Cost: testmodel.TogglesCost{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}, Version: "test"}
+	if passes != "" {
+		o.Passes = Passes(t, passes)
+	}
+	if minSNR > 0 {
+		o.Budget.MinSNR = &minSNR
+	}
+	return o
+}
+
+// Make a plan with these options.
+func Make(t testmodel.TB, m *weights.Model, passes string, minSNR float64) *plan.Plan {
+	t.Helper()
+	return With(t, m, Options(t, passes, minSNR))
+}
+
+// With makes a plan with any options.
+func With(t testmodel.TB, m *weights.Model, o transform.Options) *plan.Plan {
+	t.Helper()
+	p, err := transform.Plan(context.Background(), m, o)
+	testmodel.OK(t, err)
+	return p
+}
+
+// Weighed makes a plan that weighs errors by Hessians.
+func Weighed(t testmodel.TB, m *weights.Model, h program.Hessians, passes string) *plan.Plan {
+	t.Helper()
+	o := Options(t, passes, 0)
+	o.Hessians = h
+	return With(t, m, o)
+}
+
+// Applied is the new folder of a plan that was carried out. h may be nil.
+func Applied(t *testing.T, m *weights.Model, h program.Hessians, p *plan.Plan) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Hessians: h})
+	testmodel.OK(t, err)
+	return out
+}
+
+// Of given steps for a model.
+func Of(t testmodel.TB, m *weights.Model, steps ...*plan.Step) *plan.Plan {
+	t.Helper()
+	p := &plan.Plan{Version: plan.Version, Tool: "test", DropIn: true, Steps: steps}
+	p.Request.Workload.Prefill = 1
+	var err error
+	p.Model, err = plan.Fingerprint(m)
+	testmodel.OK(t, err)
+	if l := testmodel.LayoutOf(t, m); l != nil {
+		p.Model.Family = l.Family
+	}
+	for _, s := range steps {
+		by, ok := transform.Passes.Lookup(s.Pass)
+		p.DropIn = p.DropIn && !(ok && by.NeedsRuntime != nil && by.NeedsRuntime(s))
+	}
+	return p
+}
+
+// Encoded is a plan's JSON.
+func Encoded(t testmodel.TB, p *plan.Plan) []byte {
+	t.Helper()
+	js, err := p.Encode()
+	testmodel.OK(t, err)
+	return js
+}
+
+// PartialSuffix follows the name of an output that is being made.
+const PartialSuffix = ".partial"
+
+// NothingAt makes sure that neither an output nor its parts exist.
+func NothingAt(t testmodel.TB, out string) {
+	t.Helper()
+	for _, path := range []string{out, out + PartialSuffix} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Fatalf("%s exists", path)
+		}
+	}
+}
