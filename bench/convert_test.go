@@ -18,8 +18,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// childEnv makes the test binary behave as the lowtoggle command, so that a whole process can be
-// timed and its memory watched.
+// childEnv makes the test binary act as the lowtoggle command, so a whole process can be timed and its memory
+// measured.
 const childEnv = "LOWTOGGLE_BENCH_CHILD"
 
 func TestMain(m *testing.M) {
@@ -29,9 +29,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkConvert times convert --passes round=4 on a 2 GB folder as a whole process, beside
-// cp -r and sync of the same folder, turn by turn. It reports both, their ratio, and the peak of
-// the process's memory without mapped files, beside the most it may be.
+// BenchmarkConvert times convert --passes round=4 on a 2 GB folder as a process, alternating with cp -r and sync of
+// the same folder. It reports both times, their ratio, and the process's peak memory without mapped files with its
+// limit.
 func BenchmarkConvert(b *testing.B) {
 	dir := b.TempDir()
 	model := synthesise(b, dir, "llama-2gb")
@@ -82,7 +82,7 @@ func synthesise(b *testing.B, dir, config string) string {
 	return model
 }
 
-// settle removes what earlier rounds wrote and waits for the disk.
+// settle removes the output of earlier rounds and waits for the disk.
 func settle(b *testing.B, dir string) {
 	b.Helper()
 	entries, err := os.ReadDir(dir)
@@ -104,8 +104,7 @@ func run(b *testing.B, name string, args ...string) {
 	}
 }
 
-// convert runs lowtoggle convert as a process and returns the peak of its memory without mapped
-// files, in bytes.
+// convert runs lowtoggle convert as a process and returns its peak memory without mapped files, in bytes.
 func convert(b *testing.B, model, out string, flags ...string) int64 {
 	b.Helper()
 	cmd := exec.Command(os.Args[0], append([]string{"convert", model, out}, flags...)...)

@@ -91,7 +91,7 @@ var groups = []struct {
 	{"FP16 on CUDA cores, both operands", arith.FP16CUDA, false, bothOperands, 0},
 }
 
-// large is the size that fills the card: smaller series have a dozen points to tell shapes apart.
+// large is the size that fills the card. Smaller series have only a dozen points, for the effect of the shape.
 const large = 4096
 
 func weightsAlone(role cost.Role) func(*cost.Series) bool {

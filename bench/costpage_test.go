@@ -120,7 +120,7 @@ func layersTotals(t *testing.T) (list []layersTotal) {
 	return list
 }
 
-// worstInDecode is the largest error of rounding and grids in decode, in points.
+// worstInDecode is the largest error of rounding and grids in decode, in percentage points.
 func worstInDecode(totals []layersTotal) (worst float64) {
 	for _, l := range totals {
 		if strings.Contains(l.file, decode) && !pruned(l.name) {
@@ -130,7 +130,7 @@ func worstInDecode(totals []layersTotal) (worst float64) {
 	return worst
 }
 
-// worstSearchedInDecode is the same for the models that were searched for a budget of loss.
+// worstSearchedInDecode is the largest error for models planned with a budget of loss.
 func worstSearchedInDecode(t *testing.T) (worst float64) {
 	f, err := loadFrontier(recorded)
 	if err != nil {

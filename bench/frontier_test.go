@@ -21,8 +21,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 )
 
-// frontierTargets of energy that were set for rises of perplexity, and what was read
-// before the meter had intervals: all in per cent. Zero is none.
+// frontierTargets are targets of energy for given rises of perplexity, and early readings from before the meter had
+// intervals. All are in per cent; zero means none.
 var frontierTargets = []struct {
 	workload                 string
 	rise                     float64 // of perplexity, at most
@@ -34,7 +34,7 @@ var frontierTargets = []struct {
 	{decode, 0.1, -6, -4.8, 0},
 }
 
-// Workloads as the files of their measurements name them. Weights stream or not, in prefill.
+// Workloads, as the names of the measurements' files have them. In prefill, weights are stationary or streaming.
 const (
 	stationary = "stationary"
 	streaming  = "streaming"
@@ -124,7 +124,7 @@ type lossReport struct {
 	} `json:"converted"`
 }
 
-// frontierRun is what measure printed. A point may be in several runs of a workload.
+// frontierRun is the output of measure. A point may be in several runs of a workload.
 type frontierRun struct {
 	file, workload string
 	number         int // among the runs of the workload, from 1
@@ -140,7 +140,7 @@ type frontierReading struct {
 	power.Comparison
 }
 
-// home is the workload in which the point has to be measured.
+// home is the workload in which the point must be measured.
 func (p *frontierPoint) home() string {
 	if p.Workload == decode {
 		return decode
@@ -148,8 +148,7 @@ func (p *frontierPoint) home() string {
 	return stationary
 }
 
-// loadFrontier reads frontier-*.json of a folder and reports everything that is wrong with them at
-// once.
+// loadFrontier reads frontier-*.json of a folder and reports all faults at once.
 func loadFrontier(folder string) (*frontier, error) {
 	var f frontier
 	var plans []frontierPlan
@@ -351,8 +350,8 @@ func (f *frontier) best(runs []*frontierRun, rise float64, of ...string) (least 
 	return least
 }
 
-// inventedFrontier is frontier-*.json of two budgets for round, grid and full in prefill and one of
-// round and full for decode: files by name, which a test may change before it writes them.
+// inventedFrontier returns invented frontier-*.json files by name: two budgets for round, grid and full in prefill, one
+// for round and full in decode. A test may change them before it writes them.
 func inventedFrontier() map[string]any {
 	type object = map[string]any
 	var plans []any
@@ -523,7 +522,7 @@ func TestFrontierStreaming(t *testing.T) {
 	}
 }
 
-// object and list are parts of invented files that a test changes.
+// object and list are parts of invented files, for tests to change.
 func object(t *testing.T, v any) map[string]any {
 	t.Helper()
 	o, ok := v.(map[string]any)

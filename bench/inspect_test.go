@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// BenchmarkInspect reads the activity of a 256 MB BF16 tensor on one core, beside a plain copy of
-// the same memory.
+// BenchmarkInspect computes the activity of a 256 MB BF16 tensor on one core, and a copy of the same memory for
+// comparison.
 func BenchmarkInspect(b *testing.B) {
 	const rows, cols = 32768, 4096
 	data := make([]byte, 2*rows*cols)
@@ -30,7 +30,7 @@ func BenchmarkInspect(b *testing.B) {
 		}
 	})
 	dst := make([]byte, len(data))
-	copy(dst, data) // so that its pages are there
+	copy(dst, data) // so that its pages are mapped
 	b.Run("copy", func(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		for b.Loop() {

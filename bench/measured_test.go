@@ -94,7 +94,7 @@ func runs(t *testing.T, file string) []*measure.Result {
 	return nil
 }
 
-// phase and row are those of verify --gpu.
+// phase and row are parts of the output of verify --gpu.
 type phase struct {
 	Phase  string
 	Total  row
@@ -131,7 +131,7 @@ func recordedRun(t *testing.T, name string) *measure.Result {
 	return all[0]
 }
 
-// reading is a ratio with its interval.
+// reading formats a ratio with its interval.
 type reading struct {
 	ratio    float64
 	interval []float64
@@ -159,7 +159,7 @@ type firstRow struct {
 
 var patternRows = []struct {
 	firstRow
-	pattern string // the weights, in the language that has been there since
+	pattern string // of the weights, in the present language of patterns
 }{
 	{firstRow{"zeros", "all zeros", 0.66, 0.60, 0}, "zeros"},
 	{firstRow{"constant", "one constant", 0.93, 0.69, 0}, "const(0.02)"},

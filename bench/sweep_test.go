@@ -28,14 +28,14 @@ var simulatedOff = []struct {
 	within      float64
 	why         string
 }{
-	{[]string{"order-stationary-2"}, []string{"llama-17m J", "llama-17m s"}, 0.025, "a card that takes 2.7 % more than another with the same operands"},
-	{[]string{"layers-stationary"}, []string{"llama-17m J", "llama-17m s"}, 0.06, "measured with the model's own activations, predicted with normal ones, which took the same card 4.7 % less"},
-	{[]string{"order-stationary-2", "layers-stationary"}, []string{"llama-17m MHz"}, 0.05, "time and clock go together"},
+	{[]string{"order-stationary-2"}, []string{"llama-17m J", "llama-17m s"}, 0.025, "a card that takes 2.7 % more energy than another one for the same operands"},
+	{[]string{"layers-stationary"}, []string{"llama-17m J", "llama-17m s"}, 0.06, "measured with the model's own activations, predicted with normal ones, which take 4.7 % less energy on the same card"},
+	{[]string{"order-stationary-2", "layers-stationary"}, []string{"llama-17m MHz"}, 0.05, "the time follows the clock"},
 	{[]string{"level-decode", "frontier-decode"}, []string{"llama-17m J"}, 0.03, "the memory of these cards draws 180 W in decode"},
-	{[]string{"layers-decode-stationary", "order-decode"}, []string{"llama-17m J", "llama-17m W"}, 0.07, "that of these 150 and 115, and that of the calibrated card 230"},
+	{[]string{"layers-decode-stationary", "order-decode"}, []string{"llama-17m J", "llama-17m W"}, 0.07, "the memory of these cards draws 150 W and 115 W, that of the calibrated card 230 W"},
 	{[]string{"powers-prefill"}, []string{"8192³ MHz"}, 0.025, "the fastest of four cards"},
-	{[]string{"several-prefill card 0"}, []string{"llama-17m MHz"}, 0.025, "as quick as predicted at a lower clock"},
-	{[]string{"several-decode card 0"}, []string{"llama-17m J", "llama-17m W"}, 0.05, "that of this card 190"},
+	{[]string{"several-prefill card 0"}, []string{"llama-17m MHz"}, 0.025, "the predicted time at a lower clock"},
+	{[]string{"several-decode card 0"}, []string{"llama-17m J", "llama-17m W"}, 0.05, "the memory of this card draws 190 W"},
 	{[]string{"frontier-decode"}, []string{"llama-17m s"}, 0.025, "the slowest of four cards by 1 to 2 %"},
 }
 
@@ -48,7 +48,7 @@ func allowed(p sweepPoint) (float64, string) {
 	return simulatedWithin, ""
 }
 
-// llamaKinds are the linear layers of llama-17m: one of each kind stands for all.
+// llamaKinds are the linear layers of llama-17m, one of each kind.
 var llamaKinds = []struct {
 	tensor string
 	n      int
@@ -230,7 +230,7 @@ func recordedRuns(t *testing.T, file string) map[string]measure.Result {
 	return all
 }
 
-// llama is all its layers at the default cap, for one pass.
+// llama sums all layers at the default cap, for one pass.
 func llama(t *testing.T, c *cost.Calibration, dir string, tokens, stack int) cost.Outcome {
 	t.Helper()
 	m, err := weights.Open(dir)

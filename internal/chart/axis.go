@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Axis shows all values.
+// Axis is an axis that spans all values.
 type Axis struct {
 	Label string
-	// Log is the base of a logarithmic axis, 2 or 10. Zero, if it is among the values, lies apart from
-	// the smallest of the others; negative values are not drawn. Default 0: the axis is linear.
+	// Log is the base of a logarithmic axis, 2 or 10. A value of zero is drawn left of the smallest other value;
+	// negative values are not drawn. Default 0: the axis is linear.
 	Log int
-	// With are values that the axis shows in any case, such as the 0 of a power.
+	// With are values that the axis always shows, such as 0 W.
 	With []float64
 }
 
-// ruler is a scale between two values, and its ticks.
+// ruler is a scale between two values, with its ticks.
 type ruler struct {
-	low, high float64 // in the coordinate that the scale is even in
+	low, high float64 // in the coordinate of even
 	even      func(v float64) float64
 	ticks     []tick
 }
@@ -29,13 +29,13 @@ type tick struct {
 	label string
 }
 
-// place is 0 at the low end and 1 at the high one.
+// place maps a value to 0 at the low end of the axis and 1 at the high end.
 func (r ruler) place(v float64) float64 { return (r.even(v) - r.low) / (r.high - r.low) }
 
 // shows says whether a value can be drawn.
 func (r ruler) shows(v float64) bool { return finite(v) && finite(r.even(v)) }
 
-// of makes an axis for values.
+// of returns the ruler of an axis for values.
 func (a Axis) of(values []float64) ruler {
 	var shown []float64
 	for _, v := range append(a.With[:len(a.With):len(a.With)], values...) {
@@ -49,8 +49,8 @@ func (a Axis) of(values []float64) ruler {
 	return logarithmic(shown, a.Log)
 }
 
-// span of values; of none 0 to 1, and wide enough for ticks, which values that differ by less than their
-// rounding errors would not be: those of the largest of them, or of unit where that is more.
+// span returns the range of values; without values, 0 to 1. A range within the rounding errors of the largest value,
+// or of unit if that is larger, is widened so that it has ticks.
 func span(values []float64, unit float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -69,11 +69,11 @@ func span(values []float64, unit float64) (low, high float64) {
 }
 
 const (
-	mostTicks = 6   // of an axis
-	across    = 350 // pixels of an axis that has a neighbour
+	mostTicks = 6   // on an axis
+	across    = 350 // pixels of an axis with another panel beside it
 )
 
-// linear has ticks at multiples of 1, 2 or 5 times a power of ten.
+// linear returns a ruler with ticks at multiples of 1, 2 or 5 times a power of ten.
 func linear(values []float64) ruler {
 	low, high := span(values, 0)
 	return ruler{low: low, high: high, even: func(v float64) float64 { return v }, ticks: multiples(low, high)}
@@ -97,7 +97,7 @@ search:
 	return ticks
 }
 
-// logarithmic takes values from 0 on.
+// logarithmic returns a ruler for values from 0 on.
 func logarithmic(values []float64, base int) ruler {
 	log := math.Log2
 	if base == 10 {
@@ -143,9 +143,9 @@ func logarithmic(values []float64, base int) ruler {
 	return r
 }
 
-// decades are ticks between two powers of ten, at most so many: at every digit where there is room, or
-// at 1, 2 and 5, or at powers of ten; and multiples of a step where the axis is shorter than a digit. A
-// decade has so many pixels.
+// decades returns at most that many ticks between two powers of ten: at every digit if there is room, else at 1, 2
+// and 5, else at powers of ten. An axis shorter than a digit has multiples of a step. pixels is the width of a
+// decade.
 func decades(low, high, step, pixels float64, most int) []tick {
 	const edge = 1e-9
 	for _, digits := range [][]float64{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 5}, {1}} {
@@ -171,7 +171,7 @@ func decades(low, high, step, pixels float64, most int) []tick {
 	return ticks
 }
 
-// apart says whether no label touches the next on a logarithmic axis.
+// apart reports whether no label touches the next one on a logarithmic axis.
 func apart(ticks []tick, pixels float64) bool {
 	for i, t := range ticks[1:] {
 		if pixels*math.Log10(t.value/ticks[i].value) < (widthOf(ticks[i].label)+widthOf(t.label))/2 {
@@ -181,7 +181,7 @@ func apart(ticks []tick, pixels float64) bool {
 	return true
 }
 
-// decimal writes a digit times a power of ten.
+// decimal formats a digit times a power of ten.
 func decimal(digit float64, exponent int) string {
 	if exponent >= -4 && exponent < 5 {
 		return strconv.FormatFloat(digit*math.Pow10(exponent), 'f', max(0, -exponent), 64)

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTicks: places rise with the values from 0 to 1, there are some ticks and not many, on any axis,
-// and their labels say where they are and do not touch.
+// TestTicks: on any axis, places rise with the values from 0 to 1, there are a few ticks, and their labels are correct
+// and do not touch.
 func TestTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "base")
@@ -77,7 +77,7 @@ func TestDecades(t *testing.T) {
 	}
 }
 
-// TestTicksOfAnyValues: values that differ by rounding alone, or by as much as numbers can, have few ticks.
+// TestTicksOfAnyValues: values that differ only by rounding, or by as much as possible, have few ticks.
 func TestTicksOfAnyValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64().Draw(t, "value")

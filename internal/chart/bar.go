@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Bar is a stack of parts, from left to right. Parts that are not above 0 are left out.
+// Bar is a stack of parts, from left to right. Parts that are not positive are left out.
 type Bar struct {
 	Name  string
 	Parts []float64
@@ -14,7 +14,7 @@ type Bar struct {
 // Sizes of bars in pixels.
 const barRow, barHeight = 20, 14
 
-// names is what those of a panel's bars take, left of the plot.
+// names returns the width of the bars' names, left of the plot, in pixels.
 func (p Panel) names() int {
 	wide := 0.0
 	for _, b := range p.Bars {
@@ -23,7 +23,7 @@ func (p Panel) names() int {
 	return int(math.Ceil(wide)) + 14
 }
 
-// bars draws grid, ticks and names on c, and the bars, which go over the frame, on content.
+// bars draws grid, ticks and names on c, and the bars on content, which covers the frame.
 func (p Panel) bars(c, content *canvas, f frame) {
 	ends := []float64{0}
 	for _, b := range p.Bars {
@@ -42,7 +42,7 @@ func (p Panel) bars(c, content *canvas, f frame) {
 		ends = append(ends, m.X)
 	}
 	axis := p.X
-	axis.Log = 0 // parts of a logarithm mean nothing
+	axis.Log = 0 // a logarithm has no parts
 	x := axis.of(ends)
 	p.marks(content, &f, x)
 	bottom := float64(f.top + f.height)

@@ -13,7 +13,7 @@ type canvas struct{ bytes.Buffer }
 
 func (c *canvas) printf(format string, args ...any) { fmt.Fprintf(c, format, args...) }
 
-// px is a coordinate: a tenth of a pixel is fine enough.
+// px formats a coordinate to a tenth of a pixel.
 func px(v float64) string {
 	text := fmt.Sprintf("%.1f", v)
 	if text == "-0.0" {
@@ -32,8 +32,8 @@ func (c *canvas) text(x, y float64, anchor, more, text string) {
 	c.printf(`<text x="%s" y="%s" text-anchor="%s"%s>%s</text>`+"\n", px(x), px(y), anchor, more, escape(text))
 }
 
-// widthOf a text, about, in pixels: fonts differ.
+// widthOf estimates the width of a text in pixels; fonts differ.
 func widthOf(text string) float64 { return 0.6 * fontSize * float64(utf8.RuneCountInString(text)) }
 
-// finite numbers leave room for a scale's arithmetic.
+// finite reports whether a scale can compute with v.
 func finite(v float64) bool { return math.Abs(v) < 1e300 }

@@ -6,29 +6,29 @@ import (
 	"slices"
 )
 
-// Chart is panels over a legend.
+// Chart is a set of panels above a legend.
 type Chart struct {
 	Title  string
 	Panels []Panel
-	// Columns of panels, filled row by row. Default 1.
+	// Columns is the number of panels in a row. Default 1.
 	Columns int
 	// Legend groups entries under headings, up to four groups beside each other. Default: one entry for
 	// every line and part of a bar that has a name.
 	Legend []Group
 }
 
-// Panel is lines or bars in a frame; one with neither says that nothing was measured.
+// Panel draws lines or bars in a frame. A panel with neither says "not measured".
 type Panel struct {
 	Title string
-	// X is the axis of values for bars, which have no Y.
+	// X is the axis of values for bars; bars have no Y.
 	X, Y  Axis
 	Lines []Line
 	Marks []Mark
-	// Bars lie below each other, in place of lines.
+	// Bars are drawn below each other, instead of lines.
 	Bars []Bar
 	// Height of a panel of lines, in pixels. Default 210.
 	Height int
-	// PartNames are those of all bars' parts, which take the palette's colours in this order.
+	// PartNames are the names of the bars' parts, which have the palette's colours in this order.
 	PartNames []string
 }
 
@@ -37,13 +37,12 @@ const (
 	width, fontSize            = 850, 12
 	marginTop, marginRight     = 30, 16
 	marginLeft, betweenColumns = 64, 70 // at least; names of bars may take more
-	below                      = 76     // a plot: labels, and what is above the next one
+	below                      = 76     // for labels below a plot and the title of the next one
 	plotHeight                 = 210
 	inset                      = 8 // between the frame and the outermost points
 )
 
-// SVG draws the chart. It panics where a line's slices differ in length, or a bar has more parts than
-// there are names.
+// SVG draws the chart. It panics if a line's slices differ in length, or if a bar has more parts than PartNames.
 func (c Chart) SVG() []byte {
 	columns := max(1, c.Columns)
 	gutters := make([]int, columns) // left of the columns
@@ -78,7 +77,7 @@ func (c Chart) SVG() []byte {
 	return all.Bytes()
 }
 
-// frame of a plot, in pixels. The head is kept for labels of marks.
+// frame is the frame of a plot, in pixels. head is the space for labels of marks.
 type frame struct{ left, top, width, height, head int }
 
 func (f frame) x(r ruler, v float64) float64 {
@@ -96,7 +95,7 @@ func (p Panel) height() int {
 	return 2*inset + len(p.Bars)*barRow + min(len(p.Marks), markRows)*markRow
 }
 
-// draw puts the panel's plot into its frame, labels around it.
+// draw draws the panel's plot in a frame, with labels around it.
 func (p Panel) draw(c *canvas, f frame) {
 	left, top, centre, middle := float64(f.left), float64(f.top), float64(f.left+f.width/2), float64(f.top+f.height/2)
 	c.text(left, top-8, "start", ` font-weight="bold"`, p.Title)

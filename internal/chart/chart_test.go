@@ -87,7 +87,7 @@ func TestLines(t *testing.T) {
 	if strings.Contains(text, "never") {
 		t.Error("a mark is drawn that is nowhere")
 	}
-	// The line with a gap begins anew behind it, and the legend has each look once.
+	// A line starts again after a gap, and the legend has each style once.
 	if !regexp.MustCompile(`stroke-dasharray="6 3" d="M[^M"]+M[^M"]+"`).Match(svg) {
 		t.Error("the gap is bridged")
 	}
@@ -99,7 +99,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestMarks: labels of marks beside each other stand below each other, and inside the frame.
+// TestMarks: labels of neighbouring marks are in different rows, and inside the frame.
 func TestMarks(t *testing.T) {
 	list, _ := elements(t, Chart{Panels: []Panel{{
 		Lines: []Line{{X: []float64{0, 1}, Y: []float64{0, 1}}},
@@ -172,7 +172,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// TestBars: parts lie beside each other, as long as their shares, and what is nothing is left out.
+// TestBars: parts are side by side, their lengths proportional to their values; parts without a positive value are left out.
 func TestBars(t *testing.T) {
 	svg := split().SVG()
 	list, text := elements(t, svg)
@@ -209,7 +209,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestLittle: a chart of nothing can be drawn, and says so.
+// TestLittle: an empty chart can be drawn, and says that nothing was measured.
 func TestLittle(t *testing.T) {
 	for name, c := range map[string]Chart{
 		"nothing": {}, "a panel": {Panels: []Panel{{}}}, "an empty line": {Panels: []Panel{{Lines: []Line{{}}}}},
@@ -222,7 +222,7 @@ func TestLittle(t *testing.T) {
 	}
 }
 
-// TestMisfits: what cannot be a chart is a mistake of the program.
+// TestMisfits: inconsistent slices are a programming error.
 func TestMisfits(t *testing.T) {
 	one, two := []float64{1}, []float64{1, 2}
 	for name, p := range map[string]Panel{
@@ -240,7 +240,7 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestAnything: whatever values a chart has, it is well-formed, says nothing of NaN, and stays inside.
+// TestAnything: a chart of any values is well-formed, has no NaN in it, and stays inside its frame.
 func TestAnything(t *testing.T) {
 	number := regexp.MustCompile(`-?[0-9]+\.[0-9]+`)
 	rapid.Check(t, func(t *rapid.T) {

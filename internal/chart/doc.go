@@ -1,7 +1,6 @@
-// Package chart draws small charts as SVG, for documents and for commands' -o: panels of lines with
-// intervals, or of stacked bars, over a legend.
+// Package chart draws small SVG charts for documents and for the -o flag of commands: panels of lines with intervals,
+// or of stacked bars, above a legend.
 //
-// A chart is 850 pixels wide. Its colours lie between light and dark, so that it can be read on both,
-// and the same chart gives the same bytes. What is not a finite number is not drawn: a line has a gap
-// there. Text may hold anything; it is escaped.
+// A chart is 850 pixels wide. Its colours can be read on light and on dark backgrounds. The same chart gives the same
+// bytes. A value that is not finite is not drawn: the line has a gap there. All text is escaped.
 package chart

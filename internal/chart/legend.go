@@ -2,13 +2,13 @@ package chart
 
 import "slices"
 
-// Group is entries of the legend under a heading.
+// Group is a group of legend entries under a heading.
 type Group struct {
 	Title   string
 	Entries []Entry
 }
 
-// Entry of the legend. A solid one is a part of bars; a scattered one has a marker and no line.
+// Entry is an entry of the legend. A solid entry is a part of bars; a scattered entry has a marker and no line.
 type Entry struct {
 	Name string
 	Style
@@ -21,7 +21,7 @@ const (
 	legendWidth = width - marginLeft
 )
 
-// legend draws it from a height on, and returns where it ends.
+// legend draws the legend from top on, and returns where it ends.
 func (c Chart) legend(body *canvas, top int) (bottom int) {
 	groups := c.Legend
 	if groups == nil {
@@ -56,7 +56,7 @@ func (c Chart) legend(body *canvas, top int) (bottom int) {
 	return bottom
 }
 
-// entries of all that has a name, once each.
+// entries lists all named lines and parts of bars, each once.
 func (c Chart) entries() (list []Entry) {
 	add := func(e Entry) {
 		if e.Name != "" && !slices.Contains(list, e) {

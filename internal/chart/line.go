@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Line is points, joined in their order.
+// Line joins points in their order.
 type Line struct {
-	Name string // in the legend and as the line's title; empty: in none
+	Name string // in the legend and as the line's title; empty: no entry
 	Style
 	X, Y []float64
 	// Low and High are an interval around each point, drawn as a band; both or none.
@@ -17,13 +17,13 @@ type Line struct {
 	Whiskers bool
 	// XLow and XHigh are an interval of X around each point, drawn as a bar; both or none.
 	XLow, XHigh []float64
-	// Titles of the points, which a browser shows where the pointer rests; all or none.
+	// Titles of the points, which a browser shows under the pointer; all or none.
 	Titles []string
 	// Scattered points are not joined.
 	Scattered bool
 }
 
-// lines draws grid and ticks on c, and what goes over the frame on content.
+// lines draws grid and ticks on c, and the lines on content, which covers the frame.
 func (p Panel) lines(c, content *canvas, f frame) {
 	var xs, ys []float64
 	for _, l := range p.Lines {
@@ -66,7 +66,7 @@ func (l Line) check() {
 	}
 }
 
-// draw a band or whiskers, the line and its markers.
+// draw draws a band or whiskers, the line and its markers.
 func (l Line) draw(c *canvas, f frame, x, y ruler) {
 	at := func(i int, v float64) string { return px(f.x(x, l.X[i])) + " " + px(f.y(y, v)) }
 	shown := func(i int) bool { return x.shows(l.X[i]) && y.shows(l.Y[i]) }
@@ -139,7 +139,7 @@ func (l Line) draw(c *canvas, f frame, x, y ruler) {
 	c.printf("</g>\n")
 }
 
-// runs are the stretches of 0 to n that are shown, as from and to.
+// runs yields the consecutive ranges of 0 to n that are shown, as from and to.
 func runs(n int, shown func(i int) bool) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		for from := 0; from < n; from++ {

@@ -13,11 +13,11 @@ type Mark struct {
 
 const (
 	markRow  = 14 // of labels, in pixels
-	markRows = 4  // at most; a mark whose label finds no place has it as its title alone
+	markRows = 4  // at most; a mark without space for its label has only a title
 	markGap  = 4  // between a line and its label, and around labels
 )
 
-// placed is a mark whose label takes the pixels from one to another of a row.
+// placed is a mark with its label's row and horizontal extent.
 type placed struct {
 	Mark
 	at, from, to float64
@@ -25,8 +25,8 @@ type placed struct {
 	row          int
 }
 
-// marks draws them with their labels in rows at the top, where it makes the frame leave room. A line begins
-// at its label's row, and goes through nobody else's label.
+// marks draws the marks with their labels in rows at the top, and reserves the frame's head for them. A line begins
+// at its label's row and crosses no other label.
 func (p Panel) marks(c *canvas, f *frame, x ruler) {
 	right := float64(f.left + f.width)
 	var all []placed
@@ -59,8 +59,8 @@ func (p Panel) marks(c *canvas, f *frame, x ruler) {
 	}
 }
 
-// arrange gives marks, which are sorted, their rows, and returns how many there are. Whose line would go
-// through another's label goes below it; of labels that only overlap, the one further right does.
+// arrange assigns rows to sorted marks, and returns the number of rows. A mark whose line would cross another's label
+// goes below that label. If only labels overlap, the one further right goes below.
 func arrange(all []placed) (rows int) {
 	for changed := true; changed; {
 		changed = false
@@ -81,13 +81,13 @@ func arrange(all []placed) (rows int) {
 	return rows
 }
 
-// above says whether a label has to be above another mark's. first is whether it is further left.
+// above reports whether a label must be above another mark's. first: it is further left.
 func (m *placed) above(other *placed, first bool) bool {
 	overlap := m.row == other.row && m.from < other.to+markGap && other.from < m.to+markGap
 	return m.crossed(other, first) || overlap && first && !other.crossed(m, !first)
 }
 
-// crossed says whether another mark's line would go through a label.
+// crossed reports whether another mark's line would cross a label.
 func (m *placed) crossed(by *placed, first bool) bool {
 	switch {
 	case by.at == m.at:

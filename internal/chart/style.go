@@ -2,7 +2,7 @@ package chart
 
 import "fmt"
 
-// Style tells a line from others. Numbers beyond the last begin anew.
+// Style is the look of a line. Numbers beyond the last one start again from the first.
 type Style struct {
 	Colour int  // of the palette: purple, olive, blue, orange, teal, pink, green
 	Dashes int  // 0 is a solid line, 1 to 3 are dashed
@@ -10,14 +10,14 @@ type Style struct {
 	Hollow bool // markers are outlines, as a cross always is
 }
 
-// ink is that of text, axes and grid: grey that can be read on light and dark.
+// ink is the colour of text, axes and grid: a grey that can be read on light and dark backgrounds.
 const ink = "#7a828c"
 
 var palette = []string{"#8a6fd1", "#8d8d3a", "#2f81d6", "#d2691e", "#1a9a8a", "#cf4f87", "#5f9e2f"}
 
 var dashes = []string{"", "6 3", "2 3", "9 3 2 3"}
 
-// markers are paths around the place where they stand.
+// markers are paths relative to the point.
 var markers = []string{
 	"m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", // circle
 	"m-3 -3h6v6h-6z",                      // square
@@ -30,7 +30,7 @@ const cross = 5
 
 func (s Style) colour() string { return palette[s.Colour%len(palette)] }
 
-// dashed is an attribute, or nothing.
+// dashed returns the attribute of a dashed line; empty for a solid one.
 func (s Style) dashed() string {
 	pattern := dashes[s.Dashes%len(dashes)]
 	if pattern == "" {
@@ -39,7 +39,7 @@ func (s Style) dashed() string {
 	return fmt.Sprintf(` stroke-dasharray="%s"`, pattern)
 }
 
-// marker is a path, empty for none.
+// marker returns the marker's path; empty for none.
 func (s Style) marker() string {
 	if s.Marker == 0 {
 		return ""
@@ -47,7 +47,7 @@ func (s Style) marker() string {
 	return markers[(s.Marker-1)%len(markers)]
 }
 
-// filled says how markers are drawn, as attributes.
+// filled returns the attributes of markers.
 func (s Style) filled() string {
 	if s.Hollow || s.Marker > 0 && (s.Marker-1)%len(markers)+1 == cross {
 		return `fill="none" stroke-width="1.3"`

@@ -48,7 +48,7 @@ func (p *model) gemma2() *decoder {
 	return d
 }
 
-// queryScale is the factor of q·k; a field of config.json takes the place of the head size.
+// queryScale returns the function that scales q·k: config.json's query_pre_attn_scalar takes the place of the head size.
 func (p *model) queryScale() func(qk float64) float64 {
 	size := p.number("query_pre_attn_scalar", 256)
 	return func(qk float64) float64 { return qk / math.Sqrt(size) }
