@@ -10,10 +10,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Numbers of tokens by which a workload is predicted.
+// Tokens of a product, its M, in the phases of a workload.
 const (
-	prefillTokens = 8192
-	decodeTokens  = 16
+	PrefillTokens = 8192
+	DecodeTokens  = 16
 )
 
 // typeOf is the arithmetic that multiplies a stored type, on tensor cores if they support it. It is the zero value for
@@ -48,7 +48,7 @@ func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Worklo
 		share  float64
 		tokens int
 		cold   bool
-	}{{l.Prefill, prefillTokens, false}, {l.Decode, decodeTokens, true}} {
+	}{{l.Prefill, PrefillTokens, false}, {l.Decode, DecodeTokens, true}} {
 		if part.share == 0 {
 			continue
 		}
@@ -84,7 +84,7 @@ func (c *Calibration) inputs(f weights.Format, p Product) Operand {
 	}
 	type block struct{ row, rows, col, cols int }
 	kept, _ := c.drawn.LoadOrStore(key{f.DType, p.M, p.K}, new(sync.Map))
-	blocks, draw := kept.(*sync.Map), randomOperand(f.DType, p.M, p.K, usualScale(f), 2)
+	blocks, draw := kept.(*sync.Map), randomOperand(f.DType, p.M, p.K, RandomSigma(f.DType), 2)
 	return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 		at := block{row, rows, col, cols}
 		if data, ok := blocks.Load(at); ok {

@@ -242,7 +242,7 @@ func (m *matrix) scale(ctx context.Context) (int, error) {
 		}
 	}
 	if rms == 0 {
-		rms = usualScale(m.f)
+		rms = RandomSigma(m.f.DType)
 	}
 	return int(math.Round(4 * math.Log2(rms))), nil
 }
@@ -266,10 +266,12 @@ func (m *matrix) sampleRMS(ctx context.Context) (float64, error) {
 	return math.Sqrt(squares / math.Max(1, n)), nil
 }
 
-// usualScale of operands: in the middle of the type's range.
-func usualScale(f weights.Format) float64 {
+// RandomSigma is the standard deviation of random operands of type d: in the middle of the type's range. It is 1
+// for types without a format.
+func RandomSigma(d weights.DType) float64 {
+	f, _ := d.Format()
 	switch {
-	case !f.IsFloat():
+	case f.Bits == 8 && !f.IsFloat():
 		return 32
 	case f.Bits == 8:
 		return 16

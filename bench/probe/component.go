@@ -124,7 +124,7 @@ func (s stress) make(shrink int) (out Stress, err error) {
 			to   *pattern.Pattern
 		}{{s.x, &out.X}, {s.w, &out.W}} {
 			text := strings.NewReplacer("B", "normal(0,σ)", "C", "const(σ)").Replace(o.text)
-			if *o.to, err = pattern.Parse(scaled(text, usual(s.typ))); err != nil {
+			if *o.to, err = pattern.Parse(scaled(text, cost.RandomSigma(s.typ.Operand()))); err != nil {
 				return out, err
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 )
 
@@ -50,20 +50,9 @@ func (l length) has(text string) bool {
 	return l != few
 }
 
-// usual is the standard deviation of operands, in the middle of the type's range.
-func usual(t arith.Type) float64 {
-	switch t {
-	case arith.INT8:
-		return 32
-	case arith.FP8:
-		return 16
-	}
-	return 1
-}
-
 // job lists the probes of w for a setup in which only the weights change.
 func job(s experiment.Setup, l length) (experiment.Job, error) {
-	sigma := usual(s.Type)
+	sigma := cost.RandomSigma(s.Type.Operand())
 	parse := func(text string) (pattern.Pattern, error) {
 		return pattern.Parse(scaled(strings.ReplaceAll(strings.TrimLeft(text, "!*"), "B", "normal(0,σ)"), sigma))
 	}

@@ -17,7 +17,7 @@ type Candidate struct {
 	Files []string
 }
 
-// NewCandidate takes the operands of products whole.
+// NewCandidate makes a candidate of products, with whole operands.
 func NewCandidate(ctx context.Context, name string, products []operand.Product) (Candidate, error) {
 	c := Candidate{Name: name}
 	for _, p := range products {

@@ -39,8 +39,8 @@ type LoadSpreads struct {
 
 // CompareOn is [Compare] on all cards at the same time. progress is told what every card does, by the
 // card's name, from several goroutines; the name of a single card is empty. Nil: no one is told, and
-// o.Progress never. The results are nil where nothing was measured on any card; beside an error they hold
-// what was measured until then.
+// o.Progress is not used. The results are nil if nothing was measured on any card. Beside an error they hold the
+// measurements so far.
 func CompareOn(ctx context.Context, cards []Named, baseline Candidate, variants []Candidate, o Options, progress func(card string, e Event)) (*CardResults, error) {
 	results := make([]*Result, len(cards))
 	one := func(ctx context.Context, i int, name string, ready func()) (err error) {

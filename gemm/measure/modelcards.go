@@ -17,7 +17,7 @@ type PhaseTotal struct {
 	Loads []Total `json:"loads"` // source and output, a pass through all layers
 }
 
-// ModelSpread is how far the cards are apart.
+// ModelSpread is the differences between cards.
 type ModelSpread struct {
 	// Relative is of the workload.
 	Relative *Range        `json:"relative_energy,omitempty"`
@@ -30,7 +30,7 @@ type PhaseSpread struct {
 	Loads []Spread `json:"loads"`
 }
 
-// join makes the totals and the spread of the cards' phases, and leaves out cards that did not begin.
+// join computes totals and spread of the cards' phases. It removes cards that did not begin.
 func (r *ModelReport) join() {
 	var names []string
 	var relative []float64
@@ -51,7 +51,7 @@ func (r *ModelReport) join() {
 		return
 	}
 	r.Total, r.Spread = &ModelTotal{}, &ModelSpread{Relative: RangeOf(names, relative), Phases: []PhaseSpread{}}
-	together := ModelEnergy{} // phases of all cards, to be weighed as those of one
+	together := ModelEnergy{} // phases over all cards
 	for i, p := range r.Cards[0].Phases {
 		of := Phase{Phase: p.Phase, Share: p.Share}
 		var loads [][]power.Comparison
@@ -79,7 +79,7 @@ func (r *ModelReport) join() {
 	r.Total.Relative, r.Total.Interval = together.Relative, together.Interval
 }
 
-// totals of all cards that were measured, named after card and phase.
+// totals are the measured totals of all cards. Names are the card and the phase.
 func (r *ModelReport) totals() (names []string, runs []*Result) {
 	for _, c := range r.Cards {
 		own, of := c.totals(c.Name + ", ")
@@ -88,7 +88,7 @@ func (r *ModelReport) totals() (names []string, runs []*Result) {
 	return names, runs
 }
 
-// loads of a phase are those of its total: source and output; nil where that is not known.
+// loads are those of a phase's total: source and output; nil if unknown.
 func (p *Phase) loads() []power.Comparison {
 	t := p.Total
 	switch {
@@ -98,7 +98,7 @@ func (p *Phase) loads() []power.Comparison {
 		all := t.Run.Loads()
 		return []power.Comparison{all[0], all[2]}
 	}
-	source := power.Comparison{Summary: power.Summary{Name: "source"}} // put together from rows
+	source := power.Comparison{Summary: power.Summary{Name: "source"}} // the sum of rows
 	for _, r := range p.Layers {
 		source.Joules += r.Run.Baseline.Joules
 	}

@@ -16,8 +16,8 @@ type ModelReport struct {
 	// Total and Spread are of several cards, and absent where some card measured nothing.
 	Total  *ModelTotal  `json:"total,omitempty"`
 	Spread *ModelSpread `json:"spread,omitempty"`
-	// Invalid is what speaks against the totals of several cards, but for null comparisons that chance may
-	// miss: of many cards' some miss that a single card's would not.
+	// Invalid lists the reasons against the totals of several cards, without null comparisons that miss by
+	// chance: of many cards' comparisons some do.
 	Invalid []string `json:"invalid,omitempty"`
 }
 
@@ -38,9 +38,9 @@ type ModelEnergy struct {
 	Relative float64   `json:"relative_energy,omitempty"`
 	Interval []float64 `json:"interval,omitempty"` // 95 %
 	Phases   []Phase   `json:"phases"`
-	// Invalid is what speaks against the totals, but for a null comparison that chance may miss.
+	// Invalid lists the reasons against the totals, without null comparisons that miss by chance.
 	Invalid []string `json:"invalid,omitempty"`
-	// Skipped layers are no matrices that a GPU multiplies as they are.
+	// Skipped are layers that no GPU multiplies as they are stored.
 	Skipped []string `json:"not_measured,omitempty"`
 }
 
@@ -49,15 +49,15 @@ type Phase struct {
 	Phase  string  `json:"phase"` // prefill or decode
 	Share  float64 `json:"share"`
 	Tokens int     `json:"m"`
-	// TooLarge models have no room on the card as a whole: the total is put together from the rows.
+	// TooLarge is true if the models do not fit on the card: Total is then the sum of the rows.
 	TooLarge bool  `json:"too_large,omitempty"`
 	Total    *Row  `json:"total,omitempty"`
 	Layers   []Row `json:"layers,omitempty"` // a row for each kind of layer
-	// Components are where the total's power goes, predicted; absent where that is not known of the card.
+	// Components is the total's power by component, predicted; absent if the card has no model.
 	Components *Signature `json:"components,omitempty"`
 }
 
-// Row is layers that were measured together.
+// Row is a group of layers that were measured together.
 type Row struct {
 	Kind   string `json:"kind,omitempty"`
 	Layers int    `json:"count"`
@@ -86,8 +86,8 @@ func (r *ModelReport) Measured() bool {
 	return slices.ContainsFunc(r.Cards, func(c CardEnergy) bool { return len(c.Phases) > 0 })
 }
 
-// Holds reports whether all totals are there and nothing speaks against them; with precise, they must have
-// come to the meter's precision, too. Of the rows for layers, one in twenty is expected to miss its null.
+// Holds reports whether all totals exist and are valid. With precise, they must also have reached the meter's
+// precision. Rows of single kinds do not count: one in twenty misses its null comparison by chance.
 func (r *ModelReport) Holds(precise bool) bool {
 	if !r.Several() {
 		return r.Cards[0].complete(precise) && len(r.Cards[0].Invalid) == 0
@@ -104,7 +104,7 @@ func (e *ModelEnergy) complete(precise bool) bool {
 			return true
 		case t.Identical:
 			return false
-		case t.Run == nil: // put together from rows, each of which was to reach the precision
+		case t.Run == nil: // the sum of rows, each of which must have reached the precision
 			return slices.ContainsFunc(p.Layers, func(r Row) bool { return short(r.Run) })
 		default:
 			return short(t.Run)
@@ -112,7 +112,7 @@ func (e *ModelEnergy) complete(precise bool) bool {
 	})
 }
 
-// Unchanged reports that there was nothing to measure: all layers are identical.
+// Unchanged reports whether all layers are identical, so nothing was measured.
 func (e *ModelEnergy) Unchanged() bool {
 	return !slices.ContainsFunc(e.Phases, func(p Phase) bool { return p.Total == nil || !p.Total.Identical })
 }
@@ -127,7 +127,7 @@ func (e *ModelEnergy) Signatures() (list []*Signature) {
 	return list
 }
 
-// totals that were measured, named after their phases, behind a prefix.
+// totals are the measured totals. Names are a prefix and the phase.
 func (e *ModelEnergy) totals(prefix string) (names []string, runs []*Result) {
 	for _, p := range e.Phases {
 		if t := p.Total; t != nil && t.Run != nil {
@@ -137,7 +137,8 @@ func (e *ModelEnergy) totals(prefix string) (names []string, runs []*Result) {
 	return names, runs
 }
 
-// weigh the phases by their shares of the source's energy; their errors are independent.
+// weigh computes the workload's ratio from the phases, weighted by their shares of the source's energy. The phases'
+// errors are independent.
 func (e *ModelEnergy) weigh() {
 	if e.Unchanged() {
 		return
@@ -161,8 +162,7 @@ func (e *ModelEnergy) weigh() {
 	e.Relative, e.Interval = ratio, []float64{ratio - half, ratio + half}
 }
 
-// sumRows is the total of rows that were measured one by one, each counting by its energy; nil where one
-// is not known.
+// sumRows is the total of rows, weighted by energy; nil if one is unknown.
 func sumRows(rows []Row) *Row {
 	var total Row
 	var joules, after, square float64

@@ -11,27 +11,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// Splitter says where the power of products goes, by a model of the card's components.
+// Splitter splits the power of products by component, with a model of the card.
 type Splitter struct {
 	*component.Model
-	// From says where the model comes from, for reports.
+	// From is the origin of the model, for reports.
 	From string
 }
 
-// Dissected are products of one card whose power is to be split.
+// Dissected is the input of [Splitter.Split]: products on one card.
 type Dissected struct {
 	Name          string // of the phase or product
 	Cold          bool   // weights come from memory
 	Before, After []cuda.Product
-	Kernels       []cuda.Kernel // of Before's products, where they are known
-	Platform      *cuda.Info    // nil: not known
-	// Seconds and Clock, in MHz, are of one pass through Before's products where these were measured; else 0.
+	Kernels       []cuda.Kernel // of Before's products, if known
+	Platform      *cuda.Info    // nil: unknown
+	// Seconds and Clock, in MHz, are those of one pass through Before's products; 0 if they were not measured.
 	Seconds, Clock float64
 	// AfterSeconds and AfterClock are those of a pass through After's.
 	AfterSeconds, AfterClock float64
 }
 
-// Signature says where the power of products goes. All of it is predicted, by a model of the card.
+// Signature is the power of products by component, predicted with a model of the card.
 type Signature struct {
 	Name   string           `json:"name"`
 	Before component.Split  `json:"before"`
@@ -39,15 +39,15 @@ type Signature struct {
 	// From is the file of the model, and Date the day on which it was measured.
 	From string `json:"from"`
 	Date string `json:"date,omitempty"`
-	// Off is the relative error of its worst prediction of a kernel that the fit did not see.
+	// Off is the largest relative error of a prediction for a held-out kernel.
 	Off float64 `json:"held_out_worst_error,omitempty"`
-	// Advice is absent where Unfit says that the model is too far off for it.
+	// Advice is absent if Unfit says that the model's errors are too large.
 	Unfit       string            `json:"unfit,omitempty"`
 	Advice      *component.Advice `json:"advice,omitempty"`
 	AfterAdvice *component.Advice `json:"advice_after,omitempty"`
 }
 
-// Split splits the power of products. It looks at every operand's bits, which takes some 10 ms for each.
+// Split splits the power of products. It samples the bits of every operand, which takes about 10 ms for each.
 func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	sig := &Signature{Name: d.Name, From: s.From, Date: s.Date}
 	_, sig.Off = s.Quality.UnseenErrors()
@@ -63,8 +63,8 @@ func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	return sig, err
 }
 
-// dissect splits the power of products that took so many seconds at a clock, 0 where that is not known, and
-// advises about them where the model is fit for it.
+// dissect splits the power of products, given their seconds and clock (0 if unknown), and adds advice if the model is
+// good enough.
 func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Product, seconds, clock float64) (split component.Split, a *component.Advice, err error) {
 	kernels, err := s.kernels(ctx, d, products)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Pro
 	return split, a, err
 }
 
-// kernels of products, with the toggling of their operands' bits. Their times are not known.
+// kernels describes products and the toggling of their operands' bits, without times.
 func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Product) ([]component.Kernel, error) {
 	activity, err := cost.CalibrationFor(s.Card)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Splitter) kernels(ctx context.Context, d Dissected, products []cuda.Pro
 	return LayerKernels(s.Model, layers)
 }
 
-// blocks of a matrix, as the cost model asks for them.
+// blocks reads a matrix for the cost model.
 func blocks(m gemm.Matrix) cost.Operand {
 	size := m.DType.Bits() / 8
 	return func(_ context.Context, row, rows, col, cols int) ([]byte, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// drawn is a matrix of a pattern: blocks are made one by one or, where each costs the whole matrix, cut
-// from the matrix, which is made once.
+// drawn is a matrix of a pattern. Blocks are made one by one. If a block needs the whole matrix, the matrix is made
+// once and blocks are cut from it.
 type drawn struct {
 	source Source
 	spec   pattern.Spec
@@ -24,10 +24,10 @@ func newDrawn(s Source, spec pattern.Spec) *Matrix {
 	return &Matrix{DType: spec.DType, Rows: spec.Rows, Cols: spec.Cols, values: &drawn{source: s, spec: spec}}
 }
 
-// mostForBlocks is how large a matrix may be that is made whole for the sake of a few blocks, in bytes.
+// mostForBlocks is the largest size in bytes of a matrix that is made whole for some blocks.
 const mostForBlocks = 8 << 30
 
-// tooLarge is an error where blocks are asked for that only a too large matrix can give.
+// tooLarge returns an error if blocks need a matrix that is too large.
 func (d *drawn) tooLarge() error {
 	bytes := float64(d.spec.Rows) * float64(d.spec.Cols) * float64(d.spec.DType.Bits()/8)
 	if d.source.Pattern.Local() || bytes <= mostForBlocks {

@@ -20,8 +20,8 @@ type Layer struct {
 	W    *Matrix
 }
 
-// Linear gives all linear layers of an open model, in the file's order, and the names of those that are
-// no matrices of numbers that can be multiplied. The model stays the caller's to close.
+// Linear returns all linear layers of an open model, in the file's order, and the names of layers that cannot be
+// multiplied. The caller closes the model.
 func (s *Set) Linear(m *weights.Model) (layers []Layer, skipped []string, err error) {
 	of, err := s.resolved(Of(m))
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Set) Linear(m *weights.Model) (layers []Layer, skipped []string, err er
 	return of.matching("")
 }
 
-// Same gives the layers of another open model that have the names of these.
+// Same returns the layers of another open model with the names of these layers.
 func (s *Set) Same(m *weights.Model, layers []Layer) ([]Layer, error) {
 	of, err := s.resolved(Of(m))
 	if err != nil {
@@ -46,8 +46,8 @@ func namesOf(layers []Layer) (names []string) {
 	return names
 }
 
-// layers gives every source's layers. Patterns take the names and shapes of the reference; so do, by name,
-// models without a choice of tensors. shapes are the reference's layers.
+// layers returns every source's layers. Patterns take names and shapes of the reference's layers, and "PATH:" of
+// another model takes their names. shapes are the reference's layers.
 func (s *Set) layers(ctx context.Context, sources []Source) (all [][]Layer, shapes []Layer, err error) {
 	at := reference(sources)
 	if shapes, err = s.shapes(sources, at); err != nil {
@@ -69,8 +69,8 @@ func (s *Set) layers(ctx context.Context, sources []Source) (all [][]Layer, shap
 	return all, shapes, nil
 }
 
-// reference is the source whose shapes patterns take: the first of a file or, where there is none, the
-// first pattern that begins with a tensor; -1 where no source has a shape.
+// reference is the source whose shapes patterns take: the first one from a file, else the first pattern that begins
+// with a tensor; -1 if no source has a shape.
 func reference(sources []Source) int {
 	if i := slices.IndexFunc(sources, func(s Source) bool { return s.Path != "" }); i >= 0 {
 		return i
@@ -78,7 +78,7 @@ func reference(sources []Source) int {
 	return slices.IndexFunc(sources, Source.HasShape)
 }
 
-// shapes gives the reference's layers; those of a pattern, or of no source at all, have no values.
+// shapes returns the reference's layers. Without a file they have no values.
 func (s *Set) shapes(sources []Source, at int) ([]Layer, error) {
 	o := s.options
 	if at < 0 {
@@ -107,7 +107,7 @@ func (s *Set) shapes(sources []Source, at int) ([]Layer, error) {
 	return nil, &ShapeError{fmt.Sprintf("%s is %s; give M alone", src.Text, what)}
 }
 
-// shaped gives the layers of a source with a shape of its own.
+// shaped returns the layers of a source that has a shape.
 func (s *Set) shaped(src Source) ([]Layer, error) {
 	if src.Path != "" {
 		return s.stored(src, nil)
@@ -134,7 +134,7 @@ func (s *Set) shaped(src Source) ([]Layer, error) {
 	return []Layer{{Name: name, W: w}}, nil
 }
 
-// draw gives a pattern's layers in the types and shapes of others.
+// draw returns a pattern's layers in the types and shapes of others.
 func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, error) {
 	all := make([]Layer, len(like))
 	for i, l := range like {
@@ -150,8 +150,7 @@ func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, erro
 	return all, nil
 }
 
-// stored gives the layers of a file that a source names: by default those of like, or all. Nothing is
-// read.
+// stored returns the layers of a file that a source names; without a name, those of like, or all. It reads no data.
 func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	m, err := s.resolved(src)
 	if err != nil {
@@ -170,7 +169,7 @@ func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	return all, err
 }
 
-// named gives the layers of these names.
+// named returns the layers of these names.
 func (m *model) named(path string, names []string) (all []Layer, err error) {
 	for _, name := range names {
 		t, ok := m.Tensor(name)
@@ -186,8 +185,8 @@ func (m *model) named(path string, names []string) (all []Layer, err error) {
 	return all, nil
 }
 
-// matching gives the linear layers that wildcards match, all where there are none, and the names of
-// those that cannot be multiplied.
+// matching returns the linear layers that match wildcards, or all of them, and the names of layers that cannot be
+// multiplied.
 func (m *model) matching(wildcards string) (all []Layer, skipped []string, err error) {
 	err = m.Each(func(t weights.Tensor) error {
 		if ok, _ := path.Match(wildcards, t.Name); !ok && wildcards != "" || !m.layout.IsLinear(t.Info) {
@@ -211,7 +210,7 @@ func (m *model) layer(t weights.Tensor) (Layer, error) {
 	return Layer{t.Name, m.layout.Kind(t.Name), newStored(w, m.layout.OutAxis(t.Name) == 1, t.File)}, nil
 }
 
-// noLayers says why a source has no layers.
+// noLayers explains why a source has no layers.
 func noLayers(src Source, skipped []string) error {
 	text := "there are no linear layers in it"
 	switch {

@@ -22,7 +22,7 @@ type Matrix struct {
 	exponents map[weights.DType]int
 }
 
-// values of a matrix, wherever they come from.
+// values are the elements of a matrix.
 type values interface {
 	// block reads rows × cols elements from a row and a column on.
 	block(ctx context.Context, row, rows, col, cols int) ([]byte, error)
@@ -30,20 +30,20 @@ type values interface {
 	whole(ctx context.Context) (gemm.Matrix, error)
 }
 
-// Block reads rows × cols elements from a row and a column on, and nothing else where the values allow
-// that. NaN and infinity in a block of a [Product]'s operand are a [gemm.ErrNotFinite].
+// Block reads rows × cols elements, starting at row and col, and nothing else if possible. NaN and infinity in a
+// block of a [Product]'s operand are a [gemm.ErrNotFinite].
 func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 	return m.values.block(ctx, row, rows, col, cols)
 }
 
-// Whole gives all elements. The result may share a file's mapped memory or that of earlier results:
-// nothing may write to it.
+// Whole returns all elements. The result may share a file's mapped memory or that of earlier results and must not
+// be changed.
 func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) { return m.values.whole(ctx) }
 
 // Bytes is the size of the whole matrix.
 func (m *Matrix) Bytes() int { return m.Rows * m.Cols * m.DType.Bits() / 8 }
 
-// exponent is that of the power of two that brings m into the range of type d ([gemm.Matrix.Exponent]).
+// exponent is the power of two that brings m into the range of type d ([gemm.Matrix.Exponent]).
 func (m *Matrix) exponent(ctx context.Context, d weights.DType) (e int, err error) {
 	if d == m.DType || d.Bits() != 8 {
 		return 0, nil
@@ -69,7 +69,7 @@ func (m *Matrix) exponent(ctx context.Context, d weights.DType) (e int, err erro
 	return e, err
 }
 
-// elements of the matrix in any order, without a copy where it is stored.
+// elements returns the elements in any order, without a copy if they are stored.
 func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
 	if s, ok := m.values.(*stored); ok {
 		return s.m, nil
@@ -77,7 +77,7 @@ func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
 	return m.Whole(ctx)
 }
 
-// files that m lies in, or is converted from; none for draws.
+// files are those with m's elements; none for patterns.
 func (m *Matrix) files() []string {
 	switch v := m.values.(type) {
 	case *stored:
@@ -88,7 +88,7 @@ func (m *Matrix) files() []string {
 	return nil
 }
 
-// guard reads mapped memory, if m lies in a file.
+// guard runs read, which may read mapped memory.
 func (m *Matrix) guard(read func() error) error {
 	if s, ok := m.values.(*stored); ok {
 		return weights.Guard(s.file, read)
@@ -104,8 +104,8 @@ func (m *Matrix) SameBytes(other *Matrix) bool {
 		bytes.Equal(a.m.Data, b.m.Data)
 }
 
-// fit is m in type d, multiplied by the power of two that brings scale into d's range: operands that are
-// compared with each other have one scale.
+// fit is m in type d, multiplied by the power of two that brings scale into d's range. Operands that are compared
+// with each other use the same scale.
 func (m *Matrix) fit(d weights.DType, scale *Matrix) *Matrix {
 	if scale.values == nil {
 		scale = m

@@ -12,15 +12,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Product is y[M,N] = x[M,K]·w[N,K]ᵀ by a layer, with operands of the product's type.
+// Product is y[M,N] = x[M,K]·w[N,K]ᵀ with a layer's weights, with operands in the product's type.
 type Product struct {
 	Layer   string
 	Problem gemm.Problem
 	X, W    *Matrix
 }
 
-// Whole gives both operands with all elements, for a card. Layers that share their activations share the
-// result's memory. Operands may lie in mapped memory of [Product.Files]: read them under [weights.Guard].
+// Whole returns both operands with all elements. Layers that share their activations share x's memory. Operands may
+// lie in mapped memory of [Product.Files]: read them under [weights.Guard].
 func (p Product) Whole(ctx context.Context) (x, w gemm.Matrix, err error) {
 	err = weights.Guard(strings.Join(p.Files(), ", "), func() error {
 		var err error
@@ -35,7 +35,7 @@ func (p Product) Whole(ctx context.Context) (x, w gemm.Matrix, err error) {
 	return x, w, err
 }
 
-// Files are those that the operands lie in, or are converted from.
+// Files are the files with the operands' elements.
 func (p Product) Files() (files []string) {
 	for _, m := range []*Matrix{p.X, p.W} {
 		for _, f := range m.files() {
@@ -47,12 +47,12 @@ func (p Product) Files() (files []string) {
 	return files
 }
 
-// Products gives the products by every source's layers, in the order of the sources. Nothing is read or
-// drawn. The weights of one layer have one scale in all sources.
+// Products returns the products with every source's layers, in the order of the sources. It reads and draws
+// nothing. A layer's weights have the same scale in all sources.
 //
-// A tensor or layer that a model does not have is a [NotFoundError], a shape that does not fit the sources a
-// [ShapeError], weights that need another type a [TypeError], a product that is too large for its type a
-// [ProblemError].
+// The error is a [NotFoundError] if a model lacks a tensor or layer, a [ShapeError] if N and K do not fit the
+// sources, a [TypeError] if weights need another type, and a [ProblemError] if a product is too large for its
+// type.
 func (s *Set) Products(ctx context.Context, sources ...Source) ([][]Product, error) {
 	layers, shapes, err := s.layers(ctx, sources)
 	if err != nil {
@@ -67,9 +67,8 @@ func (s *Set) Products(ctx context.Context, sources ...Source) ([][]Product, err
 	return all, nil
 }
 
-// Multiply gives the products of m tokens by layers; 0: as many as X has, or PrefillTokens. Weights of
-// another type than the product's are scaled as those of the layer in the same place of like, if the two
-// have one shape.
+// Multiply returns the products of m tokens with layers; 0: as many as X has, or PrefillTokens. Weights of another
+// type than the product's are scaled as the layer at the same index of like, if the shapes are equal.
 func (s *Set) Multiply(ctx context.Context, layers, like []Layer, m int) ([]Product, error) {
 	all := make([]Product, len(layers))
 	for i, l := range layers {
@@ -108,8 +107,8 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 	return p, nil
 }
 
-// activations of a layer. Layers with as many inputs share those of a pattern; layers that name one tensor
-// share that.
+// activations returns a layer's x. Layers with the same number of inputs share x of a pattern. Layers with the same
+// tensor share that.
 func (s *Set) activations(ctx context.Context, l Layer, m int, typ arith.Type) (*Matrix, error) {
 	src := s.options.x(typ)
 	key := activations{typ: typ, rows: m, in: l.W.Cols}
@@ -152,7 +151,7 @@ func (s *Set) makeActivations(ctx context.Context, src Source, of activations) (
 	return newDrawn(src, pattern.Spec{DType: d, Rows: of.rows, Cols: of.in, Seed: s.options.Seed}), nil
 }
 
-// storedActivations are the first rows of a tensor, all where the number of rows is 0.
+// storedActivations are the first rows of a tensor, or all if the number of rows is 0.
 func (s *Set) storedActivations(src Source, of activations) (*Matrix, error) {
 	m, err := s.open(src)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// sampleSide of the square of values that checkRange draws.
+// sampleSide is the side of the square of values that checkRange draws.
 const sampleSide = 64
 
-// checkRange refuses a pattern that type d cannot hold: more than one value in a hundred of its first
-// step is beyond d's largest, or all values that are not zero become zero. What later steps do is what the
-// user asked for. A tensor's values have been in a file of some type already.
+// checkRange returns an error for a pattern whose values do not fit type d: more than one in a hundred exceeds d's
+// largest value, or all nonzero values become zero. It checks the first step only; the others are the
+// user's choice. It accepts patterns that begin with a tensor.
 func (s Source) checkRange(ctx context.Context, d weights.DType, seed uint64) error {
 	if _, _, ok := s.Pattern.Tensor(); ok {
 		return nil

@@ -7,42 +7,42 @@ import (
 	"os"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Tokens of a product, its M, where nothing says otherwise: of prefill and of decode.
+// Tokens of a product, its M, in the phases of a workload: PrefillTokens is the default.
 const (
-	PrefillTokens = 8192
-	DecodeTokens  = 16
+	PrefillTokens = cost.PrefillTokens
+	DecodeTokens  = cost.DecodeTokens
 )
 
-// DefaultSize is N and K of patterns where no source has a shape of its own.
+// DefaultSize is N and K of patterns if no source has a shape.
 const DefaultSize = 8192
 
 // Options say how operands are made. The zero value is ready to use.
 type Options struct {
 	// Type is what products are multiplied in. Default: as the weights are stored; BF16 for patterns.
 	Type arith.Type
-	// X is where activations come from. Of a source "PATH:" every layer takes the tensor of its own name.
-	// Default: DefaultX of the type.
+	// X gives the activations. With "PATH:" every layer takes the tensor of its own name. Default: DefaultX of
+	// the type.
 	X Source
-	// Tokens is M. Default: as many as X has where X names tensors, else PrefillTokens.
+	// Tokens is M. Default: all tokens of X if X names tensors, else PrefillTokens.
 	Tokens int
-	// N and K are the outputs and inputs of patterns. Where a source has a shape of its own they must be
-	// that one's. Default: the source's, or DefaultSize.
+	// N and K are the outputs and inputs of patterns. If a source has a shape, N and K must equal it. Default:
+	// the source's shape, or DefaultSize.
 	N, K int
-	// Streaming weights are the streamed operand, not the stationary one. Default: false.
+	// Streaming makes the weights the streamed operand of the kernel, not the stationary one. Default: false.
 	Streaming bool
-	// Seed of all draws. Default: 0.
+	// Seed sets all draws. Default: 0.
 	Seed uint64
 	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
 	Family *arch.Family
 }
 
-// XText is how the source of activations is written, the default's for products of type t where none was
-// given.
+// XText is the text of X, or of the default for products of type t.
 func (o Options) XText(t arith.Type) string { return o.x(t).Text }
 
 func (o Options) x(t arith.Type) Source {
@@ -52,8 +52,8 @@ func (o Options) x(t arith.Type) Source {
 	return o.X
 }
 
-// Set makes layers and products. It opens every model once and draws activations once for all layers
-// with as many inputs. Its methods may be called from several goroutines.
+// Set makes layers and products. It opens and resolves every model once. Layers with the same number of inputs
+// share their activations. Its methods may be called from several goroutines.
 type Set struct {
 	options Options
 
@@ -82,7 +82,7 @@ func NewSet(o Options) *Set {
 	return &Set{options: o, models: map[string]*model{}, xs: map[activations]*Matrix{}}
 }
 
-// Close closes the models that were opened; operands that lie in them must not be used after that.
+// Close closes the models that the set has opened. Their operands must not be used after that.
 func (s *Set) Close() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Set) Close() (err error) {
 	return err
 }
 
-// open gives the model that a source names.
+// open returns the model of a source.
 func (s *Set) open(src Source) (*model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *Set) open(src Source) (*model, error) {
 	return m, nil
 }
 
-// resolved is open for models whose layers are asked for.
+// resolved returns the model of a source with its layout.
 func (s *Set) resolved(src Source) (*model, error) {
 	m, err := s.open(src)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Source says where the values of an operand come from: a pattern, or tensors of a model. The zero
-// value names nothing.
+// Source is where the values of an operand come from: a pattern, or tensors of a model. The zero value is no
+// source.
 type Source struct {
 	Text    string          // as it was written
 	Pattern pattern.Pattern // where Path is empty
@@ -22,8 +22,8 @@ type Source struct {
 	model *weights.Model // opened by the caller; nil: at Path
 }
 
-// Parse reads a pattern, or PATH:TENSOR. A path that does not exist is an [ErrNoFile]; every other error
-// is about the text.
+// Parse reads a pattern, or PATH:TENSOR. If the path does not exist, the error is an [ErrNoFile]; all other errors
+// are about the text.
 func Parse(text string) (Source, error) {
 	s := Source{Text: text}
 	p, wrong := pattern.Parse(text)
@@ -31,7 +31,7 @@ func Parse(text string) (Source, error) {
 		s.Pattern = p
 		return s, nil
 	}
-	// A colon may belong to the path: the first one behind something that exists counts.
+	// A colon may belong to the path. The path ends at the first colon after an existing file or folder.
 	for i, c := range text {
 		if c != ':' {
 			continue
@@ -53,7 +53,7 @@ func Parse(text string) (Source, error) {
 	return s, fmt.Errorf("%w\nor a tensor, as in MODEL:NAME (MODEL: alone means all its linear layers)", wrong)
 }
 
-// MustParse is [Parse] for texts that are known to be right. It panics where they are not.
+// MustParse is [Parse] for constant texts. It panics on an error.
 func MustParse(text string) Source {
 	s, err := Parse(text)
 	if err != nil {
@@ -62,13 +62,12 @@ func MustParse(text string) Source {
 	return s
 }
 
-// Of is the source of all linear layers of an open model, which stays the caller's to close.
+// Of is the source of all linear layers of an open model. The caller closes the model.
 func Of(m *weights.Model) Source {
 	return Source{Text: m.Dir + ":", Path: m.Dir, model: m}
 }
 
-// DefaultX is a draw of activations in the scale that the type is made for: normal(0,32) for INT8, else
-// normal(0,1).
+// DefaultX is the default pattern of activations: normal(0,32) for INT8, else normal(0,1).
 func DefaultX(t arith.Type) Source {
 	if t == arith.INT8 {
 		return MustParse("normal(0,32)")
@@ -76,8 +75,8 @@ func DefaultX(t arith.Type) Source {
 	return MustParse("normal(0,1)")
 }
 
-// DefaultW is a draw of weights like those of a trained layer: normal(0,0.02), but for FP8 and INT8, whose
-// weights are stored with a scale, as DefaultX.
+// DefaultW is the default pattern of weights: normal(0,0.02), similar to a trained layer, but DefaultX for FP8 and
+// INT8, whose weights are stored with a scale.
 func DefaultW(t arith.Type) Source {
 	if t == arith.INT8 || t == arith.FP8 {
 		return DefaultX(t)
@@ -85,15 +84,13 @@ func DefaultW(t arith.Type) Source {
 	return MustParse("normal(0,0.02)")
 }
 
-// HasShape reports whether the source's matrices have shapes of their own: it names tensors, or a pattern
-// that begins with one.
+// HasShape reports whether the source has a shape: it names tensors, or it is a pattern that begins with a tensor.
 func (s Source) HasShape() bool {
 	_, _, tensor := s.Pattern.Tensor()
 	return s.Path != "" || tensor
 }
 
-// checkTensors refuses wildcards that match nothing whatever the names are, and steps of a pattern
-// behind a name.
+// checkTensors returns an error for invalid wildcards, and for steps of a pattern after a name.
 func (s Source) checkTensors() error {
 	if name, steps, piped := strings.Cut(s.Tensors, "|"); piped {
 		meant := fmt.Sprintf("tensor(%s:%s) | %s", s.Path, strings.TrimSpace(name), strings.TrimSpace(steps))

@@ -9,17 +9,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// stored is a matrix that lies in a file, or its transpose.
+// stored is a matrix in a file, or its transpose.
 type stored struct {
 	m          gemm.Matrix // as it is stored
 	transposed bool
 	file       string
 
 	mu     sync.Mutex
-	turned *gemm.Matrix // the transpose, once it was asked for whole
+	turned *gemm.Matrix // the whole transpose, once it was needed
 }
 
-// newStored gives m, which lies in a file, or its transpose. Nothing is read.
+// newStored returns the matrix m of a file, or its transpose. It reads nothing.
 func newStored(m gemm.Matrix, transposed bool, file string) *Matrix {
 	out := &Matrix{DType: m.DType, Rows: m.Rows, Cols: m.Cols, values: &stored{m: m, transposed: transposed, file: file}}
 	if transposed {

@@ -9,18 +9,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Change is the stored weight of a linear layer before and after a conversion. Neither is empty, and
-// values of their types are known.
+// Change is the stored weight of a linear layer before and after a conversion. Neither may be empty, and their types
+// must have a format.
 type Change struct {
 	Before, After weights.Tensor
 	// OutAxis is the stored dimension that counts outputs.
 	OutAxis int
-	// Rescaled weights were multiplied by powers of two: both are then predicted relative to random
-	// weights of Before's scale, or the saving of the powers would not show.
+	// Rescaled is true if the weights were multiplied by powers of two. Both are then relative to random weights
+	// of Before's scale, because the saving would not show otherwise.
 	Rescaled bool
 }
 
-// ConversionOptions say what the products are.
+// ConversionOptions describe the products.
 type ConversionOptions struct {
 	Role cost.Role
 	// Workload must be given; see [cost.DefaultWorkload].
@@ -29,8 +29,8 @@ type ConversionOptions struct {
 	Progress func(Event)
 }
 
-// Conversion predicts the energy of products by all layers, after over before; nil where there are no
-// layers. Samples of the weights are read, under a guard.
+// Conversion predicts the energy of the products with all layers, after/before. The ratio is nil without layers.
+// It reads samples of the weights, under a guard.
 func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o ConversionOptions) (*Ratio, error) {
 	var done, all int64
 	for _, l := range changes {
@@ -56,8 +56,8 @@ func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o Co
 	return total.Known(), nil
 }
 
-// Tensor predicts a product by a stored weight from a sample of its rows, relative to random weights of
-// the scale of like: t itself, or the weight that t was made from. t is not empty, and outAxis is the stored
+// Tensor predicts a product with a stored weight from a sample of its rows, relative to random weights of like's
+// scale. like is t itself, or the weight from which t was made. t must not be empty. outAxis is the stored
 // dimension that counts outputs. Both are read under a guard.
 func Tensor(ctx context.Context, c *cost.Calibration, t, like weights.Tensor, outAxis int, role cost.Role, w cost.Workload) (e cost.Estimate, err error) {
 	files := t.File

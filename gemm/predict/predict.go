@@ -24,7 +24,7 @@ type Predictor interface {
 
 // Options of a prediction. The zero value is ready to use, and predicts prefill.
 type Options struct {
-	// Operands say what is multiplied. For decode set its Tokens to [operand.DecodeTokens], and Cold.
+	// Operands describe the products. For decode set Operands.Tokens to [operand.DecodeTokens], and Cold.
 	Operands operand.Options
 	// Cold weights are read from memory, as decoding does. Default: false.
 	Cold bool
@@ -39,11 +39,11 @@ type Report struct {
 	Predictions []Prediction `json:"predictions"`
 }
 
-// Prediction is what all layers of a source cost, one pass through each.
+// Prediction is that of one pass through all layers of a source.
 type Prediction struct {
 	Name string `json:"name"`
 	cost.Prediction
-	// Over is the energy over that of the first source, where they were compared.
+	// Over is the energy relative to the first source, if sources are compared.
 	Over *Ratio `json:"over_w,omitempty"`
 	// Problem is absent where the layers differ.
 	Problem *gemm.Problem `json:"problem,omitempty"`
@@ -53,7 +53,7 @@ type Prediction struct {
 	Layers  []Layer       `json:"layers,omitempty"`
 }
 
-// Layer is what a product by a layer costs.
+// Layer is the prediction of one layer's product.
 type Layer struct {
 	Layer   string       `json:"layer"`
 	Problem gemm.Problem `json:"problem"`
@@ -63,20 +63,20 @@ type Layer struct {
 // ErrNotComparable marks sources whose products differ.
 var ErrNotComparable = errors.New("only the same products can be compared")
 
-// Models predicts all linear layers of a model and of its converted copy, and the ratio of the two: it is
-// the second prediction's Over. The models stay the caller's to close.
+// Models predicts all linear layers of a model and of its converted copy. Their ratio is Over of the second
+// prediction. The caller closes the models.
 func Models(ctx context.Context, by Predictor, before, after *weights.Model, o Options) (*Report, error) {
 	o.Compare = true
 	return Sources(ctx, by, []operand.Source{operand.Of(before), operand.Of(after)}, o)
 }
 
-// Sources predicts the products by every source's weights, at least one. Patterns and other models have the
-// shapes of the first source of a file; see [operand.Set.Products] for errors. Sources that are to be
-// compared and differ are an [ErrNotComparable].
+// Sources predicts the products with every source's weights. It needs at least one source. Patterns and other models
+// take the shapes of the first source from a file. Errors are those of [operand.Set.Products]. Sources with
+// different products cannot be compared: [ErrNotComparable].
 func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Options) (r *Report, err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil {
-			err = ctx.Err() // no fault of the layer that it came in
+			err = ctx.Err() // without the name of a layer
 		}
 	}()
 	set := operand.NewSet(o.Operands)
@@ -103,7 +103,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", s.Text, p.Layer, err)
 			}
-			products[i][j] = operand.Product{} // and the weights that were made whole for it
+			products[i][j] = operand.Product{} // frees weights that were made whole
 			layers = append(layers, Layer{p.Layer, p.Problem, e})
 			done++
 			if o.Progress != nil {
@@ -124,7 +124,7 @@ func costProduct(p gemm.Problem, cold bool) cost.Product {
 	return q
 }
 
-// comparable refuses a ratio between different products.
+// comparable returns an error if two sources have different products.
 func comparable(first, s operand.Source, w, other []operand.Product) error {
 	if len(w) != len(other) {
 		return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number: %w", first.Text, len(w), s.Text, len(other), ErrNotComparable)
@@ -138,8 +138,8 @@ func comparable(first, s operand.Source, w, other []operand.Product) error {
 	return nil
 }
 
-// add takes in a source's layers. Where both it and the first source are stored in files, one may be the other
-// multiplied by powers of two.
+// add adds a source's layers. If both it and the first source are stored in files, one may be the other multiplied
+// by powers of two.
 func (r *Report) add(s operand.Source, layers []Layer, o Options, stored bool) {
 	first := layers[0].Problem
 	p := Prediction{Name: s.Text, Prediction: sum(layers), Problem: &first, Count: len(layers), Cold: o.Cold, X: o.Operands.XText(first.Type), Layers: layers}
@@ -158,8 +158,7 @@ func (r *Report) add(s operand.Source, layers []Layer, o Options, stored bool) {
 	r.Predictions = append(r.Predictions, p)
 }
 
-// Warnings of all sources, each once: with the names of the sources that it is about, unless it is about
-// all.
+// Warnings lists the warnings of all sources, each once, with the names of its sources unless it is about all.
 func (r *Report) Warnings() (list []string) {
 	var texts []string
 	about := map[string][]string{}

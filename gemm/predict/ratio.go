@@ -12,7 +12,7 @@ type Ratio struct {
 	weights, before, after, half float64
 }
 
-// Add takes in a layer with n weights.
+// Add adds a layer with n weights.
 func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	w := float64(n)
 	r.weights += w
@@ -31,7 +31,7 @@ func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	}
 }
 
-// Known is r, or nil where no weights were taken in.
+// Known is r, or nil if nothing was added.
 func (r *Ratio) Known() *Ratio {
 	if r.weights == 0 {
 		return nil

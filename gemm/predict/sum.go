@@ -7,9 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// sum is the prediction of layers one after the other. Their errors are those of one model, so intervals
-// add up, but for those of sampling, which are each layer's own. A figure that is not known of one layer is
-// not known of all.
+// sum is the prediction of one pass through all layers. All layers have the errors of one cost model, so intervals
+// add up; sampling errors are independent. A figure that is unknown for one layer is unknown for the sum.
 func sum(layers []Layer) cost.Prediction {
 	if len(layers) == 1 {
 		return layers[0].Prediction
@@ -52,8 +51,8 @@ func sum(layers []Layer) cost.Prediction {
 	return s
 }
 
-// base is the energy and the time of every layer's product of random operands, which predictions are
-// relative to. Where either is not known of some layer, operations stand for it in all.
+// base is the energy and time of every layer with random operands. If either is unknown for some layer, operations
+// replace it for all.
 func base(layers []Layer) (energy, time []float64) {
 	joules, seconds := true, true
 	for _, l := range layers {
@@ -73,7 +72,7 @@ func base(layers []Layer) (energy, time []float64) {
 	return energy, time
 }
 
-// each gives a figure of every layer; nil where one is not known.
+// each returns a figure of every layer; nil if one is unknown.
 func each(layers []Layer, of func(Layer) *float64) (list []float64) {
 	for _, l := range layers {
 		v := of(l)
@@ -92,8 +91,8 @@ func total(list []float64) (sum float64) {
 	return sum
 }
 
-// rebased is p relative to the random operands that like is relative to: a model that was multiplied by
-// powers of two is relative to others than its source.
+// rebased is p relative to like's random operands. The random operands of a model that was multiplied by powers of
+// two differ from its source's.
 func rebased(p, like cost.Prediction) cost.Prediction {
 	if p.Joules == nil || like.Joules == nil || p.Relative == 0 {
 		return p
