@@ -355,7 +355,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := hessian.Collect(t.Context(), s.decoder, s.weights, s.tokens, dir, hessian.Options{Key: "a"})
-	if err == nil || !strings.Contains(err.Error(), "lm_head") || !strings.Contains(err.Error(), "run again: what is finished stays in "+dir) {
+	if err == nil || !strings.Contains(err.Error(), "lm_head") || !strings.Contains(err.Error(), "run again; finished statistics stay in "+dir) {
 		t.Errorf("error %v, want one that names the file and says what to do", err)
 	}
 }
