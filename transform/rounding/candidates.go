@@ -6,9 +6,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// candidates are the values worth considering for a target: zero, and of every number of significant
-// bits the nearest; of one, two and three bits, which neighbouring rows may share, the second nearest,
-// too.
+// candidates lists the values to consider for a target: zero, and the nearest value of every number of
+// significant bits. For one, two and three bits it lists the second nearest, too, because neighbouring rows
+// may share it.
 type candidates struct {
 	lattice
 	bits  int // significant bits at most
@@ -29,8 +29,8 @@ func candidatesOf(f weights.Format) candidates {
 // binade is the step from one power of two to the next in the bits of a float32.
 const binade = 1 << 23
 
-// Each candidate has its slot. Where two rows' candidates are the same number they have the same number
-// of significant bits, and are found in the same slot, or for one and two bits in one of two.
+// Each candidate has its slot. Equal candidates of two rows have the same number of significant bits, so they
+// are in the same slot, or, for one and two bits, in one of two slots.
 const (
 	slotZero = iota
 	slotBelow
@@ -43,7 +43,7 @@ const (
 	maxSlots = slotFour + 24 - 3 + 1 // float32 has 24 significant bits; and one for viterbi's own use
 )
 
-// significant bits of a slot's values.
+// significant is the number of significant bits of a slot's values.
 func significant(slot int) int {
 	switch {
 	case slot >= slotFour:
@@ -55,9 +55,9 @@ func significant(slot int) int {
 	}
 }
 
-// list fills the slots in use with candidates for t, which is clamped, as bits of float32. Beyond the
-// first, 0 says that there is none. The nearest of b ≥ 2 significant bits in t's binade is an odd multiple
-// of the b-th bit.
+// list fills the slots in use with candidates for t, as bits of float32. t is clamped. After the first slot, 0
+// stands for no candidate. The nearest value with b ≥ 2 significant bits in t's binade is an odd multiple of
+// the b-th bit.
 func (c *candidates) list(slots *[maxSlots]uint32, t float32) {
 	b := math.Float32bits(t)
 	mag, sign := b&^(1<<31), b&(1<<31)
@@ -81,8 +81,7 @@ func (c *candidates) list(slots *[maxSlots]uint32, t float32) {
 	}
 }
 
-// listEdge is list for targets next to zero, subnormal ones, those at the end of the range, and whole
-// numbers.
+// listEdge is list for subnormal targets, targets near zero or at the ends of the range, and integers.
 func (c *candidates) listEdge(slots *[maxSlots]uint32, t float32) {
 	clear(slots[:c.slots])
 	if t == 0 {

@@ -8,23 +8,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// A panel is factored by columns in float64; what it changes before it, by products in float32.
+// A panel is factorised by columns in float64. The columns before it are updated by products in float32.
 const (
 	panelCols  = 64
 	panelRows  = 64  // of a panel, for one worker at a time
 	updateCols = 256 // of the triangle: narrow strips, so little is computed below the diagonal
 )
 
-// In parts of its diagonal element, a pivot is as good as zero below noise, as products in float32 leave
-// it, and is negative for other reasons than rounding below -indefinite.
+// As a share of its diagonal element, a pivot below noise cannot be told from zero, because products are in
+// float32. A pivot below -indefinite is negative for another reason than rounding errors.
 const (
 	noise      = 1e-5
 	indefinite = 1e-3
 )
 
-// factorise writes a + damp·I = U D Uᵀ. Of a the upper triangle is read; U takes its place, with a unit
-// diagonal and zeros below, and D that of a's diagonal in d. It is the blocked, right-looking Cholesky factorisation, from the last
-// column to the first.
+// factorise computes a + damp·I = U D Uᵀ. It reads the upper triangle of a and replaces it by U, with a unit
+// diagonal and zeros below it. d holds a's diagonal, and then D. It is the blocked, right-looking Cholesky
+// factorisation, from the last column to the first.
 func factorise(ctx context.Context, a sgemm.Matrix, d []float64, damp float64, workers int) error {
 	k := a.Rows
 	minusY := sgemm.Dense(k, panelCols, nil)
@@ -59,7 +59,7 @@ func factorise(ctx context.Context, a sgemm.Matrix, d []float64, damp float64, w
 	return nil
 }
 
-// panel is the columns p0 to p1 of a while they are factored.
+// panel is the columns p0 to p1 of a while they are factorised.
 type panel struct {
 	a      sgemm.Matrix
 	d      []float64 // of the panel's columns
@@ -75,7 +75,7 @@ func newPanel(a sgemm.Matrix, d []float64, p0, p1 int) *panel {
 func (p *panel) substitute(y []float64, from int) {
 	for k := len(p.d) - 1; k >= from; k-- {
 		u := p.u[k][k+1 : len(p.d)]
-		var s0, s1 float64 // two sums, so that one addition need not wait for the other
+		var s0, s1 float64 // two sums, so that additions overlap
 		rest := y[k+1:][:len(u)]
 		for len(u) >= 2 {
 			s0 += float64(u[0] * rest[0])
@@ -89,7 +89,7 @@ func (p *panel) substitute(y []float64, from int) {
 	}
 }
 
-// corner factors the block on the diagonal, from its last row to its first.
+// corner factorises the block on the diagonal, from its last row to its first.
 func (p *panel) corner(damp float64) error {
 	var buf [panelCols]float64
 	y := buf[:len(p.d)]
@@ -106,11 +106,11 @@ func (p *panel) corner(damp float64) error {
 			p.u[r][k], row[k] = u, float32(u)
 		}
 		if d < -indefinite*p.d[r] {
-			return fmt.Errorf("rounding: the inputs' second moment is not positive semidefinite (pivot %.3g with %.3g added); "+
+			return fmt.Errorf("rounding: the Hessian is not positive semidefinite (pivot %.3g with %.3g added); "+
 				"give XᵀX in full", d, damp)
 		}
-		// No pivot of a positive semidefinite matrix is below what was added to its diagonal. One that is
-		// all noise would magnify the noise.
+		// No pivot of a positive semidefinite matrix is smaller than the damping. A pivot that is all
+		// rounding noise would magnify it.
 		p.d[r] = max(d, damp, noise*p.d[r])
 	}
 	return nil

@@ -6,19 +6,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Column is some rows of one column of W, to be decided.
+// Column is some rows of one column of W that are to be rounded.
 type Column struct {
 	K  int     // its index in W
 	D  float64 // weight of squared distances to the targets
 	N0 int     // the first row's index in W
-	// T are the targets, all finite, and are replaced by the values chosen.
+	// T are the targets, all finite. The chosen values replace them.
 	T []float32
 }
 
-// Chooser says what values a column gets. The choosers of this package are plain data, and may serve
-// any number of calls of [Round] at once.
+// Chooser chooses the values of a column. The choosers of this package are plain data; any number of calls of
+// [Round] may use one at a time.
 type Chooser interface {
-	// Begin checks that the chooser fits a layer W[n,k]. What it returns is used by one goroutine.
+	// Begin checks that the chooser fits a layer W[n,k]. One goroutine uses the function that it returns.
 	Begin(n, k int) (choose func(Column), err error)
 }
 
@@ -81,7 +81,7 @@ func (g Grid) Begin(n, k int) (func(Column), error) {
 	}, nil
 }
 
-// Sparse zeroes what is not kept, and leaves the rest to another chooser.
+// Sparse zeroes elements that are not kept, and leaves the others to another chooser.
 type Sparse struct {
 	Chooser
 	Keep []bool // [N,K], row-major

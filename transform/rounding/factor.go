@@ -11,27 +11,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
-// Factor is how the error of a column decided early reaches those decided later.
+// Factor is the factorisation of a damped Hessian: it passes the error of a column to later columns.
 type Factor struct {
-	// Order of decision: column Order[i] of W is the i-th.
+	// Order of rounding: column Order[i] of W is the i-th.
 	Order []int
-	// U is unit upper triangular [K,K], in the order of decision: U[j,i] is how much of the j-th
-	// column's error the i-th makes good. What is below its diagonal is zero. Without data it is the
-	// identity: there is no feedback.
+	// U is unit upper triangular [K,K], in the order of rounding, with zeros below the diagonal. U[j,i] is
+	// the share of the j-th column's error that the i-th absorbs. Without data it is the identity: there is
+	// no feedback.
 	U sgemm.Matrix
-	// D weighs the squared errors of columns against their targets, in the order of decision.
+	// D has the weights of the columns' squared distances to their targets, in the order of rounding.
 	D []float64
 }
 
 // FactorOptions of [NewFactor].
 type FactorOptions struct {
-	Damp    float64 // added to H's diagonal, in means of it; 0: 1e-3. Below 1e-5 float32 is the limit.
-	First   []int   // columns decided before the others, in this sequence
+	Damp    float64 // added to H's diagonal, as a share of its mean; 0: 1e-3. Below 1e-5 the precision of float32 limits it.
+	First   []int   // columns rounded before the others, in this sequence
 	Workers int     // goroutines at most; 0: all processors
 }
 
-// NewFactor factors h + damp for columns in the order of o.First, then by descending diagonal. Where h
-// is all zero every error is free: D is zero, and there is no feedback.
+// NewFactor factorises the damped Hessian h[K,K] for columns in the order of o.First, then by descending
+// diagonal. If h is all zero, D is zero and there is no feedback: no error changes the outputs.
 func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, error) {
 	damp, err := damping(h, o.Damp)
 	if err != nil {
@@ -60,7 +60,7 @@ func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, e
 	return f, nil
 }
 
-// Uncompensated decides columns in their own order without feedback, each weighed by its own diagonal
+// Uncompensated rounds columns in their own order without feedback. Each is weighed by its diagonal element
 // of h.
 func Uncompensated(h sgemm.Matrix) *Factor {
 	f := Flat(h.Rows)
@@ -70,7 +70,7 @@ func Uncompensated(h sgemm.Matrix) *Factor {
 	return f
 }
 
-// Flat weighs all k columns by 1, without feedback: nothing is known of the inputs.
+// Flat weighs all k columns by 1, without feedback. It is for a layer whose Hessian is not known.
 func Flat(k int) *Factor {
 	f := &Factor{Order: naturalOrder(k), D: make([]float64, k)}
 	for i := range f.D {
@@ -87,10 +87,10 @@ func naturalOrder(k int) []int {
 	return order
 }
 
-// damping checks h, and is what to add to its diagonal: relative times the diagonal's mean.
+// damping checks h and returns the number to add to its diagonal: relative times the diagonal's mean.
 func damping(h sgemm.Matrix, relative float64) (float64, error) {
 	if h.Rows != h.Cols {
-		return 0, fmt.Errorf("rounding: the inputs' second moment is %d×%d; give XᵀX, which is square", h.Rows, h.Cols)
+		return 0, fmt.Errorf("rounding: the Hessian is %d×%d; give XᵀX, which is square", h.Rows, h.Cols)
 	}
 	if !(relative >= 0) || math.IsInf(relative, 1) {
 		return 0, fmt.Errorf("rounding: damping is %g; give a number that is not negative", relative)
@@ -103,11 +103,11 @@ func damping(h sgemm.Matrix, relative float64) (float64, error) {
 		row := h.Row(i)
 		for j, v := range row {
 			if v-v != 0 {
-				return 0, fmt.Errorf("rounding: the inputs' second moment is %g at (%d, %d); leave out tokens whose activations overflow", v, i, j)
+				return 0, fmt.Errorf("rounding: the Hessian is %g at (%d, %d); leave out tokens whose activations overflow", v, i, j)
 			}
 		}
 		if row[i] < 0 {
-			return 0, fmt.Errorf("rounding: the inputs' second moment is %g at (%d, %d); a mean of squares is not negative", row[i], i, i)
+			return 0, fmt.Errorf("rounding: the Hessian is %g at (%d, %d); a mean of squares is not negative", row[i], i, i)
 		}
 		trace += float64(row[i])
 	}
@@ -117,12 +117,13 @@ func damping(h sgemm.Matrix, relative float64) (float64, error) {
 	return relative * trace / float64(h.Rows), nil
 }
 
-// decisionOrder is first, then what is left by descending diagonal of h; of equals the smaller index.
+// decisionOrder returns the columns of first, then the others by descending diagonal of h; of equals the
+// smaller index comes first.
 func decisionOrder(h sgemm.Matrix, first []int) ([]int, error) {
 	chosen := make([]bool, h.Rows)
 	for _, k := range first {
 		if k < 0 || k >= h.Rows || chosen[k] {
-			return nil, fmt.Errorf("rounding: column %d to be decided first is listed twice or outside 0 to %d", k, h.Rows-1)
+			return nil, fmt.Errorf("rounding: column %d to be rounded first is listed twice or outside 0 to %d", k, h.Rows-1)
 		}
 		chosen[k] = true
 	}

@@ -11,17 +11,17 @@ import (
 
 // Options of [Round].
 type Options struct {
-	Zero    int // columns, the first in the order of decision, that are zero without being chosen
+	Zero    int // number of columns, the first in the order of rounding, that become zero
 	Workers int // goroutines at most; 0: all processors
 }
 
-// chunkRows of W are decided together by one worker. Rows in different chunks do not see each other,
-// so it is fixed: results are not to depend on the number of workers.
+// chunkRows is the number of rows of W that one worker rounds together. Rows in different chunks do not see
+// each other, so the number is fixed: results must not depend on the number of workers.
 const chunkRows = 256
 
-// Round chooses values for w[N,K], column by column in f's order, and pushes each column's error on to
-// those that follow. Where w or a target is not finite, w's own value stays. It panics where shapes do
-// not fit, and returns what c finds wrong with its parameters, or ctx's error.
+// Round chooses values for w[N,K], column by column in f's order, and passes each column's error on to the
+// columns after it. A weight keeps its value if it or its target is not finite. Round panics if shapes do not
+// fit. It returns c's error if c's parameters are wrong, or ctx's error.
 func Round(ctx context.Context, w sgemm.Matrix, f *Factor, c Chooser, o Options) (q sgemm.Matrix, err error) {
 	if len(f.Order) != w.Cols || len(f.D) != w.Cols || o.Zero < 0 || o.Zero > w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d, a factor of %d columns, %d of them zero, do not fit",
@@ -52,15 +52,15 @@ func Round(ctx context.Context, w sgemm.Matrix, f *Factor, c Chooser, o Options)
 	return q, nil
 }
 
-// rows is a chunk of w's rows under way. Its matrices are transposed, [K, rows], in the order of
-// decision, so that a column of W lies in one piece.
+// rows is a chunk of w's rows while it is rounded. Its matrices are transposed, [K, rows], in the order of
+// rounding, so that a column of W is contiguous.
 type rows struct {
 	*Factor
 	choose   func(Column)
 	n0, zero int
-	values   sgemm.Matrix // of decided columns; targets, as far as they are known, of others
-	errors   sgemm.Matrix // of decided columns, w − ŵ; w of others
-	aside    []ownValue   // of the column at hand
+	values   sgemm.Matrix // of rounded columns; of the others their targets, as far as known
+	errors   sgemm.Matrix // w − ŵ of rounded columns; w of the others
+	aside    []ownValue   // of the current column
 }
 
 func newRows(w sgemm.Matrix, f *Factor, choose func(Column)) *rows {
@@ -69,11 +69,11 @@ func newRows(w sgemm.Matrix, f *Factor, choose func(Column)) *rows {
 	return r
 }
 
-// leafCols are few enough that feedback between them is cheaper column by column than as a product.
+// leafCols is the number of columns below which feedback column by column is cheaper than a product.
 const leafCols = 16
 
-// decide decides columns k0 to k1: the first half, then its feedback on the second as one product, then
-// the second half. So every target is one chain of sums over the columns before, in their order.
+// decide rounds columns k0 to k1: the first half, then its feedback on the second half as one product, then
+// the second half. Every target is one chain of sums over the columns before it, in their order.
 func (r *rows) decide(ctx context.Context, k0, k1 int) error {
 	if r.U.Data == nil || k1-k0 <= leafCols {
 		for k := k0; k < k1; k++ {
@@ -122,7 +122,7 @@ func (r *rows) feed(k0, k int) {
 	}
 }
 
-// column decides column k, whose targets are complete.
+// column rounds column k, whose targets are complete.
 func (r *rows) column(k int) {
 	t, e := r.values.Row(k), r.errors.Row(k)
 	r.setAside(t, e)
@@ -139,7 +139,7 @@ func (r *rows) column(k int) {
 	}
 }
 
-// setAside puts zeros in place of targets that are not finite, and keeps the weights that are to stay.
+// setAside replaces targets that are not finite by zeros, and notes the weights that keep their value.
 func (r *rows) setAside(t, e []float32) {
 	const infinite = 0x7F800000
 	r.aside = r.aside[:0]
@@ -158,16 +158,16 @@ func (r *rows) setAside(t, e []float32) {
 	}
 }
 
-// ownValue is a weight that stays, in row n of the chunk.
+// ownValue is a weight that keeps its value, in row n of the chunk.
 type ownValue struct {
 	n int
 	w float32
 }
 
-// transposeRows are read side by side, so that what is written makes use of a whole line of the cache.
+// transposeRows is the number of rows that are read side by side, so that writes fill whole cache lines.
 const transposeRows = 16
 
-// gather is w transposed, its columns in the given order.
+// gather returns w transposed, with its columns in the given order.
 func gather(w sgemm.Matrix, order []int) sgemm.Matrix {
 	t := sgemm.Dense(w.Cols, w.Rows, nil)
 	for n0 := 0; n0 < w.Rows; n0 += transposeRows {

@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// lattice is where a format's values lie: in the binade of 2^e they are multiples of
-// 2^max(e−mant, floor), up to top and down to bottom.
+// lattice describes a format's values: in the binade of 2^e they are the multiples of 2^max(e−mant, floor),
+// from bottom to top.
 type lattice struct {
 	mant, floor int
 	top, bottom float32
@@ -29,12 +29,12 @@ func (l lattice) clamp(t float32) float32 { return min(max(t, l.bottom), l.top) 
 
 // spacing is the exponent of the distance between values at t.
 func (l lattice) spacing(t float32) int {
-	e := int(math.Float32bits(t)>>23&0xFF) - 127 // of a subnormal lower than it is: floor counts
+	e := int(math.Float32bits(t)>>23&0xFF) - 127 // too low for a subnormal, where floor counts
 	return max(e-l.mant, l.floor)
 }
 
-// round is the multiple of 2^m nearest to t, ties to even; t is clamped, and m no less than its spacing.
-// A multiple that would be out of range is the last one in it. Zero has one sign.
+// round is the multiple of 2^m nearest to t, ties to even. t is clamped, and m is at least its spacing. A
+// multiple out of range becomes the last one in range. Zero has one sign.
 func (l lattice) round(t float32, m int) float32 {
 	// A number whose last place is 2^m, of an even number of them.
 	c := math.Float64frombits(uint64(1023+52+m)<<52 | 1<<51)

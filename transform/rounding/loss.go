@@ -9,13 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Loss is what stored values change in a layer's outputs, summed over outputs, for a mean token.
+// Loss compares a layer's outputs with stored values to those with its weights: summed over outputs, mean
+// over tokens.
 type Loss struct {
 	Error  float64 // power of the change, tr(E H Eᵀ)
 	Signal float64 // power of the outputs, tr(W H Wᵀ)
 }
 
-// Decibels are the signal-to-noise ratio; +Inf without an error.
+// Decibels is the output SNR in dB; +Inf without an error.
 func (l Loss) Decibels() float64 {
 	if l.Error <= 0 {
 		return math.Inf(1)
@@ -23,8 +24,8 @@ func (l Loss) Decibels() float64 {
 	return 10 * math.Log10(l.Signal/l.Error)
 }
 
-// Scale makes errors relative, for [Trellis] and [Prune]: an error power of Signal/weights counts 1. It
-// is 0 where there is no signal.
+// Scale is the factor that makes error powers relative, for [Trellis] and [Prune]: an error power of
+// Signal/weights becomes 1. It is 0 without a signal.
 func (l Loss) Scale(weights int) float64 {
 	if !(l.Signal > 0) {
 		return 0
@@ -32,7 +33,8 @@ func (l Loss) Scale(weights int) float64 {
 	return float64(weights) / l.Signal
 }
 
-// Measure compares q[N,K] with w[N,K] under h[K,K]. Weights that are not finite are left out.
+// Measure compares the outputs with q[N,K] to those with w[N,K], under the Hessian h[K,K]. Weights that are not
+// finite are left out.
 func Measure(ctx context.Context, w, q, h sgemm.Matrix, workers int) (l Loss, err error) {
 	if l.Signal, err = Power(ctx, w, sgemm.Matrix{}, h, workers); err != nil {
 		return l, err
@@ -41,14 +43,13 @@ func Measure(ctx context.Context, w, q, h sgemm.Matrix, workers int) (l Loss, er
 	return l, err
 }
 
-// Power is tr(E H Eᵀ) for E = w − q, or of w itself where q has no rows. Weights that are not finite are
-// left out.
+// Power is tr(E H Eᵀ) with E = w − q, or E = w if q has no rows. Weights that are not finite are left out.
 func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, error) {
 	if q.Rows > 0 && (w.Rows != q.Rows || w.Cols != q.Cols) || h.Rows != w.Cols || h.Cols != w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d, q of %d×%d, h of %d×%d do not fit",
 			w.Rows, w.Cols, q.Rows, q.Cols, h.Rows, h.Cols))
 	}
-	parts := make([]float64, (w.Rows+chunkRows-1)/chunkRows) // summed in order, whoever computes them
+	parts := make([]float64, (w.Rows+chunkRows-1)/chunkRows) // added in order, whichever worker computes them
 	err := parallel.Run(ctx, len(parts), workers, func(ctx context.Context, i int) (err error) {
 		n0, n1 := i*chunkRows, min((i+1)*chunkRows, w.Rows)
 		e := w.Slice(n0, n1, 0, w.Cols)
@@ -67,7 +68,7 @@ func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, err
 	return sum, err
 }
 
-// finiteDifference is w − q, or w without a q, with zeros where w is not finite.
+// finiteDifference is w − q, or w if q has no data, with zeros in place of weights that are not finite.
 func finiteDifference(w, q sgemm.Matrix) sgemm.Matrix {
 	e := sgemm.Dense(w.Rows, w.Cols, nil)
 	for n := range w.Rows {

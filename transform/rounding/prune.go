@@ -7,11 +7,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Pruning says what it costs to zero whole columns of a layer, made good by those that stay.
+// Pruning is the error of zeroing whole columns of a layer, where the other columns absorb what they can.
 type Pruning struct {
 	// Order of elimination. To zero z columns, Order[:z] is FactorOptions.First and z is Options.Zero.
 	Order []int
-	// Error[z] is the error power that the first z columns leave, under the damped second moment.
+	// Error[z] is the error power of zeroing the first z columns, under the damped Hessian.
 	Error []float64
 	// Scale makes errors relative: see [Loss.Scale].
 	Scale float64
@@ -24,9 +24,9 @@ type PruneOptions struct {
 	Workers int     // goroutines at most; 0: all processors
 }
 
-// Prune orders the columns of w[N,K] so that those go first which the others predict best: the reverse
-// of a pivoted Cholesky factorisation of h[K,K], which takes next the input of the greatest variance
-// given those it has.
+// Prune orders the columns of w[N,K] for zeroing: first the inputs that the others predict best. The order is
+// the reverse of a pivoted Cholesky factorisation of h[K,K], whose next pivot is the input with the largest
+// variance given the pivots so far.
 func Prune(ctx context.Context, w, h sgemm.Matrix, o PruneOptions) (*Pruning, error) {
 	if h.Rows != w.Cols {
 		panic(fmt.Sprintf("rounding: w of %d×%d and h of %d×%d do not fit", w.Rows, w.Cols, h.Rows, h.Cols))
@@ -57,8 +57,8 @@ func Prune(ctx context.Context, w, h sgemm.Matrix, o PruneOptions) (*Pruning, er
 	return p, nil
 }
 
-// Best is the number of columns to zero that minimises Error·Scale − gain·columns: gain is what a zeroed
-// column saves, as a relative error that it is worth. Of equals it is the least.
+// Best is the number of columns to zero that minimises Error·Scale − gain·columns. gain is the saving of a
+// zeroed column, in relative error that it is worth. Of equal numbers it is the smallest.
 func (p *Pruning) Best(gain float64) int {
 	best, least := 0, 0.0
 	for z, e := range p.Error {
@@ -69,7 +69,7 @@ func (p *Pruning) Best(gain float64) int {
 	return best
 }
 
-// zeroing is the error power of zeroing the first z columns, for every z: Σ D_k ‖t_k‖², where t = w·U.
+// zeroing returns the error power of zeroing the first z columns, for every z: Σ D_k ‖t_k‖² with t = w·U.
 func zeroing(ctx context.Context, w sgemm.Matrix, f *Factor, workers int) ([]float64, error) {
 	sums := make([]float64, w.Cols+1)
 	w = finiteDifference(w, sgemm.Matrix{})
@@ -91,8 +91,8 @@ func zeroing(ctx context.Context, w sgemm.Matrix, f *Factor, workers int) ([]flo
 	return sums, nil
 }
 
-// eliminationOrder is the order of pivots, from the last to the first. Blocks of pivots are found column
-// by column; the rest follows by products, of the whole matrix, as pivots lie anywhere.
+// eliminationOrder is the order of pivots, from the last to the first. Pivots are found column by column in
+// blocks. A product then updates the whole matrix, because pivots may be anywhere.
 func eliminationOrder(ctx context.Context, h sgemm.Matrix, damp float64, workers int) ([]int, error) {
 	k := h.Rows
 	order := make([]int, k)

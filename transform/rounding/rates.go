@@ -7,16 +7,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Rates are what bits of weights cost, in relative energy per weight: 1 is an ordinary weight.
+// Rates are the energy costs of weights by their bits, relative to an ordinary weight: 1.
 type Rates struct {
-	// Significant[b] is the cost of a value of b significant bits, from 1, a power of two, to all the
-	// format has (MantBits+1); of zero at 0. It does not fall from 1 on.
+	// Significant[b] is the cost of a value with b significant bits, from 1 (a power of two) to all of the
+	// format's (MantBits+1). Significant[0] is the cost of zero. Costs do not fall from 1 bit on.
 	Significant []float64 `json:"significant"`
-	// Line is the cost of an element of a row or column that is all zero. [Trellis], which sees
-	// elements, has no use for it; it is what a column of [Prune] comes to.
+	// Line is the cost of an element in a row or column of zeros. [Trellis] does not use it; callers of
+	// [Prune] do.
 	Line float64 `json:"line"`
-	// Differ is the cost of a step from row to row between values that differ, and Sign what is added
-	// where their signs do. Both are 0 where rows do not follow one another.
+	// Differ is the cost of a step from row to row if the values differ, and Sign the extra cost if their
+	// signs differ. Both are 0 if rows do not follow one another on a wire.
 	Differ float64 `json:"differ,omitempty"`
 	Sign   float64 `json:"sign,omitempty"`
 	// Run rows follow one another in one lane, then Run rows in the other; 0 where neither Differ nor
@@ -25,7 +25,7 @@ type Rates struct {
 	Run int `json:"run,omitempty"`
 }
 
-// Validate says what is wrong with the rates for values of f.
+// Validate returns an error for rates that are wrong for values of f.
 func (r Rates) Validate(f weights.Format) error {
 	if len(r.Significant) != f.MantBits+2 {
 		return fmt.Errorf("rounding: %d costs of significant bits; %s takes %d: of zero, and of 1 to %d bits",

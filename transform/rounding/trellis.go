@@ -11,12 +11,12 @@ import (
 //
 //	Σ_n [Scale·D·(t_n − v_n)² + Lambda·c(v_n)] + Lambda·Σ_n pair(v_{n−1}, v_n),
 //
-// over values v of the format: exactly where the rates do not couple rows, else along lanes of rows over
-// the values that candidates lists. Lanes are cut where chunks of 256 rows are.
+// over values v of the format. If the rates do not couple rows the minimum is exact. Otherwise it is the best
+// path along lanes of rows over the values of candidates. Lanes end at the borders of chunks of 256 rows.
 type Trellis struct {
 	Format weights.Format
 	Rates  Rates
-	Lambda float64 // relative error that a unit of relative energy is worth; 0: the nearest values
+	Lambda float64 // λ: relative error that a unit of relative energy is worth; 0: the nearest values
 	Scale  float64 // makes errors relative: see [Loss.Scale]
 }
 
@@ -40,13 +40,13 @@ func (t Trellis) Begin(n, k int) (func(Column), error) {
 	return p.column, nil
 }
 
-// prices are the terms of a single element. Costs are compared in float32.
+// prices are the cost terms of a single element. Costs are compared in float32.
 type prices struct {
 	candidates
 	bits  []float32         // of b significant bits
 	slots [maxSlots]float32 // of the values in a slot
 	scale float64
-	// Between these magnitudes, as bits of float32, a target's binade is full of values.
+	// Between these magnitudes, as bits of float32, the format has all its significant bits.
 	from, to uint32
 }
 
@@ -65,12 +65,12 @@ func newPrices(t Trellis) *prices {
 	return p
 }
 
-// gain is what distances are multiplied by before they are squared.
+// gain is the factor of distances before they are squared.
 func (p *prices) gain(d float64) float32 {
 	return float32(min(math.Sqrt(p.scale*max(d, 0)), math.MaxFloat32))
 }
 
-// column chooses each value alone.
+// column chooses each value by itself.
 func (p *prices) column(c Column) {
 	g, t := p.gain(c.D), c.T
 	for len(t) > 0 {
@@ -78,7 +78,7 @@ func (p *prices) column(c Column) {
 		if vectors && len(t) >= lanes {
 			n = lanes * nearest16(&t[0], len(t)/lanes, g, &p.bits[0], len(p.bits)-1, p.from, p.to)
 		}
-		// A block that the kernel leaves, or what is left of the column.
+		// A block that the kernel does not take, or the rest of the column.
 		rest := t[n:min(n+lanes, len(t))]
 		p.each(rest, g)
 		t = t[n+len(rest):]
@@ -106,9 +106,9 @@ func (p *prices) each(targets []float32, g float32) {
 	}
 }
 
-// normal is the best value for a magnitude in a binade that is full of values. Of b ≥ 2 significant bits
-// the nearest in the binade is an odd multiple of the b-th bit; in other binades none is better than the
-// power of two on the way there. A key orders candidates by cost, and equals by magnitude.
+// normal is the best value for a magnitude between from and to. The nearest value with b ≥ 2 significant bits
+// in the same binade is an odd multiple of the b-th bit. A value of another binade is no better than the
+// power of two between them. Keys order candidates by cost, and equal costs by magnitude.
 func (p *prices) normal(mag uint32, g float32) uint32 {
 	x := math.Float32frombits(mag)
 	low := mag &^ (binade - 1)
@@ -126,7 +126,7 @@ func key(x float32, value uint32, gain, cost float32) uint64 {
 	return uint64(math.Float32bits(float32(d*d)+cost))<<32 | uint64(value)
 }
 
-// any is normal for magnitudes of every kind.
+// any is normal for every target.
 func (p *prices) any(t, g float32) uint32 {
 	var slots [maxSlots]uint32
 	p.listEdge(&slots, p.clamp(t))

@@ -2,21 +2,21 @@ package rounding
 
 import "math"
 
-// viterbi finds the cheapest path along a lane of rows; a state is a candidate of a row. What a step
-// costs depends only on whether values are equal and whether signs are, so of all states before, three
-// compete: the equal one, the best of the same sign, the best of the other.
+// viterbi finds the cheapest path along a lane of rows. A state is a candidate of a row. The cost of a step
+// depends only on whether the values are equal and whether their signs are. So only three of the previous
+// states compete: the one of equal value, the best one of the same sign and the best one of the other sign.
 //
-// Costs carry their state in the lowest bits, so that the least of some is the state, too.
+// Costs carry their state in the lowest bits, so that the smallest cost names its state.
 type viterbi struct {
 	*prices
 	run          int
 	differ, sign float64
 	values       [][maxSlots]uint32 // of each row of the lane
-	before       [][maxSlots]uint8  // each state's best predecessor
+	before       [][maxSlots]uint8  // best predecessor of each state
 	rows         []int
 }
 
-// Bits of a cost that are its state.
+// stateMask selects the bits of a cost that name its state.
 const stateMask = 31
 
 func tagged(cost float64, state int) uint64 { return math.Float64bits(cost)&^stateMask | uint64(state) }
@@ -48,7 +48,7 @@ func (v *viterbi) column(c Column) {
 type states struct {
 	cost   [maxSlots]uint64
 	values *[maxSlots]uint32
-	held   float32 // price of the held value's bits
+	held   float32 // price of the repeated value's bits
 	// The best state of each sign; zero's is positive.
 	best [2]uint64
 }
@@ -63,7 +63,7 @@ func (v *viterbi) lane(c Column) {
 		t := c.T[n]
 		now.values = &v.values[i]
 		v.list(now.values, v.clamp(t))
-		if i == 0 { // as if every value had been there before
+		if i == 0 { // as if the row before had every value
 			last.values = now.values
 		}
 		v.step(&now, &last, &v.before[i], t, g)
@@ -99,12 +99,12 @@ func (v *viterbi) step(now, last *states, before *[maxSlots]uint8, t, g float32)
 		}
 		v.enter(now, before, i, from, v.prices.slots[i], t, g)
 	}
-	v.hold(now, last, before, t, g)
+	v.repeat(now, last, before, t, g)
 }
 
-// hold adds a state for the value of the cheapest path so far, so that a run of equal values can be of any
+// repeat adds a state for the value of the cheapest path so far, so that a run of equal values can have any
 // value that was good for its first row.
-func (v *viterbi) hold(now, last *states, before *[maxSlots]uint8, t, g float32) {
+func (v *viterbi) repeat(now, last *states, before *[maxSlots]uint8, t, g float32) {
 	slot, held := v.candidates.slots, int(min(last.best[0], last.best[1])&stateMask)
 	now.values[slot], now.held = last.values[held], last.held
 	if held != slot {
@@ -113,7 +113,7 @@ func (v *viterbi) hold(now, last *states, before *[maxSlots]uint8, t, g float32)
 	v.enter(now, before, slot, min(v.differing(last, now.values[slot]>>31), last.cost[held]), now.held, t, g)
 }
 
-// enter sets the cost of a state that is reached at the cost of from, and whose bits have a price.
+// enter sets the cost of a state that is reached from another at its cost, and whose bits have a price.
 func (v *viterbi) enter(now *states, before *[maxSlots]uint8, i int, from uint64, price, t, g float32) {
 	value := now.values[i]
 	d := (t - math.Float32frombits(value)) * g
