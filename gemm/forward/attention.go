@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// attention is causal attention. y has all heads, laid out as heads says; z has what each query head
-// gathers, side by side.
+// attention is causal attention. y has queries, keys and values in the columns that heads describes. z has the
+// outputs of the query heads side by side.
 type attention struct {
 	heads
 	scale  float32 // of scores
@@ -42,11 +42,11 @@ func (a *attention) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, sequ
 	})
 }
 
-// queryRun is how many queries are scored at once: few, because all of them are scored with the keys behind
-// the last one's own left out, and so many that the products have whole tiles and four rows to add up.
+// queryRun is the number of queries that are scored at once. All of them are scored with the same keys, so a
+// small number computes few scores in vain. It is a multiple of a product's tile height and of four.
 const queryRun = 28
 
-// keyRun is the number of keys at whose multiples a run's keys begin and end.
+// keyRun is the granularity of the keys of a run: a product's tile width.
 const keyRun = 32
 
 // scores are buffers for the scores of a run.
@@ -92,7 +92,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 	return nil
 }
 
-// firstKey is the first that a query sees.
+// firstKey is the first key that a query sees.
 func (a *attention) firstKey(query int) int {
 	if a.window == 0 {
 		return 0
@@ -100,8 +100,8 @@ func (a *attention) firstKey(query int) int {
 	return max(0, query-a.window+1)
 }
 
-// weigh replaces the products of a query and the keys that it sees, the last its own, by weights, which
-// are still to be divided by their sum.
+// weigh replaces the products of a query with the keys that it sees, up to its own, by weights that are not yet
+// divided by their sum.
 func (a *attention) weigh(row []float32, head int) {
 	scale := float32(1)
 	switch {
@@ -115,8 +115,8 @@ func (a *attention) weigh(row []float32, head int) {
 	expScaled(row, scale, maximum(row))
 }
 
-// inverseSums writes the inverse of each row's sum. A sum is one chain of additions in the row's order;
-// four rows are added up side by side, so that additions need not wait for each other.
+// inverseSums computes the inverse of each row's sum. A sum is one chain of additions in the row's order. Four
+// chains run side by side, so that additions overlap.
 func inverseSums(inverse []float32, rows [][]float32) {
 	for ; len(rows) >= 4; inverse, rows = inverse[4:], rows[4:] {
 		r0, r1, r2, r3 := rows[0], rows[1], rows[2], rows[3]
@@ -145,5 +145,5 @@ func inverseSum(sum float64, row []float32) float32 {
 	return float32(1 / sum)
 }
 
-// defaultScale is that of scores of heads with so many channels.
+// defaultScale is the scale of scores for heads with so many channels.
 func defaultScale(size int) float64 { return 1 / math.Sqrt(float64(size)) }

@@ -10,14 +10,14 @@ import (
 
 // Observer sees the inputs of linear layers.
 type Observer interface {
-	// Input is called with each input x[tokens, inputs], batch by batch in the order of the
-	// sequences, once for all layers that share it: their weights' names. The inputs of a routed
-	// expert are those tokens that are routed to it; where a batch has none, there is no call. x is
-	// read only and valid during the call. An error ends the pass.
+	// Input is called with each input x[tokens, inputs], batch by batch in the order of the sequences.
+	// There is one call for all layers that share the input; names are their weights' names. The input of a
+	// routed expert has the tokens that are routed to it. If a batch has none, there is no call. x is read
+	// only and valid during the call. An error ends the pass.
 	Input(names []string, x sgemm.Matrix) error
 }
 
-// step is half of a block, or a whole one whose halves read the same: h += Σ branches(h).
+// step is half of a block, or a whole block whose halves read the same state: h += Σ branches(h).
 type step []branch
 
 // branch is the sum of parts that read the same norm of the residual stream.
@@ -47,8 +47,8 @@ func (s step) layers() []linear {
 	return all
 }
 
-// Block moves a state through block i, which must be its next. After an error the state is of no
-// use. o may be nil.
+// Block moves a state through block i, which must be its next one. After an error the state is unusable. o may
+// be nil.
 func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Observer) error {
 	if i >= len(d.blocks) {
 		return fmt.Errorf("there is no block %d: the model has %d, and then comes Score", i, len(d.blocks))
@@ -68,7 +68,7 @@ func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Obser
 	return nil
 }
 
-// at fails unless block i is a state's next.
+// at returns an error unless block i is the state's next one.
 func (s *State) at(i int) error {
 	if s.Next != i {
 		return fmt.Errorf("a state whose next block is %d cannot go through block %d: take it there block by block", s.Next, i)
@@ -125,7 +125,7 @@ func (d *Decoder) load(ctx context.Context, b branch, w Weights, rows int) (l lo
 	return l, nil
 }
 
-// add adds to h what the parts make of x. y is room for it.
+// add adds the outputs of the parts for x to h. y is a buffer.
 func (l loadedBranch) add(p *pass, h, y sgemm.Matrix) error {
 	x := l.x.Slice(0, h.Rows, 0, h.Cols)
 	if err := p.observe(x, l.first()...); err != nil {
@@ -142,7 +142,7 @@ func (l loadedBranch) add(p *pass, h, y sgemm.Matrix) error {
 	return nil
 }
 
-// finite fails where a hidden state is NaN or infinite.
+// finite returns an error if a hidden state is NaN or infinite.
 func (s *State) finite() error {
 	at := slices.IndexFunc(s.Hidden.Data, func(v float32) bool { return v-v != 0 })
 	if at < 0 {

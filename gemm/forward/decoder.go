@@ -9,15 +9,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// ErrNoForward is wrapped by New's error for a family that has no forward pass.
+// ErrNoForward is wrapped in New's error for a family without a forward pass.
 var ErrNoForward = errors.New("no forward pass")
 
-// Decoder is a model's arithmetic: which layers there are and what they do, without weights. It may
-// be used from several goroutines on different states.
+// Decoder is a model's arithmetic: its layers and what they compute, without weights. Several goroutines may
+// use it on different states.
 type Decoder struct {
 	// Workers is the number of goroutines that compute. Default 0: all processors.
 	Workers int
-	// Products multiplies by linear layers. Default: the CPU, with Workers.
+	// Products multiplies by the linear layers. Default: the CPU, with Workers.
 	Products Products
 
 	hidden, vocab int
@@ -34,15 +34,15 @@ type Decoder struct {
 	logitCap      float64 // logits are cap·tanh(logit/cap); 0: not
 }
 
-// positions are learned ones: rows of a table that are added to the tokens'.
+// positions are learned positions: rows of a table that are added to the tokens' embeddings.
 type positions struct {
 	table       string // empty where there are none
 	rows, first int    // first is the row of position 0
 }
 
-// New makes a decoder from a model's config.json and the layout of its tensors. It fails, with
-// ErrNoForward, for a family that is not computed, and where config.json or a tensor asks for
-// something that is not.
+// New makes a decoder from a model's config.json and the layout of its tensors. It fails with ErrNoForward for
+// a family without a forward pass. It also fails if config.json or a tensor asks for something that this
+// package does not compute.
 func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	f, ok := families[layout.Family]
 	if !ok {
@@ -60,7 +60,7 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	return d, nil
 }
 
-// Vocabulary is the number of tokens that the model tells apart. Guessing has a loss of its logarithm.
+// Vocabulary is the size of the vocabulary. A uniform guess has a loss of its logarithm.
 func (d *Decoder) Vocabulary() int { return d.vocab }
 
 // Blocks is the number of blocks.
@@ -71,12 +71,13 @@ type Layer struct {
 	Tensor          string // its weight's name
 	Block           int    // the block it is in; Blocks() for the head
 	Inputs, Outputs int
-	// Routed: it is an expert's, and sees the tokens alone that a router sends there; perhaps none.
+	// Routed is set for an expert's layer. It sees only the tokens that the router sends to the expert, which
+	// may be none.
 	Routed bool
 }
 
-// Layers lists the linear layers in the order in which they are computed: those that an Observer
-// sees. A head that is the embedding is not among them.
+// Layers lists the linear layers in the order in which they are computed, which is the order in which an
+// Observer sees them. A head that is tied to the embedding is not in the list.
 func (d *Decoder) Layers() []Layer {
 	var all []Layer
 	add := func(block int, l linear) { all = append(all, Layer{l.weight, block, l.inputs, l.outputs, l.routed}) }

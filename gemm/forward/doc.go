@@ -1,39 +1,39 @@
-// Package forward computes what a model makes of tokens, on the CPU in float32: the loss of every
-// token, and the inputs of every linear layer. It has no backward pass and generates nothing.
+// Package forward runs a model over tokens, on the CPU in float32. It computes the loss of every token, and
+// shows the inputs of every linear layer to an [Observer]. It has no backward pass and generates no tokens.
 //
-// A [Decoder] is a model's arithmetic without its weights. Those come from a [Weights], layer by
-// layer, so that a model with other weights is another Weights and not another model:
+// A [Decoder] is a model's arithmetic without its weights. A [Weights] provides the weights layer by layer,
+// so a model with other weights is another Weights and not another model:
 //
 //	d, err := forward.New(model, layout)
 //	before, err := d.Run(ctx, forward.Stored(model), tokens, nil)
 //	after, err := d.Run(ctx, changed, tokens, nil)
 //	c, err := forward.Compare(before, after)
 //
-// Run is Start, Block for each block and Score. Whoever changes one layer clones the [State] before
-// that layer's block and goes on from there.
+// Run is Start, Block for each block, and Score. A caller that changes one layer clones the [State] before
+// that layer's block and continues from there. Pass is Run and keeps what later comparisons need: the state
+// behind the last block, the losses, the logits and the states before blocks.
 //
 // # Shapes
 //
 // Hidden states are [tokens, hidden], one sequence after the other. A linear layer's input is
-// [tokens, inputs] of a batch: whole sequences, together about 2048 tokens; a routed expert's has
-// those tokens alone that are routed to it. Weights are as the checkpoint stores them. Losses are in
-// nats. A layer's tensors are in memory together, all of its experts among them.
+// [tokens, inputs] of a batch: whole sequences with about 2048 tokens together. A routed expert's input has
+// only the tokens that are routed to it. Weights are laid out as in the checkpoint. Losses are in nats. All
+// tensors of a layer are in memory together, including all of its experts.
 //
 // # Arithmetic
 //
-// Linear layers are multiplied by a [Products], the CPU's sgemm unless another is given. Everything
-// else is float32, rounded after every operation, with sums over channels, keys and the vocabulary
-// in float64 and in a fixed order. With the CPU's products the result has the same bits for any
-// number of workers and any batch that a sequence is in. Only the angles of rotary positions, the
-// slopes of ALiBi, the GELU that is no tanh, and the logarithm of the loss come from package math,
+// A [Products] multiplies by the linear layers: package sgemm on the CPU, unless another one is set. All other
+// arithmetic is float32, rounded after every operation. Sums over channels, keys and the vocabulary are in
+// float64 and in a fixed order. With the CPU's products the result has the same bits for any number of
+// workers, for any batch that contains a sequence, and with or without vector kernels. Only the angles of
+// rotary positions, the slopes of ALiBi, the exact GELU and the logarithm of the loss come from package math,
 // whose last digit may depend on the machine.
 //
 // # Families
 //
-// A family's arithmetic is an entry of the table in families.go, whose columns are explained in
-// family.go; one block runs them all. A block is steps, a step branches that read the same hidden
-// states, a branch a norm and the parts behind it: attention (attention.go, latent.go), neurons
-// (ffn.go) or routed experts (experts.go). What config.json asks for and this package does not compute
-// is an error of [New]. Of models that also see or hear it computes what they make of text, and of a
-// model beside which an adapter lies the model without.
+// A family's arithmetic is an entry of the table in families.go; family.go explains its columns. A block is a
+// list of steps, a step a list of branches that read the same hidden states, and a branch a norm with the
+// parts behind it: attention (attention.go, latent.go), neurons (ffn.go) or routed experts (experts.go). If
+// config.json asks for something that this package does not compute, [New] fails. Of multimodal models only
+// the language model is computed, and adapters are left out.
 package forward

@@ -2,9 +2,9 @@ package forward
 
 import "math"
 
-// exp is e^x to 1e-13 relative, or 0 and +Inf beyond ±700. math.Exp would do, but is slower, and its
-// last digit depends on the machine. x is reduced to a whole number of 32nd parts of a power of two
-// and a rest, for which a polynomial does, as in Tang (ACM TOMS 15, 1989).
+// exp is e^x with a relative error of 1e-13; beyond ±700 it is 0 or +Inf. math.Exp is slower, and its last digit
+// depends on the machine. x is split into a multiple of ln 2/32, for which there is a table, and a remainder,
+// for which there is a polynomial, as in Tang (ACM TOMS 15, 1989).
 func exp(x float64) float64 {
 	if !(x > -700 && x < 700) {
 		return expBeyond(x)
@@ -14,7 +14,7 @@ func exp(x float64) float64 {
 	r := z - (shifted - expShift)
 	n := math.Float64bits(shifted)
 	s := math.Float64frombits(exp2Table[n%expSteps] + n/expSteps<<52)
-	// Each product is converted, so that no machine fuses it with the sum.
+	// The conversions keep compilers from fusing products and sums.
 	p := exp4 + float64(r*exp5)
 	p = exp3 + float64(r*p)
 	p = exp2 + float64(r*p)

@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// experts are feed-forward networks of which each token goes through a few, which a router chooses. A
-// layer's are in memory together.
+// experts are feed-forward networks. A router chooses a few of them for each token. All experts of a layer are
+// in memory together.
 type experts struct {
 	router     linear
 	correction string // tensor added to scores while choosing; empty: none
@@ -90,10 +90,10 @@ func (l *loadedExperts) apply(p *pass, y, x sgemm.Matrix) error {
 // routed is a token that an expert is given.
 type routed struct {
 	row    int
-	weight float32 // of what the expert makes of it
+	weight float32 // factor of the expert's output
 }
 
-// expert adds to y what one makes of its tokens.
+// expert adds the outputs of one expert for its tokens to y.
 func (l *loadedExperts) expert(p *pass, m *loadedMixed, tokens []routed, y, x sgemm.Matrix) error {
 	in, out := l.x.Slice(0, len(tokens), 0, x.Cols), l.y.Slice(0, len(tokens), 0, x.Cols)
 	for i, t := range tokens {

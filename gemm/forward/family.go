@@ -2,8 +2,8 @@ package forward
 
 import "github.com/lowtoggle/lowtoggle/weights/arch"
 
-// family is the arithmetic of an architecture: what its modules do. It names them as arch does
-// (arch.Claim.Kind), which knows their tensors. A block is h += attention(h), then h += ffn(h).
+// family is the arithmetic of an architecture. It names modules as package arch does (arch.Claim.Kind). A block
+// is h += attention(h), then h += ffn(h).
 type family struct {
 	embedding embeddingData
 	norm      arch.NormKind
@@ -47,12 +47,12 @@ type attentionData struct {
 	alibi  *alibiData  // nil: none; where it holds it takes the place of rotary
 }
 
-// windowData says which layers' queries see only the last keys.
+// windowData describes the layers whose queries see only the last keys.
 type windowData struct {
 	size   field // how many, the query's own among them; null: all
 	used   field // bool; unset: all
 	first  field // first layer that has a window
-	period field // every so-manieth layer has none; 0: all have
+	period field // every period-th layer has no window; 0: all layers have one
 	listed bool  // "layer_types" may list them instead
 }
 
@@ -74,8 +74,8 @@ type alibiData struct {
 	coarse bool
 }
 
-// latentData is multi-head latent attention (DeepSeek-V2): queries, and keys and values, are made of
-// short vectors.
+// latentData is multi-head latent attention (DeepSeek-V2): queries, keys and values are computed from short
+// vectors.
 type latentData struct {
 	q                    string // queries, where they are not made of a short vector
 	qDown, qNorm, qUp    string

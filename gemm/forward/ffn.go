@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// ffn is what neurons do: z = act(y), or act(gate)·up where y is gate and up side by side.
+// ffn is the activation of a feed-forward network: z = act(y), or act(gate)·up if y is gate and up side by side.
 type ffn struct {
 	neurons int
 	gated   bool
@@ -33,7 +33,7 @@ func (f *ffn) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, _ [][]int3
 	})
 }
 
-// activations are known by the names that config.json gives them.
+// activations by their names in config.json.
 var activations = map[string]func(to, from []float32){
 	"gelu":              elementwise(gelu),
 	"gelu_fast":         geluTanh,

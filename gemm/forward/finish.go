@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// finished is a part whose output is normalised and scaled before it is added.
+// finished is a part whose output is normalised and scaled before it is added to the residual stream.
 type finished struct {
 	part
 	norm  norm // missing: none

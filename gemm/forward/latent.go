@@ -6,8 +6,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// latent is multi-head latent attention (DeepSeek-V2): keys and values of all heads are made of one
-// short vector, and in most models queries of another. Keys have further channels, for positions,
+// latent is multi-head latent attention (DeepSeek-V2). The keys and values of all heads are computed from one
+// short vector, and in most models the queries from another. Keys have additional channels for positions,
 // which all heads share.
 type latent struct {
 	down      []linear // to queries or their short vector, and to that of keys and values with the shared channels behind it

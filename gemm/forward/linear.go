@@ -8,9 +8,8 @@ import (
 
 // Products multiplies by the weights of linear layers.
 type Products interface {
-	// Mul writes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] where transposed is set: weights
-	// as they are stored. y may be columns of a wider matrix; x and w have no gaps between rows. All
-	// three are the caller's again when it returns.
+	// Mul computes y[M,N] = x[M,K]·wᵀ for w[N,K], or x·w for w[K,N] if transposed is set. y may be columns
+	// of a wider matrix; x and w have no gaps between rows. Mul keeps none of the three.
 	Mul(ctx context.Context, y, x, w sgemm.Matrix, transposed bool) error
 }
 

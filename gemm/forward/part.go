@@ -8,21 +8,21 @@ import (
 
 // part is what a block computes between two norms: attention, a feed-forward network, routed experts.
 type part interface {
-	// first are the linear layers that are given the part's input, rest those behind them, in the
-	// order in which they are computed.
+	// first are the linear layers that read the part's input. rest are the layers behind them. Both are in
+	// the order in which they are computed.
 	first() []linear
 	rest() []linear
-	// load asks for the part's tensors, for batches of so many rows.
+	// load asks for the part's tensors, and makes buffers for batches of so many rows.
 	load(ctx context.Context, w Weights, rows int) (loadedPart, error)
 }
 
 type loadedPart interface {
-	// apply writes y[tokens, hidden] from x[tokens, hidden], whose observers have been told of the
-	// first layers already.
+	// apply computes y[tokens, hidden] from x[tokens, hidden]. The observer has already seen x as the input
+	// of the first layers.
 	apply(p *pass, y, x sgemm.Matrix) error
 }
 
-// pass is a batch on its way through a block.
+// pass is a batch in a block.
 type pass struct {
 	context.Context
 	*Decoder
@@ -41,7 +41,7 @@ func observe(o Observer, x sgemm.Matrix, layers ...linear) error {
 	return o.Input(weightNames(layers), x)
 }
 
-// mixed is a part of linear layers whose outputs are mixed, and one that reads what comes out.
+// mixed is a part with linear layers, a mixer of their outputs, and a last linear layer that reads the result.
 type mixed struct {
 	in    []linear
 	norms []spanNorm // of the first layers' outputs
@@ -49,7 +49,7 @@ type mixed struct {
 	out   linear
 }
 
-// mixer is what stands between the linear layers of a part.
+// mixer computes what lies between the linear layers of a part.
 type mixer interface {
 	// widths are those of y and z.
 	widths() (in, out int)
@@ -77,13 +77,13 @@ func (m *mixed) load(ctx context.Context, w Weights, rows int) (loadedPart, erro
 	return l, nil
 }
 
-// room is for the outputs of the first layers, and for what comes of mixing them.
+// room returns buffers for the outputs of the first layers and of the mixer.
 func (m *mixed) room(rows int) (y, z sgemm.Matrix) {
 	in, out := m.mix.widths()
 	return sgemm.Dense(rows, in, nil), sgemm.Dense(rows, out, nil)
 }
 
-// loadLayers leaves it to the caller to give room.
+// loadLayers loads the layers without buffers.
 func (m *mixed) loadLayers(ctx context.Context, w Weights) (l *loadedMixed, err error) {
 	l = &loadedMixed{mixed: m}
 	if l.in, err = loadAll(ctx, w, m.in); err != nil {

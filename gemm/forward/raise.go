@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// raise makes long vectors of short ones: up(norm(x)). The zero value is none.
+// raise computes long vectors from short ones: up(norm(x)). The zero value is none.
 type raise struct {
 	norm norm
 	up   linear

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// routing is how a token's experts are chosen.
+// routing chooses a token's experts.
 type routing struct {
 	used      int  // experts a token gets
 	sigmoid   bool // scores are sigmoids, not a softmax
@@ -16,7 +16,7 @@ type routing struct {
 	groups, groupsUsed, best int
 }
 
-// choice is an expert and what its output is multiplied by.
+// choice is an expert and the factor of its output.
 type choice struct {
 	expert int
 	weight float64
@@ -66,7 +66,7 @@ func (r routing) scores(logits []float32) []float64 {
 	return scores
 }
 
-// withinGroups ranks experts of other than the best groups last.
+// withinGroups ranks the experts of all but the best groups last.
 func (r routing) withinGroups(rank []float64) {
 	size := len(rank) / r.groups
 	group := func(g int) []float64 { return rank[g*size : (g+1)*size] }
@@ -86,7 +86,7 @@ func (r routing) withinGroups(rank []float64) {
 	}
 }
 
-// largest are the places of the n largest values, from the largest down.
+// largest returns the indices of the n largest values, from the largest down.
 func largest(values []float64, n int) []int {
 	var places []int
 	for range n {

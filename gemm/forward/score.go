@@ -8,13 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// Score turns hidden states behind the last block into the loss of every predicted token. o may be
-// nil; it sees the head's inputs unless the head is the embedding.
+// Score computes the loss of every predicted token from the state behind the last block. o sees the head's
+// inputs, unless the head is tied to the embedding; it may be nil.
 func (d *Decoder) Score(ctx context.Context, w Weights, s *State, o Observer) (*Scores, error) {
 	return d.score(ctx, w, &Result{End: s}, o)
 }
 
-// score is Score of the result's end; it fills in the logits that the result has room for.
+// score is Score of the result's end. It also fills in the logits, if the result has room for them.
 func (d *Decoder) score(ctx context.Context, w Weights, r *Result, o Observer) (*Scores, error) {
 	s := r.End
 	if err := s.at(len(d.blocks)); err != nil {
@@ -48,7 +48,7 @@ func (d *Decoder) score(ctx context.Context, w Weights, r *Result, o Observer) (
 	return s.scores(nats)
 }
 
-// targets has the token that follows each token; -1 behind the last of a sequence.
+// targets has the token after each token, and -1 for the last token of a sequence.
 func (s *State) targets() []int32 {
 	targets := make([]int32, 0, s.Hidden.Rows)
 	for _, tokens := range s.Tokens {
@@ -57,7 +57,7 @@ func (s *State) targets() []int32 {
 	return targets
 }
 
-// scores cuts the nats of all tokens into sequences.
+// scores divides the losses of all tokens into sequences.
 func (s *State) scores(nats []float64) (*Scores, error) {
 	all := &Scores{}
 	for i, tokens := range s.Tokens {
@@ -73,7 +73,7 @@ func (s *State) scores(nats []float64) (*Scores, error) {
 	return all, nil
 }
 
-// output is the last norm and the head, with room for what they compute.
+// output is the last norm and the head, with buffers for their results.
 type output struct {
 	d      *Decoder
 	norm   loadedNorm
@@ -82,7 +82,7 @@ type output struct {
 	logits sgemm.Matrix // of a chunk of a batch
 }
 
-// chunkLogits bounds how many logits are held at once, unless that were less than a few rows.
+// chunkLogits limits how many logits are in memory at once, but a chunk has at least 64 rows.
 const chunkLogits = 1 << 23
 
 func (d *Decoder) loadOutput(ctx context.Context, w Weights, s *State) (*output, error) {
@@ -99,13 +99,13 @@ func (d *Decoder) loadOutput(ctx context.Context, w Weights, s *State) (*output,
 	return &output{d, norm, head, sgemm.Dense(rows, d.hidden, nil), sgemm.Dense(chunk, d.vocab, nil)}, nil
 }
 
-// inputs are the head's for a batch; valid until the next call.
+// inputs returns the head's inputs for a batch; they are valid until the next call.
 func (o *output) inputs(ctx context.Context, b batch, s *State) (sgemm.Matrix, error) {
 	x := o.x.Slice(0, b.rows, 0, o.d.hidden)
 	return x, o.d.normalize(ctx, o.norm, x, b.hidden(s))
 }
 
-// logitsOf is a chunk of the logits of x, its rows from from on; valid until the next call.
+// logitsOf computes a chunk of the logits of x, from a row on; it is valid until the next call.
 func (o *output) logitsOf(ctx context.Context, x sgemm.Matrix, from int) (sgemm.Matrix, error) {
 	d, to := o.d, min(x.Rows, from+o.logits.Rows)
 	y := o.logits.Slice(0, to-from, 0, d.vocab)
@@ -120,7 +120,7 @@ func (o *output) logitsOf(ctx context.Context, x sgemm.Matrix, from int) (sgemm.
 	})
 }
 
-// chunk is the logits of some rows of a batch; valid until the next.
+// chunk is the logits of some rows of a batch. It is valid until the next chunk.
 type chunk struct {
 	batch
 	from, row int // its first row, in the batch and among all tokens

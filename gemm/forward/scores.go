@@ -9,7 +9,7 @@ import (
 
 // Scores are the losses of predicted tokens.
 type Scores struct {
-	// Nats has for each sequence the loss of every token but its first, in nats.
+	// Nats has the loss of every token but the first of each sequence, in nats.
 	Nats [][]float64
 }
 
@@ -26,7 +26,7 @@ func (s *Scores) Loss() float64 {
 // Perplexity is e to the loss.
 func (s *Scores) Perplexity() float64 { return math.Exp(s.Loss()) }
 
-// Sequences has the mean of each sequence, in nats.
+// Sequences returns the mean of each sequence, in nats.
 func (s *Scores) Sequences() []float64 {
 	means := make([]float64, len(s.Nats))
 	for i, nats := range s.Nats {
@@ -42,21 +42,21 @@ func total64(v []float64) (sum float64) {
 	return sum
 }
 
-// Comparison is how much a loss rose.
+// Comparison is the rise of a loss.
 type Comparison struct {
-	// Difference is the mean loss after less that before, in nats; Low and High are the ends of its
-	// 95 % interval, Student's over the sequences' differences. A single sequence gives none: they
-	// are infinite.
+	// Difference is the mean loss after minus the mean loss before, in nats. Low and High are the ends of
+	// its 95 % interval by Student's distribution, over the differences of the sequences. They are infinite
+	// for a single sequence.
 	Difference, Low, High float64
 }
 
-// PerplexityRatio is the perplexity after over that before, with the ends of its interval.
+// PerplexityRatio is the perplexity after divided by the perplexity before, with the ends of its interval.
 func (c Comparison) PerplexityRatio() (ratio, low, high float64) {
 	return math.Exp(c.Difference), math.Exp(c.Low), math.Exp(c.High)
 }
 
-// Compare holds the losses of the same tokens against each other. It fails where the sequences are
-// not equally many and equally long.
+// Compare compares the losses of the same tokens with two sets of weights. It fails if the numbers or lengths
+// of the sequences differ.
 func Compare(before, after *Scores) (Comparison, error) {
 	n := len(before.Nats)
 	if n == 0 || len(after.Nats) != n {
@@ -76,8 +76,8 @@ func Compare(before, after *Scores) (Comparison, error) {
 		c.Low, c.High = math.Inf(-1), math.Inf(1)
 		return c, nil
 	}
-	// The mean is a ratio of sums over sequences: its spread is that of what each adds to the rise
-	// over what its length lets expect.
+	// The mean is a ratio of sums over sequences. Its spread is that of the sequences' rises around the rise
+	// that is expected from their length.
 	squares := 0.0
 	for i := range rise {
 		squares += square(rise[i] - float64(c.Difference*length[i]))

@@ -9,17 +9,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// State is the residual stream of some sequences on their way through the blocks.
+// State is the residual stream of some sequences between two blocks.
 type State struct {
 	// Tokens are the sequences; read only.
 	Tokens [][]int32
 	// Hidden has a row for each token, sequence after sequence.
 	Hidden sgemm.Matrix
-	// Next is the block that comes next; Blocks() where all are done.
+	// Next is the next block to compute; Blocks() after the last.
 	Next int
 }
 
-// Clone returns a state that goes its own way. The tokens are shared.
+// Clone returns an independent copy. The tokens are shared.
 func (s *State) Clone() *State {
 	return &State{s.Tokens, sgemm.Dense(s.Hidden.Rows, s.Hidden.Cols, slices.Clone(s.Hidden.Data)), s.Next}
 }
@@ -33,11 +33,11 @@ func (s *State) first(n int) *State {
 	return &State{s.Tokens[:n:n], s.Hidden.Slice(0, rows, 0, s.Hidden.Cols), s.Next}
 }
 
-// batchTokens bounds a batch, unless a single sequence is longer: enough that a product by a weight
-// outweighs reading it.
+// batchTokens limits the tokens of a batch, unless a single sequence is longer. With so many tokens a product
+// takes longer than reading the weight.
 const batchTokens = 2048
 
-// batch is a run of whole sequences.
+// batch is some consecutive sequences.
 type batch struct {
 	first     int // sequence
 	row       int // of the first token
@@ -45,7 +45,7 @@ type batch struct {
 	sequences [][]int32
 }
 
-// batches cuts the sequences, in order.
+// batches divides the sequences, in order.
 func (s *State) batches() iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		b := batch{}
@@ -63,7 +63,7 @@ func (s *State) batches() iter.Seq[batch] {
 	}
 }
 
-// largestBatch is its number of tokens.
+// largestBatch is the number of tokens of the largest batch.
 func (s *State) largestBatch() int {
 	n := 0
 	for b := range s.batches() {
@@ -77,8 +77,8 @@ func (b batch) hidden(s *State) sgemm.Matrix {
 	return s.Hidden.Slice(b.row, b.row+b.rows, 0, s.Hidden.Cols)
 }
 
-// Start looks up the embeddings of sequences. Each has at least two tokens, one to predict from and
-// one to predict, and not more than the model has positions. The sequences belong to the state.
+// Start looks up the embeddings of sequences; see [Decoder.Check] for their lengths. The state keeps the
+// sequences.
 func (d *Decoder) Start(ctx context.Context, w Weights, tokens [][]int32) (*State, error) {
 	if err := d.Check(tokens); err != nil {
 		return nil, err
@@ -128,7 +128,8 @@ func (d *Decoder) table(ctx context.Context, w Weights, name string, rows int) (
 	return sgemm.Dense(rows, d.hidden, values), nil
 }
 
-// Check says what Start would refuse of the sequences.
+// Check returns an error for sequences that Start refuses: empty ones, those with fewer than two tokens or more
+// than the model has positions, and those with tokens outside the vocabulary.
 func (d *Decoder) Check(tokens [][]int32) error {
 	if len(tokens) == 0 {
 		return fmt.Errorf("there are no sequences of tokens: give at least one")

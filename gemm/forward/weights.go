@@ -7,10 +7,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Weights gives tensors by their name in the checkpoint, decoded, row-major as stored. It is asked
-// for one layer's tensors after another's, from one goroutine; what it returns is read only and not
-// kept longer than the layer. The embedding is asked for at the start, and where tied at the end
-// again.
+// Weights gives tensors by their name in the checkpoint: decoded, row-major, in the stored layout. One
+// goroutine asks for the tensors of one layer after another. The values are only read, and not kept after
+// the layer. The embedding is asked for at the start, and a tied one again at the end.
 type Weights interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
@@ -40,7 +39,7 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 	return values, err
 }
 
-// tensor asks for a tensor of n values.
+// tensor asks for a tensor with n values.
 func tensor(ctx context.Context, w Weights, name string, n int) ([]float32, error) {
 	v, err := w.Tensor(ctx, name)
 	if err == nil && len(v) != n {
@@ -49,7 +48,7 @@ func tensor(ctx context.Context, w Weights, name string, n int) ([]float32, erro
 	return v, err
 }
 
-// optional is tensor for one that may not exist: no name, no values.
+// optional is tensor for one that may be missing: an empty name has no values.
 func optional(ctx context.Context, w Weights, name string, n int) ([]float32, error) {
 	if name == "" {
 		return nil, nil
