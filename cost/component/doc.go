@@ -1,50 +1,47 @@
-// Package component says which parts of a card draw its power: a model of watts by component, fitted to
-// readings of kernels that stress one part each, and what follows from it.
+// Package component models a card's power by component. It fits the model to readings of kernels that stress one
+// component each, and advises on clocks.
 //
 // # Components
 //
-// What a kernel draws is a sum of parts, each an energy times a rate:
+// A kernel's power is a sum of parts. Each is an energy times a rate:
 //
-//   - static: leakage, fans, and all that runs without work; watts
-//   - awake: clocks and schedulers of multiprocessors while they have work, whatever it is; watts. Between one
-//     execution and the next they have none for as long as an empty launch takes, which is most of the time of a
-//     copy of 2 MiB and nothing of a layer
-//   - multipliers: joules for each operation, by type, and more of them the more its operands' bits
-//     toggle ([cost.Calibration.Toggling])
-//   - on-chip: joules for each byte that multiprocessors ask of the L2 cache, and for each that passes
-//     the chip on its way from or to memory
+//   - static: leakage, fans, and everything that runs without work; watts
+//   - awake: clocks and schedulers of multiprocessors while they have any work; watts. Multiprocessors are idle for
+//     the time of an empty launch between two executions, which is most of a copy of 2 MiB and nothing of a layer
+//   - multipliers: joules for each operation, by type, which grow with the toggling of the operands' bits
+//     ([cost.Calibration.Toggling])
+//   - on-chip: joules for each byte between multiprocessors and the L2 cache, and for each byte that crosses the
+//     chip from or to memory
 //   - HBM: joules for each byte of the memory's stacks
 //
-// A [Kernel] has operations, bytes and toggling, a time, and the clock at which it took that time.
-// [Gemm] derives one from a product's shape.
+// A [Kernel] has operations, bytes and toggling, a time, and the clock of that time. [Gemm] derives one from a
+// product's shape.
 //
-// All parts on the chip follow the clock besides, as voltage does: energies are proportional to clock, awake to
-// clock². Static power and HBM do not follow it.
+// The power of all parts on the chip also grows with the clock, because the voltage does: energies with
+// clock^Exponent ([Clocks]), the awake part with one power more. Static power and HBM do not follow the clock.
 //
 // # Bytes of a product
 //
-// Multiprocessors ask for a tile's rows of both operands; where a cluster of two shares a tile's side it
-// asks once. What does not fit half of the L2 cache (its two halves hold their own copies) comes from
-// memory: every operand once, and a share of what is asked for again, which the fit finds.
+// For each tile multiprocessors read the tile's rows of both operands. Tiles of a cluster share a side and read
+// its rows once. Operands that do not fit the L2 cache come from memory: every operand once, and a share of
+// the repeated reads, which the fit finds. The card's [Facts] hold the sizes of tiles, clusters and cache.
 //
 // # Fit
 //
-// [Fit] is non-negative least squares of relative errors over readings' watts. Where the card tells the
-// power of its memory, these are readings of HBM alone, with an offset of the sensor's own; without them
-// HBM and the way to it cannot be told apart, and all of it is called HBM. Standard errors are those of a
-// bootstrap of residuals, together with what another exponent of the clock would change. The model is judged
-// by kernels that a fit has not seen: by those of the fit, each left out in turn, where others tell the
-// same coefficients, and by those that were held out.
+// [Model.Fit] is non-negative least squares of relative errors over the readings' watts. If the card reports the
+// power of its memory, these are readings of HBM alone, with an offset of the sensor. Otherwise HBM and the way
+// to it cannot be separated, and HBM includes both. Standard errors come from a bootstrap of residuals and
+// from the likely exponents of the clock. Unseen kernels test the model: the held-out ones, and those of the fit,
+// each left out in turn if other kernels determine the same coefficients.
 //
 // # Clock
 //
-// The card's clock is the highest at which power is below what the card draws at its cap, and operations
-// are below a second limit: an H200 was seen to hold back tensor cores at some 780 TFLOP/s in BF16
-// whatever their operands were, at 340 W as well as at 660 ([Model.Limits]).
+// The card runs at the highest clock at which its power is within Drawn at the cap, and operations are within
+// [Model.Limits]: some cards lower the clock of tensor cores at a rate of operations, far below the power cap.
 //
-// [Model.Advise] looks for clocks of least energy, unless kernels that it never saw show that the model is too
-// far off for that ([Model.Verdict]). Clocks were measured only where the card chose them under its cap; what lies below
-// is extrapolated, and is said to be.
+// [Model.Advise] looks for clocks of least energy, unless the errors on unseen kernels are too large
+// ([Model.Verdict]). Clocks are measured only where the card chooses them under its cap. Lower clocks are
+// extrapolated, and marked so.
 //
-// Values are safe for concurrent use once they are made.
+// A Model is safe for concurrent use after its fit.
 package component
