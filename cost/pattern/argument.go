@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// arguments reads what stands in an operation's parentheses, if it has any, into args, which has a
-// place for every parameter, and fills in the defaults.
+// arguments reads an operation's arguments, if there are any, into args, which has a place for every parameter, and
+// fills in the defaults.
 func (p *parser) arguments(op *Operation, args []any) error {
-	at := make([]int, len(args)) // where values were found
+	at := make([]int, len(args)) // positions of the values
 	if p.take("(") && !p.take(")") {
 		for {
 			i, err := p.parameter(op, args)
@@ -29,7 +29,7 @@ func (p *parser) arguments(op *Operation, args []any) error {
 			}
 		}
 	}
-	end := p.pos // where what is missing should be
+	end := p.pos // position of a missing argument
 	if strings.HasSuffix(p.text[:end], ")") {
 		end--
 	}
@@ -51,7 +51,7 @@ func (p *parser) arguments(op *Operation, args []any) error {
 	return nil
 }
 
-// needs says what to write for parameter i, or for any where one of all must be given.
+// needs returns the message for a missing parameter i, or for a missing choice among all parameters.
 func needs(op *Operation, i int) string {
 	q := op.Parameters[i]
 	if !op.anyOf {
@@ -64,8 +64,7 @@ func needs(op *Operation, i int) string {
 	return list(all) + " with " + q.Values()
 }
 
-// parameter finds which one the next argument is for: the one it names, or the first that has no
-// value yet.
+// parameter finds the next argument's parameter: the one that it names, or the first without a value.
 func (p *parser) parameter(op *Operation, args []any) (int, error) {
 	name, at := p.word()
 	if !p.take("=") {
@@ -88,11 +87,10 @@ func (p *parser) parameter(op *Operation, args []any) (int, error) {
 	return i, nil
 }
 
-// positional is the parameter of an argument without a name: the first that has no value yet and
-// needs no name.
+// positional returns the parameter of an argument without a name: the first that has no value and needs no name.
 func (p *parser) positional(op *Operation, args []any, word string) (int, error) {
 	first, fits := -1, false
-	var hints []string // what else the word may be meant for
+	var hints []string // other meanings of the word
 	for i, q := range op.Parameters {
 		if args[i] != nil {
 			continue

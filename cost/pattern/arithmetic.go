@@ -2,8 +2,7 @@ package pattern
 
 import "math"
 
-// tabled is a function of elements that is looked up, where a table of all of them is smaller than
-// what is asked for.
+// tabled replaces a function of elements by a table of all its values, if the table is smaller than the block.
 func tabled[T any](s *stage, of func(b uint32) T) func(b uint32) T {
 	if s.format.Bits > 16 || s.area < 1<<s.format.Bits {
 		return of
@@ -15,7 +14,7 @@ func tabled[T any](s *stage, of func(b uint32) T) func(b uint32) T {
 	return func(b uint32) T { return table[b] }
 }
 
-// mapped is a field whose elements are functions of inner's, element by element.
+// mapped is a field whose elements are functions of inner's elements.
 func (s *stage) mapped(inner *field, of func(b uint32) uint32) *field {
 	f := s.format
 	of = tabled(s, of)
@@ -26,8 +25,8 @@ func (s *stage) mapped(inner *field, of func(b uint32) uint32) *field {
 	})
 }
 
-// arithmetic makes steps of functions of values: computed in float64, rounded to the type. What is
-// not finite stays.
+// arithmetic makes steps from functions of values, which are computed in float64 and rounded to the type. Values
+// that are not finite stay.
 func arithmetic(with func(args []any) func(v float64) float64) func(*stage, []any, *field) (*field, error) {
 	return func(s *stage, args []any, inner *field) (*field, error) {
 		f, of := s.format, with(args)

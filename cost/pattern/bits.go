@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// lowHigh is the bits that low=k and high=k name.
+// lowHigh returns the mask of low=k and high=k.
 func lowHigh(f weights.Format, args []any) (mask uint32, err error) {
 	low, high := args[0].(int), args[1].(int)
 	if low > f.Bits || high > f.Bits {
@@ -16,8 +16,8 @@ func lowHigh(f weights.Format, args []any) (mask uint32, err error) {
 	return uint32(uint64(1)<<low - 1 | all&^(all>>high)), nil
 }
 
-// finite clears the lowest exponent bit of NaN and infinity. In a format without infinities, where one
-// mantissa alone is NaN, it clears the lowest mantissa bit.
+// finite clears the lowest exponent bit of NaN and infinity. In a format without infinities, where only one mantissa
+// is NaN, it clears the lowest mantissa bit.
 func finite(f weights.Format, b uint32) uint32 {
 	if f.Finite(b) {
 		return b
@@ -58,8 +58,8 @@ func (s *stage) changed(inner *field, of func(b uint32, word uint64) uint32) *fi
 	})
 }
 
-// bits are n random bits, each set with the chance. Every bit compares a random binary fraction with
-// the chance's, digit by digit, until one of the two is seen to be less: two digits on average.
+// bits returns n random bits, each set with the given chance. Each bit compares a random binary fraction with the
+// chance, digit by digit until they differ: two digits on average.
 func (c chance) bits(n int, word uint64) (set uint32) {
 	undecided := uint32(uint64(1)<<n - 1)
 	if c == 1<<53 {

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError says where a text is no pattern.
+// SyntaxError reports where a text is not a pattern.
 type SyntaxError struct {
 	Text string // the whole text
-	Pos  int    // byte offset of what was found
+	Pos  int    // byte offset of the error
 	Msg  string // what was found and what was expected
 }
 
@@ -28,8 +28,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s\n  %s\n  %s^", e.Msg, visible(e.Text), indent)
 }
 
-// suggest ends a message about an unknown word: with the word that was meant, where one is close,
-// or with all there are.
+// suggest ends a message about an unknown word: with the closest known word if one is close, else with all of them.
 func suggest(word string, words []string) string {
 	best, least := "", 3
 	for _, w := range words {
@@ -43,7 +42,7 @@ func suggest(word string, words []string) string {
 	return ": expected " + list(words)
 }
 
-// list joins words as a sentence does.
+// list joins words as in a sentence.
 func list(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -52,8 +51,7 @@ func list(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// edits is the least number of letters to insert, delete or replace, and of neighbours to exchange,
-// that makes b of a; 3 where that is more than two letters' difference in length.
+// edits returns the Damerau–Levenshtein distance of a and b, or 3 if their lengths differ by more than two.
 func edits(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3

@@ -6,27 +6,27 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Range is the numbers from From up to, but without, To.
+// Range is the numbers from From to To, without To.
 type Range struct{ From, To int }
 
 func (r Range) len() int { return r.To - r.From }
 
-// field is a matrix that can be asked for any block.
+// field is a matrix of which any block can be made.
 type field struct {
 	rows, cols int
 	size       int // bytes of an element
 	// fill writes a block, row-major, into dst, which has its size.
 	fill func(dst []byte, rows, cols Range) error
-	// local fields cost only the block; others at least its rows.
+	// local fields compute only the block; others at least its rows.
 	local bool
-	// tall fields are made many rows at a time, because their rows lie across what they are made of.
+	// tall fields are made many rows at a time, because their rows are columns of their input.
 	tall bool
-	// stored is the whole matrix where it lies in memory; the field owns it.
+	// stored is the whole matrix if it is in memory; the field owns it.
 	stored []byte
 }
 
-// piece is how many elements a worker makes at a time: their bytes stay in its cache from one step to
-// the next, and a cancelled context is noticed between two of them.
+// piece is the number of elements that a worker makes at a time. Their bytes stay in its cache from step to step, and
+// a cancelled context is noticed between two pieces.
 const piece = 1 << 16
 
 // block makes a block with several workers.

@@ -3,6 +3,8 @@ package pattern
 import (
 	"context"
 	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 	"runtime"
 )
 
@@ -12,15 +14,14 @@ const (
 	mostElements = 1 << 42
 )
 
-// Generate makes the whole matrix: Rows·Cols elements, row-major and little-endian, with as many
-// workers as asked for, at least one. The bytes depend on the pattern and the spec alone. Cancelling
-// ctx ends it with the context's error.
+// Generate makes the whole matrix, Rows·Cols elements, row-major and little-endian, with the given number of workers
+// (at least one). The bytes depend only on the pattern and the spec. Cancelling ctx returns the context's error.
 func (p Pattern) Generate(ctx context.Context, s Spec, workers int) ([]byte, error) {
 	return p.generate(ctx, s, Range{0, s.Rows}, Range{0, s.Cols}, workers)
 }
 
-// Block makes the same bytes as that block of what Generate makes, row-major. A local pattern costs
-// only the block; any other takes what it needs of the matrix, which may be all, on all processors.
+// Block makes a block of the matrix that Generate makes, row-major. A local pattern computes only the block. Any other
+// pattern computes the parts of the matrix that it needs, perhaps all, on all processors.
 func (p Pattern) Block(ctx context.Context, s Spec, rows, cols Range) ([]byte, error) {
 	return p.generate(ctx, s, rows, cols, runtime.GOMAXPROCS(0))
 }
@@ -32,11 +33,11 @@ func (p Pattern) generate(ctx context.Context, s Spec, rows, cols Range, workers
 	format, ok := s.DType.Format()
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%s is no type that patterns are made in: use F32, F16, BF16, F8_E4M3, F8_E5M2 or I8", s.DType)
+		return nil, fmt.Errorf("patterns cannot be of type %s: use %s", s.DType, weights.FormatNames("or"))
 	case s.Rows < 0 || s.Cols < 0 || s.Cols > 0 && s.Rows > mostElements/s.Cols:
 		return nil, fmt.Errorf("%d × %d elements: both must be 0 or more, and at most 2^42 together", s.Rows, s.Cols)
 	case rows.From < 0 || rows.To < rows.From || rows.To > s.Rows, cols.From < 0 || cols.To < cols.From || cols.To > s.Cols:
-		return nil, fmt.Errorf("rows %d to %d and columns %d to %d are no block of %d × %d", rows.From, rows.To, cols.From, cols.To, s.Rows, s.Cols)
+		return nil, fmt.Errorf("rows %d to %d and columns %d to %d are not a block of %d × %d", rows.From, rows.To, cols.From, cols.To, s.Rows, s.Cols)
 	}
 	calls := p.calls()
 	b := &builder{ctx: ctx, format: format, seed: s.Seed, workers: max(1, workers), area: rows.len() * cols.len()}

@@ -2,11 +2,10 @@ package pattern
 
 import "math"
 
-// normals writes a deviate of the standard normal distribution over each of u: the one that a share
-// of u lies below, 0 < u < 1, to 15 digits or so. It is Wichura's algorithm AS 241 (PPND16), rational
-// in the middle and in the square root of the logarithm at the tails, which come last so that the
-// many in the middle do not wait for them. Products are converted before they are added to, so that
-// no machine fuses them.
+// normals replaces each u, 0 < u < 1, by the quantile of the standard normal distribution at u, to about 15 digits. It
+// is Wichura's algorithm AS 241 (PPND16): rational in the middle, and in the square root of the logarithm at the
+// tails. The tails come last, so that the many values in the middle do not wait for them. Products are converted
+// before an addition, so that no machine fuses both.
 func normals(u []float64) {
 	var tails [run]uint8
 	n := 0
@@ -25,7 +24,7 @@ func normals(u []float64) {
 	}
 }
 
-// tail is the deviate outside the middle.
+// tail is the quantile outside the middle.
 func tail(u float64) float64 {
 	r := math.Sqrt(-ln(min(u, 1-u)))
 	z := 0.0
@@ -37,7 +36,7 @@ func tail(u float64) float64 {
 	return math.Copysign(z, u-0.5)
 }
 
-// horner is the polynomial with coefficients c, the constant first.
+// horner evaluates the polynomial with coefficients c, the constant first.
 func horner(x float64, c *[8]float64) float64 {
 	s := float64(c[7]*x) + c[6]
 	s = float64(s*x) + c[5]

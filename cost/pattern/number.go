@@ -23,7 +23,7 @@ func parseNumber(text string) (float64, bool) {
 	return v, err == nil && v-v == 0
 }
 
-// formatNumber is the shortest spelling: decimal, or a power of two where that is shorter.
+// formatNumber returns the shortest spelling: decimal, or a power of two if that is shorter.
 func formatNumber(v float64) string {
 	text := strconv.FormatFloat(v, 'g', -1, 64)
 	text = strings.Replace(text, "e+0", "e", 1)

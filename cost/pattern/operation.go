@@ -3,26 +3,24 @@ package pattern
 // Operation is a source or a step of the language.
 type Operation struct {
 	Name       string
-	Source     bool // stands first; else a step
+	Source     bool // the first operation; else a step
 	Parameters []Parameter
 	Doc        string
 	Example    string // a whole pattern with it
 
-	// anyOf is true where at least one of the parameters must be given.
+	// anyOf reports that at least one of the parameters must be given.
 	anyOf bool
-	// check finds what is wrong between arguments that are within their ranges: the parameter to
-	// blame and what it should be. Nil where nothing can be.
+	// check compares arguments that are within their ranges. It returns the wrong parameter and its valid values.
+	// nil: nothing can be wrong.
 	check func(args []any) (parameter int, msg string)
-	// wide tells arguments with which an element needs more than a few of what the step works on.
-	// Nil where it never does.
+	// wide reports arguments with which an element needs more than a few elements of the step's input. nil: never.
 	wide func(args []any) bool
-	// turns is true where the result has rows for columns.
+	// turns reports that the result is transposed.
 	turns bool
-	// draw writes the values of a run of elements of one row, in sources that draw every element by
-	// itself; those may be the source of a set.
+	// draw writes the values of a run of elements of one row, in sources that draw every element independently. Only
+	// these may be the source of a set.
 	draw func(values []float64, args []any, row dice, col int)
-	// make builds the operation's field on that of the operation before it. Sources with draw
-	// have none.
+	// make builds the operation's field on that of the operation before it. Sources with draw have none.
 	make func(s *stage, args []any, inner *field) (*field, error)
 }
 
@@ -30,18 +28,18 @@ type Operation struct {
 type Parameter struct {
 	Name string
 	Kind Kind
-	// Default is the value of a parameter that need not be given, "" where it must be.
+	// Default is the value of an optional parameter, "" for a required one.
 	Default string
 	// Min and Max bound a Number or an Integer, both included.
 	Min, Max float64
 	// Words are the values of a Word.
 	Words []string
-	// Named is true where the value must follow its name, as in low=4.
+	// Named reports that the value must follow its name, as in low=4.
 	Named bool
 	Doc   string
 }
 
-// Kind is what a parameter's value is.
+// Kind is the type of a parameter's value.
 type Kind string
 
 const (
@@ -49,12 +47,11 @@ const (
 	Integer Kind = "whole number"
 	Word    Kind = "word"
 	Shape   Kind = "shape"     // 16x16: rows and columns
-	Nested  Kind = "source"    // one that draws every element by itself
+	Nested  Kind = "source"    // one that draws every element independently
 	Place   Kind = "path:name" // a file or folder and a tensor in it
 )
 
-// What arguments are in a call: a float64, an int or a string where they are numbers or words, and
-// these.
+// Arguments in a call are float64, int, string, or one of these.
 type (
 	shape      struct{ rows, cols int }
 	tensorName struct{ path, name string }
@@ -66,7 +63,7 @@ type call struct {
 	args []any
 }
 
-// Values says what a value of the parameter may be.
+// Values describes the valid values of the parameter.
 func (p *Parameter) Values() string {
 	switch p.Kind {
 	case Word:
@@ -89,7 +86,7 @@ func (p *Parameter) Values() string {
 	return text
 }
 
-// names of the operations that a condition holds for.
+// names returns the names of the operations with a property.
 func names(is func(*Operation) bool) (list []string) {
 	for _, o := range operations {
 		if is(o) {
@@ -102,7 +99,7 @@ func names(is func(*Operation) bool) (list []string) {
 func isSource(o *Operation) bool { return o.Source }
 func isStep(o *Operation) bool   { return !o.Source }
 
-// operation finds one by name.
+// operation finds an operation by name.
 func operation(name string) (*Operation, bool) {
 	for _, o := range operations {
 		if o.Name == name {
@@ -112,7 +109,7 @@ func operation(name string) (*Operation, bool) {
 	return nil, false
 }
 
-// local tells operations with which a block costs no more than the block.
+// local reports operations with which a block needs only a block of the input.
 func local(calls []call) bool {
 	for _, c := range calls {
 		if c.op.wide != nil && c.op.wide(c.args) {

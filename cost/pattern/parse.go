@@ -11,7 +11,7 @@ type parser struct {
 	pos  int
 }
 
-// blank is what may stand between any two parts.
+// blank characters may separate any two parts.
 const blank = " \t\r\n"
 
 func parse(text string) ([]call, error) {
@@ -32,7 +32,7 @@ func parse(text string) ([]call, error) {
 
 func parseSteps(text string) ([]call, error) { return (&parser{text: text}).steps() }
 
-// steps reads one step or more, to the end.
+// steps reads one or more steps, to the end.
 func (p *parser) steps() (list []call, err error) {
 	for {
 		step, err := p.call(isStep, "a step")
@@ -49,7 +49,7 @@ func (p *parser) steps() (list []call, err error) {
 	}
 }
 
-// call reads an operation that fits, with its arguments.
+// call reads a matching operation with its arguments.
 func (p *parser) call(fits func(*Operation) bool, what string) (c call, err error) {
 	name, at := p.word()
 	op, known := operation(name)
@@ -82,7 +82,7 @@ func (p *parser) word() (word string, at int) {
 	return p.text[at:p.pos], at
 }
 
-// next passes over blanks and gives what is left.
+// next skips blanks and returns the rest.
 func (p *parser) next() string {
 	rest := strings.TrimLeft(p.text[p.pos:], blank)
 	p.pos = len(p.text) - len(rest)
@@ -98,7 +98,7 @@ func (p *parser) take(mark string) bool {
 	return true
 }
 
-// found names what is next.
+// found describes the next word or mark.
 func (p *parser) found() string {
 	rest := p.next()
 	if rest == "" {

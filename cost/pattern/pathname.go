@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// place reads PATH:NAME up to the parenthesis that closes, or between quotes, where it may hold
-// anything. The last colon divides.
+// place reads PATH:NAME up to the closing parenthesis, or between quotes, which allow any characters. The last colon
+// separates path and name.
 func (p *parser) place() (any, error) {
 	at := p.pos
 	text, err := p.raw()
@@ -38,7 +38,7 @@ func (p *parser) raw() (string, error) {
 	return strings.TrimRight(rest[:end], blank), nil
 }
 
-// closing is the place of the first ) that no ( before it belongs to, -1 where there is none.
+// closing returns the position of the first ) without a (, or -1.
 func closing(text string) int {
 	open := 0
 	for i, c := range []byte(text) {
@@ -54,7 +54,7 @@ func closing(text string) int {
 	return -1
 }
 
-// spellPlace writes PATH:NAME as place reads it back, between quotes where it must.
+// spellPlace writes PATH:NAME for place to read, between quotes if necessary.
 func spellPlace(t tensorName) string {
 	text := t.path + ":" + t.name
 	if quoted := strconv.Quote(text); quoted != `"`+text+`"` || strings.Trim(text, blank) != text || closing(text+")") != len(text) {

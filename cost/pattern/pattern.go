@@ -6,21 +6,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Pattern is a source and steps. It is immutable, and equal (==) to every pattern of the same
-// canonical text. The zero value is not a pattern.
+// Pattern is a source and steps. It is immutable. Patterns with the same canonical text are equal (==). The zero value
+// is not a pattern.
 type Pattern struct {
 	text string // canonical
 }
 
-// Spec is a matrix to be made: its type, one that has a weights.Format, its shape and the seed of all
-// random decisions.
+// Spec describes a matrix to make: its type, which must have a weights.Format, its shape, and the seed of all random
+// decisions.
 type Spec struct {
 	DType      weights.DType
 	Rows, Cols int
 	Seed       uint64
 }
 
-var errNoPattern = errors.New("the zero Pattern is no pattern: make one with Parse")
+var errNoPattern = errors.New("the zero Pattern is not a pattern: make one with Parse")
 
 // Parse reads a pattern. Errors are *SyntaxError.
 func Parse(text string) (Pattern, error) {
@@ -31,7 +31,7 @@ func Parse(text string) (Pattern, error) {
 	return Pattern{spell(calls)}, nil
 }
 
-// MustParse is Parse for texts that are known to be right; it panics where they are not.
+// MustParse is Parse for valid texts. It panics on others.
 func MustParse(text string) Pattern {
 	p, err := Parse(text)
 	if err != nil {
@@ -40,8 +40,8 @@ func MustParse(text string) Pattern {
 	return p
 }
 
-// String is the canonical text: the shortest spelling of every step, without defaults. It parses to
-// an equal pattern.
+// String returns the canonical text: the shortest spelling of every step, without defaults. It parses to an equal
+// pattern.
 func (p Pattern) String() string { return p.text }
 
 // With appends a step, or several with | between them. Errors are *SyntaxError about step.
@@ -56,7 +56,7 @@ func (p Pattern) With(step string) (Pattern, error) {
 	return Pattern{p.text + separator + spell(calls)}, nil
 }
 
-// MarshalText gives the canonical text; the zero value has none.
+// MarshalText returns the canonical text. The zero value is an error.
 func (p Pattern) MarshalText() ([]byte, error) {
 	if p.text == "" {
 		return nil, errNoPattern
@@ -70,12 +70,12 @@ func (p *Pattern) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Local reports whether an element of the result needs only a few elements of what each step works
-// on, so that [Pattern.Block] costs no more than the block.
+// Local reports whether an element of the result needs only a few elements of each step's input, so that
+// [Pattern.Block] computes only the block.
 func (p Pattern) Local() bool { return local(p.calls()) }
 
-// Tensor is the file or folder and the name of the tensor that the pattern starts from; ok is false
-// where the source is another.
+// Tensor returns the file or folder and the name of the tensor that is the pattern's source. ok is false for other
+// sources.
 func (p Pattern) Tensor() (path, name string, ok bool) {
 	calls := p.calls()
 	if len(calls) == 0 || len(calls[0].args) == 0 {
@@ -85,7 +85,7 @@ func (p Pattern) Tensor() (path, name string, ok bool) {
 	return t.path, t.name, ok
 }
 
-// calls parses the canonical text again, in microseconds: a pattern that is its text can be compared.
+// calls parses the canonical text again, in microseconds. A pattern is only its text, so that == compares patterns.
 func (p Pattern) calls() []call {
 	if p.text == "" {
 		return nil

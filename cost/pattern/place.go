@@ -2,8 +2,8 @@ package pattern
 
 import "github.com/lowtoggle/lowtoggle/weights"
 
-// makeTranspose is local where inner is; otherwise inner is made whole first, or every block would
-// make all rows of it again.
+// makeTranspose is local if inner is. Otherwise inner is made as a whole first, because every block would need all of
+// its rows.
 func makeTranspose(s *stage, _ []any, inner *field) (*field, error) {
 	if !inner.local {
 		var err error
@@ -14,7 +14,7 @@ func makeTranspose(s *stage, _ []any, inner *field) (*field, error) {
 	return s.transposed(inner), nil
 }
 
-// transposed is inner with rows for columns.
+// transposed swaps inner's rows and columns.
 func (s *stage) transposed(inner *field) *field {
 	f := s.format
 	turned := s.matrix(inner.local, func(dst []byte, rows, cols Range) error {
@@ -29,8 +29,8 @@ func (s *stage) transposed(inner *field) *field {
 	return turned
 }
 
-// turn writes the transpose of src, rows × cols elements, into dst, tile by tile, so that lines of
-// both stay in the cache.
+// turn writes the transpose of src, rows × cols elements, into dst. It works tile by tile, so that cache lines of both
+// stay in the cache.
 func turn(f weights.Format, dst, src []byte, rows, cols int) {
 	const tile = 32
 	for r0 := 0; r0 < rows; r0 += tile {
@@ -44,7 +44,7 @@ func turn(f weights.Format, dst, src []byte, rows, cols int) {
 	}
 }
 
-// makeRepeat shows the first row and column of every run in all places of the run.
+// makeRepeat repeats the first row and column of every run in the whole run.
 func makeRepeat(s *stage, args []any, inner *field) (*field, error) {
 	perRow, perCol, size := args[0].(int), args[1].(int), s.format.Bits/8
 	return s.matrix(inner.local, func(dst []byte, rows, cols Range) error {
@@ -75,7 +75,7 @@ func makeRepeat(s *stage, args []any, inner *field) (*field, error) {
 	}), nil
 }
 
-// makeCycle shows the first rows and columns over and over.
+// makeCycle repeats the first rows and columns periodically.
 func makeCycle(s *stage, args []any, inner *field) (*field, error) {
 	period := func(arg any, all int) int {
 		if n := arg.(int); n > 0 {
@@ -108,10 +108,10 @@ func makeCycle(s *stage, args []any, inner *field) (*field, error) {
 	}), nil
 }
 
-// across is the stage with rows for columns.
+// across is the transposed stage.
 func (s *stage) across() *stage { return &stage{s.builder, s.cols, s.rows, s.dice} }
 
-// onColumns is whole on the transpose: do sees columns as rows.
+// onColumns is whole on the transpose, so do gets columns as rows.
 func (s *stage) onColumns(inner *field, do func(data []byte) error) (*field, error) {
 	across := s.across()
 	turned, err := makeTranspose(across, nil, inner)

@@ -13,8 +13,7 @@ func makeRound(s *stage, args []any, inner *field) (*field, error) {
 	return s.mapped(inner, func(b uint32) uint32 { return f.Round(b, bits, truncate) }), nil
 }
 
-// makeGrid takes each row's step from the row as it is: the root mean square of what is finite, over
-// s.
+// makeGrid takes each row's step from the row: the root mean square of its finite elements, over s.
 func makeGrid(s *stage, args []any, inner *field) (*field, error) {
 	f, fineness := s.format, args[0].(float64)
 	value := tabled(s, f.Value)

@@ -2,8 +2,8 @@ package pattern
 
 import "math"
 
-// makeSort sorts the lowest share of the matrix to its front: by rows in row-major order, by columns
-// the same on its transpose, within every row by itself.
+// makeSort sorts the lowest share of the matrix to its front: by rows in row-major order, by columns on its transpose,
+// or within every row.
 func makeSort(s *stage, args []any, inner *field) (*field, error) {
 	f, share := s.format, args[0].(float64)
 	lowest := func(data []byte) int {
@@ -13,7 +13,7 @@ func makeSort(s *stage, args []any, inner *field) (*field, error) {
 	switch args[1].(string) {
 	case "within":
 		return s.byRow(inner, func(row []byte) {
-			_ = sortLowest(s.ctx, f, row, lowest(row)) // fails only where all is cancelled
+			_ = sortLowest(s.ctx, f, row, lowest(row)) // fails only if the context is cancelled
 		}), nil
 	case "columns":
 		return s.onColumns(inner, sorted)

@@ -7,12 +7,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// run is how many values are drawn at a time, into one of the buffers.
+// run is the number of values that are drawn at a time into a buffer.
 const run = 256
 
 var buffers = sync.Pool{New: func() any { return new([run]float64) }}
 
-// drawn is a field whose elements are each drawn by themselves.
+// drawn is a field whose elements are drawn independently.
 func (s *stage) drawn(c call) *field {
 	return s.alter(nil, func(data []byte, row, col int) { c.encode(s.format, data, s.dice.row(row), col) })
 }
@@ -58,7 +58,7 @@ func drawConst(values []float64, args []any, _ dice, _ int) {
 
 func drawZeros(values []float64, _ []any, _ dice, _ int) { clear(values) }
 
-// makeSet draws the set from row −1, where no element lies, and then one of it for every element.
+// makeSet draws the set from row −1, which has no elements, and then a member for every element.
 func makeSet(s *stage, args []any, _ *field) (*field, error) {
 	f, n := s.format, args[0].(int)
 	set := make([]byte, n*f.Bits/8)

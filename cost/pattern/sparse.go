@@ -1,6 +1,6 @@
 package pattern
 
-// makeSparse zeroes blocks, each by the dice of its own row and column.
+// makeSparse zeroes blocks, each by the dice of its row and column.
 func makeSparse(s *stage, args []any, inner *field) (*field, error) {
 	f, c, block := s.format, newChance(args[0].(float64)), args[1].(shape)
 	return s.alter(inner, func(data []byte, row, col int) {

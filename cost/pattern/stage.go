@@ -8,13 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// builder makes fields of the calls of one pattern.
+// builder makes the fields of one pattern's calls.
 type builder struct {
 	ctx     context.Context
 	format  weights.Format
 	seed    uint64
 	workers int
-	area    int // elements of the block that is asked for
+	area    int // elements of the requested block
 	opened  []io.Closer
 }
 
@@ -26,14 +26,14 @@ func (b *builder) close() error {
 	return errors.Join(errs...)
 }
 
-// stage is what one operation is made with.
+// stage is the context in which an operation makes its field.
 type stage struct {
 	*builder
-	rows, cols int // of its result
+	rows, cols int // of the result
 	dice       dice
 }
 
-// field builds the result of the last call on that of those before it.
+// field builds the result of the last call on the result of the calls before it.
 func (b *builder) field(calls []call, rows, cols int) (*field, error) {
 	last := len(calls) - 1
 	c := calls[last]
@@ -60,8 +60,8 @@ func (s *stage) matrix(local bool, fill func(dst []byte, rows, cols Range) error
 	return &field{rows: s.rows, cols: s.cols, size: s.format.Bits / 8, fill: fill, local: local}
 }
 
-// alter is a field that fills blocks from inner, if there is one, and then calls run for each row of
-// them, with the place of its first element.
+// alter is a field that fills blocks from inner, if there is one, and then calls run for each row of them with the
+// place of its first element.
 func (s *stage) alter(inner *field, run func(data []byte, row, col int)) *field {
 	size := s.format.Bits / 8
 	f := s.matrix(inner == nil || inner.local, func(dst []byte, rows, cols Range) error {
@@ -81,12 +81,12 @@ func (s *stage) alter(inner *field, run func(data []byte, row, col int)) *field 
 	return f
 }
 
-// byRow is a field whose rows are made of whole rows of inner, by do in place.
+// byRow is a field whose rows do makes in place from whole rows of inner.
 func (s *stage) byRow(inner *field, do func(row []byte)) *field {
 	size := s.format.Bits / 8
 	f := s.matrix(false, func(dst []byte, rows, cols Range) error {
 		width := cols.len() * size
-		if cols.len() == s.cols { // no row needs room beside dst
+		if cols.len() == s.cols { // no row needs room besides dst
 			if err := inner.fill(dst, rows, cols); err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (s *stage) byRow(inner *field, do func(row []byte)) *field {
 	return f
 }
 
-// whole is a field in memory: inner's matrix, changed by do in place.
+// whole is a field in memory: inner's matrix after do has changed it in place.
 func (s *stage) whole(inner *field, do func(data []byte) error) (*field, error) {
 	data, err := inner.block(s.ctx, Range{0, inner.rows}, Range{0, inner.cols}, s.workers)
 	if err == nil && do != nil && len(data) > 0 {

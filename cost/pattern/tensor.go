@@ -7,8 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// makeTensor is a field that reads blocks from a mapped file, and rounds them where the file's type
-// is another.
+// makeTensor is a field that reads blocks from a mapped file, and rounds them if the file has another type.
 func makeTensor(s *stage, args []any, _ *field) (*field, error) {
 	at := args[0].(tensorName)
 	model, err := weights.Open(at.path)
