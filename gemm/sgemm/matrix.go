@@ -8,8 +8,8 @@ type Matrix struct {
 	Data               []float32
 }
 
-// Dense is a matrix whose rows follow each other without a gap. Where data is nil it is allocated.
-// It panics where data has another length than rows*cols.
+// Dense returns a matrix without gaps between its rows. A nil data is allocated. Dense panics if data has another
+// length than rows*cols.
 func Dense(rows, cols int, data []float32) Matrix {
 	if data == nil {
 		data = make([]float32, rows*cols)
@@ -20,7 +20,7 @@ func Dense(rows, cols int, data []float32) Matrix {
 	return Matrix{rows, cols, cols, data}
 }
 
-// Slice is the view of rows r0 to r1 and columns c0 to c1, ends excluded.
+// Slice returns the view of rows r0 to r1 and columns c0 to c1, ends excluded.
 func (m Matrix) Slice(r0, r1, c0, c1 int) Matrix {
 	if r0 < 0 || r1 < r0 || m.Rows < r1 || c0 < 0 || c1 < c0 || m.Cols < c1 {
 		panic(fmt.Sprintf("sgemm: slice [%d:%d, %d:%d] of a matrix of %dx%d", r0, r1, c0, c1, m.Rows, m.Cols))
@@ -32,7 +32,7 @@ func (m Matrix) Slice(r0, r1, c0, c1 int) Matrix {
 	return s
 }
 
-// Row is row i, which shares the matrix's memory.
+// Row returns row i, which shares the matrix's memory.
 func (m Matrix) Row(i int) []float32 {
 	if m.Cols == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (m Matrix) Row(i int) []float32 {
 	return m.Data[i*m.Stride:][:m.Cols:m.Cols]
 }
 
-// check panics where the data is too short for the shape.
+// check panics if the data is too short for the shape.
 func (m Matrix) check(name string) {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {
 		panic(fmt.Sprintf("sgemm: %s has shape %dx%d and stride %d", name, m.Rows, m.Cols, m.Stride))

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// Op says how a product is taken. The zero value is c = a·b, on all processors.
+// Op has the options of a product. The zero value is c = a·b, on all processors.
 type Op struct {
 	TransA  bool // a is given as [K,M]
 	TransB  bool // b is given as [N,K]
@@ -15,13 +15,13 @@ type Op struct {
 	Workers int  // goroutines at most; 0: all processors
 }
 
-// Mul writes c[M,N] = a[M,K]·b[K,N]. It panics where shapes do not fit. It returns ctx's error, well
-// under a second after ctx ends; c is partly computed then.
+// Mul computes c[M,N] = a[M,K]·b[K,N]. It panics if shapes do not fit. It returns ctx's error well under a second
+// after ctx ends; c is then partly computed.
 func Mul(ctx context.Context, c, a, b Matrix, op Op) error {
 	return newProduct(c, a, b, op, methods[0].tile).run(ctx)
 }
 
-// product is a product under way.
+// product is a product while it is computed.
 type product struct {
 	c, a, b Matrix
 	k       int
@@ -72,8 +72,8 @@ func (p *product) run(ctx context.Context) error {
 	return nil
 }
 
-// sweep is the part of a product that one block of b takes part in: columns j0 to j1 of c, steps k0
-// to k1 of their chains.
+// sweep is the part of a product that uses one block of b: columns j0 to j1 of c, steps k0 to k1 of their
+// chains.
 type sweep struct {
 	*product
 	block          *block
@@ -89,8 +89,8 @@ func (s *sweep) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A job is some panels of b for the same rows of a: all of them, unless c has so few rows that
-	// workers would be idle.
+	// A job is all panels of b for some rows of a, or some of the panels if c has so few rows that workers
+	// would be idle.
 	rows := ceilDiv(s.c.Rows, tileRows)
 	parts := min(panels, ceilDiv(jobsPerWorker*s.op.Workers, rows))
 	if s.op.Workers == 1 {
@@ -131,7 +131,7 @@ func (s *sweep) row(i0, from, to int) {
 	}
 }
 
-// jobsPerWorker are enough for workers to end at about the same time.
+// jobsPerWorker is large enough that all workers end at about the same time.
 const jobsPerWorker = 4
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -2,16 +2,16 @@ package sgemm
 
 import "sync"
 
-// A tile of c is what the kernel keeps in registers. A block of b, depth by at most width, is what
-// all tiles of a sweep use: with the rows of a it fits the second-level cache of one core.
+// The kernel keeps a tile of c in registers. All tiles of a sweep use one block of b, of depth by at most
+// width. With the rows of a it fits the second-level cache of one core.
 const (
 	tileRows = 14
 	tileCols = 32
 	depth    = 256
 	width    = 1024
 
-	// The rows of packed a are not a power of two apart, so they do not compete for the same lines
-	// of the nearest cache.
+	// The distance of packed rows of a is no power of two, so that they do not compete for the same lines of
+	// the first-level cache.
 	rowStep = depth + 16
 )
 
@@ -26,7 +26,7 @@ type (
 	block [width / tileCols]colPanel
 )
 
-// A block is a megabyte, too much to allocate for the product of one attention head.
+// A block is a megabyte, too much to allocate for every small product.
 var (
 	blocks    = sync.Pool{New: func() any { return new(block) }}
 	rowPanels = sync.Pool{New: func() any { return new(rowPanel) }}
@@ -63,7 +63,7 @@ func (p *colPanel) pack(m Matrix, trans bool) {
 		return
 	}
 	j := 0
-	for ; j+8 <= m.Rows; j += 8 { // so many that each line of the cache is visited seldom
+	for ; j+8 <= m.Rows; j += 8 { // eight columns at a time fill half a cache line
 		r0, r1, r2, r3 := m.Row(j), m.Row(j + 1)[:m.Cols], m.Row(j + 2)[:m.Cols], m.Row(j + 3)[:m.Cols]
 		r4, r5, r6, r7 := m.Row(j + 4)[:m.Cols], m.Row(j + 5)[:m.Cols], m.Row(j + 6)[:m.Cols], m.Row(j + 7)[:m.Cols]
 		for k, v := range r0 {

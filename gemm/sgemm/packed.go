@@ -8,12 +8,12 @@ import (
 // Packed is an operand b[K,N] that was packed once for several products.
 type Packed struct {
 	k, n, panels int
-	rows         *[][tileCols]float32 // the panels of the first depth rows of b, then those of the next; and room for one more
+	rows         *[][tileCols]float32 // the panels of the first depth rows of b, then of the next ones, and depth spare rows
 }
 
 var packedRows = sync.Pool{New: func() any { return new([][tileCols]float32) }}
 
-// Pack packs b[K,N], which is given as [N,K] where trans is set. Release gives the memory back.
+// Pack packs b[K,N], which is given as [N,K] if trans is set. Call Release when it is no longer needed.
 func Pack(b Matrix, trans bool) *Packed {
 	b.check("b")
 	p := &Packed{k: b.Rows, n: b.Cols, rows: packedRows.Get().(*[][tileCols]float32)}
@@ -38,7 +38,7 @@ func Pack(b Matrix, trans bool) *Packed {
 	return p
 }
 
-// panel is the panel i of b from row k on, as far as its block goes.
+// panel returns panel i of b from row k to the end of the row's block.
 func (p *Packed) panel(k, i int) *colPanel {
 	first := k / depth * depth
 	rows := min(depth, p.k-first)
@@ -51,9 +51,9 @@ func (p *Packed) Release() {
 	p.rows = nil
 }
 
-// Mul writes c[M,N'] = a[M,K']·b' on the caller's goroutine, where b' is the K' rows and N' columns of b
-// from row k0 and column j0 on. The bits are those of [Mul]. j0 is a multiple of 32. Beyond b's last column
-// c may have up to 31 more, which become 0 as if b had zeros there. It panics where shapes do not fit.
+// Mul computes c[M,N'] = a[M,K']·b' on the caller's goroutine. b' is the K' rows and N' columns of b from row k0
+// and column j0 on; j0 is a multiple of 32. The bits are those of [Mul]. c may extend up to the next multiple
+// of 32 columns beyond b's last column, as if b had zeros there. Mul panics if shapes do not fit.
 func (p *Packed) Mul(c, a Matrix, k0, j0 int) {
 	c.check("c")
 	a.check("a")

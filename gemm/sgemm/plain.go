@@ -1,6 +1,6 @@
 package sgemm
 
-// tilePlain is the twin of the kernel: the same chains, on every machine.
+// tilePlain computes the kernels' chains in Go, on every machine.
 func tilePlain(c Matrix, a *rowPanel, b *colPanel, k int, add bool) {
 	for i := range c.Rows {
 		row := c.Row(i)
@@ -15,8 +15,8 @@ func tilePlain(c Matrix, a *rowPanel, b *colPanel, k int, add bool) {
 	}
 }
 
-// chain4 goes on with four chains, in columns j to j+3: side by side they hide each other's latency,
-// and one branch tells that none of them needs the care of fma.
+// chain4 continues four chains, in columns j to j+3. Side by side they hide each other's latency, and one branch
+// finds out whether any of them needs fma.
 func chain4(sums *[4]float32, a []float32, b *colPanel, j int) {
 	s0, s1, s2, s3 := sums[0], sums[1], sums[2], sums[3]
 	for k, v := range a {

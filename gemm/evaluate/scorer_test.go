@@ -1,0 +1,114 @@
+package evaluate_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/tally"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// folder is a small random model.
+func folder(t *testing.T, seed uint64) string {
+	t.Helper()
+	config, err := synth.Config("llama-tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := synth.Folder(context.Background(), config, dir, synth.Options{Seed: seed}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func open(t *testing.T, dir string) *weights.Model {
+	t.Helper()
+	m, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func few() tokens.Set {
+	return tokens.Set{Part: tokens.Part{N: 3, T: 4, Sequences: [][]int32{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}}, Purpose: tokens.Evaluation, File: "f"}
+}
+
+// TestCompareIsForwards: both losses and the comparison are those of package forward, in one pass a model.
+func TestCompareIsForwards(t *testing.T) {
+	before, after := open(t, folder(t, 1)), open(t, folder(t, 2))
+	s, err := evaluate.New(before, nil, few(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts tally.Tally
+	steps := 0
+	s.Step = func() { steps++ }
+	got, err := s.Compare(tally.With(t.Context(), &counts), before, after, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [2]*forward.Scores
+	for i, m := range []*weights.Model{before, after} {
+		if all[i], err = s.Decoder.Run(t.Context(), forward.Stored(m), s.Tokens.Sequences, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := forward.Compare(all[0], all[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Comparison != want || got.Before != all[0].Loss() || got.After != all[1].Loss() || want.Difference == 0 || got.Tokens.File != "f" {
+		t.Errorf("%+v, want %+v of %v and %v", got, want, all[0].Loss(), all[1].Loss())
+	}
+	if n := counts.Counts()["forward.Pass"]; n != 2 || steps != 2*s.Steps() {
+		t.Errorf("%d passes in %d steps, want one for each model in %d", n, steps, 2*s.Steps())
+	}
+}
+
+// TestErrorsSayWhichModelAndTokens, so that a user finds the file to mend.
+func TestErrorsSayWhichModelAndTokens(t *testing.T) {
+	m := open(t, folder(t, 1))
+	beyond := few()
+	beyond.Sequences[1][2] = 1 << 20
+	s, err := evaluate.New(m, nil, beyond, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Compare(t.Context(), m, m, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), m.Dir+": on the evaluation tokens of f: ") || !strings.Contains(err.Error(), "outside the vocabulary") {
+		t.Errorf("error %v, want one that names the model and the tokens", err)
+	}
+}
+
+func TestModelsWithoutALoss(t *testing.T) {
+	dir := folder(t, 1)
+	bare := filepath.Join(t.TempDir(), "model.safetensors")
+	data, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
+	if err == nil {
+		err = os.WriteFile(bare, data, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := evaluate.New(open(t, bare), nil, few(), 0); !errors.Is(err, evaluate.ErrNoConfig) {
+		t.Errorf("without config.json: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "mine", "architectures": ["Mine"]}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := evaluate.New(open(t, dir), nil, few(), 0); !errors.Is(err, arch.ErrUnknownFamily) || !strings.Contains(err.Error(), "its loss cannot be computed") {
+		t.Errorf("of an unknown family: %v", err)
+	}
+}
