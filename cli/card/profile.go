@@ -22,9 +22,9 @@ var Profile = &cli.Command{
 	Name:  "profile",
 	Usage: "measure a product's power over time, with more detail than any sensor has",
 	Description: `Runs y[M,N] = x[M,K]·w[N,K]ᵀ many times, each time from an idle card. The sensors are slow, but
-every run begins at another phase of them: their readings are stitched into one power trace, after
-Singhania et al., "FinGraV". It finds the first execution with steady execution time (SSE) and the
-first with steady power (SSP).
+every run begins at another phase of them: their readings are stitched into one power trace,
+after Singhania et al., "FinGraV". It finds the first execution with steady execution time (SSE)
+and the first with steady power (SSP).
 
    lowtoggle profile                                     # 8192³ in BF16
    lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
@@ -35,16 +35,17 @@ first with steady power (SSP).
 
 ` + sourceHelp + `
 
-A run takes --length, plus most of a second before and after the work. Table I of the paper advises
-200 runs for most kernels; its authors found 50 enough. --device simulated needs no GPU and shows
-what a report looks like. After an interrupt the report covers the runs until then.
+A run takes --length, plus most of a second before and after the work. Table I of the paper
+advises 200 runs for most kernels; its authors found 50 enough. --device simulated needs no GPU
+and shows what a report looks like. After an interrupt the report covers the runs until then.
 
 In the table, power is the mean over a time before the moment (column "over"), with its 95 %
-interval. – means that the trace is too coarse at that moment. In JSON, times are in seconds. With
---resolution the trace is equally fine everywhere; without, it is finest where power changes.
+interval. – means that the trace is too coarse at that moment. In JSON, times are in seconds.
+With --resolution the trace is equally fine everywhere; without, it is finest where power
+changes.
 
-The card's settings are never changed. Exit status 3: power was not steady within --length, or the
-readings do not carry the --resolution; 4: no GPU.`,
+The card's settings are never changed. Exit status 3: power was not steady within --length, or
+the readings do not carry the --resolution; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "as usual"},
 		xFlag,
@@ -55,7 +56,7 @@ readings do not carry the --resolution; 4: no GPU.`,
 		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of the work in a run, such as 500ms", DefaultText: "2s"},
 		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 to 10000", DefaultText: "Table I"},
 		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "use the card for this `TIME` in all, such as 90s", DefaultText: "3m0s"},
-		&cli.DurationFlag{Name: "resolution", Usage: "resolve changes within this `TIME`, such as 5ms, or exit with 3", DefaultText: "any"},
+		&cli.DurationFlag{Name: "resolution", Usage: "resolve changes within `TIME`, such as 5ms, or exit with 3", DefaultText: "any"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the trace into `FILE`, an .svg"},
 		&cli.StringFlag{Name: "from", Usage: "recompute the traces from the readings in `FILE`; runs nothing"},
 		&cli.BoolFlag{Name: "readings", Usage: "with --json: also every reading of the golden runs", DisableDefaultText: true},
