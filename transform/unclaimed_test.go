@@ -1,0 +1,141 @@
+package transform_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// withStranger is a small GPT-2 with a head of its own and one tensor more that the family does not know.
+func withStranger(t *testing.T, stranger weights.Info) *weights.Model {
+	t.Helper()
+	dir := folder(t, config(t, "gpt2-tiny", `{"tie_word_embeddings": false}`), synth.Options{Seed: 1, DType: weights.F32})
+	alter(t, dir, func(infos []weights.Info, data map[string][]byte) []weights.Info {
+		data[stranger.Name] = make([]byte, 4*stranger.Len())
+		return append(infos, stranger)
+	})
+	return open(t, dir)
+}
+
+// What a shift adds or folds would be another number under a scale that the family does not know, and a
+// norm may have readers that it does not know.
+func TestShiftStaysAwayFromStrangers(t *testing.T) {
+	const h = "transformer.h.0."
+	hidden := layoutOf(t, tiny(t, "gpt2-tiny", weights.F32)).Dims["hidden"]
+	for _, c := range []struct {
+		stranger weights.Info
+		kept     []string // tensors without a step
+		want     string
+	}{
+		{weights.Info{Name: h + "mlp.c_fc.weight_scale", DType: weights.F32, Shape: []int{1}},
+			[]string{h + "mlp.c_fc.weight", h + "ln_2.weight"}, `"` + h + `mlp.c_fc.weight_scale" is not in the catalogue`},
+		{weights.Info{Name: h + "attn.gate.weight", DType: weights.F32, Shape: []int{5, hidden}},
+			[]string{h + "attn.c_attn.weight", h + "ln_1.weight"}, `"` + h + `attn.gate.weight" is not in the catalogue`},
+		{weights.Info{Name: "lm_head.weight_scale", DType: weights.F32, Shape: []int{7, 1}},
+			[]string{"lm_head.weight"}, `"lm_head.weight_scale" is not in the catalogue`},
+	} {
+		m := withStranger(t, c.stranger)
+		p := makePlan(t, m, "shift", 0)
+		for _, s := range p.Steps {
+			if slices.Contains(c.kept, s.Tensor) {
+				t.Errorf("%s beside %s is shifted", s.Tensor, c.stranger.Name)
+			}
+		}
+		if notes := strings.Join(p.Notes, "\n"); len(p.Steps) == 0 || !strings.Contains(notes, c.want) {
+			t.Errorf("%s: %d steps, notes:\n%s", c.stranger.Name, len(p.Steps), notes)
+		}
+		add := &plan.Step{Pass: "shift", Tensor: c.kept[0], Data: pass.Shifted{Add: 1, Epilogue: true}}
+		plan := planOf(t, m, add)
+		plan.DropIn = false
+		if strings.HasSuffix(c.stranger.Name, "_scale") {
+			_, err := transform.Apply(t.Context(), m, plan, filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
+			wantError(t, err, "invalid plan", c.want)
+		}
+	}
+}
+
+// Where a folder is loaded as an embedder, hidden states are what it gives.
+func TestEmbeddersKeepTheirHiddenStates(t *testing.T) {
+	for name, text := range map[string]string{"llama-tiny": "", "gpt2-tiny": `{"tie_word_embeddings": false}`} {
+		dir := folder(t, config(t, name, text), synth.Options{Seed: 1})
+		m := open(t, dir)
+		if l := layoutOf(t, m); l.Index("residual").Blocked != "" || l.Index("final_norm").Blocked != "" {
+			t.Fatal("blocked without a reason")
+		}
+		ok(t, os.WriteFile(filepath.Join(dir, "modules.json"), []byte("[]"), 0o666))
+		m = open(t, dir)
+		layout, err := arch.ResolveIfKnown(m, nil)
+		ok(t, err)
+		p := makePlan(t, m, "scale,reorder,signs,shift", 0)
+		acted := map[string]bool{}
+		for _, s := range p.Steps {
+			if ix := layout.Index(s.Index); ix != nil {
+				acted[ix.Kind] = true
+			}
+			if c := layout.Claims[s.Tensor]; c != nil && c.Role == arch.Norm && c.Layer < 0 {
+				t.Errorf("%s: %s is folded away", name, s.Tensor)
+			}
+		}
+		if acted["residual"] || acted["final_norm"] || !acted["ffn"] {
+			t.Errorf("%s: done was something to %v", name, acted)
+		}
+		given := filepath.Join(t.TempDir(), "given.json")
+		ok(t, os.WriteFile(given, []byte(`{"residual": [1, 0]}`), 0o666))
+		_, err = transform.Plan(t.Context(), m, options(t, "reorder=given/"+given, 0))
+		wantError(t, err, given, "index residual must stay as it is: modules.json")
+		if notes := fmt.Sprint(p.Notes); !strings.Contains(notes, "modules.json makes the model's hidden states its outputs") {
+			t.Errorf("%s: notes %s", name, notes)
+		}
+	}
+}
+
+// An adapter that was exchanged while a conversion lay unfinished is converted anew.
+func TestResumeWithAnotherAdapter(t *testing.T) {
+	m := withLoRA(t, config(t, "llama-tiny", ""), always)
+	p := makePlan(t, m, "scale,reorder,signs", 0)
+	out := filepath.Join(t.TempDir(), "out")
+	// All was done but the name.
+	ok(t, os.CopyFS(out+partialSuffix, os.DirFS(applied(t, m, p))))
+	path := filepath.Join(m.Dir, weights.AdapterName)
+	file, err := os.ReadFile(path)
+	ok(t, err)
+	f := formatOf(weights.F32)
+	f.SetElem(file[len(file)-4:], 0, f.FromValue(math.Pi))
+	ok(t, os.Remove(path)) // it is mapped
+	ok(t, os.WriteFile(path, file, 0o666))
+	m = open(t, m.Dir)
+	want := files(t, applied(t, m, p))
+	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
+	ok(t, err)
+	sameFiles(t, files(t, out), want)
+}
+
+// layoutWith is that of a model with an adapter of such tensors.
+func layoutWith(l *arch.Layout, tensors ...weights.Info) *arch.Layout {
+	return l.Adapt([]byte(`{"peft_type": "LORA"}`), tensors)
+}
+
+// Two of an adapter's tensors cannot mean the same, and a tower's layers not the language model's.
+func TestAdaptersOfTowersAreNotTheLanguageModels(t *testing.T) {
+	l := layoutOf(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{})))
+	const q = "layers.0.self_attn.q_proj.lora_A.weight"
+	a := layoutWith(l, weights.Info{Name: "base_model.model.vision_tower.encoder." + q, Shape: []int{4, 48}})
+	if !strings.Contains(a.Adapter.Problem, "is neither lora_A nor lora_B") {
+		t.Errorf("a tower's layer is taken for the language model's: %q", a.Adapter.Problem)
+	}
+	a = layoutWith(l, weights.Info{Name: "base_model.model.model." + q, Shape: []int{4, 48}},
+		weights.Info{Name: "base_model.model.tower." + q, Shape: []int{4, 48}})
+	if !strings.Contains(a.Adapter.Problem, "the base's tensor can be changed once") {
+		t.Errorf("two for one layer: %q", a.Adapter.Problem)
+	}
+}
