@@ -11,10 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
@@ -246,7 +249,7 @@ func TestLossyPassesLeaveAdaptersAlone(t *testing.T) {
 			t.Errorf("%s on the adapter's %s", s.Pass, s.Tensor)
 		}
 	}
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "stays as it is") || transform.Passes.Moves(p) {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "is copied unchanged") || transform.Passes.Moves(p) {
 		t.Errorf("notes: %s", notes)
 	}
 	there := convert(t, m, p)
@@ -262,13 +265,13 @@ func TestLossyPassesLeaveAdaptersAlone(t *testing.T) {
 func TestAdaptersReadWhatIsPruned(t *testing.T) {
 	for _, adapted := range []bool{false, true} {
 		m := withLoRA(t, config(t, "llama-tiny", ""), func(c *arch.Claim) bool { return adapted == (c.Kind == "mlp.down_proj") })
-		p := &planner{model: m, layout: layoutOf(t, m), plan: &Plan{Steps: []*plan.Step{
-			{Pass: "prune", Tensor: "model.layers.0.mlp.down_proj.weight", Data: pass.Pruned{Inputs: []int{4}}}}}}
+		model := &pass.Model{Weights: quant.Group(m), Layout: layoutOf(t, m)}
 		if !adapted {
-			p.layout = layoutOf(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{})))
+			model.Layout = layoutOf(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{})))
 		}
-		ok(t, p.pruneUnread())
-		if zeroed := len(p.plan.Steps) > 1; zeroed == adapted {
+		steps, err := pass.Prune.Complete(model, []*plan.Step{pass.Prune.TensorStep("model.layers.0.mlp.down_proj.weight", pass.Pruned{Inputs: []int{4}})})
+		ok(t, err)
+		if zeroed := len(steps) > 1; zeroed == adapted {
 			t.Errorf("with an adapter %v: unread outputs are zeroed %v", adapted, zeroed)
 		}
 	}
@@ -319,7 +322,7 @@ func TestAdaptersThatCannotFollow(t *testing.T) {
 			t.Error("the adapter changed")
 		}
 		whole := options(t, "prune=0.1,trellis=0.01,compensate", 0)
-		whole.Inputs = feed(t, m)
+		whole.Hessians = testmodel.HessiansOf(t, m)
 		ok(t, errorOf(transform.Plan(t.Context(), m, whole)))
 	}
 }
@@ -424,7 +427,7 @@ func TestResumeWithAnAdapter(t *testing.T) {
 	}
 	man, err := plan.ReadManifest(applied(t, m, p))
 	ok(t, err)
-	if !slices.ContainsFunc(man.Shards, func(s ShardRecord) bool { return s.File == weights.AdapterName }) {
+	if !slices.ContainsFunc(man.Shards, func(s plan.Shard) bool { return s.File == weights.AdapterName }) {
 		t.Errorf("the manifest names %v", man.Shards)
 	}
 }

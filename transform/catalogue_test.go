@@ -314,7 +314,7 @@ func exactSteps(l *arch.Layout, p *plan.Plan) symmetrySet {
 		pass, _ := transform.Passes.Lookup(step.Pass)
 		if pass.Class == "exact" {
 			s := all[step.Index]
-			if err := pass.Symmetry(step, &s, l.Index(step.Index).Len); err != nil {
+			if err := pass.Symmetry(step, l.Index(step.Index).Len, &s); err != nil {
 				panic(err) // the plan was made here
 			}
 			all[step.Index] = s

@@ -1,13 +1,15 @@
 package transform_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
-	"path/filepath"
+	"sync/atomic"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -36,59 +38,17 @@ var (
 	formatOf  = testmodel.FormatOf
 )
 
-func choices(t tb, list string) []pass.Choice {
-	t.Helper()
-	c, err := transform.ParsePasses(list)
-	ok(t, err)
-	return c
-}
-
-// options for passes, with a budget where least is above 0.
-func options(t tb, passes string, least float64) transform.Options {
-	t.Helper()
-	o := transform.Options{Cost: testmodel.TogglesCost{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}, Version: "test"}
-	if passes != "" {
-		o.Passes = choices(t, passes)
-	}
-	if least > 0 {
-		o.Budget.MinSNR = &least
-	}
-	return o
-}
-
-func makePlan(t *testing.T, m *weights.Model, passes string, least float64) *plan.Plan {
-	t.Helper()
-	p, err := transform.Plan(t.Context(), m, options(t, passes, least))
-	ok(t, err)
-	return p
-}
+var (
+	choices  = testplan.Passes
+	options  = testplan.Options
+	makePlan = testplan.Make
+	planOf   = testplan.Of
+)
 
 // applied carries a plan out and returns the new folder.
 func applied(t *testing.T, m *weights.Model, p *plan.Plan) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "out")
-	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	ok(t, err)
-	return out
-}
-
-// planOf is a plan of given steps for a model.
-func planOf(t tb, m *weights.Model, steps ...*plan.Step) *plan.Plan {
-	t.Helper()
-	p := &plan.Plan{Version: plan.Version, Tool: "test", DropIn: true, Steps: steps}
-	p.Request.Workload.Prefill = 1
-	var err error
-	p.Model, err = plan.Fingerprint(m)
-	ok(t, err)
-	if l := layoutOf(t, m); l != nil {
-		p.Model.Family = l.Family
-	}
-	for _, s := range steps {
-		if s.Pass == "shift" {
-			p.DropIn = p.DropIn && !shifted(t, s).Epilogue
-		}
-	}
-	return p
+	return testplan.Applied(t, m, nil, p)
 }
 
 // shifted is the data of a step of the pass shift.
@@ -126,12 +86,45 @@ func run(t tb, c *program.Compiler, m *weights.Model, tensor string, steps []*pl
 	return data
 }
 
-// nothingAt makes sure that neither an output nor its parts exist.
-func nothingAt(t tb, out string) {
+// alter adds tensors to a one-file model, or changes the type of those it has.
+func alter(t *testing.T, dir string, change func(infos []weights.Info, data map[string][]byte) []weights.Info) {
 	t.Helper()
-	for _, path := range []string{out, out + ".partial"} {
-		if _, err := os.Lstat(path); err == nil {
-			t.Fatalf("%s exists", path)
-		}
+	m := open(t, dir)
+	path := m.Shards[0].Path
+	data := map[string][]byte{}
+	for _, info := range m.Infos() {
+		data[info.Name] = bytes.Clone(tensorOf(t, m, info.Name).Data)
 	}
+	infos := change(m.Infos(), data)
+	head, placed, err := weights.EncodeHeader(infos, nil)
+	ok(t, err)
+	for _, info := range placed {
+		head = append(head, data[info.Name]...)
+	}
+	ok(t, os.Remove(path))
+	ok(t, os.WriteFile(path, head, 0o666))
+}
+
+// interrupted cancels a conversion at its n-th event; false where it ends before that.
+func interrupted(t *testing.T, m *weights.Model, p *plan.Plan, out string, n int64, resume bool) bool {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var seen atomic.Int64
+	_, err := transform.Apply(ctx, m, p, out, transform.ApplyOptions{Resume: resume, Progress: func(transform.Event) {
+		if seen.Add(1) == n {
+			cancel()
+		}
+	}})
+	if err == nil {
+		return false
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	wantError(t, err, out+testplan.PartialSuffix, "--resume")
+	if _, err := os.Lstat(out); err == nil {
+		t.Fatal("a half output lies under the final name")
+	}
+	return true
 }

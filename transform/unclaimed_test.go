@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -92,7 +94,7 @@ func TestEmbeddersKeepTheirHiddenStates(t *testing.T) {
 		given := filepath.Join(t.TempDir(), "given.json")
 		ok(t, os.WriteFile(given, []byte(`{"residual": [1, 0]}`), 0o666))
 		_, err = transform.Plan(t.Context(), m, options(t, "reorder=given/"+given, 0))
-		wantError(t, err, given, "index residual must stay as it is: modules.json")
+		wantError(t, err, given, "index residual cannot change: modules.json")
 		if notes := fmt.Sprint(p.Notes); !strings.Contains(notes, "modules.json makes the model's hidden states its outputs") {
 			t.Errorf("%s: notes %s", name, notes)
 		}
@@ -105,7 +107,7 @@ func TestResumeWithAnotherAdapter(t *testing.T) {
 	p := makePlan(t, m, "scale,reorder,signs", 0)
 	out := filepath.Join(t.TempDir(), "out")
 	// All was done but the name.
-	ok(t, os.CopyFS(out+partialSuffix, os.DirFS(applied(t, m, p))))
+	ok(t, os.CopyFS(out+testplan.PartialSuffix, os.DirFS(applied(t, m, p))))
 	path := filepath.Join(m.Dir, weights.AdapterName)
 	file, err := os.ReadFile(path)
 	ok(t, err)
