@@ -16,8 +16,3 @@ func OpenModel(path string) (*weights.Model, error) {
 	}
 	return weights.Open(path)
 }
-
-func has(m *weights.Model, tensor string) bool {
-	_, ok := m.Tensor(tensor)
-	return ok
-}

@@ -40,14 +40,6 @@ func areBlocks(positions [][]int) bool {
 	return len(list) > 1 && list[1] == list[0]+1
 }
 
-// dir of a position; see Use.Dir.
-func (u *Use) dir(position int) int {
-	if u.Dir == nil {
-		return 0
-	}
-	return u.Dir[position]
-}
-
 // Signed is u without the positions that take no signs and scales; nil where none do.
 func (u *Use) Signed() *Use {
 	signed, _ := u.bySign(true)

@@ -33,16 +33,6 @@ func (l Loss) Scale(weights int) float64 {
 	return float64(weights) / l.Signal
 }
 
-// Measure compares the outputs with q[N,K] to those with w[N,K], under the Hessian h[K,K]. Weights that are not
-// finite are left out.
-func Measure(ctx context.Context, w, q, h sgemm.Matrix, workers int) (l Loss, err error) {
-	if l.Signal, err = Power(ctx, w, sgemm.Matrix{}, h, workers); err != nil {
-		return l, err
-	}
-	l.Error, err = Power(ctx, w, q, h, workers)
-	return l, err
-}
-
 // Power is tr(E H Eᵀ) with E = w − q, or E = w if q has no rows. Weights that are not finite are left out.
 func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, error) {
 	if q.Rows > 0 && (w.Rows != q.Rows || w.Cols != q.Cols) || h.Rows != w.Cols || h.Cols != w.Cols {

@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -79,15 +78,11 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.
 	}
 	match(src, "source", func(s plan.Shard) string { return s.Source })
 	match(out, "output", func(s plan.Shard) string { return s.Output })
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(o.Workers)
-	for _, j := range jobs {
-		g.Go(func() (err error) {
-			j.got, err = digest(ctx, j.file)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := parallel.Run(ctx, len(jobs), o.Workers, func(ctx context.Context, i int) (err error) {
+		jobs[i].got, err = digest(ctx, jobs[i].file)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for _, j := range jobs {

@@ -11,8 +11,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -193,22 +192,15 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	}
 	r.Tensors = make([]Tensor, len(pairs))
 	var done atomic.Int64
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(o.Workers)
-	for i, p := range pairs {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			err := weights.Guard(p[0].File+" or "+p[1].File, func() (err error) {
-				r.Tensors[i], err = claims.look(ctx, p[0], p[1])
-				return err
-			})
-			o.Progress(progress.Event{Stage: "verify", Done: done.Add(p[0].Size()), Total: total})
+	return parallel.Run(ctx, len(pairs), o.Workers, func(ctx context.Context, i int) error {
+		p := pairs[i]
+		err := weights.Guard(p[0].File+" or "+p[1].File, func() (err error) {
+			r.Tensors[i], err = claims.look(ctx, p[0], p[1])
 			return err
 		})
-	}
-	return g.Wait()
+		o.Progress(progress.Event{Stage: "verify", Done: done.Add(p[0].Size()), Total: total})
+		return err
+	})
 }
 
 // decibels is nil where there is no noise, and where the ratio is no number.

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -36,13 +37,13 @@ func TestMatrixLooksTrained(t *testing.T) {
 			t.Errorf("kind %d: other inputs spread by %.3f, want 0.15", k, s)
 		}
 		for _, o := range outliers {
-			if f := o / median(usual); f < 2.5 || f > 19 { // 4 to 12, times the usual spread
+			if f := o / stats.Median(usual); f < 2.5 || f > 19 { // 4 to 12, times the usual spread
 				t.Errorf("kind %d: an outlier stands out %.1f times", k, f)
 			}
 		}
 		// Log-normal factors have a root mean square above their median, by e^(spread²).
 		want := math.Exp(0.09) / math.Sqrt(float64(len(inputs)))
-		if got := median(usual); math.Abs(got/want-1) > 0.05 {
+		if got := stats.Median(usual); math.Abs(got/want-1) > 0.05 {
 			t.Errorf("kind %d: standard deviation of a usual input is %.4f, want about %.4f", k, got, want)
 		}
 	}
@@ -180,7 +181,7 @@ func rms(m [][]float64) (rows, cols []float64) {
 
 // splitOutliers parts channels at 2.2 times the median, which the usual spread does not reach.
 func splitOutliers(channels []float64) (usual, outliers []float64) {
-	border := 2.2 * median(channels)
+	border := 2.2 * stats.Median(channels)
 	for _, c := range channels {
 		if c > border {
 			outliers = append(outliers, c)
@@ -205,9 +206,4 @@ func mean(x []float64) (m float64) {
 		m += v / float64(len(x))
 	}
 	return m
-}
-
-func median(x []float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	return s[len(s)/2]
 }
