@@ -1,0 +1,156 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// golden is a plan of package transform's tests.
+func golden(t testing.TB) []byte {
+	t.Helper()
+	js, err := os.ReadFile(filepath.Join("..", "testdata", "gpt2-tiny.plan.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func encoded(t testmodel.TB, p *plan.Plan) []byte {
+	t.Helper()
+	js, err := p.Encode()
+	testmodel.OK(t, err)
+	return js
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	js := string(golden(t))
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":       {"", "EOF"},
+		"cut short":     {js[:len(js)/2], "EOF"},
+		"unknown field": {strings.Replace(js, `"drop_in"`, `"drops_in"`, 1), `unknown field "drops_in"`},
+		"of a step":     {strings.Replace(js, `"round":{`, `"rounds":{`, 1), `pass "round" has no field "rounds"`},
+		"another's":     {strings.Replace(js, `"round":{`, `"order":{`, 1), `pass "round" has no field "order"`},
+		"two data":      {strings.Replace(js, `"round":{`, `"zeros":{},"round":{`, 1), `pass "round" has no field "zeros"`},
+		"both names":    {strings.Replace(js, `"signs":[`, `"flip":[],"signs":[`, 1), `pass "signs" has no field`},
+		"version":       {strings.Replace(js, `"plan_version": 2`, `"plan_version": 3`, 1), "version 3, this program reads versions 1 to 2"},
+		"version 0":     {strings.Replace(js, `"plan_version": 2`, `"plan_version": 0`, 1), "version 0, this program reads versions 1 to 2"},
+		"no pass":       {strings.Replace(js, `"pass":"round"`, `"passes":"round"`, 1), "a step names no pass"},
+		"pass's type":   {strings.Replace(js, `"pass":"round"`, `"pass":3`, 1), "names no pass"},
+		"neither":       {strings.Replace(js, `"index":"residual",`, ``, 1), "reorder: names neither an index nor a tensor, or both"},
+		"both":          {strings.Replace(js, `"index":"residual",`, `"index":"residual","tensor":"a",`, 1), "reorder: names neither an index nor a tensor, or both"},
+		"null step":     {strings.Replace(js, `"steps": [`, `"steps": [null,`, 1), "step 0: is null"},
+		"two plans":     {js + js, "something follows its end"},
+		"two braces":    {js + "}", "something follows its end"},
+	} {
+		if c.text == js {
+			t.Errorf("%s: the test changes nothing", name)
+		}
+		_, err := plan.Decode([]byte(c.text))
+		if !errors.Is(err, plan.ErrInvalid) {
+			t.Errorf("%s: error %v is not of class ErrInvalid", name, err)
+			continue
+		}
+		testmodel.WantError(t, err, c.want)
+	}
+	path := filepath.Join(t.TempDir(), "plan.json")
+	testmodel.OK(t, os.WriteFile(path, []byte("[]"), 0o666))
+	_, err := plan.Read(path)
+	testmodel.WantError(t, err, path, "invalid plan")
+}
+
+// The data of a step is a value or its JSON, and is read in full or refused.
+func TestData(t *testing.T) {
+	want := pass.Bits{Zeroed: 3, Truncate: true}
+	for _, data := range []any{want, json.RawMessage(`{"zeroed":3,"truncate":true}`)} {
+		if got, err := plan.Data[pass.Bits](&plan.Step{Pass: "round", Data: data}); got != want || err != nil {
+			t.Errorf("%v is read as %+v, error %v", data, got, err)
+		}
+	}
+	for data, want := range map[any]string{
+		nil:                     "has no data",
+		pass.Damping{Damp: 0.1}: "has data of type pass.Damping, not pass.Bits",
+	} {
+		_, err := plan.Data[pass.Bits](&plan.Step{Pass: "round", Data: data})
+		testmodel.WantError(t, err, want)
+	}
+	for text, want := range map[string]string{
+		`{"zeros":3}`:      `unknown field "zeros"`,
+		`{"zeroed":2.5}`:   "cannot unmarshal",
+		`{"zeroed":1e400}`: "cannot unmarshal",
+		`[]`:               "cannot unmarshal",
+	} {
+		_, err := plan.Data[pass.Bits](&plan.Step{Pass: "round", Data: json.RawMessage(text)})
+		testmodel.WantError(t, err, want)
+	}
+}
+
+// Plans of version 1 give four passes' data other names.
+func TestVersion1(t *testing.T) {
+	p, err := plan.Decode([]byte(`{"plan_version": 1, "drop_in": true, "steps": [
+		{"pass": "reorder", "index": "a", "order": [1, 0]},
+		{"pass": "signs", "index": "a", "flip": [1]},
+		{"pass": "scale", "index": "a", "exponents": [2, 3]},
+		{"pass": "sparsify", "tensor": "b", "zeros": {"pattern": "2:4"}},
+		{"pass": "round", "tensor": "b", "round": {"zeroed": 4}}]}`))
+	testmodel.OK(t, err)
+	for i, want := range []string{`[1, 0]`, `[1]`, `[2, 3]`, `{"pattern": "2:4"}`, `{"zeroed": 4}`} {
+		if got, _ := p.Steps[i].Data.(json.RawMessage); string(got) != want {
+			t.Errorf("the data of %s is %s, want %s", p.Steps[i].Pass, got, want)
+		}
+	}
+}
+
+func TestPlanIsForOneModel(t *testing.T) {
+	m := testmodel.Tiny(t, "gpt2-tiny", 0)
+	fp, err := plan.Fingerprint(m)
+	testmodel.OK(t, err)
+	p := &plan.Plan{Model: fp}
+	folder := func(o synth.Options) *weights.Model {
+		return testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, "gpt2-tiny", ""), o))
+	}
+	for name, other := range map[string]*weights.Model{
+		"another family": testmodel.Tiny(t, "llama-tiny", 0),
+		"another type":   testmodel.Tiny(t, "gpt2-tiny", weights.F16),
+		"another seed":   folder(synth.Options{Seed: 2}),
+	} {
+		if err := p.CheckModel(other); !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), other.Dir) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	testmodel.OK(t, p.CheckModel(folder(synth.Options{Seed: 1}))) // the folder's layout does not matter
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(golden(f))
+	f.Add([]byte(`{"plan_version": 1, "drop_in": true, "steps": [{"pass": "round", "tensor": "a", "round": {"zeroed": 4}}]}`))
+	f.Add([]byte(`{"plan_version": 1, "drop_in": true, "steps": [{"pass": "signs", "index": "a", "flip": [4]}]}`))
+	f.Fuzz(func(t *testing.T, js []byte) {
+		p, err := plan.Decode(js)
+		if err != nil {
+			if !errors.Is(err, plan.ErrInvalid) {
+				t.Fatalf("error %v is not of class ErrInvalid", err)
+			}
+			return
+		}
+		first, err := p.Encode()
+		if err != nil {
+			return // a workload that is none
+		}
+		again, err := plan.Decode(first)
+		testmodel.OK(t, err)
+		if second := encoded(t, again); !bytes.Equal(first, second) {
+			t.Fatalf("%s\n%s", first, second)
+		}
+	})
+}
