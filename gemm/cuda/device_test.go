@@ -29,8 +29,8 @@ func openFake(t *testing.T, c *card) *Device {
 	return d
 }
 
-// The descriptors, told nothing but C's arguments, must mean the product: every type, both roles,
-// shapes that need padding and shapes that do not.
+// TestMultiplyDescribesTheProduct: the fake library sees only C's arguments and must compute the product, for every
+// type, both roles, and shapes with and without padding.
 func TestMultiplyDescribesTheProduct(t *testing.T) {
 	d := openFake(t, newCard(t))
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestCapabilityIsChecked(t *testing.T) {
 	}
 }
 
-// batch makes one of the given problems.
+// batch makes a batch of these problems.
 func batch(t *testing.T, d *Device, o Options, problems ...gemm.Problem) *Batch {
 	t.Helper()
 	b, err := d.NewBatch(t.Context(), "test", products(problems...), o)
@@ -220,8 +220,7 @@ func TestColdCopiesExceedL2(t *testing.T) {
 	}
 }
 
-// TestStackedWeights: copies lie one below the other, whatever padding the type needs, and every
-// one of them gives the product's result.
+// TestStackedWeights: copies lie one below the other with any padding, and each gives the product's result.
 func TestStackedWeights(t *testing.T) {
 	c := newCard(t)
 	d := openFake(t, c)
@@ -293,7 +292,7 @@ func TestMemoryIsGivenBackBeforeClosingTheDevice(t *testing.T) {
 	}
 }
 
-// Whatever call fails, at whatever time, everything is given back and the error names the call.
+// Whichever call fails, at any time, everything is freed and the error names the call.
 func TestEverythingIsGivenBackAfterFailures(t *testing.T) {
 	for _, call := range []string{"cuCtxCreate", "cuStreamCreate", "cublasLtCreate", "cuMemAlloc", "cuEventCreate", "cublasLtMatmulDescCreate",
 		"cublasLtLayoutCreate", "cuGraphInstantiate", "cuGraphLaunch", "cublasLtMatmul", "cuEventQuery"} {

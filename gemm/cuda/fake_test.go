@@ -70,7 +70,7 @@ func newCard(t *testing.T) *card {
 	}
 }
 
-// ok counts down to a planted failure.
+// ok counts down to an injected failure.
 func (c *card) ok(call string) bool {
 	n, planted := c.fail[call]
 	if planted && n == 0 {
@@ -101,7 +101,7 @@ func (c *card) destroy(h uintptr, kind string) result {
 	return 0
 }
 
-// leaks reports everything that was not given back.
+// leaks lists everything that was not freed.
 func (c *card) leaks() {
 	c.t.Helper()
 	for h, kind := range c.alive {
@@ -269,7 +269,7 @@ func (c *card) streams(a *api) {
 	a.cuEventDestroy = func(h uintptr) result { return c.destroy(h, "event") }
 }
 
-// queue puts work behind what is queued, or records it.
+// queue appends work to the queue, or records it.
 func (c *card) queue(g fakeGraph) result {
 	if c.recording == 0 {
 		c.work(g)
@@ -281,7 +281,7 @@ func (c *card) queue(g fakeGraph) result {
 	return 0
 }
 
-// work lets the stream take a graph's time after what is queued. What it copies shows at once.
+// work adds a graph's time to the stream. Its copies are visible at once.
 func (c *card) work(g fakeGraph) {
 	begin := max(c.busyUntil, c.now)
 	if begin < c.slow {

@@ -193,8 +193,7 @@ func TestProductsCloseGivesBack(t *testing.T) {
 	}
 }
 
-// Whatever call fails, at whatever time, the error names it, nothing is lost, and the next product is
-// right.
+// Whichever call fails, at any time, the error names it, nothing leaks, and the next product is right.
 func TestProductsAfterFailures(t *testing.T) {
 	for _, call := range []string{"cuMemAlloc", "cublasLtMatmulDescCreate", "cublasLtLayoutCreate", "cuStreamSynchronize", "cublasLtMatmul"} {
 		failed := 0
@@ -230,7 +229,7 @@ func TestProductsAfterFailures(t *testing.T) {
 	}
 }
 
-// A context that ends ends a product after the piece that is under way.
+// When the context ends, a product ends after the current piece.
 func TestProductsEndWithTheirContext(t *testing.T) {
 	for _, transposed := range []bool{false, true} {
 		for uploads := range 4 { // none, x, and two pieces of w

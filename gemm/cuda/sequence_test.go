@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// sequence makes one of the given problems.
+// sequence makes a sequence of these problems.
 func sequence(t *testing.T, d *Device, problems ...gemm.Problem) *Sequence {
 	t.Helper()
 	tr, err := d.NewSequence(t.Context(), "test", products(problems...))
@@ -67,7 +67,7 @@ func TestStampsOfSegments(t *testing.T) {
 	}
 }
 
-// A sequence of many pieces never leaves the card idle, and its events are used again.
+// A sequence of many pieces never leaves the card idle, and reuses its events.
 func TestSequencesAreBackToBack(t *testing.T) {
 	for _, each := range []time.Duration{7 * time.Microsecond, 1603 * time.Microsecond, 40 * time.Millisecond} {
 		c := newCard(t)
@@ -98,7 +98,7 @@ func TestSequencesAreBackToBack(t *testing.T) {
 	}
 }
 
-// What is queued ahead of a card whose clock was low when a sequence was made is as much as otherwise.
+// A low clock while a sequence is made does not change how much work is queued ahead.
 func TestSequencesOnAnIdleCard(t *testing.T) {
 	c := newCard(t)
 	c.product, c.slow = 100*time.Microsecond, 4*time.Millisecond
@@ -251,7 +251,7 @@ func TestSequenceFailsInTheMiddle(t *testing.T) {
 	}
 }
 
-// Whatever call fails, at whatever time, everything is given back and the error names the call.
+// Whichever call fails, at any time, everything is freed and the error names the call.
 func TestSequencesAndTrafficAreGivenBackAfterFailures(t *testing.T) {
 	use := func(c *card) (err error) {
 		d, err := open(c.api(), 0)

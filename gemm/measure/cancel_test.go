@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// endless measures until it is cancelled, near enough.
+// endless are options for a measurement that runs until it is cancelled.
 func endless(stage func(string)) Options {
 	o := Options{Meter: power.Options{Precision: 1e-9, Time: time.Hour}}
 	last := ""
@@ -23,7 +23,7 @@ func endless(stage func(string)) Options {
 	return o
 }
 
-// stages says when each stage begins, in the card's time, and how long blocks take.
+// stages returns the card's time at the start of each stage and of the second block.
 func stages(t *testing.T) map[string]time.Duration {
 	t.Helper()
 	base, variants := pair()
@@ -38,7 +38,7 @@ func stages(t *testing.T) map[string]time.Duration {
 	return begin
 }
 
-// TestCancel ends in every stage: within a second, with what was measured until then.
+// TestCancel: in every stage a cancelled measurement ends within a second with its figures so far.
 func TestCancel(t *testing.T) {
 	begin := stages(t)
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelWhilePreparing leaves nothing on the card, and there is nothing to tell.
+// TestCancelWhilePreparing: nothing stays on the card, and there is no result.
 func TestCancelWhilePreparing(t *testing.T) {
 	for prepared := range 3 {
 		base, variants := pair()

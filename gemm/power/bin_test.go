@@ -27,8 +27,7 @@ func TestMainBin(t *testing.T) {
 	}
 }
 
-// TestMainBinIsFullest: its members lie within the margin of each other, and no member could begin
-// a fuller one.
+// TestMainBinIsFullest: the bin's times are within the margin of each other, and no other bin has more.
 func TestMainBinIsFullest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.SliceOfN(rapid.Float64Range(0.9e-3, 1.1e-3), 1, 40).Draw(t, "times")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestHostClockOf: a moment is the same with its monotonic reading, without, and as a driver stamps it.
+// TestHostClockOf converts a time with a monotonic reading, without one, and as a driver's time stamp.
 func TestHostClockOf(t *testing.T) {
 	c := HostClock()
 	before, at, after := c.Now(), time.Now(), c.Now()

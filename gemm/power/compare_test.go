@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// compare runs baseline, null and one variant, of the powers given, at a millisecond each.
+// compare runs baseline, null and one variant of these powers, with executions of one millisecond.
 func compare(t *testing.T, o SimOptions, opt Options, before, after float64) *Result {
 	t.Helper()
 	s := NewSim(o)
@@ -31,7 +31,7 @@ func compare(t *testing.T, o SimOptions, opt Options, before, after float64) *Re
 	return r
 }
 
-// planted is the true ratio at the mean temperature of the run: leakage adds to both.
+// planted is the true ratio at the run's mean temperature: leakage adds to both loads.
 func planted(o SimOptions, r *Result, before, after float64) float64 {
 	leak := o.Leakage * (*r.Baseline.Temperature + 0.5 - o.ReferenceC) // the sensor rounds down
 	return (after + leak) / (before + leak)
@@ -39,8 +39,8 @@ func planted(o SimOptions, r *Result, before, after float64) float64 {
 
 func contains(interval []float64, v float64) bool { return interval[0] <= v && v <= interval[1] }
 
-// TestCoverage is the promise: a planted 1 % is found, a planted 0 % is not, and intervals hold
-// the truth as often as they say, stopping at the precision asked for.
+// TestCoverage: a true effect of 1 % is found, one of 0 % is not, intervals contain the truth as often as they
+// claim, and comparisons stop at the precision.
 func TestCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("300 runs")
@@ -95,7 +95,7 @@ func count(is bool) int {
 	return 0
 }
 
-// TestDriftDoesNotBias lets the inlet warm by 20 °C while measuring, 26 W of leakage.
+// TestDriftDoesNotBias: the air warms by 20 °C during the measurement, which adds 26 W of leakage.
 func TestDriftDoesNotBias(t *testing.T) {
 	if testing.Short() {
 		t.Skip("200 runs")
@@ -125,7 +125,7 @@ func TestDriftDoesNotBias(t *testing.T) {
 	}
 }
 
-// TestCoverageAtTheCap: there too the intervals hold the truth as often as they say, and no bias.
+// TestCoverageAtTheCap: at the cap, too, intervals contain the truth as often as they claim, without bias.
 func TestCoverageAtTheCap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("300 runs")
@@ -148,8 +148,7 @@ func TestCoverageAtTheCap(t *testing.T) {
 	}
 }
 
-// TestCap compares two loads that both want more than the cap: power stays, time follows the
-// curve, and energy with it.
+// TestCap compares two loads above the cap: power is equal, and time and energy follow the clock.
 func TestCap(t *testing.T) {
 	o := H200Sim()
 	o.Leakage = 0
@@ -169,8 +168,7 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// TestAverageSensorWouldMislead reads the 1 s average after half a second of a load, as a naive
-// measurement does, and finds the load before it.
+// TestAverageSensorWouldMislead: half a second into a load, the 1 s average still shows the load before.
 func TestAverageSensorWouldMislead(t *testing.T) {
 	s := NewSim(quiet())
 	m, err := NewMeter(s, Options{Clock: s})
@@ -196,7 +194,7 @@ func TestAverageSensorWouldMislead(t *testing.T) {
 	near(t, "joules", w.PerExecution, 0.5, 0.0005)
 }
 
-// TestOutliersAreDropped plants many dips of the clock.
+// TestOutliersAreDropped simulates many dips of the clock.
 func TestOutliersAreDropped(t *testing.T) {
 	o := H200Sim()
 	o.DipRate = 0.04
@@ -232,8 +230,8 @@ func TestShortTime(t *testing.T) {
 	}
 }
 
-// TestLateReadings: a reading of the counter that stalls sees the step late, and a window of a
-// second that ends so is wrong by per cents.
+// TestLateReadings: a stalled reading of the counter sees its step late. Used as the end of a window, it would be
+// wrong by several per cent.
 func TestLateReadings(t *testing.T) {
 	o := quiet()
 	o.Query, o.Stall, o.StallEvery = 3*time.Millisecond, 25*time.Millisecond, 30
@@ -245,9 +243,8 @@ func TestLateReadings(t *testing.T) {
 	}
 }
 
-// TestSwingAtTheCap: whenever a load follows one that draws less, the cap's control overshoots and
-// swings. The null tells whether the meter waits for that: with as many blocks it must be several
-// times as narrow as that of a meter that does not.
+// TestSwingAtTheCap: after a load of lower power, the power control overshoots and oscillates. A meter that waits
+// for it has a null interval several times narrower than one that does not.
 func TestSwingAtTheCap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")
@@ -269,8 +266,7 @@ func TestSwingAtTheCap(t *testing.T) {
 	}
 }
 
-// hasty takes 1.6 ms an execution the first time it is started, then 1 ms, and does only a share of
-// what it should where that is much.
+// hasty takes 1.6 ms per execution at its first start and 1 ms later. Of many executions it runs only a share.
 type hasty struct {
 	*SimLoad
 	share int
@@ -287,7 +283,7 @@ func (l *hasty) Start(n int) error {
 	return l.SimLoad.Start(n)
 }
 
-// TestWorkOutlastsTheWindow: work that ends early would leave the card idle inside the window.
+// TestWorkOutlastsTheWindow: a window whose work ended early is repeated.
 func TestWorkOutlastsTheWindow(t *testing.T) {
 	s := NewSim(quiet())
 	m, err := NewMeter(s, Options{Clock: s, CapSettle: 150 * time.Millisecond})
@@ -305,8 +301,7 @@ func TestWorkOutlastsTheWindow(t *testing.T) {
 	}
 }
 
-// TestLongExecutions: a window sees ten of them, so that all of their work counts, and is called
-// too short all the same.
+// TestLongExecutions: a window has at least ten executions, and there is a warning.
 func TestLongExecutions(t *testing.T) {
 	s := NewSim(quiet())
 	m, err := NewMeter(s, Options{Clock: s})
@@ -327,7 +322,7 @@ func TestLongExecutions(t *testing.T) {
 	}
 }
 
-// TestNothingMeasured: time for no block is no valid result.
+// TestNothingMeasured: a result without a block is invalid.
 func TestNothingMeasured(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -346,7 +341,7 @@ func TestNothingMeasured(t *testing.T) {
 	}
 }
 
-// TestHeldDown: a clock that someone else keeps low is no property of the weights.
+// TestHeldDown: a clock that was limited from outside is a warning.
 func TestHeldDown(t *testing.T) {
 	r := Result{Null: Comparison{Interval: []float64{0.99, 1.01}}, Blocks: []Block{{Windows: []Window{{Throttle: HardwarePowerBrake.Names()}}}}}
 	r.validate()
@@ -362,7 +357,7 @@ func TestTimeIsKept(t *testing.T) {
 	}
 }
 
-// TestCancel ends at moments in every stage.
+// TestCancel cancels in every stage.
 func TestCancel(t *testing.T) {
 	for _, at := range []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second, 20 * time.Second, 37 * time.Second, 51 * time.Second} {
 		s := NewSim(H200Sim())
@@ -386,7 +381,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// broken fails when its time has come.
+// broken fails after a number of starts.
 type broken struct {
 	*SimLoad
 	left int
@@ -433,7 +428,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestNullTellsOnItself gives the null load another power than the baseline.
+// TestNullTellsOnItself: a null load of another power than the baseline makes the run invalid.
 func TestNullTellsOnItself(t *testing.T) {
 	s := NewSim(H200Sim())
 	m, err := NewMeter(s, Options{Clock: s})

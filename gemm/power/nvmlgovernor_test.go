@@ -12,7 +12,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 )
 
-// settable lets a mock's limit and clock be set, and returns how they are. refuse answers settings.
+// settable makes a mock's limit and clock settable and returns their values. refuse is the result of settings.
 func settable(dev *mock.Device, refuse *nvml.Return) (limit, clock *uint32) {
 	limit, clock = new(uint32), new(uint32)
 	*limit = 600000
@@ -91,8 +91,7 @@ func TestNVMLGovernor(t *testing.T) {
 	}
 }
 
-// TestNVMLReadingChangesNothing: a mock panics at what it has no answer for, so none of a card's
-// queries may be a setting.
+// TestNVMLReadingChangesNothing: a mock panics at an unset function, so no query may change a setting.
 func TestNVMLReadingChangesNothing(t *testing.T) {
 	card, err := openNVML(mockLibrary(mockCard()), "0")
 	if err != nil {

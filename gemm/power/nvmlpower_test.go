@@ -62,8 +62,7 @@ func buffered(micro uint64, mw uint32) (s nvml.Sample) {
 	return s
 }
 
-// TestNVMLSamples: whatever the driver keeps, and however it lists it, those after the moment come,
-// oldest first.
+// TestNVMLSamples: samples after the given time are returned, oldest first, in whatever order the driver lists them.
 func TestNVMLSamples(t *testing.T) {
 	dev := mockCard()
 	card, err := openNVML(mockLibrary(dev), "0")

@@ -47,7 +47,7 @@ func (c still) Energy() (uint64, error) {
 	return 12345, nil
 }
 
-// mute is a card without any sensor but the counter; silent one without that as well.
+// mute is a card with no sensor but the counter; silent has no counter either.
 type mute struct{ *Sim }
 
 func (mute) Power(Sensor, Scope) (float64, error) { return 0, ErrAbsent }
@@ -78,7 +78,7 @@ func TestNoCounter(t *testing.T) {
 	}
 }
 
-// stops moves no more after a while.
+// stops is a card whose counter stops after a while.
 type stops struct {
 	*Sim
 	at time.Duration

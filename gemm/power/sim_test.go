@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// quiet is a card without noise, drift or dips, so that its laws can be checked.
+// quiet is a card without noise, drift and dips.
 func quiet() SimOptions {
 	o := H200Sim()
 	o.PowerNoise, o.TimeNoise, o.TickJitter, o.DipRate = 0, 0, 0, 0
@@ -104,7 +104,7 @@ func TestSimClockCurve(t *testing.T) {
 	near(t, "watts", s.power, o.Cap, 0.001)
 }
 
-// TestSimMemory: the memory's average is what its load planted, above what it draws idle.
+// TestSimMemory: the memory's average power is that of its load plus its idle power.
 func TestSimMemory(t *testing.T) {
 	s := NewSim(quiet())
 	s.advance(time.Second)
@@ -133,7 +133,7 @@ func TestSimMemory(t *testing.T) {
 	}
 }
 
-// TestSimOther process is there before anything runs.
+// TestSimOther: the other process is there before anything runs.
 func TestSimOther(t *testing.T) {
 	o := quiet()
 	o.Other = 50

@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSimSamples: every reading is the mean of the window before it, whatever its length, and as many
-// are kept as planted.
+// TestSimSamples: every reading is the mean of the window before it, and BufferSize readings are kept.
 func TestSimSamples(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := quiet()
@@ -70,8 +69,8 @@ func TestSimWithoutBuffer(t *testing.T) {
 	}
 }
 
-// TestSimSampleMoments: the instant reading's moment is that at which it changed.
-func TestSimSampleMoments(t *testing.T) {
+// TestSimSampleTimes: the time of the instant reading is that of its last change.
+func TestSimSampleTimes(t *testing.T) {
 	s := NewSim(H200Sim())
 	if err := s.Load("a", 500, 1e-3).Start(2000); err != nil {
 		t.Fatal(err)

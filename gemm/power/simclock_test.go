@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSimClock: every reading bounds the card's clock as planted, and the card's stamps are by it.
+// TestSimClock: readings bound the card's clock, and time stamps are by that clock.
 func TestSimClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := quiet()
@@ -47,7 +47,7 @@ func TestSimClock(t *testing.T) {
 	})
 }
 
-// TestSimWallClock: the wall clock's moments are the card's time again.
+// TestSimWallClock: wall-clock times convert back to the card's time.
 func TestSimWallClock(t *testing.T) {
 	s := NewSim(quiet())
 	s.advance(1234567890)

@@ -71,7 +71,7 @@ func TestSimGovernor(t *testing.T) {
 	shows("after what was refused", 600, 1980, 0)
 }
 
-// TestSimLockHolds while power swings about the cap.
+// TestSimLockHolds: a locked clock stays while power oscillates about the cap.
 func TestSimLockHolds(t *testing.T) {
 	o := quiet()
 	o.Overshoot = 0.06
@@ -111,7 +111,7 @@ func TestSimUnprivileged(t *testing.T) {
 	}
 }
 
-// plain is a card that is no governor, and wrapped one that hides a card.
+// plain is a card without a governor; wrapped hides a card.
 type plain struct{ Card }
 type wrapped struct{ plain }
 
@@ -130,7 +130,7 @@ func TestGovern(t *testing.T) {
 	}
 }
 
-// TestSimState: whatever was set last, by whichever process, is what all see and what the card runs at.
+// TestSimState: all processes see the last settings, and the card runs at them.
 func TestSimState(t *testing.T) {
 	o := quiet()
 	folder := t.TempDir()

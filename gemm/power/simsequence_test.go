@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stamps of a sequence that has run to its end.
+// stamps runs a sequence and returns its time stamps.
 func stamps(t testing.TB, tr *SimSequence, segments ...SimSegment) []SimStamp {
 	t.Helper()
 	if err := tr.Start(segments); err != nil {
@@ -25,15 +25,15 @@ func stamps(t testing.TB, tr *SimSequence, segments ...SimSegment) []SimStamp {
 	return list
 }
 
-// steadily is a quiet card whose sequences are alike and whose clock is the host's.
+// steadily is a quiet card with equal sequences and the host's clock.
 func steadily() SimOptions {
 	o := quiet()
 	o.FirstExecutions, o.SlowSequences, o.ClockOffset, o.ClockDrift = nil, 0, 0, 0
 	return o
 }
 
-// TestSimSequenceStamps: every segment's first executions are told apart, the others about every millisecond,
-// each segment ends with all done, and the moments are those of the executions planted.
+// TestSimSequenceStamps: the first executions of a segment have a stamp each, later ones about every millisecond, the
+// last stamp has all executions, and times are those of the simulated executions.
 func TestSimSequenceStamps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.SliceOfN(rapid.Float64Range(3e-6, 5e-3), 1, 3).Draw(t, "seconds")
@@ -132,7 +132,7 @@ func TestSimSequenceSlowRuns(t *testing.T) {
 	}
 }
 
-// TestSimSequenceDraws as much as a load of the same.
+// TestSimSequenceDraws: a sequence draws as much as a load of the same kernels.
 func TestSimSequenceDraws(t *testing.T) {
 	sequence, load := NewSim(steadily()), NewSim(steadily())
 	stamps(t, sequence.NewSequence([]SimKernel{{500, 1e-3, 20}}), SimSegment{0, 1500})
@@ -166,10 +166,10 @@ func TestSimSequenceRefuses(t *testing.T) {
 		t.Error("two sequences at a time")
 	}
 	if _, err := s.ReadClock(); err == nil {
-		t.Error("the clock is read under way")
+		t.Error("the clock is read during a run")
 	}
 	if _, err := tr.Stamps(); err == nil {
-		t.Error("stamps of a run under way")
+		t.Error("stamps of an unfinished run")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	s.At(time.Second, cancel)

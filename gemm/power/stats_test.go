@@ -20,7 +20,7 @@ func TestFewBlocks(t *testing.T) {
 	near(t, "two blocks", math.Log(r.interval[1]), 0.012706, 1e-3)
 }
 
-// TestIntervalsAreHonest draws normal blocks: 95 % of intervals hold the truth, at any number.
+// TestIntervalsAreHonest: 95 % of the intervals of normal blocks contain the truth, for any number of blocks.
 func TestIntervalsAreHonest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and nothing in it is shared by goroutines")
@@ -42,8 +42,8 @@ func TestIntervalsAreHonest(t *testing.T) {
 	}
 }
 
-// TestRatioLaws: the mean lies inside; before/after is the inverse of after/before; a constant
-// factor moves everything by it; blocks that agree leave no width.
+// TestRatioLaws: the mean is in the interval; before/after is the inverse of after/before; a constant factor scales
+// everything; equal blocks have an interval of no width.
 func TestRatioLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		logs := rapid.SliceOfN(rapid.Float64Range(-0.1, 0.1), 2, 16).Draw(t, "logs")

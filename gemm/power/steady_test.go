@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// settling runs a load that first speeds up: its execution time falls for a while.
+// settling is a load whose execution time falls for a while.
 type settling struct {
 	*SimLoad
 	cold int
