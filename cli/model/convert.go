@@ -177,6 +177,9 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 		}
 	}
 	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume})
+	if errors.Is(err, plan.ErrInvalid) && c.IsSet("plan") {
+		err = fmt.Errorf("%s: %w", c.String("plan"), err)
+	}
 	switch {
 	case err == nil:
 		return r, "written", finish(o.Tokens)
