@@ -27,24 +27,24 @@ var Calibrate = &cli.Command{
 	Usage:     "fit the cost model to this GPU",
 	ArgsUsage: "[OUT]",
 	Description: `Measures the energy of products whose patterns show how a card's datapath responds to bits. The
-measurements go into the folder OUT (default: calibration). Then it fits the cost model and writes
-OUT.json, which predict, inspect, plan and convert take as --calibration. After an interrupt the
-same command continues.
+measurements go into the folder OUT (default: calibration). Then it fits the cost model and
+writes OUT.json, which predict, inspect, plan and convert take as --calibration. After an
+interrupt the same command continues.
 
    lowtoggle calibrate                          less than ten minutes
    lowtoggle calibrate --full h200              every type and pattern, for most of an hour
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
    lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
 
---components measures about 45 kernels in about three minutes, writes each to OUT-components.json,
-fits a model of power by component, and tests the model on ten kernels that the fit did not use.
-Errors above 5 % on these give exit status 3 and no advice; above 15 % no split is shown. profile
-and verify --gpu split power by the file that --components names, or by calibration-components.json
-in the current folder. The command continues a file of the same card; --anew replaces it, or a
-damaged one. A file of another card is never changed.
+--components measures about 45 kernels in about three minutes, writes each to
+OUT-components.json, fits a model of power by component, and tests the model on ten kernels that
+the fit did not use. Errors above 5 % on these give exit status 3 and no advice; above 15 % no
+split is shown. profile and verify --gpu split power by the file that --components names, or by
+calibration-components.json in the current folder. The command continues a file of the same card;
+--anew replaces it, or a damaged one. A file of another card is never changed.
 
-Where a type has few points its coefficients stay near those of the built-in H200. The table shows
-the prediction error for families of patterns that the fit did not use.
+Where a type has few points its coefficients stay near those of the built-in H200. The table
+shows the prediction error for families of patterns that the fit did not use.
 
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
 not be measured, or the components fit badly; 4: no GPU.`,
@@ -53,7 +53,7 @@ not be measured, or the components fit badly; 4: no GPU.`,
 		&cli.BoolFlag{Name: "components", Usage: "measure the power of each component of the card", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "anew", Usage: "with --components: measure all kernels again", DisableDefaultText: true},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw components into `FILE`, an SVG"},
-		&cli.StringSliceFlag{Name: "from", Usage: "fit to the series in `FOLDER`, or to a file of components; measures nothing"},
+		&cli.StringSliceFlag{Name: "from", Usage: "fit to the series (or components) in `FOLDER`; measures nothing"},
 		&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
 		deviceFlag, flag.JSON, flag.Quiet,
 	}),

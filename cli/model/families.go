@@ -15,11 +15,11 @@ import (
 
 var Families = &cli.Command{
 	Name:      "families",
-	Usage:     "list the known architectures, and what may be permuted, negated and scaled in each",
+	Usage:     "list the known architectures and the symmetries of each",
 	ArgsUsage: "[NAME]",
-	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted, negated and
-scaled together in a family, and what may not and why. --arch FILE checks your own family file and
-shows that family instead.`,
+	Description: `Without NAME, lists the families of the catalogue. With NAME, shows what may be permuted,
+negated and scaled together in a family, and what may not and why. --arch FILE checks your own
+family file and shows that family instead.`,
 	Flags: flag.Join(flag.Common, []cli.Flag{flag.Arch,
 		&cli.BoolFlag{Name: "tensors", Usage: "also list the tensors and what their axes count", DisableDefaultText: true}}),
 	Action: func(c *cli.Context) error {
