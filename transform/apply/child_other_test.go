@@ -1,0 +1,5 @@
+//go:build !unix
+
+package apply_test
+
+func limitChild(string) error { return nil }

@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+const (
+	PartialSuffix = partialSuffix
+	JournalName   = journalName
+)
+
+// Stage is a stage with its parts.
+type Stage = stage
+
+// NewStage is one whose folder may be there.
+func NewStage(out string) *Stage { return &stage{dir: out + partialSuffix, out: out} }
+
+// OpenStage opens the stage of a conversion.
+func OpenStage(out string, m *weights.Model, p *plan.Plan, resume bool) (*Stage, error) {
+	return openStage(out, conversionOf(m, p, resume))
+}
+
+func conversionOf(m *weights.Model, p *plan.Plan, resume bool) *conversion {
+	return &conversion{Source: Source{Model: m}, plan: p, opt: Options{Workers: 1, Resume: resume}}
+}
+
+// Create, Claim, Lock, InPlace and Close are those of a stage, Dir and Path its names.
+func (st *stage) Create(m *weights.Model, p *plan.Plan) error {
+	return st.create(conversionOf(m, p, false))
+}
+func (st *stage) Claim(p *plan.Plan) error { return st.claim(p) }
+func (st *stage) Lock() error              { return st.lock() }
+func (st *stage) InPlace() error           { return st.inPlace() }
+func (st *stage) Close()                   { st.close() }
+func (st *stage) Dir() string              { return st.dir }
+func (st *stage) Path(name string) string  { return st.path(name) }
+
+// Size is how many bytes a conversion of a model writes.
+func Size(m *weights.Model) int64 { return conversionOf(m, nil, false).size() }
