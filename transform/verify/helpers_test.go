@@ -1,0 +1,187 @@
+package verify_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, dir string) *weights.Model {
+	t.Helper()
+	m, err := weights.Open(dir)
+	ok(t, err)
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// source writes a small model in two shards with another file.
+func source(t *testing.T, name string, d weights.DType) string {
+	t.Helper()
+	return sourceOf(t, name, d, 2)
+}
+
+// sourceOf is source with so many blocks.
+func sourceOf(t *testing.T, name string, d weights.DType, blocks int) string {
+	t.Helper()
+	config, err := synth.Config(name)
+	ok(t, err)
+	var fields map[string]any
+	ok(t, json.Unmarshal(config, &fields))
+	for _, field := range []string{"num_hidden_layers", "n_layer"} {
+		if fields[field] != nil {
+			fields[field] = blocks
+		}
+	}
+	config, err = json.Marshal(fields)
+	ok(t, err)
+	dir := filepath.Join(t.TempDir(), "model")
+	ok(t, synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1, DType: d, ShardBytes: 60_000}))
+	ok(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"a": 1}`), 0o666))
+	return dir
+}
+
+// convert applies passes, with a budget where least is above 0, and returns the new folder.
+func convert(t *testing.T, src, passes string, least float64) string {
+	t.Helper()
+	list, err := transform.ParsePasses(passes)
+	ok(t, err)
+	o := transform.Options{Passes: list, Cost: testmodel.TogglesCost{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}}
+	if least > 0 {
+		o.Budget.MinSNR = &least
+	}
+	m := open(t, src)
+	p, err := transform.Plan(t.Context(), m, o)
+	ok(t, err)
+	out := filepath.Join(t.TempDir(), "out")
+	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
+	ok(t, err)
+	return out
+}
+
+func report(t *testing.T, src, out string) *verify.Report {
+	t.Helper()
+	r, err := transform.Verify(t.Context(), open(t, src), open(t, out), transform.VerifyOptions{})
+	ok(t, err)
+	return r
+}
+
+// problems are all that a report names.
+func problems(r *verify.Report) string {
+	all := slices.Clone(r.Problems)
+	for _, t := range r.Tensors {
+		if t.Problem != "" {
+			all = append(all, t.Name+": "+t.Problem)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func tensorOf(t *testing.T, r *verify.Report, name string) verify.Tensor {
+	t.Helper()
+	i := slices.IndexFunc(r.Tensors, func(x verify.Tensor) bool { return x.Name == name })
+	if i < 0 {
+		t.Fatalf("the report has no tensor %q", name)
+	}
+	return r.Tensors[i]
+}
+
+func wantOK(t *testing.T, r *verify.Report) {
+	t.Helper()
+	if !r.OK || problems(r) != "" {
+		t.Errorf("not ok: %s", problems(r))
+	}
+}
+
+func wantProblem(t *testing.T, r *verify.Report, want string) {
+	t.Helper()
+	if r.OK || !strings.Contains(problems(r), want) {
+		t.Errorf("ok: %v; the problems lack %q: %s", r.OK, want, problems(r))
+	}
+}
+
+// edit changes a tensor of a folder in place.
+func edit(t *testing.T, dir, tensor string, fn func(data []byte)) {
+	t.Helper()
+	m, err := weights.Open(dir)
+	ok(t, err)
+	defer m.Close()
+	for _, shard := range m.Shards {
+		if info, found := shard.Tensor(tensor); found {
+			file := append(slices.Clone(shard.Head()), shard.Data()...)
+			at := len(shard.Head()) + int(info.Begin)
+			fn(file[at : at+int(info.Size())])
+			replace(t, shard.Path, file)
+			return
+		}
+	}
+	t.Fatalf("no tensor %q", tensor)
+}
+
+// replace writes a new file in the place of one that may still be mapped.
+func replace(t *testing.T, path string, data []byte) {
+	t.Helper()
+	ok(t, os.Remove(path))
+	ok(t, os.WriteFile(path, data, 0o666))
+}
+
+// editManifest changes the manifest as an object.
+func editManifest(t *testing.T, dir string, fn func(m map[string]any)) {
+	t.Helper()
+	path := filepath.Join(dir, plan.ManifestName)
+	js, err := os.ReadFile(path)
+	ok(t, err)
+	var m map[string]any
+	dec := json.NewDecoder(bytes.NewReader(js))
+	dec.UseNumber()
+	ok(t, dec.Decode(&m))
+	fn(m)
+	js, err = json.Marshal(m)
+	ok(t, err)
+	ok(t, os.WriteFile(path, js, 0o666))
+}
+
+// vouch makes the manifest's digests those of the shards as they are, so that only a look at the
+// tensors can tell.
+func vouch(t *testing.T, dir string) {
+	t.Helper()
+	editManifest(t, dir, func(m map[string]any) {
+		for _, s := range m["shards"].([]any) {
+			shard := s.(map[string]any)
+			data, err := os.ReadFile(filepath.Join(dir, shard["file"].(string)))
+			ok(t, err)
+			sum := sha256.Sum256(data)
+			shard["output_sha256"] = hex.EncodeToString(sum[:])
+		}
+	})
+}
+
+// steps of the plan inside a manifest, of one pass.
+func steps(m map[string]any, pass string) (list []map[string]any) {
+	for _, s := range m["plan"].(map[string]any)["steps"].([]any) {
+		if step := s.(map[string]any); step["pass"] == pass {
+			list = append(list, step)
+		}
+	}
+	return list
+}

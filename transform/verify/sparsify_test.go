@@ -1,0 +1,45 @@
+package verify
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The runs found cost no more than any other choice, and no less than they cost.
+func TestRunsAreTheCheapest(t *testing.T) {
+	cost := func(values []float32, zero func(k int) bool, worth float64) (sum float64) {
+		for k, v := range values {
+			if zero(k) {
+				sum += float64(v)*float64(v) - worth
+			}
+			if k > 0 && zero(k) != zero(k-1) {
+				sum += 2 * worth
+			}
+		}
+		return sum
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float32Range(-4, 4), 1, 10).Draw(t, "values")
+		worth := rapid.Float64Range(0.01, 8).Draw(t, "worth")
+		s := newZeroing(&Zeros{Runs: worth}, 1, len(values), 0)
+		zero := s.row(0, func(dst []float32, _ int) { copy(dst, values) })
+		best := math.Inf(1)
+		for mask := range 1 << len(values) {
+			best = min(best, cost(values, func(k int) bool { return mask>>k&1 == 1 }, worth))
+		}
+		if got := cost(values, func(k int) bool { return zero[k] }, worth); math.Abs(got-best) > 1e-9 {
+			t.Fatalf("cost %g, the best is %g", got, best)
+		}
+	})
+}
+
+func TestOfEqualsTheLaterAreZeroed(t *testing.T) {
+	s := newZeroing(&Zeros{Pattern: "2:4"}, 1, 9, 0)
+	got := s.row(0, func(dst []float32, _ int) { copy(dst, []float32{1, -1, 1, 1, 0, float32(math.Inf(1)), 0, 0, 0}) })
+	if want := []bool{2: true, 3: true, 8: false}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
