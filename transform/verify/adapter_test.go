@@ -69,8 +69,8 @@ func TestStepsThatAnAdapterForbids(t *testing.T) {
 	src := sourceWithAdapter(t)
 	out := convert(t, src, "round=4", 0)
 	for want, step := range map[string]map[string]any{
-		"the source has no such tensor":     {"pass": "round", "tensor": loraA, "round": map[string]any{"zeroed": 4}},
-		"the adapter's " + loraA: {"pass": "shift", "tensor": "model.layers.0.mlp.down_proj.weight", "shift": map[string]any{"add": 1, "epilogue": true}},
+		"the source has no such tensor": {"pass": "round", "tensor": loraA, "round": map[string]any{"zeroed": 4}},
+		"the adapter's " + loraA:        {"pass": "shift", "tensor": "model.layers.0.mlp.down_proj.weight", "shift": map[string]any{"add": 1, "epilogue": true}},
 	} {
 		var kept []any
 		editManifest(t, out, func(m map[string]any) {
