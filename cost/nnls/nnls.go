@@ -1,4 +1,4 @@
-// Package nnls fits sums of non-negative parts: least squares whose coefficients cannot be below 0.
+// Package nnls solves non-negative least squares.
 package nnls
 
 import (
@@ -7,10 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Solve finds coefficients c ≥ 0 with the least ‖X·c − y‖² + ridge·n·‖c − prior‖², for n rows of X, by
-// going from one coordinate to the next until none moves; the problem is convex. What it stops at is
-// exact to about 1e-8 where coefficients are of the order of 1: scale columns so that they are. X and y
-// are only read.
+// Solve returns coefficients c ≥ 0 with the least ‖X·c − y‖² + ridge·n·‖c − prior‖², for n rows of X. It is coordinate
+// descent on a convex problem. The error is about 1e-8 for coefficients of the order of 1, so scale columns
+// accordingly. X and y are only read.
 func Solve(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 {
 	n, m := x.Dims()
 	var gram mat.SymDense

@@ -3,9 +3,9 @@ package pattern
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"github.com/lowtoggle/lowtoggle/weights"
-	"runtime"
 )
 
 // mostRows is the largest number of rows or columns, and mostElements of elements.
