@@ -95,5 +95,11 @@ func (l *Layer) stepRates(ctx context.Context, r *rounding.Rates, energy func(pr
 	r.Sign = math.Max(0, math.Min(2*(r.Significant[full]-signless), steps))
 	r.Differ = math.Max(0, steps-r.Sign/2)
 	r.Run = run
+	// A lane's last row of a run is followed by its next run, after those of the other lanes.
+	for _, lag := range lags {
+		if lanes := (lag.Distance-1)/run + 1; lag.Weights[run-1] > 0 && lanes != 2 {
+			r.Lanes = lanes
+		}
+	}
 	return nil
 }

@@ -143,6 +143,8 @@ func TestParameters(t *testing.T) {
 		rates(func(r *Rates) { r.Significant[0] = -0.1 }),
 		rates(func(r *Rates) { r.Differ = 1 }),
 		rates(func(r *Rates) { r.Sign, r.Run = 1, 3 }),
+		rates(func(r *Rates) { r.Sign, r.Run, r.Lanes = 1, 64, 8 }),
+		rates(func(r *Rates) { r.Lanes = -1 }),
 		rates(func(r *Rates) { r.Line = math.NaN() }),
 	} {
 		if _, err := c.Begin(2, 1); err == nil {

@@ -19,10 +19,11 @@ type Rates struct {
 	// signs differ. Both are 0 if rows do not follow one another on a wire.
 	Differ float64 `json:"differ,omitempty"`
 	Sign   float64 `json:"sign,omitempty"`
-	// Run rows follow one another in one lane, then Run rows in the other; 0 where neither Differ nor
-	// Sign counts. With 4, rows 0 to 3 are followed by 8 to 11, and 4 to 7 by 12 to 15. It is a power
-	// of two up to 128.
-	Run int `json:"run,omitempty"`
+	// Run rows follow one another in one lane, then Run rows in the next; 0 if neither Differ nor Sign counts.
+	// With 4 and two lanes, rows 0 to 3 are followed by 8 to 11, and 4 to 7 by 12 to 15. Lanes of 0 are two.
+	// Run is a power of two, and at most 256 rows divided by the lanes.
+	Run   int `json:"run,omitempty"`
+	Lanes int `json:"lanes,omitempty"`
 }
 
 // Validate returns an error for rates that are wrong for values of f.
@@ -41,10 +42,20 @@ func (r Rates) Validate(f weights.Format) error {
 			return fmt.Errorf("rounding: a cost of %g; costs are not negative", c)
 		}
 	}
-	if r.coupled() && (r.Run < 1 || r.Run > chunkRows/2 || r.Run&(r.Run-1) != 0) {
-		return fmt.Errorf("rounding: runs of %d rows; give a power of two up to %d", r.Run, chunkRows/2)
+	if r.Lanes < 0 || r.Lanes > chunkRows {
+		return fmt.Errorf("rounding: %d lanes; give up to %d", r.Lanes, chunkRows)
+	}
+	if most := chunkRows / r.lanes(); r.coupled() && (r.Run < 1 || r.Run > most || r.Run&(r.Run-1) != 0) {
+		return fmt.Errorf("rounding: runs of %d rows; give a power of two up to %d", r.Run, most)
 	}
 	return nil
+}
+
+func (r Rates) lanes() int {
+	if r.Lanes == 0 {
+		return 2
+	}
+	return r.Lanes
 }
 
 func (r Rates) coupled() bool { return r.Differ > 0 || r.Sign > 0 }

@@ -248,20 +248,28 @@ func (l lane) cheapest() float64 {
 	return slices.Min(last)
 }
 
-// Lanes of rows: what is chosen for one does not depend on the other, and each is a lane of its own.
+// Lanes of rows: each lane's choices are those of the lane alone, for any number of lanes and rows in a run.
 func TestLanes(t *testing.T) {
 	f := format(t, weights.BF16)
 	rapid.Check(t, func(t *rapid.T) {
 		c, d, targets := drawLane(t, f, 64)
-		c.Rates.Run = 4
-		got := choose(t, c, targets, d)
-		var lanes, chosen [2][]float32
-		for n, target := range targets {
-			lanes[n/4%2] = append(lanes[n/4%2], target)
-			chosen[n/4%2] = append(chosen[n/4%2], got[n])
+		count, run := rapid.SampledFrom([]int{0, 1, 2, 3, 4, 8}).Draw(t, "lanes"), rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "run")
+		c.Rates.Run, c.Rates.Lanes = run, count
+		if count == 0 {
+			count = 2 // as in plans that do not tell
 		}
-		c.Rates.Run = 64
+		got := choose(t, c, targets, d)
+		lanes, chosen := make([][]float32, count), make([][]float32, count)
+		for n, target := range targets {
+			l := n / run % count
+			lanes[l] = append(lanes[l], target)
+			chosen[l] = append(chosen[l], got[n])
+		}
+		c.Rates.Run, c.Rates.Lanes = 64, 1
 		for l, lane := range lanes {
+			if len(lane) == 0 {
+				continue
+			}
 			for i, v := range choose(t, c, lane, d) {
 				if v != chosen[l][i] {
 					t.Fatalf("row %d of lane %d is %g, by itself %g", i, l, chosen[l][i], v)

@@ -9,7 +9,7 @@ import "math"
 // Costs carry their state in the lowest bits, so that the smallest cost names its state.
 type viterbi struct {
 	*prices
-	run          int
+	run, lanes   int
 	differ, sign float64
 	values       [][maxSlots]uint32 // of each row of the lane
 	before       [][maxSlots]uint8  // best predecessor of each state
@@ -25,16 +25,16 @@ func untagged(c uint64) float64 { return math.Float64frombits(c &^ stateMask) }
 
 func newViterbi(p *prices, t Trellis) *viterbi {
 	return &viterbi{
-		prices: p, run: t.Rates.Run, differ: t.Lambda * t.Rates.Differ, sign: t.Lambda * t.Rates.Sign,
+		prices: p, run: t.Rates.Run, lanes: t.Rates.lanes(), differ: t.Lambda * t.Rates.Differ, sign: t.Lambda * t.Rates.Sign,
 		values: make([][maxSlots]uint32, chunkRows), before: make([][maxSlots]uint8, chunkRows),
 	}
 }
 
 func (v *viterbi) column(c Column) {
-	for lane := range 2 {
+	for lane := range v.lanes {
 		v.rows = v.rows[:0]
 		for n := range c.T {
-			if (c.N0+n)/v.run%2 == lane {
+			if (c.N0+n)/v.run%v.lanes == lane {
 				v.rows = append(v.rows, n)
 			}
 		}
