@@ -140,6 +140,9 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 	}
 	data = make([]byte, p.Rows*p.RowBytes())
 	p.Format.Encode(data, q.Data)
+	if l.finite {
+		return data, nil
+	}
 	return data, p.keepNonFinite(ctx, data)
 }
 

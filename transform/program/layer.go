@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
@@ -32,7 +33,8 @@ type Layer struct {
 	// Signal is the power of the outputs on the Hessian's inputs, or on inputs of unit variance.
 	Signal float64
 
-	from []int // the source's position of each input
+	from   []int // the source's position of each input
+	finite bool  // all of W is
 
 	mu     sync.Mutex
 	damp   float64 // of factor
@@ -56,7 +58,7 @@ func (p *Program) Layer(ctx context.Context, hessian func(context.Context, strin
 		return nil, err
 	}
 	axis, k := p.InputAxis()
-	l := &Layer{W: w, from: make([]int, k)}
+	l := &Layer{W: w, from: make([]int, k), finite: !slices.ContainsFunc(w.Data, func(v float32) bool { return v-v != 0 })}
 	for i := range l.from {
 		l.from[i] = at(axis.Gather, i, i)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
@@ -42,13 +43,19 @@ func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, err
 	parts := make([]float64, (w.Rows+chunkRows-1)/chunkRows) // added in order, whichever worker computes them
 	err := parallel.Run(ctx, len(parts), workers, func(ctx context.Context, i int) (err error) {
 		n0, n1 := i*chunkRows, min((i+1)*chunkRows, w.Rows)
-		e := w.Slice(n0, n1, 0, w.Cols)
-		if q.Rows > 0 {
-			e = finiteDifference(e, q.Slice(n0, n1, 0, w.Cols))
-		} else {
-			e = finiteDifference(e, sgemm.Matrix{})
+		buffer := buffers.Get().(*[]float32)
+		defer buffers.Put(buffer)
+		n := (n1 - n0) * w.Cols
+		if len(*buffer) < 2*n {
+			*buffer = make([]float32, 2*n)
 		}
-		parts[i], err = power(ctx, e, h)
+		e, eh := sgemm.Dense(n1-n0, w.Cols, (*buffer)[:n]), sgemm.Dense(n1-n0, w.Cols, (*buffer)[n:2*n])
+		var stored sgemm.Matrix
+		if q.Rows > 0 {
+			stored = q.Slice(n0, n1, 0, w.Cols)
+		}
+		writeDifference(e, w.Slice(n0, n1, 0, w.Cols), stored)
+		parts[i], err = power(ctx, eh, e, h)
 		return err
 	})
 	sum := 0.0
@@ -61,24 +68,36 @@ func Power(ctx context.Context, w, q, h sgemm.Matrix, workers int) (float64, err
 // finiteDifference is w − q, or w if q has no data, with zeros in place of weights that are not finite.
 func finiteDifference(w, q sgemm.Matrix) sgemm.Matrix {
 	e := sgemm.Dense(w.Rows, w.Cols, nil)
-	for n := range w.Rows {
-		to := e.Row(n)
-		for k, v := range w.Row(n) {
-			if v-v != 0 {
-				continue
-			}
-			to[k] = v
-			if q.Data != nil {
-				to[k] -= q.Row(n)[k]
-			}
-		}
-	}
+	writeDifference(e, w, q)
 	return e
 }
 
-// power is tr(e h eᵀ).
-func power(ctx context.Context, e, h sgemm.Matrix) (sum float64, err error) {
-	eh := sgemm.Dense(e.Rows, e.Cols, nil)
+// writeDifference is finiteDifference into e, whose old values do not matter.
+func writeDifference(e, w, q sgemm.Matrix) {
+	for n := range w.Rows {
+		from := w.Row(n)
+		to := e.Row(n)[:len(from)]
+		if q.Data == nil {
+			copy(to, from)
+		} else {
+			stored := q.Row(n)[:len(from)]
+			for k, v := range from {
+				to[k] = v - stored[k]
+			}
+		}
+		for k, v := range from {
+			if v-v != 0 {
+				to[k] = 0
+			}
+		}
+	}
+}
+
+// buffers of a chunk's errors and of their product with the Hessian.
+var buffers = sync.Pool{New: func() any { return new([]float32) }}
+
+// power is tr(e h eᵀ). eh is a buffer for e·h.
+func power(ctx context.Context, eh, e, h sgemm.Matrix) (sum float64, err error) {
 	if err := sgemm.Mul(ctx, eh, e, h, sgemm.Op{Workers: 1}); err != nil {
 		return 0, err
 	}
