@@ -83,7 +83,7 @@ func TestSteadyTime(t *testing.T) {
 	}
 	var b strings.Builder
 	aboutSteady(&b, p)
-	if want := "execution time: no longer falls from execution 1 on (SSE, 1.42 ms); 1.66 ms on the mean\n"; !strings.HasPrefix(b.String(), want) {
+	if want := "execution time: no longer falls from execution 1 on (SSE, 1.42 ms); 1.66 ms on average\n"; !strings.HasPrefix(b.String(), want) {
 		t.Errorf("%s, want %s", b.String(), want)
 	}
 }
