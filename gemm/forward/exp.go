@@ -22,7 +22,7 @@ func exp(x float64) float64 {
 	return s + float64(s*float64(r*p))
 }
 
-// expScaledGo is the twin of expScaled8: exp with a shorter polynomial, which is good for float32.
+// expScaledGo computes what expScaled8 does: exp with a shorter polynomial, which is good for float32.
 func expScaledGo(row []float32, scale, largest float32) {
 	for i, v := range row {
 		x := float64(float32(v-largest) * scale)

@@ -91,8 +91,8 @@ func rename(t *testing.T, path string, name func(string) string) {
 	}
 }
 
-// TestDivergenceIsThatOfAPlainImplementation changes one layer.
-func TestDivergenceIsThatOfAPlainImplementation(t *testing.T) {
+// TestDivergenceIsThatOfTheReferenceModel changes one layer.
+func TestDivergenceIsThatOfTheReferenceModel(t *testing.T) {
 	m, d := model(t, "llama-tiny", nil)
 	stored := forward.Stored(m)
 	other := changed{stored, "lm_head.weight", 0.9}

@@ -172,7 +172,7 @@ var variants = []variant{
 	{"starcoder2 untied", "starcoder2-tiny", fields{"tie_word_embeddings": false}},
 }
 
-func TestLossIsThatOfAPlainImplementation(t *testing.T) {
+func TestLossIsThatOfTheReferenceModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and the tests of workers share as much")
 	}

@@ -1,7 +1,7 @@
 package forward
 
-// The vector kernels take whole vectors; what is left over is computed by their twins in Go, which have
-// the same bits. Only the sign and the payload of a NaN may differ.
+// The vector kernels compute whole vectors. Functions in Go compute the remaining elements, and all elements on
+// machines without the kernels. Both have the same bits; only the sign and the payload of a NaN may differ.
 
 // expScaled replaces each x by exp(scale·(x - largest)), for scale > 0 and no x above largest.
 func expScaled(row []float32, scale, largest float32) {

@@ -2,7 +2,7 @@
 
 package forward
 
-// vectors are none: there are the kernels' twins in Go.
+// vectors is false: this build has no vector kernels.
 const vectors = false
 
 func expScaled8(*float32, int, float32, float32, *uint64) { panic("no kernel") }

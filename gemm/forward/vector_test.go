@@ -34,9 +34,9 @@ func sameBits(a, b []float32) int {
 	return -1
 }
 
-// TestVectorKernelsHaveTheBitsOfTheirTwins, on rows of every length up to some vectors, with values of every
+// TestVectorKernelsHaveTheBitsOfGo, on rows of every length up to some vectors, with values of every
 // size, and with those that are not finite.
-func TestVectorKernelsHaveTheBitsOfTheirTwins(t *testing.T) {
+func TestVectorKernelsHaveTheBitsOfGo(t *testing.T) {
 	if !vectors {
 		t.Skip("this machine or build has no vector kernels")
 	}
@@ -55,11 +55,11 @@ func TestVectorKernelsHaveTheBitsOfTheirTwins(t *testing.T) {
 		}
 		for name, f := range map[string]struct {
 			vector func(to, from []float32)
-			twin   func(x float32) float32
+			plain  func(x float32) float32
 		}{"silu": {silu, siluGo}, "gelu": {geluTanh, geluTanhGo}} {
 			want := make([]float32, n)
 			for i, x := range row {
-				want[i] = f.twin(x)
+				want[i] = f.plain(x)
 			}
 			from, ok := guarded(row)
 			to, fine := guarded(make([]float32, n))

@@ -2,5 +2,5 @@
 
 package sgemm
 
-// kernels are none: there is the plain twin.
+// kernels returns nil: there is only the loop in Go.
 func kernels() []method { return nil }

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// law is the definition of c, element by element.
+// law computes the definition of c, element by element.
 func law(c, a, b Matrix, op Op) {
 	for i := range c.Rows {
 		for j := range c.Cols {
@@ -102,7 +102,7 @@ func (p problem) operands() (c, a, b Matrix, memory []float32) {
 	return c, a, b, memory
 }
 
-// check holds the kernels and their twin against the law, and the memory around c against its guards.
+// check compares the kernels and the loop in Go with the definition, and looks at the guards around c.
 func (p problem) check(t rapid.TB) {
 	c, a, b, want := p.operands()
 	law(c, a, b, p.op)

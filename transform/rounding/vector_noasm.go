@@ -2,7 +2,7 @@
 
 package rounding
 
-// vectors are none: there is the kernel's twin in Go.
+// vectors is false: this build has no vector kernel.
 const vectors = false
 
 func nearest16(*float32, int, float32, *float32, int, uint32, uint32) int { panic("no kernel") }

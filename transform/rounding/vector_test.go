@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestVectorKernelHasTheBitsOfItsTwin, for targets of every size and kind, in columns of every length.
-func TestVectorKernelHasTheBitsOfItsTwin(t *testing.T) {
+// TestVectorKernelHasTheBitsOfGo, for targets of every size and kind, in columns of every length.
+func TestVectorKernelHasTheBitsOfGo(t *testing.T) {
 	if !vectors {
 		t.Skip("this machine or build has no vector kernel")
 	}
@@ -49,7 +49,7 @@ func TestVectorKernelHasTheBitsOfItsTwin(t *testing.T) {
 			p.column(c)
 			for i := range want {
 				if math.Float32bits(want[i]) != math.Float32bits(c.T[i]) {
-					t.Fatalf("%s: of %g, number %d of %d, the kernel makes %g, its twin %g", dtype, targets[i], i, len(want), c.T[i], want[i])
+					t.Fatalf("%s: of %g, number %d of %d, the kernel computes %g, Go %g", dtype, targets[i], i, len(want), c.T[i], want[i])
 				}
 			}
 		}

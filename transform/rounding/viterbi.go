@@ -92,9 +92,9 @@ func (v *viterbi) step(now, last *states, before *[maxSlots]uint8, t, g float32)
 		if value == last.values[i] {
 			from = min(from, last.cost[i])
 		}
-		if i < slotThree { // its twin: the other slot of as many bits
-			if twin := (i - 1) ^ 1 + 1; value == last.values[twin] {
-				from = min(from, last.cost[twin])
+		if i < slotThree { // the other slot with as many bits
+			if second := (i - 1) ^ 1 + 1; value == last.values[second] {
+				from = min(from, last.cost[second])
 			}
 		}
 		v.enter(now, before, i, from, v.prices.slots[i], t, g)

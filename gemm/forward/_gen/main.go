@@ -1,5 +1,5 @@
 // Command gen writes package forward's vector kernels and their Go declarations. Run go generate in
-// forward after a change here. Every kernel does the operations of its Go twin in the same order, eight
+// forward after a change here. Every kernel does the operations of its counterpart in Go in the same order, eight
 // or sixteen elements at a time, and fuses none.
 package main
 

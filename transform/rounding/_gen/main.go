@@ -1,5 +1,5 @@
 // Command gen writes package rounding's vector kernel and its Go declaration. Run go generate in rounding
-// after a change here. The kernel does the operations of its Go twin on sixteen elements at a time.
+// after a change here. The kernel does the operations of its counterpart in Go on sixteen elements at a time.
 package main
 
 import (
