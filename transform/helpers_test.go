@@ -62,13 +62,7 @@ func shifted(t tb, s *plan.Step) pass.Shifted {
 // compilerOf steps for a model, without a plan and its checks.
 func compilerOf(t tb, m *weights.Model, l *arch.Layout, steps []*plan.Step) *program.Compiler {
 	t.Helper()
-	rules := map[string]program.Rule{}
-	for i, r := range transform.Passes {
-		rules[r.Pass.Name] = program.Rule{Rank: i, Symmetry: r.Pass.Symmetry, Compile: r.Pass.Compile, Check: r.Pass.Check}
-	}
-	c, err := program.NewCompiler(program.CompilerOptions{Weights: quant.Group(m), Layout: l, Rules: rules}, steps)
-	ok(t, err)
-	return c
+	return testplan.Compiler(t, m, l, nil, steps)
 }
 
 // run is what a program makes of a weight.

@@ -1,0 +1,100 @@
+package testplan
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Rules are what a compiler must know of the module's own passes.
+func Rules() map[string]program.Rule {
+	rules := map[string]program.Rule{}
+	for i, r := range transform.Passes {
+		rules[r.Pass.Name] = program.Rule{Rank: i, Symmetry: r.Pass.Symmetry, Compile: r.Pass.Compile, Check: r.Pass.Check}
+	}
+	return rules
+}
+
+// Compiler of steps for a model, without a plan and its checks. h may be nil.
+func Compiler(t testmodel.TB, m *weights.Model, l *arch.Layout, h program.Hessians, steps []*plan.Step) *program.Compiler {
+	t.Helper()
+	c, err := program.NewCompiler(program.CompilerOptions{Weights: quant.Group(m), Layout: l, Hessians: h, Rules: Rules()}, steps)
+	testmodel.OK(t, err)
+	return c
+}
+
+// Weight is a tensor as a weight of one part.
+func Weight(x weights.Tensor) *quant.Weight {
+	w := &quant.Weight{Name: x.Name, DType: x.DType, Shape: x.Shape, Unit: 1, Parts: []quant.Part{{Tensor: x}}}
+	w.Rows, w.Cols = x.Matrix()
+	return w
+}
+
+// Alone is the layer of one matrix outside any model, in prefill and the stationary role.
+func Alone(t testmodel.TB, x weights.Tensor, outAxis int) *pass.Layer {
+	t.Helper()
+	layout := &arch.Layout{Claims: map[string]*arch.Claim{x.Name: {Name: x.Name, Role: arch.Linear, OutAxis: outAxis}}}
+	c, err := program.NewCompiler(program.CompilerOptions{Layout: layout, Rules: Rules()}, nil)
+	testmodel.OK(t, err)
+	about := &pass.Context{Workload: cost.Workload{Prefill: 1}, Cost: testmodel.TogglesCost{}, Workers: 1}
+	l, err := pass.NewLayer(context.Background(), about, c, Weight(x), nil)
+	testmodel.OK(t, err)
+	return l
+}
+
+// Result is what steps make of a layer.
+func Result(t testmodel.TB, l *pass.Layer, steps ...*plan.Step) weights.Tensor {
+	t.Helper()
+	p, err := l.Program(context.Background(), steps...)
+	testmodel.OK(t, err)
+	return ran(t, p)
+}
+
+// ran is what a program makes of its source.
+func ran(t testmodel.TB, p *program.Program) weights.Tensor {
+	t.Helper()
+	testmodel.OK(t, p.Prepare(context.Background(), 2))
+	defer p.Release()
+	x := p.Source.Parts[0].Tensor
+	x.Data = make([]byte, len(x.Data))
+	p.Run(x.Data, 0, p.Rows)
+	return x
+}
+
+// Under is what steps make of tensors, without a folder; m says how they belong together. h may be nil.
+func Under(t testmodel.TB, all testmodel.Tensors, m *weights.Model, h program.Hessians, steps []*plan.Step) testmodel.Tensors {
+	t.Helper()
+	c := Compiler(t, m, testmodel.LayoutOf(t, m), h, steps)
+	of, result := ByTensor(steps), testmodel.Tensors{}
+	for name, x := range all {
+		p, err := c.Program(context.Background(), Weight(x), of[name])
+		testmodel.OK(t, err)
+		result[name] = ran(t, p)
+	}
+	return result
+}
+
+// Planned is what a plan for passes makes of a model. h may be nil.
+func Planned(t testmodel.TB, m *weights.Model, h program.Hessians, passes string) testmodel.Tensors {
+	t.Helper()
+	return Under(t, testmodel.TensorsOf(m), m, h, Weighed(t, m, h, passes).Steps)
+}
+
+// ByTensor sorts steps by the tensors that they act on.
+func ByTensor(steps []*plan.Step) map[string][]*plan.Step {
+	of := map[string][]*plan.Step{}
+	for _, s := range steps {
+		if s.Tensor != "" {
+			of[s.Tensor] = append(of[s.Tensor], s)
+		}
+	}
+	return of
+}
