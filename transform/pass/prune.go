@@ -51,7 +51,7 @@ var Prune = &Pass{
 		if err != nil {
 			return nil, err
 		}
-		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Workers: 1})
+		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Signal: m.Signal, Workers: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ var Prune = &Pass{
 		if err != nil {
 			return nil, err
 		}
-		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Damp: damp, Workers: 1})
+		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Damp: damp, Signal: m.Signal, Workers: 1})
 		if err != nil {
 			return nil, err
 		}
