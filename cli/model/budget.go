@@ -40,6 +40,7 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 	if c.Duration("search-time") < 0 {
 		return exit.Usagef("--search-time %v: give a time such as 5m", c.Duration("search-time"))
 	}
+	o.Search.Time = c.Duration("search-time")
 	if !c.IsSet("max-loss") {
 		return nil
 	}
