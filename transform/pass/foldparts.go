@@ -40,7 +40,7 @@ func checkFolds(layout *arch.Layout, steps []*plan.Step) error {
 	for _, s := range steps {
 		part, err := foldPartOf(s)
 		if err != nil {
-			return err
+			return fmt.Errorf("tensor %q: %w", s.Tensor, err)
 		}
 		norm, known := parts[part]
 		switch {

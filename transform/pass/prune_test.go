@@ -1,0 +1,156 @@
+package pass_test
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/internal/testplan"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// damaged are steps that no planner would write, and what the error says of each.
+type damaged struct {
+	step *plan.Step
+	want string
+}
+
+// wantRefused carries out plans of single damaged steps, which must be errors that name the tensor.
+func wantRefused(t *testing.T, m *weights.Model, h program.Hessians, tensor string, list []damaged) {
+	t.Helper()
+	for _, d := range list {
+		d.step.Tensor = tensor
+		c := testplan.Compiler(t, m, layoutOf(t, m), h, []*plan.Step{d.step})
+		steps := []*plan.Step{d.step}
+		if d.step.Pass == "prune" {
+			steps = append(steps, &plan.Step{Pass: "compensate", Tensor: tensor, Data: pass.Damping{Damp: 0.01}})
+		}
+		_, err := c.Program(t.Context(), testplan.Weight(tensorOf(t, m, tensor)), steps)
+		wantError(t, err, "invalid plan", tensor, d.want)
+	}
+}
+
+func TestDamagedPruneIsRefused(t *testing.T) {
+	for model, name := range map[string]string{"llama-tiny": "model.layers.0.mlp.up_proj.weight", "gpt2-tiny": "transformer.h.0.mlp.c_fc.weight"} {
+		m := tiny(t, model, 0)
+		inputs, outputs := 48, 100
+		if model == "gpt2-tiny" {
+			inputs, outputs = 40, 160
+		}
+		list := []damaged{{&plan.Step{}, "does not say what to zero"}, {&plan.Step{Data: pass.Pruned{}}, "does not say what to zero"}}
+		for _, c := range []struct {
+			list []int
+			of   int
+			set  func(p *pass.Pruned, list []int)
+			want string
+		}{
+			{nil, inputs, func(p *pass.Pruned, l []int) { p.Inputs = l }, "inputs: position "},
+			{nil, outputs, func(p *pass.Pruned, l []int) { p.Outputs = l }, "outputs: position "},
+		} {
+			for _, bad := range [][]int{{-1}, {c.of}, {3, 4, 3}, {math.MaxInt}, {math.MinInt}} {
+				var d pass.Pruned
+				c.set(&d, bad)
+				list = append(list, damaged{&plan.Step{Data: d}, c.want})
+			}
+			var good pass.Pruned
+			c.set(&good, []int{c.of - 1})
+			testplan.Under(t, testmodel.TensorsOf(m), m, testmodel.HessiansOf(t, m), []*plan.Step{
+				{Pass: "prune", Tensor: name, Data: good}, {Pass: "compensate", Tensor: name, Data: pass.Damping{Damp: 0.01}},
+			})
+		}
+		for _, d := range list {
+			d.step.Pass = "prune"
+		}
+		wantRefused(t, m, testmodel.HessiansOf(t, m), name, list)
+	}
+}
+
+func TestDamagedCompensateIsRefused(t *testing.T) {
+	m := tiny(t, "llama-tiny", 0)
+	list := []damaged{{&plan.Step{Pass: "compensate"}, "its damping is not above 0 and up to 1"}}
+	for _, damp := range []float64{0, -0.1, 1.5, math.NaN(), math.Inf(1)} {
+		list = append(list, damaged{&plan.Step{Pass: "compensate", Data: pass.Damping{Damp: damp}}, "its damping is not above 0 and up to 1"})
+	}
+	wantRefused(t, m, testmodel.HessiansOf(t, m), "lm_head.weight", list)
+}
+
+// What is pruned is zero, of all layers and in any order, and nothing else is that was not.
+func TestPrunedLinesAreZeroAndNoOthers(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m := tiny(t, name, weights.F32)
+		in := testmodel.HessiansOf(t, m)
+		for _, passes := range []string{"prune=0.3,compensate", "scale,reorder,signs,prune=0.3,compensate"} {
+			p := testplan.Weighed(t, m, in, passes)
+			c := testplan.Compiler(t, m, layoutOf(t, m), nil, p.Steps)
+			result := testplan.Under(t, testmodel.TensorsOf(m), m, in, p.Steps)
+			steps := testplan.ByTensor(p.Steps)
+			testmodel.EachLinear(t, m, func(x weights.Tensor, outAxis int) {
+				s := steps[x.Name][0].Data.(pass.Pruned)
+				if want := int(math.Round(0.3 * float64(x.Shape[1-outAxis]))); len(s.Inputs) != want {
+					t.Errorf("%s: %d inputs are pruned, want %d", x.Name, len(s.Inputs), want)
+				}
+				prog, err := c.Program(t.Context(), testplan.Weight(x), nil)
+				ok(t, err)
+				input, _ := prog.InputAxis()
+				output, _ := prog.OutputAxis()
+				for n, row := range testmodel.Outputs(result[x.Name], outAxis) {
+					for k, v := range row {
+						pruned := slices.Contains(s.Inputs, input.From(k)) || slices.Contains(s.Outputs, output.From(n))
+						if pruned != (v == 0) {
+							t.Fatalf("%s %s: output %d, input %d: pruned %v, and the value is %g", passes, x.Name, n, k, pruned, v)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// Inputs that the others can stand in for go first: where each is there twice, half of them are free.
+func TestPruneFindsTheInputsThatAreFree(t *testing.T) {
+	m := tiny(t, "gpt2-tiny", weights.F32)
+	in := testmodel.HessiansOf(t, m)
+	const name = "transformer.h.0.mlp.c_fc.weight"
+	h := in.Fitting[name] // [40, 40], of 30 tokens
+	for i := range h.Rows {
+		for j := range h.Rows {
+			h.Row(i)[j] = h.Row(i % 20)[j%20] // inputs 20 to 39 are those from 0 to 19 again
+		}
+	}
+	steps := testplan.ByTensor(testplan.Weighed(t, m, in, "prune=0.5,compensate").Steps)[name]
+	steps[0].Data = pass.Pruned{Inputs: steps[0].Data.(pass.Pruned).Inputs}
+	result := testplan.Under(t, testmodel.TensorsOf(m), m, in, steps)
+	if share := testmodel.Lost(tensorOf(t, m, name), result[name], 1, h); share > 1e-3 {
+		t.Errorf("%g of the output's power is lost", share)
+	}
+}
+
+// The same inputs are pruned, whatever order and signs they have got.
+func TestPruneChoosesBeforeAndAfterAnOrder(t *testing.T) {
+	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
+		m := tiny(t, name, 0)
+		in := testmodel.HessiansOf(t, m)
+		want := testplan.ByTensor(testplan.Weighed(t, m, in, "prune=0.3,compensate").Steps)
+		got := testplan.ByTensor(testplan.Weighed(t, m, in, "reorder,signs,prune=0.3,compensate").Steps)
+		testmodel.EachLinear(t, m, func(x weights.Tensor, _ int) {
+			if a, b := want[x.Name][0].Data.(pass.Pruned), got[x.Name][0].Data.(pass.Pruned); !slices.Equal(a.Inputs, b.Inputs) {
+				t.Errorf("%s: inputs %v are pruned, and %v in another order", x.Name, a.Inputs, b.Inputs)
+			}
+		})
+	}
+}
+
+func TestPruneSharesThatRoundToNothing(t *testing.T) {
+	m := tiny(t, "llama-tiny", 0)
+	in := testmodel.HessiansOf(t, m)
+	for x, result := range testplan.Planned(t, m, in, "prune=0.001,compensate") {
+		if !bytes.Equal(result.Data, tensorOf(t, m, x).Data) {
+			t.Errorf("%s changed", x)
+		}
+	}
+}
