@@ -1,7 +1,6 @@
 package transform_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -30,6 +29,7 @@ var (
 	open      = testmodel.Open
 	tiny      = testmodel.Tiny
 	edit      = testmodel.Edit
+	alter     = testmodel.Alter
 	files     = testmodel.Files
 	sameFiles = testmodel.SameFiles
 	layoutOf  = testmodel.LayoutOf
@@ -78,25 +78,6 @@ func run(t tb, c *program.Compiler, m *weights.Model, tensor string, steps []*pl
 	data := make([]byte, p.Rows*p.RowBytes())
 	p.Run(data, 0, p.Rows)
 	return data
-}
-
-// alter adds tensors to a one-file model, or changes the type of those it has.
-func alter(t *testing.T, dir string, change func(infos []weights.Info, data map[string][]byte) []weights.Info) {
-	t.Helper()
-	m := open(t, dir)
-	path := m.Shards[0].Path
-	data := map[string][]byte{}
-	for _, info := range m.Infos() {
-		data[info.Name] = bytes.Clone(tensorOf(t, m, info.Name).Data)
-	}
-	infos := change(m.Infos(), data)
-	head, placed, err := weights.EncodeHeader(infos, nil)
-	ok(t, err)
-	for _, info := range placed {
-		head = append(head, data[info.Name]...)
-	}
-	ok(t, os.Remove(path))
-	ok(t, os.WriteFile(path, head, 0o666))
 }
 
 // interrupted cancels a conversion at its n-th event; false where it ends before that.

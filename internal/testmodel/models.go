@@ -2,6 +2,7 @@
 package testmodel
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -103,6 +104,25 @@ func Edit(t *testing.T, dir string, fn func(info weights.Info, data []byte)) {
 		OK(t, os.Remove(shard.Path))
 		OK(t, os.WriteFile(shard.Path, file, 0o666))
 	}
+}
+
+// Alter adds tensors to a one-file model, or changes the type of those it has.
+func Alter(t *testing.T, dir string, change func(infos []weights.Info, data map[string][]byte) []weights.Info) {
+	t.Helper()
+	m := Open(t, dir)
+	path := m.Shards[0].Path
+	data := map[string][]byte{}
+	for _, info := range m.Infos() {
+		data[info.Name] = bytes.Clone(TensorOf(t, m, info.Name).Data)
+	}
+	infos := change(m.Infos(), data)
+	head, placed, err := weights.EncodeHeader(infos, nil)
+	OK(t, err)
+	for _, info := range placed {
+		head = append(head, data[info.Name]...)
+	}
+	OK(t, os.Remove(path))
+	OK(t, os.WriteFile(path, head, 0o666))
 }
 
 // Files reads all files under dir.

@@ -2,6 +2,9 @@ package pass
 
 import (
 	"context"
+
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // What tests look at besides the exported API.
@@ -28,4 +31,47 @@ func ChooseRuns(row []float32, worth float64) []bool {
 // Expected are the passes that a preview is of.
 func Expected(choices []Choice) []Choice {
 	return (&Model{Context: &Context{Choices: choices}}).expected()
+}
+
+// EachPreview hands out what m's lossy passes are expected to make of every weight that an index runs through.
+func EachPreview(ctx context.Context, m *Model, fn func(p *program.Program, row func(int) []byte)) error {
+	views := m.previews()
+	for _, ix := range m.Layout.Indices {
+		for _, u := range m.uses(ix) {
+			p, err := views.of(ctx, u.w, u.layer)
+			if err != nil {
+				return err
+			}
+			fn(p, rowsOf(p))
+		}
+	}
+	return nil
+}
+
+// CommonExponents are those that the pass scale chooses, one for all labels of each index.
+type CommonExponents struct {
+	Indices []*arch.Index
+	Power   []int // by index
+	chooser *exponentChooser
+}
+
+// MostOctaves bounds a power.
+const MostOctaves = mostOctaves
+
+// NewCommonExponents looks at all layers with the exponents that labels have, by index.
+func NewCommonExponents(ctx context.Context, m *Model, exps map[string][]int) (*CommonExponents, error) {
+	v, err := m.exponentChooser(ctx, exps)
+	return &CommonExponents{v.indices, v.power, v}, err
+}
+
+// Descend chooses.
+func (c *CommonExponents) Descend() { c.chooser.descend() }
+
+// Cost of all layers in toggles, and with the penalty of changing exponents.
+func (c *CommonExponents) Cost() (toggles, all float64) {
+	for i := range c.chooser.layers {
+		toggles += c.chooser.layers[i].toggles(c.Power)
+		all += c.chooser.layers[i].shiftPenalty(c.Power)
+	}
+	return toggles, toggles + all
 }

@@ -3,6 +3,9 @@ package pass_test
 import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Short names for what every test here needs.
@@ -31,3 +34,14 @@ var (
 	lossy    = testplan.Lossy
 	result   = testplan.Result
 )
+
+// modelOf is what passes see at the beginning of a plan.
+func modelOf(t tb, m *weights.Model, passes string) *pass.Model {
+	t.Helper()
+	o, layout := options(t, passes, 0), layoutOf(t, m)
+	return &pass.Model{
+		Context: &pass.Context{Workload: o.Workload, Cost: o.Cost, Choices: o.Passes, Workers: 1},
+		Dir:     m.Dir, Weights: quant.Group(m), Layout: layout, Note: func(string, ...any) {},
+		Compiler: testplan.Compiler(t, m, layout, nil, nil),
+	}
+}
