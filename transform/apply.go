@@ -36,7 +36,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 	if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {
 		return nil, err
 	}
-	if err := apply.CheckOut(m, out, o.Resume); err != nil {
+	if err := s.checkOut(out, o.Resume); err != nil {
 		return nil, err
 	}
 	return applyPlan(ctx, s, p, out, o)

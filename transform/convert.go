@@ -38,20 +38,20 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	if err != nil {
 		return nil, err
 	}
-	s.count.outChecks++
-	if err := CheckOut(m, out, o.Resume); err != nil {
+	if err := s.checkOut(out, o.Resume); err != nil {
 		return nil, err
 	}
-	p := o.Given
+	p, h := o.Given, o.Hessians
 	if p == nil {
 		if p, err = makePlan(ctx, s, o.Options); err != nil {
 			return nil, err
 		}
+		h = s.hessians
 	} else if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {
 		return nil, err
 	}
 	c := &Conversion{Plan: p}
-	c.Manifest, err = applyPlan(ctx, s, p, out, ApplyOptions{Table: o.Table, Family: o.Family, Hessians: o.Hessians, Tokens: o.Tokens,
+	c.Manifest, err = applyPlan(ctx, s, p, out, ApplyOptions{Table: o.Table, Family: o.Family, Hessians: h, Tokens: o.Tokens,
 		Workers: o.Workers, Resume: o.Resume, Progress: o.Progress})
 	if err != nil || o.Tokens == nil {
 		return c, err

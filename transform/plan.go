@@ -55,7 +55,7 @@ func makePlan(ctx context.Context, s *source, o Options) (*plan.Plan, error) {
 	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint,
 		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
 	if o.Hessians != nil && UsesHessians(o.Passes) {
-		p.plan.Request.Hessians = o.Hessians.Key()
+		p.plan.Request.Hessians, s.hessians = o.Hessians.Key(), o.Hessians
 	}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())

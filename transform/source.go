@@ -21,9 +21,10 @@ type source struct {
 	results     *program.Results
 	count       *counters
 
-	// The last plan's steps, compiled.
+	// The last plan's steps, compiled, and the Hessians that it was made with; nil where its passes use none.
 	compiler *program.Compiler
 	compiled *plan.Plan
+	hessians program.Hessians
 }
 
 // openSource reads headers, samples for the fingerprint, and the catalogue.
@@ -34,15 +35,21 @@ func openSource(m *weights.Model, family *arch.Family, count *counters) (*source
 	if count == nil {
 		count = &counters{}
 	}
+	count.fingerprints++
 	fp, err := plan.Fingerprint(m)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{Model: m, weights: quant.Group(m), fingerprint: fp, results: &program.Results{}, count: count}
-	s.layout, s.unresolved = arch.Resolve(m, family)
 	count.resolved++
-	count.fingerprints++
+	s.layout, s.unresolved = arch.Resolve(m, family)
 	return s, nil
+}
+
+// checkOut refuses output folders; see [CheckOut].
+func (s *source) checkOut(out string, resume bool) error {
+	s.count.outChecks++
+	return CheckOut(s.Model, out, resume)
 }
 
 // compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too.

@@ -76,12 +76,30 @@ func (l *Layer) Outputs() int {
 
 // Program compiles the steps that are already decided and some more.
 func (l *Layer) Program(ctx context.Context, more ...*plan.Step) (*program.Program, error) {
+	if len(more) == 0 && l.base != nil {
+		return l.base, nil
+	}
 	p, err := l.compiler.Program(ctx, l.Weight, append(append([]*plan.Step{}, l.fixed...), more...))
 	if err == nil {
 		p.Use(l.fitted)
 	}
 	return p, err
 }
+
+// Programs compiles several combinations of steps, each once.
+func (l *Layer) Programs(ctx context.Context, combinations [][]*plan.Step) ([]*program.Program, error) {
+	list := make([]*program.Program, len(combinations))
+	for i, steps := range combinations {
+		var err error
+		if list[i], err = l.Program(ctx, steps...); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Decided keeps a program of the layer for whoever carries the plan out.
+func (l *Layer) Decided(p *program.Program) { l.compiler.Keep(p) }
 
 // EachValues hands out the layer's values in blocks of rows, before anything lossy.
 func (l *Layer) EachValues(ctx context.Context, fn func(b program.Block, values []float32)) error {

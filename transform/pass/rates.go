@@ -15,10 +15,7 @@ func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 	if l.rates != nil {
 		return *l.rates, nil
 	}
-	sample, err := l.Sample(ctx, nil)
-	if err != nil {
-		return r, err
-	}
+	sample := l.Sample()
 	energy := func(change program.Op) (float64, error) {
 		e, err := sample.Energy(ctx, l.base.With(program.Operation{Apply: change}))
 		return e.Relative, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
@@ -17,14 +16,10 @@ type Sample struct {
 	scale  float64 // root mean square of the source's; 0: not asked for yet
 }
 
-// Sample takes ranges of whole blocks of every combination of steps, spread evenly.
-func (l *Layer) Sample(ctx context.Context, combinations [][]*plan.Step) (*Sample, error) {
+// Sample takes ranges of whole blocks of every given program of the layer, spread evenly.
+func (l *Layer) Sample(programs ...*program.Program) *Sample {
 	p, unit := l.base, 1
-	for _, steps := range combinations {
-		q, err := l.Program(ctx, steps...)
-		if err != nil {
-			return nil, err
-		}
+	for _, q := range programs {
 		unit = max(unit, q.Unit) // all are powers of two
 	}
 	s := &Sample{layer: l, ranges: cost.SampleRows(p.Rows, p.Cols, unit)}
@@ -33,7 +28,7 @@ func (l *Layer) Sample(ctx context.Context, combinations [][]*plan.Step) (*Sampl
 		rows += r[1] - r[0]
 	}
 	s.data = make([]byte, rows*p.RowBytes())
-	return s, nil
+	return s
 }
 
 // Energy predicts a product by a program's result from the sample's rows of it. Where powers of two are planned

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -41,6 +42,18 @@ type Compiler struct {
 	syms     Symmetries
 	results  *Results
 	count    *Counters
+	known    *known
+}
+
+// known is what a compiler finds again.
+type known struct {
+	mu   sync.Mutex
+	axes map[*quant.Weight][2]AxisMap
+	kept map[*quant.Weight]*Program
+}
+
+func newKnown() *known {
+	return &known{axes: map[*quant.Weight][2]AxisMap{}, kept: map[*quant.Weight]*Program{}}
 }
 
 // CompilerOptions are what a compiler is made with.
@@ -56,7 +69,7 @@ type CompilerOptions struct {
 // NewCompiler merges a plan's exact steps. Steps that do not fit the model are errors of class
 // [plan.ErrInvalid].
 func NewCompiler(o CompilerOptions, steps []*plan.Step) (*Compiler, error) {
-	c := &Compiler{weights: o.Weights, layout: o.Layout, hessians: o.Hessians, rules: o.Rules, syms: Symmetries{}, results: o.Results, count: o.Count}
+	c := &Compiler{weights: o.Weights, layout: o.Layout, hessians: o.Hessians, rules: o.Rules, syms: Symmetries{}, results: o.Results, count: o.Count, known: newKnown()}
 	byPass := map[string][]*plan.Step{}
 	for _, s := range steps {
 		rule, ok := c.rules[s.Pass]
@@ -113,19 +126,59 @@ func (c *Compiler) Symmetries() Symmetries { return c.syms }
 // With is the compiler with other symmetries.
 func (c *Compiler) With(syms Symmetries) *Compiler {
 	d := *c
-	d.syms = syms
+	d.syms, d.known = syms, newKnown()
 	return &d
+}
+
+// Keep gives p back where the compiler is asked for a program of the same weight and the very same steps again:
+// once, and in place of another program that was kept for the weight. The caller uses p no more.
+func (c *Compiler) Keep(p *Program) {
+	p.Use(nil)
+	c.known.mu.Lock()
+	defer c.known.mu.Unlock()
+	c.known.kept[p.Source] = p
+}
+
+// again returns a program that was kept; nil where there is none for these steps.
+func (c *Compiler) again(w *quant.Weight, steps []*plan.Step) *Program {
+	c.known.mu.Lock()
+	defer c.known.mu.Unlock()
+	p := c.known.kept[w]
+	if p == nil || !slices.Equal(p.steps, steps) {
+		return nil
+	}
+	delete(c.known.kept, w)
+	return p
+}
+
+// matrix returns what the symmetries do along the axes of a weight. All its programs share the lists.
+func (c *Compiler) matrix(w *quant.Weight, claim *arch.Claim) (row, col AxisMap) {
+	c.known.mu.Lock()
+	axes, ok := c.known.axes[w]
+	c.known.mu.Unlock()
+	if !ok {
+		axes[0], axes[1] = c.syms.Matrix(claim)
+		c.known.mu.Lock()
+		c.known.axes[w] = axes
+		c.known.mu.Unlock()
+	}
+	return axes[0], axes[1]
 }
 
 // Program compiles what steps do to w. The steps are this weight's, in any order.
 func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.Step) (*Program, error) {
+	steps = slices.Clone(steps)
+	slices.SortStableFunc(steps, func(a, b *plan.Step) int { return c.rules[a.Pass].Rank - c.rules[b.Pass].Rank })
+	if p := c.again(w, steps); p != nil {
+		return p, nil
+	}
 	c.count.program()
 	format, known := w.DType.Format()
-	p := &Program{Source: w, Format: format, Rows: w.Rows, Cols: w.Cols, Unit: 1}
+	p := &Program{Source: w, Format: format, Rows: w.Rows, Cols: w.Cols, Unit: 1, steps: steps, count: c.count}
 	if c.layout != nil {
 		if claim := c.layout.Claims[w.Name]; claim != nil {
 			p.OutAxis = claim.OutAxis
-			p.Row, p.Col = c.syms.Matrix(claim)
+			p.Row, p.Col = c.matrix(w, claim)
 		}
 	}
 	if w.DType.Bits()%8 != 0 && !p.IsIdentity() {
@@ -134,8 +187,6 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 	if !known && (p.marked() || len(steps) > 0) {
 		return nil, fmt.Errorf("%w: tensor %q: values of type %s are not transformed", plan.ErrInvalid, w.Name, w.DType)
 	}
-	steps = slices.Clone(steps)
-	slices.SortStableFunc(steps, func(a, b *plan.Step) int { return c.rules[a.Pass].Rank - c.rules[b.Pass].Rank })
 	ops := make([]Operation, len(steps))
 	for i, s := range steps {
 		err := errors.New("has two steps")
@@ -148,7 +199,7 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 		p.add(ops[i])
 	}
 	var err error
-	if p.joint, err = newJoint(p, ops, c.hessians, c.count); err != nil {
+	if p.joint, err = newJoint(p, ops, c.hessians); err != nil {
 		return nil, fmt.Errorf("%w: tensor %q: %w", plan.ErrInvalid, w.Name, err)
 	}
 	if p.joint != nil && c.results != nil {

@@ -26,12 +26,11 @@ type joint struct {
 	mu    sync.Mutex
 	data  []byte
 	layer *Layer // loaded before, for many tries at one layer; nil: loaded when it is needed
-	count *Counters
 }
 
 // newJoint collects what operations contribute; nil where none asks for a joint choice.
-func newJoint(p *Program, ops []Operation, h Hessians, count *Counters) (*joint, error) {
-	j := &joint{hessians: h, count: count}
+func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
+	j := &joint{hessians: h}
 	asked, choosers, not := false, 0, ""
 	for _, o := range ops {
 		asked = asked || o.Joint
@@ -129,7 +128,6 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 		if l, err = p.Fitted(ctx, p.joint.hessians, workers); err != nil {
 			return nil, err
 		}
-		l.count = p.joint.count
 	}
 	q, err := p.joint.values(ctx, p, l, workers)
 	if err != nil {

@@ -39,7 +39,7 @@ type Layer struct {
 	mu     sync.Mutex
 	damp   float64 // of factor
 	factor *rounding.Factor
-	count  *Counters
+	count  *Counters // may be nil
 }
 
 // Positions returns the source's positions of inputs of the layer.
@@ -58,7 +58,7 @@ func (p *Program) Layer(ctx context.Context, hessian func(context.Context, strin
 		return nil, err
 	}
 	axis, k := p.InputAxis()
-	l := &Layer{W: w, from: make([]int, k), finite: !slices.ContainsFunc(w.Data, func(v float32) bool { return v-v != 0 })}
+	l := &Layer{W: w, from: make([]int, k), count: p.count, finite: !slices.ContainsFunc(w.Data, func(v float32) bool { return v-v != 0 })}
 	for i := range l.from {
 		l.from[i] = at(axis.Gather, i, i)
 	}

@@ -29,6 +29,9 @@ type Program struct {
 	ops    []Op
 	extras []Extra
 	joint  *joint // takes the place of ops where a layer's values are chosen together
+
+	steps []*plan.Step // that it was compiled from, in the table's order
+	count *Counters    // may be nil
 }
 
 // add takes in the operation of one more step.

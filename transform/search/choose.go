@@ -14,8 +14,15 @@ import (
 // choice is one way to treat a layer, with what is known of it.
 type choice struct {
 	steps  []*plan.Step
+	prog   *program.Program
 	energy cost.Estimate // from the sample
 	snr    float64       // of the sample, dB
+}
+
+// before says which of two choices is looked at first: that of less energy.
+func (c choice) before(d choice) bool {
+	a, b := c.energy.Relative, d.energy.Relative
+	return a < b || a == b && c.snr > d.snr
 }
 
 // Choose returns, among all combinations of the lossy passes' candidates for one layer, the one that is predicted
@@ -36,10 +43,11 @@ func Choose(ctx context.Context, l *pass.Layer, lossy []pass.Choice) (steps []*p
 
 func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step, explicit []string) (steps []*plan.Step, out plan.Prediction, err error) {
 	out = plan.Prediction{Tensor: l.Weight.Name, Linear: true}
-	sample, err := l.Sample(ctx, combinations)
+	programs, err := l.Programs(ctx, combinations)
 	if err != nil {
 		return nil, out, err
 	}
+	sample := l.Sample(programs...)
 	before, err := sample.Energy(ctx, l.Base().Untouched())
 	if err != nil {
 		return nil, out, err
@@ -52,24 +60,35 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	}
 	out.Before = &before
 	var list []choice
-	for _, steps := range combinations {
-		c, ok, err := try(ctx, l, sample, steps, base, len(explicit) > 0)
-		if err != nil {
+	lead := 0 // the only choice whose values are not released
+	for i, steps := range combinations {
+		c := choice{steps: steps, prog: programs[i], energy: base}
+		ok, err := c.try(ctx, l, sample, len(explicit) > 0)
+		switch {
+		case err != nil:
 			return nil, out, err
+		case !ok:
+			c.prog.Release()
+			continue
+		case len(list) == 0:
+		case c.before(list[lead]):
+			list[lead].prog.Release()
+			lead = len(list)
+		default:
+			c.prog.Release()
 		}
-		if ok {
-			list = append(list, c)
-		}
+		list = append(list, c)
 	}
 	best, loss, joint, err := best(ctx, l, list)
 	if err != nil {
 		return nil, out, err
 	}
 	out.NonFinite = loss.NonFinite
-	after := base
+	decided, after := l.Base(), base
 	switch {
 	case best != nil && (best.energy.Relative < base.Relative+1e-9 || len(explicit) > 0):
-		steps, after = best.steps, best.energy
+		steps, after, decided = best.steps, best.energy, best.prog
+		decided.Remember()
 		switch {
 		case l.Budget.MinSNR == nil:
 		case joint:
@@ -81,34 +100,30 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		out.Missed = fmt.Sprintf("%v would fall below %g dB", explicit, *l.Budget.MinSNR)
 	}
 	out.After = &after
+	decided.Release()
+	l.Decided(decided)
 	return steps, out, nil
 }
 
-// try looks at one combination of steps. ok is false where the sample alone rules it out.
-func try(ctx context.Context, l *pass.Layer, sample *pass.Sample, steps []*plan.Step, base cost.Estimate, explicit bool) (c choice, ok bool, err error) {
-	prog, err := l.Program(ctx, steps...)
-	if err != nil {
-		return c, false, err
+// try finds a choice's SNR and energy. ok is false where the sample alone rules it out. The program stays prepared.
+func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, explicit bool) (ok bool, err error) {
+	if err := c.prog.Prepare(ctx, 1); err != nil {
+		return false, err
 	}
-	if err := prog.Prepare(ctx, 1); err != nil {
-		return c, false, err
-	}
-	defer prog.Release()
-	c = choice{steps: steps, energy: base}
 	if least := l.Budget.MinSNR; least != nil {
-		loss, err := sample.Loss(ctx, prog)
+		loss, err := sample.Loss(ctx, c.prog)
 		if err != nil {
-			return c, false, err
+			return false, err
 		}
-		// What was asked for by name is judged by the whole weight alone.
+		// An explicit request is held to the budget by the whole weight alone.
 		if c.snr = loss.Decibels(); c.snr < *least-slack && !explicit {
-			return c, false, nil
+			return false, nil
 		}
 	}
-	if len(steps) > 0 {
-		c.energy, err = sample.Energy(ctx, prog)
+	if len(c.steps) > 0 {
+		c.energy, err = sample.Energy(ctx, c.prog)
 	}
-	return c, true, err
+	return true, err
 }
 
 // slack is how far a sample's SNR may be off the whole weight's, in decibels.
@@ -120,8 +135,7 @@ func best(ctx context.Context, l *pass.Layer, list []choice) (best *choice, loss
 	for len(list) > 0 {
 		i := 0
 		for j := range list {
-			a, b := list[j].energy.Relative, list[i].energy.Relative
-			if a < b || a == b && list[j].snr > list[i].snr {
+			if list[j].before(list[i]) {
 				i = j
 			}
 		}
@@ -129,18 +143,13 @@ func best(ctx context.Context, l *pass.Layer, list []choice) (best *choice, loss
 		if l.Budget.MinSNR == nil {
 			return &c, loss, false, nil
 		}
-		prog, err := l.Program(ctx, c.steps...)
-		if err != nil {
+		if err := c.prog.Prepare(ctx, 1); err != nil {
 			return nil, loss, false, err
 		}
-		if err := prog.Prepare(ctx, 1); err != nil {
-			return nil, loss, false, err
+		if loss, err = c.prog.Loss(ctx, 0, c.prog.Rows); err != nil || loss.Decibels() >= *l.Budget.MinSNR {
+			return &c, loss, c.prog.LossOfWhole(), err
 		}
-		loss, err = prog.Loss(ctx, 0, prog.Rows)
-		prog.Release()
-		if err != nil || loss.Decibels() >= *l.Budget.MinSNR {
-			return &c, loss, prog.LossOfWhole(), err
-		}
+		c.prog.Release()
 		list[i] = list[len(list)-1]
 		list = list[:len(list)-1]
 	}

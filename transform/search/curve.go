@@ -106,12 +106,13 @@ func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas [
 	for _, p := range points {
 		all = append(all, p.Steps)
 	}
-	sample, err := l.Sample(ctx, all)
+	programs, err := l.Programs(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range points {
-		if err := p.measure(ctx, l, sample); err != nil {
+	sample := l.Sample(programs...)
+	for i, p := range points {
+		if err := p.measure(ctx, l, sample, programs[i]); err != nil {
 			return nil, err
 		}
 		c = append(c, p)
@@ -119,12 +120,8 @@ func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas [
 	return c, nil
 }
 
-// measure finds a point's error and energy.
-func (p *point) measure(ctx context.Context, l *pass.Layer, s *pass.Sample) error {
-	prog, err := l.Program(ctx, p.Steps...)
-	if err != nil {
-		return err
-	}
+// measure finds a point's error and energy by its program.
+func (p *point) measure(ctx context.Context, l *pass.Layer, s *pass.Sample, prog *program.Program) error {
 	if err := prog.Prepare(ctx, 1); err != nil {
 		return err
 	}

@@ -10,28 +10,26 @@ import (
 // Predict returns what is expected of a layer under steps besides those that were decided before.
 func Predict(ctx context.Context, l *pass.Layer, steps []*plan.Step) (out plan.Prediction, err error) {
 	out = plan.Prediction{Tensor: l.Weight.Name, Linear: true}
-	sample, err := l.Sample(ctx, [][]*plan.Step{steps})
-	if err != nil {
-		return out, err
-	}
-	before, err := sample.Energy(ctx, l.Base().Untouched())
-	if err != nil {
-		return out, err
-	}
 	p, err := l.Program(ctx, steps...)
+	if err != nil {
+		return out, err
+	}
+	sample := l.Sample(p)
+	before, err := sample.Energy(ctx, l.Base().Untouched())
 	if err != nil {
 		return out, err
 	}
 	if err := p.Prepare(ctx, 1); err != nil {
 		return out, err
 	}
-	defer p.Release()
 	p.Remember()
 	after, err := sample.Energy(ctx, p)
 	if err != nil {
 		return out, err
 	}
 	loss, err := heldLoss(ctx, l, p)
+	p.Release()
+	l.Decided(p)
 	out.Before, out.After, out.InputSNR = &before, &after, finiteOrNil(loss.Decibels())
 	return out, err
 }
