@@ -75,3 +75,6 @@ func (c *CommonExponents) Cost() (toggles, all float64) {
 	}
 	return toggles, toggles + all
 }
+
+// Ranges of rows.
+func (s *Sample) Ranges() [][2]int { return s.ranges }

@@ -1,0 +1,19 @@
+package apply
+
+import "testing"
+
+// However many workers compute, what they have computed and not yet written is bounded.
+func TestBytesInFlightAreBounded(t *testing.T) {
+	b := newBuffers()
+	held := 0
+	for b.room.TryAcquire(chunkBytes) {
+		held += chunkBytes
+	}
+	if held != inFlight {
+		t.Fatalf("%d bytes may be in flight, want %d", held, inFlight)
+	}
+	b.put(b.get(chunkBytes), chunkBytes)
+	if !b.room.TryAcquire(chunkBytes) {
+		t.Error("a buffer that was given back makes no room")
+	}
+}

@@ -1,0 +1,29 @@
+package pass_test
+
+import (
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// A sample must hold whole blocks.
+func TestSampleHoldsWholeBlocks(t *testing.T) {
+	const rows, cols = 1024, 256
+	x := matrix(weights.F32, cols, make([]float32, rows*cols))
+	for _, tile := range [][2]int{{64, 64}, {16, 1}} {
+		l := alone(t, x, 0)
+		s, err := l.Sample(t.Context(), [][]*plan.Step{{pass.Sparsify.TensorStep("w", pass.Zeros{Block: &tile, Threshold: 1})}})
+		ok(t, err)
+		ranges := s.Ranges()
+		if len(ranges) == 0 {
+			t.Errorf("%d×%d blocks: the sample is empty", tile[0], tile[1])
+		}
+		for _, r := range ranges {
+			if r[0]%tile[0] != 0 || (r[1]-r[0])%tile[0] != 0 || r[1] > rows {
+				t.Errorf("a range of rows %v cuts %d×%d blocks", r, tile[0], tile[1])
+			}
+		}
+	}
+}
