@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/transform/pass"
-	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -14,9 +13,9 @@ func TestSampleHoldsWholeBlocks(t *testing.T) {
 	x := matrix(weights.F32, cols, make([]float32, rows*cols))
 	for _, tile := range [][2]int{{64, 64}, {16, 1}} {
 		l := alone(t, x, 0)
-		s, err := l.Sample(t.Context(), [][]*plan.Step{{pass.Sparsify.TensorStep("w", pass.Zeros{Block: &tile, Threshold: 1})}})
+		p, err := l.Program(t.Context(), pass.Sparsify.TensorStep("w", pass.Zeros{Block: &tile, Threshold: 1}))
 		ok(t, err)
-		ranges := s.Ranges()
+		ranges := l.Sample(l.Base(), p).Ranges()
 		if len(ranges) == 0 {
 			t.Errorf("%d×%d blocks: the sample is empty", tile[0], tile[1])
 		}
