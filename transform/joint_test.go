@@ -23,8 +23,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// wide models have layers of more outputs than are decided together, so that there is something to share
-// among workers.
+// wide models have layers of more outputs than one worker rounds at a time, so that several workers share a layer.
 func wide(t *testing.T, name string, d weights.DType) *weights.Model {
 	t.Helper()
 	changes := `{"intermediate_size": 280, "n_inner": 280, "num_hidden_layers": 1, "n_layer": 1}`
@@ -99,7 +98,7 @@ func TestCompensateLowersTheLoss(t *testing.T) {
 	}
 }
 
-// Zeros that sparsify makes, and those of the source, are there with whatever compensates for them.
+// Zeros of sparsify and of the source stay zero under compensate and trellis.
 func TestCompensateKeepsTheZeros(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := wide(t, name, weights.F16)
@@ -120,8 +119,8 @@ func TestCompensateKeepsTheZeros(t *testing.T) {
 	}
 }
 
-// Orders and signs change neither what is decided nor in which order: a layer may be moved before or
-// after. Only zeros that are chosen have no sign until one is changed, so values are compared.
+// Orders and signs change neither the choices nor their order, so a layer may be moved before or after. Values are
+// compared, because chosen zeros have no sign.
 func TestCompensatedBeforeAndAfterAnOrder(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)
@@ -140,7 +139,7 @@ func TestCompensatedBeforeAndAfterAnOrder(t *testing.T) {
 	}
 }
 
-// Scales change the order of decisions: what is lost may be less, and not much more.
+// Scales change the order of the choices: the loss may fall, and does not double.
 func TestCompensatedAfterScales(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)
@@ -161,7 +160,7 @@ func TestCompensatedAfterScales(t *testing.T) {
 	}
 }
 
-// What other layers go together with is the source, whatever was moved, flipped and scaled.
+// SourceValues gives the source back, whatever was moved, flipped and scaled.
 func TestSourceValues(t *testing.T) {
 	for _, f := range arch.Families() {
 		m := subjectsOf(t, f.Name)[0].model(t)
@@ -231,8 +230,8 @@ func TestResumeWithHessians(t *testing.T) {
 	}
 }
 
-// A source that shrinks while a layer is decided is an error and no crash.
-func TestSourceCutShortWhileALayerIsDecided(t *testing.T) {
+// A source file that shrinks during a joint choice is an error and no crash.
+func TestSourceCutShortDuringAJointChoice(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the fault of a mapped file that shrinks is another there")
 	}
@@ -269,7 +268,7 @@ func TestJointChoicesKeepWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// Layers of zeros, and layers that are fed with zeros, are decided all the same.
+// Layers of zeros, and layers whose inputs are zeros, are rounded like all others: no value becomes NaN or infinite.
 func TestNothingInNothingOut(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		dir := folder(t, config(t, name, ""), synth.Options{})
@@ -327,7 +326,7 @@ func TestStepsThatDoNotGoTogether(t *testing.T) {
 	wantError(t, err, "invalid plan", tensor, "leave out shift, or prune, trellis and compensate")
 }
 
-// A result is made once, kept while it is read, and can be made again.
+// Prepare makes a result once and keeps it until Release; then it can be made again.
 func TestJointResultIsReleased(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)

@@ -72,8 +72,8 @@ func drawPruned(t *rapid.T, l *arch.Layout) map[string][]int {
 	return pruned
 }
 
-// An output is unread where a change of its weights does not change the model's outputs; of models
-// without experts, which may all be passed over, only there.
+// Changing the weights of an unread output does not change the model's outputs. In models without experts, which may
+// all be skipped, changing those of any other output does.
 func TestUnreadOutputsAreThoseThatDoNotMatter(t *testing.T) {
 	var subjects []subject
 	var models []*weights.Model
@@ -143,7 +143,7 @@ func matrices(t tb, m *weights.Model) (all []weights.Tensor) {
 	return all
 }
 
-// All inputs of all layers are pruned: the residual stream is read by norms, and stays.
+// Norms read the residual stream, so its outputs stay even where all inputs of all layers are pruned.
 func TestTheResidualStreamIsAlwaysRead(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)
@@ -163,7 +163,7 @@ func TestTheResidualStreamIsAlwaysRead(t *testing.T) {
 	}
 }
 
-// A tensor that the family does not know may read what it stands beside.
+// An unclaimed tensor may read the outputs of the module that it lies in.
 func TestOutputsThatUnclaimedTensorsMayReadStay(t *testing.T) {
 	dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
 	alter(t, dir, func(infos []weights.Info, data map[string][]byte) []weights.Info {
@@ -181,7 +181,7 @@ func TestOutputsThatUnclaimedTensorsMayReadStay(t *testing.T) {
 	}
 }
 
-// With the outputs or without them the result's losses are the same, to the last bit.
+// Zeroing unread outputs does not change the losses by a single bit.
 func TestZeroingUnreadOutputsKeepsTheFunction(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)

@@ -21,7 +21,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// withFields is a model whose matrices have the exponent fields that field says; 0 makes zeros.
+// withFields is a model whose matrices have the exponent fields that field returns; 0 makes zeros.
 func withFields(t *testing.T, name string, d weights.DType, field func(tensor string, n, k, was int) int) *weights.Model {
 	t.Helper()
 	dir := folder(t, config(t, name, ""), synth.Options{DType: d})
@@ -76,8 +76,8 @@ func commonExponents(t *testing.T, m *weights.Model) *pass.CommonExponents {
 	return v
 }
 
-// Whatever levels layers lie at, powers in common toggle no more than none, no other power of a single
-// index would be better, and the layers then toggle as foretold.
+// Common powers of two lower the toggles of the exponent fields, whatever the layers' scales. No other power of a
+// single index would be better, and the scaled layers toggle as predicted.
 func TestCommonPowersToggleLess(t *testing.T) {
 	for i, c := range []struct {
 		model string
@@ -124,8 +124,8 @@ func TestCommonPowersToggleLess(t *testing.T) {
 	}
 }
 
-// Layers whose exponents lie on both sides of a carry are lifted over it against the norm that they
-// read; what lies well, and what another layer would pay for, stays.
+// Layers whose exponents lie on both sides of a carry are scaled up over it, and their norm down. Layers whose
+// exponents lie well stay, and so do those where another layer would pay.
 func TestCommonPowerIsFound(t *testing.T) {
 	behindNorm := []string{"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}
 	m := withFields(t, "llama-tiny", weights.BF16, func(tensor string, n, k, _ int) int {
@@ -154,7 +154,7 @@ func TestCommonPowerIsFound(t *testing.T) {
 	}
 }
 
-// Of types that are not as wide no index gets a power in common, nor does any where it is not asked for.
+// Only types with exponents of eight bits get common powers, and only where they are asked for.
 func TestCommonPowersAreForWideTypes(t *testing.T) {
 	for _, d := range []weights.DType{weights.F16, weights.F8E4M3, weights.BF16} {
 		m := tiny(t, "llama-tiny", d)
@@ -166,7 +166,7 @@ func TestCommonPowersAreForWideTypes(t *testing.T) {
 	}
 }
 
-// Nor does any in prefill, where they save nothing that could be told.
+// In prefill common powers save nothing that can be measured, so there are none.
 func TestCommonPowersAreForDecode(t *testing.T) {
 	m := tiny(t, "llama-tiny", weights.BF16)
 	planFor := func(passes string, l cost.Workload) string {
@@ -184,7 +184,7 @@ func TestCommonPowersAreForDecode(t *testing.T) {
 	}
 }
 
-// An index that reaches a tensor of another type gets none either.
+// An index with a tensor of another type gets no common power.
 func TestCommonPowersSpareMixedTypes(t *testing.T) {
 	dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
 	testmodel.Alter(t, dir, func(infos []weights.Info, _ map[string][]byte) []weights.Info {
@@ -206,8 +206,8 @@ func TestCommonPowersSpareMixedTypes(t *testing.T) {
 	}
 }
 
-// Where something is scaled, before and after are both over random weights of the source's scale; where
-// nothing is, every prediction is over weights of its own.
+// Predictions of a scaled layer, before and after, are relative to random weights of the source's scale. Those of
+// other layers are relative to random weights of their own scale.
 func TestPredictionsKeepTheSourcesScale(t *testing.T) {
 	for _, model := range []string{"llama-tiny", "gpt2-tiny"} {
 		predictionsKeepTheSourcesScale(t, withFields(t, model, weights.BF16, func(_ string, n, k, _ int) int { return 0x77 + (n+k)%2 }))

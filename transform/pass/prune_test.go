@@ -14,13 +14,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// damaged are steps that no planner would write, and what the error says of each.
+// damaged is a step that no planner writes, with a part of the error for it.
 type damaged struct {
 	step *plan.Step
 	want string
 }
 
-// wantRefused carries out plans of single damaged steps, which must be errors that name the tensor.
+// wantRefused compiles damaged steps one by one. Each must be an error that names the tensor.
 func wantRefused(t *testing.T, m *weights.Model, h program.Hessians, tensor string, list []damaged) {
 	t.Helper()
 	for _, d := range list {
@@ -79,7 +79,7 @@ func TestDamagedCompensateIsRefused(t *testing.T) {
 	wantRefused(t, m, testmodel.HessiansOf(t, m), "lm_head.weight", list)
 }
 
-// What is pruned is zero, of all layers and in any order, and nothing else is that was not.
+// Pruned inputs and outputs are zero in all layers, in any order; all other values are not zero.
 func TestPrunedLinesAreZeroAndNoOthers(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, weights.F32)
@@ -111,7 +111,7 @@ func TestPrunedLinesAreZeroAndNoOthers(t *testing.T) {
 	}
 }
 
-// Inputs that the others can stand in for go first: where each is there twice, half of them are free.
+// Inputs that other inputs predict are pruned first: where every input has a copy, pruning half of them loses nothing.
 func TestPruneFindsTheInputsThatAreFree(t *testing.T) {
 	m := tiny(t, "gpt2-tiny", weights.F32)
 	in := testmodel.HessiansOf(t, m)
@@ -130,7 +130,7 @@ func TestPruneFindsTheInputsThatAreFree(t *testing.T) {
 	}
 }
 
-// The same inputs are pruned, whatever order and signs they have got.
+// Order and signs do not change which inputs are pruned.
 func TestPruneChoosesBeforeAndAfterAnOrder(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
 		m := tiny(t, name, 0)

@@ -18,8 +18,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// behindNorm computes y = w·LN(x) + b for one layer of a model in real arithmetic, and the sum of
-// what the terms of each output amount to.
+// behindNorm computes y = w·LN(x) + b for one layer of a model in real arithmetic. size is the sum of the magnitudes
+// of each output's terms.
 func behindNorm(t *testing.T, m *weights.Model, c *arch.Claim, x []float64) (y, size []float64) {
 	t.Helper()
 	gamma, beta := values(tensorOf(t, m, c.Norm.Weight)), values(tensorOf(t, m, c.Norm.Bias))
@@ -216,7 +216,7 @@ func TestShiftIsRefused(t *testing.T) {
 	}
 }
 
-// A layer that would leave its type's range is not shifted so far.
+// A layer is not shifted where values would leave the type's range.
 func TestShiftStaysInRange(t *testing.T) {
 	dir := folder(t, config(t, "gpt2-tiny", ""), synth.Options{DType: weights.F16})
 	edit(t, dir, func(info weights.Info, data []byte) {
@@ -241,7 +241,7 @@ func TestShiftStaysInRange(t *testing.T) {
 	}
 }
 
-// A convolution's kernel is no matrix of inputs and outputs: nothing is added to it.
+// Kernels of convolutions are not shifted: they are no matrices of inputs and outputs.
 func TestKernelsAreNotShifted(t *testing.T) {
 	for _, name := range []string{"vit-tiny", "whisper-tiny"} {
 		m := open(t, folder(t, config(t, name, ""), synth.Options{}))

@@ -20,7 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// A lambda that weighs nothing leaves all values as they are: a zero that is chosen has no sign.
+// A tiny lambda leaves all values as they are. Values are compared, because a chosen zero has no sign.
 func TestTrellisOfTinyLambdaKeepsTheSource(t *testing.T) {
 	for _, d := range testmodel.DTypes {
 		for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
@@ -38,7 +38,7 @@ func TestTrellisOfTinyLambdaKeepsTheSource(t *testing.T) {
 	}
 }
 
-// Every pattern of bits that an element can have is kept where energy is worth nothing.
+// At a lambda of 0 every bit pattern is kept.
 func TestTrellisOfNoLambdaKeepsEveryPattern(t *testing.T) {
 	for _, d := range testmodel.DTypes {
 		f := formatOf(d)
@@ -64,7 +64,7 @@ func significant(f weights.Format, v float64) int {
 	return bits.Len64(whole) - bits.TrailingZeros64(whole)
 }
 
-// The more energy is worth, the more is lost for it, and the less it costs.
+// A larger lambda never lowers the error and never raises the energy.
 func TestTrellisTradesErrorForEnergy(t *testing.T) {
 	for _, d := range testmodel.DTypes {
 		m := tiny(t, "gpt2-tiny", d)
@@ -102,7 +102,7 @@ func TestTrellisTradesErrorForEnergy(t *testing.T) {
 	}
 }
 
-// Errors of an input that is never there are free.
+// Errors at an input that is always zero are free.
 func TestTrellisWeighsErrorsByInputs(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
@@ -121,7 +121,7 @@ func TestTrellisWeighsErrorsByInputs(t *testing.T) {
 	}
 }
 
-// streamCost goes by the bits that differ between neighbouring rows, as where weights stream.
+// streamCost counts the bits that differ between neighbouring rows, as they do where weights stream.
 func streamCost(_ context.Context, w cost.Weights, _ cost.Role, _ cost.Workload) (cost.Estimate, error) {
 	toggles, all := 0, 0
 	for _, b := range w.Bands {
@@ -134,7 +134,7 @@ func streamCost(_ context.Context, w cost.Weights, _ cost.Role, _ cost.Workload)
 	return cost.Estimate{Relative: 2 * float64(toggles) / float64(max(1, all))}, nil
 }
 
-// Where steps from row to row cost something, the trellis makes rows alike that follow one another.
+// Where steps from row to row cost energy, the trellis makes neighbouring rows more alike.
 func TestTrellisOfWeightsThatStream(t *testing.T) {
 	for name, layer := range map[string]string{"llama-tiny": "model.layers.0.mlp.up_proj.weight", "gpt2-tiny": "transformer.h.0.mlp.c_fc.weight"} {
 		m := tiny(t, name, 0)
@@ -166,7 +166,7 @@ func TestTrellisOfWeightsThatStream(t *testing.T) {
 	}
 }
 
-// Whatever a cost model says, what comes of it are rates.
+// Any cost model yields valid rates, or its own error.
 func TestRatesOfAnyCost(t *testing.T) {
 	for name, energy := range map[string]func(share float64) float64{
 		"nothing is worth anything": func(float64) float64 { return 1 },
