@@ -220,3 +220,24 @@ func TestResumeMakesDamagedShardsAgain(t *testing.T) {
 		testmodel.SameFiles(t, testmodel.Files(t, out), want)
 	}
 }
+
+// An output that got its name after the last look is not made a second time. A folder that was begun for it goes
+// where it is empty, and stays where something lies in it.
+func TestResumeOfAnOutputThatIsThere(t *testing.T) {
+	m, p := staged(t)
+	out := filepath.Join(t.TempDir(), "out")
+	testmodel.OK(t, os.Mkdir(out, 0o777))
+	st := apply.NewStage(out)
+	testmodel.OK(t, os.Mkdir(st.Dir(), 0o777))
+	_, err := apply.OpenStage(out, m, p, true)
+	testmodel.WantError(t, err, out, "exists already")
+	testplan.NothingAt(t, st.Dir())
+
+	testmodel.OK(t, os.Mkdir(st.Dir(), 0o777))
+	testmodel.OK(t, os.WriteFile(st.Path(apply.JournalName), nil, 0o666))
+	_, err = apply.OpenStage(out, m, p, true)
+	testmodel.WantError(t, err, out, "exists already")
+	if _, err := os.Lstat(st.Path(apply.JournalName)); err != nil {
+		t.Error(err)
+	}
+}

@@ -157,6 +157,10 @@ func (st *stage) reopen(c *conversion) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
+	if _, err := os.Lstat(st.out); err == nil { // another process finished, and one after it made a new folder
+		os.Remove(st.dir) // fails where something lies in it, which is not ours to remove
+		return taken(st.out)
+	}
 	begun, records, err := st.recorded(c.Model.Dir)
 	if err != nil {
 		return err
