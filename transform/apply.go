@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/apply"
@@ -29,7 +30,7 @@ type ApplyOptions struct {
 // A plan for another model, and an out that exists or lies inside the model's folder, are errors before anything
 // is written.
 func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
-	s, err := openSource(m, o.Family, nil)
+	s, err := openSource(m, o.Family, o.Tokens, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -47,17 +48,17 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 	if o.Table == nil {
 		o.Table = Passes
 	}
-	if err := o.useTokens(ctx, s, p); err != nil {
-		return nil, err
-	}
 	layout, err := s.layoutOf(p)
-	if err := errors.Join(err, o.Table.check(p), program.CheckHessians(p, o.Hessians)); err != nil {
+	if err := errors.Join(err, o.Table.check(p)); err != nil {
 		return nil, err
 	}
 	if o.Table.Moves(p) {
 		if err := checkAdapters(s.Model, layout); err != nil {
 			return nil, err
 		}
+	}
+	if err := errors.Join(o.useTokens(ctx, s, p), program.CheckHessians(p, o.Hessians)); err != nil {
+		return nil, err
 	}
 	if s.compiled != p {
 		if s.compiler, err = s.compile(layout, o.Hessians, o.Table, p.Steps); err != nil {
@@ -107,9 +108,17 @@ func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*ver
 	return verify.Models(ctx, src, out, verify.Options{Family: o.Family, Checks: o.Table.checks(), Workers: o.Workers, Progress: o.Progress})
 }
 
-// ReadPlan reads a plan from a file and checks that its steps are of a table's passes.
-func (t Table) ReadPlan(path string) (*plan.Plan, error) {
-	p, err := plan.Read(path)
+// ReadPlan reads a plan from a file, or the one that a manifest holds, and checks that its steps are of a table's
+// passes.
+func (t Table) ReadPlan(path string) (p *plan.Plan, err error) {
+	if filepath.Base(path) == plan.ManifestName {
+		var man *plan.Manifest
+		if man, err = plan.ReadManifest(filepath.Dir(path)); err == nil {
+			p = man.Plan
+		}
+	} else {
+		p, err = plan.Read(path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (c *Conversion) WithinBudget() bool {
 // Convert plans, writes the folder out and, where there are tokens, compares it with the source. Everything that
 // these have in common is computed once. Beside an error it returns how far it got; nil where there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
-	s, err := openSource(m, o.Family, o.count)
+	s, err := openSource(m, o.Family, o.Tokens, o.count)
 	if err != nil {
 		return nil, err
 	}

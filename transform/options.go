@@ -26,8 +26,8 @@ type Options struct {
 	// Tokens weigh errors and tell what models lose; needed with a budget of loss; nil: not known, errors of
 	// all inputs count alike.
 	Tokens *Tokens
-	// Search sets how long a budget of loss is searched for. Evaluator and Record are those of Tokens where
-	// they are nil.
+	// Search sets how long a budget of loss is searched for. Evaluator and Record are for callers without Tokens,
+	// which have their own.
 	Search search.Options
 	// Better is called with every plan that is better than those before; may be nil.
 	Better   func(*plan.Plan) error
@@ -76,12 +76,15 @@ func (o *Options) Validate() error {
 	if maxLoss != nil && o.Tokens == nil && (o.Search.Evaluator == nil || o.Hessians == nil) {
 		bad("a budget of loss needs tokens (--tokens FILE)")
 	}
+	if o.Tokens != nil && (o.Hessians != nil || o.Search.Evaluator != nil || o.Search.Record != nil) {
+		bad("calibration statistics, evaluator and record are those of the tokens: give tokens alone, or these")
+	}
 	if maxLoss != nil && !slices.ContainsFunc(o.Passes, pass.Choice.Chosen) {
 		bad("a budget of loss needs a pass that can spend it, such as %s", searched)
 	}
 	errs = append(errs, o.combinations()...)
 	for _, c := range o.Passes {
-		if c.Chosen() && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
+		if c.Chosen() && c.Pass.Args != nil && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
 			bad("%s needs an argument (%s) or a budget to choose by (--min-snr, or --max-loss with --tokens)", c.Pass.Name, c.Pass.Usage)
 		}
 		if c.Pass.SearchOnly && len(c.Args) == 0 && minSNR != nil {
@@ -92,6 +95,14 @@ func (o *Options) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// table that the passes are of.
+func (o *Options) table() Table {
+	if o.Table == nil {
+		return Passes
+	}
+	return o.Table
 }
 
 // combinations lists passes that do not go together.
@@ -124,8 +135,8 @@ func (o *Options) combinations() (errs []error) {
 		with := companions[c.Pass.Name]
 		for _, name := range with {
 			_, asked := free[name]
-			other, _ := Passes.Lookup(name)
-			if !asked || other.Feedback == nil && !free[name] {
+			other, _ := o.table().Lookup(name)
+			if !asked || other == nil || other.Feedback == nil && !free[name] {
 				errs = append(errs, fmt.Errorf("the search uses %s only beside %s: ask for %s,%s",
 					c.Pass.Name, strings.Join(with, " and "), c.Pass.Name, strings.Join(with, ",")))
 				break

@@ -67,13 +67,20 @@ func (t Table) validate(rules []constraint) error {
 	var errs []error
 	at := map[string]int{}
 	for i, r := range t {
+		if r.Pass == nil {
+			errs = append(errs, fmt.Errorf("row %d has no pass", i))
+			continue
+		}
 		if _, twice := at[r.Pass.Name]; twice {
 			errs = append(errs, fmt.Errorf("pass %q stands twice in the table", r.Pass.Name))
 		}
 		at[r.Pass.Name] = i
 		errs = append(errs, r.Pass.Validate())
-		if r.Check == nil {
+		switch exact := r.Pass.Class == pass.Exact; {
+		case r.Check == nil:
 			errs = append(errs, fmt.Errorf("pass %q has no check in package verify", r.Pass.Name))
+		case (r.Check.Symmetry != nil) != exact || (r.Check.Claim != nil) == exact:
+			errs = append(errs, fmt.Errorf("pass %q: a check of an exact pass has a Symmetry alone, every other a Claim alone", r.Pass.Name))
 		}
 	}
 	for _, c := range rules {

@@ -21,7 +21,7 @@ import (
 // same for any number of workers. Where the request did not fit the budget somewhere, the plan's predictions say so
 // (Missed); that is no error.
 func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) {
-	s, err := openSource(m, o.Family, o.count)
+	s, err := openSource(m, o.Family, o.Tokens, o.count)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,9 @@ func makePlan(ctx context.Context, s *source, o Options) (*plan.Plan, error) {
 		return nil, err
 	}
 	p.noteAdapter()
+	if o.Tokens != nil {
+		o.Tokens.source = nil // the search's, and large
+	}
 	p.compiled = p.plan
 	return p.plan, ctx.Err()
 }
@@ -94,13 +97,8 @@ func useTokens(ctx context.Context, s *source, o *Options) (doubt string, err er
 	}
 	t := o.Tokens
 	t.count = s.count
-	if o.Hessians == nil {
-		if o.Hessians, err = t.hessians(ctx, spend, o.Workers, o.Progress); err != nil {
-			return "", err
-		}
-	}
-	if !spend || o.Search.Evaluator != nil {
-		return "", nil
+	if o.Hessians, err = t.hessians(ctx, spend, o.Workers, o.Progress); err != nil || !spend {
+		return "", err
 	}
 	if o.Search, err = t.search(o); err != nil {
 		return "", err

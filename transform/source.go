@@ -27,20 +27,28 @@ type source struct {
 	hessians program.Hessians
 }
 
-// openSource reads headers, samples for the fingerprint, and the catalogue.
-func openSource(m *weights.Model, family *arch.Family, count *counters) (*source, error) {
+// openSource reads headers, samples for the fingerprint, and the catalogue. What tokens of the model have found out is
+// not asked again; t may be nil. Tokens of another model are an error.
+func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters) (*source, error) {
 	if err := refuseAdapter(m); err != nil {
 		return nil, err
 	}
 	if count == nil {
 		count = &counters{}
 	}
+	s := &source{Model: m, weights: quant.Group(m), results: &program.Results{}, count: count}
+	if t != nil && t.model == m {
+		s.fingerprint, s.layout = t.fingerprint, t.scorer.Layout
+		return s, nil
+	}
 	count.fingerprints++
-	fp, err := plan.Fingerprint(m)
-	if err != nil {
+	var err error
+	if s.fingerprint, err = plan.Fingerprint(m); err != nil {
 		return nil, err
 	}
-	s := &source{Model: m, weights: quant.Group(m), fingerprint: fp, results: &program.Results{}, count: count}
+	if t != nil && t.fingerprint != s.fingerprint {
+		return nil, fmt.Errorf("%s: the tokens were taken for another model, %s", m.Dir, t.model.Dir)
+	}
 	count.resolved++
 	s.layout, s.unresolved = arch.Resolve(m, family)
 	return s, nil

@@ -30,13 +30,14 @@ type Tokens struct {
 	// Dir keeps calibration statistics, what a search finds, and the best plan so far. A later call with the
 	// same model, tokens and Dir goes on from there. Required where a plan is made or applied with the tokens.
 	Dir string
-	// Keep leaves statistics that could not be finished in Dir, also where the model or a disk must be mended.
+	// Keep is true where what Dir has stays for later calls; otherwise Remove is called in the end.
 	Keep bool
 
 	fit, held, evaluation tokens.Set
 	model                 *weights.Model
 	scorer                *evaluate.Scorer // of evaluation
 	source                *forward.Result  // of the model on held; nil until it is known
+	fingerprint           plan.Model
 	key, family           string
 	count                 *counters
 }
@@ -67,11 +68,10 @@ func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyF
 			return nil, err
 		}
 	}
-	fp, err := plan.Fingerprint(m)
-	if err != nil {
+	if t.fingerprint, err = plan.Fingerprint(m); err != nil {
 		return nil, err
 	}
-	t.key = hessian.Key(fp.SHA256, m.Config, familyFile, t.fit, t.held)
+	t.key = hessian.Key(t.fingerprint.SHA256, m.Config, familyFile, t.fit, t.held)
 	return t, nil
 }
 
@@ -110,6 +110,9 @@ func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress
 	if t.Dir == "" {
 		return h, errors.New("tokens need a folder to keep calibration statistics in (Tokens.Dir)")
 	}
+	if err := t.mark(); err != nil {
+		return h, err
+	}
 	d, w := t.scorer.Decoder, forward.Stored(t.model)
 	options := func(before int) hessian.Options {
 		return hessian.Options{Workers: workers, Key: t.key, Progress: func(n, total int) {
@@ -141,7 +144,11 @@ func (t *Tokens) failed(ctx context.Context, dir string, err error) error {
 	if ctx.Err() != nil || t.Keep {
 		return err
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	err = errors.Join(err, os.RemoveAll(dir))
+	if !HasSearch(t.Dir) {
+		err = errors.Join(err, t.Remove())
+	}
+	return err
 }
 
 // search is what a budget of loss is spent with.
@@ -159,8 +166,8 @@ func (t *Tokens) doubt() string {
 	if loss <= guess {
 		return ""
 	}
-	return fmt.Sprintf("%s: the model's loss on the %s tokens is %.3f nats, and guessing has %.3f: are the tokens of this model's tokenizer, and of texts that it knows?",
-		t.held.File, t.held.Purpose, loss, guess)
+	return fmt.Sprintf("the model's loss on the %s tokens is %.3f nats, and guessing has %.3f: are the tokens of this model's tokenizer, and of texts that it knows?",
+		t.held.Purpose, loss, guess)
 }
 
 // searchKey tells a search from every other that might find something else. Those of several budgets share what they

@@ -86,21 +86,18 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 
 // finish removes what the search found, unless it is to be kept.
 func finish(t *transform.Tokens) error {
-	if t == nil || t.Keep {
+	if t == nil {
 		return nil
 	}
-	return removeSearch(t.Dir)
+	return t.Remove()
 }
 
 // planFailed words the error of a plan that was not finished; t may be nil.
 func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	switch {
 	case c.Context.Err() == nil:
-		if t != nil {
-			tidy(t.Dir)
-		}
 		return err
-	case t != nil && searching(t.Dir):
+	case t != nil && transform.HasSearch(t.Dir):
 		return fmt.Errorf("%w: what the search has found stays in %s; the same command goes on", c.Context.Err(), t.Dir)
 	}
 	return fmt.Errorf("%w: nothing was written", c.Context.Err())

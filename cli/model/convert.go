@@ -161,7 +161,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 		}
 		if man != nil {
 			r := &transform.Conversion{Plan: man.Plan, Manifest: man}
-			if err := errors.Join(removeOwn(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
+			if err := errors.Join(transform.RemoveUnkept(besideOut(out)), compare(c, r, args, o)); err != nil { // which it had no time for
 				return nil, "", err
 			}
 			return r, "was finished before", nil
@@ -170,11 +170,6 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	given, err := findPlan(c, m, out, o)
 	if err != nil {
 		return nil, "", err
-	}
-	if o.Tokens != nil {
-		if err := mark(o.Tokens.Dir, o.Tokens.Keep); err != nil {
-			return nil, "", err
-		}
 	}
 	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume})
 	if errors.Is(err, plan.ErrInvalid) && c.IsSet("plan") {
@@ -188,9 +183,6 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	case r == nil && given == nil:
 		return nil, "", planFailed(c, o.Tokens, err)
 	case r == nil || r.Manifest == nil:
-		if o.Tokens != nil {
-			tidy(o.Tokens.Dir)
-		}
 		return nil, "", err
 	}
 	return nil, "", errors.Join(notCompared(c, args, err), finish(o.Tokens))

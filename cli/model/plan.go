@@ -76,11 +76,6 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 
 // makePlan plans and shows progress.
 func makePlan(c *cli.Context, m *weights.Model, o transform.Options) (*plan.Plan, error) {
-	if o.Tokens != nil {
-		if err := mark(o.Tokens.Dir, o.Tokens.Keep); err != nil {
-			return nil, err
-		}
-	}
 	event, end := term.Progress(c)
 	defer end()
 	o.Progress = event

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options)
 		if p != nil {
 			return p, sameRequest(c, p.Request, o)
 		}
-		if o.Tokens == nil && searching(besideOut(out)) {
+		if o.Tokens == nil && transform.HasSearch(besideOut(out)) {
 			return nil, exit.Usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before, "+
 				"and it goes on; or remove %s", besideOut(out))
 		}
@@ -49,19 +48,7 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 			return nil, exit.Usagef("--plan and --%s exclude each other: the plan says what to do", f)
 		}
 	}
-	return readPlan(path)
-}
-
-// readPlan reads a plan, or the one that a manifest holds.
-func readPlan(path string) (*plan.Plan, error) {
-	if filepath.Base(path) != plan.ManifestName {
-		return transform.Passes.ReadPlan(path)
-	}
-	man, err := plan.ReadManifest(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	return man.Plan, nil
+	return transform.Passes.ReadPlan(path)
 }
 
 // finished is the manifest of a conversion that had come to its end before it was to be resumed;

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 
@@ -51,60 +50,4 @@ func existing(dir string) string {
 		dir = filepath.Dir(dir)
 	}
 	return dir
-}
-
-// searchParts are what a search keeps.
-var searchParts = []string{"fit", "held", "search", "plan.json", unkept}
-
-// unkept marks a folder that is removed in the end: that of a search without --search-dir.
-const unkept = "unkept"
-
-// mark says in a search's folder whether it stays.
-func mark(dir string, kept bool) error {
-	path := filepath.Join(dir, unkept)
-	if kept {
-		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	return os.WriteFile(path, nil, 0o666)
-}
-
-// removeOwn removes what a search without --search-dir keeps.
-func removeOwn(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, unkept)); err != nil {
-		return nil
-	}
-	return removeSearch(dir)
-}
-
-// tidy removes a search's folder in which nothing is left but the mark.
-func tidy(dir string) {
-	if left, _ := os.ReadDir(dir); len(left) == 1 && left[0].Name() == unkept {
-		_ = removeSearch(dir)
-	}
-}
-
-// searching says whether an unfinished search has left something.
-func searching(dir string) bool {
-	for _, name := range searchParts {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// removeSearch removes what a search keeps, and nothing that somebody else put there.
-func removeSearch(dir string) error {
-	var err error
-	for _, name := range searchParts {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
-	}
-	_ = os.Remove(dir)
-	return err
 }

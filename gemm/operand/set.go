@@ -58,7 +58,7 @@ type Set struct {
 	options Options
 
 	mu     sync.Mutex
-	models map[string]*model // by path
+	models map[any]*model // by path, or by the open model
 	xs     map[activations]*Matrix
 }
 
@@ -79,7 +79,7 @@ type model struct {
 
 // NewSet gives an empty set. [Set.Close] closes what it opens.
 func NewSet(o Options) *Set {
-	return &Set{options: o, models: map[string]*model{}, xs: map[activations]*Matrix{}}
+	return &Set{options: o, models: map[any]*model{}, xs: map[activations]*Matrix{}}
 }
 
 // Close closes the models that the set has opened. Their operands must not be used after that.
@@ -99,7 +99,11 @@ func (s *Set) Close() (err error) {
 func (s *Set) open(src Source) (*model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.models[src.Path]; m != nil {
+	var key any = src.Path
+	if src.model != nil { // single files of one folder have one path
+		key = src.model
+	}
+	if m := s.models[key]; m != nil {
 		return m, nil
 	}
 	m := &model{Model: src.model}
@@ -113,7 +117,7 @@ func (s *Set) open(src Source) (*model, error) {
 		}
 		m.own = true
 	}
-	s.models[src.Path] = m
+	s.models[key] = m
 	return m, nil
 }
 

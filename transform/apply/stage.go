@@ -336,7 +336,12 @@ func (st *stage) fail(ctx context.Context, err error) error {
 	defer st.close()
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: what is finished stays in %s; go on with --resume", ctx.Err(), st.dir)
+		if !errors.Is(err, ctx.Err()) { // something else went wrong, too
+			err = errors.Join(ctx.Err(), err)
+		} else {
+			err = ctx.Err()
+		}
+		return fmt.Errorf("%w: what is finished stays in %s; go on with --resume", err, st.dir)
 	case st.keep:
 		return fmt.Errorf("%w: what is finished stays in %s; mend this (free room, for one) and go on with --resume", err, st.dir)
 	}

@@ -83,8 +83,8 @@ func gridOperation(p *program.Program, data Steps) (o program.Operation, err err
 	made := map[int]*weights.Grid{}
 	steps := make([]*weights.Grid, outputs)
 	for n, e := range data.Exponents {
-		if e < -1000 || e > 1000 {
-			return o, errors.New("a step's exponent is not within ±1000")
+		if e < -800 || e > 800 {
+			return o, fmt.Errorf("the exponent %d of output %d's step is not within ±800", e, n)
 		}
 		if made[e] == nil {
 			made[e] = p.Format.Grid(e)

@@ -137,11 +137,17 @@ func Decode(js []byte) (*Plan, error) {
 	dec := json.NewDecoder(bytes.NewReader(js))
 	dec.DisallowUnknownFields()
 	var p Plan
-	if err := dec.Decode(&p); err != nil {
+	switch err := dec.Decode(&p); {
+	case err == io.EOF || err == io.ErrUnexpectedEOF:
+		return nil, fmt.Errorf("%w: the JSON ends too early", ErrInvalid)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%w: something follows its end", ErrInvalid)
+	}
+	if p.Version == 0 {
+		return nil, fmt.Errorf("%w: there is no plan_version", ErrInvalid)
 	}
 	if p.Version < 1 || p.Version > Version {
 		return nil, fmt.Errorf("%w: version %d, this program reads versions 1 to %d", ErrInvalid, p.Version, Version)
@@ -151,6 +157,7 @@ func Decode(js []byte) (*Plan, error) {
 			return nil, fmt.Errorf("%w: step %d: %w", ErrInvalid, i, err)
 		}
 	}
+	p.Version = Version // as its steps are now
 	return &p, nil
 }
 

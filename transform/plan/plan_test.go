@@ -36,15 +36,15 @@ func encoded(t testmodel.TB, p *plan.Plan) []byte {
 func TestDecodeRefuses(t *testing.T) {
 	js := string(golden(t))
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":       {"", "EOF"},
-		"cut short":     {js[:len(js)/2], "EOF"},
+		"nothing":       {"", "ends too early"},
+		"cut short":     {js[:len(js)/2], "ends too early"},
 		"unknown field": {strings.Replace(js, `"drop_in"`, `"drops_in"`, 1), `unknown field "drops_in"`},
 		"of a step":     {strings.Replace(js, `"round":{`, `"rounds":{`, 1), `pass "round" has no field "rounds"`},
 		"another's":     {strings.Replace(js, `"round":{`, `"order":{`, 1), `pass "round" has no field "order"`},
 		"two data":      {strings.Replace(js, `"round":{`, `"zeros":{},"round":{`, 1), `pass "round" has no field "zeros"`},
 		"both names":    {strings.Replace(js, `"signs":[`, `"flip":[],"signs":[`, 1), `pass "signs" has no field`},
 		"version":       {strings.Replace(js, `"plan_version": 2`, `"plan_version": 3`, 1), "version 3, this program reads versions 1 to 2"},
-		"version 0":     {strings.Replace(js, `"plan_version": 2`, `"plan_version": 0`, 1), "version 0, this program reads versions 1 to 2"},
+		"version 0":     {strings.Replace(js, `"plan_version": 2`, `"plan_version": 0`, 1), "there is no plan_version"},
 		"no pass":       {strings.Replace(js, `"pass":"round"`, `"passes":"round"`, 1), "a step names no pass"},
 		"pass's type":   {strings.Replace(js, `"pass":"round"`, `"pass":3`, 1), "names no pass"},
 		"neither":       {strings.Replace(js, `"index":"residual",`, ``, 1), "reorder: names neither an index nor a tensor, or both"},

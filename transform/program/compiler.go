@@ -196,6 +196,7 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: tensor %q: %w", plan.ErrInvalid, s.Pass, w.Name, err)
 		}
+		ops[i].pass = s.Pass
 		p.add(ops[i])
 	}
 	var err error

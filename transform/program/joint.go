@@ -32,8 +32,15 @@ type joint struct {
 func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	j := &joint{hessians: h}
 	asked, choosers, not := false, 0, ""
+	var masks int
 	for _, o := range ops {
 		asked = asked || o.Joint
+		if o.Mask {
+			masks++
+		}
+		if o.Apply != nil && !o.Mask && o.Chooser == nil && o.NotJoint == "" {
+			not = "rewrites values one by one, which a layer that is rounded jointly does not do: leave " + o.pass + " out, or the passes that round jointly"
+		}
 		if o.Mask && j.mask == nil {
 			j.mask = o.Apply
 		}
@@ -56,6 +63,8 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 		return nil, nil
 	case p.affine != nil:
 		return nil, errors.New("a shifted layer cannot be rounded jointly: leave out shift, or prune, trellis and compensate")
+	case masks > 1:
+		return nil, errors.New("two steps make zeros that are to stay: leave one of them out")
 	case choosers > 1:
 		return nil, errors.New("prune, trellis and compensate take one of trellis, grid and round")
 	case not != "":

@@ -35,6 +35,8 @@ type Operation struct {
 	// ZeroInputs and ZeroOutputs are positions of the source whose weights become zero, inputs in the order
 	// in which their errors are handed on.
 	ZeroInputs, ZeroOutputs []int
+
+	pass string // whose operation it is, for messages
 }
 
 // Extra is a tensor [outputs] of F32 beside a weight, of which every element is Value.

@@ -17,7 +17,6 @@ type Results struct {
 	mu    sync.Mutex
 	bytes int
 	data  map[resultKey][]byte
-	order []resultKey // the oldest first
 }
 
 type resultKey [sha256.Size]byte
@@ -53,13 +52,9 @@ func (r *Results) put(k resultKey, data []byte) {
 	if r.data[k] != nil {
 		return
 	}
-	for r.bytes+len(data) > resultBytes {
-		old := r.order[0]
-		r.order = r.order[1:]
-		r.bytes -= len(r.data[old])
-		delete(r.data, old)
+	if r.bytes+len(data) > resultBytes {
+		return // whole models are made layer by layer, in one order: what came first is of more use
 	}
 	r.data[k] = data
-	r.order = append(r.order, k)
 	r.bytes += len(data)
 }

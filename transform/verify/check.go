@@ -29,6 +29,8 @@ type Symmetry struct {
 type Claim struct {
 	// Fold is the arithmetic of a compensated step; nil for none.
 	Fold *Fold
+	// NeedsRuntime is true where a runtime must be changed to use the result.
+	NeedsRuntime bool
 	// Anywhere is true where values were chosen jointly, by the layer's inputs, which are not known here. They
 	// may be anywhere: what they lose is told by running the model (verify --tokens).
 	Anywhere bool

@@ -80,16 +80,16 @@ func newClaims(src *weights.Model, layout *arch.Layout, p *plan.Plan, checks map
 			c.snr[o.Tensor] = *o.SNR
 		}
 	}
-	if epilogue := c.hasEpilogue(); epilogue == p.DropIn {
+	if c.needsRuntime() == p.DropIn {
 		return nil, fmt.Errorf("it says \"drop_in\": %v, and its steps say otherwise", p.DropIn)
 	}
 	return c, c.wholeFolds()
 }
 
-// hasEpilogue reports whether a runtime must be changed to use the result.
-func (c *claims) hasEpilogue() bool {
-	for tensor := range c.steps {
-		if f := c.folded(tensor); f != nil && f.Epilogue {
+// needsRuntime reports whether a runtime must be changed to use the result.
+func (c *claims) needsRuntime() bool {
+	for _, steps := range c.steps {
+		if slices.ContainsFunc(steps, func(s claimed) bool { return s.NeedsRuntime }) {
 			return true
 		}
 	}

@@ -6,6 +6,6 @@ import "github.com/lowtoggle/lowtoggle/transform/plan"
 var Compensate = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	_, err := plan.Data[struct {
 		Damp float64 `json:"damp"`
-	}](asRead(s))
+	}](s)
 	return &Claim{Anywhere: true}, err
 }}

@@ -14,7 +14,7 @@ var Grid = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Exponents []int   `json:"exponents"`
 		S         float64 `json:"s"`
-	}](asRead(s))
+	}](s)
 	return &Claim{
 		Within: func(_ weights.Format, output int, _, _ float64) float64 {
 			if output >= len(d.Exponents) {

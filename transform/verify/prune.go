@@ -13,7 +13,7 @@ var Prune = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Inputs  []int `json:"inputs"`
 		Outputs []int `json:"outputs"`
-	}](asRead(s))
+	}](s)
 	return &Claim{Anywhere: true, Holds: func(ctx context.Context, t *Result) error {
 		return pruned(ctx, t, d.Inputs, d.Outputs)
 	}}, err

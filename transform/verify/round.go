@@ -15,7 +15,7 @@ var Round = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Zeroed   int  `json:"zeroed"`
 		Truncate bool `json:"truncate"`
-	}](asRead(s))
+	}](s)
 	return &Claim{
 		Within: func(f weights.Format, _ int, v, bound float64) float64 {
 			unit := spacing(f, math.Abs(v)+bound) * float64(int(1)<<(d.Zeroed&31))

@@ -8,5 +8,5 @@ import (
 // Shift checks the pass shift: a constant added, or a norm folded into the layers behind it, rounded once.
 var Shift = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	f, err := plan.Data[Fold](s)
-	return &Claim{Fold: &f, Within: func(f weights.Format, _ int, v, _ float64) float64 { return spacing(f, v) }}, err
+	return &Claim{Fold: &f, NeedsRuntime: f.Epilogue, Within: func(f weights.Format, _ int, v, _ float64) float64 { return spacing(f, v) }}, err
 }}

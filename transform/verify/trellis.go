@@ -11,6 +11,6 @@ var Trellis = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	_, err := plan.Data[struct {
 		Lambda float64         `json:"lambda"`
 		Rates  json.RawMessage `json:"rates"`
-	}](asRead(s))
+	}](s)
 	return &Claim{Anywhere: true}, err
 }}

@@ -1,0 +1,63 @@
+package transform
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// unkept marks a search's folder that is removed in the end.
+const unkept = "unkept"
+
+// searchParts are what calibration and a search leave in [Tokens.Dir].
+var searchParts = []string{"fit", "held", "search", "plan.json"}
+
+// mark says in the folder whether it stays.
+func (t *Tokens) mark() error {
+	path := filepath.Join(t.Dir, unkept)
+	if t.Keep {
+		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := os.MkdirAll(t.Dir, 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o666)
+}
+
+// Remove removes what was kept in Dir, unless Keep is set, and nothing that somebody else put there.
+func (t *Tokens) Remove() error {
+	if t.Keep || t.Dir == "" {
+		return nil
+	}
+	return removeSearch(t.Dir)
+}
+
+// HasSearch reports whether calibration or a search left something in a folder.
+func HasSearch(dir string) bool {
+	for _, name := range searchParts {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// RemoveUnkept removes what a search left in a folder that was not to be kept.
+func RemoveUnkept(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, unkept)); err != nil {
+		return nil
+	}
+	return removeSearch(dir)
+}
+
+func removeSearch(dir string) error {
+	var err error
+	for _, name := range append([]string{unkept}, searchParts...) {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	_ = os.Remove(dir)
+	return err
+}
