@@ -31,8 +31,9 @@ func (c *Conversion) WithinBudget() bool {
 	return most == nil || c.Loss == nil || c.Loss.Difference <= *most
 }
 
-// Convert plans, writes the folder out and, where there are tokens, compares it with the source. Everything that
-// these have in common is computed once. Beside an error it returns how far it got; nil where there is no plan.
+// Convert plans, writes the folder out and, where there are tokens, compares it with the source. Work that
+// these three steps share is done once. If a step fails, Convert returns the error and the results of the steps
+// before it, or nil if there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
 	s, err := openSource(m, o.Family, o.Tokens, o.count)
 	if err != nil {

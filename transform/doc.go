@@ -1,7 +1,7 @@
 // Package transform converts models so that a GPU's wires toggle less when it multiplies by their weights.
 //
 // [Convert] is one call: it plans, writes the converted folder and, where there are tokens, compares the losses.
-// [Plan] decides and writes nothing; [Apply] carries a plan out; [Verify] looks again at a result and trusts nothing
+// [Plan] decides and writes nothing; [Apply] carries a plan out; [Verify] checks a result without using the code
 // that made it.
 //
 // # The way of a weight

@@ -81,8 +81,8 @@ func lower(a, b *float64) *float64 {
 	return a
 }
 
-// SavesNothing reports whether a plan is predicted to save nothing, and whether it even costs more. Passes that keep
-// every value usually save nothing in prefill.
+// SavesNothing classifies a predicted total. nothing is true if the plan saves no energy, to the 0.05 % that a table
+// shows; more is true if it costs energy by more than that. Exact passes usually save nothing in prefill.
 func SavesNothing(total *predict.Ratio) (nothing, more bool) {
 	const little = 0.0005 // which is shown as 0.0 %
 	return total != nil && total.Relative >= 1-little, total != nil && total.Relative > 1+little

@@ -27,7 +27,8 @@ Patterns take the shapes of the first source from a file, or --shape.
    lowtoggle predict --w MODEL: --against OUT: --layers       the ratio between the two
    lowtoggle predict zeros --shape 4096x4096x4096 --dtype fp8
 
-TYPE is fp32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8, if the calibration has it.
+TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. The calibration must
+have it; the built-in one has no tf32.
 Decoding multiplies 16 tokens and reads the weights from memory; prefill multiplies 8192. Only
 samples of a tensor are read, or the whole tensor if it must be scaled to 8 bits.`,
 	Flags: flag.Join(productFlags, []cli.Flag{

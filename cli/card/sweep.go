@@ -38,8 +38,8 @@ if --caps names them.
 
 --w and --against replace MODEL and OUT; see measure --help.
 
-Settings only change with --change-settings, which needs root. Before the first change a second
-process knows the original settings. They are restored and checked when the sweep ends, fails,
+Settings only change with --change-settings, which needs root. Before the first change a watchdog
+process receives the original settings. They are restored and checked when the sweep ends, fails,
 is interrupted or is killed. Refused: a card with other processes, another sweep, MIG slices or
 clocks that somebody has locked. An earlier clock lock cannot be read, so after --clocks the
 clock is unlocked.

@@ -170,7 +170,7 @@ func (q *sweepRequest) remarks(w io.Writer, r *sweep.Result) {
 	case r.Predicted:
 		term.Remark(w, "pred.", fmt.Sprintf("predicted, not measured. At %g W the prediction rests on measurements of a card", r.Reference))
 		if slices.ContainsFunc(r.Points, func(p sweep.Point) bool { return p.Extrapolated }) {
-			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other exponents, a lowest voltage, and cards whose memory draws more or less; –: none of these changes the figure")
+			term.Remark(w, "extrap.", "extrapolated: dynamic power follows a power law of the clock. The likely interval covers other exponents, a lowest voltage, and cards whose memory draws more or less. Where it shows –, none of these changes the figure")
 		}
 		term.Remark(w, "calibration", r.Calibration)
 	case r.Simulated:

@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "tokens in `FILE`: one part to choose by, one to judge by"}
-	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE`, such as 0.1%", DefaultText: "the recipe's"}
-	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "search on for `TIME`, such as 5m", DefaultText: "until the budget is spent"}
-	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep in `DIR` what the search finds", DefaultText: "not kept"}
+	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "tokens in `FILE`: calibration for the search, evaluation to test it"}
+	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE` (0.1% equals 0.001)", DefaultText: "the recipe's"}
+	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "look for finer choices for up to `TIME`, such as 5m", DefaultText: "do not look"}
+	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep the search's intermediate results in `DIR`", DefaultText: "not kept"}
 )
 
 // nats per token that a rise of the perplexity by a share is.

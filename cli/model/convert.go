@@ -25,10 +25,10 @@ var Convert = &cli.Command{
 	Usage:     "plan and write a model whose products toggle less",
 	ArgsUsage: "MODEL OUT",
 	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder of the same tensors,
-shapes and types; it appears whole or not at all. After an interruption the same command
-with --resume goes on where it stopped and ends with the same bytes. A LoRA adapter that lies in
-MODEL (adapter_model.safetensors) is converted along; tensors that are no part of the model's
-family, such as a vision tower's, stay as they are.
+shapes and types; it appears whole or not at all. If the search for a plan is interrupted, run
+the same command again. If writing is interrupted, run it again with --resume; the result has the
+same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors that
+are no part of the model's family, such as a vision tower's, stay as they are.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --recipe exact            the function kept

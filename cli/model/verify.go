@@ -20,21 +20,21 @@ import (
 
 var Verify = &cli.Command{
 	Name:      "verify",
-	Usage:     "look at a converted model again: what was kept, what was spent",
+	Usage:     "check a converted model independently, tensor by tensor",
 	ArgsUsage: "MODEL OUT",
 	Description: `Reads the source MODEL and what convert made of it, and trusts nothing else.
 
-   identical    the same bytes                  compensated  shifted, or part of a fold
+   identical    the same bytes                  compensated  shifted, or a norm was folded
    exact        reordered, flipped, scaled      lossy        rounded or zeroed
    untouched    the same bytes, and no part of the model's family
 
-With --tokens, judges both models' losses on the evaluation part of FILE, as lowtoggle eval does,
-and shows what noise the outputs of lossy layers have on the inputs that these tokens make.
+With --tokens, compares both models' losses on the evaluation part of FILE, as eval does, and
+shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
 
-With --gpu, measures what all linear layers cost before and after: 8192 tokens for prefill, 16
-with the weights read from memory for decode, as --workload says; a total and a row for each
+With --gpu, measures the energy of all linear layers before and after: 8192 tokens for prefill,
+16 with the weights read from memory for decode, as --workload says; a total and a row for each
 kind. It takes about 40 s for each row. lowtoggle measure --help explains the SOURCE of --x.
-With --device 0,1 these cards do so at the same time; then come totals, and how far they differ.
+With --device 0,1 these cards measure at the same time. Totals and differences follow.
 
 Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
 less precise than --precision asked; 4: --gpu, and there is none.`,

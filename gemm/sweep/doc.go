@@ -8,7 +8,7 @@
 // ([Governor], [NewGuard]). It ends when another process appears on the card. In a container the driver may hide other
 // processes: memory in use reveals them, and the result says what could not be seen.
 //
-// Before the first change a [Watchdog] knows the original settings. A [Guard] restores them when the sweep returns,
+// Before the first change a [Watchdog] receives the original settings. A [Guard] restores them when the sweep returns,
 // fails, panics or is interrupted, and reads the limit back. If the process is killed, the watchdog restores them
 // ([StartWatchdog]).
 //

@@ -16,8 +16,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// A killed sweep cannot restore the card's settings, so a second process does. It knows the original settings before
-// anything is changed, and reads from a pipe whose other end only the sweep holds. A line on the pipe tells it what to
+// A killed sweep cannot restore the card's settings, so a second process does. It receives the original settings
+// before anything is changed, and reads from a pipe whose other end only the sweep holds. A line on the pipe tells it what to
 // do; the end of the pipe without a line means that the sweep was killed.
 const (
 	watchReady   = "ready"

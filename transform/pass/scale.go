@@ -21,15 +21,16 @@ var Scale = &Pass{
 	Usage: "scale[=labels]",
 	Doc: "Multiplies by powers of two on one side of an index and by their inverses on the other (a norm's weight " +
 		"against the layers that read it, up against down, V against O). Each label gets a power that brings it " +
-		"to its neighbours' size; with labels, no more than that. In workloads with decode all labels of an index " +
-		"also get one power in common. It is chosen jointly for all indices, and moves the layers' exponents to " +
-		"values whose bits differ little, as the lossy passes will leave them. That saves beside coarse grids, " +
-		"whose zeros then differ in one bit from their neighbours: llama-17m, measured in decode, −2.5 points " +
+		"to its neighbours' size; with labels, no more than that. In workloads with decode " +
+		"scale also multiplies all labels of an index by one common power. The common powers of all indices are " +
+		"chosen together. They move the exponents of a layer, as the lossy passes will leave it, to values whose " +
+		"bits differ little. That saves energy on coarse grids, whose zeros then differ in one bit from their " +
+		"neighbours: llama-17m, measured in decode, −2.5 points " +
 		"with grid=2, −1.3 with grid=4, −0.5 alone (docs/scaling.md). In prefill it saves nothing measurable. A " +
 		"label is refused where any value would overflow, turn subnormal or is not finite. The tensors between " +
 		"the two sides are multiplied by a power of two at run time. BF16 and FP32 runtimes do not notice. Fixed " +
-		"scales of FP8 or INT8 activations and KV caches do, and FP16 could overflow. So a power in common is " +
-		"given only where all tensors are BF16 or F32.",
+		"scales of FP8 or INT8 activations and KV caches do, and FP16 could overflow. So a common power is " +
+		"used only where all tensors are BF16 or F32.",
 	Args: func(args []string) error {
 		if len(args) != 1 || args[0] != onlyLabels {
 			return fmt.Errorf("%q is not %s", args, onlyLabels)
