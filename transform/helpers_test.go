@@ -10,7 +10,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
-	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -39,7 +38,6 @@ var (
 )
 
 var (
-	choices  = testplan.Passes
 	options  = testplan.Options
 	makePlan = testplan.Make
 	planOf   = testplan.Of
@@ -49,14 +47,6 @@ var (
 func applied(t *testing.T, m *weights.Model, p *plan.Plan) string {
 	t.Helper()
 	return testplan.Applied(t, m, nil, p)
-}
-
-// shifted is the data of a step of the pass shift.
-func shifted(t tb, s *plan.Step) pass.Shifted {
-	t.Helper()
-	d, err := plan.Data[pass.Shifted](s)
-	ok(t, err)
-	return d
 }
 
 // compilerOf steps for a model, without a plan and its checks.

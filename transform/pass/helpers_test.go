@@ -27,7 +27,6 @@ var (
 	memory    = testmodel.Memory
 	matrix    = testmodel.Matrix
 
-	choices  = testplan.Passes
 	options  = testplan.Options
 	makePlan = testplan.Make
 	alone    = testplan.Alone
