@@ -1,0 +1,43 @@
+package decoder
+
+// FFN is a feed-forward network: Out(act(y)), or Out(act(gate)·up) if y is gate and up side by side.
+type FFN struct {
+	In         []Linear // their outputs side by side are y
+	Gated      bool
+	Activation Activation
+	Out        Linear
+}
+
+// Neurons is the number of Out's inputs.
+func (f *FFN) Neurons() int { return f.Out.Inputs }
+
+// Activation is the function of an FFN's neurons.
+type Activation int
+
+// The activations.
+const (
+	SiLU     Activation = iota + 1 // x·sigmoid(x)
+	GELU                           // x·Φ(x)
+	GELUTanh                       // x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
+	ReLU
+)
+
+// Experts are feed-forward networks. A router chooses a few of them for each token and sums their outputs with
+// weights of the token's own.
+type Experts struct {
+	Router     Linear
+	Correction string // tensor [experts] added to scores while choosing; empty: none
+	Routing    Routing
+	Each       []*FFN
+}
+
+// Routing says how a token's experts follow from the router's outputs.
+type Routing struct {
+	Used      int  // experts a token gets
+	Sigmoid   bool // scores are sigmoids, not a softmax
+	Normalize bool // a token's weights are divided by their sum
+	Scale     float64
+	// If Groups is above 0, experts are chosen from the best GroupsUsed groups alone. A group is as good as the
+	// sum of its Best largest scores.
+	Groups, GroupsUsed, Best int
+}

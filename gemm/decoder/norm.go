@@ -1,0 +1,14 @@
+package decoder
+
+import "github.com/lowtoggle/lowtoggle/weights/arch"
+
+// Norm is a norm over channels: the names of its tensors. The zero value is none.
+type Norm struct {
+	Kind         arch.NormKind
+	Weight, Bias string // empty where it has none
+	Width        int
+	Epsilon      float64 // added to the mean square
+}
+
+// Missing reports whether there is no norm.
+func (n Norm) Missing() bool { return n.Width == 0 }
