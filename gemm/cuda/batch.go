@@ -20,8 +20,8 @@ type Product struct {
 // Options say how a batch is replayed.
 type Options struct {
 	// Repeat is the number of passes through all products and traffic in one replay; with Cold, of passes
-	// through all copies of the weights. Default: as many as take about 5 ms on an H200, estimated from
-	// shapes and sizes.
+	// through all copies of the weights. Default: a power of two, the least with which a replay takes 5 ms on
+	// this card. The card is timed to find it, so two batches of the same products may differ by a factor of two.
 	Repeat int
 	// Cold makes every product read its weights from memory, as decoding does. It keeps several copies of all
 	// weights, together more than four times the L2 cache and at most 4096 launches, and uses them in
@@ -91,18 +91,22 @@ func (d *Device) NewMix(ctx context.Context, name string, products []Product, tr
 	for _, t := range transfers {
 		b.work = append(b.work, t)
 	}
-	b.copies, b.passes = plan(products, traffic, o, d.info.L2)
-	if err := d.thread.do(func() error { return b.setUp(ctx, transfers) }); err != nil {
+	b.copies = 1
+	if o.Cold && len(products) > 0 {
+		b.copies = b.coldCopies()
+	}
+	if err := d.thread.do(func() error { return b.setUp(ctx, transfers, o.Repeat) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("batch %s: %w", name, err), b.Close())
 	}
 	return b, nil
 }
 
-func (b *Batch) setUp(ctx context.Context, transfers []*transfer) error {
+func (b *Batch) setUp(ctx context.Context, transfers []*transfer, repeat int) error {
 	return first(
 		func() error { return b.memory.layers(ctx, b.layers, b.copies, b.stack) },
 		func() error { return b.memory.transfers(ctx, transfers) },
-		b.createEvents, b.warmUp, b.record, b.time,
+		b.createEvents, b.warmUp,
+		func() error { return b.record(repeat) },
 	)
 }
 
@@ -131,30 +135,6 @@ func (b *Batch) warmUp() error {
 		return err
 	}
 	return b.device.sync()
-}
-
-func (b *Batch) record() (err error) {
-	b.exec, err = b.device.capture(func() error {
-		for i := range b.passes {
-			if err := b.pass(i % b.copies); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return err
-}
-
-// time replays twice, the first time to warm up.
-func (b *Batch) time() error {
-	return first(
-		func() error { return b.device.replay(b.exec, 1) },
-		func() error { return b.device.mark(b.begin) },
-		func() error { return b.device.replay(b.exec, 1) },
-		func() error { return b.device.mark(b.end) },
-		b.device.sync,
-		func() (err error) { b.replay, err = b.device.between(b.begin, b.end); return err },
-	)
 }
 
 // Close ends a running batch and frees its memory. It is idempotent.

@@ -253,14 +253,37 @@ func TestStackedWeights(t *testing.T) {
 	}
 }
 
-func TestDefaultRepeatDependsOnShapesAlone(t *testing.T) {
-	big := products(gemm.Problem{M: 1, N: 1, K: 1, Type: arith.BF16})
-	big[0].Problem = gemm.Problem{M: 8192, N: 8192, K: 8192, Type: arith.BF16}
-	if _, passes := plan(big, nil, Options{}, 60<<20); passes < 3 || passes > 6 {
-		t.Errorf("%d passes of 8192³ in a replay of 5 ms", passes)
-	}
-	if copies, passes := plan(products(small...), nil, Options{Cold: true}, 60<<20); copies*2 > maxLaunches || passes%copies != 0 {
-		t.Errorf("%d copies, %d passes", copies, passes)
+// TestReplaysTakeFiveMilliseconds on cards of any speed, also if the clock has yet to rise, unless that takes too many
+// launches.
+func TestReplaysTakeFiveMilliseconds(t *testing.T) {
+	for _, test := range []struct {
+		product, transfer time.Duration
+		cold              bool
+		passes            int // of two products and a transfer
+	}{
+		{product: 6 * time.Millisecond, passes: 1},
+		{product: time.Millisecond, transfer: time.Millisecond, passes: 2},
+		{product: 100 * time.Microsecond, transfer: 500 * time.Microsecond, passes: 8},
+		{product: 10 * time.Microsecond, passes: 256},
+		{product: 10 * time.Nanosecond, passes: 1024},
+		{product: 10 * time.Microsecond, cold: true, passes: 432}, // of 27 copies
+	} {
+		c := newCard(t)
+		c.product, c.transfer, c.slow = test.product, test.transfer, 4*time.Millisecond
+		o := Options{Cold: test.cold}
+		if test.cold {
+			o.Stack = 4
+		}
+		m, err := openFake(t, c).NewMix(t.Context(), "mix", products(small...), []Traffic{{"launch", Launch, 0}}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Passes() != test.passes || m.Passes()%m.Copies() != 0 || 3*m.Passes() > maxLaunches {
+			t.Errorf("%v and %v: %d passes of %d copies take %v, want %d", test.product, test.transfer, m.Passes(), m.Copies(), m.replay, test.passes)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

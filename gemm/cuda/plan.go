@@ -1,54 +1,62 @@
 package cuda
 
-import (
-	"math"
-
-	"github.com/lowtoggle/lowtoggle/cost/arith"
-)
+import "time"
 
 const (
 	// replayTime is long against the gap of a few microseconds between two launches of a graph.
-	replayTime  = 5e-3
+	replayTime  = 5 * time.Millisecond
 	maxLaunches = 4096
 	overL2      = 4
 )
 
-// rates are roughly an H200's, in operations per second, the others in bytes per second. They decide
-// nothing but how often a default replay repeats its products and traffic.
-var rates = map[arith.Type]float64{
-	arith.FP32: 5e13, arith.TF32: 4e14, arith.FP16: 8e14, arith.BF16: 8e14, arith.FP16CUDA: 1e14, arith.FP8: 1.5e15, arith.INT8: 1.5e15,
+// most is the largest number of passes in a replay.
+func (b *Batch) most() int { return max(1, maxLaunches/len(b.work)) }
+
+// coldCopies is the number of copies of all weights that exceeds the L2 cache several times.
+func (b *Batch) coldCopies() int {
+	weights := 0
+	for _, l := range b.layers {
+		weights += len(l.W.Data) * b.stack
+	}
+	return min(b.most(), overL2*int(b.device.info.L2)/weights+1)
 }
 
-const (
-	memoryRate, launchTime = 4e12, 2e-6
-
-	trafficMemoryRate, trafficCacheRate, trafficLaunchTime = 2e12, 4e12, 3e-6
-)
-
-// plan says how many copies of all weights there are and how many passes a replay makes, a
-// multiple of the copies.
-func plan(products []Product, traffic []Traffic, o Options, l2 int64) (copies, passes int) {
-	var seconds, weights float64
-	for _, p := range products {
-		p.Problem.N *= max(1, o.Stack)
-		seconds += launchTime + max(p.Problem.Ops()/rates[p.Problem.Type], p.Problem.Bytes()/memoryRate)
-		weights += float64(len(p.W.Data) * max(1, o.Stack))
-	}
-	for _, t := range traffic {
-		rate := trafficMemoryRate
-		if t.moved() <= l2 {
-			rate = trafficCacheRate
+// record captures and times a replay. Without a given number of repeats, it doubles the passes until a replay takes
+// replayTime or has no room for more launches.
+func (b *Batch) record(repeat int) error {
+	for b.passes = b.copies * max(1, repeat); ; b.passes *= 2 {
+		if err := first(b.capture, b.time); err != nil {
+			return err
 		}
-		seconds += trafficLaunchTime + float64(t.moved())/rate
+		if repeat > 0 || b.replay >= replayTime || 2*b.passes > b.most() {
+			return nil
+		}
+		if err := b.device.destroyGraph(&b.exec); err != nil {
+			return err
+		}
 	}
-	most := max(1, maxLaunches/(len(products)+len(traffic)))
-	copies = 1
-	if o.Cold && len(products) > 0 {
-		copies = min(most, int(math.Floor(overL2*float64(l2)/weights))+1)
-	}
-	repeat := o.Repeat
-	if repeat < 1 {
-		repeat = max(1, min(most/copies, int(math.Ceil(replayTime/(seconds*float64(copies))))))
-	}
-	return copies, copies * repeat
+}
+
+func (b *Batch) capture() (err error) {
+	b.exec, err = b.device.capture(func() error {
+		for i := range b.passes {
+			if err := b.pass(i % b.copies); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// time replays twice, the first time to warm up.
+func (b *Batch) time() error {
+	return first(
+		func() error { return b.device.replay(b.exec, 1) },
+		func() error { return b.device.mark(b.begin) },
+		func() error { return b.device.replay(b.exec, 1) },
+		func() error { return b.device.mark(b.end) },
+		b.device.sync,
+		func() (err error) { b.replay, err = b.device.between(b.begin, b.end); return err },
+	)
 }

@@ -96,23 +96,3 @@ func TestMixRefuses(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// A replay takes some 5 ms: of a copy through memory, of one in a cache of 60 MiB, of launches, of both.
-func TestPassesOfTraffic(t *testing.T) {
-	large, cached, launch := Traffic{"", Copy, 1 << 30}, Traffic{"", Copy, 20 << 20}, Traffic{Kind: Launch}
-	for _, test := range []struct {
-		traffic     []Traffic
-		least, most int
-	}{
-		{[]Traffic{large}, 4, 6},
-		{[]Traffic{{"", Fill, 1 << 30}}, 8, 12},
-		{[]Traffic{cached}, 300, 400},
-		{[]Traffic{{"", Copy, 40 << 20}}, 100, 130},
-		{[]Traffic{launch}, 1500, 1800},
-		{[]Traffic{large, launch}, 4, 6},
-	} {
-		if _, passes := plan(nil, test.traffic, Options{}, 60<<20); passes < test.least || passes > test.most {
-			t.Errorf("%v: %d passes", test.traffic, passes)
-		}
-	}
-}

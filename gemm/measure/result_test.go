@@ -61,6 +61,37 @@ func TestPerPass(t *testing.T) {
 	}
 }
 
+// TestEqualPasses: the card chooses the first batch's number of passes, and the other batches are asked for it.
+func TestEqualPasses(t *testing.T) {
+	base, variants := pair()
+	for name, run := range map[string]func(m Machine, cold bool) error{
+		"compare": func(m Machine, cold bool) error {
+			_, err := Compare(t.Context(), m, base, variants, Options{Cold: cold, Meter: short.Meter})
+			return err
+		},
+		"series": func(m Machine, cold bool) error {
+			_, err := RunSeries(t.Context(), m, surveyed, point("base", 1), nil, SeriesOptions{Cold: cold})
+			return err
+		},
+	} {
+		for _, cold := range []bool{false, true} {
+			chosen := 0
+			m := &counting{Machine: Simulated(power.H200Sim()), wrap: func(i int, b Batch) Batch {
+				if i == 0 {
+					chosen = b.Passes() / b.Copies()
+				}
+				return b
+			}}
+			if err := run(m, cold); err != nil {
+				t.Fatal(err)
+			}
+			if want := append([]int{0}, slices.Repeat([]int{chosen}, m.opened-1)...); chosen < 2 || m.opened < 3 || !slices.Equal(m.repeats, want) {
+				t.Errorf("%s, cold %v: batches are asked for %v repeats, want %v", name, cold, m.repeats, want)
+			}
+		}
+	}
+}
+
 // TestGroups gathers products that are alike, in the order in which they come, each with what runs
 // for the first of them.
 func TestGroups(t *testing.T) {

@@ -125,12 +125,14 @@ func (v *series) prepare(ctx context.Context, baseline Point) error {
 		return fmt.Errorf("%s: %w", baseline.Name, err)
 	}
 	product := []cuda.Product{{Name: baseline.Name, Problem: v.problem, X: x, W: w}}
+	on := cuda.Options{Cold: v.opt.Cold}
 	for i, to := range []*Batch{&v.baseline, &v.slots[0], &v.slots[1]} {
-		b, err := v.machine.NewBatch(ctx, fmt.Sprint([]string{"baseline", "one", "other"}[i]), product, cuda.Options{Cold: v.opt.Cold})
+		b, err := v.machine.NewBatch(ctx, fmt.Sprint([]string{"baseline", "one", "other"}[i]), product, on)
 		if err != nil {
 			return err
 		}
 		*to = b
+		on.Repeat = repeats(v.baseline)
 	}
 	v.each = v.baseline.Passes()
 	found, err := v.baseline.Check(ctx)

@@ -86,7 +86,10 @@ func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Pr
 	if o.Cold && len(products) > 0 {
 		b.copies = 2
 	}
-	b.passes = b.copies * max(1, int(simExecution/k.Seconds/float64(b.copies)))
+	if o.Repeat < 1 {
+		o.Repeat = max(1, int(simExecution/k.Seconds/float64(b.copies)))
+	}
+	b.passes = b.copies * o.Repeat
 	b.SimLoad = s.card.Load(name, k.Watts, k.Seconds*float64(b.passes))
 	b.Draw(k.Watts, k.Memory)
 	return b, nil
