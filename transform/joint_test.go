@@ -16,8 +16,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
-	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -294,36 +294,63 @@ func TestNothingInNothingOut(t *testing.T) {
 	}
 }
 
+// Passes that do not go together are refused before a tensor is looked at, and so are their steps in a plan that was
+// written by hand.
 func TestStepsThatDoNotGoTogether(t *testing.T) {
 	m := tiny(t, "gpt2-tiny", 0)
 	in := testmodel.HessiansOf(t, m)
+	const tensor = "transformer.h.0.mlp.c_fc.weight"
 	for passes, want := range map[string]string{
-		"trellis=0.1,round=2":               "take one of trellis, grid and round",
-		"trellis=0.1,grid=8":                "take one of trellis, grid and round",
-		"grid=8,round=2,compensate":         "take one of trellis, grid and round",
-		"round=2/truncate,compensate":       "truncated values cannot be compensated: round to nearest",
-		"prune=0.2,round=2":                 "pruned inputs need compensate",
-		"shift=4/epilogue,trellis=0.1":      "shift and trellis do not go together",
-		"shift=4/epilogue,round,compensate": "shift and compensate do not go together",
+		"trellis=0.1,round=2":              "trellis rounds the layer jointly: leave out all but one of trellis, round, which choose its values",
+		"grid=8,round=2,compensate":        "compensate rounds the layer jointly: leave out all but one of grid, round, which choose its values",
+		"round=2/truncate,compensate":      "compensate rounds the layer jointly: round: truncated values cannot be compensated: round to nearest; leave one",
+		"round=2,prune=0.2":                "prune rounds the layer jointly: no pass hands on the errors of the inputs that prune zeroes",
+		"shift=4/epilogue,compensate=0.01": "compensate rounds the layer jointly: leave it out, or shift, which computes values one by one",
+		"shift=4/epilogue,trellis=0.1":     "trellis rounds the layer jointly: leave it out, or shift, which computes values one by one",
 	} {
 		o := options(t, passes, 1)
 		o.Hessians = in
-		_, err := transform.Plan(t.Context(), m, o)
-		if !errors.Is(err, plan.ErrInvalid) {
-			t.Errorf("%s: error %v is not of class ErrInvalid", passes, err)
-			continue
+		if o.Validate() == nil {
+			t.Errorf("%s: is not refused", passes)
 		}
-		wantError(t, err, want)
-		if !strings.HasPrefix(passes, "shift") { // which is refused before any tensor is looked at
-			wantError(t, err, "tensor")
+		var steps []*plan.Step
+		for _, c := range o.Passes {
+			with := c.String()
+			switch { // what does nothing alone
+			case c.Pass.Companion:
+				with += ",compensate"
+			case c.Pass.Feedback != nil:
+				with = "round=2," + with
+			}
+			for _, s := range testplan.Weighed(t, m, in, with).Steps {
+				if s.Pass == c.Pass.Name {
+					steps = append(steps, s)
+				}
+			}
+		}
+		_, err := testplan.Compiler(t, m, layoutOf(t, m), in, steps).Program(t.Context(), testplan.Weight(tensorOf(t, m, tensor)), testplan.ByTensor(steps)[tensor])
+		wantError(t, err, "invalid plan", tensor, want)
+	}
+}
+
+// A pass says that it is a chooser where its operations are.
+func TestChoosersSaySo(t *testing.T) {
+	m := tiny(t, "llama-tiny", 0)
+	in := testmodel.HessiansOf(t, m)
+	for name, passes := range map[string]string{"prune": "prune=0.2,compensate", "sparsify": "sparsify=0.2/element", "trellis": "trellis=0.1",
+		"grid": "grid=4", "round": "round=2", "compensate": "round=2,compensate"} {
+		steps := testplan.Weighed(t, m, in, passes).Steps
+		i := slices.IndexFunc(steps, func(s *plan.Step) bool { return s.Pass == name })
+		x := tensorOf(t, m, steps[i].Tensor)
+		prog, err := testplan.Compiler(t, m, layoutOf(t, m), in, nil).Program(t.Context(), testplan.Weight(x), nil)
+		ok(t, err)
+		p, _ := transform.Passes.Lookup(name)
+		o, err := p.Compile(steps[i], &program.Context{Context: t.Context(), Program: prog})
+		ok(t, err)
+		if p.Chooser != (o.Chooser != nil) || p.Joint != o.Joint {
+			t.Errorf("%s: the pass says chooser %v and joint %v, its operation is otherwise", name, p.Chooser, p.Joint)
 		}
 	}
-	// Nor in a plan that was written by hand.
-	steps := testplan.Make(t, m, "shift=4/epilogue", 0).Steps
-	const tensor = "transformer.h.0.mlp.c_fc.weight"
-	steps = append(steps, pass.Compensate.TensorStep(tensor, pass.Damping{Damp: 0.01}))
-	_, err := testplan.Compiler(t, m, layoutOf(t, m), in, steps).Program(t.Context(), testplan.Weight(tensorOf(t, m, tensor)), testplan.ByTensor(steps)[tensor])
-	wantError(t, err, "invalid plan", tensor, "leave out shift, or prune, trellis and compensate")
 }
 
 // Prepare makes a result once and keeps it until Release; then it can be made again.

@@ -105,47 +105,70 @@ func (o *Options) table() Table {
 	return o.Table
 }
 
-// combinations lists passes that do not go together.
-func (o *Options) combinations() (errs []error) {
-	free := map[string]bool{} // without an argument
-	var compensated, joint, fixed string
-	for _, c := range o.Passes {
-		free[c.Pass.Name] = len(c.Args) == 0
-		if c.Pass.Class == pass.Compensated {
-			compensated = c.Pass.Name
-		}
-		if c.Pass.Joint {
-			joint = c.Pass.Name
-		}
-		if c.Chosen() && len(c.Args) > 0 {
-			fixed = c.String()
-		}
-	}
-	if compensated != "" && joint != "" {
-		errs = append(errs, fmt.Errorf("%w: %s and %s do not go together: a shifted layer cannot be rounded jointly; leave one of them out",
-			plan.ErrInvalid, compensated, joint))
-	}
-	if o.Budget.MaxLoss == nil {
+// combinations lists passes that do not go together, by what they declare.
+func (o *Options) combinations() []error {
+	errs := append(o.besideJoint(), o.companions()...)
+	if len(errs) > 0 || o.Budget.MaxLoss == nil {
 		return errs
 	}
+	fixed := o.first(func(c pass.Choice) bool { return c.Chosen() && len(c.Args) > 0 })
+	tuned := o.first(func(c pass.Choice) bool { return c.Pass.Tuned != nil && !c.Pass.Companion && len(c.Args) == 0 })
+	if fixed != nil && tuned != nil {
+		errs = append(errs, fmt.Errorf("the search does not try %s with every lambda of %s: give %s an argument (%s), or leave out %s",
+			fixed, tuned, tuned, tuned.Pass.Usage, fixed))
+	}
+	return errs
+}
+
+// besideJoint lists what does not go with a pass that has a layer's values chosen together.
+func (o *Options) besideJoint() (errs []error) {
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	joint := o.first(func(c pass.Choice) bool { return c.Pass.Joint })
+	if joint == nil {
+		return nil
+	}
+	if c := o.first(func(c pass.Choice) bool { return c.Pass.Class == pass.Compensated }); c != nil {
+		bad("%s and %s do not go together: %[2]s rounds a layer jointly, and %[1]s computes its values one by one; leave one of them out", c, joint)
+	}
+	var choosers []string
+	fixed := false
 	for _, c := range o.Passes {
-		if !free[c.Pass.Name] {
-			continue
+		if c.Pass.NotJoint != nil && c.Pass.NotJoint(c.Args) != "" {
+			bad("%s and %s do not go together: %s", c, joint, c.Pass.NotJoint(c.Args))
 		}
-		with := companions[c.Pass.Name]
-		for _, name := range with {
-			_, asked := free[name]
-			other, _ := o.table().Lookup(name)
-			if !asked || other == nil || other.Feedback == nil && !free[name] {
-				errs = append(errs, fmt.Errorf("the search uses %s only beside %s: ask for %s,%s",
-					c.Pass.Name, strings.Join(with, " and "), c.Pass.Name, strings.Join(with, ",")))
-				break
-			}
+		if c.Pass.Chooser {
+			choosers, fixed = append(choosers, c.String()), fixed || len(c.Args) > 0
 		}
-		if c.Pass.Tuned != nil && with == nil && fixed != "" {
-			errs = append(errs, fmt.Errorf("the search does not try %s with every lambda of %s: name the lambda (%s=0.01), or leave out %s",
-				fixed, c.Pass.Name, c.Pass.Name, fixed))
+	}
+	if fixed && len(choosers) > 1 {
+		bad("%s has the values of a layer chosen together, by one pass: ask for one of %s", joint, strings.Join(choosers, ", "))
+	}
+	return errs
+}
+
+// companions lists the passes that lack others beside them.
+func (o *Options) companions() (errs []error) {
+	feedback := func(p *pass.Pass) bool { return p.Feedback != nil }
+	tuned := func(p *pass.Pass) bool { return p.Chooser && p.Tuned != nil }
+	fed := o.first(func(c pass.Choice) bool { return feedback(c.Pass) }) != nil
+	free := o.first(func(c pass.Choice) bool { return tuned(c.Pass) && len(c.Args) == 0 }) != nil
+	for _, c := range o.Passes {
+		switch searched := o.Budget.MaxLoss != nil && len(c.Args) == 0; {
+		case !c.Pass.Companion:
+		case searched && !(fed && free):
+			chooser, with := o.table().first(tuned), o.table().first(feedback)
+			errs = append(errs, fmt.Errorf("the search uses %s only beside %s and %s: ask for %[1]s,%[2]s,%[3]s", c, chooser, with))
+		case !fed:
+			errs = append(errs, fmt.Errorf("%s needs a pass that hands its errors on: ask for %[1]s,%s", c, o.table().first(feedback)))
 		}
 	}
 	return errs
+}
+
+// first of the passes asked for that match; nil where none does.
+func (o *Options) first(match func(pass.Choice) bool) *pass.Choice {
+	if i := slices.IndexFunc(o.Passes, match); i >= 0 {
+		return &o.Passes[i]
+	}
+	return nil
 }

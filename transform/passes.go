@@ -56,9 +56,6 @@ var constraints = []constraint{
 	{"grid", "round", "rounding first would make the grid's nearest multiple a second rounding"},
 }
 
-// companions are passes that a search for a budget of loss needs beside a pass without arguments.
-var companions = map[string][]string{"prune": {"trellis", "compensate"}}
-
 // Validate checks a table: names, documentation, exactly the hooks that a class needs, a check for every pass, and
 // the order against the constraints. It runs at the start of every plan.
 func (t Table) Validate() error { return t.validate(constraints) }
@@ -105,6 +102,16 @@ func (t Table) Lookup(name string) (*pass.Pass, bool) {
 // rank is a pass's place; −1 where there is no such pass.
 func (t Table) rank(name string) int {
 	return slices.IndexFunc(t, func(r Row) bool { return r.Pass.Name == name })
+}
+
+// first names the first pass that matches.
+func (t Table) first(match func(*pass.Pass) bool) string {
+	for _, r := range t {
+		if match(r.Pass) {
+			return r.Pass.Name
+		}
+	}
+	return "another pass"
 }
 
 // rules are what the compiler must know of the passes.

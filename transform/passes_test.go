@@ -55,6 +55,7 @@ func TestValidateFindsBrokenTables(t *testing.T) {
 		{"lossy plans", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Plan = plans })},
 		{"lossy merges", `pass "round": a lossy pass`, altered("round", func(p *pass.Pass) { p.Symmetry = pass.Signs.Symmetry })},
 		{"Hessians without use", `pass "prune": needs Hessians and does not use them`, altered("prune", func(p *pass.Pass) { p.UsesHessians = false })},
+		{"exact chooses", `pass "signs": only a lossy pass chooses values`, altered("signs", func(p *pass.Pass) { p.Chooser = true })},
 	} {
 		t.Run(c.name, func(t *testing.T) { testmodel.WantError(t, c.table.validate(nil), c.want) })
 	}
@@ -69,13 +70,6 @@ func TestValidateFindsEveryConstraintViolated(t *testing.T) {
 		}
 		swapped[i], swapped[j] = swapped[j], swapped[i]
 		testmodel.WantError(t, swapped.Validate(), c.first+" must stand before "+c.second+": "+c.reason)
-	}
-	for name, with := range companions {
-		for _, p := range append([]string{name}, with...) {
-			if Passes.rank(p) < 0 {
-				t.Errorf("companions name %s, which is no pass", p)
-			}
-		}
 	}
 }
 
@@ -160,16 +154,33 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 		budget pass.Budget
 		want   string
 	}{
-		"shift,trellis=0.1":          {pass.Budget{}, "shift and trellis do not go together"},
-		"prune":                      {pass.Budget{MinSNR: &snr}, "prune without an argument is chosen for a budget of loss alone"},
-		"prune,trellis":              {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
-		"prune,trellis=1,compensate": {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
-		"trellis,grid=4":             {pass.Budget{MaxLoss: &nats}, "the search does not try grid=4 with every lambda of trellis"},
-		"compensate":                 {pass.Budget{MaxLoss: &nats}, "a budget of loss needs a pass that can spend it"},
-		"trellis":                    {pass.Budget{MaxLoss: &nats, MinSNR: &snr}, "not both"},
+		"shift,trellis=0.1":           {pass.Budget{}, "shift and trellis=0.1 do not go together"},
+		"compensate,grid=8,round=3":   {pass.Budget{}, "compensate has the values of a layer chosen together, by one pass: ask for one of grid=8, round=3"},
+		"compensate,grid=8,round":     {pass.Budget{MinSNR: &snr}, "ask for one of grid=8, round"},
+		"trellis,grid=4":              {pass.Budget{MaxLoss: &nats}, "trellis has the values of a layer chosen together, by one pass: ask for one of trellis, grid=4"},
+		"compensate,round=4/truncate": {pass.Budget{}, "round=4/truncate and compensate do not go together: truncated values cannot be compensated: round to nearest"},
+		"prune=0.2,round=2":           {pass.Budget{}, "prune=0.2 needs a pass that hands its errors on: ask for prune=0.2,compensate"},
+		"prune":                       {pass.Budget{MinSNR: &snr}, "prune without an argument is chosen for a budget of loss alone"},
+		"prune,trellis":               {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
+		"prune,trellis=1,compensate":  {pass.Budget{MaxLoss: &nats}, "the search uses prune only beside trellis and compensate"},
+		"trellis,sparsify=0.2":        {pass.Budget{MaxLoss: &nats}, "the search does not try sparsify=0.2 with every lambda of trellis: give trellis an argument (trellis[=LAMBDA])"},
+		"compensate":                  {pass.Budget{MaxLoss: &nats}, "a budget of loss needs a pass that can spend it"},
+		"trellis":                     {pass.Budget{MaxLoss: &nats, MinSNR: &snr}, "not both"},
 	} {
 		o := Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, passes), Tokens: &Tokens{}, Budget: c.budget}
 		testmodel.WantError(t, o.Validate(), c.want)
+	}
+	for passes, budget := range map[string]pass.Budget{
+		"grid=8,round=3":                  {},
+		"compensate,grid,round":           {MinSNR: &snr}, // one or the other
+		"compensate,sparsify=0.2,round=3": {},
+		"prune,trellis,compensate":        {MaxLoss: &nats},
+		"prune=0.2,round=2,compensate":    {},
+	} {
+		o := Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, passes), Tokens: &Tokens{}, Budget: budget}
+		if err := o.Validate(); err != nil {
+			t.Errorf("%s: %v", passes, err)
+		}
 	}
 	o = Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, "trellis,compensate"), Budget: pass.Budget{MaxLoss: &nats}}
 	testmodel.WantError(t, o.Validate(), "a budget of loss needs tokens", "compensate weighs errors by the layers' inputs")

@@ -22,7 +22,7 @@ type Steps struct {
 
 // Grid moves values to multiples of a power of two.
 var Grid = &Pass{
-	Name: "grid", Class: Lossy,
+	Name: "grid", Class: Lossy, Chooser: true,
 	Usage: "grid[=S]",
 	Doc: "Moves every value to the nearest multiple of a step, a power of two near σ/S of its output " +
 		"row (σ the row's root mean square), ties to even. Zero is on every grid. Without S the planner " +

@@ -41,11 +41,20 @@ type Pass struct {
 	SearchOnly bool
 	// Joint is true where the pass has a layer's values chosen together (see package program).
 	Joint bool
+	// Chooser is true where the pass chooses every value of a layer, and its operation has a Chooser. Values that
+	// are chosen together have one.
+	Chooser bool
+	// Companion is true where the pass works only beside a pass with Feedback. A search for a budget of loss uses it
+	// only beside a Chooser that is Tuned, too.
+	Companion bool
 
 	// NeedsRuntime reports whether a runtime must be changed to use the result of a step; nil: never.
 	NeedsRuntime func(s *plan.Step) bool
 	// Args reports arguments that make no sense; nil allows none.
 	Args func(args []string) error
+	// NotJoint says why the pass cannot stand beside a Joint one with these arguments; empty: it can. nil: it
+	// always can.
+	NotJoint func(args []string) string
 	// Describe says in a few words what a step does, for tables; nil: the pass's name.
 	Describe func(s *plan.Step) string
 
@@ -108,6 +117,9 @@ func (p *Pass) Validate() error {
 	}
 	if p.NeedsHessians && !p.UsesHessians {
 		bad("needs Hessians and does not use them")
+	}
+	if p.Class != Lossy && (p.Joint || p.Chooser || p.Companion) {
+		bad("only a lossy pass chooses values")
 	}
 	switch p.Class {
 	case Exact:

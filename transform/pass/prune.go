@@ -25,7 +25,7 @@ const pruneName = "prune"
 
 // Prune zeroes whole inputs of layers.
 var Prune = &Pass{
-	Name: pruneName, Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, SearchOnly: true, Joint: true,
+	Name: pruneName, Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, SearchOnly: true, Joint: true, Companion: true,
 	Usage: "prune=SHARE",
 	Doc: "Zeroes whole inputs of a layer, the given share of them. It takes those that the other inputs predict " +
 		"best on the layer's real inputs, and changes the others' weights to make up for them. Early layers see " +

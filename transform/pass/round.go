@@ -23,13 +23,19 @@ type Bits struct {
 
 // Round zeroes low mantissa bits.
 var Round = &Pass{
-	Name: "round", Class: Lossy,
+	Name: "round", Class: Lossy, Chooser: true,
 	Usage: "round[=BITS[/truncate]]",
 	Doc: "Zeroes the BITS low mantissa bits of every value, to nearest (ties to even) or truncated. " +
 		"A value that would round to infinity takes the largest finite one instead. Without BITS the " +
 		"planner takes as many as the budget allows. It saves in every workload and is the best choice " +
 		"for small losses.",
 	Args: checkRound,
+	NotJoint: func(args []string) string {
+		if len(args) > 1 {
+			return notTruncated
+		}
+		return ""
+	},
 	Candidates: func(_ context.Context, l *Layer, args []string) (all []any, err error) {
 		most := l.Format.Zeroable()
 		if len(args) > 0 {
@@ -65,10 +71,13 @@ var Round = &Pass{
 	},
 }
 
+// notTruncated is why truncation is no joint choice.
+const notTruncated = "truncated values cannot be compensated: round to nearest"
+
 func roundOperation(f weights.Format, bits Bits) program.Operation {
 	o := program.Operation{Apply: func(b program.Block) { roundBlock(f, b.Data, bits) }}
 	if bits.Truncate {
-		o.NotJoint = "truncated values cannot be compensated: round to nearest"
+		o.NotJoint = notTruncated
 		return o
 	}
 	o.Chooser = func(int, float64) (rounding.Chooser, error) {

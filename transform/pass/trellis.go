@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -23,7 +22,7 @@ type Price struct {
 // Trellis is rate–distortion-optimised rounding. It is not trellis-coded quantisation: the trellis is the one of
 // Viterbi's algorithm, along rows whose neighbours cost energy.
 var Trellis = &Pass{
-	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true,
+	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true, Chooser: true,
 	Usage: "trellis[=LAMBDA]",
 	Doc: "Rate–distortion-optimised rounding (not trellis-coded quantisation). Chooses every value among its " +
 		"neighbours by error and energy: values of few significant bits, powers of two above all, toggle fewer wires " +
@@ -80,16 +79,6 @@ var Trellis = &Pass{
 		return o, t.Rates.Validate(f)
 	},
 	Describe: func(*plan.Step) string { return "trellis" },
-}
-
-// Lambdas that are tried where nothing names one: from gentler than any budget asks for to where only powers of
-// two and zeros are left.
-func Lambdas() []float64 {
-	var list []float64
-	for e := -17; e <= 3; e++ {
-		list = append(list, math.Ldexp(1, e))
-	}
-	return list
 }
 
 // previewTrellis weighs all errors alike and decides every value alone.

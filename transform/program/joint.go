@@ -2,8 +2,8 @@ package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
@@ -31,48 +31,56 @@ type joint struct {
 // newJoint collects what operations contribute; nil where none asks for a joint choice.
 func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	j := &joint{hessians: h}
-	asked, choosers, not := false, 0, ""
-	var masks int
+	var asked, affine, damped, zeroing, not string // passes, and why one of them is not joint
+	var masks, choosers []string
 	for _, o := range ops {
-		asked = asked || o.Joint
+		if o.Joint {
+			asked = o.pass
+		}
+		if o.Affine != nil {
+			affine = o.pass
+		}
 		if o.Mask {
-			masks++
+			masks = append(masks, o.pass)
 		}
 		if o.Apply != nil && !o.Mask && o.Chooser == nil && o.NotJoint == "" {
-			not = "rewrites values one by one, which a layer that is rounded jointly does not do: leave " + o.pass + " out, or the passes that round jointly"
+			not = o.pass + " rewrites values one by one"
 		}
 		if o.Mask && j.mask == nil {
 			j.mask = o.Apply
 		}
 		if o.Chooser != nil {
 			j.chooser = o.Chooser
-			choosers++
+			choosers = append(choosers, o.pass)
 		}
 		if o.NotJoint != "" {
-			not = o.NotJoint
+			not = o.pass + ": " + o.NotJoint
 		}
 		if o.Damp > 0 {
-			j.damp = o.Damp
+			j.damp, damped = o.Damp, o.pass
 		}
 		if o.ZeroInputs != nil || o.ZeroOutputs != nil {
-			j.zeroInputs, j.zeroOutputs = o.ZeroInputs, o.ZeroOutputs
+			j.zeroInputs, j.zeroOutputs, zeroing = o.ZeroInputs, o.ZeroOutputs, o.pass
 		}
 	}
+	bad := func(format string, args ...any) (*joint, error) {
+		return nil, fmt.Errorf("%s rounds the layer jointly: "+format, append([]any{asked}, args...)...)
+	}
 	switch {
-	case !asked:
+	case asked == "":
 		return nil, nil
-	case p.affine != nil:
-		return nil, errors.New("a shifted layer cannot be rounded jointly: leave out shift, or prune, trellis and compensate")
-	case masks > 1:
-		return nil, errors.New("two steps make zeros that are to stay: leave one of them out")
-	case choosers > 1:
-		return nil, errors.New("prune, trellis and compensate take one of trellis, grid and round")
+	case affine != "":
+		return bad("leave it out, or %s, which computes values one by one", affine)
+	case len(masks) > 1:
+		return bad("leave out one of %s, which make zeros that are to stay", strings.Join(masks, " and "))
+	case len(choosers) > 1:
+		return bad("leave out all but one of %s, which choose its values", strings.Join(choosers, ", "))
 	case not != "":
-		return nil, errors.New(not)
-	case j.damp > 0 && h == nil:
-		return nil, fmt.Errorf("compensate weighs errors by the layer's inputs: %w", ErrNoHessians)
-	case len(j.zeroInputs) > 0 && j.damp == 0:
-		return nil, errors.New("pruned inputs need compensate")
+		return bad("%s; leave one of the two out", not)
+	case damped != "" && h == nil:
+		return nil, fmt.Errorf("%s weighs errors by the layer's inputs: %w", damped, ErrNoHessians)
+	case len(j.zeroInputs) > 0 && damped == "":
+		return bad("no pass hands on the errors of the inputs that %s zeroes", zeroing)
 	}
 	return j, nil
 }
