@@ -45,7 +45,7 @@ func small(t arith.Type) Setup {
 	return Setup{Type: t, M: 32, N: 48, K: 64, Change: Weights}
 }
 
-func simulated() measure.Machine { return measure.Simulated(power.H200Sim()) }
+func simulated() measure.Machine { return measure.Simulated(power.DefaultSim()) }
 
 // names of what a folder holds of a setup, reading by reading.
 func names(t *testing.T, folder string, s Setup) (list []string) {
@@ -175,7 +175,7 @@ func TestRounds(t *testing.T) {
 			}
 		}
 		var order []string
-		again := power.H200Sim()
+		again := power.DefaultSim()
 		again.Seed = 1
 		o := Options{Rounds: 2, Progress: func(p Progress) {
 			order = append(order, p.Setup.Type.String()+" "+p.Result.Load)

@@ -21,7 +21,7 @@ func measured(t *testing.T, role cost.Role) *experiment.Series {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if err := experiment.Run(t.Context(), measure.Simulated(power.H200Sim()), folder, []experiment.Job{w}, experiment.Options{}); err != nil {
+	if err := experiment.Run(t.Context(), measure.Simulated(power.DefaultSim()), folder, []experiment.Job{w}, experiment.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := experiment.LoadFolder(folder)

@@ -82,7 +82,7 @@ func TestComponents(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "components.json")
 	ctx, cancel := context.WithCancel(t.Context())
-	machine := measure.Simulated(power.H200Sim())
+	machine := measure.Simulated(power.DefaultSim())
 	stop := ComponentOptions{Progress: func(done, _ int, _ component.Reading) {
 		if done == 12 {
 			cancel()
@@ -143,12 +143,12 @@ func TestComponents(t *testing.T) {
 	if begun, err := component.Read(file); err != nil || len(begun.Readings) != 12 {
 		t.Errorf("anew: %v, %v", begun, err)
 	}
-	shared := power.H200Sim()
+	shared := power.DefaultSim()
 	shared.Other = 50
 	if _, err := Components(t.Context(), measure.Simulated(shared), filepath.Join(t.TempDir(), "c.json"), list, ComponentOptions{}); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("beside another process: %v", err)
 	}
-	other := power.H200Sim()
+	other := power.DefaultSim()
 	other.Cap = 500
 	if _, err := Components(t.Context(), measure.Simulated(other), file, list, ComponentOptions{}); err == nil {
 		t.Error("a card of another limit went on with the file")
@@ -258,7 +258,7 @@ func TestAnew(t *testing.T) {
 	try := func(anew bool) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		_, err := Components(ctx, measure.Simulated(power.H200Sim()), file, list, ComponentOptions{Anew: anew, Progress: func(int, int, component.Reading) { cancel() }})
+		_, err := Components(ctx, measure.Simulated(power.DefaultSim()), file, list, ComponentOptions{Anew: anew, Progress: func(int, int, component.Reading) { cancel() }})
 		return err
 	}
 	for _, damaged := range []string{"", `{"components_version":1,"card":"simulated card","dri`} {

@@ -28,7 +28,7 @@ func TestSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fitted, err := probe.Components(t.Context(), measure.Simulated(power.H200Sim()), filepath.Join(t.TempDir(), "c.json"), list, probe.ComponentOptions{})
+	fitted, err := probe.Components(t.Context(), measure.Simulated(power.DefaultSim()), filepath.Join(t.TempDir(), "c.json"), list, probe.ComponentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestSplitterOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	card := measure.Simulated(power.H200Sim())
+	card := measure.Simulated(power.DefaultSim())
 	write := func(file string, kernels int) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())

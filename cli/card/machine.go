@@ -92,7 +92,7 @@ func (d device) open(seed uint64) (measure.Machine, error) {
 	if d.index >= 0 {
 		return measure.Open(d.index)
 	}
-	o := power.H200Sim()
+	o := power.DefaultSim()
 	o.Seed, o.State = seed+1, d.state
 	return measure.OpenSimulated(o)
 }

@@ -27,7 +27,7 @@ func endless(stage func(string)) Options {
 func stages(t *testing.T) map[string]time.Duration {
 	t.Helper()
 	base, variants := pair()
-	m := Simulated(power.H200Sim())
+	m := Simulated(power.DefaultSim())
 	begin := map[string]time.Duration{}
 	o := endless(func(name string) { begin[name] = simOf(m).Now() })
 	o.Meter.Time = time.Second
@@ -51,7 +51,7 @@ func TestCancel(t *testing.T) {
 		{when: "second block", stage: "measure", selfTest: true, steady: true, null: true},
 	} {
 		base, variants := pair()
-		m := &counting{Machine: Simulated(power.H200Sim())}
+		m := &counting{Machine: Simulated(power.DefaultSim())}
 		ctx, cancel := context.WithCancel(t.Context())
 		at := begin[c.when] + 300*time.Millisecond
 		simOf(m).At(at, cancel)
@@ -86,7 +86,7 @@ func TestCancel(t *testing.T) {
 func TestCancelWhilePreparing(t *testing.T) {
 	for prepared := range 3 {
 		base, variants := pair()
-		m := &counting{Machine: Simulated(power.H200Sim())}
+		m := &counting{Machine: Simulated(power.DefaultSim())}
 		ctx, cancel := context.WithCancel(t.Context())
 		if prepared == 0 {
 			cancel()

@@ -19,7 +19,7 @@ import (
 // weights: the former differ by what the simulated card was made to take, the latter by nothing.
 func TestFindsWhatIsThere(t *testing.T) {
 	base, variants := pair()
-	o := power.H200Sim()
+	o := power.DefaultSim()
 	o.Leakage = 0
 	r, err := Compare(t.Context(), Simulated(o), base, variants, Options{})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestFindsNothingWhereThereIsNothing(t *testing.T) {
 	same := []Candidate{candidate("same", base.Products...)}
 	found := 0
 	for seed := range uint64(runs) {
-		o := power.H200Sim()
+		o := power.DefaultSim()
 		o.Seed = seed + 1
 		r, err := Compare(t.Context(), Simulated(o), base, same, Options{Meter: power.Options{Seed: seed}})
 		if err != nil {
@@ -66,7 +66,7 @@ func TestFindsNothingWhereThereIsNothing(t *testing.T) {
 // TestOnlyTheCopy is a comparison without variants.
 func TestOnlyTheCopy(t *testing.T) {
 	base, _ := pair()
-	r, err := Compare(t.Context(), Simulated(power.H200Sim()), base, nil, short)
+	r, err := Compare(t.Context(), Simulated(power.DefaultSim()), base, nil, short)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestSameProblems(t *testing.T) {
 		"type":     {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.Type = arith.FP16 })}, "other is 8x16x32 fp16 stationary"},
 		"the role": {[]cuda.Product{usual, w(func(p *gemm.Problem) { p.Streaming = true })}, "other is 8x16x32 bf16 streaming"},
 	} {
-		m := &counting{Machine: Simulated(power.H200Sim())}
+		m := &counting{Machine: Simulated(power.DefaultSim())}
 		r, err := Compare(t.Context(), m, base, []Candidate{candidate("other", c.products...)}, Options{})
 		if r != nil || err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "only the same ") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -126,7 +126,7 @@ func TestNotFinite(t *testing.T) {
 			m := c.operand(in)
 			f, _ := weights.BF16.Format()
 			f.SetElem(m.Data, 3*m.Cols+5, uint32(special))
-			machine := Simulated(power.H200Sim())
+			machine := Simulated(power.DefaultSim())
 			r, err := Compare(t.Context(), machine, base, variants, Options{})
 			if r != nil || !errors.Is(err, gemm.ErrNotFinite) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "row 3, column 5") {
 				t.Errorf("%s in %s: %v", name, where, err)
@@ -142,7 +142,7 @@ func TestOutOfMemory(t *testing.T) {
 	w := product("w", 500, 500, 500, 1, 1) // two operands of half a megabyte
 	base := candidate("base", w, w)        // x is on the card once
 	full := fmt.Errorf("batch base: w: %w: cuMemAlloc", cuda.ErrOutOfMemory)
-	m := &counting{Machine: Simulated(power.H200Sim()), refuse: full, at: 1}
+	m := &counting{Machine: Simulated(power.DefaultSim()), refuse: full, at: 1}
 	_, err := Compare(t.Context(), m, base, []Candidate{candidate("other", base.Products...)}, Options{})
 	const advice = "; 3 candidates of about 0.0015 GB each must fit on the card together: compare fewer "
 	if !errors.Is(err, cuda.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), full.Error()+advice) {
@@ -184,7 +184,7 @@ func TestBatchesAreClosed(t *testing.T) {
 	}
 	for name, p := range paths {
 		m := p.counting
-		m.Machine = Simulated(power.H200Sim())
+		m.Machine = Simulated(power.DefaultSim())
 		base, variants := pair()
 		r, err := Compare(t.Context(), &m, base, variants, p.opt)
 		if (err == nil) != (p.want == "") || err != nil && !strings.Contains(err.Error(), p.want) || (r != nil) != p.result {
@@ -203,7 +203,7 @@ func TestBatchesAreClosed(t *testing.T) {
 func TestOtherKernels(t *testing.T) {
 	base, variants := pair()
 	for other := range 4 { // the last: none does
-		m := &counting{Machine: Simulated(power.H200Sim()), wrap: func(i int, b Batch) Batch {
+		m := &counting{Machine: Simulated(power.DefaultSim()), wrap: func(i int, b Batch) Batch {
 			k := cuda.Kernel{Tile: 1}
 			if i == other {
 				k.Tile = 2
@@ -224,7 +224,7 @@ func TestOtherKernels(t *testing.T) {
 func TestNamesMustDiffer(t *testing.T) {
 	base, _ := pair()
 	for _, name := range []string{base.Name, base.Name + " (copy)"} {
-		m := &counting{Machine: Simulated(power.H200Sim())}
+		m := &counting{Machine: Simulated(power.DefaultSim())}
 		r, err := Compare(t.Context(), m, base, []Candidate{candidate(name, base.Products...)}, Options{})
 		if r != nil || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
 			t.Errorf("%v", err)
@@ -256,7 +256,7 @@ func TestProgress(t *testing.T) {
 			last = e
 		}
 	}
-	if _, err := Compare(t.Context(), Simulated(power.H200Sim()), base, variants, o); err != nil {
+	if _, err := Compare(t.Context(), Simulated(power.DefaultSim()), base, variants, o); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"prepare 1 of 3", "prepare 2 of 3", "prepare 3 of 3", "ready", "self-test 0 of 0", "warm-up 0 of 0", "measure"}
@@ -273,7 +273,7 @@ func TestDeviation(t *testing.T) {
 		{{Worst: 0.2, Compared: 4}, {Worst: 0.5, Compared: 5}},
 		{{Worst: 0.3, Compared: 6}},
 	}
-	m := &counting{Machine: Simulated(power.H200Sim()), wrap: func(i int, b Batch) Batch {
+	m := &counting{Machine: Simulated(power.DefaultSim()), wrap: func(i int, b Batch) Batch {
 		return &faulty{Batch: b, starts: 1e6, found: found[i]}
 	}}
 	r, err := Compare(t.Context(), m, base, variants, short)
@@ -283,7 +283,7 @@ func TestDeviation(t *testing.T) {
 	if r.Deviation == nil || *r.Deviation != found[1][1] {
 		t.Errorf("deviation %+v, want %+v", r.Deviation, found[1][1])
 	}
-	if r, err := Compare(context.Background(), Simulated(power.H200Sim()), base, variants, short); err != nil || r.Deviation != nil {
+	if r, err := Compare(context.Background(), Simulated(power.DefaultSim()), base, variants, short); err != nil || r.Deviation != nil {
 		t.Errorf("deviation %+v of results that nothing was compared with (%v)", r.Deviation, err)
 	}
 }

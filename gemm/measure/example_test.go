@@ -37,7 +37,7 @@ func ExampleModels() {
 		}
 		defer models[i].Close()
 	}
-	card := measure.Simulated(power.H200Sim())
+	card := measure.Simulated(power.DefaultSim())
 	defer card.Close()
 
 	r, err := measure.Models(context.Background(), []measure.Named{{Name: "card 0", Machine: card}}, models[0], models[1], measure.ModelOptions{

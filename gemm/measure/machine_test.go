@@ -75,7 +75,7 @@ func (f *faulty) Kernels() []cuda.Kernel                          { return f.ker
 
 // still is a simulated card without noise, drift or leakage: its numbers are those planted.
 func still() power.SimOptions {
-	o := power.H200Sim()
+	o := power.DefaultSim()
 	o.PowerNoise, o.TimeNoise, o.TickJitter, o.DipRate, o.Leakage = 0, 0, 0, 0, 0
 	return o
 }

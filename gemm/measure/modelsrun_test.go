@@ -46,7 +46,7 @@ func model(t *testing.T, config string, seed uint64) *weights.Model {
 
 func simulated(names ...string) (cards []measure.Named) {
 	for i, name := range names {
-		o := power.H200Sim()
+		o := power.DefaultSim()
 		o.Seed = uint64(i) + 1
 		cards = append(cards, measure.Named{Name: name, Machine: measure.Simulated(o)})
 	}

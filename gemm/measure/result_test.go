@@ -76,7 +76,7 @@ func TestEqualPasses(t *testing.T) {
 	} {
 		for _, cold := range []bool{false, true} {
 			chosen := 0
-			m := &counting{Machine: Simulated(power.H200Sim()), wrap: func(i int, b Batch) Batch {
+			m := &counting{Machine: Simulated(power.DefaultSim()), wrap: func(i int, b Batch) Batch {
 				if i == 0 {
 					chosen = b.Passes() / b.Copies()
 				}
@@ -97,7 +97,7 @@ func TestEqualPasses(t *testing.T) {
 func TestGroups(t *testing.T) {
 	a, b := product("a", 8, 16, 32, 1, 1), product("b", 8, 32, 16, 1, 2)
 	base := candidate("base", a, b, a, a)
-	m := &counting{Machine: Simulated(power.H200Sim())}
+	m := &counting{Machine: Simulated(power.DefaultSim())}
 	r, err := Compare(t.Context(), m, base, nil, short)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestCold(t *testing.T) {
 func TestResultJSON(t *testing.T) {
 	base, variants := pair()
 	o := Options{Meter: power.Options{Time: time.Second, Date: time.Unix(0, 0).UTC(), Command: "lowtoggle measure"}}
-	r, err := Compare(t.Context(), Simulated(power.H200Sim()), base, variants, o)
+	r, err := Compare(t.Context(), Simulated(power.DefaultSim()), base, variants, o)
 	if err != nil {
 		t.Fatal(err)
 	}

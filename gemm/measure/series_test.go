@@ -33,7 +33,7 @@ func points(n int) (list []Point) {
 
 // TestSeries finds what was planted, in the order asked for, while leakage lets power drift.
 func TestSeries(t *testing.T) {
-	o := power.H200Sim()
+	o := power.DefaultSim()
 	o.AmbientRise = 0.05
 	told := 0
 	s, err := RunSeries(t.Context(), Simulated(o), surveyed, point("base", 1), points(20), SeriesOptions{Every: 3,
@@ -95,7 +95,7 @@ func TestSeriesEnds(t *testing.T) {
 			return nil
 		}, stop, 5},
 	} {
-		m := &counting{Machine: Simulated(power.H200Sim())}
+		m := &counting{Machine: Simulated(power.DefaultSim())}
 		s, err := RunSeries(t.Context(), m, surveyed, point("base", 1), c.points, SeriesOptions{Done: c.done})
 		if !errors.Is(err, c.want) || s == nil {
 			t.Errorf("%s: %v, error %v", name, s, err)
@@ -108,13 +108,13 @@ func TestSeriesEnds(t *testing.T) {
 			t.Errorf("%s: %d batches of %d were closed", name, m.closed, m.opened)
 		}
 	}
-	if _, err := RunSeries(t.Context(), Simulated(power.H200Sim()), surveyed, bad, nil, SeriesOptions{}); !errors.Is(err, errMade) {
+	if _, err := RunSeries(t.Context(), Simulated(power.DefaultSim()), surveyed, bad, nil, SeriesOptions{}); !errors.Is(err, errMade) {
 		t.Error(err)
 	}
 }
 
 func TestSeriesIsCancelled(t *testing.T) {
-	m := Simulated(power.H200Sim())
+	m := Simulated(power.DefaultSim())
 	ctx, cancel := context.WithCancel(t.Context())
 	simOf(m).At(30*time.Second, cancel)
 	s, err := RunSeries(ctx, m, surveyed, point("base", 1), points(100), SeriesOptions{})
@@ -128,7 +128,7 @@ func TestSeriesIsCancelled(t *testing.T) {
 
 // TestSeriesWithoutPoints reads the baseline.
 func TestSeriesWithoutPoints(t *testing.T) {
-	s, err := RunSeries(t.Context(), Simulated(power.H200Sim()), surveyed, point("base", 1), nil, SeriesOptions{})
+	s, err := RunSeries(t.Context(), Simulated(power.DefaultSim()), surveyed, point("base", 1), nil, SeriesOptions{})
 	if err != nil || len(s.Readings) == 0 || len(s.Relative()) != 0 || !math.IsNaN(s.Scatter()) {
 		t.Errorf("%+v, error %v", s, err)
 	}

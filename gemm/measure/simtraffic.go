@@ -5,7 +5,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// What traffic takes of the simulated card.
+// Time and power of traffic on the simulated card, invented as well.
 const (
 	simCache       = 50 << 20 // bytes that have room in the L2 cache
 	simCopyBytes   = 3.5e12   // a second, read and written

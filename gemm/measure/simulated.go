@@ -34,7 +34,8 @@ func (s simulated) Clock() power.Clock   { return s.card }
 func (s simulated) Platform() *cuda.Info { return nil }
 func (s simulated) Close() error         { return s.card.Close() }
 
-// Time and power of the simulated card, similar to an H200 in BF16.
+// Time and power of products on the simulated card. The numbers are invented, like [power.DefaultSim], and the same
+// for every type.
 const (
 	simOps       = 7e14 // a second
 	simBytes     = 4e12 // a second

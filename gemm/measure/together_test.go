@@ -16,7 +16,7 @@ import (
 // cards are simulated ones, each made by its own options.
 func cards(options ...func(*power.SimOptions)) (all []Named) {
 	for i, set := range options {
-		o := power.H200Sim()
+		o := power.DefaultSim()
 		o.Seed = uint64(i) + 1
 		if set != nil {
 			set(&o)

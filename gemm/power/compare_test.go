@@ -52,7 +52,7 @@ func TestCoverage(t *testing.T) {
 			holds, excludes, nullOff, reached := 0, 0, 0, 0
 			var blocks, took, half mean
 			for seed := range uint64(seeds) {
-				o := H200Sim()
+				o := DefaultSim()
 				o.Seed = seed
 				r := compare(t, o, Options{Seed: seed}, 500, 500*plant)
 				v := r.Variants[0].Interval
@@ -105,7 +105,7 @@ func TestDriftDoesNotBias(t *testing.T) {
 	holds := 0
 	const seeds = 200
 	for seed := range uint64(seeds) {
-		o := H200Sim()
+		o := DefaultSim()
 		o.Seed, o.AmbientRise = seed, 20.0/60
 		r := compare(t, o, Options{Seed: seed, WarmUp: 10 * time.Second}, 500, 505)
 		truth := planted(o, r, 500, 505)
@@ -135,7 +135,7 @@ func TestCoverageAtTheCap(t *testing.T) {
 	holds := 0
 	var bias mean
 	for seed := range uint64(seeds) {
-		o := H200Sim()
+		o := DefaultSim()
 		o.Leakage, o.Seed = 0, seed
 		v := compare(t, o, Options{Seed: seed}, 900, 860).Variants[0]
 		truth := math.Pow((860-o.Idle)/(900-o.Idle), 1/o.ClockExponent)
@@ -150,7 +150,7 @@ func TestCoverageAtTheCap(t *testing.T) {
 
 // TestCap compares two loads above the cap: power is equal, and time and energy follow the clock.
 func TestCap(t *testing.T) {
-	o := H200Sim()
+	o := DefaultSim()
 	o.Leakage = 0
 	r := compare(t, o, Options{}, 900, 860)
 	v := r.Variants[0]
@@ -196,7 +196,7 @@ func TestAverageSensorWouldMislead(t *testing.T) {
 
 // TestOutliersAreDropped simulates many dips of the clock.
 func TestOutliersAreDropped(t *testing.T) {
-	o := H200Sim()
+	o := DefaultSim()
 	o.DipRate = 0.04
 	r := compare(t, o, Options{Precision: 1e-6, Time: 200 * time.Second}, 500, 505)
 	if r.Dropped == 0 || r.Variants[0].Dropped == 0 {
@@ -215,7 +215,7 @@ func TestOutliersAreDropped(t *testing.T) {
 // TestShortTime gets a narrow null out of 20 s, at the cap and below it.
 func TestShortTime(t *testing.T) {
 	for _, watts := range []float64{500, 900} {
-		s := NewSim(H200Sim())
+		s := NewSim(DefaultSim())
 		m, err := NewMeter(s, Options{Clock: s, Self: os.Getpid(), Time: 20 * time.Second, Precision: 0.001})
 		if err != nil {
 			t.Fatal(err)
@@ -253,7 +253,7 @@ func TestSwingAtTheCap(t *testing.T) {
 		var width mean
 		for seed := range uint64(20) {
 			o := quiet()
-			o.Overshoot, o.Seed = H200Sim().Overshoot, seed
+			o.Overshoot, o.Seed = DefaultSim().Overshoot, seed
 			r := compare(t, o, Options{Seed: seed, CapSettle: capSettle, Precision: 1e-6, Time: 80 * time.Second}, 900, 500)
 			width.add(r.Resolvable, nil)
 		}
@@ -351,7 +351,7 @@ func TestHeldDown(t *testing.T) {
 }
 
 func TestTimeIsKept(t *testing.T) {
-	r := compare(t, H200Sim(), Options{Precision: 1e-6, Time: 90 * time.Second}, 500, 505)
+	r := compare(t, DefaultSim(), Options{Precision: 1e-6, Time: 90 * time.Second}, 500, 505)
 	if r.Stopped != "time" || r.Seconds > 90 || r.Seconds < 75 {
 		t.Errorf("stopped by %q after %v s", r.Stopped, r.Seconds)
 	}
@@ -360,7 +360,7 @@ func TestTimeIsKept(t *testing.T) {
 // TestCancel cancels in every stage.
 func TestCancel(t *testing.T) {
 	for _, at := range []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second, 20 * time.Second, 37 * time.Second, 51 * time.Second} {
-		s := NewSim(H200Sim())
+		s := NewSim(DefaultSim())
 		ctx, cancel := context.WithCancel(t.Context())
 		s.At(at, cancel)
 		m, err := NewMeter(s, Options{Clock: s, Precision: 1e-6})
@@ -395,7 +395,7 @@ func (b *broken) Start(n int) error {
 }
 
 func TestLoadFails(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	m, err := NewMeter(s, Options{Clock: s})
 	if err != nil {
 		t.Fatal(err)
@@ -413,9 +413,9 @@ func TestLoadFails(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	other := H200Sim()
+	other := DefaultSim()
 	other.Other, other.OtherFrom = 50, 30*time.Second
-	hot := H200Sim()
+	hot := DefaultSim()
 	hot.Hot = 40
 	for want, o := range map[string]SimOptions{"another process is on the card (4194304)": other, "because of temperature": hot} {
 		r := compare(t, o, Options{}, 500, 505)
@@ -423,14 +423,14 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("warnings %q, want %q", r.Warnings, want)
 		}
 	}
-	if r := compare(t, H200Sim(), Options{}, 500, 505); len(r.Warnings) > 0 {
+	if r := compare(t, DefaultSim(), Options{}, 500, 505); len(r.Warnings) > 0 {
 		t.Errorf("warnings %q on a quiet card", r.Warnings)
 	}
 }
 
 // TestNullTellsOnItself: a null load of another power than the baseline makes the run invalid.
 func TestNullTellsOnItself(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	m, err := NewMeter(s, Options{Clock: s})
 	if err != nil {
 		t.Fatal(err)
@@ -445,9 +445,9 @@ func TestNullTellsOnItself(t *testing.T) {
 }
 
 func TestSameSeedSameResult(t *testing.T) {
-	a := compare(t, H200Sim(), Options{Seed: 3}, 500, 505)
-	b := compare(t, H200Sim(), Options{Seed: 3}, 500, 505)
-	c := compare(t, H200Sim(), Options{Seed: 4}, 500, 505)
+	a := compare(t, DefaultSim(), Options{Seed: 3}, 500, 505)
+	b := compare(t, DefaultSim(), Options{Seed: 3}, 500, 505)
+	c := compare(t, DefaultSim(), Options{Seed: 4}, 500, 505)
 	if !slices.Equal(a.Variants[0].Interval, b.Variants[0].Interval) {
 		t.Error("the same seed gave two results")
 	}
@@ -469,7 +469,7 @@ func TestSameSeedSameResult(t *testing.T) {
 }
 
 func TestBadLoadsAndOptions(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	m, err := NewMeter(s, Options{Clock: s})
 	if err != nil {
 		t.Fatal(err)

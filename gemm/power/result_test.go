@@ -20,7 +20,7 @@ func marshal(t *testing.T, v any) string {
 // TestNamesOthersScriptAgainst looks for the documented fields, and that a result survives JSON.
 func TestNamesOthersScriptAgainst(t *testing.T) {
 	date := time.Date(2025, 11, 21, 10, 0, 0, 0, time.UTC)
-	r := compare(t, H200Sim(), Options{Seed: 5, Date: date, Command: "measure"}, 500, 480)
+	r := compare(t, DefaultSim(), Options{Seed: 5, Date: date, Command: "measure"}, 500, 480)
 	text := marshal(t, r)
 	var doc map[string]any
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
@@ -88,7 +88,7 @@ func TestOtherProcesses(t *testing.T) {
 
 // TestProgress: every stage and every window is told of, and the time of the comparison goes on.
 func TestProgress(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	told := map[string]int{}
 	var stages []string
 	var last Event

@@ -10,7 +10,7 @@ import (
 
 func TestSelfTestFindsTheSensors(t *testing.T) {
 	for _, tick := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
-		o := H200Sim()
+		o := DefaultSim()
 		o.Tick = tick
 		s := NewSim(o)
 		m, err := NewMeter(s, Options{Clock: s})
@@ -61,7 +61,7 @@ type silent struct{ mute }
 func (silent) Energy() (uint64, error) { return 0, ErrAbsent }
 
 func TestNoCounter(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	for _, c := range []struct {
 		card Card
 		want error
@@ -93,7 +93,7 @@ func (c stops) Energy() (uint64, error) {
 }
 
 func TestCounterStops(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	m, err := NewMeter(stops{s, 30 * time.Second}, Options{Clock: s})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestCounterStops(t *testing.T) {
 }
 
 func TestAbsentSensorsStayAbsent(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	m, err := NewMeter(mute{s}, Options{Clock: s, Time: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)

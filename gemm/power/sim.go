@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SimOptions describe a simulated card. Start from H200Sim.
+// SimOptions describe a simulated card. Start from DefaultSim.
 type SimOptions struct {
 	Seed uint64
 	// Idle is the card's idle power at ReferenceC, in watts.
@@ -67,11 +67,12 @@ type SimOptions struct {
 	Unprivileged bool
 }
 
-// H200Sim is similar to an H200 with little noise.
-func H200Sim() SimOptions {
+// DefaultSim is an invented card with little noise. Its numbers have the magnitude of a data-centre GPU's, but are
+// facts of no GPU, and no measurement or prediction for one uses them.
+func DefaultSim() SimOptions {
 	return SimOptions{
 		Idle: 90, Cap: 700, CapMin: 200, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
-		MaxClock: 1980, MinClock: 345, ClockExponent: 2.5,
+		MaxClock: 2000, MinClock: 300, ClockExponent: 2.5,
 		Leakage: 1.3, ReferenceC: 55, Ambient: 28, ThermalResistance: 0.05, ThermalTime: 12,
 		Rise: 10 * time.Millisecond, Tick: 100 * time.Millisecond, TickJitter: time.Millisecond,
 		Query: 100 * time.Microsecond, PowerNoise: 0.0025, TimeNoise: 0.0005,

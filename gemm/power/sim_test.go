@@ -10,7 +10,7 @@ import (
 
 // quiet is a card without noise, drift and dips.
 func quiet() SimOptions {
-	o := H200Sim()
+	o := DefaultSim()
 	o.PowerNoise, o.TimeNoise, o.TickJitter, o.DipRate = 0, 0, 0, 0
 	o.Leakage, o.Overshoot = 0, 0
 	return o
@@ -124,7 +124,7 @@ func TestSimMemory(t *testing.T) {
 	if _, err := s.Power(Instant, Memory); err != ErrAbsent {
 		t.Errorf("instant: %v, want ErrAbsent", err)
 	}
-	if err := s.LockClock(990); err != nil {
+	if err := s.LockClock(1000); err != nil {
 		t.Fatal(err)
 	}
 	s.advance(s.now + 1200*time.Millisecond)

@@ -71,7 +71,7 @@ func TestSimWithoutBuffer(t *testing.T) {
 
 // TestSimSampleTimes: the time of the instant reading is that of its last change.
 func TestSimSampleTimes(t *testing.T) {
-	s := NewSim(H200Sim())
+	s := NewSim(DefaultSim())
 	if err := s.Load("a", 500, 1e-3).Start(2000); err != nil {
 		t.Fatal(err)
 	}

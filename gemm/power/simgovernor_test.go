@@ -37,7 +37,7 @@ func TestSimGovernor(t *testing.T) {
 		}
 	}
 	at := func(share float64) float64 { return 90 + 510*math.Pow(share, o.ClockExponent) }
-	shows("free", 600, 1980, 0)
+	shows("free", 600, 2000, 0)
 	set := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -45,30 +45,30 @@ func TestSimGovernor(t *testing.T) {
 		}
 	}
 	set(g.SetPowerLimit(400))
-	capped := 1980 * math.Pow(310./510, 1/o.ClockExponent)
+	capped := 2000 * math.Pow(310./510, 1/o.ClockExponent)
 	if s.clock > 1.001*capped {
 		t.Errorf("the clock is still %v when the limit is set", s.clock)
 	}
 	shows("capped", 400, capped, SoftwarePowerCap)
 	set(g.LockClock(1500))
-	shows("locked", at(1500./1980), 1500, ApplicationClocks)
+	shows("locked", at(1500./2000), 1500, ApplicationClocks)
 	set(g.LockClock(1900))
 	shows("locked above the cap's", 400, capped, ApplicationClocks|SoftwarePowerCap)
 	set(g.SetPowerLimit(700))
-	shows("locked, the cap lifted", at(1900./1980), 1900, ApplicationClocks)
+	shows("locked, the cap lifted", at(1900./2000), 1900, ApplicationClocks)
 	set(g.UnlockClock())
-	shows("free again", 600, 1980, 0)
+	shows("free again", 600, 2000, 0)
 	for _, v := range []float64{0, 199, 701, math.NaN(), math.Inf(1)} {
 		if g.SetPowerLimit(v) == nil {
 			t.Errorf("a limit of %v W is taken", v)
 		}
 	}
-	for _, v := range []float64{0, 344, 1981, math.NaN()} {
+	for _, v := range []float64{0, 299, 2001, math.NaN()} {
 		if g.LockClock(v) == nil {
 			t.Errorf("a clock of %v MHz is taken", v)
 		}
 	}
-	shows("after what was refused", 600, 1980, 0)
+	shows("after what was refused", 600, 2000, 0)
 }
 
 // TestSimLockHolds: a locked clock stays while power oscillates about the cap.
@@ -76,7 +76,7 @@ func TestSimLockHolds(t *testing.T) {
 	o := quiet()
 	o.Overshoot = 0.06
 	s := NewSim(o)
-	if err := errors.Join(s.SetPowerLimit(400), s.LockClock(1630)); err != nil {
+	if err := errors.Join(s.SetPowerLimit(400), s.LockClock(1650)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Load("a", 600, 1e-3).Start(1e5); err != nil {
@@ -85,7 +85,7 @@ func TestSimLockHolds(t *testing.T) {
 	held := false
 	for range 100 {
 		s.advance(s.now + 20*time.Millisecond)
-		if held = held || s.clock < 1600; s.clock > 1630.01 {
+		if held = held || s.clock < 1620; s.clock > 1650.01 {
 			t.Fatalf("%v MHz", s.clock)
 		}
 	}

@@ -25,7 +25,7 @@ const (
 	// simWindow is the average sensor's window of 1 s, in slots.
 	simWindow = 40
 	simMarks  = simWindow + 1
-	// simMemoryIdle is the memory's power without traffic, in watts.
+	// simMemoryIdle is the memory's power without traffic, in watts. It is invented, like DefaultSim.
 	simMemoryIdle = 38
 )
 

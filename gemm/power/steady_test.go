@@ -22,7 +22,7 @@ func (l *settling) Start(n int) error {
 
 func TestSteadyIsFound(t *testing.T) {
 	for _, thermal := range []float64{1, 12, 25} {
-		o := H200Sim()
+		o := DefaultSim()
 		o.ThermalTime, o.PowerNoise = thermal, 0.0005
 		s := NewSim(o)
 		m, err := NewMeter(s, Options{Clock: s})
@@ -56,7 +56,7 @@ func TestSteadyIsFound(t *testing.T) {
 }
 
 func TestSteadyIsBounded(t *testing.T) {
-	o := H200Sim()
+	o := DefaultSim()
 	o.AmbientRise = 5
 	s := NewSim(o)
 	m, err := NewMeter(s, Options{Clock: s, WarmUp: 12 * time.Second})

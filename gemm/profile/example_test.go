@@ -17,7 +17,7 @@ import (
 
 // A simulated card draws about 450 W for weights of zeros. measure.Open opens a real one.
 func ExampleMeasure() {
-	card := power.H200Sim()
+	card := power.DefaultSim()
 	card.Leakage = 0
 	zeros := gemm.Matrix{DType: weights.BF16, Rows: 64, Cols: 64, Data: make([]byte, 2*64*64)}
 	product := cuda.Product{Name: "zeros", Problem: gemm.Problem{M: 64, N: 64, K: 64, Type: arith.BF16}, X: zeros, W: zeros}

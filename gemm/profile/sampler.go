@@ -100,7 +100,7 @@ func (s *sampler) record(run int) *recording {
 			v, err := r.card.Temperature()
 			return r.state(state{temperature: &v}, err)
 		}},
-		// The buffer holds some 2.4 s on an H200.
+		// Readings are fetched before the buffer drops them; it was seen to hold 2.4 s.
 		{name: stitch.Buffer, every: 2 * time.Second, query: r.fetch, next: r.begun + 2*time.Second},
 	}
 	return r

@@ -13,7 +13,7 @@ import (
 
 // still is a simulated card without noise.
 func still() power.SimOptions {
-	o := power.H200Sim()
+	o := power.DefaultSim()
 	o.PowerNoise, o.TimeNoise, o.DipRate, o.TickJitter, o.SlowSequences, o.FirstExecutions = 0, 0, 0, 0, 0, nil
 	return o
 }

@@ -187,7 +187,7 @@ func TestGuardWithoutChange(t *testing.T) {
 }
 
 func TestGuardRefused(t *testing.T) {
-	sim := power.H200Sim()
+	sim := power.DefaultSim()
 	sim.Unprivileged = true
 	governor, err := power.Govern(power.NewSim(sim))
 	if err == nil {

@@ -42,7 +42,7 @@ func candidates() (before, after measure.Candidate) {
 }
 
 func quiet() power.SimOptions {
-	o := power.H200Sim()
+	o := power.DefaultSim()
 	o.DipRate = 0
 	return o
 }
@@ -354,7 +354,7 @@ func TestNeverAbove(t *testing.T) {
 }
 
 func TestNewPlan(t *testing.T) {
-	info := power.NewSim(power.H200Sim()).Info()
+	info := power.NewSim(power.DefaultSim()).Info()
 	p, err := NewPlan(info, nil, 1)
 	if err != nil || len(p.Settings) != 7 || len(p.Order) != 10 || p.Reference != (Setting{Cap: 700}) || p.Default != 700 {
 		t.Errorf("%+v %v", p, err)
@@ -367,7 +367,7 @@ func TestNewPlan(t *testing.T) {
 	if err != nil || p.Reference != (Setting{Cap: 450}) || slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Cap > 450 }) || len(p.Settings) != 7 {
 		t.Errorf("%+v %v", p, err)
 	}
-	wrong := []Setting{{Cap: 100}, {Cap: 701}, {Clock: 3000}, {Clock: 344}, {Cap: -1}, {Clock: -1}, {Cap: math.NaN()}}
+	wrong := []Setting{{Cap: 100}, {Cap: 701}, {Clock: 3000}, {Clock: 299}, {Cap: -1}, {Clock: -1}, {Cap: math.NaN()}}
 	for _, s := range wrong {
 		if p, err := NewPlan(info, []Setting{s}, 1); err == nil {
 			t.Errorf("%+v: %+v", s, p)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // openFile opens a simulated card whose settings are in a file.
 func openFile(path string) (power.Card, error) {
-	o := power.H200Sim()
+	o := power.DefaultSim()
 	o.State = path
 	m, err := measure.OpenSimulated(o)
 	if err != nil {
