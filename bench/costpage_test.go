@@ -190,7 +190,8 @@ func TestLayers(t *testing.T) {
 }
 
 func costLayersTable(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
-	fmt.Fprintf(b, costLayers, worstInDecode(layersTotals(t)), worstSearchedInDecode(t), c.Facts.Kernels.ResultProducts)
+	results := c.Facts.Kernels.ResultProducts
+	fmt.Fprintf(b, costLayers, worstInDecode(layersTotals(t)), worstSearchedInDecode(t), results, (1+results/512)/(1+results/2048))
 	b.WriteString("\n| recipe | workload and role | measured | predicted | off by, points |\n|---|---|---|---|---|\n")
 	for _, l := range layersTotals(t) {
 		fmt.Fprintf(b, "| %s | %s | %.4f ± %.4f | %.4f | %+.2f |\n", l.name, strings.ReplaceAll(strings.TrimPrefix(l.file, "layers-"), "-", ", "),
@@ -224,7 +225,7 @@ func costCoefficients(b *bytes.Buffer, c *cost.Calibration) {
 			fmt.Fprintf(b, "| `%s`%s |%s\n", name, doc, row)
 		}
 	}
-	b.WriteString("\nIn these dtypes cuBLASLt streams the operand in the stationary slot, as runs of equal rows show:")
+	b.WriteString("\nIn these dtypes cuBLASLt streams the operand that the call makes stationary, as measurements of equal rows show:")
 	var swapped []arith.Type
 	for _, m := range c.Models {
 		if m.Swapped && !slices.Contains(swapped, m.Type) {
@@ -240,57 +241,56 @@ Generated from the built-in calibration and [bench/results](../bench/results) by
 
 The model predicts the power of a GEMM from samples of its operands' bits. It has three steps:
 
-1. *Features*: toggling bits, counted in the order in which the multipliers get the operands. They are sampled in 160
-   tiles of both operands (24 for each layer of a model that is planned). The features count bits that toggle in sums of 4
-   and 16 products, in their aligned terms, in the streaming operand and in memory, and groups that are all zero.
-2. *Activity*: a constant and a non-negative combination of the features. Each feature is relative to random operands
+1. *Features* count toggling bits, in the order in which the multipliers get the operands. They are sampled in 160
+   tiles of both operands (24 tiles for each layer when a model is planned). They cover sums of 4 and 16 products, the
+   aligned terms of these sums, the streaming operand, and memory. Further features count groups that are all zero.
+2. *Activity* is a constant plus a non-negative combination of the features. Each feature is relative to random operands
    of the same scale, which have an activity of 1.
-3. *Response*: power is static (%.0f W), or proportional to activity, clock and voltage squared
-   (the power %g of the clock in all). The measured response of the shape gives the clock: at
-   the power cap less activity first raises the clock; below the cap it lowers the power.
+3. *Response* turns activity into power and clock. Power has a static part (%.0f W) and a part proportional to activity, clock
+   and voltage squared (activity · clock^%g in all). The clock comes from measurements of the shape. At the power cap, less activity first raises the clock. Below the cap, it lowers the power.
 
 The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards. They were measured by
 ` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` and fitted by ` + "`lowtoggle calibrate OUT --from A --from B`" + `.
 `
 
 const costJudged = `
-Points come in families of patterns: all sorts; all random zeros and blocks of them; all roundings, grids and zeroed
-bits; all random bits; all constants and few values; all shifts. Each point is predicted by a model and a response that
-were fitted without its whole family, and compared with the measurement. Errors are in points of energy relative to
-random operands (0.01 of it). Rank is Spearman's correlation. The last two columns are simpler models, linear in fewer
-features, with the same response, tested likewise: mean, worst, rank.
+Points belong to families of patterns: sorted values; random zeros, single or in blocks; rounding, grids and zeroed
+bits; random bits; constants and few values; shifts. Each point is predicted by a model and a response that
+were fitted without its whole family, and compared with the measurement. Errors are in percentage points of the energy of
+random operands. Rank is Spearman's correlation. The last two columns are simpler models, tested in the same way. They are
+linear in fewer features and use the same response. Their cells give mean error, worst error and rank.
 
-Some choices were made on all the data: which features there are, the weights of steps within a run of rows, and the two
-constants of the response.
+Three choices were made on all the data, families left out included: which features there are, the weights of steps
+within a run of rows, and the two constants of the response.
 `
 
 const costMisses = `
-The targets were a mean of 1 point, at worst 4, and a rank of 0.95 for BF16 and FP16 in both roles; a mean of 1.5 in
-decode; a mean of 2 for the others. FP32 misses its target by half a point: its kernel for CUDA cores takes rows in
-another order, which few probes cover. The points below miss the limit of 4. They are zeros in large blocks, whose
-sums stay constant for longer than in any other family, values with a large mean, and random signs alone, which toggle
-more than their bits suggest:
+The targets for BF16 and FP16 in both roles were a mean error of 1 point, a worst error of 4 points, and a rank of 0.95.
+In decode the target was a mean of 1.5 points, for the other dtypes a mean of 2. FP32 misses its target by half a point.
+Its kernel for CUDA cores takes rows in another order, which few measured patterns cover. The points below exceed the limit of 4
+points; all of them use more energy than predicted. With zeros in large blocks, sums stay constant for longer than in any
+other family. The other points have a large mean, or random signs on one magnitude:
 `
 
 const costLayers = `
 ## A trained model's layers
 
-These are all linear layers of ` + "`llama-17m`" + `, converted by several passes, none of which any fit has seen.
-Energy is that after conversion relative to that before. It was measured with the model's own activations and
-predicted with random ones (bench/results/predicted has the commands). In decode, rounding and grids are within
-%.2f points here, and within %.2f points for the searched models of [frontier.md](frontier.md).
+The table shows all linear layers of ` + "`llama-17m`" + ` together, converted by several passes. No fit has seen these
+conversions. Energy after conversion is relative to energy before. It was measured with the model's own activations and
+predicted with random ones (bench/results/predicted has the commands). In decode, predictions of rounding and grids are
+within %.2f points here, and within %.2f points for the searched models of [frontier.md](frontier.md).
 
-Pruned weights are off by more than a point: the model's activations determine which weights are zero, and
-random activations do not know them. Weights of zero are outside the model's range in these small layers.
+Predictions for pruned weights are off by more than a point. The model's activations decide which weights are pruned,
+and the prediction uses random ones. Weights that are all zero are outside the range of the fit in these small layers.
 
-Two properties were learnt from these layers' absolute energy and roles, not from their conversions. Each
-result costs as much as %.0f products, so an operation with K = 512 takes 1.4 times that of one at 2048³. And with far
-more tokens than outputs both roles cost the same.
+Two constants were fitted to these layers' absolute energy and roles, not to their conversions. First, each
+element of the result costs as much as %.0f multiplications. So a multiplication costs %.1f times as much in a GEMM with
+K = 512 as in one with K = 2048. Second, with far more tokens than outputs both roles cost the same.
 `
 
 const costCoefficientsText = `
 ## Coefficients
 
-Each coefficient is a share of the power that depends on data, for random operands. Features that no model uses are
-left out.
+A coefficient is a share of the dynamic power with random operands. Dynamic power is all power but the static part.
+Features that no model uses are left out.
 `

@@ -49,7 +49,7 @@ var strategies = []struct {
 	{"round", "round", "low mantissa bits rounded away", chart.Style{Colour: 1, Marker: 1, Dashes: 1}},
 	{"grid", "grid", "rows rounded to grids", chart.Style{Colour: 2, Marker: 2, Dashes: 1}},
 	{"grid-c", "grid + compensated", "… and columns that are not yet rounded absorb the error", chart.Style{Colour: 4, Marker: 2}},
-	{"trellis", "trellis", "rate–distortion-optimised rounding: each value by its output error and by the energy of its bits; no compensation", chart.Style{Colour: 3, Marker: 3, Dashes: 1}},
+	{"trellis", "trellis", "rate–distortion-optimised rounding: each value is chosen by its output error and the energy of its bits", chart.Style{Colour: 3, Marker: 3, Dashes: 1}},
 	{"trellis-c", "trellis + compensated", "… and columns that are not yet rounded absorb the error", chart.Style{Colour: 5, Marker: 3}},
 	{"full", "trellis + compensated + pruned", "… and whole inputs zeroed, where that saves more", chart.Style{Colour: 0, Marker: 4}},
 }

@@ -13,24 +13,24 @@ import (
 
 // frontierNotes explain the figures of docs/frontier.md. {perplexity NAME} and {energy NAME} stand for a point's figures.
 const frontierNotes = `
-- *Prefill* misses its targets by far, and on these cards values alone cannot meet them. With one magnitude and a
-  sign in every weight, and so no accuracy left, the layers save 5.3 % ± 0.1; with powers of two 5.0 % ± 0.2
-  ([rounding.md](rounding.md), structure-stationary.json, measured on another card of the kind).
-  Only zero rows and columns save more: a quarter of all inputs 2.7 %, a quarter of all outputs 3.9 %.
-  This model cannot spare them.
-- Every row of prefill but zeros draws 691 to 693 W, the cap. So energy falls as time does, and energy × time
-  about twice as much.
-- The early readings, and the targets derived from them, come from another state of the card: their
-  −5.6 % (four bits rounded away) reads −2.9 % in [measured.md](measured.md). A fairer question is by
-  what factor the best beats the better of round and grid (*Within each run*). In prefill it is far below the
-  factor asked for, and at 0.5 % hardly different from 1. In decode it is as high as asked for.
-- *Decode* reaches its target: {energy decode-full-0.1} at a rise of {perplexity decode-full-0.1}, where −6 % was asked
-  for. Round alone reads {energy decode-round-0.1}. The cap does not limit decode.
-- *Pruning* inputs fits the calibration tokens and not others. With 0.1 % allowed in prefill it raised perplexity
-  by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. Pruning is in no recipe.
-  In decode the points of the same passes stayed within their budgets.
-- The trellis without compensation rose by {perplexity trellis-0.1} with 0.1 % allowed. The conversion's own test on
-  the evaluation tokens reports that (exit status 3).
+- *Prefill* misses its targets by far, and changing values cannot meet them on these cards. If all weights keep
+  their signs and share one magnitude, no accuracy is left, and the layers save 5.3 % ± 0.1 of energy. With weights rounded
+  to powers of two they save 5.0 % ± 0.2 ([rounding.md](rounding.md), structure-stationary.json, measured on another card
+  of the kind). Only many zero rows or columns save more: a quarter of all inputs saves 2.7 %, a quarter of all
+  outputs 3.9 %. This model cannot spare them.
+- In prefill, all points but zeros draw 691 to 693 W, the cap. So energy falls as much as time does, and energy × time
+  falls about twice as much.
+- The early readings, and the targets derived from them, come from another state of the card. Four bits rounded away
+  read −5.6 % then and −2.9 % in [measured.md](measured.md). The factor by which the best point beats the better of round
+  and grid depends less on the card's state (*Within each run*). In prefill this factor is far below the target factor, and
+  at 0.5 % hardly different from 1. In decode it reaches the target factor.
+- *Decode* reaches its target: {energy decode-full-0.1} at a rise of {perplexity decode-full-0.1}, where the target was
+  −6 %. Round alone reads {energy decode-round-0.1}. The cap does not limit decode.
+- *Pruning* inputs overfits the calibration tokens. With 0.1 % allowed in prefill it raised perplexity
+  by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. So no recipe prunes.
+  In decode, the points of the same passes stayed within their budgets.
+- The trellis without compensation raised perplexity by {perplexity trellis-0.1} with 0.1 % allowed. convert measures this on
+  the evaluation tokens and exits with status 3.
 - In decode the predicted savings are 0.67 to 0.96 points too high ([cost.md](cost.md)).
 - Run 1 of prefill and the run of decode took place at the same time, on two cards of one machine. Run 2 followed on
   the second card. These files cannot tell whether run 1 reads lower because of its card or because of the error that
@@ -38,10 +38,10 @@ const frontierNotes = `
 
 ## How to repeat it
 
-Each point's command is in frontier-plans.json. *Planned in* is for 4 of 32 cores, beside seven other
-searches. On another machine, with two cores, three of the plans gave the same bytes when applied.
-Perplexities are from bench/loss.py, activations from
-[bench/activations.py](../bench/activations.py), and each file names its measure command.
+Each point's command is in frontier-plans.json. The times in *planned in* are for 4 of 32 cores, while seven other
+searches ran. Three of the plans were also applied on another machine with two cores, and gave the same bytes.
+Perplexities are from bench/loss.py, and activations from
+[bench/activations.py](../bench/activations.py). Each file of results holds its measure command.
 `
 
 var workloadText = map[string]string{stationary: "prefill, stationary", streaming: "prefill, streaming", decode: "decode"}
@@ -94,9 +94,9 @@ func (f *frontier) page() []byte {
 	print(`# The frontier of accuracy and energy
 
 Generated from [bench/results/h200](../bench/results/h200) (frontier-*.json) by %s.
-What energy does a rise of perplexity buy? All linear layers of %s were converted with --max-loss. Each point is
-a strategy and a budget: the passes that the search could use, and the rise of perplexity that it was allowed. The
-search saw calibration tokens only. Perplexity here is that of %d evaluation tokens (%.4f before), by
+How much energy does a given rise of perplexity save? All linear layers of %s were converted with --max-loss. Each
+point has a strategy (the passes that the search could use) and a budget (the rise of perplexity that it was allowed). The
+search used calibration tokens only. Perplexity here is that of %d evaluation tokens (%.4f before), by
 [bench/loss.py](../bench/loss.py). Energy is measured for the GEMMs of all linear layers, relative to the untouched
 weights. Both have 95 %% intervals.
 
@@ -105,8 +105,8 @@ weights. Both have 95 %% intervals.
 	f.strategies(print)
 	f.targets(print)
 	f.factors(print)
-	print("\n## Every point\n\nChanges of energy, of time, and of energy × time, relative to the untouched weights. Time is from the run whose energy\n" +
-		"counts. A rise of perplexity above its budget is bold. A copy of the untouched weights should read 1 within its interval.\n")
+	print("\n## Every point\n\nChanges of energy, of time, and of energy × time, relative to the untouched weights. If a point has\n" +
+		"several readings, its time is from a valid run. A rise of perplexity above its budget is bold. A copy of the untouched weights should read 1 within its interval.\n")
 	f.table(print, "Prefill", f.planned("prefill"), append(f.of(stationary), f.of(streaming)...))
 	f.table(print, "Decode", f.planned(decode), f.of(decode))
 	f.listRuns(print)
@@ -117,7 +117,7 @@ weights. Both have 95 %% intervals.
 // caption explains the plot.
 func (f *frontier) caption(print printer) {
 	print("![Measured change of energy over the rise of perplexity, one line for each strategy](frontier.svg)\n\n" +
-		"Prefill with stationary weights. Crosses are the targets. Points at the left edge rise by 0.01 %% or less.")
+		"Prefill with stationary weights. Crosses are the targets. Points at the left edge raise perplexity by 0.01 %% or less.")
 	if runs := f.of(stationary); len(runs) > 1 {
 		drawn := f.drawn()
 		print("\nLines and filled markers belong to %s, which has most points; hollow markers belong to other runs.", drawn)
@@ -143,14 +143,14 @@ func (f *frontier) targets(print printer) {
 	print(`
 ## What a rise of perplexity buys
 
-Each row takes the least energy among the points whose measured perplexity rose by no more than stated, whatever their
-budget was. A target counts as reached by the reading, not by its interval. `)
+Each row shows the point of least energy among those whose measured perplexity rose by no more than stated, whatever
+their budget was. A target is reached if the reading reaches it; the interval may extend beyond. `)
 	if slices.ContainsFunc(f.runs, func(r *frontierRun) bool { return !r.Valid }) {
-		print("A valid run counts before\none that is not valid, which † marks. Readings of two runs rank points badly; for that see *Within each run*. ")
+		print("Readings of\nvalid runs come first; † marks a run that is not valid. To rank points, compare them *within each run*. ")
 	}
 	print(`The
-*early readings*, of the better of rounding and grids and of a prototype of the trellis, precede the meter. They were
-taken in another state of the card, where prefill read lower and decode higher (see [measured.md](measured.md)).
+*early readings* are older than the meter. They are of the better of rounding and grids, and of a prototype of the
+trellis. The card was in another state then: prefill read lower and decode higher (see [measured.md](measured.md)).
 
 | workload | perplexity rises by at most | best of round and grid | best of all | target | early readings: round and grid | … prototype |
 |---|---|---|---|---|---|---|
@@ -180,11 +180,11 @@ func (f *frontier) factors(print printer) {
 	print(`
 ### Within each run
 
-The same for each run by itself. The factor is the saving of the best point over that of the best of round and grid,
-among the points of the run. Its ± treats the two intervals as independent. *Asked for* is the target over the early reading
+This table compares points of one run. The factor is the saving of the best point divided by that of the best of round
+and grid. Its ± treats the two intervals as independent. The *target factor* is the target divided by the early reading
 of round and grid.
 
-| run | perplexity rises by at most | best of round and grid | best of all | factor | asked for |
+| run | perplexity rises by at most | best of round and grid | best of all | factor | target factor |
 |---|---|---|---|---|---|
 `)
 	for _, row := range frontierTargets {
@@ -260,7 +260,7 @@ func ratio(r *frontierRun) string {
 
 // listRuns prints each run's copy, its floor, and the meter's validity.
 func (f *frontier) listRuns(print printer) {
-	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is that of weights of zero, the floor. Cards are\nnumbered for this page; times are UTC.\n\n" +
+	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is that of weights that are all\nzero, the least possible energy. Card numbers are those of this page. Times are UTC.\n\n" +
 		"| run | file | card | kind, driver, begun | copy | zeros | power before | power of the points | the meter says |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range f.runs {
 		zeros, says := "–", "valid"
@@ -290,8 +290,8 @@ func (f *frontier) listRuns(print printer) {
 			n := r.Null.Interval
 			print("\n† The meter calls %s of %s not valid.", r, workloadText[r.workload])
 			if miss := 100 * max(n[0]-1, 1-n[1]); miss > 0 {
-				print(" The interval of its copy misses 1 by %.2f %% of energy, as happens to one\n"+
-					"sound run in twenty. The copy read %s, and all points of the run may be off by as much.", miss, percent(change(r.Null.RelativeEnergy), 2))
+				print(" The interval of its copy misses 1 by %.2f %% of energy. Chance alone\n"+
+					"does this to one run in twenty. The copy read %s, and all points of the run may be off by as much.", miss, percent(change(r.Null.RelativeEnergy), 2))
 			}
 			print("\n")
 		}

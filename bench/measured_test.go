@@ -207,12 +207,12 @@ func measuredPage(t *testing.T) []byte {
 
 Generated from [bench/results/h200](../bench/results/h200) by %s. Each file
 is the %s output of a command: card, driver, CUDA, date, command, every reading, and the null
-comparison. Energy is that of the GEMMs after the change relative to the untouched weights, with
-a 95 %% interval. %s, driver %s, CUDA %s, at its own cap of %.0f W; cuBLASLt %s.
+comparison (a copy of the weights, measured like a change). Energy is that of the GEMMs after the change relative to the
+untouched weights, with a 95 %% interval. %s, driver %s, CUDA %s, at its default cap of %.0f W; cuBLASLt %s.
 
 `, "`go test ./bench -run Page -update`", "`--json`", null60.GPU, null60.Card.Driver, null60.Card.CUDA, *null60.Card.PowerLimit, null60.Platform.CublasLt)
 
-	print("## How precise\n\n| asked for | measured | file |\n|---|---|---|\n")
+	print("## Precision\n\n| target | measured | file |\n|---|---|---|\n")
 	nullRow := func(r *measure.Result, name, asked string) {
 		n := reading{r.Null.RelativeEnergy, r.Null.Interval}
 		print("| a copy of the weights, 8192³ BF16, %s | %.4f, between %.4f and %.4f (%d blocks in %.0f s) | %s |\n",
@@ -244,10 +244,10 @@ a 95 %% interval. %s, driver %s, CUDA %s, at its own cap of %.0f W; cuBLASLt %s.
 ## Operands have roles
 
 Weights of 8192×8192 in BF16, x normal(0,1), M = 8192. *Stationary* and *streaming* are the two operand slots of the
-GEMM; the streaming operand passes through the multipliers row by row. The weights came from a program that the [pattern
-language](patterns.md) has replaced; w is the equivalent pattern, with other random numbers.
-*Early* is a reading from before the meter had intervals, good to about 0.01. It is bold where
-the two differ by more than 0.01 and the interval.
+GEMM. The streaming operand passes through the multipliers row by row. The weights were
+made by an older program. Column w gives the equivalent [pattern](patterns.md), which draws other random numbers.
+*E* is relative energy. *Early* is a reading from before the meter had intervals, with an error of about 0.01. It is bold
+where it differs from E by more than 0.01 plus the half width of the interval.
 
 | weights | w | E stationary | early | E streaming | early |
 |---|---|---|---|---|---|
@@ -272,8 +272,8 @@ the two differ by more than 0.01 and the interval.
 ## A trained model's own layers
 
 All linear layers of ` + "`llama-17m`" + ` run back to back, each with its own inputs on calibration tokens
-([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode M = 16 and
-weights are stationary and read from memory; layers are stacked to 32 MB on average.
+([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16;
+weights are stationary and read from memory. For that, layers of one shape are stacked to 32 MB on average.
 
 | weights | E stationary | early | E streaming | early | E decode | early |
 |---|---|---|---|---|---|---|
@@ -294,7 +294,8 @@ weights are stationary and read from memory; layers are stacked to 32 MB on aver
 	print(`
 ## The default recipe
 
-` + "`lowtoggle convert llama-17m near-lossless`" + `, all linear layers together, each with its own inputs.
+` + "`lowtoggle convert llama-17m near-lossless`" + `, all linear layers together, each with its own inputs. Energy and
+time are relative to the untouched weights.
 
 | phase | role | energy | time | power before, after | file |
 |---|---|---|---|---|---|
@@ -311,8 +312,8 @@ weights are stationary and read from memory; layers are stacked to 32 MB on aver
 		}
 	}
 	print(`
-By kind of layer, in prefill and stationary, x normal(0,1), as ` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + `
-prints it (file verify; one block a row, so the intervals are wide):
+The next table is by kind of layer, in prefill, with stationary weights and x normal(0,1). It is the output of
+` + "`lowtoggle verify llama-17m near-lossless --gpu --time 18s`" + ` (file verify). Each row has one block, so the intervals are wide.
 
 | layers | n | energy | time | power before, after | null |
 |---|---|---|---|---|---|

@@ -3,46 +3,49 @@ package bench
 // These notes explain the tables of docs/measured.md.
 const (
 	patternNotes = `
-- Both columns keep the order of the early readings, except for neighbours that differ by a point or so. In the
-  stationary role nearly all new readings are higher, by 1.2 points on average; in the streaming role by 0.1.
+- Both columns keep the order of the early readings, except for neighbours that differ by about a point. In the
+  stationary role nearly all new readings are higher, by 1.2 points on average. In the streaming role they are higher by
+  0.1 points.
 - All rows but zeros in the stationary role, and eight of twelve in the streaming role, draw 692 W, the cap.
-  Energy and time fall together there, and the clock rises. The other rows draw less, and the driver still
-  holds their clock down for power (at 545 W to 1.7 GHz). Reports call both capped.
-- Why the readings changed is not settled. One cause is visible here: a load at the cap that follows
-  zeros first exceeds the cap by 30 W, and its power swings for 3 s (clock 1380 to 1515 MHz). The early readings used
-  windows of 0.7 s right after such a change, which makes the baseline wrong by per cents. Today's meter lets the
-  load run for 3 s first.
-- Rows in runs of four use as much energy as random rows where weights are stationary (1.000 ± 0.004), and
-  17 % less where they stream. Equal neighbours matter in the streaming slot alone.
+  At the cap, energy and time fall together, and the clock rises. The other rows draw less, but the driver still
+  limits their clock because of power (for example to 1.7 GHz at 545 W). Reports call both cases capped.
+- It is not settled why the readings changed. One cause is visible here: a load at the cap that follows
+  zeros first exceeds the cap by 30 W, and its power oscillates for 3 s (clock 1380 to 1515 MHz). The early readings used
+  windows of 0.7 s right after such a change, so their baseline is wrong by several per cent. Today's meter runs the
+  load for 3 s first.
+- With stationary weights, rows in runs of four use as much energy as random rows (1.000 ± 0.004). With streaming
+  weights they use 17 % less. Equal neighbouring rows save energy in the streaming slot only.
 - The saving of multiples of a power of two depends on the step, here 2⁻⁶ at σ = 0.02. The step of the early
   reading is not known.
-- Absolute values do save energy in the streaming slot: 2.6 % ± 0.4, not 1 %.
+- Absolute values save 2.6 % ± 0.4 of energy in the streaming slot; the early reading was 1 %.
 `
 	layerNotes = `
 - Prefill: zeros (stationary) and reordering agree with the early readings. Rounding and grids save
-  50 to 80 % of what they did there. The card drew 692 W in every row but zeros, so energy falls
-  only as time does. Kinds of layers below the cap save 6 % with the default recipe, and those at
-  the cap 2.5 to 4 % (next table); early readings below the cap would explain the difference.
-  Energy × time is the fairer measure at the cap: 0.942 for ` + "`round=4`" + ` in the stationary role.
-- Decode: every rounding saves about twice as much as in the early readings, 8.3 % for ` + "`round=4`" + `.
+  50 to 80 % as much as in the early readings. The card drew 692 W in every row but zeros, so energy falls
+  only as much as time does. With the default recipe, kinds of layers below the cap save 6 % of energy, and those at
+  the cap 2.5 to 4 % (see *The default recipe*). If the early readings were taken below the cap, that explains the
+  difference. At the cap, energy × time shows more of the saving: 0.942 for ` + "`round=4`" + ` in the stationary role.
+- Decode: every rounding saves about twice as much energy as in the early readings, 8.3 % for ` + "`round=4`" + `.
   Here the card draws 487 W at 1.98 GHz and reads 3.0 TB/s of weights. The early readings were taken
   at 670 W, presumably with other shapes.
-- Reordering alone saves 0.2 % ± 0.3, which is not measurable ([ordering.md](ordering.md)).
+- Reordering alone saves 0.2 % ± 0.3 of energy, which is within the error ([ordering.md](ordering.md)).
 - Trellis rounding is measured in [frontier.md](frontier.md).
 `
 	recipeNotes = `
-- This is an earlier plan of the recipe, nearly all ` + "`round=4`" + `. Today's plan is nearly all ` + "`grid=16`" + ` ([results.md](results.md)).
-- A predictor fitted to the early readings gave −5.2 % ± 2.0 in decode, where −8.1 % was measured. The
-  built-in model came later; [cost.md](cost.md) compares it with these totals.
-- Less precise than ±0.5 %: decode in the streaming role (one block) and the rows by kind.
+- These models were converted by an earlier version of the recipe, which chose ` + "`round=4`" + ` nearly everywhere. Today's
+  recipe chooses ` + "`grid=16`" + ` nearly everywhere ([results.md](results.md)).
+- A model fitted to the early readings predicted −5.2 % ± 2.0 of energy in decode, where −8.1 % was measured. The
+  built-in cost model came later; [cost.md](cost.md) compares it with these totals.
+- Decode in the streaming role (one block) and the rows by kind are less precise than ±0.5 %.
 
 ## How it was recorded
 
 `
-	recordedNotes = `On the first card are null-60s, pair-1,
-pytorch-1 and pytorch-2 (before and after other runs there); on the second null-20s and the patterns; on the third all
-others. Earlier builds of the same day recorded the first two cards. They took the null's half width as smallest_effect.
-On the first card windows could still end on a step of the counter that was seen late; by their lengths, none did.
+	recordedNotes = `The first card measured null-60s, pair-1,
+pytorch-1 and pytorch-2 (before and after other runs there). The second measured null-20s and the patterns, and the third all
+other files. Earlier builds of the same day ran on the first two cards. They wrote the half width of the null comparison
+as smallest_effect. The build on the first card could also end a window on a counter step that it saw late. The windows'
+lengths show that this did not happen.
 
 ` + "```" + `
 go build .
@@ -53,7 +56,7 @@ done
 ./lowtoggle convert llama-17m near-lossless
 ` + "```" + `
 
-and then the command in each file. In place of tensors of patterns.safetensors, give the patterns
-in the table under *Operands have roles*, and normal(0,0.02) for its tensor random.
+Then run the command in each file. Replace the tensors of patterns.safetensors by the patterns
+in the table under *Operands have roles*, and its tensor random by normal(0,0.02).
 `
 )

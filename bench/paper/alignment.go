@@ -14,12 +14,13 @@ type Alignment struct {
 	A, B float64 // share of set bits: the Hamming weight over the width, 0 to 1
 }
 
-// sampled is the number of rows and columns of the operands that are looked at. They represent larger ones,
+// sampled is the number of rows and columns of the operands that are analysed. They represent larger operands,
 // because patterns scale with the matrix.
 const sampled = 128
 
-// Align computes the bit alignment and the Hamming weights of operands of type d. It looks at all pairs of elements
-// that a 128×128×128 product of the patterns multiplies.
+// Align computes the bit alignment and the Hamming weights of operands of type d. a draws x[128,128] and b draws
+// w[128,128]; all pairs of elements that their product multiplies count. The error is that of a pattern that cannot be
+// drawn, or ctx's.
 func Align(ctx context.Context, a, b pattern.Pattern, d weights.DType) (Alignment, error) {
 	x, err := countBits(ctx, a, d, 2*seed)
 	if err != nil {

@@ -14,7 +14,7 @@ type Assessment struct {
 	Effects []Effect `json:"effects"` // in each setup that was measured
 }
 
-// Assess compares every takeaway with the results, which may be of any setups and incomplete.
+// Assess compares every takeaway with the results. The results may be of any setups and incomplete.
 func Assess(results []Result) (list []Assessment) {
 	all := bySetup(results)
 	for _, t := range takeaways {
@@ -24,8 +24,8 @@ func Assess(results []Result) (list []Assessment) {
 	return list
 }
 
-// verdict summarises the effects of all setups: holds, does not hold, holds only for or but for some setups, not
-// measured, undecided.
+// verdict summarises the effects of all setups in words: holds, does not hold, holds only in or except in some
+// setups, undecided, not measured.
 func verdict(effects []Effect) string {
 	names := map[Outcome][]string{}
 	for _, e := range effects {
@@ -43,9 +43,9 @@ func verdict(effects []Effect) string {
 	case hold == nil:
 		said = string(Fails)
 	case len(fail) < len(hold):
-		said = "holds but for " + strings.Join(fail, ", ")
+		said = "holds except in " + strings.Join(fail, ", ")
 	default:
-		said = "holds only for " + strings.Join(hold, ", ")
+		said = "holds only in " + strings.Join(hold, ", ")
 	}
 	if open != nil {
 		said += fmt.Sprintf("; undecided in %d of %d", len(open), len(effects))

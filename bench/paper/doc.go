@@ -9,7 +9,7 @@
 //	go test ./bench/paper -run Page -update
 //
 // The paper multiplies A·B and says where B is transposed. Here a product is x[M,K]·w[N,K]ᵀ: x is A, and w is B
-// transposed. In an experiment with "B transposed" both operands have the pattern. With "B not transposed", w is
+// transposed. In an experiment with "B transposed", both x and w have the pattern. With "B not transposed", w is
 // the transpose of a matrix [K,N] with the pattern. This follows the paper's text. The authors' published program
 // stores matrices by columns, so its rows are columns here.
 package paper

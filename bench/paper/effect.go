@@ -8,14 +8,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 )
 
-// Effect is the measured change that decides on a takeaway in one setup.
+// Effect is the measured change that decides whether a takeaway holds in one setup.
 type Effect struct {
 	Setup experiment.Setup
-	// Energy is the change of a product's energy, as a share: −0.1 is a tenth less. NaN if the takeaway is about
-	// power only.
+	// Energy is the relative change of a product's energy: −0.1 is a tenth less. NaN if the takeaway is about power
+	// only.
 	Energy    float64
 	HalfWidth float64 // of Energy's 95 % interval; NaN: not known
-	Power     float64 // change of the mean power, as a share
+	Power     float64 // relative change of the mean power
 	Where     string  // what was compared, if the rule leaves it open
 	Outcome   Outcome
 }
@@ -27,7 +27,7 @@ type Outcome string
 const (
 	Holds Outcome = "holds"
 	Fails Outcome = "does not hold"
-	Open  Outcome = "undecided" // the interval is not known, or allows both
+	Open  Outcome = "undecided" // the interval is not known, or includes both outcomes
 )
 
 // MarshalJSON leaves out unknown fields.

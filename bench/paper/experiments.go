@@ -13,12 +13,12 @@ type Experiment struct {
 	ID    string // figure and panel: "3a"
 	Title string
 	Axis  string // the quantity in which its points differ, with its unit
-	// Log: the axis is logarithmic. It may still begin with 0.
+	// Log is true if the axis is logarithmic. It may still begin with 0.
 	Log bool
-	// Takeaways that the paper draws from it.
+	// Takeaways are the IDs of those that the paper draws from the experiment.
 	Takeaways []string
-	// Apart: another experiment has the same w, and only x differs. If only the weights change, this experiment
-	// is left out.
+	// Apart is true if another experiment has the same w and differs in x only. If only the weights change, the
+	// experiment is left out.
 	Apart bool
 	// Points returns the points for a type, in the order of the axis.
 	Points func(t arith.Type) []At
@@ -45,7 +45,7 @@ var experiments = []Experiment{
 			return alike([]float64{1, 2, 8, 32, 256, 4096}, func(x float64) string { return set(t, x) })
 		}},
 
-	{ID: "4a", Title: "Random bit flips", Axis: "chance of each bit (%)", Takeaways: []string{"T4", "T7"},
+	{ID: "4a", Title: "Random bit flips", Axis: "probability that a bit flips (%)", Takeaways: []string{"T4", "T7"},
 		Points: func(t arith.Type) []At {
 			return changed(set(t, 1), []float64{0, 5, 10, 25, 50, 75, 100}, "flip(%v%%)")
 		}},
@@ -97,7 +97,8 @@ func changed(base string, axis []float64, step string) []At {
 	})
 }
 
-// crossed does not transpose B. At 0 the operands are random and have no direction, so they stay.
+// crossed does not transpose B: w gets the transpose of the pattern. At 0 the operands are random and have no
+// direction, so they stay.
 func crossed(list []At) []At {
 	for i := range list {
 		if at := &list[i]; at.X > 0 {
@@ -128,9 +129,9 @@ func set(t arith.Type, size float64) string { return fmt.Sprintf("set(%v,%s)", s
 // width of an element in bits.
 func width(t arith.Type) int { return t.Operand().Bits() }
 
-// deviations are standard deviations within the type's range. Six of the largest stay below the largest value (in
-// I8 four, so few values are cut off), and the smallest is well above the subnormals. In float16 all above 2 lead to
-// sums that overflow and are scaled down to the same operands, so one of them is enough.
+// deviations are standard deviations within the type's range. Six times the largest is below the type's largest value
+// (in I8 four times, so few values are cut off). The smallest is well above the subnormals. In float16, every
+// deviation above 2 lets sums overflow, and scaling gives the same operands, so one of them is enough.
 func deviations(t arith.Type) []float64 {
 	switch t.Operand() {
 	case weights.F16:

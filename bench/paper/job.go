@@ -12,13 +12,13 @@ import (
 // Quick is the number of points that show the ends and the middle of an experiment.
 const Quick = 3
 
-// seed draws all operands. If only the weights change, x must not depend on the point.
+// seed is the seed of all operands. If only the weights change, x must not depend on the point.
 const seed = 1
 
 // Job returns the points of all experiments in a setup, with at most that many points of each experiment; 0 means
-// all. The ends of all axes come first, then the middles, then the quarters, so an interrupted run has every
-// experiment coarsely. Operands that several experiments share, such as those at 0 %, are measured once;
-// [Results] gives them to each experiment.
+// all. The ends of all axes come first, then the middles, then the quarters, so an interrupted run has some points of
+// every experiment. Operands that several experiments share, such as those at 0 %, are measured once, and
+// [Results] gives the measurement to each experiment.
 func Job(s experiment.Setup, most int) experiment.Job {
 	base := pattern.MustParse(usual(s.Type))
 	w := experiment.Job{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: seed}}

@@ -11,7 +11,7 @@ import (
 )
 
 // Page returns the report as Markdown, the file report.md, and then its figures. The report links to the figures in
-// folder: "" is its own folder, else a path that ends with a slash.
+// folder: "" is its own folder, else a path that ends with a slash. Errors are those of [Figures].
 func Page(ctx context.Context, series []*experiment.Series, folder string) ([]File, error) {
 	series = slices.Clone(series)
 	slices.SortFunc(series, func(a, b *experiment.Series) int { return compareSetups(a.Setup, b.Setup) })
@@ -39,19 +39,19 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 
 const intro = `Gregersen, Patel and Choukse (SC'24 workshops) measured on an A100 how the power of matrix products (GEMMs)
 depends on the values in them, and stated the takeaways T1 to T15. This page repeats their experiments. It gives the
-energy of a GEMM relative to one of normal operands (σ = 1024; 32 in FP8 and INT8), with 95 % intervals. A card at its power
-cap shows a saving as time and not as power. So takeaways are judged by energy, and power stands beside it.
+energy of a GEMM relative to one of normal operands (σ = 1024; 32 in FP8 and INT8), with 95 % intervals. At its power cap, a
+card shows a saving as time and not as power. So energy decides whether a takeaway holds, and power is given beside it.
 
 GEMMs are x·wᵀ: x is the paper's A, and w is its B transposed. Both have K along their rows. Where only the
-weights change, w has the pattern of A and x is normal; 5b would equal 5a there and is left out. Operands whose
-GEMM could overflow were divided by a power of two. That changes exponents alone, except for elements that
-become subnormal or zero. Every pattern was drawn from one seed; the paper took ten.
+weights change, w has the pattern of A and x is normal. Experiment 5b would then equal 5a and is left out. Operands whose
+GEMM could overflow were divided by a power of two. This changes only exponents, except for elements that
+become subnormal or zero. Every pattern was drawn from one seed; the paper used ten.
 
-Rows are the rows of the paper's text. Its published program stores matrices by columns, so a row of
-its patterns is one position along K. It sorted both operands along M and N first in 5b and 6b, and along M
-and N alone in 5d. Its 5a is 5c here, and its 5c is 5b here.`
+*Rows* are the rows in the paper's text. The paper's published program stores matrices by columns, so a row of
+its patterns is one position along K. In 5b and 6b the program sorts both operands along M and N first, and in 5d along M
+and N only. Its 5a is 5c on this page, and its 5c is 5b.`
 
-const figureNotes = `Colours are dtypes; markers and dashes are setups. Figure 8 draws new operands for each point
+const figureNotes = `Colours show dtypes. Markers and dashes show shape, role and which operands change. Figure 8 draws new operands for each point
 at 128×128, so its points scatter, as the paper's do.
 `
 
@@ -77,7 +77,7 @@ func (p *page) head(cells ...string) {
 // takeaways prints the table of takeaways.
 func (p *page) takeaways() {
 	p.print("\n## Takeaways\n\n")
-	p.head("", "the paper", "its figure, A100", "here, over all setups", "holds if", "result")
+	p.head("", "the paper", "its measurement, A100", "here, over all setups", "holds if", "result")
 	for _, j := range p.assessed {
 		p.row(j.ID, j.Claim, j.Paper, j.Overall(), j.Rule, "**"+j.Verdict+"**")
 	}
@@ -88,8 +88,8 @@ func (p *page) effects() {
 	p.print(`
 ## Effects
 
-Changes of energy in per cent with 95 %% intervals, and of power in parentheses. A takeaway that does not hold is
-bold. T1 is the range between the lowest and the highest energy.
+Each cell is the change of energy in per cent with its 95 %% interval, and the change of power in parentheses. A cell is
+bold where the takeaway does not hold. T1 is the range from the lowest to the highest energy.
 `)
 	setups := setupsOf(p.all)
 	for _, w := range allConditions(setups) {
@@ -115,7 +115,7 @@ bold. T1 is the range between the lowest and the highest energy.
 
 // points prints every measured point, a table for every setup.
 func (p *page) points() {
-	p.print("\n## Points\n\nEach point on the axis, and its energy.\n")
+	p.print("\n## Points\n\nEach point is its place on the axis and its relative energy.\n")
 	for _, s := range p.all {
 		p.print("\n### %v\n\n", s.Setup)
 		p.head("experiment", "axis", "energy")
@@ -133,7 +133,7 @@ func (p *page) points() {
 			}
 		}
 		if lost.Flushed > 0 {
-			p.print("\nScaling down set up to %.2g %% of a point's elements to zero (%s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
+			p.print("\nDividing by a power of two set at most %.2g %% of a point's elements to zero (experiment %s at %v).\n", 100*lost.Flushed, lost.Experiment, lost.X)
 		}
 	}
 }

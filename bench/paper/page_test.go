@@ -112,7 +112,7 @@ func TestPage(t *testing.T) {
 		"```\nmeasure it\n```",
 		"### 2048³, both operands", "### 8192³, weights, stationary",
 		"| **holds** |", "| **does not hold** |", "**not measured**",
-		"25 % of a point's elements to zero (3b at 64)",
+		"25 % of a point's elements to zero (experiment 3b at 64)",
 	}
 	for _, tk := range takeaways {
 		want = append(want, "| "+tk.ID+" | "+tk.Claim+" |")
@@ -152,7 +152,7 @@ func TestPageDoubts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"The card is simulated", "Not to be trusted", "](figure-3.svg)"} {
+	for _, text := range []string{"The card is simulated", "Not valid", "](figure-3.svg)"} {
 		if !bytes.Contains(files[0].Data, []byte(text)) {
 			t.Errorf("the page does not say %q", text)
 		}

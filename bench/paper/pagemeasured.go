@@ -13,7 +13,7 @@ import (
 // measured prints how the series were measured: a row for every series, and the commands.
 func (p *page) measured() {
 	p.print("\n## How it was measured\n\n")
-	p.head("setup", "card", "driver, CUDA, cap", "from", "points, readings", "normal operands", "copies of them")
+	p.head("setup", "card", "driver, CUDA, cap", "date", "points, readings", "baseline: normal operands", "energy of copies of the baseline")
 	var commands []string
 	var wrong []error
 	simulated := false
@@ -46,13 +46,13 @@ func (p *page) measured() {
 			fmt.Sprintf("%d, %d", points, readings), baselines(s), or(strings.Join(copies, ", ")))
 	}
 	if simulated {
-		p.print("\n**The card is simulated: these figures say nothing about a real one.**\n")
+		p.print("\n**The card is simulated. These figures say nothing about a real card.**\n")
 	}
 	for _, err := range wrong {
-		p.print("\n**Not to be trusted:** %v.\n", err)
+		p.print("\n**Not valid:** %v.\n", err)
 	}
 	if commands != nil {
-		p.print("\nMeasured by (the same command repeats it):\n\n```\n%s\n```\n", strings.Join(commands, "\n"))
+		p.print("\nThis command measured it, and repeats it:\n\n```\n%s\n```\n", strings.Join(commands, "\n"))
 	}
 }
 

@@ -13,7 +13,7 @@ type File struct {
 	Data []byte
 }
 
-// energyAxis is the Y axis of all panels. It always shows 1, the baseline.
+// energyAxis is the Y axis of all panels. It always includes 1, the baseline.
 var energyAxis = chart.Axis{Label: "energy of a product, relative", With: []float64{1}}
 
 // experimentFigures lists the paper's figures of experiments. The IDs of the experiments begin with the number.
@@ -25,7 +25,7 @@ var experimentFigures = []struct{ number, title string }{
 }
 
 // Figures draws the paper's Figures 3 to 6 and 8 from all results: SVG files named figure-3.svg and so on.
-// Figure 8 needs the operands' bits, which takes a few milliseconds per result.
+// Figure 8 draws the operands again, which takes a few milliseconds per result. Errors are those of [Align].
 func Figures(ctx context.Context, results []Result) ([]File, error) {
 	all := bySetup(results)
 	setups := setupsOf(all)

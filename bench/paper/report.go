@@ -19,7 +19,8 @@ type Filter struct {
 	Role   *cost.Role
 }
 
-// Jobs returns the experiments in the setups that a filter chooses, with at most so many points of each; 0 means all.
+// Jobs returns the jobs of the setups that a filter chooses, in the order of [Setups], with at most that many points
+// of each experiment; 0 means all.
 func Jobs(f Filter, most int) (jobs []experiment.Job) {
 	for _, s := range Setups() {
 		switch {
@@ -39,10 +40,10 @@ type Report struct {
 	Takeaways []Assessment    `json:"takeaways"`
 	Series    []SeriesSummary `json:"series"`
 	Simulated bool            `json:"simulated,omitempty"`
-	Files     []string        `json:"files"` // that were written: the page, then its figures
+	Files     []string        `json:"files"` // paths written: the page, then its figures
 	// Missing says why points are missing. The caller fills it in.
 	Missing string `json:"missing,omitempty"`
-	// Doubts are the reasons to doubt a series.
+	// Doubts are the reasons why a series is not valid.
 	Doubts []string `json:"doubts,omitempty"`
 }
 
@@ -54,7 +55,7 @@ type SeriesSummary struct {
 }
 
 // WriteReport compares the series in a folder with the paper's takeaways, and writes the page and its figures into the
-// folder. A folder that does not exist is an fs.ErrNotExist.
+// folder. A folder that does not exist or holds no series is an [fs.ErrNotExist].
 func WriteReport(ctx context.Context, folder string) (*Report, error) {
 	all, err := experiment.LoadFolder(folder)
 	if err != nil {

@@ -12,10 +12,10 @@ type Result struct {
 	X          float64 // on its axis
 	// A and B are the operands: the experiment's patterns, divided by a power of two if results could overflow.
 	A, B         pattern.Pattern
-	Relative     float64 // energy of a product over that of the usual operands
+	Relative     float64 // energy of a product relative to the baseline's
 	HalfWidth    float64 // of Relative's 95 % interval; NaN: not known
-	RelativeTime float64
-	Watts        float64
+	RelativeTime float64 // time of a product relative to the baseline's
+	Watts        float64 // mean power
 	Clock        float64 // MHz of the multiprocessors; NaN: not known
 	Flushed      float64 // share of the operands' elements that scaling set to zero
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// rule decides on a takeaway in one setup; ok is false if a result that it needs was not measured.
+// rule decides whether a takeaway holds in one setup. ok is false if a result that it needs was not measured.
 type rule func(s setupResults) (e Effect, ok bool)
 
 // flat holds if the energies of an experiment lie within ±limit of their middle. The effect is the whole range.
@@ -33,7 +33,7 @@ func lower(id string) rule {
 	}
 }
 
-// higher holds if the last point takes more energy than the first. The effect is from the last to the first.
+// higher holds if the last point takes more energy than the first. The effect is the change from the last to the first.
 func higher(id string) rule {
 	return func(s setupResults) (Effect, bool) {
 		first, last, ok := s.ends(id)
@@ -41,7 +41,8 @@ func higher(id string) rule {
 	}
 }
 
-// lowerBy holds if the last point up to the limit takes less energy than the first.
+// lowerBy holds if the last measured point up to the limit of the type takes less energy than the first. The unit
+// follows the point's place in the effect's text.
 func lowerBy(id string, limit func(arith.Type) float64, unit string) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		first, ok := s.of[id].at(0)
@@ -53,8 +54,8 @@ func lowerBy(id string, limit func(arith.Type) float64, unit string) rule {
 	}
 }
 
-// similar holds if operands of one value take less energy than operands whose bits are flipped with probability
-// 1/2 at most.
+// similar holds if operands of one value take less energy than operands with random bit flips: those of the
+// largest measured probability up to 1/2.
 func similar(id string) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		first, ok := s.of[id].at(0)
@@ -103,7 +104,7 @@ func below(id, other string) rule {
 }
 
 // between holds if the last point of an experiment takes less energy than its first, and more than the last point
-// of another experiment: the first of others that was measured. The effect is from the first point.
+// of another experiment, the first of others that was measured. The effect is the change from the first point.
 func between(id string, others ...string) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		first, last, ok := s.ends(id)
@@ -135,9 +136,9 @@ func peaked(id string) rule {
 	}
 }
 
-// hungriest holds if a type draws at least 1 % more power than each of the others, on average over experiments,
+// drawsMost holds if a type draws at least 1 % more power than each of the others, on average over experiments,
 // under the same conditions.
-func hungriest(typ arith.Type, others []arith.Type, ids ...string) func([]setupResults) []Effect {
+func drawsMost(typ arith.Type, others []arith.Type, ids ...string) func([]setupResults) []Effect {
 	power := func(s setupResults) (mean float64) {
 		n := 0
 		for _, id := range ids {

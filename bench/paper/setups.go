@@ -9,9 +9,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// Setups lists the setups of the experiments, the most important first, as a run may be interrupted: 2048³ with
-// both operands changed, which is the paper's, its four types first; then only the weights at 8192³, in both
-// roles; then both operands at 8192³.
+// Setups lists the setups of the experiments. The most important come first, because a run may be interrupted:
+// both operands changed at 2048³, as in the paper, with its four types first; then only the weights at 8192³, in
+// both roles; then both operands at 8192³.
 func Setups() (list []experiment.Setup) {
 	cube := func(t arith.Type, size int, c experiment.Change, r cost.Role) {
 		list = append(list, experiment.Setup{Type: t, M: size, N: size, K: size, Change: c, Role: r})

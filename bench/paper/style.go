@@ -47,8 +47,8 @@ func allConditions(setups []experiment.Setup) (list []conditions) {
 	return list
 }
 
-// styleOf returns a setup's style: the colour tells the type, marker and dashes tell the conditions. Beyond four
-// conditions, markers and dashes repeat.
+// styleOf returns a setup's style: the colour shows the type, marker and dashes show the conditions. Markers and
+// dashes repeat after four conditions.
 func styleOf(s experiment.Setup, among []conditions) chart.Style {
 	i := slices.Index(among, conditionsOf(s)) % 4
 	return chart.Style{Colour: slices.Index(coloured, s.Type), Marker: i + 1, Dashes: i}

@@ -2,10 +2,10 @@ package paper
 
 import "github.com/lowtoggle/lowtoggle/cost/arith"
 
-// Takeaway is a statement of the paper with the rule that decides on it.
+// Takeaway is a statement of the paper with the rule that decides whether it holds.
 type Takeaway struct {
 	ID    string `json:"id"`
-	Claim string `json:"claim"` // in short
+	Claim string `json:"claim"` // the statement in short
 	Paper string `json:"paper"` // its measurement on an A100: energy or, if named, power
 	Rule  string `json:"rule"`
 
@@ -13,52 +13,52 @@ type Takeaway struct {
 }
 
 // takeaways lists the takeaways in the paper's order. The paper's text gives few figures; the figures of float16
-// on tensor cores are from its published logs.
+// on tensor cores come from its published logs.
 var takeaways = []Takeaway{
 	{"T1", "The standard deviation does not matter", "no significant change",
-		"the energy at all σ is within ±1 % of their middle",
+		"all energies are within ±1 % of the middle of their range",
 		inEach(flat("3a", 0.01))},
-	{"T2", "Larger means can save, in floating point", "a fall, no figure",
+	{"T2", "Larger means can save, in floating point", "falls; no number given",
 		"the largest mean uses less energy than a mean of 0",
 		inEach(floating(lower("3b")))},
-	{"T3", "Few different values save", "constant −30 %",
+	{"T3", "Few different values save", "one constant: −30 %",
 		"1 value uses less energy than 4096 values",
 		inEach(higher("3c"))},
-	{"T4", "Similar bits save", "constant −30 %",
+	{"T4", "Similar bits save", "one constant: −30 %",
 		"one value uses less energy than one whose bits are flipped with probability 1/2",
 		inEach(similar("4a"))},
-	{"T5", "The more low bits are random, the more energy", "a rise, no figure",
-		"a straight line through the energy at all counts rises",
+	{"T5", "The more low bits are random, the more energy", "rises; no number given",
+		"a straight line fitted to energy over the number of random bits rises",
 		inEach(rising("4b"))},
-	{"T6", "The more high bits are random, the more energy", "a rise, no figure",
-		"a straight line through the energy at all counts rises",
+	{"T6", "The more high bits are random, the more energy", "rises; no number given",
+		"a straight line fitted to energy over the number of random bits rises",
 		inEach(rising("4c"))},
 	{"T7", "FP16 on tensor cores draws the most power", "the highest of four types",
 		"mean power in Figure 4 is at least 1 % above that of FP32, FP16 on CUDA cores and INT8",
-		hungriest(arith.FP16, []arith.Type{arith.FP32, arith.FP16CUDA, arith.INT8}, "4a", "4b", "4c")},
-	{"T8", "Sorting saves", "FP32 power −13 %; H100 FP16 without tensor cores −20 %",
+		drawsMost(arith.FP16, []arith.Type{arith.FP32, arith.FP16CUDA, arith.INT8}, "4a", "4b", "4c")},
+	{"T8", "Sorting saves", "FP32: power −13 %; FP16 without tensor cores on an H100: −20 %",
 		"sorted into rows uses less energy than unsorted",
 		inEach(lower("5a"))},
-	{"T9", "Sorted and aligned saves more than sorted", "sorted and aligned −24 %",
-		"sorted and aligned uses less energy than sorted into rows with B not transposed",
+	{"T9", "Sorted and aligned saves more than sorted", "sorted and aligned: −24 %",
+		"sorted and aligned (5b) uses less energy than sorted into rows (5a)",
 		inEach(below("5b", "5a"))},
-	{"T10", "Sorting into columns saves", "a fall, no figure",
+	{"T10", "Sorting into columns saves", "falls; no number given",
 		"sorted into columns uses less energy than unsorted",
 		inEach(lower("5c"))},
-	{"T11", "Sorting within rows saves, but less than sorting fully", "a fall, no figure",
-		"sorted within rows uses less energy than unsorted and more than sorted and aligned (where only the weights change: more than sorted into rows)",
+	{"T11", "Sorting within rows saves, but less than sorting fully", "falls; no number given",
+		"sorted within rows (5d) uses less energy than unsorted, and more than sorted and aligned (5b; 5a where only the weights change)",
 		inEach(between("5d", "5b", "5a"))},
-	{"T12", "Sparsity saves", "50 % −3.9 %, 90 % −29 %; FP32 power at 50 % −6 %",
-		"90 % zeros use less energy than none",
+	{"T12", "Sparsity saves", "−3.9 % at 50 % zeros, −29 % at 90 %; FP32: power −6 % at 50 %",
+		"90 % zeros use less energy than no zeros",
 		inEach(lowerBy("6a", func(arith.Type) float64 { return 90 }, " %"))},
-	{"T13", "Sparsity can cost energy in sorted matrices", "highest at 30 to 40 % zeros",
-		"some share of zeros between none and all uses more energy than none",
+	{"T13", "Sparsity can cost energy in sorted matrices", "most energy at 30 to 40 % zeros",
+		"at some share of zeros, energy is higher than without zeros",
 		inEach(peaked("6b"))},
-	{"T14", "Zeroing low bits can save", "4, 8 and 10 bits −2.7, −12.4 and −17.8 %; FP32 power with 10 bits −5 %",
-		"zeroing the mantissa, as far as measured (INT8: 4 bits), lowers the energy",
+	{"T14", "Zeroing low bits can save", "−2.7, −12.4 and −17.8 % with 4, 8 and 10 bits; FP32: power −5 % with 10 bits",
+		"zeroing most or all of the mantissa (INT8: 4 bits) lowers the energy",
 		inEach(lowerBy("6c", mantissa, " bits"))},
-	{"T15", "Zeroing high bits can save", "a fall, no figure",
-		"zeroing sign and exponent, as far as measured (INT8: 4 bits), lowers the energy",
+	{"T15", "Zeroing high bits can save", "falls; no number given",
+		"zeroing sign and exponent, or most of these bits (INT8: 4 bits), lowers the energy",
 		inEach(lowerBy("6d", signAndExponent, " bits"))},
 }
 
@@ -74,7 +74,7 @@ func inEach(r rule) func([]setupResults) []Effect {
 	}
 }
 
-// floating leaves integer types out.
+// floating applies a rule to floating-point types only.
 func floating(r rule) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		if f, _ := s.Type.Operand().Format(); !f.IsFloat() {
@@ -84,6 +84,7 @@ func floating(r rule) rule {
 	}
 }
 
+// mantissa is the number of mantissa bits of a type's operands; 4 for integers.
 func mantissa(t arith.Type) float64 {
 	if f, _ := t.Operand().Format(); f.IsFloat() {
 		return float64(f.MantBits)
@@ -91,6 +92,7 @@ func mantissa(t arith.Type) float64 {
 	return 4
 }
 
+// signAndExponent is the number of sign and exponent bits of a type's operands; 4 for integers.
 func signAndExponent(t arith.Type) float64 {
 	if f, _ := t.Operand().Format(); f.IsFloat() {
 		return float64(1 + f.ExpBits)

@@ -170,8 +170,8 @@ func TestVerdict(t *testing.T) {
 	}{
 		{nil, "not measured"},
 		{[]world{falls, falls}, "holds"},
-		{[]world{falls, rises}, "holds only for fp16-2048-both"},
-		{[]world{rises, falls, falls}, "holds but for fp16-2048-both"},
+		{[]world{falls, rises}, "holds only in fp16-2048-both"},
+		{[]world{rises, falls, falls}, "holds except in fp16-2048-both"},
 		{[]world{rises, rises, rises}, "does not hold"},
 	} {
 		var results []Result

@@ -16,22 +16,23 @@ A pattern is one line that describes the bits of a matrix: a source, followed by
 normal(0,0.02) | round(4) | sparse(0.5,block=16x16)
 ` + "```" + `
 
-Arguments stand in the order below, or are named, in any order: ` + "`sparse(share=50%,block=16x16)`" + `. Some
-must be named, as in ` + "`random(low=4)`" + `. Those with a default may be left out. Numbers are written as
+Give arguments in the order below, or by name in any order: ` + "`sparse(share=50%,block=16x16)`" + `. Some arguments
+must be named, as in ` + "`random(low=4)`" + `. An argument with a default may be left out. Numbers are written as
 ` + "`0.02`, `1e-3`, `2^10` or `50%`" + `.
 
 **Values.** Every element has the matrix's dtype, one of F32, F16, BF16, F8_E4M3, F8_E5M2 and I8.
-Arithmetic is done in double precision and rounded to the dtype by way of float32: to
-nearest, ties to even, and to the largest finite magnitude at most. I8 counts integer steps. NaN and
-infinity, which only a tensor can contain, are not changed by arithmetic. Where ` + "`flip` and `random`" + ` would make
+Arithmetic is done in double precision. The result is rounded to float32 and then to the dtype, to nearest, ties
+to even. A value beyond the dtype's range becomes its largest finite magnitude. I8 holds integers. Only a tensor can
+contain NaN and infinity, and arithmetic does not change them. Where ` + "`flip` or `random`" + ` would make
 a value that is not finite, they clear its lowest exponent bit (in F8_E4M3 its lowest mantissa bit).
 
 **Randomness.** Every random decision is a hash of the seed, the operation's position in the pattern and the
 element's row and column. The same pattern, dtype, shape and seed give the same bytes on every machine,
-with any number of workers, in whole or in parts. An added step does not change the steps before it.
+with any number of workers, whether the matrix is made in one piece or in parts. An added step does not change the
+steps before it.
 
-**Time.** Operations marked *whole* need whole rows for any part of the result; sort and reorder need the whole matrix.
-With all others, the time for a part is proportional to the part.
+**Time.** Operations marked *whole* compute whole rows for any part of the result. ` + "`sort` and `reorder`" + ` compute the
+whole matrix. For all other operations, the time is proportional to the size of the part.
 `
 
 // TestPage checks that docs/patterns.md agrees with the table of operations.

@@ -66,14 +66,14 @@ var operations = []*Operation{
 			{Name: "size", Kind: Integer, Min: 1, Max: 1 << 20, Doc: "how many values are drawn"},
 			{Name: "source", Kind: Nested, Doc: "what they are drawn from"},
 		},
-		Doc:     "Draws a set of values, then one of them for every element, with equal probability. set(1,normal(0,1)) is one random value.",
+		Doc:     "Draws a set of values. Every element is one of them, with equal probability. set(1,normal(0,1)) gives every element the same random value.",
 		Example: "set(16,normal(0,2^10))",
 		make:    makeSet,
 	},
 	{
 		Name: "tensor", Source: true,
-		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and a tensor in it; in double quotes if its parentheses are not balanced"}},
-		Doc:        "Reads a tensor as it is stored. Its matrix (all dimensions but the last are rows; a vector is one column) must have the shape of the pattern's matrix. Values of another dtype are rounded.",
+		Parameters: []Parameter{{Name: "path:name", Kind: Place, Doc: "a safetensors file or model folder, and a tensor in it. Put both in double quotes if their parentheses are not balanced"}},
+		Doc:        "Reads a tensor as it is stored. The last dimension is columns, all others together are rows; a vector is one column. The shape must be that of the pattern's matrix. Values of another dtype are rounded.",
 		Example:    "tensor(model/model.safetensors:lm_head.weight)",
 		make:       makeTensor,
 	},
@@ -115,24 +115,24 @@ var operations = []*Operation{
 	{
 		Name: "round",
 		Parameters: []Parameter{
-			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "low mantissa bits to zero; no more than the type has (in I8 6)"},
-			{Name: "mode", Kind: Word, Default: "nearest", Words: []string{"nearest", "truncate"}, Doc: "to nearest, ties to even, or towards zero"},
+			{Name: "bits", Kind: Integer, Min: 0, Max: 23, Doc: "how many low mantissa bits become zero; at most as many as the dtype has (I8: 6)"},
+			{Name: "mode", Kind: Word, Default: "nearest", Words: []string{"nearest", "truncate"}, Doc: "nearest rounds to nearest, ties to even; truncate rounds towards zero"},
 		},
-		Doc:     "Zeroes the low mantissa bits, as the pass of this name does.",
+		Doc:     "Zeroes the low mantissa bits, with rounding, as the pass round does.",
 		Example: "normal(0,0.02) | round(4)",
 		make:    makeRound,
 	},
 	{
 		Name:       "grid",
 		Parameters: []Parameter{number("s", 0.25, 1<<20, "the step is the power of two nearest to a row's root mean square over s")},
-		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, as the pass of this name does. Zeros become positive.",
+		Doc:        "Moves every element to the nearest multiple of its row's step, ties to even, as the pass grid does. Zeros become positive.",
 		Example:    "normal(0,0.02) | grid(16)",
 		wide:       always,
 		make:       makeGrid,
 	},
 	{
 		Name:       "flip",
-		Parameters: []Parameter{number("p", 0, 1, "the chance of each bit")},
+		Parameters: []Parameter{number("p", 0, 1, "the probability that a bit flips")},
 		Doc:        "Flips bits at random.",
 		Example:    "const(1) | flip(1%)",
 		make:       makeFlip,
@@ -145,15 +145,15 @@ var operations = []*Operation{
 	},
 	{
 		Name: "zero", Parameters: []Parameter{lowK, highK}, anyOf: true,
-		Doc:     "Zeroes the least or most significant bits: of two's complement in I8, without regard to the exponent in floats.",
+		Doc:     "Zeroes the least or most significant bits of the stored element: two's complement in I8; sign, exponent and mantissa in floats.",
 		Example: "normal(0,1) | zero(low=7)",
 		make:    makeZero,
 	},
 	{
 		Name: "signs",
 		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"random", "rows", "columns"},
-			Doc: "every element with probability 1/2; or the rows, or columns, with more negative elements than positive ones"}},
-		Doc:     "Multiplies elements, or whole rows or columns, by −1. A zero changes its sign too. In I8, −128 becomes 127.",
+			Doc: "random changes every element with probability 1/2; rows and columns change those with more negative elements than positive ones"}},
+		Doc:     "Changes the sign of elements, or of whole rows or columns. A zero changes its sign too. In I8, −128 becomes 127.",
 		Example: "normal(0,0.02) | signs(rows)",
 		wide:    func(args []any) bool { return args[0] != "random" },
 		make:    makeSigns,
@@ -161,9 +161,9 @@ var operations = []*Operation{
 	{
 		Name: "sort",
 		Parameters: []Parameter{
-			{Name: "share", Kind: Number, Default: "1", Min: 0, Max: 1, Doc: "of all elements, rounded to a whole number of them"},
+			{Name: "share", Kind: Number, Default: "1", Min: 0, Max: 1, Doc: "the share of all elements that is sorted, rounded to a whole number of elements"},
 			{Name: "by", Kind: Word, Default: "rows", Words: []string{"rows", "columns", "within"}, Named: true,
-				Doc: "into the first places in row-major order, in column-major order, or within every row by itself"},
+				Doc: "rows fills the first places in row-major order, columns in column-major order; within sorts every row by itself"},
 		},
 		Doc: "Puts the lowest share of the elements into the first places, in ascending order. The others follow in their original order. " +
 			"−0 comes before 0 and NaN beyond the infinity of its sign; of equal elements the first in that order are the lowest.",
@@ -173,7 +173,7 @@ var operations = []*Operation{
 	},
 	{
 		Name:    "transpose",
-		Doc:     "Transposes: the pattern before it has as many rows as the matrix has columns.",
+		Doc:     "Transposes. The pattern before it has as many rows as the result has columns.",
 		Example: "normal(0,1) | sort | transpose",
 		turns:   true,
 		make:    makeTranspose,
@@ -190,7 +190,7 @@ var operations = []*Operation{
 	},
 	{
 		Name:       "reorder",
-		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "which are permuted"}},
+		Parameters: []Parameter{{Name: "which", Kind: Word, Words: []string{"rows", "columns"}, Doc: "what is permuted"}},
 		Doc: "Puts similar rows or columns next to each other: the first stays, and each is followed by the remaining one that differs from it in the fewest bits of a sample of 1024. " +
 			"Time grows with the square of their number: 8192 take about a second.",
 		Example: "normal(0,0.02) | round(6) | reorder(rows)",
