@@ -4,11 +4,10 @@
 //
 //	go test ./bench -run '^$' -bench . -benchtime 3x -timeout 30m
 //
-// Convert and Reorder write folders of up to 4 GB in total to the temporary folder and remove
-// them.
+// The benchmarks Convert and Reorder write up to 4 GB to the temporary folder and remove it again.
 //
-// The measurements in results/h200 were made with lowtoggle measure and verify --gpu; docs/measured.md
-// is generated from them and says how to repeat them. They take weights of known patterns
-// (cost/pattern) and inputs of a model's layers (activations.py). pytorch.py runs the same products
-// through PyTorch, loss.py computes the losses of converted models.
+// The measurements in results/h200 were made with lowtoggle measure and verify --gpu. docs/measured.md
+// is generated from them and says how to repeat them. Their weights are of known patterns (cost/pattern) or of a
+// model's layers, and activations.py records the layers' inputs. pytorch.py runs the same products through PyTorch, and
+// loss.py computes the losses of converted models.
 package bench

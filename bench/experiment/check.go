@@ -8,11 +8,11 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// ErrNull marks a series whose null points are off.
-var ErrNull = errors.New("a copy of the baseline does not take the baseline's energy")
+// ErrNull marks a series whose null points differ from the baseline.
+var ErrNull = errors.New("a copy of the baseline does not use the same energy as the baseline")
 
-// Check checks that the relative energy of the null points is 1, within four standard deviations and within
-// 2 %. The error is an ErrNull: something besides the operands' bits changed the energy, and the series should be
+// Check returns an [ErrNull] if the relative energy of a null point differs from 1 by more than 2 % or by more than
+// four standard deviations. Then something besides the operands' bits changed the energy, and the series should be
 // measured again.
 func (s *Series) Check() error {
 	const deviations, most = 4, 0.02
@@ -27,7 +27,7 @@ func (s *Series) Check() error {
 			allowed = min(most, deviations/z*r.HalfWidth)
 		}
 		if off := r.Relative - 1; math.Abs(off) > allowed {
-			wrong = append(wrong, fmt.Errorf("setup %v: null point %v is off by %.2f %%, where %.2f %% are allowed: %w; measure it again in another folder",
+			wrong = append(wrong, fmt.Errorf("setup %v: null point %v differs by %.2f %% of energy, and at most %.2f %% are allowed: %w; measure it again in another folder",
 				s.Setup, r.At, 100*off, 100*allowed, ErrNull))
 		}
 	}

@@ -1,5 +1,6 @@
-// Package experiment measures series of points: products of one shape and type whose operands are
-// made by patterns (cost/pattern), each against a baseline, on one card.
+// Package experiment measures series of points on one card. A point is a product x[M,K]·w[N,K]ᵀ whose operands are
+// drawn from patterns (cost/pattern). All products of a series have one shape and type, and each is compared with a
+// baseline.
 //
 // All points of a series share a [Setup]. A [Point] is a pair of patterns and its place on the axis of an
 // experiment. [Run] measures the points of [Job] values. It keeps a [Series] for every setup: a JSON file named
@@ -9,6 +10,6 @@
 // The operands x[M,K] and w[N,K] are drawn from the patterns with the seeds 2·Seed and 2·Seed+1. Operands whose
 // product could overflow are divided by a power of two, and the file records it.
 //
-// [Series.Results] combines all readings of a point. [Series.Check] checks the null points: copies of the
-// baseline that are measured among the other points. Their relative energy must be 1.
+// [Series.Results] combines all readings of a point. [Series.Check] checks the null points, which are copies
+// of the baseline measured among the other points. Their relative energy must be 1.
 package experiment

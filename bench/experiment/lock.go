@@ -9,11 +9,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
-// acquire locks a setup's series against other processes, by a file beside it.
+// acquire locks a setup's series against other processes with a file beside it. The file is nil where the system has
+// no locks.
 func acquire(folder string, s Setup) (*os.File, error) {
 	f, err := lock.Acquire(filepath.Join(folder, "."+s.String()+".lock"))
 	if errors.Is(err, lock.ErrHeld) {
-		return nil, fmt.Errorf("%s: another process is measuring it: let it end, or choose other setups: %w", filepath.Join(folder, s.file()), err)
+		return nil, fmt.Errorf("%s: another process is measuring this setup: wait until it ends, or choose other setups: %w", filepath.Join(folder, s.file()), err)
 	}
 	return f, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Measured is a point with the operands that were really multiplied.
+// Measured is a point with the operands that were actually multiplied.
 type Measured struct {
 	Point
 	// Scaled is absent if the operands are the point's unscaled patterns.
@@ -23,11 +23,11 @@ type Scaled struct {
 	Flushed float64 `json:"flushed"`
 }
 
-// maker makes the operands of a setup's points, one point after the other.
+// maker draws the operands of a setup's points, one point after the other.
 type maker struct {
 	setup   Setup
 	workers int
-	x       operand // the latest; if only the weights change, all points share it
+	x       operand // the last one drawn; if only the weights change, all points share it
 }
 
 // operand is a matrix with its pattern and seed.

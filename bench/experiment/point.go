@@ -11,7 +11,7 @@ import (
 // Point is a pair of operands and its place in an experiment. Readings of equal points are combined.
 type Point struct {
 	Experiment string          `json:"experiment"`
-	At         float64         `json:"at"` // on the experiment's axis
+	At         float64         `json:"at"` // place on the experiment's axis
 	X          pattern.Pattern `json:"x"`  // draws x[M,K] with the seed 2·Seed
 	W          pattern.Pattern `json:"w"`  // draws w[N,K] with the seed 2·Seed+1
 	Seed       uint64          `json:"seed"`
@@ -23,7 +23,7 @@ func (p Point) Name() string { return fmt.Sprintf("%s at %v", p.Experiment, p.At
 // Null is the experiment of the null points.
 const Null = "null"
 
-// nulls is the number of null points in a series.
+// nulls is the number of null points in a job.
 const nulls = 2
 
 // Job is a series to measure: its points in the order of measurement, without the null points.
@@ -33,7 +33,7 @@ type Job struct {
 	Points   []Point
 }
 
-// Validate returns all faults of a job at once.
+// Validate returns all faults of a job, joined, or nil.
 func (w Job) Validate() error {
 	wrong := []error{w.Setup.Validate()}
 	fault := func(p Point, format string, args ...any) {
@@ -43,23 +43,23 @@ func (w Job) Validate() error {
 	for _, p := range append([]Point{w.Baseline}, w.Points...) {
 		switch {
 		case math.IsNaN(p.At) || math.IsInf(p.At, 0):
-			fault(p, "its place must be a number")
+			fault(p, "its place on the axis must be a finite number")
 		case p.Experiment == "" || p.Experiment == Null:
-			fault(p, "a point needs an experiment other than %s, which has points of its own", Null)
+			fault(p, "the name of its experiment is empty or %q, which is kept for null points: give it another name", Null)
 		case seen[p.Name()]:
-			fault(p, "there are two points of this name: give each its own place")
+			fault(p, "two points have this name: give each its own place on the axis")
 		case p.X == none || p.W == none:
 			fault(p, "both operands need a pattern")
 		case w.Setup.Change == Weights && (p.X != w.Baseline.X || p.Seed != w.Baseline.Seed):
-			fault(p, "x must be the baseline's, by the same seed, where the weights alone change")
+			fault(p, "x and its seed must be the baseline's, because only the weights change in this setup")
 		}
 		seen[p.Name()] = true
 	}
 	return errors.Join(wrong...)
 }
 
-// all returns the points with the null points among them, one after each third. An interrupted run has a null
-// point early.
+// all returns the points with the null points among them. They follow the first and the second third, so that an
+// interrupted run has one early.
 func (w Job) all() []Point {
 	var list []Point
 	for i := range nulls + 1 {

@@ -14,10 +14,10 @@ type Result struct {
 	Relative float64 // energy of a product over the baseline's
 	// HalfWidth of Relative's 95 % interval; NaN with too few readings.
 	HalfWidth    float64
-	RelativeTime float64
+	RelativeTime float64 // time of a product over the baseline's
 	Joules       float64 // of one product
 	Seconds      float64 // of one product
-	Watts        float64
+	Watts        float64 // mean power
 	Clock        float64 // MHz of the multiprocessors; NaN: not known
 	Capped       float64 // share of the samples at the power cap; NaN: not known
 	Flushed      float64 // share of the operands' elements that scaling set to zero
@@ -77,7 +77,7 @@ func (s *Series) gather() []*gathered {
 		return g
 	}
 	for _, session := range s.Sessions {
-		// Every reading has a baseline beside it: a session begins with one.
+		// Points[0] is the baseline, with which every session begins.
 		for i, r := range session.Relative() {
 			g := of(session.Points[1+i])
 			g.energy, g.time = append(g.energy, math.Log(r.Energy)), append(g.time, math.Log(r.Time))
@@ -97,7 +97,7 @@ func known(list []float64, v *float64) []float64 {
 
 // spread returns the variance of a reading's relative energy, as a share of that energy, and its degrees of
 // freedom. It pools the baseline's scatter in every session and the scatter of repeated readings. Two
-// neighbouring differences of the baseline share a reading, so each counts half a degree of freedom.
+// neighbouring differences of the baseline share a reading, so each counts as half a degree of freedom.
 func (s *Series) spread(all []*gathered) (variance, freedom float64) {
 	var squares float64
 	for _, session := range s.Sessions {

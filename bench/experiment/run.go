@@ -17,8 +17,8 @@ type Options struct {
 	// Rounds is the number of readings per point. All points get their first reading before any gets its
 	// second. Default 1.
 	Rounds int
-	// Time limits the run: it ends at the next reading of the baseline, once a point was read. Default: no
-	// limit.
+	// Time limits the run. The run then ends at the next reading of the baseline, but not before it has read a
+	// point. Default: no limit.
 	Time time.Duration
 	// Every, Settle and Meter are those of [measure.SeriesOptions].
 	Every  int
@@ -39,11 +39,11 @@ type Progress struct {
 }
 
 // ErrTime ends a run at its time limit.
-var ErrTime = errors.New("the time was over before all points were measured; run the same command again to continue")
+var ErrTime = errors.New("the time limit ended before all points were measured; run the same command again to continue")
 
-// Run measures the points that the folder does not hold yet, in the order given. Where a setup cannot be
-// measured, Run goes on with the others and returns the error at the end. When ctx ends, Run returns at once;
-// the folder holds all readings.
+// Run measures the points that the folder does not hold yet, in the order given, and writes every reading into the
+// folder at once. It creates the folder if needed. Where a setup cannot be measured, Run continues with the others and
+// returns the error at the end. It returns [ErrTime] when the time limit ends, and ctx's error when ctx ends.
 func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Options) (err error) {
 	if o.Workers < 1 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -54,7 +54,7 @@ func Run(ctx context.Context, m measure.Machine, folder string, jobs []Job, o Op
 			return err
 		}
 		if seen[w.Setup] {
-			return fmt.Errorf("setup %v is given twice: put its points into one job", w.Setup)
+			return fmt.Errorf("setup %v is given twice: put all its points into one job", w.Setup)
 		}
 		seen[w.Setup] = true
 	}
@@ -79,7 +79,7 @@ type run struct {
 	begin   time.Duration
 	jobs    []openJob
 	done    int // readings in the files
-	before  int // of them, those from before the run
+	before  int // readings in the files before the run
 	total   int // readings when the run is complete
 }
 
@@ -150,7 +150,7 @@ func (r *run) all(ctx context.Context) error {
 }
 
 // errSave marks a series that could not be written. It ends the run.
-var errSave = errors.New("the measurements cannot be kept")
+var errSave = errors.New("the measurements cannot be written")
 
 // progress counts a reading and reports it.
 func (r *run) progress(s Setup, reading measure.Reading) {
@@ -162,7 +162,7 @@ func (r *run) progress(s Setup, reading measure.Reading) {
 	r.opt.Progress(Progress{s, reading, r.done, r.total, each * time.Duration(r.total-r.done)})
 }
 
-// timeOver returns ErrTime if the time is over, a point was read in it and points are missing.
+// timeOver returns ErrTime if the time limit is over, this run has read a point, and points are missing.
 func (r *run) timeOver() error {
 	if o := r.opt.Time; o > 0 && r.before < r.done && r.done < r.total && r.machine.Clock().Now()-r.begin >= o {
 		return ErrTime

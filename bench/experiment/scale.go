@@ -15,7 +15,7 @@ import (
 // unscaled.
 func (s Setup) exponents(x, w float64) (ex, ew int) {
 	f, ok := s.Type.Output().Format()
-	if !ok { // int32, which holds every sum that a product may have
+	if !ok { // int32, in which no sum of a product overflows
 		return 0, 0
 	}
 	limit := float64(f.Value(f.MaxFinite)) / 2

@@ -18,7 +18,7 @@ import (
 // seriesVersion is the version of the file format.
 const seriesVersion = 1
 
-// Series holds all measurements of a setup, as its file does.
+// Series holds all measurements of a setup. It is the content of the setup's file.
 type Series struct {
 	Version  int `json:"series_version"`
 	Setup    `json:"setup"`
@@ -41,7 +41,7 @@ func Load(path string) (*Series, error) {
 	}
 	s, err := decode(data)
 	if err == nil && filepath.Base(path) != s.file() {
-		err = fmt.Errorf("it holds the setup %v, whose name is %s: give it that name", s.Setup, s.file())
+		err = fmt.Errorf("it holds the setup %v: rename it to %s", s.Setup, s.file())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -68,7 +68,7 @@ func LoadFolder(folder string) ([]*Series, error) {
 		all = append(all, s)
 	}
 	if all == nil {
-		return nil, fmt.Errorf("%s: no series of measurements in this folder: %w", folder, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s: this folder holds no series of measurements: %w", folder, fs.ErrNotExist)
 	}
 	return all, nil
 }
@@ -82,13 +82,13 @@ func decode(data []byte) (*Series, error) {
 		Version *int `json:"series_version"`
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, fmt.Errorf("no series of measurements: %w; move the file away to measure it anew", err)
+		return nil, fmt.Errorf("not a series of measurements: %w; move the file away to measure the setup again", err)
 	}
 	switch v := version.Version; {
 	case v == nil:
-		return nil, errors.New("no series of measurements: it has no series_version; move the file away")
+		return nil, errors.New("not a series of measurements: it has no series_version; move the file away to measure the setup again")
 	case *v != seriesVersion:
-		return nil, fmt.Errorf("a series of version %d, and this program reads version %d: use the one that wrote it", *v, seriesVersion)
+		return nil, fmt.Errorf("series_version is %d, and this program reads %d: use the program that wrote the file", *v, seriesVersion)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -127,7 +127,7 @@ func (s Session) validate(baseline Point) error {
 			continue
 		}
 		if len(points) == 0 || points[0].Name() != r.Load {
-			return fmt.Errorf("damaged: there is a reading of %q, which is not among the points", r.Load)
+			return fmt.Errorf("damaged: it has a reading of %q, which is not the next of its points", r.Load)
 		}
 		points = points[1:]
 	}
@@ -148,7 +148,7 @@ func open(folder string, w Job, card *measure.Session) (*Series, error) {
 		return nil, err
 	}
 	if s.Baseline != w.Baseline {
-		return nil, fmt.Errorf("%s: was begun with another baseline: use another folder", path)
+		return nil, fmt.Errorf("%s: has another baseline than this job: use another folder", path)
 	}
 	for _, session := range s.Sessions {
 		if session.Card.Name != card.Card.Name || session.Simulated != card.Simulated {

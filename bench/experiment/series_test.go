@@ -20,13 +20,13 @@ func TestLoadRefuses(t *testing.T) {
 	name := job.Setup.file()
 	good := string(must(os.ReadFile(filepath.Join(folder, name))))
 	for _, c := range []struct{ what, old, new, want string }{
-		{"another version", `"series_version": 1`, `"series_version": 2`, "version 2, and this program reads version 1"},
+		{"another version", `"series_version": 1`, `"series_version": 2`, "series_version is 2, and this program reads 1"},
 		{"no version", `"series_version": 1,`, ``, "has no series_version"},
-		{"half a file", good[len(good)/2:], "", "no series of measurements: unexpected end"},
-		{"nothing", good, "", "no series of measurements"},
-		{"a list", good, "[]", "no series of measurements"},
+		{"half a file", good[len(good)/2:], "", "not a series of measurements: unexpected end"},
+		{"nothing", good, "", "not a series of measurements"},
+		{"a list", good, "[]", "not a series of measurements"},
 		{"an unknown field", `"baseline"`, `"basis"`, `unknown field "basis"`},
-		{"another setup", `"m": 32`, `"m": 33`, "whose name is bf16-33x48x64-stationary.json"},
+		{"another setup", `"m": 32`, `"m": 33`, "rename it to bf16-33x48x64-stationary.json"},
 		{"an impossible setup", `"m": 32`, `"m": 0`, "every dimension must be at least 1"},
 		{"no such type", `"type": "bf16"`, `"type": "bf17"`, `unknown arithmetic "bf17"`},
 		{"a broken pattern", `"w": "normal(0,0.02)"`, `"w": "normal(0,"`, "damaged"},

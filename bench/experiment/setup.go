@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Setup describes the product, which all points of a series share.
+// Setup describes the product y[M,N] = x[M,K]·w[N,K]ᵀ that all points of a series share.
 type Setup struct {
 	Type arith.Type `json:"type"`
 	M    int        `json:"m"` // tokens
@@ -18,7 +18,7 @@ type Setup struct {
 	Change Change `json:"change"`
 	// Role of w in the product.
 	Role cost.Role `json:"role"`
-	// Cold: every product reads w from memory and not from the cache.
+	// Cold is true if every product reads w from memory and not from the cache.
 	Cold bool `json:"cold,omitempty"`
 }
 
@@ -31,7 +31,7 @@ const (
 	Weights Change = "weights"
 )
 
-// String returns the setup's name, which is its file's name too: "bf16-8192-stationary" if only the weights
+// String returns the setup's name, which is also its file's name: "bf16-8192-stationary" if only the weights
 // change, "fp16-2048-both", "bf16-16x8192x8192-streaming-cold".
 func (s Setup) String() string {
 	name := fmt.Sprintf("%v-%d", s.Type, s.M)

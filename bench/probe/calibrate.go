@@ -18,9 +18,10 @@ import (
 )
 
 // Calibrate fits the cost model to series measured on one card, or on cards of one kind. Facts that neither the
-// series nor the devices give come from prior, which [cost.Calibration.Fit] uses too; nil is the built-in
-// calibration nearest to the card. progress is called with the number of points whose operands were analysed; it
-// may be nil. Series whose null points are off, of simulated cards, or of different cards are errors.
+// series nor the devices give come from prior, which [cost.Calibration.Fit] uses too; nil means the built-in
+// calibration nearest to the card. progress is called with the number of points whose operands were analysed, by one
+// goroutine at a time; it may be nil. Calibrate returns an [experiment.ErrNull] for a series whose null points
+// differ from the baseline, and an error for series of simulated cards or of several kinds of cards.
 func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibration, progress func(done, total int)) (*cost.Calibration, error) {
 	if prior == nil {
 		var err error
@@ -45,10 +46,10 @@ func Calibrate(ctx context.Context, all []*experiment.Series, prior *cost.Calibr
 	for _, s := range all {
 		for _, session := range s.Sessions {
 			if session.Simulated {
-				return nil, fmt.Errorf("%v: was measured on a simulated card, which cannot be calibrated", s.Setup)
+				return nil, fmt.Errorf("%v: was measured on a simulated card: measure it on a GPU", s.Setup)
 			}
 			if c.Card != "" && c.Card != session.Card.Name {
-				return nil, fmt.Errorf("%v: was measured on %s, and others on %s: calibrate each card by itself", s.Setup, session.Card.Name, c.Card)
+				return nil, fmt.Errorf("%v: was measured on %s, and others on %s: calibrate each kind of card by itself", s.Setup, session.Card.Name, c.Card)
 			}
 			c.Card, c.Driver = session.Card.Name, session.Card.Driver
 			c.Date = max(c.Date, strings.SplitN(session.Date, "T", 2)[0])
@@ -80,7 +81,7 @@ func builtInFor(all []*experiment.Series) (*cost.Calibration, error) {
 	return cost.FindCalibration(cost.UsualGPU)
 }
 
-// noteSettings takes over the limits of settings that a device reports.
+// noteSettings copies the limits of settings that a device reports.
 func noteSettings(s *cost.Settings, card power.Info) {
 	for _, v := range []struct {
 		to   *float64
@@ -106,7 +107,7 @@ func swappedTypes(all []*experiment.Series) map[arith.Type]bool {
 				if energy[s.Setup.Type] == nil {
 					energy[s.Setup.Type] = map[cost.Role]float64{}
 				}
-				energy[s.Setup.Type][s.Role] = r.Relative // of the last, the largest by name
+				energy[s.Setup.Type][s.Role] = r.Relative // the last series counts
 			}
 		}
 	}
@@ -144,7 +145,7 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 		}
 	}
 	if n == 0 {
-		return out, fmt.Errorf("its baseline was never read, or the card does not report its clock")
+		return out, fmt.Errorf("there is no reading of the baseline with a clock: measure it again on a card that reports its clock")
 	}
 	for _, v := range []*float64{&b.Joules, &b.Seconds, &b.Watts, &b.Clock} {
 		*v = digits(*v / n)
@@ -171,7 +172,7 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 	}
 	x, w := at(points[0])
 	b.X, b.W = x.String(), w.String()
-	var told sync.Mutex // seen is called by one goroutine at a time
+	var told sync.Mutex // one goroutine at a time calls seen
 	err := parallel.Run(ctx, len(points), 0, func(ctx context.Context, i int) error {
 		x, w := at(points[i])
 		f, err := features(ctx, c, s.Setup, x, w, points[i].Seed, swapped)
@@ -209,7 +210,8 @@ func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, x, w
 	return c.Observe(ctx, d, productOf(s), swapped, ox, ow)
 }
 
-// Operand draws blocks of a pattern: on demand if the pattern is local, else all at once.
+// Operand returns a pattern's matrix as an operand of the cost model. A local pattern is drawn block by block on
+// demand; any other is drawn at once. Errors are those of [pattern.Pattern.Generate].
 func Operand(ctx context.Context, p pattern.Pattern, s pattern.Spec) (cost.Operand, error) {
 	if p.Local() {
 		return func(ctx context.Context, row, rows, col, cols int) ([]byte, error) {

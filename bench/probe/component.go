@@ -14,14 +14,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 )
 
-// Stress is a kernel that stresses mainly one component of a card, or a held-out kernel that tests the fit.
+// Stress is a kernel that loads mainly one component of a card, or a held-out kernel that tests the fit.
 type Stress struct {
 	Name    string
-	Product gemm.Problem // no type: there is no product
-	X, W    pattern.Pattern
-	Cold    bool // the weights come from memory
-	Traffic []cuda.Traffic
-	HeldOut bool
+	Product gemm.Problem    // type 0: no product
+	X, W    pattern.Pattern // draw x[M,K] with seed 2 and w[N,K] with seed 3
+	Cold    bool            // the product reads its weights from memory and not from the cache
+	Traffic []cuda.Traffic  // copies, fills or launches beside the product
+	HeldOut bool            // not used in the fit
 }
 
 // stress is a compact form of Stress: a product with patterns of x and w, in which B stands for random operands and
@@ -98,8 +98,8 @@ var heldOut = []stress{
 	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B", traffic: traffic(cuda.Copy, 48*mib)},
 }
 
-// Stresses lists the kernels of the fit, then the held-out ones. Every dimension and size is divided by shrink:
-// 1 on a real card, more on a simulated one.
+// Stresses lists the kernels of the fit, then the held-out ones. Every dimension and size in bytes is divided by shrink,
+// which is 1 for a real card and more for a simulated one.
 func Stresses(shrink int) ([]Stress, error) {
 	var list []Stress
 	for i, s := range append(stresses[:len(stresses):len(stresses)], heldOut...) {
@@ -185,7 +185,7 @@ func kernelOf(t cuda.Traffic, cached float64) component.Kernel {
 	return k
 }
 
-// kernel describes the work of a stress. Its time is not known.
+// kernel describes the work of a stress. Its time is not known yet.
 func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), ran *cuda.Kernel, info *cuda.Info, card *component.Facts) (component.Kernel, error) {
 	var whole component.Kernel
 	l2 := card.Tiles.L2

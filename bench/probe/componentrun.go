@@ -22,23 +22,23 @@ import (
 type ComponentOptions struct {
 	// Meter's Clock and Self are the machine's. Default window: 1 s.
 	Meter power.Options
-	// Activity predicts how much the operands' bits toggle. Default: the card's own calibration, else the
-	// built-in one nearest to the card.
+	// Activity predicts how much the operands' bits toggle. Default: the built-in calibration of the card, or the
+	// nearest one.
 	Activity *cost.Calibration
-	// Anew measures all kernels again and replaces the card's file, also a damaged one. Default: the run
-	// continues the file.
+	// Anew measures all kernels again and replaces the file, even if it is damaged. Default: the run continues the
+	// file.
 	Anew bool
 	// Progress is called after every reading. Default: it is not called.
 	Progress func(done, total int, r component.Reading)
 }
 
 const (
-	// firstSettle warms a cold card. A kernel runs for stressSettle before its window, and for capSettle more at
-	// the power cap, where the card's clock control oscillates.
+	// firstSettle warms a cold card. Later kernels run for stressSettle before their window. At the power cap, where the
+	// card's clock control oscillates, a kernel runs for capSettle more and is read again.
 	firstSettle  = 8 * time.Second
 	stressSettle = 1500 * time.Millisecond
 	capSettle    = 500 * time.Millisecond
-	everyStress  = 8 // kernels between two readings of the first
+	everyStress  = 8 // the first kernel is read again after this many others
 )
 
 // Components measures the kernels that the file does not hold yet, and rewrites the file after each one. It reads
@@ -57,7 +57,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 	}
 	if all, err := m.Card().Processes(); err == nil {
 		if others := power.Others(all, os.Getpid()); len(others) > 0 {
-			return nil, fmt.Errorf("another process (%d) holds %s, and its power would count as the kernels': end it, or choose another card", others[0].PID, model.Card)
+			return nil, fmt.Errorf("another process (%d) uses %s, and its power would be counted: end it, or choose another card", others[0].PID, model.Card)
 		}
 	}
 	r.opt.Meter.Clock, r.opt.Meter.Self = m.Clock(), os.Getpid()
@@ -94,7 +94,7 @@ func openComponents(m measure.Machine, file string, anew bool) (*component.Model
 		model.PowerLimit = *info.PowerLimit
 	}
 	if info.MaxSMClock == nil {
-		return nil, fmt.Errorf("%s does not report its highest clock, which components are relative to", info.Name)
+		return nil, fmt.Errorf("%s does not report its highest clock, which the fit of components needs: choose another card", info.Name)
 	}
 	model.FullClock = *info.MaxSMClock
 	if p := m.Platform(); p != nil {
@@ -124,7 +124,7 @@ type componentRun struct {
 	failed  []error // by kernel
 }
 
-// loaded holds a kernel's operands on the host, made while another kernel runs.
+// loaded holds a kernel's operands on the host, drawn while another kernel runs.
 type loaded struct {
 	stress Stress
 	x, w   gemm.Matrix
@@ -168,7 +168,7 @@ func (r *componentRun) all(ctx context.Context, list []Stress) error {
 			continue
 		}
 		r.model.Readings = append(r.model.Readings, reading)
-		r.model.Coefficients, r.model.Quality = nil, nil // of fewer readings
+		r.model.Coefficients, r.model.Quality = nil, nil // fitted to fewer readings
 		if r.model.Command = r.opt.Meter.Command; !r.opt.Meter.Date.IsZero() {
 			r.model.Date = r.opt.Meter.Date.Format(time.DateOnly)
 		}
@@ -234,7 +234,7 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 		return reading, err
 	}
 	defer func() {
-		if ctx.Err() == nil { // else closing would wait for what is queued; the machine's Close does too
+		if ctx.Err() == nil { // after an interrupt, Close would wait for queued kernels; the machine's Close does so too
 			err = errors.Join(err, running.Close())
 		}
 	}()
@@ -251,7 +251,7 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 	}
 	r.warm = true
 	if w.SMClock == nil {
-		return reading, fmt.Errorf("%s does not report its clock, which the fit of components needs", r.model.Card)
+		return reading, fmt.Errorf("%s does not report its clock, which the fit of components needs: choose another card", r.model.Card)
 	}
 	w.Per(running.Passes())
 	reading.HeldOut = l.stress.HeldOut

@@ -7,8 +7,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// CalibrateFolders fits the cost model to all series in folders, as [Calibrate] does. The calibration names the command that
-// measured the first series. A nil prior is the built-in one nearest to the card. A folder that does not exist is an fs.ErrNotExist.
+// CalibrateFolders fits the cost model to all series in folders, as [Calibrate] does, with its prior, progress and
+// errors. The calibration names the command that measured the first series. A folder that does not exist or holds no
+// series is an [fs.ErrNotExist].
 func CalibrateFolders(ctx context.Context, folders []string, prior *cost.Calibration, progress func(done, total int)) (*cost.Calibration, error) {
 	var all []*experiment.Series
 	for _, folder := range folders {

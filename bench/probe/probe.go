@@ -17,7 +17,7 @@ import (
 )
 
 // family is a family of patterns of w. In a pattern, σ is the usual standard deviation of the type, and B stands for
-// normal(0,σ). A pattern with ! is only in the long list, one with * is in all three lists.
+// normal(0,σ). A pattern with ! is in the long list only; a pattern with * is in all three lists.
 type family struct {
 	name     string
 	patterns []string
@@ -50,7 +50,7 @@ func (l length) has(text string) bool {
 	return l != few
 }
 
-// job lists the probes of w for a setup in which only the weights change.
+// job lists the points of a setup in which only the weights change: one for each pattern in the list l.
 func job(s experiment.Setup, l length) (experiment.Job, error) {
 	sigma := cost.RandomSigma(s.Type.Operand())
 	parse := func(text string) (pattern.Pattern, error) {

@@ -13,7 +13,7 @@ const (
 	none  length = iota
 	few          // patterns that show the effect of the shape
 	short        // about half of every family
-	long
+	long         // all patterns
 )
 
 func setup(t arith.Type, m, n, k int, role cost.Role) experiment.Setup {
@@ -36,7 +36,7 @@ func decode(t arith.Type, m, n, k int, role cost.Role) experiment.Setup {
 // plan lists the setups of a calibration in the order of measurement.
 var plan = []struct {
 	setup       experiment.Setup
-	full, quick length // of the list of probes, in a full and in a usual calibration
+	full, quick length // lists of patterns in a full and in a usual calibration
 }{
 	{prefill(arith.BF16, 8192, cost.Stationary), long, short},
 	{prefill(arith.BF16, 8192, cost.Streaming), long, short},
@@ -63,9 +63,9 @@ var plan = []struct {
 	{decode(arith.BF16, tokens, 14336, 4096, cost.Stationary), few, none},
 }
 
-// Jobs lists the measurements of a calibration. The usual list takes less than ten minutes: BF16 in prefill with
-// half of the patterns, decode and the other types of tensor cores with a few. The full list also allows a test of
-// the model on families left out of the fit.
+// Jobs lists the measurements of a calibration. The usual list takes less than ten minutes. It has half of the
+// patterns for BF16 in prefill, and a few for decode and for the other types of tensor cores. The full list takes most of an
+// hour. It also allows a test of the model on families left out of the fit.
 func Jobs(full bool) ([]experiment.Job, error) {
 	var list []experiment.Job
 	for _, p := range plan {
