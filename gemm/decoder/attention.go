@@ -43,10 +43,3 @@ type Raise struct {
 
 // Missing reports whether there is none.
 func (r Raise) Missing() bool { return r.Up.Weight == "" }
-
-// ALiBi biases scores by the distance of a key from its query (Press et al., ICLR 2022).
-type ALiBi struct {
-	Slopes []float64 // by query head
-	// Coarse: the bias is rounded to BF16 and added before the scores are scaled (Falcon).
-	Coarse bool
-}

@@ -6,5 +6,6 @@
 // read it: attention, a feed-forward network, or routed experts. Linear layers are y[M,out] = x[M,in]·wᵀ + b.
 //
 // A family's arithmetic is an entry of the table in families.go; family.go explains its columns. If config.json
-// asks for something that no entry describes, [New] fails.
+// asks for something that no entry describes, [New] fails. Of multimodal models only the language model is
+// described, and adapters are left out.
 package decoder

@@ -28,7 +28,7 @@ type Scorer struct {
 // workers is the number of goroutines that compute; 0: all processors.
 //
 // It fails for a model without config.json ([ErrNoConfig]), of an unknown family
-// ([arch.ErrUnknownFamily]), and of one that package forward does not compute ([forward.ErrNoForward]).
+// ([arch.ErrUnknownFamily]), and of one that package decoder does not describe ([forward.ErrNoForward]).
 func New(m *weights.Model, family *arch.Family, set tokens.Set, workers int) (*Scorer, error) {
 	if m.Config == nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, ErrNoConfig)

@@ -2,43 +2,71 @@ package forward
 
 import (
 	"context"
-	"math"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// attention is causal attention. y has queries, keys and values in the columns that heads describes. z has the
-// outputs of the query heads side by side.
+// attention is causal attention with its values.
 type attention struct {
-	heads
-	scale  float32 // of scores
-	cap    float64 // scores are cap·tanh(score/cap); 0: not
-	window int     // how many keys a query sees, its own the last; 0: all before it
-	rotary *rotary // nil where there is none
-	alibi  *alibi  // nil where there is none
+	*decoder.Attention
+	first interface { // makes queries, keys and values, in the columns that Heads describes
+		apply(p *pass, y, x sgemm.Matrix) error
+	}
+	out  linear
+	y, z sgemm.Matrix // outputs of first; outputs of the query heads side by side
 }
 
-func (a *attention) widths() (in, out int) { return a.width(), a.queries * a.valueSize }
+// loadAttention makes buffers for batches of so many rows.
+func loadAttention(ctx context.Context, w Weights, d *decoder.Attention, rows int) (*attention, error) {
+	a := &attention{Attention: d, y: sgemm.Dense(rows, d.Width(), nil), z: sgemm.Dense(rows, d.Queries*d.ValueSize, nil)}
+	var err error
+	if d.Latent != nil {
+		a.first, err = loadLatent(ctx, w, d.Latent, d.Heads, rows)
+	} else {
+		a.first, err = loadHeads(ctx, w, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.out, err = loadLinear(ctx, w, d.Out)
+	return a, err
+}
 
-func (a *attention) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, sequences [][]int32) error {
-	if a.rotary != nil {
-		if err := a.rotary.apply(ctx, d, y, a.heads, sequences); err != nil {
+func (a *attention) apply(p *pass, to, x sgemm.Matrix) error {
+	y, z := a.y.Slice(0, x.Rows, 0, a.y.Cols), a.z.Slice(0, x.Rows, 0, a.z.Cols)
+	if err := a.first.apply(p, y, x); err != nil {
+		return err
+	}
+	if a.Rotary != nil {
+		if err := turn(p, a.Rotary, y, a.Heads); err != nil {
 			return err
 		}
 	}
-	starts := make([]int, len(sequences))
-	for i := 1; i < len(sequences); i++ {
-		starts[i] = starts[i-1] + len(sequences[i-1])
+	if err := a.attendAll(p, z, y); err != nil {
+		return err
 	}
-	return parallel.Run(ctx, len(sequences)*a.queries, d.Workers, func(_ context.Context, i int) error {
-		s, head := i/a.queries, i%a.queries
-		from, to := starts[s], starts[s]+len(sequences[s])
+	if err := p.observe(z, a.Out); err != nil {
+		return err
+	}
+	return a.out.apply(p, to, z)
+}
+
+// attendAll writes the outputs z of all query heads of all sequences.
+func (a *attention) attendAll(p *pass, z, y sgemm.Matrix) error {
+	starts := make([]int, len(p.sequences))
+	for i := 1; i < len(p.sequences); i++ {
+		starts[i] = starts[i-1] + len(p.sequences[i-1])
+	}
+	return parallel.Run(p, len(p.sequences)*a.Queries, p.workers, func(_ context.Context, i int) error {
+		s, head := i/a.Queries, i%a.Queries
+		from, to := starts[s], starts[s]+len(p.sequences[s])
 		columns := func(m sgemm.Matrix, at, width int) sgemm.Matrix { return m.Slice(from, to, at, at+width) }
-		kv := head / (a.queries / a.kv)
-		return a.attend(ctx, head, columns(z, head*a.valueSize, a.valueSize),
-			columns(y, a.query(head), a.size), columns(y, a.key(kv), a.size), columns(y, a.value(kv), a.valueSize))
+		kv := head / (a.Queries / a.KV)
+		return a.attend(p, head, columns(z, head*a.ValueSize, a.ValueSize),
+			columns(y, a.Query(head), a.Size), columns(y, a.Key(kv), a.Size), columns(y, a.Value(kv), a.ValueSize))
 	})
 }
 
@@ -72,7 +100,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 		first := a.firstKey(from) / keyRun * keyRun // those before it are seen by no query of the run
 		width := (to - first + keyRun - 1) / keyRun * keyRun
 		p := sgemm.Dense(to-from, width, (*buffer)[:(to-from)*width])
-		keys.Mul(p, q.Slice(from, to, 0, a.size), 0, first)
+		keys.Mul(p, q.Slice(from, to, 0, a.Size), 0, first)
 		for i := range p.Rows {
 			row, low, high := p.Row(i), a.firstKey(from+i)-first, from+i+1-first
 			a.weigh(row[low:high], head)
@@ -81,7 +109,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 			seen[i] = row[low:high]
 		}
 		inverseSums(inverse[:p.Rows], seen[:p.Rows])
-		out := z.Slice(from, to, 0, a.valueSize)
+		out := z.Slice(from, to, 0, a.ValueSize)
 		values.Mul(out, p.Slice(0, p.Rows, 0, to-first), first, 0)
 		for i := range out.Rows {
 			for j := range out.Row(i) {
@@ -94,10 +122,10 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 
 // firstKey is the first key that a query sees.
 func (a *attention) firstKey(query int) int {
-	if a.window == 0 {
+	if a.Window == 0 {
 		return 0
 	}
-	return max(0, query-a.window+1)
+	return max(0, query-a.Window+1)
 }
 
 // weigh replaces the products of a query with the keys that it sees, up to its own, by weights that are not yet
@@ -105,12 +133,12 @@ func (a *attention) firstKey(query int) int {
 func (a *attention) weigh(row []float32, head int) {
 	scale := float32(1)
 	switch {
-	case a.alibi != nil:
-		a.alibi.add(row, float64(a.scale), head)
-	case a.cap > 0:
-		softcap(row, float64(a.scale), a.cap)
+	case a.ALiBi != nil:
+		addBias(a.ALiBi, row, float64(a.Scale), head)
+	case a.Cap > 0:
+		softcap(row, float64(a.Scale), a.Cap)
 	default:
-		scale = a.scale
+		scale = a.Scale
 	}
 	expScaled(row, scale, maximum(row))
 }
@@ -144,6 +172,3 @@ func inverseSum(sum float64, row []float32) float32 {
 	}
 	return float32(1 / sum)
 }
-
-// defaultScale is the scale of scores for heads with so many channels.
-func defaultScale(size int) float64 { return 1 / math.Sqrt(float64(size)) }

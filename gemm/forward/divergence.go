@@ -11,7 +11,7 @@ import (
 // It is a measure of sensitivity with little noise: unlike the loss it does not depend on which token
 // happened to follow. The losses of the state are returned, too.
 func (d *Decoder) Divergence(ctx context.Context, ref *Result, s *State, w Weights) (float64, *Scores, error) {
-	if err := s.at(len(d.blocks)); err != nil {
+	if err := s.at(d.Blocks()); err != nil {
 		return 0, nil, err
 	}
 	if !slices.EqualFunc(ref.End.Tokens, s.Tokens, slices.Equal[[]int32]) {
@@ -21,18 +21,18 @@ func (d *Decoder) Divergence(ctx context.Context, ref *Result, s *State, w Weigh
 	if err != nil {
 		return 0, nil, err
 	}
-	q, err := d.loadOutput(ctx, w, s)
+	q, err := d.loadOutput(ctx, w, s, nil)
 	if err != nil {
 		return 0, nil, err
 	}
 	losses, targets := make([]float64, s.Hidden.Rows), s.targets()
 	nats := make([]float64, s.Hidden.Rows)
-	err = q.eachChunk(ctx, s, nil, func(c chunk) error {
-		logits, logSum, err := p.chunk(ctx, c)
+	err = q.eachChunk(s, func(c chunk) error {
+		logits, logSum, err := p.chunk(c)
 		if err != nil {
 			return err
 		}
-		return d.rows(ctx, c.logits.Rows, func(i int) {
+		return q.rows(c.logits.Rows, func(i int) {
 			row, y := c.row+i, c.logits.Row(i)
 			sum := logSumExp(y)
 			nats[row] = divergence(logits.Row(i), y, logSum(i), sum)

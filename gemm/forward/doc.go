@@ -1,8 +1,8 @@
 // Package forward runs a model over tokens, on the CPU in float32. It computes the loss of every token, and
 // shows the inputs of every linear layer to an [Observer]. It has no backward pass and generates no tokens.
 //
-// A [Decoder] is a model's arithmetic without its weights. A [Weights] provides the weights layer by layer,
-// so a model with other weights is another Weights and not another model:
+// A [Decoder] has a model's description, which package decoder makes, and no weights. A [Weights] provides the
+// weights layer by layer, so a model with other weights is another Weights and not another model:
 //
 //	d, err := forward.New(model, layout)
 //	before, err := d.Run(ctx, forward.Stored(model), tokens, nil)
@@ -29,11 +29,9 @@
 // rotary positions, the slopes of ALiBi, the exact GELU and the logarithm of the loss come from package math,
 // whose last digit may depend on the machine.
 //
-// # Families
+// # Parts
 //
-// A family's arithmetic is an entry of the table in families.go; family.go explains its columns. A block is a
-// list of steps, a step a list of branches that read the same hidden states, and a branch a norm with the
-// parts behind it: attention (attention.go, latent.go), neurons (ffn.go) or routed experts (experts.go). If
-// config.json asks for something that this package does not compute, [New] fails. Of multimodal models only
-// the language model is computed, and adapters are left out.
+// Block loads each step of a block (branch.go, part.go): attention (attention.go, heads.go, latent.go), neurons
+// (ffn.go) or routed experts (experts.go). Every load function asks a Weights for the tensors that a description
+// names. The result has an apply method that computes a batch.
 package forward

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
 func TestExpIsMathExp(t *testing.T) {
@@ -77,7 +79,7 @@ func TestExpScaled(t *testing.T) {
 
 // softmax replaces scores by weights, and returns the inverse of their sum.
 func softmax(row []float32) float32 {
-	(&attention{scale: 1}).weigh(row, 0)
+	(&attention{Attention: &decoder.Attention{Scale: 1}}).weigh(row, 0)
 	return inverseOf(row)
 }
 

@@ -4,44 +4,71 @@ import (
 	"context"
 	"math"
 
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// ffn is the activation of a feed-forward network: z = act(y), or act(gate)·up if y is gate and up side by side.
+// ffn is a feed-forward network with its values.
 type ffn struct {
-	neurons int
-	gated   bool
-	act     func(to, from []float32)
+	in    linears
+	gated bool
+	act   func(to, from []float32)
+	out   linear
+	neurons
 }
 
-func (f *ffn) widths() (in, out int) {
-	if f.gated {
-		return 2 * f.neurons, f.neurons
+// neurons are the buffers of a network: the outputs of its first layers and the inputs of its last.
+type neurons struct{ y, z sgemm.Matrix }
+
+// newNeurons makes buffers for batches of so many rows.
+func newNeurons(d *decoder.FFN, rows int) neurons {
+	width := 0
+	for _, l := range d.In {
+		width += l.Outputs
 	}
-	return f.neurons, f.neurons
+	return neurons{sgemm.Dense(rows, width, nil), sgemm.Dense(rows, d.Neurons(), nil)}
 }
 
-func (f *ffn) mix(ctx context.Context, d *Decoder, z, y sgemm.Matrix, _ [][]int32) error {
-	return d.rows(ctx, y.Rows, func(i int) {
-		to, from := z.Row(i), y.Row(i)
-		f.act(to, from[:len(to)])
-		if f.gated {
-			for j, up := range from[f.neurons:] {
-				to[j] *= up
-			}
+func loadFFN(ctx context.Context, w Weights, d *decoder.FFN, n neurons) (*ffn, error) {
+	f := &ffn{gated: d.Gated, act: activations[d.Activation], neurons: n}
+	var err error
+	if f.in, err = loadLinears(ctx, w, d.In); err != nil {
+		return nil, err
+	}
+	f.out, err = loadLinear(ctx, w, d.Out)
+	return f, err
+}
+
+func (f *ffn) apply(p *pass, to, x sgemm.Matrix) error {
+	y, z := f.y.Slice(0, x.Rows, 0, f.y.Cols), f.z.Slice(0, x.Rows, 0, f.z.Cols)
+	if err := f.in.apply(p, y, x); err != nil {
+		return err
+	}
+	if err := p.rows(y.Rows, func(i int) { f.activate(z.Row(i), y.Row(i)) }); err != nil {
+		return err
+	}
+	if err := p.observe(z, f.out.Linear); err != nil {
+		return err
+	}
+	return f.out.apply(p, to, z)
+}
+
+// activate writes z = act(y), or act(gate)·up if y is gate and up side by side.
+func (f *ffn) activate(z, y []float32) {
+	f.act(z, y[:len(z)])
+	if f.gated {
+		for j, up := range y[len(z):] {
+			z[j] *= up
 		}
-	})
+	}
 }
 
-// activations by their names in config.json.
-var activations = map[string]func(to, from []float32){
-	"gelu":              elementwise(gelu),
-	"gelu_fast":         geluTanh,
-	"gelu_new":          geluTanh,
-	"gelu_pytorch_tanh": geluTanh,
-	"relu":              elementwise(relu),
-	"silu":              silu,
-	"swish":             silu,
+// activations write act(x) for each x of from, which may be to.
+var activations = map[decoder.Activation]func(to, from []float32){
+	decoder.GELU:     elementwise(gelu),
+	decoder.GELUTanh: geluTanh,
+	decoder.ReLU:     elementwise(relu),
+	decoder.SiLU:     silu,
 }
 
 // elementwise applies act to each element.

@@ -5,58 +5,53 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// norm is a norm over channels: the names of its tensors. The zero value is none.
+// norm is a norm over channels with its values.
 type norm struct {
-	kind         arch.NormKind
-	weight, bias string // empty where it has none
-	width        int
-	epsilon      float64
-}
-
-func (n norm) missing() bool { return n.width == 0 }
-
-// loadedNorm is a norm with its values.
-type loadedNorm struct {
-	norm
+	decoder.Norm
 	w, b []float32 // b is nil where it has none
 }
 
-func (n norm) load(ctx context.Context, w Weights) (loadedNorm, error) {
-	weight, err := optional(ctx, w, n.weight, n.width)
+func loadNorm(ctx context.Context, w Weights, n decoder.Norm) (norm, error) {
+	weight, err := optional(ctx, w, n.Weight, n.Width)
 	if err != nil {
-		return loadedNorm{}, err
+		return norm{}, err
 	}
 	switch {
 	case weight == nil:
-		weight = slices.Repeat([]float32{1}, n.width)
-	case n.kind == arch.RMSNorm1p:
+		weight = slices.Repeat([]float32{1}, n.Width)
+	case n.Kind == arch.RMSNorm1p:
 		weight = slices.Clone(weight)
 		for i := range weight {
 			weight[i]++
 		}
 	}
-	bias, err := optional(ctx, w, n.bias, n.width)
-	return loadedNorm{n, weight, bias}, err
+	bias, err := optional(ctx, w, n.Bias, n.Width)
+	return norm{n, weight, bias}, err
 }
 
-// normalize writes y = norm(x), row by row, and y = x where there is none. y may be x.
-func (d *Decoder) normalize(ctx context.Context, n loadedNorm, y, x sgemm.Matrix) error {
-	if n.missing() {
-		return d.rows(ctx, x.Rows, func(i int) { copy(y.Row(i), x.Row(i)) })
-	}
-	return d.rows(ctx, x.Rows, func(i int) { n.apply(y.Row(i), x.Row(i)) })
+// apply writes y = norm(x), row by row, and y = x where there is no norm. y may be x.
+func (n norm) apply(p *pass, y, x sgemm.Matrix) error {
+	return p.rows(x.Rows, func(i int) {
+		if n.Missing() {
+			copy(y.Row(i), x.Row(i))
+		} else {
+			n.row(y.Row(i), x.Row(i))
+		}
+	})
 }
 
-func (n loadedNorm) apply(y, x []float32) {
+// row normalises one row. y may be x.
+func (n norm) row(y, x []float32) {
 	mean := 0.0
-	if n.kind == arch.LayerNorm {
+	if n.Kind == arch.LayerNorm {
 		mean = sum(x) / float64(len(x))
 	}
-	scale := 1 / math.Sqrt(squares(x, mean)/float64(len(x))+n.epsilon)
+	scale := 1 / math.Sqrt(squares(x, mean)/float64(len(x))+n.Epsilon)
 	y, w := y[:len(x)], n.w[:len(x)]
 	for i, v := range x {
 		y[i] = w[i] * float32(float64(float64(v)-mean)*scale)

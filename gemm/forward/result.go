@@ -65,8 +65,8 @@ func (d *Decoder) Pass(ctx context.Context, w Weights, tokens [][]int32, o PassO
 	tally.Add(ctx, "forward.Pass", 1)
 	r, total := &Result{End: s, weights: w}, d.Blocks()+1
 	entries := min(o.Entries, len(tokens))
-	keep := entries > 0 && o.fits(d.Blocks()*s.first(entries).Hidden.Rows, d.hidden)
-	for i := range d.blocks {
+	keep := entries > 0 && o.fits(d.Blocks()*s.first(entries).Hidden.Rows, d.Hidden)
+	for i := range d.Blocks() {
 		if keep {
 			r.entries = append(r.entries, s.first(entries).Clone())
 		}
@@ -77,8 +77,8 @@ func (d *Decoder) Pass(ctx context.Context, w Weights, tokens [][]int32, o PassO
 			return nil, err
 		}
 	}
-	if o.fits(s.Hidden.Rows, d.vocab) {
-		r.logits, r.logSums = sgemm.Dense(s.Hidden.Rows, d.vocab, nil), make([]float64, s.Hidden.Rows)
+	if o.fits(s.Hidden.Rows, d.Vocab) {
+		r.logits, r.logSums = sgemm.Dense(s.Hidden.Rows, d.Vocab, nil), make([]float64, s.Hidden.Rows)
 	}
 	if r.Scores, err = d.score(ctx, w, r, o.Observer); err != nil {
 		return nil, err
@@ -123,22 +123,22 @@ type referenceLogits struct {
 func (d *Decoder) referenceLogits(ctx context.Context, r *Result) (l *referenceLogits, err error) {
 	l = &referenceLogits{Result: r}
 	if r.logSums == nil {
-		l.output, err = d.loadOutput(ctx, r.weights, r.End)
+		l.output, err = d.loadOutput(ctx, r.weights, r.End, nil)
 	}
 	return l, err
 }
 
 // chunk is the same chunk of the reference as c of another state. logSum is log Σ exp of its row i.
-func (l *referenceLogits) chunk(ctx context.Context, c chunk) (logits sgemm.Matrix, logSum func(i int) float64, err error) {
+func (l *referenceLogits) chunk(c chunk) (logits sgemm.Matrix, logSum func(i int) float64, err error) {
 	if l.output == nil {
 		sums := l.logSums[c.row:]
 		return l.logits.Slice(c.row, c.row+c.logits.Rows, 0, l.logits.Cols), func(i int) float64 { return sums[i] }, nil
 	}
 	if c.from == 0 {
-		if l.x, err = l.output.inputs(ctx, c.batch, l.End); err != nil {
+		if l.x, err = l.output.inputs(c.batch, l.End); err != nil {
 			return logits, nil, err
 		}
 	}
-	logits, err = l.output.logitsOf(ctx, l.x, c.from)
+	logits, err = l.output.logitsOf(l.x, c.from)
 	return logits, func(i int) float64 { return logSumExp(logits.Row(i)) }, err
 }

@@ -1,20 +1,28 @@
 package forward
 
-import (
-	"context"
+// addTo adds x to y.
+func addTo(y, x []float32) {
+	x = x[:len(y)]
+	for i := range y {
+		y[i] += x[i]
+	}
+}
 
-	"github.com/lowtoggle/lowtoggle/internal/parallel"
-)
+// scale multiplies by a number.
+func scale(x []float32, by float32) {
+	if by == 1 {
+		return
+	}
+	for i := range x {
+		x[i] *= by
+	}
+}
 
-// rowRun is how many rows a worker takes at once.
-const rowRun = 32
-
-// rows calls f for the rows 0 to n-1.
-func (d *Decoder) rows(ctx context.Context, n int, f func(row int)) error {
-	return parallel.Run(ctx, (n+rowRun-1)/rowRun, d.Workers, func(_ context.Context, run int) error {
-		for i := run * rowRun; i < min(n, (run+1)*rowRun); i++ {
-			f(i)
-		}
-		return nil
-	})
+// softcap replaces each x by cap·tanh(scale·x/cap), which stays within ±cap.
+func softcap(row []float32, scale, cap float64) {
+	slope := 2 * scale / cap
+	for i, v := range row {
+		// tanh u = 1 - 2/(e^2u + 1)
+		row[i] = float32(cap - 2*cap/(exp(float64(slope*float64(v)))+1))
+	}
 }

@@ -1,4 +1,4 @@
-package forward
+package decoder
 
 import (
 	"encoding/json"

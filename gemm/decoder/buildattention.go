@@ -1,4 +1,6 @@
-package forward
+package decoder
+
+import "math"
 
 // Kinds of layers, as "layer_types" of config.json calls them.
 const (
@@ -7,60 +9,63 @@ const (
 )
 
 // attention is a layer's.
-func (b *builder) attention(layer int) part {
+func (b *builder) attention(layer int) *Attention {
 	data := b.family.attention
 	if data.latent != nil {
 		return b.latent(layer, data.latent)
 	}
-	h := heads{queries: b.dims["heads"], kv: b.dims["heads"], size: b.dims["head_dim"], valueSize: b.dims["head_dim"], byHead: data.byHead}
+	h := Heads{Queries: b.dims["heads"], KV: b.dims["heads"], Size: b.dims["head_dim"], ValueSize: b.dims["head_dim"], ByHead: data.byHead}
 	if kv, grouped := b.dims["kv_heads"]; grouped {
-		h.kv = kv
+		h.KV = kv
 	}
-	if h.kv < 1 || h.queries%h.kv != 0 {
-		b.failf("%d heads cannot share %d KV heads", h.queries, h.kv)
-		h.kv = h.queries
+	if h.KV < 1 || h.Queries%h.KV != 0 {
+		b.failf("%d heads cannot share %d KV heads", h.Queries, h.KV)
+		h.KV = h.Queries
 	}
-	a := b.mixing(layer, h)
-	m := &mixed{mix: a, out: b.linear(data.out, layer)}
+	a := b.scores(layer, h)
+	a.Out = b.linear(data.out, layer)
 	for _, kind := range data.in {
-		m.in = append(m.in, b.linear(kind, layer))
+		a.In = append(a.In, b.linear(kind, layer))
 	}
 	if data.qNorm != "" {
-		queries, keys := a.columns()
-		m.norms = []spanNorm{b.span(b.norm(layer, data.qNorm), queries, a.size), b.span(b.norm(layer, data.kNorm), keys, a.size)}
+		queries, keys := h.Columns()
+		a.Norms = []SpanNorm{b.span(b.norm(layer, data.qNorm), queries, h.Size), b.span(b.norm(layer, data.kNorm), keys, h.Size)}
 	}
-	b.fits(m)
-	return m
+	b.fits(a.In, h.Width(), a.Out, h.Queries*h.ValueSize)
+	return a
 }
 
-// span is a norm of heads from those columns on: of each one's, or of all together.
-func (b *builder) span(n norm, columns []int, size int) spanNorm {
-	switch n.width {
+// span is a norm of heads that begin at columns: of each head by itself, or of all heads together.
+func (b *builder) span(n Norm, columns []int, size int) SpanNorm {
+	switch n.Width {
 	case size:
 	case size * len(columns):
 		columns = columns[:1]
 	default:
-		b.failf("tensor %q: has %d values, the forward pass needs %d or %d", n.weight, n.width, size, size*len(columns))
+		b.failf("tensor %q: has %d values, the forward pass needs %d or %d", n.Weight, n.Width, size, size*len(columns))
 	}
-	return spanNorm{n, columns}
+	return SpanNorm{n, columns}
 }
 
-// mixing is what a layer's attention does to heads.
-func (b *builder) mixing(layer int, h heads) *attention {
+// scores is attention without its layers: how queries and keys of a layer make scores.
+func (b *builder) scores(layer int, h Heads) *Attention {
 	data, c := b.family.attention, b.config
 	window, kind := b.window(layer)
-	a := &attention{heads: h, window: window, cap: c.bound(data.cap), scale: float32(defaultScale(h.size))}
+	a := &Attention{Heads: h, Window: window, Cap: c.bound(data.cap), Scale: float32(defaultScale(h.Size))}
 	if data.scale.name != "" {
-		a.scale = float32(c.factor(data.scale))
+		a.Scale = float32(c.factor(data.scale))
 	}
 	switch {
 	case b.biased():
-		a.alibi = newALiBi(h.queries, data.alibi.coarse)
+		a.ALiBi = newALiBi(h.Queries, data.alibi.coarse)
 	case data.rotary != nil:
-		a.rotary = c.rope(data.rotary, kind).rotary(h.size)
+		a.Rotary = c.rope(data.rotary, kind).rotary(h.Size)
 	}
 	return a
 }
+
+// defaultScale is the scale of scores for heads with so many channels.
+func defaultScale(size int) float64 { return 1 / math.Sqrt(float64(size)) }
 
 // biased reports whether positions are biases of scores.
 func (b *builder) biased() bool {

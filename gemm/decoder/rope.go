@@ -1,4 +1,4 @@
-package forward
+package decoder
 
 import (
 	"math"
@@ -49,7 +49,7 @@ func (r rope) kind() string {
 }
 
 // rotary makes the rotary positions of heads of a size.
-func (r rope) rotary(size int) *rotary {
+func (r rope) rotary(size int) *Rotary {
 	first, n := r.turning(size)
 	f := make([]float64, n/2)
 	for i := range f {
@@ -71,12 +71,20 @@ func (r rope) rotary(size int) *rotary {
 	default:
 		r.failf("%srope_type is %q; the forward pass knows default, linear, llama3, longrope and yarn", r.at, kind)
 	}
-	turn := &rotary{frequencies: newFrequencies(f, length), first: first, neighbours: r.is(r.data.neighbours)}
+	turn := &Rotary{Frequencies: newFrequencies(f, length), First: first, Neighbours: r.is(r.data.neighbours)}
 	if long != nil {
 		f := newFrequencies(long, length)
-		turn.long, turn.longFrom = &f, int(r.original())
+		turn.Long, turn.LongFrom = &f, int(r.original())
 	}
 	return turn
+}
+
+func newFrequencies(radians []float64, length float64) Frequencies {
+	f := Frequencies{Length: float32(length)}
+	for _, v := range radians {
+		f.Radians = append(f.Radians, float32(v))
+	}
+	return f
 }
 
 // turning says which of a head's channels turn: from first on, n.

@@ -1,4 +1,4 @@
-package forward
+package decoder
 
 import (
 	"strconv"
@@ -9,7 +9,7 @@ import (
 )
 
 // unclaimed lists the tensors whose effect on the loss is not known: those that the family does not
-// claim. Left out are stored shifts (see [Unshifted]); layers after those that config.json counts, which
+// claim. Left out are stored shifts (tensors *[weights.ShiftSuffix]); layers after those that config.json counts, which
 // predict further tokens; and, beside a language model, what turns images and the like into tokens.
 func unclaimed(f family, c *config, l *arch.Layout) []string {
 	text, layers := "", "" // what the names begin with

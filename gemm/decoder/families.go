@@ -1,4 +1,4 @@
-package forward
+package decoder
 
 import "github.com/lowtoggle/lowtoggle/weights/arch"
 

@@ -1,4 +1,4 @@
-package forward
+package decoder
 
 import (
 	"cmp"
@@ -92,46 +92,35 @@ func (b *builder) table(kind string, rows int) string {
 	return c.Name
 }
 
-// positions are learned ones, where the family has them.
-func (b *builder) positions() positions {
-	data := b.family.embedding
-	if data.positions == "" {
-		return positions{}
-	}
-	rows := b.dims["positions"]
-	return positions{b.table(data.positions, rows), rows, data.offset}
-}
-
-func (b *builder) linear(kind string, layer int) linear {
+func (b *builder) linear(kind string, layer int) Linear {
 	c := b.claim(kind, layer, 2)
 	if c == nil {
-		return linear{}
+		return Linear{}
 	}
 	return newLinear(c)
 }
 
-func newLinear(c *arch.Claim) linear {
-	return linear{weight: c.Name, bias: c.Bias, transposed: c.OutAxis == 1,
-		inputs: c.Axes[1-c.OutAxis].Len(), outputs: c.Axes[c.OutAxis].Len()}
+func newLinear(c *arch.Claim) Linear {
+	return Linear{Weight: c.Name, Bias: c.Bias, Transposed: c.OutAxis == 1,
+		Inputs: c.Axes[1-c.OutAxis].Len(), Outputs: c.Axes[c.OutAxis].Len()}
 }
 
-// norm is the first of kinds that the checkpoint has, which must have one of them; none where none are
-// listed.
-func (b *builder) norm(layer int, kinds ...string) norm {
+// norm is the first of kinds that the checkpoint has. It must have one of them. Without kinds there is no norm.
+func (b *builder) norm(layer int, kinds ...string) Norm {
 	if len(kinds) == 0 || kinds[0] == "" {
-		return norm{}
+		return Norm{}
 	}
 	i := max(0, slices.IndexFunc(kinds, func(kind string) bool { return b.has(layer, kind) }))
 	f := b.family
-	n := norm{kind: f.norm, width: b.dims["hidden"], epsilon: b.config.positive(f.epsilon.name, f.epsilon.value.(float64))}
+	n := Norm{Kind: f.norm, Width: b.dims["hidden"], Epsilon: b.config.positive(f.epsilon.name, f.epsilon.value.(float64))}
 	if f.weighted.name != "" && !b.config.is(f.weighted) {
 		return n
 	}
 	if c := b.claim(kinds[i], layer, 1); c != nil {
-		n.weight, n.width = c.Name, c.Axes[0].Len()
+		n.Weight, n.Width = c.Name, c.Axes[0].Len()
 	}
 	if all := b.claims[module{kinds[i] + ".bias", layer}]; len(all) > 0 {
-		n.bias = all[0].Name
+		n.Bias = all[0].Name
 	}
 	return n
 }

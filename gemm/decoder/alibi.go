@@ -1,0 +1,28 @@
+package decoder
+
+import (
+	"math"
+	"math/bits"
+)
+
+// ALiBi biases scores by the distance of a key from its query (Press et al., ICLR 2022).
+type ALiBi struct {
+	Slopes []float64 // by query head
+	// Coarse: the bias is rounded to BF16 and added before the scores are scaled (Falcon).
+	Coarse bool
+}
+
+// newALiBi makes slopes. For 2ⁿ heads they go from 2^-(8/2ⁿ) down in equal ratios to 2^-8. Other numbers of heads
+// get the slopes of the next lower power of two, and then every second slope of the next higher.
+func newALiBi(heads int, coarse bool) *ALiBi {
+	a := &ALiBi{Coarse: coarse}
+	lower := 1 << (bits.Len(uint(heads)) - 1)
+	for i := range heads {
+		exponent := 8 * float64(i+1) / float64(lower)
+		if i >= lower {
+			exponent = 8 * float64(2*(i-lower)+1) / float64(2*lower)
+		}
+		a.Slopes = append(a.Slopes, math.Exp2(-exponent))
+	}
+	return a
+}

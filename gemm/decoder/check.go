@@ -1,0 +1,25 @@
+package decoder
+
+import "fmt"
+
+// Check returns an error for sequences that the model cannot predict: no sequences, those with fewer than two
+// tokens or more than the model has positions, and those with tokens outside the vocabulary.
+func (d *Decoder) Check(tokens [][]int32) error {
+	if len(tokens) == 0 {
+		return fmt.Errorf("there are no sequences of tokens: give at least one")
+	}
+	for i, sequence := range tokens {
+		switch {
+		case len(sequence) < 2:
+			return fmt.Errorf("sequence %d has %d tokens: give at least two, one to predict from and one to predict", i, len(sequence))
+		case len(sequence) > d.Limit:
+			return fmt.Errorf("sequence %d has %d tokens, the model takes at most %d: cut it into shorter ones", i, len(sequence), d.Limit)
+		}
+		for at, token := range sequence {
+			if token < 0 || int(token) >= d.Vocab {
+				return fmt.Errorf("sequence %d, position %d: token %d is outside the vocabulary of %d: use tokens of this model's tokenizer", i, at, token, d.Vocab)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package decoder
+
+// Layer is a linear layer and its place.
+type Layer struct {
+	Tensor          string // its weight's name
+	Block           int    // the block it is in; the number of blocks for the head
+	Inputs, Outputs int
+	// Routed is set for an expert's layer. It sees only the tokens that the router sends to the expert, which
+	// may be none.
+	Routed bool
+}
+
+// Layers lists the linear layers in the order in which they are computed. A head that is tied to the embedding
+// is not in the list.
+func (d *Decoder) Layers() []Layer {
+	var all []Layer
+	add := func(block int, layers ...Linear) {
+		for _, l := range layers {
+			all = append(all, Layer{l.Weight, block, l.Inputs, l.Outputs, l.Routed})
+		}
+	}
+	for i, block := range d.Blocks {
+		for _, step := range block {
+			for _, b := range step {
+				add(i, b.First()...)
+				for _, p := range b.Parts {
+					add(i, p.rest()...)
+				}
+			}
+		}
+	}
+	if !d.Head.Tied {
+		add(len(d.Blocks), d.Head.Linear)
+	}
+	return all
+}
+
+// First are the layers of all parts that read the branch's norm.
+func (b Branch) First() []Linear {
+	var all []Linear
+	for _, p := range b.Parts {
+		all = append(all, p.first()...)
+	}
+	return all
+}
+
+// first are the layers that read the part's input, rest those behind them. Both are in the order in which they are
+// computed.
+func (p Part) first() []Linear {
+	switch {
+	case p.Experts != nil:
+		return []Linear{p.Experts.Router}
+	case p.FFN != nil:
+		return p.FFN.In
+	case p.Attention.Latent != nil:
+		return p.Attention.Latent.Down[:]
+	}
+	return p.Attention.In
+}
+
+func (p Part) rest() []Linear {
+	switch {
+	case p.Experts != nil:
+		var all []Linear
+		for _, f := range p.Experts.Each {
+			all = append(append(all, f.In...), f.Out)
+		}
+		return all
+	case p.FFN != nil:
+		return []Linear{p.FFN.Out}
+	case p.Attention.Latent == nil:
+		return []Linear{p.Attention.Out}
+	}
+	l := p.Attention.Latent
+	if l.Queries.Missing() {
+		return []Linear{l.KV.Up, p.Attention.Out}
+	}
+	return []Linear{l.Queries.Up, l.KV.Up, p.Attention.Out}
+}

@@ -1,0 +1,52 @@
+package forward
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+)
+
+// Observer sees the inputs of linear layers.
+type Observer interface {
+	// Input is called with each input x[tokens, inputs], batch by batch in the order of the sequences.
+	// There is one call for all layers that share the input; names are their weights' names. The input of a
+	// routed expert has the tokens that are routed to it. If a batch has none, there is no call. x is read
+	// only and valid during the call. An error ends the pass.
+	Input(names []string, x sgemm.Matrix) error
+}
+
+// pass is what every computation on a batch needs.
+type pass struct {
+	context.Context
+	workers   int
+	products  Products
+	observer  Observer  // may be nil
+	sequences [][]int32 // of the batch
+}
+
+// observe shows the input of some layers.
+func (p *pass) observe(x sgemm.Matrix, layers ...decoder.Linear) error {
+	if p.observer == nil {
+		return nil
+	}
+	names := make([]string, len(layers))
+	for i, l := range layers {
+		names[i] = l.Weight
+	}
+	return p.observer.Input(names, x)
+}
+
+// rowRun is how many rows a worker takes at once.
+const rowRun = 32
+
+// rows calls f for the rows 0 to n-1.
+func (p *pass) rows(n int, f func(row int)) error {
+	return parallel.Run(p, (n+rowRun-1)/rowRun, p.workers, func(_ context.Context, run int) error {
+		for i := run * rowRun; i < min(n, (run+1)*rowRun); i++ {
+			f(i)
+		}
+		return nil
+	})
+}
