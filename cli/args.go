@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
-	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/internal/spelling"
 )
 
 // completionFlag is the last word of a command line that asks for completions.
@@ -35,7 +35,7 @@ func arrange(a *cli.App, args []string) ([]string, error) {
 			names = append(names, c.Name)
 		}
 		return nil, exit.Usagef("there is no command %q%s; the commands are %s", args[0],
-			flag.DidYouMean("", args[0], names), strings.Join(names, ", "))
+			spelling.DidYouMean("", args[0], names), strings.Join(names, ", "))
 	}
 	flags, rest, err := splitFlags(cmd, args[1:])
 	return slices.Concat([]string{cmd.Name}, flags, []string{"--"}, rest), err
@@ -66,7 +66,7 @@ func splitFlags(cmd *cli.Command, args []string) (flags, rest []string, err erro
 			continue
 		case !ok:
 			return nil, nil, exit.Usagef("%s has no flag %s%s; see lowtoggle %s --help", cmd.Name, arg,
-				flag.DidYouMean("--", name, longNames(cmd)), cmd.Name)
+				spelling.DidYouMean("--", name, longNames(cmd)), cmd.Name)
 		case name == "help" || name == "h":
 			return []string{"--help"}, nil, nil // help wins over everything else
 		}

@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
@@ -122,5 +123,8 @@ func (t Table) ReadPlan(path string) (p *plan.Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, t.check(p)
+	if err := t.check(p); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
 }

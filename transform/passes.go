@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
@@ -156,7 +157,7 @@ func (t Table) check(p *plan.Plan) error {
 		by, ok := t.Lookup(s.Pass)
 		switch {
 		case !ok:
-			return fmt.Errorf("%w: step %d: there is no pass %q; the passes are %s", plan.ErrInvalid, i, s.Pass, t.names())
+			return fmt.Errorf("%w: step %d: %w", plan.ErrInvalid, i, t.unknown(s.Pass))
 		case by.Class == pass.Exact && s.Index == "":
 			return fmt.Errorf("%w: step %d: %s acts on an index, and names none", plan.ErrInvalid, i, s.Pass)
 		case by.Class != pass.Exact && s.Tensor == "":
@@ -184,7 +185,7 @@ func (t Table) Parse(list string) ([]pass.Choice, error) {
 		name, arg, hasArg := strings.Cut(strings.TrimSpace(item), "=")
 		p, ok := t.Lookup(name)
 		if !ok {
-			return nil, fmt.Errorf("there is no pass %q; the passes are %s", name, t.names())
+			return nil, t.unknown(name)
 		}
 		if slices.ContainsFunc(chosen, func(c pass.Choice) bool { return c.Pass == p }) {
 			return nil, fmt.Errorf("pass %s is named twice", name)
@@ -208,12 +209,13 @@ func (t Table) Parse(list string) ([]pass.Choice, error) {
 // ParsePasses reads a list of the module's own passes; see [Table.Parse].
 func ParsePasses(list string) ([]pass.Choice, error) { return Passes.Parse(list) }
 
-func (t Table) names() string {
+// unknown is the error of a name that is no pass's.
+func (t Table) unknown(name string) error {
 	var names []string
 	for _, r := range t {
 		names = append(names, r.Pass.Name)
 	}
-	return strings.Join(names, ", ")
+	return fmt.Errorf("there is no pass %q%s; the passes are %s", name, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
 // UsesHessians reports whether what passes do depends on the layers' calibration statistics, if they are known.

@@ -102,6 +102,10 @@ func TestPlansThatNoPassWrites(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"unknown inside": {strings.Replace(js, `"zeroed"`, `"zeros"`, 1), "round: tensor "},
 		"pass":           {strings.ReplaceAll(strings.Replace(js, `"pass":"round"`, `"pass":"floor"`, 1), `"round":{`, `"floor":{`), `"floor"`},
+		"misspelt":       {strings.ReplaceAll(strings.Replace(js, `"pass":"round"`, `"pass":"ruond"`, 1), `"round":{`, `"ruond":{`), `there is no pass "ruond" (did you mean round?); the passes are scale, `},
+		"misspelt alone": {strings.Replace(js, `"pass":"round"`, `"pass":"ruond"`, 1), `there is no pass "ruond" (did you mean round?)`},
+		"field":          {strings.Replace(js, `"round":{`, `"rounds":{`, 1), `pass "round" has no field "rounds"`},
+		"another's":      {strings.Replace(js, `"round":{`, `"order":{`, 1), `pass "round" has no field "order"`},
 		"index":          {strings.Replace(js, `"index":`, `"tensor":`, 1), "step 0: reorder acts on an index, and names none"},
 		"tensor":         {strings.Replace(js, `"pass":"reorder"`, `"pass":"round"`, 1), "round"},
 		"fraction":       {strings.Replace(js, `"zeroed":2`, `"zeroed":2.5`, 1), "round: tensor "},
@@ -123,7 +127,7 @@ func TestPlansThatNoPassWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plan.json")
 	testmodel.OK(t, os.WriteFile(path, []byte(`{"plan_version": 2, "drop_in": true, "steps": [{"pass": "floor", "tensor": "a"}]}`), 0o666))
 	_, err := transform.Passes.ReadPlan(path)
-	testmodel.WantError(t, err, "invalid plan", `there is no pass "floor"`)
+	testmodel.WantError(t, err, path, "invalid plan", `there is no pass "floor"`)
 	testmodel.OK(t, os.WriteFile(path, []byte(`{"plan_version": 2, "drop_in": true, "steps": [{"pass": "round", "index": "a"}]}`), 0o666))
 	_, err = transform.Passes.ReadPlan(path)
 	testmodel.WantError(t, err, "step 0: round acts on a tensor, and names none")

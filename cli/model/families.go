@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -60,7 +61,7 @@ func familyNamed(name string) (*arch.Family, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return nil, exit.Usagef("there is no family %q%s; the families are %s", name, flag.DidYouMean("", name, names), strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no family %q%s; the families are %s", name, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
 // familyJSON is a family in the output of families --json.

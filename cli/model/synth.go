@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -68,7 +69,7 @@ func readConfig(name string) ([]byte, error) {
 	}
 	js, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w%s; lowtoggle synth --help lists the embedded ones", err, flag.DidYouMean("", name, synth.Names()))
+		return nil, fmt.Errorf("%w%s; lowtoggle synth --help lists the embedded ones", err, spelling.DidYouMean("", name, synth.Names()))
 	}
 	return js, nil
 }

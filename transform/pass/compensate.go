@@ -56,7 +56,10 @@ var Compensate = &Pass{
 	},
 	Compile: func(s *plan.Step, _ *program.Context) (o program.Operation, err error) {
 		d, err := plan.Data[Damping](s)
-		if err != nil || !(d.Damp > 0 && d.Damp <= 1) {
+		if err != nil {
+			return o, err
+		}
+		if !(d.Damp > 0 && d.Damp <= 1) {
 			return o, errors.New("its damping is not above 0 and up to 1")
 		}
 		return program.Operation{Joint: true, Damp: d.Damp}, nil

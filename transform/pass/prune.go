@@ -88,7 +88,10 @@ var Prune = &Pass{
 	},
 	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
 		d, err := plan.Data[Pruned](s)
-		if err != nil || len(d.Inputs)+len(d.Outputs) == 0 {
+		if err != nil {
+			return o, err
+		}
+		if len(d.Inputs)+len(d.Outputs) == 0 {
 			return o, errors.New("does not say what to zero")
 		}
 		in, k := c.Program.InputAxis()

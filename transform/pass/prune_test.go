@@ -42,7 +42,7 @@ func TestDamagedPruneIsRefused(t *testing.T) {
 		if model == "gpt2-tiny" {
 			inputs, outputs = 40, 160
 		}
-		list := []damaged{{&plan.Step{}, "does not say what to zero"}, {&plan.Step{Data: pass.Pruned{}}, "does not say what to zero"}}
+		list := []damaged{{&plan.Step{}, "has no data"}, {&plan.Step{Data: pass.Pruned{}}, "does not say what to zero"}}
 		for _, c := range []struct {
 			list []int
 			of   int
@@ -72,7 +72,7 @@ func TestDamagedPruneIsRefused(t *testing.T) {
 
 func TestDamagedCompensateIsRefused(t *testing.T) {
 	m := tiny(t, "llama-tiny", 0)
-	list := []damaged{{&plan.Step{Pass: "compensate"}, "its damping is not above 0 and up to 1"}}
+	list := []damaged{{&plan.Step{Pass: "compensate"}, "has no data"}}
 	for _, damp := range []float64{0, -0.1, 1.5, math.NaN(), math.Inf(1)} {
 		list = append(list, damaged{&plan.Step{Pass: "compensate", Data: pass.Damping{Damp: damp}}, "its damping is not above 0 and up to 1"})
 	}

@@ -42,7 +42,7 @@ var Reorder = &Pass{
 	},
 	Plan: planReorder,
 	Symmetry: func(s *plan.Step, n int, sym *program.Symmetry) error {
-		labels, err := plan.Data[[]int](s)
+		labels, err := plan.Data[[]int](s, "order")
 		switch {
 		case err != nil:
 			return err

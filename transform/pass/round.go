@@ -53,7 +53,10 @@ var Round = &Pass{
 	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
 		f := c.Program.Format
 		bits, err := plan.Data[Bits](s)
-		if err != nil || bits.Zeroed < 0 || bits.Zeroed > f.MantBits {
+		if err != nil {
+			return o, err
+		}
+		if bits.Zeroed < 0 || bits.Zeroed > f.MantBits {
 			return o, fmt.Errorf("bits to zero are not within 0 and %d", f.MantBits)
 		}
 		return roundOperation(f, bits), nil

@@ -39,7 +39,7 @@ var Scale = &Pass{
 	},
 	Plan: planScale,
 	Symmetry: func(s *plan.Step, n int, sym *program.Symmetry) error {
-		exponents, err := plan.Data[[]int](s)
+		exponents, err := plan.Data[[]int](s, "exponents")
 		switch {
 		case err != nil:
 			return err

@@ -30,7 +30,7 @@ var Signs = &Pass{
 		})
 	},
 	Symmetry: func(s *plan.Step, n int, sym *program.Symmetry) error {
-		flipped, err := plan.Data[[]int](s)
+		flipped, err := plan.Data[[]int](s, "flip")
 		if err != nil {
 			return err
 		}

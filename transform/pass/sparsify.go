@@ -54,14 +54,14 @@ var Sparsify = &Pass{
 		return zerosOperation(l.Base(), data.(Zeros))
 	},
 	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
-		z, err := plan.Data[Zeros](s)
+		z, err := plan.Data[Zeros](s, "zeros")
 		if err != nil {
 			return o, err
 		}
 		return zerosOperation(c.Program, z)
 	},
 	Describe: func(s *plan.Step) string {
-		z, _ := plan.Data[Zeros](s)
+		z, _ := plan.Data[Zeros](s, "zeros")
 		return "zero " + z.String()
 	},
 }

@@ -66,7 +66,7 @@ var Trellis = &Pass{
 	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
 		t, err := plan.Data[Price](s)
 		if err != nil {
-			return o, errors.New("does not say what values cost")
+			return o, err
 		}
 		if !(t.Lambda >= 0 && t.Lambda <= 1000) {
 			return o, fmt.Errorf("a lambda of %g is not within 0 and 1000", t.Lambda)

@@ -220,7 +220,7 @@ func TestDamagedTrellisIsRefused(t *testing.T) {
 	good := func() *pass.Price {
 		return &pass.Price{Lambda: 0.1, Rates: rounding.Rates{Significant: []float64{0.1, 0.2, 0.5, 1}}}
 	}
-	list := []damaged{{&plan.Step{}, "does not say what values cost"}}
+	list := []damaged{{&plan.Step{}, "has no data"}}
 	for _, c := range []struct {
 		damage func(s *pass.Price)
 		want   string

@@ -39,10 +39,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"nothing":       {"", "ends too early"},
 		"cut short":     {js[:len(js)/2], "ends too early"},
 		"unknown field": {strings.Replace(js, `"drop_in"`, `"drops_in"`, 1), `unknown field "drops_in"`},
-		"of a step":     {strings.Replace(js, `"round":{`, `"rounds":{`, 1), `pass "round" has no field "rounds"`},
-		"another's":     {strings.Replace(js, `"round":{`, `"order":{`, 1), `pass "round" has no field "order"`},
-		"two data":      {strings.Replace(js, `"round":{`, `"zeros":{},"round":{`, 1), `pass "round" has no field "zeros"`},
-		"both names":    {strings.Replace(js, `"signs":[`, `"flip":[],"signs":[`, 1), `pass "signs" has no field`},
+		"two data":      {strings.Replace(js, `"round":{`, `"zeros":{},"round":{`, 1), `a step of pass "round" has two fields of data, "round" and "zeros"`},
+		"both names":    {strings.Replace(js, `"signs":[`, `"flip":[],"signs":[`, 1), `a step of pass "signs" has two fields of data, "flip" and "signs"`},
 		"version":       {strings.Replace(js, `"plan_version": 2`, `"plan_version": 3`, 1), "version 3, this program reads versions 1 to 2"},
 		"version 0":     {strings.Replace(js, `"plan_version": 2`, `"plan_version": 0`, 1), "there is no plan_version"},
 		"no pass":       {strings.Replace(js, `"pass":"round"`, `"passes":"round"`, 1), "a step names no pass"},
@@ -92,6 +90,23 @@ func TestData(t *testing.T) {
 	} {
 		_, err := plan.Data[pass.Bits](&plan.Step{Pass: "round", Data: json.RawMessage(text)})
 		testmodel.WantError(t, err, want)
+	}
+}
+
+// Data under a name that is not the pass's is refused, unless the pass says that it had this name.
+func TestDataHasTheNameOfItsPass(t *testing.T) {
+	for field, want := range map[string]string{"order": "", "reorder": "", "orders": `pass "reorder" has no field "orders"`} {
+		p, err := plan.Decode([]byte(`{"plan_version": 2, "drop_in": true, "steps": [{"pass": "reorder", "index": "a", "` + field + `": [1, 0]}]}`))
+		testmodel.OK(t, err)
+		got, err := plan.Data[[]int](p.Steps[0], "order")
+		if want != "" {
+			testmodel.WantError(t, err, want)
+		} else if err != nil || len(got) != 2 {
+			t.Errorf("%s: read as %v, error %v", field, got, err)
+		}
+		if _, err := plan.Data[[]int](p.Steps[0]); (err == nil) != (field == "reorder") {
+			t.Errorf("%s: without a former name, error %v", field, err)
+		}
 	}
 }
 

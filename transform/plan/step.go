@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Step is one decision of one pass. Index names what an exact pass acts on, Tensor what the other passes act
@@ -16,13 +18,16 @@ type Step struct {
 	// Data belongs to the pass: a value of the pass's own type, or, in a plan that was read, its JSON.
 	// Only the pass and its check in package verify decode it, with [Data].
 	Data any
+
+	field string // of the JSON that Data was read from; empty: it was not read
 }
 
-// version1 names the field of a step's data where plans of version 1 did not call it after the pass.
-var version1 = map[string]string{"reorder": "order", "signs": "flip", "scale": "exponents", "sparsify": "zeros"}
-
-// Data returns the data of a step as a T. Unknown fields, data of another type and absent data are errors.
-func Data[T any](s *Step) (v T, err error) {
+// Data returns the data of a step as a T. former are other names than the pass's that the data's field had in plans of
+// version 1. Unknown fields, data of another type and absent data are errors.
+func Data[T any](s *Step, former ...string) (v T, err error) {
+	if s.field != "" && s.field != s.Pass && !slices.Contains(former, s.field) {
+		return v, fmt.Errorf("pass %q has no field %q", s.Pass, s.field)
+	}
 	switch d := s.Data.(type) {
 	case T:
 		return d, nil
@@ -62,7 +67,8 @@ func (s *Step) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalJSON reads a step of version 1 or 2. Unknown fields are errors.
+// UnmarshalJSON reads a step of version 1 or 2. One field beside those of every step is its data, whatever its name:
+// [Data] refuses a field that the pass does not know. More fields are an error.
 func (s *Step) UnmarshalJSON(js []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(js, &fields); err != nil {
@@ -72,7 +78,8 @@ func (s *Step) UnmarshalJSON(js []byte) error {
 	if err := json.Unmarshal(fields["pass"], &s.Pass); err != nil {
 		return fmt.Errorf("a step names no pass: %w", err)
 	}
-	for name, value := range fields {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := fields[name]
 		var err error
 		switch {
 		case name == "pass":
@@ -80,10 +87,10 @@ func (s *Step) UnmarshalJSON(js []byte) error {
 			err = json.Unmarshal(value, &s.Index)
 		case name == "tensor":
 			err = json.Unmarshal(value, &s.Tensor)
-		case s.Data == nil && (name == s.Pass || name == version1[s.Pass]):
-			s.Data = value
+		case s.Data == nil:
+			s.Data, s.field = value, name
 		default:
-			err = fmt.Errorf("pass %q has no field %q", s.Pass, name)
+			err = fmt.Errorf("a step of pass %q has two fields of data, %q and %q", s.Pass, s.field, name)
 		}
 		if err != nil {
 			return err

@@ -7,6 +7,6 @@ import (
 
 // Reorder checks the pass reorder: a permutation of the labels.
 var Reorder = &Check{Symmetry: func(s *plan.Step, _ *arch.Index) (sym Symmetry, err error) {
-	sym.Order, err = plan.Data[[]int](s)
+	sym.Order, err = plan.Data[[]int](s, "order")
 	return sym, err
 }}

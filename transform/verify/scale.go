@@ -7,6 +7,6 @@ import (
 
 // Scale checks the pass scale: an exponent for every label.
 var Scale = &Check{Symmetry: func(s *plan.Step, _ *arch.Index) (sym Symmetry, err error) {
-	sym.Exponents, err = plan.Data[[]int](s)
+	sym.Exponents, err = plan.Data[[]int](s, "exponents")
 	return sym, err
 }}

@@ -7,6 +7,6 @@ import (
 
 // Signs checks the pass signs: a list of labels.
 var Signs = &Check{Symmetry: func(s *plan.Step, _ *arch.Index) (sym Symmetry, err error) {
-	sym.Flip, err = plan.Data[[]int](s)
+	sym.Flip, err = plan.Data[[]int](s, "flip")
 	return sym, err
 }}

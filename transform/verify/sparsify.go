@@ -12,7 +12,7 @@ import (
 
 // Sparsify checks the pass sparsify: which values are zero follows from the step and the values before it.
 var Sparsify = &Check{Claim: func(s *plan.Step) (*Claim, error) {
-	z, err := plan.Data[Zeros](s)
+	z, err := plan.Data[Zeros](s, "zeros")
 	if err == nil {
 		err = checkZeros(&z)
 	}

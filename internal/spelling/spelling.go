@@ -1,4 +1,5 @@
-package flag
+// Package spelling suggests what a mistyped name was meant to be.
+package spelling
 
 import "fmt"
 
