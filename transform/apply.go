@@ -22,7 +22,7 @@ type ApplyOptions struct {
 	Hessians program.Hessians // of the tokens that the plan was made with; nil: those of Tokens
 	Tokens   *Tokens          // needed where the plan was made with tokens
 	Workers  int              // goroutines; default: all processors
-	Resume   bool             // go on with what an interrupted call left behind
+	Resume   bool             // continue an interrupted call
 	Progress func(Event)      // nil: none; called from several goroutines
 }
 

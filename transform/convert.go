@@ -13,7 +13,7 @@ import (
 type ConvertOptions struct {
 	Options            // of the plan
 	Given   *plan.Plan // carried out instead of making one; nil: make one
-	Resume  bool       // go on with what an interrupted call left behind
+	Resume  bool       // continue an interrupted call
 }
 
 // Conversion is what Convert did.

@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
 
-// check drops finished shards whose bytes are not those that were recorded, so that they are made
-// again. progress gets the bytes read so far and altogether.
+// check hashes the finished shards of an earlier call. It removes those whose digest is not the recorded one, so that
+// they are written again. progress gets the bytes read so far and in total.
 func (st *stage) check(ctx context.Context, workers int, progress func(done, total int64)) error {
 	names := slices.Sorted(maps.Keys(st.finished))
 	var total int64
@@ -48,7 +48,7 @@ func (st *stage) check(ctx context.Context, workers int, progress func(done, tot
 	return nil
 }
 
-// digestFile is the SHA-256 of a file; advance gets the bytes read at a time.
+// digestFile returns the SHA-256 of a file in hex. advance gets the number of bytes of each read.
 func digestFile(ctx context.Context, path string, advance func(n int)) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

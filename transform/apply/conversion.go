@@ -1,5 +1,5 @@
-// Package apply carries out a plan: it writes the converted folder. The folder is made under a temporary name
-// beside a journal of what is finished ([Run] says how), and gets its own name when it is whole.
+// Package apply carries out a plan: it writes the converted folder. It writes into a temporary folder, with a journal of
+// the finished shards, and renames that folder when it is complete. [Run] has the details.
 package apply
 
 import (
@@ -24,28 +24,30 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Source is what a plan is applied to. The compiler is that of the plan's steps.
+// Source is the model that a plan is applied to, with its weights and the compiler of the plan's steps.
 type Source struct {
 	Model    *weights.Model
 	Weights  *quant.Set
 	Compiler *program.Compiler
 }
 
-// Options are what a plan is applied with.
+// Options of [Run].
 type Options struct {
 	Workers  int                  // goroutines; required
-	Resume   bool                 // go on with what an interrupted call left behind
+	Resume   bool                 // continue an interrupted call
 	Progress func(progress.Event) // nil: none; called from several goroutines
 }
 
-// Run writes a new folder out with the source's tensors transformed, all other files of the model's folder, and
-// [plan.ManifestName]. The folder appears under its name whole or not at all. The caller has checked out by
-// CheckOut, and that the plan is the model's.
+// Run writes a new folder out with the transformed tensors, all other files of the model's folder, and the manifest
+// [plan.ManifestName], which it returns. The folder appears complete or not at all. The caller must have checked out
+// with [CheckOut], and that the plan belongs to the model.
 //
-// While it is made its parts lie in out+".partial". An error before a shard is finished removes that; a later
-// error, a ctx that ends and a process that is killed leave it for a later call with Resume, which makes anew
-// what was damaged since and ends with the same bytes. A disk without room is an error before anything is
-// written.
+// Run writes into out+".partial". An error before the first shard is finished removes this folder. A later error, the
+// end of ctx and the end of the process leave it. A later call with Resume continues it, writes damaged shards again,
+// and ends with the same bytes.
+//
+// If the disk has too little room, Run fails before it writes anything. If an interrupted conversion is in the way and
+// Resume is false, the error is an [ErrUnfinished]. Steps that do not fit the model are a [plan.ErrInvalid].
 func Run(ctx context.Context, src Source, p *plan.Plan, out string, o Options) (*plan.Manifest, error) {
 	if o.Progress == nil {
 		o.Progress = func(progress.Event) {}
@@ -70,14 +72,14 @@ type conversion struct {
 	Source
 	plan     *plan.Plan
 	opt      Options
-	previous json.RawMessage
+	previous json.RawMessage // manifest of the conversion that made the source; nil: none
 	shards   []*shardWriter
 	index    []byte // rewritten index; nil where the source's stays
-	written  int64
-	total    int64 // bytes of tensor data to write
+	written  int64  // bytes of tensor data so far
+	total    int64  // bytes of tensor data to write
 }
 
-// prepare compiles all programs, and so finds every step that does not fit before anything is written.
+// prepare compiles all programs, so that a step that does not fit is an error before anything is written.
 func (c *conversion) prepare(ctx context.Context) (err error) {
 	if c.previous, err = plan.Previous(c.Model); err != nil {
 		return err
@@ -94,7 +96,7 @@ func (c *conversion) prepare(ctx context.Context) (err error) {
 	return c.extendIndex()
 }
 
-// compileShard compiles the programs of the weights that have a part in one shard, several at a time.
+// compileShard compiles, in parallel, the programs of the weights that have a part in one shard.
 func (c *conversion) compileShard(ctx context.Context, f *weights.File, places []quant.Place, steps map[string][]*plan.Step) (*shardWriter, error) {
 	w := &shardWriter{src: f, places: places, workers: c.opt.Workers, done: c.advance, programs: make([]*program.Program, len(places))}
 	err := parallel.Run(ctx, len(places), c.opt.Workers, func(ctx context.Context, i int) error {
@@ -148,12 +150,12 @@ func (c *conversion) extendIndex() error {
 	return nil
 }
 
-// hasShard tells a shard's file name from others.
+// hasShard reports whether name is the file name of a shard.
 func (c *conversion) hasShard(name string) bool {
 	return slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return filepath.Base(w.src.Path) == name })
 }
 
-// size is how many bytes will be written.
+// size is about how many bytes will be written: as many as the source has.
 func (c *conversion) size() int64 {
 	var n int64
 	for _, f := range c.Model.Files() {
@@ -172,7 +174,7 @@ func (c *conversion) advance(bytes int64) {
 	c.opt.Progress(progress.Event{Stage: "write", Done: c.written, Total: c.total})
 }
 
-// run fills the stage and gives it its name.
+// run fills the stage and renames it.
 func (c *conversion) run(ctx context.Context, st *stage) (*plan.Manifest, error) {
 	if err := c.forgetAdapter(ctx, st); err != nil {
 		return nil, err
@@ -197,8 +199,8 @@ func (c *conversion) run(ctx context.Context, st *stage) (*plan.Manifest, error)
 	return man, st.commit()
 }
 
-// writeShards writes the shards that are not finished yet. While one is still on its way to the
-// disk, the next is computed.
+// writeShards writes the shards that are not finished yet. It computes the next shard while the last one is being
+// flushed to the disk.
 func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manifest) error {
 	var closing errgroup.Group
 	for _, w := range c.shards {
@@ -227,8 +229,8 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 	return closing.Wait()
 }
 
-// forgetAdapter drops what an interrupted conversion made of another adapter than lies beside the model
-// now: a plan does not say which one it was.
+// forgetAdapter removes the adapter that an interrupted conversion wrote, if the model's adapter has changed since. The
+// plan does not identify the adapter.
 func (c *conversion) forgetAdapter(ctx context.Context, st *stage) error {
 	record, ok := st.finished[weights.AdapterName]
 	if !ok || c.Model.Adapter == nil {
@@ -242,8 +244,9 @@ func (c *conversion) forgetAdapter(ctx context.Context, st *stage) error {
 	return os.Remove(st.path(weights.AdapterName))
 }
 
-// CheckOut refuses an output folder that exists or lies inside the model's folder, and one that an interrupted
-// conversion left unfinished unless that is to be resumed, and then a folder of its name that is none.
+// CheckOut returns an error if out cannot be the output folder for m: if out exists or lies inside the model's folder,
+// or if the model's folder is itself an unfinished conversion. If out+".partial" exists, the error is an
+// [ErrUnfinished] unless resume is true; with resume, the folder must be one that a conversion left behind.
 func CheckOut(m *weights.Model, out string, resume bool) error {
 	partial := filepath.Clean(out) + partialSuffix
 	if _, err := os.Lstat(partial); err == nil {
@@ -274,11 +277,11 @@ func CheckOut(m *weights.Model, out string, resume bool) error {
 		return err
 	}
 	if slices.Contains(m.Others, journalName) {
-		return fmt.Errorf("%s: is an unfinished conversion itself: finish it first", m.Dir)
+		return fmt.Errorf("%s: this model is an unfinished conversion: finish that conversion first", m.Dir)
 	}
 	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 	if inside && m.Others != nil { // a model given as a single file has no folder of its own
-		return fmt.Errorf("%s: lies inside the model's folder %s: name a folder outside it", out, m.Dir)
+		return fmt.Errorf("%s: lies inside the model's folder %s: choose a folder outside it", out, m.Dir)
 	}
 	return nil
 }

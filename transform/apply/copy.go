@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// copyOthers takes over all that is in the model's folder beside the weights, with permissions. The
-// manifest of an earlier conversion is kept inside the new one instead.
+// copyOthers copies all other files of the model's folder, with their permissions. The manifest of an earlier
+// conversion is not copied, because the new manifest contains it.
 func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	if c.Model.Others == nil {
 		return nil // a single file
@@ -35,7 +35,7 @@ func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	return nil
 }
 
-// makeSubfolders makes the subfolders of from in to as well, empty ones too.
+// makeSubfolders makes the subfolders of from also in to, including empty ones.
 func makeSubfolders(from, to string) error {
 	from, err := filepath.EvalSymlinks(from) // WalkDir does not enter a link
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *conversion) copyOther(st *stage, name string) error {
 	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(to)))
 }
 
-// keepMode sets permissions, where the file system has any.
+// keepMode sets permissions if the file system has them.
 func keepMode(f *os.File, perm fs.FileMode) error {
 	err := f.Chmod(perm)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
@@ -86,7 +86,7 @@ func keepMode(f *os.File, perm fs.FileMode) error {
 	return err
 }
 
-// durably creates or replaces a file, and returns when it is on the disk.
+// durably creates or replaces a file, lets fill write it, and flushes it to the disk.
 func durably(path string, fill func(*os.File) error) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestDiskFullLater(t *testing.T) {
 				fill(t, other)
 			}
 		}})
-		testmodel.WantError(t, err, "what is finished stays in "+out+apply.PartialSuffix, "go on with --resume")
+		testmodel.WantError(t, err, "finished parts are kept in "+out+apply.PartialSuffix, "continue with --resume")
 		if !errors.Is(err, unix.ENOSPC) {
 			t.Errorf("error %v", err)
 		}

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFolder opens a folder, and fails where another process holds it. The lock goes with the
-// process.
+// lockFolder opens and locks a folder. It fails if another process holds the lock. The lock ends with the process.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -23,14 +22,14 @@ func lockFolder(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// checkRoom is an error where the disk of dir has no room for need bytes.
+// checkRoom returns an error if the disk of dir has no room for need bytes.
 func checkRoom(dir string, need int64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < need {
-		return fmt.Errorf("%s: the disk is too full: %d bytes are needed, %d are free", dir, need, free)
+		return fmt.Errorf("%s: the disk is too full: %d bytes are needed, %d are free: free space or choose another disk", dir, need, free)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestResumeTouchesNoOtherFolder(t *testing.T) {
 			c.fill(out + apply.PartialSuffix)
 			before := testmodel.Files(t, filepath.Dir(out))
 			_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
-			testmodel.WantError(t, err, out+apply.PartialSuffix, "is not an unfinished conversion: remove it or choose another name")
+			testmodel.WantError(t, err, out+apply.PartialSuffix, "is not an unfinished conversion, and its name is needed for one: move it away, or choose another output folder")
 			testmodel.SameFiles(t, testmodel.Files(t, filepath.Dir(out)), before)
 		})
 	}
@@ -93,11 +93,11 @@ func TestLockOutlastsTheJournal(t *testing.T) {
 	defer holder.Close()
 	testmodel.OK(t, os.Remove(holder.Path(apply.JournalName)))
 	_, err = apply.OpenStage(out, m, p, true)
-	testmodel.WantError(t, err, "another process is writing it")
+	testmodel.WantError(t, err, "another process is writing this folder")
 	moved := out + "-moved" + apply.PartialSuffix
 	testmodel.OK(t, os.Rename(holder.Dir(), moved))
 	_, err = apply.OpenStage(out+"-moved", m, p, true)
-	testmodel.WantError(t, err, "another process is writing it")
+	testmodel.WantError(t, err, "another process is writing this folder")
 }
 
 // Between opening a folder and locking it, its holder may have given it its name or removed it.
@@ -110,9 +110,9 @@ func TestLockOfAFolderThatIsGone(t *testing.T) {
 	testmodel.OK(t, st.Lock())
 	defer st.Close()
 	testmodel.OK(t, os.Rename(st.Dir(), st.Dir()+"-moved"))
-	testmodel.WantError(t, st.InPlace(), st.Dir(), "has moved or removed it")
+	testmodel.WantError(t, st.InPlace(), st.Dir(), "has moved or removed this folder")
 	testmodel.OK(t, os.Mkdir(st.Dir(), 0o777)) // another one of that name
-	testmodel.WantError(t, st.InPlace(), st.Dir(), "has moved or removed it")
+	testmodel.WantError(t, st.InPlace(), st.Dir(), "has moved or removed this folder")
 }
 
 // Many that go on with the same output at once do no harm to each other: it is there in the end,
@@ -167,7 +167,7 @@ func TestResumeWhenOnlyTheNameIsMissing(t *testing.T) {
 					testmodel.OK(t, os.MkdirAll(filepath.Join(out, "taken"), 0o777))
 				}
 			}})
-			testmodel.WantError(t, err, "what is finished stays in "+out+apply.PartialSuffix)
+			testmodel.WantError(t, err, "finished parts are kept in "+out+apply.PartialSuffix)
 			testmodel.OK(t, os.RemoveAll(out))
 		} else {
 			testmodel.OK(t, os.Rename(testplan.Applied(t, m, nil, p), out+apply.PartialSuffix))
@@ -214,7 +214,7 @@ func TestResumeMakesDamagedShardsAgain(t *testing.T) {
 			}
 			cancel()
 		}})
-		testmodel.WantError(t, err, "what is finished stays in "+out+apply.PartialSuffix)
+		testmodel.WantError(t, err, "finished parts are kept in "+out+apply.PartialSuffix)
 		_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
 		testmodel.OK(t, err)
 		testmodel.SameFiles(t, testmodel.Files(t, out), want)

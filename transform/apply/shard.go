@@ -21,19 +21,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// chunkBytes is about how much of the result is in one worker's hands at a time.
+// chunkBytes is about how many bytes of the result a worker computes at a time.
 const chunkBytes = 1 << 20
 
-// chunk is a piece of a shard's data section: bytes taken over, or rows that a program makes.
+// chunk is a piece of a shard's data section: bytes copied from the source, or rows computed by a program.
 type chunk struct {
-	raw         []byte           // taken over as it is, where prog is nil
-	prog        *program.Program // else rows [first, first+rows)
-	part        int              // of the program's weight
+	raw         []byte           // copied, if prog is nil
+	prog        *program.Program // computes rows [first, first+rows); nil: raw is copied
+	part        int              // which tensor of the program's weight the shard holds
 	first, rows int
 	out         []byte
 	err         error
 	done        chan struct{}
-	readers     atomic.Int32 // that still need out: the writer and the digest
+	readers     atomic.Int32 // how many of the writer and the digest still need out
 }
 
 func (c *chunk) size() int {
@@ -43,23 +43,23 @@ func (c *chunk) size() int {
 	return c.rows * c.prog.RowBytes()
 }
 
-// shardWriter makes one output shard.
+// shardWriter writes one output shard.
 type shardWriter struct {
 	src      *weights.File
 	places   []quant.Place      // of the shard's tensors in their weights
-	programs []*program.Program // of those weights; nil for tensors that are taken over
+	programs []*program.Program // of those weights; nil for tensors that are copied
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
 }
 
-// extra is a tensor that the result has and the source has not.
+// extra is a tensor that only the result has.
 type extra struct {
 	info weights.Info
 	data []byte
 }
 
-// newExtra is a tensor of so many equal values.
+// newExtra makes a tensor [n] in F32 whose elements are all value.
 func newExtra(name string, n int, value float32) extra {
 	e := extra{info: weights.Info{Name: name, DType: weights.F32, Shape: []int{n}}}
 	for range n {
@@ -68,7 +68,8 @@ func newExtra(name string, n int, value float32) extra {
 	return e
 }
 
-// head is the result's head: the source's own, unless tensors are added at its end.
+// head returns the header of the result and the length of its data section in bytes. The header is the source's, unless
+// tensors are added at the end.
 func (w *shardWriter) head() ([]byte, int64, error) {
 	size := int64(len(w.src.Data()))
 	if len(w.extras) == 0 {
@@ -88,14 +89,14 @@ func (w *shardWriter) head() ([]byte, int64, error) {
 	return head, size, err
 }
 
-// output is a shard that is written but perhaps not yet on the disk.
+// output is a written shard that is perhaps not flushed to the disk yet.
 type output struct {
 	file   *weights.Writer
 	record plan.Shard
 }
 
-// write makes the file at path. Rows are computed by the workers and written in order, while
-// source and result are hashed beside them. The caller closes the file.
+// write writes the shard to path. Workers compute rows, one goroutine writes them in order, and two others hash source
+// and result. The caller closes the file.
 func (w *shardWriter) write(ctx context.Context, path string) (out output, err error) {
 	head, size, err := w.head()
 	if err != nil {
@@ -163,12 +164,10 @@ func (c *chunk) release(buffers *buffers) {
 	}
 }
 
-// inFlight bounds the bytes of the result that are computed and not yet written, however many
-// workers there are.
+// inFlight bounds the bytes of the result that are computed and not yet written, for any number of workers.
 const inFlight = 32 << 20
 
-// buffers are reused, and together hold no more than inFlight bytes or the one chunk that is
-// larger.
+// buffers are reused. Together they hold at most inFlight bytes, or one chunk if that is larger.
 type buffers struct {
 	room *semaphore.Weighted
 	free chan []byte
@@ -206,7 +205,7 @@ func (b *buffers) put(buf []byte, n int) {
 	b.room.Release(min(int64(n), inFlight))
 }
 
-// cut hands out the shard's data section in order, to the workers and to the writer alike.
+// cut divides the shard's data section into chunks and sends each to the workers and to the writer, in order.
 func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered chan<- *chunk) error {
 	send := func(c *chunk) error {
 		c.done = make(chan struct{})
@@ -246,7 +245,7 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 	return nil
 }
 
-// cutProgram hands out one weight's part of the shard.
+// cutProgram divides one weight's part of the shard into chunks and sends them.
 func (w *shardWriter) cutProgram(ctx context.Context, p *program.Program, place quant.Place, send func(*chunk) error) error {
 	if err := p.Prepare(ctx, w.workers); err != nil {
 		return err
@@ -261,7 +260,7 @@ func (w *shardWriter) cutProgram(ctx context.Context, p *program.Program, place 
 		}
 		sent = append(sent, c)
 	}
-	if p.NeedsPreparing() { // the result is as large as the weight: release it before the next is made
+	if p.NeedsPreparing() { // the result is as large as the weight: release it before the next one is computed
 		for _, c := range sent {
 			<-c.done
 		}
@@ -270,8 +269,8 @@ func (w *shardWriter) cutProgram(ctx context.Context, p *program.Program, place 
 	return nil
 }
 
-// compute makes the chunk's bytes in a buffer of its own. Bytes taken over are copied as well, so that a fault of
-// the source shows here, as an error.
+// compute writes the chunk's bytes into a buffer of its own. Bytes that do not change are copied too, so that a read
+// fault of the mapped source is an error here.
 func (c *chunk) compute(buffers *buffers) error {
 	c.out = buffers.get(c.size())
 	if c.prog == nil {
@@ -290,7 +289,7 @@ func (c *chunk) compute(buffers *buffers) error {
 	return err
 }
 
-// drain writes finished chunks in order and passes them on to the digest.
+// drain writes finished chunks in order and sends them to the digest.
 func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash chan<- *chunk, buffers *buffers, f *weights.Writer) error {
 	for c := range ordered {
 		select {
@@ -302,7 +301,7 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash c
 			return c.err
 		}
 		c.readers.Store(2)
-		toHash <- c // its reader does not stop before this one does
+		toHash <- c // its receiver does not end before this goroutine
 		if _, err := f.Write(c.out); err != nil {
 			return err
 		}

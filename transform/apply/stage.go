@@ -18,36 +18,36 @@ import (
 // partialSuffix follows the output's name while it is being made.
 const partialSuffix = ".partial"
 
-// journalName is the file in the stage that records the plan and each finished shard. It goes
-// once the manifest, which says the same, is on the disk, and before the folder gets its name.
+// journalName is the file in the stage that records the plan and each finished shard. The manifest holds the same. So the
+// journal is removed after the manifest is on the disk, and before the folder is renamed.
 const journalName = ".lowtoggle-journal"
 
-// stage is the folder in which an output is made. Its own descriptor carries the lock: that one
-// outlasts every file in it and the change of its name.
+// stage is the temporary folder in which an output is written. The lock is on the folder itself, so it outlasts every
+// file in it and the renaming.
 type stage struct {
 	dir, out string
 	folder   *os.File // nil where the system has no such locks
 	journal  *os.File
-	finished map[string]plan.Shard // by earlier calls
-	keep     bool                  // a finished shard lies in it
+	finished map[string]plan.Shard // shards that earlier calls finished, by file name
+	keep     bool                  // the folder holds a finished shard
 }
 
-// ErrUnfinished is returned where a conversion to the same folder was interrupted.
-var ErrUnfinished = errors.New("an unfinished conversion lies there")
+// ErrUnfinished marks an output folder for which an interrupted conversion exists.
+var ErrUnfinished = errors.New("this folder holds an unfinished conversion")
 
 func unfinished(dir string) error {
-	return fmt.Errorf("%s: %w: go on with --resume, or remove it", dir, ErrUnfinished)
+	return fmt.Errorf("%s: %w: continue it with --resume, or move the folder away", dir, ErrUnfinished)
 }
 
 func taken(out string) error {
-	return fmt.Errorf("%s: exists already: name a new folder", out)
+	return fmt.Errorf("%s: exists already: choose a new folder", out)
 }
 
 func noConversion(dir string) error {
-	return fmt.Errorf("%s: is not an unfinished conversion: remove it or choose another name", dir)
+	return fmt.Errorf("%s: is not an unfinished conversion, and its name is needed for one: move it away, or choose another output folder", dir)
 }
 
-// openStage makes the stage, or to resume takes up the one that is there.
+// openStage makes the stage, or with Resume continues an existing one.
 func openStage(out string, c *conversion) (*stage, error) {
 	out = filepath.Clean(out)
 	st := &stage{dir: out + partialSuffix, out: out, finished: map[string]plan.Shard{}}
@@ -80,8 +80,8 @@ func (st *stage) create(c *conversion) error {
 	return st.claim(c.plan)
 }
 
-// claim begins in a new folder. If another process took that up in the meantime, it is left to that
-// one; if another came to its end just before, there is nothing to begin.
+// claim begins the journal in a new folder. If another process has locked the folder in the meantime, claim leaves it to
+// that process. If another process has just finished the same output, claim removes the new folder.
 func (st *stage) claim(p *plan.Plan) error {
 	if err := st.lock(); err != nil {
 		return err
@@ -99,16 +99,15 @@ func (st *stage) claim(p *plan.Plan) error {
 	return nil
 }
 
-// lock keeps other processes away, and makes sure that none finished, removed or replaced the
-// folder before that.
+// lock locks the folder, and checks that no other process finished, removed or replaced it before.
 func (st *stage) lock() (err error) {
 	if st.folder, err = lockFolder(st.dir); err != nil {
-		return fmt.Errorf("%s: another process is writing it: %w", st.dir, err)
+		return fmt.Errorf("%s: another process is writing this folder: wait until it ends: %w", st.dir, err)
 	}
 	return st.inPlace()
 }
 
-// inPlace is an error where the name no longer leads to the folder that is locked.
+// inPlace returns an error if the name no longer refers to the locked folder.
 func (st *stage) inPlace() error {
 	if st.folder == nil {
 		return nil
@@ -118,12 +117,12 @@ func (st *stage) inPlace() error {
 		return err
 	}
 	if there, err := os.Lstat(st.dir); err != nil || !os.SameFile(mine, there) {
-		return errors.Join(fmt.Errorf("%s: another process was writing it, and has moved or removed it", st.dir), err)
+		return errors.Join(fmt.Errorf("%s: another process has moved or removed this folder: run the command again", st.dir), err)
 	}
 	return nil
 }
 
-// close gives up the lock.
+// close releases the lock.
 func (st *stage) close() {
 	st.journal.Close()
 	st.folder.Close()
@@ -149,7 +148,7 @@ func (st *stage) log(record any) error {
 	return st.journal.Sync()
 }
 
-// reopen takes up a stage and removes what was not finished in it.
+// reopen continues a stage: it reads the journal and removes unfinished files.
 func (st *stage) reopen(c *conversion) error {
 	if err := recognise(st.dir); err != nil {
 		return err
@@ -157,8 +156,8 @@ func (st *stage) reopen(c *conversion) error {
 	if err := st.lock(); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(st.out); err == nil { // another process finished, and one after it made a new folder
-		os.Remove(st.dir) // fails where something lies in it, which is not ours to remove
+	if _, err := os.Lstat(st.out); err == nil { // one process finished, and another one then made a new stage
+		os.Remove(st.dir) // fails if the folder is not empty; then it must stay
 		return taken(st.out)
 	}
 	begun, records, err := st.recorded(c.Model.Dir)
@@ -194,13 +193,13 @@ func (st *stage) samePlan(was, now *plan.Plan) error {
 	}
 	b, err := now.Encode()
 	if err == nil && string(a) != string(b) {
-		err = fmt.Errorf("%s: was begun with another plan: give the same options as before, or remove it", st.dir)
+		err = fmt.Errorf("%s: was begun with another plan: give the same options as before, or move the folder away", st.dir)
 	}
 	return err
 }
 
-// recognise is an error where dir cannot be what a conversion left behind: that has a journal, or
-// was to get its name next and has a manifest, or is empty.
+// recognise returns an error if dir cannot be a stage that a conversion left behind. Such a folder has a journal, or is
+// empty, or has a manifest because only the renaming was missing.
 func recognise(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -221,8 +220,8 @@ func recognise(dir string) error {
 	return noConversion(dir)
 }
 
-// recorded reads plan and finished shards from the journal, or without one, as just before the
-// folder gets its name, from the manifest. Such a folder holds nothing that the model's has not.
+// recorded reads the plan and the finished shards from the journal. A folder that only had to be renamed has no journal;
+// then recorded reads the manifest, and every other file must be one of the model's.
 func (st *stage) recorded(source string) (*plan.Plan, []plan.Shard, error) {
 	journal, err := os.OpenFile(st.path(journalName), os.O_RDWR|os.O_APPEND, 0)
 	if err == nil {
@@ -252,8 +251,7 @@ func (st *stage) recorded(source string) (*plan.Plan, []plan.Shard, error) {
 	return man.Plan, man.Shards, nil
 }
 
-// readJournal returns the plan and the finished shards. A last line that was cut short is as if it
-// had not been written.
+// readJournal returns the plan and the finished shards. It removes a last line that is incomplete.
 func readJournal(f *os.File) (p *plan.Plan, records []plan.Shard, err error) {
 	r := bufio.NewReader(f)
 	var good int64
@@ -299,7 +297,7 @@ func (st *stage) removeUnfinished() error {
 
 func (st *stage) path(name string) string { return filepath.Join(st.dir, name) }
 
-// finish records a shard that is on the disk.
+// finish records in the journal that a shard is on the disk.
 func (st *stage) finish(r plan.Shard) error {
 	if err := atomicfile.SyncFolder(st.dir); err != nil {
 		return err
@@ -311,9 +309,9 @@ func (st *stage) finish(r plan.Shard) error {
 	return nil
 }
 
-// commit gives the folder its name.
+// commit renames the stage to the output's name.
 func (st *stage) commit() error {
-	if err := atomicfile.SyncFolder(st.dir); err != nil { // the manifest is there before the journal goes
+	if err := atomicfile.SyncFolder(st.dir); err != nil { // the manifest must be on the disk before the journal is removed
 		return err
 	}
 	st.journal.Close()
@@ -330,30 +328,29 @@ func (st *stage) commit() error {
 	return atomicfile.SyncFolder(filepath.Dir(st.out))
 }
 
-// fail leaves the stage for a later resume where the work was interrupted or shards are finished,
-// and removes it after any other error.
+// fail keeps the stage for a later Resume if ctx has ended or a shard is finished. It removes the stage otherwise.
 func (st *stage) fail(ctx context.Context, err error) error {
 	defer st.close()
 	switch {
 	case ctx.Err() != nil:
-		if !errors.Is(err, ctx.Err()) { // something else went wrong, too
+		if !errors.Is(err, ctx.Err()) { // there is another error, too
 			err = errors.Join(ctx.Err(), err)
 		} else {
 			err = ctx.Err()
 		}
-		return fmt.Errorf("%w: what is finished stays in %s; go on with --resume", err, st.dir)
+		return fmt.Errorf("%w: finished parts are kept in %s; continue with --resume", err, st.dir)
 	case st.keep:
-		return fmt.Errorf("%w: what is finished stays in %s; mend this (free room, for one) and go on with --resume", err, st.dir)
+		return fmt.Errorf("%w: finished parts are kept in %s; remove the cause (for example, free disk space) and continue with --resume", err, st.dir)
 	}
 	return errors.Join(err, os.RemoveAll(st.dir))
 }
 
-// Unfinished returns the plan of the conversion to out that was interrupted; nil where there is
-// none, or none that got as far as a plan.
+// Unfinished returns the plan of an interrupted conversion to out. It is nil if there is no such conversion, or if that
+// was interrupted before its plan was written.
 func Unfinished(out string) (*plan.Plan, error) {
 	dir := filepath.Clean(out) + partialSuffix
 	f, err := os.Open(filepath.Join(dir, journalName))
-	if errors.Is(err, fs.ErrNotExist) { // all was done but the name, if anything was
+	if errors.Is(err, fs.ErrNotExist) { // only the renaming is missing, or nothing was done
 		man, err := plan.ReadManifest(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil

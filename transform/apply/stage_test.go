@@ -45,9 +45,9 @@ func TestOutputThatCannotBeMade(t *testing.T) {
 	testmodel.OK(t, os.Symlink("nowhere", dangling))
 	before := testmodel.Files(t, m.Dir)
 	for _, c := range []struct{ out, want string }{
-		{there, "exists already: name a new folder"},
+		{there, "exists already: choose a new folder"},
 		{dangling, "exists already"},
-		{begun, "an unfinished conversion lies there: go on with --resume, or remove it"},
+		{begun, "this folder holds an unfinished conversion: continue it with --resume, or move the folder away"},
 		{filepath.Join(m.Dir, "out"), "lies inside the model's folder"},
 		{filepath.Join(m.Dir, "onnx", "out"), "lies inside the model's folder"},
 		{filepath.Join(link, "out"), "lies inside the model's folder"},
@@ -83,7 +83,7 @@ func TestAnUnfinishedConversionIsNoModel(t *testing.T) {
 	testmodel.OK(t, os.WriteFile(filepath.Join(dir, apply.JournalName), nil, 0o666))
 	m := testmodel.Open(t, dir)
 	_, err := transform.Apply(t.Context(), m, testplan.Of(t, m), filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
-	testmodel.WantError(t, err, "is an unfinished conversion itself")
+	testmodel.WantError(t, err, "this model is an unfinished conversion")
 }
 
 func TestNoPermission(t *testing.T) {
@@ -287,7 +287,7 @@ func TestKillThenResume(t *testing.T) {
 		paused(t, cmd)
 		if runtime.GOOS == "linux" { // its lock keeps others away
 			_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
-			testmodel.WantError(t, err, out+apply.PartialSuffix, "another process is writing it")
+			testmodel.WantError(t, err, out+apply.PartialSuffix, "another process is writing this folder")
 		}
 		testmodel.OK(t, cmd.Process.Kill())
 		cmd.Wait()
