@@ -18,15 +18,15 @@ type Step struct {
 	// Data belongs to the pass: a value of the pass's own type, or, in a plan that was read, its JSON.
 	// Only the pass and its check in package verify decode it, with [Data].
 	Data any
-
-	field string // of the JSON that Data was read from; empty: it was not read
+	// Field is the name of the JSON field that Data was read from; empty where Data was not read.
+	Field string
 }
 
 // Data returns the data of a step as a T. former are other names than the pass's that the data's field had in plans of
 // version 1. Unknown fields, data of another type and absent data are errors.
 func Data[T any](s *Step, former ...string) (v T, err error) {
-	if s.field != "" && s.field != s.Pass && !slices.Contains(former, s.field) {
-		return v, fmt.Errorf("pass %q has no field %q", s.Pass, s.field)
+	if s.Field != "" && s.Field != s.Pass && !slices.Contains(former, s.Field) {
+		return v, fmt.Errorf("pass %q has no field %q", s.Pass, s.Field)
 	}
 	switch d := s.Data.(type) {
 	case T:
@@ -88,9 +88,9 @@ func (s *Step) UnmarshalJSON(js []byte) error {
 		case name == "tensor":
 			err = json.Unmarshal(value, &s.Tensor)
 		case s.Data == nil:
-			s.Data, s.field = value, name
+			s.Data, s.Field = value, name
 		default:
-			err = fmt.Errorf("a step of pass %q has two fields of data, %q and %q", s.Pass, s.field, name)
+			err = fmt.Errorf("a step of pass %q has two fields of data, %q and %q", s.Pass, s.Field, name)
 		}
 		if err != nil {
 			return err
