@@ -9,46 +9,24 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
 // random is a small random model in a folder of its own, some of whose tensors are changed.
 func random(t *testing.T, name string, change func(tensor string, data []byte)) (dir string) {
 	t.Helper()
-	config, err := synth.Config(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir = filepath.Join(t.TempDir(), "model")
-	if err := synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := weights.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	for _, shard := range m.Shards {
-		file := append(slices.Clone(shard.Head()), shard.Data()...)
-		for _, info := range shard.Tensors {
-			data := file[len(shard.Head()):]
-			change(info.Name, data[info.Begin:info.End])
-		}
-		if err := errors.Join(os.Remove(shard.Path), os.WriteFile(shard.Path, file, 0o666)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir = testmodel.Random(t, name, 1).Dir
+	testmodel.Edit(t, dir, func(info weights.Info, data []byte) { change(info.Name, data) })
 	return dir
 }
 

@@ -3,15 +3,13 @@ package cuda
 import (
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
-	"github.com/lowtoggle/lowtoggle/weights/demo"
-	"github.com/lowtoggle/lowtoggle/weights/tokens"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
 // Like those of gpu_test.go, these tests skip where there is no card.
@@ -74,18 +72,7 @@ func (l linearLayer) float32Like(t *testing.T) {
 // The demo model, trained, loses the same on the card as on the CPU.
 func TestGPULoss(t *testing.T) {
 	p := newProducts(t, openGPU(t))
-	dir := filepath.Join(t.TempDir(), "model")
-	if err := demo.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	file, err := tokens.Open(tokens.Path(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, evaluation, _, err := file.Split()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameLosses(t, dir, evaluation.Sequences[:16], p)
-	sameLosses(t, synthetic(t, "gpt2-tiny"), someTokens, p)
+	m, _, evaluation := testmodel.Trained(t)
+	sameLosses(t, m, evaluation.Sequences[:16], p)
+	sameLosses(t, testmodel.Random(t, "gpt2-tiny", 1), someTokens, p)
 }

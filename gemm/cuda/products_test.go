@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,9 +14,8 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/arch"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
 var _ forward.Products = (*Products)(nil)
@@ -300,7 +298,7 @@ func TestProductsRefuseShapesThatDoNotFit(t *testing.T) {
 func TestProductsInAForwardPass(t *testing.T) {
 	p := newProducts(t, openFake(t, newCard(t)))
 	for _, name := range []string{"llama-tiny", "gpt2-tiny"} {
-		sameLosses(t, synthetic(t, name), someTokens, p)
+		sameLosses(t, testmodel.Random(t, name, 1), someTokens, p)
 	}
 	if len(p.matmuls) < 4 {
 		t.Errorf("the card multiplied but %d shapes", len(p.matmuls))
@@ -310,40 +308,10 @@ func TestProductsInAForwardPass(t *testing.T) {
 // someTokens are of the small synthetic models' vocabularies.
 var someTokens = [][]int32{{1, 2, 3, 5, 8, 13, 21, 34, 55, 89}, {95, 50, 25, 12, 6, 3}}
 
-// synthetic writes a small random model.
-func synthetic(t *testing.T, name string) (dir string) {
-	t.Helper()
-	config, err := synth.Config(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir = filepath.Join(t.TempDir(), "model")
-	if err := synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // sameLosses runs a model with products, and on the CPU alone.
-func sameLosses(t *testing.T, dir string, tokens [][]int32, products forward.Products) {
+func sameLosses(t *testing.T, m *weights.Model, tokens [][]int32, products forward.Products) {
 	t.Helper()
-	m, err := weights.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	family, err := arch.Detect(m.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layout, err := family.Resolve(m.Config, m.Infos())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := forward.New(m, layout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, family := testmodel.Decoder(t, m), testmodel.LayoutOf(t, m).Family
 	want, err := d.Run(t.Context(), forward.Stored(m), tokens, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -360,8 +328,8 @@ func sameLosses(t *testing.T, dir string, tokens [][]int32, products forward.Pro
 		}
 	}
 	difference := have.Loss() - want.Loss()
-	t.Logf("%s: the loss is %.7f and differs by %.1e, that of a token by %.1e at most", layout.Family, want.Loss(), difference, furthest)
+	t.Logf("%s: the loss is %.7f and differs by %.1e, that of a token by %.1e at most", family, want.Loss(), difference, furthest)
 	if math.Abs(difference) > 1e-5 {
-		t.Errorf("%s: loss %v, the CPU's is %v", layout.Family, have.Loss(), want.Loss())
+		t.Errorf("%s: loss %v, the CPU's is %v", family, have.Loss(), want.Loss())
 	}
 }

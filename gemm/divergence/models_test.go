@@ -3,17 +3,13 @@ package divergence_test
 import (
 	"context"
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/arch"
-	"github.com/lowtoggle/lowtoggle/weights/demo"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
-	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
 // model is a decoder with its weights and tokens.
@@ -26,59 +22,22 @@ type model struct {
 // trained is the demo model with the first of its calibration's sequences, each cut short.
 func trained(t testing.TB, sequences, length int) model {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "model")
-	if err := demo.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	file, err := tokens.Open(tokens.Path(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	calibration, _, _, err := file.Split()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, calibration, _ := testmodel.Trained(t)
 	few := slices.Clone(calibration.Sequences[:sequences])
 	for i := range few {
 		few[i] = few[i][:min(length, len(few[i]))]
 	}
-	return open(t, dir, few)
+	return modelOf(t, m, few)
 }
 
 // tied is a small random GPT-2, whose head is its embedding.
 func tied(t testing.TB) model {
 	t.Helper()
-	config, err := synth.Config("gpt2-tiny")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "model")
-	if err := synth.Folder(context.Background(), config, dir, synth.Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	return open(t, dir, [][]int32{{1, 2, 3, 4, 5, 6, 7}, {9, 8, 7, 6}})
+	return modelOf(t, testmodel.Random(t, "gpt2-tiny", 1), [][]int32{{1, 2, 3, 4, 5, 6, 7}, {9, 8, 7, 6}})
 }
 
-func open(t testing.TB, dir string, tokens [][]int32) model {
-	t.Helper()
-	m, err := weights.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	f, err := arch.Detect(m.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layout, err := f.Resolve(m.Config, m.Infos())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := forward.New(m, layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return model{d, forward.Stored(m), tokens}
+func modelOf(t testing.TB, m *weights.Model, tokens [][]int32) model {
+	return model{testmodel.Decoder(t, m), forward.Stored(m), tokens}
 }
 
 func (m model) evaluator(t testing.TB) *divergence.Evaluator {

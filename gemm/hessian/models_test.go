@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/arch"
-	"github.com/lowtoggle/lowtoggle/weights/demo"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
-	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
 // subject is a model with tokens to run through it.
@@ -28,15 +24,7 @@ type subject struct {
 // tiny is a small random model, with tokens for several batches.
 func tiny(t testing.TB, config string) subject {
 	t.Helper()
-	json, err := synth.Config(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "model")
-	if err := synth.Folder(context.Background(), json, dir, synth.Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dir)
+	s := subjectOf(t, testmodel.Random(t, config, 1))
 	r := rand.New(rand.NewPCG(7, 7))
 	for i := range 200 {
 		sequence := make([]int32, 2+i*13%31)
@@ -51,41 +39,16 @@ func tiny(t testing.TB, config string) subject {
 // trained is the demo model with some of its tokens, for several batches.
 func trained(t testing.TB) subject {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "model")
-	if err := demo.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dir)
-	f, err := tokens.Open(tokens.Path(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sequence := range f.Parts[0].Sequences {
+	m, calibration, _ := testmodel.Trained(t)
+	s := subjectOf(t, m)
+	for _, sequence := range calibration.Sequences {
 		s.tokens = append(s.tokens, sequence[:min(len(sequence), 66)])
 	}
 	return s
 }
 
-func open(t testing.TB, dir string) subject {
-	t.Helper()
-	m, err := weights.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	family, err := arch.Detect(m.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layout, err := family.Resolve(m.Config, m.Infos())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := forward.New(m, layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return subject{decoder: d, weights: forward.Stored(m)}
+func subjectOf(t testing.TB, m *weights.Model) subject {
+	return subject{decoder: testmodel.Decoder(t, m), weights: forward.Stored(m)}
 }
 
 // length is the number of tokens.

@@ -17,32 +17,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
-	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
-
-// model is a folder of random weights.
-func model(t *testing.T, config string, seed uint64) *weights.Model {
-	t.Helper()
-	text, err := synth.Config(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), fmt.Sprint(config, seed))
-	if err := synth.Folder(t.Context(), text, dir, synth.Options{Seed: seed}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := weights.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return m
-}
 
 func simulated(names ...string) (cards []measure.Named) {
 	for i, name := range names {
@@ -75,7 +51,7 @@ var quick = power.Options{Time: time.Second}
 
 // TestModels measures a total and a row for each kind in every phase, each of all its layers.
 func TestModels(t *testing.T) {
-	before, after := model(t, "llama-tiny", 1), model(t, "llama-tiny", 2)
+	before, after := testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2)
 	cards := simulated("card 0")
 	seen := &batches{Machine: cards[0].Machine}
 	cards[0].Machine = seen
@@ -131,7 +107,7 @@ func TestModelsIdentical(t *testing.T) {
 	cards := simulated("card 0")
 	seen := &batches{Machine: cards[0].Machine}
 	cards[0].Machine = seen
-	r, err := measure.Models(t.Context(), cards, model(t, "gpt2-tiny", 1), model(t, "gpt2-tiny", 1), measure.ModelOptions{Meter: quick})
+	r, err := measure.Models(t.Context(), cards, testmodel.Random(t, "gpt2-tiny", 1), testmodel.Random(t, "gpt2-tiny", 1), measure.ModelOptions{Meter: quick})
 	if err != nil || len(seen.layers) > 0 || !r.Cards[0].Unchanged() || !r.Holds(true) || r.Cards[0].Relative != 0 {
 		t.Errorf("batches %v, %+v (%v)", seen.layers, r.Cards[0], err)
 	}
@@ -141,7 +117,7 @@ func TestModelsIdentical(t *testing.T) {
 func TestModelsTooLarge(t *testing.T) {
 	cards := simulated("card 0")
 	cards[0].Machine = &batches{Machine: cards[0].Machine, refused: 3}
-	r, err := measure.Models(t.Context(), cards, model(t, "llama-tiny", 1), model(t, "llama-tiny", 2), measure.ModelOptions{Meter: quick})
+	r, err := measure.Models(t.Context(), cards, testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2), measure.ModelOptions{Meter: quick})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +136,7 @@ func TestModelsTooLarge(t *testing.T) {
 
 // TestModelsTogether: a card among several finds what it finds alone, and totals lie between the cards.
 func TestModelsTogether(t *testing.T) {
-	before, after := model(t, "llama-tiny", 1), model(t, "llama-tiny", 2)
+	before, after := testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2)
 	document := func(names ...string) (r *measure.ModelReport, doc map[string]any) {
 		r, err := measure.Models(t.Context(), simulated(names...), before, after, measure.ModelOptions{Meter: power.Options{Time: 30 * time.Second}, TotalOnly: true})
 		if err != nil {
@@ -188,7 +164,7 @@ func TestModelsTogether(t *testing.T) {
 
 // TestModelsCancelled: the report has what was measured until then.
 func TestModelsCancelled(t *testing.T) {
-	before, after := model(t, "llama-tiny", 1), model(t, "llama-tiny", 2)
+	before, after := testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2)
 	for _, at := range []string{"prepare", "prefill", "prefill lm_head"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := measure.Models(ctx, simulated("card 0"), before, after, measure.ModelOptions{Meter: quick, Progress: func(_ string, e measure.Event) {
@@ -205,7 +181,7 @@ func TestModelsCancelled(t *testing.T) {
 
 // TestModelsMissing: a layer that the second model lacks ends everything before a card is used.
 func TestModelsMissing(t *testing.T) {
-	r, err := measure.Models(t.Context(), simulated("card 0"), model(t, "llama-tiny", 1), model(t, "gpt2-tiny", 1), measure.ModelOptions{})
+	r, err := measure.Models(t.Context(), simulated("card 0"), testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "gpt2-tiny", 1), measure.ModelOptions{})
 	var missing *operand.NotFoundError
 	if r != nil || !errors.As(err, &missing) {
 		t.Errorf("%+v, %v", r, err)
@@ -215,7 +191,7 @@ func TestModelsMissing(t *testing.T) {
 // TestNewCandidate: layers with as many inputs share their activations in memory, and weights are not
 // copied.
 func TestNewCandidate(t *testing.T) {
-	m := model(t, "llama-tiny", 1)
+	m := testmodel.Random(t, "llama-tiny", 1)
 	set := operand.NewSet(operand.Options{Tokens: 4})
 	products, err := set.Products(t.Context(), operand.Of(m))
 	if err != nil {

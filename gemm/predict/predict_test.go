@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,8 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
-	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
 // asked is what a predictor was asked, with the whole operands.
@@ -33,33 +31,10 @@ func (r *recorder) Predict(ctx context.Context, p cost.Product, x, w cost.Operan
 	return cost.Prediction{Relative: 1, Interval: [2]float64{0.9, 1.1}, RelativeTime: 1}, errors.Join(errX, errW)
 }
 
-// model is a folder of random weights.
-func model(t *testing.T, seed uint64) *weights.Model {
-	t.Helper()
-	config, err := synth.Config("llama-tiny")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), fmt.Sprint("m", seed))
-	if err := synth.Folder(t.Context(), config, dir, synth.Options{Seed: seed}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := weights.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return m
-}
-
 // TestPredictsWhatIsMeasured: a predictor is asked about the very products that a card would multiply, by
 // all sources, one after the other.
 func TestPredictsWhatIsMeasured(t *testing.T) {
-	m := model(t, 1)
+	m := testmodel.Random(t, "llama-tiny", 1)
 	for name, c := range map[string]struct {
 		sources []operand.Source
 		o       predict.Options
@@ -126,7 +101,7 @@ func TestModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := predict.Models(t.Context(), h200, model(t, 1), model(t, 1), predict.Options{})
+	r, err := predict.Models(t.Context(), h200, testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 1), predict.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +112,7 @@ func TestModels(t *testing.T) {
 
 // TestNotComparable: sources with other products have no ratio, and are predicted each by itself.
 func TestNotComparable(t *testing.T) {
-	dir := model(t, 1).Dir
+	dir := testmodel.Random(t, "llama-tiny", 1).Dir
 	sources := []operand.Source{operand.MustParse(dir + ":"), operand.MustParse(dir + ":*up_proj.weight")}
 	if _, err := predict.Sources(t.Context(), &recorder{}, sources, predict.Options{Compare: true}); !errors.Is(err, predict.ErrNotComparable) || !strings.Contains(err.Error(), "(15) and of "+dir+":*up_proj.weight (2) differ in number") {
 		t.Error(err)
@@ -188,7 +163,7 @@ func TestConversion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := model(t, 1)
+	m := testmodel.Random(t, "llama-tiny", 1)
 	w, _ := m.Tensor("lm_head.weight")
 	var events []predict.Event
 	o := predict.ConversionOptions{Workload: cost.DefaultWorkload, Progress: func(e predict.Event) { events = append(events, e) }}

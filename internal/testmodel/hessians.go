@@ -90,13 +90,19 @@ func sequences(t TB, m *weights.Model, seed uint64) [][]int32 {
 	return all
 }
 
-// Forward runs a model with the given weights on random tokens, and returns its layers' Hessians and the losses.
-func Forward(t TB, m *weights.Model, w forward.Weights, seed uint64) (Observed, *forward.Scores) {
+// Decoder of a model whose family is known.
+func Decoder(t TB, m *weights.Model) *forward.Decoder {
 	t.Helper()
 	d, err := forward.New(m, LayoutOf(t, m))
 	OK(t, err)
+	return d
+}
+
+// Forward runs a model with the given weights on random tokens, and returns its layers' Hessians and the losses.
+func Forward(t TB, m *weights.Model, w forward.Weights, seed uint64) (Observed, *forward.Scores) {
+	t.Helper()
 	seen := Observed{}
-	scores, err := d.Run(context.Background(), w, sequences(t, m, seed), seen)
+	scores, err := Decoder(t, m).Run(context.Background(), w, sequences(t, m, seed), seen)
 	OK(t, err)
 	return seen, scores
 }

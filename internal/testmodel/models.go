@@ -20,7 +20,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/demo"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
 // TB is what *testing.T and *rapid.T share.
@@ -64,7 +66,7 @@ func Config(t TB, name, changes string) []byte {
 }
 
 // Folder writes a synthetic model and some other files, and returns its path.
-func Folder(t *testing.T, config []byte, o synth.Options) string {
+func Folder(t testing.TB, config []byte, o synth.Options) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
 	OK(t, synth.Folder(t.Context(), config, dir, o))
@@ -75,7 +77,7 @@ func Folder(t *testing.T, config []byte, o synth.Options) string {
 }
 
 // Open opens a model until the test ends.
-func Open(t *testing.T, dir string) *weights.Model {
+func Open(t testing.TB, dir string) *weights.Model {
 	t.Helper()
 	m, err := weights.Open(dir)
 	OK(t, err)
@@ -83,14 +85,32 @@ func Open(t *testing.T, dir string) *weights.Model {
 	return m
 }
 
-// Tiny is a small model in two shards.
-func Tiny(t *testing.T, name string, d weights.DType) *weights.Model {
+// Random is a small random model in one file.
+func Random(t testing.TB, name string, seed uint64) *weights.Model {
+	t.Helper()
+	return Open(t, Folder(t, Config(t, name, ""), synth.Options{Seed: seed}))
+}
+
+// Trained is the demo model with its calibration and evaluation tokens.
+func Trained(t testing.TB) (m *weights.Model, calibration, evaluation tokens.Part) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	OK(t, demo.Write(dir))
+	file, err := tokens.Open(tokens.Path(dir))
+	OK(t, err)
+	calibration, evaluation, _, err = file.Split()
+	OK(t, err)
+	return Open(t, dir), calibration, evaluation
+}
+
+// Tiny is a small random model in two shards.
+func Tiny(t testing.TB, name string, d weights.DType) *weights.Model {
 	t.Helper()
 	return Open(t, Folder(t, Config(t, name, ""), synth.Options{Seed: 1, DType: d, ShardBytes: 60_000}))
 }
 
 // Edit rewrites tensors of a folder in place; fn gets each tensor's data.
-func Edit(t *testing.T, dir string, fn func(info weights.Info, data []byte)) {
+func Edit(t testing.TB, dir string, fn func(info weights.Info, data []byte)) {
 	t.Helper()
 	m, err := weights.Open(dir)
 	OK(t, err)
