@@ -1,7 +1,6 @@
 package evaluate_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,35 +10,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/tally"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
-
-// folder is a small random model.
-func folder(t *testing.T, seed uint64) string {
-	t.Helper()
-	config, err := synth.Config("llama-tiny")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "model")
-	if err := synth.Folder(context.Background(), config, dir, synth.Options{Seed: seed}); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func open(t *testing.T, dir string) *weights.Model {
-	t.Helper()
-	m, err := weights.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
 
 func few() tokens.Set {
 	return tokens.Set{Part: tokens.Part{N: 3, T: 4, Sequences: [][]int32{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}}, Purpose: tokens.Evaluation, File: "f"}
@@ -47,7 +22,7 @@ func few() tokens.Set {
 
 // TestCompareIsForwards: both losses and the comparison are those of package forward, in one pass a model.
 func TestCompareIsForwards(t *testing.T) {
-	before, after := open(t, folder(t, 1)), open(t, folder(t, 2))
+	before, after := testmodel.Random(t, "llama-tiny", 1), testmodel.Random(t, "llama-tiny", 2)
 	s, err := evaluate.New(before, nil, few(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +54,7 @@ func TestCompareIsForwards(t *testing.T) {
 
 // TestErrorsSayWhichModelAndTokens, so that a user finds the file to mend.
 func TestErrorsSayWhichModelAndTokens(t *testing.T) {
-	m := open(t, folder(t, 1))
+	m := testmodel.Random(t, "llama-tiny", 1)
 	beyond := few()
 	beyond.Sequences[1][2] = 1 << 20
 	s, err := evaluate.New(m, nil, beyond, 0)
@@ -93,7 +68,7 @@ func TestErrorsSayWhichModelAndTokens(t *testing.T) {
 }
 
 func TestModelsWithoutALoss(t *testing.T) {
-	dir := folder(t, 1)
+	dir := testmodel.Random(t, "llama-tiny", 1).Dir
 	bare := filepath.Join(t.TempDir(), "model.safetensors")
 	data, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
 	if err == nil {
@@ -102,13 +77,13 @@ func TestModelsWithoutALoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := evaluate.New(open(t, bare), nil, few(), 0); !errors.Is(err, evaluate.ErrNoConfig) {
+	if _, err := evaluate.New(testmodel.Open(t, bare), nil, few(), 0); !errors.Is(err, evaluate.ErrNoConfig) {
 		t.Errorf("without config.json: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "mine", "architectures": ["Mine"]}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := evaluate.New(open(t, dir), nil, few(), 0); !errors.Is(err, arch.ErrUnknownFamily) || !strings.Contains(err.Error(), "its loss cannot be computed") {
+	if _, err := evaluate.New(testmodel.Open(t, dir), nil, few(), 0); !errors.Is(err, arch.ErrUnknownFamily) || !strings.Contains(err.Error(), "its loss cannot be computed") {
 		t.Errorf("of an unknown family: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
 // writeTensors puts a model with the given tensors, of normal deviates, into a file.
@@ -77,14 +77,7 @@ func whole(t *testing.T, p operand.Product) (x, w gemm.Matrix) {
 func TestBlocksAreOfTheWhole(t *testing.T) {
 	path := writeTensors(t, weights.Info{Name: "a", DType: weights.BF16, Shape: []int{24, 16}},
 		weights.Info{Name: "b", DType: weights.BF16, Shape: []int{40, 16}}, weights.Info{Name: "acts", DType: weights.F32, Shape: []int{9, 16}})
-	gpt := filepath.Join(t.TempDir(), "gpt2") // whose layers are stored transposed
-	config, err := synth.Config("gpt2-tiny")
-	if err == nil {
-		err = synth.Folder(t.Context(), config, gpt, synth.Options{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	gpt := testmodel.Random(t, "gpt2-tiny", 0).Dir // whose layers are stored transposed
 	for _, c := range []struct {
 		x       string
 		sources []string
