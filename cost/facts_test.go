@@ -2,7 +2,6 @@ package cost_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -148,39 +148,11 @@ func TestEveryFactCounts(t *testing.T) {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
 	before := said(t, invented(t, inventedFacts()))
-	text, err := json.Marshal(inventedFacts())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(text, &tree); err != nil {
-		t.Fatal(err)
-	}
-	leaves := 0
-	var visit func(path string, node map[string]any)
-	visit = func(path string, node map[string]any) {
-		for name, v := range node {
-			switch v := v.(type) {
-			case map[string]any:
-				visit(path+"."+name, v)
-			case float64:
-				if leaves++; name == "streaming_run" {
-					continue // it cannot change without its steps
-				}
-				node[name] = changed(name, v)
-				text, _ := json.Marshal(tree)
-				var facts cost.Facts
-				if err := json.Unmarshal(text, &facts); err != nil {
-					t.Fatal(err)
-				}
-				if reflect.DeepEqual(said(t, invented(t, facts)), before) {
-					t.Errorf("%s.%s = %v changes nothing", path, name, node[name])
-				}
-				node[name] = v
-			}
+	leaves := testmodel.EachNumber(t, inventedFacts(), changed, func(what string, facts cost.Facts) {
+		if !strings.Contains(what, "streaming_run") && reflect.DeepEqual(said(t, invented(t, facts)), before) {
+			t.Errorf("%s changes nothing", what)
 		}
-	}
-	visit("facts", tree)
+	})
 	steps, run := inventedFacts(), inventedFacts()
 	steps.Datapath.StreamingSteps = []cost.StreamingStep{{Places: []int{0}, Share: 0.5}, {Places: []int{1}, Share: 0.5}}
 	run.Datapath.StreamingRun, run.Datapath.StreamingSteps = 4, []cost.StreamingStep{{Places: []int{0, 2}, Share: 0.6}, {Places: []int{1, 3}, Share: 0.4}}
@@ -194,9 +166,11 @@ func TestEveryFactCounts(t *testing.T) {
 	}
 }
 
-// changed is another value of a fact that is still within its range.
+// changed is another value of a fact, still within its range, where it can change alone.
 func changed(name string, v float64) float64 {
 	switch name {
+	case "streaming_run": // it cannot change without its steps
+		return v
 	case "sum_products", "stationary_rows", "streaming_lanes", "first_sum_products":
 		return v / 2
 	case "streamed_tokens_per_output", "memory_bound_tokens":
@@ -357,13 +331,7 @@ func TestFactsAreChecked(t *testing.T) {
 		{`"facts":`, `"fact":`, "it has no facts"},
 		{`"calibration_version":2`, `"calibration_version":1`, "files of version 1 have no facts"},
 	} {
-		text := strings.Replace(string(good), c.from, c.to, 1)
-		if text == string(good) {
-			t.Errorf("%s: nothing was changed", c.from)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testmodel.WriteReplaced(t, file, good, c.from, c.to)
 		if _, err := cost.ReadCalibration(file); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v, want %q", c.to, err, c.want)
 		}
@@ -388,24 +356,11 @@ func TestFilesWithoutFacts(t *testing.T) {
 			MemoryReach: cost.Likely{Usual: 0.5, Low: 0.2, High: 0.8}, MemoryDraw: cost.Likely{Usual: 1, Low: 0.93, High: 1.03}},
 		Settings: cost.Settings{LowestClock: 345, HighestClock: 1980, LowestCap: 200, DefaultCap: 700},
 	}
-	text, err := json.Marshal(usual)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(text, &tree); err != nil {
-		t.Fatal(err)
-	}
-	delete(tree, "facts")
-	tree["calibration_version"] = 1
-	tree["card"] = "Another card"
-	if text, err = json.Marshal(tree); err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(t.TempDir(), "old.json")
-	if err := os.WriteFile(file, text, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testmodel.WriteChanged(t, file, usual, func(fields map[string]any) {
+		delete(fields, "facts")
+		fields["calibration_version"], fields["card"] = 1, "Another card"
+	})
 	old, err := cost.ReadCalibration(file)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package component
 
 import (
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
 // inventedFacts have nothing in common with those of the built-in card.
@@ -72,39 +72,18 @@ func TestEveryFactCounts(t *testing.T) {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
 	readings := someReadings(t)
-	text, err := json.Marshal(inventedFacts())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(text, &tree); err != nil {
-		t.Fatal(err)
-	}
-	before, leaves := said(t, inventedFacts(), readings), 0
-	var visit func(path string, node map[string]any)
-	visit = func(path string, node map[string]any) {
-		for name, v := range node {
-			switch v := v.(type) {
-			case map[string]any:
-				visit(path+"."+name, v)
-			case float64:
-				leaves++
-				if node[name] = 1.1 * v; name == "low" {
-					node[name] = v / 2
-				}
-				text, _ := json.Marshal(tree)
-				var facts Facts
-				if err := json.Unmarshal(text, &facts); err != nil {
-					t.Fatal(err)
-				}
-				if reflect.DeepEqual(said(t, facts, readings), before) {
-					t.Errorf("%s.%s = %v changes nothing", path, name, node[name])
-				}
-				node[name] = v
-			}
+	before := said(t, inventedFacts(), readings)
+	change := func(name string, v float64) float64 {
+		if name == "low" {
+			return v / 2
 		}
+		return 1.1 * v
 	}
-	visit("facts", tree)
+	leaves := testmodel.EachNumber(t, inventedFacts(), change, func(what string, facts Facts) {
+		if reflect.DeepEqual(said(t, facts, readings), before) {
+			t.Errorf("%s changes nothing", what)
+		}
+	})
 	if leaves < 16+len(arith.Types()) {
 		t.Errorf("only %d facts", leaves)
 	}
@@ -164,13 +143,7 @@ func TestInventedCard(t *testing.T) {
 		{`"facts":`, `"fact":`, "facts is missing"},
 		{`"components_version":2`, `"components_version":1`, "files of version 1 have no facts"},
 	} {
-		damaged := strings.Replace(string(text), c.from, c.to, 1)
-		if damaged == string(text) {
-			t.Errorf("%s: nothing was changed", c.from)
-		}
-		if err := os.WriteFile(file, []byte(damaged), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testmodel.WriteReplaced(t, file, text, c.from, c.to)
 		if _, err := Read(file); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.to, err, c.want)
 		}
@@ -190,29 +163,10 @@ func TestFilesWithoutFacts(t *testing.T) {
 	}
 	m := fitted(t, usualCard, true, nil)
 	file := filepath.Join(t.TempDir(), "components.json")
-	if err := m.Write(file); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	facts, err := json.Marshal(m.Facts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(text, &tree); err != nil {
-		t.Fatal(err)
-	}
-	delete(tree, "facts")
-	tree["components_version"] = 1
-	if text, err = json.Marshal(tree); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testmodel.WriteChanged(t, file, m, func(fields map[string]any) {
+		delete(fields, "facts")
+		fields["components_version"] = 1
+	})
 	old, err := Read(file)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +174,7 @@ func TestFilesWithoutFacts(t *testing.T) {
 	if !reflect.DeepEqual(old.Facts, frozen) {
 		t.Errorf("facts of version 1: %+v", old.Facts)
 	}
-	if again, _ := json.Marshal(old.Facts); string(again) != string(facts) || !reflect.DeepEqual(old.Coefficients, m.Coefficients) {
+	if !reflect.DeepEqual(old.Facts, m.Facts) || !reflect.DeepEqual(old.Coefficients, m.Coefficients) {
 		t.Error("an old file says something else")
 	}
 }
