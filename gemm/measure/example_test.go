@@ -4,43 +4,22 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
-	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
 // The energy of two models is measured in one call: here on a simulated card, which needs no GPU and shows
 // what a report looks like. measure.Open takes a real one.
 func ExampleModels() {
-	dir, err := os.MkdirTemp("", "measure")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	config, err := synth.Config("llama-tiny")
-	if err != nil {
-		log.Fatal(err)
-	}
-	var models [2]*weights.Model // usually the second is what a conversion has made of the first
-	for i := range models {
-		name := filepath.Join(dir, fmt.Sprint("model", i))
-		if err := synth.Folder(context.Background(), config, name, synth.Options{Seed: uint64(i)}); err != nil {
-			log.Fatal(err)
-		}
-		if models[i], err = weights.Open(name); err != nil {
-			log.Fatal(err)
-		}
-		defer models[i].Close()
-	}
+	before, after, remove := testmodel.Pair("llama-tiny") // usually after is what a conversion has made of before
+	defer remove()
 	card := measure.Simulated(power.DefaultSim())
 	defer card.Close()
 
-	r, err := measure.Models(context.Background(), []measure.Named{{Name: "card 0", Machine: card}}, models[0], models[1], measure.ModelOptions{
+	r, err := measure.Models(context.Background(), []measure.Named{{Name: "card 0", Machine: card}}, before, after, measure.ModelOptions{
 		Workload: cost.Workload{Prefill: 0.3, Decode: 0.7},
 	})
 	if err != nil {

@@ -4,50 +4,29 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
-	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 )
 
 // Two models are compared by the calibration of an H200, in one call. They are random here, so one costs
-// what the other does; usually the second is what a conversion has made of the first.
+// what the other does.
 func ExampleModels() {
-	dir, err := os.MkdirTemp("", "predict")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	config, err := synth.Config("llama-tiny")
-	if err != nil {
-		log.Fatal(err)
-	}
-	var models [2]*weights.Model
-	for i := range models {
-		name := filepath.Join(dir, fmt.Sprint("model", i))
-		if err := synth.Folder(context.Background(), config, name, synth.Options{Seed: uint64(i)}); err != nil {
-			log.Fatal(err)
-		}
-		if models[i], err = weights.Open(name); err != nil {
-			log.Fatal(err)
-		}
-		defer models[i].Close()
-	}
+	before, after, remove := testmodel.Pair("llama-tiny") // usually after is what a conversion has made of before
+	defer remove()
 	h200, err := cost.FindCalibration("h200")
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	r, err := predict.Models(context.Background(), h200, models[0], models[1], predict.Options{})
+	r, err := predict.Models(context.Background(), h200, before, after, predict.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	after := r.Predictions[1]
-	fmt.Printf("%d layers, %d tokens: %.2f of the first model's energy\n", after.Count, after.Layers[0].Problem.M, after.Over.Relative)
+	p := r.Predictions[1]
+	fmt.Printf("%d layers, %d tokens: %.2f of the first model's energy\n", p.Count, p.Layers[0].Problem.M, p.Over.Relative)
 	// Output: 15 layers, 8192 tokens: 1.00 of the first model's energy
 }
 

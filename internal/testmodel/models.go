@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
 	"math/bits"
@@ -89,6 +90,32 @@ func Open(t testing.TB, dir string) *weights.Model {
 func Random(t testing.TB, name string, seed uint64) *weights.Model {
 	t.Helper()
 	return Open(t, Folder(t, Config(t, name, ""), synth.Options{Seed: seed}))
+}
+
+// Pair makes two random models for an example, which has no TB, and a function that removes them.
+func Pair(name string) (before, after *weights.Model, remove func()) {
+	dir, err := os.MkdirTemp("", "testmodel")
+	must(err)
+	config, err := synth.Config(name)
+	must(err)
+	var models [2]*weights.Model
+	for i := range models {
+		folder := filepath.Join(dir, fmt.Sprint("model", i))
+		must(synth.Folder(context.Background(), config, folder, synth.Options{Seed: uint64(i)}))
+		models[i], err = weights.Open(folder)
+		must(err)
+	}
+	return models[0], models[1], func() {
+		models[0].Close()
+		models[1].Close()
+		os.RemoveAll(dir)
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // Trained is the demo model with its calibration and evaluation tokens.
