@@ -39,15 +39,6 @@ func (d *Decoder) Vocabulary() int { return d.Vocab }
 // Blocks is the number of blocks.
 func (d *Decoder) Blocks() int { return len(d.Decoder.Blocks) }
 
-// Run computes the loss of every token: the scores of a Pass that keeps nothing. o may be nil.
-func (d *Decoder) Run(ctx context.Context, w Weights, tokens [][]int32, o Observer) (*Scores, error) {
-	r, err := d.Pass(ctx, w, tokens, PassOptions{Keep: Keep{Bytes: -1}, Observer: o})
-	if err != nil {
-		return nil, err
-	}
-	return r.Scores, nil
-}
-
 // pass makes what a computation needs. o may be nil.
 func (d *Decoder) pass(ctx context.Context, o Observer) *pass {
 	p := &pass{Context: ctx, workers: d.Workers, products: d.Products, observer: o}

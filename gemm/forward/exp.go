@@ -39,6 +39,20 @@ func expScaledGo(row []float32, scale, largest float32) {
 	}
 }
 
+// siluGo is x·sigmoid(x).
+func siluGo(x float32) float32 {
+	v := float64(x)
+	return float32(v / (1 + exp(-v)))
+}
+
+// geluTanhGo is x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
+func geluTanhGo(x float32) float32 {
+	const slope = 1.5957691216057308 // 2·√(2/π)
+	v := float64(x)
+	cube := float64(float64(v*v) * v)
+	return float32(v / (1 + exp(-slope*(v+float64(0.044715*cube)))))
+}
+
 func expBeyond(x float64) float64 {
 	switch {
 	case x > 0:

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
-	"github.com/lowtoggle/lowtoggle/internal/tally"
 )
 
 // DefaultKeptBytes is the limit of [Keep] unless it sets another: 1 GiB.
@@ -29,16 +28,6 @@ func (k Keep) fits(rows, cols int) bool {
 	return 4*int64(rows)*int64(cols) <= limit
 }
 
-// PassOptions are Pass's.
-type PassOptions struct {
-	Keep
-	// Observer sees the inputs of the linear layers. Default: nobody.
-	Observer Observer
-	// Step is called after each of total steps: the blocks and the head. An error ends the pass.
-	// Default: nobody.
-	Step func(done, total int) error
-}
-
 // Result is what a complete pass yields: the reference that other weights are compared with.
 type Result struct {
 	// End is the state behind the last block; read only.
@@ -50,40 +39,6 @@ type Result struct {
 	logits  sgemm.Matrix // [tokens, vocabulary]; no data where they were not kept
 	logSums []float64    // log Σ exp of each row of the logits; nil where they were not kept
 	entries []*State     // before each block, of some sequences; nil where they were not kept
-}
-
-// Pass runs tokens through the whole model once: Start, every Block, and the head.
-func (d *Decoder) Pass(ctx context.Context, w Weights, tokens [][]int32, o PassOptions) (*Result, error) {
-	step := o.Step
-	if step == nil {
-		step = func(int, int) error { return nil }
-	}
-	s, err := d.Start(ctx, w, tokens)
-	if err != nil {
-		return nil, err
-	}
-	tally.Add(ctx, "forward.Pass", 1)
-	r, total := &Result{End: s, weights: w}, d.Blocks()+1
-	entries := min(o.Entries, len(tokens))
-	keep := entries > 0 && o.fits(d.Blocks()*s.first(entries).Hidden.Rows, d.Hidden)
-	for i := range d.Blocks() {
-		if keep {
-			r.entries = append(r.entries, s.first(entries).Clone())
-		}
-		if err := d.Block(ctx, i, w, s, o.Observer); err != nil {
-			return nil, err
-		}
-		if err := step(i+1, total); err != nil {
-			return nil, err
-		}
-	}
-	if o.fits(s.Hidden.Rows, d.Vocab) {
-		r.logits, r.logSums = sgemm.Dense(s.Hidden.Rows, d.Vocab, nil), make([]float64, s.Hidden.Rows)
-	}
-	if r.Scores, err = d.score(ctx, w, r, o.Observer); err != nil {
-		return nil, err
-	}
-	return r, step(total, total)
 }
 
 // First is the result of the first n sequences alone, with the same bits as a pass of theirs. It
