@@ -79,7 +79,7 @@ func TestHessiansThatDoNotFit(t *testing.T) {
 		_, err := transform.Apply(t.Context(), m, p, filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{Hessians: in})
 		return err
 	}
-	wantError(t, apply(), name, "its layer has 160 inputs, its Hessian is 40×40")
+	wantError(t, apply(), name, "the layer has 160 inputs, and its Hessian is 40×40")
 	delete(in.Fitting, name)
 	wantError(t, apply(), name, "its Hessian: the forward pass has no such layer")
 }
@@ -100,7 +100,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 		}
 		out := filepath.Join(t.TempDir(), "out")
 		_, err := transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{})
-		wantError(t, err, "the plan weighs errors by the layers' inputs", "--tokens FILE")
+		wantError(t, err, "the plan was made with calibration tokens", "--tokens FILE")
 		_, err = transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{Hessians: &other})
 		wantError(t, err, "other tokens than these", "--tokens FILE")
 		testplan.NothingAt(t, out)

@@ -215,7 +215,7 @@ func TestBudgetThatCannotBeMetIsMissed(t *testing.T) {
 	linears := 0
 	testmodel.EachLinear(t, m, func(weights.Tensor, int) { linears++ })
 	for _, o := range p.Predictions {
-		if o.Missed != "[round=7] would fall below 60 dB" || o.SNR != nil {
+		if o.Missed != "[round=7] would lower the output SNR below 60 dB" || o.SNR != nil {
 			t.Errorf("%s: missed %q, %v dB", o.Tensor, o.Missed, o.SNR)
 		}
 	}

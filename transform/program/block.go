@@ -2,7 +2,8 @@ package program
 
 import "github.com/lowtoggle/lowtoggle/weights"
 
-// Block is a range of whole rows of a tensor's result, as stored.
+// Block is the rows [First, First+Rows) of a weight's result, each of Cols elements. Data holds them as stored, row by
+// row.
 type Block struct {
 	First, Rows, Cols int
 	Data              []byte

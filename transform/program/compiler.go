@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Rule is what the compiler must know of a pass. A rule has either Symmetry or Compile.
+// Rule tells the compiler how to compile a pass's steps. A rule has either Symmetry or Compile.
 type Rule struct {
 	// Rank is the pass's place in the table: a tensor's steps act in this order.
 	Rank int
@@ -20,17 +20,17 @@ type Rule struct {
 	Symmetry func(s *plan.Step, n int, sym *Symmetry) error
 	// Compile turns a tensor step into an operation.
 	Compile func(s *plan.Step, c *Context) (Operation, error)
-	// Check holds all steps of the pass against each other and the layout; may be nil.
+	// Check checks all steps of the pass together, against the layout; may be nil.
 	Check func(layout *arch.Layout, steps []*plan.Step) error
 }
 
-// Context is what a step is compiled in.
+// Context is what a rule needs to compile a step.
 type Context struct {
-	context.Context // of the compilation: folds read whole tensors
+	context.Context // of the compilation; folds read whole tensors
 	Weights         *quant.Set
 	Layout          *arch.Layout // nil where the family is not known
 	Symmetries      Symmetries
-	Program         *Program // of the tensor, as far as it is compiled
+	Program         *Program // of the tensor, with the steps compiled so far
 }
 
 // Compiler turns steps into programs. It reads tensors only where an operation needs another tensor's numbers.
@@ -45,7 +45,7 @@ type Compiler struct {
 	known    *known
 }
 
-// known is what a compiler finds again.
+// known caches what a compiler needs more than once.
 type known struct {
 	mu   sync.Mutex
 	axes map[*quant.Weight][2]AxisMap
@@ -56,7 +56,7 @@ func newKnown() *known {
 	return &known{axes: map[*quant.Weight][2]AxisMap{}, kept: map[*quant.Weight]*Program{}}
 }
 
-// CompilerOptions are what a compiler is made with.
+// CompilerOptions are options of [NewCompiler].
 type CompilerOptions struct {
 	Weights  *quant.Set
 	Layout   *arch.Layout // nil where the family is not known
@@ -66,7 +66,7 @@ type CompilerOptions struct {
 	Count    *Counters // may be nil
 }
 
-// NewCompiler merges a plan's exact steps. Steps that do not fit the model are errors of class
+// NewCompiler returns a compiler with the symmetries of all exact steps. A step that does not fit the model is a
 // [plan.ErrInvalid].
 func NewCompiler(o CompilerOptions, steps []*plan.Step) (*Compiler, error) {
 	c := &Compiler{weights: o.Weights, layout: o.Layout, hessians: o.Hessians, rules: o.Rules, syms: Symmetries{}, results: o.Results, count: o.Count, known: newKnown()}
@@ -94,7 +94,7 @@ func NewCompiler(o CompilerOptions, steps []*plan.Step) (*Compiler, error) {
 	return c, nil
 }
 
-// take checks what a step acts on, and merges an exact one.
+// take checks that a step's tensor or index exists, and adds an exact step to the symmetries.
 func (c *Compiler) take(s *plan.Step, rule Rule) error {
 	if rule.Symmetry == nil {
 		if w, ok := c.weights.Weight(s.Tensor); !ok || w.Adapter {
@@ -120,18 +120,18 @@ func (c *Compiler) take(s *plan.Step, rule Rule) error {
 	return sym.Check(ix)
 }
 
-// Symmetries of the exact steps, by index.
+// Symmetries returns the symmetries of the exact steps, by index.
 func (c *Compiler) Symmetries() Symmetries { return c.syms }
 
-// With is the compiler with other symmetries.
+// With returns a compiler with other symmetries.
 func (c *Compiler) With(syms Symmetries) *Compiler {
 	d := *c
 	d.syms, d.known = syms, newKnown()
 	return &d
 }
 
-// Keep gives p back where the compiler is asked for a program of the same weight and the very same steps again:
-// once, and in place of another program that was kept for the weight. The caller uses p no more.
+// Keep stores p for the next call of Program with the same weight and the same *plan.Step values, which returns it once.
+// It replaces a program that was kept for the weight before. The caller must not use p afterwards.
 func (c *Compiler) Keep(p *Program) {
 	p.Use(nil)
 	c.known.mu.Lock()
@@ -139,7 +139,7 @@ func (c *Compiler) Keep(p *Program) {
 	c.known.kept[p.Source] = p
 }
 
-// again returns a program that was kept; nil where there is none for these steps.
+// again returns and forgets a kept program; nil if there is none for these steps.
 func (c *Compiler) again(w *quant.Weight, steps []*plan.Step) *Program {
 	c.known.mu.Lock()
 	defer c.known.mu.Unlock()
@@ -151,7 +151,7 @@ func (c *Compiler) again(w *quant.Weight, steps []*plan.Step) *Program {
 	return p
 }
 
-// matrix returns what the symmetries do along the axes of a weight. All its programs share the lists.
+// matrix returns what the symmetries do along the axes of a weight. All programs of the weight share the lists.
 func (c *Compiler) matrix(w *quant.Weight, claim *arch.Claim) (row, col AxisMap) {
 	c.known.mu.Lock()
 	axes, ok := c.known.axes[w]
@@ -165,7 +165,7 @@ func (c *Compiler) matrix(w *quant.Weight, claim *arch.Claim) (row, col AxisMap)
 	return axes[0], axes[1]
 }
 
-// Program compiles what steps do to w. The steps are this weight's, in any order.
+// Program compiles the steps of the weight w, given in any order. Steps that do not fit are a [plan.ErrInvalid].
 func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.Step) (*Program, error) {
 	steps = slices.Clone(steps)
 	slices.SortStableFunc(steps, func(a, b *plan.Step) int { return c.rules[a.Pass].Rank - c.rules[b.Pass].Rank })

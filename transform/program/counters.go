@@ -2,10 +2,10 @@ package program
 
 import "sync/atomic"
 
-// Counters count work that a run should do once. A nil Counters counts nothing.
+// Counters count work that a conversion should do only once. A nil *Counters counts nothing.
 type Counters struct {
-	Programs atomic.Int64 // compiled
-	Factors  atomic.Int64 // of Hessians
+	Programs atomic.Int64 // programs compiled
+	Factors  atomic.Int64 // Hessians factorised
 }
 
 func (c *Counters) program() {

@@ -1,14 +1,14 @@
-// Package program carries out the steps of a plan on one weight at a time: it loads rows of the source through
-// the symmetries of the exact passes, and runs the operations of the other passes on them. It knows no pass by
-// name: what a step means comes from the [Rule] of its pass, and what it does is an [Operation].
+// Package program carries out the steps of a plan on one weight at a time. It loads rows of the source, applies the
+// symmetries of the exact passes to them, and runs the operations of the other passes. It knows no pass by name: the
+// [Rule] of a pass decodes its steps, and an [Operation] is what a step does.
 //
 // # Joint choice
 //
-// Most operations rewrite a few rows in place. Some choose the values of a whole layer together, because errors
-// of one column are handed on to others by the layer's Hessian. Such a program is prepared before its rows are
-// read ([Program.Prepare]) and released after.
+// Most operations rewrite a few rows in place. Some choose the values of a whole layer together, because the layer's
+// Hessian spreads the rounding error of one column over others. Such a program must be prepared before its rows are
+// read ([Program.Prepare]) and released afterwards ([Program.Release]).
 //
 // # Values
 //
-// NaN and infinity are moved, never computed with: their bits stay as they are.
+// NaN and infinity keep their bits. They may be moved, but nothing computes with them.
 package program

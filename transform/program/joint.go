@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// joint makes a layer whose values are chosen together and not row by row. The result is made once by Prepare,
-// kept while it is read, and released.
+// joint computes a layer whose values are chosen together and not row by row. Prepare computes the result, and Release
+// frees it.
 type joint struct {
 	hessians                Hessians // nil where no tokens are known
 	zeroInputs, zeroOutputs []int
@@ -25,10 +25,10 @@ type joint struct {
 
 	mu    sync.Mutex
 	data  []byte
-	layer *Layer // loaded before, for many tries at one layer; nil: loaded when it is needed
+	layer *Layer // loaded in advance, to try many steps on one layer; nil: loaded when needed
 }
 
-// newJoint collects what operations contribute; nil where none asks for a joint choice.
+// newJoint collects what the operations contribute to a joint choice; nil if none asks for one.
 func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	j := &joint{hessians: h}
 	var asked, affine, damped, zeroing, not string // passes, and why one of them is not joint
@@ -85,17 +85,18 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	return j, nil
 }
 
-// NeedsPreparing reports whether Prepare makes something that Release frees.
+// NeedsPreparing reports whether the program makes a joint choice, which needs Prepare and Release.
 func (p *Program) NeedsPreparing() bool { return p.joint != nil }
 
-// Use gives the program's joint choice a layer that was loaded before, for many tries at one layer.
+// Use gives the program's joint choice a layer that is loaded already, to try many steps on one layer.
 func (p *Program) Use(l *Layer) {
 	if p.joint != nil {
 		p.joint.layer = l
 	}
 }
 
-// Prepare makes a joint choice, with the given number of goroutines. Other programs need none.
+// Prepare computes a joint choice with the given number of goroutines, unless it is computed already. It does nothing
+// for other programs. The errors are those of reading the source or a Hessian, and ctx's.
 func (p *Program) Prepare(ctx context.Context, workers int) error {
 	j := p.joint
 	if j == nil {
@@ -120,7 +121,7 @@ func (p *Program) Prepare(ctx context.Context, workers int) error {
 	return nil
 }
 
-// Remember keeps what Prepare made for other programs of the same steps, as far as there is room.
+// Remember stores the result of Prepare in the compiler's [Results], if there is room.
 func (p *Program) Remember() {
 	if p.joint != nil {
 		p.joint.mu.Lock()
@@ -129,7 +130,7 @@ func (p *Program) Remember() {
 	}
 }
 
-// Release frees what Prepare made.
+// Release frees the result of Prepare.
 func (p *Program) Release() {
 	if p.joint != nil {
 		p.joint.mu.Lock()
@@ -138,7 +139,7 @@ func (p *Program) Release() {
 	}
 }
 
-// choose all values of the layer, stored as the result's bytes.
+// choose chooses all values of the layer and returns them as the result's bytes.
 func (p *Program) choose(ctx context.Context, workers int) (data []byte, err error) {
 	l := p.joint.layer
 	if l == nil {
@@ -172,7 +173,7 @@ func (p *Program) keepNonFinite(ctx context.Context, data []byte) error {
 	})
 }
 
-// values of the layer [N, K] as the operations choose them.
+// values returns the layer's values [N, K] as the operations choose them.
 func (j *joint) values(ctx context.Context, p *Program, l *Layer, workers int) (q sgemm.Matrix, err error) {
 	n, k := l.W.Rows, l.W.Cols
 	f := rounding.Flat(k)
@@ -217,7 +218,7 @@ func (j *joint) choices(ctx context.Context, p *Program, n int, scale float64) (
 	return rounding.Sparse{Chooser: c, Keep: keep}, err
 }
 
-// kept tells the elements that mask leaves, outputs as rows.
+// kept reports which elements [N, K] the mask leaves, outputs as rows.
 func (p *Program) kept(ctx context.Context, mask Op) ([]bool, error) {
 	masked := p.Lossless()
 	masked.ops = []Op{mask}

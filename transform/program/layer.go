@@ -12,37 +12,38 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
-// Hessians are the calibration statistics of a model's linear layers. They are asked by several goroutines.
+// Hessians are the calibration statistics of a model's linear layers. Several goroutines call them at a time.
 type Hessians interface {
-	// Key tells model and tokens from every other.
+	// Key identifies the model and the tokens.
 	Key() string
-	// Has reports whether a tensor is a layer whose Hessian is known.
+	// Has reports whether the tensor is a layer with a known Hessian.
 	Has(tensor string) bool
-	// Fit returns H = XᵀX/tokens of a linear layer's inputs x[tokens, K], both axes in the source's order.
-	// The caller may change the matrix.
+	// Fit returns the Hessian [K, K], XᵀX/tokens of a linear layer's inputs x[tokens, K]. Both axes are in the
+	// source's order. The caller may change the matrix.
 	Fit(ctx context.Context, tensor string) (sgemm.Matrix, error)
-	// Held returns the same of held-out tokens. No value is fitted to them, so they tell what values that
-	// were fitted to the others lose.
+	// Held returns the Hessian of held-out tokens. No value is fitted to them, so they measure the error on other
+	// texts.
 	Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 }
 
-// Layer is a linear layer before its operations, outputs as rows.
+// Layer holds a linear layer's weights before its operations, outputs as rows.
 type Layer struct {
 	W sgemm.Matrix // [N, K]
-	H sgemm.Matrix // [K, K], the Hessian; without rows where it is not known
-	// Signal is the power of the outputs on the Hessian's inputs, or on inputs of unit variance.
+	H sgemm.Matrix // [K, K], the Hessian; without rows if it is not known
+	// Signal is the mean square of the outputs, summed over the outputs: on the Hessian's inputs, or without a Hessian
+	// on independent inputs of unit variance.
 	Signal float64
 
 	from   []int // the source's position of each input
-	finite bool  // all of W is
+	finite bool  // all values of W are finite
 
 	mu     sync.Mutex
-	damp   float64 // of factor
+	damp   float64 // damping of factor
 	factor *rounding.Factor
 	count  *Counters // may be nil
 }
 
-// Positions returns the source's positions of inputs of the layer.
+// Positions returns the source's positions of inputs given by their place in the layer.
 func (l *Layer) Positions(inputs []int) []int {
 	out := make([]int, len(inputs))
 	for i, k := range inputs {
@@ -51,7 +52,7 @@ func (l *Layer) Positions(inputs []int) []int {
 	return out
 }
 
-// Layer loads the program's layer. hessian, either function of [Hessians], may be nil.
+// Layer loads the program's layer. hessian is [Hessians.Fit] or [Hessians.Held] of its inputs, or nil.
 func (p *Program) Layer(ctx context.Context, hessian func(context.Context, string) (sgemm.Matrix, error), workers int) (*Layer, error) {
 	w, err := p.Lossless().Outputs(ctx)
 	if err != nil {
@@ -71,7 +72,7 @@ func (p *Program) Layer(ctx context.Context, hessian func(context.Context, strin
 	return l, err
 }
 
-// Fitted loads the program's layer with the Hessian that values are chosen by.
+// Fitted loads the program's layer with the Hessian that values are fitted to. h may be nil.
 func (p *Program) Fitted(ctx context.Context, h Hessians, workers int) (*Layer, error) {
 	if h == nil {
 		return p.Layer(ctx, nil, workers)
@@ -79,8 +80,8 @@ func (p *Program) Fitted(ctx context.Context, h Hessians, workers int) (*Layer, 
 	return p.Layer(ctx, h.Fit, workers)
 }
 
-// hessian of the inputs of a program's result: in its order, with the signs and powers of two that its columns
-// were divided by.
+// hessian returns the Hessian of the inputs of a program's result. It is in the result's order. Where the program
+// multiplies columns by signs or powers of two, the inputs are divided by them.
 func (p *Program) hessian(ctx context.Context, of func(context.Context, string) (sgemm.Matrix, error)) (sgemm.Matrix, error) {
 	h, err := of(ctx, p.Source.Name)
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *Program) hessian(ctx context.Context, of func(context.Context, string) 
 	}
 	axis, k := p.InputAxis()
 	if h.Rows != k || h.Cols != k {
-		return h, fmt.Errorf("%s: tensor %q: its layer has %d inputs, its Hessian is %d×%d", p.File(), p.Source.Name, k, h.Rows, h.Cols)
+		return h, fmt.Errorf("%s: tensor %q: the layer has %d inputs, and its Hessian is %d×%d", p.File(), p.Source.Name, k, h.Rows, h.Cols)
 	}
 	if axis.IsIdentity() {
 		return h, nil
@@ -111,7 +112,8 @@ func (p *Program) hessian(ctx context.Context, of func(context.Context, string) 
 	return moved, nil
 }
 
-// dampedFactor of the layer's Hessian. The last one is kept: a search tries many values at one damping.
+// dampedFactor returns the factor of the layer's damped Hessian. The last factor is kept, because a search tries many
+// values at one damping.
 func (l *Layer) dampedFactor(ctx context.Context, damp float64, first []int, workers int) (*rounding.Factor, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,14 +131,14 @@ func (l *Layer) dampedFactor(ctx context.Context, damp float64, first []int, wor
 	return f, nil
 }
 
-// Lost is what the layer's outputs lose with the values of q[N, K].
+// Lost returns the error of the layer's outputs if its values are those of q[N, K].
 func (l *Layer) Lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding.Loss, error) {
 	e, err := l.power(ctx, q, workers)
 	return rounding.Loss{Error: e, Signal: l.Signal}, err
 }
 
-// power of what outputs change by with the values of q, or of the outputs where q has no rows: on the layer's
-// inputs, or, where they are not known, on inputs of unit variance.
+// power returns the power of the change of the outputs if the values are those of q, or of the outputs themselves if q
+// has no rows. The inputs are the Hessian's, or without a Hessian inputs of unit variance.
 func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum float64, err error) {
 	if l.H.Rows > 0 {
 		return rounding.Power(ctx, l.W, q, l.H, workers)
@@ -156,8 +158,8 @@ func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum flo
 	return sum, ctx.Err()
 }
 
-// Places turns positions of the source along an axis of n into places of the result. A position that is out of
-// range or named twice is an error.
+// Places converts positions of the source along an axis of length n into places of the result. A position that is out
+// of range or named twice is an error.
 func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 	place := make([]int, n)
 	for i := range place {
@@ -175,20 +177,21 @@ func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 	return out, nil
 }
 
-// ErrNoHessians is wrapped where a plan needs the calibration tokens that it was made with.
+// ErrNoHessians marks a plan that needs the calibration tokens that it was made with.
 var ErrNoHessians = fmt.Errorf("give the tokens that it was planned with (--tokens FILE)")
 
-// CheckHessians returns an error where a plan was made with other calibration statistics than are given.
+// CheckHessians returns an error if a plan was made with other calibration statistics than h. It is an
+// [ErrNoHessians] if the plan needs other tokens. h is nil without tokens.
 func CheckHessians(p *plan.Plan, h Hessians) error {
 	switch {
 	case p.Request.Hessians == "" && h == nil:
 		return nil
 	case p.Request.Hessians == "":
-		return fmt.Errorf("the plan was made without tokens, and would give other bytes with them: leave them out")
+		return fmt.Errorf("the plan was made without tokens and would give other bytes with them: give no tokens")
 	case h == nil:
-		return fmt.Errorf("the plan weighs errors by the layers' inputs: %w", ErrNoHessians)
+		return fmt.Errorf("the plan was made with calibration tokens: %w", ErrNoHessians)
 	case h.Key() != p.Request.Hessians:
-		return fmt.Errorf("the plan was made with other tokens than these: %w", ErrNoHessians)
+		return fmt.Errorf("the plan was made with other calibration tokens: %w", ErrNoHessians)
 	}
 	return nil
 }

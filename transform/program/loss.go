@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// Loss is what a program costs some rows in accuracy.
+// Loss is the error that a program causes in some rows.
 type Loss struct {
-	Signal, Noise float64 // sums of squares
-	NonFinite     int     // NaN and infinite values: kept, and left out of the sums
+	Signal, Noise float64 // sums of squares: of the exact values, and of the errors
+	NonFinite     int     // NaN and infinite values, which are not in the sums
 }
 
-// Decibels is the output SNR; infinite where there is no noise.
+// Decibels returns the output SNR in dB; infinite if there is no error.
 func (l Loss) Decibels() float64 {
 	if l.Noise == 0 {
 		return math.Inf(1)
@@ -19,18 +19,18 @@ func (l Loss) Decibels() float64 {
 	return 10 * math.Log10(l.Signal/l.Noise)
 }
 
-// Plus adds the losses of other rows.
+// Plus adds the loss of other rows.
 func (l Loss) Plus(o Loss) Loss {
 	return Loss{l.Signal + o.Signal, l.Noise + o.Noise, l.NonFinite + o.NonFinite}
 }
 
-// LossOfWhole reports whether Loss is that of the whole layer, whatever the rows.
+// LossOfWhole reports whether Loss is the loss of the whole layer for any rows.
 func (p *Program) LossOfWhole() bool { return p.joint != nil && p.joint.hessians != nil }
 
-// Loss sums, over rows [first, last), the squares of what the layer should hold in real arithmetic and of what
-// the stored result differs from it. A shift is free and counts as neither.
+// Loss returns the loss of rows [first, last). The signal is the values that real arithmetic gives, the noise is the
+// stored result's difference from them. The constant of a shift counts as neither.
 //
-// Where the values were chosen jointly by a Hessian it is the whole output's loss on held-out tokens.
+// If the values are chosen jointly with a Hessian, Loss returns the loss of the layer's whole output on held-out tokens.
 func (p *Program) Loss(ctx context.Context, first, last int) (l Loss, err error) {
 	if p.LossOfWhole() {
 		before, err := p.Layer(ctx, p.joint.hessians.Held, 1)

@@ -4,56 +4,59 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
-// Operation is what one step does to a tensor: all that a program knows of the pass behind it. The zero value
-// does nothing.
+// Operation is what one step does to a tensor. It is all that a program knows of the step's pass. The zero value does
+// nothing.
 type Operation struct {
-	// Apply rewrites blocks of the result, after the symmetries and the operations before it. Height is how
-	// many rows it must see at a time: a power of two; 0 means 1.
+	// Apply rewrites blocks of the result, after the symmetries and the operations before it. Blocks begin at a
+	// multiple of Height rows, and all but the last have a multiple of Height rows. Height is a power of two; 0
+	// means 1.
 	Apply  Op
 	Height int
 
-	// Values replace the source's values, by source position, with signs and powers of two already applied.
+	// Values replace the source's values [rows, columns], in the source's order, with signs and powers of two already
+	// applied; nil: the source's values.
 	Values []float32
-	// Affine scales the layer's inputs and adds a constant, in real arithmetic.
+	// Affine scales the layer's inputs and adds a constant, in real arithmetic; nil for neither.
 	Affine *Affine
-	// Extra names a tensor that the result has and the source has not; nil for none.
+	// Extra is a tensor that only the result has; nil for none.
 	Extra *Extra
 
-	// Joint asks for the values of the whole layer to be chosen together (see [Program.Prepare]). Then Apply
-	// is not called, and the remaining fields say what the operation contributes.
+	// Joint asks for a joint choice of the layer's values (see [Program.Prepare]). Then Apply is not called, and the
+	// remaining fields say what the operation contributes.
 	Joint bool
 	// Chooser returns the set of values to choose from, for n outputs and the scale of [rounding.Loss.Scale].
 	// At most one operation of a joint choice has one. Without any, the nearest stored value is chosen.
 	Chooser func(n int, scale float64) (rounding.Chooser, error)
-	// NotJoint says why an operation with Apply alone cannot take part in a joint choice; empty where it can.
+	// NotJoint is the reason why the operation cannot take part in a joint choice; empty if it can, or if the
+	// general reason suffices.
 	NotJoint string
-	// Mask is true where values that Apply zeroes stay zero in a joint choice.
+	// Mask is true if values that Apply zeroes stay zero in a joint choice.
 	Mask bool
-	// Damp hands the errors of columns on to those that are not yet rounded, with this damping of the
-	// Hessian; 0: errors are not handed on.
+	// Damp is the relative damping of the Hessian with which columns that are not yet rounded absorb the errors of
+	// the others; 0: they do not.
 	Damp float64
-	// ZeroInputs and ZeroOutputs are positions of the source whose weights become zero, inputs in the order
-	// in which their errors are handed on.
+	// ZeroInputs and ZeroOutputs are positions of the source whose weights become zero. Inputs are in the order in
+	// which they are zeroed.
 	ZeroInputs, ZeroOutputs []int
 
-	pass string // whose operation it is, for messages
+	pass string // name of the pass, for messages
 }
 
-// Extra is a tensor [outputs] of F32 beside a weight, of which every element is Value.
+// Extra is a tensor [outputs] in F32 beside a weight. All its elements are Value.
 type Extra struct {
 	Suffix string // follows the weight's name
 	Value  float32
 }
 
-// Affine is w·diag(Gamma) + Add on rows that are already in the result's order.
+// Affine is w·diag(Gamma) + Add, on rows that are already in the result's order.
 type Affine struct {
-	Gamma []float32 // by place on the input axis; nil for ones
+	Gamma []float32 // [inputs], in the result's order; nil for ones
 	Add   float32
-	// InputRows is true where inputs are rows (storage [in, out]).
+	// InputRows is true if inputs are rows (storage [in, out]).
 	InputRows bool
 }
 
-// factor of element [n, k] of the result.
+// factor returns the factor of element [n, k] of the result.
 func (a *Affine) factor(n, k int) float32 {
 	switch {
 	case a.Gamma == nil:
@@ -64,7 +67,7 @@ func (a *Affine) factor(n, k int) float32 {
 	return a.Gamma[k]
 }
 
-// apply computes in float64 and rounds to float32 and from there to the stored type. NaN and infinity stay.
+// apply computes in float64 and rounds to float32, then to the stored type. NaN and infinity stay.
 func (a *Affine) apply(b Block) {
 	for i := range b.Rows {
 		for k := range b.Cols {

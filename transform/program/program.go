@@ -9,32 +9,32 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Program is what a plan does to one weight: it loads rows of the result from the source through the
-// symmetries, then rewrites them by the operations of the steps. It is read-only once compiled, but for
-// Prepare and Release, and used by many workers at a time. The fields are for reading.
+// Program is what a plan does to one weight. It loads rows of the source, applies the symmetries, and then runs the
+// operations of the steps. Many goroutines may use a program at a time; only Use, Prepare and Release change it. The
+// fields are for reading.
 type Program struct {
 	Source     *quant.Weight
 	Format     weights.Format
 	Rows, Cols int
-	// OutAxis is 1 where columns are the outputs, as in GPT-2's Conv1D; else 0.
+	// OutAxis is 1 if columns are the outputs, as in GPT-2's Conv1D; else 0.
 	OutAxis int
 	// Row and Col are what the symmetries do along the axes.
 	Row, Col AxisMap
-	// Unit is how many rows the operations must see at a time: a multiple of every operation's height.
+	// Unit is how many rows the operations must see at a time: the largest height of an operation, a power of two.
 	Unit int
 
-	// values replaces the source's numbers, by source position, for biases and norms that a fold rewrites.
+	// values replace the source's values, in the source's order, in biases and norms that a fold rewrites.
 	values []float32
 	affine *Affine
 	ops    []Op
 	extras []Extra
-	joint  *joint // takes the place of ops where a layer's values are chosen together
+	joint  *joint // replaces ops if the layer's values are chosen together
 
-	steps []*plan.Step // that it was compiled from, in the table's order
+	steps []*plan.Step // in the order of the passes
 	count *Counters    // may be nil
 }
 
-// add takes in the operation of one more step.
+// add adds the operation of one more step.
 func (p *Program) add(o Operation) {
 	if o.Values != nil {
 		p.values = o.Values
@@ -52,14 +52,14 @@ func (p *Program) add(o Operation) {
 	}
 }
 
-// With is the program with one more operation, which must not ask for a joint choice.
+// With returns the program with one more operation, which must not ask for a joint choice.
 func (p *Program) With(o Operation) *Program {
 	q := *p
 	q.add(o)
 	return &q
 }
 
-// Extras are the tensors that the result has and the source has not.
+// Extras returns the tensors that only the result has.
 func (p *Program) Extras() []Extra { return p.extras }
 
 // IsIdentity reports whether the result is the source, byte for byte.
@@ -67,29 +67,29 @@ func (p *Program) IsIdentity() bool {
 	return p.Row.IsIdentity() && p.Col.IsIdentity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.joint == nil
 }
 
-// Untouched is the program that gives p's source back.
+// Untouched returns the program whose result is p's source.
 func (p *Program) Untouched() *Program {
 	return &Program{Source: p.Source, Format: p.Format, Rows: p.Rows, Cols: p.Cols, OutAxis: p.OutAxis, Unit: 1}
 }
 
-// Lossless is the program without its operations: what they start from.
+// Lossless returns the program without its operations. Its result is what the operations start from.
 func (p *Program) Lossless() *Program {
 	q := *p
 	q.joint, q.ops = nil, nil
 	return &q
 }
 
-// File is where the weight lies, for messages and [weights.Guard].
+// File returns the path of the weight's file, for messages and [weights.Guard].
 func (p *Program) File() string { return p.Source.Parts[0].File }
 
-// RowBytes is the length of a row in bytes.
+// RowBytes returns the length of a row in bytes.
 func (p *Program) RowBytes() int { return p.Source.RowBytes() }
 
-// Scales reports whether powers of two are applied to the values.
+// Scales reports whether the symmetries multiply by powers of two.
 func (p *Program) Scales() bool { return p.Row.Exp != nil || p.Col.Exp != nil }
 
-// Run writes rows [first, first+rows) of the result to dst. first is a multiple of p.Unit. A joint choice must
-// have been made by Prepare.
+// Run writes rows [first, first+rows) of the result to dst, as stored. first must be a multiple of p.Unit. If
+// NeedsPreparing, Prepare must have been called.
 func (p *Program) Run(dst []byte, first, rows int) {
 	if p.joint != nil {
 		copy(dst[:rows*p.RowBytes()], p.joint.data[first*p.RowBytes():])
@@ -105,8 +105,8 @@ func (p *Program) Run(dst []byte, first, rows int) {
 	}
 }
 
-// load fills b through the symmetries. Every value keeps its bits but for the sign and, under scaling, the
-// exponent.
+// load fills b with the source's rows and applies the symmetries. Values keep all bits except the sign and, with powers
+// of two, the exponent.
 func (p *Program) load(b Block) {
 	size := p.RowBytes()
 	for i := range b.Rows {
@@ -171,8 +171,9 @@ func (p *Program) mark(dst []byte, from int) {
 	}
 }
 
-// Scaled multiplies a value by ±2^exp. ok is false where the result is not exact: an overflow, a subnormal on
-// either side, a NaN or an infinity; the value is then returned as it is.
+// Scaled multiplies a value, given and returned as its bits, by 2^exp, or by −2^exp with flip. ok is false if the result
+// would not be exact: for an overflow, a subnormal value or result, NaN and infinity. The value is then returned
+// unchanged.
 func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) {
 	if !f.IsFloat() {
 		v := int64(int8(b))
@@ -208,8 +209,8 @@ func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) 
 	return b, true
 }
 
-// CheckExact returns an error that names the first element which the program's signs and powers of two cannot
-// multiply exactly.
+// CheckExact returns a [plan.ErrInvalid] that names the first element that the program's signs and powers of two do not
+// multiply exactly; nil if there is none.
 func (p *Program) CheckExact(ctx context.Context) error {
 	if !p.marked() {
 		return nil

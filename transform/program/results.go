@@ -8,11 +8,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// resultBytes bounds what Results keep, whatever the model's size.
+// resultBytes bounds the memory of Results for any size of model.
 const resultBytes = 256 << 20
 
-// Results keep joint choices that will be asked for again: a search runs whole models of which most layers are as
-// in the run before, and the plan that it takes is applied. A nil Results keeps nothing.
+// Results caches joint choices. A search runs whole models in which most layers are the same as in the run before, and
+// the plan that it finds is then applied. A nil *Results keeps nothing.
 type Results struct {
 	mu    sync.Mutex
 	bytes int
@@ -21,7 +21,7 @@ type Results struct {
 
 type resultKey [sha256.Size]byte
 
-// keyOf a program that carries out steps, in the table's order.
+// keyOf returns the key of a program and its steps, which are in the order of the passes.
 func keyOf(p *Program, steps []*plan.Step) (k resultKey, err error) {
 	js, err := json.Marshal(struct {
 		Name     string
@@ -53,7 +53,7 @@ func (r *Results) put(k resultKey, data []byte) {
 		return
 	}
 	if r.bytes+len(data) > resultBytes {
-		return // whole models are made layer by layer, in one order: what came first is of more use
+		return // whole models are computed in one order of layers: the layers kept first are the most useful
 	}
 	r.data[k] = data
 	r.bytes += len(data)

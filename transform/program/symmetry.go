@@ -6,15 +6,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Symmetry is what the exact passes do to one index, in the source's labels. Nil parts do
-// nothing.
+// Symmetry is what the exact passes do to one index of n labels. Labels are the source's. Nil parts do nothing.
 type Symmetry struct {
-	Perm []int  // place i takes the source's label Perm[i]
-	Flip []bool // by source label: multiply by −1
-	Exp  []int  // by source label: multiply by 2^Exp, the inverse where the family says so
+	Perm []int  // [n]: place i takes the source's label Perm[i]
+	Flip []bool // [n], by label: multiply by −1
+	Exp  []int  // [n], by label: multiply by 2^Exp on one side and by 2^−Exp on the other
 }
 
-// Inverse undoes s. Its labels are places of s's result.
+// Inverse returns the symmetry that undoes s. Its labels are the places of s's result.
 func (s Symmetry) Inverse() Symmetry {
 	var inv Symmetry
 	place := func(label int) int { return label }
@@ -40,18 +39,18 @@ func (s Symmetry) Inverse() Symmetry {
 	return inv
 }
 
-// AxisMap is what all symmetries together do along one axis of a stored matrix. Gather is by
-// place, Flip and Exp by source position; nil parts do nothing.
+// AxisMap is what all symmetries together do along one axis of a stored matrix. Place i of the result takes the source's
+// position Gather[i]. Flip and Exp are by the source's position: multiply by −1 and by 2^Exp. Nil parts do nothing.
 type AxisMap struct {
 	Gather []int
 	Flip   []bool
 	Exp    []int
 }
 
-// IsIdentity reports whether nothing moves or changes.
+// IsIdentity reports whether the map does nothing.
 func (a AxisMap) IsIdentity() bool { return a.Gather == nil && a.Flip == nil && a.Exp == nil }
 
-// Symmetries of a whole model by the name of the index.
+// Symmetries are the symmetries of a model, by the name of the index.
 type Symmetries map[string]*Symmetry
 
 func (s Symmetries) axis(a *arch.Axis) AxisMap {
@@ -68,8 +67,8 @@ func (s Symmetries) axis(a *arch.Axis) AxisMap {
 	}
 }
 
-// Matrix returns the maps of a claimed tensor's rows and columns in storage order (see
-// weights.Info.Matrix): all dimensions but the last are rows.
+// Matrix returns the maps of a claimed tensor's rows and columns as stored. All dimensions but the last are rows (see
+// [weights.Info.Matrix]).
 func (s Symmetries) Matrix(c *arch.Claim) (rows, cols AxisMap) {
 	switch n := len(c.Axes); n {
 	case 0:
@@ -87,7 +86,7 @@ func (s Symmetries) Matrix(c *arch.Claim) (rows, cols AxisMap) {
 	return rows, cols
 }
 
-// product is the map of two neighbouring dimensions seen as one.
+// product returns the map of two neighbouring dimensions taken as one.
 func product(a AxisMap, na int, b AxisMap, nb int) AxisMap {
 	var p AxisMap
 	if a.Gather != nil || b.Gather != nil {
@@ -115,7 +114,7 @@ func product(a AxisMap, na int, b AxisMap, nb int) AxisMap {
 	return p
 }
 
-// at is list[i], or missing where there is no list.
+// at returns list[i], or missing if the list is nil.
 func at[T any](list []T, i int, missing T) T {
 	if list == nil {
 		return missing
@@ -123,27 +122,27 @@ func at[T any](list []T, i int, missing T) T {
 	return list[i]
 }
 
-// Check holds a symmetry against its index: a true permutation, lengths, and only what the index
-// allows.
+// Check returns an error if the symmetry does not fit its index: if a length is wrong, the order is not a permutation, or
+// the index does not allow the change.
 func (s *Symmetry) Check(ix *arch.Index) error {
 	if ix.Blocked != "" {
-		return fmt.Errorf("index %s must stay as it is: %s", ix.Name, ix.Blocked)
+		return fmt.Errorf("index %s cannot be changed: %s", ix.Name, ix.Blocked)
 	}
 	if s.Perm != nil {
 		if !ix.Permute || !IsPermutation(s.Perm, ix.Len) {
-			return fmt.Errorf("index %s: its order is no permutation of %d labels, or may not change", ix.Name, ix.Len)
+			return fmt.Errorf("index %s: its order is not a permutation of %d labels, or may not change", ix.Name, ix.Len)
 		}
 	}
 	if s.Flip != nil && (!ix.Sign || len(s.Flip) != ix.Len) {
 		return fmt.Errorf("index %s: its signs may not change", ix.Name)
 	}
 	if s.Exp != nil && (!ix.Scale || len(s.Exp) != ix.Len) {
-		return fmt.Errorf("index %s: has %d exponents for %d labels, or may not be scaled", ix.Name, len(s.Exp), ix.Len)
+		return fmt.Errorf("index %s: it has %d exponents for %d labels, or may not be scaled", ix.Name, len(s.Exp), ix.Len)
 	}
 	return nil
 }
 
-// IsPermutation reports whether p has each of 0 to n−1 once.
+// IsPermutation reports whether p contains each of 0 to n−1 once.
 func IsPermutation(p []int, n int) bool {
 	if len(p) != n {
 		return false
@@ -158,11 +157,11 @@ func IsPermutation(p []int, n int) bool {
 	return true
 }
 
-// From is the source's position of a place on the axis.
+// From returns the source's position of a place on the axis.
 func (a AxisMap) From(place int) int { return at(a.Gather, place, place) }
 
 // Flipped reports whether the values at a source position are multiplied by −1.
 func (a AxisMap) Flipped(position int) bool { return at(a.Flip, position, false) }
 
-// Power is the power of two that the values at a source position are multiplied by.
+// Power returns the exponent of the power of two by which the values at a source position are multiplied.
 func (a AxisMap) Power(position int) int { return at(a.Exp, position, 0) }

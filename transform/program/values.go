@@ -6,17 +6,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
-// blockElems is about how many elements a block has: enough to amortise its handling, few enough to stay in a
-// core's cache.
+// blockElems is about how many elements a block has: enough to make its overhead small, few enough for a core's cache.
 const blockElems = 1 << 15
 
-// blockRows is the height of blocks: a multiple of the program's unit.
+// blockRows returns the number of rows of a block, a multiple of the program's unit.
 func (p *Program) blockRows() int {
 	rows := max(1, blockElems/max(1, p.Cols))
 	return max(p.Unit, rows/p.Unit*p.Unit)
 }
 
-// EachBlock runs the program over rows [first, last) and hands out each block of the result.
+// EachBlock runs the program over rows [first, last) and calls fn with each block of the result, in order. A block is
+// valid during the call only. The error is ctx's.
 func (p *Program) EachBlock(ctx context.Context, first, last int, fn func(b Block)) error {
 	step := min(p.blockRows(), last-first)
 	data := make([]byte, step*p.RowBytes())
@@ -31,7 +31,7 @@ func (p *Program) EachBlock(ctx context.Context, first, last int, fn func(b Bloc
 	return nil
 }
 
-// EachValues is EachBlock with the values of each block beside it.
+// EachValues is EachBlock with the decoded values of each block, row by row.
 func (p *Program) EachValues(ctx context.Context, first, last int, fn func(b Block, values []float32)) error {
 	values := make([]float32, min(p.blockRows(), last-first)*p.Cols)
 	return p.EachBlock(ctx, first, last, func(b Block) {
@@ -41,7 +41,7 @@ func (p *Program) EachValues(ctx context.Context, first, last int, fn func(b Blo
 	})
 }
 
-// Outputs returns the result's values, each row an output's: [N, K].
+// Outputs returns the result's values [N, K], outputs as rows. The error is ctx's.
 func (p *Program) Outputs(ctx context.Context) (sgemm.Matrix, error) {
 	m := sgemm.Dense(p.Rows, p.Cols, nil)
 	err := p.EachValues(ctx, 0, p.Rows, func(b Block, v []float32) { copy(m.Data[b.First*p.Cols:], v) })
@@ -51,8 +51,8 @@ func (p *Program) Outputs(ctx context.Context) (sgemm.Matrix, error) {
 	return m, err
 }
 
-// SourceValues returns the result's values at the source's positions, without signs and powers of two: what
-// fits other layers that are left as they are.
+// SourceValues returns the result's values [rows, columns] in the source's order, with signs and powers of two undone.
+// They fit a model whose other layers are the source's. The error is ctx's.
 func (p *Program) SourceValues(ctx context.Context) ([]float32, error) {
 	out := make([]float32, p.Rows*p.Cols)
 	err := p.EachValues(ctx, 0, p.Rows, func(b Block, v []float32) {
@@ -86,7 +86,7 @@ func transposed(m sgemm.Matrix) sgemm.Matrix {
 	return t
 }
 
-// InputAxis is what the symmetries do along the inputs, and how many there are.
+// InputAxis returns what the symmetries do along the inputs, and the number of inputs.
 func (p *Program) InputAxis() (AxisMap, int) {
 	if p.OutAxis == 1 {
 		return p.Row, p.Rows
@@ -94,7 +94,7 @@ func (p *Program) InputAxis() (AxisMap, int) {
 	return p.Col, p.Cols
 }
 
-// OutputAxis is what the symmetries do along the outputs, and how many there are.
+// OutputAxis returns what the symmetries do along the outputs, and the number of outputs.
 func (p *Program) OutputAxis() (AxisMap, int) {
 	if p.OutAxis == 1 {
 		return p.Col, p.Cols

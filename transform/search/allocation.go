@@ -2,22 +2,23 @@ package search
 
 import "math"
 
-// allocator divides one budget among the layers: a layer's share of the energy, what an error of its output costs
-// in nats, and its rate–distortion curve.
+// allocator divides one budget among the layers. It knows each layer's share of the energy, the divergence that an error
+// of its output causes, and its rate–distortion curve.
 type allocator struct {
-	share       []float64 // of the energy of all layers
-	sensitivity []float64 // nats for each unit of relative error
+	share       []float64 // of the energy of all layers; their sum is 1
+	sensitivity []float64 // nats per token, per unit of the layer's relative error
 	curves      []curve
 }
 
-// allocation is a whole model: a point of every layer's curve.
+// allocation is a choice for a whole model: a point of every layer's curve.
 type allocation struct {
-	choice []int
-	loss   float64 // predicted, nats
-	energy float64 // predicted, relative
+	choice []int   // by layer, the number of the point
+	loss   float64 // predicted divergence, nats per token
+	energy float64 // predicted, relative to the source's
 }
 
-// at chooses where a relative energy of 1 is worth lambda nats: a larger lambda spends more.
+// at returns the allocation of least loss + lambda·energy: lambda is the worth of all energy, in nats. A larger lambda
+// spends more.
 func (t *allocator) at(lambda float64) allocation {
 	o := allocation{choice: make([]int, len(t.curves))}
 	for i, c := range t.curves {
@@ -29,9 +30,9 @@ func (t *allocator) at(lambda float64) allocation {
 	return o
 }
 
-// within is the best choice of predicted loss no more than most: lambda is bisected.
+// within returns the allocation of least energy whose predicted loss is at most most. It bisects lambda.
 func (t *allocator) within(most float64) allocation {
-	low, high := -40.0, 20.0 // powers of two; at the lowest nothing is spent that can be told from none
+	low, high := -40.0, 20.0 // exponents of lambda; at the lowest, practically nothing is spent
 	best := t.at(0)
 	for range 60 {
 		mid := (low + high) / 2
@@ -44,7 +45,7 @@ func (t *allocator) within(most float64) allocation {
 	return best
 }
 
-// most is the predicted loss of the allocation that spends most: of the last point of every curve.
+// most returns the largest predicted loss of an allocation, that of the last point of every curve.
 func (t *allocator) most() (loss float64) {
 	for i, c := range t.curves {
 		loss += t.sensitivity[i] * c[len(c)-1].Error
@@ -52,15 +53,15 @@ func (t *allocator) most() (loss float64) {
 	return loss
 }
 
-// between is the best choice of a predicted loss above low and below high, no more than aim or, where
-// there is none, little more; false where there is none at all.
-func (t *allocator) between(low, aim, high float64) (allocation, bool) {
+// between returns the allocation of least energy whose predicted loss is above low, below high, and at most aim. If there
+// is none, the loss may be a little above aim. ok is false if no allocation is between low and high.
+func (t *allocator) between(low, aim, high float64) (a allocation, ok bool) {
 	for range 60 {
 		aim = math.Min(aim, math.Nextafter(high, 0))
 		if o := t.within(aim); o.loss > low && o.loss < high {
 			return o, true
 		}
-		aim = math.Sqrt(aim * high) // in the end high itself, but for rounding
+		aim = math.Sqrt(aim * high) // approaches high
 	}
 	return allocation{}, false
 }

@@ -11,22 +11,23 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 )
 
-// choice is one way to treat a layer, with what is known of it.
+// choice is one combination of steps for a layer, with its energy and error.
 type choice struct {
 	steps  []*plan.Step
 	prog   *program.Program
-	energy cost.Estimate // from the sample
-	snr    float64       // of the sample, dB
+	energy cost.Estimate // of the sample
+	snr    float64       // output SNR of the sample, dB
 }
 
-// before says which of two choices is looked at first: that of less energy.
+// before reports whether c is tried before d: it has less energy, or the same energy and a higher SNR.
 func (c choice) before(d choice) bool {
 	a, b := c.energy.Relative, d.energy.Relative
 	return a < b || a == b && c.snr > d.snr
 }
 
-// Choose returns, among all combinations of the lossy passes' candidates for one layer, the one that is predicted
-// to save most within a budget of output SNR. The prediction says what of an explicit request did not fit.
+// Choose decides one layer under a budget of output SNR. Of all combinations of the lossy passes' candidates, it returns
+// the steps that are predicted to save most energy within the budget, and what they are predicted to do. If an explicit
+// request does not keep the budget, steps are nil and out.Missed says so. Choose tells l the decision.
 func Choose(ctx context.Context, l *pass.Layer, lossy []pass.Choice) (steps []*plan.Step, out plan.Prediction, err error) {
 	combinations, err := combine(ctx, l, lossy)
 	if err != nil {
@@ -60,7 +61,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	}
 	out.Before = &before
 	var list []choice
-	lead := 0 // the only choice whose values are not released
+	lead := 0 // the choice whose values are kept; those of all others are released
 	for i, steps := range combinations {
 		c := choice{steps: steps, prog: programs[i], energy: base}
 		ok, err := c.try(ctx, l, sample, len(explicit) > 0)
@@ -97,7 +98,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 			out.SNR = finiteOrNil(loss.Decibels())
 		}
 	case len(explicit) > 0:
-		out.Missed = fmt.Sprintf("%v would fall below %g dB", explicit, *l.Budget.MinSNR)
+		out.Missed = fmt.Sprintf("%v would lower the output SNR below %g dB", explicit, *l.Budget.MinSNR)
 	}
 	out.After = &after
 	decided.Release()
@@ -105,7 +106,8 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	return steps, out, nil
 }
 
-// try finds a choice's SNR and energy. ok is false where the sample alone rules it out. The program stays prepared.
+// try finds a choice's SNR and energy. ok is false if the sample already shows that it breaks the budget. The program
+// stays prepared.
 func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, explicit bool) (ok bool, err error) {
 	if err := c.prog.Prepare(ctx, 1); err != nil {
 		return false, err
@@ -115,7 +117,7 @@ func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, ex
 		if err != nil {
 			return false, err
 		}
-		// An explicit request is held to the budget by the whole weight alone.
+		// An explicit request is tested on the whole weight only.
 		if c.snr = loss.Decibels(); c.snr < *least-slack && !explicit {
 			return false, nil
 		}
@@ -126,11 +128,12 @@ func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, ex
 	return true, err
 }
 
-// slack is how far a sample's SNR may be off the whole weight's, in decibels.
+// slack is how far a sample's SNR may be below the whole weight's, in dB.
 const slack = 0.25
 
-// best is the choice of least energy that keeps the budget, checked on the whole weight. Without a budget nothing is
-// checked. ofInputs is true where the loss is that on held-out tokens.
+// best returns the choice of least energy that keeps the budget on the whole weight, and its loss there; nil if none
+// does. Without a budget it returns the choice of least energy and checks nothing. ofInputs is true if the loss is that on
+// held-out tokens.
 func best(ctx context.Context, l *pass.Layer, list []choice) (best *choice, loss program.Loss, ofInputs bool, err error) {
 	for len(list) > 0 {
 		i := 0

@@ -8,11 +8,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// combine lists what the lossy passes may do to a layer together: all that have arguments, and besides them one
-// candidate of those that have none, or nothing.
+// combine lists the combinations of steps that the lossy passes may do to a layer. Each has one candidate of every pass
+// with arguments, and at most one candidate of the passes without arguments. Passes with Feedback are added to every
+// combination that is not empty.
 func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan.Step, error) {
-	fixed := [][]*plan.Step{nil} // alternatives of the passes with arguments
-	var free, modifiers []*plan.Step
+	fixed := [][]*plan.Step{nil}     // alternatives of the passes with arguments
+	var free, modifiers []*plan.Step // candidates of passes without arguments, and of passes with Feedback
 	for _, c := range lossy {
 		all, err := c.Pass.Candidates(ctx, l, c.Args)
 		if err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
-// point is one way to treat a layer.
+// point is one combination of steps for a layer, with its error and energy.
 type point struct {
 	Steps  []*plan.Step `json:"steps,omitempty"`
-	Error  float64      `json:"error"`            // of the output's power, on the layer's inputs
-	Energy float64      `json:"energy"`           // relative, predicted
-	Lambda float64      `json:"lambda,omitempty"` // that a tuned pass was asked with; 0: none was
+	Error  float64      `json:"error"`            // power of the output's error over the output's power, on held-out tokens
+	Energy float64      `json:"energy"`           // predicted, relative to the source's
+	Lambda float64      `json:"lambda,omitempty"` // price of energy given to a tuned pass; 0: no tuned pass
 }
 
-// curve is a layer's rate–distortion curve: points of rising error and falling energy, each of which is
-// best at some lambda; the first leaves the layer as it is.
+// curve is a layer's rate–distortion curve: points of rising error and falling energy. Each point has the least
+// error + lambda·energy for some lambda. The first leaves the layer unchanged.
 type curve []point
 
-// hull drops the points that are best at no lambda.
+// hull returns the points that are best at some lambda: the lower convex hull.
 func (c curve) hull() curve {
 	c = slices.Clone(c)
 	slices.SortStableFunc(c, func(a, b point) int {
@@ -53,7 +53,7 @@ func (c curve) hull() curve {
 	return h
 }
 
-// at is the point of least error + lambda·energy.
+// at returns the number of the point of least error + lambda·energy.
 func (c curve) at(lambda float64) int {
 	best, least := 0, math.Inf(1)
 	for i, p := range c {
@@ -64,7 +64,7 @@ func (c curve) at(lambda float64) int {
 	return best
 }
 
-// find is the place of a point that the curve was made from, or of the next gentler one.
+// find returns the number of the last point whose error is at most that of p.
 func (c curve) find(p point) int {
 	for i := len(c) - 1; i > 0; i-- {
 		if c[i].Error <= p.Error {
@@ -74,7 +74,8 @@ func (c curve) find(p point) int {
 	return 0
 }
 
-// curveOf tries what the passes can do to a layer, those that are tuned at the given lambdas.
+// curveOf measures all combinations of the passes' steps on a layer, with tuned passes at the given lambdas, and returns
+// the curve.
 func curveOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64) (curve, error) {
 	combinations, err := combine(ctx, l, lossy)
 	if err != nil {
@@ -90,7 +91,7 @@ func curveOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []
 	return c.hull(), err
 }
 
-// pointsOf finds error and energy of the given points and of those of the tuned passes.
+// pointsOf measures error and energy of the given points and of those of the tuned passes.
 func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64, points ...point) (c curve, err error) {
 	free, err := l.Keep(ctx)
 	if err != nil {
@@ -120,7 +121,7 @@ func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas [
 	return c, nil
 }
 
-// measure finds a point's error and energy by its program.
+// measure measures a point's error and energy with its program.
 func (p *point) measure(ctx context.Context, l *pass.Layer, s *pass.Sample, prog *program.Program) error {
 	if err := prog.Prepare(ctx, 1); err != nil {
 		return err
@@ -135,6 +136,7 @@ func (p *point) measure(ctx context.Context, l *pass.Layer, s *pass.Sample, prog
 	return err
 }
 
+// relative returns the error as a share of the signal.
 func relative(l rounding.Loss) float64 {
 	if l.Error == 0 {
 		return 0
@@ -142,7 +144,7 @@ func relative(l rounding.Loss) float64 {
 	return l.Error / l.Signal
 }
 
-// heldLoss is what a program's result loses on held-out tokens.
+// heldLoss returns the error of a program's outputs on held-out tokens.
 func heldLoss(ctx context.Context, l *pass.Layer, p *program.Program) (rounding.Loss, error) {
 	held, err := l.Held(ctx)
 	if err != nil {
@@ -155,8 +157,8 @@ func heldLoss(ctx context.Context, l *pass.Layer, p *program.Program) (rounding.
 	return held.Lost(ctx, after, 1)
 }
 
-// tuned are the steps of the passes that depend on the price of error, at the given lambdas and every damping that
-// is worth trying; none where the choices have no such pass.
+// tuned returns the points of the tuned passes, at the given lambdas and at each damping of the pass with Feedback. There
+// are none without a tuned pass.
 func tuned(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64) (all []point, err error) {
 	dampings := []float64{0}
 	var feedback, passes []*pass.Pass

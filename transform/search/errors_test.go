@@ -97,7 +97,7 @@ func TestDivergencesAreNumbers(t *testing.T) {
 	e := evaluatorOf(t, m, in)
 	e.sensitivity = func(string) float64 { return 0 }
 	_, err := transform.Plan(t.Context(), m, budgetOf(t, quick, 0.02, in, e))
-	testmodel.WantError(t, err, "the tokens cannot tell what this model loses")
+	testmodel.WantError(t, err, "errors of the layers do not change the model's outputs")
 }
 
 func TestOptionsOfASearch(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
-// Folder is a [Record] of JSON files. Each holds the key of the search that wrote it, and only that
-// search's are found again. A file appears whole or not at all.
+// Folder is a [Record] of JSON files in Dir. Each file holds the Key of the search that wrote it, and Load finds only
+// files with its own Key. A file appears complete or not at all.
 type Folder struct{ Dir, Key string }
 
 type recorded struct {
@@ -29,8 +29,8 @@ func (f Folder) path(name string) string {
 	return filepath.Join(f.Dir, url.PathEscape(name)+".json")
 }
 
-// Load reads what was saved under a name. A file that is damaged, or another search's, is not found:
-// what it held is made anew.
+// Load decodes what was saved under a name. A file that is damaged or of another search counts as not found. The error
+// is that of reading the file.
 func (f Folder) Load(name string, into any) (found bool, err error) {
 	js, err := os.ReadFile(f.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +46,7 @@ func (f Folder) Load(name string, into any) (found bool, err error) {
 	return json.Unmarshal(r.Value, into) == nil, nil
 }
 
-// Save keeps something under a name.
+// Save writes something under a name, and creates the folder if needed.
 func (f Folder) Save(name string, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package search decides what the lossy passes do to each linear layer of a model.
 //
-// Under a budget of output SNR every layer is decided alone ([Choose]). A budget of loss is spent where it saves
-// most energy ([Spend]): rate–distortion curves of all layers, sensitivities of the model's outputs to errors of
-// single layers, an allocation by one Lagrangian multiplier λ, and trials of whole models by which the
-// allocation is bisected.
+// Under a budget of output SNR, every layer is decided alone ([Choose]). A budget of loss is spent where it saves
+// most energy ([Spend]), in four steps: a rate–distortion curve of each layer; the sensitivity of the model's outputs to
+// errors of each layer; an allocation with one Lagrange multiplier λ for all layers; and trials of whole models, which
+// bisect the predicted loss of the allocation.
 package search
 
 import (
@@ -18,62 +18,64 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Values gives tensors by name, decoded, as the source stores them; nil for one that is to stay as it is.
+// Values returns the decoded values of a tensor by name, in the source's order; nil for a tensor that stays as it is.
 type Values = interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
 
-// Evaluator tells how far a model with other weights diverges from the source, on tokens that no value is fitted
-// to.
+// Evaluator measures how far a model with other weights diverges from the source, on tokens to which no value is
+// fitted.
 type Evaluator interface {
-	// PerLayer reports for each layer by how many nats per token (KL) the outputs diverge from the source's
-	// where that layer alone is changed's and the others are base's (nil: the source's own).
+	// PerLayer calls done for each layer with the KL divergence, in nats per token, of the model's outputs from the
+	// source's if that layer alone has the values of changed and all others those of base (nil: the source's).
 	PerLayer(ctx context.Context, base, changed Values, done func(layer string, nats float64) error) error
-	// WholeModel is the divergence where all layers are changed's, and by how much the loss rises, in nats
-	// per token with its 95 % interval.
+	// WholeModel returns the divergence if all layers have the values of changed, and the rise of the loss with its
+	// 95 % interval (NaN: not known). All are in nats per token.
 	WholeModel(ctx context.Context, changed Values) (divergence, loss float64, interval [2]float64, err error)
 }
 
-// Record keeps what a search has found. Names are those of files.
+// Record keeps intermediate results of a search, so that an interrupted search can continue. A name may contain slashes.
 type Record interface {
 	Load(name string, into any) (found bool, err error)
 	Save(name string, from any) error
 }
 
-// Options are what a budget of loss is spent with.
+// Options of [Spend].
 type Options struct {
 	Evaluator Evaluator // required
-	// Time after which the best plan found is taken. The time is used for choices finer than powers of two.
-	// 0: these are not tried, and the search ends when the budget is spent.
+	// Time limits the search, which then takes the best plan found. With a time limit, the search also tries values of
+	// lambda between powers of two. 0: it does not, and it ends when the budget is spent.
 	Time time.Duration
-	// Record gives back what an earlier search found under the same name; nil: nothing is kept.
+	// Record keeps the search's intermediate results; nil: nothing is kept.
 	Record Record
-	// Better is called with the steps, by layer, of every model that is better than those before; may be nil.
+	// Better is called with the steps, by layer, of every model that keeps the budget and saves more energy than those
+	// before; may be nil.
 	Better func(steps [][]*plan.Step, found plan.Search) error
 }
 
-// search is one budget's spending on a whole model.
+// search is the state of [Spend].
 type search struct {
 	allocator
 	m       *pass.Model
 	opt     Options
-	maxLoss float64
+	maxLoss float64 // budget: rise of the loss, nats per token
 	lossy   []pass.Choice
 	layers  []*pass.Layer
-	index   map[string]int // of a layer by its weight
+	index   map[string]int // number of a layer, by its weight's name
 	found   plan.Search
 	start   time.Time
-	best    allocation     // around which finer choices are made
-	kept    *plan.Trial    // of best; nil: no model kept the budget
-	taken   [][]*plan.Step // in it, by layer
+	best    allocation     // of least energy so far
+	kept    *plan.Trial    // the trial of best; nil: no model has kept the budget
+	taken   [][]*plan.Step // steps of best, by layer
 }
 
-// searchRounds of finer choices at most. A second one gains some hundredths of a per cent: it is for those who give
-// it time.
+// searchRounds is the most rounds of a search. A round after the first tries finer lambdas. It gains some hundredths of a
+// per cent of energy, so it runs only with a time limit.
 const searchRounds = 4
 
-// Spend divides m's budget of loss among layers and returns the steps of each, in the layers' order, and what was
-// found on the way.
+// Spend divides m's budget of loss among the layers. It returns the steps of each layer, in the layers' order, and a
+// record of the search. If nothing saves energy within the budget, no layer has steps. The errors are those of the
+// passes, the evaluator, the record and Better, and ctx's.
 func Spend(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pass.Choice, o Options) ([][]*plan.Step, *plan.Search, error) {
 	s := &search{m: m, opt: o, maxLoss: *m.Budget.MaxLoss, lossy: lossy, layers: layers, index: map[string]int{}, start: time.Now()}
 	s.found.Budget = Margin * s.maxLoss
@@ -91,7 +93,7 @@ func Spend(ctx context.Context, m *pass.Model, layers []*pass.Layer, lossy []pas
 		return nil, nil, err
 	}
 	if !slices.ContainsFunc(s.curves, func(c curve) bool { return len(c) > 1 }) {
-		return s.taken, &s.found, nil // nothing to choose among
+		return s.taken, &s.found, nil // no layer has a choice
 	}
 	if err := s.sensitivities(ctx); err != nil {
 		return nil, nil, err
@@ -120,7 +122,7 @@ func (s *search) report(e progress.Event) {
 	}
 }
 
-// progress of a stage that takes one layer after the other.
+// progress reports how many layers a stage has done.
 func (s *search) progress(stage string, done int) {
 	s.report(progress.Event{Stage: stage, Done: int64(done), Total: int64(len(s.layers))})
 }
@@ -137,7 +139,7 @@ func (s *search) findCurves(ctx context.Context) error {
 	})
 }
 
-// recorded takes points from the record, or makes and records them.
+// recorded loads points from the record, or computes and saves them.
 func (s *search) recorded(name string, make func() (curve, error)) (c curve, err error) {
 	record := s.opt.Record
 	if record == nil {
@@ -152,7 +154,7 @@ func (s *search) recorded(name string, make func() (curve, error)) (c curve, err
 	return c, record.Save(name, c)
 }
 
-// refine adds what lies between the choices taken and their neighbours.
+// refine adds points to the curves, at lambdas on both sides of each chosen point. Every round halves the distance.
 func (s *search) refine(ctx context.Context, round int) error {
 	step := math.Exp2(-float64(round + 1))
 	curves := slices.Clone(s.curves)

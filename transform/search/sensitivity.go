@@ -8,14 +8,14 @@ import (
 	"math"
 )
 
-// probe is about the error at which sensitivities are measured: enough to be told from none, and
-// little enough that twice the error is twice the loss.
+// probe is about the relative error at which sensitivities are measured. It is large enough to measure, and small enough
+// that the divergence is proportional to the error.
 const probe = 3e-3
 
-// least sensitivity, in shares of the mean: no error is free.
+// leastSensitivity bounds a layer's sensitivity from below, as a share of the mean, so that no error is free.
 const leastSensitivity = 1e-4
 
-// sensitivities measures how far the outputs diverge by an error of each layer alone.
+// sensitivities measures the divergence of the model's outputs that an error of each layer alone causes.
 func (s *search) sensitivities(ctx context.Context) error {
 	o := allocation{choice: make([]int, len(s.layers))}
 	for i, c := range s.curves {
@@ -37,7 +37,7 @@ func (s *search) sensitivities(ctx context.Context) error {
 		mean += sensitivity[i] / float64(len(s.layers))
 	}
 	if mean == 0 {
-		return errors.New("no error of any layer changes the outputs: the tokens cannot tell what this model loses")
+		return errors.New("errors of the layers do not change the model's outputs on these tokens, so its loss cannot be predicted: give other tokens")
 	}
 	for i := range sensitivity {
 		sensitivity[i] = max(sensitivity[i], leastSensitivity*mean)
@@ -46,8 +46,8 @@ func (s *search) sensitivities(ctx context.Context) error {
 	return nil
 }
 
-// measureSensitivities asks for the divergence of an allocation's layers one by one, and records each, but for those
-// that the record knows.
+// measureSensitivities measures the divergence of an allocation's layers one by one, divided by their relative error, and
+// records each. It skips layers that the record has.
 func (s *search) measureSensitivities(ctx context.Context, o allocation) (list map[string]float64, err error) {
 	const name = "sensitivities"
 	record := s.opt.Record
@@ -64,7 +64,7 @@ func (s *search) measureSensitivities(ctx context.Context, o allocation) (list m
 	s.progress("sensitivities", len(list))
 	changed := leftOut{values{s, o}, maps.Clone(list)}
 	for i, t := range s.layers {
-		if s.point(o, i).Error == 0 { // nothing to divide by: what it is given costs nothing
+		if s.point(o, i).Error == 0 { // its step causes no error
 			changed.known[t.Weight.Name] = 0
 		}
 	}
@@ -74,7 +74,7 @@ func (s *search) measureSensitivities(ctx context.Context, o allocation) (list m
 			return nil
 		}
 		if !isNumber(nats) {
-			return fmt.Errorf("%s: outputs diverge by %v nats where it alone is changed: the weights are too large for float32", layer, nats)
+			return fmt.Errorf("%s: the model's outputs diverge by %v nats if this layer alone is changed: its weights are too large for float32", layer, nats)
 		}
 		list[layer] = nats / s.point(o, i).Error
 		s.progress("sensitivities", len(list))
@@ -91,7 +91,7 @@ func (s *search) measureSensitivities(ctx context.Context, o allocation) (list m
 	return list, nil
 }
 
-// leftOut are values without those of layers that are known.
+// leftOut are values without those of layers whose sensitivity is known.
 type leftOut struct {
 	Values
 	known map[string]float64

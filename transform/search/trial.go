@@ -11,26 +11,26 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Margin is the share of the budget by which outputs may diverge on tokens that are held back: values
-// that were fitted to some tokens lose more on those of other texts. On llama-17m perplexity on
-// evaluation tokens rises 1.5 to 1.8 times as far as the outputs diverge on held ones. Besides, the
-// loss on these rises by no more than the whole budget at the upper end of its 95 % interval.
+// Margin is the share of the budget by which outputs may diverge on held-out tokens. Values that are fitted to some
+// tokens lose more on other texts. On llama-17m, the loss on evaluation tokens rises by 1.5 to 1.8 times the divergence on
+// held-out tokens. In addition, the upper end of the 95 % interval of the rise of the loss on held-out tokens must be
+// within the whole budget.
 const Margin = 0.5
 
-// keeps reports whether a model keeps a budget of most nats. Where the tokens give no interval its divergence
-// alone counts.
+// keeps reports whether a model keeps a budget of most nats per token. If the tokens give no interval, only the
+// divergence counts.
 func keeps(t *plan.Trial, most float64) bool {
 	return t.Divergence <= Margin*most && (t.Interval == nil || t.Interval[1] <= most)
 }
 
-// spent is the share of the budget that a model takes, as far as divergences go: a loss rises in
-// proportion to them, and its interval's width with their root.
+// spent returns the share of the budget that a model spends, on a scale on which divergences are linear. The loss rises in
+// proportion to the divergence, and the width of its interval in proportion to the root of the divergence.
 func spent(t *plan.Trial, most float64) float64 {
 	share := t.Divergence / (Margin * most)
 	if t.Interval != nil {
 		loss := math.Max(t.Loss, 0)
 		half := math.Max(t.Interval[1]-loss, 0)
-		root := (half + math.Sqrt(half*half+4*loss*most)) / (2 * most) // of the divergence over what it may be
+		root := (half + math.Sqrt(half*half+4*loss*most)) / (2 * most) // root of the divergence over the largest allowed one
 		share = math.Max(share, root*root)
 	}
 	if keeps(t, most) {
@@ -39,16 +39,14 @@ func spent(t *plan.Trial, most float64) float64 {
 	return share
 }
 
-// searchTrials in each round, and the shares of the budget that a trial aims at and is content with.
 const (
-	searchTrials = 8
-	aimed        = 0.975
-	enough       = 0.95
+	searchTrials = 8     // trials in a round at most
+	aimed        = 0.975 // share of the budget that a trial aims at
+	enough       = 0.95  // share of the budget that ends a round
 )
 
-// bisect runs whole models, of predicted losses that are estimated to spend the budget, between the
-// largest that kept it and the smallest that did not. better says whether one of them is the
-// best so far.
+// bisect tries whole models until one spends the budget. Their predicted losses are between the largest that kept the
+// budget and the smallest that did not. better is true if one of the models is the best so far.
 func (s *search) bisect(ctx context.Context) (better bool, err error) {
 	most := s.maxLoss
 	low, high := 0.0, math.Nextafter(s.most(), math.Inf(1))
@@ -79,9 +77,9 @@ func (s *search) bisect(ctx context.Context) (better bool, err error) {
 	return better, nil
 }
 
-// aim is the predicted loss of a model that would spend a share of a budget of most nats. What is
-// spent grows by some power of what is predicted, between two trials that surround it; beyond
-// them all it is taken for proportional, and not far beyond.
+// aim returns the predicted loss of a model that should spend a share of a budget of most nats per token. Between two
+// trials, the share spent is taken as a power of the predicted loss. Outside all trials it is taken as proportional, by a
+// factor of 16 at most.
 func (s *search) aim(most, share float64) float64 {
 	const far = 16
 	trials := slices.Clone(s.found.Trials)
@@ -103,7 +101,7 @@ func (s *search) aim(most, share float64) float64 {
 	return a.Predicted * math.Pow(b.Predicted/a.Predicted, math.Min(math.Max(way, 0.1), 0.9))
 }
 
-// trial runs a whole model, or finds it in the record.
+// trial tries an allocation, or finds the trial in the record.
 func (s *search) trial(ctx context.Context, o allocation) (*plan.Trial, error) {
 	t := plan.Trial{Energy: o.energy, Predicted: o.loss}
 	record, name := s.opt.Record, fmt.Sprintf("trial-%x", math.Float64bits(o.loss))
@@ -132,7 +130,7 @@ func (s *search) trial(ctx context.Context, o allocation) (*plan.Trial, error) {
 	return &s.found.Trials[len(s.found.Trials)-1], nil
 }
 
-// run evaluates an allocation.
+// run evaluates an allocation's model.
 func (s *search) run(ctx context.Context, o allocation, t *plan.Trial) error {
 	s.report(progress.Event{Stage: "trial", Done: int64(len(s.found.Trials)), Total: searchTrials})
 	nats, loss, interval, err := s.opt.Evaluator.WholeModel(ctx, values{s, o})
@@ -140,7 +138,7 @@ func (s *search) run(ctx context.Context, o allocation, t *plan.Trial) error {
 	case err != nil:
 		return err
 	case !isNumber(nats) || !isNumber(loss):
-		return fmt.Errorf("its outputs diverge by %v nats and its loss rises by %v: the weights are too large for float32", nats, loss)
+		return fmt.Errorf("the model's outputs diverge by %v nats and its loss rises by %v nats: its weights are too large for float32", nats, loss)
 	}
 	t.Divergence, t.Loss = nats, loss
 	if isNumber(interval[0]) && isNumber(interval[1]) {
@@ -149,10 +147,10 @@ func (s *search) run(ctx context.Context, o allocation, t *plan.Trial) error {
 	return nil
 }
 
-// isNumber is false of NaN and infinity, which no record and no plan can hold.
+// isNumber is false for NaN and infinity, which JSON cannot hold.
 func isNumber(v float64) bool { return v-v == 0 }
 
-// keep takes a trial's model for the best so far, and hands its steps out.
+// keep makes a trial's model the best so far, and calls Better.
 func (s *search) keep(t *plan.Trial, o allocation) error {
 	t.Kept = true
 	kept := *t
@@ -166,7 +164,7 @@ func (s *search) keep(t *plan.Trial, o allocation) error {
 	return s.opt.Better(s.taken, plan.Search{Budget: s.found.Budget, Trials: slices.Clone(s.found.Trials)})
 }
 
-// estimateFrontier looks up what other budgets would save.
+// estimateFrontier predicts the energy that other budgets would give.
 func (s *search) estimateFrontier() {
 	for _, share := range []float64{0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05} {
 		o := s.within(s.aim(math.Log1p(share), 1))

@@ -6,13 +6,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// values are the weights of an allocation in the source's order.
+// values are the [Values] of an allocation.
 type values struct {
 	s *search
 	a allocation
 }
 
-// Tensor makes a layer's values; nil for a tensor that stays as it is.
+// Tensor computes a layer's values; nil for a tensor that stays as it is.
 func (v values) Tensor(ctx context.Context, name string) (out []float32, err error) {
 	i, ok := v.s.index[name]
 	if !ok {
