@@ -1,9 +1,12 @@
 package cuda
 
+import "unsafe"
+
 // api holds the library functions that this package calls, with C's types: pointers to results are
 // pointers, handles are uintptr, device addresses and size_t are uint64.
 type api struct {
 	libraries []string // the files that were opened, driver first
+	compiler  func() (*compiler, error)
 
 	cuInit                    func(flags uint32) result
 	cuDriverGetVersion        func(version *int32) result
@@ -41,6 +44,11 @@ type api struct {
 	cuEventQuery              func(event uintptr) result
 	cuEventElapsedTime        func(milliseconds *float32, from, to uintptr) result
 	cuEventDestroy            func(event uintptr) result
+	cuModuleLoadData          func(module *uintptr, image *byte) result
+	cuModuleUnload            func(module uintptr) result
+	cuModuleGetFunction       func(function *uintptr, module uintptr, name *byte) result
+	cuFuncSetAttribute        func(function uintptr, attribute, value int32) result
+	cuLaunchKernel            func(function uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, shared uint32, stream uintptr, arguments *unsafe.Pointer, extra uintptr) result
 	cublasLtGetVersion        func() uint64
 	cublasLtGetStatusString   func(s status) string
 	cublasLtCreate            func(handle *uintptr) status
@@ -105,6 +113,11 @@ func (a *api) driverSymbols() []symbol {
 		{"cuEventQuery", &a.cuEventQuery},
 		{"cuEventElapsedTime", &a.cuEventElapsedTime},
 		{"cuEventDestroy_v2", &a.cuEventDestroy},
+		{"cuModuleLoadData", &a.cuModuleLoadData},
+		{"cuModuleUnload", &a.cuModuleUnload},
+		{"cuModuleGetFunction", &a.cuModuleGetFunction},
+		{"cuFuncSetAttribute", &a.cuFuncSetAttribute},
+		{"cuLaunchKernel", &a.cuLaunchKernel},
 	}
 }
 

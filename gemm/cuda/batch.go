@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
@@ -35,8 +34,7 @@ type Options struct {
 // Batch replays products, traffic or both on a card, back to back. One batch or sequence runs at a time. The
 // methods of one are for one goroutine.
 type Batch struct {
-	device *Device
-	name   string
+	Graph
 	layers []*layer
 	work   []launcher // of one pass, in order
 	stack  int        // copies of a layer's weights in one product
@@ -44,13 +42,6 @@ type Batch struct {
 	passes int        // through all work, in one replay
 
 	memory *arena
-	exec   uintptr
-	begin  uintptr
-	end    uintptr
-	marks  [ahead]uintptr
-	replay time.Duration // of one replay, warm
-
-	run *run
 }
 
 // launcher is a piece of work that a pass queues on the device's stream.
@@ -74,7 +65,7 @@ func (d *Device) NewBatch(ctx context.Context, name string, products []Product, 
 // One of the two may be empty. Traffic is neither copied nor stacked, and counts neither as operations nor
 // as weights.
 func (d *Device) NewMix(ctx context.Context, name string, products []Product, traffic []Traffic, o Options) (*Batch, error) {
-	b := &Batch{device: d, name: name, stack: max(1, o.Stack), memory: &arena{device: d}}
+	b := &Batch{Graph: Graph{device: d, name: name, kind: "batch"}, stack: max(1, o.Stack), memory: &arena{device: d}}
 	transfers, err := d.newTransfers(traffic)
 	if err == nil {
 		b.layers, err = newLayers(ctx, products, b.stack)
@@ -110,15 +101,6 @@ func (b *Batch) setUp(ctx context.Context, transfers []*transfer, repeat int) er
 	)
 }
 
-func (b *Batch) createEvents() (err error) {
-	for _, e := range []*uintptr{&b.begin, &b.end, &b.marks[0], &b.marks[1], &b.marks[2]} {
-		if *e, err = b.device.event(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // pass launches everything once, with the given copy of the weights.
 func (b *Batch) pass(copy int) error {
 	for _, t := range b.work {
@@ -146,14 +128,4 @@ func (b *Batch) Close() error {
 	return b.device.release(b.tearDown)
 }
 
-func (b *Batch) tearDown() error {
-	a := b.device.api
-	errs := []error{b.memory.free(), b.device.destroyGraph(&b.exec)}
-	for _, e := range []*uintptr{&b.begin, &b.end, &b.marks[0], &b.marks[1], &b.marks[2]} {
-		if *e != 0 {
-			errs = append(errs, a.check("cuEventDestroy", a.cuEventDestroy(*e)))
-			*e = 0
-		}
-	}
-	return errors.Join(errs...)
-}
+func (b *Batch) tearDown() error { return errors.Join(b.memory.free(), b.destroy()) }

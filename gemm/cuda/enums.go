@@ -23,6 +23,8 @@ const (
 	captureThreadLocal = 1
 	eventDefault       = 0
 
+	functionMaxDynamicShared = 8
+
 	r32F    = 0
 	r16F    = 2
 	r8I     = 3
@@ -36,6 +38,7 @@ const (
 	compute32I         = 72
 	compute32FTF32     = 77
 
+	opN = 0
 	opT = 1
 
 	descTransA        = 3
@@ -44,6 +47,7 @@ const (
 
 	prefMaxWorkspace = 1
 	prefReduction    = 3
+	prefAlignmentA   = 5 // of B, C and D: the next three
 	prefImplMask     = 12
 
 	reduceInPlace = 1

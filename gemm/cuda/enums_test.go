@@ -26,6 +26,7 @@ func TestEnums(t *testing.T) {
 		{streamNonBlocking, 1, "CU_STREAM_NON_BLOCKING", "cuda.h CUstream_flags"},
 		{captureThreadLocal, 1, "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL", "cuda.h CUstreamCaptureMode"},
 		{eventDefault, 0, "CU_EVENT_DEFAULT", "cuda.h CUevent_flags"},
+		{functionMaxDynamicShared, 8, "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", "cuda.h CUfunction_attribute"},
 		{r32F, 0, "CUDA_R_32F", "library_types.h cudaDataType"},
 		{r16F, 2, "CUDA_R_16F", "library_types.h cudaDataType"},
 		{r8I, 3, "CUDA_R_8I", "library_types.h cudaDataType"},
@@ -37,6 +38,7 @@ func TestEnums(t *testing.T) {
 		{compute32FPedantic, 69, "CUBLAS_COMPUTE_32F_PEDANTIC", "cublas_api.h cublasComputeType_t"},
 		{compute32I, 72, "CUBLAS_COMPUTE_32I", "cublas_api.h cublasComputeType_t"},
 		{compute32FTF32, 77, "CUBLAS_COMPUTE_32F_FAST_TF32", "cublas_api.h cublasComputeType_t"},
+		{opN, 0, "CUBLAS_OP_N", "cublas_api.h cublasOperation_t"},
 		{opT, 1, "CUBLAS_OP_T", "cublas_api.h cublasOperation_t"},
 		{descTransA, 3, "CUBLASLT_MATMUL_DESC_TRANSA", "cublasLt.h cublasLtMatmulDescAttributes_t"},
 		{descScalePointerA, 17, "CUBLASLT_MATMUL_DESC_A_SCALE_POINTER", "cublasLt.h cublasLtMatmulDescAttributes_t"},
@@ -94,7 +96,7 @@ func TestEveryFunctionHasItsSymbol(t *testing.T) {
 	}
 	v := reflect.ValueOf(a).Elem()
 	for i := range v.NumField() {
-		if v.Field(i).Kind() != reflect.Func {
+		if v.Field(i).Kind() != reflect.Func || v.Type().Field(i).Name == "compiler" { // found later, if at all
 			continue
 		}
 		field := v.Type().Field(i).Name

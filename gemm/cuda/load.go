@@ -1,6 +1,9 @@
 package cuda
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Oldest supported versions, as cuDriverGetVersion and cublasLtGetVersion count them.
 const (
@@ -17,10 +20,12 @@ type opener interface {
 // load binds and initialises the driver, then binds the newest cuBLASLt that the driver supports.
 func load(o opener, m machine) (*api, error) {
 	a := new(api)
-	if err := a.bindFirst(o, m, "NVIDIA's driver", []string{"libcuda.so.1"}, m.driverFolders(), a.driverSymbols(),
-		"install the driver, or run on a machine with an NVIDIA GPU"); err != nil {
-		return nil, err
+	path, err := bindFirst(o, m, "NVIDIA's driver", []string{"libcuda.so.1"}, m.driverFolders(), a.driverSymbols(),
+		"install the driver, or run on a machine with an NVIDIA GPU")
+	if err != nil {
+		return nil, noGPU("%w", err)
 	}
+	a.libraries = append(a.libraries, path)
 	if err := a.check("cuInit", a.cuInit(0)); err != nil {
 		return nil, noGPU("%s: %w", a.libraries[0], err)
 	}
@@ -35,18 +40,20 @@ func load(o opener, m machine) (*api, error) {
 	for major := driver / 1000; major >= minDriver/1000; major-- {
 		files = append(files, fmt.Sprintf("libcublasLt.so.%d", major))
 	}
-	if err := a.bindFirst(o, m, "cuBLASLt of a CUDA that the driver supports", files, m.cudaFolders(), a.blasSymbols(),
+	if path, err = bindFirst(o, m, "cuBLASLt of a CUDA that the driver supports", files, m.cudaFolders(), a.blasSymbols(),
 		"install the CUDA toolkit, or point CUDA_HOME at one"); err != nil {
-		return nil, err
+		return nil, noGPU("%w", err)
 	}
+	a.libraries = append(a.libraries, path)
 	if v := a.cublasLtGetVersion(); v < minBLAS {
 		return nil, noGPU("%s is version %d, and %d or later is needed: update the CUDA toolkit", a.libraries[1], v, minBLAS)
 	}
+	a.compiler = sync.OnceValues(func() (*compiler, error) { return loadCompiler(o, m, driver) })
 	return a, nil
 }
 
-// bindFirst opens the first file that exists and exports every symbol.
-func (a *api) bindFirst(o opener, m machine, what string, files, folders []string, symbols []symbol, advice string) error {
+// bindFirst opens the first file that exists and exports every symbol, and returns its path.
+func bindFirst(o opener, m machine, what string, files, folders []string, symbols []symbol, advice string) (string, error) {
 	var refusals []error
 	for _, file := range files {
 		for i, path := range m.find(file, folders) {
@@ -55,15 +62,14 @@ func (a *api) bindFirst(o opener, m machine, what string, files, folders []strin
 				err = o.bind(handle, symbols)
 			}
 			if err == nil {
-				a.libraries = append(a.libraries, path)
-				return nil
+				return path, nil
 			}
 			if i > 0 || handle != 0 { // a file that the loader does not find is looked for in the folders next
 				refusals = append(refusals, err)
 			}
 		}
 	}
-	return missing(what, files, folders, refusals, advice)
+	return "", missing(what, files, folders, refusals, advice)
 }
 
 // cudaVersion writes 12040 as 12.4.

@@ -76,35 +76,53 @@ func (m *matmul) describe(a arithmetic) error {
 
 // choose takes the heuristic's best algorithm with an allowed implementation.
 func (m *matmul) choose(a arithmetic) error {
-	api := m.device.api
+	offers, err := m.device.offers(m.desc, m.slotA, m.slotB, m.d, a.implementation, 0)
+	if err == nil {
+		m.choice = offers[0]
+	}
+	return err
+}
+
+// offers returns the heuristic's algorithms with an allowed implementation, the best first; there is at least one.
+// aligned is the number of bytes that addresses are a multiple of; 0: as much as any algorithm needs.
+func (d *Device) offers(desc, slotA, slotB, slotD uintptr, implementation uint64, aligned int) (allowed []heuristic, err error) {
+	api := d.api
 	var pref uintptr
 	if err := api.checkLt("cublasLtMatmulPreferenceCreate", api.cublasLtPreferenceCreate(&pref)); err != nil {
-		return err
+		return nil, err
 	}
 	defer api.cublasLtPreferenceDestroy(pref)
-	for attribute, value := range map[int32][]byte{
+	preferences := map[int32][]byte{
 		prefMaxWorkspace: binary.LittleEndian.AppendUint64(nil, workspaceBytes),
-		prefImplMask:     binary.LittleEndian.AppendUint64(nil, a.implementation),
+		prefImplMask:     binary.LittleEndian.AppendUint64(nil, implementation),
 		// Partial sums of a split K are never added in the output's type, which would round them again.
 		prefReduction: binary.LittleEndian.AppendUint32(nil, reduceInPlace|reduceCompute),
-	} {
+	}
+	if aligned > 0 {
+		for i := range int32(4) {
+			preferences[prefAlignmentA+i] = binary.LittleEndian.AppendUint32(nil, uint32(aligned))
+		}
+	}
+	for attribute, value := range preferences {
 		if err := api.checkLt("cublasLtMatmulPreferenceSetAttribute",
 			api.cublasLtPreferenceSet(pref, attribute, &value[0], uint64(len(value)))); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	found, count := make([]heuristic, candidates), int32(0)
 	if err := api.checkLt("cublasLtMatmulAlgoGetHeuristic",
-		api.cublasLtGetHeuristic(m.device.lt, m.desc, m.slotA, m.slotB, m.d, m.d, pref, candidates, &found[0], &count)); err != nil {
-		return err
+		api.cublasLtGetHeuristic(d.lt, desc, slotA, slotB, slotD, slotD, pref, candidates, &found[0], &count)); err != nil {
+		return nil, err
 	}
 	for i := range found[:count] {
-		if h := &found[i]; h.state == 0 && api.implementation(h)&implTensorOps&^a.implementation == 0 {
-			m.choice = *h
-			return nil
+		if h := &found[i]; h.state == 0 && api.implementation(h)&implTensorOps&^implementation == 0 {
+			allowed = append(allowed, *h)
 		}
 	}
-	return fmt.Errorf("none of the %d kernels that the heuristic offers is allowed", count)
+	if len(allowed) == 0 {
+		return nil, fmt.Errorf("none of the %d kernels that the heuristic offers is allowed", count)
+	}
+	return allowed, nil
 }
 
 // launch queues D = A·B on the device's stream; operands are addresses of x and w.

@@ -25,7 +25,7 @@ func (b *Batch) coldCopies() int {
 // replayTime or has no room for more launches.
 func (b *Batch) record(repeat int) error {
 	for b.passes = b.copies * max(1, repeat); ; b.passes *= 2 {
-		if err := first(b.capture, b.time); err != nil {
+		if err := first(b.replays, b.time); err != nil {
 			return err
 		}
 		if repeat > 0 || b.replay >= replayTime || 2*b.passes > b.most() {
@@ -37,8 +37,9 @@ func (b *Batch) record(repeat int) error {
 	}
 }
 
-func (b *Batch) capture() (err error) {
-	b.exec, err = b.device.capture(func() error {
+// replays captures the passes.
+func (b *Batch) replays() error {
+	return b.capture(func() error {
 		for i := range b.passes {
 			if err := b.pass(i % b.copies); err != nil {
 				return err
@@ -46,17 +47,4 @@ func (b *Batch) capture() (err error) {
 		}
 		return nil
 	})
-	return err
-}
-
-// time replays twice, the first time to warm up.
-func (b *Batch) time() error {
-	return first(
-		func() error { return b.device.replay(b.exec, 1) },
-		func() error { return b.device.mark(b.begin) },
-		func() error { return b.device.replay(b.exec, 1) },
-		func() error { return b.device.mark(b.end) },
-		b.device.sync,
-		func() (err error) { b.replay, err = b.device.between(b.begin, b.end); return err },
-	)
 }

@@ -2,71 +2,155 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
 
-// Start queues n replays, which begin immediately, and returns at once. It fails while another batch or
-// sequence is running, and waits for the queued work of a cancelled one.
-func (b *Batch) Start(n int) error {
-	if n < 1 {
-		return fmt.Errorf("batch %s: %d replays", b.name, n)
+// Graph is captured work that is replayed on a card, back to back. One graph or sequence runs at a time. The methods
+// of one are for one goroutine.
+type Graph struct {
+	device *Device
+	name   string
+	kind   string // in messages: batch or graph
+
+	exec   uintptr
+	begin  uintptr
+	end    uintptr
+	marks  [ahead]uintptr
+	replay time.Duration // of one replay, warm
+
+	run *run
+}
+
+// NewGraph captures the work that f queues. f runs once before, which loads the kernels, and must queue the same
+// again. It must be called within [Device.Do], as must what f calls. Close frees the graph.
+func (d *Device) NewGraph(name string, f func() error) (*Graph, error) {
+	g := &Graph{device: d, name: name, kind: "graph"}
+	err := first(g.createEvents, f, d.sync, func() error { return g.capture(f) }, g.time)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("graph %s: %w", name, err), g.destroy())
 	}
-	r, err := b.device.start("batch "+b.name, &replays{batch: b, left: n, chunk: max(1, int(pieceTime/max(b.replay, 1)))})
+	return g, nil
+}
+
+// Name is the graph's name.
+func (g *Graph) Name() string { return g.name }
+
+// Replay is the time of one replay on a warm card.
+func (g *Graph) Replay() time.Duration { return g.replay }
+
+// Close ends running replays and frees the graph. It is idempotent.
+func (g *Graph) Close() error {
+	g.run.end()
+	return g.device.release(g.destroy)
+}
+
+func (g *Graph) events() []*uintptr {
+	return []*uintptr{&g.begin, &g.end, &g.marks[0], &g.marks[1], &g.marks[2]}
+}
+
+func (g *Graph) createEvents() (err error) {
+	for _, e := range g.events() {
+		if *e, err = g.device.event(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Graph) capture(f func() error) (err error) {
+	g.exec, err = g.device.capture(f)
+	return err
+}
+
+// time replays twice, the first time to warm up.
+func (g *Graph) time() error {
+	d := g.device
+	return first(
+		func() error { return d.replay(g.exec, 1) },
+		func() error { return d.mark(g.begin) },
+		func() error { return d.replay(g.exec, 1) },
+		func() error { return d.mark(g.end) },
+		d.sync,
+		func() (err error) { g.replay, err = d.between(g.begin, g.end); return err },
+	)
+}
+
+// destroy frees the graph and its events. It must be called on the device's thread.
+func (g *Graph) destroy() error {
+	a := g.device.api
+	errs := []error{g.device.destroyGraph(&g.exec)}
+	for _, e := range g.events() {
+		if *e != 0 {
+			errs = append(errs, a.check("cuEventDestroy", a.cuEventDestroy(*e)))
+			*e = 0
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Start queues n replays, which begin immediately, and returns at once. It fails while another graph or
+// sequence is running, and waits for the queued work of a cancelled one.
+func (g *Graph) Start(n int) error {
+	if n < 1 {
+		return fmt.Errorf("%s %s: %d replays", g.kind, g.name, n)
+	}
+	r, err := g.device.start(g.kind+" "+g.name, &replays{graph: g, left: n, chunk: max(1, int(pieceTime/max(g.replay, 1)))})
 	if r != nil {
-		b.run = r
+		g.run = r
 	}
 	return err
 }
 
 // replays is the rest of one Start.
 type replays struct {
-	batch       *Batch
+	graph       *Graph
 	left, chunk int // chunk replays are a piece
 	pieces      int // queued so far
 }
 
 func (r *replays) next() (mark uintptr, err error) {
-	b, now := r.batch, min(r.chunk, r.left)
+	g, now := r.graph, min(r.chunk, r.left)
 	if now == 0 {
 		return 0, nil
 	}
 	if r.pieces == 0 {
-		if err := b.device.mark(b.begin); err != nil {
+		if err := g.device.mark(g.begin); err != nil {
 			return 0, err
 		}
 	}
-	mark = b.marks[r.pieces%ahead] // of a piece that has already ended
+	mark = g.marks[r.pieces%ahead] // of a piece that has already ended
 	if r.left == now {
-		mark = b.end
+		mark = g.end
 	}
-	if err := b.device.replay(b.exec, now); err != nil {
+	if err := g.device.replay(g.exec, now); err != nil {
 		return 0, err
 	}
 	r.left, r.pieces = r.left-now, r.pieces+1
-	return mark, b.device.mark(mark)
+	return mark, g.device.mark(mark)
 }
 
 func (r *replays) ended() error { return nil }
 
 // Wait returns when all replays have run, with the card's error if there was one, or as soon as ctx is done.
 // The card then stops after the work already queued: a tenth of a second, or three replays.
-func (b *Batch) Wait(ctx context.Context) error {
-	if b.run == nil {
-		return fmt.Errorf("batch %s: nothing was started", b.name)
+func (g *Graph) Wait(ctx context.Context) error {
+	if g.run == nil {
+		return fmt.Errorf("%s %s: nothing was started", g.kind, g.name)
 	}
-	return b.run.wait(ctx)
+	return g.run.wait(ctx)
 }
 
 // Elapsed is the card's time for the replays of the last Start, by its own clock. It fails if they have not
 // all run.
-func (b *Batch) Elapsed() (took time.Duration, err error) {
+func (g *Graph) Elapsed() (took time.Duration, err error) {
 	switch {
-	case b.run == nil || !b.run.over():
-		return 0, fmt.Errorf("batch %s: no replays have ended", b.name)
-	case b.run.err != nil:
-		return 0, b.run.err
+	case g.run == nil || !g.run.over():
+		return 0, fmt.Errorf("%s %s: no replays have ended", g.kind, g.name)
+	case g.run.err != nil:
+		return 0, g.run.err
 	}
-	err = b.device.thread.do(func() (err error) { took, err = b.device.between(b.begin, b.end); return err })
+	err = g.device.thread.do(func() (err error) { took, err = g.device.between(g.begin, g.end); return err })
 	return took, err
 }

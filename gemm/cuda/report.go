@@ -7,9 +7,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// Name is the batch's name.
-func (b *Batch) Name() string { return b.name }
-
 // Passes is the number of passes through all products and traffic in one replay.
 func (b *Batch) Passes() int { return b.passes }
 

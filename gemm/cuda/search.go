@@ -87,5 +87,5 @@ func missing(what string, files, folders []string, refusals []error, advice stri
 	for _, r := range refusals {
 		where += fmt.Sprintf("; %v", r)
 	}
-	return noGPU("%s: %s", where, advice)
+	return fmt.Errorf("%s: %s", where, advice)
 }

@@ -1,0 +1,116 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNoCompiler marks every reason why kernels cannot be compiled at run time: NVRTC is missing or too old, or
+// refuses the card. The text names the reason.
+var ErrNoCompiler = errors.New("no usable CUDA compiler (NVRTC)")
+
+// minCompiler is the oldest supported NVRTC, as nvrtcVersion counts.
+const minCompiler = 12
+
+// compiler holds NVRTC's functions, with C's types as in api.
+type compiler struct {
+	library string // the file that was opened
+
+	nvrtcVersion           func(major, minor *int32) int32
+	nvrtcGetErrorString    func(r int32) string
+	nvrtcCreateProgram     func(program *uintptr, source, name *byte, headers int32, texts, names uintptr) int32
+	nvrtcDestroyProgram    func(program *uintptr) int32
+	nvrtcCompileProgram    func(program uintptr, count int32, options **byte) int32
+	nvrtcGetCUBINSize      func(program uintptr, bytes *uint64) int32
+	nvrtcGetCUBIN          func(program uintptr, image *byte) int32
+	nvrtcGetProgramLogSize func(program uintptr, bytes *uint64) int32
+	nvrtcGetProgramLog     func(program uintptr, log *byte) int32
+}
+
+func (c *compiler) symbols() []symbol {
+	return []symbol{
+		{"nvrtcVersion", &c.nvrtcVersion},
+		{"nvrtcGetErrorString", &c.nvrtcGetErrorString},
+		{"nvrtcCreateProgram", &c.nvrtcCreateProgram},
+		{"nvrtcDestroyProgram", &c.nvrtcDestroyProgram},
+		{"nvrtcCompileProgram", &c.nvrtcCompileProgram},
+		{"nvrtcGetCUBINSize", &c.nvrtcGetCUBINSize},
+		{"nvrtcGetCUBIN", &c.nvrtcGetCUBIN},
+		{"nvrtcGetProgramLogSize", &c.nvrtcGetProgramLogSize},
+		{"nvrtcGetProgramLog", &c.nvrtcGetProgramLog},
+	}
+}
+
+// loadCompiler opens the newest NVRTC that a driver of that version can load the output of.
+func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
+	c := new(compiler)
+	var files []string
+	for major := driver / 1000; major >= minCompiler; major-- {
+		files = append(files, fmt.Sprintf("libnvrtc.so.%d", major))
+	}
+	path, err := bindFirst(o, m, "NVIDIA's run-time compiler", files, m.cudaFolders(), c.symbols(),
+		"install the CUDA toolkit (its nvrtc package is enough), or point CUDA_HOME at one")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoCompiler, err)
+	}
+	c.library = path
+	var major, minor int32
+	if c.nvrtcVersion(&major, &minor) != 0 || major < minCompiler {
+		return nil, fmt.Errorf("%w: %s is version %d.%d, and %d.0 or later is needed: update the CUDA toolkit", ErrNoCompiler, path, major, minor, minCompiler)
+	}
+	return c, nil
+}
+
+// compile returns the machine code of a source text for a compute capability, 90 for 9.0.
+func (c *compiler) compile(name, source string, capability int) (image []byte, err error) {
+	var program uintptr
+	if err := c.check("nvrtcCreateProgram", c.nvrtcCreateProgram(&program, cText(source), cText(name), 0, 0, 0)); err != nil {
+		return nil, err
+	}
+	defer c.nvrtcDestroyProgram(&program)
+	options := []*byte{cText(fmt.Sprintf("--gpu-architecture=sm_%d", capability)), cText("--std=c++17"), cText("--extra-device-vectorization")}
+	if r := c.nvrtcCompileProgram(program, int32(len(options)), &options[0]); r != 0 {
+		return nil, fmt.Errorf("%w: %s does not compile for compute capability %d.%d: %w:\n%s",
+			ErrNoCompiler, name, capability/10, capability%10, c.check("nvrtcCompileProgram", r), c.log(program))
+	}
+	var bytes uint64
+	if err := c.check("nvrtcGetCUBINSize", c.nvrtcGetCUBINSize(program, &bytes)); err != nil {
+		return nil, err
+	}
+	if bytes == 0 {
+		return nil, fmt.Errorf("%w: %s gave no machine code", ErrNoCompiler, c.library)
+	}
+	image = make([]byte, bytes)
+	return image, c.check("nvrtcGetCUBIN", c.nvrtcGetCUBIN(program, &image[0]))
+}
+
+// logLines limits what an error shows of the compiler's log.
+const logLines = 20
+
+// log is the beginning of the compiler's messages.
+func (c *compiler) log(program uintptr) string {
+	var bytes uint64
+	if c.nvrtcGetProgramLogSize(program, &bytes) != 0 || bytes < 2 {
+		return ""
+	}
+	all := make([]byte, bytes)
+	if c.nvrtcGetProgramLog(program, &all[0]) != 0 {
+		return ""
+	}
+	lines := strings.Split(text(all), "\n")
+	return strings.Join(lines[:min(len(lines), logLines)], "\n")
+}
+
+func (c *compiler) check(call string, r int32) error {
+	if r == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s (%d)", ErrNoCompiler, call, c.nvrtcGetErrorString(r), r)
+}
+
+// cText is a NUL-terminated copy.
+func cText(s string) *byte {
+	b := append([]byte(s), 0)
+	return &b[0]
+}

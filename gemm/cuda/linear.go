@@ -1,0 +1,182 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// Element is the type of a matrix's elements on the card.
+type Element int
+
+// The elements of products.
+const (
+	BF16 Element = iota
+	FP16
+	FP32
+)
+
+// Bytes is an element's size.
+func (e Element) Bytes() int {
+	if e == FP32 {
+		return 4
+	}
+	return 2
+}
+
+// String is the element's name.
+func (e Element) String() string { return [...]string{"BF16", "FP16", "FP32"}[e] }
+
+// code is the element's cudaDataType.
+func (e Element) code() int32 { return [...]int32{r16BF, r16F, r32F}[e] }
+
+// LinearShape describes y[M,N] = x[M,K]·wᵀ of matrices on the card, with sums in float32 and no TF32.
+type LinearShape struct {
+	M, N, K int
+	In, Out Element // of x and w, and of y
+	// Transposed: w is stored [K,N] instead of [N,K].
+	Transposed bool
+	// StrideX and StrideY are the elements from one row to the next.
+	StrideX, StrideY int
+	// Aligned is the number of bytes, a power of two of at most 256, that all addresses are a multiple of.
+	Aligned int
+}
+
+// Linear is a product that is ready to launch.
+type Linear struct {
+	device           *Device
+	shape            LinearShape
+	desc             uintptr
+	slotA, slotB, yd uintptr // layouts
+	offers           []heuristic
+	tuned            bool
+}
+
+// NewLinear describes a product to cuBLASLt. It must be called within [Device.Do].
+func (d *Device) NewLinear(s LinearShape) (*Linear, error) {
+	if s.M < 1 || s.N < 1 || s.K < 1 {
+		return nil, fmt.Errorf("product of %d×%d×%d: %w", s.M, s.N, s.K, errNoShape)
+	}
+	l := &Linear{device: d, shape: s}
+	if err := l.describe(); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("product of %d×%d×%d in %v on %s with cuBLASLt %s: %w", s.M, s.N, s.K, s.In, d.info.Name, d.info.CublasLt, err)
+	}
+	return l, nil
+}
+
+// describe writes the product column-major: yᵀ[N,M] = w·xᵀ, with w transposed unless it is stored [K,N].
+func (l *Linear) describe() error {
+	api, s := l.device.api, l.shape
+	layout := func(to *uintptr, e Element, rows, cols, stride int) func() error {
+		return func() error {
+			return api.checkLt("cublasLtMatrixLayoutCreate", api.cublasLtLayoutCreate(to, e.code(), uint64(rows), uint64(cols), int64(stride)))
+		}
+	}
+	op, rows, cols := uint32(opT), s.K, s.N
+	if s.Transposed {
+		op, rows, cols = opN, s.N, s.K
+	}
+	trans := binary.LittleEndian.AppendUint32(nil, op)
+	mask := uint64(anyImplementation)
+	if s.In == FP32 {
+		mask = noTensorCores
+	}
+	return first(
+		func() error {
+			return api.checkLt("cublasLtMatmulDescCreate", api.cublasLtMatmulDescCreate(&l.desc, compute32F, r32F))
+		},
+		func() error {
+			return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(l.desc, descTransA, &trans[0], 4))
+		},
+		layout(&l.slotA, s.In, rows, cols, rows),
+		layout(&l.slotB, s.In, s.K, s.M, s.StrideX),
+		layout(&l.yd, s.Out, s.N, s.M, s.StrideY),
+		func() (err error) {
+			l.offers, err = l.device.offers(l.desc, l.slotA, l.slotB, l.yd, mask, s.Aligned)
+			return err
+		},
+	)
+}
+
+// one1 and zero0 are the factors of a product and of what was in y.
+var (
+	one1  = []byte{0, 0, 0x80, 0x3F}
+	zero0 = []byte{0, 0, 0, 0}
+)
+
+// Launch queues y = x·wᵀ, or y += x·wᵀ if add is set. It must be called within [Device.Do].
+func (l *Linear) Launch(y, x, w Address, add bool) error { return l.launch(&l.offers[0], y, x, w, add) }
+
+func (l *Linear) launch(h *heuristic, y, x, w Address, add bool) error {
+	beta := &zero0[0]
+	if add {
+		beta = &one1[0]
+	}
+	d := l.device
+	return d.api.checkLt("cublasLtMatmul", d.api.cublasLtMatmul(d.lt, l.desc,
+		&one1[0], uint64(w), l.slotA, uint64(x), l.slotB,
+		beta, uint64(y), l.yd, uint64(y), l.yd,
+		&h.algo, d.workspace, workspaceBytes, d.stream))
+}
+
+// tuneRuns is how often each kernel is timed.
+const tuneRuns = 5
+
+// Tune times the kernels that cuBLASLt offers on these operands and keeps the fastest. What is in y is lost. It
+// must be called within [Device.Do], and not while capturing.
+func (l *Linear) Tune(y, x, w Address) error {
+	if l.tuned || len(l.offers) == 1 {
+		return nil
+	}
+	l.tuned = true
+	best, least := 0, time.Duration(0)
+	d := l.device
+	for i := range l.offers {
+		h := &l.offers[i]
+		if err := l.launch(h, y, x, w, false); err != nil {
+			continue // an offer that does not run is no candidate
+		}
+		begin, err := d.timeline.mark()
+		if err != nil {
+			return err
+		}
+		for range tuneRuns {
+			if err := l.launch(h, y, x, w, false); err != nil {
+				return err
+			}
+		}
+		end, err := d.timeline.mark()
+		if err != nil {
+			return err
+		}
+		if err := d.sync(); err != nil {
+			return err
+		}
+		took, err := d.between(begin, end)
+		if err != nil {
+			return err
+		}
+		d.timeline.free = append(d.timeline.free, begin, end)
+		if least == 0 || took < least {
+			best, least = i, took
+		}
+	}
+	l.offers = []heuristic{l.offers[best]}
+	return nil
+}
+
+// Close frees the descriptors, which are the library's host memory: any thread may call it.
+func (l *Linear) Close() {
+	api := l.device.api
+	for _, layout := range []*uintptr{&l.slotA, &l.slotB, &l.yd} {
+		if *layout != 0 {
+			api.cublasLtLayoutDestroy(*layout)
+			*layout = 0
+		}
+	}
+	if l.desc != 0 {
+		api.cublasLtMatmulDescDestroy(l.desc)
+		l.desc = 0
+	}
+}

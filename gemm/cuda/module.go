@@ -1,0 +1,195 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// Address is a place in the card's memory.
+type Address uint64
+
+// Plus is the address of bytes further on.
+func (a Address) Plus(bytes int) Address { return a + Address(bytes) }
+
+// Module is kernels that were compiled at run time. Closing the device frees it.
+type Module struct {
+	device *Device
+	name   string
+	handle uintptr
+}
+
+// Compile compiles the CUDA C++ of source for this card and loads it. name stands in the compiler's messages.
+// Without NVRTC, or if the source does not compile for this card, the error is an [ErrNoCompiler]. Compiling
+// takes seconds.
+func (d *Device) Compile(ctx context.Context, name, source string) (*Module, error) {
+	c, err := d.api.compiler()
+	if err != nil {
+		return nil, err
+	}
+	image, err := c.compile(name, source, d.info.capability)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{device: d, name: name}
+	err = d.Do(func() error {
+		return d.api.check("cuModuleLoadData", d.api.cuModuleLoadData(&m.handle, &image[0]))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+// Close unloads the kernels. It is idempotent.
+func (m *Module) Close() error {
+	return m.device.release(func() error {
+		if m.handle == 0 {
+			return nil
+		}
+		handle := m.handle
+		m.handle = 0
+		return m.device.api.check("cuModuleUnload", m.device.api.cuModuleUnload(handle))
+	})
+}
+
+// Function is a kernel of a module.
+type Function struct {
+	device *Device
+	name   string
+	handle uintptr
+	shared int // dynamic shared memory in bytes that was asked for
+}
+
+// staticShared is the shared memory that a kernel may use without asking.
+const staticShared = 48 << 10
+
+// Function returns the kernel of that name, which may use so many bytes of dynamic shared memory.
+func (m *Module) Function(name string, shared int) (*Function, error) {
+	f := &Function{device: m.device, name: name, shared: shared}
+	err := m.device.Do(func() error {
+		a := m.device.api
+		if err := a.check("cuModuleGetFunction", a.cuModuleGetFunction(&f.handle, m.handle, cText(name))); err != nil || shared <= staticShared {
+			return err
+		}
+		return a.check("cuFuncSetAttribute", a.cuFuncSetAttribute(f.handle, functionMaxDynamicShared, int32(shared)))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: kernel %s: %w", m.name, name, err)
+	}
+	return f, nil
+}
+
+// Grid is the number of a kernel's blocks, or of a block's threads, in three directions. 0 counts as 1.
+type Grid struct{ X, Y, Z int }
+
+func (g Grid) sizes() (x, y, z uint32) {
+	return uint32(max(1, g.X)), uint32(max(1, g.Y)), uint32(max(1, g.Z))
+}
+
+// Launch queues a kernel on the device's stream. Arguments are Address, int (int32 for the kernel), float32 or
+// float64, in the order and of the types of the kernel's parameters. It must be called within [Device.Do].
+func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
+	values := make([]uint64, len(arguments))
+	pointers := make([]unsafe.Pointer, max(1, len(arguments)))
+	for i, argument := range arguments {
+		at := unsafe.Pointer(&values[i])
+		switch v := argument.(type) {
+		case Address:
+			*(*uint64)(at) = uint64(v)
+		case int:
+			*(*int32)(at) = int32(v)
+		case float32:
+			*(*float32)(at) = v
+		case float64:
+			*(*float64)(at) = v
+		default:
+			return fmt.Errorf("kernel %s: argument %d is a %T", f.name, i, argument)
+		}
+		pointers[i] = at
+	}
+	bx, by, bz := blocks.sizes()
+	tx, ty, tz := threads.sizes()
+	d := f.device
+	err := d.api.check("cuLaunchKernel", d.api.cuLaunchKernel(f.handle, bx, by, bz, tx, ty, tz, uint32(f.shared), d.stream, &pointers[0], 0))
+	runtime.KeepAlive(values)
+	if err != nil {
+		return fmt.Errorf("kernel %s: %w", f.name, err)
+	}
+	return nil
+}
+
+// Do runs f on the thread that owns the card's context. What queues work on the card says that it must be called
+// within f. f must not call methods that do not say so.
+func (d *Device) Do(f func() error) error { return d.thread.do(f) }
+
+// Synchronize waits for all queued work. It must be called within [Device.Do].
+func (d *Device) Synchronize() error { return d.sync() }
+
+// Upload copies data to the card, after all queued work. It must be called within [Device.Do]. Data may lie in a
+// mapped file.
+func (d *Device) Upload(to Address, data []byte) error {
+	if err := d.sync(); err != nil {
+		return err
+	}
+	return d.upload(uint64(to), data)
+}
+
+// Download copies from the card, after all queued work. It must be called within [Device.Do].
+func (d *Device) Download(data []byte, from Address) error {
+	if len(data) == 0 {
+		return nil
+	}
+	return d.download(data, uint64(from))
+}
+
+// CopyWithin queues a copy from one place of the card to another. It must be called within [Device.Do].
+func (d *Device) CopyWithin(to, from Address, bytes int) error {
+	return d.api.check("cuMemcpyDtoDAsync", d.api.cuMemcpyDtoDAsync(uint64(to), uint64(from), uint64(bytes), d.stream))
+}
+
+// Clear queues a fill with zeros; bytes is a multiple of 4. It must be called within [Device.Do].
+func (d *Device) Clear(at Address, bytes int) error {
+	return d.api.check("cuMemsetD32Async", d.api.cuMemsetD32Async(uint64(at), 0, uint64(bytes/4), d.stream))
+}
+
+// Memory is memory of the card that is freed all at once. Its methods must be called within [Device.Do].
+type Memory struct {
+	arena
+	bytes int64
+}
+
+// NewMemory returns an empty Memory. Closing the device frees it.
+func (d *Device) NewMemory() *Memory { return &Memory{arena: arena{device: d}} }
+
+// Alloc returns the address of so many bytes, aligned to 256. If the card has no room, the error is an
+// [ErrOutOfMemory].
+func (m *Memory) Alloc(bytes int) (Address, error) {
+	at, err := m.alloc(bytes)
+	if err == nil {
+		m.bytes += int64(bytes)
+	}
+	return Address(at), err
+}
+
+// Bytes is the size of what is allocated.
+func (m *Memory) Bytes() int64 { return m.bytes }
+
+// Free frees everything.
+func (m *Memory) Free() error {
+	m.bytes = 0
+	return m.free()
+}
+
+// Release runs f within [Device.Do]. On a closed device it does nothing: closing has freed everything.
+func (d *Device) Release(f func() error) error { return d.release(f) }
+
+// Free is the card's free memory in bytes. It must be called within [Device.Do].
+func (d *Device) Free() (int64, error) { return d.freeMemory() }
+
+var errNoShape = errors.New("a product needs at least one row, column and input")
