@@ -1,0 +1,125 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+)
+
+// attention is attention on the card.
+type attention struct {
+	*decoder.Attention
+	heads  decoder.Heads // of y: latent attention assembles them head by head
+	in     *linear       // nil: latent makes y
+	latent *latent
+	norms  []norm
+	rotary *rotary // nil: none
+	slopes cuda.Address
+	out    *linear
+	place  int // number of the attention in the model, which finds its cache
+}
+
+func (l *loader) attention(ctx context.Context, a *decoder.Attention, t *turns) (*attention, error) {
+	on := &attention{Attention: a, heads: a.Heads, place: t.places[a]}
+	var err error
+	if a.Latent != nil {
+		on.latent, err = l.latent(ctx, a)
+	} else {
+		on.in, err = l.linear(ctx, a.In...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range a.Norms {
+		n, err := l.span(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		on.norms = append(on.norms, n)
+	}
+	if a.Rotary != nil {
+		if on.rotary, err = l.rotary(a, t); err != nil {
+			return nil, err
+		}
+	}
+	if a.ALiBi != nil {
+		slopes := make([]float32, len(a.ALiBi.Slopes))
+		for i, s := range a.ALiBi.Slopes {
+			slopes[i] = float32(s)
+		}
+		if on.slopes, err = l.floats(slopes); err != nil {
+			return nil, err
+		}
+	}
+	on.out, err = l.linear(ctx, a.Out)
+	return on, err
+}
+
+func (a *attention) run(p *pass, to, x cuda.Address, add bool) error {
+	width := a.heads.Width()
+	y, err := p.rowsBuffer("heads", width)
+	if err != nil {
+		return err
+	}
+	z, err := p.rowsBuffer("attended", a.heads.Queries*a.heads.ValueSize)
+	if err != nil {
+		return err
+	}
+	if a.latent != nil {
+		err = a.latent.run(p, y, x)
+	} else {
+		err = p.apply(a.in, y, x, p.rows, a.in.inputs, width, p.act, false)
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range a.norms {
+		if err := p.normalize(n, y, y, width, width, false, 1); err != nil {
+			return err
+		}
+	}
+	if a.rotary != nil {
+		if err := a.rotary.turn(p, y, width); err != nil {
+			return err
+		}
+	}
+	if p.cache != nil {
+		if err := p.cache.keep(p, a, y); err != nil {
+			return err
+		}
+	}
+	if err := a.attend(p, z, y); err != nil {
+		return err
+	}
+	return p.apply(a.out, to, z, p.rows, a.out.inputs, a.out.outputs, p.act, add)
+}
+
+// columns say where the heads are in a row of y: a group's queries, and the keys and values of a KV head, as a first
+// column and the columns from one to the next.
+type columns struct{ queryStep, keyBase, keyStep, valueBase, valueStep int }
+
+func columnsOf(h decoder.Heads) columns {
+	c := columns{queryStep: h.Queries / h.KV * h.Size, keyBase: h.Key(0), keyStep: h.Size, valueBase: h.Value(0), valueStep: h.ValueSize}
+	if h.ByHead {
+		step := h.Width() / h.KV
+		c.queryStep, c.keyStep, c.valueStep = step, step, step
+	}
+	return c
+}
+
+// attend queues z = softmax(scale·q·kᵀ)·v.
+func (a *attention) attend(p *pass, z, y cuda.Address) error {
+	h, c := a.heads, columnsOf(a.heads)
+	coarse := a.ALiBi != nil && a.ALiBi.Coarse
+	outStride, stride := h.Queries*h.ValueSize, h.Width()
+	if p.step {
+		keys, values := p.cache.of(a.place)
+		return p.kernels.attendCache.Launch(cuda.Grid{X: 1, Y: h.Queries, Z: p.sequences}, cuda.Grid{X: threads},
+			z, y, keys, values, p.lengths, a.slopes, outStride, stride, h.Queries, h.KV, h.Size, h.ValueSize, c.queryStep,
+			p.cache.capacity, a.Scale, float32(a.Cap), a.Window, number(coarse))
+	}
+	return p.kernels.attendRows.Launch(cuda.Grid{X: (p.longest + tile - 1) / tile, Y: h.Queries, Z: p.sequences}, cuda.Grid{X: threads},
+		z, y, p.starts, a.slopes, outStride, stride, h.Queries, h.KV, h.Size, h.ValueSize, c.queryStep, c.keyBase, c.keyStep,
+		c.valueBase, c.valueStep, a.Scale, float32(a.Cap), a.Window, number(coarse))
+}

@@ -1,0 +1,138 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+)
+
+// block is a block on the card.
+type block struct {
+	steps  []step
+	memory *cuda.Memory
+}
+
+// step adds the outputs of branches to the residual stream.
+type step []branch
+
+type branch struct {
+	norm  norm
+	parts []part
+}
+
+// part is what reads a branch's norm.
+type part struct {
+	mixer
+	norm  norm // of the output
+	scale float32
+}
+
+// mixer is attention, a feed-forward network or routed experts.
+type mixer interface {
+	// run queues to = f(x), or to += f(x) if add is set, for x[rows, hidden].
+	run(p *pass, to, x cuda.Address, add bool) error
+}
+
+// block loads a block into memory of its own. It must be called within Device.Do.
+func (m *Model) loadBlock(ctx context.Context, i int) (*block, error) {
+	b := &block{memory: m.device.NewMemory()}
+	l := m.loader(b.memory)
+	for _, s := range m.decoder.Blocks[i] {
+		var on step
+		for _, branch := range s {
+			one, err := l.branch(ctx, branch, m.turns)
+			if err != nil {
+				_ = b.memory.Free() // the first error is told
+				return nil, fmt.Errorf("block %d: %w", i, err)
+			}
+			on = append(on, one)
+		}
+		b.steps = append(b.steps, on)
+	}
+	return b, nil
+}
+
+func (l *loader) branch(ctx context.Context, b decoder.Branch, turns *turns) (on branch, err error) {
+	if on.norm, err = l.norm(ctx, b.Norm); err != nil {
+		return on, err
+	}
+	for _, p := range b.Parts {
+		one := part{scale: p.Scale}
+		switch {
+		case p.Attention != nil:
+			one.mixer, err = l.attention(ctx, p.Attention, turns)
+		case p.FFN != nil:
+			one.mixer, err = l.ffn(ctx, p.FFN)
+		default:
+			one.mixer, err = l.experts(ctx, p.Experts)
+		}
+		if err != nil {
+			return on, err
+		}
+		if one.norm, err = l.norm(ctx, p.Norm); err != nil {
+			return on, err
+		}
+		on.parts = append(on.parts, one)
+	}
+	return on, nil
+}
+
+// run moves the residual stream h[rows, hidden] through a block.
+func (b *block) run(p *pass, h cuda.Address) error {
+	for _, s := range b.steps {
+		if err := s.run(p, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s step) run(p *pass, h cuda.Address) error {
+	inputs := make([]cuda.Address, len(s))
+	for i, b := range s { // all, before any is added
+		if b.norm.Missing() && len(s) == 1 && len(b.parts) == 1 {
+			inputs[i] = h
+			continue
+		}
+		var err error
+		if inputs[i], err = p.rowsBuffer(fmt.Sprintf("x%d", i), p.hidden); err != nil {
+			return err
+		}
+		if b.norm.Missing() {
+			err = p.device.CopyWithin(inputs[i], h, p.rows*p.hidden*p.act.Bytes())
+		} else {
+			err = p.normalize(b.norm, inputs[i], h, p.hidden, p.hidden, false, 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, b := range s {
+		for _, part := range b.parts {
+			if err := part.add(p, h, inputs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add adds the part's output for x to h.
+func (t part) add(p *pass, h, x cuda.Address) error {
+	if t.norm.Missing() && t.scale == 1 {
+		return t.run(p, h, x, true)
+	}
+	y, err := p.rowsBuffer("part", p.hidden)
+	if err != nil {
+		return err
+	}
+	if err := t.run(p, y, x, false); err != nil {
+		return err
+	}
+	if t.norm.Missing() {
+		return p.kernels.addRows.Launch(flat(p.rows*p.hidden), cuda.Grid{X: threads}, h, y, p.rows, p.hidden, t.scale)
+	}
+	return p.normalize(t.norm, h, y, p.hidden, p.hidden, true, t.scale)
+}

@@ -1,0 +1,59 @@
+package runner
+
+import (
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+)
+
+// cache is the keys and values of sequences, of every attention of a model.
+type cache struct {
+	capacity int // tokens of a sequence
+	keys     []cuda.Address
+	values   []cuda.Address
+}
+
+// newCache allocates a cache of so many sequences. It must be called within Device.Do.
+func (m *Model) newCache(memory *cuda.Memory, sequences, capacity int) (*cache, error) {
+	c := &cache{capacity: capacity}
+	for p := range parts(m.decoder) {
+		a := p.Attention
+		if a == nil {
+			continue
+		}
+		rows := sequences * a.KV * capacity
+		keys, err := memory.Alloc(rows * a.Size * m.act.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		values, err := memory.Alloc(rows * a.ValueSize * m.act.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		c.keys, c.values = append(c.keys, keys), append(c.values, values)
+	}
+	return c, nil
+}
+
+// of is an attention's part.
+func (c *cache) of(place int) (keys, values cuda.Address) { return c.keys[place], c.values[place] }
+
+// keep queues a copy of the keys and values of all rows of y.
+func (c *cache) keep(p *pass, a *attention, y cuda.Address) error {
+	keys, values := c.of(a.place)
+	h, at := a.heads, columnsOf(a.heads)
+	return p.kernels.keep.Launch(cuda.Grid{X: p.rows, Y: h.KV}, cuda.Grid{X: 64}, keys, values, y, p.sequence, p.places, h.Width(), h.KV,
+		h.Size, h.ValueSize, at.keyBase, at.keyStep, at.valueBase, at.valueStep, c.capacity)
+}
+
+// from is the part of the cache from a sequence on.
+func (c *cache) from(m *Model, sequence int) *cache {
+	part := &cache{capacity: c.capacity}
+	i := 0
+	for p := range parts(m.decoder) {
+		if a := p.Attention; a != nil {
+			rows := sequence * a.KV * c.capacity * m.act.Bytes()
+			part.keys, part.values = append(part.keys, c.keys[i].Plus(rows*a.Size)), append(part.values, c.values[i].Plus(rows*a.ValueSize))
+			i++
+		}
+	}
+	return part
+}

@@ -1,0 +1,233 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/reference"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// The tests of this file run on a real card and skip where there is none. Without Go there: build the test binary
+// with CGO_ENABLED=0 go test -c, and run it with -test.v -test.run GPU.
+
+func openGPU(t testing.TB) *cuda.Device {
+	t.Helper()
+	d, err := cuda.Open(0)
+	if errors.Is(err, cuda.ErrNoGPU) {
+		t.Skip(err)
+	}
+	testmodel.OK(t, err)
+	t.Cleanup(func() { testmodel.OK(t, d.Close()) })
+	return d
+}
+
+// describe opens a folder's model.
+func describe(t testing.TB, dir string) (*weights.Model, *arch.Layout, *decoder.Decoder) {
+	t.Helper()
+	m, err := weights.Open(dir)
+	testmodel.OK(t, err)
+	t.Cleanup(func() { m.Close() })
+	layout := testmodel.LayoutOf(t, m)
+	d, err := decoder.New(m, layout)
+	testmodel.OK(t, err)
+	return m, layout, d
+}
+
+func load(t testing.TB, device *cuda.Device, dir string, o runner.Options) (*runner.Model, *decoder.Decoder) {
+	t.Helper()
+	m, layout, d := describe(t, dir)
+	on, err := runner.New(t.Context(), device, d, runner.Stored(m, layout), o)
+	testmodel.OK(t, err)
+	t.Cleanup(func() { testmodel.OK(t, on.Close()) })
+	return on, d
+}
+
+func draw(vocab int, lengths ...int) [][]int32 {
+	r := rand.New(rand.NewPCG(7, 7))
+	all := make([][]int32, len(lengths))
+	for i, n := range lengths {
+		for range n {
+			all[i] = append(all[i], int32(r.IntN(vocab)))
+		}
+	}
+	return all
+}
+
+// distance is ‖got - want‖/‖want‖ over all rows.
+func distance(got [][]float32, want [][]float64) float64 {
+	off, all := 0.0, 0.0
+	for i, row := range want {
+		for j, v := range row {
+			off += (float64(got[i][j]) - v) * (float64(got[i][j]) - v)
+			all += v * v
+		}
+	}
+	return math.Sqrt(off / all)
+}
+
+// TestGPUFamilies holds the logits of every family's small model against the float64 reference.
+func TestGPUFamilies(t *testing.T) {
+	device := openGPU(t)
+	for _, name := range synth.Names() {
+		if !strings.HasSuffix(name, "-tiny") {
+			continue
+		}
+		config, err := synth.Config(name)
+		testmodel.OK(t, err)
+		half := 0.0 // relative error with FP16 activations
+		for _, c := range []struct {
+			dtype weights.DType
+			exact bool
+			most  float64
+		}{{weights.F32, false, 1e-4}, {weights.BF16, true, 1e-4}, {weights.F16, true, 1e-4}, {weights.F16, false, 1e-2}, {weights.BF16, false, 2e-2}} {
+			dir := filepath.Join(t.TempDir(), "model")
+			testmodel.OK(t, synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1, DType: c.dtype}))
+			m, err := weights.Open(dir)
+			testmodel.OK(t, err)
+			d, err := decoder.New(m, testmodel.LayoutOf(t, m))
+			if err != nil {
+				m.Close()
+				break // an encoder, or what no forward pass computes
+			}
+			sequences := draw(d.Vocab, 1+min(d.Limit, 40), 2, 9)
+			if len(sequences[0]) > d.Limit {
+				sequences[0] = sequences[0][:d.Limit]
+			}
+			var want [][]float64
+			for _, s := range sequences {
+				rows, err := reference.Run(m, reference.Inputs{Tokens: s})
+				testmodel.OK(t, err)
+				want = append(want, rows...)
+			}
+			on, _ := load(t, device, dir, runner.Options{Exact: c.exact, Longest: min(d.Limit, 64)})
+			pass, err := on.Pass(t.Context(), sequences, nil)
+			if err != nil {
+				t.Errorf("%s, %v, exact %v: %v", name, c.dtype, c.exact, err)
+				continue
+			}
+			got, err := pass.Logits(t.Context())
+			testmodel.OK(t, err)
+			off := distance(got, want)
+			t.Logf("%-24s %-4v exact %-5v relative error %.1e", name, c.dtype, c.exact, off)
+			if c.dtype == weights.F16 {
+				half = off
+			}
+			// BF16 rounds eight times as coarsely as FP16: an error of little more than eight times FP16's is rounding, of
+			// which random weights pass on more than 2 % in some families. An error of the arithmetic is in both.
+			if c.dtype == weights.BF16 && !c.exact {
+				c.most = max(c.most, 16*half)
+			}
+			if !(off <= c.most) {
+				t.Errorf("%s, %v, exact %v: relative error %.2g, more than %.0e", name, c.dtype, c.exact, off, c.most)
+			}
+			testmodel.OK(t, pass.Close())
+			testmodel.OK(t, on.Close())
+			m.Close()
+		}
+	}
+}
+
+// TestGPUSteps: a decode step predicts what a pass through all tokens predicts, as does a prefill step.
+func TestGPUSteps(t *testing.T) {
+	device := openGPU(t)
+	for _, name := range []string{"llama-tiny", "gemma2-tiny", "qwen3-tiny", "gpt2-tiny", "bloom-tiny", "falcon-tiny", "deepseek_v2-dense-tiny", "phi3-tiny", "olmo2-tiny"} {
+		config, err := synth.Config(name)
+		if err != nil {
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), "model")
+		testmodel.OK(t, synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1, DType: weights.F32}))
+		on, d := load(t, device, dir, runner.Options{Resident: true, Longest: 16})
+		for _, work := range []runner.Work{{Sequences: 3, Context: 16, Seed: 1, Decode: true}, {Sequences: 3, Context: 16, Seed: 1}} {
+			step, err := on.NewStep(t.Context(), "step", work, nil)
+			testmodel.OK(t, err)
+			got, err := step.Next()
+			testmodel.OK(t, err)
+			pass, err := on.Pass(t.Context(), workTokens(work, d.Vocab), nil)
+			testmodel.OK(t, err)
+			rows, err := pass.Logits(t.Context())
+			testmodel.OK(t, err)
+			var want []int32
+			for i := range work.Sequences {
+				row := rows[(i+1)*work.Context-1]
+				want = append(want, int32(slices.Index(row, slices.Max(row))))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, %v: next tokens are %v, a pass says %v", name, work, got, want)
+			}
+			testmodel.OK(t, step.Start(3))
+			testmodel.OK(t, step.Wait(t.Context()))
+			testmodel.OK(t, pass.Close())
+			testmodel.OK(t, step.Close())
+		}
+	}
+}
+
+// workTokens are the tokens that a step draws.
+func workTokens(w runner.Work, vocab int) [][]int32 {
+	r := rand.New(rand.NewPCG(w.Seed, 1))
+	all := make([][]int32, w.Sequences)
+	for i := range all {
+		for range w.Context {
+			all[i] = append(all[i], int32(r.IntN(vocab)))
+		}
+	}
+	return all
+}
+
+// TestGPULoss holds losses and a divergence of the models in LOWTOGGLE_MODELS, folders with tokens, against the CPU's.
+func TestGPULoss(t *testing.T) {
+	folder := os.Getenv("LOWTOGGLE_MODELS")
+	if folder == "" {
+		t.Skip("LOWTOGGLE_MODELS names no folder of models")
+	}
+	device := openGPU(t)
+	dirs, err := filepath.Glob(folder + "/*/tokens.safetensors")
+	testmodel.OK(t, err)
+	for _, path := range dirs {
+		dir := filepath.Dir(path)
+		m, layout, _ := describe(t, dir)
+		file, err := tokens.Open(path)
+		testmodel.OK(t, err)
+		_, evaluation, _, err := file.Split()
+		testmodel.OK(t, err)
+		sequences := evaluation.Sequences
+		cpu, err := forward.New(m, layout)
+		testmodel.OK(t, err)
+		before := time.Now()
+		want, err := cpu.Run(context.Background(), forward.Stored(m), sequences, nil)
+		testmodel.OK(t, err)
+		onCPU := time.Since(before)
+		for _, exact := range []bool{true, false} {
+			before = time.Now()
+			on, _ := load(t, device, dir, runner.Options{Exact: exact})
+			loaded := time.Since(before)
+			pass, err := on.Pass(t.Context(), sequences, nil)
+			testmodel.OK(t, err)
+			off := pass.Scores.Loss() - want.Loss()
+			t.Logf("%s exact %v: loss %.7f, CPU's %.7f, off by %.1e; loaded in %v, %v in all, CPU %v", dir, exact, pass.Scores.Loss(), want.Loss(), off, loaded, time.Since(before), onCPU)
+			if exact && !(math.Abs(off) <= 1e-4) {
+				t.Errorf("%s: the loss is off by %.2g nats", dir, off)
+			}
+			testmodel.OK(t, pass.Close())
+			testmodel.OK(t, on.Close())
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package runner
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+)
+
+// The kernels, in CUDA C++ without any header.
+var (
+	//go:embed kernels/element.cu
+	elementSource string
+	//go:embed kernels/stream.cu
+	streamSource string
+	//go:embed kernels/heads.cu
+	headsSource string
+	//go:embed kernels/experts.cu
+	expertsSource string
+	//go:embed kernels/loss.cu
+	lossSource string
+)
+
+// source is what is compiled.
+func source() string {
+	return elementSource + streamSource + headsSource + expertsSource + lossSource
+}
+
+// typeNames are the names of elements at the end of kernels' names.
+var typeNames = map[cuda.Element]string{cuda.BF16: "bf16", cuda.FP16: "fp16", cuda.FP32: "fp32"}
+
+// kernels are the compiled kernels for one type of activations.
+type kernels struct {
+	module *cuda.Module
+
+	embed, normalize, addRows, addBias, activate, check   *cuda.Function
+	rotate, keep, attendRows, attendCache, assemble       *cuda.Function
+	route, gather, scatter                                *cuda.Function
+	split, widenBF16, widenFP16, loss, divergence, argmax *cuda.Function
+}
+
+const (
+	// threads is the number of threads of a block that computes a row.
+	threads = 256
+	// tile is the number of queries of a block of attend_rows.
+	tile = 32
+	// maxExperts and maxGroups are limits of route.
+	maxExperts, maxGroups = 4096, 64
+	// maxValueSize is the limit of attend's channels of a value.
+	maxValueSize = 512
+)
+
+// attendShared is the dynamic shared memory of attend_rows and attend_cache in bytes.
+func attendShared(size, valueSize int) int {
+	return 4 * (2*tile*(size+1) + tile*valueSize + tile*(tile+1))
+}
+
+// compile compiles the kernels. shared is the dynamic shared memory of the attention kernels, experts the number of
+// routed experts.
+func compile(ctx context.Context, d *cuda.Device, act cuda.Element, shared, experts int) (*kernels, error) {
+	module, err := d.Compile(ctx, "decoder.cu", source())
+	if err != nil {
+		return nil, err
+	}
+	k := &kernels{module: module}
+	t := "_" + typeNames[act]
+	for _, f := range []struct {
+		to     **cuda.Function
+		name   string
+		shared int
+	}{
+		{&k.embed, "embed" + t, 0}, {&k.normalize, "normalize" + t, 0}, {&k.addRows, "add_rows" + t, 0}, {&k.addBias, "add_bias" + t, 0},
+		{&k.activate, "activate" + t, 0}, {&k.check, "check" + t, 0},
+		{&k.rotate, "rotate" + t, 0}, {&k.keep, "keep" + t, 0}, {&k.attendRows, "attend_rows" + t, shared},
+		{&k.attendCache, "attend_cache" + t, shared}, {&k.assemble, "assemble" + t, 0},
+		{&k.route, "route" + t, 8 * experts}, {&k.gather, "gather" + t, 0}, {&k.scatter, "scatter" + t, 0},
+		{&k.split, "split_bf16", 0}, {&k.widenBF16, "widen_bf16", 0}, {&k.widenFP16, "widen_fp16", 0},
+		{&k.loss, "loss", 0}, {&k.divergence, "divergence", 0}, {&k.argmax, "largest", 0},
+	} {
+		if *f.to, err = module.Function(f.name, f.shared); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// flat is the number of blocks of a kernel that strides over n elements.
+func flat(n int) cuda.Grid { return cuda.Grid{X: max(1, min((n+threads-1)/threads, 132*16))} }

@@ -1,0 +1,169 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+)
+
+// linear is linear layers that read the same input, their outputs side by side.
+type linear struct {
+	groups          []weight
+	inputs, outputs int
+	bias            cuda.Address // float32, of all outputs; 0: none
+	layers          []decoder.Linear
+}
+
+// weight is the weight of consecutive layers of the same element, as one matrix.
+type weight struct {
+	at         cuda.Address
+	element    cuda.Element
+	transposed bool
+	from       int // first output
+	outputs    int
+}
+
+// linear loads layers that share an input.
+func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear, error) {
+	on := &linear{inputs: layers[0].Inputs, layers: layers}
+	for i := 0; i < len(layers); {
+		first, _, err := l.tensor(ctx, layers[i].Weight, layers[i].Inputs*layers[i].Outputs)
+		if err != nil {
+			return nil, err
+		}
+		w := weight{element: l.stored(first), transposed: layers[i].Transposed, from: on.outputs}
+		n := 1 // layers of the group
+		w.outputs = layers[i].Outputs
+		for ; i+n < len(layers) && !w.transposed && !layers[i+n].Transposed; n++ {
+			next := layers[i+n]
+			d, _, err := l.tensor(ctx, next.Weight, next.Inputs*next.Outputs)
+			if err != nil {
+				return nil, err
+			}
+			if l.stored(d) != w.element {
+				break
+			}
+			w.outputs += next.Outputs
+		}
+		if w.at, err = l.memory.Alloc(w.outputs * on.inputs * w.element.Bytes()); err != nil {
+			return nil, err
+		}
+		to := w.at
+		for _, layer := range layers[i : i+n] {
+			size := layer.Inputs * layer.Outputs
+			d, data, err := l.tensor(ctx, layer.Weight, size)
+			if err != nil {
+				return nil, err
+			}
+			if err := l.matrix(to, d, data, size, w.element); err != nil {
+				return nil, err
+			}
+			to = to.Plus(size * w.element.Bytes())
+		}
+		on.groups = append(on.groups, w)
+		on.outputs += w.outputs
+		i += n
+	}
+	return on, l.biases(ctx, on)
+}
+
+// biases loads the biases of all layers as one vector, if any has one.
+func (l *loader) biases(ctx context.Context, on *linear) error {
+	all, any := make([]float32, 0, on.outputs), false
+	for _, layer := range on.layers {
+		values := make([]float32, layer.Outputs)
+		if layer.Bias != "" {
+			any = true
+			d, data, err := l.tensor(ctx, layer.Bias, layer.Outputs)
+			if err != nil {
+				return err
+			}
+			if values, err = decode(d, data, layer.Outputs); err != nil {
+				return err
+			}
+		}
+		all = append(all, values...)
+	}
+	if !any {
+		return nil
+	}
+	var err error
+	on.bias, err = l.floats(all)
+	return err
+}
+
+// apply queues y[rows,outputs] = x·wᵀ + b, or y += x·wᵀ + b if add is set. out is the element of y. Rows of x are
+// strideX elements apart, those of y strideY.
+func (p *pass) apply(l *linear, y, x cuda.Address, rows, strideX, strideY int, out cuda.Element, add bool) error {
+	parts, element, stride := []cuda.Address{x}, p.act, strideX
+	if p.act == cuda.FP32 && l.groups[0].element == cuda.BF16 {
+		var err error
+		if parts, err = p.splitInput(x, rows, l.inputs, strideX); err != nil {
+			return err
+		}
+		element, stride = cuda.BF16, l.inputs
+	}
+	for _, w := range l.groups {
+		inputs, e, s := parts, element, stride
+		if w.element != element { // float weights beside BF16 ones
+			inputs, e, s = []cuda.Address{x}, p.act, strideX
+		}
+		shape := cuda.LinearShape{M: rows, N: w.outputs, K: l.inputs, In: e, Out: out, Transposed: w.transposed, StrideX: s, StrideY: strideY}
+		to := y.Plus(w.from * out.Bytes())
+		for i, from := range inputs {
+			if err := p.multiply(shape, to, from, w.at, add || i > 0); err != nil {
+				return p.layerError(l, err)
+			}
+		}
+	}
+	if l.bias != 0 {
+		if err := p.kernels.addBias.Launch(cuda.Grid{X: rows}, cuda.Grid{X: threads}, y, l.bias, l.outputs, strideY); err != nil {
+			return err
+		}
+	}
+	return p.finite(l, y, rows, strideY)
+}
+
+// splitInput queues the three BF16 parts of x.
+func (p *pass) splitInput(x cuda.Address, rows, width, stride int) ([]cuda.Address, error) {
+	parts := make([]cuda.Address, 3)
+	at, err := p.buffer("split", 3*align(rows*width*2))
+	if err != nil {
+		return nil, err
+	}
+	for i := range parts {
+		parts[i] = at.Plus(i * align(rows*width*2))
+	}
+	return parts, p.kernels.split.Launch(flat(rows*width), cuda.Grid{X: threads}, parts[0], parts[1], parts[2], x, rows, width, stride)
+}
+
+// align rounds up to what addresses are a multiple of.
+func align(bytes int) int { return (bytes + 255) / 256 * 256 }
+
+// multiply queues a product, whose description is made once for each shape. As served, the fastest kernel of those
+// that cuBLASLt offers is taken: the first call of a shape times them.
+func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) error {
+	s.Aligned = 256
+	for s.Aligned > 2 && (int(y)|int(x)|int(w))%s.Aligned != 0 {
+		s.Aligned /= 2
+	}
+	l, ok := p.products[s]
+	if !ok {
+		var err error
+		if l, err = p.device.NewLinear(s); err != nil {
+			return err
+		}
+		p.products[s] = l
+		if !p.exact {
+			scratch, err := p.buffer("tune", s.M*s.StrideY*s.Out.Bytes())
+			if err != nil {
+				return err
+			}
+			if err := l.Tune(scratch, x, w); err != nil {
+				return err
+			}
+		}
+	}
+	return l.Launch(y, x, w, add)
+}

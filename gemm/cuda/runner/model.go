@@ -1,0 +1,237 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+)
+
+// Options say how a model is run.
+type Options struct {
+	// Exact computes with float32 activations; see the package's text. Default: as served.
+	Exact bool
+	// Longest is the longest sequence in tokens, at most the model's limit. Default 0: 4096, or the model's limit.
+	Longest int
+	// Resident says that all weights must stay on the card. Default: those that do not fit are loaded block by block.
+	Resident bool
+}
+
+// defaultLongest is Longest where no other is set.
+const defaultLongest = 4096
+
+// Model is a decoder on a card. One method runs at a time. Close frees its memory.
+type Model struct {
+	device  *cuda.Device
+	decoder *decoder.Decoder
+	source  Weights
+	kernels *kernels
+	act     cuda.Element // of activations
+	exact   bool
+	hidden  int
+	longest int
+
+	memory    *cuda.Memory
+	turns     *turns
+	embedding cuda.Address
+	positions cuda.Address // 0: none
+	entry     norm
+	final     norm
+	head      *linear
+	blocks    []*block // nil where they are loaded for every pass
+	scratch   *scratch
+	products  map[cuda.LinearShape]*cuda.Linear
+}
+
+// New compiles the kernels and loads a model's weights. It fails with [cuda.ErrNoCompiler] without NVRTC, and with
+// [cuda.ErrOutOfMemory] if the card has no room for the weights and Resident is set, or for a single block.
+func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights, o Options) (*Model, error) {
+	longest := o.Longest
+	if longest == 0 {
+		longest = min(d.Limit, defaultLongest)
+	}
+	if longest > d.Limit {
+		return nil, fmt.Errorf("sequences of %d tokens: the model takes at most %d", longest, d.Limit)
+	}
+	m := &Model{
+		device: device, decoder: d, source: w, exact: o.Exact, hidden: d.Hidden, longest: longest,
+		memory: device.NewMemory(), scratch: &scratch{device, map[string]*buffer{}}, products: map[cuda.LinearShape]*cuda.Linear{},
+	}
+	err := m.chooseElement(ctx)
+	if err == nil {
+		shared, experts := m.needs()
+		m.kernels, err = compile(ctx, device, m.act, shared, experts)
+	}
+	if err == nil {
+		err = device.Do(func() error { return m.load(ctx, o.Resident) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// chooseElement takes the type of the first linear layer for activations.
+func (m *Model) chooseElement(ctx context.Context) error {
+	m.act = cuda.FP32
+	if m.exact {
+		return nil
+	}
+	t, _, err := m.source.Tensor(ctx, m.decoder.Embedding.Tokens)
+	if err != nil {
+		return err
+	}
+	e, ok := elements[t]
+	if !ok {
+		return fmt.Errorf("tensor %q: values of type %s cannot be run on a GPU: store it as BF16, F16 or F32", m.decoder.Embedding.Tokens, t)
+	}
+	m.act = e
+	return nil
+}
+
+// needs is the most dynamic shared memory of an attention in bytes, and the most experts of a layer.
+func (m *Model) needs() (shared, experts int) {
+	for p := range parts(m.decoder) {
+		if a := p.Attention; a != nil {
+			shared = max(shared, attendShared(a.Size, a.ValueSize))
+		}
+		if p.Experts != nil {
+			experts = max(experts, len(p.Experts.Each))
+		}
+	}
+	return shared, experts
+}
+
+// loader loads into a memory.
+func (m *Model) loader(memory *cuda.Memory) *loader {
+	return &loader{device: m.device, memory: memory, source: m.source, act: m.act, upload: m.device.Upload}
+}
+
+func (m *Model) load(ctx context.Context, resident bool) error {
+	l := m.loader(m.memory)
+	m.turns = newTurns(m.decoder, m.memory)
+	m.turns.positions = m.longest
+	e := m.decoder.Embedding
+	var err error
+	if m.embedding, err = l.table(ctx, e.Tokens, m.decoder.Vocab*m.hidden); err != nil {
+		return err
+	}
+	if e.Positions != "" {
+		if m.positions, err = l.table(ctx, e.Positions, e.PositionRows*m.hidden); err != nil {
+			return err
+		}
+	}
+	if m.entry, err = l.norm(ctx, e.Norm); err != nil {
+		return err
+	}
+	if m.final, err = l.norm(ctx, m.decoder.Head.Norm); err != nil {
+		return err
+	}
+	if err := m.loadHead(ctx, l); err != nil {
+		return err
+	}
+	fits, err := m.fits(ctx, l)
+	if err != nil || !fits && !resident {
+		return err
+	}
+	for i := range m.decoder.Blocks {
+		b, err := m.loadBlock(ctx, i)
+		if err != nil {
+			return err
+		}
+		m.blocks = append(m.blocks, b)
+	}
+	return nil
+}
+
+// loadHead loads the head. A tied one shares the embedding's memory if its elements are those of products.
+func (m *Model) loadHead(ctx context.Context, l *loader) error {
+	h := m.decoder.Head
+	if h.Tied && !h.Linear.Transposed {
+		d, _, err := l.source.Tensor(ctx, h.Linear.Weight)
+		if err != nil {
+			return err
+		}
+		if l.stored(d) == m.act {
+			m.head = &linear{inputs: h.Linear.Inputs, outputs: h.Linear.Outputs, layers: []decoder.Linear{h.Linear},
+				groups: []weight{{at: m.embedding, element: m.act, outputs: h.Linear.Outputs}}}
+			return nil
+		}
+	}
+	var err error
+	m.head, err = l.linear(ctx, h.Linear)
+	return err
+}
+
+// table uploads an embedding in the element of activations.
+func (l *loader) table(ctx context.Context, name string, n int) (cuda.Address, error) {
+	d, data, err := l.tensor(ctx, name, n)
+	if err != nil {
+		return 0, err
+	}
+	at, err := l.memory.Alloc(n * l.act.Bytes())
+	if err != nil {
+		return 0, err
+	}
+	return at, l.matrix(at, d, data, n, l.act)
+}
+
+// fits reports whether all blocks fit with a third of the free memory left for activations.
+func (m *Model) fits(ctx context.Context, l *loader) (bool, error) {
+	free, err := m.device.Free()
+	if err != nil {
+		return false, err
+	}
+	var bytes int64
+	for _, layer := range m.decoder.Layers() {
+		d, _, err := m.source.Tensor(ctx, layer.Tensor)
+		if err != nil {
+			return false, err
+		}
+		bytes += int64(layer.Inputs) * int64(layer.Outputs) * int64(l.stored(d).Bytes())
+	}
+	return bytes <= free/3*2, nil
+}
+
+// Resident reports whether all weights are on the card.
+func (m *Model) Resident() bool { return len(m.blocks) == len(m.decoder.Blocks) }
+
+// Close frees the memory and the kernels. It is idempotent; the device stays open.
+func (m *Model) Close() error {
+	for _, l := range m.products {
+		l.Close()
+	}
+	clear(m.products)
+	errs := []error{m.device.Release(func() error {
+		errs := []error{m.memory.Free(), m.scratch.free()}
+		for _, b := range m.blocks {
+			errs = append(errs, b.memory.Free())
+		}
+		return errors.Join(errs...)
+	})}
+	m.blocks = nil
+	if m.kernels != nil {
+		errs = append(errs, m.kernels.module.Close())
+		m.kernels = nil
+	}
+	return errors.Join(errs...)
+}
+
+// parts yields all parts of a decoder.
+func parts(d *decoder.Decoder) func(yield func(decoder.Part) bool) {
+	return func(yield func(decoder.Part) bool) {
+		for _, b := range d.Blocks {
+			for _, s := range b {
+				for _, branch := range s {
+					if !slices.ContainsFunc(branch.Parts, func(p decoder.Part) bool { return !yield(p) }) {
+						continue
+					}
+					return
+				}
+			}
+		}
+	}
+}

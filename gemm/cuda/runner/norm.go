@@ -1,0 +1,71 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// norm is a norm on the card. The zero value is none.
+type norm struct {
+	decoder.Norm
+	weight, bias cuda.Address // float32; 0 where it has none
+	spans        cuda.Address // first columns; 0: the first column alone
+	count        int          // of spans
+}
+
+func (l *loader) norm(ctx context.Context, n decoder.Norm) (norm, error) {
+	on := norm{Norm: n, count: 1}
+	if n.Missing() {
+		return on, nil
+	}
+	plus := float32(0)
+	if n.Kind == arch.RMSNorm1p {
+		plus = 1
+	}
+	var err error
+	if on.weight, err = l.vector(ctx, n.Weight, n.Width, plus); err != nil {
+		return on, err
+	}
+	on.bias, err = l.vector(ctx, n.Bias, n.Width, 0)
+	return on, err
+}
+
+// span is a norm of some columns of a matrix.
+func (l *loader) span(ctx context.Context, s decoder.SpanNorm) (norm, error) {
+	n, err := l.norm(ctx, s.Norm)
+	if err != nil {
+		return n, err
+	}
+	n.count = len(s.Columns)
+	n.spans, err = l.ints(toInt32(s.Columns))
+	return n, err
+}
+
+// normalize queues y = norm(x), or y += scale·norm(x) if add is set.
+func (p *pass) normalize(n norm, y, x cuda.Address, strideY, strideX int, add bool, scale float32) error {
+	layer := 0
+	if n.Kind == arch.LayerNorm {
+		layer = 1
+	}
+	return p.kernels.normalize.Launch(cuda.Grid{X: p.rows, Y: n.count}, cuda.Grid{X: threads}, y, x, n.weight, n.bias, n.spans,
+		n.Width, strideY, strideX, float32(n.Epsilon), layer, number(add), scale)
+}
+
+// number is a truth as kernels read it.
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func toInt32(v []int) []int32 {
+	out := make([]int32, len(v))
+	for i, x := range v {
+		out[i] = int32(x)
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package runner
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+)
+
+// pass is some sequences on their way through the blocks. Its methods must be called within Device.Do.
+type pass struct {
+	*Model
+	scratch *scratch
+	// products are the descriptions of products by shape.
+	products map[cuda.LinearShape]*cuda.Linear
+
+	rows, sequences, longest int
+	// On the card: for each row its token, place in the sequence, the sequence and the sequence's length; and the
+	// first row of each sequence, with the number of rows behind the last.
+	tokens, places, sequence, lengths, starts cuda.Address
+	// cache holds keys and values; nil: none is kept.
+	cache *cache
+	// step is set for a decode step: one row a sequence, and attention reads the cache.
+	step bool
+	// flags has a word for each layer in the order of names; 0: not checked.
+	flags cuda.Address
+	names []string
+}
+
+// scratch is buffers by name, which grow on demand and are overwritten by every use.
+type scratch struct {
+	device  *cuda.Device
+	buffers map[string]*buffer
+}
+
+type buffer struct {
+	memory *cuda.Memory
+	at     cuda.Address
+	bytes  int
+}
+
+// buffer returns at least so many bytes. What the buffer of that name held is lost if it grows.
+func (p *pass) buffer(name string, bytes int) (cuda.Address, error) {
+	b := p.scratch.buffers[name]
+	if b == nil {
+		b = &buffer{memory: p.device.NewMemory()}
+		p.scratch.buffers[name] = b
+	}
+	if b.bytes >= bytes {
+		return b.at, nil
+	}
+	if err := p.device.Synchronize(); err != nil {
+		return 0, err
+	}
+	if err := b.memory.Free(); err != nil {
+		return 0, err
+	}
+	b.bytes = 0
+	at, err := b.memory.Alloc(bytes)
+	if err != nil {
+		return 0, fmt.Errorf("a buffer for %d tokens: %w", p.rows, err)
+	}
+	b.at, b.bytes = at, bytes
+	return at, nil
+}
+
+// rowsBuffer is a buffer of activations for all rows.
+func (p *pass) rowsBuffer(name string, width int) (cuda.Address, error) {
+	return p.buffer(name, p.rows*width*p.act.Bytes())
+}
+
+func (s *scratch) free() error {
+	for _, b := range s.buffers {
+		if err := b.memory.Free(); err != nil {
+			return err
+		}
+	}
+	clear(s.buffers)
+	return nil
+}
+
+// finite queues a check of a layer's outputs.
+func (p *pass) finite(l *linear, y cuda.Address, rows, stride int) error {
+	if p.flags == 0 || stride != l.outputs || len(p.names) == maxNames {
+		return nil
+	}
+	flag := p.flags.Plus(4 * len(p.names))
+	p.names = append(p.names, l.layers[0].Weight)
+	return p.kernels.check.Launch(flat(rows*stride), cuda.Grid{X: threads}, y, rows, stride, flag)
+}
+
+// maxNames is the number of layers that are checked between two looks at the flags.
+const maxNames = 1 << 16
+
+// layerError names the first of the layers.
+func (p *pass) layerError(l *linear, err error) error {
+	return fmt.Errorf("tensor %q: %w", l.layers[0].Weight, err)
+}

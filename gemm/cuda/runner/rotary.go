@@ -1,0 +1,94 @@
+package runner
+
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+)
+
+// rotary is rotary positions on the card.
+type rotary struct {
+	*decoder.Rotary
+	spans       cuda.Address // first turning channel of every query and key
+	count       int
+	short, long cuda.Address // tables of cosines and sines; long is 0 where there is none
+}
+
+// turns are what the attentions of a model share: tables of cosines and sines by their frequencies, for as many
+// positions as the longest sequence has, and the number of each attention.
+type turns struct {
+	memory    *cuda.Memory
+	positions int
+	tables    map[string]cuda.Address
+	places    map[*decoder.Attention]int
+}
+
+func newTurns(d *decoder.Decoder, memory *cuda.Memory) *turns {
+	t := &turns{memory: memory, tables: map[string]cuda.Address{}, places: map[*decoder.Attention]int{}}
+	for _, b := range d.Blocks {
+		for _, s := range b {
+			for _, branch := range s {
+				for _, p := range branch.Parts {
+					if p.Attention != nil {
+						t.places[p.Attention] = len(t.places)
+					}
+				}
+			}
+		}
+	}
+	return t
+}
+
+func (l *loader) rotary(a *decoder.Attention, t *turns) (*rotary, error) {
+	r := &rotary{Rotary: a.Rotary}
+	queries, keys := a.Columns()
+	var spans []int32
+	for _, c := range append(queries, keys...) {
+		spans = append(spans, int32(c+a.Rotary.First))
+	}
+	r.count = len(spans)
+	var err error
+	if r.spans, err = l.ints(spans); err != nil {
+		return nil, err
+	}
+	if r.short, err = t.table(l, a.Rotary.Frequencies); err != nil || a.Rotary.Long == nil {
+		return r, err
+	}
+	r.long, err = t.table(l, *a.Rotary.Long)
+	return r, err
+}
+
+// table returns the cosines, then the sines, of each position. Layers with the same frequencies share it.
+func (t *turns) table(l *loader, f decoder.Frequencies) (cuda.Address, error) {
+	key := string(bytesOf(append([]float32{f.Length}, f.Radians...)))
+	if at, ok := t.tables[key]; ok {
+		return at, nil
+	}
+	values := make([]float32, 0, 2*t.positions*len(f.Radians))
+	for p := range t.positions {
+		var sines []float32
+		for _, r := range f.Radians {
+			s, c := math.Sincos(float64(float32(p) * r))
+			values = append(values, float32(c)*f.Length)
+			sines = append(sines, float32(s)*f.Length)
+		}
+		values = append(values, sines...)
+	}
+	shared := *l
+	shared.memory = t.memory
+	at, err := shared.floats(values)
+	if err == nil {
+		t.tables[key] = at
+	}
+	return at, err
+}
+
+// turn queues the turn of queries and keys in y.
+func (r *rotary) turn(p *pass, y cuda.Address, stride int) error {
+	if len(r.Radians) == 0 {
+		return nil
+	}
+	return p.kernels.rotate.Launch(cuda.Grid{X: p.rows}, cuda.Grid{X: threads}, y, r.spans, r.count, p.places, p.lengths, r.short, r.long,
+		stride, len(r.Radians), number(r.Neighbours), r.LongFrom)
+}

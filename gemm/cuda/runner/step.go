@@ -1,0 +1,253 @@
+package runner
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+)
+
+// Work is a step of a server.
+type Work struct {
+	Sequences int // of a batch
+	// Context is the number of tokens of each sequence, those of the step among them: a prefill computes all, a decode
+	// step the last.
+	Context int
+	Decode  bool
+	// Seed chooses the tokens. Default 0.
+	Seed uint64
+}
+
+// Tokens is the number of tokens that a step computes.
+func (w Work) Tokens() int {
+	if w.Decode {
+		return w.Sequences
+	}
+	return w.Sequences * w.Context
+}
+
+// String describes the work in a few words.
+func (w Work) String() string {
+	if w.Decode {
+		return fmt.Sprintf("decode, batch %d, context %d", w.Sequences, w.Context)
+	}
+	return fmt.Sprintf("prefill, %d × %d tokens", w.Sequences, w.Context)
+}
+
+// Step is a step of a model, captured in a CUDA graph: embedding, blocks, head and the choice of the next token. A
+// replay takes the same step again. It is a load for package power.
+type Step struct {
+	*cuda.Graph
+	model  *Model
+	work   Work
+	memory *cuda.Memory
+	pass   *pass
+	h      cuda.Address
+	last   cuda.Address // the last row of each sequence
+	next   cuda.Address // the next token of each
+}
+
+// NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident), and the model have no
+// routed experts. A decode step has a KV cache with the keys and values of its sequences. If like is set, a step of
+// the same work by a model of the same shapes, the cache and the buffers are like's, which must be closed later; the
+// step then reads the keys and values of like's model and writes its own for the last token alone. If ctx ends, NewStep stops
+// between two blocks.
+func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*Step, error) {
+	switch {
+	case w.Sequences < 1 || w.Context < 1 || w.Context > m.longest:
+		return nil, fmt.Errorf("%s: %v: the model was loaded for sequences of 1 to %d tokens", name, w, m.longest)
+	case !m.Resident():
+		return nil, fmt.Errorf("%s: the weights do not fit on the card, so a step cannot be timed", name)
+	case like != nil && like.work != w:
+		return nil, fmt.Errorf("%s: %v shares no buffers with %v", name, w, like.work)
+	}
+	for p := range parts(m.decoder) {
+		if p.Experts != nil {
+			return nil, fmt.Errorf("%s: tensor %q: %w", name, p.Experts.Router.Weight, errCaptured)
+		}
+	}
+	s := &Step{model: m, work: w, memory: m.device.NewMemory()}
+	if err := m.device.Do(func() error { return s.setUp(ctx, name, like) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.Close())
+	}
+	return s, nil
+}
+
+// Work is what the step does.
+func (s *Step) Work() Work { return s.work }
+
+// Close ends running replays and frees the memory. It is idempotent.
+func (s *Step) Close() error {
+	var err error
+	if s.Graph != nil {
+		err = s.Graph.Close()
+	}
+	return errors.Join(err, s.model.device.Release(s.memory.Free))
+}
+
+// sequences draws the tokens of a batch.
+func (s *Step) sequences() [][]int32 {
+	r := rand.New(rand.NewPCG(s.work.Seed, 1))
+	all := make([][]int32, s.work.Sequences)
+	for i := range all {
+		all[i] = make([]int32, s.work.Context)
+		for j := range all[i] {
+			all[i][j] = int32(r.IntN(s.model.decoder.Vocab))
+		}
+	}
+	return all
+}
+
+func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
+	m, w := s.model, s.work
+	all := s.sequences()
+	var kept *cache
+	var err error
+	if like != nil {
+		kept = like.pass.cache
+	} else if kept, err = m.newCache(s.memory, w.Sequences, w.Context); err != nil {
+		return fmt.Errorf("a KV cache of %d × %d tokens: %w", w.Sequences, w.Context, err)
+	}
+	if w.Decode {
+		if like == nil {
+			if err := s.fill(ctx, all, kept); err != nil {
+				return err
+			}
+		}
+		if err := s.decode(all); err != nil {
+			return err
+		}
+	} else {
+		b, err := m.batch(s.memory, all, w.Tokens())
+		if err != nil {
+			return err
+		}
+		s.pass, s.h = b.pass, b.h
+	}
+	s.pass.cache = kept
+	if like != nil {
+		s.pass.scratch = like.pass.scratch
+	}
+	if err := s.ends(); err != nil {
+		return err
+	}
+	s.Graph, err = m.device.NewGraph(name, s.queue)
+	return err
+}
+
+// fill prefills the cache with all tokens, in batches.
+func (s *Step) fill(ctx context.Context, all [][]int32, kept *cache) error {
+	m := s.model
+	each := max(1, batchTokens/s.work.Context)
+	for from := 0; from < len(all); from += each {
+		memory := m.device.NewMemory()
+		part := all[from:min(len(all), from+each)]
+		b, err := m.batch(memory, part, len(part)*s.work.Context)
+		if err == nil {
+			err = s.prefill(ctx, b, kept.from(m, from))
+		}
+		if err := errors.Join(err, m.device.Synchronize(), memory.Free()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Step) prefill(ctx context.Context, b batch, kept *cache) error {
+	b.cache = kept
+	if err := b.embed(); err != nil {
+		return err
+	}
+	for _, block := range b.blocks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := block.run(b.pass, b.h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode describes one token of each sequence.
+func (s *Step) decode(all [][]int32) error {
+	m, n := s.model, s.work.Sequences
+	p := &pass{Model: m, scratch: m.scratch, products: m.products, rows: n, sequences: n, longest: 1, step: true}
+	var tokens, places, sequence, lengths []int32
+	for i, t := range all {
+		tokens, places = append(tokens, t[len(t)-1]), append(places, int32(len(t)-1))
+		sequence, lengths = append(sequence, int32(i)), append(lengths, int32(len(t)))
+	}
+	l := m.loader(s.memory)
+	for _, v := range []struct {
+		to   *cuda.Address
+		data []int32
+	}{{&p.tokens, tokens}, {&p.places, places}, {&p.sequence, sequence}, {&p.lengths, lengths}} {
+		var err error
+		if *v.to, err = l.ints(v.data); err != nil {
+			return err
+		}
+	}
+	s.pass = p
+	var err error
+	s.h, err = s.memory.Alloc(n * m.hidden * m.act.Bytes())
+	return err
+}
+
+// ends describes the last row of each sequence.
+func (s *Step) ends() error {
+	rows := make([]int32, s.work.Sequences)
+	for i := range rows {
+		rows[i] = int32((i+1)*(s.work.Tokens()/s.work.Sequences) - 1)
+	}
+	var err error
+	if s.last, err = s.model.loader(s.memory).ints(rows); err != nil {
+		return err
+	}
+	s.next, err = s.memory.Alloc(4 * len(rows))
+	return err
+}
+
+// queue queues the step.
+func (s *Step) queue() error {
+	p, m, n := s.pass, s.model, s.work.Sequences
+	if err := (batch{pass: p, h: s.h}).embed(); err != nil {
+		return err
+	}
+	for _, b := range m.blocks {
+		if err := b.run(p, s.h); err != nil {
+			return err
+		}
+	}
+	h := s.h
+	if p.rows != n {
+		var err error
+		if h, err = p.buffer("ends", n*m.hidden*m.act.Bytes()); err != nil {
+			return err
+		}
+		if err := m.kernels.gather.Launch(cuda.Grid{X: n}, cuda.Grid{X: threads}, h, s.h, s.last, m.hidden); err != nil {
+			return err
+		}
+	}
+	logits, err := p.logits("logits", h, 0, n)
+	if err != nil {
+		return err
+	}
+	return m.kernels.argmax.Launch(cuda.Grid{X: n}, cuda.Grid{X: threads}, s.next, logits, m.decoder.Vocab)
+}
+
+// Next returns the next token of each sequence, the likeliest, after a replay.
+func (s *Step) Next() ([]int32, error) {
+	data := make([]byte, 4*s.work.Sequences)
+	if err := s.model.device.Do(func() error { return s.model.device.Download(data, s.next) }); err != nil {
+		return nil, err
+	}
+	tokens := make([]int32, s.work.Sequences)
+	for i := range tokens {
+		tokens[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return tokens, nil
+}

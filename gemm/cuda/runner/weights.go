@@ -1,0 +1,172 @@
+package runner
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Weights gives tensors by their name in the checkpoint, row-major as they are stored: little-endian elements of
+// type BF16, F16 or F32. The values are only read, and not kept.
+type Weights interface {
+	Tensor(ctx context.Context, name string) (weights.DType, []byte, error)
+}
+
+// Stored gives a model's own tensors as a runtime uses them: stored shifts are taken off, in float32. The model stays
+// open as long as they are used.
+func Stored(m *weights.Model, layout *arch.Layout) Weights {
+	return stored{m, forward.Unshifted(m, layout)}
+}
+
+type stored struct {
+	model     *weights.Model
+	unshifted forward.Weights
+}
+
+func (s stored) Tensor(ctx context.Context, name string) (weights.DType, []byte, error) {
+	if err := ctx.Err(); err != nil {
+		return weights.F32, nil, err
+	}
+	t, ok := s.model.Tensor(name)
+	if !ok {
+		return weights.F32, nil, fmt.Errorf("tensor %q: is not in %s", name, s.model.Dir)
+	}
+	if _, shifted := s.model.Tensor(name + weights.ShiftSuffix); shifted {
+		return decoded{s.unshifted}.Tensor(ctx, name)
+	}
+	if _, ok := elements[t.DType]; !ok {
+		return t.DType, nil, fmt.Errorf("%s: tensor %q: values of type %s cannot be run on a GPU: store it as BF16, F16 or F32", t.File, name, t.DType)
+	}
+	return t.DType, t.Data, nil
+}
+
+// Decoded gives weights that are computed in float32.
+func Decoded(w forward.Weights) Weights { return decoded{w} }
+
+type decoded struct{ weights forward.Weights }
+
+func (d decoded) Tensor(ctx context.Context, name string) (weights.DType, []byte, error) {
+	values, err := d.weights.Tensor(ctx, name)
+	return weights.F32, bytesOf(values), err
+}
+
+// elements are the types that products multiply.
+var elements = map[weights.DType]cuda.Element{weights.BF16: cuda.BF16, weights.F16: cuda.FP16, weights.F32: cuda.FP32}
+
+// dtypes is elements the other way round.
+var dtypes = map[cuda.Element]weights.DType{cuda.BF16: weights.BF16, cuda.FP16: weights.F16, cuda.FP32: weights.F32}
+
+// loader copies tensors to the card.
+type loader struct {
+	device *cuda.Device
+	memory *cuda.Memory
+	source Weights
+	act    cuda.Element // of activations
+	upload func(to cuda.Address, data []byte) error
+}
+
+// tensor returns a tensor of n elements.
+func (l *loader) tensor(ctx context.Context, name string, n int) (weights.DType, []byte, error) {
+	d, data, err := l.source.Tensor(ctx, name)
+	if err == nil && len(data) != n*d.Bits()/8 {
+		err = fmt.Errorf("tensor %q: %d bytes of %s were given, its shape has %d elements", name, len(data), d, n)
+	}
+	return d, data, err
+}
+
+// vector uploads a tensor as float32 and returns its address, 0 for an empty name. plus is added to each value.
+func (l *loader) vector(ctx context.Context, name string, n int, plus float32) (cuda.Address, error) {
+	if name == "" {
+		return 0, nil
+	}
+	d, data, err := l.tensor(ctx, name, n)
+	if err != nil {
+		return 0, err
+	}
+	values, err := decode(d, data, n)
+	if err != nil {
+		return 0, fmt.Errorf("tensor %q: %w", name, err)
+	}
+	if plus != 0 {
+		for i := range values {
+			values[i] += plus
+		}
+	}
+	return l.floats(values)
+}
+
+func (l *loader) floats(values []float32) (cuda.Address, error) { return l.bytes(bytesOf(values)) }
+
+func (l *loader) ints(values []int32) (cuda.Address, error) {
+	data := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		data = binary.LittleEndian.AppendUint32(data, uint32(v))
+	}
+	return l.bytes(data)
+}
+
+func (l *loader) bytes(data []byte) (cuda.Address, error) {
+	at, err := l.memory.Alloc(len(data))
+	if err != nil {
+		return 0, err
+	}
+	return at, l.upload(at, data)
+}
+
+// stored is the element in which a tensor of a type lies on the card.
+func (l *loader) stored(d weights.DType) cuda.Element {
+	if e := elements[d]; l.act == cuda.FP32 && e == cuda.BF16 {
+		return e
+	}
+	return l.act
+}
+
+// matrix uploads a tensor of n elements to an address, in the element e.
+func (l *loader) matrix(to cuda.Address, d weights.DType, data []byte, n int, e cuda.Element) error {
+	if elements[d] == e {
+		return l.upload(to, data)
+	}
+	const piece = 1 << 22
+	format, _ := dtypes[e].Format()
+	size := d.Bits() / 8
+	for from := 0; from < n; from += piece {
+		count := min(piece, n-from)
+		values, err := decode(d, data[from*size:(from+count)*size], count)
+		if err != nil {
+			return err
+		}
+		out := make([]byte, count*e.Bytes())
+		for i, v := range values {
+			format.SetElem(out, i, format.FromValue(v))
+		}
+		if err := l.upload(to.Plus(from*e.Bytes()), out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode returns values in float32. data may lie in a mapped file.
+func decode(d weights.DType, data []byte, n int) ([]float32, error) {
+	format, ok := d.Format()
+	if !ok {
+		return nil, fmt.Errorf("values of type %s are not decoded: store it as BF16, F16 or F32", d)
+	}
+	values := make([]float32, n)
+	err := weights.Guard("a tensor", func() error { format.Decode(values, data); return nil })
+	return values, err
+}
+
+func bytesOf(values []float32) []byte {
+	data := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	return data
+}
