@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,12 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
-
-var update = flag.Bool("update", false, "rewrite the generated documentation")
 
 // TestPassReference checks that docs/passes.md agrees with the table of passes.
 func TestPassReference(t *testing.T) {
@@ -33,24 +29,7 @@ func TestPassReference(t *testing.T) {
 	for _, r := range transform.Recipes {
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", r.Name, r.Passes, r.Doc)
 	}
-	reference(t, "docs/passes.md", b.Bytes())
-}
-
-// reference compares a generated document with its file. With -update it writes the file.
-func reference(t *testing.T, path string, want []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), string(want)); diff != "" {
-		t.Errorf("%s is stale; run go test . -update:\n%s", path, diff)
-	}
+	goldenfile.Same(t, "docs/passes.md", b.Bytes())
 }
 
 // TestReadmeIsShort holds the README to what one reads before trying a program.

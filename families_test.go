@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -55,7 +56,7 @@ func TestFamilyReference(t *testing.T) {
 			t.Errorf("a table of %d columns, more than 100: shorten the conditions\n%s", n, line)
 		}
 	}
-	reference(t, "docs/families.md", b.Bytes())
+	goldenfile.Same(t, "docs/families.md", b.Bytes())
 }
 
 // overview prints a row for every family.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cli"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -63,7 +64,7 @@ func TestFrozen(t *testing.T) {
 		t.Skip("long, and nothing in it is shared by goroutines")
 	}
 	want := map[string]string{}
-	if !*update {
+	if !*goldenfile.Update {
 		data, err := os.ReadFile(frozenFile)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +109,7 @@ func TestFrozen(t *testing.T) {
 			}
 		}
 	}
-	if *update {
+	if *goldenfile.Update {
 		var b bytes.Buffer
 		for _, name := range slices.Sorted(maps.Keys(have)) {
 			fmt.Fprintf(&b, "%s  %s\n", have[name], name)

@@ -17,7 +17,7 @@ import (
 const modulePath = "github.com/lowtoggle/lowtoggle/"
 
 // forTests are rooms that only tests may import.
-var forTests = []string{"internal/reference", "internal/testmodel", "internal/testplan"}
+var forTests = []string{"internal/goldenfile", "internal/reference", "internal/testmodel", "internal/testplan"}
 
 // room is a row of the table of rooms.
 type room struct {

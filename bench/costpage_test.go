@@ -11,30 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
 // TestCostPage checks that docs/cost.md agrees with the calibration and the recorded measurements.
-func TestCostPage(t *testing.T) {
-	page := costPage(t)
-	const path = "../docs/cost.md"
-	if *update {
-		if err := os.WriteFile(path, page, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), string(page)); diff != "" {
-		t.Errorf("%s is stale; run go test ./bench -run Page -update:\n%s", path, diff)
-	}
-}
+func TestCostPage(t *testing.T) { goldenfile.Same(t, "../docs/cost.md", costPage(t)) }
 
 func costPage(t *testing.T) []byte {
 	c, err := cost.FindCalibration("h200")

@@ -14,11 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	diff "github.com/google/go-cmp/cmp"
-
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
 // frontierTargets are targets of energy for given rises of perplexity, and early readings from before the meter had
@@ -73,20 +72,8 @@ func TestFrontierPage(t *testing.T) {
 	if unknown := regexp.MustCompile(`\{[^}]*\}`).FindString(string(f.page())); unknown != "" {
 		t.Errorf("frontierNotes ask for %s, which nothing records: name another point", unknown)
 	}
-	for path, want := range map[string][]byte{page: f.page(), plot: f.plot()} {
-		if *update {
-			if err := os.WriteFile(path, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		have, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := diff.Diff(string(have), string(want)); d != "" {
-			t.Errorf("%s is stale; run go test ./bench -run FrontierPage -update:\n%s", path, d)
-		}
-	}
+	goldenfile.Same(t, page, f.page())
+	goldenfile.Same(t, plot, f.plot())
 }
 
 // frontier holds all recorded points and runs.

@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -11,13 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/measured.md from bench/results/h200")
 
 const recorded = "results/h200/"
 
@@ -50,22 +46,7 @@ func TestRecordedMeasurements(t *testing.T) {
 }
 
 // TestMeasuredPage checks that docs/measured.md agrees with the recorded measurements.
-func TestMeasuredPage(t *testing.T) {
-	page := measuredPage(t)
-	const path = "../docs/measured.md"
-	if *update {
-		if err := os.WriteFile(path, page, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), string(page)); diff != "" {
-		t.Errorf("%s is stale; run go test ./bench -run Page -update:\n%s", path, diff)
-	}
-}
+func TestMeasuredPage(t *testing.T) { goldenfile.Same(t, "../docs/measured.md", measuredPage(t)) }
 
 // runs returns the comparisons in a file: one of measure, or those of verify --gpu; none in other files.
 func runs(t *testing.T, file string) []*measure.Result {

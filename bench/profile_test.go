@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
 const ms = stitch.Seconds(time.Millisecond)
@@ -118,20 +117,11 @@ func TestPowerPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(text), begin)
-	have, after, ok2 := strings.Cut(rest, end)
+	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
 		t.Fatalf("%s has no %s", path, begin)
 	}
-	want := profileTables(profiledProducts(t))
-	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		have = want
-	}
-	if diff := cmp.Diff(have, want); diff != "" {
-		t.Errorf("%s is stale; run go test ./bench -run PowerPage -update:\n%s", path, diff)
-	}
+	goldenfile.Same(t, path, []byte(before+begin+profileTables(profiledProducts(t))+end+after))
 }
 
 // profileTables prints power over time, and the differences of two measurements.

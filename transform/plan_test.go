@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -23,8 +23,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const everything = "scale,reorder,signs,shift,sparsify=0.2,grid=16,round=2"
 
@@ -58,16 +56,7 @@ func goldenModel(t *testing.T) *weights.Model {
 
 func TestGoldenPlan(t *testing.T) {
 	m := goldenModel(t)
-	got := testplan.Encoded(t, testplan.Make(t, m, everything, 0))
-	path := filepath.Join("testdata", "gpt2-tiny.plan.json")
-	if *update {
-		testmodel.OK(t, os.WriteFile(path, got, 0o666))
-	}
-	want, err := os.ReadFile(path)
-	testmodel.OK(t, err)
-	if !bytes.Equal(got, want) {
-		t.Errorf("the plan is not %s; where that is meant, run this test with -update:\n%s", path, got)
-	}
+	goldenfile.Same(t, filepath.Join("testdata", "gpt2-tiny.plan.json"), testplan.Encoded(t, testplan.Make(t, m, everything, 0)))
 }
 
 // A plan of version 1 is carried out as the program that wrote it did, byte for byte.

@@ -3,7 +3,6 @@ package paper
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,9 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/reproduce.md and its figures from bench/results/h200/reproduce")
 
 const (
 	recorded  = "../results/h200/reproduce"
@@ -56,25 +54,15 @@ func TestRecordedPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
+	if *goldenfile.Update {
 		if err := os.MkdirAll(filepath.Join(docs, docFolder), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, f := range files {
-		if *update {
-			if err := os.WriteFile(path(f), f.Data, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		have, err := os.ReadFile(path(f))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(have, f.Data) {
-			t.Errorf("%s is stale; run go test ./bench/paper -run Page -update:\n%s", path(f), cmp.Diff(string(have), string(f.Data)))
-		}
+		goldenfile.Same(t, path(f), f.Data)
 	}
+
 	there, err := filepath.Glob(filepath.Join(docs, docFolder, "*"))
 	if err != nil {
 		t.Fatal(err)

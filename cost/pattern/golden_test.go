@@ -3,15 +3,11 @@ package pattern
 import (
 	"bytes"
 	"crypto/sha256"
-	"flag"
 	"fmt"
-	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/patterns.md and testdata/golden.txt")
 
 // goldenPatterns are for every operation and every way that one goes.
 var goldenPatterns = []string{
@@ -38,24 +34,7 @@ func TestGolden(t *testing.T) {
 			fmt.Fprintf(&b, "%x  %s  %s\n", sha256.Sum256(data), d, text)
 		}
 	}
-	sameFile(t, "testdata/golden.txt", b.Bytes())
-}
-
-// sameFile holds a file of this repository against what it should be, or rewrites it.
-func sameFile(t *testing.T, path string, want []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), string(want)); diff != "" {
-		t.Errorf("%s is stale; run go test ./cost/pattern -run %s -update:\n%s", path, t.Name(), diff)
-	}
+	goldenfile.Same(t, "testdata/golden.txt", b.Bytes())
 }
 
 // TestGoldenIsComplete: no operation is left out.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
 const pageHead = `# Patterns
@@ -47,7 +49,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
-	sameFile(t, "../../docs/patterns.md", b.Bytes())
+	goldenfile.Same(t, "../../docs/patterns.md", b.Bytes())
 }
 
 func pageEntry(b *bytes.Buffer, o Operation) {
