@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -415,7 +416,7 @@ func TestResumeWithAnAdapter(t *testing.T) {
 	want := files(t, applied(t, m, p))
 	for n := int64(1); ; n += 3 {
 		out := filepath.Join(t.TempDir(), "out")
-		if !interrupted(t, m, p, out, n, false) {
+		if !testplan.Interrupted(t, m, p, out, n, false) {
 			if n < 10 {
 				t.Errorf("it ended after %d events", n)
 			}

@@ -2,14 +2,10 @@ package transform_test
 
 import (
 	"context"
-	"errors"
-	"os"
-	"sync/atomic"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
-	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -68,28 +64,4 @@ func run(t tb, c *program.Compiler, m *weights.Model, tensor string, steps []*pl
 	data := make([]byte, p.Rows*p.RowBytes())
 	p.Run(data, 0, p.Rows)
 	return data
-}
-
-// interrupted cancels a conversion at its n-th event; false where it ends before that.
-func interrupted(t *testing.T, m *weights.Model, p *plan.Plan, out string, n int64, resume bool) bool {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var seen atomic.Int64
-	_, err := transform.Apply(ctx, m, p, out, transform.ApplyOptions{Resume: resume, Progress: func(transform.Event) {
-		if seen.Add(1) == n {
-			cancel()
-		}
-	}})
-	if err == nil {
-		return false
-	}
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	wantError(t, err, out+testplan.PartialSuffix, "--resume")
-	if _, err := os.Lstat(out); err == nil {
-		t.Fatal("a half output lies under the final name")
-	}
-	return true
 }

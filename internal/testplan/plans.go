@@ -3,8 +3,10 @@ package testplan
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -66,6 +68,30 @@ func Applied(t *testing.T, m *weights.Model, h program.Hessians, p *plan.Plan) s
 	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Hessians: h})
 	testmodel.OK(t, err)
 	return out
+}
+
+// Interrupted cancels a conversion at its n-th event. It reports false if the conversion ends before that.
+func Interrupted(t *testing.T, m *weights.Model, p *plan.Plan, out string, n int64, resume bool) bool {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var seen atomic.Int64
+	_, err := transform.Apply(ctx, m, p, out, transform.ApplyOptions{Resume: resume, Progress: func(transform.Event) {
+		if seen.Add(1) == n {
+			cancel()
+		}
+	}})
+	if err == nil {
+		return false
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	testmodel.WantError(t, err, out+PartialSuffix, "--resume")
+	if _, err := os.Lstat(out); err == nil {
+		t.Fatal("a half output lies under the final name")
+	}
+	return true
 }
 
 // Of given steps for a model.

@@ -99,44 +99,19 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// interrupted runs Apply until the n-th progress event and cancels there. It reports whether that
-// was before the end.
-func interrupted(t *testing.T, m *weights.Model, p *plan.Plan, out string, n int64, resume bool) bool {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var seen atomic.Int64
-	_, err := transform.Apply(ctx, m, p, out, transform.ApplyOptions{Resume: resume, Progress: func(transform.Event) {
-		if seen.Add(1) == n {
-			cancel()
-		}
-	}})
-	if err == nil {
-		return false
-	}
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	testmodel.WantError(t, err, out+apply.PartialSuffix, "--resume")
-	if _, err := os.Lstat(out); err == nil {
-		t.Fatal("a half output lies under the final name")
-	}
-	return true
-}
-
 func TestCancelAnywhereThenResume(t *testing.T) {
 	m, p := staged(t)
 	want := testmodel.Files(t, testplan.Applied(t, m, nil, p))
 	for n := int64(1); ; n++ {
 		out := filepath.Join(t.TempDir(), "out")
-		if !interrupted(t, m, p, out, n, false) {
+		if !testplan.Interrupted(t, m, p, out, n, false) {
 			if n < 10 {
 				t.Errorf("only %d events", n)
 			}
 			break
 		}
 		if n%3 == 0 { // twice
-			interrupted(t, m, p, out, 2, true)
+			testplan.Interrupted(t, m, p, out, 2, true)
 		}
 		_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Resume: true})
 		testmodel.OK(t, err)
@@ -151,7 +126,7 @@ func TestCancelAnywhereThenResume(t *testing.T) {
 func stopped(t *testing.T, m *weights.Model, p *plan.Plan) (out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "out")
-	if !interrupted(t, m, p, out, 20, false) {
+	if !testplan.Interrupted(t, m, p, out, 20, false) {
 		t.Fatal("it was finished before it was cancelled")
 	}
 	return out

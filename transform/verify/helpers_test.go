@@ -11,72 +11,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// Short names for what every test here needs.
+var (
+	ok   = testmodel.OK
+	open = testmodel.Open
+)
 
-func open(t *testing.T, dir string) *weights.Model {
-	t.Helper()
-	m, err := weights.Open(dir)
-	ok(t, err)
-	t.Cleanup(func() { m.Close() })
-	return m
-}
-
-// source writes a small model in two shards with another file.
+// source writes a small model of two blocks in two shards with other files.
 func source(t *testing.T, name string, d weights.DType) string {
 	t.Helper()
-	return sourceOf(t, name, d, 2)
-}
-
-// sourceOf is source with so many blocks.
-func sourceOf(t *testing.T, name string, d weights.DType, blocks int) string {
-	t.Helper()
-	config, err := synth.Config(name)
-	ok(t, err)
-	var fields map[string]any
-	ok(t, json.Unmarshal(config, &fields))
-	for _, field := range []string{"num_hidden_layers", "n_layer"} {
-		if fields[field] != nil {
-			fields[field] = blocks
-		}
-	}
-	config, err = json.Marshal(fields)
-	ok(t, err)
-	dir := filepath.Join(t.TempDir(), "model")
-	ok(t, synth.Folder(t.Context(), config, dir, synth.Options{Seed: 1, DType: d, ShardBytes: 60_000}))
-	ok(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"a": 1}`), 0o666))
-	return dir
+	return testmodel.Tiny(t, name, d).Dir
 }
 
 // convert applies passes, with a budget where least is above 0, and returns the new folder.
 func convert(t *testing.T, src, passes string, least float64) string {
 	t.Helper()
-	list, err := transform.ParsePasses(passes)
-	ok(t, err)
-	o := transform.Options{Passes: list, Cost: testmodel.TogglesCost{}, Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}}
-	if least > 0 {
-		o.Budget.MinSNR = &least
-	}
 	m := open(t, src)
-	p, err := transform.Plan(t.Context(), m, o)
-	ok(t, err)
-	out := filepath.Join(t.TempDir(), "out")
-	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	ok(t, err)
-	return out
+	return testplan.Applied(t, m, nil, testplan.Make(t, m, passes, least))
 }
 
 func report(t *testing.T, src, out string) *verify.Report {
@@ -123,19 +82,16 @@ func wantProblem(t *testing.T, r *verify.Report, want string) {
 // edit changes a tensor of a folder in place.
 func edit(t *testing.T, dir, tensor string, fn func(data []byte)) {
 	t.Helper()
-	m, err := weights.Open(dir)
-	ok(t, err)
-	defer m.Close()
-	for _, shard := range m.Shards {
-		if info, found := shard.Tensor(tensor); found {
-			file := append(slices.Clone(shard.Head()), shard.Data()...)
-			at := len(shard.Head()) + int(info.Begin)
-			fn(file[at : at+int(info.Size())])
-			replace(t, shard.Path, file)
-			return
+	found := false
+	testmodel.Edit(t, dir, func(info weights.Info, data []byte) {
+		if info.Name == tensor {
+			found = true
+			fn(data)
 		}
+	})
+	if !found {
+		t.Fatalf("no tensor %q", tensor)
 	}
-	t.Fatalf("no tensor %q", tensor)
 }
 
 // replace writes a new file in the place of one that may still be mapped.

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
 const everything = "scale,reorder,signs,shift,sparsify=0.2,grid=16,round=2"
@@ -26,11 +28,11 @@ func TestWhatConvertMakesIsAccepted(t *testing.T) {
 				if testing.Short() && (d != weights.BF16 || model != "llama-tiny") {
 					t.Skip("long, and the same goroutines as of the first")
 				}
-				blocks := 1 // what is between blocks is the same in all types
+				blocks := `{"num_hidden_layers": 1, "n_layer": 1}` // what is between blocks is the same in all types
 				if d == weights.BF16 {
-					blocks = 2
+					blocks = ""
 				}
-				src := sourceOf(t, model, d, blocks)
+				src := testmodel.Folder(t, testmodel.Config(t, model, blocks), synth.Options{Seed: 1, DType: d, ShardBytes: 60_000})
 				for passes, least := range map[string]float64{
 					"scale,signs": 0, "scale,reorder,signs": 0, "shift=4/epilogue": 0, "scale,reorder,signs,shift": 0,
 					"sparsify=2:4": 0, "sparsify=0.3/8x4": 0, "sparsify=0.3/runs": 0, "grid=4": 0, "round=3": 0, "round=2/truncate": 0,

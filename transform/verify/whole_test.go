@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
-	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -45,18 +44,9 @@ func (c correlated) Held(ctx context.Context, tensor string) (sgemm.Matrix, erro
 // convertWith is convert by inputs.
 func convertWith(t *testing.T, src, passes string) string {
 	t.Helper()
-	list, err := transform.ParsePasses(passes)
-	ok(t, err)
 	m := open(t, src)
-	layout, err := arch.Resolve(m, nil)
-	ok(t, err)
-	in := correlated{layout}
-	p, err := transform.Plan(t.Context(), m, transform.Options{Passes: list, Cost: testmodel.TogglesCost{}, Hessians: in})
-	ok(t, err)
-	out := filepath.Join(t.TempDir(), "out")
-	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Hessians: in})
-	ok(t, err)
-	return out
+	in := correlated{testmodel.LayoutOf(t, m)}
+	return testplan.Applied(t, m, in, testplan.Weighed(t, m, in, passes))
 }
 
 func TestWholeLayersAreAccepted(t *testing.T) {
