@@ -2,10 +2,16 @@ package transform
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/spelling"
 )
 
 // Recipe is a named choice of passes and budget.
@@ -66,17 +72,33 @@ func FindRecipe(name string) (Recipe, error) {
 		names = append(names, r.Name)
 	}
 	js, err := os.ReadFile(name)
-	if err != nil {
-		return Recipe{}, fmt.Errorf("recipe %q is none of %s, and no file: %w", name, strings.Join(names, ", "), err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Recipe{}, fmt.Errorf("recipe %q is none of %s, and no file%s: name one of them, or a JSON file", name, strings.Join(names, ", "),
+			spelling.DidYouMean("", name, names))
+	case err != nil:
+		return Recipe{}, fmt.Errorf("recipe %q is none of %s: %w", name, strings.Join(names, ", "), err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(js))
-	dec.DisallowUnknownFields()
 	r := Recipe{Name: name}
-	if err := dec.Decode(&r); err != nil {
-		return Recipe{}, fmt.Errorf("%s: %w", name, err)
-	}
-	if r.Passes == "" {
-		return Recipe{}, fmt.Errorf(`%s: names no "passes"`, name)
+	if err := r.decode(js); err != nil {
+		return Recipe{}, fmt.Errorf(`%s: no recipe: %w: write JSON such as {"passes": "grid,round", "min_snr_db": 31}`, name, err)
 	}
 	return r, nil
+}
+
+func (r *Recipe) decode(js []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(js))
+	dec.DisallowUnknownFields()
+	switch err := dec.Decode(r); {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends too early")
+	case err != nil:
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("%s is of a wrong type: %s", cmp.Or(wrong.Field, "the document"), wrong.Value)
+		}
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	case r.Passes == "":
+		return errors.New(`it names no "passes"`)
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package flag
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,6 +36,9 @@ func ReadCalibration(c *cli.Context) (*cost.Calibration, error) {
 		return nil, exit.Usagef("--calibration: name a file that lowtoggle calibrate has written")
 	default:
 		k, err := cost.ReadCalibration(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("--calibration: %s: there is no such file: name one that lowtoggle calibrate has written", path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--calibration: %w", err)
 		}

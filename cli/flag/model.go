@@ -12,7 +12,19 @@ import (
 // OpenModel opens the model that the command line names.
 func OpenModel(path string) (*weights.Model, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no such file or folder", path)
+		return nil, fmt.Errorf("%s: there is no such file or folder: name a model's folder, or a safetensors file", path)
 	}
 	return weights.Open(path)
+}
+
+// ReadFile reads a file that the command line names. remedy says what to name where there is none.
+func ReadFile(path, remedy string) ([]byte, error) {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: there is no such file: %s", path, remedy)
+	case err == nil && st.IsDir():
+		return nil, fmt.Errorf("%s: is a folder: %s", path, remedy)
+	}
+	return os.ReadFile(path)
 }

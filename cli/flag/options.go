@@ -2,7 +2,6 @@ package flag
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 
 	"github.com/urfave/cli/v2"
@@ -24,19 +23,23 @@ func ReadWorkers(c *cli.Context) (int, error) {
 
 // ReadFamily reads the file that --arch names; nil where it names none.
 func ReadFamily(c *cli.Context) (*arch.Family, error) {
-	path := c.String("arch")
-	if path == "" {
-		return nil, nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	data, err := FamilyFile(c)
+	if data == nil || err != nil {
 		return nil, err
 	}
 	f, err := arch.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", c.String("arch"), err)
 	}
 	return f, nil
+}
+
+// FamilyFile is the content of the file that --arch names; nil where it names none.
+func FamilyFile(c *cli.Context) ([]byte, error) {
+	if path := c.String("arch"); path != "" {
+		return ReadFile(path, "--arch takes a family's JSON file (docs/own-family.md)")
+	}
+	return nil, nil
 }
 
 // ReadWorkload reads --workload and --role.

@@ -3,13 +3,13 @@ package model
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -70,11 +70,9 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 	if err != nil {
 		return nil, err
 	}
-	var family []byte
-	if path := c.String("arch"); path != "" {
-		if family, err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
+	family, err := flag.FamilyFile(c)
+	if err != nil {
+		return nil, err
 	}
 	t, err := transform.NewTokens(m, file, o.Family, family, o.Workers)
 	if err != nil {

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
@@ -178,20 +177,14 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	switch {
 	case err == nil:
 		return r, "written", finish(o.Tokens)
-	case errors.Is(err, fs.ErrNotExist) && missingParent(out):
-		return nil, "", fmt.Errorf("%s: the folder %s is not there: make it first", out, filepath.Dir(filepath.Clean(out)))
+	case errors.Is(err, fs.ErrNotExist) && outfile.CheckParent(out) != nil:
+		return nil, "", outfile.CheckParent(out)
 	case r == nil && given == nil:
 		return nil, "", planFailed(c, o.Tokens, err)
 	case r == nil || r.Manifest == nil:
 		return nil, "", err
 	}
 	return nil, "", errors.Join(notCompared(c, args, err), finish(o.Tokens))
-}
-
-// missingParent reports whether the folder that out would lie in is not there.
-func missingParent(out string) bool {
-	_, err := os.Stat(filepath.Dir(filepath.Clean(out)))
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // compare adds the losses to a conversion that was finished before.

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -65,7 +68,14 @@ func demoDir(keep string) (string, error) {
 	if keep == "" {
 		return os.MkdirTemp("", "lowtoggle-demo-")
 	}
-	if err := os.Mkdir(keep, 0o777); err != nil {
+	err := outfile.CheckParent(keep)
+	if err == nil {
+		err = os.Mkdir(keep, 0o777)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return "", fmt.Errorf("--keep %s: exists already: name a new folder", keep)
+	case err != nil:
 		return "", fmt.Errorf("--keep: %w", err)
 	}
 	return keep, nil

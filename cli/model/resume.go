@@ -48,7 +48,11 @@ func givenPlan(c *cli.Context, path string) (*plan.Plan, error) {
 			return nil, exit.Usagef("--plan and --%s exclude each other: the plan says what to do", f)
 		}
 	}
-	return transform.Passes.ReadPlan(path)
+	p, err := transform.Passes.ReadPlan(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--plan %s: there is no such file: name one that lowtoggle plan has written, or a conversion's lowtoggle.json", path)
+	}
+	return p, err
 }
 
 // finished is the manifest of a conversion that had come to its end before it was to be resumed;

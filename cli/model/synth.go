@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -54,6 +54,9 @@ var Synth = &cli.Command{
 		if err != nil {
 			return err
 		}
+		if err := outfile.CheckParent(args[1]); err != nil {
+			return err
+		}
 		start := time.Now()
 		if err := writeSynth(c, config, args[1], o); err != nil {
 			return err
@@ -67,11 +70,8 @@ func readConfig(name string) ([]byte, error) {
 	if js, err := synth.Config(name); err == nil {
 		return js, nil
 	}
-	js, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("%w%s; lowtoggle synth --help lists the embedded ones", err, spelling.DidYouMean("", name, synth.Names()))
-	}
-	return js, nil
+	return flag.ReadFile(name, "name a config.json, or one of the embedded configurations"+spelling.DidYouMean("", name, synth.Names())+
+		", which lowtoggle synth --help lists")
 }
 
 func writeSynth(c *cli.Context, config []byte, out string, o synth.Options) error {

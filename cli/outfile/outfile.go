@@ -36,10 +36,10 @@ func CheckPlan(path, model string, m *weights.Model) error {
 			return fmt.Errorf("%s: is there and is no plan, so it is not replaced: name another file with -o", path)
 		}
 	}
-	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
+	if err := CheckParent(path); err != nil {
+		return err
 	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func Check(path string) error {
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: the folder %s is not there: make it first", path, filepath.Dir(path))
+	if err := CheckParent(path); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
 	if err == nil {
@@ -96,6 +96,15 @@ func Check(path string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: no file can be written there: name another one", path)
+	}
+	return nil
+}
+
+// CheckParent refuses a file or folder in a folder that is not there.
+func CheckParent(path string) error {
+	parent := filepath.Dir(filepath.Clean(path))
+	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the folder %s is not there: make it first", path, parent)
 	}
 	return nil
 }
