@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
-	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -26,21 +26,23 @@ var Eval = &cli.Command{
 	ArgsUsage: "MODEL [OUT...]",
 	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is e
 to that. Every OUT is set against MODEL: how much its perplexity is higher, with a 95 % interval
-over sequences (paired: the same tokens).
+over sequences (paired: the same tokens), and how far its predictions are from MODEL's (the
+divergence: the mean of KL(MODEL ‖ OUT) over all tokens, in nats).
 
 FILE is safetensors with integer tensors [sequences, length]. Their names say which part they
 are: calibration, which a conversion may look at, or evaluation, which only judges it. A single
 tensor is cut in halves. Without --tokens it is MODEL/tokens.safetensors.
 
-With --device an NVIDIA GPU multiplies by the linear layers, in float32 as the CPU does, which
-does the rest. It is for eval alone: no conversion's bytes depend on it.
+With --device an NVIDIA GPU runs the whole model, with float32 activations as the CPU does. It
+compiles its kernels with NVRTC, of the CUDA toolkit. Without NVRTC the GPU multiplies by the
+linear layers, and the CPU does the rest. No conversion's bytes depend on --device.
 
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
    lowtoggle eval MODEL OUT --device 0`,
 	Flags: flag.Join([]cli.Flag{flag.Tokens,
 		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},
-		&cli.StringFlag{Name: "device", Usage: "multiply on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
+		&cli.StringFlag{Name: "device", Usage: "run on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
 		flag.Arch}, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		q, err := readEval(c)
@@ -70,12 +72,13 @@ type evaluation struct {
 	file    string // of tokens; empty: the first model's own
 	family  *arch.Family
 	workers int
-	device  *int // number of the GPU that multiplies; nil: the CPU does
+	device  *int // number of the GPU that runs the models; nil: the CPU does
 
-	gpu     *gpu
-	tokens  tokens.Set
-	models  []*weights.Model
-	scorers []*evaluate.Scorer // one for each model
+	gpu      *cuda.Device
+	products *cuda.Products // where the GPU only multiplies
+	tokens   tokens.Set
+	models   []*weights.Model
+	scorers  []*evaluate.Scorer // one for each model
 }
 
 func readEval(c *cli.Context) (q *evaluation, err error) {
@@ -142,31 +145,14 @@ func (q *evaluation) open() error {
 	if q.device == nil {
 		return nil
 	}
-	if q.gpu, err = openGPU(*q.device); err != nil {
+	if q.gpu, err = cuda.Open(*q.device); err != nil {
 		return err
 	}
 	for _, s := range q.scorers {
-		s.Decoder.Products = q.gpu
+		s.Device = q.gpu
 	}
 	return nil
 }
-
-// gpu multiplies by linear layers.
-type gpu struct {
-	*cuda.Products
-	device *cuda.Device
-}
-
-func openGPU(number int) (*gpu, error) {
-	d, err := cuda.Open(number)
-	if err != nil {
-		return nil, err
-	}
-	return &gpu{d.NewProducts(), d}, nil
-}
-
-// Close closes the device, too.
-func (g *gpu) Close() error { return errors.Join(g.Products.Close(), g.device.Close()) }
 
 // tokensGiven refuses an empty --tokens.
 func tokensGiven(c *cli.Context) error {
@@ -178,8 +164,11 @@ func tokensGiven(c *cli.Context) error {
 
 // Close closes the models and the GPU.
 func (q *evaluation) Close() (err error) {
+	if q.products != nil {
+		err = q.products.Close()
+	}
 	if q.gpu != nil {
-		err = q.gpu.Close()
+		err = errors.Join(err, q.gpu.Close())
 	}
 	for _, m := range q.models {
 		err = errors.Join(err, m.Close())
@@ -188,31 +177,68 @@ func (q *evaluation) Close() (err error) {
 }
 
 // run computes all losses, with progress.
-func (q *evaluation) run(c *cli.Context) (*evalReport, error) {
+func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	event, end := term.Progress(c)
 	defer end()
 	countSteps(event, q.scorers...)
-	r := &evalReport{tokens: q.tokens}
+	r = &evalReport{tokens: q.tokens}
 	if q.gpu != nil {
-		r.gpu = q.gpu.device.Info().Name
+		r.gpu = q.gpu.Info().Name
 	}
-	var first *forward.Scores
+	var first *evaluate.Pass
+	defer func() { err = errors.Join(err, closePass(first)) }()
 	for i, s := range q.scorers {
-		scores, err := s.Score(c.Context, q.models[i], nil)
+		pass, err := q.pass(c.Context, s, q.models[i], r)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
-			err = fmt.Errorf("%w: leave --device out, and the CPU multiplies", err)
+			err = fmt.Errorf("%w: leave --device out, and the CPU runs the model", err)
 		}
 		if err != nil {
 			return nil, err
 		}
 		if first == nil {
-			first = scores
+			first = pass
+			err = r.add(q.paths[i], pass.Scores, pass.Scores, 0)
+		} else {
+			err = q.compare(c.Context, r, q.paths[i], first, pass)
 		}
-		if err := r.add(q.paths[i], first, scores); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// pass runs a model. Without a compiler for the GPU's kernels, the GPU multiplies and the CPU does the rest.
+func (q *evaluation) pass(ctx context.Context, s *evaluate.Scorer, m *weights.Model, r *evalReport) (*evaluate.Pass, error) {
+	pass, err := s.Pass(ctx, m)
+	if !errors.Is(err, cuda.ErrNoCompiler) {
+		return pass, err
+	}
+	r.productsOnly = err.Error()
+	if q.products == nil {
+		q.products = q.gpu.NewProducts()
+	}
+	for _, s := range q.scorers {
+		s.Device, s.Decoder.Products = nil, q.products
+	}
+	return s.Pass(ctx, m)
+}
+
+// compare adds a pass and its divergence from the first, and closes it.
+func (q *evaluation) compare(ctx context.Context, r *evalReport, path string, first, pass *evaluate.Pass) (err error) {
+	defer exit.CloseAll(&err, pass.Close)
+	divergence, err := pass.Divergence(ctx, first)
+	if err != nil {
+		return err
+	}
+	return r.add(path, first.Scores, pass.Scores, divergence)
+}
+
+func closePass(p *evaluate.Pass) error {
+	if p == nil {
+		return nil
+	}
+	return p.Close()
 }
 
 // countSteps shows the scorers' steps, each scorer once for every time it is named, as one bar.

@@ -15,7 +15,9 @@ import (
 type evalReport struct {
 	models []evalJSON
 	tokens tokens.Set
-	gpu    string // name of what multiplied; empty: the CPU
+	gpu    string // name of what ran the models; empty: the CPU
+	// productsOnly says why the GPU only multiplied; empty: it did all.
+	productsOnly string
 }
 
 // evalJSON is what eval --json prints of a model.
@@ -28,7 +30,7 @@ type evalJSON struct {
 	Sequences  int          `json:"sequences"`
 	TokensFile string       `json:"tokens_file"`
 	Split      string       `json:"split"`
-	Device     string       `json:"device"` // what multiplied: CPU, or a GPU's name
+	Device     string       `json:"device"` // what ran the model: CPU, or a GPU's name
 	Against    *againstJSON `json:"against,omitempty"`
 
 	rise forward.Comparison
@@ -41,10 +43,11 @@ type againstJSON struct {
 	Interval           *[2]float64 `json:"interval,omitempty"` // of the difference; absent with a single sequence
 	PerplexityRatio    *float64    `json:"perplexity_ratio,omitempty"`
 	PerplexityInterval *[2]float64 `json:"perplexity_interval,omitempty"`
+	Divergence         float64     `json:"divergence"` // KL(first model ‖ this), in nats per token
 }
 
-// add takes in a model's losses; first are those of the first model.
-func (r *evalReport) add(model string, first, scores *forward.Scores) error {
+// add takes in a model's losses; first are those of the first model, from which its predictions diverge.
+func (r *evalReport) add(model string, first, scores *forward.Scores, divergence float64) error {
 	p := r.tokens
 	m := evalJSON{Model: model, Loss: scores.Loss(), Perplexity: finite(scores.Perplexity()), Tokens: p.Predicted(),
 		Part: p.Purpose, Sequences: p.N, TokensFile: p.File, Split: p.Split, Device: cmp.Or(r.gpu, "CPU")}
@@ -54,7 +57,7 @@ func (r *evalReport) add(model string, first, scores *forward.Scores) error {
 			return err
 		}
 		ratio, low, high := m.rise.PerplexityRatio()
-		m.Against = &againstJSON{r.models[0].Model, m.rise.Difference, finiteInterval(m.rise.Low, m.rise.High), finite(ratio), finiteInterval(low, high)}
+		m.Against = &againstJSON{r.models[0].Model, m.rise.Difference, finiteInterval(m.rise.Low, m.rise.High), finite(ratio), finiteInterval(low, high), divergence}
 	}
 	r.models = append(r.models, m)
 	return nil
@@ -86,7 +89,7 @@ func (r *evalReport) document() any {
 func (r *evalReport) print(w io.Writer) {
 	head := []string{"model", "loss", "perplexity"}
 	if len(r.models) > 1 {
-		head = append(head, "change", "95 %")
+		head = append(head, "change", "95 %", "divergence")
 	}
 	tab := term.NewTable(head...)
 	var notes []string
@@ -94,12 +97,12 @@ func (r *evalReport) print(w io.Writer) {
 		row := []string{m.Model, fmt.Sprintf("%.6f", m.Loss), perplexity(m.Perplexity)}
 		switch {
 		case m.Against != nil:
-			row = append(row, riseCells(m.rise)...)
+			row = append(append(row, riseCells(m.rise)...), fmt.Sprintf("%.3g", m.Against.Divergence))
 			if note := wider(m.rise, r.tokens); note != "" {
 				notes = append(notes, m.Model+": "+note)
 			}
 		case len(r.models) > 1:
-			row = append(row, "–", "–")
+			row = append(row, "–", "–", "–")
 		}
 		tab.Add(row...)
 	}
@@ -109,6 +112,7 @@ func (r *evalReport) print(w io.Writer) {
 	term.Remark(w, "loss", fmt.Sprintf("nats per token, the mean of %s: all but the first of each sequence", term.Plural(p.Predicted(), "predicted token", "predicted tokens")))
 	if len(r.models) > 1 {
 		term.Remark(w, "change", "of the perplexity, against "+r.models[0].Model+"; the interval is over sequences, paired")
+		term.Remark(w, "divergence", "of the predictions from "+r.models[0].Model+"'s: the mean of KL over all tokens, in nats")
 	}
 	term.Remark(w, "tokens", fmt.Sprintf("%s, part %s: %s", p.File, p.Purpose, p.Split))
 	term.Remark(w, "device", r.device())
@@ -117,10 +121,13 @@ func (r *evalReport) print(w io.Writer) {
 
 // device says what computed.
 func (r *evalReport) device() string {
-	if r.gpu == "" {
+	switch {
+	case r.gpu == "":
 		return "CPU, in float32"
+	case r.productsOnly != "":
+		return r.gpu + " for products by linear layers, the CPU for the rest, in float32: " + r.productsOnly
 	}
-	return r.gpu + " for products by linear layers, the CPU for the rest, in float32"
+	return r.gpu + ", with float32 activations"
 }
 
 func perplexity(v *float64) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -20,6 +21,8 @@ type Scorer struct {
 	Decoder *forward.Decoder
 	Layout  *arch.Layout
 	Tokens  tokens.Set
+	// Device is the GPU that runs whole models; nil: the CPU does.
+	Device *cuda.Device
 	// Step, where set, is called after each of Steps steps of a model's score.
 	Step func()
 }
@@ -54,16 +57,10 @@ func (s *Scorer) Steps() int { return s.Decoder.Blocks() + 1 }
 // Weights are a model's as a runtime uses them, without stored shifts.
 func (s *Scorer) Weights(m *weights.Model) forward.Weights { return forward.Unshifted(m, s.Layout) }
 
-// Score computes the loss of every predicted token. o sees the inputs of the linear layers; it may be nil.
+// Score computes the loss of every predicted token on the CPU. o sees the inputs of the linear layers; it may be nil.
 func (s *Scorer) Score(ctx context.Context, m *weights.Model, o forward.Observer) (*forward.Scores, error) {
 	r, err := s.Decoder.Pass(ctx, s.Weights(m), s.Tokens.Sequences, forward.PassOptions{
-		Keep: forward.Keep{Bytes: -1}, Observer: o,
-		Step: func(int, int) error {
-			if s.Step != nil {
-				s.Step()
-			}
-			return nil
-		},
+		Keep: forward.Keep{Bytes: -1}, Observer: o, Step: s.step,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, s.Tokens.Error(err))
