@@ -27,6 +27,9 @@ func nats(share float64) *float64 {
 	return &v
 }
 
+// largeShare is a budget without a percent sign that may have been meant in per cent.
+const largeShare = 0.05
+
 // readBudget reads --max-loss and what goes with it.
 func readBudget(c *cli.Context, o *transform.Options) error {
 	if err := tokensGiven(c); err != nil {
@@ -55,6 +58,9 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 	}
 	if err != nil || !(v > 0 && v <= 1) {
 		return exit.Usagef("--max-loss %q: give a share such as 0.1%% or 0.001, above 0 and up to 100%%", text)
+	}
+	if !percent && v >= largeShare {
+		fmt.Fprintf(c.App.ErrWriter, "lowtoggle: --max-loss %s is read as %.3g %%: perplexity may rise by that much; for %[1]s %% write %[1]s%%\n", strings.TrimSpace(text), 100*v)
 	}
 	o.Budget.MaxLoss, o.Budget.MinSNR = nats(v), nil
 	return nil
