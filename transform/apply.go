@@ -18,7 +18,7 @@ import (
 // ApplyOptions are what a plan is applied with.
 type ApplyOptions struct {
 	Table    Table            // of the plan's passes; default: Passes
-	Family   *arch.Family     // nil: the catalogue's, by config.json; Tokens of the same model bring theirs
+	Family   *arch.Family     // nil: that of Tokens, or the catalogue's by config.json
 	Hessians program.Hessians // of the tokens that the plan was made with; nil: those of Tokens
 	Tokens   *Tokens          // needed where the plan was made with tokens
 	Workers  int              // goroutines; default: all processors

@@ -36,7 +36,7 @@ type Options struct {
 	Seed     uint64           // recorded for passes that draw; default 0
 	Cost     pass.Cost        // required; a *cost.Calibration, say
 	Hessians program.Hessians // calibration statistics; nil: those of Tokens
-	Family   *arch.Family     // nil: the catalogue's, by config.json; Tokens of the same model bring theirs
+	Family   *arch.Family     // nil: that of Tokens, or the catalogue's by config.json
 	Workers  int              // goroutines; default: all processors
 	Version  string           // of the program, for the record
 	Progress func(Event)      // nil: none; called from several goroutines

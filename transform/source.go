@@ -28,7 +28,7 @@ type source struct {
 }
 
 // openSource reads headers, samples for the fingerprint, and the catalogue. What tokens of the model have found out is
-// not asked again; t may be nil. Tokens of another model are an error.
+// not asked again; t may be nil. Tokens of another model, or with another family, are an error.
 func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters) (*source, error) {
 	if err := refuseAdapter(m); err != nil {
 		return nil, err
@@ -36,13 +36,16 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	if count == nil {
 		count = &counters{}
 	}
+	family, err := t.familyBeside(family)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+	}
 	s := &source{Model: m, weights: quant.Group(m), results: &program.Results{}, count: count}
 	if t != nil && t.model == m {
 		s.fingerprint, s.layout = t.fingerprint, t.scorer.Layout
 		return s, nil
 	}
 	count.fingerprints++
-	var err error
 	if s.fingerprint, err = plan.Fingerprint(m); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
@@ -33,6 +34,7 @@ type Tokens struct {
 	// Keep is true where what Dir has stays for later calls; otherwise Remove is called in the end.
 	Keep bool
 
+	given                 *arch.Family // that NewTokens got; nil: the catalogue's
 	fit, held, evaluation tokens.Set
 	model                 *weights.Model
 	scorer                *evaluate.Scorer // of evaluation
@@ -53,7 +55,7 @@ func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyF
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokens{model: m, family: hex.EncodeToString(sum(familyFile))}
+	t := &Tokens{model: m, given: family, family: hex.EncodeToString(sum(familyFile))}
 	if t.evaluation, err = file.Set(tokens.Evaluation); err != nil {
 		return nil, err
 	}
@@ -73,6 +75,25 @@ func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyF
 	}
 	t.key = hessian.Key(t.fingerprint.SHA256, m.Config, familyFile, t.fit, t.held)
 	return t, nil
+}
+
+// familyBeside is the family of a call with these tokens, which may be nil, and a family of its own, or nil for that of
+// the tokens. Two that differ are an error: statistics of other layers would be those of the tokens.
+func (t *Tokens) familyBeside(family *arch.Family) (*arch.Family, error) {
+	if t == nil || family == t.given {
+		return family, nil
+	}
+	own := t.given
+	if own == nil {
+		var err error
+		if own, err = arch.Detect(t.model.Config); err != nil {
+			return nil, err
+		}
+	}
+	if family != nil && !reflect.DeepEqual(family, own) {
+		return nil, fmt.Errorf("the family %s given here differs from that of the tokens: give NewTokens the same, or none here", family.Name)
+	}
+	return own, nil
 }
 
 func sum(data []byte) []byte {

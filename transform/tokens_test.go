@@ -1,11 +1,17 @@
 package transform
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // Searches that may find something else keep it apart; those for several budgets do not.
@@ -49,5 +55,45 @@ func TestSearchKey(t *testing.T) {
 	more, err2 := tokens.searchKey(with(func(o *Options) { o.Budget, o.Workers = budget(0.01), 7 }))
 	if one != more || errors.Join(err, err2) != nil {
 		t.Error("another budget, or number of workers, shares nothing")
+	}
+}
+
+// A family beside tokens is theirs, however it was read; another one is an error, and none is that of the tokens.
+func TestFamilyBesideTokens(t *testing.T) {
+	m, file := demoModel(t)
+	js, err := os.ReadFile(filepath.Join("..", "weights", "arch", "families", "llama.json"))
+	testmodel.OK(t, err)
+	parsed := func(js []byte) *arch.Family {
+		f, err := arch.Parse(js)
+		testmodel.OK(t, err)
+		return f
+	}
+	llama, other := parsed(js), parsed(bytes.Replace(js, []byte(`["llama"]`), []byte(`["llama", "mine"]`), 1))
+	again := testmodel.Open(t, m.Dir)
+	for name, c := range map[string]struct {
+		tokens, options *arch.Family
+		differ          bool
+	}{
+		"none":                 {nil, nil, false},
+		"the same, read twice": {llama, parsed(js), false},
+		"the catalogue's":      {nil, llama, false},
+		"that of the tokens":   {other, nil, false},
+		"another":              {nil, other, true},
+		"another than given":   {other, llama, true},
+	} {
+		tok, err := NewTokens(m, file, c.tokens, nil, 0)
+		testmodel.OK(t, err)
+		for _, opened := range []*weights.Model{m, again} {
+			_, err := openSource(opened, c.options, tok, nil)
+			switch {
+			case c.differ:
+				testmodel.WantError(t, err, m.Dir, "the family llama given here differs from that of the tokens")
+			case err != nil:
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if f, err := tok.familyBeside(nil); f != c.tokens || err != nil {
+			t.Errorf("%s: without a family of its own a call takes %v, error %v", name, f, err)
+		}
 	}
 }
