@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 )
@@ -108,7 +109,7 @@ func (a *attention) attend(ctx context.Context, head int, z, q, k, v sgemm.Matri
 			clear(row[high:])
 			seen[i] = row[low:high]
 		}
-		inverseSums(inverse[:p.Rows], seen[:p.Rows])
+		vector.InverseSums(inverse[:p.Rows], seen[:p.Rows])
 		out := z.Slice(from, to, 0, a.ValueSize)
 		values.Mul(out, p.Slice(0, p.Rows, 0, to-first), first, 0)
 		for i := range out.Rows {
@@ -136,39 +137,9 @@ func (a *attention) weigh(row []float32, head int) {
 	case a.ALiBi != nil:
 		addBias(a.ALiBi, row, float64(a.Scale), head)
 	case a.Cap > 0:
-		softcap(row, float64(a.Scale), a.Cap)
+		vector.Softcap(row, float64(a.Scale), a.Cap)
 	default:
 		scale = a.Scale
 	}
-	expScaled(row, scale, maximum(row))
-}
-
-// inverseSums computes the inverse of each row's sum. A sum is one chain of additions in the row's order. Four
-// chains run side by side, so that additions overlap.
-func inverseSums(inverse []float32, rows [][]float32) {
-	for ; len(rows) >= 4; inverse, rows = inverse[4:], rows[4:] {
-		r0, r1, r2, r3 := rows[0], rows[1], rows[2], rows[3]
-		n := min(len(r0), len(r1), len(r2), len(r3))
-		var s [4]float64
-		for i := range n {
-			s[0] += float64(r0[i])
-			s[1] += float64(r1[i])
-			s[2] += float64(r2[i])
-			s[3] += float64(r3[i])
-		}
-		for i, row := range rows[:4] {
-			inverse[i] = inverseSum(s[i], row[n:])
-		}
-	}
-	for i, row := range rows {
-		inverse[i] = inverseSum(0, row)
-	}
-}
-
-// inverseSum adds a row to a sum.
-func inverseSum(sum float64, row []float32) float32 {
-	for _, v := range row {
-		sum += float64(v)
-	}
-	return float32(1 / sum)
+	vector.ExpScaled(row, scale, vector.Maximum(row))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 )
 
 // Divergence is how far the predictions of a state are from those of a reference: the mean over all
@@ -57,7 +59,7 @@ func (d *Decoder) Divergence(ctx context.Context, ref *Result, s *State, w Weigh
 func divergence(p, q []float32, logP, logQ float64) float64 {
 	mean := 0.0
 	for i, v := range p {
-		mean += float64(exp(float64(v)-logP) * (float64(v) - float64(q[i])))
+		mean += float64(vector.Exp(float64(v)-logP) * (float64(v) - float64(q[i])))
 	}
 	return mean + (logQ - logP)
 }

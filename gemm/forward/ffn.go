@@ -2,9 +2,9 @@ package forward
 
 import (
 	"context"
-	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
@@ -65,26 +65,8 @@ func (f *ffn) activate(z, y []float32) {
 
 // activations write act(x) for each x of from, which may be to.
 var activations = map[decoder.Activation]func(to, from []float32){
-	decoder.GELU:     elementwise(gelu),
-	decoder.GELUTanh: geluTanh,
-	decoder.ReLU:     elementwise(relu),
-	decoder.SiLU:     silu,
+	decoder.GELU:     vector.GELU,
+	decoder.GELUTanh: vector.GELUTanh,
+	decoder.ReLU:     vector.ReLU,
+	decoder.SiLU:     vector.SiLU,
 }
-
-// elementwise applies act to each element.
-func elementwise(act func(x float32) float32) func(to, from []float32) {
-	return func(to, from []float32) {
-		for i, x := range from {
-			to[i] = act(x)
-		}
-	}
-}
-
-// gelu is x·Φ(x), with Φ the normal distribution.
-func gelu(x float32) float32 {
-	v := float64(x)
-	return float32(v / 2 * math.Erfc(-v/math.Sqrt2))
-}
-
-// relu is x where it is above 0.
-func relu(x float32) float32 { return max(x, 0) }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 )
 
@@ -52,7 +53,7 @@ func (o *output) logitsOf(x sgemm.Matrix, from int) (sgemm.Matrix, error) {
 	return y, o.rows(y.Rows, func(i int) {
 		scale(y.Row(i), o.Scale)
 		if o.Cap > 0 {
-			softcap(y.Row(i), 1, o.Cap)
+			vector.Softcap(y.Row(i), 1, o.Cap)
 		}
 	})
 }
@@ -100,7 +101,7 @@ func logSumExp(row []float32) float64 {
 	}
 	sum := 0.0
 	for _, v := range row {
-		sum += exp(float64(v) - float64(largest))
+		sum += vector.Exp(float64(v) - float64(largest))
 	}
 	return float64(largest) + math.Log(sum)
 }

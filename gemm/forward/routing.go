@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/forward/vector"
 )
 
 // choice is an expert and the factor of its output.
@@ -42,13 +43,13 @@ func routerScores(r decoder.Routing, logits []float32) []float64 {
 	scores := make([]float64, len(logits))
 	if r.Sigmoid {
 		for i, v := range logits {
-			scores[i] = 1 / (1 + exp(-float64(v)))
+			scores[i] = 1 / (1 + vector.Exp(-float64(v)))
 		}
 		return scores
 	}
 	top, total := float64(slices.Max(logits)), 0.0
 	for i, v := range logits {
-		scores[i] = exp(float64(v) - top)
+		scores[i] = vector.Exp(float64(v) - top)
 		total += scores[i]
 	}
 	for i := range scores {

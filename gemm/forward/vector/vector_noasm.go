@@ -1,6 +1,6 @@
 //go:build !amd64 || purego
 
-package forward
+package vector
 
 // vectors is false: this build has no vector kernels.
 const vectors = false

@@ -1,4 +1,4 @@
-module github.com/lowtoggle/lowtoggle/gemm/forward/gen
+module github.com/lowtoggle/lowtoggle/gemm/forward/vector/gen
 
 go 1.26.0
 

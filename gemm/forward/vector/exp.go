@@ -1,11 +1,11 @@
-package forward
+package vector
 
 import "math"
 
-// exp is e^x with a relative error of 1e-13; beyond ±700 it is 0 or +Inf. math.Exp is slower, and its last digit
+// Exp is e^x with a relative error of 1e-13; beyond ±700 it is 0 or +Inf. math.Exp is slower, and its last digit
 // depends on the machine. x is split into a multiple of ln 2/32, for which there is a table, and a remainder,
 // for which there is a polynomial, as in Tang (ACM TOMS 15, 1989).
-func exp(x float64) float64 {
+func Exp(x float64) float64 {
 	if !(x > -700 && x < 700) {
 		return expBeyond(x)
 	}
@@ -37,20 +37,6 @@ func expScaledGo(row []float32, scale, largest float32) {
 		p := float64(r*exp1) + float64(float64(r*r)*(exp2+float64(r*exp3)))
 		row[i] = float32(s + float64(s*p))
 	}
-}
-
-// siluGo is x·sigmoid(x).
-func siluGo(x float32) float32 {
-	v := float64(x)
-	return float32(v / (1 + exp(-v)))
-}
-
-// geluTanhGo is x/2·(1 + tanh u) with u = √(2/π)·(x + 0.044715·x³), which is x·sigmoid(2u).
-func geluTanhGo(x float32) float32 {
-	const slope = 1.5957691216057308 // 2·√(2/π)
-	v := float64(x)
-	cube := float64(float64(v*v) * v)
-	return float32(v / (1 + exp(-slope*(v+float64(0.044715*cube)))))
 }
 
 func expBeyond(x float64) float64 {

@@ -1,4 +1,4 @@
-package forward
+package vector
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ func TestVectorKernelsHaveTheBitsOfGo(t *testing.T) {
 		for name, f := range map[string]struct {
 			vector func(to, from []float32)
 			plain  func(x float32) float32
-		}{"silu": {silu, siluGo}, "gelu": {geluTanh, geluTanhGo}} {
+		}{"silu": {SiLU, siluGo}, "gelu": {GELUTanh, geluTanhGo}} {
 			want := make([]float32, n)
 			for i, x := range row {
 				want[i] = f.plain(x)
@@ -78,13 +78,13 @@ func TestVectorKernelsHaveTheBitsOfGo(t *testing.T) {
 			}
 		}
 		in, ok := guarded(row)
-		if got := maximum(in); got != most && (got == got || most == most) || !ok() {
+		if got := Maximum(in); got != most && (got == got || most == most) || !ok() {
 			t.Fatalf("the maximum of %v is %v, want %v", row, got, most)
 		}
 		scale := float32(r.Float64())
 		want := slices.Clone(row)
 		expScaledGo(want, scale, most)
-		expScaled(in, scale, most)
+		ExpScaled(in, scale, most)
 		if at := sameBits(want, in); at >= 0 || !ok() {
 			t.Fatalf("exp of %v: element %d is %v, want %v", row, at, in, want)
 		}
@@ -106,7 +106,7 @@ func TestSumsAreChains(t *testing.T) {
 			want[i] = float32(1 / sum)
 		}
 		got := make([]float32, n)
-		inverseSums(got, rows)
+		InverseSums(got, rows)
 		if !slices.Equal(want, got) {
 			t.Errorf("%d rows: %v, want %v", n, got, want)
 		}
@@ -119,14 +119,14 @@ func BenchmarkExponents(b *testing.B) {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			b.SetBytes(int64(4 * n))
 			for b.Loop() {
-				expScaled(row, 1, maximum(row))
+				ExpScaled(row, 1, Maximum(row))
 				clear(row)
 			}
 		})
 		b.Run(fmt.Sprintf("silu/n=%d", n), func(b *testing.B) {
 			b.SetBytes(int64(4 * n))
 			for b.Loop() {
-				silu(row, row)
+				SiLU(row, row)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Command gen writes package forward's vector kernels and their Go declarations. Run go generate in
-// forward after a change here. Every kernel does the operations of its counterpart in Go in the same order, eight
+// Command gen writes package vector's vector kernels and their Go declarations. Run go generate in
+// vector after a change here. Every kernel does the operations of its counterpart in Go in the same order, eight
 // or sixteen elements at a time, and fuses none.
 package main
 
@@ -11,7 +11,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// These are package forward's constants of the same names.
+// These are package vector's constants of the same names.
 const (
 	expSteps = 32
 	expShift = 3 << 51
