@@ -23,11 +23,11 @@
 // # Arithmetic
 //
 // A [Products] multiplies by the linear layers: package sgemm on the CPU, unless another one is set. Package vector
-// has exponentials and activations. All other arithmetic is float32, rounded after every operation. Sums over channels, keys and the vocabulary are in
-// float64 and in a fixed order. With the CPU's products the result has the same bits for any number of
-// workers, for any batch that contains a sequence, and with or without vector kernels. Only the angles of
-// rotary positions, the slopes of ALiBi, the exact GELU and the logarithm of the loss come from package math,
-// whose last digit may depend on the machine.
+// has exponentials and activations. All other arithmetic is float32, rounded after every operation. Sums over
+// channels, keys and the vocabulary are in float64 and in a fixed order. With the CPU's products the result has the
+// same bits for any number of workers, for any batch that contains a sequence, and with or without vector kernels.
+// Only the angles of rotary positions, the slopes of ALiBi, the exact GELU and the logarithm of the loss come from
+// package math, whose last digit may depend on the machine.
 //
 // # Parts
 //
