@@ -10,7 +10,7 @@ import (
 // refuses the card. The text names the reason.
 var ErrNoCompiler = errors.New("no usable CUDA compiler (NVRTC)")
 
-// minCompiler is the oldest supported NVRTC, as nvrtcVersion counts.
+// minCompiler is the oldest supported major version of NVRTC.
 const minCompiler = 12
 
 // compiler holds NVRTC's functions, with C's types as in api.
@@ -42,7 +42,8 @@ func (c *compiler) symbols() []symbol {
 	}
 }
 
-// loadCompiler opens the newest NVRTC that a driver of that version can load the output of.
+// loadCompiler opens the newest NVRTC whose machine code the driver can load. driver is the driver's CUDA version,
+// as cuDriverGetVersion counts.
 func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
 	c := new(compiler)
 	var files []string
@@ -62,7 +63,8 @@ func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
 	return c, nil
 }
 
-// compile returns the machine code of a source text for a compute capability, 90 for 9.0.
+// compile returns the machine code of a source text for a compute capability (90 is 9.0). name stands for the source
+// in messages.
 func (c *compiler) compile(name, source string, capability int) (image []byte, err error) {
 	var program uintptr
 	if err := c.check("nvrtcCreateProgram", c.nvrtcCreateProgram(&program, cText(source), cText(name), 0, 0, 0)); err != nil {
@@ -71,24 +73,24 @@ func (c *compiler) compile(name, source string, capability int) (image []byte, e
 	defer c.nvrtcDestroyProgram(&program)
 	options := []*byte{cText(fmt.Sprintf("--gpu-architecture=sm_%d", capability)), cText("--std=c++17"), cText("--extra-device-vectorization")}
 	if r := c.nvrtcCompileProgram(program, int32(len(options)), &options[0]); r != 0 {
-		return nil, fmt.Errorf("%w: %s does not compile for compute capability %d.%d: %w:\n%s",
-			ErrNoCompiler, name, capability/10, capability%10, c.check("nvrtcCompileProgram", r), c.log(program))
+		return nil, fmt.Errorf("%w: %s does not compile for compute capability %d.%d with %s (a GPU that is newer than the CUDA toolkit needs a newer toolkit): nvrtcCompileProgram: %s (%d)%s",
+			ErrNoCompiler, name, capability/10, capability%10, c.library, c.nvrtcGetErrorString(r), r, c.log(program))
 	}
 	var bytes uint64
 	if err := c.check("nvrtcGetCUBINSize", c.nvrtcGetCUBINSize(program, &bytes)); err != nil {
 		return nil, err
 	}
 	if bytes == 0 {
-		return nil, fmt.Errorf("%w: %s gave no machine code", ErrNoCompiler, c.library)
+		return nil, fmt.Errorf("%w: %s returned no machine code for %s: install another version of the CUDA toolkit", ErrNoCompiler, c.library, name)
 	}
 	image = make([]byte, bytes)
 	return image, c.check("nvrtcGetCUBIN", c.nvrtcGetCUBIN(program, &image[0]))
 }
 
-// logLines limits what an error shows of the compiler's log.
+// logLines is the number of lines of the compiler's log that an error shows.
 const logLines = 20
 
-// log is the beginning of the compiler's messages.
+// log is the beginning of the compiler's messages, on lines of their own; empty if there are none.
 func (c *compiler) log(program uintptr) string {
 	var bytes uint64
 	if c.nvrtcGetProgramLogSize(program, &bytes) != 0 || bytes < 2 {
@@ -98,8 +100,8 @@ func (c *compiler) log(program uintptr) string {
 	if c.nvrtcGetProgramLog(program, &all[0]) != 0 {
 		return ""
 	}
-	lines := strings.Split(text(all), "\n")
-	return strings.Join(lines[:min(len(lines), logLines)], "\n")
+	lines := strings.Split(strings.TrimRight(text(all), "\n"), "\n")
+	return ":\n" + strings.Join(lines[:min(len(lines), logLines)], "\n")
 }
 
 func (c *compiler) check(call string, r int32) error {
@@ -109,7 +111,7 @@ func (c *compiler) check(call string, r int32) error {
 	return fmt.Errorf("%w: %s: %s (%d)", ErrNoCompiler, call, c.nvrtcGetErrorString(r), r)
 }
 
-// cText is a NUL-terminated copy.
+// cText is a NUL-terminated copy of s.
 func cText(s string) *byte {
 	b := append([]byte(s), 0)
 	return &b[0]

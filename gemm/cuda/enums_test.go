@@ -1,6 +1,9 @@
 package cuda
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,6 +48,10 @@ func TestEnums(t *testing.T) {
 		{descScalePointerB, 18, "CUBLASLT_MATMUL_DESC_B_SCALE_POINTER", "cublasLt.h cublasLtMatmulDescAttributes_t"},
 		{prefMaxWorkspace, 1, "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},
 		{prefReduction, 3, "CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},
+		{prefAlignmentA, 5, "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},
+		{prefAlignmentA + 1, 6, "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},
+		{prefAlignmentA + 2, 7, "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},
+		{prefAlignmentA + 3, 8, "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},
 		{reduceInPlace, 1, "CUBLASLT_REDUCTION_SCHEME_INPLACE", "cublasLt.h cublasLtReductionScheme_t"},
 		{reduceCompute, 2, "CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE", "cublasLt.h cublasLtReductionScheme_t"},
 		{prefImplMask, 12, "CUBLASLT_MATMUL_PREF_IMPL_MASK", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},
@@ -84,24 +91,63 @@ func TestStructLayouts(t *testing.T) {
 	}
 }
 
+// TestEnumsAreComplete: TestEnums has every constant of enums.go.
+func TestEnumsAreComplete(t *testing.T) {
+	files := token.NewFileSet()
+	enums, err := parser.ParseFile(files, "enums.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := parser.ParseFile(files, "enums_test.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := map[string]bool{}
+	ast.Inspect(tests, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			tested[id.Name] = true
+		}
+		return true
+	})
+	constants := 0
+	for name, object := range enums.Scope.Objects {
+		if object.Kind != ast.Con {
+			continue
+		}
+		constants++
+		if !tested[name] {
+			t.Errorf("%s is not listed", name)
+		}
+	}
+	if constants < 40 {
+		t.Errorf("enums.go was read as %d constants", constants)
+	}
+}
+
 // A function that no symbol fills would be called as nil.
 func TestEveryFunctionHasItsSymbol(t *testing.T) {
-	a := new(api)
+	a, c := new(api), new(compiler)
+	everyFunctionHasItsSymbol(t, a, append(a.driverSymbols(), a.blasSymbols()...))
+	everyFunctionHasItsSymbol(t, c, c.symbols())
+}
+
+func everyFunctionHasItsSymbol(t *testing.T, functions any, symbols []symbol) {
 	filled, names := map[any]string{}, map[string]bool{}
-	for _, s := range append(a.driverSymbols(), a.blasSymbols()...) {
+	for _, s := range symbols {
 		if filled[s.function] != "" || names[s.name] {
 			t.Errorf("%s is listed twice", s.name)
 		}
 		filled[s.function], names[s.name] = s.name, true
 	}
-	v := reflect.ValueOf(a).Elem()
+	v := reflect.ValueOf(functions).Elem()
 	for i := range v.NumField() {
 		if v.Field(i).Kind() != reflect.Func || v.Type().Field(i).Name == "compiler" { // found later, if at all
 			continue
 		}
 		field := v.Type().Field(i).Name
 		address := reflect.NewAt(v.Field(i).Type(), v.Field(i).Addr().UnsafePointer()).Interface()
-		if symbol := filled[address]; symbol == "" || !strings.HasPrefix(symbol, field[:6]) {
+		symbol := filled[address]
+		if symbol == "" || !strings.HasPrefix(symbol, field[:6]) || strings.HasPrefix(field, "nvrtc") && symbol != field {
 			t.Errorf("%s is filled by %q", field, symbol)
 		}
 	}

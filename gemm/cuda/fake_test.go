@@ -24,6 +24,7 @@ type card struct {
 	capability int
 	blas       uint64         // cublasLtGetVersion
 	product    time.Duration  // per launch
+	kernel     time.Duration  // per launch of a module's kernel
 	transfer   time.Duration  // per asynchronous copy or fill
 	query      time.Duration  // per question for an event
 	slow       time.Duration  // until then everything takes four times as long: the clock has yet to rise
@@ -39,7 +40,11 @@ type card struct {
 	masks     map[uintptr]uint64
 	events    map[uintptr]time.Duration
 	graphs    map[uintptr]fakeGraph
-	recording uintptr // the stream that is captured
+	nvrtc     *fakeCompiler
+	sources   map[uintptr]string // of NVRTC's programs
+	kernels   map[uintptr]*fakeKernel
+	launches  []fakeLaunch // of modules' kernels, in order
+	recording uintptr      // the stream that is captured
 	recorded  fakeGraph
 	now       time.Duration
 	busyUntil time.Duration
@@ -62,12 +67,15 @@ type fakeLayout struct {
 }
 
 func newCard(t *testing.T) *card {
-	return &card{
+	c := &card{
 		t: t, capability: 90, blas: 120605, query: time.Millisecond, fail: map[string]int{}, next: 0x1000,
 		alive: map[uintptr]string{}, memory: map[uint64][]byte{}, layouts: map[uintptr]fakeLayout{},
 		descs: map[uintptr]map[int32][]byte{}, modes: map[uintptr]mode{}, masks: map[uintptr]uint64{},
 		events: map[uintptr]time.Duration{}, graphs: map[uintptr]fakeGraph{},
+		sources: map[uintptr]string{}, kernels: map[uintptr]*fakeKernel{},
 	}
+	c.nvrtc = newFakeCompiler(c)
+	return c
 }
 
 // ok counts down to an injected failure.
@@ -101,6 +109,15 @@ func (c *card) destroy(h uintptr, kind string) result {
 	return 0
 }
 
+// kinds counts what is alive.
+func (c *card) kinds() map[string]int {
+	n := map[string]int{}
+	for _, kind := range c.alive {
+		n[kind]++
+	}
+	return n
+}
+
 // leaks lists everything that was not freed.
 func (c *card) leaks() {
 	c.t.Helper()
@@ -109,7 +126,7 @@ func (c *card) leaks() {
 	}
 }
 
-func pick[T result | status](ok bool, otherwise T) T {
+func pick[T result | status | int32](ok bool, otherwise T) T {
 	if ok {
 		return 0
 	}
@@ -133,6 +150,8 @@ func (c *card) api() *api {
 	c.driver(a)
 	c.streams(a)
 	c.lt(a)
+	c.modules(a)
+	a.compiler = func() (*compiler, error) { return c.nvrtc.functions(), nil }
 	return a
 }
 
@@ -156,7 +175,7 @@ func (c *card) driver(a *api) {
 	}
 	a.cuCtxDestroy = func(h uintptr) result { // takes the memory and events with it
 		for other, kind := range c.alive {
-			if kind == "memory" || kind == "event" || kind == "exec" {
+			if kind == "memory" || kind == "event" || kind == "exec" || kind == "module" {
 				delete(c.alive, other)
 			}
 		}
@@ -172,7 +191,7 @@ func (c *card) driver(a *api) {
 		if !c.create("cuMemAlloc", &h, "memory") {
 			return errorOutOfMemory
 		}
-		c.next += uintptr(n)
+		c.next += uintptr(n+255) / 256 * 256 // addresses are multiples of 256
 		*p, c.memory[uint64(h)] = uint64(h), make([]byte, n)
 		return 0
 	}

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -52,6 +53,8 @@ type Linear struct {
 	tuned            bool
 }
 
+var errNoShape = errors.New("a product needs at least one row, column and input")
+
 // NewLinear describes a product to cuBLASLt. It must be called within [Device.Do].
 func (d *Device) NewLinear(s LinearShape) (*Linear, error) {
 	if s.M < 1 || s.N < 1 || s.K < 1 {
@@ -99,23 +102,17 @@ func (l *Linear) describe() error {
 	)
 }
 
-// one1 and zero0 are the factors of a product and of what was in y.
-var (
-	one1  = []byte{0, 0, 0x80, 0x3F}
-	zero0 = []byte{0, 0, 0, 0}
-)
-
 // Launch queues y = x·wᵀ, or y += x·wᵀ if add is set. It must be called within [Device.Do].
 func (l *Linear) Launch(y, x, w Address, add bool) error { return l.launch(&l.offers[0], y, x, w, add) }
 
 func (l *Linear) launch(h *heuristic, y, x, w Address, add bool) error {
-	beta := &zero0[0]
+	beta := &zero[0]
 	if add {
-		beta = &one1[0]
+		beta = &ones[r32F][0]
 	}
 	d := l.device
 	return d.api.checkLt("cublasLtMatmul", d.api.cublasLtMatmul(d.lt, l.desc,
-		&one1[0], uint64(w), l.slotA, uint64(x), l.slotB,
+		&ones[r32F][0], uint64(w), l.slotA, uint64(x), l.slotB,
 		beta, uint64(y), l.yd, uint64(y), l.yd,
 		&h.algo, d.workspace, workspaceBytes, d.stream))
 }

@@ -4,15 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // fakeLoader knows some paths, and binds functions of a fake card unless they are missing.
 type fakeLoader struct {
-	paths   map[string]bool
-	api     *api
-	missing string
+	paths    map[string]bool
+	api      *api
+	compiler *compiler
+	missing  string
 }
 
 func (l fakeLoader) open(path string) (uintptr, error) {
@@ -24,7 +26,7 @@ func (l fakeLoader) open(path string) (uintptr, error) {
 
 func (l fakeLoader) bind(_ uintptr, symbols []symbol) error {
 	have := map[string]reflect.Value{}
-	for _, s := range append(l.api.driverSymbols(), l.api.blasSymbols()...) {
+	for _, s := range slices.Concat(l.api.driverSymbols(), l.api.blasSymbols(), l.compiler.symbols()) {
 		have[s.name] = reflect.ValueOf(s.function).Elem()
 	}
 	for _, s := range symbols {
@@ -62,7 +64,8 @@ func TestLoad(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, _ := pretend(t, nil, blas13)
-			l := fakeLoader{map[string]bool{}, newCard(t).api(), c.missing}
+			card := newCard(t)
+			l := fakeLoader{map[string]bool{}, card.api(), card.nvrtc.functions(), c.missing}
 			for _, p := range c.paths {
 				l.paths[p] = true
 			}

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -191,5 +190,3 @@ func (d *Device) Release(f func() error) error { return d.release(f) }
 
 // Free is the card's free memory in bytes. It must be called within [Device.Do].
 func (d *Device) Free() (int64, error) { return d.freeMemory() }
-
-var errNoShape = errors.New("a product needs at least one row, column and input")

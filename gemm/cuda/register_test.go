@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,7 @@ import (
 // purego must be able to call every function type; registering calls nothing.
 func TestEveryFunctionCanBeRegistered(t *testing.T) {
 	a := new(api)
-	for _, s := range append(a.driverSymbols(), a.blasSymbols()...) {
+	for _, s := range slices.Concat(a.driverSymbols(), a.blasSymbols(), new(compiler).symbols()) {
 		if err := register(s, 1); err != nil {
 			t.Error(err)
 		}

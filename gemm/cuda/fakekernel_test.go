@@ -1,0 +1,138 @@
+package cuda
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unsafe"
+)
+
+// fakeKernel is a kernel of the pretended card, which has parameters but computes nothing.
+type fakeKernel struct {
+	name       string
+	parameters []string // *, int, float or double
+	module     uintptr
+	shared     int  // most bytes of dynamic shared memory
+	loaded     bool // has run
+}
+
+// fakeLaunch is a launch of a kernel, with the arguments as the kernel reads them: Address, int, float32, float64.
+type fakeLaunch struct {
+	name            string
+	blocks, threads [3]uint32
+	shared          uint32
+	arguments       []any
+}
+
+// entry matches an entry point of a source. A name that ends in _##name is a macro's, for each type of activations.
+var entry = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+?)(_##name)?\(([^)]*)\)`)
+
+// fakeKernels reads the entry points of CUDA C++. It is an error if Launch cannot pass a parameter.
+func fakeKernels(source string) (map[string]*fakeKernel, error) {
+	kernels := map[string]*fakeKernel{}
+	for _, m := range entry.FindAllStringSubmatch(strings.ReplaceAll(source, "\\\n", " "), -1) {
+		var parameters []string
+		for p := range strings.SplitSeq(m[3], ",") {
+			kind, _, _ := strings.Cut(strings.TrimSpace(p), " ")
+			switch {
+			case strings.Contains(p, "*"):
+				kind = "*"
+			case kind == "" && m[3] == "":
+				continue
+			case kind != "int" && kind != "float" && kind != "double":
+				return nil, fmt.Errorf("error: kernel %s: parameter %q", m[1], p)
+			}
+			parameters = append(parameters, kind)
+		}
+		names := []string{m[1]}
+		if m[2] != "" {
+			names = []string{m[1] + "_bf16", m[1] + "_fp16", m[1] + "_fp32"}
+		}
+		for _, name := range names {
+			if kernels[name] != nil {
+				return nil, fmt.Errorf("error: kernel %s is defined twice", name)
+			}
+			kernels[name] = &fakeKernel{name: name, parameters: parameters, shared: 48 << 10}
+		}
+	}
+	return kernels, nil
+}
+
+// mostShared is the most dynamic shared memory of a block on an H200.
+const mostShared = 227 << 10
+
+// modules are the driver's functions for kernels. The fake compiler's machine code is the source.
+func (c *card) modules(a *api) {
+	loaded := map[uintptr]map[string]*fakeKernel{}
+	a.cuModuleLoadData = func(h *uintptr, image *byte) result {
+		kernels, err := fakeKernels(cString(image))
+		if err != nil || !c.create("cuModuleLoadData", h, "module") {
+			return 200
+		}
+		for _, k := range kernels {
+			k.module = *h
+		}
+		loaded[*h] = kernels
+		return 0
+	}
+	a.cuModuleUnload = func(h uintptr) result { return c.destroy(h, "module") }
+	a.cuModuleGetFunction = func(f *uintptr, module uintptr, name *byte) result {
+		k := loaded[module][cString(name)]
+		if !c.ok("cuModuleGetFunction") || c.alive[module] != "module" || k == nil {
+			return 500
+		}
+		c.next += 0x100
+		*f, c.kernels[c.next] = c.next, k
+		return 0
+	}
+	a.cuFuncSetAttribute = func(f uintptr, attribute, value int32) result {
+		if !c.ok("cuFuncSetAttribute") || c.kernels[f] == nil || attribute != 8 || value > mostShared {
+			return 1
+		}
+		c.kernels[f].shared = int(value)
+		return 0
+	}
+	a.cuLaunchKernel = c.launch
+}
+
+func (c *card) launch(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr, arguments *unsafe.Pointer, extra uintptr) result {
+	k := c.kernels[f]
+	switch {
+	case !c.ok("cuLaunchKernel"):
+		return 719
+	case k == nil || c.alive[k.module] != "module" || c.alive[stream] != "stream":
+		return 400
+	case gx*gy*gz == 0 || gy > 65535 || gz > 65535 || bx*by*bz == 0 || bx*by*bz > 1024 || int(shared) > k.shared || extra != 0:
+		return 1
+	case c.recording != 0 && !k.loaded: // a kernel cannot be loaded while recording
+		return 900
+	}
+	k.loaded = true
+	l := fakeLaunch{name: k.name, blocks: [3]uint32{gx, gy, gz}, threads: [3]uint32{bx, by, bz}, shared: shared}
+	for i, p := range unsafe.Slice(arguments, max(1, len(k.parameters)))[:len(k.parameters)] { // the driver copies them before it returns
+		switch k.parameters[i] {
+		case "*":
+			at := *(*uint64)(p)
+			if at != 0 && !c.allocated(at) {
+				c.t.Errorf("kernel %s: argument %d, %#x, is not in the card's memory", k.name, i, at)
+			}
+			l.arguments = append(l.arguments, Address(at))
+		case "int":
+			l.arguments = append(l.arguments, int(*(*int32)(p)))
+		case "float":
+			l.arguments = append(l.arguments, *(*float32)(p))
+		case "double":
+			l.arguments = append(l.arguments, *(*float64)(p))
+		}
+	}
+	return c.queue(fakeGraph{takes: c.kernel, copies: []func(){func() { c.launches = append(c.launches, l) }}})
+}
+
+func (c *card) allocated(at uint64) bool {
+	for base, m := range c.memory {
+		if base <= at && at < base+uint64(len(m)) {
+			return true
+		}
+	}
+	return false
+}
