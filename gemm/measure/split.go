@@ -130,7 +130,7 @@ func ComponentGEMM(p gemm.Problem, cold bool, k *cuda.Kernel, info *cuda.Info, c
 		return g
 	}
 	// The number of tiles follows from how often they fill the card. Some kernels report something else.
-	const smallest, largest = 64 * 8, 256 * 256
+	const smallest, largest = 64 * 8, 256 * 256 // results of a tile of any kernel of cuBLASLt
 	if tile := float64(p.M) * float64(p.N) / (k.Waves * float64(info.SMs)); tile >= smallest && tile <= largest {
 		g.Tile = tile
 	}
