@@ -102,7 +102,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 		_, err := transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{})
 		wantError(t, err, "the plan was made with calibration tokens", "--tokens FILE")
 		_, err = transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{Hessians: &other})
-		wantError(t, err, "other tokens than these", "--tokens FILE")
+		wantError(t, err, "other calibration tokens", "--tokens FILE")
 		testplan.NothingAt(t, out)
 	}
 	// What does not depend on them takes none.
