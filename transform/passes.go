@@ -165,7 +165,7 @@ func (t Table) check(p *plan.Plan) error {
 		}
 	}
 	if p.DropIn != t.dropIn(p) {
-		return fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say otherwise", plan.ErrInvalid, p.DropIn)
+		return fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say the opposite", plan.ErrInvalid, p.DropIn)
 	}
 	return nil
 }

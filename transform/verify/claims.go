@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// claims is what the output's manifest says was done, sorted by what it was done to.
+// claims are the steps in the output's manifest, by the index or tensor that they change.
 type claims struct {
 	src    *weights.Model
 	layout *arch.Layout // nil where the family is not known
@@ -22,7 +22,7 @@ type claims struct {
 	flip   map[string][]bool
 	exp    map[string][]int
 	steps  map[string][]claimed // by tensor
-	snr    map[string]float64   // promised, by tensor
+	snr    map[string]float64   // in dB, claimed by the plan's predictions, by tensor
 }
 
 // claimed is a step on a tensor.
@@ -31,7 +31,7 @@ type claimed struct {
 	*Claim
 }
 
-// asRead is a step as it is read from a manifest: checks decode no type of a pass.
+// asRead returns a step whose data are JSON, as read from a manifest. So checks never get a pass's own type.
 func asRead(s *plan.Step) *plan.Step {
 	js, err := json.Marshal(s.Data)
 	if err != nil {
@@ -57,7 +57,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, p *plan.Plan, checks map
 		check := checks[s.Pass]
 		switch {
 		case check == nil:
-			return nil, fmt.Errorf("there is no check of the pass %q", s.Pass)
+			return nil, fmt.Errorf("there is no check for the pass %q", s.Pass)
 		case check.Symmetry != nil:
 			if layout == nil || layout.Index(s.Index) == nil {
 				return nil, fmt.Errorf("there is no index %q", s.Index)
@@ -81,7 +81,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, p *plan.Plan, checks map
 		}
 	}
 	if c.needsRuntime() == p.DropIn {
-		return nil, fmt.Errorf("it says \"drop_in\": %v, and its steps say otherwise", p.DropIn)
+		return nil, fmt.Errorf("it says \"drop_in\": %v, and its steps say the opposite", p.DropIn)
 	}
 	return c, c.wholeFolds()
 }
@@ -96,19 +96,19 @@ func (c *claims) needsRuntime() bool {
 	return false
 }
 
-// sameFamily is an error where a plan was made with another family than the one it is read with.
+// sameFamily returns an error if the plan was made for another family than the source's.
 func sameFamily(p *plan.Plan, layout *arch.Layout) error {
 	family := ""
 	if layout != nil {
 		family = layout.Family
 	}
 	if p.Model.Family != family {
-		return fmt.Errorf("it was made for the family %q, and the source is read as %q", p.Model.Family, family)
+		return fmt.Errorf("it was made for the family %q, and the source is of the family %q", p.Model.Family, family)
 	}
 	return nil
 }
 
-// tensorStep notes a step on a tensor, held by itself: it is the only one of its pass, and it can be done.
+// tensorStep adds a step on a tensor. It returns an error if the pass has another step there, or the step is not possible.
 func (c *claims) tensorStep(s *plan.Step, check *Check) error {
 	if t, ok := c.src.Tensor(s.Tensor); !ok || ofAdapter(c.src, t) {
 		return errors.New("the source has no such tensor")
@@ -129,8 +129,8 @@ func (c *claims) tensorStep(s *plan.Step, check *Check) error {
 	return nil
 }
 
-// foldsAlone is an error where a fold changes what an adapter changes, too, or a tensor that the family does not
-// know: that one would have to take its part.
+// foldsAlone returns an error if an adapter also changes a tensor of the fold, or if a tensor that the family does not
+// know may depend on it. That tensor would have to be part of the fold.
 func (c *claims) foldsAlone(tensor string, f *Fold) error {
 	if f == nil || c.layout == nil {
 		return nil
@@ -153,12 +153,12 @@ func (c *claims) foldsAlone(tensor string, f *Fold) error {
 	return nil
 }
 
-// ofAdapter tells the adapter's tensors from the base's.
+// ofAdapter reports whether a tensor is the adapter's.
 func ofAdapter(m *weights.Model, t weights.Tensor) bool {
 	return m.Adapter != nil && t.File == m.Adapter.Path
 }
 
-// symmetry notes an exact step, held against what the family allows on its index.
+// symmetry adds an exact step. It returns an error if the family does not allow the step on its index.
 func (c *claims) symmetry(s Symmetry, ix *arch.Index) error {
 	if ix.Blocked != "" {
 		return errors.New(ix.Blocked)
@@ -167,12 +167,12 @@ func (c *claims) symmetry(s Symmetry, ix *arch.Index) error {
 		seen := make([]bool, ix.Len)
 		for _, label := range s.Order {
 			if label < 0 || label >= ix.Len || seen[label] {
-				return errors.New("its order is no permutation")
+				return errors.New("its order is not a permutation")
 			}
 			seen[label] = true
 		}
 		if !ix.Permute || len(s.Order) != ix.Len {
-			return errors.New("may not be permuted so")
+			return errors.New("the family does not allow this order")
 		}
 		c.perm[ix.Name] = s.Order
 	}
@@ -180,21 +180,21 @@ func (c *claims) symmetry(s Symmetry, ix *arch.Index) error {
 		c.flip[ix.Name] = make([]bool, ix.Len)
 		for _, label := range s.Flip {
 			if label < 0 || label >= ix.Len || !ix.Sign {
-				return errors.New("may not change signs so")
+				return errors.New("the family does not allow these signs")
 			}
 			c.flip[ix.Name][label] = true
 		}
 	}
 	if s.Exponents != nil {
 		if len(s.Exponents) != ix.Len || !ix.Scale {
-			return errors.New("may not be scaled so")
+			return errors.New("the family does not allow these exponents")
 		}
 		c.exp[ix.Name] = s.Exponents
 	}
 	return nil
 }
 
-// image is the relation that the claims make of a tensor.
+// image returns the relation of a tensor to its source that the exact steps claim. claimed is false if they claim none.
 func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 	if c.layout == nil || c.layout.Claims[t.Name] == nil {
 		return im, false
@@ -211,7 +211,7 @@ func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 	return image{row.from, col.from, row.flip, col.flip, row.exp, col.exp}, row.moves() || col.moves()
 }
 
-// look compares one tensor with its source and with what is claimed of it.
+// look compares the tensor b of the output with its source a and with the claims.
 func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) {
 	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: c.layout.IsLinear(a.Info) && !ofAdapter(c.src, a)}
 	unchanged := Identical
@@ -236,14 +236,14 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 		t.Class = Exact
 		t.Relation = claimed.summary("claimed")
 		if !p.moved(&claimed) {
-			t.Class, t.Problem = Lossy, fmt.Sprintf("it is not what the manifest claims, and values of type %s are never changed", a.DType)
+			t.Class, t.Problem = Lossy, fmt.Sprintf("it is not the claimed permutation of its source, and no pass changes values of type %s", a.DType)
 		}
 	case c.folded(a.Name) != nil:
 		err = c.lookFolded(ctx, &t, p, c.folded(a.Name))
 	default:
 		err = c.lookImage(ctx, &t, p)
 	}
-	if same { // what is claimed may well come out as nothing to do
+	if same { // the claimed steps may change nothing
 		t.Class, t.Relation = unchanged, nil
 	}
 	return t, err
@@ -255,7 +255,7 @@ func newPair(a, b weights.Tensor, f weights.Format) *pair {
 	return p
 }
 
-// folded finds the claim that a tensor was shifted or takes part in a fold.
+// folded returns the claim that a tensor was shifted or is part of a fold; nil for none.
 func (c *claims) folded(name string) *Fold {
 	for _, s := range c.steps[name] {
 		if s.Fold != nil {
@@ -273,7 +273,7 @@ func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
 		return err
 	}
 	im, source := claimed, "claimed"
-	if hasClaim || d.noise > d.signal/100 { // else everything stands where it stood
+	if hasClaim || d.noise > d.signal/100 { // else the values are where they were
 		if im, source, err = c.search(ctx, t, p, claimed, &d); err != nil {
 			return err
 		}
@@ -287,9 +287,9 @@ func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
 	return c.holdClaims(ctx, t, p, d, hasClaim)
 }
 
-// search looks for an image in the data alone, and takes it instead of the claimed one, with what
-// it leaves, where it fits better. Where the data are not conclusive, where several images fit
-// because values coincide, and where values also moved, the claimed image is what counts.
+// search searches the data for an image of the source. If that fits better than the claimed image, search returns it and
+// sets under to its difference. The claimed image counts if the data are not conclusive, if it fits as well because values
+// coincide, or if lossy steps are claimed.
 func (c *claims) search(ctx context.Context, t *Tensor, p *pair, claimed image, under *difference) (image, string, error) {
 	im, found, err := p.find(ctx)
 	if err != nil || !found {
@@ -305,13 +305,13 @@ func (c *claims) search(ctx context.Context, t *Tensor, p *pair, claimed image, 
 		return claimed, "claimed", nil
 	}
 	if c.plan != nil {
-		t.Problem = "it is an image of its source, but not the one that the manifest claims"
+		t.Problem = "its order, signs or exponents are not those that the manifest claims"
 	}
 	*under = d
 	return im, "found", nil
 }
 
-// tolerance of the claimed steps; nil where nothing is claimed that moves values.
+// tolerance returns how far the claimed steps may move values; nil if no step changes values.
 func (c *claims) tolerance(p *pair) *tolerance {
 	if len(c.steps[p.a.Name]) == 0 {
 		return nil
@@ -323,7 +323,7 @@ func (c *claims) tolerance(p *pair) *tolerance {
 	return newTolerance(p.f, c.layout.OutAxis(p.a.Name), list)
 }
 
-// lookFolded compares a tensor that a shift changed with what the arithmetic asks for.
+// lookFolded compares a shifted or folded tensor with the values that the fold's arithmetic gives.
 func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) error {
 	t.Class = Compensated
 	im, _ := c.image(p.a)
@@ -332,7 +332,7 @@ func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) er
 		t.Problem = err.Error()
 		return ctx.Err()
 	}
-	if s.Fill != nil { // the readers took the norm's powers of two along with the rest of it
+	if s.Fill != nil { // the norm's powers of two were folded, too
 		im = image{}
 	}
 	d, err := p.compare(ctx, &im, scale, s.Add, c.tolerance(p))
@@ -347,7 +347,7 @@ func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) er
 	return c.holdClaims(ctx, t, p, d, true)
 }
 
-// fill takes over what a comparison measured.
+// fill copies the results of a comparison.
 func (t *Tensor) fill(p *pair, d difference) {
 	t.SNR = decibels(d.signal, d.noise)
 	t.NonFinite = d.nonFinite
@@ -357,7 +357,7 @@ func (t *Tensor) fill(p *pair, d difference) {
 	}
 }
 
-// holdClaims compares what was found with what is claimed.
+// holdClaims compares the results with the claims, and sets the tensor's problem.
 func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d difference, moved bool) error {
 	bad := func(format string, args ...any) {
 		if t.Problem == "" {
@@ -365,17 +365,17 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 		}
 	}
 	if d.spread > 0 {
-		bad("%d values are NaN or infinite that were not, or were and are not as they were", d.spread)
+		bad("%d values are NaN or infinite on one side only, or NaN with other bits", d.spread)
 	}
 	if c.plan == nil {
 		return nil
 	}
 	steps := c.steps[t.Name]
 	if len(steps) == 0 && d.changed > 0 {
-		bad("%d values changed, and the manifest claims nothing lossy", d.changed)
+		bad("%d values changed, and the manifest has no step that changes them", d.changed)
 	}
 	if len(steps) == 0 && !moved {
-		bad("it changed, and the manifest claims nothing about it")
+		bad("it changed, and the manifest has no step for it")
 	}
 	for _, s := range steps {
 		if s.Holds == nil {
@@ -389,12 +389,12 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 	if d.wrong != "" {
 		bad("%s", d.wrong)
 	}
-	const tolerance = 0.01 // dB: sums in another order
+	const tolerance = 0.01 // dB, because sums are in another order
 	if want, ok := c.snr[t.Name]; ok && t.SNR != nil && *t.SNR < want-tolerance {
-		bad("its signal-to-noise ratio is %.2f dB, the manifest claims %.2f", *t.SNR, want)
+		bad("its output SNR is %.2f dB, and the manifest claims %.2f dB", *t.SNR, want)
 	}
 	if least := c.plan.Request.MinSNR; least != nil && t.Linear && t.SNR != nil && *t.SNR < *least-tolerance && !slices.ContainsFunc(steps, func(s claimed) bool { return s.Anywhere }) {
-		bad("its signal-to-noise ratio is %.2f dB, the budget asks for %.2f", *t.SNR, *least)
+		bad("its output SNR is %.2f dB, and the budget is at least %.2f dB", *t.SNR, *least)
 	}
 	return ctx.Err()
 }

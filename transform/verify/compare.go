@@ -8,19 +8,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// difference is what is left between an output and an image of its source.
+// difference is the difference between an output and an image of its source.
 type difference struct {
 	signal, noise float64 // sums of squares
-	changed       int     // finite values whose bits are not the image's
-	spread        int     // values that are finite on one side only, or NaN of other bits
+	changed       int     // finite values that are not the image's
+	spread        int     // values that are finite on one side only, or NaN with other bits
 	nonFinite     int
 	zerosAdded    int
-	wrong         string // the first value that is further off than it may be
+	wrong         string // message on the first value outside the tolerance
 }
 
-// compare holds every element of the output against the image of the source: scale multiplies the
-// source's inputs (nil: ones), add is added after that. A shift counts neither as signal nor as
-// noise. may says how far values may be off (nil: as far as they like).
+// compare compares every element of the output with the image of the source. scale multiplies the source's inputs (nil:
+// ones), and then add is added. A shift counts neither as signal nor as noise. may is the tolerance (nil: any value).
 func (p *pair) compare(ctx context.Context, im *image, scale []float64, add float64, may *tolerance) (difference, error) {
 	var d difference
 	e := &expected{p: p, im: im, scale: scale, add: add, source: make([]float32, p.cols)}
@@ -57,7 +56,7 @@ func (p *pair) compare(ctx context.Context, im *image, scale []float64, add floa
 	return d, nil
 }
 
-// off counts a value that is not the image's.
+// off counts a value that differs from the image's.
 func (d *difference) off(got, v, add float64) {
 	err := got - add - v
 	d.noise += err * err
@@ -80,8 +79,8 @@ func (p *pair) decodeRow(dst []float32, t weights.Tensor, n int) {
 	p.f.Decode(dst, t.Data[n*size:(n+1)*size])
 }
 
-// moved reports whether every element of the output has the bytes of the image's, for types whose
-// values are not known; an image with signs or powers of two does not fit those.
+// moved reports whether every element of the output has the bytes of the image's. It is for types that cannot be decoded,
+// to which an image with signs or powers of two does not apply.
 func (p *pair) moved(im *image) bool {
 	if im.rowFlip != nil || im.colFlip != nil || im.rowExp != nil || im.colExp != nil || p.a.DType.Bits()%8 != 0 {
 		return false
@@ -101,7 +100,7 @@ func (p *pair) moved(im *image) bool {
 	return true
 }
 
-// inputs is the length of the input axis; input is the position on it.
+// inputs returns the length of the input axis.
 func (p *pair) inputs() int {
 	if p.inputRows {
 		return p.rows
@@ -109,6 +108,7 @@ func (p *pair) inputs() int {
 	return p.cols
 }
 
+// input returns the input's number of element [n, k].
 func (p *pair) input(n, k int) int {
 	if p.inputRows {
 		return n
@@ -148,7 +148,7 @@ func nonzero(list []int) int {
 	return n
 }
 
-// summary counts what an image moves; nil where it moves nothing.
+// summary counts the rows and columns that an image changes; nil if it changes none.
 func (im *image) summary(source string) *Relation {
 	moved := func(list []int) int {
 		n := 0

@@ -2,8 +2,7 @@ package verify
 
 import "math"
 
-// expected is the image of a pair's source in real arithmetic: what the output holds before
-// anything lossy.
+// expected is the image of a pair's source in real arithmetic, before lossy steps.
 type expected struct {
 	p      *pair
 	im     *image
@@ -12,12 +11,12 @@ type expected struct {
 	source []float32 // one row
 }
 
-// real reports whether values are computed, so that the sign of a zero means nothing.
+// real reports whether values are computed, so that the sign of a zero has no meaning.
 func (e *expected) real() bool {
 	return e.scale != nil || e.add != 0 || e.p.aValues != nil || !e.p.f.IsFloat()
 }
 
-// row gives row n without the constant. NaN and infinity are the source's.
+// row writes row n, without the constant, to dst. NaN and infinity are the source's.
 func (e *expected) row(dst []float64, n int) {
 	p, im := e.p, e.im
 	from := place(im.row, n)
@@ -46,7 +45,7 @@ func (e *expected) row(dst []float64, n int) {
 	}
 }
 
-// stored gives row n with the constant, as the tensor's type holds it.
+// stored writes row n, with the constant and rounded to the tensor's type, to dst.
 func (e *expected) stored(dst []float32, n int) {
 	row := make([]float64, len(dst))
 	e.row(row, n)

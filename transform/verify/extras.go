@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// extra reports whether the plan announces a tensor that the source has not.
+// extra reports whether the plan adds a tensor of this name.
 func (c *claims) extra(name string) bool {
 	for tensor := range c.steps {
 		if s := c.folded(tensor); s != nil && s.Epilogue && name == tensor+weights.ShiftSuffix {
@@ -32,7 +32,7 @@ func (c *claims) extras(out *weights.Model, problem func(format string, args ...
 		name := tensor + weights.ShiftSuffix
 		t, ok := out.Tensor(name)
 		if !ok {
-			problem("tensor %q is missing from the output: its epilogue needs it", name)
+			problem("tensor %q is missing from the output, and the epilogue needs it", name)
 			continue
 		}
 		err := weights.Guard(t.File, func() error {
@@ -48,19 +48,19 @@ func (c *claims) extras(out *weights.Model, problem func(format string, args ...
 	return nil
 }
 
-// wrongExtra says what of an epilogue's tensor is not as claimed; empty where nothing is.
+// wrongExtra says how an epilogue's tensor differs from the claim; empty if it does not.
 func (c *claims) wrongExtra(t weights.Tensor, tensor string, add float64) string {
 	w, _ := c.src.Tensor(tensor)
 	rows, cols := w.Matrix()
 	p := &pair{a: w}
 	outputs := []int{rows, cols}[c.layout.OutAxis(p.a.Name)]
 	if t.DType != weights.F32 || len(t.Shape) != 1 || t.Shape[0] != outputs {
-		return fmt.Sprintf("is %s%v, its epilogue needs F32[%d]", t.DType, t.Shape, outputs)
+		return fmt.Sprintf("is %s%v, and the epilogue needs F32[%d]", t.DType, t.Shape, outputs)
 	}
 	f, _ := t.DType.Format()
 	for i := range outputs {
 		if got := f.Elem(t.Data, i); got != math.Float32bits(float32(add)) {
-			return fmt.Sprintf("holds %g at [%d], the claimed shift is %g", f.Value(got), i, add)
+			return fmt.Sprintf("holds %g at [%d], and the claimed shift is %g", f.Value(got), i, add)
 		}
 	}
 	return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// files holds shards against the digests that the manifest records, and compares all other files.
+// files compares shards with the digests in the manifest, and all other files with the source's.
 func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.Manifest, o Options) error {
 	if man != nil {
 		if err := r.shards(ctx, src, out, man, o); err != nil {
@@ -28,7 +28,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 	}
 	for _, name := range src.Others {
 		if name == plan.ManifestName || r.Plan != nil && !r.Plan.DropIn && name == weights.IndexName {
-			continue // made anew
+			continue // written by the conversion
 		}
 		same, err := sameFile(filepath.Join(src.Dir, name), filepath.Join(out.Dir, name))
 		switch {
@@ -42,7 +42,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 	}
 	for _, name := range out.Others {
 		if name != plan.ManifestName && !slices.Contains(src.Others, name) {
-			r.problem("file %s of the output has no source", name)
+			r.problem("file %s of the output is not in the source", name)
 		}
 	}
 	return ctx.Err()
@@ -62,7 +62,7 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.
 		for _, s := range man.Shards {
 			switch f := files[s.File]; {
 			case f == nil:
-				r.problem("the manifest names the shard %s, which the %s has not", s.File, what)
+				r.problem("the manifest names the shard %s, which is not in the %s", s.File, what)
 			case named[s.File]:
 				r.problem("the manifest names the shard %s twice", s.File)
 			default:
@@ -87,7 +87,7 @@ func (r *Report) shards(ctx context.Context, src, out *weights.Model, man *plan.
 	}
 	for _, j := range jobs {
 		if j.got != j.want {
-			r.problem("%s: its SHA-256 is %.12s…, the manifest says %.12s…: the file was changed", j.file.Path, j.got, j.want)
+			r.problem("%s: its SHA-256 is %.12s…, and the manifest says %.12s…: the file was changed after the conversion", j.file.Path, j.got, j.want)
 		}
 	}
 	return nil
@@ -101,8 +101,8 @@ func shardsByName(m *weights.Model) map[string]*weights.File {
 	return files
 }
 
-// heads compares what shards say of themselves: the same bytes, or, where tensors were added, the
-// same metadata and the source's tensors in their order.
+// heads compares the shards' headers. They must have the same bytes. If tensors were added, they must have the same
+// metadata, and the source's tensors in the source's order.
 func (r *Report) heads(src, out *weights.Model) error {
 	made := shardsByName(out)
 	for _, a := range src.Files() {
@@ -124,7 +124,7 @@ func (r *Report) heads(src, out *weights.Model) error {
 			case !maps.Equal(a.Metadata, b.Metadata):
 				r.problem("%s: its metadata differ from the source's", b.Path)
 			case !slices.Equal(names, kept):
-				r.problem("%s: its tensors are not those of the source's shard, in that order", b.Path)
+				r.problem("%s: its tensors are not those of the source's shard in the same order", b.Path)
 			case len(kept) == len(b.Tensors) && !bytes.Equal(a.Head(), b.Head()):
 				r.problem("%s: its header differs from the source's", b.Path)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// image relates the rows and columns of an output b to a source a:
-// b[n,k] = ±2^e·a[row[n], col[k]] with sign and e the sum of the row's and the column's. Nil
-// parts do nothing; flip and exp are by the output's place.
+// image relates the elements of an output b to a source a: b[n,k] = ±2^e·a[row[n], col[k]]. The sign is the product of
+// the row's and the column's sign, and e is the sum of their exponents. flip and exp are by the output's place. Nil parts
+// do nothing.
 type image struct {
 	row, col         []int
 	rowFlip, colFlip []bool
@@ -25,11 +25,11 @@ type pair struct {
 	f          weights.Format
 	rows, cols int
 	inputRows  bool      // inputs are rows: storage [in, out]
-	aValues    []float64 // numbers in the place of a's, where a fold makes new ones
+	aValues    []float64 // replace a's values, if a fold computes new ones
 }
 
-// find looks for an image in the data alone. ok is false where neither the identity nor a
-// permutation fits: then the data are not conclusive.
+// find searches for an image in the data alone. ok is false if neither the identity nor a permutation fits. Then the data
+// are not conclusive.
 func (p *pair) find(ctx context.Context) (im image, ok bool, err error) {
 	if !p.inPlace() {
 		if im.row, im.col, ok, err = p.permutation(ctx); !ok || err != nil {
@@ -47,8 +47,8 @@ func evenly(n, m int, fn func(i int)) {
 	}
 }
 
-// inPlace reports whether values stand where they stood, up to signs, powers of two and noise:
-// whether the large values of some rows have nearly the mantissas they had.
+// inPlace reports whether values are where they were, apart from signs, powers of two and noise. It samples large values
+// of some rows and compares their mantissas.
 func (p *pair) inPlace() bool {
 	near, all := 0, 0
 	evenly(p.rows, 64, func(n int) {
@@ -81,14 +81,14 @@ func (p *pair) value(t weights.Tensor, n, k int) float64 {
 	return float64(p.f.Value(p.f.Elem(t.Data, n*p.cols+k)))
 }
 
-// quantiser is a rounding that the output may have gone through: bits zeroed, to nearest or not.
+// quantiser is a rounding that may have been applied to the output: low bits zeroed, to nearest or truncated.
 type quantiser struct {
 	bits     int
 	truncate bool
 }
 
-// mantissa is what of a value survives signs and powers of two, after the quantiser: the number
-// is some odd colour for zero and for what is not finite.
+// mantissa returns the part of a value, after the quantiser, that signs and powers of two do not change. Zero and values
+// that are not finite get numbers of their own.
 func (q quantiser) mantissa(f weights.Format, b uint32) uint64 {
 	mag := b &^ f.SignMask()
 	switch {
@@ -115,7 +115,7 @@ func (q quantiser) mantissa(f weights.Format, b uint32) uint64 {
 	return uint64(mag & f.MantMask())
 }
 
-// mixer scatters mantissas; for narrow types by a table.
+// mixer returns a hash of a value's mantissa; for narrow types it uses a table.
 func (q quantiser) mixer(f weights.Format) func(b uint32) uint64 {
 	if f.Bits > 16 {
 		return func(b uint32) uint64 { return mix(q.mantissa(f, b)) }
@@ -132,7 +132,7 @@ func abs8(b uint32) int {
 	return max(v, -v)
 }
 
-// mix is a bijection of 64-bit words that scatters its input (the finaliser of SplitMix64).
+// mix is a hash of 64-bit words (the finaliser of SplitMix64).
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
@@ -140,12 +140,11 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// colours are fingerprints of rows and columns that do not depend on their order.
+// colours are hashes of rows and columns that do not depend on the order of columns and rows.
 type colours struct{ row, col []uint64 }
 
-// refine gives every row the sum over its elements of mixed mantissas and column colours, and
-// every column likewise, a few times over. Rows that differ in more than order get different
-// colours.
+// refine computes colours in three rounds. A row's colour is the sum over its elements of a hash of the mantissa and the
+// column's colour, and likewise for columns. Rows that differ in more than order get different colours.
 func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colours, error) {
 	c := colours{make([]uint64, p.rows), make([]uint64, p.cols)}
 	mixed := q.mixer(p.f)
@@ -166,8 +165,7 @@ func (p *pair) refine(ctx context.Context, t weights.Tensor, q quantiser) (colou
 	return c, nil
 }
 
-// permutation finds row and column orders by colour, trying the roundings that the output's zero
-// bits allow.
+// permutation finds row and column orders by colour. It tries the roundings that the output's zero bits allow.
 func (p *pair) permutation(ctx context.Context) (row, col []int, ok bool, err error) {
 	try := []quantiser{{}}
 	if z := p.zeroBits(p.b); z > p.zeroBits(p.a) {
@@ -191,8 +189,8 @@ func (p *pair) permutation(ctx context.Context) (row, col []int, ok bool, err er
 	return nil, nil, false, nil
 }
 
-// match pairs equal colours: the k-th of a colour after with the k-th of that colour before. It
-// returns, by place after, the place before.
+// match pairs places of equal colour: the k-th of a colour in after with the k-th of that colour in before. It returns
+// the place in before, by the place in after.
 func match(before, after []uint64) ([]int, bool) {
 	from, to := byColour(before), byColour(after)
 	m := make([]int, len(after))
@@ -225,7 +223,7 @@ func byColour(c []uint64) []int {
 // zeroBits counts the low bits that are zero in every finite value.
 func (p *pair) zeroBits(t weights.Tensor) int {
 	var or uint32
-	for i := 0; i < p.rows*p.cols && or&1 == 0; i++ { // until no bit is left to be zero
+	for i := 0; i < p.rows*p.cols && or&1 == 0; i++ { // until the lowest bit is set somewhere
 		if b := p.f.Elem(t.Data, i); p.f.Finite(b) {
 			or |= b
 		}
@@ -233,8 +231,7 @@ func (p *pair) zeroBits(t weights.Tensor) int {
 	return min(p.f.MantBits, bits.TrailingZeros32(or|1<<p.f.MantBits))
 }
 
-// octaves is the exponent of b[n,k]/a[row,col], rounded; ok is false where either is zero or not
-// finite.
+// octaves returns the rounded binary logarithm of |b[n,k]/a[row,col]|. ok is false if either is zero or not finite.
 func (p *pair) octaves(im *image, n, k int) (e int, negative, ok bool) {
 	a, b := p.value(p.a, place(im.row, n), place(im.col, k)), p.value(p.b, n, k)
 	r := b / a
@@ -255,9 +252,8 @@ func place(list []int, i int) int {
 	return list[i]
 }
 
-// findExponents splits the exponents of all ratios into one for each row and one for each column:
-// a row's is the commonest of its ratios, a column's the commonest of what is left. For a sum of
-// the two that is exact up to a constant between them.
+// findExponents splits the exponents of all ratios into one for each row and one for each column. A row's exponent is the
+// most common one of its ratios. A column's is the most common rest. The split is unique up to a constant.
 func (p *pair) findExponents(ctx context.Context, im *image) error {
 	row, col := make([]int, p.rows), make([]int, p.cols)
 	for n := range row {
@@ -284,7 +280,7 @@ func (p *pair) findExponents(ctx context.Context, im *image) error {
 	return nil
 }
 
-// commonest value of up to 256 samples; of equals the smallest.
+// commonest returns the most common of up to 256 sampled values, and the smallest of equally common ones.
 func (p *pair) commonest(n int, value func(i int) (int, bool)) int {
 	const far = 1200 // beyond any sum of two exponents
 	var count [2*far + 1]uint16
@@ -304,8 +300,8 @@ func (p *pair) commonest(n int, value func(i int) (int, bool)) int {
 	return best
 }
 
-// findSigns splits the signs of all ratios: columns by the row with the most values, then rows by
-// majority, then columns by majority.
+// findSigns splits the signs of all ratios into one for each row and one for each column. Columns first get the signs of
+// the row with the most values. Then rows, and then columns, are decided by majority.
 func (p *pair) findSigns(ctx context.Context, im *image) error {
 	row, col := make([]bool, p.rows), make([]bool, p.cols)
 	fullest, most := 0, -1
@@ -343,7 +339,7 @@ func (p *pair) findSigns(ctx context.Context, im *image) error {
 		}
 		col[k] = p.commonest(p.rows, func(n int) (int, bool) { return negativeAt(n, k, row[n]) }) == 1
 	}
-	if countTrue(row)+countTrue(col) > p.rows/2+p.cols/2 { // the same with every sign turned twice
+	if countTrue(row)+countTrue(col) > p.rows/2+p.cols/2 { // inverting all rows and all columns changes nothing
 		invert(row)
 		invert(col)
 	}

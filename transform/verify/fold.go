@@ -9,9 +9,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Fold is what a compensated step claims: a constant Add on every weight, the norm Scale folded into the columns,
-// the norm's Bias folded into the bias of Weight, or a norm's values all set to Fill. Epilogue asks a runtime to
-// subtract the constant again; it is stored in an extra tensor.
+// Fold is what a compensated step claims: that the constant Add is added to every weight, that the weight of the norm
+// Scale is folded into the inputs, that the norm's Bias is folded into the bias of the layer Weight, or that all values of
+// a norm are Fill. With Epilogue, a runtime must subtract the constant again, which an extra tensor holds. Scale, Bias and
+// Weight are names of tensors.
 type Fold struct {
 	Add      float64  `json:"add"`
 	Scale    string   `json:"scale"`
@@ -21,8 +22,8 @@ type Fold struct {
 	Epilogue bool     `json:"epilogue"`
 }
 
-// wholeFolds is an error where a norm is folded in part, where a step belongs to no fold, or where
-// a constant is added that changes the function.
+// wholeFolds returns an error if a norm is folded only in part, if a step belongs to no fold, or if an added constant
+// changes the function.
 func (c *claims) wholeFolds() error {
 	if c.layout == nil {
 		return nil
@@ -37,7 +38,7 @@ func (c *claims) wholeFolds() error {
 	for norm, layers := range behind {
 		done, all := c.foldOf(layers, folds)
 		if done > 0 && done < all {
-			return fmt.Errorf("%s is folded only in part: %d of %d steps", norm, done, all)
+			return fmt.Errorf("%s is folded only in part: the plan has %d of %d steps", norm, done, all)
 		}
 	}
 	for name := range c.steps {
@@ -48,17 +49,17 @@ func (c *claims) wholeFolds() error {
 		fold := s.Fill != nil || s.Bias != "" || s.Scale != ""
 		switch {
 		case fold && !folds[name]:
-			return fmt.Errorf("the fold of %q is part of none that its family allows", name)
+			return fmt.Errorf("the fold of %q belongs to no fold that its family allows", name)
 		case s.Add != 0 && claim.Role != arch.Linear:
-			return fmt.Errorf("%q is no layer that a constant can be added to", name)
+			return fmt.Errorf("%q is not a linear layer, so no constant can be added to it", name)
 		case !fold && !claim.Softmax && !s.Epilogue:
-			return fmt.Errorf("a constant added to %q is not free: its inputs may have any sum", name)
+			return fmt.Errorf("a constant added to %q changes the function, because its inputs need not sum to 0", name)
 		}
 	}
 	return nil
 }
 
-// foldOf counts the steps that fold one norm into all its layers, and how many there must be.
+// foldOf counts the plan's steps that fold one norm into all its layers, and the steps that this needs.
 func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all int) {
 	need := func(name string, holds func(s *Fold) bool) {
 		all++
@@ -86,16 +87,16 @@ func (c *claims) foldOf(layers []*arch.Claim, folds map[string]bool) (done, all 
 	return done, all
 }
 
-// foldedValues puts the numbers that a fold makes into the pair, in the source's place, and gives
-// the factors on its inputs (nil: ones), by the source's positions.
+// foldedValues sets the pair's values to those that a fold computes, and returns the factors of its inputs (nil: ones).
+// Both are in the source's order.
 func (c *claims) foldedValues(ctx context.Context, p *pair, s *Fold) (scale []float64, err error) {
 	if c.layout == nil || c.layout.Claims[p.a.Name] == nil {
-		return nil, errors.New("the claimed fold needs a family that is known")
+		return nil, errors.New("the claimed fold needs a known family")
 	}
 	switch {
 	case s.Fill != nil:
 		if c.layout.Claims[p.a.Name].Role != arch.Norm {
-			return nil, errors.New("only a norm can have been folded away")
+			return nil, errors.New("only a norm can be filled")
 		}
 		p.aValues = make([]float64, p.rows*p.cols)
 		for i := range p.aValues {
@@ -112,12 +113,12 @@ func (c *claims) foldedValues(ctx context.Context, p *pair, s *Fold) (scale []fl
 	return scale, err
 }
 
-// normScale is a norm's weight with its powers of two.
+// normScale returns a norm's weight, multiplied by its claimed powers of two.
 func (c *claims) normScale(name string) ([]float64, error) {
 	v, err := c.vector(name)
 	claim := c.layout.Claims[name]
 	if err != nil || claim == nil {
-		return nil, errors.Join(err, fmt.Errorf("%q is no norm", name))
+		return nil, errors.Join(err, fmt.Errorf("%q is not a norm", name))
 	}
 	exps := claim.Axes[0].Exps(func(n string) []int { return c.exp[n] })
 	for i := range v {
@@ -126,7 +127,8 @@ func (c *claims) normScale(name string) ([]float64, error) {
 	return v, nil
 }
 
-// foldedBias is b + w·β; the weight is read element by element and never held.
+// foldedBias returns b + w·β for the bias b, the weight w and the norm's bias β. It reads w element by element, so that
+// memory holds no decoded copy.
 func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float64, error) {
 	b, err := c.vector(name)
 	if err != nil {
@@ -140,7 +142,7 @@ func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float6
 	f, known := w.DType.Format()
 	claim := c.layout.Claims[s.Weight]
 	if !ok || !known || claim == nil || w.Len() != len(b)*len(beta) {
-		return nil, fmt.Errorf("the claimed fold of %q does not fit", s.Weight)
+		return nil, fmt.Errorf("the claimed fold of %q does not fit the shapes of its tensors", s.Weight)
 	}
 	for i := range w.Len() {
 		if i%(1<<20) == 0 && ctx.Err() != nil {
@@ -155,6 +157,7 @@ func (c *claims) foldedBias(ctx context.Context, name string, s *Fold) ([]float6
 	return b, nil
 }
 
+// vector returns the values of a one-dimensional tensor of the source.
 func (c *claims) vector(name string) ([]float64, error) {
 	t, ok := c.src.Tensor(name)
 	f, known := t.DType.Format()

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Grid checks the pass grid: every value is a multiple of its output's step, half a step from where it was.
+// Grid checks the pass grid: every value is a multiple of its output's step, and moved by at most half a step.
 var Grid = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Exponents []int   `json:"exponents"`
@@ -26,15 +26,15 @@ var Grid = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}, err
 }}
 
-// onGrid checks that every finite value is a multiple of its output's step.
+// onGrid checks that every finite value is a multiple of its output's step, 2^exps[output].
 func onGrid(ctx context.Context, t *Result, exps []int) error {
 	if outputs := []int{t.Rows, t.Cols}[t.OutAxis]; len(exps) != outputs {
-		return fmt.Errorf("there are %d steps for %d outputs", len(exps), outputs)
+		return fmt.Errorf("the plan has %d grid steps for %d outputs", len(exps), outputs)
 	}
 	perStep := make([]float64, len(exps)) // 1 over the step
 	for i, e := range exps {
 		if e < -800 || e > 800 {
-			return fmt.Errorf("the step 2^%d is none", e)
+			return fmt.Errorf("the grid step 2^%d is outside the range of values", e)
 		}
 		perStep[i] = math.Ldexp(1, -e)
 	}
@@ -50,7 +50,7 @@ func onGrid(ctx context.Context, t *Result, exps []int) error {
 				out = k
 			}
 			if q := float64(v) * perStep[out]; v-v == 0 && q != math.Trunc(q) {
-				return fmt.Errorf("element [%d, %d] is no multiple of 2^%d", n, k, exps[out])
+				return fmt.Errorf("element [%d, %d] is not a multiple of 2^%d", n, k, exps[out])
 			}
 		}
 	}

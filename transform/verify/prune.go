@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Prune checks the pass prune: all values of the inputs and outputs that a step names are zero; the others are
-// chosen jointly.
+// Prune checks the pass prune: all values of the inputs and outputs in the step are zero. The others are chosen jointly,
+// and any value is allowed.
 var Prune = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Inputs  []int `json:"inputs"`
@@ -19,7 +19,7 @@ var Prune = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}}, err
 }}
 
-// pruned checks that all values of inputs and outputs, positions of the source, are zero.
+// pruned checks that all finite values of the inputs and outputs, given by the source's positions, are zero.
 func pruned(ctx context.Context, t *Result, inputs, outputs []int) error {
 	rows, cols := make([]bool, t.Rows), make([]bool, t.Cols) // by the source's positions
 	in, out := cols, rows
@@ -45,7 +45,7 @@ func pruned(ctx context.Context, t *Result, inputs, outputs []int) error {
 		t.Row(row, n)
 		for k, v := range row {
 			if v != 0 && v-v == 0 && (rows[t.SourceRow(n)] || cols[t.SourceCol(k)]) {
-				return fmt.Errorf("element [%d, %d] is %g, and is claimed to be pruned", n, k, v)
+				return fmt.Errorf("element [%d, %d] is %g, and the plan prunes it", n, k, v)
 			}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Round checks the pass round: low bits are zero, and values half a unit from where they were, or a whole one where
-// they were truncated.
+// Round checks the pass round: the low bits are zero, and values moved by at most half a unit of the last bit that is
+// left, or by less than a unit if they were truncated.
 var Round = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Zeroed   int  `json:"zeroed"`
@@ -29,7 +29,7 @@ var Round = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 				return nil
 			}
 			if got := t.pair.zeroBits(t.pair.b); got < d.Zeroed {
-				return fmt.Errorf("%d low bits are claimed to be zero, %d are", d.Zeroed, got)
+				return fmt.Errorf("the plan zeroes %d low bits, and %d are zero", d.Zeroed, got)
 			}
 			return nil
 		},

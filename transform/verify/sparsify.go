@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Sparsify checks the pass sparsify: which values are zero follows from the step and the values before it.
+// Sparsify checks the pass sparsify: the step and the values before it determine which values are zero.
 var Sparsify = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	z, err := plan.Data[Zeros](s, "zeros")
 	if err == nil {
@@ -19,9 +19,9 @@ var Sparsify = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	return &Claim{Zeros: &z}, err
 }}
 
-// Zeros say which values must be zero: exactly one of the parts. Block is a size in rows and columns; blocks whose
-// mean square is below Threshold, and of those at it the ones numbered below Ties, are zero. Runs is what a
-// zero along memory is worth. Pattern "2:4" zeroes two of every four inputs.
+// Zeros say which values must be zero, by exactly one of Block, Runs and Pattern. Block is a size in rows and columns. A
+// block is zero if its mean square is below Threshold, or equal to Threshold and its number is below Ties. Runs zeroes runs
+// along memory: a zero is worth this much squared error. Pattern "2:4" zeroes two of every four inputs.
 type Zeros struct {
 	Block     *[2]int `json:"block"`
 	Threshold float64 `json:"threshold"`
@@ -30,7 +30,7 @@ type Zeros struct {
 	Pattern   string  `json:"pattern"`
 }
 
-// zeroing works out which values a claimed step must have zeroed, from the values before it.
+// zeroing computes which values a claimed step must have zeroed, from the values before the step.
 type zeroing struct {
 	z         *Zeros
 	inputRows bool
@@ -55,7 +55,7 @@ func newZeroing(z *Zeros, rows, cols, outAxis int) *zeroing {
 	return s
 }
 
-// checkZeros is an error where a step is none that can be carried out.
+// checkZeros returns an error for a step that cannot be carried out.
 func checkZeros(z *Zeros) error {
 	parts := 0
 	for _, asked := range []bool{z.Block != nil, z.Runs > 0, z.Pattern == "2:4"} {
@@ -64,16 +64,16 @@ func checkZeros(z *Zeros) error {
 		}
 	}
 	if parts != 1 || z.Pattern != "" && z.Pattern != "2:4" {
-		return errors.New("does not say which values are zero, or says it twice")
+		return errors.New("it must have exactly one of block, runs and pattern \"2:4\"")
 	}
 	if b := z.Block; b != nil && (b[0] < 1 || b[1] < 1 || b[0] > 64 || 64%b[0] != 0 || b[1] > 4096) {
-		return fmt.Errorf("there are no blocks of %dx%d", b[0], b[1])
+		return fmt.Errorf("blocks of %dx%d are not possible", b[0], b[1])
 	}
 	return nil
 }
 
-// row tells which values of row n must be zero; rows are asked for in order. load gives the values
-// of a row before the step.
+// row returns which values of row n must be zero. It must be called for rows in order. load returns the values of a row
+// before the step.
 func (s *zeroing) row(n int, load func(dst []float32, n int)) []bool {
 	if n%s.height == 0 {
 		here := min(s.height, s.rows-n)
@@ -104,8 +104,8 @@ func (s *zeroing) decide(band, rows int) {
 	}
 }
 
-// tiles zeroes those whose mean square, summed in the order of memory, is below the threshold, and
-// of those at the threshold the first.
+// tiles zeroes the tiles whose mean square, summed in the order of memory, is below the threshold, and the first of those
+// at the threshold.
 func (s *zeroing) tiles(band, rows int) {
 	cols, width := len(s.values[0]), s.z.Block[1]
 	number := band * ((cols + width - 1) / width)
@@ -128,8 +128,8 @@ func (s *zeroing) tiles(band, rows int) {
 	}
 }
 
-// fours zeroes all but the two largest of a group, the earlier of equals counting as larger; a
-// group with NaN or infinity stays.
+// fours zeroes all but the two largest of a group. The earlier of two equal values counts as larger. A group with NaN or
+// infinity stays.
 func (s *zeroing) fours(at func(j int) (*float32, *bool)) {
 	magnitude := func(j int) float64 { v, _ := at(j); return math.Abs(float64(*v)) }
 	order := []int{0, 1, 2, 3}
@@ -145,10 +145,9 @@ func (s *zeroing) fours(at func(j int) (*float32, *bool)) {
 	}
 }
 
-// runs finds the cheapest runs of zeros along a row, as the shortest path through two states. A
-// kept value is free, a zeroed one costs its square less what a zero is worth, and a change of
-// state what two zeros are worth. Of equal paths the one that stays in its state is taken, and of
-// equal ends the kept one.
+// runs finds the cheapest runs of zeros along a row, as the shortest path through two states. A kept value costs nothing.
+// A zeroed value costs its square minus the worth of a zero. A change of state costs the worth of two zeros. Of equally
+// cheap paths, the one that stays in its state is taken, and at the end of the row the one that keeps the value.
 func (s *zeroing) runs(values []float32, zero []bool) {
 	const keep, drop = 0, 1
 	worth := s.z.Runs

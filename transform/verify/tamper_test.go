@@ -35,7 +35,7 @@ func TestHalfAFoldIsSeen(t *testing.T) {
 		man["plan"].(map[string]any)["steps"] = fills
 	})
 	vouch(t, out)
-	wantProblem(t, report(t, src, out), "is folded only in part: 2 of ")
+	wantProblem(t, report(t, src, out), "is folded only in part: the plan has 2 of ")
 }
 
 func TestWrongExtrasAreSeen(t *testing.T) {
@@ -53,7 +53,7 @@ func TestWrongExtrasAreSeen(t *testing.T) {
 		gone = infos[i].Name
 		return slices.Delete(infos, i, i+1)
 	})
-	wantProblem(t, report(t, src, out), `tensor "`+gone+`" is missing from the output: its epilogue`)
+	wantProblem(t, report(t, src, out), `tensor "`+gone+`" is missing from the output, and the epilogue`)
 
 	out = convert(t, src, "shift=4/epilogue", 0)
 	rebuilt(t, out, func(infos []weights.Info) []weights.Info {
@@ -61,7 +61,7 @@ func TestWrongExtrasAreSeen(t *testing.T) {
 		infos[i].Shape = []int{1, infos[i].Shape[0]}
 		return infos
 	})
-	wantProblem(t, report(t, src, out), `its epilogue needs F32[`)
+	wantProblem(t, report(t, src, out), `and the epilogue needs F32[`)
 }
 
 func TestOtherHeadersAreSeen(t *testing.T) {
@@ -99,7 +99,7 @@ func TestATensorInAnotherShardIsSeen(t *testing.T) {
 	}
 	ok(t, os.WriteFile(m.Index, weights.EncodeIndex(weightMap, 0), 0o666))
 	vouch(t, out)
-	wantProblem(t, report(t, src, out), "is in the shard "+second+", was in "+first)
+	wantProblem(t, report(t, src, out), "is in the shard "+second+", and the source's is in "+first)
 }
 
 func TestThreeDimensions(t *testing.T) {

@@ -25,8 +25,8 @@ func newTolerance(f weights.Format, outAxis int, claims []*Claim) *tolerance {
 	return t
 }
 
-// wrong says what is wrong with element [n, k] where real arithmetic gives v and zero tells whether it must be
-// zero; empty where nothing is.
+// wrong returns a message if element [n, k] must not be got, else "". v is its value in real arithmetic, and zero says
+// whether it must be zero.
 func (t *tolerance) wrong(n, k int, got, v float64, zero bool) string {
 	switch {
 	case zero && got == 0:
@@ -36,10 +36,10 @@ func (t *tolerance) wrong(n, k int, got, v float64, zero bool) string {
 	case t.allows(n, k, got, v):
 		return ""
 	}
-	return fmt.Sprintf("element [%d, %d] is %g, and the manifest's steps make it %g", n, k, got, v)
+	return fmt.Sprintf("element [%d, %d] is %g, and by the manifest's steps it should be %g", n, k, got, v)
 }
 
-// allows reports whether element [n, k] may hold got where real arithmetic gives v.
+// allows reports whether element [n, k] may be got if real arithmetic gives v.
 func (t *tolerance) allows(n, k int, got, v float64) bool {
 	off := math.Abs(got - v)
 	if off == 0 {
@@ -54,13 +54,13 @@ func (t *tolerance) allows(n, k int, got, v float64) bool {
 			bound += c.Within(t.f, output, v, bound)
 		}
 	}
-	if math.Abs(v)+bound > float64(t.f.Value(t.f.MaxFinite)) { // the largest finite multiple instead
+	if math.Abs(v)+bound > float64(t.f.Value(t.f.MaxFinite)) { // rounded to the largest finite multiple instead
 		bound *= 2
 	}
 	return off <= bound
 }
 
-// spacing is the distance between representable values at v.
+// spacing returns the distance between representable values at v.
 func spacing(f weights.Format, v float64) float64 {
 	if !f.IsFloat() {
 		return 1
@@ -69,5 +69,5 @@ func spacing(f weights.Format, v float64) float64 {
 	return power(max(e, 1-f.Bias) - f.MantBits)
 }
 
-// power is 2^e for a double's normal range.
+// power returns 2^e, for e in the normal range of a double.
 func power(e int) float64 { return math.Float64frombits(uint64(e+1023) << 52) }

@@ -6,7 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// Trellis checks the pass trellis: values are chosen jointly.
+// Trellis checks the pass trellis: values are chosen jointly, so any value is allowed.
 var Trellis = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	_, err := plan.Data[struct {
 		Lambda float64         `json:"lambda"`

@@ -18,18 +18,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Class is what became of a tensor.
+// Class says how a tensor changed.
 type Class string
 
 const (
 	Identical   Class = "identical"   // the same bytes
-	Exact       Class = "exact"       // a permutation, sign or power-of-two image
-	Compensated Class = "compensated" // shifted, or takes part in a fold
-	Lossy       Class = "lossy"
-	Untouched   Class = "untouched" // the same bytes, and no part of the family
+	Exact       Class = "exact"       // permuted, or multiplied by signs or powers of two, and otherwise the same
+	Compensated Class = "compensated" // shifted, or part of a fold
+	Lossy       Class = "lossy"       // values changed in another way
+	Untouched   Class = "untouched"   // the same bytes, and the family does not know the tensor
 )
 
-// Tensor is the finding about one tensor.
+// Tensor is the report on one tensor.
 type Tensor struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind,omitempty"` // the type of layer
@@ -37,25 +37,25 @@ type Tensor struct {
 	DType  string `json:"dtype"`
 	Shape  []int  `json:"shape"`
 	Class  Class  `json:"class"`
-	// SNR is the signal-to-noise ratio of the layer's output for inputs of unit variance, in
-	// decibels; absent where nothing was lost, and where the source has no signal.
+	// SNR is the signal-to-noise ratio in dB of the layer's output, for independent inputs of unit variance. It is nil
+	// if nothing was lost, and if the source is all zeros.
 	SNR *float64 `json:"snr_db,omitempty"`
-	// BitsZeroed counts the low mantissa bits that are zero in every finite value of the output,
-	// beyond those that were zero before. In JSON it is absent where the type's values are not known.
+	// BitsZeroed counts the low mantissa bits that are zero in every finite value of the output and were not in the
+	// source. JSON omits it for dtypes that lowtoggle cannot decode.
 	BitsZeroed int `json:"-"`
 	// ZerosAdded counts values that became zero.
 	ZerosAdded int `json:"zeros_added,omitempty"`
-	// NonFinite counts NaN and infinite values; all are the source's own.
+	// NonFinite counts NaN and infinite values.
 	NonFinite int `json:"non_finite,omitempty"`
-	// Relation says where rows, columns, signs and exponents went; absent where nothing moved.
+	// Relation counts the rows and columns that were permuted, flipped and scaled; nil if none was.
 	Relation *Relation `json:"relation,omitempty"`
-	// Shift is the constant that was added to every weight.
+	// Shift is the constant that was added to every weight; nil for none.
 	Shift *float64 `json:"shift,omitempty"`
-	// Problem says what breaks the manifest's claims.
+	// Problem says how the tensor differs from the manifest's claims; empty if it does not.
 	Problem string `json:"problem,omitempty"`
 }
 
-// MarshalJSON adds the count of zero bits where it means something.
+// MarshalJSON adds the count of zero bits for dtypes that lowtoggle can decode.
 func (t Tensor) MarshalJSON() ([]byte, error) {
 	type plain Tensor
 	js := struct {
@@ -70,7 +70,7 @@ func (t Tensor) MarshalJSON() ([]byte, error) {
 	return json.Marshal(js)
 }
 
-// Relation summarises an exact image.
+// Relation summarises an exact change of a tensor.
 type Relation struct {
 	RowsMoved   int `json:"rows_moved,omitempty"`
 	ColsMoved   int `json:"columns_moved,omitempty"`
@@ -78,19 +78,19 @@ type Relation struct {
 	ColsFlipped int `json:"columns_flipped,omitempty"`
 	RowsScaled  int `json:"rows_scaled,omitempty"`
 	ColsScaled  int `json:"columns_scaled,omitempty"`
-	// Source is "found" where the data alone showed the relation, "claimed" where the manifest
-	// named it and the data agree with it.
+	// Source is "found" if the data alone show the relation, and "claimed" if it is the manifest's.
 	Source string `json:"source"`
 }
 
-// Report is the whole finding.
+// Report is the report on a model. OK is true if there is no problem, neither here nor in a tensor.
 type Report struct {
 	OK      bool     `json:"ok"`
 	Tensors []Tensor `json:"tensors"`
-	// Problems are those of files and of the model as a whole.
+	// Problems are those of files and of the whole model.
 	Problems []string `json:"problems,omitempty"`
-	DropIn   bool     `json:"drop_in"`
-	// Plan is the one that the output's manifest claims, nil without a manifest.
+	// DropIn is true if runtimes need no change to use the output.
+	DropIn bool `json:"drop_in"`
+	// Plan is the plan in the output's manifest; nil without a manifest.
 	Plan *plan.Plan `json:"-"`
 }
 
@@ -102,8 +102,8 @@ type Options struct {
 	Progress func(progress.Event)
 }
 
-// Models compares a converted model with its source. The error is about reading; what is found to
-// be wrong is in the report.
+// Models compares a converted model with its source. All that it finds wrong is in the report. The error is that of
+// reading a file, of config.json naming no usable family, or ctx's.
 func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -115,13 +115,13 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	man, err := plan.ReadManifest(out.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.problem("%s has no %s: nothing says what was done to it", out.Dir, plan.ManifestName)
+		r.problem("%s has no %s, so there are no claims to check", out.Dir, plan.ManifestName)
 	case err != nil:
 		r.problem("%v", err)
 	default:
 		r.Plan, r.DropIn = man.Plan, man.Plan.DropIn
 		if man.DropIn != man.Plan.DropIn {
-			r.problem("the manifest says \"drop_in\": %v, and its plan says otherwise", man.DropIn)
+			r.problem("the manifest says \"drop_in\": %v, and its plan says the opposite", man.DropIn)
 		}
 		if err := man.Plan.CheckModel(src); err != nil {
 			r.problem("%v", err)
@@ -155,7 +155,7 @@ func (r *Report) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// tensors compares all tensors, several at a time, in the source's order, the adapter's last.
+// tensors compares all tensors in parallel. The report has them in the source's order, the adapter's last.
 func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *claims, o Options) error {
 	var pairs [][2]weights.Tensor
 	var total int64
@@ -165,10 +165,10 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 		case !ok:
 			r.problem("tensor %q is missing from the output", a.Name)
 		case a.DType != b.DType || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape):
-			r.problem("tensor %q is %s%v, was %s%v", a.Name, b.DType, b.Shape, a.DType, a.Shape)
+			r.problem("tensor %q is %s%v, and the source's is %s%v", a.Name, b.DType, b.Shape, a.DType, a.Shape)
 		default:
 			if is, was := filepath.Base(b.File), filepath.Base(a.File); is != was {
-				r.problem("tensor %q is in the shard %s, was in %s", a.Name, is, was)
+				r.problem("tensor %q is in the shard %s, and the source's is in %s", a.Name, is, was)
 			}
 			pairs = append(pairs, [2]weights.Tensor{a, b})
 			total += a.Size()
@@ -183,7 +183,7 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	for _, f := range out.Files() {
 		for _, b := range f.Tensors {
 			if _, ok := src.Tensor(b.Name); !ok && !claims.extra(b.Name) {
-				r.problem("tensor %q of the output has no source", b.Name)
+				r.problem("tensor %q of the output is not in the source", b.Name)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	})
 }
 
-// decibels is nil where there is no noise, and where the ratio is no number.
+// decibels returns a ratio in dB; nil if there is no noise, or no signal.
 func decibels(signal, noise float64) *float64 {
 	if noise == 0 {
 		return nil

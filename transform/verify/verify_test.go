@@ -109,7 +109,7 @@ func TestNaNIsCountedAndKept(t *testing.T) {
 		}
 	})
 	vouch(t, out)
-	wantProblem(t, report(t, src, out), "values are NaN or infinite that were not")
+	wantProblem(t, report(t, src, out), "values are NaN or infinite on one side only")
 }
 
 func TestOneBitIsSeen(t *testing.T) {
@@ -142,7 +142,7 @@ func TestBrokenTensorsAreSeen(t *testing.T) {
 		name, passes, tensor, want string
 		change                     func(data []byte)
 	}{
-		{"two rows swapped", "reorder", up, up + ": it is an image of its source, but not the one that the manifest claims", func(data []byte) {
+		{"two rows swapped", "reorder", up, up + ": its order, signs or exponents are not those that the manifest claims", func(data []byte) {
 			first := append([]byte{}, data[:row]...)
 			copy(data, data[row:2*row])
 			copy(data[row:], first)
@@ -152,7 +152,7 @@ func TestBrokenTensorsAreSeen(t *testing.T) {
 			copy(data, data[row:2*row])
 			copy(data[row:], first)
 		}},
-		{"a row negated", "reorder,signs", up, up + ": it is an image of its source, but not the one", func(data []byte) {
+		{"a row negated", "reorder,signs", up, up + ": its order, signs or exponents are not those", func(data []byte) {
 			for i := 1; i < row; i += 2 {
 				data[i] ^= 0x80
 			}
@@ -162,9 +162,9 @@ func TestBrokenTensorsAreSeen(t *testing.T) {
 				data[i] ^= 0x80
 			}
 		}},
-		{"off the grid", "grid=8", up, "is no multiple of 2^", func(data []byte) { data[0] |= 1 }},
-		{"low bits", "round=3", up, "3 low bits are claimed to be zero, 0 are", func(data []byte) { data[0] |= 1 }},
-		{"three of four", "sparsify=2:4", up, "and the manifest's steps make it 0", func(data []byte) {
+		{"off the grid", "grid=8", up, "is not a multiple of 2^", func(data []byte) { data[0] |= 1 }},
+		{"low bits", "round=3", up, "the plan zeroes 3 low bits, and 0 are zero", func(data []byte) { data[0] |= 1 }},
+		{"three of four", "sparsify=2:4", up, "by the manifest's steps it should be 0", func(data []byte) {
 			for i := range 4 {
 				if data[2*i] == 0 && data[2*i+1] == 0 {
 					data[2*i], data[2*i+1] = 0x80, 0x3C
@@ -172,7 +172,7 @@ func TestBrokenTensorsAreSeen(t *testing.T) {
 				}
 			}
 		}},
-		{"not rounded at all", "round=3", gate, "3 low bits are claimed", nil},
+		{"not rounded at all", "round=3", gate, "the plan zeroes 3 low bits", nil},
 		{"left behind", "reorder", gate, gate, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -218,16 +218,16 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 		least              float64
 		change             func(m map[string]any)
 	}{
-		{"another order", "reorder", "not the one that the manifest claims", 0, func(m map[string]any) { swap(steps(m, "reorder")[0]["reorder"], 3, 4) }},
+		{"another order", "reorder", "are not those that the manifest claims", 0, func(m map[string]any) { swap(steps(m, "reorder")[0]["reorder"], 3, 4) }},
 		{"no permutation", "reorder", "does not fit the source: reorder: index", 0, func(m map[string]any) {
 			order := steps(m, "reorder")[0]["reorder"].([]any)
 			order[0] = order[1]
 		}},
-		{"a sign less", "signs", "not the one that the manifest claims", 0, func(m map[string]any) {
+		{"a sign less", "signs", "are not those that the manifest claims", 0, func(m map[string]any) {
 			step := steps(m, "signs")[0]
 			step["signs"] = step["signs"].([]any)[1:]
 		}},
-		{"another exponent", "scale", "not the one that the manifest claims", 0, func(m map[string]any) {
+		{"another exponent", "scale", "are not those that the manifest claims", 0, func(m map[string]any) {
 			e := steps(m, "scale")[0]["scale"].([]any)
 			for i := range e {
 				if e[i].(json.Number) != "0" {
@@ -245,7 +245,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 				}
 			}
 		}},
-		{"more bits", "round=2", "3 low bits are claimed to be zero, 2 are", 0, func(m map[string]any) {
+		{"more bits", "round=2", "the plan zeroes 3 low bits, and 2 are zero", 0, func(m map[string]any) {
 			for _, s := range steps(m, "round") {
 				s["round"].(map[string]any)["zeroed"] = 3
 			}
@@ -265,7 +265,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 			m["shards"].([]any)[0].(map[string]any)["source_sha256"] = strings.Repeat("0", 64)
 		}},
 		{"a shard less", "round=2", "does not name the shard model-00002-of-00002.safetensors of the output", 0, func(m map[string]any) { m["shards"] = m["shards"].([]any)[:1] }},
-		{"another shard", "round=2", "names the shard other.safetensors, which the output has not", 0, func(m map[string]any) {
+		{"another shard", "round=2", "names the shard other.safetensors, which is not in the output", 0, func(m map[string]any) {
 			m["shards"].([]any)[0].(map[string]any)["file"] = "other.safetensors"
 		}},
 		{"another model", "round=2", "it was made for another model", 0, func(m map[string]any) {
@@ -274,7 +274,7 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 		{"a shard twice", "round=2", "names the shard model-00001-of-00002.safetensors twice", 0, func(m map[string]any) {
 			m["shards"] = append(m["shards"].([]any), m["shards"].([]any)[0])
 		}},
-		{"another family", "round=2", `it was made for the family "gpt2", and the source is read as "llama"`, 0, func(m map[string]any) {
+		{"another family", "round=2", `it was made for the family "gpt2", and the source is of the family "llama"`, 0, func(m map[string]any) {
 			m["plan"].(map[string]any)["model"].(map[string]any)["family"] = "gpt2"
 		}},
 		{"no family", "round=2", `it was made for the family "", and`, 0, func(m map[string]any) {
@@ -284,15 +284,15 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 			steps := m["plan"].(map[string]any)["steps"].([]any)
 			m["plan"].(map[string]any)["steps"] = append(steps, steps[0])
 		}},
-		{"an empty block", "sparsify=0.3/8x4", "there are no blocks of 0x4", 0, func(m map[string]any) {
+		{"an empty block", "sparsify=0.3/8x4", "blocks of 0x4 are not possible", 0, func(m map[string]any) {
 			steps(m, "sparsify")[0]["sparsify"].(map[string]any)["block"] = []int{0, 4}
 		}},
-		{"a constant that is not free", "shift=4/epilogue", "is not free", 0, func(m map[string]any) {
+		{"a constant that is not free", "shift=4/epilogue", "changes the function", 0, func(m map[string]any) {
 			delete(steps(m, "shift")[0]["shift"].(map[string]any), "epilogue")
 		}},
 		{"version", "round=2", "manifest version 2", 0, func(m map[string]any) { m["manifest_version"] = 2 }},
 		{"no plan", "round=2", "invalid plan", 0, func(m map[string]any) { delete(m, "plan") }},
-		{"drop-in", "shift=4/epilogue", "and its steps say otherwise", 0, func(m map[string]any) { m["plan"].(map[string]any)["drop_in"] = true }},
+		{"drop-in", "shift=4/epilogue", "and its steps say the opposite", 0, func(m map[string]any) { m["plan"].(map[string]any)["drop_in"] = true }},
 		{"drop-in outside", "shift=4/epilogue", "drop_in", 0, func(m map[string]any) { m["drop_in"] = true }},
 		{"a fold without a family", "round=2", up + ": the claimed fold needs", 0, func(m map[string]any) {
 			for _, s := range steps(m, "round") {
@@ -320,7 +320,7 @@ func TestBrokenFoldersAreSeen(t *testing.T) {
 			return os.WriteFile(filepath.Join(out, "tokenizer.json"), []byte(`{"a": 2}`), 0o666)
 		},
 		"file tokenizer.json is missing":     func(out string) error { return os.Remove(filepath.Join(out, "tokenizer.json")) },
-		"file more.txt of the output has no": func(out string) error { return os.WriteFile(filepath.Join(out, "more.txt"), nil, 0o666) },
+		"file more.txt of the output is not in the source": func(out string) error { return os.WriteFile(filepath.Join(out, "more.txt"), nil, 0o666) },
 		"file config.json differs": func(out string) error {
 			js, err := os.ReadFile(filepath.Join(out, "config.json"))
 			if err != nil {
@@ -371,14 +371,14 @@ func TestOtherTensorsAreSeen(t *testing.T) {
 	rebuilt(t, out, func(infos []weights.Info) []weights.Info {
 		return append(infos, weights.Info{Name: "more", DType: weights.F32, Shape: []int{3}})
 	})
-	wantProblem(t, report(t, src, out), `tensor "more" of the output has no source`)
+	wantProblem(t, report(t, src, out), `tensor "more" of the output is not in the source`)
 
 	out = convert(t, src, "round=2", 0)
 	rebuilt(t, out, func(infos []weights.Info) []weights.Info {
 		infos[0].Shape = append([]int{1}, infos[0].Shape...)
 		return infos
 	})
-	wantProblem(t, report(t, src, out), "was BF16")
+	wantProblem(t, report(t, src, out), "and the source's is BF16")
 }
 
 func TestWithoutAManifestTheDataStillTell(t *testing.T) {

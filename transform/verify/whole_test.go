@@ -88,11 +88,11 @@ func TestBrokenWholeLayersAreSeen(t *testing.T) {
 			which        func(v uint32) bool
 			becomes      uint32
 		}{
-			{"reorder,signs,prune=0.3,trellis=0.01,compensate", "and is claimed to be pruned", zero, f.FromValue(0.5)},
-			{"sparsify=2:4,compensate", "and the manifest's steps make it", zero, f.FromValue(0.5)},
-			{"round=5,compensate", "5 low bits are claimed to be zero", other, f.FromValue(1.0078125)},
-			{"grid=2,compensate", "is no multiple of", other, f.FromValue(1.0 / 4096)},
-			{"trellis=0.1,compensate", "values are NaN or infinite that were not", other, f.MaxFinite + 1},
+			{"reorder,signs,prune=0.3,trellis=0.01,compensate", "and the plan prunes it", zero, f.FromValue(0.5)},
+			{"sparsify=2:4,compensate", "by the manifest's steps it should be", zero, f.FromValue(0.5)},
+			{"round=5,compensate", "the plan zeroes 5 low bits", other, f.FromValue(1.0078125)},
+			{"grid=2,compensate", "is not a multiple of", other, f.FromValue(1.0 / 4096)},
+			{"trellis=0.1,compensate", "values are NaN or infinite on one side only", other, f.MaxFinite + 1},
 		} {
 			out := convertWith(t, src, c.passes)
 			wantOK(t, report(t, src, out))
