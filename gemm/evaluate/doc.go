@@ -5,6 +5,6 @@
 //	c, err := s.Compare(ctx, model, converted, nil)
 //	fmt.Println(c.Before, c.After, c.Difference, c.Low, c.High)
 //
-// Losses are in nats per predicted token: all tokens but the first of each sequence. Comparisons are
-// paired: both models see the same tokens. Intervals hold 95 %, over sequences.
+// Losses are in nats per predicted token; all tokens but the first of each sequence are predicted. Comparisons are
+// paired: both models get the same tokens. Intervals are 95 % intervals of the mean over sequences.
 package evaluate

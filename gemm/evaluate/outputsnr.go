@@ -11,18 +11,18 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// OutputSNR measures the output SNR of layers with other weights on the inputs that a model gives them:
-// the power of the outputs over the power of what the other weights add. It is an observer of the model's
-// forward pass, and looks at each layer's first batch: a few thousand tokens determine the ratio well.
+// OutputSNR measures the output SNR of layers with other weights, on the inputs that the layers get in a model. It is the
+// power of a layer's outputs over the power of the change that the other weights cause. OutputSNR observes the model's
+// forward pass, and uses each layer's first batch: a few thousand tokens are enough for the ratio.
 type OutputSNR struct {
-	ctx           context.Context // the pass's, of which forward.Observer is not told
+	ctx           context.Context // of the pass; forward.Observer does not get it
 	before, after forward.Weights
 	layers        []forward.Layer
 	layout        *arch.Layout
 	workers       int
 
 	tokens int
-	power  map[string][2]float64 // of outputs, and of what is added
+	power  map[string][2]float64 // by weight: sums of squares of the outputs and of their change
 }
 
 // LayerSNR is the output SNR of a layer, by its weight's name, in dB.
@@ -31,14 +31,14 @@ type LayerSNR struct {
 	Decibels float64
 }
 
-// NewOutputSNR returns an observer for a pass under ctx with before's weights. It looks at the given layers;
-// after has weights of the same names and shapes. workers is the number of goroutines; 0: all processors.
+// NewOutputSNR returns an observer for a pass under ctx with the weights before. It measures the given layers. after has
+// weights of the same names and shapes. workers is the number of goroutines; 0: all processors.
 func NewOutputSNR(ctx context.Context, before, after forward.Weights, layers []forward.Layer, layout *arch.Layout, workers int) *OutputSNR {
 	return &OutputSNR{ctx: ctx, before: before, after: after, layers: layers, layout: layout, workers: workers, power: map[string][2]float64{}}
 }
 
-// OutputSNR returns an observer for a pass under ctx of a model, which looks at the layers whose weights
-// wanted names. after is a model with the same names and shapes.
+// OutputSNR returns an observer for a pass of before under ctx. It measures the layers whose weights are in wanted, by
+// name. after is a model with the same names and shapes.
 func (s *Scorer) OutputSNR(ctx context.Context, before, after *weights.Model, wanted map[string]bool) *OutputSNR {
 	layers := slices.DeleteFunc(s.Decoder.Layers(), func(l forward.Layer) bool { return !wanted[l.Tensor] })
 	return NewOutputSNR(ctx, s.Weights(before), s.Weights(after), layers, s.Layout, s.Decoder.Workers)
@@ -74,7 +74,7 @@ func (o *OutputSNR) Input(names []string, x sgemm.Matrix) error {
 	return nil
 }
 
-// outputPower is the sum of squares of a layer's outputs.
+// outputPower returns the sum of squares of a layer's outputs for the inputs x[tokens,K].
 func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Layer) (sum float64, err error) {
 	w := sgemm.Dense(l.Outputs, l.Inputs, values)
 	transposed := o.layout.OutAxis(l.Tensor) == 1
@@ -98,11 +98,11 @@ func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Laye
 	return sum, nil
 }
 
-// Tokens is the number of tokens in the first batch: those that the ratios are of.
+// Tokens returns the number of tokens that the ratios were measured on: those of the first batch.
 func (o *OutputSNR) Tokens() int { return o.tokens }
 
-// Layers are the ratios, in the order in which the layers are computed. A layer without a finite ratio,
-// as one that is the same in both models, is left out.
+// Layers returns the ratios, in the order in which the layers are computed. It leaves out layers without a finite ratio,
+// such as those with the same weights in both models.
 func (o *OutputSNR) Layers() (all []LayerSNR) {
 	for _, l := range o.layers {
 		p := o.power[l.Tensor]

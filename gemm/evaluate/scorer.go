@@ -12,26 +12,26 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
 
-// ErrNoConfig is wrapped by New's error for a model without config.json.
-var ErrNoConfig = errors.New("there is no config.json with it, without which its loss cannot be computed: give a model's folder")
+// ErrNoConfig marks a model without config.json.
+var ErrNoConfig = errors.New("its loss cannot be computed without a config.json: give a model's folder")
 
-// Scorer computes the losses of models on a set of tokens. It knows one model's arithmetic, and scores
-// any weights with that model's names and shapes.
+// Scorer computes the losses of models on a set of tokens. It has the architecture of one model, and scores any model with
+// the same names and shapes of weights.
 type Scorer struct {
 	Decoder *forward.Decoder
 	Layout  *arch.Layout
 	Tokens  tokens.Set
 	// Device is the GPU that runs whole models; nil: the CPU does.
 	Device *cuda.Device
-	// Step, where set, is called after each of Steps steps of a model's score.
+	// Step is called after each of the Steps steps of a model's score; nil: it is not called.
 	Step func()
 }
 
-// New returns a scorer of models like m. family is m's, or nil for the one that the catalogue has for it.
-// workers is the number of goroutines that compute; 0: all processors.
+// New returns a scorer of models like m on the tokens set. family is m's; nil: that of the catalogue. workers is the
+// number of goroutines that compute; 0: all processors.
 //
-// It fails for a model without config.json ([ErrNoConfig]), of an unknown family
-// ([arch.ErrUnknownFamily]), and of one that package decoder does not describe ([forward.ErrNoForward]).
+// The error is an [ErrNoConfig] for a model without config.json, an [arch.ErrUnknownFamily] for an unknown family, and a
+// [forward.ErrNoForward] for a family that package decoder does not describe.
 func New(m *weights.Model, family *arch.Family, set tokens.Set, workers int) (*Scorer, error) {
 	if m.Config == nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, ErrNoConfig)
@@ -51,13 +51,14 @@ func New(m *weights.Model, family *arch.Family, set tokens.Set, workers int) (*S
 	return &Scorer{Decoder: d, Layout: layout, Tokens: set}, nil
 }
 
-// Steps is the number of steps of one model's score: the blocks and the head.
+// Steps returns the number of steps of one model's score: one for each block and one for the head.
 func (s *Scorer) Steps() int { return s.Decoder.Blocks() + 1 }
 
-// Weights are a model's as a runtime uses them, without stored shifts.
+// Weights returns a model's weights as a runtime uses them: stored shifts are subtracted.
 func (s *Scorer) Weights(m *weights.Model) forward.Weights { return forward.Unshifted(m, s.Layout) }
 
-// Score computes the loss of every predicted token on the CPU. o sees the inputs of the linear layers; it may be nil.
+// Score computes the loss of every predicted token, in nats, on the CPU. o observes the inputs of the linear layers; it
+// may be nil.
 func (s *Scorer) Score(ctx context.Context, m *weights.Model, o forward.Observer) (*forward.Scores, error) {
 	r, err := s.Decoder.Pass(ctx, s.Weights(m), s.Tokens.Sequences, forward.PassOptions{
 		Keep: forward.Keep{Bytes: -1}, Observer: o, Step: s.step,
@@ -68,14 +69,14 @@ func (s *Scorer) Score(ctx context.Context, m *weights.Model, o forward.Observer
 	return r.Scores, nil
 }
 
-// Comparison is the losses of two models on the same tokens, in nats per token.
+// Comparison holds the losses of two models on the same tokens, in nats per token, and their difference.
 type Comparison struct {
 	Before, After float64
 	forward.Comparison
 	Tokens tokens.Set
 }
 
-// Compare scores two models, before first. o sees the inputs that before's linear layers get; it may be nil.
+// Compare scores two models, before first. o observes the inputs of before's linear layers; it may be nil.
 func (s *Scorer) Compare(ctx context.Context, before, after *weights.Model, o forward.Observer) (*Comparison, error) {
 	a, err := s.Score(ctx, before, o)
 	if err != nil {

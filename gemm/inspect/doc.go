@@ -1,3 +1,3 @@
-// Package inspect reports what is in a model before any conversion: the bits that toggle between neighbouring
-// values, the predicted energy of its linear layers, and the largest saving that any transform could reach.
+// Package inspect reports on a model before any conversion: the bits that toggle between neighbouring values, the
+// predicted energy of its linear layers, and an upper bound on the saving of any conversion.
 package inspect

@@ -2,7 +2,7 @@ package inspect
 
 import "math"
 
-// Kind sums up the tensors of one kind. Means are NaN where no tensor has such values.
+// Kind sums up the tensors of one kind. A mean is NaN if it is known for none of the tensors.
 type Kind struct {
 	Name          string
 	DType         string // "mixed" if there are several
@@ -15,7 +15,7 @@ type Kind struct {
 	Relative      float64 // predicted energy relative to random weights, mean over linear layers
 }
 
-// Kinds sums up the tensors by kind, in the order of their first tensors.
+// Kinds sums up the tensors by kind. Kinds are in the order of their first tensors.
 func (r *Report) Kinds() []Kind {
 	groups := map[string][]Tensor{}
 	var order []string
@@ -32,7 +32,7 @@ func (r *Report) Kinds() []Kind {
 	return list
 }
 
-// Summary is the sum over this one tensor, under its name.
+// Summary returns the figures of this tensor, under its name.
 func (t Tensor) Summary() Kind { return sum(t.Name, []Tensor{t}) }
 
 // mean is a sum and what it is divided by.

@@ -11,10 +11,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Event is one report of progress, in bytes.
+// Event reports progress, in bytes.
 type Event = progress.Event
 
-// Options say how a model is looked at.
+// Options of [Model].
 type Options struct {
 	Calibration *cost.Calibration // predicts energies; required
 	Role        cost.Role
@@ -24,7 +24,8 @@ type Options struct {
 	Progress    func(Event)   // default: none
 }
 
-// Model reads all tensors of a model. A model of an unknown family is reported without roles and linear layers.
+// Model reads all tensors of a model. A model of an unknown family is reported without roles and linear layers. The error
+// is that of reading the model or resolving its architecture, or ctx's.
 func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 	layout, err := arch.Resolve(m, o.Family)
 	if err != nil && !errors.Is(err, arch.ErrUnknownFamily) {

@@ -11,19 +11,19 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Report is what Model found. Absent fields are not known.
+// Report is the result of [Model]. Nil and empty fields are unknown.
 type Report struct {
 	Family  string   `json:"family,omitempty"`
 	Note    string   `json:"note,omitempty"`
 	Tensors []Tensor `json:"tensors"`
 	Total   Total    `json:"total"`
-	// Untouched are the tensors that the family does not claim: every pass leaves them as they are.
+	// Untouched are the tensors that the family does not know. No pass changes them.
 	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
 	// Blocked are the indices that no pass may change, mostly because an unclaimed tensor might use them.
 	Blocked []arch.Blocked `json:"blocked,omitempty"`
 	Adapter *Adapter       `json:"adapter,omitempty"`
 	Ceiling *Ceiling       `json:"ceiling,omitempty"`
-	// NotWorthIt is the reason why a conversion could save next to nothing; empty if there is none.
+	// NotWorthIt is the reason why a conversion could save at most 1 % of the energy; empty if there is none.
 	NotWorthIt string `json:"not_worth_it,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type Tensor struct {
 	Linear bool   `json:"linear"`
 	Bytes  int64  `json:"bytes"`
 	*cost.Activity
-	// Predicted is the energy of products by this tensor, relative to random normal weights of the same scale.
+	// Predicted is the energy of products with this tensor, relative to random normal weights of the same scale.
 	Predicted *cost.Estimate `json:"predicted,omitempty"`
 
 	elements int
@@ -52,29 +52,29 @@ type Total struct {
 	Linear   int    `json:"linear_elements"`
 	NaN      uint64 `json:"nan"`
 	Inf      uint64 `json:"inf"`
-	// Energy is the mean over linear layers; each counts by its number of weights.
+	// Energy is the mean over linear layers, weighted by their number of weights.
 	Energy *cost.Estimate `json:"predicted,omitempty"`
 
-	layers map[layerShape]int // numbers of weights
+	layers map[layerShape]int // number of weights of each shape
 }
 
 // Adapter is the LoRA adapter that lies beside the model.
 type Adapter struct {
 	File    string `json:"file"`
 	Tensors int    `json:"tensors"`
-	// Changes counts the model's tensors that the adapter changes; absent if that is not known.
+	// Changes is the number of the model's tensors that the adapter changes; 0 if it is unknown.
 	Changes int `json:"changes,omitempty"`
-	// Problem is why passes that move weights are refused beside this adapter.
+	// Problem is the reason why passes that move weights are refused with this adapter; empty if they are not.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Ceiling bounds every saving: the energy with all weights zero, relative to the model's energy today.
+// Ceiling bounds every saving. Relative is the energy if all weights are zero, relative to the model's energy now.
 type Ceiling struct {
 	Relative    float64 `json:"relative_energy"`
 	Calibration string  `json:"calibration"`
 }
 
-// layerShape groups linear layers that would all take the same energy with zero weights.
+// layerShape groups linear layers that use the same energy if all their weights are zero.
 type layerShape struct {
 	dtype           weights.DType
 	outputs, inputs int
@@ -88,7 +88,7 @@ func shapeOf(t weights.Info, outAxis int) layerShape {
 	return layerShape{t.DType, rows, cols}
 }
 
-// add takes a tensor into the report.
+// add adds a tensor to the report.
 func (r *Report) add(t Tensor) {
 	r.Tensors = append(r.Tensors, t)
 	tot := &r.Total
@@ -116,11 +116,11 @@ func (r *Report) add(t Tensor) {
 	tot.layers[t.layer] += t.elements
 }
 
-// worthwhile is the smallest share, of energy and of weights, that is worth a conversion.
+// worthwhile is the smallest share, of energy or of weights, that makes a conversion worth while.
 const worthwhile = 0.01
 
-// conclude computes the ceiling and decides whether a conversion is worth anything. zeros returns the energy of
-// layers of a shape whose weights are all zero, relative to random weights.
+// conclude computes the ceiling and decides whether a conversion is worth while. zeros returns the energy of layers of a
+// shape with all weights zero, relative to random weights.
 func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
 	tot := r.Total
 	if e := tot.Energy; e != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// drawn is a matrix of a pattern. Blocks are made one by one. If a block needs the whole matrix, the matrix is made
+// drawn is a matrix of a pattern. Blocks are drawn one by one. If a block needs the whole matrix, the matrix is drawn
 // once and blocks are cut from it.
 type drawn struct {
 	source Source
@@ -24,7 +24,7 @@ func newDrawn(s Source, spec pattern.Spec) *Matrix {
 	return &Matrix{DType: spec.DType, Rows: spec.Rows, Cols: spec.Cols, values: &drawn{source: s, spec: spec}}
 }
 
-// mostForBlocks is the largest size in bytes of a matrix that is made whole for some blocks.
+// mostForBlocks is the largest size in bytes of a matrix that is drawn whole to cut blocks from it.
 const mostForBlocks = 8 << 30
 
 // tooLarge returns an error if blocks need a matrix that is too large.
@@ -33,7 +33,7 @@ func (d *drawn) tooLarge() error {
 	if d.source.Pattern.Local() || bytes <= mostForBlocks {
 		return nil
 	}
-	return fmt.Errorf("%s: one of its steps needs the whole matrix of %.0f GB, and no more than %.1f GB are made: choose a smaller shape",
+	return fmt.Errorf("%s: one of its steps needs the whole matrix of %.0f GB, and at most %.1f GB are possible: choose a smaller shape",
 		d.source.Text, bytes/1e9, mostForBlocks/1e9)
 }
 

@@ -10,7 +10,7 @@ import (
 // ErrNoFile marks sources whose file or folder does not exist.
 var ErrNoFile = errors.New("there is no such file or folder")
 
-// NotFoundError says that a model has no tensor, or no layers, as a source names them.
+// NotFoundError says that a model has no tensor, or no layers, of the name that a source gives.
 type NotFoundError struct {
 	Path string // of the model
 	text string
@@ -22,22 +22,22 @@ func noTensor(path, name string) error {
 	return &NotFoundError{path, fmt.Sprintf("%s has no tensor %q", path, name)}
 }
 
-// ShapeError says that N and K of [Options] are not those of the source with a shape of its own.
+// ShapeError says that N and K of [Options] differ from those of a source that has a shape.
 type ShapeError struct{ text string }
 
 func (e *ShapeError) Error() string { return e.text }
 
-// TypeError says that a layer's stored type is multiplied by no GPU, and no other type was chosen.
+// TypeError says that no GPU multiplies a layer's stored type, and that [Options] name no other type.
 type TypeError struct {
 	Layer string
 	DType weights.DType
 }
 
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("%s: no GPU multiplies %v as it is", e.Layer, e.DType)
+	return fmt.Sprintf("%s: no GPU multiplies %v directly", e.Layer, e.DType)
 }
 
-// ProblemError says that what was asked for is no product: its sizes are too large for its type.
+// ProblemError says that a product is not possible, for example because its sizes are too large for its type.
 type ProblemError struct{ err error }
 
 func (e *ProblemError) Error() string { return e.err.Error() }

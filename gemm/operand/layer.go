@@ -16,12 +16,12 @@ import (
 // Layer is a linear layer's weights w[N,K].
 type Layer struct {
 	Name string
-	Kind string // of a file: its family's word for such layers, as in [arch.Layout.Kind]
+	Kind string // the family's name for such layers, as in [arch.Layout.Kind]; empty for patterns
 	W    *Matrix
 }
 
 // Linear returns all linear layers of an open model, in the file's order, and the names of layers that cannot be
-// multiplied. The caller closes the model.
+// multiplied. The error is that of resolving the model's architecture. The caller closes the model.
 func (s *Set) Linear(m *weights.Model) (layers []Layer, skipped []string, err error) {
 	of, err := s.resolved(Of(m))
 	if err != nil {
@@ -30,7 +30,8 @@ func (s *Set) Linear(m *weights.Model) (layers []Layer, skipped []string, err er
 	return of.matching("")
 }
 
-// Same returns the layers of another open model with the names of these layers.
+// Same returns the layers of another open model that have the names of these layers. The error is a [NotFoundError] if it
+// has no such layer. The caller closes the model.
 func (s *Set) Same(m *weights.Model, layers []Layer) ([]Layer, error) {
 	of, err := s.resolved(Of(m))
 	if err != nil {
@@ -139,7 +140,7 @@ func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, erro
 	all := make([]Layer, len(like))
 	for i, l := range like {
 		if _, ok := l.W.DType.Format(); !ok {
-			return nil, fmt.Errorf("%s: %s is of a type that is not multiplied", l.Name, l.W.DType)
+			return nil, fmt.Errorf("%s: values of type %s cannot be drawn from a pattern", l.Name, l.W.DType)
 		}
 		spec := pattern.Spec{DType: l.W.DType, Rows: l.W.Rows, Cols: l.W.Cols, Seed: s.options.Seed + uint64(i) + 1}
 		if err := src.checkRange(ctx, spec.DType, spec.Seed); err != nil {

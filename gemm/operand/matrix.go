@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Matrix is an operand, Rows × Cols elements of a type, row-major and little-endian, that is read on
-// demand. Its methods may be called from several goroutines.
+// Matrix is an operand of Rows × Cols elements that is read on demand. Its bytes are row-major and little-endian. Its
+// methods may be called from several goroutines.
 type Matrix struct {
 	DType      weights.DType
 	Rows, Cols int
@@ -24,14 +24,14 @@ type Matrix struct {
 
 // values are the elements of a matrix.
 type values interface {
-	// block reads rows × cols elements from a row and a column on.
+	// block reads rows × cols elements, starting at row and col.
 	block(ctx context.Context, row, rows, col, cols int) ([]byte, error)
-	// whole gives all elements; the caller guards.
+	// whole returns all elements. It must be called under a guard.
 	whole(ctx context.Context) (gemm.Matrix, error)
 }
 
-// Block reads rows × cols elements, starting at row and col, and nothing else if possible. NaN and infinity in a
-// block of a [Product]'s operand are a [gemm.ErrNotFinite].
+// Block returns the bytes of rows × cols elements, starting at row and col. It reads nothing else if possible. NaN and
+// infinity in a block of a [Product]'s operand are a [gemm.ErrNotFinite].
 func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 	return m.values.block(ctx, row, rows, col, cols)
 }
@@ -40,7 +40,7 @@ func (m *Matrix) Block(ctx context.Context, row, rows, col, cols int) ([]byte, e
 // be changed.
 func (m *Matrix) Whole(ctx context.Context) (gemm.Matrix, error) { return m.values.whole(ctx) }
 
-// Bytes is the size of the whole matrix.
+// Bytes returns the size of the whole matrix in bytes.
 func (m *Matrix) Bytes() int { return m.Rows * m.Cols * m.DType.Bits() / 8 }
 
 // exponent is the power of two that brings m into the range of type d ([gemm.Matrix.Exponent]).
@@ -77,7 +77,7 @@ func (m *Matrix) elements(ctx context.Context) (gemm.Matrix, error) {
 	return m.Whole(ctx)
 }
 
-// files are those with m's elements; none for patterns.
+// files returns the files that hold m's elements; none for patterns.
 func (m *Matrix) files() []string {
 	switch v := m.values.(type) {
 	case *stored:
@@ -96,7 +96,7 @@ func (m *Matrix) guard(read func() error) error {
 	return read()
 }
 
-// SameBytes reports whether both are stored in files with the same bytes, type and shape.
+// SameBytes reports whether both matrices are stored in files, with the same bytes, type and shape.
 func (m *Matrix) SameBytes(other *Matrix) bool {
 	a, ok := m.values.(*stored)
 	b, okB := other.values.(*stored)
@@ -104,8 +104,8 @@ func (m *Matrix) SameBytes(other *Matrix) bool {
 		bytes.Equal(a.m.Data, b.m.Data)
 }
 
-// fit is m in type d, multiplied by the power of two that brings scale into d's range. Operands that are compared
-// with each other use the same scale.
+// fit returns m in type d, multiplied by the power of two that brings the matrix scale into d's range. Operands that are
+// compared with each other use the same scale.
 func (m *Matrix) fit(d weights.DType, scale *Matrix) *Matrix {
 	if scale.values == nil {
 		scale = m

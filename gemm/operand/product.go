@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Product is y[M,N] = x[M,K]·w[N,K]ᵀ with a layer's weights, with operands in the product's type.
+// Product is y[M,N] = x[M,K]·w[N,K]ᵀ with a layer's weights w. Both operands are in the product's type.
 type Product struct {
 	Layer   string
 	Problem gemm.Problem
@@ -67,8 +67,9 @@ func (s *Set) Products(ctx context.Context, sources ...Source) ([][]Product, err
 	return all, nil
 }
 
-// Multiply returns the products of m tokens with layers; 0: as many as X has, or PrefillTokens. Weights of another
-// type than the product's are scaled as the layer at the same index of like, if the shapes are equal.
+// Multiply returns the products of m tokens with layers. If m is 0, X decides: as many tokens as its tensor has, or
+// PrefillTokens. If weights must be converted to the product's type, they get the scale of the layer at the same index
+// of like if the shapes are equal, else their own. Errors are those of [Set.Products].
 func (s *Set) Multiply(ctx context.Context, layers, like []Layer, m int) ([]Product, error) {
 	all := make([]Product, len(layers))
 	for i, l := range layers {
@@ -168,7 +169,7 @@ func (s *Set) storedActivations(src Source, of activations) (*Matrix, error) {
 	case x.Cols != of.in:
 		return nil, fmt.Errorf("%s: tensor %q has %d inputs, and the layer has %d", src.Path, of.tensor, x.Cols, of.in)
 	case of.rows > x.Rows:
-		return nil, fmt.Errorf("%s: tensor %q has %d tokens, and %d are asked for", src.Path, of.tensor, x.Rows, of.rows)
+		return nil, fmt.Errorf("%s: tensor %q has %d tokens, which are fewer than %d", src.Path, of.tensor, x.Rows, of.rows)
 	case of.rows > 0:
 		x.Data = x.Data[:len(x.Data)/x.Rows*of.rows]
 		x.Rows = of.rows

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Tokens of a product, its M, in the phases of a workload: PrefillTokens is the default.
+// Numbers of tokens (M of a product) in the phases of a workload. PrefillTokens is the default.
 const (
 	PrefillTokens = cost.PrefillTokens
 	DecodeTokens  = cost.DecodeTokens
@@ -24,7 +24,7 @@ const DefaultSize = 8192
 
 // Options say how operands are made. The zero value is ready to use.
 type Options struct {
-	// Type is what products are multiplied in. Default: as the weights are stored; BF16 for patterns.
+	// Type is the arithmetic of the products. Default: the type in which weights are stored; BF16 for patterns.
 	Type arith.Type
 	// X gives the activations. With "PATH:" every layer takes the tensor of its own name. Default: DefaultX of
 	// the type.
@@ -36,13 +36,13 @@ type Options struct {
 	N, K int
 	// Streaming makes the weights the streamed operand of the kernel, not the stationary one. Default: false.
 	Streaming bool
-	// Seed sets all draws. Default: 0.
+	// Seed is the seed of all patterns. Default: 0.
 	Seed uint64
 	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
 	Family *arch.Family
 }
 
-// XText is the text of X, or of the default for products of type t.
+// XText returns the text of X, or of the default for products of type t.
 func (o Options) XText(t arith.Type) string { return o.x(t).Text }
 
 func (o Options) x(t arith.Type) Source {
@@ -69,7 +69,7 @@ type activations struct {
 	rows, in int
 }
 
-// model is one that a source names.
+// model is a model that a source names.
 type model struct {
 	*weights.Model
 	own      bool         // opened here
@@ -77,7 +77,7 @@ type model struct {
 	layout   *arch.Layout // nil: of no known family
 }
 
-// NewSet gives an empty set. [Set.Close] closes what it opens.
+// NewSet returns an empty set. The caller must close it with [Set.Close].
 func NewSet(o Options) *Set {
 	return &Set{options: o, models: map[any]*model{}, xs: map[activations]*Matrix{}}
 }

@@ -15,7 +15,7 @@ import (
 // source.
 type Source struct {
 	Text    string          // as it was written
-	Pattern pattern.Pattern // where Path is empty
+	Pattern pattern.Pattern // if Path is empty
 	Path    string          // of a folder or a safetensors file; empty for patterns
 	Tensors string          // a name, or one with wildcards; empty for all linear layers
 
@@ -62,12 +62,12 @@ func MustParse(text string) Source {
 	return s
 }
 
-// Of is the source of all linear layers of an open model. The caller closes the model.
+// Of returns the source of all linear layers of an open model. The caller closes the model.
 func Of(m *weights.Model) Source {
 	return Source{Text: m.Dir + ":", Path: m.Dir, model: m}
 }
 
-// DefaultX is the default pattern of activations: normal(0,32) for INT8, else normal(0,1).
+// DefaultX returns the default pattern of activations: normal(0,32) for INT8, else normal(0,1).
 func DefaultX(t arith.Type) Source {
 	if t == arith.INT8 {
 		return MustParse("normal(0,32)")
@@ -75,8 +75,8 @@ func DefaultX(t arith.Type) Source {
 	return MustParse("normal(0,1)")
 }
 
-// DefaultW is the default pattern of weights: normal(0,0.02), similar to a trained layer, but DefaultX for FP8 and
-// INT8, whose weights are stored with a scale.
+// DefaultW returns the default pattern of weights: normal(0,0.02), similar to a trained layer. For FP8 and INT8, whose
+// weights are stored with a scale, it is DefaultX.
 func DefaultW(t arith.Type) Source {
 	if t == arith.INT8 || t == arith.FP8 {
 		return DefaultX(t)

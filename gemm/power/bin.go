@@ -2,7 +2,7 @@ package power
 
 import "slices"
 
-// Margin is the relative width of the execution-time bin for executions of this length, in seconds: 5 % up to
+// Margin returns the relative width of the execution-time bin for executions of this length, in seconds: 5 % up to
 // 200 µs and 2 % above, as in FinGraV's table I.
 func Margin(seconds float64) float64 {
 	if seconds <= 200e-6 {
@@ -17,7 +17,8 @@ type Bin struct {
 	High float64 `json:"high_seconds"`
 }
 
-// MainBin is the bin with the most times. Of equal ones it is the one with the shortest times.
+// MainBin returns the bin that holds most of the times, given in seconds. Of equally full bins it is the one with the
+// shortest times.
 func MainBin(times []float64) Bin {
 	sorted := slices.Sorted(slices.Values(times))
 	var best Bin

@@ -7,29 +7,29 @@ import (
 )
 
 // ErrAbsent marks a query that this card, driver or build does not support.
-var ErrAbsent = errors.New("the card does not answer")
+var ErrAbsent = errors.New("the card does not support this query")
 
 // Card is a GPU's sensors. It is read-only; a [Governor] changes settings. Queries fail with ErrAbsent if the
 // card has no such sensor.
 type Card interface {
 	// Info describes the card as it was on opening.
 	Info() Info
-	// Energy is the energy counter: millijoules since the driver was loaded.
+	// Energy reads the energy counter: millijoules since the driver was loaded.
 	Energy() (uint64, error)
 	// Power reads a power sensor in watts.
 	Power(Sensor, Scope) (float64, error)
 	// Sample reads a power sensor with the driver's time stamp.
 	Sample(Sensor, Scope) (Sample, error)
-	// Samples are the driver's stored readings of the whole card's power after the given time, oldest
+	// Samples returns the driver's stored readings of the whole card's power after the given time, oldest
 	// first.
 	Samples(after time.Time) ([]Sample, error)
-	// Temperature of the GPU's die in °C.
+	// Temperature returns the temperature of the GPU's die in °C.
 	Temperature() (float64, error)
-	// SMClock of the multiprocessors in MHz.
+	// SMClock returns the clock of the multiprocessors in MHz.
 	SMClock() (float64, error)
-	// MemClock of the memory in MHz.
+	// MemClock returns the clock of the memory in MHz.
 	MemClock() (float64, error)
-	// Throttle gives the current reasons for a reduced clock.
+	// Throttle returns the current reasons for a reduced clock.
 	Throttle() (Throttle, error)
 	// Processes lists the processes on the card, including this one.
 	Processes() ([]Process, error)
@@ -123,7 +123,7 @@ func (t Throttle) Names() []string {
 // Heat reports whether temperature is among the reasons.
 func (t Throttle) Heat() bool { return t&(SoftwareThermal|HardwareThermal) != 0 }
 
-// Others are the processes other than self. In a container the driver may use the host's process numbers, so
+// Others returns the processes other than self. In a container the driver may use the host's process numbers, so that
 // self is not in the list. A single process is then assumed to be self.
 func Others(all []Process, self int) []Process {
 	rest := slices.DeleteFunc(slices.Clone(all), func(p Process) bool { return p.PID == self })
@@ -133,7 +133,7 @@ func Others(all []Process, self int) []Process {
 	return rest
 }
 
-// optional is a reading, or nil after an error.
+// optional returns a reading, or nil after an error.
 func optional[T any](v T, err error) *T {
 	if err != nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 
 // Clock is the clock of a measurement: the host's, or a simulated card's.
 type Clock interface {
-	// Now is monotonic and counts from an arbitrary time.
+	// Now returns the time since an arbitrary moment. It is monotonic.
 	Now() time.Duration
 	// Of converts a wall-clock time to this clock.
 	Of(time.Time) time.Duration
@@ -15,7 +15,7 @@ type Clock interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// HostClock is the host's monotonic clock.
+// HostClock returns the host's monotonic clock.
 func HostClock() Clock { return hostClock{time.Now()} }
 
 type hostClock struct{ start time.Time }

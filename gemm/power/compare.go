@@ -12,8 +12,8 @@ import (
 // baseline. It runs a self-test and a warm-up, then blocks until the precision is reached or the time is
 // spent.
 //
-// The result is nil only if the loads are invalid. If the context ends or a load fails, the result holds
-// the measurements so far, and the error is returned with it.
+// The result is nil only if the loads are invalid. If the context ends or a load fails, Compare returns the
+// measurements so far together with the error.
 func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 	if err := loads.validate(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 	return m.blocks(ctx, loads, r)
 }
 
-// selfTest is that of the options, or a new one.
+// selfTest returns the self-test of the options, or runs a new one.
 func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	if known := m.opt.SelfTest; known != nil {
 		m.tick = seconds(known.Tick)
@@ -60,8 +60,8 @@ func (m *Meter) selfTest(ctx context.Context, load Load) (*SelfTest, error) {
 	return &test, nil
 }
 
-// blocks measures block after block. A block begins only if the remaining time suffices for one as long as the
-// last.
+// blocks measures block after block. A block begins only if the remaining time is at least as long as the last block
+// took.
 func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, error) {
 	all := loads.all()
 	about := map[string]float64{}
@@ -72,7 +72,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		}
 		about[load.Name()] = s
 		if longest := m.windowOf(s); s > longest.Seconds()/50 {
-			r.warn("one execution of %q takes %v, too long for a window of %v: readings scatter more; choose a longer window",
+			r.warn("one execution of %q takes %v, which is long for a window of %v, so readings scatter more: choose a longer window",
 				load.Name(), seconds(s).Round(time.Millisecond), longest.Round(time.Millisecond))
 		}
 	}
@@ -102,7 +102,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 	}
 }
 
-// shuffled is a random order of the loads, followed by its reverse.
+// shuffled returns the loads in a random order, followed by the reverse order.
 func shuffled(loads []Load, rng *rand.Rand) []Load {
 	order := slices.Clone(loads)
 	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })

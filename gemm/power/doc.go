@@ -20,7 +20,7 @@
 //     power is constant (its steady-state power, SSP).
 //  3. Blocks. A block runs every load once in a random order and once more in the reverse order:
 //     A B B A, with any number of loads. A linear drift, such as that of temperature, then adds the
-//     same amount to every load. One of the loads is the null: the baseline's work on a copy of its
+//     same amount to every load. One of the loads is the null load: the baseline's work on a copy of its
 //     operands.
 //  4. Windows. The load first runs for 150 ms to settle, or for 3 s if it reaches the power cap from
 //     lower power: an H200's power control then overshoots by 40 W and oscillates with a period of about a
@@ -32,8 +32,8 @@
 //     and so are their blocks. The bin is 5 % wide up to 200 µs and 2 % above.
 //  6. Ratios. After/before is taken within each of a block's two passes. The geometric mean over passes
 //     gets a 95 % interval: by bootstrap, and below eight passes by Student's distribution. Blocks
-//     continue until every interval is as narrow as asked for, after at least four blocks, or until the
-//     time is spent.
+//     continue until every interval is as narrow as Options.Precision, but for at least four blocks, or
+//     until Options.Time ends.
 //  7. Validity. The null's interval must contain 1, else the run is invalid. By chance this happens to
 //     one correct run in twenty. The interval's half width is the smallest effect that the run resolves.
 //
@@ -56,7 +56,7 @@
 //
 // Card.Sample returns a sensor's value with the driver's time stamp, and Card.Samples the readings that the
 // driver has kept. Clock.Of converts wall-clock time to the measurement's clock. Drivers do not tell the
-// averaging window or the delay of a value; package profile estimates them.
+// averaging window or the delay of a value. Package profile estimates them.
 //
 // # Settings
 //
@@ -68,6 +68,6 @@
 //
 // [Open] opens a card. [NewSim] makes a simulated one in virtual time, for tests and trials. It has
 // sensors, a clock, launch sequences with time stamps, and a governor. [OpenSim] keeps its settings in a
-// file, because a card's settings outlive processes. After a cancellation a measurement ends within a
+// file, because a card's settings outlive processes. When its context ends, a measurement ends within a
 // second and returns its results so far.
 package power

@@ -5,12 +5,14 @@ import (
 	"fmt"
 )
 
-// Governor changes a card's settings, which [Card] cannot. Whoever uses one must restore the settings.
+// Governor changes a card's settings, which a [Card] cannot. The caller must restore the settings. The methods that change
+// settings return [ErrNotPermitted] if this process may not change them.
 type Governor interface {
-	// PowerLimit is the current setting, in watts.
+	// PowerLimit returns the current setting in watts.
 	PowerLimit() (float64, error)
-	// PowerLimits are the lowest and highest possible setting and the default, in watts.
+	// PowerLimits returns the lowest and highest possible setting and the default, in watts.
 	PowerLimits() (low, high, preset float64, err error)
+	// SetPowerLimit sets the power limit in watts.
 	SetPowerLimit(watts float64) error
 	// LockClock locks the multiprocessors' clock at a value in MHz, as far as power and temperature allow. An
 	// earlier lock cannot be queried.

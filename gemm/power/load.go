@@ -16,7 +16,7 @@ type Load interface {
 	// Name is unique within a comparison.
 	Name() string
 	// Start begins n executions, back to back, and returns at once. The card must not wait for the host between
-	// executions. Start is called again only after Wait.
+	// executions. The meter calls Start again only after Wait.
 	Start(n int) error
 	// Wait returns when all executions are done. When the context ends, it returns the context's error, and
 	// executions that are not yet queued on the card are dropped.
@@ -25,8 +25,8 @@ type Load interface {
 
 // Timed is a Load that measures its time on the card.
 type Timed interface {
-	// Elapsed is the time of all executions of the last Start, by the card's clock (CUDA events). It is
-	// called after Wait.
+	// Elapsed returns the time of all executions of the last Start, by the card's clock (CUDA events). The meter
+	// calls it after Wait.
 	Elapsed() (time.Duration, error)
 }
 
@@ -46,7 +46,7 @@ func (l Loads) all() []Load { return append([]Load{l.Baseline, l.Null}, l.Varian
 
 func (l Loads) validate() error {
 	if l.Baseline == nil || l.Null == nil {
-		return fmt.Errorf("a comparison needs a baseline and a null load (the baseline's work at another address)")
+		return fmt.Errorf("a comparison needs a baseline and a null load (the baseline's work on a copy of its operands)")
 	}
 	seen := map[string]bool{}
 	for _, load := range l.all() {
@@ -102,7 +102,7 @@ func (m *Meter) burst(ctx context.Context, load Load, n int) (float64, error) {
 	return r.finish(ctx)
 }
 
-// executions is the number of executions of this length in seconds that fill d.
+// executions returns the number of executions of this length in seconds that fill d.
 func executions(d time.Duration, each float64) int {
 	return max(1, int(math.Ceil(d.Seconds()/each)))
 }

@@ -13,8 +13,8 @@ type Options struct {
 	// Precision ends a comparison: the half width that every 95 % interval must reach, as a share
 	// of the ratio. Default 0.003.
 	Precision float64
-	// Time ends a comparison that has not reached Precision. It counts from the first block, without self-test
-	// and warm-up. Default 60 s.
+	// Time ends a comparison that has not reached Precision. It begins at the first block, after self-test and
+	// warm-up. Default 60 s.
 	Time time.Duration
 	// Window is the length of one measurement, and at least five steps of the counter. Default 1 s: at the
 	// power cap, many short windows are less precise than few long ones.
@@ -30,22 +30,21 @@ type Options struct {
 	SelfTest *SelfTest
 	// Seed sets the order within blocks and the bootstrap. Default 0.
 	Seed uint64
-	// EDSk is k of the energy-delay sum: the factor of time at which saving all energy would just pay.
-	// Default 2.
+	// EDSk is k of the energy-delay sum [EDS]. Default 2.
 	EDSk float64
 	// Clock is the measurement's clock. Default HostClock().
 	Clock Clock
-	// Self is the number of this process, which is not counted among other processes. Default 0: unknown.
+	// Self is this process's PID, so that warnings about other processes leave it out. Default 0: unknown.
 	Self int
 	// Date and Command are copied into the result, Date in the format of RFC 3339.
 	Date    time.Time
 	Command string
-	// Progress is told when a stage begins and after every window, in the meter's goroutine. Stages are
-	// "self-test", "warm-up" and "measure"; the last counts nanoseconds of Time. Default: no one is told.
+	// Progress is called when a stage begins and after every window, in the meter's goroutine. Stages are
+	// "self-test", "warm-up" and "measure". The last one counts nanoseconds of Time. Default: it is not called.
 	Progress func(Event)
 }
 
-// Event says how far a measurement is.
+// Event reports the progress of a measurement.
 type Event = progress.Event
 
 // withDefaults fills in unset fields.
@@ -79,7 +78,7 @@ func (o Options) Validate() error {
 		}
 	}
 	o = o.withDefaults()
-	check(o.Precision > 0 && o.Precision < 1, "precision %v: want a share between 0 and 1, as 0.003", o.Precision)
+	check(o.Precision > 0 && o.Precision < 1, "precision %v: want a share between 0 and 1, such as 0.003", o.Precision)
 	check(o.Time > 0, "time %v: want more than 0", o.Time)
 	check(o.Window >= 100*time.Millisecond, "window %v: want at least 100ms, better a second", o.Window)
 	check(o.Settle > 0, "settle %v: want more than 0", o.Settle)
@@ -104,7 +103,7 @@ type Meter struct {
 	staged time.Duration // when it began
 }
 
-// NewMeter returns a meter for a card. It runs nothing.
+// NewMeter returns a meter for a card. It runs nothing. The error is that of [Options.Validate].
 func NewMeter(card Card, opt Options) (*Meter, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ const usualTick = 100 * time.Millisecond
 
 func (m *Meter) since(t time.Duration) time.Duration { return m.clock.Now() - t }
 
-// beginStage tells that a stage begins.
+// beginStage reports that a stage begins.
 func (m *Meter) beginStage(name string) {
 	m.stage, m.staged = name, m.clock.Now()
 	m.tell()

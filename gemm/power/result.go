@@ -15,7 +15,8 @@ const (
 	StoppedFailed    = "failed"
 )
 
-// Result is that of a comparison. Ratios are after/before, intervals are 95 %. Absent fields are unknown.
+// Result is the result of a comparison. Ratios are after/before. Intervals are the lower and the upper end of a 95 %
+// interval. Absent fields are unknown.
 type Result struct {
 	GPU      string       `json:"gpu"`
 	Null     Comparison   `json:"null"`
@@ -24,7 +25,7 @@ type Result struct {
 	// Resolvable is the smallest relative effect that this run resolves: the half width of the null
 	// comparison's interval, measured from 1. Absent if there is no interval.
 	Resolvable float64 `json:"smallest_effect,omitempty"`
-	// Valid is false if Invalid has reasons why no figure here can be trusted.
+	// Valid is false if Invalid has reasons why the figures are not valid.
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -68,7 +69,8 @@ type Comparison struct {
 	EDS           float64  `json:"relative_eds,omitempty"`
 	EDSk          float64  `json:"eds_k,omitempty"`
 	GainMinusLoss *float64 `json:"energy_gain_minus_time_loss,omitempty"`
-	// Blocks is the number of blocks in the ratios, Dropped of those with an execution time outside the bin.
+	// Blocks is the number of blocks in the ratios. Dropped is the number of blocks with an execution time outside
+	// the bin.
 	Blocks  int `json:"blocks"`
 	Dropped int `json:"dropped_blocks"`
 }
@@ -92,8 +94,8 @@ func (b Block) of(load string) []Window {
 	return own
 }
 
-// Per converts a result to smaller pieces of work, of which every execution did parts. Joules and seconds are
-// then per piece, and executions are counted in pieces. Ratios stay.
+// Per converts a result to smaller pieces of work, if every execution did that many of them. Joules and seconds are then
+// per piece, and executions are counted in pieces. Ratios do not change.
 func (r *Result) Per(parts int) {
 	n := float64(parts)
 	part := func(s *Summary) { s.Joules /= n; s.Seconds /= n }
@@ -118,7 +120,7 @@ func (r *Result) Per(parts int) {
 	}
 }
 
-// Invalidate adds a reason not to trust the result.
+// Invalidate marks the result as not valid, for a reason.
 func (r *Result) Invalidate(format string, args ...any) {
 	r.Valid = false
 	r.Invalid = append(r.Invalid, fmt.Sprintf(format, args...))
@@ -151,11 +153,11 @@ func (r *Result) inspect(card Card, self int) {
 		for _, p := range rest {
 			pids = append(pids, fmt.Sprint(p.PID))
 		}
-		r.warn("another process is on the card (%s) and its energy is included: end the other process", strings.Join(pids, ", "))
+		r.warn("another process is on the card (%s), and its energy is included: end that process, or choose another card", strings.Join(pids, ", "))
 	}
 }
 
-// heldDown are the reasons for a lower clock other than the load itself and temperature.
+// heldDown are the reasons for a lower clock other than power and temperature.
 var heldDown = (ApplicationClocks | HardwareSlowdown | SyncBoost | HardwarePowerBrake | DisplayClocks).Names()
 
 // validate adds warnings about the finished figures, and reasons why they are invalid.
@@ -163,17 +165,17 @@ func (r *Result) validate() {
 	for _, b := range r.Blocks {
 		for _, w := range b.Windows {
 			if w.heat {
-				r.warn("the card reduced its clock because of temperature: let it cool, or check its airflow")
+				r.warn("the card reduced its clock because of its temperature: let it cool, or check its airflow")
 			}
 			for _, reason := range w.Throttle {
 				if slices.Contains(heldDown, reason) {
-					r.warn("the card's clock was limited (%s): the figures are those of a slower card", reason)
+					r.warn("the card's clock was limited (%s), so the figures are those of a lower clock", reason)
 				}
 			}
 		}
 	}
 	if r.Steady != nil && !r.Steady.Reached {
-		r.warn("no steady state within the warm-up: power may have drifted during the blocks")
+		r.warn("the card did not reach a steady state during the warm-up, so power may have drifted during the blocks: allow a longer warm-up")
 	}
 	for _, v := range r.Variants {
 		if v.Blocks == 0 && v.Dropped > 0 {
@@ -186,6 +188,6 @@ func (r *Result) validate() {
 	case null == nil:
 		r.Invalidate("no block was completed: allow more time")
 	case null[0] > 1 || null[1] < 1:
-		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1: this run shows a difference between identical weights; run it again, for longer", null[0], null[1])
+		r.Invalidate("the null comparison's interval [%.4f, %.4f] does not contain 1, so this run shows a difference between identical weights: run it again, for longer", null[0], null[1])
 	}
 }

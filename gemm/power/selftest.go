@@ -28,7 +28,7 @@ type SelfTest struct {
 type Response struct {
 	Update float64 `json:"update_seconds"` // median time between changes of the reading
 	Rise   float64 `json:"rise_seconds"`   // from the step to nine tenths of it
-	// Window is the length of a running mean with the same delay: twice the mean delay.
+	// Window is the length of a running mean with the same delay. It is twice the mean delay.
 	Window float64 `json:"window_seconds"`
 }
 
@@ -87,7 +87,7 @@ type reading struct {
 	value float64
 }
 
-// traces are those of one recording.
+// traces are the traces of one recording.
 type traces struct{ energy, instant, average trace }
 
 // record polls the sensors for d.
@@ -134,7 +134,7 @@ func (t trace) slope() float64 {
 	return (last.value - first.value) / (last.at - first.at).Seconds()
 }
 
-// response is that to a step at begin; t was recorded at idle. It is nil if the sensor did not answer, or if
+// response returns the response to a step at begin; t was recorded at idle. It is nil if the sensor did not answer, or if
 // the step is less than a twentieth of the final power.
 func (t trace) response(step trace, begin time.Duration) *Response {
 	if len(t) == 0 || len(step) < 5 {

@@ -28,13 +28,13 @@ type SimOptions struct {
 	Ambient, AmbientRise float64
 	// ThermalResistance in °C/W and ThermalTime in seconds are those of the die.
 	ThermalResistance, ThermalTime float64
-	// Rise is the time constant with which sensed power follows the load.
+	// Rise is the time constant with which measured power follows the load.
 	Rise time.Duration
 	// Tick of the energy counter, and the standard deviation of each interval.
 	Tick, TickJitter time.Duration
 	// Query is the time of one query to the card.
 	Query time.Duration
-	// Stall is the time of one in StallEvery queries; StallEvery 0: of none.
+	// Stall is the time of one in StallEvery queries; StallEvery 0: no query stalls.
 	Stall      time.Duration
 	StallEvery int
 	// PowerNoise and TimeNoise are relative standard deviations of the mean over one second.
@@ -67,7 +67,7 @@ type SimOptions struct {
 	Unprivileged bool
 }
 
-// DefaultSim is an invented card with little noise. Its numbers have the magnitude of a data-centre GPU's, but are
+// DefaultSim returns an invented card with little noise. Its numbers have the magnitude of a data-centre GPU's, but are
 // facts of no GPU, and no measurement or prediction for one uses them.
 func DefaultSim() SimOptions {
 	return SimOptions{
@@ -112,7 +112,7 @@ type simState struct {
 	powerFactor float64 // noise
 	timeFactor  float64
 	dipUntil    time.Duration
-	swingFrom   time.Duration // when power last came to the cap
+	swingFrom   time.Duration // when power last reached the cap
 	nextNoise   time.Duration
 }
 
@@ -123,7 +123,7 @@ type simHook struct {
 
 const simNoiseSlot = 250 * time.Millisecond
 
-// NewSim returns a card after long idleness. It panics if [OpenSim] fails, which takes a State.
+// NewSim returns a card that has been idle for long. It panics if [OpenSim] fails, which happens only with a State.
 func NewSim(opt SimOptions) *Sim {
 	s, err := OpenSim(opt)
 	if err != nil {
@@ -132,7 +132,7 @@ func NewSim(opt SimOptions) *Sim {
 	return s
 }
 
-// OpenSim returns a card after long idleness. It fails if the State exists and cannot be read.
+// OpenSim returns a card that has been idle for long. It fails if the State exists and is not readable or valid.
 func OpenSim(opt SimOptions) (*Sim, error) {
 	s := &Sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), busy: -simIdle, settings: simSettings{Limit: opt.Cap}}
 	if err := s.recall(); err != nil {

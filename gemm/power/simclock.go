@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// SimClockReading is a reading of the card's clock, between two times of [Sim.Now].
+// SimClockReading is a reading of the card's clock, taken between two times of [Sim.Now].
 type SimClockReading struct{ Before, After, Card time.Duration }
 
 // simEpoch is the wall-clock time at which the card's time began.
 var simEpoch = time.Unix(0, 0)
 
-// At calls do when the card's time reaches at.
+// At registers do to be called once, when the card's time reaches at.
 func (s *Sim) At(at time.Duration, do func()) { s.hooks = append(s.hooks, simHook{at, do}) }
 
-// Now is the simulated host's time.
+// Now returns the simulated host's time.
 func (s *Sim) Now() time.Duration { return s.now }
 
 // Of counts from the epoch, when the card's time began.

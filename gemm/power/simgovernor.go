@@ -16,7 +16,7 @@ type simSettings struct {
 	Locked float64 `json:"locked_clock_mhz,omitempty"` // 0: not locked
 }
 
-// recall reads the settings from the State, because another process may have changed them. Without a file they
+// recall reads the settings from the State, because another process may have changed them. Without a file, the settings
 // are the defaults.
 func (s *Sim) recall() error {
 	if s.opt.State == "" {
@@ -92,7 +92,7 @@ func (to simSettings) write(path string) error {
 	return atomicfile.Write(path, append(text, '\n'))
 }
 
-// PowerLimit is the current one, in watts.
+// PowerLimit returns the current power limit in watts.
 func (s *Sim) PowerLimit() (float64, error) {
 	s.query()
 	if err := s.recall(); err != nil {
@@ -102,7 +102,7 @@ func (s *Sim) PowerLimit() (float64, error) {
 	return s.settings.Limit, nil
 }
 
-// PowerLimits are CapMin, Cap, and Cap as the default.
+// PowerLimits returns CapMin, Cap, and Cap as the default.
 func (s *Sim) PowerLimits() (low, high, preset float64, err error) {
 	s.query()
 	return s.opt.CapMin, s.opt.Cap, s.opt.Cap, nil

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// SimKernel is one execution of work for a simulated card: its power in watts and its time in seconds at the
-// maximal clock and the reference temperature, and the memory's part of the power above idle.
+// SimKernel is one execution of work for a simulated card: the card's power in watts and the execution's time in seconds,
+// at the highest clock and the reference temperature. Memory is the memory's part of the power above idle, in watts.
 type SimKernel struct{ Watts, Seconds, Memory float64 }
 
 // SimLoad is work for a simulated card, with a known energy per execution.
@@ -33,7 +33,7 @@ func (s *Sim) Load(name string, watts, seconds float64) *SimLoad {
 // Draw changes the power of later executions, and the memory's part of it, in watts.
 func (l *SimLoad) Draw(watts, memory float64) { l.kernel.Watts, l.kernel.Memory = watts, memory }
 
-// Name is the load's name.
+// Name returns the load's name.
 func (l *SimLoad) Name() string { return l.name }
 
 // Start queues n executions.
@@ -45,7 +45,7 @@ func (l *SimLoad) Start(n int) error {
 // Wait advances the card's time until the queue is empty.
 func (l *SimLoad) Wait(ctx context.Context) error { return l.sim.drain(ctx) }
 
-// Elapsed is the time of the last Start's executions.
+// Elapsed returns the time of the last Start's executions. It fails with [ErrAbsent] before they have ended.
 func (l *SimLoad) Elapsed() (time.Duration, error) {
 	if l.last == nil || l.last.end == 0 {
 		return 0, ErrAbsent

@@ -60,7 +60,7 @@ func (s *Sim) running(marks *[simMarks]float64) float64 {
 	return (marks[newest] - marks[oldest]) / (time.Duration(slots) * simSlot).Seconds()
 }
 
-// Info names the card as simulated.
+// Info describes the card, whose name says that it is simulated.
 func (s *Sim) Info() Info { return s.info }
 
 // query advances the time by that of one query.
@@ -72,19 +72,19 @@ func (s *Sim) query() {
 	s.advance(s.now + took)
 }
 
-// Energy steps once a tick.
+// Energy returns the counter, which changes once per Tick.
 func (s *Sim) Energy() (uint64, error) {
 	s.query()
 	return s.counter, nil
 }
 
-// Power answers for the card, and for the memory as an average only.
+// Power reads both sensors of the whole card, and the average sensor of the memory.
 func (s *Sim) Power(sensor Sensor, scope Scope) (float64, error) {
 	v, err := s.Sample(sensor, scope)
 	return v.Watts, err
 }
 
-// Sample is Power with the end of its averaging window.
+// Sample reads a power sensor, with the end of its averaging window as the time.
 func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	s.query()
 	switch {
@@ -98,13 +98,13 @@ func (s *Sim) Sample(sensor Sensor, scope Scope) (Sample, error) {
 	return Sample{s.average, s.running(&s.marks)}, nil
 }
 
-// Temperature is the simulated die's, in whole degrees.
+// Temperature returns the simulated die's temperature in whole °C.
 func (s *Sim) Temperature() (float64, error) {
 	s.query()
 	return float64(int(s.tempC)), nil
 }
 
-// SMClock is the clock in whole MHz.
+// SMClock returns the clock in whole MHz.
 func (s *Sim) SMClock() (float64, error) {
 	s.query()
 	return float64(int(s.clock)), nil
@@ -113,7 +113,7 @@ func (s *Sim) SMClock() (float64, error) {
 // MemClock is not simulated.
 func (s *Sim) MemClock() (float64, error) { return 0, ErrAbsent }
 
-// Throttle reports idleness, locked clocks, the cap and temperature.
+// Throttle returns those reasons that are simulated: idle, a locked clock, the cap and temperature.
 func (s *Sim) Throttle() (Throttle, error) {
 	s.query()
 	return s.reasons, nil

@@ -97,7 +97,7 @@ func (t *SimSequence) Wait(ctx context.Context) error {
 	return err
 }
 
-// Stamps returns those of the last Start. It fails if not all segments have run.
+// Stamps returns the time stamps of the last Start. It fails if not all segments have run.
 func (t *SimSequence) Stamps() ([]SimStamp, error) {
 	if len(t.segments) == 0 || t.segments[len(t.segments)-1].work.end == 0 {
 		return nil, errors.New("the sequence has not ended: start it and wait")

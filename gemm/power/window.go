@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrCounterStill means that the energy counter does not move. Nothing can be measured then.
+// ErrCounterStill marks a card whose energy counter does not move. Nothing can be measured then.
 var ErrCounterStill = errors.New("the energy counter does not move")
 
 // Window is one measurement: a load running back to back between two steps of the energy counter. A nil
@@ -22,8 +22,8 @@ type Window struct {
 	Seconds      float64  `json:"seconds"`        // per execution
 	PerExecution float64  `json:"joules"`         // per execution
 	Watts        float64  `json:"watts"`
-	InstantWatts *float64 `json:"instant_watts,omitempty"` // mean of the samples: a cross-check
-	MemoryWatts  *float64 `json:"memory_watts,omitempty"`  // running average, at the end: a hint
+	InstantWatts *float64 `json:"instant_watts,omitempty"` // mean of the samples, as a cross-check
+	MemoryWatts  *float64 `json:"memory_watts,omitempty"`  // running average at the end; less precise than Watts
 	SMClock      *float64 `json:"clock_mhz,omitempty"`
 	MemClock     *float64 `json:"mem_clock_mhz,omitempty"`
 	Temperature  *float64 `json:"temperature_c,omitempty"` // at the end
@@ -59,11 +59,11 @@ func (m *Meter) windowAfter(ctx context.Context, load Load, about float64, settl
 			return w, err
 		}
 	}
-	return Window{}, fmt.Errorf("load %q ended before its window several times: its execution time varies too much to be measured", load.Name())
+	return Window{}, fmt.Errorf("load %q ended before its window five times, because its execution time varies too much: check what else uses the card", load.Name())
 }
 
-// settle is the time that a load must run before its window. A load that may reach the power cap from lower power
-// takes longest. A new load is assumed to draw as much as any other.
+// settle returns the time that a load must run before its window. It is longer for a load that may reach the power cap
+// from lower power. A new load is assumed to draw as much as the highest of the others.
 func (m *Meter) settle(load Load) time.Duration {
 	const rise, recent = 0.97, 500 * time.Millisecond
 	own, known := m.seen[load.Name()]
@@ -117,7 +117,7 @@ func (m *Meter) between(ctx context.Context, w *Window, length time.Duration) er
 		return err
 	}
 	if e1 <= e0 {
-		return fmt.Errorf("%s: the energy counter went from %d to %d mJ: the driver may have been reloaded; measure again", m.card.Info().Name, e0, e1)
+		return fmt.Errorf("%s: the energy counter went from %d to %d mJ, perhaps because the driver was reloaded: measure again", m.card.Info().Name, e0, e1)
 	}
 	w.Begin, w.Length, w.Joules = (t0 - m.start).Seconds(), (t1 - t0).Seconds(), float64(e1-e0)/1000
 	w.Watts = w.Joules / w.Length

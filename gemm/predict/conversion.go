@@ -9,14 +9,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Change is the stored weight of a linear layer before and after a conversion. Neither may be empty, and their types
-// must have a format.
+// Change is the stored weight of a linear layer before and after a conversion. Neither may be empty, and their dtypes
+// must be ones that can be decoded ([weights.DType.Format]).
 type Change struct {
 	Before, After weights.Tensor
 	// OutAxis is the stored dimension that counts outputs.
 	OutAxis int
-	// Rescaled is true if the weights were multiplied by powers of two. Both are then relative to random weights
-	// of Before's scale, because the saving would not show otherwise.
+	// Rescaled is true if the weights were multiplied by powers of two. Both are then relative to random weights of
+	// Before's scale. Relative to random weights of its own scale, After would show no saving.
 	Rescaled bool
 }
 
@@ -25,12 +25,12 @@ type ConversionOptions struct {
 	Role cost.Role
 	// Workload must be given; see [cost.DefaultWorkload].
 	Workload cost.Workload
-	// Progress is told of every layer, in bytes of Before. Default: no one is told.
+	// Progress is called after every layer, with bytes of Before. Default: it is not called.
 	Progress func(Event)
 }
 
-// Conversion predicts the energy of the products with all layers, after/before. The ratio is nil without layers.
-// It reads samples of the weights, under a guard.
+// Conversion predicts the energy of all layers' products after a conversion relative to before. The ratio is nil without
+// layers. Conversion reads samples of the weights. The error is that of reading them, or ctx's.
 func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o ConversionOptions) (*Ratio, error) {
 	var done, all int64
 	for _, l := range changes {
@@ -58,7 +58,7 @@ func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o Co
 
 // Tensor predicts a product with a stored weight from a sample of its rows, relative to random weights of like's
 // scale. like is t itself, or the weight from which t was made. t must not be empty. outAxis is the stored
-// dimension that counts outputs. Both are read under a guard.
+// dimension that counts outputs. The error is that of reading the files, or ctx's.
 func Tensor(ctx context.Context, c *cost.Calibration, t, like weights.Tensor, outAxis int, role cost.Role, w cost.Workload) (e cost.Estimate, err error) {
 	files := t.File
 	if like.File != t.File {

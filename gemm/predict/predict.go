@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Event says how far a prediction is: stage "predict" counts layers, stage "energy" bytes of weights.
+// Event reports progress. Stage "predict" counts layers, and stage "energy" counts bytes of weights.
 type Event = progress.Event
 
 // Predictor predicts one product of operands x[M,K] and w[N,K]. A [cost.Calibration] is one.
@@ -26,11 +26,11 @@ type Predictor interface {
 type Options struct {
 	// Operands describe the products. For decode set Operands.Tokens to [operand.DecodeTokens], and Cold.
 	Operands operand.Options
-	// Cold weights are read from memory, as decoding does. Default: false.
+	// Cold is true if the weights are read from memory, as in decode, and not from the cache. Default: false.
 	Cold bool
-	// Compare sets every later source against the first. Default: false.
+	// Compare predicts every later source relative to the first. Default: false.
 	Compare bool
-	// Progress is told of every layer. Default: no one is told.
+	// Progress is called after every layer. Default: it is not called.
 	Progress func(Event)
 }
 
@@ -39,17 +39,17 @@ type Report struct {
 	Predictions []Prediction `json:"predictions"`
 }
 
-// Prediction is that of one pass through all layers of a source.
+// Prediction is the prediction of one pass through all layers of a source.
 type Prediction struct {
 	Name string `json:"name"`
 	cost.Prediction
 	// Over is the energy relative to the first source, if sources are compared.
 	Over *Ratio `json:"over_w,omitempty"`
-	// Problem is absent where the layers differ.
+	// Problem is the shape and type of the products; nil if the layers differ.
 	Problem *gemm.Problem `json:"problem,omitempty"`
-	Count   int           `json:"count"` // layers
+	Count   int           `json:"count"` // number of layers
 	Cold    bool          `json:"cold"`
-	X       string        `json:"x"`
+	X       string        `json:"x"` // the activations, as a pattern or a tensor
 	Layers  []Layer       `json:"layers,omitempty"`
 }
 
@@ -61,10 +61,10 @@ type Layer struct {
 }
 
 // ErrNotComparable marks sources whose products differ.
-var ErrNotComparable = errors.New("only the same products can be compared")
+var ErrNotComparable = errors.New("only sources with the same products can be compared")
 
-// Models predicts all linear layers of a model and of its converted copy. Their ratio is Over of the second
-// prediction. The caller closes the models.
+// Models predicts all linear layers of a model and of its converted copy. Over of the second prediction is the energy of
+// the copy relative to the model. Errors are those of [Sources]. The caller closes the models.
 func Models(ctx context.Context, by Predictor, before, after *weights.Model, o Options) (*Report, error) {
 	o.Compare = true
 	return Sources(ctx, by, []operand.Source{operand.Of(before), operand.Of(after)}, o)
@@ -115,7 +115,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 	return r, nil
 }
 
-// costProduct is a problem as the cost model sees it.
+// costProduct returns a problem in the form of the cost model.
 func costProduct(p gemm.Problem, cold bool) cost.Product {
 	q := cost.Product{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: cold}
 	if p.Streaming {
@@ -158,7 +158,7 @@ func (r *Report) add(s operand.Source, layers []Layer, o Options, stored bool) {
 	r.Predictions = append(r.Predictions, p)
 }
 
-// Warnings lists the warnings of all sources, each once, with the names of its sources unless it is about all.
+// Warnings returns the warnings of all sources, each once. A warning that is not about all sources names them.
 func (r *Report) Warnings() (list []string) {
 	var texts []string
 	about := map[string][]string{}

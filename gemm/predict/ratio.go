@@ -2,8 +2,8 @@ package predict
 
 import "github.com/lowtoggle/lowtoggle/cost"
 
-// Ratio is a predicted energy, after over before, of many layers together. Each layer counts by its number
-// of weights, which is its share of the multiplications. The zero value has no layers.
+// Ratio is the predicted energy of many layers together, after a conversion relative to before. The weight of a layer is
+// its number of weights, to which its multiplications are proportional. The zero value has no layers.
 type Ratio struct {
 	Relative    float64    `json:"relative_energy"`
 	Interval    [2]float64 `json:"interval"` // 95 %
@@ -18,8 +18,8 @@ func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	r.weights += w
 	r.before += w * before.Relative
 	r.after += w * after.Relative
-	// The error of a prediction is common to before and after: the ratio's error grows with the
-	// change, up to the prediction's own.
+	// Before and after share most of a prediction's error. So the ratio's error is the change itself, and at most
+	// the error of the prediction.
 	change := after.Relative/before.Relative - 1
 	full := (after.Interval[1] - after.Interval[0]) / 2
 	r.half += w * min(full, max(change, -change))
@@ -31,7 +31,7 @@ func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	}
 }
 
-// Known is r, or nil if nothing was added.
+// Known returns r, or nil if no layer was added.
 func (r *Ratio) Known() *Ratio {
 	if r.weights == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 )
 
-// sum is the prediction of one pass through all layers. All layers have the errors of one cost model, so intervals
-// add up; sampling errors are independent. A figure that is unknown for one layer is unknown for the sum.
+// sum returns the prediction of one pass through all layers. All layers share the error of one cost model, so intervals
+// add up. Sampling errors are independent. A figure that is unknown for one layer is unknown for the sum.
 func sum(layers []Layer) cost.Prediction {
 	if len(layers) == 1 {
 		return layers[0].Prediction
@@ -41,7 +41,7 @@ func sum(layers []Layer) cost.Prediction {
 	if joules != nil {
 		s.Watts = new(*s.Joules / *s.Seconds)
 	}
-	if clocks != nil { // its mean over time
+	if clocks != nil { // mean over time
 		cycles := 0.0
 		for i, c := range clocks {
 			cycles += c * seconds[i]
@@ -51,8 +51,8 @@ func sum(layers []Layer) cost.Prediction {
 	return s
 }
 
-// base is the energy and time of every layer with random operands. If either is unknown for some layer, operations
-// replace it for all.
+// base returns the energy in joules and the time in seconds of every layer with random operands. If one of them is unknown
+// for a layer, the number of operations replaces it for all layers.
 func base(layers []Layer) (energy, time []float64) {
 	joules, seconds := true, true
 	for _, l := range layers {
@@ -91,8 +91,8 @@ func total(list []float64) (sum float64) {
 	return sum
 }
 
-// rebased is p relative to like's random operands. The random operands of a model that was multiplied by powers of
-// two differ from its source's.
+// rebased returns p relative to the random operands of like. The random operands of a model that was multiplied by powers
+// of two have another scale than those of its source.
 func rebased(p, like cost.Prediction) cost.Prediction {
 	if p.Joules == nil || like.Joules == nil || p.Relative == 0 {
 		return p
