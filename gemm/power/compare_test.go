@@ -417,7 +417,7 @@ func TestWarnings(t *testing.T) {
 	other.Other, other.OtherFrom = 50, 30*time.Second
 	hot := DefaultSim()
 	hot.Hot = 40
-	for want, o := range map[string]SimOptions{"another process is on the card (4194304)": other, "because of temperature": hot} {
+	for want, o := range map[string]SimOptions{"another process is on the card (4194304)": other, "because of its temperature": hot} {
 		r := compare(t, o, Options{}, 500, 505)
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, want) }) {
 			t.Errorf("warnings %q, want %q", r.Warnings, want)

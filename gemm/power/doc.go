@@ -4,8 +4,8 @@
 // # Sensors
 //
 // The instrument is the card's energy counter: millijoules since the driver was loaded, updated about
-// every 100 ms. A measurement window begins and ends at an update. Power readings serve as cross-checks
-// only. Yang, Adamek and Armour ("Accurate and Convenient Energy Measurements for GPUs", SC24, arXiv
+// every 100 ms. A measurement window begins and ends at an update. Power readings are only
+// cross-checks. Yang, Adamek and Armour ("Accurate and Convenient Energy Measurements for GPUs", SC24, arXiv
 // 2312.02741) found that on A100 and H100 the instant reading samples 25 of every 100 ms, and that the
 // average reading is a running mean over a second. The Zeus project (ml.energy) prefers the counter for
 // the same reasons. The self-test checks this on every card: it finds the counter's tick and the sensors'
@@ -48,8 +48,8 @@
 //
 // # Limits
 //
-// One execution should last at most a hundredth of a window. An after-effect of one load on the next that
-// is longer than the settling time is averaged over random orders, not removed. The energy of other
+// One execution should last at most a hundredth of a window. If a load affects the
+// next one for longer than the settling time, random orders average this effect but do not remove it. The energy of other
 // processes on the card is included; a warning names them.
 //
 // # Time-stamped readings

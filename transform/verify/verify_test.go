@@ -250,12 +250,12 @@ func TestWrongManifestsAreSeen(t *testing.T) {
 				s["round"].(map[string]any)["zeroed"] = 3
 			}
 		}},
-		{"a better ratio", "round", "dB, the manifest claims 99.00", 30, func(m map[string]any) {
+		{"a better ratio", "round", "dB, and the manifest claims 99.00 dB", 30, func(m map[string]any) {
 			for _, o := range outlook(m) {
 				o.(map[string]any)["snr_db"] = 99
 			}
 		}},
-		{"a tighter budget", "round", "dB, the budget asks for 90.00", 30, func(m map[string]any) {
+		{"a tighter budget", "round", "dB, and the budget is at least 90.00 dB", 30, func(m map[string]any) {
 			m["plan"].(map[string]any)["request"].(map[string]any)["min_snr_db"] = 90
 		}},
 		{"another digest", "round=2", "the file was changed", 0, func(m map[string]any) {
