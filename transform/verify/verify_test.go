@@ -319,7 +319,7 @@ func TestBrokenFoldersAreSeen(t *testing.T) {
 		"file tokenizer.json differs": func(out string) error {
 			return os.WriteFile(filepath.Join(out, "tokenizer.json"), []byte(`{"a": 2}`), 0o666)
 		},
-		"file tokenizer.json is missing":     func(out string) error { return os.Remove(filepath.Join(out, "tokenizer.json")) },
+		"file tokenizer.json is missing":                   func(out string) error { return os.Remove(filepath.Join(out, "tokenizer.json")) },
 		"file more.txt of the output is not in the source": func(out string) error { return os.WriteFile(filepath.Join(out, "more.txt"), nil, 0o666) },
 		"file config.json differs": func(out string) error {
 			js, err := os.ReadFile(filepath.Join(out, "config.json"))
