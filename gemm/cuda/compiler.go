@@ -64,14 +64,17 @@ func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
 }
 
 // compile returns the machine code of a source text for a compute capability (90 is 9.0). name stands for the source
-// in messages.
-func (c *compiler) compile(name, source string, capability int) (image []byte, err error) {
+// in messages. Defines are macros, as NAME=VALUE.
+func (c *compiler) compile(name, source string, capability int, defines []string) (image []byte, err error) {
 	var program uintptr
 	if err := c.check("nvrtcCreateProgram", c.nvrtcCreateProgram(&program, cText(source), cText(name), 0, 0, 0)); err != nil {
 		return nil, err
 	}
 	defer c.nvrtcDestroyProgram(&program)
-	options := []*byte{cText(fmt.Sprintf("--gpu-architecture=sm_%d", capability)), cText("--std=c++17"), cText("--extra-device-vectorization")}
+	options := []*byte{cText("--gpu-architecture=" + architecture(capability)), cText("--std=c++17")}
+	for _, d := range defines {
+		options = append(options, cText("-D"+d))
+	}
 	if r := c.nvrtcCompileProgram(program, int32(len(options)), &options[0]); r != 0 {
 		return nil, fmt.Errorf("%w: %s does not compile for compute capability %d.%d with %s (a GPU that is newer than the CUDA toolkit needs a newer toolkit): nvrtcCompileProgram: %s (%d)%s",
 			ErrNoCompiler, name, capability/10, capability%10, c.library, c.nvrtcGetErrorString(r), r, c.log(program))
@@ -85,6 +88,14 @@ func (c *compiler) compile(name, source string, capability int) (image []byte, e
 	}
 	image = make([]byte, bytes)
 	return image, c.check("nvrtcGetCUBIN", c.nvrtcGetCUBIN(program, &image[0]))
+}
+
+// architecture is the compiler's name of a target. Hopper's own instructions are in a target of their own.
+func architecture(capability int) string {
+	if capability == 90 {
+		return "sm_90a"
+	}
+	return fmt.Sprintf("sm_%d", capability)
 }
 
 // logLines is the number of lines of the compiler's log that an error shows.

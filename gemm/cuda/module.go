@@ -20,15 +20,16 @@ type Module struct {
 	handle uintptr
 }
 
-// Compile compiles the CUDA C++ of source for this card and loads it. name stands in the compiler's messages.
+// Compile compiles the CUDA C++ of source for this card and loads it. name stands in the compiler's messages. Defines
+// are macros, as NAME=VALUE.
 // Without NVRTC, or if the source does not compile for this card, the error is an [ErrNoCompiler]. Compiling
 // takes seconds.
-func (d *Device) Compile(ctx context.Context, name, source string) (*Module, error) {
+func (d *Device) Compile(ctx context.Context, name, source string, defines ...string) (*Module, error) {
 	c, err := d.api.compiler()
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.compile(name, source, d.info.capability)
+	image, err := c.compile(name, source, d.info.capability, defines)
 	if err == nil {
 		err = ctx.Err()
 	}

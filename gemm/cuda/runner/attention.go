@@ -110,6 +110,9 @@ func columnsOf(h decoder.Heads) columns {
 
 // attend queues z = softmax(scale·q·kᵀ)·v.
 func (a *attention) attend(p *pass, z, y cuda.Address) error {
+	if done, err := a.attendFast(p, z, y); done || err != nil {
+		return err
+	}
 	h, c := a.heads, columnsOf(a.heads)
 	coarse := a.ALiBi != nil && a.ALiBi.Coarse
 	outStride, stride := h.Queries*h.ValueSize, h.Width()

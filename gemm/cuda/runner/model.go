@@ -29,7 +29,8 @@ type Model struct {
 	decoder *decoder.Decoder
 	source  Weights
 	kernels *kernels
-	act     cuda.Element // of activations
+	fast    map[int]*fast // attention by head size
+	act     cuda.Element  // of activations
 	exact   bool
 	hidden  int
 	longest int
@@ -64,6 +65,9 @@ func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights
 	if err == nil {
 		shared, experts := m.needs()
 		m.kernels, err = compile(ctx, device, m.act, shared, experts)
+	}
+	if err == nil {
+		err = m.compileFast(ctx)
 	}
 	if err == nil {
 		err = device.Do(func() error { return m.load(ctx, o.Resident) })
@@ -133,7 +137,7 @@ func (m *Model) load(ctx context.Context, resident bool) error {
 	if err := m.loadHead(ctx, l); err != nil {
 		return err
 	}
-	fits, err := m.fits(ctx, l)
+	fits, err := m.roomForAll(ctx, l)
 	if err != nil || !fits && !resident {
 		return err
 	}
@@ -179,8 +183,8 @@ func (l *loader) table(ctx context.Context, name string, n int) (cuda.Address, e
 	return at, l.matrix(at, d, data, n, l.act)
 }
 
-// fits reports whether all blocks fit with a third of the free memory left for activations.
-func (m *Model) fits(ctx context.Context, l *loader) (bool, error) {
+// roomForAll reports whether all blocks fit with a third of the free memory left for activations.
+func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 	free, err := m.device.Free()
 	if err != nil {
 		return false, err
@@ -217,6 +221,10 @@ func (m *Model) Close() error {
 		errs = append(errs, m.kernels.module.Close())
 		m.kernels = nil
 	}
+	for _, f := range m.fast {
+		errs = append(errs, f.module.Close())
+	}
+	m.fast = nil
 	return errors.Join(errs...)
 }
 

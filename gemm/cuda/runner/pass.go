@@ -21,6 +21,8 @@ type pass struct {
 	cache *cache
 	// step is set for a decode step: one row a sequence, and attention reads the cache.
 	step bool
+	// counters has a zero for each sequence and KV head, of a decode step.
+	counters cuda.Address
 	// flags has a word for each layer in the order of names; 0: not checked.
 	flags cuda.Address
 	names []string

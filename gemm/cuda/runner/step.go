@@ -192,7 +192,16 @@ func (s *Step) decode(all [][]int32) error {
 		}
 	}
 	s.pass = p
+	heads := 0
+	for part := range parts(m.decoder) {
+		if part.Attention != nil {
+			heads = max(heads, part.Attention.KV)
+		}
+	}
 	var err error
+	if p.counters, err = l.ints(make([]int32, n*heads)); err != nil {
+		return err
+	}
 	s.h, err = s.memory.Alloc(n * m.hidden * m.act.Bytes())
 	return err
 }
