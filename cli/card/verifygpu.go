@@ -14,21 +14,22 @@ import (
 )
 
 // VerifyFlags are the flags of verify --gpu.
-var VerifyFlags = []cli.Flag{
+var VerifyFlags = append([]cli.Flag{
 	&cli.BoolFlag{Name: "gpu", Usage: "measure the energy of all linear layers, before and after", DisableDefaultText: true},
 	&cli.BoolFlag{Name: "total", Usage: "measure all layers together only, without a row for each kind", DisableDefaultText: true},
 	xFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
 	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that ends after this `TIME`"},
 	windowFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,
-}
+}, wholeFlags...)
 
 // Verification holds the flags of verify --gpu.
 type Verification struct {
 	request
-	total    bool              // no row for each kind
-	splitter *measure.Splitter // of the first card; nil: there is none
-	Unsplit  string            // why there is none
+	total    bool                  // no row for each kind
+	whole    *measure.WholeOptions // nil: linear layers are measured
+	splitter *measure.Splitter     // of the first card; nil: there is none
+	Unsplit  string                // why there is none
 }
 
 // ReadVerify reads the flags and opens the cards. Without --gpu there are none.
@@ -51,15 +52,25 @@ func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error)
 	if err := readSource(c, "x", &q.x); err != nil {
 		return nil, nil, err
 	}
+	whole, err := readWhole(c, o, q)
+	if err != nil {
+		return nil, nil, err
+	}
 	cards, err := openMachines(c.String("device"), q.seed)
 	if err != nil {
 		return nil, nil, err
+	}
+	if whole != nil {
+		if len(cards) > 1 {
+			return nil, nil, errors.Join(exit.Usagef("--whole measures on one card: name one with --device"), cards.Close())
+		}
+		return &Verification{request: *q, whole: whole}, cards, nil
 	}
 	splitter, unsplit, err := splitterOf(c.String("components"), cards[0].Card().Info().Name)
 	if err != nil {
 		return nil, nil, errors.Join(err, cards.Close())
 	}
-	return &Verification{*q, c.Bool("total"), splitter, unsplit}, cards, nil
+	return &Verification{request: *q, total: c.Bool("total"), splitter: splitter, Unsplit: unsplit}, cards, nil
 }
 
 // Measure measures the linear layers of both models. Beside an error, the report holds the figures until then; it

@@ -36,6 +36,11 @@ With --gpu, measures the energy of all linear layers before and after: 8192 toke
 kind. It takes about 40 s for each row. lowtoggle measure --help explains the SOURCE of --x.
 With --device 0,1 these cards measure at the same time. Totals and differences follow.
 
+With --gpu --whole, runs whole models, every operation of them: decode steps at each --batch with
+--context tokens a sequence, and a prefill of --prompt tokens. It reports joules per token, time
+and power, and the share of the linear layers. It takes about 40 s for each step. Both models and
+a copy must fit on the card.
+
 Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
 less precise than --precision asked; 4: --gpu, and there is none.`,
 	Flags: flag.Join([]cli.Flag{flag.Tensors, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
@@ -83,7 +88,13 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		case r.OK:
 			judging = r.judge(c, judge, src, out)
 		}
-		if cards != nil && r.OK {
+		switch {
+		case cards != nil && r.OK && q.Whole():
+			var whole *measure.WholeReport
+			if whole, metering = q.MeasureWhole(c, cards, src, out); whole != nil {
+				r.energy().Whole = whole
+			}
+		case cards != nil && r.OK:
 			var measured *measure.ModelReport
 			measured, metering = q.Measure(c, cards, src, out)
 			r.measured(measured, q.Unsplit)
@@ -132,6 +143,7 @@ type verifyJSON struct {
 type energyJSON struct {
 	Predicted *predict.Ratio       `json:"predicted,omitempty"`
 	Measured  *measure.ModelReport `json:"measured,omitempty"`
+	Whole     *measure.WholeReport `json:"whole,omitempty"`
 
 	unsplit string // why no phase has components
 }
@@ -183,12 +195,18 @@ func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
 	if m == nil {
 		return
 	}
+	r.energy().Measured, r.Energy.unsplit = m, unsplit
+}
+
+// energy is Energy, made if there is none.
+func (r *verifyJSON) energy() *energyJSON {
 	if r.Energy == nil {
 		r.Energy = &energyJSON{}
 	}
-	r.Energy.Measured, r.Energy.unsplit = m, unsplit
+	return r.Energy
 }
 
 func (r *verifyJSON) measurementHolds(precise bool) bool {
-	return r.Energy == nil || r.Energy.Measured == nil || r.Energy.Measured.Holds(precise)
+	e := r.Energy
+	return e == nil || (e.Measured == nil || e.Measured.Holds(precise)) && (e.Whole == nil || e.Whole.Holds(precise))
 }

@@ -52,6 +52,10 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		fmt.Fprintln(w)
 		card.PrintModels(w, r.Energy.Measured, r.Energy.unsplit)
 	}
+	if r.Energy != nil && r.Energy.Whole != nil {
+		fmt.Fprintln(w)
+		card.PrintWhole(w, r.Energy.Whole)
+	}
 	if !r.DropIn {
 		printNotDropIn(w)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // Machine runs batches of products and measures them by its sensors.
@@ -22,6 +24,8 @@ type Machine interface {
 	NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error)
 	// NewSequence uploads products whose executions get time stamps; see [cuda.Device.NewSequence].
 	NewSequence(ctx context.Context, name string, products []cuda.Product) (Sequence, error)
+	// NewRunner puts a whole model on the card, for sequences of at most longest tokens.
+	NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (Runner, error)
 	// ReadClock reads the card's own clock, between two readings of Clock. It fails while the card is busy.
 	ReadClock() (cuda.ClockReading, error)
 	// Close frees everything. It is idempotent.

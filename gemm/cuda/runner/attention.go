@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
@@ -22,6 +23,9 @@ type attention struct {
 
 func (l *loader) attention(ctx context.Context, a *decoder.Attention, t *turns) (*attention, error) {
 	on := &attention{Attention: a, heads: a.Heads, place: t.places[a]}
+	if a.ValueSize > maxValueSize {
+		return nil, fmt.Errorf("tensor %q: values of %d channels a head, the attention kernel takes at most %d", a.Out.Weight, a.ValueSize, maxValueSize)
+	}
 	var err error
 	if a.Latent != nil {
 		on.latent, err = l.latent(ctx, a)
@@ -125,4 +129,24 @@ func (a *attention) attend(p *pass, z, y cuda.Address) error {
 	return p.kernels.attendRows.Launch(cuda.Grid{X: (p.longest + tile - 1) / tile, Y: h.Queries, Z: p.sequences}, cuda.Grid{X: threads},
 		z, y, p.starts, a.slopes, outStride, stride, h.Queries, h.KV, h.Size, h.ValueSize, c.queryStep, c.keyBase, c.keyStep,
 		c.valueBase, c.valueStep, a.Scale, float32(a.Cap), a.Window, number(coarse))
+}
+
+func (a *attention) multiply(p *pass, to, x cuda.Address) error {
+	y, err := p.rowsBuffer("heads", a.heads.Width())
+	if err != nil {
+		return err
+	}
+	z, err := p.rowsBuffer("attended", a.out.inputs)
+	if err != nil {
+		return err
+	}
+	if a.latent != nil {
+		err = a.latent.multiply(p, x)
+	} else {
+		err = p.apply(a.in, y, x, p.rows, a.in.inputs, a.in.outputs, p.act, false)
+	}
+	if err != nil {
+		return err
+	}
+	return p.apply(a.out, to, z, p.rows, a.out.inputs, a.out.outputs, p.act, false)
 }

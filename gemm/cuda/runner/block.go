@@ -33,6 +33,8 @@ type part struct {
 type mixer interface {
 	// run queues to = f(x), or to += f(x) if add is set, for x[rows, hidden].
 	run(p *pass, to, x cuda.Address, add bool) error
+	// multiply queues the linear layers alone, on what the buffers of run hold.
+	multiply(p *pass, to, x cuda.Address) error
 }
 
 // block loads a block into memory of its own. It must be called within Device.Do.

@@ -46,3 +46,18 @@ func (f *ffn) rows(p *pass, to, x cuda.Address, rows int, add bool) error {
 	}
 	return p.apply(f.out, to, z, rows, f.out.inputs, f.out.outputs, p.act, add)
 }
+
+func (f *ffn) multiply(p *pass, to, x cuda.Address) error {
+	y, err := p.rowsBuffer("neurons", f.in.outputs)
+	if err != nil {
+		return err
+	}
+	z, err := p.rowsBuffer("activated", f.Neurons())
+	if err != nil {
+		return err
+	}
+	if err := p.apply(f.in, y, x, p.rows, f.in.inputs, f.in.outputs, p.act, false); err != nil {
+		return err
+	}
+	return p.apply(f.out, to, z, p.rows, f.out.inputs, f.out.outputs, p.act, false)
+}

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -228,6 +229,103 @@ func TestGPULoss(t *testing.T) {
 			}
 			testmodel.OK(t, pass.Close())
 			testmodel.OK(t, on.Close())
+		}
+	}
+}
+
+// TestGPUHeads: attention by the fast kernels, in every head size, for prefill and decode.
+func TestGPUHeads(t *testing.T) {
+	device := openGPU(t)
+	for _, size := range []int{64, 80, 96, 128, 256} {
+		for _, dtype := range []weights.DType{weights.BF16, weights.F16} {
+			for _, kv := range []int{1, 2, 4} {
+				config := testmodel.Config(t, "llama-tiny", fmt.Sprintf(`{"hidden_size": 64, "num_attention_heads": 4,
+					"num_key_value_heads": %d, "head_dim": %d, "max_position_embeddings": 700}`, kv, size))
+				dir := testmodel.Folder(t, config, synth.Options{Seed: 1, DType: dtype})
+				m, err := weights.Open(dir)
+				testmodel.OK(t, err)
+				served, d := load(t, device, dir, runner.Options{Resident: true, Longest: 700})
+				exact, _ := load(t, device, dir, runner.Options{Exact: true, Longest: 700})
+				sequences := draw(d.Vocab, 5, 300, 64, 700, 129)
+				var rows [2][][]float32
+				for i, on := range []*runner.Model{served, exact} {
+					pass, err := on.Pass(t.Context(), sequences, nil)
+					testmodel.OK(t, err)
+					rows[i], err = pass.Logits(t.Context())
+					testmodel.OK(t, err)
+					testmodel.OK(t, pass.Close())
+				}
+				want := make([][]float64, len(rows[1]))
+				for i, row := range rows[1] {
+					for _, v := range row {
+						want[i] = append(want[i], float64(v))
+					}
+				}
+				off, most := distance(rows[0], want), 4e-2
+				if dtype == weights.F16 {
+					most = 5e-3
+				}
+				worst := 0.0
+				for _, work := range []runner.Work{{Sequences: 3, Context: 600, Seed: 1, Decode: true}, {Sequences: 3, Context: 600, Seed: 1}} {
+					step, err := served.NewStep(t.Context(), "step", work, nil)
+					testmodel.OK(t, err)
+					next, err := step.Next()
+					testmodel.OK(t, err)
+					pass, err := exact.Pass(t.Context(), workTokens(work, d.Vocab), nil)
+					testmodel.OK(t, err)
+					rows, err := pass.Logits(t.Context())
+					testmodel.OK(t, err)
+					for i, token := range next {
+						row := rows[(i+1)*work.Context-1]
+						worst = max(worst, float64(slices.Max(row)-row[token])/float64(slices.Max(row)-slices.Min(row)))
+					}
+					testmodel.OK(t, pass.Close())
+					testmodel.OK(t, step.Close())
+				}
+				t.Logf("%d channels, %v, %d KV heads: relative error %.1e; a step's token is %.1e below the best", size, dtype, kv, off, worst)
+				if !(off <= most && worst <= most) {
+					t.Errorf("%d channels, %v, %d KV heads: relative error %.2g, a step's token is %.2g below the best", size, dtype, kv, off, worst)
+				}
+				m.Close()
+				testmodel.OK(t, served.Close())
+				testmodel.OK(t, exact.Close())
+			}
+		}
+	}
+}
+
+// BenchmarkGPUStep times steps of the model in LOWTOGGLE_STEP_MODEL, a folder.
+func BenchmarkGPUStep(b *testing.B) {
+	dir := os.Getenv("LOWTOGGLE_STEP_MODEL")
+	if dir == "" {
+		b.Skip("LOWTOGGLE_STEP_MODEL names no model")
+	}
+	device := openGPU(b)
+	on, _ := load(b, device, dir, runner.Options{Resident: true})
+	for _, work := range []runner.Work{
+		{Sequences: 1, Context: 1024, Decode: true}, {Sequences: 16, Context: 1024, Decode: true}, {Sequences: 64, Context: 1024, Decode: true},
+		{Sequences: 1, Context: 4096},
+	} {
+		for _, linear := range []bool{false, true} {
+			like, err := on.NewStep(b.Context(), "whole", work, nil)
+			testmodel.OK(b, err)
+			step := like
+			if linear {
+				work.Linear = true
+				step, err = on.NewStep(b.Context(), "linear", work, like)
+				testmodel.OK(b, err)
+				work.Linear = false
+			}
+			b.Run(fmt.Sprintf("%v/linear=%v", work, linear), func(b *testing.B) {
+				testmodel.OK(b, step.Start(b.N))
+				testmodel.OK(b, step.Wait(b.Context()))
+				took, err := step.Elapsed()
+				testmodel.OK(b, err)
+				b.ReportMetric(took.Seconds()*1e3/float64(b.N), "ms/step")
+				b.ReportMetric(float64(work.Tokens()*b.N)/took.Seconds(), "tokens/s")
+			})
+			testmodel.OK(b, step.Close())
+			testmodel.OK(b, like.Close())
 		}
 	}
 }

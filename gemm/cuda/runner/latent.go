@@ -83,3 +83,30 @@ func (p *pass) raise(name string, n norm, up *linear, x cuda.Address, stride int
 	}
 	return long, p.apply(up, long, short, p.rows, up.inputs, up.outputs, p.act, false)
 }
+
+// multiply queues the linear layers alone.
+func (l *latent) multiply(p *pass, x cuda.Address) error {
+	for _, one := range []struct {
+		layer    *linear
+		from, to string
+	}{{l.down, "", "short"}, {l.queriesUp, "normalized", "queries"}, {l.kvUp, "normalized", "kv"}} {
+		if one.layer == nil {
+			continue
+		}
+		from := x
+		if one.from != "" {
+			var err error
+			if from, err = p.rowsBuffer(one.from, one.layer.inputs); err != nil {
+				return err
+			}
+		}
+		y, err := p.rowsBuffer(one.to, one.layer.outputs)
+		if err != nil {
+			return err
+		}
+		if err := p.apply(one.layer, y, from, p.rows, one.layer.inputs, one.layer.outputs, p.act, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -19,6 +19,8 @@ type Work struct {
 	Decode  bool
 	// Seed chooses the tokens. Default 0.
 	Seed uint64
+	// Linear leaves out everything but the linear layers, which multiply what the buffers hold.
+	Linear bool
 }
 
 // Tokens is the number of tokens that a step computes.
@@ -27,6 +29,12 @@ func (w Work) Tokens() int {
 		return w.Sequences
 	}
 	return w.Sequences * w.Context
+}
+
+// shares reports whether a step of other can have the buffers of one of w.
+func (w Work) shares(other Work) bool {
+	other.Linear = w.Linear
+	return w == other
 }
 
 // String describes the work in a few words.
@@ -44,32 +52,38 @@ type Step struct {
 	model  *Model
 	work   Work
 	memory *cuda.Memory
-	pass   *pass
-	h      cuda.Address
-	last   cuda.Address // the last row of each sequence
-	next   cuda.Address // the next token of each
+	// scratch is the step's own: buffers of a graph must not move.
+	scratch *scratch
+	pass    *pass
+	h       cuda.Address
+	last    cuda.Address // the last row of each sequence
+	next    cuda.Address // the next token of each
 }
 
 // NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident), and the model have no
-// routed experts. A decode step has a KV cache with the keys and values of its sequences. If like is set, a step of
-// the same work by a model of the same shapes, the cache and the buffers are like's, which must be closed later; the
-// step then reads the keys and values of like's model and writes its own for the last token alone. If ctx ends, NewStep stops
+// routed experts. A decode step has a KV cache with the keys and values of its sequences. If ctx ends, NewStep stops
 // between two blocks.
+//
+// like, if it is set, is a step of the same work by a model of the same shapes. The new step runs the same kernels
+// in the same buffers, and reads like's cache: of its own keys and values it writes those of the last token alone. like
+// must be closed later.
 func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*Step, error) {
 	switch {
 	case w.Sequences < 1 || w.Context < 1 || w.Context > m.longest:
 		return nil, fmt.Errorf("%s: %v: the model was loaded for sequences of 1 to %d tokens", name, w, m.longest)
 	case !m.Resident():
 		return nil, fmt.Errorf("%s: the weights do not fit on the card, so a step cannot be timed", name)
-	case like != nil && like.work != w:
+	case like != nil && !like.work.shares(w):
 		return nil, fmt.Errorf("%s: %v shares no buffers with %v", name, w, like.work)
+	case like == nil && w.Linear:
+		return nil, fmt.Errorf("%s: linear layers alone multiply what another step's buffers hold: give that step", name)
 	}
 	for p := range parts(m.decoder) {
 		if p.Experts != nil {
 			return nil, fmt.Errorf("%s: tensor %q: %w", name, p.Experts.Router.Weight, errCaptured)
 		}
 	}
-	s := &Step{model: m, work: w, memory: m.device.NewMemory()}
+	s := &Step{model: m, work: w, memory: m.device.NewMemory(), scratch: &scratch{m.device, map[string]*buffer{}}}
 	if err := m.device.Do(func() error { return s.setUp(ctx, name, like) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.Close())
 	}
@@ -85,7 +99,7 @@ func (s *Step) Close() error {
 	if s.Graph != nil {
 		err = s.Graph.Close()
 	}
-	return errors.Join(err, s.model.device.Release(s.memory.Free))
+	return errors.Join(err, s.model.device.Release(func() error { return errors.Join(s.memory.Free(), s.scratch.free()) }))
 }
 
 // sequences draws the tokens of a batch.
@@ -128,13 +142,18 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 		s.pass, s.h = b.pass, b.h
 	}
 	s.pass.cache = kept
+	s.pass.scratch = s.scratch
 	if like != nil {
-		s.pass.scratch = like.pass.scratch
+		s.pass.scratch, s.pass.products = like.pass.scratch, like.pass.products
 	}
 	if err := s.ends(); err != nil {
 		return err
 	}
-	s.Graph, err = m.device.NewGraph(name, s.queue)
+	queue := s.queue
+	if w.Linear {
+		queue = s.queueLinear
+	}
+	s.Graph, err = m.device.NewGraph(name, queue)
 	return err
 }
 
@@ -246,6 +265,31 @@ func (s *Step) queue() error {
 		return err
 	}
 	return m.kernels.argmax.Launch(cuda.Grid{X: n}, cuda.Grid{X: threads}, s.next, logits, m.decoder.Vocab)
+}
+
+// queueLinear queues the linear layers of the step alone.
+func (s *Step) queueLinear() error {
+	p := s.pass
+	x, err := p.rowsBuffer("x0", p.hidden)
+	if err != nil {
+		return err
+	}
+	for _, b := range p.blocks {
+		for _, step := range b.steps {
+			for _, branch := range step {
+				for _, part := range branch.parts {
+					if err := part.multiply(p, s.h, x); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	logits, err := p.buffer("logits", s.work.Sequences*p.decoder.Vocab*4)
+	if err != nil {
+		return err
+	}
+	return p.apply(p.head, logits, x, s.work.Sequences, p.hidden, p.decoder.Vocab, cuda.FP32, false)
 }
 
 // Next returns the next token of each sequence, the likeliest, after a replay.

@@ -1,0 +1,185 @@
+package card
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// wholeFlags are the flags of verify --gpu --whole.
+var wholeFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure whole models, every operation, in joules per token", DisableDefaultText: true},
+	&cli.StringFlag{Name: "batch", Usage: "numbers of sequences in the decode steps of --whole: `N,...`, or none", DefaultText: "1,16,64"},
+	&cli.IntFlag{Name: "context", Usage: "`TOKENS` of each sequence in the decode steps of --whole", DefaultText: "1024"},
+	&cli.IntFlag{Name: "prompt", Usage: "`TOKENS` of the prefill of --whole; 0: no prefill", DefaultText: "4096"},
+	&cli.IntFlag{Name: "output", Usage: "`TOKENS` that a request of --whole generates after its prompt", DefaultText: "256"},
+}
+
+// readWhole reads the flags of --whole; nil without it.
+func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOptions, error) {
+	if !c.Bool("whole") {
+		for _, f := range wholeFlags {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return nil, exit.Usagef("--%s needs --whole", name)
+			}
+		}
+		return nil, nil
+	}
+	for _, name := range []string{"total", "x", "components", "bench", "workload", "role"} {
+		if c.IsSet(name) {
+			return nil, exit.Usagef("--%s is of linear layers: leave it out with --whole", name)
+		}
+	}
+	w := &measure.WholeOptions{Family: o.Family, Context: c.Int("context"), Prompt: c.Int("prompt"), Output: c.Int("output"), Meter: q.meter}
+	for _, name := range []string{"context", "prompt", "output"} {
+		if n := c.Int(name); c.IsSet(name) && (n < 1 && name != "prompt" || n < 0) {
+			return nil, exit.Usagef("--%s %d: give a number of tokens", name, n)
+		}
+	}
+	if c.IsSet("prompt") && w.Prompt == 0 {
+		w.Prompt = -1
+	}
+	switch text := c.String("batch"); {
+	case text == "none":
+		w.Batches = []int{}
+	case c.IsSet("batch"):
+		for part := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(part))
+			if err != nil || n < 1 {
+				return nil, exit.Usagef("--batch %s: %q is no number of sequences: give some as in 1,16,64, or none", text, part)
+			}
+			w.Batches = append(w.Batches, n)
+		}
+	}
+	if len(w.Batches) == 0 && w.Batches != nil && w.Prompt < 0 {
+		return nil, exit.Usagef("--batch none --prompt 0 leaves nothing to measure")
+	}
+	return w, nil
+}
+
+// Whole reports whether whole models are measured.
+func (q *Verification) Whole() bool { return q.whole != nil }
+
+// MeasureWhole measures whole models. Beside an error, the report holds the steps until then; it may be nil.
+func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *weights.Model) (*measure.WholeReport, error) {
+	event, end := term.Progress(c)
+	defer end()
+	o := *q.whole
+	o.Progress = event
+	r, err := measure.Whole(c.Context, cards[0].Machine, src, out, o)
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		err = fmt.Errorf("%w: without --whole the linear layers alone are measured", err)
+	}
+	return r, interrupted(err, r != nil && len(r.Steps) > 0)
+}
+
+// PrintWhole prints the energy of whole models.
+func PrintWhole(w io.Writer, r *measure.WholeReport) {
+	for _, s := range r.Steps {
+		if line := gain(s); line != "" {
+			fmt.Fprintln(w, line)
+		}
+	}
+	fmt.Fprintf(w, "\n%s on %s, whole model, every operation\n\n", how(r.Simulated), r.GPU)
+	tab := term.NewTable("step", "energy", "95 %", "time", "mJ per token\nbefore, after", "power, W\nbefore, after", "linear\nlayers", "")
+	for _, s := range r.Steps {
+		if s.Relative == 0 {
+			tab.Add(shortStep(s), "–", "–", "–", "–", "–", "–", "")
+			continue
+		}
+		tab.Add(shortStep(s), term.MeasuredChange(s.Relative, s.Interval), term.Interval(s.Interval), term.MeasuredChange(s.RelativeTime, s.TimeInterval),
+			fmt.Sprintf("%s, %s", millijoules(s.Before.Joules), millijoules(s.After.Joules)), fmt.Sprintf("%.0f, %.0f", s.Before.Watts, s.After.Watts),
+			fmt.Sprintf("%.0f %%", 100*s.LinearEnergy), capped(s))
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	for _, q := range r.Requests {
+		term.Remark(w, "request", fmt.Sprintf("%s prompt and %s output tokens, batch %d: %s → %s mJ per output token (%s), %s → %s per token of both",
+			term.Count(q.Prompt), term.Count(q.Output), q.Batch, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), term.Change(q.Relative),
+			millijoules(q.PerTotalBefore), millijoules(q.PerTotalAfter)))
+	}
+	term.Remark(w, "linear layers", "their share of the source's energy, measured alone; it has their part of idle power")
+	var null float64
+	var warnings []string
+	for _, s := range r.Steps {
+		null = max(null, s.Run.Resolvable)
+		warnings = append(warnings, s.Run.Warnings...)
+	}
+	if null > 0 {
+		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% are not resolved", 100*null))
+	}
+	if r.Simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+	term.Remarks(w, "warning", unique(warnings))
+	term.Remarks(w, "INVALID", r.Invalid)
+}
+
+// gain says first what changes for the user: speed at the power limit, power below it.
+func gain(s measure.WholeStep) string {
+	if s.Relative == 0 {
+		return ""
+	}
+	if s.Before.Capped != nil && *s.Before.Capped {
+		return fmt.Sprintf("%s: %s tokens a second at the card's power limit (%s → %s), %s energy", s.Name(),
+			term.Change(s.After.PerSecond/s.Before.PerSecond), rate(s.Before.PerSecond), rate(s.After.PerSecond), term.Change(s.Relative))
+	}
+	return fmt.Sprintf("%s: %s power (%.0f → %.0f W), %s energy; %s tokens a second", s.Name(),
+		term.Change(s.After.Watts/s.Before.Watts), s.Before.Watts, s.After.Watts, term.Change(s.Relative), rate(s.After.PerSecond))
+}
+
+func shortStep(s measure.WholeStep) string {
+	if s.Phase == "decode" {
+		return fmt.Sprintf("decode, %d", s.Batch)
+	}
+	return "prefill"
+}
+
+func capped(s measure.WholeStep) string {
+	text := ""
+	if s.Before.Capped != nil && *s.Before.Capped || s.After.Capped != nil && *s.After.Capped {
+		text = "capped"
+	}
+	if !s.Run.Valid {
+		text += "?"
+	}
+	return text
+}
+
+// millijoules writes joules as millijoules with three digits.
+func millijoules(v float64) string {
+	if v >= 1 {
+		return fmt.Sprintf("%.0f", 1e3*v)
+	}
+	return fmt.Sprintf("%.3g", 1e3*v)
+}
+
+// rate writes tokens a second with three digits.
+func rate(v float64) string {
+	if v < 1000 {
+		return fmt.Sprintf("%.3g", v)
+	}
+	return term.Count(int(v+50) / 100 * 100)
+}
+
+func unique(list []string) (all []string) {
+	seen := map[string]bool{}
+	for _, text := range list {
+		if !seen[text] {
+			all = append(all, text)
+		}
+		seen[text] = true
+	}
+	return all
+}

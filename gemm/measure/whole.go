@@ -1,0 +1,321 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// WholeOptions say how two whole models are compared. The zero value is ready to use.
+type WholeOptions struct {
+	// Family is the models'. Default: the catalogue's.
+	Family *arch.Family
+	// Batches are the numbers of sequences of the decode steps. Default: 1, 16, 64. Empty but not nil: none.
+	Batches []int
+	// Context is the number of tokens of each sequence of a decode step. Default 1024, or the model's limit.
+	Context int
+	// Prompt is the number of tokens of the prefill. Default 4096, or the model's limit. Negative: no prefill.
+	Prompt int
+	// Output is the number of tokens that a request generates after Prompt, which joules per request are computed for.
+	// Default 256.
+	Output int
+	// Meter ends a step by its Precision or its Time; its Clock and Self are the machine's.
+	Meter power.Options
+	// Progress is told what the card does. Default: nobody.
+	Progress func(Event)
+}
+
+// defaults fills in what is not set, for a model that takes sequences of at most limit tokens.
+func (o *WholeOptions) defaults(limit int) {
+	if o.Batches == nil {
+		o.Batches = []int{1, 16, 64}
+	}
+	if o.Context == 0 {
+		o.Context = min(1024, limit)
+	}
+	if o.Prompt == 0 {
+		o.Prompt = min(4096, limit)
+	}
+	if o.Output == 0 {
+		o.Output = 256
+	}
+}
+
+// works lists the steps to measure.
+func (o *WholeOptions) works() []runner.Work {
+	var all []runner.Work
+	for _, b := range o.Batches {
+		all = append(all, runner.Work{Sequences: b, Context: o.Context, Decode: true, Seed: o.Meter.Seed})
+	}
+	if o.Prompt > 0 {
+		all = append(all, runner.Work{Sequences: 1, Context: o.Prompt, Seed: o.Meter.Seed})
+	}
+	return all
+}
+
+// WholeReport is the energy of two whole models, step by step.
+type WholeReport struct {
+	GPU       string      `json:"gpu"`
+	Simulated bool        `json:"simulated,omitempty"` // figures mean nothing
+	Steps     []WholeStep `json:"steps"`
+	// Requests has one for each decode step, if the prefill was measured too.
+	Requests []Request `json:"requests,omitempty"`
+	// Invalid lists the reasons against the figures, without null comparisons that miss by chance.
+	Invalid []string `json:"invalid,omitempty"`
+}
+
+// WholeStep is a step of a server: a decode step or a prefill.
+type WholeStep struct {
+	Phase   string `json:"phase"` // decode or prefill
+	Batch   int    `json:"batch"`
+	Context int    `json:"context"` // tokens of each sequence
+	Tokens  int    `json:"tokens"`  // that the step computes
+	// Relative is the output's energy over the source's, with a 95 % interval; RelativeTime the time's.
+	Relative     float64   `json:"relative_energy,omitempty"`
+	Interval     []float64 `json:"interval,omitempty"`
+	RelativeTime float64   `json:"relative_time,omitempty"`
+	TimeInterval []float64 `json:"time_interval,omitempty"`
+	// Before, After and Copy are of the source, the output, and a copy of the source.
+	Before StepCost `json:"before"`
+	After  StepCost `json:"after"`
+	Copy   StepCost `json:"copy"`
+	// LinearEnergy and LinearTime are the shares of the source's energy and time that its linear layers take alone.
+	LinearEnergy float64       `json:"linear_share_of_energy,omitempty"`
+	LinearTime   float64       `json:"linear_share_of_time,omitempty"`
+	Run          *power.Result `json:"run,omitempty"` // joules and seconds are per step
+}
+
+// StepCost is what a token of a step costs. Absent fields are unknown.
+type StepCost struct {
+	Joules    float64  `json:"joules_per_token,omitempty"`
+	Seconds   float64  `json:"seconds_per_token,omitempty"` // of the card; a sequence waits Batch times as long for its own
+	Watts     float64  `json:"watts,omitempty"`
+	SMClock   *float64 `json:"clock_mhz,omitempty"`
+	Capped    *bool    `json:"capped,omitempty"`
+	PerSecond float64  `json:"tokens_per_second,omitempty"`
+}
+
+// Request is what a request costs whose prompt is prefilled and whose output is decoded in a batch.
+type Request struct {
+	Batch  int `json:"batch"`
+	Prompt int `json:"prompt_tokens"`
+	Output int `json:"output_tokens"`
+	// Joules per output token, and per token of prompt and output together, of source and output.
+	PerOutputBefore float64 `json:"joules_per_output_token_before"`
+	PerOutputAfter  float64 `json:"joules_per_output_token_after"`
+	PerTotalBefore  float64 `json:"joules_per_total_token_before"`
+	PerTotalAfter   float64 `json:"joules_per_total_token_after"`
+	Relative        float64 `json:"relative_energy"`
+}
+
+// Whole measures the energy of whole models, every operation of them: decode steps at several batches, and a prefill.
+// In every step it compares the source with the output, with a copy of the source, and with the source's linear
+// layers alone. Activations have the type of the weights, as in the usual runtimes. The caller closes the models.
+//
+// All three models must fit on the card, with the KV cache of one step. A model that package decoder does not
+// describe is an error, as is one with routed experts. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an
+// error the report holds the steps so far; it is nil if nothing was measured.
+func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
+	layout, err := arch.Resolve(before, o.Family)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", before.Dir, err)
+	}
+	d, err := decoder.New(before, layout)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", before.Dir, err)
+	}
+	o.defaults(d.Limit)
+	r := &WholeReport{GPU: m.Card().Info().Name, Simulated: m.Platform() == nil, Steps: []WholeStep{}}
+	w := wholeRun{WholeOptions: o, machine: m, report: r}
+	err = w.load(ctx, before, after)
+	for _, work := range o.works() {
+		if err != nil {
+			break
+		}
+		err = w.step(ctx, work)
+	}
+	r.finish(o)
+	if ctx.Err() == nil { // else closing would wait for the card's queue; the machine's Close frees the memory
+		err = errors.Join(err, w.close())
+	}
+	if len(r.Steps) == 0 && err != nil {
+		return nil, err
+	}
+	return r, err
+}
+
+type wholeRun struct {
+	WholeOptions
+	machine  Machine
+	report   *WholeReport
+	models   []Runner // source, copy, output
+	selfTest *power.SelfTest
+}
+
+// load puts the source, a copy and the output on the card.
+func (w *wholeRun) load(ctx context.Context, before, after *weights.Model) error {
+	longest := max(w.Context, w.Prompt)
+	for i, m := range []*weights.Model{before, before, after} {
+		layout, err := arch.Resolve(m, w.Family)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Dir, err)
+		}
+		on, err := w.machine.NewRunner(ctx, m, layout, longest)
+		if errors.Is(err, cuda.ErrOutOfMemory) {
+			return fmt.Errorf("%s: %w: the source, a copy and the output must fit on the card together", m.Dir, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Dir, err)
+		}
+		w.models = append(w.models, on)
+		w.tell(progress.Event{Stage: "load", Done: int64(i + 1), Total: 3})
+	}
+	return nil
+}
+
+func (w *wholeRun) tell(e Event) {
+	if w.Progress != nil {
+		w.Progress(e)
+	}
+}
+
+func (w *wholeRun) close() error {
+	var errs []error
+	for _, m := range w.models {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// step measures a step and adds it to the report.
+func (w *wholeRun) step(ctx context.Context, work runner.Work) (err error) {
+	var steps []Step
+	defer func() {
+		if ctx.Err() != nil {
+			return
+		}
+		for _, s := range slices.Backward(steps) {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	linear := work
+	linear.Linear = true
+	for i, c := range []struct {
+		name  string
+		model Runner
+		work  runner.Work
+	}{{"source", w.models[0], work}, {"source (copy)", w.models[1], work}, {"output", w.models[2], work}, {"linear layers of the source", w.models[0], linear}} {
+		var like Step
+		if i > 0 {
+			like = steps[0]
+		}
+		s, err := c.model.NewStep(ctx, c.name, c.work, like)
+		if err != nil {
+			return fmt.Errorf("%v: %w", work, err)
+		}
+		steps = append(steps, s)
+	}
+	o := w.Meter
+	o.Clock, o.Self = w.machine.Clock(), os.Getpid()
+	if w.selfTest != nil {
+		o.SelfTest = w.selfTest
+	}
+	if w.Progress != nil {
+		o.Progress = func(e Event) {
+			if e.Stage == "measure" {
+				e.Stage = work.String()
+			}
+			w.tell(e)
+		}
+	}
+	meter, err := power.NewMeter(w.machine.Card(), o)
+	if err != nil {
+		return err
+	}
+	run, err := meter.Compare(ctx, power.Loads{Baseline: steps[0], Null: steps[1], Variants: []power.Load{steps[2], steps[3]}})
+	if run != nil {
+		w.selfTest = run.SelfTest
+		w.report.Steps = append(w.report.Steps, newWholeStep(work, run))
+	}
+	return err
+}
+
+func newWholeStep(work runner.Work, run *power.Result) WholeStep {
+	s := WholeStep{Phase: "prefill", Batch: work.Sequences, Context: work.Context, Tokens: work.Tokens(), Run: run}
+	if work.Decode {
+		s.Phase = "decode"
+	}
+	if len(run.Variants) < 2 {
+		return s
+	}
+	after, linear := run.Variants[0], run.Variants[1]
+	s.Relative, s.Interval = after.RelativeEnergy, after.Interval
+	s.RelativeTime, s.TimeInterval = after.RelativeTime, after.TimeInterval
+	s.Before, s.After, s.Copy = stepCost(run.Baseline, s.Tokens), stepCost(after.Summary, s.Tokens), stepCost(run.Null.Summary, s.Tokens)
+	s.LinearEnergy, s.LinearTime = linear.RelativeEnergy, linear.RelativeTime
+	return s
+}
+
+func stepCost(s power.Summary, tokens int) StepCost {
+	c := StepCost{Joules: s.Joules / float64(tokens), Seconds: s.Seconds / float64(tokens), Watts: s.Watts, SMClock: s.SMClock, Capped: s.Capped}
+	if s.Seconds > 0 {
+		c.PerSecond = float64(tokens) / s.Seconds
+	}
+	return c
+}
+
+// finish computes the requests and the reasons against the figures.
+func (r *WholeReport) finish(o WholeOptions) {
+	var names []string
+	var runs []*Result
+	var prefill *WholeStep
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		names, runs = append(names, s.Name()), append(runs, &Result{Result: s.Run})
+		if s.Phase == "prefill" && s.Relative > 0 {
+			prefill = s
+		}
+	}
+	r.Invalid = InvalidReasons(names, runs)
+	if prefill == nil {
+		return
+	}
+	for _, s := range r.Steps {
+		if s.Phase != "decode" || s.Relative == 0 {
+			continue
+		}
+		q := Request{Batch: s.Batch, Prompt: o.Prompt, Output: o.Output}
+		all := func(prefill, decode float64) (perOutput, perTotal float64) {
+			joules := float64(q.Prompt)*prefill + float64(q.Output)*decode
+			return joules / float64(q.Output), joules / float64(q.Prompt+q.Output)
+		}
+		q.PerOutputBefore, q.PerTotalBefore = all(prefill.Before.Joules, s.Before.Joules)
+		q.PerOutputAfter, q.PerTotalAfter = all(prefill.After.Joules, s.After.Joules)
+		q.Relative = q.PerOutputAfter / q.PerOutputBefore
+		r.Requests = append(r.Requests, q)
+	}
+}
+
+// Name is the step in a few words.
+func (s *WholeStep) Name() string {
+	return strings.TrimSpace(runner.Work{Sequences: s.Batch, Context: s.Context, Decode: s.Phase == "decode"}.String())
+}
+
+// Holds reports whether all steps are valid. With precise, they must also have reached the meter's precision.
+func (r *WholeReport) Holds(precise bool) bool {
+	short := func(s WholeStep) bool {
+		return s.Relative == 0 || precise && s.Run.Stopped != power.StoppedPrecision
+	}
+	return len(r.Steps) > 0 && len(r.Invalid) == 0 && !slices.ContainsFunc(r.Steps, short)
+}
