@@ -77,7 +77,7 @@ func (f *fakeCompiler) functions() *compiler {
 // compile returns a status and the log.
 func (f *fakeCompiler) compile(source string) (int32, string) {
 	for _, o := range f.options {
-		if sm, ok := strings.CutPrefix(o, "--gpu-architecture=sm_"); ok {
+		if sm, ok := strings.CutPrefix(strings.TrimSuffix(o, "a"), "--gpu-architecture=sm_"); ok {
 			if capability, err := strconv.Atoi(sm); err != nil || capability > f.newest {
 				return 5, "nvrtc: error: invalid value for --gpu-architecture (-arch)\n"
 			}
