@@ -56,9 +56,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 // complain prints an error, with long lines wrapped. Short lines stay as they are: they may point at a place in the
 // line above them.
 func complain(w io.Writer, err error) {
-	message := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	text := strings.ReplaceAll(message(err), context.Canceled.Error(), "interrupted")
 	first := "lowtoggle: "
-	for line := range strings.SplitSeq(message, "\n") { // of joined errors
+	for line := range strings.SplitSeq(text, "\n") { // of joined errors
 		if line = first + line; utf8.RuneCountInString(line) > term.Width {
 			line = strings.TrimSuffix(term.Wrap(line, "", "  ", term.Width), "\n")
 		}

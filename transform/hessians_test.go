@@ -89,7 +89,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 	in := testmodel.HessiansOf(t, m)
 	for _, passes := range []string{"compensate,round=3", "prune=0.2,compensate"} {
 		_, err := transform.Plan(t.Context(), m, options(t, passes, 0))
-		wantError(t, err, "weighs errors by the layers' inputs", "--tokens FILE")
+		wantError(t, err, "weighs errors by the layers' inputs", "give tokens")
 	}
 	other := *in
 	other.Name = "other tokens"
@@ -100,9 +100,9 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 		}
 		out := filepath.Join(t.TempDir(), "out")
 		_, err := transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{})
-		wantError(t, err, "the plan was made with calibration tokens", "--tokens FILE")
+		wantError(t, err, "the plan was made with calibration tokens", "give the tokens that it was planned with")
 		_, err = transform.Apply(t.Context(), m, with, out, transform.ApplyOptions{Hessians: &other})
-		wantError(t, err, "other calibration tokens", "--tokens FILE")
+		wantError(t, err, "other calibration tokens", "give the tokens that it was planned with")
 		testplan.NothingAt(t, out)
 	}
 	// What does not depend on them takes none.
@@ -118,7 +118,7 @@ func TestHessiansAreNeededAndOnlyTheirsAreTaken(t *testing.T) {
 	// Nor does a step that lacks their key.
 	p := planOf(t, m, &plan.Step{Pass: "compensate", Tensor: "lm_head.weight", Data: pass.Damping{Damp: 0.01}})
 	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
-	wantError(t, err, "lm_head.weight", "compensate weighs errors by the layer's inputs", "--tokens FILE")
+	wantError(t, err, "lm_head.weight", "compensate weighs errors by the layer's inputs", "give the tokens that it was planned with")
 	if !errors.Is(err, plan.ErrInvalid) {
 		t.Errorf("error %v is not of class ErrInvalid", err)
 	}

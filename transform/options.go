@@ -56,6 +56,12 @@ func (c *counters) heldPass(made bool) {
 	}
 }
 
+// Classes of errors in options.
+var (
+	ErrNoTokens = errors.New("give tokens")
+	ErrNoBudget = errors.New("a budget to choose by")
+)
+
 // Validate lists everything that is wrong with the options.
 func (o *Options) Validate() error {
 	var errs []error
@@ -74,7 +80,7 @@ func (o *Options) Validate() error {
 		bad("a budget is of loss or of output SNR, not both")
 	}
 	if maxLoss != nil && o.Tokens == nil && (o.Search.Evaluator == nil || o.Hessians == nil) {
-		bad("a budget of loss needs tokens (--tokens FILE)")
+		bad("a budget of loss is measured on tokens: %w", ErrNoTokens)
 	}
 	if o.Tokens != nil && (o.Hessians != nil || o.Search.Evaluator != nil || o.Search.Record != nil) {
 		bad("calibration statistics, evaluator and record are those of the tokens: give tokens alone, or these")
@@ -85,13 +91,13 @@ func (o *Options) Validate() error {
 	errs = append(errs, o.combinations()...)
 	for _, c := range o.Passes {
 		if c.Chosen() && c.Pass.Args != nil && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
-			bad("%s needs an argument (%s) or a budget to choose by (--min-snr, or --max-loss with --tokens)", c.Pass.Name, c.Pass.Usage)
+			bad("%s needs an argument (%s) or %w", c.Pass.Name, c.Pass.Usage, ErrNoBudget)
 		}
 		if c.Pass.SearchOnly && len(c.Args) == 0 && minSNR != nil {
-			bad("%s without an argument is chosen for a budget of loss alone (--max-loss): name one, as in %s", c.Pass.Name, c.Pass.Usage)
+			bad("%s without an argument is chosen for a budget of loss alone: name one, as in %s", c.Pass.Name, c.Pass.Usage)
 		}
 		if c.Pass.NeedsHessians && o.Hessians == nil && o.Tokens == nil {
-			bad("%s weighs errors by the layers' inputs: give tokens (--tokens FILE)", c.Pass.Name)
+			bad("%s weighs errors by the layers' inputs: %w", c.Pass.Name, ErrNoTokens)
 		}
 	}
 	return errors.Join(errs...)

@@ -69,6 +69,9 @@ func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps
 		Results: s.results, Count: &s.count.Counters}, steps)
 }
 
+// ErrOtherFamily marks a plan that was made for another family than the model is resolved by.
+var ErrOtherFamily = errors.New("give the family that the plan was made with")
+
 // layoutOf a plan: nil where it was made without a family. A plan of another family is an error.
 func (s *source) layoutOf(p *plan.Plan) (*arch.Layout, error) {
 	if p.Model.Family == "" {
@@ -78,7 +81,7 @@ func (s *source) layoutOf(p *plan.Plan) (*arch.Layout, error) {
 		return nil, s.unresolved
 	}
 	if s.layout.Family != p.Model.Family {
-		return nil, fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: give the same --arch", s.Dir, p.Model.Family, s.layout.Family)
+		return nil, fmt.Errorf("%s: the plan was made for family %s, the model resolves as %s: %w", s.Dir, p.Model.Family, s.layout.Family, ErrOtherFamily)
 	}
 	return s.layout, nil
 }

@@ -44,11 +44,14 @@ type Tokens struct {
 	count                 *counters
 }
 
+// ErrNoLoss marks a model whose loss cannot be computed.
+var ErrNoLoss = errors.New("without tokens, give a budget of output SNR")
+
 // NewTokens takes the calibration and evaluation tokens of a file for a model. family is the model's, or nil for
 // the catalogue's; familyFile is what family was read from, or nil. workers is the number of goroutines that run
 // the model; 0: all processors.
 //
-// It fails where there are too few tokens, for a model that package forward does not compute, and for tokens
+// It fails where there are too few tokens, for a model that package forward does not compute ([ErrNoLoss]), and for tokens
 // beyond its vocabulary.
 func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyFile []byte, workers int) (*Tokens, error) {
 	calibration, err := file.Set(tokens.Calibration)
@@ -63,7 +66,7 @@ func NewTokens(m *weights.Model, file *tokens.File, family *arch.Family, familyF
 		return nil, err
 	}
 	if t.scorer, err = evaluate.New(m, family, t.evaluation, workers); err != nil {
-		return nil, fmt.Errorf("%w; without tokens, --min-snr is a budget", err)
+		return nil, fmt.Errorf("%w; %w", err, ErrNoLoss)
 	}
 	for _, set := range []tokens.Set{t.fit, t.held, t.evaluation} {
 		if err := set.Error(t.scorer.Decoder.Check(set.Sequences)); err != nil {

@@ -19,6 +19,8 @@ const (
 // usageError is an error in the command line itself.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 // Usage marks an error as one in the command line.
 func Usage(err error) error { return usageError{err} }
 

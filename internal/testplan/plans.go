@@ -87,7 +87,7 @@ func Interrupted(t *testing.T, m *weights.Model, p *plan.Plan, out string, n int
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	testmodel.WantError(t, err, out+PartialSuffix, "--resume")
+	testmodel.WantError(t, err, out+PartialSuffix, "resume")
 	if _, err := os.Lstat(out); err == nil {
 		t.Fatal("a half output lies under the final name")
 	}

@@ -32,11 +32,17 @@ type stage struct {
 	keep     bool                  // the folder holds a finished shard
 }
 
-// ErrUnfinished marks an output folder for which an interrupted conversion exists.
+// ErrUnfinished marks an output folder for which an interrupted conversion exists, and the error that interrupts one.
 var ErrUnfinished = errors.New("this folder holds an unfinished conversion")
 
+// resumable is an [ErrUnfinished] with a text of its own.
+type resumable struct{ error }
+
+func (resumable) Is(target error) bool { return target == ErrUnfinished }
+func (r resumable) Unwrap() error      { return r.error }
+
 func unfinished(dir string) error {
-	return fmt.Errorf("%s: %w: continue it with --resume, or move the folder away", dir, ErrUnfinished)
+	return fmt.Errorf("%s: %w: resume it, or move the folder away", dir, ErrUnfinished)
 }
 
 func taken(out string) error {
@@ -338,9 +344,9 @@ func (st *stage) fail(ctx context.Context, err error) error {
 		} else {
 			err = ctx.Err()
 		}
-		return fmt.Errorf("%w: finished parts are kept in %s; continue with --resume", err, st.dir)
+		return resumable{fmt.Errorf("%w: finished parts are kept in %s; resume to continue", err, st.dir)}
 	case st.keep:
-		return fmt.Errorf("%w: finished parts are kept in %s; remove the cause (for example, free disk space) and continue with --resume", err, st.dir)
+		return resumable{fmt.Errorf("%w: finished parts are kept in %s; remove the cause (for example, free disk space) and resume to continue", err, st.dir)}
 	}
 	return errors.Join(err, os.RemoveAll(st.dir))
 }

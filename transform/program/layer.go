@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -178,7 +179,7 @@ func (a AxisMap) Places(n int, positions []int) ([]int, error) {
 }
 
 // ErrNoHessians marks a plan that needs the calibration tokens that it was made with.
-var ErrNoHessians = fmt.Errorf("give the tokens that it was planned with (--tokens FILE)")
+var ErrNoHessians = errors.New("give the tokens that it was planned with")
 
 // CheckHessians returns an error if a plan was made with other calibration statistics than h. It is an
 // [ErrNoHessians] if the plan needs other tokens. h is nil without tokens.

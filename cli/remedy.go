@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+	"github.com/lowtoggle/lowtoggle/transform/program"
+)
+
+// remedies are the flags that mend errors of the libraries, which know no flags.
+var remedies = []struct {
+	class error
+	flags string
+}{
+	{transform.ErrNoTokens, "--tokens FILE"},
+	{program.ErrNoHessians, "--tokens FILE"},
+	{transform.ErrNoBudget, "--min-snr, or --max-loss with --tokens"},
+	{transform.ErrNoLoss, "--min-snr"},
+	{transform.ErrOtherFamily, "--arch FILE"},
+	{apply.ErrUnfinished, "--resume"},
+}
+
+// message is an error's text, with the flags that mend it; joined errors have a line each.
+func message(err error) string {
+	if parts := joined(err); parts != nil {
+		var lines []string
+		for _, part := range parts {
+			lines = append(lines, message(part))
+		}
+		return strings.Join(lines, "\n")
+	}
+	for _, r := range remedies {
+		if errors.Is(err, r.class) {
+			return err.Error() + " (" + r.flags + ")"
+		}
+	}
+	return err.Error()
+}
+
+// joined are the errors that [errors.Join] made one, as they are or marked, of which err is all the text; nil for others.
+func joined(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		if errors.Join(e.Unwrap()...).Error() == err.Error() {
+			return e.Unwrap()
+		}
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil && inner.Error() == err.Error() {
+			return joined(inner)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/apply"
+)
+
+// marked is an error of a class that its text does not name.
+type marked struct{ error }
+
+func (marked) Is(target error) bool { return target == apply.ErrUnfinished }
+func (m marked) Unwrap() error      { return m.error }
+
+// The flags that mend an error follow its text, each on its own line of joined errors.
+func TestMessage(t *testing.T) {
+	tokens := fmt.Errorf("a: %w", transform.ErrNoTokens)
+	other := errors.New("b")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{other, "b"},
+		{tokens, "a: give tokens (--tokens FILE)"},
+		{exit.Usage(errors.Join(tokens, other, transform.ErrNoLoss)), "a: give tokens (--tokens FILE)\nb\nwithout tokens, give a budget of output SNR (--min-snr)"},
+		{marked{other}, "b (--resume)"},
+		{fmt.Errorf("%w: %w", other, tokens), "b: a: give tokens (--tokens FILE)"},
+		{fmt.Errorf("c: %w", errors.Join(other, tokens)), "c: b\na: give tokens (--tokens FILE)"},
+	} {
+		if got := message(c.err); got != c.want {
+			t.Errorf("%q is told as %q, want %q", c.err, got, c.want)
+		}
+	}
+}
