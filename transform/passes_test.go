@@ -183,5 +183,5 @@ func TestOptionsSayEverythingThatIsWrong(t *testing.T) {
 		}
 	}
 	o = Options{Cost: testmodel.TogglesCost{}, Passes: parsed(t, "trellis,compensate"), Budget: pass.Budget{MaxLoss: &nats}}
-	testmodel.WantError(t, o.Validate(), "a budget of loss needs tokens", "compensate weighs errors by the layers' inputs")
+	testmodel.WantError(t, o.Validate(), "a budget of loss is measured on tokens", "compensate weighs errors by the layers' inputs")
 }
