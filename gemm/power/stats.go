@@ -51,6 +51,14 @@ func ratioOf(logs []float64, seed uint64) ratio {
 	return r
 }
 
+// Ratio returns the geometric mean of ratios, which are given as logarithms, and its 95 % interval: by the
+// bootstrap of a comparison's passes, and by Student's distribution below eight values. The mean of no values is 0,
+// and the interval of fewer than two is nil. The same logarithms and seed give the same interval.
+func Ratio(logs []float64, seed uint64) (mean float64, interval []float64) {
+	r := ratioOf(logs, seed)
+	return r.value, r.interval
+}
+
 // bootstrap returns the interval of the mean. For a normal sample of this size, its percentiles give Student's
 // interval.
 func bootstrap(values []float64, seed uint64) (low, high float64) {

@@ -1,0 +1,102 @@
+package power
+
+import (
+	"sync"
+	"time"
+)
+
+// LiveSim is a simulated card in the host's time, for work that takes its own time: requests to a server. What runs
+// on the card says what the card draws. Queries take no time. Unlike a [Sim], a LiveSim may be used from
+// several goroutines.
+type LiveSim struct {
+	mu    sync.Mutex
+	sim   *Sim
+	start time.Time
+}
+
+// NewLiveSim returns a card after long idleness. o.Query and o.Stall are not used.
+func NewLiveSim(o SimOptions) *LiveSim {
+	o.Query, o.StallEvery = 0, 0
+	return &LiveSim{sim: NewSim(o), start: time.Now()}
+}
+
+// Draw sets the power in watts, at the maximal clock and the reference temperature, of the work that runs from now
+// on; 0: none.
+func (l *LiveSim) Draw(watts float64) {
+	const long = 1 << 30 // seconds
+	defer l.now().Unlock()
+	l.sim.abandon()
+	if watts > 0 {
+		l.sim.enqueue(SimKernel{Watts: watts, Seconds: 1}, long)
+	}
+}
+
+// now advances the card to the host's time. It returns the lock that the caller must release.
+func (l *LiveSim) now() *sync.Mutex {
+	l.mu.Lock()
+	l.sim.advance(time.Since(l.start))
+	return &l.mu
+}
+
+// Info names the card as simulated.
+func (l *LiveSim) Info() Info { return l.sim.Info() }
+
+// Energy steps once a tick.
+func (l *LiveSim) Energy() (uint64, error) {
+	defer l.now().Unlock()
+	return l.sim.Energy()
+}
+
+// Power answers for the card, and for the memory as an average only.
+func (l *LiveSim) Power(sensor Sensor, scope Scope) (float64, error) {
+	defer l.now().Unlock()
+	return l.sim.Power(sensor, scope)
+}
+
+// Sample is Power with the end of its averaging window.
+func (l *LiveSim) Sample(sensor Sensor, scope Scope) (Sample, error) {
+	defer l.now().Unlock()
+	s, err := l.sim.Sample(sensor, scope)
+	s.At = l.start.Add(l.sim.Of(s.At))
+	return s, err
+}
+
+// Samples are the stored readings after a time.
+func (l *LiveSim) Samples(after time.Time) ([]Sample, error) {
+	defer l.now().Unlock()
+	list, err := l.sim.Samples(simEpoch.Add(after.Sub(l.start)))
+	for i := range list {
+		list[i].At = l.start.Add(l.sim.Of(list[i].At))
+	}
+	return list, err
+}
+
+// Temperature is the simulated die's, in whole degrees.
+func (l *LiveSim) Temperature() (float64, error) {
+	defer l.now().Unlock()
+	return l.sim.Temperature()
+}
+
+// SMClock is the clock in whole MHz.
+func (l *LiveSim) SMClock() (float64, error) {
+	defer l.now().Unlock()
+	return l.sim.SMClock()
+}
+
+// MemClock is not simulated.
+func (l *LiveSim) MemClock() (float64, error) { return l.sim.MemClock() }
+
+// Throttle reports idleness, the cap and temperature.
+func (l *LiveSim) Throttle() (Throttle, error) {
+	defer l.now().Unlock()
+	return l.sim.Throttle()
+}
+
+// Processes lists this process, and the other one once it runs.
+func (l *LiveSim) Processes() ([]Process, error) {
+	defer l.now().Unlock()
+	return l.sim.Processes()
+}
+
+// Close does nothing.
+func (l *LiveSim) Close() error { return nil }

@@ -1,0 +1,74 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestWatch: mean power between two steps of the counter, in the host's time.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		card, clock := NewLiveSim(quiet()), HostClock()
+		for _, watts := range []float64{300, 500, 0} {
+			card.Draw(watts)
+			time.Sleep(time.Second) // of the bubble
+			steps, from := 0, clock.Now()
+			s, err := Watch(t.Context(), card, clock, func(now time.Duration) bool { return now-from >= 500*time.Millisecond }, func(begin, now time.Duration) bool {
+				steps++
+				return now-begin >= 2*time.Second
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := max(watts, quiet().Idle)
+			near(t, "power", s.Watts, want, 0.002)
+			near(t, "instant power", *s.InstantWatts, want, 0.002)
+			if s.Length < 1.99 || s.Length > 2.11 || s.Begin < from.Seconds()+0.5 || s.Begin > from.Seconds()+0.61 || steps < 20 || steps > 22 {
+				t.Errorf("%v W: from %v, %v s, %d steps", watts, s.Begin, s.Length, steps)
+			}
+			if idle := len(s.Throttle) > 0; idle != (watts == 0) {
+				t.Errorf("%v W: %v", watts, s.Throttle)
+			}
+		}
+	})
+}
+
+// TestWatchEnds: with its context, and where the counter does not move.
+func TestWatchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		never := func(begin, now time.Duration) bool { return false }
+		clock := HostClock()
+		if _, err := Watch(ctx, NewLiveSim(quiet()), clock, nil, never); !errors.Is(err, context.DeadlineExceeded) || clock.Now() > 5*time.Second {
+			t.Errorf("%v after %v", err, clock.Now())
+		}
+		o := quiet()
+		o.Tick = time.Hour
+		if _, err := Watch(t.Context(), NewLiveSim(o), clock, nil, never); !errors.Is(err, ErrCounterStill) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLiveSimTimes: samples carry the host's time.
+func TestLiveSimTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		card := NewLiveSim(quiet())
+		card.Draw(400)
+		time.Sleep(time.Second)
+		now := time.Now()
+		s, err := card.Sample(Instant, GPU)
+		if age := now.Sub(s.At); err != nil || age < 0 || age > 100*time.Millisecond || math.Abs(s.Watts-400) > 1 {
+			t.Errorf("%v, %v old: %v", s, age, err)
+		}
+		list, err := card.Samples(now.Add(-200 * time.Millisecond))
+		if err != nil || len(list) < 9 || len(list) > 11 || now.Sub(list[0].At) > 200*time.Millisecond {
+			t.Errorf("%v: %v", list, err)
+		}
+	})
+}

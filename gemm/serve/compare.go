@@ -1,0 +1,236 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Servers are what a comparison runs.
+type Servers struct {
+	// Baseline is "before".
+	Baseline Server
+	// Null serves a copy of the baseline's weights; nil: there is none. Its difference from Baseline shows the
+	// error of the run.
+	Null *Server
+	// Variants are "after". Without any, and without a null, the baseline alone is measured.
+	Variants []Server
+}
+
+// all lists the servers: baseline, null, variants.
+func (s Servers) all() []Server {
+	list := []Server{s.Baseline}
+	if s.Null != nil {
+		list = append(list, *s.Null)
+	}
+	return append(list, s.Variants...)
+}
+
+// run is a comparison in progress.
+type run struct {
+	opt      Options
+	workload Workload
+	cards    []power.Card
+	servers  []*endpoint // in the order of Servers.all
+	begin    time.Duration
+	stage    string
+	staged   time.Duration
+	steps    int // done, of a stage that counts them
+	total    int // of those
+}
+
+// Compare measures joules per token of servers that run on these cards, in turns, until every interval is as narrow as
+// Options.Precision or Options.Time is spent. Nothing else should run on the cards.
+//
+// The result is nil only if nothing could be measured: options are invalid or a server does not answer. If the
+// context ends, or a server fails too often in one turn, the result holds the measurements so far and the error is
+// returned with it.
+func Compare(ctx context.Context, cards []power.Card, servers Servers, o Options) (*Result, error) {
+	r, err := newRun(cards, servers, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.opt.client.CloseIdleConnections()
+	result := newResult(cards, r.opt)
+	if err := r.probe(ctx, servers, result); err != nil {
+		return nil, err
+	}
+	stopped, err := r.measure(ctx, result)
+	if result.Stopped = stopped; err != nil {
+		result.Stopped = power.StoppedFailed
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			result.Stopped = power.StoppedCancelled
+		}
+	}
+	result.summarise(servers)
+	result.validate()
+	return result, err
+}
+
+// newRun checks everything that can be checked without a server.
+func newRun(cards []power.Card, servers Servers, o Options) (*run, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if len(cards) == 0 {
+		return nil, errors.New("a comparison needs a card")
+	}
+	o = o.withDefaults()
+	o.clock = power.HostClock()
+	o.client = &http.Client{Transport: o.transport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	r := &run{opt: o, workload: o.Workload, cards: cards, begin: o.clock.Now()}
+	seen := map[string]bool{}
+	for _, s := range servers.all() {
+		if s.Name == "" || seen[s.Name] {
+			return nil, fmt.Errorf("server %q at %s: give every server its own name", s.Name, s.URL)
+		}
+		seen[s.Name] = true
+		e, err := newEndpoint(s, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range r.servers {
+			if other.base == e.base && other.model == e.model {
+				e.copy++
+			}
+		}
+		r.servers = append(r.servers, e)
+	}
+	return r, nil
+}
+
+// probe asks every server for one answer.
+func (r *run) probe(ctx context.Context, servers Servers, result *Result) error {
+	r.beginStage("servers", len(r.servers))
+	for i, s := range servers.all() {
+		e := r.servers[i]
+		a, err := e.probe(ctx, request{r.workload.prompt(r.opt.Seed, 0, 0), r.workload.OutputTokens})
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("server %s at %s: %w", s.Name, s.URL, err)
+		}
+		result.Servers = append(result.Servers, ServerInfo{Server: s, Model: e.model, Extras: e.extras,
+			Counted: a.output > 0, PromptTokens: a.prompt, PerArrival: float64(r.workload.OutputTokens) / float64(len(a.arrivals))})
+		r.steps++
+		r.tell()
+	}
+	return nil
+}
+
+// measure fills the result and returns why it stopped.
+func (r *run) measure(ctx context.Context, result *Result) (string, error) {
+	const idle = 2 * time.Second
+	r.beginStage("idle", 0)
+	spans, err := watch(ctx, r.cards, r.opt.clock, nil, func(begin, now time.Duration) bool { return now-begin >= idle })
+	if err != nil {
+		return "", err
+	}
+	for _, s := range spans {
+		result.IdleWatts += s.Watts
+	}
+	// One uncounted turn of each server heats the card and fills the servers' caches of kernels and graphs.
+	r.beginStage("warm-up", len(r.servers))
+	for _, server := range r.servers {
+		if err := r.valid(ctx, server, 0, func(w Window) { result.WarmUp = append(result.WarmUp, w) }); err != nil {
+			return "", err
+		}
+		r.steps++
+		r.tell()
+	}
+	r.beginStage("measure", 0)
+	return r.blocks(ctx, result)
+}
+
+// blocks measures block after block. A block begins only if the remaining time suffices for one as long as the last.
+func (r *run) blocks(ctx context.Context, result *Result) (string, error) {
+	rng := rand.New(rand.NewPCG(r.opt.Seed, 0))
+	begin := r.opt.clock.Now()
+	for pass := 1; ; pass += 2 {
+		before := result.Seconds
+		err := r.block(ctx, r.shuffled(rng), pass, result)
+		result.Seconds = (r.opt.clock.Now() - begin).Seconds()
+		if err != nil {
+			return "", err
+		}
+		if result.precise(r.opt.Precision) {
+			return power.StoppedPrecision, nil
+		}
+		if result.Seconds+(result.Seconds-before) > r.opt.Time.Seconds() {
+			return power.StoppedTime, nil
+		}
+	}
+}
+
+// shuffled is a random order of the servers.
+func (r *run) shuffled(rng *rand.Rand) []*endpoint {
+	order := slices.Clone(r.servers)
+	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
+
+// block measures the servers in the order, and in the reverse order as a second pass. An interrupted block is kept,
+// marked as incomplete.
+func (r *run) block(ctx context.Context, order []*endpoint, pass int, result *Result) error {
+	result.Blocks = append(result.Blocks, Block{})
+	b := &result.Blocks[len(result.Blocks)-1]
+	for range 2 {
+		p := Pass{Windows: []Window{}}
+		b.Passes = append(b.Passes, p)
+		last := &b.Passes[len(b.Passes)-1]
+		for _, server := range order {
+			if err := r.valid(ctx, server, pass, func(w Window) { last.Windows = append(last.Windows, w) }); err != nil {
+				return err
+			}
+		}
+		slices.Reverse(order)
+		pass++
+	}
+	b.Complete = true
+	return nil
+}
+
+// valid repeats a turn until its window is valid, and hands every window to keep. A server that knows a prompt may have
+// it in its cache, so a repeated turn has other prompts, and so has a server that is named twice.
+func (r *run) valid(ctx context.Context, server *endpoint, pass int, keep func(Window)) error {
+	var w Window
+	for try := range r.opt.Tries {
+		var err error
+		if w, err = r.turn(ctx, server, pass+try<<20+server.copy<<24); err != nil {
+			return err
+		}
+		if keep(w); w.Invalid == "" {
+			return nil
+		}
+		if err := r.opt.clock.Sleep(ctx, r.opt.Settle); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d windows in turn are invalid, the last because: %s", r.opt.Tries, w.Invalid)
+}
+
+// beginStage tells that a stage begins.
+func (r *run) beginStage(name string, steps int) {
+	r.stage, r.staged, r.steps = name, r.opt.clock.Now(), 0
+	r.total = steps
+	r.tell()
+}
+
+// tell reports progress.
+func (r *run) tell() {
+	if r.opt.Progress == nil {
+		return
+	}
+	e := Event{Stage: r.stage, Done: int64(r.steps), Total: int64(r.total)}
+	if r.stage == "measure" {
+		e.Done, e.Total = int64(min(r.opt.clock.Now()-r.staged, r.opt.Time)), int64(r.opt.Time)
+	}
+	r.opt.Progress(e)
+}

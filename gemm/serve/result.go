@@ -1,0 +1,166 @@
+package serve
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Result is that of a comparison. Ratios are after/before, intervals are 95 %. Joules and seconds are per output token
+// unless a name says otherwise, and of all cards together. Absent fields are unknown.
+type Result struct {
+	GPU      string       `json:"gpu"` // the first card's name
+	Baseline Summary      `json:"baseline"`
+	Null     *Comparison  `json:"null,omitempty"`
+	Variants []Comparison `json:"variants"`
+	// Resolvable is the smallest relative effect that this run resolves: the half width of the null's interval,
+	// measured from 1. Absent without a null.
+	Resolvable float64 `json:"smallest_effect,omitempty"`
+	// Valid is false if Invalid has reasons why no figure here can be trusted.
+	Valid    bool     `json:"valid"`
+	Invalid  []string `json:"invalid,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Stopped says why the comparison ended: [power.StoppedPrecision] and so on.
+	Stopped    string       `json:"stopped"`
+	Date       string       `json:"date,omitempty"`
+	Command    string       `json:"command,omitempty"`
+	Seed       uint64       `json:"seed"`
+	Precision  float64      `json:"precision"`
+	WindowTime float64      `json:"window_seconds"` // the least
+	SettleTime float64      `json:"settle_seconds"`
+	Seconds    float64      `json:"compare_seconds"` // from the first block to the end of the last
+	Workload   Workload     `json:"workload"`
+	Servers    []ServerInfo `json:"servers"` // baseline, null, variants
+	Cards      []power.Info `json:"cards"`
+	IdleWatts  float64      `json:"idle_watts,omitempty"` // of all cards, with the servers loaded and idle
+	WarmUp     []Window     `json:"warm_up,omitempty"`    // not counted
+	Blocks     []Block      `json:"blocks"`
+}
+
+// ServerInfo is a server as its first answer showed it.
+type ServerInfo struct {
+	Server
+	Model string `json:"model"`
+	// Extras are the fields beside the standard ones that the server took.
+	Extras Extras `json:"extras"`
+	// Counted reports whether the server counts tokens itself. Else every part of an answer counts as one.
+	Counted bool `json:"reports_usage"`
+	// PromptTokens of the first prompt, by the server's count; absent if unknown.
+	PromptTokens int `json:"first_prompt_tokens,omitempty"`
+	// PerArrival is the mean number of tokens in one part of a streamed answer.
+	PerArrival float64 `json:"tokens_per_arrival"`
+}
+
+// Summary is the mean over a server's valid windows in complete blocks; latencies are those of all of its requests.
+type Summary struct {
+	Name           string   `json:"name"`
+	Joules         float64  `json:"joules,omitempty"`                 // per output token
+	JoulesPerTotal float64  `json:"joules_per_total_token,omitempty"` // per token of prompts and outputs
+	Watts          float64  `json:"watts,omitempty"`
+	Seconds        float64  `json:"seconds,omitempty"` // per output token of the whole batch
+	Speed          float64  `json:"tokens_per_second,omitempty"`
+	FirstToken     *Latency `json:"time_to_first_token,omitempty"` // seconds
+	InterToken     *Latency `json:"inter_token_latency,omitempty"` // seconds
+	Streaming      float64  `json:"streaming,omitempty"`           // requests between their first and last token
+	SMClock        *float64 `json:"clock_mhz,omitempty"`           // mean of the cards
+	Temperature    *float64 `json:"temperature_c,omitempty"`       // of the hottest card
+	Capped         *bool    `json:"capped,omitempty"`              // some card, in at least half of the samples
+	Windows        int      `json:"windows"`
+	InvalidWindows int      `json:"invalid_windows"` // warm-up and incomplete blocks included
+}
+
+// Comparison of a server with the baseline.
+type Comparison struct {
+	RelativeEnergy float64   `json:"relative_energy,omitempty"` // per output token
+	Interval       []float64 `json:"interval,omitempty"`
+	RelativeTotal  float64   `json:"relative_energy_per_total_token,omitempty"`
+	TotalInterval  []float64 `json:"total_interval,omitempty"`
+	RelativeTime   float64   `json:"relative_time,omitempty"` // per output token
+	TimeInterval   []float64 `json:"time_interval,omitempty"`
+	Passes         int       `json:"passes"` // in the ratios
+	Summary
+}
+
+// Block is two passes over all servers, the second in the reverse order of the first.
+type Block struct {
+	Passes []Pass `json:"passes"`
+	// Complete is false for an interrupted block, which does not count.
+	Complete bool `json:"complete"`
+}
+
+// Pass is a window of each server, and invalid ones before it.
+type Pass struct {
+	Windows []Window `json:"windows"`
+}
+
+// of returns a server's valid window; nil if there is none.
+func (p Pass) of(server string) *Window {
+	for i, w := range p.Windows {
+		if w.Server == server && w.Invalid == "" {
+			return &p.Windows[i]
+		}
+	}
+	return nil
+}
+
+func newResult(cards []power.Card, o Options) *Result {
+	r := &Result{Valid: true, Variants: []Comparison{}, Blocks: []Block{}, Command: o.Command, Seed: o.Seed, Precision: o.Precision,
+		WindowTime: o.Window.Seconds(), SettleTime: o.Settle.Seconds(), Workload: o.Workload}
+	for _, c := range cards {
+		r.Cards = append(r.Cards, c.Info())
+	}
+	r.GPU = r.Cards[0].Name
+	if !o.Date.IsZero() {
+		r.Date = o.Date.Format(time.RFC3339)
+	}
+	return r
+}
+
+// Invalidate adds a reason not to trust the result.
+func (r *Result) Invalidate(format string, args ...any) {
+	r.Valid = false
+	r.Invalid = append(r.Invalid, fmt.Sprintf(format, args...))
+}
+
+// warn adds a warning once.
+func (r *Result) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Warnings, text) {
+		r.Warnings = append(r.Warnings, text)
+	}
+}
+
+// validate adds warnings about the finished figures, and reasons why they are invalid.
+func (r *Result) validate() {
+	for _, w := range r.windows("", false) {
+		for _, c := range w.Cards {
+			if c.Heat {
+				r.warn("a card reduced its clock because of temperature: let it cool, or check its airflow")
+			}
+		}
+		if w.Invalid != "" {
+			r.warn("a window does not count: %s", w.Invalid)
+		}
+	}
+	base := r.Servers[0]
+	for _, s := range r.Servers {
+		if s.Counted != base.Counted {
+			r.warn("%s and %s count tokens differently: only one of them reports usage", base.Name, s.Name)
+		}
+		if s.Counted && base.Counted && s.PromptTokens != base.PromptTokens {
+			r.warn("the same prompt has %d tokens on %s and %d on %s: their tokenizers differ", base.PromptTokens, base.Name, s.PromptTokens, s.Name)
+		}
+	}
+	for _, s := range r.summaries() {
+		if most := float64(r.Workload.Concurrency); s.Windows > 0 && s.Streaming < most/2 {
+			r.warn("%s streams %.1f of %.0f requests at a time: the others wait for their first token; the server's limit of concurrent requests may be lower", s.Name, s.Streaming, most)
+		}
+	}
+	switch {
+	case r.Baseline.Windows == 0:
+		r.Invalidate("no block was completed: allow more time")
+	case r.Null != nil && r.Null.Interval != nil && (r.Null.Interval[0] > 1 || r.Null.Interval[1] < 1):
+		r.Invalidate("the null's interval [%.4f, %.4f] does not contain 1: this run shows a difference between identical weights; run it again, for longer", r.Null.Interval[0], r.Null.Interval[1])
+	}
+}

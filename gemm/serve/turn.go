@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// turn measures one window of a server. A window that a request has spoilt is returned with the reason in Invalid; an
+// error means that the cards or the context failed.
+func (r *run) turn(ctx context.Context, server *endpoint, pass int) (Window, error) {
+	begin := r.opt.clock.Now()
+	w := Window{Server: server.name, Begin: (begin - r.begin).Seconds()}
+	l, inner := startLoad(ctx, server, r.workload, r.opt.Seed, pass)
+	defer l.abandon()
+	spans, t0, t1, err := r.steady(inner, l)
+	if err == nil {
+		err = l.drain(inner)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return w, ctx.Err()
+	case inner.Err() != nil: // a request
+		w.Invalid = context.Cause(inner).Error()
+		return w, nil
+	case err != nil:
+		return w, err
+	}
+	w.Begin = (t0 - r.begin).Seconds()
+	w.count(l.requests, t0, t1)
+	w.weigh(spans)
+	if w.OutputTokens == 0 || w.Requests == 0 {
+		w.Invalid = fmt.Sprintf("server %s: no answer began in the window", server.name)
+	}
+	return w, nil
+}
+
+// steady waits until a load is steady and measures the cards from then on, until the window is long enough and each slot
+// has produced whole answers. It returns the window's times by the first card.
+func (r *run) steady(ctx context.Context, l *load) (spans []power.Span, t0, t1 time.Duration, err error) {
+	settled := r.opt.clock.Now() + r.opt.Settle
+	select {
+	case <-l.full:
+	case <-ctx.Done():
+		return nil, 0, 0, ctx.Err()
+	}
+	if err := r.opt.clock.Sleep(ctx, settled-r.opt.clock.Now()); err != nil {
+		return nil, 0, 0, err
+	}
+	rounds := rounds{load: l, least: r.opt.Window}
+	spans, err = watch(ctx, r.cards, r.opt.clock, rounds.open, func(begin, now time.Duration) bool {
+		t0, t1 = begin, now
+		r.tell()
+		return rounds.enough(begin, now)
+	})
+	return spans, t0, t1, err
+}
+
+// rounds decides when a window begins and ends. In a round every slot produces as many tokens as one answer has, so
+// prompts and answers are in the window in their right proportion, also where all slots do the same at the same time.
+type rounds struct {
+	load  *load
+	least time.Duration
+	first float64 // tokens before the window
+	whole float64 // rounds so far
+}
+
+// open reports whether tokens have arrived since the step before. While there are none, all slots may have begun a
+// prompt. Rounds are counted in tokens, so a window that began then would end before the part of the prompt that it lacks.
+func (r *rounds) open(time.Duration) bool {
+	tokens := r.load.tokens()
+	arrived := r.first > 0 && tokens > r.first
+	r.first = tokens
+	return arrived
+}
+
+// enough reports whether the window is long enough and a round has ended since the step before.
+func (r *rounds) enough(begin, now time.Duration) bool {
+	round := float64(r.load.workload.Concurrency * r.load.workload.OutputTokens)
+	before := r.whole
+	r.whole = math.Floor((r.load.tokens() - r.first) / round)
+	return now-begin >= r.least && r.whole > before
+}
+
+// watch measures all cards at the same time. open and enough are asked about the first; the others begin and end with
+// their next step.
+func watch(ctx context.Context, cards []power.Card, clock power.Clock, open func(now time.Duration) bool, enough func(begin, now time.Duration) bool) ([]power.Span, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	spans, errs := make([]power.Span, len(cards)), make([]error, len(cards))
+	var begun, over atomic.Bool
+	begins := func(now time.Duration) bool {
+		if open == nil || open(now) {
+			begun.Store(true)
+		}
+		return begun.Load()
+	}
+	ends := func(begin, now time.Duration) bool {
+		if enough(begin, now) {
+			over.Store(true)
+		}
+		return over.Load()
+	}
+	var all sync.WaitGroup
+	for i, card := range cards {
+		if i == 1 { // the others follow the first
+			begins = func(time.Duration) bool { return begun.Load() }
+			ends = func(_, _ time.Duration) bool { return over.Load() }
+		}
+		begins, ends := begins, ends
+		all.Go(func() {
+			if spans[i], errs[i] = power.Watch(ctx, card, clock, begins, ends); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+	return spans, errors.Join(errs...)
+}

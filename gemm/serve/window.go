@@ -1,0 +1,93 @@
+package serve
+
+import (
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Window is one measurement of a server in its steady state. Only Server, Begin and Invalid are set where it is
+// invalid. Tokens in it are those that arrived in it; prompt tokens are those of requests whose first token did.
+type Window struct {
+	Server string  `json:"server"`
+	Begin  float64 `json:"begin_seconds"`            // since the run began
+	Length float64 `json:"length_seconds,omitempty"` // between two steps of the first card's energy counter
+	// Invalid is the reason why the window does not count; empty if it does.
+	Invalid      string  `json:"invalid,omitempty"`
+	Watts        float64 `json:"watts,omitempty"` // of all cards
+	OutputTokens float64 `json:"output_tokens,omitempty"`
+	PromptTokens int     `json:"prompt_tokens,omitempty"`
+	PerOutput    float64 `json:"joules,omitempty"`                 // per output token
+	PerTotal     float64 `json:"joules_per_total_token,omitempty"` // per token of prompts and outputs
+	Speed        float64 `json:"tokens_per_second,omitempty"`      // output tokens
+	Requests     int     `json:"requests,omitempty"`               // whose first token arrived in the window
+	// Streaming is the mean number of requests between their first and their last token. The others of those in
+	// flight wait for their first.
+	Streaming  float64      `json:"streaming,omitempty"`
+	FirstToken *Latency     `json:"time_to_first_token,omitempty"`
+	InterToken *Latency     `json:"inter_token_latency,omitempty"`
+	Cards      []power.Span `json:"cards,omitempty"`
+
+	firsts, gaps []float64 // seconds
+}
+
+// Latency is percentiles in seconds.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+// latency returns the percentiles of some times, or nil if there are none.
+func latency(seconds []float64) *Latency {
+	if len(seconds) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(seconds))
+	return &Latency{stat.Quantile(0.5, stat.Empirical, sorted, nil), stat.Quantile(0.99, stat.Empirical, sorted, nil)}
+}
+
+// count fills in what the requests did between two times.
+func (w *Window) count(requests []*answer, begin, end time.Duration) {
+	w.Length = (end - begin).Seconds()
+	for _, a := range requests {
+		if len(a.arrivals) == 0 {
+			continue
+		}
+		first, last := a.arrivals[0], a.arrivals[len(a.arrivals)-1]
+		each := float64(a.output) / float64(len(a.arrivals))
+		if inside(first, begin, end) {
+			w.Requests++
+			w.PromptTokens += a.prompt
+			w.firsts = append(w.firsts, (first - a.start).Seconds())
+		}
+		w.Streaming += max(0, (min(last, end)-max(first, begin)).Seconds()) / w.Length
+		for i, at := range a.arrivals {
+			if !inside(at, begin, end) {
+				continue
+			}
+			w.OutputTokens += each
+			if i > 0 && a.arrivals[i-1] > begin {
+				w.gaps = append(w.gaps, (at - a.arrivals[i-1]).Seconds())
+			}
+		}
+	}
+	w.Speed = w.OutputTokens / w.Length
+	w.FirstToken, w.InterToken = latency(w.firsts), latency(w.gaps)
+}
+
+func inside(at, begin, end time.Duration) bool { return begin < at && at <= end }
+
+// weigh fills in the energy.
+func (w *Window) weigh(cards []power.Span) {
+	w.Cards = cards
+	for _, c := range cards {
+		w.Watts += c.Watts
+	}
+	w.PerOutput = w.Watts / w.Speed
+	if w.PromptTokens > 0 {
+		w.PerTotal = w.Watts * w.Length / (w.OutputTokens + float64(w.PromptTokens))
+	}
+}
