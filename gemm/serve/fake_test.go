@@ -90,7 +90,7 @@ type board struct {
 func newBoard(cards int) *board {
 	b := &board{load: map[*model]float64{}}
 	for i := range cards {
-		o := power.H200Sim()
+		o := power.DefaultSim()
 		o.Seed, o.Leakage, o.DipRate = uint64(i+1), 0, 0
 		b.cards = append(b.cards, power.NewLiveSim(o))
 	}
