@@ -157,7 +157,7 @@ func sameProblems(all []Candidate) error {
 		}
 		for i, p := range c.Products {
 			if q := first.Products[i]; p.Problem != q.Problem {
-				return fmt.Errorf("%s of %s is %v and %s of %s is %v: only the same products can be compared", q.Name, first.Name, q.Problem, p.Name, c.Name, p.Problem)
+				return fmt.Errorf("%s of %s is %v and %s of %s is %v: only sources with the same products can be compared", q.Name, first.Name, q.Problem, p.Name, c.Name, p.Problem)
 			}
 		}
 	}
