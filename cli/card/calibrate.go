@@ -112,11 +112,19 @@ func calibrateMeasure(c *cli.Context, out string) (err error) {
 		return err
 	}
 	defer exit.CloseAll(&err, machine.Close)
-	err = measureWorks(c, machine, out, works, experiment.Options{Time: c.Duration("time")})
-	if errors.Is(err, experiment.ErrTime) {
-		return fmt.Errorf("%w: %w", exit.ErrShort, err)
+	short := calibrateShortJSON{Card: machine.Card().Info().Name, Series: out}
+	err = measureWorks(c, machine, out, works, experiment.Options{Time: c.Duration("time"), Progress: func(p experiment.Progress) {
+		short.Measured, short.Points = p.Done, p.Total
+	}})
+	if !errors.Is(err, experiment.ErrTime) {
+		return err
 	}
-	return err
+	if short.Missing = err.Error(); c.Bool("json") {
+		if failed := term.JSON(c.App.Writer, short); failed != nil {
+			return failed
+		}
+	}
+	return fmt.Errorf("%w: %w", exit.ErrShort, err)
 }
 
 // calibrateFit fits to the series in folders and writes the calibration's file.
@@ -136,6 +144,15 @@ func calibrateFit(c *cli.Context, from []string, file string) (*calibrateJSON, e
 		return nil, err
 	}
 	return &calibrateJSON{file, fitted.Card, fitted.Models}, nil
+}
+
+// calibrateShortJSON is what calibrate --json prints where the time was over before there was anything to fit.
+type calibrateShortJSON struct {
+	Card     string `json:"card"`
+	Series   string `json:"series"`   // the folder of the measurements
+	Measured int    `json:"measured"` // of Points, in this run and earlier ones
+	Points   int    `json:"points"`
+	Missing  string `json:"missing"` // why there is no fit, and what to do
 }
 
 // calibrateJSON is what calibrate --json prints.

@@ -145,13 +145,17 @@ func reproduceTypes(text string) (types []arith.Type, err error) {
 	return types, nil
 }
 
-// measureWorks measures the points that the folder does not have yet, with progress.
+// measureWorks measures the points that the folder does not have yet, with progress, which o's Progress is told, too.
 func measureWorks(c *cli.Context, m measure.Machine, out string, works []experiment.Job, o experiment.Options) error {
 	event, end := term.Progress(c)
 	defer end()
 	o.Meter.Date, o.Meter.Command = time.Now(), term.CommandLine(os.Args[1:]...)
 	before := -1 // readings that the folder had
+	told := o.Progress
 	o.Progress = func(p experiment.Progress) {
+		if told != nil {
+			told(p)
+		}
 		if before < 0 {
 			before = p.Done - 1
 		}
