@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 	"unsafe"
@@ -31,25 +30,27 @@ type card struct {
 	call       time.Duration  // per launch of a graph, of the host's time
 	fail       map[string]int // call name → calls that still succeed
 
-	next      uintptr
-	alive     map[uintptr]string
-	memory    map[uint64][]byte
-	layouts   map[uintptr]fakeLayout
-	descs     map[uintptr]map[int32][]byte
-	modes     map[uintptr]mode
-	masks     map[uintptr]uint64
-	events    map[uintptr]time.Duration
-	graphs    map[uintptr]fakeGraph
-	nvrtc     *fakeCompiler
-	sources   map[uintptr]string // of NVRTC's programs
-	kernels   map[uintptr]*fakeKernel
-	launches  []fakeLaunch // of modules' kernels, in order
-	recording uintptr      // the stream that is captured
-	recorded  fakeGraph
-	now       time.Duration
-	busyUntil time.Duration
-	launched  int // products
-	filled    int // asynchronous fills
+	next        uintptr
+	alive       map[uintptr]string
+	memory      map[uint64][]byte
+	layouts     map[uintptr]fakeLayout
+	descs       map[uintptr]map[int32][]byte
+	modes       map[uintptr]mode
+	preferences map[uintptr]map[int32][]byte
+	offers      []fakeOffer // of the heuristic; nil: two, see offered
+	algorithms  []fakeOffer // by number
+	events      map[uintptr]time.Duration
+	graphs      map[uintptr]fakeGraph
+	nvrtc       *fakeCompiler
+	sources     map[uintptr]string // of NVRTC's programs
+	kernels     map[uintptr]*fakeKernel
+	launches    []fakeLaunch // of modules' kernels, in order
+	recording   uintptr      // the stream that is captured
+	recorded    fakeGraph
+	now         time.Duration
+	busyUntil   time.Duration
+	launched    int // products
+	filled      int // asynchronous fills
 }
 
 // fakeGraph is what a graph does.
@@ -70,7 +71,7 @@ func newCard(t *testing.T) *card {
 	c := &card{
 		t: t, capability: 90, blas: 120605, query: time.Millisecond, fail: map[string]int{}, next: 0x1000,
 		alive: map[uintptr]string{}, memory: map[uint64][]byte{}, layouts: map[uintptr]fakeLayout{},
-		descs: map[uintptr]map[int32][]byte{}, modes: map[uintptr]mode{}, masks: map[uintptr]uint64{},
+		descs: map[uintptr]map[int32][]byte{}, modes: map[uintptr]mode{}, preferences: map[uintptr]map[int32][]byte{},
 		events: map[uintptr]time.Duration{}, graphs: map[uintptr]fakeGraph{},
 		sources: map[uintptr]string{}, kernels: map[uintptr]*fakeKernel{},
 	}
@@ -183,7 +184,7 @@ func (c *card) driver(a *api) {
 	}
 	a.cuCtxSynchronize = func() result {
 		c.now = max(c.now, c.busyUntil)
-		return pick[result](c.recording == 0, 900)
+		return pick[result](c.ok("cuCtxSynchronize") && c.recording == 0, 900)
 	}
 	a.cuMemGetInfo = func(free, total *uint64) result { *free, *total = 1<<20, 1<<37; return 0 }
 	a.cuMemAlloc = func(p *uint64, n uint64) result {
@@ -212,10 +213,18 @@ func (c *card) streams(a *api) {
 	a.cuStreamCreate = func(h *uintptr, _ uint32) result { return pick[result](c.create("cuStreamCreate", h, "stream"), 1) }
 	a.cuStreamDestroy = func(h uintptr) result { return c.destroy(h, "stream") }
 	a.cuStreamSynchronize = func(h uintptr) result { return pick[result](h == 0 && c.ok("cuStreamSynchronize"), 400) }
-	a.cuStreamBeginCapture = func(h uintptr, _ int32) result { c.recording, c.recorded = h, fakeGraph{}; return 0 }
+	a.cuStreamBeginCapture = func(h uintptr, _ int32) result {
+		if !c.ok("cuStreamBeginCapture") || c.recording != 0 || c.alive[h] != "stream" {
+			return 1
+		}
+		c.recording, c.recorded = h, fakeGraph{}
+		return 0
+	}
 	a.cuStreamEndCapture = func(_ uintptr, graph *uintptr) result {
 		c.recording = 0
-		c.create("", graph, "graph")
+		if !c.create("cuStreamEndCapture", graph, "graph") {
+			return 901
+		}
 		c.graphs[*graph] = c.recorded
 		return 0
 	}
@@ -227,7 +236,7 @@ func (c *card) streams(a *api) {
 		return 0
 	}
 	a.cuGraphLaunch = func(exec, _ uintptr) result {
-		if !c.ok("cuGraphLaunch") {
+		if !c.ok("cuGraphLaunch") || c.alive[exec] != "exec" {
 			return 700
 		}
 		c.now += c.call
@@ -328,7 +337,7 @@ func (c *card) lt(a *api) {
 	}
 	a.cublasLtMatmulDescSet = func(h uintptr, attribute int32, p *byte, n uint64) status {
 		c.descs[h][attribute] = append([]byte(nil), bytesAt(p, n)...)
-		return 0
+		return pick[status](c.ok("cublasLtMatmulDescSet"), 7)
 	}
 	a.cublasLtMatmulDescDestroy = func(h uintptr) status { return status(c.destroy(h, "desc")) }
 	a.cublasLtLayoutCreate = func(h *uintptr, element int32, rows, cols uint64, stride int64) status {
@@ -339,12 +348,16 @@ func (c *card) lt(a *api) {
 		return 0
 	}
 	a.cublasLtLayoutDestroy = func(h uintptr) status { return status(c.destroy(h, "layout")) }
-	a.cublasLtPreferenceCreate = func(h *uintptr) status { c.create("", h, "preference"); return 0 }
-	a.cublasLtPreferenceSet = func(h uintptr, attribute int32, p *byte, n uint64) status {
-		if attribute == 12 && n == 8 {
-			c.masks[h] = binary.LittleEndian.Uint64(bytesAt(p, n))
+	a.cublasLtPreferenceCreate = func(h *uintptr) status {
+		if !c.create("cublasLtPreferenceCreate", h, "preference") {
+			return 3
 		}
+		c.preferences[*h] = map[int32][]byte{}
 		return 0
+	}
+	a.cublasLtPreferenceSet = func(h uintptr, attribute int32, p *byte, n uint64) status {
+		c.preferences[h][attribute] = append([]byte(nil), bytesAt(p, n)...)
+		return pick[status](c.ok("cublasLtPreferenceSet"), 7)
 	}
 	a.cublasLtPreferenceDestroy = func(h uintptr) status { return status(c.destroy(h, "preference")) }
 	a.cublasLtGetHeuristic = c.heuristic
@@ -359,37 +372,80 @@ func (c *card) lt(a *api) {
 	a.cublasLtMatmul = c.matmul
 }
 
-// heuristic offers a tensor-core kernel, then one without; the mask is left to the caller for the
-// first, so that what the caller checks itself is seen. The float16 pedantic mode is not offered.
-func (c *card) heuristic(_, desc, _, _, _, _, _ uintptr, want int32, found *heuristic, count *int32) status {
-	if c.modes[desc].compute == 65 || want < 2 {
+// fakeOffer is a kernel of the pretended cuBLASLt.
+type fakeOffer struct {
+	flags   uint64 // of its implementation
+	takes   time.Duration
+	aligned [4]uint64 // bytes that the addresses of A, B, C and D must be a multiple of; 0: any
+	refuses bool      // to run
+}
+
+// offered are the kernels of the heuristic. By default it offers a tensor-core kernel, then one without, each for
+// addresses of the alignment that it was told of. The mask is left to the caller, so that what the caller checks itself
+// is seen.
+func (c *card) offered(pref uintptr) []fakeOffer {
+	if c.offers != nil {
+		return c.offers
+	}
+	aligned := [4]uint64{256, 256, 256, 256}
+	for i := range aligned {
+		if v := c.preferences[pref][int32(5+i)]; v != nil {
+			aligned[i] = uint64(binary.LittleEndian.Uint32(v))
+		}
+	}
+	return []fakeOffer{{flags: 0x202, takes: c.product, aligned: aligned}, {flags: 0x201, takes: c.product, aligned: aligned}}
+}
+
+// heuristic gives the offers. The float16 pedantic mode is not offered.
+func (c *card) heuristic(_, desc, _, _, _, _, pref uintptr, want int32, found *heuristic, count *int32) status {
+	offers := c.offered(pref)
+	if !c.ok("cublasLtGetHeuristic") || c.modes[desc].compute == 65 || int(want) < len(offers) {
 		return 15
 	}
-	offers := unsafe.Slice(found, want)
-	offers[0] = heuristic{algo: algorithm{[8]uint64{0x202}}, waves: 1}
-	offers[1] = heuristic{algo: algorithm{[8]uint64{0x201}}, waves: 1}
-	*count = 2
+	for i, o := range offers {
+		number := len(c.algorithms)
+		c.algorithms = append(c.algorithms, o)
+		unsafe.Slice(found, want)[i] = heuristic{algo: algorithm{[8]uint64{o.flags, uint64(number)}}, waves: 1}
+	}
+	*count = int32(len(offers))
 	return 0
 }
 
-// matmul computes column-major D = Aᵀ·B. On real hardware nothing else is told.
-func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt uint64, bL uintptr, beta *byte, _ uint64, _ uintptr, dAt uint64, dL uintptr, algo *algorithm, _, _ uint64, _ uintptr) status {
-	if !c.ok("cublasLtMatmul") {
+// matmul computes column-major D = op(A)·B + beta·C, where C is D. On real hardware nothing else is told.
+func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt uint64, bL uintptr, beta *byte, cAt uint64, cL uintptr, dAt uint64, dL uintptr, algo *algorithm, _, _ uint64, _ uintptr) status {
+	offer := c.algorithms[algo.data[1]]
+	if !c.ok("cublasLtMatmul") || offer.refuses {
 		return 13
 	}
-	work := fakeGraph{products: 1, takes: c.product}
+	for i, at := range []uint64{aAt, bAt, cAt, dAt} {
+		if at%max(1, offer.aligned[i]) != 0 {
+			return 7
+		}
+	}
+	work := fakeGraph{products: 1, takes: offer.takes}
 	if c.recording != 0 {
 		return status(c.queue(work))
 	}
 	A, B, D := c.layouts[aL], c.layouts[bL], c.layouts[dL]
-	if binary.LittleEndian.Uint32(c.descs[desc][3]) != 1 || c.descs[desc][4] != nil || A.rows != B.rows || D.rows != A.cols || D.cols != B.cols {
+	transposed := binary.LittleEndian.Uint32(c.descs[desc][3]) == 1
+	m, k := A.rows, A.cols
+	if transposed {
+		m, k = k, m
+	}
+	if c.descs[desc][4] != nil || k != B.rows || D.rows != m || D.cols != B.cols || cAt != dAt || cL != dL {
 		return 7
 	}
-	if *beta != 0 || !reflect.DeepEqual(bytesAt(alpha, uint64(len(ones[c.modes[desc].scale]))), ones[c.modes[desc].scale]) {
+	for _, l := range []fakeLayout{A, B, D} {
+		if l.stride < l.rows {
+			return 7
+		}
+	}
+	one := ones[c.modes[desc].scale]
+	factors := func(p *byte) string { return string(bytesAt(p, uint64(len(one)))) }
+	if factors(alpha) != string(one) || factors(beta) != string(one) && factors(beta) != string(zero[:len(one)]) {
 		return 7
 	}
-	operands := map[int32]weights.DType{0: weights.F32, 2: weights.F16, 3: weights.I8, 14: weights.BF16, 28: weights.F8E4M3}
-	from, _ := operands[A.element].Format()
+	from := formats[A.element]
 	if from.Bits == 8 && (A.rows%16 != 0 || A.cols%16 != 0 || B.cols%16 != 0) {
 		return 15
 	}
@@ -400,28 +456,56 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 			}
 		}
 	}
-	aM := c.region(aAt, uint64(A.rows*A.cols*from.Bits/8))
-	bM := c.region(bAt, uint64(B.rows*B.cols*from.Bits/8))
-	for i := range D.rows {
+	aM, bM, dM := c.matrix(A, aAt), c.matrix(B, bAt), c.matrix(D, dAt)
+	for i := range m {
 		for j := range D.cols {
 			var sum float64
-			for k := range A.rows {
-				sum += float64(from.Value(from.Elem(aM, k+i*A.stride))) * float64(from.Value(from.Elem(bM, k+j*B.stride)))
+			for l := range k {
+				at := i + l*A.stride
+				if transposed {
+					at = l + i*A.stride
+				}
+				sum += float64(from.Value(from.Elem(aM, at))) * float64(from.Value(from.Elem(bM, l+j*B.stride)))
 			}
-			c.store(D, dAt, i+j*D.stride, sum)
+			store(D.element, dM, i+j*D.stride, sum, factors(beta) == string(one))
 		}
 	}
 	c.work(work)
 	return 0
 }
 
-func (c *card) store(d fakeLayout, at uint64, index int, v float64) {
-	if d.element == 10 {
-		binary.LittleEndian.PutUint32(c.region(at, uint64(4*d.rows*d.cols))[4*index:], uint32(int32(v)))
+// formats are those of cudaDataTypes. A product's result of 32-bit integers is stored apart.
+var formats = func() map[int32]weights.Format {
+	all := map[int32]weights.Format{}
+	for element, d := range map[int32]weights.DType{0: weights.F32, 2: weights.F16, 3: weights.I8, 14: weights.BF16, 28: weights.F8E4M3} {
+		all[element], _ = d.Format()
+	}
+	return all
+}()
+
+// matrix is the memory of a matrix, from its first element to its last.
+func (c *card) matrix(l fakeLayout, at uint64) []byte {
+	bytes := 4
+	if f, ok := formats[l.element]; ok {
+		bytes = f.Bits / 8
+	}
+	return c.region(at, uint64(((l.cols-1)*l.stride+l.rows)*bytes))
+}
+
+// store puts v, or adds it to what is there, which is read only then.
+func store(element int32, to []byte, index int, v float64, add bool) {
+	if element == 10 {
+		if add {
+			v += float64(int32(binary.LittleEndian.Uint32(to[4*index:])))
+		}
+		binary.LittleEndian.PutUint32(to[4*index:], uint32(int32(v)))
 		return
 	}
-	to, _ := map[int32]weights.DType{0: weights.F32, 2: weights.F16, 14: weights.BF16}[d.element].Format()
-	to.SetElem(c.region(at, uint64(d.rows*d.cols*to.Bits/8)), index, to.FromValue(float32(v)))
+	f := formats[element]
+	if add {
+		v += float64(f.Value(f.Elem(to, index)))
+	}
+	f.SetElem(to, index, f.FromValue(float32(v)))
 }
 
 // operands are random x and w for p, of a scale that keeps every type in range.

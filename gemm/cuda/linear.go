@@ -39,7 +39,7 @@ type LinearShape struct {
 	Transposed bool
 	// StrideX and StrideY are the elements from one row to the next.
 	StrideX, StrideY int
-	// Aligned is the number of bytes, a power of two of at most 256, that all addresses are a multiple of.
+	// Aligned is a power of two of at most 256: the addresses of x, w and y are multiples of so many bytes.
 	Aligned int
 }
 
@@ -48,8 +48,8 @@ type Linear struct {
 	device           *Device
 	shape            LinearShape
 	desc             uintptr
-	slotA, slotB, yd uintptr // layouts
-	offers           []heuristic
+	slotA, slotB, yd uintptr     // layouts
+	offers           []heuristic // the first is launched
 	tuned            bool
 }
 
@@ -117,11 +117,11 @@ func (l *Linear) launch(h *heuristic, y, x, w Address, add bool) error {
 		&h.algo, d.workspace, workspaceBytes, d.stream))
 }
 
-// tuneRuns is how often each kernel is timed.
+// tuneRuns is the number of timed launches of each kernel.
 const tuneRuns = 5
 
-// Tune times the kernels that cuBLASLt offers on these operands and keeps the fastest. What is in y is lost. It
-// must be called within [Device.Do], and not while capturing.
+// Tune times the kernels that cuBLASLt offers for these operands and keeps the fastest. It overwrites y. A kernel that
+// does not run is skipped. Later calls do nothing. It must be called within [Device.Do], and not while capturing.
 func (l *Linear) Tune(y, x, w Address) error {
 	if l.tuned || len(l.offers) == 1 {
 		return nil
@@ -132,7 +132,7 @@ func (l *Linear) Tune(y, x, w Address) error {
 	for i := range l.offers {
 		h := &l.offers[i]
 		if err := l.launch(h, y, x, w, false); err != nil {
-			continue // an offer that does not run is no candidate
+			continue // the kernel does not run
 		}
 		begin, err := d.timeline.mark()
 		if err != nil {
@@ -163,7 +163,7 @@ func (l *Linear) Tune(y, x, w Address) error {
 	return nil
 }
 
-// Close frees the descriptors, which are the library's host memory: any thread may call it.
+// Close frees the descriptors. They are host memory of cuBLASLt, so any thread may call Close. It is idempotent.
 func (l *Linear) Close() {
 	api := l.device.api
 	for _, layout := range []*uintptr{&l.slotA, &l.slotB, &l.yd} {

@@ -10,10 +10,10 @@ import (
 // Address is a place in the card's memory.
 type Address uint64
 
-// Plus is the address of bytes further on.
+// Plus is the address so many bytes after a.
 func (a Address) Plus(bytes int) Address { return a + Address(bytes) }
 
-// Module is kernels that were compiled at run time. Closing the device frees it.
+// Module holds kernels that were compiled at run time. Closing the device frees it.
 type Module struct {
 	device *Device
 	name   string
@@ -58,18 +58,18 @@ func (m *Module) Close() error {
 	})
 }
 
-// Function is a kernel of a module.
+// Function is a kernel of a module. It is freed with the module.
 type Function struct {
 	device *Device
 	name   string
 	handle uintptr
-	shared int // dynamic shared memory in bytes that was asked for
+	shared int // bytes of dynamic shared memory of each launch
 }
 
-// staticShared is the shared memory that a kernel may use without asking.
+// staticShared is the shared memory in bytes that a kernel may use without an attribute.
 const staticShared = 48 << 10
 
-// Function returns the kernel of that name, which may use so many bytes of dynamic shared memory.
+// Function returns the kernel of that name. Each launch gets shared bytes of dynamic shared memory.
 func (m *Module) Function(name string, shared int) (*Function, error) {
 	f := &Function{device: m.device, name: name, shared: shared}
 	err := m.device.Do(func() error {
@@ -92,8 +92,9 @@ func (g Grid) sizes() (x, y, z uint32) {
 	return uint32(max(1, g.X)), uint32(max(1, g.Y)), uint32(max(1, g.Z))
 }
 
-// Launch queues a kernel on the device's stream. Arguments are Address, int (int32 for the kernel), float32 or
-// float64, in the order and of the types of the kernel's parameters. It must be called within [Device.Do].
+// Launch queues a kernel on the device's stream. The arguments must match the kernel's parameters in number, order and
+// type: Address for a pointer, int for int (of 32 bits), float32 for float, float64 for double. Nothing checks them. It
+// must be called within [Device.Do].
 func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
 	values := make([]uint64, len(arguments))
 	pointers := make([]unsafe.Pointer, max(1, len(arguments)))
@@ -124,15 +125,15 @@ func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
 	return nil
 }
 
-// Do runs f on the thread that owns the card's context. What queues work on the card says that it must be called
-// within f. f must not call methods that do not say so.
+// Do runs f on the thread that owns the card's context. Methods that queue work on the card say that they must be called
+// within Do. f must not call any other method of the device.
 func (d *Device) Do(f func() error) error { return d.thread.do(f) }
 
 // Synchronize waits for all queued work. It must be called within [Device.Do].
 func (d *Device) Synchronize() error { return d.sync() }
 
-// Upload copies data to the card, after all queued work. It must be called within [Device.Do]. Data may lie in a
-// mapped file.
+// Upload copies data to the card, after all queued work. Data may lie in a mapped file. It must be called within
+// [Device.Do].
 func (d *Device) Upload(to Address, data []byte) error {
 	if err := d.sync(); err != nil {
 		return err
@@ -167,7 +168,7 @@ type Memory struct {
 // NewMemory returns an empty Memory. Closing the device frees it.
 func (d *Device) NewMemory() *Memory { return &Memory{arena: arena{device: d}} }
 
-// Alloc returns the address of so many bytes, aligned to 256. If the card has no room, the error is an
+// Alloc allocates so many bytes and returns their address, a multiple of 256. If the card has no room, the error is an
 // [ErrOutOfMemory].
 func (m *Memory) Alloc(bytes int) (Address, error) {
 	at, err := m.alloc(bytes)
@@ -177,7 +178,7 @@ func (m *Memory) Alloc(bytes int) (Address, error) {
 	return Address(at), err
 }
 
-// Bytes is the size of what is allocated.
+// Bytes is the number of bytes that are allocated.
 func (m *Memory) Bytes() int64 { return m.bytes }
 
 // Free frees everything.
@@ -186,8 +187,9 @@ func (m *Memory) Free() error {
 	return m.free()
 }
 
-// Release runs f within [Device.Do]. On a closed device it does nothing: closing has freed everything.
+// Release runs f, which frees memory, within [Device.Do]. On a closed device it does nothing: closing the device has
+// freed everything.
 func (d *Device) Release(f func() error) error { return d.release(f) }
 
-// Free is the card's free memory in bytes. It must be called within [Device.Do].
+// Free returns the card's free memory in bytes. It must be called within [Device.Do].
 func (d *Device) Free() (int64, error) { return d.freeMemory() }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Graph is captured work that is replayed on a card, back to back. One graph or sequence runs at a time. The methods
-// of one are for one goroutine.
+// Graph is captured work, of which a card runs replays back to back. One graph, batch or sequence runs at a time. The
+// methods of a graph must be called from one goroutine.
 type Graph struct {
 	device *Device
 	name   string
@@ -23,8 +23,9 @@ type Graph struct {
 	run *run
 }
 
-// NewGraph captures the work that f queues. f runs once before, which loads the kernels, and must queue the same
-// again. It must be called within [Device.Do], as must what f calls. Close frees the graph.
+// NewGraph captures the work that f queues. It calls f twice: the first run loads the kernels, the second is captured,
+// and both must queue the same work. Then it times a replay. NewGraph must be called within [Device.Do]; f runs there,
+// too. Close frees the graph.
 func (d *Device) NewGraph(name string, f func() error) (*Graph, error) {
 	g := &Graph{device: d, name: name, kind: "graph"}
 	err := first(g.createEvents, f, d.sync, func() error { return g.capture(f) }, g.time)
@@ -64,7 +65,7 @@ func (g *Graph) capture(f func() error) (err error) {
 	return err
 }
 
-// time replays twice, the first time to warm up.
+// time measures a replay, after another one that warms up.
 func (g *Graph) time() error {
 	d := g.device
 	return first(
@@ -133,8 +134,8 @@ func (r *replays) next() (mark uintptr, err error) {
 
 func (r *replays) ended() error { return nil }
 
-// Wait returns when all replays have run, with the card's error if there was one, or as soon as ctx is done.
-// The card then stops after the work already queued: a tenth of a second, or three replays.
+// Wait returns when all replays have run, with the card's error if there was one. If ctx ends first, Wait returns its
+// error, and the card stops after the queued work: a tenth of a second, or three replays.
 func (g *Graph) Wait(ctx context.Context) error {
 	if g.run == nil {
 		return fmt.Errorf("%s %s: nothing was started", g.kind, g.name)
@@ -142,8 +143,8 @@ func (g *Graph) Wait(ctx context.Context) error {
 	return g.run.wait(ctx)
 }
 
-// Elapsed is the card's time for the replays of the last Start, by its own clock. It fails if they have not
-// all run.
+// Elapsed is the time that the replays of the last Start took, by the card's clock. It fails if not all of them have
+// run.
 func (g *Graph) Elapsed() (took time.Duration, err error) {
 	switch {
 	case g.run == nil || !g.run.over():
