@@ -153,7 +153,7 @@ func sameProblems(all []Candidate) error {
 	first := all[0]
 	for _, c := range all[1:] {
 		if len(c.Products) != len(first.Products) {
-			return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number, and only the same can be compared: name those that both have", first.Name, len(first.Products), c.Name, len(c.Products))
+			return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number, and only sources with the same products can be compared: name layers that both have", first.Name, len(first.Products), c.Name, len(c.Products))
 		}
 		for i, p := range c.Products {
 			if q := first.Products[i]; p.Problem != q.Problem {
