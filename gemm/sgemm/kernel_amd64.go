@@ -19,37 +19,50 @@ func kernels() []method {
 	return all
 }
 
-func tile512(c Matrix, a *rowPanel, b *colPanel, k int, add bool) { padded(c, a, b, k, add, true) }
-func tile256(c Matrix, a *rowPanel, b *colPanel, k int, add bool) { padded(c, a, b, k, add, false) }
-
-// padded is a tile by AVX-512 or AVX2. What juts out at an edge of c goes through a full tile beside it.
-func padded(c Matrix, a *rowPanel, b *colPanel, k int, add, wide bool) {
-	if c.Rows == tileRows && c.Cols == tileCols {
-		full(c, a, b, k, add, wide)
+func tile512(c []float32, stride, rows, cols int, a *rowPanel, b *colPanel, k int, add bool) {
+	if rows == tileRows && cols == tileCols {
+		tile14x32(&c[0], stride, &a[0], &b[0][0], k, add)
 		return
 	}
-	var data [tileRows * tileCols]float32
-	t := Matrix{tileRows, tileCols, tileCols, data[:]}
+	var t [tileRows * tileCols]float32
 	if add {
-		for i := range c.Rows {
-			copy(t.Row(i), c.Row(i))
-		}
+		widen(&t, c, stride, rows, cols)
 	}
-	full(t, a, b, k, add, wide)
-	for i := range c.Rows {
-		copy(c.Row(i), t.Row(i))
+	tile14x32(&t[0], tileCols, &a[0], &b[0][0], k, add)
+	narrow(c, stride, rows, cols, &t)
+}
+
+func tile256(c []float32, stride, rows, cols int, a *rowPanel, b *colPanel, k int, add bool) {
+	if rows == tileRows && cols == tileCols {
+		quarters(c, stride, a, b, k, add)
+		return
+	}
+	var t [tileRows * tileCols]float32
+	if add {
+		widen(&t, c, stride, rows, cols)
+	}
+	quarters(t[:], tileCols, a, b, k, add)
+	narrow(c, stride, rows, cols, &t)
+}
+
+// quarters computes a full tile by AVX2, which has no registers for more than a quarter of it.
+func quarters(c []float32, stride int, a *rowPanel, b *colPanel, k int, add bool) {
+	for j := 0; j < tileCols; j += 16 {
+		for i := 0; i < tileRows; i += 7 {
+			tile7x16(&c[i*stride+j], stride, &a[i*rowStep], &b[0][j], k, add)
+		}
 	}
 }
 
-// full is a full tile, which AVX2 has registers for a quarter of.
-func full(c Matrix, a *rowPanel, b *colPanel, k int, add, wide bool) {
-	if wide {
-		tile14x32(&c.Data[0], c.Stride, &a[0], &b[0][0], k, add)
-		return
+// widen and narrow copy a tile at an edge of c to a full one and back.
+func widen(t *[tileRows * tileCols]float32, c []float32, stride, rows, cols int) {
+	for i := range rows {
+		copy(t[i*tileCols:], c[i*stride:][:cols])
 	}
-	for j := 0; j < tileCols; j += 16 {
-		for i := 0; i < tileRows; i += 7 {
-			tile7x16(&c.Data[i*c.Stride+j], c.Stride, &a[i*rowStep], &b[0][j], k, add)
-		}
+}
+
+func narrow(c []float32, stride, rows, cols int, t *[tileRows * tileCols]float32) {
+	for i := range rows {
+		copy(c[i*stride:][:cols], t[i*tileCols:])
 	}
 }

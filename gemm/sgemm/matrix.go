@@ -25,11 +25,11 @@ func (m Matrix) Slice(r0, r1, c0, c1 int) Matrix {
 	if r0 < 0 || r1 < r0 || m.Rows < r1 || c0 < 0 || c1 < c0 || m.Cols < c1 {
 		panic(fmt.Sprintf("sgemm: slice [%d:%d, %d:%d] of a matrix of %dx%d", r0, r1, c0, c1, m.Rows, m.Cols))
 	}
-	s := Matrix{r1 - r0, c1 - c0, m.Stride, nil}
-	if s.Rows > 0 && s.Cols > 0 {
-		s.Data = m.Data[r0*m.Stride+c0 : (r1-1)*m.Stride+c1]
+	var data []float32
+	if r0 < r1 && c0 < c1 {
+		data = m.Data[r0*m.Stride+c0 : (r1-1)*m.Stride+c1]
 	}
-	return s
+	return Matrix{r1 - r0, c1 - c0, m.Stride, data}
 }
 
 // Row returns row i, which shares the matrix's memory.

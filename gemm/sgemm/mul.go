@@ -124,10 +124,10 @@ func (s *sweep) row(i0, from, to int) {
 	} else {
 		a.pack(s.a.Slice(i0, i1, s.k0, s.k1), false)
 	}
+	c, stride, rows, steps, add := s.c.Data[i0*s.c.Stride:], s.c.Stride, i1-i0, s.k1-s.k0, s.op.Add || s.k0 > 0
 	for n := from; n < to; n++ {
-		j0 := s.j0 + n*tileCols
-		c := s.c.Slice(i0, i1, j0, min(j0+tileCols, s.j1))
-		s.tile(c, a, &s.block[n], s.k1-s.k0, s.op.Add || s.k0 > 0)
+		j := s.j0 + n*tileCols
+		s.tile(c[j:], stride, rows, min(tileCols, s.j1-j), a, &s.block[n], steps, add)
 	}
 }
 

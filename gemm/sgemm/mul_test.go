@@ -218,7 +218,7 @@ func TestAgreesWithFloat64(t *testing.T) {
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	tiles := 0
-	stop := func(Matrix, *rowPanel, *colPanel, int, bool) {
+	stop := func([]float32, int, int, int, *rowPanel, *colPanel, int, bool) {
 		tiles++
 		cancel()
 	}

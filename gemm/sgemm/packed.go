@@ -83,7 +83,7 @@ func (p *Packed) row(c, a Matrix, packed *rowPanel, k0, j0 int) {
 		steps := min(depth-(k0+k)%depth, a.Cols-k)
 		packed.pack(a.Slice(0, a.Rows, k, k+steps), false)
 		for j := 0; j < c.Cols; j += tileCols {
-			methods[0].tile(c.Slice(0, c.Rows, j, min(j+tileCols, c.Cols)), packed, p.panel(k0+k, (j0+j)/tileCols), steps, k > 0)
+			methods[0].tile(c.Data[j:], c.Stride, c.Rows, min(tileCols, c.Cols-j), packed, p.panel(k0+k, (j0+j)/tileCols), steps, k > 0)
 		}
 		k += steps
 	}

@@ -1,9 +1,9 @@
 package sgemm
 
 // tilePlain computes the kernels' chains in Go, on every machine.
-func tilePlain(c Matrix, a *rowPanel, b *colPanel, k int, add bool) {
-	for i := range c.Rows {
-		row := c.Row(i)
+func tilePlain(c []float32, stride, rows, cols int, a *rowPanel, b *colPanel, k int, add bool) {
+	for i := range rows {
+		row := c[i*stride:][:cols]
 		for j := 0; j < len(row); j += 4 {
 			var sums [4]float32
 			if add {
