@@ -344,3 +344,52 @@ loop:
 	VMOVUPS Z0, (DX)
 	VZEROUPPER
 	RET
+
+// func rowSums8(rows *[8]*float32, blocks int, sums *[8]float64)
+// Requires: AVX, AVX512F
+TEXT ·rowSums8(SB), NOSPLIT, $0-24
+	MOVQ    rows+0(FP), AX
+	MOVQ    blocks+8(FP), CX
+	MOVQ    sums+16(FP), DX
+	MOVQ    (AX), BX
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+	MOVQ    48(AX), R11
+	MOVQ    56(AX), AX
+	VMOVUPD (DX), Z0
+	XORQ    R12, R12
+
+loop:
+	VMOVUPS     (BX)(R12*1), X1
+	VINSERTF128 $0x01, (R9)(R12*1), Y1, Y1
+	VMOVUPS     (SI)(R12*1), X3
+	VINSERTF128 $0x01, (R10)(R12*1), Y3, Y3
+	VMOVUPS     (DI)(R12*1), X5
+	VINSERTF128 $0x01, (R11)(R12*1), Y5, Y5
+	VMOVUPS     (R8)(R12*1), X7
+	VINSERTF128 $0x01, (AX)(R12*1), Y7, Y7
+	VUNPCKLPS   Y3, Y1, Y2
+	VUNPCKHPS   Y3, Y1, Y4
+	VUNPCKLPS   Y7, Y5, Y6
+	VUNPCKHPS   Y7, Y5, Y8
+	VUNPCKLPD   Y6, Y2, Y9
+	VCVTPS2PD   Y9, Z9
+	VADDPD      Z9, Z0, Z0
+	VUNPCKHPD   Y6, Y2, Y2
+	VCVTPS2PD   Y2, Z2
+	VADDPD      Z2, Z0, Z0
+	VUNPCKLPD   Y8, Y4, Y2
+	VCVTPS2PD   Y2, Z2
+	VADDPD      Z2, Z0, Z0
+	VUNPCKHPD   Y8, Y4, Y2
+	VCVTPS2PD   Y2, Z2
+	VADDPD      Z2, Z0, Z0
+	ADDQ        $0x10, R12
+	DECQ        CX
+	JNZ         loop
+	VMOVUPD     Z0, (DX)
+	VZEROUPPER
+	RET

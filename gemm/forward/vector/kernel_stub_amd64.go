@@ -24,3 +24,8 @@ func gelu8(to *float32, from *float32, blocks int, table *uint64)
 //
 //go:noescape
 func maximum16(row *float32, blocks int, lanes *float32)
+
+// rowSums8 adds 4·blocks elements of each of 8 rows to the row's sum, one after the other, blocks ≥ 1.
+//
+//go:noescape
+func rowSums8(rows *[8]*float32, blocks int, sums *[8]float64)

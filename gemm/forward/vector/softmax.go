@@ -34,9 +34,16 @@ func Maximum(row []float32) float32 {
 	return most
 }
 
-// InverseSums computes the inverse of each row's sum. A sum is one chain of additions in the row's order. Four
-// chains run side by side, so that additions overlap.
+// InverseSums computes the inverse of each row's sum. A sum is one chain of additions in the row's order.
+// Several chains run side by side, so that additions overlap.
 func InverseSums(inverse []float32, rows [][]float32) {
+	if vectors && len(rows) >= 8 {
+		for at := 0; at < len(rows); at += 8 {
+			at = min(at, len(rows)-8) // the last eight rows may be some of those before
+			inverseSums8(inverse[at:], rows[at:])
+		}
+		return
+	}
 	for ; len(rows) >= 4; inverse, rows = inverse[4:], rows[4:] {
 		r0, r1, r2, r3 := rows[0], rows[1], rows[2], rows[3]
 		n := min(len(r0), len(r1), len(r2), len(r3))
@@ -53,6 +60,23 @@ func InverseSums(inverse []float32, rows [][]float32) {
 	}
 	for i, row := range rows {
 		inverse[i] = inverseSum(0, row)
+	}
+}
+
+// inverseSums8 is InverseSums of the first eight rows, for machines with vector kernels. No row is empty.
+func inverseSums8(inverse []float32, rows [][]float32) {
+	var first [8]*float32
+	n := len(rows[0])
+	for i, row := range rows[:8] {
+		first[i], n = &row[0], min(n, len(row))
+	}
+	var s [8]float64
+	blocks := n / 4
+	if blocks > 0 {
+		rowSums8(&first, blocks, &s)
+	}
+	for i, row := range rows[:8] {
+		inverse[i] = inverseSum(s[i], row[4*blocks:])
 	}
 }
 

@@ -94,7 +94,7 @@ func TestVectorKernelsHaveTheBitsOfGo(t *testing.T) {
 // TestSumsAreChains: each row's sum is one chain, whichever rows are beside it.
 func TestSumsAreChains(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
-	for n := range 10 {
+	for n := range 40 {
 		rows, want := make([][]float32, n), make([]float32, n)
 		for i := range rows {
 			rows[i] = make([]float32, 1+r.IntN(60))

@@ -50,6 +50,7 @@ func main() {
 		return x
 	})
 	maximum()
+	rowSums()
 	Generate()
 }
 
@@ -202,6 +203,48 @@ func maximum() {
 	DECQ(blocks)
 	JNZ(operand.LabelRef("loop"))
 	VMOVUPS(most, operand.Mem{Base: at})
+	VZEROUPPER()
+	RET()
+}
+
+func rowSums() {
+	TEXT("rowSums8", NOSPLIT, "func(rows *[8]*float32, blocks int, sums *[8]float64)")
+	Doc("rowSums8 adds 4·blocks elements of each of 8 rows to the row's sum, one after the other, blocks ≥ 1.")
+	Pragma("noescape")
+	rows, blocks, at := Load(Param("rows"), GP64()), Load(Param("blocks"), GP64()), Load(Param("sums"), GP64())
+	var row [lanes]reg.Register
+	for i := range row {
+		row[i] = GP64()
+		MOVQ(operand.Mem{Base: rows, Disp: 8 * i}, row[i])
+	}
+	sums, place := ZMM(), GP64()
+	VMOVUPD(operand.Mem{Base: at}, sums)
+	XORQ(place, place)
+	Label("loop")
+	var v, pairs [4]reg.VecVirtual // rows i and i + 4; then two rows' elements side by side
+	for i := range v {
+		v[i], pairs[i] = YMM(), YMM()
+		VMOVUPS(operand.Mem{Base: row[i], Index: place, Scale: 1}, v[i].AsX())
+		VINSERTF128(operand.U8(1), operand.Mem{Base: row[i+4], Index: place, Scale: 1}, v[i], v[i])
+	}
+	for i := 0; i < 4; i += 2 {
+		VUNPCKLPS(v[i+1], v[i], pairs[i])
+		VUNPCKHPS(v[i+1], v[i], pairs[i+1])
+	}
+	for i := range 4 { // the elements in place i of all rows
+		column, wide := YMM(), ZMM()
+		if i%2 == 0 {
+			VUNPCKLPD(pairs[2+i/2], pairs[i/2], column)
+		} else {
+			VUNPCKHPD(pairs[2+i/2], pairs[i/2], column)
+		}
+		VCVTPS2PD(column, wide)
+		VADDPD(wide, sums, sums)
+	}
+	ADDQ(operand.U8(4*floatBytes), place)
+	DECQ(blocks)
+	JNZ(operand.LabelRef("loop"))
+	VMOVUPD(sums, operand.Mem{Base: at})
 	VZEROUPPER()
 	RET()
 }
