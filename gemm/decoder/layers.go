@@ -4,6 +4,7 @@ package decoder
 type Layer struct {
 	Tensor          string // its weight's name
 	Block           int    // the block it is in; the number of blocks for the head
+	Step            int    // the step of the block: attention and FFN are two, unless they read the same
 	Inputs, Outputs int
 	// Routed is set for an expert's layer. It sees only the tokens that the router sends to the expert, which
 	// may be none.
@@ -14,23 +15,23 @@ type Layer struct {
 // is not in the list.
 func (d *Decoder) Layers() []Layer {
 	var all []Layer
-	add := func(block int, layers ...Linear) {
+	add := func(block, step int, layers ...Linear) {
 		for _, l := range layers {
-			all = append(all, Layer{l.Weight, block, l.Inputs, l.Outputs, l.Routed})
+			all = append(all, Layer{l.Weight, block, step, l.Inputs, l.Outputs, l.Routed})
 		}
 	}
 	for i, block := range d.Blocks {
-		for _, step := range block {
+		for k, step := range block {
 			for _, b := range step {
-				add(i, b.First()...)
+				add(i, k, b.First()...)
 				for _, p := range b.Parts {
-					add(i, p.rest()...)
+					add(i, k, p.rest()...)
 				}
 			}
 		}
 	}
 	if !d.Head.Tied {
-		add(len(d.Blocks), d.Head.Linear)
+		add(len(d.Blocks), 0, d.Head.Linear)
 	}
 	return all
 }

@@ -18,14 +18,39 @@ func (d *Decoder) Block(ctx context.Context, i int, w Weights, s *State, o Obser
 	if err := s.at(i); err != nil {
 		return err
 	}
-	for _, step := range d.Decoder.Blocks[i] {
-		if err := d.step(ctx, step, w, s, o); err != nil {
-			return fmt.Errorf("block %d: %w", i, err)
-		}
+	if err := d.steps(ctx, len(d.Decoder.Blocks[i]), w, s, o); err != nil {
+		return err
 	}
-	s.Next++
+	s.Next, s.Step = s.Next+1, 0
 	if err := s.finite(); err != nil {
 		return fmt.Errorf("block %d: %w", i, err)
+	}
+	return nil
+}
+
+// Before moves a state through everything before the step that a layer is in. Layers of one step read the same
+// state. It is an error if the state is further already. After an error it is unusable.
+func (d *Decoder) Before(ctx context.Context, l Layer, w Weights, s *State) error {
+	for s.Next < l.Block {
+		if err := d.Block(ctx, s.Next, w, s, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.at(l.Block); err != nil {
+		return err
+	}
+	if s.Step > l.Step {
+		return fmt.Errorf("block %d: a state before step %d cannot go back to step %d, where %s is", l.Block, s.Step, l.Step, l.Tensor)
+	}
+	return d.steps(ctx, l.Step, w, s, nil)
+}
+
+// steps moves a state through the steps of its next block before the given one.
+func (d *Decoder) steps(ctx context.Context, to int, w Weights, s *State, o Observer) error {
+	for ; s.Step < to; s.Step++ {
+		if err := d.step(ctx, d.Decoder.Blocks[s.Next][s.Step], w, s, o); err != nil {
+			return fmt.Errorf("block %d: %w", s.Next, err)
+		}
 	}
 	return nil
 }

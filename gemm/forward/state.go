@@ -15,11 +15,13 @@ type State struct {
 	Hidden sgemm.Matrix
 	// Next is the next block to compute; Blocks() after the last.
 	Next int
+	// Step is the first step of the next block that is not computed yet; see [Layer].
+	Step int
 }
 
 // Clone returns an independent copy. The tokens are shared.
 func (s *State) Clone() *State {
-	return &State{s.Tokens, sgemm.Dense(s.Hidden.Rows, s.Hidden.Cols, slices.Clone(s.Hidden.Data)), s.Next}
+	return &State{s.Tokens, sgemm.Dense(s.Hidden.Rows, s.Hidden.Cols, slices.Clone(s.Hidden.Data)), s.Next, s.Step}
 }
 
 // first is the view of the first n sequences.
@@ -28,7 +30,7 @@ func (s *State) first(n int) *State {
 	for _, t := range s.Tokens[:n] {
 		rows += len(t)
 	}
-	return &State{s.Tokens[:n:n], s.Hidden.Slice(0, rows, 0, s.Hidden.Cols), s.Next}
+	return &State{s.Tokens[:n:n], s.Hidden.Slice(0, rows, 0, s.Hidden.Cols), s.Next, s.Step}
 }
 
 // batchTokens limits the tokens of a batch, unless a single sequence is longer. With so many tokens a product
