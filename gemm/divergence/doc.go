@@ -16,13 +16,15 @@
 // # Cost
 //
 // New is one pass through the model. FromPass takes a pass that was made already, as by
-// hessian.CollectAndScore. PerLayer runs, for a layer in block b of B, the blocks b to B-1 and the head.
-// All layers together take about half as many passes as there are layers. Each of them asks for base's
-// tensors, so a base that computes its tensors should keep them. WholeModel is one pass.
+// hessian.CollectAndScore. PerLayer runs, for a layer in block b of B, the blocks b to B-1 and the head. For layers
+// of an FFN it runs the block's attention once. All layers together take less than half as many passes as there
+// are layers. Each of them asks for base's tensors, so a base that computes its tensors should keep them.
+// WholeModel is at most one pass. It takes the first blocks from the call before, as far as their weights are the
+// same.
 //
 // Memory is three states, [tokens, hidden] in float32, and the memory of a block. In addition the model's
-// logits and the states before blocks are kept, as far as [forward.Keep] allows. What is not kept is
-// computed again for every comparison.
+// logits, its states before blocks, and those of the last model that WholeModel ran are kept, each as far as
+// [forward.Keep] allows. What is not kept is computed again for every comparison.
 //
 // # Determinism
 //

@@ -32,12 +32,13 @@ func FewSequences(tokens [][]int32) int {
 	return max(1, n)
 }
 
-// Evaluator compares other weights with a model's own, on the same tokens.
+// Evaluator compares other weights with a model's own, on the same tokens. It is one goroutine's.
 type Evaluator struct {
-	d   *forward.Decoder
-	own forward.Weights
-	all *forward.Result // of the model's own weights
-	few *forward.Result // the sequences for PerLayer
+	d    *forward.Decoder
+	own  forward.Weights
+	all  *forward.Result // of the model's own weights
+	few  *forward.Result // the sequences for PerLayer
+	last *trace          // of the last WholeModel; nil: there was none
 }
 
 // New runs the model over the tokens and keeps what later comparisons need. own are the model's
@@ -61,7 +62,7 @@ func New(ctx context.Context, d *forward.Decoder, own forward.Weights, tokens []
 // FromPass is New with a pass of own over the tokens that has been made already. The pass should have
 // kept as many entries as [Options.PerLayer]; else PerLayer computes them again.
 func FromPass(d *forward.Decoder, own forward.Weights, r *forward.Result, o Options) *Evaluator {
-	return &Evaluator{d, own, r, r.First(o.perLayer(len(r.End.Tokens)))}
+	return &Evaluator{d: d, own: own, all: r, few: r.First(o.perLayer(len(r.End.Tokens)))}
 }
 
 func (o Options) perLayer(sequences int) int {
@@ -74,20 +75,12 @@ func (o Options) perLayer(sequences int) int {
 // Loss is the loss of the model's own weights, in nats per predicted token.
 func (e *Evaluator) Loss() float64 { return e.all.Scores.Loss() }
 
-// walk takes a state through the blocks before block to.
-func (e *Evaluator) walk(ctx context.Context, s *forward.State, w forward.Weights, to int) error {
-	for s.Next < to {
-		if err := e.d.Block(ctx, s.Next, w, s, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // finish takes a state through all blocks that are left, and compares it with the model's own.
 func (e *Evaluator) finish(ctx context.Context, own *forward.Result, s *forward.State, w forward.Weights) (float64, *forward.Scores, error) {
-	if err := e.walk(ctx, s, w, e.d.Blocks()); err != nil {
-		return 0, nil, err
+	for s.Next < e.d.Blocks() {
+		if err := e.d.Block(ctx, s.Next, w, s, nil); err != nil {
+			return 0, nil, err
+		}
 	}
 	return e.d.Divergence(ctx, own, s, w)
 }

@@ -31,7 +31,7 @@ func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done fu
 		if values == nil {
 			continue
 		}
-		s, err := states.before(ctx, layer.Block)
+		s, err := states.before(ctx, layer)
 		if err != nil {
 			return err
 		}
@@ -46,19 +46,19 @@ func (e *Evaluator) PerLayer(ctx context.Context, base, changed Weights, done fu
 	return nil
 }
 
-// entries provides the states before blocks, in ascending order of the blocks.
+// entries provides the states before layers, in their order.
 type entries struct {
 	*Evaluator
 	under forward.Weights
 	base  bool           // under differs from the model's own weights
-	at    *forward.State // before the last block that was asked for; nil at first, and where the pass kept the states
+	at    *forward.State // before the last layer that was asked for; nil at first
 }
 
-// before returns the state before a block. The caller may change it.
-func (e *entries) before(ctx context.Context, block int) (*forward.State, error) {
-	if !e.base {
-		if s := e.few.Entry(block); s != nil {
-			return s, nil
+// before returns the state before the step that a layer is in. The caller may change it.
+func (e *entries) before(ctx context.Context, l forward.Layer) (*forward.State, error) {
+	if !e.base && (e.at == nil || e.at.Next < l.Block) {
+		if s := e.few.Entry(l.Block); s != nil {
+			e.at = s
 		}
 	}
 	if e.at == nil {
@@ -67,7 +67,7 @@ func (e *entries) before(ctx context.Context, block int) (*forward.State, error)
 			return nil, err
 		}
 	}
-	if err := e.walk(ctx, e.at, e.under, block); err != nil {
+	if err := e.d.Before(ctx, l, e.under, e.at); err != nil {
 		return nil, err
 	}
 	return e.at.Clone(), nil

@@ -9,14 +9,16 @@ import (
 // WholeModel evaluates all weights of changed together: the divergence from the model, and the rise of the
 // mean loss with its 95 % paired interval over sequences ([forward.Compare]), in nats per token. A single
 // sequence gives no interval: its ends are infinite. Tensors that changed leaves out are the model's own.
+//
+// Blocks from the first on whose weights are those of the call before are not computed again.
 func (e *Evaluator) WholeModel(ctx context.Context, changed Weights) (divergence, loss float64, interval [2]float64, err error) {
 	fail := func(err error) (float64, float64, [2]float64, error) { return 0, 0, [2]float64{}, err }
 	w := over{changed, e.own}
-	s, err := e.d.Start(ctx, w, e.all.End.Tokens)
+	s, err := e.retrace(ctx, w)
 	if err != nil {
 		return fail(err)
 	}
-	divergence, scores, err := e.finish(ctx, e.all, s, w)
+	divergence, scores, err := e.d.Divergence(ctx, e.all, s, w)
 	if err != nil {
 		return fail(err)
 	}
