@@ -1,6 +1,9 @@
 package weights
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Zeroable is how many low bits [Format.Round] may zero so that values are left: the mantissa, and
 // one bit less in I8, where seven leave nothing but −128 and 0.
@@ -54,8 +57,12 @@ func roundInt8(b uint32, bits int, truncate bool) uint32 {
 // Encode rounds values as [Format.FromValue] does, into the first elements of data. It is several
 // times faster: it rounds normal values on the bits of float32.
 func (f Format) Encode(data []byte, values []float32) {
-	if !f.IsFloat() {
+	switch {
+	case !f.IsFloat():
 		f.encodeInt8(data, values)
+		return
+	case f.DType == BF16:
+		f.encodeBF16(data, values)
 		return
 	}
 	var (
@@ -80,6 +87,19 @@ func (f Format) Encode(data []byte, values []float32) {
 			continue
 		}
 		f.SetElem(data, i, b>>31<<(f.Bits-1)|r)
+	}
+}
+
+// encodeBF16 is Encode with BF16's numbers written out. Values that overflow, and those that are not finite, are rare.
+func (f Format) encodeBF16(data []byte, values []float32) {
+	data = data[:2*len(values)]
+	for i, v := range values {
+		b := math.Float32bits(v)
+		rounded := (b + 0x7FFF + b>>16&1) >> 16 // the exponent takes a carry
+		if rounded&0x7F80 == 0x7F80 || b&0x7F800000 == 0x7F800000 {
+			rounded = f.FromValue(v)
+		}
+		binary.LittleEndian.PutUint16(data[2*i:], uint16(rounded))
 	}
 }
 

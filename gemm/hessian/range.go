@@ -19,11 +19,21 @@ func extremes(x sgemm.Matrix, workers int) (low, high float32) {
 	lows, highs := make([]float32, x.Rows), make([]float32, x.Rows)
 	parallel.Do(x.Rows, workers, func(i int) {
 		row := x.Row(i)
-		l, h := row[0], row[0]
-		for _, v := range row {
-			l, h = min(l, v), max(h, v)
+		var l, h [4]float32 // side by side, so that comparisons overlap
+		for i := range l {
+			l[i], h[i] = row[0], row[0]
 		}
-		lows[i], highs[i] = l, h
+		for len(row) >= 4 {
+			l[0], h[0] = min(l[0], row[0]), max(h[0], row[0])
+			l[1], h[1] = min(l[1], row[1]), max(h[1], row[1])
+			l[2], h[2] = min(l[2], row[2]), max(h[2], row[2])
+			l[3], h[3] = min(l[3], row[3]), max(h[3], row[3])
+			row = row[4:]
+		}
+		for _, v := range row {
+			l[0], h[0] = min(l[0], v), max(h[0], v)
+		}
+		lows[i], highs[i] = min(l[0], l[1], l[2], l[3]), max(h[0], h[1], h[2], h[3])
 	})
 	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
 	for i := range lows {
