@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -24,24 +25,58 @@ func (b *bus) add(data []byte) {
 		lag int
 		r   *rate
 	}{{b.lags.Element, &b.element}, {b.lags.Sector, &b.sector}, {b.lags.Line, &b.line}} {
-		sum := 0
-		for i := at.lag; i < len(data); i++ {
-			sum += bits.OnesCount8(data[i] ^ data[i-at.lag])
-		}
-		at.r.addAll(sum, max(0, len(data)-at.lag))
+		n := max(0, len(data)-at.lag)
+		at.r.addAll(differing(data[len(data)-n:], data[:n]), n)
 	}
-	sum := 0
-	for _, v := range data {
+	b.set.addAll(differing(data, nil), len(data))
+	b.count(data)
+	b.elements += float64(len(data) * 8 / b.f.Bits)
+}
+
+// differing is how many bits differ between two rows of bytes; no bytes at all stand for zeros.
+func differing(x, y []byte) (sum int) {
+	for len(x) >= 8 {
+		v := binary.LittleEndian.Uint64(x)
+		if x = x[8:]; y != nil {
+			v ^= binary.LittleEndian.Uint64(y)
+			y = y[8:]
+		}
+		sum += bits.OnesCount64(v)
+	}
+	for i, v := range x {
+		if y != nil {
+			v ^= y[i]
+		}
 		sum += bits.OnesCount8(v)
 	}
-	b.set.addAll(sum, len(data))
-	n := len(data) * 8 / b.f.Bits
-	for i := range n {
+	return sum
+}
+
+// count adds up the ones of each bit of an element.
+func (b *bus) count(data []byte) {
+	width := b.f.Bits
+	if width%8 == 0 {
+		const words = 255                    // what the narrowest field can count
+		first := ^uint64(0) / (1<<width - 1) // the lowest bit of each element in a word
+		for len(data) >= 8 {
+			part := data[:min(len(data)/8, words)*8]
+			for bit := range width {
+				var fields uint64
+				for at := 0; at < len(part); at += 8 {
+					fields += binary.LittleEndian.Uint64(part[at:]) >> bit & first
+				}
+				for ; fields != 0; fields >>= width {
+					b.ones[bit] += float64(fields & (1<<width - 1))
+				}
+			}
+			data = data[len(part):]
+		}
+	}
+	for i := range len(data) * 8 / width {
 		for v := b.f.Elem(data, i); v != 0; v &= v - 1 {
 			b.ones[bits.TrailingZeros32(v)]++
 		}
 	}
-	b.elements += float64(n)
 }
 
 // any is how many bits differ between two elements taken anywhere, which is what a wire sees when the

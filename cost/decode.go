@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"encoding/binary"
 	"math"
 	"sync"
 
@@ -45,12 +46,24 @@ func makeDecoder(f weights.Format) *decoder {
 	return d
 }
 
-func (d *decoder) element(data []byte, i int) element {
-	b := d.f.Elem(data, i)
-	if d.table != nil {
-		return d.table[b]
+// elements decodes as many elements as to has room for.
+func (d *decoder) elements(to []element, data []byte) {
+	if d.f.Bits == 16 {
+		table := (*[1 << 16]element)(d.table)
+		data = data[:2*len(to)]
+		for i := range to {
+			to[i] = table[binary.LittleEndian.Uint16(data[2*i:])]
+		}
+		return
 	}
-	return d.decode(b)
+	for i := range to {
+		b := d.f.Elem(data, i)
+		if d.table != nil {
+			to[i] = d.table[b]
+		} else {
+			to[i] = d.decode(b)
+		}
+	}
 }
 
 func (d *decoder) decode(b uint32) element {

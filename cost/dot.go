@@ -19,13 +19,22 @@ type dot struct {
 
 // newDots makes n dots of a datapath.
 func newDots(p *Datapath, n int) []dot {
+	k, groups := p.SumProducts, p.SumProducts/p.FirstSumProducts
+	words, numbers := make([]uint64, 2*n*k), make([]int32, n*(k+groups))
+	negative, first := make([]bool, n*k), make([]int64, n*groups)
 	dots := make([]dot, n)
 	for i := range dots {
-		groups := p.SumProducts / p.FirstSumProducts
-		dots[i] = dot{mant: make([]uint64, p.SumProducts), aligned: make([]uint64, p.SumProducts), negative: make([]bool, p.SumProducts),
-			first: make([]int64, groups), exp: make([]int32, p.SumProducts), firstMax: make([]int32, groups)}
+		dots[i] = dot{mant: cut(&words, k), aligned: cut(&words, k), negative: cut(&negative, k),
+			first: cut(&first, groups), exp: cut(&numbers, k), firstMax: cut(&numbers, groups)}
 	}
 	return dots
+}
+
+// cut takes the first n elements off a slice.
+func cut[T any](from *[]T, n int) []T {
+	part := (*from)[:n:n]
+	*from = (*from)[n:]
+	return part
 }
 
 // arithmetic is what dots of a format need to know.

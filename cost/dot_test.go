@@ -96,9 +96,10 @@ func TestElements(t *testing.T) {
 			if !f.Finite(b) {
 				return
 			}
-			data := make([]byte, 4)
-			f.SetElem(data, 0, b)
-			l := d.element(data, 0)
+			data, both := make([]byte, 8), make([]element, 2)
+			f.SetElem(data, 1, b)
+			d.elements(both, data)
+			l := both[1]
 			v := math.Ldexp(float64(l.mant), int(l.exp)-f.Bias-f.MantBits)
 			if !f.IsFloat() {
 				v = float64(l.mant)

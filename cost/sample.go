@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Tiles lie at evenly spread places. They are sampled in separate parts, whose differences give the standard
@@ -52,14 +53,16 @@ func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int
 	if (role == Streaming) != swapped {
 		stationary, streaming = &x, &w
 	}
-	tiles, err := f.Datapath.takeTiles(ctx, tileCount, stationary, streaming)
+	buffer := tileBuffers.Get().(*[]element)
+	defer tileBuffers.Put(buffer)
+	tiles, err := f.Datapath.takeTiles(ctx, tileCount, stationary, streaming, buffer)
 	if err != nil {
 		return s, err
 	}
-	d := newDecoder(w.f)
+	t := newTileCounter(&f.Datapath, newDecoder(w.f))
 	p := spreadOf(tiles)
 	for part := range s {
-		t := newTileCounter(&f.Datapath, d)
+		t.reset()
 		for i := part; i < len(tiles); i += sampleParts {
 			t.add(tiles[i], p, (float64(i)+0.5)/float64(len(tiles))*float64(w.k))
 		}
@@ -68,12 +71,20 @@ func (f *Facts) take(ctx context.Context, role Role, swapped bool, tileCount int
 	return s, s.takeBuses(ctx, f.Memory, &w, &x)
 }
 
-func (p *Datapath) takeTiles(ctx context.Context, n int, stationary, streaming *matrix) ([]tile, error) {
+// tileBuffers are for the tiles of a sample.
+var tileBuffers = sync.Pool{New: func() any { return new([]element) }}
+
+// takeTiles decodes n tiles of two operands into a buffer, which it makes larger if it is too small.
+func (p *Datapath) takeTiles(ctx context.Context, n int, stationary, streaming *matrix, buffer *[]element) ([]tile, error) {
 	var (
 		places lattice
 		tiles  []tile
 	)
 	d, tileK := newDecoder(stationary.f), p.tileK()
+	if need := n * (p.stationaryTile() + p.streamingTile()) * tileK; len(*buffer) < need {
+		*buffer = make([]element, need)
+	}
+	rest := *buffer
 	seenK := stationary.seenK
 	if len(streaming.seenK) > 1 || streaming.seenK[0] != [2]int{0, streaming.k} {
 		seenK = streaming.seenK
@@ -96,21 +107,22 @@ func (p *Datapath) takeTiles(ctx context.Context, n int, stationary, streaming *
 			if err != nil {
 				return nil, err
 			}
-			*o.rows = d.rows(data, min(rows, o.need), min(cols, tileK), tileK)
+			rows = min(rows, o.need)
+			*o.rows = d.rows(rest, data, rows, min(cols, tileK), tileK)
+			rest = rest[rows*tileK:]
 		}
 		tiles = append(tiles, t)
 	}
 	return tiles, nil
 }
 
-// rows of a tile are width elements long. Elements beyond a narrow matrix are zero.
-func (d *decoder) rows(data []byte, rows, cols, width int) []row {
-	out, all := make([]row, rows), make([]element, rows*width)
+// rows of a tile are width elements long, in a buffer. Elements beyond a narrow matrix are zero.
+func (d *decoder) rows(buffer []element, data []byte, rows, cols, width int) []row {
+	out := make([]row, rows)
 	for r := range out {
-		out[r] = all[r*width:][:width:width]
-		for c := range cols {
-			out[r][c] = d.element(data, r*cols+c)
-		}
+		out[r] = buffer[r*width:][:width:width]
+		d.elements(out[r][:cols], data[r*cols*d.f.Bits/8:])
+		clear(out[r][cols:])
 	}
 	return out
 }

@@ -43,6 +43,7 @@ type tileCounter struct {
 	kinds                                            []int       // of the step from each place of a run
 	steps                                            []stepRates // by index into StreamingSteps
 	dots                                             []dot       // of a tile's streaming rows, and one more
+	before, otherBefore                              []float64   // what was accumulated before each dot, and before other
 	accumulator, streamNonzero, stayNonzero, borders rate
 	alignment, streamToggles, stayToggles            rate
 }
@@ -56,7 +57,15 @@ func newTileCounter(path *Datapath, d *decoder) *tileCounter {
 	}
 	c.steps = make([]stepRates, len(path.StreamingSteps))
 	c.dots = newDots(path, path.streamingTile()+1)
+	c.before, c.otherBefore = make([]float64, path.streamingTile()), make([]float64, path.streamingTile())
 	return c
+}
+
+// reset begins a new mean of every rate.
+func (c *tileCounter) reset() {
+	clear(c.steps)
+	c.accumulator, c.streamNonzero, c.stayNonzero, c.borders = rate{}, rate{}, rate{}, rate{}
+	c.alignment, c.streamToggles, c.stayToggles = rate{}, rate{}, rate{}
 }
 
 // spread is the mean and the variance of a problem's products.
@@ -84,40 +93,55 @@ func (c *tileCounter) add(t tile, p spread, n float64) {
 	c.operands(t)
 	depth, block := c.path.SumProducts, c.path.StationaryRows
 	dots, other := c.dots[:len(t.streaming)], &c.dots[len(c.dots)-1]
+	hasOther := len(t.stationary) > block
+	for j, s := range t.streaming {
+		c.before[j] = p.accumulated(n, t.stationary[0], s, otherwise(n, j))
+		if hasOther && j%c.path.StreamingRun == 0 {
+			c.otherBefore[j] = p.accumulated(n, t.stationary[block], s, otherwise(n, j+1))
+		}
+	}
 	for g := 0; g < c.path.tileK(); g += depth {
-		for j := range t.streaming {
-			c.dot(&dots[j], t.stationary[0], t.streaming[j], p, n, g, j)
+		for j, s := range t.streaming {
+			dots[j].set(t.stationary[0][g:], s[g:], c.before[j], c.a)
 		}
 		c.along(dots)
-		if len(t.stationary) <= block {
+		if !hasOther {
 			continue
 		}
 		for j := 0; j < len(t.streaming); j += c.path.StreamingRun {
-			c.dot(other, t.stationary[block], t.streaming[j], p, n, g, j+1)
+			other.set(t.stationary[block][g:], t.streaming[j][g:], c.otherBefore[j], c.a)
 			c.accumulator.add(toggled(uint64(uint32(dots[j].total)), uint64(uint32(other.total))))
 		}
 	}
 }
 
-func (c *tileCounter) dot(d *dot, s, t row, p spread, n float64, group, j int) {
-	// The products here may all be zero while earlier ones are not.
-	otherwise := float64((7919*j+31*int(n))%1000)/500 - 1
-	d.set(s[group:], t[group:], p.accumulated(n, s, t, otherwise), c.a)
-}
+// otherwise is the direction of what was accumulated where the products in a tile do not vary: they may all be
+// zero while earlier ones are not.
+func otherwise(n float64, j int) float64 { return float64((7919*j+31*int(n))%1000)/500 - 1 }
 
 // along counts steps from dot to dot of the streaming rows.
 func (c *tileCounter) along(dots []dot) {
 	c.eachStep(len(dots), func(kind, i, j int) {
 		a, b := &dots[i], &dots[j]
 		rates := &c.steps[kind]
-		for k := range a.mant {
-			rates[productMantissa].add(toggled(a.mant[k], b.mant[k]))
-			rates[productAligned].add(toggled(a.aligned[k], b.aligned[k]))
-			rates[productSign].add(truth(a.negative[k] != b.negative[k]))
+		var mant, aligned, sign, first int
+		n := len(a.mant)
+		x, y := a.aligned[:n], b.aligned[:n]
+		was, is, other := a.negative[:n], b.negative[:n], b.mant[:n]
+		for k, m := range a.mant {
+			mant += bits.OnesCount64(m ^ other[k])
+			aligned += bits.OnesCount64(x[k] ^ y[k])
+			if was[k] != is[k] {
+				sign++
+			}
 		}
-		for q := range a.first {
-			rates[quadSum].add(toggled(uint64(uint32(a.first[q])), uint64(uint32(b.first[q]))))
+		for q, v := range a.first {
+			first += bits.OnesCount32(uint32(v ^ b.first[q]))
 		}
+		rates[productMantissa].addAll(mant, n)
+		rates[productAligned].addAll(aligned, n)
+		rates[productSign].addAll(sign, n)
+		rates[quadSum].addAll(first, len(a.first))
 		rates[groupSum].add(toggled(uint64(uint32(a.sum)), uint64(uint32(b.sum))))
 		rates[largestExponent].add(toggled(uint64(a.largest), uint64(b.largest)))
 	})
@@ -137,19 +161,21 @@ func (c *tileCounter) eachStep(rows int, f func(kind, i, j int)) {
 func (c *tileCounter) operands(t tile) {
 	depth, block := c.path.SumProducts, c.path.StationaryRows
 	c.eachStep(len(t.streaming), func(kind, i, j int) {
-		a, b, rates := t.streaming[i], t.streaming[j], &c.steps[kind]
+		a, b := t.streaming[i], t.streaming[j]
+		var mantissa, exponent int
 		for k := range a {
 			x := a[k].bits ^ b[k].bits
-			rates[streamingMantissa].add(float64(bits.OnesCount32(x & c.mantMask)))
-			rates[streamingExponent].add(float64(bits.OnesCount32(x & c.expMask)))
+			mantissa += bits.OnesCount32(x & c.mantMask)
+			exponent += bits.OnesCount32(x & c.expMask)
 		}
+		c.steps[kind][streamingMantissa].addAll(mantissa, len(a))
+		c.steps[kind][streamingExponent].addAll(exponent, len(a))
 	})
 	for _, o := range []struct {
 		rows             []row
 		nonzero, toggles *rate
 	}{{t.stationary, &c.stayNonzero, &c.stayToggles}, {t.streaming, &c.streamNonzero, &c.streamToggles}} {
-		for j := range o.rows {
-			r := o.rows[j]
+		for j, r := range o.rows {
 			for g := 0; g < len(r); g += depth {
 				any := false
 				for k := g; k < g+depth; k++ {
@@ -157,24 +183,32 @@ func (c *tileCounter) operands(t tile) {
 				}
 				o.nonzero.add(truth(any))
 			}
-			for k := range r {
-				if j > 0 {
-					o.toggles.add(float64(bits.OnesCount32(r[k].bits ^ o.rows[j-1][k].bits)))
-				}
+			if j == 0 {
+				continue
 			}
+			toggles := 0
+			for k := range r {
+				toggles += bits.OnesCount32(r[k].bits ^ o.rows[j-1][k].bits)
+			}
+			o.toggles.addAll(toggles, len(r))
 		}
 	}
 	for j := block; j < len(t.stationary); j++ {
+		borders := 0
 		for k := range t.stationary[j] {
-			c.borders.add(truth((t.stationary[j][k].mant == 0) != (t.stationary[j-block][k].mant == 0)))
+			if (t.stationary[j][k].mant == 0) != (t.stationary[j-block][k].mant == 0) {
+				borders++
+			}
 		}
+		c.borders.addAll(borders, len(t.stationary[j]))
 	}
 	width := bits.OnesCount32(c.mantMask|c.expMask) + 1
 	for j := 0; j < len(t.streaming); j += c.path.StreamingRun {
+		differ, n := 0, len(t.streaming[j])
 		for k := range t.streaming[j] {
-			x := t.stationary[0][k].bits ^ t.streaming[j][k].bits
-			c.alignment.addAll(width-bits.OnesCount32(x), width)
+			differ += bits.OnesCount32(t.stationary[0][k].bits ^ t.streaming[j][k].bits)
 		}
+		c.alignment.addAll(n*width-differ, n*width)
 	}
 }
 
