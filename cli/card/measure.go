@@ -23,6 +23,9 @@ var (
 	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
+// againstFlag is repeated.
+var againstFlag = &cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"}
+
 // productFlags describe the product.
 var productFlags = []cli.Flag{
 	&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE`", DefaultText: "normal(0,0.02)"},
@@ -35,7 +38,7 @@ var productFlags = []cli.Flag{
 
 var Measure = &cli.Command{
 	Name:  "measure",
-	Usage: "run a product on the GPU with different weights and compare its energy",
+	Usage: "compare the energy of a product with different weights, or of running servers",
 	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with every
 --against, in turns, until all intervals are as narrow as --precision or --time is spent.
 
@@ -46,6 +49,12 @@ var Measure = &cli.Command{
    lowtoggle measure --against 'normal(0,0.02) | round(4)'
    lowtoggle measure --against none                  # the copy alone: the noise of a run
 
+With --serve, energy per token of running OpenAI-compatible servers is compared instead: the same
+prompts, a fixed number of requests in flight, in turns, in windows of 10 s. FILE has text, or
+JSON lines with "prompt". docs/serving.md has the commands that start such servers.
+
+   lowtoggle measure --serve before=http://127.0.0.1:8000 --serve after=http://127.0.0.1:8001
+
 With --device 0,1 these cards run the same products at the same time, and each is measured on its
 own. Totals and the differences between the cards follow.
 
@@ -55,17 +64,23 @@ needs no GPU and shows what a report looks like. benchstat -col /w reads the lin
 No setting of the card is changed. Exit status 3: invalid, or less precise than --precision
 asked; 4: no GPU.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
-		&cli.StringSliceFlag{Name: "against", Usage: "weights to compare: a `SOURCE`", DefaultText: "zeros"},
+		againstFlag,
 		precisionFlag,
-		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "begin no block that ends after this `TIME`", DefaultText: "1m0s"},
+		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "no block ends after this `TIME`", DefaultText: "1m, servers 10m"},
 		windowFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet,
-	}),
+	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {
 			return err
 		}
 		if c.Bool("json") && c.Bool("bench") {
 			return exit.Usagef("--json and --bench exclude each other")
+		}
+		if err := checkServeFlags(c); err != nil {
+			return err
+		}
+		if c.IsSet("serve") {
+			return measureServers(c)
 		}
 		q, err := measureRequest(c)
 		if err != nil {

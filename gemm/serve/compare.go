@@ -32,6 +32,21 @@ func (s Servers) all() []Server {
 	return append(list, s.Variants...)
 }
 
+// Validate returns an error for addresses that cannot be right, and for names that are not unique.
+func (s Servers) Validate() error {
+	seen := map[string]bool{}
+	for _, one := range s.all() {
+		if one.Name == "" || seen[one.Name] {
+			return fmt.Errorf("server %q at %s: give every server its own name", one.Name, one.URL)
+		}
+		seen[one.Name] = true
+		if _, err := newEndpoint(one, Options{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // run is a comparison in progress.
 type run struct {
 	opt      Options
@@ -75,7 +90,7 @@ func Compare(ctx context.Context, cards []power.Card, servers Servers, o Options
 
 // newRun checks everything that can be checked without a server.
 func newRun(cards []power.Card, servers Servers, o Options) (*run, error) {
-	if err := o.Validate(); err != nil {
+	if err := errors.Join(o.Validate(), servers.Validate()); err != nil {
 		return nil, err
 	}
 	if len(cards) == 0 {
@@ -85,12 +100,7 @@ func newRun(cards []power.Card, servers Servers, o Options) (*run, error) {
 	o.clock = power.HostClock()
 	o.client = &http.Client{Transport: o.transport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	r := &run{opt: o, workload: o.Workload, cards: cards, begin: o.clock.Now()}
-	seen := map[string]bool{}
 	for _, s := range servers.all() {
-		if s.Name == "" || seen[s.Name] {
-			return nil, fmt.Errorf("server %q at %s: give every server its own name", s.Name, s.URL)
-		}
-		seen[s.Name] = true
 		e, err := newEndpoint(s, o)
 		if err != nil {
 			return nil, err
