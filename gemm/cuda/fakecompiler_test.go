@@ -49,7 +49,7 @@ func (f *fakeCompiler) functions() *compiler {
 				f.options = append(f.options, cString(o))
 			}
 			var r int32
-			r, logs[program] = f.compile(c.sources[program])
+			r, c.sources[program], logs[program] = f.compile(c.sources[program])
 			return r
 		},
 		nvrtcGetCUBINSize: func(program uintptr, bytes *uint64) int32 {
@@ -74,20 +74,25 @@ func (f *fakeCompiler) functions() *compiler {
 	}
 }
 
-// compile returns a status and the log.
-func (f *fakeCompiler) compile(source string) (int32, string) {
+// compile returns a status, the machine code and the log.
+func (f *fakeCompiler) compile(source string) (r int32, code, log string) {
+	defines := map[string]string{}
 	for _, o := range f.options {
+		if name, value, ok := strings.Cut(strings.TrimPrefix(o, "-D"), "="); ok {
+			defines[name] = value
+		}
 		if sm, ok := strings.CutPrefix(strings.TrimSuffix(o, "a"), "--gpu-architecture=sm_"); ok {
 			if capability, err := strconv.Atoi(sm); err != nil || capability > f.newest {
-				return 5, "nvrtc: error: invalid value for --gpu-architecture (-arch)\n"
+				return 5, "", "nvrtc: error: invalid value for --gpu-architecture (-arch)\n"
 			}
 		}
 	}
 	if f.log != "" {
-		return 6, f.log
+		return 6, "", f.log
 	}
+	source = strings.ReplaceAll(source, "##T##_##D", defines["ATTENTION_TYPE"]+"_"+defines["ATTENTION_HEAD"])
 	if _, err := fakeKernels(source); err != nil {
-		return 6, err.Error()
+		return 6, "", err.Error()
 	}
-	return 0, ""
+	return 0, source, ""
 }

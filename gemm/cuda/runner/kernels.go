@@ -33,10 +33,10 @@ var typeNames = map[cuda.Element]string{cuda.BF16: "bf16", cuda.FP16: "fp16", cu
 type kernels struct {
 	module *cuda.Module
 
-	embed, normalize, addRows, addBias, activate, check   *cuda.Function
-	rotate, keep, attendRows, attendCache, assemble       *cuda.Function
-	route, gather, scatter                                *cuda.Function
-	split, widenBF16, widenFP16, loss, divergence, argmax *cuda.Function
+	embed, normalize, addRows, addBias, activate, check *cuda.Function
+	rotate, keep, attendRows, attendCache, assemble     *cuda.Function
+	route, gather, scatter                              *cuda.Function
+	split, loss, divergence, argmax                     *cuda.Function
 }
 
 const (
@@ -74,7 +74,7 @@ func compile(ctx context.Context, d *cuda.Device, act cuda.Element, shared, expe
 		{&k.rotate, "rotate" + t, 0}, {&k.keep, "keep" + t, 0}, {&k.attendRows, "attend_rows" + t, shared},
 		{&k.attendCache, "attend_cache" + t, shared}, {&k.assemble, "assemble" + t, 0},
 		{&k.route, "route" + t, 8 * experts}, {&k.gather, "gather" + t, 0}, {&k.scatter, "scatter" + t, 0},
-		{&k.split, "split_bf16", 0}, {&k.widenBF16, "widen_bf16", 0}, {&k.widenFP16, "widen_fp16", 0},
+		{&k.split, "split_bf16", 0},
 		{&k.loss, "loss", 0}, {&k.divergence, "divergence", 0}, {&k.argmax, "largest", 0},
 	} {
 		if *f.to, err = module.Function(f.name, f.shared); err != nil {

@@ -106,10 +106,3 @@ extern "C" __global__ void split_bf16(bf16 *a, bf16 *b, bf16 *c, const float *x,
 		store(c[i], v - load(b[i]));
 	}
 }
-
-// widen: float elements from narrow ones.
-template <typename T> __device__ void widen(float *y, const T *x, wide n) {
-	for (wide i = (wide)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (wide)gridDim.x * blockDim.x) y[i] = load(x[i]);
-}
-extern "C" __global__ void widen_bf16(float *y, const bf16 *x, int rows, int width) { widen<bf16>(y, x, (wide)rows * width); }
-extern "C" __global__ void widen_fp16(float *y, const f16 *x, int rows, int width) { widen<f16>(y, x, (wide)rows * width); }
