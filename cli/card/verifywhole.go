@@ -20,10 +20,10 @@ import (
 // wholeFlags are the flags of verify --gpu --whole.
 var wholeFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure whole models, every operation, in joules per token", DisableDefaultText: true},
-	&cli.StringFlag{Name: "batch", Usage: "numbers of sequences in the decode steps of --whole: `N,...`, or none", DefaultText: "1,16,64"},
-	&cli.IntFlag{Name: "context", Usage: "`TOKENS` of each sequence in the decode steps of --whole", DefaultText: "1024"},
-	&cli.IntFlag{Name: "prompt", Usage: "`TOKENS` of the prefill of --whole; 0: no prefill", DefaultText: "4096"},
-	&cli.IntFlag{Name: "output", Usage: "`TOKENS` that a request of --whole generates after its prompt", DefaultText: "256"},
+	&cli.StringFlag{Name: "batch", Usage: "numbers of sequences in its decode steps: `N,...`, or none", DefaultText: "1,16,64"},
+	&cli.IntFlag{Name: "context", Usage: "`TOKENS` of each sequence in its decode steps", DefaultText: "1024"},
+	&cli.IntFlag{Name: "prompt", Usage: "`TOKENS` of its prefill; 0: no prefill", DefaultText: "4096"},
+	&cli.IntFlag{Name: "output", Usage: "`TOKENS` that its requests generate after the prompt", DefaultText: "256"},
 }
 
 // readWhole reads the flags of --whole; nil without it.

@@ -15,7 +15,8 @@ type attention struct {
 	in     *linear       // nil: latent makes y
 	latent *latent
 	norms  []norm
-	rotary *rotary // nil: none
+	rotary *rotary      // nil: none
+	starts cuda.Address // the first column of every query, key and value
 	slopes cuda.Address
 	out    *linear
 	place  int // number of the attention in the model, which finds its cache
@@ -41,6 +42,9 @@ func (l *loader) attention(ctx context.Context, a *decoder.Attention, t *turns) 
 			return nil, err
 		}
 		on.norms = append(on.norms, n)
+	}
+	if on.starts, err = l.ints(startsOf(a.Heads)); err != nil {
+		return nil, err
 	}
 	if a.Rotary != nil {
 		if on.rotary, err = l.rotary(a, t); err != nil {
@@ -83,20 +87,43 @@ func (a *attention) run(p *pass, to, x cuda.Address, add bool) error {
 			return err
 		}
 	}
-	if a.rotary != nil {
-		if err := a.rotary.turn(p, y, width); err != nil {
-			return err
-		}
-	}
-	if p.cache != nil {
-		if err := p.cache.keep(p, a, y); err != nil {
-			return err
-		}
+	if err := a.positions(p, y); err != nil {
+		return err
 	}
 	if err := a.attend(p, z, y); err != nil {
 		return err
 	}
 	return p.apply(a.out, to, z, p.rows, a.out.inputs, a.out.outputs, p.act, add)
+}
+
+// startsOf are the first columns of all queries, keys and values.
+func startsOf(h decoder.Heads) []int32 {
+	queries, keys := h.Columns()
+	all := toInt32(append(queries, keys...))
+	for i := range h.KV {
+		all = append(all, int32(h.Value(i)))
+	}
+	return all
+}
+
+// positions queues the turn of queries and keys in y, and a copy of keys and values into the cache.
+func (a *attention) positions(p *pass, y cuda.Address) error {
+	r := rotary{Rotary: &decoder.Rotary{}}
+	if a.rotary != nil {
+		r = *a.rotary
+	}
+	parts := a.heads.Queries + a.heads.KV
+	var keys, values cuda.Address
+	capacity := 0
+	if p.cache != nil {
+		keys, values = p.cache.of(a.place)
+		parts, capacity = parts+a.heads.KV, p.cache.capacity
+	} else if len(r.Radians) == 0 {
+		return nil
+	}
+	h := a.heads
+	return p.kernels.place.Launch(cuda.Grid{X: p.rows, Y: parts}, cuda.Grid{X: 64}, y, keys, values, a.starts, p.places, p.sequence, p.lengths,
+		r.short, r.long, h.Width(), h.Queries, h.KV, h.Size, h.ValueSize, r.First, len(r.Radians), number(r.Neighbours), r.LongFrom, capacity)
 }
 
 // columns say where the heads are in a row of y: a group's queries, and the keys and values of a KV head, as a first

@@ -36,14 +36,6 @@ func (m *Model) newCache(memory *cuda.Memory, sequences, capacity int) (*cache, 
 // of is an attention's part.
 func (c *cache) of(place int) (keys, values cuda.Address) { return c.keys[place], c.values[place] }
 
-// keep queues a copy of the keys and values of all rows of y.
-func (c *cache) keep(p *pass, a *attention, y cuda.Address) error {
-	keys, values := c.of(a.place)
-	h, at := a.heads, columnsOf(a.heads)
-	return p.kernels.keep.Launch(cuda.Grid{X: p.rows, Y: h.KV}, cuda.Grid{X: 64}, keys, values, y, p.sequence, p.places, h.Width(), h.KV,
-		h.Size, h.ValueSize, at.keyBase, at.keyStep, at.valueBase, at.valueStep, c.capacity)
-}
-
 // from is the part of the cache from a sequence on.
 func (c *cache) from(m *Model, sequence int) *cache {
 	part := &cache{capacity: c.capacity}

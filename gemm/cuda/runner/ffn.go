@@ -40,7 +40,7 @@ func (f *ffn) rows(p *pass, to, x cuda.Address, rows int, add bool) error {
 	if err := p.apply(f.in, y, x, rows, f.in.inputs, f.in.outputs, p.act, false); err != nil {
 		return err
 	}
-	blocks := cuda.Grid{X: rows, Y: max(1, min(f.Neurons()/threads/4, 64))}
+	blocks := cuda.Grid{X: rows, Y: max(1, min(f.Neurons()/threads/8, 64))}
 	if err := p.kernels.activate.Launch(blocks, cuda.Grid{X: threads}, z, y, f.Neurons(), number(f.Gated), int(f.Activation)); err != nil {
 		return err
 	}

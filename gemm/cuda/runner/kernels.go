@@ -33,10 +33,10 @@ var typeNames = map[cuda.Element]string{cuda.BF16: "bf16", cuda.FP16: "fp16", cu
 type kernels struct {
 	module *cuda.Module
 
-	embed, normalize, addRows, addBias, activate, check *cuda.Function
-	rotate, keep, attendRows, attendCache, assemble     *cuda.Function
-	route, gather, scatter                              *cuda.Function
-	split, loss, divergence, argmax                     *cuda.Function
+	embed, normalize, normalizeWide, addRows, addBias, activate, check *cuda.Function
+	place, attendRows, attendCache, assemble                           *cuda.Function
+	route, gather, scatter                                             *cuda.Function
+	split, loss, divergence, argmax                                    *cuda.Function
 }
 
 const (
@@ -69,9 +69,9 @@ func compile(ctx context.Context, d *cuda.Device, act cuda.Element, shared, expe
 		name   string
 		shared int
 	}{
-		{&k.embed, "embed" + t, 0}, {&k.normalize, "normalize" + t, 0}, {&k.addRows, "add_rows" + t, 0}, {&k.addBias, "add_bias" + t, 0},
+		{&k.embed, "embed" + t, 0}, {&k.normalize, "normalize" + t, 0}, {&k.normalizeWide, "normalize_wide" + t, 0}, {&k.addRows, "add_rows" + t, 0}, {&k.addBias, "add_bias" + t, 0},
 		{&k.activate, "activate" + t, 0}, {&k.check, "check" + t, 0},
-		{&k.rotate, "rotate" + t, 0}, {&k.keep, "keep" + t, 0}, {&k.attendRows, "attend_rows" + t, shared},
+		{&k.place, "place" + t, 0}, {&k.attendRows, "attend_rows" + t, shared},
 		{&k.attendCache, "attend_cache" + t, shared}, {&k.assemble, "assemble" + t, 0},
 		{&k.route, "route" + t, 8 * experts}, {&k.gather, "gather" + t, 0}, {&k.scatter, "scatter" + t, 0},
 		{&k.split, "split_bf16", 0},

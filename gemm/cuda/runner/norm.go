@@ -14,10 +14,15 @@ type norm struct {
 	weight, bias cuda.Address // float32; 0 where it has none
 	spans        cuda.Address // first columns; 0: the first column alone
 	count        int          // of spans
+	// wide is set if eight elements can be read at once: width and spans are multiples of 8.
+	wide bool
 }
 
+// maxWide is the most elements of a row that normalize_wide takes.
+const maxWide = 32 * 1024
+
 func (l *loader) norm(ctx context.Context, n decoder.Norm) (norm, error) {
-	on := norm{Norm: n, count: 1}
+	on := norm{Norm: n, count: 1, wide: n.Width%8 == 0 && n.Width <= maxWide}
 	if n.Missing() {
 		return on, nil
 	}
@@ -40,6 +45,9 @@ func (l *loader) span(ctx context.Context, s decoder.SpanNorm) (norm, error) {
 		return n, err
 	}
 	n.count = len(s.Columns)
+	for _, c := range s.Columns {
+		n.wide = n.wide && c%8 == 0
+	}
 	n.spans, err = l.ints(toInt32(s.Columns))
 	return n, err
 }
@@ -50,7 +58,11 @@ func (p *pass) normalize(n norm, y, x cuda.Address, strideY, strideX int, add bo
 	if n.Kind == arch.LayerNorm {
 		layer = 1
 	}
-	return p.kernels.normalize.Launch(cuda.Grid{X: p.rows, Y: n.count}, cuda.Grid{X: threads}, y, x, n.weight, n.bias, n.spans,
+	kernel, block := p.kernels.normalize, threads
+	if n.wide && strideX%8 == 0 && strideY%8 == 0 && (x|y)%16 == 0 {
+		kernel, block = p.kernels.normalizeWide, min(1024, (n.Width/8+31)/32*32)
+	}
+	return kernel.Launch(cuda.Grid{X: p.rows, Y: n.count}, cuda.Grid{X: block}, y, x, n.weight, n.bias, n.spans,
 		n.Width, strideY, strideX, float32(n.Epsilon), layer, number(add), scale)
 }
 

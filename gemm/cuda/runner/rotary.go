@@ -10,8 +10,6 @@ import (
 // rotary is rotary positions on the card.
 type rotary struct {
 	*decoder.Rotary
-	spans       cuda.Address // first turning channel of every query and key
-	count       int
 	short, long cuda.Address // tables of cosines and sines; long is 0 where there is none
 }
 
@@ -42,16 +40,7 @@ func newTurns(d *decoder.Decoder, memory *cuda.Memory) *turns {
 
 func (l *loader) rotary(a *decoder.Attention, t *turns) (*rotary, error) {
 	r := &rotary{Rotary: a.Rotary}
-	queries, keys := a.Columns()
-	var spans []int32
-	for _, c := range append(queries, keys...) {
-		spans = append(spans, int32(c+a.Rotary.First))
-	}
-	r.count = len(spans)
 	var err error
-	if r.spans, err = l.ints(spans); err != nil {
-		return nil, err
-	}
 	if r.short, err = t.table(l, a.Rotary.Frequencies); err != nil || a.Rotary.Long == nil {
 		return r, err
 	}
@@ -82,13 +71,4 @@ func (t *turns) table(l *loader, f decoder.Frequencies) (cuda.Address, error) {
 		t.tables[key] = at
 	}
 	return at, err
-}
-
-// turn queues the turn of queries and keys in y.
-func (r *rotary) turn(p *pass, y cuda.Address, stride int) error {
-	if len(r.Radians) == 0 {
-		return nil
-	}
-	return p.kernels.rotate.Launch(cuda.Grid{X: p.rows}, cuda.Grid{X: threads}, y, r.spans, r.count, p.places, p.lengths, r.short, r.long,
-		stride, len(r.Radians), number(r.Neighbours), r.LongFrom)
 }

@@ -10,6 +10,9 @@ typedef long long wide;
 struct bf16 { bits16 bits; };
 struct f16 { bits16 bits; };
 
+// eight elements are read and written at once. Their address is a multiple of 16.
+template <typename T> struct alignas(16) eight { T v[8]; };
+
 __device__ __forceinline__ float load(float x) { return x; }
 __device__ __forceinline__ float load(bf16 x) { return __uint_as_float((bits32)x.bits << 16); }
 __device__ __forceinline__ float load(f16 x) {

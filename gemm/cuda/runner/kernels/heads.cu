@@ -1,34 +1,34 @@
 // Attention heads: rotary positions, the KV cache, and attention of any shape. The fast kernels for common shapes
 // are in attention.cu.
 
-// rotate turns pairs of channels of queries and keys in place: in the columns from each of spans on, n = 2·pairs
-// channels. A block does a row. turns has cos then sin of every pair for each position.
-// long_turns, where it is not null, holds for rows whose sequence is longer than long_from.
+// place turns the queries and keys of each row in place, and copies keys and values into the cache, where it is not null:
+// [sequence][KV head][capacity][channels]. Blocks: (rows, query heads + 2·KV heads): a query, a key or a value each.
+// columns has the first column of every query, key and value. Of a query or key, 2·pairs channels from first on turn.
+// turns has cos, then sin of every pair for each place; long_turns, where it is not null, holds for rows whose
+// sequence is longer than long_from.
 template <typename T>
-__device__ void rotate(T *y, const int *spans, int count, const int *places, const int *lengths, const float *turns, const float *long_turns,
-		int stride, int pairs, int neighbours, int long_from) {
+__device__ void place(T *y, T *keys, T *values, const int *columns, const int *places, const int *sequences, const int *lengths, const float *turns,
+		const float *long_turns, int stride, int queries, int kv, int size, int valueSize, int first, int pairs, int neighbours, int long_from,
+		int capacity) {
 	wide row = blockIdx.x;
-	const float *table = long_turns && lengths[row] > long_from ? long_turns : turns;
-	table += (wide)places[row] * 2 * pairs;
-	for (int i = threadIdx.x; i < count * pairs; i += blockDim.x) {
-		int pair = i % pairs;
-		T *x = y + row * stride + spans[i / pairs];
-		int a = neighbours ? 2 * pair : pair, b = neighbours ? a + 1 : a + pairs;
-		float u = load(x[a]), v = load(x[b]), c = table[pair], s = table[pairs + pair];
-		store(x[a], u * c - v * s);
-		store(x[b], v * c + u * s);
+	int part = blockIdx.y, head = part < queries ? -1 : (part - queries) % kv;
+	T *x = y + row * stride + columns[part];
+	if (part < queries + kv && pairs > 0) {
+		const float *table = long_turns && lengths[row] > long_from ? long_turns : turns;
+		table += (wide)places[row] * 2 * pairs;
+		for (int pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
+			int a = first + (neighbours ? 2 * pair : pair), b = neighbours ? a + 1 : a + pairs;
+			float u = load(x[a]), v = load(x[b]), c = table[pair], s = table[pairs + pair];
+			store(x[a], u * c - v * s);
+			store(x[b], v * c + u * s);
+		}
 	}
-}
-
-// keep copies the key and value of each row into the cache: [sequence][KV head][capacity][channels].
-template <typename T>
-__device__ void keep(T *keys, T *values, const T *y, const int *sequences, const int *places, int stride, int kv, int size, int valueSize,
-		int keyBase, int keyStep, int valueBase, int valueStep, int capacity) {
-	wide row = blockIdx.x, head = blockIdx.y;
+	if (head < 0 || !keys) return;
+	__syncthreads();
 	wide to = ((wide)sequences[row] * kv + head) * capacity + places[row];
-	const T *x = y + row * stride;
-	for (int i = threadIdx.x; i < size; i += blockDim.x) keys[to * size + i] = x[keyBase + head * keyStep + i];
-	for (int i = threadIdx.x; i < valueSize; i += blockDim.x) values[to * valueSize + i] = x[valueBase + head * valueStep + i];
+	int width = part < queries + kv ? size : valueSize;
+	T *cache = (part < queries + kv ? keys : values) + to * width;
+	for (int i = threadIdx.x; i < width; i += blockDim.x) cache[i] = x[i];
 }
 
 // A score as the softmax sees it. slope is ALiBi's of the head; coarse rounds its bias to BF16, before the scale.
@@ -154,12 +154,11 @@ __device__ void assemble(T *y, const T *queries, const T *kv, const T *shared, i
 }
 
 #define DEFINE_HEADS(name, T) \
-	extern "C" __global__ void rotate_##name(T *y, const int *spans, int count, const int *places, const int *lengths, const float *turns, \
-			const float *long_turns, int stride, int pairs, int neighbours, int long_from) { \
-		rotate<T>(y, spans, count, places, lengths, turns, long_turns, stride, pairs, neighbours, long_from); } \
-	extern "C" __global__ void keep_##name(T *keys, T *values, const T *y, const int *sequences, const int *places, int stride, int kv, int size, \
-			int valueSize, int keyBase, int keyStep, int valueBase, int valueStep, int capacity) { \
-		keep<T>(keys, values, y, sequences, places, stride, kv, size, valueSize, keyBase, keyStep, valueBase, valueStep, capacity); } \
+	extern "C" __global__ void place_##name(T *y, T *keys, T *values, const int *columns, const int *places, const int *sequences, \
+			const int *lengths, const float *turns, const float *long_turns, int stride, int queries, int kv, int size, int valueSize, int first, \
+			int pairs, int neighbours, int long_from, int capacity) { \
+		place<T>(y, keys, values, columns, places, sequences, lengths, turns, long_turns, stride, queries, kv, size, valueSize, first, pairs, \
+			neighbours, long_from, capacity); } \
 	extern "C" __global__ void __launch_bounds__(256) attend_rows_##name(T *out, const T *y, const int *starts, const float *slopes, int outStride, int stride, int heads, int kv, \
 			int size, int valueSize, int queryStep, int keyBase, int keyStep, int valueBase, int valueStep, float scale, float cap, int window, int coarse) { \
 		attend_rows<T>(out, y, starts, slopes, outStride, stride, heads, kv, size, valueSize, queryStep, keyBase, keyStep, valueBase, valueStep, \

@@ -32,7 +32,7 @@ __device__ void normalize(T *y, const T *x, const float *weight, const float *bi
 		float d = load(x[i]) - mean;
 		squares += d * d;
 	}
-	float inverse = (float)(1.0 / sqrt((double)block_sum(squares) / width + (double)epsilon));
+	float inverse = 1 / sqrtf(block_sum(squares) / width + epsilon);
 	for (int i = threadIdx.x; i < width; i += blockDim.x) {
 		float v = (load(x[i]) - mean) * inverse;
 		if (weight) v *= weight[i];
@@ -40,6 +40,53 @@ __device__ void normalize(T *y, const T *x, const float *weight, const float *bi
 		v *= scale;
 		if (add) v += load(y[i]);
 		store(y[i], v);
+	}
+}
+
+// normalize_wide is normalize for widths, strides and spans that are multiples of 8 elements, at most 32 of a thread: it
+// reads each element once.
+template <typename T>
+__device__ void normalize_wide(T *y, const T *x, const float *weight, const float *bias, const int *spans, int width, int strideY, int strideX,
+		float epsilon, int layer, int add, float scale) {
+	wide row = blockIdx.x;
+	int from = spans ? spans[blockIdx.y] : 0, step = 8 * blockDim.x, first = 8 * threadIdx.x;
+	x += row * strideX + from;
+	y += row * strideY + from;
+	float v[4][8], mean = 0, squares = 0;
+#pragma unroll
+	for (int g = 0; g < 4; g++) {
+		if (first + g * step >= width) break;
+		eight<T> e = *(const eight<T> *)(x + first + g * step);
+#pragma unroll
+		for (int i = 0; i < 8; i++) {
+			v[g][i] = load(e.v[i]);
+			mean += v[g][i];
+		}
+	}
+	mean = layer ? block_sum(mean) / width : 0;
+#pragma unroll
+	for (int g = 0; g < 4; g++) {
+		if (first + g * step >= width) break;
+#pragma unroll
+		for (int i = 0; i < 8; i++) squares += (v[g][i] - mean) * (v[g][i] - mean);
+	}
+	float inverse = 1 / sqrtf(block_sum(squares) / width + epsilon);
+#pragma unroll
+	for (int g = 0; g < 4; g++) {
+		int at = first + g * step;
+		if (at >= width) break;
+		eight<T> e;
+		if (add) e = *(const eight<T> *)(y + at);
+#pragma unroll
+		for (int i = 0; i < 8; i++) {
+			float u = (v[g][i] - mean) * inverse;
+			if (weight) u *= weight[at + i];
+			if (bias) u += bias[at + i];
+			u *= scale;
+			if (add) u += load(e.v[i]);
+			store(e.v[i], u);
+		}
+		*(eight<T> *)(y + at) = e;
 	}
 }
 
@@ -55,20 +102,33 @@ template <typename T> __device__ void add_bias(T *y, const float *bias, int widt
 	for (int i = threadIdx.x; i < width; i += blockDim.x) store(y[row * stride + i], load(y[row * stride + i]) + bias[i]);
 }
 
-// activate: z = act(gate)·up of y = gate | up, or act(y) if gated is 0.
+// act is the activation function of a number; see decoder.Activation.
+__device__ __forceinline__ float act(float v, int activation) {
+	float u;
+	switch (activation) {
+	case 1: return v / (1 + expf(-v));
+	case 2: return v * normcdff(v);
+	case 3: u = 1.5957691216057308f * (v + 0.044715f * v * v * v); return v / (1 + expf(-u));
+	default: return fmaxf(v, 0.0f);
+	}
+}
+
+// activate: z = act(gate)·up of y = gate | up, or act(y) if gated is 0. Blocks: rows, and parts of a row.
 template <typename T> __device__ void activate(T *z, const T *y, int neurons, int gated, int activation) {
 	wide row = blockIdx.x;
 	const T *gate = y + row * neurons * (gated ? 2 : 1), *up = gate + neurons;
-	for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < neurons; i += gridDim.y * blockDim.x) {
-		float v = load(gate[i]), u;
-		switch (activation) {
-		case 1: v = v / (1 + expf(-v)); break;
-		case 2: v = v * normcdff(v); break;
-		case 3: u = 1.5957691216057308f * (v + 0.044715f * v * v * v); v = v / (1 + expf(-u)); break;
-		case 4: v = fmaxf(v, 0.0f); break;
-		}
-		if (gated) v *= load(up[i]);
-		store(z[row * neurons + i], v);
+	z += row * neurons;
+	int first = blockIdx.y * blockDim.x + threadIdx.x, step = gridDim.y * blockDim.x;
+	if (neurons % 8) {
+		for (int i = first; i < neurons; i += step) store(z[i], act(load(gate[i]), activation) * (gated ? load(up[i]) : 1));
+		return;
+	}
+	for (int i = 8 * first; i < neurons; i += 8 * step) {
+		eight<T> a = *(const eight<T> *)(gate + i), b, to;
+		if (gated) b = *(const eight<T> *)(up + i);
+#pragma unroll
+		for (int j = 0; j < 8; j++) store(to.v[j], act(load(a.v[j]), activation) * (gated ? load(b.v[j]) : 1));
+		*(eight<T> *)(z + i) = to;
 	}
 }
 
@@ -88,6 +148,9 @@ template <typename T> __device__ void check(const T *x, wide n, int *flag) {
 	extern "C" __global__ void normalize_##name(T *y, const T *x, const float *weight, const float *bias, const int *spans, int width, \
 			int strideY, int strideX, float epsilon, int layer, int add, float scale) { \
 		normalize<T>(y, x, weight, bias, spans, width, strideY, strideX, epsilon, layer, add, scale); } \
+	extern "C" __global__ void __launch_bounds__(1024) normalize_wide_##name(T *y, const T *x, const float *weight, const float *bias, \
+			const int *spans, int width, int strideY, int strideX, float epsilon, int layer, int add, float scale) { \
+		normalize_wide<T>(y, x, weight, bias, spans, width, strideY, strideX, epsilon, layer, add, scale); } \
 	extern "C" __global__ void add_rows_##name(T *y, const T *x, int rows, int width, float scale) { add_rows<T>(y, x, (wide)rows * width, scale); } \
 	extern "C" __global__ void add_bias_##name(T *y, const float *bias, int width, int stride) { add_bias<T>(y, bias, width, stride); } \
 	extern "C" __global__ void activate_##name(T *z, const T *y, int neurons, int gated, int activation) { activate<T>(z, y, neurons, gated, activation); } \

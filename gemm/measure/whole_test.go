@@ -1,0 +1,154 @@
+package measure_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// still is a model whose weights toggle no bit.
+func still(t *testing.T, dir string) *weights.Model {
+	testmodel.Edit(t, dir, func(_ weights.Info, data []byte) { clear(data) })
+	return testmodel.Open(t, dir)
+}
+
+func wholeModels(t *testing.T) (before, after *weights.Model) {
+	config := testmodel.Config(t, "llama-tiny", `{"max_position_embeddings": 64}`)
+	before = testmodel.Open(t, testmodel.Folder(t, config, synth.Options{Seed: 1}))
+	return before, still(t, testmodel.Folder(t, config, synth.Options{Seed: 1}))
+}
+
+// TestWhole finds the difference that the simulated card was given, and adds up tokens, shares and requests.
+func TestWhole(t *testing.T) {
+	before, after := wholeModels(t)
+	m := measure.Simulated(power.DefaultSim())
+	defer m.Close()
+	stages := map[string]bool{}
+	r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{
+		Batches: []int{1, 8}, Context: 32, Output: 16,
+		Meter:    power.Options{Time: 20 * time.Second, Precision: 0.01},
+		Progress: func(e measure.Event) { stages[e.Stage] = true },
+	})
+	testmodel.OK(t, err)
+	if !r.Simulated || len(r.Steps) != 3 || len(r.Requests) != 2 || !stages["load"] || !stages["decode, batch 8, context 32"] {
+		t.Fatalf("%+v, stages %v", r, stages)
+	}
+	for i, want := range []struct {
+		phase                  string
+		batch, context, tokens int
+	}{{"decode", 1, 32, 1}, {"decode", 8, 32, 8}, {"prefill", 1, 64, 64}} { // a prompt of as many tokens as the model takes
+		s := r.Steps[i]
+		if s.Phase != want.phase || s.Batch != want.batch || s.Context != want.context || s.Tokens != want.tokens {
+			t.Errorf("step %d is %+v, want %+v", i, s, want)
+		}
+		if !(s.Interval[1] < 0.99) || !(s.Interval[0] < s.Relative && s.Relative < s.Interval[1]) {
+			t.Errorf("%s: energy %v in %v: zeros take less than random weights", s.Name(), s.Relative, s.Interval)
+		}
+		if got := s.Before.Joules * float64(s.Tokens); math.Abs(got/s.Run.Baseline.Joules-1) > 1e-9 {
+			t.Errorf("%s: %v J for all tokens, a step took %v", s.Name(), got, s.Run.Baseline.Joules)
+		}
+		if got := s.Before.PerSecond * s.Before.Seconds; math.Abs(got-1) > 1e-9 {
+			t.Errorf("%s: tokens a second times seconds a token is %v", s.Name(), got)
+		}
+		// 1/1.25 of the time, at a higher power than the rest.
+		if math.Abs(s.LinearTime-0.8) > 0.02 || s.LinearEnergy < s.LinearTime {
+			t.Errorf("%s: linear layers take %v of the energy and %v of the time", s.Name(), s.LinearEnergy, s.LinearTime)
+		}
+	}
+	prefill, q := r.Steps[2], r.Requests[1]
+	want := (64*prefill.After.Joules + 16*r.Steps[1].After.Joules) / 16
+	if q.Batch != 8 || q.Prompt != 64 || q.Output != 16 || math.Abs(q.PerOutputAfter/want-1) > 1e-9 || math.Abs(q.PerTotalAfter/(want*16/80)-1) > 1e-9 {
+		t.Errorf("request %+v, want %v J per output token", q, want)
+	}
+}
+
+// TestWholeNothingOfPrefill: without a prefill there are no requests.
+func TestWholeNoPrefill(t *testing.T) {
+	before, after := wholeModels(t)
+	m := measure.Simulated(power.DefaultSim())
+	defer m.Close()
+	r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{Batches: []int{2}, Prompt: -1, Meter: power.Options{Time: 5 * time.Second}})
+	testmodel.OK(t, err)
+	if len(r.Steps) != 1 || r.Requests != nil || r.Steps[0].Context != 64 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// full is a machine without room for a second model, or for a step.
+type full struct {
+	measure.Machine
+	models, steps int
+	closed        *int
+}
+
+func (f *full) NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (measure.Runner, error) {
+	if f.models == 0 {
+		return nil, cuda.ErrOutOfMemory
+	}
+	f.models--
+	r, err := f.Machine.NewRunner(ctx, m, layout, longest)
+	return counted{r, f}, err
+}
+
+type counted struct {
+	measure.Runner
+	machine *full
+}
+
+func (c counted) NewStep(ctx context.Context, name string, w runner.Work, like measure.Step) (measure.Step, error) {
+	if c.machine.steps == 0 {
+		return nil, cuda.ErrOutOfMemory
+	}
+	c.machine.steps--
+	return c.Runner.NewStep(ctx, name, w, like)
+}
+
+func (c counted) Close() error { *c.machine.closed++; return c.Runner.Close() }
+
+// TestWholeWithoutRoom: what was measured is kept, and what was loaded is freed.
+func TestWholeWithoutRoom(t *testing.T) {
+	before, after := wholeModels(t)
+	for _, c := range []struct{ models, steps, measured, closed int }{{1, 0, 0, 1}, {3, 0, 0, 3}, {3, 6, 1, 3}} {
+		m := &full{measure.Simulated(power.DefaultSim()), c.models, c.steps, new(int)}
+		r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{Batches: []int{1, 2}, Meter: power.Options{Time: 5 * time.Second}})
+		if !errors.Is(err, cuda.ErrOutOfMemory) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		measured := 0
+		if r != nil {
+			measured = len(r.Steps)
+		}
+		if measured != c.measured || *m.closed != c.closed {
+			t.Errorf("%+v: %d steps were kept, %d models closed", c, measured, *m.closed)
+		}
+		m.Close()
+	}
+}
+
+// TestWholeCancelled ends with the context's error and what was measured.
+func TestWholeCancelled(t *testing.T) {
+	before, after := wholeModels(t)
+	m := measure.Simulated(power.DefaultSim())
+	defer m.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := measure.Whole(ctx, m, before, after, measure.WholeOptions{Batches: []int{1, 2}, Meter: power.Options{Time: 5 * time.Second},
+		Progress: func(e measure.Event) {
+			if e.Stage == "decode, batch 2, context 64" {
+				cancel()
+			}
+		}})
+	if !errors.Is(err, context.Canceled) || r == nil || r.Steps[0].Relative == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
