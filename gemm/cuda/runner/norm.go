@@ -58,11 +58,13 @@ func (p *pass) normalize(n norm, y, x cuda.Address, strideY, strideX int, add bo
 	if n.Kind == arch.LayerNorm {
 		layer = 1
 	}
-	kernel, block := p.kernels.normalize, threads
+	blocks := cuda.Grid{X: p.rows, Y: n.count}
 	if n.wide && strideX%8 == 0 && strideY%8 == 0 && (x|y)%16 == 0 {
-		kernel, block = p.kernels.normalizeWide, min(1024, (n.Width/8+31)/32*32)
+		block := cuda.Grid{X: min(1024, (n.Width/8+31)/32*32)}
+		return p.kernels.normalizeWide.Launch(blocks, block, y, x, n.weight, n.bias, n.spans,
+			n.Width, strideY, strideX, float32(n.Epsilon), layer, number(add), scale)
 	}
-	return kernel.Launch(cuda.Grid{X: p.rows, Y: n.count}, cuda.Grid{X: block}, y, x, n.weight, n.bias, n.spans,
+	return p.kernels.normalize.Launch(blocks, cuda.Grid{X: threads}, y, x, n.weight, n.bias, n.spans,
 		n.Width, strideY, strideX, float32(n.Epsilon), layer, number(add), scale)
 }
 
