@@ -29,6 +29,9 @@ type card struct {
 	slow       time.Duration  // until then everything takes four times as long: the clock has yet to rise
 	call       time.Duration  // per launch of a graph, of the host's time
 	fail       map[string]int // call name → calls that still succeed
+	free       uint64         // bytes of memory that the driver reports
+	lazy       bool           // products compute nothing
+	ran        func(FakeLaunch)
 
 	next        uintptr
 	alive       map[uintptr]string
@@ -44,13 +47,14 @@ type card struct {
 	nvrtc       *fakeCompiler
 	sources     map[uintptr]string // of NVRTC's programs
 	kernels     map[uintptr]*fakeKernel
-	launches    []fakeLaunch // of modules' kernels, in order
+	launches    []FakeLaunch // of modules' kernels, in order
 	recording   uintptr      // the stream that is captured
 	recorded    fakeGraph
 	now         time.Duration
 	busyUntil   time.Duration
 	launched    int // products
 	filled      int // asynchronous fills
+	failures    int // that were planted and happened
 }
 
 // fakeGraph is what a graph does.
@@ -69,7 +73,7 @@ type fakeLayout struct {
 
 func newCard(t *testing.T) *card {
 	c := &card{
-		t: t, capability: 90, blas: 120605, query: time.Millisecond, fail: map[string]int{}, next: 0x1000,
+		t: t, capability: 90, blas: 120605, free: 1 << 20, query: time.Millisecond, fail: map[string]int{}, next: 0x1000,
 		alive: map[uintptr]string{}, memory: map[uint64][]byte{}, layouts: map[uintptr]fakeLayout{},
 		descs: map[uintptr]map[int32][]byte{}, modes: map[uintptr]mode{}, preferences: map[uintptr]map[int32][]byte{},
 		events: map[uintptr]time.Duration{}, graphs: map[uintptr]fakeGraph{},
@@ -83,6 +87,7 @@ func newCard(t *testing.T) *card {
 func (c *card) ok(call string) bool {
 	n, planted := c.fail[call]
 	if planted && n == 0 {
+		c.failures++
 		return false
 	}
 	if planted {
@@ -152,7 +157,12 @@ func (c *card) api() *api {
 	c.streams(a)
 	c.lt(a)
 	c.modules(a)
-	a.compiler = func() (*compiler, error) { return c.nvrtc.functions(), nil }
+	a.compiler = func() (*compiler, error) {
+		if c.nvrtc.missing {
+			return nil, ErrNoCompiler
+		}
+		return c.nvrtc.functions(), nil
+	}
 	return a
 }
 
@@ -186,7 +196,7 @@ func (c *card) driver(a *api) {
 		c.now = max(c.now, c.busyUntil)
 		return pick[result](c.ok("cuCtxSynchronize") && c.recording == 0, 900)
 	}
-	a.cuMemGetInfo = func(free, total *uint64) result { *free, *total = 1<<20, 1<<37; return 0 }
+	a.cuMemGetInfo = func(free, total *uint64) result { *free, *total = c.free, 1<<37; return 0 }
 	a.cuMemAlloc = func(p *uint64, n uint64) result {
 		var h uintptr
 		if !c.create("cuMemAlloc", &h, "memory") {
@@ -455,6 +465,10 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 				return 7
 			}
 		}
+	}
+	if c.lazy {
+		c.work(work)
+		return 0
 	}
 	aM, bM, dM := c.matrix(A, aAt), c.matrix(B, bAt), c.matrix(D, dAt)
 	for i := range m {

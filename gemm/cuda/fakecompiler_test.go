@@ -14,6 +14,7 @@ type fakeCompiler struct {
 	newest       int    // compute capability
 	log          string // of a source that it refuses; empty: it compiles what the card can read
 	nothing      bool   // machine code is empty
+	missing      bool
 	options      []string
 }
 

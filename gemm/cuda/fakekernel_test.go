@@ -16,12 +16,12 @@ type fakeKernel struct {
 	loaded     bool // has run
 }
 
-// fakeLaunch is a launch of a kernel, with the arguments as the kernel reads them: Address, int, float32, float64.
-type fakeLaunch struct {
-	name            string
-	blocks, threads [3]uint32
-	shared          uint32
-	arguments       []any
+// FakeLaunch is a launch of a kernel, with the arguments as the kernel reads them: Address, int, float32, float64.
+type FakeLaunch struct {
+	Name            string
+	Blocks, Threads [3]uint32
+	Shared          uint32
+	Arguments       []any
 }
 
 // entry matches an entry point of a source. A name that ends in _##name is a macro's, for each type of activations.
@@ -108,7 +108,7 @@ func (c *card) launch(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream u
 		return 900
 	}
 	k.loaded = true
-	l := fakeLaunch{name: k.name, blocks: [3]uint32{gx, gy, gz}, threads: [3]uint32{bx, by, bz}, shared: shared}
+	l := FakeLaunch{Name: k.name, Blocks: [3]uint32{gx, gy, gz}, Threads: [3]uint32{bx, by, bz}, Shared: shared}
 	for i, p := range unsafe.Slice(arguments, max(1, len(k.parameters)))[:len(k.parameters)] { // the driver copies them before it returns
 		switch k.parameters[i] {
 		case "*":
@@ -116,16 +116,21 @@ func (c *card) launch(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream u
 			if at != 0 && !c.allocated(at) {
 				c.t.Errorf("kernel %s: argument %d, %#x, is not in the card's memory", k.name, i, at)
 			}
-			l.arguments = append(l.arguments, Address(at))
+			l.Arguments = append(l.Arguments, Address(at))
 		case "int":
-			l.arguments = append(l.arguments, int(*(*int32)(p)))
+			l.Arguments = append(l.Arguments, int(*(*int32)(p)))
 		case "float":
-			l.arguments = append(l.arguments, *(*float32)(p))
+			l.Arguments = append(l.Arguments, *(*float32)(p))
 		case "double":
-			l.arguments = append(l.arguments, *(*float64)(p))
+			l.Arguments = append(l.Arguments, *(*float64)(p))
 		}
 	}
-	return c.queue(fakeGraph{takes: c.kernel, copies: []func(){func() { c.launches = append(c.launches, l) }}})
+	return c.queue(fakeGraph{takes: c.kernel, copies: []func(){func() {
+		c.launches = append(c.launches, l)
+		if c.ran != nil {
+			c.ran(l)
+		}
+	}}})
 }
 
 func (c *card) allocated(at uint64) bool {

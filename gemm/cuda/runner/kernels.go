@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	_ "embed"
+	"errors"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
@@ -78,7 +79,7 @@ func compile(ctx context.Context, d *cuda.Device, act cuda.Element, shared, expe
 		{&k.loss, "loss", 0}, {&k.divergence, "divergence", 0}, {&k.argmax, "largest", 0},
 	} {
 		if *f.to, err = module.Function(f.name, f.shared); err != nil {
-			return nil, err
+			return nil, errors.Join(err, module.Close())
 		}
 	}
 	return k, nil

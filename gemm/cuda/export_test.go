@@ -1,0 +1,49 @@
+package cuda
+
+import "testing"
+
+// FakeCard is the pretended card, for tests of the packages that run on this one. Products compute nothing, and
+// neither do kernels.
+type FakeCard struct {
+	card *card
+}
+
+// NewFakeCard returns a card on which so many bytes are free.
+func NewFakeCard(t *testing.T, free int) FakeCard {
+	c := newCard(t)
+	c.lazy, c.free = true, uint64(free)
+	return FakeCard{c}
+}
+
+// Open opens the card until the test ends.
+func (f FakeCard) Open(t *testing.T) *Device { return openFake(t, f.card) }
+
+// Fail plants a failure of a driver's or library's function, after so many calls that succeed.
+func (f FakeCard) Fail(call string, after int) { f.card.fail[call] = after }
+
+// Heal removes a planted failure.
+func (f FakeCard) Heal(call string) { delete(f.card.fail, call) }
+
+// Failures is the number of planted failures that have happened.
+func (f FakeCard) Failures() int { return f.card.failures }
+
+// NoCompiler removes NVRTC.
+func (f FakeCard) NoCompiler() { f.card.nvrtc.missing = true }
+
+// Kinds counts what is alive on the card.
+func (f FakeCard) Kinds() map[string]int { return f.card.kinds() }
+
+// Launches are the launches of kernels since the last call.
+func (f FakeCard) Launches() []FakeLaunch {
+	l := f.card.launches
+	f.card.launches = nil
+	return l
+}
+
+// Ran calls f for every launch as it runs.
+func (f FakeCard) Ran(g func(FakeLaunch)) { f.card.ran = g }
+
+// Memory is memory of the card.
+func (f FakeCard) Memory(at Address, bytes int) []byte {
+	return f.card.region(uint64(at), uint64(bytes))
+}
