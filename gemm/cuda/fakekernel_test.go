@@ -11,6 +11,7 @@ import (
 type fakeKernel struct {
 	name       string
 	parameters []string // *, int, float or double
+	names      []string // of the parameters
 	module     uintptr
 	shared     int  // most bytes of dynamic shared memory
 	loaded     bool // has run
@@ -21,17 +22,31 @@ type FakeLaunch struct {
 	Name            string
 	Blocks, Threads [3]uint32
 	Shared          uint32
+	Parameters      []string
 	Arguments       []any
+}
+
+// Argument is the argument of a parameter.
+func (l FakeLaunch) Argument(parameter string) any {
+	for i, p := range l.Parameters {
+		if p == parameter {
+			return l.Arguments[i]
+		}
+	}
+	panic(fmt.Sprintf("kernel %s has no parameter %q: %q", l.Name, parameter, l.Parameters))
 }
 
 // entry matches an entry point of a source. A name that ends in _##name is a macro's, for each type of activations.
 var entry = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+?)(_##name)?\(([^)]*)\)`)
 
+// parameterName matches the name at the end of a parameter.
+var parameterName = regexp.MustCompile(`\w+$`)
+
 // fakeKernels reads the entry points of CUDA C++. It is an error if Launch cannot pass a parameter.
 func fakeKernels(source string) (map[string]*fakeKernel, error) {
 	kernels := map[string]*fakeKernel{}
 	for _, m := range entry.FindAllStringSubmatch(strings.ReplaceAll(source, "\\\n", " "), -1) {
-		var parameters []string
+		var parameters, names []string
 		for p := range strings.SplitSeq(m[3], ",") {
 			kind, _, _ := strings.Cut(strings.TrimSpace(p), " ")
 			switch {
@@ -42,17 +57,17 @@ func fakeKernels(source string) (map[string]*fakeKernel, error) {
 			case kind != "int" && kind != "float" && kind != "double":
 				return nil, fmt.Errorf("error: kernel %s: parameter %q", m[1], p)
 			}
-			parameters = append(parameters, kind)
+			parameters, names = append(parameters, kind), append(names, parameterName.FindString(p))
 		}
-		names := []string{m[1]}
+		entries := []string{m[1]}
 		if m[2] != "" {
-			names = []string{m[1] + "_bf16", m[1] + "_fp16", m[1] + "_fp32"}
+			entries = []string{m[1] + "_bf16", m[1] + "_fp16", m[1] + "_fp32"}
 		}
-		for _, name := range names {
+		for _, name := range entries {
 			if kernels[name] != nil {
 				return nil, fmt.Errorf("error: kernel %s is defined twice", name)
 			}
-			kernels[name] = &fakeKernel{name: name, parameters: parameters, shared: 48 << 10}
+			kernels[name] = &fakeKernel{name: name, parameters: parameters, names: names, shared: 48 << 10}
 		}
 	}
 	return kernels, nil
@@ -108,7 +123,7 @@ func (c *card) launch(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream u
 		return 900
 	}
 	k.loaded = true
-	l := FakeLaunch{Name: k.name, Blocks: [3]uint32{gx, gy, gz}, Threads: [3]uint32{bx, by, bz}, Shared: shared}
+	l := FakeLaunch{Name: k.name, Blocks: [3]uint32{gx, gy, gz}, Threads: [3]uint32{bx, by, bz}, Shared: shared, Parameters: k.names}
 	for i, p := range unsafe.Slice(arguments, max(1, len(k.parameters)))[:len(k.parameters)] { // the driver copies them before it returns
 		switch k.parameters[i] {
 		case "*":

@@ -73,11 +73,11 @@ func TestLaunchPassesArguments(t *testing.T) {
 		return empty.Launch(Grid{}, Grid{})
 	})
 	for i, a := range arguments {
-		if want := (FakeLaunch{"scale", [3]uint32{7, 5, 3}, [3]uint32{32, 1, 2}, 0, a}); !reflect.DeepEqual(c.launches[i], want) {
+		if want := (FakeLaunch{"scale", [3]uint32{7, 5, 3}, [3]uint32{32, 1, 2}, 0, []string{"y", "x", "n", "by", "offset"}, a}); !reflect.DeepEqual(c.launches[i], want) {
 			t.Errorf("launched %v, want %v", c.launches[i], want)
 		}
 	}
-	if want := (FakeLaunch{"empty", [3]uint32{1, 1, 1}, [3]uint32{1, 1, 1}, 100, nil}); !reflect.DeepEqual(c.launches[3], want) {
+	if want := (FakeLaunch{"empty", [3]uint32{1, 1, 1}, [3]uint32{1, 1, 1}, 100, nil, nil}); !reflect.DeepEqual(c.launches[3], want) {
 		t.Errorf("launched %v, want %v", c.launches[3], want)
 	}
 }

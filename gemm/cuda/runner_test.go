@@ -65,17 +65,22 @@ func named(launches []cuda.FakeLaunch, name string) (all []cuda.FakeLaunch) {
 	return all
 }
 
-// ints reads n numbers of a launch's argument.
-func ints(card cuda.FakeCard, l cuda.FakeLaunch, argument, n int) (v []int32) {
-	data := card.Memory(l.Arguments[argument].(cuda.Address), 4*n)
+// address is the argument of a pointer.
+func address(l cuda.FakeLaunch, parameter string) cuda.Address {
+	return l.Argument(parameter).(cuda.Address)
+}
+
+// ints reads n numbers that a pointer of a launch points at.
+func ints(card cuda.FakeCard, l cuda.FakeLaunch, parameter string, n int) (v []int32) {
+	data := card.Memory(address(l, parameter), 4*n)
 	for ; len(data) > 0; data = data[4:] {
 		v = append(v, int32(binary.LittleEndian.Uint32(data)))
 	}
 	return v
 }
 
-func floats(card cuda.FakeCard, l cuda.FakeLaunch, argument, n int) (v []float32) {
-	for _, i := range ints(card, l, argument, n) {
+func floats(card cuda.FakeCard, l cuda.FakeLaunch, parameter string, n int) (v []float32) {
+	for _, i := range ints(card, l, parameter, n) {
 		v = append(v, math.Float32frombits(uint32(i)))
 	}
 	return v
@@ -101,17 +106,17 @@ func TestRunnerDescribesSequences(t *testing.T) {
 	if embed.Blocks[0] != 10 {
 		t.Errorf("embed: %v", embed)
 	}
-	same(t, "tokens", ints(card, embed, 3, 10), []int32{5, 7, 9, 11, 2, 1, 3, 5, 7, 9})
-	same(t, "places", ints(card, embed, 4, 10), []int32{0, 1, 2, 0, 1, 0, 1, 2, 3, 4})
-	rotate := named(launches, "rotate_fp32")[0]
-	same(t, "lengths", ints(card, rotate, 4, 10), []int32{3, 3, 3, 2, 2, 5, 5, 5, 5, 5})
+	same(t, "tokens", ints(card, embed, "tokens", 10), []int32{5, 7, 9, 11, 2, 1, 3, 5, 7, 9})
+	same(t, "places", ints(card, embed, "places", 10), []int32{0, 1, 2, 0, 1, 0, 1, 2, 3, 4})
+	place := named(launches, "place_fp32")[0]
+	same(t, "lengths", ints(card, place, "lengths", 10), []int32{3, 3, 3, 2, 2, 5, 5, 5, 5, 5})
 	attend := named(launches, "attend_rows_fp32")
 	if want := [3]uint32{1, 6, 3}; len(attend) != 2 || attend[0].Blocks != want {
 		t.Errorf("attention: %v", attend)
 	}
-	same(t, "starts", ints(card, attend[0], 2, 4), []int32{0, 3, 5, 10})
+	same(t, "starts", ints(card, attend[0], "starts", 4), []int32{0, 3, 5, 10})
 	loss := named(launches, "loss")[0]
-	same(t, "targets", ints(card, loss, 2, 10), []int32{7, 9, -1, 2, -1, 3, 5, 7, 9, -1})
+	same(t, "targets", ints(card, loss, "targets", 10), []int32{7, 9, -1, 2, -1, 3, 5, 7, 9, -1})
 	for i, nats := range pass.Scores.Nats {
 		if len(nats) != len(sequences[i])-1 {
 			t.Errorf("sequence %d has %d losses", i, len(nats))
@@ -127,13 +132,13 @@ func TestRunnerRotaryTables(t *testing.T) {
 	pass, err := on.Pass(t.Context(), sequences, nil)
 	testmodel.OK(t, err)
 	defer pass.Close()
-	rotate := named(card.Launches(), "rotate_fp32")
-	if len(rotate) != 2 || rotate[0].Arguments[5] != rotate[1].Arguments[5] || rotate[0].Arguments[6] != cuda.Address(0) {
-		t.Fatalf("%v", rotate)
+	place := named(card.Launches(), "place_fp32")
+	if len(place) != 2 || address(place[0], "turns") != address(place[1], "turns") || address(place[0], "long_turns") != 0 {
+		t.Fatalf("%v", place)
 	}
 	a := m.decoder.Blocks[0][0][0].Parts[0].Attention
 	pairs := len(a.Rotary.Radians)
-	table := floats(card, rotate[0], 5, 7*2*pairs)
+	table := floats(card, place[0], "turns", 7*2*pairs)
 	for p := range 7 {
 		for i, r := range a.Rotary.Radians {
 			c, s := table[p*2*pairs+i], table[p*2*pairs+pairs+i]
@@ -143,9 +148,13 @@ func TestRunnerRotaryTables(t *testing.T) {
 			}
 		}
 	}
-	// Six queries and two keys of twelve channels.
-	same(t, "spans", ints(card, rotate[0], 1, 8), []int32{0, 12, 24, 36, 48, 60, 72, 84})
-	same(t, "count, stride, pairs, neighbours", []any{rotate[0].Arguments[2], rotate[0].Arguments[7], rotate[0].Arguments[8], rotate[0].Arguments[9]}, []any{8, 96 + 24, 6, 0})
+	// Six queries, two keys and two values of twelve channels.
+	same(t, "columns", ints(card, place[0], "columns", 10), []int32{0, 12, 24, 36, 48, 60, 72, 84, 96, 108})
+	for parameter, want := range map[string]int{"stride": 120, "queries": 6, "kv": 2, "size": 12, "valueSize": 12, "first": 0, "pairs": 6, "neighbours": 0} {
+		if got := place[0].Argument(parameter); got != want {
+			t.Errorf("%s is %v, want %d", parameter, got, want)
+		}
+	}
 }
 
 // TestRunnerConvertsWeights: the embedding lies on the card in the type of activations, whatever type it is stored in.
@@ -164,8 +173,8 @@ func TestRunnerConvertsWeights(t *testing.T) {
 				for _, v := range testmodel.Values(tensor) {
 					want = append(want, float32(v))
 				}
-				same(t, "values", floats(card, embed, 1, len(want)), want)
-			} else if got := card.Memory(embed.Arguments[1].(cuda.Address), len(tensor.Data)); !bytes.Equal(got, tensor.Data) {
+				same(t, "values", floats(card, embed, "table", len(want)), want)
+			} else if got := card.Memory(address(embed, "table"), len(tensor.Data)); !bytes.Equal(got, tensor.Data) {
 				t.Errorf("%v: the embedding is not the stored one", stored)
 			}
 			if want := map[weights.DType]string{weights.F32: "fp32", weights.BF16: "bf16", weights.F16: "fp16"}[stored]; !exact && embed.Name != "embed_"+want {
@@ -192,7 +201,7 @@ func TestRunnerSplitsSequences(t *testing.T) {
 	if len(embed) != 2 || embed[0].Blocks[0] != 8192 || embed[1].Blocks[0] != 67 {
 		t.Fatalf("batches %v", embed)
 	}
-	same(t, "the last tokens", ints(card, embed[1], 3, 67)[64:], []int32{3, 4, 5})
+	same(t, "the last tokens", ints(card, embed[1], "tokens", 67)[64:], []int32{3, 4, 5})
 	if n := pass.Scores.Nats; len(n) != 130 || len(n[128]) != 63 || len(n[129]) != 2 {
 		t.Errorf("losses of %d sequences", len(n))
 	}
@@ -238,7 +247,7 @@ func TestRunnerNamesTheLayer(t *testing.T) {
 	card.Ran(func(l cuda.FakeLaunch) {
 		if l.Name == "check_fp32" {
 			if checks++; checks == 3 || checks == 4 { // of four linear layers of a block
-				card.Memory(l.Arguments[3].(cuda.Address), 4)[0] = 1
+				card.Memory(address(l, "flag"), 4)[0] = 1
 			}
 		}
 	})
@@ -246,7 +255,7 @@ func TestRunnerNamesTheLayer(t *testing.T) {
 	testmodel.WantError(t, err, `block 0, sequences from 0 on: tensor "model.layers.0.mlp.gate_proj.weight": the layer's outputs are not finite`)
 	card.Ran(func(l cuda.FakeLaunch) {
 		if l.Name == "loss" { // of the second token of the second sequence
-			binary.LittleEndian.PutUint64(card.Memory(l.Arguments[0].(cuda.Address), 80)[8*3:], math.Float64bits(math.Inf(1)))
+			binary.LittleEndian.PutUint64(card.Memory(address(l, "nats"), 80)[8*3:], math.Float64bits(math.Inf(1)))
 		}
 	})
 	_, err = on.Pass(t.Context(), sequences, nil)
@@ -287,7 +296,7 @@ func TestRunnerSteps(t *testing.T) {
 				t.Errorf("%v, %v %s: %d launches of %s, %d of all kernels of attention", w, c.dtype, c.changes, n, kernel, count(launches, "att"))
 			}
 			if w.Decode {
-				same(t, "places", ints(card, embed[0], 4, 3), []int32{4, 4, 4})
+				same(t, "places", ints(card, embed[0], "places", 3), []int32{4, 4, 4})
 			}
 			next, err := s.Next()
 			if err != nil || len(next) != 3 || s.Work() != w {
