@@ -148,7 +148,7 @@ func TestServeReport(t *testing.T) {
 			t.Errorf("%d characters: %s", n, line)
 		}
 	}
-	for _, want := range []string{"64 requests at a time, prompts of prompts.txt, answers of 256 tokens, on 8 cards", "(null)", "INVALID: a reason", "warning: a warning", "\nnew ", "the measurement was interrupted"} {
+	for _, want := range []string{"64 requests at a time, prompts of prompts.txt, answers of 256 tokens, on 8 cards", "(null)", "INVALID: a reason", "warning: a warning", "\nnew ", "note: the measurement failed; the report has the figures until then"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

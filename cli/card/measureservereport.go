@@ -107,8 +107,10 @@ func (r serveReport) remarks(w io.Writer) {
 		if len(r.Servers) > 1 {
 			term.Remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
 		}
-	case power.StoppedCancelled, power.StoppedFailed:
+	case power.StoppedCancelled:
 		term.Remark(w, "note", "the measurement was interrupted; the report has the figures until then")
+	case power.StoppedFailed:
+		term.Remark(w, "note", "the measurement failed; the report has the figures until then")
 	}
 	if simulated {
 		term.Remark(w, "note", simulatedNote)
