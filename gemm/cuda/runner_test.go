@@ -197,11 +197,14 @@ func TestRunnerSplitsSequences(t *testing.T) {
 	pass, err := on.Pass(t.Context(), many, nil)
 	testmodel.OK(t, err)
 	defer pass.Close()
-	embed := named(card.Launches(), "embed_")
+	launches := card.Launches()
+	embed := named(launches, "embed_")
 	if len(embed) != 2 || embed[0].Blocks[0] != 8192 || embed[1].Blocks[0] != 67 {
 		t.Fatalf("batches %v", embed)
 	}
 	same(t, "the last tokens", ints(card, embed[1], "tokens", 67)[64:], []int32{3, 4, 5})
+	loss := named(launches, "loss")
+	same(t, "the last targets", ints(card, loss[1], "targets", 67)[64:], []int32{4, 5, -1})
 	if n := pass.Scores.Nats; len(n) != 130 || len(n[128]) != 63 || len(n[129]) != 2 {
 		t.Errorf("losses of %d sequences", len(n))
 	}

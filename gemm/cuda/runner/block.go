@@ -22,7 +22,7 @@ type branch struct {
 	parts []part
 }
 
-// part is what reads a branch's norm.
+// part reads the output of a branch's norm.
 type part struct {
 	mixer
 	norm  norm // of the output
@@ -37,7 +37,7 @@ type mixer interface {
 	multiply(p *pass, to, x cuda.Address) error
 }
 
-// block loads a block into memory of its own. It must be called within Device.Do.
+// loadBlock loads a block into memory of its own. It must be called within Device.Do.
 func (m *Model) loadBlock(ctx context.Context, i int) (*block, error) {
 	b := &block{memory: m.device.NewMemory()}
 	l := m.loader(b.memory)

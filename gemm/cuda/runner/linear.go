@@ -138,11 +138,11 @@ func (p *pass) splitInput(x cuda.Address, rows, width, stride int) ([]cuda.Addre
 	return parts, p.kernels.split.Launch(flat(rows*width), cuda.Grid{X: threads}, parts[0], parts[1], parts[2], x, rows, width, stride)
 }
 
-// align rounds up to what addresses are a multiple of.
+// align rounds up to a multiple of 256, the alignment of allocations.
 func align(bytes int) int { return (bytes + 255) / 256 * 256 }
 
-// multiply queues a product, whose description is made once for each shape. As served, the fastest kernel of those
-// that cuBLASLt offers is taken: the first call of a shape times them.
+// multiply queues a product. Each shape is described once. As served, the first call of a shape also times the kernels
+// that cuBLASLt offers, and keeps the fastest.
 func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) error {
 	s.Aligned = 256
 	for s.Aligned > 2 && (int(y)|int(x)|int(w))%s.Aligned != 0 {

@@ -16,7 +16,7 @@ type Options struct {
 	Exact bool
 	// Longest is the longest sequence in tokens, at most the model's limit. Default 0: 4096, or the model's limit.
 	Longest int
-	// Resident says that all weights must stay on the card. Default: those that do not fit are loaded block by block.
+	// Resident makes New fail if not all weights fit on the card. Default: blocks that do not fit are loaded for each pass.
 	Resident bool
 }
 
@@ -78,7 +78,7 @@ func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights
 	return m, nil
 }
 
-// chooseElement takes the type of the first linear layer for activations.
+// chooseElement chooses the type of activations: float32 if exact, else the type of the embedding.
 func (m *Model) chooseElement(ctx context.Context) error {
 	m.act = cuda.FP32
 	if m.exact {
@@ -109,7 +109,7 @@ func (m *Model) needs() (shared, experts int) {
 	return shared, experts
 }
 
-// loader loads into a memory.
+// loader returns a loader that allocates in memory.
 func (m *Model) loader(memory *cuda.Memory) *loader {
 	return &loader{device: m.device, memory: memory, source: m.source, act: m.act, upload: m.device.Upload}
 }

@@ -68,7 +68,7 @@ func (p *pass) normalize(n norm, y, x cuda.Address, strideY, strideX int, add bo
 		n.Width, strideY, strideX, float32(n.Epsilon), layer, number(add), scale)
 }
 
-// number is a truth as kernels read it.
+// number is 1 for true and 0 for false, the form in which kernels read a condition.
 func number(b bool) int {
 	if b {
 		return 1

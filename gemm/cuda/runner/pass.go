@@ -90,10 +90,10 @@ func (p *pass) finite(l *linear, y cuda.Address, rows, stride int) error {
 	return p.kernels.check.Launch(flat(rows*stride), cuda.Grid{X: threads}, y, rows, stride, flag)
 }
 
-// maxNames is the number of layers that are checked between two looks at the flags.
+// maxNames is the most layers that are checked before the flags are read.
 const maxNames = 1 << 16
 
-// layerError names the first of the layers.
+// layerError adds the name of the first of l's layers to an error.
 func (p *pass) layerError(l *linear, err error) error {
 	return fmt.Errorf("tensor %q: %w", l.layers[0].Weight, err)
 }

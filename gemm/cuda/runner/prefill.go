@@ -169,7 +169,7 @@ func (m *Model) block(ctx context.Context, i int) (*block, error) {
 	return m.loadBlock(ctx, i)
 }
 
-// flags returns a word for each layer that may be checked, all 0.
+// flags returns memory for the flags, filled with zeros.
 func (m *Model) flags() (cuda.Address, error) {
 	p := &pass{Model: m, scratch: m.scratch}
 	flags, err := p.buffer("flags", 4*maxNames)
@@ -179,7 +179,7 @@ func (m *Model) flags() (cuda.Address, error) {
 	return flags, m.device.Clear(flags, 4*maxNames)
 }
 
-// look returns an error that names the first layer whose outputs are not finite.
+// look reads the flags and returns an error that names the first layer whose outputs are not finite.
 func (p *pass) look() error {
 	if len(p.names) == 0 {
 		return nil

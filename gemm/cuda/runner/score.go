@@ -47,8 +47,8 @@ func (r *Pass) score(ctx context.Context) error {
 
 func notFinite(v float64) bool { return v-v != 0 }
 
-// each runs f for chunks of rows of all batches. f queues what writes a float64 for each row to out. It returns the
-// numbers of all rows in order.
+// each runs f for chunks of rows of all batches. f queues a kernel that writes a float64 for each row to out. each
+// returns the numbers of all rows in order.
 func (r *Pass) each(ctx context.Context, f func(b batch, from, rows int, out cuda.Address) error) ([]float64, error) {
 	var all []float64
 	chunk := max(1, chunkLogits/r.model.decoder.Vocab)

@@ -18,8 +18,8 @@ type Weights interface {
 	Tensor(ctx context.Context, name string) (weights.DType, []byte, error)
 }
 
-// Stored gives a model's own tensors as a runtime uses them: stored shifts are taken off, in float32. The model stays
-// open as long as they are used.
+// Stored returns a model's own tensors as a runtime uses them: a stored shift is subtracted, in float32. The model must
+// stay open while the tensors are used.
 func Stored(m *weights.Model, layout *arch.Layout) Weights {
 	return stored{m, forward.Unshifted(m, layout)}
 }
@@ -59,7 +59,7 @@ func (d decoded) Tensor(ctx context.Context, name string) (weights.DType, []byte
 // elements are the types that products multiply.
 var elements = map[weights.DType]cuda.Element{weights.BF16: cuda.BF16, weights.F16: cuda.FP16, weights.F32: cuda.FP32}
 
-// dtypes is elements the other way round.
+// dtypes is the inverse of elements.
 var dtypes = map[cuda.Element]weights.DType{cuda.BF16: weights.BF16, cuda.FP16: weights.F16, cuda.FP32: weights.F32}
 
 // loader copies tensors to the card.
@@ -119,7 +119,7 @@ func (l *loader) bytes(data []byte) (cuda.Address, error) {
 	return at, l.upload(at, data)
 }
 
-// stored is the element in which a tensor of a type lies on the card.
+// stored is the element in which a tensor of type d lies on the card.
 func (l *loader) stored(d weights.DType) cuda.Element {
 	if e := elements[d]; l.act == cuda.FP32 && e == cuda.BF16 {
 		return e
