@@ -166,6 +166,33 @@ func TestLockstep(t *testing.T) {
 	})
 }
 
+// TestSlow: an answer may take longer than Options.Stall, which limits the time without a token. A window waits for the first
+// request of every slot, also where that takes longer than Options.Settle.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		b := newBoard(1)
+		n.start(t, "a", &model{board: b, watts: 400, step: time.Second})
+		measure := time.Duration(0)
+		begin := time.Now()
+		r, err := serve.Compare(t.Context(), b.list(), serve.Servers{Baseline: server("a")}, serve.Options{
+			Workload: small, Transport: n.transport(), Stall: 20 * time.Second, Time: time.Minute,
+			Progress: func(e serve.Event) {
+				if e.Stage == "measure" && measure == 0 {
+					measure = time.Since(begin)
+				}
+			}})
+		if err != nil || !r.Valid {
+			t.Fatal(err, r)
+		}
+		w := r.Blocks[0].Passes[0].Windows[0]
+		if wait := w.Begin - measure.Seconds(); wait < 31 || wait > 36 || w.Length < 31 || w.Length > 36 {
+			t.Errorf("a window of %v s begins after %v s", w.Length, wait)
+		}
+		near(t, "speed", r.Baseline.Speed, 8, 0.02)
+	})
+}
+
 // broken are the ways in which one answer goes wrong, and what is said of it.
 var broken = map[string]struct {
 	spoil func(w http.ResponseWriter, r *http.Request)
