@@ -21,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
 import transformers
+from transformers.generation.streamers import BaseStreamer
 
 GATHER = 0.01  # seconds in which the requests of a batch arrive
 MOST_BYTES = 64 << 20  # of a request
@@ -47,7 +48,7 @@ class Request:
                 self.out.put(None)
 
 
-class Streamer(transformers.generation.streamers.BaseStreamer):
+class Streamer(BaseStreamer):
     """Hands the tokens of each step to the requests of a batch. generate() puts the prompts first."""
 
     def __init__(self, batch):
@@ -138,10 +139,10 @@ class Model:
     def run(self, batch):
         ids = torch.tensor([r.ids for r in batch], device=self.device)
         tokens = max(r.tokens for r in batch)
+        cache = {"cache_implementation": self.cache} if self.cache else {}
         self.model.generate(
             ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=tokens, min_new_tokens=tokens,
-            streamer=Streamer(batch), stopping_criteria=transformers.StoppingCriteriaList([Abandoned(batch)]),
-            cache_implementation=self.cache)
+            streamer=Streamer(batch), stopping_criteria=transformers.StoppingCriteriaList([Abandoned(batch)]), **cache)
         for request in batch:
             if request.sent < request.tokens:  # it is gone, or generate() ended early
                 request.out.put(RuntimeError(f"the model ended after {request.sent} tokens"))

@@ -17,6 +17,7 @@ import (
 func (r *run) turn(ctx context.Context, server *endpoint, pass int) (Window, error) {
 	begin := r.opt.clock.Now()
 	w := Window{Server: server.name, Begin: (begin - r.begin).Seconds()}
+	r.opt.client.CloseIdleConnections() // servers close them after some seconds, perhaps just when one is used again
 	l, inner := startLoad(ctx, server, r.workload, r.opt.Seed, pass)
 	defer l.abandon()
 	spans, t0, t1, err := r.steady(inner, l)
