@@ -212,15 +212,17 @@ func (r *run) block(ctx context.Context, order []*endpoint, pass int, result *Re
 func (r *run) valid(ctx context.Context, server *endpoint, pass int, keep func(Window)) error {
 	var w Window
 	for try := range r.opt.Tries {
+		if try > 0 { // the server may be starting again
+			if err := r.opt.clock.Sleep(ctx, r.opt.Settle); err != nil {
+				return err
+			}
+		}
 		var err error
 		if w, err = r.turn(ctx, server, pass+try<<20+server.copy<<24); err != nil {
 			return err
 		}
 		if keep(w); w.Invalid == "" {
 			return nil
-		}
-		if err := r.opt.clock.Sleep(ctx, r.opt.Settle); err != nil {
-			return err
 		}
 	}
 	return fmt.Errorf("%d windows in turn are invalid, the last because: %s", r.opt.Tries, w.Invalid)

@@ -259,6 +259,10 @@ func (e *endpoint) probe(ctx context.Context, q request) (answer, error) {
 			break
 		}
 	}
+	var status StatusError
+	if errors.As(err, &status) && status.Status == http.StatusNotFound && !e.chat {
+		err = fmt.Errorf("%w; a server that has only chats needs its whole address, which ends in /v1/chat/completions", err)
+	}
 	if err != nil {
 		return a, err
 	}

@@ -86,6 +86,17 @@ func TestModels(t *testing.T) {
 			}
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // a server of chats alone
+		var n network
+		mux := http.NewServeMux()
+		mux.Handle("/v1/models", &model{})
+		mux.Handle("/v1/chat/completions", &model{chat: true})
+		n.start(t, "a", mux)
+		_, err := serve.Compare(t.Context(), newBoard(1).list(), serve.Servers{Baseline: server("a")}, short(&n))
+		if err == nil || !strings.Contains(err.Error(), "status 404 Not Found: 404 page not found; a server that has only chats needs its whole address") {
+			t.Error(err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		var n network
 		n.start(t, "a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))

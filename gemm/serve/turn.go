@@ -35,10 +35,10 @@ func (r *run) turn(ctx context.Context, server *endpoint, pass int) (Window, err
 	}
 	w.Begin = (t0 - r.begin).Seconds()
 	w.count(l.requests, t0, t1)
-	w.weigh(spans)
-	if w.OutputTokens == 0 || w.Requests == 0 {
-		w.Invalid = fmt.Sprintf("server %s: no answer began in the window", server.name)
+	if w.OutputTokens == 0 {
+		return Window{Server: server.name, Begin: w.Begin, Invalid: fmt.Sprintf("server %s: no token arrived in the window", server.name)}, nil
 	}
+	w.weigh(spans)
 	return w, nil
 }
 
