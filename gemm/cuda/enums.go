@@ -42,6 +42,7 @@ const (
 	opT = 1
 
 	descTransA        = 3
+	descTransB        = 4
 	descScalePointerA = 17
 	descScalePointerB = 18
 

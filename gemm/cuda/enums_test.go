@@ -44,6 +44,7 @@ func TestEnums(t *testing.T) {
 		{opN, 0, "CUBLAS_OP_N", "cublas_api.h cublasOperation_t"},
 		{opT, 1, "CUBLAS_OP_T", "cublas_api.h cublasOperation_t"},
 		{descTransA, 3, "CUBLASLT_MATMUL_DESC_TRANSA", "cublasLt.h cublasLtMatmulDescAttributes_t"},
+		{descTransB, 4, "CUBLASLT_MATMUL_DESC_TRANSB", "cublasLt.h cublasLtMatmulDescAttributes_t"},
 		{descScalePointerA, 17, "CUBLASLT_MATMUL_DESC_A_SCALE_POINTER", "cublasLt.h cublasLtMatmulDescAttributes_t"},
 		{descScalePointerB, 18, "CUBLASLT_MATMUL_DESC_B_SCALE_POINTER", "cublasLt.h cublasLtMatmulDescAttributes_t"},
 		{prefMaxWorkspace, 1, "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES", "cublasLt.h cublasLtMatmulPreferenceAttributes_t"},

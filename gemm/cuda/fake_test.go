@@ -442,7 +442,12 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 	if transposed {
 		m, k = k, m
 	}
-	if c.descs[desc][4] != nil || k != B.rows || D.rows != m || D.cols != B.cols || cAt != dAt || cL != dL {
+	flippedB := c.descs[desc][4] != nil && binary.LittleEndian.Uint32(c.descs[desc][4]) == 1
+	rowsB, colsB := B.rows, B.cols
+	if flippedB {
+		rowsB, colsB = colsB, rowsB
+	}
+	if k != rowsB || D.rows != m || D.cols != colsB || cAt != dAt || cL != dL {
 		return 7
 	}
 	for _, l := range []fakeLayout{A, B, D} {
@@ -479,7 +484,11 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 				if transposed {
 					at = l + i*A.stride
 				}
-				sum += float64(from.Value(from.Elem(aM, at))) * float64(from.Value(from.Elem(bM, l+j*B.stride)))
+				atB := l + j*B.stride
+				if flippedB {
+					atB = j + l*B.stride
+				}
+				sum += float64(from.Value(from.Elem(aM, at))) * float64(from.Value(from.Elem(bM, atB)))
 			}
 			store(D.element, dM, i+j*D.stride, sum, factors(beta) == string(one))
 		}

@@ -35,8 +35,8 @@ func (e Element) code() int32 { return [...]int32{r16BF, r16F, r32F}[e] }
 type LinearShape struct {
 	M, N, K int
 	In, Out Element // of x and w, and of y
-	// Transposed: w is stored [K,N] instead of [N,K].
-	Transposed bool
+	// Transposed: w is stored [K,N] instead of [N,K]. TransposedX: x is stored [K,M] instead of [M,K].
+	Transposed, TransposedX bool
 	// StrideX and StrideY are the elements from one row to the next.
 	StrideX, StrideY int
 	// Aligned is a power of two of at most 256: the addresses of x, w and y are multiples of so many bytes.
@@ -68,7 +68,8 @@ func (d *Device) NewLinear(s LinearShape) (*Linear, error) {
 	return l, nil
 }
 
-// describe writes the product column-major: yᵀ[N,M] = w·xᵀ, with w transposed unless it is stored [K,N].
+// describe writes the product column-major: yᵀ[N,M] = w·xᵀ, with w transposed unless it is stored [K,N], and x transposed
+// where it is stored [K,M].
 func (l *Linear) describe() error {
 	api, s := l.device.api, l.shape
 	layout := func(to *uintptr, e Element, rows, cols, stride int) func() error {
@@ -80,7 +81,16 @@ func (l *Linear) describe() error {
 	if s.Transposed {
 		op, rows, cols = opN, s.N, s.K
 	}
-	trans := binary.LittleEndian.AppendUint32(nil, op)
+	opX, rowsX, colsX := uint32(opN), s.K, s.M
+	if s.TransposedX {
+		opX, rowsX, colsX = opT, s.M, s.K
+	}
+	set := func(attribute int32, value uint32) func() error {
+		data := binary.LittleEndian.AppendUint32(nil, value)
+		return func() error {
+			return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(l.desc, attribute, &data[0], 4))
+		}
+	}
 	mask := uint64(anyImplementation)
 	if s.In == FP32 {
 		mask = noTensorCores
@@ -89,11 +99,10 @@ func (l *Linear) describe() error {
 		func() error {
 			return api.checkLt("cublasLtMatmulDescCreate", api.cublasLtMatmulDescCreate(&l.desc, compute32F, r32F))
 		},
-		func() error {
-			return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(l.desc, descTransA, &trans[0], 4))
-		},
+		set(descTransA, op),
+		set(descTransB, opX),
 		layout(&l.slotA, s.In, rows, cols, rows),
-		layout(&l.slotB, s.In, s.K, s.M, s.StrideX),
+		layout(&l.slotB, s.In, rowsX, colsX, s.StrideX),
 		layout(&l.yd, s.Out, s.N, s.M, s.StrideY),
 		func() (err error) {
 			l.offers, err = l.device.offers(l.desc, l.slotA, l.slotB, l.yd, mask, s.Aligned)

@@ -72,15 +72,21 @@ func TestLinear(t *testing.T) {
 		types := rapid.SampledFrom([][2]Element{{BF16, BF16}, {BF16, FP32}, {FP16, FP16}, {FP16, FP32}, {FP32, FP32}}).Draw(t, "types")
 		s := LinearShape{
 			M: size.Draw(t, "M"), N: size.Draw(t, "N"), K: size.Draw(t, "K"), In: types[0], Out: types[1],
-			Transposed: rapid.Bool().Draw(t, "transposed"), Aligned: rapid.SampledFrom([]int{4, 8, 16, 32, 128, 256}).Draw(t, "aligned"),
+			Transposed: rapid.Bool().Draw(t, "transposed"), TransposedX: rapid.Bool().Draw(t, "x transposed"), Aligned: rapid.SampledFrom([]int{4, 8, 16, 32, 128, 256}).Draw(t, "aligned"),
 		}
 		add := rapid.Bool().Draw(t, "add")
-		x, y := newGrid(s.In, s.M, s.K, gap.Draw(t, "gap of x")).fill(t, "x"), newGrid(s.Out, s.M, s.N, gap.Draw(t, "gap of y"))
+		x, y := newGrid(s.In, s.M, s.K, gap.Draw(t, "gap of x")), newGrid(s.Out, s.M, s.N, gap.Draw(t, "gap of y"))
 		w := newGrid(s.In, s.N, s.K, 0)
 		if s.Transposed {
 			w = newGrid(s.In, s.K, s.N, 0)
 		}
 		w.fill(t, "w")
+		xAt := x.at
+		if s.TransposedX {
+			x = newGrid(s.In, s.K, s.M, x.stride-s.K)
+			xAt = func(row, col int) float32 { return x.at(col, row) }
+		}
+		x.fill(t, "x")
 		if add {
 			y.fill(t, "y")
 		}
@@ -109,9 +115,9 @@ func TestLinear(t *testing.T) {
 				}
 				for k := range s.K {
 					if s.Transposed {
-						sum += x.at(i, k) * w.at(k, j)
+						sum += xAt(i, k) * w.at(k, j)
 					} else {
-						sum += x.at(i, k) * w.at(j, k)
+						sum += xAt(i, k) * w.at(j, k)
 					}
 				}
 				y.set(i, j, sum)
