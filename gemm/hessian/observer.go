@@ -47,7 +47,7 @@ func (o *observer) Input(names []string, x sgemm.Matrix) error {
 	}
 	low, high := extremes(x, o.workers)
 	if !finite(low) || !finite(high) {
-		return fmt.Errorf("the inputs of %q are not finite: look for NaN, infinite or very large weights before it", first)
+		return notFinite(first)
 	}
 	if err := s.hessian.add(o.ctx, x, o.workers); err != nil {
 		return err
@@ -59,6 +59,10 @@ func (o *observer) Input(names []string, x sgemm.Matrix) error {
 	}
 	delete(o.open, first)
 	return o.write(s)
+}
+
+func notFinite(layer string) error {
+	return fmt.Errorf("the inputs of %q are not finite: look for NaN, infinite or very large weights before it", layer)
 }
 
 // close writes the sums that are open at the end of a block: those of experts, which see only some tokens.
@@ -74,25 +78,28 @@ func (o *observer) close() error {
 
 // write writes the file of an input.
 func (o *observer) write(s *sum) error {
-	names, width, tokens := s.names, s.hessian.width, float64(s.tokens)
-	meanSquare := s.hessian.trace() / tokens / float64(width)
-	if !finite(meanSquare) { // the rest of H is no larger than its diagonal
-		return fmt.Errorf("the inputs of %q are as large as %g, and their squares exceed float32: look for very large weights before it",
-			names[0], max(-s.low, s.high))
-	}
-	in := &indexed{fileName(names[0]), input{names, width, s.tokens, Range{float64(s.low), float64(s.high), math.Sqrt(meanSquare)}}}
+	width, tokens := s.hessian.width, float64(s.tokens)
 	row := make([]float32, width)
-	err := writeTriangle(o.ctx, filepath.Join(o.dir, in.File), header{fileFormat, o.key, in.input}, func(i int) []float32 {
+	return o.writeFile(s, width, s.hessian.trace()/tokens/float64(width), func(i int) []float32 {
 		row := row[i:]
 		for j, v := range s.hessian.row(i) {
 			row[j] = float32(v / tokens)
 		}
 		return row
 	})
-	if err != nil {
+}
+
+// writeFile writes the file of an input from the rows of its upper triangle. s need not have the Hessian.
+func (o *observer) writeFile(s *sum, width int, meanSquare float64, row func(i int) []float32) error {
+	if !finite(meanSquare) { // the rest of H is no larger than its diagonal
+		return fmt.Errorf("the inputs of %q are as large as %g, and their squares exceed float32: look for very large weights before it",
+			s.names[0], max(-s.low, s.high))
+	}
+	in := &indexed{fileName(s.names[0]), input{s.names, width, s.tokens, Range{float64(s.low), float64(s.high), math.Sqrt(meanSquare)}}}
+	if err := writeTriangle(o.ctx, filepath.Join(o.dir, in.File), header{fileFormat, o.key, in.input}, row); err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, name := range s.names {
 		o.done[name] = in
 	}
 	return nil

@@ -96,18 +96,20 @@ func (l *loader) biases(ctx context.Context, on *linear) error {
 // apply queues y[rows,outputs] = x·wᵀ + b, or y += x·wᵀ + b if add is set. out is the element of y. Rows of x are
 // strideX elements apart, those of y strideY.
 func (p *pass) apply(l *linear, y, x cuda.Address, rows, strideX, strideY int, out cuda.Element, add bool) error {
-	parts, element, stride := []cuda.Address{x}, p.act, strideX
-	if p.act == cuda.FP32 && l.groups[0].element == cuda.BF16 {
-		var err error
-		if parts, err = p.splitInput(x, rows, l.inputs, strideX); err != nil {
-			return err
-		}
-		element, stride = cuda.BF16, l.inputs
+	if err := p.grams.observe(p, l, x, rows, strideX); err != nil {
+		return err
 	}
+	var split []cuda.Address
 	for _, w := range l.groups {
-		inputs, e, s := parts, element, stride
-		if w.element != element { // float weights beside BF16 ones
-			inputs, e, s = []cuda.Address{x}, p.act, strideX
+		inputs, e, s := []cuda.Address{x}, p.act, strideX
+		if w.element != p.act { // BF16 weights, and float activations
+			if split == nil {
+				var err error
+				if split, err = p.splitInput(x, rows, l.inputs, strideX); err != nil {
+					return err
+				}
+			}
+			inputs, e, s = split, w.element, l.inputs
 		}
 		shape := cuda.LinearShape{M: rows, N: w.outputs, K: l.inputs, In: e, Out: out, Transposed: w.transposed, StrideX: s, StrideY: strideY}
 		to := y.Plus(w.from * out.Bytes())

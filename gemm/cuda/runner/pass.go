@@ -26,6 +26,8 @@ type pass struct {
 	// flags has a word for each layer in the order of names; 0: not checked.
 	flags cuda.Address
 	names []string
+	// grams adds up the inputs of layers; nil: it does not.
+	grams *grams
 }
 
 // scratch is buffers by name, which grow on demand and are overwritten by every use.

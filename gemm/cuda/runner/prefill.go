@@ -22,6 +22,7 @@ type Pass struct {
 	tokens  [][]int32
 	memory  *cuda.Memory
 	batches []batch
+	grams   *grams // nil: statistics are not collected
 }
 
 // batch is some sequences, and their residual stream on the card.
@@ -36,19 +37,13 @@ type batch struct {
 // set, is called after each of total steps: the blocks and the head. An error of step ends the pass, as does ctx,
 // between two blocks of a batch. Non-finite activations are an error that names the first layer with them.
 func (m *Model) Pass(ctx context.Context, tokens [][]int32, step func(done, total int) error) (*Pass, error) {
-	if err := m.decoder.Check(tokens); err != nil {
-		return nil, err
-	}
-	for i, t := range tokens {
-		if len(t) > m.longest {
-			return nil, fmt.Errorf("sequence %d has %d tokens, the model was loaded for at most %d: set Options.Longest", i, len(t), m.longest)
-		}
-	}
 	if step == nil {
 		step = func(int, int) error { return nil }
 	}
-	r := &Pass{model: m, tokens: tokens, memory: m.device.NewMemory()}
-	err := m.device.Do(func() error { return r.start() })
+	r, err := m.begin(tokens)
+	if err != nil {
+		return nil, err
+	}
 	total := len(m.decoder.Blocks) + 1
 	for i := 0; err == nil && i < total-1; i++ {
 		err = m.device.Do(func() error { return r.block(ctx, i) })
@@ -63,6 +58,24 @@ func (m *Model) Pass(ctx context.Context, tokens [][]int32, step func(done, tota
 		err = step(total, total)
 	}
 	if err != nil {
+		_ = r.Close() // the first error is told
+		return nil, err
+	}
+	return r, nil
+}
+
+// begin makes a pass whose tokens went through no block yet.
+func (m *Model) begin(tokens [][]int32) (*Pass, error) {
+	if err := m.decoder.Check(tokens); err != nil {
+		return nil, err
+	}
+	for i, t := range tokens {
+		if len(t) > m.longest {
+			return nil, fmt.Errorf("sequence %d has %d tokens, the model was loaded for at most %d: set Options.Longest", i, len(t), m.longest)
+		}
+	}
+	r := &Pass{model: m, tokens: tokens, memory: m.device.NewMemory()}
+	if err := m.device.Do(r.start); err != nil {
 		_ = r.Close() // the first error is told
 		return nil, err
 	}
@@ -142,7 +155,12 @@ func (r *Pass) block(ctx context.Context, i int) error {
 	if !m.Resident() {
 		defer func() { _ = b.memory.Free() }() // a failure shows in the next allocation
 	}
-	flags, err := m.flags()
+	return r.through(ctx, i, b)
+}
+
+// through runs all batches through block i, which is on the card.
+func (r *Pass) through(ctx context.Context, i int, b *block) error {
+	flags, err := r.model.flags()
 	if err != nil {
 		return err
 	}
@@ -150,7 +168,7 @@ func (r *Pass) block(ctx context.Context, i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		batch.flags, batch.names = flags, nil
+		batch.flags, batch.names, batch.grams = flags, nil, r.grams
 		if err := b.run(batch.pass, batch.h); err != nil {
 			return fmt.Errorf("block %d: %w", i, err)
 		}

@@ -53,7 +53,7 @@ func (r *Pass) each(ctx context.Context, f func(b batch, from, rows int, out cud
 	var all []float64
 	chunk := max(1, chunkLogits/r.model.decoder.Vocab)
 	for _, b := range r.batches {
-		b.flags = 0
+		b.flags, b.grams = 0, r.grams
 		for from := 0; from < b.rows; from += chunk {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -132,7 +132,7 @@ func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error)
 				at++
 			}
 			other := reference.batches[at]
-			other.flags = 0
+			other.flags, other.grams = 0, nil
 			p, err := other.logits("logits", other.h, from, rows)
 			if err != nil {
 				return err

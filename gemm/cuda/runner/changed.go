@@ -1,0 +1,303 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// changed are weights of which some linear layers have other values. Values that the stored type represents are given in
+// that type, and so are as fast as the stored ones.
+type changed struct {
+	own    Weights
+	values map[string]tensor // of the layers that were prepared
+}
+
+type tensor struct {
+	dtype weights.DType
+	data  []byte
+}
+
+func (c *changed) Tensor(ctx context.Context, name string) (weights.DType, []byte, error) {
+	if t, ok := c.values[name]; ok {
+		return t.dtype, t.data, nil
+	}
+	return c.own.Tensor(ctx, name)
+}
+
+// prepare asks for the values of layers. Those that from leaves out stay as they are.
+func (c *changed) prepare(ctx context.Context, from forward.Weights, layers []decoder.Layer) error {
+	c.values = map[string]tensor{}
+	for _, l := range layers {
+		values, err := from.Tensor(ctx, l.Tensor)
+		if err != nil {
+			return err
+		}
+		if values == nil {
+			continue
+		}
+		if len(values) != l.Inputs*l.Outputs {
+			return fmt.Errorf("tensor %q: %d values were given, its shape has %d", l.Tensor, len(values), l.Inputs*l.Outputs)
+		}
+		d, _, err := c.own.Tensor(ctx, l.Tensor)
+		if err != nil {
+			return err
+		}
+		c.values[l.Tensor] = encoded(d, values)
+	}
+	return nil
+}
+
+// encoded are values in a type, or in F32 if the type does not represent all of them.
+func encoded(d weights.DType, values []float32) tensor {
+	format, ok := d.Format()
+	if !ok {
+		return tensor{weights.F32, bytesOf(values)}
+	}
+	const piece = 1 << 16
+	pieces := (len(values) + piece - 1) / piece
+	size := d.Bits() / 8
+	data, exact := make([]byte, len(values)*size), make([]bool, pieces)
+	parallel.Do(pieces, 0, func(i int) {
+		from, to := i*piece, min((i+1)*piece, len(values))
+		format.Encode(data[from*size:to*size], values[from:to])
+		back := make([]float32, to-from)
+		format.Decode(back, data[from*size:to*size])
+		exact[i] = slices.Equal(back, values[from:to])
+	})
+	if slices.Contains(exact, false) {
+		return tensor{weights.F32, bytesOf(values)}
+	}
+	return tensor{d, data}
+}
+
+// linears are all linear layers of a block on the card.
+func (b *block) linears() (all []*linear) {
+	add := func(layers ...*linear) {
+		all = append(all, slices.DeleteFunc(layers, func(l *linear) bool { return l == nil })...)
+	}
+	for _, s := range b.steps {
+		for _, branch := range s {
+			for _, p := range branch.parts {
+				switch m := p.mixer.(type) {
+				case *attention:
+					add(m.in)
+					if m.latent != nil {
+						add(m.latent.down, m.latent.queriesUp, m.latent.kvUp)
+					}
+					add(m.out)
+				case *ffn:
+					add(m.in, m.out)
+				case *experts:
+					add(m.router)
+					for _, f := range m.each {
+						add(f.in, f.out)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// replaced loads the layers of on that were changed into memory, and has on use them until restore is called. It must
+// be called within Device.Do.
+func (c *changed) replaced(ctx context.Context, m *Model, memory *cuda.Memory, on []*linear) (restore func(), err error) {
+	l := m.loader(memory)
+	l.source = c
+	var before []linear
+	restore = func() {
+		for i, b := range before {
+			*on[i] = b
+		}
+	}
+	for _, one := range on {
+		before = append(before, *one)
+		if !slices.ContainsFunc(one.layers, func(l decoder.Linear) bool { _, ok := c.values[l.Weight]; return ok }) {
+			continue
+		}
+		other, err := l.linear(ctx, one.layers...)
+		if err != nil {
+			restore()
+			return nil, err
+		}
+		*one = *other
+	}
+	return restore, nil
+}
+
+// changedBlock is block with the layers that were prepared.
+func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
+	b, err := r.model.block(ctx, i)
+	if err != nil {
+		return err
+	}
+	if !r.model.Resident() {
+		defer func() { _ = b.memory.Free() }() // a failure shows in the next allocation
+	}
+	memory := r.model.device.NewMemory()
+	restore, err := c.replaced(ctx, r.model, memory, b.linears())
+	if err == nil {
+		err = r.through(ctx, i, b)
+		restore()
+	}
+	if freed := memory.Free(); err == nil {
+		err = freed
+	}
+	return err
+}
+
+// withHead runs f while all batches have a head with the layers that were prepared.
+func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
+	memory := r.model.device.NewMemory()
+	other := *r.model // the reference keeps the model's own head
+	head := *other.head
+	other.head = &head
+	if err := r.do(func() error {
+		_, err := c.replaced(ctx, r.model, memory, []*linear{other.head})
+		return err
+	}); err != nil {
+		_ = r.model.device.Release(memory.Free) // the first error is told
+		return err
+	}
+	for _, b := range r.batches {
+		b.Model = &other
+	}
+	err := f()
+	for _, b := range r.batches {
+		b.Model = r.model
+	}
+	if freed := r.model.device.Release(memory.Free); err == nil {
+		err = freed
+	}
+	return err
+}
+
+// layersOf lists the linear layers of each block, and of the head, which comes last.
+func layersOf(d *decoder.Decoder) [][]decoder.Layer {
+	all := make([][]decoder.Layer, len(d.Blocks)+1)
+	for _, l := range d.Layers() {
+		all[l.Block] = append(all[l.Block], l)
+	}
+	return all
+}
+
+// Changed runs the tokens of a pass with other values of linear layers, and compares the predictions with those of the
+// pass: the divergence as [Pass.Divergence], and the losses. Layers that other leaves out (nil values) keep their own.
+// other is asked for a layer once, block by block.
+func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence float64, scores *forward.Scores, err error) {
+	to, err := r.model.begin(r.tokens)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() {
+		if closed := to.Close(); err == nil {
+			err = closed
+		}
+	}()
+	c := &changed{own: r.model.source}
+	layers := layersOf(r.model.decoder)
+	for i := range r.model.decoder.Blocks {
+		if err := c.prepare(ctx, other, layers[i]); err != nil {
+			return 0, nil, err
+		}
+		if err := to.do(func() error { return to.changedBlock(ctx, i, c) }); err != nil {
+			return 0, nil, err
+		}
+	}
+	if err := c.prepare(ctx, other, layers[len(layers)-1]); err != nil {
+		return 0, nil, err
+	}
+	err = to.withHead(ctx, c, func() (err error) {
+		if divergence, err = to.Divergence(ctx, r); err == nil {
+			err = to.do(func() error { return to.score(ctx) })
+		}
+		return err
+	})
+	return divergence, to.Scores, err
+}
+
+// PerLayer changes the linear layers one at a time, and calls done with the divergence from the pass in the order of
+// decoder.Layers. Layers that other leaves out (nil values) are skipped. Every layer starts from the stored residual
+// stream before its block. An error of done ends PerLayer.
+func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(layer string, nats float64) error) (err error) {
+	var passes [2]*Pass // before the block of a layer, and behind it
+	for i := range passes {
+		if passes[i], err = r.model.begin(r.tokens); err != nil {
+			return err
+		}
+		defer func() {
+			if closed := passes[i].Close(); err == nil {
+				err = closed
+			}
+		}()
+	}
+	before, behind := passes[0], passes[1]
+	next := 0 // block of before
+	c := &changed{own: r.model.source}
+	for _, layer := range r.model.decoder.Layers() {
+		if err := c.prepare(ctx, other, []decoder.Layer{layer}); err != nil {
+			return err
+		}
+		if len(c.values) == 0 {
+			continue
+		}
+		for ; next < layer.Block; next++ {
+			if err := before.do(func() error { return before.block(ctx, next) }); err != nil {
+				return err
+			}
+		}
+		nats, err := behind.after(ctx, before, layer, c, r)
+		if err != nil {
+			return fmt.Errorf("with another %s: %w", layer.Tensor, err)
+		}
+		if err := done(layer.Tensor, nats); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// after continues from a state before a layer's block, with that layer changed, and compares with a reference.
+func (r *Pass) after(ctx context.Context, before *Pass, layer decoder.Layer, c *changed, reference *Pass) (nats float64, err error) {
+	blocks := len(r.model.decoder.Blocks)
+	err = r.do(func() error {
+		for i, b := range before.batches {
+			if err := r.model.device.CopyWithin(r.batches[i].h, b.h, b.bytes()); err != nil {
+				return err
+			}
+		}
+		for i := layer.Block; i < blocks; i++ {
+			run := func() error { return r.block(ctx, i) }
+			if i == layer.Block {
+				run = func() error { return r.changedBlock(ctx, i, c) }
+			}
+			if err := run(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if layer.Block < blocks {
+		return r.Divergence(ctx, reference)
+	}
+	err = r.withHead(ctx, c, func() (err error) { nats, err = r.Divergence(ctx, reference); return err })
+	return nats, err
+}
+
+// Version changes where the kernels do.
+func Version() string {
+	h := sha256.Sum256([]byte(source() + gramSource))
+	return hex.EncodeToString(h[:4])
+}

@@ -1,0 +1,210 @@
+package runner
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
+)
+
+//go:embed kernels/gram.cu
+var gramSource string
+
+// Gram is the second moment of an input of linear layers.
+type Gram struct {
+	// Layers are the names of the weights of all layers that read the input, in the order of decoder.Layers.
+	Layers        []string
+	Width, Tokens int
+	Low, High     float32 // the smallest and the largest element
+	// Triangle is the upper triangle of XᵀX/Tokens, row by row without gaps.
+	Triangle []float32
+}
+
+// input is an input of linear layers.
+type input struct {
+	layers []string
+	width  int
+}
+
+// inputsOf lists the inputs of a block's linear layers in the order in which they are computed.
+func inputsOf(b decoder.Block) (all []input) {
+	add := func(layers ...decoder.Linear) {
+		in := input{width: layers[0].Inputs}
+		for _, l := range layers {
+			in.layers = append(in.layers, l.Weight)
+		}
+		all = append(all, in)
+	}
+	for _, s := range b {
+		for _, branch := range s {
+			add(branch.First()...)
+			for _, p := range branch.Parts {
+				switch {
+				case p.Experts != nil:
+					for _, f := range p.Experts.Each {
+						add(f.In...)
+						add(f.Out)
+					}
+				case p.FFN != nil:
+					add(p.FFN.Out)
+				default:
+					if l := p.Attention.Latent; l != nil {
+						if !l.Queries.Missing() {
+							add(l.Queries.Up)
+						}
+						add(l.KV.Up)
+					}
+					add(p.Attention.Out)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// gramKernels are the kernels of statistics.
+type gramKernels struct {
+	module              *cuda.Module
+	add, pack, extremes *cuda.Function
+}
+
+func compileGram(ctx context.Context, d *cuda.Device) (*gramKernels, error) {
+	module, err := d.Compile(ctx, "gram.cu", elementSource+gramSource)
+	if err != nil {
+		return nil, err
+	}
+	k := &gramKernels{module: module}
+	for _, f := range []struct {
+		to   **cuda.Function
+		name string
+	}{{&k.add, "gram_add"}, {&k.pack, "gram_pack"}, {&k.extremes, "gram_range"}} {
+		if *f.to, err = module.Function(f.name, 0); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// grams adds up the second moments of some inputs. Products of a batch are float32, without TF32. Batches are added in
+// float64, in their order.
+type grams struct {
+	*gramKernels
+	memory *cuda.Memory
+	sums   map[string]*gramSum // by the first layer that reads the input
+}
+
+// gramSum is the sum over the batches so far.
+type gramSum struct {
+	input
+	sum, extremes cuda.Address
+	tokens        int
+}
+
+// sumBytes is the memory of an input's sums and of the product of a batch.
+func sumBytes(width int) int64 { return 12 * int64(width) * int64(width) }
+
+// newGrams allocates sums of inputs, all 0. It must be called within Device.Do.
+func (m *Model) newGrams(k *gramKernels, inputs []input) (*grams, error) {
+	g := &grams{k, m.device.NewMemory(), map[string]*gramSum{}}
+	for _, in := range inputs {
+		s := &gramSum{input: in}
+		for _, of := range []struct {
+			to    *cuda.Address
+			bytes int
+		}{{&s.sum, 8 * in.width * in.width}, {&s.extremes, 8}} {
+			at, err := g.memory.Alloc(of.bytes)
+			if err == nil {
+				err = m.device.Clear(at, of.bytes)
+			}
+			if err != nil {
+				_ = g.memory.Free() // the first error is told
+				return nil, fmt.Errorf("tensor %q: statistics of its %d inputs: %w", in.layers[0], in.width, err)
+			}
+			*of.to = at
+		}
+		g.sums[in.layers[0]] = s
+	}
+	return g, nil
+}
+
+// observe queues the addition of the inputs x[rows, inputs] of a layer, if its first layer is wanted.
+func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) error {
+	if g == nil {
+		return nil
+	}
+	s := g.sums[l.layers[0].Weight]
+	if s == nil {
+		return nil
+	}
+	if p.act != cuda.FP32 || stride != s.width {
+		return fmt.Errorf("tensor %q: statistics need float32 inputs without gaps", l.layers[0].Weight)
+	}
+	product, err := p.buffer("gram", 4*s.width*s.width)
+	if err != nil {
+		return err
+	}
+	shape := cuda.LinearShape{M: s.width, N: s.width, K: rows, In: cuda.FP32, Out: cuda.FP32, Transposed: true, TransposedX: true,
+		StrideX: s.width, StrideY: s.width}
+	if err := p.multiply(shape, product, x, x, false); err != nil {
+		return p.layerError(l, err)
+	}
+	s.tokens += rows
+	blocks := cuda.Grid{X: min(s.width, 132*16)}
+	if err := g.add.Launch(blocks, cuda.Grid{X: threads}, s.sum, product, s.width); err != nil {
+		return err
+	}
+	return g.extremes.Launch(flat(rows*s.width), cuda.Grid{X: threads}, s.extremes, x, rows, s.width)
+}
+
+// of downloads an input's statistics, in order; nil where no token reached it.
+func (g *grams) of(p *pass, in input) (*Gram, error) {
+	s := g.sums[in.layers[0]]
+	if s.tokens == 0 {
+		return nil, nil
+	}
+	n := s.width * (s.width + 1) / 2
+	packed, err := p.buffer("gram", 4*n) // the product is not needed any more
+	if err != nil {
+		return nil, err
+	}
+	if err := g.pack.Launch(cuda.Grid{X: min(s.width, 132*16)}, cuda.Grid{X: threads}, packed, s.sum, s.width, float64(s.tokens)); err != nil {
+		return nil, err
+	}
+	var extremes [8]byte
+	if err := p.device.Download(extremes[:], s.extremes); err != nil {
+		return nil, err
+	}
+	out := &Gram{Layers: in.layers, Width: s.width, Tokens: s.tokens, Triangle: make([]float32, n),
+		Low:  unordered(^binary.LittleEndian.Uint32(extremes[:])),
+		High: unordered(binary.LittleEndian.Uint32(extremes[4:]))}
+	return out, downloadFloats(p.device, out.Triangle, packed)
+}
+
+// unordered is the float that the kernel's ordered numbers.
+func unordered(u uint32) float32 {
+	if u&(1<<31) == 0 {
+		return math.Float32frombits(^u)
+	}
+	return math.Float32frombits(u &^ (1 << 31))
+}
+
+// downloadFloats copies numbers from the card. It must be called within Device.Do.
+func downloadFloats(d *cuda.Device, to []float32, from cuda.Address) error {
+	const piece = 1 << 22
+	data := make([]byte, 4*min(piece, len(to)))
+	for len(to) > 0 {
+		part := data[:4*min(piece, len(to))]
+		if err := d.Download(part, from); err != nil {
+			return err
+		}
+		for i := range len(part) / 4 {
+			to[i] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*i:]))
+		}
+		to, from = to[len(part)/4:], from.Plus(len(part))
+	}
+	return nil
+}

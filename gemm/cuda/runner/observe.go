@@ -1,0 +1,197 @@
+package runner
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+)
+
+// Observation says which statistics of inputs a pass collects.
+type Observation struct {
+	// Wanted reports whether an input is wanted; layers are the names of the weights that read it. Default: all.
+	Wanted func(layers []string) bool
+	// Each gets the statistics of an input after the last batch of its block. An error ends the pass.
+	Each func(Gram) error
+	// Blocks is the number of blocks that are run; the head counts as one. Default 0: all.
+	Blocks int
+	// Room is the memory of the card in bytes for a block's sums; those of one input may take more. Default 0: half of
+	// what is free.
+	Room int64
+}
+
+// Observe is Pass, and also collects statistics of linear layers' inputs, block by block. It needs a model with
+// Options.Exact. If it does not run all blocks, the result is nil.
+//
+// The sums of a block's inputs take 8 bytes an element on the card. Where the card has no room for all of them, the
+// block runs again for the others.
+func (m *Model) Observe(ctx context.Context, tokens [][]int32, o Observation, step func(done, total int) error) (*Pass, error) {
+	k, err := compileGram(ctx, m.device)
+	if err != nil {
+		return nil, err
+	}
+	r, err := m.observe(ctx, k, tokens, o, step)
+	if closed := k.module.Close(); err == nil {
+		err = closed
+	}
+	return r, err
+}
+
+func (m *Model) observe(ctx context.Context, k *gramKernels, tokens [][]int32, o Observation, step func(done, total int) error) (r *Pass, err error) {
+	if step == nil {
+		step = func(int, int) error { return nil }
+	}
+	if r, err = m.begin(tokens); err != nil {
+		return nil, err
+	}
+	total := len(m.decoder.Blocks) + 1
+	if o.Blocks > 0 {
+		total = min(total, o.Blocks)
+	}
+	for i := 0; err == nil && i < total; i++ {
+		if i < len(m.decoder.Blocks) {
+			err = r.observeBlock(ctx, k, i, o)
+		} else {
+			err = r.observeHead(ctx, k, o)
+		}
+		if err == nil {
+			err = step(i+1, total)
+		}
+	}
+	if err != nil || r.Scores == nil {
+		_ = r.Close() // the first error is told
+		return nil, err
+	}
+	return r, nil
+}
+
+// observeBlock runs all batches through a block, once for each set of inputs that the card has room for.
+func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observation) error {
+	var wanted []input
+	for _, in := range inputsOf(r.model.decoder.Blocks[i]) {
+		if o.Wanted == nil || o.Wanted(in.layers) {
+			wanted = append(wanted, in)
+		}
+	}
+	if len(wanted) == 0 {
+		return r.do(func() error { return r.block(ctx, i) })
+	}
+	before := r.model.device.NewMemory()
+	defer func() { _ = r.model.device.Release(before.Free) }() // a failure shows in the next allocation
+	var kept []cuda.Address
+	for len(wanted) > 0 {
+		var set []input
+		if err := r.do(func() (err error) {
+			if set, err = r.model.roomFor(wanted, o.Room); err != nil {
+				return err
+			}
+			if len(set) < len(wanted) && kept == nil {
+				kept, err = r.copyTo(before)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		wanted = wanted[len(set):]
+		if err := r.observeSet(k, set, o, func() error { return r.block(ctx, i) }); err != nil {
+			return err
+		}
+		if len(wanted) > 0 {
+			if err := r.do(func() error { return r.restore(kept) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// observeHead scores all tokens. A tied head's input is not observed.
+func (r *Pass) observeHead(ctx context.Context, k *gramKernels, o Observation) error {
+	h := r.model.decoder.Head
+	layers := []string{h.Linear.Weight}
+	if h.Tied || o.Wanted != nil && !o.Wanted(layers) {
+		return r.do(func() error { return r.score(ctx) })
+	}
+	return r.observeSet(k, []input{{layers, h.Linear.Inputs}}, o, func() error { return r.score(ctx) })
+}
+
+// observeSet adds up the inputs of a set while f runs, and hands their statistics out.
+func (r *Pass) observeSet(k *gramKernels, set []input, o Observation, f func() error) error {
+	var g *grams
+	if err := r.do(func() (err error) {
+		if g, err = r.model.newGrams(k, set); err != nil {
+			return err
+		}
+		r.grams = g
+		defer func() { r.grams = nil }()
+		return f()
+	}); err != nil {
+		if g != nil {
+			_ = r.model.device.Release(g.memory.Free) // the first error is told
+		}
+		return err
+	}
+	defer func() { _ = r.model.device.Release(g.memory.Free) }() // a failure shows in the next allocation
+	for _, in := range set {
+		var one *Gram
+		if err := r.do(func() (err error) { one, err = g.of(r.batches[0].pass, in); return err }); err != nil {
+			return err
+		}
+		if one == nil {
+			continue // no token was routed to this expert
+		}
+		if err := o.Each(*one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Pass) do(f func() error) error { return r.model.device.Do(f) }
+
+// roomFor is the first of some inputs, as many as there is room for, and at least one.
+func (m *Model) roomFor(inputs []input, room int64) ([]input, error) {
+	if room == 0 {
+		free, err := m.device.Free()
+		if err != nil {
+			return nil, err
+		}
+		room = free / 2
+	}
+	n := slices.IndexFunc(inputs, func(in input) bool {
+		room -= sumBytes(in.width)
+		return room < 0
+	})
+	if n < 0 {
+		return inputs, nil
+	}
+	return inputs[:max(1, n)], nil
+}
+
+// copyTo copies the residual stream of all batches to new memory.
+func (r *Pass) copyTo(memory *cuda.Memory) (all []cuda.Address, err error) {
+	for _, b := range r.batches {
+		at, err := memory.Alloc(b.bytes())
+		if err == nil {
+			err = r.model.device.CopyWithin(at, b.h, b.bytes())
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+// restore copies the residual stream of all batches back.
+func (r *Pass) restore(from []cuda.Address) error {
+	for i, b := range r.batches {
+		if err := r.model.device.CopyWithin(b.h, from[i], b.bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bytes of the residual stream.
+func (b batch) bytes() int { return b.rows * b.hidden * b.act.Bytes() }

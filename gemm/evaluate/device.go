@@ -1,0 +1,167 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Device is a GPU that runs models for a search, with float32 activations.
+type Device struct{ gpu *cuda.Device }
+
+// OpenDevice opens the GPU of a number; see [cuda.Open].
+func OpenDevice(number int) (*Device, error) {
+	gpu, err := cuda.Open(number)
+	if err != nil {
+		return nil, err
+	}
+	return &Device{gpu}, nil
+}
+
+// Name is the kind of card, the version of cuBLASLt and that of the kernels. The last digits of results depend on them.
+func (d *Device) Name() string {
+	i := d.gpu.Info()
+	return fmt.Sprintf("%s, cuBLASLt %s, kernels %s", i.Name, i.CublasLt, runner.Version())
+}
+
+// Calibrate gives a model for sequences of at most longest tokens. It is loaded when it is run. The scorer is of models
+// like it.
+func (d *Device) Calibrate(s *Scorer, m *weights.Model, longest int) Calibrated {
+	return &onGPU{decoder: s.Decoder, open: func(ctx context.Context) (*runner.Model, error) {
+		on, err := runner.New(ctx, d.gpu, s.Decoder.Decoder, runner.Stored(m, s.Layout), runner.Options{Exact: true, Longest: longest})
+		if err != nil {
+			err = fmt.Errorf("%s: %w", m.Dir, err)
+		}
+		return on, err
+	}}
+}
+
+// Compare is [Scorer.Compare] on the GPU, without an observer.
+func (d *Device) Compare(ctx context.Context, s *Scorer, before, after *weights.Model) (*Comparison, error) {
+	on := *s
+	on.Device = d.gpu
+	var scores [2]*forward.Scores
+	for i, m := range []*weights.Model{before, after} {
+		p, err := on.Pass(ctx, m)
+		if err == nil {
+			scores[i], err = p.Scores, p.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	c, err := forward.Compare(scores[0], scores[1])
+	return &Comparison{scores[0].Loss(), scores[1].Loss(), c, s.Tokens}, err
+}
+
+// Close frees the card.
+func (d *Device) Close() error { return d.gpu.Close() }
+
+type onGPU struct {
+	decoder *forward.Decoder
+	open    func(context.Context) (*runner.Model, error)
+	model   *runner.Model // nil until it is run
+}
+
+func (g *onGPU) Close() error {
+	if g.model == nil {
+		return nil
+	}
+	return g.model.Close()
+}
+
+// load loads the model, if it is not loaded.
+func (g *onGPU) load(ctx context.Context) (err error) {
+	if g.model == nil {
+		g.model, err = g.open(ctx)
+	}
+	return err
+}
+
+func (g *onGPU) Collect(ctx context.Context, tokens [][]int32, dir string, o hessian.Options) (*hessian.Store, error) {
+	store, pass, err := g.collect(ctx, tokens, dir, o)
+	if pass != nil {
+		err = errors.Join(err, pass.Close())
+	}
+	return store, err
+}
+
+// collect collects statistics. The pass is nil if the folder had those of the last layers.
+func (g *onGPU) collect(ctx context.Context, tokens [][]int32, dir string, o hessian.Options) (store *hessian.Store, pass *runner.Pass, err error) {
+	store, err = hessian.CollectFrom(ctx, g.decoder, tokens, dir, o, func(w hessian.Wanted) (err error) {
+		if err := g.load(ctx); err != nil {
+			return err
+		}
+		pass, err = g.model.Observe(ctx, tokens, runner.Observation{Wanted: w.Input, Blocks: w.Blocks, Each: func(s runner.Gram) error {
+			return w.Keep(hessian.Given{Layers: s.Layers, Width: s.Width, Tokens: s.Tokens, Min: s.Low, Max: s.High, Triangle: s.Triangle})
+		}}, stepOf(o))
+		return err
+	})
+	return store, pass, err
+}
+
+func stepOf(o hessian.Options) func(done, total int) error {
+	return func(done, total int) error {
+		if o.Progress != nil {
+			o.Progress(done, total)
+		}
+		return nil
+	}
+}
+
+func (g *onGPU) CollectAndScore(ctx context.Context, tokens [][]int32, dir string, o hessian.Options) (store *hessian.Store, _ Reference, err error) {
+	if err := g.load(ctx); err != nil {
+		return nil, nil, err
+	}
+	r := &gpuReference{}
+	if store, r.all, err = g.collect(ctx, tokens, dir, o); err == nil && r.all == nil {
+		r.all, err = g.model.Pass(ctx, tokens, stepOf(o))
+	}
+	if err == nil {
+		r.few, err = g.model.Pass(ctx, tokens[:divergence.FewSequences(tokens)], nil)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, r.Close())
+	}
+	return store, r, nil
+}
+
+// gpuReference is a model's passes over all tokens, and over those by which single layers are compared.
+type gpuReference struct{ all, few *runner.Pass }
+
+func (r *gpuReference) Loss() float64 { return r.all.Scores.Loss() }
+
+// errBase refuses what no search asks for.
+var errBase = errors.New("on a GPU, single layers are compared beside the model's own weights alone")
+
+func (r *gpuReference) PerLayer(ctx context.Context, base, changed divergence.Weights, done func(layer string, nats float64) error) error {
+	if base != nil {
+		return errBase
+	}
+	return r.few.PerLayer(ctx, changed, done)
+}
+
+func (r *gpuReference) WholeModel(ctx context.Context, changed divergence.Weights) (nats, loss float64, interval [2]float64, err error) {
+	nats, scores, err := r.all.Changed(ctx, changed)
+	if err != nil {
+		return 0, 0, interval, err
+	}
+	c, err := forward.Compare(r.all.Scores, scores)
+	return nats, c.Difference, [2]float64{c.Low, c.High}, err
+}
+
+func (r *gpuReference) Close() (err error) {
+	for _, p := range []*runner.Pass{r.all, r.few} {
+		if p != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}
+	return err
+}

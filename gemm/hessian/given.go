@@ -1,0 +1,69 @@
+package hessian
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
+)
+
+// Given is the statistics of an input that another program part has computed, such as a GPU.
+type Given struct {
+	Layers        []string // names of the weights that read the input
+	Width, Tokens int
+	Min, Max      float32
+	// Triangle is the upper triangle of H, row by row without gaps.
+	Triangle []float32
+}
+
+// Wanted says which statistics a folder lacks.
+type Wanted struct {
+	// Blocks is the number of blocks up to the last layer without statistics. The head counts as a block.
+	Blocks int
+	// Input reports whether the input of some layers is wanted.
+	Input func(layers []string) bool
+	// Keep writes the statistics of an input.
+	Keep func(Given) error
+}
+
+// CollectFrom is [Collect] with statistics that run computes. It does not call run where the folder has everything.
+func CollectFrom(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, run func(Wanted) error) (*Store, error) {
+	return collect(ctx, d, tokens, dir, o, func(c *collection, blocks int) error {
+		return run(Wanted{blocks, func(layers []string) bool { return c.done[layers[0]] == nil }, c.keep})
+	})
+}
+
+// keep writes statistics that were computed elsewhere.
+func (c *collection) keep(g Given) error {
+	if want := g.Width * (g.Width + 1) / 2; len(g.Triangle) != want || len(g.Layers) == 0 || g.Tokens < 1 {
+		return fmt.Errorf("statistics of %q: %d values for %d inputs and %d tokens", g.Layers, len(g.Triangle), g.Width, g.Tokens)
+	}
+	if !finite(g.Min) || !finite(g.Max) {
+		return notFinite(g.Layers[0])
+	}
+	trace := 0.0
+	for i, at := 0, 0; i < g.Width; i++ {
+		trace += float64(g.Triangle[at])
+		at += g.Width - i
+	}
+	rest := g.Triangle
+	s := &sum{names: g.Layers, tokens: g.Tokens, low: g.Min, high: g.Max}
+	return c.writeFile(s, g.Width, trace/float64(g.Width), func(i int) []float32 {
+		row := rest[:g.Width-i]
+		rest = rest[g.Width-i:]
+		return row
+	})
+}
+
+// Digest is a checksum of what the statistics say of each input: layers, tokens and range. Statistics that another
+// card or library has computed differ in it.
+func (s *Store) Digest() string {
+	h := sha256.New()
+	for _, in := range s.index.Inputs {
+		fmt.Fprintf(h, "%q %d %d %x %x %x\n", in.Layers, in.Width, in.Tokens, math.Float64bits(in.Min), math.Float64bits(in.Max), math.Float64bits(in.RMS))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
