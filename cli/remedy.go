@@ -16,6 +16,7 @@ var remedies = []struct {
 }{
 	{transform.ErrNoTokens, "--tokens FILE"},
 	{program.ErrNoHessians, "--tokens FILE"},
+	{transform.ErrOtherDevice, "--device NUMBER, or leave --device out for the CPU"},
 	{transform.ErrNoBudget, "--min-snr, or --max-loss with --tokens"},
 	{transform.ErrNoLoss, "--min-snr"},
 	{transform.ErrOtherFamily, "--arch FILE"},

@@ -75,12 +75,22 @@ func (o *ApplyOptions) useTokens(ctx context.Context, s *source, p *plan.Plan) (
 	if o.Hessians != nil || o.Tokens == nil || p.Request.Hessians == "" {
 		return nil
 	}
-	o.Hessians = hessians{key: o.Tokens.key} // which is all that other tokens are refused by
-	if p.Request.Hessians == o.Tokens.key {
-		o.Tokens.count = s.count
-		o.Hessians, err = o.Tokens.hessians(ctx, false, parallel.Workers(o.Workers), o.Progress)
+	t := o.Tokens
+	if err := t.checkDevice(p); err != nil {
+		return err
 	}
-	return err
+	o.Hessians = hessians{key: t.Key()} // which is all that other tokens are refused by
+	if p.Request.Hessians != t.Key() {
+		return nil
+	}
+	t.count = s.count
+	defer func() { err = errors.Join(err, t.release()) }()
+	h, err := t.hessians(ctx, false, parallel.Workers(o.Workers), o.Progress)
+	if err != nil {
+		return err
+	}
+	o.Hessians = h
+	return t.checkStatistics(p, h)
 }
 
 // CheckOut refuses an output folder that exists or lies inside the model's folder, and one that an interrupted

@@ -36,13 +36,16 @@ type planner struct {
 	model *pass.Model
 }
 
-func makePlan(ctx context.Context, s *source, o Options) (*plan.Plan, error) {
+func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err error) {
 	if o.Table == nil {
 		o.Table = Passes
 	}
 	o.Workers = parallel.Workers(o.Workers)
 	if err := errors.Join(o.Table.Validate(), o.Validate()); err != nil {
 		return nil, err
+	}
+	if o.Tokens != nil {
+		defer func() { err = errors.Join(err, o.Tokens.release()) }()
 	}
 	doubt, err := useTokens(ctx, s, &o)
 	if err != nil {
@@ -56,6 +59,12 @@ func makePlan(ctx context.Context, s *source, o Options) (*plan.Plan, error) {
 		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
 	if o.Hessians != nil && UsesHessians(o.Passes) {
 		p.plan.Request.Hessians, s.hessians = o.Hessians.Key(), o.Hessians
+	}
+	if t := o.Tokens; t != nil && t.Device != nil && o.Hessians != nil {
+		p.plan.Request.Device = t.device()
+		if h, ok := s.hessians.(hessians); ok {
+			p.plan.Request.Statistics = h.fit.Digest()
+		}
 	}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
@@ -81,9 +90,6 @@ func makePlan(ctx context.Context, s *source, o Options) (*plan.Plan, error) {
 		return nil, err
 	}
 	p.noteAdapter()
-	if o.Tokens != nil {
-		o.Tokens.source = nil // the search's, and large
-	}
 	p.compiled = p.plan
 	return p.plan, ctx.Err()
 }

@@ -12,9 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
-	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
@@ -33,12 +31,15 @@ type Tokens struct {
 	Dir string
 	// Keep is true where what Dir has stays for later calls; otherwise Remove is called in the end.
 	Keep bool
+	// Device runs the model instead of the CPU; nil: the CPU. It is set before anything else is done with the tokens.
+	Device Device
 
 	given                 *arch.Family // that NewTokens got; nil: the catalogue's
 	fit, held, evaluation tokens.Set
 	model                 *weights.Model
-	scorer                *evaluate.Scorer // of evaluation
-	source                *forward.Result  // of the model on held; nil until it is known
+	scorer                *evaluate.Scorer    // of evaluation
+	calibrated            evaluate.Calibrated // the model on the device; nil until it is needed
+	reference             evaluate.Reference  // of the model on held; nil until it is known
 	fingerprint           plan.Model
 	key, family           string
 	count                 *counters
@@ -104,8 +105,9 @@ func sum(data []byte) []byte {
 	return h[:]
 }
 
-// Key identifies the model and the calibration tokens: [plan.Request.Hessians] of plans that were made with them.
-func (t *Tokens) Key() string { return t.key }
+// Key identifies the model, the calibration tokens and the device: [plan.Request.Hessians] of plans that were made with
+// them.
+func (t *Tokens) Key() string { return deviceKey(t.key, t.Device) }
 
 // hessians are the calibration statistics of two sets of tokens.
 type hessians struct {
@@ -130,32 +132,31 @@ func (h hessians) Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 // hessians collects the calibration statistics, or finds them in Dir. Where a budget of loss will be spent, the same
 // pass over the held-out tokens is the reference of its evaluator.
 func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress func(Event)) (hessians, error) {
-	h := hessians{key: t.key}
+	h := hessians{key: t.Key()}
 	if t.Dir == "" {
 		return h, errors.New("tokens need a folder to keep calibration statistics in (Tokens.Dir)")
 	}
 	if err := t.mark(); err != nil {
 		return h, err
 	}
-	d, w := t.scorer.Decoder, forward.Stored(t.model)
+	on := t.calibrate()
+	var err error
 	options := func(before int) hessian.Options {
-		return hessian.Options{Workers: workers, Key: t.key, Progress: func(n, total int) {
+		return hessian.Options{Workers: workers, Key: h.key, Progress: func(n, total int) {
 			if progress != nil {
 				progress(Event{Stage: "statistics", Done: int64(before*total + n), Total: int64(2 * total)})
 			}
 		}}
 	}
 	fit, held := filepath.Join(t.Dir, "fit"), filepath.Join(t.Dir, "held")
-	var err error
-	if h.fit, err = hessian.Collect(ctx, d, w, t.fit.Sequences, fit, options(0)); err != nil {
+	if h.fit, err = on.Collect(ctx, t.fit.Sequences, fit, options(0)); err != nil {
 		return h, t.failed(ctx, fit, t.fit.Error(err))
 	}
-	t.count.heldPass(t.source == nil)
-	if t.source != nil || !spend {
-		h.held, err = hessian.Collect(ctx, d, w, t.held.Sequences, held, options(1))
+	t.count.heldPass(t.reference == nil)
+	if t.reference != nil || !spend {
+		h.held, err = on.Collect(ctx, t.held.Sequences, held, options(1))
 	} else {
-		keep := forward.Keep{Entries: divergence.FewSequences(t.held.Sequences)}
-		h.held, t.source, err = hessian.CollectAndScore(ctx, d, w, t.held.Sequences, held, keep, options(1))
+		h.held, t.reference, err = on.CollectAndScore(ctx, t.held.Sequences, held, options(1))
 	}
 	if err != nil {
 		err = t.failed(ctx, held, t.held.Error(err))
@@ -178,7 +179,7 @@ func (t *Tokens) failed(ctx context.Context, dir string, err error) error {
 // search is what a budget of loss is spent with.
 func (t *Tokens) search(o *Options) (s search.Options, err error) {
 	s = o.Search
-	s.Evaluator = divergence.FromPass(t.scorer.Decoder, forward.Stored(t.model), t.source, divergence.Options{PerLayer: divergence.FewSequences(t.held.Sequences)})
+	s.Evaluator = t.reference
 	key, err := t.searchKey(o)
 	s.Record = search.Folder{Dir: filepath.Join(t.Dir, "search"), Key: key}
 	return s, err
@@ -186,7 +187,7 @@ func (t *Tokens) search(o *Options) (s search.Options, err error) {
 
 // doubt says that the tokens may not be of this model; empty where nothing speaks for it.
 func (t *Tokens) doubt() string {
-	guess, loss := math.Log(float64(t.scorer.Decoder.Vocabulary())), t.source.Scores.Loss()
+	guess, loss := math.Log(float64(t.scorer.Decoder.Vocabulary())), t.reference.Loss()
 	if loss <= guess {
 		return ""
 	}
@@ -203,7 +204,7 @@ func (t *Tokens) searchKey(o *Options) (string, error) {
 	}
 	h := sha256.New()
 	const format = 2 // of the records
-	fmt.Fprintf(h, "%d\n%s\n%s\n%v\n%v\n%v\n%x\n%s\n", format, t.key, o.Version, o.Passes, o.Workload, o.Role, sum(cost), t.family)
+	fmt.Fprintf(h, "%d\n%s\n%s\n%v\n%v\n%v\n%x\n%s\n", format, t.Key(), o.Version, o.Passes, o.Workload, o.Role, sum(cost), t.family)
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
@@ -231,6 +232,9 @@ func (t *Tokens) Compare(ctx context.Context, out *weights.Model, progress func(
 		if progress != nil {
 			progress(Event{Stage: "evaluate", Done: int64(done), Total: int64(t.evaluationSteps())})
 		}
+	}
+	if t.Device != nil {
+		return t.Device.Compare(ctx, &s, t.model, out)
 	}
 	return s.Compare(ctx, t.model, out, nil)
 }

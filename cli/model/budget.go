@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -18,6 +21,7 @@ var (
 	planTokensFlag = &cli.StringFlag{Name: "tokens", Usage: "tokens in `FILE`: calibration for the search, evaluation to test it"}
 	maxLossFlag    = &cli.StringFlag{Name: "max-loss", Usage: "perplexity may rise by `SHARE` (0.1% equals 0.001)", DefaultText: "the recipe's"}
 	searchTimeFlag = &cli.DurationFlag{Name: "search-time", Usage: "look for finer choices for up to `TIME`, such as 5m", DefaultText: "do not look"}
+	planDeviceFlag = &cli.StringFlag{Name: "device", Usage: "search on the GPU of this `NUMBER`", DefaultText: "on the CPU"}
 	searchDirFlag  = &cli.StringFlag{Name: "search-dir", Usage: "keep the search's intermediate results in `DIR`", DefaultText: "not kept"}
 )
 
@@ -35,10 +39,13 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 	if err := tokensGiven(c); err != nil {
 		return err
 	}
-	for _, f := range []string{"max-loss", "search-time", "search-dir"} {
+	for _, f := range []string{"max-loss", "search-time", "search-dir", "device"} {
 		if c.IsSet(f) && !c.IsSet("tokens") {
 			return exit.Usagef("--%s needs tokens: give --tokens FILE; without tokens, --min-snr is a budget", f)
 		}
+	}
+	if _, err := deviceNumber(c); err != nil {
+		return err
 	}
 	if c.Duration("search-time") < 0 {
 		return exit.Usagef("--search-time %v: give a time such as 5m", c.Duration("search-time"))
@@ -67,11 +74,32 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 }
 
 // givenTokens reads the tokens that --tokens names; nil where it names none. beside is the file or folder beside
-// which the search keeps what it finds.
-func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transform.Options) (*transform.Tokens, error) {
+// which the search keeps what it finds. The caller closes what close frees.
+func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transform.Options) (t *transform.Tokens, close func() error, err error) {
+	close = func() error { return nil }
 	if !c.IsSet("tokens") {
-		return nil, nil
+		return nil, close, nil
 	}
+	number, err := deviceNumber(c)
+	if err != nil {
+		return nil, close, err
+	}
+	if t, err = readTokens(c, m, o); err != nil {
+		return nil, close, err
+	}
+	if number != nil {
+		gpu, err := evaluate.OpenDevice(*number)
+		if err != nil {
+			return nil, close, err
+		}
+		t.Device, close = gpu, gpu.Close
+	}
+	t.Dir, t.Keep, err = searchDir(c, path, beside, t.Key())
+	return t, close, err
+}
+
+// readTokens reads the tokens that --tokens names.
+func readTokens(c *cli.Context, m *weights.Model, o transform.Options) (*transform.Tokens, error) {
 	file, err := openTokens(c.String("tokens"), m.Dir)
 	if err != nil {
 		return nil, err
@@ -80,12 +108,14 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 	if err != nil {
 		return nil, err
 	}
-	t, err := transform.NewTokens(m, file, o.Family, family, o.Workers)
-	if err != nil {
-		return nil, err
+	return transform.NewTokens(m, file, o.Family, family, o.Workers)
+}
+
+// withoutDevice says what to do where the GPU that --device names cannot do the work.
+func withoutDevice(c *cli.Context, err *error) {
+	if c.IsSet("device") && (errors.Is(*err, cuda.ErrNoGPU) || errors.Is(*err, cuda.ErrNoCompiler) || errors.Is(*err, cuda.ErrOutOfMemory)) {
+		*err = fmt.Errorf("%w: leave --device out, and the CPU runs the model", *err)
 	}
-	t.Dir, t.Keep, err = searchDir(c, path, beside, t.Key())
-	return t, err
 }
 
 // finish removes what the search found, unless it is to be kept.

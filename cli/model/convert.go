@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
@@ -34,6 +35,8 @@ are no part of the model's family, such as a vision tower's, stay as they are.
    lowtoggle convert MODEL OUT --min-snr 25              another budget
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
                                                          the most saved for a rise of perplexity
+   lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1% --device 0
+                                                         the same search on a GPU
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
    lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided, or what a
                                                          conversion's lowtoggle.json says it did
@@ -44,7 +47,8 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, flag.Common),
-	Action: func(c *cli.Context) error {
+	Action: func(c *cli.Context) (err error) {
+		defer withoutDevice(c, &err)
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
 			return err
@@ -59,7 +63,10 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 		}
 		defer m.Close()
 		start := time.Now()
-		if o.Tokens, err = givenTokens(c, m, args[0], args[1], o); err != nil {
+		var closeDevice func() error
+		o.Tokens, closeDevice, err = givenTokens(c, m, args[0], args[1], o)
+		defer exit.CloseAll(&err, closeDevice)
+		if err != nil {
 			return err
 		}
 		r, did, err := convert(c, m, args, o)
@@ -116,6 +123,14 @@ func withArch(c *cli.Context, words ...string) []string {
 func withTokens(c *cli.Context, words ...string) []string {
 	if path := c.String("tokens"); path != "" {
 		words = append(words, "--tokens", path)
+	}
+	return words
+}
+
+// withDevice adds the device that a plan's statistics are of, where applying it takes them again.
+func withDevice(c *cli.Context, p *plan.Plan, words ...string) []string {
+	if p.Request.Statistics != "" {
+		words = append(words, "--device", c.String("device"))
 	}
 	return words
 }

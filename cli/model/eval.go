@@ -35,7 +35,7 @@ tensor is cut in halves. Without --tokens it is MODEL/tokens.safetensors.
 
 With --device an NVIDIA GPU runs the whole model, with float32 activations as the CPU does. It
 compiles its kernels with NVRTC, of the CUDA toolkit. Without NVRTC the GPU multiplies by the
-linear layers, and the CPU does the rest. No conversion's bytes depend on --device.
+linear layers, and the CPU does the rest.
 
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors

@@ -26,7 +26,8 @@ With --json it goes to standard output, and to a file only where -o names one.
 Exit status 3: written, but the budget does not allow in every layer what --passes asks for.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
 		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, flag.Common),
-	Action: func(c *cli.Context) error {
+	Action: func(c *cli.Context) (err error) {
+		defer withoutDevice(c, &err)
 		args, err := flag.Arguments(c, "MODEL")
 		if err != nil {
 			return err
@@ -47,7 +48,10 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		if err := outfile.CheckPlan(path, args[0], m); err != nil {
 			return err
 		}
-		if o.Tokens, err = givenTokens(c, m, args[0], path, o); err != nil {
+		var closeDevice func() error
+		o.Tokens, closeDevice, err = givenTokens(c, m, args[0], path, o)
+		defer exit.CloseAll(&err, closeDevice)
+		if err != nil {
 			return err
 		}
 		p, err := makePlan(c, m, o)
@@ -68,7 +72,7 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 		} else {
 			printPlan(c.App.Writer, m, p, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
-				term.CommandLine(withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...))
+				term.CommandLine(withDevice(c, p, withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...))
 		}
 		return missed(p)
 	},

@@ -56,7 +56,12 @@ type Request struct {
 	// Hessians is the key of the calibration statistics by which errors were weighed. Applying the plan
 	// takes the same tokens. Absent where there were none.
 	Hessians string `json:"inputs,omitempty"`
-	Seed     uint64 `json:"seed"`
+	// Device is the kind of GPU that computed calibration statistics and divergences, with the versions of what it
+	// computed with. Absent where the CPU did.
+	Device string `json:"device,omitempty"`
+	// Statistics is a checksum of a GPU's calibration statistics, where applying the plan takes them again.
+	Statistics string `json:"statistics,omitempty"`
+	Seed       uint64 `json:"seed"`
 }
 
 // Prediction is what is expected of one tensor.

@@ -1,0 +1,93 @@
+package transform
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Device runs models in place of the CPU. [evaluate.Device] is a GPU.
+type Device interface {
+	// Name says what the last digits of its results depend on, such as the kind of card and the version of its library.
+	Name() string
+	// Calibrate gives a model for sequences of at most longest tokens. The scorer is of models like it.
+	Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated
+	// Compare is [evaluate.Scorer.Compare] without an observer.
+	Compare(ctx context.Context, s *evaluate.Scorer, before, after *weights.Model) (*evaluate.Comparison, error)
+}
+
+// ErrOtherDevice marks a plan whose calibration statistics were computed on another device.
+var ErrOtherDevice = errors.New("the statistics' last digits, and with them the result's bytes, depend on the device: apply the plan on one of the kind that it was made on, or make a new plan")
+
+// deviceKey is the key of what a device computes from what has another key.
+func deviceKey(key string, d Device) string {
+	if d == nil {
+		return key
+	}
+	h := sha256.Sum256([]byte(key + "\n" + d.Name()))
+	return hex.EncodeToString(h[:])
+}
+
+// onCPU is the name of no device.
+const onCPU = "the CPU"
+
+func deviceName(name string) string {
+	if name == "" {
+		return onCPU
+	}
+	return name
+}
+
+// device is the name of what computes; empty for the CPU.
+func (t *Tokens) device() string {
+	if t.Device == nil {
+		return ""
+	}
+	return t.Device.Name()
+}
+
+// checkDevice refuses a plan whose statistics another kind of device computed.
+func (t *Tokens) checkDevice(p *plan.Plan) error {
+	if was, now := p.Request.Device, t.device(); was != now {
+		return fmt.Errorf("the plan was made with calibration statistics of %s, and these would be those of %s: %w", deviceName(was), deviceName(now), ErrOtherDevice)
+	}
+	return nil
+}
+
+// checkStatistics refuses statistics that differ from those of a plan.
+func (t *Tokens) checkStatistics(p *plan.Plan, h hessians) error {
+	if was := p.Request.Statistics; was != "" && was != h.fit.Digest() {
+		return fmt.Errorf("%s computes other calibration statistics than when the plan was made (its driver or compiler may have changed): %w", deviceName(t.device()), ErrOtherDevice)
+	}
+	return nil
+}
+
+// calibrate returns the model on the device.
+func (t *Tokens) calibrate() evaluate.Calibrated {
+	switch {
+	case t.calibrated != nil:
+	case t.Device != nil:
+		t.calibrated = t.Device.Calibrate(t.scorer, t.model, max(t.fit.T, t.held.T))
+	default:
+		t.calibrated = t.scorer.OnCPU(t.model)
+	}
+	return t.calibrated
+}
+
+// release frees what a search needed.
+func (t *Tokens) release() (err error) {
+	if t.reference != nil {
+		err = t.reference.Close()
+	}
+	if t.calibrated != nil {
+		err = errors.Join(err, t.calibrated.Close())
+	}
+	t.reference, t.calibrated = nil, nil
+	return err
+}

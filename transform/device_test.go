@@ -1,0 +1,191 @@
+package transform
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/hessian"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/tokens"
+)
+
+// pretended is a device that computes on the CPU.
+type pretended struct {
+	name     string
+	tokens   int // of the statistics' inputs, more than there are
+	longest  int
+	open     int // models
+	compared int
+	fails    error
+}
+
+func (d *pretended) Name() string { return d.name }
+
+func (d *pretended) Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated {
+	d.longest = longest
+	d.open++
+	return &pretendedModel{s.OnCPU(m), d}
+}
+
+func (d *pretended) Compare(ctx context.Context, s *evaluate.Scorer, before, after *weights.Model) (*evaluate.Comparison, error) {
+	d.compared++
+	return s.Compare(ctx, before, after, nil)
+}
+
+type pretendedModel struct {
+	evaluate.Calibrated
+	device *pretended
+}
+
+func (m *pretendedModel) Close() error {
+	m.device.open--
+	return m.Calibrated.Close()
+}
+
+func (m *pretendedModel) Collect(ctx context.Context, tokens [][]int32, dir string, o hessian.Options) (*hessian.Store, error) {
+	if m.device.fails != nil {
+		return nil, m.device.fails
+	}
+	return m.Calibrated.Collect(ctx, tokens[m.device.tokens:], dir, o)
+}
+
+// deviceRun plans and converts the demo model with a device; nil: on the CPU.
+type deviceRun struct {
+	t     *testing.T
+	model *weights.Model
+	file  *tokens.File
+	dir   string // of the search
+}
+
+func (r deviceRun) tokens(d Device) *Tokens {
+	tok, err := NewTokens(r.model, r.file, nil, nil, 0)
+	testmodel.OK(r.t, err)
+	tok.Device, tok.Dir, tok.Keep = d, r.dir, true
+	return tok
+}
+
+func (r deviceRun) convert(d Device, given *plan.Plan) (*Conversion, string, error) {
+	passes, err := ParsePasses("trellis,compensate")
+	testmodel.OK(r.t, err)
+	most, out := 0.02, filepath.Join(r.t.TempDir(), "out")
+	c, err := Convert(r.t.Context(), r.model, out, ConvertOptions{Given: given, Options: Options{Passes: passes, Budget: pass.Budget{MaxLoss: &most},
+		Tokens: r.tokens(d), Cost: testmodel.TogglesCost{}, Workload: cost.Workload{Prefill: 1}}})
+	return c, out, err
+}
+
+// A device that computes what the CPU does finds what the CPU finds, in all bytes. The plan says which device it was.
+func TestDevice(t *testing.T) {
+	m, file := demoModel(t)
+	r := deviceRun{t, m, file, t.TempDir()}
+	cpu, cpuOut, err := r.convert(nil, nil)
+	testmodel.OK(t, err)
+	if q := cpu.Plan.Request; q.Device != "" || q.Statistics != "" || q.Hessians == "" {
+		t.Errorf("a plan made on the CPU speaks of a device: %+v", q)
+	}
+	card := &pretended{name: "a card"}
+	gpu, gpuOut, err := r.convert(card, nil)
+	testmodel.OK(t, err)
+	if card.open != 0 || card.compared != 1 || card.longest != file.Parts[0].T {
+		t.Errorf("%d models are still on the device, %d comparisons were made there, for sequences of %d tokens", card.open, card.compared, card.longest)
+	}
+	q := gpu.Plan.Request
+	if q.Device != "a card" || q.Statistics == "" || q.Hessians == cpu.Plan.Request.Hessians {
+		t.Errorf("the plan does not say what it was made on: %+v", q)
+	}
+	same := *gpu.Plan
+	same.Request = cpu.Plan.Request
+	a, err := cpu.Plan.Encode()
+	testmodel.OK(t, err)
+	b, err := same.Encode()
+	testmodel.OK(t, err)
+	if string(a) != string(b) {
+		t.Errorf("the plans differ:\n%s\n%s", a, b)
+	}
+	if gpu.Loss.Comparison != cpu.Loss.Comparison || gpu.Loss.After != cpu.Loss.After {
+		t.Errorf("the losses differ: %+v and %+v", gpu.Loss, cpu.Loss)
+	}
+	sameBytes(t, cpuOut, gpuOut)
+
+	// The plan is applied on that device, from other folders too, and nowhere else.
+	r.dir = t.TempDir()
+	_, again, err := r.convert(&pretended{name: "a card"}, gpu.Plan)
+	testmodel.OK(t, err)
+	sameBytes(t, gpuOut, again)
+	for name, c := range map[string]struct {
+		device Device
+		plan   *plan.Plan
+		says   []string
+	}{
+		"CPU's plan on a card":  {&pretended{name: "a card"}, cpu.Plan, []string{"statistics of the CPU", "those of a card"}},
+		"card's plan on CPU":    {nil, gpu.Plan, []string{"statistics of a card", "those of the CPU"}},
+		"card's plan elsewhere": {&pretended{name: "another"}, gpu.Plan, []string{"statistics of a card", "those of another"}},
+		"other statistics":      {&pretended{name: "a card", tokens: 1}, gpu.Plan, []string{"a card computes other calibration statistics"}},
+	} {
+		r.dir = t.TempDir()
+		_, out, err := r.convert(c.device, c.plan)
+		testmodel.WantError(t, err, c.says...)
+		if !errors.Is(err, ErrOtherDevice) {
+			t.Errorf("%s: error %v is not of class ErrOtherDevice", name, err)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+	}
+}
+
+// A device's statistics and those of the CPU never stand for each other in one folder.
+func TestDevicesDoNotShareStatistics(t *testing.T) {
+	m, file := demoModel(t)
+	r := deviceRun{t, m, file, t.TempDir()}
+	var digests []string
+	for _, d := range []Device{nil, &pretended{name: "a card", tokens: 1}, nil} {
+		tok := r.tokens(d)
+		h, err := tok.hessians(t.Context(), false, 0, nil)
+		testmodel.OK(t, err)
+		testmodel.OK(t, tok.release())
+		digests = append(digests, h.fit.Digest())
+	}
+	if digests[0] == digests[1] || digests[0] != digests[2] {
+		t.Errorf("statistics of the CPU, a card and the CPU again: %q", digests)
+	}
+}
+
+// What a device fails with is the error, and the folder of a search that is not to be kept is gone.
+func TestDeviceFails(t *testing.T) {
+	m, file := demoModel(t)
+	r := deviceRun{t, m, file, filepath.Join(t.TempDir(), "search")}
+	broken := errors.New("the card is on fire")
+	tok := r.tokens(&pretended{name: "a card", fails: broken})
+	tok.Keep = false
+	passes, err := ParsePasses("trellis,compensate")
+	testmodel.OK(t, err)
+	most := 0.02
+	_, err = Plan(t.Context(), m, Options{Passes: passes, Budget: pass.Budget{MaxLoss: &most}, Tokens: tok, Cost: testmodel.TogglesCost{}})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+	if _, err := os.Stat(r.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", r.dir, err)
+	}
+	if card := tok.Device.(*pretended); card.open != 0 {
+		t.Errorf("%d models are still on the device", card.open)
+	}
+}
+
+func sameBytes(t *testing.T, a, b string) {
+	t.Helper()
+	x, y := testmodel.Files(t, a), testmodel.Files(t, b)
+	for name := range x {
+		if filepath.Ext(name) == ".safetensors" && string(x[name]) != string(y[name]) {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
