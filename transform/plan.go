@@ -55,7 +55,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		o.Workload.Prefill = 1
 	}
 	p := &planner{source: s, opt: o}
-	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint,
+	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint, Quantised: s.quantised.Copied(),
 		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
 	if o.Hessians != nil && UsesHessians(o.Passes) {
 		p.plan.Request.Hessians, s.hessians = o.Hessians.Key(), o.Hessians
@@ -174,7 +174,7 @@ func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 	var chosen []int
 	for i, w := range p.weights.All {
 		_, known := w.DType.Format()
-		if w.Adapter || !known || !p.model.Layout.IsLinear(w.Info()) || w.Rows*w.Cols == 0 {
+		if w.Adapter || !known || p.quantised.Holds(w.Name) || !p.model.Layout.IsLinear(w.Info()) || w.Rows*w.Cols == 0 {
 			continue
 		}
 		h := p.opt.Hessians

@@ -15,6 +15,7 @@ import (
 type source struct {
 	*weights.Model
 	weights     *quant.Set
+	quantised   *quant.Description
 	layout      *arch.Layout // nil where the family is not known or does not fit
 	unresolved  error        // why
 	fingerprint plan.Model
@@ -41,6 +42,9 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
 	s := &source{Model: m, weights: quant.Group(m), results: &program.Results{}, count: count}
+	if s.quantised, err = quant.Describe(m); err != nil {
+		return nil, err
+	}
 	if t != nil && t.model == m {
 		s.fingerprint, s.layout = t.fingerprint, t.scorer.Layout
 		return s, nil
@@ -63,8 +67,14 @@ func (s *source) checkOut(out string, resume bool) error {
 	return CheckOut(s.Model, out, resume)
 }
 
-// compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too.
+// compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too. A step on a
+// tensor of a quantised weight is a [plan.ErrInvalid].
 func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps []*plan.Step) (*program.Compiler, error) {
+	for _, step := range steps {
+		if f, role, ok := s.quantised.Tensor(step.Tensor); ok {
+			return nil, fmt.Errorf("%w: %s: tensor %q holds %s of a quantised weight, %s, and is only copied", plan.ErrInvalid, step.Pass, step.Tensor, role, f)
+		}
+	}
 	return program.NewCompiler(program.CompilerOptions{Weights: s.weights, Layout: layout, Hessians: h, Rules: t.rules(),
 		Results: s.results, Count: &s.count.Counters}, steps)
 }

@@ -39,12 +39,12 @@ func TestShiftStaysAwayFromStrangers(t *testing.T) {
 		kept     []string // tensors without a step
 		want     string
 	}{
-		{weights.Info{Name: h + "mlp.c_fc.weight_scale", DType: weights.F32, Shape: []int{1}},
-			[]string{h + "mlp.c_fc.weight", h + "ln_2.weight"}, `"` + h + `mlp.c_fc.weight_scale" is not in the catalogue`},
+		{weights.Info{Name: h + "mlp.c_fc.gain", DType: weights.F32, Shape: []int{1}},
+			[]string{h + "mlp.c_fc.weight", h + "ln_2.weight"}, `"` + h + `mlp.c_fc.gain" is not in the catalogue`},
 		{weights.Info{Name: h + "attn.gate.weight", DType: weights.F32, Shape: []int{5, hidden}},
 			[]string{h + "attn.c_attn.weight", h + "ln_1.weight"}, `"` + h + `attn.gate.weight" is not in the catalogue`},
-		{weights.Info{Name: "lm_head.weight_scale", DType: weights.F32, Shape: []int{7, 1}},
-			[]string{"lm_head.weight"}, `"lm_head.weight_scale" is not in the catalogue`},
+		{weights.Info{Name: "lm_head.gain", DType: weights.F32, Shape: []int{7, 1}},
+			[]string{"lm_head.weight"}, `"lm_head.gain" is not in the catalogue`},
 	} {
 		m := withStranger(t, c.stranger)
 		p := makePlan(t, m, "shift", 0)
@@ -59,7 +59,7 @@ func TestShiftStaysAwayFromStrangers(t *testing.T) {
 		add := &plan.Step{Pass: "shift", Tensor: c.kept[0], Data: pass.Shifted{Add: 1, Epilogue: true}}
 		plan := planOf(t, m, add)
 		plan.DropIn = false
-		if strings.HasSuffix(c.stranger.Name, "_scale") {
+		if strings.HasSuffix(c.stranger.Name, ".gain") {
 			_, err := transform.Apply(t.Context(), m, plan, filepath.Join(t.TempDir(), "out"), transform.ApplyOptions{})
 			wantError(t, err, "invalid plan", c.want)
 		}

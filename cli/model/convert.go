@@ -18,6 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 var Convert = &cli.Command{
@@ -28,7 +29,8 @@ var Convert = &cli.Command{
 shapes and types; it appears whole or not at all. If the search for a plan is interrupted, run
 the same command again. If writing is interrupted, run it again with --resume; the result has the
 same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors that
-are no part of the model's family, such as a vision tower's, stay as they are.
+are no part of the model's family, such as a vision tower's, stay as they are. So do the tensors
+of quantised weights: codes, scales, zero points.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --recipe exact            the function kept
@@ -42,7 +44,8 @@ are no part of the model's family, such as a vision tower's, stay as they are.
                                                          conversion's lowtoggle.json says it did
 
 Exit status 3: written, but the budget did not allow in every layer what --passes asks for, or
-perplexity rose by more than --max-loss on the evaluation tokens.`,
+perplexity rose by more than --max-loss on the evaluation tokens, or the weights are quantised and
+nothing was left to convert.`,
 	Flags: flag.Join([]cli.Flag{
 		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
@@ -93,7 +96,7 @@ perplexity rose by more than --max-loss on the evaluation tokens.`,
 		if err != nil {
 			return err
 		}
-		return errors.Join(missed(r.Plan), overBudget(r))
+		return errors.Join(missed(r.Plan), nothingLeft(r.Plan), overBudget(r))
 	},
 }
 
@@ -143,6 +146,7 @@ type convertJSON struct {
 	Seconds   float64           `json:"seconds"`
 	Shards    []plan.Shard      `json:"shards"`
 	Predicted *predict.Ratio    `json:"predicted,omitempty"`
+	Quantised []quant.Copied    `json:"quantised,omitempty"` // copied byte for byte
 	Tensors   []plan.Prediction `json:"tensors"`
 	Notes     []string          `json:"notes,omitempty"`
 	Found     *plan.Search      `json:"found,omitempty"`
@@ -158,7 +162,7 @@ func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.D
 	if leavesAdapters(m, man.Plan) {
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
-	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards, total,
+	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards, total, man.Plan.Quantised,
 		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil}
 }
 

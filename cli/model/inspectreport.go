@@ -40,6 +40,10 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	if r.NotWorthIt != "" {
 		term.Remark(w, "not worth it", r.NotWorthIt)
 	}
+	if r.Formats != "" {
+		term.Remark(w, "format", r.Formats)
+	}
+	printQuantised(w, r.Quantised)
 	untouched(w, r.Untouched)
 	for _, b := range r.Blocked {
 		term.Remark(w, "blocked", b.String())

@@ -23,7 +23,8 @@ var Plan = &cli.Command{
 	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan carries it out.
 With --json it goes to standard output, and to a file only where -o names one.
 
-Exit status 3: written, but the budget does not allow in every layer what --passes asks for.`,
+Exit status 3: written, but the budget does not allow in every layer what --passes asks for, or
+the weights are quantised and nothing is left to do.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
 		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
@@ -74,7 +75,7 @@ Exit status 3: written, but the budget does not allow in every layer what --pass
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
 				term.CommandLine(withDevice(c, p, withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...))
 		}
-		return missed(p)
+		return errors.Join(missed(p), nothingLeft(p))
 	},
 }
 
@@ -107,6 +108,14 @@ func missed(p *plan.Plan) error {
 	}
 	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",
 		exit.ErrShort, term.Plural(n, "layer", "layers"), remedy)
+}
+
+// nothingLeft is errShort where a plan does nothing because weights are quantised.
+func nothingLeft(p *plan.Plan) error {
+	if !p.NothingLeft() {
+		return nil
+	}
+	return fmt.Errorf("%w: nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged", exit.ErrShort)
 }
 
 // layoutOf is the model's layout for tables; nil where the family is not known.

@@ -18,16 +18,19 @@ import (
 
 // printPlan shows what a plan does, a row per kind of layer.
 func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout) {
+	kinds := transform.Passes.Summary(m, p, layout)
 	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", "lowest SNR", "energy, predicted")
-	for _, k := range transform.Passes.Summary(m, p, layout) {
+	for _, k := range kinds {
 		tab.Add(k.Kind, term.Count(k.Layers), term.Count(k.Weights), mostCommon(k.Treatments), term.Decibels(k.LowestSNR), ratioChange(k.Energy))
 	}
 	total := transform.Predicted(m, p)
 	if total != nil {
 		tab.Add("total", "", "", "", "", ratioChange(total))
 	}
-	tab.Print(w)
-	fmt.Fprintln(w)
+	if len(kinds) > 0 || len(p.Quantised) == 0 {
+		tab.Print(w)
+		fmt.Fprintln(w)
+	}
 	if total != nil {
 		printRatio(w, total, p.Request.Workload, p.Request.Role)
 	}
@@ -42,6 +45,7 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	if !p.DropIn {
 		printNotDropIn(w)
 	}
+	printQuantised(w, p.Quantised)
 	term.Remarks(w, "note", p.Notes)
 	term.Remarks(w, "not done", missedKinds(p, layout))
 }

@@ -19,9 +19,13 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	if !ok {
 		return nil, fmt.Errorf("family %s: there is %w for it, so its loss cannot be computed", layout.Family, ErrNoForward)
 	}
+	if q := layout.Quantised; q.Any() {
+		return nil, fmt.Errorf("the checkpoint is quantised (%s), and the forward pass computes with unquantised weights only: "+
+			"use the unquantised checkpoint that it was made from", q.Formats())
+	}
 	c := readConfig(m.Config)
 	if names := unclaimed(f, c, layout); len(names) > 0 {
-		return nil, fmt.Errorf("tensor %q (%d such in all) is no part of family %s, so what it does to the loss is not known: take it out of the checkpoint", names[0], len(names), layout.Family)
+		return nil, fmt.Errorf("tensor %q (%d such in all) is no part of family %s, so what it does to the loss is not known, and the loss cannot be computed", names[0], len(names), layout.Family)
 	}
 	b := newBuilder(f, c, layout)
 	d := b.decoder()

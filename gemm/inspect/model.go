@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Event reports progress, in bytes.
@@ -27,11 +28,15 @@ type Options struct {
 // Model reads all tensors of a model. A model of an unknown family is reported without roles and linear layers. The error
 // is that of reading the model or resolving its architecture, or ctx's.
 func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
+	q, err := quant.Describe(m)
+	if err != nil {
+		return nil, err
+	}
 	layout, err := arch.Resolve(m, o.Family)
 	if err != nil && !errors.Is(err, arch.ErrUnknownFamily) {
 		return nil, err
 	}
-	r := &Report{Tensors: []Tensor{}}
+	r := &Report{Tensors: []Tensor{}, Method: q.Method, Formats: q.Formats(), Quantised: q.Copied()}
 	if layout != nil {
 		r.Family, r.Untouched, r.Blocked = layout.Family, layout.UnclaimedGroups(), layout.BlockedIndices()
 	} else {
@@ -40,7 +45,7 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 	r.Adapter = adapterOf(m, layout)
 	var done int64
 	err = m.Each(func(t weights.Tensor) error {
-		one, err := tensor(ctx, t, layout, o)
+		one, err := tensor(ctx, t, layout, q, o)
 		if err != nil {
 			return err
 		}
@@ -60,12 +65,15 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 }
 
 // tensor counts the toggles of one tensor and predicts its energy if it is a linear layer.
-func tensor(ctx context.Context, t weights.Tensor, layout *arch.Layout, o Options) (one Tensor, err error) {
+func tensor(ctx context.Context, t weights.Tensor, layout *arch.Layout, q *quant.Description, o Options) (one Tensor, err error) {
 	axis := layout.OutAxis(t.Name)
 	one = Tensor{Name: t.Name, DType: t.DType.String(), Shape: append([]int{}, t.Shape...), Bytes: t.Size(),
 		Kind: layout.Kind(t.Name), Linear: layout.IsLinear(t.Info), elements: t.Len(), layer: shapeOf(t.Info, axis)}
 	if layout != nil && layout.Claims[t.Name] != nil {
 		one.Role = layout.Claims[t.Name].Role.String()
+	}
+	if f, part, ok := q.Tensor(t.Name); ok {
+		one.Linear, one.Quantised, one.Part = false, f.String(), part
 	}
 	if _, ok := t.DType.Format(); !ok {
 		return one, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Report is the result of [Model]. Nil and empty fields are unknown.
@@ -17,6 +18,12 @@ type Report struct {
 	Note    string   `json:"note,omitempty"`
 	Tensors []Tensor `json:"tensors"`
 	Total   Total    `json:"total"`
+	// Method is the quant_method of a quantised checkpoint, as its config names it.
+	Method string `json:"quant_method,omitempty"`
+	// Formats counts the quantised weights by format, in words.
+	Formats string `json:"quantised_weights,omitempty"`
+	// Quantised are the tensors of quantised weights. Conversions copy them, and they count in no energy.
+	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Untouched are the tensors that the family does not know. No pass changes them.
 	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
 	// Blocked are the indices that no pass may change, mostly because an unclaimed tensor might use them.
@@ -36,6 +43,9 @@ type Tensor struct {
 	Kind   string `json:"kind"` // see [arch.Layout.Kind]
 	Linear bool   `json:"linear"`
 	Bytes  int64  `json:"bytes"`
+	// Quantised is the format of the quantised weight that the tensor belongs to, and Part its role there.
+	Quantised string     `json:"quantised,omitempty"`
+	Part      quant.Role `json:"part,omitempty"`
 	*cost.Activity
 	// Predicted is the energy of products with this tensor, relative to random normal weights of the same scale.
 	Predicted *cost.Estimate `json:"predicted,omitempty"`
@@ -137,6 +147,8 @@ func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
 	}
 	switch linear := float64(tot.Linear); {
 	case tot.Tensors == 0:
+	case tot.Linear == 0 && len(r.Quantised) > 0:
+		r.NotWorthIt = "all linear layers are quantised, and conversions copy quantised weights unchanged"
 	case tot.Linear == 0:
 		r.NotWorthIt = "the model has no linear layers of a type that can be changed"
 	case linear < worthwhile*float64(tot.Elements):

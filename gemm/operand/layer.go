@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Layer is a linear layer's weights w[N,K].
@@ -165,7 +166,7 @@ func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	}
 	all, skipped, err := m.matching(src.Tensors)
 	if err == nil && len(all) == 0 {
-		err = noLayers(src, skipped)
+		err = noLayers(src, skipped, m.quantised)
 	}
 	return all, err
 }
@@ -187,10 +188,10 @@ func (m *model) named(path string, names []string) (all []Layer, err error) {
 }
 
 // matching returns the linear layers that match wildcards, or all of them, and the names of layers that cannot be
-// multiplied.
+// multiplied. Quantised layers are in neither list: their tensors do not hold their values.
 func (m *model) matching(wildcards string) (all []Layer, skipped []string, err error) {
 	err = m.Each(func(t weights.Tensor) error {
-		if ok, _ := path.Match(wildcards, t.Name); !ok && wildcards != "" || !m.layout.IsLinear(t.Info) {
+		if ok, _ := path.Match(wildcards, t.Name); !ok && wildcards != "" || m.quantised.Holds(t.Name) || !m.layout.IsLinear(t.Info) {
 			return nil
 		}
 		if l, err := m.layer(t); err == nil {
@@ -212,13 +213,17 @@ func (m *model) layer(t weights.Tensor) (Layer, error) {
 }
 
 // noLayers explains why a source has no layers.
-func noLayers(src Source, skipped []string) error {
+func noLayers(src Source, skipped []string, q *quant.Description) error {
 	text := "there are no linear layers in it"
 	switch {
 	case len(skipped) > 0:
 		text = fmt.Sprintf("none of its layers is a matrix of numbers that can be multiplied (%s)", strings.Join(skipped, ", "))
 	case src.Tensors != "":
 		text = fmt.Sprintf("no tensor or linear layer matches %q", src.Tensors)
+	}
+	if q.Any() {
+		text += "; the checkpoint is quantised (" + q.Formats() + "), and quantised layers are not supported yet: " +
+			"use the unquantised checkpoint, or name one tensor of codes"
 	}
 	return &NotFoundError{src.Path, src.Text + ": " + text}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Numbers of tokens (M of a product) in the phases of a workload. PrefillTokens is the default.
@@ -75,6 +76,8 @@ type model struct {
 	own      bool         // opened here
 	resolved bool         // layout was looked for
 	layout   *arch.Layout // nil: of no known family
+
+	quantised *quant.Description
 }
 
 // NewSet returns an empty set. The caller must close it with [Set.Close].
@@ -130,6 +133,9 @@ func (s *Set) resolved(src Source) (*model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !m.resolved {
+		if m.quantised, err = quant.Describe(m.Model); err != nil {
+			return nil, err
+		}
 		if m.layout, err = arch.ResolveIfKnown(m.Model, s.options.Family); err != nil {
 			return nil, err
 		}

@@ -52,14 +52,14 @@ func (m *Model) Parallel(ctx context.Context, stage string, n, limit int, task f
 	return ctx.Err()
 }
 
-// Linears lists the claims of the linear layers in the model's order.
+// Linears lists the claims of the linear layers in the model's order, without quantised ones.
 func (m *Model) Linears() []*arch.Claim {
 	if m.Layout == nil {
 		return nil
 	}
 	var list []*arch.Claim
 	for _, w := range m.Weights.All {
-		if c := m.Layout.Claims[w.Name]; c != nil && c.Role == arch.Linear && !w.Adapter {
+		if c := m.Layout.Claims[w.Name]; c != nil && c.Role == arch.Linear && c.Quantised == "" && !w.Adapter {
 			list = append(list, c)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Version is the version of the plan's format that this package writes. It reads version 1, too, which names
@@ -27,6 +28,8 @@ type Plan struct {
 	Model  Model `json:"model"`
 	// Request is what was asked for.
 	Request Request `json:"request"`
+	// Quantised are the tensors of quantised weights, which are copied byte for byte.
+	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Search is what the search for a budget of loss did; nil without one.
 	Search *Search `json:"found,omitempty"`
 	// Steps are in the order of the table of passes.
@@ -86,6 +89,9 @@ type Prediction struct {
 
 // ErrInvalid is the class of errors about a plan's contents.
 var ErrInvalid = errors.New("invalid plan")
+
+// NothingLeft reports whether a plan does nothing to a model that has quantised weights.
+func (p *Plan) NothingLeft() bool { return len(p.Quantised) > 0 && len(p.Steps) == 0 }
 
 // Encode renders the plan as JSON with one line for each step, so that plans can be read and
 // compared line by line.

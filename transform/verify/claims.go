@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // claims are the steps in the output's manifest, by the index or tensor that they change.
@@ -23,6 +24,8 @@ type claims struct {
 	exp    map[string][]int
 	steps  map[string][]claimed // by tensor
 	snr    map[string]float64   // in dB, claimed by the plan's predictions, by tensor
+
+	quantised *quant.Description
 }
 
 // claimed is a step on a tensor.
@@ -42,13 +45,13 @@ func asRead(s *plan.Step) *plan.Step {
 	return &read
 }
 
-func newClaims(src *weights.Model, layout *arch.Layout, p *plan.Plan, checks map[string]*Check) (*claims, error) {
+func newClaims(src *weights.Model, layout *arch.Layout, q *quant.Description, p *plan.Plan, checks map[string]*Check) (*claims, error) {
 	if p != nil {
 		if err := sameFamily(p, layout); err != nil {
 			return nil, err
 		}
 	}
-	c := &claims{src: src, layout: layout, plan: p, perm: map[string][]int{}, flip: map[string][]bool{},
+	c := &claims{src: src, layout: layout, quantised: q, plan: p, perm: map[string][]int{}, flip: map[string][]bool{},
 		exp: map[string][]int{}, steps: map[string][]claimed{}, snr: map[string]float64{}}
 	if p == nil {
 		return c, nil
@@ -112,6 +115,9 @@ func sameFamily(p *plan.Plan, layout *arch.Layout) error {
 func (c *claims) tensorStep(s *plan.Step, check *Check) error {
 	if t, ok := c.src.Tensor(s.Tensor); !ok || ofAdapter(c.src, t) {
 		return errors.New("the source has no such tensor")
+	}
+	if f, role, ok := c.quantised.Tensor(s.Tensor); ok {
+		return fmt.Errorf("holds %s of a quantised weight (%s), which no step may change", role, f)
 	}
 	for _, other := range c.steps[s.Tensor] {
 		if other.pass == s.Pass {
@@ -213,7 +219,9 @@ func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 
 // look compares the tensor b of the output with its source a and with the claims.
 func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) {
-	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape, Linear: c.layout.IsLinear(a.Info) && !ofAdapter(c.src, a)}
+	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape}
+	format, role, isQuantised := c.quantised.Tensor(a.Name)
+	t.Linear = c.layout.IsLinear(a.Info) && !isQuantised && !ofAdapter(c.src, a)
 	unchanged := Identical
 	if c.layout != nil {
 		if claim := c.layout.Claims[a.Name]; claim != nil {
@@ -225,6 +233,12 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 	f, known := a.DType.Format()
 	p := newPair(a, b, f)
 	same := bytes.Equal(a.Data, b.Data)
+	if isQuantised {
+		if t.Class = Untouched; !same {
+			t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds %s of a quantised weight (%s), which must be copied", role, format)
+		}
+		return t, nil
+	}
 	claimed, moved := c.image(a)
 	var err error
 	switch {

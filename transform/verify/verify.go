@@ -16,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Class says how a tensor changed.
@@ -26,7 +27,7 @@ const (
 	Exact       Class = "exact"       // permuted, or multiplied by signs or powers of two, and otherwise the same
 	Compensated Class = "compensated" // shifted, or part of a fold
 	Lossy       Class = "lossy"       // values changed in another way
-	Untouched   Class = "untouched"   // the same bytes, and the family does not know the tensor
+	Untouched   Class = "untouched"   // the same bytes, and the family does not know the tensor, or it belongs to a quantised weight
 )
 
 // Tensor is the report on one tensor.
@@ -90,6 +91,8 @@ type Report struct {
 	Problems []string `json:"problems,omitempty"`
 	// DropIn is true if runtimes need no change to use the output.
 	DropIn bool `json:"drop_in"`
+	// Quantised are the tensors of quantised weights, which must have the source's bytes.
+	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Plan is the plan in the output's manifest; nil without a manifest.
 	Plan *plan.Plan `json:"-"`
 }
@@ -127,14 +130,19 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 			r.problem("%v", err)
 		}
 	}
+	q, err := quant.Describe(src)
+	if err != nil {
+		return nil, err
+	}
+	r.Quantised = q.Copied()
 	layout, err := arch.ResolveIfKnown(src, o.Family)
 	if err != nil && (r.Plan == nil || r.Plan.Model.Family != "") {
 		return nil, err
 	}
-	claims, err := newClaims(src, layout, r.Plan, o.Checks)
+	claims, err := newClaims(src, layout, q, r.Plan, o.Checks)
 	if err != nil {
 		r.problem("the manifest's plan does not fit the source: %v", err)
-		if claims, err = newClaims(src, layout, nil, nil); err != nil {
+		if claims, err = newClaims(src, layout, q, nil, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -15,19 +15,19 @@ import (
 //   - all indices of a known tensor of the same module, as the scales of a quantised weight are;
 //   - failing that, the indices of one layer that the known tensors of the same block use, as a
 //     norm on q and k, or another expert, would be.
-func block(l *Layout, names map[string]*weights.Info, known []*found) {
-	if len(l.Unclaimed) == 0 {
+func block(l *Layout, unknown []weights.Info, known []*found) {
+	if len(unknown) == 0 {
 		return
 	}
 	b := newBlocker(l, known)
-	for _, name := range l.Unclaimed {
+	for _, t := range unknown {
 		for _, x := range b.global {
-			if slices.Contains(names[name].Shape, x.Len) {
-				x.block("tensor %q is not in the catalogue and has a dimension of this length, %d", name, x.Len)
+			if slices.Contains(t.Shape, x.Len) {
+				x.block("tensor %q is not in the catalogue and has a dimension of this length, %d", t.Name, x.Len)
 			}
 		}
-		at := parent(name)
-		for at != "" && !b.neighbours(name, at) {
+		at := parent(t.Name)
+		for at != "" && !b.neighbours(t.Name, at) {
 			at = parent(at)
 		}
 	}
@@ -122,6 +122,9 @@ func (l *Layout) Doubt(tensor string) string {
 		return fmt.Sprintf("tensor %q is not in the catalogue and belongs to the same module as %q", l.Unclaimed[i], tensor)
 	}
 	c := l.Claims[tensor]
+	if c != nil && c.Quantised != "" {
+		return fmt.Sprintf("weight %q is quantised: %s", tensor, c.Quantised)
+	}
 	if c == nil || c.Role != Norm {
 		return ""
 	}

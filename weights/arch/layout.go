@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Layout says what every tensor of a checkpoint is. It is read-only and may be used from several
@@ -24,6 +25,9 @@ type Layout struct {
 	Indices []*Index
 	// Adapter says how an adapter beside the base fits it; nil where there is none (see Adapt).
 	Adapter *Adapter
+	// Quantised says which weights are stored as codes. Their tensors are neither in Claims nor in Unclaimed,
+	// unless a tensor of codes has the weight's own name.
+	Quantised *quant.Description
 
 	byName map[string]*Index
 }
@@ -77,6 +81,9 @@ type Claim struct {
 	Norm *NormRef
 	// Bias names this linear layer's bias; empty where the checkpoint has none.
 	Bias string
+	// Quantised is the format of a weight that is stored as codes and is copied unchanged; empty for every
+	// other weight. Name is then that of the weight, and there may be no tensor of this name.
+	Quantised string
 	// Softmax: the outputs go into a softmax with nothing between, and the tensor serves nothing
 	// else, so that one vector may be added to every row.
 	Softmax bool
@@ -133,12 +140,13 @@ func (r *Role) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// IsLinear reports whether a tensor is the weight of a linear layer. A nil layout takes every matrix
-// of numbers for one, unless its name hints at an embedding.
+// IsLinear reports whether a tensor is the weight of a linear layer. A quantised weight does not count, because
+// its tensors do not hold its values. A nil layout takes every matrix of numbers for one, unless its name hints
+// at an embedding; callers leave out what [quant.Description] holds.
 func (l *Layout) IsLinear(t weights.Info) bool {
 	if l != nil {
 		c := l.Claims[t.Name]
-		return c != nil && c.Role == Linear
+		return c != nil && c.Role == Linear && c.Quantised == ""
 	}
 	if _, numbers := t.DType.Format(); !numbers || len(t.Shape) < 2 {
 		return false

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // embedderName is the file that makes a folder an embedder (sentence-transformers), even where
@@ -16,13 +17,20 @@ const embedderName = "modules.json"
 
 // Resolve finds out what every tensor of a model is, those of an adapter beside it included. A nil
 // family is the one that [Detect] finds. Where there is none, the error is [ErrUnknownFamily]; every
-// other error means that the model and its family contradict each other (see [Family.Resolve]).
+// other error means that the model and its family contradict each other (see [Family.Resolve]), or that a
+// quantised checkpoint contradicts itself (see [quant.Describe]).
+//
+// A quantised weight has a claim under the name that it has in an unquantised checkpoint, wherever its codes
+// lie. It blocks every index that it shares.
 func Resolve(m *weights.Model, family *Family) (*Layout, error) {
+	q, err := quant.Describe(m)
+	if err != nil {
+		return nil, err
+	}
 	if family == nil {
 		if m.Config == nil {
 			return nil, unknownFamily{fmt.Errorf("%s has no config.json", m.Dir)}
 		}
-		var err error
 		family, err = Detect(m.Config)
 		if errors.Is(err, ErrUnknownFamily) {
 			return nil, fmt.Errorf("%w; --arch FILE describes another", err)
@@ -31,7 +39,7 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 			return nil, fmt.Errorf("%s: %w", m.Dir, err)
 		}
 	}
-	l, err := family.Resolve(m.Config, m.Infos())
+	l, err := family.resolve(m.Config, m.Infos(), q)
 	if err != nil {
 		return nil, fmt.Errorf("%s: does not fit the family %s: %w", m.Dir, family.Name, err)
 	}
@@ -69,11 +77,16 @@ func (unknownFamily) Is(target error) bool { return target == ErrUnknownFamily }
 // error lists the first problems, one line each, with the tensor's name. An unclaimed tensor is not an
 // error: Layout.Unclaimed lists it, and it blocks the indices that it may share (Index.Blocked).
 func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, error) {
+	return f.resolve(configJSON, tensors, nil)
+}
+
+func (f *Family) resolve(configJSON []byte, tensors []weights.Info, q *quant.Description) (*Layout, error) {
 	m, err := f.read(configJSON)
 	if err != nil {
 		return nil, err
 	}
-	r := &resolver{model: m, space: m.space, names: map[string]*weights.Info{}}
+	r := &resolver{model: m, space: m.space, names: map[string]*weights.Info{}, quantised: q}
+	tensors = r.logical(tensors)
 	for i := range tensors {
 		t := &tensors[i]
 		if r.names[t.Name] != nil {
@@ -88,7 +101,8 @@ func (f *Family) Resolve(configJSON []byte, tensors []weights.Info) (*Layout, er
 		return nil, errors.Join(r.problems...)
 	}
 	l := r.layout()
-	block(l, r.names, r.found)
+	r.blockQuantised(l)
+	block(l, r.unknown(), r.found)
 	return l, nil
 }
 
@@ -103,17 +117,20 @@ type resolver struct {
 	prefix    prefix
 	patterns  map[string][]*tensor // by outline of the name
 	found     []*found
+	place     map[*tensor]int
 	claimed   map[string]bool
 	unclaimed []string
 	problems  []error
+	quantised *quant.Description
 }
 
 // found is a tensor of the checkpoint that the family knows.
 type found struct {
 	*tensor
-	info  *weights.Info
-	order int   // place in the family file
-	coord []int // the loops' values by slot
+	info      *weights.Info
+	order     int    // place in the family file
+	coord     []int  // the loops' values by slot
+	quantised string // see Claim.Quantised
 }
 
 func (r *resolver) addf(format string, args ...any) {
@@ -148,26 +165,33 @@ func (r *resolver) choosePrefix() {
 	}
 }
 
-// match looks every name up, and sorts what it found into the order of the family file.
+// match looks every name up.
 func (r *resolver) match() {
-	place := map[*tensor]int{}
+	r.place = map[*tensor]int{}
 	for i, t := range r.model.tensors {
-		place[t] = i
+		r.place[t] = i
 	}
 	r.claimed = map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(r.names)) {
 		t, coord := r.lookup(name)
 		if t == nil {
-			r.unclaimed = append(r.unclaimed, name)
+			if _, ok := r.quantised.Weight(name); !ok {
+				r.unclaimed = append(r.unclaimed, name)
+			}
 			continue
 		}
-		r.claimed[name] = true
 		r.checkShape(t, r.names[name])
-		r.found = append(r.found, &found{t, r.names[name], place[t], coord})
+		format := ""
+		if w, ok := r.quantised.Weight(name); ok {
+			format = w.Format.String()
+		}
+		r.find(t, r.names[name], coord, format)
 	}
-	slices.SortFunc(r.found, func(a, b *found) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), slices.Compare(a.coord, b.coord))
-	})
+}
+
+func (r *resolver) find(t *tensor, info *weights.Info, coord []int, quantised string) {
+	r.claimed[info.Name] = true
+	r.found = append(r.found, &found{t, info, r.place[t], coord, quantised})
 }
 
 // lookup finds the tensor of the family that has a name; nil where there is none, after noting a
@@ -197,7 +221,11 @@ func (r *resolver) lookup(name string) (*tensor, []int) {
 }
 
 func (r *resolver) checkShape(t *tensor, info *weights.Info) {
-	if t.role == Buffer || slices.Equal(info.Shape, t.shape()) {
+	name, has, ok := info.Name, "has", slices.Equal(info.Shape, t.shape())
+	if w, is := r.quantised.Weight(info.Name); is {
+		name, has, ok = w.Tensors[0].Name, "holds a weight of", ok || fitsQuantised(t, info.Shape)
+	}
+	if t.role == Buffer || ok {
 		return
 	}
 	axes := ""
@@ -207,23 +235,32 @@ func (r *resolver) checkShape(t *tensor, info *weights.Info) {
 		}
 		axes += describe(riders)
 	}
-	r.addf("tensor %q: has shape %v, but config.json says %v (%s)", info.Name, info.Shape, t.shape(), axes)
+	r.addf("tensor %q: %s shape %v, but config.json says %v (%s)", name, has, info.Shape, t.shape(), axes)
 }
 
-// findMissing notes tensors that should be there.
+// findMissing notes tensors that should be there. Where a module is quantised in an unknown way, the weights that
+// it should have are taken to be there.
 func (r *resolver) findMissing() {
+	opaque := r.opaque()
 	r.model.expected(func(t *tensor, coord []int) bool {
-		if name := t.pattern.name(r.prefix, coord); !t.Optional && !r.claimed[name] {
+		switch name := t.pattern.name(r.prefix, coord); {
+		case t.Optional || r.claimed[name]:
+		case opaque[parent(name)] != "":
+			r.find(t, &weights.Info{Name: name, Shape: t.shape()}, slices.Clone(coord), opaque[parent(name)])
+		default:
 			r.addf("tensor %q: is missing, but config.json asks for it", name)
 		}
 		return len(r.problems) <= maxProblems
 	})
 }
 
-// layout makes the claims and, through them, the indices.
+// layout makes the claims and, through them, the indices, in the order of the family file.
 func (r *resolver) layout() *Layout {
+	slices.SortFunc(r.found, func(a, b *found) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), slices.Compare(a.coord, b.coord))
+	})
 	l := &Layout{Family: r.model.family.Name, Dims: map[string]int{}, Claims: map[string]*Claim{},
-		Unclaimed: r.unclaimed, byName: map[string]*Index{}}
+		Unclaimed: r.unclaimed, Quantised: r.quantised, byName: map[string]*Index{}}
 	for name, d := range r.model.dims {
 		l.Dims[name] = d.value
 	}
@@ -255,7 +292,7 @@ func (x *Index) use(tensor string, axis int, signed bool) {
 }
 
 func (r *resolver) claim(f *found) *Claim {
-	c := &Claim{Name: f.info.Name, Kind: f.pattern.kind(r.model.family.prefixes[0]), Layer: -1, Role: f.role, OutAxis: f.Out, Softmax: f.Softmax, NormKind: f.normKind}
+	c := &Claim{Name: f.info.Name, Kind: f.pattern.kind(r.model.family.prefixes[0]), Layer: -1, Role: f.role, OutAxis: f.Out, Softmax: f.Softmax, NormKind: f.normKind, Quantised: f.quantised}
 	if first := f.variable(0); first >= 0 {
 		c.Layer = f.coord[first]
 	}

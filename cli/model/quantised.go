@@ -1,0 +1,37 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// printQuantised says which tensors of quantised weights are copied, a line for each format. Names are shortened to
+// their last part; the JSON has them whole.
+func printQuantised(w io.Writer, list []quant.Copied) {
+	for len(list) > 0 {
+		format, parts := list[0].Format, []string{}
+		for len(list) > 0 && list[0].Format == format {
+			parts = append(parts, fmt.Sprintf("%d × %s (%s)", list[0].Tensors, list[0].Role, strings.Join(endings(list[0].Names), ", ")))
+			list = list[1:]
+		}
+		term.Remark(w, "quantised", fmt.Sprintf("%s, copied byte for byte: %s", format, strings.Join(parts, ", ")))
+	}
+}
+
+// endings are the last parts of names, each once.
+func endings(names []string) (list []string) {
+	for _, name := range names {
+		i := strings.LastIndexByte(name, '.')
+		if i < 0 {
+			list = append(list, name)
+		} else if end := "*" + name[i:]; !slices.Contains(list, end) {
+			list = append(list, end)
+		}
+	}
+	return list
+}

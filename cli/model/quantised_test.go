@@ -1,0 +1,110 @@
+package model
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/clitest"
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// quantised is a small checkpoint of GPTQ; with head, lm_head is quantised as well.
+func quantised(t *testing.T, head bool) string {
+	t.Helper()
+	for _, q := range testmodel.Quantisations {
+		if q.Name == "gptq" {
+			return testmodel.Quantised(t, q, testmodel.With{Head: head})
+		}
+	}
+	t.Fatal("no layout")
+	return ""
+}
+
+// says runs a command and compares its output, on one line, with parts of it. status is the exit status.
+func says(t *testing.T, status int, parts []string, args ...string) {
+	t.Helper()
+	stdout, err := clitest.Run(t.Context(), []*cli.Command{Convert, Eval, Plan, Inspect, Verify}, args...)
+	if exit.Status(err) != status {
+		t.Errorf("%v: exit status %d (%v), want %d", args, exit.Status(err), err, status)
+	}
+	text := strings.Join(strings.Fields(string(stdout)), " ")
+	if err != nil {
+		text += " " + err.Error()
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%v: the output lacks %q:\n%s", args, part, text)
+		}
+	}
+	for _, advice := range []string{"out of the checkpoint", "remove"} {
+		if strings.Contains(text, advice) {
+			t.Errorf("%v: advises %q:\n%s", args, advice, text)
+		}
+	}
+}
+
+const copiedParts = "quantised: int4, groups of 64 (gptq), copied byte for byte: 14 × codes (*.qweight), 14 × scales (*.scales), 14 × zero points (*.qzeros), 14 × group index (*.g_idx)"
+
+// TestQuantisedReports: every report names the format, and what is copied.
+func TestQuantisedReports(t *testing.T) {
+	dir, out := quantised(t, false), filepath.Join(t.TempDir(), "out")
+	says(t, exit.Done, []string{copiedParts, "format: 14 weights in int4, groups of 64 (gptq)"}, "inspect", dir)
+	says(t, exit.Done, []string{`"quant_method": "gptq"`, `"quantised": [ { "format": "int4, groups of 64 (gptq)", "role": "codes", "tensors": 14,`, `"part": "scales"`}, "inspect", "--json", dir)
+	says(t, exit.Done, []string{`"quantised": [ { "format": "int4, groups of 64 (gptq)", "role": "codes"`}, "plan", "--json", dir)
+	says(t, exit.Done, []string{copiedParts, "lm_head 1"}, "convert", dir, out)
+	says(t, exit.Done, []string{copiedParts, "ok: every tensor"}, "verify", dir, out)
+	says(t, exit.Done, []string{`"quantised": [ { "format": "int4, groups of 64 (gptq)"`}, "verify", "--json", dir, out)
+}
+
+// TestNothingLeft: status 3, and the copy is there.
+func TestNothingLeft(t *testing.T) {
+	dir, out := quantised(t, true), filepath.Join(t.TempDir(), "out")
+	const left = "nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged"
+	says(t, exit.Done, []string{"not worth it: all linear layers are quantised"}, "inspect", dir)
+	says(t, exit.Short, []string{left}, "plan", "-o", filepath.Join(t.TempDir(), "plan.json"), dir)
+	says(t, exit.Short, []string{left, "15 × codes", "written"}, "convert", dir, out)
+	says(t, exit.Short, []string{left}, "convert", "--recipe", "exact", dir, out+"2")
+	says(t, exit.Short, []string{`"drop_in": true`, `"tensors": 15`}, "convert", "--json", dir, out+"3")
+	says(t, exit.Done, []string{"ok: every tensor"}, "verify", dir, out)
+}
+
+// TestQuantisedLoss: eval and the search say which checkpoint they need.
+func TestQuantisedLoss(t *testing.T) {
+	dir, out := quantised(t, false), filepath.Join(t.TempDir(), "out")
+	path := filepath.Join(t.TempDir(), "tokens.safetensors")
+	head, placed, err := weights.EncodeHeader([]weights.Info{{Name: "calibration", DType: weights.I32, Shape: []int{8, 16}}, {Name: "evaluation", DType: weights.I32, Shape: []int{8, 16}}}, nil)
+	testmodel.OK(t, err)
+	testmodel.OK(t, os.WriteFile(path, append(head, make([]byte, placed[1].End)...), 0o666))
+	const which = "the checkpoint is quantised (14 weights in int4, groups of 64 (gptq)), and the forward pass computes with unquantised weights only: use the unquantised checkpoint that it was made from"
+	says(t, exit.Failed, []string{which}, "eval", "--tokens", path, dir)
+	says(t, exit.Failed, []string{which}, "convert", "--tokens", path, "--max-loss", "0.1%", dir, out)
+}
+
+// TestContradictionsFail: every command names the tensor and the field.
+func TestContradictionsFail(t *testing.T) {
+	dir := quantised(t, false)
+	testmodel.OK(t, os.WriteFile(filepath.Join(dir, "quantize_config.json"), []byte(`{"bits": 4, "group_size": 128}`), 0o666))
+	out := filepath.Join(t.TempDir(), "out")
+	for _, args := range [][]string{{"inspect", dir}, {"plan", "--json", dir}, {"convert", dir, out}, {"verify", dir, dir}} {
+		says(t, exit.Failed, []string{"config.json: quantization_config.group_size is 64, but quantize_config.json: group_size is 128"}, args...)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a folder was written")
+	}
+}
+
+func TestEndings(t *testing.T) {
+	if got := strings.Join(endings([]string{"a.weight", "b.N.weight", "c.scale", "plain"}), " "); got != "*.weight *.scale plain" {
+		t.Error(got)
+	}
+	var none []quant.Copied
+	printQuantised(nil, none) // prints nothing
+}

@@ -1,0 +1,189 @@
+package transform_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/internal/testplan"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// converted converts a quantised checkpoint and verifies the result. It checks that every quantised tensor kept its
+// bytes and counts in no prediction, and returns the plan, and the names of the tensors that changed.
+func converted(t *testing.T, name string, m *weights.Model, o transform.Options) (p *plan.Plan, changed []string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	c, err := transform.Convert(t.Context(), m, out, transform.ConvertOptions{Options: o})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	p = c.Plan
+	q, err := quant.Describe(m)
+	ok(t, err)
+	result := open(t, out)
+	for _, info := range m.Infos() {
+		if !bytes.Equal(tensorOf(t, m, info.Name).Data, tensorOf(t, result, info.Name).Data) {
+			changed = append(changed, info.Name)
+			if q.Holds(info.Name) {
+				t.Errorf("%s: %s changed", name, info.Name)
+			}
+		}
+	}
+	if !p.DropIn || !c.Manifest.DropIn || len(p.Quantised) == 0 {
+		t.Errorf("%s: drop-in %v and %v; copied are %v", name, p.DropIn, c.Manifest.DropIn, p.Quantised)
+	}
+	for _, o := range p.Predictions {
+		if q.Holds(o.Tensor) {
+			t.Errorf("%s: a saving is claimed for %s", name, o.Tensor)
+		}
+	}
+	r, err := transform.Verify(t.Context(), m, result, transform.VerifyOptions{})
+	if err != nil || !r.OK || len(r.Quantised) != len(p.Quantised) {
+		t.Errorf("%s: verify: %v, %+v", name, err, r)
+	}
+	for _, x := range r.Tensors {
+		if q.Holds(x.Name) && (x.Class != verify.Untouched || x.Linear) {
+			t.Errorf("%s: %s is %s, linear %v", name, x.Name, x.Class, x.Linear)
+		}
+	}
+	return p, changed
+}
+
+func recipe(t *testing.T, r transform.Recipe) transform.Options {
+	t.Helper()
+	o := options(t, r.Passes, 0)
+	o.Budget.MinSNR = r.MinSNR
+	return o
+}
+
+// TestQuantisedTensorsAreCopied: in every layout, with every recipe, by a known family and by an unknown one.
+func TestQuantisedTensorsAreCopied(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		m := open(t, testmodel.Quantised(t, q, testmodel.With{}))
+		unknown := open(t, testmodel.Quantised(t, q, testmodel.With{Fields: `{"model_type": "x", "architectures": ["X"]}`}))
+		for _, r := range transform.Recipes {
+			name := q.Name + ", " + r.Name
+			p, changed := converted(t, name, m, recipe(t, r))
+			want := []string{"lm_head.weight"}
+			if r.Name == "exact" {
+				want = append(want, "model.norm.weight") // scaled against each other
+			}
+			slices.Sort(changed)
+			if !slices.Equal(changed, want) || p.NothingLeft() || p.Model.Family != "llama" {
+				t.Errorf("%s: changed are %q, nothing left: %v, family %q, notes %q", name, changed, p.NothingLeft(), p.Model.Family, p.Notes)
+			}
+			if r.Name == "exact" {
+				continue
+			}
+			if _, changed := converted(t, name+", unknown family", unknown, recipe(t, r)); !slices.Equal(changed, want) {
+				t.Errorf("%s: changed are %q", name, changed)
+			}
+		}
+	}
+}
+
+// TestNothingIsLeft: where all linear layers are quantised, the copy has the source's bytes.
+func TestNothingIsLeft(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		config := strings.NewReplacer(`["lm_head"]`, `[]`).Replace(q.Config)
+		m := open(t, testmodel.Quantised(t, q, testmodel.With{Head: true, Config: config}))
+		for _, r := range transform.Recipes {
+			if p, changed := converted(t, q.Name, m, recipe(t, r)); len(changed) > 0 || !p.NothingLeft() {
+				t.Errorf("%s, %s: changed are %q, steps %v", q.Name, r.Name, changed, p.Steps)
+			}
+		}
+	}
+}
+
+// TestMixedCheckpoints: layers that are not quantised are converted and counted as in other checkpoints.
+func TestMixedCheckpoints(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		m := open(t, testmodel.Quantised(t, q, testmodel.With{Keep: []string{"layers.0.mlp"}}))
+		p, changed := converted(t, q.Name, m, options(t, "round=4", 0))
+		want := []string{"lm_head.weight", "model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"}
+		slices.Sort(changed)
+		if !slices.Equal(changed, want) || len(p.Predictions) != len(want) || p.NothingLeft() {
+			t.Errorf("%s: changed are %q of %d layers", q.Name, changed, len(p.Predictions))
+		}
+		// The unquantised FFN has indices of its own.
+		p, changed = converted(t, q.Name, m, options(t, "scale,reorder,signs", 0))
+		for _, s := range p.Steps {
+			if !slices.Contains([]string{"layers.0.ffn", "layers.0.mlp_norm", "final_norm"}, s.Index) {
+				t.Errorf("%s: index %s is changed", q.Name, s.Index)
+			}
+		}
+		if len(p.Steps) == 0 || len(changed) == 0 {
+			t.Errorf("%s: nothing is done to the unquantised FFN; notes %q", q.Name, p.Notes)
+		}
+	}
+}
+
+// gptqOfGPT2 is a GPT-2, which stores inputs × outputs, whose c_fc of the first block is quantised.
+func gptqOfGPT2(t *testing.T) *weights.Model {
+	t.Helper()
+	dir := folder(t, config(t, "gpt2-tiny", `{"n_embd": 64, "n_head": 4, "n_inner": 128, "tie_word_embeddings": false}`), synth.Options{Seed: 1, DType: weights.F32})
+	alter(t, dir, func(infos []weights.Info, data map[string][]byte) (kept []weights.Info) {
+		for _, i := range infos {
+			if module, is := strings.CutSuffix(i.Name, "h.0.mlp.c_fc.weight"); is {
+				for _, x := range []weights.Info{{Name: "qweight", DType: weights.I32, Shape: []int{8, 128}}, {Name: "scales", DType: weights.F16, Shape: []int{2, 128}},
+					{Name: "qzeros", DType: weights.I32, Shape: []int{2, 16}}} {
+					x.Name = module + "h.0.mlp.c_fc." + x.Name
+					data[x.Name] = bytes.Repeat([]byte{1, 0x20}, x.Len()*x.DType.Bits()/16)
+					kept = append(kept, x)
+				}
+				continue
+			}
+			kept = append(kept, i)
+		}
+		return kept
+	})
+	return open(t, dir)
+}
+
+// TestFoldsStayAwayFromQuantisedWeights: a norm that a quantised layer reads is not folded.
+func TestFoldsStayAwayFromQuantisedWeights(t *testing.T) {
+	m := gptqOfGPT2(t)
+	l := layoutOf(t, m)
+	if c := l.Claims["transformer.h.0.mlp.c_fc.weight"]; c == nil || c.Quantised != "int4, groups of 32 (gptq)" {
+		t.Fatalf("%+v", c)
+	}
+	p, changed := converted(t, "shift", m, options(t, "shift", 0))
+	if slices.Contains(changed, "transformer.h.0.ln_2.weight") || !slices.Contains(changed, "transformer.h.1.ln_2.weight") {
+		t.Errorf("changed are %q; notes %q", changed, p.Notes)
+	}
+	converted(t, "exact", m, options(t, "scale,reorder,signs,sparsify=0.1,round=4", 0))
+}
+
+// TestStepsOnQuantisedTensors: plan and manifest that change one are refused, and so is a result that does.
+func TestStepsOnQuantisedTensors(t *testing.T) {
+	m := open(t, testmodel.Quantised(t, testmodel.Quantisations[1], testmodel.With{}))
+	const tensor = "model.layers.0.mlp.up_proj.weight_scale"
+	p := planOf(t, m, &plan.Step{Pass: "round", Tensor: tensor, Data: pass.Bits{Zeroed: 3}})
+	out := filepath.Join(t.TempDir(), "out")
+	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
+	wantError(t, err, "invalid plan", tensor, "holds scales of a quantised weight, fp8, per channel (compressed-tensors), and is only copied")
+	testplan.NothingAt(t, out)
+
+	out = testplan.Applied(t, m, nil, planOf(t, m))
+	edit(t, out, func(info weights.Info, data []byte) {
+		if info.Name == tensor {
+			data[0] ^= 1
+		}
+	})
+	r, err := transform.Verify(t.Context(), m, open(t, out), transform.VerifyOptions{})
+	ok(t, err)
+	i := slices.IndexFunc(r.Tensors, func(x verify.Tensor) bool { return x.Name == tensor })
+	if r.OK || !strings.Contains(r.Tensors[i].Problem, "holds scales of a quantised weight") {
+		t.Errorf("%v: %q", r.OK, r.Tensors[i].Problem)
+	}
+}

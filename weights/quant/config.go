@@ -1,0 +1,600 @@
+package quant
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// The files beside config.json that describe a quantisation.
+const (
+	modelOptName = "hf_quant_config.json"
+	gptqName     = "quantize_config.json"
+)
+
+// mostConfig bounds the files that are read: an ignore list names some thousands of modules.
+const mostConfig = 64 << 20
+
+// mostDepth bounds how deeply a config's values are nested.
+const mostDepth = 32
+
+// Methods whose layouts this package knows, as config.json spells them.
+const (
+	methodCompressed = "compressed-tensors"
+	methodFP8        = "fp8"
+	methodFBGEMM     = "fbgemm_fp8"
+	methodModelOpt   = "modelopt"
+	methodGPTQ       = "gptq"
+	methodAWQ        = "awq"
+	methodMXFP4      = "mxfp4"
+	methodBNB        = "bitsandbytes"
+)
+
+var knownMethods = []string{methodCompressed, methodFP8, methodFBGEMM, methodModelOpt, methodGPTQ, methodAWQ, methodMXFP4, methodBNB}
+
+// config is what a file says about the quantisation of its checkpoint. Numbers are 0 where it does not say.
+type config struct {
+	file   string // its name
+	field  string // of the object within it; empty for the whole file
+	method string
+	opaque string // why the layout is not known, although the method may be; empty where it is known
+	dense  bool   // it says that no weight is quantised
+
+	algorithm string // of ModelOpt
+	version   string // of GPTQ's and AWQ's layouts
+	schemes   []scheme
+	ignore    []string // modules that are not quantised
+	ignoring  string   // the field that lists them
+	lists     bool     // ignore may hold patterns of compressed-tensors ("re:")
+}
+
+// scheme is how some of the weights are quantised. Fields that the config leaves out are empty.
+type scheme struct {
+	field     string // of the config, for messages
+	targets   []string
+	codes     string // as Format.Codes
+	bits      int
+	per       string
+	group     int    // −1: one group is a whole row
+	block     [2]int // zeros: none
+	groupIn   string // the field that says so, below field
+	blockIn   string
+	bitsIn    string
+	perIn     string
+	overruled bool // other fields of the config say otherwise for some modules
+}
+
+// at names a field for a message.
+func (c *config) at(field string) string {
+	path := strings.Trim(c.field+"."+field, ".")
+	if path == "" {
+		return c.file
+	}
+	return c.file + ": " + path
+}
+
+// says names the method for a message.
+func (c *config) says() string { return fmt.Sprintf("%s is %q", c.at("quant_method"), c.method) }
+
+// readConfig reads what the files of a model say about its quantisation; nil where they say nothing.
+func readConfig(m *weights.Model) (*config, error) {
+	main, err := mainConfig(m.Config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+	}
+	all := []*config{main}
+	for _, name := range []string{modelOptName, gptqName} {
+		if !slices.Contains(m.Others, name) {
+			continue
+		}
+		js, err := readBounded(filepath.Join(m.Dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, err := sideConfig(name, js)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		}
+		all = append(all, c)
+	}
+	all = slices.DeleteFunc(all, func(c *config) bool { return c == nil })
+	for i := 1; i < len(all); i++ {
+		if err := all[0].agree(all[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Dir, err)
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return all[0], nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	js, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
+	if err == nil && len(js) > mostConfig {
+		err = fmt.Errorf("%s: is larger than %d MiB", path, mostConfig>>20)
+	}
+	return js, err
+}
+
+// agree reports what two files say differently.
+func (c *config) agree(other *config) error {
+	differ := func(field string, a, b any) error {
+		return fmt.Errorf("%s is %v, but %s is %v", c.at(field), a, other.at(field), b)
+	}
+	switch {
+	case c.method != other.method:
+		return differ("quant_method", c.method, other.method)
+	case c.algorithm != "" && other.algorithm != "" && c.algorithm != other.algorithm:
+		return differ("quant_algo", c.algorithm, other.algorithm)
+	case len(c.schemes) != 1 || len(other.schemes) != 1:
+		return nil
+	}
+	a, b := c.schemes[0], other.schemes[0]
+	switch {
+	case a.bits != 0 && b.bits != 0 && a.bits != b.bits:
+		return differ("bits", a.bits, b.bits)
+	case a.group != 0 && b.group != 0 && a.group != b.group:
+		return differ("group_size", a.group, b.group)
+	}
+	return nil
+}
+
+// mainConfig reads config.json's quantization_config. Text that is no JSON object is left to package arch.
+func mainConfig(js []byte) (*config, error) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(js, &top) != nil {
+		return nil, nil
+	}
+	for _, name := range []string{"quantization_config", "compression_config"} {
+		for _, inner := range []string{"", "text_config"} {
+			object, field := top, name
+			if inner != "" {
+				object, field = nil, inner+"."+name
+				if json.Unmarshal(top[inner], &object) != nil {
+					continue
+				}
+			}
+			if raw := object[name]; raw != nil && string(raw) != "null" {
+				return parseConfig("config.json", field, raw)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// sideConfig reads hf_quant_config.json or quantize_config.json.
+func sideConfig(name string, js []byte) (*config, error) {
+	if name == gptqName {
+		return parseConfig(name, "", js)
+	}
+	values, err := parseObject(js)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c := &config{file: name, field: "quantization", method: methodModelOpt}
+	r := &reader{config: c, values: values}
+	r.modelOpt(r.object("quantization"))
+	return c, r.err
+}
+
+// parseConfig reads a quantization_config.
+func parseConfig(file, field string, js []byte) (*config, error) {
+	c := &config{file: file, field: field}
+	values, err := parseObject(js)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.at(""), err)
+	}
+	r := &reader{config: c, values: values}
+	c.method = methodOf(r)
+	if r.err != nil {
+		return nil, r.err
+	}
+	switch c.method {
+	case methodCompressed:
+		r.compressed()
+	case methodFP8:
+		r.fp8()
+	case methodFBGEMM:
+		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "channel", perIn: "quant_method"}}
+		r.ignored("modules_to_not_convert")
+	case methodModelOpt:
+		r.modelOpt(values)
+	case methodGPTQ:
+		r.gptq()
+	case methodAWQ:
+		r.awq()
+	case methodMXFP4:
+		c.schemes = []scheme{{codes: "mxfp4", bits: 4, per: "group", group: 32, perIn: "quant_method"}}
+		r.ignored("modules_to_not_convert")
+	case methodBNB:
+		r.ignored("llm_int8_skip_modules")
+	default:
+		c.opaque = "its quant_method is not known"
+	}
+	return c, r.err
+}
+
+// methodOf is the quant_method, under the name that this package has for it. Where the field is missing, others tell.
+func methodOf(r *reader) string {
+	name := r.text("quant_method")
+	if name == "" {
+		for _, sign := range [][2]string{{"config_groups", methodCompressed}, {"quant_algo", methodModelOpt}, {"load_in_4bit", methodBNB},
+			{"load_in_8bit", methodBNB}, {"w_bit", methodAWQ}, {"bits", methodGPTQ}} {
+			if r.values[sign[0]] != nil {
+				return sign[1]
+			}
+		}
+		return "no quant_method"
+	}
+	switch name {
+	case "compressed_tensors":
+		return methodCompressed
+	case "gptq_marlin", "gptq_v2":
+		return methodGPTQ
+	case "awq_marlin":
+		return methodAWQ
+	case "modelopt_fp4", "modelopt_fp8", "modelopt_mixed":
+		return methodModelOpt
+	}
+	return name
+}
+
+// compressed reads a config of compressed-tensors.
+func (r *reader) compressed() {
+	c := r.config
+	format := r.text("format")
+	c.lists = true
+	r.ignored("ignore")
+	groups := r.object("config_groups")
+	for _, name := range sortedKeys(groups) {
+		g, ok := groups[name].(map[string]any)
+		if !ok {
+			r.fail("config_groups."+name, groups[name], "an object")
+			continue
+		}
+		r.group("config_groups."+name, g, format)
+	}
+	switch format {
+	case "", "float-quantized", "naive-quantized", "int-quantized", "pack-quantized", "nvfp4-pack-quantized", "mxfp4-pack-quantized", "mixed-precision":
+	case "dense":
+		c.dense = true
+	default:
+		c.opaque = fmt.Sprintf("its format %q is not known", format)
+	}
+	if len(c.schemes) == 0 && c.opaque == "" {
+		c.dense = true // compressed in another way, or only calibrated
+	}
+}
+
+// group reads one of compressed-tensors' config_groups. One without weights quantises activations only.
+func (r *reader) group(field string, values map[string]any, format string) {
+	g := &reader{config: r.config, values: values, path: field}
+	defer func() { r.keep(g.err) }()
+	if own := g.text("format"); own != "" {
+		format = own
+	}
+	if values["weights"] == nil {
+		return
+	}
+	w := &reader{config: r.config, values: g.object("weights"), path: field + ".weights"}
+	s := scheme{field: field, targets: g.strings("targets"), bits: w.number("num_bits", 1, 32), per: w.text("strategy"), group: w.number("group_size", -1, 1<<31-1),
+		block: w.pair("block_structure"), groupIn: "weights.group_size", blockIn: "weights.block_structure", bitsIn: "weights.num_bits", perIn: "weights.strategy"}
+	switch typ := w.text("type"); {
+	case strings.HasPrefix(format, "nvfp4"):
+		s.codes, s.per = "nvfp4", "group"
+	case strings.HasPrefix(format, "mxfp4"):
+		s.codes, s.per = "mxfp4", "group"
+	case typ == "float" && s.bits == 8:
+		s.codes = "fp8"
+	case typ == "float" && s.bits == 4 && s.group == 16:
+		s.codes = "nvfp4"
+	case typ == "float" && s.bits == 4 && s.group == 32:
+		s.codes = "mxfp4"
+	case (typ == "int" || typ == "") && s.bits != 0:
+		s.codes = fmt.Sprint("int", s.bits)
+	default:
+		r.config.opaque = fmt.Sprintf("%s quantises to %d bits of type %q, which is not known", r.config.at(field), s.bits, typ)
+	}
+	switch s.per {
+	case "tensor", "channel", "block", "group":
+	case "tensor_group":
+		s.per = "group"
+	case "":
+		s.per = "tensor"
+	default:
+		r.config.opaque = fmt.Sprintf("%s.weights.strategy %q is not known", r.config.at(field), s.per)
+	}
+	if s.group == -1 && s.per == "group" {
+		s.per = "channel"
+	}
+	r.keep(w.err)
+	r.config.schemes = append(r.config.schemes, s)
+}
+
+// fp8 reads the config of DeepSeek, Qwen and others.
+func (r *reader) fp8() {
+	s := scheme{codes: "fp8", bits: 8, per: "tensor", block: r.pair("weight_block_size"), blockIn: "weight_block_size", perIn: "weight_block_size"}
+	if s.block != [2]int{} {
+		s.per = "block"
+	}
+	if kind := r.text("fmt"); kind != "" && kind != "e4m3" {
+		r.config.opaque = fmt.Sprintf("its fmt %q is not known", kind)
+	}
+	r.config.schemes = []scheme{s}
+	r.ignored("modules_to_not_convert")
+}
+
+// modelOpt reads a config of ModelOpt, in config.json or in a file of its own.
+func (r *reader) modelOpt(values map[string]any) {
+	c := r.config
+	q := &reader{config: c, values: values}
+	defer func() { r.keep(q.err) }()
+	c.algorithm = q.text("quant_algo")
+	group := q.number("group_size", -1, 1<<31-1)
+	switch c.algorithm {
+	case "FP8":
+		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "tensor", perIn: "quant_algo"}}
+	case "FP8_PER_CHANNEL_PER_TOKEN":
+		c.schemes = []scheme{{codes: "fp8", bits: 8, per: "channel", perIn: "quant_algo"}}
+	case "NVFP4":
+		c.schemes = []scheme{{codes: "nvfp4", bits: 4, per: "group", group: max(group, 0), perIn: "quant_algo", groupIn: "group_size"}}
+	case "": // only the KV cache
+		c.dense = true
+	default:
+		c.opaque = fmt.Sprintf("its quant_algo %q is not known", c.algorithm)
+	}
+	q.ignored("exclude_modules")
+	if len(c.ignore) == 0 {
+		q.ignored("ignore")
+	}
+}
+
+// gptq reads a config of GPTQ.
+func (r *reader) gptq() {
+	s := scheme{bits: r.number("bits", 1, 32), per: "group", group: r.number("group_size", -1, 1<<31-1), bitsIn: "bits", groupIn: "group_size", perIn: "quant_method"}
+	s.codes = fmt.Sprint("int", s.bits)
+	s.overruled = len(r.object("dynamic")) > 0
+	if r.config.version = r.text("checkpoint_format"); r.config.version == "" {
+		r.config.version = "gptq"
+	}
+	if !slices.Contains([]string{"gptq", "gptq_v2"}, r.config.version) {
+		r.config.opaque = fmt.Sprintf("its checkpoint_format %q is not known", r.config.version)
+	}
+	r.config.schemes = []scheme{s}
+}
+
+// awq reads a config of AWQ, with the older names of its fields, too.
+func (r *reader) awq() {
+	s := scheme{bits: r.number("bits", 1, 32), group: r.number("group_size", -1, 1<<31-1), per: "group", bitsIn: "bits", groupIn: "group_size", perIn: "quant_method"}
+	if s.bits == 0 {
+		s.bits, s.bitsIn = r.number("w_bit", 1, 32), "w_bit"
+	}
+	if s.group == 0 {
+		s.group, s.groupIn = r.number("q_group_size", -1, 1<<31-1), "q_group_size"
+	}
+	s.codes = fmt.Sprint("int", s.bits)
+	if r.config.version = strings.ToLower(r.text("version")); r.config.version == "" {
+		r.config.version = "gemm"
+	}
+	if r.config.version != "gemm" {
+		r.config.opaque = fmt.Sprintf("its version %q is not known", r.config.version)
+	}
+	r.config.schemes = []scheme{s}
+	r.ignored("modules_to_not_convert")
+}
+
+// excludes reports whether a module is among those that are not quantised, and the entry that says so. Only
+// entries that mean one thing in every runtime count: whole names, and the patterns of compressed-tensors.
+func (c *config) excludes(module string) (entry string, ok bool) {
+	for _, entry := range c.ignore {
+		if pattern, is := strings.CutPrefix(entry, "re:"); is && c.lists {
+			// Python's re.match binds the beginning only. Patterns that Go does not know are left out.
+			if re, err := regexp.Compile(`^(?:` + pattern + `)`); err == nil && re.MatchString(module) {
+				return entry, true
+			}
+		} else if entry == module {
+			return entry, true
+		}
+	}
+	return "", false
+}
+
+// reader takes typed values out of an object. It keeps the first error.
+type reader struct {
+	config *config
+	values map[string]any
+	path   string // of the object within the config
+	err    error
+}
+
+func (r *reader) keep(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *reader) fail(field string, v any, want string) {
+	js, _ := json.Marshal(v)
+	if len(js) > 60 {
+		js = append(js[:57:57], "..."...)
+	}
+	r.keep(fmt.Errorf("%s is %s, not %s", r.config.at(strings.Trim(r.path+"."+field, ".")), js, want))
+}
+
+// text reads a string; empty where there is none.
+func (r *reader) text(field string) string {
+	v := r.values[field]
+	s, ok := v.(string)
+	if v != nil && !ok {
+		r.fail(field, v, "a string")
+	}
+	return s
+}
+
+// number reads a whole number in a range; 0 where there is none.
+func (r *reader) number(field string, least, most int64) int {
+	v := r.values[field]
+	if v == nil {
+		return 0
+	}
+	n, ok := whole(v)
+	if !ok || n < least || n > most {
+		r.fail(field, v, fmt.Sprintf("a whole number from %d to %d", least, most))
+		return 0
+	}
+	return int(n)
+}
+
+func whole(v any) (int64, bool) {
+	number, _ := v.(json.Number)
+	n, err := strconv.ParseInt(string(number), 10, 64)
+	return n, err == nil
+}
+
+// pair reads two whole numbers above 0; zeros where there are none.
+func (r *reader) pair(field string) (p [2]int) {
+	v := r.values[field]
+	if v == nil {
+		return p
+	}
+	list, _ := v.([]any)
+	if len(list) != 2 {
+		r.fail(field, v, "a list of two whole numbers")
+		return p
+	}
+	for i, v := range list {
+		n, ok := whole(v)
+		if !ok || n < 1 || n > 1<<31-1 {
+			r.fail(field, list, "a list of two whole numbers from 1 to 2147483647")
+			return [2]int{}
+		}
+		p[i] = int(n)
+	}
+	return p
+}
+
+// strings reads a list of strings.
+func (r *reader) strings(field string) (list []string) {
+	v := r.values[field]
+	all, ok := v.([]any)
+	if v != nil && !ok {
+		r.fail(field, v, "a list of strings")
+	}
+	for _, v := range all {
+		s, ok := v.(string)
+		if !ok {
+			r.fail(field, v, "a list of strings")
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// object reads an object; nil where there is none.
+func (r *reader) object(field string) map[string]any {
+	v := r.values[field]
+	o, ok := v.(map[string]any)
+	if v != nil && !ok {
+		r.fail(field, v, "an object")
+	}
+	return o
+}
+
+// ignored reads the list of modules that are not quantised.
+func (r *reader) ignored(field string) {
+	r.config.ignore, r.config.ignoring = r.strings(field), field
+}
+
+// parseObject reads a JSON object, with numbers as they are spelt. A key that stands twice is an error, and so
+// is deep nesting.
+func parseObject(js []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(js))
+	d.UseNumber()
+	v, err := parseValue(d, 0)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("something follows the JSON value")
+		}
+	}
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = errors.New("the JSON ends too early")
+	}
+	if err != nil {
+		return nil, err
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("is no JSON object")
+	}
+	return object, nil
+}
+
+func parseValue(d *json.Decoder, depth int) (any, error) {
+	if depth > mostDepth {
+		return nil, fmt.Errorf("values are nested more than %d deep", mostDepth)
+	}
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('{'):
+		object := map[string]any{}
+		for d.More() {
+			t, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			key := t.(string) // the decoder allows nothing else here
+			if _, twice := object[key]; twice {
+				return nil, fmt.Errorf("key %q appears twice", key)
+			}
+			if object[key], err = parseValue(d, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		_, err := d.Token()
+		return object, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := parseValue(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err := d.Token()
+		return list, err
+	}
+	return t, nil
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

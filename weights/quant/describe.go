@@ -1,0 +1,450 @@
+package quant
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Describe finds the quantised weights of a model, from its configs and the names, types and shapes of its
+// tensors. No weights are read. An adapter beside the model is left out.
+//
+// Tensors of a layout that this package does not know are described as far as possible: the format is then
+// unknown, and the shape is nil. The error names the tensor with its file, and the field of the config, where
+// the two contradict each other, where a weight lacks its scales, and where shapes or types do not fit.
+func Describe(m *weights.Model) (*Description, error) {
+	c, err := readConfig(m)
+	if err != nil {
+		return nil, err
+	}
+	s := &survey{config: c, tensors: map[string]weights.Tensor{}, modules: map[string][]string{},
+		d: &Description{tensors: map[string]stored{}, named: map[string]*Quantised{}}}
+	for _, f := range m.Shards {
+		for _, info := range f.Tensors {
+			if _, twice := s.tensors[info.Name]; twice {
+				continue // package arch reports it
+			}
+			s.tensors[info.Name] = weights.Tensor{Info: info, File: f.Path}
+			s.order = append(s.order, info.Name)
+			s.modules[parent(info.Name)] = append(s.modules[parent(info.Name)], info.Name)
+		}
+	}
+	if c != nil {
+		s.d.Method = c.method
+	}
+	s.findNested()
+	if c != nil && c.opaque != "" {
+		s.takeOpaque()
+	} else {
+		s.takeKnown()
+	}
+	if len(s.problems) > 0 {
+		return nil, errors.Join(s.problems...)
+	}
+	return s.d, nil
+}
+
+// survey is the work of one Describe.
+type survey struct {
+	config   *config // nil: none
+	tensors  map[string]weights.Tensor
+	order    []string            // names as they lie in the files
+	modules  map[string][]string // names by what stands before their last dot
+	nested   map[string][]string // bitsandbytes: "x.weight" → "x.weight.absmax" and others
+	d        *Description
+	layouts  map[*Quantised]layout
+	problems []error
+}
+
+// mostProblems is how many problems an error lists.
+const mostProblems = 8
+
+// failf notes a problem of a tensor.
+func (s *survey) failf(tensor, format string, args ...any) {
+	switch n := len(s.problems); {
+	case n < mostProblems:
+		s.problems = append(s.problems, &weights.FormatError{File: s.tensors[tensor].File, Tensor: tensor, Offset: -1, Msg: fmt.Sprintf(format, args...)})
+	case n == mostProblems:
+		s.problems = append(s.problems, errors.New("and more problems of this kind"))
+	}
+}
+
+// layout is how the tensors of a quantised weight are named.
+type layout int
+
+const (
+	scaledLayout  layout = iota + 1 // codes in the weight's own tensor: weight, weight_scale
+	packedLayout                    // weight_packed, weight_scale
+	gptqLayout                      // qweight, qzeros, scales; AWQ's, too
+	blocksLayout                    // x_blocks, x_scales
+	nestedLayout                    // weight, weight.absmax
+	bytesLayout                     // weight, SCB
+	unknownLayout                   // of a method that is not known
+)
+
+// scaleNames are the ends of the names of a weight's scales, behind the weight's own name.
+var scaleNames = []string{"_scale", "_scale_inv", "_weight_scale", "_weight_scale_inv"}
+
+// ends are the ends of the names of what belongs to a weight, behind the weight's own name.
+var ends = map[string]Role{"_scale": Scales, "_scale_inv": Scales, "_weight_scale": Scales, "_weight_scale_inv": Scales, "_scales": Scales,
+	"_scale_2": GlobalScale, "_weight_scale_2": GlobalScale, "_global_scale": GlobalScale, "_zero_point": ZeroPoints, "_g_idx": GroupIndex,
+	"_shape": Shape, "_input_scale": InputScale, "_packed": Codes, "_blocks": Codes, ".absmax": Scales, ".nested_absmax": GlobalScale}
+
+// beside are names in the module of a weight that is called "weight".
+var beside = map[string]Role{"qweight": Codes, "scales": Scales, "qzeros": ZeroPoints, "g_idx": GroupIndex, "SCB": Scales,
+	"input_scale": InputScale, "activation_scale": InputScale, "input_global_scale": InputScale, "input_zero_point": InputScale, "pre_quant_scale": InputScale,
+	"output_scale": CacheScale, "output_zero_point": CacheScale, "k_scale": CacheScale, "v_scale": CacheScale}
+
+// loose are names of scales that belong to no weight.
+var loose = []string{"k_scale", "v_scale", "q_scale", "kv_scale", "prob_scale", "k_zero_point", "v_zero_point", "input_scale", "output_scale"}
+
+// certain are names that nothing else than a part of a quantised weight has.
+var certain = []string{"weight_scale", "weight_scale_inv", "weight_scale_2", "weight_global_scale", "weight_zero_point", "weight_packed", "weight_g_idx", "qweight", "qzeros"}
+
+// findNested gathers the tensors that bitsandbytes names behind a weight's whole name.
+func (s *survey) findNested() {
+	s.nested = map[string][]string{}
+	for _, name := range s.order {
+		if base, _, ok := strings.Cut(name, ".weight."); ok {
+			base += ".weight"
+			if _, ok := s.tensors[base]; ok {
+				s.nested[base] = append(s.nested[base], name)
+			}
+		}
+	}
+}
+
+// takeKnown finds the weights of layouts that are known, and checks them.
+func (s *survey) takeKnown() {
+	s.layouts = map[*Quantised]layout{}
+	for _, name := range s.order {
+		if base, l := s.base(name); l != 0 {
+			s.take(name, base, l)
+		}
+	}
+	s.takeLoose()
+	s.chooseMethod()
+	if len(s.problems) > 0 {
+		return // the config is that of another layout
+	}
+	for _, w := range s.d.Weights {
+		s.check(w, s.layouts[w])
+	}
+	s.checkBare()
+	s.checkCertain()
+	s.checkIgnored()
+}
+
+// base finds the name of the weight whose codes a tensor holds, and their layout; 0 for every other tensor.
+func (s *survey) base(name string) (base string, l layout) {
+	t, last := s.tensors[name], last(name)
+	module := strings.TrimSuffix(name, last)
+	if b, ok := strings.CutSuffix(name, "_blocks"); ok && t.DType == weights.U8 && s.has(b+"_scales") {
+		return b, blocksLayout
+	}
+	if b, ok := strings.CutSuffix(name, "_packed"); ok && isInteger(t.DType) && (last == "weight_packed" || s.scaleOf(b) != "") {
+		return b, packedLayout
+	}
+	if last == "qweight" && isInteger(t.DType) {
+		return module + "weight", gptqLayout
+	}
+	if !isCode(t.DType) {
+		return "", 0
+	}
+	for _, other := range s.nested[name] {
+		if end := other[len(name):]; end == ".absmax" || strings.HasPrefix(end, ".quant_state.") {
+			return name, nestedLayout
+		}
+	}
+	switch {
+	case last == "weight" && s.has(module+"SCB"):
+		return name, bytesLayout
+	case s.scaleOf(name) != "":
+		return name, scaledLayout
+	}
+	return "", 0
+}
+
+// isCode reports whether elements of a type may be codes that a scale multiplies.
+func isCode(d weights.DType) bool {
+	return d.Bits() <= 8 && d != weights.Bool
+}
+
+func isInteger(d weights.DType) bool {
+	return slices.Contains([]weights.DType{weights.U8, weights.I8, weights.I16, weights.U16, weights.I32, weights.U32, weights.I64, weights.U64}, d)
+}
+
+func (s *survey) has(name string) bool {
+	_, ok := s.tensors[name]
+	return ok
+}
+
+// scaleOf names the scales beside a weight's tensor; empty where there are none.
+func (s *survey) scaleOf(base string) string {
+	for _, end := range scaleNames {
+		if s.has(base + end) {
+			return base + end
+		}
+	}
+	return ""
+}
+
+// take makes a weight of its codes and of all tensors that belong to them.
+func (s *survey) take(codes, base string, l layout) {
+	if other := s.d.named[base]; other != nil {
+		s.failf(codes, "holds codes of %q, and so does tensor %q: two formats in one folder", base, other.Tensors[0].Name)
+		return
+	}
+	w := &Quantised{Name: base}
+	s.d.Weights = append(s.d.Weights, w)
+	s.d.named[base], s.layouts[w] = w, l
+	s.own(w, codes, Codes)
+	for _, name := range s.modules[parent(base)] {
+		if role, ok := ends[strings.TrimPrefix(name, base)]; ok && strings.HasPrefix(name, base) {
+			s.own(w, name, role)
+		}
+	}
+	for _, name := range s.nested[base] {
+		role, ok := ends[name[len(base):]]
+		if !ok {
+			role = Other
+		}
+		s.own(w, name, role)
+	}
+	if last(base) != "weight" {
+		return
+	}
+	// Whatever else lies in the module of a linear layer belongs to it, but for the bias.
+	for _, name := range s.modules[parent(base)] {
+		if role, ok := beside[last(name)]; ok {
+			s.own(w, name, role)
+		} else if name != base && last(name) != "bias" {
+			s.own(w, name, Other)
+		}
+	}
+}
+
+// own gives a tensor to a weight, unless it belongs to one.
+func (s *survey) own(w *Quantised, name string, r Role) {
+	if !s.d.Holds(name) {
+		t := s.tensors[name]
+		s.d.add(w, Stored{t.Info, t.File, r})
+	}
+}
+
+// takeLoose takes the scales of activations and caches that belong to no weight.
+func (s *survey) takeLoose() {
+	if s.config == nil && len(s.d.Weights) == 0 {
+		return
+	}
+	for _, name := range s.order {
+		if slices.Contains(loose, last(name)) {
+			s.own(nil, name, CacheScale)
+		}
+	}
+}
+
+// takeOpaque takes every tensor that is not plainly an unquantised weight or bias. Those of one module are one
+// weight.
+func (s *survey) takeOpaque() {
+	odd := map[string]bool{}
+	for _, name := range s.order {
+		if !s.plain(name) {
+			odd[s.moduleOf(name)] = true
+		}
+	}
+	for _, name := range s.order {
+		module := s.moduleOf(name)
+		if !odd[module] {
+			continue
+		}
+		base := strings.TrimPrefix(module+".weight", ".")
+		w := s.d.named[base]
+		if w == nil {
+			w = &Quantised{Name: base, Format: Format{Method: s.config.method}}
+			s.d.Weights = append(s.d.Weights, w)
+			s.d.named[base] = w
+		}
+		s.own(w, name, Other)
+	}
+}
+
+// moduleOf is the module of a tensor; of what bitsandbytes names behind a weight's name, the weight's.
+func (s *survey) moduleOf(name string) string {
+	if base, _, ok := strings.Cut(name, ".weight."); ok && s.has(base+".weight") {
+		return base
+	}
+	return parent(name)
+}
+
+// plain reports whether nothing about a tensor speaks of a quantisation.
+func (s *survey) plain(name string) bool {
+	switch s.tensors[name].DType {
+	case weights.BF16, weights.F16, weights.F32, weights.F64:
+		return (last(name) == "weight" || last(name) == "bias") && s.nested[name] == nil
+	}
+	return false
+}
+
+// checkCertain reports scales and the like of weights that are not stored as codes. Where nothing else speaks
+// of a quantisation they are taken with all of their module.
+func (s *survey) checkCertain() {
+	quantised := s.config != nil || len(s.d.Weights) > 0
+	for _, name := range s.order {
+		if s.d.Holds(name) || !slices.Contains(certain, last(name)) {
+			continue
+		}
+		base := parent(name) + ".weight"
+		if !quantised {
+			w := s.d.named[base]
+			if w == nil {
+				w = &Quantised{Name: base}
+				s.d.Weights, s.d.named[base] = append(s.d.Weights, w), w
+			}
+			for _, other := range s.modules[parent(name)] {
+				s.own(w, other, Other)
+			}
+			continue
+		}
+		said := ""
+		if s.config != nil {
+			said = ", and " + s.config.says()
+		}
+		if t, ok := s.tensors[base]; ok {
+			s.failf(name, "belongs to a quantised weight%s, but tensor %q is %s%v", said, base, t.DType, t.Shape)
+		} else {
+			s.failf(name, "belongs to a quantised weight%s, but no tensor holds the codes of %q", said, base)
+		}
+	}
+}
+
+// checkBare reports codes without scales: matrices of the type of codes in a checkpoint that is quantised.
+func (s *survey) checkBare() {
+	bare := map[weights.DType]string{} // why a matrix of this type needs scales
+	if s.config != nil {
+		for _, g := range s.config.schemes {
+			switch {
+			case g.codes == "fp8":
+				bare[weights.F8E4M3] = s.config.says()
+			case g.codes == "int8" && s.config.method == methodCompressed:
+				bare[weights.I8] = s.config.says()
+			case g.codes == "nvfp4":
+				bare[weights.U8] = s.config.says()
+			}
+		}
+	}
+	for w, l := range s.layouts {
+		if d := w.Tensors[0].DType; l == scaledLayout && bare[d] == "" {
+			bare[d] = "other weights have scales"
+		}
+	}
+	for _, name := range s.order {
+		t := s.tensors[name]
+		why := bare[t.DType]
+		if why == "" || s.d.Holds(name) || last(name) != "weight" || len(t.Shape) < 2 {
+			continue
+		}
+		end := "_scale"
+		if s.config != nil && s.config.method == methodFP8 {
+			end = "_scale_inv"
+		}
+		s.failf(name, "is %s%v without scales: there is no tensor %q in any shard, and %s", t.DType, t.Shape, name+end, why)
+	}
+}
+
+// checkIgnored reports quantised weights that the config says are not.
+func (s *survey) checkIgnored() {
+	if s.config == nil {
+		return
+	}
+	for _, w := range s.d.Weights {
+		if entry, ok := s.config.excludes(parent(w.Name)); ok && len(w.Tensors) > 0 {
+			s.failf(w.Tensors[0].Name, "holds codes, but %s lists %q as not quantised", s.config.at(s.config.ignoring), entry)
+		}
+	}
+	if len(s.d.Weights) == 0 && !s.config.dense && len(s.problems) == 0 {
+		for _, name := range s.order {
+			if t := s.tensors[name]; len(t.Shape) > 1 {
+				s.failf(name, "is %s%v and has no scales, and no tensor of the folder holds codes, but %s", t.DType, t.Shape, s.config.says())
+				return
+			}
+		}
+	}
+}
+
+// chooseMethod finds the method that can have written each weight, and reports weights that the config's method
+// does not write, or of which no method writes all.
+func (s *survey) chooseMethod() {
+	if s.config != nil {
+		for _, w := range s.d.Weights {
+			w.Format.Method = s.config.method
+			if can := s.methods(w); !slices.Contains(can, s.config.method) {
+				s.failf(w.Tensors[0].Name, "is laid out as %s does, but %s", strings.Join(can, " or "), s.config.says())
+			}
+		}
+		return
+	}
+	var can []string
+	for i, w := range s.d.Weights {
+		own := s.methods(w)
+		if i == 0 {
+			can = own
+			continue
+		}
+		both := slices.DeleteFunc(slices.Clone(can), func(name string) bool { return !slices.Contains(own, name) })
+		if len(both) == 0 {
+			s.failf(w.Tensors[0].Name, "is laid out as %s does, but tensor %q (%s) as %s does: two formats in one folder", strings.Join(own, " or "),
+				s.d.Weights[0].Tensors[0].Name, filepath.Base(s.d.Weights[0].Tensors[0].File), strings.Join(can, " or "))
+			return
+		}
+		can = both
+	}
+	if len(can) == 1 {
+		for _, w := range s.d.Weights {
+			w.Format.Method = can[0]
+		}
+	}
+}
+
+// methods that can have written a weight, by its tensors.
+func (s *survey) methods(w *Quantised) []string {
+	codes := w.Tensors[0]
+	switch s.layouts[w] {
+	case gptqLayout:
+		return s.gptqOrAWQ(w)
+	case packedLayout:
+		return []string{methodCompressed}
+	case blocksLayout:
+		return []string{methodMXFP4}
+	case nestedLayout, bytesLayout:
+		return []string{methodBNB}
+	}
+	switch {
+	case codes.DType == weights.U8 || codes.DType == weights.F4:
+		return []string{methodModelOpt}
+	case codes.DType == weights.I8:
+		return []string{methodCompressed}
+	case strings.HasSuffix(s.scaleOf(w.Name), "_inv"):
+		return []string{methodFP8}
+	}
+	return []string{methodCompressed, methodFBGEMM, methodModelOpt, methodFP8}
+}
+
+// part finds the first tensor of a role.
+func (w *Quantised) part(r Role) (Stored, bool) {
+	i := slices.IndexFunc(w.Tensors, func(t Stored) bool { return t.Role == r })
+	if i < 0 {
+		return Stored{}, false
+	}
+	return w.Tensors[i], true
+}
+
+// parent is a name without its last part; empty where there is only one.
+func parent(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
+
+// last is a name's last part.
+func last(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

@@ -1,0 +1,236 @@
+package quant
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Description says how a checkpoint is quantised: which weights are stored as codes, in which format, and
+// which tensors belong to each of them. All methods may be called on a nil Description, which describes a
+// checkpoint without quantised weights.
+type Description struct {
+	// Method is the quant_method that a config names; empty where none does.
+	Method string
+	// Weights are the quantised weights, in the order in which their codes lie in the files.
+	Weights []*Quantised
+	// Others are tensors that belong to the quantisation and to no weight, such as the scales of a KV cache.
+	Others []Stored
+
+	tensors map[string]stored
+	named   map[string]*Quantised
+}
+
+// Quantised is a weight that is stored as codes.
+type Quantised struct {
+	// Name is that of the weight in an unquantised checkpoint, such as "model.layers.0.mlp.up_proj.weight".
+	Name   string
+	Format Format
+	// Shape is that of the values: outputs × inputs, behind the experts' dimension where there is one. It is
+	// nil where names, types and shapes of the tensors do not tell.
+	Shape []int
+	// Tensors are all that belong to it, the codes first.
+	Tensors []Stored
+}
+
+// Stored is a tensor of a quantised checkpoint.
+type Stored struct {
+	weights.Info
+	File string // path, for messages
+	Role Role
+}
+
+// stored finds a tensor in a Description. The weight is nil for one of Others.
+type stored struct {
+	weight *Quantised
+	Stored
+}
+
+// Role is what a tensor of a quantised checkpoint is for.
+type Role string
+
+// All roles.
+const (
+	Codes       Role = "codes"
+	Scales      Role = "scales"
+	GlobalScale Role = "global scale"
+	ZeroPoints  Role = "zero points"
+	GroupIndex  Role = "group index"
+	Shape       Role = "shape"
+	InputScale  Role = "input scale"
+	CacheScale  Role = "cache scale"
+	Other       Role = "other"
+)
+
+// Format is how a weight is quantised.
+type Format struct {
+	Method string // quant_method; empty where tensors alone tell the format and several methods write it
+	// Codes are "fp8", "int4", "nvfp4" and so on; empty where they are not known. Tensors that belong to no weight
+	// have "activations".
+	Codes string
+	// Per is what a scale counts for: "tensor", "channel", "block" or "group"; empty where it is not known.
+	Per string
+	// Block is the size of a block, rows × columns, or of a group, 1 × columns.
+	Block [2]int
+}
+
+// String words the format, such as "fp8, blocks of 128×128 (compressed-tensors)".
+func (f Format) String() string {
+	s := f.Codes
+	if s == "" {
+		s = "unknown format"
+	}
+	switch f.Per {
+	case "tensor", "channel":
+		s += ", per " + f.Per
+	case "block":
+		s += fmt.Sprintf(", blocks of %d×%d", f.Block[0], f.Block[1])
+	case "group":
+		s += fmt.Sprintf(", groups of %d", f.Block[1])
+	}
+	if f.Method != "" {
+		s += " (" + f.Method + ")"
+	}
+	return s
+}
+
+// Any reports whether the checkpoint has quantised weights, or other tensors of a quantisation.
+func (d *Description) Any() bool { return d != nil && len(d.tensors) > 0 }
+
+// Holds reports whether a tensor belongs to the quantisation.
+func (d *Description) Holds(tensor string) bool {
+	_, ok := d.find(tensor)
+	return ok
+}
+
+// Tensor says what a tensor is: its role, and the format of its weight. ok is false for a tensor that does
+// not belong to the quantisation.
+func (d *Description) Tensor(name string) (f Format, r Role, ok bool) {
+	s, ok := d.find(name)
+	if !ok {
+		return f, "", false
+	}
+	return d.format(s), s.Role, true
+}
+
+func (d *Description) find(tensor string) (s stored, ok bool) {
+	if d != nil {
+		s, ok = d.tensors[tensor]
+	}
+	return s, ok
+}
+
+// format is that of a tensor's weight.
+func (d *Description) format(s stored) Format {
+	if s.weight == nil {
+		return Format{Method: d.Method, Codes: "activations"}
+	}
+	return s.weight.Format
+}
+
+// Weight finds a quantised weight by its name.
+func (d *Description) Weight(name string) (*Quantised, bool) {
+	if d == nil {
+		return nil, false
+	}
+	w, ok := d.named[name]
+	return w, ok
+}
+
+// Formats words the formats of all quantised weights, each with the number of its weights, the most frequent
+// first: "28 weights in int4, groups of 128 (gptq)".
+func (d *Description) Formats() string {
+	if d == nil {
+		return ""
+	}
+	counts := map[string]int{}
+	for _, w := range d.Weights {
+		counts[w.Format.String()]++
+	}
+	var names []string
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	for i, name := range names {
+		what := "weights"
+		if counts[name] == 1 {
+			what = "weight"
+		}
+		names[i] = fmt.Sprintf("%d %s in %s", counts[name], what, name)
+	}
+	return strings.Join(names, "; ")
+}
+
+// Copied are the tensors of one format and role, which every conversion copies byte for byte.
+type Copied struct {
+	Format  string `json:"format"`
+	Role    Role   `json:"role"`
+	Tensors int    `json:"tensors"`
+	Bytes   int64  `json:"bytes"`
+	// Names are the tensors' names, with "N" for the numbers in them, and sorted.
+	Names []string `json:"names"`
+}
+
+// Copied groups all tensors of the quantisation by format and role.
+func (d *Description) Copied() []Copied {
+	if d == nil {
+		return nil
+	}
+	type key struct {
+		format string
+		role   Role
+	}
+	groups := map[key]*Copied{}
+	for _, s := range d.tensors {
+		k := key{d.format(s).String(), s.Role}
+		g := groups[k]
+		if g == nil {
+			g = &Copied{Format: k.format, Role: k.role}
+			groups[k] = g
+		}
+		g.Tensors++
+		g.Bytes += s.Size()
+		if name := numbered(s.Name); !slices.Contains(g.Names, name) {
+			g.Names = append(g.Names, name)
+		}
+	}
+	var list []Copied
+	for _, g := range groups {
+		slices.Sort(g.Names)
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b Copied) int {
+		return cmp.Or(cmp.Compare(a.Format, b.Format), a.Role.rank()-b.Role.rank())
+	})
+	return list
+}
+
+// rank orders roles as the constants do.
+func (r Role) rank() int {
+	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, InputScale, CacheScale, Other}, r)
+}
+
+// numbered writes N for the numbers in a name.
+func numbered(name string) string {
+	words := strings.Split(name, ".")
+	for i, w := range words {
+		if w != "" && strings.Trim(w, "0123456789") == "" {
+			words[i] = "N"
+		}
+	}
+	return strings.Join(words, ".")
+}
+
+// add takes a tensor in, for a weight or for none.
+func (d *Description) add(w *Quantised, s Stored) {
+	d.tensors[s.Name] = stored{w, s}
+	if w == nil {
+		d.Others = append(d.Others, s)
+	} else {
+		w.Tensors = append(w.Tensors, s)
+	}
+}
