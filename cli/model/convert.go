@@ -44,8 +44,8 @@ of quantised weights: codes, scales, zero points.
                                                          conversion's lowtoggle.json says it did
 
 Exit status 3: written, but the budget did not allow in every layer what --passes asks for, or
-perplexity rose by more than --max-loss on the evaluation tokens, or the weights are quantised and
-nothing was left to convert.`,
+perplexity rose by more than --max-loss on the evaluation tokens, or nothing was left to convert
+because the weights are quantised.`,
 	Flags: flag.Join([]cli.Flag{
 		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},

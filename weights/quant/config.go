@@ -41,8 +41,6 @@ const (
 	methodBNB        = "bitsandbytes"
 )
 
-var knownMethods = []string{methodCompressed, methodFP8, methodFBGEMM, methodModelOpt, methodGPTQ, methodAWQ, methodMXFP4, methodBNB}
-
 // config is what a file says about the quantisation of its checkpoint. Numbers are 0 where it does not say.
 type config struct {
 	file   string // its name
