@@ -153,6 +153,19 @@ func TestDevicesDoNotShareStatistics(t *testing.T) {
 		testmodel.OK(t, tok.release())
 		digests = append(digests, h.fit.Digest())
 	}
+	tok, size := r.tokens(nil), int64(0)
+	for _, part := range []string{"fit", "held"} {
+		entries, err := os.ReadDir(filepath.Join(r.dir, part))
+		testmodel.OK(t, err)
+		for _, e := range entries {
+			info, err := e.Info()
+			testmodel.OK(t, err)
+			size += info.Size()
+		}
+	}
+	if e := tok.Effort(); e.Statistics > size || e.Statistics < size*3/4 || e.Layers == 0 || e.Few > e.Held || e.Held >= e.Fit {
+		t.Errorf("effort %+v, the statistics have %d bytes", e, size)
+	}
 	if digests[0] == digests[1] || digests[0] != digests[2] {
 		t.Errorf("statistics of the CPU, a card and the CPU again: %q", digests)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 
+	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
@@ -108,6 +109,21 @@ func sum(data []byte) []byte {
 // Key identifies the model, the calibration tokens and the device: [plan.Request.Hessians] of plans that were made with
 // them.
 func (t *Tokens) Key() string { return deviceKey(t.key, t.Device) }
+
+// Effort is what spending a budget of loss takes.
+type Effort struct {
+	Layers     int   // linear layers
+	Fit, Held  int   // calibration tokens: to fit to, and held out for trials of the whole model
+	Few        int   // those of the held-out tokens by which single layers are compared
+	Statistics int64 // bytes of the calibration statistics in Dir, about
+}
+
+// Effort says what spending a budget of loss with these tokens takes, if nothing of it is in Dir yet.
+func (t *Tokens) Effort() Effort {
+	few := divergence.FewSequences(t.held.Sequences)
+	return Effort{Layers: len(t.scorer.Decoder.Layers()), Fit: t.fit.N * t.fit.T, Held: t.held.N * t.held.T, Few: few * t.held.T,
+		Statistics: 2 * hessian.Bytes(t.scorer.Decoder)}
+}
 
 // hessians are the calibration statistics of two sets of tokens.
 type hessians struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform"
@@ -95,7 +96,17 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 		t.Device, close = gpu, gpu.Close
 	}
 	t.Dir, t.Keep, err = searchDir(c, path, beside, t.Key())
+	if err == nil && number != nil && o.Budget.MaxLoss != nil && !c.IsSet("plan") && !c.Bool("quiet") {
+		announce(c, t)
+	}
 	return t, close, err
+}
+
+// announce says what a search will take.
+func announce(c *cli.Context, t *transform.Tokens) {
+	e := t.Effort()
+	fmt.Fprintf(c.App.ErrWriter, "search on %s: statistics of %s and %s tokens take %s in %s; then %s are compared one by one over %s tokens, and whole models over %s\n",
+		t.Device.Name(), term.Count(e.Fit), term.Count(e.Held), term.Size(e.Statistics), t.Dir, term.Plural(e.Layers, "layer", "layers"), term.Count(e.Few), term.Count(e.Held))
 }
 
 // readTokens reads the tokens that --tokens names.

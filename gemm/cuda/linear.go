@@ -37,8 +37,8 @@ type LinearShape struct {
 	In, Out Element // of x and w, and of y
 	// Transposed: w is stored [K,N] instead of [N,K]. TransposedX: x is stored [K,M] instead of [M,K].
 	Transposed, TransposedX bool
-	// StrideX and StrideY are the elements from one row to the next.
-	StrideX, StrideY int
+	// StrideX, StrideW and StrideY are the elements from one row to the next. A StrideW of 0: w has no gaps.
+	StrideX, StrideW, StrideY int
 	// Aligned is a power of two of at most 256: the addresses of x, w and y are multiples of so many bytes.
 	Aligned int
 }
@@ -101,7 +101,7 @@ func (l *Linear) describe() error {
 		},
 		set(descTransA, op),
 		set(descTransB, opX),
-		layout(&l.slotA, s.In, rows, cols, rows),
+		layout(&l.slotA, s.In, rows, cols, max(rows, s.StrideW)),
 		layout(&l.slotB, s.In, rowsX, colsX, s.StrideX),
 		layout(&l.yd, s.Out, s.N, s.M, s.StrideY),
 		func() (err error) {

@@ -76,9 +76,13 @@ func TestLinear(t *testing.T) {
 		}
 		add := rapid.Bool().Draw(t, "add")
 		x, y := newGrid(s.In, s.M, s.K, gap.Draw(t, "gap of x")), newGrid(s.Out, s.M, s.N, gap.Draw(t, "gap of y"))
-		w := newGrid(s.In, s.N, s.K, 0)
+		between := gap.Draw(t, "gap of w")
+		w := newGrid(s.In, s.N, s.K, between)
 		if s.Transposed {
-			w = newGrid(s.In, s.K, s.N, 0)
+			w = newGrid(s.In, s.K, s.N, between)
+		}
+		if between > 0 {
+			s.StrideW = w.stride
 		}
 		w.fill(t, "w")
 		xAt := x.at

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
@@ -99,12 +101,41 @@ func (g *onGPU) collect(ctx context.Context, tokens [][]int32, dir string, o hes
 		if err := g.load(ctx); err != nil {
 			return err
 		}
-		pass, err = g.model.Observe(ctx, tokens, runner.Observation{Wanted: w.Input, Blocks: w.Blocks, Each: func(s runner.Gram) error {
-			return w.Keep(hessian.Given{Layers: s.Layers, Width: s.Width, Tokens: s.Tokens, Min: s.Low, Max: s.High, Triangle: s.Triangle})
-		}}, stepOf(o))
+		pass, err = g.observe(ctx, tokens, w, o)
 		return err
 	})
 	return store, pass, err
+}
+
+// observe runs the model over tokens, and writes statistics while the next are computed.
+func (g *onGPU) observe(ctx context.Context, tokens [][]int32, w hessian.Wanted, o hessian.Options) (pass *runner.Pass, err error) {
+	writer, ctx := errgroup.WithContext(ctx)
+	grams := make(chan runner.Gram, 1) // those of wide layers take hundreds of megabytes
+	writer.Go(func() error {
+		for s := range grams {
+			if err := w.Keep(hessian.Given{Layers: s.Layers, Width: s.Width, Tokens: s.Tokens, Min: s.Low, Max: s.High, Triangle: s.Triangle}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	pass, err = g.model.Observe(ctx, tokens, runner.Observation{Wanted: w.Input, Blocks: w.Blocks, Each: func(s runner.Gram) error {
+		select {
+		case grams <- s:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}, stepOf(o))
+	close(grams)
+	if failed := writer.Wait(); failed != nil { // and so ended the pass
+		err = failed
+	}
+	if err != nil && pass != nil {
+		_ = pass.Close() // the first error is told
+		pass = nil
+	}
+	return pass, err
 }
 
 func stepOf(o hessian.Options) func(done, total int) error {

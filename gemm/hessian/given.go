@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
@@ -23,16 +24,17 @@ type Given struct {
 type Wanted struct {
 	// Blocks is the number of blocks up to the last layer without statistics. The head counts as a block.
 	Blocks int
-	// Input reports whether the input of some layers is wanted.
+	// Input reports whether the input of some layers was wanted when run began.
 	Input func(layers []string) bool
-	// Keep writes the statistics of an input.
+	// Keep writes the statistics of an input. One goroutine at a time calls it.
 	Keep func(Given) error
 }
 
 // CollectFrom is [Collect] with statistics that run computes. It does not call run where the folder has everything.
 func CollectFrom(ctx context.Context, d *forward.Decoder, tokens [][]int32, dir string, o Options, run func(Wanted) error) (*Store, error) {
 	return collect(ctx, d, tokens, dir, o, func(c *collection, blocks int) error {
-		return run(Wanted{blocks, func(layers []string) bool { return c.done[layers[0]] == nil }, c.keep})
+		before := maps.Clone(c.done)
+		return run(Wanted{blocks, func(layers []string) bool { return before[layers[0]] == nil }, c.keep})
 	})
 }
 
@@ -56,6 +58,15 @@ func (c *collection) keep(g Given) error {
 		rest = rest[g.Width-i:]
 		return row
 	})
+}
+
+// Bytes is about the size of the statistics of all inputs on disk.
+func Bytes(d *forward.Decoder) (n int64) {
+	for _, in := range d.Inputs() {
+		width := int64(in.Layers[0].Inputs)
+		n += 2 * width * (width + 1)
+	}
+	return n
 }
 
 // Digest is a checksum of what the statistics say of each input: layers, tokens and range. Statistics that another

@@ -24,60 +24,31 @@ type Gram struct {
 	Triangle []float32
 }
 
-// input is an input of linear layers.
-type input struct {
-	layers []string
-	width  int
-}
-
-// inputsOf lists the inputs of a block's linear layers in the order in which they are computed.
-func inputsOf(b decoder.Block) (all []input) {
-	add := func(layers ...decoder.Linear) {
-		in := input{width: layers[0].Inputs}
-		for _, l := range layers {
-			in.layers = append(in.layers, l.Weight)
-		}
-		all = append(all, in)
-	}
-	for _, s := range b {
-		for _, branch := range s {
-			add(branch.First()...)
-			for _, p := range branch.Parts {
-				switch {
-				case p.Experts != nil:
-					for _, f := range p.Experts.Each {
-						add(f.In...)
-						add(f.Out)
-					}
-				case p.FFN != nil:
-					add(p.FFN.Out)
-				default:
-					if l := p.Attention.Latent; l != nil {
-						if !l.Queries.Missing() {
-							add(l.Queries.Up)
-						}
-						add(l.KV.Up)
-					}
-					add(p.Attention.Out)
-				}
-			}
-		}
-	}
-	return all
-}
-
 // gramKernels are the kernels of statistics.
 type gramKernels struct {
 	module              *cuda.Module
 	add, pack, extremes *cuda.Function
 }
 
-func compileGram(ctx context.Context, d *cuda.Device) (*gramKernels, error) {
-	module, err := d.Compile(ctx, "gram.cu", elementSource+gramSource)
+// names are the names of the weights that read an input.
+func names(in decoder.Input) (all []string) {
+	for _, l := range in.Layers {
+		all = append(all, l.Weight)
+	}
+	return all
+}
+
+// gramKernels compiles the kernels once for a model.
+func (m *Model) gramKernels(ctx context.Context) (*gramKernels, error) {
+	if m.gram != nil {
+		return m.gram, nil
+	}
+	module, err := m.device.Compile(ctx, "gram.cu", elementSource+gramSource)
 	if err != nil {
 		return nil, err
 	}
 	k := &gramKernels{module: module}
+	m.gram = k
 	for _, f := range []struct {
 		to   **cuda.Function
 		name string
@@ -99,34 +70,38 @@ type grams struct {
 
 // gramSum is the sum over the batches so far.
 type gramSum struct {
-	input
+	width         int
 	sum, extremes cuda.Address
 	tokens        int
 }
+
+// gramStripe is the number of rows of a product.
+const gramStripe = 1024
 
 // sumBytes is the memory of an input's sums and of the product of a batch.
 func sumBytes(width int) int64 { return 12 * int64(width) * int64(width) }
 
 // newGrams allocates sums of inputs, all 0. It must be called within Device.Do.
-func (m *Model) newGrams(k *gramKernels, inputs []input) (*grams, error) {
+func (m *Model) newGrams(k *gramKernels, inputs []decoder.Input) (*grams, error) {
 	g := &grams{k, m.device.NewMemory(), map[string]*gramSum{}}
 	for _, in := range inputs {
-		s := &gramSum{input: in}
+		name, width := in.Layers[0].Weight, in.Layers[0].Inputs
+		s := &gramSum{width: width}
 		for _, of := range []struct {
 			to    *cuda.Address
 			bytes int
-		}{{&s.sum, 8 * in.width * in.width}, {&s.extremes, 8}} {
+		}{{&s.sum, 8 * width * width}, {&s.extremes, 8}} {
 			at, err := g.memory.Alloc(of.bytes)
 			if err == nil {
 				err = m.device.Clear(at, of.bytes)
 			}
 			if err != nil {
 				_ = g.memory.Free() // the first error is told
-				return nil, fmt.Errorf("tensor %q: statistics of its %d inputs: %w", in.layers[0], in.width, err)
+				return nil, fmt.Errorf("tensor %q: statistics of its %d inputs: %w", name, width, err)
 			}
 			*of.to = at
 		}
-		g.sums[in.layers[0]] = s
+		g.sums[name] = s
 	}
 	return g, nil
 }
@@ -147,10 +122,13 @@ func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) er
 	if err != nil {
 		return err
 	}
-	shape := cuda.LinearShape{M: s.width, N: s.width, K: rows, In: cuda.FP32, Out: cuda.FP32, Transposed: true, TransposedX: true,
-		StrideX: s.width, StrideY: s.width}
-	if err := p.multiply(shape, product, x, x, false); err != nil {
-		return p.layerError(l, err)
+	for from := 0; from < s.width; from += gramStripe { // what is left of the diagonal is not needed
+		shape := cuda.LinearShape{M: min(gramStripe, s.width-from), N: s.width - from, K: rows, In: cuda.FP32, Out: cuda.FP32,
+			Transposed: true, TransposedX: true, StrideX: s.width, StrideW: s.width, StrideY: s.width}
+		part := x.Plus(4 * from)
+		if err := p.multiply(shape, product.Plus(4*from*(s.width+1)), part, part, false); err != nil {
+			return p.layerError(l, err)
+		}
 	}
 	s.tokens += rows
 	blocks := cuda.Grid{X: min(s.width, 132*16)}
@@ -161,8 +139,8 @@ func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) er
 }
 
 // of downloads an input's statistics, in order; nil where no token reached it.
-func (g *grams) of(p *pass, in input) (*Gram, error) {
-	s := g.sums[in.layers[0]]
+func (g *grams) of(p *pass, in decoder.Input) (*Gram, error) {
+	s := g.sums[in.Layers[0].Weight]
 	if s.tokens == 0 {
 		return nil, nil
 	}
@@ -178,7 +156,7 @@ func (g *grams) of(p *pass, in input) (*Gram, error) {
 	if err := p.device.Download(extremes[:], s.extremes); err != nil {
 		return nil, err
 	}
-	out := &Gram{Layers: in.layers, Width: s.width, Tokens: s.tokens, Triangle: make([]float32, n),
+	out := &Gram{Layers: names(in), Width: s.width, Tokens: s.tokens, Triangle: make([]float32, n),
 		Low:  unordered(^binary.LittleEndian.Uint32(extremes[:])),
 		High: unordered(binary.LittleEndian.Uint32(extremes[4:]))}
 	return out, downloadFloats(p.device, out.Triangle, packed)

@@ -30,6 +30,7 @@ type Model struct {
 	source  Weights
 	kernels *kernels
 	fast    map[int]*fast // attention by head size
+	gram    *gramKernels  // nil: not compiled yet
 	act     cuda.Element  // of activations
 	exact   bool
 	hidden  int
@@ -220,6 +221,10 @@ func (m *Model) Close() error {
 	if m.kernels != nil {
 		errs = append(errs, m.kernels.module.Close())
 		m.kernels = nil
+	}
+	if m.gram != nil {
+		errs = append(errs, m.gram.module.Close())
+		m.gram = nil
 	}
 	for _, f := range m.fast {
 		errs = append(errs, f.module.Close())

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
 // Observation says which statistics of inputs a pass collects.
@@ -26,22 +27,15 @@ type Observation struct {
 // The sums of a block's inputs take 8 bytes an element on the card. Where the card has no room for all of them, the
 // block runs again for the others.
 func (m *Model) Observe(ctx context.Context, tokens [][]int32, o Observation, step func(done, total int) error) (*Pass, error) {
-	k, err := compileGram(ctx, m.device)
-	if err != nil {
-		return nil, err
-	}
-	r, err := m.observe(ctx, k, tokens, o, step)
-	if closed := k.module.Close(); err == nil {
-		err = closed
-	}
-	return r, err
-}
-
-func (m *Model) observe(ctx context.Context, k *gramKernels, tokens [][]int32, o Observation, step func(done, total int) error) (r *Pass, err error) {
 	if step == nil {
 		step = func(int, int) error { return nil }
 	}
-	if r, err = m.begin(tokens); err != nil {
+	k, err := m.gramKernels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := m.begin(tokens)
+	if err != nil {
 		return nil, err
 	}
 	total := len(m.decoder.Blocks) + 1
@@ -65,14 +59,19 @@ func (m *Model) observe(ctx context.Context, k *gramKernels, tokens [][]int32, o
 	return r, nil
 }
 
-// observeBlock runs all batches through a block, once for each set of inputs that the card has room for.
-func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observation) error {
-	var wanted []input
-	for _, in := range inputsOf(r.model.decoder.Blocks[i]) {
-		if o.Wanted == nil || o.Wanted(in.layers) {
-			wanted = append(wanted, in)
+// wanted are the inputs of a block whose statistics are wanted. The head counts as a block.
+func (r *Pass) wanted(i int, o Observation) (all []decoder.Input) {
+	for _, in := range r.model.decoder.Inputs() {
+		if in.Block == i && (o.Wanted == nil || o.Wanted(names(in))) {
+			all = append(all, in)
 		}
 	}
+	return all
+}
+
+// observeBlock runs all batches through a block, once for each set of inputs that the card has room for.
+func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observation) error {
+	wanted := r.wanted(i, o)
 	if len(wanted) == 0 {
 		return r.do(func() error { return r.block(ctx, i) })
 	}
@@ -80,7 +79,7 @@ func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observ
 	defer func() { _ = r.model.device.Release(before.Free) }() // a failure shows in the next allocation
 	var kept []cuda.Address
 	for len(wanted) > 0 {
-		var set []input
+		var set []decoder.Input
 		if err := r.do(func() (err error) {
 			if set, err = r.model.roomFor(wanted, o.Room); err != nil {
 				return err
@@ -107,16 +106,11 @@ func (r *Pass) observeBlock(ctx context.Context, k *gramKernels, i int, o Observ
 
 // observeHead scores all tokens. A tied head's input is not observed.
 func (r *Pass) observeHead(ctx context.Context, k *gramKernels, o Observation) error {
-	h := r.model.decoder.Head
-	layers := []string{h.Linear.Weight}
-	if h.Tied || o.Wanted != nil && !o.Wanted(layers) {
-		return r.do(func() error { return r.score(ctx) })
-	}
-	return r.observeSet(k, []input{{layers, h.Linear.Inputs}}, o, func() error { return r.score(ctx) })
+	return r.observeSet(k, r.wanted(len(r.model.decoder.Blocks), o), o, func() error { return r.score(ctx) })
 }
 
 // observeSet adds up the inputs of a set while f runs, and hands their statistics out.
-func (r *Pass) observeSet(k *gramKernels, set []input, o Observation, f func() error) error {
+func (r *Pass) observeSet(k *gramKernels, set []decoder.Input, o Observation, f func() error) error {
 	var g *grams
 	if err := r.do(func() (err error) {
 		if g, err = r.model.newGrams(k, set); err != nil {
@@ -150,7 +144,7 @@ func (r *Pass) observeSet(k *gramKernels, set []input, o Observation, f func() e
 func (r *Pass) do(f func() error) error { return r.model.device.Do(f) }
 
 // roomFor is the first of some inputs, as many as there is room for, and at least one.
-func (m *Model) roomFor(inputs []input, room int64) ([]input, error) {
+func (m *Model) roomFor(inputs []decoder.Input, room int64) ([]decoder.Input, error) {
 	if room == 0 {
 		free, err := m.device.Free()
 		if err != nil {
@@ -158,8 +152,8 @@ func (m *Model) roomFor(inputs []input, room int64) ([]input, error) {
 		}
 		room = free / 2
 	}
-	n := slices.IndexFunc(inputs, func(in input) bool {
-		room -= sumBytes(in.width)
+	n := slices.IndexFunc(inputs, func(in decoder.Input) bool {
+		room -= sumBytes(in.Layers[0].Inputs)
 		return room < 0
 	})
 	if n < 0 {

@@ -92,7 +92,7 @@ func searchOnBoth(t *testing.T, name string, cpu *forward.Decoder, w forward.Wei
 	store, err := hessian.Collect(ctx, cpu, w, sequences, t.TempDir(), hessian.Options{Key: "k"})
 	testmodel.OK(t, err)
 	var seen []string
-	worst := 0.0
+	worst, ranges := 0.0, 0.0
 	pass, err := on.Observe(ctx, sequences, runner.Observation{Each: func(g runner.Gram) error {
 		seen = append(seen, g.Layers...)
 		h, err := store.Read(ctx, g.Layers[0])
@@ -100,7 +100,7 @@ func searchOnBoth(t *testing.T, name string, cpu *forward.Decoder, w forward.Wei
 			return err
 		}
 		r, _ := store.Range(g.Layers[0])
-		worst = max(worst, math.Abs(float64(g.Low)-r.Min)/r.RMS, math.Abs(float64(g.High)-r.Max)/r.RMS)
+		ranges = max(ranges, math.Abs(float64(g.Low)-r.Min)/r.RMS, math.Abs(float64(g.High)-r.Max)/r.RMS)
 		rest := g.Triangle
 		off, all := 0.0, 0.0
 		for i := range g.Width {
@@ -117,8 +117,8 @@ func searchOnBoth(t *testing.T, name string, cpu *forward.Decoder, w forward.Wei
 	if want := store.Layers(); !slices.Equal(seen, want) {
 		t.Errorf("%s: statistics of %q, want %q", name, seen, want)
 	}
-	if !(worst <= 1e-5) {
-		t.Errorf("%s: H is off by %.2g", name, worst)
+	if !(worst <= 1e-5 && ranges <= 1e-3) { // a range is that of single activations
+		t.Errorf("%s: H is off by %.2g, ranges by %.2g", name, worst, ranges)
 	}
 
 	evaluator, err := divergence.New(ctx, cpu, w, sequences, divergence.Options{})
@@ -159,7 +159,7 @@ func searchOnBoth(t *testing.T, name string, cpu *forward.Decoder, w forward.Wei
 			t.Errorf("%s: not asked on the GPU: %v", name, one)
 		}
 	}
-	t.Logf("%-28s H off by %.1e, divergences by %.1e", name, worst, largest)
+	t.Logf("%-28s H off by %.1e, ranges by %.1e, divergences by %.1e", name, worst, ranges, largest)
 	at := 0 // with room for one input at a time, the same in the same order
 	again, err := on.Observe(ctx, sequences, runner.Observation{Room: 1, Each: func(g runner.Gram) error {
 		if h, err := store.Read(ctx, g.Layers[0]); err != nil || math.Abs(float64(g.Triangle[0]-h.Row(0)[0])) > 1e-4*float64(h.Row(0)[0]) {

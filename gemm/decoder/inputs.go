@@ -1,0 +1,42 @@
+package decoder
+
+// Input is an input of linear layers.
+type Input struct {
+	Layers []Linear // those that read it; there is at least one
+	Block  int      // the block that they are in; the number of blocks for the head
+}
+
+// Inputs lists the inputs of the linear layers in the order in which they are computed. Their layers are those of
+// [Decoder.Layers], in the same order.
+func (d *Decoder) Inputs() (all []Input) {
+	for i, b := range d.Blocks {
+		for _, s := range b {
+			for _, branch := range s {
+				all = append(all, Input{branch.First(), i})
+				for _, p := range branch.Parts {
+					for _, layers := range p.restByInput() {
+						all = append(all, Input{layers, i})
+					}
+				}
+			}
+		}
+	}
+	if !d.Head.Tied {
+		all = append(all, Input{[]Linear{d.Head.Linear}, len(d.Blocks)})
+	}
+	return all
+}
+
+// restByInput is rest, divided by what the layers read.
+func (p Part) restByInput() (all [][]Linear) {
+	if p.Experts != nil {
+		for _, f := range p.Experts.Each {
+			all = append(all, f.In, []Linear{f.Out})
+		}
+		return all
+	}
+	for _, l := range p.rest() {
+		all = append(all, []Linear{l})
+	}
+	return all
+}
