@@ -40,6 +40,16 @@ func (f FakeCard) Launches() []FakeLaunch {
 	return l
 }
 
+// FakeProduct is the operands and the result of a product y = x·wᵀ.
+type FakeProduct struct{ X, W, Y Address }
+
+// Products are the products since the last call, in the order in which they were queued or captured.
+func (f FakeCard) Products() []FakeProduct {
+	p := f.card.products
+	f.card.products = nil
+	return p
+}
+
 // Ran calls f for every launch as it runs.
 func (f FakeCard) Ran(g func(FakeLaunch)) { f.card.ran = g }
 

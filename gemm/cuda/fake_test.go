@@ -48,6 +48,7 @@ type card struct {
 	sources     map[uintptr]string // of NVRTC's programs
 	kernels     map[uintptr]*fakeKernel
 	launches    []FakeLaunch // of modules' kernels, in order
+	products    []FakeProduct
 	recording   uintptr      // the stream that is captured
 	recorded    fakeGraph
 	now         time.Duration
@@ -432,6 +433,7 @@ func (c *card) matmul(_, desc uintptr, alpha *byte, aAt uint64, aL uintptr, bAt 
 			return 7
 		}
 	}
+	c.products = append(c.products, FakeProduct{X: Address(bAt), W: Address(aAt), Y: Address(dAt)})
 	work := fakeGraph{products: 1, takes: offer.takes}
 	if c.recording != 0 {
 		return status(c.queue(work))

@@ -320,6 +320,100 @@ func TestRunnerSteps(t *testing.T) {
 	}
 }
 
+// TestLinearStepReadsRealActivations: in every family, each layer of a step of linear layers alone reads and writes the
+// memory that it does in the whole step.
+func TestLinearStepReadsRealActivations(t *testing.T) {
+	steps := 0
+	for _, name := range synth.Names() {
+		if !strings.HasSuffix(name, "-tiny") {
+			continue
+		}
+		m := testmodel.Random(t, name, 1)
+		layout := testmodel.LayoutOf(t, m)
+		d, err := decoder.New(m, layout)
+		if err != nil {
+			continue // no decoder
+		}
+		card := cuda.NewFakeCard(t, 1<<30)
+		on := tiny{m, layout, d}.mustLoad(t, card.Open(t), runner.Options{Resident: true})
+		for _, w := range []runner.Work{{Sequences: 2, Context: 4, Decode: true}, {Sequences: 2, Context: 4}} {
+			whole, err := on.NewStep(t.Context(), "whole", w, nil)
+			if err != nil && strings.Contains(err.Error(), "routed experts") {
+				continue
+			}
+			testmodel.OK(t, err)
+			steps++
+			want := byWeight(card.Products())
+			w.Linear = true
+			linear, err := on.NewStep(t.Context(), "linear", w, whole)
+			testmodel.OK(t, err)
+			if got := byWeight(card.Products()); !maps.Equal(got, want) {
+				t.Errorf("%s, %v: operands %v, in the whole step %v", name, w, got, want)
+			}
+			testmodel.OK(t, errors.Join(linear.Close(), whole.Close()))
+		}
+	}
+	if steps < 20 {
+		t.Errorf("%d steps", steps)
+	}
+}
+
+// byWeight has the last product of each weight.
+func byWeight(products []cuda.FakeProduct) map[cuda.Address]cuda.FakeProduct {
+	last := map[cuda.Address]cuda.FakeProduct{}
+	for _, p := range products {
+		last[p.W] = p
+	}
+	return last
+}
+
+// TestStepsShareBuffersOfOneShape: a step with the buffers of another must be of a model of the same sizes and types. A
+// buffer that would move, which a captured graph reads, is an error.
+func TestStepsShareBuffersOfOneShape(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	device := card.Open(t)
+	work := runner.Work{Sequences: 2, Context: 4, Decode: true}
+	like, err := newTiny(t, "llama-tiny", "", weights.BF16).mustLoad(t, device, runner.Options{Resident: true}).NewStep(t.Context(), "a", work, nil)
+	testmodel.OK(t, err)
+	defer like.Close()
+	for _, c := range []struct {
+		changes string
+		dtype   weights.DType
+		exact   bool
+	}{
+		{"", weights.F32, false}, {"", weights.BF16, true}, {`{"intermediate_size": 256}`, weights.BF16, false},
+		{`{"num_key_value_heads": 6}`, weights.BF16, false}, {`{"num_hidden_layers": 3}`, weights.BF16, false}, {`{"vocab_size": 256}`, weights.BF16, false},
+	} {
+		other := newTiny(t, "llama-tiny", c.changes, c.dtype).mustLoad(t, device, runner.Options{Resident: true, Exact: c.exact})
+		_, err := other.NewStep(t.Context(), "b", work, like)
+		testmodel.WantError(t, err, "b: the step would share the buffers of a model of other shapes")
+	}
+	// DeepSeek's short vectors are in no size of the attention's heads.
+	short := newTiny(t, "deepseek_v3-tiny", `{"first_k_dense_replace": 3}`, weights.BF16).mustLoad(t, device, runner.Options{Resident: true})
+	first, err := short.NewStep(t.Context(), "a", work, nil)
+	testmodel.OK(t, err)
+	defer first.Close()
+	long := newTiny(t, "deepseek_v3-tiny", `{"first_k_dense_replace": 3, "kv_lora_rank": 256}`, weights.BF16).mustLoad(t, device, runner.Options{Resident: true})
+	_, err = long.NewStep(t.Context(), "b", work, first)
+	testmodel.WantError(t, err, `b: graph b: `, `buffer "short" would move`)
+	same, err := short.NewStep(t.Context(), "b", work, first)
+	testmodel.OK(t, err)
+	testmodel.OK(t, same.Close())
+}
+
+// TestStepsAreFinite: a step whose logits are NaN is refused: its energy would be that of no real step.
+func TestStepsAreFinite(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	on := newTiny(t, "llama-tiny", "", weights.F16).mustLoad(t, card.Open(t), runner.Options{Resident: true})
+	card.Ran(func(l cuda.FakeLaunch) {
+		if l.Name == "largest" { // of NaN it finds none
+			binary.LittleEndian.PutUint32(card.Memory(address(l, "token"), 8)[4:], math.MaxInt32)
+		}
+	})
+	_, err := on.NewStep(t.Context(), "s", runner.Work{Sequences: 2, Context: 4}, nil)
+	testmodel.WantError(t, err, "s: the logits of sequence 1 are not finite in FP16")
+}
+
 func TestRunnerRefuses(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)
@@ -352,6 +446,8 @@ func TestRunnerRefuses(t *testing.T) {
 		_, err := on.NewStep(t.Context(), "s", w, nil)
 		testmodel.WantError(t, err, "s: ", "the model was loaded for sequences of 1 to 4 tokens")
 	}
+	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 65536, Context: 2, Decode: true}, nil)
+	testmodel.WantError(t, err, "s: decode, batch 65536, context 2: a step takes at most 65535 sequences")
 	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 2, Linear: true}, nil)
 	testmodel.WantError(t, err, "s: linear layers alone")
 	like, err := on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 2}, nil)

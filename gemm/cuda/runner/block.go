@@ -94,13 +94,12 @@ func (b *block) run(p *pass, h cuda.Address) error {
 func (s step) run(p *pass, h cuda.Address) error {
 	inputs := make([]cuda.Address, len(s))
 	for i, b := range s { // all, before any is added
-		if b.norm.Missing() && len(s) == 1 && len(b.parts) == 1 {
-			inputs[i] = h
-			continue
-		}
 		var err error
-		if inputs[i], err = p.rowsBuffer(fmt.Sprintf("x%d", i), p.hidden); err != nil {
+		if inputs[i], err = p.input(s, i, h); err != nil {
 			return err
+		}
+		if inputs[i] == h {
+			continue
 		}
 		if b.norm.Missing() {
 			err = p.device.CopyWithin(inputs[i], h, p.rows*p.hidden*p.act.Bytes())
@@ -121,16 +120,33 @@ func (s step) run(p *pass, h cuda.Address) error {
 	return nil
 }
 
+// input is what the parts of branch i read: a buffer, or the residual stream h itself if nothing changes it before they
+// have read it.
+func (p *pass) input(s step, i int, h cuda.Address) (cuda.Address, error) {
+	if s[i].norm.Missing() && len(s) == 1 && len(s[i].parts) == 1 {
+		return h, nil
+	}
+	return p.rowsBuffer(fmt.Sprintf("x%d", i), p.hidden)
+}
+
+// plain reports whether the part's output is added to the residual stream as it is.
+func (t part) plain() bool { return t.norm.Missing() && t.scale == 1 }
+
+// output is where the part's last layer writes: the residual stream h, or a buffer.
+func (t part) output(p *pass, h cuda.Address) (cuda.Address, error) {
+	if t.plain() {
+		return h, nil
+	}
+	return p.rowsBuffer("part", p.hidden)
+}
+
 // add adds the part's output for x to h.
 func (t part) add(p *pass, h, x cuda.Address) error {
-	if t.norm.Missing() && t.scale == 1 {
-		return t.run(p, h, x, true)
-	}
-	y, err := p.rowsBuffer("part", p.hidden)
+	y, err := t.output(p, h)
 	if err != nil {
 		return err
 	}
-	if err := t.run(p, y, x, false); err != nil {
+	if err := t.run(p, y, x, t.plain()); err != nil || t.plain() {
 		return err
 	}
 	if t.norm.Missing() {

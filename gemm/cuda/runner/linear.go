@@ -158,7 +158,8 @@ func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) erro
 		}
 		p.products[s] = l
 		if !p.exact {
-			scratch, err := p.buffer("tune", s.M*s.StrideY*s.Out.Bytes())
+			own := pass{Model: p.Model, scratch: p.Model.scratch, rows: p.rows} // a step's buffers must not move
+			scratch, err := own.buffer("tune", s.M*s.StrideY*s.Out.Bytes())
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights
 	}
 	m := &Model{
 		device: device, decoder: d, source: w, exact: o.Exact, hidden: d.Hidden, longest: longest,
-		memory: device.NewMemory(), scratch: &scratch{device, map[string]*buffer{}}, products: map[cuda.LinearShape]*cuda.Linear{},
+		memory: device.NewMemory(), scratch: newScratch(device), products: map[cuda.LinearShape]*cuda.Linear{},
 	}
 	err := m.chooseElement(ctx)
 	if err == nil {

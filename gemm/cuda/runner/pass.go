@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -34,7 +35,11 @@ type pass struct {
 type scratch struct {
 	device  *cuda.Device
 	buffers map[string]*buffer
+	// fixed is set when a graph holds the buffers' addresses: from then on none may grow.
+	fixed bool
 }
+
+func newScratch(d *cuda.Device) *scratch { return &scratch{device: d, buffers: map[string]*buffer{}} }
 
 type buffer struct {
 	memory *cuda.Memory
@@ -51,6 +56,9 @@ func (p *pass) buffer(name string, bytes int) (cuda.Address, error) {
 	}
 	if b.bytes >= bytes {
 		return b.at, nil
+	}
+	if p.scratch.fixed && b.bytes > 0 {
+		return 0, fmt.Errorf("buffer %q would move from %d to %d bytes, but the graph of another step has its address: the layers of the two models differ in size or type", name, b.bytes, bytes)
 	}
 	if err := p.device.Synchronize(); err != nil {
 		return 0, err
@@ -73,13 +81,12 @@ func (p *pass) rowsBuffer(name string, width int) (cuda.Address, error) {
 }
 
 func (s *scratch) free() error {
+	var errs []error
 	for _, b := range s.buffers {
-		if err := b.memory.Free(); err != nil {
-			return err
-		}
+		errs = append(errs, b.memory.Free())
 	}
 	clear(s.buffers)
-	return nil
+	return errors.Join(errs...)
 }
 
 // finite queues a check of a layer's outputs.

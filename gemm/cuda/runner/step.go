@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
@@ -73,8 +74,12 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 		return nil, fmt.Errorf("%s: %v: the model was loaded for sequences of 1 to %d tokens", name, w, m.longest)
 	case !m.Resident():
 		return nil, fmt.Errorf("%s: the weights do not fit on the card, so a step cannot be timed", name)
+	case w.Sequences > maxSequences:
+		return nil, fmt.Errorf("%s: %v: a step takes at most %d sequences", name, w, maxSequences)
 	case like != nil && !like.work.shares(w):
 		return nil, fmt.Errorf("%s: %v shares no buffers with %v", name, w, like.work)
+	case like != nil && !m.alike(like.model):
+		return nil, fmt.Errorf("%s: the step would share the buffers of a model of other shapes, of another type or on another card", name)
 	case like == nil && w.Linear:
 		return nil, fmt.Errorf("%s: linear layers alone multiply what another step's buffers hold: give that step", name)
 	}
@@ -83,11 +88,31 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 			return nil, fmt.Errorf("%s: tensor %q: %w", name, p.Experts.Router.Weight, errCaptured)
 		}
 	}
-	s := &Step{model: m, work: w, memory: m.device.NewMemory(), scratch: &scratch{m.device, map[string]*buffer{}}}
+	s := &Step{model: m, work: w, memory: m.device.NewMemory(), scratch: newScratch(m.device)}
 	if err := m.device.Do(func() error { return s.setUp(ctx, name, like) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.Close())
 	}
 	return s, nil
+}
+
+// maxSequences is CUDA's limit of a grid's third size, which counts sequences in attention.
+const maxSequences = 65535
+
+// alike reports whether a step of m can have the buffers and the cache of one of other: every size is the same.
+func (m *Model) alike(other *Model) bool {
+	sizes := func(m *Model) (all []any) {
+		all = append(all, m.device, m.act, m.hidden, m.decoder.Vocab)
+		for p := range parts(m.decoder) {
+			switch {
+			case p.Attention != nil:
+				all = append(all, p.Attention.Heads)
+			case p.FFN != nil:
+				all = append(all, p.FFN.Neurons(), p.FFN.Gated)
+			}
+		}
+		return all
+	}
+	return slices.Equal(sizes(m), sizes(other))
 }
 
 // Work is what the step does.
@@ -146,6 +171,9 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	if like != nil {
 		s.pass.scratch, s.pass.products = like.pass.scratch, like.pass.products
 	}
+	if w.Linear {
+		s.h = like.h
+	}
 	if err := s.ends(); err != nil {
 		return err
 	}
@@ -153,7 +181,23 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	if w.Linear {
 		queue = s.queueLinear
 	}
-	s.Graph, err = m.device.NewGraph(name, queue)
+	if s.Graph, err = m.device.NewGraph(name, queue); err != nil {
+		return err
+	}
+	s.pass.scratch.fixed = true
+	if w.Linear {
+		return nil
+	}
+	return s.finite()
+}
+
+// finite returns an error if a sequence has no next token: its logits are not numbers. The energy of such a step would be
+// that of no real step.
+func (s *Step) finite() error {
+	next, err := s.tokens()
+	if at := slices.IndexFunc(next, func(t int32) bool { return t < 0 || int(t) >= s.model.decoder.Vocab }); err == nil && at >= 0 {
+		return fmt.Errorf("the logits of sequence %d are not finite in %v: compute the model's loss, which names the layer", at, s.model.act)
+	}
 	return err
 }
 
@@ -250,12 +294,11 @@ func (s *Step) queue() error {
 			return err
 		}
 	}
-	h := s.h
-	if p.rows != n {
-		var err error
-		if h, err = p.buffer("ends", n*m.hidden*m.act.Bytes()); err != nil {
-			return err
-		}
+	h, err := s.lastRows()
+	if err != nil {
+		return err
+	}
+	if h != s.h {
 		if err := m.kernels.gather.Launch(cuda.Grid{X: n}, cuda.Grid{X: threads}, h, s.h, s.last, m.hidden); err != nil {
 			return err
 		}
@@ -267,35 +310,61 @@ func (s *Step) queue() error {
 	return m.kernels.argmax.Launch(cuda.Grid{X: n}, cuda.Grid{X: threads}, s.next, logits, m.decoder.Vocab)
 }
 
-// queueLinear queues the linear layers of the step alone.
-func (s *Step) queueLinear() error {
-	p := s.pass
-	x, err := p.rowsBuffer("x0", p.hidden)
-	if err != nil {
-		return err
+// lastRows is where the last row of each sequence lies: the residual stream itself in a decode step, else a buffer.
+func (s *Step) lastRows() (cuda.Address, error) {
+	if n := s.work.Sequences; s.pass.rows != n {
+		return s.pass.buffer("ends", n*s.model.hidden*s.model.act.Bytes())
 	}
+	return s.h, nil
+}
+
+// queueLinear queues the linear layers of the step alone. Each reads the buffer that it reads in queue, and writes the one
+// that it writes there.
+func (s *Step) queueLinear() error {
+	p, n := s.pass, s.work.Sequences
 	for _, b := range p.blocks {
 		for _, step := range b.steps {
-			for _, branch := range step {
+			for i, branch := range step {
+				x, err := p.input(step, i, s.h)
+				if err != nil {
+					return err
+				}
 				for _, part := range branch.parts {
-					if err := part.multiply(p, s.h, x); err != nil {
+					to, err := part.output(p, s.h)
+					if err != nil {
+						return err
+					}
+					if err := part.multiply(p, to, x); err != nil {
 						return err
 					}
 				}
 			}
 		}
 	}
-	logits, err := p.buffer("logits", s.work.Sequences*p.decoder.Vocab*4)
+	x, err := p.buffer("normed", n*p.hidden*p.act.Bytes())
+	if err == nil && p.final.Missing() {
+		x, err = s.lastRows()
+	}
 	if err != nil {
 		return err
 	}
-	return p.apply(p.head, logits, x, s.work.Sequences, p.hidden, p.decoder.Vocab, cuda.FP32, false)
+	logits, err := p.buffer("logits", n*p.decoder.Vocab*4)
+	if err != nil {
+		return err
+	}
+	return p.apply(p.head, logits, x, n, p.hidden, p.decoder.Vocab, cuda.FP32, false)
 }
 
 // Next returns the next token of each sequence, the likeliest, after a replay.
-func (s *Step) Next() ([]int32, error) {
+func (s *Step) Next() (tokens []int32, err error) {
+	err = s.model.device.Do(func() (err error) { tokens, err = s.tokens(); return err })
+	return tokens, err
+}
+
+// tokens downloads the next tokens. It must be called within Device.Do.
+func (s *Step) tokens() ([]int32, error) {
 	data := make([]byte, 4*s.work.Sequences)
-	if err := s.model.device.Do(func() error { return s.model.device.Download(data, s.next) }); err != nil {
+	if err := s.model.device.Download(data, s.next); err != nil {
 		return nil, err
 	}
 	tokens := make([]int32, s.work.Sequences)
