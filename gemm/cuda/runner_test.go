@@ -414,6 +414,26 @@ func TestStepsAreFinite(t *testing.T) {
 	testmodel.WantError(t, err, "s: the logits of sequence 1 are not finite in FP16")
 }
 
+// TestObserveAfterAFailure: kernels of statistics that were not found are freed, and asked for again.
+func TestObserveAfterAFailure(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	on := newTiny(t, "llama-tiny", "", weights.F32).mustLoad(t, card.Open(t), runner.Options{Exact: true})
+	before := card.Kinds()["module"]
+	o := runner.Observation{Each: func(runner.Gram) error { return nil }}
+	for after := range 3 { // kernels
+		card.Fail("cuModuleGetFunction", after)
+		_, err := on.Observe(t.Context(), sequences, o, nil)
+		testmodel.WantError(t, err, "gram.cu: kernel gram_")
+		card.Heal("cuModuleGetFunction")
+		if n := card.Kinds()["module"]; n != before {
+			t.Errorf("%d modules, %d before", n, before)
+		}
+	}
+	pass, err := on.Observe(t.Context(), sequences, o, nil)
+	testmodel.OK(t, err)
+	testmodel.OK(t, pass.Close())
+}
+
 func TestRunnerRefuses(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -48,15 +49,15 @@ func (m *Model) gramKernels(ctx context.Context) (*gramKernels, error) {
 		return nil, err
 	}
 	k := &gramKernels{module: module}
-	m.gram = k
 	for _, f := range []struct {
 		to   **cuda.Function
 		name string
 	}{{&k.add, "gram_add"}, {&k.pack, "gram_pack"}, {&k.extremes, "gram_range"}} {
 		if *f.to, err = module.Function(f.name, 0); err != nil {
-			return nil, err
+			return nil, errors.Join(err, module.Close())
 		}
 	}
+	m.gram = k
 	return k, nil
 }
 
