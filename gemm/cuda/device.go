@@ -90,9 +90,7 @@ func (d *Device) Close() error {
 		d.current.cancel()
 		<-d.current.done
 	}
-	err := d.thread.do(d.tearDown)
-	d.thread.stop()
-	return err
+	return d.thread.end(d.tearDown)
 }
 
 // Info describes the card.

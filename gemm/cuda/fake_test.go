@@ -49,7 +49,7 @@ type card struct {
 	kernels     map[uintptr]*fakeKernel
 	launches    []FakeLaunch // of modules' kernels, in order
 	products    []FakeProduct
-	recording   uintptr      // the stream that is captured
+	recording   uintptr // the stream that is captured
 	recorded    fakeGraph
 	now         time.Duration
 	busyUntil   time.Duration

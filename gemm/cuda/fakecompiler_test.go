@@ -16,10 +16,12 @@ type fakeCompiler struct {
 	nothing      bool   // machine code is empty
 	missing      bool
 	options      []string
+	compiling    func() // is called while a source is compiled
+	destroyed    func() // is called after a program was destroyed
 }
 
 func newFakeCompiler(c *card) *fakeCompiler {
-	return &fakeCompiler{card: c, major: 13, minor: 1, newest: 121}
+	return &fakeCompiler{card: c, major: 13, minor: 1, newest: 121, compiling: func() {}, destroyed: func() {}}
 }
 
 func (f *fakeCompiler) functions() *compiler {
@@ -39,9 +41,11 @@ func (f *fakeCompiler) functions() *compiler {
 		nvrtcDestroyProgram: func(program *uintptr) int32 {
 			r := c.destroy(*program, "program")
 			*program = 0
+			f.destroyed()
 			return int32(r)
 		},
 		nvrtcCompileProgram: func(program uintptr, count int32, options **byte) int32 {
+			f.compiling()
 			if !c.ok("nvrtcCompileProgram") {
 				return 11
 			}

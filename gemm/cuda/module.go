@@ -23,22 +23,36 @@ type Module struct {
 // Compile compiles the CUDA C++ of source for this card and loads it. name stands in the compiler's messages. Defines
 // are macros, as NAME=VALUE.
 // Without NVRTC, or if the source does not compile for this card, the error is an [ErrNoCompiler]. Compiling
-// takes seconds.
+// takes seconds. If ctx ends first, Compile returns its error at once, and the compiler ends on its own.
 func (d *Device) Compile(ctx context.Context, name, source string, defines ...string) (*Module, error) {
 	c, err := d.api.compiler()
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.compile(name, source, d.info.capability, defines)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	type compiled struct {
+		image []byte
+		err   error
+	}
+	done := make(chan compiled, 1)
+	go func() {
+		image, err := c.compile(name, source, d.info.capability, defines)
+		done <- compiled{image, err}
+	}()
+	var code compiled
+	select {
+	case code = <-done:
+	case <-ctx.Done():
+		code.err = ctx.Err()
+	}
+	if code.err != nil {
+		return nil, code.err
 	}
 	m := &Module{device: d, name: name}
 	err = d.Do(func() error {
-		return d.api.check("cuModuleLoadData", d.api.cuModuleLoadData(&m.handle, &image[0]))
+		return d.api.check("cuModuleLoadData", d.api.cuModuleLoadData(&m.handle, &code.image[0]))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -93,8 +107,8 @@ func (g Grid) sizes() (x, y, z uint32) {
 }
 
 // Launch queues a kernel on the device's stream. The arguments must match the kernel's parameters in number, order and
-// type: Address for a pointer, int for int (of 32 bits), float32 for float, float64 for double. Nothing checks them. It
-// must be called within [Device.Do].
+// type: Address for a pointer, int for int (of 32 bits), float32 for float, float64 for double. Launch checks only that
+// an int has 32 bits. It must be called within [Device.Do].
 func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
 	values := make([]uint64, len(arguments))
 	pointers := make([]unsafe.Pointer, max(1, len(arguments)))
@@ -104,6 +118,9 @@ func (f *Function) Launch(blocks, threads Grid, arguments ...any) error {
 		case Address:
 			*(*uint64)(at) = uint64(v)
 		case int:
+			if int(int32(v)) != v {
+				return fmt.Errorf("kernel %s: argument %d is %d, an int of a kernel has 32 bits", f.name, i, v)
+			}
 			*(*int32)(at) = int32(v)
 		case float32:
 			*(*float32)(at) = v

@@ -7,7 +7,10 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // compile loads kernels; closing the device frees them.
@@ -91,6 +94,9 @@ func TestLaunchNamesTheKernel(t *testing.T) {
 			t.Errorf("%T: %v", odd, err)
 		}
 	}
+	if err := d.Do(func() error { return f.Launch(Grid{}, Grid{}, Address(0), Address(0), math.MaxInt32+1) }); err == nil || err.Error() != "kernel scale: argument 2 is 2147483648, an int of a kernel has 32 bits" {
+		t.Error(err)
+	}
 	for _, threads := range []Grid{{X: 1025}, {X: 32, Y: 32, Z: 2}} {
 		if err := d.Do(func() error { return empty.Launch(Grid{}, threads) }); err == nil || err.Error() != "kernel empty: cuLaunchKernel: PLANTED (1): PLANTED" {
 			t.Errorf("%v: %v", threads, err)
@@ -167,6 +173,55 @@ func TestModuleIsFreed(t *testing.T) {
 	}
 	if _, err := d.Compile(t.Context(), "scale.cu", scale); !errors.Is(err, errClosed) {
 		t.Error(err)
+	}
+}
+
+// Compile returns when ctx ends, although the compiler is at work; what the compiler holds is freed when it ends.
+func TestCompileIsCancelled(t *testing.T) {
+	c := newCard(t)
+	d := openFake(t, c)
+	before := c.kinds()
+	ctx, cancel := context.WithCancel(t.Context())
+	returned, destroyed := make(chan struct{}), make(chan struct{})
+	c.nvrtc.compiling = func() {
+		cancel()
+		select {
+		case <-returned:
+		case <-time.After(10 * time.Second):
+			t.Error("Compile waits for the compiler")
+		}
+	}
+	c.nvrtc.destroyed = func() { close(destroyed) }
+	if _, err := d.Compile(ctx, "scale.cu", scale); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(returned)
+	<-destroyed
+	sameKinds(t, c, before)
+}
+
+// Work that waits for the device's thread while the device is closed does not run: the context is gone.
+func TestNothingRunsAfterClose(t *testing.T) {
+	c := newCard(t)
+	d := openFake(t, c)
+	var ran atomic.Int32
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			_ = d.Do(func() error {
+				if c.kinds()["context"] == 0 {
+					ran.Add(1)
+				}
+				return nil
+			})
+		})
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if n := ran.Load(); n > 0 {
+		t.Errorf("%d functions ran on a closed device", n)
 	}
 }
 

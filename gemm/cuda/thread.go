@@ -5,20 +5,24 @@ import "runtime"
 // thread runs functions one at a time on one operating-system thread, because a CUDA context is bound to
 // its thread.
 type thread struct {
-	work chan func()
-	quit chan struct{}
+	work chan task
+	quit chan struct{} // closed after the last function
+}
+
+type task struct {
+	run  func()
+	last bool
 }
 
 func startThread() *thread {
-	t := &thread{make(chan func()), make(chan struct{})}
+	t := &thread{make(chan task), make(chan struct{})}
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		for {
-			select {
-			case f := <-t.work:
-				f()
-			case <-t.quit:
+		defer close(t.quit)
+		for f := range t.work {
+			f.run()
+			if f.last {
 				return
 			}
 		}
@@ -26,16 +30,18 @@ func startThread() *thread {
 	return t
 }
 
-// do runs f and returns its error, or errClosed after stop. f must not call do.
-func (t *thread) do(f func() error) error {
+// do runs f and returns its error, or errClosed after the last function. f must not call do.
+func (t *thread) do(f func() error) error { return t.task(f, false) }
+
+// end runs f as the last function: none runs after it, not even one that waits already.
+func (t *thread) end(f func() error) error { return t.task(f, true) }
+
+func (t *thread) task(f func() error, last bool) error {
 	done := make(chan error, 1)
 	select {
-	case t.work <- func() { done <- f() }:
+	case t.work <- task{func() { done <- f() }, last}:
 		return <-done
 	case <-t.quit:
 		return errClosed
 	}
 }
-
-// stop ends the thread. It must be called once, and not from f.
-func (t *thread) stop() { close(t.quit) }
