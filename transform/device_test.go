@@ -9,10 +9,13 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
@@ -32,7 +35,7 @@ func (d *pretended) Name() string { return d.name }
 func (d *pretended) Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated {
 	d.longest = longest
 	d.open++
-	return &pretendedModel{s.OnCPU(m), d}
+	return &pretendedModel{s.OnCPU(m), d, s.Decoder.Layers()}
 }
 
 func (d *pretended) Compare(ctx context.Context, s *evaluate.Scorer, before, after *weights.Model) (*evaluate.Comparison, error) {
@@ -43,6 +46,7 @@ func (d *pretended) Compare(ctx context.Context, s *evaluate.Scorer, before, aft
 type pretendedModel struct {
 	evaluate.Calibrated
 	device *pretended
+	layers []forward.Layer
 }
 
 func (m *pretendedModel) Close() error {
@@ -56,6 +60,50 @@ func (m *pretendedModel) Collect(ctx context.Context, tokens [][]int32, dir stri
 	}
 	return m.Calibrated.Collect(ctx, tokens[m.device.tokens:], dir, o)
 }
+
+func (m *pretendedModel) CollectAndScore(ctx context.Context, tokens [][]int32, dir string, o hessian.Options) (*hessian.Store, evaluate.Reference, error) {
+	s, r, err := m.Calibrated.CollectAndScore(ctx, tokens, dir, o)
+	return s, impatient{r, m.layers}, err
+}
+
+// impatient asks for the values of all layers at once.
+type impatient struct {
+	evaluate.Reference
+	layers []forward.Layer
+}
+
+func (r impatient) PerLayer(ctx context.Context, base, changed search.Values, done func(string, float64) error) error {
+	all, err := r.ask(ctx, changed)
+	if err != nil {
+		return err
+	}
+	return r.Reference.PerLayer(ctx, base, all, done)
+}
+
+func (r impatient) WholeModel(ctx context.Context, changed search.Values) (float64, float64, [2]float64, error) {
+	all, err := r.ask(ctx, changed)
+	if err != nil {
+		return 0, 0, [2]float64{}, err
+	}
+	return r.Reference.WholeModel(ctx, all)
+}
+
+func (r impatient) ask(ctx context.Context, changed search.Values) (asked, error) {
+	values := make([][]float32, len(r.layers))
+	err := parallel.Run(ctx, len(values), 4, func(ctx context.Context, i int) (err error) {
+		values[i], err = changed.Tensor(ctx, r.layers[i].Tensor)
+		return err
+	})
+	all := asked{}
+	for i, l := range r.layers {
+		all[l.Tensor] = values[i]
+	}
+	return all, err
+}
+
+type asked map[string][]float32
+
+func (a asked) Tensor(_ context.Context, name string) ([]float32, error) { return a[name], nil }
 
 // deviceRun plans and converts the demo model with a device; nil: on the CPU.
 type deviceRun struct {

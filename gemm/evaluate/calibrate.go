@@ -19,7 +19,8 @@ type Calibrated interface {
 }
 
 // Reference is a pass of a model over tokens, with which other weights are compared; see [divergence.Evaluator]. Its
-// PerLayer uses the first [divergence.FewSequences] sequences. Close frees its memory.
+// PerLayer uses the first [divergence.FewSequences] sequences. Several goroutines may ask changed weights for different
+// tensors at once. Close frees its memory.
 type Reference interface {
 	Loss() float64
 	PerLayer(ctx context.Context, base, changed divergence.Weights, done func(layer string, nats float64) error) error

@@ -19,6 +19,7 @@ import (
 )
 
 // Values returns the decoded values of a tensor by name, in the source's order; nil for a tensor that stays as it is.
+// Several goroutines may ask for different tensors at once.
 type Values = interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }

@@ -18,7 +18,7 @@ import (
 // that type, and so are as fast as the stored ones.
 type changed struct {
 	own    Weights
-	values map[string]tensor // of the layers that were prepared
+	values map[string]tensor // of the layers that are changed at the moment
 }
 
 type tensor struct {
@@ -33,27 +33,21 @@ func (c *changed) Tensor(ctx context.Context, name string) (weights.DType, []byt
 	return c.own.Tensor(ctx, name)
 }
 
-// prepare asks for the values of layers. Those that from leaves out stay as they are.
-func (c *changed) prepare(ctx context.Context, from forward.Weights, layers []decoder.Layer) error {
-	c.values = map[string]tensor{}
-	for _, l := range layers {
-		values, err := from.Tensor(ctx, l.Tensor)
-		if err != nil {
-			return err
-		}
-		if values == nil {
-			continue
-		}
-		if len(values) != l.Inputs*l.Outputs {
-			return fmt.Errorf("tensor %q: %d values were given, its shape has %d", l.Tensor, len(values), l.Inputs*l.Outputs)
-		}
-		d, _, err := c.own.Tensor(ctx, l.Tensor)
-		if err != nil {
-			return err
-		}
-		c.values[l.Tensor] = encoded(d, values)
+// layer asks for the values of a layer; nil if from leaves it out.
+func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Layer) (*tensor, error) {
+	values, err := from.Tensor(ctx, l.Tensor)
+	if values == nil || err != nil {
+		return nil, err
 	}
-	return nil
+	if len(values) != l.Inputs*l.Outputs {
+		return nil, fmt.Errorf("tensor %q: %d values were given, its shape has %d", l.Tensor, len(values), l.Inputs*l.Outputs)
+	}
+	d, _, err := c.own.Tensor(ctx, l.Tensor)
+	if err != nil {
+		return nil, err
+	}
+	t := encoded(d, values)
+	return &t, nil
 }
 
 // encoded are values in a type, or in F32 if the type does not represent all of them.
@@ -134,7 +128,7 @@ func (c *changed) replaced(ctx context.Context, m *Model, memory *cuda.Memory, o
 	return restore, nil
 }
 
-// changedBlock is block with the layers that were prepared.
+// changedBlock is block with the layers that are changed.
 func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
 	b, err := r.model.block(ctx, i)
 	if err != nil {
@@ -155,7 +149,7 @@ func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
 	return err
 }
 
-// withHead runs f while all batches have a head with the layers that were prepared.
+// withHead runs f while all batches have a head with the layers that are changed.
 func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 	memory := r.model.device.NewMemory()
 	other := *r.model // the reference keeps the model's own head
@@ -181,18 +175,9 @@ func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 	return err
 }
 
-// layersOf lists the linear layers of each block, and of the head, which comes last.
-func layersOf(d *decoder.Decoder) [][]decoder.Layer {
-	all := make([][]decoder.Layer, len(d.Blocks)+1)
-	for _, l := range d.Layers() {
-		all[l.Block] = append(all[l.Block], l)
-	}
-	return all
-}
-
 // Changed runs the tokens of a pass with other values of linear layers, and compares the predictions with those of the
 // pass: the divergence as [Pass.Divergence], and the losses. Layers that other leaves out (nil values) keep their own.
-// other is asked for a layer once, block by block.
+// Several goroutines ask other for different layers at once, each once, about in the order of decoder.Layers.
 func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence float64, scores *forward.Scores, err error) {
 	to, err := r.model.begin(r.tokens)
 	if err != nil {
@@ -203,17 +188,32 @@ func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence f
 			err = closed
 		}
 	}()
-	c := &changed{own: r.model.source}
-	layers := layersOf(r.model.decoder)
-	for i := range r.model.decoder.Blocks {
-		if err := c.prepare(ctx, other, layers[i]); err != nil {
-			return 0, nil, err
+	c := &changed{own: r.model.source, values: map[string]tensor{}}
+	layers, next := r.model.decoder.Layers(), 0
+	runTo := func(block int) error { // the next blocks, of which the first has changed layers
+		for ; next < block; next++ {
+			if err := to.do(func() error { return to.changedBlock(ctx, next, c) }); err != nil {
+				return err
+			}
+			clear(c.values)
 		}
-		if err := to.do(func() error { return to.changedBlock(ctx, i, c) }); err != nil {
-			return 0, nil, err
-		}
+		return nil
 	}
-	if err := c.prepare(ctx, other, layers[len(layers)-1]); err != nil {
+	err = ahead(ctx, len(layers), aheadOf, func(ctx context.Context, i int) (*tensor, error) {
+		return c.layer(ctx, other, layers[i])
+	}, func(i int, t *tensor) error {
+		if err := runTo(layers[i].Block); err != nil {
+			return err
+		}
+		if t != nil {
+			c.values[layers[i].Tensor] = *t
+		}
+		return nil
+	})
+	if err == nil {
+		err = runTo(len(r.model.decoder.Blocks))
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	err = to.withHead(ctx, c, func() (err error) {
@@ -227,7 +227,7 @@ func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence f
 
 // PerLayer changes the linear layers one at a time, and calls done with the divergence from the pass in the order of
 // decoder.Layers. Layers that other leaves out (nil values) are skipped. Every layer starts from the stored residual
-// stream before its block. An error of done ends PerLayer.
+// stream before its block. Several goroutines ask other for different layers at once. An error of done ends PerLayer.
 func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(layer string, nats float64) error) (err error) {
 	var passes [2]*Pass // before the block of a layer, and behind it
 	for i := range passes {
@@ -243,13 +243,15 @@ func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(la
 	before, behind := passes[0], passes[1]
 	next := 0 // block of before
 	c := &changed{own: r.model.source}
-	for _, layer := range r.model.decoder.Layers() {
-		if err := c.prepare(ctx, other, []decoder.Layer{layer}); err != nil {
-			return err
+	layers := r.model.decoder.Layers()
+	return ahead(ctx, len(layers), aheadOf, func(ctx context.Context, i int) (*tensor, error) {
+		return c.layer(ctx, other, layers[i])
+	}, func(i int, t *tensor) error {
+		if t == nil {
+			return nil
 		}
-		if len(c.values) == 0 {
-			continue
-		}
+		layer := layers[i]
+		c.values = map[string]tensor{layer.Tensor: *t}
 		for ; next < layer.Block; next++ {
 			if err := before.do(func() error { return before.block(ctx, next) }); err != nil {
 				return err
@@ -259,11 +261,8 @@ func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(la
 		if err != nil {
 			return fmt.Errorf("with another %s: %w", layer.Tensor, err)
 		}
-		if err := done(layer.Tensor, nats); err != nil {
-			return err
-		}
-	}
-	return nil
+		return done(layer.Tensor, nats)
+	})
 }
 
 // after continues from a state before a layer's block, with that layer changed, and compares with a reference.

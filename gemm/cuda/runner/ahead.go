@@ -1,0 +1,49 @@
+package runner
+
+import (
+	"context"
+	"sync"
+)
+
+// aheadOf is the number of layers whose values are computed while the card runs others.
+const aheadOf = 8
+
+// ahead calls use for 0 to n-1 in order with what produce returns, which runs on other goroutines up to so many numbers
+// ahead. The first error in order ends it, and is returned when all goroutines have ended.
+func ahead[T any](ctx context.Context, n, most int, produce func(ctx context.Context, i int) (T, error), use func(i int, v T) error) error {
+	type result struct {
+		value T
+		err   error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	results := make([]chan result, n)
+	start := func(i int) {
+		results[i] = make(chan result, 1)
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			v, err := produce(ctx, i)
+			results[i] <- result{v, err}
+		}()
+	}
+	for i := range min(n, most) {
+		start(i)
+	}
+	for i := range n {
+		r := <-results[i]
+		results[i] = nil
+		if r.err != nil {
+			return r.err
+		}
+		if i+most < n {
+			start(i + most)
+		}
+		if err := use(i, r.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
