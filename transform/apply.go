@@ -58,7 +58,10 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 			return nil, err
 		}
 	}
-	if err := errors.Join(o.useTokens(ctx, s, p), program.CheckHessians(p, o.Hessians)); err != nil {
+	if err := o.useTokens(ctx, s, p); err != nil {
+		return nil, err
+	}
+	if err := program.CheckHessians(p, o.Hessians); err != nil {
 		return nil, err
 	}
 	if s.compiled != p {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -180,6 +181,9 @@ func TestDevice(t *testing.T) {
 		r.dir = t.TempDir()
 		_, out, err := r.convert(c.device, c.plan)
 		testmodel.WantError(t, err, c.says...)
+		if strings.Contains(err.Error(), "give the tokens") {
+			t.Errorf("%s: other tokens are no remedy: %v", name, err)
+		}
 		if !errors.Is(err, ErrOtherDevice) {
 			t.Errorf("%s: error %v is not of class ErrOtherDevice", name, err)
 		}
