@@ -434,6 +434,84 @@ func TestObserveAfterAFailure(t *testing.T) {
 	testmodel.OK(t, pass.Close())
 }
 
+// TestResidentWithHead: the head, which is on the card already, is not counted among the blocks that must fit.
+func TestResidentWithHead(t *testing.T) {
+	m := newTiny(t, "llama-tiny", "", weights.F32)
+	bytes := 0
+	for _, l := range m.decoder.Layers() {
+		if l.Block < len(m.decoder.Blocks) {
+			bytes += 4 * l.Inputs * l.Outputs
+		}
+	}
+	for _, c := range []struct {
+		free int
+		want bool
+	}{{(bytes/2 + 1) * 3, true}, {(bytes/2 - 1) * 3, false}} {
+		if on := m.mustLoad(t, cuda.NewFakeCard(t, c.free).Open(t), runner.Options{}); on.Resident() != c.want {
+			t.Errorf("%d bytes free, %d in blocks: resident %v", c.free, bytes, on.Resident())
+		}
+	}
+}
+
+// TestClosedIsRefused: what was closed gives an error, and no kernel gets its memory.
+func TestClosedIsRefused(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	on, err := newTiny(t, "llama-tiny", "", weights.F32).load(t.Context(), card.Open(t), runner.Options{Exact: true})
+	testmodel.OK(t, err)
+	open, err := on.Pass(t.Context(), sequences, nil)
+	testmodel.OK(t, err)
+	closed, err := on.Pass(t.Context(), sequences, nil)
+	testmodel.OK(t, err)
+	testmodel.OK(t, closed.Close())
+	card.Launches()
+	refused := func(p, reference *runner.Pass, want string) {
+		t.Helper()
+		_, err := p.Divergence(t.Context(), reference)
+		testmodel.WantError(t, err, want)
+	}
+	refused(open, closed, "the pass was closed")
+	refused(closed, open, "the pass was closed")
+	_, err = closed.Logits(t.Context())
+	testmodel.WantError(t, err, "the pass was closed")
+	_, _, err = closed.Changed(t.Context(), nil)
+	testmodel.WantError(t, err, "the pass was closed")
+	testmodel.WantError(t, closed.PerLayer(t.Context(), nil, nil), "the pass was closed")
+	testmodel.OK(t, on.Close())
+	refused(open, open, "the model was closed")
+	_, err = on.Pass(t.Context(), sequences, nil)
+	testmodel.WantError(t, err, "the model was closed")
+	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 2}, nil)
+	testmodel.WantError(t, err, "s: the model was closed")
+	_, err = on.Observe(t.Context(), sequences, runner.Observation{}, nil)
+	testmodel.WantError(t, err, "the model was closed")
+	testmodel.OK(t, open.Close())
+	if n := len(card.Launches()); n > 0 {
+		t.Errorf("%d launches", n)
+	}
+}
+
+// TestStepIsCancelled: a step that is prepared ends between two blocks, and frees its memory.
+func TestStepIsCancelled(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	on := newTiny(t, "llama-tiny", "", weights.F32).mustLoad(t, card.Open(t), runner.Options{Resident: true})
+	before := card.Kinds()["memory"]
+	for _, w := range []runner.Work{{Sequences: 2, Context: 4}, {Sequences: 2, Context: 4, Decode: true}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		card.Ran(func(cuda.FakeLaunch) { cancel() })
+		_, err := on.NewStep(ctx, "s", w, nil)
+		card.Ran(nil)
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if n := count(card.Launches(), "place_"); n > 1 {
+			t.Errorf("%v: %d blocks", w, n)
+		}
+		if n := card.Kinds()["memory"]; n != before {
+			t.Errorf("%v: %d allocations, %d before", w, n, before)
+		}
+	}
+}
+
 func TestRunnerRefuses(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)
@@ -441,6 +519,8 @@ func TestRunnerRefuses(t *testing.T) {
 	before := card.Kinds()
 	_, err := m.load(t.Context(), device, runner.Options{Longest: 65})
 	testmodel.WantError(t, err, "sequences of 65 tokens: the model takes at most 64")
+	_, err = m.load(t.Context(), device, runner.Options{Longest: -1})
+	testmodel.WantError(t, err, "sequences of -1 tokens: give at least 1")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := m.load(ctx, device, runner.Options{}); !errors.Is(err, context.Canceled) {

@@ -179,6 +179,9 @@ func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 // pass: the divergence as [Pass.Divergence], and the losses. Layers that other leaves out (nil values) keep their own.
 // Several goroutines ask other for different layers at once, each once, about in the order of decoder.Layers.
 func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence float64, scores *forward.Scores, err error) {
+	if err := r.open(); err != nil {
+		return 0, nil, err
+	}
 	to, err := r.model.begin(r.tokens)
 	if err != nil {
 		return 0, nil, err
@@ -229,6 +232,9 @@ func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence f
 // decoder.Layers. Layers that other leaves out (nil values) are skipped. Every layer starts from the stored residual
 // stream before its block. Several goroutines ask other for different layers at once. An error of done ends PerLayer.
 func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(layer string, nats float64) error) (err error) {
+	if err := r.open(); err != nil {
+		return err
+	}
 	var passes [2]*Pass // before the block of a layer, and behind it
 	for i := range passes {
 		if passes[i], err = r.model.begin(r.tokens); err != nil {

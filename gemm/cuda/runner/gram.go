@@ -41,6 +41,9 @@ func names(in decoder.Input) (all []string) {
 
 // gramKernels compiles the kernels once for a model.
 func (m *Model) gramKernels(ctx context.Context) (*gramKernels, error) {
+	if m.kernels == nil {
+		return nil, errClosed
+	}
 	if m.gram != nil {
 		return m.gram, nil
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
@@ -47,7 +48,7 @@ func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear,
 			w.outputs += next.Outputs
 		}
 		if w.at, err = l.memory.Alloc(w.outputs * on.inputs * w.element.Bytes()); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("tensor %q: %w", layers[i].Weight, err)
 		}
 		to := w.at
 		for _, layer := range layers[i : i+n] {
@@ -56,8 +57,8 @@ func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear,
 			if err != nil {
 				return nil, err
 			}
-			if err := l.matrix(to, d, data, size, w.element); err != nil {
-				return nil, err
+			if err := l.matrix(ctx, to, d, data, size, w.element); err != nil {
+				return nil, fmt.Errorf("tensor %q: %w", layer.Weight, err)
 			}
 			to = to.Plus(size * w.element.Bytes())
 		}

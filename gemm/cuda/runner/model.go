@@ -23,7 +23,8 @@ type Options struct {
 // defaultLongest is Longest where no other is set.
 const defaultLongest = 4096
 
-// Model is a decoder on a card. One method runs at a time. Close frees its memory.
+// Model is a decoder on a card. One method of it, of its passes and of its steps runs at a time, but for Start and Wait of
+// a step. Close frees its memory.
 type Model struct {
 	device  *cuda.Device
 	decoder *decoder.Decoder
@@ -54,6 +55,9 @@ func New(ctx context.Context, device *cuda.Device, d *decoder.Decoder, w Weights
 	longest := o.Longest
 	if longest == 0 {
 		longest = min(d.Limit, defaultLongest)
+	}
+	if longest < 1 {
+		return nil, fmt.Errorf("sequences of %d tokens: give at least 1", longest)
 	}
 	if longest > d.Limit {
 		return nil, fmt.Errorf("sequences of %d tokens: the model takes at most %d", longest, d.Limit)
@@ -178,10 +182,13 @@ func (l *loader) table(ctx context.Context, name string, n int) (cuda.Address, e
 		return 0, err
 	}
 	at, err := l.memory.Alloc(n * l.act.Bytes())
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = l.matrix(ctx, at, d, data, n, l.act)
 	}
-	return at, l.matrix(at, d, data, n, l.act)
+	if err != nil {
+		return 0, fmt.Errorf("tensor %q: %w", name, err)
+	}
+	return at, nil
 }
 
 // roomForAll reports whether all blocks fit with a third of the free memory left for activations.
@@ -192,6 +199,9 @@ func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 	}
 	var bytes int64
 	for _, layer := range m.decoder.Layers() {
+		if layer.Block == len(m.decoder.Blocks) {
+			continue // the head is on the card
+		}
 		d, _, err := m.source.Tensor(ctx, layer.Tensor)
 		if err != nil {
 			return false, err
@@ -204,7 +214,10 @@ func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 // Resident reports whether all weights are on the card.
 func (m *Model) Resident() bool { return len(m.blocks) == len(m.decoder.Blocks) }
 
-// Close frees the memory and the kernels. It is idempotent; the device stays open.
+// errClosed refuses the use of what was freed.
+var errClosed = errors.New("the model was closed")
+
+// Close frees the memory and the kernels. It is idempotent; the device stays open. Steps must be closed before.
 func (m *Model) Close() error {
 	for _, l := range m.products {
 		l.Close()

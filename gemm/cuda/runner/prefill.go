@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
@@ -66,6 +67,9 @@ func (m *Model) Pass(ctx context.Context, tokens [][]int32, step func(done, tota
 
 // begin makes a pass whose tokens went through no block yet.
 func (m *Model) begin(tokens [][]int32) (*Pass, error) {
+	if m.kernels == nil {
+		return nil, errClosed
+	}
 	if err := m.decoder.Check(tokens); err != nil {
 		return nil, err
 	}
@@ -82,8 +86,22 @@ func (m *Model) begin(tokens [][]int32) (*Pass, error) {
 	return r, nil
 }
 
-// Close frees the memory. It is idempotent.
-func (r *Pass) Close() error { return r.model.device.Release(r.memory.Free) }
+// Close frees the memory; the Scores stay. It is idempotent.
+func (r *Pass) Close() error {
+	r.batches = nil
+	return r.model.device.Release(r.memory.Free)
+}
+
+// open returns an error if the pass or its model was closed.
+func (r *Pass) open() error {
+	switch {
+	case r.model.kernels == nil:
+		return errClosed
+	case r.batches == nil:
+		return errors.New("the pass was closed")
+	}
+	return nil
+}
 
 // start uploads the sequences and looks up their embeddings.
 func (r *Pass) start() error {
@@ -131,7 +149,9 @@ func (m *Model) batch(memory *cuda.Memory, sequences [][]int32, rows int) (batch
 		}
 	}
 	var err error
-	b.h, err = memory.Alloc(rows * m.hidden * m.act.Bytes())
+	if b.h, err = memory.Alloc(rows * m.hidden * m.act.Bytes()); err != nil {
+		err = fmt.Errorf("the residual stream of %d tokens: %w", rows, err)
+	}
 	return b, err
 }
 

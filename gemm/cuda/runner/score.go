@@ -123,6 +123,9 @@ func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error)
 		r.model.decoder.Vocab != reference.model.decoder.Vocab {
 		return 0, errors.New("the divergence is of passes with the same tokens and vocabulary on one device")
 	}
+	if err := errors.Join(r.open(), reference.open()); err != nil {
+		return 0, err
+	}
 	head := r.model.decoder.Head
 	var nats []float64
 	err := r.model.device.Do(func() (err error) {
@@ -161,6 +164,9 @@ func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error)
 
 // Logits returns the logits of every token of a pass, row by row, with the head's scale and cap.
 func (r *Pass) Logits(ctx context.Context) ([][]float32, error) {
+	if err := r.open(); err != nil {
+		return nil, err
+	}
 	vocab, head := r.model.decoder.Vocab, r.model.decoder.Head
 	var all [][]float32
 	err := r.model.device.Do(func() error {

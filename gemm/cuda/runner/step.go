@@ -70,6 +70,8 @@ type Step struct {
 // must be closed later.
 func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*Step, error) {
 	switch {
+	case m.kernels == nil:
+		return nil, fmt.Errorf("%s: %w", name, errClosed)
 	case w.Sequences < 1 || w.Context < 1 || w.Context > m.longest:
 		return nil, fmt.Errorf("%s: %v: the model was loaded for sequences of 1 to %d tokens", name, w, m.longest)
 	case !m.Resident():
@@ -181,7 +183,7 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	if w.Linear {
 		queue = s.queueLinear
 	}
-	if s.Graph, err = m.device.NewGraph(name, queue); err != nil {
+	if s.Graph, err = m.device.NewGraph(name, func() error { return queue(ctx) }); err != nil {
 		return err
 	}
 	s.pass.scratch.fixed = true
@@ -229,6 +231,9 @@ func (s *Step) prefill(ctx context.Context, b batch, kept *cache) error {
 			return err
 		}
 		if err := block.run(b.pass, b.h); err != nil {
+			return err
+		}
+		if err := b.device.Synchronize(); err != nil { // else all blocks are queued before ctx ends
 			return err
 		}
 	}
@@ -284,12 +289,15 @@ func (s *Step) ends() error {
 }
 
 // queue queues the step.
-func (s *Step) queue() error {
+func (s *Step) queue(ctx context.Context) error {
 	p, m, n := s.pass, s.model, s.work.Sequences
 	if err := (batch{pass: p, h: s.h}).embed(); err != nil {
 		return err
 	}
 	for _, b := range m.blocks {
+		if err := ctx.Err(); err != nil { // the first run times products
+			return err
+		}
 		if err := b.run(p, s.h); err != nil {
 			return err
 		}
@@ -320,9 +328,12 @@ func (s *Step) lastRows() (cuda.Address, error) {
 
 // queueLinear queues the linear layers of the step alone. Each reads the buffer that it reads in queue, and writes the one
 // that it writes there.
-func (s *Step) queueLinear() error {
+func (s *Step) queueLinear(ctx context.Context) error {
 	p, n := s.pass, s.work.Sequences
 	for _, b := range p.blocks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		for _, step := range b.steps {
 			for i, branch := range step {
 				x, err := p.input(step, i, s.h)

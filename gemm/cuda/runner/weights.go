@@ -8,6 +8,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -127,29 +128,45 @@ func (l *loader) stored(d weights.DType) cuda.Element {
 	return l.act
 }
 
+// piece is the number of elements that are converted and uploaded between two looks at the context.
+const piece = 1 << 22
+
 // matrix uploads a tensor of n elements to an address, in the element e.
-func (l *loader) matrix(to cuda.Address, d weights.DType, data []byte, n int, e cuda.Element) error {
-	if elements[d] == e {
-		return l.upload(to, data)
-	}
-	const piece = 1 << 22
-	format, _ := dtypes[e].Format()
+func (l *loader) matrix(ctx context.Context, to cuda.Address, d weights.DType, data []byte, n int, e cuda.Element) error {
 	size := d.Bits() / 8
 	for from := 0; from < n; from += piece {
-		count := min(piece, n-from)
-		values, err := decode(d, data[from*size:(from+count)*size], count)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		out := make([]byte, count*e.Bytes())
-		for i, v := range values {
-			format.SetElem(out, i, format.FromValue(v))
+		part := data[from*size : min(from+piece, n)*size]
+		if elements[d] != e {
+			var err error
+			if part, err = converted(ctx, d, part, e); err != nil {
+				return err
+			}
 		}
-		if err := l.upload(to.Plus(from*e.Bytes()), out); err != nil {
+		if err := l.upload(to.Plus(from*e.Bytes()), part); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// converted are values in another type.
+func converted(ctx context.Context, d weights.DType, data []byte, e cuda.Element) ([]byte, error) {
+	const each = 1 << 17 // elements of a goroutine
+	format, _ := dtypes[e].Format()
+	size, bytes := d.Bits()/8, e.Bytes()
+	n := len(data) / size
+	out := make([]byte, n*bytes)
+	return out, parallel.Run(ctx, (n+each-1)/each, 0, func(_ context.Context, i int) error {
+		from, to := i*each, min((i+1)*each, n)
+		values, err := decode(d, data[from*size:to*size], to-from)
+		if err == nil {
+			format.Encode(out[from*bytes:to*bytes], values)
+		}
+		return err
+	})
 }
 
 // decode returns values in float32. data may lie in a mapped file.

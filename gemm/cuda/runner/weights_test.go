@@ -41,7 +41,7 @@ func TestMatrixConverts(t *testing.T) {
 					got = append(got, part...)
 					return nil
 				}}
-				testmodel.OK(t, l.matrix(1000, d, data, n, to))
+				testmodel.OK(t, l.matrix(t.Context(), 1000, d, data, n, to))
 				if want := testmodel.Matrix(stored, n, values).Data; !bytes.Equal(got, want) {
 					t.Errorf("%d values of %v to %v: other bytes", n, d, to)
 				}
@@ -51,8 +51,20 @@ func TestMatrixConverts(t *testing.T) {
 	planted := errors.New("full")
 	l := loader{upload: func(cuda.Address, []byte) error { return planted }}
 	for e := range dtypes {
-		if err := l.matrix(0, weights.F32, make([]byte, 4), 1, e); !errors.Is(err, planted) {
+		if err := l.matrix(t.Context(), 0, weights.F32, make([]byte, 4), 1, e); !errors.Is(err, planted) {
 			t.Errorf("%v: %v", e, err)
+		}
+	}
+}
+
+// TestMatrixIsCancelled: large tensors are loaded in pieces, and the context is looked at before each.
+func TestMatrixIsCancelled(t *testing.T) {
+	for _, e := range []cuda.Element{cuda.BF16, cuda.FP32} {
+		ctx, cancel := context.WithCancel(t.Context())
+		uploads := 0
+		l := loader{upload: func(cuda.Address, []byte) error { uploads++; cancel(); return nil }}
+		if err := l.matrix(ctx, 0, weights.BF16, make([]byte, 4*piece), 2*piece, e); !errors.Is(err, context.Canceled) || uploads != 1 {
+			t.Errorf("%v: %v after %d uploads", e, err, uploads)
 		}
 	}
 }
