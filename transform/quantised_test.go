@@ -164,6 +164,17 @@ func TestFoldsStayAwayFromQuantisedWeights(t *testing.T) {
 	converted(t, "exact", m, options(t, "scale,reorder,signs,sparsify=0.1,round=4", 0))
 }
 
+// TestShiftsStayAwayFromQuantisedWeights: also where a runtime would apply the shift.
+func TestShiftsStayAwayFromQuantisedWeights(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		m := open(t, testmodel.Quantised(t, q, testmodel.With{Keep: []string{"layers.0.mlp"}}))
+		p := makePlan(t, m, "shift=4/epilogue", 0)
+		if len(p.Steps) != 4 || strings.Contains(strings.Join(p.Notes, "\n"), "is not shifted") {
+			t.Errorf("%s: %d layers are shifted, want the unquantised FFN and lm_head; notes %q", q.Name, len(p.Steps), p.Notes)
+		}
+	}
+}
+
 // TestStepsOnQuantisedTensors: plan and manifest that change one are refused, and so is a result that does.
 func TestStepsOnQuantisedTensors(t *testing.T) {
 	m := open(t, testmodel.Quantised(t, testmodel.Quantisations[1], testmodel.With{}))

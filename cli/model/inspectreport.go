@@ -43,7 +43,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	if r.Formats != "" {
 		term.Remark(w, "format", r.Formats)
 	}
-	printQuantised(w, r.Quantised)
+	printQuantised(w, r.Quantised, r.Ceiling != nil)
 	untouched(w, r.Untouched)
 	for _, b := range r.Blocked {
 		term.Remark(w, "blocked", b.String())

@@ -11,8 +11,12 @@ import (
 )
 
 // printQuantised says which tensors of quantised weights are copied, a line for each format. Names are shortened to
-// their last part; the JSON has them whole.
-func printQuantised(w io.Writer, list []quant.Copied) {
+// their last part; the JSON has them whole. energies is true where the report has energies, which leave out quantised
+// layers.
+func printQuantised(w io.Writer, list []quant.Copied, energies bool) {
+	if energies && len(list) > 0 {
+		term.Remark(w, "note", "energies are those of the unquantised linear layers alone")
+	}
 	for len(list) > 0 {
 		format, parts := list[0].Format, []string{}
 		for len(list) > 0 && list[0].Format == format {

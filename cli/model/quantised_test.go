@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -59,9 +60,29 @@ func TestQuantisedReports(t *testing.T) {
 	says(t, exit.Done, []string{copiedParts, "format: 14 weights in int4, groups of 64 (gptq)"}, "inspect", dir)
 	says(t, exit.Done, []string{`"quant_method": "gptq"`, `"quantised": [ { "format": "int4, groups of 64 (gptq)", "role": "codes", "tensors": 14,`, `"part": "scales"`}, "inspect", "--json", dir)
 	says(t, exit.Done, []string{`"quantised": [ { "format": "int4, groups of 64 (gptq)", "role": "codes"`}, "plan", "--json", dir)
-	says(t, exit.Done, []string{copiedParts, "lm_head 1"}, "convert", dir, out)
+	says(t, exit.Done, []string{copiedParts, "lm_head 1", "note: energies are those of the unquantised linear layers alone"}, "convert", dir, out)
 	says(t, exit.Done, []string{copiedParts, "ok: every tensor"}, "verify", dir, out)
 	says(t, exit.Done, []string{`"quantised": [ { "format": "int4, groups of 64 (gptq)"`}, "verify", "--json", dir, out)
+}
+
+// TestInspectCountsNoQuantisedLayer: not by a known family, and not by an unknown one.
+func TestInspectCountsNoQuantisedLayer(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		for _, fields := range []string{"", `{"model_type": "x", "architectures": ["X"]}`} {
+			stdout, err := clitest.Run(t.Context(), []*cli.Command{Inspect}, "inspect", "--json", testmodel.Quantised(t, q, testmodel.With{Fields: fields}))
+			testmodel.OK(t, err)
+			var r struct {
+				Total struct {
+					Linear int `json:"linear_elements"`
+				} `json:"total"`
+				Quantised []quant.Copied `json:"quantised"`
+			}
+			testmodel.OK(t, json.Unmarshal(stdout, &r))
+			if r.Total.Linear != 64*128 || len(r.Quantised) == 0 {
+				t.Errorf("%s: %d weights of linear layers, want those of lm_head", q.Name, r.Total.Linear)
+			}
+		}
+	}
 }
 
 // TestNothingLeft: status 3, and the copy is there.
@@ -106,5 +127,5 @@ func TestEndings(t *testing.T) {
 		t.Error(got)
 	}
 	var none []quant.Copied
-	printQuantised(nil, none) // prints nothing
+	printQuantised(nil, none, true) // prints nothing
 }

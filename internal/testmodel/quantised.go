@@ -125,6 +125,11 @@ var Quantisations = []Quantisation{
 		Tensors: func(n, k int) []weights.Info {
 			return []weights.Info{info("weight", weights.I8, n, k), info("SCB", weights.F32, n), info("weight_format", weights.U8)}
 		}},
+	{Name: "unknown method, nested names", Format: "unknown format (quanto)",
+		Config: `{"quant_method": "quanto", "weights": "int4"}`,
+		Tensors: func(n, k int) []weights.Info {
+			return []weights.Info{info("weight._data._data", weights.U8, n, k/2), info("weight._scale", weights.BF16, n*k/64, 1), info("weight._shift", weights.BF16, n*k/64, 1)}
+		}},
 	{Name: "unknown method", Format: "unknown format (hqq)",
 		Config: `{"quant_method": "hqq", "group_size": 64}`,
 		Tensors: func(n, k int) []weights.Info {
@@ -218,7 +223,7 @@ func writeShards(t testing.TB, dir string, infos []weights.Info, data map[string
 		file, placed, err := weights.EncodeHeader(own, nil)
 		OK(t, err)
 		for _, x := range placed {
-			if data[x.Name] == nil {
+			if int64(len(data[x.Name])) != x.Size() {
 				data[x.Name] = number(x, random)
 			}
 			file = append(file, data[x.Name]...)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // logical replaces the tensors of quantised weights by the weights themselves. Other tensors of a quantisation
@@ -20,15 +21,22 @@ func (r *resolver) logical(tensors []weights.Info) []weights.Info {
 	return tensors
 }
 
-// fitsQuantised reports whether the values of a quantised weight may have a shape that differs from the tensor's
-// in an unquantised checkpoint: one that is not known, or outputs × inputs where the family stores inputs ×
-// outputs.
-func fitsQuantised(t *tensor, shape []int) bool {
+// holds reports whether the values of a quantised weight have the shape of a tensor, as far as it is known: that of
+// the family, or outputs × inputs where the family stores inputs × outputs, with padding.
+func holds(t *tensor, w *quant.Quantised) bool {
+	if w.Shape == nil || slices.Equal(w.Shape, t.shape()) {
+		return true
+	}
 	want := slices.Clone(t.shape())
 	if t.Out == 1 && len(want) == 2 {
 		slices.Reverse(want)
 	}
-	return shape == nil || slices.Equal(shape, want)
+	if len(want) != len(w.Shape) {
+		return false
+	}
+	i := len(want) - 1
+	padding := w.Shape[i] - want[i]
+	return slices.Equal(w.Shape[:i], want[:i]) && padding >= 0 && padding <= w.Padding
 }
 
 // opaque are the modules with tensors of an unknown format, each with what is known of it.
@@ -41,6 +49,7 @@ func (r *resolver) opaque() map[string]string {
 		if w.Format.Codes != "" {
 			continue
 		}
+		modules[parent(w.Name)] = w.Format.String()
 		for _, t := range w.Tensors {
 			modules[parent(t.Name)] = w.Format.String()
 		}

@@ -223,7 +223,7 @@ func (r *resolver) lookup(name string) (*tensor, []int) {
 func (r *resolver) checkShape(t *tensor, info *weights.Info) {
 	name, has, ok := info.Name, "has", slices.Equal(info.Shape, t.shape())
 	if w, is := r.quantised.Weight(info.Name); is {
-		name, has, ok = w.Tensors[0].Name, "holds a weight of", ok || fitsQuantised(t, info.Shape)
+		name, has, ok = w.Tensors[0].Name, "holds a weight of", holds(t, w)
 	}
 	if t.role == Buffer || ok {
 		return

@@ -333,7 +333,7 @@ func (s *survey) checkPacked(w *Quantised) {
 		return
 	}
 	k := width * 32 / g.bits
-	w.Shape = slices.Concat(lead, []int{n, k})
+	w.Shape, w.Padding = slices.Concat(lead, []int{n, k}), (32-1)/g.bits
 	w.Format.Codes, w.Format.Per, w.Format.Block = g.codes, g.per, g.size(k)
 	if !g.fits(g.per, scales.Shape, lead, n, k) {
 		s.checkGroups(w, g, scales, lead, n, k)

@@ -54,7 +54,13 @@ type config struct {
 	schemes   []scheme
 	ignore    []string // modules that are not quantised
 	ignoring  string   // the field that lists them
-	lists     bool     // ignore may hold patterns of compressed-tensors ("re:")
+	patterns  []pattern
+}
+
+// pattern is an entry of compressed-tensors' ignore list that begins with "re:".
+type pattern struct {
+	entry string
+	*regexp.Regexp
 }
 
 // scheme is how some of the weights are quantised. Fields that the config leaves out are empty.
@@ -159,6 +165,9 @@ func (c *config) agree(other *config) error {
 
 // mainConfig reads config.json's quantization_config. Text that is no JSON object is left to package arch.
 func mainConfig(js []byte) (*config, error) {
+	if len(js) > mostConfig {
+		return nil, fmt.Errorf("config.json: is larger than %d MiB", mostConfig>>20)
+	}
 	var top map[string]json.RawMessage
 	if json.Unmarshal(js, &top) != nil {
 		return nil, nil
@@ -261,8 +270,15 @@ func methodOf(r *reader) string {
 func (r *reader) compressed() {
 	c := r.config
 	format := r.text("format")
-	c.lists = true
 	r.ignored("ignore")
+	for _, entry := range c.ignore {
+		// Python's re.match binds the beginning only. Patterns that Go does not know are left out.
+		if text, is := strings.CutPrefix(entry, "re:"); is {
+			if re, err := regexp.Compile(`^(?:` + text + `)`); err == nil {
+				c.patterns = append(c.patterns, pattern{entry, re})
+			}
+		}
+	}
 	groups := r.object("config_groups")
 	for _, name := range sortedKeys(groups) {
 		g, ok := groups[name].(map[string]any)
@@ -278,6 +294,9 @@ func (r *reader) compressed() {
 		c.dense = true
 	default:
 		c.opaque = fmt.Sprintf("its format %q is not known", format)
+	}
+	if sparse, _ := r.object("sparsity_config")["format"].(string); sparse != "" && sparse != "dense" {
+		c.opaque = fmt.Sprintf("its sparsity_config.format %q is not known", sparse)
 	}
 	if len(c.schemes) == 0 && c.opaque == "" {
 		c.dense = true // compressed in another way, or only calibrated
@@ -339,7 +358,9 @@ func (r *reader) fp8() {
 		r.config.opaque = fmt.Sprintf("its fmt %q is not known", kind)
 	}
 	r.config.schemes = []scheme{s}
-	r.ignored("modules_to_not_convert")
+	if r.ignored("modules_to_not_convert"); len(r.config.ignore) == 0 {
+		r.ignored("ignored_layers")
+	}
 }
 
 // modelOpt reads a config of ModelOpt, in config.json or in a file of its own.
@@ -361,8 +382,7 @@ func (r *reader) modelOpt(values map[string]any) {
 	default:
 		c.opaque = fmt.Sprintf("its quant_algo %q is not known", c.algorithm)
 	}
-	q.ignored("exclude_modules")
-	if len(c.ignore) == 0 {
+	if q.ignored("exclude_modules"); len(c.ignore) == 0 {
 		q.ignored("ignore")
 	}
 }
@@ -374,6 +394,9 @@ func (r *reader) gptq() {
 	s.overruled = len(r.object("dynamic")) > 0
 	if r.config.version = r.text("checkpoint_format"); r.config.version == "" {
 		r.config.version = "gptq"
+	}
+	if r.values["is_marlin_format"] == true {
+		r.config.version = "marlin"
 	}
 	if !slices.Contains([]string{"gptq", "gptq_v2"}, r.config.version) {
 		r.config.opaque = fmt.Sprintf("its checkpoint_format %q is not known", r.config.version)
@@ -404,14 +427,12 @@ func (r *reader) awq() {
 // excludes reports whether a module is among those that are not quantised, and the entry that says so. Only
 // entries that mean one thing in every runtime count: whole names, and the patterns of compressed-tensors.
 func (c *config) excludes(module string) (entry string, ok bool) {
-	for _, entry := range c.ignore {
-		if pattern, is := strings.CutPrefix(entry, "re:"); is && c.lists {
-			// Python's re.match binds the beginning only. Patterns that Go does not know are left out.
-			if re, err := regexp.Compile(`^(?:` + pattern + `)`); err == nil && re.MatchString(module) {
-				return entry, true
-			}
-		} else if entry == module {
-			return entry, true
+	if _, listed := slices.BinarySearch(c.ignore, module); listed {
+		return module, true
+	}
+	for _, p := range c.patterns {
+		if p.MatchString(module) {
+			return p.entry, true
 		}
 	}
 	return "", false
@@ -521,6 +542,7 @@ func (r *reader) object(field string) map[string]any {
 // ignored reads the list of modules that are not quantised.
 func (r *reader) ignored(field string) {
 	r.config.ignore, r.config.ignoring = r.strings(field), field
+	slices.Sort(r.config.ignore)
 }
 
 // parseObject reads a JSON object, with numbers as they are spelt. A key that stands twice is an error, and so

@@ -174,6 +174,10 @@ func isCode(d weights.DType) bool {
 	return d.Bits() <= 8 && d != weights.Bool
 }
 
+func isFloat(d weights.DType) bool {
+	return slices.Contains([]weights.DType{weights.BF16, weights.F16, weights.F32, weights.F64}, d)
+}
+
 func isInteger(d weights.DType) bool {
 	return slices.Contains([]weights.DType{weights.U8, weights.I8, weights.I16, weights.U16, weights.I32, weights.U32, weights.I64, weights.U64}, d)
 }
@@ -218,11 +222,11 @@ func (s *survey) take(codes, base string, l layout) {
 	if last(base) != "weight" {
 		return
 	}
-	// Whatever else lies in the module of a linear layer belongs to it, but for the bias.
+	// Whatever else lies in the module of a linear layer belongs to it, but for vectors such as its bias.
 	for _, name := range s.modules[parent(base)] {
 		if role, ok := beside[last(name)]; ok {
 			s.own(w, name, role)
-		} else if name != base && last(name) != "bias" {
+		} else if t := s.tensors[name]; len(t.Shape) > 1 || !isFloat(t.DType) {
 			s.own(w, name, Other)
 		}
 	}
@@ -254,11 +258,11 @@ func (s *survey) takeOpaque() {
 	odd := map[string]bool{}
 	for _, name := range s.order {
 		if !s.plain(name) {
-			odd[s.moduleOf(name)] = true
+			odd[moduleOf(name)] = true
 		}
 	}
 	for _, name := range s.order {
-		module := s.moduleOf(name)
+		module := moduleOf(name)
 		if !odd[module] {
 			continue
 		}
@@ -273,21 +277,15 @@ func (s *survey) takeOpaque() {
 	}
 }
 
-// moduleOf is the module of a tensor; of what bitsandbytes names behind a weight's name, the weight's.
-func (s *survey) moduleOf(name string) string {
-	if base, _, ok := strings.Cut(name, ".weight."); ok && s.has(base+".weight") {
-		return base
-	}
-	return parent(name)
+// moduleOf is the module of a tensor; of one whose name continues that of a weight, the weight's.
+func moduleOf(name string) string {
+	module, _, _ := strings.Cut(parent(name)+".", ".weight.")
+	return strings.TrimSuffix(module, ".")
 }
 
 // plain reports whether nothing about a tensor speaks of a quantisation.
 func (s *survey) plain(name string) bool {
-	switch s.tensors[name].DType {
-	case weights.BF16, weights.F16, weights.F32, weights.F64:
-		return (last(name) == "weight" || last(name) == "bias") && s.nested[name] == nil
-	}
-	return false
+	return isFloat(s.tensors[name].DType) && (last(name) == "weight" || last(name) == "bias")
 }
 
 // checkCertain reports scales and the like of weights that are not stored as codes. Where nothing else speaks

@@ -32,6 +32,8 @@ type Quantised struct {
 	// Shape is that of the values: outputs × inputs, behind the experts' dimension where there is one. It is
 	// nil where names, types and shapes of the tensors do not tell.
 	Shape []int
+	// Padding is how many of the last inputs may be padding, because rows end on whole words.
+	Padding int
 	// Tensors are all that belong to it, the codes first.
 	Tensors []Stored
 }
