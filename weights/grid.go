@@ -28,11 +28,17 @@ type Grid struct {
 	full int
 	exp  int        // the step is 2^exp
 	all  *[256]byte // the result for every value of an 8-bit format; else nil
+	// place is a number in float32 whose last place is the step, for BF16; 0 where the step is near the ends of its
+	// exponents.
+	place float32
 }
 
 // Grid is the grid of multiples of 2^exp; exp is within ±1000.
 func (f Format) Grid(exp int) *Grid {
-	g := &Grid{f, f.SignMask(), f.MaxFinite, f.MantBits, exp + f.Bias + f.MantBits, exp, nil}
+	g := &Grid{f, f.SignMask(), f.MaxFinite, f.MantBits, exp + f.Bias + f.MantBits, exp, nil, 0}
+	if f.DType == BF16 && exp >= -100 && exp <= 100 {
+		g.place = float32(math.Ldexp(1.5, exp+23))
+	}
 	if f.Bits == 8 {
 		g.all = new([256]byte)
 		for b := range g.all {
@@ -49,6 +55,8 @@ func (g *Grid) Apply(data []byte) {
 		for i, b := range data {
 			data[i] = g.all[b]
 		}
+	case g.place != 0:
+		g.applyBF16(data)
 	case g.f.Bits == 16:
 		for ; len(data) >= 2; data = data[2:] {
 			binary.LittleEndian.PutUint16(data, uint16(g.Nearest(uint32(binary.LittleEndian.Uint16(data)))))
@@ -56,6 +64,18 @@ func (g *Grid) Apply(data []byte) {
 	default:
 		for ; len(data) >= 4; data = data[4:] {
 			binary.LittleEndian.PutUint32(data, g.Nearest(binary.LittleEndian.Uint32(data)))
+		}
+	}
+}
+
+// applyBF16 rounds to the last place of a sum, ties to even. Larger values are multiples already, or not finite.
+func (g *Grid) applyBF16(data []byte) {
+	whole := uint32(g.full) << g.mant
+	for ; len(data) >= 2; data = data[2:] {
+		b := uint32(binary.LittleEndian.Uint16(data))
+		if b&^g.sign < whole {
+			v := float32(math.Float32frombits(b<<16)+g.place) - g.place // explicit, so that no machine keeps more digits
+			binary.LittleEndian.PutUint16(data, uint16(math.Float32bits(v)>>16))
 		}
 	}
 }

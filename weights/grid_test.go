@@ -88,6 +88,25 @@ func TestGridApplyEqualsNearest(t *testing.T) {
 	})
 }
 
+// TestGridApplyOfBF16: every value, at steps of all sizes.
+func TestGridApplyOfBF16(t *testing.T) {
+	f := formatOf(BF16)
+	data, was := make([]byte, 2<<16), make([]byte, 2<<16)
+	for b := range uint32(1) << 16 {
+		f.SetElem(was, int(b), b)
+	}
+	for _, e := range []int{-140, -133, -101, -100, -99, -60, -9, -8, -1, 0, 1, 60, 99, 100, 101, 126, 130} {
+		g := f.Grid(e)
+		copy(data, was)
+		g.Apply(data)
+		for b := range uint32(1) << 16 {
+			if got, want := f.Elem(data, int(b)), g.Nearest(b); got != want {
+				t.Fatalf("step 2^%d: %#x became %#x, want %#x", e, b, got, want)
+			}
+		}
+	}
+}
+
 // TestGridExponent: no other power of two is nearer by ratio.
 func TestGridExponent(t *testing.T) {
 	for v, want := range map[float64]int{1: 0, 2: 1, 0.25: -2, 1.41: 0, 1.42: 1, 3: 2, 0x1p-1070: -1070, 0: 0, -1: 0} {

@@ -2,6 +2,8 @@ package pass
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -78,3 +80,29 @@ func (c *CommonExponents) Cost() (toggles, all float64) {
 
 // Ranges of rows.
 func (s *Sample) Ranges() [][2]int { return s.ranges }
+
+// ScaleUse is what scale learns of one matrix along an index: by label the sum of ±log2|w| and the number of values in
+// it, and the exponents that all values take.
+type ScaleUse struct {
+	Sums, Numbers []float64
+	Exps          []int
+}
+
+// ScaleUses hands out what scale learns of every matrix, and the same from its elements one by one. exps are the
+// exponents that are asked for, by label.
+func ScaleUses(ctx context.Context, m *Model, exps func(labels int) []int, fn func(tensor string, axis int, got, want ScaleUse)) error {
+	for _, ix := range m.Layout.Indices {
+		for _, u := range signedUses(m.uses(ix)) {
+			asked := exps(ix.Len)
+			got := ScaleUse{make([]float64, ix.Len), make([]float64, ix.Len), slices.Clone(asked)}
+			want := ScaleUse{make([]float64, ix.Len), make([]float64, ix.Len), slices.Clone(asked)}
+			err := errors.Join(u.sum(ctx, got.Sums, got.Numbers), u.limit(ctx, got.Exps),
+				u.sumEach(ctx, want.Sums, want.Numbers), u.each(ctx, u.lower(want.Exps)))
+			if err != nil {
+				return err
+			}
+			fn(u.w.Name, u.Axis, got, want)
+		}
+	}
+	return nil
+}

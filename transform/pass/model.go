@@ -66,9 +66,9 @@ func (m *Model) Linears() []*arch.Claim {
 	return list
 }
 
-// eachIndex plans the free indices that want chooses, several at a time. The steps are in the layout's order. marks
+// eachIndex plans the free indices that want chooses, at most limit at a time. The steps are in the layout's order. marks
 // is true where the pass changes signs or exponents, and not places alone.
-func (m *Model) eachIndex(ctx context.Context, name string, marks bool, want func(*arch.Index) bool,
+func (m *Model) eachIndex(ctx context.Context, name string, marks bool, limit int, want func(*arch.Index) bool,
 	plans func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error)) ([]*plan.Step, error) {
 	var chosen []*arch.Index
 	for _, ix := range m.Layout.Indices {
@@ -82,7 +82,7 @@ func (m *Model) eachIndex(ctx context.Context, name string, marks bool, want fun
 		chosen = append(chosen, ix)
 	}
 	results := make([][]*plan.Step, len(chosen))
-	err := m.Parallel(ctx, name, len(chosen), sketches, func(ctx context.Context, i int) (err error) {
+	err := m.Parallel(ctx, name, len(chosen), limit, func(ctx context.Context, i int) (err error) {
 		results[i], err = plans(ctx, chosen[i])
 		return err
 	})

@@ -63,7 +63,7 @@ func planReorder(ctx context.Context, m *Model, args []string) ([]*plan.Step, er
 	signs := slices.ContainsFunc(m.Choices, func(c Choice) bool { return c.Pass.Name == signsName })
 	views := m.previews()
 	var large sync.Mutex // one large sketch at a time
-	return m.eachIndex(ctx, reorderName, false, func(ix *arch.Index) bool { return ix.Permute }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
+	return m.eachIndex(ctx, reorderName, false, sketches, func(ix *arch.Index) bool { return ix.Permute }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
 		uses, err := m.lagged(ctx, ix)
 		if err != nil || len(uses) == 0 || ix.Len < 3 {
 			return nil, err
@@ -109,7 +109,7 @@ func (m *Model) givenOrders(ctx context.Context, path string) ([]*plan.Step, err
 			return nil, fmt.Errorf("%s: index %s: no permutation of its %d labels, or it may not be permuted", path, name, ix.Len)
 		}
 	}
-	return m.eachIndex(ctx, reorderName, false, func(ix *arch.Index) bool { return given[ix.Name] != nil },
+	return m.eachIndex(ctx, reorderName, false, sketches, func(ix *arch.Index) bool { return given[ix.Name] != nil },
 		func(_ context.Context, ix *arch.Index) ([]*plan.Step, error) {
 			return []*plan.Step{{Index: ix.Name, Data: given[ix.Name]}}, nil
 		})

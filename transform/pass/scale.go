@@ -65,7 +65,7 @@ const onlyLabels = "labels"
 func planScale(ctx context.Context, m *Model, args []string) ([]*plan.Step, error) {
 	var mu sync.Mutex
 	exps := map[string][]int{} // by index
-	_, err := m.eachIndex(ctx, scaleName, true, func(ix *arch.Index) bool { return ix.Scale }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
+	_, err := m.eachIndex(ctx, scaleName, true, m.Workers, func(ix *arch.Index) bool { return ix.Scale }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
 		e, err := m.scaleLabels(ctx, ix)
 		mu.Lock()
 		defer mu.Unlock()
@@ -181,32 +181,4 @@ func upperMedian(list []float64) float64 {
 	}
 	slices.Sort(known)
 	return known[len(known)/2]
-}
-
-// meanExponents is the mean of ±log2|w| over each label's nonzero finite values, signed by the direction
-// in which they scale, so that a label's exponent adds to its mean; NaN where it has none.
-func (u *use) meanExponents(ctx context.Context) ([]float64, error) {
-	mean, n := make([]float64, len(u.Positions)), make([]float64, len(u.Positions))
-	err := u.each(ctx, func(label int, b uint32, dir int) {
-		if v := math.Abs(float64(u.Format.Value(b))); v > 0 && u.Format.Finite(b) {
-			mean[label] += math.Log2(v) * float64(dir)
-			n[label]++
-		}
-	})
-	for label := range mean {
-		mean[label] /= n[label]
-	}
-	return mean, err
-}
-
-// limit moves each label's exponent towards zero until every value of the label can take it
-// exactly.
-func (u *use) limit(ctx context.Context, exps []int) error {
-	return u.each(ctx, func(label int, b uint32, dir int) {
-		for e := &exps[label]; *e != 0; *e -= *e / max(*e, -*e) {
-			if _, ok := program.Scaled(u.Format, b, false, *e*dir); ok {
-				return
-			}
-		}
-	})
 }

@@ -25,7 +25,7 @@ var Signs = &Pass{
 		"measured.",
 	Plan: func(ctx context.Context, m *Model, _ []string) ([]*plan.Step, error) {
 		views := m.previews()
-		return m.eachIndex(ctx, signsName, true, func(ix *arch.Index) bool { return ix.Sign }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
+		return m.eachIndex(ctx, signsName, true, sketches, func(ix *arch.Index) bool { return ix.Sign }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
 			return m.signIndex(ctx, views, ix)
 		})
 	},

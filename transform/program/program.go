@@ -108,12 +108,14 @@ func (p *Program) Run(dst []byte, first, rows int) {
 // load fills b with the source's rows and applies the symmetries. Values keep all bits except the sign and, with powers
 // of two, the exponent.
 func (p *Program) load(b Block) {
-	size := p.RowBytes()
+	size, marks := p.RowBytes(), p.marks()
 	for i := range b.Rows {
 		from := at(p.Row.Gather, b.First+i, b.First+i)
 		dst := b.Data[i*size : (i+1)*size]
 		p.loadRow(dst, from)
-		p.mark(dst, from)
+		if marks != nil {
+			marks.apply(dst, from)
+		}
 	}
 }
 
@@ -152,23 +154,6 @@ func gatherElems(dst, src []byte, from []int, size int) {
 // marked reports whether signs or powers of two are applied.
 func (p *Program) marked() bool {
 	return p.Row.Flip != nil || p.Col.Flip != nil || p.Row.Exp != nil || p.Col.Exp != nil
-}
-
-// mark applies signs and powers of two to a loaded row.
-func (p *Program) mark(dst []byte, from int) {
-	if !p.marked() {
-		return
-	}
-	rowFlip, rowExp := at(p.Row.Flip, from, false), at(p.Row.Exp, from, 0)
-	for k := range p.Cols {
-		j := at(p.Col.Gather, k, k)
-		flip := rowFlip != at(p.Col.Flip, j, false)
-		exp := rowExp + at(p.Col.Exp, j, 0)
-		if flip || exp != 0 {
-			b, _ := Scaled(p.Format, p.Format.Elem(dst, k), flip, exp)
-			p.Format.SetElem(dst, k, b)
-		}
-	}
 }
 
 // Scaled multiplies a value, given and returned as its bits, by 2^exp, or by −2^exp with flip. ok is false if the result
@@ -215,21 +200,29 @@ func (p *Program) CheckExact(ctx context.Context) error {
 	if !p.marked() {
 		return nil
 	}
+	low, high := bounds(p.Col.Exp)
 	for n := range p.Rows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		row := p.Source.ReadRows(nil, n, 1)
 		rowFlip, rowExp := at(p.Row.Flip, n, false), at(p.Row.Exp, n, 0)
-		for k := range p.Cols {
+		var err error
+		safe := SafeMagnitudes(p.Format, rowExp+low, rowExp+high)
+		safe.Others(row, func(k int) bool {
 			flip, exp := rowFlip != at(p.Col.Flip, k, false), rowExp+at(p.Col.Exp, k, 0)
 			if !flip && exp == 0 {
-				continue
+				return true
 			}
-			if _, ok := Scaled(p.Format, p.Format.Elem(row, k), flip, exp); !ok {
-				return fmt.Errorf("%w: %s: tensor %q: element [%d, %d] cannot be multiplied by ±2^%d exactly",
+			_, ok := Scaled(p.Format, p.Format.Elem(row, k), flip, exp)
+			if !ok {
+				err = fmt.Errorf("%w: %s: tensor %q: element [%d, %d] cannot be multiplied by ±2^%d exactly",
 					plan.ErrInvalid, p.File(), p.Source.Name, n, k, exp)
 			}
+			return ok
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
