@@ -100,24 +100,27 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 		}
 		tab.Add(shortStep(s), term.MeasuredChange(s.Relative, s.Interval), term.Interval(s.Interval), term.MeasuredChange(s.RelativeTime, s.TimeInterval),
 			fmt.Sprintf("%s, %s", millijoules(s.Before.Joules), millijoules(s.After.Joules)), fmt.Sprintf("%.0f, %.0f", s.Before.Watts, s.After.Watts),
-			fmt.Sprintf("%.0f %%", 100*s.LinearEnergy), capped(s))
+			share(s.LinearEnergy), capped(s))
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
 	for _, q := range r.Requests {
-		term.Remark(w, "request", fmt.Sprintf("%s prompt and %s output tokens, batch %d: %s → %s mJ per output token (%s), %s → %s per token of both",
-			term.Count(q.Prompt), term.Count(q.Output), q.Batch, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), term.Change(q.Relative),
+		term.Remark(w, "request", fmt.Sprintf("%s prompt and %s output tokens, batch %d, decoded at context %d: %s → %s mJ per output token (%s), %s → %s per token of both",
+			term.Count(q.Prompt), term.Count(q.Output), q.Batch, q.Context, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), term.Change(q.Relative),
 			millijoules(q.PerTotalBefore), millijoules(q.PerTotalAfter)))
 	}
 	term.Remark(w, "linear layers", "their share of the source's energy, measured alone; it has their part of idle power")
-	var null float64
+	var null, time float64
 	var warnings []string
 	for _, s := range r.Steps {
 		null = max(null, s.Run.Resolvable)
+		if n := s.Run.Null.TimeInterval; n != nil {
+			time = max(time, 1-n[0], n[1]-1)
+		}
 		warnings = append(warnings, s.Run.Warnings...)
 	}
 	if null > 0 {
-		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% are not resolved", 100*null))
+		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% of energy or %.2f %% of time are not resolved", 100*null, 100*time))
 	}
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)
@@ -137,6 +140,14 @@ func gain(s measure.WholeStep) string {
 	}
 	return fmt.Sprintf("%s: %s power (%.0f → %.0f W), %s energy; %s tokens a second", s.Name(),
 		term.Change(s.After.Watts/s.Before.Watts), s.Before.Watts, s.After.Watts, term.Change(s.Relative), rate(s.After.PerSecond))
+}
+
+// share writes a share of 1; 0 is unknown.
+func share(v float64) string {
+	if v == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
 }
 
 func shortStep(s measure.WholeStep) string {

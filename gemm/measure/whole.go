@@ -106,11 +106,14 @@ type StepCost struct {
 	PerSecond float64  `json:"tokens_per_second,omitempty"`
 }
 
-// Request is what a request costs whose prompt is prefilled and whose output is decoded in a batch.
+// Request is what a request costs whose prompt is prefilled alone and whose output is decoded in a batch. It is an
+// estimate from two measured steps: every output token counts as one of the decode step, whose sequences have Context
+// tokens. A request's own sequence grows from Prompt to Prompt + Output tokens.
 type Request struct {
-	Batch  int `json:"batch"`
-	Prompt int `json:"prompt_tokens"`
-	Output int `json:"output_tokens"`
+	Batch   int `json:"batch"`
+	Context int `json:"decode_context_tokens"`
+	Prompt  int `json:"prompt_tokens"`
+	Output  int `json:"output_tokens"`
 	// Joules per output token, and per token of prompt and output together, of source and output.
 	PerOutputBefore float64 `json:"joules_per_output_token_before"`
 	PerOutputAfter  float64 `json:"joules_per_output_token_after"`
@@ -122,6 +125,9 @@ type Request struct {
 // Whole measures the energy of whole models, every operation of them: decode steps at several batches, and a prefill.
 // In every step it compares the source with the output, with a copy of the source, and with the source's linear
 // layers alone. Activations have the type of the weights, as in the usual runtimes. The caller closes the models.
+//
+// The copy and the output run the source's kernels in the source's buffers, and attend to the source's KV cache, but for
+// the step's own token. So their steps differ from the source's in the values and the addresses of weights alone.
 //
 // All three models must fit on the card, with the KV cache of one step. A model that package decoder does not
 // describe is an error, as is one with routed experts. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an
@@ -221,6 +227,9 @@ func (w *wholeRun) step(ctx context.Context, work runner.Work) (err error) {
 			like = steps[0]
 		}
 		s, err := c.model.NewStep(ctx, c.name, c.work, like)
+		if errors.Is(err, cuda.ErrOutOfMemory) {
+			err = fmt.Errorf("%w: a step of fewer sequences or fewer tokens needs less", err)
+		}
 		if err != nil {
 			return fmt.Errorf("%v: %w", work, err)
 		}
@@ -295,7 +304,7 @@ func (r *WholeReport) finish(o WholeOptions) {
 		if s.Phase != "decode" || s.Relative == 0 {
 			continue
 		}
-		q := Request{Batch: s.Batch, Prompt: o.Prompt, Output: o.Output}
+		q := Request{Batch: s.Batch, Context: s.Context, Prompt: o.Prompt, Output: o.Output}
 		all := func(prefill, decode float64) (perOutput, perTotal float64) {
 			joules := float64(q.Prompt)*prefill + float64(q.Output)*decode
 			return joules / float64(q.Output), joules / float64(q.Prompt+q.Output)

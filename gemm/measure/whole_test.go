@@ -68,7 +68,7 @@ func TestWhole(t *testing.T) {
 	}
 	prefill, q := r.Steps[2], r.Requests[1]
 	want := (64*prefill.After.Joules + 16*r.Steps[1].After.Joules) / 16
-	if q.Batch != 8 || q.Prompt != 64 || q.Output != 16 || math.Abs(q.PerOutputAfter/want-1) > 1e-9 || math.Abs(q.PerTotalAfter/(want*16/80)-1) > 1e-9 {
+	if q.Batch != 8 || q.Context != 32 || q.Prompt != 64 || q.Output != 16 || math.Abs(q.PerOutputAfter/want-1) > 1e-9 || math.Abs(q.PerTotalAfter/(want*16/80)-1) > 1e-9 {
 		t.Errorf("request %+v, want %v J per output token", q, want)
 	}
 }
@@ -125,6 +125,11 @@ func TestWholeWithoutRoom(t *testing.T) {
 		if !errors.Is(err, cuda.ErrOutOfMemory) {
 			t.Errorf("%+v: %v", c, err)
 		}
+		want := "the source, a copy and the output must fit on the card together"
+		if c.models == 3 {
+			want = "a step of fewer sequences or fewer tokens needs less"
+		}
+		testmodel.WantError(t, err, want)
 		measured := 0
 		if r != nil {
 			measured = len(r.Steps)

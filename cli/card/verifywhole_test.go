@@ -1,0 +1,28 @@
+package card
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// TestPrintWhole: the copy of the source bounds what is resolved, of energy and of time; an unknown share is no 0; a request
+// says at which context its output was decoded.
+func TestPrintWhole(t *testing.T) {
+	step := measure.WholeStep{Phase: "decode", Batch: 16, Context: 1024, Tokens: 16, Relative: 0.95, Interval: []float64{0.94, 0.96},
+		RelativeTime: 1.002, TimeInterval: []float64{1.001, 1.003}, Before: measure.StepCost{Joules: 0.09, Watts: 500, PerSecond: 400},
+		After: measure.StepCost{Joules: 0.085, Watts: 480, PerSecond: 399}, Run: &power.Result{Valid: true, Resolvable: 0.004}}
+	step.Run.Null = power.Comparison{TimeInterval: []float64{1.0037, 1.0067}}
+	var text bytes.Buffer
+	PrintWhole(&text, &measure.WholeReport{GPU: "Card", Steps: []measure.WholeStep{step},
+		Requests: []measure.Request{{Batch: 16, Context: 1024, Prompt: 4096, Output: 256, PerOutputBefore: 0.2, PerOutputAfter: 0.19, Relative: 0.95}}})
+	got := strings.Join(strings.Fields(text.String()), " ")
+	for _, want := range []string{"effects below 0.40 % of energy or 0.67 % of time are not resolved", "batch 16, decoded at context 1024: 200 → 190 mJ", "500, 480 –"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
