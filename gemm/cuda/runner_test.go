@@ -512,6 +512,20 @@ func TestStepIsCancelled(t *testing.T) {
 	}
 }
 
+// TestStepKeepsNoBuffers: the buffers that filled a step's cache, which are larger than the step's own, are freed. Float32
+// activations need no timing of products, whose buffer the model keeps.
+func TestStepKeepsNoBuffers(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	on := newTiny(t, "llama-tiny", "", weights.F32).mustLoad(t, card.Open(t), runner.Options{Resident: true, Exact: true})
+	before := card.Kinds()["memory"]
+	s, err := on.NewStep(t.Context(), "s", runner.Work{Sequences: 2, Context: 8, Decode: true}, nil)
+	testmodel.OK(t, err)
+	testmodel.OK(t, s.Close())
+	if n := card.Kinds()["memory"]; n != before {
+		t.Errorf("%d allocations, %d before", n, before)
+	}
+}
+
 func TestRunnerRefuses(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)

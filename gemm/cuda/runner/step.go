@@ -203,15 +203,18 @@ func (s *Step) finite() error {
 	return err
 }
 
-// fill prefills the cache with all tokens, in batches.
-func (s *Step) fill(ctx context.Context, all [][]int32, kept *cache) error {
+// fill prefills the cache with all tokens, in batches. Its buffers are large, and freed when it ends.
+func (s *Step) fill(ctx context.Context, all [][]int32, kept *cache) (err error) {
 	m := s.model
+	buffers := newScratch(m.device)
+	defer func() { err = errors.Join(err, buffers.free()) }()
 	each := max(1, batchTokens/s.work.Context)
 	for from := 0; from < len(all); from += each {
 		memory := m.device.NewMemory()
 		part := all[from:min(len(all), from+each)]
 		b, err := m.batch(memory, part, len(part)*s.work.Context)
 		if err == nil {
+			b.scratch = buffers
 			err = s.prefill(ctx, b, kept.from(m, from))
 		}
 		if err := errors.Join(err, m.device.Synchronize(), memory.Free()); err != nil {
