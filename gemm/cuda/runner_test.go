@@ -526,6 +526,28 @@ func TestStepKeepsNoBuffers(t *testing.T) {
 	}
 }
 
+// TestProductsAreTimedAgain: a product whose timing failed is timed by the next step.
+func TestProductsAreTimedAgain(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	on := newTiny(t, "llama-tiny", "", weights.BF16).mustLoad(t, card.Open(t), runner.Options{Resident: true})
+	count := func(w runner.Work) int {
+		card.Products()
+		s, err := on.NewStep(t.Context(), "s", w, nil)
+		testmodel.OK(t, err)
+		testmodel.OK(t, s.Close())
+		return len(card.Products())
+	}
+	count(runner.Work{Sequences: 1, Context: 2}) // the head's product is the same in all
+	want := count(runner.Work{Sequences: 1, Context: 3})
+	card.Fail("cuEventRecord", 0)
+	_, err := on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 4}, nil)
+	testmodel.WantError(t, err, "cuEventRecord")
+	card.Heal("cuEventRecord")
+	if got := count(runner.Work{Sequences: 1, Context: 4}); got != want {
+		t.Errorf("%d products, want %d", got, want)
+	}
+}
+
 func TestRunnerRefuses(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)

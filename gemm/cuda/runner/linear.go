@@ -157,17 +157,23 @@ func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) erro
 		if l, err = p.device.NewLinear(s); err != nil {
 			return err
 		}
-		p.products[s] = l
 		if !p.exact {
-			own := pass{Model: p.Model, scratch: p.Model.scratch, rows: p.rows} // a step's buffers must not move
-			scratch, err := own.buffer("tune", s.M*s.StrideY*s.Out.Bytes())
-			if err != nil {
-				return err
-			}
-			if err := l.Tune(scratch, x, w); err != nil {
+			if err := p.tune(l, s, x, w); err != nil {
+				l.Close()
 				return err
 			}
 		}
+		p.products[s] = l
 	}
 	return l.Launch(y, x, w, add)
+}
+
+// tune times the kernels of a product, whose results go to a buffer of the model: those of a step must not move.
+func (p *pass) tune(l *cuda.Linear, s cuda.LinearShape, x, w cuda.Address) error {
+	own := pass{Model: p.Model, scratch: p.Model.scratch, rows: p.rows}
+	y, err := own.buffer("tune", s.M*s.StrideY*s.Out.Bytes())
+	if err != nil {
+		return err
+	}
+	return l.Tune(y, x, w)
 }
