@@ -27,6 +27,9 @@ func (f FakeCard) Heal(call string) { delete(f.card.fail, call) }
 // Failures is the number of planted failures that have happened.
 func (f FakeCard) Failures() int { return f.card.failures }
 
+// Ada makes it a card of compute capability 8.9, which has less shared memory.
+func (f FakeCard) Ada() { f.card.capability, f.card.shared = 89, 99<<10 }
+
 // NoCompiler removes NVRTC.
 func (f FakeCard) NoCompiler() { f.card.nvrtc.missing = true }
 

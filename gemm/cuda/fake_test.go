@@ -31,6 +31,7 @@ type card struct {
 	fail       map[string]int // call name → calls that still succeed
 	free       uint64         // bytes of memory that the driver reports
 	lazy       bool           // products compute nothing
+	shared     int            // most bytes of dynamic shared memory of a block
 	ran        func(FakeLaunch)
 
 	next        uintptr
@@ -74,7 +75,7 @@ type fakeLayout struct {
 
 func newCard(t *testing.T) *card {
 	c := &card{
-		t: t, capability: 90, blas: 120605, free: 1 << 20, query: time.Millisecond, fail: map[string]int{}, next: 0x1000,
+		t: t, capability: 90, shared: mostShared, blas: 120605, free: 1 << 20, query: time.Millisecond, fail: map[string]int{}, next: 0x1000,
 		alive: map[uintptr]string{}, memory: map[uint64][]byte{}, layouts: map[uintptr]fakeLayout{},
 		descs: map[uintptr]map[int32][]byte{}, modes: map[uintptr]mode{}, preferences: map[uintptr]map[int32][]byte{},
 		events: map[uintptr]time.Duration{}, graphs: map[uintptr]fakeGraph{},

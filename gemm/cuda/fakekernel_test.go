@@ -101,7 +101,7 @@ func (c *card) modules(a *api) {
 		return 0
 	}
 	a.cuFuncSetAttribute = func(f uintptr, attribute, value int32) result {
-		if !c.ok("cuFuncSetAttribute") || c.kernels[f] == nil || attribute != 8 || value > mostShared {
+		if !c.ok("cuFuncSetAttribute") || c.kernels[f] == nil || attribute != 8 || int(value) > c.shared {
 			return 1
 		}
 		c.kernels[f].shared = int(value)

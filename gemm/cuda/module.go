@@ -83,7 +83,8 @@ type Function struct {
 // staticShared is the shared memory in bytes that a kernel may use without an attribute.
 const staticShared = 48 << 10
 
-// Function returns the kernel of that name. Each launch gets shared bytes of dynamic shared memory.
+// Function returns the kernel of that name. Each launch gets shared bytes of dynamic shared memory; cards since compute
+// capability 8.0 have 99 to 227 KiB for a block.
 func (m *Module) Function(name string, shared int) (*Function, error) {
 	f := &Function{device: m.device, name: name, shared: shared}
 	err := m.device.Do(func() error {
@@ -91,7 +92,10 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 		if err := a.check("cuModuleGetFunction", a.cuModuleGetFunction(&f.handle, m.handle, cText(name))); err != nil || shared <= staticShared {
 			return err
 		}
-		return a.check("cuFuncSetAttribute", a.cuFuncSetAttribute(f.handle, functionMaxDynamicShared, int32(shared)))
+		if err := a.check("cuFuncSetAttribute", a.cuFuncSetAttribute(f.handle, functionMaxDynamicShared, int32(shared))); err != nil {
+			return fmt.Errorf("%d KiB of shared memory for a block, on %s: %w", (shared+1023)>>10, m.device.info.Name, err)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: kernel %s: %w", m.name, name, err)

@@ -548,6 +548,21 @@ func TestProductsAreTimedAgain(t *testing.T) {
 	}
 }
 
+// TestRunnerOnLessSharedMemory: heads of 256 channels run on a card with 99 KiB of shared memory, as served. The kernels of
+// any head size have no room there, and the error says so.
+func TestRunnerOnLessSharedMemory(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	card.Ada()
+	device := card.Open(t)
+	m := newTiny(t, "llama-tiny", `{"head_dim": 256}`, weights.BF16)
+	on := m.mustLoad(t, device, runner.Options{Resident: true})
+	pass, err := on.Pass(t.Context(), sequences, nil)
+	testmodel.OK(t, err)
+	testmodel.OK(t, pass.Close())
+	_, err = m.load(t.Context(), device, runner.Options{Exact: true})
+	testmodel.WantError(t, err, "kernel attend_rows_fp32: 101 KiB of shared memory for a block, on Fake: ")
+}
+
 func TestRunnerRefuses(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)

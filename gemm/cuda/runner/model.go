@@ -101,10 +101,11 @@ func (m *Model) chooseElement(ctx context.Context) error {
 	return nil
 }
 
-// needs is the most dynamic shared memory of an attention in bytes, and the most experts of a layer.
+// needs is the most dynamic shared memory of an attention in bytes, and the most experts of a layer. Attention by the
+// fast kernels does not count: heads of 256 channels would need more than the 99 KiB of many cards.
 func (m *Model) needs() (shared, experts int) {
 	for p := range parts(m.decoder) {
-		if a := p.Attention; a != nil {
+		if a := p.Attention; a != nil && !(m.fits(a) && a.Queries/a.KV <= maxGroup) {
 			shared = max(shared, attendShared(a.Size, a.ValueSize))
 		}
 		if p.Experts != nil {
