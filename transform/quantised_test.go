@@ -2,6 +2,7 @@ package transform_test
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
@@ -171,6 +173,64 @@ func TestShiftsStayAwayFromQuantisedWeights(t *testing.T) {
 		p := makePlan(t, m, "shift=4/epilogue", 0)
 		if len(p.Steps) != 4 || strings.Contains(strings.Join(p.Notes, "\n"), "is not shifted") {
 			t.Errorf("%s: %d layers are shifted, want the unquantised FFN and lm_head; notes %q", q.Name, len(p.Steps), p.Notes)
+		}
+	}
+}
+
+// TestQuantisedCatalogue: of every architecture half of the layers are FP8 with a scale, and the others are converted.
+func TestQuantisedCatalogue(t *testing.T) {
+	for _, name := range synth.Names() {
+		if !strings.HasSuffix(name, "-tiny") {
+			continue
+		}
+		dir := folder(t, config(t, name, ""), synth.Options{Seed: 1})
+		plain := layoutOf(t, open(t, dir))
+		n := 0
+		alter(t, dir, func(infos []weights.Info, data map[string][]byte) (list []weights.Info) {
+			for _, i := range infos {
+				if plain.IsLinear(i) && len(i.Shape) == 2 && strings.HasSuffix(i.Name, ".weight") {
+					if n++; n%2 == 0 {
+						scale := weights.Info{Name: i.Name + "_scale", DType: weights.F32}
+						i.DType = weights.F8E4M3
+						data[i.Name], data[scale.Name] = data[i.Name][:i.Len()], []byte{1, 2, 3, 0x3c}
+						for k := range data[i.Name] {
+							data[i.Name][k] &= 0xbf // no NaN
+						}
+						list = append(list, scale)
+					}
+				}
+				list = append(list, i)
+			}
+			return list
+		})
+		m := open(t, dir)
+		l := layoutOf(t, m)
+		if len(l.Unclaimed) > 0 || len(l.Quantised.Weights) != n/2 || len(l.Indices) != len(plain.Indices) {
+			t.Errorf("%s: unclaimed are %q, %d of %d layers are quantised", name, l.Unclaimed, len(l.Quantised.Weights), n)
+		}
+		p, changed := converted(t, name, m, options(t, "scale,reorder,signs,round=4", 0))
+		for _, s := range p.Steps {
+			if s.Index != "" && slices.ContainsFunc(plain.Index(s.Index).Uses, func(u arch.Use) bool { return l.Quantised.Holds(u.Tensor) }) {
+				t.Errorf("%s: %s changes index %s of a quantised weight", name, s.Pass, s.Index)
+			}
+		}
+		if len(changed) == 0 {
+			t.Errorf("%s: nothing changed", name)
+		}
+	}
+}
+
+// TestAdapterOfAQuantisedModel: a LoRA adapter beside it is copied, and changes nothing.
+func TestAdapterOfAQuantisedModel(t *testing.T) {
+	dir := testmodel.Quantised(t, testmodel.Quantisations[8], testmodel.With{})
+	const on = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
+	head, placed, err := weights.EncodeHeader([]weights.Info{{Name: on + "A.weight", DType: weights.F32, Shape: []int{2, 128}}, {Name: on + "B.weight", DType: weights.F32, Shape: []int{128, 2}}}, nil)
+	ok(t, err)
+	ok(t, os.WriteFile(filepath.Join(dir, weights.AdapterName), append(head, make([]byte, placed[1].End)...), 0o666))
+	ok(t, os.WriteFile(filepath.Join(dir, weights.AdapterConfigName), []byte(`{"peft_type": "LORA", "target_modules": ["q_proj"]}`), 0o666))
+	for _, passes := range []string{"round=4", "scale,reorder,signs,round=4"} {
+		if _, changed := converted(t, passes, open(t, dir), options(t, passes, 0)); !slices.Contains(changed, "lm_head.weight") {
+			t.Errorf("%s: changed are %q", passes, changed)
 		}
 	}
 }

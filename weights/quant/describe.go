@@ -92,12 +92,13 @@ var scaleNames = []string{"_scale", "_scale_inv", "_weight_scale", "_weight_scal
 // ends are the ends of the names of what belongs to a weight, behind the weight's own name.
 var ends = map[string]Role{"_scale": Scales, "_scale_inv": Scales, "_weight_scale": Scales, "_weight_scale_inv": Scales, "_scales": Scales,
 	"_scale_2": GlobalScale, "_weight_scale_2": GlobalScale, "_global_scale": GlobalScale, "_zero_point": ZeroPoints, "_g_idx": GroupIndex,
-	"_shape": Shape, "_input_scale": InputScale, "_packed": Codes, "_blocks": Codes, ".absmax": Scales, ".nested_absmax": GlobalScale}
+	"_shape": Shape, "_input_scale": ActivationScale, "_packed": Codes, "_blocks": Codes, ".absmax": Scales, ".nested_absmax": GlobalScale}
 
 // beside are names in the module of a weight that is called "weight".
 var beside = map[string]Role{"qweight": Codes, "scales": Scales, "qzeros": ZeroPoints, "g_idx": GroupIndex, "SCB": Scales,
-	"input_scale": InputScale, "activation_scale": InputScale, "input_global_scale": InputScale, "input_zero_point": InputScale, "pre_quant_scale": InputScale,
-	"output_scale": CacheScale, "output_zero_point": CacheScale, "k_scale": CacheScale, "v_scale": CacheScale}
+	"input_scale": ActivationScale, "input_scale_ub": ActivationScale, "activation_scale": ActivationScale, "input_global_scale": ActivationScale,
+	"input_zero_point": ActivationScale, "pre_quant_scale": ActivationScale, "output_scale": ActivationScale, "output_zero_point": ActivationScale,
+	"k_scale": ActivationScale, "v_scale": ActivationScale}
 
 // loose are names of scales that belong to no weight.
 var loose = []string{"k_scale", "v_scale", "q_scale", "kv_scale", "prob_scale", "k_zero_point", "v_zero_point", "input_scale", "output_scale"}
@@ -247,7 +248,7 @@ func (s *survey) takeLoose() {
 	}
 	for _, name := range s.order {
 		if slices.Contains(loose, last(name)) {
-			s.own(nil, name, CacheScale)
+			s.own(nil, name, ActivationScale)
 		}
 	}
 }

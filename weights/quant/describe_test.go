@@ -98,6 +98,29 @@ func TestUnquantised(t *testing.T) {
 	}
 }
 
+// TestActivationScales: they belong to a weight's module, or to no weight.
+func TestActivationScales(t *testing.T) {
+	d, err := describe(t, testmodel.Quantised(t, layout(t, "fbgemm"), testmodel.With{Change: also(
+		weights.Info{Name: "model.layers.0.mlp.down_proj.input_scale_ub", DType: weights.F32, Shape: []int{1}},
+		weights.Info{Name: "model.layers.0.self_attn.k_scale", DType: weights.F32},
+		weights.Info{Name: "model.layers.0.self_attn.logit_scale", DType: weights.F32},
+		weights.Info{Name: "model.layers.0.mlp.up_proj.bias", DType: weights.BF16, Shape: []int{256}})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"model.layers.0.mlp.down_proj.input_scale_ub": "fp8, per channel (fbgemm_fp8) activation scale",
+		"model.layers.0.self_attn.k_scale":            "activations (fbgemm_fp8) activation scale",
+	} {
+		if f, role, ok := d.Tensor(name); !ok || f.String()+" "+string(role) != want {
+			t.Errorf("%s: %v %s, want %s", name, f, role, want)
+		}
+	}
+	if d.Holds("model.layers.0.self_attn.logit_scale") || d.Holds("model.layers.0.mlp.up_proj.bias") || len(d.Others) != 1 {
+		t.Errorf("others are %v", d.Others)
+	}
+}
+
 // TestBlocks: gpt-oss stores the experts of a layer in one tensor.
 func TestBlocks(t *testing.T) {
 	dir := experts(t, []int{4, 96, 2, 16}, []int{4, 96, 2})

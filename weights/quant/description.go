@@ -62,9 +62,9 @@ const (
 	ZeroPoints  Role = "zero points"
 	GroupIndex  Role = "group index"
 	Shape       Role = "shape"
-	InputScale  Role = "input scale"
-	CacheScale  Role = "cache scale"
-	Other       Role = "other"
+	// ActivationScale is a scale of a layer's inputs or outputs, or of a KV cache.
+	ActivationScale Role = "activation scale"
+	Other           Role = "other"
 )
 
 // Format is how a weight is quantised.
@@ -213,7 +213,7 @@ func (d *Description) Copied() []Copied {
 
 // rank orders roles as the constants do.
 func (r Role) rank() int {
-	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, InputScale, CacheScale, Other}, r)
+	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, ActivationScale, Other}, r)
 }
 
 // numbered writes N for the numbers in a name.

@@ -5,6 +5,12 @@
 // one shard. Plans, passes and reports speak of weights; only this package knows how the numbers lie in
 // the tensors. Today every tensor is a weight of its own, stored plainly; no caller may rely on that.
 //
+// # Quantised checkpoints
+//
+// [Describe] finds the quantised weights of a model: the format of each, and the tensors that belong to it with
+// their roles. It reads configs and headers only. Nothing changes these tensors yet: whoever plans, predicts or
+// counts leaves out what the [Description] holds.
+//
 // # Reading
 //
 // [Weight.ReadRows] gives rows as elements of one type, [Weight.DType], in storage order: the last
