@@ -2,11 +2,11 @@
 
     python3 bench/whole.py SOURCE OUT... > whole-pytorch.json
 
-The folders hold safetensors and a config.json of a Llama of the same shapes, in BF16. Steps are those of
-`lowtoggle verify --gpu --whole`: decode at several batches and a context, and a prefill. The folders take turns
-forwards and backwards (A B B A), each turn a warm-up and a reading by NVML's energy counter; the ratio of a folder to
-the first is the mean over the turns. The same weights under another name show the error of the run. Needs PyTorch
-2.5 or later, safetensors and pynvml.
+The folders hold safetensors and a config.json of a Llama of the same shapes, in BF16. The steps are those of
+`lowtoggle verify --gpu --whole`: decode at several batch sizes, and a prefill. The folders are measured in the order
+A B B A. Each measurement is a warm-up and a reading of NVML's energy counter. relative_energy is the mean ratio of a
+folder to the first. A copy of the first folder shows the error of the run. The script needs PyTorch 2.5 or later,
+safetensors and pynvml.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 
 
 class Llama:
-    """The weights of a folder, and one step of them."""
+    """A model: the weights of a folder on the GPU."""
 
     def __init__(self, folder):
         with open(os.path.join(folder, "config.json")) as f:
@@ -45,10 +45,10 @@ class Llama:
         a, b = x.chunk(2, dim=-1)
         return x * cos + torch.cat((-b, a), dim=-1) * sin
 
-    def step(self, tokens, places, caches, decode):
-        """tokens [batch, length] at places [length]; returns the next token of each sequence."""
+    def step(self, tokens, positions, caches, decode):
+        """Runs tokens [batch, length] at positions [length]; returns the next token of each sequence."""
         w, batch, length = self.w, *tokens.shape
-        angles = torch.outer(places.float(), self.inverse)
+        angles = torch.outer(positions.float(), self.inverse)
         angles = torch.cat((angles, angles), dim=-1)
         cos, sin = angles.cos().bfloat16(), angles.sin().bfloat16()
         h = F.embedding(tokens, w["model.embed_tokens.weight"])
@@ -58,8 +58,8 @@ class Llama:
             q, k, v = (F.linear(x, w[p + f"self_attn.{n}_proj.weight"]).view(batch, length, -1, self.size).transpose(1, 2) for n in "qkv")
             q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
             keys, values = caches[i]
-            keys.index_copy_(2, places, k)
-            values.index_copy_(2, places, v)
+            keys.index_copy_(2, positions, k)
+            values.index_copy_(2, positions, v)
             if decode:
                 z = F.scaled_dot_product_attention(q, keys, values, enable_gqa=True)
             else:
@@ -76,22 +76,22 @@ def capture(model, caches, batch, context, decode, seed):
     torch.manual_seed(seed)
     tokens = torch.randint(model.vocab, (batch, context), device="cuda")
     if decode:
-        tokens, places = tokens[:, -1:], torch.tensor([context - 1], device="cuda")
+        tokens, positions = tokens[:, -1:], torch.tensor([context - 1], device="cuda")
     else:
-        places = torch.arange(context, device="cuda")
+        positions = torch.arange(context, device="cuda")
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
-            model.step(tokens, places, caches, decode)
+            model.step(tokens, positions, caches, decode)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
-        model.step(tokens, places, caches, decode)
+        model.step(tokens, positions, caches, decode)
     return graph
 
 
 def once(graph):
-    """Seconds of a replay."""
+    """Returns the seconds of one replay."""
     for n in (2, 20):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
@@ -103,7 +103,7 @@ def once(graph):
 
 
 def reading(graph, seconds, each, counter):
-    """Joules and seconds of a replay, over so many seconds after a warm-up of a second."""
+    """Returns joules and seconds of one replay: the mean over the given seconds, after a warm-up of a second."""
     n = max(1, math.ceil(0.05 / each))
 
     def busy(until):
@@ -127,8 +127,8 @@ def main():
     p.add_argument("--batch", default="1,16,64", help="numbers of sequences in the decode steps")
     p.add_argument("--context", type=int, default=1024)
     p.add_argument("--prompt", type=int, default=4096)
-    p.add_argument("--seconds", type=float, default=3.0, help="of a reading; 0: time alone")
-    p.add_argument("--turns", type=int, default=2, help="turns forwards and backwards")
+    p.add_argument("--seconds", type=float, default=3.0, help="seconds of a reading; 0 measures time alone")
+    p.add_argument("--turns", type=int, default=2, help="repetitions of the order A B B A")
     p.add_argument("--seed", type=int, default=0)
     o = p.parse_args()
     pynvml.nvmlInit()

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Measures whole models on a GPU and records what docs/whole-model.md shows.
+# Measures whole models on a GPU and writes the records of docs/whole-model.md.
 #
 #   bench/whole.sh LOWTOGGLE FOLDER
 #
-# LOWTOGGLE is the program; FOLDER gets the models (25 GB) and the records whole-*.json. PyTorch (python3) is compared
-# where it is installed. TIME is the time of a step (default 30s).
+# LOWTOGGLE is the program. FOLDER gets the models (25 GB) and the records whole-*.json. If PyTorch is installed for
+# python3, it measures the same models. TIME is the measuring time of each step (default 30s).
 set -eu
 lowtoggle=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")

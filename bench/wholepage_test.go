@@ -14,15 +14,15 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// wholeRecord is what bench/whole.sh writes of a plan: `verify --gpu --whole` of its conversion.
+// wholeRecord is what bench/whole.sh writes for one conversion, measured by `verify --gpu --whole`.
 type wholeRecord struct {
 	Passes string `json:"passes"`
-	// SNR is the lowest output SNR of a layer in dB, predicted for inputs as large in every channel.
+	// SNR is the lowest output SNR of a layer in dB, predicted for inputs of equal power in every channel.
 	SNR    float64             `json:"lowest_snr_db"`
 	Energy measure.WholeReport `json:"energy"`
 }
 
-// wholeEarlier are the printed figures of a run whose windows were not kept.
+// wholeEarlier holds the printed figures of a run whose windows were not kept.
 type wholeEarlier struct {
 	Steps []struct {
 		Passes       string    `json:"passes"`
@@ -52,7 +52,7 @@ type wholePyTorch struct {
 	} `json:"steps"`
 }
 
-// wholeRecords are the recorded plans in the page's order.
+// wholeRecords names the recorded conversions in the page's order.
 var wholeRecords = []string{"fine", "coarse"}
 
 func readWhole[T any](t *testing.T, name string) (v T) {
@@ -67,7 +67,7 @@ func readWhole[T any](t *testing.T, name string) (v T) {
 	return v
 }
 
-// wholePages are the records that the page is made of.
+// wholePages holds the records that the page is written from.
 type wholePages struct {
 	plans          []wholeRecord
 	earlier        wholeEarlier
@@ -76,7 +76,7 @@ type wholePages struct {
 	pytorchEarlier wholePyTorch
 }
 
-// TestWholePage: docs/whole-model.md and its plot are those of the records.
+// TestWholePage checks that docs/whole-model.md and its plot agree with the records.
 func TestWholePage(t *testing.T) {
 	p := wholePages{
 		earlier: readWhole[wholeEarlier](t, "earlier"), speed: readWhole[wholePyTorch](t, "pytorch"),
@@ -89,7 +89,7 @@ func TestWholePage(t *testing.T) {
 	goldenfile.Same(t, "../docs/whole-model.svg", wholePlot(p.plans))
 }
 
-// step is a record's step of the same work; nil if it was not measured.
+// step finds a record's step by its phase, batch and context; nil if it was not measured.
 func (r wholeRecord) step(phase string, batch, context int) *measure.WholeStep {
 	for i, s := range r.Energy.Steps {
 		if s.Phase == phase && s.Batch == batch && s.Context == context {
@@ -99,7 +99,7 @@ func (r wholeRecord) step(phase string, batch, context int) *measure.WholeStep {
 	return nil
 }
 
-// ratio writes what PyTorch measured of a plan; a dash if it did not.
+// ratio writes the change of energy that PyTorch measured for a folder; a dash if it did not.
 func (p wholePyTorch) ratio(passes, phase string, batch, context int) string {
 	at := slices.Index(p.Folders, passes)
 	for _, s := range p.Steps {
@@ -121,12 +121,12 @@ func (p wholePages) page() []byte {
 
 <!-- written by go test -run WholePage -update ./bench -->
 
-What does a conversion save of all that a GPU spends on a token, not of the linear layers alone? Every operation of the
-model runs on the GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the shapes of an
-8 B Llama with 16 blocks (hidden 4096, 14336, 32 and 8 heads; 3.75 B random weights in BF16, made by lowtoggle synth).
-The card is one %s; the date is %s.
+This page gives the energy of a whole model per token, before and after a conversion. Every operation of the model runs
+on the GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the layers of an 8 B Llama in
+16 blocks instead of 32: hidden size 4096, FFN size 14336, 32 query heads, 8 KV heads. Its 3.75 B weights are random, in
+BF16, and come from `+"`lowtoggle synth`"+`. The card is one %s, measured on %s.
 
-| step | plan | energy, 95 %% | time | mJ per token | power, W | linear layers |
+| step | passes | energy per token (95 %% interval) | time per token | mJ per token, before → after | power in W, before → after | linear layers' share of energy |
 |---|---|---|---|---|---|---|
 `, all.GPU, day(all))
 	for _, work := range all.Steps {
@@ -145,26 +145,28 @@ The card is one %s; the date is %s.
 		}
 	}
 	b.WriteString(`
-*Linear layers* is the share of the source's energy that its linear layers take when they run alone. † marks a step whose
-copy of the source differs from the source. Each step had 18 s, room for one block of windows, so the intervals are wide.
+*Before* is the source model, *after* is the converted one. The linear layers' share is measured on the source, by running
+its linear layers alone. *Capped* means that the card was at its power limit with the source. Every step is also measured
+with a copy of the source, which should show no difference; † marks a step where it does. Each step was measured for 18 s,
+which is one block of windows, so the intervals are wide.
 
 `)
 	for _, r := range p.plans {
-		fmt.Fprintf(&b, "- `%s`: the lowest output SNR of a layer is %.1f dB. Copies of the source read %s.\n", r.Passes, r.SNR, nulls(r))
+		fmt.Fprintf(&b, "- `%s`: the lowest output SNR of a layer is %.1f dB. The copies differ from the source by %s of energy.\n", r.Passes, r.SNR, nulls(r))
 	}
 	b.WriteString(`
-At the card's power limit (prefill, and here decode from 64 sequences on) the saving is speed: the same power does more
-tokens a second. Below it the saving is power at the same speed. The larger the batch, the smaller is the linear layers'
-share of a decode step, and with it the saving: attention reads the KV cache of every sequence.
+At the card's power limit (prefill, and here decode from 64 sequences on) a conversion raises speed: the card computes
+more tokens per second at the same power. Below the limit it lowers power at the same speed. A larger batch has a smaller
+saving: attention reads the KV cache of every sequence, so the linear layers' share of a decode step falls.
 
 ![joules per token against the batch, before and after](whole-model.svg)
 
-## Another run
+## An earlier run
 
-Of an earlier run, on another card of the kind, only the printed figures were kept. PyTorch measured the same folders
-by [bench/whole.py](../bench/whole.py) after it:
+An earlier run used another H200. Only its printed figures were kept. Afterwards [bench/whole.py](../bench/whole.py)
+measured the same folders with PyTorch:
 
-| step | plan | energy, 95 % | copy | time | mJ per token | power, W | energy by PyTorch, ± standard error |
+| step | passes | energy per token (95 % interval) | copy's energy | time per token | mJ per token, before | power in W, before → after | energy with PyTorch, ± standard error |
 |---|---|---|---|---|---|---|---|
 `)
 	for _, s := range p.earlier.Steps {
@@ -173,13 +175,13 @@ by [bench/whole.py](../bench/whole.py) after it:
 			signed(change(s.Null), 1), signed(change(s.RelativeTime), 1), millijoules(s.Joules), s.Watts[0], s.Watts[1], p.pytorchEarlier.ratio(s.Passes, s.Phase, s.Batch, s.Context))
 	}
 	fmt.Fprintf(&b, `
-In the run above, PyTorch read %s (decode, batch 16) and %s (prefill) for `+"`scale,grid=4`"+`.
+In the first run PyTorch measured `+"`scale,grid=4`"+` too: %s of energy in decode (batch 16) and %s in prefill.
 
-## Speed beside PyTorch
+## Speed compared with PyTorch
 
-The same steps by PyTorch %s, eager operations in a CUDA graph, on the same card in the same run:
+PyTorch %s ran the same steps on the same card in the same run, as eager operations in a CUDA graph:
 
-| step | lowtoggle | PyTorch | ratio of speeds |
+| step | lowtoggle, time per step | PyTorch, time per step | lowtoggle's speed relative to PyTorch |
 |---|---|---|---|
 `, p.pytorch.ratio("coarse", "decode", 16, 1024), p.pytorch.ratio("coarse", "prefill", 1, 4096), p.speed.Torch)
 	for _, s := range all.Steps {
@@ -195,8 +197,8 @@ The same steps by PyTorch %s, eager operations in a CUDA graph, on the same card
 
     bench/whole.sh LOWTOGGLE FOLDER
 
-It makes the model, converts it by each plan, and measures source, output and a copy in random turns (see
-[measuring.md](measuring.md)); TIME=60s gives narrower intervals. For a model of your own:
+The script makes the model, converts it, and measures source, output and a copy of the source in random order
+([measuring.md](measuring.md)). TIME=60s gives narrower intervals. For a model of your own, use
 ` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `.
 `)
 	return b.Bytes()
@@ -223,7 +225,7 @@ func cappedNote(s measure.WholeStep) string {
 	return ""
 }
 
-// nulls are the changes of the copies, in per cent.
+// nulls writes the range of the copies' changes of energy, in per cent.
 func nulls(r wholeRecord) string {
 	low, high := 0.0, 0.0
 	for _, s := range r.Energy.Steps {
@@ -232,7 +234,7 @@ func nulls(r wholeRecord) string {
 	return fmt.Sprintf("%s to %s %%", signed(low, 2), signed(high, 2))
 }
 
-// wholePlot draws joules per token of decode steps over the batch.
+// wholePlot draws joules per token of the decode steps against the batch.
 func wholePlot(records []wholeRecord) []byte {
 	panel := chart.Panel{X: chart.Axis{Label: "batch (sequences that decode together)", Log: 2}, Y: chart.Axis{Label: "mJ per token", Log: 10}, Height: 320}
 	line := func(name string, style int, cost func(s measure.WholeStep) float64, r wholeRecord) {
