@@ -25,6 +25,10 @@ type Device interface {
 // ErrOtherDevice marks a plan whose calibration statistics were computed on another device.
 var ErrOtherDevice = errors.New("the statistics' last digits, and with them the result's bytes, depend on the device: apply the plan on one of the kind that it was made on, or make a new plan")
 
+// sampleFrom is the number of weights from which on a search on a device measures candidates for a layer by some of its
+// rows.
+const sampleFrom = 1 << 22
+
 // deviceKey is the key of what a device computes from what has another key.
 func deviceKey(key string, d Device) string {
 	if d == nil {

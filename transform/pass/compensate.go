@@ -20,7 +20,7 @@ const defaultDamp = 1e-3
 
 // Compensate hands rounding errors on to columns that are not yet rounded, as GPTQ does.
 var Compensate = &Pass{
-	Name: "compensate", Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, Joint: true,
+	Name: "compensate", Class: Lossy, NeedsFamily: true, NeedsHessians: true, UsesHessians: true, Joint: true, ByRow: true,
 	Usage: "compensate[=DAMP]",
 	Doc: "Makes sparsify, trellis, grid and round decide a layer's inputs one after the other, those with most power " +
 		"first. Columns that are not yet rounded absorb the rounding error, as far as the layer's real inputs " +

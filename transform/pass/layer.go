@@ -30,6 +30,9 @@ type Context struct {
 	Hessians program.Hessians // nil where no tokens are known
 	Choices  []Choice         // that the plan was asked for, in the table's order
 	Workers  int
+	// SampleFrom is the number of weights from which on some rows stand for a layer when candidates are compared; 0:
+	// all rows count.
+	SampleFrom int
 }
 
 // Layer is one linear layer for which the lossy passes choose. It is one goroutine's.
@@ -47,7 +50,8 @@ type Layer struct {
 	rms   []float64
 	rates *rounding.Rates
 
-	keep         bool // fitted and held
+	keep         bool          // fitted and held
+	bands        program.Bands // of what is kept; nil: all rows
 	fitted, held *program.Layer
 }
 
@@ -173,16 +177,16 @@ func addSquares(v []float32, sum, n []float64) {
 
 // Fitted is the layer with the Hessian that values are chosen by.
 func (l *Layer) Fitted(ctx context.Context) (*program.Layer, error) {
-	return l.loaded(&l.fitted, func() (*program.Layer, error) { return l.base.Fitted(ctx, l.Hessians, 1) })
+	return l.loaded(&l.fitted, func() (*program.Layer, error) { return l.base.FittedOf(ctx, l.bands, l.Hessians, 1) })
 }
 
 // Held is the layer with the Hessian of held-out tokens, which tells what values lose.
 func (l *Layer) Held(ctx context.Context) (*program.Layer, error) {
 	return l.loaded(&l.held, func() (*program.Layer, error) {
 		if l.Hessians == nil {
-			return l.base.Layer(ctx, nil, 1)
+			return l.base.LayerOf(ctx, l.bands, nil, 1)
 		}
-		return l.base.Layer(ctx, l.Hessians.Held, 1)
+		return l.base.LayerOf(ctx, l.bands, l.Hessians.Held, 1)
 	})
 }
 
@@ -196,7 +200,7 @@ func (l *Layer) Keep(ctx context.Context) (free func(), err error) {
 	return l.free, nil
 }
 
-func (l *Layer) free() { l.keep, l.fitted, l.held = false, nil, nil }
+func (l *Layer) free() { l.keep, l.bands, l.fitted, l.held = false, nil, nil, nil }
 
 func (l *Layer) loaded(known **program.Layer, load func() (*program.Layer, error)) (*program.Layer, error) {
 	if *known != nil {

@@ -44,6 +44,9 @@ type Pass struct {
 	// Chooser is true where the pass chooses every value of a layer, and its operation has a Chooser. Values that
 	// are chosen together have one.
 	Chooser bool
+	// ByRow is true where what the pass does to an output depends on no other but its neighbours, so that some rows
+	// stand for all of a large layer.
+	ByRow bool
 	// Companion is true where the pass works only beside a pass with Feedback. A search for a budget of loss uses it
 	// only beside a Chooser that is Tuned, too.
 	Companion bool

@@ -22,7 +22,10 @@ func (l *Layer) Sample(programs ...*program.Program) *Sample {
 	for _, q := range programs {
 		unit = max(unit, q.Unit) // all are powers of two
 	}
-	s := &Sample{layer: l, ranges: cost.SampleRows(p.Rows, p.Cols, unit)}
+	s := &Sample{layer: l, ranges: l.bands}
+	if l.bands == nil {
+		s.ranges = cost.SampleRows(p.Rows, p.Cols, unit)
+	}
 	rows := 0
 	for _, r := range s.ranges {
 		rows += r[1] - r[0]

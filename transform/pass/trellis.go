@@ -22,7 +22,7 @@ type Price struct {
 // Trellis is rate–distortion-optimised rounding. It is not trellis-coded quantisation: the trellis is the one of
 // Viterbi's algorithm, along rows whose neighbours cost energy.
 var Trellis = &Pass{
-	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true, Chooser: true,
+	Name: "trellis", Class: Lossy, UsesHessians: true, Joint: true, ByRow: true, Chooser: true,
 	Usage: "trellis[=LAMBDA]",
 	Doc: "Rate–distortion-optimised rounding (not trellis-coded quantisation). Chooses every value among its " +
 		"neighbours by error and energy: values of few significant bits, powers of two above all, toggle fewer wires " +

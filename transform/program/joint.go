@@ -155,16 +155,24 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 		q = transposed(q)
 	}
 	data = make([]byte, p.Rows*p.RowBytes())
-	p.Format.Encode(data, q.Data)
-	if l.finite {
-		return data, nil
+	rest := q.Data
+	for _, r := range l.bands.of(p.Rows) {
+		n := (r[1] - r[0]) * p.Cols
+		p.Format.Encode(data[r[0]*p.RowBytes():r[1]*p.RowBytes()], rest[:n])
+		rest = rest[n:]
+		if l.finite {
+			continue
+		}
+		if err := p.keepNonFinite(ctx, data, r[0], r[1]); err != nil {
+			return nil, err
+		}
 	}
-	return data, p.keepNonFinite(ctx, data)
+	return data, nil
 }
 
-// keepNonFinite gives values that are not finite their own bits back.
-func (p *Program) keepNonFinite(ctx context.Context, data []byte) error {
-	return p.Lossless().EachBlock(ctx, 0, p.Rows, func(b Block) {
+// keepNonFinite gives values of rows [first, end) that are not finite their own bits back.
+func (p *Program) keepNonFinite(ctx context.Context, data []byte, first, end int) error {
+	return p.Lossless().EachBlock(ctx, first, end, func(b Block) {
 		for i := range b.Rows * b.Cols {
 			if v := b.Format.Elem(b.Data, i); !b.Format.Finite(v) {
 				b.Format.SetElem(data, b.First*b.Cols+i, v)
@@ -189,17 +197,22 @@ func (j *joint) values(ctx context.Context, p *Program, l *Layer, workers int) (
 	case l.H.Rows > 0:
 		f = rounding.Uncompensated(l.H)
 	}
-	c, err := j.choices(ctx, p, n, rounding.Loss{Signal: l.Signal}.Scale(n*k))
+	out, all := p.OutputAxis()
+	c, err := j.choices(ctx, p, all, rounding.Loss{Signal: l.Signal}.Scale(n*k))
 	if err != nil {
 		return q, err
+	}
+	if l.bands != nil {
+		c = banded{c, l.bands, all}
 	}
 	if q, err = rounding.Round(ctx, l.W, f, c, rounding.Options{Workers: workers, Zero: zero}); err != nil {
 		return q, err
 	}
-	out, _ := p.OutputAxis()
-	rows, _ := out.Places(n, j.zeroOutputs)
+	rows, _ := out.Places(all, j.zeroOutputs)
 	for _, r := range rows {
-		clear(q.Row(r))
+		if i := l.bands.find(r); i >= 0 {
+			clear(q.Row(i))
+		}
 	}
 	return q, nil
 }

@@ -35,6 +35,7 @@ type Layer struct {
 	// on independent inputs of unit variance.
 	Signal float64
 
+	bands  Bands // rows of the result that W has; nil: all
 	from   []int // the source's position of each input
 	finite bool  // all values of W are finite
 
@@ -55,12 +56,17 @@ func (l *Layer) Positions(inputs []int) []int {
 
 // Layer loads the program's layer. hessian is [Hessians.Fit] or [Hessians.Held] of its inputs, or nil.
 func (p *Program) Layer(ctx context.Context, hessian func(context.Context, string) (sgemm.Matrix, error), workers int) (*Layer, error) {
-	w, err := p.Lossless().Outputs(ctx)
+	return p.LayerOf(ctx, nil, hessian, workers)
+}
+
+// LayerOf is Layer with the outputs of some bands alone. A program that uses it computes the rows of these bands.
+func (p *Program) LayerOf(ctx context.Context, bands Bands, hessian func(context.Context, string) (sgemm.Matrix, error), workers int) (*Layer, error) {
+	w, err := p.Lossless().OutputsOf(ctx, bands)
 	if err != nil {
 		return nil, err
 	}
 	axis, k := p.InputAxis()
-	l := &Layer{W: w, from: make([]int, k), count: p.count, finite: !slices.ContainsFunc(w.Data, func(v float32) bool { return v-v != 0 })}
+	l := &Layer{W: w, bands: bands, from: make([]int, k), count: p.count, finite: !slices.ContainsFunc(w.Data, func(v float32) bool { return v-v != 0 })}
 	for i := range l.from {
 		l.from[i] = at(axis.Gather, i, i)
 	}
@@ -75,10 +81,15 @@ func (p *Program) Layer(ctx context.Context, hessian func(context.Context, strin
 
 // Fitted loads the program's layer with the Hessian that values are fitted to. h may be nil.
 func (p *Program) Fitted(ctx context.Context, h Hessians, workers int) (*Layer, error) {
+	return p.FittedOf(ctx, nil, h, workers)
+}
+
+// FittedOf is Fitted with the outputs of some bands alone.
+func (p *Program) FittedOf(ctx context.Context, bands Bands, h Hessians, workers int) (*Layer, error) {
 	if h == nil {
-		return p.Layer(ctx, nil, workers)
+		return p.LayerOf(ctx, bands, nil, workers)
 	}
-	return p.Layer(ctx, h.Fit, workers)
+	return p.LayerOf(ctx, bands, h.Fit, workers)
 }
 
 // hessian returns the Hessian of the inputs of a program's result. It is in the result's order. Where the program

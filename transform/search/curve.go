@@ -93,7 +93,11 @@ func curveOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []
 
 // pointsOf measures error and energy of the given points and of those of the tuned passes.
 func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []float64, points ...point) (c curve, err error) {
-	free, err := l.Keep(ctx)
+	keep := l.Keep
+	if !slices.ContainsFunc(lossy, func(c pass.Choice) bool { return !c.Pass.ByRow }) {
+		keep = l.KeepSample
+	}
+	free, err := keep(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +154,7 @@ func heldLoss(ctx context.Context, l *pass.Layer, p *program.Program) (rounding.
 	if err != nil {
 		return rounding.Loss{}, err
 	}
-	after, err := p.Outputs(ctx)
+	after, err := p.OutputsOf(ctx, l.Bands())
 	if err != nil {
 		return rounding.Loss{}, err
 	}

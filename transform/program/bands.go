@@ -1,0 +1,92 @@
+package program
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+)
+
+// Bands are ranges [first, end) of a result's rows, in ascending order, by which a large layer is measured. nil stands
+// for all rows. Bands need outputs as rows.
+type Bands [][2]int
+
+// rows is how many rows the bands have.
+func (b Bands) rows() (n int) {
+	for _, r := range b {
+		n += r[1] - r[0]
+	}
+	return n
+}
+
+// of are the bands, or one of all n rows.
+func (b Bands) of(n int) Bands {
+	if b == nil {
+		return Bands{{0, n}}
+	}
+	return b
+}
+
+// find is a row's place among those of the bands; -1 where it is in none.
+func (b Bands) find(row int) int {
+	if b == nil {
+		return row
+	}
+	place := 0
+	for _, r := range b {
+		if row >= r[0] && row < r[1] {
+			return place + row - r[0]
+		}
+		place += r[1] - r[0]
+	}
+	return -1
+}
+
+// OutputsOf is Outputs with the rows of some bands alone, without gaps.
+func (p *Program) OutputsOf(ctx context.Context, bands Bands) (sgemm.Matrix, error) {
+	if bands == nil {
+		return p.Outputs(ctx)
+	}
+	if p.OutAxis == 1 {
+		return sgemm.Matrix{}, fmt.Errorf("%s: tensor %q: its rows are no outputs", p.File(), p.Source.Name)
+	}
+	m := sgemm.Dense(bands.rows(), p.Cols, nil)
+	row := 0
+	for _, r := range bands {
+		err := p.EachValues(ctx, r[0], r[1], func(b Block, v []float32) {
+			copy(m.Data[row*p.Cols:], v)
+			row += b.Rows
+		})
+		if err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// banded has a chooser for all outputs choose for those of some bands. Neighbours in different bands do not see each
+// other.
+type banded struct {
+	rounding.Chooser
+	bands Bands
+	n     int // outputs of the whole layer
+}
+
+// Begin implements [rounding.Chooser].
+func (c banded) Begin(_, k int) (func(rounding.Column), error) {
+	choose, err := c.Chooser.Begin(c.n, k)
+	return func(all rounding.Column) {
+		from := 0 // the band's first row among those of all bands
+		for _, r := range c.bands {
+			to := from + r[1] - r[0]
+			first, end := max(from, all.N0), min(to, all.N0+len(all.T))
+			if first < end {
+				part := all
+				part.N0, part.T = r[0]+first-from, all.T[first-all.N0:end-all.N0]
+				choose(part)
+			}
+			from = to
+		}
+	}, err
+}
