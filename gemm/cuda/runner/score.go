@@ -123,8 +123,10 @@ func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error)
 		r.model.decoder.Vocab != reference.model.decoder.Vocab {
 		return 0, errors.New("the divergence is of passes with the same tokens and vocabulary on one device")
 	}
-	if err := errors.Join(r.open(), reference.open()); err != nil {
-		return 0, err
+	for _, p := range []*Pass{r, reference} {
+		if err := p.open(); err != nil {
+			return 0, err
+		}
 	}
 	head := r.model.decoder.Head
 	var nats []float64
