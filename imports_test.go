@@ -16,22 +16,22 @@ import (
 
 const modulePath = "github.com/lowtoggle/lowtoggle/"
 
-// forTests are rooms that only tests may import.
+// forTests are packages that only tests may import.
 var forTests = []string{"internal/goldenfile", "internal/reference", "internal/testmodel", "internal/testplan"}
 
-// room is a row of the table of rooms.
-type room struct {
+// tableRow is a row of the table of packages in docs/architecture.md.
+type tableRow struct {
 	folders []string
 	imports []string
 }
 
-// TestRooms holds the imports of all packages, tests apart, against the table of rooms in docs/architecture.md.
-func TestRooms(t *testing.T) {
+// TestImports holds the imports of all packages, tests apart, against the table of packages in docs/architecture.md.
+func TestImports(t *testing.T) {
 	data, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rooms, err := readRooms(string(data))
+	rows, err := readRows(string(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,48 +39,48 @@ func TestRooms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, complaint := range checkRooms(rooms, packages) {
+	for _, complaint := range checkImports(rows, packages) {
 		t.Error(complaint)
 	}
 }
 
-// TestRoomsComplains: a table that is not kept is told.
-func TestRoomsComplains(t *testing.T) {
+// TestImportsComplains checks that every import against the table is reported.
+func TestImportsComplains(t *testing.T) {
 	table := "x\n\n| folder | holds | may import |\n|---|---|---|\n" +
 		"| `weights`, `internal/chart` | files | – |\n| `cost` | costs | `weights/...` |\n| `cli`, `internal/reference` | commands | `cost` |\n\nmore `text`\n"
-	rooms, err := readRooms(table)
-	if err != nil || len(rooms) != 3 {
-		t.Fatal(rooms, err)
+	rows, err := readRows(table)
+	if err != nil || len(rows) != 3 {
+		t.Fatal(rows, err)
 	}
 	kept := func() map[string][]string {
 		return map[string][]string{"weights": nil, "internal/chart": nil, "cost": {"weights", "internal/chart"}, "cli": {"cost"}, "internal/reference": nil}
 	}
-	if c := checkRooms(rooms, kept()); c != nil {
+	if c := checkImports(rows, kept()); c != nil {
 		t.Errorf("a table that is kept: %q", c)
 	}
 	for want, change := range map[string]func(map[string][]string){
-		"cli imports weights: the table of rooms does not allow it":   func(p map[string][]string) { p["cli"] = []string{"weights"} },
-		"weights imports cost: the table of rooms does not allow it":  func(p map[string][]string) { p["weights"] = []string{"cost"} },
-		"cost imports internal/reference: only tests may":             func(p map[string][]string) { p["cost"] = []string{"internal/reference"} },
-		"gemm is not in the table of rooms":                           func(p map[string][]string) { p["gemm"] = nil },
-		"cost is in the table of rooms, and there is no such package": func(p map[string][]string) { delete(p, "cost") },
+		"cli imports weights: the table of packages does not allow it":   func(p map[string][]string) { p["cli"] = []string{"weights"} },
+		"weights imports cost: the table of packages does not allow it":  func(p map[string][]string) { p["weights"] = []string{"cost"} },
+		"cost imports internal/reference: only tests may":                func(p map[string][]string) { p["cost"] = []string{"internal/reference"} },
+		"gemm is not in the table of packages":                           func(p map[string][]string) { p["gemm"] = nil },
+		"cost is in the table of packages, and there is no such package": func(p map[string][]string) { delete(p, "cost") },
 	} {
 		packages := kept()
 		change(packages)
-		if c := checkRooms(rooms, packages); !slices.Contains(c, want) {
+		if c := checkImports(rows, packages); !slices.Contains(c, want) {
 			t.Errorf("%q, want %q", c, want)
 		}
 	}
-	upward := []room{{folders: []string{"weights"}, imports: []string{"cost"}}, {folders: []string{"cost"}}}
-	if c := checkRooms(upward, map[string][]string{"weights": {"cost"}, "cost": nil}); len(c) != 1 || c[0] != "weights may import cost, which stands below it in the table of rooms" {
+	upward := []tableRow{{folders: []string{"weights"}, imports: []string{"cost"}}, {folders: []string{"cost"}}}
+	if c := checkImports(upward, map[string][]string{"weights": {"cost"}, "cost": nil}); len(c) != 1 || c[0] != "weights may import cost, which stands below it in the table of packages" {
 		t.Errorf("a row that reaches back: %q", c)
 	}
 }
 
 var quoted = regexp.MustCompile("`([^`]*)`")
 
-// readRooms reads the table whose header is "| folder | holds | may import |".
-func readRooms(text string) (rooms []room, err error) {
+// readRows reads the table whose header is "| folder | holds | may import |".
+func readRows(text string) (rows []tableRow, err error) {
 	_, text, found := strings.Cut(text, "\n| folder | holds | may import |\n")
 	if !found {
 		return nil, fs.ErrNotExist
@@ -99,48 +99,48 @@ func readRooms(text string) (rooms []room, err error) {
 			}
 			return list
 		}
-		rooms = append(rooms, room{names(cells[1]), names(cells[3])})
+		rows = append(rows, tableRow{names(cells[1]), names(cells[3])})
 	}
-	return rooms, nil
+	return rows, nil
 }
 
-// checkRooms says in which ways the packages' imports do not keep to the table.
-func checkRooms(rooms []room, packages map[string][]string) (complaints []string) {
+// checkImports lists the imports that the table does not allow, and the rows that do not fit the packages.
+func checkImports(rows []tableRow, packages map[string][]string) (complaints []string) {
 	row := map[string]int{}
-	for i, r := range rooms {
+	for i, r := range rows {
 		for _, folder := range r.folders {
 			row[folder] = i
 			if _, ok := packages[folder]; !ok {
-				complaints = append(complaints, folder+" is in the table of rooms, and there is no such package")
+				complaints = append(complaints, folder+" is in the table of packages, and there is no such package")
 			}
 		}
 	}
-	for i, r := range rooms {
+	for i, r := range rows {
 		for _, name := range r.imports {
 			if at, ok := row[strings.TrimSuffix(name, "/...")]; ok && at > i {
-				complaints = append(complaints, r.folders[0]+" may import "+name+", which stands below it in the table of rooms")
+				complaints = append(complaints, r.folders[0]+" may import "+name+", which stands below it in the table of packages")
 			}
 		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(packages)) {
 		i, ok := row[folder]
 		if !ok {
-			complaints = append(complaints, folder+" is not in the table of rooms")
+			complaints = append(complaints, folder+" is not in the table of packages")
 			continue
 		}
 		for _, imported := range packages[folder] {
 			switch {
 			case slices.Contains(forTests, imported) && !slices.Contains(forTests, folder):
 				complaints = append(complaints, folder+" imports "+imported+": only tests may")
-			case !strings.HasPrefix(imported, "internal/") && !slices.ContainsFunc(rooms[i].imports, func(name string) bool { return allows(name, imported) }):
-				complaints = append(complaints, folder+" imports "+imported+": the table of rooms does not allow it")
+			case !strings.HasPrefix(imported, "internal/") && !slices.ContainsFunc(rows[i].imports, func(name string) bool { return allows(name, imported) }):
+				complaints = append(complaints, folder+" imports "+imported+": the table of packages does not allow it")
 			}
 		}
 	}
 	return complaints
 }
 
-// allows says whether an entry of the table stands for a package.
+// allows reports whether an entry of the table covers a package.
 func allows(entry, folder string) bool {
 	parent, below := strings.CutSuffix(entry, "/...")
 	return folder == parent || below && strings.HasPrefix(folder, parent+"/")
