@@ -106,7 +106,10 @@ func (c *conversion) compileShard(ctx context.Context, f *weights.File, places [
 				return err
 			}
 			w.programs[i] = p
-			return p.CheckExact(ctx)
+			if err := p.CheckExact(ctx); err != nil || p.HoldsResult() {
+				return err
+			}
+			return p.Prepare(ctx, 1)
 		})
 	})
 	if err != nil {

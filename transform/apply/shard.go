@@ -260,7 +260,7 @@ func (w *shardWriter) cutProgram(ctx context.Context, p *program.Program, place 
 		}
 		sent = append(sent, c)
 	}
-	if p.NeedsPreparing() { // the result is as large as the weight: release it before the next one is computed
+	if p.HoldsResult() { // the result is as large as the weight: release it before the next one is computed
 		for _, c := range sent {
 			<-c.done
 		}

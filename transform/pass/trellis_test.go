@@ -6,8 +6,11 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
@@ -267,6 +270,76 @@ func TestPlanOfWholeLayersRoundTrip(t *testing.T) {
 			if !bytes.Equal(result.Data, want[x].Data) {
 				t.Errorf("%s: %s is another after reading", name, x)
 			}
+		}
+	}
+}
+
+// TestTrellisWithoutTokens: a layer whose values are chosen as its rows are needed gets those that are chosen together for
+// the same layer stored the other way round. Neither values that are not finite, nor zeros that stay, nor runs make a
+// difference.
+func TestTrellisWithoutTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom(testmodel.DTypes).Draw(t, "type")
+		f := formatOf(d)
+		rows, cols := rapid.IntRange(1, 70).Draw(t, "rows"), rapid.IntRange(1, 90).Draw(t, "columns")
+		x := memory(d, []int{rows, cols}, make([]byte, rows*cols*f.Bits/8))
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "values"), 0))
+		any := rapid.Bool().Draw(t, "any bits")
+		for i := range rows * cols {
+			b := f.FromValue(float32(rng.NormFloat64()))
+			if any && rng.IntN(50) == 0 {
+				b = rng.Uint32() >> (32 - f.Bits)
+			}
+			f.SetElem(x.Data, i, b)
+		}
+		significant := make([]float64, f.MantBits+2)
+		for b := range significant {
+			significant[b] = float64(b+1) / float64(len(significant))
+		}
+		price := pass.Price{Lambda: rapid.SampledFrom([]float64{0, 1e-3, 0.1, 10}).Draw(t, "lambda"), Rates: rounding.Rates{Significant: significant}}
+		if rapid.Bool().Draw(t, "coupled") {
+			price.Rates.Differ, price.Rates.Run = 0.1, 4
+		}
+		steps := []*plan.Step{pass.Trellis.TensorStep("w", price)}
+		if rapid.Bool().Draw(t, "sparse") {
+			steps = append(steps, pass.Sparsify.TensorStep("w", pass.Zeros{Block: &[2]int{1, 1}, Threshold: 0.5}))
+		}
+		if rapid.Bool().Draw(t, "pruned") {
+			outputs := []int{rapid.IntRange(0, rows-1).Draw(t, "pruned output")}
+			steps = append(steps, pass.Prune.TensorStep("w", pass.Pruned{Outputs: outputs}))
+		}
+		got, want := result(t, alone(t, x, 0), steps...), flipped(result(t, alone(t, flipped(x), 1), steps...))
+		if !bytes.Equal(got.Data, want.Data) {
+			t.Fatalf("%s %d×%d: the values are others", d, rows, cols)
+		}
+	})
+}
+
+// flipped is a matrix with its rows as columns.
+func flipped(x weights.Tensor) weights.Tensor {
+	f := formatOf(x.DType)
+	rows, cols := x.Matrix()
+	y := memory(x.DType, []int{cols, rows}, make([]byte, len(x.Data)))
+	for i := range rows * cols {
+		f.SetElem(y.Data, i%cols*rows+i/cols, f.Elem(x.Data, i))
+	}
+	return y
+}
+
+// TestTrellisWithoutTokensHoldsNoResult: what would be as large as the weight is held only where values depend on one
+// another.
+func TestTrellisWithoutTokensHoldsNoResult(t *testing.T) {
+	x := matrix(weights.BF16, 2, []float32{1, 2, 3, 4})
+	for _, c := range []struct {
+		differ float64
+		axis   int
+		holds  bool
+	}{{0, 0, false}, {1, 0, true}, {0, 1, true}} {
+		rates := rounding.Rates{Significant: make([]float64, 9), Differ: c.differ, Run: 4}
+		p, err := alone(t, x, c.axis).Program(t.Context(), pass.Trellis.TensorStep("w", pass.Price{Lambda: 1, Rates: rates}))
+		ok(t, err)
+		if p.HoldsResult() != c.holds {
+			t.Errorf("%+v: it holds a result: %v", c, p.HoldsResult())
 		}
 	}
 }

@@ -12,20 +12,23 @@ import (
 )
 
 // joint computes a layer whose values are chosen together and not row by row. Prepare computes the result, and Release
-// frees it.
+// frees it. A choice of each value alone keeps no result.
 type joint struct {
 	hessians                Hessians // nil where no tokens are known
 	zeroInputs, zeroOutputs []int
 	mask                    Op // makes the zeros that stay; nil where there are none
 	chooser                 func(n int, scale float64) (rounding.Chooser, error)
 	damp                    float64
+	isAlone                 bool   // see chosenAlone
+	zeroed                  []bool // rows of the result that become zero, if isAlone; nil: none
 
 	results *Results
 	key     resultKey
 
 	mu    sync.Mutex
 	data  []byte
-	layer *Layer // loaded in advance, to try many steps on one layer; nil: loaded when needed
+	alone rounding.Chooser // instead of data, if isAlone; nil before Prepare
+	layer *Layer           // loaded in advance, to try many steps on one layer; nil: loaded when needed
 }
 
 // newJoint collects what the operations contribute to a joint choice; nil if none asks for one.
@@ -82,11 +85,18 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 	case len(j.zeroInputs) > 0 && damped == "":
 		return bad("no pass hands on the errors of the inputs that %s zeroes", zeroing)
 	}
+	if j.isAlone = j.chosenAlone(p); j.isAlone && len(j.zeroOutputs) > 0 {
+		rows, _ := p.Row.Places(p.Rows, j.zeroOutputs) // checked when it was compiled
+		j.zeroed = make([]bool, p.Rows)
+		for _, n := range rows {
+			j.zeroed[n] = true
+		}
+	}
 	return j, nil
 }
 
-// NeedsPreparing reports whether the program makes a joint choice, which needs Prepare and Release.
-func (p *Program) NeedsPreparing() bool { return p.joint != nil }
+// HoldsResult reports whether Prepare computes the whole result, which is as large as the weight. It needs Release.
+func (p *Program) HoldsResult() bool { return p.joint != nil && !p.joint.isAlone }
 
 // Use gives the program's joint choice a layer that is loaded already, to try many steps on one layer.
 func (p *Program) Use(l *Layer) {
@@ -104,8 +114,11 @@ func (p *Program) Prepare(ctx context.Context, workers int) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.data != nil {
+	if j.data != nil || j.alone != nil {
 		return nil
+	}
+	if j.isAlone {
+		return p.prepareAlone(ctx)
 	}
 	if j.data = j.results.get(j.key); j.data != nil {
 		return nil
@@ -123,7 +136,7 @@ func (p *Program) Prepare(ctx context.Context, workers int) error {
 
 // Remember stores the result of Prepare in the compiler's [Results], if there is room.
 func (p *Program) Remember() {
-	if p.joint != nil {
+	if p.HoldsResult() {
 		p.joint.mu.Lock()
 		defer p.joint.mu.Unlock()
 		p.joint.results.put(p.joint.key, p.joint.data)
@@ -198,7 +211,7 @@ func (j *joint) values(ctx context.Context, p *Program, l *Layer, workers int) (
 		f = rounding.Uncompensated(l.H)
 	}
 	out, all := p.OutputAxis()
-	c, err := j.choices(ctx, p, all, rounding.Loss{Signal: l.Signal}.Scale(n*k))
+	c, err := j.choices(ctx, p, rounding.Loss{Signal: l.Signal}.Scale(n*k))
 	if err != nil {
 		return q, err
 	}
@@ -217,15 +230,9 @@ func (j *joint) values(ctx context.Context, p *Program, l *Layer, workers int) (
 	return q, nil
 }
 
-func (j *joint) choices(ctx context.Context, p *Program, n int, scale float64) (c rounding.Chooser, err error) {
-	c = rounding.Stored{Format: p.Format}
-	if j.chooser != nil {
-		if c, err = j.chooser(n, scale); err != nil {
-			return nil, err
-		}
-	}
-	if j.mask == nil {
-		return c, nil
+func (j *joint) choices(ctx context.Context, p *Program, scale float64) (c rounding.Chooser, err error) {
+	if c, err = j.chooserOf(p, scale); err != nil || j.mask == nil {
+		return c, err
 	}
 	keep, err := p.kept(ctx, j.mask)
 	return rounding.Sparse{Chooser: c, Keep: keep}, err

@@ -156,15 +156,15 @@ func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum flo
 		return rounding.Power(ctx, l.W, q, l.H, workers)
 	}
 	for n := range l.W.Rows {
+		if q.Rows == 0 {
+			sum = addPower(sum, l.W.Row(n))
+			continue
+		}
 		for k, v := range l.W.Row(n) {
-			d := float64(v)
-			if d-d != 0 {
-				continue
-			}
-			if q.Rows > 0 {
+			if d := float64(v); d-d == 0 {
 				d -= float64(q.Row(n)[k])
+				sum += float64(d * d) // explicit, so that no machine fuses it
 			}
-			sum += float64(d * d) // explicit, so that no machine fuses it
 		}
 	}
 	return sum, ctx.Err()

@@ -88,15 +88,19 @@ func (p *Program) RowBytes() int { return p.Source.RowBytes() }
 // Scales reports whether the symmetries multiply by powers of two.
 func (p *Program) Scales() bool { return p.Row.Exp != nil || p.Col.Exp != nil }
 
-// Run writes rows [first, first+rows) of the result to dst, as stored. first must be a multiple of p.Unit. If
-// NeedsPreparing, Prepare must have been called.
+// Run writes rows [first, first+rows) of the result to dst, as stored. first must be a multiple of p.Unit.
+// Prepare must have been called, which does something for joint choices alone.
 func (p *Program) Run(dst []byte, first, rows int) {
-	if p.joint != nil {
+	if p.HoldsResult() {
 		copy(dst[:rows*p.RowBytes()], p.joint.data[first*p.RowBytes():])
 		return
 	}
 	b := Block{first, rows, p.Cols, dst[:rows*p.RowBytes()], p.Format}
 	p.load(b)
+	if p.joint != nil {
+		p.chooseAlone(b)
+		return
+	}
 	if p.affine != nil {
 		p.affine.apply(b)
 	}

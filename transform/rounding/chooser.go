@@ -22,11 +22,21 @@ type Chooser interface {
 	Begin(n, k int) (choose func(Column), err error)
 }
 
+// Alone is a chooser that may choose every value by its target and [Column.D] alone, the same in every row and column.
+type Alone interface {
+	Chooser
+	// Alone reports whether this one does.
+	Alone() bool
+}
+
 // Stored takes the nearest value of the format.
 type Stored struct{ Format weights.Format }
 
 // Begin implements [Chooser].
 func (s Stored) Begin(n, k int) (func(Column), error) { return Bits{Format: s.Format}.Begin(n, k) }
+
+// Alone implements [Alone].
+func (s Stored) Alone() bool { return true }
 
 // Bits takes the nearest value whose lowest bits are zero, as [weights.Format.Round] does.
 type Bits struct {
@@ -55,6 +65,9 @@ func (b Bits) Begin(n, k int) (func(Column), error) {
 		}
 	}, nil
 }
+
+// Alone implements [Alone].
+func (b Bits) Alone() bool { return true }
 
 // Grid takes the nearest multiple of a power of two, as [weights.Format.Grid] does.
 type Grid struct {

@@ -40,6 +40,9 @@ func (t Trellis) Begin(n, k int) (func(Column), error) {
 	return p.column, nil
 }
 
+// Alone implements [Alone].
+func (t Trellis) Alone() bool { return t.Lambda == 0 || !t.Rates.coupled() }
+
 // prices are the cost terms of a single element. Costs are compared in float32.
 type prices struct {
 	candidates

@@ -83,7 +83,7 @@ func TestSampledRowsAreThoseOfTheLayer(t *testing.T) {
 		for i := range data {
 			p, err := l.Program(t.Context(), steps...)
 			testmodel.OK(t, err)
-			if !p.NeedsPreparing() {
+			if !p.HoldsResult() {
 				t.Fatalf("%s: values are not chosen together", name)
 			}
 			if i == 1 {
