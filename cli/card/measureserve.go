@@ -20,7 +20,7 @@ import (
 
 const serverCategory = "Servers (instead of products):"
 
-// serveFlags describe the servers and what they are asked for.
+// serveFlags describe the servers and the load.
 var serveFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "serve", Category: serverCategory, Usage: "`NAME=URL` of a server; the first is the baseline"},
 	&cli.StringFlag{Name: "null", Category: serverCategory, Usage: "`NAME=URL` of a server with a copy of the baseline"},
@@ -32,7 +32,7 @@ var serveFlags = []cli.Flag{
 	&cli.DurationFlag{Name: "stall", Category: serverCategory, Usage: "longest `TIME` without a token", DefaultText: "1m0s"},
 }
 
-// checkServeFlags refuses flags that mean nothing with or without --serve.
+// checkServeFlags refuses flags that have no meaning with --serve, or without it.
 func checkServeFlags(c *cli.Context) error {
 	serving := c.IsSet("serve")
 	refused, with := serveFlags[1:], "needs --serve NAME=URL"
@@ -170,11 +170,11 @@ func readPrompts(path string) ([]serve.Prompt, error) {
 	return list, nil
 }
 
-// simulatedServing is the power in watts of a simulated card that servers are said to run on.
+// simulatedServing is the power in watts of a simulated card whose servers are measured.
 const simulatedServing = 400
 
-// openSensors opens the sensors of all cards that --device names, by the driver's numbers: nothing runs on the cards but
-// other processes, so CUDA is not needed. A simulated card draws the same all the time.
+// openSensors opens the sensors of all cards that --device names, by the driver's numbers. CUDA is not needed: this process
+// runs nothing on the cards. A simulated card has constant power.
 func openSensors(text string, seed uint64) (cards []power.Card, err error) {
 	list, err := parseDevices(text)
 	if err != nil {
@@ -182,7 +182,7 @@ func openSensors(text string, seed uint64) (cards []power.Card, err error) {
 	}
 	for i, d := range list {
 		if d.state != "" {
-			return nil, exit.Usagef("--device %s: with --serve, a simulated card has no file", text)
+			return nil, exit.Usagef("--device %s: a simulated card with a file does not go with --serve", text)
 		}
 		if d.index < 0 {
 			o := power.DefaultSim()

@@ -101,8 +101,8 @@ func TestMeasureServers(t *testing.T) {
 		for _, want := range []string{
 			"simulated card: 4 requests at a time, prompts of 512 random tokens, answers of 16 tokens\n\n",
 			"\na               ", "\ncopy (null)  ", "\nslow             +2",
-			" 20.0         20.0        20.0        20.0\n", " 25.0         25.0        25.0        25.0\n",
-			"\nsimulated: 2 blocks in 1", "; effects below 0.", " W while all servers are", "note: this card is simulated",
+			" 20.0     20.0     20.0     20.0\n", " 25.0     25.0     25.0     25.0\n",
+			"\nsimulated: 2 blocks in 1", "; effects below 0.", " W with all servers", "note: this card is simulated",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
@@ -121,7 +121,7 @@ func TestMeasureServers(t *testing.T) {
 		defer cancel()
 		time.AfterFunc(75*time.Second, cancel)
 		out, err := served(t, ctx, "--serve", "a=http://a", "--serve", "b=http://b", "--time", "1h")
-		if err == nil || !strings.Contains(out, "the measurement was interrupted; the report has the figures until then") {
+		if err == nil || !strings.Contains(out, "the measurement was interrupted; the report has the figures so far") {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -148,7 +148,7 @@ func TestServeReport(t *testing.T) {
 			t.Errorf("%d characters: %s", n, line)
 		}
 	}
-	for _, want := range []string{"64 requests at a time, prompts of prompts.txt, answers of 256 tokens, on 8 cards", "(null)", "INVALID: a reason", "warning: a warning", "\nnew ", "note: the measurement failed; the report has the figures until then"} {
+	for _, want := range []string{"64 requests at a time, prompts of prompts.txt, answers of 256 tokens, on 8 cards", "(null)", "INVALID: a reason", "warning: a warning", "\nnew ", "note: the measurement failed; the report has the figures so far"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/serve"
 )
 
-// serveReport prints what was measured of servers.
+// serveReport prints a comparison of servers.
 type serveReport struct{ *serve.Result }
 
 func (r serveReport) print(w io.Writer) {
@@ -22,8 +22,8 @@ func (r serveReport) print(w io.Writer) {
 		list = append(list, null)
 	}
 	list = append(list, r.Variants...)
-	energy := term.NewTable("server", "energy per\noutput token", "95 %", "per output\ntoken", "per total\ntoken", "power", "clock", "")
-	speed := term.NewTable("server", "time per\ntoken", "95 %", "tokens\nper second", "first token\np50, ms", "first token\np99, ms", "next token\np50, ms", "next token\np99, ms")
+	energy := term.NewTable("server", "change per\noutput token", "95 %", "energy per\noutput token", "energy per\ntotal token", "power", "clock", "")
+	speed := term.NewTable("server", "change in\ntime per token", "95 %", "tokens\nper second", "TTFT\np50, ms", "TTFT\np99, ms", "ITL\np50, ms", "ITL\np99, ms")
 	for _, c := range list {
 		change, time := "–", "–"
 		if c.Passes > 0 {
@@ -88,7 +88,7 @@ func speedCells(s serve.Summary) []string {
 // milliseconds writes a latency that is given in seconds, without its unit.
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f", 1e3*seconds) }
 
-// remarks prints the precision of the tables, notes and warnings.
+// remarks prints the run's precision, notes and warnings.
 func (r serveReport) remarks(w io.Writer) {
 	simulated := slices.ContainsFunc(r.Cards, func(i power.Info) bool { return i.Driver == "none" })
 	text := fmt.Sprintf("%s in %.0f s", term.Plural(r.blocks(), "block", "blocks"), r.Seconds)
@@ -96,21 +96,21 @@ func (r serveReport) remarks(w io.Writer) {
 		text += fmt.Sprintf("; effects below %.2f %% are not resolved", 100*r.Resolvable)
 	}
 	if r.IdleWatts > 0 {
-		text += fmt.Sprintf("; %.0f W while all servers are idle", r.IdleWatts)
+		text += fmt.Sprintf("; %.0f W with all servers idle", r.IdleWatts)
 	}
 	term.Remark(w, how(simulated), text)
 	if len(r.Servers) > 1 && r.Null == nil {
-		term.Remark(w, "note", "without --null NAME=URL, a server with a copy of the baseline's weights, the error of this run is not known")
+		term.Remark(w, "note", "the error of this run is not known; add --null NAME=URL, a server with a copy of the baseline's weights")
 	}
 	switch r.Stopped {
 	case power.StoppedTime:
 		if len(r.Servers) > 1 {
-			term.Remark(w, "note", fmt.Sprintf("the time was spent before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
+			term.Remark(w, "note", fmt.Sprintf("the time ended before every interval was within ±%.2g %%: allow more with --time", 100*r.Precision))
 		}
 	case power.StoppedCancelled:
-		term.Remark(w, "note", "the measurement was interrupted; the report has the figures until then")
+		term.Remark(w, "note", "the measurement was interrupted; the report has the figures so far")
 	case power.StoppedFailed:
-		term.Remark(w, "note", "the measurement failed; the report has the figures until then")
+		term.Remark(w, "note", "the measurement failed; the report has the figures so far")
 	}
 	if simulated {
 		term.Remark(w, "note", simulatedNote)
@@ -119,7 +119,7 @@ func (r serveReport) remarks(w io.Writer) {
 	term.Remarks(w, "INVALID", r.Invalid)
 }
 
-// blocks is the number of complete ones.
+// blocks returns the number of complete blocks.
 func (r serveReport) blocks() (n int) {
 	for _, b := range r.Blocks {
 		if b.Complete {

@@ -19,14 +19,14 @@ import (
 
 // wholeFlags are the flags of verify --gpu --whole.
 var wholeFlags = []cli.Flag{
-	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure whole models, every operation, in joules per token", DisableDefaultText: true},
-	&cli.StringFlag{Name: "batch", Usage: "numbers of sequences in its decode steps: `N,...`, or none", DefaultText: "1,16,64"},
-	&cli.IntFlag{Name: "context", Usage: "`TOKENS` of each sequence in its decode steps", DefaultText: "1024"},
-	&cli.IntFlag{Name: "prompt", Usage: "`TOKENS` of its prefill; 0: no prefill", DefaultText: "4096"},
-	&cli.IntFlag{Name: "output", Usage: "`TOKENS` that its requests generate after the prompt", DefaultText: "256"},
+	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure joules per token of whole models", DisableDefaultText: true},
+	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in each decode step: `N,...`, or none", DefaultText: "1,16,64"},
+	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of each sequence in a decode step", DefaultText: "1024"},
+	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096"},
+	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request, after its prompt", DefaultText: "256"},
 }
 
-// readWhole reads the flags of --whole; nil without it.
+// readWhole reads the flags of verify --gpu --whole; it returns nil without --whole.
 func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOptions, error) {
 	if !c.Bool("whole") {
 		for _, f := range wholeFlags {
@@ -38,7 +38,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 	}
 	for _, name := range []string{"total", "x", "components", "bench", "workload", "role"} {
 		if c.IsSet(name) {
-			return nil, exit.Usagef("--%s is of linear layers: leave it out with --whole", name)
+			return nil, exit.Usagef("--%s applies to linear layers alone: leave it out with --whole", name)
 		}
 	}
 	w := &measure.WholeOptions{Family: o.Family, Context: c.Int("context"), Prompt: c.Int("prompt"), Output: c.Int("output"), Meter: q.meter}
@@ -57,7 +57,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err != nil || n < 1 {
-				return nil, exit.Usagef("--batch %s: %q is no number of sequences: give some as in 1,16,64, or none", text, part)
+				return nil, exit.Usagef("--batch %s: %q is no number of sequences: write numbers such as 1,16,64, or none", text, part)
 			}
 			w.Batches = append(w.Batches, n)
 		}
@@ -71,7 +71,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 // Whole reports whether whole models are measured.
 func (q *Verification) Whole() bool { return q.whole != nil }
 
-// MeasureWhole measures whole models. Beside an error, the report holds the steps until then; it may be nil.
+// MeasureWhole measures whole models. With an error, the report holds the steps measured so far; it may be nil.
 func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *weights.Model) (*measure.WholeReport, error) {
 	event, end := term.Progress(c)
 	defer end()
@@ -79,7 +79,7 @@ func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *we
 	o.Progress = event
 	r, err := measure.Whole(c.Context, cards[0].Machine, src, out, o)
 	if errors.Is(err, cuda.ErrNoCompiler) {
-		err = fmt.Errorf("%w: without --whole the linear layers alone are measured", err)
+		err = fmt.Errorf("%w: leave --whole out to measure the linear layers alone", err)
 	}
 	return r, interrupted(err, r != nil && len(r.Steps) > 0)
 }
@@ -91,8 +91,8 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 			fmt.Fprintln(w, line)
 		}
 	}
-	fmt.Fprintf(w, "\n%s on %s, whole model, every operation\n\n", how(r.Simulated), r.GPU)
-	tab := term.NewTable("step", "energy", "95 %", "time", "mJ per token\nbefore, after", "power, W\nbefore, after", "linear\nlayers", "")
+	fmt.Fprintf(w, "\n%s on %s: whole model, all operations\n\n", how(r.Simulated), r.GPU)
+	tab := term.NewTable("step", "energy\nper token", "95 %", "time\nper token", "mJ per token\nbefore, after", "power, W\nbefore, after", "linear\nlayers", "")
 	for _, s := range r.Steps {
 		if s.Relative == 0 {
 			tab.Add(shortStep(s), "–", "–", "–", "–", "–", "–", "")
@@ -105,11 +105,11 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	for _, q := range r.Requests {
-		term.Remark(w, "request", fmt.Sprintf("%s prompt and %s output tokens, batch %d, decoded at context %d: %s → %s mJ per output token (%s), %s → %s per token of both",
+		term.Remark(w, "request", fmt.Sprintf("%s prompt and %s output tokens, batch %d, decoded at context %d: %s → %s mJ per output token (%s), %s → %s mJ per token of prompt and output",
 			term.Count(q.Prompt), term.Count(q.Output), q.Batch, q.Context, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), term.Change(q.Relative),
 			millijoules(q.PerTotalBefore), millijoules(q.PerTotalAfter)))
 	}
-	term.Remark(w, "linear layers", "their share of the source's energy, measured alone; it has their part of idle power")
+	term.Remark(w, "linear layers", "their share of the source's energy, measured by running them alone; the card's idle power in that time is included")
 	var null, time float64
 	var warnings []string
 	for _, s := range r.Steps {
@@ -129,20 +129,20 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 	term.Remarks(w, "INVALID", r.Invalid)
 }
 
-// gain says first what changes for the user: speed at the power limit, power below it.
+// gain is a line about one step. It begins with the user's gain: speed at the power limit, lower power below it.
 func gain(s measure.WholeStep) string {
 	if s.Relative == 0 {
 		return ""
 	}
 	if s.Before.Capped != nil && *s.Before.Capped {
-		return fmt.Sprintf("%s: %s tokens a second at the card's power limit (%s → %s), %s energy", s.Name(),
+		return fmt.Sprintf("%s: %s tokens/s at the power limit (%s → %s), %s J/token", s.Name(),
 			term.Change(s.After.PerSecond/s.Before.PerSecond), rate(s.Before.PerSecond), rate(s.After.PerSecond), term.Change(s.Relative))
 	}
-	return fmt.Sprintf("%s: %s power (%.0f → %.0f W), %s energy; %s tokens a second", s.Name(),
+	return fmt.Sprintf("%s: %s power (%.0f → %.0f W), %s J/token; %s tokens/s", s.Name(),
 		term.Change(s.After.Watts/s.Before.Watts), s.Before.Watts, s.After.Watts, term.Change(s.Relative), rate(s.After.PerSecond))
 }
 
-// share writes a share of 1; 0 is unknown.
+// share writes a share as per cent, or a dash for 0, which means unknown.
 func share(v float64) string {
 	if v == 0 {
 		return "–"
@@ -176,7 +176,7 @@ func millijoules(v float64) string {
 	return fmt.Sprintf("%.3g", 1e3*v)
 }
 
-// rate writes tokens a second with three digits.
+// rate writes tokens per second with three digits.
 func rate(v float64) string {
 	if v < 1000 {
 		return fmt.Sprintf("%.3g", v)

@@ -74,8 +74,8 @@ func readBudget(c *cli.Context, o *transform.Options) error {
 	return nil
 }
 
-// givenTokens reads the tokens that --tokens names; nil where it names none. beside is the file or folder beside
-// which the search keeps what it finds. The caller closes what close frees.
+// givenTokens reads the file of --tokens; t is nil without the flag. The search keeps its intermediate results beside the
+// file or folder called beside. The caller must call close.
 func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transform.Options) (t *transform.Tokens, close func() error, err error) {
 	close = func() error { return nil }
 	if !c.IsSet("tokens") {
@@ -102,10 +102,10 @@ func givenTokens(c *cli.Context, m *weights.Model, path, beside string, o transf
 	return t, close, err
 }
 
-// announce says what a search will take.
+// announce prints the size of a search before it begins.
 func announce(c *cli.Context, t *transform.Tokens) {
 	e := t.Effort()
-	fmt.Fprintf(c.App.ErrWriter, "search on %s: statistics of %s and %s tokens take %s in %s; then %s are compared one by one over %s tokens, and whole models over %s\n",
+	fmt.Fprintf(c.App.ErrWriter, "search on %s: calibration statistics of %s fitting and %s held-out tokens take %s in %s; then each of %s is evaluated on %s tokens, and whole models on %s tokens\n",
 		t.Device.Name(), term.Count(e.Fit), term.Count(e.Held), term.Size(e.Statistics), t.Dir, term.Plural(e.Layers, "layer", "layers"), term.Count(e.Few), term.Count(e.Held))
 }
 
@@ -122,14 +122,14 @@ func readTokens(c *cli.Context, m *weights.Model, o transform.Options) (*transfo
 	return transform.NewTokens(m, file, o.Family, family, o.Workers)
 }
 
-// withoutDevice says what to do where the GPU that --device names cannot do the work.
+// withoutDevice adds advice to an error of the GPU that --device names.
 func withoutDevice(c *cli.Context, err *error) {
 	if c.IsSet("device") && (errors.Is(*err, cuda.ErrNoGPU) || errors.Is(*err, cuda.ErrNoCompiler) || errors.Is(*err, cuda.ErrOutOfMemory)) {
-		*err = fmt.Errorf("%w: leave --device out, and the CPU runs the model", *err)
+		*err = fmt.Errorf("%w: leave --device out to run the model on the CPU", *err)
 	}
 }
 
-// finish removes what the search found, unless it is to be kept.
+// finish removes the search's intermediate results, unless they are to be kept.
 func finish(t *transform.Tokens) error {
 	if t == nil {
 		return nil

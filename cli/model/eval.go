@@ -25,17 +25,17 @@ var Eval = &cli.Command{
 	Usage:     "compute a model's loss and perplexity on tokens",
 	ArgsUsage: "MODEL [OUT...]",
 	Description: `The loss is the mean over all tokens but the first of each sequence, in nats; the perplexity is e
-to that. Every OUT is set against MODEL: how much its perplexity is higher, with a 95 % interval
-over sequences (paired: the same tokens), and how far its predictions are from MODEL's (the
-divergence: the mean of KL(MODEL ‖ OUT) over all tokens, in nats).
+to that. Every OUT is compared with MODEL on the same tokens: the change of perplexity with a 95 %
+interval over sequences, and the divergence, which is the mean of KL(MODEL ‖ OUT) over all
+tokens, in nats.
 
-FILE is safetensors with integer tensors [sequences, length]. Their names say which part they
-are: calibration, which a conversion may look at, or evaluation, which only judges it. A single
-tensor is cut in halves. Without --tokens it is MODEL/tokens.safetensors.
+FILE is a safetensors file of integer tensors [sequences, length] named calibration, which a
+conversion may use, and evaluation, which only tests the result. A single tensor is cut in
+halves. The default is MODEL/tokens.safetensors.
 
-With --device an NVIDIA GPU runs the whole model, with float32 activations as the CPU does. It
-compiles its kernels with NVRTC, of the CUDA toolkit. Without NVRTC the GPU multiplies by the
-linear layers, and the CPU does the rest.
+With --device an NVIDIA GPU runs the whole model, with float32 activations like the CPU. Its
+kernels are compiled with NVRTC, which is part of the CUDA toolkit. Without NVRTC the GPU computes
+the linear layers only, and the CPU does the rest.
 
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
@@ -65,7 +65,7 @@ linear layers, and the CPU does the rest.
 	},
 }
 
-// evaluation is what eval is asked for.
+// evaluation holds the arguments of eval, and the models and devices that it opened.
 type evaluation struct {
 	paths   []string
 	purpose string // of the tokens
@@ -75,7 +75,7 @@ type evaluation struct {
 	device  *int // number of the GPU that runs the models; nil: the CPU does
 
 	gpu      *cuda.Device
-	products *cuda.Products // where the GPU only multiplies
+	products *cuda.Products // set if the GPU computes linear layers only
 	tokens   tokens.Set
 	models   []*weights.Model
 	scorers  []*evaluate.Scorer // one for each model
@@ -102,14 +102,14 @@ func readEval(c *cli.Context) (q *evaluation, err error) {
 	return q, err
 }
 
-// deviceNumber reads --device; nil where it is not given.
+// deviceNumber reads --device; it returns nil without the flag.
 func deviceNumber(c *cli.Context) (*int, error) {
 	if !c.IsSet("device") {
 		return nil, nil
 	}
 	device := c.String("device")
 	if device == "simulated" {
-		return nil, exit.Usagef("--device simulated: such a card does no arithmetic: give a GPU's number, or leave --device out for the CPU")
+		return nil, exit.Usagef("--device simulated: a simulated card cannot run a model: give a GPU's number, or leave --device out for the CPU")
 	}
 	number, err := strconv.Atoi(device)
 	if err != nil || number < 0 {
@@ -118,8 +118,7 @@ func deviceNumber(c *cli.Context) (*int, error) {
 	return &number, nil
 }
 
-// open opens everything, so that what is wrong with the last model shows before the first is run.
-// Whatever it returns, the caller closes q.
+// open opens all models before the first is run, so that errors show early. The caller closes q, also after an error.
 func (q *evaluation) open() error {
 	for _, path := range q.paths {
 		m, err := flag.OpenModel(path)
@@ -190,7 +189,7 @@ func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	for i, s := range q.scorers {
 		pass, err := q.pass(c.Context, s, q.models[i], r)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
-			err = fmt.Errorf("%w: leave --device out, and the CPU runs the model", err)
+			err = fmt.Errorf("%w: leave --device out to run the model on the CPU", err)
 		}
 		if err != nil {
 			return nil, err
@@ -208,7 +207,7 @@ func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	return r, nil
 }
 
-// pass runs a model. Without a compiler for the GPU's kernels, the GPU multiplies and the CPU does the rest.
+// pass runs a model. Without NVRTC, the GPU computes the linear layers only and the CPU does the rest.
 func (q *evaluation) pass(ctx context.Context, s *evaluate.Scorer, m *weights.Model, r *evalReport) (*evaluate.Pass, error) {
 	pass, err := s.Pass(ctx, m)
 	if !errors.Is(err, cuda.ErrNoCompiler) {
@@ -224,7 +223,7 @@ func (q *evaluation) pass(ctx context.Context, s *evaluate.Scorer, m *weights.Mo
 	return s.Pass(ctx, m)
 }
 
-// compare adds a pass and its divergence from the first, and closes it.
+// compare adds a pass and its divergence from the first pass to the report, and closes the pass.
 func (q *evaluation) compare(ctx context.Context, r *evalReport, path string, first, pass *evaluate.Pass) (err error) {
 	defer exit.CloseAll(&err, pass.Close)
 	divergence, err := pass.Divergence(ctx, first)
@@ -241,7 +240,7 @@ func closePass(p *evaluate.Pass) error {
 	return p.Close()
 }
 
-// countSteps shows the scorers' steps, each scorer once for every time it is named, as one bar.
+// countSteps shows the steps of all scorers as one progress bar. A scorer that is named twice counts twice.
 func countSteps(event func(transform.Event), scorers ...*evaluate.Scorer) {
 	e := transform.Event{Stage: "loss"}
 	for _, s := range scorers {
