@@ -45,8 +45,13 @@ func (b Bands) find(row int) int {
 
 // OutputsOf is Outputs with the rows of some bands alone, without gaps.
 func (p *Program) OutputsOf(ctx context.Context, bands Bands) (sgemm.Matrix, error) {
+	return p.outputsOf(ctx, bands, 1)
+}
+
+// outputsOf is OutputsOf with the given number of goroutines for a whole layer.
+func (p *Program) outputsOf(ctx context.Context, bands Bands, workers int) (sgemm.Matrix, error) {
 	if bands == nil {
-		return p.Outputs(ctx)
+		return p.outputs(ctx, workers)
 	}
 	if p.OutAxis == 1 {
 		return sgemm.Matrix{}, fmt.Errorf("%s: tensor %q: its rows are no outputs", p.File(), p.Source.Name)

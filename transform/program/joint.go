@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -170,9 +171,11 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 	data = make([]byte, p.Rows*p.RowBytes())
 	rest := q.Data
 	for _, r := range l.bands.of(p.Rows) {
-		n := (r[1] - r[0]) * p.Cols
-		p.Format.Encode(data[r[0]*p.RowBytes():r[1]*p.RowBytes()], rest[:n])
-		rest = rest[n:]
+		band := rest[:(r[1]-r[0])*p.Cols]
+		parallel.Do(r[1]-r[0], workers, func(i int) {
+			p.Format.Encode(data[(r[0]+i)*p.RowBytes():][:p.RowBytes()], band[i*p.Cols:][:p.Cols])
+		})
+		rest = rest[len(band):]
 		if l.finite {
 			continue
 		}

@@ -7,8 +7,10 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
@@ -61,12 +63,12 @@ func (p *Program) Layer(ctx context.Context, hessian func(context.Context, strin
 
 // LayerOf is Layer with the outputs of some bands alone. A program that uses it computes the rows of these bands.
 func (p *Program) LayerOf(ctx context.Context, bands Bands, hessian func(context.Context, string) (sgemm.Matrix, error), workers int) (*Layer, error) {
-	w, err := p.Lossless().OutputsOf(ctx, bands)
+	w, err := p.Lossless().outputsOf(ctx, bands, workers)
 	if err != nil {
 		return nil, err
 	}
 	axis, k := p.InputAxis()
-	l := &Layer{W: w, bands: bands, from: make([]int, k), count: p.count, finite: !slices.ContainsFunc(w.Data, func(v float32) bool { return v-v != 0 })}
+	l := &Layer{W: w, bands: bands, from: make([]int, k), count: p.count, finite: allFinite(w, workers)}
 	for i := range l.from {
 		l.from[i] = at(axis.Gather, i, i)
 	}
@@ -77,6 +79,17 @@ func (p *Program) LayerOf(ctx context.Context, bands Bands, hessian func(context
 	}
 	l.Signal, err = l.power(ctx, sgemm.Matrix{}, workers)
 	return l, err
+}
+
+// allFinite reports whether no value is NaN or infinite.
+func allFinite(w sgemm.Matrix, workers int) bool {
+	var other atomic.Bool
+	parallel.Do(w.Rows, workers, func(n int) {
+		if slices.ContainsFunc(w.Row(n), func(v float32) bool { return v-v != 0 }) {
+			other.Store(true)
+		}
+	})
+	return !other.Load()
 }
 
 // Fitted loads the program's layer with the Hessian that values are fitted to. h may be nil.

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // blockElems is about how many elements a block has: enough to make its overhead small, few enough for a core's cache.
@@ -42,9 +44,17 @@ func (p *Program) EachValues(ctx context.Context, first, last int, fn func(b Blo
 }
 
 // Outputs returns the result's values [N, K], outputs as rows. The error is ctx's.
-func (p *Program) Outputs(ctx context.Context) (sgemm.Matrix, error) {
+func (p *Program) Outputs(ctx context.Context) (sgemm.Matrix, error) { return p.outputs(ctx, 1) }
+
+// outputs is Outputs with the given number of goroutines. A fault of the mapped source is an error.
+func (p *Program) outputs(ctx context.Context, workers int) (sgemm.Matrix, error) {
 	m := sgemm.Dense(p.Rows, p.Cols, nil)
-	err := p.EachValues(ctx, 0, p.Rows, func(b Block, v []float32) { copy(m.Data[b.First*p.Cols:], v) })
+	step := 16 * p.blockRows()
+	err := parallel.Run(ctx, (p.Rows+step-1)/step, workers, func(ctx context.Context, i int) error {
+		return weights.Guard(p.File(), func() error {
+			return p.EachValues(ctx, i*step, min((i+1)*step, p.Rows), func(b Block, v []float32) { copy(m.Data[b.First*p.Cols:], v) })
+		})
+	})
 	if p.OutAxis == 1 {
 		m = transposed(m)
 	}
