@@ -215,6 +215,16 @@ func same(a, b any) bool {
 	return f == g
 }
 
+// ConfigDType is the element type that a config.json names, in which runtimes load the model: "dtype" or, in older
+// files, "torch_dtype". It is BF16 where neither is there.
+func ConfigDType(configJSON []byte) (weights.DType, error) {
+	c, err := readConfig(configJSON)
+	if err != nil {
+		return 0, err
+	}
+	return c.dtype()
+}
+
 // dtype reads "dtype" or, as older files call it, "torch_dtype"; BF16 where neither is there.
 func (c config) dtype() (weights.DType, error) {
 	field, v, ok := c.first([]string{"dtype", "torch_dtype"})

@@ -126,8 +126,8 @@ func TestLlamaLayout(t *testing.T) {
 		"layers.1.ffn":        {Kind: "ffn", Len: 5, Permute: true, Sign: true, Scale: true},
 		"layers.1.kv":         {Kind: "kv", Len: 2, Permute: true},
 		"layers.1.kv.0.group": {Kind: "group", Len: 3, Permute: true},
-		"layers.0.kv.1.v":     {Kind: "v", Len: 4, Permute: true, Sign: true, Scale: true},
-		"layers.0.kv.1.pair":  {Kind: "pair", Len: 2, Sign: true, Scale: true},
+		"layers.0.kv.1.v":     {Kind: "v", Len: 4, Permute: true, Sign: true, Scale: true, Cached: true},
+		"layers.0.kv.1.pair":  {Kind: "pair", Len: 2, Sign: true, Scale: true, Cached: true},
 		"layers.0.attn_norm":  {Kind: "attn_norm", Len: 6, Scale: true},
 		"final_norm":          {Kind: "final_norm", Len: 6, Scale: true},
 	}
@@ -238,6 +238,9 @@ func TestExpectDType(t *testing.T) {
 		infos, err := f.Expect([]byte(config + gpt2Config[1:]))
 		if err != nil || infos[0].DType != want {
 			t.Errorf("%s: %v, %v", config, infos[0].DType, err)
+		}
+		if d, err := ConfigDType([]byte(config + gpt2Config[1:])); err != nil || d != want {
+			t.Errorf("%s: %v, %v", config, d, err)
 		}
 	}
 }

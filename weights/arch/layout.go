@@ -46,6 +46,8 @@ type Index struct {
 	// Permute, Sign and Scale say which operations, applied to all uses at once, keep the model's
 	// function: a permutation of the labels; -1 on any of them; 2^k on any of them.
 	Permute, Sign, Scale bool
+	// Cached: a runtime's KV cache may store activations that the index's scales multiply, such as keys and values.
+	Cached bool
 	// Blocked, where not empty, is the reason why this checkpoint allows none of the three.
 	Blocked string
 	// Uses are the axes that take part: by tensor in the order of the family file, each axis once.

@@ -279,6 +279,7 @@ func (r *resolver) layout() *Layout {
 			}
 		}
 	}
+	r.markCached(l)
 	return l
 }
 

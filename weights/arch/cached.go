@@ -1,0 +1,44 @@
+package arch
+
+// markCached finds the indices whose scales reach keys, values or the vectors that both are computed from. A family
+// file does not name these tensors, so the rules go by structure. They may take too many, but none too few: an
+// encoder's heads count, too, and so does a latent vector of queries.
+func (r *resolver) markCached(l *Layout) {
+	for slot, instances := range r.space.made {
+		inHead := slot >= len(r.model.family.loops) && len(r.model.family.inner(slot)) > 0
+		for _, x := range instances {
+			if x != nil && x.Scale {
+				x.Cached = inHead || l.betweenOutputs(x) || l.ofLatent(x)
+			}
+		}
+	}
+}
+
+// betweenOutputs reports whether the scales of an index cancel between outputs of linear layers alone. Queries
+// and keys do so: attention multiplies them with each other.
+func (l *Layout) betweenOutputs(x *Index) bool {
+	for _, u := range x.Uses {
+		c := l.Claims[u.Tensor]
+		if u.Signed && c.Role != Bias && !(c.Role == Linear && u.Axis == c.OutAxis) {
+			return false
+		}
+	}
+	return true
+}
+
+// ofLatent reports whether an index scales a norm inside a layer. Every other norm reads the residual stream, which
+// belongs to the whole model. Attention with latent vectors stores the norm's output instead of keys and values.
+func (l *Layout) ofLatent(x *Index) bool {
+	for _, u := range x.Uses {
+		c := l.Claims[u.Tensor]
+		if c.Role != Norm || !u.Signed {
+			continue
+		}
+		for _, name := range c.Axes[u.Axis].Indices() {
+			if y := l.byName[name]; y != x && !y.global {
+				return true
+			}
+		}
+	}
+	return false
+}
