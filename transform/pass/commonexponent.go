@@ -64,6 +64,7 @@ func (m *Model) exponentChooser(ctx context.Context, exps map[string][]int) (*ex
 	linears := m.Linears()
 	v.layers = make([]fields, len(linears))
 	views := m.previews()
+	views.budgeted = true // a coarser grid has more zeros, and powers are chosen by their share
 	err := m.Parallel(ctx, "exponents", len(linears), len(linears), func(ctx context.Context, i int) (err error) {
 		if c := linears[i]; len(c.Axes) == 2 {
 			w, _ := m.Weights.Weight(c.Name)

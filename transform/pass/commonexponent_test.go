@@ -250,3 +250,18 @@ func predictionsKeepTheSourcesScale(t *testing.T, m *weights.Model) {
 		}
 	}
 }
+
+// Common powers are chosen for the grid that a budget of output SNR allows, as though it had been asked for.
+func TestCommonPowersSuitTheBudget(t *testing.T) {
+	m, _, _ := testmodel.Trained(t)
+	for _, c := range []struct {
+		budget, fixed string
+		minSNR        float64
+	}{{"scale,grid", "scale,grid=4", 20}, {"scale,grid", "scale,grid=16", 32}} {
+		have, want := makePlan(t, m, c.budget, c.minSNR), makePlan(t, m, c.fixed, 0)
+		have.Request, have.Predictions, want.Predictions = want.Request, nil, nil
+		if string(testplan.Encoded(t, have)) != string(testplan.Encoded(t, want)) {
+			t.Errorf("%s within %g dB is not what %s does", c.budget, c.minSNR, c.fixed)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package pass
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/transform/order"
@@ -15,6 +16,8 @@ type previews struct {
 	m        *Model
 	compiler *program.Compiler // with the signs and powers of two that are planned, in the source's order
 	views    sync.Map          // by weight: func() (*program.Program, error)
+	// budgeted shows what a budget of output SNR lets passes without arguments do, and not half of what they could do.
+	budgeted bool
 }
 
 func (m *Model) previews() *previews {
@@ -36,8 +39,12 @@ func (v *previews) make(ctx context.Context, w *quant.Weight, layer bool) (*prog
 	if err != nil || !layer {
 		return l.base, err
 	}
+	expected := v.m.expected()
+	if v.budgeted && v.m.Budget.MinSNR != nil && len(expected) > 0 && len(expected[0].Args) == 0 {
+		return l.withinBudget(ctx)
+	}
 	p := l.base
-	for _, c := range v.m.expected() {
+	for _, c := range expected {
 		all, err := c.Pass.Candidates(ctx, l, c.Args)
 		if err != nil {
 			return nil, err
@@ -71,6 +78,46 @@ func (m *Model) expected() (list []Choice) {
 		return free[max(0, len(free)-1):]
 	}
 	return list
+}
+
+// withinBudget is the preview that is predicted to save most energy within the budget of output SNR, as the sample
+// tells, by the passes without arguments. It is the layer as it stands where none saves anything.
+func (l *Layer) withinBudget(ctx context.Context) (*program.Program, error) {
+	list := []*program.Program{l.base}
+	for _, c := range l.Choices {
+		if c.Pass.Preview == nil || len(c.Args) > 0 {
+			continue
+		}
+		all, err := c.Pass.Candidates(ctx, l, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, data := range all {
+			o, err := c.Pass.Preview(ctx, l, data)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, l.base.With(o))
+		}
+	}
+	sample, best, least := l.Sample(list...), l.base, math.Inf(1)
+	for _, p := range list {
+		loss, err := sample.Loss(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if loss.Decibels() < *l.Budget.MinSNR {
+			continue
+		}
+		e, err := sample.Energy(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if e.Relative < least {
+			best, least = p, e.Relative
+		}
+	}
+	return best, nil
 }
 
 // show gives uses the rows of their previews.
