@@ -18,7 +18,7 @@ const scaleName = "scale"
 // Scale multiplies labels of an index by powers of two. The data of a step are the exponents, by label.
 var Scale = &Pass{
 	Name: scaleName, Class: Exact, NeedsFamily: true,
-	Usage: "scale[=labels]",
+	Usage: "scale[=labels|uncached]",
 	Doc: "Multiplies by powers of two on one side of an index and by their inverses on the other (a norm's weight " +
 		"against the layers that read it, up against down, V against O). Each label gets a power that brings it " +
 		"to its neighbours' size; with labels, no more than that. In workloads with decode " +
@@ -30,10 +30,12 @@ var Scale = &Pass{
 		"label is refused where any value would overflow, turn subnormal or is not finite. The tensors between " +
 		"the two sides are multiplied by a power of two at run time. BF16 and FP32 runtimes do not notice. Fixed " +
 		"scales of FP8 or INT8 activations and KV caches do, and FP16 could overflow. So a common power is " +
-		"used only where all tensors are BF16 or F32.",
+		"used only where all tensors are BF16 or F32. With uncached, scale leaves out the indices of attention heads " +
+		"and of latent vectors, whose activations (keys and values) a KV cache may store. The contents of the cache then " +
+		"stay as they were.",
 	Args: func(args []string) error {
-		if len(args) != 1 || args[0] != onlyLabels {
-			return fmt.Errorf("%q is not %s", args, onlyLabels)
+		if len(args) != 1 || args[0] != onlyLabels && args[0] != uncached {
+			return fmt.Errorf("%q is neither %s nor %s", args, onlyLabels, uncached)
 		}
 		return nil
 	},
@@ -58,14 +60,17 @@ var Scale = &Pass{
 	},
 }
 
-// onlyLabels is the argument that asks for no common exponent.
-const onlyLabels = "labels"
+const (
+	onlyLabels = "labels"   // the argument that asks for no common exponent
+	uncached   = "uncached" // the argument that leaves out indices whose activations a KV cache may store
+)
 
 // planScale chooses every label's own power, then one for each index, and keeps of both what is exact.
 func planScale(ctx context.Context, m *Model, args []string) ([]*plan.Step, error) {
 	var mu sync.Mutex
 	exps := map[string][]int{} // by index
-	_, err := m.eachIndex(ctx, scaleName, true, m.Workers, func(ix *arch.Index) bool { return ix.Scale }, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
+	want := func(ix *arch.Index) bool { return ix.Scale && !(ix.Cached && slices.Contains(args, uncached)) }
+	_, err := m.eachIndex(ctx, scaleName, true, m.Workers, want, func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error) {
 		e, err := m.scaleLabels(ctx, ix)
 		mu.Lock()
 		defer mu.Unlock()
@@ -75,7 +80,7 @@ func planScale(ctx context.Context, m *Model, args []string) ([]*plan.Step, erro
 	if err != nil {
 		return nil, err
 	}
-	if len(args) == 0 && m.Workload.Decode > 0 {
+	if !slices.Contains(args, onlyLabels) && m.Workload.Decode > 0 {
 		if err := m.addCommonExponents(ctx, exps); err != nil {
 			return nil, err
 		}
