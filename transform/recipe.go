@@ -11,7 +11,11 @@ import (
 	"os"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Recipe is a named choice of passes and budget.
@@ -20,6 +24,9 @@ type Recipe struct {
 	Doc  string `json:"doc,omitempty"`
 	// Passes as ParsePasses reads them.
 	Passes string `json:"passes"`
+	// InDecode are exact passes that come before Passes in workloads with decode, for models that runtimes compute in
+	// BF16; see [Recipe.For]. Empty: none.
+	InDecode string `json:"in_decode,omitempty"`
 	// MinSNR is the lowest output signal-to-noise ratio in decibels; nil: nothing may be lost, or
 	// the passes' arguments say all.
 	MinSNR *float64 `json:"min_snr_db,omitempty"`
@@ -30,6 +37,13 @@ type Recipe struct {
 }
 
 func ptr(v float64) *float64 { return &v }
+
+// uncachedPowers save energy in decode and lose nothing; KV caches in FP8 or INT8 keep their scales.
+const uncachedPowers = "scale=uncached"
+
+// inDecode says in a recipe's documentation when uncachedPowers are part of it.
+const inDecode = ". Without tokens, in workloads with decode, models whose tensors are all BF16 get scale=uncached first: " +
+	"serve them in BF16"
 
 // searched are the passes that the search for a budget of loss chooses among.
 const searched = "trellis,compensate"
@@ -45,15 +59,15 @@ var Recipes = []Recipe{
 		Name: "near-lossless",
 		Doc: "with tokens: what saves most while perplexity rises by at most 0.1 % (llama-17m: +0.070 %, " +
 			"measured −3.7 % in prefill). Without: a layer's output keeps 31 dB " +
-			"(+0.020 %, predicted −2.7 % in prefill)",
-		Passes:     "grid,round",
+			"(+0.020 %, predicted −2.7 % in prefill)" + inDecode,
+		Passes: "grid,round", InDecode: uncachedPowers,
 		MinSNR:     ptr(31),
 		WithTokens: searched, MaxLoss: ptr(0.001),
 	}, {
 		Name: "balanced",
 		Doc: "with tokens: what saves most while perplexity rises by at most 1 %. Without: a layer's output " +
-			"keeps 20 dB (llama-17m: +0.43 %, measured −4.1 % in prefill)",
-		Passes:     "grid,round",
+			"keeps 20 dB (llama-17m: +0.43 %, measured −4.1 % in prefill)" + inDecode,
+		Passes: "grid,round", InDecode: uncachedPowers,
 		MinSNR:     ptr(20),
 		WithTokens: searched, MaxLoss: ptr(0.01),
 	},
@@ -84,6 +98,39 @@ func FindRecipe(name string) (Recipe, error) {
 		return Recipe{}, fmt.Errorf(`%s: no recipe: %w: write JSON such as {"passes": "grid,round", "min_snr_db": 31}`, name, err)
 	}
 	return r, nil
+}
+
+// For is the recipe as it suits a model and a workload: InDecode is part of Passes, or empty. It is dropped without an
+// error where the family is not known, or where powers of two could do harm: to activations in FP16, to quantised
+// weights whose activations may have fixed scales, and to an adapter that does not follow. A nil family is that of the
+// catalogue.
+func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Recipe {
+	if r.InDecode != "" && l.Decode > 0 && computesInBF16(m, family) {
+		r.Passes = r.InDecode + "," + r.Passes
+	}
+	r.InDecode = ""
+	return r
+}
+
+// computesInBF16 reports whether config.json and every tensor that shares an index say so. The codes of a quantised
+// weight are of another type.
+func computesInBF16(m *weights.Model, family *arch.Family) bool {
+	layout, err := arch.Resolve(m, family)
+	if err != nil || leftBehind(m, layout) != "" {
+		return false
+	}
+	if d, err := arch.ConfigDType(m.Config); err != nil || d != weights.BF16 {
+		return false
+	}
+	stored := quant.Group(m)
+	for _, x := range layout.Indices {
+		for _, u := range x.Uses {
+			if w, ok := stored.Weight(u.Tensor); !ok || w.DType != weights.BF16 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (r *Recipe) decode(js []byte) error {

@@ -33,6 +33,7 @@ are no part of the model's family, such as a vision tower's, stay as they are. S
 of quantised weights: codes, scales, zero points.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
+   lowtoggle convert MODEL OUT --workload decode         the same, for decode
    lowtoggle convert MODEL OUT --recipe exact            the function kept
    lowtoggle convert MODEL OUT --min-snr 25              another budget
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
@@ -65,6 +66,9 @@ because the weights are quantised.`,
 			return err
 		}
 		defer m.Close()
+		if err := suitRecipe(c, m, &o); err != nil {
+			return err
+		}
 		start := time.Now()
 		var closeDevice func() error
 		o.Tokens, closeDevice, err = givenTokens(c, m, args[0], args[1], o)

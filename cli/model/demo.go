@@ -94,6 +94,7 @@ type demoRow struct {
 func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out string, r flag.Options) (row demoRow, err error) {
 	o := transform.Options{Budget: pass.Budget{MinSNR: recipe.MinSNR}, Cost: r.Calibration, Version: c.App.Version,
 		Workload: r.Workload, Role: r.Role, Workers: r.Workers}
+	recipe = recipe.For(m, r.Family, r.Workload)
 	if o.Passes, err = transform.ParsePasses(recipe.Passes); err != nil {
 		return row, err
 	}

@@ -42,6 +42,9 @@ the weights are quantised and nothing is left to do.`,
 			return err
 		}
 		defer m.Close()
+		if err := suitRecipe(c, m, &o); err != nil {
+			return err
+		}
 		path := c.String("output")
 		if c.Bool("json") && !c.IsSet("output") {
 			path = ""

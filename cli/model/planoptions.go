@@ -6,6 +6,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // planFlags are the flags of commands that make a plan.
@@ -24,16 +25,12 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		return o, exit.Usagef("--passes and --recipe exclude each other")
 	}
 	if !c.IsSet("passes") {
-		name := transform.DefaultRecipe
-		if c.IsSet("recipe") {
-			name = c.String("recipe")
-		}
-		recipe, err := transform.FindRecipe(name)
+		recipe, err := findRecipe(c)
 		if err != nil {
-			return o, exit.Usage(err)
+			return o, err
 		}
 		passes, o.Budget.MinSNR = recipe.Passes, recipe.MinSNR
-		if c.IsSet("tokens") && recipe.WithTokens != "" && !c.IsSet("min-snr") {
+		if searches(c, recipe) {
 			passes, o.Budget.MinSNR = recipe.WithTokens, nil
 			if recipe.MaxLoss != nil {
 				o.Budget.MaxLoss = nats(*recipe.MaxLoss)
@@ -58,4 +55,37 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		return o, exit.Usage(err)
 	}
 	return o, nil
+}
+
+// findRecipe is the recipe that was asked for, or the default.
+func findRecipe(c *cli.Context) (transform.Recipe, error) {
+	name := transform.DefaultRecipe
+	if c.IsSet("recipe") {
+		name = c.String("recipe")
+	}
+	recipe, err := transform.FindRecipe(name)
+	if err != nil {
+		return recipe, exit.Usage(err)
+	}
+	return recipe, nil
+}
+
+// searches reports whether a recipe's passes for tokens are asked for.
+func searches(c *cli.Context, recipe transform.Recipe) bool {
+	return c.IsSet("tokens") && recipe.WithTokens != "" && !c.IsSet("min-snr")
+}
+
+// suitRecipe gives the options of a recipe the passes that suit the model.
+func suitRecipe(c *cli.Context, m *weights.Model, o *transform.Options) error {
+	if c.IsSet("passes") {
+		return nil
+	}
+	recipe, err := findRecipe(c)
+	if err != nil || searches(c, recipe) {
+		return err
+	}
+	if o.Passes, err = transform.ParsePasses(recipe.For(m, o.Family, o.Workload).Passes); err != nil {
+		return exit.Usage(err)
+	}
+	return nil
 }
