@@ -198,7 +198,8 @@ PyTorch %s ran the same steps on the same card in the same run, as eager operati
     bench/whole.sh LOWTOGGLE FOLDER
 
 The script makes the model, converts it, and measures source, output and a copy of the source in random order
-([measuring.md](measuring.md)). TIME=60s gives narrower intervals. For a model of your own, use
+([measuring.md](measuring.md)). It converts for prefill, the default, so ` + "`scale`" + ` gives no layer the common power that it gives in
+decode ([scaling.md](scaling.md)). TIME=60s gives narrower intervals. For a model of your own, use
 ` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `.
 `)
 	return b.Bytes()
