@@ -90,7 +90,7 @@ func (c *compiler) compile(name, source string, capability int, defines []string
 	return image, c.check("nvrtcGetCUBIN", c.nvrtcGetCUBIN(program, &image[0]))
 }
 
-// architecture is the compiler's name of a target. Hopper's own instructions are in a target of their own.
+// architecture returns the compiler's name of a target. Hopper's warpgroup instructions need the target sm_90a.
 func architecture(capability int) string {
 	if capability == 90 {
 		return "sm_90a"
@@ -101,7 +101,7 @@ func architecture(capability int) string {
 // logLines is the number of lines of the compiler's log that an error shows.
 const logLines = 20
 
-// log is the beginning of the compiler's messages, on lines of their own; empty if there are none.
+// log returns the first lines of the compiler's messages, or an empty text.
 func (c *compiler) log(program uintptr) string {
 	var bytes uint64
 	if c.nvrtcGetProgramLogSize(program, &bytes) != 0 || bytes < 2 {

@@ -39,7 +39,7 @@ type LinearShape struct {
 	Transposed, TransposedX bool
 	// StrideX, StrideW and StrideY are the elements from one row to the next. A StrideW of 0: w has no gaps.
 	StrideX, StrideW, StrideY int
-	// Aligned is a power of two of at most 256: the addresses of x, w and y are multiples of so many bytes.
+	// Aligned is the alignment of x, w and y in bytes: a power of two, at most 256.
 	Aligned int
 }
 
@@ -126,7 +126,7 @@ func (l *Linear) launch(h *heuristic, y, x, w Address, add bool) error {
 		&h.algo, d.workspace, workspaceBytes, d.stream))
 }
 
-// tuneRuns is the number of timed launches of each kernel.
+// tuneRuns is the number of timed launches of each kernel in Tune.
 const tuneRuns = 5
 
 // Tune times the kernels that cuBLASLt offers for these operands and keeps the fastest. It overwrites y. A kernel that

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Address is a place in the card's memory.
+// Address is an address in the card's memory.
 type Address uint64
 
 // Plus is the address so many bytes after a.
@@ -20,8 +20,9 @@ type Module struct {
 	handle uintptr
 }
 
-// Compile compiles the CUDA C++ of source for this card and loads it. name stands in the compiler's messages. Defines
+// Compile compiles the CUDA C++ of source for this card and loads it. name is the source's name in messages. Defines
 // are macros, as NAME=VALUE.
+//
 // Without NVRTC, or if the source does not compile for this card, the error is an [ErrNoCompiler]. Compiling
 // takes seconds. If ctx ends first, Compile returns its error at once, and the compiler ends on its own.
 func (d *Device) Compile(ctx context.Context, name, source string, defines ...string) (*Module, error) {
@@ -189,7 +190,7 @@ type Memory struct {
 // NewMemory returns an empty Memory. Closing the device frees it.
 func (d *Device) NewMemory() *Memory { return &Memory{arena: arena{device: d}} }
 
-// Alloc allocates so many bytes and returns their address, a multiple of 256. If the card has no room, the error is an
+// Alloc allocates memory and returns its address, a multiple of 256. If the card has no room, the error is an
 // [ErrOutOfMemory].
 func (m *Memory) Alloc(bytes int) (Address, error) {
 	at, err := m.alloc(bytes)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Graph is captured work, of which a card runs replays back to back. One graph, batch or sequence runs at a time. The
+// Graph is captured work, which a card replays back to back. One graph, batch or sequence runs at a time. The
 // methods of a graph must be called from one goroutine.
 type Graph struct {
 	device *Device
@@ -107,7 +107,7 @@ func (g *Graph) Start(n int) error {
 // replays is the rest of one Start.
 type replays struct {
 	graph       *Graph
-	left, chunk int // chunk replays are a piece
+	left, chunk int // a piece is chunk replays
 	pieces      int // queued so far
 }
 

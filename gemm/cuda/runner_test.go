@@ -386,7 +386,7 @@ func TestStepsShareBuffersOfOneShape(t *testing.T) {
 	} {
 		other := newTiny(t, "llama-tiny", c.changes, c.dtype).mustLoad(t, device, runner.Options{Resident: true, Exact: c.exact})
 		_, err := other.NewStep(t.Context(), "b", work, like)
-		testmodel.WantError(t, err, "b: the step would share the buffers of a model of other shapes")
+		testmodel.WantError(t, err, "b: the two models differ in shapes, type or card")
 	}
 	// DeepSeek's short vectors are in no size of the attention's heads.
 	short := newTiny(t, "deepseek_v3-tiny", `{"first_k_dense_replace": 3}`, weights.BF16).mustLoad(t, device, runner.Options{Resident: true})
@@ -600,7 +600,7 @@ func TestRunnerRefuses(t *testing.T) {
 	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 65536, Context: 2, Decode: true}, nil)
 	testmodel.WantError(t, err, "s: decode, batch 65536, context 2: a step takes at most 65535 sequences")
 	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 2, Linear: true}, nil)
-	testmodel.WantError(t, err, "s: linear layers alone")
+	testmodel.WantError(t, err, "s: a step of linear layers alone")
 	like, err := on.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 2}, nil)
 	testmodel.OK(t, err)
 	_, err = on.NewStep(t.Context(), "s", runner.Work{Sequences: 2, Context: 2}, like)

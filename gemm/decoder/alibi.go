@@ -12,8 +12,8 @@ type ALiBi struct {
 	Coarse bool
 }
 
-// newALiBi makes slopes. For 2ⁿ heads they go from 2^-(8/2ⁿ) down in equal ratios to 2^-8. Other numbers of heads
-// get the slopes of the next lower power of two, and then every second slope of the next higher.
+// newALiBi computes the slopes. For 2ⁿ heads they are a geometric series from 2^-(8/2ⁿ) to 2^-8. Other numbers of heads
+// get the slopes of the next lower power of two, then every second slope of the next higher one.
 func newALiBi(heads int, coarse bool) *ALiBi {
 	a := &ALiBi{Coarse: coarse}
 	lower := 1 << (bits.Len(uint(heads)) - 1)

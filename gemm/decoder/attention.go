@@ -1,10 +1,10 @@
 package decoder
 
-// Attention is causal attention: softmax(Scale·q·kᵀ)·v for each query head, and Out of the heads side by side.
+// Attention is causal attention: softmax(Scale·q·kᵀ)·v for each query head, then Out of the concatenated heads.
 type Attention struct {
 	Heads
-	// In are the layers that make queries, keys and values. Heads says in which columns of their outputs, side by
-	// side, each head is. Empty if Latent is set.
+	// In are the layers that compute queries, keys and values. Heads says which columns of their concatenated
+	// outputs belong to which head. In is empty if Latent is set.
 	In     []Linear
 	Norms  []SpanNorm // of queries and keys; none in most families
 	Latent *Latent    // makes queries, keys and values instead of In
@@ -16,26 +16,26 @@ type Attention struct {
 	Out    Linear
 }
 
-// SpanNorm normalises columns of the outputs of attention's first layers: from each of Columns on as many as the
-// norm is wide.
+// SpanNorm normalises spans of columns of the outputs of attention's first layers. A span begins at each of Columns and
+// has the norm's width.
 type SpanNorm struct {
 	Norm
 	Columns []int
 }
 
-// Latent is multi-head latent attention (DeepSeek-V2). The keys and values of all heads are computed from one
-// short vector, and in most models the queries from another. Keys have additional channels for positions, which
-// all heads share.
+// Latent is multi-head latent attention (DeepSeek-V2). The keys and values of all heads are computed from one low-rank
+// vector, and in most models the queries from another. Keys have additional channels with rotary positions, which all
+// heads share.
 type Latent struct {
-	// Down makes the queries or their short vector, then the short vector of keys and values with the shared
-	// channels behind it.
+	// Down computes the queries or their low-rank vector, then the low-rank vector of keys and values, followed by the
+	// shared channels.
 	Down    [2]Linear
-	Queries Raise // missing if Down[0] makes the queries
-	KV      Raise // makes for each head its key's own channels and its value
+	Queries Raise // missing if Down[0] computes the queries
+	KV      Raise // computes each head's own key channels and its value
 	Shared  int   // channels of a key that all heads share, its last
 }
 
-// Raise makes long vectors from short ones: Up(Norm(x)). The zero value is none.
+// Raise is an up-projection from a low-rank vector: Up(Norm(x)). The zero value means that there is none.
 type Raise struct {
 	Norm Norm
 	Up   Linear

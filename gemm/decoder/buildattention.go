@@ -8,7 +8,7 @@ const (
 	slidingAttention = "sliding_attention"
 )
 
-// attention is a layer's.
+// attention describes a layer's attention.
 func (b *builder) attention(layer int) *Attention {
 	data := b.family.attention
 	if data.latent != nil {
@@ -35,7 +35,7 @@ func (b *builder) attention(layer int) *Attention {
 	return a
 }
 
-// span is a norm of heads that begin at columns: of each head by itself, or of all heads together.
+// span describes a norm of the heads that begin at columns: of each head by itself, or of all heads together.
 func (b *builder) span(n Norm, columns []int, size int) SpanNorm {
 	switch n.Width {
 	case size:
@@ -47,7 +47,7 @@ func (b *builder) span(n Norm, columns []int, size int) SpanNorm {
 	return SpanNorm{n, columns}
 }
 
-// scores is attention without its layers: how queries and keys of a layer make scores.
+// scores describes how a layer computes scores from queries and keys; the linear layers are left out.
 func (b *builder) scores(layer int, h Heads) *Attention {
 	data, c := b.family.attention, b.config
 	window, kind := b.window(layer)
@@ -67,13 +67,13 @@ func (b *builder) scores(layer int, h Heads) *Attention {
 // defaultScale is the scale of scores for heads with so many channels.
 func defaultScale(size int) float64 { return 1 / math.Sqrt(float64(size)) }
 
-// biased reports whether positions are biases of scores.
+// biased reports whether positions enter as biases of scores (ALiBi).
 func (b *builder) biased() bool {
 	data := b.family.attention.alibi
 	return data != nil && b.config.is(data.used)
 }
 
-// window is how many keys a layer's queries see, 0 for all, and the layer's kind.
+// window returns the number of keys that a layer's queries see, 0 for all, and the layer's kind.
 func (b *builder) window(layer int) (size int, kind string) {
 	data, c := b.family.attention.window, b.config
 	if data.size.name == "" || data.used.name != "" && !c.is(data.used) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// decoder puts a model together.
+// decoder describes the whole model.
 func (b *builder) decoder() *Decoder {
 	f, c := b.family, b.config
 	c.refuse(f.must)
@@ -30,7 +30,7 @@ func (b *builder) decoder() *Decoder {
 		d.Limit = c.length(r.limit.name, int(r.limit.value.(float64)))
 	}
 	if f.attention.window.size.name == "" {
-		// Up to its length a window makes no difference, whether the model heeds it or not.
+		// Sequences no longer than the window give the same result with and without it.
 		d.Limit = min(d.Limit, c.length("sliding_window", d.Limit))
 	}
 	for i := range b.dims["layers"] {
@@ -55,7 +55,7 @@ func (b *builder) embedding() Embedding {
 	return e
 }
 
-// block is two steps, or one in which attention and FFN read the same stream.
+// block describes a block: two steps, or one where attention and FFN read the same stream.
 func (b *builder) block(layer int) Block {
 	f := b.family
 	attention := Branch{b.norm(layer, f.attention.norm...), []Part{b.finish(layer, Part{Attention: b.attention(layer)}, f.attention.post)}}

@@ -20,7 +20,7 @@ type builder struct {
 	err    error
 }
 
-// module names a tensor by arch.Claim's Kind and Layer, experts of one layer alike.
+// module names tensors by arch.Claim's Kind and Layer. All experts of a layer have the same module.
 type module struct {
 	kind  string
 	layer int
@@ -64,7 +64,7 @@ func (b *builder) hasAny(layer int, kinds []string) bool {
 	return slices.ContainsFunc(kinds, func(kind string) bool { return b.has(layer, kind) })
 }
 
-// claim finds a tensor that must have so many dimensions.
+// claim finds a tensor, which must have the given number of dimensions.
 func (b *builder) claim(kind string, layer, dimensions int) *arch.Claim {
 	all := b.claims[module{kind, layer}]
 	switch {
@@ -80,7 +80,7 @@ func (b *builder) claim(kind string, layer, dimensions int) *arch.Claim {
 	return nil
 }
 
-// table is the name of an embedding with so many rows.
+// table returns the name of an embedding, which must have the given number of rows.
 func (b *builder) table(kind string, rows int) string {
 	c := b.claim(kind, -1, 2)
 	if c == nil {
@@ -105,7 +105,7 @@ func newLinear(c *arch.Claim) Linear {
 		Inputs: c.Axes[1-c.OutAxis].Len(), Outputs: c.Axes[c.OutAxis].Len()}
 }
 
-// norm is the first of kinds that the checkpoint has. It must have one of them. Without kinds there is no norm.
+// norm describes the first norm of kinds that the checkpoint has. It must have one, unless kinds is empty.
 func (b *builder) norm(layer int, kinds ...string) Norm {
 	if len(kinds) == 0 || kinds[0] == "" {
 		return Norm{}

@@ -43,7 +43,7 @@ func (b *builder) routing(data *expertsData) Routing {
 	return r
 }
 
-// grouped fails unless a routing fits the number of experts.
+// grouped fails unless the groups fit the number of experts.
 func (b *builder) grouped(e *Experts) {
 	n, r, from := e.Router.Outputs, e.Routing, e.Router.Outputs
 	if r.Groups > 0 {

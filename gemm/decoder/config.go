@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// config is a decoded config.json. Package arch reads the sizes; these are the fields that decide
-// the arithmetic. It keeps the first error, so that reading is a list.
+// config is a decoded config.json. Package arch reads the sizes; config reads the fields that decide the arithmetic. It
+// keeps the first error, so callers read fields without checking each.
 type config struct {
 	fields map[string]any
 	err    error
@@ -31,8 +31,8 @@ func (c *config) failf(format string, args ...any) {
 	}
 }
 
-// find looks for a field, first in text_config, where models that also see keep those of their
-// language model. Dots lead into nested objects. No field is without a name.
+// find looks for a field, first in text_config, where multimodal models keep the fields of their language model. Dots lead
+// into nested objects. An empty name finds nothing.
 func (c *config) find(name string) (v any, there bool) {
 	if name == "" {
 		return nil, false
@@ -76,13 +76,13 @@ func get[T bool | string | float64](c *config, name string, missing T) T {
 	return t
 }
 
-// is reads a truth; a field without a default is false.
+// is reads a boolean; a field without a default is false.
 func (c *config) is(f field) bool {
 	missing, _ := f.value.(bool)
 	return get(c, f.name, missing)
 }
 
-// object says whether there is an object of that name.
+// object reports whether there is an object of that name.
 func (c *config) object(name string) bool {
 	v := c.lookup(name)
 	_, ok := v.(map[string]any)
@@ -116,7 +116,7 @@ func (c *config) length(name string, missing int) int {
 	return toLength(c.positive(name, float64(missing)))
 }
 
-// toLength rounds up, to at most what any sequence has.
+// toLength rounds up to an int, at most math.MaxInt32.
 func toLength(v float64) int { return int(min(math.Ceil(v), math.MaxInt32)) }
 
 // count is length for a field whose default may be 0, for none.
@@ -128,7 +128,7 @@ func (c *config) count(f field) int {
 	return c.length(f.name, 0)
 }
 
-// bound reads a number above 0; null says 0, that there is no bound, whatever the default.
+// bound reads a number above 0; null gives 0, which means no bound, whatever the default.
 func (c *config) bound(f field) float64 {
 	v, there := c.find(f.name)
 	missing, _ := f.value.(float64)
@@ -144,7 +144,7 @@ func (c *config) bound(f field) float64 {
 // sameAs is the value of another field.
 type sameAs string
 
-// refuse notes fields that ask for what is not implemented.
+// refuse fails for fields whose value is not implemented.
 func (c *config) refuse(must []field) {
 	for _, f := range must {
 		known := f.value

@@ -1,6 +1,6 @@
 package decoder
 
-// Decoder is what a model computes.
+// Decoder describes what a model computes.
 type Decoder struct {
 	Family        string
 	Hidden, Vocab int // channels of the residual stream; tokens of the vocabulary
@@ -10,7 +10,7 @@ type Decoder struct {
 	Head          Head
 }
 
-// Embedding makes the residual stream of tokens: Norm(Scale·row of the token + row of the position).
+// Embedding is the first residual stream: Norm(Scale·row of the token + row of the position).
 type Embedding struct {
 	Tokens string // tensor [Vocab, Hidden]
 	Scale  float32
@@ -20,7 +20,7 @@ type Embedding struct {
 	Norm                 Norm // may be missing
 }
 
-// Head makes logits: Cap·tanh(Scale·y/Cap) of y = Linear(Norm(h)).
+// Head computes logits: Cap·tanh(Scale·y/Cap) with y = Linear(Norm(h)).
 type Head struct {
 	Norm   Norm
 	Linear Linear

@@ -18,13 +18,13 @@ type family struct {
 	must      []field // other values than these are not implemented
 }
 
-// embeddingData is how tokens become hidden states.
+// embeddingData describes how tokens become hidden states.
 type embeddingData struct {
 	tokens    string // its rows are looked up by token
 	positions string // its rows are looked up by position, and added; empty: none
 	offset    int    // the row of the first position
 	scale     factor // of the tokens' rows
-	norm      string // of what comes out; empty: none
+	norm      string // of the sum; empty: none
 }
 
 // attentionData are attention's modules.
@@ -59,9 +59,9 @@ type windowData struct {
 // rotaryData are rotary positions.
 type rotaryData struct {
 	theta      field
-	share      field    // the part of each head's channels that turns; no name: all, and nothing else is implemented
+	share      field    // the share of each head's channels that is rotated; no name: all, and nothing else is implemented
 	size       string   // the number of them, where config.json says it itself
-	neighbours field    // bool: pairs are neighbours, not halves apart
+	neighbours field    // bool: pairs are adjacent channels, not half a head apart
 	local      field    // theta of layers with a window, which are then not scaled; no name: as the others'
 	long       []string // further names of longrope
 	limit      field    // longest sequence
@@ -74,8 +74,7 @@ type alibiData struct {
 	coarse bool
 }
 
-// latentData is multi-head latent attention (DeepSeek-V2): queries, keys and values are computed from short
-// vectors.
+// latentData is multi-head latent attention (DeepSeek-V2): queries, keys and values are computed from low-rank vectors.
 type latentData struct {
 	q                    string // queries, where they are not made of a short vector
 	qDown, qNorm, qUp    string
@@ -109,14 +108,14 @@ type expertsData struct {
 	sigmoid    bool        // scores are sigmoids, not a softmax
 	normalize  field       // bool: a token's weights sum to 1
 	scale      factor      // of weights
-	// Experts are chosen from the best groups: by the sum of each one's best.
+	// Experts are chosen from the best groups. A group's score is the sum of its best experts'.
 	groups, groupsUsed field // default 0: there are none
 	method             field // chooses from groups where it is that of grouped
 	grouped            string
 	best               int
 }
 
-// headData is what makes logits.
+// headData describes how logits are computed.
 type headData struct {
 	name  string
 	tied  field  // the head is the embedding

@@ -1,8 +1,8 @@
 package decoder
 
-// FFN is a feed-forward network: Out(act(y)), or Out(act(gate)·up) if y is gate and up side by side.
+// FFN is a feed-forward network: Out(act(y)), or Out(act(gate)·up) if y is gate and up concatenated.
 type FFN struct {
-	In         []Linear // their outputs side by side are y
+	In         []Linear // y is their outputs, concatenated
 	Gated      bool
 	Activation Activation
 	Out        Linear
@@ -22,8 +22,7 @@ const (
 	ReLU
 )
 
-// Experts are feed-forward networks. A router chooses a few of them for each token and sums their outputs with
-// weights of the token's own.
+// Experts are feed-forward networks. A router chooses a few of them for each token, and weights for their sum.
 type Experts struct {
 	Router     Linear
 	Correction string // tensor [experts] added to scores while choosing; empty: none
@@ -37,7 +36,7 @@ type Routing struct {
 	Sigmoid   bool // scores are sigmoids, not a softmax
 	Normalize bool // a token's weights are divided by their sum
 	Scale     float64
-	// If Groups is above 0, experts are chosen from the best GroupsUsed groups alone. A group is as good as the
-	// sum of its Best largest scores.
+	// If Groups is above 0, experts are chosen only from the GroupsUsed groups with the highest scores. A group's
+	// score is the sum of its Best largest.
 	Groups, GroupsUsed, Best int
 }

@@ -2,8 +2,8 @@ package decoder
 
 // Input is an input of linear layers.
 type Input struct {
-	Layers []Linear // those that read it; there is at least one
-	Block  int      // the block that they are in; the number of blocks for the head
+	Layers []Linear // the layers that read it, at least one
+	Block  int      // the layers' block; the number of blocks for the head
 }
 
 // Inputs lists the inputs of the linear layers in the order in which they are computed. Their layers are those of

@@ -45,8 +45,8 @@ func (b Branch) First() []Linear {
 	return all
 }
 
-// first are the layers that read the part's input, rest those behind them. Both are in the order in which they are
-// computed.
+// first returns the layers that read the part's input, rest the layers after them. Both are in the order in which they
+// are computed.
 func (p Part) first() []Linear {
 	switch {
 	case p.Experts != nil:

@@ -87,7 +87,7 @@ func newFrequencies(radians []float64, length float64) Frequencies {
 	return f
 }
 
-// turning says which of a head's channels turn: from first on, n.
+// turning returns which of a head's channels are rotated: n, from first on.
 func (r rope) turning(size int) (first, n int) {
 	switch data := r.data; {
 	case data.size != "":
@@ -137,9 +137,8 @@ func (r rope) llama3(f []float64) {
 	}
 }
 
-// yarn divides frequencies that turn rarely within the original length by a factor, leaves those that
-// turn often, and goes from one to the other in a ramp over the pairs (Peng et al., ICLR 2024). It
-// returns what turned channels are multiplied by.
+// yarn divides low frequencies, with few rotations within the original length, by a factor. High frequencies stay, and a
+// ramp over the pairs connects the two (Peng et al., ICLR 2024). It returns the factor of the rotated channels.
 func (r rope) yarn(f []float64) (length float64) {
 	original := r.original()
 	factor := r.positive(r.at+"factor", r.limit/original)
@@ -165,7 +164,7 @@ func (r rope) yarn(f []float64) (length float64) {
 	return r.positive(r.at+"attention_factor", length)
 }
 
-// growth is by what yarn lengthens channels.
+// growth returns YaRN's factor of the channels (mscale).
 func growth(factor, share float64) float64 {
 	if factor <= 1 {
 		return 1
@@ -173,8 +172,7 @@ func growth(factor, share float64) float64 {
 	return float64(0.1*share*math.Log(factor)) + 1
 }
 
-// whole is by what all channels of queries and keys grow where mscale_all_dim says so, those that do
-// not turn, too.
+// whole returns the factor of all channels of queries and keys, rotated or not, that mscale_all_dim asks for.
 func (r rope) whole() float64 {
 	share := get(r.config, r.at+"mscale_all_dim", 0.0)
 	if share == 0 || r.kind() == "default" {
@@ -183,8 +181,8 @@ func (r rope) whole() float64 {
 	return growth(r.positive(r.at+"factor", r.limit/r.original()), share)
 }
 
-// longRope divides each frequency by a factor of its own: f by those for sequences within the original
-// length, long by those for longer ones (Ding et al., 2024).
+// longRope divides each frequency by its own factor (Ding et al., 2024). f has the frequencies for sequences within the
+// original length, long those for longer sequences.
 func (r rope) longRope(f []float64) (long []float64, length float64) {
 	original := r.original()
 	long = slices.Clone(f)

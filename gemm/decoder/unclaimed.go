@@ -9,8 +9,8 @@ import (
 )
 
 // unclaimed lists the tensors whose effect on the loss is not known: those that the family does not
-// claim. Left out are stored shifts (tensors *[weights.ShiftSuffix]); layers after those that config.json counts, which
-// predict further tokens; and, beside a language model, what turns images and the like into tokens.
+// claim. It leaves out stored shifts (tensors *[weights.ShiftSuffix]), layers for multi-token
+// prediction (after those that config.json counts), and the encoders of images and audio in multimodal models.
 func unclaimed(f family, c *config, l *arch.Layout) []string {
 	text, layers := "", "" // what the names begin with
 	for name, claim := range l.Claims {

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// aheadOf is the number of layers whose values are computed while the card runs others.
+// aheadOf is the number of layers whose new weights the host computes while the card runs earlier layers.
 const aheadOf = 8
 
-// ahead calls use for 0 to n-1 in order with what produce returns, which runs on other goroutines up to so many numbers
-// ahead. The first error in order ends it, and is returned when all goroutines have ended.
+// ahead calls use for 0 to n-1 in order, with the results of produce. produce runs on other goroutines, for at most the
+// next most numbers. ahead returns the first error in order, after all goroutines have ended.
 func ahead[T any](ctx context.Context, n, most int, produce func(ctx context.Context, i int) (T, error), use func(i int, v T) error) error {
 	type result struct {
 		value T

@@ -16,10 +16,10 @@ type attention struct {
 	latent *latent
 	norms  []norm
 	rotary *rotary      // nil: none
-	starts cuda.Address // the first column of every query, key and value
+	starts cuda.Address // the first column of every query, key and value head
 	slopes cuda.Address
 	out    *linear
-	place  int // number of the attention in the model, which finds its cache
+	place  int // index of this attention among the model's, which selects its cache
 }
 
 func (l *loader) attention(ctx context.Context, a *decoder.Attention, t *turns) (*attention, error) {
@@ -96,7 +96,7 @@ func (a *attention) run(p *pass, to, x cuda.Address, add bool) error {
 	return p.apply(a.out, to, z, p.rows, a.out.inputs, a.out.outputs, p.act, add)
 }
 
-// startsOf are the first columns of all queries, keys and values.
+// startsOf returns the first columns of all query, key and value heads.
 func startsOf(h decoder.Heads) []int32 {
 	queries, keys := h.Columns()
 	all := toInt32(append(queries, keys...))
@@ -106,7 +106,7 @@ func startsOf(h decoder.Heads) []int32 {
 	return all
 }
 
-// positions queues the turn of queries and keys in y, and a copy of keys and values into the cache.
+// positions queues the rotation of queries and keys in y, and a copy of keys and values into the cache.
 func (a *attention) positions(p *pass, y cuda.Address) error {
 	r := rotary{Rotary: &decoder.Rotary{}}
 	if a.rotary != nil {
@@ -126,8 +126,8 @@ func (a *attention) positions(p *pass, y cuda.Address) error {
 		r.short, r.long, h.Width(), h.Queries, h.KV, h.Size, h.ValueSize, r.First, len(r.Radians), number(r.Neighbours), r.LongFrom, capacity)
 }
 
-// columns say where the heads are in a row of y: a group's queries, and the keys and values of a KV head, as a first
-// column and the columns from one to the next.
+// columns says where the heads are in a row of y. Bases are first columns. Steps are distances in columns: of query
+// groups, key heads and value heads.
 type columns struct{ queryStep, keyBase, keyStep, valueBase, valueStep int }
 
 func columnsOf(h decoder.Heads) columns {

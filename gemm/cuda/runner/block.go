@@ -33,7 +33,7 @@ type part struct {
 type mixer interface {
 	// run queues to = f(x), or to += f(x) if add is set, for x[rows, hidden].
 	run(p *pass, to, x cuda.Address, add bool) error
-	// multiply queues the linear layers alone, on what the buffers of run hold.
+	// multiply queues the linear layers alone. Their inputs are whatever the buffers of run hold.
 	multiply(p *pass, to, x cuda.Address) error
 }
 
@@ -93,7 +93,7 @@ func (b *block) run(p *pass, h cuda.Address) error {
 
 func (s step) run(p *pass, h cuda.Address) error {
 	inputs := make([]cuda.Address, len(s))
-	for i, b := range s { // all, before any is added
+	for i, b := range s { // compute all inputs before the stream changes
 		var err error
 		if inputs[i], err = p.input(s, i, h); err != nil {
 			return err
@@ -120,8 +120,8 @@ func (s step) run(p *pass, h cuda.Address) error {
 	return nil
 }
 
-// input is what the parts of branch i read: a buffer, or the residual stream h itself if nothing changes it before they
-// have read it.
+// input returns the address that the parts of branch i read: a buffer, or the residual stream h itself if nothing
+// changes it before they have read it.
 func (p *pass) input(s step, i int, h cuda.Address) (cuda.Address, error) {
 	if s[i].norm.Missing() && len(s) == 1 && len(s[i].parts) == 1 {
 		return h, nil
@@ -132,7 +132,7 @@ func (p *pass) input(s step, i int, h cuda.Address) (cuda.Address, error) {
 // plain reports whether the part's output is added to the residual stream as it is.
 func (t part) plain() bool { return t.norm.Missing() && t.scale == 1 }
 
-// output is where the part's last layer writes: the residual stream h, or a buffer.
+// output returns the address that the part's last layer writes: the residual stream h, or a buffer.
 func (t part) output(p *pass, h cuda.Address) (cuda.Address, error) {
 	if t.plain() {
 		return h, nil

@@ -4,14 +4,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// cache is the keys and values of sequences, of every attention of a model.
+// cache is the KV cache of some sequences: keys and values for every attention of a model.
 type cache struct {
 	capacity int // tokens of a sequence
 	keys     []cuda.Address
 	values   []cuda.Address
 }
 
-// newCache allocates a cache of so many sequences. It must be called within Device.Do.
+// newCache allocates a cache for the given number of sequences, each of at most capacity tokens. It must be called within Device.Do.
 func (m *Model) newCache(memory *cuda.Memory, sequences, capacity int) (*cache, error) {
 	c := &cache{capacity: capacity}
 	for p := range parts(m.decoder) {
@@ -33,10 +33,10 @@ func (m *Model) newCache(memory *cuda.Memory, sequences, capacity int) (*cache, 
 	return c, nil
 }
 
-// of is an attention's part.
+// of returns the keys and values of an attention.
 func (c *cache) of(place int) (keys, values cuda.Address) { return c.keys[place], c.values[place] }
 
-// from is the part of the cache from a sequence on.
+// from returns the cache of the sequences from the given one on.
 func (c *cache) from(m *Model, sequence int) *cache {
 	part := &cache{capacity: c.capacity}
 	i := 0

@@ -14,11 +14,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// changed are weights of which some linear layers have other values. Values that the stored type represents are given in
-// that type, and so are as fast as the stored ones.
+// changed is a model's weights with new values for some linear layers. Values that the stored type represents exactly
+// keep that type, so their products are as fast as the original ones.
 type changed struct {
-	own    Weights
-	values map[string]tensor // of the layers that are changed at the moment
+	own    Weights           // the model's
+	values map[string]tensor // new values, by weight
 }
 
 type tensor struct {
@@ -33,7 +33,7 @@ func (c *changed) Tensor(ctx context.Context, name string) (weights.DType, []byt
 	return c.own.Tensor(ctx, name)
 }
 
-// layer asks for the values of a layer; nil if from leaves it out.
+// layer asks from for a layer's new values; it returns nil if from leaves the layer out.
 func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Layer) (*tensor, error) {
 	values, err := from.Tensor(ctx, l.Tensor)
 	if values == nil || err != nil {
@@ -50,7 +50,7 @@ func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Lay
 	return &t, nil
 }
 
-// encoded are values in a type, or in F32 if the type does not represent all of them.
+// encoded returns values in type d, or in F32 if d does not represent all of them exactly.
 func encoded(d weights.DType, values []float32) tensor {
 	format, ok := d.Format()
 	if !ok {
@@ -73,7 +73,7 @@ func encoded(d weights.DType, values []float32) tensor {
 	return tensor{d, data}
 }
 
-// linears are all linear layers of a block on the card.
+// linears lists all linear layers of a block on the card.
 func (b *block) linears() (all []*linear) {
 	add := func(layers ...*linear) {
 		all = append(all, slices.DeleteFunc(layers, func(l *linear) bool { return l == nil })...)
@@ -102,8 +102,8 @@ func (b *block) linears() (all []*linear) {
 	return all
 }
 
-// replaced loads the layers of on that were changed into memory, and has on use them until restore is called. It must
-// be called within Device.Do.
+// replaced loads the new values of layers in on into memory, and makes on use them until restore is called. It must be
+// called within Device.Do.
 func (c *changed) replaced(ctx context.Context, m *Model, memory *cuda.Memory, on []*linear) (restore func(), err error) {
 	l := m.loader(memory)
 	l.source = c
@@ -128,7 +128,7 @@ func (c *changed) replaced(ctx context.Context, m *Model, memory *cuda.Memory, o
 	return restore, nil
 }
 
-// changedBlock is block with the layers that are changed.
+// changedBlock runs block i like block, with the new values of its layers.
 func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
 	b, err := r.model.block(ctx, i)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *Pass) changedBlock(ctx context.Context, i int, c *changed) error {
 	return err
 }
 
-// withHead runs f while all batches have a head with the layers that are changed.
+// withHead runs f while all batches use the new head, if c has one.
 func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 	memory := r.model.device.NewMemory()
 	other := *r.model // the reference keeps the model's own head
@@ -176,7 +176,7 @@ func (r *Pass) withHead(ctx context.Context, c *changed, f func() error) error {
 }
 
 // Changed runs the tokens of a pass with other values of linear layers, and compares the predictions with those of the
-// pass: the divergence as [Pass.Divergence], and the losses. Layers that other leaves out (nil values) keep their own.
+// pass. It returns the divergence, as [Pass.Divergence] does, and the losses. Layers that other leaves out (nil values) keep their own.
 // Several goroutines ask other for different layers at once, each once, about in the order of decoder.Layers.
 func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence float64, scores *forward.Scores, err error) {
 	if err := r.open(); err != nil {
@@ -193,7 +193,7 @@ func (r *Pass) Changed(ctx context.Context, other forward.Weights) (divergence f
 	}()
 	c := &changed{own: r.model.source, values: map[string]tensor{}}
 	layers, next := r.model.decoder.Layers(), 0
-	runTo := func(block int) error { // the next blocks, of which the first has changed layers
+	runTo := func(block int) error { // runs the blocks from next to block-1; only the first has changed layers
 		for ; next < block; next++ {
 			if err := to.do(func() error { return to.changedBlock(ctx, next, c) }); err != nil {
 				return err
@@ -235,7 +235,7 @@ func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(la
 	if err := r.open(); err != nil {
 		return err
 	}
-	var passes [2]*Pass // before the block of a layer, and behind it
+	var passes [2]*Pass // before the block of a layer, and after it
 	for i := range passes {
 		if passes[i], err = r.model.begin(r.tokens); err != nil {
 			return err
@@ -271,7 +271,8 @@ func (r *Pass) PerLayer(ctx context.Context, other forward.Weights, done func(la
 	})
 }
 
-// after continues from a state before a layer's block, with that layer changed, and compares with a reference.
+// after runs the model from the state before a layer's block, with that layer changed, and returns the divergence from
+// the reference.
 func (r *Pass) after(ctx context.Context, before *Pass, layer decoder.Layer, c *changed, reference *Pass) (nats float64, err error) {
 	blocks := len(r.model.decoder.Blocks)
 	err = r.do(func() error {

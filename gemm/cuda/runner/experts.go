@@ -103,7 +103,7 @@ func (e *experts) run(p *pass, to, x cuda.Address, add bool) error {
 	return nil
 }
 
-// route returns each expert's rows and the factors of its outputs.
+// route returns the rows that each expert computes, and the weights of its outputs.
 func (e *experts) route(p *pass, x cuda.Address) (rows [][]int32, weights [][]float32, err error) {
 	r, n := e.Routing, len(e.each)
 	logits, err := p.rowsBuffer("routing", n)

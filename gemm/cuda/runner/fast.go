@@ -12,7 +12,8 @@ import (
 //go:embed kernels/attention.cu
 var attentionSource string
 
-// fast are the attention kernels of one head size, for BF16 and FP16. kernels/attention.cu documents their launches.
+// fast holds the tensor-core attention kernels of one head size, for BF16 or FP16. kernels/attention.cu documents their
+// launches.
 type fast struct {
 	module          *cuda.Module
 	prefill, decode *cuda.Function
@@ -20,11 +21,11 @@ type fast struct {
 	launch          launch
 }
 
-// launch is how the kernels of a head size are launched: queries of a block and threads of a prefill, and threads of a
-// decode step, with the dynamic shared memory of each in bytes.
+// launch is the launch configuration for a head size: queries per block and threads of the prefill kernel, threads of the
+// decode kernel, and the dynamic shared memory of each in bytes.
 type launch struct{ tile, threads, shared, decodeThreads, decodeShared int }
 
-// launches by head size; hopper holds where it differs.
+// launches has the configurations by head size; hopper replaces those that differ on sm_90.
 var (
 	launches = map[int]launch{
 		64:  {128, 128, 49152, 128, 98304},
@@ -43,7 +44,7 @@ var (
 // maxGroup is the number of query heads that may share a KV head in a decode step.
 const maxGroup = 16
 
-// fits reports whether the fast kernels compute an attention.
+// fits reports whether the fast kernels can compute an attention.
 func (m *Model) fits(a *decoder.Attention) bool {
 	c := columnsOf(a.Heads)
 	for _, columns := range []int{a.Width(), c.queryStep, c.keyBase, c.keyStep, c.valueBase, c.valueStep} {
@@ -83,7 +84,7 @@ func (m *Model) compileFast(ctx context.Context) error {
 	return nil
 }
 
-// attendFast queues the attention of a's shape by fast kernels; done is false where they do not compute it.
+// attendFast queues the attention with the fast kernels; done is false if they cannot compute it.
 func (a *attention) attendFast(p *pass, z, y cuda.Address) (done bool, err error) {
 	f := p.fast[a.Size]
 	h, c := a.heads, columnsOf(a.heads)
@@ -107,8 +108,8 @@ func (a *attention) attendFast(p *pass, z, y cuda.Address) (done bool, err error
 		a.Scale, float32(a.Cap), a.Window, splits)
 }
 
-// splits is into how many blocks the keys of a sequence's KV head are divided: as many as give each multiprocessor one
-// block, with 256 keys at least.
+// splits returns the number of blocks that share the keys of one sequence and KV head in a decode step: enough to give
+// each multiprocessor one block, but each with at least 256 keys.
 func (p *pass) splits(h decoder.Heads) int {
 	return max(1, min(p.device.Info().SMs/(p.sequences*h.KV), (p.cache.capacity+255)/256))
 }

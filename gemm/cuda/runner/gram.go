@@ -15,7 +15,7 @@ import (
 //go:embed kernels/gram.cu
 var gramSource string
 
-// Gram is the second moment of an input of linear layers.
+// Gram is the Gram matrix XᵀX/Tokens of an input of linear layers, and the input's range.
 type Gram struct {
 	// Layers are the names of the weights of all layers that read the input, in the order of decoder.Layers.
 	Layers        []string
@@ -25,13 +25,13 @@ type Gram struct {
 	Triangle []float32
 }
 
-// gramKernels are the kernels of statistics.
+// gramKernels are the kernels of calibration statistics.
 type gramKernels struct {
 	module              *cuda.Module
 	add, pack, extremes *cuda.Function
 }
 
-// names are the names of the weights that read an input.
+// names returns the names of the weights that read an input.
 func names(in decoder.Input) (all []string) {
 	for _, l := range in.Layers {
 		all = append(all, l.Weight)
@@ -64,8 +64,8 @@ func (m *Model) gramKernels(ctx context.Context) (*gramKernels, error) {
 	return k, nil
 }
 
-// grams adds up the second moments of some inputs. Products of a batch are float32, without TF32. Batches are added in
-// float64, in their order.
+// grams adds up XᵀX of some inputs. The products of a batch are float32, without TF32. Batches are added in float64, in
+// order.
 type grams struct {
 	*gramKernels
 	memory *cuda.Memory
@@ -79,10 +79,10 @@ type gramSum struct {
 	tokens        int
 }
 
-// gramStripe is the number of rows of a product.
+// gramStripe is the number of rows of XᵀX that one product computes.
 const gramStripe = 1024
 
-// sumBytes is the memory of an input's sums and of the product of a batch.
+// sumBytes is the memory of an input's sums (8 bytes an element) and of one batch's product (4 bytes).
 func sumBytes(width int) int64 { return 12 * int64(width) * int64(width) }
 
 // newGrams allocates sums of inputs, all 0. It must be called within Device.Do.
@@ -126,7 +126,7 @@ func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) er
 	if err != nil {
 		return err
 	}
-	for from := 0; from < s.width; from += gramStripe { // what is left of the diagonal is not needed
+	for from := 0; from < s.width; from += gramStripe { // the lower triangle is not needed
 		shape := cuda.LinearShape{M: min(gramStripe, s.width-from), N: s.width - from, K: rows, In: cuda.FP32, Out: cuda.FP32,
 			Transposed: true, TransposedX: true, StrideX: s.width, StrideW: s.width, StrideY: s.width}
 		part := x.Plus(4 * from)
@@ -142,7 +142,7 @@ func (g *grams) observe(p *pass, l *linear, x cuda.Address, rows, stride int) er
 	return g.extremes.Launch(flat(rows*s.width), cuda.Grid{X: threads}, s.extremes, x, rows, s.width)
 }
 
-// of downloads an input's statistics, in order; nil where no token reached it.
+// of downloads an input's statistics; it returns nil if no token reached the input.
 func (g *grams) of(p *pass, in decoder.Input) (*Gram, error) {
 	s := g.sums[in.Layers[0].Weight]
 	if s.tokens == 0 {
@@ -166,7 +166,7 @@ func (g *grams) of(p *pass, in decoder.Input) (*Gram, error) {
 	return out, downloadFloats(p.device, out.Triangle, packed)
 }
 
-// unordered is the float that the kernel's ordered numbers.
+// unordered is the inverse of the kernel's function ordered.
 func unordered(u uint32) float32 {
 	if u&(1<<31) == 0 {
 		return math.Float32frombits(^u)

@@ -22,12 +22,12 @@ var (
 	lossSource string
 )
 
-// source is what is compiled.
+// source returns the source text of all kernels but those of attention.cu and gram.cu.
 func source() string {
 	return elementSource + streamSource + headsSource + expertsSource + lossSource
 }
 
-// typeNames are the names of elements at the end of kernels' names.
+// typeNames are the suffixes of kernels' names.
 var typeNames = map[cuda.Element]string{cuda.BF16: "bf16", cuda.FP16: "fp16", cuda.FP32: "fp32"}
 
 // kernels are the compiled kernels for one type of activations.

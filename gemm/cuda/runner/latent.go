@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// latent makes queries, keys and values from short vectors.
+// latent computes queries, keys and values from low-rank vectors (multi-head latent attention).
 type latent struct {
 	*decoder.Latent
 	heads               decoder.Heads

@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// linear is linear layers that read the same input, their outputs side by side.
+// linear is one or more linear layers that read the same input, with their outputs concatenated.
 type linear struct {
 	groups          []weight
 	inputs, outputs int
@@ -16,7 +16,7 @@ type linear struct {
 	layers          []decoder.Linear
 }
 
-// weight is the weight of consecutive layers of the same element, as one matrix.
+// weight is one matrix: the weights of consecutive layers of the same element type.
 type weight struct {
 	at         cuda.Address
 	element    cuda.Element
@@ -103,7 +103,7 @@ func (p *pass) apply(l *linear, y, x cuda.Address, rows, strideX, strideY int, o
 	var split []cuda.Address
 	for _, w := range l.groups {
 		inputs, e, s := []cuda.Address{x}, p.act, strideX
-		if w.element != p.act { // BF16 weights, and float activations
+		if w.element != p.act { // BF16 weights and float32 activations
 			if split == nil {
 				var err error
 				if split, err = p.splitInput(x, rows, l.inputs, strideX); err != nil {
@@ -144,8 +144,8 @@ func (p *pass) splitInput(x cuda.Address, rows, width, stride int) ([]cuda.Addre
 // align rounds up to a multiple of 256, the alignment of allocations.
 func align(bytes int) int { return (bytes + 255) / 256 * 256 }
 
-// multiply queues a product. Each shape is described once. As served, the first call of a shape also times the kernels
-// that cuBLASLt offers, and keeps the fastest.
+// multiply queues a product. Each shape is described to cuBLASLt once. Without Options.Exact, the first call of a shape
+// also times the kernels that cuBLASLt offers and keeps the fastest.
 func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) error {
 	s.Aligned = 256
 	for s.Aligned > 2 && (int(y)|int(x)|int(w))%s.Aligned != 0 {
@@ -168,7 +168,8 @@ func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) erro
 	return l.Launch(y, x, w, add)
 }
 
-// tune times the kernels of a product, whose results go to a buffer of the model: those of a step must not move.
+// tune times the kernels of a product. The results go to a buffer of the model, because a step's own buffers must not
+// move.
 func (p *pass) tune(l *cuda.Linear, s cuda.LinearShape, x, w cuda.Address) error {
 	own := pass{Model: p.Model, scratch: p.Model.scratch, rows: p.rows}
 	y, err := own.buffer("tune", s.M*s.StrideY*s.Out.Bytes())

@@ -12,7 +12,8 @@ import (
 
 // Options say how a model is run.
 type Options struct {
-	// Exact computes with float32 activations; see the package's text. Default: as served.
+	// Exact computes with float32 activations; see the package's documentation. Default: activations have the type of
+	// the weights, as in the usual runtimes.
 	Exact bool
 	// Longest is the longest sequence in tokens, at most the model's limit. Default 0: 4096, or the model's limit.
 	Longest int
@@ -23,8 +24,8 @@ type Options struct {
 // defaultLongest is Longest where no other is set.
 const defaultLongest = 4096
 
-// Model is a decoder on a card. One method of it, of its passes and of its steps runs at a time, but for Start and Wait of
-// a step. Close frees its memory.
+// Model is a decoder on a card. Only one method of a model, its passes and its steps may run at a time, except Start and
+// Wait of a step. Close frees the memory.
 type Model struct {
 	device  *cuda.Device
 	decoder *decoder.Decoder
@@ -101,7 +102,7 @@ func (m *Model) chooseElement(ctx context.Context) error {
 	return nil
 }
 
-// needs is the most dynamic shared memory of an attention in bytes, and the most experts of a layer. Attention by the
+// needs returns the largest dynamic shared memory of an attention in bytes, and the largest number of experts of a layer. Attention by the
 // fast kernels does not count: heads of 256 channels would need more than the 99 KiB of many cards.
 func (m *Model) needs() (shared, experts int) {
 	for p := range parts(m.decoder) {
@@ -192,7 +193,7 @@ func (l *loader) table(ctx context.Context, name string, n int) (cuda.Address, e
 	return at, nil
 }
 
-// roomForAll reports whether all blocks fit with a third of the free memory left for activations.
+// roomForAll reports whether all blocks fit into two thirds of the free memory. The rest is for activations.
 func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 	free, err := m.device.Free()
 	if err != nil {

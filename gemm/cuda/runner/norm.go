@@ -12,13 +12,13 @@ import (
 type norm struct {
 	decoder.Norm
 	weight, bias cuda.Address // float32; 0 where it has none
-	spans        cuda.Address // first columns; 0: the first column alone
+	spans        cuda.Address // first column of each span; 0: one span from column 0
 	count        int          // of spans
 	// wide is set if eight elements can be read at once: width and spans are multiples of 8.
 	wide bool
 }
 
-// maxWide is the most elements of a row that normalize_wide takes.
+// maxWide is the largest width of normalize_wide.
 const maxWide = 32 * 1024
 
 func (l *loader) norm(ctx context.Context, n decoder.Norm) (norm, error) {
@@ -38,7 +38,7 @@ func (l *loader) norm(ctx context.Context, n decoder.Norm) (norm, error) {
 	return on, err
 }
 
-// span is a norm of some columns of a matrix.
+// span loads a norm that applies to spans of a row's columns.
 func (l *loader) span(ctx context.Context, s decoder.SpanNorm) (norm, error) {
 	n, err := l.norm(ctx, s.Norm)
 	if err != nil {

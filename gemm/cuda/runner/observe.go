@@ -14,10 +14,10 @@ type Observation struct {
 	Wanted func(layers []string) bool
 	// Each gets the statistics of an input after the last batch of its block. An error ends the pass.
 	Each func(Gram) error
-	// Blocks is the number of blocks that are run; the head counts as one. Default 0: all.
+	// Blocks is the number of blocks to run; the head counts as one. Default 0: all.
 	Blocks int
-	// Room is the memory of the card in bytes for a block's sums; those of one input may take more. Default 0: half of
-	// what is free.
+	// Room limits the card's memory for a block's sums, in bytes. The sums of a single input may exceed it. Default 0: half
+	// of the free memory.
 	Room int64
 }
 
@@ -59,7 +59,7 @@ func (m *Model) Observe(ctx context.Context, tokens [][]int32, o Observation, st
 	return r, nil
 }
 
-// wanted are the inputs of a block whose statistics are wanted. The head counts as a block.
+// wanted lists the inputs of a block whose statistics are wanted. The head counts as a block.
 func (r *Pass) wanted(i int, o Observation) (all []decoder.Input) {
 	for _, in := range r.model.decoder.Inputs() {
 		if in.Block == i && (o.Wanted == nil || o.Wanted(names(in))) {
@@ -109,7 +109,7 @@ func (r *Pass) observeHead(ctx context.Context, k *gramKernels, o Observation) e
 	return r.observeSet(k, r.wanted(len(r.model.decoder.Blocks), o), o, func() error { return r.score(ctx) })
 }
 
-// observeSet adds up the inputs of a set while f runs, and hands their statistics out.
+// observeSet collects the statistics of a set of inputs while f runs, and passes them to o.Each.
 func (r *Pass) observeSet(k *gramKernels, set []decoder.Input, o Observation, f func() error) error {
 	var g *grams
 	if err := r.do(func() (err error) {
@@ -143,7 +143,7 @@ func (r *Pass) observeSet(k *gramKernels, set []decoder.Input, o Observation, f 
 
 func (r *Pass) do(f func() error) error { return r.model.device.Do(f) }
 
-// roomFor is the first of some inputs, as many as there is room for, and at least one.
+// roomFor returns the first inputs whose sums fit into room bytes, and at least one.
 func (m *Model) roomFor(inputs []decoder.Input, room int64) ([]decoder.Input, error) {
 	if room == 0 {
 		free, err := m.device.Free()

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// pass is some sequences on their way through the blocks. Its methods must be called within Device.Do.
+// pass is the state of some sequences that run through the blocks. Its methods must be called within Device.Do.
 type pass struct {
 	*Model
 	scratch *scratch
@@ -15,14 +15,14 @@ type pass struct {
 	products map[cuda.LinearShape]*cuda.Linear
 
 	rows, sequences, longest int
-	// On the card: for each row its token, place in the sequence, the sequence and the sequence's length; and the
-	// first row of each sequence, with the number of rows behind the last.
+	// On the card: for each row its token, position, sequence and the sequence's length; and the first row of each
+	// sequence, followed by the number of rows.
 	tokens, places, sequence, lengths, starts cuda.Address
 	// cache holds keys and values; nil: none is kept.
 	cache *cache
 	// step is set for a decode step: one row a sequence, and attention reads the cache.
 	step bool
-	// counters has a zero for each sequence and KV head, of a decode step.
+	// counters has a zero for each sequence and KV head; only a decode step has them.
 	counters cuda.Address
 	// flags has a word for each layer in the order of names; 0: not checked.
 	flags cuda.Address
@@ -31,7 +31,7 @@ type pass struct {
 	grams *grams
 }
 
-// scratch is buffers by name, which grow on demand and are overwritten by every use.
+// scratch is a set of buffers by name. They grow on demand, and every use overwrites them.
 type scratch struct {
 	device  *cuda.Device
 	buffers map[string]*buffer
@@ -47,7 +47,7 @@ type buffer struct {
 	bytes  int
 }
 
-// buffer returns at least so many bytes. What the buffer of that name held is lost if it grows.
+// buffer returns the address of a buffer of at least the given size. If the buffer grows, its contents are lost.
 func (p *pass) buffer(name string, bytes int) (cuda.Address, error) {
 	b := p.scratch.buffers[name]
 	if b == nil {
@@ -99,7 +99,7 @@ func (p *pass) finite(l *linear, y cuda.Address, rows, stride int) error {
 	return p.kernels.check.Launch(flat(rows*stride), cuda.Grid{X: threads}, y, rows, stride, flag)
 }
 
-// maxNames is the most layers that are checked before the flags are read.
+// maxNames is the largest number of layers that are checked before the flags are read.
 const maxNames = 1 << 16
 
 // layerError adds the name of the first of l's layers to an error.

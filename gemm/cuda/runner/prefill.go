@@ -13,8 +13,8 @@ import (
 // batchTokens limits the tokens of a batch, unless a single sequence is longer.
 const batchTokens = 8192
 
-// Pass is tokens that went through all blocks: the residual stream behind the last one, and the losses. Close frees
-// its memory.
+// Pass is the result of running tokens through all blocks: the residual stream after the last block, and the losses.
+// Close frees its memory.
 type Pass struct {
 	// Scores are the losses of all predicted tokens.
 	Scores *forward.Scores
@@ -65,7 +65,7 @@ func (m *Model) Pass(ctx context.Context, tokens [][]int32, step func(done, tota
 	return r, nil
 }
 
-// begin makes a pass whose tokens went through no block yet.
+// begin returns a pass before the first block.
 func (m *Model) begin(tokens [][]int32) (*Pass, error) {
 	if m.kernels == nil {
 		return nil, errClosed
@@ -124,7 +124,7 @@ func (r *Pass) start() error {
 	return nil
 }
 
-// batch uploads sequences with so many tokens in all.
+// batch uploads sequences, which have rows tokens in all.
 func (m *Model) batch(memory *cuda.Memory, sequences [][]int32, rows int) (batch, error) {
 	p := &pass{Model: m, scratch: m.scratch, products: m.products, rows: rows, sequences: len(sequences)}
 	b := batch{pass: p}
@@ -155,7 +155,7 @@ func (m *Model) batch(memory *cuda.Memory, sequences [][]int32, rows int) (batch
 	return b, err
 }
 
-// embed queues the residual stream of the tokens.
+// embed queues the embeddings of the tokens.
 func (b batch) embed() error {
 	e := b.decoder.Embedding
 	err := b.kernels.embed.Launch(cuda.Grid{X: b.rows}, cuda.Grid{X: threads}, b.h, b.embedding, b.positions, b.tokens, b.places, b.hidden, e.Scale, e.Offset)
@@ -217,7 +217,7 @@ func (m *Model) flags() (cuda.Address, error) {
 	return flags, m.device.Clear(flags, 4*maxNames)
 }
 
-// look reads the flags and returns an error that names the first layer whose outputs are not finite.
+// look reads the flags. It returns an error that names the first layer whose outputs are not finite.
 func (p *pass) look() error {
 	if len(p.names) == 0 {
 		return nil

@@ -13,8 +13,8 @@ type rotary struct {
 	short, long cuda.Address // tables of cosines and sines; long is 0 where there is none
 }
 
-// turns are what the attentions of a model share: tables of cosines and sines by their frequencies, for as many
-// positions as the longest sequence has, and the number of each attention.
+// turns is shared by all attentions of a model. It holds tables of cosines and sines by frequencies, for the positions of
+// the longest sequence, and the index of each attention.
 type turns struct {
 	memory    *cuda.Memory
 	positions int

@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 )
 
-// chunkLogits limits how many logits are on the card at once, but a chunk has at least a row.
+// chunkLogits limits the logits that are on the card at once. A chunk has at least one row.
 const chunkLogits = 1 << 28
 
 // score computes the losses of all tokens.
@@ -116,8 +116,8 @@ func (b batch) targets(tokens [][]int32, from, rows int) (cuda.Address, error) {
 	return at, b.device.Upload(at, data)
 }
 
-// Divergence is how far the predictions of a pass are from those of a reference: the mean over all tokens of
-// KL(reference ‖ pass), in nats. Both are passes of the same tokens on the same device, and of the same vocabulary.
+// Divergence returns the divergence of a pass from a reference: the mean over all tokens of KL(reference ‖ pass), in
+// nats. Both are passes of the same tokens on the same device, and of the same vocabulary.
 func (r *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error) {
 	if !slices.EqualFunc(r.tokens, reference.tokens, slices.Equal[[]int32]) || r.model.device != reference.model.device ||
 		r.model.decoder.Vocab != reference.model.decoder.Vocab {

@@ -11,7 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 )
 
-// Work is a step of a server.
+// Work describes a step of a server: a prefill or a decode step.
 type Work struct {
 	Sequences int // of a batch
 	// Context is the number of tokens of each sequence, those of the step among them: a prefill computes all, a decode
@@ -20,7 +20,7 @@ type Work struct {
 	Decode  bool
 	// Seed chooses the tokens. Default 0.
 	Seed uint64
-	// Linear leaves out everything but the linear layers, which multiply what the buffers hold.
+	// Linear runs the linear layers alone. Their inputs are whatever the buffers hold.
 	Linear bool
 }
 
@@ -32,7 +32,7 @@ func (w Work) Tokens() int {
 	return w.Sequences * w.Context
 }
 
-// shares reports whether a step of other can have the buffers of one of w.
+// shares reports whether steps of w and other can share buffers.
 func (w Work) shares(other Work) bool {
 	other.Linear = w.Linear
 	return w == other
@@ -46,8 +46,8 @@ func (w Work) String() string {
 	return fmt.Sprintf("prefill, %d × %d tokens", w.Sequences, w.Context)
 }
 
-// Step is a step of a model, captured in a CUDA graph: embedding, blocks, head and the choice of the next token. A
-// replay takes the same step again. It is a load for package power.
+// Step is a step of a model, captured in a CUDA graph: embedding, blocks, head and the choice of the next token. Every
+// replay computes the same step. Package power measures a Step as a load.
 type Step struct {
 	*cuda.Graph
 	model  *Model
@@ -65,9 +65,9 @@ type Step struct {
 // routed experts. A decode step has a KV cache with the keys and values of its sequences. If ctx ends, NewStep stops
 // between two blocks.
 //
-// like, if it is set, is a step of the same work by a model of the same shapes. The new step runs the same kernels
-// in the same buffers, and reads like's cache: of its own keys and values it writes those of the last token alone. like
-// must be closed later.
+// like, if it is set, is a step of the same work by a model of the same shapes. The new step runs the same kernels in the
+// same buffers and reads like's KV cache. It writes only the last token's keys and values there. Close the new step before
+// like.
 func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*Step, error) {
 	switch {
 	case m.kernels == nil:
@@ -75,15 +75,15 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 	case w.Sequences < 1 || w.Context < 1 || w.Context > m.longest:
 		return nil, fmt.Errorf("%s: %v: the model was loaded for sequences of 1 to %d tokens", name, w, m.longest)
 	case !m.Resident():
-		return nil, fmt.Errorf("%s: the weights do not fit on the card, so a step cannot be timed", name)
+		return nil, fmt.Errorf("%s: the weights do not fit on the card, so a step cannot be measured: use a smaller model or a card with more memory", name)
 	case w.Sequences > maxSequences:
 		return nil, fmt.Errorf("%s: %v: a step takes at most %d sequences", name, w, maxSequences)
 	case like != nil && !like.work.shares(w):
 		return nil, fmt.Errorf("%s: %v shares no buffers with %v", name, w, like.work)
 	case like != nil && !m.alike(like.model):
-		return nil, fmt.Errorf("%s: the step would share the buffers of a model of other shapes, of another type or on another card", name)
+		return nil, fmt.Errorf("%s: the two models differ in shapes, type or card, so their steps cannot share buffers", name)
 	case like == nil && w.Linear:
-		return nil, fmt.Errorf("%s: linear layers alone multiply what another step's buffers hold: give that step", name)
+		return nil, fmt.Errorf("%s: a step of linear layers alone needs another step, whose buffers it reads", name)
 	}
 	for p := range parts(m.decoder) {
 		if p.Experts != nil {
@@ -97,10 +97,10 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 	return s, nil
 }
 
-// maxSequences is CUDA's limit of a grid's third size, which counts sequences in attention.
+// maxSequences is CUDA's limit of a grid's third dimension, which counts sequences in attention.
 const maxSequences = 65535
 
-// alike reports whether a step of m can have the buffers and the cache of one of other: every size is the same.
+// alike reports whether steps of m and other can share buffers and a cache: all sizes are the same.
 func (m *Model) alike(other *Model) bool {
 	sizes := func(m *Model) (all []any) {
 		all = append(all, m.device, m.act, m.hidden, m.decoder.Vocab)
@@ -117,7 +117,7 @@ func (m *Model) alike(other *Model) bool {
 	return slices.Equal(sizes(m), sizes(other))
 }
 
-// Work is what the step does.
+// Work returns the step's description.
 func (s *Step) Work() Work { return s.work }
 
 // Close ends running replays and frees the memory. It is idempotent.
@@ -193,8 +193,8 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	return s.finite()
 }
 
-// finite returns an error if a sequence has no next token: its logits are not numbers. The energy of such a step would be
-// that of no real step.
+// finite returns an error if a sequence has no next token because its logits are NaN. The energy of such a step would
+// not be that of a real one.
 func (s *Step) finite() error {
 	next, err := s.tokens()
 	if at := slices.IndexFunc(next, func(t int32) bool { return t < 0 || int(t) >= s.model.decoder.Vocab }); err == nil && at >= 0 {
@@ -203,7 +203,7 @@ func (s *Step) finite() error {
 	return err
 }
 
-// fill prefills the cache with all tokens, in batches. Its buffers are large, and freed when it ends.
+// fill computes the cache of all tokens, in batches. Its large buffers are freed when it ends.
 func (s *Step) fill(ctx context.Context, all [][]int32, kept *cache) (err error) {
 	m := s.model
 	buffers := newScratch(m.device)
@@ -236,14 +236,14 @@ func (s *Step) prefill(ctx context.Context, b batch, kept *cache) error {
 		if err := block.run(b.pass, b.h); err != nil {
 			return err
 		}
-		if err := b.device.Synchronize(); err != nil { // else all blocks are queued before ctx ends
+		if err := b.device.Synchronize(); err != nil { // otherwise all blocks would be queued before ctx is checked
 			return err
 		}
 	}
 	return nil
 }
 
-// decode describes one token of each sequence.
+// decode uploads the last token of each sequence.
 func (s *Step) decode(all [][]int32) error {
 	m, n := s.model, s.work.Sequences
 	p := &pass{Model: m, scratch: m.scratch, products: m.products, rows: n, sequences: n, longest: 1, step: true}
@@ -277,7 +277,7 @@ func (s *Step) decode(all [][]int32) error {
 	return err
 }
 
-// ends describes the last row of each sequence.
+// ends uploads the index of each sequence's last row.
 func (s *Step) ends() error {
 	rows := make([]int32, s.work.Sequences)
 	for i := range rows {
@@ -298,7 +298,7 @@ func (s *Step) queue(ctx context.Context) error {
 		return err
 	}
 	for _, b := range m.blocks {
-		if err := ctx.Err(); err != nil { // the first run times products
+		if err := ctx.Err(); err != nil { // the first run is slow: it times the kernels of products
 			return err
 		}
 		if err := b.run(p, s.h); err != nil {
@@ -321,7 +321,7 @@ func (s *Step) queue(ctx context.Context) error {
 	return m.kernels.argmax.Launch(cuda.Grid{X: n}, cuda.Grid{X: threads}, s.next, logits, m.decoder.Vocab)
 }
 
-// lastRows is where the last row of each sequence lies: the residual stream itself in a decode step, else a buffer.
+// lastRows returns the address of the sequences' last rows: the residual stream in a decode step, else a buffer.
 func (s *Step) lastRows() (cuda.Address, error) {
 	if n := s.work.Sequences; s.pass.rows != n {
 		return s.pass.buffer("ends", n*s.model.hidden*s.model.act.Bytes())
@@ -329,8 +329,7 @@ func (s *Step) lastRows() (cuda.Address, error) {
 	return s.h, nil
 }
 
-// queueLinear queues the linear layers of the step alone. Each reads the buffer that it reads in queue, and writes the one
-// that it writes there.
+// queueLinear queues the linear layers of the step alone. Each reads and writes the same buffers as in queue.
 func (s *Step) queueLinear(ctx context.Context) error {
 	p, n := s.pass, s.work.Sequences
 	for _, b := range p.blocks {
@@ -369,7 +368,7 @@ func (s *Step) queueLinear(ctx context.Context) error {
 	return p.apply(p.head, logits, x, n, p.hidden, p.decoder.Vocab, cuda.FP32, false)
 }
 
-// Next returns the next token of each sequence, the likeliest, after a replay.
+// Next returns the most likely next token of each sequence, after a replay.
 func (s *Step) Next() (tokens []int32, err error) {
 	err = s.model.device.Do(func() (err error) { tokens, err = s.tokens(); return err })
 	return tokens, err

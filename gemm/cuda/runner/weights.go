@@ -13,8 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// Weights gives tensors by their name in the checkpoint, row-major as they are stored: little-endian elements of
-// type BF16, F16 or F32. The values are only read, and not kept.
+// Weights returns tensors by their name in the checkpoint, row-major as stored: little-endian elements of type BF16, F16
+// or F32. The runner only reads the values, and does not keep them.
 type Weights interface {
 	Tensor(ctx context.Context, name string) (weights.DType, []byte, error)
 }
@@ -120,7 +120,7 @@ func (l *loader) bytes(data []byte) (cuda.Address, error) {
 	return at, l.upload(at, data)
 }
 
-// stored is the element in which a tensor of type d lies on the card.
+// stored returns the element type that a tensor of type d has on the card.
 func (l *loader) stored(d weights.DType) cuda.Element {
 	if e := elements[d]; l.act == cuda.FP32 && e == cuda.BF16 {
 		return e
@@ -128,10 +128,10 @@ func (l *loader) stored(d weights.DType) cuda.Element {
 	return l.act
 }
 
-// piece is the number of elements that are converted and uploaded between two looks at the context.
+// piece is the number of elements that are converted and uploaded between two checks of the context.
 const piece = 1 << 22
 
-// matrix uploads a tensor of n elements to an address, in the element e.
+// matrix uploads a tensor of n elements to an address, converted to element type e.
 func (l *loader) matrix(ctx context.Context, to cuda.Address, d weights.DType, data []byte, n int, e cuda.Element) error {
 	size := d.Bits() / 8
 	for from := 0; from < n; from += piece {
@@ -152,7 +152,7 @@ func (l *loader) matrix(ctx context.Context, to cuda.Address, d weights.DType, d
 	return nil
 }
 
-// converted are values in another type.
+// converted returns values in element type e.
 func converted(ctx context.Context, d weights.DType, data []byte, e cuda.Element) ([]byte, error) {
 	const each = 1 << 17 // elements of a goroutine
 	format, _ := dtypes[e].Format()

@@ -430,7 +430,7 @@ ATTENTION_WARPGROUP(f16, "f16", 64, "32", "33", "34", "35", "36", "37")
 ATTENTION_WARPGROUP(f16, "f16", 128, "64", "65", "66", "67", "68", "69")
 ATTENTION_WARPGROUP(f16, "f16", 256, "128", "129", "130", "131", "132", "133")
 
-// settle keeps the compiler from moving uses of an accumulator over it.
+// settle stops the compiler from moving uses of an accumulator across this point.
 template <int N>
 __device__ __forceinline__ void settle(float (&d)[N][4]) {
 #pragma unroll
@@ -673,10 +673,10 @@ static_assert(launchShape<256>(64, 128, 98304), "");
 static_assert(launchShape<80>(128, 128, 67584), "");
 static_assert(launchShape<96>(128, 128, 79872), "");
 
-// generation computes one token a sequence. Each warp of a block runs over its
+// generation computes one token for each sequence. Each warp of a block runs over its
 // own blocks of 16 keys, with its own ring of copies in flight; the warps, then
 // the blocks of a sequence's splits, add up their sums. The block that ends last
-// adds up the splits, in their order, so that the result is always the same.
+// adds up the splits in order, so the result is deterministic.
 template <class T, int D>
 struct generation {
   static constexpr int warps = D > 128 ? 2 : 4, threads = 32 * warps, stages = D >= 96 ? 3 : D == 80 ? 4 : 6;

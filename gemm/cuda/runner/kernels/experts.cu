@@ -1,8 +1,8 @@
 // Routed experts: the choice of a token's experts, and the rows of an expert's tokens.
 
-// route chooses used experts for each token, the best first; of equal ones the first. A block of one warp does a
-// token; memory: 2·experts floats. correction may be null. With groups > 0, only the best of them are chosen from,
-// a group being as good as the sum of its best largest.
+// route chooses used experts for each token, the highest score first, the lowest index among equals. One block of one
+// warp per token; shared memory: 2·experts floats. correction may be null. With groups > 0, experts come only from the
+// groupsUsed groups with the largest sums of their best largest scores.
 template <typename T>
 __device__ void route(int *chosen, float *weight, const T *logits, const float *correction, int experts, int used, int sigmoid, int normalize,
 		float scale, int groups, int groupsUsed, int best) {

@@ -1,4 +1,4 @@
-// Calibration statistics: the second moment of the inputs of linear layers. Inputs are float.
+// Calibration statistics: Gram matrices of the inputs of linear layers, which are float.
 
 // gram_add: sum += x of square matrices, in the upper triangle.
 extern "C" __global__ void gram_add(double *sum, const float *x, int width) {
@@ -18,13 +18,13 @@ extern "C" __global__ void gram_pack(float *y, const double *sum, int width, dou
 	}
 }
 
-// ordered numbers floats in their order. NaN is below or above all.
+// ordered maps floats to integers of the same order. NaN is below or above all.
 __device__ __forceinline__ bits32 ordered(float x) {
 	bits32 u = __float_as_uint(x);
 	return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-// gram_range: range[0] and range[1] become the largest of ~ordered(x) and ordered(x), and of what they were.
+// gram_range: range[0] and range[1] become the maxima of themselves and of ~ordered(x) and ordered(x).
 extern "C" __global__ void gram_range(bits32 *range, const float *x, int rows, int width) {
 	wide n = (wide)rows * width;
 	bits32 low = 0, high = 0;

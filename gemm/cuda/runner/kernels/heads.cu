@@ -1,11 +1,11 @@
 // Attention heads: rotary positions, the KV cache, and attention of any shape. The fast kernels for common shapes
 // are in attention.cu.
 
-// place turns the queries and keys of each row in place, and copies keys and values into the cache, where it is not null:
-// [sequence][KV head][capacity][channels]. Blocks: (rows, query heads + 2·KV heads): a query, a key or a value each.
-// columns has the first column of every query, key and value. Of a query or key, 2·pairs channels from first on turn.
-// turns has cos, then sin of every pair for each place; long_turns, where it is not null, holds for rows whose
-// sequence is longer than long_from.
+// place rotates the queries and keys of each row in place (RoPE), and copies keys and values into the cache
+// [sequence][KV head][capacity][channels] unless it is null. Blocks: (rows, query heads + 2·KV heads), one query, key or
+// value each. columns has the first column of every query, key and value head. Rotation applies to 2·pairs channels of a
+// query or key, from channel first on. turns has cos, then sin of every pair for each position. Rows of sequences longer
+// than long_from use long_turns instead, unless it is null.
 template <typename T>
 __device__ void place(T *y, T *keys, T *values, const int *columns, const int *places, const int *sequences, const int *lengths, const float *turns,
 		const float *long_turns, int stride, int queries, int kv, int size, int valueSize, int first, int pairs, int neighbours, int long_from,
@@ -31,7 +31,7 @@ __device__ void place(T *y, T *keys, T *values, const int *columns, const int *p
 	for (int i = threadIdx.x; i < width; i += blockDim.x) cache[i] = x[i];
 }
 
-// A score as the softmax sees it. slope is ALiBi's of the head; coarse rounds its bias to BF16, before the scale.
+// score returns a score before the softmax. slopes are ALiBi's, or null; coarse rounds the bias to BF16 before scaling.
 __device__ __forceinline__ float score(float product, float scale, float cap, const float *slopes, int head, int coarse, int key, int query) {
 	if (slopes) {
 		float bias, own;
@@ -49,8 +49,8 @@ __device__ __forceinline__ float score(float product, float scale, float cap, co
 	return scale * product;
 }
 
-// attend is causal attention of any shape in float: 32 queries of a head a block, 8 threads for each, keys in tiles
-// of 32. Keys and values are rows of one matrix (from: the first row of the sequence), or of the cache.
+// attend is causal attention of any shape in float: a block has 32 queries of one head, with 8 threads for each, and
+// keys in tiles of 32. Keys and values are rows of one matrix, or of the cache.
 // Dynamic shared memory: (32·(size+1) + 32·(size+1) + 32·valueSize + 32·33) floats.
 template <typename T>
 __device__ void attend(T *out, int outStride, const T *q, wide qStride, int queries, int firstQuery, const T *k, wide kStride, const T *v, wide vStride,
@@ -62,7 +62,7 @@ __device__ void attend(T *out, int outStride, const T *q, wide qStride, int quer
 		int r = i / size, c = i % size;
 		Q[r * (size + 1) + c] = r < queries ? load(q[r * qStride + c]) : 0;
 	}
-	// A query's place in its sequence; a thread of no query sees what the last query sees.
+	// A query's position in its sequence; threads without a query repeat the last one.
 	int place = firstQuery + (row < queries ? row : queries - 1);
 	int low = window > 0 && place - window + 1 > 0 ? place - window + 1 : 0;
 	int blockLow = window > 0 && firstQuery - window + 1 > 0 ? firstQuery - window + 1 : 0;
@@ -90,7 +90,7 @@ __device__ void attend(T *out, int outStride, const T *q, wide qStride, int quer
 		}
 		for (int d = 4; d > 0; d /= 2) best = fmaxf(best, __shfl_xor_sync(0xffffffffu, best, d));
 		__syncwarp();
-		float shrink = best == -INFINITY ? 1 : expf(top - best); // -INFINITY: no key up to here is seen
+		float shrink = best == -INFINITY ? 1 : expf(top - best); // -INFINITY: no key so far is visible
 		top = best;
 		sum *= shrink;
 		for (int i = 0; i < 64; i++) o[i] *= shrink;
@@ -137,7 +137,7 @@ __device__ void attend_cache(T *out, const T *y, const T *keys, const T *values,
 }
 
 // assemble writes queries, keys and values of latent attention, head by head (query, key, value). A key's last
-// channels are shared by all heads. A block does a row.
+// channels are shared by all heads. One block per row.
 template <typename T>
 __device__ void assemble(T *y, const T *queries, const T *kv, const T *shared, int queryStride, int sharedStride, int heads, int size, int own, int valueSize) {
 	wide row = blockIdx.x;

@@ -1,4 +1,4 @@
-// Losses and divergences from logits in float. A block does a row.
+// Losses and divergences from float logits. One block per row.
 
 // logit is cap·tanh(scale·x/cap), or scale·x without a cap.
 __device__ __forceinline__ float logit(float x, float scale, float cap) {

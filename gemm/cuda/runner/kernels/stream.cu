@@ -1,4 +1,4 @@
-// The residual stream: embeddings, norms, sums. A block computes a row.
+// The residual stream: embeddings, norms, sums. One block per row.
 
 // embed: h[row] = scale·table[tokens[row]] + positions[places[row] + offset]. positions may be null.
 template <typename T>
@@ -102,7 +102,7 @@ template <typename T> __device__ void add_bias(T *y, const float *bias, int widt
 	for (int i = threadIdx.x; i < width; i += blockDim.x) store(y[row * stride + i], load(y[row * stride + i]) + bias[i]);
 }
 
-// act is the activation function of a number; see decoder.Activation.
+// act computes an activation function, numbered as in decoder.Activation.
 __device__ __forceinline__ float act(float v, int activation) {
 	float u;
 	switch (activation) {
