@@ -9,7 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Calibrated is a model on a device, which computes what a search for a plan asks of it. Close frees its memory.
+// Calibrated is a model on a device that computes calibration statistics and references for a search. Close frees its
+// memory.
 type Calibrated interface {
 	// Collect is [hessian.Collect].
 	Collect(ctx context.Context, tokens [][]int32, dir string, o hessian.Options) (*hessian.Store, error)
@@ -18,7 +19,7 @@ type Calibrated interface {
 	Close() error
 }
 
-// Reference is a pass of a model over tokens, with which other weights are compared; see [divergence.Evaluator]. Its
+// Reference is a pass of a model over tokens. It compares the model with changed weights; see [divergence.Evaluator]. Its
 // PerLayer uses the first [divergence.FewSequences] sequences. Several goroutines may ask changed weights for different
 // tensors at once. Close frees its memory.
 type Reference interface {
@@ -28,7 +29,7 @@ type Reference interface {
 	Close() error
 }
 
-// OnCPU is a model on the CPU. The scorer is of models like it.
+// OnCPU returns a model that runs on the CPU. It must have the architecture of the scorer.
 func (s *Scorer) OnCPU(m *weights.Model) Calibrated { return onCPU{s.Decoder, forward.Stored(m)} }
 
 type onCPU struct {

@@ -18,7 +18,7 @@ import (
 // Device is a GPU that runs models for a search, with float32 activations.
 type Device struct{ gpu *cuda.Device }
 
-// OpenDevice opens the GPU of a number; see [cuda.Open].
+// OpenDevice opens a GPU by its number; see [cuda.Open].
 func OpenDevice(number int) (*Device, error) {
 	gpu, err := cuda.Open(number)
 	if err != nil {
@@ -27,14 +27,15 @@ func OpenDevice(number int) (*Device, error) {
 	return &Device{gpu}, nil
 }
 
-// Name is the kind of card, the version of cuBLASLt and that of the kernels. The last digits of results depend on them.
+// Name returns the kind of card and the versions of cuBLASLt and of the kernels. The last digits of results depend on
+// all three.
 func (d *Device) Name() string {
 	i := d.gpu.Info()
 	return fmt.Sprintf("%s, cuBLASLt %s, kernels %s", i.Name, i.CublasLt, runner.Version())
 }
 
-// Calibrate gives a model for sequences of at most longest tokens. It is loaded when it is run. The scorer is of models
-// like it.
+// Calibrate returns a model for sequences of at most longest tokens. Its weights are loaded when it first runs. It must
+// have the architecture of the scorer.
 func (d *Device) Calibrate(s *Scorer, m *weights.Model, longest int) Calibrated {
 	return &onGPU{decoder: s.Decoder, open: func(ctx context.Context) (*runner.Model, error) {
 		on, err := runner.New(ctx, d.gpu, s.Decoder.Decoder, runner.Stored(m, s.Layout), runner.Options{Exact: true, Longest: longest})
@@ -63,7 +64,7 @@ func (d *Device) Compare(ctx context.Context, s *Scorer, before, after *weights.
 	return &Comparison{scores[0].Loss(), scores[1].Loss(), c, s.Tokens}, err
 }
 
-// Close frees the card.
+// Close closes the GPU.
 func (d *Device) Close() error { return d.gpu.Close() }
 
 type onGPU struct {
@@ -79,7 +80,7 @@ func (g *onGPU) Close() error {
 	return g.model.Close()
 }
 
-// load loads the model, if it is not loaded.
+// load loads the model unless it is loaded already.
 func (g *onGPU) load(ctx context.Context) (err error) {
 	if g.model == nil {
 		g.model, err = g.open(ctx)
@@ -95,7 +96,7 @@ func (g *onGPU) Collect(ctx context.Context, tokens [][]int32, dir string, o hes
 	return store, err
 }
 
-// collect collects statistics. The pass is nil if the folder had those of the last layers.
+// collect collects statistics. The pass is nil if the last layers did not run because the folder has their statistics.
 func (g *onGPU) collect(ctx context.Context, tokens [][]int32, dir string, o hessian.Options) (store *hessian.Store, pass *runner.Pass, err error) {
 	store, err = hessian.CollectFrom(ctx, g.decoder, tokens, dir, o, func(w hessian.Wanted) (err error) {
 		if err := g.load(ctx); err != nil {
@@ -107,10 +108,10 @@ func (g *onGPU) collect(ctx context.Context, tokens [][]int32, dir string, o hes
 	return store, pass, err
 }
 
-// observe runs the model over tokens, and writes statistics while the next are computed.
+// observe runs the model over tokens. It writes statistics while the GPU computes the next.
 func (g *onGPU) observe(ctx context.Context, tokens [][]int32, w hessian.Wanted, o hessian.Options) (pass *runner.Pass, err error) {
 	writer, ctx := errgroup.WithContext(ctx)
-	grams := make(chan runner.Gram, 1) // those of wide layers take hundreds of megabytes
+	grams := make(chan runner.Gram, 1) // a small buffer: a wide layer's statistics take hundreds of megabytes
 	writer.Go(func() error {
 		for s := range grams {
 			if err := w.Keep(hessian.Given{Layers: s.Layers, Width: s.Width, Tokens: s.Tokens, Min: s.Low, Max: s.High, Triangle: s.Triangle}); err != nil {
@@ -128,7 +129,7 @@ func (g *onGPU) observe(ctx context.Context, tokens [][]int32, w hessian.Wanted,
 		}
 	}}, stepOf(o))
 	close(grams)
-	if failed := writer.Wait(); failed != nil { // and so ended the pass
+	if failed := writer.Wait(); failed != nil { // the cause of the pass's error
 		err = failed
 	}
 	if err != nil && pass != nil {
@@ -164,13 +165,13 @@ func (g *onGPU) CollectAndScore(ctx context.Context, tokens [][]int32, dir strin
 	return store, r, nil
 }
 
-// gpuReference is a model's passes over all tokens, and over those by which single layers are compared.
+// gpuReference holds a model's passes over all tokens, and over the few sequences that PerLayer uses.
 type gpuReference struct{ all, few *runner.Pass }
 
 func (r *gpuReference) Loss() float64 { return r.all.Scores.Loss() }
 
-// errBase refuses what no search asks for.
-var errBase = errors.New("on a GPU, single layers are compared beside the model's own weights alone")
+// errBase refuses a base of other weights, which no search needs.
+var errBase = errors.New("on a GPU, single layers are changed in the model's own weights only")
 
 func (r *gpuReference) PerLayer(ctx context.Context, base, changed divergence.Weights, done func(layer string, nats float64) error) error {
 	if base != nil {

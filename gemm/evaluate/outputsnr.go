@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// OutputSNR measures the output SNR of layers with other weights, on the inputs that the layers get in a model. It is the
-// power of a layer's outputs over the power of the change that the other weights cause. OutputSNR observes the model's
+// OutputSNR measures the output SNR of layers with changed weights, on the layers' inputs in a model. It is the power of a
+// layer's outputs over the power of their change. OutputSNR observes the model's
 // forward pass, and uses each layer's first batch: a few thousand tokens are enough for the ratio.
 type OutputSNR struct {
 	ctx           context.Context // of the pass; forward.Observer does not get it
@@ -25,7 +25,7 @@ type OutputSNR struct {
 	power  map[string][2]float64 // by weight: sums of squares of the outputs and of their change
 }
 
-// LayerSNR is the output SNR of a layer, by its weight's name, in dB.
+// LayerSNR is the output SNR of a layer in dB. The layer has the name of its weight.
 type LayerSNR struct {
 	Name     string
 	Decibels float64
@@ -81,7 +81,7 @@ func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Laye
 	if transposed {
 		w = sgemm.Dense(l.Inputs, l.Outputs, values)
 	}
-	const chunk = 128 // tokens, as outputs may be a vocabulary
+	const chunk = 128 // tokens; the head has as many outputs as the vocabulary
 	y := sgemm.Dense(min(chunk, x.Rows), l.Outputs, nil)
 	for from := 0; from < x.Rows; from += chunk {
 		to := min(from+chunk, x.Rows)
@@ -98,7 +98,7 @@ func (o *OutputSNR) outputPower(x sgemm.Matrix, values []float32, l forward.Laye
 	return sum, nil
 }
 
-// Tokens returns the number of tokens that the ratios were measured on: those of the first batch.
+// Tokens returns the number of tokens in the first batch, on which the ratios were measured.
 func (o *OutputSNR) Tokens() int { return o.tokens }
 
 // Layers returns the ratios, in the order in which the layers are computed. It leaves out layers without a finite ratio,

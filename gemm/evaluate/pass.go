@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Pass is a model's pass over a scorer's tokens: the losses, and what a divergence from it needs. Close frees the
-// memory.
+// Pass is a model's pass over a scorer's tokens: the losses, and the outputs that [Pass.Divergence] needs. Close frees
+// the memory.
 type Pass struct {
 	Scores *forward.Scores
 
@@ -57,7 +57,7 @@ func (p *Pass) onGPU(ctx context.Context, m *weights.Model) (err error) {
 	return nil
 }
 
-// step tells of a step.
+// step reports a step to s.Step.
 func (s *Scorer) step(int, int) error {
 	if s.Step != nil {
 		s.Step()
@@ -65,8 +65,8 @@ func (s *Scorer) step(int, int) error {
 	return nil
 }
 
-// Divergence is how far a pass's predictions are from a reference's: the mean over all tokens of KL(reference ‖ pass),
-// in nats. Both are passes of scorers with the same tokens, both on the CPU or on the same GPU.
+// Divergence returns the divergence of a pass from a reference: the mean over all tokens of KL(reference ‖ pass), in
+// nats. Both are passes of scorers with the same tokens, both on the CPU or on the same GPU.
 func (p *Pass) Divergence(ctx context.Context, reference *Pass) (float64, error) {
 	if p.pass != nil && reference.pass != nil {
 		return p.pass.Divergence(ctx, reference.pass)

@@ -27,8 +27,8 @@ type Scorer struct {
 	Step func()
 }
 
-// New returns a scorer of models like m on the tokens set. family is m's; nil: that of the catalogue. workers is the
-// number of goroutines that compute; 0: all processors.
+// New returns a scorer on the tokens set for models with m's architecture. family is m's; nil: that of the catalogue.
+// workers is the number of goroutines that compute; 0: all processors.
 //
 // The error is an [ErrNoConfig] for a model without config.json, an [arch.ErrUnknownFamily] for an unknown family, and a
 // [forward.ErrNoForward] for a family that package decoder does not describe.

@@ -17,7 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
-// WholeOptions say how two whole models are compared. The zero value is ready to use.
+// WholeOptions are the options of [Whole]. The zero value is ready to use.
 type WholeOptions struct {
 	// Family is the models'. Default: the catalogue's.
 	Family *arch.Family
@@ -27,12 +27,11 @@ type WholeOptions struct {
 	Context int
 	// Prompt is the number of tokens of the prefill. Default 4096, or the model's limit. Negative: no prefill.
 	Prompt int
-	// Output is the number of tokens that a request generates after Prompt, which joules per request are computed for.
-	// Default 256.
+	// Output is the number of tokens that a [Request] generates after its prompt. Default 256.
 	Output int
 	// Meter ends a step by its Precision or its Time; its Clock and Self are the machine's.
 	Meter power.Options
-	// Progress is told what the card does. Default: nobody.
+	// Progress gets events while the models are loaded and measured. Default: none.
 	Progress func(Event)
 }
 
@@ -71,7 +70,7 @@ type WholeReport struct {
 	Steps     []WholeStep `json:"steps"`
 	// Requests has one for each decode step, if the prefill was measured too.
 	Requests []Request `json:"requests,omitempty"`
-	// Invalid lists the reasons against the figures, without null comparisons that miss by chance.
+	// Invalid lists the reasons why figures cannot be trusted. A null comparison that misses by chance is no reason.
 	Invalid []string `json:"invalid,omitempty"`
 }
 
@@ -80,17 +79,18 @@ type WholeStep struct {
 	Phase   string `json:"phase"` // decode or prefill
 	Batch   int    `json:"batch"`
 	Context int    `json:"context"` // tokens of each sequence
-	Tokens  int    `json:"tokens"`  // that the step computes
-	// Relative is the output's energy over the source's, with a 95 % interval; RelativeTime the time's.
+	Tokens  int    `json:"tokens"`  // computed by the step
+	// Relative is the output's energy over the source's, with its 95 % interval; RelativeTime is the same for time.
 	Relative     float64   `json:"relative_energy,omitempty"`
 	Interval     []float64 `json:"interval,omitempty"`
 	RelativeTime float64   `json:"relative_time,omitempty"`
 	TimeInterval []float64 `json:"time_interval,omitempty"`
-	// Before, After and Copy are of the source, the output, and a copy of the source.
+	// Before is the source, After the output, Copy a copy of the source.
 	Before StepCost `json:"before"`
 	After  StepCost `json:"after"`
 	Copy   StepCost `json:"copy"`
-	// LinearEnergy and LinearTime are the shares of the source's energy and time that its linear layers take alone.
+	// LinearEnergy and LinearTime are the energy and time of the source's linear layers run alone, as shares of the
+	// source's.
 	LinearEnergy float64       `json:"linear_share_of_energy,omitempty"`
 	LinearTime   float64       `json:"linear_share_of_time,omitempty"`
 	Run          *power.Result `json:"run,omitempty"` // joules and seconds are per step
@@ -99,16 +99,16 @@ type WholeStep struct {
 // StepCost is what a token of a step costs. Absent fields are unknown.
 type StepCost struct {
 	Joules    float64  `json:"joules_per_token,omitempty"`
-	Seconds   float64  `json:"seconds_per_token,omitempty"` // of the card; a sequence waits Batch times as long for its own
+	Seconds   float64  `json:"seconds_per_token,omitempty"` // step time over all its tokens; one sequence gets a token every Batch times as long
 	Watts     float64  `json:"watts,omitempty"`
 	SMClock   *float64 `json:"clock_mhz,omitempty"`
 	Capped    *bool    `json:"capped,omitempty"`
 	PerSecond float64  `json:"tokens_per_second,omitempty"`
 }
 
-// Request is what a request costs whose prompt is prefilled alone and whose output is decoded in a batch. It is an
-// estimate from two measured steps: every output token counts as one of the decode step, whose sequences have Context
-// tokens. A request's own sequence grows from Prompt to Prompt + Output tokens.
+// Request is the energy of a request whose prompt is prefilled alone and whose output is decoded in a batch. It is an
+// estimate from two measured steps. Every output token is taken to cost as much as one of the decode step, whose sequences
+// have Context tokens; in a real request the sequence grows from Prompt to Prompt + Output tokens.
 type Request struct {
 	Batch   int `json:"batch"`
 	Context int `json:"decode_context_tokens"`
@@ -122,12 +122,12 @@ type Request struct {
 	Relative        float64 `json:"relative_energy"`
 }
 
-// Whole measures the energy of whole models, every operation of them: decode steps at several batches, and a prefill.
-// In every step it compares the source with the output, with a copy of the source, and with the source's linear
+// Whole measures the energy of whole models with all their operations, in decode steps at several batch sizes and in a
+// prefill. In every step it compares the source with the output, with a copy of the source, and with the source's linear
 // layers alone. Activations have the type of the weights, as in the usual runtimes. The caller closes the models.
 //
-// The copy and the output run the source's kernels in the source's buffers, and attend to the source's KV cache, but for
-// the step's own token. So their steps differ from the source's in the values and the addresses of weights alone.
+// The copy and the output run the source's kernels in the source's buffers and read the source's KV cache, except for the
+// step's own token. So their steps differ from the source's only in the values and addresses of weights.
 //
 // All three models must fit on the card, with the KV cache of one step. A model that package decoder does not
 // describe is an error, as is one with routed experts. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an
@@ -152,7 +152,7 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 		err = w.step(ctx, work)
 	}
 	r.finish(o)
-	if ctx.Err() == nil { // else closing would wait for the card's queue; the machine's Close frees the memory
+	if ctx.Err() == nil { // after ctx ends, closing would wait for the card's queue; the machine's Close frees the memory
 		err = errors.Join(err, w.close())
 	}
 	if len(r.Steps) == 0 && err != nil {
@@ -228,7 +228,7 @@ func (w *wholeRun) step(ctx context.Context, work runner.Work) (err error) {
 		}
 		s, err := c.model.NewStep(ctx, c.name, c.work, like)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
-			err = fmt.Errorf("%w: a step of fewer sequences or fewer tokens needs less", err)
+			err = fmt.Errorf("%w: measure a step of fewer sequences or fewer tokens", err)
 		}
 		if err != nil {
 			return fmt.Errorf("%v: %w", work, err)
@@ -316,7 +316,7 @@ func (r *WholeReport) finish(o WholeOptions) {
 	}
 }
 
-// Name is the step in a few words.
+// Name returns the step's description, such as "decode, batch 16, context 1024".
 func (s *WholeStep) Name() string {
 	return strings.TrimSpace(runner.Work{Sequences: s.Batch, Context: s.Context, Decode: s.Phase == "decode"}.String())
 }

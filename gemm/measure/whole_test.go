@@ -127,7 +127,7 @@ func TestWholeWithoutRoom(t *testing.T) {
 		}
 		want := "the source, a copy and the output must fit on the card together"
 		if c.models == 3 {
-			want = "a step of fewer sequences or fewer tokens needs less"
+			want = "measure a step of fewer sequences or fewer tokens"
 		}
 		testmodel.WantError(t, err, want)
 		measured := 0

@@ -52,8 +52,8 @@ func (r gpuRunner) NewStep(ctx context.Context, name string, w runner.Work, like
 	return s, nil
 }
 
-// NewRunner of a simulated card keeps what its power depends on: the sizes of the linear layers and how many of their
-// weights' bits toggle.
+// NewRunner of a simulated card keeps what the card's power depends on: the sizes of the linear layers and the switching
+// activity of their weights.
 func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (Runner, error) {
 	d, err := decoder.New(m, layout)
 	if err != nil {
@@ -88,7 +88,8 @@ type simRunner struct {
 	weights, toggling float64 // of all linear layers: their number, and the mean share of bits that toggle
 }
 
-// simRest is the time of what is not linear, in shares of the linear layers' time; its power is that of still weights.
+// simRest is the time of all other operations as a share of the linear layers' time. Their power is that of weights that
+// do not toggle.
 const simRest = 0.25
 
 func (r *simRunner) NewStep(ctx context.Context, name string, w runner.Work, _ Step) (Step, error) {

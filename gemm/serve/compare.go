@@ -12,7 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Servers are what a comparison runs.
+// Servers are the servers of a comparison.
 type Servers struct {
 	// Baseline is "before".
 	Baseline Server
@@ -32,7 +32,7 @@ func (s Servers) all() []Server {
 	return append(list, s.Variants...)
 }
 
-// Validate returns an error for addresses that cannot be right, and for names that are not unique.
+// Validate returns an error for invalid addresses and for names that are not unique.
 func (s Servers) Validate() error {
 	seen := map[string]bool{}
 	for _, one := range s.all() {
@@ -57,11 +57,11 @@ type run struct {
 	stage    string
 	staged   time.Duration
 	steps    int // done, of a stage that counts them
-	total    int // of those
+	total    int // steps of the stage
 }
 
-// Compare measures joules per token of servers that run on these cards, in turns, until every interval is as narrow as
-// Options.Precision or Options.Time is spent. Nothing else should run on the cards.
+// Compare measures joules per token of servers that run on these cards. It measures them in turns, until every interval
+// is as narrow as Options.Precision or Options.Time has passed. Nothing else should run on the cards.
 //
 // The result is nil only if nothing could be measured: options are invalid or a server does not answer. If the
 // context ends, or a server fails too often in one turn, the result holds the measurements so far and the error is
@@ -159,7 +159,8 @@ func (r *run) measure(ctx context.Context, result *Result) (string, error) {
 	return r.blocks(ctx, result)
 }
 
-// blocks measures block after block. A block begins only if the remaining time suffices for one as long as the last.
+// blocks measures block after block. A block begins only if the remaining time suffices for one as long as the last
+// block.
 func (r *run) blocks(ctx context.Context, result *Result) (string, error) {
 	rng := rand.New(rand.NewPCG(r.opt.Seed, 0))
 	begin := r.opt.clock.Now()
@@ -179,7 +180,7 @@ func (r *run) blocks(ctx context.Context, result *Result) (string, error) {
 	}
 }
 
-// shuffled is a random order of the servers.
+// shuffled returns the servers in random order.
 func (r *run) shuffled(rng *rand.Rand) []*endpoint {
 	order := slices.Clone(r.servers)
 	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -207,8 +208,8 @@ func (r *run) block(ctx context.Context, order []*endpoint, pass int, result *Re
 	return nil
 }
 
-// valid repeats a turn until its window is valid, and hands every window to keep. A server that knows a prompt may have
-// it in its cache, so a repeated turn has other prompts, and so has a server that is named twice.
+// valid repeats a turn until its window is valid, and passes every window to keep. A repeated turn has new prompts, because
+// the server may have cached the earlier ones. So has a server that is named twice.
 func (r *run) valid(ctx context.Context, server *endpoint, pass int, keep func(Window)) error {
 	var w Window
 	for try := range r.opt.Tries {
@@ -225,17 +226,17 @@ func (r *run) valid(ctx context.Context, server *endpoint, pass int, keep func(W
 			return nil
 		}
 	}
-	return fmt.Errorf("%d windows in turn are invalid, the last because: %s", r.opt.Tries, w.Invalid)
+	return fmt.Errorf("%d windows in a row are invalid, the last because: %s", r.opt.Tries, w.Invalid)
 }
 
-// beginStage tells that a stage begins.
+// beginStage reports that a stage begins.
 func (r *run) beginStage(name string, steps int) {
 	r.stage, r.staged, r.steps = name, r.opt.clock.Now(), 0
 	r.total = steps
 	r.tell()
 }
 
-// tell reports progress.
+// tell reports the run's progress.
 func (r *run) tell() {
 	if r.opt.Progress == nil {
 		return

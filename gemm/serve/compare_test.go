@@ -348,7 +348,7 @@ func TestBrokenForGood(t *testing.T) {
 		}})
 		r, err := serve.Compare(t.Context(), b.list(), serve.Servers{Baseline: server("a"), Variants: []serve.Server{server("b")}},
 			serve.Options{Workload: small, Transport: n.transport(), Time: time.Hour, Precision: 1e-9})
-		if err == nil || !strings.HasPrefix(err.Error(), "3 windows in turn are invalid, the last because: server b, request ") || !strings.Contains(err.Error(), "status 500 Internal Server Error: gone") {
+		if err == nil || !strings.HasPrefix(err.Error(), "3 windows in a row are invalid, the last because: server b, request ") || !strings.Contains(err.Error(), "status 500 Internal Server Error: gone") {
 			t.Fatal(err)
 		}
 		if r == nil || r.Stopped != power.StoppedFailed || len(r.Blocks) < 2 || r.Blocks[len(r.Blocks)-1].Complete || !agrees(r.Variants[0].Interval, 0.94, 0.05) {

@@ -13,8 +13,8 @@
 // different share, so that a server with continuous batching does not begin all prompts at the same time. Then the
 // window: it opens at a step of the card's energy counter, after every slot has finished its first request and
 // [Options.Settle] has passed. It closes at a later step, when [Options.Window] has passed and every slot has produced
-// whole answers. At last the requests in flight end, and no new ones begin. So the window has neither the ramp nor the
-// drain.
+// whole answers. Then the requests in flight end, and no new ones begin. So the window excludes the filling and
+// the draining of the batch.
 //
 // A window is invalid if any request of its turn fails, stalls, or has another number of tokens than asked for. The
 // window stays in the result with the reason, and the turn is repeated ([Options.Tries]).
@@ -27,5 +27,5 @@
 //
 // # Cards
 //
-// Energy is that of whole cards: all that the servers share, and idle servers too. Several cards add up.
+// Energy is that of whole cards, with idle servers included. Several cards add up.
 package serve

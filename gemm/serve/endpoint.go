@@ -26,7 +26,7 @@ type Server struct {
 	URL string `json:"url"`
 }
 
-// endpoint is a server that answers.
+// endpoint is a server during a comparison.
 type endpoint struct {
 	name   string
 	base   string // of the API, without a slash at the end
@@ -43,7 +43,7 @@ type endpoint struct {
 func newEndpoint(s Server, o Options) (*endpoint, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("server %s: %q is no address of an API: give one such as http://127.0.0.1:8000/v1", s.Name, s.URL)
+		return nil, fmt.Errorf("server %s: %q is not the address of an API: give one such as http://127.0.0.1:8000/v1", s.Name, s.URL)
 	}
 	e := &endpoint{name: s.Name, model: u.Fragment, client: o.client, clock: o.clock, stall: o.Stall}
 	path := strings.TrimRight(u.Path, "/")
@@ -65,7 +65,7 @@ type answer struct {
 	finish   string
 }
 
-// StallError means that a server sent nothing for the time.
+// StallError means that a server sent nothing for the given time.
 type StallError struct{ For time.Duration }
 
 func (e StallError) Error() string { return fmt.Sprintf("no token for %v", e.For) }
@@ -141,7 +141,7 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 	}
 }
 
-// complaint says what is wrong with a whole answer; nil if nothing.
+// complaint returns an error if a finished answer is not what was asked for.
 func (a *answer) complaint(want int) error {
 	have := a.output
 	if have == 0 {
@@ -190,7 +190,7 @@ func (e *endpoint) do(ctx context.Context, method, path string, body io.Reader) 
 	return response, nil
 }
 
-// cause replaces the error of a request that this package ended by the reason.
+// cause replaces the error of a request that this package cancelled by the reason for cancelling.
 func cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -198,7 +198,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// advise explains errors of connections.
+// advise adds advice to connection errors.
 func advise(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -209,7 +209,7 @@ func advise(err error) error {
 	return err
 }
 
-// beginning reads the first kilobytes.
+// beginning reads the first kilobytes of an answer, for a message.
 func beginning(r io.Reader) []byte {
 	data, _ := io.ReadAll(io.LimitReader(r, 4<<10))
 	return data
@@ -248,7 +248,7 @@ func (e *endpoint) probe(ctx context.Context, q request) (answer, error) {
 		return answer{}, err
 	}
 	if e.chat && q.prompt.Tokens != nil {
-		return answer{}, errors.New("chats take no token ids: give prompts as text")
+		return answer{}, errors.New("chat completions take no token ids: give prompts as text")
 	}
 	var a answer
 	var err error
@@ -261,7 +261,7 @@ func (e *endpoint) probe(ctx context.Context, q request) (answer, error) {
 	}
 	var status StatusError
 	if errors.As(err, &status) && status.Status == http.StatusNotFound && !e.chat {
-		err = fmt.Errorf("%w; a server that has only chats needs its whole address, which ends in /v1/chat/completions", err)
+		err = fmt.Errorf("%w; a server with chat completions only needs the full address, which ends in /v1/chat/completions", err)
 	}
 	if err != nil {
 		return a, err

@@ -15,7 +15,7 @@ type Extras struct {
 	MinTokens bool `json:"min_tokens,omitempty"` // the same, by another field
 }
 
-// attempts are the sets of extras in the order in which a server is tried.
+// attempts lists the sets of extras to try with a server, in order.
 var attempts = []Extras{
 	{Usage: true, IgnoreEOS: true, MinTokens: true},
 	{Usage: true, IgnoreEOS: true},

@@ -36,7 +36,7 @@ type Options struct {
 	// Transport carries requests. Default: that of [http.DefaultTransport], with a connection for every request in
 	// flight.
 	Transport http.RoundTripper
-	// Progress is told when a stage begins and at every step of the energy counter, in one goroutine at a time.
+	// Progress gets an event when a stage begins and at every step of the energy counter, from one goroutine at a time.
 	// Stages are "servers", "idle", "warm-up" and "measure"; the last counts nanoseconds of Time.
 	Progress func(Event)
 
@@ -44,7 +44,7 @@ type Options struct {
 	clock  power.Clock
 }
 
-// Event says how far a comparison is.
+// Event reports the progress of a comparison.
 type Event = progress.Event
 
 func (o Options) withDefaults() Options {
@@ -87,6 +87,6 @@ func (o Options) transport() http.RoundTripper {
 	}
 	t := base.Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, o.Workload.Concurrency
-	t.DisableCompression = true // which would hold tokens back
+	t.DisableCompression = true // compression delays tokens
 	return t
 }

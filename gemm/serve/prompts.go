@@ -14,7 +14,7 @@ import (
 // Prompt is a text, or a list of token ids. As JSON it is a string or an array of numbers.
 type Prompt struct {
 	Text   string
-	Tokens []int // nil: Text counts
+	Tokens []int // nil: Text is the prompt
 }
 
 // MarshalJSON writes a string or an array.
@@ -90,12 +90,12 @@ func ReadPrompts(r io.Reader) ([]Prompt, error) {
 	case err != nil:
 		return nil, err
 	case list == nil:
-		return nil, errors.New("there is no prompt in it: write one a line")
+		return nil, errors.New("the file has no prompts: write one prompt a line")
 	}
 	return list, nil
 }
 
-// Workload is what every server is asked for. The zero value of a field means its default.
+// Workload is the load on every server. The zero value of a field means its default.
 type Workload struct {
 	// Concurrency is the number of requests in flight. Default 16.
 	Concurrency int `json:"concurrency"`
@@ -105,8 +105,8 @@ type Workload struct {
 	Prompts []Prompt `json:"-"`
 	// PromptTokens is the number of random token ids in a prompt. Default 512; unused beside Prompts.
 	PromptTokens int `json:"prompt_tokens,omitempty"`
-	// Vocab is the number from which on no token id is drawn. Default 256, which every vocabulary has. Ids begin at
-	// 3: many vocabularies have control tokens below.
+	// Vocab is the upper limit of random token ids, exclusive. Default 256, which every vocabulary has. Ids begin at
+	// 3, because many vocabularies have control tokens below.
 	Vocab int `json:"vocab,omitempty"`
 	// Source names the prompts in the result. Default: none.
 	Source string `json:"prompts,omitempty"`
@@ -144,7 +144,7 @@ func (w Workload) validate() error {
 	return errors.Join(wrong...)
 }
 
-// prompt returns that of a request in a pass. It is the same for every server.
+// prompt returns the prompt of a request in a pass. It is the same for every server.
 func (w Workload) prompt(seed uint64, pass, request int) Prompt {
 	if n := len(w.Prompts); n > 0 {
 		first := rand.New(rand.NewPCG(seed, uint64(pass))).IntN(n)

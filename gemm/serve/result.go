@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// Result is that of a comparison. Ratios are after/before, intervals are 95 %. Joules and seconds are per output token
+// Result is the result of a comparison. Ratios are after/before, intervals are 95 %. Joules and seconds are per output token
 // unless a name says otherwise, and of all cards together. Absent fields are unknown.
 type Result struct {
 	GPU      string       `json:"gpu"` // the first card's name
@@ -43,7 +43,7 @@ type Result struct {
 type ServerInfo struct {
 	Server
 	Model string `json:"model"`
-	// Extras are the fields beside the standard ones that the server took.
+	// Extras are the non-standard request fields that the server accepted.
 	Extras Extras `json:"extras"`
 	// Counted reports whether the server counts tokens itself. Else every part of an answer counts as one.
 	Counted bool `json:"reports_usage"`
@@ -66,7 +66,7 @@ type Summary struct {
 	Streaming      float64  `json:"streaming,omitempty"`           // requests between their first and last token
 	SMClock        *float64 `json:"clock_mhz,omitempty"`           // mean of the cards
 	Temperature    *float64 `json:"temperature_c,omitempty"`       // of the hottest card
-	Capped         *bool    `json:"capped,omitempty"`              // some card, in at least half of the samples
+	Capped         *bool    `json:"capped,omitempty"`              // a card at its power limit in at least half of the samples
 	Windows        int      `json:"windows"`
 	InvalidWindows int      `json:"invalid_windows"` // warm-up and incomplete blocks included
 }
@@ -90,7 +90,7 @@ type Block struct {
 	Complete bool `json:"complete"`
 }
 
-// Pass is a window of each server, and invalid ones before it.
+// Pass has one valid window of each server, and the invalid windows before it.
 type Pass struct {
 	Windows []Window `json:"windows"`
 }
@@ -118,7 +118,7 @@ func newResult(cards []power.Card, o Options) *Result {
 	return r
 }
 
-// Invalidate adds a reason not to trust the result.
+// Invalidate adds a reason why the result cannot be trusted.
 func (r *Result) Invalidate(format string, args ...any) {
 	r.Valid = false
 	r.Invalid = append(r.Invalid, fmt.Sprintf(format, args...))

@@ -93,7 +93,7 @@ func TestModels(t *testing.T) {
 		mux.Handle("/v1/chat/completions", &model{chat: true})
 		n.start(t, "a", mux)
 		_, err := serve.Compare(t.Context(), newBoard(1).list(), serve.Servers{Baseline: server("a")}, short(&n))
-		if err == nil || !strings.Contains(err.Error(), "status 404 Not Found: 404 page not found; a server that has only chats needs its whole address") {
+		if err == nil || !strings.Contains(err.Error(), "status 404 Not Found: 404 page not found; a server with chat completions only needs the full address") {
 			t.Error(err)
 		}
 	})
@@ -121,10 +121,10 @@ func TestRefused(t *testing.T) {
 		`server "a" at http://a/v1: give every server its own name`:              {serve.Servers{Baseline: a, Variants: []serve.Server{a}}, serve.Options{}},
 		`server "a" at http://b: give every server its own name`:                 {serve.Servers{Baseline: a, Null: &serve.Server{Name: "a", URL: "http://b"}}, serve.Options{}},
 		`server "" at http://b: give every server its own name`:                  {serve.Servers{Baseline: serve.Server{URL: "http://b"}}, serve.Options{}},
-		`server a: "ftp://b" is no address`:                                      {serve.Servers{Baseline: serve.Server{Name: "a", URL: "ftp://b"}}, serve.Options{}},
-		`server a: "127.0.0.1:8000" is no address`:                               {serve.Servers{Baseline: serve.Server{Name: "a", URL: "127.0.0.1:8000"}}, serve.Options{}},
-		`server a: "http:///v1" is no address`:                                   {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http:///v1"}}, serve.Options{}},
-		`server a: "http://u:p@b" is no address`:                                 {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http://u:p@b"}}, serve.Options{}},
+		`server a: "ftp://b" is not the address`:                                 {serve.Servers{Baseline: serve.Server{Name: "a", URL: "ftp://b"}}, serve.Options{}},
+		`server a: "127.0.0.1:8000" is not the address`:                          {serve.Servers{Baseline: serve.Server{Name: "a", URL: "127.0.0.1:8000"}}, serve.Options{}},
+		`server a: "http:///v1" is not the address`:                              {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http:///v1"}}, serve.Options{}},
+		`server a: "http://u:p@b" is not the address`:                            {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http://u:p@b"}}, serve.Options{}},
 		"precision 2: want a share":                                              {serve.Servers{Baseline: a}, serve.Options{Precision: 2}},
 		"window 1ms: want at least 1s":                                           {serve.Servers{Baseline: a}, serve.Options{Window: time.Millisecond}},
 		"time -1ns: want more than 0\nsettle -1ns: want more than 0\nstall -1ns": {serve.Servers{Baseline: a}, serve.Options{Time: -1, Settle: -1, Stall: -1}},
@@ -144,7 +144,7 @@ func TestRefused(t *testing.T) {
 		var n network
 		n.start(t, "a", &model{chat: true})
 		_, err := serve.Compare(t.Context(), cards, serve.Servers{Baseline: serve.Server{Name: "a", URL: "http://a/v1/chat/completions"}}, short(&n))
-		if err == nil || !strings.HasSuffix(err.Error(), "chats take no token ids: give prompts as text") {
+		if err == nil || !strings.HasSuffix(err.Error(), "chat completions take no token ids: give prompts as text") {
 			t.Error(err)
 		}
 	})
@@ -165,7 +165,7 @@ func TestReadPrompts(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "there is no prompt in it: write one a line", "\n \n": "there is no prompt in it", "a\n\xff": "line 2 is not UTF-8",
+		"": "the file has no prompts: write one prompt a line", "\n \n": "the file has no prompts", "a\n\xff": "line 2 is not UTF-8",
 		"{\"prompt\": \"a\"}\nb": "line 2: invalid character 'b'", "{}": `line 1 has no "prompt"`, `{"prompt": ""}`: "line 1: a prompt is empty",
 		`{"prompt": []}`: "a prompt is empty", `{"prompt": [-1]}`: "token id -1: want one from 0 on", `{"prompt": [1.5]}`: "a prompt is a string or a list of token ids",
 		`{"prompt": {"a": 1}}`: "a prompt is a string or a list", "a\n" + strings.Repeat("x", 17<<20): "line 2 has more than 16777216 bytes",

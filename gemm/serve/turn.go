@@ -12,8 +12,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// turn measures one window of a server. A window that a request has spoilt is returned with the reason in Invalid; an
-// error means that the cards or the context failed.
+// turn measures one window of a server. If a request fails, the window has the reason in Invalid. An error means that the
+// cards or the context failed.
 func (r *run) turn(ctx context.Context, server *endpoint, pass int) (Window, error) {
 	begin := r.opt.clock.Now()
 	w := Window{Server: server.name, Begin: (begin - r.begin).Seconds()}
@@ -63,8 +63,8 @@ func (r *run) steady(ctx context.Context, l *load) (spans []power.Span, t0, t1 t
 	return spans, t0, t1, err
 }
 
-// rounds decides when a window begins and ends. In a round every slot produces as many tokens as one answer has, so
-// prompts and answers are in the window in their right proportion, also where all slots do the same at the same time.
+// rounds decides when a window begins and ends. In a round every slot produces as many tokens as one answer has. So
+// the window has prompts and answers in the right proportion, even if all slots work in step.
 type rounds struct {
 	load  *load
 	least time.Duration
@@ -72,8 +72,8 @@ type rounds struct {
 	whole float64 // rounds so far
 }
 
-// open reports whether tokens have arrived since the step before. While there are none, all slots may have begun a
-// prompt. Rounds are counted in tokens, so a window that began then would end before the part of the prompt that it lacks.
+// open reports whether tokens have arrived since the last step of the counter. Without new tokens, all slots may be inside
+// a prompt. Rounds are counted in tokens, so a window that opened there would miss a part of a prompt.
 func (r *rounds) open(time.Duration) bool {
 	tokens := r.load.tokens()
 	arrived := r.first > 0 && tokens > r.first

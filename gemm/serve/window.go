@@ -24,8 +24,8 @@ type Window struct {
 	PerTotal     float64 `json:"joules_per_total_token,omitempty"` // per token of prompts and outputs
 	Speed        float64 `json:"tokens_per_second,omitempty"`      // output tokens
 	Requests     int     `json:"requests,omitempty"`               // whose first token arrived in the window
-	// Streaming is the mean number of requests between their first and their last token. The others of those in
-	// flight wait for their first.
+	// Streaming is the mean number of requests that are between their first and their last token. The others in flight
+	// wait for their first token.
 	Streaming  float64      `json:"streaming,omitempty"`
 	FirstToken *Latency     `json:"time_to_first_token,omitempty"`
 	InterToken *Latency     `json:"inter_token_latency,omitempty"`
