@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Energy per token of two model folders behind servers made of transformers, with a copy of the first as the null:
+# Measures energy per token of two models behind servers built on transformers, with a copy of the first as the null:
 #
 #     bench/serve/run.sh LOWTOGGLE MODEL_A MODEL_B OUT.json [flags of measure]
 #

@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server made of transformers, for measurements where vLLM is not at hand.
+"""A small OpenAI-compatible server built on transformers, for measurements without vLLM.
 
     python3 bench/serve/server.py MODEL --port-file port.txt
 
@@ -49,7 +49,7 @@ class Request:
 
 
 class Streamer(BaseStreamer):
-    """Hands the tokens of each step to the requests of a batch. generate() puts the prompts first."""
+    """Passes the tokens of each step to the requests of a batch. generate() puts the prompts first."""
 
     def __init__(self, batch):
         self.batch, self.prompts = batch, True
@@ -66,7 +66,7 @@ class Streamer(BaseStreamer):
 
 
 class Abandoned(transformers.StoppingCriteria):
-    """Ends a batch that nobody waits for."""
+    """Ends a batch whose clients have all disconnected."""
 
     def __init__(self, batch):
         self.batch = batch

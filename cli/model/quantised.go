@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// printQuantised says which tensors of quantised weights are copied, a line for each format. Names are shortened to
-// their last part; the JSON has them whole. energies is true where the report has energies, which leave out quantised
+// printQuantised prints which tensors of quantised weights are copied, one line for each format. Names are shortened to
+// their last part; the JSON has the full names. energies is true if the report has energies, which leave out quantised
 // layers.
 func printQuantised(w io.Writer, list []quant.Copied, energies bool) {
 	if energies && len(list) > 0 {
@@ -27,7 +27,7 @@ func printQuantised(w io.Writer, list []quant.Copied, energies bool) {
 	}
 }
 
-// endings are the last parts of names, each once.
+// endings returns the last parts of names without repetition.
 func endings(names []string) (list []string) {
 	for _, name := range names {
 		i := strings.LastIndexByte(name, '.')

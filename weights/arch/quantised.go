@@ -21,8 +21,8 @@ func (r *resolver) logical(tensors []weights.Info) []weights.Info {
 	return tensors
 }
 
-// holds reports whether the values of a quantised weight have the shape of a tensor, as far as it is known: that of
-// the family, or outputs × inputs where the family stores inputs × outputs, with padding.
+// holds reports whether a quantised weight fits the shape that the family gives a tensor, as far as its own shape is
+// known. Padding is allowed, and outputs × inputs where the family stores inputs × outputs.
 func holds(t *tensor, w *quant.Quantised) bool {
 	if w.Shape == nil || slices.Equal(w.Shape, t.shape()) {
 		return true
@@ -39,7 +39,7 @@ func holds(t *tensor, w *quant.Quantised) bool {
 	return slices.Equal(w.Shape[:i], want[:i]) && padding >= 0 && padding <= w.Padding
 }
 
-// opaque are the modules with tensors of an unknown format, each with what is known of it.
+// opaque returns the modules with tensors of an unknown format, each with the known part of the format.
 func (r *resolver) opaque() map[string]string {
 	modules := map[string]string{}
 	if r.quantised == nil {
@@ -57,8 +57,8 @@ func (r *resolver) opaque() map[string]string {
 	return modules
 }
 
-// blockQuantised blocks all indices of quantised weights: their tensors do not follow what is done to an index.
-// A weight of unknown shape that the family does not know may share every index of the whole model.
+// blockQuantised blocks all indices of quantised weights, because their tensors cannot be permuted or scaled with an
+// index. A weight of unknown shape that the family does not know may share every index of the whole model.
 func (r *resolver) blockQuantised(l *Layout) {
 	if r.quantised == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// check holds a weight's tensors against its layout and the config, and fills in format and shape.
+// check compares a weight's tensors with its layout and the config, and fills in format and shape.
 func (s *survey) check(w *Quantised, l layout) {
 	switch l {
 	case scaledLayout:
@@ -34,8 +34,7 @@ var (
 	fineTypes = []weights.DType{weights.F8E4M3}
 )
 
-// need finds the tensor of a role that a weight cannot do without, and reports one that is missing or of another
-// type.
+// need finds a required tensor of a weight. It reports a tensor that is missing or has another type.
 func (s *survey) need(w *Quantised, r Role, name string, types []weights.DType) (t Stored, ok bool) {
 	t, ok = w.part(r)
 	if !ok {
@@ -57,7 +56,7 @@ func (s *survey) isOf(t Stored, types []weights.DType) bool {
 	return false
 }
 
-// optional checks the type of a tensor that a weight may have.
+// optional finds an optional tensor of a weight and checks its type.
 func (s *survey) optional(w *Quantised, r Role, types []weights.DType) (t Stored, ok bool) {
 	if t, ok = w.part(r); !ok {
 		return t, false
@@ -65,7 +64,7 @@ func (s *survey) optional(w *Quantised, r Role, types []weights.DType) (t Stored
 	return t, s.isOf(t, types)
 }
 
-// want reports a tensor whose shape does not follow from that of the codes and from the config.
+// want reports a tensor that has none of the given shapes, which follow from the codes and the config.
 func (s *survey) want(t Stored, w *Quantised, because string, shapes ...[]int) bool {
 	if slices.ContainsFunc(shapes, func(shape []int) bool { return slices.Equal(shape, t.Shape) }) {
 		return true
@@ -82,7 +81,7 @@ func (s *survey) want(t Stored, w *Quantised, because string, shapes ...[]int) b
 	return false
 }
 
-// matrix is a shape as experts, outputs and inputs.
+// matrix splits a shape into leading dimensions (experts), outputs and inputs.
 func matrix(shape []int) (lead []int, n, k int, ok bool) {
 	if len(shape) < 2 || slices.Contains(shape, 0) {
 		return nil, 0, 0, false
@@ -91,19 +90,19 @@ func matrix(shape []int) (lead []int, n, k int, ok bool) {
 	return shape[:i:i], shape[i], shape[i+1], true
 }
 
-// codesMatrix is the shape of a weight's codes. One that is no matrix is reported.
+// codesMatrix splits the shape of a weight's codes. It reports codes that are not a matrix.
 func (s *survey) codesMatrix(w *Quantised) (lead []int, n, k int, ok bool) {
 	codes := w.Tensors[0]
 	if lead, n, k, ok = matrix(codes.Shape); !ok {
-		s.failf(codes.Name, "holds the codes of a quantised weight, but has shape %v, which is no matrix", codes.Shape)
+		s.failf(codes.Name, "holds the codes of a quantised weight, but has shape %v, which is not a matrix", codes.Shape)
 	}
 	return lead, n, k, ok
 }
 
 func ceil(a, b int) int { return (a-1)/b + 1 }
 
-// granularity tells from shapes what a scale counts for. Block sizes that are not known are taken from the
-// shapes, which tell them where they divide.
+// granularity finds from shapes whether a scale applies to a tensor, channel, block or group. Unknown block sizes follow
+// from the shapes if these divide evenly.
 func granularity(lead []int, n, k int, scales []int) (per string, block [2]int, ok bool) {
 	all := 1
 	for _, d := range scales {
@@ -130,7 +129,7 @@ func granularity(lead []int, n, k int, scales []int) (per string, block [2]int, 
 	return "block", [2]int{ceil(n, a), ceil(k, b)}, true
 }
 
-// scaleShapes are the shapes that scales of a granularity may have.
+// scaleShapes lists the shapes that scales of a granularity may have.
 func scaleShapes(per string, block [2]int, lead []int, n, k int) [][]int {
 	with := func(tail ...int) []int { return slices.Concat(lead, tail) }
 	switch per {
@@ -159,7 +158,7 @@ func (s *survey) checkScaled(w *Quantised) {
 	default:
 		if scales, _ := w.part(Scales); codes.DType == weights.U8 && (scales.DType == weights.F8E4M3 || s.config != nil) {
 			s.checkFour(w, "nvfp4")
-		} // else a layout that is not known
+		} // otherwise the layout is unknown
 	}
 }
 
@@ -187,7 +186,7 @@ func (s *survey) checkGrained(w *Quantised, codes string) {
 	}
 }
 
-// checkGroups words how scales contradict a scheme.
+// checkGroups reports how scales contradict a scheme.
 func (s *survey) checkGroups(w *Quantised, g *scheme, scales Stored, lead []int, n, k int) {
 	field, value := g.perIn, any(g.per)
 	switch {
@@ -208,17 +207,17 @@ func (s *survey) checkGroups(w *Quantised, g *scheme, scales Stored, lead []int,
 	s.want(scales, w, because, scaleShapes(g.per, size, lead, n, k)...)
 }
 
-// fieldOf names a field of a scheme.
+// fieldOf names a scheme's field in the config, for messages.
 func (s *survey) fieldOf(g *scheme, field string) string {
 	return strings.Trim(g.field+"."+field, ".")
 }
 
-// codesField names the field that says what codes a scheme has.
+// codesField names the config's field that gives the type of a scheme's codes.
 func (s *survey) codesField(g *scheme) string {
 	return s.config.at(s.fieldOf(g, cmp.Or(g.bitsIn, g.perIn)))
 }
 
-// size is a scheme's block or group, in rows and columns; zeros where it has none, or does not say.
+// size returns a scheme's block or group size in rows and columns; zeros if it has none or none is given.
 func (g *scheme) size(k int) [2]int {
 	switch {
 	case g.per == "block":
@@ -243,8 +242,8 @@ func (g *scheme) fits(per string, scales, lead []int, n, k int) bool {
 	return slices.ContainsFunc(scaleShapes(g.per, size, lead, n, k), func(shape []int) bool { return slices.Equal(shape, scales) })
 }
 
-// scheme finds the part of the config that a weight is quantised by: the first that its tensors fit, or else the
-// first that names the weight. It is nil where no config says anything.
+// scheme finds the config's scheme for a weight: the first that its tensors fit, or else the first that names the weight.
+// It returns nil without a config.
 func (s *survey) scheme(w *Quantised, fits func(scheme) bool) *scheme {
 	if s.config == nil || len(s.config.schemes) == 0 {
 		return nil
@@ -322,7 +321,7 @@ func (s *survey) checkPacked(w *Quantised) {
 		return strings.HasPrefix(g.codes, "int") && width*32%g.bits == 0 && g.fits("group", scales.Shape, lead, n, width*32/g.bits)
 	})
 	if g == nil {
-		return // which alone tells how many bits a code has
+		return // without it the bits per code are unknown
 	}
 	if !strings.HasPrefix(g.codes, "int") {
 		s.failf(codes.Name, "holds packed integers, but %s says %s", s.codesField(g), g.codes)
@@ -348,7 +347,7 @@ func (s *survey) checkPacked(w *Quantised) {
 	}
 }
 
-// gptqOrAWQ tells the two by shapes: GPTQ packs codes along the inputs, AWQ along the outputs.
+// gptqOrAWQ tells GPTQ from AWQ by shapes: GPTQ packs codes along the inputs, AWQ along the outputs.
 func (s *survey) gptqOrAWQ(w *Quantised) []string {
 	scales, ok := w.part(Scales)
 	codes := w.Tensors[0]
@@ -439,7 +438,7 @@ func (s *survey) checkGPTQ(w *Quantised) {
 func (s *survey) checkBlocks(w *Quantised) {
 	codes := w.Tensors[0]
 	if n := len(codes.Shape); n < 3 || codes.Shape[n-1] != 16 || slices.Contains(codes.Shape, 0) {
-		s.failf(codes.Name, "has shape %v, but the last dimension of MXFP4 blocks is 16 bytes, behind two or more others", codes.Shape)
+		s.failf(codes.Name, "has shape %v, but the last dimension of MXFP4 blocks is 16 bytes, after two or more others", codes.Shape)
 		return
 	}
 	scales, ok := s.need(w, Scales, w.Name+"_scales", powers)
@@ -455,7 +454,7 @@ func (s *survey) checkBlocks(w *Quantised) {
 	w.Format.Codes, w.Format.Per, w.Format.Block = "mxfp4", "group", [2]int{1, 32}
 }
 
-// checkNested checks four bits of bitsandbytes. The shape of its values stands in the data of quant_state.
+// checkNested checks the 4-bit formats of bitsandbytes. The values' shape is in the data of quant_state, which is not read.
 func (s *survey) checkNested(w *Quantised) {
 	s.need(w, Scales, w.Name+".absmax", []weights.DType{weights.F32, weights.U8})
 	s.isOf(w.Tensors[0], []weights.DType{weights.U8})

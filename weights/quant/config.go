@@ -41,12 +41,12 @@ const (
 	methodBNB        = "bitsandbytes"
 )
 
-// config is what a file says about the quantisation of its checkpoint. Numbers are 0 where it does not say.
+// config is a file's description of a checkpoint's quantisation. Numbers that it does not give are 0.
 type config struct {
 	file   string // its name
 	field  string // of the object within it; empty for the whole file
 	method string
-	opaque string // why the layout is not known, although the method may be; empty where it is known
+	opaque string // why the layout is unknown, even if the method is known; empty if the layout is known
 	dense  bool   // it says that no weight is quantised
 
 	algorithm string // of ModelOpt
@@ -63,7 +63,7 @@ type pattern struct {
 	*regexp.Regexp
 }
 
-// scheme is how some of the weights are quantised. Fields that the config leaves out are empty.
+// scheme describes how some of the weights are quantised. Fields that the config leaves out are empty.
 type scheme struct {
 	field     string // of the config, for messages
 	targets   []string
@@ -72,7 +72,7 @@ type scheme struct {
 	per       string
 	group     int    // −1: one group is a whole row
 	block     [2]int // zeros: none
-	groupIn   string // the field that says so, below field
+	groupIn   string // the field with the group size, below field; blockIn and so on likewise
 	blockIn   string
 	bitsIn    string
 	perIn     string
@@ -88,10 +88,10 @@ func (c *config) at(field string) string {
 	return c.file + ": " + path
 }
 
-// says names the method for a message.
+// says states the method, for a message.
 func (c *config) says() string { return fmt.Sprintf("%s is %q", c.at("quant_method"), c.method) }
 
-// readConfig reads what the files of a model say about its quantisation; nil where they say nothing.
+// readConfig reads a model's quantisation from its config files; it returns nil if they have none.
 func readConfig(m *weights.Model) (*config, error) {
 	main, err := mainConfig(m.Config)
 	if err != nil {
@@ -140,7 +140,7 @@ func readBounded(path string) ([]byte, error) {
 	return js, err
 }
 
-// agree reports what two files say differently.
+// agree returns an error for a field in which two files differ.
 func (c *config) agree(other *config) error {
 	differ := func(field string, a, b any) error {
 		return fmt.Errorf("%s is %v, but %s is %v", c.at(field), a, other.at(field), b)
@@ -163,7 +163,7 @@ func (c *config) agree(other *config) error {
 	return nil
 }
 
-// mainConfig reads config.json's quantization_config. Text that is no JSON object is left to package arch.
+// mainConfig reads config.json's quantization_config. Package arch reports text that is not a JSON object.
 func mainConfig(js []byte) (*config, error) {
 	if len(js) > mostConfig {
 		return nil, fmt.Errorf("config.json: is larger than %d MiB", mostConfig>>20)
@@ -241,7 +241,7 @@ func parseConfig(file, field string, js []byte) (*config, error) {
 	return c, r.err
 }
 
-// methodOf is the quant_method, under the name that this package has for it. Where the field is missing, others tell.
+// methodOf returns the quant_method by this package's name for it. If the field is missing, other fields decide.
 func methodOf(r *reader) string {
 	name := r.text("quant_method")
 	if name == "" {
@@ -272,7 +272,7 @@ func (r *reader) compressed() {
 	format := r.text("format")
 	r.ignored("ignore")
 	for _, entry := range c.ignore {
-		// Python's re.match binds the beginning only. Patterns that Go does not know are left out.
+		// Python's re.match anchors the beginning only. Patterns that Go cannot compile are left out.
 		if text, is := strings.CutPrefix(entry, "re:"); is {
 			if re, err := regexp.Compile(`^(?:` + text + `)`); err == nil {
 				c.patterns = append(c.patterns, pattern{entry, re})
@@ -424,8 +424,8 @@ func (r *reader) awq() {
 	r.ignored("modules_to_not_convert")
 }
 
-// excludes reports whether a module is among those that are not quantised, and the entry that says so. Only
-// entries that mean one thing in every runtime count: whole names, and the patterns of compressed-tensors.
+// excludes reports whether the config lists a module as not quantised, and the entry that does. Only entries that every
+// runtime interprets alike count: whole names, and the patterns of compressed-tensors.
 func (c *config) excludes(module string) (entry string, ok bool) {
 	if _, listed := slices.BinarySearch(c.ignore, module); listed {
 		return module, true
@@ -438,7 +438,7 @@ func (c *config) excludes(module string) (entry string, ok bool) {
 	return "", false
 }
 
-// reader takes typed values out of an object. It keeps the first error.
+// reader reads typed values from an object. It keeps the first error.
 type reader struct {
 	config *config
 	values map[string]any
@@ -545,8 +545,7 @@ func (r *reader) ignored(field string) {
 	slices.Sort(r.config.ignore)
 }
 
-// parseObject reads a JSON object, with numbers as they are spelt. A key that stands twice is an error, and so
-// is deep nesting.
+// parseObject reads a JSON object and keeps the spelling of numbers. Duplicate keys and deep nesting are errors.
 func parseObject(js []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(js))
 	d.UseNumber()

@@ -48,7 +48,7 @@ func Describe(m *weights.Model) (*Description, error) {
 	return s.d, nil
 }
 
-// survey is the work of one Describe.
+// survey is the state of one call of Describe.
 type survey struct {
 	config   *config // nil: none
 	tensors  map[string]weights.Tensor
@@ -60,7 +60,7 @@ type survey struct {
 	problems []error
 }
 
-// mostProblems is how many problems an error lists.
+// mostProblems is the largest number of problems that an error lists.
 const mostProblems = 8
 
 // failf notes a problem of a tensor.
@@ -89,24 +89,24 @@ const (
 // scaleNames are the ends of the names of a weight's scales, behind the weight's own name.
 var scaleNames = []string{"_scale", "_scale_inv", "_weight_scale", "_weight_scale_inv"}
 
-// ends are the ends of the names of what belongs to a weight, behind the weight's own name.
+// ends are the suffixes that a weight's tensors add to its name.
 var ends = map[string]Role{"_scale": Scales, "_scale_inv": Scales, "_weight_scale": Scales, "_weight_scale_inv": Scales, "_scales": Scales,
 	"_scale_2": GlobalScale, "_weight_scale_2": GlobalScale, "_global_scale": GlobalScale, "_zero_point": ZeroPoints, "_g_idx": GroupIndex,
 	"_shape": Shape, "_input_scale": ActivationScale, "_packed": Codes, "_blocks": Codes, ".absmax": Scales, ".nested_absmax": GlobalScale}
 
-// beside are names in the module of a weight that is called "weight".
+// beside are the names of other tensors in the module of a weight called "weight".
 var beside = map[string]Role{"qweight": Codes, "scales": Scales, "qzeros": ZeroPoints, "g_idx": GroupIndex, "SCB": Scales,
 	"input_scale": ActivationScale, "input_scale_ub": ActivationScale, "activation_scale": ActivationScale, "input_global_scale": ActivationScale,
 	"input_zero_point": ActivationScale, "pre_quant_scale": ActivationScale, "output_scale": ActivationScale, "output_zero_point": ActivationScale,
 	"k_scale": ActivationScale, "v_scale": ActivationScale}
 
-// loose are names of scales that belong to no weight.
+// loose are names of scales of activations and caches, which belong to no weight.
 var loose = []string{"k_scale", "v_scale", "q_scale", "kv_scale", "prob_scale", "k_zero_point", "v_zero_point", "input_scale", "output_scale"}
 
-// certain are names that nothing else than a part of a quantised weight has.
+// certain are names that only parts of quantised weights have.
 var certain = []string{"weight_scale", "weight_scale_inv", "weight_scale_2", "weight_global_scale", "weight_zero_point", "weight_packed", "weight_g_idx", "qweight", "qzeros"}
 
-// findNested gathers the tensors that bitsandbytes names behind a weight's whole name.
+// findNested gathers the tensors whose names bitsandbytes appends to a weight's whole name.
 func (s *survey) findNested() {
 	s.nested = map[string][]string{}
 	for _, name := range s.order {
@@ -119,7 +119,7 @@ func (s *survey) findNested() {
 	}
 }
 
-// takeKnown finds the weights of layouts that are known, and checks them.
+// takeKnown finds and checks the weights of known layouts.
 func (s *survey) takeKnown() {
 	s.layouts = map[*Quantised]layout{}
 	for _, name := range s.order {
@@ -233,7 +233,7 @@ func (s *survey) take(codes, base string, l layout) {
 	}
 }
 
-// own gives a tensor to a weight, unless it belongs to one.
+// own assigns a tensor to a weight, unless it belongs to one already.
 func (s *survey) own(w *Quantised, name string, r Role) {
 	if !s.d.Holds(name) {
 		t := s.tensors[name]
@@ -284,7 +284,7 @@ func moduleOf(name string) string {
 	return strings.TrimSuffix(module, ".")
 }
 
-// plain reports whether nothing about a tensor speaks of a quantisation.
+// plain reports whether nothing about a tensor indicates quantisation.
 func (s *survey) plain(name string) bool {
 	return isFloat(s.tensors[name].DType) && (last(name) == "weight" || last(name) == "bias")
 }
@@ -321,7 +321,7 @@ func (s *survey) checkCertain() {
 	}
 }
 
-// checkBare reports codes without scales: matrices of the type of codes in a checkpoint that is quantised.
+// checkBare reports codes without scales: matrices whose type is that of codes, in a quantised checkpoint.
 func (s *survey) checkBare() {
 	bare := map[weights.DType]string{} // why a matrix of this type needs scales
 	if s.config != nil {
@@ -355,7 +355,7 @@ func (s *survey) checkBare() {
 	}
 }
 
-// checkIgnored reports quantised weights that the config says are not.
+// checkIgnored reports quantised weights that the config lists as not quantised.
 func (s *survey) checkIgnored() {
 	if s.config == nil {
 		return
@@ -409,7 +409,7 @@ func (s *survey) chooseMethod() {
 	}
 }
 
-// methods that can have written a weight, by its tensors.
+// methods lists the methods that can have written a weight, by its tensors.
 func (s *survey) methods(w *Quantised) []string {
 	codes := w.Tensors[0]
 	switch s.layouts[w] {
@@ -442,8 +442,8 @@ func (w *Quantised) part(r Role) (Stored, bool) {
 	return w.Tensors[i], true
 }
 
-// parent is a name without its last part; empty where there is only one.
+// parent returns a name without its last part; empty if there is only one part.
 func parent(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
 
-// last is a name's last part.
+// last returns a name's last part.
 func last(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

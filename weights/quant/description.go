@@ -32,7 +32,7 @@ type Quantised struct {
 	// Shape is that of the values: outputs × inputs, behind the experts' dimension where there is one. It is
 	// nil where names, types and shapes of the tensors do not tell.
 	Shape []int
-	// Padding is how many of the last inputs may be padding, because rows end on whole words.
+	// Padding is the number of last inputs that may be padding, because packed rows fill whole words.
 	Padding int
 	// Tensors are all that belong to it, the codes first.
 	Tensors []Stored
@@ -51,7 +51,7 @@ type stored struct {
 	Stored
 }
 
-// Role is what a tensor of a quantised checkpoint is for.
+// Role is the purpose of a tensor in a quantised checkpoint.
 type Role string
 
 // All roles.
@@ -79,7 +79,7 @@ type Format struct {
 	Block [2]int
 }
 
-// String words the format, such as "fp8, blocks of 128×128 (compressed-tensors)".
+// String describes the format, such as "fp8, blocks of 128×128 (compressed-tensors)".
 func (f Format) String() string {
 	s := f.Codes
 	if s == "" {
@@ -125,7 +125,7 @@ func (d *Description) find(tensor string) (s stored, ok bool) {
 	return s, ok
 }
 
-// format is that of a tensor's weight.
+// format returns the format of a tensor's weight.
 func (d *Description) format(s stored) Format {
 	if s.weight == nil {
 		return Format{Method: d.Method, Codes: "activations"}
@@ -142,7 +142,7 @@ func (d *Description) Weight(name string) (*Quantised, bool) {
 	return w, ok
 }
 
-// Formats words the formats of all quantised weights, each with the number of its weights, the most frequent
+// Formats describes the formats of all quantised weights, each with the number of its weights, the most frequent
 // first: "28 weights in int4, groups of 128 (gptq)".
 func (d *Description) Formats() string {
 	if d == nil {
@@ -216,7 +216,7 @@ func (r Role) rank() int {
 	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, ActivationScale, Other}, r)
 }
 
-// numbered writes N for the numbers in a name.
+// numbered replaces the numbers in a name by N.
 func numbered(name string) string {
 	words := strings.Split(name, ".")
 	for i, w := range words {
@@ -227,7 +227,7 @@ func numbered(name string) string {
 	return strings.Join(words, ".")
 }
 
-// add takes a tensor in, for a weight or for none.
+// add adds a tensor of a weight, or of none if w is nil.
 func (d *Description) add(w *Quantised, s Stored) {
 	d.tensors[s.Name] = stored{w, s}
 	if w == nil {
