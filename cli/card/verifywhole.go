@@ -20,7 +20,7 @@ import (
 // wholeFlags are the flags of verify --gpu --whole.
 var wholeFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure joules per token of whole models", DisableDefaultText: true},
-	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in each decode step: `N,...`, or none", DefaultText: "1,16,64"},
+	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in a decode step: `N,...`, or none", DefaultText: "1,16,64"},
 	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of each sequence in a decode step", DefaultText: "1024"},
 	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096"},
 	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request, after its prompt", DefaultText: "256"},
