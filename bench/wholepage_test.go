@@ -125,6 +125,7 @@ This page gives the energy of a whole model per token, before and after a conver
 on the GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the layers of an 8 B Llama in
 16 blocks instead of 32: hidden size 4096, FFN size 14336, 32 query heads, 8 KV heads. Its 3.75 B weights are random, in
 BF16, and come from `+"`lowtoggle synth`"+`. The card is one %s, measured on %s.
+The records are in [bench/results/h200](../bench/results/h200) (whole-*.json).
 
 | step | passes | energy per token (95 %% interval) | time per token | mJ per token, before → after | power in W, before → after | linear layers' share of energy |
 |---|---|---|---|---|---|---|

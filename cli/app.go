@@ -128,6 +128,26 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 	return a
 }
 
+// wantedBy says what values the numeric flag of a name takes; empty for other flags.
+func wantedBy(flags []cli.Flag, name string) string {
+	for _, f := range flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.IntFlag:
+			return "a whole number"
+		case *cli.Uint64Flag:
+			return "a whole number from 0 on"
+		case *cli.Float64Flag:
+			return "a number"
+		case *cli.DurationFlag:
+			return "a time such as 30s or 5m"
+		}
+	}
+	return ""
+}
+
 // badFlag rewords the parser's error about a flag's value.
 func badFlag(c *cli.Context, err error, _ bool) error {
 	var value, name string
@@ -139,6 +159,9 @@ func badFlag(c *cli.Context, err error, _ bool) error {
 		})
 		if _, failed := strconv.ParseFloat(value, 64); isTime && failed == nil {
 			return exit.Usagef("--%s %s: give a unit, as in %[2]ss or %[2]sms", name, value)
+		}
+		if wanted := wantedBy(c.Command.Flags, name); wanted != "" {
+			return exit.Usagef("--%s %s: give %s", name, value, wanted)
 		}
 	}
 	message := strings.Replace(err.Error(), "for flag -", "for --", 1)

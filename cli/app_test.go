@@ -55,10 +55,24 @@ func TestUnsaved(t *testing.T) {
 
 // TestTimesWithoutUnit are told from values that are no times at all.
 func TestTimesWithoutUnit(t *testing.T) {
-	for value, want := range map[string]string{"5": "lowtoggle: --time 5: give a unit, as in 5s", "soon": `invalid value "soon" for --time`} {
+	for value, want := range map[string]string{"5": "lowtoggle: --time 5: give a unit, as in 5s", "soon": "lowtoggle: --time soon: give a time such as 30s or 5m"} {
 		var stdout, stderr bytes.Buffer
 		if status := Main([]string{"lowtoggle", "measure", "--time", value}, &stdout, &stderr); status != exit.WrongUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: status %d, %s", value, status, stderr.String())
+		}
+	}
+}
+
+// TestValuesThatAreNoNumbers are refused with the kind of number that the flag takes.
+func TestValuesThatAreNoNumbers(t *testing.T) {
+	for _, c := range []struct{ flag, value, want string }{
+		{"seed", "-1", "lowtoggle: --seed -1: give a whole number from 0 on\n"},
+		{"workers", "1e3", "lowtoggle: --workers 1e3: give a whole number\n"},
+		{"min-snr", "high", "lowtoggle: --min-snr high: give a number\n"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if status := Main([]string{"lowtoggle", "plan", "m", "--" + c.flag, c.value}, &stdout, &stderr); status != exit.WrongUsage || stderr.String() != c.want {
+			t.Errorf("--%s %s: status %d, %s", c.flag, c.value, status, stderr.String())
 		}
 	}
 }

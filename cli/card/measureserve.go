@@ -3,6 +3,7 @@ package card
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -68,6 +69,9 @@ func measureServers(c *cli.Context) (err error) {
 	o.Progress = event
 	r, err := serve.Compare(c.Context, cards, servers, o)
 	end()
+	if _, stalled := errors.AsType[serve.StallError](err); stalled {
+		err = fmt.Errorf("%w: look at the server's log, or allow more with --stall", err)
+	}
 	if err = interrupted(err, r != nil); r == nil {
 		return err
 	}
@@ -130,9 +134,15 @@ func serveOptions(c *cli.Context) (o serve.Options, err error) {
 		Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
 	}
 	for _, name := range []string{"concurrency", "prompt-tokens", "output-tokens", "vocab"} {
-		if c.IsSet(name) && c.Int(name) == 0 {
-			return o, exit.Usagef("--%s 0: give a number from 1 on", name)
+		if c.IsSet(name) && c.Int(name) < 1 {
+			return o, exit.Usagef("--%s %d: give a number from 1 on", name, c.Int(name))
 		}
+	}
+	if c.IsSet("window") && o.Window < time.Second {
+		return o, exit.Usagef("--window %v: give a time such as 10s, and at least 1s", o.Window)
+	}
+	if c.IsSet("stall") && o.Stall <= 0 {
+		return o, exit.Usagef("--stall %v: give a time such as 60s", o.Stall)
 	}
 	if c.IsSet("time") {
 		if o.Time = c.Duration("time"); o.Time <= 0 {
@@ -159,6 +169,9 @@ func serveOptions(c *cli.Context) (o serve.Options, err error) {
 
 func readPrompts(path string) ([]serve.Prompt, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--prompts %s: there is no such file: name one with a prompt on every line", path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -36,10 +36,14 @@ func (p pipes) Accept() (net.Conn, error) {
 func (pipes) Close() error   { return nil }
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// tokens is a server that streams a token every 20 ms, or 25 ms on the host slow.
+// tokens is a server that streams a token every 20 ms, or 25 ms on the host slow. The host silent never answers.
 func tokens(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Max int `json:"max_tokens"`
+	}
+	if r.Host == "silent" {
+		<-r.Context().Done()
+		return
 	}
 	if r.Method == http.MethodGet {
 		fmt.Fprint(w, `{"data": [{"id": "tiny"}]}`)
@@ -127,6 +131,11 @@ func TestMeasureServers(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := served(t, t.Context(), "--serve", "a=http://a", "--serve", "b=http://b", "--time", "20s", "--precision", "0.00001%"); !errors.Is(err, exit.ErrShort) {
+			t.Error(err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // what to do about a server that is silent
+		if _, err := served(t, t.Context(), "--serve", "a=http://silent", "--stall", "2s"); err == nil || !strings.HasSuffix(err.Error(), "no token for 2s: look at the server's log, or allow more with --stall") {
 			t.Error(err)
 		}
 	})

@@ -122,6 +122,9 @@ func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 	if c.Duration("time") <= 0 {
 		return nil, exit.Usagef("--time %v: give a time such as 60s", c.Duration("time"))
 	}
+	if c.IsSet("window") && c.Duration("window") == 0 {
+		return nil, exit.Usagef("--window 0s: give a time such as 1s")
+	}
 	if err := q.meter.Validate(); err != nil {
 		return nil, exit.Usage(err)
 	}

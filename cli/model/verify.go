@@ -108,7 +108,7 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 			r.print(w, c.Bool("tensors"))
 			r.hint(w, src, args, o.Family != nil)
 			if judge != nil && !r.OK {
-				term.Remark(w, "note", "the loss was not judged: that of a wrong output says nothing")
+				term.Remark(w, "note", "the loss was not measured: that of a wrong output says nothing")
 			}
 			if cards != nil && !r.OK {
 				term.Remark(w, "note", "the energy was not measured: that of a wrong output says nothing")

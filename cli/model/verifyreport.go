@@ -44,7 +44,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		r.Loss.print(w)
 		r.printOnInputs(w)
 	case r.OK && r.tokens != "":
-		term.Remark(w, "loss", "not judged: --tokens "+r.tokens+" would")
+		term.Remark(w, "loss", "not measured: pass --tokens "+r.tokens+" to measure it")
 	}
 	if r.Energy != nil && r.Energy.Predicted != nil {
 		printRatio(w, r.Energy.Predicted, r.workload, r.role)

@@ -1,6 +1,8 @@
 // Package evaluate computes the accuracy of models on tokens: loss and perplexity, the rise of the loss
 // from one model to another, and the output SNR of single layers.
 //
+//	file, err := tokens.Open("MODEL/tokens.safetensors")
+//	set, err := file.Set(tokens.Evaluation)
 //	s, err := evaluate.New(model, nil, set, 0)
 //	c, err := s.Compare(ctx, model, converted, nil)
 //	fmt.Println(c.Before, c.After, c.Difference, c.Low, c.High)

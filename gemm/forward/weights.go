@@ -43,7 +43,7 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 func tensor(ctx context.Context, w Weights, name string, n int) ([]float32, error) {
 	v, err := w.Tensor(ctx, name)
 	if err == nil && len(v) != n {
-		err = fmt.Errorf("tensor %q: %d values were given, its shape has %d", name, len(v), n)
+		err = fmt.Errorf("tensor %q: %d values were given, its shape has %d: are these the weights of another model?", name, len(v), n)
 	}
 	return v, err
 }

@@ -41,9 +41,12 @@ type ModelOptions struct {
 // out and named in the report. Layers with the same bytes in both models are not measured. A model that does
 // not fit on a card is measured kind by kind, and the total is the sum of the kinds.
 //
-// The report is nil only if the layers were not found. Beside another error it holds the measurements so far.
+// The report is nil only if there are no cards or the layers were not found. Beside another error it holds the measurements so far.
 // The caller closes the models.
 func Models(ctx context.Context, cards []Named, before, after *weights.Model, o ModelOptions) (*ModelReport, error) {
+	if len(cards) == 0 {
+		return nil, errors.New("no card to measure on: give one, as Open returns it")
+	}
 	if o.Workload == (cost.Workload{}) {
 		o.Workload = cost.DefaultWorkload
 	}

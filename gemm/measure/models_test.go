@@ -2,11 +2,13 @@ package measure
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // phaseOf a card: so much energy, of which so much is left.
@@ -103,5 +105,13 @@ func TestChance(t *testing.T) {
 	alone := ModelEnergy{Phases: []Phase{missed("prefill")}}
 	if alone.Invalid = InvalidReasons(alone.totals("")); (&ModelReport{Cards: []CardEnergy{{ModelEnergy: &alone}}}).Holds(false) || !alone.complete(false) {
 		t.Error("a card alone, whose only null comparison misses, holds")
+	}
+}
+
+// TestModelsWithoutCards is an error that says what is missing.
+func TestModelsWithoutCards(t *testing.T) {
+	r, err := Models(t.Context(), nil, &weights.Model{}, &weights.Model{}, ModelOptions{})
+	if r != nil || err == nil || !strings.Contains(err.Error(), "no card to measure on") {
+		t.Errorf("%v, %v", r, err)
 	}
 }

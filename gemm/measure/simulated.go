@@ -16,11 +16,11 @@ import (
 type simulated struct{ card *power.Sim }
 
 // Simulated is a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
-// more bits differ between neighbouring rows of the weights. It panics if o.State cannot be read; see
-// [OpenSimulated].
+// more bits differ between neighbouring rows of the weights. o is [power.DefaultSim], with changes. It panics where
+// [OpenSimulated] fails.
 func Simulated(o power.SimOptions) Machine { return simulated{power.NewSim(o)} }
 
-// OpenSimulated is [Simulated] with an error if o.State cannot be read.
+// OpenSimulated is [Simulated] with an error if o.State cannot be read or [power.OpenSim] refuses o.
 func OpenSimulated(o power.SimOptions) (Machine, error) {
 	card, err := power.OpenSim(o)
 	if err != nil {

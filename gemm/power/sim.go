@@ -1,6 +1,7 @@
 package power
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -123,7 +124,8 @@ type simHook struct {
 
 const simNoiseSlot = 250 * time.Millisecond
 
-// NewSim returns a card that has been idle for long. It panics if [OpenSim] fails, which happens only with a State.
+// NewSim returns a card that has been idle for long. It panics if [OpenSim] fails: with a State, or with options that
+// are not [DefaultSim]'s with changes.
 func NewSim(opt SimOptions) *Sim {
 	s, err := OpenSim(opt)
 	if err != nil {
@@ -132,8 +134,12 @@ func NewSim(opt SimOptions) *Sim {
 	return s
 }
 
-// OpenSim returns a card that has been idle for long. It fails if the State exists and is not readable or valid.
+// OpenSim returns a card that has been idle for long. It fails if the State exists and is not readable or valid,
+// and without a power limit, a clock or a tick of the energy counter, because time would not pass: begin with [DefaultSim].
 func OpenSim(opt SimOptions) (*Sim, error) {
+	if opt.Cap <= 0 || opt.MaxClock <= 0 || opt.Tick <= 0 {
+		return nil, fmt.Errorf("simulated card with a power limit of %v W, a clock of %v MHz and a tick of %v: begin with DefaultSim", opt.Cap, opt.MaxClock, opt.Tick)
+	}
 	s := &Sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 1)), busy: -simIdle, settings: simSettings{Limit: opt.Cap}}
 	if err := s.recall(); err != nil {
 		return nil, err

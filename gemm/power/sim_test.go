@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -140,5 +141,19 @@ func TestSimOther(t *testing.T) {
 	all, err := NewSim(o).Processes()
 	if rest := Others(all, os.Getpid()); len(rest) != 1 || rest[0].PID != simOther || err != nil {
 		t.Errorf("%v, %v", rest, err)
+	}
+}
+
+// TestSimNeedsACard: options that describe no card are an error, because its time would not pass.
+func TestSimNeedsACard(t *testing.T) {
+	for name, change := range map[string]func(*SimOptions){
+		"zero": func(o *SimOptions) { *o = SimOptions{} }, "tick": func(o *SimOptions) { o.Tick = 0 },
+		"limit": func(o *SimOptions) { o.Cap = 0 }, "clock": func(o *SimOptions) { o.MaxClock = 0 },
+	} {
+		o := DefaultSim()
+		change(&o)
+		if s, err := OpenSim(o); s != nil || err == nil || !strings.Contains(err.Error(), "begin with DefaultSim") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
