@@ -34,8 +34,8 @@ conversion may use, and evaluation, which only tests the result. A single tensor
 halves. The default is MODEL/tokens.safetensors.
 
 With --device an NVIDIA GPU runs the whole model, with float32 activations like the CPU. Its
-kernels are compiled with NVRTC, which is part of the CUDA toolkit. Without NVRTC the GPU computes
-the linear layers only, and the CPU does the rest.
+kernels are compiled with NVRTC, which is part of the CUDA toolkit. Without NVRTC the GPU
+computes the linear layers only, and the CPU does the rest.
 
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
