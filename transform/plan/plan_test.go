@@ -93,6 +93,19 @@ func TestData(t *testing.T) {
 	}
 }
 
+// TestStepOfAnyName: a step whose pass has an odd name is written as JSON, and read again.
+func TestStepOfAnyName(t *testing.T) {
+	for _, name := range []string{"sign\x7f", "a\"b", "\x01", "é\u2028"} {
+		js, err := json.Marshal(&plan.Step{Pass: name, Tensor: "w", Data: json.RawMessage("[1]")})
+		testmodel.OK(t, err)
+		var again plan.Step
+		testmodel.OK(t, json.Unmarshal(js, &again))
+		if again.Pass != name || again.Tensor != "w" || again.Field != name {
+			t.Errorf("%q is read again as %+v", name, again)
+		}
+	}
+}
+
 // Data under a name that is not the pass's is refused, unless the pass says that it had this name.
 func TestDataHasTheNameOfItsPass(t *testing.T) {
 	for field, want := range map[string]string{"order": "", "reorder": "", "orders": `pass "reorder" has no field "orders"`} {

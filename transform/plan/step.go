@@ -46,11 +46,15 @@ func (s *Step) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	field := func(name string, value any) error {
+		key, err := json.Marshal(name)
+		if err != nil {
+			return err
+		}
 		js, err := json.Marshal(value)
 		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, "%q:%s", name, js)
+		fmt.Fprintf(&b, "%s:%s", key, js)
 		return err
 	}
 	err := field("pass", s.Pass)
