@@ -38,20 +38,26 @@ func (d *Device) replay(exec uintptr, n int) error {
 
 // took runs a graph n times and returns the mean time of one run.
 func (d *Device) took(exec uintptr, n int) (once time.Duration, err error) {
+	all, err := d.timed(func() error { return d.replay(exec, n) })
+	return all / time.Duration(n), err
+}
+
+// timed returns the card's time for the work that f queues, and waits for it.
+func (d *Device) timed(f func() error) (took time.Duration, err error) {
 	t := &d.timeline
 	var begin, end uintptr
 	err = first(
 		func() (err error) { begin, err = t.mark(); return err },
-		func() error { return d.replay(exec, n) },
+		f,
 		func() (err error) { end, err = t.mark(); return err },
 		d.sync,
-		func() (err error) { once, err = d.between(begin, end); return err },
+		func() (err error) { took, err = d.between(begin, end); return err },
 	)
 	if err != nil {
 		return 0, err
 	}
 	t.free = append(t.free, begin, end)
-	return once / time.Duration(n), nil
+	return took, nil
 }
 
 // destroyGraph destroys a graph and sets it to 0. It ignores a graph that is 0.

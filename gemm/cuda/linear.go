@@ -143,27 +143,17 @@ func (l *Linear) Tune(y, x, w Address) error {
 		if err := l.launch(h, y, x, w, false); err != nil {
 			continue // the kernel does not run
 		}
-		begin, err := d.timeline.mark()
-		if err != nil {
-			return err
-		}
-		for range tuneRuns {
-			if err := l.launch(h, y, x, w, false); err != nil {
-				return err
+		took, err := d.timed(func() error {
+			for range tuneRuns {
+				if err := l.launch(h, y, x, w, false); err != nil {
+					return err
+				}
 			}
-		}
-		end, err := d.timeline.mark()
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		if err := d.sync(); err != nil {
-			return err
-		}
-		took, err := d.between(begin, end)
-		if err != nil {
-			return err
-		}
-		d.timeline.free = append(d.timeline.free, begin, end)
 		if least == 0 || took < least {
 			best, least = i, took
 		}

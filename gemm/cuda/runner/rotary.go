@@ -24,15 +24,9 @@ type turns struct {
 
 func newTurns(d *decoder.Decoder, memory *cuda.Memory) *turns {
 	t := &turns{memory: memory, tables: map[string]cuda.Address{}, places: map[*decoder.Attention]int{}}
-	for _, b := range d.Blocks {
-		for _, s := range b {
-			for _, branch := range s {
-				for _, p := range branch.Parts {
-					if p.Attention != nil {
-						t.places[p.Attention] = len(t.places)
-					}
-				}
-			}
+	for p := range parts(d) {
+		if p.Attention != nil {
+			t.places[p.Attention] = len(t.places)
 		}
 	}
 	return t
