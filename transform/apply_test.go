@@ -369,6 +369,18 @@ func TestUnknownFamilyStillRounds(t *testing.T) {
 	}
 }
 
+// TestBrokenConfig: a config.json that cannot be read is an error for every pass.
+func TestBrokenConfig(t *testing.T) {
+	for text, want := range map[string]string{"{broken": "invalid JSON", "null": "not an object", `{"model_type": 3}`: "model_type"} {
+		dir := folder(t, config(t, "llama-tiny", ""), synth.Options{})
+		ok(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o666))
+		for _, passes := range []string{"round=4", "scale"} {
+			_, err := transform.Plan(t.Context(), open(t, dir), options(t, passes, 0))
+			wantError(t, err, dir, "config.json", want)
+		}
+	}
+}
+
 func TestCancelledBeforeItBegins(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

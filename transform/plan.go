@@ -15,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // Plan decides what passes do to a model and returns the plan. It reads the model and writes nothing. The plan is the
@@ -279,8 +280,8 @@ func (p *planner) note(format string, args ...any) {
 	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
 }
 
-// useFamily takes the model's layout. Passes that need one make its absence an error, and so does a family that was
-// given and does not fit; for the others that is only a note.
+// useFamily takes the model's layout. A config.json that cannot be read is an error, and so is a family that was given
+// and does not fit. Otherwise a missing layout is an error for passes that need one, and a note for the others.
 func (p *planner) useFamily() error {
 	needed := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.NeedsFamily })
 	const allCount = "every matrix whose name does not speak of an embedding counts as a layer"
@@ -290,7 +291,7 @@ func (p *planner) useFamily() error {
 	case p.unknown():
 		p.note("the family is not known (%v): %s", err, allCount)
 		return nil
-	case err != nil && p.opt.Family != nil:
+	case err != nil && (p.opt.Family != nil || errors.Is(err, arch.ErrConfig)):
 		return err
 	case err != nil && needed >= 0:
 		return fmt.Errorf("%s needs a model that fits its family: %w", p.opt.Passes[needed].Pass.Name, err)

@@ -10,13 +10,17 @@ import (
 // ErrUnknownFamily says that no family of the catalogue matches a config.json. Detect and Resolve wrap it.
 var ErrUnknownFamily = errors.New("architecture not in the catalogue")
 
+// ErrConfig says that a config.json cannot be read: it is no JSON object, or fields that name the architecture have
+// wrong types. Detect and Resolve wrap it.
+var ErrConfig = errors.New("config.json cannot be read")
+
 // Detect finds the embedded family of a config.json: by its model_type, else by the model_type of its
-// text_config, else by its architectures. It fails on invalid JSON and on values of wrong types. The
-// error is [ErrUnknownFamily] where no family matches.
+// text_config, else by its architectures. The error is [ErrConfig] for
+// invalid JSON and values of wrong types, and [ErrUnknownFamily] where no family matches.
 func Detect(configJSON []byte) (*Family, error) {
 	c, err := readConfig(configJSON)
 	if err != nil {
-		return nil, err
+		return nil, marked{err, ErrConfig}
 	}
 	var names []string
 	for _, by := range []struct {
@@ -31,7 +35,7 @@ func Detect(configJSON []byte) (*Family, error) {
 	} {
 		has, err := by.config.strings(by.field)
 		if err != nil {
-			return nil, err
+			return nil, marked{err, ErrConfig}
 		}
 		for _, f := range embedded() {
 			if meet(has, by.of(f)) {

@@ -16,8 +16,8 @@ import (
 const embedderName = "modules.json"
 
 // Resolve finds out what every tensor of a model is, those of an adapter beside it included. A nil
-// family is the one that [Detect] finds. Where there is none, the error is [ErrUnknownFamily]; every
-// other error means that the model and its family contradict each other (see [Family.Resolve]), or that a
+// family is the one that [Detect] finds. Where there is none, the error is [ErrUnknownFamily], and [ErrConfig]
+// where config.json cannot be read; every other error means that the model and its family contradict each other (see [Family.Resolve]), or that a
 // quantised checkpoint contradicts itself (see [quant.Describe]).
 //
 // A quantised weight has a claim under the name that it has in an unquantised checkpoint, wherever its codes
@@ -29,7 +29,7 @@ func Resolve(m *weights.Model, family *Family) (*Layout, error) {
 	}
 	if family == nil {
 		if m.Config == nil {
-			return nil, unknownFamily{fmt.Errorf("%s has no config.json", m.Dir)}
+			return nil, marked{fmt.Errorf("%s has no config.json", m.Dir), ErrUnknownFamily}
 		}
 		family, err = Detect(m.Config)
 		if errors.Is(err, ErrUnknownFamily) {
@@ -63,10 +63,15 @@ func ResolveIfKnown(m *weights.Model, family *Family) (*Layout, error) {
 	return l, err
 }
 
-// unknownFamily is an [ErrUnknownFamily] with a text of its own.
-type unknownFamily struct{ error }
+// marked is an error of a kind with a text of its own.
+type marked struct {
+	error
+	kind error
+}
 
-func (unknownFamily) Is(target error) bool { return target == ErrUnknownFamily }
+func (m marked) Is(target error) bool { return target == m.kind }
+
+func (m marked) Unwrap() error { return m.error }
 
 // Resolve finds out what every tensor of a checkpoint is, from the names and shapes in its
 // headers. tensors are those of all its files, in any order.
