@@ -2,6 +2,7 @@ package transform_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -256,5 +257,28 @@ func TestStepsOnQuantisedTensors(t *testing.T) {
 	i := slices.IndexFunc(r.Tensors, func(x verify.Tensor) bool { return x.Name == tensor })
 	if r.OK || !strings.Contains(r.Tensors[i].Problem, "holds scales of a quantised weight") {
 		t.Errorf("%v: %q", r.OK, r.Tensors[i].Problem)
+	}
+}
+
+// TestUnlistedLayersAreCopied: a layer that is stored unquantised, and that the config's list does not name, is copied and
+// reported. A config without a list says nothing about it.
+func TestUnlistedLayersAreCopied(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		var c map[string]any
+		ok(t, json.Unmarshal([]byte(q.Config), &c))
+		if strings.HasPrefix(q.Name, "unknown") {
+			continue
+		}
+		m := open(t, testmodel.Quantised(t, q, testmodel.With{Keep: []string{"layers.0.mlp"}, Unlisted: true}))
+		p, changed := converted(t, q.Name, m, options(t, "round=4", 0))
+		i := slices.IndexFunc(p.Quantised, func(c quant.Copied) bool {
+			return strings.HasPrefix(c.Format, "unquantised, but not listed in config.json")
+		})
+		switch listed := testmodel.ListField(c) != ""; {
+		case listed && (len(changed) != 1 || i < 0 || p.Quantised[i].Tensors != 3 || p.Quantised[i].Role != quant.Values):
+			t.Errorf("%s: changed are %q; copied are %+v", q.Name, changed, p.Quantised)
+		case !listed && (len(changed) != 4 || i >= 0):
+			t.Errorf("%s: changed are %q; copied are %+v", q.Name, changed, p.Quantised)
+		}
 	}
 }

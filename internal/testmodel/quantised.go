@@ -148,8 +148,10 @@ const QuantisedShape = `{"hidden_size": 128, "intermediate_size": 256, "head_dim
 type With struct {
 	// Config replaces quantization_config; "none" leaves it out, and the side file, too.
 	Config string
-	// Keep names modules, by a part of their names, that stay unquantised.
-	Keep []string
+	// Keep names modules, by a part of their names, that stay unquantised. The config lists them, if its method has a list
+	// and Unlisted is false.
+	Keep     []string
+	Unlisted bool
 	// Head is true where lm_head is quantised, too.
 	Head bool
 	// Change edits the tensors; may be nil.
@@ -170,10 +172,14 @@ func Quantised(t testing.TB, q Quantisation, w With) string {
 	m := Open(t, dir)
 	data := map[string][]byte{}
 	var infos []weights.Info
+	var kept []string // modules that stay unquantised
 	for _, i := range m.Infos() {
 		module, isWeight := strings.CutSuffix(i.Name, ".weight")
 		linear := isWeight && strings.HasSuffix(module, "_proj") || module == "lm_head" && w.Head
 		if !linear || slices.ContainsFunc(w.Keep, func(part string) bool { return strings.Contains(module, part) }) {
+			if linear {
+				kept = append(kept, module)
+			}
 			data[i.Name] = slices.Clone(TensorOf(t, m, i.Name).Data)
 			infos = append(infos, i)
 			continue
@@ -195,6 +201,9 @@ func Quantised(t testing.TB, q Quantisation, w With) string {
 	case "none":
 	case "":
 		OK(t, json.Unmarshal([]byte(`{"quantization_config": `+q.Config+`}`), &fields))
+		if !w.Unlisted {
+			list(fields["quantization_config"].(map[string]any), kept)
+		}
 	default:
 		OK(t, json.Unmarshal([]byte(`{"quantization_config": `+w.Config+`}`), &fields))
 	}
@@ -205,6 +214,32 @@ func Quantised(t testing.TB, q Quantisation, w With) string {
 		OK(t, os.WriteFile(filepath.Join(dir, q.Side), []byte(q.SideText), 0o666))
 	}
 	return dir
+}
+
+// ListField is the field of a quantization_config that lists unquantised modules; empty if its method has none.
+func ListField(config map[string]any) string {
+	switch config["quant_method"] {
+	case "compressed-tensors", "modelopt":
+		return "ignore"
+	case "fp8", "fbgemm_fp8", "awq":
+		return "modules_to_not_convert"
+	case "bitsandbytes":
+		return "llm_int8_skip_modules"
+	}
+	return ""
+}
+
+// list adds modules to a config's list of unquantised modules.
+func list(config map[string]any, modules []string) {
+	field := ListField(config)
+	if field == "" || len(modules) == 0 {
+		return
+	}
+	all, _ := config[field].([]any)
+	for _, m := range modules {
+		all = append(all, m)
+	}
+	config[field] = all
 }
 
 // writeShards deals tensors out to two shards in turn. Those without data get numbers that a rounding would change.

@@ -358,9 +358,7 @@ func (r *reader) fp8() {
 		r.config.opaque = fmt.Sprintf("its fmt %q is not known", kind)
 	}
 	r.config.schemes = []scheme{s}
-	if r.ignored("modules_to_not_convert"); len(r.config.ignore) == 0 {
-		r.ignored("ignored_layers")
-	}
+	r.ignored("modules_to_not_convert", "ignored_layers")
 }
 
 // modelOpt reads a config of ModelOpt, in config.json or in a file of its own.
@@ -382,9 +380,7 @@ func (r *reader) modelOpt(values map[string]any) {
 	default:
 		c.opaque = fmt.Sprintf("its quant_algo %q is not known", c.algorithm)
 	}
-	if q.ignored("exclude_modules"); len(c.ignore) == 0 {
-		q.ignored("ignore")
-	}
+	q.ignored("exclude_modules", "ignore")
 }
 
 // gptq reads a config of GPTQ.
@@ -436,6 +432,32 @@ func (c *config) excludes(module string) (entry string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// targetsAll reports whether the config quantises all linear layers that it does not list as unquantised.
+func (c *config) targetsAll() bool {
+	return len(c.schemes) == 0 || slices.ContainsFunc(c.schemes, func(g scheme) bool { return len(g.targets) == 0 || slices.Contains(g.targets, "Linear") })
+}
+
+// mentions reports whether an entry of the list of unquantised modules may mean a module. Runtimes interpret parts of
+// names, wildcards and regular expressions in different ways, so every interpretation counts.
+func (c *config) mentions(module string) bool {
+	for _, entry := range c.ignore {
+		if text, is := strings.CutPrefix(entry, "re:"); is {
+			if re, err := regexp.Compile(text); err != nil || re.MatchString(module) {
+				return true
+			}
+		}
+		rest, found := module, true
+		for piece := range strings.SplitSeq(entry, "*") {
+			_, after, ok := strings.Cut(rest, strings.Trim(piece, "."))
+			rest, found = after, found && ok
+		}
+		if found {
+			return true
+		}
+	}
+	return false
 }
 
 // reader reads typed values from an object. It keeps the first error.
@@ -539,10 +561,16 @@ func (r *reader) object(field string) map[string]any {
 	return o
 }
 
-// ignored reads the list of modules that are not quantised.
-func (r *reader) ignored(field string) {
-	r.config.ignore, r.config.ignoring = r.strings(field), field
-	slices.Sort(r.config.ignore)
+// ignored reads the list of modules that are not quantised from the first of the fields that has entries.
+func (r *reader) ignored(fields ...string) {
+	r.config.ignoring = fields[0]
+	for _, field := range fields {
+		if list := r.strings(field); len(list) > 0 {
+			slices.Sort(list)
+			r.config.ignore, r.config.ignoring = list, field
+			return
+		}
+	}
 }
 
 // parseObject reads a JSON object and keeps the spelling of numbers. Duplicate keys and deep nesting are errors.

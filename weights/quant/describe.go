@@ -138,6 +138,7 @@ func (s *survey) takeKnown() {
 	s.checkBare()
 	s.checkCertain()
 	s.checkIgnored()
+	s.takeUnlisted()
 }
 
 // base finds the name of the weight whose codes a tensor holds, and their layout; 0 for every other tensor.
@@ -372,6 +373,27 @@ func (s *survey) checkIgnored() {
 				return
 			}
 		}
+	}
+}
+
+// takeUnlisted takes matrices that are stored unquantised although the config says that they are quantised: it has a list
+// of modules that are not, theirs is not listed, and the same module of another layer is quantised.
+func (s *survey) takeUnlisted() {
+	if s.config == nil || s.config.ignoring == "" || !s.config.targetsAll() {
+		return
+	}
+	kinds := map[string]bool{}
+	for _, w := range s.d.Weights {
+		kinds[numbered(w.Name)] = true
+	}
+	for _, name := range s.order {
+		t := s.tensors[name]
+		if s.d.Holds(name) || last(name) != "weight" || !isFloat(t.DType) || len(t.Shape) < 2 || !kinds[numbered(name)] || s.config.mentions(parent(name)) {
+			continue
+		}
+		w := &Quantised{Name: name, Format: Format{Codes: "unquantised, but not listed in " + s.config.at(s.config.ignoring)}, Shape: t.Shape}
+		s.d.Weights, s.d.named[name] = append(s.d.Weights, w), w
+		s.own(w, name, Values)
 	}
 }
 

@@ -64,7 +64,9 @@ const (
 	Shape       Role = "shape"
 	// ActivationScale is a scale of a layer's inputs or outputs, or of a KV cache.
 	ActivationScale Role = "activation scale"
-	Other           Role = "other"
+	// Values are those of a weight that is stored unquantised although the config says that it is quantised.
+	Values Role = "values"
+	Other  Role = "other"
 )
 
 // Format is how a weight is quantised.
@@ -213,7 +215,7 @@ func (d *Description) Copied() []Copied {
 
 // rank orders roles as the constants do.
 func (r Role) rank() int {
-	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, ActivationScale, Other}, r)
+	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, ActivationScale, Values, Other}, r)
 }
 
 // numbered replaces the numbers in a name by N.
