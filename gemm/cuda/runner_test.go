@@ -401,6 +401,48 @@ func TestStepsShareBuffersOfOneShape(t *testing.T) {
 	testmodel.OK(t, same.Close())
 }
 
+// TestRotateMovesWeights: after an exchange each model's memory holds the bytes that the model before had, all others stay.
+func TestRotateMovesWeights(t *testing.T) {
+	card := cuda.NewFakeCard(t, 1<<30)
+	device := card.Open(t)
+	var all []*runner.Model
+	weightsOf := func(m *runner.Model) (data [][]byte) {
+		s, err := m.NewStep(t.Context(), "s", runner.Work{Sequences: 1, Context: 4}, nil)
+		testmodel.OK(t, err)
+		defer s.Close()
+		all := byWeight(card.Products())
+		for _, w := range slices.Sorted(maps.Keys(all)) {
+			data = append(data, slices.Clone(card.Memory(w, 64)))
+		}
+		return data
+	}
+	equal := func(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
+	var before [][][]byte
+	for seed := range uint64(3) {
+		folder := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", ""), synth.Options{Seed: seed + 1, DType: weights.BF16})
+		m := testmodel.Open(t, folder)
+		layout := testmodel.LayoutOf(t, m)
+		d, err := decoder.New(m, layout)
+		testmodel.OK(t, err)
+		on := tiny{m, layout, d}.mustLoad(t, device, runner.Options{Resident: true})
+		all, before = append(all, on), append(before, weightsOf(on))
+	}
+	if len(before[0]) < 9 || equal(before[0], before[1]) {
+		t.Fatalf("%d products: this test tests nothing", len(before[0]))
+	}
+	testmodel.OK(t, runner.Rotate(t.Context(), all...))
+	for i, m := range all {
+		if !equal(weightsOf(m), before[(i+2)%3]) {
+			t.Errorf("model %d does not hold the weights of the one before", i)
+		}
+	}
+	other := newTiny(t, "llama-tiny", `{"intermediate_size": 256}`, weights.BF16).mustLoad(t, device, runner.Options{Resident: true})
+	testmodel.WantError(t, runner.Rotate(t.Context(), all[0], other), "the models differ in shapes, type or card, so their weights cannot be exchanged")
+	closed := newTiny(t, "llama-tiny", "", weights.BF16).mustLoad(t, device, runner.Options{Resident: true})
+	testmodel.OK(t, closed.Close())
+	testmodel.WantError(t, runner.Rotate(t.Context(), all[0], closed), "the model was closed")
+}
+
 // TestStepsAreFinite: a step whose logits are NaN is refused: its energy would be that of no real step.
 func TestStepsAreFinite(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)

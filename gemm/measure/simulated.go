@@ -13,12 +13,20 @@ import (
 )
 
 // simulated is a machine without a GPU.
-type simulated struct{ card *power.Sim }
+type simulated struct {
+	card      *power.Sim
+	addresses float64 // see [power.SimOptions].Addresses
+	loaded    *int    // whole models
+}
 
 // Simulated is a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
 // more bits differ between neighbouring rows of the weights. o is [power.DefaultSim], with changes. It panics where
 // [OpenSimulated] fails.
-func Simulated(o power.SimOptions) Machine { return simulated{power.NewSim(o)} }
+func Simulated(o power.SimOptions) Machine { return newSimulated(power.NewSim(o), o) }
+
+func newSimulated(card *power.Sim, o power.SimOptions) Machine {
+	return simulated{card: card, addresses: o.Addresses, loaded: new(int)}
+}
 
 // OpenSimulated is [Simulated] with an error if o.State cannot be read or [power.OpenSim] refuses o.
 func OpenSimulated(o power.SimOptions) (Machine, error) {
@@ -26,7 +34,7 @@ func OpenSimulated(o power.SimOptions) (Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return simulated{card}, nil
+	return newSimulated(card, o), nil
 }
 
 func (s simulated) Card() power.Card     { return s.card }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
@@ -27,6 +28,8 @@ type WholeOptions struct {
 	Context int
 	// Prompt is the number of tokens of the prefill. Default 4096, or the model's limit. Negative: no prefill.
 	Prompt int
+	// Others are further outputs of the same source, measured beside the first. Default: none.
+	Others []*weights.Model
 	// Output is the number of tokens that a [Request] generates after its prompt. Default 256.
 	Output int
 	// Meter ends a step by its Precision or its Time; its Clock and Self are the machine's.
@@ -89,11 +92,23 @@ type WholeStep struct {
 	Before StepCost `json:"before"`
 	After  StepCost `json:"after"`
 	Copy   StepCost `json:"copy"`
+	// Others are the further outputs, in the options' order.
+	Others []WholeOther `json:"others,omitempty"`
 	// LinearEnergy and LinearTime are the energy and time of the source's linear layers run alone, as shares of the
 	// source's.
 	LinearEnergy float64       `json:"linear_share_of_energy,omitempty"`
 	LinearTime   float64       `json:"linear_share_of_time,omitempty"`
 	Run          *power.Result `json:"run,omitempty"` // joules and seconds are per step
+}
+
+// WholeOther is a further output in a step. The fields are those of [WholeStep].
+type WholeOther struct {
+	Model        string    `json:"model"` // its folder
+	Relative     float64   `json:"relative_energy,omitempty"`
+	Interval     []float64 `json:"interval,omitempty"`
+	RelativeTime float64   `json:"relative_time,omitempty"`
+	TimeInterval []float64 `json:"time_interval,omitempty"`
+	After        StepCost  `json:"after"`
 }
 
 // StepCost is what a token of a step costs. Absent fields are unknown.
@@ -123,13 +138,16 @@ type Request struct {
 }
 
 // Whole measures the energy of whole models with all their operations, in decode steps at several batch sizes and in a
-// prefill. In every step it compares the source with the output, with a copy of the source, and with the source's linear
-// layers alone. Activations have the type of the weights, as in the usual runtimes. The caller closes the models.
+// prefill. In every step it compares the source with the output, with a copy of the source, and with the other outputs,
+// and then runs the source's linear layers alone. Activations have the type of the weights, as in the usual runtimes. The
+// caller closes the models.
 //
-// The copy and the output run the source's kernels in the source's buffers and read the source's KV cache, except for the
-// step's own token. So their steps differ from the source's only in the values and addresses of weights.
+// All models run the source's kernels in the source's buffers and read the source's KV cache, except for the step's own
+// token. So their steps differ from the source's only in the values and addresses of weights. Between two blocks the
+// models exchange their memory, so that each has had the addresses of every other: the ratios are free of the addresses'
+// effects. After an exchange every model must compute the tokens that it computed before.
 //
-// All three models must fit on the card, with the KV cache of one step. A model that package decoder does not
+// All models and the copy must fit on the card, with the KV cache of one step. A model that package decoder does not
 // describe is an error, as is one with routed experts. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an
 // error the report holds the steps so far; it is nil if nothing was measured.
 func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
@@ -161,18 +179,27 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 	return r, err
 }
 
+// wholeRun measures models that exchange their memory: the weights that were loaded as model i are in the memory of model
+// (i+turned) mod the number of models.
 type wholeRun struct {
 	WholeOptions
 	machine  Machine
 	report   *WholeReport
-	models   []Runner // source, copy, output
+	models   []Runner // source, copy, output, others
+	names    []string
+	turned   int
 	selfTest *power.SelfTest
 }
 
-// load puts the source, a copy and the output on the card.
+// load puts the source, a copy and the outputs on the card.
 func (w *wholeRun) load(ctx context.Context, before, after *weights.Model) error {
 	longest := max(w.Context, w.Prompt)
-	for i, m := range []*weights.Model{before, before, after} {
+	w.names = []string{"source", "source (copy)", "output"}
+	all := append([]*weights.Model{before, before, after}, w.Others...)
+	for i, m := range all {
+		if i >= len(w.names) {
+			w.names = append(w.names, m.Dir)
+		}
 		layout, err := arch.Resolve(m, w.Family)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Dir, err)
@@ -185,7 +212,7 @@ func (w *wholeRun) load(ctx context.Context, before, after *weights.Model) error
 			return fmt.Errorf("%s: %w", m.Dir, err)
 		}
 		w.models = append(w.models, on)
-		w.tell(progress.Event{Stage: "load", Done: int64(i + 1), Total: 3})
+		w.tell(progress.Event{Stage: "load", Done: int64(i + 1), Total: int64(len(all))})
 	}
 	return nil
 }
@@ -204,36 +231,30 @@ func (w *wholeRun) close() error {
 	return errors.Join(errs...)
 }
 
+// place is the number of the memory that holds model i.
+func (w *wholeRun) place(i int) int { return (i + w.turned) % len(w.models) }
+
+// turn exchanges the models' memory until each is as many places from its own.
+func (w *wholeRun) turn(ctx context.Context, places int) error {
+	for w.turned != places%len(w.models) {
+		if err := w.models[0].Rotate(ctx, w.models[1:]); err != nil {
+			return fmt.Errorf("exchanging the models' memory: %w", err)
+		}
+		w.turned = (w.turned + 1) % len(w.models)
+	}
+	return nil
+}
+
 // step measures a step and adds it to the report.
 func (w *wholeRun) step(ctx context.Context, work runner.Work) (err error) {
-	var steps []Step
+	s := wholeStep{run: w, work: work}
 	defer func() {
-		if ctx.Err() != nil {
-			return
-		}
-		for _, s := range slices.Backward(steps) {
-			err = errors.Join(err, s.Close())
+		if ctx.Err() == nil {
+			err = errors.Join(err, s.close())
 		}
 	}()
-	linear := work
-	linear.Linear = true
-	for i, c := range []struct {
-		name  string
-		model Runner
-		work  runner.Work
-	}{{"source", w.models[0], work}, {"source (copy)", w.models[1], work}, {"output", w.models[2], work}, {"linear layers of the source", w.models[0], linear}} {
-		var like Step
-		if i > 0 {
-			like = steps[0]
-		}
-		s, err := c.model.NewStep(ctx, c.name, c.work, like)
-		if errors.Is(err, cuda.ErrOutOfMemory) {
-			err = fmt.Errorf("%w: measure a step of fewer sequences or fewer tokens", err)
-		}
-		if err != nil {
-			return fmt.Errorf("%v: %w", work, err)
-		}
-		steps = append(steps, s)
+	if err := s.prepare(ctx); err != nil {
+		return err
 	}
 	o := w.Meter
 	o.Clock, o.Self = w.machine.Clock(), os.Getpid()
@@ -252,27 +273,173 @@ func (w *wholeRun) step(ctx context.Context, work runner.Work) (err error) {
 	if err != nil {
 		return err
 	}
-	run, err := meter.Compare(ctx, power.Loads{Baseline: steps[0], Null: steps[1], Variants: []power.Load{steps[2], steps[3]}})
-	if run != nil {
-		w.selfTest = run.SelfTest
-		w.report.Steps = append(w.report.Steps, newWholeStep(work, run))
+	loads := power.Loads{Arrangements: len(w.models), Arrange: s.arrange}
+	for i := range w.models {
+		l := placed{&s, i}
+		switch i {
+		case 0:
+			loads.Baseline = l
+		case 1:
+			loads.Null = l
+		default:
+			loads.Variants = append(loads.Variants, l)
+		}
+	}
+	result, err := meter.Compare(ctx, loads)
+	if result == nil {
+		return err
+	}
+	for _, reason := range s.wrong {
+		result.Invalidate("%s", reason)
+	}
+	w.selfTest = result.SelfTest
+	w.report.Steps = append(w.report.Steps, w.newWholeStep(work, result))
+	if err == nil {
+		err = s.linear(ctx, meter, &w.report.Steps[len(w.report.Steps)-1])
 	}
 	return err
 }
 
-func newWholeStep(work runner.Work, run *power.Result) WholeStep {
+// wholeStep is a step while it is measured.
+type wholeStep struct {
+	run   *wholeRun
+	work  runner.Work
+	steps []Step    // of the models' memories
+	next  [][]int32 // tokens that each model computed first
+	wrong []string  // results that differ from them
+}
+
+// prepare captures the step in every model's memory, and checks that the copy computes the source's tokens.
+func (s *wholeStep) prepare(ctx context.Context) error {
+	w := s.run
+	if err := w.turn(ctx, 0); err != nil {
+		return err
+	}
+	for i, m := range w.models {
+		var like Step
+		if i > 0 {
+			like = s.steps[0]
+		}
+		step, err := m.NewStep(ctx, w.names[i], s.work, like)
+		if errors.Is(err, cuda.ErrOutOfMemory) {
+			err = fmt.Errorf("%w: measure a step of fewer sequences or fewer tokens", err)
+		}
+		if err != nil {
+			return fmt.Errorf("%v: %w", s.work, err)
+		}
+		s.steps = append(s.steps, step)
+	}
+	for _, step := range s.steps {
+		next, err := tokensOf(ctx, step)
+		if err != nil {
+			return err
+		}
+		s.next = append(s.next, next)
+	}
+	s.check("the copy computed other tokens than the source", s.next[1], s.next[0])
+	return nil
+}
+
+// tokensOf runs a step once.
+func tokensOf(ctx context.Context, s Step) ([]int32, error) {
+	if err := s.Start(1); err != nil {
+		return nil, err
+	}
+	if err := s.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return s.Next()
+}
+
+func (s *wholeStep) check(reason string, got, want []int32) {
+	if !slices.Equal(got, want) && !slices.Contains(s.wrong, reason) {
+		s.wrong = append(s.wrong, reason)
+	}
+}
+
+// arrange moves every model that many places from its own memory, and checks the models' results there.
+func (s *wholeStep) arrange(ctx context.Context, places int) error {
+	if places == s.run.turned {
+		return nil
+	}
+	if err := s.run.turn(ctx, places); err != nil {
+		return err
+	}
+	for i, name := range s.run.names {
+		got, err := tokensOf(ctx, s.at(i))
+		if err != nil {
+			return err
+		}
+		s.check(fmt.Sprintf("after an exchange of memory, %s computed other tokens than before", name), got, s.next[i])
+	}
+	return nil
+}
+
+// at is the step of the memory that holds model i.
+func (s *wholeStep) at(i int) Step { return s.steps[s.run.place(i)] }
+
+// linearSettle is the time that the linear layers run before a window: their power differs little from the step's.
+const linearSettle = 500 * time.Millisecond
+
+// linear measures the linear layers of the source alone, in two windows.
+func (s *wholeStep) linear(ctx context.Context, m *power.Meter, into *WholeStep) error {
+	if into.Before.Joules == 0 {
+		return nil
+	}
+	at := s.run.place(0)
+	work := s.work
+	work.Linear = true
+	step, err := s.run.models[at].NewStep(ctx, "linear layers of the source", work, s.steps[0])
+	if err != nil {
+		return fmt.Errorf("%v: %w", work, err)
+	}
+	s.steps = append(s.steps, step)
+	const windows = 2
+	for range windows {
+		r, err := m.Reading(ctx, step, linearSettle)
+		if err != nil {
+			return err
+		}
+		into.LinearEnergy += r.PerExecution / into.Run.Baseline.Joules / windows
+		into.LinearTime += r.Seconds / into.Run.Baseline.Seconds / windows
+	}
+	return nil
+}
+
+func (s *wholeStep) close() (err error) {
+	for _, step := range slices.Backward(s.steps) {
+		err = errors.Join(err, step.Close())
+	}
+	return err
+}
+
+// placed is a model's step, in whatever memory the model is.
+type placed struct {
+	step  *wholeStep
+	model int
+}
+
+func (p placed) Name() string                    { return p.step.run.names[p.model] }
+func (p placed) Start(n int) error               { return p.step.at(p.model).Start(n) }
+func (p placed) Wait(ctx context.Context) error  { return p.step.at(p.model).Wait(ctx) }
+func (p placed) Elapsed() (time.Duration, error) { return p.step.at(p.model).Elapsed() }
+
+func (w *wholeRun) newWholeStep(work runner.Work, run *power.Result) WholeStep {
 	s := WholeStep{Phase: "prefill", Batch: work.Sequences, Context: work.Context, Tokens: work.Tokens(), Run: run}
 	if work.Decode {
 		s.Phase = "decode"
 	}
-	if len(run.Variants) < 2 {
+	if len(run.Variants) == 0 {
 		return s
 	}
-	after, linear := run.Variants[0], run.Variants[1]
+	after := run.Variants[0]
 	s.Relative, s.Interval = after.RelativeEnergy, after.Interval
 	s.RelativeTime, s.TimeInterval = after.RelativeTime, after.TimeInterval
 	s.Before, s.After, s.Copy = stepCost(run.Baseline, s.Tokens), stepCost(after.Summary, s.Tokens), stepCost(run.Null.Summary, s.Tokens)
-	s.LinearEnergy, s.LinearTime = linear.RelativeEnergy, linear.RelativeTime
+	for i, v := range run.Variants[1:] {
+		s.Others = append(s.Others, WholeOther{Model: w.Others[i].Dir, Relative: v.RelativeEnergy, Interval: v.Interval,
+			RelativeTime: v.RelativeTime, TimeInterval: v.TimeInterval, After: stepCost(v.Summary, s.Tokens)})
+	}
 	return s
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,5 +157,68 @@ func TestWholeCancelled(t *testing.T) {
 		}})
 	if !errors.Is(err, context.Canceled) || r == nil || r.Steps[0].Relative == 0 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestWholeExchangesMemory: a planted effect of the addresses is not in the ratios, because every model is measured in
+// the memory of every other. With fewer blocks than models it is, and the result says so.
+func TestWholeExchangesMemory(t *testing.T) {
+	before, after := wholeModels(t)
+	o := power.DefaultSim()
+	o.Addresses, o.PowerNoise = 0.02, 0.0005
+	run := func(time time.Duration, others ...*weights.Model) measure.WholeStep {
+		t.Helper()
+		m := measure.Simulated(o)
+		defer m.Close()
+		r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{Batches: []int{4}, Prompt: -1, Others: others, Meter: power.Options{Time: time, Precision: 1e-6}})
+		testmodel.OK(t, err)
+		return r.Steps[0]
+	}
+	warned := func(s measure.WholeStep) bool {
+		return slices.ContainsFunc(s.Run.Warnings, func(w string) bool { return strings.Contains(w, "effects of addresses") })
+	}
+	short := run(5 * time.Second)
+	if off := math.Abs(short.Run.Null.RelativeEnergy - 1); off < 0.015 || !warned(short) {
+		t.Fatalf("in one arrangement the copy is off by %v, warnings %q: this test tests nothing", off, short.Run.Warnings)
+	}
+	long := run(50 * time.Second)
+	if off := math.Abs(long.Run.Null.RelativeEnergy - 1); off > 0.003 || warned(long) || !long.Run.Valid || long.Relative > 0.9 {
+		t.Errorf("the copy is off by %v, the output %v, warnings %q, %q", off, long.Relative, long.Run.Warnings, long.Run.Invalid)
+	}
+	several := run(100*time.Second, before, after)
+	if off := math.Abs(several.Run.Null.RelativeEnergy - 1); off > 0.003 || warned(several) || len(several.Others) != 2 {
+		t.Fatalf("the copy is off by %v, %d other outputs", off, len(several.Others))
+	}
+	for i, want := range []float64{1, several.Relative} {
+		got := several.Others[i]
+		if math.Abs(got.Relative/want-1) > 0.003 || len(got.Interval) != 2 || got.Model != []*weights.Model{before, after}[i].Dir || got.After.Joules == 0 {
+			t.Errorf("other output %d: %+v, want %v", i, got, want)
+		}
+	}
+}
+
+// stuck is a machine whose models keep their memory.
+type stuck struct{ measure.Machine }
+
+func (s stuck) NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (measure.Runner, error) {
+	r, err := s.Machine.NewRunner(ctx, m, layout, longest)
+	return stuckRunner{r}, err
+}
+
+type stuckRunner struct{ measure.Runner }
+
+func (stuckRunner) Rotate(context.Context, []measure.Runner) error { return nil }
+
+// TestWholeChecksResults: a model that computes other tokens in other memory makes the step invalid.
+func TestWholeChecksResults(t *testing.T) {
+	before, after := wholeModels(t)
+	m := stuck{measure.Simulated(power.DefaultSim())}
+	defer m.Close()
+	r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{Batches: []int{4}, Prompt: -1, Meter: power.Options{Time: time.Minute}})
+	testmodel.OK(t, err)
+	if s := r.Steps[0]; s.Run.Valid || r.Holds(false) || !slices.ContainsFunc(r.Invalid, func(w string) bool {
+		return strings.Contains(w, "after an exchange of memory, output computed other tokens than before")
+	}) {
+		t.Errorf("%d blocks, invalid: %q", len(s.Run.Blocks), r.Invalid)
 	}
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -17,6 +18,9 @@ import (
 type Runner interface {
 	// NewStep prepares a step; see [runner.Model.NewStep]. like is nil or another step of the same machine.
 	NewStep(ctx context.Context, name string, w runner.Work, like Step) (Step, error)
+	// Rotate moves the weights to the memory of the first of the others, theirs to the next one's, and those of the last
+	// to this model's; see [runner.Rotate].
+	Rotate(ctx context.Context, others []Runner) error
 	Close() error
 }
 
@@ -25,6 +29,8 @@ type Step interface {
 	power.Load
 	// Elapsed is the card's time for the last Start's replays.
 	Elapsed() (time.Duration, error)
+	// Next returns the tokens that the last replay computed, one of each sequence.
+	Next() ([]int32, error)
 	Close() error
 }
 
@@ -52,6 +58,14 @@ func (r gpuRunner) NewStep(ctx context.Context, name string, w runner.Work, like
 	return s, nil
 }
 
+func (r gpuRunner) Rotate(ctx context.Context, others []Runner) error {
+	all := []*runner.Model{r.Model}
+	for _, o := range others {
+		all = append(all, o.(gpuRunner).Model)
+	}
+	return runner.Rotate(ctx, all...)
+}
+
 // NewRunner of a simulated card keeps what the card's power depends on: the sizes of the linear layers and the switching
 // activity of their weights.
 func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (Runner, error) {
@@ -62,7 +76,8 @@ func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch
 	if longest > d.Limit {
 		return nil, fmt.Errorf("sequences of %d tokens: the model takes at most %d", longest, d.Limit)
 	}
-	r := &simRunner{card: s.card}
+	r := &simRunner{card: s.card, place: 1 + s.addresses*float64(1-*s.loaded%3)}
+	*s.loaded++
 	err = weights.Guard(m.Dir, func() error {
 		for _, l := range d.Layers() {
 			if err := ctx.Err(); err != nil {
@@ -86,6 +101,7 @@ func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch
 type simRunner struct {
 	card              *power.Sim
 	weights, toggling float64 // of all linear layers: their number, and the mean share of bits that toggle
+	place             float64 // factor of the power, by the addresses
 }
 
 // simRest is the time of all other operations as a share of the linear layers' time. Their power is that of weights that
@@ -96,19 +112,43 @@ func (r *simRunner) NewStep(ctx context.Context, name string, w runner.Work, _ S
 	if w.Sequences < 1 || w.Context < 1 {
 		return nil, fmt.Errorf("%s: %v: give at least one sequence and one token", name, w)
 	}
-	linear := max(2*r.weights*float64(w.Tokens())/simOps, 2*r.weights/simBytes, simKernel)
-	seconds, joules := linear, linear*(simStill+simToggling*r.toggling)
+	s := simStep{runner: r, work: w, linear: max(2*r.weights*float64(w.Tokens())/simOps, 2*r.weights/simBytes, simKernel)}
+	s.seconds = s.linear
 	if !w.Linear {
-		seconds += simRest * linear
-		joules += simRest * linear * simStill
+		s.seconds += simRest * s.linear
 	}
-	load := r.card.Load(name, joules/seconds, seconds)
-	load.Draw(joules/seconds, simMemory(2*r.weights/seconds))
-	return simStep{load}, ctx.Err()
+	s.SimLoad = r.card.Load(name, 0, s.seconds)
+	return s, ctx.Err()
+}
+
+func (r *simRunner) Rotate(ctx context.Context, others []Runner) error {
+	for _, o := range others { // r holds the weights that the next model gets
+		to := o.(*simRunner)
+		r.weights, to.weights = to.weights, r.weights
+		r.toggling, to.toggling = to.toggling, r.toggling
+	}
+	return ctx.Err()
 }
 
 func (r *simRunner) Close() error { return nil }
 
-type simStep struct{ *power.SimLoad }
+type simStep struct {
+	*power.SimLoad
+	runner          *simRunner
+	work            runner.Work
+	linear, seconds float64 // of the linear layers, and of all
+}
+
+// Start draws the power of the weights that the model's memory holds now.
+func (s simStep) Start(n int) error {
+	joules := s.linear*(simStill+simToggling*s.runner.toggling) + (s.seconds-s.linear)*simStill
+	s.Draw(joules/s.seconds*s.runner.place, simMemory(2*s.runner.weights/s.seconds))
+	return s.SimLoad.Start(n)
+}
+
+// Next depends on the weights, as a model's tokens do.
+func (s simStep) Next() ([]int32, error) {
+	return slices.Repeat([]int32{int32(1e6 * s.runner.toggling)}, s.work.Sequences), nil
+}
 
 func (simStep) Close() error { return nil }

@@ -28,6 +28,9 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 	}
 	r.summarise(loads, m.opt)
 	r.validate()
+	if n := r.arrangements(); n > 0 && n < loads.Arrangements {
+		r.warn("blocks were measured in %d of %d arrangements of the memory, so the ratios include effects of addresses: allow more time", n, loads.Arrangements)
+	}
 	return r, err
 }
 
@@ -86,14 +89,17 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 	begin := m.clock.Now()
 	for {
 		before := r.Seconds
-		err := m.block(ctx, shuffled(all, rng), about, r)
+		err := m.arrange(ctx, loads, r)
+		if err == nil {
+			err = m.block(ctx, shuffled(all, rng), about, r)
+		}
 		r.Seconds = m.since(begin).Seconds()
 		if err != nil {
 			return "", err
 		}
 		r.inspect(m.card, m.opt.Self)
 		r.summarise(loads, m.opt)
-		if 2*r.fewest() >= enoughPasses && r.widest() <= m.opt.Precision {
+		if 2*r.fewest() >= enoughPasses && r.arrangements() >= loads.Arrangements && r.widest() <= m.opt.Precision {
 			return StoppedPrecision, nil
 		}
 		if r.Seconds+(r.Seconds-before) > m.opt.Time.Seconds() {
@@ -111,9 +117,21 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 	return append(order, back...)
 }
 
+// arrange begins a block, in the next arrangement.
+func (m *Meter) arrange(ctx context.Context, loads Loads, r *Result) error {
+	b := Block{Windows: []Window{}}
+	if loads.Arrangements > 1 {
+		b.Arrangement = len(r.Blocks) % loads.Arrangements
+		if err := loads.Arrange(ctx, b.Arrangement); err != nil {
+			return err
+		}
+	}
+	r.Blocks = append(r.Blocks, b)
+	return nil
+}
+
 // block measures the loads in order. An interrupted block is kept, marked as incomplete.
 func (m *Meter) block(ctx context.Context, order []Load, about map[string]float64, r *Result) error {
-	r.Blocks = append(r.Blocks, Block{Windows: []Window{}})
 	b := &r.Blocks[len(r.Blocks)-1]
 	for _, load := range order {
 		w, err := m.window(ctx, load, about[load.Name()])

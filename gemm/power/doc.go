@@ -21,7 +21,8 @@
 //  3. Blocks. A block runs every load once in a random order and once more in the reverse order:
 //     A B B A, with any number of loads. A linear drift, such as that of temperature, then adds the
 //     same amount to every load. One of the loads is the null load: the baseline's work on a copy of its
-//     operands.
+//     operands. Loads can exchange their memory between blocks ([Loads].Arrangements). Every arrangement then
+//     counts the same, and effects of the addresses cancel.
 //  4. Windows. The load first runs for 150 ms to settle, or for 3 s if it reaches the power cap from
 //     lower power: an H200's power control then overshoots by 40 W and oscillates with a period of about a
 //     second. The window lasts from one update of the counter to another about a second later, and the
@@ -31,7 +32,8 @@
 //  5. Outliers. Windows outside the fullest bin of their load's execution times are dropped and counted,
 //     and so are their blocks. The bin is 5 % wide up to 200 µs and 2 % above.
 //  6. Ratios. After/before is taken within each of a block's two passes. The geometric mean over passes
-//     gets a 95 % interval: by bootstrap, and below eight passes by Student's distribution. Blocks
+//     gets a 95 % interval: by bootstrap, and by Student's distribution below eight passes or with several
+//     arrangements. Blocks
 //     continue until every interval is as narrow as Options.Precision, but for at least four blocks, or
 //     until Options.Time ends.
 //  7. Validity. The null's interval must contain 1, else the run is invalid. By chance this happens to

@@ -39,6 +39,12 @@ type Loads struct {
 	Null Load
 	// Variants are "after".
 	Variants []Load
+	// Arrangements is the number of ways in which the loads can use the card's memory, and Arrange establishes one of
+	// them, counted from 0, while nothing runs. Blocks take the arrangements in turn. If every load has every address
+	// in one of them, the comparison's ratios are free of the addresses' effects. Default: one, and Arrange is not
+	// called.
+	Arrangements int
+	Arrange      func(ctx context.Context, arrangement int) error
 }
 
 // all lists the loads: baseline, null, variants.

@@ -81,6 +81,8 @@ type Block struct {
 	Windows []Window `json:"windows"`
 	// Complete is false for an interrupted block, which does not count.
 	Complete bool `json:"complete"`
+	// Arrangement is that of the loads' memory; see [Loads].
+	Arrangement int `json:"arrangement,omitempty"`
 }
 
 // of lists the windows of a load.

@@ -43,6 +43,8 @@ type SimOptions struct {
 	// DipRate is the number of dips of the clock per second, each to the share DipClock for DipTime.
 	DipRate, DipClock float64
 	DipTime           time.Duration
+	// Addresses is the share by which the power of a whole model changes from one place of the memory to the next.
+	Addresses float64
 	// FirstExecutions are the factors by which the first executions take longer on an idle card.
 	FirstExecutions []float64
 	// SlowSequences is the share of sequences whose executions all take longer, by the share SlowBy.

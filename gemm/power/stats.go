@@ -1,6 +1,7 @@
 package power
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -47,6 +48,37 @@ func ratioOf(logs []float64, seed uint64) ratio {
 	default:
 		low, high := bootstrap(logs, seed)
 		r.interval = []float64{math.Exp(low), math.Exp(high)}
+	}
+	return r
+}
+
+// ratioOfGroups is ratioOf for passes in several arrangements of the memory, given as groups. The mean is that of the
+// groups' means, so an address that every load has had in one group adds nothing. The interval is Student's, from the
+// spread within groups.
+func ratioOfGroups(groups map[int][]float64, seed uint64) ratio {
+	keys := slices.Sorted(maps.Keys(groups))
+	if len(keys) < 2 {
+		var all []float64
+		for _, k := range keys {
+			all = groups[k]
+		}
+		return ratioOf(all, seed)
+	}
+	n, g := 0, float64(len(keys))
+	var mean, squares, scale float64
+	for _, k := range keys {
+		own := stat.Mean(groups[k], nil)
+		for _, v := range groups[k] {
+			squares += (v - own) * (v - own)
+		}
+		n += len(groups[k])
+		mean += own / g
+		scale += 1 / float64(len(groups[k])) / g / g
+	}
+	r := ratio{value: math.Exp(mean)}
+	if free := float64(n) - g; free >= 1 {
+		half := stats.Student(free, confidence) * math.Sqrt(squares/free*scale)
+		r.interval = []float64{math.Exp(mean - half), math.Exp(mean + half)}
 	}
 	return r
 }

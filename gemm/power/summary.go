@@ -7,23 +7,16 @@ import (
 
 // summarise updates the result from the blocks so far.
 func (r *Result) summarise(loads Loads, opt Options) {
-	bins := map[string]Bin{}
 	r.Dropped = 0
 	for _, load := range loads.all() {
-		windows := r.windowsOf(load.Name())
-		bins[load.Name()] = MainBin(secondsOf(windows))
-		for _, w := range windows {
-			if !bins[load.Name()].Holds(w.Seconds) {
-				r.Dropped++
-			}
-		}
+		r.Dropped += len(r.windowsOf(load.Name())) - len(r.Kept(load.Name()))
 	}
 	base := loads.Baseline.Name()
-	r.Baseline = r.summary(base, bins[base])
-	r.Null = r.comparison(loads.Null.Name(), base, bins, opt)
+	r.Baseline = r.summary(base)
+	r.Null = r.comparison(loads.Null.Name(), base, opt)
 	r.Variants = r.Variants[:0]
 	for _, v := range loads.Variants {
-		r.Variants = append(r.Variants, r.comparison(v.Name(), base, bins, opt))
+		r.Variants = append(r.Variants, r.comparison(v.Name(), base, opt))
 	}
 	r.Resolvable = 0
 	if r.Null.Interval != nil {
@@ -42,29 +35,45 @@ func (r *Result) windowsOf(load string) []Window {
 	return windows
 }
 
+// bins returns the bin of a load's execution times in each arrangement of its memory. Addresses may change the time.
+func (r *Result) bins(load string) map[int]Bin {
+	times := map[int][]float64{}
+	for _, b := range r.Blocks {
+		if b.Complete {
+			for _, w := range b.of(load) {
+				times[b.Arrangement] = append(times[b.Arrangement], w.Seconds)
+			}
+		}
+	}
+	bins := map[int]Bin{}
+	for arrangement, seconds := range times {
+		bins[arrangement] = MainBin(seconds)
+	}
+	return bins
+}
+
 // Kept returns the windows of a load's summary.
 func (r *Result) Kept(load string) []Window {
-	windows := r.windowsOf(load)
-	b := MainBin(secondsOf(windows))
-	return slices.DeleteFunc(windows, func(w Window) bool { return !b.Holds(w.Seconds) })
-}
-
-func secondsOf(windows []Window) []float64 {
-	var s []float64
-	for _, w := range windows {
-		s = append(s, w.Seconds)
-	}
-	return s
-}
-
-// summary averages a load's windows in its bin.
-func (r *Result) summary(load string, b Bin) Summary {
-	s := Summary{Name: load}
-	var joules, watts, seconds, clock, temperature, capped mean
-	for _, w := range r.windowsOf(load) {
-		if !b.Holds(w.Seconds) {
+	var windows []Window
+	bins := r.bins(load)
+	for _, b := range r.Blocks {
+		if !b.Complete {
 			continue
 		}
+		for _, w := range b.of(load) {
+			if bins[b.Arrangement].Holds(w.Seconds) {
+				windows = append(windows, w)
+			}
+		}
+	}
+	return windows
+}
+
+// summary averages a load's windows in its bins.
+func (r *Result) summary(load string) Summary {
+	s := Summary{Name: load}
+	var joules, watts, seconds, clock, temperature, capped mean
+	for _, w := range r.Kept(load) {
 		s.Windows++
 		joules.add(w.PerExecution, nil)
 		watts.add(w.Watts, nil)
@@ -89,26 +98,27 @@ func (r *Result) summary(load string, b Bin) Summary {
 }
 
 // comparison returns a load's ratios to the baseline, taken within each pass and averaged over the passes of all
-// complete blocks.
-func (r *Result) comparison(load, base string, bins map[string]Bin, opt Options) Comparison {
-	c := Comparison{Summary: r.summary(load, bins[load])}
-	var energy, time []float64
+// complete blocks. Every arrangement of the memory counts the same.
+func (r *Result) comparison(load, base string, opt Options) Comparison {
+	c := Comparison{Summary: r.summary(load)}
+	ofLoad, ofBase := r.bins(load), r.bins(base)
+	energy, time := map[int][]float64{}, map[int][]float64{}
 	for _, b := range r.Blocks {
 		if !b.Complete {
 			continue
 		}
 		after, before := b.of(load), b.of(base)
-		if !inBin(after, bins[load]) || !inBin(before, bins[base]) {
+		if !inBin(after, ofLoad[b.Arrangement]) || !inBin(before, ofBase[b.Arrangement]) {
 			c.Dropped++
 			continue
 		}
 		c.Blocks++
 		for pass := range after {
-			energy = append(energy, math.Log(after[pass].PerExecution/before[pass].PerExecution))
-			time = append(time, math.Log(after[pass].Seconds/before[pass].Seconds))
+			energy[b.Arrangement] = append(energy[b.Arrangement], math.Log(after[pass].PerExecution/before[pass].PerExecution))
+			time[b.Arrangement] = append(time[b.Arrangement], math.Log(after[pass].Seconds/before[pass].Seconds))
 		}
 	}
-	e, t := ratioOf(energy, opt.Seed), ratioOf(time, opt.Seed)
+	e, t := ratioOfGroups(energy, opt.Seed), ratioOfGroups(time, opt.Seed)
 	c.RelativeEnergy, c.Interval = e.value, e.interval
 	c.RelativeTime, c.TimeInterval = t.value, t.interval
 	if c.Blocks > 0 {
@@ -117,6 +127,17 @@ func (r *Result) comparison(load, base string, bins map[string]Bin, opt Options)
 		c.GainMinusLoss = &gain
 	}
 	return c
+}
+
+// arrangements is the number of arrangements that complete blocks were measured in.
+func (r *Result) arrangements() int {
+	seen := map[int]bool{}
+	for _, b := range r.Blocks {
+		if b.Complete {
+			seen[b.Arrangement] = true
+		}
+	}
+	return len(seen)
 }
 
 func inBin(windows []Window, b Bin) bool {

@@ -216,6 +216,43 @@ func (m *Model) roomForAll(ctx context.Context, l *loader) (bool, error) {
 // Resident reports whether all weights are on the card.
 func (m *Model) Resident() bool { return len(m.blocks) == len(m.decoder.Blocks) }
 
+// Rotate moves the weights of each model to the memory of the next one, and those of the last to that of the first. The
+// models must have the same shapes and types, and their weights must be on the card; their steps must not be running. A
+// captured step then computes with the weights that its model's memory holds. If ctx ends or the card fails, the weights
+// are undefined.
+func Rotate(ctx context.Context, models ...*Model) error {
+	for _, m := range models {
+		switch first := models[0]; {
+		case m.kernels == nil:
+			return errClosed
+		case !m.Resident():
+			return errors.New("the weights do not fit on the card, so they cannot be exchanged")
+		case !m.alike(first) || len(m.blocks) != len(first.blocks):
+			return errors.New("the models differ in shapes, type or card, so their weights cannot be exchanged")
+		}
+	}
+	if len(models) < 2 {
+		return nil
+	}
+	d := models[0].device
+	rotate := func(of func(m *Model) *cuda.Memory) error {
+		var all []*cuda.Memory
+		for _, m := range models {
+			all = append(all, of(m))
+		}
+		return d.Rotate(ctx, all...)
+	}
+	return d.Do(func() error {
+		err := rotate(func(m *Model) *cuda.Memory { return m.memory })
+		for i := range models[0].blocks {
+			if err == nil {
+				err = rotate(func(m *Model) *cuda.Memory { return m.blocks[i].memory })
+			}
+		}
+		return err
+	})
+}
+
 // errClosed refuses the use of what was freed.
 var errClosed = errors.New("the model was closed")
 
