@@ -266,7 +266,7 @@ func TestLossyPassesLeaveAdaptersAlone(t *testing.T) {
 func TestAdaptersReadWhatIsPruned(t *testing.T) {
 	for _, adapted := range []bool{false, true} {
 		m := withLoRA(t, config(t, "llama-tiny", ""), func(c *arch.Claim) bool { return adapted == (c.Kind == "mlp.down_proj") })
-		model := &pass.Model{Weights: quant.Group(m), Layout: layoutOf(t, m)}
+		model := &pass.Model{Weights: quant.Group(m, nil), Layout: layoutOf(t, m)}
 		if !adapted {
 			model.Layout = layoutOf(t, open(t, folder(t, config(t, "llama-tiny", ""), synth.Options{})))
 		}

@@ -415,7 +415,7 @@ func moved(t tb, m *weights.Model, l *arch.Layout, all symmetrySet) map[string][
 	for name, s := range all {
 		syms[name] = &s
 	}
-	c, set := compilerOf(t, m, l, nil).With(syms), quant.Group(m)
+	c, set := compilerOf(t, m, l, nil).With(syms), quant.Group(m, nil)
 	data := map[string][]byte{}
 	for name := range l.Claims {
 		w, _ := set.Weight(name)

@@ -54,7 +54,7 @@ func compilerOf(t tb, m *weights.Model, l *arch.Layout, steps []*plan.Step) *pro
 // run is what a program makes of a weight.
 func run(t tb, c *program.Compiler, m *weights.Model, tensor string, steps []*plan.Step) []byte {
 	t.Helper()
-	w, found := quant.Group(m).Weight(tensor)
+	w, found := quant.Group(m, nil).Weight(tensor)
 	if !found {
 		t.Fatalf("no tensor %q", tensor)
 	}

@@ -41,7 +41,7 @@ func TestHessiansAreThoseOfTheResult(t *testing.T) {
 			result[name] = x
 		}
 		seen, _ := testmodel.Forward(t, m, result, 1)
-		all := quant.Group(m)
+		all := quant.Group(m, nil)
 		testmodel.EachLinear(t, m, func(x weights.Tensor, _ int) {
 			w, _ := all.Weight(x.Name)
 			p, err := c.Program(context.Background(), w, nil)

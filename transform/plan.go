@@ -178,7 +178,7 @@ func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 	var chosen []int
 	for i, w := range p.weights.All {
 		_, known := w.DType.Format()
-		if w.Adapter || !known || p.quantised.Holds(w.Name) || !p.model.Layout.IsLinear(w.Info()) || w.Rows*w.Cols == 0 {
+		if w.Adapter || !known || w.Quantised != nil || p.quantised.Holds(w.Name) || !p.model.Layout.IsLinear(w.Info()) || w.Rows*w.Cols == 0 {
 			continue
 		}
 		h := p.opt.Hessians

@@ -122,7 +122,7 @@ func computesInBF16(m *weights.Model, family *arch.Family) bool {
 	if d, err := arch.ConfigDType(m.Config); err != nil || d != weights.BF16 {
 		return false
 	}
-	stored := quant.Group(m)
+	stored := quant.Group(m, layout.Quantised)
 	for _, x := range layout.Indices {
 		for _, u := range x.Uses {
 			if w, ok := stored.Weight(u.Tensor); !ok || w.DType != weights.BF16 {

@@ -41,10 +41,11 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
-	s := &source{Model: m, weights: quant.Group(m), results: &program.Results{}, count: count}
-	if s.quantised, err = quant.Describe(m); err != nil {
+	q, err := quant.Describe(m)
+	if err != nil {
 		return nil, err
 	}
+	s := &source{Model: m, weights: quant.Group(m, q), quantised: q, results: &program.Results{}, count: count}
 	if t != nil && t.model == m {
 		s.fingerprint, s.layout = t.fingerprint, t.scorer.Layout
 		return s, nil
@@ -71,6 +72,9 @@ func (s *source) checkOut(out string, resume bool) error {
 // tensor of a quantised weight is a [plan.ErrInvalid].
 func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps []*plan.Step) (*program.Compiler, error) {
 	for _, step := range steps {
+		if q, ok := s.quantised.Weight(step.Tensor); ok {
+			return nil, fmt.Errorf("%w: %s: weight %q is quantised, %s, and is only copied", plan.ErrInvalid, step.Pass, step.Tensor, q.Format)
+		}
 		if f, role, ok := s.quantised.Tensor(step.Tensor); ok {
 			return nil, fmt.Errorf("%w: %s: tensor %q holds %s of a quantised weight, %s, and is only copied", plan.ErrInvalid, step.Pass, step.Tensor, role, f)
 		}

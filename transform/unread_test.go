@@ -28,7 +28,7 @@ func unread(t tb, m *weights.Model, pruned map[string][]int) map[string][]int {
 			steps = append(steps, pass.Prune.TensorStep(info.Name, pass.Pruned{Inputs: list}))
 		}
 	}
-	steps, err := pass.Prune.Complete(&pass.Model{Weights: quant.Group(m), Layout: layoutOf(t, m)}, steps)
+	steps, err := pass.Prune.Complete(&pass.Model{Weights: quant.Group(m, nil), Layout: layoutOf(t, m)}, steps)
 	ok(t, err)
 	all := map[string][]int{}
 	for _, s := range steps {

@@ -184,9 +184,14 @@ func Quantised(t testing.TB, q Quantisation, w With) string {
 			infos = append(infos, i)
 			continue
 		}
-		for _, x := range q.Tensors(i.Shape[0], i.Shape[1]) {
+		layer := q.Tensors(i.Shape[0], i.Shape[1])
+		for _, x := range layer {
+			own := numbered(x, layer, i.Shape)
 			x.Name = module + "." + x.Name
 			infos = append(infos, x)
+			if own != nil {
+				data[x.Name] = own
+			}
 		}
 	}
 	if w.Change != nil {
@@ -268,12 +273,41 @@ func writeShards(t testing.TB, dir string, infos []weights.Info, data map[string
 	OK(t, os.WriteFile(filepath.Join(dir, weights.IndexName), weights.EncodeIndex(index, 0), 0o666))
 }
 
+// numbered makes the data of a tensor whose numbers depend on the other tensors of its layer; nil for all others. Groups
+// have equally many inputs, which lie apart.
+func numbered(x weights.Info, layer []weights.Info, shape []int) (b []byte) {
+	switch {
+	case x.Name == "weight_shape":
+		for _, d := range shape {
+			b = binary.LittleEndian.AppendUint64(b, uint64(d))
+		}
+	case strings.HasSuffix(x.Name, "g_idx"):
+		groups := 0
+		for _, y := range layer {
+			switch y.Name {
+			case "scales":
+				groups = y.Shape[0]
+			case "weight_scale":
+				groups = y.Shape[1]
+			}
+		}
+		for k := range shape[1] {
+			b = binary.LittleEndian.AppendUint32(b, uint32(k*5%groups))
+		}
+	}
+	return b
+}
+
 // number fills a tensor: floats near 0.01, which have all their mantissa bits, and codes of any bits but NaN.
 func number(x weights.Info, random *rand.Rand) []byte {
 	b := make([]byte, x.Size())
 	f, known := x.DType.Format()
 	for i := range x.Len() {
 		switch v := float32(0.01 + 0.001*random.Float64()); {
+		case strings.HasSuffix(x.Name, "qzeros"): // GPTQ adds 1, and the sum is a code
+			binary.LittleEndian.PutUint32(b[4*i:], random.Uint32()&0x77777777)
+		case strings.HasSuffix(x.Name, "_scale") && x.DType.Bits() == 8: // positive powers of two, and E4M3
+			b[i] = byte(110 + random.Uint32N(16))
 		case x.DType == weights.I64:
 			binary.LittleEndian.PutUint64(b[8*i:], uint64(128*(i+1)))
 		case x.DType == weights.I32:

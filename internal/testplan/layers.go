@@ -26,7 +26,7 @@ func Rules() map[string]program.Rule {
 // Compiler of steps for a model, without a plan and its checks. h may be nil.
 func Compiler(t testmodel.TB, m *weights.Model, l *arch.Layout, h program.Hessians, steps []*plan.Step) *program.Compiler {
 	t.Helper()
-	c, err := program.NewCompiler(program.CompilerOptions{Weights: quant.Group(m), Layout: l, Hessians: h, Rules: Rules()}, steps)
+	c, err := program.NewCompiler(program.CompilerOptions{Weights: quant.Group(m, nil), Layout: l, Hessians: h, Rules: Rules()}, steps)
 	testmodel.OK(t, err)
 	return c
 }

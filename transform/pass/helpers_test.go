@@ -40,7 +40,7 @@ func modelOf(t tb, m *weights.Model, passes string) *pass.Model {
 	o, layout := options(t, passes, 0), layoutOf(t, m)
 	return &pass.Model{
 		Context: &pass.Context{Workload: o.Workload, Cost: o.Cost, Choices: o.Passes, Workers: 1},
-		Dir:     m.Dir, Weights: quant.Group(m), Layout: layout, Note: func(string, ...any) {},
+		Dir:     m.Dir, Weights: quant.Group(m, nil), Layout: layout, Note: func(string, ...any) {},
 		Compiler: testplan.Compiler(t, m, layout, nil, nil),
 	}
 }

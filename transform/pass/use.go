@@ -108,13 +108,15 @@ func (m *Model) lagged(ctx context.Context, ix *arch.Index) (list []*use, err er
 // on the number of workers.
 const sketches = 8
 
-// sketchBytes bounds a sketch. A large one takes no more than the largest weight (or 64 MiB) and is made alone; all
+// sketchBytes bounds a sketch. A large one takes no more than the largest tensor (or 64 MiB) and is made alone; all
 // others that are made at a time take no more together.
 func (m *Model) sketchBytes(uses []*use) (bytes int, large bool) {
 	limit, all := 64<<20, 0
 	for _, w := range m.Weights.All {
 		if !w.Adapter {
-			limit = max(limit, int(w.Info().Size()))
+			for _, p := range w.Parts {
+				limit = max(limit, int(p.Size()))
+			}
 		}
 	}
 	for _, u := range uses {

@@ -32,7 +32,7 @@ func TestFindIsNeverCoarser(t *testing.T) {
 // modelOf a checkpoint, with the given passes.
 func modelOf(t *testing.T, m *weights.Model, h program.Hessians, choices ...pass.Choice) *pass.Model {
 	t.Helper()
-	model := &pass.Model{Dir: m.Dir, Weights: quant.Group(m), Layout: testmodel.LayoutOf(t, m),
+	model := &pass.Model{Dir: m.Dir, Weights: quant.Group(m, nil), Layout: testmodel.LayoutOf(t, m),
 		Context: &pass.Context{Workload: cost.Workload{Prefill: 0.5, Decode: 0.5}, Cost: testmodel.TogglesCost{}, Hessians: h, Choices: choices, Workers: 2}}
 	rules := map[string]program.Rule{}
 	for i, c := range choices {

@@ -2,6 +2,7 @@ package quant
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,8 @@ import (
 )
 
 // check compares a weight's tensors with its layout and the config, and fills in format and shape.
-func (s *survey) check(w *Quantised, l layout) {
-	switch l {
+func (s *survey) check(w *Quantised) {
+	switch w.layout {
 	case scaledLayout:
 		s.checkScaled(w)
 	case packedLayout:
@@ -314,8 +315,9 @@ func (s *survey) checkPacked(w *Quantised) {
 	if !ok || !is {
 		return
 	}
-	if shape, ok := s.optional(w, Shape, []weights.DType{weights.I64, weights.I32}); ok {
-		s.want(shape, w, "", []int{len(codes.Shape)})
+	shape, ok := s.optional(w, Shape, []weights.DType{weights.I64, weights.I32})
+	if ok {
+		ok = s.want(shape, w, "", []int{len(codes.Shape)})
 	}
 	g := s.scheme(w, func(g scheme) bool {
 		return strings.HasPrefix(g.codes, "int") && width*32%g.bits == 0 && g.fits("group", scales.Shape, lead, n, width*32/g.bits)
@@ -333,6 +335,9 @@ func (s *survey) checkPacked(w *Quantised) {
 	}
 	k := width * 32 / g.bits
 	w.Shape, w.Padding = slices.Concat(lead, []int{n, k}), (32-1)/g.bits
+	if ok && s.unpadded(w, shape) {
+		w.Padding, k = 0, w.Shape[len(w.Shape)-1]
+	}
 	w.Format.Codes, w.Format.Per, w.Format.Block = g.codes, g.per, g.size(k)
 	if !g.fits(g.per, scales.Shape, lead, n, k) {
 		s.checkGroups(w, g, scales, lead, n, k)
@@ -345,6 +350,28 @@ func (s *survey) checkPacked(w *Quantised) {
 	if index, ok := s.optional(w, GroupIndex, []weights.DType{weights.I32, weights.I64}); ok {
 		s.want(index, w, "", []int{k})
 	}
+}
+
+// unpadded takes the number of inputs from the tensor of a weight's shape, which packed rows round up to whole words. It
+// reports false where there are no data to read, or where they fit no such rows.
+func (s *survey) unpadded(w *Quantised, shape Stored) bool {
+	if int64(len(shape.Data)) != shape.Size() {
+		return false
+	}
+	last := len(w.Shape) - 1
+	err := weights.Guard(shape.File, func() error {
+		for i, d := range w.Shape[:last] {
+			if shape.integer(i) != int64(d) {
+				return errors.New("another shape")
+			}
+		}
+		if k := shape.integer(last); k <= int64(w.Shape[last]) && k >= int64(w.Shape[last]-w.Padding) {
+			w.Shape[last] = int(k)
+			return nil
+		}
+		return errors.New("another shape")
+	})
+	return err == nil
 }
 
 // gptqOrAWQ tells GPTQ from AWQ by shapes: GPTQ packs codes along the inputs, AWQ along the outputs.

@@ -21,14 +21,18 @@ func Describe(m *weights.Model) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{config: c, tensors: map[string]weights.Tensor{}, modules: map[string][]string{},
+	s := &survey{config: c, tensors: map[string]Stored{}, modules: map[string][]string{},
 		d: &Description{tensors: map[string]stored{}, named: map[string]*Quantised{}}}
-	for _, f := range m.Shards {
+	for shard, f := range m.Shards {
 		for _, info := range f.Tensors {
 			if _, twice := s.tensors[info.Name]; twice {
 				continue // package arch reports it
 			}
-			s.tensors[info.Name] = weights.Tensor{Info: info, File: f.Path}
+			t, ok := f.Tensor(info.Name)
+			if !ok { // headers alone
+				t = weights.Tensor{Info: info, File: f.Path}
+			}
+			s.tensors[info.Name] = Stored{Part: Part{t, shard}, start: int64(len(f.Head())) + info.Begin}
 			s.order = append(s.order, info.Name)
 			s.modules[parent(info.Name)] = append(s.modules[parent(info.Name)], info.Name)
 		}
@@ -51,12 +55,11 @@ func Describe(m *weights.Model) (*Description, error) {
 // survey is the state of one call of Describe.
 type survey struct {
 	config   *config // nil: none
-	tensors  map[string]weights.Tensor
+	tensors  map[string]Stored
 	order    []string            // names as they lie in the files
 	modules  map[string][]string // names by what stands before their last dot
 	nested   map[string][]string // bitsandbytes: "x.weight" → "x.weight.absmax" and others
 	d        *Description
-	layouts  map[*Quantised]layout
 	problems []error
 }
 
@@ -121,7 +124,6 @@ func (s *survey) findNested() {
 
 // takeKnown finds and checks the weights of known layouts.
 func (s *survey) takeKnown() {
-	s.layouts = map[*Quantised]layout{}
 	for _, name := range s.order {
 		if base, l := s.base(name); l != 0 {
 			s.take(name, base, l)
@@ -133,7 +135,7 @@ func (s *survey) takeKnown() {
 		return // the config is that of another layout
 	}
 	for _, w := range s.d.Weights {
-		s.check(w, s.layouts[w])
+		s.check(w)
 	}
 	s.checkBare()
 	s.checkCertain()
@@ -205,9 +207,9 @@ func (s *survey) take(codes, base string, l layout) {
 		s.failf(codes, "holds codes of %q, and so does tensor %q: two formats in one folder", base, other.Tensors[0].Name)
 		return
 	}
-	w := &Quantised{Name: base}
+	w := &Quantised{Name: base, layout: l}
 	s.d.Weights = append(s.d.Weights, w)
-	s.d.named[base], s.layouts[w] = w, l
+	s.d.named[base] = w
 	s.own(w, codes, Codes)
 	for _, name := range s.modules[parent(base)] {
 		if role, ok := ends[strings.TrimPrefix(name, base)]; ok && strings.HasPrefix(name, base) {
@@ -238,7 +240,8 @@ func (s *survey) take(codes, base string, l layout) {
 func (s *survey) own(w *Quantised, name string, r Role) {
 	if !s.d.Holds(name) {
 		t := s.tensors[name]
-		s.d.add(w, Stored{t.Info, t.File, r})
+		t.Role = r
+		s.d.add(w, t)
 	}
 }
 
@@ -337,8 +340,8 @@ func (s *survey) checkBare() {
 			}
 		}
 	}
-	for w, l := range s.layouts {
-		if d := w.Tensors[0].DType; l == scaledLayout && bare[d] == "" {
+	for _, w := range s.d.Weights {
+		if d := w.Tensors[0].DType; w.layout == scaledLayout && bare[d] == "" {
 			bare[d] = "other weights have scales"
 		}
 	}
@@ -434,7 +437,7 @@ func (s *survey) chooseMethod() {
 // methods lists the methods that can have written a weight, by its tensors.
 func (s *survey) methods(w *Quantised) []string {
 	codes := w.Tensors[0]
-	switch s.layouts[w] {
+	switch w.layout {
 	case gptqLayout:
 		return s.gptqOrAWQ(w)
 	case packedLayout:

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Description says how a checkpoint is quantised: which weights are stored as codes, in which format, and
@@ -36,13 +34,16 @@ type Quantised struct {
 	Padding int
 	// Tensors are all that belong to it, the codes first.
 	Tensors []Stored
+
+	layout layout
 }
 
 // Stored is a tensor of a quantised checkpoint.
 type Stored struct {
-	weights.Info
-	File string // path, for messages
+	Part
 	Role Role
+
+	start int64 // byte in the file at which the tensor begins
 }
 
 // stored finds a tensor in a Description. The weight is nil for one of Others.

@@ -3,13 +3,24 @@
 // A [Weight] is a matrix of numbers as a layer uses it. A plain checkpoint stores it in one tensor. A
 // quantised checkpoint stores it in several: codes, scales, zero points, a group index, not always in
 // one shard. Plans, passes and reports speak of weights; only this package knows how the numbers lie in
-// the tensors. Today every tensor is a weight of its own, stored plainly; no caller may rely on that.
+// the tensors.
 //
 // # Quantised checkpoints
 //
 // [Describe] finds the quantised weights of a model: the format of each, and the tensors that belong to it with
-// their roles. It reads configs and headers only. Nothing changes these tensors yet: whoever plans, predicts or
-// counts leaves out what the [Description] holds.
+// their roles. It reads configs, headers and the tensors of shapes. [Group] makes one weight of each quantised
+// weight: [Weight.ReadRows] dequantises its values to F32.
+//
+// [Quantised.Read] gives the codes, scales and zero points as a [Matrix], whichever way they are stored, and
+// [Quantised.Encode] turns a matrix into bytes of the tensors, in exactly their layout:
+//
+//	for expert := range w.Experts() {
+//		m, err := w.Read(expert)
+//		// Change m.Codes and m.Scales here.
+//		err = w.Encode(m, expert, func(part int, at int64, b []byte) error {
+//			// b belongs at byte at of tensor w.Tensors[part].
+//		})
+//	}
 //
 // # Reading
 //

@@ -28,7 +28,7 @@ func ExampleGroup() {
 	}
 	defer m.Close()
 
-	set := quant.Group(m)
+	set := quant.Group(m, nil)
 	largest := set.All[0]
 	for _, w := range set.All {
 		if w.Rows*w.Cols > largest.Rows*largest.Cols {

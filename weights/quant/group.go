@@ -6,7 +6,7 @@ import (
 
 // Set is all weights of a model.
 type Set struct {
-	// All lists them in the order in which their first parts lie in the files, those of an adapter
+	// All lists them in the order in which their first parts, Parts[0], lie in the files, those of an adapter
 	// beside the model last.
 	All     []*Weight
 	tensors [][]Place // by shard
@@ -23,24 +23,53 @@ type Place struct {
 func (p Place) Tensor() weights.Tensor { return p.Weight.Parts[p.Part].Tensor }
 
 // Group finds the weights of a model and of an adapter beside it. Every tensor belongs to exactly one
-// of them. It looks at headers only.
-func Group(m *weights.Model) *Set {
+// of them. It looks at headers only. The tensors of a quantised weight of d are one weight if its values can be read
+// (see [Quantised.CanRead]), and otherwise one weight each. d may be nil.
+func Group(m *weights.Model, d *Description) *Set {
 	s := &Set{named: map[string]*Weight{}}
+	logical := logicalParts(d)
 	for shard, f := range m.Files() {
 		var places []Place
 		for _, info := range f.Tensors {
-			t, _ := f.Tensor(info.Name)
-			w := plain(t, shard)
-			w.Adapter = f == m.Adapter
-			s.All = append(s.All, w)
-			if s.named[w.Name] == nil {
-				s.named[w.Name] = w
+			p, ok := logical[info.Name]
+			if !ok || p.Weight.Parts[p.Part].Shard != shard || f == m.Adapter {
+				t, _ := f.Tensor(info.Name)
+				p = Place{plain(t, shard), 0}
+				p.Weight.Adapter = f == m.Adapter
 			}
-			places = append(places, Place{w, 0})
+			if p.Part == 0 {
+				s.add(p.Weight)
+			}
+			places = append(places, p)
 		}
 		s.tensors = append(s.tensors, places)
 	}
 	return s
+}
+
+func (s *Set) add(w *Weight) {
+	s.All = append(s.All, w)
+	if s.named[w.Name] == nil {
+		s.named[w.Name] = w
+	}
+}
+
+// logicalParts are the places of the tensors of all quantised weights that can be read.
+func logicalParts(d *Description) map[string]Place {
+	places := map[string]Place{}
+	if d == nil {
+		return places
+	}
+	for _, q := range d.Weights {
+		if q.CanRead() != nil {
+			continue
+		}
+		w := logical(q)
+		for i, p := range w.Parts {
+			places[p.Name] = Place{w, i}
+		}
+	}
+	return places
 }
 
 // Tensors lists what the tensors of a file belong to, in the order of its data. shard is the file's

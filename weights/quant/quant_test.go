@@ -33,7 +33,7 @@ func TestAdapterRoundTrip(t *testing.T) {
 		tensor{"base_model.model.model.layers.0.mlp.up_proj.lora_A.weight", weights.F32, []int{2, 3}})
 	checkRoundTrip(t, dir)
 	m := open(t, dir)
-	set := quant.Group(m)
+	set := quant.Group(m, nil)
 	for i, w := range set.All {
 		last := i == len(set.All)-1
 		if got := m.Files()[w.Parts[0].Shard] == m.Adapter; got != last || w.Adapter != last {
@@ -59,7 +59,7 @@ func TestOddShapesRoundTrip(t *testing.T) {
 	want := map[string][3]int{"scalar": {1, 1, 8}, "empty": {0, 0, 0}, "vector": {5, 1, 2}, "cube": {6, 4, 8},
 		"halves": {1, 12, 6}, "sixths": {1, 8, 6}, "nibbles": {3, 4, 2}, "flags": {7, 1, 1}}
 	got := map[string][3]int{}
-	for _, w := range quant.Group(open(t, path)).All {
+	for _, w := range quant.Group(open(t, path), nil).All {
 		got[w.Name] = [3]int{w.Rows, w.Cols, w.RowBytes()}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -72,7 +72,7 @@ func TestGroupKeepsTheModelsOrder(t *testing.T) {
 	if len(m.Shards) < 2 {
 		t.Fatal("one shard only")
 	}
-	set := quant.Group(m)
+	set := quant.Group(m, nil)
 	var got []weights.Info
 	for _, w := range set.All {
 		info := w.Info()
@@ -99,7 +99,7 @@ func TestGroupKeepsTheModelsOrder(t *testing.T) {
 // Rows of a plain weight are the mapped file itself: nothing is copied.
 func TestPlainRowsAreTheFile(t *testing.T) {
 	m := open(t, synthesize(t, "llama-tiny", synth.Options{}))
-	for _, w := range quant.Group(m).All {
+	for _, w := range quant.Group(m, nil).All {
 		rows := w.ReadRows(nil, w.Rows-1, 1)
 		if len(rows) != w.RowBytes() || &rows[0] != &w.Parts[0].Data[(w.Rows-1)*w.RowBytes()] {
 			t.Errorf("%s: rows were copied", w.Name)
@@ -115,7 +115,7 @@ func TestPlainRowsAreTheFile(t *testing.T) {
 func checkRoundTrip(t *testing.T, path string) {
 	t.Helper()
 	m := open(t, path)
-	set := quant.Group(m)
+	set := quant.Group(m, nil)
 	files := m.Files()
 	data, times := make([][]byte, len(files)), make([][]byte, len(files))
 	for i, f := range files {

@@ -1,15 +1,21 @@
 package quant
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Weight is one matrix of numbers, however many tensors it is stored in. It is read-only, and its
 // methods may be called from several goroutines, until its model is closed.
 type Weight struct {
-	// Name is what plans, layouts and reports call it: the tensor's name where it has one part.
+	// Name is what plans, layouts and reports call it: the tensor's name where it has one part, and that in an
+	// unquantised checkpoint where it is quantised.
 	Name string
-	// DType is the type of its values.
+	// DType is the type of its values; F32 where it is quantised.
 	DType weights.DType
 	// Shape is that of its values.
 	Shape []int
@@ -21,8 +27,10 @@ type Weight struct {
 	Unit int
 	// Adapter tells a weight of the adapter beside the model from the model's own.
 	Adapter bool
-	// Parts are the tensors that it is stored in.
+	// Parts are the tensors that it is stored in: of a quantised weight the codes, then the others.
 	Parts []Part
+	// Quantised says how the weight is stored as codes; nil where its values are stored.
+	Quantised *Quantised
 }
 
 // Part is one tensor of a weight.
@@ -41,6 +49,37 @@ func plain(t weights.Tensor, shard int) *Weight {
 	return w
 }
 
+// logical is a quantised weight that can be read.
+func logical(q *Quantised) *Weight {
+	w := &Weight{Name: q.Name, DType: weights.F32, Shape: q.Shape, Unit: 1, Quantised: q}
+	w.Rows, w.Cols = weights.Info{Shape: q.Shape}.Matrix()
+	for _, t := range q.Tensors {
+		w.Parts = append(w.Parts, t.Part)
+	}
+	return w
+}
+
+// readRows dequantises n rows from first on, counted through all experts, to float32.
+func (w *Quantised) readRows(buf []byte, first, n int) []byte {
+	st, _ := w.storage()
+	buf = slices.Grow(buf[:0], 4*n*st.k)[:4*n*st.k]
+	row, out := make([]float32, st.k), buf
+	for n > 0 {
+		expert, at := first/st.n, first%st.n
+		rows := min(n, st.n-at, max(1, chunkBytes/st.k))
+		m := w.window(st, expert, at, rows)
+		for i := range rows {
+			m.Row(row, i)
+			for k, v := range row {
+				binary.LittleEndian.PutUint32(out[4*k:], math.Float32bits(v))
+			}
+			out = out[4*st.k:]
+		}
+		first, n = first+rows, n-rows
+	}
+	return buf
+}
+
 // Info describes the weight as a tensor of its values, for packages that look at names, types and
 // shapes only: its Begin is 0, and its End the number of bytes of its values.
 func (w *Weight) Info() weights.Info {
@@ -52,16 +91,25 @@ func (w *Weight) RowBytes() int { return w.Cols * w.DType.Bits() / 8 }
 
 // ReadRows returns the n rows from first on, as little-endian elements of DType. Where the values lie
 // in the file as they are, the result is the mapped file itself: read only, and no buf for a later
-// call. Otherwise it is buf, or new memory where buf is too small; buf may be nil.
+// call. Otherwise it is buf, or new memory where buf is too small; buf may be nil. Many
+// rows at a time are faster than one where codes must be unpacked. It does not check scales, zero points and groups: see
+// [Quantised.Check].
 func (w *Weight) ReadRows(buf []byte, first, n int) []byte {
 	size := w.RowBytes()
+	if w.Quantised != nil {
+		return w.Quantised.readRows(buf, first, n)
+	}
 	return w.Parts[0].Data[first*size : (first+n)*size : (first+n)*size]
 }
 
 // StoreRows turns values, whole rows from first on as ReadRows gives them, into bytes of the parts:
 // store is called with b, the bytes from byte at on of Parts[part]. first is a multiple of Unit. Rows
-// stored in order make calls that are in order for every part. It stops at store's first error.
+// stored in order make calls that are in order for every part. It stops at store's first error. A quantised weight is
+// stored by [Quantised.Encode] instead.
 func (w *Weight) StoreRows(first int, values []byte, store func(part int, at int64, b []byte) error) error {
+	if w.Quantised != nil {
+		return fmt.Errorf("weight %q is quantised: its values are stored as codes", w.Name)
+	}
 	if len(values) == 0 {
 		return nil
 	}

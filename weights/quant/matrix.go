@@ -1,0 +1,180 @@
+package quant
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Matrix holds the values of a quantised weight, or of one of its experts: codes and what turns them into numbers.
+//
+//	w[n,k] = (Book.Values[code] − zero point) · scale
+//
+// in float32, where the scale includes the global scale (see [Matrix.Scale]).
+type Matrix struct {
+	Book Book
+	// N and K count outputs and inputs, as the weight's Shape does.
+	N, K int
+	// Codes are [N,K], one in a byte. Floating-point codes are the bits as stored. Integers are unsigned: a stored
+	// signed integer is an offset of half the range lower.
+	Codes []byte
+	// Scales are [⌈N/Block[0]⌉, ⌈K/Block[1]⌉], or with Group one for each of N rows and each group.
+	Scales []float32
+	// Zeros are the codes that stand for 0, in the places of Scales; nil where Book.Zero stands for it everywhere.
+	Zeros []uint8
+	// Block is the size, rows × columns, for which a scale counts.
+	Block [2]int
+	// Group is the group of each of K inputs (GPTQ's g_idx); nil: input k belongs to group k / Block[1].
+	Group []int32
+	// Global is the stored global scale of NVFP4; 1 where there is none. It divides the scales if Divide is set, and
+	// multiplies them otherwise.
+	Global float32
+	Divide bool
+
+	skip int // rows of the first block of scales that lie before row 0
+}
+
+// Book says what the codes of a matrix stand for.
+type Book struct {
+	// Codes names them as [Format.Codes] does.
+	Codes string
+	// Values has the value of each code without scale and zero point. It is shared and read-only.
+	Values []float32
+	// Zero is the integer code that stands for 0 where a matrix has no zero points. It is 0 for other codes.
+	Zero uint8
+	// ScaleType is the type in which scales are stored. U8 is given as F8_E8M0.
+	ScaleType weights.DType
+}
+
+// RoundScale returns the positive value nearest to s that the type of the scales can hold, ties to even. s must be a
+// positive number.
+func (b *Book) RoundScale(s float32) float32 {
+	if b.ScaleType == weights.F8E8M0 {
+		_, e := math.Frexp(float64(s) * (4. / 3)) // a power of two is nearest up to 1.5 times itself
+		return float32(math.Ldexp(1, min(max(e-1, -127), 127)))
+	}
+	f, _ := b.ScaleType.Format()
+	v := f.FromValue(s)
+	return f.Value(max(v, 1))
+}
+
+// Columns is the number of scales in a row of Scales.
+func (m *Matrix) Columns() int { return len(m.Scales) / ceil(m.N+m.skip, m.Block[0]) }
+
+// Place returns the place in Scales and Zeros of what counts for row n and column k.
+func (m *Matrix) Place(n, k int) int {
+	g := k / m.Block[1]
+	if m.Group != nil {
+		g = int(m.Group[k])
+	}
+	return (n+m.skip)/m.Block[0]*m.Columns() + g
+}
+
+// Scale is what multiplies the code of row n and column k: the stored scale times the global scale, or divided by it.
+func (m *Matrix) Scale(n, k int) float32 { return m.effective(m.Scales[m.Place(n, k)]) }
+
+func (m *Matrix) effective(s float32) float32 {
+	if m.Divide {
+		return s / m.Global
+	}
+	return s * m.Global
+}
+
+// ZeroPoint is the code that stands for 0 in row n and column k. It is 0 for codes that are not integers.
+func (m *Matrix) ZeroPoint(n, k int) uint8 {
+	if m.Zeros == nil {
+		return m.Book.Zero
+	}
+	return m.Zeros[m.Place(n, k)]
+}
+
+// Value is the number in row n and column k.
+func (m *Matrix) Value(n, k int) float32 {
+	v := m.Book.Values[m.Codes[n*m.K+k]]
+	return float32(v-float32(m.ZeroPoint(n, k))) * m.Scale(n, k)
+}
+
+// Row writes the K numbers of row n to dst.
+func (m *Matrix) Row(dst []float32, n int) {
+	columns := m.Columns()
+	at := (n + m.skip) / m.Block[0] * columns
+	scales, codes, dst := m.Scales[at:at+columns], m.Codes[n*m.K:(n+1)*m.K], dst[:m.K]
+	zeros := m.Zeros
+	if zeros != nil {
+		zeros = zeros[at : at+columns]
+	}
+	if m.Group != nil {
+		m.groupedRow(dst, codes, scales, zeros)
+		return
+	}
+	for g, s := range scales {
+		zero := m.Book.Zero
+		if zeros != nil {
+			zero = zeros[g]
+		}
+		from, to := g*m.Block[1], min((g+1)*m.Block[1], m.K)
+		dequantise(dst[from:to], codes[from:to], m.Book.Values, float32(zero), m.effective(s))
+	}
+}
+
+// dequantise writes (value − zero) · scale of each code.
+func dequantise(dst []float32, codes []byte, values []float32, zero, scale float32) {
+	dst = dst[:len(codes)]
+	if len(codes) < len(values) {
+		for i, c := range codes {
+			dst[i] = (values[c] - zero) * scale
+		}
+		return
+	}
+	var product [256]float32
+	for c, v := range values {
+		product[c] = (v - zero) * scale
+	}
+	for i, c := range codes {
+		dst[i] = product[c]
+	}
+}
+
+// groupedRow writes a row whose columns name their groups.
+func (m *Matrix) groupedRow(dst []float32, codes []byte, scales []float32, zeros []uint8) {
+	effective, offsets := make([]float32, len(scales)), make([]float32, len(scales))
+	for g, s := range scales {
+		effective[g], offsets[g] = m.effective(s), float32(m.Book.Zero)
+		if zeros != nil {
+			offsets[g] = float32(zeros[g])
+		}
+	}
+	for k, c := range codes {
+		g := m.Group[k]
+		dst[k] = (m.Book.Values[c] - offsets[g]) * effective[g]
+	}
+}
+
+// Clone returns a copy that shares nothing with m but the read-only Book.
+func (m *Matrix) Clone() *Matrix {
+	c := *m
+	c.Codes, c.Scales, c.Zeros, c.Group = slices.Clone(m.Codes), slices.Clone(m.Scales), slices.Clone(m.Zeros), slices.Clone(m.Group)
+	return &c
+}
+
+// check returns an error for a matrix that has not the dimensions of st, or codes that its book has not.
+func (m *Matrix) check(st *storage) error {
+	switch {
+	case m.N != st.n || m.K != st.k || len(m.Codes) != m.N*m.K:
+		return fmt.Errorf("a matrix of %d × %d with %d codes does not fit %d × %d", m.N, m.K, len(m.Codes), st.n, st.k)
+	case m.Block != st.block || len(m.Scales) != st.scaleRows()*st.columns:
+		return fmt.Errorf("%d scales for blocks of %v do not fit %d for blocks of %v", len(m.Scales), m.Block, st.scaleRows()*st.columns, st.block)
+	case (m.Zeros != nil) != (st.zeros.part >= 0) || m.Zeros != nil && len(m.Zeros) != len(m.Scales):
+		return fmt.Errorf("%d zero points do not fit %d scales", len(m.Zeros), len(m.Scales))
+	case m.Group != nil && (len(m.Group) != m.K || st.group < 0):
+		return fmt.Errorf("a group index of %d inputs does not fit", len(m.Group))
+	case m.Book.Codes != st.book.Codes || m.Book.ScaleType != st.book.ScaleType:
+		return fmt.Errorf("codes %s with scales of %s do not fit %s with %s", m.Book.Codes, m.Book.ScaleType, st.book.Codes, st.book.ScaleType)
+	}
+	if most := slices.Max(m.Codes); int(most) >= len(st.book.Values) {
+		return fmt.Errorf("there is no %s code %d", st.book.Codes, most)
+	}
+	return nil
+}

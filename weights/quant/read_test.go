@@ -1,0 +1,188 @@
+package quant_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// recoded reads every weight of a model that can be read and encodes it unchanged. It returns how many there were.
+func recoded(t *testing.T, name string, m *weights.Model, d *quant.Description) (n int) {
+	t.Helper()
+	for _, w := range d.Weights {
+		if w.CanRead() != nil {
+			continue
+		}
+		n++
+		stored := map[int][]byte{}
+		for expert := range w.Experts() {
+			matrix, err := w.Read(expert)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			err = w.Encode(matrix, expert, func(part int, at int64, b []byte) error {
+				if int64(len(stored[part])) != at {
+					t.Fatalf("%s: %s: byte %d of part %d is stored after %d bytes", name, w.Name, at, part, len(stored[part]))
+				}
+				stored[part] = append(stored[part], b...)
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		for i, x := range w.Tensors {
+			if x.Role == quant.ActivationScale || x.Role == quant.Other {
+				continue
+			}
+			if !bytes.Equal(stored[i], x.Data) {
+				t.Errorf("%s: %s: part %d, %s: other bytes", name, w.Name, i, x.Name)
+			}
+		}
+	}
+	return n
+}
+
+// TestEncodeGivesTheSameBytes: of every layout that can be read, with codes and scales in different shards.
+func TestEncodeGivesTheSameBytes(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		m := testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{}))
+		d, err := quant.Describe(m)
+		testmodel.OK(t, err)
+		n := recoded(t, q.Name, m, d)
+		if want := 14; n != want {
+			t.Logf("%s: %d weights can be read, want %d: %v", q.Name, n, want, d.Weights[0].CanRead())
+		}
+	}
+}
+
+// TestGroupedRowsAreTheMatrix: a weight of several tensors gives, in pieces of any size, the rows of its matrices.
+func TestGroupedRowsAreTheMatrix(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		m := testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{}))
+		d, err := quant.Describe(m)
+		testmodel.OK(t, err)
+		set := quant.Group(m, d)
+		for _, stored := range d.Weights {
+			w, ok := set.Weight(stored.Name)
+			if stored.CanRead() != nil {
+				if ok && w.Quantised != nil {
+					t.Errorf("%s: %s cannot be read", q.Name, stored.Name)
+				}
+				continue
+			}
+			if !ok || w.Quantised != stored || w.DType != weights.F32 || len(w.Parts) != len(stored.Tensors) {
+				t.Fatalf("%s: %s is %+v", q.Name, stored.Name, w)
+			}
+			testmodel.OK(t, stored.Check())
+			var want []byte
+			for expert := range stored.Experts() {
+				matrix, err := stored.Read(expert)
+				testmodel.OK(t, err)
+				row := make([]float32, matrix.K)
+				for n := range matrix.N {
+					matrix.Row(row, n)
+					for k, v := range row {
+						if value := matrix.Value(n, k); math.Float32bits(value) != math.Float32bits(v) {
+							t.Fatalf("%s: %s: Row gives %v at %d, %d, and Value %v", q.Name, w.Name, v, n, k, value)
+						}
+						want = binary.LittleEndian.AppendUint32(want, math.Float32bits(v))
+					}
+				}
+			}
+			random := rand.New(rand.NewPCG(1, 2))
+			var got, buf []byte
+			for first := 0; first < w.Rows; {
+				n := min(w.Rows-first, 1+random.IntN(70))
+				buf = w.ReadRows(buf, first, n)
+				got, first = append(got, buf...), first+n
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s: %s: rows are not the matrix", q.Name, w.Name)
+			}
+		}
+		for shard := range m.Files() {
+			for i, p := range set.Tensors(shard) {
+				if want := m.Files()[shard].Tensors[i].Name; p.Tensor().Name != want {
+					t.Errorf("%s: tensor %d of shard %d is %q, want %q", q.Name, i, shard, p.Tensor().Name, want)
+				}
+			}
+		}
+	}
+}
+
+// TestValues: numbers worked out by hand.
+func TestValues(t *testing.T) {
+	bf16 := func(v ...float32) (b []byte) {
+		for _, x := range v {
+			b = binary.LittleEndian.AppendUint16(b, uint16(math.Float32bits(x)>>16))
+		}
+		return b
+	}
+	for _, c := range []struct {
+		name, config string
+		tensors      []stored
+		want         [][]float32
+	}{
+		{"fp8 channel", testmodel.Quantisations[1].Config, []stored{
+			{"weight", weights.F8E4M3, []int{2, 3}, []byte{0x38, 0xB8, 0x01, 0x7E, 0x80, 0x00}},
+			{"weight_scale", weights.BF16, []int{2, 1}, bf16(0.5, 2)}},
+			[][]float32{{0.5, -0.5, 0.0009765625}, {896, float32(math.Copysign(0, -1)), 0}}},
+		{"pack-quantized", `{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"targets": ["Linear"],
+			"weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 4}}}}`, []stored{
+			{"weight_packed", weights.I32, []int{1, 1}, []byte{0x98, 0x7F, 0x10, 0x8A}},
+			{"weight_scale", weights.BF16, []int{1, 2}, bf16(0.5, 2)},
+			{"weight_shape", weights.I64, []int{2}, []byte{1, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0}}},
+			[][]float32{{0, 0.5, 3.5, -0.5, -16, -14, 4, 0}}},
+	} {
+		m := checkpoint(t, c.config, c.tensors...)
+		d, err := quant.Describe(m)
+		testmodel.OK(t, err)
+		matrix, err := d.Weights[0].Read(0)
+		testmodel.OK(t, err)
+		for n, want := range c.want {
+			got := make([]float32, matrix.K)
+			matrix.Row(got, n)
+			for k := range want {
+				if math.Float32bits(got[k]) != math.Float32bits(want[k]) {
+					t.Errorf("%s: row %d is %v, want %v", c.name, n, got, want)
+				}
+			}
+		}
+	}
+}
+
+// stored is a tensor with its data.
+type stored struct {
+	name  string
+	dtype weights.DType
+	shape []int
+	data  []byte
+}
+
+// checkpoint writes and opens a checkpoint of one module, "m", with one shard for each tensor.
+func checkpoint(t testing.TB, config string, tensors ...stored) *weights.Model {
+	t.Helper()
+	dir := t.TempDir()
+	index := map[string]string{}
+	for i, x := range tensors {
+		file := string(rune('a'+i)) + ".safetensors"
+		head, _, err := weights.EncodeHeader([]weights.Info{{Name: "m." + x.name, DType: x.dtype, Shape: x.shape}}, nil)
+		testmodel.OK(t, err)
+		testmodel.OK(t, os.WriteFile(filepath.Join(dir, file), append(head, x.data...), 0o666))
+		index["m."+x.name] = file
+	}
+	testmodel.OK(t, os.WriteFile(filepath.Join(dir, weights.IndexName), weights.EncodeIndex(index, 0), 0o666))
+	if config != "" {
+		testmodel.OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"quantization_config": `+config+`}`), 0o666))
+	}
+	return testmodel.Open(t, dir)
+}
