@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Deviation is a result's difference from the reference.
@@ -20,7 +23,7 @@ type Deviation struct {
 // maxCheck is the largest M·N·K that Compare computes on the CPU, in about a tenth of a second.
 const maxCheck = 1 << 28
 
-// Compare compares y[M,N], a GPU's result, with [Multiply]. All of y must be finite. Of a large product it
+// Compare compares y[M,N], a GPU's result, with [Multiply] of the operands with their scales. All of y must be finite. Of a large product it
 // compares the first and last rows and columns and a random sample of the others. The error names the
 // element that is out of tolerance, and by how much.
 func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
@@ -44,7 +47,11 @@ func Compare(p Problem, x, w Matrix, y []float64) (Deviation, error) {
 	rows, cols := sample(p)
 	part := p
 	part.M, part.N = len(rows), len(cols)
-	xs, ws := x.rows(rows), w.rows(cols)
+	xs, ws := x.scaled(rows), w.scaled(cols)
+	if x.Scales != nil || w.Scales != nil { // the tolerance stays that of p's type
+		part.Type = arith.FP32
+		xs, ws = xs.cast(weights.F32, 0), ws.cast(weights.F32, 0)
+	}
 	want, err := Multiply(part, xs, ws)
 	if err != nil {
 		return Deviation{}, err

@@ -13,6 +13,19 @@ type Matrix struct {
 	DType      weights.DType
 	Rows, Cols int
 	Data       []byte
+	// Scales multiply the elements, as those of FP8 codes. Default: none.
+	Scales *Scales
+	// Codes are the form in which a dequantising kernel reads the elements from memory. Data are then [Codes.Matrix]'s.
+	// Default: the kernel reads Data.
+	Codes *Codes
+}
+
+// Stored is the number of bytes that a kernel reads the matrix from, without scales of Data.
+func (m Matrix) Stored() int {
+	if m.Codes != nil {
+		return m.Codes.Bytes()
+	}
+	return len(m.Data)
 }
 
 // NewMatrix returns a matrix of zeros. It panics if d has no format.

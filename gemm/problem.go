@@ -63,6 +63,11 @@ func (p Problem) Fits(x, w Matrix) error {
 			return fmt.Errorf("product %v: %s is %d×%d, not %d×%d", p, o.name, o.m.Rows, o.m.Cols, o.rows, p.K)
 		case len(o.m.Data) != o.m.Rows*o.m.Cols*o.m.DType.Bits()/8:
 			return fmt.Errorf("product %v: %s holds %d bytes, not those of %d×%d %s", p, o.name, len(o.m.Data), o.m.Rows, o.m.Cols, o.m.DType)
+		case o.m.Codes != nil && (o.m.Codes.Rows != o.m.Rows || o.m.Codes.Cols != o.m.Cols):
+			return fmt.Errorf("product %v: %s has codes of %d×%d", p, o.name, o.m.Codes.Rows, o.m.Codes.Cols)
+		}
+		if err := o.m.Scales.fits(o.m.Rows, o.m.Cols); err != nil {
+			return fmt.Errorf("product %v: %s has %w", p, o.name, err)
 		}
 	}
 	return nil

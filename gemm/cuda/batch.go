@@ -68,7 +68,7 @@ func (d *Device) NewMix(ctx context.Context, name string, products []Product, tr
 	b := &Batch{Graph: Graph{device: d, name: name, kind: "batch"}, stack: max(1, o.Stack), memory: &arena{device: d}}
 	transfers, err := d.newTransfers(traffic)
 	if err == nil {
-		b.layers, err = newLayers(ctx, products, b.stack)
+		b.layers, err = d.newLayers(ctx, products, b.stack)
 	}
 	if err == nil && len(products)+len(traffic) == 0 {
 		err = errors.New("no products and no traffic: give at least one of them")

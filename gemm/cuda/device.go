@@ -20,6 +20,7 @@ type Device struct {
 	one                 uint64 // float32 1, the scale of FP8 operands
 	staging             []byte // host memory for uploads
 	timeline            timeline
+	dequantisers        dequantisers
 
 	mu      sync.Mutex
 	current *run // the latest; may have ended
@@ -103,10 +104,13 @@ func (d *Device) FreeMemory() (free int64, err error) {
 }
 
 // Multiply returns y[M,N] row-major. An element that the kernel did not write is NaN, or −1 for INT8.
-// Multiply waits for the queued work of a running batch or sequence, which then idles until it returns.
+// Operands with scales or codes are for batches. Multiply waits for the queued work of a running batch or sequence, which then idles until it returns.
 func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
 	if err := p.Fits(x, w); err != nil {
 		return nil, err
+	}
+	if x.Scales != nil || w.Scales != nil || w.Codes != nil {
+		return nil, fmt.Errorf("product %v: operands with scales or codes need a batch", p)
 	}
 	if err := d.thread.do(func() (err error) { y, err = d.multiply(p, x, w); return err }); err != nil {
 		return nil, fmt.Errorf("product %v: %w", p, err)
@@ -115,7 +119,7 @@ func (d *Device) Multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err er
 }
 
 func (d *Device) multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err error) {
-	m, err := d.prepare(p)
+	m, err := d.prepare(p, scales{})
 	if err != nil {
 		return nil, err
 	}
@@ -142,9 +146,18 @@ func (d *Device) multiply(p gemm.Problem, x, w gemm.Matrix) (y []float64, err er
 	return m.shape.result(p, raw), nil
 }
 
+// multiplier is a product ready to launch. Its methods must be called on the device's thread, except destroy.
+type multiplier interface {
+	// launch queues the product of operands at addresses of the card.
+	launch(p gemm.Problem, x, w, y uint64) error
+	sizes() shape
+	// destroy frees the library's memory.
+	destroy()
+}
+
 // compute runs m once into poisoned memory and downloads D.
-func (d *Device) compute(m *matmul, p gemm.Problem, x, w, y uint64) ([]byte, error) {
-	raw := make([]byte, m.shape.outputBytes(p.Type))
+func (d *Device) compute(m multiplier, p gemm.Problem, x, w, y uint64) ([]byte, error) {
+	raw := make([]byte, m.sizes().outputBytes(p.Type))
 	if err := first(
 		func() error { return d.poison(y, len(raw)) },
 		func() error { return m.launch(p, x, w, y) },

@@ -236,11 +236,11 @@ func TestStackedWeights(t *testing.T) {
 				t.Errorf("%v: %v operations", p, b.Ops())
 			}
 			l := b.layers[0]
-			raw, err := d.compute(l.matmul, l.problem, l.x, l.w[0], l.y)
+			raw, err := d.compute(l.product, l.problem, l.x, l.w[0], l.y)
 			if err != nil {
 				t.Fatal(err)
 			}
-			y := l.matmul.shape.result(l.problem, raw)
+			y := l.product.sizes().result(l.problem, raw)
 			for i := range y {
 				if first := i/l.problem.N*l.problem.N + i%p.N; y[i] != y[first] {
 					t.Fatalf("%v: output %d is %v, and %v in the first copy", p, i, y[i], y[first])

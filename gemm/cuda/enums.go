@@ -6,7 +6,7 @@ type (
 	status int32
 )
 
-// Values of NVIDIA's enumerations, from the headers of CUDA 12.6; they are part of the binary
+// Values of NVIDIA's enumerations, from the headers of CUDA 12.6 unless a comment says otherwise; they are part of the binary
 // interface and do not change. TestEnums lists each with its C name and header.
 const (
 	success          result = 0
@@ -45,6 +45,8 @@ const (
 	descTransB        = 4
 	descScalePointerA = 17
 	descScalePointerB = 18
+	descScaleModeA    = 31 // since CUDA 12.8
+	descScaleModeB    = 32
 
 	prefMaxWorkspace = 1
 	prefReduction    = 3

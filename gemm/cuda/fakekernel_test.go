@@ -37,7 +37,7 @@ func (l FakeLaunch) Argument(parameter string) any {
 }
 
 // entry matches an entry point of a source. A name that ends in _##name is a macro's, for each type of activations.
-var entry = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+?)(_##name)?\(([^)]*)\)`)
+var entry = regexp.MustCompile(`extern "C" __global__ void\s+(?:__cluster_dims__\([^)]*\)\s+)?(?:__launch_bounds__\([^)]*\)\s+)?(\w+?)(_##name)?\(([^)]*)\)`)
 
 // parameterName matches the name at the end of a parameter.
 var parameterName = regexp.MustCompile(`\w+$`)

@@ -108,7 +108,7 @@ func TestGPUGraphEqualsDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := func() []byte {
-		bytes := make([]byte, b.layers[0].matmul.shape.outputBytes(p.Type))
+		bytes := make([]byte, b.layers[0].product.sizes().outputBytes(p.Type))
 		if err := d.thread.do(func() error {
 			return first(
 				func() error { return d.download(bytes, b.layers[0].y) },

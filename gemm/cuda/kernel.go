@@ -5,9 +5,11 @@ import (
 	"fmt"
 )
 
-// Kernel identifies a kernel of cuBLASLt by the library's numbers for the algorithm and its
+// Kernel identifies a kernel of this module by its name, or one of cuBLASLt by the library's numbers for the algorithm and its
 // configuration. They are only comparable within one version of the library.
 type Kernel struct {
+	// Name is that of a kernel of this module, which has no numbers of cuBLASLt; empty for the library's.
+	Name        string  `json:"name,omitempty"`
 	M           int     `json:"m"` // of D[m,n], padding included
 	N           int     `json:"n"`
 	K           int     `json:"k"`
@@ -29,6 +31,9 @@ type Kernel struct {
 
 // String describes the kernel in one line.
 func (k Kernel) String() string {
+	if k.Name != "" {
+		return fmt.Sprintf("lowtoggle's own kernel %s, split-K %d, tensor cores", k.Name, k.SplitK)
+	}
 	unit := "CUDA cores"
 	if k.TensorCores {
 		unit = "tensor cores"

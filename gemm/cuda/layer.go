@@ -11,14 +11,15 @@ import (
 type layer struct {
 	Product
 	problem gemm.Problem // of the stacked weights
-	matmul  *matmul
+	scales  *gemm.Scales // of the stacked weights
+	product multiplier
 	kernel  Kernel
 	x, y    uint64   // y is shared by all layers, x by those with the same operand
 	w       []uint64 // one address per copy
 }
 
-// newLayers validates all products before any upload.
-func newLayers(ctx context.Context, products []Product, stack int) ([]*layer, error) {
+// newLayers validates all products before any upload, and compiles the kernels of those that have codes.
+func (d *Device) newLayers(ctx context.Context, products []Product, stack int) ([]*layer, error) {
 	var layers []*layer
 	seen := map[memoryOf]bool{}
 	for _, p := range products {
@@ -27,7 +28,17 @@ func newLayers(ctx context.Context, products []Product, stack int) ([]*layer, er
 		if err := first(ctx.Err, func() error { return p.validate(seen) }, stacked.Validate); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
-		layers = append(layers, &layer{Product: p, problem: stacked})
+		l := &layer{Product: p, problem: stacked}
+		var err error
+		if p.W.Codes != nil {
+			l.product, err = d.dequantise(ctx, stacked, p.W)
+		} else {
+			l.scales, err = stackScales(p.W.Scales, p.Problem.N, stack)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		layers = append(layers, l)
 	}
 	return layers, nil
 }
@@ -70,14 +81,14 @@ func (a *arena) layers(ctx context.Context, layers []*layer, copies, stack int) 
 	for _, l := range layers {
 		err := first(
 			ctx.Err,
-			func() (err error) { l.matmul, err = d.prepare(l.problem); return err },
+			func() error { return l.prepare(d) },
 			func() error { return a.operands(l, copies, stack, shared) },
+			func() error { return a.scales(l) },
 		)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
-		l.kernel = d.api.kernel(l.matmul.shape, l.matmul.mode.compute, &l.matmul.choice)
-		size = max(size, l.matmul.shape.outputBytes(l.problem.Type))
+		size = max(size, l.product.sizes().outputBytes(l.problem.Type))
 	}
 	if size == 0 {
 		return nil
@@ -89,8 +100,52 @@ func (a *arena) layers(ctx context.Context, layers []*layer, copies, stack int) 
 	return err
 }
 
+// prepare chooses the kernel, unless it is a dequantising one.
+func (l *layer) prepare(d *Device) error {
+	if q, ok := l.product.(*dequantising); ok {
+		l.kernel = q.kernel()
+		return nil
+	}
+	w, x, err := scalingsOf(l.problem, l.scales)
+	if err != nil {
+		return err
+	}
+	m, err := d.prepare(l.problem, scales{w: w, x: x})
+	if err != nil {
+		return err
+	}
+	l.product, l.kernel = m, d.api.kernel(m.shape, m.mode.compute, &m.choice)
+	return nil
+}
+
+// scales uploads the scales of FP8 operands.
+func (a *arena) scales(l *layer) error {
+	m, ok := l.product.(*matmul)
+	if !ok || l.scales == nil {
+		return nil
+	}
+	for i, data := range l.scaleData() {
+		at, err := a.alloc(len(data))
+		if err == nil {
+			err = a.device.upload(at, data)
+		}
+		if err != nil {
+			return err
+		}
+		m.scales.at[i] = at
+	}
+	return m.scale(l.problem)
+}
+
+// scaleData are the scales of w and x as the library reads them.
+func (l *layer) scaleData() [2][]byte {
+	m := l.product.(*matmul)
+	x, w := m.shape.rowsOf(l.problem)
+	return [2][]byte{scaleValues(m.scales.w, l.scales, w, m.shape.k), scaleValues(m.scales.x, nil, x, m.shape.k)}
+}
+
 func (a *arena) operands(l *layer, copies, stack int, shared map[memoryOf]uint64) (err error) {
-	s := l.matmul.shape
+	s := l.product.sizes()
 	xRows, wRows := s.rowsOf(l.problem)
 	key := memory(l.X)
 	if at, ok := shared[key]; ok {
@@ -99,12 +154,21 @@ func (a *arena) operands(l *layer, copies, stack int, shared map[memoryOf]uint64
 		return err
 	}
 	shared[key] = l.x
-	w, err := a.stacked(l.W, stack, wRows, s.k)
+	var w uint64
+	bytes := wRows * s.k * l.W.DType.Bits() / 8
+	if l.W.Codes != nil {
+		data := pack(l.W.Codes, stack)
+		bytes = len(data)
+		if w, err = a.alloc(bytes); err == nil {
+			err = a.device.upload(w, data)
+		}
+	} else {
+		w, err = a.stacked(l.W, stack, wRows, s.k)
+	}
 	if err != nil {
 		return err
 	}
 	l.w = append(l.w, w)
-	bytes := wRows * s.k * l.W.DType.Bits() / 8
 	for range copies - 1 {
 		c, err := a.alloc(bytes)
 		if err != nil {
@@ -120,7 +184,7 @@ func (a *arena) operands(l *layer, copies, stack int, shared map[memoryOf]uint64
 
 // launch queues the product once, with the given copy of the weights.
 func (l *layer) launch(copy int) error {
-	if err := l.matmul.launch(l.problem, l.x, l.w[copy], l.y); err != nil {
+	if err := l.product.launch(l.problem, l.x, l.w[copy], l.y); err != nil {
 		return fmt.Errorf("%s: %w", l.Name, err)
 	}
 	return nil
@@ -128,7 +192,7 @@ func (l *layer) launch(copy int) error {
 
 // destroy frees the descriptors. They are host memory of the library: any thread may free them.
 func (l *layer) destroy() {
-	if l.matmul != nil {
-		l.matmul.destroy()
+	if l.product != nil {
+		l.product.destroy()
 	}
 }

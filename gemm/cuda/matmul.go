@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
@@ -19,13 +20,17 @@ type matmul struct {
 	device          *Device
 	shape           shape
 	mode            mode
+	scales          scales // of FP8 operands
 	desc            uintptr
 	slotA, slotB, d uintptr // layouts
 	choice          heuristic
 }
 
-// prepare describes p to cuBLASLt and lets its heuristic choose a kernel.
-func (d *Device) prepare(p gemm.Problem) (*matmul, error) {
+func (m *matmul) sizes() shape { return m.shape }
+
+// prepare describes p to cuBLASLt and lets its heuristic choose a kernel. The scales are those of FP8 operands: their
+// addresses may be set later.
+func (d *Device) prepare(p gemm.Problem, s scales) (*matmul, error) {
 	a := arithmetics[p.Type]
 	if d.info.capability < a.capability {
 		return nil, fmt.Errorf("%s (compute capability %s) cannot multiply %v, which needs %d.%d or later",
@@ -33,8 +38,11 @@ func (d *Device) prepare(p gemm.Problem) (*matmul, error) {
 	}
 	var err error
 	for _, mode := range a.modes {
-		m := &matmul{device: d, shape: shapeOf(p), mode: mode}
+		m := &matmul{device: d, shape: shapeOf(p), mode: mode, scales: s}
 		if err = m.describe(a); err == nil {
+			err = m.scale(p)
+		}
+		if err == nil {
 			err = m.choose(a)
 		}
 		if err == nil {
@@ -48,28 +56,47 @@ func (d *Device) prepare(p gemm.Problem) (*matmul, error) {
 // describe creates the descriptors: A transposed, all layouts dense.
 func (m *matmul) describe(a arithmetic) error {
 	api, s := m.device.api, m.shape
-	set := func(attribute int32, value []byte) func() error {
-		return func() error {
-			return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(m.desc, attribute, &value[0], uint64(len(value))))
-		}
-	}
 	layout := func(to *uintptr, element int32, rows, cols int) func() error {
 		return func() error {
 			return api.checkLt("cublasLtMatrixLayoutCreate", api.cublasLtLayoutCreate(to, element, uint64(rows), uint64(cols), int64(rows)))
 		}
 	}
-	steps := []func() error{
+	return first(
 		func() error {
 			return api.checkLt("cublasLtMatmulDescCreate", api.cublasLtMatmulDescCreate(&m.desc, m.mode.compute, m.mode.scale))
 		},
-		set(descTransA, binary.LittleEndian.AppendUint32(nil, opT)),
+		m.set(descTransA, binary.LittleEndian.AppendUint32(nil, opT)),
 		layout(&m.slotA, a.operand, s.k, s.m),
 		layout(&m.slotB, a.operand, s.k, s.n),
 		layout(&m.d, a.output, s.m, s.n),
+	)
+}
+
+func (m *matmul) set(attribute int32, value []byte) func() error {
+	api := m.device.api
+	return func() error {
+		return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(m.desc, attribute, &value[0], uint64(len(value))))
 	}
-	if a.operand == r8FE4M3 {
-		one := binary.LittleEndian.AppendUint64(nil, m.device.one)
-		steps = append(steps, set(descScalePointerA, one), set(descScalePointerB, one))
+}
+
+// scale describes the scales of FP8 operands.
+func (m *matmul) scale(p gemm.Problem) error {
+	if p.Type != arith.FP8 {
+		return nil
+	}
+	modes, at := [2]scaling{m.scales.w, m.scales.x}, m.scales.at
+	if p.Streaming {
+		modes, at = [2]scaling{modes[1], modes[0]}, [2]uint64{at[1], at[0]}
+	}
+	var steps []func() error
+	for slot, address := range at {
+		if address == 0 {
+			address = m.device.one
+		}
+		steps = append(steps, m.set([2]int32{descScalePointerA, descScalePointerB}[slot], binary.LittleEndian.AppendUint64(nil, address)))
+		if modes[slot] != scaleTensor { // older libraries do not know the attribute
+			steps = append(steps, m.set([2]int32{descScaleModeA, descScaleModeB}[slot], binary.LittleEndian.AppendUint32(nil, uint32(modes[slot]))))
+		}
 	}
 	return first(steps...)
 }

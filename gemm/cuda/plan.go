@@ -16,7 +16,7 @@ func (b *Batch) most() int { return max(1, maxLaunches/len(b.work)) }
 func (b *Batch) coldCopies() int {
 	weights := 0
 	for _, l := range b.layers {
-		weights += len(l.W.Data) * b.stack
+		weights += l.W.Stored() * b.stack
 	}
 	return min(b.most(), overL2*int(b.device.info.L2)/weights+1)
 }

@@ -79,7 +79,7 @@ func (p *Products) prepare(problem gemm.Problem) (*matmul, error) {
 	if m, ok := p.matmuls[problem]; ok {
 		return m, nil
 	}
-	m, err := p.device.prepare(problem)
+	m, err := p.device.prepare(problem, scales{})
 	if err == nil {
 		p.matmuls[problem] = m
 	}

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -20,19 +21,66 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 	}
+	if err := l.sameForm(w); err != nil {
+		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
+	}
 	l.Product = p
-	xRows, wRows := l.matmul.shape.rowsOf(l.problem)
-	k := l.matmul.shape.k
-	err := b.replace(ctx, l.x, x, 1, xRows, k)
+	s := l.product.sizes()
+	xRows, wRows := s.rowsOf(l.problem)
+	err := b.replace(ctx, l.x, x, 1, xRows, s.k)
+	if err == nil {
+		err = b.replaceScales(l)
+	}
+	if w.Codes != nil { // as packed bytes
+		data := pack(w.Codes, b.stack)
+		w = gemm.Matrix{Rows: wRows, Cols: s.k, Data: data}
+	}
 	for _, at := range l.w {
-		if err == nil {
-			err = b.replace(ctx, at, w, b.stack, wRows, k)
+		if err == nil && l.W.Codes != nil {
+			err = b.replace(ctx, at, w, 1, wRows, s.k)
+		} else if err == nil {
+			err = b.replace(ctx, at, w, b.stack, wRows, s.k)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 	}
 	return nil
+}
+
+// sameForm returns an error for weights of another form of scales or codes, which need another kernel.
+func (l *layer) sameForm(w gemm.Matrix) error {
+	a, b := l.W, w
+	if (a.Codes == nil) != (b.Codes == nil) || (a.Scales == nil) != (b.Scales == nil) {
+		return errOtherForm
+	}
+	if a.Codes != nil {
+		p, q := formatOf(a.Codes), formatOf(b.Codes)
+		if p != q || a.Scales != nil && a.Scales.Values[0] != b.Scales.Values[0] { // the scale is an argument of the captured launch
+			return errOtherForm
+		}
+		return nil
+	}
+	if a.Scales != nil && (a.Scales.Rows != b.Scales.Rows || a.Scales.Cols != b.Scales.Cols) {
+		return errOtherForm
+	}
+	return nil
+}
+
+var errOtherForm = errors.New("the weights that replace others have another form of codes or scales, which needs another kernel: begin another batch")
+
+// replaceScales uploads the scales of the layer's new weights.
+func (b *Batch) replaceScales(l *layer) error {
+	m, ok := l.product.(*matmul)
+	if !ok || l.scales == nil {
+		return nil
+	}
+	var err error
+	if l.scales, err = stackScales(l.W.Scales, l.Problem.N, b.stack); err != nil {
+		return err
+	}
+	data := l.scaleData()
+	return b.device.thread.do(func() error { return b.device.upload(m.scales.at[0], data[0]) })
 }
 
 // replace uploads m to an address, stacked times high. Pieces of it alternate with replays of another batch.

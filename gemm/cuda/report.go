@@ -17,7 +17,7 @@ func (b *Batch) Copies() int { return b.copies }
 func (b *Batch) WeightBytes() int64 {
 	var sum int64
 	for _, l := range b.layers {
-		sum += int64(len(l.W.Data))
+		sum += int64(l.W.Stored())
 	}
 	return sum * int64(b.copies*b.stack)
 }
@@ -65,13 +65,13 @@ func (b *Batch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 func (b *Batch) check(l *layer, compare bool) (gemm.Deviation, error) {
 	var raw []byte
 	err := b.device.thread.do(func() (err error) {
-		raw, err = b.device.compute(l.matmul, l.problem, l.x, l.w[0], l.y)
+		raw, err = b.device.compute(l.product, l.problem, l.x, l.w[0], l.y)
 		return err
 	})
 	if err != nil {
 		return gemm.Deviation{}, err
 	}
-	s := l.matmul.shape
+	s := l.product.sizes()
 	y := gemm.Matrix{DType: l.Problem.Type.Output(), Rows: s.n, Cols: s.m, Data: raw}
 	if _, ok := y.DType.Format(); ok { // no integers
 		if err := y.Finite(); err != nil {

@@ -55,7 +55,7 @@ func (d *Device) NewSequence(ctx context.Context, name string, products []Produc
 		return nil, fmt.Errorf("sequence %s: no products", name)
 	}
 	var err error
-	if t.layers, err = newLayers(ctx, products, 1); err != nil {
+	if t.layers, err = d.newLayers(ctx, products, 1); err != nil {
 		return nil, fmt.Errorf("sequence %s: %w", name, err)
 	}
 	if err := d.thread.do(func() error { return t.setUp(ctx) }); err != nil {
