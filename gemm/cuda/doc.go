@@ -16,8 +16,18 @@
 //	streaming   A = x, B = w:  D is M×N column-major, yᵀ row-major, transposed when read back
 //
 // FP8 and INT8 need dimensions that are multiples of 16. Operands are padded with zeros, the padding of
-// the result is dropped, and [Kernel] records the padded shape. FP8 uses unit scales and accumulates
+// the result is dropped, and [Kernel] records the padded shape. FP8 accumulates
 // with promoted partial sums (not "fast"), as PyTorch does by default.
+//
+// # Quantised weights
+//
+// Weights in FP8 may have scales ([gemm.Scales]): one for the matrix, one for each output, or one for each 128×128
+// elements. cuBLASLt multiplies by them; those of the activations are 1. The library has the last two since CUDA
+// 12.9, for some cards; otherwise preparing the product fails.
+//
+// Weights in four bits ([gemm.Codes]) are multiplied by kernels of this package, compiled at run time for Hopper
+// (kernels/dequantise.cu). The card's memory holds packed codes. The kernel dequantises them to BF16 in registers and
+// multiplies with float32 sums. The weights are the A operand.
 //
 // # Batches
 //

@@ -143,7 +143,7 @@ func Stack(layers, bytes int) int { return (coldBytes*layers + bytes - 1) / max(
 
 func bytesOf(products []cuda.Product) (bytes int) {
 	for _, p := range products {
-		bytes += len(p.W.Data)
+		bytes += p.W.Stored()
 	}
 	return bytes
 }
@@ -171,7 +171,7 @@ func roomFor(err error, candidates int, c Candidate) error {
 	}
 	bytes, seen := 0, map[*byte]bool{}
 	for _, p := range c.Products {
-		bytes += len(p.W.Data)
+		bytes += p.W.Stored()
 		if !seen[&p.X.Data[0]] {
 			bytes += len(p.X.Data)
 		}

@@ -174,7 +174,7 @@ func (b *simBatch) Close() error           { return nil }
 
 func (b *simBatch) WeightBytes() (n int64) {
 	for _, p := range b.products {
-		n += int64(len(p.W.Data))
+		n += int64(p.W.Stored())
 	}
 	return n * int64(b.copies*b.stack)
 }
