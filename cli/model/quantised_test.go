@@ -97,16 +97,25 @@ func TestNothingLeft(t *testing.T) {
 	says(t, exit.Done, []string{"ok: every tensor"}, "verify", dir, out)
 }
 
-// TestQuantisedLoss: eval and the search say which checkpoint they need.
+// TestQuantisedLoss: losses are computed with the values of codes, and a search for the other layers spends them.
 func TestQuantisedLoss(t *testing.T) {
-	dir, out := quantised(t, false), filepath.Join(t.TempDir(), "out")
 	path := filepath.Join(t.TempDir(), "tokens.safetensors")
 	head, placed, err := weights.EncodeHeader([]weights.Info{{Name: "calibration", DType: weights.I32, Shape: []int{8, 16}}, {Name: "evaluation", DType: weights.I32, Shape: []int{8, 16}}}, nil)
 	testmodel.OK(t, err)
 	testmodel.OK(t, os.WriteFile(path, append(head, make([]byte, placed[1].End)...), 0o666))
-	const which = "the checkpoint is quantised (14 weights in int4, groups of 64 (gptq)), and the forward pass computes with unquantised weights only: use the unquantised checkpoint that it was made from"
-	says(t, exit.Failed, []string{which}, "eval", "--tokens", path, dir)
-	says(t, exit.Failed, []string{which}, "convert", "--tokens", path, "--max-loss", "0.1%", dir, out)
+	for _, q := range testmodel.Quantisations {
+		dir, out := testmodel.Quantised(t, q, testmodel.With{}), filepath.Join(t.TempDir(), "out")
+		switch q.Name {
+		case "bitsandbytes nf4":
+			const unread = `the checkpoint is quantised, and weight "model.layers.0.self_attn.q_proj.weight": values in nf4 (bitsandbytes) are not read: its loss cannot be computed`
+			says(t, exit.Failed, []string{unread}, "eval", "--tokens", path, dir)
+			says(t, exit.Failed, []string{unread}, "convert", "--tokens", path, "--max-loss", "0.1%", dir, out)
+		case "compressed fp8 block", "pack-quantized":
+			says(t, exit.Done, []string{"perplexity"}, "eval", "--tokens", path, dir)
+			says(t, exit.Done, []string{"perplexity"}, "convert", "--tokens", path, "--passes", "compensate,grid=8", dir, out)
+			says(t, exit.Done, []string{"ok: every tensor", "perplexity"}, "verify", "--tokens", path, dir, out)
+		}
+	}
 }
 
 // TestContradictionsFail: every command names the tensor and the field.

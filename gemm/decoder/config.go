@@ -158,7 +158,4 @@ func (c *config) refuse(must []field) {
 			c.failf("%s is %v; the forward pass knows %v only", f.name, v, known)
 		}
 	}
-	if c.lookup("quantization_config") != nil {
-		c.failf("has a quantization_config, and the forward pass decodes no quantised weights: use the checkpoint that they were made from")
-	}
 }

@@ -3,6 +3,7 @@ package decoder
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -11,17 +12,16 @@ import (
 // ErrNoForward is wrapped in New's error for a family that is not in the table of families.
 var ErrNoForward = errors.New("no forward pass")
 
-// New describes a model, from its config.json and the layout of its tensors. It fails with ErrNoForward for
-// a family that has no entry in the table. It also fails if config.json or a tensor asks for something that a
-// Decoder cannot describe.
+// New describes a model, from its config.json and the layout of its tensors. Quantised weights have the names and shapes
+// of unquantised ones. It fails with ErrNoForward for a family that has no entry in the table. It also fails if config.json
+// or a tensor asks for something that a Decoder cannot describe, and for a quantised weight whose values cannot be read.
 func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	f, ok := families[layout.Family]
 	if !ok {
 		return nil, fmt.Errorf("family %s: there is %w for it, so its loss cannot be computed", layout.Family, ErrNoForward)
 	}
-	if q := layout.Quantised; q.Any() {
-		return nil, fmt.Errorf("the checkpoint is quantised (%s), and the forward pass computes with unquantised weights only: "+
-			"use the unquantised checkpoint that it was made from", q.Formats())
+	if err := decoded(layout); err != nil {
+		return nil, err
 	}
 	c := readConfig(m.Config)
 	if names := unclaimed(f, c, layout); len(names) > 0 {
@@ -34,4 +34,30 @@ func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// decoded returns an error if the values or the inputs of a quantised weight are not known.
+func decoded(layout *arch.Layout) error {
+	const lost = "its loss cannot be computed"
+	q := layout.Quantised
+	if q != nil && q.Unknown != "" {
+		return fmt.Errorf("the checkpoint is quantised, and %s: %s", q.Unknown, lost)
+	}
+	if !q.Any() {
+		return nil
+	}
+	for _, w := range q.Weights {
+		if layout.Claims[w.Name] == nil || w.Plain() {
+			continue
+		}
+		if err := w.CanRead(); err != nil {
+			return fmt.Errorf("the checkpoint is quantised, and %w: %s", err, lost)
+		}
+		for _, t := range w.Tensors {
+			if strings.HasSuffix(t.Name, ".pre_quant_scale") {
+				return fmt.Errorf("tensor %q: multiplies the layer's inputs, which the forward pass does not do: %s", t.Name, lost)
+			}
+		}
+	}
+	return nil
 }

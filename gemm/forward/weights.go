@@ -3,8 +3,10 @@ package forward
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Weights gives tensors by their name in the checkpoint: decoded, row-major, in the stored layout. One
@@ -14,14 +16,27 @@ type Weights interface {
 	Tensor(ctx context.Context, name string) ([]float32, error)
 }
 
-// Stored gives a model's own weights. The model stays open as long as they are used.
-func Stored(m *weights.Model) Weights { return stored{m} }
+// Stored gives a model's own weights. Quantised weights have their names in an unquantised checkpoint; their values are
+// computed in float32. The model stays open as long as they are used.
+func Stored(m *weights.Model) Weights {
+	return stored{m, sync.OnceValues(func() (*quant.Description, error) { return quant.Describe(m) })}
+}
 
-type stored struct{ model *weights.Model }
+type stored struct {
+	model     *weights.Model
+	quantised func() (*quant.Description, error)
+}
 
 func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	q, err := s.quantised()
+	if err != nil {
+		return nil, err
+	}
+	if w, ok := q.Weight(name); ok && !w.Plain() {
+		return w.Values(ctx, 0)
 	}
 	t, ok := s.model.Tensor(name)
 	if !ok {
@@ -32,7 +47,7 @@ func (s stored) Tensor(ctx context.Context, name string) ([]float32, error) {
 		return nil, fmt.Errorf("%s: tensor %q: values of type %s are not decoded: store it as BF16, F16 or F32", t.File, name, t.DType)
 	}
 	values := make([]float32, t.Len())
-	err := weights.Guard(t.File, func() error {
+	err = weights.Guard(t.File, func() error {
 		f.Decode(values, t.Data)
 		return nil
 	})

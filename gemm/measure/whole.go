@@ -155,6 +155,10 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", before.Dir, err)
 	}
+	if q := layout.Quantised; q.Any() {
+		return nil, fmt.Errorf("%s: the checkpoint is quantised (%s), and the energy of whole models is measured with unquantised weights only: measure "+
+			"its linear layers", before.Dir, q.Formats())
+	}
 	d, err := decoder.New(before, layout)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", before.Dir, err)

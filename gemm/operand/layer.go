@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -19,6 +20,8 @@ type Layer struct {
 	Name string
 	Kind string // the family's name for such layers, as in [arch.Layout.Kind]; empty for patterns
 	W    *Matrix
+	// Format is that of a quantised layer, whose W is the matrix that kernels multiply by; nil for all others.
+	Format *quant.Format
 }
 
 // Linear returns all linear layers of an open model, in the file's order, and the names of layers that cannot be
@@ -147,7 +150,7 @@ func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, erro
 		if err := src.checkRange(ctx, spec.DType, spec.Seed); err != nil {
 			return nil, err
 		}
-		all[i] = Layer{l.Name, l.Kind, newDrawn(src, spec)}
+		all[i] = Layer{Name: l.Name, Kind: l.Kind, W: newDrawn(src, spec)}
 	}
 	return all, nil
 }
@@ -161,7 +164,7 @@ func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	if src.Tensors == "" && like != nil {
 		return m.named(src.Path, namesOf(like))
 	}
-	if _, ok := m.Tensor(src.Tensors); ok {
+	if m.has(src.Tensors) {
 		return m.named(src.Path, []string{src.Tensors})
 	}
 	all, skipped, err := m.matching(src.Tensors)
@@ -171,9 +174,19 @@ func (s *Set) stored(src Source, like []Layer) ([]Layer, error) {
 	return all, err
 }
 
+// has reports whether a tensor or a quantised layer has this name.
+func (m *model) has(name string) bool {
+	_, ok := m.Tensor(name)
+	return ok || m.coded(name) != nil
+}
+
 // named returns the layers of these names.
 func (m *model) named(path string, names []string) (all []Layer, err error) {
 	for _, name := range names {
+		if c := m.coded(name); c != nil {
+			all = append(all, m.codedLayer(name, c))
+			continue
+		}
 		t, ok := m.Tensor(name)
 		if !ok {
 			return nil, noTensor(path, name)
@@ -188,20 +201,53 @@ func (m *model) named(path string, names []string) (all []Layer, err error) {
 }
 
 // matching returns the linear layers that match wildcards, or all of them, and the names of layers that cannot be
-// multiplied. Quantised layers are in neither list: their tensors do not hold their values.
+// multiplied. Without Options.Quantised, quantised layers are in neither list.
 func (m *model) matching(wildcards string) (all []Layer, skipped []string, err error) {
-	err = m.Each(func(t weights.Tensor) error {
-		if ok, _ := path.Match(wildcards, t.Name); !ok && wildcards != "" || m.quantised.Holds(t.Name) || !m.layout.IsLinear(t.Info) {
-			return nil
+	matches := func(name string) bool {
+		ok, _ := path.Match(wildcards, name)
+		return ok || wildcards == ""
+	}
+	for _, w := range m.weights.All {
+		switch {
+		case w.Adapter || !matches(w.Name):
+		case w.Quantised != nil:
+			if m.codes && m.isLinear(w) {
+				for name, c := range codedOf(w.Quantised) {
+					all = append(all, m.codedLayer(name, c))
+				}
+			}
+		case m.quantised.Holds(w.Name) && !m.takesPlain(w):
+		case m.quantised.Holds(w.Name) || m.layout.IsLinear(w.Info()):
+			if l, err := m.layer(w.Parts[0].Tensor); err == nil {
+				all = append(all, l)
+			} else {
+				skipped = append(skipped, w.Name)
+			}
 		}
-		if l, err := m.layer(t); err == nil {
-			all = append(all, l)
-		} else {
-			skipped = append(skipped, t.Name)
+	}
+	if m.codes {
+		for _, w := range m.quantised.Weights {
+			if !w.Plain() && w.CanRead() != nil && matches(w.Name) {
+				skipped = append(skipped, w.Name)
+			}
 		}
-		return nil
-	})
+	}
 	return all, skipped, err
+}
+
+// takesPlain reports whether a weight that the config calls quantised is stored unquantised, and is to be taken.
+func (m *model) takesPlain(w *quant.Weight) bool {
+	q, ok := m.quantised.Weight(w.Name)
+	return ok && q.Plain() && m.codes && m.isLinear(w)
+}
+
+// isLinear reports whether a quantised weight is that of a linear layer.
+func (m *model) isLinear(w *quant.Weight) bool {
+	if m.layout == nil {
+		return m.layout.IsLinear(w.Info())
+	}
+	c := m.layout.Claims[w.Name]
+	return c != nil && c.Role == arch.Linear
 }
 
 func (m *model) layer(t weights.Tensor) (Layer, error) {
@@ -209,7 +255,7 @@ func (m *model) layer(t weights.Tensor) (Layer, error) {
 	if err != nil {
 		return Layer{}, err
 	}
-	return Layer{t.Name, m.layout.Kind(t.Name), newStored(w, m.layout.OutAxis(t.Name) == 1, t.File)}, nil
+	return Layer{Name: t.Name, Kind: m.layout.Kind(t.Name), W: newStored(w, m.layout.OutAxis(t.Name) == 1, t.File)}, nil
 }
 
 // noLayers explains why a source has no layers.
@@ -222,8 +268,7 @@ func noLayers(src Source, skipped []string, q *quant.Description) error {
 		text = fmt.Sprintf("no tensor or linear layer matches %q", src.Tensors)
 	}
 	if q.Any() {
-		text += "; the checkpoint is quantised (" + q.Formats() + "), and quantised layers are not supported yet: " +
-			"use the unquantised checkpoint, or name one tensor of codes"
+		text += "; the checkpoint is quantised (" + q.Formats() + ")"
 	}
 	return &NotFoundError{src.Path, src.Text + ": " + text}
 }

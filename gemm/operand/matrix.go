@@ -82,6 +82,8 @@ func (m *Matrix) files() []string {
 	switch v := m.values.(type) {
 	case *stored:
 		return []string{v.file}
+	case *coded:
+		return v.w.Files()
 	case *fitted:
 		return append(v.from.files(), v.scale.files()...)
 	}
@@ -98,6 +100,10 @@ func (m *Matrix) guard(read func() error) error {
 
 // SameBytes reports whether both matrices are stored in files, with the same bytes, type and shape.
 func (m *Matrix) SameBytes(other *Matrix) bool {
+	if c, ok := m.values.(*coded); ok {
+		d, ok := other.values.(*coded)
+		return ok && c.expert == d.expert && c.transposed == d.transposed && c.w.SameBytes(d.w)
+	}
 	a, ok := m.values.(*stored)
 	b, okB := other.values.(*stored)
 	return ok && okB && a.transposed == b.transposed && a.m.DType == b.m.DType && a.m.Rows == b.m.Rows && a.m.Cols == b.m.Cols &&

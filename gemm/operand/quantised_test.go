@@ -1,14 +1,16 @@
 package operand
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// TestQuantisedLayersAreNoOperands: of a known family or not, only unquantised layers are taken. A tensor of codes may
-// be named.
+// TestQuantisedLayersAreNoOperands: without Options.Quantised only unquantised layers are taken, of a known family or not.
+// A tensor of codes may be named.
 func TestQuantisedLayersAreNoOperands(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		for _, fields := range []string{"", `{"model_type": "x", "architectures": ["X"]}`} {
@@ -26,9 +28,78 @@ func TestQuantisedLayersAreNoOperands(t *testing.T) {
 	set := NewSet(Options{Tokens: 16})
 	defer set.Close()
 	_, err := set.Products(t.Context(), MustParse(dir+":"))
-	testmodel.WantError(t, err, "there are no linear layers in it", "15 weights in fp8, per tensor (compressed-tensors)", "use the unquantised checkpoint")
+	testmodel.WantError(t, err, "there are no linear layers in it", "15 weights in fp8, per tensor (compressed-tensors)")
 	products, err := set.Products(t.Context(), MustParse(dir+":lm_head.weight"))
 	if err != nil || len(products) != 1 || products[0][0].W.Rows != 64 {
 		t.Errorf("%v (%v)", products, err)
+	}
+}
+
+// TestQuantisedOperands: quantised layers are matrices as the matrix units read them, the same in whole and in blocks. An
+// unreadable weight is skipped.
+func TestQuantisedOperands(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		for _, fields := range []string{"", `{"model_type": "x", "architectures": ["X"]}`} {
+			m := testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{Fields: fields}))
+			set := NewSet(Options{Quantised: true})
+			layers, skipped, err := set.Linear(m)
+			if err != nil || len(layers)+len(skipped) != 15 || len(layers) != 1 && len(layers) != 15 {
+				t.Fatalf("%s: %d layers, skipped %q (%v)", q.Name, len(layers), skipped, err)
+			}
+			for _, l := range layers {
+				if (l.Name == "lm_head.weight") != (l.Format == nil) {
+					t.Errorf("%s: %s has format %v", q.Name, l.Name, l.Format)
+				}
+			}
+			if len(layers) == 15 {
+				checkOperand(t, q, m, layers)
+			}
+			testmodel.OK(t, set.Close())
+		}
+	}
+}
+
+func checkOperand(t *testing.T, q testmodel.Quantisation, m *weights.Model, layers []Layer) {
+	t.Helper()
+	set := NewSet(Options{Quantised: true})
+	defer set.Close()
+	same, err := set.Same(m, layers)
+	testmodel.OK(t, err)
+	resolved, err := set.resolved(Of(m))
+	testmodel.OK(t, err)
+	const name = "model.layers.0.mlp.down_proj.weight"
+	w, _ := resolved.quantised.Weight(name)
+	values, err := w.Read(0)
+	testmodel.OK(t, err)
+	values.Global = 1
+	for i, l := range layers {
+		if l.Name != name {
+			continue
+		}
+		if !l.W.SameBytes(same[i].W) || l.W.SameBytes(layers[(i+1)%len(layers)].W) {
+			t.Errorf("%s: %s is not the same twice, or the same as another layer", q.Name, name)
+		}
+		whole, err := l.W.Whole(t.Context())
+		testmodel.OK(t, err)
+		block, err := l.W.Block(t.Context(), 5, 7, 64, 30)
+		if err != nil || whole.Rows != 128 || whole.Cols != 256 || !bytes.Equal(block, cut(whole, 5, 7, 64, 30)) {
+			t.Errorf("%s: %d × %d; a block differs (%v)", q.Name, whole.Rows, whole.Cols, err)
+		}
+		f := testmodel.FormatOf(whole.DType)
+		for at := range 128 * 256 {
+			n, k := at/256, at%256
+			got, want := f.Value(f.Elem(whole.Data, at)), values.Value(n, k)
+			switch whole.DType {
+			case weights.BF16:
+				want = f.Value(f.FromValue(want))
+			case weights.I8:
+				want = float32(int(values.Codes[at]) - 128)
+			default:
+				want = values.Book.Values[values.Codes[at]]
+			}
+			if values.Group == nil && got != want {
+				t.Fatalf("%s: row %d, column %d is %v, want %v", q.Name, n, k, got, want)
+			}
+		}
 	}
 }

@@ -39,6 +39,9 @@ type Options struct {
 	Streaming bool
 	// Seed is the seed of all patterns. Default: 0.
 	Seed uint64
+	// Quantised takes quantised layers, too, as the matrix units read them; see [quant.Matrix.Operand]. Default: they are
+	// left out.
+	Quantised bool
 	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
 	Family *arch.Family
 }
@@ -78,6 +81,8 @@ type model struct {
 	layout   *arch.Layout // nil: of no known family
 
 	quantised *quant.Description
+	weights   *quant.Set
+	codes     bool // quantised layers are taken, too
 }
 
 // NewSet returns an empty set. The caller must close it with [Set.Close].
@@ -139,6 +144,7 @@ func (s *Set) resolved(src Source) (*model, error) {
 		if m.layout, err = arch.ResolveIfKnown(m.Model, s.options.Family); err != nil {
 			return nil, err
 		}
+		m.weights, m.codes = quant.Group(m.Model, m.quantised), s.options.Quantised
 		m.resolved = true
 	}
 	return m, nil

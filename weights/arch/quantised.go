@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -21,14 +22,23 @@ func (r *resolver) logical(tensors []weights.Info) []weights.Info {
 	return tensors
 }
 
+// outputsFirst reports whether a quantised weight is outputs × inputs where the family stores inputs × outputs. GPTQ
+// and AWQ give every weight so.
+func outputsFirst(t *tensor, w *quant.Quantised) bool {
+	if t.Out != 1 || len(t.axes) != 2 || w.Shape == nil {
+		return false
+	}
+	return strings.HasPrefix(w.Format.Method, "gptq") || w.Format.Method == "awq" || !slices.Equal(w.Shape, t.shape())
+}
+
 // holds reports whether a quantised weight fits the shape that the family gives a tensor, as far as its own shape is
-// known. Padding is allowed, and outputs × inputs where the family stores inputs × outputs.
+// known. Padding is allowed.
 func holds(t *tensor, w *quant.Quantised) bool {
-	if w.Shape == nil || slices.Equal(w.Shape, t.shape()) {
+	if w.Shape == nil {
 		return true
 	}
 	want := slices.Clone(t.shape())
-	if t.Out == 1 && len(want) == 2 {
+	if outputsFirst(t, w) {
 		slices.Reverse(want)
 	}
 	if len(want) != len(w.Shape) {

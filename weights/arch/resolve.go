@@ -133,9 +133,10 @@ type resolver struct {
 type found struct {
 	*tensor
 	info      *weights.Info
-	order     int    // place in the family file
-	coord     []int  // the loops' values by slot
-	quantised string // see Claim.Quantised
+	order     int   // place in the family file
+	coord     []int // the loops' values by slot
+	quantised *quant.Quantised
+	format    string // see Claim.Quantised
 }
 
 func (r *resolver) addf(format string, args ...any) {
@@ -186,17 +187,17 @@ func (r *resolver) match() {
 			continue
 		}
 		r.checkShape(t, r.names[name])
-		format := ""
-		if w, ok := r.quantised.Weight(name); ok {
-			format = w.Format.String()
+		w, format := (*quant.Quantised)(nil), ""
+		if found, ok := r.quantised.Weight(name); ok {
+			w, format = found, found.Format.String()
 		}
-		r.find(t, r.names[name], coord, format)
+		r.find(t, r.names[name], coord, w, format)
 	}
 }
 
-func (r *resolver) find(t *tensor, info *weights.Info, coord []int, quantised string) {
+func (r *resolver) find(t *tensor, info *weights.Info, coord []int, quantised *quant.Quantised, format string) {
 	r.claimed[info.Name] = true
-	r.found = append(r.found, &found{t, info, r.place[t], coord, quantised})
+	r.found = append(r.found, &found{t, info, r.place[t], coord, quantised, format})
 }
 
 // lookup finds the tensor of the family that has a name; nil where there is none, after noting a
@@ -251,7 +252,7 @@ func (r *resolver) findMissing() {
 		switch name := t.pattern.name(r.prefix, coord); {
 		case t.Optional || r.claimed[name]:
 		case opaque[parent(name)] != "":
-			r.find(t, &weights.Info{Name: name, Shape: t.shape()}, slices.Clone(coord), opaque[parent(name)])
+			r.find(t, &weights.Info{Name: name, Shape: t.shape()}, slices.Clone(coord), nil, opaque[parent(name)])
 		default:
 			r.addf("tensor %q: is missing, but config.json asks for it", name)
 		}
@@ -298,7 +299,7 @@ func (x *Index) use(tensor string, axis int, signed bool) {
 }
 
 func (r *resolver) claim(f *found) *Claim {
-	c := &Claim{Name: f.info.Name, Kind: f.pattern.kind(r.model.family.prefixes[0]), Layer: -1, Role: f.role, OutAxis: f.Out, Softmax: f.Softmax, NormKind: f.normKind, Quantised: f.quantised}
+	c := &Claim{Name: f.info.Name, Kind: f.pattern.kind(r.model.family.prefixes[0]), Layer: -1, Role: f.role, OutAxis: f.Out, Softmax: f.Softmax, NormKind: f.normKind, Quantised: f.format}
 	if first := f.variable(0); first >= 0 {
 		c.Layer = f.coord[first]
 	}
@@ -311,6 +312,10 @@ func (r *resolver) claim(f *found) *Claim {
 	}
 	for _, riders := range f.axes {
 		c.Axes = append(c.Axes, &Axis{riders, r.space, f.coord})
+	}
+	if f.quantised != nil && outputsFirst(f.tensor, f.quantised) {
+		slices.Reverse(c.Axes)
+		c.OutAxis = 0
 	}
 	c.Bias = r.present(f.tensorDef.bias, f.coord)
 	if f.tensorDef.Norm != "" {

@@ -39,6 +39,9 @@ func Describe(m *weights.Model) (*Description, error) {
 	}
 	if c != nil {
 		s.d.Method = c.method
+		if c.opaque != "" {
+			s.d.Unknown = c.at("") + ": " + c.opaque
+		}
 	}
 	s.findNested()
 	if c != nil && c.opaque != "" {

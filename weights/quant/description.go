@@ -13,6 +13,8 @@ import (
 type Description struct {
 	// Method is the quant_method that a config names; empty where none does.
 	Method string
+	// Unknown says why the layout of the checkpoint is not known; empty where it is known.
+	Unknown string
 	// Weights are the quantised weights, in the order in which their codes lie in the files.
 	Weights []*Quantised
 	// Others are tensors that belong to the quantisation and to no weight, such as the scales of a KV cache.

@@ -42,9 +42,11 @@ func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Lay
 	if len(values) != l.Inputs*l.Outputs {
 		return nil, fmt.Errorf("tensor %q: %d values were given, its shape has %d", l.Tensor, len(values), l.Inputs*l.Outputs)
 	}
-	d, _, err := c.own.Tensor(ctx, l.Tensor)
-	if err != nil {
-		return nil, err
+	d := weights.BF16
+	if own, ok := c.own.(stored); !ok || !own.computes(l.Tensor) {
+		if d, _, err = c.own.Tensor(ctx, l.Tensor); err != nil {
+			return nil, err
+		}
 	}
 	t := encoded(d, values)
 	return &t, nil

@@ -28,36 +28,27 @@ type weight struct {
 // linear loads layers that share an input.
 func (l *loader) linear(ctx context.Context, layers ...decoder.Linear) (*linear, error) {
 	on := &linear{inputs: layers[0].Inputs, layers: layers}
-	for i := 0; i < len(layers); {
-		first, _, err := l.tensor(ctx, layers[i].Weight, layers[i].Inputs*layers[i].Outputs)
-		if err != nil {
+	all := make([]tensor, len(layers)) // each is asked for once: values of quantised weights are computed
+	for i, layer := range layers {
+		var err error
+		if all[i].dtype, all[i].data, err = l.tensor(ctx, layer.Weight, layer.Inputs*layer.Outputs); err != nil {
 			return nil, err
 		}
-		w := weight{element: l.stored(first), transposed: layers[i].Transposed, from: on.outputs}
+	}
+	for i := 0; i < len(layers); {
+		w := weight{element: l.stored(all[i].dtype), transposed: layers[i].Transposed, from: on.outputs, outputs: layers[i].Outputs}
 		n := 1 // layers of the group
-		w.outputs = layers[i].Outputs
-		for ; i+n < len(layers) && !w.transposed && !layers[i+n].Transposed; n++ {
-			next := layers[i+n]
-			d, _, err := l.tensor(ctx, next.Weight, next.Inputs*next.Outputs)
-			if err != nil {
-				return nil, err
-			}
-			if l.stored(d) != w.element {
-				break
-			}
-			w.outputs += next.Outputs
+		for ; i+n < len(layers) && !w.transposed && !layers[i+n].Transposed && l.stored(all[i+n].dtype) == w.element; n++ {
+			w.outputs += layers[i+n].Outputs
 		}
+		var err error
 		if w.at, err = l.memory.Alloc(w.outputs * on.inputs * w.element.Bytes()); err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", layers[i].Weight, err)
 		}
 		to := w.at
-		for _, layer := range layers[i : i+n] {
-			size := layer.Inputs * layer.Outputs
-			d, data, err := l.tensor(ctx, layer.Weight, size)
-			if err != nil {
-				return nil, err
-			}
-			if err := l.matrix(ctx, to, d, data, size, w.element); err != nil {
+		for k, layer := range layers[i : i+n] {
+			size, t := layer.Inputs*layer.Outputs, all[i+k]
+			if err := l.matrix(ctx, to, t.dtype, t.data, size, w.element); err != nil {
 				return nil, fmt.Errorf("tensor %q: %w", layer.Weight, err)
 			}
 			to = to.Plus(size * w.element.Bytes())

@@ -19,20 +19,30 @@ type Weights interface {
 	Tensor(ctx context.Context, name string) (weights.DType, []byte, error)
 }
 
-// Stored returns a model's own tensors as a runtime uses them: a stored shift is subtracted, in float32. The model must
-// stay open while the tensors are used.
+// Stored returns a model's own tensors as a runtime uses them: a stored shift is subtracted, in float32. The values of
+// quantised weights are those of package forward, in BF16 if it represents all of them exactly and in F32 otherwise. The
+// model must stay open while the tensors are used.
 func Stored(m *weights.Model, layout *arch.Layout) Weights {
-	return stored{m, forward.Unshifted(m, layout)}
+	return stored{m, layout, forward.Unshifted(m, layout)}
 }
 
 type stored struct {
 	model     *weights.Model
+	layout    *arch.Layout
 	unshifted forward.Weights
 }
 
 func (s stored) Tensor(ctx context.Context, name string) (weights.DType, []byte, error) {
 	if err := ctx.Err(); err != nil {
 		return weights.F32, nil, err
+	}
+	if s.computes(name) {
+		values, err := s.unshifted.Tensor(ctx, name)
+		if err != nil {
+			return weights.F32, nil, err
+		}
+		t := encoded(weights.BF16, values)
+		return t.dtype, t.data, nil
 	}
 	t, ok := s.model.Tensor(name)
 	if !ok {
@@ -45,6 +55,12 @@ func (s stored) Tensor(ctx context.Context, name string) (weights.DType, []byte,
 		return t.DType, nil, fmt.Errorf("%s: tensor %q: values of type %s cannot be run on a GPU: store it as BF16, F16 or F32", t.File, name, t.DType)
 	}
 	return t.DType, t.Data, nil
+}
+
+// computes reports whether a tensor's values are computed from the codes of a quantised weight.
+func (s stored) computes(name string) bool {
+	w, ok := s.layout.Quantised.Weight(name)
+	return ok && !w.Plain()
 }
 
 // Decoded gives weights that are computed in float32.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
@@ -97,6 +98,36 @@ func TestDecode(t *testing.T) {
 	if got := bytesOf([]float32{1, float32(math.Inf(-1))}); !bytes.Equal(got, []byte{0, 0, 0x80, 0x3F, 0, 0, 0x80, 0xFF}) {
 		t.Errorf("% x", got)
 	}
+}
+
+// TestStoredQuantised: quantised weights have the values of package forward, in BF16 where it represents them exactly.
+func TestStoredQuantised(t *testing.T) {
+	const name = "model.layers.0.mlp.up_proj.weight"
+	for _, q := range testmodel.Quantisations[:9] {
+		m := testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{}))
+		layout := testmodel.LayoutOf(t, m)
+		if w, _ := layout.Quantised.Weight(name); w.CanRead() != nil {
+			continue
+		}
+		want, err := forward.Stored(m).Tensor(t.Context(), name)
+		testmodel.OK(t, err)
+		d, data, err := Stored(m, layout).Tensor(t.Context(), name)
+		testmodel.OK(t, err)
+		got, err := decode(d, data, len(want))
+		if err != nil || !slices.Equal(got, want) || (d == weights.BF16) != slices.Equal(want, rounded(want)) {
+			t.Errorf("%s: %s with other values (%v)", q.Name, d, err)
+		}
+	}
+}
+
+// rounded are values in BF16.
+func rounded(values []float32) []float32 {
+	f := testmodel.FormatOf(weights.BF16)
+	all := make([]float32, len(values))
+	for i, v := range values {
+		all[i] = f.Value(f.FromValue(v))
+	}
+	return all
 }
 
 // given are weights in memory.

@@ -1,0 +1,100 @@
+package quant
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Operand is the type of the elements that the matrix units of a GPU multiply by. FP8 codes, and INT8 codes of their own
+// tensor, are multiplied as they are, and scales multiply the products. Kernels dequantise all other codes to BF16 first.
+func (w *Quantised) Operand() weights.DType {
+	switch d := w.Tensors[0].DType; d {
+	case weights.F8E4M3, weights.F8E5M2, weights.I8:
+		return d
+	case weights.BF16, weights.F16, weights.F32:
+		if w.Plain() {
+			return d
+		}
+	}
+	return weights.BF16
+}
+
+// Operand returns n rows from first on as the matrix units read them: elements of type d, which [Quantised.Operand] gives.
+// Elements of BF16 are the rounded values. They leave out the global scale, which kernels multiply the products by. If
+// the inputs name their groups, kernels order the inputs by group.
+func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
+	order := m.inputsByGroup()
+	f, _ := d.Format()
+	data := make([]byte, n*m.K*f.Bits/8)
+	units := *m
+	units.Global = 1
+	row := make([]float32, m.K)
+	for i := range n {
+		to := data[i*len(data)/max(n, 1):]
+		codes := m.Codes[(first+i)*m.K : (first+i+1)*m.K]
+		switch d {
+		case weights.BF16:
+			if units.Row(row, first+i); order != nil {
+				row = permuted(row, order)
+			}
+			f.Encode(to[:2*m.K], row)
+		case weights.I8:
+			for k, c := range codes {
+				to[k] = c ^ 0x80
+			}
+		default:
+			copy(to, codes)
+		}
+	}
+	return data
+}
+
+// OperandRows returns n rows from first on, counted through all experts, as the matrix units read them: see
+// [Matrix.Operand]. Scales, zero points and groups are not checked. [Quantised.CanRead] must return nil.
+func (w *Quantised) OperandRows(first, n int) (data []byte, err error) {
+	st, err := w.storage()
+	if err != nil {
+		return nil, err
+	}
+	d := w.Operand()
+	err = weights.Guard(w.fileNames(), func() error {
+		for n > 0 {
+			expert, at := first/st.n, first%st.n
+			rows := min(n, st.n-at, max(1, chunkBytes/st.k))
+			data = append(data, w.window(st, expert, at, rows).Operand(d, 0, rows)...)
+			first, n = first+rows, n-rows
+		}
+		return nil
+	})
+	return data, err
+}
+
+// SameBytes reports whether two weights have the same format and the same bytes in all parts.
+func (w *Quantised) SameBytes(other *Quantised) bool {
+	return w.Format == other.Format && slices.EqualFunc(w.Tensors, other.Tensors, func(a, b Stored) bool {
+		return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && bytes.Equal(a.Data, b.Data)
+	})
+}
+
+// inputsByGroup lists the inputs group by group; nil if they are in that order.
+func (m *Matrix) inputsByGroup() []int {
+	if slices.IsSorted(m.Group) {
+		return nil
+	}
+	order := make([]int, m.K)
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(m.Group[a] - m.Group[b]) })
+	return order
+}
+
+func permuted(row []float32, order []int) []float32 {
+	out := make([]float32, len(row))
+	for i, k := range order {
+		out[i] = row[k]
+	}
+	return out
+}

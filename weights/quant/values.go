@@ -1,0 +1,61 @@
+package quant
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// Plain reports whether the weight is stored unquantised, in one tensor, although the config says that it is quantised.
+func (w *Quantised) Plain() bool { return len(w.Tensors) == 1 && w.Tensors[0].Role == Values }
+
+// Load is [Quantised.Read] under [weights.Guard].
+func (w *Quantised) Load(expert int) (m *Matrix, err error) {
+	err = weights.Guard(w.fileNames(), func() error {
+		m, err = w.Read(expert)
+		return err
+	})
+	return m, err
+}
+
+func (w *Quantised) fileNames() string { return strings.Join(w.Files(), " or ") }
+
+// Files are the files with the weight's tensors.
+func (w *Quantised) Files() (names []string) {
+	for _, t := range w.Tensors {
+		if !slices.Contains(names, t.File) {
+			names = append(names, t.File)
+		}
+	}
+	return names
+}
+
+// Values computes all values of the weight in float32, expert by expert, row by row. workers is the number of goroutines;
+// 0: all processors. The error is that of [Quantised.Read], or ctx's.
+func (w *Quantised) Values(ctx context.Context, workers int) ([]float32, error) {
+	var all []float32
+	for expert := range w.Experts() {
+		m, err := w.Load(expert)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = make([]float32, w.Experts()*m.N*m.K)
+		}
+		values := all[expert*m.N*m.K:]
+		const run = 16 // rows of a goroutine
+		err = parallel.Run(ctx, ceil(m.N, run), workers, func(_ context.Context, i int) error {
+			for n := i * run; n < min(m.N, (i+1)*run); n++ {
+				m.Row(values[n*m.K:(n+1)*m.K], n)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
