@@ -457,6 +457,7 @@ func (s *survey) checkGPTQ(w *Quantised) {
 	w.Shape = []int{outputs, inputs}
 	w.Format.Codes, w.Format.Per, w.Format.Block = fmt.Sprint("int", bits), "group", [2]int{1, size}
 	if s.config != nil && w.Format.Method == methodGPTQ {
+		w.version = s.config.version
 		w.Format.Method = s.config.version
 	}
 }

@@ -37,7 +37,8 @@ type Quantised struct {
 	// Tensors are all that belong to it, the codes first.
 	Tensors []Stored
 
-	layout layout
+	layout  layout
+	version string // of GPTQ's layout; empty where no config says
 }
 
 // Stored is a tensor of a quantised checkpoint.

@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -157,24 +156,4 @@ func (m *Matrix) Clone() *Matrix {
 	c := *m
 	c.Codes, c.Scales, c.Zeros, c.Group = slices.Clone(m.Codes), slices.Clone(m.Scales), slices.Clone(m.Zeros), slices.Clone(m.Group)
 	return &c
-}
-
-// check returns an error for a matrix that has not the dimensions of st, or codes that its book has not.
-func (m *Matrix) check(st *storage) error {
-	switch {
-	case m.N != st.n || m.K != st.k || len(m.Codes) != m.N*m.K:
-		return fmt.Errorf("a matrix of %d × %d with %d codes does not fit %d × %d", m.N, m.K, len(m.Codes), st.n, st.k)
-	case m.Block != st.block || len(m.Scales) != st.scaleRows()*st.columns:
-		return fmt.Errorf("%d scales for blocks of %v do not fit %d for blocks of %v", len(m.Scales), m.Block, st.scaleRows()*st.columns, st.block)
-	case (m.Zeros != nil) != (st.zeros.part >= 0) || m.Zeros != nil && len(m.Zeros) != len(m.Scales):
-		return fmt.Errorf("%d zero points do not fit %d scales", len(m.Zeros), len(m.Scales))
-	case m.Group != nil && (len(m.Group) != m.K || st.group < 0):
-		return fmt.Errorf("a group index of %d inputs does not fit", len(m.Group))
-	case m.Book.Codes != st.book.Codes || m.Book.ScaleType != st.book.ScaleType:
-		return fmt.Errorf("codes %s with scales of %s do not fit %s with %s", m.Book.Codes, m.Book.ScaleType, st.book.Codes, st.book.ScaleType)
-	}
-	if most := slices.Max(m.Codes); int(most) >= len(st.book.Values) {
-		return fmt.Errorf("there is no %s code %d", st.book.Codes, most)
-	}
-	return nil
 }

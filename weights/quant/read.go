@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -13,7 +12,7 @@ import (
 // positive number, of a zero point or group out of range, and of a shape that differs. Callers that may meet a failing
 // disk wrap it in [weights.Guard].
 func (w *Quantised) Read(expert int) (*Matrix, error) {
-	st, err := w.storage()
+	st, err := w.readable()
 	if err != nil {
 		return nil, err
 	}
@@ -27,206 +26,228 @@ func (w *Quantised) Read(expert int) (*Matrix, error) {
 	return m, nil
 }
 
-// window reads n rows from first on. It checks nothing; groups out of range belong to group 0.
-func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
-	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, Global: 1, Divide: st.divide, skip: first % st.block[0], Codes: make([]byte, n*st.k)}
-	w.readCodes(st, m.Codes, expert, first, n)
-	from, to := first/st.block[0], ceil(first+n, st.block[0])
-	m.Scales = w.readScales(st, expert, from, to)
-	if st.zeros.part >= 0 {
-		m.Zeros = w.readZeros(st, expert, from, to)
-	}
-	if st.global.part >= 0 {
-		at := expert
-		if st.global.shared {
-			at = 0
-		}
-		m.Global = w.Tensors[st.global.part].float(at)
-	}
-	if st.group >= 0 {
-		m.Group = w.readGroups(st)
-	}
-	return m
-}
-
-// float reads element i of a tensor of scales.
-func (t Stored) float(i int) float32 {
-	switch t.DType {
-	case weights.U8, weights.F8E8M0:
-		return powerValues[t.Data[i]]
-	}
-	f, _ := t.DType.Format()
-	return f.Value(f.Elem(t.Data, i))
-}
-
-// readCodes unpacks rows of codes.
-func (w *Quantised) readCodes(st *storage, dst []byte, expert, first, n int) {
-	data := w.Tensors[0].Data
-	switch st.codes {
-	case inBytes:
-		copy(dst, data[(expert*st.n+first)*st.k:])
-	case inOffset:
-		for i, c := range data[(expert*st.n+first)*st.k:][:n*st.k] {
-			dst[i] = c ^ 0x80
-		}
-	case inNibbles:
-		size := st.k / 2
-		for i, c := range data[(expert*st.n+first)*size:][:n*size] {
-			dst[2*i], dst[2*i+1] = c&15, c>>4
-		}
-	case alongRow:
-		size := 4 * ceil(st.k, st.perWord())
-		for i := range n {
-			unpackRow(dst[i*st.k:(i+1)*st.k], data[(expert*st.n+first+i)*size:][:size], st.bits)
-		}
-	}
-}
-
-// unpackRow unpacks words that hold 32 / bits codes each.
-func unpackRow(dst, data []byte, bits int) {
-	per := 32 / bits
-	mask := uint32(1)<<bits - 1
-	for len(dst) > 0 {
-		word := binary.LittleEndian.Uint32(data)
-		for i := range min(per, len(dst)) {
-			dst[i] = byte(word >> (bits * i) & mask)
-		}
-		dst, data = dst[min(per, len(dst)):], data[4:]
-	}
-}
-
-// readScales reads rows of scales.
-func (w *Quantised) readScales(st *storage, expert, from, to int) []float32 {
-	t := w.Tensors[st.scales.part]
-	at := (expert*st.scaleRows() + from) * st.columns
-	if st.scales.shared {
-		at = 0
-	}
-	scales := make([]float32, (to-from)*st.columns)
-	for i := range scales {
-		scales[i] = t.float(at + i)
-	}
-	return scales
-}
-
-// readZeros reads the zero points in the places of rows of scales.
-func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
-	data, half := w.Tensors[st.zeros.part].Data, byte(1)<<(st.bits-1)
-	zeros := make([]uint8, (to-from)*st.columns)
-	switch st.zeros.packing {
-	case inOffset:
-		for i, z := range data[(expert*st.scaleRows()+from)*st.columns:][:len(zeros)] {
-			zeros[i] = z + half
-		}
-	case alongColumn:
-		rows, mask := ceil(st.scaleRows(), st.perWord()), uint32(1)<<st.bits-1
-		for i := range zeros {
-			row, g := from+i/st.columns, i%st.columns
-			word := binary.LittleEndian.Uint32(data[4*((expert*rows+row/st.perWord())*st.columns+g):])
-			zeros[i] = byte(word >> (st.bits * (row % st.perWord())) & mask)
-		}
-	}
-	return zeros
-}
-
-// readGroups reads the group index. It returns nil where compressed-tensors says, by −1 everywhere, that there is none.
-func (w *Quantised) readGroups(st *storage) []int32 {
-	t := w.Tensors[st.group]
-	groups, none := make([]int32, st.k), true
-	for k := range groups {
-		g := t.integer(k)
-		if none = none && g == -1; g >= 0 && g < int64(st.columns) {
-			groups[k] = int32(g)
-		}
-	}
-	if none && w.layout == packedLayout {
-		return nil
-	}
-	return groups
-}
-
-// integer reads element i of a tensor of integers.
-func (t Stored) integer(i int) int64 {
-	if t.DType == weights.I64 {
-		return int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
-	}
-	return int64(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
-}
-
-// fail makes an error about element i of a part.
-func (w *Quantised) fail(part, i int, format string, args ...any) error {
-	t := w.Tensors[part]
-	return &weights.FormatError{File: t.File, Tensor: t.Name, Offset: t.start + int64(i*t.DType.Bits()/8), Msg: fmt.Sprintf(format, args...)}
-}
-
-// Check reads and checks everything but the codes: scales, zero points, group index and shape. What passes can be read.
-func (w *Quantised) Check() error {
+// readable is storage, for tensors that have data.
+func (w *Quantised) readable() (*storage, error) {
 	st, err := w.storage()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range w.Tensors {
+		if int64(len(t.Data)) != t.Size() {
+			return nil, fmt.Errorf("%s: tensor %q: was described without its data", t.File, t.Name)
+		}
+	}
+	return st, nil
+}
+
+// Check reads and checks everything but the codes: scales, zero points, group index and shape. A weight that passes can be
+// read.
+func (w *Quantised) Check() error {
+	st, err := w.readable()
 	for expert := 0; err == nil && expert < st.experts; expert++ {
-		err = w.checkValues(st, nil, expert)
+		m := &Matrix{}
+		w.readScales(st, m, expert, 0, st.scaleRows())
+		err = w.checkValues(st, m, expert)
 	}
 	return err
 }
 
-// checkValues checks the stored values of an expert but its codes. m holds them if they are read already.
-func (w *Quantised) checkValues(st *storage, m *Matrix, expert int) error {
-	if m == nil {
-		m = &Matrix{Scales: w.readScales(st, expert, 0, st.scaleRows()), Global: 1}
-		if st.zeros.part >= 0 {
-			m.Zeros = w.readZeros(st, expert, 0, st.scaleRows())
-		}
-		if st.global.part >= 0 {
-			m.Global = w.Tensors[st.global.part].float(st.expert(st.global, expert, 1))
-		}
-	}
-	underflow := w.Format.Codes == "nvfp4"
-	for i, s := range m.Scales {
-		if !(s > 0) && !(underflow && s == 0 && !math.Signbit(float64(s))) || math.IsInf(float64(s), 0) {
-			return w.fail(st.scales.part, st.scaleAt(expert, i), "holds the scale %v, which is not a positive number", s)
-		}
-	}
-	if g := m.Global; !(g > 0) || math.IsInf(float64(g), 0) {
-		return w.fail(st.global.part, st.expert(st.global, expert, 1), "holds the global scale %v, which is not a positive number", g)
-	}
-	if err := w.checkZeros(st, m.Zeros, expert); err != nil {
-		return err
-	}
-	if err := w.checkGroups(st); err != nil {
-		return err
-	}
-	return w.checkShape(st)
+// window reads n rows from first on. It checks nothing; inputs whose group is out of range belong to group 0.
+func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
+	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, skip: first % st.block[0], Codes: make([]byte, n*st.k)}
+	w.readCodes(st, m.Codes, expert, first, n)
+	w.readScales(st, m, expert, first/st.block[0], ceil(first+n, st.block[0]))
+	return m
 }
 
-// expert is the place of an expert's first element in a tensor of size elements for each.
-func (st *storage) expert(f field, expert, size int) int {
+// readCodes unpacks rows of codes.
+func (w *Quantised) readCodes(st *storage, dst []byte, expert, first, n int) {
+	data, size := w.Tensors[0].Data, st.rowBytes()
+	switch st.codes {
+	case alongColumn:
+		unpackColumns(dst, data, st.n, first, n, st.k, st.bits)
+		return
+	case inAWQ:
+		unpackAWQ(dst, data, st.n, first, n, st.k)
+		return
+	}
+	data = data[(expert*st.n+first)*size:][:n*size]
+	switch {
+	case st.codes == inBytes:
+		copy(dst, data)
+	case st.codes == inOffset:
+		flipHighBits(dst, data)
+	case st.k*st.bits%32 == 0:
+		unpackBits(dst, data, st.bits)
+	default:
+		for i := range n {
+			unpackBits(dst[i*st.k:(i+1)*st.k], data[i*size:(i+1)*size], st.bits)
+		}
+	}
+}
+
+// readScales reads rows [from, to) of scales, and everything else that belongs to them, into m.
+func (w *Quantised) readScales(st *storage, m *Matrix, expert, from, to int) {
+	t := w.Tensors[st.scales.part]
+	size, rows := t.DType.Bits()/8, to-from
+	m.Scales = make([]float32, rows*st.columns)
+	if st.scales.transposed {
+		line := make([]float32, rows)
+		for g := range st.columns {
+			decodeFloats(line, t.Data[(g*st.n+from)*size:], t.DType)
+			for i, s := range line {
+				m.Scales[i*st.columns+g] = s
+			}
+		}
+	} else {
+		at := st.at(st.scales, expert, st.scaleRows()*st.columns) + from*st.columns
+		decodeFloats(m.Scales, t.Data[at*size:], t.DType)
+	}
+	if m.Global, m.Divide = 1, st.divide; st.global.part >= 0 {
+		t, global := w.Tensors[st.global.part], make([]float32, 1)
+		decodeFloats(global, t.Data[st.at(st.global, expert, 1)*t.DType.Bits()/8:], t.DType)
+		m.Global = global[0]
+	}
+	if st.zeros.part >= 0 {
+		m.Zeros = w.readZeros(st, expert, from, to)
+	}
+	if st.group >= 0 {
+		m.Group = w.readGroups(st)
+	}
+}
+
+// at is an expert's first element in a tensor with size elements for each.
+func (st *storage) at(f field, expert, size int) int {
 	if f.shared {
 		return 0
 	}
 	return expert * size
 }
 
-// scaleAt is the element of the tensor of scales that holds scale i of an expert.
-func (st *storage) scaleAt(expert, i int) int {
-	return st.expert(st.scales, expert, st.scaleRows()*st.columns) + i
+// readZeros reads the zero points of rows of scales.
+func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
+	zeros := make([]uint8, 0, (to-from)*st.columns)
+	data, mask := w.Tensors[st.zeros.part].Data, byte(len(st.book.Values)-1)
+	for row := from; row < to; row++ {
+		for g := range st.columns {
+			at, i, stride := st.zeroAt(expert, row, g)
+			if st.zeros.packing == inOffset {
+				zeros = append(zeros, data[at]+st.book.Zero)
+			} else {
+				zeros = append(zeros, (bitsAt(data[at:], i, stride, st.bits)+st.less)&mask)
+			}
+		}
+	}
+	return zeros
 }
 
-func (w *Quantised) checkZeros(st *storage, zeros []uint8, expert int) error {
-	for i, z := range zeros {
-		if int(z) >= len(st.book.Values) {
-			return w.fail(st.zeros.part, expert*len(zeros)+i, "holds the zero point %d, which is out of the range of codes of %d bits", int8(z-1<<(st.bits-1)), st.bits)
+// zeroAt is where a zero point lies: from byte at on, it is code i of a stream in words that lie stride words apart.
+func (st *storage) zeroAt(expert, row, g int) (at, i, stride int) {
+	switch st.zeros.packing {
+	case inOffset:
+		return (expert*st.scaleRows()+row)*st.columns + g, 0, 0
+	case alongColumn:
+		words := ceil(st.scaleRows()*st.bits, 32)
+		return 4 * (expert*words*st.columns + g), row, st.columns
+	case inAWQ:
+		return 4 * (g*st.n + row) / 8 &^ 3, awqPlaces[row%8], 1
+	}
+	return 4 * g * (st.n * st.bits / 32), row, 1
+}
+
+// readGroups reads the group index. It returns nil where inputs lie in the order of their groups. compressed-tensors
+// says so by −1, too.
+func (w *Quantised) readGroups(st *storage) []int32 {
+	groups, ordered, none := make([]int32, st.k), true, w.layout == packedLayout
+	for k := range groups {
+		g := w.Tensors[st.group].integer(k)
+		ordered, none = ordered && g == int64(k/st.block[1]), none && g == -1
+		if g >= 0 && g < int64(st.columns) {
+			groups[k] = int32(g)
+		}
+	}
+	if ordered || none {
+		return nil
+	}
+	return groups
+}
+
+// integer reads element i of a tensor of I32 or I64.
+func (t Stored) integer(i int) int64 {
+	if t.DType == weights.I64 {
+		return int64(little.Uint64(t.Data[8*i:]))
+	}
+	return int64(int32(little.Uint32(t.Data[4*i:])))
+}
+
+// fail makes an error about a byte of a part.
+func (w *Quantised) fail(part, at int, format string, args ...any) error {
+	t := w.Tensors[part]
+	return &weights.FormatError{File: t.File, Tensor: t.Name, Offset: t.start + int64(at), Msg: fmt.Sprintf(format, args...)}
+}
+
+// checkValues checks all values of an expert's matrix but the codes.
+func (w *Quantised) checkValues(st *storage, m *Matrix, expert int) error {
+	fine := func(s float32) bool { return s > 0 && !math.IsInf(float64(s), 0) }
+	size := st.book.ScaleType.Bits() / 8
+	for i, s := range m.Scales {
+		if fine(s) || w.Format.Codes == "nvfp4" && math.Float32bits(s) == 0 { // the smallest scales of NVFP4 round to 0
+			continue
+		}
+		at := st.at(st.scales, expert, len(m.Scales)) + i
+		if st.scales.transposed {
+			at = i%st.columns*st.n + i/st.columns
+		}
+		return w.fail(st.scales.part, at*size, "holds the scale %v, which is not a positive number", s)
+	}
+	if !fine(m.Global) {
+		at := st.at(st.global, expert, 1) * w.Tensors[st.global.part].DType.Bits() / 8
+		return w.fail(st.global.part, at, "holds the global scale %v, which is not a positive number", m.Global)
+	}
+	for _, check := range []func() error{
+		func() error { return w.checkZeros(st, m.Zeros, expert) },
+		func() error { return w.checkGroups(st, m.Group) },
+		func() error { return w.checkShape(st) },
+	} {
+		if err := check(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (w *Quantised) checkGroups(st *storage) error {
-	if st.group < 0 || w.readGroups(st) == nil {
+// checkZeros checks that zero points are codes. Signed ones of 8 bits may lie beyond the range of fewer bits. GPTQ's first
+// version stores one less: if all bits are set, some runtimes add 1 to get a number that is no code, some get 0, and some
+// carry into the next zero point.
+func (w *Quantised) checkZeros(st *storage, zeros []uint8, expert int) error {
+	for i, z := range zeros {
+		at, code, stride := st.zeroAt(expert, i/st.columns, i%st.columns)
+		at += 4 * stride * (code * st.bits / 32)
+		switch {
+		case int(z) >= len(st.book.Values):
+			return w.fail(st.zeros.part, at, "holds the zero point %d, and codes of %d bits are %d to %d", int8(z-st.book.Zero), st.bits, -int(st.book.Zero), int(st.book.Zero)-1)
+		case z < st.less:
+			return w.fail(st.zeros.part, at, "holds the zero point %d of output %d, to which 1 is added, and codes of %d bits end there",
+				len(st.book.Values)-1, i/st.columns, st.bits)
+		}
+	}
+	return nil
+}
+
+// checkGroups checks that every group exists. compressed-tensors gives every group equally many inputs.
+func (w *Quantised) checkGroups(st *storage, groups []int32) error {
+	if groups == nil {
 		return nil
 	}
-	t := w.Tensors[st.group]
-	for k := range st.k {
-		if g := t.integer(k); g < 0 || g >= int64(st.columns) {
-			return w.fail(st.group, k, "puts input %d into group %d, and there are groups 0 to %d", k, g, st.columns-1)
+	t, sizes := w.Tensors[st.group], make([]int, st.columns)
+	size := t.DType.Bits() / 8
+	for k := range groups {
+		g := t.integer(k)
+		if g < 0 || g >= int64(st.columns) {
+			return w.fail(st.group, k*size, "puts input %d into group %d, and there are groups 0 to %d", k, g, st.columns-1)
+		}
+		if sizes[g]++; sizes[g] > st.block[1] && w.layout == packedLayout {
+			return w.fail(st.group, k*size, "puts more than %d inputs into group %d", st.block[1], g)
 		}
 	}
 	return nil
@@ -239,7 +260,7 @@ func (w *Quantised) checkShape(st *storage) error {
 	t := w.Tensors[st.shape]
 	for i, d := range w.Shape {
 		if have := t.integer(i); have != int64(d) {
-			return w.fail(st.shape, i, "says that dimension %d is %d, and the codes %q hold %d", i, have, w.Tensors[0].Name, d)
+			return w.fail(st.shape, i*t.DType.Bits()/8, "says that dimension %d is %d, and codes %q hold %d", i, have, w.Tensors[0].Name, d)
 		}
 	}
 	return nil

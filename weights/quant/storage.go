@@ -15,7 +15,7 @@ type storage struct {
 	book          Book
 	experts, n, k int
 	codes         packing
-	bits          int // of a packed code
+	bits          int // of a code
 	block         [2]int
 	columns       int // scales in a row of scales
 
@@ -25,37 +25,42 @@ type storage struct {
 	shape  int // part with the shape; −1: none
 	global field
 	divide bool
-	v1     bool // GPTQ's first version, which stores zero points less 1
+	less   uint8 // GPTQ's first version stores zero points less 1
 }
 
 // packing is how a tensor packs codes or zero points.
 type packing int
 
 const (
-	inBytes      packing = iota + 1 // one in a byte, as stored
-	inOffset                        // one in a byte, as a signed integer
-	inNibbles                       // two in a byte, the first in the low bits
-	alongRow                        // 32 / bits in a word, along a row, the first in the low bits
-	alongColumn                     // a stream of bits along a column, in words that lie side by side in rows
-	awqRows                         // eight of 4 bits in a word, which are neighbours in the outputs, in AWQ's order
-	zerosByGroup                    // zero points of GPTQ: [groups, outputs], a stream of bits along a row
+	inBytes     packing = iota + 1 // one in a byte, as stored
+	inOffset                       // one in a byte, as a signed integer
+	alongRow                       // a stream of bits along a row, from the lowest bits of 32-bit words on
+	alongColumn                    // a stream of bits along a column of 32-bit words
+	inAWQ                          // eight of 4 bits in a word along a row, in AWQ's order
 )
-
-// awqOrder is the output that each 4 bits of AWQ's words hold, the lowest first.
-var awqOrder = [8]int{0, 2, 4, 6, 1, 3, 5, 7}
 
 // field is a tensor of scales, zero points or a global scale.
 type field struct {
 	part       int // −1: none
 	packing    packing
-	transposed bool // stored with one row for each group
+	transposed bool // one row for each group
 	shared     bool // one value for all experts
 }
 
 func (st *storage) scaleRows() int { return ceil(st.n, st.block[0]) }
 
-// perWord is how many codes a 32-bit word holds.
-func (st *storage) perWord() int { return 32 / st.bits }
+// rowBytes is the length of a row of the tensor of codes: of the codes of an output, or of some codes of all outputs.
+func (st *storage) rowBytes() int {
+	switch st.codes {
+	case alongRow:
+		return 4 * ceil(st.k*st.bits, 32)
+	case alongColumn:
+		return 4 * st.n
+	case inAWQ:
+		return st.n / 2
+	}
+	return st.k
+}
 
 // CanRead returns nil where [Quantised.Read] knows how the weight is stored, and otherwise why it does not.
 func (w *Quantised) CanRead() error {
@@ -72,54 +77,53 @@ func (w *Quantised) Experts() int {
 	return n
 }
 
-// storage finds how a weight is stored.
-func (w *Quantised) storage() (*storage, error) {
-	if w.Shape == nil || w.Format.Per == "" {
-		return nil, fmt.Errorf("weight %q: values in %s are not read", w.Name, w.Format)
-	}
-	_, n, k, _ := matrix(w.Shape)
-	st := &storage{experts: w.Experts(), n: n, k: k, scales: field{part: w.index(Scales)}, zeros: field{part: w.index(ZeroPoints)},
-		group: w.index(GroupIndex), shape: w.index(Shape), global: field{part: w.index(GlobalScale)}}
-	err := w.layOut(st)
-	if err != nil {
-		return nil, fmt.Errorf("weight %q: %w", w.Name, err)
-	}
-	return st, nil
-}
-
 // index finds the first part of a role; −1 if there is none.
 func (w *Quantised) index(r Role) int {
 	return slices.IndexFunc(w.Tensors, func(t Stored) bool { return t.Role == r })
 }
 
+// storage finds how a weight is stored.
+func (w *Quantised) storage() (*storage, error) {
+	unread := errors.New("values of this layout are not read")
+	_, n, k, ok := matrix(w.Shape)
+	switch w.layout {
+	case scaledLayout, packedLayout, blocksLayout, gptqLayout:
+	default:
+		ok = false
+	}
+	st := &storage{experts: w.Experts(), n: n, k: k, scales: field{part: w.index(Scales)}, zeros: field{part: w.index(ZeroPoints)},
+		group: w.index(GroupIndex), shape: w.index(Shape), global: field{part: w.index(GlobalScale)}}
+	err := unread
+	if ok && st.scales.part >= 0 {
+		err = w.layOut(st)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("weight %q, %s: %w", w.Name, w.Format, err)
+	}
+	return st, nil
+}
+
 func (w *Quantised) layOut(st *storage) error {
-	scales := w.Tensors[st.scales.part]
-	st.book = Book{Codes: w.Format.Codes, ScaleType: scales.DType}
-	if scales.DType == weights.U8 {
+	st.book = Book{Codes: w.Format.Codes, ScaleType: w.Tensors[st.scales.part].DType}
+	if st.book.ScaleType == weights.U8 {
 		st.book.ScaleType = weights.F8E8M0
 	}
-	switch w.layout {
-	case scaledLayout, packedLayout, blocksLayout:
-	default:
-		return errors.New("values of this layout are not read")
+	for _, find := range []func(*storage) error{w.layOutCodes, w.layOutGPTQ, w.layOutScales} {
+		if err := find(st); err != nil {
+			return err
+		}
 	}
-	if err := w.layOutCodes(st); err != nil {
-		return err
-	}
-	return w.layOutScales(st)
+	return w.checkSizes(st)
 }
 
 // layOutCodes finds how codes and zero points are packed, and what they stand for.
 func (w *Quantised) layOutCodes(st *storage) error {
 	codes := w.Tensors[0]
 	switch kind := w.Format.Codes; {
-	case kind == "fp8":
+	case kind == "fp8" && st.zeros.part < 0:
 		st.codes, st.bits, st.book.Values = inBytes, 8, fp8Values[codes.DType]
-		if st.zeros.part >= 0 {
-			return errors.New("zero points of FP8 codes are not read")
-		}
-	case kind == "mxfp4" || kind == "nvfp4":
-		st.codes, st.bits, st.book.Values = inNibbles, 4, fp4Values
+	case (kind == "mxfp4" || kind == "nvfp4") && st.zeros.part < 0:
+		st.codes, st.bits, st.book.Values = alongRow, 4, fp4Values
 	case strings.HasPrefix(kind, "int"):
 		st.bits, _ = strconv.Atoi(kind[len("int"):])
 		if st.bits < 1 || st.bits > 8 {
@@ -129,16 +133,34 @@ func (w *Quantised) layOutCodes(st *storage) error {
 		if st.codes = alongRow; codes.DType == weights.I8 {
 			st.codes = inOffset
 		}
-		if zeros := st.zeros.part; zeros >= 0 {
-			if st.zeros.packing = alongColumn; w.Tensors[zeros].DType == weights.I8 {
-				st.zeros.packing = inOffset
-			}
+		if st.zeros.packing = alongColumn; st.zeros.part >= 0 && w.Tensors[st.zeros.part].DType == weights.I8 {
+			st.zeros.packing = inOffset
 		}
 	default:
-		return fmt.Errorf("%s codes are not read", kind)
+		return errors.New("codes of this kind are not read")
 	}
-	if st.codes == alongRow && 32%st.bits != 0 {
-		return fmt.Errorf("codes of %d bits are not read", st.bits)
+	return nil
+}
+
+// layOutGPTQ finds how GPTQ and AWQ pack codes and zero points. Both store one row for each group.
+func (w *Quantised) layOutGPTQ(st *storage) error {
+	if w.layout != gptqLayout {
+		return nil
+	}
+	st.scales.transposed, st.zeros.transposed = true, true
+	st.codes, st.zeros.packing = alongColumn, alongRow
+	switch {
+	case w.Format.Method == methodAWQ:
+		st.codes, st.zeros.packing = inAWQ, inAWQ
+		if st.bits != 4 {
+			return errors.New("AWQ codes of any other width than 4 bits are not read")
+		}
+	case w.version == "":
+		return errors.New("no config says which version of GPTQ's layout this is, and zero points differ by 1")
+	case !slices.Contains([]int{2, 3, 4, 8}, st.bits):
+		return fmt.Errorf("GPTQ codes of %d bits are not read", st.bits)
+	case w.version == methodGPTQ:
+		st.less = 1
 	}
 	return nil
 }
@@ -165,8 +187,61 @@ func (w *Quantised) layOutScales(st *storage) error {
 		st.divide = w.layout == packedLayout
 		st.global.shared = st.experts > 1 && w.Tensors[st.global.part].Len() == 1
 	}
-	if want := st.scaleRows() * st.columns; !st.scales.shared && scales.Len() != want*st.experts {
-		return fmt.Errorf("%d scales do not fit %d blocks", scales.Len(), want*st.experts)
+	return nil
+}
+
+// checkSizes compares the tensors' types and sizes with the storage. Describe has checked most of them.
+func (w *Quantised) checkSizes(st *storage) error {
+	for i, t := range w.Tensors {
+		bits, types := -1, []weights.DType{weights.I32, weights.I64}
+		switch i {
+		case 0:
+			bits, types = st.codeBits(), nil
+		case st.scales.part:
+			bits, types = st.count(st.scales, st.scaleRows()*st.columns)*t.DType.Bits(), slices.Concat(floats, powers, fineTypes)
+		case st.zeros.part:
+			bits, types = st.zeroBits(), []weights.DType{weights.I32, weights.I8}
+		case st.global.part:
+			bits, types = st.count(st.global, 1)*t.DType.Bits(), floats
+		case st.group:
+			bits = st.k * t.DType.Bits()
+		case st.shape:
+			bits = len(w.Shape) * t.DType.Bits()
+		}
+		if bits >= 0 && (t.Len()*t.DType.Bits() != bits || types != nil && !slices.Contains(types, t.DType)) {
+			return fmt.Errorf("%s %q is %s%v, which does not fit a weight of %v", t.Role, t.Name, t.DType, t.Shape, w.Shape)
+		}
 	}
 	return nil
+}
+
+// count is how many elements a tensor has with size elements for each expert.
+func (st *storage) count(f field, size int) int {
+	if f.shared {
+		return size
+	}
+	return size * st.experts
+}
+
+// codeBits is the size of the tensor of codes in bits.
+func (st *storage) codeBits() int {
+	rows := st.n
+	switch st.codes {
+	case alongColumn:
+		rows = ceil(st.k*st.bits, 32)
+	case inAWQ:
+		rows = st.k
+	}
+	return 8 * st.experts * rows * st.rowBytes()
+}
+
+// zeroBits is the size of the tensor of zero points in bits.
+func (st *storage) zeroBits() int {
+	switch bits := st.scaleRows() * st.bits; st.zeros.packing {
+	case alongRow, inAWQ:
+		return st.columns * bits
+	case alongColumn:
+		return 32 * st.experts * st.columns * ceil(bits, 32)
+	}
+	return 8 * st.experts * st.columns * st.scaleRows()
 }

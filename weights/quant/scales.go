@@ -1,0 +1,104 @@
+package quant
+
+import (
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// byteScales has the values of scales that take one byte.
+var byteScales = map[weights.DType]*[256]float32{
+	weights.U8:     (*[256]float32)(powerValues),
+	weights.F8E8M0: (*[256]float32)(powerValues),
+	weights.F8E4M3: (*[256]float32)(fp8Values[weights.F8E4M3]),
+}
+
+// decodeFloats reads len(dst) elements of a type of scales.
+func decodeFloats(dst []float32, data []byte, d weights.DType) {
+	if values := byteScales[d]; values != nil {
+		data = data[:len(dst)]
+		for i, b := range data {
+			dst[i] = values[b]
+		}
+		return
+	}
+	if d == weights.F16 {
+		data = data[:2*len(dst)]
+		for i := range dst {
+			dst[i] = half(little.Uint16(data[2*i:]))
+		}
+		return
+	}
+	f, _ := d.Format()
+	f.Decode(dst, data)
+}
+
+// half is the value of an F16.
+func half(h uint16) float32 {
+	v := uint32(h&0x7FFF) << 13
+	if h&0x7C00 == 0x7C00 {
+		v += 112 << 23 // infinity or NaN
+	} else {
+		return math.Float32frombits(math.Float32bits(math.Float32frombits(v)*0x1p112) | uint32(h&0x8000)<<16)
+	}
+	return math.Float32frombits(v + 112<<23 | uint32(h&0x8000)<<16)
+}
+
+// encodeFloats writes values as elements of a type of scales. It returns the place of the first value that the type does
+// not hold exactly; −1 if there is none.
+func encodeFloats(dst []byte, values []float32, d weights.DType) (bad int) {
+	bad = -1
+	for i := len(values) - 1; i >= 0; i-- {
+		v := values[i]
+		b := math.Float32bits(v)
+		var same bool
+		switch d {
+		case weights.F32:
+			little.PutUint32(dst[4*i:], b)
+			same = true
+		case weights.BF16:
+			little.PutUint16(dst[2*i:], uint16(b>>16))
+			same = b<<16 == 0
+		case weights.F16:
+			c := halfBits(v)
+			little.PutUint16(dst[2*i:], c)
+			same = math.Float32bits(half(c)) == b
+		case weights.F8E4M3:
+			dst[i] = fineBits(v)
+			same = math.Float32bits(byteScales[d][dst[i]]) == b
+		default:
+			dst[i] = byte(b >> 23)
+			same = math.Float32bits(powerValues[dst[i]]) == b
+		}
+		if !same {
+			bad = i
+		}
+	}
+	return bad
+}
+
+// halfBits is the F16 of a value that F16 holds exactly; any other value becomes another one.
+func halfBits(v float32) uint16 {
+	b := math.Float32bits(v)
+	sign := uint16(b >> 16 & 0x8000)
+	switch exp := int(b>>23&0xFF) - 112; {
+	case exp >= 31:
+		return sign | 0x7C00
+	case exp > 0:
+		return sign | uint16(b>>13&0x3FF) | uint16(exp)<<10
+	}
+	return sign | uint16(math.Abs(float64(v))*0x1p24)
+}
+
+// fineBits is the F8_E4M3 of a value that F8_E4M3 holds exactly; any other value becomes another one.
+func fineBits(v float32) byte {
+	b := math.Float32bits(v)
+	sign := byte(b >> 24 & 0x80)
+	switch exp := int(b>>23&0xFF) - 120; {
+	case exp > 15:
+		return sign | 0x7F
+	case exp > 0:
+		return sign | byte(b>>20&7) | byte(exp)<<3
+	}
+	return sign | byte(math.Abs(float64(v))*512)
+}
