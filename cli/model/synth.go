@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
@@ -23,10 +24,11 @@ var Synth = &cli.Command{
 	ArgsUsage: "CONFIG OUT",
 	Description: strings.TrimSpace(term.Wrap("CONFIG is a config.json, or one of "+strings.Join(synth.Names(), ", ")+". As in trained "+
 		"models, the weights' scales differ between channels, and a few channels are outliers. OUT appears whole or "+
-		"not at all.", "", "", 90)),
+		"not at all.", "", "", 90)) + "\n\n" + formatsHelp(),
 	Flags: flag.Join([]cli.Flag{
 		flag.Seed,
 		&cli.StringFlag{Name: "dtype", Usage: "element `TYPE`, such as BF16, F16, F32 or F8_E4M3", DefaultText: "the config's"},
+		&cli.StringFlag{Name: "format", Usage: "write a quantised checkpoint in the format `NAME`", DefaultText: "none"},
 		&cli.StringFlag{Name: "shard-size", Value: "2GB", DefaultText: "2GB", Usage: "largest file, in `BYTES` (kB, MB, GB)"},
 		flag.Arch,
 	}, flag.Common),
@@ -50,6 +52,14 @@ var Synth = &cli.Command{
 				return exit.Usage(fmt.Errorf("--dtype: %w", err))
 			}
 		}
+		if c.IsSet("format") {
+			if o.Format, err = quantise.Parse(c.String("format")); err != nil {
+				return exit.Usage(fmt.Errorf("--format: %w", err))
+			}
+			if o.DType.Bits() == 8 {
+				return exit.Usagef("--format and --dtype %s exclude each other", o.DType)
+			}
+		}
 		config, err := readConfig(args[0])
 		if err != nil {
 			return err
@@ -63,6 +73,17 @@ var Synth = &cli.Command{
 		}
 		return reportSynth(c, args[1], time.Since(start))
 	},
+}
+
+// formatsHelp lists the formats, a line each.
+func formatsHelp() string {
+	var b strings.Builder
+	b.WriteString(term.Wrap("--format quantises the linear layers within blocks, except routers. NAME=GROUP, as in int4=64, sets the "+
+		"size of INT4 groups. The formats:", "", "", 90) + "\n")
+	for _, f := range quantise.Formats() {
+		b.WriteString(term.Wrap(f.Doc, fmt.Sprintf("   %-15s", f.Name), strings.Repeat(" ", 18), 90))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // readConfig reads an embedded configuration, by its name, or a file.

@@ -13,7 +13,7 @@
 // Norm weights are normal around 1 (0.15, kept between 0.5 and 1.5), or around 0 in norms that add
 // the 1 themselves (Gemma's); biases around 0 (0.02), including a router's. 8-bit matrices
 // have standard deviation 1 (FP8) or 24 (I8), as the codes of a quantised checkpoint do; no scales are
-// written.
+// written. A quantised checkpoint with its scales comes from Options.Format.
 //
 // Each row draws from a stream of its own, keyed by the seed, the tensor's name and the row, so
 // the bytes do not depend on how the work is spread. They may differ between processor

@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // Options says what is written. The zero value is ready to use.
@@ -20,6 +21,9 @@ type Options struct {
 	// DType is the type of all floating-point tensors; of an 8-bit type (F8_E4M3, F8_E5M2, I8) only
 	// matrices are, as in quantised checkpoints. Default: the config's.
 	DType weights.DType
+	// Format is the layout of a quantised checkpoint, whose codes are those nearest to the weights that the same Seed gives without
+	// it. The linear layers within blocks are quantised, except routers. Default: no weight is quantised.
+	Format quantise.Format
 	// Family says which tensors there are. Default: the catalogue's for the config.
 	Family *arch.Family
 	// Workers is the number of goroutines that generate. Default GOMAXPROCS.
@@ -34,7 +38,7 @@ type Options struct {
 // dir and made durable before they get dir's, so that dir appears whole or not at all. After an
 // error, or once ctx is done, nothing is left; a process that is killed leaves .NAME.partial-PID.
 //
-// The same config, Seed, ShardBytes and DType give the same bytes at any number of workers.
+// The same config, Seed, ShardBytes, DType and Format give the same bytes at any number of workers.
 func Folder(ctx context.Context, config []byte, dir string, o Options) error {
 	if o.ShardBytes <= 0 {
 		o.ShardBytes = 2e9
@@ -61,23 +65,31 @@ func (m *model) write(ctx context.Context, tmp string, o Options) error {
 			o.Progress(done, total)
 		}
 	}
-	weightMap := map[string]string{}
-	for _, s := range m.shards {
-		for _, t := range s.tensors {
-			weightMap[t.Name] = s.file
+	files := append([]quantise.File{{Name: "config.json", Text: m.config}}, m.files...)
+	if len(m.shards) > 1 {
+		weightMap := map[string]string{}
+		for _, s := range m.shards {
+			for _, t := range s.tensors {
+				weightMap[t.Name] = s.file
+			}
 		}
+		files = append(files, quantise.File{Name: weights.IndexName, Text: weights.EncodeIndex(weightMap, total)})
+	}
+	for _, f := range files {
+		if err := atomicfile.Write(filepath.Join(tmp, f.Name), f.Text); err != nil {
+			return err
+		}
+	}
+	if m.format.Name != "" {
+		if err := m.fillQuantised(ctx, tmp, o, progress); err != nil {
+			return err
+		}
+		return ctx.Err()
+	}
+	for _, s := range m.shards {
 		if err := m.writeShard(ctx, filepath.Join(tmp, s.file), s, o, progress); err != nil {
 			return err
 		}
-	}
-	if len(m.shards) > 1 {
-		index := weights.EncodeIndex(weightMap, total)
-		if err := atomicfile.Write(filepath.Join(tmp, weights.IndexName), index); err != nil {
-			return err
-		}
-	}
-	if err := atomicfile.Write(filepath.Join(tmp, "config.json"), m.config); err != nil {
-		return err
 	}
 	return ctx.Err()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // model is everything that is decided before the first byte is written.
@@ -14,6 +15,10 @@ type model struct {
 	config []byte
 	shards []shard
 	kinds  map[string]kind
+
+	format quantise.Format         // its name is empty where no weight is quantised
+	values map[string]weights.Info // of quantised weights: their names, types and shapes without quantisation
+	files  []quantise.File         // beside config.json
 }
 
 func newModel(config []byte, o Options) (*model, error) {
@@ -47,8 +52,46 @@ func newModel(config []byte, o Options) (*model, error) {
 			return nil, fmt.Errorf("tensor %q: values of type %s cannot be generated", t.Name, tensors[i].DType)
 		}
 	}
+	if o.Format.Name != "" {
+		if tensors, err = m.quantise(layout, family, tensors, o); err != nil {
+			return nil, err
+		}
+	}
 	m.shards, err = split(tensors, o.ShardBytes)
 	return m, err
+}
+
+// quantise replaces the weights that the format quantises by the tensors of their codes.
+func (m *model) quantise(l *arch.Layout, family *arch.Family, tensors []weights.Info, o Options) (all []weights.Info, err error) {
+	if o.DType.Bits() == 8 {
+		return nil, fmt.Errorf("give a format or the type %s, not both", o.DType)
+	}
+	targets, err := quantise.TargetsOf(l, family, tensors)
+	if err != nil {
+		return nil, err
+	}
+	float, err := arch.ConfigDType(m.config)
+	if err != nil {
+		return nil, err
+	}
+	m.format, m.values = o.Format, map[string]weights.Info{}
+	for _, t := range tensors {
+		if !targets.Weights[t.Name] {
+			all = append(all, t)
+			continue
+		}
+		parts, err := o.Format.Tensors(t.Name, t.Shape[0], t.Shape[1], float)
+		if err != nil {
+			return nil, err
+		}
+		m.values[t.Name] = t
+		all = append(all, parts...)
+	}
+	if m.config, err = o.Format.Config(m.config, targets.Ignore); err != nil {
+		return nil, err
+	}
+	m.files, err = o.Format.Files(targets.Ignore)
+	return all, err
 }
 
 // kindOf derives a tensor's kind from its claim.

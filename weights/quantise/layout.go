@@ -1,0 +1,113 @@
+package quantise
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// layout is what the formats of one method share.
+type layout struct {
+	// outWords is how many outputs share a 32-bit word; 0: none do.
+	outWords int
+	// tensors are those of a linear layer, the codes first. Names stand behind that of the module; float is the model's type.
+	tensors func(f Format, n, k int, float weights.DType) []weights.Info
+	// config is the quantization_config; ignore names the modules that are not quantised.
+	config func(f Format, ignore []string) map[string]any
+	// beside is a second file with the same facts; empty where no tool writes one.
+	beside     string
+	besideText func(f Format, ignore []string) map[string]any
+}
+
+// Tensors lists the tensors of a linear layer's weight, name, with n outputs and k inputs, the codes first. Types of scales follow
+// float, the model's own type, where the layout has none of its own. It returns an error if the layout cannot hold a matrix
+// of this shape.
+func (f Format) Tensors(name string, n, k int, float weights.DType) ([]weights.Info, error) {
+	module, err := moduleOf(name)
+	if err != nil {
+		return nil, err
+	}
+	if f.Per == "group" && k%f.Block[1] != 0 {
+		hint := ""
+		if f.free {
+			hint = fmt.Sprintf(": choose another group size, as in %s=%d", f.Name, f.Block[1]/2)
+		}
+		return nil, fmt.Errorf("%s has %d inputs, which groups of %d do not divide (format %s)%s", name, k, f.Block[1], f.Name, hint)
+	}
+	if w := f.layout.outWords; w > 0 && n%w != 0 {
+		return nil, fmt.Errorf("%s has %d outputs, and format %s packs %d of them into a word", name, n, f.Name, w)
+	}
+	infos := f.layout.tensors(f, n, k, float)
+	for i := range infos {
+		infos[i].Name = module + infos[i].Name
+	}
+	return infos, nil
+}
+
+func info(name string, d weights.DType, shape ...int) weights.Info {
+	return weights.Info{Name: name, DType: d, Shape: shape}
+}
+
+var floatCompressed = &layout{config: compressed("float-quantized"), tensors: func(f Format, n, k int, float weights.DType) []weights.Info {
+	if f.Per == "tensor" {
+		return []weights.Info{info("weight", weights.F8E4M3, n, k), info("weight_scale", float, 1), info("input_scale", float, 1)}
+	}
+	rows, cols := f.Blocks(n, k)
+	return []weights.Info{info("weight", weights.F8E4M3, n, k), info("weight_scale", float, rows, cols)}
+}}
+
+var intCompressed = &layout{config: compressed("int-quantized"), tensors: func(_ Format, n, k int, float weights.DType) []weights.Info {
+	return []weights.Info{info("weight", weights.I8, n, k), info("weight_scale", float, n, 1)}
+}}
+
+var packed = &layout{config: compressed("pack-quantized"), tensors: func(f Format, n, k int, float weights.DType) []weights.Info {
+	rows, groups := f.Blocks(n, k)
+	infos := []weights.Info{info("weight_packed", weights.I32, n, k/8), info("weight_scale", float, rows, groups), info("weight_shape", weights.I64, 2)}
+	if f.Zeros {
+		infos = append(infos, info("weight_zero_point", weights.I32, ceil(n, 8), groups))
+	}
+	return infos
+}}
+
+var fourCompressed = &layout{config: compressedFour, tensors: func(f Format, n, k int, _ weights.DType) []weights.Info {
+	codes := info("weight_packed", weights.U8, n, k/2)
+	if f.Codes == "mxfp4" {
+		return []weights.Info{codes, info("weight_scale", weights.U8, n, k/f.Block[1])}
+	}
+	return []weights.Info{codes, info("weight_scale", weights.F8E4M3, n, k/f.Block[1]), info("weight_global_scale", weights.F32, 1)}
+}}
+
+var deepSeek = &layout{config: deepSeekConfig, tensors: func(f Format, n, k int, _ weights.DType) []weights.Info {
+	rows, cols := f.Blocks(n, k)
+	return []weights.Info{info("weight", weights.F8E4M3, n, k), info("weight_scale_inv", weights.F32, rows, cols)}
+}}
+
+var fbgemm = &layout{config: fbgemmConfig, tensors: func(_ Format, n, k int, _ weights.DType) []weights.Info {
+	return []weights.Info{info("weight", weights.F8E4M3, n, k), info("weight_scale", weights.F32, n, 1)}
+}}
+
+var modelOptFP8 = &layout{config: modelOptConfig, beside: "hf_quant_config.json", besideText: modelOptText,
+	tensors: func(_ Format, n, k int, _ weights.DType) []weights.Info {
+		return []weights.Info{info("weight", weights.F8E4M3, n, k), info("weight_scale", weights.F32), info("input_scale", weights.F32)}
+	}}
+
+var modelOptFour = &layout{config: modelOptConfig, beside: "hf_quant_config.json", besideText: modelOptText,
+	tensors: func(f Format, n, k int, _ weights.DType) []weights.Info {
+		return []weights.Info{info("weight", weights.U8, n, k/2), info("weight_scale", weights.F8E4M3, n, k/f.Block[1]),
+			info("weight_scale_2", weights.F32), info("input_scale", weights.F32)}
+	}}
+
+var gptq = &layout{outWords: 8, config: gptqConfig("gptq"), beside: "quantize_config.json", besideText: gptqText("gptq"), tensors: gptqTensors}
+
+var gptq2 = &layout{outWords: 8, config: gptqConfig("gptq_v2"), beside: "quantize_config.json", besideText: gptqText("gptq_v2"), tensors: gptqTensors}
+
+func gptqTensors(f Format, n, k int, _ weights.DType) []weights.Info {
+	groups := k / f.Block[1]
+	return []weights.Info{info("qweight", weights.I32, k/8, n), info("qzeros", weights.I32, groups, n/8), info("scales", weights.F16, groups, n),
+		info("g_idx", weights.I32, k)}
+}
+
+var awq = &layout{outWords: 8, config: awqConfig, tensors: func(f Format, n, k int, _ weights.DType) []weights.Info {
+	groups := k / f.Block[1]
+	return []weights.Info{info("qweight", weights.I32, k, n/8), info("qzeros", weights.I32, groups, n/8), info("scales", weights.F16, groups, n)}
+}}

@@ -1,0 +1,72 @@
+package quantise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// Targets are the weights of a model that a format quantises, and the modules that it leaves as they are.
+type Targets struct {
+	Weights map[string]bool // by name
+	// Ignore names the linear modules that stay: heads, routers, and modules that are no part of the model's family.
+	Ignore []string
+}
+
+// TargetsOf finds the linear layers within a model's blocks, except routers. tensors are those of an unquantised checkpoint with the
+// given layout. A layer that formats cannot hold, because it stores inputs × outputs, is an error.
+func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info) (*Targets, error) {
+	t := &Targets{Weights: map[string]bool{}}
+	ignored := map[string]bool{}
+	for _, info := range tensors {
+		module, err := moduleOf(info.Name)
+		if err != nil || len(info.Shape) != 2 {
+			continue
+		}
+		c := l.Claims[info.Name]
+		switch {
+		case c != nil && c.Role != arch.Linear:
+		case c == nil || c.Layer < 0 || isRouter(strings.TrimSuffix(module, ".")):
+			ignored[strings.TrimSuffix(module, ".")] = true
+		case c.OutAxis != 0:
+			return nil, fmt.Errorf("%s is stored as inputs × outputs, which no quantised format is made for", info.Name)
+		case !slices.Contains([]weights.DType{weights.BF16, weights.F16, weights.F32}, info.DType):
+			return nil, fmt.Errorf("%s is %s: only BF16, F16 and F32 weights can be quantised", info.Name, info.DType)
+		default:
+			t.Weights[info.Name] = true
+		}
+	}
+	// A head that shares the embedding's tensor is a module all the same.
+	for _, listed := range f.Tensors() {
+		name := strings.TrimPrefix(strings.TrimPrefix(listed.Name, "{root}"), "{prefix}")
+		if module, err := moduleOf(name); err == nil && listed.Role == arch.Linear && strings.Contains(" "+listed.When+" ", " tied ") {
+			ignored[strings.TrimSuffix(module, ".")] = true
+		}
+	}
+	for module := range ignored {
+		t.Ignore = append(t.Ignore, module)
+	}
+	slices.Sort(t.Ignore)
+	if len(t.Weights) == 0 {
+		return nil, fmt.Errorf("family %s has no linear layers to quantise", l.Family)
+	}
+	return t, nil
+}
+
+// isRouter reports whether a module's outputs choose experts.
+func isRouter(module string) bool {
+	last := module[strings.LastIndexByte(module, '.')+1:]
+	return last == "gate" || last == "router" || last == "shared_expert_gate"
+}
+
+// moduleOf returns the name of a weight without its last part: "model.layers.0.mlp.up_proj.".
+func moduleOf(weight string) (string, error) {
+	module, ok := strings.CutSuffix(weight, "weight")
+	if !ok || module == "" || !strings.HasSuffix(module, ".") {
+		return "", fmt.Errorf("%s is not named as the weight of a module", weight)
+	}
+	return module, nil
+}
