@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -77,11 +79,91 @@ func (c *coded) block(ctx context.Context, row, rows, col, cols int) ([]byte, er
 	return m.Data, err
 }
 
+// whole has the scales of codes that are multiplied as they are, and the codes of others if a kernel dequantises them.
 func (c *coded) whole(ctx context.Context) (gemm.Matrix, error) {
-	data, err := c.w.OperandRows(c.expert*c.rows, c.rows)
-	m := gemm.Matrix{DType: c.w.Operand(), Rows: c.rows, Cols: c.cols, Data: data}
-	if err == nil && c.transposed {
-		m = m.Transposed()
+	values, err := c.w.Load(c.expert)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return gemm.Matrix{}, err
 	}
-	return m, errors.Join(err, ctx.Err())
+	d := c.w.Operand()
+	if codes := codesOf(values); codes != nil && d == weights.BF16 && !c.transposed {
+		return codes.Matrix()
+	}
+	m := gemm.Matrix{DType: d, Rows: c.rows, Cols: c.cols, Data: values.Operand(d, 0, c.rows)}
+	if d != weights.BF16 {
+		m.Scales = scalesOf(values)
+	}
+	if c.transposed {
+		s := m.Scales
+		if m = m.Transposed(); s != nil {
+			m.Scales = transposed(s, c.rows, c.cols)
+		}
+	}
+	return m, nil
+}
+
+// scalesOf returns the scales that multiply the codes of a matrix.
+func scalesOf(m *quant.Matrix) *gemm.Scales {
+	s := &gemm.Scales{Rows: m.Block[0], Cols: m.Block[1]}
+	for n := 0; n < m.N; n += m.Block[0] {
+		for k := 0; k < m.K; k += m.Block[1] {
+			s.Values = append(s.Values, m.Scale(n, k))
+		}
+	}
+	return s
+}
+
+// transposed returns the scales of the transpose of a matrix of rows × cols.
+func transposed(s *gemm.Scales, rows, cols int) *gemm.Scales {
+	t := &gemm.Scales{Rows: s.Cols, Cols: s.Rows}
+	across, down := (cols-1)/s.Cols+1, (rows-1)/s.Rows+1
+	for c := range across {
+		for r := range down {
+			t.Values = append(t.Values, s.Values[r*across+c])
+		}
+	}
+	return t
+}
+
+// codesOf returns the four-bit codes of a matrix as a dequantising kernel reads them; nil if no kernel does.
+func codesOf(m *quant.Matrix) *gemm.Codes {
+	c := &gemm.Codes{Rows: m.N, Cols: m.K, FP4: m.Book.Codes == "mxfp4" || m.Book.Codes == "nvfp4", Group: m.Block[1], ScaleType: m.Book.ScaleType}
+	if len(m.Book.Values) != 16 || m.Block[0] != 1 || m.K%m.Block[1] != 0 {
+		return nil
+	}
+	order := m.InputsByGroup()
+	for at, k := range order {
+		if int(m.Group[k]) != at/c.Group {
+			return nil // groups of different sizes
+		}
+	}
+	if c.ScaleType != weights.F8E4M3 && c.ScaleType != weights.F8E8M0 {
+		c.ScaleType = weights.BF16
+	}
+	c.Codes = m.Codes
+	if order != nil {
+		c.Codes = make([]byte, len(m.Codes))
+		for n := range m.N {
+			for at, k := range order {
+				c.Codes[n*m.K+at] = m.Codes[n*m.K+k]
+			}
+		}
+	}
+	for _, s := range m.Scales {
+		switch c.ScaleType {
+		case weights.F8E8M0:
+			_, e := math.Frexp(float64(s))
+			c.Scales = append(c.Scales, byte(e-1+127))
+		default:
+			f, _ := c.ScaleType.Format()
+			var b [2]byte
+			f.SetElem(b[:], 0, f.FromValue(s))
+			c.Scales = append(c.Scales, b[:f.Bits/8]...)
+		}
+	}
+	c.Zeros = m.Zeros
+	if c.Validate() != nil {
+		return nil
+	}
+	return c
 }

@@ -71,7 +71,14 @@ func checkOperand(t *testing.T, q testmodel.Quantisation, m *weights.Model, laye
 	w, _ := resolved.quantised.Weight(name)
 	values, err := w.Read(0)
 	testmodel.OK(t, err)
+	global := values.Global
+	if values.Divide {
+		global = 1 / global
+	}
 	values.Global = 1
+	if w.Operand() == weights.BF16 {
+		values.Scales = rounded(values.Scales)
+	}
 	for i, l := range layers {
 		if l.Name != name {
 			continue
@@ -84,6 +91,12 @@ func checkOperand(t *testing.T, q testmodel.Quantisation, m *weights.Model, laye
 		block, err := l.W.Block(t.Context(), 5, 7, 64, 30)
 		if err != nil || whole.Rows != 128 || whole.Cols != 256 || !bytes.Equal(block, cut(whole, 5, 7, 64, 30)) {
 			t.Errorf("%s: %d × %d; a block differs (%v)", q.Name, whole.Rows, whole.Cols, err)
+		}
+		if (whole.Codes != nil) != (whole.DType == weights.BF16) || (whole.Scales != nil) == (whole.DType == weights.BF16) {
+			t.Errorf("%s: a matrix of %s with codes %v and scales %v", q.Name, whole.DType, whole.Codes, whole.Scales)
+		}
+		if s := whole.Scales; s != nil && s.Values[99/s.Rows*((255/s.Cols)+1)+200/s.Cols] != values.Scale(99, 200)*global {
+			t.Errorf("%s: another scale of row 99 and column 200", q.Name)
 		}
 		f := testmodel.FormatOf(whole.DType)
 		for at := range 128 * 256 {
@@ -102,4 +115,14 @@ func checkOperand(t *testing.T, q testmodel.Quantisation, m *weights.Model, laye
 			}
 		}
 	}
+}
+
+// rounded are values in BF16.
+func rounded(values []float32) []float32 {
+	f := testmodel.FormatOf(weights.BF16)
+	all := make([]float32, len(values))
+	for i, v := range values {
+		all[i] = f.Value(f.FromValue(v))
+	}
+	return all
 }

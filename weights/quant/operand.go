@@ -22,14 +22,19 @@ func (w *Quantised) Operand() weights.DType {
 }
 
 // Operand returns n rows from first on as the matrix units read them: elements of type d, which [Quantised.Operand] gives.
-// Elements of BF16 are the rounded values. They leave out the global scale, which kernels multiply the products by. If
-// the inputs name their groups, kernels order the inputs by group.
+// Elements of BF16 are the rounded products of codes and BF16 scales, without the global scale, which kernels multiply the
+// products by. If the inputs name their groups, kernels order the inputs by group; see [Matrix.InputsByGroup].
 func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
-	order := m.inputsByGroup()
+	order := m.InputsByGroup()
 	f, _ := d.Format()
 	data := make([]byte, n*m.K*f.Bits/8)
 	units := *m
-	units.Global = 1
+	if units.Global = 1; d == weights.BF16 {
+		units.Scales = make([]float32, len(m.Scales))
+		for i, s := range m.Scales {
+			units.Scales[i] = f.Value(f.FromValue(s))
+		}
+	}
 	row := make([]float32, m.K)
 	for i := range n {
 		to := data[i*len(data)/max(n, 1):]
@@ -78,8 +83,8 @@ func (w *Quantised) SameBytes(other *Quantised) bool {
 	})
 }
 
-// inputsByGroup lists the inputs group by group; nil if they are in that order.
-func (m *Matrix) inputsByGroup() []int {
+// InputsByGroup lists the inputs group by group, as kernels order them; nil if they are in that order.
+func (m *Matrix) InputsByGroup() []int {
 	if slices.IsSorted(m.Group) {
 		return nil
 	}
