@@ -66,9 +66,6 @@ func TestFormats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasPrefix(name, "gptq") || name == "awq" {
-			continue // package quant does not write them yet
-		}
 		m := folderOf(t, config, Options{Seed: 3, Format: format, ShardBytes: 60_000})
 		d, err := quant.Describe(m)
 		if err != nil {
@@ -122,7 +119,7 @@ func TestQuantisedRouters(t *testing.T) {
 		"qwen3_moe":   wide(t, "qwen3_moe-tiny", `{"hidden_size": 128, "moe_intermediate_size": 64, "head_dim": 32, "num_attention_heads": 4}`),
 		"deepseek_v3": named(t, "deepseek_v3-tiny"),
 	} {
-		for _, format := range []string{"deepseek-fp8", "fp8", "nvfp4", "int4=32"} {
+		for _, format := range []string{"deepseek-fp8", "gptq=32", "nvfp4", "int4=32"} {
 			if name == "deepseek_v3" && !strings.Contains(format, "fp8") {
 				continue
 			}
