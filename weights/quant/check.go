@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -102,8 +103,8 @@ func (s *survey) codesMatrix(w *Quantised) (lead []int, n, k int, ok bool) {
 
 func ceil(a, b int) int { return (a-1)/b + 1 }
 
-// granularity finds from shapes whether a scale applies to a tensor, channel, block or group. Unknown block sizes follow
-// from the shapes if these divide evenly.
+// granularity finds from shapes whether a scale applies to a tensor, channel, block or group. Blocks are 128×128 if the
+// shapes fit, or else of the size that divides the weight evenly; zeros if neither does.
 func granularity(lead []int, n, k int, scales []int) (per string, block [2]int, ok bool) {
 	all := 1
 	for _, d := range scales {
@@ -124,10 +125,16 @@ func granularity(lead []int, n, k int, scales []int) (per string, block [2]int, 
 		return "tensor", block, true
 	case a == n && b == 1, a == 1 && b == k: // some experts are stored as inputs × outputs
 		return "channel", block, true
+	case a == n && k%b == 0:
+		return "group", [2]int{1, k / b}, true
 	case a == n:
-		return "group", [2]int{1, ceil(k, b)}, true
+		return "group", block, true
+	case a == ceil(n, 128) && b == ceil(k, 128):
+		return "block", [2]int{128, 128}, true
+	case n%a == 0 && k%b == 0:
+		return "block", [2]int{n / a, k / b}, true
 	}
-	return "block", [2]int{ceil(n, a), ceil(k, b)}, true
+	return "block", block, true
 }
 
 // scaleShapes lists the shapes that scales of a granularity may have.
@@ -183,7 +190,10 @@ func (s *survey) checkGrained(w *Quantised, codes string) {
 	case !g.fits(per, scales.Shape, lead, n, k):
 		s.checkGroups(w, g, scales, lead, n, k)
 	default:
-		w.Format.Per, w.Format.Block = g.per, g.size(k)
+		w.Format.Per = g.per
+		if size := g.size(k); size[0] > 0 && size[1] > 0 {
+			w.Format.Block = size
+		}
 	}
 }
 
@@ -197,7 +207,7 @@ func (s *survey) checkGroups(w *Quantised, g *scheme, scales Stored, lead []int,
 		field, value = g.groupIn, g.group
 	}
 	because := fmt.Sprintf("%s says %v", s.config.at(s.fieldOf(g, field)), value)
-	if g.per == "group" && g.group > 0 && k%g.group != 0 {
+	if g.per == "group" && g.group > 0 && k > g.group && k%g.group != 0 {
 		s.failf(w.Tensors[0].Name, "holds rows of %d values, which groups of %d do not divide; %s", k, g.group, because)
 		return
 	}
@@ -223,7 +233,7 @@ func (g *scheme) size(k int) [2]int {
 	switch {
 	case g.per == "block":
 		return g.block
-	case g.per == "group" && g.group == -1:
+	case g.per == "group" && (g.group == -1 || g.group > k): // shorter rows are one group
 		return [2]int{1, k}
 	case g.per == "group":
 		return [2]int{1, g.group}
@@ -315,12 +325,21 @@ func (s *survey) checkPacked(w *Quantised) {
 	if !ok || !is {
 		return
 	}
-	shape, ok := s.optional(w, Shape, []weights.DType{weights.I64, weights.I32})
-	if ok {
-		ok = s.want(shape, w, "", []int{len(codes.Shape)})
+	stated := 0
+	if shape, ok := s.optional(w, Shape, []weights.DType{weights.I64, weights.I32}); ok && s.want(shape, w, "", []int{len(codes.Shape)}) {
+		stated = statedInputs(shape, slices.Concat(lead, []int{n}))
+	}
+	inputs := func(bits int) int { // 0: there is no number that fits
+		switch {
+		case stated > 0 && ceil(stated*bits, 32) == width:
+			return stated
+		case width*32%bits != 0:
+			return 0
+		}
+		return width * 32 / bits
 	}
 	g := s.scheme(w, func(g scheme) bool {
-		return strings.HasPrefix(g.codes, "int") && width*32%g.bits == 0 && g.fits("group", scales.Shape, lead, n, width*32/g.bits)
+		return strings.HasPrefix(g.codes, "int") && inputs(g.bits) > 0 && g.fits("group", scales.Shape, lead, n, inputs(g.bits))
 	})
 	if g == nil {
 		return // without it the bits per code are unknown
@@ -329,14 +348,14 @@ func (s *survey) checkPacked(w *Quantised) {
 		s.failf(codes.Name, "holds packed integers, but %s says %s", s.codesField(g), g.codes)
 		return
 	}
-	if width*32%g.bits != 0 {
+	k := inputs(g.bits)
+	if k == 0 {
 		s.failf(codes.Name, "has rows of %d bits, which codes of %d bits do not divide; %s says so", width*32, g.bits, s.config.at(s.fieldOf(g, g.bitsIn)))
 		return
 	}
-	k := width * 32 / g.bits
-	w.Shape, w.Padding = slices.Concat(lead, []int{n, k}), (32-1)/g.bits
-	if ok && s.unpadded(w, shape) {
-		w.Padding, k = 0, w.Shape[len(w.Shape)-1]
+	w.Shape = slices.Concat(lead, []int{n, k})
+	if k != stated {
+		w.Padding = (32 - 1) / g.bits
 	}
 	w.Format.Codes, w.Format.Per, w.Format.Block = g.codes, g.per, g.size(k)
 	if !g.fits(g.per, scales.Shape, lead, n, k) {
@@ -352,26 +371,25 @@ func (s *survey) checkPacked(w *Quantised) {
 	}
 }
 
-// unpadded takes the number of inputs from the tensor of a weight's shape, which packed rows round up to whole words. It
-// reports false where there are no data to read, or where they fit no such rows.
-func (s *survey) unpadded(w *Quantised, shape Stored) bool {
+// statedInputs reads the number of inputs from the tensor of a weight's shape, because packed rows may be padded. It
+// returns 0 if there are no data to read, and for a shape with other dimensions in front.
+func statedInputs(shape Stored, front []int) (k int) {
 	if int64(len(shape.Data)) != shape.Size() {
-		return false
+		return 0
 	}
-	last := len(w.Shape) - 1
 	err := weights.Guard(shape.File, func() error {
-		for i, d := range w.Shape[:last] {
+		for i, d := range front {
 			if shape.integer(i) != int64(d) {
 				return errors.New("another shape")
 			}
 		}
-		if k := shape.integer(last); k <= int64(w.Shape[last]) && k >= int64(w.Shape[last]-w.Padding) {
-			w.Shape[last] = int(k)
-			return nil
-		}
-		return errors.New("another shape")
+		k = int(shape.integer(len(front)))
+		return nil
 	})
-	return err == nil
+	if err != nil || k < 0 || k > math.MaxInt32 {
+		return 0
+	}
+	return k
 }
 
 // gptqOrAWQ tells GPTQ from AWQ by shapes: GPTQ packs codes along the inputs, AWQ along the outputs.

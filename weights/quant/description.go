@@ -91,12 +91,13 @@ func (f Format) String() string {
 	if s == "" {
 		s = "unknown format"
 	}
-	switch f.Per {
-	case "tensor", "channel":
+	switch {
+	case f.Per == "":
+	case f.Per == "tensor", f.Per == "channel", f.Block == [2]int{}:
 		s += ", per " + f.Per
-	case "block":
+	case f.Per == "block":
 		s += fmt.Sprintf(", blocks of %d×%d", f.Block[0], f.Block[1])
-	case "group":
+	case f.Per == "group":
 		s += fmt.Sprintf(", groups of %d", f.Block[1])
 	}
 	if f.Method != "" {
