@@ -45,7 +45,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 }
 
 // applyPlan applies the plan of a source to a folder that was checked.
-func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
+func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o ApplyOptions) (_ *plan.Manifest, err error) {
 	if o.Table == nil {
 		o.Table = Passes
 	}
@@ -69,6 +69,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 			return nil, err
 		}
 	}
+	defer func() { err = errors.Join(err, o.Tokens.releaseRounder()) }()
 	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler}, p, out,
 		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress})
 }

@@ -2,6 +2,7 @@ package transform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
@@ -45,7 +46,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	p, h := o.Given, o.Hessians
 	if p == nil {
 		if p, err = makePlan(ctx, s, o.Options); err != nil {
-			return nil, err
+			return nil, errors.Join(err, o.Tokens.releaseRounder())
 		}
 		h = s.hessians
 	} else if err := p.CheckFingerprint(m.Dir, s.fingerprint); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -18,6 +19,10 @@ type Device interface {
 	Name() string
 	// Calibrate gives a model for sequences of at most longest tokens. The scorer is of models like it.
 	Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated
+	// Rounder returns the device that rounds layers; nil: the CPU does.
+	Rounder(ctx context.Context) (rounding.Device, error)
+	// Release frees what Rounder's device keeps.
+	Release() error
 	// Compare is [evaluate.Scorer.Compare] without an observer.
 	Compare(ctx context.Context, s *evaluate.Scorer, before, after *weights.Model) (*evaluate.Comparison, error)
 }
@@ -82,6 +87,14 @@ func (t *Tokens) calibrate() evaluate.Calibrated {
 		t.calibrated = t.scorer.OnCPU(t.model)
 	}
 	return t.calibrated
+}
+
+// releaseRounder frees what the device that rounds keeps.
+func (t *Tokens) releaseRounder() error {
+	if t == nil || t.Device == nil {
+		return nil
+	}
+	return t.Device.Release()
 }
 
 // release frees what a search needed.

@@ -6,16 +6,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda/rounder"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
@@ -29,9 +34,123 @@ type pretended struct {
 	open     int // models
 	compared int
 	fails    error
+	rounder  rounding.Device // nil: the CPU rounds
+	released int
 }
 
 func (d *pretended) Name() string { return d.name }
+
+func (d *pretended) Rounder(context.Context) (rounding.Device, error) {
+	return d.rounder, nil
+}
+
+func (d *pretended) Release() error {
+	d.released++
+	return nil
+}
+
+// pretendedRounder rounds on the CPU by what a device is told.
+type pretendedRounder struct {
+	mu                       sync.Mutex
+	loaded                   map[string]int
+	rounds, together, powers int
+}
+
+func (r *pretendedRounder) Hessian(key string, load func(context.Context) (*rounding.Triangle, error)) rounding.DeviceHessian {
+	return &pretendedHessian{r, key, load}
+}
+
+type pretendedHessian struct {
+	*pretendedRounder
+	key  string
+	load func(context.Context) (*rounding.Triangle, error)
+}
+
+func (h *pretendedHessian) triangle(ctx context.Context) (*rounding.Triangle, error) {
+	h.mu.Lock()
+	h.loaded[h.key]++
+	h.mu.Unlock()
+	return h.load(ctx)
+}
+
+func (h *pretendedHessian) matrix(ctx context.Context) (m sgemm.Matrix, err error) {
+	t, err := h.triangle(ctx)
+	if err != nil {
+		return m, err
+	}
+	m = sgemm.Dense(t.Width, t.Width, nil)
+	rest := t.Data
+	for i := range t.Width {
+		for j, v := range rest[:t.Width-i] {
+			m.Row(i)[i+j], m.Row(i + j)[i] = v, v
+		}
+		rest = rest[t.Width-i:]
+	}
+	return m, nil
+}
+
+func (h *pretendedHessian) Diagonal(ctx context.Context) ([]float32, error) {
+	t, err := h.triangle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.Diagonal(), nil
+}
+
+func (h *pretendedHessian) Powers(ctx context.Context, w sgemm.Matrix, q ...sgemm.Matrix) (sums []float64, err error) {
+	m, err := h.matrix(ctx)
+	if len(q) == 0 {
+		q = []sgemm.Matrix{{}}
+	}
+	h.mu.Lock()
+	h.powers++
+	h.mu.Unlock()
+	for _, q := range q {
+		var sum float64
+		if err == nil {
+			sum, err = rounding.Power(ctx, w, q, m, 1)
+		}
+		sums = append(sums, sum)
+	}
+	return sums, err
+}
+
+func (h *pretendedHessian) Round(ctx context.Context, w sgemm.Matrix, fo rounding.FactorOptions, choosers []rounding.Table, o rounding.Options) (all []sgemm.Matrix, err error) {
+	m, err := h.matrix(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := rounding.NewFactor(ctx, m, fo)
+	if err != nil {
+		return nil, err
+	}
+	if f.U.Data == nil {
+		return nil, rounding.ErrNoFeedback
+	}
+	h.mu.Lock()
+	h.rounds++
+	h.together = max(h.together, len(choosers))
+	h.mu.Unlock()
+	for _, t := range choosers {
+		var c rounding.Chooser = rounding.Bits{Format: t.Format, Zeroed: t.Zeroed}
+		switch t.Kind {
+		case rounding.GridKind:
+			c = rounding.Grid{Format: t.Format, Exponents: t.Exponents}
+		case rounding.PriceKind:
+			var rates rounding.Rates
+			for _, p := range t.Prices {
+				rates.Significant = append(rates.Significant, float64(p))
+			}
+			c = rounding.Trellis{Format: t.Format, Rates: rates, Lambda: 1, Scale: t.Scale}
+		}
+		q, err := rounding.Round(ctx, w, f, c, o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
 
 func (d *pretended) Calibrate(s *evaluate.Scorer, m *weights.Model, longest int) evaluate.Calibrated {
 	d.longest = longest
@@ -139,9 +258,17 @@ func TestDevice(t *testing.T) {
 	if q := cpu.Plan.Request; q.Device != "" || q.Statistics != "" || q.Hessians == "" {
 		t.Errorf("a plan made on the CPU speaks of a device: %+v", q)
 	}
-	card := &pretended{name: "a card"}
+	rounder := &pretendedRounder{loaded: map[string]int{}}
+	card := &pretended{name: "a card", rounder: rounder}
 	gpu, gpuOut, err := r.convert(card, nil)
 	testmodel.OK(t, err)
+	if rounder.together != len(pass.Lambdas()) || rounder.rounds == 0 || rounder.powers == 0 || card.released != 1 {
+		t.Errorf("%d choosers were rounded together in %d calls, %d powers were computed, and memory was freed %d times",
+			rounder.together, rounder.rounds, rounder.powers, card.released)
+	}
+	if most := len(cpu.Plan.Predictions); len(rounder.loaded) >= 2*most {
+		t.Errorf("%d Hessians for %d layers: layers do not share those of their inputs", len(rounder.loaded), most)
+	}
 	if card.open != 0 || card.compared != 1 || card.longest != file.Parts[0].T {
 		t.Errorf("%d models are still on the device, %d comparisons were made there, for sequences of %d tokens", card.open, card.compared, card.longest)
 	}
@@ -191,6 +318,34 @@ func TestDevice(t *testing.T) {
 			t.Errorf("%s: something was written", name)
 		}
 	}
+}
+
+// A GPU rounds with the bits of the CPU in a whole search. It runs on a real card and skips where there is none.
+func TestGPURounder(t *testing.T) {
+	gpu, err := cuda.Open(0)
+	if errors.Is(err, cuda.ErrNoGPU) {
+		t.Skip(err)
+	}
+	testmodel.OK(t, err)
+	defer gpu.Close()
+	on, err := rounder.New(t.Context(), gpu)
+	testmodel.OK(t, err)
+	m, file := demoModel(t)
+	r := deviceRun{t, m, file, t.TempDir()}
+	want, wantOut, err := r.convert(&pretended{name: "a card"}, nil)
+	testmodel.OK(t, err)
+	r.dir = t.TempDir()
+	got, gotOut, err := r.convert(&pretended{name: "a card", rounder: on}, nil)
+	testmodel.OK(t, err)
+	a, err := want.Plan.Encode()
+	testmodel.OK(t, err)
+	b, err := got.Plan.Encode()
+	testmodel.OK(t, err)
+	if string(a) != string(b) {
+		t.Errorf("the plans differ:\n%s\n%s", a, b)
+	}
+	sameBytes(t, wantOut, gotOut)
+	testmodel.OK(t, on.Close())
 }
 
 // A device's statistics and those of the CPU never stand for each other in one folder.

@@ -26,7 +26,8 @@ func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return makePlan(ctx, s, o)
+	p, err := makePlan(ctx, s, o)
+	return p, errors.Join(err, o.Tokens.releaseRounder())
 }
 
 // planner is the state of one plan in the making.

@@ -18,6 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -129,6 +130,27 @@ func (t *Tokens) Effort() Effort {
 type hessians struct {
 	key       string
 	fit, held *hessian.Store
+	rounder   rounding.Device // nil: the CPU rounds
+}
+
+// Device implements [program.DeviceHessians].
+func (h hessians) Device() rounding.Device { return h.rounder }
+
+// Input implements [program.DeviceHessians].
+func (h hessians) Input(tensor string) string { return h.fit.Input(tensor) }
+
+// Triangle implements [program.DeviceHessians].
+func (h hessians) Triangle(ctx context.Context, tensor string, held bool) (*rounding.Triangle, error) {
+	of := h.fit
+	if held {
+		of = h.held
+	}
+	data, err := of.ReadTriangle(ctx, tensor)
+	if err != nil {
+		return nil, err
+	}
+	width := int(math.Sqrt(float64(2 * len(data)))) // 2·len = n²+n lies between n² and (n+1)²
+	return &rounding.Triangle{Width: width, Data: data}, nil
 }
 
 func (h hessians) Key() string { return h.key }
@@ -157,6 +179,11 @@ func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress
 	}
 	on := t.calibrate()
 	var err error
+	if t.Device != nil {
+		if h.rounder, err = t.Device.Rounder(ctx); err != nil {
+			return h, err
+		}
+	}
 	options := func(before int) hessian.Options {
 		return hessian.Options{Workers: workers, Key: h.key, Progress: func(n, total int) {
 			if progress != nil {

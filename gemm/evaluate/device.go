@@ -4,19 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda/rounder"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
 	"github.com/lowtoggle/lowtoggle/gemm/divergence"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/gemm/hessian"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Device is a GPU that runs models for a search, with float32 activations.
-type Device struct{ gpu *cuda.Device }
+type Device struct {
+	gpu    *cuda.Device
+	number int
+
+	mu      sync.Mutex
+	second  *cuda.Device     // of the same card: rounding and running a model take turns there
+	rounder *rounder.Rounder // nil until it is needed
+}
 
 // OpenDevice opens a GPU by its number; see [cuda.Open].
 func OpenDevice(number int) (*Device, error) {
@@ -24,7 +34,7 @@ func OpenDevice(number int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{gpu}, nil
+	return &Device{gpu: gpu, number: number}, nil
 }
 
 // Name returns the kind of card and the versions of cuBLASLt and of the kernels. The last digits of results depend on
@@ -64,8 +74,49 @@ func (d *Device) Compare(ctx context.Context, s *Scorer, before, after *weights.
 	return &Comparison{scores[0].Loss(), scores[1].Loss(), c, s.Tokens}, err
 }
 
+// Rounder returns the device that rounds layers on the GPU. The first call compiles its kernels.
+func (d *Device) Rounder(ctx context.Context) (_ rounding.Device, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rounder != nil {
+		return d.rounder, nil
+	}
+	if d.second == nil {
+		if d.second, err = cuda.Open(d.number); err != nil {
+			return nil, err
+		}
+	}
+	r, err := rounder.New(ctx, d.second)
+	if err != nil {
+		return nil, err
+	}
+	d.rounder = r
+	return r, nil
+}
+
+// Release frees the GPU's memory that the rounder keeps.
+func (d *Device) Release() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rounder == nil {
+		return nil
+	}
+	return d.rounder.Release()
+}
+
 // Close closes the GPU.
-func (d *Device) Close() error { return d.gpu.Close() }
+func (d *Device) Close() (err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rounder != nil {
+		err = d.rounder.Close()
+	}
+	if d.second != nil {
+		err = errors.Join(err, d.second.Close())
+	}
+	d.rounder, d.second = nil, nil
+	return errors.Join(err, d.gpu.Close())
+}
 
 type onGPU struct {
 	decoder *forward.Decoder

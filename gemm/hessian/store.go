@@ -54,28 +54,61 @@ func (s *Store) Range(tensor string) (Range, bool) {
 	return in.Range, true
 }
 
+// Input names the input of a layer, after the first layer that reads it; tensor is the weight's name.
+func (s *Store) Input(tensor string) string {
+	in, ok := s.inputs[tensor]
+	if !ok {
+		return tensor
+	}
+	return in.Layers[0]
+}
+
 // Read reads the Hessian H[K, K] of a layer with K inputs; tensor is its weight's name. The caller may
 // change the matrix. A file that has changed since it was written is an error.
 func (s *Store) Read(ctx context.Context, tensor string) (sgemm.Matrix, error) {
 	in, ok := s.inputs[tensor]
 	if !ok {
-		return sgemm.Matrix{}, fmt.Errorf("tensor %q: is no linear layer with statistics in %s: give one of this model's", tensor, s.dir)
+		return sgemm.Matrix{}, s.unknown(tensor)
 	}
+	m := sgemm.Dense(in.Width, in.Width, nil)
+	if err := s.rows(ctx, in, func(i int) []float32 { return m.Row(i)[i:] }); err != nil {
+		return sgemm.Matrix{}, err
+	}
+	mirror(m)
+	return m, nil
+}
+
+// ReadTriangle is Read of the upper triangle, row by row without gaps.
+func (s *Store) ReadTriangle(ctx context.Context, tensor string) ([]float32, error) {
+	in, ok := s.inputs[tensor]
+	if !ok {
+		return nil, s.unknown(tensor)
+	}
+	data := make([]float32, in.Width*(in.Width+1)/2)
+	rest := data
+	return data, s.rows(ctx, in, func(i int) []float32 {
+		row := rest[:in.Width-i]
+		rest = rest[in.Width-i:]
+		return row
+	})
+}
+
+func (s *Store) unknown(tensor string) error {
+	return fmt.Errorf("tensor %q: is no linear layer with statistics in %s: give one of this model's", tensor, s.dir)
+}
+
+// rows reads the rows of an input's triangle, in order, into those that row returns.
+func (s *Store) rows(ctx context.Context, in *indexed, row func(i int) []float32) error {
 	want := header{fileFormat, s.index.Key, in.input}
 	fits := func(h header) bool { return reflect.DeepEqual(h, want) }
-	m := sgemm.Dense(in.Width, in.Width, nil)
 	_, err := readTriangle(ctx, filepath.Join(s.dir, in.File), fits, func(i int, raw []byte) {
-		row := m.Row(i)[i:]
-		for j := range row {
-			row[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
+		to := row(i)
+		for j := range to {
+			to[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
 		}
 	})
 	if errors.Is(err, errDamaged) {
 		err = fmt.Errorf("%w: remove the folder %s, so that its statistics are collected again", err, s.dir)
 	}
-	if err != nil {
-		return sgemm.Matrix{}, err
-	}
-	mirror(m)
-	return m, nil
+	return err
 }

@@ -182,12 +182,7 @@ func (l *Layer) Fitted(ctx context.Context) (*program.Layer, error) {
 
 // Held is the layer with the Hessian of held-out tokens, which tells what values lose.
 func (l *Layer) Held(ctx context.Context) (*program.Layer, error) {
-	return l.loaded(&l.held, func() (*program.Layer, error) {
-		if l.Hessians == nil {
-			return l.base.LayerOf(ctx, l.bands, nil, 1)
-		}
-		return l.base.LayerOf(ctx, l.bands, l.Hessians.Held, 1)
-	})
+	return l.loaded(&l.held, func() (*program.Layer, error) { return l.base.HeldOf(ctx, l.bands, l.Hessians, 1) })
 }
 
 // Keep loads the layer's matrices once for many tries, until the returned function frees them.

@@ -51,7 +51,11 @@ var Prune = &Pass{
 		if err != nil {
 			return nil, err
 		}
-		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Signal: m.Signal, Workers: 1})
+		h, err := m.Hessian(ctx)
+		if err != nil {
+			return nil, err
+		}
+		pruning, err := rounding.Prune(ctx, m.W, h, rounding.PruneOptions{Signal: m.Signal, Workers: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +77,11 @@ var Prune = &Pass{
 		if err != nil {
 			return nil, err
 		}
-		pruning, err := rounding.Prune(ctx, m.W, m.H, rounding.PruneOptions{Damp: damp, Signal: m.Signal, Workers: 1})
+		h, err := m.Hessian(ctx)
+		if err != nil {
+			return nil, err
+		}
+		pruning, err := rounding.Prune(ctx, m.W, h, rounding.PruneOptions{Damp: damp, Signal: m.Signal, Workers: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -78,6 +78,22 @@ type banded struct {
 	n     int // outputs of the whole layer
 }
 
+// Table implements [rounding.Tabulated].
+func (c banded) Table(_, k int) (t rounding.Table, ok bool) {
+	tabulated, ok := c.Chooser.(rounding.Tabulated)
+	if !ok {
+		return t, false
+	}
+	if t, ok = tabulated.Table(c.n, k); ok && t.Exponents != nil {
+		all := t.Exponents
+		t.Exponents = nil
+		for _, r := range c.bands {
+			t.Exponents = append(t.Exponents, all[r[0]:r[1]]...)
+		}
+	}
+	return t, ok
+}
+
 // Begin implements [rounding.Chooser].
 func (c banded) Begin(_, k int) (func(rounding.Column), error) {
 	choose, err := c.Chooser.Begin(c.n, k)

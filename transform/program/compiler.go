@@ -50,10 +50,12 @@ type known struct {
 	mu   sync.Mutex
 	axes map[*quant.Weight][2]AxisMap
 	kept map[*quant.Weight]*Program
+
+	signals signals
 }
 
 func newKnown() *known {
-	return &known{axes: map[*quant.Weight][2]AxisMap{}, kept: map[*quant.Weight]*Program{}}
+	return &known{axes: map[*quant.Weight][2]AxisMap{}, kept: map[*quant.Weight]*Program{}, signals: signals{all: map[*quant.Weight]float64{}}}
 }
 
 // CompilerOptions are options of [NewCompiler].
@@ -174,7 +176,7 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 	}
 	c.count.program()
 	format, known := w.DType.Format()
-	p := &Program{Source: w, Format: format, Rows: w.Rows, Cols: w.Cols, Unit: 1, steps: steps, count: c.count}
+	p := &Program{Source: w, Format: format, Rows: w.Rows, Cols: w.Cols, Unit: 1, steps: steps, count: c.count, signals: &c.known.signals}
 	if c.layout != nil {
 		if claim := c.layout.Claims[w.Name]; claim != nil {
 			p.OutAxis = claim.OutAxis

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -27,7 +28,8 @@ type joint struct {
 	key     resultKey
 
 	mu    sync.Mutex
-	data  []byte
+	data  []byte           // rows of the result
+	bands Bands            // that data has; nil: all
 	alone rounding.Chooser // instead of data, if isAlone; nil before Prepare
 	layer *Layer           // loaded in advance, to try many steps on one layer; nil: loaded when needed
 }
@@ -161,24 +163,35 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 			return nil, err
 		}
 	}
-	q, err := p.joint.values(ctx, p, l, workers)
+	c, err := p.joint.choosing(ctx, p, l)
 	if err != nil {
 		return nil, err
+	}
+	q, err := c.values(ctx, l, workers)
+	if err != nil {
+		return nil, err
+	}
+	return p.stored(ctx, l, q, workers)
+}
+
+// stored returns the bytes of values [N, K], of the rows that the layer has.
+func (p *Program) stored(ctx context.Context, l *Layer, q sgemm.Matrix, workers int) (data []byte, err error) {
+	rows, _ := p.joint.outputPlaces(p)
+	for _, r := range rows {
+		if i := l.bands.find(r); i >= 0 {
+			clear(q.Row(i))
+		}
 	}
 	if p.OutAxis == 1 {
 		q = transposed(q)
 	}
-	data = make([]byte, p.Rows*p.RowBytes())
-	rest := q.Data
+	p.joint.bands = l.bands
+	data = make([]byte, q.Rows*p.RowBytes())
+	parallel.Do(q.Rows, workers, func(i int) { p.Format.Encode(data[i*p.RowBytes():][:p.RowBytes()], q.Row(i)) })
+	if l.finite {
+		return data, nil
+	}
 	for _, r := range l.bands.of(p.Rows) {
-		band := rest[:(r[1]-r[0])*p.Cols]
-		parallel.Do(r[1]-r[0], workers, func(i int) {
-			p.Format.Encode(data[(r[0]+i)*p.RowBytes():][:p.RowBytes()], band[i*p.Cols:][:p.Cols])
-		})
-		rest = rest[len(band):]
-		if l.finite {
-			continue
-		}
 		if err := p.keepNonFinite(ctx, data, r[0], r[1]); err != nil {
 			return nil, err
 		}
@@ -189,48 +202,78 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 // keepNonFinite gives values of rows [first, end) that are not finite their own bits back.
 func (p *Program) keepNonFinite(ctx context.Context, data []byte, first, end int) error {
 	return p.Lossless().EachBlock(ctx, first, end, func(b Block) {
+		place := p.joint.bands.find(b.First)
 		for i := range b.Rows * b.Cols {
 			if v := b.Format.Elem(b.Data, i); !b.Format.Finite(v) {
-				b.Format.SetElem(data, b.First*b.Cols+i, v)
+				b.Format.SetElem(data, place*b.Cols+i, v)
 			}
 		}
 	})
 }
 
-// values returns the layer's values [N, K] as the operations choose them.
-func (j *joint) values(ctx context.Context, p *Program, l *Layer, workers int) (q sgemm.Matrix, err error) {
-	n, k := l.W.Rows, l.W.Cols
-	f := rounding.Flat(k)
-	zero := 0
-	switch {
-	case j.damp > 0:
-		in, _ := p.InputAxis()
-		first, _ := in.Places(k, j.zeroInputs) // checked when it was compiled
-		zero = len(first)
-		if f, err = l.dampedFactor(ctx, j.damp, first, workers); err != nil {
+// outputPlaces returns the rows of the result that become zero.
+func (j *joint) outputPlaces(p *Program) (rows []int, all int) {
+	out, all := p.OutputAxis()
+	rows, _ = out.Places(all, j.zeroOutputs) // checked when it was compiled
+	return rows, all
+}
+
+// choosing says how the values of a layer are chosen.
+type choosing struct {
+	chooser rounding.Chooser
+	damp    float64 // 0: errors are not handed on
+	first   []int   // columns that become zero
+}
+
+func (j *joint) choosing(ctx context.Context, p *Program, l *Layer) (c choosing, err error) {
+	if c.damp = j.damp; c.damp > 0 {
+		in, k := p.InputAxis()
+		c.first, _ = in.Places(k, j.zeroInputs) // checked when it was compiled
+	}
+	_, all := j.outputPlaces(p)
+	c.chooser, err = j.choices(ctx, p, rounding.Loss{Signal: l.Signal}.Scale(l.W.Rows*l.W.Cols))
+	if l.bands != nil {
+		c.chooser = banded{c.chooser, l.bands, all}
+	}
+	return c, err
+}
+
+// table returns the chooser as a device's, if a device is to choose.
+func (c choosing) table(l *Layer) (t rounding.Table, ok bool) {
+	if l.on == nil || c.damp == 0 {
+		return t, false
+	}
+	if tabulated, ok := c.chooser.(rounding.Tabulated); ok {
+		return tabulated.Table(l.W.Rows, l.W.Cols)
+	}
+	return t, false
+}
+
+// values returns the layer's values [N, K].
+func (c choosing) values(ctx context.Context, l *Layer, workers int) (q sgemm.Matrix, err error) {
+	if t, ok := c.table(l); ok {
+		all, err := l.on.Round(ctx, l.W, rounding.FactorOptions{Damp: c.damp, First: c.first}, []rounding.Table{t}, rounding.Options{Workers: workers, Zero: len(c.first)})
+		if err == nil {
+			return all[0], nil
+		}
+		if !errors.Is(err, rounding.ErrNoFeedback) {
 			return q, err
 		}
-	case l.H.Rows > 0:
-		f = rounding.Uncompensated(l.H)
 	}
-	out, all := p.OutputAxis()
-	c, err := j.choices(ctx, p, rounding.Loss{Signal: l.Signal}.Scale(n*k))
+	f := rounding.Flat(l.W.Cols)
+	switch {
+	case c.damp > 0:
+		f, err = l.dampedFactor(ctx, c.damp, c.first, workers)
+	case l.known:
+		var diagonal []float32
+		if diagonal, err = l.diagonal(ctx); err == nil {
+			f = rounding.Uncompensated(diagonal)
+		}
+	}
 	if err != nil {
 		return q, err
 	}
-	if l.bands != nil {
-		c = banded{c, l.bands, all}
-	}
-	if q, err = rounding.Round(ctx, l.W, f, c, rounding.Options{Workers: workers, Zero: zero}); err != nil {
-		return q, err
-	}
-	rows, _ := out.Places(all, j.zeroOutputs)
-	for _, r := range rows {
-		if i := l.bands.find(r); i >= 0 {
-			clear(q.Row(i))
-		}
-	}
-	return q, nil
+	return rounding.Round(ctx, l.W, f, c.chooser, rounding.Options{Workers: workers, Zero: len(c.first)})
 }
 
 func (j *joint) choices(ctx context.Context, p *Program, scale float64) (c rounding.Chooser, err error) {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Hessians are the calibration statistics of a model's linear layers. Several goroutines call them at a time.
@@ -29,20 +32,34 @@ type Hessians interface {
 	Held(ctx context.Context, tensor string) (sgemm.Matrix, error)
 }
 
+// DeviceHessians are Hessians that a device may round by.
+type DeviceHessians interface {
+	Hessians
+	// Device rounds in place of the CPU; nil: the CPU rounds.
+	Device() rounding.Device
+	// Input names a layer's input. Layers with the same input have the same Hessians.
+	Input(tensor string) string
+	// Triangle returns the upper triangle of Fit, or of Held.
+	Triangle(ctx context.Context, tensor string, held bool) (*rounding.Triangle, error)
+}
+
 // Layer holds a linear layer's weights before its operations, outputs as rows.
 type Layer struct {
 	W sgemm.Matrix // [N, K]
-	H sgemm.Matrix // [K, K], the Hessian; without rows if it is not known
 	// Signal is the mean square of the outputs, summed over the outputs: on the Hessian's inputs, or without a Hessian
 	// on independent inputs of unit variance.
 	Signal float64
 
-	bands  Bands // rows of the result that W has; nil: all
-	from   []int // the source's position of each input
-	finite bool  // all values of W are finite
+	bands  Bands                  // rows of the result that W has; nil: all
+	from   []int                  // the source's position of each input
+	finite bool                   // all values of W are finite
+	known  bool                   // the Hessian is known
+	on     rounding.DeviceHessian // nil: the CPU rounds
 
 	mu     sync.Mutex
-	damp   float64 // damping of factor
+	read   func(context.Context) (sgemm.Matrix, error) // the Hessian
+	h      sgemm.Matrix                                // without rows until it is read
+	damp   float64                                     // damping of factor
 	factor *rounding.Factor
 	count  *Counters // may be nil
 }
@@ -56,13 +73,9 @@ func (l *Layer) Positions(inputs []int) []int {
 	return out
 }
 
-// Layer loads the program's layer. hessian is [Hessians.Fit] or [Hessians.Held] of its inputs, or nil.
-func (p *Program) Layer(ctx context.Context, hessian func(context.Context, string) (sgemm.Matrix, error), workers int) (*Layer, error) {
-	return p.LayerOf(ctx, nil, hessian, workers)
-}
-
-// LayerOf is Layer with the outputs of some bands alone. A program that uses it computes the rows of these bands.
-func (p *Program) LayerOf(ctx context.Context, bands Bands, hessian func(context.Context, string) (sgemm.Matrix, error), workers int) (*Layer, error) {
+// layerOf loads the program's layer with the outputs of some bands. h may be nil; held chooses [Hessians.Held]. A program
+// that uses the layer computes the rows of these bands.
+func (p *Program) layerOf(ctx context.Context, bands Bands, h Hessians, held bool, workers int) (*Layer, error) {
 	w, err := p.Lossless().outputsOf(ctx, bands, workers)
 	if err != nil {
 		return nil, err
@@ -72,13 +85,115 @@ func (p *Program) LayerOf(ctx context.Context, bands Bands, hessian func(context
 	for i := range l.from {
 		l.from[i] = at(axis.Gather, i, i)
 	}
-	if hessian != nil {
-		if l.H, err = p.hessian(ctx, hessian); err != nil {
-			return nil, err
+	if h != nil {
+		of := h.Fit
+		if held {
+			of = h.Held
+		}
+		l.known = true
+		l.read = func(ctx context.Context) (sgemm.Matrix, error) { return p.hessian(ctx, of) }
+		if l.on = p.onDevice(h, held); l.on == nil {
+			if _, err := l.Hessian(ctx); err != nil {
+				return nil, err
+			}
 		}
 	}
-	l.Signal, err = l.power(ctx, sgemm.Matrix{}, workers)
+	if bands != nil || h == nil || held || p.values != nil || p.affine != nil {
+		l.Signal, err = l.power(ctx, sgemm.Matrix{}, workers)
+		return l, err
+	}
+	l.Signal, err = p.signals.of(p.Source, func() (float64, error) { return l.power(ctx, sgemm.Matrix{}, workers) })
 	return l, err
+}
+
+// signals caches the signals of whole layers on the tokens that values are fitted to. A nil *signals keeps nothing.
+type signals struct {
+	mu  sync.Mutex
+	all map[*quant.Weight]float64
+}
+
+func (s *signals) of(w *quant.Weight, compute func() (float64, error)) (float64, error) {
+	if s == nil {
+		return compute()
+	}
+	s.mu.Lock()
+	v, ok := s.all[w]
+	s.mu.Unlock()
+	if ok {
+		return v, nil
+	}
+	v, err := compute()
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all[w] = v
+	}
+	return v, err
+}
+
+// onDevice returns the layer's Hessian on the device of h; nil if the CPU rounds.
+func (p *Program) onDevice(h Hessians, held bool) rounding.DeviceHessian {
+	d, ok := h.(DeviceHessians)
+	if !ok || d.Device() == nil {
+		return nil
+	}
+	axis, _ := p.InputAxis()
+	load := func(ctx context.Context) (t *rounding.Triangle, err error) {
+		err = weights.Guard(p.File(), func() error {
+			if axis.IsIdentity() {
+				if t, err = d.Triangle(ctx, p.Source.Name, held); err != nil {
+					err = fmt.Errorf("%s: tensor %q: its Hessian: %w", p.File(), p.Source.Name, err)
+				}
+				return err
+			}
+			of := d.Fit
+			if held {
+				of = d.Held
+			}
+			full, err := p.hessian(ctx, of)
+			if err == nil {
+				t = rounding.NewTriangle(full)
+			}
+			return err
+		})
+		return t, err
+	}
+	moved := sha256.Sum256(fmt.Append(nil, axis))
+	return d.Device().Hessian(fmt.Sprintf("%s %s %v %x", d.Key(), d.Input(p.Source.Name), held, moved), load)
+}
+
+// Hessian returns the Hessian [K, K]; without rows if it is not known.
+func (l *Layer) Hessian(ctx context.Context) (h sgemm.Matrix, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hessian(ctx)
+}
+
+// hessian is Hessian under the lock.
+func (l *Layer) hessian(ctx context.Context) (h sgemm.Matrix, err error) {
+	if l.known && l.h.Rows == 0 {
+		if h, err = l.read(ctx); err != nil {
+			return h, err
+		}
+		l.h = h
+	}
+	return l.h, nil
+}
+
+// diagonal returns the Hessian's diagonal.
+func (l *Layer) diagonal(ctx context.Context) ([]float32, error) {
+	if l.on != nil {
+		return l.on.Diagonal(ctx)
+	}
+	h, err := l.Hessian(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := make([]float32, h.Rows)
+	for i := range d {
+		d[i] = h.Row(i)[i]
+	}
+	return d, nil
 }
 
 // allFinite reports whether no value is NaN or infinite.
@@ -99,10 +214,12 @@ func (p *Program) Fitted(ctx context.Context, h Hessians, workers int) (*Layer, 
 
 // FittedOf is Fitted with the outputs of some bands alone.
 func (p *Program) FittedOf(ctx context.Context, bands Bands, h Hessians, workers int) (*Layer, error) {
-	if h == nil {
-		return p.LayerOf(ctx, bands, nil, workers)
-	}
-	return p.LayerOf(ctx, bands, h.Fit, workers)
+	return p.layerOf(ctx, bands, h, false, workers)
+}
+
+// HeldOf is FittedOf with the Hessian of held-out tokens.
+func (p *Program) HeldOf(ctx context.Context, bands Bands, h Hessians, workers int) (*Layer, error) {
+	return p.layerOf(ctx, bands, h, true, workers)
 }
 
 // hessian returns the Hessian of the inputs of a program's result. It is in the result's order. Where the program
@@ -145,7 +262,11 @@ func (l *Layer) dampedFactor(ctx context.Context, damp float64, first []int, wor
 	if l.factor != nil && l.damp == damp && len(first) == 0 {
 		return l.factor, nil
 	}
-	f, err := rounding.NewFactor(ctx, l.H, rounding.FactorOptions{Damp: damp, First: first, Workers: workers})
+	h, err := l.hessian(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := rounding.NewFactor(ctx, h, rounding.FactorOptions{Damp: damp, First: first, Workers: workers})
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +283,54 @@ func (l *Layer) Lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding
 	return rounding.Loss{Error: e, Signal: l.Signal}, err
 }
 
+// LostAll returns [Layer.Lost] for several values.
+func (l *Layer) LostAll(ctx context.Context, all []sgemm.Matrix, workers int) ([]rounding.Loss, error) {
+	lost := make([]rounding.Loss, len(all))
+	if l.on != nil && len(all) > 0 {
+		errors, err := l.on.Powers(ctx, l.W, all...)
+		for i, e := range errors {
+			lost[i] = rounding.Loss{Error: e, Signal: l.Signal}
+		}
+		return lost, err
+	}
+	for i, q := range all {
+		var err error
+		if lost[i], err = l.Lost(ctx, q, workers); err != nil {
+			return nil, err
+		}
+	}
+	return lost, nil
+}
+
+// Batch is how many values of n elements LostAll should get at a time.
+func (l *Layer) Batch(n int) int {
+	const elements = 1 << 26 // on a device many values together take little longer than one
+	if l.on == nil {
+		return 1
+	}
+	return max(1, elements/max(1, n))
+}
+
 // power returns the power of the change of the outputs if the values are those of q, or of the outputs themselves if q
 // has no rows. The inputs are the Hessian's, or without a Hessian inputs of unit variance.
 func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum float64, err error) {
-	if l.H.Rows > 0 {
-		return rounding.Power(ctx, l.W, q, l.H, workers)
+	if l.on != nil {
+		var all []sgemm.Matrix
+		if q.Rows > 0 {
+			all = append(all, q)
+		}
+		sums, err := l.on.Powers(ctx, l.W, all...)
+		if err != nil {
+			return 0, err
+		}
+		return sums[0], nil
+	}
+	if l.known {
+		h, err := l.Hessian(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return rounding.Power(ctx, l.W, q, h, workers)
 	}
 	for n := range l.W.Rows {
 		if q.Rows == 0 {

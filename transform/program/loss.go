@@ -33,7 +33,7 @@ func (p *Program) LossOfWhole() bool { return p.joint != nil && p.joint.hessians
 // If the values are chosen jointly with a Hessian, Loss returns the loss of the layer's whole output on held-out tokens.
 func (p *Program) Loss(ctx context.Context, first, last int) (l Loss, err error) {
 	if p.LossOfWhole() {
-		before, err := p.Layer(ctx, p.joint.hessians.Held, 1)
+		before, err := p.HeldOf(ctx, nil, p.joint.hessians, 1)
 		if err != nil {
 			return l, err
 		}

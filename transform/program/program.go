@@ -32,6 +32,8 @@ type Program struct {
 
 	steps []*plan.Step // in the order of the passes
 	count *Counters    // may be nil
+
+	signals *signals // may be nil
 }
 
 // add adds the operation of one more step.
@@ -92,7 +94,7 @@ func (p *Program) Scales() bool { return p.Row.Exp != nil || p.Col.Exp != nil }
 // Prepare must have been called, which does something for joint choices alone.
 func (p *Program) Run(dst []byte, first, rows int) {
 	if p.HoldsResult() {
-		copy(dst[:rows*p.RowBytes()], p.joint.data[first*p.RowBytes():])
+		copy(dst[:rows*p.RowBytes()], p.joint.data[p.joint.bands.find(first)*p.RowBytes():])
 		return
 	}
 	b := Block{first, rows, p.Cols, dst[:rows*p.RowBytes()], p.Format}

@@ -42,7 +42,7 @@ func BenchmarkRound(b *testing.B) {
 			for _, by := range []struct {
 				name string
 				*Factor
-			}{{"feedback", f}, {"plain", Uncompensated(h)}} {
+			}{{"feedback", f}, {"plain", Uncompensated(diagonalOf(h))}} {
 				b.Run(fmt.Sprintf("%s/%s/n=%d/k=%d", c.name, by.name, n, k), func(b *testing.B) {
 					for b.Loop() {
 						if _, err := Round(context.Background(), w, by.Factor, c, Options{}); err != nil {

@@ -2,7 +2,6 @@ package rounding
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
@@ -106,8 +105,7 @@ func (p *panel) corner(damp float64) error {
 			p.u[r][k], row[k] = u, float32(u)
 		}
 		if d < -indefinite*p.d[r] {
-			return fmt.Errorf("rounding: the Hessian is not positive semidefinite (pivot %.3g with %.3g added); "+
-				"give XᵀX in full", d, damp)
+			return NotSemidefinite(d, damp)
 		}
 		// No pivot of a positive semidefinite matrix is smaller than the damping. A pivot that is all
 		// rounding noise would magnify it.

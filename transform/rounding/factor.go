@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/tally"
@@ -37,7 +35,7 @@ func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, e
 	if err != nil {
 		return nil, err
 	}
-	order, err := decisionOrder(h, o.First)
+	order, err := Order(diagonalOf(h), o.First)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +58,12 @@ func NewFactor(ctx context.Context, h sgemm.Matrix, o FactorOptions) (*Factor, e
 	return f, nil
 }
 
-// Uncompensated rounds columns in their own order without feedback. Each is weighed by its diagonal element
-// of h.
-func Uncompensated(h sgemm.Matrix) *Factor {
-	f := Flat(h.Rows)
-	for k := range f.D {
-		f.D[k] = float64(h.Row(k)[k])
+// Uncompensated rounds columns in their own order without feedback. Each is weighed by its element of the
+// Hessian's diagonal.
+func Uncompensated(diagonal []float32) *Factor {
+	f := Flat(len(diagonal))
+	for k, v := range diagonal {
+		f.D[k] = float64(v)
 	}
 	return f
 }
@@ -87,47 +85,31 @@ func naturalOrder(k int) []int {
 	return order
 }
 
-// damping checks h and returns the number to add to its diagonal: relative times the diagonal's mean.
+// damping checks h and returns [Damping].
 func damping(h sgemm.Matrix, relative float64) (float64, error) {
 	if h.Rows != h.Cols {
 		return 0, fmt.Errorf("rounding: the Hessian is %d×%d; give XᵀX, which is square", h.Rows, h.Cols)
 	}
-	if !(relative >= 0) || math.IsInf(relative, 1) {
-		return 0, fmt.Errorf("rounding: damping is %g; give a number that is not negative", relative)
-	}
-	if relative == 0 {
-		relative = 1e-3
-	}
-	var trace float64
-	for i := range h.Rows {
-		row := h.Row(i)
-		for j, v := range row {
+	damp, err := Damping(diagonalOf(h), relative)
+	for i := 0; err == nil && i < h.Rows; i++ {
+		if err = checkRow(i, h.Row(i)[i:]); err != nil {
+			break
+		}
+		for j, v := range h.Row(i)[:i] {
 			if v-v != 0 {
 				return 0, fmt.Errorf("rounding: the Hessian is %g at (%d, %d); leave out tokens whose activations overflow", v, i, j)
 			}
 		}
-		if row[i] < 0 {
-			return 0, fmt.Errorf("rounding: the Hessian is %g at (%d, %d); a mean of squares is not negative", row[i], i, i)
-		}
-		trace += float64(row[i])
 	}
-	if trace == 0 {
-		return 0, nil
-	}
-	return relative * trace / float64(h.Rows), nil
+	return damp, err
 }
 
-// decisionOrder returns the columns of first, then the others by descending diagonal of h; of equals the
-// smaller index comes first.
-func decisionOrder(h sgemm.Matrix, first []int) ([]int, error) {
-	chosen := make([]bool, h.Rows)
-	for _, k := range first {
-		if k < 0 || k >= h.Rows || chosen[k] {
-			return nil, fmt.Errorf("rounding: column %d to be rounded first is listed twice or outside 0 to %d", k, h.Rows-1)
-		}
-		chosen[k] = true
+func diagonalOf(h sgemm.Matrix) []float32 {
+	d := make([]float32, h.Rows)
+	for i := range d {
+		d[i] = h.Row(i)[i]
 	}
-	rest := slices.DeleteFunc(naturalOrder(h.Rows), func(k int) bool { return chosen[k] })
-	slices.SortStableFunc(rest, func(a, b int) int { return -cmp.Compare(h.Row(a)[a], h.Row(b)[b]) })
-	return append(slices.Clone(first), rest...), nil
+	return d
 }
+
+func compareDescending(a, b float32) int { return -cmp.Compare(a, b) }

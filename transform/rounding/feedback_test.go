@@ -61,7 +61,7 @@ func TestFeedbackLowersError(t *testing.T) {
 		exps[i] = -2
 	}
 	for _, c := range []Chooser{Grid{f8, exps}, Bits{f8, 2}, Stored{f8}} {
-		plain := must(Measure(ctx, w, must(Round(ctx, w, Uncompensated(h), c, Options{}))(t), h, 0))(t)
+		plain := must(Measure(ctx, w, must(Round(ctx, w, Uncompensated(diagonalOf(h)), c, Options{}))(t), h, 0))(t)
 		fed := must(Measure(ctx, w, must(Round(ctx, w, f, c, Options{}))(t), h, 0))(t)
 		if !(fed.Decibels() > plain.Decibels()+1) {
 			t.Errorf("%T: %.1f dB with feedback, %.1f dB without", c, fed.Decibels(), plain.Decibels())

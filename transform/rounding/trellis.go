@@ -61,10 +61,7 @@ func newPrices(t Trellis) *prices {
 	for i := range p.candidates.slots {
 		p.slots[i] = p.bits[significant(i)]
 	}
-	if t.Format.IsFloat() {
-		p.from = math.Float32bits(float32(math.Ldexp(1, 1-t.Format.Bias)))
-		p.to = math.Float32bits(p.top) &^ (binade - 1)
-	}
+	p.from, p.to = ordinary(t.Format)
 	return p
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
@@ -115,29 +116,48 @@ func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas [
 	if err != nil {
 		return nil, err
 	}
-	sample := l.Sample(programs...)
-	for i, p := range points {
-		if err := p.measure(ctx, l, sample, programs[i]); err != nil {
+	if err := program.PrepareTogether(ctx, programs, 1); err != nil {
+		return nil, err
+	}
+	sample, held := l.Sample(programs...), (*program.Layer)(nil)
+	for first := 0; first < len(points); {
+		end := min(first+1, len(points))
+		if held != nil {
+			end = min(first+held.Batch(held.W.Rows*held.W.Cols), len(points))
+		}
+		outputs := make([]sgemm.Matrix, end-first)
+		for i := range outputs {
+			if points[first+i].Energy, outputs[i], err = measured(ctx, l, sample, programs[first+i]); err != nil {
+				return nil, err
+			}
+		}
+		if held, err = l.Held(ctx); err != nil {
 			return nil, err
 		}
-		c = append(c, p)
+		lost, err := held.LostAll(ctx, outputs, 1)
+		if err != nil {
+			return nil, err
+		}
+		for i, loss := range lost {
+			points[first+i].Error = relative(loss)
+		}
+		first = end
 	}
-	return c, nil
+	return points, nil
 }
 
-// measure measures a point's error and energy with its program.
-func (p *point) measure(ctx context.Context, l *pass.Layer, s *pass.Sample, prog *program.Program) error {
-	if err := prog.Prepare(ctx, 1); err != nil {
-		return err
+// measured returns the energy and the outputs of a program.
+func measured(ctx context.Context, l *pass.Layer, s *pass.Sample, p *program.Program) (energy float64, outputs sgemm.Matrix, err error) {
+	if err := p.Prepare(ctx, 1); err != nil {
+		return 0, outputs, err
 	}
-	defer prog.Release()
-	e, err := s.Energy(ctx, prog)
+	defer p.Release()
+	e, err := s.Energy(ctx, p)
 	if err != nil {
-		return err
+		return 0, outputs, err
 	}
-	loss, err := heldLoss(ctx, l, prog)
-	p.Error, p.Energy = relative(loss), e.Relative
-	return err
+	outputs, err = p.OutputsOf(ctx, l.Bands())
+	return e.Relative, outputs, err
 }
 
 // relative returns the error as a share of the signal.
