@@ -15,6 +15,8 @@ type File struct {
 	mapped   []byte
 	head     int // length of the head: length field and JSON
 	byName   map[string]int
+	arranged bool     // not on a disk
+	parts    [][]byte // the tensors' data, if arranged
 }
 
 // OpenFile maps path and checks its header completely; it reads no tensor data. The caller closes
@@ -63,12 +65,23 @@ func (f *File) readHeader() error {
 // Close unmaps the file; the Data of its tensors is invalid from then on.
 func (f *File) Close() error {
 	m := f.mapped
-	f.mapped = nil
+	f.mapped, f.parts = nil, nil
+	if f.arranged {
+		return nil
+	}
 	return unmap(m)
 }
 
 // Size is the file's length in bytes.
-func (f *File) Size() int64 { return int64(len(f.mapped)) }
+func (f *File) Size() int64 { return int64(f.head) + f.DataSize() }
+
+// DataSize is the length of everything after the head.
+func (f *File) DataSize() int64 {
+	if n := len(f.Tensors); n > 0 {
+		return f.Tensors[n-1].End
+	}
+	return 0
+}
 
 // Head is the file up to its data: length field and JSON, as they stand.
 func (f *File) Head() []byte { return f.mapped[:f.head] }
@@ -87,6 +100,9 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 
 func (f *File) at(i int) Tensor {
 	t := f.Tensors[i]
+	if f.arranged {
+		return Tensor{Info: t, Data: f.parts[i], File: f.Path}
+	}
 	return Tensor{Info: t, Data: f.Data()[t.Begin:t.End:t.End], File: f.Path}
 }
 

@@ -36,6 +36,9 @@ type Quantised struct {
 	Padding int
 	// Tensors are all that belong to it, the codes first.
 	Tensors []Stored
+	// Make returns rows of an expert's matrix from first on, for a weight whose tensors are yet to be written; nil for
+	// all others. It is called with whole blocks of rows, by several goroutines.
+	Make func(expert, first, n int) *Matrix
 
 	layout  layout
 	version string // of GPTQ's layout; empty where no config says

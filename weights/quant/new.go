@@ -1,14 +1,14 @@
 package quant
 
-// New returns a matrix with the dimensions, blocks and codes of the weight, for values that are yet to be chosen. Codes, scales,
+// New returns a matrix of n rows with the blocks and codes of the weight, for values that are yet to be chosen. Codes, scales,
 // zero points and groups are 0, and the global scale is 1. The weight's tensors need no data.
-func (w *Quantised) New() (*Matrix, error) {
+func (w *Quantised) New(n int) (*Matrix, error) {
 	st, err := w.storage()
 	if err != nil {
 		return nil, err
 	}
-	scales := st.scaleRows() * st.columns
-	m := &Matrix{Book: st.book, N: st.n, K: st.k, Block: st.block, Global: 1, Divide: st.divide, Codes: make([]byte, st.n*st.k), Scales: make([]float32, scales)}
+	scales := ceil(n, st.block[0]) * st.columns
+	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, Global: 1, Divide: st.divide, Codes: make([]byte, n*st.k), Scales: make([]float32, scales)}
 	if st.zeros.part >= 0 {
 		m.Zeros = make([]uint8, scales)
 	}

@@ -20,17 +20,20 @@ func (w *Quantised) Read(expert int) (*Matrix, error) {
 		return nil, fmt.Errorf("weight %q has no expert %d", w.Name, expert)
 	}
 	m := w.window(st, expert, 0, st.n)
+	if w.Make != nil {
+		return m, nil
+	}
 	if err := w.checkValues(st, m, expert); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// readable is storage, for tensors that have data.
+// readable is storage, for tensors that have data, or a weight that makes its matrices.
 func (w *Quantised) readable() (*storage, error) {
 	st, err := w.storage()
-	if err != nil {
-		return nil, err
+	if err != nil || w.Make != nil {
+		return st, err
 	}
 	for _, t := range w.Tensors {
 		if int64(len(t.Data)) != t.Size() {
@@ -44,7 +47,7 @@ func (w *Quantised) readable() (*storage, error) {
 // read.
 func (w *Quantised) Check() error {
 	st, err := w.readable()
-	for expert := 0; err == nil && expert < st.experts; expert++ {
+	for expert := 0; err == nil && expert < st.experts && w.Make == nil; expert++ {
 		m := &Matrix{}
 		w.readScales(st, m, expert, 0, st.scaleRows())
 		err = w.checkValues(st, m, expert)
@@ -54,6 +57,12 @@ func (w *Quantised) Check() error {
 
 // window reads n rows from first on. It checks nothing; inputs whose group is out of range belong to group 0.
 func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
+	if w.Make != nil {
+		from, to := first/st.block[0]*st.block[0], min(ceil(first+n, st.block[0])*st.block[0], st.n)
+		m := *w.Make(expert, from, to-from)
+		m.N, m.skip, m.Codes = n, first-from, m.Codes[(first-from)*st.k:(first-from+n)*st.k]
+		return &m
+	}
 	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, skip: first % st.block[0], Codes: make([]byte, n*st.k)}
 	w.readCodes(st, m.Codes, expert, first, n)
 	w.readScales(st, m, expert, first/st.block[0], ceil(first+n, st.block[0]))

@@ -11,24 +11,43 @@ import (
 // the range, of its values, as most tools choose it. row writes the values of an output to dst; it is called for all outputs in
 // order, and twice where one scale counts for the whole tensor. A group index is kept as it is.
 func (f Format) Nearest(m *quant.Matrix, row func(dst []float32, n int)) {
-	values := make([]float32, m.K*min(m.N, m.Block[0]))
-	rows := len(values) / max(1, m.K)
-	if f.Per == "tensor" || f.Codes == "nvfp4" {
-		values, rows = values[:m.K], 1
-		bits := uint32(0) // of the largest magnitude, which are ordered as magnitudes are
-		for n := range m.N {
-			row(values, n)
-			for _, v := range values {
-				bits = max(bits, math.Float32bits(v)&math.MaxInt32)
-			}
-		}
-		largest := math.Float32frombits(bits)
-		if f.Codes == "nvfp4" {
-			m.Global = globalScale(largest, m.Divide)
-		} else {
-			m.Scales[0] = m.Book.RoundScale(scaleFor(largest, floatMost))
+	if f.whole() {
+		f.setWhole(m, largestOf(m.N, m.K, row))
+	}
+	f.nearest(m, row)
+}
+
+// whole reports whether one scale counts for a whole tensor.
+func (f Format) whole() bool { return f.Per == "tensor" || f.Codes == "nvfp4" }
+
+// largestOf returns the largest magnitude of n rows of k values.
+func largestOf(n, k int, row func(dst []float32, n int)) float32 {
+	values, bits := make([]float32, k), uint32(0) // bits of magnitudes are ordered as magnitudes are
+	for i := range n {
+		row(values, i)
+		for _, v := range values {
+			bits = max(bits, math.Float32bits(v)&math.MaxInt32)
 		}
 	}
+	return math.Float32frombits(bits)
+}
+
+// setWhole sets the scale of a whole tensor from the largest magnitude of its values.
+func (f Format) setWhole(m *quant.Matrix, largest float32) {
+	if f.Codes == "nvfp4" {
+		m.Global = globalScale(largest, m.Divide)
+	} else {
+		m.Scales[0] = m.Book.RoundScale(scaleFor(largest, floatMost))
+	}
+}
+
+// nearest is Nearest for a matrix whose scale of the whole tensor, if there is one, is set.
+func (f Format) nearest(m *quant.Matrix, row func(dst []float32, n int)) {
+	rows := min(m.N, m.Block[0])
+	if f.Per == "tensor" {
+		rows = 1
+	}
+	values := make([]float32, rows*m.K)
 	ranges, inverses := make([]valueRange, m.Columns()), make([]float32, m.Columns())
 	for n := 0; n < m.N; n += rows {
 		count := min(rows, m.N-n)
@@ -134,7 +153,7 @@ func (f Format) setScales(m *quant.Matrix, at int, ranges []valueRange) {
 	for g, r := range ranges {
 		m.Zeros[at+g] = m.Book.Zero
 		if f.Zeros { // GPTQ of version 1 has no zero point 0
-			m.Zeros[at+g] = byte(min(max(nearest(-r.lowest/scales[g]), 1), levels))
+			m.Zeros[at+g] = byte(min(max(round(-r.lowest/scales[g]), 1), levels))
 		}
 	}
 }
@@ -233,8 +252,8 @@ func (f Format) setIntegers(m *quant.Matrix, at int, codes []byte, values, inver
 	}
 }
 
-// nearest rounds to a whole number, ties to even. |v| is below 2^22.
-func nearest(v float32) int32 {
+// round rounds to a whole number, ties to even. |v| is below 2^22.
+func round(v float32) int32 {
 	const middle = 3 << 22
 	return int32(math.Float32bits(v+middle)) - int32(math.Float32bits(middle))
 }
@@ -242,7 +261,7 @@ func nearest(v float32) int32 {
 // intCode is the integer code nearest to v.
 func intCode(v, inverse float32, zero, most int32) byte {
 	q := float32(v * inverse)
-	return byte(min(max(nearest(min(max(q, -512), 512))+zero, 0), most))
+	return byte(min(max(round(min(max(q, -512), 512))+zero, 0), most))
 }
 
 // floatCode is the E4M3 code nearest to v, ties to even. Values beyond the largest become the largest.
@@ -253,7 +272,7 @@ func floatCode(v float32) byte {
 		return sign | 0x7E
 	}
 	if magnitude < 0x3C800000 { // 2^-6: multiples of 2^-9
-		return sign | byte(nearest(math.Float32frombits(magnitude)*(1<<9)))
+		return sign | byte(round(math.Float32frombits(magnitude)*(1<<9)))
 	}
 	magnitude += 0x7FFFF + magnitude>>20&1
 	return sign | byte(magnitude>>20-(127-7)<<3)
@@ -264,7 +283,7 @@ func fourCode(v float32) byte {
 	b := math.Float32bits(v)
 	magnitude := min(b&math.MaxInt32, 0x40C00000) // 6
 	code := (magnitude+0x1FFFFF+magnitude>>22&1)>>22 - (127-1)<<1
-	if half := uint32(nearest(2 * math.Float32frombits(magnitude))); magnitude < 0x3F800000 { // below 1: multiples of 0.5
+	if half := uint32(round(2 * math.Float32frombits(magnitude))); magnitude < 0x3F800000 { // below 1: multiples of 0.5
 		code = half
 	}
 	return byte(b>>28&8 | code)

@@ -126,7 +126,7 @@ func (f *filler) jobs(m *weights.Model) (jobs []job, err error) {
 
 // quantise writes the tensors of a quantised weight, whose values have the given name, type and shape.
 func (f *filler) quantise(w *quant.Quantised, info weights.Info) error {
-	m, err := w.New()
+	m, err := w.New(info.Shape[0])
 	if err != nil {
 		return err
 	}

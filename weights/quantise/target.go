@@ -1,0 +1,154 @@
+package quantise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Target is a model as a format stores it, before its codes are chosen. Its files have the source's names, and headers of their
+// own. Tensors that stay are the source's; those of quantised weights have no data. It is valid until the source is closed.
+type Target struct {
+	*weights.Model
+	Format      Format
+	Description *quant.Description
+	// Files are config.json and others beside the tensors whose text is not the source's.
+	Files []File
+}
+
+// NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes nearest to
+// the source's values. A nil family is the catalogue's for the config. A model that is quantised already, has no config.json or
+// no family, or has weights that the format cannot hold is an error.
+func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error) {
+	d, err := quant.Describe(m)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Any():
+		return nil, fmt.Errorf("%s: is quantised already (%s): give the unquantised model", m.Dir, d.Formats())
+	case m.Others == nil || m.Config == nil:
+		return nil, fmt.Errorf("%s: a quantised checkpoint needs a config.json: give a folder with one", m.Dir)
+	case m.Adapter != nil:
+		return nil, fmt.Errorf("%s: is an adapter of unquantised weights: take it out of the folder first", m.Adapter.Path)
+	}
+	if family == nil {
+		if family, err = arch.Detect(m.Config); err != nil {
+			return nil, fmt.Errorf("%s: which layers to quantise is not known: %w", m.Dir, err)
+		}
+	}
+	layout, err := arch.Resolve(m, family)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := TargetsOf(layout, family, m.Infos())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+	}
+	t := &Target{Format: f}
+	config, err := f.Config(m.Config, targets.Ignore)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+	}
+	beside, err := f.Files(targets.Ignore)
+	if err != nil {
+		return nil, err
+	}
+	t.Files = append([]File{{"config.json", config}}, beside...)
+	if err := t.arrange(m, targets); err != nil {
+		return nil, err
+	}
+	if t.Description, err = quant.Describe(t.Model); err != nil {
+		return nil, err
+	}
+	for _, w := range t.Description.Weights {
+		source, ok := m.Tensor(w.Name)
+		if !ok {
+			return nil, fmt.Errorf("the format %s makes a weight %q that the model has not", f, w.Name)
+		}
+		if w.Make, err = f.maker(w, source); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// arrange makes the files of the target.
+func (t *Target) arrange(m *weights.Model, targets *Targets) error {
+	model := *m
+	model.Config, model.Shards = t.Files[0].Text, nil
+	for _, file := range m.Shards {
+		var infos []weights.Info
+		for _, info := range file.Tensors {
+			if !targets.Weights[info.Name] {
+				infos = append(infos, info)
+				continue
+			}
+			parts, err := t.Format.Tensors(info.Name, info.Shape[0], info.Shape[1], info.DType)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.Dir, err)
+			}
+			infos = append(infos, parts...)
+		}
+		align(infos)
+		arranged, err := weights.Arrange(file.Path, infos, file.Metadata, func(info weights.Info) []byte {
+			if source, ok := file.Tensor(info.Name); ok && !targets.Weights[info.Name] {
+				return source.Data
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		model.Shards = append(model.Shards, arranged)
+	}
+	t.Model = &model
+	return nil
+}
+
+// align orders tensors so that each begins at a multiple of its elements' size. Tensors of whole 8 bytes stay together with their
+// weight's; the others come last.
+func align(infos []weights.Info) {
+	last := func(i weights.Info) int {
+		if i.Len()*i.DType.Bits()/8%8 == 0 {
+			return 0
+		}
+		return 65 - i.DType.Bits() // of the wide ones first
+	}
+	slices.SortStableFunc(infos, func(a, b weights.Info) int { return cmp.Compare(last(a), last(b)) })
+}
+
+// maker returns the function that makes a weight's matrices from its values.
+func (f Format) maker(w *quant.Quantised, source weights.Tensor) (func(expert, first, n int) *quant.Matrix, error) {
+	if f.Ordered || f.Per == "tensor" {
+		return nil, fmt.Errorf("models are not converted to the format %s", f)
+	}
+	values, ok := source.DType.Format()
+	if !ok {
+		return nil, errors.New("values of type " + source.DType.String() + " cannot be quantised")
+	}
+	size := source.Shape[1] * source.DType.Bits() / 8
+	rows := func(first int) func(dst []float32, n int) {
+		return func(dst []float32, n int) { values.Decode(dst, source.Data[(first+n)*size:][:size]) }
+	}
+	largest := sync.OnceValue(func() float32 { return largestOf(source.Shape[0], source.Shape[1], rows(0)) })
+	if _, err := w.New(0); err != nil {
+		return nil, err
+	}
+	return func(_, first, n int) *quant.Matrix {
+		m, _ := w.New(n) // its error has been looked at
+		if f.whole() {
+			f.setWhole(m, largest())
+		}
+		for k := range m.Group {
+			m.Group[k] = int32(k / m.Block[1])
+		}
+		f.nearest(m, rows(first))
+		return m
+	}, nil
+}

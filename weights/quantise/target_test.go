@@ -1,0 +1,100 @@
+package quantise_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
+)
+
+// TestTarget: a target has the weights that synth writes in its format, in the same codes.
+func TestTarget(t *testing.T) {
+	config := testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape)
+	plain := testmodel.Open(t, testmodel.Folder(t, config, synth.Options{Seed: 4, ShardBytes: 100_000}))
+	for _, name := range []string{"fp8", "fp8-block", "deepseek-fp8", "int8", "int4=64", "int4-asym", "gptq", "awq", "mxfp4", "nvfp4", "modelopt-nvfp4"} {
+		f, err := quantise.Parse(name)
+		testmodel.OK(t, err)
+		target, err := quantise.NewTarget(plain, nil, f)
+		testmodel.OK(t, err)
+		want := testmodel.Open(t, testmodel.Folder(t, config, synth.Options{Seed: 4, Format: f}))
+		d, err := quant.Describe(want)
+		testmodel.OK(t, err)
+		if a, b := target.Description.Formats(), d.Formats(); a != b {
+			t.Fatalf("%s: %s, want %s", name, a, b)
+		}
+		if string(target.Config) != string(want.Config) && !bytes.Contains(target.Config, []byte("quantization_config")) {
+			t.Errorf("%s: config %s", name, target.Config)
+		}
+		if len(target.Shards) != len(plain.Shards) || target.Shards[0].Path != plain.Shards[0].Path {
+			t.Errorf("%s: the shards have other names", name)
+		}
+		for _, w := range d.Weights {
+			a, ok := target.Description.Weight(w.Name)
+			if !ok {
+				t.Fatalf("%s: no weight %s", name, w.Name)
+			}
+			got, err := a.Read(0)
+			testmodel.OK(t, err)
+			exp, err := w.Read(0)
+			testmodel.OK(t, err)
+			if !bytes.Equal(got.Codes, exp.Codes) || !slices.Equal(got.Scales, exp.Scales) || !slices.Equal(got.Zeros, exp.Zeros) || got.Global != exp.Global {
+				t.Fatalf("%s: %s has other codes or scales", name, w.Name)
+			}
+		}
+		for _, s := range target.Shards {
+			for _, info := range s.Tensors {
+				if size := int64(info.DType.Bits() / 8); info.Begin%size != 0 {
+					t.Errorf("%s: %s begins at byte %d", name, info.Name, info.Begin)
+				}
+			}
+		}
+	}
+}
+
+// TestTargetRows: rows that are read in pieces are those of the whole matrix.
+func TestTargetRows(t *testing.T) {
+	m := testmodel.Open(t, testmodel.Folder(t, testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 4}))
+	for _, name := range []string{"fp8-block", "nvfp4", "int4=32"} {
+		f, err := quantise.Parse(name)
+		testmodel.OK(t, err)
+		target, err := quantise.NewTarget(m, nil, f)
+		testmodel.OK(t, err)
+		w, _ := quant.Group(target.Model, target.Description).Weight("model.layers.1.mlp.up_proj.weight")
+		whole := w.ReadRows(nil, 0, w.Rows)
+		for first := 0; first < w.Rows; {
+			n := min(w.Rows-first, 1+first*7%50)
+			if !bytes.Equal(w.ReadRows(nil, first, n), whole[first*w.RowBytes():(first+n)*w.RowBytes()]) {
+				t.Errorf("%s: %d rows from %d on differ from the whole", name, n, first)
+			}
+			first += n
+		}
+	}
+}
+
+func TestTargetErrors(t *testing.T) {
+	llama := testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape)
+	narrow := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", "{}"), synth.Options{})
+	int4, _ := quantise.Parse("int4")
+	bare := testmodel.Folder(t, llama, synth.Options{})
+	testmodel.OK(t, os.Remove(filepath.Join(bare, "config.json")))
+	unknown := testmodel.Folder(t, llama, synth.Options{})
+	testmodel.OK(t, os.WriteFile(filepath.Join(unknown, "config.json"), []byte(`{"model_type": "abacus"}`), 0o666))
+	for dir, want := range map[string]string{
+		narrow:  "48 inputs, which groups of 128 do not divide",
+		bare:    "needs a config.json",
+		unknown: "which layers to quantise is not known",
+		testmodel.Folder(t, testmodel.Config(t, "gpt2-tiny", "{}"), synth.Options{}):                    "is stored as inputs × outputs",
+		testmodel.Folder(t, llama, synth.Options{Format: int4}):                                         "is quantised already (14 weights in int4",
+		filepath.Join(testmodel.Folder(t, llama, synth.Options{}), "model.safetensors"):                 "give a folder",
+		testmodel.Folder(t, testmodel.Config(t, "llama-tiny", `{"dtype": "float32"}`), synth.Options{}): "groups of 128",
+	} {
+		_, err := quantise.NewTarget(testmodel.Open(t, dir), nil, int4)
+		testmodel.WantError(t, err, want)
+	}
+}
