@@ -19,7 +19,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 		family = "family " + r.Family + ", "
 	}
 	fmt.Fprintf(w, "%s: %s%s, %s, %s\n", r.Model, family, term.Plural(r.Total.Tensors, "tensor", "tensors"),
-		term.Plural(r.Total.Elements, "weight", "weights"), term.Size(r.Total.Bytes))
+		term.Plural(r.Elements(), "weight", "weights"), term.Size(r.Total.Bytes))
 	if r.Note != "" {
 		term.Remark(w, "note", r.Note)
 	}
@@ -32,6 +32,10 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	term.Remark(w, "toggles", "bits per value that differ from the value in the row before (rows) and from the value before "+
 		"in the file (memory)")
 	term.Remark(w, "ones", "set bits per value")
+	if len(r.Weights) > 0 {
+		term.Remark(w, "quantised weights", "rows, ones and zeros are those of the matrix that the matrix units read: FP8 and INT8 codes, and "+
+			"BF16 values of other codes; memory is that of the stored codes")
+	}
 	term.Remark(w, "energy", "predicted energy of matrix products by these weights, relative to random normal weights")
 	if c := r.Ceiling; c != nil {
 		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights would change the energy for %s, weights %s, by %s (%s); no "+
@@ -91,8 +95,8 @@ func (r inspectJSON) table(each bool) *term.Table {
 	if each {
 		tab := term.NewTable(append([]string{"tensor"}, values...)...)
 		tab.Whole = true
-		for _, t := range r.Tensors {
-			tab.Add(append([]string{t.Name}, inspectCells(t.Summary())...)...)
+		for _, k := range r.Each() {
+			tab.Add(append([]string{k.Name}, inspectCells(k)...)...)
 		}
 		return tab
 	}

@@ -1,11 +1,16 @@
 package inspect
 
-import "math"
+import (
+	"math"
 
-// Kind sums up the tensors of one kind. A mean is NaN if it is known for none of the tensors.
+	"github.com/lowtoggle/lowtoggle/cost"
+)
+
+// Kind sums up the tensors of one kind. A mean is NaN if it is known for none of the tensors. Of quantised weights the
+// figures are those of the matrix that the matrix units read, but MemoryToggles are those of the stored codes.
 type Kind struct {
 	Name          string
-	DType         string // "mixed" if there are several
+	DType         string // "mixed" if there are several; of a quantised weight the codes
 	Tensors       int
 	Elements      int
 	RowToggles    float64 // bits per value that differ from the same column of the row before
@@ -15,15 +20,16 @@ type Kind struct {
 	Relative      float64 // predicted energy relative to random weights, mean over linear layers
 }
 
-// Kinds sums up the tensors by kind. Kinds are in the order of their first tensors.
+// Kinds sums up by kind: first unquantised tensors, then quantised weights. Kinds are in the order of their first tensors
+// or weights. Other tensors of a quantisation are left out, unless their weight's values cannot be read.
 func (r *Report) Kinds() []Kind {
-	groups := map[string][]Tensor{}
+	groups := map[string][]figures{}
 	var order []string
-	for _, t := range r.Tensors {
-		if groups[t.Kind] == nil {
-			order = append(order, t.Kind)
+	for _, t := range r.figures() {
+		if groups[t.kind] == nil {
+			order = append(order, t.kind)
 		}
-		groups[t.Kind] = append(groups[t.Kind], t)
+		groups[t.kind] = append(groups[t.kind], t)
 	}
 	var list []Kind
 	for _, name := range order {
@@ -32,8 +38,42 @@ func (r *Report) Kinds() []Kind {
 	return list
 }
 
-// Summary returns the figures of this tensor, under its name.
-func (t Tensor) Summary() Kind { return sum(t.Name, []Tensor{t}) }
+// Each returns the figures of every tensor and quantised weight, under its name. See [Report.Kinds] for their order.
+func (r *Report) Each() (list []Kind) {
+	for _, f := range r.figures() {
+		list = append(list, sum(f.name, []figures{f}))
+	}
+	return list
+}
+
+// Elements is the number of weights: of values where these are quantised and can be read, and else of stored elements.
+func (r *Report) Elements() (n int) {
+	for _, f := range r.figures() {
+		n += f.elements
+	}
+	return n
+}
+
+// figures are what a Kind sums up of a tensor or a weight.
+type figures struct {
+	name, kind, dtype string
+	elements          int
+	*cost.Activity
+	packed    *cost.Activity // nil: the elements lie in memory as Activity counts them
+	predicted *cost.Estimate
+}
+
+func (r *Report) figures() (list []figures) {
+	for _, t := range r.Tensors {
+		if t.Quantised == "" || !t.read {
+			list = append(list, figures{t.Name, t.Kind, t.DType, t.elements, t.Activity, nil, t.Predicted})
+		}
+	}
+	for _, w := range r.Weights {
+		list = append(list, figures{w.Name, w.Kind, w.codes, w.Shape[0] * w.Shape[1], w.Activity, w.Packed, nil})
+	}
+	return list
+}
 
 // mean is a sum and what it is divided by.
 type mean struct{ sum, n float64 }
@@ -47,22 +87,26 @@ func (m mean) value() float64 {
 	return m.sum / m.n
 }
 
-func sum(name string, tensors []Tensor) Kind {
-	k := Kind{Name: name, DType: tensors[0].DType, Tensors: len(tensors)}
+func sum(name string, list []figures) Kind {
+	k := Kind{Name: name, DType: list[0].dtype, Tensors: len(list)}
 	var rows, memory, ones, zeros, energy mean
-	for _, t := range tensors {
+	for _, t := range list {
 		k.Elements += t.elements
-		if t.DType != k.DType {
+		if t.dtype != k.DType {
 			k.DType = "mixed"
 		}
 		if a := t.Activity; a != nil {
 			rows.add(float64(a.RowToggles.Total()), float64(a.RowPairs()))
-			memory.add(float64(a.MemoryToggles.Total()), float64(a.MemoryPairs()))
+			if p := t.packed; p != nil {
+				memory.add(float64(p.MemoryToggles.Total()), float64(t.elements))
+			} else {
+				memory.add(float64(a.MemoryToggles.Total()), float64(a.MemoryPairs()))
+			}
 			ones.add(float64(a.Ones.Total()), float64(a.Elements))
 			zeros.add(float64(a.Zeros), float64(a.Elements))
 		}
-		if t.Predicted != nil {
-			energy.add(float64(t.elements)*t.Predicted.Relative, float64(t.elements))
+		if t.predicted != nil {
+			energy.add(float64(t.elements)*t.predicted.Relative, float64(t.elements))
 		}
 	}
 	k.RowToggles, k.MemoryToggles, k.Ones, k.Zeros, k.Relative = rows.value(), memory.value(), ones.value(), zeros.value(), energy.value()

@@ -44,12 +44,14 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 	}
 	r.Adapter = adapterOf(m, layout)
 	var done int64
+	counted := map[string]*cost.Activity{}
 	err = m.Each(func(t weights.Tensor) error {
 		one, err := tensor(ctx, t, layout, q, o)
 		if err != nil {
 			return err
 		}
 		r.add(one)
+		counted[t.Name] = one.Activity
 		done += t.Size()
 		if o.Progress != nil {
 			o.Progress(Event{Stage: "inspect", Done: done, Total: m.Size()})
@@ -57,6 +59,9 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 		return ctx.Err()
 	})
 	if err != nil {
+		return nil, err
+	}
+	if r.Weights, err = quantisedWeights(ctx, layout, q, counted, o); err != nil {
 		return nil, err
 	}
 	return r, r.conclude(func(l layerShape) (float64, error) {
@@ -74,15 +79,12 @@ func tensor(ctx context.Context, t weights.Tensor, layout *arch.Layout, q *quant
 	}
 	if f, part, ok := q.Tensor(t.Name); ok {
 		one.Linear, one.Quantised, one.Part = false, f.String(), part
+		one.read = q.Readable(t.Name)
 	}
 	if _, ok := t.DType.Format(); !ok {
 		return one, nil
 	}
-	one.Activity = new(cost.Activity)
-	err = weights.Guard(t.File, func() error {
-		*one.Activity, err = cost.Measure(ctx, t, o.Workers)
-		return err
-	})
+	one.Activity, err = measured(ctx, t, o.Workers)
 	if err != nil || !one.Linear || t.Len() == 0 {
 		return one, err
 	}

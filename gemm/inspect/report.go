@@ -17,6 +17,8 @@ type Report struct {
 	Family  string   `json:"family,omitempty"`
 	Note    string   `json:"note,omitempty"`
 	Tensors []Tensor `json:"tensors"`
+	// Weights are the quantised weights as kernels read them. They are stored in some of Tensors.
+	Weights []Weight `json:"weights,omitempty"`
 	Total   Total    `json:"total"`
 	// Method is the quant_method of a quantised checkpoint, as its config names it.
 	Method string `json:"quant_method,omitempty"`
@@ -52,6 +54,7 @@ type Tensor struct {
 
 	elements int
 	layer    layerShape
+	read     bool // it belongs to a quantised weight whose values can be read
 }
 
 // Total sums up all tensors.
@@ -145,14 +148,18 @@ func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
 			r.Ceiling.Relative += least / e.Relative * float64(tot.layers[l]) / float64(tot.Linear)
 		}
 	}
+	unquantised := ""
+	if len(r.Quantised) > 0 {
+		unquantised = "unquantised "
+	}
 	switch linear := float64(tot.Linear); {
 	case tot.Tensors == 0:
 	case tot.Linear == 0 && len(r.Quantised) > 0:
 		r.NotWorthIt = "all linear layers are quantised, and conversions copy quantised weights unchanged"
 	case tot.Linear == 0:
 		r.NotWorthIt = "the model has no linear layers of a type that can be changed"
-	case linear < worthwhile*float64(tot.Elements):
-		r.NotWorthIt = fmt.Sprintf("linear layers have only %d of %d weights", tot.Linear, tot.Elements)
+	case linear < worthwhile*float64(r.Elements()):
+		r.NotWorthIt = fmt.Sprintf("%slinear layers have only %d of %d weights", unquantised, tot.Linear, r.Elements())
 	case r.Ceiling.Relative > 1-worthwhile:
 		r.NotWorthIt = "even all-zero weights would save less than 1 % of the energy"
 	}

@@ -12,6 +12,12 @@ import (
 // Plain reports whether the weight is stored unquantised, in one tensor, although the config says that it is quantised.
 func (w *Quantised) Plain() bool { return len(w.Tensors) == 1 && w.Tensors[0].Role == Values }
 
+// Readable reports whether a tensor belongs to a weight whose values can be read.
+func (d *Description) Readable(tensor string) bool {
+	s, ok := d.find(tensor)
+	return ok && s.weight != nil && s.weight.CanRead() == nil
+}
+
 // Load is [Quantised.Read] under [weights.Guard].
 func (w *Quantised) Load(expert int) (m *Matrix, err error) {
 	err = weights.Guard(w.fileNames(), func() error {
