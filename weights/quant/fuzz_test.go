@@ -1,6 +1,11 @@
 package quant_test
 
 import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
@@ -52,4 +57,92 @@ func FuzzDescribe(f *testing.F) {
 			t.Errorf("%v are described", described)
 		}
 	})
+}
+
+// FuzzRead: tensors of any layout with any bytes are read or refused. What is read is encoded as it was, and its rows are
+// those of the matrix.
+func FuzzRead(f *testing.F) {
+	for i, q := range testmodel.Quantisations {
+		f.Add(byte(i), byte(8), byte(16), []byte{0x11, 0x3C, 0x77}, byte(0), byte(0), byte(0))
+		f.Add(byte(i), byte(1), byte(3), []byte{255}, byte(1), byte(7), byte(len(q.Tensors(8, 8))))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, layout, n, k byte, data []byte, changed, size, dtype byte) {
+		q := testmodel.Quantisations[int(layout)%len(testmodel.Quantisations)]
+		var infos []weights.Info
+		for i, x := range q.Tensors(8*int(n%9), 16*int(k%9)) {
+			if i+1 == int(changed) {
+				x.DType = weights.DType(1 + dtype%22)
+				if len(x.Shape) > 0 {
+					x.Shape[len(x.Shape)-1] = int(size)
+				}
+			}
+			x.Name = "m." + x.Name
+			if x.Len()*x.DType.Bits()%8 != 0 || x.Len() > 1<<16 {
+				return
+			}
+			infos = append(infos, x)
+		}
+		if len(data) == 0 || len(infos) == 0 {
+			return
+		}
+		head, placed, err := weights.EncodeHeader(infos, nil)
+		if err != nil {
+			return
+		}
+		body := bytes.Repeat(data, int(placed[len(placed)-1].End)/len(data)+1)
+		path := filepath.Join(dir, "model.safetensors")
+		testmodel.OK(t, os.WriteFile(path, append(head, body[:placed[len(placed)-1].End]...), 0o666))
+		file, err := weights.OpenFile(path)
+		testmodel.OK(t, err)
+		defer file.Close()
+		m := &weights.Model{Config: []byte(`{"quantization_config": ` + q.Config + `}`), Shards: []*weights.File{file}}
+		d, err := quant.Describe(m)
+		if err != nil {
+			return
+		}
+		for _, w := range quant.Group(m, d).All {
+			if w.Quantised != nil {
+				read(t, w, w.Quantised)
+			}
+		}
+	})
+}
+
+// read reads a weight in both ways and encodes it.
+func read(t *testing.T, whole *quant.Weight, w *quant.Quantised) {
+	checked := w.Check()
+	rows := whole.ReadRows(nil, 0, whole.Rows)
+	for expert := range w.Experts() {
+		m, err := w.Read(expert)
+		if err != nil {
+			if checked == nil {
+				t.Errorf("%s: Check finds nothing, and Read %v", w.Name, err)
+			}
+			return
+		}
+		err = w.Encode(m, expert, func(part int, at int64, b []byte) error {
+			if !bytes.Equal(w.Tensors[part].Data[at:at+int64(len(b))], b) {
+				t.Errorf("%s: part %d has other bytes", w.Name, part)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: what was read cannot be encoded: %v", w.Name, err)
+		}
+		row := make([]float32, m.K)
+		for n := range m.N {
+			m.Row(row, n)
+			for k, v := range row {
+				at := (expert*m.N+n)*m.K + k
+				if got := binary.LittleEndian.Uint32(rows[4*at:]); got != math.Float32bits(v) && v == v {
+					t.Errorf("%s: element %d, %d is %v in the matrix and %v in its rows", w.Name, n, k, v, math.Float32frombits(got))
+					return
+				}
+			}
+		}
+	}
+	if checked != nil {
+		t.Errorf("%s: Read finds nothing, and Check %v", w.Name, checked)
+	}
 }
