@@ -90,7 +90,7 @@ func (o *Options) Validate() error {
 	}
 	errs = append(errs, o.combinations()...)
 	for _, c := range o.Passes {
-		if c.Chosen() && c.Pass.Args != nil && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
+		if c.Chosen() && c.Pass.Args != nil && !c.Pass.Default && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
 			bad("%s needs an argument (%s) or %w", c.Pass.Name, c.Pass.Usage, ErrNoBudget)
 		}
 		if c.Pass.SearchOnly && len(c.Args) == 0 && minSNR != nil {

@@ -33,6 +33,8 @@ var Passes = Table{
 	{pass.Shift, verify.Shift, "real arithmetic before anything is quantised"},
 	{pass.Prune, verify.Prune, "whole inputs before single zeros"},
 	{pass.Sparsify, verify.Sparsify, "zeros before the values of the others are chosen"},
+	{pass.PositiveZero, verify.PositiveZero, "codes of equal value before others are chosen"},
+	{pass.Scales, verify.Scales, "scales before the codes under them are chosen"},
 	{pass.Trellis, verify.Trellis, "values: one of trellis, grid and round"},
 	{pass.Grid, verify.Grid, "the grid before rounding, which keeps multiples of a power of two"},
 	{pass.Round, verify.Round, "the low bits of whatever was computed before end up zero"},
@@ -54,6 +56,8 @@ var constraints = []constraint{
 	{"reorder", "sparsify", "blocks and 2:4 groups count places of the final order"},
 	{"shift", "grid", "a shift would leave the grid"},
 	{"sparsify", "grid", "the grid keeps zeros; sparsify ranks the original magnitudes"},
+	{"scales", "trellis", "codes are chosen under the scales"},
+	{"scales", "grid", "codes are chosen under the scales"},
 	{"grid", "round", "rounding first would make the grid's nearest multiple a second rounding"},
 }
 

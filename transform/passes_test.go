@@ -101,8 +101,8 @@ func TestParsePasses(t *testing.T) {
 
 func TestParsePassesRefuses(t *testing.T) {
 	for list, want := range map[string]string{
-		"":                    `there is no pass ""; the passes are scale, reorder, signs, shift, prune, sparsify, trellis, grid, round, compensate`,
-		"rounding":            `there is no pass "rounding"; the passes are scale, reorder, signs, shift, prune, sparsify, trellis, grid, round, compensate`,
+		"":                    `there is no pass ""; the passes are scale, reorder, signs, shift, prune, sparsify, zeros, scales, trellis, grid, round, compensate`,
+		"rounding":            `there is no pass "rounding"; the passes are scale, reorder, signs, shift, prune, sparsify, zeros, scales, trellis, grid, round, compensate`,
 		"round,round=3":       "pass round is named twice",
 		"signs=1":             "signs takes no argument",
 		"scale=":              `scale=: [""] is neither labels nor uncached; usage: scale[=labels|uncached]`,

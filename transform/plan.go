@@ -16,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Plan decides what passes do to a model and returns the plan. It reads the model and writes nothing. The plan is the
@@ -157,6 +158,7 @@ func (p *planner) planLayers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.noteCodes(layers, lossy)
 	if p.opt.Budget.MaxLoss != nil {
 		return p.spend(ctx, layers, lossy)
 	}
@@ -173,13 +175,36 @@ func (p *planner) planLayers(ctx context.Context) error {
 	return err
 }
 
+// noteCodes says which passes do nothing to quantised layers, and why.
+func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
+	for _, c := range lossy {
+		var texts []string // of formats and reasons, in the order of the layers
+		count := map[string]int{}
+		for _, l := range layers {
+			q := l.Codes()
+			if q == nil {
+				continue
+			}
+			if reason := c.Fits(q); reason != "" {
+				text := fmt.Sprintf("in %s: %s", q.Format, reason)
+				if count[text]++; count[text] == 1 {
+					texts = append(texts, text)
+				}
+			}
+		}
+		for _, text := range texts {
+			p.note("%s does nothing to %d weights %s", c.Pass.Name, count[text], text)
+		}
+	}
+}
+
 // layers for which the lossy passes choose.
 func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 	fixed := plan.ByTensor(p.plan.Steps)
 	var chosen []int
 	for i, w := range p.weights.All {
 		_, known := w.DType.Format()
-		if w.Adapter || !known || w.Quantised != nil || p.quantised.Holds(w.Name) || !p.model.Layout.IsLinear(w.Info()) || w.Rows*w.Cols == 0 {
+		if w.Adapter || !known || w.Quantised == nil && p.quantised.Holds(w.Name) || !p.isLayer(w) || w.Rows*w.Cols == 0 {
 			continue
 		}
 		h := p.opt.Hessians
@@ -197,6 +222,15 @@ func (p *planner) layers(ctx context.Context) ([]*pass.Layer, error) {
 			return err
 		})
 	})
+}
+
+// isLayer reports whether a weight is that of a linear layer.
+func (p *planner) isLayer(w *quant.Weight) bool {
+	if l := p.model.Layout; l != nil && w.Quantised != nil {
+		c := l.Claims[w.Name]
+		return c != nil && c.Role == arch.Linear
+	}
+	return p.model.Layout.IsLinear(w.Info())
 }
 
 // spend lets the search divide the budget of loss, and predicts what becomes of each layer.
@@ -267,6 +301,11 @@ func (p *planner) complete(to *plan.Plan) (err error) {
 	}
 	slices.SortStableFunc(to.Steps, func(a, b *plan.Step) int { return p.opt.Table.rank(a.Pass) - p.opt.Table.rank(b.Pass) })
 	to.DropIn = p.opt.Table.dropIn(to)
+	changed := map[string]bool{}
+	for name := range plan.ByTensor(to.Steps) {
+		changed[name] = true
+	}
+	to.Quantised = p.quantised.CopiedBut(changed)
 	return nil
 }
 

@@ -22,7 +22,8 @@ import (
 )
 
 // converted converts a quantised checkpoint and verifies the result. It checks that every quantised tensor kept its
-// bytes and counts in no prediction, and returns the plan, and the names of the tensors that changed.
+// bytes, unless it holds codes or scales of a weight that has steps. It returns the plan, and the names of the other tensors
+// that changed.
 func converted(t *testing.T, name string, m *weights.Model, o transform.Options) (p *plan.Plan, changed []string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -34,7 +35,17 @@ func converted(t *testing.T, name string, m *weights.Model, o transform.Options)
 	q, err := quant.Describe(m)
 	ok(t, err)
 	result := open(t, out)
+	steps := plan.ByTensor(p.Steps)
+	recoded := func(tensor string) bool {
+		w, ok := q.Of(tensor)
+		return ok && len(steps[w.Name]) > 0
+	}
 	for _, info := range m.Infos() {
+		if recoded(info.Name) {
+			if _, role, _ := q.Tensor(info.Name); role == quant.Codes || role == quant.Scales {
+				continue
+			}
+		}
 		if !bytes.Equal(tensorOf(t, m, info.Name).Data, tensorOf(t, result, info.Name).Data) {
 			changed = append(changed, info.Name)
 			if q.Holds(info.Name) {
@@ -42,11 +53,11 @@ func converted(t *testing.T, name string, m *weights.Model, o transform.Options)
 			}
 		}
 	}
-	if !p.DropIn || !c.Manifest.DropIn || len(p.Quantised) == 0 {
+	if !p.DropIn || !c.Manifest.DropIn || len(p.Quantised) == 0 && len(steps) == 0 {
 		t.Errorf("%s: drop-in %v and %v; copied are %v", name, p.DropIn, c.Manifest.DropIn, p.Quantised)
 	}
 	for _, o := range p.Predictions {
-		if q.Holds(o.Tensor) {
+		if w, ok := q.Weight(o.Tensor); ok && w.CanRead() != nil {
 			t.Errorf("%s: a saving is claimed for %s", name, o.Tensor)
 		}
 	}
@@ -55,7 +66,7 @@ func converted(t *testing.T, name string, m *weights.Model, o transform.Options)
 		t.Errorf("%s: verify: %v, %+v", name, err, r)
 	}
 	for _, x := range r.Tensors {
-		if q.Holds(x.Name) && (x.Class != verify.Untouched || x.Linear) {
+		if q.Holds(x.Name) && !recoded(x.Name) && (x.Class != verify.Untouched || x.Linear) {
 			t.Errorf("%s: %s is %s, linear %v", name, x.Name, x.Class, x.Linear)
 		}
 	}
@@ -95,13 +106,19 @@ func TestQuantisedTensorsAreCopied(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: where all linear layers are quantised, the copy has the source's bytes.
+// TestNothingIsLeft: where all linear layers are quantised and nothing is done to codes, the copy has the source's bytes.
 func TestNothingIsLeft(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		config := strings.NewReplacer(`["lm_head"]`, `[]`).Replace(q.Config)
 		m := open(t, testmodel.Quantised(t, q, testmodel.With{Head: true, Config: config}))
 		for _, r := range transform.Recipes {
-			if p, changed := converted(t, q.Name, m, recipe(t, r)); len(changed) > 0 || !p.NothingLeft() {
+			read := false
+			d, err := quant.Describe(m)
+			ok(t, err)
+			for _, w := range d.Weights {
+				read = read || w.CanRead() == nil
+			}
+			if p, changed := converted(t, q.Name, m, recipe(t, r)); len(changed) > 0 || !p.NothingLeft() && !(read && r.Name != "exact") {
 				t.Errorf("%s, %s: changed are %q, steps %v", q.Name, r.Name, changed, p.Steps)
 			}
 		}
@@ -115,7 +132,7 @@ func TestMixedCheckpoints(t *testing.T) {
 		p, changed := converted(t, q.Name, m, options(t, "round=4", 0))
 		want := []string{"lm_head.weight", "model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"}
 		slices.Sort(changed)
-		if !slices.Equal(changed, want) || len(p.Predictions) != len(want) || p.NothingLeft() {
+		if !slices.Equal(changed, want) || len(p.Predictions) < len(want) || p.NothingLeft() {
 			t.Errorf("%s: changed are %q of %d layers", q.Name, changed, len(p.Predictions))
 		}
 		// The unquantised FFN has indices of its own.

@@ -69,11 +69,14 @@ func (s *source) checkOut(out string, resume bool) error {
 }
 
 // compile makes the compiler of steps. It may be asked for programs of other steps on tensors, too. A step on a
-// tensor of a quantised weight is a [plan.ErrInvalid].
+// tensor of a quantised weight that cannot be read is a [plan.ErrInvalid].
 func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps []*plan.Step) (*program.Compiler, error) {
 	for _, step := range steps {
 		if q, ok := s.quantised.Weight(step.Tensor); ok {
-			return nil, fmt.Errorf("%w: %s: weight %q is quantised, %s, and is only copied", plan.ErrInvalid, step.Pass, step.Tensor, q.Format)
+			if err := q.CanRead(); err != nil {
+				return nil, fmt.Errorf("%w: %s: weight %q is quantised, %s, and is only copied: %w", plan.ErrInvalid, step.Pass, step.Tensor, q.Format, err)
+			}
+			continue
 		}
 		if f, role, ok := s.quantised.Tensor(step.Tensor); ok {
 			return nil, fmt.Errorf("%w: %s: tensor %q holds %s of a quantised weight, %s, and is only copied", plan.ErrInvalid, step.Pass, step.Tensor, role, f)

@@ -117,7 +117,7 @@ func (c *conversion) compileShard(ctx context.Context, f *weights.File, places [
 	}
 	for i, place := range places {
 		p := w.programs[i]
-		if p.IsIdentity() {
+		if p.IsIdentity() || p.Coded() && !recoded(place) {
 			w.programs[i] = nil
 		}
 		for _, e := range p.Extras() {
@@ -126,6 +126,12 @@ func (c *conversion) compileShard(ctx context.Context, f *weights.File, places [
 		}
 	}
 	return w, nil
+}
+
+// recoded reports whether a tensor of a quantised weight may change: zero points, group indices and the like do not.
+func recoded(place quant.Place) bool {
+	r := place.Weight.Quantised.Tensors[place.Part].Role
+	return r == quant.Codes || r == quant.Scales
 }
 
 // extendIndex adds the extra tensors to the model's index.

@@ -238,7 +238,34 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			}
 			continue
 		}
-		if err := w.cutProgram(ctx, p, place, send); err != nil {
+		cut := w.cutProgram
+		if p.Coded() {
+			cut = w.cutCodes
+		}
+		if err := cut(ctx, p, place, send); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutCodes sends one tensor of a quantised weight. Its matrices are computed once for the codes, and once, without codes, for
+// the scales: these may lie in another place of the shard, or in another shard.
+func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place quant.Place, send func(*chunk) error) error {
+	q := place.Weight.Quantised
+	codes := q.Tensors[place.Part].Role == quant.Codes
+	for expert := range q.Experts() {
+		m, err := p.Recoded(ctx, expert, codes, w.workers)
+		if err != nil {
+			return err
+		}
+		err = q.Encode(m, expert, func(part int, _ int64, b []byte) error {
+			if part != place.Part {
+				return nil
+			}
+			return send(&chunk{raw: bytes.Clone(b)})
+		})
+		if err != nil {
 			return err
 		}
 	}

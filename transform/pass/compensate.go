@@ -36,6 +36,7 @@ var Compensate = &Pass{
 		}
 		return nil
 	},
+	Codes: anyCodes,
 	Candidates: func(_ context.Context, _ *Layer, args []string) ([]any, error) {
 		damp := defaultDamp
 		if len(args) > 0 {

@@ -14,9 +14,10 @@ import (
 
 // Steps is the data of a step of [Grid].
 type Steps struct {
-	// Exponents of the steps: output n of the result holds multiples of 2^Exponents[n].
-	Exponents []int `json:"exponents"`
-	// S is what the steps were chosen by: near σ/S. It only informs.
+	// Exponents of the steps: output n of the result holds multiples of 2^Exponents[n]. Absent for a weight that is stored
+	// as codes.
+	Exponents []int `json:"exponents,omitempty"`
+	// S is what the steps were chosen by: near σ/S. Of codes it is the rule: σ is that of the codes under each scale.
 	S float64 `json:"s,omitempty"`
 }
 
@@ -37,11 +38,18 @@ var Grid = &Pass{
 		}
 		return nil
 	},
+	Codes: anyCodes,
 	Candidates: func(ctx context.Context, l *Layer, args []string) (all []any, err error) {
 		fineness := []float64{2, 4, 8, 16, 32}
 		if len(args) > 0 {
 			s, _ := strconv.ParseFloat(args[0], 64)
 			fineness = []float64{s}
+		}
+		if l.Codes() != nil {
+			for _, s := range fineness {
+				all = append(all, Steps{S: s})
+			}
+			return all, nil
 		}
 		rms, err := l.OutputRMS(ctx)
 		if err != nil {
@@ -63,6 +71,12 @@ var Grid = &Pass{
 		steps, err := plan.Data[Steps](s)
 		if err != nil {
 			return o, err
+		}
+		if c.Program.Coded() {
+			if !(steps.S > 0) || steps.Exponents != nil {
+				return o, errors.New("a grid of codes has a number S, and no exponents")
+			}
+			return program.Operation{Codes: &program.Recoding{Grid: steps.S}}, nil
 		}
 		return gridOperation(c.Program, steps)
 	},

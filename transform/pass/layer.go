@@ -39,6 +39,7 @@ type Context struct {
 type Layer struct {
 	*Context
 	Weight *quant.Weight
+	// Format of the weight's values; of one that is stored as codes, of what tensor cores see.
 	Format weights.Format
 	// Freed is how many weights of other layers become zero with one input of this one.
 	Freed float64
@@ -57,7 +58,11 @@ type Layer struct {
 
 // NewLayer compiles a layer with the steps that are already decided.
 func NewLayer(ctx context.Context, c *Context, compiler *program.Compiler, w *quant.Weight, fixed []*plan.Step) (*Layer, error) {
-	f, _ := w.DType.Format()
+	d := w.DType
+	if w.Quantised != nil {
+		d = program.Operand(w.Quantised)
+	}
+	f, _ := d.Format()
 	l := &Layer{Context: c, Weight: w, Format: f, fixed: fixed, compiler: compiler}
 	var err error
 	l.base, err = l.Program(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Class says what a pass costs in accuracy.
@@ -51,6 +52,9 @@ type Pass struct {
 	// only beside a Chooser that is Tuned, too.
 	Companion bool
 
+	// Default is true where a lossy pass without arguments needs no budget.
+	Default bool
+
 	// NeedsRuntime reports whether a runtime must be changed to use the result of a step; nil: never.
 	NeedsRuntime func(s *plan.Step) bool
 	// Args reports arguments that make no sense; nil allows none.
@@ -58,6 +62,9 @@ type Pass struct {
 	// NotJoint says why the pass cannot stand beside a Joint one with these arguments; empty: it can. nil: it
 	// always can.
 	NotJoint func(args []string) string
+	// Codes says why the pass does nothing to a weight that is stored as codes, with these arguments; empty if it does
+	// something. nil: it never changes codes.
+	Codes func(q *quant.Quantised, args []string) string
 	// Describe says in a few words what a step does, for tables; nil: the pass's name.
 	Describe func(s *plan.Step) string
 

@@ -17,7 +17,7 @@ func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 	}
 	sample := l.Sample()
 	energy := func(change program.Op) (float64, error) {
-		e, err := sample.Energy(ctx, l.base.With(program.Operation{Apply: change}))
+		e, err := sample.energyOf(ctx, l.base, change)
 		return e.Relative, err
 	}
 	full := l.Format.MantBits + 1
@@ -56,8 +56,8 @@ func (l *Layer) Rates(ctx context.Context) (r rounding.Rates, err error) {
 // stepRates are what a step from row to row costs more where the values differ: the saving of
 // equal rows in runs, and the part of it that equal signs make.
 func (l *Layer) stepRates(ctx context.Context, r *rounding.Rates, energy func(program.Op) (float64, error)) error {
-	if l.base.OutAxis == 1 {
-		return nil // rows of the file are inputs there
+	if l.base.OutAxis == 1 || l.Codes() != nil {
+		return nil // rows of the file are inputs there, and codes are chosen one by one
 	}
 	w := cost.Weights{DType: l.Weight.DType, OutAxis: l.base.OutAxis, Rows: l.base.Rows, Cols: l.base.Cols}
 	lags, err := l.Cost.Lags(ctx, w, 0, l.Role, l.Workload)

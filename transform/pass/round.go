@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Bits is the data of a step of [Round].
@@ -30,6 +31,12 @@ var Round = &Pass{
 		"planner takes as many as the budget allows. It saves in every workload and is the best choice " +
 		"for small losses.",
 	Args: checkRound,
+	Codes: func(q *quant.Quantised, args []string) string {
+		if len(args) > 1 {
+			return "codes go to the nearest value: leave out truncate"
+		}
+		return ""
+	},
 	NotJoint: func(args []string) string {
 		if len(args) > 1 {
 			return notTruncated
@@ -38,6 +45,9 @@ var Round = &Pass{
 	},
 	Candidates: func(_ context.Context, l *Layer, args []string) (all []any, err error) {
 		most := l.Format.Zeroable()
+		if q := l.Codes(); q != nil {
+			most = zeroableCodes(q)
+		}
 		if len(args) > 0 {
 			bits, _ := strconv.Atoi(args[0])
 			return []any{Bits{Zeroed: min(bits, most), Truncate: len(args) > 1}}, nil
@@ -55,6 +65,9 @@ var Round = &Pass{
 		bits, err := plan.Data[Bits](s)
 		if err != nil {
 			return o, err
+		}
+		if c.Program.Coded() {
+			return roundCodes(c.Program.Source.Quantised, bits)
 		}
 		if bits.Zeroed < 0 || bits.Zeroed > f.MantBits {
 			return o, fmt.Errorf("bits to zero are not within 0 and %d", f.MantBits)

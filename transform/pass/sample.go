@@ -30,25 +30,33 @@ func (l *Layer) Sample(programs ...*program.Program) *Sample {
 	for _, r := range s.ranges {
 		rows += r[1] - r[0]
 	}
-	s.data = make([]byte, rows*p.RowBytes())
+	s.data = make([]byte, rows*p.OperandRowBytes())
 	return s
 }
 
 // Energy predicts a product by a program's result from the sample's rows of it. Where powers of two are planned
-// it is relative to random weights of the source's scale, so that before and after compare.
+// it is relative to random weights of the source's scale, so that before and after compare. Of a weight that is stored as
+// codes, it is the energy of what tensor cores see.
 func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimate, err error) {
-	w := cost.Weights{DType: p.Source.DType, OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
+	return s.energyOf(ctx, p, func(program.Block) {})
+}
+
+// energyOf is Energy after a change of the operand.
+func (s *Sample) energyOf(ctx context.Context, p *program.Program, change program.Op) (e cost.Estimate, err error) {
+	w := cost.Weights{DType: p.OperandDType(), OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
+	f, _ := w.DType.Format()
 	rest := s.data
 	for _, r := range s.ranges {
 		if err := ctx.Err(); err != nil {
 			return e, err
 		}
-		n := (r[1] - r[0]) * p.RowBytes()
-		p.Run(rest[:n], r[0], r[1]-r[0])
+		n := (r[1] - r[0]) * p.OperandRowBytes()
+		p.RunOperand(rest[:n], r[0], r[1]-r[0])
+		change(program.Block{First: r[0], Rows: r[1] - r[0], Cols: p.Cols, Data: rest[:n], Format: f})
 		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: rest[:n]})
 		rest = rest[n:]
 	}
-	if p.Scales() {
+	if p.Scales() || p.Coded() {
 		if w.Scale, err = s.sourceScale(ctx, p); err != nil {
 			return e, err
 		}
@@ -64,9 +72,12 @@ func (s *Sample) sourceScale(ctx context.Context, p *program.Program) (_ float64
 	if s.scale > 0 {
 		return s.scale, nil
 	}
-	w := cost.Weights{DType: p.Source.DType, OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
+	w := cost.Weights{DType: p.OperandDType(), OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
+	source := p.Untouched()
 	for _, r := range s.ranges {
-		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: p.Source.ReadRows(nil, r[0], r[1]-r[0])})
+		data := make([]byte, (r[1]-r[0])*p.OperandRowBytes())
+		source.RunOperand(data, r[0], r[1]-r[0])
+		w.Bands = append(w.Bands, cost.Band{First: r[0], Data: data})
 	}
 	s.scale, err = w.RMS(ctx)
 	return s.scale, err

@@ -40,6 +40,7 @@ var Trellis = &Pass{
 		}
 		return nil
 	},
+	Codes: anyCodes,
 	Candidates: func(ctx context.Context, l *Layer, args []string) (all []any, err error) {
 		if len(args) == 0 && l.Budget.MinSNR == nil {
 			return nil, nil // the search for a budget of loss chooses
@@ -73,6 +74,11 @@ var Trellis = &Pass{
 		}
 		f := c.Program.Format
 		o.Joint = true
+		if c.Program.Coded() {
+			f, _ = c.Program.OperandDType().Format()
+			o.Codes = &program.Recoding{Lambda: t.Lambda, Rates: t.Rates}
+			return o, t.Rates.Validate(f)
+		}
 		o.Chooser = func(_ int, scale float64) (rounding.Chooser, error) {
 			return rounding.Trellis{Format: f, Rates: t.Rates, Lambda: t.Lambda, Scale: scale}, nil
 		}

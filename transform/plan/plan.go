@@ -64,7 +64,10 @@ type Request struct {
 	Device string `json:"device,omitempty"`
 	// Statistics is a checksum of a GPU's calibration statistics, where applying the plan takes them again.
 	Statistics string `json:"statistics,omitempty"`
-	Seed       uint64 `json:"seed"`
+	// Reference is the SHA-256 of the model that codes were chosen to be near, as in [Model]. Absent where they were to be
+	// near the values that the source's codes stand for.
+	Reference string `json:"reference,omitempty"`
+	Seed      uint64 `json:"seed"`
 }
 
 // Prediction is what is expected of one tensor.

@@ -43,6 +43,7 @@ type Compiler struct {
 	results  *Results
 	count    *Counters
 	known    *known
+	original *quant.Set // the unquantised model; nil: not known
 }
 
 // known caches what a compiler needs more than once.
@@ -66,12 +67,15 @@ type CompilerOptions struct {
 	Rules    map[string]Rule
 	Results  *Results  // may be nil
 	Count    *Counters // may be nil
+	// Reference has the weights that the codes of quantised ones should stand for, under the same names; nil: they
+	// should stand for what they are.
+	Reference *quant.Set
 }
 
 // NewCompiler returns a compiler with the symmetries of all exact steps. A step that does not fit the model is a
 // [plan.ErrInvalid].
 func NewCompiler(o CompilerOptions, steps []*plan.Step) (*Compiler, error) {
-	c := &Compiler{weights: o.Weights, layout: o.Layout, hessians: o.Hessians, rules: o.Rules, syms: Symmetries{}, results: o.Results, count: o.Count, known: newKnown()}
+	c := &Compiler{weights: o.Weights, layout: o.Layout, hessians: o.Hessians, rules: o.Rules, syms: Symmetries{}, results: o.Results, count: o.Count, known: newKnown(), original: o.Reference}
 	byPass := map[string][]*plan.Step{}
 	for _, s := range steps {
 		rule, ok := c.rules[s.Pass]
@@ -167,6 +171,15 @@ func (c *Compiler) matrix(w *quant.Weight, claim *arch.Claim) (row, col AxisMap)
 	return axes[0], axes[1]
 }
 
+// reference returns the weight that a quantised one was made from; nil if it is not known.
+func (c *Compiler) reference(w *quant.Weight) *quant.Weight {
+	if c.original == nil {
+		return nil
+	}
+	r, _ := c.original.Weight(w.Name)
+	return r
+}
+
 // Program compiles the steps of the weight w, given in any order. Steps that do not fit are a [plan.ErrInvalid].
 func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.Step) (*Program, error) {
 	steps = slices.Clone(steps)
@@ -181,7 +194,16 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 		if claim := c.layout.Claims[w.Name]; claim != nil {
 			p.OutAxis = claim.OutAxis
 			p.Row, p.Col = c.matrix(w, claim)
+			if p.Coded() {
+				p.OutAxis = 0 // its shape is outputs × inputs, whatever the family stores
+			}
 		}
+	}
+	if p.Coded() {
+		if !p.IsIdentity() {
+			return nil, fmt.Errorf("%w: tensor %q: a weight that is stored as codes cannot be moved", plan.ErrInvalid, w.Name)
+		}
+		p.reference = c.reference(w)
 	}
 	if w.DType.Bits()%8 != 0 && !p.IsIdentity() {
 		return nil, fmt.Errorf("%w: tensor %q: elements of %s cannot be moved", plan.ErrInvalid, w.Name, w.DType)
@@ -202,6 +224,13 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 		p.add(ops[i])
 	}
 	var err error
+	if p.Coded() {
+		if p.coded, err = newCoded(p, ops, c.hessians); err != nil {
+			return nil, fmt.Errorf("%w: tensor %q: %w", plan.ErrInvalid, w.Name, err)
+		}
+		p.ops = nil
+		return p, nil
+	}
 	if p.joint, err = newJoint(p, ops, c.hessians); err != nil {
 		return nil, fmt.Errorf("%w: tensor %q: %w", plan.ErrInvalid, w.Name, err)
 	}

@@ -99,18 +99,26 @@ func newJoint(p *Program, ops []Operation, h Hessians) (*joint, error) {
 }
 
 // HoldsResult reports whether Prepare computes the whole result, which is as large as the weight. It needs Release.
-func (p *Program) HoldsResult() bool { return p.joint != nil && !p.joint.isAlone }
+func (p *Program) HoldsResult() bool {
+	return p.joint != nil && !p.joint.isAlone || p.coded != nil && !p.coded.alone()
+}
 
 // Use gives the program's joint choice a layer that is loaded already, to try many steps on one layer.
 func (p *Program) Use(l *Layer) {
 	if p.joint != nil {
 		p.joint.layer = l
 	}
+	if p.coded != nil {
+		p.coded.layer = l
+	}
 }
 
 // Prepare computes a joint choice with the given number of goroutines, unless it is computed already. It does nothing
 // for other programs. The errors are those of reading the source or a Hessian, and ctx's.
 func (p *Program) Prepare(ctx context.Context, workers int) error {
+	if p.coded != nil {
+		return p.prepareCoded(ctx, workers)
+	}
 	j := p.joint
 	if j == nil {
 		return nil
@@ -139,7 +147,7 @@ func (p *Program) Prepare(ctx context.Context, workers int) error {
 
 // Remember stores the result of Prepare in the compiler's [Results], if there is room.
 func (p *Program) Remember() {
-	if p.HoldsResult() {
+	if p.coded == nil && p.HoldsResult() {
 		p.joint.mu.Lock()
 		defer p.joint.mu.Unlock()
 		p.joint.results.put(p.joint.key, p.joint.data)
@@ -152,6 +160,11 @@ func (p *Program) Release() {
 		p.joint.mu.Lock()
 		p.joint.data = nil
 		p.joint.mu.Unlock()
+	}
+	if p.coded != nil {
+		p.coded.mu.Lock()
+		p.coded.done = nil
+		p.coded.mu.Unlock()
 	}
 }
 

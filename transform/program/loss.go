@@ -25,24 +25,22 @@ func (l Loss) Plus(o Loss) Loss {
 }
 
 // LossOfWhole reports whether Loss is the loss of the whole layer for any rows.
-func (p *Program) LossOfWhole() bool { return p.joint != nil && p.joint.hessians != nil }
+func (p *Program) LossOfWhole() bool {
+	return p.joint != nil && p.joint.hessians != nil || p.coded != nil && p.coded.hessians != nil
+}
 
 // Loss returns the loss of rows [first, last). The signal is the values that real arithmetic gives, the noise is the
 // stored result's difference from them. The constant of a shift counts as neither.
 //
 // If the values are chosen jointly with a Hessian, Loss returns the loss of the layer's whole output on held-out tokens.
 func (p *Program) Loss(ctx context.Context, first, last int) (l Loss, err error) {
-	if p.LossOfWhole() {
-		before, err := p.HeldOf(ctx, nil, p.joint.hessians, 1)
-		if err != nil {
-			return l, err
-		}
-		after, err := p.Outputs(ctx)
-		if err != nil {
-			return l, err
-		}
-		lost, err := before.Lost(ctx, after, 1)
-		return Loss{Signal: lost.Signal, Noise: lost.Error}, err
+	switch {
+	case p.coded != nil && p.coded.hessians != nil:
+		return p.hessianLoss(ctx, p.coded.hessians)
+	case p.coded != nil:
+		return p.lossCoded(ctx, first, last)
+	case p.LossOfWhole():
+		return p.hessianLoss(ctx, p.joint.hessians)
 	}
 	exact := p.Lossless()
 	exact.affine = nil

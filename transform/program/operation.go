@@ -39,6 +39,10 @@ type Operation struct {
 	// which they are zeroed.
 	ZeroInputs, ZeroOutputs []int
 
+	// Codes is what the operation asks of a weight that is stored as codes; nil: it cannot be done to codes. All other
+	// fields but Joint and Damp are then without effect.
+	Codes *Recoding
+
 	pass string // name of the pass, for messages
 }
 

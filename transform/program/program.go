@@ -29,6 +29,9 @@ type Program struct {
 	ops    []Op
 	extras []Extra
 	joint  *joint // replaces ops if the layer's values are chosen together
+	coded  *coded // replaces ops if the weight is stored as codes; nil without steps
+	// reference is what the codes of the weight should stand for; nil: what they stand for in the source.
+	reference *quant.Weight
 
 	steps []*plan.Step // in the order of the passes
 	count *Counters    // may be nil
@@ -66,7 +69,7 @@ func (p *Program) Extras() []Extra { return p.extras }
 
 // IsIdentity reports whether the result is the source, byte for byte.
 func (p *Program) IsIdentity() bool {
-	return p.Row.IsIdentity() && p.Col.IsIdentity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.joint == nil
+	return p.Row.IsIdentity() && p.Col.IsIdentity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.joint == nil && p.coded == nil
 }
 
 // Untouched returns the program whose result is p's source.
@@ -74,8 +77,12 @@ func (p *Program) Untouched() *Program {
 	return &Program{Source: p.Source, Format: p.Format, Rows: p.Rows, Cols: p.Cols, OutAxis: p.OutAxis, Unit: 1}
 }
 
-// Lossless returns the program without its operations. Its result is what the operations start from.
+// Lossless returns the program without its operations. Its result is what the operations start from: of a quantised weight
+// with a reference, the reference's values.
 func (p *Program) Lossless() *Program {
+	if p.Coded() {
+		return p.exact()
+	}
 	q := *p
 	q.joint, q.ops = nil, nil
 	return &q
@@ -93,6 +100,10 @@ func (p *Program) Scales() bool { return p.Row.Exp != nil || p.Col.Exp != nil }
 // Run writes rows [first, first+rows) of the result to dst, as stored. first must be a multiple of p.Unit.
 // Prepare must have been called, which does something for joint choices alone.
 func (p *Program) Run(dst []byte, first, rows int) {
+	if p.coded != nil {
+		p.runCoded(dst, first, rows)
+		return
+	}
 	if p.HoldsResult() {
 		copy(dst[:rows*p.RowBytes()], p.joint.data[p.joint.bands.find(first)*p.RowBytes():])
 		return
@@ -114,6 +125,10 @@ func (p *Program) Run(dst []byte, first, rows int) {
 // load fills b with the source's rows and applies the symmetries. Values keep all bits except the sign and, with powers
 // of two, the exponent.
 func (p *Program) load(b Block) {
+	if p.Coded() {
+		copy(b.Data, p.Source.ReadRows(b.Data[:0], b.First, b.Rows))
+		return
+	}
 	size, marks := p.RowBytes(), p.marks()
 	for i := range b.Rows {
 		from := at(p.Row.Gather, b.First+i, b.First+i)

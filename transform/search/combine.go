@@ -15,6 +15,9 @@ func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan
 	fixed := [][]*plan.Step{nil}     // alternatives of the passes with arguments
 	var free, modifiers []*plan.Step // candidates of passes without arguments, and of passes with Feedback
 	for _, c := range lossy {
+		if q := l.Codes(); q != nil && c.Fits(q) != "" {
+			continue
+		}
 		all, err := c.Pass.Candidates(ctx, l, c.Args)
 		if err != nil {
 			return nil, err
@@ -26,7 +29,7 @@ func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan
 		switch {
 		case c.Pass.Feedback != nil:
 			modifiers = append(modifiers, steps...)
-		case len(c.Args) == 0:
+		case len(c.Args) == 0 && c.Pass.Args != nil:
 			free = append(free, steps...)
 		case len(steps) > 0:
 			fixed = withEach(fixed, steps, lossy)

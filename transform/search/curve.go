@@ -188,6 +188,7 @@ func tuned(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []fl
 	var feedback, passes []*pass.Pass
 	for _, c := range lossy {
 		switch {
+		case l.Codes() != nil && c.Fits(l.Codes()) != "":
 		case c.Pass.Feedback != nil:
 			feedback, dampings = append(feedback, c.Pass), c.Pass.Feedback.Dampings(c.Args)
 		case c.Pass.Tuned != nil && len(c.Args) == 0:
@@ -210,6 +211,9 @@ func tuned(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas []fl
 				if data := at[i](lambda); data != nil {
 					steps = append(steps, p.TensorStep(l.Weight.Name, data))
 				}
+			}
+			if len(steps) == 0 {
+				continue
 			}
 			for _, p := range feedback {
 				steps = append(steps, p.TensorStep(l.Weight.Name, p.Feedback.At(damp)))

@@ -39,6 +39,8 @@ type Claim struct {
 	// Within returns how far the step may move a value v that earlier steps may have moved by bound; nil: not at all.
 	// output is the number of the output that the value belongs to.
 	Within func(f weights.Format, output int, v, bound float64) float64
+	// Codes checks what the step leaves behind in a weight that is stored as codes; nil for nothing.
+	Codes func(ctx context.Context, m *Codes) error
 	// Holds checks a property that the step leaves behind in the result; nil for none.
 	Holds func(ctx context.Context, t *Result) error
 }

@@ -26,6 +26,7 @@ type claims struct {
 	snr    map[string]float64   // in dB, claimed by the plan's predictions, by tensor
 
 	quantised *quant.Description
+	result    *quant.Description // of the output; nil where no step changes codes
 }
 
 // claimed is a step on a tensor.
@@ -113,10 +114,12 @@ func sameFamily(p *plan.Plan, layout *arch.Layout) error {
 
 // tensorStep adds a step on a tensor. It returns an error if the pass has another step there, or the step is not possible.
 func (c *claims) tensorStep(s *plan.Step, check *Check) error {
-	if t, ok := c.src.Tensor(s.Tensor); !ok || ofAdapter(c.src, t) {
+	q, coded := c.quantised.Weight(s.Tensor)
+	coded = coded && q.CanRead() == nil
+	if t, ok := c.src.Tensor(s.Tensor); !coded && (!ok || ofAdapter(c.src, t)) {
 		return errors.New("the source has no such tensor")
 	}
-	if f, role, ok := c.quantised.Tensor(s.Tensor); ok {
+	if f, role, ok := c.quantised.Tensor(s.Tensor); ok && !coded {
 		return fmt.Errorf("holds %s of a quantised weight (%s), which no step may change", role, f)
 	}
 	for _, other := range c.steps[s.Tensor] {
@@ -233,6 +236,9 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 	f, known := a.DType.Format()
 	p := newPair(a, b, f)
 	same := bytes.Equal(a.Data, b.Data)
+	if q := c.changed(a.Name); q != nil {
+		return t, c.lookCodes(ctx, &t, q, role, same)
+	}
 	if isQuantised {
 		if t.Class = Untouched; !same {
 			t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds %s of a quantised weight (%s), which must be copied", role, format)
@@ -261,6 +267,15 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 		t.Class, t.Relation = unchanged, nil
 	}
 	return t, err
+}
+
+// changed returns the quantised weight that a tensor belongs to, if steps change it; else nil.
+func (c *claims) changed(tensor string) *quant.Quantised {
+	q, ok := c.quantised.Of(tensor)
+	if !ok || len(c.steps[q.Name]) == 0 {
+		return nil
+	}
+	return q
 }
 
 func newPair(a, b weights.Tensor, f weights.Format) *pair {

@@ -22,6 +22,7 @@ var Grid = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 			}
 			return power(max(-1022, min(1023, d.Exponents[output]-1)))
 		},
+		Codes: func(_ context.Context, m *Codes) error { return gridCodes(m, d.S) },
 		Holds: func(ctx context.Context, t *Result) error { return onGrid(ctx, t, d.Exponents) },
 	}, err
 }}

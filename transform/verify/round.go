@@ -24,6 +24,7 @@ var Round = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 			}
 			return unit
 		},
+		Codes: func(_ context.Context, m *Codes) error { return zeroedCodes(m, d.Zeroed) },
 		Holds: func(_ context.Context, t *Result) error {
 			if !t.Format.IsFloat() {
 				return nil

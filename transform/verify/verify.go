@@ -134,7 +134,6 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	if err != nil {
 		return nil, err
 	}
-	r.Quantised = q.Copied()
 	layout, err := arch.ResolveIfKnown(src, o.Family)
 	if err != nil && (r.Plan == nil || r.Plan.Model.Family != "") {
 		return nil, err
@@ -145,6 +144,14 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 		if claims, err = newClaims(src, layout, q, nil, nil); err != nil {
 			return nil, err
 		}
+	}
+	changed := map[string]bool{}
+	for name := range claims.steps {
+		changed[name] = true
+	}
+	r.Quantised = q.CopiedBut(changed)
+	if claims.result, err = quant.Describe(out); err != nil && len(changed) > 0 {
+		r.problem("%v", err)
 	}
 	if err := r.files(ctx, src, out, man, o); err != nil {
 		return nil, err

@@ -152,6 +152,12 @@ func (d *Description) Weight(name string) (*Quantised, bool) {
 	return w, ok
 }
 
+// Of finds the quantised weight that a tensor belongs to.
+func (d *Description) Of(tensor string) (*Quantised, bool) {
+	s, ok := d.find(tensor)
+	return s.weight, ok && s.weight != nil
+}
+
 // Formats describes the formats of all quantised weights, each with the number of its weights, the most frequent
 // first: "28 weights in int4, groups of 128 (gptq)".
 func (d *Description) Formats() string {
@@ -188,7 +194,10 @@ type Copied struct {
 }
 
 // Copied groups all tensors of the quantisation by format and role.
-func (d *Description) Copied() []Copied {
+func (d *Description) Copied() []Copied { return d.CopiedBut(nil) }
+
+// CopiedBut is Copied without the codes and scales of the weights with the given names, which change.
+func (d *Description) CopiedBut(changed map[string]bool) []Copied {
 	if d == nil {
 		return nil
 	}
@@ -198,6 +207,9 @@ func (d *Description) Copied() []Copied {
 	}
 	groups := map[key]*Copied{}
 	for _, s := range d.tensors {
+		if s.weight != nil && changed[s.weight.Name] && (s.Role == Codes || s.Role == Scales) {
+			continue
+		}
 		k := key{d.format(s).String(), s.Role}
 		g := groups[k]
 		if g == nil {

@@ -55,6 +55,16 @@ func (w *Quantised) Check() error {
 	return err
 }
 
+// Rows returns n rows of an expert's matrix from first on, for a weight that can be read (see [Quantised.CanRead]). Codes of
+// other rows are not read. It checks no values; see [Quantised.Check].
+func (w *Quantised) Rows(expert, first, n int) *Matrix {
+	st, err := w.readable()
+	if err != nil {
+		panic(err)
+	}
+	return w.window(st, expert, first, n)
+}
+
 // window reads n rows from first on. It checks nothing; inputs whose group is out of range belong to group 0.
 func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
 	if w.Make != nil {

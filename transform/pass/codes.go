@@ -1,0 +1,54 @@
+package pass
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Fits says why the pass does nothing to a weight that is stored as codes; empty if it does something.
+func (c Choice) Fits(q *quant.Quantised) string {
+	if c.Pass.Codes == nil {
+		return "it does not change codes"
+	}
+	return c.Pass.Codes(q, c.Args)
+}
+
+// Codes returns how the layer's weight is stored as codes; nil if its values are stored.
+func (l *Layer) Codes() *quant.Quantised { return l.Weight.Quantised }
+
+// anyCodes is for passes that change codes of every format.
+func anyCodes(*quant.Quantised, []string) string { return "" }
+
+// zeroableCodes is how many low bits of a weight's codes may be zeroed so that values are left.
+func zeroableCodes(q *quant.Quantised) int {
+	switch d := q.Tensors[0].DType; {
+	case d == weights.F8E4M3 || d == weights.F8E4M3FNUZ:
+		return 3
+	case d == weights.F8E5M2 || d == weights.F8E5M2FNUZ:
+		return 2
+	case isFP4(q):
+		return 1
+	}
+	bits, _ := strconv.Atoi(strings.TrimPrefix(q.Format.Codes, "int"))
+	return max(0, bits-2)
+}
+
+func isFP4(q *quant.Quantised) bool { return strings.HasSuffix(q.Format.Codes, "fp4") }
+
+func isFP8(q *quant.Quantised) bool { return q.Format.Codes == "fp8" }
+
+// roundCodes is what round does to codes.
+func roundCodes(q *quant.Quantised, bits Bits) (o program.Operation, err error) {
+	if bits.Truncate {
+		return o, fmt.Errorf("codes go to the nearest value")
+	}
+	if bits.Zeroed < 0 || bits.Zeroed > zeroableCodes(q) {
+		return o, fmt.Errorf("%d low bits of %s codes are to be zeroed; 0 to %d can be", bits.Zeroed, q.Format.Codes, zeroableCodes(q))
+	}
+	return program.Operation{Codes: &program.Recoding{Zeroed: bits.Zeroed}}, nil
+}

@@ -1,0 +1,303 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// coded chooses the codes and scales of a quantised weight. Rows of the result are its values in float32. What is stored
+// comes from [Program.Recoded].
+type coded struct {
+	weight   *quant.Quantised
+	rule     Recoding
+	operand  weights.DType
+	hessians Hessians // nil where errors of all inputs count alike
+	damp     float64
+
+	mu    sync.Mutex
+	done  []*quant.Matrix // by expert; nil before Prepare
+	layer *Layer          // loaded in advance; nil: loaded when needed
+}
+
+// ErrNotCodes marks a step that does nothing to codes.
+var ErrNotCodes = errors.New("the weight is stored as codes, which this pass does not choose")
+
+// newCoded collects what the operations ask of a quantised weight; nil if they ask for nothing.
+func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
+	if p.Source.Quantised == nil || len(ops) == 0 {
+		return nil, nil
+	}
+	c := &coded{weight: p.Source.Quantised, operand: Operand(p.Source.Quantised)}
+	changes := false
+	for _, o := range ops {
+		if o.Codes == nil && o.Damp == 0 {
+			return nil, fmt.Errorf("%s: %w", o.pass, ErrNotCodes)
+		}
+		if o.Codes != nil {
+			c.rule, changes = c.rule.merge(*o.Codes), true
+		}
+		if o.Joint {
+			c.hessians = h
+		}
+		if o.Damp > 0 {
+			if c.damp = o.Damp; h == nil {
+				return nil, fmt.Errorf("%s weighs errors by the layer's inputs: %w", o.pass, ErrNoHessians)
+			}
+		}
+	}
+	if !changes {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// alone reports whether rows can be computed from their own codes.
+func (c *coded) alone() bool { return c.hessians == nil && c.rule.Lambda == 0 }
+
+// Coded reports whether the program's weight is stored as codes.
+func (p *Program) Coded() bool { return p.Source.Quantised != nil }
+
+// perExpert is the number of rows of a matrix.
+func (p *Program) perExpert() int { return p.Rows / max(1, p.Source.Quantised.Experts()) }
+
+// Recoded computes codes and scales of an expert's result; without codes, only the scales are the result's.
+func (p *Program) Recoded(ctx context.Context, expert int, codes bool, workers int) (m *quant.Matrix, err error) {
+	c := p.coded
+	err = weights.Guard(p.File(), func() error {
+		src, err := c.weight.Read(expert)
+		if err != nil {
+			return err
+		}
+		m, err = c.recode(ctx, p, src, expert, codes, workers)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", p.Source.Name, err)
+	}
+	return m, nil
+}
+
+// recode chooses codes and scales for all rows of an expert.
+func (c *coded) recode(ctx context.Context, p *Program, src *quant.Matrix, expert int, codes bool, workers int) (*quant.Matrix, error) {
+	r := newRecoder(c.rule, c.operand, src)
+	r.target = p.target(expert * src.N)
+	var f *rounding.Factor
+	if !c.alone() {
+		l, err := c.loaded(ctx, p, workers)
+		if err != nil {
+			return nil, err
+		}
+		r.scale = rounding.Loss{Signal: l.Signal}.Scale(p.Rows * p.Cols)
+		if f, err = c.factor(ctx, l, workers); err != nil {
+			return nil, err
+		}
+		if l.H.Rows > 0 {
+			r.weight = make([]float64, src.K)
+			for k := range r.weight {
+				r.weight[k] = float64(l.H.Row(k)[k])
+			}
+		}
+	}
+	if err := r.rescale(ctx, workers); err != nil || !codes {
+		r.out.Codes = src.Codes
+		return r.out, err
+	}
+	return r.out, r.choose(ctx, f, workers)
+}
+
+// loaded is the layer with the Hessian that codes are fitted to.
+func (c *coded) loaded(ctx context.Context, p *Program, workers int) (*Layer, error) {
+	if c.layer != nil {
+		return c.layer, nil
+	}
+	return p.Fitted(ctx, c.hessians, workers)
+}
+
+// factor is how errors are handed on; nil: not at all, and those of all inputs count alike.
+func (c *coded) factor(ctx context.Context, l *Layer, workers int) (*rounding.Factor, error) {
+	switch {
+	case c.damp > 0:
+		return l.dampedFactor(ctx, c.damp, nil, workers)
+	case l.H.Rows > 0:
+		return rounding.Uncompensated(l.H), nil
+	}
+	return nil, nil
+}
+
+// target returns a function that reads row n of the reference, counted from a first row; nil without a reference.
+func (p *Program) target(first int) func(dst []float32, n int) {
+	if p.reference == nil {
+		return nil
+	}
+	return func(dst []float32, n int) { readRow(dst, p.reference, first+n) }
+}
+
+// readRow decodes a row of a weight.
+func readRow(dst []float32, w *quant.Weight, n int) {
+	f, _ := w.DType.Format()
+	f.Decode(dst[:w.Cols], w.ReadRows(nil, n, 1))
+}
+
+// prepareCoded computes all matrices of the result, unless rows are computed when they are asked for.
+func (p *Program) prepareCoded(ctx context.Context, workers int) error {
+	c := p.coded
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done != nil {
+		return nil
+	}
+	if c.alone() {
+		return c.weight.Check()
+	}
+	done := make([]*quant.Matrix, c.weight.Experts())
+	for e := range done {
+		var err error
+		if done[e], err = p.Recoded(ctx, e, true, workers); err != nil {
+			return err
+		}
+	}
+	c.done = done
+	return nil
+}
+
+// eachMatrix calls fn with the matrices of rows [first, first+rows) of the result, or of the source for a program without
+// steps: from is the first row of the matrix that is meant, and at its row in the program.
+func (p *Program) eachMatrix(first, rows int, fn func(m *quant.Matrix, from, n, at int)) {
+	per := p.perExpert()
+	for rows > 0 {
+		expert, row := first/per, first%per
+		n := min(rows, per-row)
+		m, from := p.matrixOf(expert, row, n)
+		fn(m, from, n, first)
+		first, rows = first+n, rows-n
+	}
+}
+
+// matrixOf returns a matrix that has rows [row, row+n) of an expert, and where they begin in it.
+func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
+	q := p.Source.Quantised
+	if p.coded == nil {
+		return q.Rows(expert, row, n), 0
+	}
+	if p.coded.done != nil {
+		return p.coded.done[expert], row
+	}
+	// Scales are chosen by all rows that share them.
+	first, last := row, row+n
+	if b := q.Rows(expert, row, 1).Block[0]; b > 1 {
+		first, last = row/b*b, min((row+n+b-1)/b*b, p.perExpert())
+	}
+	r := newRecoder(p.coded.rule, p.coded.operand, q.Rows(expert, first, last-first))
+	r.target = p.target(expert*p.perExpert() + first)
+	if err := r.run(context.Background(), nil, 1); err != nil {
+		panic(err) // only the end of the context is an error without feedback
+	}
+	return r.out, row - first
+}
+
+// runCoded writes rows of the result's values.
+func (p *Program) runCoded(dst []byte, first, rows int) {
+	row := make([]float32, p.Cols)
+	p.eachMatrix(first, rows, func(m *quant.Matrix, from, n, at int) {
+		for i := range n {
+			m.Row(row, from+i)
+			p.Format.Encode(dst[(at-first+i)*p.RowBytes():][:p.RowBytes()], row)
+		}
+	})
+}
+
+// OperandDType is the type of the values that tensor cores see; see [Operand].
+func (p *Program) OperandDType() weights.DType {
+	if p.Coded() {
+		return Operand(p.Source.Quantised)
+	}
+	return p.Source.DType
+}
+
+// OperandRowBytes is the length of a row that RunOperand writes.
+func (p *Program) OperandRowBytes() int { return p.Cols * p.OperandDType().Bits() / 8 }
+
+// RunOperand is Run with the values that tensor cores see. A global scale is applied after the product, so it is no part
+// of them.
+func (p *Program) RunOperand(dst []byte, first, rows int) {
+	if !p.Coded() {
+		p.Run(dst, first, rows)
+		return
+	}
+	d, size := p.OperandDType(), p.OperandRowBytes()
+	f, _ := d.Format()
+	row := make([]float32, p.Cols)
+	p.eachMatrix(first, rows, func(m *quant.Matrix, from, n, at int) {
+		local := *m
+		local.Global, local.Divide = 1, false
+		for i := range n {
+			to := dst[(at-first+i)*size:][:size]
+			codes := m.Codes[(from+i)*m.K:][:m.K]
+			switch d {
+			case weights.BF16:
+				local.Row(row, from+i)
+				f.Encode(to, row)
+			case weights.I8:
+				for k, c := range codes {
+					to[k] = c ^ 0x80
+				}
+			default:
+				copy(to, codes)
+			}
+		}
+	})
+}
+
+// exact returns the program whose result the codes should stand for.
+func (p *Program) exact() *Program {
+	q := p.Untouched()
+	if r := p.reference; r != nil {
+		q.Source = r
+		q.Format, _ = r.DType.Format()
+	}
+	return q
+}
+
+// lossCoded is Loss of a quantised weight.
+func (p *Program) lossCoded(ctx context.Context, first, last int) (l Loss, err error) {
+	want := make([]float32, p.Cols)
+	exact := p.exact()
+	one := make([]byte, exact.RowBytes())
+	err = p.EachValues(ctx, first, last, func(b Block, got []float32) {
+		for i := range b.Rows {
+			exact.Run(one, b.First+i, 1)
+			exact.Format.Decode(want, one)
+			for k, v := range want {
+				w := float64(v)
+				if w-w != 0 {
+					l.NonFinite++
+					continue
+				}
+				d := float64(got[i*b.Cols+k]) - w
+				l.Signal += float64(w * w) // explicit, so that no machine fuses it
+				l.Noise += float64(d * d)
+			}
+		}
+	})
+	return l, err
+}
+
+// hessianLoss is the loss of the whole layer on held-out tokens.
+func (p *Program) hessianLoss(ctx context.Context, h Hessians) (l Loss, err error) {
+	before, err := p.HeldOf(ctx, nil, h, 1)
+	if err != nil {
+		return l, err
+	}
+	after, err := p.Outputs(ctx)
+	if err != nil {
+		return l, err
+	}
+	lost, err := before.Lost(ctx, after, 1)
+	return Loss{Signal: lost.Signal, Noise: lost.Error}, err
+}

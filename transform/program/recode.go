@@ -1,0 +1,409 @@
+package program
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"sync"
+
+	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Recoding is what the steps of a quantised weight ask of its codes and scales. Each operation sets its own fields. Every
+// rule counts for one scale and the codes under it, so a plan needs no lists.
+type Recoding struct {
+	// PositiveZero makes every −0 a +0.
+	PositiveZero bool
+	// Rescale is true if scales are chosen anew. Those of FP8 codes are multiplied by powers of two, so that the root
+	// mean square of a scale's codes is about 2^Bits times the smallest code. All others take the value with at most Bits
+	// mantissa bits that causes least error.
+	Rescale bool
+	Bits    int
+	// Zeroed low bits of every code are zero: mantissa bits of floats, bits of the distance to the zero point of integers.
+	Zeroed int
+	// Grid > 0 makes codes multiples of a power of two near σ/Grid, where σ is the root mean square of a scale's codes.
+	Grid float64
+	// Lambda > 0 chooses codes by error and energy, as [rounding.Codes] does; Rates price their significant bits.
+	Lambda float64
+	Rates  rounding.Rates
+}
+
+// merge adds what one more operation asks for.
+func (r Recoding) merge(o Recoding) Recoding {
+	r.PositiveZero = r.PositiveZero || o.PositiveZero
+	if o.Rescale {
+		r.Rescale, r.Bits = true, o.Bits
+	}
+	r.Zeroed = max(r.Zeroed, o.Zeroed)
+	r.Grid = max(r.Grid, o.Grid)
+	if o.Lambda > 0 {
+		r.Lambda, r.Rates = o.Lambda, o.Rates
+	}
+	return r
+}
+
+// Operand is how a GPU's tensor cores see a quantised weight on Hopper: the codes themselves, as elements of DType, or in
+// BF16 the values that a kernel of weight-only quantisation dequantises.
+func Operand(w *quant.Quantised) weights.DType {
+	switch codes := w.Tensors[0].DType; {
+	case w.Format.Codes == "fp8":
+		return codes
+	case w.Format.Codes == "int8" && (w.Format.Per == "tensor" || w.Format.Per == "channel"):
+		return weights.I8
+	}
+	return weights.BF16
+}
+
+// recoder chooses the codes and scales of one matrix.
+type recoder struct {
+	Recoding
+	operand weights.DType
+	src     *quant.Matrix
+	out     *quant.Matrix
+	// target writes the values that row n should have; nil: those of src.
+	target func(dst []float32, n int)
+	weight []float64 // of squared errors, by column; nil: ones
+	scale  float64   // see rounding.Loss.Scale; needed with Lambda
+	groups [][]int32 // columns of each group, where src.Group is set
+
+	mu    sync.Mutex
+	books []*rounding.CodeBook
+	index map[bookKey]uint16
+	which []uint16 // by scale
+}
+
+// bookKey tells the codes that are allowed under a scale: multiples of 2^step, for integers counted from a zero point.
+type bookKey struct {
+	step, zero int
+}
+
+const noStep = math.MinInt32
+
+func newRecoder(r Recoding, operand weights.DType, src *quant.Matrix) *recoder {
+	c := &recoder{Recoding: r, operand: operand, src: src, index: map[bookKey]uint16{}}
+	out := *src
+	out.Scales, out.Codes = append([]float32(nil), src.Scales...), make([]byte, len(src.Codes))
+	c.out = &out
+	c.which = make([]uint16, len(src.Scales))
+	if src.Group != nil {
+		c.groups = make([][]int32, src.Columns())
+		for k, g := range src.Group {
+			c.groups[g] = append(c.groups[g], int32(k))
+		}
+	}
+	return c
+}
+
+// isFloat reports whether codes are floating-point numbers.
+func (c *recoder) isFloat() bool { return c.src.Book.Zero == 0 && c.src.Zeros == nil }
+
+// zeroAt is the zero point in a place of the scales.
+func (c *recoder) zeroAt(place int) float32 {
+	if c.src.Zeros == nil {
+		return float32(c.src.Book.Zero)
+	}
+	return float32(c.src.Zeros[place])
+}
+
+// effective is what multiplies codes under a stored scale.
+func (c *recoder) effective(s float32) float32 {
+	if c.src.Divide {
+		return s / c.src.Global
+	}
+	return s * c.src.Global
+}
+
+// bookOf returns the number of the book for a step and a zero point.
+func (w *recodeWorker) bookOf(step int, zero float32) uint16 {
+	const most = 32 // steps that are larger, or smaller by as much, do as well
+	k := bookKey{noStep, 0}
+	if step != noStep {
+		k.step = min(max(step, -most), most)
+	}
+	if !w.isFloat() {
+		k.step = min(max(0, step, w.Zeroed), 8)
+		k.zero = int(zero) & (1<<k.step - 1)
+	}
+	if i, ok := w.known[k]; ok {
+		return i
+	}
+	i := w.recoder.bookOf(k)
+	w.known[k] = i
+	return i
+}
+
+func (c *recoder) bookOf(k bookKey) uint16 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, ok := c.index[k]
+	if ok {
+		return i
+	}
+	b := rounding.NewCodeBook(c.src.Book.Values, func(code byte) bool { return c.allowed(code, k) })
+	if c.Lambda > 0 {
+		b = b.Priced(c.price, c.Lambda)
+	}
+	i = uint16(len(c.books))
+	c.books, c.index[k] = append(c.books, b), i
+	return i
+}
+
+func (c *recoder) book(i uint16) *rounding.CodeBook {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.books[i]
+}
+
+func (c *recoder) allowed(code byte, k bookKey) bool {
+	if !c.isFloat() {
+		return (int(code)-k.zero)&(1<<k.step-1) == 0
+	}
+	if code&(1<<c.Zeroed-1) != 0 {
+		return false
+	}
+	if k.step == noStep {
+		return true
+	}
+	v := math.Ldexp(float64(c.src.Book.Values[code]), -k.step)
+	return v == math.Trunc(v)
+}
+
+// price is the energy of a value by the significant bits that a tensor core sees.
+func (c *recoder) price(v, scale, zero float32) float64 {
+	x := v - zero
+	if c.operand == weights.BF16 {
+		f, _ := weights.BF16.Format()
+		x = f.Value(f.FromValue(x * scale))
+	}
+	most := len(c.Rates.Significant) - 1
+	if x == 0 {
+		return c.Rates.Significant[0]
+	}
+	if c.operand == weights.I8 {
+		return c.Rates.Significant[min(most, bits.Len(uint(math.Abs(float64(x))))-bits.TrailingZeros(uint(math.Abs(float64(x)))))]
+	}
+	mant := math.Float32bits(x)&(1<<23-1) | 1<<23
+	return c.Rates.Significant[min(most, 24-bits.TrailingZeros32(mant))]
+}
+
+// recodeElems is about how many codes a task chooses.
+const recodeElems = 1 << 17
+
+// run chooses all codes and scales. f hands errors on to later columns; nil: every code is chosen alone.
+func (c *recoder) run(ctx context.Context, f *rounding.Factor, workers int) error {
+	if err := c.rescale(ctx, workers); err != nil {
+		return err
+	}
+	return c.choose(ctx, f, workers)
+}
+
+// choose is run once the scales are chosen.
+func (c *recoder) choose(ctx context.Context, f *rounding.Factor, workers int) error {
+	if f != nil {
+		return c.feedback(ctx, f, workers)
+	}
+	m := c.src
+	return c.eachBlock(ctx, workers, func(w *recodeWorker, first, last int) error {
+		if c.target == nil {
+			c.translate(w, first, last)
+			return nil
+		}
+		choose, err := c.chooser().Row(m.N, m.K)
+		if err != nil {
+			return err
+		}
+		t := make([]float32, m.K)
+		for n := first; n < last; n++ {
+			c.target(t, n)
+			choose(c.out.Codes[n*m.K:(n+1)*m.K], n, t)
+		}
+		return nil
+	})
+}
+
+// eachBlock calls do, in parallel, with ranges of rows that share no scale with others.
+func (c *recoder) eachBlock(ctx context.Context, workers int, do func(w *recodeWorker, first, last int) error) error {
+	m := c.src
+	step := max(1, recodeElems/max(1, m.K*m.Block[0])) * m.Block[0]
+	pool := sync.Pool{New: func() any {
+		return &recodeWorker{recoder: c, tables: map[tableKey]*codeTable{}, known: map[bookKey]uint16{}}
+	}}
+	return parallel.Run(ctx, (m.N+step-1)/step, workers, func(_ context.Context, i int) error {
+		w := pool.Get().(*recodeWorker)
+		defer pool.Put(w)
+		return do(w, i*step, min((i+1)*step, m.N))
+	})
+}
+
+// chooser is the chooser of the new codes under the new scales.
+func (c *recoder) chooser() *rounding.Codes {
+	m := c.out
+	r := &rounding.Codes{Books: c.books, Which: c.which, Scales: make([]float32, len(m.Scales)), Zeros: m.Zeros, Zero: float32(m.Book.Zero),
+		Rows: m.Block[0], Groups: m.Columns(), Group: m.Group, Lambda: c.Lambda, Scale: c.scale}
+	for i, s := range m.Scales {
+		if r.Scales[i] = c.effective(s); r.Scales[i] == 0 {
+			r.Scales[i] = math.SmallestNonzeroFloat32
+		}
+	}
+	if r.Group == nil {
+		r.Group = make([]int32, m.K)
+		for k := range r.Group {
+			r.Group[k] = int32(k / m.Block[1])
+		}
+	}
+	return r
+}
+
+// feedback chooses column by column, and hands errors on.
+func (c *recoder) feedback(ctx context.Context, f *rounding.Factor, workers int) error {
+	m := c.src
+	w, err := c.targets(ctx, workers)
+	if err != nil {
+		return err
+	}
+	r := c.chooser()
+	q, err := rounding.Round(ctx, w, f, r, rounding.Options{Workers: workers})
+	if err != nil {
+		return err
+	}
+	parallel.Do(m.N, workers, func(n int) {
+		codes := c.out.Codes[n*m.K : (n+1)*m.K]
+		for k, v := range q.Row(n) {
+			codes[k] = r.Code(n, k, v)
+		}
+	})
+	return nil
+}
+
+// targets are the values that the codes should stand for.
+func (c *recoder) targets(ctx context.Context, workers int) (sgemm.Matrix, error) {
+	m := c.src
+	w := sgemm.Dense(m.N, m.K, nil)
+	err := parallel.Run(ctx, m.N, workers, func(_ context.Context, n int) error {
+		if c.target != nil {
+			c.target(w.Row(n), n)
+		} else {
+			m.Row(w.Row(n), n)
+		}
+		return nil
+	})
+	return w, err
+}
+
+// recodeWorker is what one goroutine keeps.
+type recodeWorker struct {
+	*recoder
+	tables map[tableKey]*codeTable
+	known  map[bookKey]uint16
+	last   tableKey
+	table  *codeTable
+	values []float32 // targets of a row
+	pairs  []sample
+}
+
+// sample is a target in units of the old scale, less the zero point, and the weight of its squared error.
+type sample struct {
+	x      float32
+	weight float64
+}
+
+// translate looks codes up in a table of new codes for each scale.
+func (c *recoder) translate(w *recodeWorker, first, last int) {
+	m, columns := c.src, c.src.Columns()
+	for n := first; n < last; n++ {
+		from, to := m.Codes[n*m.K:(n+1)*m.K], c.out.Codes[n*m.K:(n+1)*m.K]
+		at := n / m.Block[0] * columns
+		if m.Group != nil {
+			for g, list := range c.groups {
+				t := w.tableAt(at + g)
+				for _, k := range list {
+					to[k] = t.code[from[k]]
+				}
+			}
+			continue
+		}
+		for g := range columns {
+			t := w.tableAt(at + g)
+			lo, hi := g*m.Block[1], min((g+1)*m.Block[1], m.K)
+			dst := to[lo:hi]
+			for k, code := range from[lo:hi] {
+				dst[k] = t.code[code]
+			}
+		}
+	}
+}
+
+// codeTable has the best new code of each old one, and its cost: the squared error in units of the new scale, and with
+// Lambda the relative error plus the price.
+type codeTable struct {
+	code [256]byte
+	cost [256]float32
+}
+
+type tableKey struct {
+	ratio, scale, zero float32 // of the scales, old over new; the new one, with prices
+	book               uint16
+}
+
+// tableAt returns the table for a place of the scales.
+func (w *recodeWorker) tableAt(place int) *codeTable {
+	return w.tableOf(w.src.Scales[place], w.out.Scales[place], w.zeroAt(place), w.which[place])
+}
+
+func (w *recodeWorker) tableOf(old, scale, zero float32, book uint16) *codeTable {
+	k := tableKey{old / scale, 0, zero, book}
+	if !(scale > 0) {
+		k.ratio = 1
+	}
+	if w.Lambda > 0 {
+		k.scale = w.effective(scale)
+	}
+	if w.table != nil && k == w.last {
+		return w.table
+	}
+	t, ok := w.tables[k]
+	if !ok {
+		const most = 1 << 12
+		if len(w.tables) >= most {
+			clear(w.tables)
+		}
+		t = w.newTable(k)
+		w.tables[k] = t
+	}
+	w.last, w.table = k, t
+	return t
+}
+
+func (w *recodeWorker) newTable(k tableKey) *codeTable {
+	t, b := &codeTable{}, w.book(k.book)
+	price, weight := b.Prices(k.scale, k.zero), float32(1)
+	if price != nil {
+		weight = float32(min(w.scale*float64(k.scale)*float64(k.scale), math.MaxFloat32))
+	}
+	values := w.src.Book.Values
+	for c, v := range values {
+		if v-v != 0 {
+			t.code[c] = byte(c)
+			continue
+		}
+		x := float32((v-k.zero)*k.ratio) + k.zero
+		code, y := b.Best(x, k.zero, weight, price)
+		if values[code] == v && !w.PositiveZero { // −0 is no other value
+			code = byte(c)
+		}
+		d := x - y
+		t.code[c], t.cost[c] = code, float32(float32(d*d)*weight)
+		if price != nil {
+			t.cost[c] += w.priceOf(y, k)
+		}
+	}
+	return t
+}
+
+func (w *recodeWorker) priceOf(v float32, k tableKey) float32 {
+	return float32(w.Lambda * w.price(v, k.scale, k.zero))
+}

@@ -1,0 +1,219 @@
+package program
+
+import (
+	"context"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// rescale chooses the scales, and the book of codes under each of them.
+func (c *recoder) rescale(ctx context.Context, workers int) error {
+	m, columns := c.src, c.src.Columns()
+	return c.eachBlock(ctx, workers, func(w *recodeWorker, first, last int) error {
+		for n := first; n < last; n += m.Block[0] {
+			for g := range columns {
+				if !c.Rescale && c.Grid == 0 {
+					place := n/m.Block[0]*columns + g
+					c.which[place] = w.bookOf(noStep, w.zeroAt(place))
+					continue
+				}
+				w.chooseScale(n/m.Block[0]*columns+g, n, min(n+m.Block[0], m.N), g)
+			}
+		}
+		return nil
+	})
+}
+
+// chooseScale chooses the scale in one place, for rows [first, last) and the columns of group g.
+func (w *recodeWorker) chooseScale(place, first, last, g int) {
+	old, zero := w.src.Scales[place], w.zeroAt(place)
+	w.which[place] = w.bookOf(noStep, zero)
+	if !(old > 0) { // all its values are zero
+		return
+	}
+	w.sample(first, last, g, old, zero)
+	rms := w.rms()
+	scale := old
+	switch {
+	case !w.Rescale:
+	case w.isFP8():
+		scale = w.place(old, rms)
+	default:
+		scale = w.leastError(old, zero, place)
+	}
+	w.out.Scales[place] = scale
+	if w.Grid > 0 && rms > 0 {
+		w.which[place] = w.bookOf(weights.GridExponent(rms*float64(old)/float64(scale)/w.Grid), zero)
+	}
+}
+
+func (c *recoder) isFP8() bool { return c.isFloat() && len(c.src.Book.Values) == 256 }
+
+// sample collects the targets under a scale: every code that occurs, with its weight, or with a reference every target.
+func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
+	m := w.src
+	w.pairs = w.pairs[:0]
+	each := func(fn func(row []byte, n, k int)) {
+		for n := first; n < last; n++ {
+			row := m.Codes[n*m.K : (n+1)*m.K]
+			if m.Group != nil {
+				for _, k := range w.groups[g] {
+					fn(row, n, int(k))
+				}
+				continue
+			}
+			for k := g * m.Block[1]; k < min((g+1)*m.Block[1], m.K); k++ {
+				fn(row, n, k)
+			}
+		}
+	}
+	if w.target != nil {
+		s, row := w.effective(old), -1
+		if w.values == nil {
+			w.values = make([]float32, m.K)
+		}
+		each(func(_ []byte, n, k int) {
+			if n != row {
+				w.target(w.values, n)
+				row = n
+			}
+			x, d := w.values[k]/s, 1.0
+			if w.weight != nil {
+				d = w.weight[k]
+			}
+			if x-x == 0 {
+				w.pairs = append(w.pairs, sample{x, d})
+			}
+		})
+		return
+	}
+	var sum [256]float64
+	switch {
+	case w.weight != nil:
+		each(func(row []byte, _, k int) { sum[row[k]] += w.weight[k] })
+	case m.Group != nil:
+		each(func(row []byte, _, k int) { sum[row[k]]++ })
+	default:
+		w.count(&sum, first, last, g)
+	}
+	for c, n := range sum[:len(m.Book.Values)] {
+		if v := m.Book.Values[c]; n > 0 && v-v == 0 {
+			w.pairs = append(w.pairs, sample{v - zero, n})
+		}
+	}
+}
+
+// count counts the codes of rows [first, last) and of group g.
+func (w *recodeWorker) count(sum *[256]float64, first, last, g int) {
+	m := w.src
+	var a, b, c, d [256]uint32 // neighbours that are equal do not wait for each other
+	lo, hi := g*m.Block[1], min((g+1)*m.Block[1], m.K)
+	for n := first; n < last; n++ {
+		row := m.Codes[n*m.K+lo : n*m.K+hi]
+		for len(row) >= 4 {
+			a[row[0]]++
+			b[row[1]]++
+			c[row[2]]++
+			d[row[3]]++
+			row = row[4:]
+		}
+		for _, x := range row {
+			a[x]++
+		}
+	}
+	for i := range sum {
+		sum[i] = float64(a[i]) + float64(b[i]) + float64(c[i]) + float64(d[i])
+	}
+}
+
+// rms is the root mean square of the sampled targets, in units of the old scale.
+func (w *recodeWorker) rms() float64 {
+	var sum, n float64
+	for _, p := range w.pairs {
+		x := float64(p.x)
+		sum += float64(float64(x*x) * p.weight)
+		n += p.weight
+	}
+	if n == 0 {
+		return 0
+	}
+	return math.Sqrt(sum / n)
+}
+
+// place returns the scale that puts codes of a given root mean square near 2^Bits times the smallest code: the old scale
+// times a power of two that is not below 1.
+func (w *recodeWorker) place(old float32, rms float64) float32 {
+	smallest := float64(w.src.Book.Values[1])
+	if !(rms > 0) {
+		return old
+	}
+	down := weights.GridExponent(rms / smallest / math.Ldexp(1, w.Bits))
+	for ; down > 0; down-- {
+		if s := float32(math.Ldexp(float64(old), down)); s-s == 0 && w.src.Book.RoundScale(s) == s {
+			return s
+		}
+	}
+	return old
+}
+
+// leastError returns the scale with at most Bits mantissa bits, near the old one, that causes least error.
+func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
+	// Scales that are further away clip large codes, or are coarser than needed.
+	low, high := [3]float32{0.6, 0.65, 0.8}[min(w.Bits, 2)]*old, [3]float32{1.7, 1.5, 1.25}[min(w.Bits, 2)]*old
+	best, least := float32(0), math.Inf(1)
+	_, e := math.Frexp(float64(old))
+	for exp := e - 2; exp <= e; exp++ {
+		for mant := 1 << w.Bits; mant < 2<<w.Bits; mant++ {
+			s := float32(math.Ldexp(float64(mant), exp-w.Bits))
+			if s < low || s > high || w.src.Book.RoundScale(s) != s {
+				continue
+			}
+			if cost := w.costOf(old, s, zero, place); cost < least {
+				best, least = s, cost
+			}
+		}
+	}
+	if best == 0 {
+		return old
+	}
+	return best
+}
+
+// costOf is the cost of the sampled targets under a scale: their squared error, and with Lambda the relative one plus the
+// prices.
+func (w *recodeWorker) costOf(old, scale, zero float32, place int) (sum float64) {
+	s := float64(w.effective(scale))
+	unit := float64(s * s)
+	if w.Lambda > 0 {
+		unit = 1
+	}
+	if w.target == nil {
+		t := w.tableOf(old, scale, zero, w.which[place])
+		i := 0
+		for c, v := range w.src.Book.Values {
+			if i < len(w.pairs) && w.pairs[i].x == v-zero && v-v == 0 {
+				sum += float64(float64(t.cost[c]) * w.pairs[i].weight)
+				i++
+			}
+		}
+		return sum * unit
+	}
+	b := w.book(w.which[place])
+	price, weight := b.Prices(w.effective(scale), zero), float32(1)
+	if price != nil {
+		weight = float32(min(w.scale*s*s, math.MaxFloat32))
+	}
+	ratio := old / scale
+	for _, p := range w.pairs {
+		x := float32(p.x*ratio) + zero
+		_, y := b.Best(x, zero, weight, price)
+		d := x - y
+		cost := float64(float32(float32(d*d) * weight))
+		if price != nil {
+			cost += w.Lambda * w.price(y, w.effective(scale), zero)
+		}
+		sum += float64(cost * p.weight)
+	}
+	return sum * unit
+}

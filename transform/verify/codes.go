@@ -1,0 +1,246 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Codes is a matrix of a quantised weight before and after, for [Claim.Codes].
+type Codes struct {
+	Source, Result *quant.Matrix
+	// Reference is true if the codes were chosen to be near another model's values.
+	Reference bool
+}
+
+// float reports whether codes are floating-point numbers.
+func (c *Codes) float() bool { return c.Result.Book.Zero == 0 && c.Result.Zeros == nil }
+
+// fp8 reports whether codes are FP8 numbers.
+func (c *Codes) fp8() bool { return c.float() && len(c.Result.Book.Values) == 256 }
+
+// lookCodes compares a tensor of a quantised weight that has steps. The codes' tensor reports on the whole weight.
+func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, role quant.Role, same bool) error {
+	switch {
+	case same:
+		t.Class = Identical
+	case role != quant.Codes && role != quant.Scales:
+		t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds the %s of a quantised weight (%s), which no step changes", role, q.Format)
+		return nil
+	default:
+		t.Class = Lossy
+	}
+	if role != quant.Codes {
+		return nil
+	}
+	c.linearCodes(t, q.Name)
+	after, ok := c.result.Weight(q.Name)
+	if !ok {
+		t.Problem = "the output has no such quantised weight"
+		return nil
+	}
+	var d difference
+	for e := range q.Experts() {
+		a, err := q.Read(e)
+		if err != nil {
+			return err
+		}
+		b, err := after.Read(e)
+		if err != nil { // a scale that is no positive number, say
+			t.Problem = err.Error()
+			return ctx.Err()
+		}
+		if err := c.compareCodes(ctx, t, &d, q.Name, &Codes{a, b, c.plan.Request.Reference != ""}); err != nil {
+			return err
+		}
+	}
+	if d.changed > 0 {
+		t.SNR, t.NonFinite = decibels(d.signal, d.noise), d.nonFinite
+		t.ZerosAdded = d.zerosAdded
+	} else if t.Class == Lossy {
+		t.Class = Exact // another code of the same value
+	}
+	c.holdSNR(t, q.Name)
+	return nil
+}
+
+// linearCodes tells whether the weight is that of a linear layer.
+func (c *claims) linearCodes(t *Tensor, weight string) {
+	t.Linear = true
+	if c.layout != nil {
+		claim := c.layout.Claims[weight]
+		t.Linear = claim != nil
+		if claim != nil {
+			t.Kind = claim.Kind
+		}
+	}
+}
+
+// compareCodes compares the values of one matrix and holds the claims against it.
+func (c *claims) compareCodes(ctx context.Context, t *Tensor, d *difference, weight string, m *Codes) error {
+	bad := func(format string, args ...any) {
+		if t.Problem == "" {
+			t.Problem = fmt.Sprintf(format, args...)
+		}
+	}
+	a, b := m.Source, m.Result
+	if a.N != b.N || a.K != b.K || a.Block != b.Block || !slices.Equal(a.Zeros, b.Zeros) || !slices.Equal(a.Group, b.Group) || a.Global != b.Global {
+		bad("its zero points, groups or global scale are not the source's")
+		return nil
+	}
+	before, after := make([]float32, a.K), make([]float32, a.K)
+	for n := range a.N {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		a.Row(before, n)
+		b.Row(after, n)
+		d.row(before, after)
+	}
+	if d.spread > 0 {
+		bad("%d values are NaN or infinite on one side only", d.spread)
+	}
+	for _, s := range c.steps[weight] {
+		if s.Codes == nil {
+			continue
+		}
+		if err := s.Codes(ctx, m); err != nil {
+			bad("%s: %v", s.pass, err)
+		}
+	}
+	return nil
+}
+
+// row compares a row of values.
+func (d *difference) row(before, after []float32) {
+	for k, v := range before {
+		got := after[k]
+		if v-v != 0 || got-got != 0 {
+			d.nonFinite++
+			if (v-v != 0) != (got-got != 0) {
+				d.spread++
+			}
+			continue
+		}
+		d.signal += float64(v) * float64(v)
+		if got != v {
+			d.off(float64(got), float64(v), 0)
+		}
+	}
+}
+
+// holdSNR compares a quantised weight's output SNR with the manifest's claim and with the budget.
+func (c *claims) holdSNR(t *Tensor, weight string) {
+	const tolerance = 0.01 // dB, because sums are in another order
+	if t.SNR == nil || t.Problem != "" || c.plan.Request.Reference != "" {
+		return
+	}
+	if want, ok := c.snr[weight]; ok && *t.SNR < want-tolerance {
+		t.Problem = fmt.Sprintf("its output SNR is %.2f dB, and the manifest claims %.2f dB", *t.SNR, want)
+	}
+	anywhere := slices.ContainsFunc(c.steps[weight], func(s claimed) bool { return s.Anywhere })
+	if least := c.plan.Request.MinSNR; least != nil && t.Linear && !anywhere && *t.SNR < *least-tolerance {
+		t.Problem = fmt.Sprintf("its output SNR is %.2f dB, and the budget is at least %.2f dB", *t.SNR, *least)
+	}
+}
+
+// PositiveZero checks the pass zeros: there is no −0.
+var PositiveZero = &Check{Claim: func(s *plan.Step) (*Claim, error) {
+	_, err := plan.Data[struct{}](s)
+	return &Claim{Codes: func(_ context.Context, m *Codes) error {
+		for c, v := range m.Result.Book.Values {
+			if at := bytes.IndexByte(m.Result.Codes, byte(c)); v == 0 && math.Signbit(float64(v)) && at >= 0 {
+				return fmt.Errorf("code [%d, %d] is −0", at/m.Result.K, at%m.Result.K)
+			}
+		}
+		return nil
+	}}, err
+}}
+
+// Scales checks the pass scales: those of FP8 codes are the source's times powers of two, all others have few mantissa
+// bits.
+var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
+	d, err := plan.Data[struct {
+		Bits int `json:"bits"`
+	}](s)
+	return &Claim{Codes: func(_ context.Context, m *Codes) error {
+		for i, s := range m.Result.Scales {
+			was := m.Source.Scales[i]
+			if was == 0 && s == 0 {
+				continue
+			}
+			if m.fp8() {
+				if ratio, _ := math.Frexp(float64(s) / float64(was)); ratio != 0.5 || s < was {
+					return fmt.Errorf("scale %d is %g, and not %g times a power of two", i, s, was)
+				}
+				continue
+			}
+			if mant, _ := math.Frexp(float64(s)); math.Ldexp(mant, d.Bits+1) != math.Trunc(math.Ldexp(mant, d.Bits+1)) {
+				return fmt.Errorf("scale %d is %g, which has more than %d mantissa bits", i, s, d.Bits)
+			}
+			if r := s / was; r < 0.5 || r > 2 {
+				return fmt.Errorf("scale %d is %g, and was %g", i, s, was)
+			}
+		}
+		return nil
+	}}, err
+}}
+
+// zeroedCodes checks that low bits of all codes are zero: of floats those of the mantissa, of integers those of the distance
+// to the zero point.
+func zeroedCodes(m *Codes, zeroed int) error {
+	r := m.Result
+	for n := range r.N {
+		for k := range r.K {
+			code := int(r.Codes[n*r.K+k])
+			v := r.Book.Values[code]
+			if v-v != 0 {
+				continue
+			}
+			if !m.float() {
+				code -= int(r.ZeroPoint(n, k))
+			}
+			if code&(1<<zeroed-1) != 0 {
+				return fmt.Errorf("the plan zeroes %d low bits, and code [%d, %d] has others", zeroed, n, k)
+			}
+		}
+	}
+	return nil
+}
+
+// gridCodes checks that the codes under each scale are multiples of a power of two near σ/s, where σ is the root mean
+// square of what the source's values are under that scale.
+func gridCodes(m *Codes, s float64) error {
+	if m.Reference {
+		return nil // σ is that of the reference
+	}
+	a, r := m.Source, m.Result
+	sum, n := make([]float64, len(r.Scales)), make([]float64, len(r.Scales))
+	each := func(fn func(place int, was, is float64)) {
+		for row := range r.N {
+			for k := range r.K {
+				place, i := r.Place(row, k), row*r.K+k
+				zero := float64(r.ZeroPoint(row, k))
+				was, is := float64(a.Book.Values[a.Codes[i]])-zero, float64(r.Book.Values[r.Codes[i]])-zero
+				if was-was == 0 {
+					fn(place, was*float64(a.Scales[place])/float64(r.Scales[place]), is)
+				}
+			}
+		}
+	}
+	each(func(place int, was, _ float64) { sum[place] += was * was; n[place]++ })
+	var wrong error
+	each(func(place int, _, is float64) {
+		step := math.Log2(math.Sqrt(sum[place]/n[place]) / s)
+		e := int(math.Floor(step + 0.499)) // nearest; a tie may go to the smaller step
+		if x := math.Ldexp(is, -e); wrong == nil && sum[place] > 0 && x != math.Trunc(x) {
+			wrong = fmt.Errorf("a code under scale %d stands for %g, which is not a multiple of 2^%d", place, is, e)
+		}
+	})
+	return wrong
+}
