@@ -60,7 +60,7 @@ type Layer struct {
 func NewLayer(ctx context.Context, c *Context, compiler *program.Compiler, w *quant.Weight, fixed []*plan.Step) (*Layer, error) {
 	d := w.DType
 	if w.Quantised != nil {
-		d = program.Operand(w.Quantised)
+		d = w.Quantised.Operand()
 	}
 	f, _ := d.Format()
 	l := &Layer{Context: c, Weight: w, Format: f, fixed: fixed, compiler: compiler}

@@ -33,7 +33,7 @@ func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 	if p.Source.Quantised == nil || len(ops) == 0 {
 		return nil, nil
 	}
-	c := &coded{weight: p.Source.Quantised, operand: Operand(p.Source.Quantised)}
+	c := &coded{weight: p.Source.Quantised, operand: p.Source.Quantised.Operand()}
 	changes := false
 	for _, o := range ops {
 		if o.Codes == nil && o.Damp == 0 {
@@ -94,13 +94,12 @@ func (c *coded) recode(ctx context.Context, p *Program, src *quant.Matrix, exper
 			return nil, err
 		}
 		r.scale = rounding.Loss{Signal: l.Signal}.Scale(p.Rows * p.Cols)
-		if f, err = c.factor(ctx, l, workers); err != nil {
+		if err := c.weigh(ctx, r, l); err != nil {
 			return nil, err
 		}
-		if l.H.Rows > 0 {
-			r.weight = make([]float64, src.K)
-			for k := range r.weight {
-				r.weight[k] = float64(l.H.Row(k)[k])
+		if codes {
+			if f, err = c.factor(ctx, l, workers); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -124,10 +123,27 @@ func (c *coded) factor(ctx context.Context, l *Layer, workers int) (*rounding.Fa
 	switch {
 	case c.damp > 0:
 		return l.dampedFactor(ctx, c.damp, nil, workers)
-	case l.H.Rows > 0:
-		return rounding.Uncompensated(l.H), nil
+	case l.known:
+		d, err := l.diagonal(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return rounding.Uncompensated(d), nil
 	}
 	return nil, nil
+}
+
+// weigh has scales chosen by errors that are weighed by the power of their inputs, where this is known.
+func (c *coded) weigh(ctx context.Context, r *recoder, l *Layer) error {
+	if !l.known {
+		return nil
+	}
+	d, err := l.diagonal(ctx)
+	r.weight = make([]float64, len(d))
+	for k, v := range d {
+		r.weight[k] = float64(v)
+	}
+	return err
 }
 
 // target returns a function that reads row n of the reference, counted from a first row; nil without a reference.
@@ -212,10 +228,10 @@ func (p *Program) runCoded(dst []byte, first, rows int) {
 	})
 }
 
-// OperandDType is the type of the values that tensor cores see; see [Operand].
+// OperandDType is the type of the values that tensor cores see; see [quant.Quantised.Operand].
 func (p *Program) OperandDType() weights.DType {
 	if p.Coded() {
-		return Operand(p.Source.Quantised)
+		return p.Source.Quantised.Operand()
 	}
 	return p.Source.DType
 }
@@ -231,26 +247,8 @@ func (p *Program) RunOperand(dst []byte, first, rows int) {
 		return
 	}
 	d, size := p.OperandDType(), p.OperandRowBytes()
-	f, _ := d.Format()
-	row := make([]float32, p.Cols)
 	p.eachMatrix(first, rows, func(m *quant.Matrix, from, n, at int) {
-		local := *m
-		local.Global, local.Divide = 1, false
-		for i := range n {
-			to := dst[(at-first+i)*size:][:size]
-			codes := m.Codes[(from+i)*m.K:][:m.K]
-			switch d {
-			case weights.BF16:
-				local.Row(row, from+i)
-				f.Encode(to, row)
-			case weights.I8:
-				for k, c := range codes {
-					to[k] = c ^ 0x80
-				}
-			default:
-				copy(to, codes)
-			}
-		}
+		copy(dst[(at-first)*size:], m.Operand(d, from, n))
 	})
 }
 

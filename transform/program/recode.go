@@ -46,18 +46,6 @@ func (r Recoding) merge(o Recoding) Recoding {
 	return r
 }
 
-// Operand is how a GPU's tensor cores see a quantised weight on Hopper: the codes themselves, as elements of DType, or in
-// BF16 the values that a kernel of weight-only quantisation dequantises.
-func Operand(w *quant.Quantised) weights.DType {
-	switch codes := w.Tensors[0].DType; {
-	case w.Format.Codes == "fp8":
-		return codes
-	case w.Format.Codes == "int8" && (w.Format.Per == "tensor" || w.Format.Per == "channel"):
-		return weights.I8
-	}
-	return weights.BF16
-}
-
 // recoder chooses the codes and scales of one matrix.
 type recoder struct {
 	Recoding
@@ -176,8 +164,13 @@ func (c *recoder) allowed(code byte, k bookKey) bool {
 func (c *recoder) price(v, scale, zero float32) float64 {
 	x := v - zero
 	if c.operand == weights.BF16 {
+		if c.src.Divide {
+			scale *= c.src.Global
+		} else {
+			scale /= c.src.Global
+		}
 		f, _ := weights.BF16.Format()
-		x = f.Value(f.FromValue(x * scale))
+		x = f.Value(f.FromValue(x * f.Value(f.FromValue(scale))))
 	}
 	most := len(c.Rates.Significant) - 1
 	if x == 0 {

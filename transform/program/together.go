@@ -20,7 +20,7 @@ func PrepareTogether(ctx context.Context, programs []*Program, workers int) erro
 	}
 	var groups []*group
 	for _, p := range programs {
-		if !p.HoldsResult() || p.joint.layer == nil || p.joint.data != nil {
+		if !p.HoldsResult() || p.joint == nil || p.joint.layer == nil || p.joint.data != nil {
 			continue
 		}
 		c, err := p.joint.choosing(ctx, p, p.joint.layer)
