@@ -21,6 +21,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 	"github.com/lowtoggle/lowtoggle/weights/tokens"
 )
@@ -191,6 +192,54 @@ func workTokens(w runner.Work, vocab int) [][]int32 {
 		}
 	}
 	return all
+}
+
+// quantisedShapes are changes to small configs for layers that every format can hold.
+var quantisedShapes = map[string]string{
+	"llama-tiny": `{"hidden_size": 256, "intermediate_size": 384, "head_dim": 32, "num_attention_heads": 4, "num_key_value_heads": 4}`,
+	"qwen3_moe-tiny": `{"hidden_size": 256, "intermediate_size": 256, "moe_intermediate_size": 128, "head_dim": 32, "num_attention_heads": 4,
+		"num_key_value_heads": 4}`,
+}
+
+// TestGPUQuantised holds losses of quantised models against the CPU's.
+func TestGPUQuantised(t *testing.T) {
+	device := openGPU(t)
+	for name, changes := range quantisedShapes {
+		for _, f := range quantise.Formats() {
+			dir := testmodel.Folder(t, testmodel.Config(t, name, changes), synth.Options{Seed: 1, Format: f})
+			m, layout, d := describe(t, dir)
+			cpu, err := forward.New(m, layout)
+			testmodel.OK(t, err)
+			sequences := draw(d.Vocab, 40, 2, 9)
+			want, err := cpu.Run(context.Background(), forward.Stored(m), sequences, nil)
+			testmodel.OK(t, err)
+			on, _ := load(t, device, dir, runner.Options{Exact: true, Longest: 64})
+			pass, err := on.Pass(t.Context(), sequences, nil)
+			testmodel.OK(t, err)
+			off := pass.Scores.Loss() - want.Loss()
+			t.Logf("%-15s %-15s loss %.6f, off by %.1e", name, f.Name, pass.Scores.Loss(), off)
+			if !(math.Abs(off) <= 1e-4) {
+				t.Errorf("%s in %s: the loss is off by %.2g nats", name, f.Name, off)
+			}
+			testmodel.OK(t, pass.Close())
+			testmodel.OK(t, on.Close())
+		}
+	}
+}
+
+// TestQuantisedShapes: the models of TestGPUQuantised can be made, and every linear layer within their blocks is quantised.
+func TestQuantisedShapes(t *testing.T) {
+	for name, changes := range quantisedShapes {
+		for _, f := range quantise.Formats() {
+			_, layout, d := describe(t, testmodel.Folder(t, testmodel.Config(t, name, changes), synth.Options{Seed: 1, Format: f}))
+			for _, l := range d.Layers() {
+				c := layout.Claims[l.Tensor]
+				if c.Quantised == "" && c.Layer >= 0 && !strings.HasSuffix(c.Kind, "gate") {
+					t.Errorf("%s in %s: %s is not quantised", name, f.Name, l.Tensor)
+				}
+			}
+		}
+	}
 }
 
 // TestGPULoss holds losses and a divergence of the models in LOWTOGGLE_MODELS, folders with tokens, against the CPU's.
