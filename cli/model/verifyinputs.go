@@ -7,6 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // onInputsJSON is what noise lossy layers have on the inputs that the source gives them.
@@ -15,7 +17,8 @@ type onInputsJSON struct {
 	Part    string     `json:"part"`
 	Tensors []layerSNR `json:"tensors"`
 
-	snr map[string]*float64
+	snr   map[string]*float64 // by weight
+	coded *quant.Description
 }
 
 type layerSNR struct {
@@ -24,10 +27,15 @@ type layerSNR struct {
 }
 
 // comparable says which lossy layers can be held against the source's weight by weight, and how many
-// cannot.
-func (r *verifyJSON) comparable() (names map[string]bool, others int) {
+// cannot. Tensors of quantised weights stand for their weight.
+func (r *verifyJSON) comparable(l *arch.Layout) (names map[string]bool, others int) {
 	names = map[string]bool{}
 	for _, t := range r.Tensors {
+		if w, ok := l.Quantised.WeightOf(t.Name); ok {
+			t.Name = w.Name
+			c := l.Claims[w.Name]
+			t.Linear = c != nil && c.Role == arch.Linear
+		}
 		switch {
 		case !t.Linear || t.Class != verify.Lossy:
 		case t.Relation != nil || t.Shift != nil:
@@ -40,8 +48,8 @@ func (r *verifyJSON) comparable() (names map[string]bool, others int) {
 }
 
 // newOnInputs is nil where no layer has a ratio.
-func newOnInputs(o *evaluate.OutputSNR, part string) *onInputsJSON {
-	r := &onInputsJSON{Tokens: o.Tokens(), Part: part, snr: map[string]*float64{}}
+func newOnInputs(o *evaluate.OutputSNR, part string, coded *quant.Description) *onInputsJSON {
+	r := &onInputsJSON{Tokens: o.Tokens(), Part: part, snr: map[string]*float64{}, coded: coded}
 	for _, l := range o.Layers() {
 		r.Tensors = append(r.Tensors, layerSNR{l.Name, l.Decibels})
 		r.snr[l.Name] = &l.Decibels
@@ -56,6 +64,9 @@ func newOnInputs(o *evaluate.OutputSNR, part string) *onInputsJSON {
 func (r *onInputsJSON) of(tensor string) *float64 {
 	if r == nil {
 		return nil
+	}
+	if w, ok := r.coded.WeightOf(tensor); ok {
+		tensor = w.Name
 	}
 	return r.snr[tensor]
 }

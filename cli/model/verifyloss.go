@@ -63,13 +63,13 @@ func (r *verifyJSON) judge(c *cli.Context, s *evaluate.Scorer, src, out *weights
 	defer end()
 	countSteps(event, s, s)
 	var layers map[string]bool
-	layers, r.incomparable = r.comparable()
+	layers, r.incomparable = r.comparable(s.Layout)
 	snr := s.OutputSNR(c.Context, src, out, layers)
 	loss, err := s.Compare(c.Context, src, out, snr)
 	if err != nil {
 		return err
 	}
-	r.Loss, r.OnInputs = newLoss(loss), newOnInputs(snr, s.Tokens.Purpose)
+	r.Loss, r.OnInputs = newLoss(loss), newOnInputs(snr, s.Tokens.Purpose, s.Layout.Quantised)
 	return nil
 }
 

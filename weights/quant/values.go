@@ -14,8 +14,14 @@ func (w *Quantised) Plain() bool { return len(w.Tensors) == 1 && w.Tensors[0].Ro
 
 // Readable reports whether a tensor belongs to a weight whose values can be read.
 func (d *Description) Readable(tensor string) bool {
+	w, ok := d.WeightOf(tensor)
+	return ok && w.CanRead() == nil
+}
+
+// WeightOf finds the quantised weight that a tensor belongs to.
+func (d *Description) WeightOf(tensor string) (*Quantised, bool) {
 	s, ok := d.find(tensor)
-	return ok && s.weight != nil && s.weight.CanRead() == nil
+	return s.weight, ok && s.weight != nil
 }
 
 // Load is [Quantised.Read] under [weights.Guard].

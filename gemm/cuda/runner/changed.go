@@ -42,14 +42,23 @@ func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Lay
 	if len(values) != l.Inputs*l.Outputs {
 		return nil, fmt.Errorf("tensor %q: %d values were given, its shape has %d", l.Tensor, len(values), l.Inputs*l.Outputs)
 	}
-	d := weights.BF16
-	if own, ok := c.own.(stored); !ok || !own.computes(l.Tensor) {
-		if d, _, err = c.own.Tensor(ctx, l.Tensor); err != nil {
-			return nil, err
-		}
+	d, err := c.dtype(ctx, l.Tensor)
+	if err != nil {
+		return nil, err
 	}
 	t := encoded(d, values)
 	return &t, nil
+}
+
+// dtype returns the preferred type of a tensor's new values. Values of quantised weights are not computed for it.
+func (c *changed) dtype(ctx context.Context, name string) (weights.DType, error) {
+	if own, ok := c.own.(stored); ok {
+		if computes, err := own.computes(name); computes || err != nil {
+			return weights.BF16, err
+		}
+	}
+	d, _, err := c.own.Tensor(ctx, name)
+	return d, err
 }
 
 // encoded returns values in type d, or in F32 if d does not represent all of them exactly.

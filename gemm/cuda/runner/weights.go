@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Weights returns tensors by their name in the checkpoint, row-major as stored: little-endian elements of type BF16, F16
@@ -23,20 +25,24 @@ type Weights interface {
 // quantised weights are those of package forward, in BF16 if it represents all of them exactly and in F32 otherwise. The
 // model must stay open while the tensors are used.
 func Stored(m *weights.Model, layout *arch.Layout) Weights {
-	return stored{m, layout, forward.Unshifted(m, layout)}
+	return stored{m, forward.Unshifted(m, layout), sync.OnceValues(func() (*quant.Description, error) { return quant.Describe(m) })}
 }
 
 type stored struct {
 	model     *weights.Model
-	layout    *arch.Layout
 	unshifted forward.Weights
+	quantised func() (*quant.Description, error)
 }
 
 func (s stored) Tensor(ctx context.Context, name string) (weights.DType, []byte, error) {
 	if err := ctx.Err(); err != nil {
 		return weights.F32, nil, err
 	}
-	if s.computes(name) {
+	computes, err := s.computes(name)
+	if err != nil {
+		return weights.F32, nil, err
+	}
+	if computes {
 		values, err := s.unshifted.Tensor(ctx, name)
 		if err != nil {
 			return weights.F32, nil, err
@@ -58,9 +64,10 @@ func (s stored) Tensor(ctx context.Context, name string) (weights.DType, []byte,
 }
 
 // computes reports whether a tensor's values are computed from the codes of a quantised weight.
-func (s stored) computes(name string) bool {
-	w, ok := s.layout.Quantised.Weight(name)
-	return ok && !w.Plain()
+func (s stored) computes(name string) (bool, error) {
+	q, err := s.quantised()
+	w, ok := q.Weight(name)
+	return ok && !w.Plain(), err
 }
 
 // Decoded gives weights that are computed in float32.
