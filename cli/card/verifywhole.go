@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ var wholeFlags = []cli.Flag{
 	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in a decode step: `N,...`, or none", DefaultText: "1,16,64"},
 	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of each sequence in a decode step", DefaultText: "1024"},
 	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096"},
+	&cli.StringSliceFlag{Name: "also", Usage: "with --whole: measure `FOLDER` beside OUT, unchecked: another output of MODEL"},
 	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request, after its prompt", DefaultText: "256"},
 }
 
@@ -76,6 +78,14 @@ func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *we
 	event, end := term.Progress(c)
 	defer end()
 	o := *q.whole
+	for _, dir := range c.StringSlice("also") {
+		m, err := flag.OpenModel(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer m.Close()
+		o.Others = append(o.Others, m)
+	}
 	o.Progress = event
 	r, err := measure.Whole(c.Context, cards[0].Machine, src, out, o)
 	if errors.Is(err, cuda.ErrNoCompiler) {
@@ -101,6 +111,11 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 		tab.Add(shortStep(s), term.MeasuredChange(s.Relative, s.Interval), term.Interval(s.Interval), term.MeasuredChange(s.RelativeTime, s.TimeInterval),
 			fmt.Sprintf("%s, %s", millijoules(s.Before.Joules), millijoules(s.After.Joules)), fmt.Sprintf("%.0f, %.0f", s.Before.Watts, s.After.Watts),
 			share(s.LinearEnergy), capped(s))
+		for _, other := range s.Others {
+			tab.Add("  "+filepath.Base(other.Model), term.MeasuredChange(other.Relative, other.Interval), term.Interval(other.Interval),
+				term.MeasuredChange(other.RelativeTime, other.TimeInterval), fmt.Sprintf("%s, %s", millijoules(s.Before.Joules), millijoules(other.After.Joules)),
+				fmt.Sprintf("%.0f, %.0f", s.Before.Watts, other.After.Watts), "", "")
+		}
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)

@@ -116,6 +116,8 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		{name: "card", change: func(c *card) { c.nvrtc.newest = 89 },
 			want: []string{"scale.cu does not compile for compute capability 9.0 with libfakenvrtc.so", "newer toolkit", "PLANTED 5 (5):\nnvrtc: error: invalid value for --gpu-architecture"}},
+		{name: "old card", change: func(c *card) { c.capability = 75 },
+			want: []string{"has compute capability 7.5, and kernels that are compiled at run time need 8.0 (Ampere) or later"}},
 		{name: "source", source: `extern "C" __global__ void odd(short n) {}`, want: []string{"PLANTED 6 (6):\nerror: kernel odd: parameter \"short n\""}},
 		{name: "long log", change: func(c *card) { c.nvrtc.log = long.String() }, want: []string{"error: line 19"}},
 		{name: "log without a size", change: func(c *card) { c.nvrtc.log, c.fail["nvrtcGetProgramLogSize"] = "lost", 0 }, want: []string{"PLANTED 6 (6)"}},

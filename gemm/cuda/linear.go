@@ -126,6 +126,11 @@ func (l *Linear) launch(h *heuristic, y, x, w Address, add bool) error {
 		&h.algo, d.workspace, workspaceBytes, d.stream))
 }
 
+// Kernel describes the kernel that Launch runs.
+func (l *Linear) Kernel() Kernel {
+	return l.device.api.kernel(shape{l.shape.N, l.shape.M, l.shape.K}, compute32F, &l.offers[0])
+}
+
 // tuneRuns is the number of timed launches of each kernel in Tune.
 const tuneRuns = 5
 

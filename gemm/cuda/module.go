@@ -20,6 +20,9 @@ type Module struct {
 	handle uintptr
 }
 
+// leastCapability is the least compute capability that kernels are compiled for: they use BF16 on tensor cores.
+const leastCapability = 80
+
 // Compile compiles the CUDA C++ of source for this card and loads it. name is the source's name in messages. Defines
 // are macros, as NAME=VALUE.
 //
@@ -29,6 +32,10 @@ func (d *Device) Compile(ctx context.Context, name, source string, defines ...st
 	c, err := d.api.compiler()
 	if err != nil {
 		return nil, err
+	}
+	if have := d.info.capability; have < leastCapability {
+		return nil, fmt.Errorf("%w: %s has compute capability %d.%d, and kernels that are compiled at run time need %d.%d (Ampere) or later",
+			ErrNoCompiler, d.info.Name, have/10, have%10, leastCapability/10, leastCapability%10)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -305,6 +305,13 @@ func TestRunnerSteps(t *testing.T) {
 			if err != nil || len(next) != 3 || s.Work() != w {
 				t.Error(next, err)
 			}
+			shapes := map[[3]int]bool{}
+			for _, k := range s.Kernels() {
+				shapes[[3]int{k.M, k.N, k.K}] = true
+			}
+			if !shapes[[3]int{128, 3, 48}] || !shapes[[3]int{200, w.Tokens(), 48}] || len(shapes) != 5 || len(s.Kernels()) != 5 { // gate and up; Q, K and V; down; O; head
+				t.Errorf("%v: kernels of the shapes %v", w, shapes)
+			}
 			testmodel.OK(t, errors.Join(s.Close(), s.Close()))
 		}
 		after := card.Kinds()

@@ -98,6 +98,7 @@ type WholeStep struct {
 	// source's.
 	LinearEnergy float64       `json:"linear_share_of_energy,omitempty"`
 	LinearTime   float64       `json:"linear_share_of_time,omitempty"`
+	Kernels      []cuda.Kernel `json:"kernels,omitempty"` // of the products, one of each shape
 	Run          *power.Result `json:"run,omitempty"` // joules and seconds are per step
 }
 
@@ -297,7 +298,9 @@ func (w *wholeRun) step(ctx context.Context, work runner.Work) (err error) {
 		result.Invalidate("%s", reason)
 	}
 	w.selfTest = result.SelfTest
-	w.report.Steps = append(w.report.Steps, w.newWholeStep(work, result))
+	done := w.newWholeStep(work, result)
+	done.Kernels = s.steps[0].Kernels()
+	w.report.Steps = append(w.report.Steps, done)
 	if err == nil {
 		err = s.linear(ctx, meter, &w.report.Steps[len(w.report.Steps)-1])
 	}

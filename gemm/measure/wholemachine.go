@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda/runner"
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -31,6 +32,8 @@ type Step interface {
 	Elapsed() (time.Duration, error)
 	// Next returns the tokens that the last replay computed, one of each sequence.
 	Next() ([]int32, error)
+	// Kernels are the kernels of the step's products, one of each shape; empty if unknown.
+	Kernels() []cuda.Kernel
 	Close() error
 }
 
@@ -151,4 +154,5 @@ func (s simStep) Next() ([]int32, error) {
 	return slices.Repeat([]int32{int32(1e6 * s.runner.toggling)}, s.work.Sequences), nil
 }
 
-func (simStep) Close() error { return nil }
+func (simStep) Kernels() []cuda.Kernel { return nil }
+func (simStep) Close() error           { return nil }

@@ -156,6 +156,9 @@ func (p *pass) multiply(s cuda.LinearShape, y, x, w cuda.Address, add bool) erro
 		}
 		p.products[s] = l
 	}
+	if p.launched != nil {
+		p.launched[l] = true
+	}
 	return l.Launch(y, x, w, add)
 }
 

@@ -13,6 +13,8 @@ type pass struct {
 	scratch *scratch
 	// products are the descriptions of products by shape.
 	products map[cuda.LinearShape]*cuda.Linear
+	// launched has every product that was launched; nil: none is noted.
+	launched map[*cuda.Linear]bool
 
 	rows, sequences, longest int
 	// On the card: for each row its token, position, sequence and the sequence's length; and the first row of each

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -117,6 +118,18 @@ func (m *Model) alike(other *Model) bool {
 	return slices.Equal(sizes(m), sizes(other))
 }
 
+// Kernels are the kernels of the step's products, one of each shape.
+func (s *Step) Kernels() []cuda.Kernel {
+	var all []cuda.Kernel
+	for l := range s.pass.launched {
+		all = append(all, l.Kernel())
+	}
+	slices.SortFunc(all, func(a, b cuda.Kernel) int {
+		return cmp.Or(cmp.Compare(a.M, b.M), cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K), cmp.Compare(a.Algorithm, b.Algorithm))
+	})
+	return all
+}
+
 // Work returns the step's description.
 func (s *Step) Work() Work { return s.work }
 
@@ -179,6 +192,7 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	if err := s.ends(); err != nil {
 		return err
 	}
+	s.pass.launched = map[*cuda.Linear]bool{}
 	queue := s.queue
 	if w.Linear {
 		queue = s.queueLinear
