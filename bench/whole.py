@@ -3,10 +3,11 @@
     python3 bench/whole.py SOURCE OUT... > whole-pytorch.json
 
 The folders hold safetensors and a config.json of a Llama of the same shapes, in BF16. The steps are those of
-`lowtoggle verify --gpu --whole`: decode at several batch sizes, and a prefill. The folders are measured in the order
-A B B A. Each measurement is a warm-up and a reading of NVML's energy counter. relative_energy is the mean ratio of a
-folder to the first. A copy of the first folder shows the error of the run. The script needs PyTorch 2.5 or later,
-safetensors and pynvml.
+`lowtoggle verify --gpu --whole`: decode at several batch sizes, and a prefill. The folders are measured in turns of the
+order A B B A. Between two turns the models exchange their memory, so that with as many turns as folders each has been
+measured at every address. A measurement lasts from one step of NVML's energy counter to another. relative_energy is the
+geometric mean of a folder's ratios to the first; standard_error comes from their spread within turns. A folder that is
+named twice shows the error of the run. The script needs PyTorch 2.5 or later, safetensors and pynvml.
 """
 
 import argparse
@@ -102,23 +103,60 @@ def once(graph):
     return begin.elapsed_time(end) / 1e3 / n
 
 
-def reading(graph, seconds, each, counter):
-    """Returns joules and seconds of one replay: the mean over the given seconds, after a warm-up of a second."""
-    n = max(1, math.ceil(0.05 / each))
+def step_of(counter):
+    """Waits for a step of the energy counter; returns its new value and the time."""
+    last = value = counter()
+    while value == last:
+        value = counter()
+    return value, time.perf_counter()
 
-    def busy(until):
-        count = 0
-        while time.perf_counter() < until:
-            for _ in range(n):
-                graph.replay()
-            torch.cuda.synchronize()
-            count += n
-        return count
 
-    busy(time.perf_counter() + 1)
-    joules, start = counter(), time.perf_counter()
-    count = busy(start + seconds)
-    return (counter() - joules) / count, (time.perf_counter() - start) / count
+def reading(graph, seconds, settle, each, counter):
+    """Returns joules and seconds of one replay. Power is measured from one step of the energy counter to another, after
+    the graph has run for settle. Replays are queued ahead: the card never waits for Python."""
+    n = math.ceil((settle + seconds + 0.5) / each)
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start = time.perf_counter()
+    begin.record()
+    launched = 0
+
+    def launch(until):
+        nonlocal launched
+        while launched < n and launched * each < until:
+            graph.replay()
+            launched += 1
+
+    def wait(until):  # keeps 0.2 s of replays queued: a full queue would block
+        while (left := until - (time.perf_counter() - start)) > 0:
+            launch(until - left + 0.2)
+            time.sleep(min(left, 0.005))
+
+    def watch():  # the counter's next step
+        launch(time.perf_counter() - start + 0.4)
+        return step_of(counter)
+
+    wait(settle)
+    first, opened = watch()
+    wait(opened - start + seconds - 0.05)
+    last, closed = watch()
+    launch(math.inf)
+    end.record()
+    torch.cuda.synchronize()
+    took = begin.elapsed_time(end) / 1e3 / n
+    if closed > start + n * took:  # the replays ended before the window did
+        return reading(graph, seconds, settle, 0.9 * each, counter)
+    return (last - first) / (closed - opened) * took, took
+
+
+def rotate(models):
+    """Moves the weights of each model to the memory of the next, and those of the last to that of the first."""
+    for name in {t.data_ptr(): name for name, t in models[0].w.items()}.values():  # a tied head once
+        tensors = [m.w[name] for m in models]
+        kept = tensors[-1].clone()
+        for to, of in zip(tensors[:0:-1], tensors[-2::-1]):
+            to.copy_(of)
+        tensors[0].copy_(kept)
+    torch.cuda.synchronize()
 
 
 def main():
@@ -127,8 +165,9 @@ def main():
     p.add_argument("--batch", default="1,16,64", help="numbers of sequences in the decode steps")
     p.add_argument("--context", type=int, default=1024)
     p.add_argument("--prompt", type=int, default=4096)
-    p.add_argument("--seconds", type=float, default=3.0, help="seconds of a reading; 0 measures time alone")
-    p.add_argument("--turns", type=int, default=2, help="repetitions of the order A B B A")
+    p.add_argument("--seconds", type=float, default=1.0, help="seconds of a reading; 0 measures time alone")
+    p.add_argument("--settle", type=float, default=0.3, help="seconds that a model runs before a reading")
+    p.add_argument("--turns", type=int, default=0, help="repetitions of the order A B B A; default: one for each folder")
     p.add_argument("--seed", type=int, default=0)
     o = p.parse_args()
     pynvml.nvmlInit()
@@ -146,15 +185,26 @@ def main():
             graphs = [capture(m, caches, batch, context, decode, o.seed) for m in models]
             step = {"phase": "decode" if decode else "prefill", "batch": batch, "context": context, "seconds": once(graphs[0])}
             if o.seconds > 0:
-                readings = [[] for _ in graphs]
-                order = list(range(len(graphs)))
-                for _ in range(o.turns):
-                    for i in order + order[::-1]:
-                        readings[i].append(reading(graphs[i], o.seconds, step["seconds"], counter))
-                ratios = [[b[0] / a[0] for a, b in zip(readings[0], r)] for r in readings]
-                step["joules"] = [sum(j for j, _ in r) / len(r) for r in readings]
-                step["relative_energy"] = [sum(r) / len(r) for r in ratios]
-                step["standard_error"] = [torch.tensor(r).std().item() / math.sqrt(len(r)) for r in ratios]
+                count, turns = len(graphs), o.turns or len(graphs)
+                busy = time.perf_counter() + 8  # until the card is warm
+                while time.perf_counter() < busy:
+                    reading(graphs[0], 1, 0, step["seconds"], counter)
+                joules, ratios = [[] for _ in graphs], [[] for _ in graphs]  # ratios: of each turn, those of its two passes
+                for turn in range(turns):
+                    found = [[] for _ in graphs]
+                    for i in [*range(count), *reversed(range(count))]:
+                        found[i].append(reading(graphs[(i + turn) % count], o.seconds, o.settle, step["seconds"], counter)[0])
+                    for i in range(count):
+                        joules[i] += found[i]
+                        ratios[i].append([math.log(b / a) for a, b in zip(found[0], found[i])])
+                    rotate(models)
+                for _ in range(-turns % count):  # back to each model's own memory
+                    rotate(models)
+                step["joules"] = [sum(j) / len(j) for j in joules]
+                step["log_ratios"] = ratios
+                step["relative_energy"] = [math.exp(sum(map(sum, r)) / 2 / turns) for r in ratios]
+                # A turn's two passes differ by twice the error of their mean.
+                step["standard_error"] = [math.sqrt(sum((a - b) ** 2 for a, b in r)) / 2 / turns for r in ratios]
             steps.append(step)
             del graphs, caches
             torch.cuda.empty_cache()

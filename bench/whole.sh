@@ -3,38 +3,69 @@
 #
 #   bench/whole.sh LOWTOGGLE FOLDER
 #
-# LOWTOGGLE is the program. FOLDER gets the models (25 GB) and the records whole-*.json. If PyTorch is installed for
-# python3, it measures the same models. TIME is the measuring time of each step (default 30s).
+# LOWTOGGLE is the program. FOLDER gets the models (45 GB) and the records whole-*.json. If PyTorch is installed for
+# python3, it measures the same models. The script takes nine minutes on an H200 with 16 cores; TURNS=2 measures twice as
+# long. SMALL=1 takes a model of one block and short steps, and CARD=simulated a simulated card: both are for trials.
 set -eu
 lowtoggle=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
 mkdir -p "$2"
 cd "$2"
-time=${TIME:-30s}
+turns=${TURNS:-1} card=${CARD:-0} blocks=16 context=1024 prompt=4096
+[ -z "${SMALL:-}" ] || blocks=1 context=64 prompt=128
+said() { echo "$(($(date +%s) - begin)) s: $1" >&2; }
+begin=$(date +%s)
 
-cat > config.json <<'JSON'
+cat > config.json <<JSON
 {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
- "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 32000,
+ "num_hidden_layers": $blocks, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 32000,
  "max_position_embeddings": 8192, "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "tie_word_embeddings": false,
  "torch_dtype": "bfloat16", "hidden_act": "silu", "attention_bias": false, "mlp_bias": false}
 JSON
 [ -d model ] || "$lowtoggle" synth config.json model --quiet
+said model
 
-# record NAME PASSES FLAGS-OF-CONVERT FLAGS-OF-VERIFY
-record() {
-	[ -d "$1" ] || "$lowtoggle" convert model "$1" --passes "$2" $3 --quiet --json > "plan-$1.json"
-	"$lowtoggle" verify model "$1" --gpu --whole $4 --time "$time" --precision 0.2% --json --quiet > "verify-$1.json" || [ $? = 3 ]
-	python3 - "$1" "$2${3:+ $3}" <<'PY'
-import json, sys
-name, passes = sys.argv[1:]
-report = json.load(open(f"verify-{name}.json"))
-snr = [t["snr_db"] for t in report["tensors"] if t.get("snr_db") is not None]
-json.dump({"passes": passes, "lowest_snr_db": min(snr), "energy": report["energy"]["whole"]}, open(f"whole-{name}.json", "w"))
-PY
+# convert NAME PASSES WORKLOAD: the outputs that are measured beside others are checked here.
+convert() {
+	[ -d "$1" ] || "$lowtoggle" convert model "$1" --passes "$2" --workload "$3" --quiet > /dev/null
+	[ "${4:-}" = unchecked ] || "$lowtoggle" verify model "$1" --json --quiet > "verify-$1.json"
+	echo "$2" > "passes-$1.txt"
+	said "$1"
 }
-record fine scale,grid "--min-snr 31" "--batch 1,16 --prompt 4096"
-record coarse scale,grid=4 "" "--batch 1,16,64,256 --prompt 4096"
+convert round4 round=4 prefill
+convert grid4 grid=4 prefill unchecked
+convert uncached scale=uncached,grid=4 decode unchecked
+convert fine-decode scale=uncached,trellis=0.07 decode
+convert fine-prefill trellis=0.19 prefill
+
+# record NAME FLAGS OUT OTHERS...: each model is measured at the addresses of every other, so the time grows with the
+# square of their number.
+record() {
+	name=$1 flags=$2 out=$3
+	shift 3
+	also=
+	for other in "$@"; do also="$also --also $other"; done
+	models=$(($# + 3))
+	"$lowtoggle" verify model "$out" --gpu --whole --device "$card" $flags $also --time $((turns * models * models * 3 + 4))s \
+		--precision 0.1% --json --quiet > "verify-$out.json" || [ $? = 3 ]
+	python3 - "$name" "$out" "$@" <<'PY'
+import json, sys
+name, *outs = sys.argv[1:]
+def plan(out):
+    snr = [t["snr_db"] for t in json.load(open(f"verify-{out}.json"))["tensors"] if t.get("snr_db") is not None]
+    return {"passes": open(f"passes-{out}.txt").read().strip(), "lowest_snr_db": round(min(snr), 2)}
+energy = json.load(open(f"verify-{outs[0]}.json"))["energy"]["whole"]
+json.dump({**plan(outs[0]), "others": [plan(o) for o in outs[1:]], "energy": energy}, open(f"whole-{name}.json", "w"))
+for s in energy["steps"]:
+    print(s["phase"], s["batch"], "copy", s["run"]["null"].get("relative_energy"), s["run"]["null"].get("interval"), outs[0], s.get("relative_energy"), s.get("interval"),
+          *((o["model"], o.get("relative_energy"), o.get("interval")) for o in s.get("others", [])), s["run"].get("invalid"))
+PY
+	said "$name"
+}
+record prefill "--batch none --prompt $prompt" grid4 round4 fine-prefill
+record decode "--batch 16 --context $context --prompt 0" uncached grid4 round4 fine-decode
 if python3 -c 'import torch' 2> /dev/null; then
-	python3 "$here/whole.py" model --seconds 0 > whole-pytorch.json
-	python3 "$here/whole.py" model coarse --batch 16 --seconds 2.5 > whole-pytorch-energy.json
+	python3 "$here/whole.py" model round4 grid4 --batch 16 --context $context --prompt $prompt --turns $((3 * turns)) > whole-pytorch-energy.json
+	said PyTorch
 fi
+record batches "--batch 1,64 --context $context --prompt 0" uncached
