@@ -99,7 +99,7 @@ type WholeStep struct {
 	LinearEnergy float64       `json:"linear_share_of_energy,omitempty"`
 	LinearTime   float64       `json:"linear_share_of_time,omitempty"`
 	Kernels      []cuda.Kernel `json:"kernels,omitempty"` // of the products, one of each shape
-	Run          *power.Result `json:"run,omitempty"` // joules and seconds are per step
+	Run          *power.Result `json:"run,omitempty"`     // joules and seconds are per step
 }
 
 // WholeOther is a further output in a step. The fields are those of [WholeStep].
