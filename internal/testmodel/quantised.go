@@ -273,6 +273,22 @@ func writeShards(t testing.TB, dir string, infos []weights.Info, data map[string
 	OK(t, os.WriteFile(filepath.Join(dir, weights.IndexName), weights.EncodeIndex(index, 0), 0o666))
 }
 
+// QuantisedLayer writes a folder with one layer, "m.up_proj", in a layout, and returns it.
+func QuantisedLayer(t testing.TB, q Quantisation, n, k int) string {
+	t.Helper()
+	dir, data := t.TempDir(), map[string][]byte{}
+	layer := q.Tensors(n, k)
+	var infos []weights.Info
+	for _, x := range layer {
+		own := numbered(x, layer, []int{n, k})
+		x.Name = "m.up_proj." + x.Name
+		infos, data[x.Name] = append(infos, x), own
+	}
+	writeShards(t, dir, infos, data)
+	OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"quantization_config": `+q.Config+`}`), 0o666))
+	return dir
+}
+
 // numbered makes the data of a tensor whose numbers depend on the other tensors of its layer; nil for all others. Groups
 // have equally many inputs, which lie apart.
 func numbered(x weights.Info, layer []weights.Info, shape []int) (b []byte) {

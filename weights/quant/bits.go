@@ -28,11 +28,14 @@ func unpackBits(dst, data []byte, bits int) {
 		copy(dst, data)
 		return
 	case 4:
-		n := len(dst) / 8
+		n := len(dst) / 16
 		for i := range n {
-			little.PutUint64(dst[8*i:8*i+8], spread4(little.Uint32(data[4*i:4*i+4])))
+			two := little.Uint64(data[8*i : 8*i+8])
+			to := dst[16*i : 16*i+16]
+			little.PutUint64(to[:8], spread4(uint32(two)))
+			little.PutUint64(to[8:], spread4(uint32(two>>32)))
 		}
-		dst, data = dst[8*n:], data[4*n:]
+		dst, data = dst[16*n:], data[8*n:]
 	}
 	var held uint64
 	have, mask := 0, uint64(1)<<bits-1
@@ -53,11 +56,13 @@ func packBits(dst, codes []byte, bits int) {
 		clear(dst[copy(dst, codes):])
 		return
 	case 4:
-		n := len(codes) / 8
+		n := len(codes) / 16
 		for i := range n {
-			little.PutUint32(dst[4*i:4*i+4], gather4(little.Uint64(codes[8*i:8*i+8])))
+			from := codes[16*i : 16*i+16]
+			two := uint64(gather4(little.Uint64(from[:8]))) | uint64(gather4(little.Uint64(from[8:])))<<32
+			little.PutUint64(dst[8*i:8*i+8], two)
 		}
-		dst, codes = dst[4*n:], codes[8*n:]
+		dst, codes = dst[8*n:], codes[16*n:]
 	}
 	var held uint64
 	have := 0
@@ -81,32 +86,63 @@ func keepRest(word, source []byte, used int) {
 	}
 }
 
-// columnWords is how many words of a column are packed or unpacked at a time. 32 codes fill a multiple of whole words.
-const columnWords = 24
+// tile is a square of words that is copied at a time, because words of one column lie far apart. 32 codes fill a multiple of
+// whole words.
+const (
+	tileRows    = 24
+	tileColumns = 16
+)
+
+type tile [4 * tileRows * tileColumns]byte
+
+// load copies columns [first, first+n) of rows of a matrix of words with width columns.
+func (t *tile) load(data []byte, width, first, n, rows int) {
+	for i := range rows {
+		copy(t[4*tileColumns*i:4*tileColumns*i+4*n], data[4*(i*width+first):])
+	}
+}
+
+// store is the inverse of load.
+func (t *tile) store(data []byte, width, first, n, rows int) {
+	for i := range rows {
+		copy(data[4*(i*width+first):], t[4*tileColumns*i:4*tileColumns*i+4*n])
+	}
+}
+
+func (t *tile) word(i, c int) uint32 {
+	at := 4 * (tileColumns*i + c)
+	return little.Uint32(t[at : at+4])
+}
+
+func (t *tile) setWord(i, c int, word uint32) {
+	at := 4 * (tileColumns*i + c)
+	little.PutUint32(t[at:at+4], word)
+}
 
 // unpackColumns unpacks the columns [first, first+n) of words, which lie in rows of width words: each column is a stream of
 // k codes. Row i of dst gets the codes of column first+i.
 func unpackColumns(dst, data []byte, width, first, n, k, bits int) {
-	words := k * bits / 32
-	var column [4 * columnWords]byte
-	for j := 0; j < words; j += columnWords {
-		count := min(columnWords, words-j)
-		at, codes := j*32/bits, count*32/bits
-		for c := range n {
-			from := 4 * (j*width + first + c)
-			to := dst[c*k+at : c*k+at+codes]
-			if bits == 4 {
-				for i := range count {
-					little.PutUint64(to[8*i:8*i+8], spread4(little.Uint32(data[from:])))
-					from += 4 * width
+	var t tile
+	var column [4 * tileRows]byte
+	for c0 := 0; c0 < n; c0 += tileColumns {
+		columns := min(tileColumns, n-c0)
+		for j := 0; j < k*bits/32; j += tileRows {
+			rows := min(tileRows, k*bits/32-j)
+			t.load(data[4*j*width:], width, first+c0, columns, rows)
+			at, codes := j*32/bits, rows*32/bits
+			for c := range columns {
+				to := dst[(c0+c)*k+at:][:codes]
+				if bits == 4 {
+					for i := range rows {
+						little.PutUint64(to[8*i:8*i+8], spread4(t.word(i, c)))
+					}
+					continue
 				}
-				continue
+				for i := range rows {
+					little.PutUint32(column[4*i:4*i+4], t.word(i, c))
+				}
+				unpackBits(to, column[:4*rows], bits)
 			}
-			for i := range count {
-				copy(column[4*i:4*i+4], data[from:from+4])
-				from += 4 * width
-			}
-			unpackBits(to, column[:4*count], bits)
 		}
 	}
 }
@@ -114,24 +150,27 @@ func unpackColumns(dst, data []byte, width, first, n, k, bits int) {
 // packColumns packs rows of k codes into word rows [j, j+count) of columns: row c becomes column c. j and count are
 // multiples of bits where codes do not fill single words.
 func packColumns(dst, codes []byte, width, k, bits, j, count int) {
-	var column [4 * columnWords]byte
-	for j0 := 0; j0 < count; j0 += columnWords {
-		some := min(columnWords, count-j0)
-		at, n := (j+j0)*32/bits, some*32/bits
-		for c := range width {
-			from, to := codes[c*k+at:c*k+at+n], 4*(j0*width+c)
-			if bits == 4 {
-				for i := range some {
-					little.PutUint32(dst[to:], gather4(little.Uint64(from[8*i:8*i+8])))
-					to += 4 * width
+	var t tile
+	var column [4 * tileRows]byte
+	for c0 := 0; c0 < width; c0 += tileColumns {
+		columns := min(tileColumns, width-c0)
+		for j0 := 0; j0 < count; j0 += tileRows {
+			rows := min(tileRows, count-j0)
+			at, n := (j+j0)*32/bits, rows*32/bits
+			for c := range columns {
+				from := codes[(c0+c)*k+at:][:n]
+				if bits == 4 {
+					for i := range rows {
+						t.setWord(i, c, gather4(little.Uint64(from[8*i:8*i+8])))
+					}
+					continue
 				}
-				continue
+				packBits(column[:4*rows], from, bits)
+				for i := range rows {
+					t.setWord(i, c, little.Uint32(column[4*i:4*i+4]))
+				}
 			}
-			packBits(column[:4*some], from, bits)
-			for i := range some {
-				copy(dst[to:to+4], column[4*i:4*i+4])
-				to += 4 * width
-			}
+			t.store(dst[4*j0*width:], width, c0, columns, rows)
 		}
 	}
 }
@@ -158,54 +197,78 @@ func transpose8(x *[8]uint64) {
 
 // unpackAWQ unpacks the outputs [first, first+n) of AWQ's words [k, outputs/8]. Row i of dst gets output first+i.
 func unpackAWQ(dst, data []byte, outputs, first, n, k int) {
-	width := outputs / 8
-	for k0 := 0; k0 < k; k0 += 8 {
-		inputs := min(8, k-k0)
-		for j := first / 8; 8*j < first+n; j++ {
-			var x [8]uint64
-			for i := range inputs {
-				x[i] = spread4(little.Uint32(data[4*((k0+i)*width+j):]))
-			}
-			transpose8(&x)
-			for o, place := range awqPlaces {
-				row := 8*j + o - first
-				if row < 0 || row >= n {
-					continue
-				}
-				if inputs == 8 {
-					little.PutUint64(dst[row*k+k0:], x[place])
-					continue
-				}
-				for i := range inputs {
-					dst[row*k+k0+i] = byte(x[place] >> (8 * i))
+	var t tile
+	end := ceil(first+n, 8)
+	for j0 := first / 8; j0 < end; j0 += tileColumns {
+		columns := min(tileColumns, end-j0)
+		for k0 := 0; k0 < k; k0 += tileRows {
+			rows := min(tileRows, k-k0)
+			t.load(data[k0*outputs/2:], outputs/8, j0, columns, rows)
+			for j := range columns {
+				for i := 0; i < rows; i += 8 {
+					t.unpack8(dst, 8*(j0+j)-first, n, k, k0+i, i, j, min(8, rows-i))
 				}
 			}
 		}
 	}
 }
 
+// unpack8 unpacks words [i, i+inputs) of column j of the tile. Code o of a word goes to row first+o of dst, if there is such
+// a row below n, at place k0 of k.
+func (t *tile) unpack8(dst []byte, first, n, k, k0, i, j, inputs int) {
+	var x [8]uint64
+	for l := range inputs {
+		x[l] = spread4(t.word(i+l, j))
+	}
+	transpose8(&x)
+	for o, place := range awqPlaces {
+		row := first + o
+		if row < 0 || row >= n {
+			continue
+		}
+		if inputs == 8 {
+			little.PutUint64(dst[row*k+k0:], x[place])
+			continue
+		}
+		for l := range inputs {
+			dst[row*k+k0+l] = byte(x[place] >> (8 * l))
+		}
+	}
+}
+
 // packAWQ packs inputs [k0, k0+inputs) of rows of k codes into AWQ's words [inputs, outputs/8].
 func packAWQ(dst, codes []byte, outputs, k, k0, inputs int) {
-	width := outputs / 8
-	for ; inputs > 0; k0, inputs, dst = k0+8, inputs-8, dst[min(len(dst), 32*width):] {
-		some := min(8, inputs)
-		for j := range width {
-			var x [8]uint64
-			for o, place := range awqPlaces {
-				at := (8*j+o)*k + k0
-				if some == 8 {
-					x[place] = little.Uint64(codes[at:])
-					continue
-				}
-				for i := range some {
-					x[place] |= uint64(codes[at+i]) << (8 * i)
+	var t tile
+	for j0 := 0; j0 < outputs/8; j0 += tileColumns {
+		columns := min(tileColumns, outputs/8-j0)
+		for i0 := 0; i0 < inputs; i0 += tileRows {
+			rows := min(tileRows, inputs-i0)
+			for j := range columns {
+				for i := 0; i < rows; i += 8 {
+					t.pack8(codes[8*(j0+j)*k:], k, k0+i0+i, i, j, min(8, rows-i))
 				}
 			}
-			transpose8(&x)
-			for i := range some {
-				little.PutUint32(dst[4*(i*width+j):], gather4(x[i]))
-			}
+			t.store(dst[i0*outputs/2:], outputs/8, j0, columns, rows)
 		}
+	}
+}
+
+// pack8 is the inverse of unpack8, for the eight rows at the beginning of codes.
+func (t *tile) pack8(codes []byte, k, k0, i, j, inputs int) {
+	var x [8]uint64
+	for o, place := range awqPlaces {
+		at := o*k + k0
+		if inputs == 8 {
+			x[place] = little.Uint64(codes[at:])
+			continue
+		}
+		for l := range inputs {
+			x[place] |= uint64(codes[at+l]) << (8 * l)
+		}
+	}
+	transpose8(&x)
+	for l := range inputs {
+		t.setWord(i+l, j, gather4(x[l]))
 	}
 }
 

@@ -1,9 +1,11 @@
 package quant
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -11,7 +13,7 @@ import (
 const chunkBytes = 1 << 18
 
 // Encode turns the matrix of an expert into bytes of the weight's tensors, in exactly its layout. store is called with b, the
-// bytes from byte at on of Tensors[part]; b is used again after the call. Calls are in order within a part. They cover all
+// bytes from byte at on of Tensors[part]; b is used again after the call. All processors pack, and store is called on this goroutine. Calls are in order within a part. They cover all
 // parts but those of the roles ActivationScale and Other. A matrix as [Quantised.Read] gave it makes the bytes that were
 // read. Scales must be values that their type holds exactly (see [Book.RoundScale]), and those that all experts share must
 // be the same for each. Encode stops at store's first error.
@@ -83,27 +85,49 @@ func (e *encoder) codes() error {
 	rows, step := st.n, max(1, chunkBytes/size)
 	switch st.codes {
 	case alongColumn:
-		rows, step = ceil(st.k*st.bits, 32), ceil(step, columnWords)*columnWords
+		rows, step = ceil(st.k*st.bits, 32), ceil(step, tileRows)*tileRows
 	case inAWQ:
-		rows, step = st.k, ceil(step, 8)*8
+		rows, step = st.k, ceil(step, tileRows)*tileRows
 	}
-	buf := make([]byte, min(rows, step)*size)
-	for first := 0; first < rows; first += step {
-		n := min(step, rows-first)
-		b, at := buf[:n*size], (e.expert*rows+first)*size
-		switch st.codes {
-		case alongColumn:
-			packColumns(b, e.m.Codes, st.n, st.k, st.bits, first, n)
-		case inAWQ:
-			packAWQ(b, e.m.Codes, st.n, st.k, first, n)
-		default:
-			e.packRows(b, at, e.m.Codes[first*st.k:(first+n)*st.k])
-		}
-		if err := e.store(0, int64(at), b); err != nil {
+	chunks, workers := ceil(rows, step), parallel.Workers(0)
+	buffers := make([][]byte, min(workers, chunks))
+	for i := range buffers {
+		buffers[i] = make([]byte, min(rows, step)*size)
+	}
+	for done := 0; done < chunks; done += len(buffers) { // each worker packs one, and all are stored in order
+		some := min(len(buffers), chunks-done)
+		err := parallel.Run(context.Background(), some, workers, func(_ context.Context, i int) error {
+			first := (done + i) * step
+			n := min(step, rows-first)
+			return weights.Guard(e.w.Tensors[0].File, func() error {
+				e.pack(buffers[i][:n*size], first, n)
+				return nil
+			})
+		})
+		if err != nil {
 			return err
+		}
+		for i, b := range buffers[:some] {
+			first := (done + i) * step
+			n := min(step, rows-first)
+			if err := e.store(0, int64((e.expert*rows+first)*size), b[:n*size]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// pack packs n rows of the tensor of codes from first on.
+func (e *encoder) pack(b []byte, first, n int) {
+	switch st := e.st; st.codes {
+	case alongColumn:
+		packColumns(b, e.m.Codes, st.n, st.k, st.bits, first, n)
+	case inAWQ:
+		packAWQ(b, e.m.Codes, st.n, st.k, first, n)
+	default:
+		e.packRows(b, (e.expert*st.n+first)*st.rowBytes(), e.m.Codes[first*st.k:(first+n)*st.k])
+	}
 }
 
 // packRows packs rows of codes. Bits that hold no code are those of the source, from byte at on.

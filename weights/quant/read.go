@@ -1,14 +1,16 @@
 package quant
 
 import (
+	"context"
 	"fmt"
 	"math"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Read returns the matrix of an expert; expert is 0 for a weight that has no experts. It reads codes and everything that
-// belongs to them, wherever the tensors lie. The error names the file, the tensor and the byte of a scale that is not a
+// belongs to them, wherever the tensors lie, on all processors. The error names the file, the tensor and the byte of a scale that is not a
 // positive number, of a zero point or group out of range, and of a shape that differs. Callers that may meet a failing
 // disk wrap it in [weights.Guard].
 func (w *Quantised) Read(expert int) (*Matrix, error) {
@@ -19,14 +21,23 @@ func (w *Quantised) Read(expert int) (*Matrix, error) {
 	if expert < 0 || expert >= st.experts {
 		return nil, fmt.Errorf("weight %q has no expert %d", w.Name, expert)
 	}
-	m := w.window(st, expert, 0, st.n)
 	if w.Make != nil {
-		return m, nil
+		return w.window(st, expert, 0, st.n), nil
 	}
+	m := &Matrix{Book: st.book, N: st.n, K: st.k, Block: st.block, Codes: make([]byte, st.n*st.k)}
+	w.readScales(st, m, expert, 0, st.scaleRows())
 	if err := w.checkValues(st, m, expert); err != nil {
 		return nil, err
 	}
-	return m, nil
+	rows := ceil(chunkBytes, 8*tileColumns*st.k) * 8 * tileColumns
+	err = parallel.Run(context.Background(), ceil(st.n, rows), 0, func(_ context.Context, i int) error {
+		first, n := i*rows, min(rows, st.n-i*rows)
+		return weights.Guard(w.Tensors[0].File, func() error {
+			w.readCodes(st, m.Codes[first*st.k:(first+n)*st.k], expert, first, n)
+			return nil
+		})
+	})
+	return m, err
 }
 
 // readable is storage, for tensors that have data, or a weight that makes its matrices.
@@ -207,19 +218,18 @@ func (w *Quantised) fail(part, at int, format string, args ...any) error {
 
 // checkValues checks all values of an expert's matrix but the codes.
 func (w *Quantised) checkValues(st *storage, m *Matrix, expert int) error {
-	fine := func(s float32) bool { return s > 0 && !math.IsInf(float64(s), 0) }
-	size := st.book.ScaleType.Bits() / 8
-	for i, s := range m.Scales {
-		if fine(s) || w.Format.Codes == "nvfp4" && math.Float32bits(s) == 0 { // the smallest scales of NVFP4 round to 0
-			continue
-		}
+	least := uint32(1)
+	if w.Format.Codes == "nvfp4" {
+		least = 0 // its smallest scales round to 0
+	}
+	if i := notPositive(m.Scales, least); i >= 0 {
 		at := st.at(st.scales, expert, len(m.Scales)) + i
 		if st.scales.transposed {
 			at = i%st.columns*st.n + i/st.columns
 		}
-		return w.fail(st.scales.part, at*size, "holds the scale %v, which is not a positive number", s)
+		return w.fail(st.scales.part, at*st.book.ScaleType.Bits()/8, "holds the scale %v, which is not a positive number", m.Scales[i])
 	}
-	if !fine(m.Global) {
+	if notPositive([]float32{m.Global}, 1) >= 0 {
 		at := st.at(st.global, expert, 1) * w.Tensors[st.global.part].DType.Bits() / 8
 		return w.fail(st.global.part, at, "holds the global scale %v, which is not a positive number", m.Global)
 	}
@@ -233,6 +243,16 @@ func (w *Quantised) checkValues(st *storage, m *Matrix, expert int) error {
 		}
 	}
 	return nil
+}
+
+// notPositive finds the first scale that is infinite, NaN, negative, or whose bits are below least; −1 if there is none.
+func notPositive(scales []float32, least uint32) int {
+	for i, s := range scales {
+		if math.Float32bits(s)-least > 0x7F7FFFFF-least {
+			return i
+		}
+	}
+	return -1
 }
 
 // checkZeros checks that zero points are codes. Signed ones of 8 bits may lie beyond the range of fewer bits. GPTQ's first

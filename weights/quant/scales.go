@@ -44,38 +44,49 @@ func half(h uint16) float32 {
 	return math.Float32frombits(v + 112<<23 | uint32(h&0x8000)<<16)
 }
 
-// encodeFloats writes values as elements of a type of scales. It returns the place of the first value that the type does
-// not hold exactly; −1 if there is none.
+// encodeFloats writes values as elements of a type of scales. It returns the place of a value that the type does not hold
+// exactly; −1 if there is none.
 func encodeFloats(dst []byte, values []float32, d weights.DType) (bad int) {
 	bad = -1
-	for i := len(values) - 1; i >= 0; i-- {
-		v := values[i]
-		b := math.Float32bits(v)
-		var same bool
-		switch d {
-		case weights.F32:
-			little.PutUint32(dst[4*i:], b)
-			same = true
-		case weights.BF16:
+	switch d {
+	case weights.F32:
+		for i, v := range values {
+			little.PutUint32(dst[4*i:], math.Float32bits(v))
+		}
+	case weights.BF16:
+		for i, v := range values {
+			b := math.Float32bits(v)
 			little.PutUint16(dst[2*i:], uint16(b>>16))
-			same = b<<16 == 0
-		case weights.F16:
+			if b<<16 != 0 {
+				bad = i
+			}
+		}
+	case weights.F16:
+		for i, v := range values {
 			c := halfBits(v)
 			little.PutUint16(dst[2*i:], c)
-			same = math.Float32bits(half(c)) == b
-		case weights.F8E4M3:
-			dst[i] = fineBits(v)
-			same = math.Float32bits(byteScales[d][dst[i]]) == b
-		default:
-			dst[i] = byte(b >> 23)
-			same = math.Float32bits(powerValues[dst[i]]) == b
+			if math.Float32bits(half(c)) != math.Float32bits(v) {
+				bad = i
+			}
 		}
-		if !same {
-			bad = i
+	default:
+		known, bits := byteScales[d], fineBits
+		if d != weights.F8E4M3 {
+			bits = powerBits
+		}
+		for i, v := range values {
+			c := bits(v)
+			dst[i] = c
+			if math.Float32bits(known[c]) != math.Float32bits(v) {
+				bad = i
+			}
 		}
 	}
 	return bad
 }
+
+// powerBits is the F8_E8M0 of a value that F8_E8M0 holds exactly; any other value becomes another one.
+func powerBits(v float32) byte { return byte(math.Float32bits(v) >> 23) }
 
 // halfBits is the F16 of a value that F16 holds exactly; any other value becomes another one.
 func halfBits(v float32) uint16 {
