@@ -8,18 +8,32 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Predicted is a plan's predicted energy over the source's: all linear layers together, each by its number of
 // weights. nil where nothing was predicted.
 func Predicted(m *weights.Model, p *plan.Plan) *predict.Ratio {
 	var r predict.Ratio
+	sizes := sizesOf(m)
 	for _, o := range p.Predictions {
-		if t, ok := m.Tensor(o.Tensor); ok && o.Before != nil && o.After != nil {
-			r.Add(t.Len(), *o.Before, *o.After)
+		if n, ok := sizes(o.Tensor); ok && o.Before != nil && o.After != nil {
+			r.Add(n, *o.Before, *o.After)
 		}
 	}
 	return r.Known()
+}
+
+// sizesOf returns a function that gives the number of a weight's values, also of a quantised weight.
+func sizesOf(m *weights.Model) func(name string) (n int, ok bool) {
+	q, _ := quant.Describe(m) // a model that cannot be described has no plan
+	return func(name string) (int, bool) {
+		if w, ok := q.Weight(name); ok && w.Shape != nil {
+			return weights.Info{Shape: w.Shape}.Len(), true
+		}
+		t, ok := m.Tensor(name)
+		return t.Len(), ok
+	}
 }
 
 // KindSummary is what a plan does to the linear layers of one kind.
@@ -44,9 +58,9 @@ func (t Table) Summary(m *weights.Model, p *plan.Plan, layout *arch.Layout) []Ki
 		}
 	}
 	kinds := map[string]*KindSummary{}
-	energy := map[string]*predict.Ratio{}
+	energy, sizes := map[string]*predict.Ratio{}, sizesOf(m)
 	for _, o := range p.Predictions {
-		w, ok := m.Tensor(o.Tensor)
+		n, ok := sizes(o.Tensor)
 		if !ok {
 			continue
 		}
@@ -57,11 +71,11 @@ func (t Table) Summary(m *weights.Model, p *plan.Plan, layout *arch.Layout) []Ki
 			kinds[kind], energy[kind] = g, &predict.Ratio{}
 		}
 		g.Layers++
-		g.Weights += w.Len()
+		g.Weights += n
 		g.Treatments[strings.Join(steps[o.Tensor], " + ")]++
 		g.LowestSNR = lower(lower(g.LowestSNR, o.SNR), o.InputSNR)
 		if o.Before != nil && o.After != nil {
-			energy[kind].Add(w.Len(), *o.Before, *o.After)
+			energy[kind].Add(n, *o.Before, *o.After)
 		}
 	}
 	var list []KindSummary

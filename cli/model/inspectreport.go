@@ -47,7 +47,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	if r.Formats != "" {
 		term.Remark(w, "format", r.Formats)
 	}
-	printQuantised(w, r.Quantised, r.Ceiling != nil)
+	printQuantised(w, r.Quantised, "")
 	untouched(w, r.Untouched)
 	for _, b := range r.Blocked {
 		term.Remark(w, "blocked", b.String())

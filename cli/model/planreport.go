@@ -45,7 +45,7 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	if !p.DropIn {
 		printNotDropIn(w)
 	}
-	printQuantised(w, p.Quantised, total != nil)
+	printQuantised(w, p.Quantised, copied)
 	term.Remarks(w, "note", p.Notes)
 	term.Remarks(w, "not done", missedKinds(p, layout))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/clitest"
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -57,16 +58,16 @@ const copiedParts = "quantised: int4, groups of 64 (gptq), copied byte for byte:
 // TestQuantisedReports: every report names the format, and what is copied.
 func TestQuantisedReports(t *testing.T) {
 	dir, out := quantised(t, false), filepath.Join(t.TempDir(), "out")
-	says(t, exit.Done, []string{copiedParts, "format: 14 weights in int4, groups of 64 (gptq)"}, "inspect", dir)
+	says(t, exit.Done, []string{strings.Replace(copiedParts, ", copied byte for byte", "", 1), "format: 14 weights in int4, groups of 64 (gptq)"}, "inspect", dir)
 	says(t, exit.Done, []string{`"quant_method": "gptq"`, `"quantised": [ { "format": "int4, groups of 64 (gptq)", "role": "codes", "tensors": 14,`, `"part": "scales"`}, "inspect", "--json", dir)
 	says(t, exit.Done, []string{`"quantised": [ { "format": "int4, groups of 64 (gptq)", "role": "codes"`}, "plan", "--json", dir)
-	says(t, exit.Done, []string{copiedParts, "lm_head 1", "note: energies are those of the unquantised linear layers alone"}, "convert", dir, out)
+	says(t, exit.Done, []string{copiedParts, "lm_head 1", "mlp.up_proj 2 65 536 – – 0.0 %"}, "convert", dir, out)
 	says(t, exit.Done, []string{copiedParts, "ok: every tensor"}, "verify", dir, out)
 	says(t, exit.Done, []string{`"quantised": [ { "format": "int4, groups of 64 (gptq)"`}, "verify", "--json", dir, out)
 }
 
-// TestInspectCountsNoQuantisedLayer: not by a known family, and not by an unknown one.
-func TestInspectCountsNoQuantisedLayer(t *testing.T) {
+// TestInspectCountsQuantisedLayers: by a known family and by an unknown one, if their values can be read.
+func TestInspectCountsQuantisedLayers(t *testing.T) {
 	for _, q := range testmodel.Quantisations {
 		for _, fields := range []string{"", `{"model_type": "x", "architectures": ["X"]}`} {
 			stdout, err := clitest.Run(t.Context(), []*cli.Command{Inspect}, "inspect", "--json", testmodel.Quantised(t, q, testmodel.With{Fields: fields}))
@@ -75,11 +76,21 @@ func TestInspectCountsNoQuantisedLayer(t *testing.T) {
 				Total struct {
 					Linear int `json:"linear_elements"`
 				} `json:"total"`
+				Weights []struct {
+					Operand   string         `json:"operand"`
+					Predicted *cost.Estimate `json:"predicted"`
+				} `json:"weights"`
 				Quantised []quant.Copied `json:"quantised"`
 			}
 			testmodel.OK(t, json.Unmarshal(stdout, &r))
-			if r.Total.Linear != 64*128 || len(r.Quantised) == 0 {
-				t.Errorf("%s: %d weights of linear layers, want those of lm_head", q.Name, r.Total.Linear)
+			const head, layers = 64 * 128, 2 * (4*128*128 + 3*128*256)
+			if all := r.Total.Linear == head+layers; all != (len(r.Weights) == 14) || !all && r.Total.Linear != head || len(r.Quantised) == 0 {
+				t.Errorf("%s: %d weights of linear layers, %d of them quantised", q.Name, r.Total.Linear, len(r.Weights))
+			}
+			for _, w := range r.Weights {
+				if w.Predicted == nil || !(w.Predicted.Relative > 0) || w.Operand == "" {
+					t.Errorf("%s: %+v", q.Name, w)
+				}
 			}
 		}
 	}
@@ -89,7 +100,6 @@ func TestInspectCountsNoQuantisedLayer(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	dir, out := quantised(t, true), filepath.Join(t.TempDir(), "out")
 	const left = "nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged"
-	says(t, exit.Done, []string{"not worth it: all linear layers are quantised"}, "inspect", dir)
 	says(t, exit.Short, []string{left}, "plan", "-o", filepath.Join(t.TempDir(), "plan.json"), dir)
 	says(t, exit.Short, []string{left, "15 × codes", "written"}, "convert", dir, out)
 	says(t, exit.Short, []string{left}, "convert", "--recipe", "exact", dir, out+"2")
@@ -112,7 +122,7 @@ func TestQuantisedLoss(t *testing.T) {
 			says(t, exit.Failed, unread, "convert", "--tokens", path, "--max-loss", "0.1%", dir, out)
 		case "compressed fp8 block", "pack-quantized":
 			says(t, exit.Done, []string{"perplexity"}, "eval", "--tokens", path, dir)
-			says(t, exit.Done, []string{"perplexity"}, "convert", "--tokens", path, "--passes", "compensate,grid=8", dir, out)
+			says(t, exit.Done, []string{"perplexity"}, "convert", "--tokens", path, "--passes", "scales=1,compensate", dir, out)
 			says(t, exit.Done, []string{"ok: every tensor", "perplexity"}, "verify", "--tokens", path, dir, out)
 		}
 	}
@@ -136,5 +146,5 @@ func TestEndings(t *testing.T) {
 		t.Error(got)
 	}
 	var none []quant.Copied
-	printQuantised(nil, none, true) // prints nothing
+	printQuantised(nil, none, copied) // prints nothing
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 var Verify = &cli.Command{
@@ -161,9 +163,16 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*ver
 	if layout != nil {
 		r.Untouched = layout.UnclaimedGroups()
 	}
-	var changes []predict.Change
+	changes, err := codedChanges(src, out, layout)
+	if err != nil {
+		return nil, err
+	}
+	coded := map[string]bool{}
+	for _, ch := range changes {
+		coded[ch.Codes.Before.Tensors[0].Name] = true
+	}
 	for _, t := range rep.Tensors {
-		if a, ok := predictable(src, t); ok {
+		if a, ok := predictable(src, t); ok && !coded[t.Name] {
 			b, _ := out.Tensor(t.Name)
 			scaled := t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0
 			changes = append(changes, predict.Change{Before: a, After: b, OutAxis: layout.OutAxis(t.Name), Rescaled: scaled})
@@ -177,6 +186,26 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*ver
 		r.Energy = &energyJSON{Predicted: total}
 	}
 	return r, nil
+}
+
+// codedChanges lists the quantised linear layers that both models have, and whose values can be read.
+func codedChanges(src, out *weights.Model, layout *arch.Layout) (list []predict.Change, err error) {
+	before, err := quant.Describe(src)
+	if err != nil {
+		return nil, err
+	}
+	after, err := quant.Describe(out)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range before.Weights {
+		b, ok := after.Weight(a.Name)
+		if !ok || a.Operand() != b.Operand() || !slices.Equal(a.Shape, b.Shape) || a.CanRead() != nil || b.CanRead() != nil || !layout.IsLinearWeight(a) {
+			continue
+		}
+		list = append(list, predict.Change{Codes: &predict.Codes{Before: a, After: b}, OutAxis: layout.OutAxis(a.Name)})
+	}
+	return list, nil
 }
 
 // predictable gives the source of a linear layer whose energy can be predicted: it is not empty and

@@ -66,6 +66,9 @@ func (r *onInputsJSON) of(tensor string) *float64 {
 		return nil
 	}
 	if w, ok := r.coded.WeightOf(tensor); ok {
+		if tensor != w.Tensors[0].Name { // the codes stand for the weight
+			return nil
+		}
 		tensor = w.Name
 	}
 	return r.snr[tensor]

@@ -38,7 +38,7 @@ func TestComparableWeights(t *testing.T) {
 	}
 	decibels := 20.0
 	on := &onInputsJSON{snr: map[string]*float64{module + "weight": &decibels}, coded: l.Quantised}
-	if got := on.of(module + "qweight"); got != &decibels || on.of("other") != nil {
+	if got := on.of(module + "qweight"); got != &decibels || on.of("other") != nil || on.of(module+"scales") != nil {
 		t.Errorf("%v", got)
 	}
 }

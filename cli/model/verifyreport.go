@@ -36,7 +36,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		term.Remark(w, "moved", "order (permuted), ± (signs flipped), 2^k (scaled by powers of two)")
 	}
 	if r.OK {
-		printQuantised(w, r.Quantised, r.Energy != nil)
+		printQuantised(w, r.Quantised, copied)
 		untouched(w, r.Untouched)
 	}
 	switch {

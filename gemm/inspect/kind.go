@@ -70,7 +70,7 @@ func (r *Report) figures() (list []figures) {
 		}
 	}
 	for _, w := range r.Weights {
-		list = append(list, figures{w.Name, w.Kind, w.codes, w.Shape[0] * w.Shape[1], w.Activity, w.Packed, nil})
+		list = append(list, figures{w.Name, w.Kind, w.codes, w.Shape[0] * w.Shape[1], w.Activity, w.Packed, w.Predicted})
 	}
 	return list
 }

@@ -64,6 +64,9 @@ func Model(ctx context.Context, m *weights.Model, o Options) (*Report, error) {
 	if r.Weights, err = quantisedWeights(ctx, layout, q, counted, o); err != nil {
 		return nil, err
 	}
+	for _, w := range r.Weights {
+		r.Total.addLayer(w.Predicted, w.Shape[0]*w.Shape[1], w.layer)
+	}
 	return r, r.conclude(func(l layerShape) (float64, error) {
 		return o.Calibration.Ceiling(l.dtype, l.outputs, l.inputs, o.Role, o.Workload)
 	})

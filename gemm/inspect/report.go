@@ -24,7 +24,7 @@ type Report struct {
 	Method string `json:"quant_method,omitempty"`
 	// Formats counts the quantised weights by format, in words.
 	Formats string `json:"quantised_weights,omitempty"`
-	// Quantised are the tensors of quantised weights. Conversions copy them, and they count in no energy.
+	// Quantised are the tensors of the quantisation, by format and role.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Untouched are the tensors that the family does not know. No pass changes them.
 	Untouched []arch.UnclaimedGroup `json:"untouched,omitempty"`
@@ -112,21 +112,26 @@ func (r *Report) add(t Tensor) {
 		tot.NaN += t.NaN
 		tot.Inf += t.Inf
 	}
-	if t.Predicted == nil {
+	tot.addLayer(t.Predicted, t.elements, t.layer)
+}
+
+// addLayer adds the prediction of a linear layer, which may be nil.
+func (t *Total) addLayer(e *cost.Estimate, elements int, layer layerShape) {
+	if e == nil {
 		return
 	}
-	tot.Linear += t.elements
-	if tot.Energy == nil {
-		e := *t.Predicted
-		tot.Energy, tot.layers = &e, map[layerShape]int{t.layer: t.elements}
+	t.Linear += elements
+	if t.Energy == nil {
+		first := *e
+		t.Energy, t.layers = &first, map[layerShape]int{layer: elements}
 		return
 	}
-	share := float64(t.elements) / float64(tot.Linear)
-	tot.Energy.Relative += share * (t.Predicted.Relative - tot.Energy.Relative)
-	for i := range tot.Energy.Interval {
-		tot.Energy.Interval[i] += share * (t.Predicted.Interval[i] - tot.Energy.Interval[i])
+	share := float64(elements) / float64(t.Linear)
+	t.Energy.Relative += share * (e.Relative - t.Energy.Relative)
+	for i := range t.Energy.Interval {
+		t.Energy.Interval[i] += share * (e.Interval[i] - t.Energy.Interval[i])
 	}
-	tot.layers[t.layer] += t.elements
+	t.layers[layer] += elements
 }
 
 // worthwhile is the smallest share, of energy or of weights, that makes a conversion worth while.
@@ -148,18 +153,14 @@ func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
 			r.Ceiling.Relative += least / e.Relative * float64(tot.layers[l]) / float64(tot.Linear)
 		}
 	}
-	unquantised := ""
-	if len(r.Quantised) > 0 {
-		unquantised = "unquantised "
-	}
 	switch linear := float64(tot.Linear); {
 	case tot.Tensors == 0:
 	case tot.Linear == 0 && len(r.Quantised) > 0:
-		r.NotWorthIt = "all linear layers are quantised, and conversions copy quantised weights unchanged"
+		r.NotWorthIt = "all linear layers are quantised in formats that conversions copy unchanged"
 	case tot.Linear == 0:
 		r.NotWorthIt = "the model has no linear layers of a type that can be changed"
 	case linear < worthwhile*float64(r.Elements()):
-		r.NotWorthIt = fmt.Sprintf("%slinear layers have only %d of %d weights", unquantised, tot.Linear, r.Elements())
+		r.NotWorthIt = fmt.Sprintf("linear layers have only %d of %d weights", tot.Linear, r.Elements())
 	case r.Ceiling.Relative > 1-worthwhile:
 		r.NotWorthIt = "even all-zero weights would save less than 1 % of the energy"
 	}

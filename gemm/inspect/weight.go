@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -25,8 +26,12 @@ type Weight struct {
 	*cost.Activity
 	// Packed counts the bytes of the codes in the file, if they are not read as they are.
 	Packed *cost.Activity `json:"packed,omitempty"`
+	// Predicted is the energy of products with this operand, relative to random normal elements of the same scale; of all
+	// experts together.
+	Predicted *cost.Estimate `json:"predicted,omitempty"`
 
 	codes string // short name of the format
+	layer layerShape
 }
 
 // quantisedWeights lists the quantised weights of a model whose values can be read. It counts their operands' toggles; stored
@@ -38,12 +43,18 @@ func quantisedWeights(ctx context.Context, layout *arch.Layout, q *quant.Descrip
 		}
 		d := len(w.Shape)
 		one := Weight{Format: w.Format.String(), Shape: w.Shape[d-2:], Kind: layout.Kind(w.Name), Operand: w.Operand().String(), codes: w.Format.Codes}
+		one.Linear = layout.IsLinearWeight(w)
 		if layout != nil && layout.Claims[w.Name] != nil {
-			c := layout.Claims[w.Name]
-			one.Role, one.Linear = c.Role.String(), c.Role == arch.Linear
-		} else if layout == nil {
-			one.Linear = layout.IsLinear(weights.Info{Name: w.Name, DType: weights.F32, Shape: w.Shape})
+			one.Role = layout.Claims[w.Name].Role.String()
 		}
+		if one.Linear {
+			e, err := predict.Quantised(ctx, o.Calibration, w, w, layout.OutAxis(w.Name), o.Role, o.Workload)
+			if err != nil {
+				return nil, err
+			}
+			one.Predicted = &e
+		}
+		one.layer = shapeOf(weights.Info{DType: w.Operand(), Shape: one.Shape}, layout.OutAxis(w.Name))
 		for expert := range w.Experts() {
 			one.Name = w.Name
 			if w.Experts() > 1 {

@@ -11,7 +11,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
-	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -211,7 +210,7 @@ func (m *model) matching(wildcards string) (all []Layer, skipped []string, err e
 		switch {
 		case w.Adapter || !matches(w.Name):
 		case w.Quantised != nil:
-			if m.codes && m.isLinear(w) {
+			if m.codes && m.layout.IsLinearWeight(w.Quantised) {
 				for name, c := range codedOf(w.Quantised) {
 					all = append(all, m.codedLayer(name, c))
 				}
@@ -238,16 +237,7 @@ func (m *model) matching(wildcards string) (all []Layer, skipped []string, err e
 // takesPlain reports whether a weight that the config calls quantised is stored unquantised, and is to be taken.
 func (m *model) takesPlain(w *quant.Weight) bool {
 	q, ok := m.quantised.Weight(w.Name)
-	return ok && q.Plain() && m.codes && m.isLinear(w)
-}
-
-// isLinear reports whether a quantised weight is that of a linear layer.
-func (m *model) isLinear(w *quant.Weight) bool {
-	if m.layout == nil {
-		return m.layout.IsLinear(w.Info())
-	}
-	c := m.layout.Claims[w.Name]
-	return c != nil && c.Role == arch.Linear
+	return ok && q.Plain() && m.codes && m.layout.IsLinearWeight(q)
 }
 
 func (m *model) layer(t weights.Tensor) (Layer, error) {

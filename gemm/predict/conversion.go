@@ -13,6 +13,9 @@ import (
 // must be ones that can be decoded ([weights.DType.Format]).
 type Change struct {
 	Before, After weights.Tensor
+	// Codes replace Before and After of a quantised layer. Scales move its codes, so both are relative to random weights of
+	// Before's scale. Default: nil.
+	Codes *Codes
 	// OutAxis is the stored dimension that counts outputs.
 	OutAxis int
 	// Rescaled is true if the weights were multiplied by powers of two. Both are then relative to random weights of
@@ -34,26 +37,53 @@ type ConversionOptions struct {
 func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o ConversionOptions) (*Ratio, error) {
 	var done, all int64
 	for _, l := range changes {
-		all += l.Before.Size()
+		all += l.size()
 	}
 	var total Ratio
 	for _, l := range changes {
-		like := l.After
-		if l.Rescaled {
-			like = l.Before
-		}
-		before, errA := Tensor(ctx, c, l.Before, l.Before, l.OutAxis, o.Role, o.Workload)
-		after, errB := Tensor(ctx, c, l.After, like, l.OutAxis, o.Role, o.Workload)
-		if err := errors.Join(errA, errB); err != nil {
+		before, after, err := l.estimates(ctx, c, o)
+		if err != nil {
 			return nil, err
 		}
-		total.Add(l.Before.Len(), before, after)
-		done += l.Before.Size()
+		total.Add(l.len(), before, after)
+		done += l.size()
 		if o.Progress != nil {
 			o.Progress(Event{Stage: "energy", Done: done, Total: all})
 		}
 	}
 	return total.Known(), nil
+}
+
+func (l *Change) len() int {
+	if l.Codes != nil {
+		return l.Codes.len()
+	}
+	return l.Before.Len()
+}
+
+// size is that of Before in bytes.
+func (l *Change) size() int64 {
+	if l.Codes != nil {
+		return l.Codes.Before.Tensors[0].Size()
+	}
+	return l.Before.Size()
+}
+
+// estimates predicts a layer's products before and after.
+func (l *Change) estimates(ctx context.Context, c *cost.Calibration, o ConversionOptions) (before, after cost.Estimate, err error) {
+	var errA, errB error
+	if codes := l.Codes; codes != nil {
+		before, errA = Quantised(ctx, c, codes.Before, codes.Before, l.OutAxis, o.Role, o.Workload)
+		after, errB = Quantised(ctx, c, codes.After, codes.Before, l.OutAxis, o.Role, o.Workload)
+		return before, after, errors.Join(errA, errB)
+	}
+	like := l.After
+	if l.Rescaled {
+		like = l.Before
+	}
+	before, errA = Tensor(ctx, c, l.Before, l.Before, l.OutAxis, o.Role, o.Workload)
+	after, errB = Tensor(ctx, c, l.After, like, l.OutAxis, o.Role, o.Workload)
+	return before, after, errors.Join(errA, errB)
 }
 
 // Tensor predicts a product with a stored weight from a sample of its rows, relative to random weights of like's

@@ -49,6 +49,15 @@ func holds(t *tensor, w *quant.Quantised) bool {
 	return slices.Equal(w.Shape[:i], want[:i]) && padding >= 0 && padding <= w.Padding
 }
 
+// IsLinearWeight reports whether a quantised weight is that of a linear layer. A nil layout goes by name and shape.
+func (l *Layout) IsLinearWeight(w *quant.Quantised) bool {
+	if l == nil {
+		return l.IsLinear(weights.Info{Name: w.Name, DType: weights.F32, Shape: w.Shape})
+	}
+	c := l.Claims[w.Name]
+	return c != nil && c.Role == Linear
+}
+
 // opaque returns the modules with tensors of an unknown format, each with the known part of the format.
 func (r *resolver) opaque() map[string]string {
 	modules := map[string]string{}

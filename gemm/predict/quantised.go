@@ -1,0 +1,58 @@
+package predict
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Quantised predicts a product with a quantised weight from a sample of its rows, as the matrix units read them, relative to
+// random elements of like's scale. like is w itself, or the weight from which w was made. The values of both must be readable.
+// outAxis is the dimension that counts outputs. The error is that of reading the files, or ctx's.
+func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantised, outAxis int, role cost.Role, load cost.Workload) (e cost.Estimate, err error) {
+	sample, err := sampleOf(w, outAxis)
+	if err != nil {
+		return e, err
+	}
+	other := sample
+	if like != w {
+		if other, err = sampleOf(like, outAxis); err != nil {
+			return e, err
+		}
+	}
+	if sample.Scale, err = other.RMS(ctx); err == nil {
+		e, err = c.Energy(ctx, sample, role, load)
+	}
+	if err != nil {
+		err = fmt.Errorf("weight %q: predicting energy: %w", w.Name, err)
+	}
+	return e, err
+}
+
+// sampleOf is [cost.SampleOf] of a quantised weight. Experts lie one after another.
+func sampleOf(w *quant.Quantised, outAxis int) (cost.Weights, error) {
+	d := len(w.Shape)
+	s := cost.Weights{DType: w.Operand(), OutAxis: outAxis, Rows: w.Experts() * w.Shape[d-2], Cols: w.Shape[d-1]}
+	for _, r := range cost.SampleRows(s.Rows, s.Cols, 1) {
+		data, err := w.OperandRows(r[0], r[1]-r[0])
+		if err != nil {
+			return s, err
+		}
+		s.Bands = append(s.Bands, cost.Band{First: r[0], Data: data})
+	}
+	return s, nil
+}
+
+// Codes is a quantised layer before and after a conversion; see [Change].
+type Codes struct{ Before, After *quant.Quantised }
+
+// len is the number of values.
+func (c *Codes) len() int {
+	n := 1
+	for _, d := range c.Before.Shape {
+		n *= d
+	}
+	return n
+}
