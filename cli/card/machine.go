@@ -90,11 +90,20 @@ func openMachines(text string, seed uint64) (machines, error) {
 
 func (d device) open(seed uint64) (measure.Machine, error) {
 	if d.index >= 0 {
-		return measure.Open(d.index)
+		m, err := measure.Open(d.index)
+		return m, simulatedInstead(err)
 	}
 	o := power.DefaultSim()
 	o.Seed, o.State = seed+1, d.state
 	return measure.OpenSimulated(o)
+}
+
+// simulatedInstead adds to an error of a missing GPU how a command is tried without one.
+func simulatedInstead(err error) error {
+	if !measure.NoGPU(err) {
+		return err
+	}
+	return fmt.Errorf("%w (--device simulated shows what a report looks like)", err)
 }
 
 // smallest is the card with the least memory.

@@ -22,7 +22,7 @@ import (
 var wholeFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure joules per token of whole models", DisableDefaultText: true},
 	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in a decode step: `N,...`, or none", DefaultText: "1,16,64"},
-	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of each sequence in a decode step", DefaultText: "1024"},
+	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of each sequence in a decode step", DefaultText: "prompt + output/2"},
 	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096"},
 	&cli.StringSliceFlag{Name: "also", Usage: "with --whole: measure `FOLDER` beside OUT, unchecked: another output of MODEL"},
 	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request, after its prompt", DefaultText: "256"},
@@ -73,6 +73,15 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 // Whole reports whether whole models are measured.
 func (q *Verification) Whole() bool { return q.whole != nil }
 
+// CheckWhole returns the errors of whole models that are known before anything is verified or loaded. Without --whole
+// there are none.
+func (q *Verification) CheckWhole(src, out *weights.Model) error {
+	if q == nil || q.whole == nil {
+		return nil
+	}
+	return q.whole.Check(src, out)
+}
+
 // MeasureWhole measures whole models. With an error, the report holds the steps measured so far; it may be nil.
 func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *weights.Model) (*measure.WholeReport, error) {
 	event, end := term.Progress(c)
@@ -121,7 +130,7 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 	fmt.Fprintln(w)
 	for _, q := range r.Requests {
 		term.Remark(w, "request", fmt.Sprintf("%s prompt and %s output tokens, batch %d, decoded at context %d: %s → %s mJ per output token (%s), %s → %s mJ per token of prompt and output",
-			term.Count(q.Prompt), term.Count(q.Output), q.Batch, q.Context, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), term.Change(q.Relative),
+			term.Count(q.Prompt), term.Count(q.Output), q.Batch, q.Context, millijoules(q.PerOutputBefore), millijoules(q.PerOutputAfter), requestChange(q),
 			millijoules(q.PerTotalBefore), millijoules(q.PerTotalAfter)))
 	}
 	term.Remark(w, "linear layers", "their share of the source's energy, measured by running them alone; the card's idle power in that time is included")
@@ -142,6 +151,15 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 	}
 	term.Remarks(w, "warning", unique(warnings))
 	term.Remarks(w, "INVALID", r.Invalid)
+}
+
+// requestChange is a request's change of energy, with its interval.
+func requestChange(q measure.Request) string {
+	text := term.Change(q.Relative)
+	if q.Interval != nil {
+		text += ", 95 %: " + term.Interval(q.Interval)
+	}
+	return text
 }
 
 // gain is a line about one step. It begins with the user's gain: speed at the power limit, lower power below it.

@@ -18,11 +18,20 @@ func TestPrintWhole(t *testing.T) {
 	step.Run.Null = power.Comparison{TimeInterval: []float64{1.0037, 1.0067}}
 	var text bytes.Buffer
 	PrintWhole(&text, &measure.WholeReport{GPU: "Card", Steps: []measure.WholeStep{step},
-		Requests: []measure.Request{{Batch: 16, Context: 1024, Prompt: 4096, Output: 256, PerOutputBefore: 0.2, PerOutputAfter: 0.19, Relative: 0.95}}})
+		Requests: []measure.Request{{Batch: 16, Context: 1024, Prompt: 4096, Output: 256, PerOutputBefore: 0.2, PerOutputAfter: 0.19, Relative: 0.95, Interval: []float64{0.93, 0.97}}}})
 	got := strings.Join(strings.Fields(text.String()), " ")
-	for _, want := range []string{"effects below 0.40 % of energy or 0.67 % of time are not resolved", "batch 16, decoded at context 1024: 200 → 190 mJ", "500, 480 –"} {
+	for _, want := range []string{"effects below 0.40 % of energy or 0.67 % of time are not resolved", "batch 16, decoded at context 1024: 200 → 190 mJ per output token (−5.0 %, 95 %: −7.00 … −3.00 %)", "500, 480 –"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
+	}
+}
+
+// TestPrintNothingMeasured: a model without a layer that was measured is not passed over in silence.
+func TestPrintNothingMeasured(t *testing.T) {
+	var text bytes.Buffer
+	PrintModels(&text, &measure.ModelReport{Cards: []measure.CardEnergy{{ModelEnergy: &measure.ModelEnergy{GPU: "Card"}}}}, "")
+	if want := "energy: not measured, because the model has no linear layer"; !strings.HasPrefix(text.String(), want) {
+		t.Errorf("%q", text.String())
 	}
 }

@@ -75,6 +75,9 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 			return err
 		}
 		defer out.Close()
+		if err := q.CheckWhole(src, out); err != nil {
+			return err
+		}
 		judge, err := verifyJudge(c, src, args[0], o)
 		if err != nil {
 			return err

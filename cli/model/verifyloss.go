@@ -51,7 +51,7 @@ func unjudged(src *weights.Model, path string, o flag.Options) string {
 	if _, err := os.Stat(file); err != nil {
 		return ""
 	}
-	if _, err := evaluate.New(src, o.Family, tokens.Set{}, o.Workers); err != nil {
+	if err := evaluate.Check(src, o.Family); err != nil {
 		return ""
 	}
 	return file

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
@@ -14,6 +15,9 @@ import (
 
 // ErrNoConfig marks a model without config.json.
 var ErrNoConfig = errors.New("its loss cannot be computed without a config.json: give a model's folder")
+
+// ErrNoTokens marks a set of tokens without a token whose loss could be computed.
+var ErrNoTokens = errors.New("there are no tokens to score: give at least one sequence of two tokens")
 
 // Scorer computes the losses of models on a set of tokens. It has the architecture of one model, and scores any model with
 // the same names and shapes of weights.
@@ -31,8 +35,27 @@ type Scorer struct {
 // workers is the number of goroutines that compute; 0: all processors.
 //
 // The error is an [ErrNoConfig] for a model without config.json, an [arch.ErrUnknownFamily] for an unknown family, and a
-// [forward.ErrNoForward] for a family that package decoder does not describe.
+// [forward.ErrNoForward] for a family that package decoder does not describe. A set in which no sequence has two tokens is
+// an [ErrNoTokens].
 func New(m *weights.Model, family *arch.Family, set tokens.Set, workers int) (*Scorer, error) {
+	s, err := describe(m, family)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(set.Sequences, func(tokens []int32) bool { return len(tokens) > 1 }) {
+		return nil, fmt.Errorf("%s: %w", m.Dir, ErrNoTokens)
+	}
+	s.Tokens, s.Decoder.Workers = set, workers
+	return s, nil
+}
+
+// Check returns the errors of [New] that do not depend on tokens.
+func Check(m *weights.Model, family *arch.Family) error {
+	_, err := describe(m, family)
+	return err
+}
+
+func describe(m *weights.Model, family *arch.Family) (*Scorer, error) {
 	if m.Config == nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, ErrNoConfig)
 	}
@@ -47,8 +70,7 @@ func New(m *weights.Model, family *arch.Family, set tokens.Set, workers int) (*S
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
-	d.Workers = workers
-	return &Scorer{Decoder: d, Layout: layout, Tokens: set}, nil
+	return &Scorer{Decoder: d, Layout: layout}, nil
 }
 
 // Steps returns the number of steps of one model's score: one for each block and one for the head.

@@ -80,6 +80,11 @@ func TestModelsWithoutALoss(t *testing.T) {
 	if _, err := evaluate.New(testmodel.Open(t, bare), nil, few(), 0); !errors.Is(err, evaluate.ErrNoConfig) {
 		t.Errorf("without config.json: %v", err)
 	}
+	for _, none := range [][][]int32{nil, {{}}, {{1}, {2}}} {
+		if _, err := evaluate.New(testmodel.Open(t, dir), nil, tokens.Set{Part: tokens.Part{Sequences: none}}, 0); !errors.Is(err, evaluate.ErrNoTokens) {
+			t.Errorf("with the tokens %v: %v", none, err)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "mine", "architectures": ["Mine"]}`), 0o666); err != nil {
 		t.Fatal(err)
 	}

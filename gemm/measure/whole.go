@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ type WholeOptions struct {
 	Family *arch.Family
 	// Batches are the numbers of sequences of the decode steps. Default: 1, 16, 64. Empty but not nil: none.
 	Batches []int
-	// Context is the number of tokens of each sequence of a decode step. Default 1024, or the model's limit.
+	// Context is the number of tokens of each sequence of a decode step. Default: that of a [Request]'s middle output
+	// token, Prompt + Output/2; 1024 without a prefill; at most the model's limit.
 	Context int
 	// Prompt is the number of tokens of the prefill. Default 4096, or the model's limit. Negative: no prefill.
 	Prompt int
@@ -43,15 +45,63 @@ func (o *WholeOptions) defaults(limit int) {
 	if o.Batches == nil {
 		o.Batches = []int{1, 16, 64}
 	}
-	if o.Context == 0 {
-		o.Context = min(1024, limit)
-	}
 	if o.Prompt == 0 {
 		o.Prompt = min(4096, limit)
 	}
 	if o.Output == 0 {
 		o.Output = 256
 	}
+	if o.Context == 0 {
+		o.Context = min(1024, limit)
+		if o.Prompt > 0 {
+			o.Context = min(o.Prompt+o.Output/2, limit)
+		}
+	}
+}
+
+// Check returns the errors that [Whole] would return for these models before it loads them: a family without a forward
+// pass, routed experts, quantised weights, and sequences that are longer than the models take.
+func (o WholeOptions) Check(before, after *weights.Model) error {
+	return o.prepare(append([]*weights.Model{before, after}, o.Others...))
+}
+
+// prepare checks the models, source first, and fills in what is not set.
+func (o *WholeOptions) prepare(models []*weights.Model) error {
+	for i, m := range models {
+		d, err := o.describe(m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Dir, err)
+		}
+		if i == 0 {
+			o.defaults(d.Limit)
+		}
+		for _, s := range []struct {
+			name   string
+			tokens int
+		}{{"decode step", o.Context}, {"prefill", o.Prompt}} {
+			if s.tokens > d.Limit {
+				return fmt.Errorf("%s: a %s of sequences of %d tokens: the model takes at most %d", m.Dir, s.name, s.tokens, d.Limit)
+			}
+		}
+	}
+	return nil
+}
+
+// describe returns a model's decoder if steps of it can be measured.
+func (o *WholeOptions) describe(m *weights.Model) (*decoder.Decoder, error) {
+	layout, err := arch.Resolve(m, o.Family)
+	if err != nil {
+		return nil, err
+	}
+	if q := layout.Quantised; q.Any() {
+		return nil, fmt.Errorf("the checkpoint is quantised (%s), and the energy of whole models is measured with unquantised weights only: measure "+
+			"its linear layers", q.Formats())
+	}
+	d, err := decoder.New(m, layout)
+	if err != nil {
+		return nil, err
+	}
+	return d, runner.Captures(d)
 }
 
 // works lists the steps to measure.
@@ -124,7 +174,8 @@ type StepCost struct {
 
 // Request is the energy of a request whose prompt is prefilled alone and whose output is decoded in a batch. It is an
 // estimate from two measured steps. Every output token is taken to cost as much as one of the decode step, whose sequences
-// have Context tokens; in a real request the sequence grows from Prompt to Prompt + Output tokens.
+// have Context tokens; in a real request the sequence grows from Prompt to Prompt + Output tokens, Prompt + Output/2 on
+// average.
 type Request struct {
 	Batch   int `json:"batch"`
 	Context int `json:"decode_context_tokens"`
@@ -135,7 +186,10 @@ type Request struct {
 	PerOutputAfter  float64 `json:"joules_per_output_token_after"`
 	PerTotalBefore  float64 `json:"joules_per_total_token_before"`
 	PerTotalAfter   float64 `json:"joules_per_total_token_after"`
-	Relative        float64 `json:"relative_energy"`
+	// Relative weighs the ratios of both steps by the source's energy; Interval does the same for their intervals, whose
+	// errors are independent.
+	Relative float64   `json:"relative_energy"`
+	Interval []float64 `json:"interval,omitempty"`
 }
 
 // Whole measures the energy of whole models with all their operations, in decode steps at several batch sizes and in a
@@ -152,22 +206,12 @@ type Request struct {
 // describe is an error, as is one with routed experts. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an
 // error the report holds the steps so far; it is nil if nothing was measured.
 func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
-	layout, err := arch.Resolve(before, o.Family)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", before.Dir, err)
+	if err := o.prepare(append([]*weights.Model{before, after}, o.Others...)); err != nil {
+		return nil, err
 	}
-	if q := layout.Quantised; q.Any() {
-		return nil, fmt.Errorf("%s: the checkpoint is quantised (%s), and the energy of whole models is measured with unquantised weights only: measure "+
-			"its linear layers", before.Dir, q.Formats())
-	}
-	d, err := decoder.New(before, layout)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", before.Dir, err)
-	}
-	o.defaults(d.Limit)
 	r := &WholeReport{GPU: m.Card().Info().Name, Simulated: m.Platform() == nil, Steps: []WholeStep{}}
 	w := wholeRun{WholeOptions: o, machine: m, report: r}
-	err = w.load(ctx, before, after)
+	err := w.load(ctx, before, after)
 	for _, work := range o.works() {
 		if err != nil {
 			break
@@ -485,7 +529,14 @@ func (r *WholeReport) finish(o WholeOptions) {
 		}
 		q.PerOutputBefore, q.PerTotalBefore = all(prefill.Before.Joules, s.Before.Joules)
 		q.PerOutputAfter, q.PerTotalAfter = all(prefill.After.Joules, s.After.Joules)
-		q.Relative = q.PerOutputAfter / q.PerOutputBefore
+		share := float64(q.Output) * s.Before.Joules / (float64(q.Output)*s.Before.Joules + float64(q.Prompt)*prefill.Before.Joules)
+		q.Relative = share*s.Relative + (1-share)*prefill.Relative
+		if s.Interval != nil && prefill.Interval != nil {
+			off := func(end int) float64 {
+				return math.Hypot(share*(s.Interval[end]-s.Relative), (1-share)*(prefill.Interval[end]-prefill.Relative))
+			}
+			q.Interval = []float64{q.Relative - off(0), q.Relative + off(1)}
+		}
 		r.Requests = append(r.Requests, q)
 	}
 }

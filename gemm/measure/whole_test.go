@@ -75,7 +75,37 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestWholeNothingOfPrefill: without a prefill there are no requests.
+// TestWholeRequest: by default an output is decoded at the context of its middle token. A request weighs the ratios of both
+// steps by the source's energy, and their errors, which are independent.
+func TestWholeRequest(t *testing.T) {
+	before, after := wholeModels(t)
+	m := measure.Simulated(power.DefaultSim())
+	defer m.Close()
+	r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{Batches: []int{4}, Prompt: 40, Output: 16, Meter: power.Options{Time: 20 * time.Second}})
+	testmodel.OK(t, err)
+	decode, prefill, q := r.Steps[0], r.Steps[1], r.Requests[0]
+	if decode.Context != 48 || q.Context != 48 || prefill.Context != 40 {
+		t.Errorf("contexts %d, %d and %d, want 48, 48 and 40", decode.Context, q.Context, prefill.Context)
+	}
+	a, b := 16*decode.Before.Joules, 40*prefill.Before.Joules
+	relative := (a*decode.Relative + b*prefill.Relative) / (a + b)
+	off := math.Hypot(a*(decode.Interval[1]-decode.Relative), b*(prefill.Interval[1]-prefill.Relative)) / (a + b)
+	if math.Abs(q.Relative-relative) > 1e-12 || len(q.Interval) != 2 || math.Abs(q.Interval[1]-relative-off) > 1e-12 || !(q.Interval[0] < q.Relative) {
+		t.Errorf("request %+v, want %v + %v", q, relative, off)
+	}
+}
+
+// TestWholeCheck: what cannot be measured is known before a model is loaded.
+func TestWholeCheck(t *testing.T) {
+	before, after := wholeModels(t)
+	testmodel.OK(t, measure.WholeOptions{}.Check(before, after))
+	testmodel.WantError(t, measure.WholeOptions{Context: 65}.Check(before, after), "a decode step of sequences of 65 tokens: the model takes at most 64")
+	testmodel.WantError(t, measure.WholeOptions{Prompt: 65}.Check(before, after), "a prefill of sequences of 65 tokens: the model takes at most 64")
+	experts := testmodel.Random(t, "mixtral-tiny", 1)
+	testmodel.WantError(t, measure.WholeOptions{Others: []*weights.Model{experts}}.Check(before, after), "routed experts")
+}
+
+// TestWholeNoPrefill: without a prefill there are no requests.
 func TestWholeNoPrefill(t *testing.T) {
 	before, after := wholeModels(t)
 	m := measure.Simulated(power.DefaultSim())

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
 // Work describes a step of a server: a prefill or a decode step.
@@ -86,16 +87,24 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 	case like == nil && w.Linear:
 		return nil, fmt.Errorf("%s: a step of linear layers alone needs another step, whose buffers it reads", name)
 	}
-	for p := range parts(m.decoder) {
-		if p.Experts != nil {
-			return nil, fmt.Errorf("%s: tensor %q: %w", name, p.Experts.Router.Weight, errCaptured)
-		}
+	if err := Captures(m.decoder); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	s := &Step{model: m, work: w, memory: m.device.NewMemory(), scratch: newScratch(m.device)}
 	if err := m.device.Do(func() error { return s.setUp(ctx, name, like) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.Close())
 	}
 	return s, nil
+}
+
+// Captures returns an error if no step of a decoder can be captured: it has routed experts.
+func Captures(d *decoder.Decoder) error {
+	for p := range parts(d) {
+		if p.Experts != nil {
+			return fmt.Errorf("tensor %q: %w", p.Experts.Router.Weight, errCaptured)
+		}
+	}
+	return nil
 }
 
 // maxSequences is CUDA's limit of a grid's third dimension, which counts sequences in attention.
