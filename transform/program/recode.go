@@ -296,6 +296,8 @@ type recodeWorker struct {
 	table  *codeTable
 	values []float32 // targets of a row
 	pairs  []sample
+	// squares is the sum of the squares of the counted targets under a scale.
+	squares, counted float64
 }
 
 // sample is a target in units of the old scale, less the zero point, and the weight of its squared error.

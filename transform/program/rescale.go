@@ -53,7 +53,7 @@ func (c *recoder) isFP8() bool { return c.isFloat() && len(c.src.Book.Values) ==
 // sample collects the targets under a scale: every code that occurs, with its weight, or with a reference every target.
 func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 	m := w.src
-	w.pairs = w.pairs[:0]
+	w.pairs, w.squares, w.counted = w.pairs[:0], 0, 0
 	each := func(fn func(row []byte, n, k int)) {
 		for n := first; n < last; n++ {
 			row := m.Codes[n*m.K : (n+1)*m.K]
@@ -84,22 +84,35 @@ func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 			}
 			if x-x == 0 {
 				w.pairs = append(w.pairs, sample{x, d})
+				w.squares += float64(float64(x) * float64(x))
+				w.counted++
 			}
 		})
 		return
 	}
-	var sum [256]float64
+	var sum, weight [256]float64
 	switch {
 	case w.weight != nil:
-		each(func(row []byte, _, k int) { sum[row[k]] += w.weight[k] })
+		each(func(row []byte, _, k int) {
+			sum[row[k]]++
+			weight[row[k]] += w.weight[k]
+		})
 	case m.Group != nil:
 		each(func(row []byte, _, k int) { sum[row[k]]++ })
 	default:
 		w.count(&sum, first, last, g)
 	}
 	for c, n := range sum[:len(m.Book.Values)] {
-		if v := m.Book.Values[c]; n > 0 && v-v == 0 {
-			w.pairs = append(w.pairs, sample{v - zero, n})
+		v, d := m.Book.Values[c], n
+		if w.weight != nil {
+			d = weight[c]
+		}
+		if x := v - zero; n > 0 && v-v == 0 {
+			w.squares += float64(float64(float64(x)*float64(x)) * n)
+			w.counted += n
+			if d > 0 {
+				w.pairs = append(w.pairs, sample{x, d})
+			}
 		}
 	}
 }
@@ -127,18 +140,12 @@ func (w *recodeWorker) count(sum *[256]float64, first, last, g int) {
 	}
 }
 
-// rms is the root mean square of the sampled targets, in units of the old scale.
+// rms is the root mean square of the targets, in units of the old scale. The inputs do not weigh it.
 func (w *recodeWorker) rms() float64 {
-	var sum, n float64
-	for _, p := range w.pairs {
-		x := float64(p.x)
-		sum += float64(float64(x*x) * p.weight)
-		n += p.weight
-	}
-	if n == 0 {
+	if w.counted == 0 {
 		return 0
 	}
-	return math.Sqrt(sum / n)
+	return math.Sqrt(w.squares / w.counted)
 }
 
 // place returns the scale that puts codes of a given root mean square near 2^Bits times the smallest code: the old scale
