@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
@@ -25,7 +26,11 @@ type Device struct {
 	mu      sync.Mutex
 	current *run // the latest; may have ended
 	closed  bool
+	drain   time.Duration // longest wait of Close for queued work
 }
+
+// drainTime is the longest wait of Close for queued work: a prefill of a long prompt takes several seconds.
+const drainTime = 800 * time.Millisecond
 
 // Open opens the GPU with CUDA's number index, from 0. The error is an [ErrNoGPU] if there is no usable
 // GPU of that number, and another one if the card refuses (busy in exclusive mode, out of memory).
@@ -38,7 +43,7 @@ func Open(index int) (*Device, error) {
 }
 
 func open(a *api, index int) (*Device, error) {
-	d := &Device{api: a, thread: startThread()}
+	d := &Device{api: a, thread: startThread(), drain: drainTime}
 	if err := d.thread.do(func() error { return d.setUp(index) }); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -78,8 +83,9 @@ func (d *Device) tearDown() error {
 	return errors.Join(errs...)
 }
 
-// Close ends a running batch or sequence, after some tenths of a second of queued work, and frees the context
-// and all of its memory. Batches and sequences of a closed device can only be closed. Close is idempotent.
+// Close ends a running batch, graph or sequence, and frees the context and all of its memory. It waits for queued work,
+// but less than a second. After that the context is freed once the card is done, or when the process ends. Batches, graphs
+// and sequences of a closed device can only be closed. Close is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,11 +93,22 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.closed = true
-	if d.current != nil {
-		d.current.cancel()
-		<-d.current.done
+	running := d.current
+	if running == nil {
+		return d.thread.end(d.tearDown)
 	}
-	return d.thread.end(d.tearDown)
+	running.cancel()
+	freed := make(chan error, 1)
+	go func() {
+		<-running.done
+		freed <- d.thread.end(d.tearDown)
+	}()
+	select {
+	case err := <-freed:
+		return err
+	case <-time.After(d.drain):
+		return nil
+	}
 }
 
 // Info describes the card.

@@ -199,3 +199,33 @@ func TestGraphSaysWhatItsWorkSays(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseDoesNotWaitForLongReplays: queued replays of a long prompt go on after Close, and the context is freed behind
+// them.
+func TestCloseDoesNotWaitForLongReplays(t *testing.T) {
+	c := newCard(t)
+	d, err := open(c.api(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.drain = 1
+	s := newSteps(t, d, 1)
+	var g *Graph
+	do(t, d, func() (err error) { g, err = d.NewGraph("steps", s.queue); return err })
+	do(t, d, func() error { c.kernel, c.query = 200*time.Second, time.Second; return nil })
+	do(t, d, func() (err error) { g.exec, err = d.capture(s.queue); return err })
+	if err := errors.Join(g.Start(10), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if g.run.over() {
+		t.Error("Close has waited for the replays")
+	}
+	if err := g.Start(1); !errors.Is(err, errClosed) {
+		t.Error(err)
+	}
+	<-d.thread.quit
+	if !g.run.over() {
+		t.Error("the context was freed before its work had ended")
+	}
+	c.leaks()
+}
