@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+var (
+	quantisedOut  = flag.String("quantised", "", "measure quantised layers and write the results to this folder")
+	quantisedTime = flag.Duration("quantised-time", 30*time.Second, "time of each comparison")
+)
+
+// quantisedSeries are patterns of a layer that are compared with each other.
+type quantisedSeries struct {
+	name   string
+	typ    arith.Type
+	tokens int
+	role   cost.Role
+	make   func(t *testing.T, rows int) []quantised
+}
+
+func quantisedSeriesList() []quantisedSeries {
+	channel := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, 1, quantisedCols) }
+	block := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, 128, 128) }
+	return []quantisedSeries{
+		{"int4-prefill", arith.BF16, 4096, cost.Stationary, int4Patterns},
+		{"int4-decode", arith.BF16, 16, cost.Stationary, int4Patterns},
+		{"fp8-channel-prefill", arith.FP8, 4096, cost.Streaming, channel},
+		{"fp8-channel-decode", arith.FP8, 16, cost.Stationary, channel},
+		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, block},
+		{"fp8-block-decode", arith.FP8, 16, cost.Stationary, block},
+	}
+}
+
+// products are those of a pattern.
+func (s quantisedSeries) product(t *testing.T, q quantised) cuda.Product {
+	t.Helper()
+	spec := pattern.Spec{DType: s.typ.Operand(), Rows: s.tokens, Cols: quantisedCols, Seed: 1}
+	p, err := pattern.Parse("normal(0,1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := p.Generate(t.Context(), spec, runtime.GOMAXPROCS(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cuda.Product{
+		Name:    q.name,
+		Problem: gemm.Problem{M: s.tokens, N: q.w.Rows, K: quantisedCols, Type: s.typ, Streaming: s.role == cost.Streaming},
+		X:       gemm.Matrix{DType: spec.DType, Rows: s.tokens, Cols: quantisedCols, Data: x}, W: q.w,
+	}
+}
+
+// TestGPUQuantisedEnergy measures quantised layers. It skips without -quantised.
+func TestGPUQuantisedEnergy(t *testing.T) {
+	if *quantisedOut == "" {
+		t.Skip("-quantised FOLDER measures")
+	}
+	m, err := measure.Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	made := map[string][]quantised{}
+	var selfTest *power.SelfTest
+	for _, s := range quantisedSeriesList() {
+		kind := s.name[:strings.LastIndex(s.name, "-")]
+		if made[kind] == nil {
+			made[kind] = s.make(t, quantisedRows)
+		}
+		var all []measure.Candidate
+		for _, q := range made[kind] {
+			all = append(all, measure.Candidate{Name: fmt.Sprintf("%s, %.1f dB", q.name, q.snr), Products: []cuda.Product{s.product(t, q)}})
+		}
+		o := measure.Options{Cold: s.tokens == cost.DecodeTokens, Meter: power.Options{
+			Time: *quantisedTime, WarmUp: 15 * time.Second, Window: 500 * time.Millisecond, CapSettle: time.Second, SelfTest: selfTest,
+			Date: time.Now().UTC(), Command: strings.Join(os.Args, " "),
+		}}
+		r, err := measure.Compare(t.Context(), m, all[0], all[1:], o)
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+		if r == nil {
+			continue
+		}
+		selfTest = r.SelfTest
+		t.Logf("%s: %v; %.0f Tflop/s, null %v, invalid %v", s.name, r.Products[0].Kernel, r.Teraflops, r.Null.Interval, r.Invalid)
+		for _, v := range r.Variants {
+			t.Logf("  %-55s %.4f %.4f, time %.4f", v.Name, v.RelativeEnergy, v.Interval, v.RelativeTime)
+		}
+		data, err := json.MarshalIndent(r, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(*quantisedOut, s.name+".json"), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
