@@ -27,8 +27,9 @@ func TestQPredict(t *testing.T) {
 	for _, s := range quantisedSeriesList() {
 		for _, role := range []cost.Role{cost.Stationary, cost.Streaming} {
 			var first float64
+			x := s.activations(t)
 			for i, q := range s.make(t, 2048) {
-				p := s.product(t, q)
+				p := s.product(x, q)
 				cp := cost.Product{Type: s.typ, M: s.tokens, N: p.Problem.N, K: p.Problem.K, Role: role, Cold: s.tokens == 16}
 				e, err := c.Predict(t.Context(), cp, qblocks(p.X), qblocks(p.W))
 				if err != nil {

@@ -42,13 +42,13 @@ func quantisedSeriesList() []quantisedSeries {
 		{"int4-decode", arith.BF16, 16, cost.Stationary, int4Patterns},
 		{"fp8-channel-prefill", arith.FP8, 4096, cost.Streaming, channel},
 		{"fp8-channel-decode", arith.FP8, 16, cost.Stationary, channel},
-		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, block},
 		{"fp8-block-decode", arith.FP8, 16, cost.Stationary, block},
+		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, block},
 	}
 }
 
-// products are those of a pattern.
-func (s quantisedSeries) product(t *testing.T, q quantised) cuda.Product {
+// activations are random, and shared by the products of a series.
+func (s quantisedSeries) activations(t *testing.T) gemm.Matrix {
 	t.Helper()
 	spec := pattern.Spec{DType: s.typ.Operand(), Rows: s.tokens, Cols: quantisedCols, Seed: 1}
 	p, err := pattern.Parse("normal(0,1)")
@@ -59,10 +59,15 @@ func (s quantisedSeries) product(t *testing.T, q quantised) cuda.Product {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return gemm.Matrix{DType: spec.DType, Rows: s.tokens, Cols: quantisedCols, Data: x}
+}
+
+// product is that of a pattern.
+func (s quantisedSeries) product(x gemm.Matrix, q quantised) cuda.Product {
 	return cuda.Product{
 		Name:    q.name,
 		Problem: gemm.Problem{M: s.tokens, N: q.w.Rows, K: quantisedCols, Type: s.typ, Streaming: s.role == cost.Streaming},
-		X:       gemm.Matrix{DType: spec.DType, Rows: s.tokens, Cols: quantisedCols, Data: x}, W: q.w,
+		X:       x, W: q.w,
 	}
 }
 
@@ -84,11 +89,12 @@ func TestGPUQuantisedEnergy(t *testing.T) {
 			made[kind] = s.make(t, quantisedRows)
 		}
 		var all []measure.Candidate
+		x := s.activations(t)
 		for _, q := range made[kind] {
-			all = append(all, measure.Candidate{Name: fmt.Sprintf("%s, %.1f dB", q.name, q.snr), Products: []cuda.Product{s.product(t, q)}})
+			all = append(all, measure.Candidate{Name: fmt.Sprintf("%s, %.1f dB", q.name, q.snr), Products: []cuda.Product{s.product(x, q)}})
 		}
 		o := measure.Options{Cold: s.tokens == cost.DecodeTokens, Meter: power.Options{
-			Time: *quantisedTime, WarmUp: 15 * time.Second, Window: 500 * time.Millisecond, CapSettle: time.Second, SelfTest: selfTest,
+			Time: *quantisedTime, WarmUp: 8 * time.Second, Window: 500 * time.Millisecond, CapSettle: time.Second, SelfTest: selfTest,
 			Date: time.Now().UTC(), Command: strings.Join(os.Args, " "),
 		}}
 		r, err := measure.Compare(t.Context(), m, all[0], all[1:], o)

@@ -163,14 +163,21 @@ func fp8(t *testing.T, name string, rows, blockRows, blockCols int, scale func(l
 	m := gemm.NewMatrix(weights.F8E4M3, rows, quantisedCols)
 	s := &gemm.Scales{Rows: blockRows, Cols: blockCols}
 	across := (quantisedCols-1)/blockCols + 1
-	largest := make([]float64, ((rows-1)/blockRows+1)*across)
-	v := make([]float32, quantisedCols)
-	for r := range rows {
-		quantisedRow(v, r)
-		for k, e := range v {
-			at := &largest[r/blockRows*across+k/blockCols]
-			*at = max(*at, math.Abs(float64(e)))
+	bands := (rows-1)/blockRows + 1
+	largest := make([]float64, bands*across)
+	err := parallel.Run(context.Background(), bands, 0, func(_ context.Context, band int) error {
+		v := make([]float32, quantisedCols)
+		for r := band * blockRows; r < min(rows, (band+1)*blockRows); r++ {
+			quantisedRow(v, r)
+			for k, e := range v {
+				at := &largest[band*across+k/blockCols]
+				*at = max(*at, math.Abs(float64(e)))
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, l := range largest {
 		s.Values = append(s.Values, float32(scale(l)))

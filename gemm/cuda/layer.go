@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
@@ -27,6 +28,9 @@ func (d *Device) newLayers(ctx context.Context, products []Product, stack int) (
 		stacked.N *= stack
 		if err := first(ctx.Err, func() error { return p.validate(seen) }, stacked.Validate); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if p.W.Codes == nil && p.Problem.Type != arith.FP8 {
+			p.W.Scales = nil // a kernel of the runtime multiplies the results by them
 		}
 		l := &layer{Product: p, problem: stacked}
 		var err error

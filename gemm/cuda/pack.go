@@ -17,24 +17,33 @@ const (
 
 // packing is the layout of packed weights.
 type packing struct {
-	strips, units, groups int
-	scaleBytes            int // of one scale
-	scales, zeros, bytes  int // offsets, and the size of all
+	strips, units        int
+	perUnit, blocks      int // groups of a unit, at least 1; sets of as many groups in a strip
+	scaleBytes           int // of one scale
+	scales, zeros, bytes int // offsets, and the size of all
 }
 
 func packingOf(c *gemm.Codes, times int) packing {
 	p := packing{
-		strips: ceil(c.Rows*times, tileRows) * tileRows / unitRows, units: c.Cols / unitCols, groups: c.Cols / c.Group,
+		strips: ceil(c.Rows*times, tileRows) * tileRows / unitRows, units: c.Cols / unitCols, perUnit: max(1, unitCols/c.Group),
 		scaleBytes: c.ScaleType.Bits() / 8,
 	}
+	p.blocks = c.Cols / c.Group / p.perUnit
 	align := func(bytes int) int { return ceil(bytes, 256) * 256 }
+	groups := p.strips * p.blocks * p.perUnit * unitRows
 	p.scales = align(p.strips * p.units * unitBytes)
-	p.zeros = align(p.scales + p.strips*p.groups*unitRows*p.scaleBytes)
+	p.zeros = align(p.scales + groups*p.scaleBytes)
 	p.bytes = p.zeros
 	if c.Zeros != nil {
-		p.bytes += p.strips * p.groups * unitRows
+		p.bytes += groups
 	}
 	return p
+}
+
+// place is the place of a row's group among scales and zero points.
+func (p packing) place(row, group int) int {
+	strip, i := row/unitRows, row%unitRows
+	return (((strip*p.blocks+group/p.perUnit)*8+i%8)*p.perUnit+group%p.perUnit)*2 + i/8
 }
 
 // pack lays out codes, scales and zero points for the kernels. It repeats the rows the given number of times. Padding
@@ -42,16 +51,12 @@ func packingOf(c *gemm.Codes, times int) packing {
 func pack(c *gemm.Codes, times int) []byte {
 	p := packingOf(c, times)
 	out := make([]byte, p.bytes)
+	groups := p.blocks * p.perUnit
 	parallel.Do(p.strips, 0, func(strip int) {
 		p.packCodes(out, c, times, strip)
-		for g := range p.groups {
-			for i := range unitRows {
-				row := strip*unitRows + i
-				if row >= c.Rows*times {
-					break
-				}
-				from := row%c.Rows*p.groups + g
-				to := (strip*p.groups+g)*unitRows + i%8*2 + i/8
+		for row := strip * unitRows; row < min((strip+1)*unitRows, c.Rows*times); row++ {
+			for g := range groups {
+				from, to := row%c.Rows*groups+g, p.place(row, g)
 				copy(out[p.scales+to*p.scaleBytes:][:p.scaleBytes], c.Scales[from*p.scaleBytes:])
 				if c.Zeros != nil {
 					out[p.zeros+to] = c.Zeros[from]
@@ -64,6 +69,15 @@ func pack(c *gemm.Codes, times int) []byte {
 
 // packCodes packs a strip.
 func (p packing) packCodes(out []byte, c *gemm.Codes, times, strip int) {
+	var place [4][16]uint32 // of a code in the lower half of a word, by register
+	for i := range place {
+		for q := range place[i] {
+			place[i][q] = uint32(q) << (4 * i)
+			if c.FP4 {
+				place[i][q] = placeFP4(i, uint32(q))
+			}
+		}
+	}
 	for unit := range p.units {
 		for lane := range 32 {
 			to := out[((strip*p.units+unit)*32+lane)*16:]
@@ -75,10 +89,20 @@ func (p packing) packCodes(out []byte, c *gemm.Codes, times, strip int) {
 						continue
 					}
 					at := row%c.Rows*c.Cols + unit*unitCols + step*16 + lane%4*2 + i/2*8
-					word |= uint32(c.Codes[at])<<(4*i) | uint32(c.Codes[at+1])<<(16+4*i)
+					word |= place[i][c.Codes[at]] | place[i][c.Codes[at+1]]<<16
 				}
 				binary.LittleEndian.PutUint32(to[4*step:], word)
 			}
 		}
 	}
+}
+
+// placeFP4 puts an E2M1 code where a shift brings its sign to bit 15 and the rest to bits 6 to 8. The code of the last register
+// has the bits that are left.
+func placeFP4(register int, code uint32) uint32 {
+	sign, rest := code>>3, code&7
+	if register < 3 {
+		return sign<<(15-3*register) | rest<<(6-3*register)
+	}
+	return sign<<14 | rest&1<<13 | rest>>1<<10
 }

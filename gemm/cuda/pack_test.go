@@ -23,7 +23,7 @@ func randomCodes(rows, cols, group int, fp4, zeros bool, scales weights.DType) *
 		case weights.BF16:
 			c.Scales = binary.LittleEndian.AppendUint16(c.Scales, uint16(math.Float32bits(float32(0.01+0.02*rng.Float64()))>>16))
 		case weights.F8E4M3:
-			c.Scales = append(c.Scales, byte(1+rng.IntN(0x7d)))
+			c.Scales = append(c.Scales, byte(8+rng.IntN(0x77)))
 		default:
 			c.Scales = append(c.Scales, byte(115+rng.IntN(8)))
 		}
@@ -34,25 +34,35 @@ func randomCodes(rows, cols, group int, fp4, zeros bool, scales weights.DType) *
 	return c
 }
 
+// subnormal gives a group a scale that is a subnormal number.
+func subnormal(c *gemm.Codes) *gemm.Codes {
+	c.Scales[5] = 3
+	return c
+}
+
 // lane computes what kernels/dequantise.cu computes in a lane for 16 inputs, with its steps: the four registers of the left
 // operand.
 func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uint32) {
 	word := binary.LittleEndian.Uint32(data[((strip*p.units+unit)*32+of)*16+4*step:])
-	group := 0
-	if f.group > 0 {
-		group = (unit*unitCols + step*16) / f.group
+	block := unit
+	if f.group == 0 {
+		block = 0
+	} else if f.group >= 64 {
+		block = unit * unitCols / f.group
 	}
-	pair := ((strip*p.groups+group)*8 + of/4) * 2
+	pair := ((strip*p.blocks+block)*8+of/4)*2*p.perUnit + step*p.perUnit/4*2
 	var scales, zeros [2]uint32
 	for i := range 2 {
 		at := data[p.scales+(pair+i)*p.scaleBytes:]
 		switch f.scales {
-		case weights.BF16:
+		case bf16Scales:
 			scales[i] = both(uint32(binary.LittleEndian.Uint16(at)))
-		case weights.F8E4M3:
-			scales[i] = product2(both(uint32(at[0]&0x7f)<<4), 0x7b807b80)
-		default:
-			scales[i] = both(max(uint32(at[0])<<7, 0x40))
+		case e4m3Scales:
+			scales[i] = product2(product2(both(uint32(at[0]&0x7f)<<4), 0x7b807b80), 0x7a807a80)
+		case e8m0Scales:
+			scales[i] = both(uint32(at[0])<<7) + 0x3b003b00
+		case normalScales:
+			scales[i] = both(uint32(at[0])<<4) + 0x77007700
 		}
 		zeros[i] = 0xc308c308
 		if f.zeros {
@@ -60,10 +70,10 @@ func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uin
 		}
 	}
 	if f.fp4 {
-		const sign, rest = 0x80008000, 0x01c001c0
-		a = [4]uint32{word<<12&sign | word<<6&rest, word<<8&sign | word<<2&rest, word<<4&sign | word>>2&rest, word&sign | word>>6&rest}
+		const all = 0x81c081c0
+		a = [4]uint32{word & all, word << 3 & all, word << 6 & all, word<<1&0x80008000 | word>>3&0x01800180 | word>>7&0x00400040}
 		for i := range a {
-			a[i] = product2(product2(a[i], 0x7e807e80), scales[i&1])
+			a[i] = product2(a[i], scales[i&1])
 		}
 		return a
 	}
@@ -98,6 +108,7 @@ func TestPackedCodesAreTheMatrix(t *testing.T) {
 		"INT4, one a row":    randomCodes(24, 192, 192, false, true, weights.BF16),
 		"INT4, groups of 64": randomCodes(16, 128, 64, false, false, weights.BF16),
 		"NVFP4":              randomCodes(40, 128, 16, true, false, weights.F8E4M3),
+		"NVFP4, subnormal":   subnormal(randomCodes(40, 128, 16, true, false, weights.F8E4M3)),
 		"MXFP4":              randomCodes(40, 128, 32, true, false, weights.F8E8M0),
 	} {
 		m, err := c.Matrix()
@@ -118,7 +129,11 @@ func TestPackedCodesAreTheMatrix(t *testing.T) {
 								continue
 							}
 							at := 2 * (row%c.Rows*c.Cols + col)
-							if want := binary.LittleEndian.Uint32(m.Data[at:]); r != want {
+							want := binary.LittleEndian.Uint32(m.Data[at:])
+							if c.FP4 {
+								want = product2(want, 0x3b803b80) // 2^-8
+							}
+							if r != want {
 								t.Fatalf("%s: row %d, columns %d and %d: %08x, want %08x", name, row, col, col+1, r, want)
 							}
 							seen += 2

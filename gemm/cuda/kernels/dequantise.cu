@@ -2,12 +2,15 @@
 // bfloat16 in registers, before the matrix instructions. Sums are float32. It needs compute capability 9.0.
 //
 // Macros choose the format: FP4 (codes are E2M1, otherwise unsigned integers), ZEROS (a zero point for every group,
-// otherwise 8), GROUP (inputs of a group: 16, 32 or a multiple of 64), SCALE (0: bfloat16, 1: E4M3, 2: E8M0) and
-// CLUSTER (blocks that share the inputs of dequantise_few).
+// otherwise 8), GROUP (inputs of a group: 16, 32 or a multiple of 64), SCALE (0: bfloat16, 1: E4M3, 2: E8M0, 3: E4M3
+// without subnormal numbers) and
+// CLUSTER (blocks that share the inputs of dequantise_few; 0: dequantise_many is compiled instead).
 //
 // Codes lie in units of 16 outputs × 64 inputs, 16 bytes for each lane of a warp: a word for every 16 inputs, with
 // the lane's elements of the left operand of m16n8k16 (see pack.go). A strip of 16 outputs has K/64 units in a row. Its scales
-// and zero points lie group by group, those of outputs i and i+8 side by side.
+// and zero points lie in the same order. Those of outputs i and i+8 lie side by side, and those of a unit's groups.
+//
+// FP4 values are 2^-8 of what they stand for, in the matrix instructions; the factor of the results makes up for it.
 
 typedef unsigned short bf16;
 
@@ -45,83 +48,120 @@ __device__ __forceinline__ unsigned select(unsigned a, unsigned order) {
   return d;
 }
 
-// unit is a lane's part of 16 outputs × 64 inputs.
-struct unit {
-  unsigned codes[4];
-  unsigned scales[perUnit];
-  unsigned zeros[perUnit];
-};
+// merge is (a & mask) | other in one instruction, which two constants otherwise are not.
+__device__ __forceinline__ unsigned merge(unsigned a, unsigned mask, unsigned other) {
+  unsigned d;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(a), "r"(mask), "r"(other));
+  return d;
+}
 
-// weights are the packed weights on the card.
-struct weights {
-  const unsigned* codes;
-  const void* scales;
-  const unsigned short* zeros;
-  int units, groups; // of a strip
+// words holds one or more 16-bit pairs, as many as a unit has groups.
+template <int PAIRS, bool WIDE>
+struct words {
+  static constexpr int count = WIDE ? PAIRS : (PAIRS + 1) / 2;
+  unsigned v[count];
 
-  __device__ __forceinline__ void load(unit& u, int strip, int at, int lane) const {
-    const unsigned* from = codes + (static_cast<long long>(strip) * units + at) * 128 + lane * 4;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(u.codes[0]), "=r"(u.codes[1]), "=r"(u.codes[2]), "=r"(u.codes[3]) : "l"(from));
-#pragma unroll
-    for (int i = 0; i < perUnit; i++) {
-      const int group = perUnit > 1 ? at * perUnit + i : at * 64 / GROUP;
-      const long long pair = (static_cast<long long>(strip) * groups + group) * 8 + lane / 4;
-#if SCALE == 0
-      u.scales[i] = __ldg(static_cast<const unsigned*>(scales) + pair);
-#else
-      u.scales[i] = __ldg(static_cast<const unsigned short*>(scales) + pair);
-#endif
-#if ZEROS
-      u.zeros[i] = __ldg(zeros + pair);
-#endif
+  __device__ __forceinline__ void load(const void* from) {
+    if constexpr (WIDE ? PAIRS == 4 : false)
+      asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(from));
+    else if constexpr (count == 2)
+      asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "l"(from));
+    else if constexpr (WIDE || PAIRS == 2)
+      asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v[0]) : "l"(from));
+    else {
+      unsigned short half;
+      asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(half) : "l"(from));
+      v[0] = half;
+    }
+  }
+
+  // each has a pair's numbers in both halves of a word.
+  __device__ __forceinline__ void each(unsigned (&to)[2], int pair) const {
+    if constexpr (WIDE) {
+      to[0] = select(v[pair], 0x1010);
+      to[1] = select(v[pair], 0x3232);
+    } else {
+      const unsigned at = pair % 2 * 0x0202;
+      to[0] = select(v[pair / 2], 0x4040 + at);
+      to[1] = select(v[pair / 2], 0x4141 + at);
     }
   }
 };
 
-// scalesOf are a lane's two scales for 16 inputs, each in both halves of a word.
-__device__ __forceinline__ void scalesOf(unsigned (&s)[2], const unit& u, int step) {
-  const unsigned pair = u.scales[step * perUnit / 4];
-#if SCALE == 0
-  s[0] = select(pair, 0x1010);
-  s[1] = select(pair, 0x3232);
-#else
-  const unsigned low = select(pair, 0x4040), high = select(pair, 0x4141); // a byte in each half
-#if SCALE == 1
-  const unsigned scale = 0x7b807b80; // 2^120: the exponents' biases differ by it
-  s[0] = product2((low & 0x007f007f) << 4, scale);
-  s[1] = product2((high & 0x007f007f) << 4, scale);
-#else
-  s[0] = low ? low << 7 : 0x00400040;
-  s[1] = high ? high << 7 : 0x00400040;
+typedef words<perUnit, SCALE == 0> scaleWords;
+typedef words<perUnit, false> zeroWords;
+
+constexpr int scaleSize = SCALE == 0 ? 2 : 1, laneGroups = 2 * perUnit; // scales of a lane
+constexpr int unitGroups = 8 * laneGroups;                              // scales of a unit's groups
+
+// groups are a lane's scales and zero points in a unit.
+struct groups {
+  scaleWords scales;
+  zeroWords zeros;
+};
+
+// weights are a lane's pointers into the packed weights of a strip.
+struct weights {
+  const unsigned* codes;
+  const unsigned char *scales, *zeros;
+
+  __device__ __forceinline__ weights(const unsigned* c, const unsigned char* s, const unsigned char* z, int strip, int k, int lane) {
+    const int units = k / 64, blocks = GROUP < 64 ? units : (GROUP < k ? k / GROUP : 1);
+    codes = c + static_cast<long long>(strip) * units * 128 + lane * 4;
+    const long long at = static_cast<long long>(strip) * blocks * unitGroups + lane / 4 * laneGroups;
+    scales = s + at * scaleSize;
+    zeros = z + at;
+  }
+
+  __device__ __forceinline__ void load(unsigned (&to)[4], int unit) const {
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(codes + unit * 128));
+  }
+
+  __device__ __forceinline__ void load(groups& g, int unit) const {
+    const int block = GROUP < 64 ? unit : unit * 64 / GROUP;
+    g.scales.load(scales + block * (unitGroups * scaleSize));
+#if ZEROS
+    g.zeros.load(zeros + block * unitGroups);
 #endif
-#endif
-}
+  }
+};
 
 // values are a lane's elements of the left operand for 16 inputs.
-__device__ __forceinline__ void values(unsigned (&a)[4], const unit& u, int step) {
-  const unsigned codes = u.codes[step];
+__device__ __forceinline__ void values(unsigned (&a)[4], unsigned codes, const groups& g, int step) {
+  const int pair = step * perUnit / 4;
   unsigned s[2];
-  scalesOf(s, u, step);
+  g.scales.each(s, pair);
 #if FP4
-  const unsigned sign = 0x80008000, rest = 0x01c001c0, scale = 0x7e807e80; // 2^126: the exponents' biases differ by it
-  a[0] = ((codes << 12) & sign) | ((codes << 6) & rest);
-  a[1] = ((codes << 8) & sign) | ((codes << 2) & rest);
-  a[2] = ((codes << 4) & sign) | ((codes >> 2) & rest);
-  a[3] = (codes & sign) | ((codes >> 6) & rest);
+  // Codes as bfloat16 are 2^-126 of what they stand for, so scales are 2^118 of what they are.
+#if SCALE == 1
 #pragma unroll
-  for (int i = 0; i < 4; i++) a[i] = product2(product2(a[i], scale), s[i & 1]);
+  for (int i = 0; i < 2; i++) s[i] = product2(product2((s[i] & 0x007f007f) << 4, 0x7b807b80), 0x7a807a80); // 2^120: the exponents' biases
+#elif SCALE == 2
+#pragma unroll
+  for (int i = 0; i < 2; i++) s[i] = (s[i] << 7) + 0x3b003b00;
+#elif SCALE == 3
+#pragma unroll
+  for (int i = 0; i < 2; i++) s[i] = (s[i] << 4) + 0x77007700;
+#endif
+  const unsigned all = 0x81c081c0;
+  a[0] = codes & all;
+  a[1] = (codes << 3) & all;
+  a[2] = (codes << 6) & all;
+  a[3] = merge(codes << 1, 0x80008000, merge(codes >> 3, 0x01800180, (codes >> 7) & 0x00400040));
+#pragma unroll
+  for (int i = 0; i < 4; i++) a[i] = product2(a[i], s[i & 1]);
 #else
   const unsigned one = 0x3f803f80;
   unsigned zero[2] = {0xc308c308, 0xc308c308}; // −(128 + 8)
 #if ZEROS
-  const unsigned pair = u.zeros[step * perUnit / 4];
-  zero[0] = 0xc300c300 | select(pair, 0x4040);
-  zero[1] = 0xc300c300 | select(pair, 0x4141);
+  g.zeros.each(zero, pair);
+  zero[0] |= 0xc300c300;
+  zero[1] |= 0xc300c300;
 #endif
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const unsigned biased = ((codes >> (4 * i)) & 0x000f000f) | 0x43004300; // 128 + code
+    const unsigned biased = merge(codes >> (4 * i), 0x000f000f, 0x43004300); // 128 + code
     a[i] = product2(fma2(biased, one, zero[i & 1]), s[i & 1]);
   }
 #endif
@@ -133,9 +173,11 @@ __device__ __forceinline__ unsigned pack2(float low, float high) {
   return r;
 }
 
+#if CLUSTER
+
 // Few tokens: the weights come from memory once, straight to registers.
 
-constexpr int fewTokens = 16, fewRows = 256, fewThreads = 256, sumPitch = 260, ahead = 4;
+constexpr int fewTokens = 16, ring = 4; // units of a strip in registers
 
 __device__ __forceinline__ void load4(unsigned (&r)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -160,80 +202,126 @@ __device__ __forceinline__ float remote(unsigned address, int rank) {
   return v;
 }
 
-// few multiplies 256 outputs by a block's share of the inputs. Every warp has two strips. The blocks of a cluster
-// add up their sums, each for its share of the outputs.
-__device__ __forceinline__ void few(bf16* y, const bf16* x, const weights& w, int m, int n, int k, float scale,
-                                    unsigned char* memory) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, rank = blockIdx.x;
-  const int first = w.units * rank / CLUSTER, last = w.units * (rank + 1) / CLUSTER;
-  const int strips = (n + 15) / 16, strip = blockIdx.y * (fewRows / 16) + 2 * warp;
-  const bool active[2] = {strip < strips, strip + 1 < strips};
-  unit next[ahead][2];
-#pragma unroll
-  for (int d = 0; d < ahead; d++)
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-      if (active[i] && first + d < last) w.load(next[d][i], strip + i, first + d, lane);
+// shared says that a ring's units share groups, which lie alike in every ring.
+constexpr bool shared = GROUP == 128 || GROUP == 256;
+constexpr int slots = shared ? ring * 64 / GROUP : ring; // of groups in registers
 
-  float* sums = reinterpret_cast<float*>(memory);
-  const unsigned tokens = sharedAddress(memory + 4 * fewTokens * sumPitch);
-  const int chunks = (last - first) * 8, pitch = chunks * 16 + 16;
-  for (int i = threadIdx.x; i < fewTokens * chunks; i += fewThreads) {
-    const int token = i / chunks, chunk = i - token * chunks;
-    const bool valid = token < m;
-    copy16(tokens + token * pitch + chunk * 16, x + static_cast<long long>(valid ? token : 0) * k + first * 64 + chunk * 8, valid);
+__device__ __forceinline__ constexpr int slot(int s) { return shared ? s * 64 / GROUP : s; }
+
+// few is a warp's part of dequantise_few: two strips.
+struct few {
+  weights w[2];
+  unsigned codes[ring][2][4];
+  groups g[slots][2];
+  float d[2][2][4];
+
+  // fetch loads the strips' units, and their groups if asked.
+  __device__ __forceinline__ void fetch(int s, int unit, bool groupsToo) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      w[i].load(codes[s][i], unit);
+      if (groupsToo) w[i].load(g[slot(s)][i], unit);
+    }
   }
-  commit();
-  wait<0>();
-  __syncthreads();
 
-  float d[2][2][4] = {};
-  const unsigned mine = tokens + ((lane & 7) + (lane >> 4) * 8) * pitch + (lane >> 3 & 1) * 16;
-  for (int at = first; at < last; at += ahead) {
+  // quad multiplies the units of a ring and loads those after it. FULL says that all of them exist.
+  template <bool FULL>
+  __device__ __forceinline__ void quad(int at, int last, unsigned tokens) {
 #pragma unroll
-    for (int s = 0; s < ahead; s++) {
-      if (at + s >= last) break;
+    for (int s = 0; s < ring; s++) {
+      if (!FULL && at + s >= last) break;
 #pragma unroll
       for (int step = 0; step < 4; step++) {
         unsigned b[4];
-        load4(b, mine + (at + s - first) * 128 + step * 32);
+        load4(b, tokens + s * 128 + step * 32);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
           unsigned a[4];
-          values(a, next[s][i], step);
+          values(a, codes[s][i][step], g[slot(s)][i], step);
           mma(d[i][0], a, b[0], b[1]);
           mma(d[i][1], a, b[2], b[3]);
         }
       }
+      if (FULL || at + s + ring < last) {
 #pragma unroll
-      for (int i = 0; i < 2; i++)
-        if (active[i] && at + s + ahead < last) w.load(next[s][i], strip + i, at + s + ahead, lane);
+        for (int i = 0; i < 2; i++) w[i].load(codes[s][i], at + s + ring);
+      }
+      if (s == ring - 1 || slot(s + 1) != slot(s)) { // the groups of a ring begin at its first units
+        const int begin = shared ? slot(s) * (GROUP / 64) : s;
+        if (FULL || at + begin + ring < last) {
+#pragma unroll
+          for (int i = 0; i < 2; i++) w[i].load(g[slot(s)][i], at + begin + ring);
+        }
+      }
     }
   }
+};
+
+// multiplyFew multiplies 32 outputs a warp by a block's share of the inputs. The blocks of a cluster add up their sums,
+// each for its share of the outputs.
+__device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros,
+                                            int m, int n, int k, float scale, unsigned char* memory) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5, rank = blockIdx.x, rows = 32 * warps;
+  const int units = k / 64, rings = (units + ring - 1) / ring;
+  const int first = rings * rank / CLUSTER * ring, end = rings * (rank + 1) / CLUSTER * ring, last = end < units ? end : units;
+  const int strips = (n + 127) / 128 * 8, strip = blockIdx.y * (2 * warps) + 2 * warp;
+  const int s0 = strip < strips ? strip : 0, s1 = strip + 1 < strips ? strip + 1 : 0; // beyond, results are not stored
+  few f = {{weights(codes, scales, zeros, s0, k, lane), weights(codes, scales, zeros, s1, k, lane)}};
+#pragma unroll
+  for (int s = 0; s < ring; s++)
+    if (first + s < last) f.fetch(s, first + s, !shared || s * 64 % GROUP == 0);
+
+  const unsigned tokens = sharedAddress(memory);
+  const int chunks = (last - first) * 8, pitch = chunks * 16 + 16;
+  for (int token = warp; token < fewTokens; token += warps) {
+    const bool valid = token < m;
+    const bf16* from = x + static_cast<long long>(valid ? token : 0) * k + first * 64;
+    for (int chunk = lane; chunk < chunks; chunk += 32) copy16(tokens + token * pitch + chunk * 16, from + chunk * 8, valid);
+  }
+  commit();
+  wait<0>();
+  __syncthreads();
 
 #pragma unroll
   for (int i = 0; i < 2; i++)
 #pragma unroll
     for (int j = 0; j < 2; j++)
 #pragma unroll
-      for (int c = 0; c < 4; c++)
-        sums[(j * 8 + (lane & 3) * 2 + (c & 1)) * sumPitch + (2 * warp + i) * 16 + lane / 4 + (c >> 1) * 8] = d[i][j][c];
-  clusterSync();
-  constexpr int share = fewRows / CLUSTER;
-  for (int i = threadIdx.x; i < fewTokens * share; i += fewThreads) {
-    const int token = i / share, row = rank * share + i % share, out = blockIdx.y * fewRows + row;
-    float sum = 0;
+      for (int c = 0; c < 4; c++) f.d[i][j][c] = 0;
+  unsigned mine = tokens + ((lane & 7) + (lane >> 4) * 8) * pitch + (lane >> 3 & 1) * 16;
+  int at = first;
+  for (; at + 2 * ring <= last; at += ring, mine += ring * 128) f.quad<true>(at, last, mine);
+  for (; at < last; at += ring, mine += ring * 128) f.quad<false>(at, last, mine);
+
+  __syncthreads();
+  float* sums = reinterpret_cast<float*>(memory);
+  const int pitchSums = rows + 4;
 #pragma unroll
-    for (int r = 0; r < CLUSTER; r++) sum += remote(sharedAddress(sums + token * sumPitch + row), r);
-    if (token < m && out < n) y[static_cast<long long>(token) * n + out] = static_cast<bf16>(pack2(sum * scale, 0));
-  }
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int j = 0; j < 2; j++)
+#pragma unroll
+      for (int c = 0; c < 4; c++)
+        sums[(j * 8 + (lane & 3) * 2 + (c & 1)) * pitchSums + (2 * warp + i) * 16 + lane / 4 + (c >> 1) * 8] = f.d[i][j][c];
+  clusterSync();
+  const int share = rows / CLUSTER;
+  for (int token = warp; token < m && token < fewTokens; token += warps)
+    for (int r = lane; r < share; r += 32) {
+      const int row = rank * share + r, out = blockIdx.y * rows + row;
+      float sum = 0;
+#pragma unroll
+      for (int other = 0; other < CLUSTER; other++) sum += remote(sharedAddress(sums + token * pitchSums + row), other);
+      if (out < n) y[static_cast<long long>(token) * n + out] = static_cast<bf16>(pack2(sum * scale, 0));
+    }
   clusterSync();
 }
+
+#else
 
 // Many tokens: two warpgroups multiply 64 outputs by 256 tokens each, with the weights in registers. A third one
 // copies the tokens, 64 inputs at a time, in the 128-byte swizzle of the warpgroup instructions.
 
-constexpr int manyTokens = 256, manyRows = 128, manyThreads = 384, stages = 6, lag = 3;
+constexpr int manyTokens = 256, manyRows = 128, stages = 6, lag = 3;
 constexpr int stageBytes = manyTokens * 128, manyBarriers = stages * stageBytes;
 
 __device__ __forceinline__ void barrierInit(unsigned barrier, int count) {
@@ -355,12 +443,27 @@ __device__ __forceinline__ void store(bf16* y, float (&d)[32][4], int m, int n, 
   }
 }
 
+// unit is a lane's part of 16 outputs × 64 inputs.
+struct unit {
+  unsigned codes[4];
+  groups g;
+
+  __device__ __forceinline__ void load(const weights& w, int at) {
+    w.load(codes, at);
+    w.load(g, at);
+  }
+
+  __device__ __forceinline__ void dequantise(unsigned (&a)[4][4]) const {
+#pragma unroll
+    for (int step = 0; step < 4; step++) values(a[step], codes[step], g, step);
+  }
+};
+
 // consume multiplies. Weights are loaded two units ahead and dequantised one unit ahead, beside the matrix instructions.
-__device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n, float scale, unsigned memory, unsigned full,
+__device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n, int count, float scale, unsigned memory, unsigned full,
                                         unsigned empty) {
-  const int lane = threadIdx.x & 31, group = threadIdx.x >> 7, strip = blockIdx.y * (manyRows / 16) + (threadIdx.x >> 5);
-  const int count = w.units;
-  const bool leader = lane == 0;
+  const int group = threadIdx.x >> 7;
+  const bool leader = (threadIdx.x & 31) == 0;
   float d[32][4];
 #pragma unroll
   for (int i = 0; i < 32; i++)
@@ -368,11 +471,10 @@ __device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n,
     for (int c = 0; c < 4; c++) d[i][c] = 0;
   unit next[2];
   unsigned a[2][4][4];
-  w.load(next[0], strip, 0, lane);
-  w.load(next[1], strip, count > 1 ? 1 : 0, lane);
-#pragma unroll
-  for (int step = 0; step < 4; step++) values(a[0][step], next[0], step);
-  w.load(next[0], strip, count > 2 ? 2 : 0, lane);
+  next[0].load(w, 0);
+  next[1].load(w, count > 1 ? 1 : 0);
+  next[0].dequantise(a[0]);
+  next[0].load(w, count > 2 ? 2 : 0);
   settle(d);
   for (int i = 0; i < count; i += 2) {
 #pragma unroll
@@ -383,9 +485,8 @@ __device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n,
       multiply(d, a[odd], memory + at % stages * stageBytes);
       finish<1>();
       if (at > 0 && leader) barrierArrive(empty + 8 * ((at - 1) % stages));
-#pragma unroll
-      for (int step = 0; step < 4; step++) values(a[odd ^ 1][step], next[odd ^ 1], step);
-      w.load(next[odd ^ 1], strip, at + 3 < count ? at + 3 : 0, lane);
+      next[odd ^ 1].dequantise(a[odd ^ 1]);
+      next[odd ^ 1].load(w, at + 3 < count ? at + 3 : 0);
     }
   }
   finish<0>();
@@ -394,21 +495,25 @@ __device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n,
   store(y, d, m, n, scale, memory, group);
 }
 
+#endif
+
 } // namespace dequantise
 
-// dequantise_few multiplies at most 16 tokens. Blocks: CLUSTER × ⌈N/256⌉.
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(256)
-dequantise_few(bf16* y, const bf16* x, const unsigned* codes, const unsigned* scales, const unsigned short* zeros, int m, int n, int k, float scale) {
+#if CLUSTER
+
+// dequantise_few multiplies at most 16 tokens. Blocks: CLUSTER × outputs; each warp has 32 outputs.
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(256, 2)
+dequantise_few(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
-  const dequantise::weights w = {codes, scales, zeros, k / 64, GROUP < k ? k / GROUP : 1};
-  dequantise::few(y, x, w, m, n, k, scale, dequantise_shared);
+  dequantise::multiplyFew(y, x, codes, scales, zeros, m, n, k, scale, dequantise_shared);
 }
+
+#else
 
 // dequantise_many multiplies any number of tokens. Blocks: ⌈M/256⌉ × ⌈N/128⌉.
 extern "C" __global__ void __launch_bounds__(384, 1)
-dequantise_many(bf16* y, const bf16* x, const unsigned* codes, const unsigned* scales, const unsigned short* zeros, int m, int n, int k, float scale) {
+dequantise_many(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
-  const dequantise::weights w = {codes, scales, zeros, k / 64, GROUP < k ? k / GROUP : 1};
   const unsigned memory = dequantise::sharedAddress(dequantise_shared), full = memory + dequantise::manyBarriers,
                  empty = full + 8 * dequantise::stages;
   if (threadIdx.x == 0)
@@ -422,6 +527,9 @@ dequantise_many(bf16* y, const bf16* x, const unsigned* codes, const unsigned* s
     dequantise::produce(x, m, k, memory, full, empty);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    dequantise::consume(y, w, m, n, scale, memory, full, empty);
+    const dequantise::weights w(codes, scales, zeros, blockIdx.y * (dequantise::manyRows / 16) + (threadIdx.x >> 5), k, threadIdx.x & 31);
+    dequantise::consume(y, w, m, n, k / 64, scale, memory, full, empty);
   }
 }
+
+#endif
