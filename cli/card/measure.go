@@ -34,7 +34,10 @@ var productFlags = []cli.Flag{
 	&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
 	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, or streaming", DefaultText: "stationary"},
 	&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
+	kernelFlag,
 }
+
+var kernelFlag = &cli.StringFlag{Name: "kernel", Usage: "`KERNEL` of quantised layers, for the weights' role: cublaslt, cutlass, deepgemm, machete or marlin", DefaultText: "as in vLLM"}
 
 var Measure = &cli.Command{
 	Name:  "measure",

@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -54,7 +55,22 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	fmt.Fprintln(w)
 	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of the same scale")
 	term.Remark(w, "calibration", all[0].Calibration)
+	for _, text := range kernelsOf(all) {
+		term.Remark(w, "kernel", text+" (assumed)")
+	}
 	term.Remarks(w, "warning", r.Warnings())
+}
+
+// kernelsOf lists the kernels of all sources, each once.
+func kernelsOf(all []predict.Prediction) (list []string) {
+	for _, p := range all {
+		for _, k := range p.Kernels {
+			if !slices.Contains(list, k) {
+				list = append(list, k)
+			}
+		}
+	}
+	return list
 }
 
 // title describes the products.

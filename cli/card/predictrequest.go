@@ -36,6 +36,11 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 			return nil, exit.Usage(fmt.Errorf("--dtype: %w", err))
 		}
 	}
+	if name := c.String("kernel"); name != "" {
+		if f.kernel, err = operand.ParseKernel(name); err != nil {
+			return nil, exit.Usage(fmt.Errorf("--kernel: %w", err))
+		}
+	}
 	if err := readSource(c, "x", &f.x); err != nil {
 		return nil, err
 	}

@@ -25,10 +25,12 @@ type request struct {
 	flag.Options
 	w, x    operand.Source // x of no text: the default of the type
 	against []operand.Source
-	dtype   arith.Type    // 0: as the weights are stored
-	m       int           // tokens; 0: as many as x has, or those of prefill
-	shape   *gemm.Problem // of patterns; nil: the weights have their own
-	cold    bool          // read the weights from memory
+	dtype   arith.Type     // 0: as the weights are stored
+	m       int            // tokens; 0: as many as x has, or those of prefill
+	shape   *gemm.Problem  // of patterns; nil: the weights have their own
+	cold    bool           // read the weights from memory
+	kernel  operand.Kernel // of quantised layers; empty: the usual ones
+	onCard  bool           // for a card, not for predictions
 	seed    uint64
 	meter   power.Options
 	set     *operand.Set // once operands were made
@@ -36,7 +38,8 @@ type request struct {
 
 // operands are the options of the request's operands.
 func (q *request) operands() operand.Options {
-	o := operand.Options{Type: q.dtype, X: q.x, Tokens: q.m, Streaming: q.Role == cost.Streaming, Seed: q.seed, Family: q.Family}
+	o := operand.Options{Type: q.dtype, X: q.x, Tokens: q.m, Streaming: q.Role == cost.Streaming, Seed: q.seed, Family: q.Family,
+		Quantised: true, Kernel: q.kernel, OnCard: q.onCard}
 	if q.shape != nil {
 		o.N, o.K = q.shape.N, q.shape.K
 	}
@@ -109,7 +112,13 @@ func measureRequest(c *cli.Context) (*request, error) {
 
 // meterRequest reads the flags that every command with a meter has.
 func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
-	q := &request{Options: o, seed: c.Uint64("seed")}
+	q := &request{Options: o, seed: c.Uint64("seed"), onCard: true}
+	if name := c.String("kernel"); name != "" {
+		var err error
+		if q.kernel, err = operand.ParseKernel(name); err != nil {
+			return nil, exit.Usage(fmt.Errorf("--kernel: %w", err))
+		}
+	}
 	q.meter = power.Options{
 		Time: c.Duration("time"), Window: c.Duration("window"), Seed: q.seed,
 		Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),

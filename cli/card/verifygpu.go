@@ -17,7 +17,7 @@ import (
 var VerifyFlags = append([]cli.Flag{
 	&cli.BoolFlag{Name: "gpu", Usage: "measure the energy of all linear layers, before and after", DisableDefaultText: true},
 	&cli.BoolFlag{Name: "total", Usage: "measure all layers together only, without a row for each kind", DisableDefaultText: true},
-	xFlag,
+	xFlag, kernelFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
 	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that ends after this `TIME`"},
 	windowFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,

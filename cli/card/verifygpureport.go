@@ -80,6 +80,9 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 	if unsplit != "" && slices.ContainsFunc(e.Phases, func(p measure.Phase) bool { return p.Total != nil && p.Total.Run != nil }) {
 		term.Remark(w, "note", unsplit)
 	}
+	for _, k := range e.Kernels {
+		term.Remark(w, "kernel", k)
+	}
 	if len(e.Skipped) > 0 {
 		term.Remark(w, "note", "not measured, because no GPU multiplies their stored type: "+strings.Join(e.Skipped, ", "))
 	}

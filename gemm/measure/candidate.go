@@ -15,11 +15,13 @@ type Candidate struct {
 	// Files hold operands in mapped memory. A fault of that memory is an error that names them. Default:
 	// none.
 	Files []string
+	// Kernels describe those of quantised layers. Default: none.
+	Kernels []string
 }
 
 // NewCandidate makes a candidate of products, with whole operands.
 func NewCandidate(ctx context.Context, name string, products []operand.Product) (Candidate, error) {
-	c := Candidate{Name: name}
+	c := Candidate{Name: name, Kernels: operand.Kernels(products)}
 	for _, p := range products {
 		if err := ctx.Err(); err != nil {
 			return c, err

@@ -40,6 +40,8 @@ type ModelEnergy struct {
 	Phases   []Phase   `json:"phases"`
 	// Invalid lists the reasons against the totals, without null comparisons that miss by chance.
 	Invalid []string `json:"invalid,omitempty"`
+	// Kernels are those of quantised layers.
+	Kernels []string `json:"kernels,omitempty"`
 	// Skipped are layers that no GPU multiplies as they are stored.
 	Skipped []string `json:"not_measured,omitempty"`
 }

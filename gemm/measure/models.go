@@ -16,7 +16,7 @@ import (
 
 // ModelOptions say how two models are compared. The zero value is ready to use.
 type ModelOptions struct {
-	// Operands give X, the role, the seed and the family. Type and Tokens do not count: layers are
+	// Operands give X, the role, the kernel of quantised layers, the seed and the family. Other fields do not count: layers are
 	// multiplied as they are stored, and phases have their own tokens.
 	Operands operand.Options
 	// Workload says which phases are measured and how they are weighed. Default: [cost.DefaultWorkload].
@@ -50,7 +50,7 @@ func Models(ctx context.Context, cards []Named, before, after *weights.Model, o 
 	if o.Workload == (cost.Workload{}) {
 		o.Workload = cost.DefaultWorkload
 	}
-	o.Operands.Type, o.Operands.Tokens = 0, 0
+	o.Operands.Type, o.Operands.Tokens, o.Operands.Quantised, o.Operands.OnCard = 0, 0, true, true
 	set := operand.NewSet(o.Operands)
 	run := modelRun{ModelOptions: o, set: set, files: before.Dir + ", " + after.Dir}
 	if o.Operands.X.Path != "" {
@@ -173,7 +173,7 @@ func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 		if p.Share == 0 {
 			continue
 		}
-		err := c.phase(ctx, &p)
+		err := c.phase(ctx, e, &p)
 		if p.Total != nil || len(p.Layers) > 0 {
 			e.Phases = append(e.Phases, p)
 		}
@@ -187,8 +187,8 @@ func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
 }
 
 // phase takes the total and then, where there are several, every kind of layer.
-func (c *cardRun) phase(ctx context.Context, p *Phase) (err error) {
-	p.Total, err = c.row(ctx, p, p.Phase, func(operand.Layer) bool { return true })
+func (c *cardRun) phase(ctx context.Context, e *ModelEnergy, p *Phase) (err error) {
+	p.Total, err = c.row(ctx, e, p, p.Phase, func(operand.Layer) bool { return true })
 	p.TooLarge = errors.Is(err, cuda.ErrOutOfMemory)
 	kinds := c.kinds()
 	switch {
@@ -197,7 +197,7 @@ func (c *cardRun) phase(ctx context.Context, p *Phase) (err error) {
 		return err
 	}
 	for _, kind := range kinds {
-		row, err := c.row(ctx, p, p.Phase+" "+kind, func(l operand.Layer) bool { return l.Kind == kind })
+		row, err := c.row(ctx, e, p, p.Phase+" "+kind, func(l operand.Layer) bool { return l.Kind == kind })
 		if row != nil {
 			row.Kind = kind
 			p.Layers = append(p.Layers, *row)
@@ -213,7 +213,7 @@ func (c *cardRun) phase(ctx context.Context, p *Phase) (err error) {
 }
 
 // row measures some layers.
-func (c *cardRun) row(ctx context.Context, p *Phase, stage string, in func(operand.Layer) bool) (*Row, error) {
+func (c *cardRun) row(ctx context.Context, e *ModelEnergy, p *Phase, stage string, in func(operand.Layer) bool) (*Row, error) {
 	var before, after []operand.Layer
 	identical := true
 	err := weights.Guard(c.files, func() error {
@@ -235,6 +235,11 @@ func (c *cardRun) row(ctx context.Context, p *Phase, stage string, in func(opera
 	source, output, err := c.candidates(ctx, before, after, p.Tokens)
 	if err != nil {
 		return nil, err
+	}
+	for _, k := range source.Kernels {
+		if !slices.Contains(e.Kernels, k) {
+			e.Kernels = append(e.Kernels, k)
+		}
 	}
 	o := Options{Cold: p.Phase == "decode", Meter: c.Meter, Ready: c.ready}
 	if c.selfTest != nil {

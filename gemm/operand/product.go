@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -17,6 +18,8 @@ type Product struct {
 	Layer   string
 	Problem gemm.Problem
 	X, W    *Matrix
+	// Kernel describes the kernel that multiplies a quantised layer; empty for others.
+	Kernel string
 }
 
 // Whole returns both operands with all elements. Layers that share their activations share x's memory. Operands may
@@ -102,6 +105,13 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 	}
 	p.W = l.W.fit(typ.Operand(), scale.W)
 	p.Problem = gemm.Problem{M: p.X.Rows, N: p.W.Rows, K: p.W.Cols, Type: typ, Streaming: s.options.Streaming}
+	if l.Format != nil && l.W.DType == typ.Operand() {
+		role, kernel, err := s.options.kernel(*l.Format, typ, p.X.Rows)
+		if err != nil {
+			return p, fmt.Errorf("%s: %w", l.Name, err)
+		}
+		p.Problem.Streaming, p.Kernel = role == cost.Streaming, kernel
+	}
 	if err := p.Problem.Validate(); err != nil {
 		return p, &ProblemError{err}
 	}

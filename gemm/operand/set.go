@@ -42,6 +42,12 @@ type Options struct {
 	// Quantised takes quantised layers, too, as the matrix units read them; see [quant.Matrix.Operand]. Default: they are
 	// left out.
 	Quantised bool
+	// Kernel is assumed for quantised layers: it decides which operand their weights are. Default: the kernels that vLLM runs
+	// on Hopper.
+	Kernel Kernel
+	// OnCard says that the products are for package cuda. Its dequantising kernel takes weights of four bits as the A
+	// operand. Default: products are for predictions.
+	OnCard bool
 	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
 	Family *arch.Family
 }

@@ -50,7 +50,9 @@ type Prediction struct {
 	Count   int           `json:"count"` // number of layers
 	Cold    bool          `json:"cold"`
 	X       string        `json:"x"` // the activations, as a pattern or a tensor
-	Layers  []Layer       `json:"layers,omitempty"`
+	// Kernels are those that are assumed for quantised layers.
+	Kernels []string `json:"kernels,omitempty"`
+	Layers  []Layer  `json:"layers,omitempty"`
 }
 
 // Layer is the prediction of one layer's product.
@@ -98,6 +100,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 	done := 0
 	for i, s := range sources {
 		var layers []Layer
+		kernels := operand.Kernels(products[i])
 		for j, p := range products[i] {
 			e, err := by.Predict(ctx, costProduct(p.Problem, o.Cold), p.X.Block, p.W.Block)
 			if err != nil {
@@ -111,6 +114,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 			}
 		}
 		r.add(s, layers, o, s.Path != "" && sources[0].Path != "")
+		r.Predictions[i].Kernels = kernels
 	}
 	return r, nil
 }
