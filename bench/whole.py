@@ -88,7 +88,7 @@ def capture(model, caches, batch, context, decode, seed):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
         model.step(tokens, positions, caches, decode)
-    return graph
+    return graph, tokens, positions  # the graph reads these tensors: they must stay allocated
 
 
 def once(graph):
@@ -182,7 +182,8 @@ def main():
         works = [(int(b), o.context, True) for b in o.batch.split(",") if b] + ([(1, o.prompt, False)] if o.prompt else [])
         for batch, context, decode in works:
             caches = [[torch.randn(batch, first.kv, context, first.size, device="cuda").bfloat16() for _ in range(2)] for _ in range(first.blocks)]
-            graphs = [capture(m, caches, batch, context, decode, o.seed) for m in models]
+            captured = [capture(m, caches, batch, context, decode, o.seed) for m in models]
+            graphs = [graph for graph, *_ in captured]
             step = {"phase": "decode" if decode else "prefill", "batch": batch, "context": context, "seconds": once(graphs[0])}
             if o.seconds > 0:
                 count, turns = len(graphs), o.turns or len(graphs)
@@ -206,7 +207,7 @@ def main():
                 # A turn's two passes differ by twice the error of their mean.
                 step["standard_error"] = [math.sqrt(sum((a - b) ** 2 for a, b in r)) / 2 / turns for r in ratios]
             steps.append(step)
-            del graphs, caches
+            del captured, graphs, caches
             torch.cuda.empty_cache()
     json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "folders": o.folders, "steps": steps}, sys.stdout, indent=1)
     print()

@@ -4,22 +4,51 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
-// wholeRecord is what bench/whole.sh writes for one conversion, measured by `verify --gpu --whole`.
-type wholeRecord struct {
+// wholePlan is a conversion.
+type wholePlan struct {
 	Passes string `json:"passes"`
 	// SNR is the lowest output SNR of a layer in dB, predicted for inputs of equal power in every channel.
-	SNR    float64             `json:"lowest_snr_db"`
-	Energy measure.WholeReport `json:"energy"`
+	SNR float64 `json:"lowest_snr_db"`
+}
+
+// wholeRecord is what bench/whole.sh writes for some conversions of a model, measured beside one another by
+// `verify --gpu --whole`.
+type wholeRecord struct {
+	wholePlan                     // the output
+	Others    []wholePlan         `json:"others"`
+	Energy    measure.WholeReport `json:"energy"`
+}
+
+// wholeRow is a conversion in a step.
+type wholeRow struct {
+	wholePlan
+	measure.WholeOther
+	step measure.WholeStep
+}
+
+// rows are a record's conversions, step by step.
+func (r wholeRecord) rows() (rows []wholeRow) {
+	for _, s := range r.Energy.Steps {
+		rows = append(rows, wholeRow{r.wholePlan, measure.WholeOther{Relative: s.Relative, Interval: s.Interval,
+			RelativeTime: s.RelativeTime, TimeInterval: s.TimeInterval, After: s.After}, s})
+		for i, o := range s.Others {
+			rows = append(rows, wholeRow{r.Others[i], o, s})
+		}
+	}
+	return rows
 }
 
 // wholeEarlier holds the printed figures of a run whose windows were not kept.
@@ -52,9 +81,6 @@ type wholePyTorch struct {
 	} `json:"steps"`
 }
 
-// wholeRecords names the recorded conversions in the page's order.
-var wholeRecords = []string{"fine", "coarse"}
-
 func readWhole[T any](t *testing.T, name string) (v T) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("results", "h200", "whole-"+name+".json"))
@@ -69,34 +95,23 @@ func readWhole[T any](t *testing.T, name string) (v T) {
 
 // wholePages holds the records that the page is written from.
 type wholePages struct {
-	plans          []wholeRecord
-	earlier        wholeEarlier
-	speed          wholePyTorch
-	pytorch        wholePyTorch // energy, in the run of the plans
-	pytorchEarlier wholePyTorch
+	decode, prefill wholeRecord
+	batches         wholeRecord // of an earlier run
+	speed           wholePyTorch
+	earlier         wholeEarlier
+	pytorch         wholePyTorch // energy, in the run of earlier
+	pytorchBatches  wholePyTorch // energy, in the run of batches
 }
 
 // TestWholePage checks that docs/whole-model.md and its plot agree with the records.
 func TestWholePage(t *testing.T) {
 	p := wholePages{
-		earlier: readWhole[wholeEarlier](t, "earlier"), speed: readWhole[wholePyTorch](t, "pytorch"),
-		pytorch: readWhole[wholePyTorch](t, "pytorch-energy"), pytorchEarlier: readWhole[wholePyTorch](t, "pytorch-earlier"),
-	}
-	for _, name := range wholeRecords {
-		p.plans = append(p.plans, readWhole[wholeRecord](t, name))
+		decode: readWhole[wholeRecord](t, "decode"), prefill: readWhole[wholeRecord](t, "prefill"), batches: readWhole[wholeRecord](t, "coarse"),
+		speed: readWhole[wholePyTorch](t, "pytorch"), earlier: readWhole[wholeEarlier](t, "earlier"), pytorch: readWhole[wholePyTorch](t, "pytorch-earlier"),
+		pytorchBatches: readWhole[wholePyTorch](t, "pytorch-energy"),
 	}
 	goldenfile.Same(t, "../docs/whole-model.md", p.page())
-	goldenfile.Same(t, "../docs/whole-model.svg", wholePlot(p.plans))
-}
-
-// step finds a record's step by its phase, batch and context; nil if it was not measured.
-func (r wholeRecord) step(phase string, batch, context int) *measure.WholeStep {
-	for i, s := range r.Energy.Steps {
-		if s.Phase == phase && s.Batch == batch && s.Context == context {
-			return &r.Energy.Steps[i]
-		}
-	}
-	return nil
+	goldenfile.Same(t, "../docs/whole-model.svg", wholePlot(p.batches))
 }
 
 // ratio writes the change of energy that PyTorch measured for a folder; a dash if it did not.
@@ -110,13 +125,40 @@ func (p wholePyTorch) ratio(passes, phase string, batch, context int) string {
 	return "–"
 }
 
-func spanOf(v []float64) string {
-	return fmt.Sprintf("%s … %s", signed(change(v[0]), 1), signed(change(v[1]), 1))
+func spanOf(v []float64) string { return span(v, 1) }
+
+func span(v []float64, decimals int) string {
+	return fmt.Sprintf("%s … %s", signed(change(v[0]), decimals), signed(change(v[1]), decimals))
+}
+
+// row finds a conversion's row; nil if it was not measured.
+func (r wholeRecord) row(passes string) *wholeRow {
+	for _, row := range r.rows() {
+		if row.Passes == passes {
+			return &row
+		}
+	}
+	return nil
+}
+
+const wholeTable = `| step | passes | lowest SNR | energy per token (95 %% interval) | time per token | mJ per token, before → after | power in W, before → after | linear layers' share of energy |
+|---|---|---|---|---|---|---|---|
+`
+
+func (r wholeRow) line(b *bytes.Buffer) {
+	fmt.Fprintf(b, "| %s | `%s` | %.1f dB | %s %% (%s) | %s %% | %s → %s | %.0f → %.0f%s | %.0f %% |\n", r.step.Name(), r.Passes, r.SNR,
+		signed(change(r.Relative), 1), spanOf(r.Interval), signed(change(r.RelativeTime), 1), millijoules(r.step.Before.Joules), millijoules(r.After.Joules),
+		r.step.Before.Watts, r.After.Watts, cappedNote(r.step), 100*r.step.LinearEnergy)
+}
+
+// copyLine is the row of the copy of the source.
+func copyLine(b *bytes.Buffer, s measure.WholeStep) {
+	fmt.Fprintf(b, "| %s | *a copy of the source* | – | %s %% (%s) | %s %% | | | |\n", s.Name(),
+		signed(change(s.Run.Null.RelativeEnergy), 2), span(s.Run.Null.Interval, 2), signed(change(s.Run.Null.RelativeTime), 1))
 }
 
 func (p wholePages) page() []byte {
 	var b bytes.Buffer
-	all := p.plans[len(p.plans)-1].Energy // has every step
 	fmt.Fprintf(&b, `# Joules per token of a whole model
 
 <!-- written by go test -run WholePage -update ./bench -->
@@ -127,65 +169,73 @@ on the GPU: embedding, norms, attention with a KV cache, linear layers, head. Th
 BF16, and come from `+"`lowtoggle synth`"+`. The card is one %s, measured on %s.
 The records are in [bench/results/h200](../bench/results/h200) (whole-*.json).
 
-| step | passes | energy per token (95 %% interval) | time per token | mJ per token, before → after | power in W, before → after | linear layers' share of energy |
-|---|---|---|---|---|---|---|
-`, all.GPU, day(all))
-	for _, work := range all.Steps {
-		for _, r := range p.plans {
-			s := r.step(work.Phase, work.Batch, work.Context)
-			if s == nil {
-				continue
-			}
-			note := ""
-			if !s.Run.Valid {
-				note = " †"
-			}
-			fmt.Fprintf(&b, "| %s | `%s` | %s %% (%s)%s | %s %% | %s → %s | %.0f → %.0f%s | %.0f %% |\n", s.Name(), r.Passes,
-				signed(change(s.Relative), 1), spanOf(s.Interval), note, signed(change(s.RelativeTime), 1),
-				millijoules(s.Before.Joules), millijoules(s.After.Joules), s.Before.Watts, s.After.Watts, cappedNote(*s), 100*s.LinearEnergy)
+`+wholeTable, p.decode.Energy.GPU, day(p.decode.Energy))
+	for _, r := range []wholeRecord{p.decode, p.prefill} {
+		for _, row := range r.rows() {
+			row.line(&b)
+		}
+		for _, s := range r.Energy.Steps {
+			copyLine(&b, s)
 		}
 	}
-	b.WriteString(`
+	uncached, grid := p.decode.row("scale=uncached,grid=4"), p.decode.row("grid=4")
+	fmt.Fprintf(&b, `
 *Before* is the source model, *after* is the converted one. The linear layers' share is measured on the source, by running
-its linear layers alone. *Capped* means that the card was at its power limit with the source. Every step is also measured
-with a copy of the source, which should show no difference; † marks a step where it does. Each step was measured for 18 s,
-which is one block of windows, so the intervals are wide.
+its linear layers alone. *Capped* means that the card was at its power limit with the source. Plans for decode were made with
+`+"`--workload decode`"+`, all others for prefill.
 
-`)
-	for _, r := range p.plans {
-		fmt.Fprintf(&b, "- `%s`: the lowest output SNR of a layer is %.1f dB. The copies differ from the source by %s of energy.\n", r.Passes, r.SNR, nulls(r))
-	}
-	b.WriteString(`
+- **The error.** The copy should show no difference. All models and the copy were measured in the same blocks, and
+  exchanged their memory between blocks, so that each had the addresses of every other. Addresses alone change the
+  copy's time per token in decode by up to %.1f %%.
+- **Scaling in decode.** `+"`grid=4`"+` saves %.1f %% without `+"`scale=uncached`"+` and %.1f %% with it: powers of two add %.1f points.
+- **Random weights and inputs** say nothing of accuracy. The lowest output SNR of a layer is predicted, for inputs of equal
+  power in every channel.
+
 At the card's power limit (prefill, and here decode from 64 sequences on) a conversion raises speed: the card computes
 more tokens per second at the same power. Below the limit it lowers power at the same speed. A larger batch has a smaller
 saving: attention reads the KV cache of every sequence, so the linear layers' share of a decode step falls.
 
+## Other batch sizes
+
+An earlier run measured `+"`%s`"+` for 18 s in each step. That is one block of windows at fixed addresses, so intervals are wide.
+Copies differed from the source by %s of energy. The plan was made for prefill, where `+"`scale`"+` takes no common powers.
+For batch 16 and prefill the run above is the more exact one.
+
+`+wholeTable, p.addressEffect(), -change(grid.Relative), -change(uncached.Relative), change(grid.Relative)-change(uncached.Relative), p.batches.Passes, nulls(p.batches))
+	for _, row := range p.batches.rows() {
+		row.line(&b)
+	}
+	b.WriteString(`
 ![joules per token against the batch, before and after](whole-model.svg)
 
-## An earlier run
+## Compared with PyTorch
 
-An earlier run used another H200. Only its printed figures were kept. Afterwards [bench/whole.py](../bench/whole.py)
-measured the same folders with PyTorch:
+In another earlier run, [bench/whole.py](../bench/whole.py) measured the folders with PyTorch, after lowtoggle had. That was another
+H200, with 18 s a step, and of lowtoggle's run only printed figures were kept:
 
-| step | passes | energy per token (95 % interval) | copy's energy | time per token | mJ per token, before | power in W, before → after | energy with PyTorch, ± standard error |
-|---|---|---|---|---|---|---|---|
+| step | passes | energy in the run above (95 % interval) | in the earlier run | with PyTorch in the earlier run, ± standard error |
+|---|---|---|---|---|
 `)
 	for _, s := range p.earlier.Steps {
 		name := (&measure.WholeStep{Phase: s.Phase, Batch: s.Batch, Context: s.Context}).Name()
-		fmt.Fprintf(&b, "| %s | `%s` | %s %% (%s) | %s %% | %s %% | %s | %.0f → %.0f | %s |\n", name, s.Passes, signed(change(s.Relative), 1), spanOf(s.Interval),
-			signed(change(s.Null), 1), signed(change(s.RelativeTime), 1), millijoules(s.Joules), s.Watts[0], s.Watts[1], p.pytorchEarlier.ratio(s.Passes, s.Phase, s.Batch, s.Context))
+		now := p.decode.row(s.Passes)
+		if s.Phase == "prefill" {
+			now = p.prefill.row(s.Passes)
+		}
+		if now == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s %% (%s) | %s %% (%s) | %s |\n", name, s.Passes, signed(change(now.Relative), 1), spanOf(now.Interval),
+			signed(change(s.Relative), 1), spanOf(s.Interval), p.pytorch.ratio(s.Passes, s.Phase, s.Batch, s.Context))
 	}
 	fmt.Fprintf(&b, `
-In the first run PyTorch measured `+"`scale,grid=4`"+` too: %s of energy in decode (batch 16) and %s in prefill.
-
-## Speed compared with PyTorch
-
-PyTorch %s ran the same steps on the same card in the same run, as eager operations in a CUDA graph:
+In the run of the batch sizes PyTorch measured `+"`%s`"+`: %s of energy in decode (batch 16) and %s in prefill.
+PyTorch %s ran these steps there, as eager operations in a CUDA graph:
 
 | step | lowtoggle, time per step | PyTorch, time per step | lowtoggle's speed relative to PyTorch |
 |---|---|---|---|
-`, p.pytorch.ratio("coarse", "decode", 16, 1024), p.pytorch.ratio("coarse", "prefill", 1, 4096), p.speed.Torch)
-	for _, s := range all.Steps {
+`, p.batches.Passes, p.pytorchBatches.ratio("coarse", "decode", 16, 1024), p.pytorchBatches.ratio("coarse", "prefill", 1, 4096), p.speed.Torch)
+	for _, s := range p.batches.Energy.Steps {
 		for _, q := range p.speed.Steps {
 			if q.Phase == s.Phase && q.Batch == s.Batch && q.Context == s.Context {
 				ours := s.Run.Baseline.Seconds
@@ -198,12 +248,32 @@ PyTorch %s ran the same steps on the same card in the same run, as eager operati
 
     bench/whole.sh LOWTOGGLE FOLDER
 
-The script makes the model, converts it, and measures source, output and a copy of the source in random order
-([measuring.md](measuring.md)). It converts for prefill, the default, so ` + "`scale`" + ` gives no layer the common power that it gives in
-decode ([scaling.md](scaling.md)). TIME=60s gives narrower intervals. For a model of your own, use
-` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `.
+The script makes the model, converts it, measures source, outputs and a copy of the source in random order
+([measuring.md](measuring.md)), and then measures the same folders with PyTorch. TURNS=2 measures twice as long. For a model of your own, use
+` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `; ` + "`--also OUT2`" + ` measures another output in the same blocks.
 `)
 	return b.Bytes()
+}
+
+// addressEffect is the largest change of a copy's time per token in one arrangement of the memory, in per cent. It is that
+// of decode, below the power limit, where time does not depend on the weights' bits.
+func (p wholePages) addressEffect() (largest float64) {
+	for _, s := range p.decode.Energy.Steps {
+		off := map[int][]float64{} // by arrangement
+		for _, block := range s.Run.Blocks {
+			seconds := map[string][]float64{}
+			for _, w := range block.Windows {
+				seconds[w.Load] = append(seconds[w.Load], w.Seconds)
+			}
+			for i, v := range seconds[s.Run.Null.Name] {
+				off[block.Arrangement] = append(off[block.Arrangement], change(v/seconds[s.Run.Baseline.Name][i]))
+			}
+		}
+		for _, list := range off {
+			largest = max(largest, math.Abs(stat.Mean(list, nil)))
+		}
+	}
+	return largest
 }
 
 func day(r measure.WholeReport) string {
@@ -237,11 +307,11 @@ func nulls(r wholeRecord) string {
 }
 
 // wholePlot draws joules per token of the decode steps against the batch.
-func wholePlot(records []wholeRecord) []byte {
+func wholePlot(record wholeRecord) []byte {
 	panel := chart.Panel{X: chart.Axis{Label: "batch (sequences that decode together)", Log: 2}, Y: chart.Axis{Label: "mJ per token", Log: 10}, Height: 320}
-	line := func(name string, style int, cost func(s measure.WholeStep) float64, r wholeRecord) {
+	line := func(name string, style int, cost func(s measure.WholeStep) float64) {
 		l := chart.Line{Name: name, Style: chart.Style{Colour: style, Marker: 1 + style}}
-		for _, s := range r.Energy.Steps {
+		for _, s := range record.Energy.Steps {
 			if s.Phase == "decode" {
 				l.X, l.Y = append(l.X, float64(s.Batch)), append(l.Y, 1e3*cost(s))
 				l.Titles = append(l.Titles, fmt.Sprintf("%s: %s mJ per token", s.Name(), millijoules(cost(s))))
@@ -251,8 +321,7 @@ func wholePlot(records []wholeRecord) []byte {
 			panel.Lines = append(panel.Lines, l)
 		}
 	}
-	last := records[len(records)-1]
-	line("source", 0, func(s measure.WholeStep) float64 { return s.Before.Joules }, last)
-	line(last.Passes, 1, func(s measure.WholeStep) float64 { return s.After.Joules }, last)
+	line("source", 0, func(s measure.WholeStep) float64 { return s.Before.Joules })
+	line(record.Passes, 1, func(s measure.WholeStep) float64 { return s.After.Joules })
 	return chart.Chart{Title: "Energy of a decode step, whole model", Panels: []chart.Panel{panel}}.SVG()
 }
