@@ -205,7 +205,9 @@ var quantisedShapes = map[string]string{
 func TestGPUQuantised(t *testing.T) {
 	device := openGPU(t)
 	for name, changes := range quantisedShapes {
-		for _, f := range quantise.Formats() {
+		for _, format := range []string{"fp8-block", "int8", "int4", "gptq-order", "mxfp4", "nvfp4"} { // BF16 represents the values of some exactly
+			f, err := quantise.Parse(format)
+			testmodel.OK(t, err)
 			dir := testmodel.Folder(t, testmodel.Config(t, name, changes), synth.Options{Seed: 1, Format: f})
 			m, layout, d := describe(t, dir)
 			cpu, err := forward.New(m, layout)
