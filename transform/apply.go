@@ -21,9 +21,11 @@ type ApplyOptions struct {
 	Family   *arch.Family     // nil: that of Tokens, or the catalogue's by config.json
 	Hessians program.Hessians // of the tokens that the plan was made with; nil: those of Tokens
 	Tokens   *Tokens          // needed where the plan was made with tokens
-	Workers  int              // goroutines; default: all processors
-	Resume   bool             // continue an interrupted call
-	Progress func(Event)      // nil: none; called from several goroutines
+	// Reference is needed where the plan was made with one; see [Options].
+	Reference *weights.Model
+	Workers   int         // goroutines; default: all processors
+	Resume    bool        // continue an interrupted call
+	Progress  func(Event) // nil: none; called from several goroutines
 }
 
 // Apply carries out a plan: it writes a new folder out with the model's tensors transformed, all other files of the
@@ -39,6 +41,9 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 		return nil, err
 	}
 	if err := s.checkOut(out, o.Resume); err != nil {
+		return nil, err
+	}
+	if err := s.useReference(o.Reference); err != nil {
 		return nil, err
 	}
 	return applyPlan(ctx, s, p, out, o)
@@ -61,7 +66,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 	if err := o.useTokens(ctx, s, p); err != nil {
 		return nil, err
 	}
-	if err := program.CheckHessians(p, o.Hessians); err != nil {
+	if err := errors.Join(program.CheckHessians(p, o.Hessians), s.checkReference(p)); err != nil {
 		return nil, err
 	}
 	if s.compiled != p {

@@ -40,7 +40,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkOut(out, o.Resume); err != nil {
+	if err := errors.Join(s.checkOut(out, o.Resume), s.useReference(o.Reference)); err != nil {
 		return nil, err
 	}
 	p, h := o.Given, o.Hessians

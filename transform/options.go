@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/transform/search"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -23,6 +24,9 @@ type Options struct {
 	Passes []pass.Choice // in the table's order, as Table.Parse returns them
 	Table  Table         // that Passes are of; default: Passes of this package
 	Budget pass.Budget   // default: none, the passes' arguments say all
+	// Reference is the unquantised model that a quantised one was made from: codes are then chosen to be near its weights, and
+	// output SNRs are against it; nil: against what the model's own codes stand for.
+	Reference *weights.Model
 	// Tokens weigh errors and tell what models lose; needed with a budget of loss; nil: not known, errors of
 	// all inputs count alike.
 	Tokens *Tokens
@@ -87,6 +91,9 @@ func (o *Options) Validate() error {
 	}
 	if maxLoss != nil && !slices.ContainsFunc(o.Passes, pass.Choice.Chosen) {
 		bad("a budget of loss needs a pass that can spend it, such as %s", searched)
+	}
+	if o.Reference != nil && maxLoss != nil {
+		bad("a budget of loss is against the quantised model itself, and a reference is another: give a budget of output SNR with it")
 	}
 	errs = append(errs, o.combinations()...)
 	for _, c := range o.Passes {

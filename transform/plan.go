@@ -27,6 +27,9 @@ func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.useReference(o.Reference); err != nil {
+		return nil, err
+	}
 	p, err := makePlan(ctx, s, o)
 	return p, errors.Join(err, o.Tokens.releaseRounder())
 }
@@ -69,6 +72,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 			p.plan.Request.Statistics = h.fit.Digest()
 		}
 	}
+	p.plan.Request.Reference = s.referenceKey
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
 	}
@@ -195,6 +199,9 @@ func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
 		for _, text := range texts {
 			p.note("%s does nothing to %d weights %s", c.Pass.Name, count[text], text)
 		}
+	}
+	if slices.ContainsFunc(layers, func(l *pass.Layer) bool { return l.Codes() != nil && l.Codes().Operand() == weights.BF16 }) {
+		p.note("energies of layers whose codes kernels dequantise to BF16 are those of the matrix units; reading packed codes from memory is not predicted")
 	}
 }
 

@@ -22,6 +22,10 @@ type source struct {
 	results     *program.Results
 	count       *counters
 
+	// The weights that codes should be near, by name, and the fingerprint of their model; nil and empty without a reference.
+	reference    *quant.Set
+	referenceKey string
+
 	// The last plan's steps, compiled, and the Hessians that it was made with; nil where its passes use none.
 	compiler *program.Compiler
 	compiled *plan.Plan
@@ -83,7 +87,7 @@ func (s *source) compile(layout *arch.Layout, h program.Hessians, t Table, steps
 		}
 	}
 	return program.NewCompiler(program.CompilerOptions{Weights: s.weights, Layout: layout, Hessians: h, Rules: t.rules(),
-		Results: s.results, Count: &s.count.Counters}, steps)
+		Results: s.results, Count: &s.count.Counters, Reference: s.reference}, steps)
 }
 
 // ErrOtherFamily marks a plan that was made for another family than the model is resolved by.

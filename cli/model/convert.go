@@ -69,6 +69,11 @@ because the weights are quantised.`,
 		if err := suitRecipe(c, m, &o); err != nil {
 			return err
 		}
+		closeReference, err := openReference(c, &o)
+		defer exit.CloseAll(&err, closeReference)
+		if err != nil {
+			return err
+		}
 		start := time.Now()
 		var closeDevice func() error
 		o.Tokens, closeDevice, err = givenTokens(c, m, args[0], args[1], o)

@@ -45,6 +45,11 @@ the weights are quantised and nothing is left to do.`,
 		if err := suitRecipe(c, m, &o); err != nil {
 			return err
 		}
+		closeReference, err := openReference(c, &o)
+		defer exit.CloseAll(&err, closeReference)
+		if err != nil {
+			return err
+		}
 		path := c.String("output")
 		if c.Bool("json") && !c.IsSet("output") {
 			path = ""
@@ -76,7 +81,7 @@ the weights are quantised and nothing is left to do.`,
 		} else {
 			printPlan(c.App.Writer, m, p, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
-				term.CommandLine(withDevice(c, p, withTokens(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...))
+				term.CommandLine(withDevice(c, p, withTokens(c, withReference(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...)...))
 		}
 		return errors.Join(missed(p), nothingLeft(p))
 	},

@@ -10,7 +10,7 @@ import (
 )
 
 // planFlags are the flags of commands that make a plan.
-var planFlags = []cli.Flag{flag.Passes, flag.Recipe, flag.MinSNR, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
+var planFlags = []cli.Flag{flag.Passes, flag.Recipe, flag.MinSNR, referenceFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
 
 // planOptions reads everything that a plan is made with.
 func planOptions(c *cli.Context) (o transform.Options, err error) {

@@ -39,6 +39,7 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	}
 	printSearch(w, p)
 	printExact(w, p)
+	printReference(w, p)
 	if leavesAdapters(m, p) {
 		term.Remark(w, "adapters", othersDoNotFit)
 	}

@@ -78,6 +78,8 @@ type Prediction struct {
 	// SNR is the output SNR in decibels under the plan, exact; absent where nothing is lost or where it
 	// was not computed because no budget was given.
 	SNR *float64 `json:"snr_db,omitempty"`
+	// SourceSNR is the output SNR of the source itself against the reference, where there is one. SNR is against it, too.
+	SourceSNR *float64 `json:"source_snr_db,omitempty"`
 	// Before and After are energies relative to random data of the same scale, predicted from sampled rows.
 	Before *cost.Estimate `json:"before,omitempty"`
 	After  *cost.Estimate `json:"after,omitempty"`

@@ -63,6 +63,9 @@ func (c *coded) alone() bool { return c.hessians == nil && c.rule.Lambda == 0 }
 // Coded reports whether the program's weight is stored as codes.
 func (p *Program) Coded() bool { return p.Source.Quantised != nil }
 
+// Referenced reports whether the codes should stand for the weights of another model.
+func (p *Program) Referenced() bool { return p.reference != nil }
+
 // perExpert is the number of rows of a matrix.
 func (p *Program) perExpert() int { return p.Rows / max(1, p.Source.Quantised.Experts()) }
 

@@ -37,7 +37,7 @@ func (p *Program) Loss(ctx context.Context, first, last int) (l Loss, err error)
 	switch {
 	case p.coded != nil && p.coded.hessians != nil:
 		return p.hessianLoss(ctx, p.coded.hessians)
-	case p.coded != nil:
+	case p.Coded():
 		return p.lossCoded(ctx, first, last)
 	case p.LossOfWhole():
 		return p.hessianLoss(ctx, p.joint.hessians)

@@ -101,9 +101,36 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		out.Missed = fmt.Sprintf("%v would lower the output SNR below %g dB", explicit, *l.Budget.MinSNR)
 	}
 	out.After = &after
+	if l.Base().Referenced() {
+		if err := againstReference(ctx, l, decided, &out); err != nil {
+			return nil, out, err
+		}
+	}
 	decided.Release()
 	l.Decided(decided)
 	return steps, out, nil
+}
+
+// againstReference sets the output SNRs of a quantised layer and of what was decided for it against the reference: both on
+// held-out inputs, or both for inputs of unit variance.
+func againstReference(ctx context.Context, l *pass.Layer, decided *program.Program, out *plan.Prediction) error {
+	if err := decided.Prepare(ctx, 1); err != nil {
+		return err
+	}
+	loss, err := decided.Loss(ctx, 0, decided.Rows)
+	if err != nil {
+		return err
+	}
+	if !decided.LossOfWhole() {
+		out.SNR = finiteOrNil(loss.Decibels())
+		before, err := l.Base().Loss(ctx, 0, decided.Rows)
+		out.SourceSNR = finiteOrNil(before.Decibels())
+		return err
+	}
+	out.InputSNR = finiteOrNil(loss.Decibels())
+	before, err := heldLoss(ctx, l, l.Base())
+	out.SourceSNR = finiteOrNil(before.Decibels())
+	return err
 }
 
 // try finds a choice's SNR and energy. ok is false if the sample already shows that it breaks the budget. The program

@@ -1,0 +1,69 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+var referenceFlag = &cli.StringFlag{Name: "reference", Usage: "choose codes near the weights of `MODEL`, the unquantised original", DefaultText: "near the source's own values"}
+
+// openReference opens the model that --reference names and adds it to the options. close may be called in any case.
+func openReference(c *cli.Context, o *transform.Options) (close func() error, err error) {
+	close = func() error { return nil }
+	path := c.String("reference")
+	if path == "" {
+		return close, nil
+	}
+	if o.Budget.MaxLoss != nil {
+		return close, exit.Usagef("--reference does not go with a budget of loss, which is against the quantised model itself: give --min-snr, or --passes with arguments")
+	}
+	m, err := flag.OpenModel(path)
+	if err != nil {
+		return close, err
+	}
+	o.Reference = m
+	return m.Close, nil
+}
+
+// withReference adds the reference that a plan was made with.
+func withReference(c *cli.Context, words ...string) []string {
+	if path := c.String("reference"); path != "" {
+		words = append(words, "--reference", path)
+	}
+	return words
+}
+
+// printReference says how near the source and the result are to the reference.
+func printReference(w io.Writer, p *plan.Plan) {
+	var before, after []float64
+	where := "for inputs of unit variance"
+	for _, o := range p.Predictions {
+		snr := o.SNR
+		if o.InputSNR != nil {
+			snr, where = o.InputSNR, "on calibration tokens that were held back"
+		}
+		if o.SourceSNR != nil && snr != nil {
+			before, after = append(before, *o.SourceSNR), append(after, *snr)
+		}
+	}
+	if len(before) == 0 {
+		return
+	}
+	mean := func(list []float64) (sum float64) {
+		for _, v := range list {
+			sum += v / float64(len(list))
+		}
+		return sum
+	}
+	term.Remark(w, "reference", fmt.Sprintf("output SNR of %s against it, %s: the source %.1f dB on average and %.1f dB at least, the result %.1f and %.1f dB",
+		term.Plural(len(before), "quantised layer", "quantised layers"), where, mean(before), slices.Min(before), mean(after), slices.Min(after)))
+}
