@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-var referenceFlag = &cli.StringFlag{Name: "reference", Usage: "choose codes near the weights of `MODEL`, the unquantised original", DefaultText: "near the source's own values"}
+var referenceFlag = &cli.StringFlag{Name: "reference", Usage: "choose codes near `MODEL`, the unquantised original", DefaultText: "the source"}
 
 // openReference opens the model that --reference names and adds it to the options. close may be called in any case.
 func openReference(c *cli.Context, o *transform.Options) (close func() error, err error) {
