@@ -171,7 +171,7 @@ func TestSourceValues(t *testing.T) {
 			for _, x := range matrices(t, m) {
 				prog, err := c.Program(t.Context(), testplan.Weight(x), nil)
 				ok(t, err)
-				got, err := prog.SourceValues(t.Context())
+				got, err := prog.SourceValues(t.Context(), 2)
 				ok(t, err)
 				for i, v := range values(x) {
 					if float64(got[i]) != v {

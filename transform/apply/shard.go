@@ -10,6 +10,7 @@ import (
 	"hash"
 	"math"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -226,6 +227,8 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			return ctx.Err()
 		}
 	}
+	prepare, end := w.ahead(ctx)
+	defer end()
 	for i, place := range w.places {
 		p := w.programs[i]
 		if p == nil {
@@ -238,11 +241,16 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			}
 			continue
 		}
-		cut := w.cutProgram
 		if p.Coded() {
-			cut = w.cutCodes
+			if err := w.cutCodes(ctx, p, place, send); err != nil {
+				return err
+			}
+			continue
 		}
-		if err := cut(ctx, p, place, send); err != nil {
+		if err := prepare(i); err != nil {
+			return err
+		}
+		if err := w.cutProgram(p, place, send); err != nil {
 			return err
 		}
 	}
@@ -272,11 +280,40 @@ func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place qu
 	return nil
 }
 
-// cutProgram divides one weight's part of the shard into chunks and sends them.
-func (w *shardWriter) cutProgram(ctx context.Context, p *program.Program, place quant.Place, send func(*chunk) error) error {
-	if err := p.Prepare(ctx, w.workers); err != nil {
-		return err
+// preparedAhead is the number of layers that are prepared before their turn, where a device computes them: the host loads
+// and encodes values meanwhile.
+const preparedAhead = 3
+
+// ahead returns a function that prepares the program of a place, in the order of places. Meanwhile the next programs of a
+// device are prepared. end waits for what is in progress.
+func (w *shardWriter) ahead(ctx context.Context) (prepare func(i int) error, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	started := map[int]chan error{}
+	start := func(i int) {
+		done := make(chan error, 1)
+		started[i] = done
+		running.Go(func() { done <- w.programs[i].Prepare(ctx, w.workers) })
 	}
+	prepare = func(i int) error {
+		if started[i] == nil {
+			start(i)
+		}
+		for next, n := i+1, 0; next < len(w.programs) && n < preparedAhead; next++ {
+			if p := w.programs[next]; p != nil && p.OnDevice() {
+				n++
+				if started[next] == nil {
+					start(next)
+				}
+			}
+		}
+		return <-started[i]
+	}
+	return prepare, func() { cancel(); running.Wait() }
+}
+
+// cutProgram divides one weight's part of the shard into chunks and sends them. Its program is prepared.
+func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send func(*chunk) error) error {
 	unit := max(p.Unit, place.Weight.Unit) // both are powers of two
 	step := max(1, chunkBytes/max(1, p.RowBytes())/unit) * unit
 	var sent []*chunk

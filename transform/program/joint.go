@@ -103,6 +103,15 @@ func (p *Program) HoldsResult() bool {
 	return p.joint != nil && !p.joint.isAlone || p.coded != nil && !p.coded.alone()
 }
 
+// OnDevice reports whether a device computes the whole result in Prepare.
+func (p *Program) OnDevice() bool {
+	if !p.HoldsResult() {
+		return false
+	}
+	d, ok := p.joint.hessians.(DeviceHessians)
+	return ok && d.Device() != nil
+}
+
 // Use gives the program's joint choice a layer that is loaded already, to try many steps on one layer.
 func (p *Program) Use(l *Layer) {
 	if p.joint != nil {

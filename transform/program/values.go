@@ -63,22 +63,50 @@ func (p *Program) outputs(ctx context.Context, workers int) (sgemm.Matrix, error
 
 // SourceValues returns the result's values [rows, columns] in the source's order, with signs and powers of two undone.
 // They fit a model whose other layers are the source's. The error is ctx's.
-func (p *Program) SourceValues(ctx context.Context) ([]float32, error) {
+func (p *Program) SourceValues(ctx context.Context, workers int) ([]float32, error) {
 	out := make([]float32, p.Rows*p.Cols)
-	err := p.EachValues(ctx, 0, p.Rows, func(b Block, v []float32) {
-		for i := range b.Rows {
-			row := at(p.Row.Gather, b.First+i, b.First+i)
-			for k := range p.Cols {
-				col := at(p.Col.Gather, k, k)
-				x := ldexp(v[i*p.Cols+k], -at(p.Row.Exp, row, 0)-at(p.Col.Exp, col, 0))
-				if at(p.Row.Flip, row, false) != at(p.Col.Flip, col, false) {
-					x = -x
+	step := 16 * p.blockRows()
+	err := parallel.Run(ctx, (p.Rows+step-1)/step, workers, func(ctx context.Context, i int) error {
+		return weights.Guard(p.File(), func() error {
+			return p.EachValues(ctx, i*step, min((i+1)*step, p.Rows), func(b Block, v []float32) {
+				if p.placed() {
+					copy(out[b.First*p.Cols:], v)
+					return
 				}
-				out[row*p.Cols+col] = x
-			}
-		}
+				for i := range b.Rows {
+					p.place(out, b.First+i, v[i*p.Cols:][:p.Cols])
+				}
+			})
+		})
 	})
 	return out, err
+}
+
+// placed reports whether the result's values have the source's order, signs and scale.
+func (p *Program) placed() bool { return p.Row.IsIdentity() && p.Col.IsIdentity() }
+
+// place puts the values of row n of the result to their places in the source's order.
+func (p *Program) place(out []float32, n int, v []float32) {
+	row := at(p.Row.Gather, n, n)
+	for k, x := range v {
+		col := at(p.Col.Gather, k, k)
+		x = ldexp(x, -at(p.Row.Exp, row, 0)-at(p.Col.Exp, col, 0))
+		if at(p.Row.Flip, row, false) != at(p.Col.Flip, col, false) {
+			x = -x
+		}
+		out[row*p.Cols+col] = x
+	}
+}
+
+// Stored returns the bytes of a prepared result that has the source's order, signs and scale. ok is false for others, and
+// for programs that hold no result. The bytes stay valid after Release and must not be changed.
+func (p *Program) Stored() (data []byte, ok bool) {
+	if !p.HoldsResult() || !p.placed() {
+		return nil, false
+	}
+	p.joint.mu.Lock()
+	defer p.joint.mu.Unlock()
+	return p.joint.data, p.joint.data != nil && p.joint.bands == nil
 }
 
 func transposed(m sgemm.Matrix) sgemm.Matrix {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // probe is about the relative error at which sensitivities are measured. It is large enough to measure, and small enough
@@ -93,7 +95,7 @@ func (s *search) measureSensitivities(ctx context.Context, o allocation) (list m
 
 // leftOut are values without those of layers whose sensitivity is known.
 type leftOut struct {
-	Values
+	values
 	known map[string]float64
 }
 
@@ -101,5 +103,12 @@ func (l leftOut) Tensor(ctx context.Context, name string) ([]float32, error) {
 	if _, known := l.known[name]; known {
 		return nil, nil
 	}
-	return l.Values.Tensor(ctx, name)
+	return l.values.Tensor(ctx, name)
+}
+
+func (l leftOut) Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error) {
+	if _, known := l.known[name]; known {
+		return d, nil, true, nil
+	}
+	return l.values.Stored(ctx, name)
 }

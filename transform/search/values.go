@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 
+	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -14,16 +15,37 @@ type values struct {
 
 // Tensor computes a layer's values; nil for a tensor that stays as it is.
 func (v values) Tensor(ctx context.Context, name string) (out []float32, err error) {
+	err = v.prepared(ctx, name, func(p *program.Program) (err error) {
+		out, err = p.SourceValues(ctx, v.s.layers[v.s.index[name]].Workers)
+		return err
+	})
+	return out, err
+}
+
+// Stored computes a layer's values as bytes of the type that stores them; nil for a tensor that stays as it is. If ok is
+// false, Tensor has the values.
+func (v values) Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error) {
+	ok = true
+	err = v.prepared(ctx, name, func(p *program.Program) error {
+		d = p.Source.DType
+		data, ok = p.Stored()
+		return nil
+	})
+	return d, data, ok, err
+}
+
+// prepared calls f with a layer's prepared program, unless the tensor stays as it is.
+func (v values) prepared(ctx context.Context, name string, f func(p *program.Program) error) error {
 	i, ok := v.s.index[name]
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	steps := v.s.point(v.a, i).Steps
 	if len(steps) == 0 {
-		return nil, nil
+		return nil
 	}
 	l := v.s.layers[i]
-	err = weights.Guard(l.Weight.Parts[0].File, func() error {
+	return weights.Guard(l.Weight.Parts[0].File, func() error {
 		p, err := l.Program(ctx, steps...)
 		if err != nil {
 			return err
@@ -33,8 +55,6 @@ func (v values) Tensor(ctx context.Context, name string) (out []float32, err err
 		}
 		defer p.Release()
 		p.Remember()
-		out, err = p.SourceValues(ctx)
-		return err
+		return f(p)
 	})
-	return out, err
 }

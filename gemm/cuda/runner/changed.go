@@ -33,8 +33,26 @@ func (c *changed) Tensor(ctx context.Context, name string) (weights.DType, []byt
 	return c.own.Tensor(ctx, name)
 }
 
+// StoredWeights are weights that may be known as the bytes that store them.
+type StoredWeights interface {
+	forward.Weights
+	// Stored returns a tensor's bytes; nil for a tensor that is left out. If ok is false, Tensor has the values.
+	Stored(ctx context.Context, name string) (d weights.DType, data []byte, ok bool, err error)
+}
+
 // layer asks from for a layer's new values; it returns nil if from leaves the layer out.
 func (c *changed) layer(ctx context.Context, from forward.Weights, l decoder.Layer) (*tensor, error) {
+	if stored, is := from.(StoredWeights); is {
+		d, data, ok, err := stored.Stored(ctx, l.Tensor)
+		switch {
+		case err != nil || ok && data == nil:
+			return nil, err
+		case ok && len(data) != l.Inputs*l.Outputs*d.Bits()/8:
+			return nil, fmt.Errorf("tensor %q: %d bytes of %s were given for %d values", l.Tensor, len(data), d, l.Inputs*l.Outputs)
+		case ok:
+			return &tensor{d, data}, nil
+		}
+	}
 	values, err := from.Tensor(ctx, l.Tensor)
 	if values == nil || err != nil {
 		return nil, err
