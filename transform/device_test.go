@@ -97,10 +97,22 @@ func (h *pretendedHessian) Diagonal(ctx context.Context) ([]float32, error) {
 	return t.Diagonal(), nil
 }
 
-func (h *pretendedHessian) Powers(ctx context.Context, w sgemm.Matrix, q ...sgemm.Matrix) (sums []float64, err error) {
+// decoded are values whose bytes may be others.
+func decoded(v rounding.Values, data []byte) sgemm.Matrix {
+	v.Data = data
+	m := sgemm.Dense(v.Rows, v.Cols, nil)
+	v.Decode(m, 0)
+	return m
+}
+
+func (h *pretendedHessian) Powers(ctx context.Context, v rounding.Values, all ...[]byte) (sums []float64, err error) {
 	m, err := h.matrix(ctx)
+	w, q := decoded(v, v.Data), []sgemm.Matrix{}
+	for _, data := range all {
+		q = append(q, decoded(v, data))
+	}
 	if len(q) == 0 {
-		q = []sgemm.Matrix{{}}
+		q = append(q, sgemm.Matrix{})
 	}
 	h.mu.Lock()
 	h.powers++
@@ -115,7 +127,7 @@ func (h *pretendedHessian) Powers(ctx context.Context, w sgemm.Matrix, q ...sgem
 	return sums, err
 }
 
-func (h *pretendedHessian) Round(ctx context.Context, w sgemm.Matrix, fo rounding.FactorOptions, choosers []rounding.Table, o rounding.Options) (all []sgemm.Matrix, err error) {
+func (h *pretendedHessian) Round(ctx context.Context, v rounding.Values, fo rounding.FactorOptions, choosers []rounding.Table, o rounding.Options) (all [][]byte, err error) {
 	m, err := h.matrix(ctx)
 	if err != nil {
 		return nil, err
@@ -143,11 +155,13 @@ func (h *pretendedHessian) Round(ctx context.Context, w sgemm.Matrix, fo roundin
 			}
 			c = rounding.Trellis{Format: t.Format, Rates: rates, Lambda: 1, Scale: t.Scale}
 		}
-		q, err := rounding.Round(ctx, w, f, c, o)
+		q, err := rounding.Round(ctx, decoded(v, v.Data), f, c, o)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, q)
+		data := make([]byte, len(v.Data))
+		v.Format.Encode(data, q.Data)
+		all = append(all, data)
 	}
 	return all, nil
 }

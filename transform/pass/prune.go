@@ -55,7 +55,7 @@ var Prune = &Pass{
 		if err != nil {
 			return nil, err
 		}
-		pruning, err := rounding.Prune(ctx, m.W, h, rounding.PruneOptions{Signal: m.Signal, Workers: 1})
+		pruning, err := rounding.Prune(ctx, m.Weights(), h, rounding.PruneOptions{Signal: m.Signal, Workers: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -81,14 +81,14 @@ var Prune = &Pass{
 		if err != nil {
 			return nil, err
 		}
-		pruning, err := rounding.Prune(ctx, m.W, h, rounding.PruneOptions{Damp: damp, Signal: m.Signal, Workers: 1})
+		pruning, err := rounding.Prune(ctx, m.Weights(), h, rounding.PruneOptions{Damp: damp, Signal: m.Signal, Workers: 1})
 		if err != nil {
 			return nil, err
 		}
-		saved := max(0, rates.Significant[1]-rates.Line) * (float64(m.W.Rows) + l.Freed)
+		saved := max(0, rates.Significant[1]-rates.Line) * (float64(m.Rows) + l.Freed)
 		return func(lambda float64) any {
 			n := pruning.Best(lambda * saved)
-			if n == 0 || n == m.W.Cols {
+			if n == 0 || n == m.Cols {
 				return nil
 			}
 			return Pruned{Inputs: m.Positions(pruning.Order[:n])}

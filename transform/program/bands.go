@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Bands are ranges [first, end) of a result's rows, in ascending order, by which a large layer is measured. nil stands
@@ -43,12 +45,39 @@ func (b Bands) find(row int) int {
 	return -1
 }
 
-// OutputsOf is Outputs with the rows of some bands alone, without gaps.
-func (p *Program) OutputsOf(ctx context.Context, bands Bands) (sgemm.Matrix, error) {
-	return p.outputsOf(ctx, bands, 1)
+// StoredOf returns the rows of some bands of the result as stored, without gaps; nil stands for all rows. Outputs must be
+// rows. The bytes must not be changed, and may lie in a mapped file; after Release they stay valid.
+func (p *Program) StoredOf(ctx context.Context, bands Bands, workers int) ([]byte, error) {
+	switch {
+	case p.OutAxis == 1:
+		return nil, fmt.Errorf("%s: tensor %q: its rows are no outputs", p.File(), p.Source.Name)
+	case p.joint != nil && !p.joint.isAlone && p.joint.data != nil && (p.joint.bands == nil) == (bands == nil):
+		return p.joint.data, nil
+	case bands == nil && p.IsIdentity():
+		return p.Source.ReadRows(nil, 0, p.Rows), nil
+	}
+	size := p.RowBytes()
+	data := make([]byte, bands.of(p.Rows).rows()*size)
+	rest := data
+	for _, r := range bands.of(p.Rows) {
+		part := rest[:(r[1]-r[0])*size]
+		rest = rest[len(part):]
+		step := 16 * p.blockRows()
+		err := parallel.Run(ctx, (r[1]-r[0]+step-1)/step, workers, func(ctx context.Context, i int) error {
+			first := r[0] + i*step
+			n := min(step, r[1]-first)
+			return weights.Guard(p.File(), func() error {
+				return p.EachBlock(ctx, first, first+n, func(b Block) { copy(part[(b.First-r[0])*size:], b.Data) })
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
 }
 
-// outputsOf is OutputsOf with the given number of goroutines for a whole layer.
+// outputsOf is Outputs with the rows of some bands alone, without gaps. workers count for a whole layer.
 func (p *Program) outputsOf(ctx context.Context, bands Bands, workers int) (sgemm.Matrix, error) {
 	if bands == nil {
 		return p.outputs(ctx, workers)

@@ -105,7 +105,7 @@ func (p *Program) HoldsResult() bool {
 
 // OnDevice reports whether a device computes the whole result in Prepare.
 func (p *Program) OnDevice() bool {
-	if !p.HoldsResult() {
+	if p.joint == nil || p.joint.isAlone || p.OutAxis != 0 {
 		return false
 	}
 	d, ok := p.joint.hessians.(DeviceHessians)
@@ -189,11 +189,40 @@ func (p *Program) choose(ctx context.Context, workers int) (data []byte, err err
 	if err != nil {
 		return nil, err
 	}
+	if t, ok := c.table(l); ok {
+		all, err := c.onDevice(ctx, l, []rounding.Table{t}, workers)
+		if err == nil {
+			return p.received(l, all[0]), nil
+		}
+		if !errors.Is(err, rounding.ErrNoFeedback) {
+			return nil, err
+		}
+	}
 	q, err := c.values(ctx, l, workers)
 	if err != nil {
 		return nil, err
 	}
 	return p.stored(ctx, l, q, workers)
+}
+
+// received returns the result's bytes of the values that a device chose.
+func (p *Program) received(l *Layer, data []byte) []byte {
+	p.joint.bands = l.bands
+	size := p.RowBytes()
+	rows, _ := p.joint.outputPlaces(p)
+	for _, r := range rows {
+		i := l.bands.find(r)
+		if i < 0 {
+			continue
+		}
+		row := data[i*size:][:size]
+		for k := range p.Cols {
+			if p.Format.Finite(p.Format.Elem(row, k)) {
+				p.Format.SetElem(row, k, 0)
+			}
+		}
+	}
+	return data
 }
 
 // stored returns the bytes of values [N, K], of the rows that the layer has.
@@ -253,7 +282,7 @@ func (j *joint) choosing(ctx context.Context, p *Program, l *Layer) (c choosing,
 		c.first, _ = in.Places(k, j.zeroInputs) // checked when it was compiled
 	}
 	_, all := j.outputPlaces(p)
-	c.chooser, err = j.choices(ctx, p, rounding.Loss{Signal: l.Signal}.Scale(l.W.Rows*l.W.Cols))
+	c.chooser, err = j.choices(ctx, p, rounding.Loss{Signal: l.Signal}.Scale(l.Rows*l.Cols))
 	if l.bands != nil {
 		c.chooser = banded{c.chooser, l.bands, all}
 	}
@@ -266,23 +295,19 @@ func (c choosing) table(l *Layer) (t rounding.Table, ok bool) {
 		return t, false
 	}
 	if tabulated, ok := c.chooser.(rounding.Tabulated); ok {
-		return tabulated.Table(l.W.Rows, l.W.Cols)
+		return tabulated.Table(l.Rows, l.Cols)
 	}
 	return t, false
 }
 
-// values returns the layer's values [N, K].
+// onDevice returns the layer's values by several tables, as stored.
+func (c choosing) onDevice(ctx context.Context, l *Layer, tables []rounding.Table, workers int) ([][]byte, error) {
+	return l.on.Round(ctx, l.stored, rounding.FactorOptions{Damp: c.damp, First: c.first}, tables, rounding.Options{Workers: workers, Zero: len(c.first)})
+}
+
+// values returns the layer's values [N, K], computed on the CPU.
 func (c choosing) values(ctx context.Context, l *Layer, workers int) (q sgemm.Matrix, err error) {
-	if t, ok := c.table(l); ok {
-		all, err := l.on.Round(ctx, l.W, rounding.FactorOptions{Damp: c.damp, First: c.first}, []rounding.Table{t}, rounding.Options{Workers: workers, Zero: len(c.first)})
-		if err == nil {
-			return all[0], nil
-		}
-		if !errors.Is(err, rounding.ErrNoFeedback) {
-			return q, err
-		}
-	}
-	f := rounding.Flat(l.W.Cols)
+	f := rounding.Flat(l.Cols)
 	switch {
 	case c.damp > 0:
 		f, err = l.dampedFactor(ctx, c.damp, c.first, workers)
@@ -295,7 +320,7 @@ func (c choosing) values(ctx context.Context, l *Layer, workers int) (q sgemm.Ma
 	if err != nil {
 		return q, err
 	}
-	return rounding.Round(ctx, l.W, f, c.chooser, rounding.Options{Workers: workers, Zero: len(c.first)})
+	return rounding.Round(ctx, l.Weights(), f, c.chooser, rounding.Options{Workers: workers, Zero: len(c.first)})
 }
 
 func (j *joint) choices(ctx context.Context, p *Program, scale float64) (c rounding.Chooser, err error) {

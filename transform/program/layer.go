@@ -45,18 +45,20 @@ type DeviceHessians interface {
 
 // Layer holds a linear layer's weights before its operations, outputs as rows.
 type Layer struct {
-	W sgemm.Matrix // [N, K]
+	Rows, Cols int // outputs and inputs
 	// Signal is the mean square of the outputs, summed over the outputs: on the Hessian's inputs, or without a Hessian
 	// on independent inputs of unit variance.
 	Signal float64
 
-	bands  Bands                  // rows of the result that W has; nil: all
+	bands  Bands                  // rows of the result that the layer has; nil: all
 	from   []int                  // the source's position of each input
-	finite bool                   // all values of W are finite
+	finite bool                   // all weights are finite; false on a device
 	known  bool                   // the Hessian is known
 	on     rounding.DeviceHessian // nil: the CPU rounds
+	stored rounding.Values        // the weights on a device
 
 	mu     sync.Mutex
+	w      sgemm.Matrix                                // the weights; without rows until they are needed
 	read   func(context.Context) (sgemm.Matrix, error) // the Hessian
 	h      sgemm.Matrix                                // without rows until it is read
 	damp   float64                                     // damping of factor
@@ -76,12 +78,12 @@ func (l *Layer) Positions(inputs []int) []int {
 // layerOf loads the program's layer with the outputs of some bands. h may be nil; held chooses [Hessians.Held]. A program
 // that uses the layer computes the rows of these bands.
 func (p *Program) layerOf(ctx context.Context, bands Bands, h Hessians, held bool, workers int) (*Layer, error) {
-	w, err := p.Lossless().outputsOf(ctx, bands, workers)
-	if err != nil {
-		return nil, err
-	}
 	axis, k := p.InputAxis()
-	l := &Layer{W: w, bands: bands, from: make([]int, k), count: p.count, finite: allFinite(w, workers)}
+	_, n := p.OutputAxis()
+	if bands != nil {
+		n = bands.rows()
+	}
+	l := &Layer{Rows: n, Cols: k, bands: bands, from: make([]int, k), count: p.count}
 	for i := range l.from {
 		l.from[i] = at(axis.Gather, i, i)
 	}
@@ -92,17 +94,28 @@ func (p *Program) layerOf(ctx context.Context, bands Bands, h Hessians, held boo
 		}
 		l.known = true
 		l.read = func(ctx context.Context) (sgemm.Matrix, error) { return p.hessian(ctx, of) }
-		if l.on = p.onDevice(h, held); l.on == nil {
-			if _, err := l.Hessian(ctx); err != nil {
-				return nil, err
-			}
+		l.on = p.onDevice(h, held)
+	}
+	var err error
+	if l.on != nil {
+		l.stored = rounding.Values{Rows: n, Cols: k, Format: p.Format}
+		if l.stored.Data, err = p.Lossless().StoredOf(ctx, bands, workers); err != nil {
+			return nil, err
+		}
+	} else {
+		if l.w, err = p.Lossless().outputsOf(ctx, bands, workers); err != nil {
+			return nil, err
+		}
+		l.finite = allFinite(l.w, workers)
+		if _, err := l.Hessian(ctx); err != nil {
+			return nil, err
 		}
 	}
 	if bands != nil || h == nil || held || p.values != nil || p.affine != nil {
-		l.Signal, err = l.power(ctx, sgemm.Matrix{}, workers)
+		l.Signal, err = l.signal(ctx, workers)
 		return l, err
 	}
-	l.Signal, err = p.signals.of(p.Source, func() (float64, error) { return l.power(ctx, sgemm.Matrix{}, workers) })
+	l.Signal, err = p.signals.of(p.Source, func() (float64, error) { return l.signal(ctx, workers) })
 	return l, err
 }
 
@@ -134,7 +147,7 @@ func (s *signals) of(w *quant.Weight, compute func() (float64, error)) (float64,
 // onDevice returns the layer's Hessian on the device of h; nil if the CPU rounds.
 func (p *Program) onDevice(h Hessians, held bool) rounding.DeviceHessian {
 	d, ok := h.(DeviceHessians)
-	if !ok || d.Device() == nil {
+	if !ok || d.Device() == nil || p.OutAxis != 0 || p.Coded() {
 		return nil
 	}
 	axis, _ := p.InputAxis()
@@ -160,6 +173,17 @@ func (p *Program) onDevice(h Hessians, held bool) rounding.DeviceHessian {
 	}
 	moved := sha256.Sum256(fmt.Append(nil, axis))
 	return d.Device().Hessian(fmt.Sprintf("%s %s %v %x", d.Key(), d.Input(p.Source.Name), held, moved), load)
+}
+
+// Weights returns the weights [N, K].
+func (l *Layer) Weights() sgemm.Matrix {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.w.Rows == 0 && l.stored.Data != nil {
+		l.w = sgemm.Dense(l.Rows, l.Cols, nil)
+		l.stored.Decode(l.w, 0)
+	}
+	return l.w
 }
 
 // Hessian returns the Hessian [K, K]; without rows if it is not known.
@@ -283,61 +307,73 @@ func (l *Layer) Lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding
 	return rounding.Loss{Error: e, Signal: l.Signal}, err
 }
 
-// LostAll returns [Layer.Lost] for several values.
-func (l *Layer) LostAll(ctx context.Context, all []sgemm.Matrix, workers int) ([]rounding.Loss, error) {
-	lost := make([]rounding.Loss, len(all))
-	if l.on != nil && len(all) > 0 {
-		errors, err := l.on.Powers(ctx, l.W, all...)
-		for i, e := range errors {
-			lost[i] = rounding.Loss{Error: e, Signal: l.Signal}
+// LostOf returns the error of the layer's outputs for the results of several prepared programs of it.
+func (l *Layer) LostOf(ctx context.Context, programs []*Program, workers int) ([]rounding.Loss, error) {
+	lost := make([]rounding.Loss, len(programs))
+	if l.on == nil {
+		for i, p := range programs {
+			q, err := p.outputsOf(ctx, l.bands, workers)
+			if err != nil {
+				return nil, err
+			}
+			if lost[i], err = l.Lost(ctx, q, workers); err != nil {
+				return nil, err
+			}
 		}
-		return lost, err
+		return lost, nil
 	}
-	for i, q := range all {
+	all := make([][]byte, len(programs))
+	for i, p := range programs {
 		var err error
-		if lost[i], err = l.Lost(ctx, q, workers); err != nil {
+		if all[i], err = p.StoredOf(ctx, l.bands, workers); err != nil {
 			return nil, err
 		}
 	}
-	return lost, nil
+	errors, err := l.on.Powers(ctx, l.stored, all...)
+	for i, e := range errors {
+		lost[i] = rounding.Loss{Error: e, Signal: l.Signal}
+	}
+	return lost, err
 }
 
-// Batch is how many values of n elements LostAll should get at a time.
-func (l *Layer) Batch(n int) int {
-	const elements = 1 << 26 // on a device many values together take little longer than one
+// Batch is how many programs LostOf should get at a time.
+func (l *Layer) Batch() int {
+	const elements = 1 << 26 // on a device many results together take little longer than one
 	if l.on == nil {
 		return 1
 	}
-	return max(1, elements/max(1, n))
+	return max(1, elements/max(1, l.Rows*l.Cols))
+}
+
+// signal returns the power of the outputs.
+func (l *Layer) signal(ctx context.Context, workers int) (float64, error) {
+	if l.on == nil {
+		return l.power(ctx, sgemm.Matrix{}, workers)
+	}
+	sums, err := l.on.Powers(ctx, l.stored)
+	if err != nil {
+		return 0, err
+	}
+	return sums[0], nil
 }
 
 // power returns the power of the change of the outputs if the values are those of q, or of the outputs themselves if q
 // has no rows. The inputs are the Hessian's, or without a Hessian inputs of unit variance.
 func (l *Layer) power(ctx context.Context, q sgemm.Matrix, workers int) (sum float64, err error) {
-	if l.on != nil {
-		var all []sgemm.Matrix
-		if q.Rows > 0 {
-			all = append(all, q)
-		}
-		sums, err := l.on.Powers(ctx, l.W, all...)
-		if err != nil {
-			return 0, err
-		}
-		return sums[0], nil
-	}
+	w := l.Weights()
 	if l.known {
 		h, err := l.Hessian(ctx)
 		if err != nil {
 			return 0, err
 		}
-		return rounding.Power(ctx, l.W, q, h, workers)
+		return rounding.Power(ctx, w, q, h, workers)
 	}
-	for n := range l.W.Rows {
+	for n := range w.Rows {
 		if q.Rows == 0 {
-			sum = addPower(sum, l.W.Row(n))
+			sum = addPower(sum, w.Row(n))
 			continue
 		}
-		for k, v := range l.W.Row(n) {
+		for k, v := range w.Row(n) {
 			if d := float64(v); d-d == 0 {
 				d -= float64(q.Row(n)[k])
 				sum += float64(d * d) // explicit, so that no machine fuses it

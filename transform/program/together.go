@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
-	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // PrepareTogether prepares programs of one layer that a device can compute together: they use the same loaded layer and
@@ -41,21 +40,17 @@ func PrepareTogether(ctx context.Context, programs []*Program, workers int) erro
 		groups[i].programs, groups[i].tables = append(groups[i].programs, p), append(groups[i].tables, t)
 	}
 	for _, g := range groups {
-		l, c := g.programs[0].joint.layer, g.choosing
-		all, err := l.on.Round(ctx, l.W, rounding.FactorOptions{Damp: c.damp, First: c.first}, g.tables, rounding.Options{Workers: workers, Zero: len(c.first)})
+		l := g.programs[0].joint.layer
+		all, err := g.choosing.onDevice(ctx, l, g.tables, workers)
 		if errors.Is(err, rounding.ErrNoFeedback) {
 			continue
 		}
+		if err != nil {
+			p := g.programs[0]
+			return fmt.Errorf("%s: tensor %q: %w", p.File(), p.Source.Name, err)
+		}
 		for i, p := range g.programs {
-			if err == nil {
-				err = weights.Guard(p.File(), func() (err error) {
-					p.joint.data, err = p.stored(ctx, l, all[i], workers)
-					return err
-				})
-			}
-			if err != nil {
-				return fmt.Errorf("%s: tensor %q: %w", p.File(), p.Source.Name, err)
-			}
+			p.joint.data = p.received(l, all[i])
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func (p *Program) place(out []float32, n int, v []float32) {
 // Stored returns the bytes of a prepared result that has the source's order, signs and scale. ok is false for others, and
 // for programs that hold no result. The bytes stay valid after Release and must not be changed.
 func (p *Program) Stored() (data []byte, ok bool) {
-	if !p.HoldsResult() || !p.placed() {
+	if p.joint == nil || p.joint.isAlone || !p.placed() {
 		return nil, false
 	}
 	p.joint.mu.Lock()

@@ -23,10 +23,26 @@ type Device interface {
 type DeviceHessian interface {
 	// Diagonal returns the Hessian's diagonal.
 	Diagonal(ctx context.Context) ([]float32, error)
-	// Powers returns [Power] of w and each q; of w itself without any q.
-	Powers(ctx context.Context, w sgemm.Matrix, q ...sgemm.Matrix) ([]float64, error)
-	// Round is [NewFactor], and then [Round] with each of some choosers. They are [Alike].
-	Round(ctx context.Context, w sgemm.Matrix, f FactorOptions, choosers []Table, o Options) ([]sgemm.Matrix, error)
+	// Powers returns [Power] of w and each q, which has w's shape and format; of w itself without any q.
+	Powers(ctx context.Context, w Values, q ...[]byte) ([]float64, error)
+	// Round is [NewFactor], and then [Round] with each of some choosers. They are [Table.Alike], for w's format. Values
+	// that are not finite keep their bits.
+	Round(ctx context.Context, w Values, f FactorOptions, choosers []Table, o Options) ([][]byte, error)
+}
+
+// Values are values [Rows, Cols] as a format stores them, row by row. Data may lie in a mapped file.
+type Values struct {
+	Rows, Cols int
+	Format     weights.Format
+	Data       []byte
+}
+
+// Decode writes the values of rows from first on into m.
+func (v Values) Decode(m sgemm.Matrix, first int) {
+	size := v.Cols * v.Format.Bits / 8
+	for n := range m.Rows {
+		v.Format.Decode(m.Row(n), v.Data[(first+n)*size:][:size])
+	}
 }
 
 // Triangle is the upper triangle of a Hessian, row by row without gaps.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
@@ -119,45 +118,39 @@ func pointsOf(ctx context.Context, l *pass.Layer, lossy []pass.Choice, lambdas [
 	if err := program.PrepareTogether(ctx, programs, 1); err != nil {
 		return nil, err
 	}
-	sample, held := l.Sample(programs...), (*program.Layer)(nil)
+	held, err := l.Held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sample := l.Sample(programs...)
 	for first := 0; first < len(points); {
-		end := min(first+1, len(points))
-		if held != nil {
-			end = min(first+held.Batch(held.W.Rows*held.W.Cols), len(points))
-		}
-		outputs := make([]sgemm.Matrix, end-first)
-		for i := range outputs {
-			if points[first+i].Energy, outputs[i], err = measured(ctx, l, sample, programs[first+i]); err != nil {
+		end := min(first+held.Batch(), len(points))
+		for i := first; i < end; i++ {
+			if err := points[i].predict(ctx, sample, programs[i]); err != nil {
 				return nil, err
 			}
 		}
-		if held, err = l.Held(ctx); err != nil {
-			return nil, err
-		}
-		lost, err := held.LostAll(ctx, outputs, 1)
+		lost, err := held.LostOf(ctx, programs[first:end], 1)
 		if err != nil {
 			return nil, err
 		}
 		for i, loss := range lost {
 			points[first+i].Error = relative(loss)
+			programs[first+i].Release()
 		}
 		first = end
 	}
 	return points, nil
 }
 
-// measured returns the energy and the outputs of a program.
-func measured(ctx context.Context, l *pass.Layer, s *pass.Sample, p *program.Program) (energy float64, outputs sgemm.Matrix, err error) {
-	if err := p.Prepare(ctx, 1); err != nil {
-		return 0, outputs, err
+// predict prepares a point's program and predicts its energy.
+func (p *point) predict(ctx context.Context, s *pass.Sample, prog *program.Program) error {
+	if err := prog.Prepare(ctx, 1); err != nil {
+		return err
 	}
-	defer p.Release()
-	e, err := s.Energy(ctx, p)
-	if err != nil {
-		return 0, outputs, err
-	}
-	outputs, err = p.OutputsOf(ctx, l.Bands())
-	return e.Relative, outputs, err
+	e, err := s.Energy(ctx, prog)
+	p.Energy = e.Relative
+	return err
 }
 
 // relative returns the error as a share of the signal.
@@ -174,11 +167,11 @@ func heldLoss(ctx context.Context, l *pass.Layer, p *program.Program) (rounding.
 	if err != nil {
 		return rounding.Loss{}, err
 	}
-	after, err := p.OutputsOf(ctx, l.Bands())
+	lost, err := held.LostOf(ctx, []*program.Program{p}, 1)
 	if err != nil {
 		return rounding.Loss{}, err
 	}
-	return held.Lost(ctx, after, 1)
+	return lost[0], nil
 }
 
 // tuned returns the points of the tuned passes, at the given lambdas and at each damping of the pass with Feedback. There

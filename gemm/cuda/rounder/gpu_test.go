@@ -49,7 +49,7 @@ func layer(seed uint64, n, k, tokens int, f weights.Format) (w, h sgemm.Matrix) 
 		w.Data[i] = f.Value(f.FromValue(v))
 	}
 	if f.IsFloat() && n > 2 {
-		w.Data[k+k/2], w.Data[2*k+1] = float32(math.Inf(1)), float32(math.NaN())
+		w.Data[k+k/2], w.Data[2*k+1] = f.Value(f.MaxFinite+1), f.Value(f.MaxFinite+1) // infinite, or NaN
 	}
 	x := sgemm.Dense(tokens, k, nil)
 	size := make([]float64, k)
@@ -77,6 +77,18 @@ func layer(seed uint64, n, k, tokens int, f weights.Format) (w, h sgemm.Matrix) 
 
 func onCard(r *rounder.Rounder, key string, h sgemm.Matrix) rounding.DeviceHessian {
 	return r.Hessian(key, func(context.Context) (*rounding.Triangle, error) { return rounding.NewTriangle(h), nil })
+}
+
+// stored are values as a format stores them.
+func stored(f weights.Format, m sgemm.Matrix) rounding.Values {
+	v := rounding.Values{Rows: m.Rows, Cols: m.Cols, Format: f, Data: make([]byte, m.Rows*m.Cols*f.Bits/8)}
+	f.Encode(v.Data, m.Data)
+	for i, x := range m.Data {
+		if x-x != 0 {
+			f.SetElem(v.Data, i, f.MaxFinite+1)
+		}
+	}
+	return v
 }
 
 // choosers are some of each kind for a format and n outputs.
@@ -116,7 +128,7 @@ func TestGPURound(t *testing.T) {
 			on := onCard(r, t.Name(), h)
 			signal, err := rounding.Power(t.Context(), w, sgemm.Matrix{}, h, 0)
 			testmodel.OK(t, err)
-			got, err := on.Powers(t.Context(), w)
+			got, err := on.Powers(t.Context(), stored(f, w))
 			testmodel.OK(t, err)
 			if got[0] != signal {
 				t.Errorf("power %v, want %v", got[0], signal)
@@ -129,14 +141,14 @@ func TestGPURound(t *testing.T) {
 			factor, err := rounding.NewFactor(t.Context(), h, options)
 			testmodel.OK(t, err)
 			for _, group := range choosers(f, c.n, rounding.Loss{Signal: signal}.Scale(c.n*c.k)) {
-				same(t, on, w, h, factor, options, group, rounding.Options{Zero: c.zero})
+				same(t, on, f, w, h, factor, options, group, rounding.Options{Zero: c.zero})
 			}
 		})
 	}
 }
 
 // same rounds on both and compares bits.
-func same(t *testing.T, on rounding.DeviceHessian, w, h sgemm.Matrix, f *rounding.Factor, fo rounding.FactorOptions, group []rounding.Tabulated, o rounding.Options) {
+func same(t *testing.T, on rounding.DeviceHessian, format weights.Format, w, h sgemm.Matrix, f *rounding.Factor, fo rounding.FactorOptions, group []rounding.Tabulated, o rounding.Options) {
 	t.Helper()
 	var tables []rounding.Table
 	var want []sgemm.Matrix
@@ -150,10 +162,12 @@ func same(t *testing.T, on rounding.DeviceHessian, w, h sgemm.Matrix, f *roundin
 		testmodel.OK(t, err)
 		want = append(want, q)
 	}
-	got, err := on.Round(t.Context(), w, fo, tables, o)
+	source := stored(format, w)
+	got, err := on.Round(t.Context(), source, fo, tables, o)
 	testmodel.OK(t, err)
-	for i, q := range got {
-		wrong := 0
+	for i, data := range got {
+		q, wrong := sgemm.Dense(w.Rows, w.Cols, nil), 0
+		rounding.Values{Rows: w.Rows, Cols: w.Cols, Format: format, Data: data}.Decode(q, 0)
 		for at, v := range q.Data {
 			if a, b := math.Float32bits(v), math.Float32bits(want[i].Data[at]); a != b && !(v != v && want[i].Data[at] != want[i].Data[at]) {
 				if wrong++; wrong == 1 {
@@ -165,7 +179,7 @@ func same(t *testing.T, on rounding.DeviceHessian, w, h sgemm.Matrix, f *roundin
 			t.Errorf("%T %d: %d of %d values differ", group[i], i, wrong, len(q.Data))
 		}
 	}
-	powers, err := on.Powers(t.Context(), w, got...)
+	powers, err := on.Powers(t.Context(), source, got...)
 	testmodel.OK(t, err)
 	for i, q := range want {
 		p, err := rounding.Power(t.Context(), w, q, h, 0)
@@ -188,17 +202,17 @@ func TestGPURefuses(t *testing.T) {
 	}
 	_, h = layer(1, 8, 96, 200, f)
 	h.Data[3*96+90], h.Data[90*96+3] = 1e4, 1e4
-	_, err := onCard(r, "indefinite", h).Round(t.Context(), w, rounding.FactorOptions{}, tables, rounding.Options{})
+	_, err := onCard(r, "indefinite", h).Round(t.Context(), stored(f, w), rounding.FactorOptions{}, tables, rounding.Options{})
 	if _, want := rounding.NewFactor(t.Context(), h, rounding.FactorOptions{}); err == nil || want == nil || err.Error() != want.Error() {
 		t.Errorf("error %v, the CPU's %v", err, want)
 	}
-	if _, err := onCard(r, "zero", sgemm.Dense(96, 96, nil)).Round(t.Context(), w, rounding.FactorOptions{}, tables, rounding.Options{}); !errors.Is(err, rounding.ErrNoFeedback) {
+	if _, err := onCard(r, "zero", sgemm.Dense(96, 96, nil)).Round(t.Context(), stored(f, w), rounding.FactorOptions{}, tables, rounding.Options{}); !errors.Is(err, rounding.ErrNoFeedback) {
 		t.Errorf("error %v of a zero Hessian", err)
 	}
 	_, h = layer(1, 8, 96, 200, f)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := onCard(r, "ended", h).Round(ctx, w, rounding.FactorOptions{}, tables, rounding.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := onCard(r, "ended", h).Round(ctx, stored(f, w), rounding.FactorOptions{}, tables, rounding.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v of an ended context", err)
 	}
 }
@@ -220,23 +234,26 @@ func BenchmarkGPU(b *testing.B) {
 				at++
 			}
 		}
+		v := stored(f, w)
 		on := r.Hessian(fmt.Sprint(c), func(context.Context) (*rounding.Triangle, error) { return h, nil })
 		var tables []rounding.Table
 		for i := range c.choosers {
 			t, _ := rounding.Trellis{Format: f, Rates: rounding.Rates{Significant: []float64{.9, .9, .92, .94, .96, .97, .98, .99, 1}}, Lambda: math.Ldexp(1, -i), Scale: 1}.Table(c.n, c.k)
 			tables = append(tables, t)
 		}
-		var q []sgemm.Matrix
+		var q [][]byte
+		_, err := on.Powers(b.Context(), v) // loads the Hessian
+		testmodel.OK(b, err)
 		b.Run(fmt.Sprintf("round/%dx%dx%d", c.choosers, c.n, c.k), func(b *testing.B) {
 			for b.Loop() {
 				var err error
-				q, err = on.Round(b.Context(), w, rounding.FactorOptions{Damp: 0.01}, tables, rounding.Options{})
+				q, err = on.Round(b.Context(), v, rounding.FactorOptions{Damp: 0.01}, tables, rounding.Options{})
 				testmodel.OK(b, err)
 			}
 		})
 		b.Run(fmt.Sprintf("power/%dx%dx%d", c.choosers, c.n, c.k), func(b *testing.B) {
 			for b.Loop() {
-				_, err := on.Powers(b.Context(), w, q...)
+				_, err := on.Powers(b.Context(), v, q...)
 				testmodel.OK(b, err)
 			}
 		})

@@ -5,43 +5,49 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
-	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
 )
 
 // chunkRows is the number of rows whose powers are one sum, as in package rounding.
 const chunkRows = 256
 
 // Powers implements [rounding.DeviceHessian].
-func (h *handle) Powers(ctx context.Context, w sgemm.Matrix, q ...sgemm.Matrix) ([]float64, error) {
+func (h *handle) Powers(ctx context.Context, w rounding.Values, q ...[]byte) ([]float64, error) {
 	on, err := h.hessian(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer on.users.Add(-1)
-	for _, m := range append([]sgemm.Matrix{w}, q...) {
-		if m.Rows != w.Rows || m.Cols != on.width {
-			panic(fmt.Sprintf("rounder: w of %d×%d, q of %d×%d and a Hessian of %d columns do not fit", w.Rows, w.Cols, m.Rows, m.Cols, on.width))
+	for _, data := range q {
+		if len(data) != len(w.Data) {
+			panic(fmt.Sprintf("rounder: %d and %d bytes of values do not fit", len(w.Data), len(data)))
 		}
 	}
-	t := transfer{narrow: isNarrow(0, append([]sgemm.Matrix{w}, q...)...)}
+	if w.Cols != on.width {
+		panic(fmt.Sprintf("rounder: w of %d×%d and a Hessian of %d columns do not fit", w.Rows, w.Cols, on.width))
+	}
 	sums := make([]float64, max(1, len(q)))
-	rows := max(chunkRows, min(w.Rows, mostElements/w.Cols/chunkRows*chunkRows))
+	step := max(chunkRows, min(w.Rows, mostElements/w.Cols/chunkRows*chunkRows))
 	together := max(1, min(len(sums), mostElements/max(1, w.Rows*w.Cols)))
 	for c := 0; c < len(sums); c += together {
-		for n := 0; n < w.Rows; n += rows {
-			end := min(n+rows, w.Rows)
-			p := &powers{handle: h, ctx: ctx, copies: min(together, len(sums)-c), rows: end - n, t: t}
-			t.w = w
-			in := t.rows(n, end)
-			var others []byte
-			if len(q) > 0 {
-				others = t.buffer(p.copies * p.rows * w.Cols)
-				part := len(others) / p.copies
-				for i := range p.copies {
-					t.encode(others[i*part:(i+1)*part], q[c+i].Slice(n, end, 0, w.Cols))
-				}
+		for n := 0; n < w.Rows; n += step {
+			end := min(n+step, w.Rows)
+			p := &powers{handle: h, ctx: ctx, copies: min(together, len(sums)-c), rows: end - n, bytes: size(w.Format)}
+			own, err := rows(w, n, end, 0)
+			if err != nil {
+				return nil, err
 			}
-			parts, err := p.run(on, in, others)
+			var others [][]byte
+			for i := c; i < min(c+p.copies, len(q)); i++ {
+				v := w
+				v.Data = q[i]
+				other, err := rows(v, n, end, 0)
+				if err != nil {
+					return nil, err
+				}
+				others = append(others, other)
+			}
+			parts, err := p.run(on, own, others)
 			if err != nil {
 				return nil, err
 			}
@@ -58,11 +64,11 @@ type powers struct {
 	*handle
 	ctx          context.Context
 	copies, rows int
-	t            transfer
+	bytes        int // of a value
 }
 
 // run returns the sums of chunks, copy by copy.
-func (p *powers) run(on *hessian, w, q []byte) (sums []float64, err error) {
+func (p *powers) run(on *hessian, w []byte, q [][]byte) (sums []float64, err error) {
 	p.work.Lock()
 	defer p.work.Unlock()
 	if err := p.ctx.Err(); err != nil {
@@ -86,7 +92,7 @@ func (p *powers) run(on *hessian, w, q []byte) (sums []float64, err error) {
 			name  string
 			bytes int
 		}{
-			{&h, "the factor", 4 * ld * ld}, {&order, "the order", 4 * ld}, {&raw, "stored values", len(w)}, {&others, "other values", len(q)},
+			{&h, "the factor", 4 * ld * ld}, {&order, "the order", 4 * ld}, {&raw, "stored values", len(w)}, {&others, "other values", len(q) * len(w)},
 			{&et, "values", 4 * ld * ldAll}, {&eh, "errors", 4 * ld * ldAll}, {&from, "steps", 4 * len(first)}, {&to, "sums", 8 * chunks},
 		} {
 			if *s.to, err = p.space(s.name, s.bytes); err != nil {
@@ -100,8 +106,13 @@ func (p *powers) run(on *hessian, w, q []byte) (sums []float64, err error) {
 		for _, s := range []struct {
 			to   cuda.Address
 			data []byte
-		}{{order, bytesOf(own)}, {raw, w}, {others, q}, {from, bytesOf(first)}} {
+		}{{order, bytesOf(own)}, {raw, w}, {from, bytesOf(first)}} {
 			if err := p.device.Upload(s.to, s.data); err != nil {
+				return err
+			}
+		}
+		for i, data := range q {
+			if err := p.device.Upload(others.Plus(i*len(w)), data); err != nil {
 				return err
 			}
 		}
@@ -118,7 +129,7 @@ func (p *powers) run(on *hessian, w, q []byte) (sums []float64, err error) {
 		}
 		k := p.kernels
 		if err := k.gather.Launch(cuda.Grid{X: ceil(width, square), Y: ceil(p.rows, square), Z: p.copies}, cuda.Grid{X: threads},
-			et, cuda.Address(0), ldAll, raw, others, cuda.Address(0), p.rows, width, p.copies, flag(p.t.narrow)); err != nil {
+			et, cuda.Address(0), ldAll, raw, others, cuda.Address(0), p.rows, width, p.copies, flag(p.bytes == 2)); err != nil {
 			return err
 		}
 		if err := k.multiply(eh, ld, et, ldAll, h, ld, all, width, ld, true, false); err != nil {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
-	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // mostElements is the number of values that are rounded at a time. Rows do not see each other, so a layer may be rounded
@@ -14,9 +14,9 @@ import (
 const mostElements = 1 << 27
 
 // Round implements [rounding.DeviceHessian].
-func (h *handle) Round(ctx context.Context, w sgemm.Matrix, f rounding.FactorOptions, choosers []rounding.Table, o rounding.Options) ([]sgemm.Matrix, error) {
-	for _, c := range choosers[1:] {
-		if !choosers[0].Alike(c) {
+func (h *handle) Round(ctx context.Context, w rounding.Values, f rounding.FactorOptions, choosers []rounding.Table, o rounding.Options) ([][]byte, error) {
+	for _, c := range choosers {
+		if !choosers[0].Alike(c) || c.Format != w.Format {
 			return nil, fmt.Errorf("rounding on the GPU: choosers differ in more than prices")
 		}
 	}
@@ -39,30 +39,34 @@ func (h *handle) Round(ctx context.Context, w sgemm.Matrix, f rounding.FactorOpt
 	if damp == 0 {
 		return nil, rounding.ErrNoFeedback
 	}
-	from := newTransfer(w, choosers[0].Format, o.Workers)
-	all := make([]sgemm.Matrix, len(choosers))
-	for i := range all {
-		all[i] = sgemm.Dense(w.Rows, w.Cols, nil)
-	}
+	all := make([][]byte, 0, len(choosers))
 	// Choosers are taken together as far as there is room, or else rows of one chooser.
 	together := max(1, min(len(choosers), mostElements/max(1, w.Rows*w.Cols)))
-	rows := w.Rows
+	step := w.Rows
 	if together == 1 {
-		rows = max(1, min(rows, mostElements/w.Cols))
+		step = max(1, min(step, mostElements/w.Cols))
 	}
-	j := &job{handle: h, ctx: ctx, order: order, damp: damp, zero: o.Zero}
+	j := &job{handle: h, ctx: ctx, format: w.Format, order: order, damp: damp, zero: o.Zero}
 	for c := 0; c < len(choosers); c += together {
 		j.choosers = choosers[c:min(c+together, len(choosers))]
-		for n := 0; n < w.Rows; n += rows {
-			end := min(n+rows, w.Rows)
-			out := from.buffer(len(j.choosers) * (end - n) * w.Cols)
-			if err := j.run(on, from.rows(n, end), out, n, end); err != nil {
+		bytes := w.Rows * w.Cols * size(w.Format)
+		raw := make([]byte, len(j.choosers)*bytes)
+		for n := 0; n < w.Rows; n += step {
+			end := min(n+step, w.Rows)
+			in, err := rows(w, n, end, o.Workers)
+			if err != nil {
 				return nil, err
 			}
-			for i := range j.choosers {
-				part := len(out) / len(j.choosers)
-				from.decode(all[c+i].Slice(n, end, 0, w.Cols), out[i*part:(i+1)*part])
+			out := raw
+			if step < w.Rows {
+				out = raw[n*w.Cols*size(w.Format) : end*w.Cols*size(w.Format)]
 			}
+			if err := j.run(on, in, out, n, end); err != nil {
+				return nil, err
+			}
+		}
+		for i := range j.choosers {
+			all = append(all, stored(w, 0, raw[i*bytes:(i+1)*bytes:(i+1)*bytes], o.Workers))
 		}
 	}
 	return all, nil
@@ -72,6 +76,7 @@ func (h *handle) Round(ctx context.Context, w sgemm.Matrix, f rounding.FactorOpt
 type job struct {
 	*handle
 	ctx      context.Context
+	format   weights.Format
 	order    []int
 	damp     float64
 	zero     int
@@ -206,7 +211,7 @@ func (j *job) upload(in []byte, rows, first int) (err error) {
 		return err
 	}
 	if err := j.kernels.gather.Launch(cuda.Grid{X: ceil(j.width, square), Y: ceil(rows, square), Z: len(j.choosers)}, cuda.Grid{X: threads},
-		j.values, j.errors, j.ldRows, raw, cuda.Address(0), j.where, rows, j.width, len(j.choosers), flag(narrow(c.Format))); err != nil {
+		j.values, j.errors, j.ldRows, raw, cuda.Address(0), j.where, rows, j.width, len(j.choosers), flag(size(j.format) == 2)); err != nil {
 		return err
 	}
 	return j.kernels.gains.Launch(cuda.Grid{X: ceil(j.width, threads)}, cuda.Grid{X: threads}, j.gain, j.d, c.Scale, j.width)
@@ -244,7 +249,7 @@ func (j *job) download(out []byte) error {
 		return err
 	}
 	if err := j.kernels.scatter.Launch(cuda.Grid{X: ceil(j.width, square), Y: ceil(j.rows, square)}, cuda.Grid{X: threads},
-		raw, j.values, j.ldRows, j.where, j.rows, j.width, flag(narrow(j.choosers[0].Format))); err != nil {
+		raw, j.values, j.ldRows, j.where, j.rows, j.width, flag(size(j.format) == 2)); err != nil {
 		return err
 	}
 	return j.device.Download(out, raw)

@@ -1,92 +1,56 @@
 package rounder
 
 import (
-	"encoding/binary"
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// narrow reports whether values travel as BF16, the upper half of a float32.
-func narrow(f weights.Format) bool { return f.DType == weights.BF16 }
+// travels reports whether values go to the card as they are stored. The others go as F32.
+func travels(f weights.Format) bool { return f.DType == weights.BF16 || f.DType == weights.F32 }
 
-// transfer brings values of a layer to the card and back: values of BF16 in 2 bytes, all others in 4.
-type transfer struct {
-	w       sgemm.Matrix
-	narrow  bool
-	workers int
-}
-
-func newTransfer(w sgemm.Matrix, f weights.Format, workers int) transfer {
-	return transfer{w, narrow(f), workers}
-}
-
-func (t transfer) size() int {
-	if t.narrow {
+// size is the bytes of a value on its way to the card.
+func size(f weights.Format) int {
+	if f.DType == weights.BF16 {
 		return 2
 	}
 	return 4
 }
 
-// buffer holds n values.
-func (t transfer) buffer(n int) []byte { return make([]byte, n*t.size()) }
-
-// rows are the values of some rows.
-func (t transfer) rows(first, end int) []byte {
-	out := t.buffer((end - first) * t.w.Cols)
-	t.encode(out, t.w.Slice(first, end, 0, t.w.Cols))
-	return out
-}
-
-func (t transfer) encode(out []byte, w sgemm.Matrix) {
-	bytes := w.Cols * t.size()
-	parallel.Do(w.Rows, t.workers, func(n int) {
-		to := out[n*bytes:][:bytes]
-		for k, v := range w.Row(n) {
-			if t.narrow {
-				binary.LittleEndian.PutUint16(to[2*k:], uint16(math.Float32bits(v)>>16))
-			} else {
-				binary.LittleEndian.PutUint32(to[4*k:], math.Float32bits(v))
-			}
-		}
-	})
-}
-
-func (t transfer) decode(to sgemm.Matrix, data []byte) {
-	bytes := to.Cols * t.size()
-	parallel.Do(to.Rows, t.workers, func(n int) {
-		from := data[n*bytes:][:bytes]
-		row := to.Row(n)
-		for k := range row {
-			if t.narrow {
-				row[k] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*k:])) << 16)
-			} else {
-				row[k] = math.Float32frombits(binary.LittleEndian.Uint32(from[4*k:]))
-			}
-		}
-	})
-}
-
-// isNarrow reports whether BF16 holds all values exactly.
-func isNarrow(workers int, all ...sgemm.Matrix) bool {
-	const low = 1<<16 - 1
-	for _, m := range all {
-		wide := make([]bool, m.Rows)
-		parallel.Do(m.Rows, workers, func(n int) {
-			for _, v := range m.Row(n) {
-				if math.Float32bits(v)&low != 0 {
-					wide[n] = true
-					return
-				}
-			}
-		})
-		for _, w := range wide {
-			if w {
-				return false
-			}
-		}
+// rows returns rows first to end on their way to the card.
+func rows(v rounding.Values, first, end, workers int) (data []byte, err error) {
+	if travels(v.Format) {
+		bytes := v.Cols * size(v.Format)
+		return v.Data[first*bytes : end*bytes], nil
 	}
-	return true
+	m := sgemm.Dense(end-first, v.Cols, nil)
+	err = weights.Guard("values of a layer", func() error { v.Decode(m, first); return nil })
+	return bytesOf(m.Data), err
+}
+
+// stored turns values from the card, of rows first on of w, into bytes of w's format.
+func stored(w rounding.Values, first int, data []byte, workers int) []byte {
+	f := w.Format
+	if travels(f) {
+		return data
+	}
+	n := len(data) / 4
+	values, out := make([]float32, n), make([]byte, n*f.Bits/8)
+	for i := range values {
+		values[i] = math.Float32frombits(uint32(data[4*i]) | uint32(data[4*i+1])<<8 | uint32(data[4*i+2])<<16 | uint32(data[4*i+3])<<24)
+	}
+	row := w.Cols * f.Bits / 8
+	parallel.Do(n/w.Cols, workers, func(i int) {
+		to, own := out[i*row:][:row], w.Data[(first+i)*row:][:row]
+		f.Encode(to, values[i*w.Cols:][:w.Cols])
+		for k := range w.Cols {
+			if v := f.Elem(own, k); !f.Finite(v) {
+				f.SetElem(to, k, v)
+			}
+		}
+	})
+	return out
 }
