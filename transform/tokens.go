@@ -178,12 +178,8 @@ func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress
 		return h, err
 	}
 	on := t.calibrate()
+	rounder := t.rounder(ctx)
 	var err error
-	if t.Device != nil {
-		if h.rounder, err = t.Device.Rounder(ctx); err != nil {
-			return h, err
-		}
-	}
 	options := func(before int) hessian.Options {
 		return hessian.Options{Workers: workers, Key: h.key, Progress: func(n, total int) {
 			if progress != nil {
@@ -202,9 +198,31 @@ func (t *Tokens) hessians(ctx context.Context, spend bool, workers int, progress
 		h.held, t.reference, err = on.CollectAndScore(ctx, t.held.Sequences, held, options(1))
 	}
 	if err != nil {
-		err = t.failed(ctx, held, t.held.Error(err))
+		return h, t.failed(ctx, held, t.held.Error(err))
 	}
+	h.rounder, err = rounder()
 	return h, err
+}
+
+// rounder opens the device that rounds while statistics are collected. The function it returns waits for the device; nil:
+// the CPU rounds.
+func (t *Tokens) rounder(ctx context.Context) func() (rounding.Device, error) {
+	if t.Device == nil {
+		return func() (rounding.Device, error) { return nil, nil }
+	}
+	type opened struct {
+		device rounding.Device
+		err    error
+	}
+	ready := make(chan opened, 1)
+	go func() {
+		d, err := t.Device.Rounder(ctx)
+		ready <- opened{d, err}
+	}()
+	return func() (rounding.Device, error) {
+		o := <-ready
+		return o.device, o.err
+	}
 }
 
 // failed removes statistics that could not be finished, unless an interrupted call can go on with them.

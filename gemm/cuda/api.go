@@ -24,6 +24,8 @@ type api struct {
 	cuMemGetInfo              func(free, total *uint64) result
 	cuMemAlloc                func(address *uint64, bytes uint64) result
 	cuMemFree                 func(address uint64) result
+	cuMemAllocHost            func(memory **byte, bytes uint64) result
+	cuMemFreeHost             func(memory *byte) result
 	cuMemcpyHtoD              func(to uint64, from *byte, bytes uint64) result
 	cuMemcpyDtoH              func(to *byte, from uint64, bytes uint64) result
 	cuMemcpyDtoD              func(to, from uint64, bytes uint64) result
@@ -93,6 +95,8 @@ func (a *api) driverSymbols() []symbol {
 		{"cuMemGetInfo_v2", &a.cuMemGetInfo},
 		{"cuMemAlloc_v2", &a.cuMemAlloc},
 		{"cuMemFree_v2", &a.cuMemFree},
+		{"cuMemAllocHost_v2", &a.cuMemAllocHost},
+		{"cuMemFreeHost", &a.cuMemFreeHost},
 		{"cuMemcpyHtoD_v2", &a.cuMemcpyHtoD},
 		{"cuMemcpyDtoH_v2", &a.cuMemcpyDtoH},
 		{"cuMemcpyDtoD_v2", &a.cuMemcpyDtoD},

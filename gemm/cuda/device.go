@@ -19,7 +19,8 @@ type Device struct {
 	context, stream, lt uintptr
 	workspace           uint64
 	one                 uint64 // float32 1, the scale of FP8 operands
-	staging             []byte // host memory for uploads
+	staging             []byte // host memory for copies; nil until it is needed
+	locked              *byte  // staging, where the driver has allocated it
 	timeline            timeline
 	dequantisers        dequantisers
 
@@ -73,6 +74,10 @@ func (d *Device) tearDown() error {
 	var errs []error
 	if d.lt != 0 {
 		errs = append(errs, d.api.checkLt("cublasLtDestroy", d.api.cublasLtDestroy(d.lt)))
+	}
+	if d.locked != nil {
+		errs = append(errs, d.api.check("cuMemFreeHost", d.api.cuMemFreeHost(d.locked)))
+		d.locked, d.staging = nil, nil
 	}
 	if d.stream != 0 {
 		errs = append(errs, d.api.check("cuStreamDestroy", d.api.cuStreamDestroy(d.stream)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -37,6 +38,7 @@ type card struct {
 	next        uintptr
 	alive       map[uintptr]string
 	memory      map[uint64][]byte
+	host        []fakeHost
 	layouts     map[uintptr]fakeLayout
 	descs       map[uintptr]map[int32][]byte
 	modes       map[uintptr]mode
@@ -57,6 +59,12 @@ type card struct {
 	launched    int // products
 	filled      int // asynchronous fills
 	failures    int // that were planted and happened
+}
+
+// fakeHost is host memory that the driver allocated.
+type fakeHost struct {
+	at     *byte
+	handle uintptr
 }
 
 // fakeGraph is what a graph does.
@@ -209,6 +217,19 @@ func (c *card) driver(a *api) {
 		return 0
 	}
 	a.cuMemFree = func(p uint64) result { delete(c.memory, p); return c.destroy(uintptr(p), "memory") }
+	a.cuMemAllocHost = func(p **byte, n uint64) result {
+		var h uintptr
+		if !c.create("cuMemAllocHost", &h, "host memory") {
+			return errorOutOfMemory
+		}
+		*p = unsafe.SliceData(make([]byte, n))
+		c.host = append(c.host, fakeHost{*p, h})
+		return 0
+	}
+	a.cuMemFreeHost = func(p *byte) result {
+		i := slices.IndexFunc(c.host, func(h fakeHost) bool { return h.at == p })
+		return c.destroy(c.host[i].handle, "host memory")
+	}
 	a.cuMemcpyHtoD = func(to uint64, from *byte, n uint64) result { copy(c.region(to, n), bytesAt(from, n)); return 0 }
 	a.cuMemcpyDtoH = func(to *byte, from, n uint64) result { copy(bytesAt(to, n), c.region(from, n)); return 0 }
 	a.cuMemcpyDtoD = func(to, from, n uint64) result { copy(c.region(to, n), c.region(from, n)); return 0 }

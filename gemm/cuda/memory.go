@@ -1,10 +1,13 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -40,18 +43,26 @@ func (d *Device) freeMemory() (int64, error) {
 	return int64(free), err
 }
 
+// stage returns page-locked host memory, which the card reads and writes several times as fast as other memory. If the
+// driver refuses it, the memory is an ordinary one.
+func (d *Device) stage() []byte {
+	if d.staging == nil {
+		if d.api.cuMemAllocHost(&d.locked, stagingBytes) == success {
+			d.staging = unsafe.Slice(d.locked, stagingBytes)
+		} else {
+			d.locked, d.staging = nil, make([]byte, stagingBytes)
+		}
+	}
+	return d.staging
+}
+
 // upload copies data to the card. Data may lie in a mapped file, so it goes through host memory that cannot
 // fault while the driver reads it.
 func (d *Device) upload(to uint64, data []byte) error {
 	for len(data) > 0 {
-		if d.staging == nil {
-			d.staging = make([]byte, stagingBytes)
-		}
-		part := d.staging[:min(len(data), stagingBytes)]
+		part := d.stage()[:min(len(data), stagingBytes)]
 		err := first(
-			func() error {
-				return weights.Guard("an operand", func() error { copy(part, data); return nil })
-			},
+			func() error { return copied(part, data[:len(part)]) },
 			func() error {
 				return d.api.check("cuMemcpyHtoD", d.api.cuMemcpyHtoD(to, &part[0], uint64(len(part))))
 			},
@@ -65,13 +76,43 @@ func (d *Device) upload(to uint64, data []byte) error {
 	return nil
 }
 
-const stagingBytes = 16 << 20
+const (
+	stagingBytes = 16 << 20
+	// copyBytes is how many bytes one of several goroutines copies.
+	copyBytes   = 2 << 20
+	copyWorkers = 8
+)
 
+// copied copies host memory on several goroutines. from may lie in a mapped file.
+func copied(to, from []byte) error {
+	return parallel.Run(context.Background(), (len(to)+copyBytes-1)/copyBytes, copyWorkers, func(_ context.Context, i int) error {
+		end := min((i+1)*copyBytes, len(to))
+		return weights.Guard("an operand", func() error { copy(to[i*copyBytes:end], from[i*copyBytes:end]); return nil })
+	})
+}
+
+// download copies from the card, after all queued work.
 func (d *Device) download(data []byte, from uint64) error {
 	if err := d.sync(); err != nil {
 		return err
 	}
-	return d.api.check("cuMemcpyDtoH", d.api.cuMemcpyDtoH(&data[0], from, uint64(len(data))))
+	for len(data) > 0 {
+		part := data[:min(len(data), stagingBytes)]
+		through := part
+		if len(part) > copyBytes {
+			through = d.stage()[:len(part)]
+		}
+		if err := d.api.check("cuMemcpyDtoH", d.api.cuMemcpyDtoH(&through[0], from, uint64(len(part)))); err != nil {
+			return err
+		}
+		if len(part) > copyBytes {
+			if err := copied(part, through); err != nil {
+				return err
+			}
+		}
+		data, from = data[len(part):], from+uint64(len(part))
+	}
+	return nil
 }
 
 func (d *Device) duplicate(to, from uint64, bytes int) error {
