@@ -305,3 +305,17 @@ func flipHighBits(dst, data []byte) {
 		dst[i] = data[i] ^ 0x80
 	}
 }
+
+// below reports whether all codes are below a power of two.
+func below(codes []byte, limit int) bool {
+	n := len(codes) / 8 * 8
+	var all uint64
+	for i := 0; i < n; i += 8 {
+		all |= little.Uint64(codes[i : i+8])
+	}
+	for _, c := range codes[n:] {
+		all |= uint64(c)
+	}
+	high := uint64(byte(-limit)) // the bits of a byte that no code has
+	return all&(high*0x0101010101010101) == 0
+}

@@ -13,10 +13,11 @@ import (
 const chunkBytes = 1 << 18
 
 // Encode turns the matrix of an expert into bytes of the weight's tensors, in exactly its layout. store is called with b, the
-// bytes from byte at on of Tensors[part]; b is used again after the call. All processors pack, and store is called on this goroutine. Calls are in order within a part. They cover all
-// parts but those of the roles ActivationScale and Other. A matrix as [Quantised.Read] gave it makes the bytes that were
-// read. Scales must be values that their type holds exactly (see [Book.RoundScale]), and those that all experts share must
-// be the same for each. Encode stops at store's first error.
+// bytes from byte at on of Tensors[part], which is read-only and may be used again after the call. All processors pack,
+// and store is called on this goroutine. Calls are in order within a part. They cover all parts but those of the roles
+// ActivationScale and Other. A matrix as [Quantised.Read] gave it makes the bytes that were read. Scales must be values
+// that their type holds exactly (see [Book.RoundScale]), and those that all experts share must be the same for each.
+// Encode stops at store's first error.
 //
 // The tensors need no data: a weight that was described from names, types and shapes alone can be encoded.
 func (w *Quantised) Encode(m *Matrix, expert int, store func(part int, at int64, b []byte) error) error {
@@ -63,7 +64,7 @@ func (e *encoder) check() error {
 		return fmt.Errorf("a group index of %d inputs does not fit", len(m.Group))
 	case m.Book.Codes != st.book.Codes || m.Book.ScaleType != st.book.ScaleType:
 		return fmt.Errorf("codes %s with scales of %s do not fit %s with %s", m.Book.Codes, m.Book.ScaleType, st.book.Codes, st.book.ScaleType)
-	case codes < 256 && int(slices.Max(m.Codes)) >= codes:
+	case !below(m.Codes, codes):
 		return fmt.Errorf("there is no %s code %d", st.book.Codes, slices.Max(m.Codes))
 	}
 	for _, z := range m.Zeros {
@@ -88,6 +89,9 @@ func (e *encoder) codes() error {
 		rows, step = ceil(st.k*st.bits, 32), ceil(step, tileRows)*tileRows
 	case inAWQ:
 		rows, step = st.k, ceil(step, tileRows)*tileRows
+	}
+	if st.codes == inBytes { // as they are
+		return e.store(0, int64(e.expert*rows*size), e.m.Codes)
 	}
 	chunks, workers := ceil(rows, step), parallel.Workers(0)
 	buffers := make([][]byte, min(workers, chunks))
@@ -134,8 +138,6 @@ func (e *encoder) pack(b []byte, first, n int) {
 func (e *encoder) packRows(b []byte, at int, codes []byte) {
 	st, size := e.st, e.st.rowBytes()
 	switch used := st.k * st.bits % 32; {
-	case st.codes == inBytes:
-		copy(b, codes)
 	case st.codes == inOffset:
 		flipHighBits(b, codes)
 	case used == 0:
