@@ -90,7 +90,7 @@ func (r *resolver) blockQuantised(l *Layout) {
 	for _, x := range l.Indices {
 		for _, u := range x.Uses {
 			if c := l.Claims[u.Tensor]; c.Quantised != "" {
-				x.block("weight %q is quantised and copied unchanged", c.Name)
+				x.block("weight %q is quantised, and its tensors cannot follow", c.Name)
 			}
 		}
 	}
