@@ -4,7 +4,7 @@
 #   bench/whole.sh LOWTOGGLE FOLDER
 #
 # LOWTOGGLE is the program. FOLDER gets the models (45 GB) and the records whole-*.json. If PyTorch is installed for
-# python3, it measures the same models. The script takes nine minutes on an H200 with 16 cores; TURNS=2 measures twice as
+# python3, it measures the same models. The script takes eleven minutes on an H200 with 16 cores; TURNS=2 measures twice as
 # long. SMALL=1 takes a model of one block and short steps, and CARD=simulated a simulated card: both are for trials.
 set -eu
 lowtoggle=$(realpath "$1")

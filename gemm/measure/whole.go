@@ -60,7 +60,7 @@ func (o *WholeOptions) defaults(limit int) {
 }
 
 // Check returns the errors that [Whole] would return for these models before it loads them: a family without a forward
-// pass, routed experts, quantised weights, and sequences that are longer than the models take.
+// pass, quantised weights, and sequences that are longer than the models take.
 func (o WholeOptions) Check(before, after *weights.Model) error {
 	return o.prepare(append([]*weights.Model{before, after}, o.Others...))
 }
@@ -101,7 +101,7 @@ func (o *WholeOptions) describe(m *weights.Model) (*decoder.Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, runner.Captures(d)
+	return d, nil
 }
 
 // works lists the steps to measure.
@@ -202,9 +202,11 @@ type Request struct {
 // models exchange their memory, so that each has had the addresses of every other: the ratios are free of the addresses'
 // effects. After an exchange every model must compute the tokens that it computed before.
 //
+// Routed experts get the tokens that the source's routers chose, in all models.
+//
 // All models and the copy must fit on the card, with the KV cache of one step. A model that package decoder does not
-// describe is an error, as is one with routed experts. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an
-// error the report holds the steps so far; it is nil if nothing was measured.
+// describe is an error. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an error the report holds the steps so
+// far; it is nil if nothing was measured.
 func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
 	if err := o.prepare(append([]*weights.Model{before, after}, o.Others...)); err != nil {
 		return nil, err

@@ -101,8 +101,8 @@ func TestWholeCheck(t *testing.T) {
 	testmodel.OK(t, measure.WholeOptions{}.Check(before, after))
 	testmodel.WantError(t, measure.WholeOptions{Context: 65}.Check(before, after), "a decode step of sequences of 65 tokens: the model takes at most 64")
 	testmodel.WantError(t, measure.WholeOptions{Prompt: 65}.Check(before, after), "a prefill of sequences of 65 tokens: the model takes at most 64")
-	experts := testmodel.Random(t, "mixtral-tiny", 1)
-	testmodel.WantError(t, measure.WholeOptions{Others: []*weights.Model{experts}}.Check(before, after), "routed experts")
+	encoder := testmodel.Random(t, "bert-tiny", 1)
+	testmodel.WantError(t, measure.WholeOptions{Others: []*weights.Model{encoder}}.Check(before, after), encoder.Dir, "no forward pass")
 }
 
 // TestWholeNoPrefill: without a prefill there are no requests.

@@ -3,16 +3,15 @@ package runner
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
-// experts are routed experts on the card. The host reads the router's choices and gathers the tokens of each expert,
-// so a step with experts cannot be captured in a graph.
+// experts are routed experts on the card. The host reads the router's choices and gathers the tokens of each expert. A
+// graph cannot wait for the host, so a captured step repeats the choices of its first run; see routes.
 type experts struct {
 	*decoder.Experts
 	router     *linear
@@ -20,8 +19,23 @@ type experts struct {
 	each       []*ffn
 }
 
-// errCaptured refuses a step with routed experts.
-var errCaptured = errors.New("a step with routed experts cannot be captured in a graph: the host reads the router's choices")
+// routes are the routers' choices in a captured step, layer by layer. The first run makes them, and all later runs of the
+// step, and of the steps that share its buffers, use the same ones.
+type routes struct {
+	memory *cuda.Memory
+	layers []route
+	next   int // layer of the running step
+}
+
+// route is one router's choice: the rows of each expert, and their lists on the card, which are each expert's rows
+// followed by the weights of its outputs.
+type route struct {
+	counts []int
+	lists  cuda.Address
+}
+
+// most is the largest number of rows of an expert.
+func (r route) most() int { return slices.Max(r.counts) }
 
 func (l *loader) experts(ctx context.Context, e *decoder.Experts) (*experts, error) {
 	if r := e.Routing; len(e.Each) > maxExperts || r.Groups > maxGroups || r.Groups > 0 && len(e.Each)/r.Groups > 256 {
@@ -51,40 +65,21 @@ func (e *experts) run(p *pass, to, x cuda.Address, add bool) error {
 			return err
 		}
 	}
-	rows, weights, err := e.route(p, x)
+	choices, err := e.choose(p, x)
 	if err != nil {
 		return err
 	}
-	most, all := 0, 0
-	for _, r := range rows {
-		most, all = max(most, len(r)), all+len(r)
-	}
-	in, err := p.buffer("routed", most*p.hidden*p.act.Bytes())
+	r, err := e.route(p, choices)
 	if err != nil {
 		return err
 	}
-	out, err := p.buffer("routed outputs", most*p.hidden*p.act.Bytes())
+	in, out, err := e.buffers(p, r)
 	if err != nil {
 		return err
 	}
-	lists, err := p.buffer("routes", 8*all)
-	if err != nil {
-		return err
-	}
-	data := make([]byte, 0, 8*all)
-	for i := range rows {
-		for _, r := range rows[i] {
-			data = binary.LittleEndian.AppendUint32(data, uint32(r))
-		}
-		for _, w := range weights[i] {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(w))
-		}
-	}
-	if err := p.device.Upload(lists, data); err != nil {
-		return err
-	}
+	lists := r.lists
 	for i, f := range e.each {
-		n := len(rows[i])
+		n := r.counts[i]
 		if n == 0 {
 			continue
 		}
@@ -103,42 +98,106 @@ func (e *experts) run(p *pass, to, x cuda.Address, add bool) error {
 	return nil
 }
 
-// route returns the rows that each expert computes, and the weights of its outputs.
-func (e *experts) route(p *pass, x cuda.Address) (rows [][]int32, weights [][]float32, err error) {
-	r, n := e.Routing, len(e.each)
+// buffers returns buffers for the inputs and outputs of one expert.
+func (e *experts) buffers(p *pass, r route) (in, out cuda.Address, err error) {
+	bytes := r.most() * p.hidden * p.act.Bytes()
+	if in, err = p.buffer("routed", bytes); err != nil {
+		return 0, 0, err
+	}
+	out, err = p.buffer("routed outputs", bytes)
+	return in, out, err
+}
+
+// logits queues the router's product.
+func (e *experts) logits(p *pass, x cuda.Address) (cuda.Address, error) {
+	n := len(e.each)
 	logits, err := p.rowsBuffer("routing", n)
 	if err != nil {
-		return nil, nil, err
+		return 0, err
 	}
+	return logits, p.apply(e.router, logits, x, p.rows, e.router.inputs, n, p.act, false)
+}
+
+// choose queues the router, and returns the address of its choices: the experts of each row, then their weights.
+func (e *experts) choose(p *pass, x cuda.Address) (cuda.Address, error) {
+	r := e.Routing
 	choices, err := p.buffer("choices", 8*p.rows*r.Used)
 	if err != nil {
-		return nil, nil, err
+		return 0, err
 	}
-	if err := p.apply(e.router, logits, x, p.rows, e.router.inputs, n, p.act, false); err != nil {
-		return nil, nil, err
+	logits, err := e.logits(p, x)
+	if err != nil {
+		return 0, err
 	}
 	factors := choices.Plus(4 * p.rows * r.Used)
-	if err := p.kernels.route.Launch(cuda.Grid{X: p.rows}, cuda.Grid{X: 32}, choices, factors, logits, e.correction, n, r.Used,
-		number(r.Sigmoid), number(r.Normalize), float32(r.Scale), r.Groups, r.GroupsUsed, r.Best); err != nil {
-		return nil, nil, err
+	return choices, p.kernels.route.Launch(cuda.Grid{X: p.rows}, cuda.Grid{X: 32}, choices, factors, logits, e.correction, len(e.each), r.Used,
+		number(r.Sigmoid), number(r.Normalize), float32(r.Scale), r.Groups, r.GroupsUsed, r.Best)
+}
+
+// route returns the lists of the experts' rows. In a captured step they are those of the first run.
+func (e *experts) route(p *pass, choices cuda.Address) (route, error) {
+	if p.routes == nil {
+		return e.read(p, choices, func(bytes int) (cuda.Address, error) { return p.buffer("routes", bytes) })
 	}
-	data := make([]byte, 8*p.rows*r.Used)
+	layer := p.routes.next
+	p.routes.next++
+	if layer == len(p.routes.layers) {
+		r, err := e.read(p, choices, p.routes.memory.Alloc)
+		if err != nil {
+			return r, err
+		}
+		p.routes.layers = append(p.routes.layers, r)
+	}
+	return p.routes.layers[layer], nil
+}
+
+// read waits for the router's choices and uploads the lists.
+func (e *experts) read(p *pass, choices cuda.Address, alloc func(bytes int) (cuda.Address, error)) (r route, err error) {
+	used, n := e.Routing.Used, len(e.each)
+	data := make([]byte, 8*p.rows*used)
 	if err := p.device.Download(data, choices); err != nil {
-		return nil, nil, err
+		return r, err
 	}
-	rows, weights = make([][]int32, n), make([][]float32, n)
-	for i := range p.rows * r.Used {
+	rows, weights := make([][]byte, n), make([][]byte, n)
+	r.counts = make([]int, n)
+	for i := range p.rows * used {
 		expert := int32(binary.LittleEndian.Uint32(data[4*i:]))
 		if expert < 0 || int(expert) >= n {
-			return nil, nil, fmt.Errorf("tensor %q: its outputs are not finite, so no expert was chosen", e.Router.Weight)
+			return r, fmt.Errorf("tensor %q: its outputs are not finite, so no expert was chosen", e.Router.Weight)
 		}
-		weight := math.Float32frombits(binary.LittleEndian.Uint32(data[4*(p.rows*r.Used+i):]))
-		rows[expert] = append(rows[expert], int32(i/r.Used))
-		weights[expert] = append(weights[expert], weight)
+		rows[expert] = binary.LittleEndian.AppendUint32(rows[expert], uint32(i/used))
+		weights[expert] = append(weights[expert], data[4*(p.rows*used+i):][:4]...)
+		r.counts[expert]++
 	}
-	return rows, weights, nil
+	var lists []byte
+	for i := range rows {
+		lists = append(append(lists, rows[i]...), weights[i]...)
+	}
+	if r.lists, err = alloc(len(lists)); err != nil {
+		return r, err
+	}
+	return r, p.device.Upload(r.lists, lists)
+}
+
+// multiply queues the products of the router and of the experts, of the rows that the whole step gave to each.
+func (e *experts) multiply(p *pass, to, x cuda.Address) error {
+	if _, err := e.logits(p, x); err != nil {
+		return err
+	}
+	r := p.routes.layers[p.routes.next]
+	p.routes.next++
+	in, out, err := e.buffers(p, r)
+	if err != nil {
+		return err
+	}
+	for i, f := range e.each {
+		if n := r.counts[i]; n > 0 {
+			if err := f.multiplyRows(p, out, in, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func align4(n int) int { return (n + 3) / 4 * 4 }
-
-func (e *experts) multiply(*pass, cuda.Address, cuda.Address) error { return errCaptured }

@@ -47,17 +47,20 @@ func (f *ffn) rows(p *pass, to, x cuda.Address, rows int, add bool) error {
 	return p.apply(f.out, to, z, rows, f.out.inputs, f.out.outputs, p.act, add)
 }
 
-func (f *ffn) multiply(p *pass, to, x cuda.Address) error {
-	y, err := p.rowsBuffer("neurons", f.in.outputs)
+func (f *ffn) multiply(p *pass, to, x cuda.Address) error { return f.multiplyRows(p, to, x, p.rows) }
+
+// multiplyRows is multiply for a given number of rows.
+func (f *ffn) multiplyRows(p *pass, to, x cuda.Address, rows int) error {
+	y, err := p.buffer("neurons", rows*f.in.outputs*p.act.Bytes())
 	if err != nil {
 		return err
 	}
-	z, err := p.rowsBuffer("activated", f.Neurons())
+	z, err := p.buffer("activated", rows*f.Neurons()*p.act.Bytes())
 	if err != nil {
 		return err
 	}
-	if err := p.apply(f.in, y, x, p.rows, f.in.inputs, f.in.outputs, p.act, false); err != nil {
+	if err := p.apply(f.in, y, x, rows, f.in.inputs, f.in.outputs, p.act, false); err != nil {
 		return err
 	}
-	return p.apply(f.out, to, z, p.rows, f.out.inputs, f.out.outputs, p.act, false)
+	return p.apply(f.out, to, z, rows, f.out.inputs, f.out.outputs, p.act, false)
 }

@@ -149,7 +149,7 @@ func TestGPUFamilies(t *testing.T) {
 // TestGPUSteps: a decode step predicts what a pass through all tokens predicts, as does a prefill step.
 func TestGPUSteps(t *testing.T) {
 	device := openGPU(t)
-	for _, name := range []string{"llama-tiny", "gemma2-tiny", "qwen3-tiny", "gpt2-tiny", "bloom-tiny", "falcon-tiny", "deepseek_v2-dense-tiny", "phi3-tiny", "olmo2-tiny"} {
+	for _, name := range []string{"llama-tiny", "gemma2-tiny", "qwen3-tiny", "gpt2-tiny", "bloom-tiny", "falcon-tiny", "deepseek_v2-dense-tiny", "phi3-tiny", "olmo2-tiny", "mixtral-tiny", "qwen3_moe-tiny", "deepseek_v3-tiny"} {
 		config, err := synth.Config(name)
 		if err != nil {
 			continue

@@ -29,6 +29,8 @@ type pass struct {
 	// flags has a word for each layer in the order of names; 0: not checked.
 	flags cuda.Address
 	names []string
+	// routes are the choices of a captured step's routers; nil: every run makes its own.
+	routes *routes
 	// grams adds up the inputs of layers; nil: it does not.
 	grams *grams
 }

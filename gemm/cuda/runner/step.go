@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
-	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 )
 
 // Work describes a step of a server: a prefill or a decode step.
@@ -63,12 +62,12 @@ type Step struct {
 	next    cuda.Address // the next token of each
 }
 
-// NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident), and the model have no
-// routed experts. A decode step has a KV cache with the keys and values of its sequences. If ctx ends, NewStep stops
-// between two blocks.
+// NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident). A decode step has a KV cache
+// with the keys and values of its sequences. Replays compute what routers choose, but give every token to the experts that
+// the first run chose. If ctx ends, NewStep stops between two blocks.
 //
 // like, if it is set, is a step of the same work by a model of the same shapes. The new step runs the same kernels in the
-// same buffers and reads like's KV cache. It writes only the last token's keys and values there. Close the new step before
+// same buffers, with like's choices of experts, and reads like's KV cache. It writes only the last token's keys and values there. Close the new step before
 // like.
 func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*Step, error) {
 	switch {
@@ -87,24 +86,11 @@ func (m *Model) NewStep(ctx context.Context, name string, w Work, like *Step) (*
 	case like == nil && w.Linear:
 		return nil, fmt.Errorf("%s: a step of linear layers alone needs another step, whose buffers it reads", name)
 	}
-	if err := Captures(m.decoder); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
 	s := &Step{model: m, work: w, memory: m.device.NewMemory(), scratch: newScratch(m.device)}
 	if err := m.device.Do(func() error { return s.setUp(ctx, name, like) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), s.Close())
 	}
 	return s, nil
-}
-
-// Captures returns an error if no step of a decoder can be captured: it has routed experts.
-func Captures(d *decoder.Decoder) error {
-	for p := range parts(d) {
-		if p.Experts != nil {
-			return fmt.Errorf("tensor %q: %w", p.Experts.Router.Weight, errCaptured)
-		}
-	}
-	return nil
 }
 
 // maxSequences is CUDA's limit of a grid's third dimension, which counts sequences in attention.
@@ -120,6 +106,8 @@ func (m *Model) alike(other *Model) bool {
 				all = append(all, p.Attention.Heads)
 			case p.FFN != nil:
 				all = append(all, p.FFN.Neurons(), p.FFN.Gated)
+			case p.Experts != nil:
+				all = append(all, len(p.Experts.Each), p.Experts.Each[0].Neurons(), p.Experts.Routing.Used)
 			}
 		}
 		return all
@@ -193,7 +181,9 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	s.pass.cache = kept
 	s.pass.scratch = s.scratch
 	if like != nil {
-		s.pass.scratch, s.pass.products = like.pass.scratch, like.pass.products
+		s.pass.scratch, s.pass.products, s.pass.routes = like.pass.scratch, like.pass.products, like.pass.routes
+	} else {
+		s.pass.routes = &routes{memory: s.memory}
 	}
 	if w.Linear {
 		s.h = like.h
@@ -317,6 +307,7 @@ func (s *Step) ends() error {
 // queue queues the step.
 func (s *Step) queue(ctx context.Context) error {
 	p, m, n := s.pass, s.model, s.work.Sequences
+	p.routes.next = 0
 	if err := (batch{pass: p, h: s.h}).embed(); err != nil {
 		return err
 	}
@@ -355,6 +346,7 @@ func (s *Step) lastRows() (cuda.Address, error) {
 // queueLinear queues the linear layers of the step alone. Each reads and writes the same buffers as in queue.
 func (s *Step) queueLinear(ctx context.Context) error {
 	p, n := s.pass, s.work.Sequences
+	p.routes.next = 0
 	for _, b := range p.blocks {
 		if err := ctx.Err(); err != nil {
 			return err
