@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // ErrNoCompiler marks every reason why kernels cannot be compiled at run time: NVRTC is missing or too old, or
@@ -16,6 +18,9 @@ const minCompiler = 12
 // compiler holds NVRTC's functions, with C's types as in api.
 type compiler struct {
 	library string // the file that was opened
+
+	mu     sync.Mutex
+	images map[[sha256.Size]byte][]byte // what was compiled before
 
 	nvrtcVersion           func(major, minor *int32) int32
 	nvrtcGetErrorString    func(r int32) string
@@ -61,6 +66,28 @@ func loadCompiler(o opener, m machine, driver int32) (*compiler, error) {
 		return nil, fmt.Errorf("%w: %s is version %d.%d, and %d.0 or later is needed: update the CUDA toolkit", ErrNoCompiler, path, major, minor, minCompiler)
 	}
 	return c, nil
+}
+
+// once is compile for a source text that may have been compiled before in this process.
+func (c *compiler) once(name, source string, capability int, defines []string) ([]byte, error) {
+	key := sha256.Sum256(fmt.Appendf(nil, "%d %q %s", capability, defines, source))
+	c.mu.Lock()
+	image := c.images[key]
+	c.mu.Unlock()
+	if image != nil {
+		return image, nil
+	}
+	image, err := c.compile(name, source, capability, defines)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.images == nil {
+		c.images = map[[sha256.Size]byte][]byte{}
+	}
+	c.images[key] = image
+	return image, nil
 }
 
 // compile returns the machine code of a source text for a compute capability (90 is 9.0). name stands for the source

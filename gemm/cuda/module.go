@@ -46,7 +46,7 @@ func (d *Device) Compile(ctx context.Context, name, source string, defines ...st
 	}
 	done := make(chan compiled, 1)
 	go func() {
-		image, err := c.compile(name, source, d.info.capability, defines)
+		image, err := c.once(name, source, d.info.capability, defines)
 		done <- compiled{image, err}
 	}()
 	var code compiled

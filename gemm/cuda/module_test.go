@@ -273,3 +273,23 @@ func TestMemory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A source is compiled once, and again for other macros.
+func TestCompileOnce(t *testing.T) {
+	c := newCard(t)
+	compiled := 0
+	c.nvrtc.compiling = func() { compiled++ }
+	d := openFake(t, c)
+	for i, defines := range [][]string{nil, nil, {"X=1"}, {"X=1"}} {
+		m, err := d.Compile(t.Context(), "scale.cu", scale, defines...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 1 + i/2; compiled != want {
+			t.Errorf("after %d calls the source was compiled %d times, not %d", i+1, compiled, want)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
