@@ -9,5 +9,6 @@
 // The measurements in results/h200 were made with lowtoggle measure and verify --gpu. docs/measured.md
 // is generated from them and says how to repeat them. Their weights are of known patterns (cost/pattern) or of a
 // model's layers, and activations.py records the layers' inputs. pytorch.py runs the same products through PyTorch, and
-// loss.py computes the losses of converted models. dequantise.py computes the values of quantised weights for the tests of package quant.
+// loss.py computes the losses of converted models. dequantise.py computes the values of quantised weights for the
+// tests of package quant, and quantised.py the losses of models with these values.
 package bench
