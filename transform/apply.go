@@ -13,6 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // ApplyOptions are what a plan is applied with.
@@ -33,7 +34,11 @@ type ApplyOptions struct {
 // A plan for another model, and an out that exists or lies inside the model's folder, are errors before anything
 // is written.
 func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
-	s, err := openSource(m, o.Family, o.Tokens, nil)
+	format, err := formatOf(p, quantise.Format{})
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSource(m, o.Family, o.Tokens, nil, format)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +52,18 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 		return nil, err
 	}
 	return applyPlan(ctx, s, p, out, o)
+}
+
+// formatOf returns the layout that a given plan asks for, or without a plan, the layout that is asked for.
+func formatOf(p *plan.Plan, asked quantise.Format) (quantise.Format, error) {
+	if p == nil || p.Request.Format == "" {
+		return asked, nil
+	}
+	f, err := quantise.Parse(p.Request.Format)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", plan.ErrInvalid, err)
+	}
+	return f, err
 }
 
 // applyPlan applies the plan of a source to a folder that was checked.
@@ -75,7 +92,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 		}
 	}
 	defer func() { err = errors.Join(err, o.Tokens.releaseRounder()) }()
-	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler}, p, out,
+	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler, Target: s.target}, p, out,
 		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress})
 }
 

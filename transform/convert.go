@@ -36,7 +36,11 @@ func (c *Conversion) WithinBudget() bool {
 // these three steps share is done once. If a step fails, Convert returns the error and the results of the steps
 // before it, or nil if there is no plan.
 func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions) (*Conversion, error) {
-	s, err := openSource(m, o.Family, o.Tokens, o.count)
+	format, err := formatOf(o.Given, o.Format)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSource(m, o.Family, o.Tokens, o.count, format)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // Event tells how far a stage of the work is; a Total of 0 is not known.
@@ -27,6 +28,9 @@ type Options struct {
 	// Reference is the unquantised model that a quantised one was made from: codes are then chosen to be near its weights, and
 	// output SNRs are against it; nil: against what the model's own codes stand for.
 	Reference *weights.Model
+	// Format is a quantised layout that the model is to be stored in: its codes are near the source's values. The zero value keeps
+	// the source's layout. Only passes for codes go with it.
+	Format quantise.Format
 	// Tokens weigh errors and tell what models lose; needed with a budget of loss; nil: not known, errors of
 	// all inputs count alike.
 	Tokens *Tokens
@@ -95,6 +99,7 @@ func (o *Options) Validate() error {
 	if o.Reference != nil && maxLoss != nil {
 		bad("a budget of loss is against the quantised model itself, and a reference is another: give a budget of output SNR with it")
 	}
+	errs = append(errs, o.formats()...)
 	errs = append(errs, o.combinations()...)
 	for _, c := range o.Passes {
 		if c.Chosen() && c.Pass.Args != nil && !c.Pass.Default && len(c.Args) == 0 && minSNR == nil && maxLoss == nil {
@@ -108,6 +113,25 @@ func (o *Options) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// formats lists what does not go with a format.
+func (o *Options) formats() (errs []error) {
+	if o.Format.Name == "" {
+		return nil
+	}
+	if o.Budget.MinSNR != nil || o.Budget.MaxLoss != nil {
+		errs = append(errs, errors.New("a new format and a budget do not go together: convert first, and then the result within a budget"))
+	}
+	if o.Reference != nil {
+		errs = append(errs, errors.New("a new format's codes are near the model's own values: give no reference"))
+	}
+	for _, c := range o.Passes {
+		if c.Pass.Codes == nil {
+			errs = append(errs, fmt.Errorf("%s does not choose codes, and goes with no new format: convert first, and the unquantised model before", c))
+		}
+	}
+	return errs
 }
 
 // table that the passes are of.

@@ -23,7 +23,7 @@ import (
 // same for any number of workers. Where the request did not fit the budget somewhere, the plan's predictions say so
 // (Missed); that is no error.
 func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) {
-	s, err := openSource(m, o.Family, o.Tokens, o.count)
+	s, err := openSource(m, o.Family, o.Tokens, o.count, o.Format)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		o.Workload.Prefill = 1
 	}
 	p := &planner{source: s, opt: o}
-	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint, Quantised: s.quantised.Copied(),
+	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint,
 		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
 	if o.Hessians != nil && UsesHessians(o.Passes) {
 		p.plan.Request.Hessians, s.hessians = o.Hessians.Key(), o.Hessians
@@ -73,6 +73,13 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		}
 	}
 	p.plan.Request.Reference = s.referenceKey
+	if s.target != nil {
+		if err := s.target.Check(ctx, s.Model, o.Workers); err != nil {
+			return nil, err
+		}
+		p.plan.Request.Format = s.target.Format.String()
+		p.note("the result has %s; energies are relative to the nearest codes under scales from the largest magnitudes", s.quantised.Formats())
+	}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
 	}
@@ -312,7 +319,9 @@ func (p *planner) complete(to *plan.Plan) (err error) {
 	for name := range plan.ByTensor(to.Steps) {
 		changed[name] = true
 	}
-	to.Quantised = p.quantised.CopiedBut(changed)
+	if p.target == nil {
+		to.Quantised = p.quantised.CopiedBut(changed)
+	}
 	return nil
 }
 

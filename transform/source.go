@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // source is a model with what planning and applying both ask of it. Each question is asked once.
@@ -20,9 +21,11 @@ type source struct {
 	unresolved  error        // why
 	fingerprint plan.Model
 	results     *program.Results
+	target      *quantise.Target // what the result's layout is; nil: the source's
 	count       *counters
 
 	// The weights that codes should be near, by name, and the fingerprint of their model; nil and empty without a reference.
+	// With a target they are the source's own, and the fingerprint is empty.
 	reference    *quant.Set
 	referenceKey string
 
@@ -34,7 +37,9 @@ type source struct {
 
 // openSource reads headers, samples for the fingerprint, and the catalogue. What tokens of the model have found out is
 // not asked again; t may be nil. Tokens of another model, or with another family, are an error.
-func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters) (*source, error) {
+//
+// With a format, the source's weights and layout are those of the model in that format, before any code is chosen.
+func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters, format quantise.Format) (*source, error) {
 	if err := refuseAdapter(m); err != nil {
 		return nil, err
 	}
@@ -50,19 +55,35 @@ func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counter
 		return nil, err
 	}
 	s := &source{Model: m, weights: quant.Group(m, q), quantised: q, results: &program.Results{}, count: count}
-	if t != nil && t.model == m {
-		s.fingerprint, s.layout = t.fingerprint, t.scorer.Layout
-		return s, nil
+	if format.Name != "" {
+		if s.target, err = quantise.NewTarget(m, family, format); err != nil {
+			return nil, err
+		}
+		s.reference, s.quantised = s.weights, s.target.Description
+		s.weights = quant.Group(s.target.Model, s.quantised)
 	}
-	count.fingerprints++
-	if s.fingerprint, err = plan.Fingerprint(m); err != nil {
-		return nil, err
+	own := t != nil && t.model == m
+	switch {
+	case own:
+		s.fingerprint = t.fingerprint
+	default:
+		count.fingerprints++
+		if s.fingerprint, err = plan.Fingerprint(m); err != nil {
+			return nil, err
+		}
 	}
 	if t != nil && t.fingerprint != s.fingerprint {
 		return nil, fmt.Errorf("%s: the tokens were taken for another model, %s", m.Dir, t.model.Dir)
 	}
-	count.resolved++
-	s.layout, s.unresolved = arch.Resolve(m, family)
+	switch {
+	case own && s.target == nil:
+		s.layout = t.scorer.Layout
+	case s.target != nil:
+		s.layout, s.unresolved = arch.Resolve(s.target.Model, family)
+	default:
+		count.resolved++
+		s.layout, s.unresolved = arch.Resolve(m, family)
+	}
 	return s, nil
 }
 

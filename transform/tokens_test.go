@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // Searches that may find something else keep it apart; those for several budgets do not.
@@ -84,7 +85,7 @@ func TestFamilyBesideTokens(t *testing.T) {
 		tok, err := NewTokens(m, file, c.tokens, nil, 0)
 		testmodel.OK(t, err)
 		for _, opened := range []*weights.Model{m, again} {
-			_, err := openSource(opened, c.options, tok, nil)
+			_, err := openSource(opened, c.options, tok, nil, quantise.Format{})
 			switch {
 			case c.differ:
 				testmodel.WantError(t, err, m.Dir, "the family llama given here differs from that of the tokens")

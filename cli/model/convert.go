@@ -32,6 +32,13 @@ same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too
 are no part of the model's family, such as a vision tower's, stay as they are. So do the tensors
 of quantised weights: codes, scales, zero points.
 
+--format makes a quantised checkpoint of an unquantised model, which runtimes load as it is: fp8,
+fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 as compressed-tensors stores them, and
+deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are quantised,
+except routers; lm_head and embeddings stay. --passes may be scales, zeros, round, grid, trellis
+and compensate, or empty; the default is scales, with tokens scales,compensate.
+docs/quantised.md describes the formats.
+
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --workload decode         the same, for decode
    lowtoggle convert MODEL OUT --recipe exact            the function kept
@@ -41,6 +48,8 @@ of quantised weights: codes, scales, zero points.
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1% --device 0
                                                          the same search on a GPU
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
+   lowtoggle convert MODEL OUT --format int4 --tokens FILE
+                                                         a quantised checkpoint
    lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided, or what a
                                                          conversion's lowtoggle.json says it did
 
@@ -99,7 +108,7 @@ because the weights are quantised.`,
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
-			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(m.Size()), term.Duration(took),
+			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(sizeOf(m, args[1], r.Manifest)), term.Duration(took),
 				term.CommandLine(withTokens(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...))
 		}
 		if err != nil {
@@ -171,7 +180,7 @@ func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.D
 	if leavesAdapters(m, man.Plan) {
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
-	return convertJSON{out, man.DropIn, m.Size(), took.Seconds(), man.Shards, total, man.Plan.Quantised,
+	return convertJSON{out, man.DropIn, sizeOf(m, out, man), took.Seconds(), man.Shards, total, man.Plan.Quantised,
 		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil}
 }
 

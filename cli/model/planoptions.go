@@ -10,7 +10,7 @@ import (
 )
 
 // planFlags are the flags of commands that make a plan.
-var planFlags = []cli.Flag{flag.Passes, flag.Recipe, flag.MinSNR, referenceFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
+var planFlags = []cli.Flag{formatFlag, flag.Passes, flag.Recipe, flag.MinSNR, referenceFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
 
 // planOptions reads everything that a plan is made with.
 func planOptions(c *cli.Context) (o transform.Options, err error) {
@@ -24,7 +24,12 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	if c.IsSet("passes") && c.IsSet("recipe") {
 		return o, exit.Usagef("--passes and --recipe exclude each other")
 	}
-	if !c.IsSet("passes") {
+	switch {
+	case c.IsSet("format"):
+		if passes, err = readFormat(c, &o); err != nil {
+			return o, err
+		}
+	case !c.IsSet("passes"):
 		recipe, err := findRecipe(c)
 		if err != nil {
 			return o, err
@@ -44,8 +49,10 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		v := c.Float64("min-snr")
 		o.Budget.MinSNR = &v
 	}
-	if o.Passes, err = transform.ParsePasses(passes); err != nil {
-		return o, exit.Usage(err)
+	if passes != "" || !c.IsSet("format") { // a format needs no pass
+		if o.Passes, err = transform.ParsePasses(passes); err != nil {
+			return o, exit.Usage(err)
+		}
 	}
 	known := o
 	if c.IsSet("tokens") { // what is read from them is not there yet
@@ -77,7 +84,7 @@ func searches(c *cli.Context, recipe transform.Recipe) bool {
 
 // suitRecipe gives the options of a recipe the passes that suit the model.
 func suitRecipe(c *cli.Context, m *weights.Model, o *transform.Options) error {
-	if c.IsSet("passes") {
+	if c.IsSet("passes") || c.IsSet("format") {
 		return nil
 	}
 	recipe, err := findRecipe(c)

@@ -18,7 +18,7 @@ import (
 )
 
 // requestFlags are those that a plan answers: it keeps what they said.
-var requestFlags = []string{"passes", "recipe", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
+var requestFlags = []string{"format", "passes", "recipe", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
 
 // findPlan reads the plan that --plan names or that the interrupted conversion had; nil where there is none.
 func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Plan, error) {
@@ -97,7 +97,7 @@ func sameRequest(c *cli.Context, was plan.Request, o transform.Options) error {
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	now := plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
+	now := plan.Request{Format: formatName(o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
 	for _, p := range o.Passes {
 		now.Passes = append(now.Passes, p.String())
 	}
@@ -111,6 +111,9 @@ func sameRequest(c *cli.Context, was plan.Request, o transform.Options) error {
 // spell writes a request as the flags that ask for it.
 func spell(r plan.Request) string {
 	s := "--passes " + strings.Join(r.Passes, ",")
+	if r.Format != "" {
+		s = "--format " + r.Format + " " + s
+	}
 	if r.MinSNR != nil {
 		s += fmt.Sprintf(" --min-snr %v", *r.MinSNR)
 	}

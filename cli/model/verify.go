@@ -175,7 +175,8 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*ver
 		coded[ch.Codes.Before.Tensors[0].Name] = true
 	}
 	for _, t := range rep.Tensors {
-		if a, ok := predictable(src, t); ok && !coded[t.Name] {
+		// Energies of products in different types are not predicted relative to each other.
+		if a, ok := predictable(src, t); ok && !coded[t.Name] && (rep.Plan == nil || rep.Plan.Request.Format == "") {
 			b, _ := out.Tensor(t.Name)
 			scaled := t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0
 			changes = append(changes, predict.Change{Before: a, After: b, OutAxis: layout.OutAxis(t.Name), Rescaled: scaled})

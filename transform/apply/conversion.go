@@ -22,6 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // Source is the model that a plan is applied to, with its weights and the compiler of the plan's steps.
@@ -29,6 +30,15 @@ type Source struct {
 	Model    *weights.Model
 	Weights  *quant.Set
 	Compiler *program.Compiler
+	Target   *quantise.Target // whose layout the result has, and whose weights Weights are; nil: the model's
+}
+
+// result has the headers of the result, but for tensors that steps add.
+func (s *Source) result() *weights.Model {
+	if s.Target != nil {
+		return s.Target.Model
+	}
+	return s.Model
 }
 
 // Options of [Run].
@@ -85,9 +95,9 @@ func (c *conversion) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	steps := plan.ByTensor(c.plan.Steps)
-	for i, f := range c.Model.Files() {
-		c.total += int64(len(f.Data()))
-		w, err := c.compileShard(ctx, f, c.Weights.Tensors(i), steps)
+	for i, f := range c.result().Files() {
+		c.total += f.DataSize()
+		w, err := c.compileShard(ctx, c.Model.Files()[i], f, c.Weights.Tensors(i), steps)
 		if err != nil {
 			return err
 		}
@@ -97,8 +107,8 @@ func (c *conversion) prepare(ctx context.Context) (err error) {
 }
 
 // compileShard compiles, in parallel, the programs of the weights that have a part in one shard.
-func (c *conversion) compileShard(ctx context.Context, f *weights.File, places []quant.Place, steps map[string][]*plan.Step) (*shardWriter, error) {
-	w := &shardWriter{src: f, places: places, workers: c.opt.Workers, done: c.advance, programs: make([]*program.Program, len(places))}
+func (c *conversion) compileShard(ctx context.Context, f, result *weights.File, places []quant.Place, steps map[string][]*plan.Step) (*shardWriter, error) {
+	w := &shardWriter{src: f, result: result, places: places, workers: c.opt.Workers, done: c.advance, programs: make([]*program.Program, len(places))}
 	err := parallel.Run(ctx, len(places), c.opt.Workers, func(ctx context.Context, i int) error {
 		return weights.Guard(f.Path, func() error {
 			p, err := c.Compiler.Program(ctx, places[i].Weight, steps[places[i].Weight.Name])
@@ -117,7 +127,7 @@ func (c *conversion) compileShard(ctx context.Context, f *weights.File, places [
 	}
 	for i, place := range places {
 		p := w.programs[i]
-		if p.IsIdentity() || p.Coded() && !recoded(place) {
+		if !made(place) && (p.IsIdentity() || p.Coded() && !recoded(place)) {
 			w.programs[i] = nil
 		}
 		for _, e := range p.Extras() {
@@ -128,15 +138,21 @@ func (c *conversion) compileShard(ctx context.Context, f *weights.File, places [
 	return w, nil
 }
 
+// made reports whether a tensor is in the result alone.
+func made(place quant.Place) bool {
+	q := place.Weight.Quantised
+	return q != nil && q.Make != nil
+}
+
 // recoded reports whether a tensor of a quantised weight may change: zero points, group indices and the like do not.
 func recoded(place quant.Place) bool {
 	r := place.Weight.Quantised.Tensors[place.Part].Role
 	return r == quant.Codes || r == quant.Scales
 }
 
-// extendIndex adds the extra tensors to the model's index.
+// extendIndex makes an index of its own for a result that has other tensors than the model.
 func (c *conversion) extendIndex() error {
-	if c.Model.Index == "" || !slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return len(w.extras) > 0 }) {
+	if c.Model.Index == "" || c.Target == nil && !slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return len(w.extras) > 0 }) {
 		return nil
 	}
 	weightMap := map[string]string{}
@@ -146,7 +162,7 @@ func (c *conversion) extendIndex() error {
 			continue
 		}
 		shard := filepath.Base(w.src.Path)
-		for _, t := range w.src.Tensors {
+		for _, t := range w.result.Tensors {
 			weightMap[t.Name] = shard
 			total += t.Size()
 		}
@@ -164,10 +180,10 @@ func (c *conversion) hasShard(name string) bool {
 	return slices.ContainsFunc(c.shards, func(w *shardWriter) bool { return filepath.Base(w.src.Path) == name })
 }
 
-// size is about how many bytes will be written: as many as the source has.
+// size is about how many bytes will be written.
 func (c *conversion) size() int64 {
 	var n int64
-	for _, f := range c.Model.Files() {
+	for _, f := range c.result().Files() {
 		n += f.Size()
 	}
 	for _, name := range c.Model.Others {
@@ -216,7 +232,7 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 		name := filepath.Base(w.src.Path)
 		if record, ok := st.finished[name]; ok {
 			man.Shards = append(man.Shards, record)
-			c.advance(int64(len(w.src.Data())))
+			c.advance(w.result.DataSize())
 			continue
 		}
 		out, err := w.write(ctx, st.path(name))

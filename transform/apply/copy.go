@@ -67,9 +67,12 @@ func (c *conversion) copyOther(st *stage, name string) error {
 	}
 	to := st.path(name)
 	err = durably(to, func(f *os.File) error {
-		if c.index != nil && path == c.Model.Index {
+		switch {
+		case c.index != nil && path == c.Model.Index:
 			_, err = f.Write(c.index)
-		} else {
+		case c.Target != nil && name == "config.json":
+			_, err = f.Write(c.Target.Config)
+		default:
 			_, err = io.Copy(f, src)
 		}
 		return errors.Join(err, keepMode(f, info.Mode().Perm()))

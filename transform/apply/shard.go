@@ -46,12 +46,14 @@ func (c *chunk) size() int {
 
 // shardWriter writes one output shard.
 type shardWriter struct {
-	src      *weights.File
+	src      *weights.File      // whose digest is recorded
+	result   *weights.File      // header of the result; src where that stays
 	places   []quant.Place      // of the shard's tensors in their weights
 	programs []*program.Program // of those weights; nil for tensors that are copied
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
+	small    map[quant.Place][]byte // tensors of a new layout whose codes are written
 }
 
 // extra is a tensor that only the result has.
@@ -72,21 +74,21 @@ func newExtra(name string, n int, value float32) extra {
 // head returns the header of the result and the length of its data section in bytes. The header is the source's, unless
 // tensors are added at the end.
 func (w *shardWriter) head() ([]byte, int64, error) {
-	size := int64(len(w.src.Data()))
+	size := w.result.DataSize()
 	if len(w.extras) == 0 {
 		var head []byte
 		err := weights.Guard(w.src.Path, func() error {
-			head = bytes.Clone(w.src.Head())
+			head = bytes.Clone(w.result.Head())
 			return nil
 		})
 		return head, size, err
 	}
-	infos := append([]weights.Info{}, w.src.Tensors...)
+	infos := append([]weights.Info{}, w.result.Tensors...)
 	for _, e := range w.extras {
 		infos = append(infos, e.info)
 		size += int64(len(e.data))
 	}
-	head, _, err := weights.EncodeHeader(infos, w.src.Metadata)
+	head, _, err := weights.EncodeHeader(infos, w.result.Metadata)
 	return head, size, err
 }
 
@@ -257,10 +259,22 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 	return nil
 }
 
+// keep keeps bytes of a tensor that follows its weight's codes in the shard.
+func (w *shardWriter) keep(place quant.Place, b []byte) {
+	if w.small == nil {
+		w.small = map[quant.Place][]byte{}
+	}
+	w.small[place] = append(w.small[place], b...)
+}
+
 // cutCodes sends one tensor of a quantised weight. Its matrices are computed once for the codes, and once, without codes, for
-// the scales: these may lie in another place of the shard, or in another shard.
+// the scales: these may lie in another place of the shard, or in another shard. In a new layout they follow the codes.
 func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place quant.Place, send func(*chunk) error) error {
 	q := place.Weight.Quantised
+	if b, ok := w.small[place]; ok {
+		delete(w.small, place)
+		return send(&chunk{raw: b})
+	}
 	codes := q.Tensors[place.Part].Role == quant.Codes
 	for expert := range q.Experts() {
 		m, err := p.Recoded(ctx, expert, codes, w.workers)
@@ -269,6 +283,9 @@ func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place qu
 		}
 		err = q.Encode(m, expert, func(part int, _ int64, b []byte) error {
 			if part != place.Part {
+				if made(place) && codes {
+					w.keep(quant.Place{Weight: place.Weight, Part: part}, b)
+				}
 				return nil
 			}
 			return send(&chunk{raw: bytes.Clone(b)})

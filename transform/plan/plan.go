@@ -68,6 +68,8 @@ type Request struct {
 	// near the values that the source's codes stand for.
 	Reference string `json:"reference,omitempty"`
 	Seed      uint64 `json:"seed"`
+	// Format is the quantised layout that the result has, as quantise.Parse reads it. Absent where the result has the source's.
+	Format string `json:"format,omitempty"`
 }
 
 // Prediction is what is expected of one tensor.

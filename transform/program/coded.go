@@ -51,7 +51,7 @@ func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 			}
 		}
 	}
-	if !changes {
+	if !changes && p.reference == nil { // errors of codes that stay are not handed on
 		return nil, nil
 	}
 	return c, nil
@@ -73,8 +73,9 @@ func (p *Program) perExpert() int { return p.Rows / max(1, p.Source.Quantised.Ex
 func (p *Program) Recoded(ctx context.Context, expert int, codes bool, workers int) (m *quant.Matrix, err error) {
 	c := p.coded
 	err = weights.Guard(p.File(), func() error {
-		src, err := c.weight.Read(expert)
-		if err != nil {
+		src, err := p.Source.Quantised.Read(expert)
+		if err != nil || c == nil {
+			m = src
 			return err
 		}
 		m, err = c.recode(ctx, p, src, expert, codes, workers)

@@ -27,6 +27,7 @@ type claims struct {
 
 	quantised *quant.Description
 	result    *quant.Description // of the output; nil where no step changes codes
+	made      *quant.Description // of the output, where the plan stores weights in another format; else nil
 }
 
 // claimed is a step on a tensor.
@@ -46,13 +47,14 @@ func asRead(s *plan.Step) *plan.Step {
 	return &read
 }
 
-func newClaims(src *weights.Model, layout *arch.Layout, q *quant.Description, p *plan.Plan, checks map[string]*Check) (*claims, error) {
+// newClaims reads the claims of a plan, which may be nil. made describes the output if the plan stores weights in another format.
+func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Description, p *plan.Plan, checks map[string]*Check) (*claims, error) {
 	if p != nil {
 		if err := sameFamily(p, layout); err != nil {
 			return nil, err
 		}
 	}
-	c := &claims{src: src, layout: layout, quantised: q, plan: p, perm: map[string][]int{}, flip: map[string][]bool{},
+	c := &claims{src: src, layout: layout, quantised: q, made: made, plan: p, perm: map[string][]int{}, flip: map[string][]bool{},
 		exp: map[string][]int{}, steps: map[string][]claimed{}, snr: map[string]float64{}}
 	if p == nil {
 		return c, nil
@@ -115,6 +117,9 @@ func sameFamily(p *plan.Plan, layout *arch.Layout) error {
 // tensorStep adds a step on a tensor. It returns an error if the pass has another step there, or the step is not possible.
 func (c *claims) tensorStep(s *plan.Step, check *Check) error {
 	q, coded := c.quantised.Weight(s.Tensor)
+	if made := c.madeOf(s.Tensor); made != nil {
+		q, coded = made, true
+	}
 	coded = coded && q.CanRead() == nil
 	if t, ok := c.src.Tensor(s.Tensor); !coded && (!ok || ofAdapter(c.src, t)) {
 		return errors.New("the source has no such tensor")

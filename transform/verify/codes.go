@@ -13,7 +13,7 @@ import (
 
 // Codes is a matrix of a quantised weight before and after, for [Claim.Codes].
 type Codes struct {
-	Source, Result *quant.Matrix
+	Source, Result *quant.Matrix // Source is nil if the source is not quantised
 	// Reference is true if the codes were chosen to be near another model's values.
 	Reference bool
 }
@@ -170,7 +170,10 @@ var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}](s)
 	return &Claim{Codes: func(_ context.Context, m *Codes) error {
 		for i, s := range m.Result.Scales {
-			was := m.Source.Scales[i]
+			was := s
+			if m.Source != nil {
+				was = m.Source.Scales[i]
+			}
 			if was == 0 && s == 0 {
 				continue
 			}

@@ -26,8 +26,14 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 	if err := r.heads(src, out); err != nil {
 		return err
 	}
+	if r.reformatted() {
+		if err := r.sameConfig(src, out); err != nil {
+			return err
+		}
+	}
 	for _, name := range src.Others {
-		if name == plan.ManifestName || r.Plan != nil && !r.Plan.DropIn && name == weights.IndexName {
+		if name == plan.ManifestName || r.Plan != nil && !r.Plan.DropIn && name == weights.IndexName ||
+			r.reformatted() && (name == weights.IndexName || name == "config.json") {
 			continue // written by the conversion
 		}
 		same, err := sameFile(filepath.Join(src.Dir, name), filepath.Join(out.Dir, name))
@@ -123,6 +129,7 @@ func (r *Report) heads(src, out *weights.Model) error {
 			switch {
 			case !maps.Equal(a.Metadata, b.Metadata):
 				r.problem("%s: its metadata differ from the source's", b.Path)
+			case r.reformatted(): // its tensors are looked at one by one
 			case !slices.Equal(names, kept):
 				r.problem("%s: its tensors are not those of the source's shard in the same order", b.Path)
 			case len(kept) == len(b.Tensors) && !bytes.Equal(a.Head(), b.Head()):

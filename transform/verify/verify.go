@@ -91,7 +91,7 @@ type Report struct {
 	Problems []string `json:"problems,omitempty"`
 	// DropIn is true if runtimes need no change to use the output.
 	DropIn bool `json:"drop_in"`
-	// Quantised are the tensors of quantised weights, which must have the source's bytes.
+	// Quantised are the tensors of the source's quantised weights, which must have the source's bytes.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
 	// Plan is the plan in the output's manifest; nil without a manifest.
 	Plan *plan.Plan `json:"-"`
@@ -138,10 +138,18 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	if err != nil && (r.Plan == nil || r.Plan.Model.Family != "") {
 		return nil, err
 	}
-	claims, err := newClaims(src, layout, q, r.Plan, o.Checks)
+	var made *quant.Description
+	if r.reformatted() {
+		if made, err = quant.Describe(out); err != nil {
+			r.problem("%v", err)
+		} else if !made.Any() {
+			r.problem("the plan stores weights as %s, and the output has no quantised weights", r.Plan.Request.Format)
+		}
+	}
+	claims, err := newClaims(src, layout, q, made, r.Plan, o.Checks)
 	if err != nil {
 		r.problem("the manifest's plan does not fit the source: %v", err)
-		if claims, err = newClaims(src, layout, q, nil, nil); err != nil {
+		if claims, err = newClaims(src, layout, q, made, nil, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -175,6 +183,12 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	var pairs [][2]weights.Tensor
 	var total int64
 	pair := func(a weights.Tensor) error {
+		if w := claims.madeOf(a.Name); w != nil {
+			r.sameShard(a, w)
+			pairs = append(pairs, [2]weights.Tensor{a, w.Tensors[0].Tensor})
+			total += a.Size()
+			return nil
+		}
 		b, ok := out.Tensor(a.Name)
 		switch {
 		case !ok:
@@ -197,7 +211,7 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	}
 	for _, f := range out.Files() {
 		for _, b := range f.Tensors {
-			if _, ok := src.Tensor(b.Name); !ok && !claims.extra(b.Name) {
+			if _, ok := src.Tensor(b.Name); !ok && !claims.extra(b.Name) && !claims.made.Holds(b.Name) {
 				r.problem("tensor %q of the output is not in the source", b.Name)
 			}
 		}
@@ -210,6 +224,10 @@ func (r *Report) tensors(ctx context.Context, src, out *weights.Model, claims *c
 	return parallel.Run(ctx, len(pairs), o.Workers, func(ctx context.Context, i int) error {
 		p := pairs[i]
 		err := weights.Guard(p[0].File+" or "+p[1].File, func() (err error) {
+			if w := claims.madeOf(p[0].Name); w != nil {
+				r.Tensors[i], err = claims.lookMade(ctx, p[0], w)
+				return err
+			}
 			r.Tensors[i], err = claims.look(ctx, p[0], p[1])
 			return err
 		})

@@ -2,11 +2,14 @@ package quantise
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -18,8 +21,6 @@ type Target struct {
 	*weights.Model
 	Format      Format
 	Description *quant.Description
-	// Files are config.json and others beside the tensors whose text is not the source's.
-	Files []File
 }
 
 // NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes nearest to
@@ -28,6 +29,8 @@ type Target struct {
 func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error) {
 	d, err := quant.Describe(m)
 	switch {
+	case !f.Converts:
+		return nil, fmt.Errorf("models are not converted to the format %s: choose one of %s", f.Name, strings.Join(TargetNames(), ", "))
 	case err != nil:
 		return nil, err
 	case d.Any():
@@ -55,12 +58,7 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
-	beside, err := f.Files(targets.Ignore)
-	if err != nil {
-		return nil, err
-	}
-	t.Files = append([]File{{"config.json", config}}, beside...)
-	if err := t.arrange(m, targets); err != nil {
+	if err := t.arrange(m, config, targets); err != nil {
 		return nil, err
 	}
 	if t.Description, err = quant.Describe(t.Model); err != nil {
@@ -79,9 +77,9 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error)
 }
 
 // arrange makes the files of the target.
-func (t *Target) arrange(m *weights.Model, targets *Targets) error {
+func (t *Target) arrange(m *weights.Model, config []byte, targets *Targets) error {
 	model := *m
-	model.Config, model.Shards = t.Files[0].Text, nil
+	model.Config, model.Shards = config, nil
 	for _, file := range m.Shards {
 		var infos []weights.Info
 		for _, info := range file.Tensors {
@@ -125,9 +123,6 @@ func align(infos []weights.Info) {
 
 // maker returns the function that makes a weight's matrices from its values.
 func (f Format) maker(w *quant.Quantised, source weights.Tensor) (func(expert, first, n int) *quant.Matrix, error) {
-	if f.Ordered || f.Per == "tensor" {
-		return nil, fmt.Errorf("models are not converted to the format %s", f)
-	}
 	values, ok := source.DType.Format()
 	if !ok {
 		return nil, errors.New("values of type " + source.DType.String() + " cannot be quantised")
@@ -145,10 +140,37 @@ func (f Format) maker(w *quant.Quantised, source weights.Tensor) (func(expert, f
 		if f.whole() {
 			f.setWhole(m, largest())
 		}
-		for k := range m.Group {
-			m.Group[k] = int32(k / m.Block[1])
-		}
-		f.nearest(m, rows(first))
+		step := max(1, blockValues/max(1, m.K*m.Block[0])) * m.Block[0]
+		parallel.Do((n+step-1)/step, 0, func(i int) {
+			from, to := i*step, min((i+1)*step, n)
+			part := *m
+			part.N, part.Codes = to-from, m.Codes[from*m.K:to*m.K]
+			part.Scales = m.Scales[from/m.Block[0]*m.Columns():]
+			part.Scales = part.Scales[:ceil(to-from, m.Block[0])*m.Columns()]
+			if m.Zeros != nil {
+				part.Zeros = m.Zeros[from/m.Block[0]*m.Columns():][:len(part.Scales)]
+			}
+			f.nearest(&part, rows(first+from))
+		})
 		return m
 	}, nil
+}
+
+// blockValues is about how many values a goroutine quantises at a time.
+const blockValues = 1 << 20
+
+// Check returns an error that names a value of a quantised weight that no code can stand for: NaN or infinity. It reads all values.
+func (t *Target) Check(ctx context.Context, source *weights.Model, workers int) error {
+	return parallel.Run(ctx, len(t.Description.Weights), workers, func(ctx context.Context, i int) error {
+		w, _ := source.Tensor(t.Description.Weights[i].Name)
+		f, _ := w.DType.Format()
+		return weights.Guard(w.File, func() error {
+			for at := range w.Len() {
+				if !f.Finite(f.Elem(w.Data, at)) {
+					return &weights.FormatError{File: w.File, Tensor: w.Name, Offset: -1, Msg: fmt.Sprintf("element %d is %v, which no code stands for", at, f.Value(f.Elem(w.Data, at)))}
+				}
+			}
+			return ctx.Err()
+		})
+	})
 }

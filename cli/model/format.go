@@ -1,0 +1,58 @@
+package model
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
+)
+
+var formatFlag = &cli.StringFlag{Name: "format", Usage: "quantise to `NAME`, such as fp8, int4 or nvfp4", DefaultText: "the model's"}
+
+// readFormat reads --format, and returns the passes that choose codes and scales unless --passes names others.
+func readFormat(c *cli.Context, o *transform.Options) (passes string, err error) {
+	for _, f := range []string{"recipe", "min-snr", "max-loss", "reference"} {
+		if c.IsSet(f) {
+			return "", exit.Usagef("--format and --%s exclude each other", f)
+		}
+	}
+	if o.Format, err = quantise.Parse(c.String("format")); err != nil {
+		return "", exit.Usage(fmt.Errorf("--format: %w", err))
+	}
+	switch {
+	case c.IsSet("passes"):
+		return c.String("passes"), nil
+	case c.IsSet("tokens"):
+		return "scales,compensate", nil
+	}
+	return "scales", nil
+}
+
+// sizeOf is the size of a result's shards.
+func sizeOf(m *weights.Model, out string, man *plan.Manifest) int64 {
+	if man == nil || man.Plan.Request.Format == "" {
+		return m.Size()
+	}
+	var n int64
+	for _, s := range man.Shards {
+		if st, err := os.Stat(filepath.Join(out, s.File)); err == nil {
+			n += st.Size()
+		}
+	}
+	return n
+}
+
+// formatName is the format as a plan's request names it.
+func formatName(o transform.Options) string {
+	if o.Format.Name == "" {
+		return ""
+	}
+	return o.Format.String()
+}
