@@ -41,6 +41,9 @@ func quantisedWeights(ctx context.Context, layout *arch.Layout, q *quant.Descrip
 		if w.Plain() || w.CanRead() != nil {
 			continue
 		}
+		if err := weights.Guard(w.Tensors[0].File, w.Check); err != nil {
+			return nil, err
+		}
 		d := len(w.Shape)
 		one := Weight{Format: w.Format.String(), Shape: w.Shape[d-2:], Kind: layout.Kind(w.Name), Operand: w.Operand().String(), codes: w.Format.Codes}
 		one.Linear = layout.IsLinearWeight(w)

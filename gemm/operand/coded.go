@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
+	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -18,19 +20,20 @@ type coded struct {
 	expert     int
 	rows, cols int  // as stored
 	transposed bool // stored as inputs × outputs
+	check      func() error
 }
 
 // codedOf lists the layers of a quantised weight with their names: that of the weight, and the expert's number if there
 // are several.
 func codedOf(w *quant.Quantised) iter.Seq2[string, *coded] {
 	return func(yield func(string, *coded) bool) {
-		d := len(w.Shape)
+		d, check := len(w.Shape), sync.OnceValue(func() error { return weights.Guard(strings.Join(w.Files(), " or "), w.Check) })
 		for expert := range w.Experts() {
 			name := w.Name
 			if w.Experts() > 1 {
 				name = fmt.Sprintf("%s[%d]", name, expert)
 			}
-			if !yield(name, &coded{w: w, expert: expert, rows: w.Shape[d-2], cols: w.Shape[d-1]}) {
+			if !yield(name, &coded{w: w, expert: expert, rows: w.Shape[d-2], cols: w.Shape[d-1], check: check}) {
 				return
 			}
 		}
@@ -66,6 +69,9 @@ func (m *model) codedLayer(name string, c *coded) Layer {
 func (c *coded) block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
 	if c.transposed {
 		row, rows, col, cols = col, cols, row, rows
+	}
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	data, err := c.w.OperandRows(c.expert*c.rows+row, rows)
 	if err != nil {

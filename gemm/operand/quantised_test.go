@@ -126,3 +126,32 @@ func rounded(values []float32) []float32 {
 	}
 	return all
 }
+
+// TestBadScales: a scale that is no positive number is an error before a product is predicted.
+func TestBadScales(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		if q.Name != "compressed fp8 channel" && q.Name != "pack-quantized" {
+			continue
+		}
+		dir := testmodel.Quantised(t, q, testmodel.With{})
+		const scale = "model.layers.1.mlp.up_proj.weight_scale"
+		testmodel.Edit(t, dir, func(info weights.Info, data []byte) {
+			if info.Name == scale {
+				data[7] |= 0x80
+			}
+		})
+		set := NewSet(Options{Quantised: true})
+		layers, _, err := set.Linear(testmodel.Open(t, dir))
+		testmodel.OK(t, err)
+		for _, l := range layers {
+			if l.Name != "model.layers.1.mlp.up_proj.weight" {
+				continue
+			}
+			_, err := l.W.Block(t.Context(), 0, 1, 0, 8)
+			testmodel.WantError(t, err, scale, "not a positive number")
+			_, err = l.W.Whole(t.Context())
+			testmodel.WantError(t, err, scale, "not a positive number")
+		}
+		testmodel.OK(t, set.Close())
+	}
+}

@@ -1,0 +1,51 @@
+package predict_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// TestQuantisedConversion: equal codes cost the same, and codes that are mostly one value cost less, by an arithmetic that is
+// calibrated and by BF16 values.
+func TestQuantisedConversion(t *testing.T) {
+	c, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	const name = "model.layers.0.mlp.up_proj.weight"
+	for _, q := range testmodel.Quantisations {
+		if q.Name != "compressed fp8 channel" && q.Name != "pack-quantized" && q.Name != "compressed int8" {
+			continue
+		}
+		weightOf := func(dir string) *quant.Quantised {
+			d, err := quant.Describe(testmodel.Open(t, dir))
+			testmodel.OK(t, err)
+			w, _ := d.Weight(name)
+			return w
+		}
+		dir := testmodel.Quantised(t, q, testmodel.With{})
+		before, same := weightOf(dir), weightOf(testmodel.Quantised(t, q, testmodel.With{}))
+		testmodel.Edit(t, dir, func(info weights.Info, data []byte) {
+			if strings.HasPrefix(info.Name, name) && (info.DType.Bits() == 8 || info.DType == weights.I32) {
+				for i := range data[:len(data)*3/4] {
+					data[i] = 0x11
+				}
+			}
+		})
+		quiet := weightOf(dir)
+		for phase, load := range map[string]cost.Workload{"prefill": {Prefill: 1}, "decode": {Decode: 1}} {
+			ratio := func(after *quant.Quantised) float64 {
+				r, err := predict.Conversion(t.Context(), c, []predict.Change{{Codes: &predict.Codes{Before: before, After: after}}}, predict.ConversionOptions{Workload: load})
+				testmodel.OK(t, err)
+				return r.Relative
+			}
+			if a, b := ratio(same), ratio(quiet); a != 1 || !(b < 0.99) {
+				t.Errorf("%s, %s: %v with the same codes, %v with quiet ones", q.Name, phase, a, b)
+			}
+		}
+	}
+}
