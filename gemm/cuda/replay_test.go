@@ -41,6 +41,17 @@ func newGraph(t *testing.T, d *Device, s *steps) (g *Graph) {
 	return g
 }
 
+// TestLongReplayIsTimedOnce: a replay of a long prompt is not repeated, because it cannot be interrupted.
+func TestLongReplayIsTimedOnce(t *testing.T) {
+	c := newCard(t)
+	c.kernel = longReplay + time.Millisecond
+	d := openFake(t, c)
+	g := newGraph(t, d, newSteps(t, d, 1))
+	if g.Replay() != c.kernel || len(c.launches) != 2 {
+		t.Errorf("%v a replay, %d kernels ran", g.Replay(), len(c.launches))
+	}
+}
+
 // The fake refuses to record a kernel that has not run, so NewGraph must run the work first. It replays twice to time it.
 func TestGraphReplays(t *testing.T) {
 	c := newCard(t)

@@ -60,6 +60,7 @@ type Step struct {
 	h       cuda.Address
 	last    cuda.Address // the last row of each sequence
 	next    cuda.Address // the next token of each
+	warm    bool         // all kernels have run
 }
 
 // NewStep prepares a step of random tokens. The weights must be on the card (Options.Resident). A decode step has a KV cache
@@ -196,7 +197,7 @@ func (s *Step) setUp(ctx context.Context, name string, like *Step) error {
 	if w.Linear {
 		queue = s.queueLinear
 	}
-	if s.Graph, err = m.device.NewGraph(name, func() error { return queue(ctx) }); err != nil {
+	if s.Graph, err = m.device.NewGraph(name, func() error { err := queue(ctx); s.warm = true; return err }); err != nil {
 		return err
 	}
 	s.pass.scratch.fixed = true
@@ -317,6 +318,11 @@ func (s *Step) queue(ctx context.Context) error {
 		}
 		if err := b.run(p, s.h); err != nil {
 			return err
+		}
+		if !s.warm { // otherwise all blocks would be queued before ctx is checked
+			if err := m.device.Synchronize(); err != nil {
+				return err
+			}
 		}
 	}
 	h, err := s.lastRows()
