@@ -167,11 +167,12 @@ func (c *card) api() *api {
 	c.streams(a)
 	c.lt(a)
 	c.modules(a)
+	functions := c.nvrtc.functions() // once, as in a process
 	a.compiler = func() (*compiler, error) {
 		if c.nvrtc.missing {
 			return nil, ErrNoCompiler
 		}
-		return c.nvrtc.functions(), nil
+		return functions, nil
 	}
 	return a
 }
