@@ -190,6 +190,47 @@ func same(t *testing.T, on rounding.DeviceHessian, format weights.Format, w, h s
 	}
 }
 
+// Hessians that do not fit beside others are read again. Release frees the card's memory.
+func TestGPUHessiansMakeRoom(t *testing.T) {
+	d, err := cuda.Open(0)
+	if errors.Is(err, cuda.ErrNoGPU) {
+		t.Skip(err)
+	}
+	testmodel.OK(t, err)
+	defer func() { testmodel.OK(t, d.Close()) }()
+	r, err := rounder.New(t.Context(), d)
+	testmodel.OK(t, err)
+	before, err := d.FreeMemory()
+	testmodel.OK(t, err)
+	const k = 300
+	r.SetRoom(2 * 2 * k * (k + 1)) // for two
+	f, _ := weights.BF16.Format()
+	loads := 0
+	var on [3]rounding.DeviceHessian
+	var want [3][]float32
+	for i := range on {
+		_, h := layer(uint64(i), 1, k, 100, f)
+		want[i] = rounding.NewTriangle(h).Diagonal()
+		on[i] = r.Hessian(fmt.Sprint(i), func(context.Context) (*rounding.Triangle, error) { loads++; return rounding.NewTriangle(h), nil })
+	}
+	for _, i := range []int{0, 1, 0, 2, 0, 2, 1} { // 0 and 1 are read, then 2 in place of 1, then 1 in place of 0
+		got, err := on[i].Diagonal(t.Context())
+		testmodel.OK(t, err)
+		if !slices.Equal(got, want[i]) {
+			t.Errorf("Hessian %d has another one's diagonal", i)
+		}
+	}
+	if loads != 4 {
+		t.Errorf("%d Hessians were read, not 4", loads)
+	}
+	testmodel.OK(t, r.Close())
+	after, err := d.FreeMemory()
+	testmodel.OK(t, err)
+	if before-after > 1<<20 {
+		t.Errorf("%d bytes of the card's memory are lost", before-after)
+	}
+}
+
 // A Hessian that cannot be one, and one that is all zero, are errors; an ended context is one within a second.
 func TestGPURefuses(t *testing.T) {
 	r := openGPU(t)

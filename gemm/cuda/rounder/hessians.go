@@ -19,6 +19,9 @@ type hessians struct {
 	clock int64 // counts uses
 }
 
+// share of the card's free memory that Hessians may take is 1/share. The rest is for a model that runs beside.
+const share = 3
+
 // hessian is the upper triangle of a Hessian on the card.
 type hessian struct {
 	loading  sync.Mutex // while it is loaded
@@ -73,7 +76,7 @@ func (r *Rounder) put(on *hessian, data []float32) error {
 		if err != nil {
 			return err
 		}
-		all.room = free / 2
+		all.room = free / share
 	}
 	if err := all.evict(on); err != nil {
 		return err
