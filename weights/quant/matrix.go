@@ -118,21 +118,30 @@ func (m *Matrix) Row(dst []float32, n int) {
 	}
 }
 
-// dequantise writes (value − zero) · scale of each code.
+// dequantise writes (value − zero) · scale of each code. Long runs of codes look products up.
 func dequantise(dst []float32, codes []byte, values []float32, zero, scale float32) {
 	dst = dst[:len(codes)]
-	if len(codes) < len(values) {
+	switch {
+	case len(values) == 16 && len(codes) >= 32:
+		var product [16]float32
+		for c, v := range values {
+			product[c] = (v - zero) * scale
+		}
+		for i, c := range codes {
+			dst[i] = product[c&15]
+		}
+	case len(values) == 256 && len(codes) >= 1024:
+		var product [256]float32
+		for c, v := range values {
+			product[c] = (v - zero) * scale
+		}
+		for i, c := range codes {
+			dst[i] = product[c]
+		}
+	default:
 		for i, c := range codes {
 			dst[i] = (values[c] - zero) * scale
 		}
-		return
-	}
-	var product [256]float32
-	for c, v := range values {
-		product[c] = (v - zero) * scale
-	}
-	for i, c := range codes {
-		dst[i] = product[c]
 	}
 }
 

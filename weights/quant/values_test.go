@@ -203,3 +203,47 @@ func TestRoundScale(t *testing.T) {
 		}
 	}
 }
+
+// TestCodesOfOneByte: the values of all FP8 codes, by the formats of package weights where it has them.
+func TestCodesOfOneByte(t *testing.T) {
+	const (
+		nan  = -1 // stands for NaN
+		none = -2
+	)
+	for _, c := range []struct {
+		dtype                  weights.DType
+		least, most, at80, inf float64 // of codes 0x01, 0x7F, 0x80 and 0x7C
+	}{
+		{weights.F8E4M3, 0x1p-9, nan, 0, none},
+		{weights.F8E5M2, 0x1p-16, nan, 0, math.Inf(1)},
+		{weights.F8E4M3FNUZ, 0x1p-10, 240, nan, none},
+		{weights.F8E5M2FNUZ, 0x1p-17, 57344, nan, none},
+	} {
+		codes := make([]byte, 256)
+		for i := range codes {
+			codes[i] = byte(i)
+		}
+		m := checkpoint(t, `{"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"g": {"targets": ["Linear"],
+			"weights": {"num_bits": 8, "type": "float", "strategy": "tensor"}}}}`,
+			stored{"weight", c.dtype, []int{1, 256}, codes}, stored{"weight_scale", weights.F32, []int{1}, []byte{0, 0, 0x80, 0x3F}})
+		d, err := quant.Describe(m)
+		testmodel.OK(t, err)
+		matrix, err := d.Weights[0].Read(0)
+		testmodel.OK(t, err)
+		for code, want := range map[int]float64{1: c.least, 0x7F: c.most, 0x80: c.at80, 0x7C: c.inf} {
+			got := float64(matrix.Value(0, code))
+			if want != none && got != want && !(want == nan && got != got) {
+				t.Errorf("%s: code %#x is %v, want %v", c.dtype, code, got, want)
+			}
+		}
+		f, known := c.dtype.Format()
+		for code := range 256 {
+			if got := matrix.Value(0, code); known && math.Float32bits(got) != math.Float32bits(f.Value(uint32(code))) && got == got {
+				t.Errorf("%s: code %#x is %v, want %v", c.dtype, code, got, f.Value(uint32(code)))
+			}
+			if got, opposite := matrix.Value(0, code), matrix.Value(0, code^0x80); code&0x7F != 0 && got != -opposite && got == got {
+				t.Errorf("%s: code %#x is %v, and with the other sign %v", c.dtype, code, got, opposite)
+			}
+		}
+	}
+}
