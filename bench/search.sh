@@ -10,15 +10,23 @@
 # Models are removed in the end. BLOCKS is 32 unless given. The script takes about ten minutes on an H200 with 16 cores.
 set -eu
 mkdir -p "$1"
-out=$(realpath "$1") blocks=${2:-32} models=${3:-$1/temporary}
-mkdir -p "$models" "$out/temporary"
+out=$(realpath "$1") blocks=${2:-32}
+work=$out/temporary
+models=${3:-$work}
+mkdir -p "$models" "$work"
 df -h "$out" "$models" > "$out/search-machine.txt"
 free -g >> "$out/search-machine.txt"
 timeout 120 ./rounder.test -test.v -test.run GPU > "$out/search-bits.txt" 2>&1 || true
 timeout 120 ./rounder.test -test.run NONE -test.bench GPU -test.benchtime 5x > "$out/search-kernels.txt" 2>&1 || true
-BLOCKS=2 FOLDER="$models/two" sh -c 'mkdir -p "$FOLDER"; exec timeout 150 ./transform.test -test.v -test.run GPUSearchTime -test.cpuprofile '"$out/search-2.pprof" > "$out/search-2.txt" 2>&1 || true
-rm -rf "$models/two"
-tail -22 "$out/search-2.txt"
-BLOCKS=$blocks FOLDER="$models/all" STATISTICS="$out/temporary" sh -c 'mkdir -p "$FOLDER"; exec timeout 500 ./transform.test -test.v -test.run GPUSearchTime -test.cpuprofile '"$out/search-$blocks.pprof" > "$out/search-$blocks.txt" 2>&1 || true
-tail -30 "$out/search-$blocks.txt"
-rm -rf "$models/all" "$out/temporary" "$models"
+# timed BLOCKS SECONDS: the model is made first, which counts for SECONDS.
+timed() {
+	model=$models/search-$1
+	mkdir -p "$model"
+	BLOCKS=$1 FOLDER=$model STATISTICS=$work timeout "$2" ./transform.test -test.v -test.run GPUSearchTime \
+		-test.cpuprofile "$out/search-$1.pprof" > "$out/search-$1.txt" 2>&1 || true
+	rm -rf "$model" "$work/out" "$work/search"
+	tail -24 "$out/search-$1.txt"
+}
+timed 2 150
+timed "$blocks" 520
+rm -rf "$work"
