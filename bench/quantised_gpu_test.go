@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 var (
 	quantisedOut  = flag.String("quantised", "", "measure quantised layers and write the results to this folder")
 	quantisedTime = flag.Duration("quantised-time", 30*time.Second, "time of each comparison")
+	quantisedOnly = flag.String("quantised-patterns", "", "patterns to measure of those whose names contain one of these texts, with commas between")
 )
 
 // quantisedSeries are patterns of a layer that are compared with each other.
@@ -31,19 +33,21 @@ type quantisedSeries struct {
 	typ    arith.Type
 	tokens int
 	role   cost.Role
+	times  float64 // of the time of a comparison
 	make   func(t *testing.T, rows int) []quantised
 }
 
 func quantisedSeriesList() []quantisedSeries {
 	channel := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, 1, quantisedCols) }
 	block := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, 128, 128) }
+	tensor := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, rows, quantisedCols) }
 	return []quantisedSeries{
-		{"int4-prefill", arith.BF16, 4096, cost.Stationary, int4Patterns},
-		{"int4-decode", arith.BF16, 16, cost.Stationary, int4Patterns},
-		{"fp8-channel-prefill", arith.FP8, 4096, cost.Streaming, channel},
-		{"fp8-channel-decode", arith.FP8, 16, cost.Stationary, channel},
-		{"fp8-block-decode", arith.FP8, 16, cost.Stationary, block},
-		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, block},
+		{"int4-prefill", arith.BF16, 4096, cost.Stationary, 1.6, int4Patterns},
+		{"int4-decode", arith.BF16, 16, cost.Stationary, 1, int4Patterns},
+		{"fp8-tensor-decode", arith.FP8, 16, cost.Stationary, 1, tensor},
+		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, 1, block},
+		{"fp8-block-decode", arith.FP8, 16, cost.Stationary, 1, block},
+		{"fp8-channel-prefill", arith.FP8, 4096, cost.Streaming, 1, channel},
 	}
 }
 
@@ -90,11 +94,15 @@ func TestGPUQuantisedEnergy(t *testing.T) {
 		}
 		var all []measure.Candidate
 		x := s.activations(t)
-		for _, q := range made[kind] {
+		for i, q := range made[kind] {
+			chosen := func(text string) bool { return strings.Contains(q.name, text) }
+			if i > 0 && !slices.ContainsFunc(strings.Split(*quantisedOnly, ","), chosen) {
+				continue
+			}
 			all = append(all, measure.Candidate{Name: fmt.Sprintf("%s, %.1f dB", q.name, q.snr), Products: []cuda.Product{s.product(x, q)}})
 		}
 		o := measure.Options{Cold: s.tokens == cost.DecodeTokens, Meter: power.Options{
-			Time: *quantisedTime, WarmUp: 8 * time.Second, Window: 500 * time.Millisecond, CapSettle: time.Second, SelfTest: selfTest,
+			Time: time.Duration(s.times * float64(*quantisedTime)), WarmUp: 4 * time.Second, Window: 500 * time.Millisecond, CapSettle: 500 * time.Millisecond, SelfTest: selfTest,
 			Date: time.Now().UTC(), Command: strings.Join(os.Args, " "),
 		}}
 		r, err := measure.Compare(t.Context(), m, all[0], all[1:], o)

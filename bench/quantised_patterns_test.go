@@ -20,8 +20,10 @@ type quantised struct {
 	snr  float64 // of the values, in dB; infinite or negative where it says nothing
 }
 
+// The layer repeats some rows, which is quicker to make.
 const (
 	quantisedRows, quantisedCols = 14336, 4096
+	distinctRows                 = 512
 	quantisedSigma               = 0.02
 )
 
@@ -41,8 +43,8 @@ func (n noise) snr() float64 { return 10 * math.Log10(n.value/n.error) }
 // eachRow quantises the layer row by row.
 func eachRow(t *testing.T, rows int, quantise func(row int, v []float32) noise) float64 {
 	t.Helper()
-	found := make([]noise, rows)
-	err := parallel.Run(context.Background(), rows, 0, func(_ context.Context, r int) error {
+	found := make([]noise, min(rows, distinctRows))
+	err := parallel.Run(context.Background(), len(found), 0, func(_ context.Context, r int) error {
 		v := make([]float32, quantisedCols)
 		quantisedRow(v, r)
 		found[r] = quantise(r, v)
@@ -130,7 +132,15 @@ func int4(t *testing.T, name string, rows, bits int, keep func(code int) bool) q
 		}
 		return n
 	})
+	repeat(c.Codes, quantisedCols)
+	repeat(c.Scales, 2*quantisedCols/group)
 	return coded(t, name, c, snr)
+}
+
+// repeat repeats the first rows of a matrix in the others.
+func repeat(data []byte, row int) {
+	for at := distinctRows * row; at < len(data); at += copy(data[at:], data[:distinctRows*row]) {
+	}
 }
 
 func coded(t *testing.T, name string, c *gemm.Codes, snr float64) quantised {
@@ -165,9 +175,9 @@ func fp8(t *testing.T, name string, rows, blockRows, blockCols int, scale func(l
 	across := (quantisedCols-1)/blockCols + 1
 	bands := (rows-1)/blockRows + 1
 	largest := make([]float64, bands*across)
-	err := parallel.Run(context.Background(), bands, 0, func(_ context.Context, band int) error {
+	err := parallel.Run(context.Background(), min(bands, max(1, distinctRows/blockRows)), 0, func(_ context.Context, band int) error {
 		v := make([]float32, quantisedCols)
-		for r := band * blockRows; r < min(rows, (band+1)*blockRows); r++ {
+		for r := band * blockRows; r < min(rows, distinctRows, (band+1)*blockRows); r++ {
 			quantisedRow(v, r)
 			for k, e := range v {
 				at := &largest[band*across+k/blockCols]
@@ -179,8 +189,8 @@ func fp8(t *testing.T, name string, rows, blockRows, blockCols int, scale func(l
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range largest {
-		s.Values = append(s.Values, float32(scale(l)))
+	for i := range largest {
+		s.Values = append(s.Values, float32(scale(largest[i%(max(1, distinctRows/blockRows)*across)])))
 	}
 	m.Scales = s
 	snr := eachRow(t, rows, func(row int, v []float32) (n noise) {
@@ -201,6 +211,7 @@ func fp8(t *testing.T, name string, rows, blockRows, blockCols int, scale func(l
 		}
 		return n
 	})
+	repeat(m.Data, quantisedCols)
 	return quantised{name, m, snr}
 }
 
@@ -216,6 +227,7 @@ func fp8Patterns(t *testing.T, rows, blockRows, blockCols int) []quantised {
 		of("largest value at 448", func(l float64) float64 { return l / 448 }, 0, -1),
 		of("standard deviation at 2^-6", at(math.Ldexp(1, -6)), 0, -1),
 		of("standard deviation at 2^-7", at(math.Ldexp(1, -7)), 0, -1),
+		of("multiples of half the standard deviation, at 2^-8", at(math.Ldexp(1, -8)), math.Ldexp(1, -9), -1),
 		of("multiples of a quarter of the standard deviation", at(1), 0.25, -1),
 		of("multiples of half the standard deviation", at(1), 0.5, -1),
 		of("one mantissa bit", func(l float64) float64 { return l / 448 }, 0, 1),
