@@ -69,6 +69,17 @@ type Kernels struct {
 	TileTokens int `json:"tile_tokens"`
 	// LaunchSeconds is the time that a product with weights from memory takes besides reading them.
 	LaunchSeconds float64 `json:"launch_seconds"`
+	// Dequantised are products with weights of four bits. Default: they are predicted like BF16 products.
+	Dequantised *Dequantised `json:"dequantised,omitempty"`
+}
+
+// Dequantised holds the shares of the energy of a dequantising kernel that follow the bits of the weights.
+type Dequantised struct {
+	// Operands follows the dequantised weights in the matrix units, with many tokens.
+	Operands float64 `json:"operands"`
+	// FewOperands is the same with weights from memory, and Codes follows the packed codes there.
+	FewOperands float64 `json:"few_operands"`
+	Codes       float64 `json:"codes"`
 }
 
 // PowerLaw is how power follows activity and clock. Power is static, or proportional to activity and to a
@@ -138,6 +149,10 @@ func (f *Facts) validate() error {
 		{"settings.lowest_clock_mhz", f.Settings.LowestClock, 1, f.Settings.HighestClock},
 		{"settings.default_cap_watts", f.Settings.DefaultCap, 1, 1e5},
 		{"settings.lowest_cap_watts", f.Settings.LowestCap, 1, f.Settings.DefaultCap},
+	}
+	if q := k.Dequantised; q != nil {
+		fields = append(fields, field{"kernels.dequantised.operands", q.Operands, 0, 1},
+			field{"kernels.dequantised.few_operands", q.FewOperands, 0, 1}, field{"kernels.dequantised.codes", q.Codes, 0, 1 - q.FewOperands})
 	}
 	for _, l := range []struct {
 		name string

@@ -18,10 +18,10 @@ var dequantiseSource string
 // Sizes of kernels/dequantise.cu.
 const (
 	fewTokens = 16
-	fewWarps  = 8 // most of a block
+	fewRing   = 256 // inputs
+	fewWarps  = 8   // most of a block
 	warpRows  = 32
-	fewBlocks = 2 // on a multiprocessor at once, if it has the shared memory
-	fewRing   = 5 // units of each of two strips of a warp
+	fewBlocks = 2 // on a multiprocessor at once
 
 	manyTokens  = 256
 	manyThreads = 384
@@ -97,8 +97,8 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 		return wrong("the dequantising kernel needs inputs in multiples of %d and outputs in multiples of 8", unitCols)
 	case g != 16 && g != 32 && g%64 != 0:
 		return wrong("the dequantising kernel has groups of 16, 32 and multiples of 64, not of %d", g)
-	case c.FP4 == (c.ScaleType == weights.BF16) || c.FP4 && g > 32:
-		return wrong("the dequantising kernel has BF16 scales for integers, and scales of eight bits for FP4 in groups of 16 or 32, not %s in groups of %d", c.ScaleType, g)
+	case c.FP4 == (c.ScaleType == weights.BF16):
+		return wrong("the dequantising kernel has BF16 scales for integers and scales of eight bits for FP4, not %s", c.ScaleType)
 	case c.ScaleType == weights.F8E8M0 && slices.Max(c.Scales) > mostE8M0:
 		return wrong("scales beyond 2^%d", mostE8M0-127)
 	}
@@ -113,8 +113,9 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	}
 	name, shared := "dequantise_many", manyShared
 	if p.M <= fewTokens {
-		q.format.cluster, q.warps = d.divide(p, q.format)
-		name, shared = "dequantise_few", q.format.fewShared(p, q.format.cluster, q.warps)
+		q.format.cluster, q.warps = d.divide(p)
+		inputs := min(p.K, ceil(ceil(p.K, fewRing), q.format.cluster)*fewRing)
+		name, shared = "dequantise_few", fewTokens*max(2*inputs+16, 4*(q.warps*warpRows+4))
 	}
 	m, err := d.dequantiser(ctx, q.format)
 	if err != nil {
@@ -127,43 +128,16 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 // mostE8M0 is the largest scale of FP4 codes whose product with 2^118 BF16 holds.
 const mostE8M0 = 136
 
-// fewShared is the shared memory of a block of warps that multiplies few tokens, in a cluster of blocks.
-func (f format) fewShared(p gemm.Problem, cluster, warps int) int {
-	pairs := 1
-	if f.group > 0 {
-		pairs = max(1, unitCols/f.group)
-	}
-	lane := 2 * pairs // bytes
-	if f.scales == bf16Scales {
-		lane *= 2
-	}
-	if f.zeros {
-		lane += 4 * pairs
-	}
-	tokens := fewTokens * (2*unitCols*ceil(p.K/unitCols, cluster) + 16)
-	sums := 4 * fewTokens * (warps*warpRows + 4)
-	return max(tokens+warps*fewRing*(2*unitBytes+64*lane), sums)
-}
-
-// multiprocessorShared is the shared memory of a multiprocessor for blocks of which each takes blockShared more.
-const multiprocessorShared, blockShared = 228 << 10, 1 << 10
-
 // divide chooses the blocks of a product of few tokens: how many share the inputs, and the warps of each. The
 // multiprocessor with most work decides the time.
-func (d *Device) divide(p gemm.Problem, f format) (cluster, warps int) {
-	units := p.K / unitCols
+func (d *Device) divide(p gemm.Problem) (cluster, warps int) {
+	rings := ceil(p.K, fewRing)
 	least := 0
-	for c := 1; c <= 8 && (c == 1 || units >= 8*c); c *= 2 {
+	for c := 1; c <= 8 && (c == 1 || rings >= 2*c); c *= 2 {
 		for w := fewWarps; w >= fewWarps/2; w-- {
 			blocks := ceil(p.N, w*warpRows) * c
-			at := min(fewBlocks, multiprocessorShared/(f.fewShared(p, c, w)+blockShared))
-			if at == 0 && c < 8 {
-				continue
-			}
-			at = max(1, at)
-			// Few warps cannot hide the latency of a unit. A wave of blocks begins with the latency of memory.
-			const enough, begin = 12, 48
-			work := ceil(blocks, d.info.SMs)*w*ceil(units, c)*max(enough, at*w)/(at*w) + begin*ceil(blocks, d.info.SMs*at)
+			const overhead = 24 // of a wave of blocks, in rings of a warp
+			work := ceil(blocks, d.info.SMs)*w*ceil(rings, c) + overhead*ceil(blocks, d.info.SMs*fewBlocks)
 			if least == 0 || work < least {
 				cluster, warps, least = c, w, work
 			}

@@ -159,9 +159,6 @@ func TestGPUQuantisedRates(t *testing.T) {
 		if o.Cold {
 			o.Stack = 2
 		}
-		if testing.Short() && !o.Cold {
-			continue
-		}
 		bf16 := gemm.Problem{M: tokens, N: n, K: k, Type: arith.BF16}
 		x, w := operands(bf16, 5)
 		reference := took("BF16", Product{"w", bf16, x, w}, o)

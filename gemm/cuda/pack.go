@@ -35,7 +35,7 @@ func packingOf(c *gemm.Codes, times int) packing {
 	p.zeros = align(p.scales + groups*p.scaleBytes)
 	p.bytes = p.zeros
 	if c.Zeros != nil {
-		p.bytes += 2 * groups
+		p.bytes += groups
 	}
 	return p
 }
@@ -59,7 +59,7 @@ func pack(c *gemm.Codes, times int) []byte {
 				from, to := row%c.Rows*groups+g, p.place(row, g)
 				copy(out[p.scales+to*p.scaleBytes:][:p.scaleBytes], c.Scales[from*p.scaleBytes:])
 				if c.Zeros != nil {
-					binary.LittleEndian.PutUint16(out[p.zeros+2*to:], 0xc300|uint16(c.Zeros[from])) // −(128 + zero) in BF16
+					out[p.zeros+to] = c.Zeros[from]
 				}
 			}
 		}

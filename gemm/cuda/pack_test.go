@@ -66,7 +66,7 @@ func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uin
 		}
 		zeros[i] = 0xc308c308
 		if f.zeros {
-			zeros[i] = both(uint32(binary.LittleEndian.Uint16(data[p.zeros+2*(pair+i):])))
+			zeros[i] = 0xc300c300 | both(uint32(data[p.zeros+pair+i]))
 		}
 	}
 	if f.fp4 {

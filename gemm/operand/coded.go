@@ -173,3 +173,32 @@ func codesOf(m *quant.Matrix) *gemm.Codes {
 	}
 	return c
 }
+
+// packedCodes are the four-bit codes of a layer as memory holds them, two in a byte.
+type packedCodes struct{ *coded }
+
+// packed returns a layer's packed codes; nil if no kernel dequantises four-bit codes of it.
+func (l Layer) packed() *Matrix {
+	c, ok := l.W.values.(*coded)
+	if !ok || c.transposed || c.w.Operand() != weights.BF16 {
+		return nil
+	}
+	row, err := c.w.PackedRows(c.expert*c.rows, 1)
+	if err != nil || len(row) != c.cols/2 {
+		return nil
+	}
+	return &Matrix{DType: weights.F8E4M3, Rows: c.rows, Cols: c.cols / 2, values: packedCodes{c}}
+}
+
+func (c packedCodes) block(ctx context.Context, row, rows, col, cols int) ([]byte, error) {
+	data, err := c.w.PackedRows(c.expert*c.rows+row, rows)
+	if err != nil {
+		return nil, err
+	}
+	return (&stored{m: gemm.Matrix{DType: weights.F8E4M3, Rows: rows, Cols: c.cols / 2, Data: data}}).cut(ctx, 0, rows, col, cols)
+}
+
+func (c packedCodes) whole(ctx context.Context) (gemm.Matrix, error) {
+	data, err := c.block(ctx, 0, c.rows, 0, c.cols/2)
+	return gemm.Matrix{DType: weights.F8E4M3, Rows: c.rows, Cols: c.cols / 2, Data: data}, err
+}

@@ -20,6 +20,8 @@ type Product struct {
 	X, W    *Matrix
 	// Kernel describes the kernel that multiplies a quantised layer; empty for others.
 	Kernel string
+	// Codes are the packed codes [N, K/2] of a layer whose four-bit codes a kernel dequantises, two in a byte; nil for others.
+	Codes *Matrix
 }
 
 // Whole returns both operands with all elements. Layers that share their activations share x's memory. Operands may
@@ -111,6 +113,7 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 			return p, fmt.Errorf("%s: %w", l.Name, err)
 		}
 		p.Problem.Streaming, p.Kernel = role == cost.Streaming, kernel
+		p.Codes = l.packed()
 	}
 	if err := p.Problem.Validate(); err != nil {
 		return p, &ProblemError{err}

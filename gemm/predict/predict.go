@@ -102,7 +102,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 		var layers []Layer
 		kernels := operand.Kernels(products[i])
 		for j, p := range products[i] {
-			e, err := by.Predict(ctx, costProduct(p.Problem, o.Cold), p.X.Block, p.W.Block)
+			e, err := product(ctx, by, p, o.Cold)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", s.Text, p.Layer, err)
 			}
@@ -117,6 +117,20 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 		r.Predictions[i].Kernels = kernels
 	}
 	return r, nil
+}
+
+// dequantiser is a [Predictor] that knows dequantising kernels. A [cost.Calibration] is one.
+type dequantiser interface {
+	PredictDequantised(ctx context.Context, p cost.Product, x, w, codes cost.Operand) (cost.Prediction, error)
+}
+
+// product predicts a product.
+func product(ctx context.Context, by Predictor, p operand.Product, cold bool) (cost.Prediction, error) {
+	q := costProduct(p.Problem, cold)
+	if d, ok := by.(dequantiser); ok && p.Codes != nil {
+		return d.PredictDequantised(ctx, q, p.X.Block, p.W.Block, p.Codes.Block)
+	}
+	return by.Predict(ctx, q, p.X.Block, p.W.Block)
 }
 
 // costProduct returns a problem in the form of the cost model.

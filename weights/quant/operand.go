@@ -76,6 +76,29 @@ func (w *Quantised) OperandRows(first, n int) (data []byte, err error) {
 	return data, err
 }
 
+// PackedRows returns the codes of n rows from first on, counted through all experts, two in a byte with the first in the
+// lower half. It returns nil for codes that are not of four bits, or that kernels do not dequantise.
+// [Quantised.CanRead] must return nil.
+func (w *Quantised) PackedRows(first, n int) (data []byte, err error) {
+	st, err := w.storage()
+	if err != nil || len(st.book.Values) != 16 || st.k%2 != 0 {
+		return nil, err
+	}
+	err = weights.Guard(w.fileNames(), func() error {
+		for n > 0 {
+			expert, at := first/st.n, first%st.n
+			rows := min(n, st.n-at, max(1, chunkBytes/st.k))
+			codes := w.window(st, expert, at, rows).Codes
+			for i := 0; i < len(codes); i += 2 {
+				data = append(data, codes[i]|codes[i+1]<<4)
+			}
+			first, n = first+rows, n-rows
+		}
+		return nil
+	})
+	return data, err
+}
+
 // SameBytes reports whether two weights have the same format and the same bytes in all parts.
 func (w *Quantised) SameBytes(other *Quantised) bool {
 	return w.Format == other.Format && slices.EqualFunc(w.Tensors, other.Tensors, func(a, b Stored) bool {

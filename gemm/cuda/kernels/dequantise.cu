@@ -8,8 +8,7 @@
 //
 // Codes lie in units of 16 outputs × 64 inputs, 16 bytes for each lane of a warp: a word for every 16 inputs, with
 // the lane's elements of the left operand of m16n8k16 (see pack.go). A strip of 16 outputs has K/64 units in a row. Its scales
-// and zero points lie in the same order. Those of outputs i and i+8 lie side by side, and those of a unit's groups. A zero
-// point z is stored as −(128 + z) in bfloat16.
+// and zero points lie in the same order. Those of outputs i and i+8 lie side by side, and those of a unit's groups.
 //
 // FP4 values are 2^-8 of what they stand for, in the matrix instructions; the factor of the results makes up for it.
 
@@ -56,34 +55,24 @@ __device__ __forceinline__ unsigned merge(unsigned a, unsigned mask, unsigned ot
   return d;
 }
 
-// words holds pairs of numbers of 16 or 8 bits, one for every group of a unit.
+// words holds one or more 16-bit pairs, as many as a unit has groups.
 template <int PAIRS, bool WIDE>
 struct words {
-  static constexpr int bytes = PAIRS * (WIDE ? 4 : 2), count = (bytes + 3) / 4;
-  static_assert(bytes % 4 == 0, "copies have at least four bytes");
+  static constexpr int count = WIDE ? PAIRS : (PAIRS + 1) / 2;
   unsigned v[count];
 
   __device__ __forceinline__ void load(const void* from) {
-    if constexpr (count == 4)
+    if constexpr (WIDE ? PAIRS == 4 : false)
       asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(from));
     else if constexpr (count == 2)
       asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "l"(from));
-    else
+    else if constexpr (WIDE || PAIRS == 2)
       asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v[0]) : "l"(from));
-  }
-
-  // copy starts a copy to shared memory, from which read loads.
-  static __device__ __forceinline__ void copy(unsigned to, const void* from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(bytes) : "memory");
-  }
-
-  __device__ __forceinline__ void read(unsigned from) {
-    if constexpr (count == 4)
-      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(from) : "memory");
-    else if constexpr (count == 2)
-      asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "r"(from) : "memory");
-    else
-      asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v[0]) : "r"(from) : "memory");
+    else {
+      unsigned short half;
+      asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(half) : "l"(from));
+      v[0] = half;
+    }
   }
 
   // each has a pair's numbers in both halves of a word.
@@ -100,9 +89,10 @@ struct words {
 };
 
 typedef words<perUnit, SCALE == 0> scaleWords;
-typedef words<perUnit, true> zeroWords;
+typedef words<perUnit, false> zeroWords;
 
-constexpr int blockScales = 8 * scaleWords::bytes, blockZeros = 8 * zeroWords::bytes; // of the groups of a unit
+constexpr int scaleSize = SCALE == 0 ? 2 : 1, laneGroups = 2 * perUnit; // scales of a lane
+constexpr int unitGroups = 8 * laneGroups;                              // scales of a unit's groups
 
 // groups are a lane's scales and zero points in a unit.
 struct groups {
@@ -118,12 +108,10 @@ struct weights {
   __device__ __forceinline__ weights(const unsigned* c, const unsigned char* s, const unsigned char* z, int strip, int k, int lane) {
     const int units = k / 64, blocks = GROUP < 64 ? units : (GROUP < k ? k / GROUP : 1);
     codes = c + static_cast<long long>(strip) * units * 128 + lane * 4;
-    const long long at = static_cast<long long>(strip) * blocks * 8 + lane / 4;
-    scales = s + at * scaleWords::bytes;
-    zeros = z + at * zeroWords::bytes;
+    const long long at = static_cast<long long>(strip) * blocks * unitGroups + lane / 4 * laneGroups;
+    scales = s + at * scaleSize;
+    zeros = z + at;
   }
-
-  static __device__ __forceinline__ int block(int unit) { return GROUP < 64 ? unit : unit * 64 / GROUP; }
 
   __device__ __forceinline__ void load(unsigned (&to)[4], int unit) const {
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -131,9 +119,10 @@ struct weights {
   }
 
   __device__ __forceinline__ void load(groups& g, int unit) const {
-    g.scales.load(scales + block(unit) * blockScales);
+    const int block = GROUP < 64 ? unit : unit * 64 / GROUP;
+    g.scales.load(scales + block * (unitGroups * scaleSize));
 #if ZEROS
-    g.zeros.load(zeros + block(unit) * blockZeros);
+    g.zeros.load(zeros + block * unitGroups);
 #endif
   }
 };
@@ -167,6 +156,8 @@ __device__ __forceinline__ void values(unsigned (&a)[4], unsigned codes, const g
   unsigned zero[2] = {0xc308c308, 0xc308c308}; // −(128 + 8)
 #if ZEROS
   g.zeros.each(zero, pair);
+  zero[0] |= 0xc300c300;
+  zero[1] |= 0xc300c300;
 #endif
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -184,10 +175,9 @@ __device__ __forceinline__ unsigned pack2(float low, float high) {
 
 #if CLUSTER
 
-// Few tokens: the weights come from memory once. Every lane copies what it will read to shared memory, some units ahead.
+// Few tokens: the weights come from memory once, straight to registers.
 
-constexpr int fewTokens = 16, ring = 5; // units of a strip in shared memory
-constexpr int slotScales = 1024, slotZeros = slotScales + 64 * scaleWords::bytes, slotBytes = slotZeros + ZEROS * 64 * zeroWords::bytes;
+constexpr int fewTokens = 16, ring = 4; // units of a strip in registers
 
 __device__ __forceinline__ void load4(unsigned (&r)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -195,7 +185,7 @@ __device__ __forceinline__ void load4(unsigned (&r)[4], unsigned address) {
 }
 
 __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -212,51 +202,58 @@ __device__ __forceinline__ float remote(unsigned address, int rank) {
   return v;
 }
 
-// few is a warp's part of dequantise_few: two strips. A slot of its ring holds a unit of both.
+// shared says that a ring's units share groups, which lie alike in every ring.
+constexpr bool shared = GROUP == 128 || GROUP == 256;
+constexpr int slots = shared ? ring * 64 / GROUP : ring; // of groups in registers
+
+__device__ __forceinline__ constexpr int slot(int s) { return shared ? s * 64 / GROUP : s; }
+
+// few is a warp's part of dequantise_few: two strips.
 struct few {
   weights w[2];
-  unsigned slots; // address of slot 0
-  int lane;
+  unsigned codes[ring][2][4];
+  groups g[slots][2];
   float d[2][2][4];
 
-  __device__ __forceinline__ void fetch(int s, int unit) const {
-    const unsigned to = slots + s * slotBytes;
+  // fetch loads the strips' units, and their groups if asked.
+  __device__ __forceinline__ void fetch(int s, int unit, bool groupsToo) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to + i * 512 + lane * 16), "l"(w[i].codes + unit * 128) : "memory");
-      scaleWords::copy(to + slotScales + (i * 32 + lane) * scaleWords::bytes, w[i].scales + weights::block(unit) * blockScales);
-#if ZEROS
-      zeroWords::copy(to + slotZeros + (i * 32 + lane) * zeroWords::bytes, w[i].zeros + weights::block(unit) * blockZeros);
-#endif
+      w[i].load(codes[s][i], unit);
+      if (groupsToo) w[i].load(g[slot(s)][i], unit);
     }
   }
 
-  // multiply adds the products of the unit in a slot.
-  __device__ __forceinline__ void multiply(int s, unsigned tokens) {
-    const unsigned from = slots + s * slotBytes;
-    unsigned codes[2][4];
-    groups g[2];
+  // quad multiplies the units of a ring and loads those after it. FULL says that all of them exist.
+  template <bool FULL>
+  __device__ __forceinline__ void quad(int at, int last, unsigned tokens) {
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-      asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                   : "=r"(codes[i][0]), "=r"(codes[i][1]), "=r"(codes[i][2]), "=r"(codes[i][3]) : "r"(from + i * 512 + lane * 16) : "memory");
-      g[i].scales.read(from + slotScales + (i * 32 + lane) * scaleWords::bytes);
-#if ZEROS
-      g[i].zeros.read(from + slotZeros + (i * 32 + lane) * zeroWords::bytes);
-#endif
-    }
-    unsigned b[4][4];
+    for (int s = 0; s < ring; s++) {
+      if (!FULL && at + s >= last) break;
 #pragma unroll
-    for (int step = 0; step < 4; step++) load4(b[step], tokens + step * 32);
+      for (int step = 0; step < 4; step++) {
+        unsigned b[4];
+        load4(b, tokens + s * 128 + step * 32);
 #pragma unroll
-    for (int step = 0; step < 4; step++)
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        unsigned a[4];
-        values(a, codes[i][step], g[i], step);
-        mma(d[i][0], a, b[step][0], b[step][1]);
-        mma(d[i][1], a, b[step][2], b[step][3]);
+        for (int i = 0; i < 2; i++) {
+          unsigned a[4];
+          values(a, codes[s][i][step], g[slot(s)][i], step);
+          mma(d[i][0], a, b[0], b[1]);
+          mma(d[i][1], a, b[2], b[3]);
+        }
       }
+      if (FULL || at + s + ring < last) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) w[i].load(codes[s][i], at + s + ring);
+      }
+      if (s == ring - 1 || slot(s + 1) != slot(s)) { // the groups of a ring begin at its first units
+        const int begin = shared ? slot(s) * (GROUP / 64) : s;
+        if (FULL || at + begin + ring < last) {
+#pragma unroll
+          for (int i = 0; i < 2; i++) w[i].load(g[slot(s)][i], at + begin + ring);
+        }
+      }
+    }
   }
 };
 
@@ -265,24 +262,24 @@ struct few {
 __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros,
                                             int m, int n, int k, float scale, unsigned char* memory) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5, rank = blockIdx.x, rows = 32 * warps;
-  const int units = k / 64, first = units * rank / CLUSTER, last = units * (rank + 1) / CLUSTER;
+  const int units = k / 64, rings = (units + ring - 1) / ring;
+  const int first = rings * rank / CLUSTER * ring, end = rings * (rank + 1) / CLUSTER * ring, last = end < units ? end : units;
   const int strips = (n + 127) / 128 * 8, strip = blockIdx.y * (2 * warps) + 2 * warp;
   const int s0 = strip < strips ? strip : 0, s1 = strip + 1 < strips ? strip + 1 : 0; // beyond, results are not stored
-  const int chunks = (last - first) * 8, pitch = chunks * 16 + 16;
+  few f = {{weights(codes, scales, zeros, s0, k, lane), weights(codes, scales, zeros, s1, k, lane)}};
+#pragma unroll
+  for (int s = 0; s < ring; s++)
+    if (first + s < last) f.fetch(s, first + s, !shared || s * 64 % GROUP == 0);
+
   const unsigned tokens = sharedAddress(memory);
+  const int chunks = (last - first) * 8, pitch = chunks * 16 + 16;
   for (int token = warp; token < fewTokens; token += warps) {
     const bool valid = token < m;
     const bf16* from = x + static_cast<long long>(valid ? token : 0) * k + first * 64;
     for (int chunk = lane; chunk < chunks; chunk += 32) copy16(tokens + token * pitch + chunk * 16, from + chunk * 8, valid);
   }
   commit();
-  few f = {{weights(codes, scales, zeros, s0, k, lane), weights(codes, scales, zeros, s1, k, lane)}, tokens + fewTokens * pitch + warp * (ring * slotBytes), lane};
-#pragma unroll
-  for (int s = 0; s < ring - 1; s++) {
-    if (first + s < last) f.fetch(s, first + s);
-    commit();
-  }
-  wait<ring - 1>();
+  wait<0>();
   __syncthreads();
 
 #pragma unroll
@@ -292,19 +289,10 @@ __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsign
 #pragma unroll
       for (int c = 0; c < 4; c++) f.d[i][j][c] = 0;
   unsigned mine = tokens + ((lane & 7) + (lane >> 4) * 8) * pitch + (lane >> 3 & 1) * 16;
-  for (int at = first; at < last; at += ring) {
-#pragma unroll
-    for (int s = 0; s < ring; s++) {
-      if (at + s >= last) break;
-      wait<ring - 2>();
-      f.multiply(s, mine);
-      mine += 128;
-      if (at + s + ring - 1 < last) f.fetch((s + ring - 1) % ring, at + s + ring - 1);
-      commit();
-    }
-  }
+  int at = first;
+  for (; at + 2 * ring <= last; at += ring, mine += ring * 128) f.quad<true>(at, last, mine);
+  for (; at < last; at += ring, mine += ring * 128) f.quad<false>(at, last, mine);
 
-  wait<0>();
   __syncthreads();
   float* sums = reinterpret_cast<float*>(memory);
   const int pitchSums = rows + 4;
@@ -316,15 +304,14 @@ __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsign
       for (int c = 0; c < 4; c++)
         sums[(j * 8 + (lane & 3) * 2 + (c & 1)) * pitchSums + (2 * warp + i) * 16 + lane / 4 + (c >> 1) * 8] = f.d[i][j][c];
   clusterSync();
-  constexpr int all = CLUSTER;
-  const int share = (rows + all - 1) / all;
+  const int share = rows / CLUSTER;
   for (int token = warp; token < m && token < fewTokens; token += warps)
     for (int r = lane; r < share; r += 32) {
       const int row = rank * share + r, out = blockIdx.y * rows + row;
       float sum = 0;
 #pragma unroll
       for (int other = 0; other < CLUSTER; other++) sum += remote(sharedAddress(sums + token * pitchSums + row), other);
-      if (row < rows && out < n) y[static_cast<long long>(token) * n + out] = static_cast<bf16>(pack2(sum * scale, 0));
+      if (out < n) y[static_cast<long long>(token) * n + out] = static_cast<bf16>(pack2(sum * scale, 0));
     }
   clusterSync();
 }

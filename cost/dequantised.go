@@ -1,0 +1,60 @@
+package cost
+
+import (
+	"context"
+	"math"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+)
+
+// dequantisedError is the half width that is added to predictions of products with weights of four bits: their shares come
+// from a few patterns of one kernel.
+const dequantisedError = 0.015
+
+// PredictDequantised predicts a product of BF16 with weights of four bits. x and w are the operands of the matrix units, w
+// dequantised to BF16. codes are the packed codes [N, K/2] as memory holds them, two in a byte. The card's
+// [Kernels.Dequantised] says which shares of the energy follow w and codes. Without it the result is that of
+// [Calibration.Predict]. Joules, seconds, watts and clock are not known.
+func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, codes Operand) (Prediction, error) {
+	shares := c.Facts.Kernels.Dequantised
+	if shares == nil {
+		return c.Predict(ctx, p, x, w)
+	}
+	cold := p.Cold && p.M <= c.Facts.Kernels.MemoryBoundTokens
+	units := p
+	if units.Cold = false; cold {
+		units.M = PrefillTokens
+		f, _ := p.Type.Operand().Format()
+		x = c.inputs(f, units)
+	}
+	r, err := c.Predict(ctx, units, x, w)
+	if err != nil {
+		return r, err
+	}
+	half := (r.Interval[1] - r.Interval[0]) / 2
+	if !cold {
+		r = r.shared(shares.Operands, half)
+		return r, nil
+	}
+	r = r.shared(shares.FewOperands, half)
+	memory, err := c.Predict(ctx, Product{Type: arith.FP8, M: p.M, N: p.N, K: p.K / 2, Cold: true}, x, codes)
+	if err != nil {
+		return r, err
+	}
+	half = math.Hypot((r.Interval[1]-r.Interval[0])/2, shares.Codes*(memory.Interval[1]-memory.Interval[0])/2)
+	r.Relative -= shares.Codes * (1 - memory.Relative)
+	r.SamplingError = math.Hypot(r.SamplingError, shares.Codes*memory.SamplingError)
+	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
+	r.Warnings = nil
+	return r, nil
+}
+
+// shared is a prediction of which only a share of the energy follows the operands. half is that of its interval.
+func (r Prediction) shared(share, half float64) Prediction {
+	half = math.Hypot(share*half, dequantisedError)
+	relative := 1 - share*(1-r.Relative)
+	return Prediction{
+		Relative: relative, Interval: [2]float64{relative - half, relative + half}, RelativeTime: 1 - share*(1-r.RelativeTime),
+		SamplingError: share * r.SamplingError, Calibration: r.Calibration, Warnings: r.Warnings,
+	}
+}
