@@ -3,6 +3,7 @@ package cost
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
@@ -37,16 +38,32 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 		return r, nil
 	}
 	r = r.shared(shares.FewOperands, half)
-	memory, err := c.Predict(ctx, Product{Type: arith.FP8, M: p.M, N: p.N, K: p.K / 2, Cold: true}, x, codes)
+	// Bytes of codes move like bytes of any type. They are compared with random ones.
+	bytes := Product{Type: arith.FP8, M: p.M, N: p.N, K: p.K / 2, Cold: true}
+	memory, err := c.Predict(ctx, bytes, randomBytes, codes)
+	if err != nil {
+		return r, err
+	}
+	random, err := c.Predict(ctx, bytes, randomBytes, randomBytes)
 	if err != nil {
 		return r, err
 	}
 	half = math.Hypot((r.Interval[1]-r.Interval[0])/2, shares.Codes*(memory.Interval[1]-memory.Interval[0])/2)
-	r.Relative -= shares.Codes * (1 - memory.Relative)
+	r.Relative -= shares.Codes * (1 - *memory.Joules / *random.Joules)
 	r.SamplingError = math.Hypot(r.SamplingError, shares.Codes*memory.SamplingError)
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
-	r.Warnings = nil
+	r.RelativeTime, r.Warnings = 1, nil
 	return r, nil
+}
+
+// randomBytes is an operand of random bytes.
+func randomBytes(_ context.Context, row, rows, col, cols int) ([]byte, error) {
+	rng := rand.New(rand.NewPCG(uint64(row), uint64(col)))
+	data := make([]byte, rows*cols)
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	return data, nil
 }
 
 // shared is a prediction of which only a share of the energy follows the operands. half is that of its interval.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // TestQuantisedLayersAreNoOperands: without Options.Quantised only unquantised layers are taken, of a known family or not.
@@ -98,6 +99,7 @@ func checkOperand(t *testing.T, q testmodel.Quantisation, m *weights.Model, laye
 		if s := whole.Scales; s != nil && s.Values[99/s.Rows*((255/s.Cols)+1)+200/s.Cols] != values.Scale(99, 200)*global {
 			t.Errorf("%s: another scale of row 99 and column 200", q.Name)
 		}
+		checkPacked(t, q, l, values)
 		f := testmodel.FormatOf(whole.DType)
 		for at := range 128 * 256 {
 			n, k := at/256, at%256
@@ -153,5 +155,25 @@ func TestBadScales(t *testing.T) {
 			testmodel.WantError(t, err, scale, "not a positive number")
 		}
 		testmodel.OK(t, set.Close())
+	}
+}
+
+// checkPacked compares the packed codes of a layer with its codes. Only four-bit codes that kernels dequantise have them.
+func checkPacked(t *testing.T, q testmodel.Quantisation, l Layer, values *quant.Matrix) {
+	t.Helper()
+	p := l.packed()
+	if four := len(values.Book.Values) == 16; (p != nil) != four {
+		t.Errorf("%s: %d values of a code, packed codes %v", q.Name, len(values.Book.Values), p != nil)
+	}
+	if p == nil {
+		return
+	}
+	data, err := p.Block(t.Context(), 3, 2, 10, 5)
+	testmodel.OK(t, err)
+	for i, b := range data {
+		at := (3+i/5)*values.K + 2*(10+i%5)
+		if b&15 != values.Codes[at] || b>>4 != values.Codes[at+1] {
+			t.Fatalf("%s: byte %d of the block is %#x, codes are %d and %d", q.Name, i, b, values.Codes[at], values.Codes[at+1])
+		}
 	}
 }

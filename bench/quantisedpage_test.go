@@ -1,0 +1,212 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// quantisedRecord is what is recorded of a series: comparisons, of which each has a few readings of every pattern.
+type quantisedRecord struct {
+	title, baseline string
+	series          string // of quantisedSeriesList
+	files           []string
+	predicted       map[string]float64 // by the calibration of the H200
+	fitted          []string           // patterns from which the calibration's shares come
+}
+
+// quantisedRecords are the series that docs/quantised.md shows. Predictions are those of [cost.Calibration] for the layer's
+// patterns.
+var quantisedRecords = []quantisedRecord{
+	{"INT4, 4096 tokens, lowtoggle's kernel", "least error", "int4-prefill", []string{"int4-prefill-1", "int4-prefill-2"}, map[string]float64{
+		"two mantissa bits": 0.984, "one mantissa bit": 0.979, "powers of two": 0.973, "even codes": 0.993, "even codes, powers of two": 0.968, "all codes zero": 0.826,
+	}, []string{"powers of two", "all codes zero"}},
+	{"INT4, 16 tokens, lowtoggle's kernel", "least error", "int4-decode", []string{"int4-decode"}, map[string]float64{
+		"two mantissa bits": 0.983, "one mantissa bit": 0.978, "powers of two": 0.971, "even codes": 0.973, "even codes, powers of two": 0.945, "all codes zero": 0.741,
+	}, []string{"powers of two", "all codes zero"}},
+	{"FP8, one scale, 16 tokens", "largest value at 448", "fp8-tensor-decode", []string{"fp8-tensor-decode"}, map[string]float64{
+		"standard deviation at 2^-6": 0.921, "standard deviation at 2^-7": 0.887, "all codes zero": 0.771,
+	}, nil},
+	{"FP8, a scale for each output, 4096 tokens", "largest value at 448", "fp8-channel-prefill", []string{"fp8-channel-prefill"}, map[string]float64{
+		"standard deviation at 2^-6": 0.978, "standard deviation at 2^-7": 0.966, "multiples of a quarter of the standard deviation": 0.968,
+		"multiples of half the standard deviation": 0.954, "one mantissa bit": 0.978, "all codes zero": 0.781,
+	}, nil},
+	{"FP8, blocks of 128×128, 4096 tokens", "largest value at 448", "fp8-block-prefill", []string{"fp8-block-prefill"}, map[string]float64{
+		"standard deviation at 2^-6": 0.978, "standard deviation at 2^-7": 0.966, "all codes zero": 0.781,
+	}, nil},
+}
+
+// quantisedPatternsShown are the rows of a table, in order.
+var quantisedPatternsShown = []string{
+	"two mantissa bits", "one mantissa bit", "powers of two", "even codes", "even codes, powers of two",
+	"standard deviation at 2^-6", "standard deviation at 2^-7", "multiples of a quarter of the standard deviation",
+	"multiples of half the standard deviation", "one mantissa bit", "all codes zero",
+}
+
+// quantisedReadings are the energies of a pattern over the mean of the baseline and its copy, and the SNR that its name gives.
+type quantisedReadings struct {
+	values []float64
+	snr    string
+}
+
+// readQuantised reads the readings of all patterns of a series.
+func readQuantised(t *testing.T, r quantisedRecord) map[string]*quantisedReadings {
+	t.Helper()
+	all := map[string]*quantisedReadings{}
+	for _, file := range r.files {
+		var run measure.Result
+		read(t, filepath.Join(recorded, "quantised", file+".json"), &run)
+		base, n := 0.0, 0.0
+		for _, b := range run.Blocks {
+			for _, w := range b.Windows {
+				if strings.HasPrefix(w.Load, r.baseline+",") {
+					base, n = base+w.PerExecution, n+1
+				}
+			}
+		}
+		for _, b := range run.Blocks {
+			for _, w := range b.Windows {
+				name, snr := w.Load[:strings.LastIndex(w.Load, ", ")], w.Load[strings.LastIndex(w.Load, ", ")+2:]
+				if all[name] == nil {
+					all[name] = &quantisedReadings{snr: strings.TrimSuffix(snr, " (copy)")}
+				}
+				all[name].values = append(all[name].values, w.PerExecution/(base/n))
+			}
+		}
+	}
+	return all
+}
+
+func quantisedTable(t *testing.T) string {
+	var b strings.Builder
+	for _, r := range quantisedRecords {
+		all := readQuantised(t, r)
+		spread := rangeOf(all[r.baseline].values)
+		fmt.Fprintf(&b, "\n**%s**; relative to %s, %s, whose readings lie within %s\n\n", r.title, r.baseline, all[r.baseline].snr, spread)
+		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
+		seen := map[string]bool{}
+		off, count := 0.0, 0.0
+		for _, name := range quantisedPatternsShown {
+			got := all[name]
+			if got == nil || seen[name] {
+				continue
+			}
+			seen[name] = true
+			mean := 0.0
+			for _, v := range got.values {
+				mean += v / float64(len(got.values))
+			}
+			snr, mark := got.snr, ""
+			if name == "all codes zero" {
+				snr = "–"
+			}
+			if slices.Contains(r.fitted, name) {
+				mark = " †"
+			}
+			if mark == "" {
+				off, count = off+math.Abs(mean-r.predicted[name]), count+1
+			}
+			fmt.Fprintf(&b, "| %s | %s | %.3f | %d, %s | %.3f%s |\n", name, snr, mean, len(got.values), rangeOf(got.values), r.predicted[name], mark)
+		}
+		fmt.Fprintf(&b, "\nMean error of the predictions: %.1f points.\n", 100*off/count)
+	}
+	return b.String()
+}
+
+// rangeOf writes the range of some ratios.
+func rangeOf(values []float64) string {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		low, high = min(low, v), max(high, v)
+	}
+	return fmt.Sprintf("%.3f … %.3f", low, high)
+}
+
+// TestQuantisedPredictions checks the predictions of the page, on fewer rows.
+func TestQuantisedPredictions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws and quantises some hundred rows for every pattern")
+	}
+	c, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 128
+	made := map[string][]quantised{}
+	for _, r := range quantisedRecords {
+		i := slices.IndexFunc(quantisedSeriesList(), func(s quantisedSeries) bool { return s.name == r.series })
+		s := quantisedSeriesList()[i]
+		kind, _, _ := strings.Cut(s.name, "-")
+		if made[kind] == nil {
+			made[kind] = s.make(t, rows)
+		}
+		p := cost.Product{Type: s.typ, M: s.tokens, N: quantisedRows, K: quantisedCols, Role: s.role, Cold: s.tokens == cost.DecodeTokens}
+		tokens := s.tokens
+		s.tokens = min(tokens, rows)
+		x := s.activations(t)
+		base := 0.0
+		for _, q := range made[kind] {
+			got, err := predictQuantised(t.Context(), c, p, x, q.w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q.name == r.baseline {
+				base = got
+			}
+			if want, ok := r.predicted[q.name]; ok && math.Abs(got/base-want) > 0.004 {
+				t.Errorf("%s, %s: predicted %.4f, the page says %.3f", r.title, q.name, got/base, want)
+			}
+		}
+	}
+}
+
+// predictQuantised predicts the energy of a product with a quantised layer: in joules, or relative to random operands if joules
+// are not known.
+func predictQuantised(ctx context.Context, c *cost.Calibration, p cost.Product, x, w gemm.Matrix) (float64, error) {
+	if w.Codes == nil {
+		r, err := c.Predict(ctx, p, repeatedRows(x.Data, x.Cols*x.DType.Bits()/8, x.Cols), repeatedRows(w.Data, w.Cols, w.Cols))
+		if err != nil {
+			return 0, err
+		}
+		return *r.Joules, nil
+	}
+	packed := make([]byte, len(w.Codes.Codes)/2)
+	for i := range packed {
+		packed[i] = w.Codes.Codes[2*i] | w.Codes.Codes[2*i+1]<<4
+	}
+	r, err := c.PredictDequantised(ctx, p, repeatedRows(x.Data, 2*x.Cols, x.Cols), repeatedRows(w.Data, 2*w.Cols, w.Cols), repeatedRows(packed, w.Cols/2, w.Cols/2))
+	return r.Relative, err
+}
+
+// repeatedRows is an operand of as many rows as wanted, which repeat those in data.
+func repeatedRows(data []byte, rowBytes, cols int) cost.Operand {
+	size, rows := rowBytes/cols, len(data)/rowBytes
+	return func(_ context.Context, row, n, col, cols int) ([]byte, error) {
+		var out []byte
+		for r := row; r < row+n; r++ {
+			from := r%rows*rowBytes + col*size
+			out = append(out, data[from:from+cols*size]...)
+		}
+		return out, nil
+	}
+}
+
+// TestQuantisedPage checks that docs/quantised.md has the tables of the recorded measurements.
+func TestQuantisedPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/quantised.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := quantisedTable(t); !strings.Contains(string(page), table) {
+		t.Errorf("docs/quantised.md should have\n%s", table)
+	}
+}

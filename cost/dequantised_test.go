@@ -1,0 +1,80 @@
+package cost_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// drawnOperand is a pattern as an operand.
+func drawnOperand(t *testing.T, text string, d weights.DType, rows, cols int) cost.Operand {
+	t.Helper()
+	p, err := pattern.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(ctx context.Context, row, rs, col, cs int) ([]byte, error) {
+		return p.Block(ctx, pattern.Spec{DType: d, Rows: rows, Cols: cols, Seed: 5}, pattern.Range{From: row, To: row + rs}, pattern.Range{From: col, To: col + cs})
+	}
+}
+
+// Of a product with many tokens only a share of the energy follows the dequantised weights. With few tokens another
+// share follows the packed codes.
+func TestPredictDequantised(t *testing.T) {
+	found, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := t.TempDir() + "/h200.json"
+	if err := found.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cost.ReadCalibration(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n, k = 4096, 4096
+	prefill := cost.Product{Type: arith.BF16, M: 4096, N: n, K: k}
+	decode := cost.Product{Type: arith.BF16, M: 16, N: n, K: k, Cold: true}
+	x := drawnOperand(t, "normal(0,1)", weights.BF16, 4096, k)
+	w, zero := drawnOperand(t, "normal(0,0.02)", weights.BF16, n, k), drawnOperand(t, "zeros", weights.BF16, n, k)
+	codes, none := drawnOperand(t, "normal(0,16)", weights.F8E4M3, n, k/2), drawnOperand(t, "zeros", weights.F8E4M3, n, k/2)
+	predict := func(p cost.Product, w, codes cost.Operand) cost.Prediction {
+		r, err := c.PredictDequantised(t.Context(), p, x, w, codes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(r.Interval[0] < r.Relative && r.Relative < r.Interval[1]) {
+			t.Errorf("%v: %v of %v", p, r.Relative, r.Interval)
+		}
+		return r
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	whole, err := c.Predict(t.Context(), prefill, x, zero)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := *c.Facts.Kernels.Dequantised
+	near("a share of prefill", predict(prefill, zero, none).Relative, 1-shares.Operands*(1-whole.Relative))
+	both, units, memory := predict(decode, zero, none), predict(decode, zero, codes), predict(decode, w, none)
+	all := predict(decode, w, codes)
+	near("both shares of decode", all.Relative-both.Relative, all.Relative-units.Relative+all.Relative-memory.Relative)
+	if !(both.Relative < units.Relative && units.Relative < memory.Relative && memory.Relative < all.Relative) {
+		t.Errorf("zeros everywhere %v, in the units %v, in memory %v, nowhere %v", both.Relative, units.Relative, memory.Relative, all.Relative)
+	}
+	if both.Joules != nil || both.Relative < 1-shares.FewOperands-shares.Codes {
+		t.Errorf("%+v", both)
+	}
+	c.Facts.Kernels.Dequantised = nil
+	near("a card without shares", predict(prefill, zero, none).Relative, whole.Relative)
+}
