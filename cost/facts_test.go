@@ -350,7 +350,7 @@ func TestFilesWithoutFacts(t *testing.T) {
 			StreamingSteps: []cost.StreamingStep{{Places: []int{0, 2}, Share: 0.35}, {Places: []int{1}, Share: 0.35}, {Places: []int{3}, Share: 0.30}}},
 		Memory:    cost.MemoryLags{Element: 2, Sector: 32, Line: 64},
 		LagShares: cost.LagShares{Streaming: 0.40, Line: 0.04, Element: 0.045, Sector: 0.052},
-		Kernels:   cost.Kernels{ResultProducts: 250, MemoryBoundTokens: 256, StreamedTokensRatio: 4, TileTokens: 64, LaunchSeconds: 3.7e-6,
+		Kernels: cost.Kernels{ResultProducts: 250, MemoryBoundTokens: 256, StreamedTokensRatio: 4, TileTokens: 64, LaunchSeconds: 3.7e-6,
 			Dequantised: &cost.Dequantised{Operands: 0.6, FewOperands: 0.64, Codes: 0.26}},
 		Power: cost.PowerLaw{Static: cost.Likely{Usual: 100, Low: 60, High: 150}, ClockExponent: cost.Likely{Usual: 2.5, Low: 2, High: 3},
 			Memory: cost.Likely{Usual: 120, Low: 75, High: 190}, VoltageFloor: cost.Likely{High: 0.6},
