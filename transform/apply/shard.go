@@ -53,7 +53,9 @@ type shardWriter struct {
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
-	small    map[quant.Place][]byte // tensors of a new layout whose codes are written
+	small    map[quant.Place][]byte // tensors whose codes are written, and which follow them
+	kept     int                    // bytes of small
+	at       map[quant.Place]int    // of places; nil until it is needed
 }
 
 // extra is a tensor that only the result has.
@@ -259,12 +261,40 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 	return nil
 }
 
+// mostKept bounds the bytes of scales that wait for their turn, where they could be computed again.
+const mostKept = 16 << 20
+
+// follows reports whether n bytes of scales that follow their weight's codes in the shard may wait for their turn.
+func (w *shardWriter) follows(scales, codes quant.Place, n int) bool {
+	if w.at == nil {
+		w.at = map[quant.Place]int{}
+		for i, p := range w.places {
+			w.at[p] = i
+		}
+	}
+	at, here := w.at[scales]
+	return here && at > w.at[codes] && w.programs[at] != nil && w.kept+n <= mostKept
+}
+
+// sendCopy sends a copy of b in chunks.
+func sendCopy(b []byte, send func(*chunk) error) error {
+	for len(b) > 0 {
+		n := min(len(b), chunkBytes)
+		if err := send(&chunk{raw: bytes.Clone(b[:n])}); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
 // keep keeps bytes of a tensor that follows its weight's codes in the shard.
 func (w *shardWriter) keep(place quant.Place, b []byte) {
 	if w.small == nil {
 		w.small = map[quant.Place][]byte{}
 	}
 	w.small[place] = append(w.small[place], b...)
+	w.kept += len(b)
 }
 
 // cutCodes sends one tensor of a quantised weight. Its matrices are computed once for the codes, and once, without codes, for
@@ -273,6 +303,7 @@ func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place qu
 	q := place.Weight.Quantised
 	if b, ok := w.small[place]; ok {
 		delete(w.small, place)
+		w.kept -= len(b)
 		return send(&chunk{raw: b})
 	}
 	codes := q.Tensors[place.Part].Role == quant.Codes
@@ -282,13 +313,13 @@ func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place qu
 			return err
 		}
 		err = q.Encode(m, expert, func(part int, _ int64, b []byte) error {
-			if part != place.Part {
-				if made(place) && codes {
-					w.keep(quant.Place{Weight: place.Weight, Part: part}, b)
-				}
-				return nil
+			if part == place.Part {
+				return sendCopy(b, send)
 			}
-			return send(&chunk{raw: bytes.Clone(b)})
+			if other := (quant.Place{Weight: place.Weight, Part: part}); codes && (made(place) || w.follows(other, place, len(b))) {
+				w.keep(other, b)
+			}
+			return nil
 		})
 		if err != nil {
 			return err

@@ -215,8 +215,12 @@ func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	}
 	r := newRecoder(p.coded.rule, p.coded.operand, q.Rows(expert, first, last-first))
 	r.target = p.target(expert*p.perExpert() + first)
-	if err := r.run(context.Background(), nil, 1); err != nil {
-		panic(err) // only the end of the context is an error without feedback
+	ctx := context.Background() // without feedback, only its end is an error
+	if err := r.rescale(ctx, 1); err != nil {
+		panic(err)
+	}
+	if err := r.chooseAlone(ctx, row-first, row-first+n, 1); err != nil {
+		panic(err)
 	}
 	return r.out, row - first
 }

@@ -186,21 +186,19 @@ func (c *recoder) price(v, scale, zero float32) float64 {
 // recodeElems is about how many codes a task chooses.
 const recodeElems = 1 << 17
 
-// run chooses all codes and scales. f hands errors on to later columns; nil: every code is chosen alone.
-func (c *recoder) run(ctx context.Context, f *rounding.Factor, workers int) error {
-	if err := c.rescale(ctx, workers); err != nil {
-		return err
-	}
-	return c.choose(ctx, f, workers)
-}
-
-// choose is run once the scales are chosen.
+// choose chooses the codes once the scales are chosen. f hands errors on to later columns; nil: every code is chosen alone.
 func (c *recoder) choose(ctx context.Context, f *rounding.Factor, workers int) error {
 	if f != nil {
 		return c.feedback(ctx, f, workers)
 	}
+	return c.chooseAlone(ctx, 0, c.src.N, workers)
+}
+
+// chooseAlone chooses each code of rows [from, end) by itself.
+func (c *recoder) chooseAlone(ctx context.Context, from, end, workers int) error {
 	m := c.src
 	return c.eachBlock(ctx, workers, func(w *recodeWorker, first, last int) error {
+		first, last = max(first, from), min(last, end)
 		if c.target == nil {
 			c.translate(w, first, last)
 			return nil
