@@ -2,6 +2,7 @@ package transform_test
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
 // recoded converts a quantised checkpoint with passes for codes, and verifies the result. It returns the plan, the result and
@@ -98,4 +101,110 @@ func TestScalesOfFewBits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// quantisedIn writes a small random model in a format.
+func quantisedIn(t *testing.T, format string, o synth.Options) *weights.Model {
+	t.Helper()
+	f, err := quantise.Parse(format)
+	ok(t, err)
+	o.Format = f
+	return open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), o))
+}
+
+// TestCodesAreTheSameForAnyWorkers: passes for codes, with and without the layers' inputs, in several shards; and after an
+// interruption.
+func TestCodesAreTheSameForAnyWorkers(t *testing.T) {
+	for format, passes := range map[string]string{"int4=64": "scales=1,trellis=1,compensate", "deepseek-fp8": "scales,round=1", "nvfp4": "scales=0,grid=2,compensate"} {
+		m := quantisedIn(t, format, synth.Options{Seed: 3, ShardBytes: 40_000})
+		o := options(t, passes, 0)
+		if strings.Contains(passes, "compensate") {
+			o.Hessians = testmodel.HessiansOf(t, m)
+		}
+		var want map[string]string
+		for _, workers := range []int{1, 3} {
+			o.Workers = workers
+			out := filepath.Join(t.TempDir(), "out")
+			_, err := transform.Convert(t.Context(), m, out, transform.ConvertOptions{Options: o})
+			ok(t, err)
+			got := files(t, out)
+			if want == nil {
+				want = got
+			}
+			sameFiles(t, got, want)
+		}
+		out := filepath.Join(t.TempDir(), "out")
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Progress = func(e transform.Event) {
+			if e.Stage == "write" && e.Done > e.Total/2 {
+				cancel()
+			}
+		}
+		if _, err := transform.Convert(ctx, m, out, transform.ConvertOptions{Options: o}); err == nil {
+			t.Fatalf("%s: the conversion was not interrupted", format)
+		}
+		o.Progress = nil
+		_, err := transform.Convert(t.Context(), m, out, transform.ConvertOptions{Options: o, Resume: true})
+		ok(t, err)
+		sameFiles(t, files(t, out), want)
+	}
+}
+
+// TestCodesKeepTheBudget: no layer's output SNR is below the budget, and some layers change.
+func TestCodesKeepTheBudget(t *testing.T) {
+	for _, format := range []string{"int4=32", "fp8", "fp8-block", "nvfp4"} {
+		m := quantisedIn(t, format, synth.Options{Seed: 5})
+		for _, least := range []float64{15, 25} {
+			o := options(t, "scales,round,grid", 0)
+			o.Budget.MinSNR = &least
+			p, _, changed := recoded(t, m, o)
+			if least < 20 && len(changed) == 0 {
+				t.Errorf("%s: nothing changed within %g dB", format, least)
+			}
+			for _, x := range p.Predictions {
+				if x.SNR != nil && *x.SNR < least {
+					t.Errorf("%s: %s has %g dB", format, x.Tensor, *x.SNR)
+				}
+			}
+		}
+	}
+}
+
+// TestReference: codes that are chosen near the original are nearer to it than the nearest codes under other scales, and the
+// plan names the original.
+func TestReference(t *testing.T) {
+	original := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
+	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
+	o := options(t, "scales=2", 0)
+	without, _, _ := recoded(t, m, o)
+	o.Reference = original
+	p, _, _ := recoded(t, m, o)
+	if p.Request.Reference == "" || without.Request.Reference != "" {
+		t.Errorf("references %q and %q", p.Request.Reference, without.Request.Reference)
+	}
+	for _, x := range p.Predictions {
+		if d, _ := quant.Describe(m); x.SourceSNR == nil || x.SNR == nil {
+			if _, quantised := d.Weight(x.Tensor); quantised {
+				t.Errorf("%s: no output SNR", x.Tensor)
+			}
+		} else if *x.SNR < *x.SourceSNR-0.2 {
+			t.Errorf("%s: %.2f dB against the original, and %.2f before", x.Tensor, *x.SNR, *x.SourceSNR)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	_, err := transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
+	wantError(t, err, "the plan was made with a reference")
+	_, err = transform.Apply(t.Context(), m, without, out, transform.ApplyOptions{Reference: original})
+	wantError(t, err, "the plan was made without a reference")
+	other := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 6}))
+	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{Reference: other})
+	wantError(t, err, "another reference")
+	for ref, text := range map[*weights.Model]string{m: "is quantised here, too", tiny(t, "llama-tiny", weights.BF16): "has shape"} {
+		o.Reference = ref
+		_, err = transform.Plan(t.Context(), m, o)
+		wantError(t, err, text)
+	}
+	o.Reference = original
+	_, err = transform.Plan(t.Context(), original, o)
+	wantError(t, err, "a reference changes nothing: leave it out")
 }

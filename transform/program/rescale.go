@@ -170,6 +170,9 @@ func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
 	low, high := [3]float32{0.6, 0.65, 0.8}[min(w.Bits, 2)]*old, [3]float32{1.7, 1.5, 1.25}[min(w.Bits, 2)]*old
 	best, least := float32(0), math.Inf(1)
 	_, e := math.Frexp(float64(old))
+	if most := float32(math.Ldexp(1, e)); old > 0.5*most && w.src.Book.RoundScale(most) != most {
+		low = 0.5 * old // the next power of two is beyond the largest scale
+	}
 	for exp := e - 2; exp <= e; exp++ {
 		for mant := 1 << w.Bits; mant < 2<<w.Bits; mant++ {
 			s := float32(math.Ldexp(float64(mant), exp-w.Bits))
