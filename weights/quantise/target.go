@@ -3,7 +3,6 @@ package quantise
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,16 +63,56 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error)
 	if t.Description, err = quant.Describe(t.Model); err != nil {
 		return nil, err
 	}
+	return t, t.setMakers(m)
+}
+
+// setMakers gives every quantised weight the function that makes its matrices.
+func (t *Target) setMakers(m *weights.Model) (err error) {
+	fused := map[string][]weights.Tensor{}
 	for _, w := range t.Description.Weights {
 		source, ok := m.Tensor(w.Name)
 		if !ok {
-			return nil, fmt.Errorf("the format %s makes a weight %q that the model has not", f, w.Name)
+			return fmt.Errorf("the format %s makes a weight %q that the model has not", t.Format, w.Name)
 		}
-		if w.Make, err = f.maker(w, source); err != nil {
-			return nil, err
+		fused[fusedWith(w.Name)] = append(fused[fusedWith(w.Name)], source)
+	}
+	largest := map[string]func() float32{}
+	for key, list := range fused {
+		largest[key] = sync.OnceValue(func() (most float32) {
+			for _, t := range list {
+				most = max(most, largestOf(t.Shape[0], t.Shape[1], rowsOf(t, 0)))
+			}
+			return most
+		})
+	}
+	for _, w := range t.Description.Weights {
+		source, _ := m.Tensor(w.Name)
+		if w.Make, err = t.Format.maker(w, source, largest[fusedWith(w.Name)]); err != nil {
+			return err
 		}
 	}
-	return t, nil
+	return nil
+}
+
+// fusedWith returns the same text for layers that runtimes multiply by as one matrix, such as the query, key and value
+// projections of a block. Runtimes give such a matrix one global scale.
+func fusedWith(weight string) string {
+	module := strings.TrimSuffix(weight, ".weight")
+	i := strings.LastIndexByte(module, '.') + 1
+	for class, names := range map[string][]string{"qkv": {"q_proj", "k_proj", "v_proj", "query", "key", "value"}, "gate and up": {"gate_proj", "up_proj", "w1", "w3"},
+		"qkv_a": {"q_a_proj", "kv_a_proj_with_mqa"}} {
+		if slices.Contains(names, module[i:]) {
+			return module[:i] + class
+		}
+	}
+	return module
+}
+
+// rowsOf returns a function that decodes rows of a matrix, counted from a first row.
+func rowsOf(t weights.Tensor, first int) func(dst []float32, n int) {
+	f, _ := t.DType.Format()
+	size := t.Shape[1] * t.DType.Bits() / 8
+	return func(dst []float32, n int) { f.Decode(dst, t.Data[(first+n)*size:][:size]) }
 }
 
 // arrange makes the files of the target.
@@ -121,17 +160,8 @@ func align(infos []weights.Info) {
 	slices.SortStableFunc(infos, func(a, b weights.Info) int { return cmp.Compare(last(a), last(b)) })
 }
 
-// maker returns the function that makes a weight's matrices from its values.
-func (f Format) maker(w *quant.Quantised, source weights.Tensor) (func(expert, first, n int) *quant.Matrix, error) {
-	values, ok := source.DType.Format()
-	if !ok {
-		return nil, errors.New("values of type " + source.DType.String() + " cannot be quantised")
-	}
-	size := source.Shape[1] * source.DType.Bits() / 8
-	rows := func(first int) func(dst []float32, n int) {
-		return func(dst []float32, n int) { values.Decode(dst, source.Data[(first+n)*size:][:size]) }
-	}
-	largest := sync.OnceValue(func() float32 { return largestOf(source.Shape[0], source.Shape[1], rows(0)) })
+// maker returns the function that makes a weight's matrices from its values. largest is the largest magnitude for a global scale.
+func (f Format) maker(w *quant.Quantised, source weights.Tensor, largest func() float32) (func(expert, first, n int) *quant.Matrix, error) {
 	if _, err := w.New(0); err != nil {
 		return nil, err
 	}
@@ -150,7 +180,7 @@ func (f Format) maker(w *quant.Quantised, source weights.Tensor) (func(expert, f
 			if m.Zeros != nil {
 				part.Zeros = m.Zeros[from/m.Block[0]*m.Columns():][:len(part.Scales)]
 			}
-			f.nearest(&part, rows(first+from))
+			f.nearest(&part, rowsOf(source, first+from))
 		})
 		return m
 	}, nil
