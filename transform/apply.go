@@ -91,7 +91,10 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 			return nil, err
 		}
 	}
-	defer func() { err = errors.Join(err, o.Tokens.releaseRounder()) }()
+	defer func() {
+		s.results.Clear()
+		err = errors.Join(err, o.Tokens.releaseRounder())
+	}()
 	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler, Target: s.target}, p, out,
 		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress})
 }

@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -33,6 +36,25 @@ var ErrOtherDevice = errors.New("the statistics' last digits, and with them the 
 // sampleFrom is the number of weights from which on a search on a device measures candidates for a layer by some of its
 // rows.
 const sampleFrom = 1 << 22
+
+// resultShare of the host's available memory may hold layers that a device has rounded, so that the next model of a search
+// computes only what changes.
+const resultShare = 4
+
+// resultRoom is that memory in bytes; 0 if it is not known.
+func resultRoom() int {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			kib, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+			return kib << 10 / resultShare
+		}
+	}
+	return 0
+}
 
 // deviceKey is the key of what a device computes from what has another key.
 func deviceKey(key string, d Device) string {

@@ -87,6 +87,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		Context: &pass.Context{Workload: o.Workload, Role: o.Role, Budget: o.Budget, Cost: o.Cost, Hessians: o.Hessians, Choices: o.Passes, Workers: o.Workers}}
 	if o.Tokens != nil && o.Tokens.Device != nil {
 		p.model.SampleFrom = sampleFrom
+		s.results.Widen(resultRoom())
 	}
 	if err := errors.Join(p.useFamily(), p.compile()); err != nil {
 		return nil, err

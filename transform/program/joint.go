@@ -159,7 +159,9 @@ func (p *Program) Remember() {
 	if p.coded == nil && p.HoldsResult() {
 		p.joint.mu.Lock()
 		defer p.joint.mu.Unlock()
-		p.joint.results.put(p.joint.key, p.joint.data)
+		if p.joint.bands == nil {
+			p.joint.results.put(p.Source.Name, p.joint.key, p.joint.data)
+		}
 	}
 }
 

@@ -8,15 +8,30 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// resultBytes bounds the memory of Results for any size of model.
+// resultBytes bounds the memory of Results for any size of model, unless Widen allows more.
 const resultBytes = 256 << 20
 
-// Results caches joint choices. A search runs whole models in which most layers are the same as in the run before, and
-// the plan that it finds is then applied. A nil *Results keeps nothing.
+// Results caches joint choices, the last one of each weight. A search runs whole models in which most layers are the same
+// as in the run before, and the plan that it finds is then applied. A nil *Results keeps nothing.
 type Results struct {
-	mu    sync.Mutex
-	bytes int
-	data  map[resultKey][]byte
+	mu          sync.Mutex
+	room, bytes int // room of 0 stands for resultBytes
+	data        map[resultKey][]byte
+	last        map[string]resultKey // by weight
+}
+
+// Widen allows more memory than usual, in bytes.
+func (r *Results) Widen(room int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.room = room
+}
+
+// Clear forgets all results.
+func (r *Results) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.data, r.last, r.bytes = nil, nil, 0
 }
 
 type resultKey [sha256.Size]byte
@@ -40,21 +55,26 @@ func (r *Results) get(k resultKey) []byte {
 	return r.data[k]
 }
 
-func (r *Results) put(k resultKey, data []byte) {
-	if r == nil || len(data) > resultBytes {
+func (r *Results) put(weight string, k resultKey, data []byte) {
+	if r == nil || data == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.data == nil {
-		r.data = map[resultKey][]byte{}
-	}
 	if r.data[k] != nil {
 		return
 	}
-	if r.bytes+len(data) > resultBytes {
+	if r.data == nil {
+		r.data, r.last = map[resultKey][]byte{}, map[string]resultKey{}
+	}
+	if old, ok := r.last[weight]; ok {
+		r.bytes -= len(r.data[old])
+		delete(r.data, old)
+		delete(r.last, weight)
+	}
+	if r.bytes+len(data) > max(r.room, resultBytes) {
 		return // whole models are computed in one order of layers: the layers kept first are the most useful
 	}
-	r.data[k] = data
+	r.data[k], r.last[weight] = data, k
 	r.bytes += len(data)
 }
