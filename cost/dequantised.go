@@ -56,6 +56,45 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 	return r, nil
 }
 
+// DequantisedEnergy is [Calibration.Energy] of a layer with weights of four bits. units are the weights dequantised to
+// BF16. codes are its packed codes, two in a byte, as F8_E4M3. See [Calibration.PredictDequantised].
+func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weights, role Role, l Workload) (e Estimate, err error) {
+	shares := c.Facts.Kernels.Dequantised
+	if shares == nil {
+		return c.Energy(ctx, units, role, l)
+	}
+	if e, err = c.Energy(ctx, units, role, Workload{Prefill: 1}); err != nil {
+		return e, err
+	}
+	change, half := 1-e.Relative, (e.Interval[1]-e.Interval[0])/2
+	share := l.Prefill*shares.Operands + l.Decode*shares.FewOperands
+	e.Relative, half = 1-share*change, math.Hypot(share*half, dequantisedError)
+	if l.Decode > 0 {
+		random := codes
+		rows := min(codes.Rows, bandRows)
+		data, err := randomBytes(ctx, 0, rows, 0, codes.Cols)
+		if err != nil {
+			return e, err
+		}
+		random.Bands = []Band{{Data: data}}
+		codes.Scale = RandomSigma(codes.DType) // the same for both
+		random.Scale = codes.Scale
+		memory, err := c.Energy(ctx, codes, role, Workload{Decode: 1})
+		if err != nil {
+			return e, err
+		}
+		from, err := c.Energy(ctx, random, role, Workload{Decode: 1})
+		if err != nil {
+			return e, err
+		}
+		share := l.Decode * shares.Codes
+		e.Relative -= share * (1 - memory.Relative/from.Relative)
+		half = math.Hypot(half, share*(memory.Interval[1]-memory.Interval[0])/2)
+	}
+	e.Interval = [2]float64{e.Relative - half, e.Relative + half}
+	return e, nil
+}
+
 // randomBytes is an operand of random bytes.
 func randomBytes(_ context.Context, row, rows, col, cols int) ([]byte, error) {
 	rng := rand.New(rand.NewPCG(uint64(row), uint64(col)))

@@ -75,6 +75,28 @@ func TestPredictDequantised(t *testing.T) {
 	if both.Joules != nil || both.Relative < 1-shares.FewOperands-shares.Codes {
 		t.Errorf("%+v", both)
 	}
+	bands := func(o cost.Operand, d weights.DType, cols int) cost.Weights {
+		data, err := o(t.Context(), 0, 256, 0, cols)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cost.Weights{DType: d, Rows: n, Cols: cols, Bands: []cost.Band{{Data: data}}, Scale: 0.02}
+	}
+	layer := func(w, codes cost.Operand, l cost.Workload) float64 {
+		e, err := c.DequantisedEnergy(t.Context(), bands(w, weights.BF16, k), bands(codes, weights.F8E4M3, k/2), cost.Stationary, l)
+		if err != nil || !(e.Interval[0] < e.Relative && e.Relative < e.Interval[1]) {
+			t.Fatal(e, err)
+		}
+		return e.Relative
+	}
+	load := cost.Workload{Decode: 1}
+	if a, b := layer(zero, none, load), both.Relative; math.Abs(a-b) > 0.03 {
+		t.Errorf("a layer of zeros is predicted as %v, its product as %v", a, b)
+	}
+	if a, b := layer(zero, codes, load), layer(zero, none, load); !(b < a-0.03) {
+		t.Errorf("codes in memory make no difference: %v and %v", a, b)
+	}
+	near("a mean of phases", layer(zero, none, cost.Workload{Prefill: 0.5, Decode: 0.5}), (layer(zero, none, load)+layer(zero, none, cost.Workload{Prefill: 1}))/2)
 	c.Facts.Kernels.Dequantised = nil
 	near("a card without shares", predict(prefill, zero, none).Relative, whole.Relative)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -23,7 +24,12 @@ func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantise
 		}
 	}
 	if sample.Scale, err = other.RMS(ctx); err == nil {
-		e, err = c.Energy(ctx, sample, role, load)
+		var codes *cost.Weights
+		if codes, err = packedSample(w, outAxis); err == nil && codes != nil {
+			e, err = c.DequantisedEnergy(ctx, sample, *codes, role, load)
+		} else if err == nil {
+			e, err = c.Energy(ctx, sample, role, load)
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("weight %q: predicting energy: %w", w.Name, err)
@@ -39,6 +45,23 @@ func sampleOf(w *quant.Quantised, outAxis int) (cost.Weights, error) {
 		data, err := w.OperandRows(r[0], r[1]-r[0])
 		if err != nil {
 			return s, err
+		}
+		s.Bands = append(s.Bands, cost.Band{First: r[0], Data: data})
+	}
+	return s, nil
+}
+
+// packedSample is a sample of the packed codes of a weight whose four-bit codes kernels dequantise; nil for others.
+func packedSample(w *quant.Quantised, outAxis int) (*cost.Weights, error) {
+	if w.Operand() != weights.BF16 || outAxis != 0 {
+		return nil, nil
+	}
+	d := len(w.Shape)
+	s := &cost.Weights{DType: weights.F8E4M3, Rows: w.Experts() * w.Shape[d-2], Cols: w.Shape[d-1] / 2}
+	for _, r := range cost.SampleRows(s.Rows, s.Cols, 1) {
+		data, err := w.PackedRows(r[0], r[1]-r[0])
+		if err != nil || data == nil {
+			return nil, err
 		}
 		s.Bands = append(s.Bands, cost.Band{First: r[0], Data: data})
 	}

@@ -43,7 +43,7 @@ func TestQuantisedConversion(t *testing.T) {
 				testmodel.OK(t, err)
 				return r.Relative
 			}
-			if a, b := ratio(same), ratio(quiet); a != 1 || !(b < 0.99) {
+			if a, b := ratio(same), ratio(quiet); a != 1 || !(b < 0.995) {
 				t.Errorf("%s, %s: %v with the same codes, %v with quiet ones", q.Name, phase, a, b)
 			}
 		}
