@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
@@ -207,4 +210,41 @@ func TestReference(t *testing.T) {
 	o.Reference = original
 	_, err = transform.Plan(t.Context(), original, o)
 	wantError(t, err, "a reference changes nothing: leave it out")
+}
+
+// TestVerifyFindsOtherCodes: a code or a scale that no step accounts for is a problem of its tensor, whatever the manifest's
+// checksums say.
+func TestVerifyFindsOtherCodes(t *testing.T) {
+	for _, q := range testmodel.Quantisations {
+		m := open(t, testmodel.Quantised(t, q, testmodel.With{}))
+		d, err := quant.Describe(m)
+		ok(t, err)
+		w := d.Weights[0]
+		if w.CanRead() != nil {
+			continue
+		}
+		for _, passes := range []string{"zeros", "round=1", "grid=16"} {
+			_, result, changed := recoded(t, m, options(t, passes, 0))
+			if len(changed) == 0 || passes == "zeros" && !slices.Contains(changed, w.Tensors[0].Name) {
+				continue
+			}
+			for _, part := range w.Tensors {
+				if part.Role != quant.Codes && part.Role != quant.Scales {
+					continue
+				}
+				dir := filepath.Join(t.TempDir(), "altered")
+				ok(t, os.CopyFS(dir, os.DirFS(result.Dir)))
+				edit(t, dir, func(info weights.Info, data []byte) {
+					if info.Name == part.Name {
+						data[0] ^= 5 // of codes two bits, of scales a small change
+					}
+				})
+				r, err := transform.Verify(t.Context(), m, open(t, dir), transform.VerifyOptions{})
+				ok(t, err)
+				if !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool { return x.Problem != "" }) {
+					t.Errorf("%s, %s: another byte of %s goes unnoticed", q.Name, passes, part.Name)
+				}
+			}
+		}
+	}
 }

@@ -41,6 +41,8 @@ type Claim struct {
 	Within func(f weights.Format, output int, v, bound float64) float64
 	// Codes checks what the step leaves behind in a weight that is stored as codes; nil for nothing.
 	Codes func(ctx context.Context, m *Codes) error
+	// Scales is true if the step may change the scales of such a weight.
+	Scales bool
 	// Holds checks a property that the step leaves behind in the result; nil for none.
 	Holds func(ctx context.Context, t *Result) error
 }

@@ -16,6 +16,8 @@ type Codes struct {
 	Source, Result *quant.Matrix // Source is nil if the source is not quantised
 	// Reference is true if the codes were chosen to be near another model's values.
 	Reference bool
+	// Alone is true if no other step changes the weight.
+	Alone bool
 }
 
 // float reports whether codes are floating-point numbers.
@@ -34,6 +36,9 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 		return nil
 	default:
 		t.Class = Lossy
+	}
+	if role == quant.Scales && !same && !slices.ContainsFunc(c.steps[q.Name], func(s claimed) bool { return s.Scales }) {
+		t.Problem = fmt.Sprintf("it differs from its source, and no step changes the scales of %s", q.Name)
 	}
 	if role != quant.Codes {
 		return nil
@@ -55,7 +60,7 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 			t.Problem = err.Error()
 			return ctx.Err()
 		}
-		if err := c.compareCodes(ctx, t, &d, q.Name, &Codes{a, b, c.plan.Request.Reference != ""}); err != nil {
+		if err := c.compareCodes(ctx, t, &d, q.Name, &Codes{a, b, c.plan.Request.Reference != "", len(c.steps[q.Name]) == 1}); err != nil {
 			return err
 		}
 	}
@@ -137,22 +142,33 @@ func (d *difference) row(before, after []float32) {
 // holdSNR compares a quantised weight's output SNR with the manifest's claim and with the budget.
 func (c *claims) holdSNR(t *Tensor, weight string) {
 	const tolerance = 0.01 // dB, because sums are in another order
+	anywhere := slices.ContainsFunc(c.steps[weight], func(s claimed) bool { return s.Anywhere })
+	if t.SNR != nil && t.Problem == "" && *t.SNR < leastSNR && !anywhere {
+		t.Problem = fmt.Sprintf("its output SNR is %.2f dB: its codes do not stand for the source's values", *t.SNR)
+	}
 	if t.SNR == nil || t.Problem != "" || c.plan.Request.Reference != "" {
 		return
 	}
 	if want, ok := c.snr[weight]; ok && *t.SNR < want-tolerance {
 		t.Problem = fmt.Sprintf("its output SNR is %.2f dB, and the manifest claims %.2f dB", *t.SNR, want)
 	}
-	anywhere := slices.ContainsFunc(c.steps[weight], func(s claimed) bool { return s.Anywhere })
 	if least := c.plan.Request.MinSNR; least != nil && t.Linear && !anywhere && *t.SNR < *least-tolerance {
 		t.Problem = fmt.Sprintf("its output SNR is %.2f dB, and the budget is at least %.2f dB", *t.SNR, *least)
 	}
 }
 
-// PositiveZero checks the pass zeros: there is no −0.
+// PositiveZero checks the pass zeros: there is no −0, and no value changed.
 var PositiveZero = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	_, err := plan.Data[struct{}](s)
 	return &Claim{Codes: func(_ context.Context, m *Codes) error {
+		if m.Alone && !m.Reference {
+			for i, code := range m.Result.Codes {
+				was, is := m.Source.Book.Values[m.Source.Codes[i]], m.Result.Book.Values[code]
+				if was != is && !(math.IsNaN(float64(was)) && math.IsNaN(float64(is))) {
+					return fmt.Errorf("code [%d, %d] stands for %g, and stood for %g", i/m.Result.K, i%m.Result.K, is, was)
+				}
+			}
+		}
 		for c, v := range m.Result.Book.Values {
 			if at := bytes.IndexByte(m.Result.Codes, byte(c)); v == 0 && math.Signbit(float64(v)) && at >= 0 {
 				return fmt.Errorf("code [%d, %d] is −0", at/m.Result.K, at%m.Result.K)
@@ -168,7 +184,7 @@ var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Bits int `json:"bits"`
 	}](s)
-	return &Claim{Codes: func(_ context.Context, m *Codes) error {
+	return &Claim{Scales: true, Codes: func(_ context.Context, m *Codes) error {
 		for i, s := range m.Result.Scales {
 			was := s
 			if m.Source != nil {
@@ -195,9 +211,10 @@ var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 }}
 
 // zeroedCodes checks that low bits of all codes are zero: of floats those of the mantissa, of integers those of the distance
-// to the zero point.
+// to the zero point. Without other steps every value is one of the nearest.
 func zeroedCodes(m *Codes, zeroed int) error {
 	r := m.Result
+	nearest := map[uint8]*[256]float32{} // distance of each source code to the nearest value, by zero point
 	for n := range r.N {
 		for k := range r.K {
 			code := int(r.Codes[n*r.K+k])
@@ -211,13 +228,41 @@ func zeroedCodes(m *Codes, zeroed int) error {
 			if code&(1<<zeroed-1) != 0 {
 				return fmt.Errorf("the plan zeroes %d low bits, and code [%d, %d] has others", zeroed, n, k)
 			}
+			if !m.Alone || m.Reference || m.Source == nil {
+				continue
+			}
+			zero := r.ZeroPoint(n, k)
+			if nearest[zero] == nil {
+				nearest[zero] = m.distances(zeroed, zero)
+			}
+			was := m.Source.Codes[n*r.K+k]
+			if d := v - r.Book.Values[was]; max(d, -d) > nearest[zero][was] {
+				return fmt.Errorf("code [%d, %d] stands for %g, and stood for %g: another code is nearer", n, k, v, r.Book.Values[was])
+			}
 		}
 	}
 	return nil
 }
 
+// distances returns how far each code's value is from the nearest value whose low bits are zero.
+func (c *Codes) distances(zeroed int, zero uint8) *[256]float32 {
+	values, all := c.Result.Book.Values, &[256]float32{}
+	if c.float() {
+		zero = 0
+	}
+	for code, v := range values {
+		all[code] = float32(math.Inf(1))
+		for other, w := range values {
+			if d := w - v; d-d == 0 && (other-int(zero))&(1<<zeroed-1) == 0 {
+				all[code] = min(all[code], max(d, -d))
+			}
+		}
+	}
+	return all
+}
+
 // gridCodes checks that the codes under each scale are multiples of a power of two near σ/s, where σ is the root mean
-// square of what the source's values are under that scale.
+// square of what the source's values are under that scale. Without other steps no value moves by two multiples or more.
 func gridCodes(m *Codes, s float64) error {
 	if m.Reference {
 		return nil // σ is that of the reference
@@ -237,12 +282,20 @@ func gridCodes(m *Codes, s float64) error {
 		}
 	}
 	each(func(place int, was, _ float64) { sum[place] += was * was; n[place]++ })
+	exp := make([]int, len(sum))
+	for place, v := range sum {
+		exp[place] = int(math.Floor(math.Log2(math.Sqrt(v/n[place])/s) + 0.499)) // nearest; a tie may go to the smaller step
+	}
 	var wrong error
-	each(func(place int, _, is float64) {
-		step := math.Log2(math.Sqrt(sum[place]/n[place]) / s)
-		e := int(math.Floor(step + 0.499)) // nearest; a tie may go to the smaller step
-		if x := math.Ldexp(is, -e); wrong == nil && sum[place] > 0 && x != math.Trunc(x) {
+	each(func(place int, was, is float64) {
+		if wrong != nil || !(sum[place] > 0) {
+			return
+		}
+		e := exp[place]
+		if x := math.Ldexp(is, -e); x != math.Trunc(x) {
 			wrong = fmt.Errorf("a code under scale %d stands for %g, which is not a multiple of 2^%d", place, is, e)
+		} else if m.Alone && math.Abs(is-was) >= math.Ldexp(1, e+1) {
+			wrong = fmt.Errorf("a code under scale %d stands for %g, and stood for %g: another multiple of 2^%d is nearer", place, is, was, e)
 		}
 	})
 	return wrong
