@@ -118,6 +118,42 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestFormatCompensates: compensate alone chooses other codes than the nearest, under the same scales.
+func TestFormatCompensates(t *testing.T) {
+	src := unquantised(t)
+	h := testmodel.HessiansOf(t, src)
+	var nearest map[string]string
+	for _, passes := range []string{"", "compensate", "compensate=0.01"} {
+		o := formatOptions(t, "int4", passes)
+		o.Hessians = h
+		out := filepath.Join(t.TempDir(), "out")
+		c, err := transform.Convert(t.Context(), src, out, transform.ConvertOptions{Options: o})
+		ok(t, err)
+		d, err := quant.Describe(open(t, out))
+		ok(t, err)
+		if nearest == nil {
+			nearest = map[string]string{}
+			for _, w := range d.Weights {
+				for _, x := range w.Tensors {
+					nearest[x.Name] = string(x.Data)
+				}
+			}
+			continue
+		}
+		if len(c.Plan.Steps) != 14 {
+			t.Errorf("%s: %d steps", passes, len(c.Plan.Steps))
+		}
+		for _, w := range d.Weights {
+			for _, x := range w.Tensors {
+				if same := nearest[x.Name] == string(x.Data); same == (x.Role == quant.Codes) {
+					t.Errorf("%s: %s (%s) has the same bytes: %v", passes, x.Name, x.Role, same)
+				}
+			}
+		}
+		verified(t, src, out)
+	}
+}
+
 // TestFormatScales: scales of two bits have two mantissa bits, and cost less error than those of none.
 func TestFormatScales(t *testing.T) {
 	src := unquantised(t)

@@ -87,7 +87,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	out.NonFinite = loss.NonFinite
 	decided, after := l.Base(), base
 	switch {
-	case best != nil && (best.energy.Relative < base.Relative+1e-9 || len(explicit) > 0):
+	case best != nil && (best.energy.Relative < base.Relative+1e-9 || len(explicit) > 0 || l.Base().Referenced()):
 		steps, after, decided = best.steps, best.energy, best.prog
 		decided.Remember()
 		switch {

@@ -10,7 +10,7 @@ import (
 
 // combine lists the combinations of steps that the lossy passes may do to a layer. Each has one candidate of every pass
 // with arguments, and at most one candidate of the passes without arguments. Passes with Feedback are added to every
-// combination that is not empty.
+// combination that is not empty; to an empty one, too, if the layer's codes should be near other values than they stand for.
 func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan.Step, error) {
 	fixed := [][]*plan.Step{nil}     // alternatives of the passes with arguments
 	var free, modifiers []*plan.Step // candidates of passes without arguments, and of passes with Feedback
@@ -41,7 +41,7 @@ func combine(ctx context.Context, l *pass.Layer, lossy []pass.Choice) ([][]*plan
 	}
 	for _, m := range modifiers {
 		for i, c := range all {
-			if len(c) > 0 {
+			if len(c) > 0 || l.Base().Referenced() {
 				all[i] = append(c[:len(c):len(c)], m)
 			}
 		}
