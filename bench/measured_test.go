@@ -311,7 +311,7 @@ The next table is by kind of layer, in prefill, with stationary weights and x no
 	}
 	print("%s", recipeNotes)
 	onPage := cardsOf(t, recorded+"null-*.json", recorded+"pair-*.json", recorded+"fp8.json", recorded+"patterns-*.json", recorded+"layers-*.json", recorded+"verify.json")
-	print("The runs on this page took place on %d cards of one kind, on 2026-11-21. All files of bench/results/h200 together come from\n%d cards, and its folders probes and reproduce from %d more. ",
+	print("The runs on this page took place on %d cards of one kind, on 2026-11-21. All files of bench/results/h200 together come from\n%d cards, and its folders from %d more. ",
 		len(onPage), len(cardsOf(t, recorded+"*.json")), len(cardsOf(t, recorded+"*/*.json")))
 	print("%s", recordedNotes)
 	return b.Bytes()
