@@ -284,14 +284,11 @@ func bitsAt(data []byte, i, stride, bits int) byte {
 
 // setBitsAt writes a code into a stream whose bits are 0 there.
 func setBitsAt(data []byte, i, stride, bits int, code byte) {
-	word, shift := i*bits/32, i*bits%32
-	or := func(word int, x uint32) {
-		b := data[4*word*stride:]
-		little.PutUint32(b, little.Uint32(b)|x)
-	}
-	or(word, uint32(code)<<shift)
+	word, shift := 4*(i*bits/32)*stride, i*bits%32
+	little.PutUint32(data[word:], little.Uint32(data[word:])|uint32(code)<<shift)
 	if shift+bits > 32 {
-		or(word+1, uint32(code)>>(32-shift))
+		word += 4 * stride
+		little.PutUint32(data[word:], little.Uint32(data[word:])|uint32(code)>>(32-shift))
 	}
 }
 

@@ -157,8 +157,10 @@ func (e *encoder) scales() error {
 	st, values := e.st, e.m.Scales
 	if st.scales.transposed {
 		values = make([]float32, len(values))
-		for i, s := range e.m.Scales {
-			values[i%st.columns*st.n+i/st.columns] = s
+		for g := range st.columns {
+			for i := range st.n {
+				values[g*st.n+i] = e.m.Scales[i*st.columns+g]
+			}
 		}
 	}
 	return e.floats(st.scales, values)
@@ -195,12 +197,19 @@ func (e *encoder) zeros() error {
 	}
 	t := e.w.Tensors[st.zeros.part]
 	b := make([]byte, t.Len()*t.DType.Bits()/8/st.experts)
-	for i, z := range m.Zeros {
-		at, code, stride := st.zeroAt(0, i/st.columns, i%st.columns)
-		if st.zeros.packing == inOffset {
-			b[at] = z - st.book.Zero
-		} else {
-			setBitsAt(b[at:], code, stride, st.bits, z-st.less)
+	switch {
+	case st.zeros.transposed:
+		e.packZeros(b)
+	case st.zeros.packing == inOffset:
+		for i, z := range m.Zeros {
+			b[i] = z - st.book.Zero
+		}
+	default:
+		for row := range st.scaleRows() {
+			at, code, stride := st.zeroAt(0, row, 0)
+			for g, z := range m.Zeros[row*st.columns:][:st.columns] {
+				setBitsAt(b[at+4*g:], code, stride, st.bits, z)
+			}
 		}
 	}
 	if used := st.scaleRows() * st.bits % 32; st.zeros.packing == alongColumn && used != 0 {
@@ -209,6 +218,29 @@ func (e *encoder) zeros() error {
 		}
 	}
 	return e.store(st.zeros.part, int64(e.expert*len(b)), b)
+}
+
+// packZeros packs the rows of GPTQ's and AWQ's zero points.
+func (e *encoder) packZeros(b []byte) {
+	st, line := e.st, make([]byte, e.st.n)
+	size := st.n * st.bits / 8
+	for g := range st.columns {
+		for i := range line {
+			line[i] = e.m.Zeros[i*st.columns+g] - st.less
+		}
+		own := b[g*size : (g+1)*size]
+		if st.zeros.packing == alongRow {
+			packBits(own, line, st.bits)
+			continue
+		}
+		for i := 0; i < st.n; i += 8 {
+			var x uint64
+			for o, place := range awqPlaces {
+				x |= uint64(line[i+o]) << (8 * place)
+			}
+			little.PutUint32(own[i/2:], gather4(x))
+		}
+	}
 }
 
 // groups stores the group index. Where inputs lie in the order of their groups, the source may say so in two ways.

@@ -156,19 +156,47 @@ func (st *storage) at(f field, expert, size int) int {
 
 // readZeros reads the zero points of rows of scales.
 func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
-	zeros := make([]uint8, 0, (to-from)*st.columns)
+	zeros := make([]uint8, (to-from)*st.columns)
 	data, mask := w.Tensors[st.zeros.part].Data, byte(len(st.book.Values)-1)
-	for row := from; row < to; row++ {
+	if st.zeros.transposed {
+		first := from &^ 31 // 32 codes fill whole words
+		line := make([]byte, ceil(to-first, 8)*8)
 		for g := range st.columns {
-			at, i, stride := st.zeroAt(expert, row, g)
-			if st.zeros.packing == inOffset {
-				zeros = append(zeros, data[at]+st.book.Zero)
-			} else {
-				zeros = append(zeros, (bitsAt(data[at:], i, stride, st.bits)+st.less)&mask)
+			st.unpackZeros(line, data[(g*st.n+first)*st.bits/8:])
+			for i, z := range line[from-first : to-first] {
+				zeros[i*st.columns+g] = (z + st.less) & mask
 			}
+		}
+		return zeros
+	}
+	for row := from; row < to; row++ {
+		own := zeros[(row-from)*st.columns:][:st.columns]
+		at, i, stride := st.zeroAt(expert, row, 0)
+		if st.zeros.packing == inOffset {
+			for g, z := range data[at : at+st.columns] {
+				own[g] = z + st.book.Zero
+			}
+			continue
+		}
+		for g := range own {
+			own[g] = bitsAt(data[at+4*g:], i, stride, st.bits)
 		}
 	}
 	return zeros
+}
+
+// unpackZeros unpacks a row of GPTQ's or AWQ's zero points. Their number is a multiple of 8.
+func (st *storage) unpackZeros(line, data []byte) {
+	if st.zeros.packing == alongRow {
+		unpackBits(line, data, st.bits)
+		return
+	}
+	for i := 0; i < len(line); i += 8 {
+		x := spread4(little.Uint32(data[i/2:]))
+		for o, place := range awqPlaces {
+			line[i+o] = byte(x >> (8 * place))
+		}
+	}
 }
 
 // zeroAt is where a zero point lies: from byte at on, it is code i of a stream in words that lie stride words apart.
@@ -260,15 +288,16 @@ func notPositive(scales []float32, least uint32) int {
 // carry into the next zero point.
 func (w *Quantised) checkZeros(st *storage, zeros []uint8, expert int) error {
 	for i, z := range zeros {
+		if int(z) < len(st.book.Values) && z >= st.less {
+			continue
+		}
 		at, code, stride := st.zeroAt(expert, i/st.columns, i%st.columns)
 		at += 4 * stride * (code * st.bits / 32)
-		switch {
-		case int(z) >= len(st.book.Values):
+		if int(z) >= len(st.book.Values) {
 			return w.fail(st.zeros.part, at, "holds the zero point %d, and codes of %d bits are %d to %d", int8(z-st.book.Zero), st.bits, -int(st.book.Zero), int(st.book.Zero)-1)
-		case z < st.less:
-			return w.fail(st.zeros.part, at, "holds the zero point %d of output %d, to which 1 is added, and codes of %d bits end there",
-				len(st.book.Values)-1, i/st.columns, st.bits)
 		}
+		return w.fail(st.zeros.part, at, "holds the zero point %d of output %d, to which 1 is added, and codes of %d bits end there",
+			len(st.book.Values)-1, i/st.columns, st.bits)
 	}
 	return nil
 }
