@@ -109,6 +109,10 @@ func (h *pretendedHessian) Powers(ctx context.Context, v rounding.Values, all ..
 	m, err := h.matrix(ctx)
 	w, q := decoded(v, v.Data), []sgemm.Matrix{}
 	for _, data := range all {
+		if data == nil {
+			q = append(q, sgemm.Matrix{})
+			continue
+		}
 		q = append(q, decoded(v, data))
 	}
 	if len(q) == 0 {

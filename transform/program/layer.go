@@ -47,7 +47,7 @@ type DeviceHessians interface {
 type Layer struct {
 	Rows, Cols int // outputs and inputs
 	// Signal is the mean square of the outputs, summed over the outputs: on the Hessian's inputs, or without a Hessian
-	// on independent inputs of unit variance.
+	// on independent inputs of unit variance. That of HeldOf may be known only after LostOf.
 	Signal float64
 
 	bands  Bands                  // rows of the result that the layer has; nil: all
@@ -56,6 +56,8 @@ type Layer struct {
 	known  bool                   // the Hessian is known
 	on     rounding.DeviceHessian // nil: the CPU rounds
 	stored rounding.Values        // the weights on a device
+
+	unmeasured bool // Signal is not known yet
 
 	mu     sync.Mutex
 	w      sgemm.Matrix                                // the weights; without rows until they are needed
@@ -110,6 +112,10 @@ func (p *Program) layerOf(ctx context.Context, bands Bands, h Hessians, held boo
 		if _, err := l.Hessian(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if l.on != nil && held {
+		l.unmeasured = true // LostOf measures the signal beside errors
+		return l, nil
 	}
 	if bands != nil || h == nil || held || p.values != nil || p.affine != nil {
 		l.Signal, err = l.signal(ctx, workers)
@@ -301,8 +307,8 @@ func (l *Layer) dampedFactor(ctx context.Context, damp float64, first []int, wor
 	return f, nil
 }
 
-// Lost returns the error of the layer's outputs if its values are those of q[N, K].
-func (l *Layer) Lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding.Loss, error) {
+// lost returns the error of the layer's outputs if its values are those of q[N, K], on the CPU.
+func (l *Layer) lost(ctx context.Context, q sgemm.Matrix, workers int) (rounding.Loss, error) {
 	e, err := l.power(ctx, q, workers)
 	return rounding.Loss{Error: e, Signal: l.Signal}, err
 }
@@ -316,24 +322,34 @@ func (l *Layer) LostOf(ctx context.Context, programs []*Program, workers int) ([
 			if err != nil {
 				return nil, err
 			}
-			if lost[i], err = l.Lost(ctx, q, workers); err != nil {
+			if lost[i], err = l.lost(ctx, q, workers); err != nil {
 				return nil, err
 			}
 		}
 		return lost, nil
 	}
-	all := make([][]byte, len(programs))
-	for i, p := range programs {
-		var err error
-		if all[i], err = p.StoredOf(ctx, l.bands, workers); err != nil {
+	var all [][]byte
+	if l.unmeasured {
+		all = append(all, nil)
+	}
+	for _, p := range programs {
+		data, err := p.StoredOf(ctx, l.bands, workers)
+		if err != nil {
 			return nil, err
 		}
+		all = append(all, data)
 	}
 	errors, err := l.on.Powers(ctx, l.stored, all...)
+	if err != nil {
+		return nil, err
+	}
+	if l.unmeasured {
+		l.Signal, l.unmeasured, errors = errors[0], false, errors[1:]
+	}
 	for i, e := range errors {
 		lost[i] = rounding.Loss{Error: e, Signal: l.Signal}
 	}
-	return lost, err
+	return lost, nil
 }
 
 // Batch is how many programs LostOf should get at a time.

@@ -23,7 +23,7 @@ type Device interface {
 type DeviceHessian interface {
 	// Diagonal returns the Hessian's diagonal.
 	Diagonal(ctx context.Context) ([]float32, error)
-	// Powers returns [Power] of w and each q, which has w's shape and format; of w itself without any q.
+	// Powers returns [Power] of w and each q, which has w's shape and format; of w itself for a nil q, and without any q.
 	Powers(ctx context.Context, w Values, q ...[]byte) ([]float64, error)
 	// Round is [NewFactor], and then [Round] with each of some choosers. They are [Table.Alike], for w's format. Values
 	// that are not finite keep their bits.

@@ -179,8 +179,14 @@ func same(t *testing.T, on rounding.DeviceHessian, format weights.Format, w, h s
 			t.Errorf("%T %d: %d of %d values differ", group[i], i, wrong, len(q.Data))
 		}
 	}
-	powers, err := on.Powers(t.Context(), source, got...)
+	powers, err := on.Powers(t.Context(), source, append([][]byte{nil}, got...)...)
 	testmodel.OK(t, err)
+	own, err := on.Powers(t.Context(), source)
+	testmodel.OK(t, err)
+	if powers[0] != own[0] {
+		t.Errorf("power %v beside error powers, and %v alone", powers[0], own[0])
+	}
+	powers = powers[1:]
 	for i, q := range want {
 		p, err := rounding.Power(t.Context(), w, q, h, 0)
 		testmodel.OK(t, err)

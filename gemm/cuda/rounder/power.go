@@ -19,7 +19,7 @@ func (h *handle) Powers(ctx context.Context, w rounding.Values, q ...[]byte) ([]
 	}
 	defer on.users.Add(-1)
 	for _, data := range q {
-		if len(data) != len(w.Data) {
+		if data != nil && len(data) != len(w.Data) {
 			panic(fmt.Sprintf("rounder: %d and %d bytes of values do not fit", len(w.Data), len(data)))
 		}
 	}
@@ -39,6 +39,10 @@ func (h *handle) Powers(ctx context.Context, w rounding.Values, q ...[]byte) ([]
 			}
 			var others [][]byte
 			for i := c; i < min(c+p.copies, len(q)); i++ {
+				if q[i] == nil {
+					others = append(others, nil)
+					continue
+				}
 				v := w
 				v.Data = q[i]
 				other, err := rows(v, n, end, 0)
@@ -112,7 +116,17 @@ func (p *powers) run(on *hessian, w []byte, q [][]byte) (sums []float64, err err
 			}
 		}
 		for i, data := range q {
-			if err := p.device.Upload(others.Plus(i*len(w)), data); err != nil {
+			at := others.Plus(i * len(w))
+			var err error
+			switch {
+			case data != nil:
+				err = p.device.Upload(at, data)
+			case len(w)%4 == 0: // w less zero is w
+				err = p.device.Clear(at, len(w))
+			default:
+				err = p.device.Upload(at, make([]byte, len(w)))
+			}
+			if err != nil {
 				return err
 			}
 		}
