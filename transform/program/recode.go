@@ -292,7 +292,8 @@ type recodeWorker struct {
 	known  map[bookKey]uint16
 	last   tableKey
 	table  *codeTable
-	values []float32 // targets of a row
+	values []float32 // targets of a row, or of all rows of a block
+	block  int       // the block's first row, plus 1; 0: none
 	pairs  []sample
 	// squares is the sum of the squares of the counted targets under a scale.
 	squares, counted float64

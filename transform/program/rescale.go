@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -69,16 +70,12 @@ func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 		}
 	}
 	if w.target != nil {
-		s, row := w.effective(old), -1
-		if w.values == nil {
-			w.values = make([]float32, m.K)
-		}
+		s, row, values := w.effective(old), -1, []float32(nil)
 		each(func(_ []byte, n, k int) {
 			if n != row {
-				w.target(w.values, n)
-				row = n
+				row, values = n, w.targetRow(n, first, last)
 			}
-			x, d := w.values[k]/s, 1.0
+			x, d := values[k]/s, 1.0
 			if w.weight != nil {
 				d = w.weight[k]
 			}
@@ -115,6 +112,25 @@ func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 			}
 		}
 	}
+}
+
+// targetRow returns the targets of row n. Rows [first, last) share scales: where a row has several scales, all of these rows are
+// kept until another block of rows is asked for.
+func (w *recodeWorker) targetRow(n, first, last int) []float32 {
+	k := w.src.K
+	if w.src.Columns() == 1 {
+		w.values = slices.Grow(w.values[:0], k)[:k]
+		w.target(w.values, n)
+		return w.values
+	}
+	if w.block != first+1 {
+		w.values = slices.Grow(w.values[:0], (last-first)*k)[:(last-first)*k]
+		for i := range last - first {
+			w.target(w.values[i*k:(i+1)*k], first+i)
+		}
+		w.block = first + 1
+	}
+	return w.values[(n-first)*k : (n-first+1)*k]
 }
 
 // count counts the codes of rows [first, last) and of group g.
