@@ -8,6 +8,12 @@
 // Hessian spreads the rounding error of one column over others. Such a program must be prepared before its rows are
 // read ([Program.Prepare]) and released afterwards ([Program.Release]).
 //
+// # Codes
+//
+// The program of a quantised weight chooses codes and scales ([Recoding]) where other programs choose values. Its rows are the
+// values that the new codes stand for; what is stored comes from [Program.Recoded], and what a GPU multiplies by from
+// [Program.RunOperand]. Without the layer's inputs and without prices, rows are computed when they are asked for.
+//
 // # Values
 //
 // NaN and infinity keep their bits. They may be moved, but nothing computes with them.
