@@ -24,7 +24,7 @@ type quantisedRecord struct {
 	fitted          []string           // patterns from which the calibration's shares come
 }
 
-// quantisedRecords are the series that docs/quantised.md shows. Predictions are those of [cost.Calibration] for the layer's
+// quantisedRecords are the series that docs/quantised-energy.md shows. Predictions are those of [cost.Calibration] for the layer's
 // patterns.
 var quantisedRecords = []quantisedRecord{
 	{"INT4, 4096 tokens, lowtoggle's kernel", "least error", "int4-prefill", []string{"int4-prefill-1", "int4-prefill-2"}, map[string]float64{
@@ -91,7 +91,7 @@ func quantisedTable(t *testing.T) string {
 	for _, r := range quantisedRecords {
 		all := readQuantised(t, r)
 		spread := rangeOf(all[r.baseline].values)
-		fmt.Fprintf(&b, "\n**%s**; relative to %s, %s, whose readings lie within %s\n\n", r.title, r.baseline, all[r.baseline].snr, spread)
+		fmt.Fprintf(&b, "\n**%s**. Energy is relative to “%s” (SNR %s, readings %s).\n\n", r.title, r.baseline, all[r.baseline].snr, spread)
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
 		seen := map[string]bool{}
 		off, count := 0.0, 0.0
@@ -200,13 +200,13 @@ func repeatedRows(data []byte, rowBytes, cols int) cost.Operand {
 	}
 }
 
-// TestQuantisedPage checks that docs/quantised.md has the tables of the recorded measurements.
+// TestQuantisedPage checks that docs/quantised-energy.md has the tables of the recorded measurements.
 func TestQuantisedPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/quantised.md")
+	page, err := os.ReadFile("../docs/quantised-energy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if table := quantisedTable(t); !strings.Contains(string(page), table) {
-		t.Errorf("docs/quantised.md should have\n%s", table)
+		t.Errorf("docs/quantised-energy.md should have\n%s", table)
 	}
 }
