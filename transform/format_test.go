@@ -278,6 +278,15 @@ func TestFormatIsVerified(t *testing.T) {
 				}
 			})
 		}, "its codes do not stand for the source's values"},
+		"some codes": {func(t *testing.T, dir string) {
+			edit(t, dir, func(info weights.Info, data []byte) {
+				if info.Name == up+"weight_packed" {
+					for i := range len(data) / 16 {
+						data[16*i] ^= 1
+					}
+				}
+			})
+		}, "dB, and the manifest claims"},
 		"kept tensor": {func(t *testing.T, dir string) {
 			edit(t, dir, func(info weights.Info, data []byte) {
 				if info.Name == "lm_head.weight" {

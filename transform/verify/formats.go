@@ -76,6 +76,7 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 			bad("%s: %v", s.pass, err)
 		}
 	}
+	c.holdSNR(&t, a.Name)
 	return t, nil
 }
 

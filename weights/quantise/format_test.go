@@ -59,7 +59,7 @@ func TestParse(t *testing.T) {
 
 func TestUnfitShapes(t *testing.T) {
 	for format, want := range map[string]string{
-		"int4":           "m.w.weight has 96 inputs, which groups of 128 do not divide (format int4): choose another group size, as in int4=64",
+		"int4":           "m.w.weight has 96 inputs, which groups of 128 do not divide (format int4): choose another group size, as in int4=32",
 		"nvfp4":          "",
 		"mxfp4":          "",
 		"gptq=64":        "96 inputs, which groups of 64 do not divide (format gptq): choose another group size, as in gptq=32",

@@ -29,8 +29,12 @@ func (f Format) Tensors(name string, n, k int, float weights.DType) ([]weights.I
 	}
 	if f.Per == "group" && k%f.Block[1] != 0 {
 		hint := ""
-		if f.free {
-			hint = fmt.Sprintf(": choose another group size, as in %s=%d", f.Name, f.Block[1]/2)
+		if f.free && k%8 == 0 {
+			size := 8
+			for 2*size < f.Block[1] && k%(2*size) == 0 {
+				size *= 2
+			}
+			hint = fmt.Sprintf(": choose another group size, as in %s=%d", f.Name, size)
 		}
 		return nil, fmt.Errorf("%s has %d inputs, which groups of %d do not divide (format %s)%s", name, k, f.Block[1], f.Name, hint)
 	}
