@@ -9,8 +9,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// chunkBytes is about how many bytes of codes Encode makes at a time.
-const chunkBytes = 1 << 18
+// chunkBytes is about how many bytes of codes Encode makes at a time. Where the tensor's rows are the matrix's columns, they
+// are more, because each takes a few bytes of every row of the matrix.
+const (
+	chunkBytes       = 1 << 18
+	columnChunkBytes = 1 << 22
+	mostChunks       = 4 // that are packed at a time
+)
 
 // Encode turns the matrix of an expert into bytes of the weight's tensors, in exactly its layout. store is called with b, the
 // bytes from byte at on of Tensors[part], which is read-only and may be used again after the call. All processors pack,
@@ -84,17 +89,14 @@ func (e *encoder) check() error {
 func (e *encoder) codes() error {
 	st, size := e.st, e.st.rowBytes()
 	rows, step := st.n, max(1, chunkBytes/size)
-	switch st.codes {
-	case alongColumn:
-		rows, step = ceil(st.k*st.bits, 32), ceil(step, tileRows)*tileRows
-	case inAWQ:
-		rows, step = st.k, ceil(step, tileRows)*tileRows
+	if st.codes == alongColumn || st.codes == inAWQ {
+		rows, step = st.codeRows(), ceil(columnChunkBytes, size*tileRows)*tileRows
 	}
 	if st.codes == inBytes { // as they are
 		return e.store(0, int64(e.expert*rows*size), e.m.Codes)
 	}
 	chunks, workers := ceil(rows, step), parallel.Workers(0)
-	buffers := make([][]byte, min(workers, chunks))
+	buffers := make([][]byte, min(workers, chunks, mostChunks))
 	for i := range buffers {
 		buffers[i] = make([]byte, min(rows, step)*size)
 	}

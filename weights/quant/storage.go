@@ -224,15 +224,17 @@ func (st *storage) count(f field, size int) int {
 }
 
 // codeBits is the size of the tensor of codes in bits.
-func (st *storage) codeBits() int {
-	rows := st.n
+func (st *storage) codeBits() int { return 8 * st.experts * st.codeRows() * st.rowBytes() }
+
+// codeRows is how many rows the tensor of an expert's codes has.
+func (st *storage) codeRows() int {
 	switch st.codes {
 	case alongColumn:
-		rows = ceil(st.k*st.bits, 32)
+		return ceil(st.k*st.bits, 32)
 	case inAWQ:
-		rows = st.k
+		return st.k
 	}
-	return 8 * st.experts * rows * st.rowBytes()
+	return st.n
 }
 
 // zeroBits is the size of the tensor of zero points in bits.
