@@ -43,10 +43,9 @@ convert fine-prefill trellis=0.19 prefill
 record() {
 	name=$1 flags=$2 out=$3
 	shift 3
-	also=
-	for other in "$@"; do also="$also --also $other"; done
+	also=$(echo "$*" | tr ' ' ,)
 	models=$(($# + 3))
-	"$lowtoggle" verify model "$out" --gpu --whole --device "$card" $flags $also --time $((turns * models * models * 3 + 4))s \
+	"$lowtoggle" verify model "$out" --gpu --whole --device "$card" $flags ${also:+--also "$also"} --time $((turns * models * models * 3 + 4))s \
 		--precision 0.1% --json --quiet > "verify-$out.json" || [ $? = 3 ]
 	python3 - "$name" "$out" "$@" <<'PY'
 import json, sys

@@ -22,10 +22,10 @@ import (
 var wholeFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure joules per token of whole models", DisableDefaultText: true},
 	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in a decode step: `N,...`, or none", DefaultText: "1,16,64"},
-	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of each sequence in a decode step", DefaultText: "prompt + output/2"},
+	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of a sequence in decode", DefaultText: "prompt + output/2"},
 	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096"},
-	&cli.StringSliceFlag{Name: "also", Usage: "with --whole: measure `FOLDER` beside OUT, unchecked: another output of MODEL"},
-	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request, after its prompt", DefaultText: "256"},
+	&cli.StringFlag{Name: "also", Usage: "with --whole: measure `OUT2,...` beside OUT, unchecked"},
+	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request", DefaultText: "256"},
 }
 
 // readWhole reads the flags of verify --gpu --whole; it returns nil without --whole.
@@ -82,12 +82,22 @@ func (q *Verification) CheckWhole(src, out *weights.Model) error {
 	return q.whole.Check(src, out)
 }
 
+// also lists the folders of --also.
+func also(c *cli.Context) (folders []string) {
+	for dir := range strings.SplitSeq(c.String("also"), ",") {
+		if dir = strings.TrimSpace(dir); dir != "" {
+			folders = append(folders, dir)
+		}
+	}
+	return folders
+}
+
 // MeasureWhole measures whole models. With an error, the report holds the steps measured so far; it may be nil.
 func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *weights.Model) (*measure.WholeReport, error) {
 	event, end := term.Progress(c)
 	defer end()
 	o := *q.whole
-	for _, dir := range c.StringSlice("also") {
+	for _, dir := range also(c) {
 		m, err := flag.OpenModel(dir)
 		if err != nil {
 			return nil, err
