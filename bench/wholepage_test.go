@@ -185,7 +185,7 @@ its linear layers alone. *Capped* means that the card was at its power limit wit
 `+"`--workload decode`"+`, all others for prefill.
 
 - **The error.** The copy should show no difference. All models and the copy were measured in the same blocks, and
-  exchanged their memory between blocks, so that each had the addresses of every other. Addresses alone change the
+  exchanged their memory between blocks, so that each had the addresses of every other. The addresses alone change the
   copy's time per token in decode by up to %.1f %%.
 - **Scaling in decode.** `+"`grid=4`"+` saves %.1f %% without `+"`scale=uncached`"+` and %.1f %% with it: powers of two add %.1f points.
 - **Random weights and inputs** say nothing of accuracy. The lowest output SNR of a layer is predicted, for inputs of equal

@@ -12,7 +12,7 @@ import (
 // from a few patterns of one kernel.
 const dequantisedError = 0.015
 
-// PredictDequantised predicts a product of BF16 with weights of four bits. x and w are the operands of the matrix units, w
+// PredictDequantised predicts a product of BF16 with weights of four bits. x and w are the operands of the tensor cores, w
 // dequantised to BF16. codes are the packed codes [N, K/2] as memory holds them, two in a byte. The card's
 // [Kernels.Dequantised] says which shares of the energy follow w and codes. Without it the result is that of
 // [Calibration.Predict]. Joules, seconds, watts and clock are not known.

@@ -75,7 +75,7 @@ type Kernels struct {
 
 // Dequantised holds the shares of the energy of a dequantising kernel that follow the bits of the weights.
 type Dequantised struct {
-	// Operands follows the dequantised weights in the matrix units, with many tokens.
+	// Operands follows the dequantised weights in the tensor cores, with many tokens.
 	Operands float64 `json:"operands"`
 	// FewOperands is the same with weights from memory, and Codes follows the packed codes there.
 	FewOperands float64 `json:"few_operands"`

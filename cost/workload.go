@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Role is the position of the weight operand in a GEMM. The matrix units hold one operand while the other streams
+// Role is the position of the weight operand in a GEMM. The tensor cores hold one operand while the other streams
 // past.
 type Role uint8
 

@@ -29,7 +29,7 @@ func (c *Codes) Bytes() int { return len(c.Codes)/2 + len(c.Scales) + len(c.Zero
 // Validate returns an error for codes, groups or scales that do not fit each other.
 func (c *Codes) Validate() error {
 	if c.Rows < 1 || c.Cols < 1 || c.Group < 1 || c.Cols%c.Group != 0 {
-		return fmt.Errorf("codes of %d×%d in groups of %d", c.Rows, c.Cols, c.Group)
+		return fmt.Errorf("%d×%d codes do not divide into groups of %d", c.Rows, c.Cols, c.Group)
 	}
 	groups := c.Rows * c.Cols / c.Group
 	size := c.ScaleType.Bits() / 8
@@ -37,9 +37,9 @@ func (c *Codes) Validate() error {
 	case c.ScaleType != weights.BF16 && c.ScaleType != weights.F8E4M3 && c.ScaleType != weights.F8E8M0:
 		return fmt.Errorf("scales of four-bit codes are %s, not BF16, F8_E4M3 or F8_E8M0", c.ScaleType)
 	case len(c.Codes) != c.Rows*c.Cols || len(c.Scales) != groups*size || c.Zeros != nil && len(c.Zeros) != groups:
-		return fmt.Errorf("%d codes, %d bytes of scales and %d zero points of %d×%d in groups of %d", len(c.Codes), len(c.Scales), len(c.Zeros), c.Rows, c.Cols, c.Group)
+		return fmt.Errorf("%d codes, %d bytes of scales and %d zero points do not fit a matrix of %d×%d in groups of %d", len(c.Codes), len(c.Scales), len(c.Zeros), c.Rows, c.Cols, c.Group)
 	case c.FP4 && c.Zeros != nil:
-		return fmt.Errorf("zero points of FP4 codes")
+		return fmt.Errorf("FP4 codes have no zero points: leave them out")
 	}
 	for _, q := range c.Codes {
 		if q > 15 {
@@ -48,7 +48,7 @@ func (c *Codes) Validate() error {
 	}
 	for _, z := range c.Zeros {
 		if z > 16 {
-			return fmt.Errorf("zero point %d of four-bit codes", z)
+			return fmt.Errorf("zero point %d does not fit in four bits", z)
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func (s *Scales) fits(rows, cols int) error {
 		return nil
 	}
 	if s.Rows < 1 || s.Cols < 1 {
-		return fmt.Errorf("scales of blocks of %d×%d elements", s.Rows, s.Cols)
+		return fmt.Errorf("blocks of %d×%d elements cannot share a scale: give at least 1×1", s.Rows, s.Cols)
 	}
 	if want := ceil(rows, s.Rows) * ceil(cols, s.Cols); len(s.Values) != want {
 		return fmt.Errorf("%d scales, not %d for blocks of %d×%d in a matrix of %d×%d", len(s.Values), want, s.Rows, s.Cols, rows, cols)

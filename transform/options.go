@@ -97,7 +97,7 @@ func (o *Options) Validate() error {
 		bad("a budget of loss needs a pass that can spend it, such as %s", searched)
 	}
 	if o.Reference != nil && maxLoss != nil {
-		bad("a budget of loss is against the quantised model itself, and a reference is another: give a budget of output SNR with it")
+		bad("a budget of loss is relative to the quantised model, not to the reference: with a reference, give a budget of output SNR")
 	}
 	errs = append(errs, o.formats()...)
 	errs = append(errs, o.combinations()...)
@@ -121,14 +121,14 @@ func (o *Options) formats() (errs []error) {
 		return nil
 	}
 	if o.Budget.MinSNR != nil || o.Budget.MaxLoss != nil {
-		errs = append(errs, errors.New("a new format and a budget do not go together: convert first, and then the result within a budget"))
+		errs = append(errs, errors.New("a new format and a budget do not go together: convert to the format first, then convert the result within the budget"))
 	}
 	if o.Reference != nil {
-		errs = append(errs, errors.New("a new format's codes are near the model's own values: give no reference"))
+		errs = append(errs, errors.New("a new format takes no reference, because its codes are chosen near the model's own values: leave the reference out"))
 	}
 	for _, c := range o.Passes {
 		if c.Pass.Codes == nil {
-			errs = append(errs, fmt.Errorf("%s does not choose codes, and goes with no new format: convert first, and the unquantised model before", c))
+			errs = append(errs, fmt.Errorf("%s does not choose codes, and goes with no new format: apply it to the unquantised model first, then convert the result to the format", c))
 		}
 	}
 	return errs

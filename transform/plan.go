@@ -209,7 +209,7 @@ func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
 		}
 	}
 	if slices.ContainsFunc(layers, func(l *pass.Layer) bool { return l.Codes() != nil && l.Codes().Operand() == weights.BF16 }) {
-		p.note("the search counts the matrix units' energy of layers whose codes kernels dequantise to BF16, and not that of reading packed codes from memory")
+		p.note("the search counts the tensor cores' energy of four-bit layers, and not the energy of reading their packed codes from memory")
 	}
 }
 

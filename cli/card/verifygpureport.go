@@ -47,7 +47,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 // printModelEnergy writes a table for each phase.
 func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 	if len(e.Phases) == 0 {
-		fmt.Fprintln(w, "energy: not measured, because the model has no linear layer that is stored as a GPU multiplies it: quantised layers are not measured")
+		fmt.Fprintln(w, "energy: not measured, because no linear layer of the model is stored in a format that can be measured")
 	}
 	if len(e.Phases) > 0 && e.Unchanged() {
 		fmt.Fprintln(w, "energy: not measured, because no linear layer was changed")

@@ -31,7 +31,7 @@ func TestPrintWhole(t *testing.T) {
 func TestPrintNothingMeasured(t *testing.T) {
 	var text bytes.Buffer
 	PrintModels(&text, &measure.ModelReport{Cards: []measure.CardEnergy{{ModelEnergy: &measure.ModelEnergy{GPU: "Card"}}}}, "")
-	if want := "energy: not measured, because the model has no linear layer"; !strings.HasPrefix(text.String(), want) {
+	if want := "energy: not measured, because no linear layer"; !strings.HasPrefix(text.String(), want) {
 		t.Errorf("%q", text.String())
 	}
 }

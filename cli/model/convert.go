@@ -28,12 +28,12 @@ var Convert = &cli.Command{
 	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder of the same tensors,
 shapes and types; it appears whole or not at all. If the search for a plan is interrupted, run
 the same command again. If writing is interrupted, run it again with --resume; the result has the
-same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors that
-are no part of the model's family, such as a vision tower's, stay as they are. So do the tensors
-of quantised weights: codes, scales, zero points.
+same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
+outside the model's family, such as a vision tower's, stay as they are. Of a quantised model, codes
+and scales change only with passes for codes, such as scales (docs/quantised.md).
 
---format makes a quantised checkpoint of an unquantised model, which runtimes load as it is: fp8,
-fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 as compressed-tensors stores them, and
+--format quantises an unquantised model. Runtimes load the result without changes. Formats: fp8,
+fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors, and
 deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are quantised,
 except routers; lm_head and embeddings stay. --passes may be scales, zeros, round, grid, trellis
 and compensate, or empty; the default is scales, with tokens scales,compensate.

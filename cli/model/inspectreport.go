@@ -33,8 +33,8 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 		"in the file (memory)")
 	term.Remark(w, "ones", "set bits per value")
 	if len(r.Weights) > 0 {
-		term.Remark(w, "quantised weights", "rows, ones and zeros are those of the matrix that the matrix units read: FP8 and INT8 codes, and "+
-			"BF16 values of other codes; memory is that of the stored codes")
+		term.Remark(w, "quantised weights", "rows, ones and zeros are those of the matrix that the tensor cores read: FP8 and INT8 codes as stored, "+
+			"and the BF16 values of other codes; memory is that of the stored codes")
 	}
 	term.Remark(w, "energy", "predicted energy of matrix products by these weights, relative to random normal weights")
 	if c := r.Ceiling; c != nil {

@@ -24,7 +24,7 @@ func openReference(c *cli.Context, o *transform.Options) (close func() error, er
 		return close, nil
 	}
 	if o.Budget.MaxLoss != nil {
-		return close, exit.Usagef("--reference does not go with a budget of loss, which is against the quantised model itself: give --min-snr, or --passes with arguments")
+		return close, exit.Usagef("--reference does not go with a budget of loss, because loss is relative to the quantised model: give --min-snr, or --passes with arguments")
 	}
 	m, err := flag.OpenModel(path)
 	if err != nil {

@@ -100,7 +100,7 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 	case c.FP4 == (c.ScaleType == weights.BF16):
 		return wrong("the dequantising kernel has BF16 scales for integers and scales of eight bits for FP4, not %s", c.ScaleType)
 	case c.ScaleType == weights.F8E8M0 && slices.Max(c.Scales) > mostE8M0:
-		return wrong("scales beyond 2^%d", mostE8M0-127)
+		return wrong("a scale is larger than 2^%d", mostE8M0-127)
 	}
 	if c.FP4 {
 		q.scale = fp4Scale

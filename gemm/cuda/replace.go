@@ -67,7 +67,7 @@ func (l *layer) sameForm(w gemm.Matrix) error {
 	return nil
 }
 
-var errOtherForm = errors.New("the weights that replace others have another form of codes or scales, which needs another kernel: begin another batch")
+var errOtherForm = errors.New("the new weights store codes or scales in another form, which needs another kernel: begin another batch")
 
 // replaceScales uploads the scales of the layer's new weights.
 func (b *Batch) replaceScales(l *layer) error {

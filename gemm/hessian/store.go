@@ -94,7 +94,7 @@ func (s *Store) ReadTriangle(ctx context.Context, tensor string) ([]float32, err
 }
 
 func (s *Store) unknown(tensor string) error {
-	return fmt.Errorf("tensor %q: is no linear layer with statistics in %s: give one of this model's", tensor, s.dir)
+	return fmt.Errorf("tensor %q: has no statistics in %s: give a linear layer of this model", tensor, s.dir)
 }
 
 // rows reads the rows of an input's triangle, in order, into those that row returns.

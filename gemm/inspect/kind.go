@@ -7,7 +7,7 @@ import (
 )
 
 // Kind sums up the tensors of one kind. A mean is NaN if it is known for none of the tensors. Of quantised weights the
-// figures are those of the matrix that the matrix units read, but MemoryToggles are those of the stored codes.
+// figures are those of the matrix that the tensor cores read, but MemoryToggles are those of the stored codes.
 type Kind struct {
 	Name          string
 	DType         string // "mixed" if there are several; of a quantised weight the codes

@@ -21,7 +21,7 @@ type Weight struct {
 	Role   string `json:"family_role,omitempty"`
 	Kind   string `json:"kind"` // see [arch.Layout.Kind]
 	Linear bool   `json:"linear"`
-	// Operand is the type that the matrix units read. Activity counts elements of this type, row by row.
+	// Operand is the type that the tensor cores read. Activity counts elements of this type, row by row.
 	Operand string `json:"operand"`
 	*cost.Activity
 	// Packed counts the bytes of the codes in the file, if they are not read as they are.

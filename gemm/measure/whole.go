@@ -95,7 +95,7 @@ func (o *WholeOptions) describe(m *weights.Model) (*decoder.Decoder, error) {
 	}
 	if q := layout.Quantised; q.Any() {
 		return nil, fmt.Errorf("the checkpoint is quantised (%s), and the energy of whole models is measured with unquantised weights only: measure "+
-			"its linear layers", q.Formats())
+			"its linear layers, without --whole", q.Formats())
 	}
 	d, err := decoder.New(m, layout)
 	if err != nil {

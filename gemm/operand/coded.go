@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// coded is a quantised layer as the matrix units read it: one expert of a weight.
+// coded is a quantised layer as the tensor cores read it: one expert of a weight.
 type coded struct {
 	w          *quant.Quantised
 	expert     int

@@ -36,7 +36,7 @@ func TestQuantisedLayersAreNoOperands(t *testing.T) {
 	}
 }
 
-// TestQuantisedOperands: quantised layers are matrices as the matrix units read them, the same in whole and in blocks. An
+// TestQuantisedOperands: quantised layers are matrices as the tensor cores read them, the same in whole and in blocks. An
 // unreadable weight is skipped.
 func TestQuantisedOperands(t *testing.T) {
 	for _, q := range testmodel.Quantisations {

@@ -39,7 +39,7 @@ type Options struct {
 	Streaming bool
 	// Seed is the seed of all patterns. Default: 0.
 	Seed uint64
-	// Quantised takes quantised layers, too, as the matrix units read them; see [quant.Matrix.Operand]. Default: they are
+	// Quantised takes quantised layers, too, as the tensor cores read them; see [quant.Matrix.Operand]. Default: they are
 	// left out.
 	Quantised bool
 	// Kernel is assumed for quantised layers: it decides which operand their weights are. Default: the kernels that vLLM runs

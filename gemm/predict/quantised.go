@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Quantised predicts a product with a quantised weight from a sample of its rows, as the matrix units read them, relative to
+// Quantised predicts a product with a quantised weight from a sample of its rows, as the tensor cores read them, relative to
 // random elements of like's scale. like is w itself, or the weight from which w was made. The values of both must be readable.
 // outAxis is the dimension that counts outputs. The error is that of reading the files, or ctx's.
 func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantised, outAxis int, role cost.Role, load cost.Workload) (e cost.Estimate, err error) {

@@ -45,7 +45,7 @@ func isFP8(q *quant.Quantised) bool { return q.Format.Codes == "fp8" }
 // roundCodes is what round does to codes.
 func roundCodes(q *quant.Quantised, bits Bits) (o program.Operation, err error) {
 	if bits.Truncate {
-		return o, fmt.Errorf("codes go to the nearest value")
+		return o, fmt.Errorf("codes are rounded to the nearest value")
 	}
 	if bits.Zeroed < 0 || bits.Zeroed > zeroableCodes(q) {
 		return o, fmt.Errorf("%d low bits of %s codes are to be zeroed; 0 to %d can be", bits.Zeroed, q.Format.Codes, zeroableCodes(q))

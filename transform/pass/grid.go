@@ -74,7 +74,7 @@ var Grid = &Pass{
 		}
 		if c.Program.Coded() {
 			if !(steps.S > 0) || steps.Exponents != nil {
-				return o, errors.New("a grid of codes has a number S, and no exponents")
+				return o, errors.New("the grid of a quantised weight has a number S and no exponents")
 			}
 			return program.Operation{Codes: &program.Recoding{Grid: steps.S}}, nil
 		}

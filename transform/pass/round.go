@@ -33,7 +33,7 @@ var Round = &Pass{
 	Args: checkRound,
 	Codes: func(q *quant.Quantised, args []string) string {
 		if len(args) > 1 {
-			return "codes go to the nearest value: leave out truncate"
+			return "codes are rounded to the nearest value: leave out truncate"
 		}
 		return ""
 	},

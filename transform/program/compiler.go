@@ -201,7 +201,7 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 	}
 	if p.Coded() {
 		if !p.IsIdentity() {
-			return nil, fmt.Errorf("%w: tensor %q: a weight that is stored as codes cannot be moved", plan.ErrInvalid, w.Name)
+			return nil, fmt.Errorf("%w: tensor %q: a quantised weight cannot be permuted or scaled", plan.ErrInvalid, w.Name)
 		}
 		p.reference = c.reference(w)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Operand is the type of the elements that the matrix units of a GPU multiply by. FP8 codes, and INT8 codes of their own
+// Operand is the type of the elements that the tensor cores of a GPU multiply by. FP8 codes, and INT8 codes of their own
 // tensor, are multiplied as they are, and scales multiply the products. Kernels dequantise all other codes to BF16 first.
 func (w *Quantised) Operand() weights.DType {
 	switch d := w.Tensors[0].DType; d {
@@ -21,7 +21,7 @@ func (w *Quantised) Operand() weights.DType {
 	return weights.BF16
 }
 
-// Operand returns n rows from first on as the matrix units read them: elements of type d, which [Quantised.Operand] gives.
+// Operand returns n rows from first on as the tensor cores read them: elements of type d, which [Quantised.Operand] gives.
 // Elements of BF16 are the rounded products of codes and BF16 scales, without the global scale, which kernels multiply the
 // products by. If the inputs name their groups, kernels order the inputs by group; see [Matrix.InputsByGroup].
 func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
@@ -56,7 +56,7 @@ func (m *Matrix) Operand(d weights.DType, first, n int) []byte {
 	return data
 }
 
-// OperandRows returns n rows from first on, counted through all experts, as the matrix units read them: see
+// OperandRows returns n rows from first on, counted through all experts, as the tensor cores read them: see
 // [Matrix.Operand]. Scales, zero points and groups are not checked. [Quantised.CanRead] must return nil.
 func (w *Quantised) OperandRows(first, n int) (data []byte, err error) {
 	st, err := w.storage()
