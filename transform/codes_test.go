@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -243,6 +245,36 @@ func TestVerifyFindsOtherCodes(t *testing.T) {
 				ok(t, err)
 				if !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool { return x.Problem != "" }) {
 					t.Errorf("%s, %s: another byte of %s goes unnoticed", q.Name, passes, part.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestCodesArePredictedAsTheyAreVerified: a plan's energy is that of the codes that are then written, in prefill and decode.
+func TestCodesArePredictedAsTheyAreVerified(t *testing.T) {
+	calibration, err := cost.FindCalibration("h200")
+	ok(t, err)
+	for _, format := range []string{"int4=32", "nvfp4", "fp8-block"} {
+		m := quantisedIn(t, format, synth.Options{Seed: 5})
+		for _, load := range []cost.Workload{{Prefill: 1}, {Decode: 1}} {
+			o := options(t, "scales=1,round=1", 0)
+			o.Cost, o.Workload = calibration, load
+			p, result, _ := recoded(t, m, o)
+			before, err := quant.Describe(m)
+			ok(t, err)
+			after, err := quant.Describe(result)
+			ok(t, err)
+			for _, x := range p.Predictions {
+				w, quantised := before.Weight(x.Tensor)
+				if !quantised {
+					continue
+				}
+				made, _ := after.Weight(x.Tensor)
+				e, err := predict.Quantised(t.Context(), calibration, made, w, 0, o.Role, load)
+				ok(t, err)
+				if math.Abs(e.Relative-x.After.Relative) > 1e-6 {
+					t.Errorf("%s, %v: %s is predicted to take %v, and takes %v", format, load, x.Tensor, x.After.Relative, e.Relative)
 				}
 			}
 		}

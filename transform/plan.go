@@ -208,9 +208,6 @@ func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
 			p.note("%s does nothing to %d weights %s", c.Pass.Name, count[text], text)
 		}
 	}
-	if slices.ContainsFunc(layers, func(l *pass.Layer) bool { return l.Codes() != nil && l.Codes().Operand() == weights.BF16 }) {
-		p.note("the search counts the tensor cores' energy of four-bit layers, and not the energy of reading their packed codes from memory")
-	}
 }
 
 // layers for which the lossy passes choose.

@@ -58,7 +58,7 @@ func packedSample(w *quant.Quantised, outAxis int) (*cost.Weights, error) {
 	}
 	d := len(w.Shape)
 	s := &cost.Weights{DType: weights.F8E4M3, Rows: w.Experts() * w.Shape[d-2], Cols: w.Shape[d-1] / 2}
-	for _, r := range cost.SampleRows(s.Rows, s.Cols, 1) {
+	for _, r := range cost.SampleRows(s.Rows, 2*s.Cols, 1) {
 		data, err := w.PackedRows(r[0], r[1]-r[0])
 		if err != nil || data == nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform/program"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Sample is a few ranges of rows of a layer, by which programs for it are compared.
@@ -36,7 +37,7 @@ func (l *Layer) Sample(programs ...*program.Program) *Sample {
 
 // Energy predicts a product by a program's result from the sample's rows of it. Where powers of two are planned
 // it is relative to random weights of the source's scale, so that before and after compare. Of a weight that is stored as
-// codes, it is the energy of what tensor cores see.
+// codes, it is the energy of what tensor cores see, and of four-bit codes in decode also that of reading them from memory.
 func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimate, err error) {
 	return s.energyOf(ctx, p, func(program.Block) {})
 }
@@ -61,10 +62,31 @@ func (s *Sample) energyOf(ctx context.Context, p *program.Program, change progra
 			return e, err
 		}
 	}
-	if e, err = s.layer.Cost.Energy(ctx, w, s.layer.Role, s.layer.Workload); err != nil {
+	if d, ok := s.layer.Cost.(dequantiser); ok && p.Dequantised() {
+		e, err = d.DequantisedEnergy(ctx, w, s.packed(p), s.layer.Role, s.layer.Workload)
+	} else {
+		e, err = s.layer.Cost.Energy(ctx, w, s.layer.Role, s.layer.Workload)
+	}
+	if err != nil {
 		err = fmt.Errorf("%s: tensor %q: predicting energy: %w", p.File(), p.Source.Name, err)
 	}
 	return e, err
+}
+
+// dequantiser is a [Cost] that knows kernels that dequantise four-bit codes. A [cost.Calibration] is one.
+type dequantiser interface {
+	DequantisedEnergy(ctx context.Context, units, codes cost.Weights, role cost.Role, l cost.Workload) (cost.Estimate, error)
+}
+
+// packed are the codes of the sample's rows as they lie in memory, which only decode is bound by.
+func (s *Sample) packed(p *program.Program) cost.Weights {
+	codes := cost.Weights{DType: weights.F8E4M3, Rows: p.Rows, Cols: p.Cols / 2}
+	if s.layer.Workload.Decode > 0 {
+		for _, r := range s.ranges {
+			codes.Bands = append(codes.Bands, cost.Band{First: r[0], Data: p.PackedRows(r[0], r[1]-r[0])})
+		}
+	}
+	return codes
 }
 
 // sourceScale is the root mean square of the sample's ranges of a program's source.

@@ -260,6 +260,18 @@ func (p *Program) RunOperand(dst []byte, first, rows int) {
 	})
 }
 
+// Dequantised reports whether kernels read four-bit codes of the weight from memory and dequantise them.
+func (p *Program) Dequantised() bool {
+	return p.Coded() && p.OutAxis == 0 && p.Source.Quantised.Dequantised()
+}
+
+// PackedRows returns the codes of rows [first, first+rows) of a dequantised result, two in a byte.
+func (p *Program) PackedRows(first, rows int) []byte {
+	data := make([]byte, 0, rows*p.Cols/2)
+	p.eachMatrix(first, rows, func(m *quant.Matrix, from, n, _ int) { data = append(data, m.Packed(from, n)...) })
+	return data
+}
+
 // exact returns the program whose result the codes should stand for.
 func (p *Program) exact() *Program {
 	q := p.Untouched()

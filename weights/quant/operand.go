@@ -76,6 +76,22 @@ func (w *Quantised) OperandRows(first, n int) (data []byte, err error) {
 	return data, err
 }
 
+// Dequantised reports whether kernels read four-bit codes from memory and compute BF16 values from them.
+func (w *Quantised) Dequantised() bool {
+	st, err := w.storage()
+	return err == nil && len(st.book.Values) == 16 && st.k%2 == 0 && w.Operand() == weights.BF16
+}
+
+// Packed returns the four-bit codes of n rows from first on, two in a byte with the first in the lower half. K is even.
+func (m *Matrix) Packed(first, n int) []byte {
+	codes := m.Codes[first*m.K : (first+n)*m.K]
+	data := make([]byte, len(codes)/2)
+	for i := range data {
+		data[i] = codes[2*i] | codes[2*i+1]<<4
+	}
+	return data
+}
+
 // PackedRows returns the codes of n rows from first on, counted through all experts, two in a byte with the first in the
 // lower half. It returns nil for codes that are not of four bits, or that kernels do not dequantise.
 // [Quantised.CanRead] must return nil.
@@ -88,10 +104,7 @@ func (w *Quantised) PackedRows(first, n int) (data []byte, err error) {
 		for n > 0 {
 			expert, at := first/st.n, first%st.n
 			rows := min(n, st.n-at, max(1, chunkBytes/st.k))
-			codes := w.window(st, expert, at, rows).Codes
-			for i := 0; i < len(codes); i += 2 {
-				data = append(data, codes[i]|codes[i+1]<<4)
-			}
+			data = append(data, w.window(st, expert, at, rows).Packed(0, rows)...)
 			first, n = first+rows, n-rows
 		}
 		return nil
