@@ -8,12 +8,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// dequantisedError is the half width that is added to predictions of products with weights of four bits: their shares come
-// from a few patterns of one kernel.
+// dequantisedError widens the interval of predictions for four-bit weights. The shares come from a few patterns of one
+// kernel.
 const dequantisedError = 0.015
 
 // PredictDequantised predicts a product of BF16 with weights of four bits. x and w are the operands of the tensor cores, w
-// dequantised to BF16. codes are the packed codes [N, K/2] as memory holds them, two in a byte. The card's
+// dequantised to BF16. codes are the packed codes [N, K/2] in memory, two in a byte. The card's
 // [Kernels.Dequantised] says which shares of the energy follow w and codes. Without it the result is that of
 // [Calibration.Predict]. Joules, seconds, watts and clock are not known.
 func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, codes Operand) (Prediction, error) {
@@ -56,7 +56,7 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 	return r, nil
 }
 
-// DequantisedEnergy is [Calibration.Energy] of a layer with weights of four bits. units are the weights dequantised to
+// DequantisedEnergy is [Calibration.Energy] of a layer with four-bit weights. units are the weights dequantised to
 // BF16. codes are its packed codes, two in a byte, as F8_E4M3. See [Calibration.PredictDequantised].
 func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weights, role Role, l Workload) (e Estimate, err error) {
 	shares := c.Facts.Kernels.Dequantised
@@ -105,7 +105,7 @@ func randomBytes(_ context.Context, row, rows, col, cols int) ([]byte, error) {
 	return data, nil
 }
 
-// shared is a prediction of which only a share of the energy follows the operands. half is that of its interval.
+// shared scales a prediction down to the share of the energy that depends on the operands. half is half its interval.
 func (r Prediction) shared(share, half float64) Prediction {
 	half = math.Hypot(share*half, dequantisedError)
 	relative := 1 - share*(1-r.Relative)

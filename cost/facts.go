@@ -69,15 +69,15 @@ type Kernels struct {
 	TileTokens int `json:"tile_tokens"`
 	// LaunchSeconds is the time that a product with weights from memory takes besides reading them.
 	LaunchSeconds float64 `json:"launch_seconds"`
-	// Dequantised are products with weights of four bits. Default: they are predicted like BF16 products.
+	// Dequantised describes products with four-bit weights. Default: they are predicted like BF16 products.
 	Dequantised *Dequantised `json:"dequantised,omitempty"`
 }
 
-// Dequantised holds the shares of the energy of a dequantising kernel that follow the bits of the weights.
+// Dequantised holds the shares of a dequantising kernel's energy that depend on the bits of the weights.
 type Dequantised struct {
-	// Operands follows the dequantised weights in the tensor cores, with many tokens.
+	// Operands is the share of the dequantised weights in the tensor cores, with many tokens.
 	Operands float64 `json:"operands"`
-	// FewOperands is the same with weights from memory, and Codes follows the packed codes there.
+	// With few tokens, FewOperands is that share and Codes the share of the packed codes, read from memory.
 	FewOperands float64 `json:"few_operands"`
 	Codes       float64 `json:"codes"`
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Scales multiply blocks of a matrix's elements. The element in row r and column k counts
-// Values[r/Rows·⌈columns/Cols⌉ + k/Cols] times. A block may be larger than the matrix.
+// Scales multiply blocks of a matrix's elements. The element in row r and column k is multiplied by
+// Values[r/Rows·⌈columns/Cols⌉ + k/Cols]. A block may be larger than the matrix.
 type Scales struct {
 	Values     []float32
 	Rows, Cols int // of a block
 }
 
-// fits returns an error unless there is a scale for every block of a matrix.
+// fits returns an error unless every block of a matrix has a finite scale.
 func (s *Scales) fits(rows, cols int) error {
 	if s == nil {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// ErrNoReference marks a plan that needs the reference that it was made with.
+// ErrNoReference marks a plan that needs its reference model.
 var ErrNoReference = errors.New("give the unquantised model that it was planned with as the reference")
 
-// useReference has codes chosen to be near the weights of an unquantised model. ref may be nil. A reference without one of the
+// useReference makes the weights of an unquantised model the target of new codes. ref may be nil. A reference without one of the
 // quantised weights is an error, and so is one for a model that has none.
 func (s *source) useReference(ref *weights.Model) error {
 	if ref == nil {

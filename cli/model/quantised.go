@@ -10,7 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// printQuantised prints which tensors belong to a quantisation, one line for each format; what says what becomes of them.
+// printQuantised lists the tensors of quantised weights, one line for each format. what follows the format's name and says
+// how the tensors are treated.
 // Names are shortened to their last part; the JSON has the full names.
 func printQuantised(w io.Writer, list []quant.Copied, what string) {
 	for len(list) > 0 {
@@ -23,7 +24,7 @@ func printQuantised(w io.Writer, list []quant.Copied, what string) {
 	}
 }
 
-// copied is printQuantised's what for tensors that a conversion does not change.
+// copied is the text of printQuantised for tensors that a conversion copies.
 const copied = ", copied byte for byte"
 
 // endings returns the last parts of names without repetition.

@@ -30,7 +30,7 @@ const (
 	fp4Scale = 256 // of results
 )
 
-// format is what a dequantising kernel is compiled for.
+// format has the parameters that a dequantising kernel is compiled for.
 type format struct {
 	fp4, zeros bool
 	group      int // 0: all columns

@@ -274,7 +274,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A source is compiled once, and again for other macros.
+// A source is compiled once for each set of macros.
 func TestCompileOnce(t *testing.T) {
 	c := newCard(t)
 	compiled := 0

@@ -65,7 +65,7 @@ func (o WholeOptions) Check(before, after *weights.Model) error {
 	return o.prepare(append([]*weights.Model{before, after}, o.Others...))
 }
 
-// prepare checks the models, source first, and fills in what is not set.
+// prepare checks the models, source first, and fills in defaults.
 func (o *WholeOptions) prepare(models []*weights.Model) error {
 	for i, m := range models {
 		d, err := o.describe(m)
@@ -230,8 +230,8 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 	return r, err
 }
 
-// wholeRun measures models that exchange their memory: the weights that were loaded as model i are in the memory of model
-// (i+turned) mod the number of models.
+// wholeRun measures models that exchange their memory. The weights of model i are in the memory of model (i+turned) mod
+// the number of models.
 type wholeRun struct {
 	WholeOptions
 	machine  Machine
@@ -466,7 +466,7 @@ func (s *wholeStep) close() (err error) {
 	return err
 }
 
-// placed is a model's step, in whatever memory the model is.
+// placed is a model's step in the memory that holds the model at the time.
 type placed struct {
 	step  *wholeStep
 	model int

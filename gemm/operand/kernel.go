@@ -10,8 +10,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Kernel names the kernels with which a runtime multiplies quantised layers. The kernel and the number of tokens decide
-// which operand the weights are. The zero value stands for those that vLLM runs on Hopper.
+// Kernel names the GEMM library that multiplies quantised layers. The library and the number of tokens decide which
+// operand the weights are. The zero value stands for the kernels that vLLM runs on Hopper.
 type Kernel string
 
 // The kernels.
@@ -23,8 +23,8 @@ const (
 	Marlin   Kernel = "marlin"
 )
 
-// kernels are those that multiply a kind of operands, the usual one first, each with the number of tokens from which the
-// weights are the B operand, which streams; 0: always.
+// kernels lists the libraries for each kind of operand, the usual one first. From from tokens on, the weights are the B
+// operand, which streams; 0: always.
 var kernels = map[string][]struct {
 	name Kernel
 	from int

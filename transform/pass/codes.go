@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Fits says why the pass does nothing to a weight that is stored as codes; empty if it does something.
+// Fits returns the reason why the pass does nothing to a quantised weight; empty if it changes codes.
 func (c Choice) Fits(q *quant.Quantised) string {
 	if c.Pass.Codes == nil {
 		return "it does not change codes"

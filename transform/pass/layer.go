@@ -39,7 +39,7 @@ type Context struct {
 type Layer struct {
 	*Context
 	Weight *quant.Weight
-	// Format of the weight's values; of one that is stored as codes, of what tensor cores see.
+	// Format of the weight's values; for a quantised weight, of the elements that tensor cores read.
 	Format weights.Format
 	// Freed is how many weights of other layers become zero with one input of this one.
 	Freed float64

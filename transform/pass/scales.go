@@ -22,7 +22,7 @@ type ScaleBits struct {
 
 var errNoCodes = errors.New("the weight is not stored as codes")
 
-// Scales chooses the scales of quantised weights anew, and then the codes.
+// Scales chooses new scales for quantised weights, then the codes.
 var Scales = &Pass{
 	Name: "scales", Class: Lossy, Default: true,
 	Usage: "scales[=BITS]",

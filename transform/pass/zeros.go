@@ -12,7 +12,7 @@ import (
 // ZeroSigns is the data of a step of [PositiveZero].
 type ZeroSigns struct{}
 
-// PositiveZero makes every −0 a +0.
+// PositiveZero replaces every −0 by +0.
 var PositiveZero = &Pass{
 	Name: "zeros", Class: Lossy,
 	Usage: "zeros",

@@ -17,7 +17,7 @@ type coded struct {
 	weight   *quant.Quantised
 	rule     Recoding
 	operand  weights.DType
-	hessians Hessians // nil where errors of all inputs count alike
+	hessians Hessians // nil if the errors of all inputs have equal weight
 	damp     float64
 
 	mu    sync.Mutex
@@ -25,10 +25,10 @@ type coded struct {
 	layer *Layer          // loaded in advance; nil: loaded when needed
 }
 
-// ErrNotCodes marks a step that does nothing to codes.
+// ErrNotCodes marks a step whose pass cannot change codes.
 var ErrNotCodes = errors.New("the weight is stored as codes, which this pass does not choose")
 
-// newCoded collects what the operations ask of a quantised weight; nil if they ask for nothing.
+// newCoded collects the operations' rules for a quantised weight; nil if there are none.
 func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 	if p.Source.Quantised == nil || len(ops) == 0 {
 		return nil, nil
@@ -57,13 +57,13 @@ func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 	return c, nil
 }
 
-// alone reports whether rows can be computed from their own codes.
+// alone reports whether each row can be computed from its own codes.
 func (c *coded) alone() bool { return c.hessians == nil && c.rule.Lambda == 0 }
 
 // Coded reports whether the program's weight is stored as codes.
 func (p *Program) Coded() bool { return p.Source.Quantised != nil }
 
-// Referenced reports whether the codes should stand for the weights of another model.
+// Referenced reports whether the codes approximate the weights of another model.
 func (p *Program) Referenced() bool { return p.reference != nil }
 
 // perExpert is the number of rows of a matrix.
@@ -122,7 +122,8 @@ func (c *coded) loaded(ctx context.Context, p *Program, workers int) (*Layer, er
 	return p.Fitted(ctx, c.hessians, workers)
 }
 
-// factor is how errors are handed on; nil: not at all, and those of all inputs count alike.
+// factor returns the factor of the Hessian for error feedback; nil: no feedback, and the errors of all inputs have equal
+// weight.
 func (c *coded) factor(ctx context.Context, l *Layer, workers int) (*rounding.Factor, error) {
 	switch {
 	case c.damp > 0:
@@ -137,7 +138,7 @@ func (c *coded) factor(ctx context.Context, l *Layer, workers int) (*rounding.Fa
 	return nil, nil
 }
 
-// weigh has scales chosen by errors that are weighed by the power of their inputs, where this is known.
+// weigh makes the choice of scales weigh errors by the power of the inputs, if it is known.
 func (c *coded) weigh(ctx context.Context, r *recoder, l *Layer) error {
 	if !l.known {
 		return nil
@@ -236,7 +237,7 @@ func (p *Program) runCoded(dst []byte, first, rows int) {
 	})
 }
 
-// OperandDType is the type of the values that tensor cores see; see [quant.Quantised.Operand].
+// OperandDType is the type of the values that tensor cores read; see [quant.Quantised.Operand].
 func (p *Program) OperandDType() weights.DType {
 	if p.Coded() {
 		return p.Source.Quantised.Operand()
@@ -247,8 +248,8 @@ func (p *Program) OperandDType() weights.DType {
 // OperandRowBytes is the length of a row that RunOperand writes.
 func (p *Program) OperandRowBytes() int { return p.Cols * p.OperandDType().Bits() / 8 }
 
-// RunOperand is Run with the values that tensor cores see. A global scale is applied after the product, so it is no part
-// of them.
+// RunOperand is Run with the values that tensor cores read. They do not include a global scale, which is applied after the
+// product.
 func (p *Program) RunOperand(dst []byte, first, rows int) {
 	if !p.Coded() {
 		p.Run(dst, first, rows)
@@ -272,7 +273,7 @@ func (p *Program) PackedRows(first, rows int) []byte {
 	return data
 }
 
-// exact returns the program whose result the codes should stand for.
+// exact returns the program whose result the codes approximate.
 func (p *Program) exact() *Program {
 	q := p.Untouched()
 	if r := p.reference; r != nil {

@@ -67,8 +67,8 @@ type CompilerOptions struct {
 	Rules    map[string]Rule
 	Results  *Results  // may be nil
 	Count    *Counters // may be nil
-	// Reference has the weights that the codes of quantised ones should stand for, under the same names; nil: they
-	// should stand for what they are.
+	// Reference has the weights, under the same names, that new codes should approximate; nil: the values of the source's
+	// codes.
 	Reference *quant.Set
 }
 

@@ -271,7 +271,7 @@ func (j *joint) outputPlaces(p *Program) (rows []int, all int) {
 	return rows, all
 }
 
-// choosing says how the values of a layer are chosen.
+// choosing holds the settings for choosing a layer's values.
 type choosing struct {
 	chooser rounding.Chooser
 	damp    float64 // 0: errors are not handed on

@@ -30,7 +30,7 @@ type Program struct {
 	extras []Extra
 	joint  *joint // replaces ops if the layer's values are chosen together
 	coded  *coded // replaces ops if the weight is stored as codes; nil without steps
-	// reference is what the codes of the weight should stand for; nil: what they stand for in the source.
+	// reference has the values that the codes should approximate; nil: the values of the source's codes.
 	reference *quant.Weight
 
 	steps []*plan.Step // in the order of the passes
@@ -77,8 +77,8 @@ func (p *Program) Untouched() *Program {
 	return &Program{Source: p.Source, Format: p.Format, Rows: p.Rows, Cols: p.Cols, OutAxis: p.OutAxis, Unit: 1}
 }
 
-// Lossless returns the program without its operations. Its result is what the operations start from: of a quantised weight
-// with a reference, the reference's values.
+// Lossless returns the program without its operations. Its result is their input; for a quantised weight with a reference,
+// the reference's values.
 func (p *Program) Lossless() *Program {
 	if p.Coded() {
 		return p.exact()

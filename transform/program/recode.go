@@ -13,17 +13,17 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Recoding is what the steps of a quantised weight ask of its codes and scales. Each operation sets its own fields. Every
-// rule counts for one scale and the codes under it, so a plan needs no lists.
+// Recoding holds the rules by which the steps of a plan choose a quantised weight's codes and scales. Each operation sets
+// its own fields. A rule applies to one scale and the codes under it, so a plan needs no lists.
 type Recoding struct {
-	// PositiveZero makes every −0 a +0.
+	// PositiveZero replaces every −0 by +0.
 	PositiveZero bool
-	// Rescale is true if scales are chosen anew. Those of FP8 codes are multiplied by powers of two, so that the root
-	// mean square of a scale's codes is about 2^Bits times the smallest code. All others take the value with at most Bits
-	// mantissa bits that causes least error.
+	// Rescale is true if scales are chosen anew. FP8: each scale is multiplied by a power of two, so that the root mean
+	// square of its codes is about 2^Bits times the smallest code. Other formats: each scale becomes the value of least
+	// error with at most Bits mantissa bits.
 	Rescale bool
 	Bits    int
-	// Zeroed low bits of every code are zero: mantissa bits of floats, bits of the distance to the zero point of integers.
+	// Zeroed is the number of low bits that are zero in every code: mantissa bits of floats, bits of the distance to the zero point of integers.
 	Zeroed int
 	// Grid > 0 makes codes multiples of a power of two near σ/Grid, where σ is the root mean square of a scale's codes.
 	Grid float64
@@ -32,7 +32,7 @@ type Recoding struct {
 	Rates  rounding.Rates
 }
 
-// merge adds what one more operation asks for.
+// merge adds the rules of one more operation.
 func (r Recoding) merge(o Recoding) Recoding {
 	r.PositiveZero = r.PositiveZero || o.PositiveZero
 	if o.Rescale {
@@ -64,7 +64,7 @@ type recoder struct {
 	which []uint16 // by scale
 }
 
-// bookKey tells the codes that are allowed under a scale: multiples of 2^step, for integers counted from a zero point.
+// bookKey identifies the codes that are allowed under a scale: multiples of 2^step, for integers counted from a zero point.
 type bookKey struct {
 	step, zero int
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Device does the work of [NewFactor], [Round] and [Power] in place of the CPU, with the same bits. Several goroutines
+// Device computes [NewFactor], [Round] and [Power] in place of the CPU, bit for bit the same. Several goroutines
 // may use it.
 type Device interface {
-	// Hessian returns a Hessian, which load reads when the device first needs it. The device may keep it under its key,
-	// which stands for its bits, and may call load again.
+	// Hessian returns a Hessian. The device calls load when it first needs the data. It may cache the data under key, which
+	// must identify the bits, and it may call load again.
 	Hessian(key string, load func(context.Context) (*Triangle, error)) DeviceHessian
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// leastSNR is the output SNR in dB below which codes stand for another weight than the source's. Feedback lowers the SNR of values
+// leastSNR is an output SNR in dB. Below it, codes do not represent the source's weight. Feedback lowers the SNR of values
 // for that of outputs.
 const leastSNR = 0
 

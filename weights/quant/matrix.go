@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Matrix holds the values of a quantised weight, or of one of its experts: codes and what turns them into numbers.
+// Matrix holds a quantised weight, or one of its experts: codes, scales, zero points and groups.
 //
 //	w[n,k] = (Book.Values[code] − zero point) · scale
 //
@@ -16,8 +16,8 @@ type Matrix struct {
 	Book Book
 	// N and K count outputs and inputs, as the weight's Shape does.
 	N, K int
-	// Codes are [N,K], one in a byte. Floating-point codes are the bits as stored. Integers are unsigned: a stored
-	// signed integer is an offset of half the range lower.
+	// Codes are [N,K], one in a byte. Floating-point codes are the bits as stored. Integers are unsigned: a signed
+	// integer is stored here with half the range added.
 	Codes []byte
 	// Scales are [⌈N/Block[0]⌉, ⌈K/Block[1]⌉], or with Group one for each of N rows and each group.
 	Scales []float32
@@ -35,7 +35,7 @@ type Matrix struct {
 	skip int // rows of the first block of scales that lie before row 0
 }
 
-// Book says what the codes of a matrix stand for.
+// Book maps the codes of a matrix to values.
 type Book struct {
 	// Codes names them as [Format.Codes] does.
 	Codes string
@@ -62,7 +62,7 @@ func (b *Book) RoundScale(s float32) float32 {
 // Columns is the number of scales in a row of Scales.
 func (m *Matrix) Columns() int { return len(m.Scales) / ceil(m.N+m.skip, m.Block[0]) }
 
-// Place returns the place in Scales and Zeros of what counts for row n and column k.
+// Place returns the index in Scales and Zeros for row n and column k.
 func (m *Matrix) Place(n, k int) int {
 	g := k / m.Block[1]
 	if m.Group != nil {
@@ -71,7 +71,7 @@ func (m *Matrix) Place(n, k int) int {
 	return (n+m.skip)/m.Block[0]*m.Columns() + g
 }
 
-// Scale is what multiplies the code of row n and column k: the stored scale times the global scale, or divided by it.
+// Scale returns the scale of row n and column k: the stored scale times the global scale, or divided by it.
 func (m *Matrix) Scale(n, k int) float32 { return m.effective(m.Scales[m.Place(n, k)]) }
 
 func (m *Matrix) effective(s float32) float32 {

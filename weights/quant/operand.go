@@ -7,8 +7,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Operand is the type of the elements that the tensor cores of a GPU multiply by. FP8 codes, and INT8 codes of their own
-// tensor, are multiplied as they are, and scales multiply the products. Kernels dequantise all other codes to BF16 first.
+// Operand returns the type of the elements that the GPU's tensor cores read. FP8 codes, and INT8 codes with a tensor of
+// their own, are multiplied as stored, and scales are applied to the products. Kernels dequantise all other codes to BF16.
 func (w *Quantised) Operand() weights.DType {
 	switch d := w.Tensors[0].DType; d {
 	case weights.F8E4M3, weights.F8E5M2, weights.I8:

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// field is the config's field that describes a quantisation.
+// field is the config field that describes the quantisation.
 const field = "quantization_config"
 
 // Config returns a config.json with the format's quantization_config at its end; the other fields stay as they are. ignore names
@@ -104,7 +104,7 @@ func quantized(bits int, kind, strategy string) object {
 		"block_structure": nil, "actorder": nil, "observer": "minmax", "observer_kwargs": object{}}
 }
 
-// onTheFly describes activations that are quantised when they are computed.
+// onTheFly describes activations that are quantised dynamically.
 func onTheFly(bits int, kind, strategy string) object {
 	o := quantized(bits, kind, strategy)
 	o["dynamic"], o["observer"] = true, nil
@@ -157,7 +157,7 @@ func compressedConfig(format string, values object, inputs any, ignore []string)
 			"input_activations": inputs, "output_activations": nil}}}
 }
 
-// list is never null in JSON.
+// list makes a nil slice an empty JSON array instead of null.
 func list(names []string) []string { return append([]string{}, names...) }
 
 func deepSeekConfig(f Format, ignore []string) object {

@@ -1,16 +1,15 @@
 // Products of activations with weights of four-bit codes: y[M,N] = x[M,K]·w[N,K]ᵀ, with w = scale·(code − zero) rounded to
-// bfloat16 in registers, before the matrix instructions. Sums are float32. It needs compute capability 9.0.
+// bfloat16 in registers, before the matrix instructions. Sums are float32. The kernels need compute capability 9.0.
 //
 // Macros choose the format: FP4 (codes are E2M1, otherwise unsigned integers), ZEROS (a zero point for every group,
 // otherwise 8), GROUP (inputs of a group: 16, 32 or a multiple of 64), SCALE (0: bfloat16, 1: E4M3, 2: E8M0, 3: E4M3
-// without subnormal numbers) and
-// CLUSTER (blocks that share the inputs of dequantise_few; 0: dequantise_many is compiled instead).
+// without subnormal numbers), CLUSTER (blocks that share the inputs of dequantise_few; 0: dequantise_many is compiled instead).
 //
 // Codes lie in units of 16 outputs × 64 inputs, 16 bytes for each lane of a warp: a word for every 16 inputs, with
 // the lane's elements of the left operand of m16n8k16 (see pack.go). A strip of 16 outputs has K/64 units in a row. Its scales
 // and zero points lie in the same order. Those of outputs i and i+8 lie side by side, and those of a unit's groups.
 //
-// FP4 values are 2^-8 of what they stand for, in the matrix instructions; the factor of the results makes up for it.
+// In the matrix instructions FP4 values are smaller by a factor of 2^8. The factor of the results compensates for it.
 
 typedef unsigned short bf16;
 
@@ -39,7 +38,7 @@ __device__ __forceinline__ unsigned fma2(unsigned a, unsigned b, unsigned c) {
   return d;
 }
 
-// product2 adds −0, which keeps the sign of a zero.
+// product2 multiplies two pairs. Adding −0 keeps the sign of a zero product.
 __device__ __forceinline__ unsigned product2(unsigned a, unsigned b) { return fma2(a, b, 0x80008000u); }
 
 __device__ __forceinline__ unsigned select(unsigned a, unsigned order) {
@@ -133,7 +132,7 @@ __device__ __forceinline__ void values(unsigned (&a)[4], unsigned codes, const g
   unsigned s[2];
   g.scales.each(s, pair);
 #if FP4
-  // Codes as bfloat16 are 2^-126 of what they stand for, so scales are 2^118 of what they are.
+  // Codes read as bfloat16 are smaller by a factor of 2^126, so scales are larger by 2^118.
 #if SCALE == 1
 #pragma unroll
   for (int i = 0; i < 2; i++) s[i] = product2(product2((s[i] & 0x007f007f) << 4, 0x7b807b80), 0x7a807a80); // 2^120: the exponents' biases

@@ -347,7 +347,7 @@ __device__ __forceinline__ float cheapest(const format &f, float t, float gain, 
 	return __uint_as_float(v);
 }
 
-// What chooses values; as in package rounder.
+// Rules for choosing values, as in package rounder.
 #define PRICES 0
 #define BITS 1
 #define GRID 2
