@@ -23,7 +23,7 @@ func readFormat(c *cli.Context, o *transform.Options) (passes string, err error)
 			return "", exit.Usagef("--format and --%s exclude each other", f)
 		}
 	}
-	if o.Format, err = quantise.Parse(c.String("format")); err != nil {
+	if o.Format, err = quantise.ParseTarget(c.String("format")); err != nil {
 		return "", exit.Usage(fmt.Errorf("--format: %w", err))
 	}
 	switch {

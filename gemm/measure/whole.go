@@ -448,14 +448,16 @@ func (s *wholeStep) linear(ctx context.Context, m *power.Meter, into *WholeStep)
 	}
 	s.steps = append(s.steps, step)
 	const windows = 2
+	var energy, time float64
 	for range windows {
 		r, err := m.Reading(ctx, step, linearSettle)
 		if err != nil {
 			return err
 		}
-		into.LinearEnergy += r.PerExecution / into.Run.Baseline.Joules / windows
-		into.LinearTime += r.Seconds / into.Run.Baseline.Seconds / windows
+		energy += r.PerExecution / into.Run.Baseline.Joules / windows
+		time += r.Seconds / into.Run.Baseline.Seconds / windows
 	}
+	into.LinearEnergy, into.LinearTime = energy, time
 	return nil
 }
 

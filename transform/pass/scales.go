@@ -81,6 +81,8 @@ func mostScaleBits(q *quant.Quantised) int {
 
 func scalesFit(q *quant.Quantised, args []string) string {
 	switch {
+	case q.Experts() > 1 && scaleCount(q) == 1:
+		return "its experts share one scale"
 	case isFP8(q):
 		return ""
 	case q.Format.Codes == "mxfp4" || scaleType(q) == weights.U8 || scaleType(q) == weights.F8E8M0:
@@ -94,6 +96,16 @@ func scalesFit(q *quant.Quantised, args []string) string {
 		}
 	}
 	return ""
+}
+
+// scaleCount is the number of a weight's scales.
+func scaleCount(q *quant.Quantised) int {
+	for _, t := range q.Tensors {
+		if t.Role == quant.Scales {
+			return t.Len()
+		}
+	}
+	return 0
 }
 
 // scaleType is the stored type of a weight's scales.

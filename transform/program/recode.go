@@ -69,7 +69,10 @@ type bookKey struct {
 	step, zero int
 }
 
-const noStep = math.MinInt32
+const (
+	noStep   = math.MinInt32
+	onlyZero = math.MaxInt32 // no other code is a multiple
+)
 
 func newRecoder(r Recoding, operand weights.DType, src *quant.Matrix) *recoder {
 	c := &recoder{Recoding: r, operand: operand, src: src, index: map[bookKey]uint16{}}

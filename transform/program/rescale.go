@@ -16,7 +16,7 @@ func (c *recoder) rescale(ctx context.Context, workers int) error {
 			for g := range columns {
 				if !c.Rescale && c.Grid == 0 {
 					place := n/m.Block[0]*columns + g
-					c.which[place] = w.bookOf(noStep, w.zeroAt(place))
+					c.which[place] = w.plainBook(place)
 					continue
 				}
 				w.chooseScale(n/m.Block[0]*columns+g, n, min(n+m.Block[0], m.N), g)
@@ -29,7 +29,7 @@ func (c *recoder) rescale(ctx context.Context, workers int) error {
 // chooseScale chooses the scale in one place, for rows [first, last) and the columns of group g.
 func (w *recodeWorker) chooseScale(place, first, last, g int) {
 	old, zero := w.src.Scales[place], w.zeroAt(place)
-	w.which[place] = w.bookOf(noStep, zero)
+	w.which[place] = w.plainBook(place)
 	if !(old > 0) { // all its values are zero
 		return
 	}
@@ -47,6 +47,14 @@ func (w *recodeWorker) chooseScale(place, first, last, g int) {
 	if w.Grid > 0 && rms > 0 {
 		w.which[place] = w.bookOf(weights.GridExponent(rms*float64(old)/float64(scale)/w.Grid), zero)
 	}
+}
+
+// plainBook is the book of a place without a grid. Under a scale of zero a target gets code 0: the value is 0 whatever the code.
+func (w *recodeWorker) plainBook(place int) uint16 {
+	if w.target != nil && w.src.Scales[place] == 0 && w.isFloat() {
+		return w.bookOf(onlyZero, 0)
+	}
+	return w.bookOf(noStep, w.zeroAt(place))
 }
 
 func (c *recoder) isFP8() bool { return c.isFloat() && len(c.src.Book.Values) == 256 }

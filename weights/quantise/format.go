@@ -73,7 +73,23 @@ func TargetNames() []string {
 }
 
 // Parse reads a format's name, "int4", or "int4=64" for groups of another size.
-func Parse(s string) (Format, error) {
+func Parse(s string) (Format, error) { return parse(s, Names()) }
+
+// ParseTarget is Parse for a format that models are converted to.
+func ParseTarget(s string) (Format, error) {
+	f, err := parse(s, TargetNames())
+	if err == nil && !f.Converts {
+		err = notConverted(f.Name)
+	}
+	return f, err
+}
+
+func notConverted(name string) error {
+	return fmt.Errorf("models are not converted to the format %s: choose one of %s", name, strings.Join(TargetNames(), ", "))
+}
+
+// parse is Parse; its error lists the names.
+func parse(s string, names []string) (Format, error) {
 	name, size, sized := strings.Cut(s, "=")
 	for _, f := range formats {
 		if f.Name != name {
@@ -92,7 +108,7 @@ func Parse(s string) (Format, error) {
 		f.Block[1] = n
 		return f, nil
 	}
-	return Format{}, fmt.Errorf("there is no format %q%s; there are %s", s, spelling.DidYouMean("", name, Names()), strings.Join(Names(), ", "))
+	return Format{}, fmt.Errorf("there is no format %q%s; there are %s", s, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
 // String is the name that Parse reads.

@@ -29,7 +29,7 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error)
 	d, err := quant.Describe(m)
 	switch {
 	case !f.Converts:
-		return nil, fmt.Errorf("models are not converted to the format %s: choose one of %s", f.Name, strings.Join(TargetNames(), ", "))
+		return nil, notConverted(f.Name)
 	case err != nil:
 		return nil, err
 	case d.Any():
