@@ -34,6 +34,9 @@ func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) 
 	return p, errors.Join(err, o.Tokens.releaseRounder())
 }
 
+// FormatBaseline names what predicted energies are relative to when a plan stores the weights in another format.
+const FormatBaseline = "the nearest codes under scales from the largest magnitudes"
+
 // planner is the state of one plan in the making.
 type planner struct {
 	*source
@@ -78,7 +81,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 			return nil, err
 		}
 		p.plan.Request.Format = s.target.Format.String()
-		p.note("the result has %s; energies are relative to the nearest codes under scales from the largest magnitudes", s.quantised.Formats())
+		p.note("the result has %s; energies are relative to %s", s.quantised.Formats(), FormatBaseline)
 	}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -13,9 +14,12 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/clitest"
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
 // quantised is a small checkpoint of GPTQ; with head, lm_head is quantised as well.
@@ -147,4 +151,34 @@ func TestEndings(t *testing.T) {
 	}
 	var none []quant.Copied
 	printQuantised(nil, none, copied) // prints nothing
+}
+
+// TestVerifyPredictsFormats: verify predicts the energy that convert --format predicted, relative to the same codes, and says so.
+func TestVerifyPredictsFormats(t *testing.T) {
+	dir := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 3})
+	commands := []*cli.Command{Convert, Verify}
+	for _, format := range []string{"int4", "int4=32", "fp8", "fp8-block", "nvfp4"} {
+		for _, load := range []string{"prefill", "decode"} {
+			out := filepath.Join(t.TempDir(), "out")
+			var made struct {
+				Predicted *predict.Ratio `json:"predicted"`
+			}
+			stdout, err := clitest.Run(t.Context(), commands, "convert", "--json", "--format", format, "--workload", load, dir, out)
+			testmodel.OK(t, err)
+			testmodel.OK(t, json.Unmarshal(stdout, &made))
+			var found verifyJSON
+			stdout, err = clitest.Run(t.Context(), commands, "verify", "--json", "--workload", load, dir, out)
+			testmodel.OK(t, err)
+			testmodel.OK(t, json.Unmarshal(stdout, &found))
+			switch e := found.Energy; {
+			case made.Predicted == nil || !(made.Predicted.Relative < 1):
+				t.Fatalf("%s, %s: convert predicts %+v", format, load, made.Predicted)
+			case e == nil || !reflect.DeepEqual(e.Predicted, made.Predicted):
+				t.Errorf("%s, %s: verify predicts %+v, convert %+v", format, load, e, made.Predicted)
+			case e.RelativeTo != transform.FormatBaseline:
+				t.Errorf("%s, %s: verify says that the energy is relative to %q", format, load, e.RelativeTo)
+			}
+			says(t, exit.Done, []string{"% predicted, between", "note: the predicted energy is relative to " + transform.FormatBaseline}, "verify", "--workload", load, dir, out)
+		}
+	}
 }

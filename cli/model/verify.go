@@ -18,6 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 var Verify = &cli.Command{
@@ -146,9 +147,11 @@ type verifyJSON struct {
 }
 
 type energyJSON struct {
-	Predicted *predict.Ratio       `json:"predicted,omitempty"`
-	Measured  *measure.ModelReport `json:"measured,omitempty"`
-	Whole     *measure.WholeReport `json:"whole,omitempty"`
+	Predicted *predict.Ratio `json:"predicted,omitempty"`
+	// RelativeTo is what Predicted is relative to; empty: the source.
+	RelativeTo string               `json:"predicted_relative_to,omitempty"`
+	Measured   *measure.ModelReport `json:"measured,omitempty"`
+	Whole      *measure.WholeReport `json:"whole,omitempty"`
 
 	unsplit string // why no phase has components
 }
@@ -166,18 +169,26 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*ver
 	if layout != nil {
 		r.Untouched = layout.UnclaimedGroups()
 	}
-	changes, err := codedChanges(src, out, layout)
+	if !rep.OK && rep.Plan != nil && rep.Plan.Request.Format != "" { // a wrong plan's format need not fit the source
+		return r, nil
+	}
+	before, baseline, err := codesBefore(src, rep, o.Family)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := codedChanges(before, out, layout)
 	if err != nil {
 		return nil, err
 	}
 	coded := map[string]bool{}
 	for _, ch := range changes {
-		coded[ch.Codes.Before.Tensors[0].Name] = true
+		coded[ch.Codes.Before.Name], coded[ch.Codes.Before.Tensors[0].Name] = true, true
 	}
 	for _, t := range rep.Tensors {
+		a, ok := predictable(src, t)
+		b, kept := out.Tensor(t.Name)
 		// Energies of products in different types are not predicted relative to each other.
-		if a, ok := predictable(src, t); ok && !coded[t.Name] && (rep.Plan == nil || rep.Plan.Request.Format == "") {
-			b, _ := out.Tensor(t.Name)
+		if ok && kept && !coded[t.Name] && a.DType == b.DType {
 			scaled := t.Relation != nil && t.Relation.RowsScaled+t.Relation.ColsScaled > 0
 			changes = append(changes, predict.Change{Before: a, After: b, OutAxis: layout.OutAxis(t.Name), Rescaled: scaled})
 		}
@@ -187,17 +198,31 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*ver
 		return nil, err
 	}
 	if total != nil {
-		r.Energy = &energyJSON{Predicted: total}
+		r.Energy = &energyJSON{Predicted: total, RelativeTo: baseline}
 	}
 	return r, nil
 }
 
-// codedChanges lists the quantised linear layers that both models have, and whose values can be read.
-func codedChanges(src, out *weights.Model, layout *arch.Layout) (list []predict.Change, err error) {
-	before, err := quant.Describe(src)
-	if err != nil {
-		return nil, err
+// codesBefore describes the quantised weights that the output's are compared with, and names them. If the plan stores the
+// weights in another format, these are the codes from which convert starts. Otherwise they are the source's, without a name.
+func codesBefore(src *weights.Model, rep *verify.Report, family *arch.Family) (before *quant.Description, baseline string, err error) {
+	if rep.Plan == nil || rep.Plan.Request.Format == "" {
+		before, err = quant.Describe(src)
+		return before, "", err
 	}
+	f, err := quantise.Parse(rep.Plan.Request.Format)
+	if err != nil {
+		return nil, "", err
+	}
+	target, err := quantise.NewTarget(src, family, f)
+	if err != nil {
+		return nil, "", err
+	}
+	return target.Description, transform.FormatBaseline, nil
+}
+
+// codedChanges lists the quantised linear layers of before that the output has, and whose values can be read.
+func codedChanges(before *quant.Description, out *weights.Model, layout *arch.Layout) (list []predict.Change, err error) {
 	after, err := quant.Describe(out)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,9 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	}
 	if r.Energy != nil && r.Energy.Predicted != nil {
 		printRatio(w, r.Energy.Predicted, r.workload, r.role)
+		if r.Energy.RelativeTo != "" {
+			term.Remark(w, "note", "the predicted energy is relative to "+r.Energy.RelativeTo)
+		}
 	}
 	if r.Energy != nil && r.Energy.Measured != nil {
 		fmt.Fprintln(w)
