@@ -298,6 +298,7 @@ type recodeWorker struct {
 	values []float32 // targets of a row, or of all rows of a block
 	block  int       // the block's first row, plus 1; 0: none
 	pairs  []sample
+	near   rounding.Nearest
 	// squares is the sum of the squares of the counted targets under a scale.
 	squares, counted float64
 }

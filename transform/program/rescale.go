@@ -203,7 +203,7 @@ func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
 			if s < low || s > high || w.src.Book.RoundScale(s) != s {
 				continue
 			}
-			if cost := w.costOf(old, s, zero, place); cost < least {
+			if cost := w.costOf(old, s, zero, place, least); cost < least {
 				best, least = s, cost
 			}
 		}
@@ -215,8 +215,8 @@ func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
 }
 
 // costOf is the cost of the sampled targets under a scale: their squared error, and with Lambda the relative one plus the
-// prices.
-func (w *recodeWorker) costOf(old, scale, zero float32, place int) (sum float64) {
+// prices. A cost that is not below least may be returned as least.
+func (w *recodeWorker) costOf(old, scale, zero float32, place int, least float64) (sum float64) {
 	s := float64(w.effective(scale))
 	unit := float64(s * s)
 	if w.Lambda > 0 {
@@ -234,19 +234,25 @@ func (w *recodeWorker) costOf(old, scale, zero float32, place int) (sum float64)
 		return sum * unit
 	}
 	b := w.book(w.which[place])
-	price, weight := b.Prices(w.effective(scale), zero), float32(1)
-	if price != nil {
-		weight = float32(min(w.scale*s*s, math.MaxFloat32))
-	}
+	price, weight := b.Prices(w.effective(scale), zero), float32(min(w.scale*s*s, math.MaxFloat32))
 	ratio := old / scale
+	if price == nil {
+		w.near.Take(b, zero)
+		for i, p := range w.pairs {
+			if i%32 == 0 && sum*unit >= least { // costs are not negative
+				return least
+			}
+			x := float32(p.x*ratio) + zero
+			d := x - w.near.Value(x)
+			sum += float64(float64(float32(d*d)) * p.weight)
+		}
+		return sum * unit
+	}
 	for _, p := range w.pairs {
 		x := float32(p.x*ratio) + zero
 		_, y := b.Best(x, zero, weight, price)
 		d := x - y
-		cost := float64(float32(float32(d*d) * weight))
-		if price != nil {
-			cost += w.Lambda * w.price(y, w.effective(scale), zero)
-		}
+		cost := float64(float32(float32(d*d)*weight)) + w.Lambda*w.price(y, w.effective(scale), zero)
 		sum += float64(cost * p.weight)
 	}
 	return sum * unit

@@ -33,12 +33,14 @@ type CodeBook struct {
 	step   float32 // of values that are evenly spaced; else 0
 	// price returns what each value costs in energy under a scale and zero, relative to an ordinary weight; nil: nothing.
 	price func(scale, zero float32) []float32
+
+	bounds *bounds
 }
 
 // NewCodeBook returns the book of some codes. value[c] is the value of code c; NaN and infinity are left out, and of codes
 // with equal values the smallest is taken. allowed reports whether a code may be chosen; nil: every one may be.
 func NewCodeBook(value []float32, allowed func(code byte) bool) *CodeBook {
-	b := &CodeBook{}
+	b := &CodeBook{bounds: &bounds{}}
 	for c, v := range value {
 		if v-v == 0 && (allowed == nil || allowed(byte(c))) {
 			b.codes = append(b.codes, byte(c))
@@ -221,6 +223,7 @@ type picker struct {
 	price       []float32
 	prices      map[priceKey][]float32
 	last        int
+	near        Nearest // without prices
 }
 
 type priceKey struct {
@@ -263,6 +266,7 @@ func (p *picker) at(i int) {
 func (p *picker) take(b *CodeBook, scale, zero float32) {
 	p.book, p.scale, p.zero, p.price = b, scale, zero, nil
 	if b.price == nil || p.Lambda == 0 {
+		p.near.Take(b, zero)
 		return
 	}
 	key := priceKey{b, scale, zero}
@@ -280,10 +284,11 @@ func (p *picker) take(b *CodeBook, scale, zero float32) {
 
 // pick returns the best code for a target and its value. d weighs squared distances.
 func (p *picker) pick(t float32, d float64) (byte, float32) {
-	var weight float32
-	if p.price != nil {
-		weight = float32(min(p.Codes.Scale*max(d, 0)*float64(p.scale)*float64(p.scale), math.MaxFloat32))
+	x, i := t/p.scale+p.zero, 0
+	if p.price == nil {
+		i = p.near.number(x)
+	} else {
+		i = p.book.best(x, p.zero, float32(min(p.Codes.Scale*max(d, 0)*float64(p.scale)*float64(p.scale), math.MaxFloat32)), p.price)
 	}
-	i := p.book.best(t/p.scale+p.zero, p.zero, weight, p.price)
 	return p.book.codes[i], (p.book.values[i] - p.zero) * p.scale
 }
