@@ -99,6 +99,27 @@ func (f Format) Value(b uint32) float32 {
 	case I8:
 		return float32(int8(b))
 	}
+	if v := values8[f.DType]; v != nil {
+		return v[uint8(b)]
+	}
+	return f.value(b)
+}
+
+// values8 has the values of floats of 8 bits.
+var values8 = func() (all [len(dtypes)]*[256]float32) {
+	for _, f := range formats {
+		if f.Bits == 8 && f.IsFloat() {
+			all[f.DType] = new([256]float32)
+			for b := range all[f.DType] {
+				all[f.DType][b] = f.value(uint32(b))
+			}
+		}
+	}
+	return all
+}()
+
+// value is Value of a small float, computed.
+func (f Format) value(b uint32) float32 {
 	if !f.Finite(b) {
 		if f.HasInf() && b&f.MantMask() == 0 {
 			return float32(math.Inf(1 - 2*int(b>>(f.Bits-1))))

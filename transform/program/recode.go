@@ -297,16 +297,11 @@ type recodeWorker struct {
 	table  *codeTable
 	values []float32 // targets of a row, or of all rows of a block
 	block  int       // the block's first row, plus 1; 0: none
-	pairs  []sample
-	near   rounding.Nearest
+	// pairs are targets in units of the old scale, less the zero point.
+	pairs []rounding.Sample
+	near  rounding.Nearest
 	// squares is the sum of the squares of the counted targets under a scale.
 	squares, counted float64
-}
-
-// sample is a target in units of the old scale, less the zero point, and the weight of its squared error.
-type sample struct {
-	x      float32
-	weight float64
 }
 
 // translate looks codes up in a table of new codes for each scale.

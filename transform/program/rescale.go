@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -88,7 +89,7 @@ func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 				d = w.weight[k]
 			}
 			if x-x == 0 {
-				w.pairs = append(w.pairs, sample{x, d})
+				w.pairs = append(w.pairs, rounding.Sample{X: x, Weight: d})
 				w.squares += float64(float64(x) * float64(x))
 				w.counted++
 			}
@@ -116,7 +117,7 @@ func (w *recodeWorker) sample(first, last, g int, old, zero float32) {
 			w.squares += float64(float64(float64(x)*float64(x)) * n)
 			w.counted += n
 			if d > 0 {
-				w.pairs = append(w.pairs, sample{x, d})
+				w.pairs = append(w.pairs, rounding.Sample{X: x, Weight: d})
 			}
 		}
 	}
@@ -215,7 +216,7 @@ func (w *recodeWorker) leastError(old, zero float32, place int) float32 {
 }
 
 // costOf is the cost of the sampled targets under a scale: their squared error, and with Lambda the relative one plus the
-// prices. A cost that is not below least may be returned as least.
+// prices. Of a cost that is not below least, only this is certain.
 func (w *recodeWorker) costOf(old, scale, zero float32, place int, least float64) (sum float64) {
 	s := float64(w.effective(scale))
 	unit := float64(s * s)
@@ -226,8 +227,8 @@ func (w *recodeWorker) costOf(old, scale, zero float32, place int, least float64
 		t := w.tableOf(old, scale, zero, w.which[place])
 		i := 0
 		for c, v := range w.src.Book.Values {
-			if i < len(w.pairs) && w.pairs[i].x == v-zero && v-v == 0 {
-				sum += float64(float64(t.cost[c]) * w.pairs[i].weight)
+			if i < len(w.pairs) && w.pairs[i].X == v-zero && v-v == 0 {
+				sum += float64(float64(t.cost[c]) * w.pairs[i].Weight)
 				i++
 			}
 		}
@@ -237,23 +238,16 @@ func (w *recodeWorker) costOf(old, scale, zero float32, place int, least float64
 	price, weight := b.Prices(w.effective(scale), zero), float32(min(w.scale*s*s, math.MaxFloat32))
 	ratio := old / scale
 	if price == nil {
+		const margin = 1 + 1e-12 // more than rounding takes
 		w.near.Take(b, zero)
-		for i, p := range w.pairs {
-			if i%32 == 0 && sum*unit >= least { // costs are not negative
-				return least
-			}
-			x := float32(p.x*ratio) + zero
-			d := x - w.near.Value(x)
-			sum += float64(float64(float32(d*d)) * p.weight)
-		}
-		return sum * unit
+		return w.near.Squares(w.pairs, ratio, least/unit*margin) * unit
 	}
 	for _, p := range w.pairs {
-		x := float32(p.x*ratio) + zero
+		x := float32(p.X*ratio) + zero
 		_, y := b.Best(x, zero, weight, price)
 		d := x - y
 		cost := float64(float32(float32(d*d)*weight)) + w.Lambda*w.price(y, w.effective(scale), zero)
-		sum += float64(cost * p.weight)
+		sum += float64(cost * p.Weight)
 	}
 	return sum * unit
 }

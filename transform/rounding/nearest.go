@@ -64,16 +64,42 @@ func (s *Nearest) number(x float32) int {
 	return int(i)
 }
 
-// Value returns the nearest value; of two equally near ones, that nearer to zero.
-func (s *Nearest) Value(x float32) float32 {
-	if s.start == nil {
-		return s.book.values[s.book.nearest(x, s.zero)]
+// Sample is a target, and the weight of its squared error.
+type Sample struct {
+	X      float32
+	Weight float64
+}
+
+// Squares returns the sum of the samples' squared errors, each target times ratio plus the zero point. It returns most where
+// the sum is not less.
+func (s *Nearest) Squares(samples []Sample, ratio float32, most float64) (sum float64) {
+	const each = 32 // samples between looks at the sum
+	for len(samples) > 0 {
+		some := samples[:min(each, len(samples))]
+		samples = samples[len(some):]
+		if s.start == nil {
+			for _, p := range some {
+				x := float32(p.X*ratio) + s.zero
+				d := x - s.book.values[s.book.nearest(x, s.zero)]
+				sum += float64(float64(float32(d*d)) * p.Weight)
+			}
+		} else {
+			start := s.start
+			for _, p := range some {
+				x := float32(p.X*ratio) + s.zero
+				i := uint32(start[math.Float32bits(x)>>(32-startBits)])
+				if x >= s.bounds[uint8(i)] {
+					i++
+				}
+				d := x - s.values[uint8(i)]
+				sum += float64(float64(float32(d*d)) * p.Weight)
+			}
+		}
+		if sum >= most {
+			return most
+		}
 	}
-	i := uint32(s.start[math.Float32bits(x)>>(32-startBits)])
-	if x >= s.bounds[uint8(i)] {
-		i++
-	}
-	return s.values[uint8(i)]
+	return sum
 }
 
 // find finds the bounds of values.

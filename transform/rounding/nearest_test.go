@@ -25,8 +25,9 @@ func TestNearestOfBook(t *testing.T) {
 				if got := near.number(x); got != want {
 					t.Fatalf("%g: value %d, want %d", x, got, want)
 				}
-				if got := near.Value(x); got != b.values[want] {
-					t.Fatalf("%g: %g, want %g", x, got, b.values[want])
+				d := float64(x - b.values[want])
+				if got := near.Squares([]Sample{{x - zero, 2}}, 1, math.Inf(1)); x-zero+zero == x && got != 2*float64(float32(d)*float32(d)) {
+					t.Fatalf("%g: squared error %g, and the nearest value is %g", x, got, b.values[want])
 				}
 			}
 			inf := float32(math.Inf(1))
