@@ -280,3 +280,39 @@ func TestCodesArePredictedAsTheyAreVerified(t *testing.T) {
 		}
 	}
 }
+
+// TestStepsWithoutEffect: a grid finer than all codes of INT4 is no step, and a note says so. Near a reference it is one,
+// because codes move there.
+func TestStepsWithoutEffect(t *testing.T) {
+	plain := unquantised(t)
+	four := quantisedIn(t, "int4", synth.Options{Seed: 6})
+	reference := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 7}))
+	for _, c := range []struct {
+		name, passes string
+		m            *weights.Model
+		change       func(o *transform.Options)
+		steps        int
+	}{
+		{"codes", "grid=16", four, func(*transform.Options) {}, 0},
+		{"codes", "grid=1", four, func(*transform.Options) {}, 14},
+		{"format", "grid=16", plain, func(o *transform.Options) { o.Format = formatOptions(t, "int4", "").Format }, 0},
+		{"format", "grid=1", plain, func(o *transform.Options) { o.Format = formatOptions(t, "int4", "").Format }, 14},
+		{"reference", "grid=16", four, func(o *transform.Options) { o.Reference = reference }, 14},
+	} {
+		o := options(t, c.passes, 0)
+		c.change(&o)
+		p, err := transform.Plan(t.Context(), c.m, o)
+		ok(t, err)
+		steps := 0
+		for _, s := range p.Steps {
+			if strings.Contains(s.Tensor, "layers.") {
+				steps++
+			}
+		}
+		note := c.passes + " changes no codes and no scales of 14 weights in int4, groups of 128 (compressed-tensors)"
+		noted := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, note) })
+		if steps != c.steps || noted != (c.steps == 0) {
+			t.Errorf("%s, %s: %d steps, want %d; notes %q", c.name, c.passes, steps, c.steps, p.Notes)
+		}
+	}
+}

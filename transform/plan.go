@@ -187,7 +187,31 @@ func (p *planner) planLayers(ctx context.Context) error {
 		p.plan.Steps = append(p.plan.Steps, steps[i]...)
 		p.plan.Predictions = append(p.plan.Predictions, predictions[i])
 	}
+	if err == nil {
+		p.noteKept(layers, lossy, steps, predictions)
+	}
 	return err
+}
+
+// noteKept says which requests left all codes and scales of quantised layers as they were.
+func (p *planner) noteKept(layers []*pass.Layer, lossy []pass.Choice, steps [][]*plan.Step, predictions []plan.Prediction) {
+	for _, c := range lossy {
+		count := map[string]int{}
+		var formats []string // in the order of the layers
+		for i, l := range layers {
+			q := l.Codes()
+			if q == nil || c.Fits(q) != "" || predictions[i].Missed != "" || len(missing([]pass.Choice{c}, steps[i])) == 0 {
+				continue
+			}
+			f := q.Format.String()
+			if count[f]++; count[f] == 1 {
+				formats = append(formats, f)
+			}
+		}
+		for _, f := range formats {
+			p.note("%s changes no codes and no scales of %d weights in %s: ask for a coarser setting", c, count[f], f)
+		}
+	}
 }
 
 // noteCodes says which passes do nothing to quantised layers, and why.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
@@ -85,6 +86,29 @@ func (p *Program) Recoded(ctx context.Context, expert int, codes bool, workers i
 		return nil, fmt.Errorf("tensor %q: %w", p.Source.Name, err)
 	}
 	return m, nil
+}
+
+// HasNoEffect reports whether a quantised weight's steps leave its codes and scales as they are. In a new format, the
+// choice between two equally near codes does not count. Steps with error feedback count as effective.
+func (p *Program) HasNoEffect(ctx context.Context, workers int) (bool, error) {
+	if p.coded == nil || p.coded.hessians != nil {
+		return p.coded == nil, nil
+	}
+	without := p.Untouched()
+	if p.Source.Quantised.Make != nil { // compare with a choice by the same arithmetic
+		without.reference, without.coded = p.reference, &coded{weight: p.coded.weight, operand: p.coded.operand}
+	}
+	for expert := range p.Source.Quantised.Experts() {
+		want, err := without.Recoded(ctx, expert, true, workers)
+		if err != nil {
+			return false, err
+		}
+		got, err := p.Recoded(ctx, expert, true, workers)
+		if err != nil || !slices.Equal(got.Codes, want.Codes) || !slices.Equal(got.Scales, want.Scales) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // recode chooses codes and scales for all rows of an expert.

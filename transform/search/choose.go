@@ -84,6 +84,11 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	if err != nil {
 		return nil, out, err
 	}
+	if best != nil {
+		if err := best.leaveOut(ctx, l, base); err != nil {
+			return nil, out, err
+		}
+	}
 	out.NonFinite = loss.NonFinite
 	decided, after := l.Base(), base
 	switch {
@@ -153,6 +158,21 @@ func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, ex
 		c.energy, err = sample.Energy(ctx, c.prog)
 	}
 	return true, err
+}
+
+// leaveOut drops the steps of a quantised layer's choice if they have no effect. base is the energy without them.
+func (c *choice) leaveOut(ctx context.Context, l *pass.Layer, base cost.Estimate) error {
+	// In a new format, codes may differ where two are equally near, and so may energies.
+	const alike = 1e-3
+	if len(c.steps) == 0 || !c.prog.Coded() || math.Abs(c.energy.Relative-base.Relative) > alike {
+		return nil
+	}
+	none, err := c.prog.HasNoEffect(ctx, 1)
+	if none {
+		c.prog.Release()
+		c.steps, c.prog, c.energy = nil, l.Base(), base
+	}
+	return err
 }
 
 // slack is how far a sample's SNR may be below the whole weight's, in dB.
