@@ -231,6 +231,25 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			return ctx.Err()
 		}
 	}
+	sendCopy := func(b []byte) error {
+		for len(b) > 0 {
+			n := min(len(b), chunkBytes)
+			if err := buffers.reserve(ctx, n); err != nil {
+				return err
+			}
+			out := buffers.get(n)
+			copy(out, b)
+			c := &chunk{raw: out, out: out, done: make(chan struct{})}
+			close(c.done)
+			select {
+			case ordered <- c:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			b = b[n:]
+		}
+		return nil
+	}
 	prepare, end := w.ahead(ctx)
 	defer end()
 	for i, place := range w.places {
@@ -246,7 +265,7 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			continue
 		}
 		if p.Coded() {
-			if err := w.cutCodes(ctx, p, place, send); err != nil {
+			if err := w.cutCodes(ctx, p, place, sendCopy); err != nil {
 				return err
 			}
 			continue
@@ -276,18 +295,6 @@ func (w *shardWriter) follows(scales, codes quant.Place, n int) bool {
 	return here && at > w.at[codes] && w.programs[at] != nil && w.kept+n <= mostKept
 }
 
-// sendCopy sends a copy of b in chunks.
-func sendCopy(b []byte, send func(*chunk) error) error {
-	for len(b) > 0 {
-		n := min(len(b), chunkBytes)
-		if err := send(&chunk{raw: bytes.Clone(b[:n])}); err != nil {
-			return err
-		}
-		b = b[n:]
-	}
-	return nil
-}
-
 // keep keeps bytes of a tensor that follows its weight's codes in the shard.
 func (w *shardWriter) keep(place quant.Place, b []byte) {
 	if w.small == nil {
@@ -299,12 +306,12 @@ func (w *shardWriter) keep(place quant.Place, b []byte) {
 
 // cutCodes sends one tensor of a quantised weight. Its matrices are computed once for the codes, and once, without codes, for
 // the scales: these may lie in another place of the shard, or in another shard. In a new layout they follow the codes.
-func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place quant.Place, send func(*chunk) error) error {
+func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place quant.Place, sendCopy func(b []byte) error) error {
 	q := place.Weight.Quantised
 	if b, ok := w.small[place]; ok {
 		delete(w.small, place)
 		w.kept -= len(b)
-		return send(&chunk{raw: b})
+		return sendCopy(b)
 	}
 	codes := q.Tensors[place.Part].Role == quant.Codes
 	for expert := range q.Experts() {
@@ -314,7 +321,7 @@ func (w *shardWriter) cutCodes(ctx context.Context, p *program.Program, place qu
 		}
 		err = q.Encode(m, expert, func(part int, _ int64, b []byte) error {
 			if part == place.Part {
-				return sendCopy(b, send)
+				return sendCopy(b)
 			}
 			if other := (quant.Place{Weight: place.Weight, Part: part}); codes && (made(place) || w.follows(other, place, len(b))) {
 				w.keep(other, b)

@@ -132,7 +132,6 @@ func (c *coded) recode(ctx context.Context, p *Program, src *quant.Matrix, exper
 		}
 	}
 	if err := r.rescale(ctx, workers); err != nil || !codes {
-		r.out.Codes = src.Codes
 		return r.out, err
 	}
 	return r.out, r.choose(ctx, f, workers)

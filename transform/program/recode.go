@@ -51,7 +51,7 @@ type recoder struct {
 	Recoding
 	operand weights.DType
 	src     *quant.Matrix
-	out     *quant.Matrix
+	out     *quant.Matrix // new codes take the places of src's
 	// target writes the values that row n should have; nil: those of src.
 	target func(dst []float32, n int)
 	weight []float64 // of squared errors, by column; nil: ones
@@ -77,7 +77,7 @@ const (
 func newRecoder(r Recoding, operand weights.DType, src *quant.Matrix) *recoder {
 	c := &recoder{Recoding: r, operand: operand, src: src, index: map[bookKey]uint16{}}
 	out := *src
-	out.Scales, out.Codes = append([]float32(nil), src.Scales...), make([]byte, len(src.Codes))
+	out.Scales = append([]float32(nil), src.Scales...)
 	c.out = &out
 	c.which = make([]uint16, len(src.Scales))
 	if src.Group != nil {
@@ -223,12 +223,16 @@ func (c *recoder) chooseAlone(ctx context.Context, from, end, workers int) error
 func (c *recoder) eachBlock(ctx context.Context, workers int, do func(w *recodeWorker, first, last int) error) error {
 	m := c.src
 	step := max(1, recodeElems/max(1, m.K*m.Block[0])) * m.Block[0]
-	pool := sync.Pool{New: func() any {
-		return &recodeWorker{recoder: c, tables: map[tableKey]*codeTable{}, known: map[bookKey]uint16{}}
-	}}
-	return parallel.Run(ctx, (m.N+step-1)/step, workers, func(_ context.Context, i int) error {
-		w := pool.Get().(*recodeWorker)
-		defer pool.Put(w)
+	blocks := (m.N + step - 1) / step
+	free := make(chan *recodeWorker, blocks) // a sync.Pool would keep the matrix in memory for two garbage collections
+	return parallel.Run(ctx, blocks, workers, func(_ context.Context, i int) error {
+		var w *recodeWorker
+		select {
+		case w = <-free:
+		default:
+			w = &recodeWorker{recoder: c, tables: map[tableKey]*codeTable{}, known: map[bookKey]uint16{}}
+		}
+		defer func() { free <- w }()
 		return do(w, i*step, min((i+1)*step, m.N))
 	})
 }
