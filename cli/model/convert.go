@@ -29,8 +29,8 @@ var Convert = &cli.Command{
 shapes and types; it appears whole or not at all. If the search for a plan is interrupted, run
 the same command again. If writing is interrupted, run it again with --resume; the result has the
 same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
-outside the model's family, such as a vision tower's, stay as they are. Of a quantised model, codes
-and scales change only with passes for codes, such as scales (docs/quantised.md).
+outside the model's family, such as a vision tower's, stay as they are. Of a quantised model,
+codes and scales change only with passes for codes, such as scales (docs/quantised.md).
 
 --format quantises an unquantised model. Runtimes load the result without changes. Formats: fp8,
 fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors, and
