@@ -20,6 +20,7 @@ func FuzzDescribe(f *testing.F) {
 		f.Add([]byte(q.Config), byte(i), byte(0), byte(8), 128, 256)
 		f.Add([]byte(q.Config), byte(i), byte(1), byte(12), 3, 0)
 	}
+	f.Add([]byte("A"), byte(27), byte(1), byte(17), 3, 0) // a shape without data
 	f.Add([]byte(`{"quant_method": "gptq", "bits": 3, "dynamic": {"+:x": {}}}`), byte(10), byte(9), byte(1), 1, 1)
 	f.Fuzz(func(t *testing.T, config []byte, layout, changed, dtype byte, n, k int) {
 		q := testmodel.Quantisations[int(layout)%len(testmodel.Quantisations)]
