@@ -81,11 +81,11 @@ func mostScaleBits(q *quant.Quantised) int {
 
 func scalesFit(q *quant.Quantised, args []string) string {
 	switch {
-	case q.Experts() > 1 && scaleCount(q) == 1:
+	case q.Experts() > 1 && scalesOf(q).Len() == 1:
 		return "its experts share one scale"
 	case isFP8(q):
 		return ""
-	case q.Format.Codes == "mxfp4" || scaleType(q) == weights.U8 || scaleType(q) == weights.F8E8M0:
+	case q.Format.Codes == "mxfp4" || scalesOf(q).DType == weights.U8 || scalesOf(q).DType == weights.F8E8M0:
 		return "its scales are powers of two already"
 	case q.Format.Per == "tensor" || q.Format.Per == "channel":
 		return "kernels apply its scales after the product, where they cost no energy in the tensor cores"
@@ -98,24 +98,14 @@ func scalesFit(q *quant.Quantised, args []string) string {
 	return ""
 }
 
-// scaleCount is the number of a weight's scales.
-func scaleCount(q *quant.Quantised) int {
+// scalesOf is the tensor of a weight's scales; an F32 of no elements where there is none.
+func scalesOf(q *quant.Quantised) weights.Info {
 	for _, t := range q.Tensors {
 		if t.Role == quant.Scales {
-			return t.Len()
+			return t.Info
 		}
 	}
-	return 0
-}
-
-// scaleType is the stored type of a weight's scales.
-func scaleType(q *quant.Quantised) weights.DType {
-	for _, t := range q.Tensors {
-		if t.Role == quant.Scales {
-			return t.DType
-		}
-	}
-	return weights.F32
+	return weights.Info{DType: weights.F32, Shape: []int{0}}
 }
 
 func scaleCandidates(_ context.Context, l *Layer, args []string) (all []any, err error) {
