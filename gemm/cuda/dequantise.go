@@ -15,27 +15,13 @@ import (
 //go:embed kernels/dequantise.cu
 var dequantiseSource string
 
-// Sizes of kernels/dequantise.cu.
-const (
-	fewTokens = 16
-	fewRing   = 256 // inputs
-	fewWarps  = 8   // most of a block
-	warpRows  = 32
-	fewBlocks = 2 // on a multiprocessor at once
+const fp4Scale = 256 // of results, of kernels/dequantise.cu
 
-	manyTokens  = 256
-	manyThreads = 384
-	manyShared  = 6*manyTokens*128 + 2*6*8
-
-	fp4Scale = 256 // of results
-)
-
-// format has the parameters that a dequantising kernel is compiled for.
+// format has the parameters that all dequantising kernels are compiled for.
 type format struct {
 	fp4, zeros bool
 	group      int // 0: all columns
 	scales     scaleFormat
-	cluster    int // 0: many tokens
 }
 
 // scaleFormat is SCALE of kernels/dequantise.cu.
@@ -65,26 +51,47 @@ func formatOf(c *gemm.Codes) format {
 	return f
 }
 
+// defines are the macros of kernels/dequantise.cu.
+func (f format) defines() []string {
+	truth := map[bool]int{true: 1}
+	group := f.group
+	if group == 0 {
+		group = 1 << 30
+	}
+	return []string{
+		fmt.Sprintf("FP4=%d", truth[f.fp4]), fmt.Sprintf("ZEROS=%d", truth[f.zeros]), fmt.Sprintf("GROUP=%d", group), fmt.Sprintf("SCALE=%d", f.scales),
+	}
+}
+
+// dequantiser is a kernel that dequantises weights, and how it is launched for a product.
+type dequantiser struct {
+	name            string
+	source          string   // follows kernels/dequantise.cu
+	defines         []string // besides those of the format
+	blocks, threads Grid
+	shared          int // bytes of a block
+	splitK          int
+}
+
 // dequantisers are the compiled kernels.
 type dequantisers struct {
 	mu       sync.Mutex
-	compiled map[format]*Module
+	compiled map[string]*Module // by name and macros
 }
 
 // dequantising is a product with a kernel that dequantises the weights.
 type dequantising struct {
+	dequantiser
 	function *Function
-	format   format
 	shape    shape
 	packing  packing
 	scale    float32 // of the result
-	warps    int     // of a block, for few tokens
 }
 
 // dequantise prepares a product with four-bit codes of weights, perhaps stacked. It must not be called within Do.
 func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) (*dequantising, error) {
 	c := w.Codes
-	q := &dequantising{format: formatOf(c), shape: shapeOf(p), packing: packingOf(c, p.N/c.Rows), scale: 1}
+	q := &dequantising{shape: shapeOf(p), packing: packingOf(c, p.N/c.Rows), scale: 1}
 	wrong := func(format string, args ...any) (*dequantising, error) {
 		return nil, fmt.Errorf("product %v with four-bit codes: %s", p, fmt.Sprintf(format, args...))
 	}
@@ -111,64 +118,39 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 		}
 		q.scale *= s.Values[0]
 	}
-	name, shared := "dequantise_many", manyShared
 	if p.M <= fewTokens {
-		q.format.cluster, q.warps = d.divide(p)
-		inputs := min(p.K, ceil(ceil(p.K, fewRing), q.format.cluster)*fewRing)
-		name, shared = "dequantise_few", fewTokens*max(2*inputs+16, 4*(q.warps*warpRows+4))
+		q.dequantiser = d.few(p)
+	} else {
+		q.dequantiser = many(p)
 	}
-	m, err := d.dequantiser(ctx, q.format)
+	m, err := d.compileDequantiser(ctx, formatOf(c), q.dequantiser)
 	if err != nil {
 		return nil, err
 	}
-	q.function, err = m.Function(name, shared)
+	q.function, err = m.Function(q.name, q.shared)
 	return q, err
 }
 
 // mostE8M0 is the largest scale of FP4 codes whose product with 2^118 BF16 holds.
 const mostE8M0 = 136
 
-// divide chooses the blocks of a product of few tokens: how many share the inputs, and the warps of each. The
-// multiprocessor with most work decides the time.
-func (d *Device) divide(p gemm.Problem) (cluster, warps int) {
-	rings := ceil(p.K, fewRing)
-	least := 0
-	for c := 1; c <= 8 && (c == 1 || rings >= 2*c); c *= 2 {
-		for w := fewWarps; w >= fewWarps/2; w-- {
-			blocks := ceil(p.N, w*warpRows) * c
-			const overhead = 24 // of a wave of blocks, in rings of a warp
-			work := ceil(blocks, d.info.SMs)*w*ceil(rings, c) + overhead*ceil(blocks, d.info.SMs*fewBlocks)
-			if least == 0 || work < least {
-				cluster, warps, least = c, w, work
-			}
-		}
-	}
-	return cluster, warps
-}
-
-// dequantiser compiles the kernels of a format, or returns those compiled before.
-func (d *Device) dequantiser(ctx context.Context, f format) (*Module, error) {
+// compileDequantiser compiles a kernel for a format, or returns the one compiled before.
+func (d *Device) compileDequantiser(ctx context.Context, f format, k dequantiser) (*Module, error) {
 	d.dequantisers.mu.Lock()
 	defer d.dequantisers.mu.Unlock()
-	if m := d.dequantisers.compiled[f]; m != nil {
+	defines := append(f.defines(), k.defines...)
+	key := fmt.Sprint(k.name, defines)
+	if m := d.dequantisers.compiled[key]; m != nil {
 		return m, nil
 	}
-	truth := map[bool]int{true: 1}
-	group := f.group
-	if group == 0 {
-		group = 1 << 30
-	}
-	m, err := d.Compile(ctx, "dequantise.cu", dequantiseSource,
-		fmt.Sprintf("FP4=%d", truth[f.fp4]), fmt.Sprintf("ZEROS=%d", truth[f.zeros]), fmt.Sprintf("GROUP=%d", group),
-		fmt.Sprintf("SCALE=%d", f.scales),
-		fmt.Sprintf("CLUSTER=%d", f.cluster))
+	m, err := d.Compile(ctx, k.name+".cu", dequantiseSource+k.source, defines...)
 	if err != nil {
 		return nil, err
 	}
 	if d.dequantisers.compiled == nil {
-		d.dequantisers.compiled = map[format]*Module{}
+		d.dequantisers.compiled = map[string]*Module{}
 	}
-	d.dequantisers.compiled[f] = m
+	d.dequantisers.compiled[key] = m
 	return m, nil
 }
 
@@ -178,18 +160,14 @@ func (q *dequantising) destroy() {} // closing the device frees the kernels
 
 // launch queues the product of packed weights at w.
 func (q *dequantising) launch(p gemm.Problem, x, w, y uint64) error {
-	blocks, threads := Grid{X: ceil(p.M, manyTokens), Y: ceil(p.N, tileRows)}, Grid{X: manyThreads}
-	if q.format.cluster > 0 {
-		blocks, threads = Grid{X: q.format.cluster, Y: ceil(p.N, q.warps*warpRows)}, Grid{X: 32 * q.warps}
-	}
 	at := Address(w)
-	return q.function.Launch(blocks, threads, Address(y), Address(x), at, at.Plus(q.packing.scales), at.Plus(q.packing.zeros), p.M, p.N, p.K, q.scale)
+	return q.function.Launch(q.blocks, q.threads, Address(y), Address(x), at, at.Plus(q.packing.scales), at.Plus(q.packing.zeros), p.M, p.N, p.K, q.scale)
 }
 
 // kernel describes the kernel.
 func (q *dequantising) kernel() Kernel {
 	return Kernel{
-		Name: q.function.name, M: q.shape.m, N: q.shape.n, K: q.shape.k, SplitK: max(1, q.format.cluster),
+		Name: q.name, M: q.shape.m, N: q.shape.n, K: q.shape.k, SplitK: q.splitK,
 		Compute: compute32F, TensorCores: true,
 	}
 }
