@@ -35,7 +35,7 @@ func checkAdapters(m *weights.Model, layout *arch.Layout) error {
 
 // refuseAdapter returns an error for an adapter that is given as though it were a model.
 func refuseAdapter(m *weights.Model) error {
-	if m.Others == nil && len(m.Shards) == 1 && filepath.Base(m.Shards[0].Path) == weights.AdapterName {
+	if m.Single && len(m.Shards) == 1 && filepath.Base(m.Shards[0].Path) == weights.AdapterName {
 		return fmt.Errorf("%s: is an adapter, which is converted along with its base: put it and %s into a copy of the base model's folder, and give that folder",
 			m.Shards[0].Path, weights.AdapterConfigName)
 	}

@@ -95,7 +95,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 	if err := errors.Join(p.useFamily(), p.compile()); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(s.Dir, plan.ManifestName)); err == nil && s.Others != nil {
+	if _, err := os.Stat(filepath.Join(s.Dir, plan.ManifestName)); err == nil && !s.Single {
 		p.note("the source has been converted before: what was lost then is not counted here")
 	}
 	if doubt != "" {

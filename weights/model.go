@@ -10,6 +10,13 @@ import (
 	"strings"
 )
 
+// The files beside a model's weights that describe it.
+const (
+	ConfigName         = "config.json"
+	ModelOptConfigName = "hf_quant_config.json" // of a quantisation by ModelOpt
+	GPTQConfigName     = "quantize_config.json" // of a quantisation by GPTQ or AWQ
+)
+
 // Model is an open model: a folder with one or several safetensors files, or a single such file.
 type Model struct {
 	// Dir is the folder; for a model given as a single file, the folder that file is in.
@@ -23,12 +30,13 @@ type Model struct {
 	Adapter *File
 	// AdapterConfig is adapter_config.json as it stands, nil where there is none.
 	AdapterConfig []byte
-	// Config is config.json as it stands, nil where there is none; of a single file the one beside
-	// it.
+	// Config is config.json as it stands, nil where there is none; of a single file the one beside it.
 	Config []byte
 	// Others are the remaining files as slash-separated paths relative to Dir, sorted; config.json
-	// and the index are among them. Empty for a model given as a single file.
+	// and the index are among them. Of a model given as a single file they are the configs beside it.
 	Others []string
+	// Single is true for a model given as a single file. The other files in Dir may belong to another model.
+	Single bool
 }
 
 // Open opens a model folder or a single safetensors file: headers are read and checked, data is
@@ -40,15 +48,19 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Dir: path}
-	if !st.IsDir() {
+	m := &Model{Dir: path, Single: !st.IsDir()}
+	if m.Single {
 		m.Dir = filepath.Dir(path)
 		f, err := OpenFile(path)
 		if err != nil {
 			return nil, err
 		}
 		m.Shards = []*File{f}
-		return m, m.configBeside()
+		if err := m.configsBeside(); err != nil {
+			m.Close()
+			return nil, err
+		}
+		return m, nil
 	}
 	if err := m.openFolder(); err != nil {
 		m.Close()
@@ -57,13 +69,18 @@ func Open(path string) (*Model, error) {
 	return m, nil
 }
 
-// configBeside reads the config.json that lies beside a single file, unless an index says that the
+// configsBeside reads the config.json that lies beside a single file, and lists the configs, unless an index says that the
 // file is but one of several.
-func (m *Model) configBeside() (err error) {
+func (m *Model) configsBeside() (err error) {
 	if _, err := os.Stat(filepath.Join(m.Dir, IndexName)); err == nil {
 		return nil
 	}
-	m.Config, err = os.ReadFile(filepath.Join(m.Dir, "config.json"))
+	for _, name := range []string{ConfigName, ModelOptConfigName, GPTQConfigName} {
+		if st, err := os.Stat(filepath.Join(m.Dir, name)); err == nil && st.Mode().IsRegular() {
+			m.Others = append(m.Others, name)
+		}
+	}
+	m.Config, err = os.ReadFile(filepath.Join(m.Dir, ConfigName))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -98,7 +115,7 @@ func (m *Model) openFolder() error {
 	if err := m.openAdapter(files); err != nil {
 		return err
 	}
-	m.Config, err = os.ReadFile(filepath.Join(m.Dir, "config.json"))
+	m.Config, err = os.ReadFile(filepath.Join(m.Dir, ConfigName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -150,6 +150,20 @@ func TestOpenSingleFile(t *testing.T) {
 	}
 }
 
+// The configs beside a single file describe it, if no index says that the file is one of several.
+func TestOpenSingleFileWithConfigs(t *testing.T) {
+	dir := folder(t, map[string][]byte{"a.safetensors": shard(t, "a"), "b.safetensors": shard(t, "b"), "config.json": []byte("{}"),
+		GPTQConfigName: []byte("{}"), "tokenizer.json": []byte("{}")})
+	m, err := Open(filepath.Join(dir, "a.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if diff := cmp.Diff([]string{"config.json", GPTQConfigName}, m.Others); diff != "" || string(m.Config) != "{}" || !m.Single {
+		t.Errorf("config %q, single %v, other files (-want +got):\n%s", m.Config, m.Single, diff)
+	}
+}
+
 // A folder's name may hold what a pattern would take for its own.
 func TestOpenFolderOfOddName(t *testing.T) {
 	dir := t.TempDir()

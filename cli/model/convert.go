@@ -25,8 +25,9 @@ var Convert = &cli.Command{
 	Name:      "convert",
 	Usage:     "plan and write a model whose products toggle less",
 	ArgsUsage: "MODEL OUT",
-	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder of the same tensors,
-shapes and types; it appears whole or not at all. If the search for a plan is interrupted, run
+	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder; it appears whole or not
+at all. Without --format it has the same tensors, shapes and types. MODEL's other files are
+copied; for a single file, the configs beside it. If the search for a plan is interrupted, run
 the same command again. If writing is interrupted, run it again with --resume; the result has the
 same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
 outside the model's family, such as a vision tower's, stay as they are. Of a quantised model,

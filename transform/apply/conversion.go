@@ -305,7 +305,7 @@ func CheckOut(m *weights.Model, out string, resume bool) error {
 		return fmt.Errorf("%s: this model is an unfinished conversion: finish that conversion first", m.Dir)
 	}
 	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
-	if inside && m.Others != nil { // a model given as a single file has no folder of its own
+	if inside && !m.Single { // a model given as a single file has no folder of its own
 		return fmt.Errorf("%s: lies inside the model's folder %s: choose a folder outside it", out, m.Dir)
 	}
 	return nil

@@ -10,16 +10,16 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// copyOthers copies all other files of the model's folder, with their permissions. The manifest of an earlier
-// conversion is not copied, because the new manifest contains it.
+// copyOthers copies all other files of the model's folder, with their permissions; for a single file, the configs beside it.
+// The manifest of an earlier conversion is not copied, because the new manifest contains it.
 func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
-	if c.Model.Others == nil {
-		return nil // a single file
-	}
-	if err := makeSubfolders(c.Model.Dir, st.dir); err != nil {
-		return err
+	if !c.Model.Single {
+		if err := makeSubfolders(c.Model.Dir, st.dir); err != nil {
+			return err
+		}
 	}
 	for _, name := range c.Model.Others {
 		if err := ctx.Err(); err != nil {
@@ -70,7 +70,7 @@ func (c *conversion) copyOther(st *stage, name string) error {
 		switch {
 		case c.index != nil && path == c.Model.Index:
 			_, err = f.Write(c.index)
-		case c.Target != nil && name == "config.json":
+		case c.Target != nil && name == weights.ConfigName:
 			_, err = f.Write(c.Target.Config)
 		default:
 			_, err = io.Copy(f, src)

@@ -17,12 +17,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// The files beside config.json that describe a quantisation.
-const (
-	modelOptName = "hf_quant_config.json"
-	gptqName     = "quantize_config.json"
-)
-
 // mostConfig bounds the files that are read: an ignore list names some thousands of modules.
 const mostConfig = 64 << 20
 
@@ -98,7 +92,7 @@ func readConfig(m *weights.Model) (*config, error) {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
 	all := []*config{main}
-	for _, name := range []string{modelOptName, gptqName} {
+	for _, name := range []string{weights.ModelOptConfigName, weights.GPTQConfigName} {
 		if !slices.Contains(m.Others, name) {
 			continue
 		}
@@ -191,7 +185,7 @@ func mainConfig(js []byte) (*config, error) {
 
 // sideConfig reads hf_quant_config.json or quantize_config.json.
 func sideConfig(name string, js []byte) (*config, error) {
-	if name == gptqName {
+	if name == weights.GPTQConfigName {
 		return parseConfig(name, "", js)
 	}
 	values, err := parseObject(js)

@@ -34,8 +34,8 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error)
 		return nil, err
 	case d.Any():
 		return nil, fmt.Errorf("%s: is quantised already (%s): give the unquantised model", m.Dir, d.Formats())
-	case m.Others == nil || m.Config == nil:
-		return nil, fmt.Errorf("%s: a quantised checkpoint needs a config.json: give a folder with one", m.Dir)
+	case m.Config == nil:
+		return nil, fmt.Errorf("%s: a quantised checkpoint needs a config.json: give a folder with one, or a file beside one", m.Dir)
 	case m.Adapter != nil:
 		return nil, fmt.Errorf("%s: is an adapter of unquantised weights: take it out of the folder first", m.Adapter.Path)
 	}

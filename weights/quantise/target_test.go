@@ -99,7 +99,6 @@ func TestTargetErrors(t *testing.T) {
 		unknown: "which layers to quantise is not known",
 		testmodel.Folder(t, testmodel.Config(t, "gpt2-tiny", "{}"), synth.Options{}):                    "is stored as inputs × outputs",
 		testmodel.Folder(t, llama, synth.Options{Format: int4}):                                         "is quantised already (14 weights in int4",
-		filepath.Join(testmodel.Folder(t, llama, synth.Options{}), "model.safetensors"):                 "give a folder",
 		testmodel.Folder(t, testmodel.Config(t, "llama-tiny", `{"dtype": "float32"}`), synth.Options{}): "groups of 128",
 	} {
 		_, err := quantise.NewTarget(testmodel.Open(t, dir), nil, int4)
