@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
+	"github.com/lowtoggle/lowtoggle/internal/bytetable"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -51,7 +52,7 @@ type recoder struct {
 	Recoding
 	operand weights.DType
 	src     *quant.Matrix
-	out     *quant.Matrix // new codes take the places of src's
+	out     *quant.Matrix // its codes may have the places of src's
 	// target writes the values that row n should have; nil: those of src.
 	target func(dst []float32, n int)
 	weight []float64 // of squared errors, by column; nil: ones
@@ -306,32 +307,45 @@ type recodeWorker struct {
 	near  rounding.Nearest
 	// squares is the sum of the squares of the counted targets under a scale.
 	squares, counted float64
+	squareTable      *squares
 }
 
 // translate looks codes up in a table of new codes for each scale.
 func (c *recoder) translate(w *recodeWorker, first, last int) {
 	m, columns := c.src, c.src.Columns()
+	if m.Group != nil {
+		c.translateGroups(w, first, last)
+		return
+	}
+	for n := first; n < last; {
+		end := min((n/m.Block[0]+1)*m.Block[0], last)
+		for g := range columns {
+			b := c.blockOf(n, end, g)
+			bytetable.Translate(c.out.Codes[n*m.K+g*m.Block[1]:], b, &w.tableAt(n/m.Block[0]*columns+g).code)
+		}
+		n = end
+	}
+}
+
+// translateGroups is translate where inputs name their groups.
+func (c *recoder) translateGroups(w *recodeWorker, first, last int) {
+	m := c.src
 	for n := first; n < last; n++ {
 		from, to := m.Codes[n*m.K:(n+1)*m.K], c.out.Codes[n*m.K:(n+1)*m.K]
-		at := n / m.Block[0] * columns
-		if m.Group != nil {
-			for g, list := range c.groups {
-				t := w.tableAt(at + g)
-				for _, k := range list {
-					to[k] = t.code[from[k]]
-				}
-			}
-			continue
-		}
-		for g := range columns {
-			t := w.tableAt(at + g)
-			lo, hi := g*m.Block[1], min((g+1)*m.Block[1], m.K)
-			dst := to[lo:hi]
-			for k, code := range from[lo:hi] {
-				dst[k] = t.code[code]
+		for g, list := range c.groups {
+			t := w.tableAt(n/m.Block[0]*m.Columns() + g)
+			for _, k := range list {
+				to[k] = t.code[from[k]]
 			}
 		}
 	}
+}
+
+// blockOf is the part of the source's codes in rows [first, last) and in group g.
+func (c *recoder) blockOf(first, last, g int) bytetable.Block {
+	m := c.src
+	from := g * m.Block[1]
+	return bytetable.Block{Data: m.Codes[first*m.K+from:], Rows: last - first, Cols: min(m.Block[1], m.K-from), Stride: m.K}
 }
 
 // codeTable has the best new code of each old one, and its cost: the squared error in units of the new scale, and with

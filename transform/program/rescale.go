@@ -34,7 +34,9 @@ func (w *recodeWorker) chooseScale(place, first, last, g int) {
 	if !(old > 0) { // all its values are zero
 		return
 	}
-	w.sample(first, last, g, old, zero)
+	if !w.addSquares(first, last, g) {
+		w.sample(first, last, g, old, zero)
+	}
 	rms := w.rms()
 	scale := old
 	switch {

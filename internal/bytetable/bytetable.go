@@ -1,0 +1,78 @@
+// Package bytetable looks the bytes of matrices up in small tables, 64 at a time where the processor can.
+package bytetable
+
+// Block is a part of a matrix of bytes: Rows rows of Cols bytes, each Stride bytes after the one before it. Data begins
+// with the first byte.
+type Block struct {
+	Data               []byte
+	Rows, Cols, Stride int
+}
+
+// span is the number of bytes from the block's first byte to its last.
+func (b Block) span() int { return max(0, (b.Rows-1)*b.Stride+b.Cols) }
+
+// Translate writes the table's entry of each byte of src to dst, which has the same stride. dst may be src's data.
+func Translate(dst []byte, src Block, table *[256]byte) {
+	if src.Rows == 0 || src.Cols == 0 {
+		return
+	}
+	src.Data, dst = src.Data[:src.span()], dst[:src.span()]
+	if !translateVectors(dst, src, table) {
+		translatePlain(dst, src, table)
+	}
+}
+
+// translatePlain is the definition of Translate.
+func translatePlain(dst []byte, src Block, table *[256]byte) {
+	for at := 0; at < len(src.Data); at += src.Stride {
+		from, to := src.Data[at:at+src.Cols], dst[at:at+src.Cols]
+		for i, c := range from {
+			to[i] = table[c]
+		}
+	}
+}
+
+// Planes is the number of bytes of a number in a [Table].
+const Planes = 6
+
+// Table has a number for each value of the low seven bits of a byte, as in codes of floats, whose highest bit is the sign.
+// It holds the numbers' lowest bytes first, then the next ones.
+type Table [Planes][128]byte
+
+// NewTable returns the table of some numbers, each below 2^48.
+func NewTable(numbers *[128]uint64) *Table {
+	t := new(Table)
+	for c, n := range numbers {
+		for p := range t {
+			t[p][c] = byte(n >> (8 * p))
+		}
+	}
+	return t
+}
+
+// Sums are sums of the bytes of numbers, the lowest bytes first.
+type Sums [Planes]uint64
+
+// Add returns the sums of the numbers of all bytes of b.
+func (t *Table) Add(b Block) Sums {
+	if b.Rows == 0 || b.Cols == 0 {
+		return Sums{}
+	}
+	b.Data = b.Data[:b.span()]
+	if sums, ok := t.addVectors(b); ok {
+		return sums
+	}
+	return t.addPlain(b)
+}
+
+// addPlain is the definition of Add.
+func (t *Table) addPlain(b Block) (sums Sums) {
+	for at := 0; at < len(b.Data); at += b.Stride {
+		for _, c := range b.Data[at : at+b.Cols] {
+			for p := range sums {
+				sums[p] += uint64(t[p][c&0x7F])
+			}
+		}
+	}
+	return sums
+}

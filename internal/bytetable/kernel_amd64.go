@@ -1,0 +1,43 @@
+//go:build !purego
+
+package bytetable
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg bytetable
+
+// vectors says whether this machine has the kernels' instructions.
+var vectors = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI
+
+// vectorBytes is the width of a vector.
+const vectorBytes = 64
+
+// split returns the number of whole vectors in a row, and a bit for each byte that is left.
+func (b Block) split() (whole int, rest uint64) {
+	return b.Cols / vectorBytes, 1<<(b.Cols%vectorBytes) - 1
+}
+
+// translateVectors is translatePlain. It does nothing and returns false on a machine without the instructions.
+func translateVectors(dst []byte, src Block, table *[256]byte) bool {
+	if vectors {
+		whole, rest := src.split()
+		translate512(&dst[0], &src.Data[0], src.Rows, whole, rest, src.Stride, table)
+	}
+	return vectors
+}
+
+// addVectors is addPlain. ok is false on a machine without the instructions.
+func (t *Table) addVectors(b Block) (sums Sums, ok bool) {
+	if !vectors {
+		return sums, false
+	}
+	var lanes [Planes][8]uint64
+	whole, rest := b.split()
+	add512(&lanes, &b.Data[0], b.Rows, whole, rest, b.Stride, (*[Planes][128]byte)(t))
+	for p := range lanes {
+		for _, n := range lanes[p] {
+			sums[p] += n
+		}
+	}
+	return sums, true
+}

@@ -1,0 +1,63 @@
+package program
+
+import (
+	"github.com/lowtoggle/lowtoggle/internal/bytetable"
+)
+
+// squares adds up the squares of FP8 codes without counting the codes. The sums are those of [recodeWorker.sample]: all
+// partial sums are exact.
+type squares struct {
+	table *bytetable.Table // squares in units of that of the smallest code; the highest byte is 1 where there is none
+	unit  float64          // the square of the smallest code
+	most  int              // codes that may be added
+}
+
+const (
+	squareBytes = bytetable.Planes - 1
+	exact       = 1 << 53 // integers below are values of float64
+)
+
+// newSquares returns the squares of a book's values. Its table is nil where they cannot be added exactly.
+func newSquares(values []float32) *squares {
+	if len(values) != 256 {
+		return &squares{}
+	}
+	var numbers [128]uint64
+	smallest, largest := float64(values[1]), 0.0
+	for c := range numbers {
+		v, negative := float64(values[c]), float64(values[c+128])
+		switch n := v / smallest; {
+		case v != -negative && (v == v || negative == negative), n*n >= 1<<(8*squareBytes):
+			return &squares{}
+		case v != v:
+			numbers[c] = 1 << (8 * squareBytes)
+		default:
+			numbers[c] = uint64(n * n)
+			largest = max(largest, n*n)
+		}
+	}
+	return &squares{bytetable.NewTable(&numbers), smallest * smallest, int(exact / largest)}
+}
+
+// addSquares adds the squares of the codes of rows [first, last) and of group g. ok is false where [recodeWorker.sample] must
+// look at each of them.
+func (w *recodeWorker) addSquares(first, last, g int) (ok bool) {
+	if w.squareTable == nil {
+		w.squareTable = newSquares(w.src.Book.Values)
+	}
+	t := w.squareTable
+	if t.table == nil || w.target != nil || w.src.Group != nil {
+		return false
+	}
+	b := w.blockOf(first, last, g)
+	if b.Rows*b.Cols > t.most {
+		return false
+	}
+	sums := t.table.Add(b)
+	var sum uint64
+	for p, n := range sums[:squareBytes] {
+		sum += n << (8 * p)
+	}
+	w.squares, w.counted = float64(sum)*t.unit, float64(uint64(b.Rows*b.Cols)-sums[squareBytes])
+	return true
+}
