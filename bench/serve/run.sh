@@ -4,14 +4,12 @@
 #     bench/serve/run.sh LOWTOGGLE MODEL_A MODEL_B OUT.json [flags of measure]
 #
 # LOWTOGGLE is the program. All three servers are on one card at the same time. The record is written to OUT.json, and
-# the servers' logs are kept in OUT.json.logs. With the default time the script ends within ten minutes. The exit
-# status is that of lowtoggle. Environment: DEVICE (default 0), TIME (5m), PYTHON (python3), SERVER_FLAGS.
-# TIME=110s and --concurrency 64 --prompt-tokens 1024 --output-tokens 32 --window 4s are a trial of three minutes, for a
-# model of 4 blocks of 8 B shapes: long prompts keep the card busy, since transformers decodes at the speed of Python.
+# the servers' logs are kept in OUT.json.logs. The exit status is that of lowtoggle. Environment: DEVICE (default 0),
+# TIME (5m), LIMIT (600: the run is interrupted after so many seconds), PYTHON (python3), SERVER_FLAGS.
 set -euo pipefail
 
 if (($# < 4)); then
-	sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+	sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 fi
 lowtoggle=$1 model_a=$2 model_b=$3 out=$4
@@ -75,7 +73,7 @@ ready b "${servers[2]}"
 url() { printf 'http://127.0.0.1:%s/v1' "$(<"$logs/$1.port")"; }
 
 status=0
-timeout -s INT 520 "$lowtoggle" measure --device "${DEVICE:-0}" --time "${TIME:-5m}" --vocab "$vocab" --json \
+timeout -s INT $((${LIMIT:-600} - SECONDS)) "$lowtoggle" measure --device "${DEVICE:-0}" --time "${TIME:-5m}" --vocab "$vocab" --json \
 	--serve "a=$(url a)" --serve "b=$(url b)" --null "copy=$(url copy)" "$@" >"$out.partial" || status=$?
 [[ ! -s $out.partial ]] || mv "$out.partial" "$out"
 rm -f "$out.partial"

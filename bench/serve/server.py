@@ -6,24 +6,21 @@ It has GET /v1/models, GET /health and POST /v1/completions with "stream": true.
 token ids; a model folder without a tokenizer takes ids only. Answers are greedy and never end before max_tokens.
 
 Requests whose prompts have the same length run as one batch, from the first token to the last. Requests
-that arrive meanwhile wait for the next batch: there is no continuous batching. The server listens on loopback only, at a
+that arrive meanwhile wait for the next batch: there is no continuous batching. The model has a process of its own
+(model.py), so that writing to clients does not delay its next step. The server listens on loopback only, at a
 free port that it writes to --port-file once the model is loaded. Made for transformers 4.56 and later with torch 2.11.
 """
 
 import argparse
+import itertools
 import json
+import multiprocessing
 import os
 import queue
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import torch
-import transformers
-from transformers.generation.streamers import BaseStreamer
-
-GATHER = 0.01  # seconds in which the requests of a batch arrive
 MOST_BYTES = 64 << 20  # of a request
 
 
@@ -31,69 +28,63 @@ class Refused(Exception):
     """A request that cannot be served; its text goes to the client with status 400."""
 
 
-class Request:
-    """A completion in progress. The batch puts token ids, then None; or an exception."""
+def work(pipe, *model):
+    """The model's process."""
+    from model import Model
 
-    def __init__(self, ids, tokens, usage):
-        self.ids, self.tokens, self.usage = ids, tokens, usage
-        self.out = queue.SimpleQueue()
-        self.gone = False  # the client has closed the connection
-        self.sent = 0
-
-    def put(self, token):
-        if self.sent < self.tokens:
-            self.out.put(token)
-            self.sent += 1
-            if self.sent == self.tokens:
-                self.out.put(None)
-
-
-class Streamer(BaseStreamer):
-    """Passes the tokens of each step to the requests of a batch. generate() puts the prompts first."""
-
-    def __init__(self, batch):
-        self.batch, self.prompts = batch, True
-
-    def put(self, value):
-        if self.prompts:
-            self.prompts = False
-            return
-        for request, token in zip(self.batch, value.reshape(-1).tolist()):
-            request.put(token)
-
-    def end(self):
+    try:
+        Model(*model, pipe).work()
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):  # the server has ended
         pass
 
 
-class Abandoned(transformers.StoppingCriteria):
-    """Ends a batch whose clients have all disconnected."""
-
-    def __init__(self, batch):
-        self.batch = batch
-
-    def __call__(self, input_ids, scores, **kwargs):
-        done = all(r.gone or r.sent >= r.tokens for r in self.batch)
-        return torch.full((input_ids.shape[0],), done, dtype=torch.bool, device=input_ids.device)
-
-
 class Model:
-    """A model on the GPU and the thread that runs its batches."""
+    """The server's side of the model's process."""
 
-    def __init__(self, folder, device, most, cache):
-        self.device, self.most, self.cache = device, most, cache
-        self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to(device).eval()
-        config = self.model.config.get_text_config() if hasattr(self.model.config, "get_text_config") else self.model.config
-        self.vocabulary = config.vocab_size
-        self.longest = getattr(config, "max_position_embeddings", None) or 1 << 20
+    def __init__(self, folder, *options):
         self.tokenizer = None
         if any(os.path.exists(os.path.join(folder, name)) for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+            import transformers
+
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        generation = self.model.generation_config
-        generation.eos_token_id = None  # answers have the length that was asked for
-        generation.pad_token_id = 0
-        self.requests = queue.Queue()
-        self.waiting = []
-        threading.Thread(target=self.work, daemon=True).start()
+        spawn = multiprocessing.get_context("spawn")
+        self.pipe, there = spawn.Pipe()
+        self.process = spawn.Process(target=work, args=(there, folder, *options), daemon=True)
+        self.process.start()
+        there.close()
+        try:
+            self.vocabulary, self.longest = self.pipe.recv()
+        except EOFError:
+            sys.exit("the model was not loaded")
+        self.answers, self.numbers = {}, itertools.count()
+        self.writing = threading.Lock()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        """Passes tokens on to the requests. Without the model's process, the server ends."""
+        try:
+            while True:
+                for number, token in self.pipe.recv():
+                    if answer := self.answers.get(number):
+                        answer.put(token)
+        except EOFError:
+            print("the model's process has ended", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    def begin(self, ids, tokens):
+        """Starts a request; returns its number and the queue of its answer: tokens, then None; a text is a failure."""
+        number, answer = next(self.numbers), queue.SimpleQueue()
+        self.answers[number] = answer
+        with self.writing:
+            self.pipe.send((number, ids, tokens))
+        return number, answer
+
+    def end(self, number, whole):
+        """Forgets a request. One that is not whole was given up by its client."""
+        del self.answers[number]
+        if not whole:
+            with self.writing:
+                self.pipe.send((number, None, 0))
 
     def ids(self, prompt):
         if isinstance(prompt, str):
@@ -110,43 +101,6 @@ class Model:
         text = self.tokenizer.decode([token]) if self.tokenizer else ""
         return text or f" {token}"
 
-    def gather(self):
-        """The next batch: the oldest request and others with prompts of its length."""
-        if not self.waiting:
-            self.waiting.append(self.requests.get())
-        end = time.monotonic() + GATHER
-        while len(self.waiting) < self.most:
-            try:
-                self.waiting.append(self.requests.get(timeout=max(0, end - time.monotonic())))
-            except queue.Empty:
-                break
-        length = len(self.waiting[0].ids)
-        batch = [r for r in self.waiting if len(r.ids) == length][: self.most]
-        self.waiting = [r for r in self.waiting if r not in batch]
-        return batch
-
-    def work(self):
-        while True:
-            batch = self.gather()
-            try:
-                self.run(batch)
-            except Exception as err:  # the clients are told, and the server goes on
-                print(f"a batch of {len(batch)} failed: {err!r}", file=sys.stderr, flush=True)
-                for request in batch:
-                    request.out.put(err)
-
-    @torch.inference_mode()
-    def run(self, batch):
-        ids = torch.tensor([r.ids for r in batch], device=self.device)
-        tokens = max(r.tokens for r in batch)
-        cache = {"cache_implementation": self.cache} if self.cache else {}
-        self.model.generate(
-            ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=tokens, min_new_tokens=tokens,
-            streamer=Streamer(batch), stopping_criteria=transformers.StoppingCriteriaList([Abandoned(batch)]), **cache)
-        for request in batch:
-            if request.sent < request.tokens:  # it is gone, or generate() ended early
-                request.out.put(RuntimeError(f"the model ended after {request.sent} tokens"))
-
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -158,11 +112,13 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format, *args):
         pass  # one line a request is too much; failures are printed
 
-    def reply(self, status, value):
+    def reply(self, status, value, close=False):
         body = json.dumps(value).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        if close:  # of a request whose body may not be read to its end
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
@@ -178,15 +134,18 @@ class Handler(BaseHTTPRequestHandler):
         try:
             request = self.parse()
         except Refused as err:
-            self.close_connection = True
-            self.reply(400, {"error": {"message": str(err)}})
+            self.reply(400, {"error": {"message": str(err)}}, close=True)
             return
-        self.model.requests.put(request)
+        ids, tokens, usage = request
+        number, answer = self.model.begin(ids, tokens)
+        whole = False
         try:
-            self.stream(request)
+            self.stream(answer, len(ids), tokens, usage)
+            whole = True
         except OSError:  # the client has closed the connection
-            request.gone = True
             self.close_connection = True
+        finally:
+            self.model.end(number, whole)
 
     def parse(self):
         if self.path != "/v1/completions":
@@ -206,29 +165,29 @@ class Handler(BaseHTTPRequestHandler):
         ids = self.model.ids(q.get("prompt"))
         if len(ids) + tokens > self.model.longest:
             raise Refused(f"{len(ids)} tokens of prompt and {tokens} of answer exceed the model's {self.model.longest}")
-        return Request(ids, tokens, bool((q.get("stream_options") or {}).get("include_usage")))
+        return ids, tokens, bool((q.get("stream_options") or {}).get("include_usage"))
 
     def event(self, text):
         data = f"data: {text}\n\n".encode()
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.flush()
 
-    def stream(self, request):
+    def stream(self, answer, prompt, tokens, usage):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         n = 0
-        while (token := request.out.get()) is not None:
-            if isinstance(token, Exception):
-                self.event(json.dumps({"error": {"message": repr(token)}}))
+        while (token := answer.get()) is not None:
+            if isinstance(token, str):
+                self.event(json.dumps({"error": {"message": token}}))
                 break
             n += 1
-            choice = {"index": 0, "text": self.model.text(token), "finish_reason": "length" if n == request.tokens else None}
+            choice = {"index": 0, "text": self.model.text(token), "finish_reason": "length" if n == tokens else None}
             self.event(json.dumps({"object": "text_completion", "model": self.name, "choices": [choice]}))
-        if request.usage:
-            usage = {"prompt_tokens": len(request.ids), "completion_tokens": n, "total_tokens": len(request.ids) + n}
-            self.event(json.dumps({"object": "text_completion", "model": self.name, "choices": [], "usage": usage}))
+        if usage:
+            counts = {"prompt_tokens": prompt, "completion_tokens": n, "total_tokens": prompt + n}
+            self.event(json.dumps({"object": "text_completion", "model": self.name, "choices": [], "usage": counts}))
         self.event("[DONE]")
         self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
@@ -256,7 +215,7 @@ def main():
     Handler.name = os.path.basename(os.path.normpath(a.model))
     server = Server(("127.0.0.1", a.port), Handler)
     port = server.server_address[1]
-    print(f"{a.model} on http://127.0.0.1:{port}, transformers {transformers.__version__}, torch {torch.__version__}", flush=True)
+    print(f"{a.model} on http://127.0.0.1:{port}", flush=True)
     if a.port_file:
         with open(a.port_file + ".partial", "w") as f:
             f.write(f"{port}\n")
