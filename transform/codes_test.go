@@ -316,3 +316,59 @@ func TestStepsWithoutEffect(t *testing.T) {
 		}
 	}
 }
+
+// TestReferenceBelowTheBudget: a quantised layer whose output SNR against the reference is below the budget is missed, with and
+// without passes' arguments.
+func TestReferenceBelowTheBudget(t *testing.T) {
+	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
+	least := 60.0
+	for _, passes := range []string{"scales", "scales=2"} {
+		o := options(t, passes, 0)
+		o.Budget.MinSNR = &least
+		o.Reference = open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
+		p, _, _ := recoded(t, m, o)
+		missed := 0
+		for _, x := range p.Predictions {
+			if x.SourceSNR != nil && x.Missed != "" {
+				missed++
+			}
+		}
+		if missed != 14 {
+			t.Errorf("%s: %d of 14 layers are missed", passes, missed)
+		}
+	}
+}
+
+// TestCodesWithoutABudgetHaveAnSNR: a plan without a budget says what its layers lose, and verify holds the result to it.
+func TestCodesWithoutABudgetHaveAnSNR(t *testing.T) {
+	m := quantisedIn(t, "fp8", synth.Options{Seed: 5})
+	for _, passes := range []string{"scales=2", "round=2", "trellis=0.1"} {
+		p, result, _ := recoded(t, m, options(t, passes, 0))
+		for _, x := range p.Predictions {
+			if _, role, _ := describe(t, m).Tensor(x.Tensor); role == quant.Codes && (x.SampleSNR == nil || *x.SampleSNR < 5 || *x.SampleSNR > 40) {
+				t.Errorf("%s: %s has an output SNR of %v", passes, x.Tensor, x.SampleSNR)
+			}
+		}
+		dir := filepath.Join(t.TempDir(), "altered")
+		ok(t, os.CopyFS(dir, os.DirFS(result.Dir)))
+		edit(t, dir, func(info weights.Info, data []byte) {
+			if info.Name == "model.layers.0.mlp.up_proj.weight" {
+				for i := range data {
+					data[i] &^= 0x0F // which the claims of trellis alone allow
+				}
+			}
+		})
+		r, err := transform.Verify(t.Context(), m, open(t, dir), transform.VerifyOptions{})
+		ok(t, err)
+		if passes == "trellis=0.1" && !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool { return strings.Contains(x.Problem, "the manifest claims") }) {
+			t.Errorf("%s: other codes go unnoticed", passes)
+		}
+	}
+}
+
+func describe(t *testing.T, m *weights.Model) *quant.Description {
+	t.Helper()
+	d, err := quant.Describe(m)
+	ok(t, err)
+	return d
+}

@@ -155,6 +155,14 @@ func (t Table) Moves(p *plan.Plan) bool {
 	})
 }
 
+// FeedsBack reports whether a plan has errors handed on to columns that are chosen later.
+func (t Table) FeedsBack(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+		p, ok := t.Lookup(s.Pass)
+		return ok && p.Feedback != nil
+	})
+}
+
 // check reports steps that no pass of the table could have written.
 func (t Table) check(p *plan.Plan) error {
 	for i, s := range p.Steps {

@@ -73,7 +73,7 @@ func (t Table) Summary(m *weights.Model, p *plan.Plan, layout *arch.Layout) []Ki
 		g.Layers++
 		g.Weights += n
 		g.Treatments[strings.Join(steps[o.Tensor], " + ")]++
-		g.LowestSNR = lower(lower(g.LowestSNR, o.SNR), o.InputSNR)
+		g.LowestSNR = lower(g.LowestSNR, o.LowestSNR())
 		if o.Before != nil && o.After != nil {
 			energy[kind].Add(n, *o.Before, *o.After)
 		}

@@ -68,9 +68,21 @@ var Recipes = []Recipe{
 		Doc: "with tokens: what saves most while perplexity rises by at most 1 %. Without: a layer's output " +
 			"keeps 20 dB (llama-17m: +0.43 %, measured −4.1 % in prefill)" + inDecode,
 		Passes: "grid,round", InDecode: uncachedPowers,
-		MinSNR:     ptr(20),
+		MinSNR:     ptr(coarsest),
 		WithTokens: searched, MaxLoss: ptr(0.01),
 	},
+}
+
+// coarsest is the least output SNR in dB that a recipe allows.
+const coarsest = 20
+
+// LowSNR returns the output SNR in dB below which a layer's accuracy is worth a warning. That is the least that a recipe
+// allows. If the source itself has an SNR against a reference, it is at most 3 dB less than that.
+func LowSNR(source *float64) float64 {
+	if source != nil {
+		return min(coarsest, *source-3)
+	}
+	return coarsest
 }
 
 // DefaultRecipe is what a conversion does when nothing is asked for.

@@ -115,7 +115,7 @@ because the weights are quantised.`,
 		if err != nil {
 			return err
 		}
-		return errors.Join(missed(r.Plan), nothingLeft(r.Plan), overBudget(r))
+		return errors.Join(missed(r.Plan), nothingLeft(m, r.Plan), overBudget(r))
 	},
 }
 
@@ -177,6 +177,9 @@ func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.D
 	notes := slices.Clone(man.Plan.Notes)
 	if note := noSaving(man.Plan, total); note != "" {
 		notes = append(notes, note)
+	}
+	if warning := lowSNR(man.Plan); warning != "" {
+		notes = append(notes, "warning: "+warning)
 	}
 	if leavesAdapters(m, man.Plan) {
 		notes = append(notes, "adapters: "+othersDoNotFit)

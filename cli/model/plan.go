@@ -83,7 +83,7 @@ the weights are quantised and nothing is left to do.`,
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
 				term.CommandLine(withDevice(c, p, withTokens(c, withReference(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...)...))
 		}
-		return errors.Join(missed(p), nothingLeft(p))
+		return errors.Join(missed(p), nothingLeft(m, p))
 	},
 }
 
@@ -116,14 +116,6 @@ func missed(p *plan.Plan) error {
 	}
 	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",
 		exit.ErrShort, term.Plural(n, "layer", "layers"), remedy)
-}
-
-// nothingLeft is errShort where a plan does nothing because weights are quantised.
-func nothingLeft(p *plan.Plan) error {
-	if !p.NothingLeft() {
-		return nil
-	}
-	return fmt.Errorf("%w: nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged", exit.ErrShort)
 }
 
 // layoutOf is the model's layout for tables; nil where the family is not known.

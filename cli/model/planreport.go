@@ -37,6 +37,9 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	if note := noSaving(p, total); note != "" {
 		term.Remark(w, "note", note)
 	}
+	if warning := lowSNR(p); warning != "" {
+		term.Remark(w, "warning", warning)
+	}
 	printSearch(w, p)
 	printExact(w, p)
 	printReference(w, p)

@@ -6,7 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -38,4 +42,30 @@ func endings(names []string) (list []string) {
 		}
 	}
 	return list
+}
+
+// nothingLeft is errShort where a plan does nothing because weights are quantised.
+func nothingLeft(m *weights.Model, p *plan.Plan) error {
+	switch {
+	case !p.NothingLeft() || missed(p) != nil:
+		return nil
+	case p.Request.MinSNR != nil && changesCodes(m, p):
+		return fmt.Errorf("%w: no change that these passes make to a quantised weight keeps an output SNR of %g dB: lower --min-snr", exit.ErrShort, *p.Request.MinSNR)
+	}
+	return fmt.Errorf("%w: nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged", exit.ErrShort)
+}
+
+// changesCodes reports whether a pass that was asked for can change codes of the model.
+func changesCodes(m *weights.Model, p *plan.Plan) bool {
+	d, err := quant.Describe(m)
+	passes, unknown := transform.ParsePasses(strings.Join(p.Request.Passes, ","))
+	if err != nil || unknown != nil {
+		return false
+	}
+	for _, c := range passes {
+		if slices.ContainsFunc(d.Weights, func(q *quant.Quantised) bool { return q.CanRead() == nil && c.Fits(q) == "" }) {
+			return true
+		}
+	}
+	return false
 }

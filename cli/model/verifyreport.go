@@ -63,6 +63,9 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	if !r.DropIn {
 		printNotDropIn(w)
 	}
+	if warning := lowSNRFound(r.Report); warning != "" && r.OK {
+		term.Remark(w, "warning", warning)
+	}
 	term.Remarks(w, "problem", r.problems())
 	if r.OK {
 		fmt.Fprintln(w, "ok: every tensor is what the manifest says")

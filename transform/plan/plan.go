@@ -80,6 +80,8 @@ type Prediction struct {
 	// SNR is the output SNR in decibels under the plan, exact; absent where nothing is lost or where it
 	// was not computed because no budget was given.
 	SNR *float64 `json:"snr_db,omitempty"`
+	// SampleSNR is the output SNR in decibels of some of a quantised weight's rows, where no budget had all of them read.
+	SampleSNR *float64 `json:"sample_snr_db,omitempty"`
 	// SourceSNR is the output SNR of the source itself against the reference, where there is one. SNR is against it, too.
 	SourceSNR *float64 `json:"source_snr_db,omitempty"`
 	// Before and After are energies relative to random data of the same scale, predicted from sampled rows.
@@ -92,6 +94,16 @@ type Prediction struct {
 	InputSNR *float64 `json:"input_snr_db,omitempty"`
 	// NonFinite counts NaN and infinite values; absent where no budget had the tensor read to the end.
 	NonFinite int `json:"non_finite,omitempty"`
+}
+
+// LowestSNR is the lowest output SNR that is known of the tensor; nil where none is.
+func (o *Prediction) LowestSNR() (lowest *float64) {
+	for _, snr := range []*float64{o.SNR, o.SampleSNR, o.InputSNR} {
+		if lowest == nil || snr != nil && *snr < *lowest {
+			lowest = snr
+		}
+	}
+	return lowest
 }
 
 // ErrInvalid is the class of errors about a plan's contents.

@@ -96,6 +96,10 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		steps, after, decided = best.steps, best.energy, best.prog
 		decided.Remember()
 		switch {
+		case l.Budget.MinSNR == nil && len(steps) > 0 && decided.Coded() && !decided.Referenced():
+			if err := sampledSNR(ctx, sample, decided, &out); err != nil {
+				return nil, out, err
+			}
 		case l.Budget.MinSNR == nil:
 		case joint:
 			out.InputSNR = finiteOrNil(loss.Decibels())
@@ -104,6 +108,8 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		}
 	case len(explicit) > 0:
 		out.Missed = fmt.Sprintf("%v would lower the output SNR below %g dB", explicit, *l.Budget.MinSNR)
+	case best == nil && l.Base().Referenced():
+		out.Missed = fmt.Sprintf("no choice of codes has an output SNR of %g dB against the reference", *l.Budget.MinSNR)
 	}
 	out.After = &after
 	if l.Base().Referenced() {
@@ -114,6 +120,18 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	decided.Release()
 	l.Decided(decided)
 	return steps, out, nil
+}
+
+// sampledSNR sets the output SNR of what was decided for a quantised layer without a budget: of the whole layer on held-out
+// inputs, or of the sample's rows for inputs of unit variance.
+func sampledSNR(ctx context.Context, sample *pass.Sample, decided *program.Program, out *plan.Prediction) error {
+	loss, err := sample.Loss(ctx, decided)
+	if decided.LossOfWhole() {
+		out.InputSNR = finiteOrNil(loss.Decibels())
+	} else {
+		out.SampleSNR = finiteOrNil(loss.Decibels())
+	}
+	return err
 }
 
 // againstReference sets the output SNRs of a quantised layer and of what was decided for it against the reference: both on

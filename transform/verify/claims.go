@@ -23,12 +23,15 @@ type claims struct {
 	flip   map[string][]bool
 	exp    map[string][]int
 	steps  map[string][]claimed // by tensor
-	snr    map[string]float64   // in dB, claimed by the plan's predictions, by tensor
+	snr    map[string]float64   // in dB, the least that the plan's predictions allow, by tensor
 
 	quantised *quant.Description
 	result    *quant.Description // of the output; nil where no step changes codes
 	made      *quant.Description // of the output, where the plan stores weights in another format; else nil
 }
+
+// sampled is by how many dB a weight's output SNR may be below that of the rows that were sampled for its plan.
+const sampled = 1
 
 // claimed is a step on a tensor.
 type claimed struct {
@@ -82,8 +85,11 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 		}
 	}
 	for _, o := range p.Predictions {
-		if o.SNR != nil {
+		switch {
+		case o.SNR != nil:
 			c.snr[o.Tensor] = *o.SNR
+		case o.SampleSNR != nil:
+			c.snr[o.Tensor] = *o.SampleSNR - sampled
 		}
 	}
 	if c.needsRuntime() == p.DropIn {

@@ -1,0 +1,59 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/verify"
+)
+
+// lowSNR warns of a plan's layers whose output SNR is lower than every recipe allows. It is empty if there are none, or if a
+// budget was given.
+func lowSNR(p *plan.Plan) string {
+	var low lowest
+	for i := range p.Predictions {
+		low.add(&p.Predictions[i], p.Predictions[i].LowestSNR())
+	}
+	return low.text(p.Request)
+}
+
+// lowSNRFound is lowSNR for the output SNRs that verify computed. If errors were handed on to other columns, these SNRs say
+// little, and those of the plan count.
+func lowSNRFound(r *verify.Report) string {
+	if r.Plan == nil {
+		return ""
+	}
+	if transform.Passes.FeedsBack(r.Plan) {
+		return lowSNR(r.Plan)
+	}
+	var low lowest
+	for i := range r.Tensors {
+		if t := &r.Tensors[i]; t.Linear {
+			low.add(&plan.Prediction{}, t.SNR)
+		}
+	}
+	return low.text(r.Plan.Request)
+}
+
+// lowest counts layers whose output SNR is low.
+type lowest struct {
+	layers int
+	snr    *float64
+}
+
+func (l *lowest) add(o *plan.Prediction, snr *float64) {
+	if snr != nil && *snr < transform.LowSNR(o.SourceSNR) {
+		l.layers++
+		l.snr = lower(l.snr, snr)
+	}
+}
+
+func (l *lowest) text(r plan.Request) string {
+	if l.layers == 0 || r.MinSNR != nil || r.MaxLoss != nil {
+		return ""
+	}
+	return fmt.Sprintf("the output SNR of %s is below %g dB, the least that a recipe allows; the lowest is %s. Measure the accuracy with lowtoggle eval, or set a bound with --min-snr",
+		term.Plural(l.layers, "layer", "layers"), transform.LowSNR(nil), term.Decibels(l.snr))
+}
