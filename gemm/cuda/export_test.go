@@ -18,6 +18,9 @@ func NewFakeCard(t *testing.T, free int) FakeCard {
 // Open opens the card until the test ends.
 func (f FakeCard) Open(t *testing.T) *Device { return openFake(t, f.card) }
 
+// Limit gives the card so many bytes of memory, and allocations take their part of it.
+func (f FakeCard) Limit(bytes int) { f.card.limit = uint64(bytes) }
+
 // Fail plants a failure of a driver's or library's function, after so many calls that succeed.
 func (f FakeCard) Fail(call string, after int) { f.card.fail[call] = after }
 

@@ -31,6 +31,7 @@ type card struct {
 	call       time.Duration  // per launch of a graph, of the host's time
 	fail       map[string]int // call name → calls that still succeed
 	free       uint64         // bytes of memory that the driver reports
+	limit      uint64         // bytes of memory in all, of which allocations take their part; 0: free stays as it is
 	lazy       bool           // products compute nothing
 	shared     int            // most bytes of dynamic shared memory of a block
 	ran        func(FakeLaunch)
@@ -149,6 +150,18 @@ func pick[T result | status | int32](ok bool, otherwise T) T {
 	return otherwise
 }
 
+// left is the number of free bytes.
+func (c *card) left() uint64 {
+	if c.limit == 0 {
+		return c.free
+	}
+	left := c.limit
+	for _, m := range c.memory {
+		left -= uint64(len(m))
+	}
+	return left
+}
+
 func bytesAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
 
 // region is the memory at address, of which n bytes must belong to one allocation.
@@ -207,10 +220,10 @@ func (c *card) driver(a *api) {
 		c.now = max(c.now, c.busyUntil)
 		return pick[result](c.ok("cuCtxSynchronize") && c.recording == 0, 900)
 	}
-	a.cuMemGetInfo = func(free, total *uint64) result { *free, *total = c.free, 1<<37; return 0 }
+	a.cuMemGetInfo = func(free, total *uint64) result { *free, *total = c.left(), 1<<37; return 0 }
 	a.cuMemAlloc = func(p *uint64, n uint64) result {
 		var h uintptr
-		if !c.create("cuMemAlloc", &h, "memory") {
+		if c.limit > 0 && n > c.left() || !c.create("cuMemAlloc", &h, "memory") {
 			return errorOutOfMemory
 		}
 		c.next += uintptr(n+255) / 256 * 256 // addresses are multiples of 256

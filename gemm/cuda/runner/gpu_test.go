@@ -345,6 +345,42 @@ func TestGPUHeads(t *testing.T) {
 	}
 }
 
+// TestGPUNotFinite: weights that make activations NaN or infinite are named with their block, where rows pass through all
+// experts, too. A step does not start with them.
+func TestGPUNotFinite(t *testing.T) {
+	device := openGPU(t)
+	for _, c := range []struct {
+		model, tensor string
+		dtype         weights.DType
+		value         float32
+		exact         bool
+		named         string
+	}{
+		{"llama-tiny", "model.layers.1.mlp.down_proj.weight", weights.F32, float32(math.NaN()), true, "model.layers.1.mlp.down_proj.weight"},
+		{"llama-tiny", "model.layers.1.mlp.up_proj.weight", weights.BF16, float32(math.Inf(1)), false, "model.layers.1.mlp.gate_proj.weight"},
+		{"llama-tiny", "model.layers.1.mlp.up_proj.weight", weights.F16, 60000, false, "model.layers.1.mlp."}, // finite, but too large for FP16
+		{"mixtral-tiny", "model.layers.1.block_sparse_moe.gate.weight", weights.BF16, float32(math.NaN()), false, "model.layers.1.block_sparse_moe.gate.weight"},
+		{"mixtral-tiny", "model.layers.1.block_sparse_moe.experts.0.w2.weight", weights.F32, float32(math.NaN()), true, "model.layers.1.block_sparse_moe.experts.0.w2.weight"},
+	} {
+		dir := testmodel.Folder(t, testmodel.Config(t, c.model, ""), synth.Options{Seed: 1, DType: c.dtype})
+		testmodel.Edit(t, dir, func(info weights.Info, data []byte) {
+			if info.Name == c.tensor {
+				format, _ := c.dtype.Format()
+				format.Encode(data, slices.Repeat([]float32{c.value}, len(data)*8/c.dtype.Bits()))
+			}
+		})
+		on, d := load(t, device, dir, runner.Options{Exact: c.exact, Resident: true})
+		_, err := on.Pass(t.Context(), draw(d.Vocab, 40, 2, 9), nil)
+		t.Logf("%v %s of %v: %v", c.dtype, c.tensor, c.value, err)
+		testmodel.WantError(t, err, "block 1", `tensor "`+c.named, "not finite")
+		if !strings.Contains(c.tensor, "experts") { // a step's last tokens may go to other experts
+			_, err = on.NewStep(t.Context(), "step", runner.Work{Sequences: 2, Context: 8, Decode: true}, nil)
+			testmodel.WantError(t, err, "step: ", "not finite")
+		}
+		testmodel.OK(t, on.Close())
+	}
+}
+
 // BenchmarkGPUStep times steps of the model in LOWTOGGLE_STEP_MODEL, a folder.
 func BenchmarkGPUStep(b *testing.B) {
 	dir := os.Getenv("LOWTOGGLE_STEP_MODEL")

@@ -33,24 +33,13 @@ template <typename T> __device__ __forceinline__ float rounded(float x) {
 }
 
 // Sums and maxima over all threads of a block, at most 1024; every thread gets the result.
-__device__ __forceinline__ float block_sum(float x) {
-	__shared__ float part[32];
+template <typename T> __device__ __forceinline__ T block_sum(T x) {
+	__shared__ T part[32];
 	for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
 	__syncthreads();
 	if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
 	__syncthreads();
-	float sum = 0;
-	for (int i = 0; i < (blockDim.x + 31) / 32; i++) sum += part[i];
-	return sum;
-}
-
-__device__ __forceinline__ double block_sum64(double x) {
-	__shared__ double part[32];
-	for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
-	__syncthreads();
-	if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
-	__syncthreads();
-	double sum = 0;
+	T sum = 0;
 	for (int i = 0; i < (blockDim.x + 31) / 32; i++) sum += part[i];
 	return sum;
 }

@@ -13,7 +13,7 @@ __device__ double log_sum(const float *x, int n, float scale, float cap) {
 	top = block_max(top);
 	double sum = 0;
 	for (int i = threadIdx.x; i < n; i += blockDim.x) sum += (double)expf(logit(x[i], scale, cap) - top);
-	return (double)top + log(block_sum64(sum));
+	return (double)top + log(block_sum(sum));
 }
 
 // loss: nats[row] = log Σ exp(y) - y[target]; 0 where the target is negative.
@@ -34,7 +34,7 @@ extern "C" __global__ void divergence(double *kl, const float *p, const float *q
 		double u = logit(a[i], scale, cap), v = logit(b[i], scale, cap);
 		mean += exp(u - logP) * (u - v);
 	}
-	mean = block_sum64(mean);
+	mean = block_sum(mean);
 	if (threadIdx.x == 0) kl[row] = mean + (logQ - logP);
 }
 
