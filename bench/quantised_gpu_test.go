@@ -23,7 +23,9 @@ import (
 
 var (
 	quantisedOut  = flag.String("quantised", "", "measure quantised layers and write the results to this folder")
+	quantisedSim  = flag.Bool("quantised-simulated", false, "run on a simulated card: the figures mean nothing")
 	quantisedTime = flag.Duration("quantised-time", 30*time.Second, "time of each comparison")
+	quantisedRuns = flag.String("quantised-series", "", "series to measure: those whose names contain one of these texts, with commas between")
 	quantisedOnly = flag.String("quantised-patterns", "", "patterns to measure of those whose names contain one of these texts, with commas between")
 )
 
@@ -35,19 +37,27 @@ type quantisedSeries struct {
 	role   cost.Role
 	times  float64 // of the time of a comparison
 	make   func(t *testing.T, rows int) []quantised
+	leave  string // patterns that are not measured
 }
 
 func quantisedSeriesList() []quantisedSeries {
 	channel := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, 1, quantisedCols) }
 	block := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, 128, 128) }
 	tensor := func(t *testing.T, rows int) []quantised { return fp8Patterns(t, rows, rows, quantisedCols) }
+	passes := func(format string) func(*testing.T, int) []quantised {
+		return func(t *testing.T, rows int) []quantised { return passPatterns(t, format, rows) }
+	}
 	return []quantisedSeries{
-		{"int4-prefill", arith.BF16, 4096, cost.Stationary, 1.6, int4Patterns},
-		{"int4-decode", arith.BF16, 16, cost.Stationary, 1, int4Patterns},
-		{"fp8-tensor-decode", arith.FP8, 16, cost.Stationary, 1, tensor},
-		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, 1, block},
-		{"fp8-block-decode", arith.FP8, 16, cost.Stationary, 1, block},
-		{"fp8-channel-prefill", arith.FP8, 4096, cost.Streaming, 1, channel},
+		{"int4-prefill", arith.BF16, 4096, cost.Stationary, 1.6, int4Patterns, ""},
+		{"int4-decode", arith.BF16, 16, cost.Stationary, 1, int4Patterns, ""},
+		{"fp8-tensor-decode", arith.FP8, 16, cost.Stationary, 1, tensor, ""},
+		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, 1, block, ""},
+		{"fp8-block-decode", arith.FP8, 16, cost.Stationary, 1, block, ""},
+		{"fp8-channel-prefill", arith.FP8, 4096, cost.Streaming, 1, channel, ""},
+		{"passes-channel-decode", arith.FP8, 16, cost.Stationary, 0.93, passes("fp8"), "grid"},
+		{"passes-channel-prefill", arith.FP8, 4096, cost.Streaming, 1, passes("fp8"), "round,grid,zero"},
+		{"passes-block-prefill", arith.FP8, 4096, cost.Streaming, 1, passes("fp8-block"), "round,grid,zero"},
+		{"passes-block-decode", arith.FP8, 16, cost.Stationary, 0.93, passes("fp8-block"), "zero"},
 	}
 }
 
@@ -75,12 +85,20 @@ func (s quantisedSeries) product(x gemm.Matrix, q quantised) cuda.Product {
 	}
 }
 
+// names reports whether a list of texts, with commas between, has one that the name contains.
+func names(list, name string) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(text string) bool { return strings.Contains(name, text) })
+}
+
 // TestGPUQuantisedEnergy measures quantised layers. It skips without -quantised.
 func TestGPUQuantisedEnergy(t *testing.T) {
 	if *quantisedOut == "" {
 		t.Skip("-quantised FOLDER measures")
 	}
 	m, err := measure.Open(0)
+	if *quantisedSim {
+		m, err = measure.Simulated(power.DefaultSim()), nil
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,21 +107,27 @@ func TestGPUQuantisedEnergy(t *testing.T) {
 	var selfTest *power.SelfTest
 	for _, s := range quantisedSeriesList() {
 		kind := s.name[:strings.LastIndex(s.name, "-")]
+		if !names(*quantisedRuns, s.name) {
+			continue
+		}
 		if made[kind] == nil {
 			made[kind] = s.make(t, quantisedRows)
 		}
 		var all []measure.Candidate
 		x := s.activations(t)
 		for i, q := range made[kind] {
-			chosen := func(text string) bool { return strings.Contains(q.name, text) }
-			if i > 0 && !slices.ContainsFunc(strings.Split(*quantisedOnly, ","), chosen) {
+			if i > 0 && (!names(*quantisedOnly, q.name) || s.leave != "" && names(s.leave, q.name)) {
 				continue
 			}
 			all = append(all, measure.Candidate{Name: fmt.Sprintf("%s, %.1f dB", q.name, q.snr), Products: []cuda.Product{s.product(x, q)}})
 		}
-		o := measure.Options{Cold: s.tokens == cost.DecodeTokens, Meter: power.Options{
-			Time: time.Duration(s.times * float64(*quantisedTime)), WarmUp: 4 * time.Second, Window: 500 * time.Millisecond, CapSettle: 500 * time.Millisecond, SelfTest: selfTest,
-			Date: time.Now().UTC(), Command: strings.Join(os.Args, " "),
+		settle := 150 * time.Millisecond
+		if s.tokens > cost.DecodeTokens {
+			settle = 250 * time.Millisecond // at the power cap
+		}
+		o := measure.Options{Cold: s.tokens == cost.DecodeTokens, Slots: 2, Meter: power.Options{
+			Time: time.Duration(s.times * float64(*quantisedTime)), WarmUp: 3 * time.Second, Window: 500 * time.Millisecond, Settle: settle,
+			CapSettle: 500 * time.Millisecond, SelfTest: selfTest, Date: time.Now().UTC(), Command: strings.Join(os.Args, " "),
 		}}
 		r, err := measure.Compare(t.Context(), m, all[0], all[1:], o)
 		if err != nil {

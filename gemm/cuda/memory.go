@@ -134,12 +134,13 @@ func (d *Device) poison(address uint64, bytes int) error {
 type arena struct {
 	device    *Device
 	addresses []uint64
+	sizes     []int // in bytes
 }
 
 func (a *arena) alloc(bytes int) (uint64, error) {
 	address, err := a.device.alloc(bytes)
 	if err == nil {
-		a.addresses = append(a.addresses, address)
+		a.addresses, a.sizes = append(a.addresses, address), append(a.sizes, bytes)
 	}
 	return address, err
 }
@@ -206,6 +207,6 @@ func (a *arena) free() error {
 	for _, address := range a.addresses {
 		errs = append(errs, a.device.free(address))
 	}
-	a.addresses = nil
+	a.addresses, a.sizes = nil, nil
 	return errors.Join(errs...)
 }

@@ -191,7 +191,6 @@ func (d *Device) Clear(at Address, bytes int) error {
 // Memory is memory of the card that is freed all at once. Its methods must be called within [Device.Do].
 type Memory struct {
 	arena
-	sizes []int // of the allocations
 	bytes int64
 }
 
@@ -203,7 +202,7 @@ func (d *Device) NewMemory() *Memory { return &Memory{arena: arena{device: d}} }
 func (m *Memory) Alloc(bytes int) (Address, error) {
 	at, err := m.alloc(bytes)
 	if err == nil {
-		m.sizes, m.bytes = append(m.sizes, bytes), m.bytes+int64(bytes)
+		m.bytes += int64(bytes)
 	}
 	return Address(at), err
 }
@@ -213,7 +212,7 @@ func (m *Memory) Bytes() int64 { return m.bytes }
 
 // Free frees everything.
 func (m *Memory) Free() error {
-	m.sizes, m.bytes = nil, 0
+	m.bytes = 0
 	return m.free()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
@@ -46,6 +47,30 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 	}
 	return nil
+}
+
+// Copy overwrites the operands with those of another batch of the same products and options. Kernels, graph and addresses
+// stay. Neither batch may be running. If the card fails, the contents of the operands are undefined.
+func (b *Batch) Copy(from *Batch) error {
+	if len(b.layers) != len(from.layers) || !slices.Equal(b.memory.sizes, from.memory.sizes) {
+		return fmt.Errorf("batch %s: its products or options are not those of batch %s", b.name, from.name)
+	}
+	for i, l := range b.layers {
+		if err := l.sameForm(from.layers[i].W); err != nil {
+			return fmt.Errorf("batch %s: %s: %w", b.name, l.Name, err)
+		}
+	}
+	for i, l := range from.layers {
+		b.layers[i].Product, b.layers[i].scales = l.Product, l.scales
+	}
+	return b.device.thread.do(func() error {
+		for i, to := range b.memory.addresses {
+			if err := b.device.duplicate(to, from.memory.addresses[i], b.memory.sizes[i]); err != nil {
+				return fmt.Errorf("batch %s: %w", b.name, err)
+			}
+		}
+		return nil
+	})
 }
 
 // sameForm returns an error for weights of another form of scales or codes, which need another kernel.

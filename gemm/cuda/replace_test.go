@@ -3,6 +3,8 @@ package cuda
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,5 +68,48 @@ func TestReplaceRefuses(t *testing.T) {
 	defer whole.Close()
 	if err := whole.Replace(ctx, 0, x, w); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestCopy multiplies by another batch's operands and scales at the batch's own addresses, in every copy.
+func TestCopy(t *testing.T) {
+	for _, o := range []Options{{Repeat: 1}, {Repeat: 1, Cold: true, Stack: 3}} {
+		d := openFake(t, newCard(t))
+		make := func(seed uint64) *Batch {
+			var products []Product
+			for i, p := range small {
+				x, w := operands(p, seed+uint64(i))
+				products = append(products, Product{Name: fmt.Sprint("layer ", i), Problem: p, X: x, W: w})
+			}
+			b, err := d.NewBatch(t.Context(), "test", products, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		b, from := make(1), make(100)
+		if err := b.Copy(from); err != nil {
+			t.Fatal(err)
+		}
+		for i, l := range b.layers {
+			if !slices.Equal(l.W.Data, from.layers[i].W.Data) || l.w[0] == from.layers[i].w[0] {
+				t.Fatalf("layer %d has other weights, or the other batch's addresses", i)
+			}
+			for k, at := range l.w {
+				l.w[0] = at // what Check multiplies by
+				if _, err := b.check(l, true); err != nil {
+					t.Errorf("%+v: product %d, copy %d: %v", o, i, k, err)
+				}
+			}
+		}
+		other := batch(t, d, Options{Repeat: 1}, small[0])
+		if err := b.Copy(other); err == nil || err.Error() != "batch test: its products or options are not those of batch test" {
+			t.Error(err)
+		}
+		for _, b := range []*Batch{b, from, other} {
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -25,6 +25,10 @@ type Options struct {
 	// smaller than 32 MB on average, all are stacked equally, because kernel launches would otherwise
 	// dominate. Default: false.
 	Cold bool
+	// Slots is the number of places in the card's memory where all candidates are measured, one place a block. Every
+	// candidate has the same addresses then, and the ratios are free of their effects. Default 0: each candidate keeps
+	// its own memory.
+	Slots int
 	// Meter's Clock and Self are replaced by the machine's.
 	Meter power.Options
 	// Progress is told of candidates that are on the card and checked, the null among them, and then of the
@@ -73,10 +77,12 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	}
 	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack}
 	var batches []Batch
+	shared := &slots{}
 	defer func() {
 		if ctx.Err() != nil && r.Result != nil {
 			return // closing would wait for the card's queue; the machine's Close frees the memory
 		}
+		shared.close()
 		for _, b := range batches {
 			_ = b.Close() // the machine's Close frees the memory in any case
 		}
@@ -89,18 +95,24 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		}
 		batches = append(batches, b)
 		on.Repeat = repeats(batches[0]) // executions of all candidates have the same number of passes
-		found, err := b.Check(ctx)
+		if i == 0 {
+			shared, err = newSlots(ctx, m, o.Slots, c.Products, on)
+		}
+		if err != nil {
+			return nil, roomFor(err, len(all)+o.Slots, baseline)
+		}
+		load, found, err := shared.add(ctx, b)
 		if err != nil {
 			return nil, err
 		}
 		r.check(found)
 		switch i {
 		case 0:
-			loads.Baseline = b
+			loads.Baseline = load
 		case 1:
-			loads.Null = b
+			loads.Null = load
 		default:
-			loads.Variants = append(loads.Variants, b)
+			loads.Variants = append(loads.Variants, load)
 		}
 		if o.Progress != nil {
 			o.Progress(Event{Stage: "prepare", Done: int64(i + 1), Total: int64(len(all))})
@@ -109,6 +121,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if o.Ready != nil {
 		o.Ready()
 	}
+	loads.Arrangements, loads.Arrange = o.Slots, shared.arrange
 	first := batches[0]
 	r.describe(baseline.Products, first)
 	o.Meter.Clock, o.Meter.Self = m.Clock(), os.Getpid()

@@ -52,10 +52,14 @@ func (g *gpu) Platform() *cuda.Info {
 func (g *gpu) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
 	b, err := g.device.NewBatch(ctx, name, products, o)
 	if err != nil {
-		return nil, err // not a nil *cuda.Batch in an interface
+		return nil, err
 	}
-	return b, nil
+	return gpuBatch{b}, nil
 }
+
+type gpuBatch struct{ *cuda.Batch }
+
+func (b gpuBatch) Copy(from Batch) error { return b.Batch.Copy(from.(gpuBatch).Batch) }
 
 func (g *gpu) NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error) {
 	b, err := g.device.NewMix(ctx, name, products, traffic, o)

@@ -41,6 +41,8 @@ type Batch interface {
 	Check(ctx context.Context) ([]gemm.Deviation, error)
 	// Replace replaces a product's operands; see [cuda.Batch.Replace].
 	Replace(ctx context.Context, product int, x, w gemm.Matrix) error
+	// Copy takes over the operands of another batch of the same machine; see [cuda.Batch.Copy].
+	Copy(from Batch) error
 	// Kernels are the products' kernels; empty if unknown.
 	Kernels() []cuda.Kernel
 	// Passes is the number of passes through all products in one execution.

@@ -16,7 +16,7 @@ import (
 type simulated struct {
 	card      *power.Sim
 	addresses float64 // see [power.SimOptions].Addresses
-	loaded    *int    // whole models
+	loaded    *int    // whole models and batches
 }
 
 // Simulated is a machine without a GPU, for tests and trials. In virtual time, its card draws more power the
@@ -67,6 +67,12 @@ func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err err
 	return k, nil
 }
 
+// nextPlace is the factor by which the addresses of the next model or batch change its power.
+func (s simulated) nextPlace() float64 {
+	defer func() { *s.loaded++ }()
+	return 1 + s.addresses*float64(1-*s.loaded%3)
+}
+
 func (s simulated) NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error) {
 	b, err := s.newBatch(ctx, name, products, nil, o)
 	if err != nil {
@@ -87,7 +93,7 @@ func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Pr
 	if len(products)+len(traffic) == 0 {
 		return nil, fmt.Errorf("batch %s: no products and no traffic", name)
 	}
-	b := &simBatch{name: name, products: slices.Clone(products), traffic: slices.Clone(traffic), stack: max(1, o.Stack), copies: 1}
+	b := &simBatch{name: name, products: slices.Clone(products), traffic: slices.Clone(traffic), stack: max(1, o.Stack), copies: 1, place: s.nextPlace()}
 	k, err := b.draw(ctx)
 	if err != nil {
 		return nil, err
@@ -127,7 +133,7 @@ func (b *simBatch) draw(ctx context.Context) (power.SimKernel, error) {
 		}
 		add(k)
 	}
-	sum.Watts /= sum.Seconds
+	sum.Watts *= b.place / sum.Seconds
 	sum.Memory /= sum.Seconds
 	return sum, nil
 }
@@ -153,9 +159,20 @@ type simBatch struct {
 	products              []cuda.Product
 	traffic               []cuda.Traffic
 	stack, copies, passes int
+	place                 float64 // factor of the power, by the addresses
 }
 
 func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
+
+// Copy takes the other's power, but for the effect of the addresses.
+func (b *simBatch) Copy(from Batch) error {
+	b.products = slices.Clone(from.(*simBatch).products)
+	k, err := b.draw(context.Background())
+	if err == nil {
+		b.Draw(k.Watts, k.Memory)
+	}
+	return err
+}
 
 // Replace sets the power of the new operands.
 func (b *simBatch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {

@@ -79,8 +79,7 @@ func (s simulated) NewRunner(ctx context.Context, m *weights.Model, layout *arch
 	if longest > d.Limit {
 		return nil, fmt.Errorf("sequences of %d tokens: the model takes at most %d", longest, d.Limit)
 	}
-	r := &simRunner{card: s.card, place: 1 + s.addresses*float64(1-*s.loaded%3)}
-	*s.loaded++
+	r := &simRunner{card: s.card, place: s.nextPlace()}
 	err = weights.Guard(m.Dir, func() error {
 		for _, l := range d.Layers() {
 			if err := ctx.Err(); err != nil {
