@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -111,17 +110,8 @@ func TestProfilesAgree(t *testing.T) {
 
 // TestPowerPage checks that the tables of docs/power.md agree with the recorded profiles.
 func TestPowerPage(t *testing.T) {
-	const path, begin, end = "../docs/power.md", "<!-- profiles: go test ./bench -run PowerPage -update -->\n", "<!-- end of profiles -->\n"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no %s", path, begin)
-	}
-	goldenfile.Same(t, path, []byte(before+begin+profileTables(profiledProducts(t))+end+after))
+	goldenfile.SameBetween(t, "../docs/power.md", "<!-- profiles: go test ./bench -run PowerPage -update -->\n", "<!-- end of profiles -->\n",
+		profileTables(profiledProducts(t)))
 }
 
 // profileTables prints power over time, and the differences of two measurements.

@@ -4,6 +4,7 @@ package goldenfile
 import (
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,4 +28,19 @@ func Same(t testing.TB, path string, want []byte) {
 	if diff := cmp.Diff(string(have), string(want)); diff != "" {
 		t.Errorf("%s is stale; run go test -run %s -update in the test's folder:\n%s", path, t.Name(), diff)
 	}
+}
+
+// SameBetween reports a file whose text between two marks differs from want.
+func SameBetween(t testing.TB, path, begin, end, want string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no %s", path, begin)
+	}
+	Same(t, path, []byte(before+begin+want+end+after))
 }
