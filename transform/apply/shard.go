@@ -25,23 +25,19 @@ import (
 // chunkBytes is about how many bytes of the result a worker computes at a time.
 const chunkBytes = 1 << 20
 
-// chunk is a piece of a shard's data section: bytes copied from the source, or rows computed by a program.
+// chunk is a piece of a shard's data section.
 type chunk struct {
-	raw         []byte           // copied, if prog is nil
-	prog        *program.Program // computes rows [first, first+rows); nil: raw is copied
-	part        int              // which tensor of the program's weight the shard holds
-	first, rows int
-	out         []byte
-	err         error
-	done        chan struct{}
-	readers     atomic.Int32 // how many of the writer and the digest still need out
+	size int
+	// fill computes the bytes in a buffer of that size. It may return fewer.
+	fill    func(out []byte) ([]byte, error)
+	out     []byte
+	err     error
+	done    chan struct{}
+	readers atomic.Int32 // how many of the writer and the digest still need out
 }
 
-func (c *chunk) size() int {
-	if c.prog == nil {
-		return len(c.raw)
-	}
-	return c.rows * c.prog.RowBytes()
+func newChunk(size int, fill func(out []byte) ([]byte, error)) *chunk {
+	return &chunk{size: size, fill: fill, done: make(chan struct{})}
 }
 
 // shardWriter writes one output shard.
@@ -53,9 +49,10 @@ type shardWriter struct {
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
-	small    map[quant.Place][]byte // tensors whose codes are written, and which follow them
-	kept     int                    // bytes of small
-	at       map[quant.Place]int    // of places; nil until it is needed
+	small    map[quant.Place][]byte       // tensors whose codes are written, and which follow them
+	rows     map[*quant.Weight]*codedRows // of which one tensor is sent, and the other one follows
+	kept     int                          // bytes of small and rows, about
+	at       map[quant.Place]int          // of places; nil until it is needed
 }
 
 // extra is a tensor that only the result has.
@@ -132,7 +129,10 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 	for range w.workers {
 		g.Go(func() error {
 			for c := range work {
-				c.err = weights.Guard(w.src.Path, func() error { return c.compute(buffers) })
+				c.err = weights.Guard(w.src.Path, func() (err error) {
+					c.out, err = c.fill(buffers.get(c.size))
+					return err
+				})
 				close(c.done)
 			}
 			return nil
@@ -165,7 +165,7 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 // release gives the buffer back once its last reader is done.
 func (c *chunk) release(buffers *buffers) {
 	if c.readers.Add(-1) == 0 {
-		buffers.put(c.out, c.size())
+		buffers.put(c.out, c.size)
 	}
 }
 
@@ -213,8 +213,7 @@ func (b *buffers) put(buf []byte, n int) {
 // cut divides the shard's data section into chunks and sends each to the workers and to the writer, in order.
 func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered chan<- *chunk) error {
 	send := func(c *chunk) error {
-		c.done = make(chan struct{})
-		if err := buffers.reserve(ctx, c.size()); err != nil {
+		if err := buffers.reserve(ctx, c.size); err != nil {
 			return err
 		}
 		select {
@@ -237,9 +236,9 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			if err := buffers.reserve(ctx, n); err != nil {
 				return err
 			}
-			out := buffers.get(n)
-			copy(out, b)
-			c := &chunk{raw: out, out: out, done: make(chan struct{})}
+			c := newChunk(n, nil)
+			c.out = buffers.get(n)
+			copy(c.out, b)
 			close(c.done)
 			select {
 			case ordered <- c:
@@ -257,7 +256,7 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 		if p == nil {
 			for raw := place.Tensor().Data; len(raw) > 0; {
 				n := min(len(raw), chunkBytes)
-				if err := send(&chunk{raw: raw[:n]}); err != nil {
+				if err := send(copied(raw[:n])); err != nil {
 					return err
 				}
 				raw = raw[n:]
@@ -265,7 +264,13 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 			continue
 		}
 		if p.Coded() {
-			if err := w.cutCodes(ctx, p, place, sendCopy); err != nil {
+			var err error
+			if rows := rowsOf(p, place); rows > 0 {
+				err = w.sendRows(p, place, rows, send)
+			} else {
+				err = w.cutCodes(ctx, p, place, sendCopy)
+			}
+			if err != nil {
 				return err
 			}
 			continue
@@ -280,7 +285,7 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 	return nil
 }
 
-// mostKept bounds the bytes of scales that wait for their turn, where they could be computed again.
+// mostKept bounds what waits for its turn and could be computed again.
 const mostKept = 16 << 20
 
 // follows reports whether n bytes of scales that follow their weight's codes in the shard may wait for their turn.
@@ -373,7 +378,7 @@ func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send fun
 	step := max(1, chunkBytes/max(1, p.RowBytes())/unit) * unit
 	var sent []*chunk
 	for first := 0; first < p.Rows && p.Cols > 0; first += step {
-		c := &chunk{prog: p, part: place.Part, first: first, rows: min(step, p.Rows-first)}
+		c := computed(p, place.Part, first, min(step, p.Rows-first))
 		if err := send(c); err != nil {
 			return err
 		}
@@ -388,24 +393,24 @@ func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send fun
 	return nil
 }
 
-// compute writes the chunk's bytes into a buffer of its own. Bytes that do not change are copied too, so that a read
-// fault of the mapped source is an error here.
-func (c *chunk) compute(buffers *buffers) error {
-	c.out = buffers.get(c.size())
-	if c.prog == nil {
-		copy(c.out, c.raw)
-		return nil
-	}
-	c.prog.Run(c.out, c.first, c.rows)
-	stored := 0 // bytes of this part; never more than those of the values
-	err := c.prog.Source.StoreRows(c.first, c.out, func(part int, _ int64, b []byte) error {
-		if part == c.part {
-			stored += copy(c.out[stored:], b)
-		}
-		return nil
+// copied is a chunk of bytes that do not change. They are copied, so that a read fault of the mapped source is an error here.
+func copied(raw []byte) *chunk {
+	return newChunk(len(raw), func(out []byte) ([]byte, error) { return out[:copy(out, raw)], nil })
+}
+
+// computed is a chunk of rows [first, first+rows) of a program's result, as one part of its weight stores them.
+func computed(p *program.Program, part, first, rows int) *chunk {
+	return newChunk(rows*p.RowBytes(), func(out []byte) ([]byte, error) {
+		p.Run(out, first, rows)
+		stored := 0 // bytes of this part; never more than those of the values
+		err := p.Source.StoreRows(first, out, func(of int, _ int64, b []byte) error {
+			if of == part {
+				stored += copy(out[stored:], b)
+			}
+			return nil
+		})
+		return out[:stored], err
 	})
-	c.out = c.out[:stored]
-	return err
 }
 
 // drain writes finished chunks in order and sends them to the digest.

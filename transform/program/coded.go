@@ -20,6 +20,7 @@ type coded struct {
 	operand  weights.DType
 	hessians Hessians // nil if the errors of all inputs have equal weight
 	damp     float64
+	books    *books // of rows that are chosen by themselves
 
 	mu    sync.Mutex
 	done  []*quant.Matrix // by expert; nil before Prepare
@@ -34,7 +35,7 @@ func newCoded(p *Program, ops []Operation, h Hessians) (*coded, error) {
 	if p.Source.Quantised == nil || len(ops) == 0 {
 		return nil, nil
 	}
-	c := &coded{weight: p.Source.Quantised, operand: p.Source.Quantised.Operand()}
+	c := &coded{weight: p.Source.Quantised, operand: p.Source.Quantised.Operand(), books: newBooks()}
 	changes := false
 	for _, o := range ops {
 		if o.Codes == nil && o.Damp == 0 {
@@ -96,7 +97,7 @@ func (p *Program) HasNoEffect(ctx context.Context, workers int) (bool, error) {
 	}
 	without := p.Untouched()
 	if p.Source.Quantised.Make != nil { // compare with a choice by the same arithmetic
-		without.reference, without.coded = p.reference, &coded{weight: p.coded.weight, operand: p.coded.operand}
+		without.reference, without.coded = p.reference, &coded{weight: p.coded.weight, operand: p.coded.operand, books: newBooks()}
 	}
 	for expert := range p.Source.Quantised.Experts() {
 		want, err := without.Recoded(ctx, expert, true, workers)
@@ -113,7 +114,7 @@ func (p *Program) HasNoEffect(ctx context.Context, workers int) (bool, error) {
 
 // recode chooses codes and scales for all rows of an expert.
 func (c *coded) recode(ctx context.Context, p *Program, src *quant.Matrix, expert int, codes bool, workers int) (*quant.Matrix, error) {
-	r := newRecoder(c.rule, c.operand, src)
+	r := newRecoder(c.rule, c.operand, src, src.Codes)
 	r.target = p.target(expert * src.N)
 	var f *rounding.Factor
 	if !c.alone() {
@@ -237,16 +238,23 @@ func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	if b := q.Rows(expert, row, 1).Block[0]; b > 1 {
 		first, last = row/b*b, min((row+n+b-1)/b*b, p.perExpert())
 	}
-	r := newRecoder(p.coded.rule, p.coded.operand, q.Rows(expert, first, last-first))
-	r.target = p.target(expert*p.perExpert() + first)
-	ctx := context.Background() // without feedback, only its end is an error
-	if err := r.rescale(ctx, 1); err != nil {
-		panic(err)
-	}
-	if err := r.chooseAlone(ctx, row-first, row-first+n, 1); err != nil {
+	r := p.rowsRecoder(expert, first, last-first)
+	r.out.Codes = make([]byte, (last-first)*p.Cols)
+	if err := r.chooseAlone(context.Background(), row-first, row-first+n, 1); err != nil {
 		panic(err)
 	}
 	return r.out, row - first
+}
+
+// rowsRecoder makes the recoder of rows [first, first+n) of an expert, which share no scales with others, and chooses the
+// scales. It has no place for codes yet.
+func (p *Program) rowsRecoder(expert, first, n int) *recoder {
+	r := newRecoder(p.coded.rule, p.coded.operand, p.Source.Quantised.Rows(expert, first, n), nil)
+	r.books, r.target = p.coded.books, p.target(expert*p.perExpert()+first)
+	if err := r.rescale(context.Background(), 1); err != nil { // without feedback, only the end of ctx is an error
+		panic(err)
+	}
+	return r
 }
 
 // runCoded writes rows of the result's values.

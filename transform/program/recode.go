@@ -52,18 +52,25 @@ type recoder struct {
 	Recoding
 	operand weights.DType
 	src     *quant.Matrix
-	out     *quant.Matrix // its codes may have the places of src's
+	out     *quant.Matrix
 	// target writes the values that row n should have; nil: those of src.
 	target func(dst []float32, n int)
 	weight []float64 // of squared errors, by column; nil: ones
 	scale  float64   // see rounding.Loss.Scale; needed with Lambda
 	groups [][]int32 // columns of each group, where src.Group is set
 
-	mu    sync.Mutex
-	books []*rounding.CodeBook
-	index map[bookKey]uint16
-	which []uint16 // by scale
+	*books
+	which []uint16 // the book under each scale
 }
+
+// books are the code books of one recoder, or of several that choose without prices.
+type books struct {
+	mu    sync.Mutex
+	list  []*rounding.CodeBook
+	index map[bookKey]uint16
+}
+
+func newBooks() *books { return &books{index: map[bookKey]uint16{}} }
 
 // bookKey identifies the codes that are allowed under a scale: multiples of 2^step, for integers counted from a zero point.
 type bookKey struct {
@@ -75,9 +82,11 @@ const (
 	onlyZero = math.MaxInt32 // no other code is a multiple
 )
 
-func newRecoder(r Recoding, operand weights.DType, src *quant.Matrix) *recoder {
-	c := &recoder{Recoding: r, operand: operand, src: src, index: map[bookKey]uint16{}}
+// newRecoder makes a recoder that writes new codes to dst, which may be src's.
+func newRecoder(r Recoding, operand weights.DType, src *quant.Matrix, dst []byte) *recoder {
+	c := &recoder{Recoding: r, operand: operand, src: src, books: newBooks()}
 	out := *src
+	out.Codes = dst
 	out.Scales = append([]float32(nil), src.Scales...)
 	c.out = &out
 	c.which = make([]uint16, len(src.Scales))
@@ -139,15 +148,17 @@ func (c *recoder) bookOf(k bookKey) uint16 {
 	if c.Lambda > 0 {
 		b = b.Priced(c.price, c.Lambda)
 	}
-	i = uint16(len(c.books))
-	c.books, c.index[k] = append(c.books, b), i
+	i = uint16(len(c.list))
+	c.list, c.index[k] = append(c.list, b), i
 	return i
 }
 
-func (c *recoder) book(i uint16) *rounding.CodeBook {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.books[i]
+func (b *books) book(i uint16) *rounding.CodeBook { return b.all()[i] }
+
+func (b *books) all() []*rounding.CodeBook {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.list
 }
 
 func (c *recoder) allowed(code byte, k bookKey) bool {
@@ -241,7 +252,7 @@ func (c *recoder) eachBlock(ctx context.Context, workers int, do func(w *recodeW
 // chooser is the chooser of the new codes under the new scales.
 func (c *recoder) chooser() *rounding.Codes {
 	m := c.out
-	r := &rounding.Codes{Books: c.books, Which: c.which, Scales: make([]float32, len(m.Scales)), Zeros: m.Zeros, Zero: float32(m.Book.Zero),
+	r := &rounding.Codes{Books: c.all(), Which: c.which, Scales: make([]float32, len(m.Scales)), Zeros: m.Zeros, Zero: float32(m.Book.Zero),
 		Rows: m.Block[0], Groups: m.Columns(), Group: m.Group, Lambda: c.Lambda, Scale: c.scale}
 	for i, s := range m.Scales {
 		if r.Scales[i] = c.effective(s); r.Scales[i] == 0 {

@@ -19,7 +19,7 @@ func TestScaleOfZero(t *testing.T) {
 			}
 			tried++
 			m.Scales[1] = 0
-			c := newRecoder(rules, weights.BF16, m)
+			c := newRecoder(rules, weights.BF16, m, m.Codes)
 			c.target = func(dst []float32, n int) {
 				for k := range dst {
 					dst[k] = 1e30 * float32(n-k)

@@ -28,7 +28,7 @@ func TestSquares(t *testing.T) {
 		}
 		columns := (m.K + m.Block[1] - 1) / m.Block[1]
 		m.Scales = make([]float32, (m.N+m.Block[0]-1)/m.Block[0]*columns)
-		w := &recodeWorker{recoder: newRecoder(Recoding{}, d, m)}
+		w := &recodeWorker{recoder: newRecoder(Recoding{}, d, m, nil)}
 		g := rapid.IntRange(0, columns-1).Draw(t, "group")
 		last := min(m.Block[0], m.N)
 		if !w.addSquares(0, last, g) {

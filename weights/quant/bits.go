@@ -2,6 +2,7 @@ package quant
 
 import (
 	"encoding/binary"
+	"math"
 )
 
 var little = binary.LittleEndian
@@ -305,6 +306,9 @@ func flipHighBits(dst, data []byte) {
 
 // below reports whether all codes are below a power of two.
 func below(codes []byte, limit int) bool {
+	if limit > math.MaxUint8 {
+		return true
+	}
 	n := len(codes) / 8 * 8
 	var all uint64
 	for i := 0; i < n; i += 8 {

@@ -45,6 +45,47 @@ func (w *Quantised) Encode(m *Matrix, expert int, store func(part int, at int64,
 	return nil
 }
 
+// RowUnit returns the number of outputs that share scales, where the tensors have rows for outputs that share no bytes with
+// others. Such rows can be encoded alone; see [Quantised.EncodeRows]. It returns 0 for other layouts.
+func (w *Quantised) RowUnit() int {
+	st, err := w.storage()
+	if err != nil || w.Make != nil || st.codes == alongColumn || st.codes == inAWQ || st.scales.shared || st.scales.transposed {
+		return 0
+	}
+	return st.block[0]
+}
+
+// RowSizes returns the bytes of an output in the tensor of codes, and of a row of scales, where RowUnit is not 0.
+func (w *Quantised) RowSizes() (codes, scales int) {
+	st, _ := w.storage()
+	return st.rowBytes(), st.columns * st.book.ScaleType.Bits() / 8
+}
+
+// EncodeRows encodes rows from first on, a multiple of RowUnit: a matrix as Rows gave it, with other codes and scales. It writes
+// bytes of the tensor of codes to codes, and those of the tensor of scales to scales; nil: they are not asked for.
+func (w *Quantised) EncodeRows(m *Matrix, expert, first int, codes, scales []byte) error {
+	st, err := w.storage()
+	if err != nil {
+		return err
+	}
+	e := &encoder{w: w, st: st, m: m, expert: expert}
+	switch {
+	case len(codes) == 0:
+	case st.codes == inBytes && &codes[0] == &m.Codes[0]: // they are in place
+	case st.codes == inBytes:
+		copy(codes, m.Codes)
+	default:
+		e.packRows(codes, (expert*st.n+first)*st.rowBytes(), m.Codes)
+	}
+	if len(scales) == 0 {
+		return nil
+	}
+	if bad := encodeFloats(scales, m.Scales, w.Tensors[st.scales.part].DType); bad >= 0 {
+		return e.badScale(st.scales.part, m.Scales[bad])
+	}
+	return nil
+}
+
 // encoder is the state of one call of Encode.
 type encoder struct {
 	w      *Quantised
@@ -180,7 +221,7 @@ func (e *encoder) floats(f field, values []float32) error {
 	t := e.w.Tensors[f.part]
 	b := make([]byte, len(values)*t.DType.Bits()/8)
 	if bad := encodeFloats(b, values, t.DType); bad >= 0 {
-		return fmt.Errorf("weight %q: the scale %v is not a value of type %s", e.w.Name, values[bad], t.DType)
+		return e.badScale(f.part, values[bad])
 	}
 	if f.shared && e.expert > 0 {
 		if len(t.Data) > 0 && string(t.Data) != string(b) {
@@ -189,6 +230,10 @@ func (e *encoder) floats(f field, values []float32) error {
 		return nil
 	}
 	return e.store(f.part, int64(e.st.at(f, e.expert, len(b))), b)
+}
+
+func (e *encoder) badScale(part int, v float32) error {
+	return fmt.Errorf("weight %q: the scale %v is not a value of type %s", e.w.Name, v, e.w.Tensors[part].DType)
 }
 
 // zeros stores the zero points.

@@ -67,7 +67,8 @@ func (w *Quantised) Check() error {
 }
 
 // Rows returns n rows of an expert's matrix from first on, for a weight that can be read (see [Quantised.CanRead]). Codes of
-// other rows are not read. It checks no values; see [Quantised.Check].
+// other rows are not read. Codes that are stored as they are lie in the mapped file: they are read-only, and read under
+// [weights.Guard]. It checks no values; see [Quantised.Check].
 func (w *Quantised) Rows(expert, first, n int) *Matrix {
 	st, err := w.readable()
 	if err != nil {
@@ -76,7 +77,7 @@ func (w *Quantised) Rows(expert, first, n int) *Matrix {
 	return w.window(st, expert, first, n)
 }
 
-// window reads n rows from first on. It checks nothing; inputs whose group is out of range belong to group 0.
+// window is Rows where the storage is known. It checks nothing; inputs whose group is out of range belong to group 0.
 func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
 	if w.Make != nil {
 		from, to := first/st.block[0]*st.block[0], min(ceil(first+n, st.block[0])*st.block[0], st.n)
@@ -84,8 +85,13 @@ func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
 		m.N, m.skip, m.Codes = n, first-from, m.Codes[(first-from)*st.k:(first-from+n)*st.k]
 		return &m
 	}
-	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, skip: first % st.block[0], Codes: make([]byte, n*st.k)}
-	w.readCodes(st, m.Codes, expert, first, n)
+	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, skip: first % st.block[0]}
+	if st.codes == inBytes {
+		m.Codes = w.Tensors[0].Data[(expert*st.n+first)*st.k:][:n*st.k:n*st.k]
+	} else {
+		m.Codes = make([]byte, n*st.k)
+		w.readCodes(st, m.Codes, expert, first, n)
+	}
 	w.readScales(st, m, expert, first/st.block[0], ceil(first+n, st.block[0]))
 	return m
 }

@@ -50,8 +50,36 @@ func recoded(t *testing.T, name string, m *weights.Model, d *quant.Description) 
 				t.Errorf("%s: %s: part %d, %s: other bytes", name, w.Name, i, x.Name)
 			}
 		}
+		recodedByRows(t, name, w)
 	}
 	return n
+}
+
+// recodedByRows reads rows of a weight and encodes them unchanged, if its layout allows that.
+func recodedByRows(t *testing.T, name string, w *quant.Quantised) {
+	t.Helper()
+	unit := w.RowUnit()
+	if unit == 0 {
+		return
+	}
+	codeSize, scaleSize := w.RowSizes()
+	var codes, scales []byte
+	for expert := range w.Experts() {
+		n := w.Shape[len(w.Shape)-2]
+		for first := 0; first < n; first += 3 * unit {
+			m := w.Rows(expert, first, min(3*unit, n-first))
+			c, s := make([]byte, m.N*codeSize), make([]byte, (m.N-1)/unit*scaleSize+scaleSize)
+			if err := w.EncodeRows(m, expert, first, c, s); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			codes, scales = append(codes, c...), append(scales, s...)
+		}
+	}
+	for _, x := range w.Tensors {
+		if x.Role == quant.Codes && !bytes.Equal(codes, x.Data) || x.Role == quant.Scales && !bytes.Equal(scales, x.Data) {
+			t.Errorf("%s: %s: rows of %s: other bytes", name, w.Name, x.Name)
+		}
+	}
 }
 
 // TestEncodeGivesTheSameBytes: of every layout that can be read, with codes and scales in different shards.
