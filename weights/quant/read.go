@@ -87,7 +87,7 @@ func (w *Quantised) window(st *storage, expert, first, n int) *Matrix {
 	}
 	m := &Matrix{Book: st.book, N: n, K: st.k, Block: st.block, skip: first % st.block[0]}
 	if st.codes == inBytes {
-		m.Codes = w.Tensors[0].Data[(expert*st.n+first)*st.k:][:n*st.k:n*st.k]
+		m.Codes = w.Tensors[0].Data[(expert*st.n+first)*st.k:][: n*st.k : n*st.k]
 	} else {
 		m.Codes = make([]byte, n*st.k)
 		w.readCodes(st, m.Codes, expert, first, n)
