@@ -26,6 +26,8 @@ type Product struct {
 	K    int        `json:"k"`
 	Role Role       `json:"role"`           // of w
 	Cold bool       `json:"cold,omitempty"` // w is read from memory every time, as in decoding
+	// Kernel multiplies quantised weights; empty for cuBLASLt's products with others.
+	Kernel Kernel `json:"-"`
 }
 
 // Calibration is everything that is known about a card: its facts, measurements, and the models fitted to them.

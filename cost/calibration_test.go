@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,7 +153,7 @@ func TestUnknownTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, x := drawn(t, "zeros", weights.F32, 64, 64, 1)
-	for _, p := range []Product{{M: 64, N: 64, K: 64}, {Type: arith.TF32, M: 64, N: 64, K: 64}, {Type: arith.FP32, M: 64, N: 64, K: 64, Cold: true}} {
+	for _, p := range []Product{{M: 64, N: 64, K: 64}, {Type: arith.TF32, M: 64, N: 64, K: 64}, {Type: arith.TF32, M: 64, N: 64, K: 64, Cold: true}} {
 		if _, err := c.Predict(t.Context(), p, x, x); err == nil || !strings.Contains(err.Error(), "only bf16") {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -162,6 +163,10 @@ func TestUnknownTypes(t *testing.T) {
 	e, err := c.Energy(t.Context(), w, Stationary, Workload{Decode: 1})
 	if err != nil || !strings.Contains(e.Calibration, "bf16 applied to F32") {
 		t.Errorf("%+v, %v", e, err)
+	}
+	p, err := c.Predict(t.Context(), Product{Type: arith.FP32, M: 64, N: 64, K: 64, Cold: true}, x, x)
+	if err != nil || p.Calibration != e.Calibration || p.Joules != nil || !slices.Contains(p.Warnings, "fp32 was not calibrated with weights from memory: the model of bf16 stands in") {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
@@ -197,7 +202,7 @@ func TestCeiling(t *testing.T) {
 	}
 	for _, l := range []Workload{{Prefill: 1}, {Decode: 1}, {Prefill: 0.5, Decode: 0.5}} {
 		for _, role := range []Role{Stationary, Streaming} {
-			v, err := c.Ceiling(weights.BF16, 8192, 8192, role, l)
+			v, err := c.Ceiling(Multiplied{Operand: weights.BF16}, 8192, 8192, role, l)
 			if err != nil || !(v > 0.5 && v < 0.8) {
 				t.Errorf("%v %v: %v, %v", role, l, v, err)
 			}

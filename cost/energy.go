@@ -44,26 +44,19 @@ func (c *Calibration) Energy(ctx context.Context, w Weights, role Role, l Worklo
 	if err != nil {
 		return e, err
 	}
-	for _, part := range []struct {
-		share  float64
-		tokens int
-		cold   bool
-	}{{l.Prefill, PrefillTokens, false}, {l.Decode, DecodeTokens, true}} {
-		if part.share == 0 {
-			continue
-		}
+	for _, part := range l.phases() {
 		model, typ, widen := c.modelOf(w.DType, part.cold)
 		if model == nil {
 			return e, c.unknown(Product{Type: typeOf(w.DType), Cold: part.cold})
 		}
-		p := Product{Type: typ, M: part.tokens, N: m.rows, K: m.k, Role: role, Cold: part.cold}
+		p := w.product(Product{Type: typ, M: part.tokens, N: m.rows, K: m.k, Role: role, Cold: part.cold})
 		x := operandMatrix(m.f, p.M, p.K, c.inputs(m.f, p))
 		r, err := c.predict(ctx, model, p, layerTiles, x, m)
 		if err != nil {
 			return e, err
 		}
 		if widen {
-			e.Calibration = fmt.Sprintf("%s, %s applied to %s", c.label(), typ, w.DType)
+			e.Calibration = c.applied(typ, w.DType)
 		}
 		half := part.share * (r.Interval[1] - r.Relative) * (1 + truth(widen))
 		e.Relative += part.share * r.Relative
@@ -108,13 +101,23 @@ func (c *Calibration) modelOf(d weights.DType, cold bool) (m *Model, typ arith.T
 }
 
 // Ceiling returns the relative energy of weights w[N,K] that are all zero. No change of weights saves more.
-func (c *Calibration) Ceiling(d weights.DType, n, k int, role Role, l Workload) (float64, error) {
-	f, ok := d.Format()
+func (c *Calibration) Ceiling(m Multiplied, n, k int, role Role, l Workload) (float64, error) {
+	f, ok := m.Operand.Format()
 	if !ok {
-		return 0, fmt.Errorf("products by %s cannot be predicted", d)
+		return 0, fmt.Errorf("products by %s cannot be predicted", m.Operand)
 	}
-	w := Weights{DType: d, Rows: n, Cols: k, Bands: []Band{{Data: make([]byte, min(n, bandRows)*k*f.Bits/8)}}}
-	e, err := c.Energy(context.Background(), w, role, l)
+	zeros := func(d weights.DType, cols, bits int) Weights {
+		return Weights{DType: d, Rows: n, Cols: cols, Bands: []Band{{Data: make([]byte, min(n, bandRows)*cols*bits/8)}}}
+	}
+	w := zeros(m.Operand, k, f.Bits)
+	w.Format = m.Format
+	var e Estimate
+	var err error
+	if m.Packed {
+		e, err = c.DequantisedEnergy(context.Background(), w, zeros(weights.F8E4M3, k/2, 8), role, l)
+	} else {
+		e, err = c.Energy(context.Background(), w, role, l)
+	}
 	return e.Relative, err
 }
 

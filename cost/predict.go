@@ -29,7 +29,8 @@ type Prediction struct {
 
 // Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
 // samples of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if
-// the weights come from memory. A type that is not calibrated is an error that lists those that are.
+// the weights come from memory. If a type was calibrated only for weights that do not come from memory, BF16's model stands
+// in, as in [Calibration.Energy]. Another type that is not calibrated is an error that lists those that are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
 	if !p.Type.Valid() {
 		return Prediction{}, c.unknown(p)
@@ -39,11 +40,27 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 		return Prediction{}, fmt.Errorf("a product of %d×%d×%d: every dimension must be at least 1", p.M, p.N, p.K)
 	}
 	p.Cold = p.Cold && p.M <= c.Facts.Kernels.MemoryBoundTokens
-	m := c.model(p.Type, p.Cold)
-	if m == nil {
+	a, b := operandMatrix(f, p.M, p.K, x), operandMatrix(f, p.N, p.K, w)
+	if m := c.model(p.Type, p.Cold); m != nil {
+		return c.predict(ctx, m, p, sampleTiles, a, b)
+	}
+	m, typ, _ := c.modelOf(p.Type.Operand(), p.Cold)
+	if m == nil || c.model(p.Type, false) == nil {
 		return Prediction{}, c.unknown(p)
 	}
-	return c.predict(ctx, m, p, sampleTiles, operandMatrix(f, p.M, p.K, x), operandMatrix(f, p.N, p.K, w))
+	warning := fmt.Sprintf("%s was not calibrated with weights from memory: the model of %s stands in", p.Type, typ)
+	p.Type = typ
+	r, err := c.predict(ctx, m, p, sampleTiles, a, b)
+	half := r.Interval[1] - r.Relative
+	return Prediction{
+		Relative: r.Relative, Interval: [2]float64{r.Relative - 2*half, r.Relative + 2*half}, RelativeTime: r.RelativeTime, SamplingError: r.SamplingError,
+		Calibration: c.applied(typ, f.DType), Warnings: append(r.Warnings, warning),
+	}, err
+}
+
+// applied is the label of a prediction by the model of another type.
+func (c *Calibration) applied(typ arith.Type, to weights.DType) string {
+	return fmt.Sprintf("%s, %s applied to %s", c.label(), typ, to)
 }
 
 func (c *Calibration) unknown(p Product) error {
@@ -143,7 +160,7 @@ func (k *Kernels) shareOfProducts(p Product) float64 {
 // roleInside is the weights' role in the multipliers. With far more tokens than outputs the library streams the
 // tokens, whichever operand they are.
 func (k *Kernels) roleInside(p Product) Role {
-	if !p.Cold && p.M >= k.StreamedTokensRatio*p.N {
+	if library := p.Kernel == "" || p.Kernel == CuBLASLt; library && !p.Cold && p.M >= k.StreamedTokensRatio*p.N {
 		return Stationary
 	}
 	return p.Role

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Weights are a sample for a prediction: bands of a stored matrix.
@@ -16,10 +17,20 @@ type Weights struct {
 	Rows, Cols int
 	// Bands are at least one, in order, and do not overlap.
 	Bands []Band
+	// Format of quantised weights: their kernel decides their role; see [Kernel.Role]. Default: unquantised.
+	Format *quant.Format
 	// Scale is the root mean square of the random weights that an Estimate is relative to; 0: that of these
 	// weights. Estimates before and after a multiplication by a power of two are comparable only with the
 	// same Scale.
 	Scale float64
+}
+
+// product returns a product with the kernel and the role of quantised weights.
+func (w Weights) product(p Product) Product {
+	if w.Format != nil {
+		p.Role, p.Kernel, _ = p.Kernel.Role(*w.Format, w.DType, p.M) // every format has a usual kernel
+	}
+	return p
 }
 
 // RMS returns the root mean square of a sample of the finite weights. It is the scale of random weights if

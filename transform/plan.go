@@ -174,6 +174,7 @@ func (p *planner) planLayers(ctx context.Context) error {
 		return err
 	}
 	p.noteCodes(layers, lossy)
+	p.plan.Kernels = kernelsOf(layers, p.opt.Role, p.opt.Workload)
 	if p.opt.Budget.MaxLoss != nil {
 		return p.spend(ctx, layers, lossy)
 	}
@@ -191,6 +192,19 @@ func (p *planner) planLayers(ctx context.Context) error {
 		p.noteKept(layers, lossy, steps, predictions)
 	}
 	return err
+}
+
+// kernelsOf describes the kernels that layers' predictions assume.
+func kernelsOf(layers []*pass.Layer, role cost.Role, load cost.Workload) []string {
+	var list []cost.Multiplied
+	for _, l := range layers {
+		m := cost.Multiplied{Operand: l.Format.DType}
+		if q := l.Codes(); q != nil {
+			m.Format = &q.Format
+		}
+		list = append(list, m)
+	}
+	return cost.AssumedKernels(list, role, load)
 }
 
 // noteKept says which requests left all codes and scales of quantised layers as they were.

@@ -59,7 +59,10 @@ func (q *request) title(c measure.Candidate) string {
 	first := c.Products[0].Problem
 	what := first.String()
 	if n := len(c.Products); n > 1 {
-		what = fmt.Sprintf("%d layers, %d tokens, %v %v", n, first.M, first.Type, q.Role)
+		what = fmt.Sprintf("%d layers, %d tokens", n, first.M)
+		if len(c.Kernels) == 0 {
+			what += fmt.Sprintf(", %v %v", first.Type, q.Role)
+		}
 	}
 	if q.cold {
 		what += ", weights from memory"

@@ -32,7 +32,7 @@ var productFlags = []cli.Flag{
 	xFlag,
 	&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M if --w is a tensor", DefaultText: "8192 each"},
 	&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in", DefaultText: "the tensor's, or bf16"},
-	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "the weights' `ROLE`, or streaming", DefaultText: "stationary"},
+	&cli.StringFlag{Name: "role", Value: "stationary", Usage: "`ROLE` of unquantised weights", DefaultText: "stationary"},
 	&cli.BoolFlag{Name: "cold", Usage: "read the weights from memory, as decoding does", DisableDefaultText: true},
 	kernelFlag,
 }

@@ -79,7 +79,10 @@ func (f *predictRequest) title(all []predict.Prediction) string {
 	first := p.Layers[0].Problem
 	what := first.String()
 	if p.Count > 1 {
-		what = fmt.Sprintf("%d layers, %d tokens, %v %v", p.Count, first.M, first.Type, f.Role)
+		what = fmt.Sprintf("%d layers, %d tokens", p.Count, first.M)
+		if len(p.Kernels) == 0 {
+			what += fmt.Sprintf(", %v %v", first.Type, f.Role)
+		}
 	}
 	for _, q := range all[1:] {
 		if q.Count != p.Count || q.Layers[0].Problem != first {

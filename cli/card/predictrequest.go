@@ -37,7 +37,7 @@ func readPredict(c *cli.Context) (*predictRequest, error) {
 		}
 	}
 	if name := c.String("kernel"); name != "" {
-		if f.kernel, err = operand.ParseKernel(name); err != nil {
+		if f.kernel, err = cost.ParseKernel(name); err != nil {
 			return nil, exit.Usage(fmt.Errorf("--kernel: %w", err))
 		}
 	}

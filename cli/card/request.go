@@ -25,12 +25,12 @@ type request struct {
 	flag.Options
 	w, x    operand.Source // x of no text: the default of the type
 	against []operand.Source
-	dtype   arith.Type     // 0: as the weights are stored
-	m       int            // tokens; 0: as many as x has, or those of prefill
-	shape   *gemm.Problem  // of patterns; nil: the weights have their own
-	cold    bool           // read the weights from memory
-	kernel  operand.Kernel // of quantised layers; empty: the usual ones
-	onCard  bool           // for a card, not for predictions
+	dtype   arith.Type    // 0: as the weights are stored
+	m       int           // tokens; 0: as many as x has, or those of prefill
+	shape   *gemm.Problem // of patterns; nil: the weights have their own
+	cold    bool          // read the weights from memory
+	kernel  cost.Kernel   // of quantised layers; empty: the usual ones
+	onCard  bool          // for a card, not for predictions
 	seed    uint64
 	meter   power.Options
 	set     *operand.Set // once operands were made
@@ -115,7 +115,7 @@ func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 	q := &request{Options: o, seed: c.Uint64("seed"), onCard: true}
 	if name := c.String("kernel"); name != "" {
 		var err error
-		if q.kernel, err = operand.ParseKernel(name); err != nil {
+		if q.kernel, err = cost.ParseKernel(name); err != nil {
 			return nil, exit.Usage(fmt.Errorf("--kernel: %w", err))
 		}
 	}

@@ -165,6 +165,7 @@ type convertJSON struct {
 	Seconds   float64           `json:"seconds"`
 	Shards    []plan.Shard      `json:"shards"`
 	Predicted *predict.Ratio    `json:"predicted,omitempty"`
+	Kernels   []string          `json:"kernels,omitempty"`   // that the prediction assumes
 	Quantised []quant.Copied    `json:"quantised,omitempty"` // copied byte for byte
 	Tensors   []plan.Prediction `json:"tensors"`
 	Notes     []string          `json:"notes,omitempty"`
@@ -184,7 +185,7 @@ func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.D
 	if leavesAdapters(m, man.Plan) {
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
-	return convertJSON{out, man.DropIn, sizeOf(m, out, man), took.Seconds(), man.Shards, total, man.Plan.Quantised,
+	return convertJSON{out, man.DropIn, sizeOf(m, out, man), took.Seconds(), man.Shards, total, man.Plan.Kernels, man.Plan.Quantised,
 		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil}
 }
 

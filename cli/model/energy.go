@@ -17,8 +17,23 @@ func ratioChange(r *predict.Ratio) string {
 	return term.Change(r.Relative)
 }
 
-// printRatio prints a prediction as a sentence.
-func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Role) {
-	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy for %s, weights %s: %s predicted, between %s and %s (%s)", load, role,
+// printRatio prints a prediction as a sentence, and the kernels that it assumes.
+func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Role, kernels []string) {
+	fmt.Fprint(w, term.Wrap(fmt.Sprintf("energy for %s: %s predicted, between %s and %s (%s)", products(load, role, kernels),
 		term.Change(r.Relative), term.Change(r.Interval[0]), term.Change(r.Interval[1]), r.Calibration), "", "  ", term.Width))
+	printKernels(w, kernels)
+}
+
+// products names the products that an energy is of. The kernels of quantised layers say the roles.
+func products(load cost.Workload, role cost.Role, kernels []string) string {
+	if len(kernels) > 0 {
+		return load.String()
+	}
+	return fmt.Sprintf("%s, weights %s", load, role)
+}
+
+func printKernels(w io.Writer, kernels []string) {
+	for _, k := range kernels {
+		term.Remark(w, "kernel", k+" (assumed)")
+	}
 }

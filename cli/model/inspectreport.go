@@ -38,9 +38,10 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	}
 	term.Remark(w, "energy", "predicted energy of matrix products by these weights, relative to random normal weights")
 	if c := r.Ceiling; c != nil {
-		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights would change the energy for %s, weights %s, by %s (%s); no "+
-			"conversion saves more", r.workload, r.role, term.Change(c.Relative), c.Calibration))
+		term.Remark(w, "ceiling", fmt.Sprintf("all-zero weights would change the energy by %s for %s (%s); no "+
+			"conversion saves more", term.Change(c.Relative), products(r.workload, r.role, r.Kernels), c.Calibration))
 	}
+	printKernels(w, r.Kernels)
 	if r.NotWorthIt != "" {
 		term.Remark(w, "not worth it", r.NotWorthIt)
 	}

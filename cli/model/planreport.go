@@ -32,7 +32,7 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 		fmt.Fprintln(w)
 	}
 	if total != nil {
-		printRatio(w, total, p.Request.Workload, p.Request.Role)
+		printRatio(w, total, p.Request.Workload, p.Request.Role, p.Kernels)
 	}
 	if note := noSaving(p, total); note != "" {
 		term.Remark(w, "note", note)

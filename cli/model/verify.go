@@ -148,6 +148,8 @@ type verifyJSON struct {
 
 type energyJSON struct {
 	Predicted *predict.Ratio `json:"predicted,omitempty"`
+	// Kernels are those that Predicted assumes for a model with quantised layers.
+	Kernels []string `json:"kernels,omitempty"`
 	// RelativeTo is what Predicted is relative to; empty: the source.
 	RelativeTo string               `json:"predicted_relative_to,omitempty"`
 	Measured   *measure.ModelReport `json:"measured,omitempty"`
@@ -198,7 +200,7 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*ver
 		return nil, err
 	}
 	if total != nil {
-		r.Energy = &energyJSON{Predicted: total, RelativeTo: baseline}
+		r.Energy = &energyJSON{Predicted: total, Kernels: predict.Kernels(changes, o.Role, o.Workload), RelativeTo: baseline}
 	}
 	return r, nil
 }

@@ -47,7 +47,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		term.Remark(w, "loss", "not measured: pass --tokens "+r.tokens+" to measure it")
 	}
 	if r.Energy != nil && r.Energy.Predicted != nil {
-		printRatio(w, r.Energy.Predicted, r.workload, r.role)
+		printRatio(w, r.Energy.Predicted, r.workload, r.role, r.Energy.Kernels)
 		if r.Energy.RelativeTo != "" {
 			term.Remark(w, "note", "the predicted energy is relative to "+r.Energy.RelativeTo)
 		}

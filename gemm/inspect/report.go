@@ -32,6 +32,8 @@ type Report struct {
 	Blocked []arch.Blocked `json:"blocked,omitempty"`
 	Adapter *Adapter       `json:"adapter,omitempty"`
 	Ceiling *Ceiling       `json:"ceiling,omitempty"`
+	// Kernels are those that predictions of a model with quantised layers assume; see [cost.AssumedKernels].
+	Kernels []string `json:"kernels,omitempty"`
 	// NotWorthIt is the reason why a conversion could save at most 1 % of the energy; empty if there is none.
 	NotWorthIt string `json:"not_worth_it,omitempty"`
 }
@@ -89,8 +91,19 @@ type Ceiling struct {
 
 // layerShape groups linear layers that use the same energy if all their weights are zero.
 type layerShape struct {
-	dtype           weights.DType
+	dtype           weights.DType // that the tensor cores read
 	outputs, inputs int
+	format          quant.Format // of a quantised layer, else zero
+	packed          bool         // see [cost.Multiplied]
+}
+
+// multiplied tells how such layers are multiplied.
+func (l *layerShape) multiplied() cost.Multiplied {
+	m := cost.Multiplied{Operand: l.dtype, Packed: l.packed}
+	if l.format != (quant.Format{}) {
+		m.Format = &l.format
+	}
+	return m
 }
 
 func shapeOf(t weights.Info, outAxis int) layerShape {
@@ -98,7 +111,7 @@ func shapeOf(t weights.Info, outAxis int) layerShape {
 	if outAxis == 1 {
 		rows, cols = cols, rows
 	}
-	return layerShape{t.DType, rows, cols}
+	return layerShape{dtype: t.DType, outputs: rows, inputs: cols}
 }
 
 // add adds a tensor to the report.
@@ -134,6 +147,23 @@ func (t *Total) addLayer(e *cost.Estimate, elements int, layer layerShape) {
 	t.layers[layer] += elements
 }
 
+// shapes are those of all linear layers, in an order of their own.
+func (t *Total) shapes() []layerShape {
+	return slices.SortedFunc(maps.Keys(t.layers), func(a, b layerShape) int {
+		return cmp.Or(cmp.Compare(a.dtype, b.dtype), cmp.Compare(a.outputs, b.outputs), cmp.Compare(a.inputs, b.inputs),
+			cmp.Compare(a.format.String(), b.format.String()))
+	})
+}
+
+// kernels describes the kernels that the predictions assume.
+func (t *Total) kernels(o Options) []string {
+	var list []cost.Multiplied
+	for _, l := range t.shapes() {
+		list = append(list, l.multiplied())
+	}
+	return cost.AssumedKernels(list, o.Role, o.Workload)
+}
+
 // worthwhile is the smallest share, of energy or of weights, that makes a conversion worth while.
 const worthwhile = 0.01
 
@@ -143,9 +173,7 @@ func (r *Report) conclude(zeros func(layerShape) (float64, error)) error {
 	tot := r.Total
 	if e := tot.Energy; e != nil {
 		r.Ceiling = &Ceiling{Calibration: e.Calibration}
-		for _, l := range slices.SortedFunc(maps.Keys(tot.layers), func(a, b layerShape) int {
-			return cmp.Or(cmp.Compare(a.dtype, b.dtype), cmp.Compare(a.outputs, b.outputs), cmp.Compare(a.inputs, b.inputs))
-		}) {
+		for _, l := range tot.shapes() {
 			least, err := zeros(l)
 			if err != nil {
 				return err

@@ -58,6 +58,7 @@ func quantisedWeights(ctx context.Context, layout *arch.Layout, q *quant.Descrip
 			one.Predicted = &e
 		}
 		one.layer = shapeOf(weights.Info{DType: w.Operand(), Shape: one.Shape}, layout.OutAxis(w.Name))
+		one.layer.format, one.layer.packed = w.Format, w.Dequantised()
 		for expert := range w.Experts() {
 			one.Name = w.Name
 			if w.Experts() > 1 {

@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // Product is y[M,N] = x[M,K]·w[N,K]ᵀ with a layer's weights w. Both operands are in the product's type.
@@ -18,10 +19,35 @@ type Product struct {
 	Layer   string
 	Problem gemm.Problem
 	X, W    *Matrix
-	// Kernel describes the kernel that multiplies a quantised layer; empty for others.
-	Kernel string
+	// Kernel describes the kernel that multiplies a quantised layer; empty for others. Assumed is that kernel, or empty for
+	// lowtoggle's own.
+	Kernel  string
+	Assumed cost.Kernel
+	// Format is that of a quantised layer; nil for others.
+	Format *quant.Format
 	// Codes are the packed codes [N, K/2] of a layer whose four-bit codes a kernel dequantises, two in a byte; nil for others.
 	Codes *Matrix
+}
+
+// SameKernel reports whether two products are multiplied by the same kernel from codes of the same kind, or both are
+// unquantised.
+func (p Product) SameKernel(other Product) bool {
+	if p.Format == nil || other.Format == nil {
+		return p.Format == other.Format
+	}
+	return p.Assumed == other.Assumed && p.Format.Codes == other.Format.Codes && p.Format.Per == other.Format.Per && p.Format.Block == other.Format.Block
+}
+
+// Multiplication describes the kernel, also of an unquantised layer.
+func (p Product) Multiplication() string {
+	if p.Kernel != "" {
+		return p.Kernel
+	}
+	role := cost.Stationary
+	if p.Problem.Streaming {
+		role = cost.Streaming
+	}
+	return fmt.Sprintf("%s: unquantised layers, %s", cost.CuBLASLt, role.Slot())
 }
 
 // Whole returns both operands with all elements. Layers that share their activations share x's memory. Operands may
@@ -108,11 +134,11 @@ func (s *Set) product(ctx context.Context, l, scale Layer, m int) (p Product, er
 	p.W = l.W.fit(typ.Operand(), scale.W)
 	p.Problem = gemm.Problem{M: p.X.Rows, N: p.W.Rows, K: p.W.Cols, Type: typ, Streaming: s.options.Streaming}
 	if l.Format != nil && l.W.DType == typ.Operand() {
-		role, kernel, err := s.options.kernel(*l.Format, typ, p.X.Rows)
-		if err != nil {
+		var role cost.Role
+		if role, p.Assumed, p.Kernel, err = s.options.kernel(*l.Format, typ, p.X.Rows); err != nil {
 			return p, fmt.Errorf("%s: %w", l.Name, err)
 		}
-		p.Problem.Streaming, p.Kernel = role == cost.Streaming, kernel
+		p.Problem.Streaming, p.Format = role == cost.Streaming, l.Format
 		p.Codes = l.packed()
 	}
 	if err := p.Problem.Validate(); err != nil {

@@ -44,7 +44,7 @@ type Options struct {
 	Quantised bool
 	// Kernel is assumed for quantised layers: it decides which operand their weights are. Default: the kernels that vLLM runs
 	// on Hopper.
-	Kernel Kernel
+	Kernel cost.Kernel
 	// OnCard says that the products are for package cuda. Its dequantising kernel takes weights of four bits as the A
 	// operand. Default: products are for predictions.
 	OnCard bool

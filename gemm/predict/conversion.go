@@ -54,6 +54,19 @@ func Conversion(ctx context.Context, c *cost.Calibration, changes []Change, o Co
 	return total.Known(), nil
 }
 
+// Kernels describes the kernels that predictions of layers assume; see [cost.AssumedKernels].
+func Kernels(changes []Change, role cost.Role, load cost.Workload) []string {
+	var list []cost.Multiplied
+	for _, l := range changes {
+		if l.Codes != nil {
+			list = append(list, cost.Multiplied{Operand: l.Codes.Before.Operand(), Format: &l.Codes.Before.Format})
+		} else {
+			list = append(list, cost.Multiplied{Operand: l.Before.DType})
+		}
+	}
+	return cost.AssumedKernels(list, role, load)
+}
+
 func (l *Change) len() int {
 	if l.Codes != nil {
 		return l.Codes.len()

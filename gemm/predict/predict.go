@@ -127,6 +127,7 @@ type dequantiser interface {
 // product predicts a product.
 func product(ctx context.Context, by Predictor, p operand.Product, cold bool) (cost.Prediction, error) {
 	q := costProduct(p.Problem, cold)
+	q.Kernel = p.Assumed
 	if d, ok := by.(dequantiser); ok && p.Codes != nil {
 		return d.PredictDequantised(ctx, q, p.X.Block, p.W.Block, p.Codes.Block)
 	}
@@ -148,6 +149,10 @@ func comparable(first, s operand.Source, w, other []operand.Product) error {
 		return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number: %w", first.Text, len(w), s.Text, len(other), ErrNotComparable)
 	}
 	for i := range w {
+		if !w[i].SameKernel(other[i]) {
+			return fmt.Errorf("%s (%s) and %s (%s) run in different kernels, and each prediction is relative to random weights in its own kernel: %w",
+				first.Text, w[i].Multiplication(), s.Text, other[i].Multiplication(), ErrNotComparable)
+		}
 		if w[i].Problem != other[i].Problem {
 			return fmt.Errorf("%s is %v, and %s of %s is %v: %w",
 				other[i].Layer, other[i].Problem, w[i].Layer, first.Text, w[i].Problem, ErrNotComparable)

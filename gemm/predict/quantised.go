@@ -40,7 +40,7 @@ func Quantised(ctx context.Context, c *cost.Calibration, w, like *quant.Quantise
 // sampleOf is [cost.SampleOf] of a quantised weight. Experts lie one after another.
 func sampleOf(w *quant.Quantised, outAxis int) (cost.Weights, error) {
 	d := len(w.Shape)
-	s := cost.Weights{DType: w.Operand(), OutAxis: outAxis, Rows: w.Experts() * w.Shape[d-2], Cols: w.Shape[d-1]}
+	s := cost.Weights{DType: w.Operand(), Format: &w.Format, OutAxis: outAxis, Rows: w.Experts() * w.Shape[d-2], Cols: w.Shape[d-1]}
 	for _, r := range cost.SampleRows(s.Rows, s.Cols, 1) {
 		data, err := w.OperandRows(r[0], r[1]-r[0])
 		if err != nil {

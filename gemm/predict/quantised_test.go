@@ -49,3 +49,24 @@ func TestQuantisedConversion(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelDecidesRole: the role that is asked for does not change the prediction of a quantised layer.
+func TestKernelDecidesRole(t *testing.T) {
+	c, err := cost.FindCalibration("h200")
+	testmodel.OK(t, err)
+	for _, q := range testmodel.Quantisations {
+		if q.Name != "compressed fp8 channel" && q.Name != "pack-quantized" {
+			continue
+		}
+		d, err := quant.Describe(testmodel.Open(t, testmodel.Quantised(t, q, testmodel.With{})))
+		testmodel.OK(t, err)
+		w, _ := d.Weight("model.layers.0.mlp.up_proj.weight")
+		a, err := predict.Quantised(t.Context(), c, w, w, 0, cost.Stationary, cost.DefaultWorkload)
+		testmodel.OK(t, err)
+		b, err := predict.Quantised(t.Context(), c, w, w, 0, cost.Streaming, cost.DefaultWorkload)
+		testmodel.OK(t, err)
+		if a != b {
+			t.Errorf("%s: %v stationary, %v streaming", q.Name, a, b)
+		}
+	}
+}

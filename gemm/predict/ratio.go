@@ -1,6 +1,10 @@
 package predict
 
-import "github.com/lowtoggle/lowtoggle/cost"
+import (
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+)
 
 // Ratio is the predicted energy of many layers together, after a conversion relative to before. The weight of a layer is
 // its number of weights, to which its multiplications are proportional. The zero value has no layers.
@@ -23,12 +27,20 @@ func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	change := after.Relative/before.Relative - 1
 	full := (after.Interval[1] - after.Interval[0]) / 2
 	r.half += w * min(full, max(change, -change))
-	r.Calibration = after.Calibration
+	r.Calibration = fuller(r.Calibration, after.Calibration)
 	if r.weights > 0 {
 		r.Relative = r.after / r.before
 		h := r.half / r.weights
 		r.Interval = [2]float64{r.Relative - h, r.Relative + h}
 	}
+}
+
+// fuller returns the label of a calibration that says more: a type's model may be applied to another type in some layers.
+func fuller(a, b string) string {
+	if strings.HasPrefix(b, a) {
+		return b
+	}
+	return a
 }
 
 // Known returns r, or nil if no layer was added.

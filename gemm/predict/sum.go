@@ -14,8 +14,9 @@ func sum(layers []Layer) cost.Prediction {
 		return layers[0].Prediction
 	}
 	energy, time := base(layers)
-	s := cost.Prediction{Calibration: layers[0].Calibration}
+	var s cost.Prediction
 	for i, l := range layers {
+		s.Calibration = fuller(s.Calibration, l.Calibration)
 		share := energy[i] / total(energy)
 		s.Relative += share * l.Relative
 		s.Interval[0] += share * l.Interval[0]

@@ -45,6 +45,9 @@ func (s *Sample) Energy(ctx context.Context, p *program.Program) (e cost.Estimat
 // energyOf is Energy after a change of the operand.
 func (s *Sample) energyOf(ctx context.Context, p *program.Program, change program.Op) (e cost.Estimate, err error) {
 	w := cost.Weights{DType: p.OperandDType(), OutAxis: p.OutAxis, Rows: p.Rows, Cols: p.Cols}
+	if p.Coded() {
+		w.Format = &p.Source.Quantised.Format
+	}
 	f, _ := w.DType.Format()
 	rest := s.data
 	for _, r := range s.ranges {

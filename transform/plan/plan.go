@@ -30,6 +30,8 @@ type Plan struct {
 	Request Request `json:"request"`
 	// Quantised are the tensors of quantised weights, which are copied byte for byte.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
+	// Kernels are those that predictions of a model with quantised layers assume; see [cost.AssumedKernels].
+	Kernels []string `json:"kernels,omitempty"`
 	// Search is what the search for a budget of loss did; nil without one.
 	Search *Search `json:"found,omitempty"`
 	// Steps are in the order of the table of passes.
