@@ -5,15 +5,17 @@
     done
     python3 bench/runtimes.py --to internal/reference/testdata synth/*
     python3 bench/runtimes.py --pairs SOURCE CONVERTED [SOURCE CONVERTED...]
+    python3 bench/runtimes.py --bf16 internal/reference/testdata synth/*
 
 The first form prints {folder: outputs}, or with --to writes FOLDER.json each, which package
 internal/reference is tested by. The second compares converted folders with their sources: "apart" is the
 largest difference over the largest magnitude; "apart_centred" the same with every row's mean
-subtracted, which is what softmax sees: shift moves all logits of an untied head alike.
+subtracted, which is what softmax sees: shift moves all logits of an untied head alike. The third form runs
+folders in BF16 on a GPU, as a server does, and prints the relative errors of their outputs against the recorded ones.
 
 Every folder runs on the same tokens, (7t + 3) mod vocabulary at position t, and what sees or hears
 on the same values besides. A folder that cannot be run is reported under "error", and the exit
-status is then 1. Made with transformers 5.17 and torch 2.11; no GPU is needed.
+status is then 1. Made with transformers 5.17 and torch 2.11. Only --bf16 needs a GPU.
 """
 
 import argparse
@@ -119,6 +121,19 @@ def report(folder):
     }
 
 
+@torch.no_grad()
+def served(folder, recorded):
+    """The relative error of outputs in BF16 on a GPU."""
+    config = transformers.AutoConfig.from_pretrained(folder)
+    model = getattr(transformers, config.architectures[0]).from_pretrained(folder, dtype=torch.bfloat16).to("cuda").eval()
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")
+    rows = model(**{name: v.to("cuda") for name, v in inputs(config).items()}).logits.squeeze(0).double().cpu()
+    with open(os.path.join(recorded, os.path.basename(os.path.normpath(folder)) + ".json")) as f:
+        want = torch.tensor(json.load(f)["rows"], dtype=torch.float64)
+    return {"relative_error": ((rows - want).norm() / want.norm()).item()}
+
+
 def apart(a, b):
     return ((a - b).abs().max() / a.abs().max()).item()
 
@@ -140,9 +155,12 @@ def attempt(results, name, fn, *args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", action="store_true", help="folders are SOURCE CONVERTED, by turns")
+    parser.add_argument("--bf16", metavar="DIR", help="run in BF16, and compare with the files that --to wrote into DIR")
     parser.add_argument("--to", metavar="DIR", help="write a file for each folder into DIR")
     parser.add_argument("folders", nargs="+")
     args = parser.parse_args()
+    if args.bf16 and (args.pairs or args.to):
+        parser.error("--bf16 goes with neither --pairs nor --to")
     if args.pairs and (len(args.folders) % 2 or args.to):
         parser.error("--pairs takes folders two by two, and prints")
     results = {}
@@ -150,8 +168,9 @@ def main():
         for source, converted in zip(args.folders[::2], args.folders[1::2]):
             attempt(results, converted, pair, source, converted)
     else:
+        run = [served, args.bf16] if args.bf16 else [report]
         for folder in args.folders:
-            attempt(results, os.path.basename(os.path.normpath(folder)), report, folder)
+            attempt(results, os.path.basename(os.path.normpath(folder)), run[0], folder, *run[1:])
     failed = {name: r for name, r in results.items() if "error" in r}
     if args.to:
         os.makedirs(args.to, exist_ok=True)

@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -79,7 +80,7 @@ func (q *Verification) CheckWhole(src, out *weights.Model) error {
 	if q == nil || q.whole == nil {
 		return nil
 	}
-	return q.whole.Check(src, out)
+	return withoutWhole(q.whole.Check(src, out))
 }
 
 // also lists the folders of --also.
@@ -107,10 +108,15 @@ func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *we
 	}
 	o.Progress = event
 	r, err := measure.Whole(c.Context, cards[0].Machine, src, out, o)
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		err = fmt.Errorf("%w: leave --whole out to measure the linear layers alone", err)
+	return r, interrupted(withoutWhole(err), r != nil && len(r.Steps) > 0)
+}
+
+// withoutWhole adds advice to an error that concerns whole models alone.
+func withoutWhole(err error) error {
+	if errors.Is(err, cuda.ErrNoCompiler) || errors.Is(err, decoder.ErrNoForward) {
+		return fmt.Errorf("%w: leave --whole out to measure the linear layers alone", err)
 	}
-	return r, interrupted(err, r != nil && len(r.Steps) > 0)
+	return err
 }
 
 // PrintWhole prints the energy of whole models.

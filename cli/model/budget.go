@@ -123,10 +123,14 @@ func readTokens(c *cli.Context, m *weights.Model, o transform.Options) (*transfo
 }
 
 // withoutDevice adds advice to an error of the GPU that --device names.
-func withoutDevice(c *cli.Context, err *error) {
-	if c.IsSet("device") && (errors.Is(*err, cuda.ErrNoGPU) || errors.Is(*err, cuda.ErrNoCompiler) || errors.Is(*err, cuda.ErrOutOfMemory)) {
-		*err = fmt.Errorf("%w: leave --device out to run the model on the CPU", *err)
+func withoutDevice(err error) error {
+	switch {
+	case errors.Is(err, cuda.ErrOutOfMemory):
+		return fmt.Errorf("%w: stop other programs on the GPU, or leave --device out to run the model on the CPU", err)
+	case errors.Is(err, cuda.ErrNoGPU), errors.Is(err, cuda.ErrNoCompiler):
+		return fmt.Errorf("%w; or leave --device out to run the model on the CPU", err)
 	}
+	return err
 }
 
 // finish removes the search's intermediate results, unless they are to be kept.

@@ -62,7 +62,7 @@ because the weights are quantised.`,
 		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
-		defer withoutDevice(c, &err)
+		defer func() { err = withoutDevice(err) }()
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -145,7 +144,7 @@ func (q *evaluation) open() error {
 		return nil
 	}
 	if q.gpu, err = cuda.Open(*q.device); err != nil {
-		return err
+		return withoutDevice(err)
 	}
 	for _, s := range q.scorers {
 		s.Device = q.gpu
@@ -188,11 +187,8 @@ func (q *evaluation) run(c *cli.Context) (r *evalReport, err error) {
 	defer func() { err = errors.Join(err, closePass(first)) }()
 	for i, s := range q.scorers {
 		pass, err := q.pass(c.Context, s, q.models[i], r)
-		if errors.Is(err, cuda.ErrOutOfMemory) {
-			err = fmt.Errorf("%w: leave --device out to run the model on the CPU", err)
-		}
 		if err != nil {
-			return nil, err
+			return nil, withoutDevice(err)
 		}
 		if first == nil {
 			first = pass

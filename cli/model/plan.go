@@ -28,7 +28,7 @@ the weights are quantised and nothing is left to do.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
 		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
-		defer withoutDevice(c, &err)
+		defer func() { err = withoutDevice(err) }()
 		args, err := flag.Arguments(c, "MODEL")
 		if err != nil {
 			return err

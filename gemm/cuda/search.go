@@ -83,7 +83,13 @@ func (m machine) find(file string, folders []string) []string {
 
 // missing is an error with the files and folders that were tried, and why files that exist failed to open.
 func missing(what string, files, folders []string, refusals []error, advice string) error {
-	where := fmt.Sprintf("%s (%s) was looked for on the loader's path and in %s", strings.Join(files, " or "), what, strings.Join(slices.Compact(slices.Clone(folders)), ", "))
+	var places []string
+	for _, f := range folders {
+		if !slices.Contains(places, f) {
+			places = append(places, f)
+		}
+	}
+	where := fmt.Sprintf("%s (%s) was looked for on the loader's path and in %s", strings.Join(files, " or "), what, strings.Join(places, ", "))
 	for _, r := range refusals {
 		where += fmt.Sprintf("; %v", r)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -225,9 +226,15 @@ var broken = map[string]struct {
 	"in an event":  {events(token + "data: {"), "the server closed the answer after 1 of"},
 	"error event":  {events(token + "data: {\"error\": {\"message\": \"engine died\", \"code\": 500}}\n\n"), "the server reports an error: engine died"},
 	"error object": {events(token + "data: {\"object\": \"error\", \"message\": \"too long\"}\n\n"), "the server reports an error: too long"},
-	"too short":    {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "an answer has 1 tokens instead of"},
-	"too long":     {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sends more than the "},
-	"no text":      {events("data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 32}}\n\ndata: [DONE]\n\n"), "the answer has no text"},
+	"needs a key":  {func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no key", http.StatusUnauthorized) }, "status 401 Unauthorized: no key: servers that require an API key are not supported"},
+	"refuses and closes": {func(w http.ResponseWriter, r *http.Request) {
+		c, _, _ := w.(http.Hijacker).Hijack()
+		defer c.Close()
+		io.Copy(c, strings.NewReader("HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno"))
+	}, "status 400 Bad Request: no"},
+	"too short": {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "the server ends answers itself: ask for fewer output tokens"},
+	"too long":  {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sends more than the "},
+	"no text":   {events("data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 32}}\n\ndata: [DONE]\n\n"), "the answer has no text"},
 	"never ends": {func(w http.ResponseWriter, r *http.Request) {
 		events(token+"data: [DONE]\n\n")(w, r)
 		<-r.Context().Done()

@@ -111,7 +111,7 @@ func (e *endpoint) read(r io.Reader, a *answer, most int, arrived func(at time.D
 		case err == io.EOF && a.finish != "":
 			return nil // some servers do not write the last event
 		case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("the server closed the answer after %d of %d tokens", len(a.arrivals), most)
+			return fmt.Errorf("the server closed the answer after %d of %d tokens: look at its log", len(a.arrivals), most)
 		case err != nil:
 			return err
 		case string(data) == "[DONE]":
@@ -150,6 +150,8 @@ func (a *answer) complaint(want int) error {
 	switch {
 	case len(a.arrivals) == 0:
 		return errors.New("the answer has no text")
+	case have < want && a.finish == "stop":
+		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason \"stop\"): the server ends answers itself: ask for fewer output tokens, or give prompts with long answers", have, want)
 	case have != want:
 		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason %s)", have, want, quoted([]byte(a.finish)))
 	}
@@ -163,7 +165,11 @@ type StatusError struct {
 }
 
 func (e StatusError) Error() string {
-	return fmt.Sprintf("status %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
+	text := fmt.Sprintf("status %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
+	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
+		text += ": servers that require an API key are not supported: start it without one"
+	}
+	return text
 }
 
 // do sends a request. The caller closes the answer's body.
@@ -253,6 +259,7 @@ func (e *endpoint) probe(ctx context.Context, q request) (answer, error) {
 	var a answer
 	var err error
 	for _, e.extras = range attempts {
+		e.client.CloseIdleConnections() // a server may close a connection after a refusal
 		a, err = e.complete(ctx, q, func(time.Duration) {})
 		var status StatusError
 		if !errors.As(err, &status) || status.Status != http.StatusBadRequest && status.Status != http.StatusUnprocessableEntity {
