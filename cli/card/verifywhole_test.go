@@ -2,9 +2,12 @@ package card
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/decoder"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -28,6 +31,22 @@ func TestPrintWhole(t *testing.T) {
 }
 
 // TestPrintNothingMeasured: a model without a layer that was measured is not passed over in silence.
+// TestWithoutWhole: an error of whole models alone says that the linear layers can be measured.
+func TestWithoutWhole(t *testing.T) {
+	for err, want := range map[error]string{
+		cuda.ErrNoCompiler:   "no usable CUDA compiler (NVRTC): leave --whole out to measure the linear layers alone",
+		decoder.ErrNoForward: "no forward pass: leave --whole out to measure the linear layers alone",
+		cuda.ErrOutOfMemory:  "out of GPU memory",
+	} {
+		if got := withoutWhole(err); got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+	if withoutWhole(nil) != nil {
+		t.Error("an error without a reason")
+	}
+}
+
 func TestPrintNothingMeasured(t *testing.T) {
 	var text bytes.Buffer
 	PrintModels(&text, &measure.ModelReport{Cards: []measure.CardEnergy{{ModelEnergy: &measure.ModelEnergy{GPU: "Card"}}}}, "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
@@ -56,6 +58,23 @@ func randomTokens(t *testing.T, calibration int) (path string) {
 const quickly = "prune,trellis,compensate=0.01"
 
 // A model that its own tokens make overflow is refused, and nothing is left behind.
+// TestWithoutDevice: errors of the GPU say that the CPU may do the work, and others are left as they are.
+func TestWithoutDevice(t *testing.T) {
+	for err, want := range map[error]string{
+		cuda.ErrNoGPU:                            "no usable NVIDIA GPU; or leave --device out to run the model on the CPU",
+		cuda.ErrNoCompiler:                       "no usable CUDA compiler (NVRTC); or leave --device out to run the model on the CPU",
+		fmt.Errorf("x: %w", cuda.ErrOutOfMemory): "x: out of GPU memory: stop other programs on the GPU, or leave --device out to run the model on the CPU",
+		errors.New("x"):                          "x",
+	} {
+		if got := withoutDevice(err); got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+	if withoutDevice(nil) != nil {
+		t.Error("an error without a reason")
+	}
+}
+
 func TestModelsWhoseInputsAreNotFinite(t *testing.T) {
 	tokens := randomTokens(t, 8)
 	bf16 := func(data []byte, v float32) {

@@ -69,6 +69,18 @@ func TestFindFollowsTheInterpreter(t *testing.T) {
 	}
 }
 
+// TestMissingNamesFoldersOnce: the same folder may be found in several ways.
+func TestMissingNamesFoldersOnce(t *testing.T) {
+	m, _ := pretend(t, map[string]string{"CUDA_HOME": "/usr/local/cuda", "VIRTUAL_ENV": "/venv"})
+	m.python = func() (string, error) { return "/venv/bin/python3", nil }
+	text := missing("a library", []string{"lib.so"}, m.cudaFolders(), nil, "install it").Error()
+	for _, folder := range []string{" /usr/local/cuda/lib64,", " /venv/lib/python3*/site-packages/nvidia/*/lib,"} {
+		if strings.Count(text, folder) != 1 {
+			t.Errorf("%d times %q in %s", strings.Count(text, folder), folder, text)
+		}
+	}
+}
+
 func TestFindPrefersNewerToolkits(t *testing.T) {
 	const file = "libcublasLt.so.12"
 	m, _ := pretend(t, map[string]string{"CUDA_HOME": "/mine"}, "/usr/local/cuda-12.2/lib64/"+file, "/usr/local/cuda-12.6/lib64/"+file, "/mine/lib64/"+file)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/tally"
@@ -61,10 +62,15 @@ func TestErrorsSayWhichModelAndTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	where := m.Dir + ": on the evaluation tokens of f: "
 	_, err = s.Compare(t.Context(), m, m, nil)
-	if err == nil || !strings.HasPrefix(err.Error(), m.Dir+": on the evaluation tokens of f: ") || !strings.Contains(err.Error(), "outside the vocabulary") {
-		t.Errorf("error %v, want one that names the model and the tokens", err)
-	}
+	testmodel.WantError(t, err, where, "outside the vocabulary")
+	s.Device = new(cuda.Device) // is not asked for anything
+	_, err = s.Pass(t.Context(), m)
+	testmodel.WantError(t, err, where, "outside the vocabulary")
+	s.Tokens.Sequences = [][]int32{make([]int32, 65)}
+	_, err = s.Pass(t.Context(), m)
+	testmodel.WantError(t, err, where, "sequence 0 has 65 tokens, the model takes at most 64: cut it into shorter ones")
 }
 
 func TestModelsWithoutALoss(t *testing.T) {
