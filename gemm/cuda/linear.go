@@ -45,12 +45,10 @@ type LinearShape struct {
 
 // Linear is a product that is ready to launch.
 type Linear struct {
-	device           *Device
-	shape            LinearShape
-	desc             uintptr
-	slotA, slotB, yd uintptr     // layouts
-	offers           []heuristic // the first is launched
-	tuned            bool
+	description
+	shape   LinearShape
+	kernels []heuristic // the first is launched
+	tuned   bool
 }
 
 var errNoShape = errors.New("a product needs at least one row, column and input")
@@ -60,7 +58,7 @@ func (d *Device) NewLinear(s LinearShape) (*Linear, error) {
 	if s.M < 1 || s.N < 1 || s.K < 1 {
 		return nil, fmt.Errorf("product of %d×%d×%d: %w", s.M, s.N, s.K, errNoShape)
 	}
-	l := &Linear{device: d, shape: s}
+	l := &Linear{description: description{device: d}, shape: s}
 	if err := l.describe(); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("product of %d×%d×%d in %v on %s with cuBLASLt %s: %w", s.M, s.N, s.K, s.In, d.info.Name, d.info.CublasLt, err)
@@ -71,12 +69,7 @@ func (d *Device) NewLinear(s LinearShape) (*Linear, error) {
 // describe writes the product column-major: yᵀ[N,M] = w·xᵀ, with w transposed unless it is stored [K,N], and x transposed
 // where it is stored [K,M].
 func (l *Linear) describe() error {
-	api, s := l.device.api, l.shape
-	layout := func(to *uintptr, e Element, rows, cols, stride int) func() error {
-		return func() error {
-			return api.checkLt("cublasLtMatrixLayoutCreate", api.cublasLtLayoutCreate(to, e.code(), uint64(rows), uint64(cols), int64(stride)))
-		}
-	}
+	s := l.shape
 	op, rows, cols := uint32(opT), s.K, s.N
 	if s.Transposed {
 		op, rows, cols = opN, s.N, s.K
@@ -85,50 +78,37 @@ func (l *Linear) describe() error {
 	if s.TransposedX {
 		opX, rowsX, colsX = opT, s.M, s.K
 	}
-	set := func(attribute int32, value uint32) func() error {
-		data := binary.LittleEndian.AppendUint32(nil, value)
-		return func() error {
-			return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(l.desc, attribute, &data[0], 4))
-		}
-	}
 	mask := uint64(anyImplementation)
 	if s.In == FP32 {
 		mask = noTensorCores
 	}
 	return first(
-		func() error {
-			return api.checkLt("cublasLtMatmulDescCreate", api.cublasLtMatmulDescCreate(&l.desc, compute32F, r32F))
-		},
-		set(descTransA, op),
-		set(descTransB, opX),
-		layout(&l.slotA, s.In, rows, cols, max(rows, s.StrideW)),
-		layout(&l.slotB, s.In, rowsX, colsX, s.StrideX),
-		layout(&l.yd, s.Out, s.N, s.M, s.StrideY),
-		func() (err error) {
-			l.offers, err = l.device.offers(l.desc, l.slotA, l.slotB, l.yd, mask, s.Aligned)
-			return err
-		},
+		func() error { return l.create(compute32F, r32F) },
+		func() error { return l.set(descTransA, binary.LittleEndian.AppendUint32(nil, op)) },
+		func() error { return l.set(descTransB, binary.LittleEndian.AppendUint32(nil, opX)) },
+		func() error { return l.layout(&l.slotA, s.In.code(), rows, cols, max(rows, s.StrideW)) },
+		func() error { return l.layout(&l.slotB, s.In.code(), rowsX, colsX, s.StrideX) },
+		func() error { return l.layout(&l.slotD, s.Out.code(), s.N, s.M, s.StrideY) },
+		func() (err error) { l.kernels, err = l.offers(mask, s.Aligned); return err },
 	)
 }
 
 // Launch queues y = x·wᵀ, or y += x·wᵀ if add is set. It must be called within [Device.Do].
-func (l *Linear) Launch(y, x, w Address, add bool) error { return l.launch(&l.offers[0], y, x, w, add) }
+func (l *Linear) Launch(y, x, w Address, add bool) error {
+	return l.launch(&l.kernels[0], y, x, w, add)
+}
 
 func (l *Linear) launch(h *heuristic, y, x, w Address, add bool) error {
 	beta := &zero[0]
 	if add {
 		beta = &ones[r32F][0]
 	}
-	d := l.device
-	return d.api.checkLt("cublasLtMatmul", d.api.cublasLtMatmul(d.lt, l.desc,
-		&ones[r32F][0], uint64(w), l.slotA, uint64(x), l.slotB,
-		beta, uint64(y), l.yd, uint64(y), l.yd,
-		&h.algo, d.workspace, workspaceBytes, d.stream))
+	return l.multiply(h, &ones[r32F][0], beta, uint64(w), uint64(x), uint64(y))
 }
 
 // Kernel describes the kernel that Launch runs.
 func (l *Linear) Kernel() Kernel {
-	return l.device.api.kernel(shape{l.shape.N, l.shape.M, l.shape.K}, compute32F, &l.offers[0])
+	return l.device.api.kernel(shape{l.shape.N, l.shape.M, l.shape.K}, compute32F, &l.kernels[0])
 }
 
 // tuneRuns is the number of timed launches of each kernel in Tune.
@@ -137,14 +117,14 @@ const tuneRuns = 5
 // Tune times the kernels that cuBLASLt offers for these operands and keeps the fastest. It overwrites y. A kernel that
 // does not run is skipped. Later calls do nothing. It must be called within [Device.Do], and not while capturing.
 func (l *Linear) Tune(y, x, w Address) error {
-	if l.tuned || len(l.offers) == 1 {
+	if l.tuned || len(l.kernels) == 1 {
 		return nil
 	}
 	l.tuned = true
 	best, least := 0, time.Duration(0)
 	d := l.device
-	for i := range l.offers {
-		h := &l.offers[i]
+	for i := range l.kernels {
+		h := &l.kernels[i]
 		if err := l.launch(h, y, x, w, false); err != nil {
 			continue // the kernel does not run
 		}
@@ -163,21 +143,9 @@ func (l *Linear) Tune(y, x, w Address) error {
 			best, least = i, took
 		}
 	}
-	l.offers = []heuristic{l.offers[best]}
+	l.kernels = []heuristic{l.kernels[best]}
 	return nil
 }
 
-// Close frees the descriptors. They are host memory of cuBLASLt, so any thread may call Close. It is idempotent.
-func (l *Linear) Close() {
-	api := l.device.api
-	for _, layout := range []*uintptr{&l.slotA, &l.slotB, &l.yd} {
-		if *layout != 0 {
-			api.cublasLtLayoutDestroy(*layout)
-			*layout = 0
-		}
-	}
-	if l.desc != 0 {
-		api.cublasLtMatmulDescDestroy(l.desc)
-		l.desc = 0
-	}
-}
+// Close frees the description. Any thread may call it. It is idempotent.
+func (l *Linear) Close() { l.destroy() }

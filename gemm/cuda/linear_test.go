@@ -170,7 +170,7 @@ func TestLinearOfFloat32UsesNoTensorCores(t *testing.T) {
 	d := openFake(t, newCard(t))
 	for _, e := range []Element{BF16, FP16, FP32} {
 		l, _, _, _ := newLinear(t, d, square(4, e))
-		if cores := d.api.implementation(&l.offers[0])&implTensorOps != 0; cores != (e != FP32) {
+		if cores := d.api.implementation(&l.kernels[0])&implTensorOps != 0; cores != (e != FP32) {
 			t.Errorf("%v on tensor cores: %v", e, cores)
 		}
 	}

@@ -8,22 +8,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm"
 )
 
-// workspaceBytes is the memory that a kernel may use for partial results: PyTorch's value for Hopper.
-const workspaceBytes = 32 << 20
-
-// candidates is the number of algorithms requested of the heuristic. The first allowed one is used.
-const candidates = 8
-
-// matmul is a product ready to launch: descriptors and the chosen algorithm. All methods but destroy must be
-// called on the device's thread.
+// matmul is a product ready to launch: its description and the chosen algorithm.
 type matmul struct {
-	device          *Device
-	shape           shape
-	mode            mode
-	scales          scales // of FP8 operands
-	desc            uintptr
-	slotA, slotB, d uintptr // layouts
-	choice          heuristic
+	description
+	shape  shape
+	mode   mode
+	scales scales // of FP8 operands
+	choice heuristic
 }
 
 func (m *matmul) sizes() shape { return m.shape }
@@ -38,7 +29,7 @@ func (d *Device) prepare(p gemm.Problem, s scales) (*matmul, error) {
 	}
 	var err error
 	for _, mode := range a.modes {
-		m := &matmul{device: d, shape: shapeOf(p), mode: mode, scales: s}
+		m := &matmul{description: description{device: d}, shape: shapeOf(p), mode: mode, scales: s}
 		if err = m.describe(a); err == nil {
 			err = m.scale(p)
 		}
@@ -55,28 +46,14 @@ func (d *Device) prepare(p gemm.Problem, s scales) (*matmul, error) {
 
 // describe creates the descriptors: A transposed, all layouts dense.
 func (m *matmul) describe(a arithmetic) error {
-	api, s := m.device.api, m.shape
-	layout := func(to *uintptr, element int32, rows, cols int) func() error {
-		return func() error {
-			return api.checkLt("cublasLtMatrixLayoutCreate", api.cublasLtLayoutCreate(to, element, uint64(rows), uint64(cols), int64(rows)))
-		}
-	}
+	s := m.shape
 	return first(
-		func() error {
-			return api.checkLt("cublasLtMatmulDescCreate", api.cublasLtMatmulDescCreate(&m.desc, m.mode.compute, m.mode.scale))
-		},
-		m.set(descTransA, binary.LittleEndian.AppendUint32(nil, opT)),
-		layout(&m.slotA, a.operand, s.k, s.m),
-		layout(&m.slotB, a.operand, s.k, s.n),
-		layout(&m.d, a.output, s.m, s.n),
+		func() error { return m.create(m.mode.compute, m.mode.scale) },
+		func() error { return m.set(descTransA, binary.LittleEndian.AppendUint32(nil, opT)) },
+		func() error { return m.layout(&m.slotA, a.operand, s.k, s.m, s.k) },
+		func() error { return m.layout(&m.slotB, a.operand, s.k, s.n, s.k) },
+		func() error { return m.layout(&m.slotD, a.output, s.m, s.n, s.m) },
 	)
-}
-
-func (m *matmul) set(attribute int32, value []byte) func() error {
-	api := m.device.api
-	return func() error {
-		return api.checkLt("cublasLtMatmulDescSetAttribute", api.cublasLtMatmulDescSet(m.desc, attribute, &value[0], uint64(len(value))))
-	}
 }
 
 // scale describes the scales of FP8 operands.
@@ -88,68 +65,30 @@ func (m *matmul) scale(p gemm.Problem) error {
 	if p.Streaming {
 		modes, at = [2]scaling{modes[1], modes[0]}, [2]uint64{at[1], at[0]}
 	}
-	var steps []func() error
 	for slot, address := range at {
 		if address == 0 {
 			address = m.device.one
 		}
-		steps = append(steps, m.set([2]int32{descScalePointerA, descScalePointerB}[slot], binary.LittleEndian.AppendUint64(nil, address)))
-		if modes[slot] != scaleTensor { // older libraries do not know the attribute
-			steps = append(steps, m.set([2]int32{descScaleModeA, descScaleModeB}[slot], binary.LittleEndian.AppendUint32(nil, uint32(modes[slot]))))
+		if err := m.set([2]int32{descScalePointerA, descScalePointerB}[slot], binary.LittleEndian.AppendUint64(nil, address)); err != nil {
+			return err
+		}
+		if modes[slot] == scaleTensor {
+			continue // older libraries do not know the attribute
+		}
+		if err := m.set([2]int32{descScaleModeA, descScaleModeB}[slot], binary.LittleEndian.AppendUint32(nil, uint32(modes[slot]))); err != nil {
+			return err
 		}
 	}
-	return first(steps...)
+	return nil
 }
 
 // choose takes the heuristic's best algorithm with an allowed implementation.
 func (m *matmul) choose(a arithmetic) error {
-	offers, err := m.device.offers(m.desc, m.slotA, m.slotB, m.d, a.implementation, 0)
+	offers, err := m.offers(a.implementation, 0)
 	if err == nil {
 		m.choice = offers[0]
 	}
 	return err
-}
-
-// offers returns the heuristic's algorithms with an allowed implementation, the best first; there is at least one.
-// aligned is the number of bytes that addresses are a multiple of; 0: as much as any algorithm needs.
-func (d *Device) offers(desc, slotA, slotB, slotD uintptr, implementation uint64, aligned int) (allowed []heuristic, err error) {
-	api := d.api
-	var pref uintptr
-	if err := api.checkLt("cublasLtMatmulPreferenceCreate", api.cublasLtPreferenceCreate(&pref)); err != nil {
-		return nil, err
-	}
-	defer api.cublasLtPreferenceDestroy(pref)
-	preferences := map[int32][]byte{
-		prefMaxWorkspace: binary.LittleEndian.AppendUint64(nil, workspaceBytes),
-		prefImplMask:     binary.LittleEndian.AppendUint64(nil, implementation),
-		// Partial sums of a split K are never added in the output's type, which would round them again.
-		prefReduction: binary.LittleEndian.AppendUint32(nil, reduceInPlace|reduceCompute),
-	}
-	if aligned > 0 {
-		for i := range int32(4) {
-			preferences[prefAlignmentA+i] = binary.LittleEndian.AppendUint32(nil, uint32(aligned))
-		}
-	}
-	for attribute, value := range preferences {
-		if err := api.checkLt("cublasLtMatmulPreferenceSetAttribute",
-			api.cublasLtPreferenceSet(pref, attribute, &value[0], uint64(len(value)))); err != nil {
-			return nil, err
-		}
-	}
-	found, count := make([]heuristic, candidates), int32(0)
-	if err := api.checkLt("cublasLtMatmulAlgoGetHeuristic",
-		api.cublasLtGetHeuristic(d.lt, desc, slotA, slotB, slotD, slotD, pref, candidates, &found[0], &count)); err != nil {
-		return nil, err
-	}
-	for i := range found[:count] {
-		if h := &found[i]; h.state == 0 && api.implementation(h)&implTensorOps&^implementation == 0 {
-			allowed = append(allowed, *h)
-		}
-	}
-	if len(allowed) == 0 {
-		return nil, fmt.Errorf("none of the %d kernels that the heuristic offers is allowed", count)
-	}
-	return allowed, nil
 }
 
 // launch queues D = A·B on the device's stream; operands are addresses of x and w.
@@ -157,24 +96,5 @@ func (m *matmul) launch(p gemm.Problem, x, w, y uint64) error {
 	if !p.Streaming {
 		x, w = w, x // slots A and B
 	}
-	d := m.device
-	return d.api.checkLt("cublasLtMatmul", d.api.cublasLtMatmul(d.lt, m.desc,
-		&ones[m.mode.scale][0], x, m.slotA, w, m.slotB,
-		&zero[0], y, m.d, y, m.d,
-		&m.choice.algo, d.workspace, workspaceBytes, d.stream))
-}
-
-// destroy frees the descriptors. A descriptor that was never created is 0.
-func (m *matmul) destroy() {
-	api := m.device.api
-	for _, layout := range []*uintptr{&m.slotA, &m.slotB, &m.d} {
-		if *layout != 0 {
-			api.cublasLtLayoutDestroy(*layout)
-			*layout = 0
-		}
-	}
-	if m.desc != 0 {
-		api.cublasLtMatmulDescDestroy(m.desc)
-		m.desc = 0
-	}
+	return m.multiply(&m.choice, &ones[m.mode.scale][0], &zero[0], x, w, y)
 }
