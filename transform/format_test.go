@@ -85,7 +85,7 @@ func TestFormats(t *testing.T) {
 				continue
 			}
 			want = files(t, out)
-			if c.Plan.Request.Format != format || !c.Plan.DropIn || len(c.Plan.Quantised) > 0 {
+			if c.Plan.Request.Format != format || c.Plan.DropIn || len(c.Plan.Quantised) > 0 {
 				t.Errorf("%s: the plan says %+v", format, c.Plan.Request)
 			}
 			d, err := quant.Describe(open(t, out))
@@ -318,5 +318,34 @@ func TestFormatIsVerified(t *testing.T) {
 	ok(t, err)
 	if r.OK || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "config.json differs from the source's in other fields than quantization_config") {
 		t.Errorf("problems %q", r.Problems)
+	}
+}
+
+// TestFormatPasses: scales are chosen where a format has a choice of them.
+func TestFormatPasses(t *testing.T) {
+	for format, want := range map[string][2]string{"int4": {"scales", "scales,compensate"}, "fp8": {"scales", "scales,compensate"},
+		"nvfp4": {"scales", "scales,compensate"}, "int8": {"", "compensate"}, "mxfp4": {"", "compensate"}} {
+		f, err := quantise.Parse(format)
+		ok(t, err)
+		if have := [2]string{transform.FormatPasses(f, false), transform.FormatPasses(f, true)}; have != want {
+			t.Errorf("%s: %q, want %q", format, have, want)
+		}
+	}
+}
+
+// TestOnceDropIn: older versions called a result in a new format drop-in. Their plans and results are accepted.
+func TestOnceDropIn(t *testing.T) {
+	m := unquantised(t)
+	p, err := transform.Plan(t.Context(), m, formatOptions(t, "int4", "scales=2"))
+	ok(t, err)
+	if p.DropIn {
+		t.Error("a new format is called drop-in")
+	}
+	p.DropIn = true
+	out := filepath.Join(t.TempDir(), "out")
+	_, err = transform.Apply(t.Context(), m, p, out, transform.ApplyOptions{})
+	ok(t, err)
+	if r := verified(t, m, out); r.DropIn {
+		t.Error("the result is reported as drop-in")
 	}
 }

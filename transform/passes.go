@@ -176,15 +176,15 @@ func (t Table) check(p *plan.Plan) error {
 			return fmt.Errorf("%w: step %d: %s acts on a tensor, and names none", plan.ErrInvalid, i, s.Pass)
 		}
 	}
-	if p.DropIn != t.dropIn(p) {
+	if p.DropIn != t.dropIn(p) && p.Request.Format == "" { // a new format was once called drop-in
 		return fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say the opposite", plan.ErrInvalid, p.DropIn)
 	}
 	return nil
 }
 
-// dropIn reports whether today's runtimes can use a plan's result as it is.
+// dropIn reports whether every runtime that can use the source can use a plan's result.
 func (t Table) dropIn(p *plan.Plan) bool {
-	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+	return p.Request.Format == "" && !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		by, ok := t.Lookup(s.Pass)
 		return ok && by.NeedsRuntime != nil && by.NeedsRuntime(s)
 	})

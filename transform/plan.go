@@ -81,7 +81,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 			return nil, err
 		}
 		p.plan.Request.Format = s.target.Format.String()
-		p.note("the result has %s; energies are relative to %s", s.quantised.Formats(), FormatBaseline)
+		p.note("the result has %s, which a runtime must support; energies are relative to %s", s.quantised.Formats(), FormatBaseline)
 	}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())

@@ -13,9 +13,11 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // Recipe is a named choice of passes and budget.
@@ -71,6 +73,19 @@ var Recipes = []Recipe{
 		MinSNR:     ptr(coarsest),
 		WithTokens: searched, MaxLoss: ptr(0.01),
 	},
+}
+
+// FormatPasses lists the default passes of a conversion to a format.
+func FormatPasses(f quantise.Format, tokens bool) string {
+	var names []string
+	q := &quant.Quantised{Format: quant.Format{Codes: f.Codes, Per: f.Per, Block: f.Block}, Shape: []int{1, 1}}
+	if (pass.Choice{Pass: pass.Scales}).Fits(q) == "" {
+		names = append(names, pass.Scales.Name)
+	}
+	if tokens {
+		names = append(names, pass.Compensate.Name)
+	}
+	return strings.Join(names, ",")
 }
 
 // coarsest is the least output SNR in dB that a recipe allows.

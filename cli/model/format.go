@@ -26,13 +26,10 @@ func readFormat(c *cli.Context, o *transform.Options) (passes string, err error)
 	if o.Format, err = quantise.ParseTarget(c.String("format")); err != nil {
 		return "", exit.Usage(fmt.Errorf("--format: %w", err))
 	}
-	switch {
-	case c.IsSet("passes"):
+	if c.IsSet("passes") {
 		return c.String("passes"), nil
-	case c.IsSet("tokens"):
-		return "scales,compensate", nil
 	}
-	return "scales", nil
+	return transform.FormatPasses(o.Format, c.IsSet("tokens")), nil
 }
 
 // sizeOf is the size of a result's shards.

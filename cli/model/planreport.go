@@ -46,9 +46,7 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	if leavesAdapters(m, p) {
 		term.Remark(w, "adapters", othersDoNotFit)
 	}
-	if !p.DropIn {
-		printNotDropIn(w)
-	}
+	printNotDropIn(w, p)
 	printQuantised(w, p.Quantised, copied)
 	term.Remarks(w, "note", p.Notes)
 	term.Remarks(w, "not done", missedKinds(p, layout))
@@ -138,6 +136,9 @@ func noSaving(p *plan.Plan, total *predict.Ratio) string {
 	if more {
 		what = "cost more"
 	}
+	if p.Request.Format != "" {
+		return fmt.Sprintf("predicted to %s, relative to %s: other passes for codes save more, such as --passes round=1, at some accuracy", what, transform.FormatBaseline)
+	}
 	usual := ""
 	if load := p.Request.Workload; load.Decode == 0 && len(p.Steps) > 0 && !slices.ContainsFunc(p.Steps, lossy) {
 		usual = fmt.Sprintf(", as is usual of passes that keep the function in %s", load)
@@ -150,7 +151,11 @@ func lossy(s *plan.Step) bool {
 	return ok && p.Class == pass.Lossy
 }
 
-func printNotDropIn(w io.Writer) {
+// printNotDropIn says that a runtime must be changed to use a result. What a new format needs is in the plan's notes.
+func printNotDropIn(w io.Writer, p *plan.Plan) {
+	if p == nil || p.DropIn || p.Request.Format != "" {
+		return
+	}
 	term.Remark(w, "NOT DROP-IN", "a runtime must apply the stored shifts (tensors *"+weights.ShiftSuffix+")")
 }
 

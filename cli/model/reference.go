@@ -42,7 +42,8 @@ func withReference(c *cli.Context, words ...string) []string {
 	return words
 }
 
-// printReference says how near the source and the result are to the reference.
+// printReference says how near the source and the result are to the reference, or how near codes of a new format are to the
+// source.
 func printReference(w io.Writer, p *plan.Plan) {
 	var before, after []float64
 	where := "for inputs of unit variance"
@@ -63,6 +64,11 @@ func printReference(w io.Writer, p *plan.Plan) {
 			sum += v / float64(len(list))
 		}
 		return sum
+	}
+	if p.Request.Format != "" {
+		term.Remark(w, "output SNR", fmt.Sprintf("of %s against the source's values, %s: %.1f dB on average and %.1f dB at least; the nearest codes have %.1f and %.1f dB",
+			term.Plural(len(before), "quantised layer", "quantised layers"), where, mean(after), slices.Min(after), mean(before), slices.Min(before)))
+		return
 	}
 	term.Remark(w, "reference", fmt.Sprintf("output SNR of %s against it, %s: the source %.1f dB on average and %.1f dB at least, the result %.1f and %.1f dB",
 		term.Plural(len(before), "quantised layer", "quantised layers"), where, mean(before), slices.Min(before), mean(after), slices.Min(after)))

@@ -60,9 +60,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		fmt.Fprintln(w)
 		card.PrintWhole(w, r.Energy.Whole)
 	}
-	if !r.DropIn {
-		printNotDropIn(w)
-	}
+	printNotDropIn(w, r.Plan)
 	if warning := lowSNRFound(r.Report); warning != "" && r.OK {
 		term.Remark(w, "warning", warning)
 	}

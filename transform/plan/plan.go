@@ -23,7 +23,7 @@ const Version = 2
 type Plan struct {
 	Version int    `json:"plan_version"`
 	Tool    string `json:"lowtoggle"`
-	// DropIn is false where a runtime must be changed to use the result.
+	// DropIn is false where a runtime must be changed to use the result, or must support another format than the source's.
 	DropIn bool  `json:"drop_in"`
 	Model  Model `json:"model"`
 	// Request is what was asked for.

@@ -92,7 +92,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 			c.snr[o.Tensor] = *o.SampleSNR - sampled
 		}
 	}
-	if c.needsRuntime() == p.DropIn {
+	if c.needsRuntime() == p.DropIn && p.Request.Format == "" { // a new format was once called drop-in
 		return nil, fmt.Errorf("it says \"drop_in\": %v, and its steps say the opposite", p.DropIn)
 	}
 	return c, c.wholeFolds()

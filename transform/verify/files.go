@@ -32,7 +32,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 		}
 	}
 	for _, name := range src.Others {
-		if name == plan.ManifestName || r.Plan != nil && !r.Plan.DropIn && name == weights.IndexName ||
+		if name == plan.ManifestName || r.Plan != nil && !r.DropIn && name == weights.IndexName ||
 			r.reformatted() && (name == weights.IndexName || name == "config.json") {
 			continue // written by the conversion
 		}

@@ -89,7 +89,7 @@ type Report struct {
 	Tensors []Tensor `json:"tensors"`
 	// Problems are those of files and of the whole model.
 	Problems []string `json:"problems,omitempty"`
-	// DropIn is true if runtimes need no change to use the output.
+	// DropIn is true if every runtime that can use the source can use the output.
 	DropIn bool `json:"drop_in"`
 	// Quantised are the tensors of the source's quantised weights, which must have the source's bytes.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
@@ -122,7 +122,7 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	case err != nil:
 		r.problem("%v", err)
 	default:
-		r.Plan, r.DropIn = man.Plan, man.Plan.DropIn
+		r.Plan, r.DropIn = man.Plan, man.Plan.DropIn && man.Plan.Request.Format == ""
 		if man.DropIn != man.Plan.DropIn {
 			r.problem("the manifest says \"drop_in\": %v, and its plan says the opposite", man.DropIn)
 		}
