@@ -33,12 +33,12 @@ same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too
 outside the model's family, such as a vision tower's, stay as they are. Of a quantised model,
 codes and scales change only with passes for codes, such as scales (docs/quantised.md).
 
---format quantises an unquantised model. Runtimes that support the format load the result. Formats:
-fp8, fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors, and
-deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are quantised,
-except routers; lm_head and embeddings stay. --passes may be scales, zeros, round, grid, trellis
-and compensate, or empty; the default is scales where the format has a choice of scales, and with
-tokens also compensate.
+--format quantises an unquantised model; runtimes that support the format load it. The formats
+are fp8, fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors,
+and deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are
+quantised, except routers; lm_head and embeddings stay. --passes may be scales, zeros, round,
+grid, trellis and compensate, or empty. The default is scales where the format has a choice of
+them, and with tokens also compensate.
 docs/quantised.md describes the formats.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
