@@ -17,8 +17,8 @@ type Writer struct {
 	f       *os.File
 	want    int64
 	written int64
-	direct  bool   // f takes only aligned, whole blocks from buf
-	buf     []byte // gathered data that is not written yet; only while direct
+	direct  bool // blocks are gathered and written beside
+	blocks       // only while direct
 }
 
 const (
@@ -26,9 +26,19 @@ const (
 	directFrom = 64 << 20
 	// directBuffer is how much goes to the disk at a time.
 	directBuffer = 4 << 20
+	// directBuffers are one that is filled and others that are being written.
+	directBuffers = 3
 	// directAlign is what such writes align to, in memory and in the file.
 	directAlign = 4096
 )
+
+// blocks are data on their way to the disk.
+type blocks struct {
+	buf    []byte      // gathered data that is not written yet
+	at     int64       // its place in the file, a multiple of directAlign
+	free   chan []byte // empty buffers
+	failed chan error  // the first error of a write
+}
 
 // Create starts a new file with the given head ([EncodeHeader]'s, or another [File.Head] taken
 // over as it is) whose data section is dataLen bytes long. A file that exists is an error, and so
@@ -44,7 +54,11 @@ func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 	w := &Writer{f: f, want: int64(len(head)) + dataLen}
 	err = reserve(f, w.want)
 	if err == nil && w.want >= directFrom && setDirect(f, true) == nil {
-		w.direct, w.buf = true, alignedBuffer(directBuffer)
+		w.direct = true
+		w.blocks = blocks{buf: alignedBuffer(directBuffer), free: make(chan []byte, directBuffers), failed: make(chan error, 1)}
+		for range directBuffers - 1 {
+			w.free <- nil // made when it is needed
+		}
 	}
 	if err == nil {
 		_, err = w.Write(head)
@@ -77,28 +91,72 @@ func (w *Writer) Write(p []byte) (int, error) {
 			}
 		}
 	}
+	if len(p) == 0 {
+		return total, nil
+	}
 	n, err := w.f.Write(p)
 	w.written += int64(n)
 	return total - len(p) + n, err
 }
 
-// flush writes the gathered data. Where the file system refuses direct writes after all, it goes on
-// with ordinary ones.
+// flush starts to write the full buffer and takes another one. It returns the error of an earlier write.
 func (w *Writer) flush() error {
-	whole := len(w.buf) &^ (directAlign - 1)
-	n, err := w.f.Write(w.buf[:whole])
-	if err == nil && whole == len(w.buf) {
-		w.buf = w.buf[:0]
-		return nil
+	next := <-w.free
+	select {
+	case err := <-w.failed:
+		w.failed <- err
+		w.free <- next
+		return err
+	default:
 	}
-	if err != nil && (n > 0 || !errors.Is(err, syscall.EINVAL)) {
+	if next == nil {
+		next = alignedBuffer(directBuffer)
+	}
+	full, at := w.buf, w.at
+	w.buf, w.at = next, at+int64(len(full))
+	go func() {
+		if err := w.writeBlocks(full, at); err != nil {
+			select {
+			case w.failed <- err:
+			default:
+			}
+		}
+		w.free <- full[:0]
+	}()
+	return nil
+}
+
+// writeBlocks writes whole blocks. Where the file system refuses direct writes after all, it goes on with ordinary ones.
+func (w *Writer) writeBlocks(b []byte, at int64) error {
+	n, err := w.f.WriteAt(b, at)
+	if n > 0 || !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
 	if err := setDirect(w.f, false); err != nil {
 		return err
 	}
-	w.direct = false
-	_, err = w.f.Write(w.buf[n:])
+	_, err = w.f.WriteAt(b, at)
+	return err
+}
+
+// finish waits for all writes, and writes what is gathered.
+func (w *Writer) finish() error {
+	for range directBuffers - 1 {
+		<-w.free
+	}
+	select {
+	case err := <-w.failed:
+		return err
+	default:
+	}
+	whole := len(w.buf) &^ (directAlign - 1)
+	if err := w.writeBlocks(w.buf[:whole], w.at); err != nil {
+		return err
+	}
+	if err := setDirect(w.f, false); err != nil {
+		return err
+	}
+	_, err := w.f.WriteAt(w.buf[whole:], w.at+int64(whole))
 	return err
 }
 
@@ -110,7 +168,7 @@ func (w *Writer) Close() error {
 	}
 	var err error
 	if w.direct {
-		err = w.flush()
+		err = w.finish()
 	}
 	if err == nil {
 		err = w.f.Sync()

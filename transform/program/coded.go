@@ -316,26 +316,32 @@ func (p *Program) exact() *Program {
 
 // lossCoded is Loss of a quantised weight.
 func (p *Program) lossCoded(ctx context.Context, first, last int) (l Loss, err error) {
-	want := make([]float32, p.Cols)
-	exact := p.exact()
-	one := make([]byte, exact.RowBytes())
-	err = p.EachValues(ctx, first, last, func(b Block, got []float32) {
-		for i := range b.Rows {
-			exact.Run(one, b.First+i, 1)
-			exact.Format.Decode(want, one)
-			for k, v := range want {
-				w := float64(v)
-				if w-w != 0 {
-					l.NonFinite++
-					continue
-				}
-				d := float64(got[i*b.Cols+k]) - w
-				l.Signal += float64(w * w) // explicit, so that no machine fuses it
-				l.Noise += float64(d * d)
-			}
+	want, got := make([]float32, p.Cols), make([]float32, p.Cols)
+	source := p.Untouched()
+	for step := p.windowRows(first); first < last; first += step {
+		if err := ctx.Err(); err != nil {
+			return l, err
 		}
-	})
-	return l, err
+		n := min(step, last-first)
+		p.eachMatrix(first, n, func(m *quant.Matrix, from, n, at int) {
+			source.eachMatrix(at, n, func(exact *quant.Matrix, row, n, at int) {
+				for i := range n {
+					if m.Row(got, from+i); p.reference == nil {
+						exact.Row(want, row+i)
+					} else {
+						readRow(want, p.reference, at+i)
+					}
+					l.add(want, got)
+				}
+			})
+		})
+	}
+	return l, nil
+}
+
+// windowRows is how many rows to compute at a time, because rows that share scales need each other.
+func (p *Program) windowRows(first int) int {
+	return max(blockElems/max(1, p.Cols), p.Source.Quantised.Rows(first/p.perExpert(), 0, 1).Block[0])
 }
 
 // hessianLoss is the loss of the whole layer on held-out tokens.

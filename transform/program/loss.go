@@ -24,6 +24,20 @@ func (l Loss) Plus(o Loss) Loss {
 	return Loss{l.Signal + o.Signal, l.Noise + o.Noise, l.NonFinite + o.NonFinite}
 }
 
+// add adds the loss of values.
+func (l *Loss) add(want, got []float32) {
+	for k, v := range want {
+		w := float64(v)
+		if w-w != 0 {
+			l.NonFinite++
+			continue
+		}
+		d := float64(got[k]) - w
+		l.Signal += float64(w * w) // explicit, so that no machine fuses it
+		l.Noise += float64(d * d)
+	}
+}
+
 // LossOfWhole reports whether Loss is the loss of the whole layer for any rows.
 func (p *Program) LossOfWhole() bool {
 	return p.joint != nil && p.joint.hessians != nil || p.coded != nil && p.coded.hessians != nil
