@@ -147,9 +147,9 @@ func TestServeReport(t *testing.T) {
 	latency := &serve.Latency{P50: 12.3456, P99: 45.678}
 	s := serve.Summary{Name: "a-server-with-a-long-name-12345", Joules: 0.123456, JoulesPerTotal: 12.3456e-3, Watts: 5432.1, Speed: 123456.7, SMClock: &clock, Capped: &yes, FirstToken: latency, InterToken: latency, Windows: 8}
 	c := serve.Comparison{Summary: s, RelativeEnergy: 0.81234, Interval: []float64{0.8, 0.82345}, RelativeTime: 1.21234, TimeInterval: []float64{1.2, 1.22345}, Passes: 8}
-	r := serveReport{&serve.Result{GPU: "NVIDIA H200", Baseline: s, Null: &c, Variants: []serve.Comparison{c, {Summary: serve.Summary{Name: "new"}}},
+	r := serveReport{&serve.Result{Baseline: s, Null: &c, Variants: []serve.Comparison{c, {Summary: serve.Summary{Name: "new"}}},
 		Workload: serve.Workload{Concurrency: 64, OutputTokens: 256, Source: "prompts.txt"}, Servers: make([]serve.ServerInfo, 4), Cards: make([]power.Info, 8),
-		Stopped: power.StoppedFailed, Resolvable: 0.01234, Invalid: []string{"a reason"}, Warnings: []string{"a warning"}}}
+		Header: power.Header{GPU: "NVIDIA H200", Stopped: power.StoppedFailed, Resolvable: 0.01234, Invalid: []string{"a reason"}, Warnings: []string{"a warning"}}}}
 	var b bytes.Buffer
 	r.print(&b)
 	for line := range strings.Lines(b.String()) {

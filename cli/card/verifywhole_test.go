@@ -17,7 +17,7 @@ import (
 func TestPrintWhole(t *testing.T) {
 	step := measure.WholeStep{Phase: "decode", Batch: 16, Context: 1024, Tokens: 16, Relative: 0.95, Interval: []float64{0.94, 0.96},
 		RelativeTime: 1.002, TimeInterval: []float64{1.001, 1.003}, Before: measure.StepCost{Joules: 0.09, Watts: 500, PerSecond: 400},
-		After: measure.StepCost{Joules: 0.085, Watts: 480, PerSecond: 399}, Run: &power.Result{Valid: true, Resolvable: 0.004}}
+		After: measure.StepCost{Joules: 0.085, Watts: 480, PerSecond: 399}, Run: &power.Result{Header: power.Header{Valid: true, Resolvable: 0.004}}}
 	step.Run.Null = power.Comparison{TimeInterval: []float64{1.0037, 1.0067}}
 	var text bytes.Buffer
 	PrintWhole(&text, &measure.WholeReport{GPU: "Card", Steps: []measure.WholeStep{step},

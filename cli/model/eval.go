@@ -73,7 +73,7 @@ type evaluation struct {
 	workers int
 	device  *int // number of the GPU that runs the models; nil: the CPU does
 
-	gpu      *cuda.Device
+	gpu      *evaluate.Device
 	products *cuda.Products // set if the GPU computes linear layers only
 	tokens   tokens.Set
 	models   []*weights.Model
@@ -143,7 +143,7 @@ func (q *evaluation) open() error {
 	if q.device == nil {
 		return nil
 	}
-	if q.gpu, err = cuda.Open(*q.device); err != nil {
+	if q.gpu, err = evaluate.OpenDevice(*q.device); err != nil {
 		return withoutDevice(err)
 	}
 	for _, s := range q.scorers {

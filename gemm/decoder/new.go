@@ -18,7 +18,7 @@ var ErrNoForward = errors.New("no forward pass")
 func New(m *weights.Model, layout *arch.Layout) (*Decoder, error) {
 	f, ok := families[layout.Family]
 	if !ok {
-		return nil, fmt.Errorf("family %s: there is %w for it, so its loss cannot be computed", layout.Family, ErrNoForward)
+		return nil, fmt.Errorf("family %s: there is %w for it", layout.Family, ErrNoForward)
 	}
 	if err := decoded(layout); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// Device is a GPU that runs models for a search, with float32 activations.
+// Device is a GPU that runs models, with float32 activations, and rounds layers for a search.
 type Device struct {
 	gpu    *cuda.Device
 	number int
@@ -36,6 +36,12 @@ func OpenDevice(number int) (*Device, error) {
 	}
 	return &Device{gpu: gpu, number: number}, nil
 }
+
+// Info describes the card.
+func (d *Device) Info() cuda.Info { return d.gpu.Info() }
+
+// NewProducts returns a multiplier for linear layers alone, which needs no compiler. Close frees its memory.
+func (d *Device) NewProducts() *cuda.Products { return d.gpu.NewProducts() }
 
 // Name returns the kind of card and the versions of cuBLASLt and of the kernels. The last digits of results depend on
 // all three.
@@ -59,7 +65,7 @@ func (d *Device) Calibrate(s *Scorer, m *weights.Model, longest int) Calibrated 
 // Compare is [Scorer.Compare] on the GPU, without an observer.
 func (d *Device) Compare(ctx context.Context, s *Scorer, before, after *weights.Model) (*Comparison, error) {
 	on := *s
-	on.Device = d.gpu
+	on.Device = d
 	var scores [2]*forward.Scores
 	for i, m := range []*weights.Model{before, after} {
 		p, err := on.Pass(ctx, m)

@@ -50,7 +50,7 @@ func (p *Pass) onGPU(ctx context.Context, m *weights.Model) (err error) {
 	if err := s.Decoder.Check(s.Tokens.Sequences); err != nil { // before the weights are loaded
 		return err
 	}
-	if p.model, err = runner.New(ctx, s.Device, s.Decoder.Decoder, runner.Stored(m, s.Layout), runner.Options{Exact: true, Longest: s.Tokens.T}); err != nil {
+	if p.model, err = runner.New(ctx, s.Device.gpu, s.Decoder.Decoder, runner.Stored(m, s.Layout), runner.Options{Exact: true, Longest: s.Tokens.T}); err != nil {
 		return err
 	}
 	if p.pass, err = p.model.Pass(ctx, s.Tokens.Sequences, s.step); err != nil {

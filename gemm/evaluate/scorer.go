@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
@@ -26,7 +25,7 @@ type Scorer struct {
 	Layout  *arch.Layout
 	Tokens  tokens.Set
 	// Device is the GPU that runs whole models; nil: the CPU does.
-	Device *cuda.Device
+	Device *Device
 	// Step is called after each of the Steps steps of a model's score; nil: it is not called.
 	Step func()
 }
@@ -67,6 +66,9 @@ func describe(m *weights.Model, family *arch.Family) (*Scorer, error) {
 		return nil, err
 	}
 	d, err := forward.New(m, layout)
+	if errors.Is(err, forward.ErrNoForward) {
+		return nil, fmt.Errorf("%s: %w, so its loss cannot be computed", m.Dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}

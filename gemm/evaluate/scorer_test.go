@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/gemm/forward"
 	"github.com/lowtoggle/lowtoggle/internal/tally"
@@ -65,7 +64,7 @@ func TestErrorsSayWhichModelAndTokens(t *testing.T) {
 	where := m.Dir + ": on the evaluation tokens of f: "
 	_, err = s.Compare(t.Context(), m, m, nil)
 	testmodel.WantError(t, err, where, "outside the vocabulary")
-	s.Device = new(cuda.Device) // is not asked for anything
+	s.Device = new(evaluate.Device) // is not asked for anything
 	_, err = s.Pass(t.Context(), m)
 	testmodel.WantError(t, err, where, "outside the vocabulary")
 	s.Tokens.Sequences = [][]int32{make([]int32, 65)}

@@ -15,7 +15,7 @@ import (
 func phaseOf(name string, share, joules, left float64) Phase {
 	interval := []float64{left - 0.01, left + 0.01}
 	run := &Result{Result: &power.Result{
-		Valid: true, Baseline: power.Summary{Name: "source", Joules: joules, Watts: 600, Seconds: 1},
+		Header: power.Header{Valid: true}, Baseline: power.Summary{Name: "source", Joules: joules, Watts: 600, Seconds: 1},
 		Variants: []power.Comparison{{RelativeEnergy: left, Interval: interval, RelativeTime: 1, TimeInterval: interval, Summary: power.Summary{Name: "output", Joules: left * joules, Watts: 600, Seconds: 1}}},
 	}}
 	return Phase{Phase: name, Share: share, Total: &Row{Relative: left, Interval: interval, Run: run}}

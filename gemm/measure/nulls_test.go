@@ -31,7 +31,7 @@ func TestMostMisses(t *testing.T) {
 // TestAgainst: chance may miss nulls and nothing else, and a run alone has no chance.
 func TestAgainst(t *testing.T) {
 	result := func(low, high float64, reasons ...string) *Result {
-		return &Result{Result: &power.Result{Null: power.Comparison{Interval: []float64{low, high}}, Invalid: reasons, Valid: reasons == nil}}
+		return &Result{Result: &power.Result{Null: power.Comparison{Interval: []float64{low, high}}, Header: power.Header{Invalid: reasons, Valid: reasons == nil}}}
 	}
 	good, missed, hot := result(0.99, 1.01), result(1.001, 1.01, "it misses"), result(1.001, 1.01, "it misses", "heat")
 	slow := result(0.99, 1.01, "slow")

@@ -29,7 +29,7 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 	r.summarise(loads, m.opt)
 	r.validate()
 	if n := r.arrangements(); n > 0 && n < loads.Arrangements {
-		r.warn("blocks were measured in %d of %d arrangements of the memory, so the ratios include effects of addresses: allow more time", n, loads.Arrangements)
+		r.Warn("blocks were measured in %d of %d arrangements of the memory, so the ratios include effects of addresses: allow more time", n, loads.Arrangements)
 	}
 	return r, err
 }
@@ -44,7 +44,7 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 	r.inspect(m.card, m.opt.Self)
 	r.Window = m.length().Seconds()
 	if asked, least := m.opt.Window.Round(time.Millisecond), m.length().Round(time.Millisecond); least > asked {
-		r.warn("windows last %v instead of %v: five steps of the energy counter", least, asked)
+		r.Warn("windows last %v instead of %v: five steps of the energy counter", least, asked)
 	}
 	return m.blocks(ctx, loads, r)
 }
@@ -75,7 +75,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 		}
 		about[load.Name()] = s
 		if longest := m.windowOf(s); s > longest.Seconds()/50 {
-			r.warn("one execution of %q takes %v, which is long for a window of %v, so readings scatter more: choose a longer window",
+			r.Warn("one execution of %q takes %v, which is long for a window of %v, so readings scatter more: choose a longer window",
 				load.Name(), seconds(s).Round(time.Millisecond), longest.Round(time.Millisecond))
 		}
 	}

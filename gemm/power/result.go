@@ -4,44 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-)
-
-// Why a comparison ended ([Result.Stopped]).
-const (
-	StoppedPrecision = "precision" // every interval was narrow enough
-	StoppedTime      = "time"      // its time was spent first
-	StoppedCancelled = "cancelled" // the context ended
-	StoppedFailed    = "failed"
 )
 
 // Result is the result of a comparison. Ratios are after/before. Intervals are the lower and the upper end of a 95 %
 // interval. Absent fields are unknown.
 type Result struct {
-	GPU      string       `json:"gpu"`
+	Header
 	Null     Comparison   `json:"null"`
 	Variants []Comparison `json:"variants"`
 	Baseline Summary      `json:"baseline"`
-	// Resolvable is the smallest relative effect that this run resolves: the half width of the null
-	// comparison's interval, measured from 1. Absent if there is no interval.
-	Resolvable float64 `json:"smallest_effect,omitempty"`
-	// Valid is false if Invalid has reasons why the figures are not valid.
-	Valid    bool     `json:"valid"`
-	Invalid  []string `json:"invalid,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-	// Stopped says why the comparison ended: [StoppedPrecision] and so on.
-	Stopped   string    `json:"stopped"`
-	Date      string    `json:"date,omitempty"`
-	Command   string    `json:"command,omitempty"`
-	Seed      uint64    `json:"seed"`
-	Precision float64   `json:"precision"`
-	Window    float64   `json:"window_seconds,omitempty"`
-	Seconds   float64   `json:"compare_seconds"` // from the first block to the end of the last
-	Dropped   int       `json:"dropped_windows"` // outside their load's execution-time bin
-	Card      Info      `json:"card"`
-	SelfTest  *SelfTest `json:"self_test,omitempty"`
-	Steady    *Steady   `json:"steady,omitempty"`
-	Blocks    []Block   `json:"blocks"`
+	Window   float64      `json:"window_seconds,omitempty"`
+	Dropped  int          `json:"dropped_windows"` // outside their load's execution-time bin
+	Card     Info         `json:"card"`
+	SelfTest *SelfTest    `json:"self_test,omitempty"`
+	Steady   *Steady      `json:"steady,omitempty"`
+	Blocks   []Block      `json:"blocks"`
 }
 
 // Summary is the mean over a load's windows.
@@ -122,29 +99,12 @@ func (r *Result) Per(parts int) {
 	}
 }
 
-// Invalidate marks the result as not valid, for a reason.
-func (r *Result) Invalidate(format string, args ...any) {
-	r.Valid = false
-	r.Invalid = append(r.Invalid, fmt.Sprintf(format, args...))
-}
-
-// warn adds a warning once.
-func (r *Result) warn(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Warnings, text) {
-		r.Warnings = append(r.Warnings, text)
-	}
-}
-
 func newResult(card Card, opt Options) *Result {
-	r := &Result{
-		Card: card.Info(), Seed: opt.Seed, Precision: opt.Precision, Command: opt.Command,
-		Valid: true, Variants: []Comparison{}, Blocks: []Block{},
+	info := card.Info()
+	return &Result{
+		Header: NewHeader(info.Name, opt.Date, opt.Command, opt.Seed, opt.Precision),
+		Card:   info, Variants: []Comparison{}, Blocks: []Block{},
 	}
-	r.GPU = r.Card.Name
-	if !opt.Date.IsZero() {
-		r.Date = opt.Date.Format(time.RFC3339)
-	}
-	return r
 }
 
 // inspect warns of other processes on the card.
@@ -155,7 +115,7 @@ func (r *Result) inspect(card Card, self int) {
 		for _, p := range rest {
 			pids = append(pids, fmt.Sprint(p.PID))
 		}
-		r.warn("another process is on the card (%s), and its energy is included: end that process, or choose another card", strings.Join(pids, ", "))
+		r.Warn("another process is on the card (%s), and its energy is included: end that process, or choose another card", strings.Join(pids, ", "))
 	}
 }
 
@@ -167,17 +127,17 @@ func (r *Result) validate() {
 	for _, b := range r.Blocks {
 		for _, w := range b.Windows {
 			if w.heat {
-				r.warn("the card reduced its clock because of its temperature: let it cool, or check its airflow")
+				r.Warn("the card reduced its clock because of its temperature: let it cool, or check its airflow")
 			}
 			for _, reason := range w.Throttle {
 				if slices.Contains(heldDown, reason) {
-					r.warn("the card's clock was limited (%s), so the figures are those of a lower clock", reason)
+					r.Warn("the card's clock was limited (%s), so the figures are those of a lower clock", reason)
 				}
 			}
 		}
 	}
 	if r.Steady != nil && !r.Steady.Reached {
-		r.warn("the card did not reach a steady state during the warm-up, so power may have drifted during the blocks: allow a longer warm-up")
+		r.Warn("the card did not reach a steady state during the warm-up, so power may have drifted during the blocks: allow a longer warm-up")
 	}
 	for _, v := range r.Variants {
 		if v.Blocks == 0 && v.Dropped > 0 {

@@ -52,7 +52,7 @@ func TestNamesOthersScriptAgainst(t *testing.T) {
 }
 
 func TestInvalidate(t *testing.T) {
-	r := &Result{Valid: true}
+	r := &Result{Header: Header{Valid: true}}
 	r.Invalidate("output of %q holds NaN", "a")
 	if r.Valid || !slices.Equal(r.Invalid, []string{`output of "a" holds NaN`}) {
 		t.Errorf("%+v", r)

@@ -1,36 +1,18 @@
 package serve
 
 import (
-	"fmt"
-	"slices"
-	"time"
-
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
 // Result is the result of a comparison. Ratios are after/before, intervals are 95 %. Joules and seconds are per output token
 // unless a name says otherwise, and of all cards together. Absent fields are unknown.
 type Result struct {
-	GPU      string       `json:"gpu"` // the first card's name
-	Baseline Summary      `json:"baseline"`
-	Null     *Comparison  `json:"null,omitempty"`
-	Variants []Comparison `json:"variants"`
-	// Resolvable is the smallest relative effect that this run resolves: the half width of the null's interval,
-	// measured from 1. Absent without a null.
-	Resolvable float64 `json:"smallest_effect,omitempty"`
-	// Valid is false if Invalid has reasons why no figure here can be trusted.
-	Valid    bool     `json:"valid"`
-	Invalid  []string `json:"invalid,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-	// Stopped says why the comparison ended: [power.StoppedPrecision] and so on.
-	Stopped    string       `json:"stopped"`
-	Date       string       `json:"date,omitempty"`
-	Command    string       `json:"command,omitempty"`
-	Seed       uint64       `json:"seed"`
-	Precision  float64      `json:"precision"`
+	power.Header
+	Baseline   Summary      `json:"baseline"`
+	Null       *Comparison  `json:"null,omitempty"`
+	Variants   []Comparison `json:"variants"`
 	WindowTime float64      `json:"window_seconds"` // the least
 	SettleTime float64      `json:"settle_seconds"`
-	Seconds    float64      `json:"compare_seconds"` // from the first block to the end of the last
 	Workload   Workload     `json:"workload"`
 	Servers    []ServerInfo `json:"servers"` // baseline, null, variants
 	Cards      []power.Info `json:"cards"`
@@ -106,29 +88,12 @@ func (p Pass) of(server string) *Window {
 }
 
 func newResult(cards []power.Card, o Options) *Result {
-	r := &Result{Valid: true, Variants: []Comparison{}, Blocks: []Block{}, Command: o.Command, Seed: o.Seed, Precision: o.Precision,
-		WindowTime: o.Window.Seconds(), SettleTime: o.Settle.Seconds(), Workload: o.Workload}
+	r := &Result{Variants: []Comparison{}, Blocks: []Block{}, WindowTime: o.Window.Seconds(), SettleTime: o.Settle.Seconds(), Workload: o.Workload}
 	for _, c := range cards {
 		r.Cards = append(r.Cards, c.Info())
 	}
-	r.GPU = r.Cards[0].Name
-	if !o.Date.IsZero() {
-		r.Date = o.Date.Format(time.RFC3339)
-	}
+	r.Header = power.NewHeader(r.Cards[0].Name, o.Date, o.Command, o.Seed, o.Precision)
 	return r
-}
-
-// Invalidate adds a reason why the result cannot be trusted.
-func (r *Result) Invalidate(format string, args ...any) {
-	r.Valid = false
-	r.Invalid = append(r.Invalid, fmt.Sprintf(format, args...))
-}
-
-// warn adds a warning once.
-func (r *Result) warn(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Warnings, text) {
-		r.Warnings = append(r.Warnings, text)
-	}
 }
 
 // validate adds warnings about the finished figures, and reasons why they are invalid.
@@ -136,25 +101,25 @@ func (r *Result) validate() {
 	for _, w := range r.windows("", false) {
 		for _, c := range w.Cards {
 			if c.Heat {
-				r.warn("a card reduced its clock because of temperature: let it cool, or check its airflow")
+				r.Warn("a card reduced its clock because of temperature: let it cool, or check its airflow")
 			}
 		}
 		if w.Invalid != "" {
-			r.warn("a window does not count: %s", w.Invalid)
+			r.Warn("a window does not count: %s", w.Invalid)
 		}
 	}
 	base := r.Servers[0]
 	for _, s := range r.Servers {
 		if s.Counted != base.Counted {
-			r.warn("%s and %s count tokens differently: only one of them reports usage", base.Name, s.Name)
+			r.Warn("%s and %s count tokens differently: only one of them reports usage", base.Name, s.Name)
 		}
 		if s.Counted && base.Counted && s.PromptTokens != base.PromptTokens {
-			r.warn("the same prompt has %d tokens on %s and %d on %s: their tokenizers differ", base.PromptTokens, base.Name, s.PromptTokens, s.Name)
+			r.Warn("the same prompt has %d tokens on %s and %d on %s: their tokenizers differ", base.PromptTokens, base.Name, s.PromptTokens, s.Name)
 		}
 	}
 	for _, s := range r.summaries() {
 		if most := float64(r.Workload.Concurrency); s.Windows > 0 && s.Streaming < most/2 {
-			r.warn("%s streams %.1f of %.0f requests at a time: the others wait for their first token; the server's limit of concurrent requests may be lower", s.Name, s.Streaming, most)
+			r.Warn("%s streams %.1f of %.0f requests at a time: the others wait for their first token; the server's limit of concurrent requests may be lower", s.Name, s.Streaming, most)
 		}
 	}
 	switch {

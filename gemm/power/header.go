@@ -1,0 +1,56 @@
+package power
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Why a comparison ended ([Header.Stopped]).
+const (
+	StoppedPrecision = "precision" // every interval was narrow enough
+	StoppedTime      = "time"      // its time was spent first
+	StoppedCancelled = "cancelled" // the context ended
+	StoppedFailed    = "failed"
+)
+
+// Header is what the results of all comparisons have: of products, models and servers.
+type Header struct {
+	GPU string `json:"gpu"` // the first card's name
+	// Resolvable is the smallest relative effect that this run resolves: the half width of the null
+	// comparison's interval, measured from 1. Absent if there is no interval.
+	Resolvable float64 `json:"smallest_effect,omitempty"`
+	// Valid is false if Invalid has reasons why the figures are not valid.
+	Valid    bool     `json:"valid"`
+	Invalid  []string `json:"invalid,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Stopped says why the comparison ended: [StoppedPrecision] and so on.
+	Stopped   string  `json:"stopped"`
+	Date      string  `json:"date,omitempty"`
+	Command   string  `json:"command,omitempty"`
+	Seed      uint64  `json:"seed"`
+	Precision float64 `json:"precision"`
+	Seconds   float64 `json:"compare_seconds"` // from the first block to the end of the last
+}
+
+// NewHeader returns the header of a result that is valid so far. A date of zero is left out.
+func NewHeader(gpu string, date time.Time, command string, seed uint64, precision float64) Header {
+	h := Header{GPU: gpu, Valid: true, Command: command, Seed: seed, Precision: precision}
+	if !date.IsZero() {
+		h.Date = date.Format(time.RFC3339)
+	}
+	return h
+}
+
+// Invalidate marks the result as not valid, for a reason.
+func (h *Header) Invalidate(format string, args ...any) {
+	h.Valid = false
+	h.Invalid = append(h.Invalid, fmt.Sprintf(format, args...))
+}
+
+// Warn adds a warning once.
+func (h *Header) Warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(h.Warnings, text) {
+		h.Warnings = append(h.Warnings, text)
+	}
+}
