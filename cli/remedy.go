@@ -16,6 +16,7 @@ var remedies = []struct {
 }{
 	{transform.ErrNoTokens, "--tokens FILE"},
 	{program.ErrNoHessians, "--tokens FILE"},
+	{transform.ErrNoReference, "--reference MODEL"},
 	{transform.ErrOtherDevice, "--device NUMBER, or leave --device out for the CPU"},
 	{transform.ErrNoBudget, "--min-snr, or --max-loss with --tokens"},
 	{transform.ErrNoLoss, "--min-snr"},

@@ -82,6 +82,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		}
 		p.plan.Request.Format = s.target.Format.String()
 		p.note("the result has %s, which a runtime must support; energies are relative to %s", s.quantised.Formats(), FormatBaseline)
+		p.noteFit()
 	}
 	for _, c := range o.Passes {
 		p.plan.Request.Passes = append(p.plan.Request.Passes, c.String())
@@ -174,6 +175,9 @@ func (p *planner) planLayers(ctx context.Context) error {
 		return err
 	}
 	p.noteCodes(layers, lossy)
+	if err := fitsSome(layers, lossy); err != nil {
+		return err
+	}
 	p.plan.Kernels = kernelsOf(layers, p.opt.Role, p.opt.Workload)
 	if p.opt.Budget.MaxLoss != nil {
 		return p.spend(ctx, layers, lossy)
@@ -226,6 +230,52 @@ func (p *planner) noteKept(layers []*pass.Layer, lossy []pass.Choice, steps [][]
 			p.note("%s changes no codes and no scales of %d weights in %s: ask for a coarser setting", c, count[f], f)
 		}
 	}
+}
+
+// noteFit says what a new format does about layers that it cannot hold.
+func (p *planner) noteFit() {
+	made := p.target.Format
+	if asked := p.opt.Format; made.Block != asked.Block {
+		p.note("groups have %d inputs instead of %d, which would leave more layers unquantised; %s=GROUP sets another size", made.Block[1], asked.Block[1], asked.Name)
+	}
+	count, kinds := map[string]int{}, []string{}
+	for _, name := range p.target.Left {
+		kind := p.layout.Kind(name)
+		if count[kind]++; count[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d × %s", count[kind], kind)
+	}
+	if len(kinds) > 0 {
+		p.note("%d linear layers stay as they are, because groups of %d do not divide their inputs: %s", len(p.target.Left), made.Block[1], strings.Join(kinds, ", "))
+	}
+}
+
+// fitsSome returns an error if a pass could change codes of quantised layers, but none with the arguments given.
+func fitsSome(layers []*pass.Layer, lossy []pass.Choice) error {
+	for _, c := range lossy {
+		var wrong error
+		for _, l := range layers {
+			q := l.Codes()
+			if q == nil {
+				continue
+			}
+			reason := c.Fits(q)
+			if reason == "" {
+				wrong = nil
+				break
+			}
+			if (pass.Choice{Pass: c.Pass}).Fits(q) == "" {
+				wrong = fmt.Errorf("%s: weights in %s: %s", c, q.Format, reason)
+			}
+		}
+		if wrong != nil {
+			return wrong
+		}
+	}
+	return nil
 }
 
 // noteCodes says which passes do nothing to quantised layers, and why.
@@ -402,11 +452,11 @@ func (p *planner) useFamily() error {
 	if needed < 0 {
 		return nil
 	}
-	for _, b := range p.layout.BlockedIndices() {
-		p.note("%s", b)
-	}
 	if !slices.ContainsFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.Class != pass.Lossy }) {
 		return nil
+	}
+	for _, b := range p.layout.BlockedIndices() {
+		p.note("%s", b)
 	}
 	return checkAdapters(p.Model, p.layout)
 }

@@ -149,7 +149,7 @@ func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	case t != nil && transform.HasSearch(t.Dir):
 		return fmt.Errorf("%w: what the search has found stays in %s; the same command goes on", c.Context.Err(), t.Dir)
 	}
-	return fmt.Errorf("%w: nothing was written", c.Context.Err())
+	return fmt.Errorf("%w: nothing was written; the same command begins again", c.Context.Err())
 }
 
 // overBudget is the error of a result whose perplexity rises by more than the budget on the evaluation tokens; nil

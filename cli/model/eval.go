@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -224,7 +225,7 @@ func (q *evaluation) compare(ctx context.Context, r *evalReport, path string, fi
 	defer exit.CloseAll(&err, pass.Close)
 	divergence, err := pass.Divergence(ctx, first)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: comparing its outputs with those of %s: %w", path, q.paths[0], err)
 	}
 	return r.add(path, first.Scores, pass.Scores, divergence)
 }

@@ -46,10 +46,13 @@ func sizeOf(m *weights.Model, out string, man *plan.Manifest) int64 {
 	return n
 }
 
-// formatName is the format as a plan's request names it.
-func formatName(o transform.Options) string {
+// formatName is the format as a plan's request names it: with the group size that fits the model.
+func formatName(m *weights.Model, o transform.Options) string {
 	if o.Format.Name == "" {
 		return ""
+	}
+	if t, err := quantise.NewTarget(m, o.Family, o.Format); err == nil {
+		return t.Format.String()
 	}
 	return o.Format.String()
 }

@@ -19,13 +19,13 @@ func lowSNR(p *plan.Plan) string {
 	return low.text(p.Request)
 }
 
-// lowSNRFound is lowSNR for the output SNRs that verify computed. If errors were handed on to other columns, these SNRs say
-// little, and those of the plan count.
+// lowSNRFound is lowSNR for the output SNRs that verify computed. If errors were handed on to other columns, or the codes
+// approximate values that the source does not have as codes, the SNRs that the plan predicts count.
 func lowSNRFound(r *verify.Report) string {
 	if r.Plan == nil {
 		return ""
 	}
-	if transform.Passes.FeedsBack(r.Plan) {
+	if transform.Passes.FeedsBack(r.Plan) || r.Plan.Request.Format != "" || r.Plan.Request.Reference != "" {
 		return lowSNR(r.Plan)
 	}
 	var low lowest

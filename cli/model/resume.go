@@ -31,7 +31,7 @@ func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options)
 			return nil, err
 		}
 		if p != nil {
-			return p, sameRequest(c, p.Request, o)
+			return p, sameRequest(c, m, p.Request, o)
 		}
 		if o.Tokens == nil && transform.HasSearch(besideOut(out)) {
 			return nil, exit.Usagef("--resume: the search for a plan was interrupted: give --tokens, --max-loss and all other flags as before, "+
@@ -70,7 +70,7 @@ func finished(c *cli.Context, m *weights.Model, out string, o transform.Options)
 	}
 	path := c.String("plan")
 	if path == "" {
-		return man, sameRequest(c, man.Plan.Request, o)
+		return man, sameRequest(c, m, man.Plan.Request, o)
 	}
 	p, err := givenPlan(c, path)
 	if err != nil {
@@ -93,11 +93,11 @@ func samePlan(out string, was, now *plan.Plan) error {
 
 // sameRequest refuses to go on with a plan that was made for something else than is asked for now.
 // Without any flag that asks, whatever was begun is meant.
-func sameRequest(c *cli.Context, was plan.Request, o transform.Options) error {
+func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform.Options) error {
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	now := plan.Request{Format: formatName(o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
+	now := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
 	for _, p := range o.Passes {
 		now.Passes = append(now.Passes, p.String())
 	}

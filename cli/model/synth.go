@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
@@ -108,9 +109,9 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 		return err
 	}
 	defer m.Close()
-	elements := 0
-	for _, t := range m.Infos() {
-		elements += t.Len()
+	elements, formats, err := countWeights(m)
+	if err != nil {
+		return err
 	}
 	if c.Bool("json") {
 		return term.JSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
@@ -119,5 +120,26 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect it: %s\n", out,
 		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
 		term.Plural(len(m.Shards), "file", "files"), term.Duration(took), term.CommandLine("inspect", out))
+	if err == nil && formats != "" {
+		term.Remark(c.App.Writer, "format", formats)
+	}
 	return err
+}
+
+// countWeights counts a model's values: of quantised weights not the stored elements, some of which hold several. formats counts
+// the quantised weights by format, in words.
+func countWeights(m *weights.Model) (n int, formats string, err error) {
+	d, err := quant.Describe(m)
+	if err != nil {
+		return 0, "", err
+	}
+	for _, t := range m.Infos() {
+		if !d.Holds(t.Name) {
+			n += t.Len()
+		}
+	}
+	for _, w := range d.Weights {
+		n += weights.Info{Shape: w.Shape}.Len()
+	}
+	return n, d.Formats(), nil
 }

@@ -27,6 +27,7 @@ type Format struct {
 
 	layout *layout
 	free   bool // the group size can be chosen
+	sized  bool // it was
 }
 
 // formats lists all formats, in the order in which help texts name them.
@@ -105,15 +106,14 @@ func parse(s string, names []string) (Format, error) {
 		if err != nil || n < 8 || n%8 != 0 || n > 1<<20 {
 			return Format{}, fmt.Errorf("format %q: the group size must be a multiple of 8, at most %d", s, 1<<20)
 		}
-		f.Block[1] = n
-		return f, nil
+		return f.withGroup(n), nil
 	}
 	return Format{}, fmt.Errorf("there is no format %q%s; there are %s", s, spelling.DidYouMean("", name, names), strings.Join(names, ", "))
 }
 
 // String is the name that Parse reads.
 func (f Format) String() string {
-	if plain, err := Parse(f.Name); err == nil && plain.Block != f.Block {
+	if f.sized {
 		return fmt.Sprintf("%s=%d", f.Name, f.Block[1])
 	}
 	return f.Name

@@ -28,15 +28,7 @@ func (f Format) Tensors(name string, n, k int, float weights.DType) ([]weights.I
 		return nil, err
 	}
 	if f.Per == "group" && k%f.Block[1] != 0 {
-		hint := ""
-		if f.free && k%8 == 0 {
-			size := 8
-			for 2*size < f.Block[1] && k%(2*size) == 0 {
-				size *= 2
-			}
-			hint = fmt.Sprintf(": choose another group size, as in %s=%d", f.Name, size)
-		}
-		return nil, fmt.Errorf("%s has %d inputs, which groups of %d do not divide (format %s)%s", name, k, f.Block[1], f.Name, hint)
+		return nil, fmt.Errorf("%s has %d inputs, which groups of %d do not divide (format %s)", name, k, f.Block[1], f.Name)
 	}
 	if w := f.layout.outWords; w > 0 && n%w != 0 {
 		return nil, fmt.Errorf("%s has %d outputs, and format %s packs %d of them into a word", name, n, f.Name, w)

@@ -20,6 +20,7 @@ type Target struct {
 	*weights.Model
 	Format      Format
 	Description *quant.Description
+	Left        []string // weights of linear layers that the format cannot hold, and that stay as they are
 }
 
 // NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes nearest to
@@ -52,7 +53,10 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
-	t := &Target{Format: f}
+	if f, err = targets.Fit(f, m.Infos()); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Dir, err)
+	}
+	t := &Target{Format: f, Left: targets.Left}
 	config, err := f.Config(m.Config, targets.Ignore)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)

@@ -87,19 +87,18 @@ func TestTargetRows(t *testing.T) {
 
 func TestTargetErrors(t *testing.T) {
 	llama := testmodel.Config(t, "llama-tiny", testmodel.QuantisedShape)
-	narrow := testmodel.Folder(t, testmodel.Config(t, "llama-tiny", "{}"), synth.Options{})
+	narrow := testmodel.Folder(t, testmodel.Config(t, "gemma-tiny", "{}"), synth.Options{})
 	int4, _ := quantise.Parse("int4")
 	bare := testmodel.Folder(t, llama, synth.Options{})
 	testmodel.OK(t, os.Remove(filepath.Join(bare, "config.json")))
 	unknown := testmodel.Folder(t, llama, synth.Options{})
 	testmodel.OK(t, os.WriteFile(filepath.Join(unknown, "config.json"), []byte(`{"model_type": "abacus"}`), 0o666))
 	for dir, want := range map[string]string{
-		narrow:  "48 inputs, which groups of 128 do not divide",
+		narrow:  "36 inputs, which groups of 128 do not divide (format int4): choose a format without groups",
 		bare:    "needs a config.json",
 		unknown: "which layers to quantise is not known",
-		testmodel.Folder(t, testmodel.Config(t, "gpt2-tiny", "{}"), synth.Options{}):                    "is stored as inputs × outputs",
-		testmodel.Folder(t, llama, synth.Options{Format: int4}):                                         "is quantised already (14 weights in int4",
-		testmodel.Folder(t, testmodel.Config(t, "llama-tiny", `{"dtype": "float32"}`), synth.Options{}): "groups of 128",
+		testmodel.Folder(t, testmodel.Config(t, "gpt2-tiny", "{}"), synth.Options{}): "is stored as inputs × outputs",
+		testmodel.Folder(t, llama, synth.Options{Format: int4}):                      "is quantised already (14 weights in int4",
 	} {
 		_, err := quantise.NewTarget(testmodel.Open(t, dir), nil, int4)
 		testmodel.WantError(t, err, want)

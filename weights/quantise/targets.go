@@ -14,6 +14,8 @@ type Targets struct {
 	Weights map[string]bool // by name
 	// Ignore names the linear modules that stay: heads, routers, and modules that are no part of the model's family.
 	Ignore []string
+	// Left are the weights that a format cannot hold; see [Targets.Fit].
+	Left []string
 }
 
 // TargetsOf finds the linear layers within a model's blocks, except routers. tensors are those of an unquantised checkpoint with the

@@ -70,6 +70,9 @@ func (m *model) quantise(l *arch.Layout, family *arch.Family, tensors []weights.
 	if err != nil {
 		return nil, err
 	}
+	if o.Format, err = targets.Fit(o.Format, tensors); err != nil {
+		return nil, err
+	}
 	float, err := arch.ConfigDType(m.config)
 	if err != nil {
 		return nil, err

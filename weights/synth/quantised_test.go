@@ -171,7 +171,7 @@ func TestQuantisedErrors(t *testing.T) {
 		dtype          weights.DType
 		want           string
 	}{
-		{"llama-tiny", "int4", 0, "has 48 inputs, which groups of 128 do not divide"},
+		{"gemma-tiny", "int4", 0, "has 36 inputs, which groups of 128 do not divide"},
 		{"gpt2-tiny", "fp8", 0, "is stored as inputs × outputs"},
 		{"llama-tiny", "fp8", weights.F8E4M3, "give a format or the type F8_E4M3, not both"},
 	} {
