@@ -113,7 +113,7 @@ func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *we
 
 // withoutWhole adds advice to an error that concerns whole models alone.
 func withoutWhole(err error) error {
-	if errors.Is(err, cuda.ErrNoCompiler) || errors.Is(err, decoder.ErrNoForward) {
+	if errors.Is(err, cuda.ErrNoCompiler) || errors.Is(err, cuda.ErrNoKernel) || errors.Is(err, decoder.ErrNoForward) {
 		return fmt.Errorf("%w: leave --whole out to measure the linear layers alone", err)
 	}
 	return err

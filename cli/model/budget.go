@@ -127,7 +127,7 @@ func withoutDevice(err error) error {
 	switch {
 	case errors.Is(err, cuda.ErrOutOfMemory):
 		return fmt.Errorf("%w: stop other programs on the GPU, or leave --device out to run the model on the CPU", err)
-	case errors.Is(err, cuda.ErrNoGPU), errors.Is(err, cuda.ErrNoCompiler):
+	case errors.Is(err, cuda.ErrNoGPU), errors.Is(err, cuda.ErrNoCompiler), errors.Is(err, cuda.ErrNoKernel):
 		return fmt.Errorf("%w; or leave --device out to run the model on the CPU", err)
 	}
 	return err

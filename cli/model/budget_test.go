@@ -64,6 +64,7 @@ func TestWithoutDevice(t *testing.T) {
 		cuda.ErrNoGPU:                            "no usable NVIDIA GPU; or leave --device out to run the model on the CPU",
 		cuda.ErrNoCompiler:                       "no usable CUDA compiler (NVRTC); or leave --device out to run the model on the CPU",
 		fmt.Errorf("x: %w", cuda.ErrOutOfMemory): "x: out of GPU memory: stop other programs on the GPU, or leave --device out to run the model on the CPU",
+		cuda.ErrNoKernel:                         "no kernel for this size; or leave --device out to run the model on the CPU",
 		errors.New("x"):                          "x",
 	} {
 		if got := withoutDevice(err); got.Error() != want || !errors.Is(got, err) {

@@ -12,6 +12,9 @@ var ErrNoGPU = errors.New("no usable NVIDIA GPU")
 // ErrOutOfMemory marks an allocation that exceeds the card's free memory.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
+// ErrNoKernel marks a size that is beyond the limits of the kernels on this card.
+var ErrNoKernel = errors.New("no kernel for this size")
+
 var errClosed = errors.New("the GPU was closed")
 
 func noGPU(format string, args ...any) error {

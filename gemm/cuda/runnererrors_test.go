@@ -106,7 +106,28 @@ func TestRunnerOnLessSharedMemory(t *testing.T) {
 	testmodel.OK(t, err)
 	testmodel.OK(t, pass.Close())
 	_, err = m.load(t.Context(), device, runner.Options{Exact: true})
-	testmodel.WantError(t, err, "kernel attend_rows_fp32: 101 KiB of shared memory for a block, on Fake: ")
+	testmodel.WantError(t, err, "kernel attend_rows_fp32: no kernel for this size on Fake: 101 KiB of shared memory for a block: ")
+	if !errors.Is(err, cuda.ErrNoKernel) {
+		t.Error(err)
+	}
+}
+
+// TestSizesWithoutAKernel: sizes beyond the kernels' limits are refused before the blocks are loaded, and nothing stays on
+// the card.
+func TestSizesWithoutAKernel(t *testing.T) {
+	for _, c := range []struct{ model, changes, want string }{
+		{"llama-tiny", `{"head_dim": 520}`, `tensor "model.layers.0.self_attn.o_proj.weight": no kernel for this size: values of 520 channels a head, at most 512`},
+		{"deepseek_v3-tiny", `{"n_routed_experts": 130, "n_group": 65, "topk_group": 2}`, `gate.weight": no kernel for this size: 130 experts in 65 groups, at most 4096 in 64 groups of up to 256`},
+	} {
+		card := cuda.NewFakeCard(t, 1<<30)
+		device := card.Open(t)
+		before := card.Kinds()
+		_, err := newTiny(t, c.model, c.changes, weights.F32).load(t.Context(), device, runner.Options{})
+		testmodel.WantError(t, err, c.want)
+		if after := card.Kinds(); !errors.Is(err, cuda.ErrNoKernel) || !maps.Equal(before, after) {
+			t.Errorf("%v; alive: %v, before: %v", err, after, before)
+		}
+	}
 }
 
 func TestRunnerRefuses(t *testing.T) {

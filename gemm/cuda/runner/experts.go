@@ -38,8 +38,8 @@ type route struct {
 func (r route) most() int { return slices.Max(r.counts) }
 
 func (l *loader) experts(ctx context.Context, e *decoder.Experts) (*experts, error) {
-	if r := e.Routing; len(e.Each) > maxExperts || r.Groups > maxGroups || r.Groups > 0 && len(e.Each)/r.Groups > 256 {
-		return nil, fmt.Errorf("tensor %q: %d experts in %d groups are more than the routing kernel takes", e.Router.Weight, len(e.Each), r.Groups)
+	if r := e.Routing; len(e.Each) > maxExperts || r.Groups > maxGroups || r.Groups > 0 && len(e.Each)/r.Groups > maxInGroup {
+		return nil, fmt.Errorf("tensor %q: %w: %d experts in %d groups, at most %d in %d groups of up to %d", e.Router.Weight, cuda.ErrNoKernel, len(e.Each), r.Groups, maxExperts, maxGroups, maxInGroup)
 	}
 	on := &experts{Experts: e}
 	var err error

@@ -45,8 +45,8 @@ const (
 	threads = 256
 	// tile is the number of queries of a block of attend_rows.
 	tile = 32
-	// maxExperts and maxGroups are limits of route.
-	maxExperts, maxGroups = 4096, 64
+	// maxExperts, maxGroups and maxInGroup, the experts of a group, are limits of route.
+	maxExperts, maxGroups, maxInGroup = 4096, 64, 256
 	// maxValueSize is the limit of attend's channels of a value.
 	maxValueSize = 512
 )
