@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
@@ -66,7 +67,7 @@ func (f format) defines() []string {
 // dequantiser is a kernel that dequantises weights, and how it is launched for a product.
 type dequantiser struct {
 	name            string
-	source          string   // follows kernels/dequantise.cu
+	sources         []string // follow kernels/dequantise.cu
 	defines         []string // besides those of the format
 	blocks, threads Grid
 	shared          int // bytes of a block
@@ -88,18 +89,23 @@ type dequantising struct {
 	scale    float32 // of the result
 }
 
-// dequantise prepares a product with four-bit codes of weights, perhaps stacked. It must not be called within Do.
+// dequantise prepares a product with four-bit codes of weights, perhaps stacked. Operands and result lie as in a
+// stationary product, whatever the role. It must not be called within Do.
 func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) (*dequantising, error) {
 	c := w.Codes
-	q := &dequantising{shape: shapeOf(p), packing: packingOf(c, p.N/c.Rows), scale: 1}
+	lies := p
+	lies.Streaming = false
+	q := &dequantising{shape: shapeOf(lies), packing: packingOf(c, p.N/c.Rows), scale: 1}
 	wrong := func(format string, args ...any) (*dequantising, error) {
 		return nil, fmt.Errorf("product %v with four-bit codes: %s", p, fmt.Sprintf(format, args...))
 	}
 	switch g := c.Group; {
 	case d.info.capability != 90:
 		return wrong("the dequantising kernel needs compute capability 9.0, and %s has %s", d.info.Name, d.info.Capability)
-	case p.Type != arith.BF16 || p.Streaming:
-		return wrong("the dequantising kernel multiplies BF16 with the weights as the A operand (stationary)")
+	case p.Type != arith.BF16:
+		return wrong("the dequantising kernel multiplies BF16")
+	case p.Streaming && p.M <= fewTokens:
+		return wrong("with at most %d tokens, the dequantising kernel takes the weights as the A operand (stationary)", fewTokens)
 	case p.K%unitCols != 0 || p.N%8 != 0:
 		return wrong("the dequantising kernel needs inputs in multiples of %d and outputs in multiples of 8", unitCols)
 	case g != 16 && g != 32 && g%64 != 0:
@@ -118,10 +124,13 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 		}
 		q.scale *= s.Values[0]
 	}
-	if p.M <= fewTokens {
+	switch {
+	case p.M <= fewTokens:
 		q.dequantiser = d.few(p)
-	} else {
-		q.dequantiser = many(p)
+	case p.Streaming:
+		q.dequantiser = streaming(p)
+	default:
+		q.dequantiser = stationary(p)
 	}
 	m, err := d.compileDequantiser(ctx, formatOf(c), q.dequantiser)
 	if err != nil {
@@ -143,7 +152,7 @@ func (d *Device) compileDequantiser(ctx context.Context, f format, k dequantiser
 	if m := d.dequantisers.compiled[key]; m != nil {
 		return m, nil
 	}
-	m, err := d.Compile(ctx, k.name+".cu", dequantiseSource+k.source, defines...)
+	m, err := d.Compile(ctx, k.name+".cu", dequantiseSource+strings.Join(k.sources, ""), defines...)
 	if err != nil {
 		return nil, err
 	}

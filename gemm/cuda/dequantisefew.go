@@ -24,7 +24,7 @@ func (d *Device) few(p gemm.Problem) dequantiser {
 	cluster, warps := d.divide(p)
 	inputs := min(p.K, ceil(ceil(p.K, fewRing), cluster)*fewRing)
 	return dequantiser{
-		name: "dequantise_few", source: dequantiseFewSource, defines: []string{fmt.Sprintf("CLUSTER=%d", cluster)},
+		name: "dequantise_few", sources: []string{dequantiseFewSource}, defines: []string{fmt.Sprintf("CLUSTER=%d", cluster)},
 		blocks: Grid{X: cluster, Y: ceil(p.N, warps*warpRows)}, threads: Grid{X: 32 * warps},
 		shared: fewTokens * max(2*inputs+16, 4*(warps*warpRows+4)), splitK: cluster,
 	}

@@ -114,10 +114,15 @@ func TestGPUDequantise(t *testing.T) {
 			if f.scales == weights.F8E4M3 {
 				p.W.Scales = &gemm.Scales{Values: []float32{0.03}, Rows: s[1], Cols: s[2]}
 			}
-			deviation, err := checked(t, d, p, Options{Repeat: 1})
-			t.Logf("%-18s %-32v relative %8.2e, worst %5.2f of its tolerance: %v", name, p.Problem, deviation.Relative, deviation.Worst, err)
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
+			for _, p.Problem.Streaming = range []bool{false, true} {
+				if p.Problem.Streaming && s[0] <= fewTokens {
+					continue
+				}
+				deviation, err := checked(t, d, p, Options{Repeat: 1})
+				t.Logf("%-18s %-32v relative %8.2e, worst %5.2f of its tolerance: %v", name, p.Problem, deviation.Relative, deviation.Worst, err)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
 			}
 		}
 	}
@@ -171,8 +176,14 @@ func TestGPUQuantisedRates(t *testing.T) {
 			{"NVFP4", randomCodes(n, k, 16, true, false, weights.F8E4M3)},
 			{"MXFP4", randomCodes(n, k, 32, true, false, weights.F8E8M0)},
 		} {
-			each := took(f.name, codedProduct(t, tokens, f.of), o)
-			t.Logf("%-28s %.2f of BF16's rate", f.name, reference.Seconds()/each.Seconds())
+			p := codedProduct(t, tokens, f.of)
+			for _, p.Problem.Streaming = range []bool{false, true} {
+				if p.Problem.Streaming && tokens <= fewTokens {
+					continue
+				}
+				each := took(f.name, p, o)
+				t.Logf("%-28s %.2f of BF16's rate", f.name, reference.Seconds()/each.Seconds())
+			}
 		}
 		if testing.Short() {
 			continue

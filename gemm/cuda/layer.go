@@ -11,7 +11,7 @@ import (
 // layer is a product on the card.
 type layer struct {
 	Product
-	problem gemm.Problem // of the stacked weights
+	problem gemm.Problem // of the stacked weights; never streaming with codes
 	scales  *gemm.Scales // of the stacked weights
 	product multiplier
 	kernel  Kernel
@@ -36,6 +36,7 @@ func (d *Device) newLayers(ctx context.Context, products []Product, stack int) (
 		var err error
 		if p.W.Codes != nil {
 			l.product, err = d.dequantise(ctx, stacked, p.W)
+			l.problem.Streaming = false // how its memory lies
 		} else {
 			l.scales, err = stackScales(p.W.Scales, p.Problem.N, stack)
 		}

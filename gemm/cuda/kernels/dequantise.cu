@@ -105,12 +105,24 @@ struct weights {
   const unsigned* codes;
   const unsigned char *scales, *zeros;
 
+  // blocks is the number of sets of groups in a strip.
+  static __device__ __forceinline__ int blocks(int k) { return GROUP < 64 ? k / 64 : (GROUP < k ? k / GROUP : 1); }
+
   __device__ __forceinline__ weights(const unsigned* c, const unsigned char* s, const unsigned char* z, int strip, int k, int lane) {
-    const int units = k / 64, blocks = GROUP < 64 ? units : (GROUP < k ? k / GROUP : 1);
-    codes = c + static_cast<long long>(strip) * units * 128 + lane * 4;
-    const long long at = static_cast<long long>(strip) * blocks * unitGroups + lane / 4 * laneGroups;
+    codes = c + static_cast<long long>(strip) * (k / 64) * 128 + lane * 4;
+    const long long at = static_cast<long long>(strip) * blocks(k) * unitGroups + lane / 4 * laneGroups;
     scales = s + at * scaleSize;
     zeros = z + at;
+  }
+
+  // below are the weights of another strip further down.
+  __device__ __forceinline__ weights below(int strips, int k) const {
+    weights w = *this;
+    w.codes += strips * (k / 64) * 128;
+    const int at = strips * blocks(k) * unitGroups;
+    w.scales += at * scaleSize;
+    w.zeros += at;
+    return w;
   }
 
   __device__ __forceinline__ void load(unsigned (&to)[4], int unit) const {
@@ -166,6 +178,22 @@ __device__ __forceinline__ void values(unsigned (&a)[4], unsigned codes, const g
   }
 #endif
 }
+
+// unit is a lane's part of 16 outputs × 64 inputs.
+struct unit {
+  unsigned codes[4];
+  groups g;
+
+  __device__ __forceinline__ void load(const weights& w, int at) {
+    w.load(codes, at);
+    w.load(g, at);
+  }
+
+  __device__ __forceinline__ void dequantise(unsigned (&a)[4][4]) const {
+#pragma unroll
+    for (int step = 0; step < 4; step++) values(a[step], codes[step], g, step);
+  }
+};
 
 __device__ __forceinline__ unsigned pack2(float low, float high) {
   unsigned r;

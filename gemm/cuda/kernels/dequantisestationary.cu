@@ -1,70 +1,21 @@
-// Many tokens: two warpgroups multiply 64 outputs by 256 tokens each, with the weights in registers. A third one
-// copies the tokens, 64 inputs at a time, in the 128-byte swizzle of the warpgroup instructions.
+// Many tokens, the weights stationary: two warpgroups multiply 64 outputs by 256 tokens each, with the weights as the A
+// operand in registers. A third one copies the tokens, 64 inputs at a time.
 
 namespace dequantise {
 
 constexpr int manyTokens = 256, manyRows = 128, stages = 6, lag = 3;
 constexpr int stageBytes = manyTokens * 128, manyBarriers = stages * stageBytes;
 
-__device__ __forceinline__ void barrierInit(unsigned barrier, int count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-
-__device__ __forceinline__ void barrierArrive(unsigned barrier) {
-  asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared::cta.b64 t, [%0];\n}" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void barrierWait(unsigned barrier, int parity) {
-  int done;
-  do
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.s32 %0, 1, 0, p;\n}"
-                 : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-  while (!done);
-}
-
-#define DEQUANTISE_REGISTERS \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15" \
-  ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31" \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
-  ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63" \
-  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
-  ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95" \
-  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111" \
-  ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-#define DEQUANTISE_SUM(I) "+f"(d[I][0]), "+f"(d[I][1]), "+f"(d[I][2]), "+f"(d[I][3])
-#define DEQUANTISE_SUMS \
-  DEQUANTISE_SUM(0), DEQUANTISE_SUM(1), DEQUANTISE_SUM(2), DEQUANTISE_SUM(3), \
-  DEQUANTISE_SUM(4), DEQUANTISE_SUM(5), DEQUANTISE_SUM(6), DEQUANTISE_SUM(7), \
-  DEQUANTISE_SUM(8), DEQUANTISE_SUM(9), DEQUANTISE_SUM(10), DEQUANTISE_SUM(11), \
-  DEQUANTISE_SUM(12), DEQUANTISE_SUM(13), DEQUANTISE_SUM(14), DEQUANTISE_SUM(15), \
-  DEQUANTISE_SUM(16), DEQUANTISE_SUM(17), DEQUANTISE_SUM(18), DEQUANTISE_SUM(19), \
-  DEQUANTISE_SUM(20), DEQUANTISE_SUM(21), DEQUANTISE_SUM(22), DEQUANTISE_SUM(23), \
-  DEQUANTISE_SUM(24), DEQUANTISE_SUM(25), DEQUANTISE_SUM(26), DEQUANTISE_SUM(27), \
-  DEQUANTISE_SUM(28), DEQUANTISE_SUM(29), DEQUANTISE_SUM(30), DEQUANTISE_SUM(31)
-
 __device__ __forceinline__ void warpgroup(float (&d)[32][4], const unsigned (&a)[4], unsigned long long b) {
-  asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" DEQUANTISE_REGISTERS
+  asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" WARPGROUP_REGISTERS
                "}, {%128, %129, %130, %131}, %132, 1, 1, 1, 0;"
-               : DEQUANTISE_SUMS
+               : WARPGROUP_SUMS
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-// settle stops the compiler from moving uses of the sums across this point.
-__device__ __forceinline__ void settle(float (&d)[32][4]) {
-#pragma unroll
-  for (int i = 0; i < 32; i++)
-#pragma unroll
-    for (int c = 0; c < 4; c++) asm volatile("" : "+f"(d[i][c])::"memory");
-}
-
-template <int N>
-__device__ __forceinline__ void finish() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
 // multiply begins to add 64 inputs.
 __device__ __forceinline__ void multiply(float (&d)[32][4], const unsigned (&a)[4][4], unsigned tokens) {
-  const unsigned long long b = static_cast<unsigned long long>((tokens & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+  const unsigned long long b = swizzled(tokens);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
   for (int step = 0; step < 4; step++) warpgroup(d, a[step], b + 2 * step);
@@ -72,7 +23,7 @@ __device__ __forceinline__ void multiply(float (&d)[32][4], const unsigned (&a)[
 }
 
 __device__ __forceinline__ void publish(unsigned full) {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  published();
   barrierArrive(full);
 }
 
@@ -125,22 +76,6 @@ __device__ __forceinline__ void store(bf16* y, float (&d)[32][4], int m, int n, 
   }
 }
 
-// unit is a lane's part of 16 outputs × 64 inputs.
-struct unit {
-  unsigned codes[4];
-  groups g;
-
-  __device__ __forceinline__ void load(const weights& w, int at) {
-    w.load(codes, at);
-    w.load(g, at);
-  }
-
-  __device__ __forceinline__ void dequantise(unsigned (&a)[4][4]) const {
-#pragma unroll
-    for (int step = 0; step < 4; step++) values(a[step], codes[step], g, step);
-  }
-};
-
 // consume multiplies. Weights are loaded two units ahead and dequantised one unit ahead, beside the matrix instructions.
 __device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n, int count, float scale, unsigned memory, unsigned full,
                                         unsigned empty) {
@@ -179,9 +114,9 @@ __device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n,
 
 } // namespace dequantise
 
-// dequantise_many multiplies any number of tokens. Blocks: ⌈M/256⌉ × ⌈N/128⌉.
+// dequantise_stationary multiplies any number of tokens. Blocks: ⌈M/256⌉ × ⌈N/128⌉.
 extern "C" __global__ void __launch_bounds__(384, 1)
-dequantise_many(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
+dequantise_stationary(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
   const unsigned memory = dequantise::sharedAddress(dequantise_shared), full = memory + dequantise::manyBarriers,
                  empty = full + 8 * dequantise::stages;
