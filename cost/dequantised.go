@@ -34,8 +34,7 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 	}
 	half := (r.Interval[1] - r.Interval[0]) / 2
 	if !cold {
-		r = r.shared(shares.Operands, half)
-		return r, nil
+		return r.shared(shares.many(p.Role), half), nil
 	}
 	r = r.shared(shares.FewOperands, half)
 	// Bytes of codes move like bytes of any type. They are compared with random ones.
@@ -67,7 +66,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 		return e, err
 	}
 	change, half := 1-e.Relative, (e.Interval[1]-e.Interval[0])/2
-	share := l.Prefill*shares.Operands + l.Decode*shares.FewOperands
+	share := l.Prefill*shares.many(role) + l.Decode*shares.FewOperands
 	e.Relative, half = 1-share*change, math.Hypot(share*half, dequantisedError)
 	if l.Decode > 0 {
 		random := codes
@@ -93,6 +92,14 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 	}
 	e.Interval = [2]float64{e.Relative - half, e.Relative + half}
 	return e, nil
+}
+
+// many is the share with many tokens.
+func (d *Dequantised) many(r Role) float64 {
+	if r == Streaming {
+		return d.StreamingOperands
+	}
+	return d.Operands
 }
 
 // randomBytes is an operand of random bytes.

@@ -66,6 +66,13 @@ func TestPredictDequantised(t *testing.T) {
 	}
 	shares := *c.Facts.Kernels.Dequantised
 	near("a share of prefill", predict(prefill, zero, none).Relative, 1-shares.Operands*(1-whole.Relative))
+	streamed := prefill
+	streamed.Role = cost.Streaming
+	wholeStreamed, err := c.Predict(t.Context(), streamed, x, zero)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near("a share of prefill with weights that stream", predict(streamed, zero, none).Relative, 1-shares.StreamingOperands*(1-wholeStreamed.Relative))
 	both, units, memory := predict(decode, zero, none), predict(decode, zero, codes), predict(decode, w, none)
 	all := predict(decode, w, codes)
 	near("both shares of decode", all.Relative-both.Relative, all.Relative-units.Relative+all.Relative-memory.Relative)

@@ -73,11 +73,13 @@ type Kernels struct {
 	Dequantised *Dequantised `json:"dequantised,omitempty"`
 }
 
-// Dequantised holds the shares of a dequantising kernel's energy that depend on the bits of the weights.
+// Dequantised holds the shares of dequantising kernels' energy that depend on the bits of the weights.
 type Dequantised struct {
-	// Operands is the share of the dequantised weights in the tensor cores, with many tokens.
+	// Operands is the share of the dequantised weights in the tensor cores, with many tokens and the weights stationary.
 	Operands float64 `json:"operands"`
-	// With few tokens, FewOperands is that share and Codes the share of the packed codes, read from memory.
+	// StreamingOperands is that share with the weights streaming.
+	StreamingOperands float64 `json:"streaming_operands"`
+	// With few tokens, FewOperands is the share and Codes the share of the packed codes, read from memory.
 	FewOperands float64 `json:"few_operands"`
 	Codes       float64 `json:"codes"`
 }
@@ -152,6 +154,7 @@ func (f *Facts) validate() error {
 	}
 	if q := k.Dequantised; q != nil {
 		fields = append(fields, field{"kernels.dequantised.operands", q.Operands, 0, 1},
+			field{"kernels.dequantised.streaming_operands", q.StreamingOperands, 0, 1},
 			field{"kernels.dequantised.few_operands", q.FewOperands, 0, 1}, field{"kernels.dequantised.codes", q.Codes, 0, 1 - q.FewOperands})
 	}
 	for _, l := range []struct {

@@ -23,6 +23,9 @@ type Codes struct {
 	Zeros     []byte // [Rows, Cols/Group], of integers. Default: 8
 }
 
+// FewTokens is the largest number of tokens with which package cuda multiplies codes as the A operand only.
+const FewTokens = 16
+
 // Bytes is the size of codes, scales and zero points in memory.
 func (c *Codes) Bytes() int { return len(c.Codes)/2 + len(c.Scales) + len(c.Zeros) }
 

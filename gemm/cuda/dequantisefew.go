@@ -12,7 +12,7 @@ var dequantiseFewSource string
 
 // Sizes of kernels/dequantisefew.cu.
 const (
-	fewTokens = 16
+	fewTokens = gemm.FewTokens
 	fewRing   = 256 // inputs
 	fewWarps  = 8   // most of a block
 	warpRows  = 32

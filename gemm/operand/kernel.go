@@ -6,18 +6,21 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
 // kernel returns the role of a quantised layer's weights, the kernel that is assumed, and a description of the kernel that is
 // assumed or measured.
 func (o Options) kernel(f quant.Format, typ arith.Type, tokens int) (cost.Role, cost.Kernel, string, error) {
-	if o.OnCard && typ == arith.BF16 {
-		return cost.Stationary, "", fmt.Sprintf("lowtoggle's own dequantising kernel: %s, %s", f, cost.Stationary.Slot()), nil
-	}
 	role, k, err := o.Kernel.Role(f, typ.Operand(), tokens)
 	name := string(k)
-	if o.OnCard && k != cost.CuBLASLt {
+	if o.OnCard && typ == arith.BF16 {
+		k, name = "", "lowtoggle's own dequantising kernel"
+		if tokens <= gemm.FewTokens {
+			role = cost.Stationary
+		}
+	} else if o.OnCard && k != cost.CuBLASLt {
 		name = fmt.Sprintf("%s with the operands of %s", cost.CuBLASLt, k)
 	}
 	return role, k, fmt.Sprintf("%s: %s, %s", name, f, role.Slot()), err

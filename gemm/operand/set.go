@@ -45,8 +45,8 @@ type Options struct {
 	// Kernel is assumed for quantised layers: it decides which operand their weights are. Default: the kernels that vLLM runs
 	// on Hopper.
 	Kernel cost.Kernel
-	// OnCard says that the products are for package cuda. Its dequantising kernel takes weights of four bits as the A
-	// operand. Default: products are for predictions.
+	// OnCard says that the products are for package cuda. Its dequantising kernels take weights of four bits as the operand
+	// that they are of Kernel, or with at most [gemm.FewTokens] as the A operand. Default: products are for predictions.
 	OnCard bool
 	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
 	Family *arch.Family
