@@ -15,7 +15,7 @@ func streaming(p gemm.Problem) dequantiser {
 	const tokens, outputs, stages = 128, 256, 4
 	return dequantiser{
 		name: "dequantise_streaming", sources: []string{warpgroupSource, dequantiseStreamingSource},
-		blocks: Grid{X: ceil(p.M, tokens), Y: ceil(p.N, outputs)}, threads: Grid{X: 512},
-		shared: stages*(tokens+outputs)*128 + 2*stages*8, splitK: 1,
+		blocks: Grid{X: ceil(p.M, tokens), Y: ceil(p.N, outputs)}, threads: Grid{X: 256},
+		shared: stages * (tokens + outputs) * 128, splitK: 1,
 	}
 }

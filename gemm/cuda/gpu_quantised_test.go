@@ -99,32 +99,34 @@ func TestGPUDequantise(t *testing.T) {
 		"NVFP4, subnormal":  {group: 16, scales: weights.F8E4M3, fp4: true},
 		"MXFP4":             {group: 32, scales: weights.F8E8M0, fp4: true},
 	} {
-		for _, s := range [][3]int{{1, 1000, 512}, {16, 512, 1024}, {9, 128, 7168}, {16, 2048, 1280}, {17, 1000, 512}, {300, 392, 256}, {512, 256, 1024}} {
-			if testing.Short() && (f.group == 256 || f.group == 64 || s[1] == 1000 || s[1] == 128) {
-				continue
-			}
-			group := f.group
-			if group == 0 {
-				group = s[2]
-			}
-			p := codedProduct(t, s[0], randomCodes(s[1], s[2], group, f.fp4, f.zeros, f.scales))
-			if name == "NVFP4, subnormal" {
-				p = codedProduct(t, s[0], subnormal(p.W.Codes))
-			}
-			if f.scales == weights.F8E4M3 {
-				p.W.Scales = &gemm.Scales{Values: []float32{0.03}, Rows: s[1], Cols: s[2]}
-			}
-			for _, p.Problem.Streaming = range []bool{false, true} {
-				if p.Problem.Streaming && s[0] <= fewTokens {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range [][3]int{{1, 1000, 512}, {16, 512, 1024}, {9, 128, 7168}, {16, 2048, 1280}, {17, 1000, 512}, {300, 392, 256}, {512, 256, 1024}} {
+				if testing.Short() && (f.group == 256 || f.group == 64 || s[1] == 1000 || s[1] == 128) {
 					continue
 				}
-				deviation, err := checked(t, d, p, Options{Repeat: 1})
-				t.Logf("%-18s %-32v relative %8.2e, worst %5.2f of its tolerance: %v", name, p.Problem, deviation.Relative, deviation.Worst, err)
-				if err != nil {
-					t.Errorf("%s: %v", name, err)
+				group := f.group
+				if group == 0 {
+					group = s[2]
+				}
+				p := codedProduct(t, s[0], randomCodes(s[1], s[2], group, f.fp4, f.zeros, f.scales))
+				if name == "NVFP4, subnormal" {
+					p = codedProduct(t, s[0], subnormal(p.W.Codes))
+				}
+				if f.scales == weights.F8E4M3 {
+					p.W.Scales = &gemm.Scales{Values: []float32{0.03}, Rows: s[1], Cols: s[2]}
+				}
+				for _, p.Problem.Streaming = range []bool{false, true} {
+					if p.Problem.Streaming && s[0] <= fewTokens {
+						continue
+					}
+					deviation, err := checked(t, d, p, Options{Repeat: 1})
+					t.Logf("%-32v relative %8.2e, worst %5.2f of its tolerance: %v", p.Problem, deviation.Relative, deviation.Worst, err)
+					if err != nil {
+						t.Error(err)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -133,7 +135,7 @@ func TestGPUDequantise(t *testing.T) {
 func TestGPUQuantisedRates(t *testing.T) {
 	d := openGPU(t)
 	const n, k = 14336, 4096
-	took := func(name string, p Product, o Options) time.Duration {
+	took := func(t *testing.T, name string, p Product, o Options) time.Duration {
 		b, err := d.NewBatch(t.Context(), "products", []Product{p}, o)
 		if err != nil {
 			t.Logf("%-28s %v", name, err)
@@ -160,43 +162,45 @@ func TestGPUQuantisedRates(t *testing.T) {
 		return each
 	}
 	for _, tokens := range []int{4096, 16} {
-		o := Options{Cold: tokens == 16}
-		if o.Cold {
-			o.Stack = 2
-		}
-		bf16 := gemm.Problem{M: tokens, N: n, K: k, Type: arith.BF16}
-		x, w := operands(bf16, 5)
-		reference := took("BF16", Product{"w", bf16, x, w}, o)
-		for _, f := range []struct {
-			name string
-			of   *gemm.Codes
-		}{
-			{"INT4", randomCodes(n, k, 128, false, false, weights.BF16)},
-			{"INT4, zero points", randomCodes(n, k, 128, false, true, weights.BF16)},
-			{"NVFP4", randomCodes(n, k, 16, true, false, weights.F8E4M3)},
-			{"MXFP4", randomCodes(n, k, 32, true, false, weights.F8E8M0)},
-		} {
-			p := codedProduct(t, tokens, f.of)
-			for _, p.Problem.Streaming = range []bool{false, true} {
-				if p.Problem.Streaming && tokens <= fewTokens {
-					continue
+		t.Run(fmt.Sprintf("%d tokens", tokens), func(t *testing.T) {
+			o := Options{Cold: tokens == 16}
+			if o.Cold {
+				o.Stack = 2
+			}
+			bf16 := gemm.Problem{M: tokens, N: n, K: k, Type: arith.BF16}
+			x, w := operands(bf16, 5)
+			reference := took(t, "BF16", Product{"w", bf16, x, w}, o)
+			for _, f := range []struct {
+				name string
+				of   *gemm.Codes
+			}{
+				{"INT4", randomCodes(n, k, 128, false, false, weights.BF16)},
+				{"INT4, zero points", randomCodes(n, k, 128, false, true, weights.BF16)},
+				{"NVFP4", randomCodes(n, k, 16, true, false, weights.F8E4M3)},
+				{"MXFP4", randomCodes(n, k, 32, true, false, weights.F8E8M0)},
+			} {
+				p := codedProduct(t, tokens, f.of)
+				for _, p.Problem.Streaming = range []bool{false, true} {
+					if p.Problem.Streaming && tokens <= fewTokens {
+						continue
+					}
+					each := took(t, f.name, p, o)
+					t.Logf("%-28s %.2f of BF16's rate", f.name, reference.Seconds()/each.Seconds())
 				}
-				each := took(f.name, p, o)
-				t.Logf("%-28s %.2f of BF16's rate", f.name, reference.Seconds()/each.Seconds())
 			}
-		}
-		if testing.Short() {
-			continue
-		}
-		fp8 := gemm.Problem{M: tokens, N: n, K: k, Type: arith.FP8}
-		x, w = operands(fp8, 5)
-		for _, s := range [][2]int{{n, k}, {1, k}, {128, 128}} {
-			for _, streaming := range []bool{false, true} {
-				p := fp8
-				p.Streaming = streaming
-				w.Scales = fp8Scales(p, s[0], s[1])
-				took(fmt.Sprintf("FP8, scales of %d×%d, %v", s[0], s[1], streaming), Product{"w", p, x, w}, o)
+			if testing.Short() {
+				return
 			}
-		}
+			fp8 := gemm.Problem{M: tokens, N: n, K: k, Type: arith.FP8}
+			x, w = operands(fp8, 5)
+			for _, s := range [][2]int{{n, k}, {1, k}, {128, 128}} {
+				for _, streaming := range []bool{false, true} {
+					p := fp8
+					p.Streaming = streaming
+					w.Scales = fp8Scales(p, s[0], s[1])
+					took(t, fmt.Sprintf("FP8, scales of %d×%d, %v", s[0], s[1], streaming), Product{"w", p, x, w}, o)
+				}
+			}
+		})
 	}
 }

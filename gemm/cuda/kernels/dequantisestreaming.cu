@@ -1,12 +1,12 @@
 // Many tokens, the weights streaming: two warpgroups multiply 64 tokens by 256 outputs each, with the weights as the B
-// operand. Two other warpgroups copy the tokens and dequantise the weights, 64 inputs at a time, into shared memory.
+// operand. While the matrix instructions of 64 inputs run, both warpgroups write the next operands to shared memory: they
+// copy tokens two steps ahead and dequantise weights one step ahead.
 
 namespace dequantise {
 
-constexpr int multipliers = 2, workers = 2, stages = 4; // warpgroups of each kind
-constexpr int tileTokens = 64 * multipliers, tileOutputs = 256;
-constexpr int tokensBytes = tileTokens * 128, stageBytes = tokensBytes + tileOutputs * 128, barriersAt = stages * stageBytes;
-constexpr int units = tileOutputs / 16 / (4 * workers); // of a worker's warp, one below the other
+constexpr int tileTokens = 128, tileOutputs = 256, stages = 4, warps = 8;
+constexpr int tokensBytes = tileTokens * 128, stageBytes = tokensBytes + tileOutputs * 128;
+constexpr int warpUnits = tileOutputs / 16 / warps; // one below the other
 
 // warpgroup adds 16 inputs of 64 tokens and 256 outputs.
 __device__ __forceinline__ void warpgroup(float (&d)[32][4], unsigned long long tokens, unsigned long long outputs) {
@@ -28,54 +28,39 @@ __device__ __forceinline__ void storeMatrices(unsigned to, unsigned a, unsigned 
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
-// publish is a warp's part of a stage.
-__device__ __forceinline__ void publish(unsigned full, int lane) {
-  published();
-  __syncwarp();
-  if (lane == 0) barrierArrive(full);
-}
+// tokens is a thread's part of the copies: every 32nd token.
+struct tokens {
+  const bf16* from; // the next inputs
+  unsigned to;
+  int first, m, k;
 
-// work copies tokens and dequantises weights.
-__device__ __forceinline__ void work(const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n,
-                                     int k, unsigned memory, unsigned full, unsigned empty) {
-  const int thread = threadIdx.x - 128 * multipliers, lane = thread & 31, warp = thread >> 5, count = k / 64;
-  const int row = thread >> 3, chunk = thread & 7, token = blockIdx.x * tileTokens + row;
-  const bf16* from = x + static_cast<long long>(token) * k + chunk * 8;
-  const unsigned to = memory + row * 128 + ((chunk ^ (row & 7)) << 4);
+  __device__ __forceinline__ tokens(const bf16* x, int m, int k, unsigned memory) : m(m), k(k) {
+    const int row = threadIdx.x >> 3, chunk = threadIdx.x & 7;
+    first = blockIdx.x * tileTokens + row;
+    from = x + static_cast<long long>(first) * k + chunk * 8;
+    to = memory + row * 128 + ((chunk ^ (row & 7)) << 4);
+  }
 
-  const int strips = (n + 127) / 128 * 8, first = blockIdx.y * (tileOutputs / 16) + warp * units;
-  const unsigned place = memory + tokensBytes + (warp * units * 16 + (lane & 15)) * 128 + (((lane >> 4) ^ (lane & 7)) << 4);
-  const weights w(codes, scales, zeros, first < strips ? first : 0, k, lane); // beyond, results are not stored
-  unit next[units];
+  __device__ __forceinline__ void copy(const bf16* x, int slot) {
 #pragma unroll
-  for (int u = 0; u < units; u++) next[u].load(w.below(u, k), 0);
-
-  for (int i = 0; i < count; i++) {
-    const int slot = i % stages;
-    if (i >= stages) barrierWait(empty + 8 * slot, (i / stages & 1) ^ 1);
-#pragma unroll
-    for (int j = 0; j < tileTokens; j += 16 * workers) {
-      const bool valid = token + j < m;
+    for (int j = 0; j < tileTokens; j += 4 * warps) {
+      const bool valid = first + j < m;
       copy16(to + slot * stageBytes + j * 128, valid ? from + static_cast<long long>(j) * k : x, valid);
     }
-    commit();
     from += 64;
-#pragma unroll
-    for (int u = 0; u < units; u++) {
-      unsigned a[4][4];
-      next[u].dequantise(a);
-      next[u].load(w.below(u, k), i + 1 < count ? i + 1 : 0);
-#pragma unroll
-      for (int step = 0; step < 4; step++) // the right operand's rows are outputs
-        storeMatrices((place + slot * stageBytes + u * 2048) ^ (step << 5), a[step][0], a[step][1], a[step][2], a[step][3]);
-    }
-    if (i > 0) {
-      wait<1>();
-      publish(full + 8 * ((i - 1) % stages), lane);
-    }
   }
-  wait<0>();
-  publish(full + 8 * ((count - 1) % stages), lane);
+};
+
+// dequantise writes a warp's units as rows of the right operand, and loads those of another step.
+__device__ __forceinline__ void dequantise(unit (&u)[warpUnits], const weights& w, int k, int next, unsigned to) {
+#pragma unroll
+  for (int i = 0; i < warpUnits; i++) {
+    unsigned a[4][4];
+    u[i].dequantise(a);
+    u[i].load(w.below(i, k), next);
+#pragma unroll
+    for (int step = 0; step < 4; step++) storeMatrices((to + i * 2048) ^ (step << 5), a[step][0], a[step][1], a[step][2], a[step][3]);
+  }
 }
 
 // store writes a warp's 16 tokens, by way of shared memory.
@@ -100,48 +85,53 @@ __device__ __forceinline__ void store(bf16* y, const float (&d)[32][4], int m, i
   }
 }
 
-// consume multiplies.
-__device__ __forceinline__ void consume(bf16* y, int m, int n, int count, float scale, unsigned memory, unsigned full, unsigned empty) {
-  const bool leader = (threadIdx.x & 31) == 0;
-  const unsigned tokens = memory + (threadIdx.x >> 7) * 64 * 128, outputs = memory + tokensBytes;
+__device__ __forceinline__ void multiplyStreaming(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros,
+                                                  int m, int n, int k, float scale, unsigned memory) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, count = k / 64;
+  const int strips = (n + 127) / 128 * 8, strip = blockIdx.y * (tileOutputs / 16) + warp * warpUnits;
+  const weights w(codes, scales, zeros, strip < strips ? strip : 0, k, lane); // beyond, results are not stored
+  const unsigned outputs = memory + tokensBytes, mine = memory + (threadIdx.x >> 7) * 64 * 128;
+  const unsigned to = outputs + (warp * warpUnits * 16 + (lane & 15)) * 128 + (((lane >> 4) ^ (lane & 7)) << 4);
+  tokens t(x, m, k, memory);
+
   float d[32][4];
 #pragma unroll
   for (int i = 0; i < 32; i++)
 #pragma unroll
     for (int c = 0; c < 4; c++) d[i][c] = 0;
+  unit u[warpUnits];
+#pragma unroll
+  for (int i = 0; i < warpUnits; i++) u[i].load(w.below(i, k), 0);
+  t.copy(x, 0);
+  commit();
+  if (count > 1) t.copy(x, 1);
+  commit();
+  dequantise(u, w, k, count > 1 ? 1 : 0, to);
+  wait<1>();
+  published();
   settle(d);
   for (int i = 0; i < count; i++) {
-    const int slot = i % stages;
-    barrierWait(full + 8 * slot, i / stages & 1);
-    multiply(d, tokens + slot * stageBytes, outputs + slot * stageBytes);
+    const int slot = i % stages * stageBytes;
+    __syncthreads(); // the operands of step i are complete, and step i-2 has ended
+    multiply(d, mine + slot, outputs + slot);
+    if (i + 2 < count) t.copy(x, (i + 2) % stages);
+    commit();
+    if (i + 1 < count) dequantise(u, w, k, i + 2 < count ? i + 2 : 0, to + (i + 1) % stages * stageBytes);
+    wait<1>();
+    published();
     finish<1>();
-    if (i > 0 && leader) barrierArrive(empty + 8 * ((i - 1) % stages));
   }
   finish<0>();
   settle(d);
-  asm volatile("bar.sync 1, %0;" ::"n"(128 * multipliers) : "memory"); // the results lie where operands lay
+  __syncthreads(); // the results lie where operands lay
   store(y, d, m, n, scale, memory);
 }
 
 } // namespace dequantise
 
 // dequantise_streaming multiplies any number of tokens. Blocks: ⌈M/128⌉ × ⌈N/256⌉.
-extern "C" __global__ void __launch_bounds__(512, 1)
+extern "C" __global__ void __launch_bounds__(256, 1)
 dequantise_streaming(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
-  const unsigned memory = dequantise::sharedAddress(dequantise_shared), full = memory + dequantise::barriersAt,
-                 empty = full + 8 * dequantise::stages;
-  if (threadIdx.x == 0)
-    for (int i = 0; i < dequantise::stages; i++) {
-      dequantise::barrierInit(full + 8 * i, 4 * dequantise::workers);
-      dequantise::barrierInit(empty + 8 * i, 4 * dequantise::multipliers);
-    }
-  __syncthreads();
-  if (threadIdx.x >= 128 * dequantise::multipliers) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
-    dequantise::work(x, codes, scales, zeros, m, n, k, memory, full, empty);
-  } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
-    dequantise::consume(y, m, n, k / 64, scale, memory, full, empty);
-  }
+  dequantise::multiplyStreaming(y, x, codes, scales, zeros, m, n, k, scale, dequantise::sharedAddress(dequantise_shared));
 }
