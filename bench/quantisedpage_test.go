@@ -54,16 +54,27 @@ var quantisedPatternsShown = []string{
 
 // quantisedReadings are the energies of a pattern over the mean of the baseline and its copy, and the SNR that its name gives.
 type quantisedReadings struct {
-	values []float64
-	snr    string
+	values   []float64
+	snr      string
+	energy   float64    // the mean
+	interval [2]float64 // of the mean, 95 %; the readings' range of records with few blocks
+	means    bool       // interval is of the mean
 }
+
+// blocksOfInterval is the least number of a record's blocks whose 95 % intervals the page gives.
+const blocksOfInterval = 4
 
 // readQuantised reads the readings of all patterns of a series.
 func readQuantised(t *testing.T, r quantisedRecord) map[string]*quantisedReadings {
 	t.Helper()
 	all := map[string]*quantisedReadings{}
+	split := func(load string) (name, snr string) {
+		i := strings.LastIndex(load, ", ")
+		return load[:i], strings.TrimSuffix(load[i+2:], " (copy)")
+	}
+	var run measure.Result
 	for _, file := range r.files {
-		var run measure.Result
+		run = measure.Result{}
 		read(t, filepath.Join(recorded, "quantised", file+".json"), &run)
 		base, n := 0.0, 0.0
 		for _, b := range run.Blocks {
@@ -75,23 +86,47 @@ func readQuantised(t *testing.T, r quantisedRecord) map[string]*quantisedReading
 		}
 		for _, b := range run.Blocks {
 			for _, w := range b.Windows {
-				name, snr := w.Load[:strings.LastIndex(w.Load, ", ")], w.Load[strings.LastIndex(w.Load, ", ")+2:]
+				name, snr := split(w.Load)
 				if all[name] == nil {
-					all[name] = &quantisedReadings{snr: strings.TrimSuffix(snr, " (copy)")}
+					all[name] = &quantisedReadings{snr: snr}
 				}
 				all[name].values = append(all[name].values, w.PerExecution/(base/n))
 			}
 		}
 	}
+	for _, q := range all {
+		q.interval = [2]float64{slices.Min(q.values), slices.Max(q.values)}
+		for _, v := range q.values {
+			q.energy += v / float64(len(q.values))
+		}
+	}
+	if len(r.files) == 1 && len(run.Blocks) >= blocksOfInterval {
+		for _, v := range append(run.Variants, run.Null) {
+			name, _ := split(v.Name)
+			all[name].energy, all[name].interval, all[name].means = v.RelativeEnergy, [2]float64(v.Interval), true
+		}
+	}
 	return all
+}
+
+// spread writes the interval or the range of the readings.
+func (q *quantisedReadings) spread() string {
+	s := fmt.Sprintf("%.3f … %.3f", q.interval[0], q.interval[1])
+	if q.means {
+		s = "95 %: " + s
+	}
+	return s
 }
 
 func quantisedTable(t *testing.T) string {
 	var b strings.Builder
 	for _, r := range quantisedRecords {
 		all := readQuantised(t, r)
-		spread := rangeOf(all[r.baseline].values)
-		fmt.Fprintf(&b, "\n**%s**. Energy is relative to “%s” (SNR %s, readings %s).\n\n", r.title, r.baseline, all[r.baseline].snr, spread)
+		base, of := all[r.baseline], "readings"
+		if base.means {
+			of = "a copy"
+		}
+		fmt.Fprintf(&b, "\n**%s**. Energy is relative to “%s” (SNR %s, %s %s).\n\n", r.title, r.baseline, base.snr, of, base.spread())
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
 		seen := map[string]bool{}
 		off, count := 0.0, 0.0
@@ -101,10 +136,6 @@ func quantisedTable(t *testing.T) string {
 				continue
 			}
 			seen[name] = true
-			mean := 0.0
-			for _, v := range got.values {
-				mean += v / float64(len(got.values))
-			}
 			snr, mark := got.snr, ""
 			if name == "all codes zero" {
 				snr = "–"
@@ -113,22 +144,13 @@ func quantisedTable(t *testing.T) string {
 				mark = " †"
 			}
 			if mark == "" {
-				off, count = off+math.Abs(mean-r.predicted[name]), count+1
+				off, count = off+math.Abs(got.energy-r.predicted[name]), count+1
 			}
-			fmt.Fprintf(&b, "| %s | %s | %.3f | %d, %s | %.3f%s |\n", name, snr, mean, len(got.values), rangeOf(got.values), r.predicted[name], mark)
+			fmt.Fprintf(&b, "| %s | %s | %.3f | %d, %s | %.3f%s |\n", name, snr, got.energy, len(got.values), got.spread(), r.predicted[name], mark)
 		}
 		fmt.Fprintf(&b, "\nMean error of the predictions: %.1f points.\n", 100*off/count)
 	}
 	return b.String()
-}
-
-// rangeOf writes the range of some ratios.
-func rangeOf(values []float64) string {
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, v := range values {
-		low, high = min(low, v), max(high, v)
-	}
-	return fmt.Sprintf("%.3f … %.3f", low, high)
 }
 
 // TestQuantisedPredictions checks the predictions of the page, on fewer rows.
