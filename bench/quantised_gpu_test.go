@@ -49,7 +49,7 @@ func quantisedSeriesList() []quantisedSeries {
 	}
 	return []quantisedSeries{
 		{"int4-prefill", arith.BF16, 4096, cost.Stationary, 1.6, int4Patterns, ""},
-		{"int4-streaming-prefill", arith.BF16, 4096, cost.Streaming, 1.6, int4Patterns, ""},
+		{"int4-streaming-prefill", arith.BF16, 4096, cost.Streaming, 1.6, int4Patterns, "even"},
 		{"int4-decode", arith.BF16, 16, cost.Stationary, 1, int4Patterns, ""},
 		{"fp8-tensor-decode", arith.FP8, 16, cost.Stationary, 1, tensor, ""},
 		{"fp8-block-prefill", arith.FP8, 4096, cost.Streaming, 1, block, ""},
