@@ -66,7 +66,7 @@ func (c *Calibration) DequantisedEnergy(ctx context.Context, units, codes Weight
 		return e, err
 	}
 	change, half := 1-e.Relative, (e.Interval[1]-e.Interval[0])/2
-	share := l.Prefill*shares.many(role) + l.Decode*shares.FewOperands
+	share := l.Prefill*shares.many(units.product(Product{M: PrefillTokens, Role: role}).Role) + l.Decode*shares.FewOperands
 	e.Relative, half = 1-share*change, math.Hypot(share*half, dequantisedError)
 	if l.Decode > 0 {
 		random := codes

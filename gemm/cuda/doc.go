@@ -26,8 +26,9 @@
 // 12.9, for some cards; otherwise preparing the product fails.
 //
 // Weights in four bits ([gemm.Codes]) are multiplied by kernels of this package, compiled at run time for Hopper
-// (kernels/dequantise.cu). The card's memory holds packed codes. The kernel dequantises them to BF16 in registers and
-// multiplies with float32 sums. The weights are the A operand.
+// (kernels/dequantise.cu). The card's memory holds packed codes. The kernels dequantise them to BF16 in registers and
+// multiply with float32 sums. Operands and result lie as in a stationary product; as the B operand, the weights pass
+// through shared memory. With at most [gemm.FewTokens] tokens, the weights can only be the A operand.
 //
 // # Batches
 //
