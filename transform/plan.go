@@ -441,7 +441,11 @@ func (p *planner) useFamily() error {
 	case err != nil && needed >= 0:
 		return fmt.Errorf("%s needs a model that fits its family: %w", p.opt.Passes[needed].Pass.Name, err)
 	case err != nil:
-		p.note("%s: %s", strings.ReplaceAll(err.Error(), "\n", "; "), allCount)
+		first, _, more := strings.Cut(err.Error(), "\n")
+		if more {
+			first += ", and more"
+		}
+		p.note("%s: %s", first, allCount)
 		return nil
 	}
 	p.model.Layout = p.layout

@@ -3,12 +3,15 @@ package card
 import (
 	"context"
 	"fmt"
+	"io"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 )
 
 // candidates makes the products of --w and of every --against.
@@ -31,6 +34,24 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 		}
 	}
 	return all[0], all[1:], nil
+}
+
+// printKernels prints the kernels of quantised layers, and which part of a model is measured.
+func (q *request) printKernels(w io.Writer, all []measure.Candidate) error {
+	var printed []string
+	for _, c := range all {
+		for _, k := range c.Kernels {
+			if !slices.Contains(printed, k) {
+				printed = append(printed, k)
+				term.Remark(w, "kernel", k)
+			}
+		}
+	}
+	covered, err := predict.Coverages(q.set, append(slices.Clone(q.against), q.w)...)
+	for _, text := range slices.Sorted(maps.Keys(covered)) {
+		term.Remark(w, "note", text+" "+covered[text].String())
+	}
+	return err
 }
 
 // label names a source in tables, without its tensors if all sources have the same.

@@ -105,7 +105,11 @@ asked; 4: no GPU.`,
 		if err = interrupted(err, r != nil); r == nil {
 			return err
 		}
-		if failed := writeMeasured(c, r, q.title(baseline)); err == nil {
+		failed := writeMeasured(c, r, q.title(baseline))
+		if !c.Bool("json") && !c.Bool("bench") {
+			failed = errors.Join(failed, q.printKernels(c.App.Writer, append(variants, baseline)))
+		}
+		if err == nil {
 			err = failed
 		}
 		if err == nil && !r.Holds(c.IsSet("precision")) {

@@ -58,6 +58,11 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	for _, text := range kernelsOf(all) {
 		term.Remark(w, "kernel", text+" (assumed)")
 	}
+	for _, p := range all {
+		if p.Coverage != nil {
+			term.Remark(w, "note", p.Name+" "+p.Coverage.String())
+		}
+	}
 	term.Remarks(w, "warning", r.Warnings())
 }
 

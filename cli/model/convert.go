@@ -18,6 +18,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -57,7 +58,7 @@ docs/quantised.md describes the formats.
 
 Exit status 3: written, but the budget did not allow in every layer what --passes asks for, or
 perplexity rose by more than --max-loss on the evaluation tokens, or nothing was left to convert
-because the weights are quantised.`,
+because the weights are quantised, or the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{
 		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
@@ -102,7 +103,7 @@ because the weights are quantised.`,
 			loss = newLoss(r.Loss)
 		}
 		if c.Bool("json") {
-			report := convertReport(m, r.Manifest, args[1], took)
+			report := convertReport(m, layoutOf(c, m), r.Manifest, args[1], took)
 			report.Loss, report.Found = loss, r.Plan.Search
 			err = term.JSON(c.App.Writer, report)
 		} else {
@@ -116,7 +117,7 @@ because the weights are quantised.`,
 		if err != nil {
 			return err
 		}
-		return errors.Join(missed(r.Plan), nothingLeft(m, r.Plan), overBudget(r))
+		return errors.Join(missed(r.Plan), nothingLeft(m, r.Plan), unfit(c, m), overBudget(r))
 	},
 }
 
@@ -167,6 +168,7 @@ type convertJSON struct {
 	Shards    []plan.Shard      `json:"shards"`
 	Predicted *predict.Ratio    `json:"predicted,omitempty"`
 	Kernels   []string          `json:"kernels,omitempty"`   // that the prediction assumes
+	Coverage  *predict.Coverage `json:"coverage,omitempty"`  // of predictions; absent: they cover all layers
 	Quantised []quant.Copied    `json:"quantised,omitempty"` // copied byte for byte
 	Tensors   []plan.Prediction `json:"tensors"`
 	Notes     []string          `json:"notes,omitempty"`
@@ -174,7 +176,7 @@ type convertJSON struct {
 	Loss      *lossJSON         `json:"loss,omitempty"` // on evaluation tokens
 }
 
-func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.Duration) convertJSON {
+func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, out string, took time.Duration) convertJSON {
 	total := transform.Predicted(m, man.Plan)
 	notes := slices.Clone(man.Plan.Notes)
 	if note := noSaving(man.Plan, total); note != "" {
@@ -186,7 +188,7 @@ func convertReport(m *weights.Model, man *plan.Manifest, out string, took time.D
 	if leavesAdapters(m, man.Plan) {
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
-	return convertJSON{out, man.DropIn, sizeOf(m, out, man), took.Seconds(), man.Shards, total, man.Plan.Kernels, man.Plan.Quantised,
+	return convertJSON{out, man.DropIn, sizeOf(m, out, man), took.Seconds(), man.Shards, total, man.Plan.Kernels, predict.CoverageOf(m, layout), man.Plan.Quantised,
 		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil}
 }
 

@@ -32,6 +32,13 @@ func products(load cost.Workload, role cost.Role, kernels []string) string {
 	return fmt.Sprintf("%s, weights %s", load, role)
 }
 
+// printCoverage says which share of a model the predictions cover; c is nil if that is all.
+func printCoverage(w io.Writer, c *predict.Coverage) {
+	if c != nil {
+		term.Remark(w, "note", c.String())
+	}
+}
+
 func printKernels(w io.Writer, kernels []string) {
 	for _, k := range kernels {
 		term.Remark(w, "kernel", k+" (assumed)")

@@ -42,6 +42,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 			"conversion saves more", term.Change(c.Relative), products(r.workload, r.role, r.Kernels), c.Calibration))
 	}
 	printKernels(w, r.Kernels)
+	printCoverage(w, r.Coverage)
 	if r.NotWorthIt != "" {
 		term.Remark(w, "not worth it", r.NotWorthIt)
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,7 +25,7 @@ var Plan = &cli.Command{
 With --json it goes to standard output, and to a file only where -o names one.
 
 Exit status 3: written, but the budget does not allow in every layer what --passes asks for, or
-the weights are quantised and nothing is left to do.`,
+the weights are quantised and nothing is left to do, or the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
 		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
@@ -83,7 +84,7 @@ the weights are quantised and nothing is left to do.`,
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
 				term.CommandLine(withDevice(c, p, withTokens(c, withReference(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...)...))
 		}
-		return errors.Join(missed(p), nothingLeft(m, p))
+		return errors.Join(missed(p), nothingLeft(m, p), unfit(c, m))
 	},
 }
 
@@ -116,6 +117,19 @@ func missed(p *plan.Plan) error {
 	}
 	return fmt.Errorf("%w: the budget does not allow it in %s; %s or ask for gentler passes",
 		exit.ErrShort, term.Plural(n, "layer", "layers"), remedy)
+}
+
+// unfit is errShort if the model does not fit its config.json.
+func unfit(c *cli.Context, m *weights.Model) error {
+	fam, err := flag.ReadFamily(c)
+	if err != nil {
+		return err
+	}
+	if _, err = arch.Resolve(m, fam); err == nil || errors.Is(err, arch.ErrUnknownFamily) {
+		return nil
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("%w: the layers were told by their names alone, and runtimes may not load the result: %s: correct config.json, or describe the architecture with --arch FILE", exit.ErrShort, first)
 }
 
 // layoutOf is the model's layout for tables; nil where the family is not known.

@@ -34,6 +34,7 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	if total != nil {
 		printRatio(w, total, p.Request.Workload, p.Request.Role, p.Kernels)
 	}
+	printCoverage(w, predict.CoverageOf(m, layout))
 	if note := noSaving(p, total); note != "" {
 		term.Remark(w, "note", note)
 	}

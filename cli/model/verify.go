@@ -150,6 +150,8 @@ type energyJSON struct {
 	Predicted *predict.Ratio `json:"predicted,omitempty"`
 	// Kernels are those that Predicted assumes for a model with quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
+	// Coverage is the part of the model that Predicted covers; nil: all linear layers.
+	Coverage *predict.Coverage `json:"coverage,omitempty"`
 	// RelativeTo is what Predicted is relative to; empty: the source.
 	RelativeTo string               `json:"predicted_relative_to,omitempty"`
 	Measured   *measure.ModelReport `json:"measured,omitempty"`
@@ -200,7 +202,7 @@ func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*ver
 		return nil, err
 	}
 	if total != nil {
-		r.Energy = &energyJSON{Predicted: total, Kernels: predict.Kernels(changes, o.Role, o.Workload), RelativeTo: baseline}
+		r.Energy = &energyJSON{Predicted: total, Kernels: predict.Kernels(changes, o.Role, o.Workload), Coverage: predict.CoverageOf(src, layout), RelativeTo: baseline}
 	}
 	return r, nil
 }

@@ -48,6 +48,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	}
 	if r.Energy != nil && r.Energy.Predicted != nil {
 		printRatio(w, r.Energy.Predicted, r.workload, r.role, r.Energy.Kernels)
+		printCoverage(w, r.Energy.Coverage)
 		if r.Energy.RelativeTo != "" {
 			term.Remark(w, "note", "the predicted energy is relative to "+r.Energy.RelativeTo)
 		}

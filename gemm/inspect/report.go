@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -34,6 +35,8 @@ type Report struct {
 	Ceiling *Ceiling       `json:"ceiling,omitempty"`
 	// Kernels are those that predictions of a model with quantised layers assume; see [cost.AssumedKernels].
 	Kernels []string `json:"kernels,omitempty"`
+	// Coverage is the part of the model that the predictions cover; nil: all linear layers.
+	Coverage *predict.Coverage `json:"coverage,omitempty"`
 	// NotWorthIt is the reason why a conversion could save at most 1 % of the energy; empty if there is none.
 	NotWorthIt string `json:"not_worth_it,omitempty"`
 }

@@ -19,7 +19,8 @@ type Layer struct {
 	Name string
 	Kind string // the family's name for such layers, as in [arch.Layout.Kind]; empty for patterns
 	W    *Matrix
-	// Format is that of a quantised layer, whose W is the matrix that kernels multiply by; nil for all others.
+	// Format is that of a quantised layer, whose W is the matrix that kernels multiply by, and of a pattern in the place of its
+	// codes; nil for all others.
 	Format *quant.Format
 }
 
@@ -150,6 +151,9 @@ func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, erro
 			return nil, err
 		}
 		all[i] = Layer{Name: l.Name, Kind: l.Kind, W: newDrawn(src, spec)}
+		if l.Format != nil && l.W.DType != weights.BF16 {
+			all[i].Format = l.Format // the pattern takes the place of the codes
+		}
 	}
 	return all, nil
 }

@@ -135,6 +135,19 @@ func (s *Set) open(src Source) (*model, error) {
 	return m, nil
 }
 
+// Model returns the model that a source names with its layout, which is nil if the family is not known. Both are nil for a
+// source that names no model or a part of one.
+func (s *Set) Model(src Source) (*weights.Model, *arch.Layout, error) {
+	if src.Path == "" || src.Tensors != "" {
+		return nil, nil, nil
+	}
+	m, err := s.resolved(src)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Model, m.layout, nil
+}
+
 // resolved returns the model of a source with its layout.
 func (s *Set) resolved(src Source) (*model, error) {
 	m, err := s.open(src)

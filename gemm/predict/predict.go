@@ -52,7 +52,9 @@ type Prediction struct {
 	X       string        `json:"x"` // the activations, as a pattern or a tensor
 	// Kernels are those that are assumed for quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
-	Layers  []Layer  `json:"layers,omitempty"`
+	// Coverage is the part of a model that the prediction covers; nil: all linear layers, or those that the source names.
+	Coverage *Coverage `json:"coverage,omitempty"`
+	Layers   []Layer   `json:"layers,omitempty"`
 }
 
 // Layer is the prediction of one layer's product.
@@ -87,6 +89,10 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 	if err != nil {
 		return nil, err
 	}
+	covered, err := Coverages(set, sources...)
+	if err != nil {
+		return nil, err
+	}
 	total := 0
 	for i, s := range sources {
 		if o.Compare {
@@ -114,7 +120,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 			}
 		}
 		r.add(s, layers, o, s.Path != "" && sources[0].Path != "")
-		r.Predictions[i].Kernels = kernels
+		r.Predictions[i].Kernels, r.Predictions[i].Coverage = kernels, covered[s.Text]
 	}
 	return r, nil
 }

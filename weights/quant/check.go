@@ -194,6 +194,14 @@ func (s *survey) checkGrained(w *Quantised, codes string) {
 		if size := g.size(k); size[0] > 0 && size[1] > 0 {
 			w.Format.Block = size
 		}
+		s.needZeros(w, g)
+	}
+}
+
+// needZeros reports a weight of integers without the zero points that the config asks for.
+func (s *survey) needZeros(w *Quantised, g *scheme) {
+	if _, ok := w.part(ZeroPoints); !ok && g.zerosIn != "" && strings.HasPrefix(g.codes, "int") {
+		s.failf(w.Tensors[0].Name, "holds codes without zero points: there is no tensor %q in any shard, but %s is false", w.Name+"_zero_point", s.config.at(s.fieldOf(g, g.zerosIn)))
 	}
 }
 
@@ -349,6 +357,11 @@ func (s *survey) checkPacked(w *Quantised) {
 		return
 	}
 	k := inputs(g.bits)
+	if held := width * 32 / max(1, stated); k != stated && stated > 0 && !g.fits(g.per, scales.Shape, lead, n, k) {
+		s.failf(codes.Name, "holds codes of %d bits (rows of %d words for the %d inputs that %q names), but %s is %d", held, width, stated, w.Name+"_shape",
+			s.config.at(s.fieldOf(g, g.bitsIn)), g.bits)
+		return
+	}
 	if k == 0 {
 		s.failf(codes.Name, "has rows of %d bits, which codes of %d bits do not divide; %s says so", width*32, g.bits, s.config.at(s.fieldOf(g, g.bitsIn)))
 		return
@@ -362,6 +375,7 @@ func (s *survey) checkPacked(w *Quantised) {
 		s.checkGroups(w, g, scales, lead, n, k)
 		return
 	}
+	s.needZeros(w, g)
 	if zeros, ok := s.optional(w, ZeroPoints, []weights.DType{weights.I32, weights.I8}); ok {
 		_, _, groups, _ := matrix(append(slices.Clone(scales.Shape), 1)[:max(2, len(scales.Shape))])
 		s.want(zeros, w, "", slices.Concat(lead, []int{ceil(n*g.bits, 32), groups}), slices.Concat(lead, []int{n, groups}))
@@ -433,6 +447,10 @@ func (s *survey) checkGPTQ(w *Quantised) {
 	}
 	if bits < 1 || bits > 32 {
 		s.want(zeros, w, "", []int{groups, ceil(outputs*4, 32)})
+		return
+	}
+	if held := zeros.Shape[1] * 32 / outputs; from != "" && held != bits && w.Format.Method != methodAWQ && codes.Shape[1] == outputs && zeros.Shape[1]*32 == outputs*held {
+		s.failf(codes.Name, "has zero points of %d bits (%q of shape %v for %d outputs), but %s", held, zeros.Name, zeros.Shape, outputs, from)
 		return
 	}
 	inputs := codes.Shape[0]

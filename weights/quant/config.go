@@ -70,7 +70,8 @@ type scheme struct {
 	blockIn   string
 	bitsIn    string
 	perIn     string
-	overruled bool // other fields of the config say otherwise for some modules
+	zerosIn   string // the field that says that there are zero points; empty if none does
+	overruled bool   // other fields of the config say otherwise for some modules
 }
 
 // at names a field for a message.
@@ -230,7 +231,7 @@ func parseConfig(file, field string, js []byte) (*config, error) {
 	case methodBNB:
 		r.ignored("llm_int8_skip_modules")
 	default:
-		c.opaque = "its quant_method is not known"
+		c.opaque = fmt.Sprintf("quant_method %q is not known", c.method)
 	}
 	return c, r.err
 }
@@ -287,10 +288,10 @@ func (r *reader) compressed() {
 	case "dense":
 		c.dense = true
 	default:
-		c.opaque = fmt.Sprintf("its format %q is not known", format)
+		c.opaque = fmt.Sprintf("format %q is not known", format)
 	}
 	if sparse, _ := r.object("sparsity_config")["format"].(string); sparse != "" && sparse != "dense" {
-		c.opaque = fmt.Sprintf("its sparsity_config.format %q is not known", sparse)
+		c.opaque = fmt.Sprintf("sparsity_config.format %q is not known", sparse)
 	}
 	if len(c.schemes) == 0 && c.opaque == "" {
 		c.dense = true // compressed in another way, or only calibrated
@@ -338,6 +339,9 @@ func (r *reader) group(field string, values map[string]any, format string) {
 	if s.group == -1 && s.per == "group" {
 		s.per = "channel"
 	}
+	if w.values["symmetric"] == false {
+		s.zerosIn = "weights.symmetric"
+	}
 	r.keep(w.err)
 	r.config.schemes = append(r.config.schemes, s)
 }
@@ -349,7 +353,7 @@ func (r *reader) fp8() {
 		s.per = "block"
 	}
 	if kind := r.text("fmt"); kind != "" && kind != "e4m3" {
-		r.config.opaque = fmt.Sprintf("its fmt %q is not known", kind)
+		r.config.opaque = fmt.Sprintf("fmt %q is not known", kind)
 	}
 	r.config.schemes = []scheme{s}
 	r.ignored("modules_to_not_convert", "ignored_layers")
@@ -372,7 +376,7 @@ func (r *reader) modelOpt(values map[string]any) {
 	case "": // only the KV cache
 		c.dense = true
 	default:
-		c.opaque = fmt.Sprintf("its quant_algo %q is not known", c.algorithm)
+		c.opaque = fmt.Sprintf("quant_algo %q is not known", c.algorithm)
 	}
 	q.ignored("exclude_modules", "ignore")
 }
@@ -389,7 +393,7 @@ func (r *reader) gptq() {
 		r.config.version = "marlin"
 	}
 	if !slices.Contains([]string{"gptq", "gptq_v2"}, r.config.version) {
-		r.config.opaque = fmt.Sprintf("its checkpoint_format %q is not known", r.config.version)
+		r.config.opaque = fmt.Sprintf("checkpoint_format %q is not known", r.config.version)
 	}
 	r.config.schemes = []scheme{s}
 }
@@ -408,7 +412,7 @@ func (r *reader) awq() {
 		r.config.version = "gemm"
 	}
 	if r.config.version != "gemm" {
-		r.config.opaque = fmt.Sprintf("its version %q is not known", r.config.version)
+		r.config.opaque = fmt.Sprintf("version %q is not known", r.config.version)
 	}
 	r.config.schemes = []scheme{s}
 	r.ignored("modules_to_not_convert")

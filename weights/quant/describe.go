@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,8 +50,8 @@ func Describe(m *weights.Model) (*Description, error) {
 	} else {
 		s.takeKnown()
 	}
-	if len(s.problems) > 0 {
-		return nil, errors.Join(s.problems...)
+	if err := s.err(); err != nil {
+		return nil, err
 	}
 	return s.d, nil
 }
@@ -63,20 +64,47 @@ type survey struct {
 	modules  map[string][]string // names by what stands before their last dot
 	nested   map[string][]string // bitsandbytes: "x.weight" → "x.weight.absmax" and others
 	d        *Description
-	problems []error
+	problems []problem
 }
 
 // mostProblems is the largest number of problems that an error lists.
 const mostProblems = 8
 
+// problem is what is wrong with a tensor, and with others in the same way.
+type problem struct {
+	tensor, text string
+	others       int
+}
+
+// particulars are the names and numbers in a problem's text.
+var particulars = regexp.MustCompile(`"[^"]*"|[0-9]+`)
+
 // failf notes a problem of a tensor.
 func (s *survey) failf(tensor, format string, args ...any) {
-	switch n := len(s.problems); {
-	case n < mostProblems:
-		s.problems = append(s.problems, &weights.FormatError{File: s.tensors[tensor].File, Tensor: tensor, Offset: -1, Msg: fmt.Sprintf(format, args...)})
-	case n == mostProblems:
-		s.problems = append(s.problems, errors.New("and more problems of this kind"))
+	text := fmt.Sprintf(format, args...)
+	for i, p := range s.problems {
+		if particulars.ReplaceAllString(p.text, "") == particulars.ReplaceAllString(text, "") {
+			s.problems[i].others++
+			return
+		}
 	}
+	s.problems = append(s.problems, problem{tensor, text, 0})
+}
+
+// err joins the problems; nil if there are none.
+func (s *survey) err() error {
+	var list []error
+	for i, p := range s.problems {
+		if i == mostProblems {
+			list = append(list, fmt.Errorf("and %d other problems", len(s.problems)-i))
+			break
+		}
+		if p.others > 0 {
+			p.text += fmt.Sprintf("; likewise %d other tensors", p.others)
+		}
+		list = append(list, &weights.FormatError{File: s.tensors[p.tensor].File, Tensor: p.tensor, Offset: -1, Msg: p.text})
+	}
+	return errors.Join(list...)
 }
 
 // layout is how the tensors of a quantised weight are named.

@@ -1,0 +1,82 @@
+package predict
+
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// Coverage says which part of a model the predictions leave out: quantised weights whose values cannot be read.
+type Coverage struct {
+	// Share of the bytes of linear layers and of quantised weights that predictions cover.
+	Share float64 `json:"share_of_bytes"`
+	// Unread is the number of weights without a prediction.
+	Unread int `json:"weights_not_read"`
+	// Reason is why the values of the first one cannot be read.
+	Reason string `json:"reason"`
+}
+
+// Coverages returns the coverage of sources that name models with weights that are left out, by the sources' texts.
+func Coverages(set *operand.Set, sources ...operand.Source) (map[string]*Coverage, error) {
+	all := map[string]*Coverage{}
+	for _, s := range sources {
+		m, layout, err := set.Model(s)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		if c := CoverageOf(m, layout); c != nil {
+			all[s.Text] = c
+		}
+	}
+	return all, nil
+}
+
+// String says what the figures of a report cover.
+func (c *Coverage) String() string {
+	return fmt.Sprintf("the figures cover %.0f %% of the bytes of linear layers and quantised weights: %d quantised weights cannot be read (%s)", 100*c.Share, c.Unread, c.Reason)
+}
+
+// CoverageOf finds the weights of a model that predictions leave out. It returns nil if there are none. layout may be nil.
+func CoverageOf(m *weights.Model, layout *arch.Layout) *Coverage {
+	q, err := quant.Describe(m)
+	if err != nil {
+		return nil
+	}
+	var c Coverage
+	var read, unread int64
+	for _, w := range q.Weights {
+		var bytes int64
+		for _, t := range w.Tensors {
+			bytes += t.Size()
+		}
+		reason := w.CanRead()
+		switch {
+		case reason != nil && !w.Plain():
+			if c.Unread++; c.Unread == 1 {
+				c.Reason = reason.Error()
+			}
+			unread += bytes
+		case layout.IsLinearWeight(w):
+			read += bytes
+		}
+	}
+	if c.Unread == 0 {
+		return nil
+	}
+	if q.Unknown != "" {
+		c.Reason = q.Unknown
+	}
+	for _, t := range m.Infos() {
+		if !q.Holds(t.Name) && layout.IsLinear(t) {
+			read += t.Size()
+		}
+	}
+	c.Share = float64(read) / float64(read+unread)
+	return &c
+}
