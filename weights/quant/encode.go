@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -13,8 +12,8 @@ import (
 // are more, because each takes a few bytes of every row of the matrix.
 const (
 	chunkBytes       = 1 << 18
-	columnChunkBytes = 1 << 22
-	mostChunks       = 4 // that are packed at a time
+	columnChunkBytes = 1 << 20
+	mostChunks       = 8 // that are packed or wait to be stored
 )
 
 // Encode turns the matrix of an expert into bytes of the weight's tensors, in exactly its layout. store is called with b, the
@@ -136,33 +135,38 @@ func (e *encoder) codes() error {
 	if st.codes == inBytes { // as they are
 		return e.store(0, int64(e.expert*rows*size), e.m.Codes)
 	}
-	chunks, workers := ceil(rows, step), parallel.Workers(0)
-	buffers := make([][]byte, min(workers, chunks, mostChunks))
-	for i := range buffers {
-		buffers[i] = make([]byte, min(rows, step)*size)
-	}
-	for done := 0; done < chunks; done += len(buffers) { // each worker packs one, and all are stored in order
-		some := min(len(buffers), chunks-done)
-		err := parallel.Run(context.Background(), some, workers, func(_ context.Context, i int) error {
-			first := (done + i) * step
-			n := min(step, rows-first)
-			return weights.Guard(e.w.Tensors[0].File, func() error {
-				e.pack(buffers[i][:n*size], first, n)
+	chunks := ceil(rows, step)
+	buffers := make([][]byte, min(parallel.Workers(0)+1, chunks, mostChunks))
+	of := func(i int) []byte { return buffers[i%len(buffers)][:min(step, rows-i*step)*size] }
+	var started []chan error // of chunks that are being packed, in order
+	start := func(i int) {
+		done := make(chan error, 1)
+		started = append(started, done)
+		go func() {
+			done <- weights.Guard(e.w.Tensors[0].File, func() error {
+				e.pack(of(i), i*step, len(of(i))/size)
 				return nil
 			})
-		})
-		if err != nil {
-			return err
+		}()
+	}
+	for i := range buffers {
+		buffers[i] = make([]byte, min(rows, step)*size)
+		start(i)
+	}
+	var first error
+	for i := 0; len(started) > 0; i++ { // with an error, until nothing is being packed
+		err := <-started[0]
+		if started = started[1:]; first != nil {
+			continue
 		}
-		for i, b := range buffers[:some] {
-			first := (done + i) * step
-			n := min(step, rows-first)
-			if err := e.store(0, int64((e.expert*rows+first)*size), b[:n*size]); err != nil {
-				return err
-			}
+		if first = err; err == nil {
+			first = e.store(0, int64((e.expert*rows+i*step)*size), of(i))
+		}
+		if first == nil && i+len(buffers) < chunks {
+			start(i + len(buffers))
 		}
 	}
-	return nil
+	return first
 }
 
 // pack packs n rows of the tensor of codes from first on.
