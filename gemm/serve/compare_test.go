@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -230,7 +230,8 @@ var broken = map[string]struct {
 	"refuses and closes": {func(w http.ResponseWriter, r *http.Request) {
 		c, _, _ := w.(http.Hijacker).Hijack()
 		defer c.Close()
-		io.Copy(c, strings.NewReader("HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno"))
+		fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno")
+		c.Read(make([]byte, 1)) // closes once the connection is used again
 	}, "status 400 Bad Request: no"},
 	"too short": {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "the server ends answers itself: ask for fewer output tokens"},
 	"too long":  {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sends more than the "},
