@@ -2,6 +2,8 @@ package runner_test
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -84,9 +86,18 @@ func distance(got [][]float32, want [][]float64) float64 {
 	return math.Sqrt(off / all)
 }
 
-// TestGPUFamilies holds the logits of every family's small model against the float64 reference.
+// pytorchErrors are the relative errors of PyTorch's logits in BF16, of the same small models on the tokens of
+// bench/runtimes.py, which measured them with --bf16.
+//
+//go:embed testdata/pytorch-bf16.json
+var pytorchErrors []byte
+
+// TestGPUFamilies holds the logits of every family's small model against the float64 reference. In BF16 a router may choose
+// other experts, which is most of the error of some small models; PyTorch's is as large on the same tokens.
 func TestGPUFamilies(t *testing.T) {
 	device := openGPU(t)
+	var pytorch map[string]float64
+	testmodel.OK(t, json.Unmarshal(pytorchErrors, &pytorch))
 	for _, name := range synth.Names() {
 		if !strings.HasSuffix(name, "-tiny") {
 			continue
@@ -131,18 +142,23 @@ func TestGPUFamilies(t *testing.T) {
 			}
 			got, err := pass.Logits(t.Context())
 			testmodel.OK(t, err)
-			off, from := distance(got, want), len(want)-len(last)
-			t.Logf("%-24s %-4v exact %-5v relative error %.1e, of the last sequence %.1e", name, c.dtype, c.exact, off, distance(got[from:], want[from:]))
-			if c.dtype == weights.F16 {
+			from := len(want) - len(last)
+			off, offLast := distance(got[:from], want[:from]), distance(got[from:], want[from:])
+			t.Logf("%-24s %-4v exact %-5v relative error %.1e, of the last sequence %.1e", name, c.dtype, c.exact, off, offLast)
+			most, mostLast := c.most, c.most
+			if !c.exact && c.dtype != weights.F32 {
+				mostLast = max(most, 2*pytorch[name])
+			}
+			switch {
+			case c.dtype == weights.F16:
 				half = off
+			case c.dtype == weights.BF16 && !c.exact:
+				// BF16 rounds eight times as coarsely as FP16. Recorded errors are 6 to 14 times FP16's, and in 8 of 27 small
+				// random models above 2 %. An error of the arithmetic itself is as large in FP16, whose bound does not move.
+				most = max(most, 16*half)
 			}
-			// BF16 rounds eight times as coarsely as FP16. Recorded errors are 6 to 14 times FP16's, and in 8 of 27 small
-			// random models above 2 %. An error of the arithmetic itself is as large in FP16, whose bound does not move.
-			if c.dtype == weights.BF16 && !c.exact {
-				c.most = max(c.most, 16*half)
-			}
-			if !(off <= c.most) {
-				t.Errorf("%s, %v, exact %v: relative error %.2g, more than %.0e", name, c.dtype, c.exact, off, c.most)
+			if !(off <= most && offLast <= mostLast) {
+				t.Errorf("%s, %v, exact %v: relative errors %.2g and %.2g, more than %.0e or %.0e", name, c.dtype, c.exact, off, offLast, most, mostLast)
 			}
 			testmodel.OK(t, pass.Close())
 			testmodel.OK(t, on.Close())
