@@ -3,15 +3,17 @@
 #
 #   bench/whole.sh LOWTOGGLE FOLDER
 #
-# LOWTOGGLE is the program. FOLDER gets the models (45 GB) and the records whole-*.json. If PyTorch is installed for
-# python3, it measures the same models. The script takes eleven minutes on an H200 with 16 cores; TURNS=2 measures twice as
-# long. SMALL=1 takes a model of one block and short steps, and CARD=simulated a simulated card: both are for trials.
+# LOWTOGGLE is the program. FOLDER gets the models (60 GB) and the records whole-*.json. The script takes fifteen minutes on
+# an H200 with 16 cores. TURNS=2 measures twice as long. PARTS names the records to make, by default all: prefill and decode
+# of the best plans; pytorch, where lowtoggle and then PyTorch measure the same models; batches, other batch sizes;
+# predicted, the predicted energy of the linear layers alone, which needs no card.
+# SMALL=1 takes a model of one block and short steps, and CARD=simulated a simulated card: both are for trials.
 set -eu
 lowtoggle=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
 mkdir -p "$2"
 cd "$2"
-turns=${TURNS:-1} card=${CARD:-0} blocks=16 context=1024 prompt=4096
+turns=${TURNS:-1} parts=${PARTS:-prefill decode pytorch batches predicted} card=${CARD:-0} blocks=16 context=1024 prompt=4096
 [ -z "${SMALL:-}" ] || blocks=1 context=64 prompt=128
 said() { echo "$(($(date +%s) - begin)) s: $1" >&2; }
 begin=$(date +%s)
@@ -25,18 +27,26 @@ JSON
 [ -d model ] || "$lowtoggle" synth config.json model --quiet
 said model
 
-# convert NAME PASSES WORKLOAD: the outputs that are measured beside others are checked here.
+# convert NAME PASSES WORKLOAD PART...: an output that one of the parts measures, and the lowest SNR of its layers.
 convert() {
-	[ -d "$1" ] || "$lowtoggle" convert model "$1" --passes "$2" --workload "$3" --quiet > /dev/null
-	[ "${4:-}" = unchecked ] || "$lowtoggle" verify model "$1" --json --quiet > "verify-$1.json"
-	echo "$2" > "passes-$1.txt"
-	said "$1"
+	name=$1 passes=$2 workload=$3
+	shift 3
+	for part; do
+		case " $parts " in *" $part "*)
+			[ -d "$name" ] || "$lowtoggle" convert model "$name" --passes "$passes" --workload "$workload" --quiet > /dev/null
+			"$lowtoggle" verify model "$name" --json --quiet > "verify-$name.json"
+			echo "$passes" > "passes-$name.txt"
+			said "$name"
+			return
+		esac
+	done
 }
-convert round4 round=4 prefill
-convert grid4 grid=4 prefill unchecked
-convert uncached scale=uncached,grid=4 decode unchecked
-convert fine-decode scale=uncached,trellis=0.07 decode
-convert fine-prefill trellis=0.19 prefill
+convert round4 round=4 prefill prefill decode pytorch &
+convert grid4 grid=4 prefill prefill decode pytorch &
+convert uncached scale=uncached,grid=4 decode decode batches &
+convert fine-decode scale=uncached,trellis=0.07 decode decode &
+convert fine-prefill trellis=0.19 prefill prefill &
+wait
 
 # record NAME FLAGS OUT OTHERS...: each model is measured at the addresses of every other, so the time grows with the
 # square of their number.
@@ -61,10 +71,30 @@ for s in energy["steps"]:
 PY
 	said "$name"
 }
-record prefill "--batch none --prompt $prompt" grid4 round4 fine-prefill
-record decode "--batch 16 --context $context --prompt 0" uncached grid4 round4 fine-decode
-if python3 -c 'import torch' 2> /dev/null; then
-	python3 "$here/whole.py" model round4 grid4 --batch 16 --context $context --prompt $prompt --turns $((3 * turns)) > whole-pytorch-energy.json
-	said PyTorch
-fi
-record batches "--batch 1,64 --context $context --prompt 0" uncached
+for part in $parts; do
+	case $part in
+	prefill) record prefill "--batch none --prompt $prompt" grid4 round4 fine-prefill ;;
+	decode) record decode "--batch 16 --context $context --prompt 0" uncached grid4 round4 fine-decode ;;
+	pytorch)
+		record both "--batch 16 --context $context --prompt $prompt" grid4 round4
+		python3 -c 'import torch' || continue
+		python3 "$here/whole.py" model round4 grid4 --batch 16 --context $context --prompt $prompt --turns $((3 * turns)) > whole-pytorch-energy.json || said "PyTorch failed"
+		said PyTorch
+		;;
+	batches) record batches "--batch 1,64 --context $context --prompt 0" uncached ;;
+	predicted)
+		for passes in grid=16 round=4 grid=11 trellis=0.19 grid=8 trellis=2 grid=4 grid=2 grid=1; do
+			convert predicted "$passes" prefill predicted
+			"$lowtoggle" predict --w 'model:model.layers.*' --against 'predicted:model.layers.*' --shape 4096 --json --quiet > predicted.json
+			python3 - <<'PY'
+import json
+snr = [t["snr_db"] for t in json.load(open("verify-predicted.json"))["tensors"] if t.get("snr_db") is not None and "layers" in t["name"]]
+energy = json.load(open("predicted.json"))["predictions"][1]["over_w"]
+print(json.dumps({"passes": open("passes-predicted.txt").read().strip(), "lowest_snr_db": round(min(snr), 2), **energy}))
+PY
+			rm -r predicted
+		done | python3 -c 'import json, sys; json.dump([json.loads(line) for line in sys.stdin], open("whole-predicted.json", "w"), indent=1)'
+		said predicted
+		;;
+	esac
+done

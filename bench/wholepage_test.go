@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -51,20 +52,11 @@ func (r wholeRecord) rows() (rows []wholeRow) {
 	return rows
 }
 
-// wholeEarlier holds the printed figures of a run whose windows were not kept.
-type wholeEarlier struct {
-	Steps []struct {
-		Passes       string    `json:"passes"`
-		Phase        string    `json:"phase"`
-		Batch        int       `json:"batch"`
-		Context      int       `json:"context"`
-		Relative     float64   `json:"relative_energy"`
-		Interval     []float64 `json:"interval"`
-		RelativeTime float64   `json:"relative_time"`
-		Null         float64   `json:"null"`
-		Joules       float64   `json:"joules_per_token"`
-		Watts        []float64 `json:"watts"`
-	} `json:"steps"`
+// wholePrediction is the predicted energy of the linear layers alone, relative to the source.
+type wholePrediction struct {
+	wholePlan
+	Relative float64    `json:"relative_energy"`
+	Interval [2]float64 `json:"interval"`
 }
 
 // wholePyTorch is what bench/whole.py writes.
@@ -76,6 +68,7 @@ type wholePyTorch struct {
 		Batch    int       `json:"batch"`
 		Context  int       `json:"context"`
 		Seconds  float64   `json:"seconds"`
+		Joules   []float64 `json:"joules"` // of a step
 		Relative []float64 `json:"relative_energy"`
 		Error    []float64 `json:"standard_error"`
 	} `json:"steps"`
@@ -95,34 +88,23 @@ func readWhole[T any](t *testing.T, name string) (v T) {
 
 // wholePages holds the records that the page is written from.
 type wholePages struct {
-	decode, prefill wholeRecord
+	decode, prefill wholeRecord // of the best plans
 	batches         wholeRecord // of an earlier run
 	speed           wholePyTorch
-	earlier         wholeEarlier
-	pytorch         wholePyTorch // energy, in the run of earlier
-	pytorchBatches  wholePyTorch // energy, in the run of batches
+	both            wholeRecord  // of the run in which PyTorch measured, too
+	pytorch         wholePyTorch // the same models in that run
+	predicted       []wholePrediction
 }
 
 // TestWholePage checks that docs/whole-model.md and its plot agree with the records.
 func TestWholePage(t *testing.T) {
 	p := wholePages{
 		decode: readWhole[wholeRecord](t, "decode"), prefill: readWhole[wholeRecord](t, "prefill"), batches: readWhole[wholeRecord](t, "coarse"),
-		speed: readWhole[wholePyTorch](t, "pytorch"), earlier: readWhole[wholeEarlier](t, "earlier"), pytorch: readWhole[wholePyTorch](t, "pytorch-earlier"),
-		pytorchBatches: readWhole[wholePyTorch](t, "pytorch-energy"),
+		speed: readWhole[wholePyTorch](t, "pytorch"), both: readWhole[wholeRecord](t, "both"), pytorch: readWhole[wholePyTorch](t, "pytorch-energy"),
+		predicted: readWhole[[]wholePrediction](t, "predicted"),
 	}
 	goldenfile.Same(t, "../docs/whole-model.md", p.page())
 	goldenfile.Same(t, "../docs/whole-model.svg", wholePlot(p.batches))
-}
-
-// ratio writes the change of energy that PyTorch measured for a folder; a dash if it did not.
-func (p wholePyTorch) ratio(passes, phase string, batch, context int) string {
-	at := slices.Index(p.Folders, passes)
-	for _, s := range p.Steps {
-		if at >= 0 && s.Phase == phase && s.Batch == batch && s.Context == context && at < len(s.Relative) {
-			return fmt.Sprintf("%s %% ± %.1f", signed(change(s.Relative[at]), 1), 100*s.Error[at])
-		}
-	}
-	return "–"
 }
 
 func spanOf(v []float64) string { return span(v, 1) }
@@ -207,34 +189,14 @@ For batch 16 and prefill the run above is the more exact one.
 	}
 	b.WriteString(`
 ![joules per token against the batch, before and after](whole-model.svg)
-
-## Compared with PyTorch
-
-In another earlier run, [bench/whole.py](../bench/whole.py) measured the folders with PyTorch, after lowtoggle had. That was another
-H200, with 18 s a step, and of lowtoggle's run only printed figures were kept:
-
-| step | passes | energy in the run above (95 % interval) | in the earlier run | with PyTorch in the earlier run, ± standard error |
-|---|---|---|---|---|
 `)
-	for _, s := range p.earlier.Steps {
-		name := (&measure.WholeStep{Phase: s.Phase, Batch: s.Batch, Context: s.Context}).Name()
-		now := p.decode.row(s.Passes)
-		if s.Phase == "prefill" {
-			now = p.prefill.row(s.Passes)
-		}
-		if now == nil {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s %% (%s) | %s %% (%s) | %s |\n", name, s.Passes, signed(change(now.Relative), 1), spanOf(now.Interval),
-			signed(change(s.Relative), 1), spanOf(s.Interval), p.pytorch.ratio(s.Passes, s.Phase, s.Batch, s.Context))
-	}
+	p.compare(&b)
 	fmt.Fprintf(&b, `
-In the run of the batch sizes PyTorch measured `+"`%s`"+`: %s of energy in decode (batch 16) and %s in prefill.
-PyTorch %s ran these steps there, as eager operations in a CUDA graph:
+PyTorch %s ran these steps in the run of the other batch sizes, as eager operations in a CUDA graph:
 
 | step | lowtoggle, time per step | PyTorch, time per step | lowtoggle's speed relative to PyTorch |
 |---|---|---|---|
-`, p.batches.Passes, p.pytorchBatches.ratio("coarse", "decode", 16, 1024), p.pytorchBatches.ratio("coarse", "prefill", 1, 4096), p.speed.Torch)
+`, p.speed.Torch)
 	for _, s := range p.batches.Energy.Steps {
 		for _, q := range p.speed.Steps {
 			if q.Phase == s.Phase && q.Batch == s.Batch && q.Context == s.Context {
@@ -243,6 +205,7 @@ PyTorch %s ran these steps there, as eager operations in a CUDA graph:
 			}
 		}
 	}
+	p.limit(&b)
 	b.WriteString(`
 ## How to repeat it
 
@@ -253,6 +216,83 @@ The script makes the model, converts it, measures source, outputs and a copy of 
 ` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `; ` + "`--also OUT2`" + ` measures another output in the same blocks.
 `)
 	return b.Bytes()
+}
+
+// compare shows what lowtoggle and PyTorch measured in one run.
+func (p wholePages) compare(b *bytes.Buffer) {
+	fmt.Fprintf(b, `
+## Compared with PyTorch
+
+On %s lowtoggle and then PyTorch %s ([bench/whole.py](../bench/whole.py)) measured the same folders on one card, another H200 than
+above. lowtoggle had 36 s a step, for three of the four arrangements of memory.
+
+| step | passes | energy by lowtoggle (95 %% interval) | energy by PyTorch ± standard error | J per step of the source, lowtoggle and PyTorch | J saved per step, lowtoggle and PyTorch |
+|---|---|---|---|---|---|
+`, day(p.both.Energy), p.pytorch.Torch)
+	for _, row := range p.both.rows() {
+		at := slices.Index(p.pytorch.Folders, strings.ReplaceAll(row.Passes, "=", ""))
+		for _, s := range p.pytorch.Steps {
+			if at < 0 || s.Phase != row.step.Phase || s.Batch != row.step.Batch || s.Context != row.step.Context {
+				continue
+			}
+			ours, theirs := row.step.Before.Joules*float64(row.step.Tokens), s.Joules[0]
+			fmt.Fprintf(b, "| %s | `%s` | %s %% (%s) | %s %% ± %.1f | %.2f, %.2f | %.2f, %.2f |\n", row.step.Name(), row.Passes,
+				signed(change(row.Relative), 1), spanOf(row.Interval), signed(change(s.Relative[at]), 1), 100*s.Error[at],
+				ours, theirs, ours*(1-row.Relative), theirs*(1-s.Relative[at]))
+		}
+	}
+	b.WriteString(`
+PyTorch's separate operations need more energy for the same step, so a saving in the linear layers is a smaller share of it.
+`)
+}
+
+// limit shows what conversions of each SNR save in prefill, predicted and measured.
+func (p wholePages) limit(b *bytes.Buffer) {
+	prefill := p.prefill.Energy.Steps[0]
+	fmt.Fprintf(b, `
+## How much can prefill save?
+
+Coarser values save more energy and lower the SNR. In the run of the first table, the linear layers use %.0f %% of the energy of a
+prefill of 4096 tokens. Their predicted saving times this share is close to what that run measured. In the run of %s, on
+another card, lowtoggle measured a third more. The reason is not known.
+
+| passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | that saving in the whole model | measured on %s | measured on %s |
+|---|---|---|---|---|---|
+`, 100*prefill.LinearEnergy, day(p.both.Energy), day(p.prefill.Energy), day(p.both.Energy))
+	for _, q := range p.predicted {
+		fmt.Fprintf(b, "| `%s` | %.1f dB | %s %% (%s) | %s %% | %s | %s |\n", q.Passes, q.SNR, signed(change(q.Relative), 1), spanOf(q.Interval[:]),
+			signed(prefill.LinearEnergy*change(q.Relative), 1), p.prefill.prefillOf(q.Passes), p.both.prefillOf(q.Passes))
+	}
+	fmt.Fprintf(b, `
+No pass in the table is predicted to save more than a grid of the same SNR. By these predictions the whole model saves 4 %% with
+grids of about %.0f dB, and 6 %% with grids of about %.0f dB.
+`, p.gridSNR(0.04/prefill.LinearEnergy), p.gridSNR(0.06/prefill.LinearEnergy))
+}
+
+// gridSNR is the lowest SNR of a grid that is predicted to save a share of the linear layers' energy, interpolated between
+// the predictions; NaN beyond them.
+func (p wholePages) gridSNR(saving float64) float64 {
+	last := wholePrediction{Relative: 1, wholePlan: wholePlan{SNR: math.NaN()}}
+	for _, q := range p.predicted {
+		if !strings.HasPrefix(q.Passes, "grid=") {
+			continue
+		}
+		if q.Relative <= 1-saving {
+			return q.SNR + (last.SNR-q.SNR)*(1-saving-q.Relative)/(last.Relative-q.Relative)
+		}
+		last = q
+	}
+	return math.NaN()
+}
+
+// prefillOf is a conversion's measured energy in prefill; a dash if it was not measured.
+func (r wholeRecord) prefillOf(passes string) string {
+	for _, row := range r.rows() {
+		if row.Passes == passes && row.step.Phase == "prefill" {
+			return fmt.Sprintf("%s %% (%s)", signed(change(row.Relative), 1), spanOf(row.Interval))
+		}
+	}
+	return "–"
 }
 
 // addressEffect is the largest change of a copy's time per token in one arrangement of the memory, in per cent. It is that
