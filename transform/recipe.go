@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -29,6 +30,9 @@ type Recipe struct {
 	// InDecode are exact passes that come before Passes in workloads with decode, for models that runtimes compute in
 	// BF16; see [Recipe.For]. Empty: none.
 	InDecode string `json:"in_decode,omitempty"`
+	// OnCodes are passes that come before Passes and WithTokens in quantised models whose codes they can change; see
+	// [Recipe.For]. Empty: none.
+	OnCodes string `json:"on_codes,omitempty"`
 	// MinSNR is the lowest output signal-to-noise ratio in decibels; nil: nothing may be lost, or
 	// the passes' arguments say all.
 	MinSNR *float64 `json:"min_snr_db,omitempty"`
@@ -47,6 +51,12 @@ const uncachedPowers = "scale=uncached"
 const inDecode = ". Without tokens, in workloads with decode, models whose tensors are all BF16 get scale=uncached first: " +
 	"serve them in BF16"
 
+// newScales are chosen where scales of quantised weights may change within the budget.
+const newScales = "scales"
+
+// onCodes says in a recipe's documentation what newScales is for.
+const onCodes = ". Quantised models get scales, too"
+
 // searched are the passes that the search for a budget of loss chooses among.
 const searched = "trellis,compensate"
 
@@ -61,15 +71,15 @@ var Recipes = []Recipe{
 		Name: "near-lossless",
 		Doc: "with tokens: what saves most while perplexity rises by at most 0.1 % (llama-17m: +0.070 %, " +
 			"measured −3.7 % in prefill). Without: a layer's output keeps 31 dB " +
-			"(+0.020 %, predicted −2.7 % in prefill)" + inDecode,
-		Passes: "grid,round", InDecode: uncachedPowers,
+			"(+0.020 %, predicted −2.7 % in prefill)" + inDecode + onCodes,
+		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(31),
 		WithTokens: searched, MaxLoss: ptr(0.001),
 	}, {
 		Name: "balanced",
 		Doc: "with tokens: what saves most while perplexity rises by at most 1 %. Without: a layer's output " +
-			"keeps 20 dB (llama-17m: +0.43 %, measured −4.1 % in prefill)" + inDecode,
-		Passes: "grid,round", InDecode: uncachedPowers,
+			"keeps 20 dB (llama-17m: +0.43 %, measured −4.1 % in prefill)" + inDecode + onCodes,
+		Passes: "grid,round", InDecode: uncachedPowers, OnCodes: newScales,
 		MinSNR:     ptr(coarsest),
 		WithTokens: searched, MaxLoss: ptr(0.01),
 	},
@@ -127,7 +137,7 @@ func FindRecipe(name string) (Recipe, error) {
 	return r, nil
 }
 
-// For is the recipe as it suits a model and a workload: InDecode is part of Passes, or empty. It is dropped without an
+// For is the recipe as it suits a model and a workload: InDecode and OnCodes are part of Passes, or empty. InDecode is dropped without an
 // error where the family is not known, or where powers of two could do harm: to activations in FP16, to quantised
 // weights whose activations may have fixed scales, and to an adapter that does not follow. A nil family is that of the
 // catalogue.
@@ -136,7 +146,28 @@ func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Reci
 		r.Passes = r.InDecode + "," + r.Passes
 	}
 	r.InDecode = ""
+	if r.OnCodes != "" && changesCodes(m, r.OnCodes) {
+		r.Passes = r.OnCodes + "," + r.Passes
+		if r.WithTokens != "" {
+			r.WithTokens = r.OnCodes + "," + r.WithTokens
+		}
+	}
+	r.OnCodes = ""
 	return r
+}
+
+// changesCodes reports whether passes can change codes of a model. A list that cannot be read changes none.
+func changesCodes(m *weights.Model, passes string) bool {
+	d, err := quant.Describe(m)
+	list, unknown := ParsePasses(passes)
+	return err == nil && unknown == nil && ChangesCodes(d, list)
+}
+
+// ChangesCodes reports whether one of the passes can change codes of a model's quantised weights.
+func ChangesCodes(d *quant.Description, passes []pass.Choice) bool {
+	return slices.ContainsFunc(d.Weights, func(q *quant.Quantised) bool {
+		return q.CanRead() == nil && slices.ContainsFunc(passes, func(c pass.Choice) bool { return c.Fits(q) == "" })
+	})
 }
 
 // computesInBF16 reports whether config.json and every tensor that shares an index say so. The codes of a quantised

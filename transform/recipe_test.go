@@ -170,3 +170,24 @@ func TestUncachedKeepsTheCache(t *testing.T) {
 		t.Errorf("no layer of attention is scaled: %v", p.Steps)
 	}
 }
+
+// TestRecipesOnCodes: recipes with a budget choose scales where a model has codes under scales that may change.
+func TestRecipesOnCodes(t *testing.T) {
+	plain := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
+	for _, c := range []struct {
+		name, recipe       string
+		m                  *weights.Model
+		passes, withTokens string
+	}{
+		{"INT4", "near-lossless", quantisedIn(t, "int4=32", synth.Options{Seed: 5}), "scales,grid,round", "scales,trellis,compensate"},
+		{"MXFP4", "near-lossless", quantisedIn(t, "mxfp4", synth.Options{Seed: 5}), "grid,round", "trellis,compensate"},
+		{"INT4", "exact", quantisedIn(t, "int4=32", synth.Options{Seed: 5}), "scale,reorder,signs", ""},
+		{"BF16", "balanced", plain, "grid,round", "trellis,compensate"},
+	} {
+		r, err := transform.FindRecipe(c.recipe)
+		ok(t, err)
+		if r = r.For(c.m, nil, cost.Workload{Prefill: 1}); r.Passes != c.passes || r.WithTokens != c.withTokens {
+			t.Errorf("%s, %s: %s and with tokens %s, want %s and %s", c.name, c.recipe, r.Passes, r.WithTokens, c.passes, c.withTokens)
+		}
+	}
+}

@@ -31,8 +31,8 @@ at all. Without --format it has the same tensors, shapes and types. MODEL's othe
 copied; for a single file, the configs beside it. If the search for a plan is interrupted, run
 the same command again. If writing is interrupted, run it again with --resume; the result has the
 same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
-outside the model's family, such as a vision tower's, stay as they are. Of a quantised model,
-codes and scales change only with passes for codes, such as scales (docs/quantised.md).
+outside the model's family, such as a vision tower's, stay as they are. In a quantised model,
+recipes choose codes and scales within their budget, too (docs/quantised.md).
 
 --format quantises an unquantised model; runtimes that support the format load it. The formats
 are fp8, fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors,
@@ -102,8 +102,15 @@ because the weights are quantised, or the tensors do not fit config.json.`,
 		if r.Loss != nil {
 			loss = newLoss(r.Loss)
 		}
+		hint, err := unusedCodes(c, m, args[0], o, r.Plan)
+		if err != nil {
+			return err
+		}
 		if c.Bool("json") {
 			report := convertReport(m, layoutOf(c, m), r.Manifest, args[1], took)
+			if hint != "" {
+				report.Notes = append(report.Notes, "hint: "+hint)
+			}
 			report.Loss, report.Found = loss, r.Plan.Search
 			err = term.JSON(c.App.Writer, report)
 		} else {
@@ -113,6 +120,9 @@ because the weights are quantised, or the tensors do not fit config.json.`,
 			}
 			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(sizeOf(m, args[1], r.Manifest)), term.Duration(took),
 				term.CommandLine(withTokens(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...))
+			if hint != "" {
+				term.Remark(c.App.Writer, "hint", hint)
+			}
 		}
 		if err != nil {
 			return err

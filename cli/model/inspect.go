@@ -7,6 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/inspect"
+	"github.com/lowtoggle/lowtoggle/transform"
 )
 
 var Inspect = &cli.Command{
@@ -36,7 +37,11 @@ var Inspect = &cli.Command{
 		if err != nil {
 			return err
 		}
-		r := inspectJSON{args[0], found, o.Workload, o.Role}
+		hint, err := suggestion(c, m, args[0], transform.Options{Cost: o.Calibration, Workload: o.Workload, Role: o.Role, Family: o.Family, Workers: o.Workers})
+		if err != nil {
+			return err
+		}
+		r := inspectJSON{args[0], found, hint, o.Workload, o.Role}
 		if c.Bool("json") {
 			return term.JSON(c.App.Writer, r)
 		}
@@ -49,6 +54,7 @@ var Inspect = &cli.Command{
 type inspectJSON struct {
 	Model string `json:"model"`
 	*inspect.Report
+	Hint     string `json:"hint,omitempty"`
 	workload cost.Workload
 	role     cost.Role
 }

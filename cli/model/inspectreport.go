@@ -59,6 +59,9 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 		term.Remark(w, "warning", fmt.Sprintf("the weights contain %s and %s", term.Plural(int(r.Total.NaN), "NaN", "NaNs"),
 			term.Plural(int(r.Total.Inf), "infinity", "infinities")))
 	}
+	if r.Hint != "" {
+		term.Remark(w, "hint", r.Hint)
+	}
 }
 
 // untouched prints the tensors that the family does not claim.

@@ -88,10 +88,15 @@ func suitRecipe(c *cli.Context, m *weights.Model, o *transform.Options) error {
 		return nil
 	}
 	recipe, err := findRecipe(c)
-	if err != nil || searches(c, recipe) {
+	if err != nil {
 		return err
 	}
-	if o.Passes, err = transform.ParsePasses(recipe.For(m, o.Family, o.Workload).Passes); err != nil {
+	suited := recipe.For(m, o.Family, o.Workload)
+	passes := suited.Passes
+	if searches(c, recipe) {
+		passes = suited.WithTokens
+	}
+	if o.Passes, err = transform.ParsePasses(passes); err != nil {
 		return exit.Usage(err)
 	}
 	return nil

@@ -59,13 +59,5 @@ func nothingLeft(m *weights.Model, p *plan.Plan) error {
 func changesCodes(m *weights.Model, p *plan.Plan) bool {
 	d, err := quant.Describe(m)
 	passes, unknown := transform.ParsePasses(strings.Join(p.Request.Passes, ","))
-	if err != nil || unknown != nil {
-		return false
-	}
-	for _, c := range passes {
-		if slices.ContainsFunc(d.Weights, func(q *quant.Quantised) bool { return q.CanRead() == nil && c.Fits(q) == "" }) {
-			return true
-		}
-	}
-	return false
+	return err == nil && unknown == nil && transform.ChangesCodes(d, passes)
 }
