@@ -52,7 +52,11 @@ func (r wholeRecord) rows() (rows []wholeRow) {
 	return rows
 }
 
-// wholePrediction is the predicted energy of the linear layers alone, relative to the source.
+// wholePredictions are the predicted energies of the linear layers alone, relative to the source.
+type wholePredictions struct {
+	Predictions []wholePrediction `json:"predictions"`
+}
+
 type wholePrediction struct {
 	wholePlan
 	Relative float64    `json:"relative_energy"`
@@ -101,7 +105,7 @@ func TestWholePage(t *testing.T) {
 	p := wholePages{
 		decode: readWhole[wholeRecord](t, "decode"), prefill: readWhole[wholeRecord](t, "prefill"), batches: readWhole[wholeRecord](t, "coarse"),
 		speed: readWhole[wholePyTorch](t, "pytorch"), both: readWhole[wholeRecord](t, "both"), pytorch: readWhole[wholePyTorch](t, "pytorch-energy"),
-		predicted: readWhole[[]wholePrediction](t, "predicted"),
+		predicted: readWhole[wholePredictions](t, "predicted").Predictions,
 	}
 	goldenfile.Same(t, "../docs/whole-model.md", p.page())
 	goldenfile.Same(t, "../docs/whole-model.svg", wholePlot(p.batches))
