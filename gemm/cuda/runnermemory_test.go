@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -16,13 +17,30 @@ import (
 // The tests of this file run package runner on the pretended card, which computes nothing, and on a real card where there
 // is one. Without Go there: build the test binary with CGO_ENABLED=0 go test -c, and run it with -test.v -test.run GPURunner.
 
-// eachCard runs a test on the pretended card, whose memory must be given back to the last byte, and on the real one, whose
-// driver keeps some for kernels.
-func eachCard(t *testing.T, test func(t *testing.T, device *cuda.Device, kept int64)) {
+// place is a card and a model in float32 that fits there.
+type place struct {
+	tiny
+	device *cuda.Device
+	blocks int
+	spare  int64 // bytes with which the model runs, but not with all of its weights on the card
+	kept   int64 // most bytes that may be missing when the model is closed
+}
+
+func newPlace(t *testing.T, d *cuda.Device, hidden, blocks int) place {
+	heads := hidden / 64
+	return place{device: d, blocks: blocks, tiny: newTiny(t, "llama-tiny", fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_attention_heads": %d,
+		"num_key_value_heads": %d, "head_dim": 64, "num_hidden_layers": %d, "max_position_embeddings": 256}`, hidden, 4*hidden, heads, heads, blocks), weights.F32)}
+}
+
+// eachCard runs a test on the pretended card, whose memory must be given back to the last byte, and with a larger model on
+// the real one, whose driver keeps some for kernels.
+func eachCard(t *testing.T, test func(t *testing.T, p place)) {
 	t.Run("pretended", func(t *testing.T) {
 		card := cuda.NewFakeCard(t, 0)
-		card.Limit(400 << 20)
-		test(t, card.Open(t), 0)
+		card.Limit(100 << 20)
+		p := newPlace(t, card.Open(t), 128, 5)
+		p.spare = 6 << 20
+		test(t, p)
 	})
 	t.Run("real", func(t *testing.T) {
 		d, err := cuda.Open(0)
@@ -31,8 +49,10 @@ func eachCard(t *testing.T, test func(t *testing.T, device *cuda.Device, kept in
 		}
 		testmodel.OK(t, err)
 		defer func() { testmodel.OK(t, d.Close()) }()
+		p := newPlace(t, d, 256, 12)
+		p.spare, p.kept = 64<<20, 64<<20
 		t.Log(d.Info().Name)
-		test(t, d, 64<<20)
+		test(t, p)
 	})
 }
 
@@ -67,12 +87,6 @@ func (b *balloon) inflate(left int64) error {
 }
 
 func (b *balloon) deflate() error { return b.device.Do(b.memory.Free) }
-
-// wide is a model of 50 MB in float32.
-func wide(t *testing.T) tiny {
-	return newTiny(t, "llama-tiny", `{"hidden_size": 256, "intermediate_size": 1024, "num_attention_heads": 4,
-		"num_key_value_heads": 4, "head_dim": 64, "num_hidden_layers": 12, "max_position_embeddings": 256}`, weights.F32)
-}
 
 // figures are what a search asks a model for.
 type figures struct {
@@ -126,19 +140,19 @@ func search(t *testing.T, on *runner.Model, m tiny) (f figures) {
 // TestGPURunnerStreams: a model whose weights do not fit on the card has the figures of one that does, and gives all of its
 // memory back.
 func TestGPURunnerStreams(t *testing.T) {
-	m := wide(t)
-	eachCard(t, func(t *testing.T, device *cuda.Device, kept int64) {
+	eachCard(t, func(t *testing.T, p place) {
+		m, device, kept := p.tiny, p.device, p.kept
 		first, err := device.FreeMemory()
 		testmodel.OK(t, err)
 		whole, err := m.load(t.Context(), device, runner.Options{Exact: true})
 		testmodel.OK(t, err)
 		want := search(t, whole, m)
-		if !whole.Resident() || len(want.sums) != 12*4+1 || len(want.perLayer) != 12*7+1 {
+		if !whole.Resident() || len(want.sums) != p.blocks*4+1 || len(want.perLayer) != p.blocks*7+1 {
 			t.Fatalf("%d sums, %d layers", len(want.sums), len(want.perLayer))
 		}
 		testmodel.OK(t, whole.Close())
 		b := newBalloon(device)
-		testmodel.OK(t, b.inflate(64<<20))
+		testmodel.OK(t, b.inflate(p.spare))
 		before, err := device.FreeMemory()
 		testmodel.OK(t, err)
 		part, err := m.load(t.Context(), device, runner.Options{Exact: true})
@@ -170,8 +184,8 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*max(math.Abs(a), mat
 // TestGPURunnerOutOfMemory: wherever the card runs out of memory, the error says so, all memory is given back, and the
 // model goes on once there is room again.
 func TestGPURunnerOutOfMemory(t *testing.T) {
-	m := wide(t)
-	eachCard(t, func(t *testing.T, device *cuda.Device, kept int64) {
+	eachCard(t, func(t *testing.T, p place) {
+		m, device, kept := p.tiny, p.device, p.kept
 		on, err := m.load(t.Context(), device, runner.Options{Exact: true, Longest: 256})
 		testmodel.OK(t, err)
 		defer func() { testmodel.OK(t, on.Close()) }()
@@ -187,7 +201,7 @@ func TestGPURunnerOutOfMemory(t *testing.T) {
 			want string
 		}{
 			{"at load", func() error {
-				testmodel.OK(t, b.inflate(16<<20))
+				testmodel.OK(t, b.inflate(p.spare/4))
 				other, err := m.load(t.Context(), device, runner.Options{Exact: true, Resident: true})
 				if err == nil {
 					return other.Close()
@@ -203,7 +217,7 @@ func TestGPURunnerOutOfMemory(t *testing.T) {
 				return err
 			}, `tensor "`},
 			{"in the cache", func() error {
-				testmodel.OK(t, b.inflate(64<<20))
+				testmodel.OK(t, b.inflate(p.spare))
 				step, err := on.NewStep(t.Context(), "step", runner.Work{Sequences: 64, Context: 256, Decode: true}, nil)
 				if err == nil {
 					return step.Close()
@@ -217,7 +231,7 @@ func TestGPURunnerOutOfMemory(t *testing.T) {
 			}, ""},
 			{"in statistics", func() error {
 				_, err := on.Observe(t.Context(), sequences, runner.Observation{Each: func(runner.Gram) error { return nil }}, func(done, _ int) error {
-					if done == 3 {
+					if done == 2 {
 						return fill()
 					}
 					return nil
