@@ -24,6 +24,7 @@ type coded struct {
 
 	mu    sync.Mutex
 	done  []*quant.Matrix // by expert; nil before Prepare
+	last  codedBlock      // the rows that were asked for last, of those that share scales with others
 	layer *Layer          // loaded in advance; nil: loaded when needed
 }
 
@@ -233,17 +234,41 @@ func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	if p.coded.done != nil {
 		return p.coded.done[expert], row
 	}
-	// Scales are chosen by all rows that share them.
-	first, last := row, row+n
-	if b := q.Rows(expert, row, 1).Block[0]; b > 1 {
-		first, last = row/b*b, min((row+n+b-1)/b*b, p.perExpert())
+	b := q.Rows(expert, row, 1).Block[0]
+	if b <= 1 {
+		return p.recodedRows(expert, row, n), 0
 	}
-	r := p.rowsRecoder(expert, first, last-first)
-	r.out.Codes = make([]byte, (last-first)*p.Cols)
-	if err := r.chooseAlone(context.Background(), row-first, row-first+n, 1); err != nil {
+	// Scales are chosen by all rows that share them, so neighbours are kept for the next call.
+	want := codedBlock{expert: expert, first: row / b * b}
+	n = min((row+n+b-1)/b*b, p.perExpert()) - want.first
+	c := p.coded
+	c.mu.Lock()
+	if l := c.last; l.m != nil && l.expert == expert && l.first <= want.first && want.first+n <= l.first+l.m.N {
+		c.mu.Unlock()
+		return l.m, row - l.first
+	}
+	c.mu.Unlock()
+	want.m = p.recodedRows(expert, want.first, n)
+	c.mu.Lock()
+	c.last = want
+	c.mu.Unlock()
+	return want.m, row - want.first
+}
+
+// codedBlock is some rows of an expert's result.
+type codedBlock struct {
+	expert, first int
+	m             *quant.Matrix
+}
+
+// recodedRows chooses scales and codes of rows [first, first+n) of an expert, which share no scales with others.
+func (p *Program) recodedRows(expert, first, n int) *quant.Matrix {
+	r := p.rowsRecoder(expert, first, n)
+	r.out.Codes = make([]byte, n*p.Cols)
+	if err := r.chooseAlone(context.Background(), 0, n, 1); err != nil {
 		panic(err)
 	}
-	return r.out, row - first
+	return r.out
 }
 
 // rowsRecoder makes the recoder of rows [first, first+n) of an expert, which share no scales with others, and chooses the

@@ -174,7 +174,7 @@ func (p *Program) Release() {
 	}
 	if p.coded != nil {
 		p.coded.mu.Lock()
-		p.coded.done = nil
+		p.coded.done, p.coded.last = nil, codedBlock{}
 		p.coded.mu.Unlock()
 	}
 }
