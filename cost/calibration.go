@@ -28,6 +28,8 @@ type Product struct {
 	Cold bool       `json:"cold,omitempty"` // w is read from memory every time, as in decoding
 	// Kernel multiplies quantised weights; empty for cuBLASLt's products with others.
 	Kernel Kernel `json:"-"`
+	// Scaling says for what part of quantised weights a scale counts, as [quant.Format].Per does; empty: for all.
+	Scaling string `json:"-"`
 }
 
 // Calibration is everything that is known about a card: its facts, measurements, and the models fitted to them.

@@ -71,6 +71,21 @@ type Kernels struct {
 	LaunchSeconds float64 `json:"launch_seconds"`
 	// Dequantised describes products with four-bit weights. Default: they are predicted like BF16 products.
 	Dequantised *Dequantised `json:"dequantised,omitempty"`
+	// Scaled describes FP8 products with several scales. Default: they are predicted like products with one.
+	Scaled *Scaled `json:"scaled,omitempty"`
+}
+
+// Scaled compares kernels for FP8 codes with many scales with a kernel for one scale: their share of the energy that follows
+// the operands' bits, over its share.
+type Scaled struct {
+	Channel ScaledShares `json:"channel"` // a scale for each output
+	Block   ScaledShares `json:"block"`   // a scale for each block
+}
+
+// ScaledShares are ratios of a kernel's shares to those of a kernel with one scale.
+type ScaledShares struct {
+	Operands    float64 `json:"operands"`     // multipliers are the bottleneck
+	FewOperands float64 `json:"few_operands"` // the weights come from memory
 }
 
 // Dequantised holds the shares of dequantising kernels' energy that depend on the bits of the weights.
@@ -156,6 +171,11 @@ func (f *Facts) validate() error {
 		fields = append(fields, field{"kernels.dequantised.operands", q.Operands, 0, 1},
 			field{"kernels.dequantised.streaming_operands", q.StreamingOperands, 0, 1},
 			field{"kernels.dequantised.few_operands", q.FewOperands, 0, 1}, field{"kernels.dequantised.codes", q.Codes, 0, 1 - q.FewOperands})
+	}
+	if s := k.Scaled; s != nil {
+		const most = 2
+		fields = append(fields, field{"kernels.scaled.channel.operands", s.Channel.Operands, 0, most}, field{"kernels.scaled.channel.few_operands", s.Channel.FewOperands, 0, most},
+			field{"kernels.scaled.block.operands", s.Block.Operands, 0, most}, field{"kernels.scaled.block.few_operands", s.Block.FewOperands, 0, most})
 	}
 	for _, l := range []struct {
 		name string

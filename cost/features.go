@@ -1,6 +1,10 @@
 package cost
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+)
 
 // Features are rates of toggles and set bits on a card's wires, for each product, element or byte, in the order of
 // [Facts.Features]. [Calibration.Observe] finds them. A rate is NaN if the operands are too small to show it.
@@ -75,22 +79,27 @@ func (f *Facts) Features() [featureCount]Feature {
 	}
 }
 
-// The model's features. With weights from memory, products are few, so only the weights' bits in memory count.
+// The model's features. With weights from memory, products are few, so the weights' bits in memory count, and of FP8 also
+// whether there are any: the weights are FP8's streaming operand there (see [Model].Swapped).
 var (
 	chipFeatures = []int{quadSum, groupSum, accumulator, productMantissa, productSign, productAligned,
 		largestExponent, streamingMantissa, streamingExponent, streamingNonzero, stationaryNonzero,
 		stationaryBorders, busElement, busSector, busLine, busOnes, busAny}
-	memoryFeatures = []int{weightElement, weightSector, weightOnes, weightAny}
+	memoryFeatures    = []int{weightElement, weightSector, weightOnes, weightAny}
+	fp8MemoryFeatures = append([]int{streamingNonzero}, memoryFeatures...)
 	// streamFeatures are of the step from one streaming row to the next.
 	streamFeatures = []int{quadSum, groupSum, productMantissa, productSign, productAligned, largestExponent,
 		streamingMantissa, streamingExponent}
 )
 
-func featuresOf(cold bool) []int {
-	if cold {
-		return memoryFeatures
+func featuresOf(k kind) []int {
+	switch {
+	case !k.cold:
+		return chipFeatures
+	case k.typ == arith.FP8:
+		return fp8MemoryFeatures
 	}
-	return chipFeatures
+	return memoryFeatures
 }
 
 // featureNames are the names in the order of Features.

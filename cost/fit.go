@@ -91,7 +91,12 @@ func (c *Calibration) kinds() (list []kind) {
 
 // fit a model to the points of all families but one.
 func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, error) {
-	use, names := featuresOf(k.cold), c.Facts.featureNames()
+	return c.fitTo(featuresOf(k), k, without, prior)
+}
+
+// fitTo is fit with a choice of features.
+func (c *Calibration) fitTo(use []int, k kind, without string, prior *Calibration) (Model, error) {
+	names := c.Facts.featureNames()
 	var rows, y []float64
 	for i := range c.Series {
 		s := &c.Series[i]
@@ -174,7 +179,7 @@ func (c *Calibration) prior(k kind, points int, without string, other *Calibrati
 	if best == (kind{}) {
 		return nil
 	}
-	m, err := c.fit(best, without, nil)
+	m, err := c.fitTo(featuresOf(k), best, without, nil)
 	if err != nil {
 		return nil
 	}

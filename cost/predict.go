@@ -100,9 +100,10 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	series, far := c.nearest(p)
 	base := series.Baseline.Features
 	share := c.Facts.Kernels.shareOfProducts(p) / c.Facts.Kernels.shareOfProducts(series.Product)
+	following := share * c.Facts.Kernels.shareOfScaling(p)
 	answer := func(s *Features) (energy, time, clock float64) { // over the series' baseline
 		energy, time, clock = c.Facts.Power.energyAt(series, model.activity(s, base))
-		return 1 - share*(1-energy), 1 - share*(1-time), clock
+		return 1 - following*(1-energy), 1 - following*(1-time), clock
 	}
 	energy, time, clock := answer(&features)
 	random, randomTime, _ := answer(&reference)
@@ -155,6 +156,25 @@ func (k *Kernels) shareOfProducts(p Product) float64 {
 		return 1
 	}
 	return float64(p.K) / (float64(p.K) + k.ResultProducts)
+}
+
+// shareOfScaling is the share of the energy that follows the operands' bits, over that of a kernel with one scale.
+func (k *Kernels) shareOfScaling(p Product) float64 {
+	var s ScaledShares
+	switch {
+	case p.Type != arith.FP8 || k.Scaled == nil:
+		return 1
+	case p.Scaling == "channel":
+		s = k.Scaled.Channel
+	case p.Scaling == "block":
+		s = k.Scaled.Block
+	default:
+		return 1
+	}
+	if p.Cold {
+		return s.FewOperands
+	}
+	return s.Operands
 }
 
 // roleInside is the weights' role in the multipliers. With far more tokens than outputs the library streams the

@@ -29,6 +29,7 @@ type Weights struct {
 func (w Weights) product(p Product) Product {
 	if w.Format != nil {
 		p.Role, p.Kernel, _ = p.Kernel.Role(*w.Format, w.DType, p.M) // every format has a usual kernel
+		p.Scaling = w.Format.Per
 	}
 	return p
 }

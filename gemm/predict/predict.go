@@ -134,6 +134,9 @@ type dequantiser interface {
 func product(ctx context.Context, by Predictor, p operand.Product, cold bool) (cost.Prediction, error) {
 	q := costProduct(p.Problem, cold)
 	q.Kernel = p.Assumed
+	if p.Format != nil {
+		q.Scaling = p.Format.Per
+	}
 	if d, ok := by.(dequantiser); ok && p.Codes != nil {
 		return d.PredictDequantised(ctx, q, p.X.Block, p.W.Block, p.Codes.Block)
 	}
