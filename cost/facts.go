@@ -3,7 +3,9 @@ package cost
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 )
 
 // Facts are what a prediction must know about a card besides its measurements. They are read from the
@@ -71,21 +73,19 @@ type Kernels struct {
 	LaunchSeconds float64 `json:"launch_seconds"`
 	// Dequantised describes products with four-bit weights. Default: they are predicted like BF16 products.
 	Dequantised *Dequantised `json:"dequantised,omitempty"`
-	// Scaled describes FP8 products with several scales. Default: they are predicted like products with one.
-	Scaled *Scaled `json:"scaled,omitempty"`
+	// Scaled describes FP8 products with several scales, by what a scale counts for; see [quant.Format].Per. Others are predicted
+	// like products with one scale.
+	Scaled map[string]Scaled `json:"scaled,omitempty"`
 }
 
-// Scaled compares kernels for FP8 codes with many scales with a kernel for one scale: their share of the energy that follows
-// the operands' bits, over its share.
+// Scaled compares a kernel for FP8 codes with several scales with the kernel for one scale: Operands and FewOperands are the
+// shares of its energy that follow the operands' bits, over that kernel's share.
 type Scaled struct {
-	Channel ScaledShares `json:"channel"` // a scale for each output
-	Block   ScaledShares `json:"block"`   // a scale for each block
-}
-
-// ScaledShares are ratios of a kernel's shares to those of a kernel with one scale.
-type ScaledShares struct {
-	Operands    float64 `json:"operands"`     // multipliers are the bottleneck
-	FewOperands float64 `json:"few_operands"` // the weights come from memory
+	Operands float64 `json:"operands"`
+	// With few tokens, FewOperands is that ratio, and Sums the share of the energy that adding scaled sums costs unless all
+	// weights are zero.
+	FewOperands float64 `json:"few_operands"`
+	Sums        float64 `json:"sums"`
 }
 
 // Dequantised holds the shares of dequantising kernels' energy that depend on the bits of the weights.
@@ -172,10 +172,10 @@ func (f *Facts) validate() error {
 			field{"kernels.dequantised.streaming_operands", q.StreamingOperands, 0, 1},
 			field{"kernels.dequantised.few_operands", q.FewOperands, 0, 1}, field{"kernels.dequantised.codes", q.Codes, 0, 1 - q.FewOperands})
 	}
-	if s := k.Scaled; s != nil {
+	for _, per := range slices.Sorted(maps.Keys(k.Scaled)) {
 		const most = 2
-		fields = append(fields, field{"kernels.scaled.channel.operands", s.Channel.Operands, 0, most}, field{"kernels.scaled.channel.few_operands", s.Channel.FewOperands, 0, most},
-			field{"kernels.scaled.block.operands", s.Block.Operands, 0, most}, field{"kernels.scaled.block.few_operands", s.Block.FewOperands, 0, most})
+		s, name := k.Scaled[per], "kernels.scaled."+per
+		fields = append(fields, field{name + ".operands", s.Operands, 0, most}, field{name + ".few_operands", s.FewOperands, 0, most}, field{name + ".sums", s.Sums, 0, 1})
 	}
 	for _, l := range []struct {
 		name string

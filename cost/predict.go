@@ -100,10 +100,12 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	series, far := c.nearest(p)
 	base := series.Baseline.Features
 	share := c.Facts.Kernels.shareOfProducts(p) / c.Facts.Kernels.shareOfProducts(series.Product)
-	following := share * c.Facts.Kernels.shareOfScaling(p)
+	following, sums := c.Facts.Kernels.sharesOfScaling(p)
+	following *= share
 	answer := func(s *Features) (energy, time, clock float64) { // over the series' baseline
 		energy, time, clock = c.Facts.Power.energyAt(series, model.activity(s, base))
-		return 1 - following*(1-energy), 1 - following*(1-time), clock
+		zero := 1 - relative(s[streamingNonzero], 1)*relative(s[stationaryNonzero], 1)
+		return 1 - following*(1-energy) - sums*zero, 1 - following*(1-time), clock
 	}
 	energy, time, clock := answer(&features)
 	random, randomTime, _ := answer(&reference)
@@ -158,23 +160,17 @@ func (k *Kernels) shareOfProducts(p Product) float64 {
 	return float64(p.K) / (float64(p.K) + k.ResultProducts)
 }
 
-// shareOfScaling is the share of the energy that follows the operands' bits, over that of a kernel with one scale.
-func (k *Kernels) shareOfScaling(p Product) float64 {
-	var s ScaledShares
+// sharesOfScaling are the share of the energy that follows the operands' bits, over that of a kernel with one scale, and the share
+// that all-zero weights save besides.
+func (k *Kernels) sharesOfScaling(p Product) (operands, sums float64) {
+	s, ok := k.Scaled[p.Scaling]
 	switch {
-	case p.Type != arith.FP8 || k.Scaled == nil:
-		return 1
-	case p.Scaling == "channel":
-		s = k.Scaled.Channel
-	case p.Scaling == "block":
-		s = k.Scaled.Block
-	default:
-		return 1
+	case !ok || p.Type != arith.FP8:
+		return 1, 0
+	case p.Cold:
+		return s.FewOperands, s.Sums
 	}
-	if p.Cold {
-		return s.FewOperands
-	}
-	return s.Operands
+	return s.Operands, 0
 }
 
 // roleInside is the weights' role in the multipliers. With far more tokens than outputs the library streams the
