@@ -351,7 +351,7 @@ func TestFilesWithoutFacts(t *testing.T) {
 		Memory:    cost.MemoryLags{Element: 2, Sector: 32, Line: 64},
 		LagShares: cost.LagShares{Streaming: 0.40, Line: 0.04, Element: 0.045, Sector: 0.052},
 		Kernels: cost.Kernels{ResultProducts: 250, MemoryBoundTokens: 256, StreamedTokensRatio: 4, TileTokens: 64, LaunchSeconds: 3.7e-6,
-			Dequantised: &cost.Dequantised{Operands: 0.6, StreamingOperands: 0.85, FewOperands: 0.64, Codes: 0.26},
+			Dequantised: &cost.Dequantised{Operands: 0.6, StreamingOperands: 0.7, FewOperands: 0.64, Codes: 0.26},
 			Scaled:      map[string]cost.Scaled{"block": {Operands: 1.2, FewOperands: 0.77, Sums: 0.13}, "channel": {Operands: 1.15, FewOperands: 0.78}}},
 		Power: cost.PowerLaw{Static: cost.Likely{Usual: 100, Low: 60, High: 150}, ClockExponent: cost.Likely{Usual: 2.5, Low: 2, High: 3},
 			Memory: cost.Likely{Usual: 120, Low: 75, High: 190}, VoltageFloor: cost.Likely{High: 0.6},
