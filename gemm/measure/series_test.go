@@ -136,3 +136,37 @@ func TestSeriesWithoutPoints(t *testing.T) {
 		t.Error("the baseline's readings are named")
 	}
 }
+
+// partly is a point whose first n rows of weights are zero.
+func partly(name string, n int) Point {
+	return Point{name, func(context.Context) (x, w gemm.Matrix, err error) {
+		p := product(name, surveyed.M, surveyed.N, surveyed.K, 1, 1)
+		clear(p.W.Data[:n*len(p.W.Data)/surveyed.N])
+		return p.X, p.W, nil
+	}}
+}
+
+// TestSeriesSettles: a window is repeated if power differs by more than 4 % from the reading before, and else is not.
+func TestSeriesSettles(t *testing.T) {
+	var list []Point
+	for i, n := range []int{0, 8, 0, 10, 0, 8, 0, 10} {
+		list = append(list, partly(fmt.Sprint("point ", i), n))
+	}
+	s, err := RunSeries(t.Context(), Simulated(still()), surveyed, point("base", 1), list, SeriesOptions{Every: len(list) + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, twice := 0.0, math.Inf(1) // the largest change without another window, the least with one
+	for i := 1; i < len(s.Readings); i++ {
+		before, r := s.Readings[i-1], s.Readings[i]
+		change := math.Abs(r.Watts/before.Watts - 1)
+		if pause := r.Begin - before.Begin - before.Length; pause > 2*s.Settle+r.Length {
+			twice = min(twice, change)
+		} else {
+			once = max(once, change)
+		}
+	}
+	if !(0.03 < once && once < 0.04 && 0.04 < twice && twice < 0.06) {
+		t.Errorf("one window up to a change of %.4f, two from %.4f on", once, twice)
+	}
+}

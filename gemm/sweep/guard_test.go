@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -250,5 +251,49 @@ func TestGuardWithoutClocks(t *testing.T) {
 	}
 	if err := g.Close(); err != nil || card.limit != 650 || d.done != 1 || d.restored != 0 {
 		t.Error(err, card.limit, d)
+	}
+}
+
+// stubborn is a simulated card that takes every power limit without an error, and sets none below a floor.
+type stubborn struct {
+	*power.Sim
+	floor float64
+}
+
+func (s *stubborn) SetPowerLimit(watts float64) error {
+	return s.Sim.SetPowerLimit(max(watts, s.floor))
+}
+
+// TestGuardReadsBack: a limit that the card did not keep is an error, when it is set and when it is restored.
+func TestGuardReadsBack(t *testing.T) {
+	card := &stubborn{power.NewSim(quiet()), 450}
+	g, err := NewGuard(card, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Apply(Setting{Cap: 500}); err != nil {
+		t.Error(err)
+	}
+	if err := g.Apply(Setting{Cap: 400}); err == nil || !strings.Contains(err.Error(), "set to 400 W and reads 450") {
+		t.Errorf("a limit of 400 W that is 450 W: %v", err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+
+	card = &stubborn{power.NewSim(quiet()), 0}
+	if err := card.SetPowerLimit(600); err != nil {
+		t.Fatal(err)
+	}
+	if g, err = NewGuard(card, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Apply(Setting{Cap: 650}); err != nil {
+		t.Fatal(err)
+	}
+	card.floor = 650
+	var failed *RestoreError
+	if err := g.Close(); !errors.As(err, &failed) || failed.Original.Cap != 600 {
+		t.Errorf("a limit that was not restored: %v", err)
 	}
 }

@@ -163,6 +163,36 @@ func TestRunAlone(t *testing.T) {
 	}
 }
 
+// TestDrift: a sweep is valid while the reference's energy stays within 2 % from visit to visit, and not beyond.
+func TestDrift(t *testing.T) {
+	m := open(t, quiet())
+	before, _ := candidates()
+	p := planOf(t, m, Setting{Cap: 400})
+	r, err := Run(t.Context(), m, p, before, measure.Candidate{}, short)
+	if err != nil || !r.Valid {
+		t.Fatal(err, r)
+	}
+	last := len(r.Visits) - 1
+	if !r.IsReference(r.Visits[last].Setting) {
+		t.Fatalf("the last visit is at %v", r.Visits[last].Setting)
+	}
+	for drift, valid := range map[float64]bool{0: true, 0.019: true, -0.018: true, 0.021: false, -0.022: false} {
+		visits := slices.Clone(r.Visits)
+		for i := range visits {
+			run := *visits[i].Run
+			visits[i].Run, run.Result = &run, new(*run.Result)
+			if r.IsReference(visits[i].Setting) {
+				run.Baseline.Joules = r.Visits[0].Run.Baseline.Joules
+			}
+		}
+		visits[last].Run.Baseline.Joules *= 1 + drift
+		drifted := newResult(p, visits, []float64{2})
+		if want := max(drift, -drift/(1+drift)); drifted.Valid != valid || math.Abs(drifted.Drift-want) > 1e-9 {
+			t.Errorf("a drift of %v: %v, valid %v: %q", drift, drifted.Drift, drifted.Valid, drifted.Invalid)
+		}
+	}
+}
+
 // failing machines fail, or worse, at a batch's start.
 type failing struct {
 	measure.Machine
