@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"os"
+
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -38,3 +40,8 @@ func (st *stage) Path(name string) string  { return st.path(name) }
 
 // Size is how many bytes a conversion of a model writes.
 func Size(m *weights.Model) int64 { return conversionOf(m, nil, false).size() }
+
+// Finish records a shard of a folder in a journal.
+func Finish(dir string, journal *os.File, r plan.Shard) error {
+	return (&stage{dir: dir, journal: journal}).finish(r)
+}
