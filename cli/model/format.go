@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -18,10 +19,15 @@ var formatFlag = &cli.StringFlag{Name: "format", Usage: "quantise to `NAME`, suc
 
 // readFormat reads --format, and returns the passes that choose codes and scales unless --passes names others.
 func readFormat(c *cli.Context, o *transform.Options) (passes string, err error) {
-	for _, f := range []string{"recipe", "min-snr", "max-loss", "reference"} {
+	for _, f := range []string{"recipe", "min-snr", "max-loss"} {
 		if c.IsSet(f) {
-			return "", exit.Usagef("--format and --%s exclude each other", f)
+			return "", exit.Usagef("--format and --%s exclude each other: quantise first (%s), then convert the result (%s)", f,
+				term.CommandLine(withTokens(c, "convert", "MODEL", "QUANTISED", "--format", c.String("format"))...),
+				term.CommandLine(withTokens(c, "convert", "QUANTISED", "OUT", "--"+f, fmt.Sprint(c.Value(f)))...))
 		}
+	}
+	if c.IsSet("reference") {
+		return "", exit.Usagef("--format and --reference exclude each other: the codes are chosen near the model's own values: leave --reference out")
 	}
 	if o.Format, err = quantise.ParseTarget(c.String("format")); err != nil {
 		return "", exit.Usage(fmt.Errorf("--format: %w", err))
