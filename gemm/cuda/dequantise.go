@@ -52,6 +52,21 @@ func formatOf(c *gemm.Codes) format {
 	return f
 }
 
+// groupBytes is the size of the scales and zero points of a unit.
+func (f format) groupBytes() int {
+	bytes := 1
+	if f.scales == bf16Scales {
+		bytes = 2
+	}
+	if f.zeros {
+		bytes++
+	}
+	if f.group > 0 && f.group < unitCols {
+		bytes *= unitCols / f.group
+	}
+	return unitRows * bytes
+}
+
 // defines are the macros of kernels/dequantise.cu.
 func (f format) defines() []string {
 	truth := map[bool]int{true: 1}
@@ -125,8 +140,8 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 		q.scale *= s.Values[0]
 	}
 	switch {
-	case p.M <= fewTokens:
-		q.dequantiser = d.few(p)
+	case p.M <= fewTokens && fewExact(c):
+		q.dequantiser = d.few(p, formatOf(c))
 	case p.Streaming:
 		q.dequantiser = streaming(p)
 	default:

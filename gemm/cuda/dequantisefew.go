@@ -2,6 +2,7 @@ package cuda
 
 import (
 	_ "embed"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -12,38 +13,75 @@ var dequantiseFewSource string
 
 // Sizes of kernels/dequantisefew.cu.
 const (
-	fewTokens = gemm.FewTokens
-	fewRing   = 256 // inputs
-	fewWarps  = 8   // most of a block
-	warpRows  = 32
-	fewBlocks = 2 // on a multiprocessor at once
+	fewTokens     = gemm.FewTokens
+	fewInputBytes = fewTokens * unitCols * 2
+	fewSumBytes   = fewTokens * unitRows * 4
+	fewRing       = 2 // units of a strip in a warp's ring
 )
 
+// fewBlock is a block of dequantise_few. blocks is the number of them on a multiprocessor at once.
+type fewBlock struct{ strips, warps, blocks, cluster int }
+
 // few is the kernel of a product of at most fewTokens.
-func (d *Device) few(p gemm.Problem) dequantiser {
-	cluster, warps := d.divide(p)
-	inputs := min(p.K, ceil(ceil(p.K, fewRing), cluster)*fewRing)
+func (d *Device) few(p gemm.Problem, f format) dequantiser {
+	b := divideFew(p, f, d.info.SMs)
+	stage := fewInputBytes + b.strips*(unitBytes+f.groupBytes())
 	return dequantiser{
-		name: "dequantise_few", sources: []string{dequantiseFewSource}, defines: []string{fmt.Sprintf("CLUSTER=%d", cluster)},
-		blocks: Grid{X: cluster, Y: ceil(p.N, warps*warpRows)}, threads: Grid{X: 32 * warps},
-		shared: fewTokens * max(2*inputs+16, 4*(warps*warpRows+4)), splitK: cluster,
+		name: "dequantise_few", sources: []string{dequantiseFewSource},
+		defines: []string{
+			fmt.Sprintf("UNITS=%d", p.K/unitCols), fmt.Sprintf("STRIPS=%d", b.strips), fmt.Sprintf("WARPS=%d", b.warps),
+			fmt.Sprintf("BLOCKS=%d", b.blocks), fmt.Sprintf("CLUSTER=%d", b.cluster),
+		},
+		blocks: Grid{X: b.cluster, Y: ceil(p.N, b.strips*unitRows)}, threads: Grid{X: 32 * b.warps},
+		shared: b.warps * max(fewRing*stage, b.strips*fewSumBytes), splitK: b.cluster,
 	}
 }
 
-// divide chooses the blocks of a product of few tokens: how many share the inputs, and the warps of each. The
-// multiprocessor with most work decides the time.
-func (d *Device) divide(p gemm.Problem) (cluster, warps int) {
-	rings := ceil(p.K, fewRing)
-	least := 0
-	for c := 1; c <= 8 && (c == 1 || rings >= 2*c); c *= 2 {
-		for w := fewWarps; w >= fewWarps/2; w-- {
-			blocks := ceil(p.N, w*warpRows) * c
-			const overhead = 24 // of a wave of blocks, in rings of a warp
-			work := ceil(blocks, d.info.SMs)*w*ceil(rings, c) + overhead*ceil(blocks, d.info.SMs*fewBlocks)
-			if least == 0 || work < least {
-				cluster, warps, least = c, w, work
+// divideFew divides a product of few tokens among blocks. The multiprocessor with most work decides the time. The numbers
+// are those of an H200: bench/results/h200/quantised/few.txt.
+func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
+	const (
+		inputs  = 0.5 // time of the tokens' inputs of a unit, in units of a strip
+		cluster = 50  // of a cluster's sum
+		wave    = 150 // of the begin and the end of a wave of blocks
+	)
+	most := 14 // strips for which the registers hold the sums of a block that is alone on its multiprocessor
+	if f.fp4 || f.zeros {
+		most = 8 // these take more instructions, and so more warps
+	}
+	least := 0.0
+	for _, b := range []fewBlock{{warps: 16, blocks: 1}, {warps: 8, blocks: 2}, {warps: 8, blocks: 1}} {
+		first, last := 1, 8
+		switch {
+		case b.warps == 16:
+			last = 4
+		case b.blocks == 1:
+			first, last = 9, most
+		}
+		for b.strips = min(last, ceil(p.N, tileRows)*tileRows/unitRows); b.strips >= first; b.strips-- {
+			for b.cluster = 1; b.cluster <= min(2, p.K/unitCols); b.cluster++ {
+				blocks := ceil(p.N, b.strips*unitRows) * b.cluster
+				units := ceil(ceil(p.K/unitCols, b.cluster), b.warps) * b.warps
+				work := float64(ceil(blocks, sms)*units)*(float64(b.strips)+inputs) + wave*float64(ceil(blocks, sms*b.blocks)) + cluster*float64(b.cluster-1)
+				if least == 0 || work < least {
+					best, least = b, work
+				}
 			}
 		}
 	}
-	return cluster, warps
+	return best
+}
+
+// fewExact reports whether dequantise_few computes codes with these scales exactly, which it multiplies by powers of two.
+func fewExact(c *gemm.Codes) bool {
+	if c.FP4 {
+		return true
+	}
+	for i := 0; i < len(c.Scales); i += 2 {
+		s := binary.LittleEndian.Uint16(c.Scales[i:]) & 0x7fff
+		if s != 0 && (s < 0x0d80 || s >= 0x4500) { // 2^-100, 2^11
+			return false
+		}
+	}
+	return true
 }

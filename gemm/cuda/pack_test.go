@@ -40,10 +40,9 @@ func subnormal(c *gemm.Codes) *gemm.Codes {
 	return c
 }
 
-// lane computes what kernels/dequantise.cu computes in a lane for 16 inputs, with its steps: the four registers of the left
-// operand.
-func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uint32) {
-	word := binary.LittleEndian.Uint32(data[((strip*p.units+unit)*32+of)*16+4*step:])
+// laneGroups are the scales, as BF16 for integers, and zero points of a lane for 16 inputs: of the rows i and i+8, in both
+// halves of a word.
+func laneGroups(p packing, f format, data []byte, strip, unit, of, step int) (scales, zeros [2]uint32) {
 	block := unit
 	if f.group == 0 {
 		block = 0
@@ -51,7 +50,6 @@ func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uin
 		block = unit * unitCols / f.group
 	}
 	pair := ((strip*p.blocks+block)*8+of/4)*2*p.perUnit + step*p.perUnit/4*2
-	var scales, zeros [2]uint32
 	for i := range 2 {
 		at := data[p.scales+(pair+i)*p.scaleBytes:]
 		switch f.scales {
@@ -64,11 +62,19 @@ func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uin
 		case normalScales:
 			scales[i] = both(uint32(at[0])<<4) + 0x77007700
 		}
-		zeros[i] = 0xc308c308
+		zeros[i] = both(8)
 		if f.zeros {
-			zeros[i] = 0xc300c300 | both(uint32(data[p.zeros+pair+i]))
+			zeros[i] = both(uint32(data[p.zeros+pair+i]))
 		}
 	}
+	return scales, zeros
+}
+
+// lane computes what kernels/dequantise.cu computes in a lane for 16 inputs, with its steps: the four registers of the left
+// operand.
+func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uint32) {
+	word := binary.LittleEndian.Uint32(data[((strip*p.units+unit)*32+of)*16+4*step:])
+	scales, zeros := laneGroups(p, f, data, strip, unit, of, step)
 	if f.fp4 {
 		const all = 0x81c081c0
 		a = [4]uint32{word & all, word << 3 & all, word << 6 & all, word<<1&0x80008000 | word>>3&0x01800180 | word>>7&0x00400040}
@@ -79,7 +85,23 @@ func lane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uin
 	}
 	for i := range a {
 		biased := word>>(4*i)&0x000f000f | 0x43004300
-		a[i] = product2(fma2(biased, 0x3f803f80, zeros[i&1]), scales[i&1])
+		a[i] = product2(fma2(biased, 0x3f803f80, zeros[i&1]|0xc300c300), scales[i&1])
+	}
+	return a
+}
+
+// fewLane is lane for integers in kernels/dequantisefew.cu, which are smaller by 2^16.
+func fewLane(p packing, f format, data []byte, strip, unit, of, step int) (a [4]uint32) {
+	word := binary.LittleEndian.Uint32(data[((strip*p.units+unit)*32+of)*16+4*step:])
+	scales, zeros := laneGroups(p, f, data, strip, unit, of, step)
+	for i := range a {
+		row := i & 1
+		code, by := word>>(i/2*8)&(0x000f000f<<(4*row)), product2(scales[row], both(0x7a00-0x200*uint32(row)))
+		if f.zeros {
+			a[i] = product2(fma2(code, 0x3f803f80, zeros[row]<<(4*row)|0x80008000), by)
+		} else {
+			a[i] = fma2(code, by, product2(scales[row], 0xb900b900))
+		}
 	}
 	return a
 }
@@ -116,18 +138,19 @@ func TestPackedCodesAreTheMatrix(t *testing.T) {
 			t.Fatal(err)
 		}
 		const times = 3
-		p, data := packingOf(c, times), pack(c, times)
+		p, f, data := packingOf(c, times), formatOf(c), pack(c, times)
 		seen := 0
 		for strip := range p.strips {
 			for unit := range p.units {
 				for step := range 4 {
 					for of := range 32 {
-						for i, r := range lane(p, formatOf(c), data, strip, unit, of, step) {
+						for i, r := range lane(p, f, data, strip, unit, of, step) {
 							row := strip*unitRows + of/4 + i%2*8
 							col := unit*unitCols + step*16 + of%4*2 + i/2*8
 							if row >= times*c.Rows {
 								continue
 							}
+							seen += 2
 							at := 2 * (row%c.Rows*c.Cols + col)
 							want := binary.LittleEndian.Uint32(m.Data[at:])
 							if c.FP4 {
@@ -136,7 +159,12 @@ func TestPackedCodesAreTheMatrix(t *testing.T) {
 							if r != want {
 								t.Fatalf("%s: row %d, columns %d and %d: %08x, want %08x", name, row, col, col+1, r, want)
 							}
-							seen += 2
+							if c.FP4 {
+								continue
+							}
+							if r, want := fewLane(p, f, data, strip, unit, of, step)[i], product2(want, 0x37803780); r != want {
+								t.Fatalf("%s: row %d, columns %d and %d: %08x, want %08x for few tokens", name, row, col, col+1, r, want)
+							}
 						}
 					}
 				}
