@@ -133,10 +133,12 @@ func Unfinished(out string) (*plan.Plan, error) { return apply.Unfinished(out) }
 
 // VerifyOptions are what a result is verified with.
 type VerifyOptions struct {
-	Table    Table        // whose checks hold the plan's steps; default: Passes
-	Family   *arch.Family // nil: the catalogue's, by config.json
-	Workers  int          // goroutines; default: all processors
-	Progress func(Event)  // nil: none; called from several goroutines
+	Table  Table        // whose checks hold the plan's steps; default: Passes
+	Family *arch.Family // nil: the catalogue's, by config.json
+	// Reference is the model that codes were chosen to be near. Default: what the plan claims of such a model is not checked.
+	Reference *weights.Model
+	Workers   int         // goroutines; default: all processors
+	Progress  func(Event) // nil: none; called from several goroutines
 }
 
 // Verify compares a converted model with its source, trusting nothing that made it; see package verify. The error is
@@ -145,7 +147,7 @@ func Verify(ctx context.Context, src, out *weights.Model, o VerifyOptions) (*ver
 	if o.Table == nil {
 		o.Table = Passes
 	}
-	return verify.Models(ctx, src, out, verify.Options{Family: o.Family, Checks: o.Table.checks(), Workers: o.Workers, Progress: o.Progress})
+	return verify.Models(ctx, src, out, verify.Options{Family: o.Family, Checks: o.Table.checks(), Reference: o.Reference, Workers: o.Workers, Progress: o.Progress})
 }
 
 // ReadPlan reads a plan from a file, or the one that a manifest holds, and checks that its steps are of a table's

@@ -3,6 +3,8 @@ package transform_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -371,4 +373,93 @@ func describe(t *testing.T, m *weights.Model) *quant.Description {
 	d, err := quant.Describe(m)
 	ok(t, err)
 	return d
+}
+
+// manifestWith replaces text in the manifest of a copy of a result.
+func manifestWith(t *testing.T, result *weights.Model, old, new string) *weights.Model {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "altered")
+	ok(t, os.CopyFS(dir, os.DirFS(result.Dir)))
+	path := filepath.Join(dir, plan.ManifestName)
+	js, err := os.ReadFile(path)
+	ok(t, err)
+	if !bytes.Contains(js, []byte(old)) {
+		t.Fatalf("the manifest has no %s", old)
+	}
+	ok(t, os.WriteFile(path, bytes.ReplaceAll(js, []byte(old), []byte(new)), 0o666))
+	return open(t, dir)
+}
+
+// TestPlacedScalesAreChecked: FP8 scales are those of the claimed place, for codes, for a new format and near a reference.
+func TestPlacedScalesAreChecked(t *testing.T) {
+	original := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
+	near := options(t, "scales=3", 0)
+	near.Reference = original
+	for name, c := range map[string]struct {
+		m *weights.Model
+		o transform.Options
+	}{
+		"codes":        {quantisedIn(t, "fp8", synth.Options{Seed: 5}), options(t, "scales=3", 0)},
+		"blocks":       {quantisedIn(t, "fp8-block", synth.Options{Seed: 5}), options(t, "scales=3,round=1", 0)},
+		"a reference":  {quantisedIn(t, "fp8", synth.Options{Seed: 5}), near},
+		"a new format": {original, formatOptions(t, "fp8", "scales=3")},
+	} {
+		_, result, _ := recoded(t, c.m, c.o)
+		for _, bits := range []string{"1", "5"} {
+			r, err := transform.Verify(t.Context(), c.m, manifestWith(t, result, `{"bits":3}`, `{"bits":`+bits+`}`), transform.VerifyOptions{Reference: c.o.Reference})
+			ok(t, err)
+			if !slices.ContainsFunc(r.Tensors, func(x verify.Tensor) bool { return strings.Contains(x.Problem, "and not about 2^"+bits+" times") }) {
+				t.Errorf("%s: codes placed at 2^3 pass for 2^%s", name, bits)
+			}
+		}
+	}
+}
+
+// TestVerifyHoldsTheReference: with the reference, verify computes the SNRs that the plan claims against it.
+func TestVerifyHoldsTheReference(t *testing.T) {
+	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
+	o := options(t, "scales=1", 0)
+	o.Reference = open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
+	p, result, _ := recoded(t, m, o)
+	report := func(out, reference *weights.Model) *verify.Report {
+		r, err := transform.Verify(t.Context(), m, out, transform.VerifyOptions{Reference: reference})
+		ok(t, err)
+		return r
+	}
+	claims := map[string]plan.Prediction{}
+	for _, x := range p.Predictions {
+		claims[x.Tensor+"_packed"] = x
+	}
+	held := 0
+	for _, x := range report(result, o.Reference).Tensors {
+		c := claims[x.Name]
+		if x.Problem != "" || (x.ReferenceSNR != nil) != (c.SNR != nil) {
+			t.Errorf("%s: %q, %v", x.Name, x.Problem, x.ReferenceSNR)
+		}
+		if x.ReferenceSNR != nil {
+			held++
+			if math.Abs(*x.ReferenceSNR-*c.SNR) > 0.01 || math.Abs(*x.SourceReferenceSNR-*c.SourceSNR) > 0.01 {
+				t.Errorf("%s: %v and %v dB, planned %v and %v", x.Name, *x.ReferenceSNR, *x.SourceReferenceSNR, *c.SNR, *c.SourceSNR)
+			}
+		}
+	}
+	if held != 14 {
+		t.Errorf("%d layers are held against the reference", held)
+	}
+	better := *claims["model.layers.0.mlp.up_proj.weight_packed"].SNR
+	text := fmt.Sprintf(`"snr_db":%v,`, better)
+	lie := manifestWith(t, result, text, fmt.Sprintf(`"snr_db":%v,`, better+1))
+	wrong := func(x verify.Tensor) bool {
+		return strings.Contains(x.Problem, "its output SNR against the reference is ") && strings.Contains(x.Problem, "and the manifest claims")
+	}
+	if r := report(lie, o.Reference); !slices.ContainsFunc(r.Tensors, wrong) {
+		t.Error("a higher SNR against the reference is believed")
+	}
+	if r := report(result, m); r.OK || len(r.Problems) == 0 || !strings.Contains(r.Problems[0], "is not the reference that the manifest names") {
+		t.Errorf("another model passes for the reference: %q", r.Problems)
+	}
+	_, plain, _ := recoded(t, m, options(t, "scales=1", 0))
+	if _, err := transform.Verify(t.Context(), m, plain, transform.VerifyOptions{Reference: o.Reference}); !errors.Is(err, verify.ErrNoReference) {
+		t.Error(err)
+	}
 }

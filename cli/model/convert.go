@@ -119,7 +119,7 @@ because the weights are quantised, or the tensors do not fit config.json.`,
 				loss.print(c.App.Writer)
 			}
 			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(sizeOf(m, args[1], r.Manifest)), term.Duration(took),
-				term.CommandLine(withTokens(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...))
+				term.CommandLine(withTokens(c, withReference(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...)...))
 			if hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)
 			}

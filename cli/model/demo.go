@@ -110,7 +110,7 @@ func runDemo(c *cli.Context, m *weights.Model, recipe transform.Recipe, out stri
 		return row, err
 	}
 	defer conv.Close()
-	found, err := verifyModels(c, m, conv, r)
+	found, err := verifyModels(c, m, conv, nil, r)
 	if err != nil {
 		return row, err
 	}

@@ -16,6 +16,8 @@ import (
 
 var referenceFlag = &cli.StringFlag{Name: "reference", Usage: "choose codes near `MODEL`, the unquantised original", DefaultText: "the source"}
 
+var verifyReferenceFlag = &cli.StringFlag{Name: "reference", Usage: "check SNRs against `MODEL`, convert's --reference", DefaultText: "unchecked"}
+
 // openReference opens the model that --reference names and adds it to the options. close may be called in any case.
 func openReference(c *cli.Context, o *transform.Options) (close func() error, err error) {
 	close = func() error { return nil }
@@ -46,7 +48,7 @@ func withReference(c *cli.Context, words ...string) []string {
 // source.
 func printReference(w io.Writer, p *plan.Plan) {
 	var before, after []float64
-	where := "for inputs of unit variance"
+	where := unitVariance
 	for _, o := range p.Predictions {
 		snr := o.SNR
 		if o.InputSNR != nil {
@@ -56,20 +58,44 @@ func printReference(w io.Writer, p *plan.Plan) {
 			before, after = append(before, *o.SourceSNR), append(after, *snr)
 		}
 	}
-	if len(before) == 0 {
-		return
-	}
-	mean := func(list []float64) (sum float64) {
-		for _, v := range list {
-			sum += v / float64(len(list))
-		}
-		return sum
-	}
-	if p.Request.Format != "" {
+	if p.Request.Format == "" {
+		printAgainst(w, before, after, where)
+	} else if len(before) > 0 {
 		term.Remark(w, "output SNR", fmt.Sprintf("of %s against the source's values, %s: %.1f dB on average and %.1f dB at least; the nearest codes have %.1f and %.1f dB",
 			term.Plural(len(before), "quantised layer", "quantised layers"), where, mean(after), slices.Min(after), mean(before), slices.Min(before)))
+	}
+}
+
+// printAgainst prints output SNRs of quantised layers against a reference, of the source and of the result.
+func printAgainst(w io.Writer, source, result []float64, where string) {
+	if len(source) > 0 {
+		term.Remark(w, "reference", fmt.Sprintf("output SNR of %s against it, %s: the source %.1f dB on average and %.1f dB at least, the result %.1f and %.1f dB",
+			term.Plural(len(source), "quantised layer", "quantised layers"), where, mean(source), slices.Min(source), mean(result), slices.Min(result)))
+	}
+}
+
+func mean(list []float64) (sum float64) {
+	for _, v := range list {
+		sum += v / float64(len(list))
+	}
+	return sum
+}
+
+// printReference says how near source and result are to the reference, and without one that the plan's claims are not checked.
+func (r *verifyJSON) printReference(w io.Writer) {
+	if r.Plan == nil || r.Plan.Request.Reference == "" {
 		return
 	}
-	term.Remark(w, "reference", fmt.Sprintf("output SNR of %s against it, %s: the source %.1f dB on average and %.1f dB at least, the result %.1f and %.1f dB",
-		term.Plural(len(before), "quantised layer", "quantised layers"), where, mean(before), slices.Min(before), mean(after), slices.Min(after)))
+	var source, result []float64
+	for _, t := range r.Tensors {
+		if t.ReferenceSNR != nil && t.SourceReferenceSNR != nil {
+			source, result = append(source, *t.SourceReferenceSNR), append(result, *t.ReferenceSNR)
+		}
+	}
+	if printAgainst(w, source, result, unitVariance); !r.checked {
+		term.Remark(w, "note", "the codes were chosen to be near a reference, and the SNRs that the plan claims are against it: give --reference MODEL to check them")
+	}
 }
+
+// unitVariance says which inputs an output SNR is for.
+const unitVariance = "for inputs of unit variance"

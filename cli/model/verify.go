@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -31,6 +32,9 @@ var Verify = &cli.Command{
    exact        reordered, flipped, scaled      lossy        rounded or zeroed
    untouched    the same bytes, and no part of the model's family
 
+SNR is the output SNR of a layer against MODEL. If convert was given --reference, the same flag
+checks the SNRs that it claims against that model.
+
 With --tokens, compares both models' losses on the evaluation part of FILE, as eval does, and
 shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
 
@@ -46,7 +50,7 @@ a copy must fit on the card.
 
 Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
 less precise than --precision asked; 4: --gpu, and there is none.`,
-	Flags: flag.Join([]cli.Flag{flag.Tensors, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
+	Flags: flag.Join([]cli.Flag{flag.Tensors, verifyReferenceFlag, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
@@ -76,6 +80,13 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 			return err
 		}
 		defer out.Close()
+		var reference *weights.Model
+		if path := c.String("reference"); path != "" {
+			if reference, err = flag.OpenModel(path); err != nil {
+				return err
+			}
+			defer reference.Close()
+		}
 		if err := q.CheckWhole(src, out); err != nil {
 			return err
 		}
@@ -83,7 +94,7 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		if err != nil {
 			return err
 		}
-		r, err := verifyModels(c, src, out, o)
+		r, err := verifyModels(c, src, out, reference, o)
 		if err != nil {
 			return err
 		}
@@ -143,7 +154,8 @@ type verifyJSON struct {
 	role     cost.Role
 	tokens   string // a file of tokens that were not asked to judge by
 
-	incomparable int // lossy layers whose SNR on inputs is not known
+	checked      bool // against the reference
+	incomparable int  // lossy layers whose SNR on inputs is not known
 }
 
 type energyJSON struct {
@@ -161,14 +173,17 @@ type energyJSON struct {
 }
 
 // verifyModels compares and predicts, with progress.
-func verifyModels(c *cli.Context, src, out *weights.Model, o flag.Options) (*verifyJSON, error) {
+func verifyModels(c *cli.Context, src, out, reference *weights.Model, o flag.Options) (*verifyJSON, error) {
 	event, end := term.Progress(c)
 	defer end()
-	rep, err := transform.Verify(c.Context, src, out, transform.VerifyOptions{Family: o.Family, Workers: o.Workers, Progress: event})
-	if err != nil {
+	rep, err := transform.Verify(c.Context, src, out, transform.VerifyOptions{Family: o.Family, Reference: reference, Workers: o.Workers, Progress: event})
+	switch {
+	case errors.Is(err, verify.ErrNoReference):
+		return nil, exit.Usage(fmt.Errorf("--reference: %w", err))
+	case err != nil:
 		return nil, err
 	}
-	r := &verifyJSON{Report: rep, workload: o.Workload, role: o.Role}
+	r := &verifyJSON{Report: rep, workload: o.Workload, role: o.Role, checked: reference != nil}
 	layout, _ := arch.Resolve(src, o.Family)
 	if layout != nil {
 		r.Untouched = layout.UnclaimedGroups()

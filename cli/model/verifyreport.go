@@ -22,6 +22,7 @@ type verifyGroup struct {
 	bits    [2]int // the fewest and the most
 	classes map[verify.Class]bool
 	snr     *float64 // the lowest
+	near    *float64 // the lowest against the reference
 	inputs  *float64 // the lowest on real inputs
 	moved   verify.Relation
 }
@@ -39,6 +40,7 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		printQuantised(w, r.Quantised, copied)
 		untouched(w, r.Untouched)
 	}
+	r.printReference(w)
 	switch {
 	case r.Loss != nil:
 		r.Loss.print(w)
@@ -101,9 +103,16 @@ func (r *verifyJSON) hint(w io.Writer, src *weights.Model, args []string, family
 }
 
 func (r *verifyJSON) table(each bool) *term.Table {
-	head := []string{"tensors", "n", "class", "lowest\nSNR", "bits\nzeroed"}
+	lowest, near := "lowest\nSNR", slices.ContainsFunc(r.Tensors, func(t verify.Tensor) bool { return t.ReferenceSNR != nil })
+	if r.Plan != nil && r.Plan.Request.Reference != "" {
+		lowest = "SNR to\nsource"
+	}
+	head := []string{"tensors", "n", "class", lowest, "bits\nzeroed"}
 	if each {
-		head = []string{"tensor", "class", "SNR", "bits\nzeroed"}
+		head = []string{"tensor", "class", strings.TrimPrefix(lowest, "lowest\n"), "bits\nzeroed"}
+	}
+	if near {
+		head = slices.Insert(head, len(head)-1, "SNR to\nreference")
 	}
 	if r.OnInputs != nil {
 		head = slices.Insert(head, len(head)-1, "SNR on\ninputs")
@@ -127,6 +136,9 @@ func (r *verifyJSON) table(each bool) *term.Table {
 			row = append(row, term.Count(g.tensors))
 		}
 		row = append(row, classes(g.classes), term.Decibels(g.snr))
+		if near {
+			row = append(row, term.Decibels(g.near))
+		}
 		if r.OnInputs != nil {
 			row = append(row, term.Decibels(g.inputs))
 		}
@@ -164,6 +176,8 @@ func groupName(t verify.Tensor, each bool) string {
 	switch {
 	case each:
 		return t.Name
+	case t.Part != "":
+		return string(t.Part) + " (quantised)"
 	case t.Kind != "":
 		return t.Kind
 	}
@@ -174,7 +188,7 @@ func (g *verifyGroup) add(t verify.Tensor) {
 	g.tensors++
 	g.classes[t.Class] = true
 	g.bits = [2]int{min(g.bits[0], t.BitsZeroed), max(g.bits[1], t.BitsZeroed)}
-	g.snr = lower(g.snr, t.SNR)
+	g.snr, g.near = lower(g.snr, t.SNR), lower(g.near, t.ReferenceSNR)
 	if m := t.Relation; m != nil {
 		g.moved.RowsMoved += m.RowsMoved
 		g.moved.ColsMoved += m.ColsMoved

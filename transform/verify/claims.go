@@ -25,13 +25,19 @@ type claims struct {
 	steps  map[string][]claimed // by tensor
 	snr    map[string]float64   // in dB, the least that the plan's predictions allow, by tensor
 
+	missed map[string]bool // tensors that did not keep the budget, as the plan says
+
 	quantised *quant.Description
 	result    *quant.Description // of the output; nil where no step changes codes
+	reference *quant.Set         // weights that codes were chosen to be near; nil: not known
 	made      *quant.Description // of the output, where the plan stores weights in another format; else nil
 }
 
 // sampled is by how many dB a weight's output SNR may be below that of the rows that were sampled for its plan.
 const sampled = 1
+
+// fewChanges is an output SNR in dB above which so few values changed that the rows of a sample say little about the others.
+const fewChanges = 50
 
 // claimed is a step on a tensor.
 type claimed struct {
@@ -58,7 +64,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 		}
 	}
 	c := &claims{src: src, layout: layout, quantised: q, made: made, plan: p, perm: map[string][]int{}, flip: map[string][]bool{},
-		exp: map[string][]int{}, steps: map[string][]claimed{}, snr: map[string]float64{}}
+		exp: map[string][]int{}, steps: map[string][]claimed{}, snr: map[string]float64{}, missed: map[string]bool{}}
 	if p == nil {
 		return c, nil
 	}
@@ -85,11 +91,12 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 		}
 	}
 	for _, o := range p.Predictions {
+		c.missed[o.Tensor] = o.Missed != ""
 		switch {
 		case o.SNR != nil:
 			c.snr[o.Tensor] = *o.SNR
 		case o.SampleSNR != nil:
-			c.snr[o.Tensor] = *o.SampleSNR - sampled
+			c.snr[o.Tensor] = min(*o.SampleSNR-sampled, fewChanges)
 		}
 	}
 	if c.needsRuntime() == p.DropIn && p.Request.Format == "" { // a new format was once called drop-in
@@ -235,6 +242,9 @@ func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
 func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) {
 	t := Tensor{Name: a.Name, DType: a.DType.String(), Shape: a.Shape}
 	format, role, isQuantised := c.quantised.Tensor(a.Name)
+	if isQuantised && role != quant.Codes {
+		t.Part = role
+	}
 	t.Linear = c.layout.IsLinear(a.Info) && !isQuantised && !ofAdapter(c.src, a)
 	unchanged := Identical
 	if c.layout != nil {

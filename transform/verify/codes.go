@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -16,6 +17,10 @@ type Codes struct {
 	Source, Result *quant.Matrix // Source is nil if the source is not quantised
 	// Reference is true if the codes were chosen to be near another model's values.
 	Reference bool
+	// Near writes row n of the values that the codes were chosen to be near; nil if these are not known.
+	Near func(dst []float32, n int)
+	// Feedback is true if errors were handed on to columns that are chosen later, so the codes are near other values.
+	Feedback bool
 	// Alone is true if no other step changes the weight.
 	Alone bool
 }
@@ -49,7 +54,12 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 		t.Problem = "the output has no such quantised weight"
 		return nil
 	}
-	var d difference
+	near, f, err := c.near(q)
+	if err != nil {
+		t.Problem = err.Error()
+		return nil
+	}
+	var d, reference, sourceReference difference
 	for e := range q.Experts() {
 		a, err := q.Read(e)
 		if err != nil {
@@ -60,10 +70,22 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 			t.Problem = err.Error()
 			return ctx.Err()
 		}
-		if err := c.compareCodes(ctx, t, &d, q.Name, &Codes{a, b, c.plan.Request.Reference != "", len(c.steps[q.Name]) == 1}); err != nil {
+		m := &Codes{Source: a, Result: b, Reference: c.plan.Request.Reference != "", Alone: len(c.steps[q.Name]) == 1, Feedback: c.anywhere(q.Name)}
+		switch {
+		case near != nil:
+			m.Near = func(dst []float32, n int) { f.Decode(dst, near.ReadRows(nil, e*a.N+n, 1)) }
+			err = weights.Guard(near.Parts[0].File, func() error { return referenceSNR(ctx, m, &reference, &sourceReference) })
+		case !m.Reference:
+			m.Near = a.Row
+		}
+		if err == nil {
+			err = c.compareCodes(ctx, t, &d, q.Name, m)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	t.ReferenceSNR, t.SourceReferenceSNR = decibels(reference.signal, reference.noise), decibels(sourceReference.signal, sourceReference.noise)
 	if d.changed > 0 {
 		t.SNR, t.NonFinite = decibels(d.signal, d.noise), d.nonFinite
 		t.ZerosAdded = d.zerosAdded
@@ -142,19 +164,28 @@ func (d *difference) row(before, after []float32) {
 // holdSNR compares a quantised weight's output SNR with the manifest's claim and with the budget.
 func (c *claims) holdSNR(t *Tensor, weight string) {
 	const tolerance = 0.01 // dB, because sums are in another order
-	anywhere := slices.ContainsFunc(c.steps[weight], func(s claimed) bool { return s.Anywhere })
+	anywhere := c.anywhere(weight)
 	if t.SNR != nil && t.Problem == "" && *t.SNR < leastSNR && !anywhere {
 		t.Problem = fmt.Sprintf("its output SNR is %.2f dB: its codes do not stand for the source's values", *t.SNR)
 	}
-	if t.SNR == nil || t.Problem != "" || c.plan.Request.Reference != "" {
+	snr, against := t.SNR, ""
+	if c.plan.Request.Reference != "" { // claims are against the reference
+		snr, against = t.ReferenceSNR, " against the reference"
+	}
+	if snr == nil || t.Problem != "" {
 		return
 	}
-	if want, ok := c.snr[weight]; ok && *t.SNR < want-tolerance {
-		t.Problem = fmt.Sprintf("its output SNR is %.2f dB, and the manifest claims %.2f dB", *t.SNR, want)
+	if want, ok := c.snr[weight]; ok && *snr < want-tolerance {
+		t.Problem = fmt.Sprintf("its output SNR%s is %.2f dB, and the manifest claims %.2f dB", against, *snr, want)
 	}
-	if least := c.plan.Request.MinSNR; least != nil && t.Linear && !anywhere && *t.SNR < *least-tolerance {
-		t.Problem = fmt.Sprintf("its output SNR is %.2f dB, and the budget is at least %.2f dB", *t.SNR, *least)
+	if least := c.plan.Request.MinSNR; least != nil && t.Linear && !anywhere && !c.missed[weight] && *snr < *least-tolerance {
+		t.Problem = fmt.Sprintf("its output SNR%s is %.2f dB, and the budget is at least %.2f dB", against, *snr, *least)
 	}
+}
+
+// anywhere reports whether a weight's values were chosen jointly, with the layer's inputs.
+func (c *claims) anywhere(weight string) bool {
+	return slices.ContainsFunc(c.steps[weight], func(s claimed) bool { return s.Anywhere })
 }
 
 // PositiveZero checks the pass zeros: there is no −0, and no value changed.
@@ -178,25 +209,22 @@ var PositiveZero = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	}}, err
 }}
 
-// Scales checks the pass scales: those of FP8 codes are the source's times powers of two, all others have few mantissa
-// bits.
+// Scales checks the pass scales: those of FP8 codes are the source's times powers of two, and codes have the size that the step
+// claims; all others have few mantissa bits.
 var Scales = &Check{Claim: func(s *plan.Step) (*Claim, error) {
 	d, err := plan.Data[struct {
 		Bits int `json:"bits"`
 	}](s)
 	return &Claim{Scales: true, Codes: func(_ context.Context, m *Codes) error {
+		if m.fp8() {
+			return placedScales(m, d.Bits)
+		}
 		for i, s := range m.Result.Scales {
 			was := s
 			if m.Source != nil {
 				was = m.Source.Scales[i]
 			}
 			if was == 0 && s == 0 {
-				continue
-			}
-			if m.fp8() {
-				if ratio, _ := math.Frexp(float64(s) / float64(was)); ratio != 0.5 || s < was {
-					return fmt.Errorf("scale %d is %g, and not %g times a power of two", i, s, was)
-				}
 				continue
 			}
 			if mant, _ := math.Frexp(float64(s)); math.Ldexp(mant, d.Bits+1) != math.Trunc(math.Ldexp(mant, d.Bits+1)) {

@@ -72,7 +72,8 @@ func (c *claims) lookMade(ctx context.Context, a weights.Tensor, w *quant.Quanti
 		if s.Codes == nil {
 			continue
 		}
-		if err := s.Codes(ctx, &Codes{Result: m, Reference: true}); err != nil {
+		near := func(dst []float32, n int) { f.Decode(dst, a.Data[n*m.K*f.Bits/8:]) }
+		if err := s.Codes(ctx, &Codes{Result: m, Reference: true, Near: near, Feedback: c.anywhere(a.Name)}); err != nil {
 			bad("%s: %v", s.pass, err)
 		}
 	}

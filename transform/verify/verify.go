@@ -38,9 +38,15 @@ type Tensor struct {
 	DType  string `json:"dtype"`
 	Shape  []int  `json:"shape"`
 	Class  Class  `json:"class"`
-	// SNR is the signal-to-noise ratio in dB of the layer's output, for independent inputs of unit variance. It is nil
+	// Part is what a tensor of a quantised weight holds beside the codes; empty for others.
+	Part quant.Role `json:"part,omitempty"`
+	// SNR is the signal-to-noise ratio in dB of the layer's output against the source's, for independent inputs of unit variance. It is nil
 	// if nothing was lost, and if the source is all zeros.
 	SNR *float64 `json:"snr_db,omitempty"`
+	// ReferenceSNR is the output SNR of a quantised layer against the reference, and SourceReferenceSNR that of the source
+	// against it. Both are nil without a reference.
+	ReferenceSNR       *float64 `json:"reference_snr_db,omitempty"`
+	SourceReferenceSNR *float64 `json:"source_reference_snr_db,omitempty"`
 	// BitsZeroed counts the low mantissa bits that are zero in every finite value of the output and were not in the
 	// source. JSON omits it for dtypes that lowtoggle cannot decode.
 	BitsZeroed int `json:"-"`
@@ -99,10 +105,12 @@ type Report struct {
 
 // Options of Models.
 type Options struct {
-	Family   *arch.Family      // nil: the catalogue's, by config.json
-	Checks   map[string]*Check // of the passes that the plan may name; required
-	Workers  int               // goroutines; default: all processors
-	Progress func(progress.Event)
+	Family *arch.Family // nil: the catalogue's, by config.json
+	// Reference is the model that codes were chosen to be near. Default: what the plan claims of such a model is not checked.
+	Reference *weights.Model
+	Checks    map[string]*Check // of the passes that the plan may name; required
+	Workers   int               // goroutines; default: all processors
+	Progress  func(progress.Event)
 }
 
 // Models compares a converted model with its source. All that it finds wrong is in the report. The error is that of
@@ -160,6 +168,11 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	r.Quantised = q.CopiedBut(changed)
 	if claims.result, err = quant.Describe(out); err != nil && len(changed) > 0 {
 		r.problem("%v", err)
+	}
+	if o.Reference != nil {
+		if err := r.useReference(claims, o.Reference); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.files(ctx, src, out, man, o); err != nil {
 		return nil, err

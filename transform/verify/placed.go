@@ -1,0 +1,74 @@
+package verify
+
+import (
+	"fmt"
+	"math"
+)
+
+// placedScales checks that FP8 scales are the source's times powers of two from 1 on, and that the root mean square of the codes
+// under a scale is about 2^bits times the smallest code. It is smaller only under the source's own scale, and larger only if
+// the next scale cannot be stored.
+func placedScales(m *Codes, bits int) error {
+	sizes := sizesUnder(m)
+	slack := 0.51 // the nearest power of two
+	if m.Near == nil || m.Feedback {
+		slack = 1.2
+	}
+	for i, s := range m.Result.Scales {
+		own := m.Source == nil && sizes[i].largest >= saturated
+		if m.Source != nil {
+			was := m.Source.Scales[i]
+			if was == 0 && s == 0 {
+				continue
+			}
+			if ratio, _ := math.Frexp(float64(s) / float64(was)); ratio != 0.5 || s < was {
+				return fmt.Errorf("scale %d is %g, and not %g times a power of two", i, s, was)
+			}
+			own = s == was
+		}
+		rms := math.Sqrt(sizes[i].squares / sizes[i].n)
+		if !(rms > 0) || !(s > 0) {
+			continue
+		}
+		place := math.Log2(rms / float64(s) / float64(m.Result.Book.Values[1]))
+		tooLarge := place > float64(bits)+slack && m.Result.Book.RoundScale(2*s) == 2*s
+		tooSmall := place < float64(bits)-slack && !own
+		if tooLarge || tooSmall {
+			return fmt.Errorf("under scale %d, which is %g, codes are 2^%.1f times the smallest one, and not about 2^%d times", i, s, place, bits)
+		}
+	}
+	return nil
+}
+
+// saturated is a code that some values reach under scales from the largest magnitude, which becomes 448.
+const saturated = 200
+
+// size is how large values under a scale are.
+type size struct {
+	squares, n float64
+	largest    float64 // code
+}
+
+// sizesUnder finds the sizes of the values that codes were chosen to be near. If they are not known, the result's values are
+// about as large.
+func sizesUnder(m *Codes) []size {
+	r, near := m.Result, m.Near
+	if near == nil {
+		near = r.Row
+	}
+	sizes, row := make([]size, len(r.Scales)), make([]float32, r.K)
+	for n := range r.N {
+		near(row, n)
+		for k, v := range row {
+			s := &sizes[r.Place(n, k)]
+			if v-v == 0 {
+				s.squares += float64(v) * float64(v)
+				s.n++
+			}
+			if code := math.Abs(float64(r.Book.Values[r.Codes[n*r.K+k]])); code-code == 0 {
+				s.largest = max(s.largest, code)
+			}
+		}
+	}
+	return sizes
+}
