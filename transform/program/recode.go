@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/gemm/sgemm"
-	"github.com/lowtoggle/lowtoggle/internal/bytetable"
+	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/transform/rounding"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -332,7 +332,7 @@ func (c *recoder) translate(w *recodeWorker, first, last int) {
 		end := min((n/m.Block[0]+1)*m.Block[0], last)
 		for g := range columns {
 			b := c.blockOf(n, end, g)
-			bytetable.Translate(c.out.Codes[n*m.K+g*m.Block[1]:], b, &w.tableAt(n/m.Block[0]*columns+g).code)
+			codebytes.Translate(c.out.Codes[n*m.K+g*m.Block[1]:], b, &w.tableAt(n/m.Block[0]*columns+g).code)
 		}
 		n = end
 	}
@@ -353,10 +353,10 @@ func (c *recoder) translateGroups(w *recodeWorker, first, last int) {
 }
 
 // blockOf is the part of the source's codes in rows [first, last) and in group g.
-func (c *recoder) blockOf(first, last, g int) bytetable.Block {
+func (c *recoder) blockOf(first, last, g int) codebytes.Block {
 	m := c.src
 	from := g * m.Block[1]
-	return bytetable.Block{Data: m.Codes[first*m.K+from:], Rows: last - first, Cols: min(m.Block[1], m.K-from), Stride: m.K}
+	return codebytes.Block{Data: m.Codes[first*m.K+from:], Rows: last - first, Cols: min(m.Block[1], m.K-from), Stride: m.K}
 }
 
 // codeTable has the best new code of each old one, and its cost: the squared error in units of the new scale, and with

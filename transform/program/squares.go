@@ -1,19 +1,19 @@
 package program
 
 import (
-	"github.com/lowtoggle/lowtoggle/internal/bytetable"
+	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 )
 
 // squares adds up the squares of FP8 codes without counting the codes. The sums are those of [recodeWorker.sample]: all
 // partial sums are exact.
 type squares struct {
-	table *bytetable.Table // squares in units of that of the smallest code; the highest byte is 1 where there is none
+	table *codebytes.Table // squares in units of that of the smallest code; the highest byte is 1 where there is none
 	unit  float64          // the square of the smallest code
 	most  int              // codes that may be added
 }
 
 const (
-	squareBytes = bytetable.Planes - 1
+	squareBytes = codebytes.Planes - 1
 	exact       = 1 << 53 // integers below are values of float64
 )
 
@@ -36,7 +36,7 @@ func newSquares(values []float32) *squares {
 			largest = max(largest, n*n)
 		}
 	}
-	return &squares{bytetable.NewTable(&numbers), smallest * smallest, int(exact / largest)}
+	return &squares{codebytes.NewTable(&numbers), smallest * smallest, int(exact / largest)}
 }
 
 // addSquares adds the squares of the codes of rows [first, last) and of group g. ok is false where [recodeWorker.sample] must

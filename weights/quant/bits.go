@@ -3,24 +3,11 @@ package quant
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 )
 
 var little = binary.LittleEndian
-
-// spread4 puts the eight 4-bit codes of a word into one byte each, the lowest first.
-func spread4(word uint32) uint64 {
-	x := uint64(word)
-	x = (x | x<<16) & 0x0000FFFF0000FFFF
-	x = (x | x<<8) & 0x00FF00FF00FF00FF
-	return (x | x<<4) & 0x0F0F0F0F0F0F0F0F
-}
-
-// gather4 is the inverse of spread4.
-func gather4(x uint64) uint32 {
-	x = (x | x>>4) & 0x00FF00FF00FF00FF
-	x = (x | x>>8) & 0x0000FFFF0000FFFF
-	return uint32(x | x>>16)
-}
 
 // unpackBits unpacks a stream of codes that begins with the lowest bit of data. data ends with the last code's 32-bit word.
 func unpackBits(dst, data []byte, bits int) {
@@ -29,14 +16,9 @@ func unpackBits(dst, data []byte, bits int) {
 		copy(dst, data)
 		return
 	case 4:
-		n := len(dst) / 16
-		for i := range n {
-			two := little.Uint64(data[8*i : 8*i+8])
-			to := dst[16*i : 16*i+16]
-			little.PutUint64(to[:8], spread4(uint32(two)))
-			little.PutUint64(to[8:], spread4(uint32(two>>32)))
-		}
-		dst, data = dst[16*n:], data[8*n:]
+		n := len(dst) &^ 7
+		codebytes.Spread(dst[:n], data)
+		dst, data = dst[n:], data[n/2:]
 	}
 	var held uint64
 	have, mask := 0, uint64(1)<<bits-1
@@ -57,13 +39,9 @@ func packBits(dst, codes []byte, bits int) {
 		clear(dst[copy(dst, codes):])
 		return
 	case 4:
-		n := len(codes) / 16
-		for i := range n {
-			from := codes[16*i : 16*i+16]
-			two := uint64(gather4(little.Uint64(from[:8]))) | uint64(gather4(little.Uint64(from[8:])))<<32
-			little.PutUint64(dst[8*i:8*i+8], two)
-		}
-		dst, codes = dst[8*n:], codes[16*n:]
+		n := len(codes) &^ 7
+		codebytes.Gather(dst, codes[:n])
+		dst, codes = dst[n/2:], codes[n:]
 	}
 	var held uint64
 	have := 0
@@ -133,12 +111,6 @@ func unpackColumns(dst, data []byte, width, first, n, k, bits int) {
 			at, codes := j*32/bits, rows*32/bits
 			for c := range columns {
 				to := dst[(c0+c)*k+at:][:codes]
-				if bits == 4 {
-					for i := range rows {
-						little.PutUint64(to[8*i:8*i+8], spread4(t.word(i, c)))
-					}
-					continue
-				}
 				for i := range rows {
 					little.PutUint32(column[4*i:4*i+4], t.word(i, c))
 				}
@@ -160,12 +132,6 @@ func packColumns(dst, codes []byte, width, k, bits, j, count int) {
 			at, n := (j+j0)*32/bits, rows*32/bits
 			for c := range columns {
 				from := codes[(c0+c)*k+at:][:n]
-				if bits == 4 {
-					for i := range rows {
-						t.setWord(i, c, gather4(little.Uint64(from[8*i:8*i+8])))
-					}
-					continue
-				}
 				packBits(column[:4*rows], from, bits)
 				for i := range rows {
 					t.setWord(i, c, little.Uint32(column[4*i:4*i+4]))
@@ -176,7 +142,7 @@ func packColumns(dst, codes []byte, width, k, bits, j, count int) {
 	}
 }
 
-// awqPlaces are the bytes of spread4 that hold the codes of eight neighbouring outputs. AWQ stores outputs 0, 2, 4, 6, 1,
+// awqPlaces are the bytes of [codebytes.SpreadWord] that hold the codes of eight neighbouring outputs. AWQ stores outputs 0, 2, 4, 6, 1,
 // 3, 5, 7 from the lowest bits of a word on.
 var awqPlaces = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
 
@@ -219,7 +185,7 @@ func unpackAWQ(dst, data []byte, outputs, first, n, k int) {
 func (t *tile) unpack8(dst []byte, first, n, k, k0, i, j, inputs int) {
 	var x [8]uint64
 	for l := range inputs {
-		x[l] = spread4(t.word(i+l, j))
+		x[l] = codebytes.SpreadWord(t.word(i+l, j))
 	}
 	transpose8(&x)
 	for o, place := range awqPlaces {
@@ -269,7 +235,7 @@ func (t *tile) pack8(codes []byte, k, k0, i, j, inputs int) {
 	}
 	transpose8(&x)
 	for l := range inputs {
-		t.setWord(i+l, j, gather4(x[l]))
+		t.setWord(i+l, j, codebytes.GatherWord(x[l]))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -289,7 +290,7 @@ func (e *encoder) packZeros(b []byte) {
 			for o, place := range awqPlaces {
 				x |= uint64(line[i+o]) << (8 * place)
 			}
-			little.PutUint32(own[i/2:], gather4(x))
+			little.PutUint32(own[i/2:], codebytes.GatherWord(x))
 		}
 	}
 }

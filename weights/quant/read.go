@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -198,7 +199,7 @@ func (st *storage) unpackZeros(line, data []byte) {
 		return
 	}
 	for i := 0; i < len(line); i += 8 {
-		x := spread4(little.Uint32(data[i/2:]))
+		x := codebytes.SpreadWord(little.Uint32(data[i/2:]))
 		for o, place := range awqPlaces {
 			line[i+o] = byte(x >> (8 * place))
 		}

@@ -1,4 +1,4 @@
-package bytetable
+package codebytes
 
 import (
 	"bytes"

@@ -1,10 +1,10 @@
 //go:build !purego
 
-package bytetable
+package codebytes
 
 import "golang.org/x/sys/cpu"
 
-//go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg bytetable
+//go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg codebytes
 
 // vectors says whether this machine has the kernels' instructions.
 var vectors = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI
@@ -40,4 +40,24 @@ func (t *Table) addVectors(b Block) (sums Sums, ok bool) {
 		}
 	}
 	return sums, true
+}
+
+// spreadVectors spreads codes in whole vectors, and returns their number.
+func spreadVectors(dst, src []byte) int {
+	n := len(dst) / vectorBytes
+	if !vectors || n == 0 {
+		return 0
+	}
+	spread512(&dst[0], &src[0], n)
+	return n * vectorBytes
+}
+
+// gatherVectors packs codes in whole vectors, and returns their number.
+func gatherVectors(dst, src []byte) int {
+	n := len(src) / vectorBytes
+	if !vectors || n == 0 {
+		return 0
+	}
+	gather512(&dst[0], &src[0], n)
+	return n * vectorBytes
 }

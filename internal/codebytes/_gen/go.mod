@@ -1,4 +1,4 @@
-module github.com/lowtoggle/lowtoggle/internal/bytetable/gen
+module github.com/lowtoggle/lowtoggle/internal/codebytes/gen
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-// Command gen writes package bytetable's AVX-512 kernels and their Go declarations. Run go generate in bytetable after a
+// Command gen writes package codebytes's AVX-512 kernels and their Go declarations. Run go generate in codebytes after a
 // change here.
 package main
 
@@ -10,13 +10,15 @@ import (
 
 const (
 	vectorBytes = 64
-	planes      = 6 // Planes of package bytetable
+	planes      = 6 // Planes of package codebytes
 )
 
 func main() {
 	ConstraintExpr("!purego")
 	translate()
 	add()
+	spread()
+	gather()
 	Generate()
 }
 
@@ -132,4 +134,56 @@ func add() {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// blocks begins a kernel on n ≥ 1 blocks of 64 codes.
+func blocks(name, doc string) (dst, src, n reg.Register) {
+	TEXT(name, NOSPLIT, "func(dst, src *byte, n int)")
+	Doc(name+" "+doc, "n ≥ 1 is the number of blocks of 64 codes.")
+	Pragma("noescape")
+	return param("dst"), param("src"), param("n")
+}
+
+// words fills a vector with a word of 16 bits.
+func words(word uint64) reg.VecVirtual {
+	v, r := ZMM(), GP64()
+	MOVQ(operand.U64(word*0x0001000100010001), r)
+	VPBROADCASTQ(r, v)
+	return v
+}
+
+// repeat ends the loop that begins at the label block.
+func repeat(n reg.Register) {
+	DECQ(n)
+	JNZ(operand.LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}
+
+func spread() {
+	dst, src, n := blocks("spread512", "puts codes of half a byte, the lower half first, into one byte each.")
+	low := words(0x0F0F)
+	Label("block")
+	pairs, upper := ZMM(), ZMM()
+	VPMOVZXBW(operand.Mem{Base: src}, pairs)
+	VPSLLW(operand.U8(4), pairs, upper)
+	VPORQ(upper, pairs, pairs)
+	VPANDQ(low, pairs, pairs)
+	VMOVDQU8(pairs, operand.Mem{Base: dst})
+	ADDQ(operand.U8(vectorBytes/2), src)
+	ADDQ(operand.U8(vectorBytes), dst)
+	repeat(n)
+}
+
+func gather() {
+	dst, src, n := blocks("gather512", "is the inverse of spread512. Codes are below 16.")
+	Label("block")
+	pairs, upper := ZMM(), ZMM()
+	VMOVDQU8(operand.Mem{Base: src}, pairs)
+	VPSRLW(operand.U8(4), pairs, upper)
+	VPORQ(upper, pairs, pairs)
+	VPMOVWB(pairs, operand.Mem{Base: dst})
+	ADDQ(operand.U8(vectorBytes), src)
+	ADDQ(operand.U8(vectorBytes/2), dst)
+	repeat(n)
 }

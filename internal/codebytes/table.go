@@ -1,5 +1,5 @@
-// Package bytetable looks the bytes of matrices up in small tables, 64 at a time where the processor can.
-package bytetable
+// Package codebytes translates, adds up and packs codes of a byte each, 64 at a time where the processor can.
+package codebytes
 
 // Block is a part of a matrix of bytes: Rows rows of Cols bytes, each Stride bytes after the one before it. Data begins
 // with the first byte.

@@ -1,0 +1,37 @@
+package codebytes
+
+import "encoding/binary"
+
+var little = binary.LittleEndian
+
+// Spread puts codes of half a byte, the lower half first, into one byte each. src has as many codes as dst has bytes, or more.
+// The number of codes is a multiple of 8.
+func Spread(dst, src []byte) {
+	n := spreadVectors(dst, src[:len(dst)/2])
+	for dst, src = dst[n:], src[n/2:]; len(dst) >= 8; dst, src = dst[8:], src[4:] {
+		little.PutUint64(dst, SpreadWord(little.Uint32(src)))
+	}
+}
+
+// Gather is the inverse of Spread: it packs codes below 16.
+func Gather(dst, src []byte) {
+	n := gatherVectors(dst[:len(src)/2], src)
+	for dst, src = dst[n/2:], src[n:]; len(src) >= 8; dst, src = dst[4:], src[8:] {
+		little.PutUint32(dst, GatherWord(little.Uint64(src)))
+	}
+}
+
+// SpreadWord is Spread of the eight codes of a word.
+func SpreadWord(word uint32) uint64 {
+	x := uint64(word)
+	x = (x | x<<16) & 0x0000FFFF0000FFFF
+	x = (x | x<<8) & 0x00FF00FF00FF00FF
+	return (x | x<<4) & 0x0F0F0F0F0F0F0F0F
+}
+
+// GatherWord is the inverse of SpreadWord.
+func GatherWord(x uint64) uint32 {
+	x = (x | x>>4) & 0x00FF00FF00FF00FF
+	x = (x | x>>8) & 0x0000FFFF0000FFFF
+	return uint32(x | x>>16)
+}

@@ -1,0 +1,30 @@
+package codebytes
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestHalves holds Spread against a look at every half of a byte, and Gather against its inverse. Bytes behind them stay.
+func TestHalves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		n := 8 * rapid.IntRange(0, 50).Draw(t, "words")
+		packed := randomBytes(r, n/2+5)
+		codes, want := make([]byte, n), make([]byte, n)
+		for i := range want {
+			want[i] = packed[i/2] >> (4 * (i % 2)) & 15
+		}
+		if Spread(codes, packed); !bytes.Equal(codes, want) {
+			t.Fatalf("got  %x\nwant %x", codes, want)
+		}
+		again := bytes.Clone(packed)
+		clear(again[:n/2])
+		if Gather(again, codes); !bytes.Equal(again, packed) {
+			t.Fatalf("got  %x\nwant %x", again, packed)
+		}
+	})
+}
