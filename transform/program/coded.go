@@ -26,6 +26,11 @@ type coded struct {
 	done  []*quant.Matrix // by expert; nil before Prepare
 	last  codedBlock      // the rows that were asked for last, of those that share scales with others
 	layer *Layer          // loaded in advance; nil: loaded when needed
+
+	experts struct { // what they share, until the last one is done
+		mu    sync.Mutex
+		layer *Layer
+	}
 }
 
 // ErrNotCodes marks a step whose pass cannot change codes.
@@ -119,7 +124,7 @@ func (c *coded) recode(ctx context.Context, p *Program, src *quant.Matrix, exper
 	r.target = p.target(expert * src.N)
 	var f *rounding.Factor
 	if !c.alone() {
-		l, err := c.loaded(ctx, p, workers)
+		l, err := c.loaded(ctx, p, expert, workers)
 		if err != nil {
 			return nil, err
 		}
@@ -139,12 +144,20 @@ func (c *coded) recode(ctx context.Context, p *Program, src *quant.Matrix, exper
 	return r.out, r.choose(ctx, f, workers)
 }
 
-// loaded is the layer with the Hessian that codes are fitted to.
-func (c *coded) loaded(ctx context.Context, p *Program, workers int) (*Layer, error) {
+// loaded is the layer with the Hessian that codes are fitted to. Experts, which come in order, load it once.
+func (c *coded) loaded(ctx context.Context, p *Program, expert, workers int) (l *Layer, err error) {
 	if c.layer != nil {
 		return c.layer, nil
 	}
-	return p.Fitted(ctx, c.hessians, workers)
+	c.experts.mu.Lock()
+	defer c.experts.mu.Unlock()
+	if l = c.experts.layer; l == nil {
+		l, err = p.Fitted(ctx, c.hessians, workers)
+	}
+	if c.experts.layer = l; err != nil || expert == c.weight.Experts()-1 {
+		c.experts.layer = nil
+	}
+	return l, err
 }
 
 // factor returns the factor of the Hessian for error feedback; nil: no feedback, and the errors of all inputs have equal
@@ -210,6 +223,16 @@ func (p *Program) prepareCoded(ctx context.Context, workers int) error {
 	}
 	c.done = done
 	return nil
+}
+
+// release frees all matrices of the result, and the layer if not all experts are done.
+func (c *coded) release() {
+	c.mu.Lock()
+	c.done, c.last = nil, codedBlock{}
+	c.mu.Unlock()
+	c.experts.mu.Lock()
+	c.experts.layer = nil
+	c.experts.mu.Unlock()
 }
 
 // eachMatrix calls fn with the matrices of rows [first, first+rows) of the result, or of the source for a program without

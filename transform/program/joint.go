@@ -173,9 +173,7 @@ func (p *Program) Release() {
 		p.joint.mu.Unlock()
 	}
 	if p.coded != nil {
-		p.coded.mu.Lock()
-		p.coded.done, p.coded.last = nil, codedBlock{}
-		p.coded.mu.Unlock()
+		p.coded.release()
 	}
 }
 

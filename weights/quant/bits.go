@@ -103,18 +103,17 @@ func (t *tile) setWord(i, c int, word uint32) {
 func unpackColumns(dst, data []byte, width, first, n, k, bits int) {
 	var t tile
 	var column [4 * tileRows]byte
-	for c0 := 0; c0 < n; c0 += tileColumns {
-		columns := min(tileColumns, n-c0)
-		for j := 0; j < k*bits/32; j += tileRows {
-			rows := min(tileRows, k*bits/32-j)
+	for j := 0; j < k*bits/32; j += tileRows {
+		rows := min(tileRows, k*bits/32-j)
+		at, codes := j*32/bits, rows*32/bits
+		for c0 := 0; c0 < n; c0 += tileColumns { // neighbours in memory
+			columns := min(tileColumns, n-c0)
 			t.load(data[4*j*width:], width, first+c0, columns, rows)
-			at, codes := j*32/bits, rows*32/bits
 			for c := range columns {
-				to := dst[(c0+c)*k+at:][:codes]
 				for i := range rows {
 					little.PutUint32(column[4*i:4*i+4], t.word(i, c))
 				}
-				unpackBits(to, column[:4*rows], bits)
+				unpackBits(dst[(c0+c)*k+at:][:codes], column[:4*rows], bits)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // are more, because each takes a few bytes of every row of the matrix.
 const (
 	chunkBytes       = 1 << 18
-	columnChunkBytes = 1 << 20
+	columnChunkBytes = 1 << 21
 	mostChunks       = 8 // that are packed or wait to be stored
 )
 
