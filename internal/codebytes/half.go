@@ -13,9 +13,9 @@ func Spread(dst, src []byte) {
 	}
 }
 
-// Gather is the inverse of Spread: it packs codes below 16.
-func Gather(dst, src []byte) {
-	n := gatherVectors(dst[:len(src)/2], src)
+// Gather is the inverse of Spread: it packs codes below 16. Codes of a later call lie ahead bytes behind src's; 0: anywhere.
+func Gather(dst, src []byte, ahead int) {
+	n := gatherVectors(dst[:len(src)/2], src, ahead)
 	for dst, src = dst[n/2:], src[n:]; len(src) >= 8; dst, src = dst[4:], src[8:] {
 		little.PutUint32(dst, GatherWord(little.Uint64(src)))
 	}

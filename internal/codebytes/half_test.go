@@ -23,7 +23,7 @@ func TestHalves(t *testing.T) {
 		}
 		again := bytes.Clone(packed)
 		clear(again[:n/2])
-		if Gather(again, codes); !bytes.Equal(again, packed) {
+		if Gather(again, codes, 8*n); !bytes.Equal(again, packed) {
 			t.Fatalf("got  %x\nwant %x", again, packed)
 		}
 	})

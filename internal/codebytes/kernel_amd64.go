@@ -53,11 +53,11 @@ func spreadVectors(dst, src []byte) int {
 }
 
 // gatherVectors packs codes in whole vectors, and returns their number.
-func gatherVectors(dst, src []byte) int {
+func gatherVectors(dst, src []byte, ahead int) int {
 	n := len(src) / vectorBytes
 	if !vectors || n == 0 {
 		return 0
 	}
-	gather512(&dst[0], &src[0], n)
+	gather512(&dst[0], &src[0], n, ahead)
 	return n * vectorBytes
 }

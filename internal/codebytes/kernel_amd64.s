@@ -190,21 +190,25 @@ block:
 	VZEROUPPER
 	RET
 
-// func gather512(dst *byte, src *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·gather512(SB), NOSPLIT, $0-24
+// func gather512(dst *byte, src *byte, n int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·gather512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	MOVQ ahead+24(FP), BX
+	ADDQ CX, BX
 
 block:
-	VMOVDQU8 (CX), Z0
-	VPSRLW   $0x04, Z0, Z1
-	VPORQ    Z1, Z0, Z0
-	VPMOVWB  Z0, (AX)
-	ADDQ     $0x40, CX
-	ADDQ     $0x20, AX
-	DECQ     DX
-	JNZ      block
+	PREFETCHT0 (BX)
+	VMOVDQU8   (CX), Z0
+	VPSRLW     $0x04, Z0, Z1
+	VPORQ      Z1, Z0, Z0
+	VPMOVWB    Z0, (AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x40, BX
+	ADDQ       $0x20, AX
+	DECQ       DX
+	JNZ        block
 	VZEROUPPER
 	RET

@@ -20,8 +20,8 @@ func add512(sums *[6][8]uint64, data *byte, rows int, whole int, rest uint64, st
 //go:noescape
 func spread512(dst *byte, src *byte, n int)
 
-// gather512 is the inverse of spread512. Codes are below 16.
+// gather512 is the inverse of spread512. Codes are below 16. Those that lie ahead bytes later are prefetched.
 // n ≥ 1 is the number of blocks of 64 codes.
 //
 //go:noescape
-func gather512(dst *byte, src *byte, n int)
+func gather512(dst *byte, src *byte, n int, ahead int)

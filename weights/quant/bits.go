@@ -32,15 +32,15 @@ func unpackBits(dst, data []byte, bits int) {
 	}
 }
 
-// packBits is the inverse of unpackBits. Bits behind the last code are 0.
-func packBits(dst, codes []byte, bits int) {
+// packBits is the inverse of unpackBits. Bits behind the last code are 0. ahead is that of [codebytes.Gather].
+func packBits(dst, codes []byte, bits, ahead int) {
 	switch bits {
 	case 8:
 		clear(dst[copy(dst, codes):])
 		return
 	case 4:
 		n := len(codes) &^ 7
-		codebytes.Gather(dst, codes[:n])
+		codebytes.Gather(dst, codes[:n], ahead)
 		dst, codes = dst[n/2:], codes[n:]
 	}
 	var held uint64
@@ -69,7 +69,7 @@ func keepRest(word, source []byte, used int) {
 // whole words.
 const (
 	tileRows    = 24
-	tileColumns = 16
+	tileColumns = 64
 )
 
 type tile [4 * tileRows * tileColumns]byte
@@ -131,7 +131,7 @@ func packColumns(dst, codes []byte, width, k, bits, j, count int) {
 			at, n := (j+j0)*32/bits, rows*32/bits
 			for c := range columns {
 				from := codes[(c0+c)*k+at:][:n]
-				packBits(column[:4*rows], from, bits)
+				packBits(column[:4*rows], from, bits, 8*k)
 				for i := range rows {
 					t.setWord(i, c, little.Uint32(column[4*i:4*i+4]))
 				}

@@ -189,12 +189,12 @@ func (e *encoder) packRows(b []byte, at int, codes []byte) {
 	case st.codes == inOffset:
 		flipHighBits(b, codes)
 	case used == 0:
-		packBits(b, codes, st.bits)
+		packBits(b, codes, st.bits, 0)
 	default:
 		source := e.w.Tensors[0].Data
 		for i := range len(b) / size {
 			row, end := b[i*size:(i+1)*size], at+(i+1)*size-4
-			packBits(row, codes[i*st.k:(i+1)*st.k], st.bits)
+			packBits(row, codes[i*st.k:(i+1)*st.k], st.bits, 0)
 			keepRest(row[size-4:], source[min(end, len(source)):], used)
 		}
 	}
@@ -282,7 +282,7 @@ func (e *encoder) packZeros(b []byte) {
 		}
 		own := b[g*size : (g+1)*size]
 		if st.zeros.packing == alongRow {
-			packBits(own, line, st.bits)
+			packBits(own, line, st.bits, 0)
 			continue
 		}
 		for i := 0; i < st.n; i += 8 {

@@ -30,7 +30,8 @@ func (w *Quantised) Read(expert int) (*Matrix, error) {
 	if err := w.checkValues(st, m, expert); err != nil {
 		return nil, err
 	}
-	rows := ceil(chunkBytes, 8*tileColumns*st.k) * 8 * tileColumns
+	const unit = 128 // outputs, of which neighbours share lines of a cache
+	rows := ceil(chunkBytes, unit*st.k) * unit
 	err = parallel.Run(context.Background(), ceil(st.n, rows), 0, func(_ context.Context, i int) error {
 		first, n := i*rows, min(rows, st.n-i*rows)
 		return weights.Guard(w.Tensors[0].File, func() error {

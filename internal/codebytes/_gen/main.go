@@ -3,6 +3,8 @@
 package main
 
 import (
+	"strings"
+
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -137,8 +139,8 @@ func add() {
 }
 
 // blocks begins a kernel on n ≥ 1 blocks of 64 codes.
-func blocks(name, doc string) (dst, src, n reg.Register) {
-	TEXT(name, NOSPLIT, "func(dst, src *byte, n int)")
+func blocks(name, doc string, more ...string) (dst, src, n reg.Register) {
+	TEXT(name, NOSPLIT, "func("+strings.Join(append([]string{"dst, src *byte, n int"}, more...), ", ")+")")
 	Doc(name+" "+doc, "n ≥ 1 is the number of blocks of 64 codes.")
 	Pragma("noescape")
 	return param("dst"), param("src"), param("n")
@@ -176,14 +178,18 @@ func spread() {
 }
 
 func gather() {
-	dst, src, n := blocks("gather512", "is the inverse of spread512. Codes are below 16.")
+	dst, src, n := blocks("gather512", "is the inverse of spread512. Codes are below 16. Those that lie ahead bytes later are prefetched.", "ahead int")
+	ahead := param("ahead")
+	ADDQ(src, ahead)
 	Label("block")
+	PREFETCHT0(operand.Mem{Base: ahead})
 	pairs, upper := ZMM(), ZMM()
 	VMOVDQU8(operand.Mem{Base: src}, pairs)
 	VPSRLW(operand.U8(4), pairs, upper)
 	VPORQ(upper, pairs, pairs)
 	VPMOVWB(pairs, operand.Mem{Base: dst})
 	ADDQ(operand.U8(vectorBytes), src)
+	ADDQ(operand.U8(vectorBytes), ahead)
 	ADDQ(operand.U8(vectorBytes/2), dst)
 	repeat(n)
 }
