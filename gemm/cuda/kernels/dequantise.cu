@@ -1,6 +1,7 @@
 // Products of activations with weights of four-bit codes: y[M,N] = x[M,K]·w[N,K]ᵀ, with w = scale·(code − zero) rounded to
 // bfloat16 in registers, before the matrix instructions. Sums are float32. The kernels need compute capability 9.0.
-// This file dequantises; each kernel is in a file that follows it in the source text: dequantisefew.cu or dequantisemany.cu.
+// This file dequantises; each kernel is in a file that follows it in the source text: dequantisefew.cu, dequantisestationary.cu or
+// dequantisestreaming.cu.
 //
 // Macros choose the format: FP4 (codes are E2M1, otherwise unsigned integers), ZEROS (a zero point for every group,
 // otherwise 8), GROUP (inputs of a group: 16, 32 or a multiple of 64), SCALE (0: bfloat16, 1: E4M3, 2: E8M0, 3: E4M3
