@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"fmt"
+	"sync"
 )
 
 // RowUnit returns the number of rows that share scales, if their codes and scales can be computed and stored without those of
@@ -14,35 +15,52 @@ func (p *Program) RowUnit() int {
 	return p.Source.Quantised.RowUnit()
 }
 
-// CodedRows are rows of an expert's result with their scales. Codes are computed when they are asked for.
+// CodedRows are rows of an expert's result with their scales. Codes are computed when they are asked for. Once either is stored,
+// the source's codes are not kept: unpacked, they would take more memory than all else while the other tensor waits for its turn.
 type CodedRows struct {
 	program   *Program
-	recoder   *recoder
 	expert, n int
 	first     int
+
+	mu      sync.Mutex
+	recoder *recoder
+	stored  bool
 }
 
 // CodedRows chooses the scales of rows [first, first+n) of an expert. first is a multiple of RowUnit, which is not 0.
 func (p *Program) CodedRows(expert, first, n int) *CodedRows {
-	return &CodedRows{p, p.rowsRecoder(expert, first, n), expert, n, first}
+	return &CodedRows{program: p, recoder: p.rowsRecoder(expert, first, n), expert: expert, n: n, first: first}
 }
 
 // StoreScales writes the scales as they are stored.
-func (r *CodedRows) StoreScales(dst []byte) error { return r.store(nil, dst) }
+func (r *CodedRows) StoreScales(dst []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.forget()
+	return r.store(nil, dst)
+}
 
-// StoreCodes computes the codes and writes them as they are stored. One goroutine may call it at a time.
+// StoreCodes computes the codes and writes them as they are stored.
 func (r *CodedRows) StoreCodes(dst []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.forget()
 	codes, c := dst, r.recoder
 	if len(dst) != r.n*r.program.Cols { // they are packed
 		codes = make([]byte, r.n*r.program.Cols)
 	}
+	if r.stored {
+		c.src.Codes = r.program.Source.Quantised.Rows(r.expert, r.first, r.n).Codes
+	}
 	c.out.Codes = codes
-	defer func() { c.out.Codes = nil }()
 	if err := c.chooseAlone(context.Background(), 0, r.n, 1); err != nil {
 		return err
 	}
 	return r.store(dst, nil)
 }
+
+// forget releases the codes of source and result.
+func (r *CodedRows) forget() { r.recoder.src.Codes, r.recoder.out.Codes, r.stored = nil, nil, true }
 
 func (r *CodedRows) store(codes, scales []byte) error {
 	if err := r.program.Source.Quantised.EncodeRows(r.recoder.out, r.expert, r.first, codes, scales); err != nil {
