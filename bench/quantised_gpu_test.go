@@ -26,7 +26,7 @@ var (
 	quantisedSim  = flag.Bool("quantised-simulated", false, "run on a simulated card: the figures mean nothing")
 	quantisedTime = flag.Duration("quantised-time", 30*time.Second, "time of each comparison")
 	quantisedSpan = flag.Duration("quantised-window", 500*time.Millisecond, "length of a reading, and of the wait before a load that draws more power than the one before")
-	quantisedRuns = flag.String("quantised-series", "", "series to measure: those whose names contain one of these texts, with commas between")
+	quantisedRuns = flag.String("quantised-series", "", "comma-separated texts; only series whose names contain one of them are measured")
 	quantisedOnly = flag.String("quantised-patterns", "", "patterns to measure of those whose names contain one of these texts, with commas between")
 )
 
@@ -87,7 +87,7 @@ func (s quantisedSeries) product(x gemm.Matrix, q quantised) cuda.Product {
 	}
 }
 
-// names reports whether a list of texts, with commas between, has one that the name contains.
+// names reports whether the name contains one of a list of comma-separated texts.
 func names(list, name string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(text string) bool { return strings.Contains(name, text) })
 }

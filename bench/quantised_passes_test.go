@@ -18,13 +18,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/synth"
 )
 
-// passesMeasured are lists of passes whose codes are measured, by the names in the records. The trellis was recorded with the
-// rates of an older calibration: 0.4 gives the output SNR today that 0.3 gave then.
+// passesMeasured maps names in the records to the passes whose codes are measured. trellis=0.3 was recorded with an older
+// calibration; trellis=0.4 gives the same output SNR with the current one.
 var passesMeasured = []struct{ name, passes string }{
 	{"scales=3", "scales=3"}, {"scales=2", "scales=2"}, {"scales=5,round=1", "scales=5,round=1"}, {"trellis=0.3", "trellis=0.4"}, {"grid=4", "grid=4"},
 }
 
-// passLayer is the tensor of the model that is converted for the patterns, and its config: one layer of 4096 inputs, and little else.
+// passLayer is the tensor that the passes convert. passConfig is its model: one layer of 4096 inputs and little else.
 const (
 	passLayer  = "model.layers.0.mlp.gate_proj.weight"
 	passConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "bfloat16", "hidden_size": 4096, "intermediate_size": 512,
@@ -33,8 +33,8 @@ const (
 		"tie_word_embeddings": false}`
 )
 
-// passPatterns are the layer's codes after lists of passes, in a checkpoint of a format. The first is the checkpoint that
-// the passes convert: the nearest codes, with scales from the largest magnitudes.
+// passPatterns returns the layer's codes in a checkpoint of a format, after each list of passes. The first entry is the
+// source of the conversions: the nearest codes, with scales from the largest magnitudes.
 func passPatterns(t *testing.T, format string, rows int) []quantised {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func passPatterns(t *testing.T, format string, rows int) []quantised {
 	return append(all, zero)
 }
 
-// normalLayer writes the layer's normal values into a model.
+// normalLayer replaces the layer's weights in a model by normally distributed values.
 func normalLayer(t *testing.T, dir string) {
 	t.Helper()
 	m := testmodel.Open(t, dir)
@@ -89,7 +89,7 @@ func passConvert(t *testing.T, from, to string, o transform.Options) {
 	testmodel.OK(t, err)
 }
 
-// codesOf reads the layer of a checkpoint.
+// codesOf reads the codes of passLayer from a checkpoint.
 func codesOf(t *testing.T, name, dir string, rows int) quantised {
 	t.Helper()
 	m := testmodel.Open(t, dir)

@@ -61,7 +61,7 @@ var quantisedRecords = []quantisedRecord{
 	}, []string{"all codes zero"}},
 }
 
-// quantisedApart are patterns of series whose errors are given apart from the mean.
+// quantisedApart names the pattern of a series whose error is left out of the mean and given separately.
 var quantisedApart = map[string]string{"int4-streaming-prefill": "all codes zero"}
 
 // quantisedPatternsShown are the rows of a table, in order.
@@ -71,16 +71,16 @@ var quantisedPatternsShown = []string{
 	"multiples of half the standard deviation", "one mantissa bit", "scales=3", "scales=2", "scales=5,round=1", "trellis=0.3", "all codes zero",
 }
 
-// quantisedReadings are the energies of a pattern over the mean of the baseline and its copy, and the SNR that its name gives.
+// quantisedReadings are a pattern's energies, relative to the mean of the baseline and its copy, and the SNR in its name.
 type quantisedReadings struct {
 	values   []float64
 	snr      string
 	energy   float64    // the mean
-	interval [2]float64 // of the mean, 95 %; the readings' range of records with few blocks
+	interval [2]float64 // 95 % interval of the mean; of records with few blocks, the readings' range
 	means    bool       // interval is of the mean
 }
 
-// blocksOfInterval is the least number of a record's blocks whose 95 % intervals the page gives.
+// blocksOfInterval is the number of blocks from which on the page gives a record's 95 % intervals.
 const blocksOfInterval = 3
 
 // readQuantised reads the readings of all patterns of a series.
@@ -216,7 +216,7 @@ func TestQuantisedPredictions(t *testing.T) {
 	}
 }
 
-// scalingOf says what a scale of a layer counts for, as [cost.Product] does.
+// scalingOf returns which part of the weights shares a scale; see [cost.Product].Scaling.
 func scalingOf(w gemm.Matrix) string {
 	switch {
 	case w.Scales == nil || w.Scales.Rows == w.Rows:

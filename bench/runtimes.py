@@ -123,7 +123,7 @@ def report(folder):
 
 @torch.no_grad()
 def served(folder, recorded):
-    """The relative error of outputs in BF16 on a GPU."""
+    """Returns the relative error of the logits in BF16 on a GPU."""
     config = transformers.AutoConfig.from_pretrained(folder)
     model = getattr(transformers, config.architectures[0]).from_pretrained(folder, dtype=torch.bfloat16).to("cuda").eval()
     if hasattr(model, "set_experts_implementation"):
@@ -154,15 +154,15 @@ def attempt(results, name, fn, *args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", action="store_true", help="folders are SOURCE CONVERTED, by turns")
-    parser.add_argument("--bf16", metavar="DIR", help="run in BF16, and compare with the files that --to wrote into DIR")
+    parser.add_argument("--pairs", action="store_true", help="folders are pairs: SOURCE CONVERTED ...")
+    parser.add_argument("--bf16", metavar="DIR", help="run in BF16 on a GPU and compare with the files that --to wrote to DIR")
     parser.add_argument("--to", metavar="DIR", help="write a file for each folder into DIR")
     parser.add_argument("folders", nargs="+")
     args = parser.parse_args()
     if args.bf16 and (args.pairs or args.to):
-        parser.error("--bf16 goes with neither --pairs nor --to")
+        parser.error("--bf16 cannot be combined with --pairs or --to")
     if args.pairs and (len(args.folders) % 2 or args.to):
-        parser.error("--pairs takes folders two by two, and prints")
+        parser.error("--pairs takes an even number of folders and cannot be combined with --to")
     results = {}
     if args.pairs:
         for source, converted in zip(args.folders[::2], args.folders[1::2]):

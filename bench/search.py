@@ -1,11 +1,11 @@
-"""Times a search for a budget of loss on a GPU, at the shapes of a model of 8 B weights.
+"""Times a search with an accuracy budget on a GPU, for a model with the shapes of an 8 B Llama.
 
     python3 bench/search.py LOWTOGGLE FOLDER [--models MODELS] [--blocks 32] [--device 0]
 
-Makes a random model and random tokens, runs `LOWTOGGLE convert --max-loss 0.1%` on a terminal of its own, and prints when
-each stage of its progress bars begins, the command's report, and the most memory of its process. FOLDER gets statistics and
-the result: 50 GB for 32 blocks. MODELS, by default FOLDER, gets the model (14.5 GB), and may be a folder in memory. What
-the script made is removed in the end. Without --device, a small model is searched on the CPU: a trial of the script.
+Makes a random model and random tokens and runs `LOWTOGGLE convert --max-loss 0.1%` on a pseudoterminal. Prints the start of
+each stage, the command's report, and the largest memory use of the process. FOLDER gets statistics and the result: 50 GB
+for 32 blocks. MODELS (default: FOLDER) gets the model, 14.5 GB; it may be a folder in memory. The script removes its files
+at the end. Without --device the search runs on the CPU with a small model, to try the script.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def write_tokens(path, vocabulary, sequences, length):
 
 
 def memory(pid):
-    """Returns the GiB of each kind of memory that a process has; VmHWM is the most so far, all kinds together."""
+    """Returns a process's memory in GiB, by kind. VmHWM is the peak of all kinds together."""
     try:
         with open(f"/proc/{pid}/status") as f:
             fields = dict(line.split(":", 1) for line in f)
@@ -47,7 +47,7 @@ def memory(pid):
 
 
 def run(command):
-    """Runs a command on a terminal of 120 columns; prints stages, other lines and the most memory."""
+    """Runs a command on a terminal of 120 columns; prints its stages, other lines and peak memory."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 120, 0, 0))
     start = time.monotonic()
@@ -73,7 +73,7 @@ def run(command):
     status, end = p.wait(), time.monotonic() - start
     for (name, begin), (_, after) in zip(stages, [*stages[1:], ("", end)]):
         print(f"{name:14} from {begin:6.1f} s, {after - begin:6.1f} s")
-    print(f"total {end:.1f} s, exit status {status}; most memory in GiB:", ", ".join(f"{k} {v:.1f}" for k, v in most.items()))
+    print(f"total {end:.1f} s, exit status {status}; peak memory in GiB:", ", ".join(f"{k} {v:.1f}" for k, v in most.items()))
 
 
 def main():

@@ -38,7 +38,7 @@ func (r servedRecord) section() string {
 	fmt.Fprintf(&b, `Three servers of [bench/serve](../bench/serve) ran on one %s at the same time: the original model, a copy of it, and
 the model converted by `+"`%s`"+`. The model of bench/serve/config.json has four layers of the shapes of a 70 B Llama:
 3.95 B random weights in BF16. %d requests were in flight, with prompts of %d and answers of %d tokens. The run of %s
-took %.0f s, with %d windows of each server, of at least %.0f s each ([serve.json](../bench/results/h200/serve.json);
+took %.0f s. Each server had %d windows of at least %.0f s ([serve.json](../bench/results/h200/serve.json);
 transformers %s, PyTorch %s).
 
 | server | energy per output token (95 %% interval) | energy per total token (95 %% interval) | time per token | J per output token | mJ per total token |
@@ -65,9 +65,9 @@ transformers %s, PyTorch %s).
 			milliseconds(c.FirstToken.P50), milliseconds(c.FirstToken.P99), milliseconds(c.InterToken.P50), milliseconds(c.InterToken.P99))
 	}
 	fmt.Fprintf(&b, `
-Intervals are wide: there were two blocks, and a step of the energy counter is 2 %% of such a short window. The null's intervals
-contain zero. With the servers idle the card draws %.0f W. This server computes the prompts of a batch together, at the power
-cap, and then decodes at the speed of Python, below the cap. A server with CUDA graphs keeps the card busier.
+Intervals are wide, because there were two blocks and one step of the energy counter is 2 %% of a window's energy. The null's
+intervals contain zero. With idle servers the card draws %.0f W. This server computes the prompts of a batch together, at the
+power cap. Python then limits its decode speed, and the card stays below the cap. A server with CUDA graphs keeps the card busier.
 `, run.IdleWatts)
 	return b.String()
 }

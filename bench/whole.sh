@@ -4,10 +4,12 @@
 #   bench/whole.sh LOWTOGGLE FOLDER
 #
 # LOWTOGGLE is the program. FOLDER gets the models (60 GB) and the records whole-*.json. The script takes fifteen minutes on
-# an H200 with 16 cores. TURNS=2 measures twice as long. PARTS names the records to make, by default all: prefill and decode
-# of the best plans; pytorch, where lowtoggle and then PyTorch measure the same models; batches, other batch sizes;
-# predicted, the predicted energy of the linear layers alone, which needs no card.
-# SMALL=1 takes a model of one block and short steps, and CARD=simulated a simulated card: both are for trials.
+# an H200 with 16 cores. TURNS=2 measures twice as long. PARTS names the records to make; the default is all of them:
+#   prefill, decode  the best plans
+#   pytorch          the same models measured by lowtoggle and then by PyTorch
+#   batches          other batch sizes
+#   predicted        predicted energy of the linear layers alone; needs no card
+# To try the script: SMALL=1 uses a model of one block and short steps, CARD=simulated a simulated card.
 set -eu
 lowtoggle=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
@@ -27,7 +29,7 @@ JSON
 [ -d model ] || "$lowtoggle" synth config.json model --quiet
 said model
 
-# convert NAME PASSES WORKLOAD PART...: an output that one of the parts measures, and the lowest SNR of its layers.
+# convert NAME PASSES WORKLOAD PART...: makes an output if one of the parts is wanted, and records the SNR of its layers.
 convert() {
 	name=$1 passes=$2 workload=$3
 	shift 3

@@ -95,7 +95,7 @@ type wholePages struct {
 	decode, prefill wholeRecord // of the best plans
 	batches         wholeRecord // of an earlier run
 	speed           wholePyTorch
-	both            wholeRecord  // of the run in which PyTorch measured, too
+	both            wholeRecord  // of the run that PyTorch also measured
 	pytorch         wholePyTorch // the same models in that run
 	predicted       []wholePrediction
 }
@@ -196,7 +196,7 @@ For batch 16 and prefill the run above is the more exact one.
 `)
 	p.compare(&b)
 	fmt.Fprintf(&b, `
-PyTorch %s ran these steps in the run of the other batch sizes, as eager operations in a CUDA graph:
+In the run of the other batch sizes, PyTorch %s ran these steps as eager operations in a CUDA graph:
 
 | step | lowtoggle, time per step | PyTorch, time per step | lowtoggle's speed relative to PyTorch |
 |---|---|---|---|
@@ -215,8 +215,8 @@ PyTorch %s ran these steps in the run of the other batch sizes, as eager operati
 
     bench/whole.sh LOWTOGGLE FOLDER
 
-The script makes the model, converts it, measures source, outputs and a copy of the source in random order
-([measuring.md](measuring.md)), and then measures the same folders with PyTorch. TURNS=2 measures twice as long. For a model of your own, use
+The script makes the model and converts it. It measures source, outputs and a copy of the source in random order
+([measuring.md](measuring.md)), and then the same folders with PyTorch. TURNS=2 measures twice as long. For a model of your own, use
 ` + "`lowtoggle verify MODEL OUT --gpu --whole`" + `; ` + "`--also OUT2`" + ` measures another output in the same blocks.
 `)
 	return b.Bytes()
@@ -227,8 +227,8 @@ func (p wholePages) compare(b *bytes.Buffer) {
 	fmt.Fprintf(b, `
 ## Compared with PyTorch
 
-On %s lowtoggle and then PyTorch %s ([bench/whole.py](../bench/whole.py)) measured the same folders on one card, another H200 than
-above. lowtoggle had 36 s a step, for three of the four arrangements of memory.
+On %s lowtoggle and then PyTorch %s ([bench/whole.py](../bench/whole.py)) measured the same folders on one H200, not the card
+used above. lowtoggle had 36 s for each step, enough for three of the four memory arrangements.
 
 | step | passes | energy by lowtoggle (95 %% interval) | energy by PyTorch ± standard error | J per step of the source, lowtoggle and PyTorch | J saved per step, lowtoggle and PyTorch |
 |---|---|---|---|---|---|
@@ -246,7 +246,7 @@ above. lowtoggle had 36 s a step, for three of the four arrangements of memory.
 		}
 	}
 	b.WriteString(`
-PyTorch's separate operations need more energy for the same step, so a saving in the linear layers is a smaller share of it.
+PyTorch's separate operations use more energy for the same step. The linear layers' saving is therefore a smaller share of it.
 `)
 }
 
@@ -257,10 +257,10 @@ func (p wholePages) limit(b *bytes.Buffer) {
 ## How much can prefill save?
 
 Coarser values save more energy and lower the SNR. In the run of the first table, the linear layers use %.0f %% of the energy of a
-prefill of 4096 tokens. Their predicted saving times this share is close to what that run measured. In the run of %s, on
-another card, lowtoggle measured a third more. The reason is not known.
+prefill of 4096 tokens. Their predicted saving times this share is close to the saving measured in that run. In the run of %s,
+on another card, lowtoggle measured savings a third larger. The reason is not known.
 
-| passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | that saving in the whole model | measured on %s | measured on %s |
+| passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured on %s | whole model, measured on %s |
 |---|---|---|---|---|---|
 `, 100*prefill.LinearEnergy, day(p.both.Energy), day(p.prefill.Energy), day(p.both.Energy))
 	for _, q := range p.predicted {
@@ -268,13 +268,13 @@ another card, lowtoggle measured a third more. The reason is not known.
 			signed(prefill.LinearEnergy*change(q.Relative), 1), p.prefill.prefillOf(q.Passes), p.both.prefillOf(q.Passes))
 	}
 	fmt.Fprintf(b, `
-No pass in the table is predicted to save more than a grid of the same SNR. By these predictions the whole model saves 4 %% with
-grids of about %.0f dB, and 6 %% with grids of about %.0f dB.
+No pass in the table is predicted to save more than a grid of the same SNR. By these predictions the whole model saves 4 %% of
+its energy with grids of about %.0f dB, and 6 %% with grids of about %.0f dB.
 `, p.gridSNR(0.04/prefill.LinearEnergy), p.gridSNR(0.06/prefill.LinearEnergy))
 }
 
-// gridSNR is the lowest SNR of a grid that is predicted to save a share of the linear layers' energy, interpolated between
-// the predictions; NaN beyond them.
+// gridSNR returns the lowest SNR of the grid that is predicted to save a share of the linear layers' energy. It interpolates
+// between the predictions and returns NaN outside them.
 func (p wholePages) gridSNR(saving float64) float64 {
 	last := wholePrediction{Relative: 1, wholePlan: wholePlan{SNR: math.NaN()}}
 	for _, q := range p.predicted {
@@ -289,7 +289,7 @@ func (p wholePages) gridSNR(saving float64) float64 {
 	return math.NaN()
 }
 
-// prefillOf is a conversion's measured energy in prefill; a dash if it was not measured.
+// prefillOf returns a conversion's measured energy in prefill, or a dash if it was not measured.
 func (r wholeRecord) prefillOf(passes string) string {
 	for _, row := range r.rows() {
 		if row.Passes == passes && row.step.Phase == "prefill" {

@@ -1,8 +1,8 @@
-"""The model behind server.py: batches of greedy answers by transformers, in a process of their own.
+"""The model behind server.py. It runs in its own process and answers batches of requests with transformers, greedily.
 
-The process reads requests from one end of a pipe: (number, ids, tokens), or (number, None, 0) once the client has
-disconnected. It sends a list of (number, token) after every step, (number, None) at an answer's end, and (number, text)
-for a failure. Its first message is the model's size of vocabulary and longest sequence.
+The process reads requests from a pipe: (number, ids, tokens), or (number, None, 0) once the client has disconnected.
+Its first message gives the vocabulary size and the longest sequence. After every step it sends a list of (number, token).
+The token is None at the end of an answer, and a text if the answer failed.
 """
 
 import sys
@@ -24,7 +24,7 @@ class Request:
 
 
 class Model:
-    """A model on the GPU that answers the requests of a pipe."""
+    """A model on the GPU that answers requests from a pipe."""
 
     def __init__(self, folder, device, most, cache, pipe):
         self.device, self.most, self.cache, self.pipe = device, most, cache, pipe
@@ -38,7 +38,7 @@ class Model:
         self.waiting, self.batch = [], []
 
     def receive(self, seconds):
-        """Reads what has arrived after at most some seconds; None: waits for a message."""
+        """Reads all messages that arrive within some seconds; None: waits for the first message."""
         while self.pipe.poll(seconds):
             number, ids, tokens = self.pipe.recv()
             if ids is not None:
@@ -49,7 +49,7 @@ class Model:
             seconds = 0
 
     def gather(self):
-        """Chooses the next batch: the oldest request and others with prompts of its length."""
+        """Chooses the next batch: the oldest request and others whose prompts have the same length."""
         self.batch = []
         while not self.waiting:
             self.receive(None)
@@ -86,7 +86,7 @@ class Model:
             streamer=Streamer(self), stopping_criteria=transformers.StoppingCriteriaList([Ended(self)]), **cache)
 
     def send(self, tokens):
-        """Sends a step's tokens, one of each request in the batch."""
+        """Sends a step's tokens, one for each request in the batch."""
         steps = []
         for request, token in zip(self.batch, tokens):
             if request.sent < request.tokens:
@@ -113,7 +113,7 @@ class Streamer:
 
 
 class Ended(transformers.StoppingCriteria):
-    """Ends a batch once all answers are whole or their clients have disconnected."""
+    """Ends a batch once every answer is complete or its client has disconnected."""
 
     def __init__(self, model):
         self.model = model

@@ -3,9 +3,9 @@
 #
 #     bench/serve/run.sh LOWTOGGLE MODEL_A MODEL_B OUT.json [flags of measure]
 #
-# LOWTOGGLE is the program. All three servers are on one card at the same time. The record is written to OUT.json, and
-# the servers' logs are kept in OUT.json.logs. The exit status is that of lowtoggle. Environment: DEVICE (default 0),
-# TIME (5m), LIMIT (600: the run is interrupted after so many seconds), PYTHON (python3), SERVER_FLAGS.
+# LOWTOGGLE is the program. All three servers run on one card at the same time. The record is written to OUT.json and
+# the servers' logs to OUT.json.logs. The exit status is that of lowtoggle. Environment, with defaults: DEVICE=0,
+# TIME=5m, LIMIT=600 (the run is interrupted after this many seconds), PYTHON=python3, SERVER_FLAGS.
 set -euo pipefail
 
 if (($# < 4)); then

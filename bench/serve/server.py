@@ -7,7 +7,7 @@ token ids; a model folder without a tokenizer takes ids only. Answers are greedy
 
 Requests whose prompts have the same length run as one batch, from the first token to the last. Requests
 that arrive meanwhile wait for the next batch: there is no continuous batching. The model has a process of its own
-(model.py), so that writing to clients does not delay its next step. The server listens on loopback only, at a
+(model.py), so writing to clients does not delay the next step. The server listens on loopback only, at a
 free port that it writes to --port-file once the model is loaded. Made for transformers 4.56 and later with torch 2.11.
 """
 
@@ -55,13 +55,13 @@ class Model:
         try:
             self.vocabulary, self.longest = self.pipe.recv()
         except EOFError:
-            sys.exit("the model was not loaded")
+            sys.exit("the model was not loaded: its process ended; the error is above")
         self.answers, self.numbers = {}, itertools.count()
         self.writing = threading.Lock()
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        """Passes tokens on to the requests. Without the model's process, the server ends."""
+        """Passes tokens to the requests. If the model's process ends, the server ends, too."""
         try:
             while True:
                 for number, token in self.pipe.recv():
@@ -72,7 +72,7 @@ class Model:
             os._exit(1)
 
     def begin(self, ids, tokens):
-        """Starts a request; returns its number and the queue of its answer: tokens, then None; a text is a failure."""
+        """Starts a request. Returns its number and a queue with the answer's tokens and then None; a text reports a failure."""
         number, answer = next(self.numbers), queue.SimpleQueue()
         self.answers[number] = answer
         with self.writing:
@@ -80,7 +80,7 @@ class Model:
         return number, answer
 
     def end(self, number, whole):
-        """Forgets a request. One that is not whole was given up by its client."""
+        """Forgets a request. If its answer is incomplete, the client has disconnected, and the model is told."""
         del self.answers[number]
         if not whole:
             with self.writing:
