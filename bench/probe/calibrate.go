@@ -126,7 +126,33 @@ const runsOfRows = "| repeat(rows=4)"
 
 // observe converts a measured series to one that a model can be fitted to: it computes the operands' features.
 func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swapped bool, seen func()) (cost.Series, error) {
-	out := cost.Series{Product: productOf(s.Setup), Change: string(s.Change)}
+	out, points, err := ratios(s)
+	if err != nil {
+		return out, err
+	}
+	var told sync.Mutex // one goroutine at a time calls seen
+	err = parallel.Run(ctx, len(points), 0, func(ctx context.Context, i int) error {
+		f, err := features(ctx, c, s.Setup, points[i], swapped)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			out.Baseline.Features = f
+		} else {
+			out.Points[i-1].Features = f
+		}
+		told.Lock()
+		defer told.Unlock()
+		seen()
+		return nil
+	})
+	return out, err
+}
+
+// ratios converts a measured series without the features. It also returns what was multiplied in the baseline and in each
+// of the points.
+func ratios(s *experiment.Series) (out cost.Series, points []experiment.Measured, err error) {
+	out = cost.Series{Product: productOf(s.Setup), Change: string(s.Change)}
 	ran := map[string]experiment.Measured{}
 	var n float64
 	b := &out.Baseline
@@ -145,51 +171,36 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 		}
 	}
 	if n == 0 {
-		return out, fmt.Errorf("there is no reading of the baseline with a clock: measure it again on a card that reports its clock")
+		return out, nil, fmt.Errorf("there is no reading of the baseline with a clock: measure it again on a card that reports its clock")
 	}
 	for _, v := range []*float64{&b.Joules, &b.Seconds, &b.Watts, &b.Clock} {
 		*v = digits(*v / n)
 	}
-	at := func(m experiment.Measured) (x, w pattern.Pattern) {
-		if m.Scaled != nil {
-			return m.Scaled.X, m.Scaled.W
-		}
-		return m.X, m.W
-	}
-	points := []experiment.Measured{ran[s.Baseline.Name()]}
+	points = []experiment.Measured{ran[s.Baseline.Name()]}
+	x, w := patterns(points[0])
+	b.X, b.W = x.String(), w.String()
 	for _, r := range s.Results() {
 		if r.Experiment == experiment.Null {
 			continue
 		}
 		if !(r.Clock > 0) {
-			return out, fmt.Errorf("%s: the card did not report its clock: measure it again", r.Name())
+			return out, nil, fmt.Errorf("%s: the card did not report its clock: measure it again", r.Name())
 		}
 		m := ran[r.Name()]
-		x, w := at(m)
+		x, w := patterns(m)
 		points = append(points, m)
 		out.Points = append(out.Points, cost.Observation{X: x.String(), W: w.String(), Family: r.Experiment, Energy: digits(r.Relative),
 			HalfWidth: digits(r.HalfWidth), Time: digits(r.RelativeTime), Clock: digits(r.Clock / b.Clock)})
 	}
-	x, w := at(points[0])
-	b.X, b.W = x.String(), w.String()
-	var told sync.Mutex // one goroutine at a time calls seen
-	err := parallel.Run(ctx, len(points), 0, func(ctx context.Context, i int) error {
-		x, w := at(points[i])
-		f, err := features(ctx, c, s.Setup, x, w, points[i].Seed, swapped)
-		if err != nil {
-			return err
-		}
-		if i == 0 {
-			b.Features = f
-		} else {
-			out.Points[i-1].Features = f
-		}
-		told.Lock()
-		defer told.Unlock()
-		seen()
-		return nil
-	})
-	return out, err
+	return out, points, nil
+}
+
+// patterns of the operands that were multiplied.
+func patterns(m experiment.Measured) (x, w pattern.Pattern) {
+	if m.Scaled != nil {
+		return m.Scaled.X, m.Scaled.W
+	}
+	return m.X, m.W
 }
 
 func productOf(s experiment.Setup) cost.Product {
@@ -197,13 +208,14 @@ func productOf(s experiment.Setup) cost.Product {
 }
 
 // features computes the features of a point's operands.
-func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, x, w pattern.Pattern, seed uint64, swapped bool) (*cost.Features, error) {
+func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, m experiment.Measured, swapped bool) (*cost.Features, error) {
 	d := s.Type.Operand()
-	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: 2 * seed})
+	x, w := patterns(m)
+	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: 2 * m.Seed})
 	if err != nil {
 		return nil, err
 	}
-	ow, err := Operand(ctx, w, pattern.Spec{DType: d, Rows: s.N, Cols: s.K, Seed: 2*seed + 1})
+	ow, err := Operand(ctx, w, pattern.Spec{DType: d, Rows: s.N, Cols: s.K, Seed: 2*m.Seed + 1})
 	if err != nil {
 		return nil, err
 	}

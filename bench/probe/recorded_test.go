@@ -1,0 +1,74 @@
+package probe
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost"
+)
+
+// TestBuiltInCalibration: the built-in calibration holds the recorded measurements, and features as today's code finds them in
+// the operands. Features are found anew for the baseline of each series and for every seventh point. These are the files that
+// the calibration was made from, by lowtoggle calibrate --full and lowtoggle reproduce.
+func TestBuiltInCalibration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and nothing in it is shared by goroutines")
+	}
+	c, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*experiment.Series
+	for _, folder := range []string{"probes", "reproduce"} {
+		more, err := experiment.LoadFolder("../results/h200/" + folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, more...)
+	}
+	if len(all) != len(c.Series) {
+		t.Fatalf("%d series are recorded, and the calibration has %d", len(all), len(c.Series))
+	}
+	without := cmp.Options{cmpopts.IgnoreFields(cost.Series{}, "Response"), cmpopts.IgnoreFields(cost.Baseline{}, "Features"),
+		cmpopts.IgnoreFields(cost.Observation{}, "Features")}
+	swapped, seen := swappedTypes(all), 0
+	for i, s := range all {
+		found, points, err := ratios(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calibrated := &c.Series[i]
+		if diff := cmp.Diff(*calibrated, found, without); diff != "" {
+			t.Errorf("%v: the calibration (-) is not the record (+):\n%s", s.Setup, diff)
+			continue
+		}
+		for j := 0; j < len(points); j += 7 {
+			x, w := patterns(points[j])
+			if local := x.Local() && w.Local(); !local && s.K > 2048 {
+				continue // all of a large matrix would be drawn
+			}
+			have, err := features(t.Context(), c, s.Setup, points[j], swapped[s.Setup.Type])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := calibrated.Baseline.Features
+			if j > 0 {
+				want = calibrated.Points[j-1].Features
+			}
+			seen++
+			for k, v := range have {
+				const digits = 1e-4 // files have five
+				if unknown := math.IsNaN(v) && math.IsNaN(want[k]); !unknown && !(math.Abs(v-want[k]) <= digits*math.Abs(want[k])) {
+					t.Errorf("%v: %s: %s is %v, and %v in the calibration", s.Setup, points[j].Name(), c.Names[k], v, want[k])
+				}
+			}
+		}
+	}
+	if seen < 150 {
+		t.Errorf("only %d points were seen", seen)
+	}
+}

@@ -1,0 +1,73 @@
+package cost
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// predicted is what the H200's calibration predicts for random x and weights in runs of equal rows.
+func predicted(t *testing.T, p Product) (*Calibration, Prediction) {
+	t.Helper()
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := func(text string, rows int, seed uint64) Operand {
+		_, o := drawn(t, text, weights.BF16, rows, p.K, seed)
+		return o
+	}
+	r, err := c.Predict(t.Context(), p, random("normal(0,1)", p.M, 2), random("normal(0,1) | repeat(rows=4)", p.N, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, r
+}
+
+// TestFarShapesAreWidened: the interval of a shape with more than four times fewer results or inputs than any that was
+// measured is twice as wide, and a warning names the nearest shape.
+func TestFarShapesAreWidened(t *testing.T) {
+	for _, test := range []struct {
+		p   Product
+		far bool
+	}{
+		{Product{M: 512, N: 512, K: 1024}, false}, // 1024³ was measured
+		{Product{M: 512, N: 480, K: 1024}, true},
+		{Product{M: 1024, N: 1024, K: 256}, false},
+		{Product{M: 1024, N: 1024, K: 240}, true},
+		{Product{M: 16, N: 2048, K: 8192, Cold: true}, false}, // 16×8192×8192 was measured
+		{Product{M: 16, N: 2000, K: 8192, Cold: true}, true},
+	} {
+		test.p.Type = arith.BF16
+		c, r := predicted(t, test.p)
+		want := math.Hypot(c.model(arith.BF16, test.p.Cold).Quality.HalfWidth(r.Relative), 1.96*r.SamplingError)
+		warned := strings.Contains(strings.Join(r.Warnings, " "), "the nearest shape that was measured is ")
+		if test.far {
+			want *= 2
+		}
+		if half := (r.Interval[1] - r.Interval[0]) / 2; math.Abs(half-want) > 1e-9 || warned != test.far || len(r.Warnings) > 1 {
+			t.Errorf("%+v: ± %v, want ± %v: %q", test.p, half, want, r.Warnings)
+		}
+	}
+}
+
+// TestTokensStream: with four times as many tokens as outputs cuBLASLt streams the tokens, so runs of equal outputs save
+// nothing in either role. Kernels of quantised layers stream what their sources say.
+func TestTokensStream(t *testing.T) {
+	for _, test := range []struct {
+		tokens int
+		kernel Kernel
+		stream bool
+	}{{1024, "", false}, {1024, CuBLASLt, false}, {1024, CUTLASS, true}, {1016, "", true}} {
+		p := Product{Type: arith.BF16, M: test.tokens, N: 256, K: 512, Kernel: test.kernel}
+		_, stationary := predicted(t, p)
+		p.Role = Streaming
+		_, streaming := predicted(t, p)
+		if saved := stationary.Relative - streaming.Relative; test.stream != (saved > 0.1) || !test.stream && saved != 0 {
+			t.Errorf("%+v: the streaming weights save %v", p, saved)
+		}
+	}
+}

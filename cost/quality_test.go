@@ -1,0 +1,32 @@
+package cost
+
+import (
+	"math"
+	"testing"
+)
+
+// TestGrowthHolds: with its growth, the 95 % interval holds 95 % of the points, whatever they save.
+func TestGrowthHolds(t *testing.T) {
+	const n = 400
+	var list []LeftOut
+	for i := range n {
+		saved := 0.05 + 0.4*float64(i%20)/20
+		off := saved * float64(i) / n
+		if i%2 == 1 {
+			off = -off
+		}
+		list = append(list, LeftOut{Point: &Observation{Energy: 1 - saved + off}, Predicted: 1 - saved})
+	}
+	q, held := qualityOf(list), 0
+	for _, l := range list {
+		if math.Abs(l.Error()) <= q.HalfWidth(l.Predicted) {
+			held++
+		}
+	}
+	if share := float64(held) / n; q.Points != n || math.Abs(share-0.95) > 0.005 {
+		t.Errorf("%d of %d intervals hold their point: %+v", held, n, q)
+	}
+	if few := qualityOf(list[:fewTested-1]); few.Growth != growthUnknown {
+		t.Errorf("%d points tell a growth of %v", few.Points, few.Growth)
+	}
+}
