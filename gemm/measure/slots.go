@@ -79,8 +79,12 @@ func (c slotted) place() (Batch, error) {
 	if s.holds[s.now] == c.candidate {
 		return to, nil
 	}
+	s.holds[s.now] = -1 // after an error the contents are undefined
+	if err := to.Copy(s.sources[c.candidate]); err != nil {
+		return nil, err
+	}
 	s.holds[s.now] = c.candidate
-	return to, to.Copy(s.sources[c.candidate])
+	return to, nil
 }
 
 func (c slotted) Name() string { return c.slots.sources[c.candidate].Name() }
