@@ -137,16 +137,16 @@ func FindRecipe(name string) (Recipe, error) {
 	return r, nil
 }
 
-// For is the recipe as it suits a model and a workload: InDecode and OnCodes are part of Passes, or empty. InDecode is dropped without an
-// error where the family is not known, or where powers of two could do harm: to activations in FP16, to quantised
-// weights whose activations may have fixed scales, and to an adapter that does not follow. A nil family is that of the
-// catalogue.
+// For is the recipe as it suits a model and a workload: InDecode and OnCodes are part of Passes, or empty. InDecode is
+// dropped without an error where the family is not known, or where powers of two could do harm: to activations in FP16, to
+// quantised weights whose activations may have fixed scales, and to an adapter that does not follow. A nil family is that
+// of the catalogue.
 func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Recipe {
 	if r.InDecode != "" && l.Decode > 0 && computesInBF16(m, family) {
 		r.Passes = r.InDecode + "," + r.Passes
 	}
 	r.InDecode = ""
-	if r.OnCodes != "" && changesCodes(m, r.OnCodes) {
+	if r.OnCodes != "" && ChangesCodes(m, r.OnCodes) {
 		r.Passes = r.OnCodes + "," + r.Passes
 		if r.WithTokens != "" {
 			r.WithTokens = r.OnCodes + "," + r.WithTokens
@@ -156,17 +156,13 @@ func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Reci
 	return r
 }
 
-// changesCodes reports whether passes can change codes of a model. A list that cannot be read changes none.
-func changesCodes(m *weights.Model, passes string) bool {
+// ChangesCodes reports whether a list of passes, as [ParsePasses] reads it, can change codes of a model's quantised weights. A list
+// or a model that cannot be read counts as one without changes.
+func ChangesCodes(m *weights.Model, passes string) bool {
 	d, err := quant.Describe(m)
 	list, unknown := ParsePasses(passes)
-	return err == nil && unknown == nil && ChangesCodes(d, list)
-}
-
-// ChangesCodes reports whether one of the passes can change codes of a model's quantised weights.
-func ChangesCodes(d *quant.Description, passes []pass.Choice) bool {
-	return slices.ContainsFunc(d.Weights, func(q *quant.Quantised) bool {
-		return q.CanRead() == nil && slices.ContainsFunc(passes, func(c pass.Choice) bool { return c.Fits(q) == "" })
+	return err == nil && unknown == nil && slices.ContainsFunc(d.Weights, func(q *quant.Quantised) bool {
+		return q.CanRead() == nil && slices.ContainsFunc(list, func(c pass.Choice) bool { return c.Fits(q) == "" })
 	})
 }
 

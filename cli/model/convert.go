@@ -102,10 +102,7 @@ because the weights are quantised, or the tensors do not fit config.json.`,
 		if r.Loss != nil {
 			loss = newLoss(r.Loss)
 		}
-		hint, err := unusedCodes(c, m, args[0], o, r.Plan)
-		if err != nil {
-			return err
-		}
+		hint := unusedCodes(c, m, args[0], o, r.Plan)
 		if c.Bool("json") {
 			report := convertReport(m, layoutOf(c, m), r.Manifest, args[1], took)
 			if hint != "" {

@@ -83,11 +83,7 @@ the weights are quantised and nothing is left to do, or the tensors do not fit c
 			printPlan(c.App.Writer, m, p, layoutOf(c, m))
 			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
 				term.CommandLine(withDevice(c, p, withTokens(c, withReference(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...)...))
-			hint, err := unusedCodes(c, m, args[0], o, p)
-			if err != nil {
-				return err
-			}
-			if hint != "" {
+			if hint := unusedCodes(c, m, args[0], o, p); hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)
 			}
 		}

@@ -49,15 +49,8 @@ func nothingLeft(m *weights.Model, p *plan.Plan) error {
 	switch {
 	case !p.NothingLeft() || missed(p) != nil:
 		return nil
-	case p.Request.MinSNR != nil && changesCodes(m, p):
+	case p.Request.MinSNR != nil && transform.ChangesCodes(m, strings.Join(p.Request.Passes, ",")):
 		return fmt.Errorf("%w: no change that these passes make to a quantised weight keeps an output SNR of %g dB: lower --min-snr", exit.ErrShort, *p.Request.MinSNR)
 	}
 	return fmt.Errorf("%w: nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged", exit.ErrShort)
-}
-
-// changesCodes reports whether a pass that was asked for can change codes of the model.
-func changesCodes(m *weights.Model, p *plan.Plan) bool {
-	d, err := quant.Describe(m)
-	passes, unknown := transform.ParsePasses(strings.Join(p.Request.Passes, ","))
-	return err == nil && unknown == nil && transform.ChangesCodes(d, passes)
 }
