@@ -13,6 +13,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
+// PTX is CUDA C++ of instructions that kernels share. It comes before the source of kernels that use its namespace ptx.
+//
+//go:embed kernels/ptx.cu
+var PTX string
+
 //go:embed kernels/dequantise.cu
 var dequantiseSource string
 
@@ -167,7 +172,7 @@ func (d *Device) compileDequantiser(ctx context.Context, f format, k dequantiser
 	if m := d.dequantisers.compiled[key]; m != nil {
 		return m, nil
 	}
-	m, err := d.Compile(ctx, k.name+".cu", dequantiseSource+strings.Join(k.sources, ""), defines...)
+	m, err := d.Compile(ctx, k.name+".cu", PTX+dequantiseSource+strings.Join(k.sources, ""), defines...)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (d *description) offers(implementation uint64, aligned int) (allowed []heur
 	return allowed, nil
 }
 
-// multiply queues D = A·B + beta·D by a kernel, with alpha of 1.
+// multiply queues D = alpha·A·B + beta·D by a kernel. The factors are of the type that create was given.
 func (d *description) multiply(h *heuristic, alpha, beta *byte, a, b, to uint64) error {
 	on := d.device
 	return on.api.checkLt("cublasLtMatmul", on.api.cublasLtMatmul(on.lt, d.desc, alpha, a, d.slotA, b, d.slotB, beta, to, d.slotD, to, d.slotD,

@@ -1,7 +1,7 @@
 // Products of activations with weights of four-bit codes: y[M,N] = x[M,K]·w[N,K]ᵀ, with w = scale·(code − zero) rounded to
 // bfloat16 in registers, before the matrix instructions. Sums are float32. The kernels need compute capability 9.0.
-// This file dequantises; each kernel is in a file that follows it in the source text: dequantisefew.cu, dequantisestationary.cu or
-// dequantisestreaming.cu.
+// The source text is ptx.cu, this file, which dequantises, and a file with a kernel: dequantisefew.cu, dequantisestationary.cu
+// or dequantisestreaming.cu.
 //
 // Macros choose the format: FP4 (codes are E2M1, otherwise unsigned integers), ZEROS (a zero point for every group,
 // otherwise 8), GROUP (inputs of a group: 16, 32 or a multiple of 64), SCALE (0: bfloat16, 1: E4M3, 2: E8M0, 3: E4M3
@@ -17,22 +17,9 @@ typedef unsigned short bf16;
 
 namespace dequantise {
 
+using namespace ptx;
+
 constexpr int perUnit = GROUP < 64 ? 64 / GROUP : 1; // groups in a unit
-
-__device__ __forceinline__ unsigned sharedAddress(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-
-__device__ __forceinline__ void copy16(unsigned to, const bf16* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
-}
-
-__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-template <int N>
-__device__ __forceinline__ void wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
 
 __device__ __forceinline__ unsigned fma2(unsigned a, unsigned b, unsigned c) {
   unsigned d;

@@ -9,11 +9,6 @@ constexpr int unitBytes = 512 + sideBytes, inputBytes = fewTokens * 128;
 constexpr int stageBytes = inputBytes + STRIPS * unitBytes; // a unit of all strips, and the tokens' inputs
 constexpr int blocks = GROUP < 64 ? UNITS : (GROUP < UNITS * 64 ? UNITS * 64 / GROUP : 1); // of groups, in a strip
 
-__device__ __forceinline__ void load4(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
-}
-
 __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -261,5 +256,5 @@ __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsign
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
 dequantise_few(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
-  dequantise::multiplyFew(y, x, codes, scales, zeros, m, n, scale, dequantise::sharedAddress(dequantise_shared));
+  dequantise::multiplyFew(y, x, codes, scales, zeros, m, n, scale, ptx::sharedAddress(dequantise_shared));
 }

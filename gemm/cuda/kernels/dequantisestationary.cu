@@ -15,15 +15,15 @@ __device__ __forceinline__ void warpgroup(float (&d)[32][4], const unsigned (&a)
 
 // multiply begins to add 64 inputs.
 __device__ __forceinline__ void multiply(float (&d)[32][4], const unsigned (&a)[4][4], unsigned tokens) {
-  const unsigned long long b = swizzled(tokens);
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  const unsigned long long b = descriptor(tokens, 16);
+  begin();
 #pragma unroll
   for (int step = 0; step < 4; step++) warpgroup(d, a[step], b + 2 * step);
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  issue();
 }
 
 __device__ __forceinline__ void publish(unsigned full) {
-  published();
+  fence();
   barrierArrive(full);
 }
 
@@ -118,12 +118,12 @@ __device__ __forceinline__ void consume(bf16* y, const weights& w, int m, int n,
 extern "C" __global__ void __launch_bounds__(384, 1)
 dequantise_stationary(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
-  const unsigned memory = dequantise::sharedAddress(dequantise_shared), full = memory + dequantise::manyBarriers,
+  const unsigned memory = ptx::sharedAddress(dequantise_shared), full = memory + dequantise::manyBarriers,
                  empty = full + 8 * dequantise::stages;
   if (threadIdx.x == 0)
     for (int i = 0; i < dequantise::stages; i++) {
-      dequantise::barrierInit(full + 8 * i, 128);
-      dequantise::barrierInit(empty + 8 * i, 8);
+      ptx::barrierInit(full + 8 * i, 128);
+      ptx::barrierInit(empty + 8 * i, 8);
     }
   __syncthreads();
   if (threadIdx.x >= 256) {

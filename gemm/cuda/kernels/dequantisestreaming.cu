@@ -17,11 +17,11 @@ __device__ __forceinline__ void warpgroup(float (&d)[32][4], unsigned long long 
 
 // multiply begins to add 64 inputs.
 __device__ __forceinline__ void multiply(float (&d)[32][4], unsigned tokens, unsigned outputs) {
-  const unsigned long long a = swizzled(tokens), b = swizzled(outputs);
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  const unsigned long long a = descriptor(tokens, 16), b = descriptor(outputs, 16);
+  begin();
 #pragma unroll
   for (int step = 0; step < 4; step++) warpgroup(d, a + 2 * step, b + 2 * step);
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  issue();
 }
 
 __device__ __forceinline__ void storeMatrices(unsigned to, unsigned a, unsigned b, unsigned c, unsigned d) {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void multiplyStreaming(bf16* y, const bf16* x, const 
   commit();
   dequantise(u, w, k, count > 1 ? 1 : 0, to);
   wait<1>();
-  published();
+  fence();
   settle(d);
   for (int i = 0; i < count; i++) {
     const int slot = i % stages * stageBytes;
@@ -118,7 +118,7 @@ __device__ __forceinline__ void multiplyStreaming(bf16* y, const bf16* x, const 
     commit();
     if (i + 1 < count) dequantise(u, w, k, i + 2 < count ? i + 2 : 0, to + (i + 1) % stages * stageBytes);
     wait<1>();
-    published();
+    fence();
     finish<1>();
   }
   finish<0>();
@@ -133,5 +133,5 @@ __device__ __forceinline__ void multiplyStreaming(bf16* y, const bf16* x, const 
 extern "C" __global__ void __launch_bounds__(256, 1)
 dequantise_streaming(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
-  dequantise::multiplyStreaming(y, x, codes, scales, zeros, m, n, k, scale, dequantise::sharedAddress(dequantise_shared));
+  dequantise::multiplyStreaming(y, x, codes, scales, zeros, m, n, k, scale, ptx::sharedAddress(dequantise_shared));
 }

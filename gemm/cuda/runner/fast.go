@@ -70,7 +70,7 @@ func (m *Model) compileFast(ctx context.Context) error {
 		}
 		element := map[cuda.Element]string{cuda.BF16: "bf16", cuda.FP16: "f16"}[m.act]
 		var err error
-		if f.module, err = m.device.Compile(ctx, "attention.cu", attentionSource, "ATTENTION_TYPE="+element, fmt.Sprintf("ATTENTION_HEAD=%d", a.Size)); err != nil {
+		if f.module, err = m.device.Compile(ctx, "attention.cu", cuda.PTX+attentionSource, "ATTENTION_TYPE="+element, fmt.Sprintf("ATTENTION_HEAD=%d", a.Size)); err != nil {
 			return err
 		}
 		m.fast[a.Size] = f

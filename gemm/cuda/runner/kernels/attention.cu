@@ -1,9 +1,10 @@
 // Attention kernels: causal attention over packed sequences (prefill), and one
 // query token per sequence against a key/value cache (decode).
 //
-// The file is compiled with NVRTC (--std=c++17) and includes nothing. It needs
-// sm_80 or newer. Built for sm_90a, prefill uses warpgroup matrix instructions
-// at head sizes 64, 128 and 256. By default every entry point is compiled;
+// The file is compiled with NVRTC (--std=c++17) after ptx.cu of package cuda, and
+// includes nothing. It needs sm_80 or newer. Built for sm_90a, prefill uses
+// warpgroup matrix instructions at head sizes 64, 128 and 256. By default every
+// entry point is compiled;
 // -DATTENTION_TYPE=bf16 -DATTENTION_HEAD=128 compiles those of one element type
 // and head size.
 //
@@ -12,6 +13,8 @@
 // positive. cap 0 is no cap and window 0 no window.
 
 namespace attention {
+
+using namespace ptx;
 
 typedef unsigned short element;
 
@@ -67,27 +70,6 @@ struct f16 {
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
 };
-
-__device__ __forceinline__ unsigned sharedAddress(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-
-// copy16 starts a copy of 16 bytes to shared memory, or of zeros.
-__device__ __forceinline__ void copy16(unsigned to, const element* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
-}
-
-__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-template <int N>
-__device__ __forceinline__ void wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
-
-__device__ __forceinline__ void load4(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
-}
 
 __device__ __forceinline__ void load4Transposed(unsigned (&r)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -429,48 +411,6 @@ ATTENTION_WARPGROUP(bf16, "bf16", 256, "128", "129", "130", "131", "132", "133")
 ATTENTION_WARPGROUP(f16, "f16", 64, "32", "33", "34", "35", "36", "37")
 ATTENTION_WARPGROUP(f16, "f16", 128, "64", "65", "66", "67", "68", "69")
 ATTENTION_WARPGROUP(f16, "f16", 256, "128", "129", "130", "131", "132", "133")
-
-// settle stops the compiler from moving uses of an accumulator across this point.
-template <int N>
-__device__ __forceinline__ void settle(float (&d)[N][4]) {
-#pragma unroll
-  for (int i = 0; i < N; i++)
-#pragma unroll
-    for (int c = 0; c < 4; c++) asm volatile("" : "+f"(d[i][c])::"memory");
-}
-
-__device__ __forceinline__ void begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void issue() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-
-template <int N>
-__device__ __forceinline__ void finish() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
-}
-
-// descriptor of an operand in blocks of 64 columns with the 128-byte swizzle;
-// block is the distance of the blocks in bytes.
-__device__ __forceinline__ unsigned long long descriptor(unsigned address, unsigned block) {
-  return static_cast<unsigned long long>((address & 0x3ffff) >> 4) | static_cast<unsigned long long>(block >> 4) << 16 |
-         64ull << 32 | 1ull << 62;
-}
-
-__device__ __forceinline__ void barrierInit(unsigned barrier, int count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-
-__device__ __forceinline__ void barrierArrive(unsigned barrier) {
-  asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared::cta.b64 t, [%0];\n}" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void barrierWait(unsigned barrier, int parity) {
-  int done;
-  do
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.s32 %0, 1, 0, p;\n}"
-                 : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-  while (!done);
-}
-
-__device__ __forceinline__ void fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // specialised is prefill with warpgroup matrix instructions: GROUPS warpgroups
 // compute 64 queries each, and one more copies tiles of KEYS keys and values,
