@@ -207,3 +207,73 @@ func TestEncodeIndex(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// direct creates a file that is written past the page cache, with n bytes more than the least size for that.
+func direct(t *testing.T, n int) (w *Writer, path string, data []byte) {
+	t.Helper()
+	data = make([]byte, directFrom+n)
+	for i := range data {
+		data[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	path = filepath.Join(t.TempDir(), "m.safetensors")
+	w, err := Create(path, headOf(t, len(data)), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !w.direct {
+		w.Abort()
+		t.Skip("this file system writes nothing past the page cache")
+	}
+	return w, path, data
+}
+
+// TestDirect: a large file has the bytes that are written, in pieces of any size, and where the file system refuses a direct
+// write.
+func TestDirect(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		w, path, data := direct(t, 12_345)
+		if refused {
+			if err := w.writeBlocks(data[:100], 0); err != nil { // not aligned
+				t.Fatal(err)
+			}
+		}
+		for rest, n := data, 1; len(rest) > 0; n = n*3 + 7 {
+			some := rest[:min(n, len(rest))]
+			if _, err := w.Write(some); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[len(some):]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := append(headOf(t, len(data)), data...); !bytes.Equal(got, want) {
+			t.Errorf("refused %v: the file differs", refused)
+		}
+	}
+}
+
+// TestDirectFails: the error of a write in the background is that of a later one, and of Close.
+func TestDirectFails(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		w, _, data := direct(t, 0)
+		w.f.Close()
+		var err error
+		if closing {
+			if _, err := w.Write(data[:directBuffer]); err != nil {
+				t.Fatalf("the first block: %v", err)
+			}
+			w.written = w.want
+			err = w.Close()
+		} else {
+			_, err = w.Write(data)
+		}
+		if !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("closing %v: error %v, want one that is fs.ErrClosed", closing, err)
+		}
+	}
+}
