@@ -65,7 +65,7 @@ func keepRest(word, source []byte, used int) {
 	}
 }
 
-// tile is a square of words that is copied at a time, because words of one column lie far apart. 32 codes fill a multiple of
+// tile is a part of a matrix of words that is copied at a time, because words of one column lie far apart. 32 codes fill a multiple of
 // whole words.
 const (
 	tileRows    = 24
