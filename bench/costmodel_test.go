@@ -21,6 +21,7 @@ type judged struct {
 }
 
 func sumUp(name string, points []cost.LeftOut) judged {
+	points = slices.DeleteFunc(slices.Clone(points), func(l cost.LeftOut) bool { return l.Repeated })
 	j := judged{name: name, points: points}
 	var have, want []float64
 	for _, p := range points {

@@ -240,9 +240,11 @@ The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards
 const costJudged = `
 Points belong to families of patterns: sorted values; random zeros, single or in blocks; rounding, grids and zeroed
 bits; random bits; constants and few values; shifts. Each point is predicted by a model and a response that
-were fitted without its whole family, and compared with the measurement. Errors are in percentage points of the energy of
-random operands. Rank is Spearman's correlation. The last two columns are simpler models, tested in the same way. They are
-linear in fewer features and use the same response. Their cells give mean error, worst error and rank.
+were fitted without its whole family, and compared with the measurement. Several families end with weights that are all zero.
+These points count once in a series, though a fit without one family has seen the zeros of the others. Errors are in
+percentage points of the energy of random operands. Rank is Spearman's correlation. The last two columns are simpler models,
+tested in the same way. They are linear in fewer features and use the same response. Their cells give mean error, worst
+error and rank.
 
 Three choices were made on all the data, families left out included: which features there are, the weights of steps
 within a run of rows, and the two constants of the response.

@@ -42,6 +42,9 @@ type LeftOut struct {
 	Series    *Series
 	Point     *Observation
 	Predicted float64
+	// Repeated is true if the weights are all zero, like those of an earlier point of the series. Several families end with
+	// such weights; errors count them once.
+	Repeated bool
 }
 
 // Error returns the prediction's error as a share of the baseline's energy.
@@ -68,7 +71,7 @@ func (c *Calibration) leaveOut(k kind, fit func(k kind, without string) (func(s,
 		if s.kind() != k {
 			continue
 		}
-		responses := map[string]*Series{}
+		responses, zeros := map[string]*Series{}, false
 		for p := range s.Points {
 			o := &s.Points[p]
 			class := o.class()
@@ -87,7 +90,9 @@ func (c *Calibration) leaveOut(k kind, fit func(k kind, without string) (func(s,
 				responses[class] = r
 			}
 			e, _, _ := c.Facts.Power.energyAt(r, m.activity(o.Features, s.Baseline.Features))
-			list = append(list, LeftOut{s, o, e})
+			zero := o.Features[weightOnes] == 0
+			list = append(list, LeftOut{s, o, e, zero && zeros})
+			zeros = zeros || zero
 		}
 	}
 	return list
@@ -121,9 +126,11 @@ func qualityOf(list []LeftOut) (q Quality) {
 	var growths []float64
 	for _, l := range list {
 		e := math.Abs(l.Error())
-		q.Points++
-		q.Mean += e
-		q.Worst = math.Max(q.Worst, e)
+		if !l.Repeated {
+			q.Points++
+			q.Mean += e
+			q.Worst = math.Max(q.Worst, e)
+		}
 		// The growth with which the interval just holds the point.
 		missing := math.Sqrt(math.Max(0, e*e/1.96/1.96-readingError*readingError))
 		growths = append(growths, missing/saving(l.Predicted))

@@ -3,6 +3,8 @@ package cost
 import (
 	"math"
 	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // TestGrowthHolds: with its growth, the 95 % interval holds 95 % of the points, whatever they save.
@@ -28,5 +30,35 @@ func TestGrowthHolds(t *testing.T) {
 	}
 	if few := qualityOf(list[:fewTested-1]); few.Growth != growthUnknown {
 		t.Errorf("%d points tell a growth of %v", few.Points, few.Growth)
+	}
+}
+
+// TestZerosCountOnce: weights that are all zero end several families of a series, and errors count them once.
+func TestZerosCountOnce(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range c.Models {
+		zeros, seen := map[*Series]int{}, 0
+		list := c.LeaveOut(m.Type, m.Cold, nil)
+		for _, l := range list {
+			if l.Point.Features[weightOnes] == 0 {
+				zeros[l.Series]++
+			}
+			if l.Repeated {
+				seen++
+			}
+		}
+		repeated := 0
+		for _, n := range zeros {
+			repeated += n - 1
+		}
+		if seen != repeated || m.Quality.Points != len(list)-repeated {
+			t.Errorf("%s: of %d points, %d repeat zeros, %d are marked, and errors count %d", m.Type, len(list), repeated, seen, m.Quality.Points)
+		}
+		if m.Type == arith.BF16 && !m.Cold && repeated != 9 {
+			t.Errorf("%d points of BF16 repeat zeros, want 9", repeated)
+		}
 	}
 }
