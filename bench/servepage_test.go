@@ -29,6 +29,9 @@ func TestServingPage(t *testing.T) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		t.Fatal(err)
 	}
+	if null := r.Run.Null.Interval; len(r.Run.Blocks) != 2 || null[0] > 1 || null[1] < 1 {
+		t.Errorf("%d blocks and a null's interval of %v: the text below the tables says two blocks, and that the interval contains zero", len(r.Run.Blocks), null)
+	}
 	goldenfile.SameBetween(t, "../docs/serving.md", "<!-- servers: go test ./bench -run ServingPage -update -->\n", "<!-- end of servers -->\n", r.section())
 }
 

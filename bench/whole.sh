@@ -95,7 +95,8 @@ energy = json.load(open("predicted.json"))["predictions"][1]["over_w"]
 print(json.dumps({"passes": open("passes-predicted.txt").read().strip(), "lowest_snr_db": round(min(snr), 2), **energy}))
 PY
 			rm -r predicted
-		done | python3 -c 'import json, sys; json.dump({"predictions": [json.loads(line) for line in sys.stdin]}, open("whole-predicted.json", "w"), indent=1)'
+		done > predictions.txt
+		python3 -c 'import json, sys; json.dump({"predictions": [json.loads(line) for line in sys.stdin]}, open("whole-predicted.json", "w"), indent=1)' < predictions.txt
 		said predicted
 		;;
 	esac
