@@ -65,6 +65,7 @@ type survey struct {
 	nested   map[string][]string // bitsandbytes: "x.weight" → "x.weight.absmax" and others
 	d        *Description
 	problems []problem
+	kinds    map[string]int // of problems: what is wrong, without names and numbers → index
 }
 
 // mostProblems is the largest number of problems that an error lists.
@@ -82,12 +83,15 @@ var particulars = regexp.MustCompile(`"[^"]*"|[0-9]+`)
 // failf notes a problem of a tensor.
 func (s *survey) failf(tensor, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	for i, p := range s.problems {
-		if particulars.ReplaceAllString(p.text, "") == particulars.ReplaceAllString(text, "") {
-			s.problems[i].others++
-			return
-		}
+	kind := particulars.ReplaceAllString(text, "")
+	if i, ok := s.kinds[kind]; ok {
+		s.problems[i].others++
+		return
 	}
+	if s.kinds == nil {
+		s.kinds = map[string]int{}
+	}
+	s.kinds[kind] = len(s.problems)
 	s.problems = append(s.problems, problem{tensor, text, 0})
 }
 
