@@ -165,7 +165,7 @@ func TestUnknownTypes(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	p, err := c.Predict(t.Context(), Product{Type: arith.FP32, M: 64, N: 64, K: 64, Cold: true}, x, x)
-	if err != nil || p.Calibration != e.Calibration || p.Joules != nil || !slices.Contains(p.Warnings, "fp32 was not calibrated with weights from memory: the model of bf16 stands in") {
+	if err != nil || p.Calibration != e.Calibration || p.Joules != nil || !slices.Contains(p.Warnings, "fp32 was not calibrated with weights from memory: the model of bf16 is used") {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

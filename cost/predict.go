@@ -48,7 +48,7 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	if m == nil || c.model(p.Type, false) == nil {
 		return Prediction{}, c.unknown(p)
 	}
-	warning := fmt.Sprintf("%s was not calibrated with weights from memory: the model of %s stands in", p.Type, typ)
+	warning := fmt.Sprintf("%s was not calibrated with weights from memory: the model of %s is used", p.Type, typ)
 	p.Type = typ
 	r, err := c.predict(ctx, m, p, sampleTiles, a, b)
 	half := r.Interval[1] - r.Relative

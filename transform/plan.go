@@ -198,7 +198,7 @@ func (p *planner) planLayers(ctx context.Context) error {
 	return err
 }
 
-// kernelsOf describes the kernels that layers' predictions assume.
+// kernelsOf describes the kernels that the layers' predictions assume.
 func kernelsOf(layers []*pass.Layer, role cost.Role, load cost.Workload) []string {
 	var list []cost.Multiplied
 	for _, l := range layers {
@@ -232,11 +232,11 @@ func (p *planner) noteKept(layers []*pass.Layer, lossy []pass.Choice, steps [][]
 	}
 }
 
-// noteFit says what a new format does about layers that it cannot hold.
+// noteFit notes the group size that was chosen for a new format, and the layers that the format cannot hold.
 func (p *planner) noteFit() {
 	made := p.target.Format
 	if asked := p.opt.Format; made.Block != asked.Block {
-		p.note("groups have %d inputs instead of %d, which would leave more layers unquantised; %s=GROUP sets another size", made.Block[1], asked.Block[1], asked.Name)
+		p.note("groups have %d inputs, because groups of %d would leave more layers unquantised; %s=GROUP sets another size", made.Block[1], asked.Block[1], asked.Name)
 	}
 	count, kinds := map[string]int{}, []string{}
 	for _, name := range p.target.Left {
@@ -249,11 +249,11 @@ func (p *planner) noteFit() {
 		kinds[i] = fmt.Sprintf("%d × %s", count[kind], kind)
 	}
 	if len(kinds) > 0 {
-		p.note("%d linear layers stay as they are, because groups of %d do not divide their inputs: %s", len(p.target.Left), made.Block[1], strings.Join(kinds, ", "))
+		p.note("%d linear layers stay unquantised, because groups of %d do not divide their inputs: %s", len(p.target.Left), made.Block[1], strings.Join(kinds, ", "))
 	}
 }
 
-// fitsSome returns an error if a pass could change codes of quantised layers, but none with the arguments given.
+// fitsSome returns an error for a pass that could change codes of quantised layers, but of none with its arguments.
 func fitsSome(layers []*pass.Layer, lossy []pass.Choice) error {
 	for _, c := range lossy {
 		var wrong error

@@ -51,11 +51,11 @@ const uncachedPowers = "scale=uncached"
 const inDecode = ". Without tokens, in workloads with decode, models whose tensors are all BF16 get scale=uncached first: " +
 	"serve them in BF16"
 
-// newScales are chosen where scales of quantised weights may change within the budget.
+// newScales is the pass of recipes whose budget allows new scales of quantised weights.
 const newScales = "scales"
 
-// onCodes says in a recipe's documentation what newScales is for.
-const onCodes = ". Quantised models get scales, too"
+// onCodes documents newScales in a recipe's description.
+const onCodes = ". In quantised models the recipe also runs scales"
 
 // searched are the passes that the search for a budget of loss chooses among.
 const searched = "trellis,compensate"

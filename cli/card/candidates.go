@@ -36,7 +36,7 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 	return all[0], all[1:], nil
 }
 
-// printKernels prints the kernels of quantised layers, and which part of a model is measured.
+// printKernels prints the kernels of quantised layers, and the share of a model that is measured.
 func (q *request) printKernels(w io.Writer, all []measure.Candidate) error {
 	var printed []string
 	for _, c := range all {

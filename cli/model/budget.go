@@ -147,9 +147,9 @@ func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	case c.Context.Err() == nil:
 		return err
 	case t != nil && transform.HasSearch(t.Dir):
-		return fmt.Errorf("%w: what the search has found stays in %s; the same command goes on", c.Context.Err(), t.Dir)
+		return fmt.Errorf("%w: the search's intermediate results are in %s; run the same command again to continue", c.Context.Err(), t.Dir)
 	}
-	return fmt.Errorf("%w: nothing was written; the same command begins again", c.Context.Err())
+	return fmt.Errorf("%w: nothing was written; run the same command again to start over", c.Context.Err())
 }
 
 // overBudget is the error of a result whose perplexity rises by more than the budget on the evaluation tokens; nil

@@ -180,7 +180,7 @@ func TestInterruptedSearchSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := run(ctx, "convert", "--tokens", tokens, model, out)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "what the search has found stays in "+dir+"; the same command goes on") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the search's intermediate results are in "+dir+"; run the same command again to continue") {
 		t.Errorf("%v", err)
 	}
 }

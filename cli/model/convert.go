@@ -32,36 +32,35 @@ copied; for a single file, the configs beside it. If the search for a plan is in
 the same command again. If writing is interrupted, run it again with --resume; the result has the
 same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
 outside the model's family, such as a vision tower's, stay as they are. In a quantised model,
-recipes choose codes and scales within their budget, too (docs/quantised.md).
+recipes also choose codes and scales within their budget (docs/quantised.md).
 
 --format quantises an unquantised model; runtimes that support the format load it. The formats
 are fp8, fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors,
 and deepseek-fp8. NAME=GROUP sets the size of INT4 groups. Linear layers within blocks are
 quantised, except routers; lm_head and embeddings stay. --passes may be scales, zeros, round,
-grid, trellis and compensate, or empty. The default is scales where the format has a choice of
-them, and with tokens also compensate.
-docs/quantised.md describes the formats.
+grid, trellis and compensate, or empty. The default is scales, if the format has a choice of
+scales, and with tokens also compensate. docs/quantised.md describes the formats.
 
    lowtoggle convert MODEL OUT                           the recipe near-lossless
    lowtoggle convert MODEL OUT --workload decode         the same, for decode
-   lowtoggle convert MODEL OUT --recipe exact            the function kept
+   lowtoggle convert MODEL OUT --recipe exact            exact changes only
    lowtoggle convert MODEL OUT --min-snr 25              another budget
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
-                                                         the most saved for a rise of perplexity
+                                                         largest saving within 0.1 % of perplexity
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1% --device 0
                                                          the same search on a GPU
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
    lowtoggle convert MODEL OUT --format int4 --tokens FILE
                                                          a quantised checkpoint
-   lowtoggle convert MODEL OUT --plan plan.json          what lowtoggle plan decided, or what a
-                                                         conversion's lowtoggle.json says it did
+   lowtoggle convert MODEL OUT --plan plan.json          a plan, or the lowtoggle.json of an
+                                                         earlier conversion
 
-Exit status 3: written, but the budget did not allow in every layer what --passes asks for, or
-perplexity rose by more than --max-loss on the evaluation tokens, or nothing was left to convert
-because the weights are quantised, or the tensors do not fit config.json.`,
+Exit status 3: OUT was written, but one of these is true: the budget did not allow --passes in
+every layer; perplexity rose by more than --max-loss on the evaluation tokens; nothing was left
+to convert because the weights are quantised; the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{
-		&cli.StringFlag{Name: "plan", Usage: "carry out the plan in `FILE` instead of making one"},
-		&cli.BoolFlag{Name: "resume", Usage: "go on with an interrupted conversion, if there is one", DisableDefaultText: true},
+		&cli.StringFlag{Name: "plan", Usage: "apply the plan in `FILE` instead of making one"},
+		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		defer func() { err = withoutDevice(err) }()

@@ -24,7 +24,7 @@ func printRatio(w io.Writer, r *predict.Ratio, load cost.Workload, role cost.Rol
 	printKernels(w, kernels)
 }
 
-// products names the products that an energy is of. The kernels of quantised layers say the roles.
+// products describes the products of a prediction. Their role is left out if kernels give it, as in a model with quantised layers.
 func products(load cost.Workload, role cost.Role, kernels []string) string {
 	if len(kernels) > 0 {
 		return load.String()
@@ -32,7 +32,7 @@ func products(load cost.Workload, role cost.Role, kernels []string) string {
 	return fmt.Sprintf("%s, weights %s", load, role)
 }
 
-// printCoverage says which share of a model the predictions cover; c is nil if that is all.
+// printCoverage prints the share of a model that the predictions cover; c is nil if they cover all of it.
 func printCoverage(w io.Writer, c *predict.Coverage) {
 	if c != nil {
 		term.Remark(w, "note", c.String())

@@ -16,9 +16,9 @@ import (
 // suggested is the pass that saves most where nothing else changes codes.
 const suggested = "scales"
 
-// suggestion names the command that changes codes and scales of a quantised model, with its predicted saving and output SNR. It is
-// empty if the model has no such weights, if no saving is predicted, or if there is no plan: a hint that fails must not fail the
-// command whose report it ends. o are options of a plan; its passes and budget do not count.
+// suggestion returns a hint with a command that changes codes and scales of a quantised model, its predicted saving and its output
+// SNR. The hint is empty if the model has no such codes, if no saving is predicted, or if planning fails: a failed hint must not
+// fail the report. o's passes and budget are ignored.
 func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Options) string {
 	if !transform.ChangesCodes(m, suggested) {
 		return ""
@@ -40,11 +40,11 @@ func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Optio
 	for i := range p.Predictions {
 		low = lower(low, p.Predictions[i].LowestSNR())
 	}
-	return fmt.Sprintf("codes and scales can save more: %s predicted for %s, with an output SNR of at least %s against this checkpoint: %s", term.Change(total.Relative),
+	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to this checkpoint: %s", term.Change(total.Relative),
 		o.Workload, term.Decibels(low), term.CommandLine(checkWith(c, p.Request, "convert", path, "OUT", "--passes", suggested)...))
 }
 
-// unusedCodes is suggestion after a recipe that changed no codes of a quantised model.
+// unusedCodes returns the suggestion if a recipe changed no codes of a quantised model; otherwise an empty text.
 func unusedCodes(c *cli.Context, m *weights.Model, path string, o transform.Options, p *plan.Plan) string {
 	if c.IsSet("passes") || c.IsSet("format") || c.IsSet("plan") || c.Bool("resume") || len(p.Quantised) == 0 {
 		return ""

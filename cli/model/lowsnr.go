@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/verify"
 )
 
-// lowSNR warns of a plan's layers whose output SNR is lower than every recipe allows. It is empty if there are none, or if a
-// budget was given.
+// lowSNR returns a warning of a plan's layers whose output SNR is lower than every recipe allows. The warning is empty if there
+// are none, or if a budget was given.
 func lowSNR(p *plan.Plan) string {
 	var low lowest
 	for i := range p.Predictions {
@@ -19,8 +19,8 @@ func lowSNR(p *plan.Plan) string {
 	return low.text(p.Request)
 }
 
-// lowSNRFound is lowSNR for the output SNRs that verify computed. If errors were handed on to other columns, or the codes
-// approximate values that the source does not have as codes, the SNRs that the plan predicts count.
+// lowSNRFound returns the warning for the output SNRs that verify computed. It uses the plan's predicted SNRs instead if later
+// columns absorbed errors, or if the codes approximate other values than the source's codes.
 func lowSNRFound(r *verify.Report) string {
 	if r.Plan == nil {
 		return ""
@@ -54,6 +54,6 @@ func (l *lowest) text(r plan.Request) string {
 	if l.layers == 0 || r.MinSNR != nil || r.MaxLoss != nil {
 		return ""
 	}
-	return fmt.Sprintf("the output SNR of %s is below %g dB, the least that a recipe allows; the lowest is %s. Measure the accuracy with lowtoggle eval, or set a bound with --min-snr",
+	return fmt.Sprintf("the output SNR of %s is below %g dB, the minimum of all recipes; the lowest is %s. Measure the accuracy with lowtoggle eval, or set a bound with --min-snr",
 		term.Plural(l.layers, "layer", "layers"), transform.LowSNR(nil), term.Decibels(l.snr))
 }

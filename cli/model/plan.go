@@ -21,11 +21,12 @@ var Plan = &cli.Command{
 	Name:      "plan",
 	Usage:     "decide what to do to a model; write the plan and nothing else",
 	ArgsUsage: "MODEL",
-	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan carries it out.
-With --json it goes to standard output, and to a file only where -o names one.
+	Description: `The plan is JSON: readable, complete, a line for every step. convert --plan applies it.
+With --json it goes to standard output, and to a file only if -o names one.
 
-Exit status 3: written, but the budget does not allow in every layer what --passes asks for, or
-the weights are quantised and nothing is left to do, or the tensors do not fit config.json.`,
+Exit status 3: the plan was written, but one of these is true: the budget does not allow --passes
+in every layer; the weights are quantised and nothing is left to do; the tensors do not fit
+config.json.`,
 	Flags: flag.Join([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "plan.json", DefaultText: "plan.json",
 		Usage: "write the plan to `FILE`, replacing an older plan"}}, planFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
@@ -122,7 +123,7 @@ func missed(p *plan.Plan) error {
 		exit.ErrShort, term.Plural(n, "layer", "layers"), remedy)
 }
 
-// unfit is errShort if the model does not fit its config.json.
+// unfit returns exit.ErrShort if the model's tensors do not fit its config.json.
 func unfit(c *cli.Context, m *weights.Model) error {
 	fam, err := flag.ReadFamily(c)
 	if err != nil {
@@ -132,7 +133,7 @@ func unfit(c *cli.Context, m *weights.Model) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("%w: the layers were told by their names alone, and runtimes may not load the result: %s: correct config.json, or describe the architecture with --arch FILE", exit.ErrShort, first)
+	return fmt.Errorf("%w: layers were recognised by their names only, and runtimes may not load the result: %s: correct config.json, or describe the architecture with --arch FILE", exit.ErrShort, first)
 }
 
 // layoutOf is the model's layout for tables; nil where the family is not known.

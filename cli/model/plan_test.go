@@ -19,7 +19,7 @@ func TestInterruptedPlanningSaysSo(t *testing.T) {
 	cancel()
 	for _, args := range [][]string{{"plan", "-o", out, model}, {"convert", model, out}} {
 		_, err := run(ctx, args...)
-		if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": nothing was written; the same command begins again") {
+		if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": nothing was written; run the same command again to start over") {
 			t.Errorf("%s: %v", args[0], err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestNoSaving(t *testing.T) {
 		{0.9996, cost.Workload{Prefill: 1}, []*plan.Step{exact, lossy}, "predicted to save nothing: keep the source, or try another recipe"},
 		{1, cost.Workload{Prefill: 1}, nil, "predicted to save nothing: keep the source, or try another recipe"},
 		{1, cost.Workload{Prefill: 1}, []*plan.Step{exact},
-			"predicted to save nothing, as is usual of passes that keep the function in prefill: keep the source, or try another recipe"},
+			"predicted to save nothing, as is usual for exact passes in prefill: keep the source, or try another recipe"},
 		{1.001, cost.Workload{Decode: 1}, []*plan.Step{exact}, "predicted to cost more: keep the source, or try another recipe"},
 	} {
 		p := &plan.Plan{Steps: c.steps, Request: plan.Request{Workload: c.load}}

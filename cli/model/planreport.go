@@ -138,11 +138,11 @@ func noSaving(p *plan.Plan, total *predict.Ratio) string {
 		what = "cost more"
 	}
 	if p.Request.Format != "" {
-		return fmt.Sprintf("predicted to %s, relative to %s: other passes for codes save more, such as --passes round=1, at some accuracy", what, transform.FormatBaseline)
+		return fmt.Sprintf("predicted to %s, relative to %s: other passes for codes, such as --passes round=1, save more and lose more accuracy", what, transform.FormatBaseline)
 	}
 	usual := ""
 	if load := p.Request.Workload; load.Decode == 0 && len(p.Steps) > 0 && !slices.ContainsFunc(p.Steps, lossy) {
-		usual = fmt.Sprintf(", as is usual of passes that keep the function in %s", load)
+		usual = fmt.Sprintf(", as is usual for exact passes in %s", load)
 	}
 	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe", what, usual)
 }
@@ -152,7 +152,7 @@ func lossy(s *plan.Step) bool {
 	return ok && p.Class == pass.Lossy
 }
 
-// printNotDropIn says that a runtime must be changed to use a result. What a new format needs is in the plan's notes.
+// printNotDropIn says that a runtime must be changed to use the result. The plan's notes say which runtimes a new format needs.
 func printNotDropIn(w io.Writer, p *plan.Plan) {
 	if p == nil || p.DropIn || p.Request.Format != "" {
 		return

@@ -16,7 +16,7 @@ import (
 
 var referenceFlag = &cli.StringFlag{Name: "reference", Usage: "choose codes near `MODEL`, the unquantised original", DefaultText: "the source"}
 
-var verifyReferenceFlag = &cli.StringFlag{Name: "reference", Usage: "check SNRs against `MODEL`, convert's --reference", DefaultText: "unchecked"}
+var verifyReferenceFlag = &cli.StringFlag{Name: "reference", Usage: "check SNRs against `MODEL`, the --reference of convert", DefaultText: "unchecked"}
 
 // openReference opens the model that --reference names and adds it to the options. close may be called in any case.
 func openReference(c *cli.Context, o *transform.Options) (close func() error, err error) {
@@ -44,8 +44,8 @@ func withReference(c *cli.Context, words ...string) []string {
 	return words
 }
 
-// printReference says how near the source and the result are to the reference, or how near codes of a new format are to the
-// source.
+// printReference prints the output SNRs of source and result against the reference. For a new format it prints those of the
+// codes against the source.
 func printReference(w io.Writer, p *plan.Plan) {
 	var before, after []float64
 	where := unitVariance
@@ -93,7 +93,7 @@ func (r *verifyJSON) printReference(w io.Writer) {
 		}
 	}
 	if printAgainst(w, source, result, unitVariance); !r.checked {
-		term.Remark(w, "note", "the codes were chosen to be near a reference, and the SNRs that the plan claims are against it: give --reference MODEL to check them")
+		term.Remark(w, "note", "the SNRs that the plan claims are relative to a reference model: pass --reference MODEL to check them")
 	}
 }
 

@@ -101,7 +101,7 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 			return err
 		}
 		if err := a.check("cuFuncSetAttribute", a.cuFuncSetAttribute(f.handle, functionMaxDynamicShared, int32(shared))); err != nil {
-			return fmt.Errorf("%w on %s: %d KiB of shared memory for a block: %w", ErrNoKernel, m.device.info.Name, (shared+1023)>>10, err)
+			return fmt.Errorf("%w on %s: a block needs %d KiB of shared memory: %w", ErrNoKernel, m.device.info.Name, (shared+1023)>>10, err)
 		}
 		return nil
 	})

@@ -124,7 +124,7 @@ func TestSharedMemoryIsAskedFor(t *testing.T) {
 	}
 	d := openFake(t, newCard(t))
 	_, err := compile(t, d, scale).Function("empty", mostShared+1)
-	if err == nil || err.Error() != "scale.cu: kernel empty: no kernel for this size on Fake: 228 KiB of shared memory for a block: cuFuncSetAttribute: PLANTED (1): PLANTED" {
+	if err == nil || err.Error() != "scale.cu: kernel empty: no kernel for this size on Fake: a block needs 228 KiB of shared memory: cuFuncSetAttribute: PLANTED (1): PLANTED" {
 		t.Error(err)
 	}
 }

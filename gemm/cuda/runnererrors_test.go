@@ -106,7 +106,7 @@ func TestRunnerOnLessSharedMemory(t *testing.T) {
 	testmodel.OK(t, err)
 	testmodel.OK(t, pass.Close())
 	_, err = m.load(t.Context(), device, runner.Options{Exact: true})
-	testmodel.WantError(t, err, "kernel attend_rows_fp32: no kernel for this size on Fake: 101 KiB of shared memory for a block: ")
+	testmodel.WantError(t, err, "kernel attend_rows_fp32: no kernel for this size on Fake: a block needs 101 KiB of shared memory: ")
 	if !errors.Is(err, cuda.ErrNoKernel) {
 		t.Error(err)
 	}

@@ -80,7 +80,7 @@ func (o *WholeOptions) prepare(models []*weights.Model) error {
 			tokens int
 		}{{"decode step", o.Context}, {"prefill", o.Prompt}} {
 			if s.tokens > d.Limit {
-				return fmt.Errorf("%s: a %s of sequences of %d tokens: the model takes at most %d: measure shorter ones", m.Dir, s.name, s.tokens, d.Limit)
+				return fmt.Errorf("%s: a %s of sequences of %d tokens: the model takes at most %d: measure shorter sequences", m.Dir, s.name, s.tokens, d.Limit)
 			}
 		}
 	}

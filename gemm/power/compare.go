@@ -44,7 +44,7 @@ func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, er
 	r.inspect(m.card, m.opt.Self)
 	r.Window = m.length().Seconds()
 	if asked, least := m.opt.Window.Round(time.Millisecond), m.length().Round(time.Millisecond); least > asked {
-		r.Warn("windows last %v instead of %v: five steps of the energy counter", least, asked)
+		r.Warn("windows last %v instead of %v, because a window needs five steps of the energy counter", least, asked)
 	}
 	return m.blocks(ctx, loads, r)
 }

@@ -233,7 +233,7 @@ var broken = map[string]struct {
 		fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno")
 		c.Read(make([]byte, 1)) // closes once the connection is used again
 	}, "status 400 Bad Request: no"},
-	"too short": {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "the server ends answers itself: ask for fewer output tokens"},
+	"too short": {events(token + "data: {\"choices\": [{\"text\": \"\", \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n"), "the server ends answers early: ask for fewer output tokens"},
 	"too long":  {func(w http.ResponseWriter, r *http.Request) { endless(w, r, token) }, "the server sends more than the "},
 	"no text":   {events("data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 32}}\n\ndata: [DONE]\n\n"), "the answer has no text"},
 	"never ends": {func(w http.ResponseWriter, r *http.Request) {

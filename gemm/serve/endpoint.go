@@ -151,7 +151,7 @@ func (a *answer) complaint(want int) error {
 	case len(a.arrivals) == 0:
 		return errors.New("the answer has no text")
 	case have < want && a.finish == "stop":
-		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason \"stop\"): the server ends answers itself: ask for fewer output tokens, or give prompts with long answers", have, want)
+		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason \"stop\"): the server ends answers early: ask for fewer output tokens, or give prompts with long answers", have, want)
 	case have != want:
 		return fmt.Errorf("an answer has %d tokens instead of %d (finish_reason %s)", have, want, quoted([]byte(a.finish)))
 	}
@@ -167,7 +167,7 @@ type StatusError struct {
 func (e StatusError) Error() string {
 	text := fmt.Sprintf("status %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
 	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
-		text += ": servers that require an API key are not supported: start it without one"
+		text += ": servers that require an API key are not supported: start the server without a key"
 	}
 	return text
 }

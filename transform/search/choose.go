@@ -109,7 +109,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	case len(explicit) > 0:
 		out.Missed = fmt.Sprintf("%v would lower the output SNR below %g dB", explicit, *l.Budget.MinSNR)
 	case best == nil && l.Base().Referenced():
-		out.Missed = fmt.Sprintf("no choice of codes has an output SNR of %g dB against the reference", *l.Budget.MinSNR)
+		out.Missed = fmt.Sprintf("no choice of codes reaches an output SNR of %g dB against the reference", *l.Budget.MinSNR)
 	}
 	out.After = &after
 	if l.Base().Referenced() {

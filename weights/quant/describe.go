@@ -71,13 +71,13 @@ type survey struct {
 // mostProblems is the largest number of problems that an error lists.
 const mostProblems = 8
 
-// problem is what is wrong with a tensor, and with others in the same way.
+// problem is an error of a tensor, and the number of other tensors with the same error.
 type problem struct {
 	tensor, text string
 	others       int
 }
 
-// particulars are the names and numbers in a problem's text.
+// particulars matches the names and numbers in a problem's text. Problems that differ only there are the same.
 var particulars = regexp.MustCompile(`"[^"]*"|[0-9]+`)
 
 // failf notes a problem of a tensor.
@@ -95,7 +95,7 @@ func (s *survey) failf(tensor, format string, args ...any) {
 	s.problems = append(s.problems, problem{tensor, text, 0})
 }
 
-// err joins the problems; nil if there are none.
+// err returns the problems as one error; nil if there are none.
 func (s *survey) err() error {
 	var list []error
 	for i, p := range s.problems {
@@ -104,7 +104,7 @@ func (s *survey) err() error {
 			break
 		}
 		if p.others > 0 {
-			p.text += fmt.Sprintf("; likewise %d other tensors", p.others)
+			p.text += fmt.Sprintf("; %d other tensors have the same problem", p.others)
 		}
 		list = append(list, &weights.FormatError{File: s.tensors[p.tensor].File, Tensor: p.tensor, Offset: -1, Msg: p.text})
 	}

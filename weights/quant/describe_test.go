@@ -225,7 +225,7 @@ func TestContradictions(t *testing.T) {
 		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 3, "type": "int", "strategy": "group", "group_size": 32}`)}, []string{"weight_packed", "codes of 3 bits do not divide", "weights.num_bits says so"}},
 		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 4, "group_size": 48}`}, []string{"qweight", "groups of 48 do not divide", "quantization_config.group_size is 48"}},
 		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 4, "group_size": 32}`}, []string{"scales", "quantization_config.group_size is 32"}},
-		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 8, "group_size": 64}`}, []string{"qweight", "zero points of 4 bits", "quantization_config.bits is 8; likewise 13 other tensors"}},
+		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 8, "group_size": 64}`}, []string{"qweight", "zero points of 4 bits", "quantization_config.bits is 8; 13 other tensors have the same problem"}},
 		{"gptq", testmodel.With{Config: `{"quant_method": "gptq", "bits": 3, "group_size": 64}`}, []string{"qweight", "zero points of 4 bits", "quantization_config.bits is 3"}},
 		{"pack-quantized", testmodel.With{Config: compressedWith("pack-quantized", `{"num_bits": 8, "type": "int", "strategy": "group", "group_size": 32}`)}, []string{"weight_packed", "holds codes of 4 bits", `"model.layers.0.self_attn.q_proj.weight_shape"`, "weights.num_bits is 8"}},
 		{"pack-quantized asymmetric", testmodel.With{Change: without("weight_zero_point")}, []string{down + `weight_packed"`, `no tensor "model.layers.1.mlp.down_proj.weight_zero_point"`, "weights.symmetric is false"}},
