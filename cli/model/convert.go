@@ -46,7 +46,7 @@ scales, and with tokens also compensate. docs/quantised.md describes the formats
    lowtoggle convert MODEL OUT --recipe exact            exact changes only
    lowtoggle convert MODEL OUT --min-snr 25              another budget
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1%
-                                                         largest saving within 0.1 % of perplexity
+                                                         largest saving at +0.1 % perplexity
    lowtoggle convert MODEL OUT --tokens FILE --max-loss 0.1% --device 0
                                                          the same search on a GPU
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
