@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +50,7 @@ func parseIndex(js []byte) (weightMap map[string]string, err error) {
 	if len(weightMap) == 0 {
 		return nil, &FormatError{Offset: -1, Msg: `has no tensors in "weight_map"`}
 	}
-	for _, tensor := range sortedKeys(weightMap) {
+	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
 		if shard := weightMap[tensor]; !isFileName(shard) {
 			return nil, &FormatError{Tensor: tensor, Offset: -1, Msg: fmt.Sprintf("shard %q is not a file in this folder", shard)}
 		}
@@ -87,19 +88,10 @@ func checkIndex(path string, weightMap map[string]string, shards []*File) error 
 	for _, s := range shards {
 		held[filepath.Base(s.Path)] = s
 	}
-	for _, tensor := range sortedKeys(weightMap) {
+	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
 		if _, ok := held[weightMap[tensor]].Tensor(tensor); !ok {
 			return &FormatError{File: path, Tensor: tensor, Offset: -1, Msg: "is not in " + weightMap[tensor]}
 		}
 	}
 	return nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

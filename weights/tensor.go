@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Info is one entry of a safetensors header.
@@ -73,4 +74,15 @@ func byteLen(d DType, shape []int) (int64, error) {
 		return 0, fmt.Errorf("%s%v takes %d bits, which do not fill whole bytes", d, shape, bits)
 	}
 	return bits / 8, nil
+}
+
+// Outline is what a tensor's name has in common with the names of the same tensor in other layers: every number becomes "N".
+func Outline(name string) string {
+	words := strings.Split(name, ".")
+	for i, w := range words {
+		if w != "" && strings.Trim(w, "0123456789") == "" {
+			words[i] = "N"
+		}
+	}
+	return strings.Join(words, ".")
 }

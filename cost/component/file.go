@@ -85,31 +85,21 @@ func builtIn(card string) (*Model, error) {
 }
 
 // Refit reads a file and fits its readings again, whatever coefficients the file has.
-func Refit(name string) (*Model, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := decode(data)
-	if err == nil {
-		err = m.Fit()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return m, nil
-}
+func Refit(name string) (*Model, error) { return read(name, (*Model).Fit) }
 
 // Read reads a file that [Model.Write] has written. If its measurement was interrupted, the model has readings and
 // cannot split anything yet.
-func Read(name string) (*Model, error) {
+func Read(name string) (*Model, error) { return read(name, (*Model).ready) }
+
+// read reads a file and makes the model complete.
+func read(name string, complete func(*Model) error) (*Model, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
 	m, err := decode(data)
 	if err == nil {
-		err = m.ready()
+		err = complete(m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

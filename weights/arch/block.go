@@ -173,7 +173,7 @@ func (l *Layout) BlockedIndices() (list []Blocked) {
 		if x.Blocked == "" {
 			continue
 		}
-		reason := outline(x.Blocked)
+		reason := weights.Outline(x.Blocked)
 		i, seen := place[reason]
 		if !seen {
 			i = len(list)

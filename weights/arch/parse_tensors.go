@@ -3,6 +3,8 @@ package arch
 import (
 	"fmt"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 func (c *compiler) readTensors() {
@@ -210,7 +212,7 @@ func (c *compiler) checkOverlaps() {
 	for _, prefix := range c.family.prefixes {
 		seen := map[string][]int{}
 		for i, t := range c.family.tensors {
-			o := outline(t.pattern.name(prefix, make([]int, len(c.loops))))
+			o := weights.Outline(t.pattern.name(prefix, make([]int, len(c.loops))))
 			for _, j := range seen[o] {
 				other := c.family.tensors[j]
 				if other.Name != t.Name && overlap(t.pattern.words(prefix), other.pattern.words(prefix)) {

@@ -175,15 +175,3 @@ func (p pattern) kind(first prefix) string {
 	}
 	return strings.Join(words, ".")
 }
-
-// outline is what a name has in common with the names of the same tensor in other layers: every
-// number becomes "#".
-func outline(name string) string {
-	words := strings.Split(name, ".")
-	for i, w := range words {
-		if w != "" && strings.Trim(w, "0123456789") == "" {
-			words[i] = "#"
-		}
-	}
-	return strings.Join(words, ".")
-}

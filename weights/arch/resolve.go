@@ -156,12 +156,12 @@ func (r *resolver) choosePrefix() {
 		patterns := map[string][]*tensor{}
 		zeros := make([]int, len(r.model.size))
 		for _, t := range r.model.tensors {
-			o := outline(t.pattern.name(prefix, zeros))
+			o := weights.Outline(t.pattern.name(prefix, zeros))
 			patterns[o] = append(patterns[o], t)
 		}
 		known := 0
 		for name := range r.names {
-			if patterns[outline(name)] != nil {
+			if patterns[weights.Outline(name)] != nil {
 				known++
 			}
 		}
@@ -203,7 +203,7 @@ func (r *resolver) find(t *tensor, info *weights.Info, coord []int, quantised *q
 // lookup finds the tensor of the family that has a name; nil where there is none, after noting a
 // layer that should not be there.
 func (r *resolver) lookup(name string) (*tensor, []int) {
-	for _, t := range r.patterns[outline(name)] {
+	for _, t := range r.patterns[weights.Outline(name)] {
 		coord := make([]int, len(r.model.size))
 		if !t.pattern.match(r.prefix, name, coord) {
 			continue

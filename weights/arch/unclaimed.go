@@ -3,6 +3,8 @@ package arch
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // UnclaimedGroup is one or several tensors of a checkpoint that the family does not know.
@@ -63,11 +65,6 @@ func beginning(known map[string]bool, name string) string {
 // numbered writes N for the numbers within a name, so that layers count together. A number at its
 // end stays: it marks a layer that the family does not have.
 func numbered(name string) string {
-	words := strings.Split(name, ".")
-	for i, w := range words[:len(words)-1] {
-		if w != "" && strings.Trim(w, "0123456789") == "" {
-			words[i] = "N"
-		}
-	}
-	return strings.Join(words, ".")
+	end := strings.LastIndex(name, ".") + 1
+	return weights.Outline(name[:end]) + name[end:]
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -275,7 +276,7 @@ func (r *reader) compressed() {
 		}
 	}
 	groups := r.object("config_groups")
-	for _, name := range sortedKeys(groups) {
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		g, ok := groups[name].(map[string]any)
 		if !ok {
 			r.fail("config_groups."+name, groups[name], "an object")
@@ -633,13 +634,4 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 		return list, err
 	}
 	return t, nil
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

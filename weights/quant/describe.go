@@ -422,11 +422,11 @@ func (s *survey) takeUnlisted() {
 	}
 	kinds := map[string]bool{}
 	for _, w := range s.d.Weights {
-		kinds[numbered(w.Name)] = true
+		kinds[weights.Outline(w.Name)] = true
 	}
 	for _, name := range s.order {
 		t := s.tensors[name]
-		if s.d.Holds(name) || last(name) != "weight" || !isFloat(t.DType) || len(t.Shape) < 2 || !kinds[numbered(name)] || s.config.mentions(parent(name)) {
+		if s.d.Holds(name) || last(name) != "weight" || !isFloat(t.DType) || len(t.Shape) < 2 || !kinds[weights.Outline(name)] || s.config.mentions(parent(name)) {
 			continue
 		}
 		w := &Quantised{Name: name, Format: Format{Codes: "unquantised, but not listed in " + s.config.at(s.config.ignoring)}, Shape: t.Shape}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // Description says how a checkpoint is quantised: which weights are stored as codes, in which format, and
@@ -218,7 +220,7 @@ func (d *Description) CopiedBut(changed map[string]bool) []Copied {
 		}
 		g.Tensors++
 		g.Bytes += s.Size()
-		if name := numbered(s.Name); !slices.Contains(g.Names, name) {
+		if name := weights.Outline(s.Name); !slices.Contains(g.Names, name) {
 			g.Names = append(g.Names, name)
 		}
 	}
@@ -236,17 +238,6 @@ func (d *Description) CopiedBut(changed map[string]bool) []Copied {
 // rank orders roles as the constants do.
 func (r Role) rank() int {
 	return slices.Index([]Role{Codes, Scales, GlobalScale, ZeroPoints, GroupIndex, Shape, ActivationScale, Values, Other}, r)
-}
-
-// numbered replaces the numbers in a name by N.
-func numbered(name string) string {
-	words := strings.Split(name, ".")
-	for i, w := range words {
-		if w != "" && strings.Trim(w, "0123456789") == "" {
-			words[i] = "N"
-		}
-	}
-	return strings.Join(words, ".")
 }
 
 // add adds a tensor of a weight, or of none if w is nil.
