@@ -155,7 +155,7 @@ func (t Table) Moves(p *plan.Plan) bool {
 	})
 }
 
-// FeedsBack reports whether a plan has errors handed on to columns that are chosen later.
+// FeedsBack reports whether later columns absorb rounding errors in a plan (as in GPTQ).
 func (t Table) FeedsBack(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
 		p, ok := t.Lookup(s.Pass)
@@ -176,7 +176,7 @@ func (t Table) check(p *plan.Plan) error {
 			return fmt.Errorf("%w: step %d: %s acts on a tensor, and names none", plan.ErrInvalid, i, s.Pass)
 		}
 	}
-	if p.DropIn != t.dropIn(p) && p.Request.Format == "" { // a new format was once called drop-in
+	if p.DropIn != t.dropIn(p) && p.Request.Format == "" { // older versions called a new format drop-in
 		return fmt.Errorf("%w: it says \"drop_in\": %v, and its steps say the opposite", plan.ErrInvalid, p.DropIn)
 	}
 	return nil

@@ -98,7 +98,7 @@ func FormatPasses(f quantise.Format, tokens bool) string {
 	return strings.Join(names, ",")
 }
 
-// coarsest is the least output SNR in dB that a recipe allows.
+// coarsest is the lowest output SNR in dB that a recipe allows.
 const coarsest = 20
 
 // LowSNR returns the output SNR in dB below which a layer's accuracy is worth a warning. That is the least that a recipe

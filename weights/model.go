@@ -30,7 +30,7 @@ type Model struct {
 	Adapter *File
 	// AdapterConfig is adapter_config.json as it stands, nil where there is none.
 	AdapterConfig []byte
-	// Config is config.json as it stands, nil where there is none; of a single file the one beside it.
+	// Config holds the bytes of config.json; nil if there is none. For a single file it is the config.json beside the file.
 	Config []byte
 	// Others are the remaining files as slash-separated paths relative to Dir, sorted; config.json
 	// and the index are among them. Of a model given as a single file they are the configs beside it.
@@ -69,7 +69,7 @@ func Open(path string) (*Model, error) {
 	return m, nil
 }
 
-// configsBeside reads the config.json that lies beside a single file, and lists the configs, unless an index says that the
+// configsBeside reads the config.json beside a single file, and lists the configs, unless an index says that the
 // file is but one of several.
 func (m *Model) configsBeside() (err error) {
 	if _, err := os.Stat(filepath.Join(m.Dir, IndexName)); err == nil {

@@ -17,7 +17,7 @@ type Writer struct {
 	f       *os.File
 	want    int64
 	written int64
-	direct  bool // blocks are gathered and written beside
+	direct  bool // blocks are gathered here and written by another goroutine
 	blocks       // only while direct
 }
 
@@ -26,15 +26,15 @@ const (
 	directFrom = 64 << 20
 	// directBuffer is how much goes to the disk at a time.
 	directBuffer = 4 << 20
-	// directBuffers are one that is filled and others that are being written.
+	// directBuffers is the number of buffers: one is filled while the others are written.
 	directBuffers = 3
 	// directAlign is what such writes align to, in memory and in the file.
 	directAlign = 4096
 )
 
-// blocks are data on their way to the disk.
+// blocks gathers data into whole blocks for direct writes.
 type blocks struct {
-	buf    []byte      // gathered data that is not written yet
+	buf    []byte      // gathered data, not written yet
 	at     int64       // its place in the file, a multiple of directAlign
 	free   chan []byte // empty buffers
 	failed chan error  // the first error of a write
@@ -57,7 +57,7 @@ func Create(path string, head []byte, dataLen int64) (*Writer, error) {
 		w.direct = true
 		w.blocks = blocks{buf: alignedBuffer(directBuffer), free: make(chan []byte, directBuffers), failed: make(chan error, 1)}
 		for range directBuffers - 1 {
-			w.free <- nil // made when it is needed
+			w.free <- nil // allocated on first use
 		}
 	}
 	if err == nil {
@@ -99,7 +99,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return total - len(p) + n, err
 }
 
-// flush starts to write the full buffer and takes another one. It returns the error of an earlier write.
+// flush starts writing the full buffer and continues with another one. It returns the error of an earlier write.
 func (w *Writer) flush() error {
 	next := <-w.free
 	select {
@@ -126,7 +126,7 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// writeBlocks writes whole blocks. Where the file system refuses direct writes after all, it goes on with ordinary ones.
+// writeBlocks writes whole blocks. If the file system refuses direct writes, it continues with ordinary ones.
 func (w *Writer) writeBlocks(b []byte, at int64) error {
 	n, err := w.f.WriteAt(b, at)
 	if n > 0 || !errors.Is(err, syscall.EINVAL) {
@@ -139,7 +139,7 @@ func (w *Writer) writeBlocks(b []byte, at int64) error {
 	return err
 }
 
-// finish waits for all writes, and writes what is gathered.
+// finish waits for all writes, and writes the rest of the gathered data.
 func (w *Writer) finish() error {
 	for range directBuffers - 1 {
 		<-w.free

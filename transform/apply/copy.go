@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// copyOthers copies all other files of the model's folder, with their permissions; for a single file, the configs beside it.
+// copyOthers copies all other files of the model's folder, with their permissions. For a single file it copies its configs.
 // The manifest of an earlier conversion is not copied, because the new manifest contains it.
 func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	if !c.Model.Single {

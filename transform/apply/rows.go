@@ -8,10 +8,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// mostRows bounds the bytes of rows that share scales, and that one worker computes.
+// mostRows is the largest number of bytes of rows that one worker computes at a time.
 const mostRows = inFlight / 4
 
-// rowsOf is how many rows of codes a worker computes at a time; 0 where the codes of all rows are chosen together.
+// rowsOf returns the number of rows of codes that a worker computes at a time; 0 if the codes of all rows are chosen together.
 func rowsOf(p *program.Program, place quant.Place) int {
 	unit := p.RowUnit()
 	if unit == 0 {
@@ -24,11 +24,11 @@ func rowsOf(p *program.Program, place quant.Place) int {
 	return max(1, chunkBytes/(unit*size)) * unit
 }
 
-// codedRows are the rows of a weight in the pieces in which workers compute them. Whoever first needs a piece, for its scales or
+// codedRows are the rows of a weight, divided into the pieces that workers compute. The first use of a piece, for its scales or
 // for its codes, chooses the scales.
 type codedRows struct {
 	pieces []*codedPiece
-	kept   int // about how many bytes are kept until both are written
+	kept   int // approximate bytes that are kept until codes and scales are written
 }
 
 type codedPiece struct {
@@ -36,13 +36,13 @@ type codedPiece struct {
 	choose        func() *program.CodedRows
 }
 
-// About how many bytes are kept: of a piece, and of each scale.
+// Approximate bytes that are kept for a piece, and for each scale.
 const (
 	pieceBytes = 1024
 	scaleBytes = 10
 )
 
-// cutRows divides a weight's rows into pieces of so many rows.
+// cutRows divides a weight's rows into pieces of the given number of rows.
 func cutRows(p *program.Program, rows int) *codedRows {
 	q := p.Source.Quantised
 	unit, perExpert := p.RowUnit(), p.Rows/max(1, q.Experts())
@@ -61,7 +61,7 @@ func cutRows(p *program.Program, rows int) *codedRows {
 	return c
 }
 
-// sendRows sends one tensor, codes or scales, of a weight whose rows are chosen by themselves. If the shard holds both, the
+// sendRows sends one tensor, codes or scales, of a weight whose rows share no scales. If the shard holds both tensors, the
 // scales are chosen once.
 func (w *shardWriter) sendRows(p *program.Program, place quant.Place, rows int, send func(*chunk) error) error {
 	q := place.Weight.Quantised
@@ -88,7 +88,7 @@ func (w *shardWriter) sendRows(p *program.Program, place quant.Place, rows int, 
 	return nil
 }
 
-// scalesOf is the tensor of a weight's scales.
+// scalesOf returns the tensor of a weight's scales.
 func scalesOf(q *quant.Quantised) quant.Stored {
 	return q.Tensors[slices.IndexFunc(q.Tensors, func(t quant.Stored) bool { return t.Role == quant.Scales })]
 }

@@ -48,9 +48,9 @@ type shardWriter struct {
 	extras   []extra
 	workers  int
 	done     func(bytes int64)
-	small    map[quant.Place][]byte       // tensors whose codes are written, and which follow them
-	rows     map[*quant.Weight]*codedRows // of which one tensor is sent, and the other one follows
-	kept     int                          // bytes of small and rows, about
+	small    map[quant.Place][]byte       // tensors that are written after their codes
+	rows     map[*quant.Weight]*codedRows // one tensor is sent, the other one follows
+	kept     int                          // approximate bytes of small and rows
 	at       map[quant.Place]int          // of places; nil until it is needed
 }
 
@@ -279,7 +279,7 @@ func (w *shardWriter) cut(ctx context.Context, buffers *buffers, work, ordered c
 	return nil
 }
 
-// mostKept bounds what waits for its turn and could be computed again.
+// mostKept is the largest number of bytes kept for tensors that follow. More than that is computed again.
 const mostKept = 16 << 20
 
 // follows reports whether n bytes of scales that follow their weight's codes in the shard may wait for their turn.
@@ -387,12 +387,12 @@ func (w *shardWriter) cutProgram(p *program.Program, place quant.Place, send fun
 	return nil
 }
 
-// copied is a chunk of bytes that do not change. They are copied, so that a read fault of the mapped source is an error here.
+// copied returns a chunk of unchanged bytes. They are copied, so that a read fault of the mapped source is an error here.
 func copied(raw []byte) *chunk {
 	return newChunk(len(raw), func(out []byte) ([]byte, error) { return out[:copy(out, raw)], nil })
 }
 
-// computed is a chunk of rows [first, first+rows) of a program's result, as one part of its weight stores them.
+// computed returns a chunk with rows [first, first+rows) of a program's result, as one part of its weight stores them.
 func computed(p *program.Program, part, first, rows int) *chunk {
 	return newChunk(rows*p.RowBytes(), func(out []byte) ([]byte, error) {
 		p.Run(out, first, rows)

@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// sums hashes the data sections of a shard and of its result side by side.
+// sums hashes the data sections of a shard and of its result at the same time.
 type sums struct {
 	*digest.Pair
 	path  string // of the shard
@@ -15,7 +15,7 @@ type sums struct {
 	size  int64 // of the result
 }
 
-// hash hashes what is written, as it comes, and as large a part of the shard.
+// hash hashes the bytes as they are written, and equally many bytes of the shard.
 func (s *sums) hash(ctx context.Context, written <-chan *chunk, buffers *buffers) error {
 	share, hashed, read := float64(len(s.shard))/float64(s.size), 0, 0
 	for c := range written {

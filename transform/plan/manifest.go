@@ -21,7 +21,7 @@ const ManifestVersion = 1
 // Manifest is the content of [ManifestName].
 type Manifest struct {
 	Version int `json:"manifest_version"`
-	// DropIn is the plan's.
+	// DropIn is [Plan.DropIn].
 	DropIn bool    `json:"drop_in"`
 	Shards []Shard `json:"shards"`
 	Plan   *Plan   `json:"plan"`

@@ -23,14 +23,14 @@ const Version = 2
 type Plan struct {
 	Version int    `json:"plan_version"`
 	Tool    string `json:"lowtoggle"`
-	// DropIn is false where a runtime must be changed to use the result, or must support another format than the source's.
+	// DropIn is false if a runtime must be changed to use the result, or must support another format than the source's.
 	DropIn bool  `json:"drop_in"`
 	Model  Model `json:"model"`
 	// Request is what was asked for.
 	Request Request `json:"request"`
 	// Quantised are the tensors of quantised weights, which are copied byte for byte.
 	Quantised []quant.Copied `json:"quantised,omitempty"`
-	// Kernels are those that predictions of a model with quantised layers assume; see [cost.AssumedKernels].
+	// Kernels are the kernels that predictions assume for a model with quantised layers; see [cost.AssumedKernels].
 	Kernels []string `json:"kernels,omitempty"`
 	// Search is what the search for a budget of loss did; nil without one.
 	Search *Search `json:"found,omitempty"`
@@ -82,7 +82,7 @@ type Prediction struct {
 	// SNR is the output SNR in decibels under the plan, exact; absent where nothing is lost or where it
 	// was not computed because no budget was given.
 	SNR *float64 `json:"snr_db,omitempty"`
-	// SampleSNR is the output SNR in decibels of some of a quantised weight's rows, where no budget had all of them read.
+	// SampleSNR is the output SNR in decibels of a sample of a quantised weight's rows. Plans without a budget have it.
 	SampleSNR *float64 `json:"sample_snr_db,omitempty"`
 	// SourceSNR is the output SNR of the source itself against the reference, where there is one. SNR is against it, too.
 	SourceSNR *float64 `json:"source_snr_db,omitempty"`
@@ -98,7 +98,7 @@ type Prediction struct {
 	NonFinite int `json:"non_finite,omitempty"`
 }
 
-// LowestSNR is the lowest output SNR that is known of the tensor; nil where none is.
+// LowestSNR returns the lowest known output SNR of the tensor; nil if none is known.
 func (o *Prediction) LowestSNR() (lowest *float64) {
 	for _, snr := range []*float64{o.SNR, o.SampleSNR, o.InputSNR} {
 		if lowest == nil || snr != nil && *snr < *lowest {

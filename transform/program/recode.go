@@ -60,10 +60,10 @@ type recoder struct {
 	groups [][]int32 // columns of each group, where src.Group is set
 
 	*books
-	which []uint16 // the book under each scale
+	which []uint16 // the index of each scale's book
 }
 
-// books are the code books of one recoder, or of several that choose without prices.
+// books are the code books of one recoder, or of several that choose codes without an energy term.
 type books struct {
 	mu    sync.Mutex
 	list  []*rounding.CodeBook
@@ -338,7 +338,7 @@ func (c *recoder) translate(w *recodeWorker, first, last int) {
 	}
 }
 
-// translateGroups is translate where inputs name their groups.
+// translateGroups is translate for weights whose inputs have group indices.
 func (c *recoder) translateGroups(w *recodeWorker, first, last int) {
 	m := c.src
 	for n := first; n < last; n++ {
@@ -352,7 +352,7 @@ func (c *recoder) translateGroups(w *recodeWorker, first, last int) {
 	}
 }
 
-// blockOf is the part of the source's codes in rows [first, last) and in group g.
+// blockOf returns the source's codes in rows [first, last) and in group g.
 func (c *recoder) blockOf(first, last, g int) codebytes.Block {
 	m := c.src
 	from := g * m.Block[1]

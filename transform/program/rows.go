@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// RowUnit returns the number of rows that share scales, if their codes and scales can be computed and stored without those of
-// other rows; else 0.
+// RowUnit returns the number of rows that share scales. It returns 0 if their codes and scales cannot be computed and stored
+// independently of other rows.
 func (p *Program) RowUnit() int {
 	if p.coded == nil || !p.coded.alone() {
 		return 0
@@ -15,7 +15,7 @@ func (p *Program) RowUnit() int {
 	return p.Source.Quantised.RowUnit()
 }
 
-// CodedRows are rows of an expert's result with their scales. Codes are computed when they are asked for. Once either is stored,
+// CodedRows are rows of an expert's result with their scales. StoreCodes computes the codes. Once either is stored,
 // the source's codes are not kept: unpacked, they would take more memory than all else while the other tensor waits for its turn.
 type CodedRows struct {
 	program   *Program
@@ -32,7 +32,7 @@ func (p *Program) CodedRows(expert, first, n int) *CodedRows {
 	return &CodedRows{program: p, recoder: p.rowsRecoder(expert, first, n), expert: expert, n: n, first: first}
 }
 
-// StoreScales writes the scales as they are stored.
+// StoreScales writes the scales in the layout of their tensor.
 func (r *CodedRows) StoreScales(dst []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 )
 
-// squares adds up the squares of FP8 codes without counting the codes. The sums are those of [recodeWorker.sample]: all
-// partial sums are exact.
+// squares adds up the squares of FP8 codes without counting the codes. All partial sums are exact, so the sums equal those of
+// [recodeWorker.sample].
 type squares struct {
 	table *codebytes.Table // squares in units of that of the smallest code; the highest byte is 1 where there is none
 	unit  float64          // the square of the smallest code
@@ -39,8 +39,8 @@ func newSquares(values []float32) *squares {
 	return &squares{codebytes.NewTable(&numbers), smallest * smallest, int(exact / largest)}
 }
 
-// addSquares adds the squares of the codes of rows [first, last) and of group g. ok is false where [recodeWorker.sample] must
-// look at each of them.
+// addSquares adds the squares of the codes in rows [first, last) and group g. ok is false if [recodeWorker.sample] must count
+// the codes instead.
 func (w *recodeWorker) addSquares(first, last, g int) (ok bool) {
 	if w.squareTable == nil {
 		w.squareTable = newSquares(w.src.Book.Values)

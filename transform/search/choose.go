@@ -122,8 +122,8 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 	return steps, out, nil
 }
 
-// sampledSNR sets the output SNR of what was decided for a quantised layer without a budget: of the whole layer on held-out
-// inputs, or of the sample's rows for inputs of unit variance.
+// sampledSNR sets the output SNR of a quantised layer that was decided without a budget. With held-out inputs it is the SNR of
+// the whole layer; otherwise that of the sample's rows, for inputs of unit variance.
 func sampledSNR(ctx context.Context, sample *pass.Sample, decided *program.Program, out *plan.Prediction) error {
 	loss, err := sample.Loss(ctx, decided)
 	if decided.LossOfWhole() {

@@ -23,7 +23,7 @@ type claims struct {
 	flip   map[string][]bool
 	exp    map[string][]int
 	steps  map[string][]claimed // by tensor
-	snr    map[string]float64   // in dB, the least that the plan's predictions allow, by tensor
+	snr    map[string]float64   // lowest output SNR in dB that the plan's predictions allow, by tensor
 
 	missed map[string]bool // tensors that did not keep the budget, as the plan says
 
@@ -33,7 +33,7 @@ type claims struct {
 	made      *quant.Description // of the output, where the plan stores weights in another format; else nil
 }
 
-// sampled is by how many dB a weight's output SNR may be below that of the rows that were sampled for its plan.
+// sampled is the allowed difference in dB between the output SNR of a weight and that of the rows sampled for its plan.
 const sampled = 1
 
 // fewChanges is an output SNR in dB above which so few values changed that the rows of a sample say little about the others.
@@ -99,7 +99,7 @@ func newClaims(src *weights.Model, layout *arch.Layout, q, made *quant.Descripti
 			c.snr[o.Tensor] = min(*o.SampleSNR-sampled, fewChanges)
 		}
 	}
-	if c.needsRuntime() == p.DropIn && p.Request.Format == "" { // a new format was once called drop-in
+	if c.needsRuntime() == p.DropIn && p.Request.Format == "" { // older versions called a new format drop-in
 		return nil, fmt.Errorf("it says \"drop_in\": %v, and its steps say the opposite", p.DropIn)
 	}
 	return c, c.wholeFolds()

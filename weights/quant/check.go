@@ -198,7 +198,7 @@ func (s *survey) checkGrained(w *Quantised, codes string) {
 	}
 }
 
-// needZeros reports a weight of integers without the zero points that the config asks for.
+// needZeros reports an error for an integer weight without the zero points that the config requires.
 func (s *survey) needZeros(w *Quantised, g *scheme) {
 	if _, ok := w.part(ZeroPoints); !ok && g.zerosIn != "" && strings.HasPrefix(g.codes, "int") {
 		s.failf(w.Tensors[0].Name, "holds codes without zero points: there is no tensor %q in any shard, but %s is false", w.Name+"_zero_point", s.config.at(s.fieldOf(g, g.zerosIn)))

@@ -71,8 +71,8 @@ type scheme struct {
 	blockIn   string
 	bitsIn    string
 	perIn     string
-	zerosIn   string // the field that says that there are zero points; empty if none does
-	overruled bool   // other fields of the config say otherwise for some modules
+	zerosIn   string // the field that announces zero points; empty if none does
+	overruled bool   // other fields of the config differ from it for some modules
 }
 
 // at names a field for a message.

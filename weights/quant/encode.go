@@ -45,8 +45,8 @@ func (w *Quantised) Encode(m *Matrix, expert int, store func(part int, at int64,
 	return nil
 }
 
-// RowUnit returns the number of outputs that share scales, where the tensors have rows for outputs that share no bytes with
-// others. Such rows can be encoded alone; see [Quantised.EncodeRows]. It returns 0 for other layouts.
+// RowUnit returns the number of outputs that share scales, if their rows in the tensors share no bytes with other outputs. Such
+// rows can be encoded alone; see [Quantised.EncodeRows]. It returns 0 for other layouts.
 func (w *Quantised) RowUnit() int {
 	st, err := w.storage()
 	if err != nil || w.Make != nil || st.codes == alongColumn || st.codes == inAWQ || st.scales.shared || st.scales.transposed {
@@ -61,8 +61,8 @@ func (w *Quantised) RowSizes() (codes, scales int) {
 	return st.rowBytes(), st.columns * st.book.ScaleType.Bits() / 8
 }
 
-// EncodeRows encodes rows from first on, a multiple of RowUnit: a matrix as Rows gave it, with other codes and scales. It writes
-// bytes of the tensor of codes to codes, and those of the tensor of scales to scales; nil: they are not asked for.
+// EncodeRows encodes a matrix that Rows returned, with new codes and scales. first is its first row, a multiple of RowUnit. The
+// bytes of the codes' tensor go to codes, those of the scales' tensor to scales. A nil slice is not written.
 func (w *Quantised) EncodeRows(m *Matrix, expert, first int, codes, scales []byte) error {
 	st, err := w.storage()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 // groupSizes are those that are tried where none was given, the format's own first.
 var groupSizes = []int{128, 64, 32, 16}
 
-// Fit leaves out the weights that a format cannot hold, because groups do not divide their inputs or words their outputs: they stay
-// as they are, and Left names them. If a group size can be chosen and was not, the format gets the one that holds most weights; of
-// several, the largest. tensors are those that TargetsOf got. It is an error if no weight is left, or if the format is one that
-// models are not converted to and a weight does not fit.
+// Fit leaves out the weights that a format cannot hold: groups do not divide their inputs, or words their outputs. These weights
+// stay unquantised, and Left names them. If no group size was given, Fit chooses the largest of those that hold most weights.
+// tensors are those that TargetsOf got. It is an error if no weight fits. It is also an error if one weight does not fit a
+// format that models are not converted to.
 func (t *Targets) Fit(f Format, tensors []weights.Info) (Format, error) {
 	best := t.left(f, tensors)
 	if f.free && !f.sized && f.Converts {
@@ -37,7 +37,7 @@ func (t *Targets) Fit(f Format, tensors []weights.Info) (Format, error) {
 	return f, nil
 }
 
-// left lists the weights that a format cannot hold.
+// left returns the weights that a format cannot hold.
 func (t *Targets) left(f Format, tensors []weights.Info) (names []string) {
 	for _, info := range tensors {
 		if !t.Weights[info.Name] {
@@ -50,7 +50,7 @@ func (t *Targets) left(f Format, tensors []weights.Info) (names []string) {
 	return names
 }
 
-// unfit is the error of a weight that a format cannot hold, with a group size that all weights fit, if there is one.
+// unfit returns the error of a weight that a format cannot hold. The error advises a group size that all weights fit, if there is one.
 func (t *Targets) unfit(f Format, name string, tensors []weights.Info) error {
 	i := slices.IndexFunc(tensors, func(info weights.Info) bool { return info.Name == name })
 	_, err := f.Tensors(name, tensors[i].Shape[0], tensors[i].Shape[1], tensors[i].DType)
@@ -67,7 +67,7 @@ func (t *Targets) unfit(f Format, name string, tensors []weights.Info) error {
 	return fmt.Errorf("%w: choose a format without groups, such as fp8 or int8", err)
 }
 
-// withGroup is the format with groups of a given size.
+// withGroup returns the format with groups of a given size.
 func (f Format) withGroup(size int) Format {
 	f.Block[1], f.sized = size, true
 	return f

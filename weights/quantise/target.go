@@ -20,7 +20,7 @@ type Target struct {
 	*weights.Model
 	Format      Format
 	Description *quant.Description
-	Left        []string // weights of linear layers that the format cannot hold, and that stay as they are
+	Left        []string // weights of linear layers that the format cannot hold; they stay unquantised
 }
 
 // NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes nearest to
