@@ -101,8 +101,8 @@ func FormatPasses(f quantise.Format, tokens bool) string {
 // coarsest is the lowest output SNR in dB that a recipe allows.
 const coarsest = 20
 
-// LowSNR returns the output SNR in dB below which a layer's accuracy is worth a warning. That is the least that a recipe
-// allows. If the source itself has an SNR against a reference, it is at most 3 dB less than that.
+// LowSNR returns the output SNR in dB below which a layer gets a warning: the lowest that a recipe allows. source is the
+// source's own SNR against a reference, or nil. If it is low, the limit is 3 dB below it.
 func LowSNR(source *float64) float64 {
 	if source != nil {
 		return min(coarsest, *source-3)

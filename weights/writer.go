@@ -24,11 +24,11 @@ type Writer struct {
 const (
 	// directFrom is the size from which a file is written past the page cache.
 	directFrom = 64 << 20
-	// directBuffer is how much goes to the disk at a time.
+	// directBuffer is the number of bytes in one direct write.
 	directBuffer = 4 << 20
 	// directBuffers is the number of buffers: one is filled while the others are written.
 	directBuffers = 3
-	// directAlign is what such writes align to, in memory and in the file.
+	// directAlign is the alignment of direct writes, in memory and in the file.
 	directAlign = 4096
 )
 

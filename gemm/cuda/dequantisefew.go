@@ -19,10 +19,10 @@ const (
 	fewRing       = 2 // units of a strip in a warp's ring
 )
 
-// fewBlock is a block of dequantise_few. blocks is the number of them on a multiprocessor at once.
+// fewBlock is a block of dequantise_few. blocks is the number of blocks on a multiprocessor at once.
 type fewBlock struct{ strips, warps, blocks, cluster int }
 
-// few is the kernel of a product of at most fewTokens.
+// few returns the kernel for a product of at most fewTokens tokens.
 func (d *Device) few(p gemm.Problem, f format) dequantiser {
 	b := divideFew(p, f, d.info.SMs)
 	stage := fewInputBytes + b.strips*(unitBytes+f.groupBytes())
@@ -37,17 +37,17 @@ func (d *Device) few(p gemm.Problem, f format) dequantiser {
 	}
 }
 
-// divideFew divides a product of few tokens among blocks. The multiprocessor with most work decides the time. The numbers
-// are those of an H200: bench/results/h200/quantised/few.txt.
+// divideFew divides a product of few tokens among blocks. The multiprocessor with most work determines the time. The
+// constants were fitted to an H200: bench/results/h200/quantised/few.txt.
 func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	const (
 		inputs  = 0.5 // time of the tokens' inputs of a unit, in units of a strip
 		cluster = 50  // of a cluster's sum
-		wave    = 150 // of the begin and the end of a wave of blocks
+		wave    = 150 // of the start and the end of a wave of blocks
 	)
-	most := 14 // strips for which the registers hold the sums of a block that is alone on its multiprocessor
+	most := 14 // strips whose sums fit the registers if a multiprocessor has one block
 	if f.fp4 || f.zeros {
-		most = 8 // these take more instructions, and so more warps
+		most = 8 // these formats take more instructions and so more warps
 	}
 	least := 0.0
 	for _, b := range []fewBlock{{warps: 16, blocks: 1}, {warps: 8, blocks: 2}, {warps: 8, blocks: 1}} {
@@ -72,7 +72,7 @@ func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	return best
 }
 
-// fewExact reports whether dequantise_few computes codes with these scales exactly, which it multiplies by powers of two.
+// fewExact reports whether dequantise_few, which multiplies scales by powers of two, is exact with these scales.
 func fewExact(c *gemm.Codes) bool {
 	if c.FP4 {
 		return true

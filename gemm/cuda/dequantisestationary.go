@@ -13,7 +13,7 @@ var (
 	dequantiseStationarySource string
 )
 
-// stationary is the kernel of a product of any number of tokens with the weights as the A operand. Sizes are those of
+// stationary returns the kernel for any number of tokens with the weights as the A operand. Its sizes are those in
 // kernels/dequantisestationary.cu.
 func stationary(p gemm.Problem) dequantiser {
 	const tokens, outputs, stages = 256, 128, 6

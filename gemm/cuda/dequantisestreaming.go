@@ -9,7 +9,7 @@ import (
 //go:embed kernels/dequantisestreaming.cu
 var dequantiseStreamingSource string
 
-// streaming is the kernel of a product of any number of tokens with the weights as the B operand. Sizes are those of
+// streaming returns the kernel for any number of tokens with the weights as the B operand. Its sizes are those in
 // kernels/dequantisestreaming.cu.
 func streaming(p gemm.Problem) dequantiser {
 	const tokens, outputs, stages = 128, 256, 4

@@ -8,18 +8,18 @@ import (
 // workspaceBytes is the memory that a kernel may use for partial results: PyTorch's value for Hopper.
 const workspaceBytes = 32 << 20
 
-// candidates is the number of algorithms requested of the heuristic. The first allowed one is used.
+// candidates is the number of algorithms requested from the heuristic. The first allowed one is used.
 const candidates = 8
 
-// description is a product D = A·B as cuBLASLt is told of it. Its matrices are column-major. All methods but destroy must
-// be called on the device's thread.
+// description describes a product D = A·B to cuBLASLt. Its matrices are column-major. All methods except destroy must be
+// called on the device's thread.
 type description struct {
 	device              *Device
 	desc                uintptr
 	slotA, slotB, slotD uintptr // layouts
 }
 
-// create begins the description: the types of sums and of factors.
+// create starts the description with the types of sums and factors.
 func (d *description) create(compute, scale int32) error {
 	return d.device.api.checkLt("cublasLtMatmulDescCreate", d.device.api.cublasLtMatmulDescCreate(&d.desc, compute, scale))
 }
@@ -35,7 +35,7 @@ func (d *description) layout(slot *uintptr, element int32, rows, cols, stride in
 }
 
 // offers returns the heuristic's algorithms with an allowed implementation, the best first; there is at least one.
-// aligned is the number of bytes that addresses are a multiple of; 0: as much as any algorithm needs.
+// aligned is the alignment of all addresses in bytes; 0: enough for any algorithm.
 func (d *description) offers(implementation uint64, aligned int) (allowed []heuristic, err error) {
 	api := d.device.api
 	var pref uintptr
@@ -83,7 +83,7 @@ func (d *description) multiply(h *heuristic, alpha, beta *byte, a, b, to uint64)
 		&h.algo, on.workspace, workspaceBytes, on.stream))
 }
 
-// destroy frees the description, which is host memory of cuBLASLt. It is idempotent.
+// destroy frees the description, which is in host memory. It is idempotent.
 func (d *description) destroy() {
 	api := d.device.api
 	for _, layout := range []*uintptr{&d.slotA, &d.slotB, &d.slotD} {

@@ -12,7 +12,7 @@ var ErrNoGPU = errors.New("no usable NVIDIA GPU")
 // ErrOutOfMemory marks an allocation that exceeds the card's free memory.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
-// ErrNoKernel marks a size that is beyond the limits of the kernels on this card.
+// ErrNoKernel is the error for a size beyond the limits of the kernels on this card.
 var ErrNoKernel = errors.New("no kernel for this size")
 
 var errClosed = errors.New("the GPU was closed")

@@ -33,7 +33,7 @@ type Report struct {
 	Blocked []arch.Blocked `json:"blocked,omitempty"`
 	Adapter *Adapter       `json:"adapter,omitempty"`
 	Ceiling *Ceiling       `json:"ceiling,omitempty"`
-	// Kernels are those that predictions of a model with quantised layers assume; see [cost.AssumedKernels].
+	// Kernels are the kernels that predictions assume for a model with quantised layers; see [cost.AssumedKernels].
 	Kernels []string `json:"kernels,omitempty"`
 	// Coverage is the part of the model that the predictions cover; nil: all linear layers.
 	Coverage *predict.Coverage `json:"coverage,omitempty"`
@@ -100,7 +100,7 @@ type layerShape struct {
 	packed          bool         // see [cost.Multiplied]
 }
 
-// multiplied tells how such layers are multiplied.
+// multiplied returns how layers of this shape are multiplied.
 func (l *layerShape) multiplied() cost.Multiplied {
 	m := cost.Multiplied{Operand: l.dtype, Packed: l.packed}
 	if l.format != (quant.Format{}) {
@@ -150,7 +150,7 @@ func (t *Total) addLayer(e *cost.Estimate, elements int, layer layerShape) {
 	t.layers[layer] += elements
 }
 
-// shapes are those of all linear layers, in an order of their own.
+// shapes returns the shapes of all linear layers, sorted.
 func (t *Total) shapes() []layerShape {
 	return slices.SortedFunc(maps.Keys(t.layers), func(a, b layerShape) int {
 		return cmp.Or(cmp.Compare(a.dtype, b.dtype), cmp.Compare(a.outputs, b.outputs), cmp.Compare(a.inputs, b.inputs),

@@ -25,8 +25,8 @@ type Options struct {
 	// smaller than 32 MB on average, all are stacked equally, because kernel launches would otherwise
 	// dominate. Default: false.
 	Cold bool
-	// Slots is the number of places in the card's memory where all candidates are measured, one place a block. Every
-	// candidate has the same addresses then, and the ratios are free of their effects. Default 0: each candidate keeps
+	// Slots is the number of places in the card's memory where candidates are measured, one place per block. All
+	// candidates then have the same addresses, so addresses do not affect the ratios. Default 0: each candidate keeps
 	// its own memory.
 	Slots int
 	// Meter's Clock and Self are replaced by the machine's.

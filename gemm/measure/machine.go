@@ -41,7 +41,7 @@ type Batch interface {
 	Check(ctx context.Context) ([]gemm.Deviation, error)
 	// Replace replaces a product's operands; see [cuda.Batch.Replace].
 	Replace(ctx context.Context, product int, x, w gemm.Matrix) error
-	// Copy takes over the operands of another batch of the same machine; see [cuda.Batch.Copy].
+	// Copy overwrites the operands with those of another batch of the same machine; see [cuda.Batch.Copy].
 	Copy(from Batch) error
 	// Kernels are the products' kernels; empty if unknown.
 	Kernels() []cuda.Kernel

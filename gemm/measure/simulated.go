@@ -164,7 +164,7 @@ type simBatch struct {
 
 func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
 
-// Copy takes the other's power, but for the effect of the addresses.
+// Copy takes the other batch's power, without the effect of its addresses.
 func (b *simBatch) Copy(from Batch) error {
 	b.products = slices.Clone(from.(*simBatch).products)
 	k, err := b.draw(context.Background())

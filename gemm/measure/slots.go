@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// slots are places in the card's memory. Every candidate is copied to the current slot before it runs, so that all run at
-// the same addresses.
+// slots are places in the card's memory. Every candidate is copied to the current slot before it runs, so all candidates run
+// at the same addresses.
 type slots struct {
 	sources []Batch // the candidates
 	places  []Batch
@@ -31,7 +31,7 @@ func newSlots(ctx context.Context, m Machine, n int, products []cuda.Product, on
 	return s, nil
 }
 
-// add adds a candidate, and checks its results in every slot. Without slots it keeps its memory.
+// add adds a candidate and checks its results in every slot. Without slots the candidate keeps its own memory.
 func (s *slots) add(ctx context.Context, b Batch) (load power.Load, worst []gemm.Deviation, err error) {
 	if len(s.places) == 0 {
 		worst, err = b.Check(ctx)
@@ -62,7 +62,7 @@ func (s *slots) arrange(_ context.Context, slot int) error {
 
 func (s *slots) close() {
 	for _, b := range s.places {
-		_ = b.Close() // the machine's Close frees the memory in any case
+		_ = b.Close() // on an error the machine's Close frees the memory
 	}
 }
 

@@ -19,8 +19,8 @@ type Layer struct {
 	Name string
 	Kind string // the family's name for such layers, as in [arch.Layout.Kind]; empty for patterns
 	W    *Matrix
-	// Format is that of a quantised layer, whose W is the matrix that kernels multiply by, and of a pattern in the place of its
-	// codes; nil for all others.
+	// Format is the format of a quantised layer, or of a pattern that replaces its codes; nil for others. W is then the matrix
+	// that kernels multiply by.
 	Format *quant.Format
 }
 
@@ -152,7 +152,7 @@ func (s *Set) draw(ctx context.Context, src Source, like []Layer) ([]Layer, erro
 		}
 		all[i] = Layer{Name: l.Name, Kind: l.Kind, W: newDrawn(src, spec)}
 		if l.Format != nil && l.W.DType != weights.BF16 {
-			all[i].Format = l.Format // the pattern takes the place of the codes
+			all[i].Format = l.Format // the pattern replaces the codes
 		}
 	}
 	return all, nil

@@ -19,17 +19,17 @@ type Product struct {
 	Layer   string
 	Problem gemm.Problem
 	X, W    *Matrix
-	// Kernel describes the kernel that multiplies a quantised layer; empty for others. Assumed is that kernel, or empty for
-	// lowtoggle's own.
+	// Kernel describes the kernel that multiplies a quantised layer; empty for others. Assumed is this kernel's library, or
+	// empty for lowtoggle's own kernel.
 	Kernel  string
 	Assumed cost.Kernel
-	// Format is that of a quantised layer; nil for others.
+	// Format is the format of a quantised layer; nil for others.
 	Format *quant.Format
 	// Codes are the packed codes [N, K/2] of a layer whose four-bit codes a kernel dequantises, two in a byte; nil for others.
 	Codes *Matrix
 }
 
-// SameKernel reports whether two products are multiplied by the same kernel from codes of the same kind, or both are
+// SameKernel reports whether the same kernel multiplies two products with codes of the same kind, or both products are
 // unquantised.
 func (p Product) SameKernel(other Product) bool {
 	if p.Format == nil || other.Format == nil {

@@ -45,8 +45,8 @@ type Options struct {
 	// Kernel is assumed for quantised layers: it decides which operand their weights are. Default: the kernels that vLLM runs
 	// on Hopper.
 	Kernel cost.Kernel
-	// OnCard says that the products are for package cuda. Its dequantising kernels take weights of four bits as the operand
-	// that they are of Kernel, or with at most [gemm.FewTokens] as the A operand. Default: products are for predictions.
+	// OnCard is true for products for package cuda. Its dequantising kernels take four-bit weights as the same operand as
+	// Kernel does, and with at most [gemm.FewTokens] tokens as the A operand. Default: products are for predictions.
 	OnCard bool
 	// Family describes the models' architecture. Default: what the catalogue has for their config.json.
 	Family *arch.Family

@@ -14,13 +14,13 @@ const (
 	StoppedFailed    = "failed"
 )
 
-// Header is what the results of all comparisons have: of products, models and servers.
+// Header holds the fields that the results of all comparisons share: of products, models and servers.
 type Header struct {
 	GPU string `json:"gpu"` // the first card's name
 	// Resolvable is the smallest relative effect that this run resolves: the half width of the null
 	// comparison's interval, measured from 1. Absent if there is no interval.
 	Resolvable float64 `json:"smallest_effect,omitempty"`
-	// Valid is false if Invalid has reasons why the figures are not valid.
+	// Valid is false if the figures are not valid; Invalid then holds the reasons.
 	Valid    bool     `json:"valid"`
 	Invalid  []string `json:"invalid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -33,7 +33,7 @@ type Header struct {
 	Seconds   float64 `json:"compare_seconds"` // from the first block to the end of the last
 }
 
-// NewHeader returns the header of a result that is valid so far. A date of zero is left out.
+// NewHeader returns the header of a valid result. A zero date is left out.
 func NewHeader(gpu string, date time.Time, command string, seed uint64, precision float64) Header {
 	h := Header{GPU: gpu, Valid: true, Command: command, Seed: seed, Precision: precision}
 	if !date.IsZero() {

@@ -43,7 +43,7 @@ type SimOptions struct {
 	// DipRate is the number of dips of the clock per second, each to the share DipClock for DipTime.
 	DipRate, DipClock float64
 	DipTime           time.Duration
-	// Addresses is the share by which the power of a whole model or a batch changes from one place of the memory to the next.
+	// Addresses is the relative change of power when a whole model or a batch moves to the next place in memory.
 	Addresses float64
 	// FirstExecutions are the factors by which the first executions take longer on an idle card.
 	FirstExecutions []float64

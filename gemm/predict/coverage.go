@@ -11,7 +11,7 @@ import (
 
 // Coverage says which part of a model the predictions leave out: quantised weights whose values cannot be read.
 type Coverage struct {
-	// Share of the bytes of linear layers and of quantised weights that predictions cover.
+	// Share is the share of the bytes of linear layers and quantised weights that predictions cover, from 0 to 1.
 	Share float64 `json:"share_of_bytes"`
 	// Unread is the number of weights without a prediction.
 	Unread int `json:"weights_not_read"`
@@ -19,7 +19,7 @@ type Coverage struct {
 	Reason string `json:"reason"`
 }
 
-// Coverages returns the coverage of sources that name models with weights that are left out, by the sources' texts.
+// Coverages returns the coverage of sources, by the sources' texts. Sources that are covered completely are left out.
 func Coverages(set *operand.Set, sources ...operand.Source) (map[string]*Coverage, error) {
 	all := map[string]*Coverage{}
 	for _, s := range sources {
@@ -37,12 +37,12 @@ func Coverages(set *operand.Set, sources ...operand.Source) (map[string]*Coverag
 	return all, nil
 }
 
-// String says what the figures of a report cover.
+// String returns a sentence about the coverage, for reports.
 func (c *Coverage) String() string {
 	return fmt.Sprintf("the figures cover %.0f %% of the bytes of linear layers and quantised weights: %d quantised weights cannot be read (%s)", 100*c.Share, c.Unread, c.Reason)
 }
 
-// CoverageOf finds the weights of a model that predictions leave out. It returns nil if there are none. layout may be nil.
+// CoverageOf returns the coverage of a model. It returns nil if predictions leave out no weights. layout may be nil.
 func CoverageOf(m *weights.Model, layout *arch.Layout) *Coverage {
 	q, err := quant.Describe(m)
 	if err != nil {

@@ -35,7 +35,7 @@ func (r *Ratio) Add(n int, before, after cost.Estimate) {
 	}
 }
 
-// fuller returns the label of a calibration that says more: a type's model may be applied to another type in some layers.
+// fuller returns the longer of two calibration labels: it also says which type's model was applied to another type.
 func fuller(a, b string) string {
 	if strings.HasPrefix(b, a) {
 		return b

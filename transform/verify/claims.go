@@ -33,7 +33,7 @@ type claims struct {
 	made      *quant.Description // of the output, where the plan stores weights in another format; else nil
 }
 
-// sampled is the allowed difference in dB between the output SNR of a weight and that of the rows sampled for its plan.
+// sampled is how far, in dB, a weight's output SNR may be below that of the rows sampled for its plan.
 const sampled = 1
 
 // fewChanges is an output SNR in dB above which so few values changed that the rows of a sample say little about the others.

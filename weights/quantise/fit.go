@@ -7,7 +7,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// groupSizes are those that are tried where none was given, the format's own first.
+// groupSizes are the group sizes that Fit tries if none was given. The format's own size comes first.
 var groupSizes = []int{128, 64, 32, 16}
 
 // Fit leaves out the weights that a format cannot hold: groups do not divide their inputs, or words their outputs. These weights

@@ -1,5 +1,5 @@
-// Few tokens: the weights come from memory once, through a ring in shared memory. A block multiplies STRIPS strips, of UNITS units
-// each. Its WARPS warps share the units, and so do the CLUSTER blocks of a cluster. BLOCKS blocks share a multiprocessor.
+// Few tokens: each weight is read from memory once, through a ring in shared memory. A block multiplies STRIPS strips of UNITS units
+// each. The units are divided among the WARPS warps and the CLUSTER blocks of a cluster. BLOCKS blocks share a multiprocessor.
 
 namespace dequantise {
 
@@ -186,7 +186,7 @@ struct few {
   }
 };
 
-// storeFew stores the results of four sums: at numbers the fours of a block's sums.
+// storeFew stores the results of four sums. at is the index of this group of four among the block's sums.
 __device__ __forceinline__ void storeFew(bf16* y, const float (&sum)[4], int strip, int at, int m, int n, float scale) {
   const int lane = at & 31, token = (at >> 5 & 1) * 8 + (lane & 3) * 2, out = (strip + (at >> 6)) * 16 + lane / 4;
 #pragma unroll
@@ -196,7 +196,7 @@ __device__ __forceinline__ void storeFew(bf16* y, const float (&sum)[4], int str
   }
 }
 
-// multiplyFew multiplies a block's strips. Its warps, and then the blocks of a cluster, add up their sums in one order.
+// multiplyFew multiplies a block's strips. Its warps, and then the blocks of a cluster, add their sums in a fixed order.
 __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros,
                                             int m, int n, float scale, unsigned memory) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, rank = blockIdx.x;
@@ -222,7 +222,7 @@ __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsign
   f.run(d, UNITS * rank / CLUSTER + warp);
 
   __syncthreads();
-  constexpr int sums = STRIPS * 64; // of a warp, in fours
+  constexpr int sums = STRIPS * 64; // of a warp, in groups of four
 #pragma unroll
   for (int s = 0; s < STRIPS; s++)
 #pragma unroll

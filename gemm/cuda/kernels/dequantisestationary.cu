@@ -1,5 +1,5 @@
-// Many tokens, the weights stationary: two warpgroups multiply 64 outputs by 256 tokens each, with the weights as the A
-// operand in registers. A third one copies the tokens, 64 inputs at a time.
+// Many tokens, stationary weights: two warpgroups each multiply 64 outputs by 256 tokens, with the weights as the A operand
+// in registers. A third warpgroup copies the tokens, 64 inputs at a time.
 
 namespace dequantise {
 
@@ -13,7 +13,7 @@ __device__ __forceinline__ void warpgroup(float (&d)[32][4], const unsigned (&a)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// multiply begins to add 64 inputs.
+// multiply starts the multiplication of 64 inputs and does not wait for it.
 __device__ __forceinline__ void multiply(float (&d)[32][4], const unsigned (&a)[4][4], unsigned tokens) {
   const unsigned long long b = descriptor(tokens, 16);
   begin();
@@ -52,7 +52,7 @@ __device__ __forceinline__ void produce(const bf16* x, int m, int k, unsigned me
   for (int i = count > lag ? count - lag : 0; i < count; i++) publish(full + 8 * (i % stages));
 }
 
-// store writes 64 outputs of the tokens, by way of shared memory.
+// store writes 64 outputs of the tokens through shared memory.
 __device__ __forceinline__ void store(bf16* y, float (&d)[32][4], int m, int n, float scale, unsigned memory, int group) {
   const int thread = threadIdx.x & 127, lane = thread & 31, warp = thread >> 5;
   const unsigned tile = memory + group * (manyTokens * 128);

@@ -1,6 +1,6 @@
-// Many tokens, the weights streaming: two warpgroups multiply 64 tokens by 256 outputs each, with the weights as the B
-// operand. While the matrix instructions of 64 inputs run, both warpgroups write the next operands to shared memory: they
-// copy tokens two steps ahead and dequantise weights one step ahead.
+// Many tokens, streaming weights: two warpgroups each multiply 64 tokens by 256 outputs, with the weights as the B operand.
+// While the matrix instructions of 64 inputs run, both warpgroups write the next operands to shared memory. They copy tokens
+// two steps ahead and dequantise weights one step ahead.
 
 namespace dequantise {
 
@@ -15,7 +15,7 @@ __device__ __forceinline__ void warpgroup(float (&d)[32][4], unsigned long long 
                : "l"(tokens), "l"(outputs));
 }
 
-// multiply begins to add 64 inputs.
+// multiply starts the multiplication of 64 inputs and does not wait for it.
 __device__ __forceinline__ void multiply(float (&d)[32][4], unsigned tokens, unsigned outputs) {
   const unsigned long long a = descriptor(tokens, 16), b = descriptor(outputs, 16);
   begin();
@@ -51,7 +51,7 @@ struct tokens {
   }
 };
 
-// dequantise writes a warp's units as rows of the right operand, and loads those of another step.
+// dequantise writes a warp's units as rows of the B operand, and loads the units of another step.
 __device__ __forceinline__ void dequantise(unit (&u)[warpUnits], const weights& w, int k, int next, unsigned to) {
 #pragma unroll
   for (int i = 0; i < warpUnits; i++) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void dequantise(unit (&u)[warpUnits], const weights& 
   }
 }
 
-// store writes a warp's 16 tokens, by way of shared memory.
+// store writes a warp's 16 tokens through shared memory.
 __device__ __forceinline__ void store(bf16* y, const float (&d)[32][4], int m, int n, float scale, unsigned memory) {
   constexpr int pitch = tileOutputs * 2 + 16;
   const int lane = threadIdx.x & 31, row = threadIdx.x >> 5 << 4;
