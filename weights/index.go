@@ -58,6 +58,11 @@ func parseIndex(js []byte) (weightMap map[string]string, err error) {
 	return weightMap, nil
 }
 
+// shardsIn lists the shards that an index names, sorted.
+func shardsIn(weightMap map[string]string) []string {
+	return slices.Compact(slices.Sorted(maps.Values(weightMap)))
+}
+
 // isFileName tells the name of a file, on any system, from a path to elsewhere.
 func isFileName(s string) bool {
 	return s == filepath.Base(s) && !strings.ContainsAny(s, `/\`) && s != ".." && s != "."

@@ -37,6 +37,8 @@ type Model struct {
 	Others []string
 	// Single is true for a model given as a single file. The other files in Dir may belong to another model.
 	Single bool
+	// PartOf is the path of the index that lists a single file as one shard of several, "" where none does.
+	PartOf string
 }
 
 // Open opens a model folder or a single safetensors file: headers are read and checked, data is
@@ -70,10 +72,18 @@ func Open(path string) (*Model, error) {
 }
 
 // configsBeside reads the config.json beside a single file, and lists the configs, unless an index says that the
-// file is but one of several.
+// file is one of several shards, or belongs to another model.
 func (m *Model) configsBeside() (err error) {
-	if _, err := os.Stat(filepath.Join(m.Dir, IndexName)); err == nil {
-		return nil
+	index := filepath.Join(m.Dir, IndexName)
+	if weightMap, err := readIndex(index); !errors.Is(err, fs.ErrNotExist) {
+		names, file := shardsIn(weightMap), filepath.Base(m.Shards[0].Path)
+		if !slices.Contains(names, file) {
+			return nil
+		}
+		if len(names) > 1 {
+			m.PartOf = index
+			return nil
+		}
 	}
 	for _, name := range []string{ConfigName, ModelOptConfigName, GPTQConfigName} {
 		if st, err := os.Stat(filepath.Join(m.Dir, name)); err == nil && st.Mode().IsRegular() {
@@ -130,12 +140,7 @@ func (m *Model) shardNames(files []string) ([]string, map[string]string, error) 
 	weightMap, err := readIndex(index)
 	if err == nil {
 		m.Index = index
-		var names []string
-		for _, shard := range weightMap {
-			names = append(names, shard)
-		}
-		slices.Sort(names)
-		return slices.Compact(names), weightMap, nil
+		return shardsIn(weightMap), weightMap, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err

@@ -145,22 +145,42 @@ func TestOpenSingleFile(t *testing.T) {
 	if diff := cmp.Diff([]string{"s2.safetensors:c=[1]"}, names(t, m)); diff != "" {
 		t.Error(diff)
 	}
-	if m.Dir != dir || m.Index != "" || m.Config != nil || m.Others != nil {
-		t.Errorf("folder %s, index %q, config %q, others %v", m.Dir, m.Index, m.Config, m.Others)
+	if m.Dir != dir || m.Index != "" || m.Config != nil || m.Others != nil || m.PartOf != filepath.Join(dir, IndexName) {
+		t.Errorf("folder %s, index %q, config %q, others %v, part of %q", m.Dir, m.Index, m.Config, m.Others, m.PartOf)
 	}
 }
 
-// The configs beside a single file describe it, if no index says that the file is one of several.
+// The configs beside a single file describe it, unless an index says that the file is one of several, or another model's.
 func TestOpenSingleFileWithConfigs(t *testing.T) {
-	dir := folder(t, map[string][]byte{"a.safetensors": shard(t, "a"), "b.safetensors": shard(t, "b"), "config.json": []byte("{}"),
-		GPTQConfigName: []byte("{}"), "tokenizer.json": []byte("{}")})
-	m, err := Open(filepath.Join(dir, "a.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	if diff := cmp.Diff([]string{"config.json", GPTQConfigName}, m.Others); diff != "" || string(m.Config) != "{}" || !m.Single {
-		t.Errorf("config %q, single %v, other files (-want +got):\n%s", m.Config, m.Single, diff)
+	for name, c := range map[string]struct {
+		index            string
+		described, shard bool
+	}{
+		"no index":              {"", true, false},
+		"the only shard":        {`{"weight_map": {"a": "a.safetensors"}}`, true, false},
+		"one of two":            {`{"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}`, false, true},
+		"of another model":      {`{"weight_map": {"b": "b.safetensors"}}`, false, false},
+		"an index that is none": {`{`, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string][]byte{"a.safetensors": shard(t, "a"), "b.safetensors": shard(t, "b"), "config.json": []byte("{}"),
+				GPTQConfigName: []byte("{}"), "tokenizer.json": []byte("{}")}
+			if c.index != "" {
+				files[IndexName] = []byte(c.index)
+			}
+			m, err := Open(filepath.Join(folder(t, files), "a.safetensors"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			var others []string
+			if c.described {
+				others = []string{"config.json", GPTQConfigName}
+			}
+			if diff := cmp.Diff(others, m.Others); diff != "" || (m.Config != nil) != c.described || !m.Single || (m.PartOf != "") != c.shard {
+				t.Errorf("config %q, single %v, part of %q, other files (-want +got):\n%s", m.Config, m.Single, m.PartOf, diff)
+			}
+		})
 	}
 }
 

@@ -9,12 +9,16 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// OpenModel opens the model that the command line names.
+// OpenModel opens the model that the command line names. One shard of several is an error.
 func OpenModel(path string) (*weights.Model, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: there is no such file or folder: name a model's folder, or a safetensors file", path)
 	}
-	return weights.Open(path)
+	m, err := weights.Open(path)
+	if err == nil && m.PartOf != "" {
+		return nil, errors.Join(fmt.Errorf("%s is one shard of several (%s): give the folder %s", path, m.PartOf, m.Dir), m.Close())
+	}
+	return m, err
 }
 
 // ReadFile reads a file that the command line names. remedy says what to name where there is none.
