@@ -174,6 +174,9 @@ func (p *planner) planLayers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.checkOrigin(ctx, layers); err != nil {
+		return err
+	}
 	p.noteCodes(layers, lossy)
 	if err := fitsSome(layers, lossy); err != nil {
 		return err

@@ -1,10 +1,14 @@
 package transform
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -48,6 +52,44 @@ func (s *source) useReference(ref *weights.Model) error {
 	fingerprint, err := plan.Fingerprint(ref)
 	s.reference, s.referenceKey = set, fingerprint.SHA256
 	return err
+}
+
+// leastOfOrigin is an output SNR in dB. Quantised weights have more against the model that they were made from. Against
+// independent weights of any scale they have at most 0 dB.
+const leastOfOrigin = 1
+
+// checkOrigin returns an error if the layers' quantised weights are far from the reference's. It reads some rows of each layer.
+func (p *planner) checkOrigin(ctx context.Context, layers []*pass.Layer) error {
+	if p.referenceKey == "" {
+		return nil
+	}
+	const rows, limit = 64, 100
+	snr := make([]float64, len(layers))
+	err := parallel.Run(ctx, len(layers), p.opt.Workers, func(ctx context.Context, i int) error {
+		snr[i] = math.NaN()
+		base := layers[i].Base()
+		if !base.Referenced() {
+			return nil
+		}
+		return weights.Guard(base.File(), func() error {
+			loss, err := base.Loss(ctx, 0, min(rows, base.Rows))
+			snr[i] = max(-limit, min(loss.Decibels(), limit))
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	snr = slices.DeleteFunc(snr, math.IsNaN)
+	mean := 0.0
+	for _, v := range snr {
+		mean += v / float64(len(snr))
+	}
+	if len(snr) > 0 && mean < leastOfOrigin {
+		return fmt.Errorf("%s is not the model that %s was made from: against it, the output SNR of the quantised layers is %.1f dB on average: give the unquantised model",
+			p.opt.Reference.Dir, p.Dir, mean)
+	}
+	return nil
 }
 
 // checkReference returns an error if a plan was made with another reference.
