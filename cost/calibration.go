@@ -28,7 +28,7 @@ type Product struct {
 	Cold bool       `json:"cold,omitempty"` // w is read from memory every time, as in decoding
 	// Kernel multiplies quantised weights; empty for cuBLASLt's products with others.
 	Kernel Kernel `json:"-"`
-	// Scaling says for what part of quantised weights a scale counts, as [quant.Format].Per does; empty: for all.
+	// Scaling is the part of quantised weights that shares a scale; see [quant.Format].Per. Empty: all weights share one.
 	Scaling string `json:"-"`
 }
 

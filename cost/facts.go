@@ -73,17 +73,17 @@ type Kernels struct {
 	LaunchSeconds float64 `json:"launch_seconds"`
 	// Dequantised describes products with four-bit weights. Default: they are predicted like BF16 products.
 	Dequantised *Dequantised `json:"dequantised,omitempty"`
-	// Scaled describes FP8 products with several scales, by what a scale counts for; see [quant.Format].Per. Others are predicted
-	// like products with one scale.
+	// Scaled describes FP8 products with several scales. The key is the part of the weights that shares a scale; see
+	// [quant.Format].Per. Products without an entry are predicted like products with one scale.
 	Scaled map[string]Scaled `json:"scaled,omitempty"`
 }
 
-// Scaled compares a kernel for FP8 codes with several scales with the kernel for one scale: Operands and FewOperands are the
-// shares of its energy that follow the operands' bits, over that kernel's share.
+// Scaled compares a kernel for FP8 codes with several scales to the kernel with one scale. Operands is the share of the energy
+// that depends on the operands' bits, divided by the same share of the kernel with one scale.
 type Scaled struct {
 	Operands float64 `json:"operands"`
-	// With few tokens, FewOperands is that ratio, and Sums the share of the energy that adding scaled sums costs unless all
-	// weights are zero.
+	// With few tokens, FewOperands is that ratio. Sums is the share of the energy for adding scaled sums, which all-zero
+	// weights save.
 	FewOperands float64 `json:"few_operands"`
 	Sums        float64 `json:"sums"`
 }
@@ -92,9 +92,9 @@ type Scaled struct {
 type Dequantised struct {
 	// Operands is the share of the dequantised weights in the tensor cores, with many tokens and the weights stationary.
 	Operands float64 `json:"operands"`
-	// StreamingOperands is that share with the weights streaming.
+	// StreamingOperands is the same share with the weights streaming.
 	StreamingOperands float64 `json:"streaming_operands"`
-	// With few tokens, FewOperands is the share and Codes the share of the packed codes, read from memory.
+	// With few tokens, FewOperands is the same share, and Codes the share of the packed codes read from memory.
 	FewOperands float64 `json:"few_operands"`
 	Codes       float64 `json:"codes"`
 }

@@ -79,8 +79,8 @@ func (f *Facts) Features() [featureCount]Feature {
 	}
 }
 
-// The model's features. With weights from memory, products are few, so the weights' bits in memory count, and of FP8 also
-// whether there are any: the weights are FP8's streaming operand there (see [Model].Swapped).
+// The model's features. With weights from memory there are few products, so the bits of the weights in memory are features.
+// For FP8 so are weights that are not all zero: there the weights are the streaming operand (see [Model].Swapped).
 var (
 	chipFeatures = []int{quadSum, groupSum, accumulator, productMantissa, productSign, productAligned,
 		largestExponent, streamingMantissa, streamingExponent, streamingNonzero, stationaryNonzero,

@@ -94,7 +94,7 @@ func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, er
 	return c.fitTo(featuresOf(k), k, without, prior)
 }
 
-// fitTo is fit with a choice of features.
+// fitTo fits a model to the given features.
 func (c *Calibration) fitTo(use []int, k kind, without string, prior *Calibration) (Model, error) {
 	names := c.Facts.featureNames()
 	var rows, y []float64

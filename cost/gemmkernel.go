@@ -9,8 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// Kernel names the GEMM library that multiplies quantised layers. The library and the number of tokens decide which
-// operand the weights are. The zero value stands for the kernels that vLLM runs on Hopper.
+// Kernel names the GEMM library that multiplies quantised layers. The library and the number of tokens determine which
+// operand the weights are. The zero value means the kernels that vLLM runs on Hopper.
 type Kernel string
 
 // The kernels.
@@ -22,8 +22,8 @@ const (
 	Marlin   Kernel = "marlin"
 )
 
-// kernels lists the libraries for each kind of operand, the usual one first. From from tokens on, the weights are the B
-// operand, which streams; 0: always.
+// kernels lists the libraries for each kind of operand, the default first. With at least from tokens, the weights are the B
+// operand (streaming); 0: always.
 var kernels = map[string][]struct {
 	name Kernel
 	from int
@@ -50,8 +50,8 @@ func ParseKernel(s string) (Kernel, error) {
 	return "", fmt.Errorf("unknown kernel %q: use one of %s", s, strings.Join(names, ", "))
 }
 
-// Role returns the role of the weights in products of a quantised format and so many tokens, and the kernel that is assumed.
-// operand is the type that the tensor cores read. A kernel that does not multiply the format is an error.
+// Role returns the role of the weights in products of a quantised format with a number of tokens, and the assumed kernel.
+// operand is the type that the tensor cores read. A library without a kernel for the format is an error.
 func (k Kernel) Role(f quant.Format, operand weights.DType, tokens int) (Role, Kernel, error) {
 	kind := "dequantised"
 	switch typ := typeOf(operand); {
@@ -78,7 +78,7 @@ func (k Kernel) Role(f quant.Format, operand weights.DType, tokens int) (Role, K
 	return 0, "", fmt.Errorf("%s has no kernel for layers in %s on Hopper: choose %s, or no kernel", k, f, strings.Join(names, " or "))
 }
 
-// Slot describes a role as the operand of the GEMM that the weights are.
+// Slot returns a text that names the weights' operand of the GEMM.
 func (r Role) Slot() string {
 	if r == Streaming {
 		return "weights are the B operand"
@@ -86,8 +86,8 @@ func (r Role) Slot() string {
 	return "weights are the A operand"
 }
 
-// Multiplied tells how a linear layer is multiplied: the type that the tensor cores read, and the format of a quantised layer,
-// nil for others.
+// Multiplied describes how a linear layer is multiplied: the type that the tensor cores read, and the format of a quantised
+// layer, nil for others.
 type Multiplied struct {
 	Operand weights.DType
 	Format  *quant.Format
@@ -95,8 +95,9 @@ type Multiplied struct {
 	Packed bool
 }
 
-// AssumedKernels describes the kernels that predictions of layers assume in a workload, each once. The kernel decides the role
-// of quantised weights; role is that of the others, which come last. Without quantised layers the result is nil.
+// AssumedKernels describes the kernels that predictions of layers assume in a workload, each once. The kernel determines the
+// role of quantised weights. role is the role of unquantised weights, whose kernel comes last. Without quantised layers the
+// result is nil.
 func AssumedKernels(layers []Multiplied, role Role, l Workload) (list []string) {
 	if !slices.ContainsFunc(layers, func(m Multiplied) bool { return m.Format != nil }) {
 		return nil
@@ -126,7 +127,7 @@ func (m Multiplied) kernel(role Role, tokens int) string {
 	if m.Format == nil {
 		return fmt.Sprintf("%s: unquantised layers, %s", CuBLASLt, role.Slot())
 	}
-	own, name, _ := Kernel("").Role(*m.Format, m.Operand, tokens) // every format has a usual kernel
+	own, name, _ := Kernel("").Role(*m.Format, m.Operand, tokens) // every format has a default kernel
 	return fmt.Sprintf("%s: %s, %s", name, *m.Format, own.Slot())
 }
 
@@ -137,7 +138,7 @@ type phase struct {
 	cold   bool
 }
 
-// phases are those of the workload that have a share.
+// phases returns the phases of the workload whose share is not zero.
 func (w Workload) phases() []phase {
 	all := []phase{{w.Prefill, PrefillTokens, false}, {w.Decode, DecodeTokens, true}}
 	return slices.DeleteFunc(all, func(p phase) bool { return p.share == 0 })

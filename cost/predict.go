@@ -58,7 +58,7 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	}, err
 }
 
-// applied is the label of a prediction by the model of another type.
+// applied returns the calibration label of a prediction with the model of another type.
 func (c *Calibration) applied(typ arith.Type, to weights.DType) string {
 	return fmt.Sprintf("%s, %s applied to %s", c.label(), typ, to)
 }
@@ -160,8 +160,8 @@ func (k *Kernels) shareOfProducts(p Product) float64 {
 	return float64(p.K) / (float64(p.K) + k.ResultProducts)
 }
 
-// sharesOfScaling are the share of the energy that follows the operands' bits, over that of a kernel with one scale, and the share
-// that all-zero weights save besides.
+// sharesOfScaling returns operands, the factor by which the operands' share of the energy differs from a kernel with one scale,
+// and sums, the share that only all-zero weights save.
 func (k *Kernels) sharesOfScaling(p Product) (operands, sums float64) {
 	s, ok := k.Scaled[p.Scaling]
 	switch {

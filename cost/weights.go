@@ -28,7 +28,7 @@ type Weights struct {
 // product returns a product with the kernel and the role of quantised weights.
 func (w Weights) product(p Product) Product {
 	if w.Format != nil {
-		p.Role, p.Kernel, _ = p.Kernel.Role(*w.Format, w.DType, p.M) // every format has a usual kernel
+		p.Role, p.Kernel, _ = p.Kernel.Role(*w.Format, w.DType, p.M) // every format has a default kernel
 		p.Scaling = w.Format.Per
 	}
 	return p

@@ -30,7 +30,7 @@ func Same(t testing.TB, path string, want []byte) {
 	}
 }
 
-// SameBetween reports a file whose text between two marks differs from want.
+// SameBetween compares the text between two marks of a file with want.
 func SameBetween(t testing.TB, path, begin, end, want string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
