@@ -132,7 +132,7 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 		return wrong("the dequantising kernel has groups of 16, 32 and multiples of 64, not of %d", g)
 	case c.FP4 == (c.ScaleType == weights.BF16):
 		return wrong("the dequantising kernel has BF16 scales for integers and scales of eight bits for FP4, not %s", c.ScaleType)
-	case c.ScaleType == weights.F8E8M0 && slices.Max(c.Scales) > mostE8M0:
+	case tooLarge(c):
 		return wrong("a scale is larger than 2^%d", mostE8M0-127)
 	}
 	if c.FP4 {
@@ -145,7 +145,7 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 		q.scale *= s.Values[0]
 	}
 	switch {
-	case p.M <= fewTokens && fewExact(c):
+	case takesFew(p.M, c):
 		q.dequantiser = d.few(p, formatOf(c))
 	case p.Streaming:
 		q.dequantiser = streaming(p)
@@ -162,6 +162,11 @@ func (d *Device) dequantise(ctx context.Context, p gemm.Problem, w gemm.Matrix) 
 
 // mostE8M0 is the largest scale of FP4 codes whose product with 2^118 BF16 holds.
 const mostE8M0 = 136
+
+// tooLarge reports whether a scale is larger than mostE8M0.
+func tooLarge(c *gemm.Codes) bool {
+	return c.ScaleType == weights.F8E8M0 && slices.Max(c.Scales) > mostE8M0
+}
 
 // compileDequantiser compiles a kernel for a format, or returns the one compiled before.
 func (d *Device) compileDequantiser(ctx context.Context, f format, k dequantiser) (*Module, error) {

@@ -72,6 +72,9 @@ func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	return best
 }
 
+// takesFew reports whether dequantise_few multiplies so many tokens by these codes.
+func takesFew(tokens int, c *gemm.Codes) bool { return tokens <= fewTokens && fewExact(c) }
+
 // fewExact reports whether dequantise_few, which multiplies scales by powers of two, is exact with these scales.
 func fewExact(c *gemm.Codes) bool {
 	if c.FP4 {

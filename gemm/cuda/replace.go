@@ -81,7 +81,8 @@ func (l *layer) sameForm(w gemm.Matrix) error {
 	}
 	if a.Codes != nil {
 		p, q := formatOf(a.Codes), formatOf(b.Codes)
-		if p != q || a.Scales != nil && a.Scales.Values[0] != b.Scales.Values[0] { // the scale is an argument of the captured launch
+		kernels := takesFew(l.Problem.M, a.Codes) != takesFew(l.Problem.M, b.Codes)
+		if p != q || kernels || tooLarge(b.Codes) || a.Scales != nil && a.Scales.Values[0] != b.Scales.Values[0] { // the scale is an argument of the captured launch
 			return errOtherForm
 		}
 		return nil

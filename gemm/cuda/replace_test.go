@@ -10,6 +10,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // TestReplace multiplies by the new operands, in every copy and with padding, while another batch
@@ -68,6 +69,39 @@ func TestReplaceRefuses(t *testing.T) {
 	defer whole.Close()
 	if err := whole.Replace(ctx, 0, x, w); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestOtherForm: codes whose scales need another kernel than the batch has are refused, also those in the same format.
+func TestOtherForm(t *testing.T) {
+	int4 := func(scale byte) gemm.Matrix { // the high byte of a BF16 scale
+		c := randomCodes(8, 128, 64, false, false, weights.BF16)
+		c.Scales[3] = scale
+		return gemm.Matrix{Codes: c}
+	}
+	mxfp4 := func(scale byte) gemm.Matrix {
+		c := randomCodes(8, 128, 32, true, false, weights.F8E8M0)
+		c.Scales[3] = scale
+		return gemm.Matrix{Codes: c}
+	}
+	for _, c := range []struct {
+		name   string
+		tokens int
+		from   gemm.Matrix
+		to     gemm.Matrix
+		want   error
+	}{
+		{"alike", fewTokens, int4(0x3c), int4(0x3d), nil},
+		{"too large for few tokens", fewTokens, int4(0x3c), int4(0x46), errOtherForm},
+		{"large with many tokens", fewTokens + 1, int4(0x3c), int4(0x46), nil},
+		{"another format", fewTokens, int4(0x3c), mxfp4(120), errOtherForm},
+		{"E8M0", fewTokens + 1, mxfp4(120), mxfp4(mostE8M0), nil},
+		{"E8M0, too large", fewTokens + 1, mxfp4(120), mxfp4(mostE8M0 + 1), errOtherForm},
+	} {
+		l := &layer{Product: Product{Problem: gemm.Problem{M: c.tokens}, W: c.from}}
+		if err := l.sameForm(c.to); err != c.want {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
 	}
 }
 
