@@ -3,9 +3,11 @@ package apply
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"math"
 	"path/filepath"
 	"sync"
@@ -14,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lowtoggle/lowtoggle/internal/digest"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -96,8 +97,8 @@ type output struct {
 	record plan.Shard
 }
 
-// write writes the shard to path. Workers compute rows, one goroutine writes them in order, and another one hashes
-// source and result. The caller closes the file.
+// write writes the shard to path. Workers compute rows, one goroutine writes them in order, and two others hash source
+// and result. The caller closes the file.
 func (w *shardWriter) write(ctx context.Context, path string) (out output, err error) {
 	head, size, err := w.head()
 	if err != nil {
@@ -112,15 +113,14 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 			f.Abort()
 		}
 	}()
-	sums := &sums{digest.New(), w.src.Path, w.src.Data(), size}
-	if err := sums.write(w.src.Head(), head); err != nil {
-		return out, err
-	}
+	source, result := sha256.New(), sha256.New()
+	result.Write(head)
 
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *chunk)
 	ordered, toHash := make(chan *chunk, 2*w.workers), make(chan *chunk, 2*w.workers)
 	buffers := newBuffers()
+	g.Go(func() error { return w.hashSource(ctx, source) })
 	g.Go(func() error {
 		defer close(work)
 		defer close(ordered)
@@ -142,18 +142,24 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 		defer close(toHash)
 		return w.drain(ctx, ordered, toHash, buffers, f)
 	})
-	g.Go(func() error { return sums.hash(ctx, toHash, buffers) })
+	g.Go(func() error {
+		for c := range toHash {
+			result.Write(c.out)
+			c.release(buffers)
+		}
+		return nil
+	})
 	if err := g.Wait(); err != nil {
 		return out, err
 	}
 	for _, e := range w.extras {
-		sums.Write(nil, e.data)
+		result.Write(e.data)
 		if _, err := f.Write(e.data); err != nil {
 			return out, err
 		}
 	}
-	source, result := sums.Sums()
-	return output{f, plan.Shard{File: filepath.Base(path), Source: hex.EncodeToString(source[:]), Output: hex.EncodeToString(result[:])}}, nil
+	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+	return output{f, plan.Shard{File: filepath.Base(path), Source: sum(source), Output: sum(result)}}, nil
 }
 
 // release gives the buffer back once its last reader is done.
@@ -419,11 +425,7 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash c
 			return c.err
 		}
 		c.readers.Store(2)
-		select {
-		case toHash <- c:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		toHash <- c // its receiver does not end before this goroutine
 		if _, err := f.Write(c.out); err != nil {
 			return err
 		}
@@ -431,4 +433,19 @@ func (w *shardWriter) drain(ctx context.Context, ordered <-chan *chunk, toHash c
 		c.release(buffers)
 	}
 	return ctx.Err()
+}
+
+func (w *shardWriter) hashSource(ctx context.Context, sum hash.Hash) error {
+	sum.Write(w.src.Head())
+	return weights.Guard(w.src.Path, func() error {
+		for data := w.src.Data(); len(data) > 0; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n := min(len(data), chunkBytes)
+			sum.Write(data[:n])
+			data = data[n:]
+		}
+		return nil
+	})
 }
