@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
@@ -44,6 +45,19 @@ func TestNoSaving(t *testing.T) {
 		p := &plan.Plan{Steps: c.steps, Request: plan.Request{Workload: c.load}}
 		if got := noSaving(p, &predict.Ratio{Relative: c.relative}); got != c.want {
 			t.Errorf("%v in %s: %q, not %q", c.relative, c.load, got, c.want)
+		}
+	}
+	for _, c := range []struct{ format, passes, want string }{
+		{"int4=64", "zeros", ": the pass scales also chooses scales that save energy"},
+		{"int4", "scales=2", ""},
+		{"fp8-block", "", ": the pass scales also chooses scales that save energy"},
+		{"mxfp4", "", ""},
+		{"int8", "", ": other passes for codes, such as --passes round=1, save more and lose more accuracy"},
+	} {
+		p := &plan.Plan{Request: plan.Request{Workload: cost.Workload{Prefill: 1}, Format: c.format, Passes: []string{c.passes}}}
+		want := "predicted to save nothing, relative to " + transform.FormatBaseline + c.want
+		if got := noSaving(p, &predict.Ratio{Relative: 1}); got != want {
+			t.Errorf("--format %s --passes %q: %q, not %q", c.format, c.passes, got, want)
 		}
 	}
 	if got := noSaving(&plan.Plan{}, nil); got != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
 // printPlan shows what a plan does, a row per kind of layer.
@@ -138,13 +139,27 @@ func noSaving(p *plan.Plan, total *predict.Ratio) string {
 		what = "cost more"
 	}
 	if p.Request.Format != "" {
-		return fmt.Sprintf("predicted to %s, relative to %s: other passes for codes, such as --passes round=1, save more and lose more accuracy", what, transform.FormatBaseline)
+		return fmt.Sprintf("predicted to %s, relative to %s%s", what, transform.FormatBaseline, otherPasses(p))
 	}
 	usual := ""
 	if load := p.Request.Workload; load.Decode == 0 && len(p.Steps) > 0 && !slices.ContainsFunc(p.Steps, lossy) {
 		usual = fmt.Sprintf(", as is usual for exact passes in %s", load)
 	}
 	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe", what, usual)
+}
+
+// otherPasses names passes that save energy in a new format at little loss; empty if no pass does, or if the plan has them.
+func otherPasses(p *plan.Plan) string {
+	f, err := quantise.ParseTarget(p.Request.Format)
+	switch {
+	case err != nil:
+		return ""
+	case transform.FormatPasses(f, false) != "" && !slices.ContainsFunc(p.Request.Passes, func(s string) bool { return strings.HasPrefix(s, suggested) }):
+		return ": the pass " + suggested + " also chooses scales that save energy"
+	case f.Codes == "int8":
+		return ": other passes for codes, such as --passes round=1, save more and lose more accuracy"
+	}
+	return ""
 }
 
 func lossy(s *plan.Step) bool {
