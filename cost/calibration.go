@@ -30,6 +30,9 @@ type Product struct {
 	Kernel Kernel `json:"-"`
 	// Scaling is the part of quantised weights that shares a scale; see [quant.Format].Per. Empty: all weights share one.
 	Scaling string `json:"-"`
+	// Scale is the root mean square of the random weights that a prediction is relative to; 0: that of w. Predictions before and
+	// after a multiplication by a power of two are comparable only with the same Scale.
+	Scale float64 `json:"-"`
 }
 
 // Calibration is everything that is known about a card: its facts, measurements, and the models fitted to them.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // dequantisedError widens the interval of predictions for four-bit weights. The shares come from a few patterns of one
@@ -38,7 +39,7 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 	}
 	r = r.shared(shares.FewOperands, half)
 	// Bytes of codes move like bytes of any type. They are compared with random ones.
-	bytes := Product{Type: arith.FP8, M: p.M, N: p.N, K: p.K / 2, Cold: true}
+	bytes := Product{Type: arith.FP8, M: p.M, N: p.N, K: p.K / 2, Cold: true, Scale: RandomSigma(weights.F8E4M3)}
 	memory, err := c.Predict(ctx, bytes, randomBytes, codes)
 	if err != nil {
 		return r, err
@@ -48,7 +49,7 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 		return r, err
 	}
 	half = math.Hypot((r.Interval[1]-r.Interval[0])/2, shares.Codes*(memory.Interval[1]-memory.Interval[0])/2)
-	r.Relative -= shares.Codes * (1 - *memory.Joules / *random.Joules)
+	r.Relative -= shares.Codes * (1 - memory.Relative/random.Relative)
 	r.SamplingError = math.Hypot(r.SamplingError, shares.Codes*memory.SamplingError)
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
 	r.RelativeTime, r.Warnings = 1, nil
@@ -118,6 +119,6 @@ func (r Prediction) shared(share, half float64) Prediction {
 	relative := 1 - share*(1-r.Relative)
 	return Prediction{
 		Relative: relative, Interval: [2]float64{relative - half, relative + half}, RelativeTime: 1 - share*(1-r.RelativeTime),
-		SamplingError: share * r.SamplingError, Calibration: r.Calibration, Warnings: r.Warnings,
+		SamplingError: share * r.SamplingError, Scale: r.Scale, Calibration: r.Calibration, Warnings: r.Warnings,
 	}
 }

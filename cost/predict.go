@@ -12,7 +12,7 @@ import (
 
 // Prediction of a product's energy. Unknown values are nil.
 type Prediction struct {
-	// Relative is the energy over that of random normal operands of the same scale.
+	// Relative is the energy over that of random normal operands of the same scale, or with weights of [Product].Scale.
 	Relative     float64    `json:"relative_energy"`
 	Interval     [2]float64 `json:"interval"` // 95 %
 	RelativeTime float64    `json:"relative_time"`
@@ -22,9 +22,11 @@ type Prediction struct {
 	Clock        *float64   `json:"clock_mhz,omitempty"`
 	// SamplingError is the standard deviation of Relative that comes from sampling the operands. Interval
 	// includes it.
-	SamplingError float64  `json:"sampling_error"`
-	Calibration   string   `json:"calibration"`
-	Warnings      []string `json:"warnings,omitempty"`
+	SamplingError float64 `json:"sampling_error"`
+	// Scale is the root mean square of those random weights.
+	Scale       float64  `json:"-"`
+	Calibration string   `json:"calibration"`
+	Warnings    []string `json:"warnings,omitempty"`
 }
 
 // Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
@@ -41,6 +43,7 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	}
 	p.Cold = p.Cold && p.M <= c.Facts.Kernels.MemoryBoundTokens
 	a, b := operandMatrix(f, p.M, p.K, x), operandMatrix(f, p.N, p.K, w)
+	b.rms = p.Scale
 	if m := c.model(p.Type, p.Cold); m != nil {
 		return c.predict(ctx, m, p, sampleTiles, a, b)
 	}
@@ -53,7 +56,7 @@ func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Pre
 	r, err := c.predict(ctx, m, p, sampleTiles, a, b)
 	half := r.Interval[1] - r.Relative
 	return Prediction{
-		Relative: r.Relative, Interval: [2]float64{r.Relative - 2*half, r.Relative + 2*half}, RelativeTime: r.RelativeTime, SamplingError: r.SamplingError,
+		Relative: r.Relative, Interval: [2]float64{r.Relative - 2*half, r.Relative + 2*half}, RelativeTime: r.RelativeTime, SamplingError: r.SamplingError, Scale: r.Scale,
 		Calibration: c.applied(typ, f.DType), Warnings: append(r.Warnings, warning),
 	}, err
 }
@@ -92,7 +95,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	if err != nil {
 		return r, err
 	}
-	reference, err := c.reference(ctx, m, p, tiles, &x, &w)
+	reference, scale, err := c.reference(ctx, m, p, tiles, &x, &w)
 	if err != nil {
 		return r, err
 	}
@@ -110,6 +113,7 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	energy, time, clock := answer(&features)
 	random, randomTime, _ := answer(&reference)
 	r.Relative, r.RelativeTime, r.Calibration = energy/random, time/randomTime, c.label()
+	r.Scale = scale
 	r.SamplingError = s.deviation(func(s *Features) float64 {
 		e, _, _ := answer(s)
 		return e / random
@@ -225,19 +229,20 @@ type referenceKey struct {
 	tiles          int
 }
 
-// reference returns the features of random operands of the same scale.
-func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles int, x, w *matrix) (Features, error) {
+// reference returns the features of random operands of the same scale, and the scale of the weights among them.
+func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles int, x, w *matrix) (Features, float64, error) {
 	xScale, err := x.scale(ctx)
 	if err != nil {
-		return Features{}, err
+		return Features{}, 0, err
 	}
 	wScale, err := w.scale(ctx)
 	if err != nil {
-		return Features{}, err
+		return Features{}, 0, err
 	}
+	rms := math.Exp2(float64(wScale) / 4)
 	key := referenceKey{m.Type, w.f.DType, p.Role, p.K, xScale, wScale, tiles}
 	if s, ok := c.references.Load(key); ok {
-		return s.(Features), nil
+		return s.(Features), rms, nil
 	}
 	const rows = 4096
 	random := func(scale int, seed uint64) matrix {
@@ -245,11 +250,11 @@ func (c *Calibration) reference(ctx context.Context, m *Model, p Product, tiles 
 	}
 	s, err := c.Facts.take(ctx, p.Role, m.Swapped, tiles, random(wScale, 3), random(xScale, 2))
 	if err != nil {
-		return Features{}, err
+		return Features{}, 0, err
 	}
 	mean := s.mean()
 	c.references.Store(key, mean)
-	return mean, nil
+	return mean, rms, nil
 }
 
 // randomOperand draws normal elements.

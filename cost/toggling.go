@@ -64,7 +64,7 @@ func (c *Calibration) besideRandom(ctx context.Context, m *Model, p Product, x, 
 	if err != nil {
 		return s, reference, err
 	}
-	reference, err = c.reference(ctx, m, p, layerTiles, &x, &w)
+	reference, _, err = c.reference(ctx, m, p, layerTiles, &x, &w)
 	return sampled.mean(), reference, err
 }
 

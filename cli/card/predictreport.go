@@ -53,7 +53,11 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
-	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of the same scale")
+	scale := "the same scale"
+	if f.compared && f.sources[0].Path != "" {
+		scale += " (of files beside --w: the scale of --w)"
+	}
+	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of "+scale)
 	term.Remark(w, "calibration", all[0].Calibration)
 	for _, text := range kernelsOf(all) {
 		term.Remark(w, "kernel", text+" (assumed)")

@@ -5,5 +5,6 @@
 // folder. [Conversion] predicts a conversion's saving for a workload from samples of the stored weights. A
 // [Ratio] adds up the saving of many layers.
 //
-// All energies are relative to random normal operands of the same scale. Nothing is measured.
+// All energies are relative to random normal operands of the same scale, or of a first model's scale
+// if models are compared. Nothing is measured.
 package predict

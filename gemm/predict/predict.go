@@ -28,7 +28,8 @@ type Options struct {
 	Operands operand.Options
 	// Cold is true if the weights are read from memory, as in decode, and not from the cache. Default: false.
 	Cold bool
-	// Compare predicts every later source relative to the first. Default: false.
+	// Compare predicts every later source relative to the first. If both are stored in files, both predictions are relative to
+	// random weights of the first one's scale. Default: false.
 	Compare bool
 	// Progress is called after every layer. Default: it is not called.
 	Progress func(Event)
@@ -108,7 +109,11 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 		var layers []Layer
 		kernels := operand.Kernels(products[i])
 		for j, p := range products[i] {
-			e, err := product(ctx, by, p, o.Cold)
+			scale := 0.0
+			if o.Compare && i > 0 && s.Path != "" && sources[0].Path != "" { // s may be the first source multiplied by powers of two
+				scale = r.Predictions[0].Layers[j].Scale
+			}
+			e, err := product(ctx, by, p, o.Cold, scale)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", s.Text, p.Layer, err)
 			}
@@ -119,7 +124,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 				o.Progress(Event{Stage: "predict", Done: int64(done), Total: int64(total)})
 			}
 		}
-		r.add(s, layers, o, s.Path != "" && sources[0].Path != "")
+		r.add(s, layers, o)
 		r.Predictions[i].Kernels, r.Predictions[i].Coverage = kernels, covered[s.Text]
 	}
 	return r, nil
@@ -130,10 +135,10 @@ type dequantiser interface {
 	PredictDequantised(ctx context.Context, p cost.Product, x, w, codes cost.Operand) (cost.Prediction, error)
 }
 
-// product predicts a product.
-func product(ctx context.Context, by Predictor, p operand.Product, cold bool) (cost.Prediction, error) {
+// product predicts a product, relative to random weights of a scale; see [cost.Product].
+func product(ctx context.Context, by Predictor, p operand.Product, cold bool, scale float64) (cost.Prediction, error) {
 	q := costProduct(p.Problem, cold)
-	q.Kernel = p.Assumed
+	q.Kernel, q.Scale = p.Assumed, scale
 	if p.Format != nil {
 		q.Scaling = p.Format.Per
 	}
@@ -170,22 +175,16 @@ func comparable(first, s operand.Source, w, other []operand.Product) error {
 	return nil
 }
 
-// add adds a source's layers. If both it and the first source are stored in files, one may be the other multiplied
-// by powers of two.
-func (r *Report) add(s operand.Source, layers []Layer, o Options, stored bool) {
+// add adds a source's layers.
+func (r *Report) add(s operand.Source, layers []Layer, o Options) {
 	first := layers[0].Problem
 	p := Prediction{Name: s.Text, Prediction: sum(layers), Problem: &first, Count: len(layers), Cold: o.Cold, X: o.Operands.XText(first.Type), Layers: layers}
 	if slices.ContainsFunc(layers, func(l Layer) bool { return l.Problem != first }) {
 		p.Problem = nil
 	}
 	if o.Compare && len(r.Predictions) > 0 {
-		before := r.Predictions[0].Prediction
-		after := p.Prediction
-		if stored {
-			after = rebased(after, before)
-		}
 		p.Over = &Ratio{}
-		p.Over.Add(1, estimateOf(before), estimateOf(after))
+		p.Over.Add(1, estimateOf(r.Predictions[0].Prediction), estimateOf(p.Prediction))
 	}
 	r.Predictions = append(r.Predictions, p)
 }

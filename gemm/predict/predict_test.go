@@ -28,7 +28,7 @@ func (r *recorder) Predict(ctx context.Context, p cost.Product, x, w cost.Operan
 	a, errX := x(ctx, 0, p.M, 0, p.K)
 	b, errW := w(ctx, 0, p.N, 0, p.K)
 	*r = append(*r, asked{p, a, b})
-	return cost.Prediction{Relative: 1, Interval: [2]float64{0.9, 1.1}, RelativeTime: 1}, errors.Join(errX, errW)
+	return cost.Prediction{Relative: 1, Interval: [2]float64{0.9, 1.1}, RelativeTime: 1, Scale: 3}, errors.Join(errX, errW)
 }
 
 // TestPredictsWhatIsMeasured: a predictor is asked about the very products that a card would multiply, by

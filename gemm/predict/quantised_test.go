@@ -1,10 +1,12 @@
 package predict_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -12,7 +14,7 @@ import (
 )
 
 // TestQuantisedConversion: equal codes cost the same, and codes that are mostly one value cost less, by an arithmetic that is
-// calibrated and by BF16 values.
+// calibrated and by BF16 values. The folders compared as sources give the same figure with the same interval.
 func TestQuantisedConversion(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	testmodel.OK(t, err)
@@ -21,10 +23,12 @@ func TestQuantisedConversion(t *testing.T) {
 		if q.Name != "compressed fp8 channel" && q.Name != "pack-quantized" && q.Name != "compressed int8" {
 			continue
 		}
+		folders := map[*quant.Quantised]string{}
 		weightOf := func(dir string) *quant.Quantised {
 			d, err := quant.Describe(testmodel.Open(t, dir))
 			testmodel.OK(t, err)
 			w, _ := d.Weight(name)
+			folders[w] = dir + ":" + name
 			return w
 		}
 		dir := testmodel.Quantised(t, q, testmodel.With{})
@@ -38,9 +42,19 @@ func TestQuantisedConversion(t *testing.T) {
 		})
 		quiet := weightOf(dir)
 		for phase, load := range map[string]cost.Workload{"prefill": {Prefill: 1}, "decode": {Decode: 1}} {
+			o := predict.Options{Compare: true, Cold: phase == "decode", Operands: operand.Options{Quantised: true}}
+			if o.Cold {
+				o.Operands.Tokens = operand.DecodeTokens
+			}
 			ratio := func(after *quant.Quantised) float64 {
 				r, err := predict.Conversion(t.Context(), c, []predict.Change{{Codes: &predict.Codes{Before: before, After: after}}}, predict.ConversionOptions{Workload: load})
 				testmodel.OK(t, err)
+				sources, err := predict.Sources(t.Context(), c, []operand.Source{operand.MustParse(folders[same]), operand.MustParse(folders[after])}, o)
+				testmodel.OK(t, err)
+				over := sources.Predictions[1].Over
+				if math.Abs(over.Interval[0]-r.Interval[0]) > 0.006 || math.Abs(over.Interval[1]-r.Interval[1]) > 0.006 {
+					t.Errorf("%s, %s: %+v as sources, %+v as a conversion", q.Name, phase, over, r)
+				}
 				return r.Relative
 			}
 			if a, b := ratio(same), ratio(quiet); a != 1 || !(b < 0.995) {

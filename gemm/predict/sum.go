@@ -91,16 +91,3 @@ func total(list []float64) (sum float64) {
 	}
 	return sum
 }
-
-// rebased returns p relative to the random operands of like. The random operands of a model that was multiplied by powers
-// of two have another scale than those of its source.
-func rebased(p, like cost.Prediction) cost.Prediction {
-	if p.Joules == nil || like.Joules == nil || p.Relative == 0 {
-		return p
-	}
-	by := *p.Joules / p.Relative / (*like.Joules / like.Relative)
-	p.Relative *= by
-	p.Interval[0] *= by
-	p.Interval[1] *= by
-	return p
-}

@@ -47,23 +47,6 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestRebased: a model relative to another's random operands takes, over that model, the ratio of their
-// joules.
-func TestRebased(t *testing.T) {
-	source := cost.Prediction{Relative: 1.25, Interval: [2]float64{1.2, 1.3}, Joules: new(5.0)}
-	scaled := cost.Prediction{Relative: 1, Interval: [2]float64{0.9, 1.1}, Joules: new(4.5)}
-	over := rebased(scaled, source)
-	near(t, "energy over the source", over.Relative/source.Relative, 4.5/5)
-	near(t, "the interval's width", (over.Interval[1]-over.Interval[0])/over.Relative, 0.2)
-	if same := rebased(source, source); same.Relative != source.Relative {
-		t.Errorf("it takes %v of itself", same.Relative/source.Relative)
-	}
-	scaled.Joules = nil
-	if rebased(scaled, source).Relative != scaled.Relative {
-		t.Error("without joules it changes")
-	}
-}
-
 // TestRatio: layers count by their weights, and the ratio's error is never more than what changed.
 func TestRatio(t *testing.T) {
 	estimate := func(relative float64) cost.Estimate {
