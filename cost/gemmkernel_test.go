@@ -56,7 +56,7 @@ func TestKernelsDecideTheRole(t *testing.T) {
 	}
 }
 
-// TestAssumedKernels: every kernel once, with its phase where phases differ; nothing without quantised layers.
+// TestAssumedKernels: every kernel is listed once, with its phase if phases differ. Without quantised layers the list is empty.
 func TestAssumedKernels(t *testing.T) {
 	plain := cost.Multiplied{Operand: weights.BF16}
 	layers := []cost.Multiplied{{Operand: weights.F8E4M3, Format: &channel}, plain, {Operand: weights.F8E4M3, Format: &channel}}

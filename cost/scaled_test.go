@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestScaled: a kernel's shares scale the saving of a product with one scale, and all-zero weights save the sums besides.
+// TestScaled: a kernel's shares scale the saving of a product with one scale. All-zero weights also save the sums.
 func TestScaled(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	if err != nil {

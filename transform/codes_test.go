@@ -320,8 +320,8 @@ func TestStepsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestReferenceBelowTheBudget: a quantised layer whose output SNR against the reference is below the budget is missed, with and
-// without passes' arguments.
+// TestReferenceBelowTheBudget: a quantised layer is reported as missed if its output SNR against the reference is below the
+// budget, with and without passes' arguments.
 func TestReferenceBelowTheBudget(t *testing.T) {
 	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
 	least := 60.0
@@ -342,7 +342,7 @@ func TestReferenceBelowTheBudget(t *testing.T) {
 	}
 }
 
-// TestCodesWithoutABudgetHaveAnSNR: a plan without a budget says what its layers lose, and verify holds the result to it.
+// TestCodesWithoutABudgetHaveAnSNR: a plan without a budget has the output SNR of its layers, and verify checks the result against it.
 func TestCodesWithoutABudgetHaveAnSNR(t *testing.T) {
 	m := quantisedIn(t, "fp8", synth.Options{Seed: 5})
 	for _, passes := range []string{"scales=2", "round=2", "trellis=0.1"} {
@@ -357,7 +357,7 @@ func TestCodesWithoutABudgetHaveAnSNR(t *testing.T) {
 		edit(t, dir, func(info weights.Info, data []byte) {
 			if info.Name == "model.layers.0.mlp.up_proj.weight" {
 				for i := range data {
-					data[i] &^= 0x0F // which the claims of trellis alone allow
+					data[i] &^= 0x0F // a change that only the claims of trellis allow
 				}
 			}
 		})

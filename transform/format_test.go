@@ -327,7 +327,7 @@ func TestFormatIsVerified(t *testing.T) {
 	}
 }
 
-// TestFormatPasses: scales are chosen where a format has a choice of them.
+// TestFormatPasses: the default passes include scales if the format has a choice of scales.
 func TestFormatPasses(t *testing.T) {
 	for format, want := range map[string][2]string{"int4": {"scales", "scales,compensate"}, "fp8": {"scales", "scales,compensate"},
 		"nvfp4": {"scales", "scales,compensate"}, "int8": {"", "compensate"}, "mxfp4": {"", "compensate"}} {

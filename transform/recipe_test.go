@@ -171,7 +171,7 @@ func TestUncachedKeepsTheCache(t *testing.T) {
 	}
 }
 
-// TestRecipesOnCodes: recipes with a budget choose scales where a model has codes under scales that may change.
+// TestRecipesOnCodes: recipes with a budget include scales if the model has scales that may change.
 func TestRecipesOnCodes(t *testing.T) {
 	plain := open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCloseFlushes: a file is on the disk once it is closed. A pipe takes data and cannot be flushed, so Close must fail.
+// TestCloseFlushes: Close flushes the file to the disk. A pipe accepts data but cannot be flushed, so Close must fail.
 func TestCloseFlushes(t *testing.T) {
 	for name, closed := range map[string]func(f *os.File) error{
 		"Writer": func(f *os.File) error {

@@ -26,10 +26,10 @@ type request struct {
 	w, x    operand.Source // x of no text: the default of the type
 	against []operand.Source
 	dtype   arith.Type    // 0: as the weights are stored
-	m       int           // tokens; 0: as many as x has, or those of prefill
+	m       int           // tokens; 0: as many as x has, or as in prefill
 	shape   *gemm.Problem // of patterns; nil: the weights have their own
 	cold    bool          // read the weights from memory
-	kernel  cost.Kernel   // of quantised layers; empty: the usual ones
+	kernel  cost.Kernel   // of quantised layers; empty: the default ones
 	onCard  bool          // for a card, not for predictions
 	seed    uint64
 	meter   power.Options

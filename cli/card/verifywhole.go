@@ -111,7 +111,7 @@ func (q *Verification) MeasureWhole(c *cli.Context, cards machines, src, out *we
 	return r, interrupted(withoutWhole(err), r != nil && len(r.Steps) > 0)
 }
 
-// withoutWhole adds advice to an error that concerns whole models alone.
+// withoutWhole adds advice to an error that only whole models cause.
 func withoutWhole(err error) error {
 	if errors.Is(err, cuda.ErrNoCompiler) || errors.Is(err, cuda.ErrNoKernel) || errors.Is(err, decoder.ErrNoForward) {
 		return fmt.Errorf("%w: leave --whole out to measure the linear layers alone", err)

@@ -31,7 +31,7 @@ func TestPrintWhole(t *testing.T) {
 }
 
 // TestPrintNothingMeasured: a model without a layer that was measured is not passed over in silence.
-// TestWithoutWhole: an error of whole models alone says that the linear layers can be measured.
+// TestWithoutWhole: an error that only whole models cause advises measuring the linear layers.
 func TestWithoutWhole(t *testing.T) {
 	for err, want := range map[error]string{
 		cuda.ErrNoCompiler:   "no usable CUDA compiler (NVRTC): leave --whole out to measure the linear layers alone",

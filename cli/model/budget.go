@@ -122,7 +122,7 @@ func readTokens(c *cli.Context, m *weights.Model, o transform.Options) (*transfo
 	return transform.NewTokens(m, file, o.Family, family, o.Workers)
 }
 
-// withoutDevice adds advice to an error of the GPU that --device names.
+// withoutDevice adds advice to an error of the GPU given by --device.
 func withoutDevice(err error) error {
 	switch {
 	case errors.Is(err, cuda.ErrOutOfMemory):
@@ -141,7 +141,7 @@ func finish(t *transform.Tokens) error {
 	return t.Remove()
 }
 
-// planFailed words the error of a plan that was not finished; t may be nil.
+// planFailed returns the error of a plan that was not finished, with advice; t may be nil.
 func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	switch {
 	case c.Context.Err() == nil:

@@ -58,7 +58,7 @@ func randomTokens(t *testing.T, calibration int) (path string) {
 const quickly = "prune,trellis,compensate=0.01"
 
 // A model that its own tokens make overflow is refused, and nothing is left behind.
-// TestWithoutDevice: errors of the GPU say that the CPU may do the work, and others are left as they are.
+// TestWithoutDevice: errors of the GPU advise the CPU; other errors do not change.
 func TestWithoutDevice(t *testing.T) {
 	for err, want := range map[error]string{
 		cuda.ErrNoGPU:                            "no usable NVIDIA GPU; or leave --device out to run the model on the CPU",

@@ -52,7 +52,7 @@ func sizeOf(m *weights.Model, out string, man *plan.Manifest) int64 {
 	return n
 }
 
-// formatName is the format as a plan's request names it: with the group size that fits the model.
+// formatName returns the format as a plan's request names it, with the group size that fits the model.
 func formatName(m *weights.Model, o transform.Options) string {
 	if o.Format.Name == "" {
 		return ""

@@ -37,7 +37,7 @@ func lowSNRFound(r *verify.Report) string {
 	return low.text(r.Plan.Request)
 }
 
-// lowest counts layers whose output SNR is low.
+// lowest counts layers with a low output SNR, and has the lowest of them.
 type lowest struct {
 	layers int
 	snr    *float64

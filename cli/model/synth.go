@@ -126,8 +126,8 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 	return err
 }
 
-// countWeights counts a model's values: of quantised weights not the stored elements, some of which hold several. formats counts
-// the quantised weights by format, in words.
+// countWeights counts a model's values. For quantised weights these are not the stored elements, which may hold several values.
+// formats describes the quantised weights and their number, by format.
 func countWeights(m *weights.Model) (n int, formats string, err error) {
 	d, err := quant.Describe(m)
 	if err != nil {

@@ -160,7 +160,7 @@ type verifyJSON struct {
 
 type energyJSON struct {
 	Predicted *predict.Ratio `json:"predicted,omitempty"`
-	// Kernels are those that Predicted assumes for a model with quantised layers.
+	// Kernels are the kernels that Predicted assumes for a model with quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
 	// Coverage is the part of the model that Predicted covers; nil: all linear layers.
 	Coverage *predict.Coverage `json:"coverage,omitempty"`

@@ -18,7 +18,7 @@ func NewFakeCard(t *testing.T, free int) FakeCard {
 // Open opens the card until the test ends.
 func (f FakeCard) Open(t *testing.T) *Device { return openFake(t, f.card) }
 
-// Limit gives the card so many bytes of memory, and allocations take their part of it.
+// Limit sets the card's total memory in bytes, which allocations reduce.
 func (f FakeCard) Limit(bytes int) { f.card.limit = uint64(bytes) }
 
 // Fail plants a failure of a driver's or library's function, after so many calls that succeed.

@@ -31,7 +31,7 @@ type card struct {
 	call       time.Duration  // per launch of a graph, of the host's time
 	fail       map[string]int // call name → calls that still succeed
 	free       uint64         // bytes of memory that the driver reports
-	limit      uint64         // bytes of memory in all, of which allocations take their part; 0: free stays as it is
+	limit      uint64         // total memory in bytes, which allocations reduce; 0: the free memory is constant
 	lazy       bool           // products compute nothing
 	shared     int            // most bytes of dynamic shared memory of a block
 	ran        func(FakeLaunch)
@@ -150,7 +150,7 @@ func pick[T result | status | int32](ok bool, otherwise T) T {
 	return otherwise
 }
 
-// left is the number of free bytes.
+// left returns the number of free bytes.
 func (c *card) left() uint64 {
 	if c.limit == 0 {
 		return c.free

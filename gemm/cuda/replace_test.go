@@ -105,7 +105,7 @@ func TestOtherForm(t *testing.T) {
 	}
 }
 
-// TestCopy multiplies by another batch's operands and scales at the batch's own addresses, in every copy.
+// TestCopy: after Copy, every copy of a batch multiplies by the other batch's operands and scales at its own addresses.
 func TestCopy(t *testing.T) {
 	for _, o := range []Options{{Repeat: 1}, {Repeat: 1, Cold: true, Stack: 3}} {
 		d := openFake(t, newCard(t))

@@ -37,7 +37,7 @@ func TestRunnerNamesTheLayer(t *testing.T) {
 	testmodel.WantError(t, err, "the loss in sequence 1 at position 0 is not finite")
 }
 
-// TestObserveAfterAFailure: kernels of statistics that were not found are freed, and asked for again.
+// TestObserveAfterAFailure: kernels of statistics that were not found are freed and loaded again later.
 func TestObserveAfterAFailure(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	on := newTiny(t, "llama-tiny", "", weights.F32).mustLoad(t, card.Open(t), runner.Options{Exact: true})
@@ -57,7 +57,7 @@ func TestObserveAfterAFailure(t *testing.T) {
 	testmodel.OK(t, pass.Close())
 }
 
-// TestClosedIsRefused: what was closed gives an error, and no kernel gets its memory.
+// TestClosedIsRefused: using a closed pass or model is an error, and no kernel gets its memory.
 func TestClosedIsRefused(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	on, err := newTiny(t, "llama-tiny", "", weights.F32).load(t.Context(), card.Open(t), runner.Options{Exact: true})
@@ -194,7 +194,7 @@ func TestRunnerRefuses(t *testing.T) {
 	}
 }
 
-// Whichever call fails, at any time, everything is freed and the error says so.
+// Whichever call fails, at any time, everything is freed and an error is returned.
 func TestRunnerIsFreedAfterFailures(t *testing.T) {
 	for _, name := range []string{"llama-tiny", "mixtral-tiny"} {
 		m := newTiny(t, name, `{"num_hidden_layers": 1}`, weights.BF16)

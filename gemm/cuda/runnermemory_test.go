@@ -17,13 +17,13 @@ import (
 // The tests of this file run package runner on the pretended card, which computes nothing, and on a real card where there
 // is one. Without Go there: build the test binary with CGO_ENABLED=0 go test -c, and run it with -test.v -test.run GPURunner.
 
-// place is a card and a model in float32 that fits there.
+// place is a card and a float32 model that fits on it.
 type place struct {
 	tiny
 	device *cuda.Device
 	blocks int
-	spare  int64 // bytes with which the model runs, but not with all of its weights on the card
-	kept   int64 // most bytes that may be missing when the model is closed
+	spare  int64 // free bytes that suffice to run the model, but not to keep all of its weights on the card
+	kept   int64 // largest number of bytes that may be missing after the model is closed
 }
 
 func newPlace(t *testing.T, d *cuda.Device, hidden, blocks int) place {
@@ -56,7 +56,7 @@ func eachCard(t *testing.T, test func(t *testing.T, p place)) {
 	})
 }
 
-// balloon is memory that is taken from a card, so that little is left for others.
+// balloon is memory allocated on a card, so that little is left for others.
 type balloon struct {
 	device *cuda.Device
 	memory *cuda.Memory
@@ -64,7 +64,7 @@ type balloon struct {
 
 func newBalloon(d *cuda.Device) *balloon { return &balloon{d, d.NewMemory()} }
 
-// inflate takes the free memory but for so many bytes, and also what is left in the driver's blocks of small allocations.
+// inflate allocates all free memory except the given bytes, and also the free space in the driver's blocks of small allocations.
 func (b *balloon) inflate(left int64) error {
 	return b.device.Do(func() error {
 		for piece := int64(1 << 30); piece >= 16<<10; {
@@ -88,7 +88,7 @@ func (b *balloon) inflate(left int64) error {
 
 func (b *balloon) deflate() error { return b.device.Do(b.memory.Free) }
 
-// figures are what a search asks a model for.
+// figures are the results that a search computes on a model.
 type figures struct {
 	loss     float64
 	sums     []float32 // the first value of each input's statistics
@@ -137,8 +137,8 @@ func search(t *testing.T, on *runner.Model, m tiny) (f figures) {
 	return f
 }
 
-// TestGPURunnerStreams: a model whose weights do not fit on the card has the figures of one that does, and gives all of its
-// memory back.
+// TestGPURunnerStreams: a model whose weights do not fit on the card gives the same figures as one that fits, and frees all of
+// its memory.
 func TestGPURunnerStreams(t *testing.T) {
 	eachCard(t, func(t *testing.T, p place) {
 		m, device, kept := p.tiny, p.device, p.kept
@@ -181,8 +181,8 @@ func TestGPURunnerStreams(t *testing.T) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*max(math.Abs(a), math.Abs(b), 1e-6) }
 
-// TestGPURunnerOutOfMemory: wherever the card runs out of memory, the error says so, all memory is given back, and the
-// model goes on once there is room again.
+// TestGPURunnerOutOfMemory: wherever the card runs out of memory, the error says so, all memory is freed, and the model
+// works again once there is enough memory.
 func TestGPURunnerOutOfMemory(t *testing.T) {
 	eachCard(t, func(t *testing.T, p place) {
 		m, device, kept := p.tiny, p.device, p.kept

@@ -209,7 +209,7 @@ func TestStepsShareBuffersOfOneShape(t *testing.T) {
 	testmodel.OK(t, same.Close())
 }
 
-// TestRotateMovesWeights: after an exchange each model's memory holds the bytes that the model before had, all others stay.
+// TestRotateMovesWeights: after Rotate, each model's memory holds the weights of the model before it. Other memory does not change.
 func TestRotateMovesWeights(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	device := card.Open(t)
@@ -264,7 +264,7 @@ func TestStepsAreFinite(t *testing.T) {
 	testmodel.WantError(t, err, "s: the logits of sequence 1 are not finite in FP16")
 }
 
-// TestStepIsCancelled: a step that is prepared ends between two blocks, and frees its memory.
+// TestStepIsCancelled: a cancelled preparation of a step ends between two blocks and frees its memory.
 func TestStepIsCancelled(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	on := newTiny(t, "llama-tiny", "", weights.F32).mustLoad(t, card.Open(t), runner.Options{Resident: true})
@@ -286,8 +286,8 @@ func TestStepIsCancelled(t *testing.T) {
 	}
 }
 
-// TestStepKeepsNoBuffers: the buffers that filled a step's cache, which are larger than the step's own, are freed. Float32
-// activations need no timing of products, whose buffer the model keeps.
+// TestStepKeepsNoBuffers: the buffers that filled a step's cache are freed; they are larger than the step's own. The model keeps
+// a buffer for the timing of products, which float32 activations do not need.
 func TestStepKeepsNoBuffers(t *testing.T) {
 	card := cuda.NewFakeCard(t, 1<<30)
 	on := newTiny(t, "llama-tiny", "", weights.F32).mustLoad(t, card.Open(t), runner.Options{Resident: true, Exact: true})

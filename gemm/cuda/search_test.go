@@ -69,7 +69,7 @@ func TestFindFollowsTheInterpreter(t *testing.T) {
 	}
 }
 
-// TestMissingNamesFoldersOnce: the same folder may be found in several ways.
+// TestMissingNamesFoldersOnce: an error names a folder once, even if it was found in several ways.
 func TestMissingNamesFoldersOnce(t *testing.T) {
 	m, _ := pretend(t, map[string]string{"CUDA_HOME": "/usr/local/cuda", "VIRTUAL_ENV": "/venv"})
 	m.python = func() (string, error) { return "/venv/bin/python3", nil }

@@ -146,7 +146,7 @@ func partly(name string, n int) Point {
 	}}
 }
 
-// TestSeriesSettles: a window is repeated if power differs by more than 4 % from the reading before, and else is not.
+// TestSeriesSettles: a window is repeated only if its power differs by more than 4 % from the previous reading.
 func TestSeriesSettles(t *testing.T) {
 	var list []Point
 	for i, n := range []int{0, 8, 0, 10, 0, 8, 0, 10} {

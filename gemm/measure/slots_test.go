@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
-// TestSlotsRemoveAddresses: an effect of the addresses biases candidates that keep their memory, and none that are
+// TestSlotsRemoveAddresses: an effect of the addresses biases candidates that keep their own memory, but not candidates
 // measured in the same slots.
 func TestSlotsRemoveAddresses(t *testing.T) {
 	base, variants := pair()

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// On the card, four-bit weights are the operand that they are predicted as, except with few tokens.
+// On the card, four-bit weights are the same operand as in the prediction, except with few tokens.
 func TestOwnKernelHasTheRoleOfTheAssumedOne(t *testing.T) {
 	int4, fp4 := quant.Format{Codes: "int4", Per: "group"}, quant.Format{Codes: "nvfp4", Per: "group"}
 	for _, c := range []struct {

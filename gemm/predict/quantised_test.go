@@ -64,7 +64,7 @@ func TestQuantisedConversion(t *testing.T) {
 	}
 }
 
-// TestKernelDecidesRole: the role that is asked for does not change the prediction of a quantised layer.
+// TestKernelDecidesRole: the requested role does not change the prediction of a quantised layer.
 func TestKernelDecidesRole(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
 	testmodel.OK(t, err)

@@ -254,7 +254,7 @@ func TestGuardWithoutClocks(t *testing.T) {
 	}
 }
 
-// stubborn is a simulated card that takes every power limit without an error, and sets none below a floor.
+// stubborn is a simulated card that accepts every power limit without an error but sets none below a floor.
 type stubborn struct {
 	*power.Sim
 	floor float64
@@ -264,7 +264,7 @@ func (s *stubborn) SetPowerLimit(watts float64) error {
 	return s.Sim.SetPowerLimit(max(watts, s.floor))
 }
 
-// TestGuardReadsBack: a limit that the card did not keep is an error, when it is set and when it is restored.
+// TestGuardReadsBack: a limit that the card did not apply is an error, both when it is set and when it is restored.
 func TestGuardReadsBack(t *testing.T) {
 	card := &stubborn{power.NewSim(quiet()), 450}
 	g, err := NewGuard(card, false, nil)

@@ -163,7 +163,7 @@ func TestRunAlone(t *testing.T) {
 	}
 }
 
-// TestDrift: a sweep is valid while the reference's energy stays within 2 % from visit to visit, and not beyond.
+// TestDrift: a sweep is valid only if the reference's energy changes by at most 2 % between visits.
 func TestDrift(t *testing.T) {
 	m := open(t, quiet())
 	before, _ := candidates()

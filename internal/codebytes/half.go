@@ -4,7 +4,7 @@ import "encoding/binary"
 
 var little = binary.LittleEndian
 
-// Spread puts codes of half a byte, the lower half first, into one byte each. src has as many codes as dst has bytes, or more.
+// Spread unpacks 4-bit codes to one byte each, the low half of a byte first. src has at least as many codes as dst has bytes.
 // The number of codes is a multiple of 8.
 func Spread(dst, src []byte) {
 	n := spreadVectors(dst, src[:len(dst)/2])
@@ -13,7 +13,8 @@ func Spread(dst, src []byte) {
 	}
 }
 
-// Gather is the inverse of Spread: it packs codes below 16. Codes of a later call lie ahead bytes behind src's; 0: anywhere.
+// Gather is the inverse of Spread: it packs codes below 16. The codes of a later call are ahead bytes after src and are prefetched; 0:
+// not known.
 func Gather(dst, src []byte, ahead int) {
 	n := gatherVectors(dst[:len(src)/2], src, ahead)
 	for dst, src = dst[n/2:], src[n:]; len(src) >= 8; dst, src = dst[4:], src[8:] {
@@ -21,7 +22,7 @@ func Gather(dst, src []byte, ahead int) {
 	}
 }
 
-// SpreadWord is Spread of the eight codes of a word.
+// SpreadWord unpacks the eight codes of a word.
 func SpreadWord(word uint32) uint64 {
 	x := uint64(word)
 	x = (x | x<<16) & 0x0000FFFF0000FFFF

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHalves holds Spread against a look at every half of a byte, and Gather against its inverse. Bytes behind them stay.
+// TestHalves compares Spread with every half of a byte, and Gather with its inverse. Bytes after them do not change.
 func TestHalves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))

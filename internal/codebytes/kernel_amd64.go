@@ -6,18 +6,18 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go run -C _gen . -out ../kernel_amd64.s -stubs ../kernel_stub_amd64.go -pkg codebytes
 
-// vectors says whether this machine has the kernels' instructions.
+// vectors is true if this machine has the kernels' instructions.
 var vectors = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI
 
 // vectorBytes is the width of a vector.
 const vectorBytes = 64
 
-// split returns the number of whole vectors in a row, and a bit for each byte that is left.
+// split returns the number of whole vectors in a row, and a mask with a bit for each remaining byte.
 func (b Block) split() (whole int, rest uint64) {
 	return b.Cols / vectorBytes, 1<<(b.Cols%vectorBytes) - 1
 }
 
-// translateVectors is translatePlain. It does nothing and returns false on a machine without the instructions.
+// translateVectors does the same as translatePlain. It returns false, and does nothing, on a machine without the instructions.
 func translateVectors(dst []byte, src Block, table *[256]byte) bool {
 	if vectors {
 		whole, rest := src.split()
@@ -26,7 +26,7 @@ func translateVectors(dst []byte, src Block, table *[256]byte) bool {
 	return vectors
 }
 
-// addVectors is addPlain. ok is false on a machine without the instructions.
+// addVectors does the same as addPlain. ok is false on a machine without the instructions.
 func (t *Table) addVectors(b Block) (sums Sums, ok bool) {
 	if !vectors {
 		return sums, false

@@ -4,23 +4,23 @@
 
 package codebytes
 
-// translate512 looks rows ≥ 1 rows up: whole vectors, and then the bytes of the bits of rest.
+// translate512 looks up rows ≥ 1 rows: whole vectors, and then the bytes of the mask rest.
 //
 //go:noescape
 func translate512(dst *byte, src *byte, rows int, whole int, rest uint64, stride int, table *[256]byte)
 
-// add512 adds, in eight lanes, the numbers of rows ≥ 1 rows: whole vectors, and then the bytes of the bits of rest.
+// add512 adds the numbers of rows ≥ 1 rows in eight lanes: whole vectors, and then the bytes of the mask rest.
 //
 //go:noescape
 func add512(sums *[6][8]uint64, data *byte, rows int, whole int, rest uint64, stride int, table *[6][128]byte)
 
-// spread512 puts codes of half a byte, the lower half first, into one byte each.
+// spread512 unpacks 4-bit codes to one byte each, the low half of a byte first.
 // n ≥ 1 is the number of blocks of 64 codes.
 //
 //go:noescape
 func spread512(dst *byte, src *byte, n int)
 
-// gather512 is the inverse of spread512. Codes are below 16. Those that lie ahead bytes later are prefetched.
+// gather512 is the inverse of spread512. Codes are below 16. It prefetches the codes ahead bytes later.
 // n ≥ 1 is the number of blocks of 64 codes.
 //
 //go:noescape

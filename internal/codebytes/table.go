@@ -1,17 +1,17 @@
-// Package codebytes translates, adds up and packs codes of a byte each, 64 at a time where the processor can.
+// Package codebytes translates, sums and packs one-byte codes, with AVX-512 64 at a time.
 package codebytes
 
-// Block is a part of a matrix of bytes: Rows rows of Cols bytes, each Stride bytes after the one before it. Data begins
-// with the first byte.
+// Block is a part of a matrix of bytes. It has Rows rows of Cols bytes, and rows are Stride bytes apart. Data begins with
+// the first byte.
 type Block struct {
 	Data               []byte
 	Rows, Cols, Stride int
 }
 
-// span is the number of bytes from the block's first byte to its last.
+// span returns the number of bytes from the block's first byte to its last.
 func (b Block) span() int { return max(0, (b.Rows-1)*b.Stride+b.Cols) }
 
-// Translate writes the table's entry of each byte of src to dst, which has the same stride. dst may be src's data.
+// Translate writes the table's entry for each byte of src to dst, which has the same stride. dst may be src's data.
 func Translate(dst []byte, src Block, table *[256]byte) {
 	if src.Rows == 0 || src.Cols == 0 {
 		return
@@ -32,11 +32,11 @@ func translatePlain(dst []byte, src Block, table *[256]byte) {
 	}
 }
 
-// Planes is the number of bytes of a number in a [Table].
+// Planes is the number of bytes in a number of a [Table].
 const Planes = 6
 
-// Table has a number for each value of the low seven bits of a byte, as in codes of floats, whose highest bit is the sign.
-// It holds the numbers' lowest bytes first, then the next ones.
+// Table has a number for each value of a byte's low seven bits. In codes of floats the highest bit is the sign. The lowest
+// bytes of all numbers come first, then the next bytes.
 type Table [Planes][128]byte
 
 // NewTable returns the table of some numbers, each below 2^48.

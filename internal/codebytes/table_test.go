@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawBlock draws a block between bytes that do not belong to it.
+// drawBlock draws a random block, with other bytes before and after it.
 func drawBlock(t *rapid.T) (b Block, r *rand.Rand) {
 	r = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	b = Block{Rows: rapid.IntRange(0, 5).Draw(t, "rows"), Cols: rapid.IntRange(0, 200).Draw(t, "cols")}
@@ -25,7 +25,7 @@ func randomBytes(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// TestTranslate holds Translate against a look at every byte. Bytes outside the block stay.
+// TestTranslate compares Translate with a lookup of every byte. Bytes outside the block do not change.
 func TestTranslate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, r := drawBlock(t)
@@ -49,7 +49,7 @@ func TestTranslate(t *testing.T) {
 	})
 }
 
-// TestAdd holds the sums against numbers that are added one by one.
+// TestAdd compares the sums with numbers that are added one by one.
 func TestAdd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, r := drawBlock(t)
@@ -73,7 +73,7 @@ func TestAdd(t *testing.T) {
 	})
 }
 
-// TestPlain holds the definitions, which other machines run, against what this machine runs.
+// TestPlain compares the definitions, which other machines run, with the code that this machine runs.
 func TestPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, r := drawBlock(t)

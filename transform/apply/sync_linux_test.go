@@ -17,8 +17,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
-// TestJournalIsFlushed: a record is on the disk before the conversion goes on. A pipe takes the record and cannot be
-// flushed, so that must be an error.
+// TestJournalIsFlushed: a record is flushed to the disk before the conversion continues. A pipe accepts the record but
+// cannot be flushed, so the journal must return an error.
 func TestJournalIsFlushed(t *testing.T) {
 	r, w, err := os.Pipe()
 	testmodel.OK(t, err)

@@ -261,7 +261,7 @@ func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	if b <= 1 {
 		return p.recodedRows(expert, row, n), 0
 	}
-	// Scales are chosen by all rows that share them, so neighbours are kept for the next call.
+	// Scales are chosen for all rows that share them, so the other rows are kept for the next call.
 	want := codedBlock{expert: expert, first: row / b * b}
 	n = min((row+n+b-1)/b*b, p.perExpert()) - want.first
 	c := p.coded
@@ -278,7 +278,7 @@ func (p *Program) matrixOf(expert, row, n int) (m *quant.Matrix, from int) {
 	return want.m, row - want.first
 }
 
-// codedBlock is some rows of an expert's result.
+// codedBlock holds some rows of an expert's result.
 type codedBlock struct {
 	expert, first int
 	m             *quant.Matrix
@@ -387,7 +387,7 @@ func (p *Program) lossCoded(ctx context.Context, first, last int) (l Loss, err e
 	return l, nil
 }
 
-// windowRows is how many rows to compute at a time, because rows that share scales need each other.
+// windowRows returns the number of rows to compute at a time, because rows that share scales are computed together.
 func (p *Program) windowRows(first int) int {
 	return max(blockElems/max(1, p.Cols), p.Source.Quantised.Rows(first/p.perExpert(), 0, 1).Block[0])
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestRowsUnderOneScale: rows that share a scale are computed once for all callers, and have the codes of the whole matrix.
+// TestRowsUnderOneScale: rows that share a scale are computed once for all callers, with the same codes as the whole matrix.
 func TestRowsUnderOneScale(t *testing.T) {
 	for _, name := range []string{"compressed fp8 tensor", "compressed fp8 block"} {
 		for _, q := range testmodel.Quantisations {

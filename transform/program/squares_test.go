@@ -9,7 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
-// TestSquares holds the sums of squares of FP8 codes against those of counted codes, bit by bit.
+// TestSquares compares the sums of squares of FP8 codes with those of counted codes, bit by bit.
 func TestSquares(t *testing.T) {
 	added := false
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
 )
 
-// TestFit: the group size holds most layers, layers that no group divides stay, and an error advises a size for all layers.
+// TestFit: Fit chooses the group size that holds most layers and leaves out layers that no group divides. An error advises a size
+// for all layers.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		format     string

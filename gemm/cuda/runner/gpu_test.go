@@ -86,14 +86,14 @@ func distance(got [][]float32, want [][]float64) float64 {
 	return math.Sqrt(off / all)
 }
 
-// pytorchErrors are the relative errors of PyTorch's logits in BF16, of the same small models on the tokens of
-// bench/runtimes.py, which measured them with --bf16.
+// pytorchErrors are the relative errors of PyTorch's logits in BF16, for the same small models and the tokens of
+// bench/runtimes.py. bench/runtimes.py --bf16 measured them.
 //
 //go:embed testdata/pytorch-bf16.json
 var pytorchErrors []byte
 
-// TestGPUFamilies holds the logits of every family's small model against the float64 reference. In BF16 a router may choose
-// other experts, which is most of the error of some small models; PyTorch's is as large on the same tokens.
+// TestGPUFamilies compares the logits of every family's small model with the float64 reference. In BF16 a router may choose
+// other experts. This causes most of the error of some small models; PyTorch's error is as large on the same tokens.
 func TestGPUFamilies(t *testing.T) {
 	device := openGPU(t)
 	var pytorch map[string]float64
@@ -366,8 +366,8 @@ func TestGPUHeads(t *testing.T) {
 	}
 }
 
-// TestGPUNotFinite: weights that make activations NaN or infinite are named with their block, where rows pass through all
-// experts, too. A step does not start with them.
+// TestGPUNotFinite: the error for weights that make activations NaN or infinite names the weight and its block, also if rows
+// pass through all experts. A step does not start with such weights.
 func TestGPUNotFinite(t *testing.T) {
 	device := openGPU(t)
 	for _, c := range []struct {

@@ -40,8 +40,8 @@ func load(p reg.Register, n int) []reg.VecVirtual {
 	return v
 }
 
-// eachVector calls whole with the offset in a row of each whole vector, and rest with that of the bytes after them, whose
-// lanes a mask names. pointers move from row to row.
+// eachVector calls whole for each whole vector of a row, with its offset, and rest for the remaining bytes, whose lanes a
+// mask selects. pointers move from row to row.
 func eachVector(whole func(offset reg.Register), rest func(offset reg.Register, mask reg.Register), pointers ...reg.Register) {
 	rows, count, stride := param("rows"), param("whole"), param("stride")
 	bits := param("rest")
@@ -76,7 +76,7 @@ func in(p, offset reg.Register) operand.Mem { return operand.Mem{Base: p, Index:
 
 func translate() {
 	TEXT("translate512", NOSPLIT, "func(dst, src *byte, rows, whole int, rest uint64, stride int, table *[256]byte)")
-	Doc("translate512 looks rows ≥ 1 rows up: whole vectors, and then the bytes of the bits of rest.")
+	Doc("translate512 looks up rows ≥ 1 rows: whole vectors, and then the bytes of the mask rest.")
 	Pragma("noescape")
 	table := load(param("table"), 4)
 	dst, src := param("dst"), param("src")
@@ -105,7 +105,7 @@ func translate() {
 
 func add() {
 	TEXT("add512", NOSPLIT, "func(sums *[6][8]uint64, data *byte, rows, whole int, rest uint64, stride int, table *[6][128]byte)")
-	Doc("add512 adds, in eight lanes, the numbers of rows ≥ 1 rows: whole vectors, and then the bytes of the bits of rest.")
+	Doc("add512 adds the numbers of rows ≥ 1 rows in eight lanes: whole vectors, and then the bytes of the mask rest.")
 	Pragma("noescape")
 	table := load(param("table"), 2*planes)
 	sums, data := param("sums"), param("data")
@@ -138,7 +138,7 @@ func add() {
 	RET()
 }
 
-// blocks begins a kernel on n ≥ 1 blocks of 64 codes.
+// blocks starts a kernel for n ≥ 1 blocks of 64 codes.
 func blocks(name, doc string, more ...string) (dst, src, n reg.Register) {
 	TEXT(name, NOSPLIT, "func("+strings.Join(append([]string{"dst, src *byte, n int"}, more...), ", ")+")")
 	Doc(name+" "+doc, "n ≥ 1 is the number of blocks of 64 codes.")
@@ -163,7 +163,7 @@ func repeat(n reg.Register) {
 }
 
 func spread() {
-	dst, src, n := blocks("spread512", "puts codes of half a byte, the lower half first, into one byte each.")
+	dst, src, n := blocks("spread512", "unpacks 4-bit codes to one byte each, the low half of a byte first.")
 	low := words(0x0F0F)
 	Label("block")
 	pairs, upper := ZMM(), ZMM()
@@ -178,7 +178,7 @@ func spread() {
 }
 
 func gather() {
-	dst, src, n := blocks("gather512", "is the inverse of spread512. Codes are below 16. Those that lie ahead bytes later are prefetched.", "ahead int")
+	dst, src, n := blocks("gather512", "is the inverse of spread512. Codes are below 16. It prefetches the codes ahead bytes later.", "ahead int")
 	ahead := param("ahead")
 	ADDQ(src, ahead)
 	Label("block")
