@@ -301,6 +301,9 @@ func (p *planner) noteCodes(layers []*pass.Layer, lossy []pass.Choice) {
 		for _, text := range texts {
 			p.note("%s does nothing to %d weights %s", c.Pass.Name, count[text], text)
 		}
+		if c.Pass.CodesOnly && !slices.ContainsFunc(layers, func(l *pass.Layer) bool { return l.Codes() != nil }) {
+			p.note("%s does nothing: it changes quantised weights only, and the model has none that can be read", c.Pass.Name)
+		}
 	}
 }
 
@@ -368,13 +371,22 @@ func (p *planner) spend(ctx context.Context, layers []*pass.Layer, lossy []pass.
 		l := layers[i]
 		steps := slices.DeleteFunc(slices.Clone(planned[l.Weight.Name]), func(s *plan.Step) bool { return slices.Contains(fixed, s) })
 		predictions[i], err = search.Predict(ctx, l, steps)
-		if missed := missing(lossy, steps); len(missed) > 0 {
+		fitting := slices.DeleteFunc(slices.Clone(lossy), func(c pass.Choice) bool { return !changes(c, l) })
+		if missed := missing(fitting, steps); len(missed) > 0 {
 			predictions[i].Missed = fmt.Sprintf("%v would take more than its share of the budget of loss", missed)
 		}
 		return err
 	})
 	p.plan.Predictions = append(p.plan.Predictions, predictions...)
 	return err
+}
+
+// changes reports whether a pass can change a layer, by how its weight is stored.
+func changes(c pass.Choice, l *pass.Layer) bool {
+	if q := l.Codes(); q != nil {
+		return c.Fits(q) == ""
+	}
+	return !c.Pass.CodesOnly
 }
 
 // missing are the passes with arguments that none of a layer's steps carries out. A modifier is not missed where

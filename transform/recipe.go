@@ -166,6 +166,12 @@ func ChangesCodes(m *weights.Model, passes string) bool {
 	})
 }
 
+// OnlyCodes reports whether all passes of a list change quantised weights only.
+func OnlyCodes(passes []string) bool {
+	list, err := ParsePasses(strings.Join(passes, ","))
+	return err == nil && !slices.ContainsFunc(list, func(c pass.Choice) bool { return !c.Pass.CodesOnly })
+}
+
 // computesInBF16 reports whether config.json and every tensor that shares an index say so. The codes of a quantised
 // weight are of another type.
 func computesInBF16(m *weights.Model, family *arch.Family) bool {

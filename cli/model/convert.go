@@ -57,7 +57,8 @@ scales, and with tokens also compensate. docs/quantised.md describes the formats
 
 Exit status 3: OUT was written, but one of these is true: the budget did not allow --passes in
 every layer; perplexity rose by more than --max-loss on the evaluation tokens; nothing was left
-to convert because the weights are quantised; the tensors do not fit config.json.`,
+to convert, because the weights are quantised, or because --passes changes quantised weights
+only; the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{
 		&cli.StringFlag{Name: "plan", Usage: "apply the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},

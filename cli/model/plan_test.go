@@ -36,11 +36,11 @@ func TestNoSaving(t *testing.T) {
 		want     string
 	}{
 		{0.9994, cost.Workload{Prefill: 1}, []*plan.Step{lossy}, ""},
-		{0.9996, cost.Workload{Prefill: 1}, []*plan.Step{exact, lossy}, "predicted to save nothing: keep the source, or try another recipe"},
-		{1, cost.Workload{Prefill: 1}, nil, "predicted to save nothing: keep the source, or try another recipe"},
+		{0.9996, cost.Workload{Prefill: 1}, []*plan.Step{exact, lossy}, "predicted to save nothing: keep the source, or try another recipe or other passes"},
+		{1, cost.Workload{Prefill: 1}, nil, "predicted to save nothing: keep the source, or try another recipe or other passes"},
 		{1, cost.Workload{Prefill: 1}, []*plan.Step{exact},
-			"predicted to save nothing, as is usual for exact passes in prefill: keep the source, or try another recipe"},
-		{1.001, cost.Workload{Decode: 1}, []*plan.Step{exact}, "predicted to cost more: keep the source, or try another recipe"},
+			"predicted to save nothing, as is usual for exact passes in prefill: keep the source, or try another recipe or other passes"},
+		{1.001, cost.Workload{Decode: 1}, []*plan.Step{exact}, "predicted to cost more: keep the source, or try another recipe or other passes"},
 	} {
 		p := &plan.Plan{Steps: c.steps, Request: plan.Request{Workload: c.load}}
 		if got := noSaving(p, &predict.Ratio{Relative: c.relative}); got != c.want {

@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/transform/search"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
@@ -85,8 +86,8 @@ func printSearch(w io.Writer, p *plan.Plan) {
 	if b := p.Request.MaxLoss; b != nil {
 		term.Remark(w, "budget", fmt.Sprintf("perplexity may rise by %.3g %%", 100*math.Expm1(*b)))
 	}
-	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f of %.6f nats per token, "+
-		"and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, term.Signed(t.Loss, 6), interval))
+	term.Remark(w, "search", fmt.Sprintf("%s of the whole model; on calibration tokens that were held back its outputs diverge by %.6f nats per token "+
+		"(limit: %.6f, %g %% of the budget), and its loss rises by %s%s", term.Plural(len(f.Trials), "trial", "trials"), t.Divergence, f.Budget, 100*search.Margin, term.Signed(t.Loss, 6), interval))
 	most := p.Request.MaxLoss
 	switch {
 	case most == nil || t.Divergence > 0.8*f.Budget:
@@ -145,7 +146,7 @@ func noSaving(p *plan.Plan, total *predict.Ratio) string {
 	if load := p.Request.Workload; load.Decode == 0 && len(p.Steps) > 0 && !slices.ContainsFunc(p.Steps, lossy) {
 		usual = fmt.Sprintf(", as is usual for exact passes in %s", load)
 	}
-	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe", what, usual)
+	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe or other passes", what, usual)
 }
 
 // otherPasses names passes that save energy in a new format at little loss; empty if no pass does, or if the plan has them.

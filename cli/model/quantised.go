@@ -44,9 +44,11 @@ func endings(names []string) (list []string) {
 	return list
 }
 
-// nothingLeft is errShort where a plan does nothing because weights are quantised.
+// nothingLeft is errShort where a plan does nothing because weights are quantised, or because none is.
 func nothingLeft(m *weights.Model, p *plan.Plan) error {
 	switch {
+	case len(p.Steps) == 0 && p.Request.Format == "" && len(p.Quantised) == 0 && transform.OnlyCodes(p.Request.Passes):
+		return fmt.Errorf("%w: nothing is left to do: %s changes quantised weights only, and the model has none", exit.ErrShort, strings.Join(p.Request.Passes, ", "))
 	case !p.NothingLeft() || missed(p) != nil:
 		return nil
 	case p.Request.MinSNR != nil && transform.ChangesCodes(m, strings.Join(p.Request.Passes, ",")):

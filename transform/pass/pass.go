@@ -65,6 +65,8 @@ type Pass struct {
 	// Codes says why the pass does nothing to a weight that is stored as codes, with these arguments; empty if it does
 	// something. nil: it never changes codes.
 	Codes func(q *quant.Quantised, args []string) string
+	// CodesOnly is true where the pass does nothing to a weight that is not stored as codes.
+	CodesOnly bool
 	// Describe says in a few words what a step does, for tables; nil: the pass's name.
 	Describe func(s *plan.Step) string
 

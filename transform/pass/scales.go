@@ -42,6 +42,7 @@ var Scales = &Pass{
 		return nil
 	},
 	Codes:      scalesFit,
+	CodesOnly:  true,
 	Candidates: scaleCandidates,
 	Tuned:      tunedScales,
 	Compile: func(s *plan.Step, c *program.Context) (o program.Operation, err error) {
