@@ -46,7 +46,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 
 // printModelEnergy writes a table for each phase.
 func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
-	if len(e.Phases) == 0 {
+	if len(e.Phases) == 0 && e.X == "" { // no layer, and so no activations
 		fmt.Fprintln(w, "energy: not measured, because no linear layer of the model is stored in a format that can be measured")
 	}
 	if len(e.Phases) > 0 && e.Unchanged() {
@@ -80,8 +80,15 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 	if unsplit != "" && slices.ContainsFunc(e.Phases, func(p measure.Phase) bool { return p.Total != nil && p.Total.Run != nil }) {
 		term.Remark(w, "note", unsplit)
 	}
+	before := ""
+	if len(e.KernelsAfter) > 0 {
+		before = "before: "
+	}
 	for _, k := range e.Kernels {
-		term.Remark(w, "kernel", k)
+		term.Remark(w, "kernel", before+k)
+	}
+	for _, k := range e.KernelsAfter {
+		term.Remark(w, "kernel", "after: "+k)
 	}
 	if len(e.Skipped) > 0 {
 		term.Remark(w, "note", "not measured, because no GPU multiplies their stored type: "+strings.Join(e.Skipped, ", "))

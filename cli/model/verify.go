@@ -167,6 +167,8 @@ type energyJSON struct {
 	// RelativeTo is what Predicted is relative to; empty: the source.
 	RelativeTo string               `json:"predicted_relative_to,omitempty"`
 	Measured   *measure.ModelReport `json:"measured,omitempty"`
+	// MeasuredTo is what Measured is relative to; empty: what Predicted is relative to.
+	MeasuredTo string               `json:"measured_relative_to,omitempty"`
 	Whole      *measure.WholeReport `json:"whole,omitempty"`
 
 	unsplit string // why no phase has components
@@ -273,6 +275,9 @@ func (r *verifyJSON) measured(m *measure.ModelReport, unsplit string) {
 		return
 	}
 	r.energy().Measured, r.Energy.unsplit = m, unsplit
+	if r.Energy.RelativeTo != "" {
+		r.Energy.MeasuredTo = "the source's weights as they are stored, in their own kernel"
+	}
 }
 
 // energy is Energy, made if there is none.

@@ -58,6 +58,9 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 	if r.Energy != nil && r.Energy.Measured != nil {
 		fmt.Fprintln(w)
 		card.PrintModels(w, r.Energy.Measured, r.Energy.unsplit)
+		if r.Energy.MeasuredTo != "" && r.Energy.Measured.Measured() {
+			term.Remark(w, "note", "the measured energy is relative to "+r.Energy.MeasuredTo)
+		}
 	}
 	if r.Energy != nil && r.Energy.Whole != nil {
 		fmt.Fprintln(w)

@@ -42,6 +42,8 @@ type ModelEnergy struct {
 	Invalid []string `json:"invalid,omitempty"`
 	// Kernels are those of quantised layers.
 	Kernels []string `json:"kernels,omitempty"`
+	// KernelsAfter are the output's if they are not the source's, which are then all in Kernels.
+	KernelsAfter []string `json:"kernels_after,omitempty"`
 	// Skipped are layers that no GPU multiplies as they are stored.
 	Skipped []string `json:"not_measured,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -236,11 +237,6 @@ func (c *cardRun) row(ctx context.Context, e *ModelEnergy, p *Phase, stage strin
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range source.Kernels {
-		if !slices.Contains(e.Kernels, k) {
-			e.Kernels = append(e.Kernels, k)
-		}
-	}
 	o := Options{Cold: p.Phase == "decode", Meter: c.Meter, Ready: c.ready}
 	if c.selfTest != nil {
 		o.Meter.SelfTest = c.selfTest
@@ -257,10 +253,32 @@ func (c *cardRun) row(ctx context.Context, e *ModelEnergy, p *Phase, stage strin
 	if r == nil {
 		return nil, err
 	}
+	c.nameKernels(e, source.Kernels, output.Kernels)
 	c.selfTest = r.SelfTest
 	v := r.Variants[0]
 	row.Run, row.Relative, row.Interval, row.RelativeTime = r, v.RelativeEnergy, v.Interval, v.RelativeTime
 	return row, err
+}
+
+// nameKernels adds the kernels of a row. Without quantised layers a candidate names none.
+func (c *cardRun) nameKernels(e *ModelEnergy, before, after []string) {
+	add := func(list *[]string, kernels []string) {
+		if len(kernels) == 0 {
+			kernels = []string{operand.Product{Problem: gemm.Problem{Streaming: c.Operands.Streaming}}.Multiplication()}
+		}
+		for _, k := range kernels {
+			if !slices.Contains(*list, k) {
+				*list = append(*list, k)
+			}
+		}
+	}
+	differ := !slices.Equal(before, after)
+	if differ || len(before) > 0 {
+		add(&e.Kernels, before)
+	}
+	if differ {
+		add(&e.KernelsAfter, after)
+	}
 }
 
 // split adds the split of power by component to every phase. It reads all bits, which takes time, so it runs
