@@ -241,7 +241,7 @@ const costJudged = `
 Points belong to families of patterns: sorted values; random zeros, single or in blocks; rounding, grids and zeroed
 bits; random bits; constants and few values; shifts. Each point is predicted by a model and a response that
 were fitted without its whole family, and compared with the measurement. Several families end with weights that are all zero.
-These points count once in a series, though a fit without one family has seen the zeros of the others. Errors are in
+These points count once in a series, but a fit without one family still includes the zeros of the others. Errors are in
 percentage points of the energy of random operands. Rank is Spearman's correlation. The last two columns are simpler models,
 tested in the same way. They are linear in fewer features and use the same response. Their cells give mean error, worst
 error and rank.

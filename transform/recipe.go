@@ -137,10 +137,10 @@ func FindRecipe(name string) (Recipe, error) {
 	return r, nil
 }
 
-// For is the recipe as it suits a model and a workload: InDecode and OnCodes are part of Passes, or empty. InDecode is
-// dropped without an error where the family is not known, or where powers of two could do harm: to activations in FP16, to
-// quantised weights whose activations may have fixed scales, and to an adapter that does not follow. A nil family is that
-// of the catalogue.
+// For returns the recipe for a model and a workload: InDecode and OnCodes are moved into Passes, or dropped. InDecode is
+// dropped without an error if the family is not known, or if powers of two could do harm: to activations in FP16, to
+// quantised weights whose activations may have fixed scales, or to an adapter that is not converted. A nil family means the
+// family in the catalogue.
 func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Recipe {
 	if r.InDecode != "" && l.Decode > 0 && computesInBF16(m, family) {
 		r.Passes = r.InDecode + "," + r.Passes
@@ -156,8 +156,8 @@ func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Reci
 	return r
 }
 
-// ChangesCodes reports whether a list of passes, as [ParsePasses] reads it, can change codes of a model's quantised weights. A list
-// or a model that cannot be read counts as one without changes.
+// ChangesCodes reports whether a list of passes, as [ParsePasses] reads it, can change codes of a model's quantised weights. It
+// returns false for a list or a model that cannot be read.
 func ChangesCodes(m *weights.Model, passes string) bool {
 	d, err := quant.Describe(m)
 	list, unknown := ParsePasses(passes)
@@ -172,8 +172,8 @@ func OnlyCodes(passes []string) bool {
 	return err == nil && !slices.ContainsFunc(list, func(c pass.Choice) bool { return !c.Pass.CodesOnly })
 }
 
-// computesInBF16 reports whether config.json and every tensor that shares an index say so. The codes of a quantised
-// weight are of another type.
+// computesInBF16 reports whether config.json and every tensor that shares an index have type BF16. The codes of a quantised
+// weight have another type.
 func computesInBF16(m *weights.Model, family *arch.Family) bool {
 	layout, err := arch.Resolve(m, family)
 	if err != nil || leftBehind(m, layout) != "" {

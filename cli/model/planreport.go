@@ -149,7 +149,7 @@ func noSaving(p *plan.Plan, total *predict.Ratio) string {
 	return fmt.Sprintf("predicted to %s%s: keep the source, or try another recipe or other passes", what, usual)
 }
 
-// otherPasses names passes that save energy in a new format at little loss; empty if no pass does, or if the plan has them.
+// otherPasses returns advice on passes that save energy in a new format; empty if there are none, or if the plan has them.
 func otherPasses(p *plan.Plan) string {
 	f, err := quantise.ParseTarget(p.Request.Format)
 	switch {

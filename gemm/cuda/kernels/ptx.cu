@@ -61,7 +61,7 @@ __device__ __forceinline__ void settle(float (&d)[N][4]) {
     for (int c = 0; c < 4; c++) asm volatile("" : "+f"(d[i][c])::"memory");
 }
 
-// begin, issue and finish enclose warpgroup instructions: finish waits until at most N issued groups are unfinished.
+// begin, issue and finish enclose warpgroup instructions. finish waits until at most N issued groups are unfinished.
 __device__ __forceinline__ void begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void issue() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
