@@ -48,8 +48,9 @@ With --gpu --whole, runs whole models, every operation of them: decode steps at 
 and power, and the share of the linear layers. It takes about 40 s for each step. Both models and
 a copy must fit on the card.
 
-Exit status 3: the output does not keep what its manifest claims, a measurement is invalid, or
-less precise than --precision asked; 4: --gpu, and there is none.`,
+Exit status 3: the output does not keep what its manifest claims, the tensors do not fit
+config.json, or a measurement is invalid, or less precise than --precision asked; 4: --gpu, and
+there is none.`,
 	Flags: flag.Join([]cli.Flag{flag.Tensors, verifyReferenceFlag, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		args, err := flag.Arguments(c, "MODEL", "OUT")
@@ -137,7 +138,7 @@ less precise than --precision asked; 4: --gpu, and there is none.`,
 		if !r.OK || !r.measurementHolds(c.IsSet("precision")) {
 			return exit.ErrShort
 		}
-		return nil
+		return unfit(c, src)
 	},
 }
 
