@@ -55,7 +55,7 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	fmt.Fprintln(w)
 	scale := "the same scale"
 	if f.compared && f.sources[0].Path != "" {
-		scale += " (of files beside --w: the scale of --w)"
+		scale += " (for files compared with --w: the scale of --w)"
 	}
 	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of "+scale)
 	term.Remark(w, "calibration", all[0].Calibration)
