@@ -321,23 +321,41 @@ func TestStepsWithoutEffect(t *testing.T) {
 }
 
 // TestReferenceBelowTheBudget: a quantised layer is reported as missed if its output SNR against the reference is below the
-// budget, with and without passes' arguments.
+// budget, with and without passes' arguments, unless the source's SNR suffices. The layer gets codes that are no farther from
+// the reference than the source's.
 func TestReferenceBelowTheBudget(t *testing.T) {
 	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
 	least := 60.0
-	for _, passes := range []string{"scales", "scales=2"} {
-		o := options(t, passes, 0)
-		o.Budget.MinSNR = &least
+	for _, c := range []struct {
+		passes   string
+		orSource bool
+		missed   int
+	}{{"scales", false, 14}, {"scales=2", false, 14}, {"scales", true, 0}} {
+		o := options(t, c.passes, 0)
+		o.Budget.MinSNR, o.Budget.OrSource = &least, c.orSource
 		o.Reference = open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
-		p, _, _ := recoded(t, m, o)
-		missed := 0
+		p, result, _ := recoded(t, m, o)
+		missed, better := 0, 0
 		for _, x := range p.Predictions {
-			if x.SourceSNR != nil && x.Missed != "" {
+			if x.SourceSNR == nil {
+				continue
+			}
+			if x.Missed == "no choice of codes reaches an output SNR of 60 dB against the reference" {
 				missed++
 			}
+			if *x.SNR < *x.SourceSNR {
+				t.Errorf("%s: %s has %.2f dB, and the source %.2f dB", c.passes, x.Tensor, *x.SNR, *x.SourceSNR)
+			}
+			if *x.SNR > *x.SourceSNR {
+				better++
+			}
 		}
-		if missed != 14 {
-			t.Errorf("%s: %d of 14 layers are missed", passes, missed)
+		if missed != c.missed || better < 10 {
+			t.Errorf("%s: %d of 14 layers are missed, want %d; %d are better than the source", c.passes, missed, c.missed, better)
+		}
+		r, err := transform.Verify(t.Context(), m, result, transform.VerifyOptions{Reference: o.Reference})
+		if ok(t, err); !r.OK {
+			t.Errorf("%s: the result is not what the plan says", c.passes)
 		}
 	}
 }

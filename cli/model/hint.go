@@ -27,7 +27,7 @@ func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Optio
 	if o.Passes, err = transform.ParsePasses(suggested); err != nil {
 		return ""
 	}
-	o.Budget, o.Tokens, o.Reference, o.Progress = pass.Budget{}, nil, nil, nil
+	o.Budget, o.Tokens, o.Progress = pass.Budget{}, nil, nil
 	p, err := transform.Plan(c.Context, m, o)
 	if err != nil {
 		return ""
@@ -40,8 +40,12 @@ func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Optio
 	for i := range p.Predictions {
 		low = lower(low, p.Predictions[i].LowestSNR())
 	}
-	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to this checkpoint: %s", term.Change(total.Relative),
-		o.Workload, term.Decibels(low), term.CommandLine(checkWith(c, p.Request, "convert", path, "OUT", "--passes", suggested)...))
+	against := "this checkpoint"
+	if o.Reference != nil {
+		against = "the reference"
+	}
+	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to %s: %s", term.Change(total.Relative),
+		o.Workload, term.Decibels(low), against, term.CommandLine(withReference(c, checkWith(c, p.Request, "convert", path, "OUT", "--passes", suggested)...)...))
 }
 
 // unusedCodes returns the suggestion if a recipe changed no codes of a quantised model; otherwise an empty text.

@@ -115,7 +115,7 @@ func missed(p *plan.Plan) error {
 	if n == 0 {
 		return nil
 	}
-	remedy := "lower --min-snr"
+	remedy := "set a lower bound with --min-snr"
 	if p.Request.MaxLoss != nil {
 		remedy = "allow more with --max-loss"
 	}

@@ -34,7 +34,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 		if err != nil {
 			return o, err
 		}
-		passes, o.Budget.MinSNR = recipe.Passes, recipe.MinSNR
+		passes, o.Budget.MinSNR, o.Budget.OrSource = recipe.Passes, recipe.MinSNR, true
 		if searches(c, recipe) {
 			passes, o.Budget.MinSNR = recipe.WithTokens, nil
 			if recipe.MaxLoss != nil {
@@ -47,7 +47,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 	}
 	if c.IsSet("min-snr") {
 		v := c.Float64("min-snr")
-		o.Budget.MinSNR = &v
+		o.Budget.MinSNR, o.Budget.OrSource = &v, false
 	}
 	if passes != "" || !c.IsSet("format") { // a format needs no pass
 		if o.Passes, err = transform.ParsePasses(passes); err != nil {

@@ -104,7 +104,7 @@ func TestInspectCountsQuantisedLayers(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	dir, out := quantised(t, true), filepath.Join(t.TempDir(), "out")
 	const left = "nothing is left to do: the weights that these passes could change are quantised, and are copied unchanged"
-	const coarse = "with these passes, no change to a quantised weight keeps an output SNR of 31 dB: lower --min-snr"
+	const coarse = "with these passes, no change to a quantised weight keeps an output SNR of 31 dB: set a lower bound with --min-snr"
 	says(t, exit.Short, []string{coarse}, "plan", "-o", filepath.Join(t.TempDir(), "plan.json"), dir)
 	says(t, exit.Short, []string{coarse, "15 × codes", "written"}, "convert", dir, out)
 	says(t, exit.Short, []string{left}, "convert", "--recipe", "exact", dir, out+"2")

@@ -170,6 +170,8 @@ func (c Choice) Chosen() bool { return c.Pass.Class == Lossy && c.Pass.Feedback 
 
 // Budget is what a plan may lose: by output SNR or by loss, or neither where the passes' arguments say all.
 type Budget struct {
-	MinSNR  *float64 // lowest output SNR of a layer in decibels
-	MaxLoss *float64 // nats per token that the whole model's outputs may diverge by
+	MinSNR *float64 // lowest output SNR of a layer in decibels
+	// OrSource lets a quantised layer have the source's output SNR against the reference where no choice of codes reaches MinSNR.
+	OrSource bool
+	MaxLoss  *float64 // nats per token that the whole model's outputs may diverge by
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
@@ -60,11 +61,12 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		}
 	}
 	out.Before = &before
+	source := &sourceLoss{layer: l}
 	var list []choice
 	lead := 0 // the choice whose values are kept; those of all others are released
 	for i, steps := range combinations {
 		c := choice{steps: steps, prog: programs[i], energy: base}
-		ok, err := c.try(ctx, l, sample, len(explicit) > 0)
+		ok, err := c.try(ctx, l, sample, source, len(explicit) > 0)
 		switch {
 		case err != nil:
 			return nil, out, err
@@ -80,7 +82,7 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		}
 		list = append(list, c)
 	}
-	best, loss, joint, err := best(ctx, l, list)
+	best, loss, joint, err := best(ctx, l, list, source)
 	if err != nil {
 		return nil, out, err
 	}
@@ -108,12 +110,10 @@ func chooseAmong(ctx context.Context, l *pass.Layer, combinations [][]*plan.Step
 		}
 	case len(explicit) > 0:
 		out.Missed = fmt.Sprintf("%v would lower the output SNR below %g dB", explicit, *l.Budget.MinSNR)
-	case best == nil && l.Base().Referenced():
-		out.Missed = fmt.Sprintf("no choice of codes reaches an output SNR of %g dB against the reference", *l.Budget.MinSNR)
 	}
 	out.After = &after
 	if l.Base().Referenced() {
-		if err := againstReference(ctx, l, decided, &out); err != nil {
+		if err := againstReference(ctx, source, decided, &out); err != nil {
 			return nil, out, err
 		}
 	}
@@ -135,8 +135,8 @@ func sampledSNR(ctx context.Context, sample *pass.Sample, decided *program.Progr
 }
 
 // againstReference sets the output SNRs of a quantised layer and of what was decided for it against the reference: both on
-// held-out inputs, or both for inputs of unit variance.
-func againstReference(ctx context.Context, l *pass.Layer, decided *program.Program, out *plan.Prediction) error {
+// held-out inputs, or both for inputs of unit variance. It says in out.Missed if the result is below the budget.
+func againstReference(ctx context.Context, source *sourceLoss, decided *program.Program, out *plan.Prediction) error {
 	if err := decided.Prepare(ctx, 1); err != nil {
 		return err
 	}
@@ -144,31 +144,70 @@ func againstReference(ctx context.Context, l *pass.Layer, decided *program.Progr
 	if err != nil {
 		return err
 	}
-	if !decided.LossOfWhole() {
-		out.SNR = finiteOrNil(loss.Decibels())
-		before, err := l.Base().Loss(ctx, 0, decided.Rows)
-		out.SourceSNR = finiteOrNil(before.Decibels())
-		return err
-	}
-	out.InputSNR = finiteOrNil(loss.Decibels())
-	before, err := heldLoss(ctx, l, l.Base())
+	before, err := source.of(ctx, decided)
 	out.SourceSNR = finiteOrNil(before.Decibels())
+	if decided.LossOfWhole() {
+		out.InputSNR = finiteOrNil(loss.Decibels())
+	} else {
+		out.SNR = finiteOrNil(loss.Decibels())
+	}
+	budget := source.layer.Budget
+	if least := budget.MinSNR; least != nil && loss.Decibels() < *least && (out.Missed != "" || !budget.OrSource) {
+		out.Missed = fmt.Sprintf("no choice of codes reaches an output SNR of %g dB against the reference", *least)
+	}
 	return err
+}
+
+// sourceLoss is the loss of a quantised layer's source values against the reference. It is computed when needed.
+type sourceLoss struct {
+	layer *pass.Layer
+	unit  *program.Loss // for inputs of unit variance
+	held  *program.Loss // on held-out inputs
+}
+
+// of returns the source's loss for the inputs that p's loss is for.
+func (s *sourceLoss) of(ctx context.Context, p *program.Program) (program.Loss, error) {
+	if p.LossOfWhole() {
+		if s.held == nil {
+			held, err := heldLoss(ctx, s.layer, s.layer.Base())
+			if err != nil {
+				return program.Loss{}, err
+			}
+			s.held = &program.Loss{Signal: held.Signal, Noise: held.Error}
+		}
+		return *s.held, nil
+	}
+	if s.unit == nil {
+		loss, err := s.layer.Base().Loss(ctx, 0, s.layer.Rows())
+		if err != nil {
+			return loss, err
+		}
+		s.unit = &loss
+	}
+	return *s.unit, nil
 }
 
 // try finds a choice's SNR and energy. ok is false if the sample already shows that it breaks the budget. The program
 // stays prepared.
-func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, explicit bool) (ok bool, err error) {
+func (c *choice) try(ctx context.Context, l *pass.Layer, sample *pass.Sample, source *sourceLoss, explicit bool) (ok bool, err error) {
 	if err := c.prog.Prepare(ctx, 1); err != nil {
 		return false, err
 	}
-	if least := l.Budget.MinSNR; least != nil {
+	if l.Budget.MinSNR != nil {
 		loss, err := sample.Loss(ctx, c.prog)
 		if err != nil {
 			return false, err
 		}
+		least := *l.Budget.MinSNR
+		if l.Base().Referenced() { // a result that is no worse than the source may do
+			before, err := source.of(ctx, c.prog)
+			if err != nil {
+				return false, err
+			}
+			least = min(least, before.Decibels())
+		}
 		// An explicit request is tested on the whole weight only.
-		if c.snr = loss.Decibels(); c.snr < *least-slack && !explicit {
+		if c.snr = loss.Decibels(); c.snr < least-slack && !explicit {
 			return false, nil
 		}
 	}
@@ -196,32 +235,50 @@ func (c *choice) leaveOut(ctx context.Context, l *pass.Layer, base cost.Estimate
 // slack is how far a sample's SNR may be below the whole weight's, in dB.
 const slack = 0.25
 
-// best returns the choice of least energy that keeps the budget on the whole weight, and its loss there; nil if none
-// does. Without a budget it returns the choice of least energy and checks nothing. ofInputs is true if the loss is that on
-// held-out tokens.
-func best(ctx context.Context, l *pass.Layer, list []choice) (best *choice, loss program.Loss, ofInputs bool, err error) {
-	for len(list) > 0 {
-		i := 0
-		for j := range list {
-			if list[j].before(list[i]) {
-				i = j
-			}
+// best returns the choice of least energy that keeps the budget on the whole weight, and its loss there. If none does, it
+// returns the choice of least energy that is no farther from the reference than the source is; nil if there is none.
+// Without a budget it returns the choice of least energy and checks nothing. ofInputs is true if the loss is that on held-out
+// tokens.
+func best(ctx context.Context, l *pass.Layer, list []choice, source *sourceLoss) (best *choice, loss program.Loss, ofInputs bool, err error) {
+	slices.SortStableFunc(list, func(c, d choice) int {
+		switch {
+		case c.before(d):
+			return -1
+		case d.before(c):
+			return 1
 		}
-		c := list[i]
+		return 0
+	})
+	for _, c := range list {
 		if l.Budget.MinSNR == nil {
 			return &c, loss, false, nil
+		}
+		least := *l.Budget.MinSNR
+		if best != nil && c.snr < least-slack {
+			continue
 		}
 		if err := c.prog.Prepare(ctx, 1); err != nil {
 			return nil, loss, false, err
 		}
-		if loss, err = c.prog.Loss(ctx, 0, c.prog.Rows); err != nil || loss.Decibels() >= *l.Budget.MinSNR {
-			return &c, loss, c.prog.LossOfWhole(), err
+		found, err := c.prog.Loss(ctx, 0, c.prog.Rows)
+		if err != nil || found.Decibels() >= least {
+			return &c, found, c.prog.LossOfWhole(), err
+		}
+		if best == nil {
+			loss = found
+		}
+		if best == nil && l.Base().Referenced() {
+			before, err := source.of(ctx, c.prog)
+			if err != nil {
+				return nil, loss, false, err
+			}
+			if found.Decibels() >= before.Decibels() {
+				best, ofInputs = &c, c.prog.LossOfWhole()
+			}
 		}
 		c.prog.Release()
-		list[i] = list[len(list)-1]
-		list = list[:len(list)-1]
 	}
-	return nil, loss, false, nil
+	return best, loss, ofInputs, nil
 }
 
 func finiteOrNil(v float64) *float64 {

@@ -178,7 +178,8 @@ func (c *claims) holdSNR(t *Tensor, weight string) {
 	if want, ok := c.snr[weight]; ok && *snr < want-tolerance {
 		t.Problem = fmt.Sprintf("its output SNR%s is %.2f dB, and the manifest claims %.2f dB", against, *snr, want)
 	}
-	if least := c.plan.Request.MinSNR; least != nil && t.Linear && !anywhere && !c.missed[weight] && *snr < *least-tolerance {
+	if least := c.plan.Request.MinSNR; least != nil && t.Linear && !anywhere && !c.missed[weight] && *snr < *least-tolerance &&
+		(t.SourceReferenceSNR == nil || *snr < *t.SourceReferenceSNR-tolerance) { // a recipe's budget allows the source's SNR
 		t.Problem = fmt.Sprintf("its output SNR%s is %.2f dB, and the budget is at least %.2f dB", against, *snr, *least)
 	}
 }
