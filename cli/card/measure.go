@@ -44,6 +44,7 @@ var Measure = &cli.Command{
 	Usage: "compare the energy of a product with different weights, or of running servers",
 	Description: `Measures y[M,N] = x[M,K]·w[N,K]ᵀ with the weights --w, with a copy of them, and with every
 --against, in turns, until all intervals are as narrow as --precision or --time is spent.
+The first block always runs to its end.
 
 ` + sourceHelp + `
 
@@ -69,7 +70,7 @@ asked; 4: no GPU.`,
 	Flags: flag.Join(productFlags, []cli.Flag{
 		againstFlag,
 		precisionFlag,
-		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "no block ends after this `TIME`", DefaultText: "1m, servers 10m"},
+		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "no later block ends after `TIME`", DefaultText: "1m, servers 10m"},
 		windowFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {

@@ -175,6 +175,9 @@ func (r *run) blocks(ctx context.Context, result *Result) (string, error) {
 			return power.StoppedPrecision, nil
 		}
 		if result.Seconds+(result.Seconds-before) > r.opt.Time.Seconds() {
+			if pass == 1 && result.Seconds > r.opt.Time.Seconds() {
+				result.Warnings = append(result.Warnings, fmt.Sprintf("the time was %v; the first block took %.0f s, and is always measured to its end", r.opt.Time, result.Seconds))
+			}
 			return power.StoppedTime, nil
 		}
 	}

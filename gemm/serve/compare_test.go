@@ -129,20 +129,20 @@ func checkTurns(t *testing.T, r *serve.Result, models map[string]*model) {
 	}
 }
 
-// TestSeveralCards: their power adds up.
+// TestSeveralCards: their power adds up. The first block is measured to its end, and a warning says that it took more than the time.
 func TestSeveralCards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n network
 		b := newBoard(3)
 		n.start(t, "a", &model{board: b, watts: 400})
-		r, err := serve.Compare(t.Context(), b.list(), serve.Servers{Baseline: server("a")}, serve.Options{Workload: small, Transport: n.transport(), Time: 30 * time.Second})
+		r, err := serve.Compare(t.Context(), b.list(), serve.Servers{Baseline: server("a")}, serve.Options{Workload: small, Transport: n.transport(), Time: 10 * time.Second})
 		if err != nil || !r.Valid || len(r.Cards) != 3 || len(r.Blocks[0].Passes[0].Windows[0].Cards) != 3 {
 			t.Fatal(err, r)
 		}
 		near(t, "power", r.Baseline.Watts, 1200, 0.01)
 		near(t, "joules", r.Baseline.Joules, 3*400*0.020/8, 0.01)
 		near(t, "idle", r.IdleWatts, 270, 0.01)
-		if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), `"null"`) || r.Stopped != power.StoppedTime {
+		if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), `"null"`) || r.Stopped != power.StoppedTime || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "the time was 10s; the first block took ") {
 			t.Errorf("%v: %s", err, text)
 		}
 	})
@@ -313,7 +313,7 @@ func TestBrokenOnce(t *testing.T) {
 					return request == 110
 				}})
 				r, err := serve.Compare(t.Context(), b.list(), serve.Servers{Baseline: server("a"), Variants: []serve.Server{server("b")}},
-					serve.Options{Workload: small, Transport: n.transport(), Stall: 20 * time.Second, Time: 20 * time.Second, Window: 2 * time.Second, Settle: time.Second})
+					serve.Options{Workload: small, Transport: n.transport(), Stall: 20 * time.Second, Time: 40 * time.Second, Window: 2 * time.Second, Settle: time.Second})
 				if err != nil || !r.Valid {
 					t.Fatal(err, r)
 				}

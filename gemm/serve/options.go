@@ -16,7 +16,8 @@ type Options struct {
 	// Precision ends a comparison: the half width that every 95 % interval of energy must reach, as a share of the
 	// ratio. Default 0.003.
 	Precision float64
-	// Time ends a comparison that has not reached Precision. It counts from the first block. Default 10 minutes.
+	// Time ends a comparison that has not reached Precision. It counts from the first block, which is measured to its
+	// end. Default 10 minutes.
 	Time time.Duration
 	// Window is the least length of one measurement. It grows to whole rounds, in which every slot produces as many
 	// tokens as one answer has. Default 10 s.

@@ -13,7 +13,7 @@ import (
 
 // short are options for a comparison of one or two blocks.
 func short(n *network) serve.Options {
-	return serve.Options{Workload: small, Transport: n.transport(), Time: 10 * time.Second, Window: 2 * time.Second, Settle: time.Second, Stall: 20 * time.Second}
+	return serve.Options{Workload: small, Transport: n.transport(), Time: 20 * time.Second, Window: 2 * time.Second, Settle: time.Second, Stall: 20 * time.Second}
 }
 
 // TestServers: what servers take and say differs, and tokens are counted right.
