@@ -58,6 +58,15 @@ func TestLayouts(t *testing.T) {
 			if known && (len(w.Shape) != 2 || w.Shape[0] != 128 || w.Shape[1] != 256) || !known && w.Shape != nil {
 				t.Errorf("%s with config %q: shape %v", q.Name, config, w.Shape)
 			}
+			if err := w.CanRead(); config == "none" && strings.HasPrefix(q.Name, "pack") {
+				if err == nil || !strings.Contains(err.Error(), "how many bits its codes have: put config.json with its quantization_config beside the weights") {
+					t.Errorf("%s without a config: %v", q.Name, err)
+				}
+			} else if config == "none" && strings.HasPrefix(q.Name, "gptq") {
+				if err == nil || !strings.Contains(err.Error(), "which version of GPTQ's layout this is, and zero points differ by 1: put config.json with") {
+					t.Errorf("%s without a config: %v", q.Name, err)
+				}
+			}
 			total := 0
 			for _, g := range d.Copied() {
 				total += g.Tensors

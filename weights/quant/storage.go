@@ -82,6 +82,9 @@ func (w *Quantised) index(r Role) int {
 	return slices.IndexFunc(w.Tensors, func(t Stored) bool { return t.Role == r })
 }
 
+// addConfig is the remedy where the tensors alone do not determine the format.
+const addConfig = "put config.json with its quantization_config beside the weights"
+
 // storage finds how a weight is stored.
 func (w *Quantised) storage() (*storage, error) {
 	unread := errors.New("values of this layout are not read")
@@ -94,8 +97,11 @@ func (w *Quantised) storage() (*storage, error) {
 	st := &storage{experts: w.Experts(), n: n, k: k, scales: field{part: w.index(Scales)}, zeros: field{part: w.index(ZeroPoints)},
 		group: w.index(GroupIndex), shape: w.index(Shape), global: field{part: w.index(GlobalScale)}}
 	err := unread
-	if ok && st.scales.part >= 0 {
+	switch {
+	case ok && st.scales.part >= 0:
 		err = w.layOut(st)
+	case w.layout == packedLayout && w.Format.Codes == "":
+		err = errors.New("no config says how many bits its codes have: " + addConfig)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("weight %q, %s: %w", w.Name, w.Format, err)
@@ -156,7 +162,7 @@ func (w *Quantised) layOutGPTQ(st *storage) error {
 			return errors.New("AWQ codes of any other width than 4 bits are not read")
 		}
 	case w.version == "":
-		return errors.New("no config says which version of GPTQ's layout this is, and zero points differ by 1")
+		return errors.New("no config says which version of GPTQ's layout this is, and zero points differ by 1: " + addConfig)
 	case !slices.Contains([]int{2, 3, 4, 8}, st.bits):
 		return fmt.Errorf("GPTQ codes of %d bits are not read", st.bits)
 	case w.version == methodGPTQ:
