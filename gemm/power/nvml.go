@@ -37,15 +37,15 @@ func openNVML(lib nvml.Interface, id string) (Card, error) {
 func initError(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		return fmt.Errorf("libnvidia-ml.so.1 is not on the loader's path: install NVIDIA's driver, or give the container the utility capability: %w", ErrNoNVML)
+		return fmt.Errorf("%w: libnvidia-ml.so.1 is not on the loader's path: install NVIDIA's driver, or give the container the utility capability", ErrNoNVML)
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		return fmt.Errorf("NVIDIA's driver is not loaded: nvidia-smi should list a card first: %w", ErrNoNVML)
+		return fmt.Errorf("%w: NVIDIA's driver is not loaded: nvidia-smi should list a card first", ErrNoNVML)
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		return fmt.Errorf("libnvidia-ml.so.1 and the loaded driver differ in version: reboot after a driver update: %w", ErrNoNVML)
+		return fmt.Errorf("%w: libnvidia-ml.so.1 and the loaded driver differ in version: reboot after a driver update", ErrNoNVML)
 	case nvml.ERROR_NO_PERMISSION:
-		return fmt.Errorf("no permission to open the driver: check the permissions of /dev/nvidia*: %w", ErrNoNVML)
+		return fmt.Errorf("%w: no permission to open the driver: check the permissions of /dev/nvidia*", ErrNoNVML)
 	}
-	return fmt.Errorf("NVML does not start (%s): %w", returnName(ret), ErrNoNVML)
+	return fmt.Errorf("%w: it does not start (%s)", ErrNoNVML, returnName(ret))
 }
 
 // find looks up a card.

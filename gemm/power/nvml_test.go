@@ -202,7 +202,7 @@ func TestNVMLOpenErrors(t *testing.T) {
 	} {
 		lib := mockLibrary(nil)
 		lib.InitFunc = func() nvml.Return { return ret }
-		if _, err := openNVML(lib, "0"); !errors.Is(err, ErrNoNVML) || !strings.Contains(err.Error(), text) {
+		if _, err := openNVML(lib, "0"); !errors.Is(err, ErrNoNVML) || !strings.HasPrefix(err.Error(), "no NVML: ") || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v", ret, err)
 		}
 	}

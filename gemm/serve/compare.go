@@ -32,17 +32,24 @@ func (s Servers) all() []Server {
 	return append(list, s.Variants...)
 }
 
-// Validate returns an error for invalid addresses and for names that are not unique.
+// Validate returns an error for invalid addresses, for names that are not unique, and for a variant at the address of another
+// server. The null may be at the baseline's.
 func (s Servers) Validate() error {
-	seen := map[string]bool{}
-	for _, one := range s.all() {
+	seen, at := map[string]bool{}, map[string]string{}
+	for i, one := range s.all() {
 		if one.Name == "" || seen[one.Name] {
 			return fmt.Errorf("server %q at %s: give every server its own name", one.Name, one.URL)
 		}
 		seen[one.Name] = true
-		if _, err := newEndpoint(one, Options{}); err != nil {
+		e, err := newEndpoint(one, Options{})
+		if err != nil {
 			return err
 		}
+		address := e.base + "#" + e.model
+		if first := at[address]; first != "" && i >= len(s.all())-len(s.Variants) {
+			return fmt.Errorf("server %s at %s is server %s: give every server its own address", one.Name, one.URL, first)
+		}
+		at[address] = one.Name
 	}
 	return nil
 }

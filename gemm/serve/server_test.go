@@ -121,6 +121,7 @@ func TestRefused(t *testing.T) {
 		`server "a" at http://a/v1: give every server its own name`:              {serve.Servers{Baseline: a, Variants: []serve.Server{a}}, serve.Options{}},
 		`server "a" at http://b: give every server its own name`:                 {serve.Servers{Baseline: a, Null: &serve.Server{Name: "a", URL: "http://b"}}, serve.Options{}},
 		`server "" at http://b: give every server its own name`:                  {serve.Servers{Baseline: serve.Server{URL: "http://b"}}, serve.Options{}},
+		`server b at http://a is server a: give every server its own address`:    {serve.Servers{Baseline: a, Null: &serve.Server{Name: "n", URL: "http://n"}, Variants: []serve.Server{{Name: "b", URL: "http://a"}}}, serve.Options{}},
 		`server a: "ftp://b" is not the address`:                                 {serve.Servers{Baseline: serve.Server{Name: "a", URL: "ftp://b"}}, serve.Options{}},
 		`server a: "127.0.0.1:8000" is not the address`:                          {serve.Servers{Baseline: serve.Server{Name: "a", URL: "127.0.0.1:8000"}}, serve.Options{}},
 		`server a: "http:///v1" is not the address`:                              {serve.Servers{Baseline: serve.Server{Name: "a", URL: "http:///v1"}}, serve.Options{}},
