@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,50 +18,69 @@ import (
 const suggested = "scales"
 
 // suggestion returns a hint with a command that changes codes and scales of a quantised model, its predicted saving and its output
-// SNR. The hint is empty if the model has no such codes, if no saving is predicted, or if planning fails: a failed hint must not
-// fail the report. o's passes and budget are ignored.
-func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Options) string {
+// SNR. The command is that of the pass suggested, or of the default recipe, if byDefault allows it and it saves more. The hint is
+// empty if the model has no such codes, if no saving is predicted, or if planning fails: a failed hint must not fail the report.
+// o's passes and budget are ignored.
+func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Options, byDefault bool) string {
 	if !transform.ChangesCodes(m, suggested) {
 		return ""
 	}
-	var err error
-	if o.Passes, err = transform.ParsePasses(suggested); err != nil {
-		return ""
+	words, best := []string{"--passes", suggested}, planned(c, m, o, transform.Recipe{Passes: suggested})
+	if byDefault {
+		recipe, err := transform.FindRecipe(transform.DefaultRecipe)
+		if err != nil {
+			return ""
+		}
+		p := planned(c, m, o, recipe.For(m, o.Family, o.Workload))
+		if p != nil && changesSome(m, p) && (best == nil || transform.Predicted(m, p).Relative < transform.Predicted(m, best).Relative) {
+			words, best = nil, p
+		}
 	}
-	o.Budget, o.Tokens, o.Progress = pass.Budget{}, nil, nil
-	p, err := transform.Plan(c.Context, m, o)
-	if err != nil {
-		return ""
-	}
-	total := transform.Predicted(m, p)
-	if nothing, _ := transform.SavesNothing(total); total == nil || nothing {
+	if best == nil {
 		return ""
 	}
 	var low *float64
-	for i := range p.Predictions {
-		low = lower(low, p.Predictions[i].LowestSNR())
+	for i := range best.Predictions {
+		low = lower(low, best.Predictions[i].LowestSNR())
 	}
-	against := "this checkpoint"
-	if o.Reference != nil {
-		against = "the reference"
-	}
-	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to %s: %s", term.Change(total.Relative),
-		o.Workload, term.Decibels(low), against, term.CommandLine(withReference(c, checkWith(c, p.Request, "convert", path, "OUT", "--passes", suggested)...)...))
+	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to this checkpoint: %s",
+		term.Change(transform.Predicted(m, best).Relative), o.Workload, term.Decibels(low),
+		term.CommandLine(checkWith(c, best.Request, append([]string{"convert", path, "OUT"}, words...)...)...))
 }
 
-// unusedCodes returns the suggestion if a recipe changed no codes of a quantised model; otherwise an empty text.
-func unusedCodes(c *cli.Context, m *weights.Model, path string, o transform.Options, p *plan.Plan) string {
-	if c.IsSet("passes") || c.IsSet("format") || c.IsSet("plan") || c.Bool("resume") || len(p.Quantised) == 0 {
-		return ""
+// planned returns the plan of a recipe without tokens; nil if planning fails, or if the plan is not predicted to save energy.
+func planned(c *cli.Context, m *weights.Model, o transform.Options, r transform.Recipe) *plan.Plan {
+	var err error
+	if o.Passes, err = transform.ParsePasses(r.Passes); err != nil {
+		return nil
 	}
-	d, err := quant.Describe(m)
+	o.Budget, o.Tokens, o.Reference, o.Progress = pass.Budget{MinSNR: r.MinSNR}, nil, nil, nil
+	p, err := transform.Plan(c.Context, m, o)
 	if err != nil {
+		return nil
+	}
+	total := transform.Predicted(m, p)
+	if nothing, _ := transform.SavesNothing(total); total == nil || nothing {
+		return nil
+	}
+	return p
+}
+
+// changesSome reports whether a plan changes codes or scales of quantised weights.
+func changesSome(m *weights.Model, p *plan.Plan) bool {
+	d, err := quant.Describe(m)
+	return err == nil && slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+		_, coded := d.Weight(s.Tensor)
+		return coded
+	})
+}
+
+// unusedCodes returns the suggestion if a recipe with a budget changed no codes of a quantised model; otherwise an empty text.
+func unusedCodes(c *cli.Context, m *weights.Model, path string, o transform.Options, p *plan.Plan) string {
+	chosen := c.IsSet("passes") || c.IsSet("format") || c.IsSet("plan") || c.Bool("resume")
+	exact := p.Request.MinSNR == nil && p.Request.MaxLoss == nil
+	if chosen || exact || len(p.Quantised) == 0 || changesSome(m, p) {
 		return ""
 	}
-	for _, s := range p.Steps {
-		if _, coded := d.Weight(s.Tensor); coded {
-			return ""
-		}
-	}
-	return suggestion(c, m, path, o)
+	return suggestion(c, m, path, o, false)
 }

@@ -37,7 +37,7 @@ var Inspect = &cli.Command{
 		if err != nil {
 			return err
 		}
-		hint := suggestion(c, m, args[0], transform.Options{Cost: o.Calibration, Workload: o.Workload, Role: o.Role, Family: o.Family, Workers: o.Workers})
+		hint := suggestion(c, m, args[0], transform.Options{Cost: o.Calibration, Workload: o.Workload, Role: o.Role, Family: o.Family, Workers: o.Workers}, true)
 		r := inspectJSON{args[0], found, hint, o.Workload, o.Role}
 		if c.Bool("json") {
 			return term.JSON(c.App.Writer, r)
