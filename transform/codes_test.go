@@ -434,36 +434,43 @@ func TestPlacedScalesAreChecked(t *testing.T) {
 	}
 }
 
-// TestVerifyHoldsTheReference: with the reference, verify computes the SNRs that the plan claims against it.
+// TestVerifyHoldsTheReference: with the reference, verify computes the SNRs that the plan claims against it, also those of layers
+// that keep their codes.
 func TestVerifyHoldsTheReference(t *testing.T) {
 	m := quantisedIn(t, "int4=32", synth.Options{Seed: 5})
 	o := options(t, "scales=1", 0)
 	o.Reference = open(t, folder(t, config(t, "llama-tiny", testmodel.QuantisedShape), synth.Options{Seed: 5}))
-	p, result, _ := recoded(t, m, o)
 	report := func(out, reference *weights.Model) *verify.Report {
 		r, err := transform.Verify(t.Context(), m, out, transform.VerifyOptions{Reference: reference})
 		ok(t, err)
 		return r
 	}
-	claims := map[string]plan.Prediction{}
-	for _, x := range p.Predictions {
-		claims[x.Tensor+"_packed"] = x
-	}
-	held := 0
-	for _, x := range report(result, o.Reference).Tensors {
-		c := claims[x.Name]
-		if x.Problem != "" || (x.ReferenceSNR != nil) != (c.SNR != nil) {
-			t.Errorf("%s: %q, %v", x.Name, x.Problem, x.ReferenceSNR)
+	var result *weights.Model
+	var claims map[string]plan.Prediction
+	for _, passes := range []string{"zeros", "scales=1"} { // zeros keeps all layers
+		o.Passes = options(t, passes, 0).Passes
+		var p *plan.Plan
+		p, result, _ = recoded(t, m, o)
+		claims = map[string]plan.Prediction{}
+		for _, x := range p.Predictions {
+			claims[x.Tensor+"_packed"] = x
 		}
-		if x.ReferenceSNR != nil {
-			held++
-			if math.Abs(*x.ReferenceSNR-*c.SNR) > 0.01 || math.Abs(*x.SourceReferenceSNR-*c.SourceSNR) > 0.01 {
-				t.Errorf("%s: %v and %v dB, planned %v and %v", x.Name, *x.ReferenceSNR, *x.SourceReferenceSNR, *c.SNR, *c.SourceSNR)
+		held := 0
+		for _, x := range report(result, o.Reference).Tensors {
+			c := claims[x.Name]
+			if x.Problem != "" || (x.ReferenceSNR != nil) != (c.SNR != nil) || (x.Class == verify.Untouched) != (passes == "zeros") && c.SNR != nil {
+				t.Errorf("%s: %s: %s, %q, %v", passes, x.Name, x.Class, x.Problem, x.ReferenceSNR)
+			}
+			if x.ReferenceSNR != nil {
+				held++
+				if math.Abs(*x.ReferenceSNR-*c.SNR) > 0.01 || math.Abs(*x.SourceReferenceSNR-*c.SourceSNR) > 0.01 {
+					t.Errorf("%s: %s: %v and %v dB, planned %v and %v", passes, x.Name, *x.ReferenceSNR, *x.SourceReferenceSNR, *c.SNR, *c.SourceSNR)
+				}
 			}
 		}
-	}
-	if held != 14 {
-		t.Errorf("%d layers are held against the reference", held)
+		if held != 14 {
+			t.Errorf("%s: %d layers are held against the reference", passes, held)
+		}
 	}
 	better := *claims["model.layers.0.mlp.up_proj.weight_packed"].SNR
 	text := fmt.Sprintf(`"snr_db":%v,`, better)

@@ -260,6 +260,10 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 	if q := c.changed(a.Name); q != nil {
 		return t, c.lookCodes(ctx, &t, q, role, same)
 	}
+	if isQuantised && same && role == quant.Codes && c.reference != nil {
+		err := c.lookKept(ctx, &t)
+		return t, err
+	}
 	if isQuantised {
 		if t.Class = Untouched; !same {
 			t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds %s of a quantised weight (%s), which must be copied", role, format)

@@ -96,6 +96,18 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 	return nil
 }
 
+// lookKept compares a linear layer's codes that are the source's with the reference.
+func (c *claims) lookKept(ctx context.Context, t *Tensor) error {
+	q, _ := c.quantised.Of(t.Name)
+	if q == nil || q.CanRead() != nil || !c.layout.IsLinearWeight(q) {
+		t.Class = Untouched
+		return nil
+	}
+	err := c.lookCodes(ctx, t, q, quant.Codes, true)
+	t.Class = Untouched
+	return err
+}
+
 // linearCodes tells whether the weight is that of a linear layer.
 func (c *claims) linearCodes(t *Tensor, weight string) {
 	t.Linear = true
