@@ -59,8 +59,12 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	}
 	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of "+scale)
 	term.Remark(w, "calibration", all[0].Calibration)
-	for _, text := range kernelsOf(all) {
+	kernels := kernelsOf(all)
+	for _, text := range kernels {
 		term.Remark(w, "kernel", text+" (assumed)")
+	}
+	if f.kernel != "" && len(kernels) == 0 {
+		term.Remark(w, "note", fmt.Sprintf("--kernel %s changes nothing: no weights are quantised", f.kernel))
 	}
 	for _, p := range all {
 		if p.Coverage != nil {

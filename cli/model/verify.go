@@ -30,7 +30,7 @@ var Verify = &cli.Command{
 
    identical    the same bytes                  compensated  shifted, or a norm was folded
    exact        reordered, flipped, scaled      lossy        rounded or zeroed
-   untouched    the same bytes, and no part of the model's family
+   untouched    the same bytes: no part of the model's family, or of a quantised weight
 
 SNR is the output SNR of a layer against MODEL. If convert was given --reference, the same flag
 checks the SNRs that it claims against that model.
@@ -135,8 +135,11 @@ there is none.`,
 		if err := errors.Join(judging, metering, err); err != nil {
 			return err
 		}
-		if !r.OK || !r.measurementHolds(c.IsSet("precision")) {
+		switch {
+		case !r.OK || !r.measurementHolds(false):
 			return exit.ErrShort
+		case !r.measurementHolds(c.IsSet("precision")):
+			return fmt.Errorf("%w: the measurement is less precise than --precision %s: give more with --time", exit.ErrShort, c.String("precision"))
 		}
 		return unfit(c, src)
 	},

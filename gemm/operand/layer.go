@@ -183,6 +183,16 @@ func (m *model) has(name string) bool {
 	return ok || m.coded(name) != nil
 }
 
+// storedIn returns the name of the quantised weight that a tensor is a part of, if layers can be made of its codes.
+func (m *model) storedIn(tensor string) string {
+	for _, w := range m.quantised.Weights {
+		if m.coded(w.Name) != nil && slices.ContainsFunc(w.Tensors, func(t quant.Stored) bool { return t.Name == tensor }) {
+			return w.Name
+		}
+	}
+	return ""
+}
+
 // named returns the layers of these names.
 func (m *model) named(path string, names []string) (all []Layer, err error) {
 	for _, name := range names {
@@ -195,6 +205,9 @@ func (m *model) named(path string, names []string) (all []Layer, err error) {
 			return nil, noTensor(path, name)
 		}
 		l, err := m.layer(t)
+		if w := m.storedIn(name); err != nil && w != "" {
+			return nil, fmt.Errorf("%w; it is a part of the quantised weight %s: name that", err, w)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 func mustNotExist(dir string) error {
 	switch _, err := os.Lstat(dir); {
 	case err == nil:
-		return fmt.Errorf("%s exists: remove it or choose another folder: %w", dir, fs.ErrExist)
+		return fmt.Errorf("%s: %w: remove it or choose another folder", dir, fs.ErrExist)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
