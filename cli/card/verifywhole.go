@@ -24,9 +24,9 @@ var wholeFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure joules per token of whole models", DisableDefaultText: true},
 	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in a decode step: `N,...`, or none", DefaultText: "1,16,64"},
 	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of a sequence in decode", DefaultText: "prompt + output/2"},
-	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096"},
+	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096, or less"},
 	&cli.StringFlag{Name: "also", Usage: "with --whole: measure `OUT2,...` beside OUT, unchecked"},
-	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request", DefaultText: "256"},
+	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request", DefaultText: "256, or less"},
 }
 
 // readWhole reads the flags of verify --gpu --whole; it returns nil without --whole.
@@ -80,7 +80,11 @@ func (q *Verification) CheckWhole(src, out *weights.Model) error {
 	if q == nil || q.whole == nil {
 		return nil
 	}
-	return withoutWhole(q.whole.Check(src, out))
+	err := q.whole.Check(src, out)
+	if errors.Is(err, measure.ErrTooLong) {
+		return exit.Usage(fmt.Errorf("--prompt, --output or --context: %w", err))
+	}
+	return withoutWhole(err)
 }
 
 // also lists the folders of --also.
@@ -161,6 +165,9 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 	}
 	if null > 0 {
 		term.Remark(w, "null", fmt.Sprintf("a copy of the source was measured too; effects below %.2f %% of energy or %.2f %% of time are not resolved", 100*null, 100*time))
+	}
+	if r.Note != "" {
+		term.Remark(w, "note", r.Note)
 	}
 	if r.Simulated {
 		term.Remark(w, "note", simulatedNote)

@@ -28,11 +28,13 @@ type WholeOptions struct {
 	// Context is the number of tokens of each sequence of a decode step. Default: that of a [Request]'s middle output
 	// token, Prompt + Output/2; 1024 without a prefill; at most the model's limit.
 	Context int
-	// Prompt is the number of tokens of the prefill. Default 4096, or the model's limit. Negative: no prefill.
+	// Prompt is the number of tokens of the prefill. Default 4096, or what the model's limit leaves beside Output. Negative:
+	// no prefill.
 	Prompt int
 	// Others are further outputs of the same source, measured beside the first. Default: none.
 	Others []*weights.Model
-	// Output is the number of tokens that a [Request] generates after its prompt. Default 256.
+	// Output is the number of tokens that a [Request] generates after its prompt. Default 256, or what the model's limit
+	// leaves after Prompt; half of the limit if Prompt is not given.
 	Output int
 	// Meter ends a step by its Precision or its Time; its Clock and Self are the machine's.
 	Meter power.Options
@@ -40,51 +42,79 @@ type WholeOptions struct {
 	Progress func(Event)
 }
 
-// defaults fills in what is not set, for a model that takes sequences of at most limit tokens.
-func (o *WholeOptions) defaults(limit int) {
+// ErrTooLong marks sequences that are longer than a model takes.
+var ErrTooLong = errors.New("measure shorter sequences")
+
+// defaults fills in what is not set, for a model that takes sequences of at most limit tokens. It returns a note if the
+// limit made a default smaller.
+func (o *WholeOptions) defaults(limit int) (note string) {
 	if o.Batches == nil {
 		o.Batches = []int{1, 16, 64}
 	}
-	if o.Prompt == 0 {
-		o.Prompt = min(4096, limit)
+	within := func(usual, most int) int {
+		if most < usual {
+			note = fmt.Sprintf("the model takes sequences of at most %d tokens", limit)
+		}
+		return max(0, min(usual, most))
 	}
-	if o.Output == 0 {
-		o.Output = 256
+	if o.Prompt < 0 {
+		if o.Context == 0 {
+			o.Context = within(1024, limit)
+		}
+		return note
+	}
+	if len(o.Batches) == 0 { // there are no requests
+		o.Output = 0
+	} else if o.Output == 0 {
+		room := limit - o.Prompt
+		if o.Prompt == 0 {
+			room = limit / 2
+		}
+		o.Output = within(256, room)
+	}
+	if o.Prompt == 0 {
+		o.Prompt = within(4096, limit-o.Output)
+	}
+	switch {
+	case len(o.Batches) == 0:
+	case note != "" && o.Output == 0:
+		note += ": a prompt of as many leaves no room for an output, so no request is reported"
+	case note != "":
+		note += fmt.Sprintf(": a request has %d prompt and %d output tokens", o.Prompt, o.Output)
 	}
 	if o.Context == 0 {
-		o.Context = min(1024, limit)
-		if o.Prompt > 0 {
-			o.Context = min(o.Prompt+o.Output/2, limit)
-		}
+		o.Context = o.Prompt + o.Output/2
 	}
+	return note
 }
 
 // Check returns the errors that [Whole] would return for these models before it loads them: a family without a forward
 // pass, quantised weights, and sequences that are longer than the models take.
 func (o WholeOptions) Check(before, after *weights.Model) error {
-	return o.prepare(append([]*weights.Model{before, after}, o.Others...))
+	_, err := o.prepare(append([]*weights.Model{before, after}, o.Others...))
+	return err
 }
 
-// prepare checks the models, source first, and fills in defaults.
-func (o *WholeOptions) prepare(models []*weights.Model) error {
+// prepare checks the models, source first, and fills in defaults. The note is that of defaults.
+func (o *WholeOptions) prepare(models []*weights.Model) (note string, err error) {
 	for i, m := range models {
 		d, err := o.describe(m)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.Dir, err)
+			return "", fmt.Errorf("%s: %w", m.Dir, err)
 		}
 		if i == 0 {
-			o.defaults(d.Limit)
+			note = o.defaults(d.Limit)
 		}
 		for _, s := range []struct {
 			name   string
 			tokens int
-		}{{"decode step", o.Context}, {"prefill", o.Prompt}} {
+		}{{"prefill", o.Prompt}, {"request", max(0, o.Prompt) + o.Output}, {"decode step", o.Context}} {
 			if s.tokens > d.Limit {
-				return fmt.Errorf("%s: a %s of sequences of %d tokens: the model takes at most %d: measure shorter sequences", m.Dir, s.name, s.tokens, d.Limit)
+				return "", fmt.Errorf("%s: a %s of sequences of %d tokens: the model takes at most %d: %w", m.Dir, s.name, s.tokens, d.Limit, ErrTooLong)
 			}
 		}
 	}
-	return nil
+	return note, nil
 }
 
 // describe returns a model's decoder if steps of it can be measured.
@@ -121,7 +151,9 @@ type WholeReport struct {
 	GPU       string      `json:"gpu"`
 	Simulated bool        `json:"simulated,omitempty"` // figures mean nothing
 	Steps     []WholeStep `json:"steps"`
-	// Requests has one for each decode step, if the prefill was measured too.
+	// Note says that the model's limit made a default of the options smaller.
+	Note string `json:"note,omitempty"`
+	// Requests has one for each decode step, if the prefill was measured too and left room for an output.
 	Requests []Request `json:"requests,omitempty"`
 	// Invalid lists the reasons why figures cannot be trusted. A null comparison that misses by chance is no reason.
 	Invalid []string `json:"invalid,omitempty"`
@@ -208,12 +240,13 @@ type Request struct {
 // describe is an error. Without NVRTC the error is a [cuda.ErrNoCompiler]. Beside an error the report holds the steps so
 // far; it is nil if nothing was measured.
 func Whole(ctx context.Context, m Machine, before, after *weights.Model, o WholeOptions) (*WholeReport, error) {
-	if err := o.prepare(append([]*weights.Model{before, after}, o.Others...)); err != nil {
+	note, err := o.prepare(append([]*weights.Model{before, after}, o.Others...))
+	if err != nil {
 		return nil, err
 	}
-	r := &WholeReport{GPU: m.Card().Info().Name, Simulated: m.Platform() == nil, Steps: []WholeStep{}}
+	r := &WholeReport{GPU: m.Card().Info().Name, Note: note, Simulated: m.Platform() == nil, Steps: []WholeStep{}}
 	w := wholeRun{WholeOptions: o, machine: m, report: r}
-	err := w.load(ctx, before, after)
+	err = w.load(ctx, before, after)
 	for _, work := range o.works() {
 		if err != nil {
 			break
@@ -519,7 +552,7 @@ func (r *WholeReport) finish(o WholeOptions) {
 		}
 	}
 	r.Invalid = InvalidReasons(names, runs)
-	if prefill == nil {
+	if prefill == nil || o.Output == 0 {
 		return
 	}
 	for _, s := range r.Steps {

@@ -49,7 +49,7 @@ func TestWhole(t *testing.T) {
 	for i, want := range []struct {
 		phase                  string
 		batch, context, tokens int
-	}{{"decode", 1, 32, 1}, {"decode", 8, 32, 8}, {"prefill", 1, 64, 64}} { // a prompt of as many tokens as the model takes
+	}{{"decode", 1, 32, 1}, {"decode", 8, 32, 8}, {"prefill", 1, 48, 48}} { // a prompt of as many tokens as the model takes beside the output
 		s := r.Steps[i]
 		if s.Phase != want.phase || s.Batch != want.batch || s.Context != want.context || s.Tokens != want.tokens {
 			t.Errorf("step %d is %+v, want %+v", i, s, want)
@@ -69,9 +69,12 @@ func TestWhole(t *testing.T) {
 		}
 	}
 	prefill, q := r.Steps[2], r.Requests[1]
-	want := (64*prefill.After.Joules + 16*r.Steps[1].After.Joules) / 16
-	if q.Batch != 8 || q.Context != 32 || q.Prompt != 64 || q.Output != 16 || math.Abs(q.PerOutputAfter/want-1) > 1e-9 || math.Abs(q.PerTotalAfter/(want*16/80)-1) > 1e-9 {
+	want := (48*prefill.After.Joules + 16*r.Steps[1].After.Joules) / 16
+	if q.Batch != 8 || q.Context != 32 || q.Prompt != 48 || q.Output != 16 || math.Abs(q.PerOutputAfter/want-1) > 1e-9 || math.Abs(q.PerTotalAfter/(want*16/64)-1) > 1e-9 {
 		t.Errorf("request %+v, want %v J per output token", q, want)
+	}
+	if want := "the model takes sequences of at most 64 tokens: a request has 48 prompt and 16 output tokens"; r.Note != want {
+		t.Errorf("note %q, want %q", r.Note, want)
 	}
 }
 
@@ -84,7 +87,7 @@ func TestWholeRequest(t *testing.T) {
 	r, err := measure.Whole(t.Context(), m, before, after, measure.WholeOptions{Batches: []int{4}, Prompt: 40, Output: 16, Meter: power.Options{Time: 20 * time.Second}})
 	testmodel.OK(t, err)
 	decode, prefill, q := r.Steps[0], r.Steps[1], r.Requests[0]
-	if decode.Context != 48 || q.Context != 48 || prefill.Context != 40 {
+	if r.Note != "" || decode.Context != 48 || q.Context != 48 || prefill.Context != 40 {
 		t.Errorf("contexts %d, %d and %d, want 48, 48 and 40", decode.Context, q.Context, prefill.Context)
 	}
 	a, b := 16*decode.Before.Joules, 40*prefill.Before.Joules
@@ -101,6 +104,13 @@ func TestWholeCheck(t *testing.T) {
 	testmodel.OK(t, measure.WholeOptions{}.Check(before, after))
 	testmodel.WantError(t, measure.WholeOptions{Context: 65}.Check(before, after), "a decode step of sequences of 65 tokens: the model takes at most 64")
 	testmodel.WantError(t, measure.WholeOptions{Prompt: 65}.Check(before, after), "a prefill of sequences of 65 tokens: the model takes at most 64")
+	long := measure.WholeOptions{Prompt: 50, Output: 15}.Check(before, after)
+	testmodel.WantError(t, long, "a request of sequences of 65 tokens: the model takes at most 64")
+	if !errors.Is(long, measure.ErrTooLong) {
+		t.Error(long)
+	}
+	testmodel.OK(t, measure.WholeOptions{Prompt: 64}.Check(before, after)) // without an output
+	testmodel.OK(t, measure.WholeOptions{Prompt: 64, Output: 64, Batches: []int{}}.Check(before, after))
 	encoder := testmodel.Random(t, "bert-tiny", 1)
 	testmodel.WantError(t, measure.WholeOptions{Others: []*weights.Model{encoder}}.Check(before, after), encoder.Dir, "no forward pass")
 }
@@ -181,7 +191,7 @@ func TestWholeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := measure.Whole(ctx, m, before, after, measure.WholeOptions{Batches: []int{1, 2}, Meter: power.Options{Time: 5 * time.Second},
 		Progress: func(e measure.Event) {
-			if e.Stage == "decode, batch 2, context 64" {
+			if e.Stage == "decode, batch 2, context 48" {
 				cancel()
 			}
 		}})
