@@ -43,9 +43,13 @@ func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Optio
 	for i := range best.Predictions {
 		low = lower(low, best.Predictions[i].LowestSNR())
 	}
-	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to this checkpoint: %s",
-		term.Change(transform.Predicted(m, best).Relative), o.Workload, term.Decibels(low),
-		term.CommandLine(checkWith(c, best.Request, append([]string{"convert", path, "OUT"}, words...)...)...))
+	against := "this checkpoint"
+	if o.Reference != nil {
+		against = "the reference"
+	}
+	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to %s: %s",
+		term.Change(transform.Predicted(m, best).Relative), o.Workload, term.Decibels(low), against,
+		term.CommandLine(withReference(c, checkWith(c, best.Request, append([]string{"convert", path, "OUT"}, words...)...)...)...))
 }
 
 // planned returns the plan of a recipe without tokens; nil if planning fails, or if the plan is not predicted to save energy.
@@ -54,7 +58,7 @@ func planned(c *cli.Context, m *weights.Model, o transform.Options, r transform.
 	if o.Passes, err = transform.ParsePasses(r.Passes); err != nil {
 		return nil
 	}
-	o.Budget, o.Tokens, o.Reference, o.Progress = pass.Budget{MinSNR: r.MinSNR}, nil, nil, nil
+	o.Budget, o.Tokens, o.Progress = pass.Budget{MinSNR: r.MinSNR, OrSource: true}, nil, nil
 	p, err := transform.Plan(c.Context, m, o)
 	if err != nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 // printPlan shows what a plan does, a row per kind of layer.
 func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout) {
 	kinds := transform.Passes.Summary(m, p, layout)
-	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", "lowest SNR", "energy, predicted")
+	tab := term.NewTable("layers", "n", "weights", "lossy or compensated", lowestHead(p), "energy, predicted")
 	for _, k := range kinds {
 		tab.Add(k.Kind, term.Count(k.Layers), term.Count(k.Weights), mostCommon(k.Treatments), term.Decibels(k.LowestSNR), ratioChange(k.Energy))
 	}
@@ -53,6 +53,28 @@ func printPlan(w io.Writer, m *weights.Model, p *plan.Plan, layout *arch.Layout)
 	printQuantised(w, p.Quantised, copied)
 	term.Remarks(w, "note", p.Notes)
 	term.Remarks(w, "not done", missedKinds(p, layout))
+}
+
+// lowestHead is the head of the column with the lowest output SNRs. It says what they are of, unless layers differ in it.
+func lowestHead(p *plan.Plan) string {
+	heads := map[string]bool{}
+	for _, o := range p.Predictions {
+		if o.SNR != nil {
+			heads["lowest SNR"] = true
+		}
+		if o.SampleSNR != nil {
+			heads["lowest SNR\n(sampled)"] = true
+		}
+		if o.InputSNR != nil {
+			heads["lowest SNR\non inputs"] = true
+		}
+	}
+	if len(heads) == 1 {
+		for head := range heads {
+			return head
+		}
+	}
+	return "lowest SNR"
 }
 
 // printSearch says what the search for a budget of loss saw.
