@@ -184,7 +184,7 @@ func TestVerifyPredictsFormats(t *testing.T) {
 				t.Errorf("%s, %s: verify says that the energy is relative to %q", format, load, e.RelativeTo)
 			}
 			if format == "int4" && load == "decode" { // both are products of BF16, so they can be measured
-				says(t, exit.Done, []string{"kernel: before: cublaslt: unquantised layers,", "kernel: after: lowtoggle's own dequantising kernel: int4,", "note: the measured energy is relative to the source's weights as they are stored"},
+				says(t, exit.Done, []string{"kernel: before: cublaslt: unquantised layers,", "kernel: after: lowtoggle's own dequantising kernel: int4,", "note: the measured energy is relative to the source's weights as they are stored", "--format int4 --passes"},
 					"verify", "--gpu", "--device", "simulated", "--total", "--time", "1s", "--workload", load, dir, out)
 			}
 			says(t, exit.Done, []string{"% predicted, between", "note: the predicted energy is relative to " + transform.FormatBaseline}, "verify", "--workload", load, dir, out)

@@ -61,6 +61,10 @@ func (r *verifyJSON) print(w io.Writer, each bool) {
 		if r.Energy.MeasuredTo != "" && r.Energy.Measured.Measured() {
 			term.Remark(w, "note", "the measured energy is relative to "+r.Energy.MeasuredTo)
 		}
+		if r.Energy.MeasuredTo != "" {
+			term.Remark(w, "note", fmt.Sprintf("to measure what the prediction compares: lowtoggle convert MODEL NEAREST --format %s --passes \"\", then "+
+				"lowtoggle measure --w NEAREST: --against OUT:", r.Plan.Request.Format))
+		}
 	}
 	if r.Energy != nil && r.Energy.Whole != nil {
 		fmt.Fprintln(w)
