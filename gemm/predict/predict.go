@@ -115,7 +115,7 @@ func Sources(ctx context.Context, by Predictor, sources []operand.Source, o Opti
 			}
 			e, err := product(ctx, by, p, o.Cold, scale)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", s.Text, p.Layer, err)
+				return nil, fmt.Errorf("%s: %s: %w", strings.TrimSuffix(s.Text, ":"), p.Layer, err)
 			}
 			products[i][j] = operand.Product{} // frees weights that were made whole
 			layers = append(layers, Layer{p.Layer, p.Problem, e})
