@@ -59,6 +59,6 @@ func Dequantised(t testing.TB, m *weights.Model, transposed func(name string) bo
 	delete(fields, "quantization_config")
 	js, err := json.Marshal(fields)
 	OK(t, err)
-	OK(t, os.WriteFile(filepath.Join(dir, "config.json"), js, 0o666))
+	OK(t, os.WriteFile(filepath.Join(dir, weights.ConfigName), js, 0o666))
 	return dir
 }

@@ -214,7 +214,7 @@ func Quantised(t testing.TB, q Quantisation, w With) string {
 	}
 	js, err := json.Marshal(fields)
 	OK(t, err)
-	OK(t, os.WriteFile(filepath.Join(dir, "config.json"), js, 0o666))
+	OK(t, os.WriteFile(filepath.Join(dir, weights.ConfigName), js, 0o666))
 	if q.Side != "" && w.Config == "" {
 		OK(t, os.WriteFile(filepath.Join(dir, q.Side), []byte(q.SideText), 0o666))
 	}
@@ -285,7 +285,7 @@ func QuantisedLayer(t testing.TB, q Quantisation, n, k int) string {
 		infos, data[x.Name] = append(infos, x), own
 	}
 	writeShards(t, dir, infos, data)
-	OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"quantization_config": `+q.Config+`}`), 0o666))
+	OK(t, os.WriteFile(filepath.Join(dir, weights.ConfigName), []byte(`{"quantization_config": `+q.Config+`}`), 0o666))
 	return dir
 }
 

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/lowtoggle/lowtoggle/transform/program"
@@ -47,7 +46,8 @@ func cutRows(p *program.Program, rows int) *codedRows {
 	q := p.Source.Quantised
 	unit, perExpert := p.RowUnit(), p.Rows/max(1, q.Experts())
 	codes, scales := q.RowSizes()
-	scaleSize := scalesOf(q).DType.Bits() / 8
+	stored, _ := q.Scales()
+	scaleSize := stored.DType.Bits() / 8
 	c := &codedRows{}
 	for expert := range q.Experts() {
 		for first := 0; first < perExpert && p.Cols > 0; first += rows {
@@ -65,11 +65,12 @@ func cutRows(p *program.Program, rows int) *codedRows {
 // scales are chosen once.
 func (w *shardWriter) sendRows(p *program.Program, place quant.Place, rows int, send func(*chunk) error) error {
 	q := place.Weight.Quantised
+	scales, _ := q.Scales()
 	c := w.rows[place.Weight]
 	if c != nil {
 		delete(w.rows, place.Weight)
 		w.kept -= c.kept
-	} else if c = cutRows(p, rows); w.kept+c.kept <= mostKept && q.Tensors[0].Shard == scalesOf(q).Shard {
+	} else if c = cutRows(p, rows); w.kept+c.kept <= mostKept && q.Tensors[0].Shard == scales.Shard {
 		if w.rows == nil {
 			w.rows = map[*quant.Weight]*codedRows{}
 		}
@@ -86,9 +87,4 @@ func (w *shardWriter) sendRows(p *program.Program, place quant.Place, rows int, 
 		}
 	}
 	return nil
-}
-
-// scalesOf returns the tensor of a weight's scales.
-func scalesOf(q *quant.Quantised) quant.Stored {
-	return q.Tensors[slices.IndexFunc(q.Tensors, func(t quant.Stored) bool { return t.Role == quant.Scales })]
 }

@@ -81,12 +81,13 @@ func mostScaleBits(q *quant.Quantised) int {
 }
 
 func scalesFit(q *quant.Quantised, args []string) string {
+	scales, found := q.Scales()
 	switch {
-	case q.Experts() > 1 && scalesOf(q).Len() == 1:
+	case found && q.Experts() > 1 && scales.Len() == 1:
 		return "its experts share one scale"
 	case isFP8(q):
 		return ""
-	case q.Format.Codes == "mxfp4" || scalesOf(q).DType == weights.U8 || scalesOf(q).DType == weights.F8E8M0:
+	case q.Format.Codes == "mxfp4" || scales.DType == weights.U8 || scales.DType == weights.F8E8M0:
 		return "its scales are powers of two already"
 	case q.Format.Per == "tensor" || q.Format.Per == "channel":
 		return "kernels apply its scales after the product, where they cost no energy in the tensor cores"
@@ -97,16 +98,6 @@ func scalesFit(q *quant.Quantised, args []string) string {
 		}
 	}
 	return ""
-}
-
-// scalesOf is the tensor of a weight's scales; an F32 of no elements where there is none.
-func scalesOf(q *quant.Quantised) weights.Info {
-	for _, t := range q.Tensors {
-		if t.Role == quant.Scales {
-			return t.Info
-		}
-	}
-	return weights.Info{DType: weights.F32, Shape: []int{0}}
 }
 
 func scaleCandidates(_ context.Context, l *Layer, args []string) (all []any, err error) {

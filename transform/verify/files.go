@@ -33,7 +33,7 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 	}
 	for _, name := range src.Others {
 		if name == plan.ManifestName || r.Plan != nil && !r.DropIn && name == weights.IndexName ||
-			r.reformatted() && (name == weights.IndexName || name == "config.json") {
+			r.reformatted() && (name == weights.IndexName || name == weights.ConfigName) {
 			continue // written by the conversion
 		}
 		same, err := sameFile(filepath.Join(src.Dir, name), filepath.Join(out.Dir, name))

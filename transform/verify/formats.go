@@ -93,14 +93,14 @@ func (r *Report) sameShard(a weights.Tensor, w *quant.Quantised) {
 // sameConfig reports a config.json of the output that differs from the source's in more than the description of the quantisation.
 func (r *Report) sameConfig(src, out *weights.Model) error {
 	read := func(dir string) (fields map[string]any, err error) {
-		js, err := os.ReadFile(filepath.Join(dir, "config.json"))
+		js, err := os.ReadFile(filepath.Join(dir, weights.ConfigName))
 		if err != nil {
 			return nil, err
 		}
 		d := json.NewDecoder(bytes.NewReader(js))
 		d.UseNumber()
 		if err := d.Decode(&fields); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
+			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, weights.ConfigName), err)
 		}
 		delete(fields, "quantization_config")
 		return fields, nil

@@ -46,6 +46,15 @@ type Quantised struct {
 	version string // of GPTQ's layout; empty where no config says
 }
 
+// Scales returns the tensor of the scales, and whether there is one.
+func (q *Quantised) Scales() (Stored, bool) {
+	i := slices.IndexFunc(q.Tensors, func(t Stored) bool { return t.Role == Scales })
+	if i < 0 {
+		return Stored{}, false
+	}
+	return q.Tensors[i], true
+}
+
 // Stored is a tensor of a quantised checkpoint.
 type Stored struct {
 	Part

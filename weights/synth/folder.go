@@ -65,7 +65,7 @@ func (m *model) write(ctx context.Context, tmp string, o Options) error {
 			o.Progress(done, total)
 		}
 	}
-	files := append([]quantise.File{{Name: "config.json", Text: m.config}}, m.files...)
+	files := append([]quantise.File{{Name: weights.ConfigName, Text: m.config}}, m.files...)
 	if len(m.shards) > 1 {
 		weightMap := map[string]string{}
 		for _, s := range m.shards {
