@@ -7,8 +7,8 @@
 // after the setup, which it rewrites after every reading. A run may be interrupted at any time; the same run
 // started again measures what is missing. Runs on several cards may share a folder if each has its own setups.
 //
-// The operands x[M,K] and w[N,K] are drawn from the patterns with the seeds 2·Seed and 2·Seed+1. Operands whose
-// product could overflow are divided by a power of two, and the file records it.
+// [Setup.Seeds] says with which seeds the operands are drawn from the patterns. Operands whose product could overflow
+// are divided by a power of two, and the file records it.
 //
 // [Series.Results] combines all readings of a point. [Series.Check] checks the null points, which are copies
 // of the baseline measured among the other points. Their relative energy must be 1.

@@ -25,9 +25,10 @@ type Scaled struct {
 
 // maker draws the operands of a setup's points, one point after the other.
 type maker struct {
-	setup   Setup
-	workers int
-	x       operand // the last one drawn; if only the weights change, all points share it
+	setup    Setup
+	baseline Point
+	workers  int
+	x        operand // the last one drawn; if only the weights change, all points share it
 }
 
 // operand is a matrix with its pattern and seed.
@@ -41,12 +42,13 @@ type operand struct {
 // make draws a point's operands, and scales them if results could overflow.
 func (k *maker) make(ctx context.Context, p Point) (x, w gemm.Matrix, m Measured, err error) {
 	m.Point = p
-	if k.x.Data == nil || k.x.pattern != p.X || k.x.seed != 2*p.Seed {
-		if k.x, err = k.draw(ctx, p.X, 2*p.Seed, k.setup.M); err != nil {
+	forX, forW := k.setup.Seeds(k.baseline, p)
+	if k.x.Data == nil || k.x.pattern != p.X || k.x.seed != forX {
+		if k.x, err = k.draw(ctx, p.X, forX, k.setup.M); err != nil {
 			return x, w, m, fmt.Errorf("x: %w", err)
 		}
 	}
-	drawn, err := k.draw(ctx, p.W, 2*p.Seed+1, k.setup.N)
+	drawn, err := k.draw(ctx, p.W, forW, k.setup.N)
 	if err != nil {
 		return x, w, m, fmt.Errorf("w: %w", err)
 	}

@@ -12,13 +12,19 @@ import (
 type Point struct {
 	Experiment string          `json:"experiment"`
 	At         float64         `json:"at"` // place on the experiment's axis
-	X          pattern.Pattern `json:"x"`  // draws x[M,K] with the seed 2·Seed
-	W          pattern.Pattern `json:"w"`  // draws w[N,K] with the seed 2·Seed+1
+	X          pattern.Pattern `json:"x"`
+	W          pattern.Pattern `json:"w"`
 	Seed       uint64          `json:"seed"`
 }
 
-// Name is unique within a job: the experiment and the place on its axis.
-func (p Point) Name() string { return fmt.Sprintf("%s at %v", p.Experiment, p.At) }
+// Name is unique within a job: the experiment, the place on its axis, and every seed above 1.
+func (p Point) Name() string {
+	name := fmt.Sprintf("%s at %v", p.Experiment, p.At)
+	if p.Seed > 1 {
+		name += fmt.Sprintf(", seed %d", p.Seed)
+	}
+	return name
+}
 
 // Null is the experiment of the null points.
 const Null = "null"
@@ -47,11 +53,11 @@ func (w Job) Validate() error {
 		case p.Experiment == "" || p.Experiment == Null:
 			fault(p, "the name of its experiment is empty or %q, which is kept for null points: give it another name", Null)
 		case seen[p.Name()]:
-			fault(p, "two points have this name: give each its own place on the axis")
+			fault(p, "two points have this name: give each its own place on the axis or its own seed")
 		case p.X == none || p.W == none:
 			fault(p, "both operands need a pattern")
-		case w.Setup.Change == Weights && (p.X != w.Baseline.X || p.Seed != w.Baseline.Seed):
-			fault(p, "x and its seed must be the baseline's, because only the weights change in this setup")
+		case w.Setup.Change == Weights && p.X != w.Baseline.X:
+			fault(p, "x must be the baseline's, because only the weights change in this setup")
 		}
 		seen[p.Name()] = true
 	}

@@ -14,7 +14,7 @@ func (r *run) measure(ctx context.Context, b openJob, points []Point) error {
 	if err := r.timeOver(); err != nil {
 		return err
 	}
-	k := recorder{run: r, openJob: b, at: len(b.series.Sessions), maker: maker{setup: b.Setup, workers: r.opt.Workers}, made: map[string]Measured{}}
+	k := recorder{run: r, openJob: b, at: len(b.series.Sessions), maker: maker{setup: b.Setup, baseline: b.Baseline, workers: r.opt.Workers}, made: map[string]Measured{}}
 	var list []measure.Point
 	for _, p := range points {
 		list = append(list, k.point(p))

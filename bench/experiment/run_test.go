@@ -312,15 +312,15 @@ func TestTwoWorksOfASetup(t *testing.T) {
 
 func TestWorkValidate(t *testing.T) {
 	for want, change := range map[string]func(*Job){
-		"":                                      func(*Job) {},
-		"two points have this name":             func(w *Job) { w.Points[1].At = w.Points[0].At },
-		"which is kept for null points":         func(w *Job) { w.Points[0].Experiment = Null },
-		"must be a finite number":               func(w *Job) { w.Points[0].At = math.Inf(1) },
-		"both operands need a pattern":          func(w *Job) { w.Points[0].W = pattern.Pattern{} },
-		"x and its seed must be the baseline's": func(w *Job) { w.Points[0].Seed = 7 },
-		`change "none"`:                         func(w *Job) { w.Setup.Change = "none" },
-		"at least 1":                            func(w *Job) { w.Setup.K = 0 },
-		"no such role":                          func(w *Job) { w.Setup.Role = 9 },
+		"":                              func(*Job) {},
+		"two points have this name":     func(w *Job) { w.Points[1].At = w.Points[0].At },
+		"which is kept for null points": func(w *Job) { w.Points[0].Experiment = Null },
+		"must be a finite number":       func(w *Job) { w.Points[0].At = math.Inf(1) },
+		"both operands need a pattern":  func(w *Job) { w.Points[0].W = pattern.Pattern{} },
+		"x must be the baseline's":      func(w *Job) { w.Points[0].X = w.Points[0].W },
+		`change "none"`:                 func(w *Job) { w.Setup.Change = "none" },
+		"at least 1":                    func(w *Job) { w.Setup.K = 0 },
+		"no such role":                  func(w *Job) { w.Setup.Role = 9 },
 	} {
 		w := sparsities(small(arith.BF16), 3)
 		change(&w)

@@ -60,7 +60,7 @@ func TestScaled(t *testing.T) {
 			}
 			p := Point{"3a", 1, pattern.MustParse(fmt.Sprintf("normal(0,%g)", sigma)), pattern.MustParse(fmt.Sprintf("normal(0,%g)", sigma)), 3}
 			s := Setup{Type: typ, M: size, N: size, K: size, Change: change}
-			k := maker{setup: s, workers: 3}
+			k := maker{setup: s, baseline: Point{Seed: 9}, workers: 3}
 			x, w, m, err := k.make(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestScaled(t *testing.T) {
 				have gemm.Matrix
 				of   pattern.Pattern
 				seed uint64
-			}{{"x", x, wantX, 6}, {"w", w, wantW, 7}} {
+			}{{"x", x, wantX, map[Change]uint64{Both: 6, Weights: 18}[change]}, {"w", w, wantW, 7}} {
 				want, err := o.of.Generate(t.Context(), pattern.Spec{DType: typ.Operand(), Rows: size, Cols: size, Seed: o.seed}, 1)
 				if err != nil {
 					t.Fatal(err)
@@ -125,7 +125,7 @@ func TestFlushed(t *testing.T) {
 // TestFixedX: where the weights alone change, x is drawn once, and is the same for all points.
 func TestFixedX(t *testing.T) {
 	job := sparsities(small(arith.FP16), 3)
-	k := maker{setup: job.Setup, workers: 2}
+	k := maker{setup: job.Setup, baseline: job.Baseline, workers: 2}
 	first, w, _, err := k.make(t.Context(), job.Baseline)
 	if err != nil {
 		t.Fatal(err)

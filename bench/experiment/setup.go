@@ -55,6 +55,15 @@ func (s Setup) Problem() gemm.Problem {
 	return gemm.Problem{M: s.M, N: s.N, K: s.K, Type: s.Type, Streaming: s.Role == cost.Streaming}
 }
 
+// Seeds returns the seeds with which the patterns of a point draw x[M,K] and w[N,K]. If only the weights change, x is
+// the baseline's.
+func (s Setup) Seeds(baseline, p Point) (x, w uint64) {
+	if s.Change == Weights {
+		return 2 * baseline.Seed, 2*p.Seed + 1
+	}
+	return 2 * p.Seed, 2*p.Seed + 1
+}
+
 // Validate returns an error for a setup that cannot be measured.
 func (s Setup) Validate() error {
 	if s.Change != Both && s.Change != Weights {

@@ -22,11 +22,11 @@ const sampled = 128
 // w[128,128]; all pairs of elements that their product multiplies count. The error is that of a pattern that cannot be
 // drawn, or ctx's.
 func Align(ctx context.Context, a, b pattern.Pattern, d weights.DType) (Alignment, error) {
-	x, err := countBits(ctx, a, d, 2*seed)
+	x, err := countBits(ctx, a, d, 2*firstSeed)
 	if err != nil {
 		return Alignment{}, err
 	}
-	w, err := countBits(ctx, b, d, 2*seed+1)
+	w, err := countBits(ctx, b, d, 2*firstSeed+1)
 	if err != nil {
 		return Alignment{}, err
 	}

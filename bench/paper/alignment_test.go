@@ -47,7 +47,7 @@ func TestAlignPairs(t *testing.T) {
 		}
 		return data
 	}
-	x, w, equal := make(a, 2*seed), make(b, 2*seed+1), 0
+	x, w, equal := make(a, 2*firstSeed), make(b, 2*firstSeed+1), 0
 	for m := range sampled {
 		for n := range sampled {
 			for k := range sampled {

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
@@ -22,6 +23,9 @@ type Experiment struct {
 	Apart bool
 	// Points returns the points for a type, in the order of the axis.
 	Points func(t arith.Type) []At
+	// Main returns the places of the main points: those on which a takeaway's rule decides, and a middle where it fits a
+	// line. Several seeds are measured of these.
+	Main func(t arith.Type) []float64
 }
 
 // At is a place on an experiment's axis with its operands: A is x and B is w, both with K along their rows.
@@ -33,48 +37,70 @@ type At struct {
 // experiments in the paper's order.
 var experiments = []Experiment{
 	{ID: "3a", Title: "Standard deviation", Axis: "σ", Log: true, Takeaways: []string{"T1"},
+		Main: deviations,
 		Points: func(t arith.Type) []At {
 			return alike(deviations(t), func(x float64) string { return normal(0, x) })
 		}},
 	{ID: "3b", Title: "Mean", Axis: "mean (σ = 1)", Log: true, Takeaways: []string{"T2"},
+		Main: func(t arith.Type) []float64 { return []float64{0, randomMean(t)} },
 		Points: func(t arith.Type) []At {
 			return alike(means(t), func(x float64) string { return normal(x, 1) })
 		}},
 	{ID: "3c", Title: "Values from a set", Axis: "values in the set", Log: true, Takeaways: []string{"T3"},
+		Main: places(1, 4096),
 		Points: func(t arith.Type) []At {
 			return alike([]float64{1, 2, 8, 32, 256, 4096}, func(x float64) string { return set(t, x) })
 		}},
 
 	{ID: "4a", Title: "Random bit flips", Axis: "probability that a bit flips (%)", Takeaways: []string{"T4", "T7"},
+		Main: places(0, 50),
 		Points: func(t arith.Type) []At {
 			return changed(set(t, 1), []float64{0, 5, 10, 25, 50, 75, 100}, "flip(%v%%)")
 		}},
 	{ID: "4b", Title: "Least significant bits random", Axis: "random bits", Takeaways: []string{"T5", "T7"},
+		Main:   func(t arith.Type) []float64 { return endsAndMiddle(lowBits(t)) },
 		Points: func(t arith.Type) []At { return changed(set(t, 1), lowBits(t), "random(low=%v)") }},
 	{ID: "4c", Title: "Most significant bits random", Axis: "random bits", Takeaways: []string{"T6", "T7"},
+		Main:   func(t arith.Type) []float64 { return endsAndMiddle(highBits(t)) },
 		Points: func(t arith.Type) []At { return changed(set(t, 1), highBits(t), "random(high=%v)") }},
 
 	{ID: "5a", Title: "Sorted into rows", Axis: "sorted (%)", Takeaways: []string{"T8"},
+		Main:   places(0, 100),
 		Points: func(t arith.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%)")) }},
 	{ID: "5b", Title: "Sorted and aligned", Axis: "sorted (%)", Takeaways: []string{"T9"}, Apart: true,
+		Main:   places(0, 100),
 		Points: func(t arith.Type) []At { return changed(usual(t), quarters, "sort(%v%%)") }},
 	{ID: "5c", Title: "Sorted into columns", Axis: "sorted (%)", Takeaways: []string{"T10"},
+		Main:   places(0, 100),
 		Points: func(t arith.Type) []At { return crossed(changed(usual(t), quarters, "sort(%v%%,by=columns)")) }},
 	{ID: "5d", Title: "Sorted within rows", Axis: "sorted (%)", Takeaways: []string{"T11"},
+		Main:   places(0, 100),
 		Points: func(t arith.Type) []At { return changed(usual(t), quarters, "sort(%v%%,by=within)") }},
 
 	{ID: "6a", Title: "Sparsity", Axis: "zeros (%)", Takeaways: []string{"T12"},
+		Main: places(0, 90),
 		Points: func(t arith.Type) []At {
 			return changed(usual(t), []float64{0, 25, 50, 75, 90, 100}, "sparse(%v%%)")
 		}},
 	{ID: "6b", Title: "Sparsity after sorting", Axis: "zeros (%)", Takeaways: []string{"T13"},
+		Main: places(0, 25, 35, 50),
 		Points: func(t arith.Type) []At {
 			return changed(usual(t)+" | sort", []float64{0, 10, 25, 35, 50, 75, 100}, "sparse(%v%%)")
 		}},
 	{ID: "6c", Title: "Least significant bits zeroed", Axis: "zeroed bits", Takeaways: []string{"T14"},
+		Main:   func(t arith.Type) []float64 { return []float64{0, last(lowBits(t), mantissa(t))} },
 		Points: func(t arith.Type) []At { return changed(usual(t), lowBits(t), "zero(low=%v)") }},
 	{ID: "6d", Title: "Most significant bits zeroed", Axis: "zeroed bits", Takeaways: []string{"T15"},
+		Main:   func(t arith.Type) []float64 { return []float64{0, last(highBits(t), signAndExponent(t))} },
 		Points: func(t arith.Type) []At { return changed(usual(t), highBits(t), "zero(high=%v)") }},
+}
+
+// Experiments returns the IDs of all experiments.
+func Experiments() (ids []string) {
+	for _, e := range experiments {
+		ids = append(ids, e.ID)
+	}
+	return ids
 }
 
 // alike gives A and B the same pattern at every point.
@@ -106,6 +132,25 @@ func crossed(list []At) []At {
 		}
 	}
 	return list
+}
+
+// places are main points that are the same in every type.
+func places(at ...float64) func(arith.Type) []float64 {
+	return func(arith.Type) []float64 { return at }
+}
+
+func endsAndMiddle(axis []float64) []float64 {
+	return []float64{axis[0], axis[(len(axis)-1)/2], axis[len(axis)-1]}
+}
+
+// last returns the last place on an axis up to a limit.
+func last(axis []float64, limit float64) (at float64) {
+	for _, x := range axis {
+		if x <= limit {
+			at = x
+		}
+	}
+	return at
 }
 
 var quarters = []float64{0, 25, 50, 75, 100}
@@ -154,6 +199,22 @@ func means(t arith.Type) []float64 {
 		return []float64{0, 2, 8, 32, 64, 120}
 	}
 	return []float64{0, 1, 8, 64, 512, 2048, 8192}
+}
+
+// randomMean is the largest mean at which elements still differ: the type's spacing there is at most half of the standard
+// deviation, 1, so an element has about three random bits. At larger means most elements become equal. The spacing of
+// integers is 1 everywhere, so they have no such mean.
+func randomMean(t arith.Type) (mean float64) {
+	f, _ := t.Operand().Format()
+	if !f.IsFloat() {
+		return 0
+	}
+	for _, x := range means(t) {
+		if x > 0 && math.Exp2(math.Floor(math.Log2(x)))/math.Exp2(float64(f.MantBits)) <= 0.5 {
+			mean = x
+		}
+	}
+	return mean
 }
 
 // lowBits are counts of least significant bits, dense within the mantissa.

@@ -12,16 +12,23 @@ import (
 // Quick is the number of points that show the ends and the middle of an experiment.
 const Quick = 3
 
-// seed is the seed of all operands. If only the weights change, x must not depend on the point.
-const seed = 1
+// firstSeed is the seed of all points. The main points are drawn from the seeds after it, too.
+const firstSeed = 1
 
-// Job returns the points of all experiments in a setup, with at most that many points of each experiment; 0 means
-// all. The ends of all axes come first, then the middles, then the quarters, so an interrupted run has some points of
-// every experiment. Operands that several experiments share, such as those at 0 %, are measured once, and
-// [Results] gives the measurement to each experiment.
-func Job(s experiment.Setup, most int) experiment.Job {
+// Points chooses points of the experiments. The zero value chooses all, from one seed.
+type Points struct {
+	Experiments []string // IDs; none: all
+	Most        int      // at most that many of each experiment; 0: all
+	Seeds       int      // the number of seeds of the main points
+}
+
+// Job returns points of the experiments in a setup. The ends of all axes come first, then the middles, then the quarters,
+// so an interrupted run has some points of every experiment; further seeds of the main points follow. Operands that
+// several experiments share, such as those at 0 %, are measured once, and [Results] gives the measurement to each
+// experiment.
+func Job(s experiment.Setup, choice Points) experiment.Job {
 	base := pattern.MustParse(usual(s.Type))
-	w := experiment.Job{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: seed}}
+	w := experiment.Job{Setup: s, Baseline: experiment.Point{Experiment: "baseline", X: base, W: base, Seed: firstSeed}}
 	if s.Change == experiment.Weights {
 		w.Baseline.X = inputs(s.Type)
 	}
@@ -29,20 +36,35 @@ func Job(s experiment.Setup, most int) experiment.Job {
 		experiment.Point
 		rank int
 	}
-	var all []ranked
+	var all, more []ranked
+	chosen := map[drawn]bool{}
 	for _, e := range experiments {
-		points := e.in(s)
+		of := choice.Experiments == nil || slices.Contains(choice.Experiments, e.ID)
+		points, main := e.in(s), e.Main(s.Type)
 		for rank, i := range byHalves(len(points)) {
-			if most == 0 || rank < most {
-				all = append(all, ranked{points[i], max(1, rank)}) // both ends are of rank 1
+			p := ranked{points[i], max(1, rank)} // both ends are of rank 1
+			all = append(all, p)
+			if of && (choice.Most == 0 || rank < choice.Most) {
+				chosen[drawnOf(p.Point)] = true
+			}
+			if !slices.Contains(main, p.At) {
+				continue
+			}
+			for seed := firstSeed + 1; seed <= choice.Seeds; seed++ {
+				p.Seed = uint64(seed)
+				more = append(more, p)
+				if of {
+					chosen[drawnOf(p.Point)] = true
+				}
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
-	seen := map[operands]bool{}
-	for _, p := range all {
-		if o := operandsOf(p.Point); !seen[o] {
-			seen[o] = true
+	byRank := func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) }
+	slices.SortStableFunc(all, byRank)
+	slices.SortStableFunc(more, byRank)
+	for _, p := range append(all, more...) {
+		if o := drawnOf(p.Point); chosen[o] {
+			delete(chosen, o) // the first name counts, whatever else is chosen
 			w.Points = append(w.Points, p.Point)
 		}
 	}
@@ -55,7 +77,7 @@ func (e Experiment) in(s experiment.Setup) (list []experiment.Point) {
 		return nil
 	}
 	for _, at := range e.Points(s.Type) {
-		p := experiment.Point{Experiment: e.ID, At: at.X, X: at.A, W: at.B, Seed: seed}
+		p := experiment.Point{Experiment: e.ID, At: at.X, X: at.A, W: at.B, Seed: firstSeed}
 		if s.Change == experiment.Weights {
 			p.X, p.W = inputs(s.Type), at.A
 		}
@@ -76,6 +98,14 @@ func inputs(t arith.Type) pattern.Pattern {
 type operands struct{ x, w pattern.Pattern }
 
 func operandsOf(p experiment.Point) operands { return operands{p.X, p.W} }
+
+// drawn is operands from one seed.
+type drawn struct {
+	operands
+	seed uint64
+}
+
+func drawnOf(p experiment.Point) drawn { return drawn{operandsOf(p), p.Seed} }
 
 // byHalves orders 0 … n−1 from coarse to fine: the ends, then the middle of each gap.
 func byHalves(n int) (order []int) {

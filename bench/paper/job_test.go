@@ -15,7 +15,7 @@ func TestJob(t *testing.T) {
 		t.Errorf("%d setups", len(setups))
 	}
 	for _, s := range setups {
-		w := Job(s, 0)
+		w := Job(s, Points{})
 		if err := w.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -54,13 +54,60 @@ func TestJob(t *testing.T) {
 // TestQuick: a quick job is three points of every experiment, and the whole job begins with it.
 func TestQuick(t *testing.T) {
 	for _, s := range Setups() {
-		quick, whole := Job(s, Quick), Job(s, 0)
+		quick, whole := Job(s, Points{Most: Quick}), Job(s, Points{})
 		if n := len(quick.Points); n < 20 || n > 3*len(experiments) {
 			t.Errorf("%v: %d points", s, n)
 		}
 		for i, p := range quick.Points {
 			if p != whole.Points[i] {
 				t.Fatalf("%v: point %d is %v, and %v in the whole", s, i, p.Name(), whole.Points[i].Name())
+			}
+		}
+	}
+}
+
+// TestSeeds: further seeds follow the whole job. They are of the main points, each seed once, under the same names
+// whatever else is chosen, so that a later run with more seeds or experiments measures nothing twice.
+func TestSeeds(t *testing.T) {
+	for _, s := range Setups() {
+		whole, ten := Job(s, Points{}), Job(s, Points{Seeds: 10})
+		if err := ten.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(ten.Points[:len(whole.Points)], whole.Points) {
+			t.Errorf("%v: the job of ten seeds does not begin with that of one", s)
+		}
+		seeds := map[operands][]uint64{}
+		for _, p := range ten.Points {
+			seeds[operandsOf(p)] = append(seeds[operandsOf(p)], p.Seed)
+		}
+		for _, e := range experiments {
+			main := slices.Clone(e.Main(s.Type))
+			for _, p := range e.in(s) {
+				if have := len(seeds[operandsOf(p)]); slices.Contains(main, p.At) && have != 10 {
+					t.Errorf("%v: %s is drawn from %d seeds", s, p.Name(), have)
+				}
+				main = slices.DeleteFunc(main, func(x float64) bool { return x == p.At })
+			}
+			if len(main) > 0 && e.in(s) != nil {
+				t.Errorf("%v: %s has no points at %v", s, e.ID, main)
+			}
+		}
+		for o, list := range seeds {
+			slices.Sort(list)
+			if n := len(slices.Compact(list)); n != 1 && n != 10 || n < len(seeds[o]) {
+				t.Errorf("%v: %v from the seeds %v", s, o, list)
+			}
+		}
+		for _, choice := range []Points{{Seeds: 2}, {Most: Quick, Seeds: 3}, {Experiments: []string{"4a", "6b"}, Seeds: 2}, {Experiments: []string{"5d"}}} {
+			some := Job(s, choice).Points
+			for _, p := range some {
+				if !slices.Contains(ten.Points, p) {
+					t.Errorf("%v: %+v: %s is not in the whole", s, choice, p.Name())
+				}
+			}
+			if n := len(some); choice.Experiments != nil && (n < 5 || n > 25) {
+				t.Errorf("%v: %+v: %d points", s, choice, n)
 			}
 		}
 	}

@@ -19,9 +19,9 @@ type Filter struct {
 	Role   *cost.Role
 }
 
-// Jobs returns the jobs of the setups that a filter chooses, in the order of [Setups], with at most that many points
-// of each experiment; 0 means all.
-func Jobs(f Filter, most int) (jobs []experiment.Job) {
+// Jobs returns the jobs of the setups that a filter chooses, in the order of [Setups]. A setup without any of the points
+// is left out.
+func Jobs(f Filter, choice Points) (jobs []experiment.Job) {
 	for _, s := range Setups() {
 		switch {
 		case len(f.Types) > 0 && !slices.Contains(f.Types, s.Type):
@@ -29,7 +29,9 @@ func Jobs(f Filter, most int) (jobs []experiment.Job) {
 		case f.Change != "" && s.Change != f.Change:
 		case f.Role != nil && s.Role != *f.Role:
 		default:
-			jobs = append(jobs, Job(s, most))
+			if w := Job(s, choice); w.Points != nil {
+				jobs = append(jobs, w)
+			}
 		}
 	}
 	return jobs

@@ -25,7 +25,7 @@ type Result struct {
 func Results(s *experiment.Series) (list []Result) {
 	measured := map[operands]experiment.Result{}
 	for _, r := range s.Results() {
-		if r.Experiment != experiment.Null && r.Seed == seed {
+		if r.Experiment != experiment.Null && r.Seed == firstSeed {
 			measured[operandsOf(r.Point)] = r
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // series is one in which every point takes what a world says, and 2 J are the baseline.
 func series(s experiment.Setup, w world) *experiment.Series {
-	job := Job(s, 0)
+	job := Job(s, Points{})
 	clock, limit := 1500.0, 700.0
 	session := experiment.Session{
 		Session: &measure.Session{

@@ -194,7 +194,7 @@ func TestAssessSome(t *testing.T) {
 	}
 	for _, s := range Setups() {
 		quick := map[operands]bool{}
-		for _, p := range Job(s, Quick).Points {
+		for _, p := range Job(s, Points{Most: Quick}).Points {
 			quick[operandsOf(p)] = true
 		}
 		results := slices.DeleteFunc(invented(s, uniform), func(r Result) bool { return !quick[operands{r.A, r.B}] })

@@ -132,7 +132,7 @@ func observe(ctx context.Context, c *cost.Calibration, s *experiment.Series, swa
 	}
 	var told sync.Mutex // one goroutine at a time calls seen
 	err = parallel.Run(ctx, len(points), 0, func(ctx context.Context, i int) error {
-		f, err := features(ctx, c, s.Setup, points[i], swapped)
+		f, err := features(ctx, c, s, points[i], swapped)
 		if err != nil {
 			return err
 		}
@@ -208,18 +208,19 @@ func productOf(s experiment.Setup) cost.Product {
 }
 
 // features computes the features of a point's operands.
-func features(ctx context.Context, c *cost.Calibration, s experiment.Setup, m experiment.Measured, swapped bool) (*cost.Features, error) {
+func features(ctx context.Context, c *cost.Calibration, s *experiment.Series, m experiment.Measured, swapped bool) (*cost.Features, error) {
 	d := s.Type.Operand()
 	x, w := patterns(m)
-	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: 2 * m.Seed})
+	forX, forW := s.Seeds(s.Baseline, m.Point)
+	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: forX})
 	if err != nil {
 		return nil, err
 	}
-	ow, err := Operand(ctx, w, pattern.Spec{DType: d, Rows: s.N, Cols: s.K, Seed: 2*m.Seed + 1})
+	ow, err := Operand(ctx, w, pattern.Spec{DType: d, Rows: s.N, Cols: s.K, Seed: forW})
 	if err != nil {
 		return nil, err
 	}
-	return c.Observe(ctx, d, productOf(s), swapped, ox, ow)
+	return c.Observe(ctx, d, productOf(s.Setup), swapped, ox, ow)
 }
 
 // Operand returns a pattern's matrix as an operand of the cost model. A local pattern is drawn block by block on

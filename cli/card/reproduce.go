@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ var reproduceFlags = []cli.Flag{
 	&cli.IntFlag{Name: "size", Usage: "only series of this `SIZE`, 2048 or 8192", DefaultText: "both"},
 	&cli.StringFlag{Name: "change", Usage: "only series in which `WHAT` changes, both or weights", DefaultText: "either"},
 	&cli.StringFlag{Name: "role", Usage: "only series with weights in this `ROLE`, stationary or streaming", DefaultText: "either"},
+	&cli.StringFlag{Name: "only", Usage: "only these experiments, `IDS` such as 3a,4b", DefaultText: "all"},
+	&cli.IntFlag{Name: "seeds", Value: 1, Usage: "draw the main points from `N` seeds; the paper used 10", DefaultText: "1"},
 	&cli.IntFlag{Name: "rounds", Value: 1, Usage: "measure every point `N` times", DefaultText: "1"},
 	&cli.BoolFlag{Name: "quick", Usage: "three points of every experiment", DisableDefaultText: true},
 	&cli.DurationFlag{Name: "time", Usage: "start no point after this `TIME`", DefaultText: "no limit"},
@@ -43,7 +46,8 @@ are drawn from patterns, each compared with a baseline, in series of one type, s
 measurements are kept in OUT (default: reproduce). After an interrupt the same command continues.
 
    lowtoggle reproduce --quick --type bf16,fp16     three points of every experiment
-   lowtoggle reproduce                              everything, for hours
+   lowtoggle reproduce                              every point from one seed, for an hour
+   lowtoggle reproduce --seeds 10                   and the main points from ten, for hours
    lowtoggle reproduce OUT --report                 report on OUT; needs no GPU
 
 At the end it reports which of the paper's takeaways hold, and writes OUT/report.md with figures.
@@ -112,11 +116,19 @@ func reproduceWorks(c *cli.Context) ([]experiment.Job, error) {
 	if c.IsSet("role") {
 		f.Role = &role
 	}
-	most := 0
-	if c.Bool("quick") {
-		most = paper.Quick
+	if c.Int("seeds") < 1 {
+		return nil, exit.Usagef("--seeds %d: give 1 or more", c.Int("seeds"))
 	}
-	works := paper.Jobs(f, most)
+	choice := paper.Points{Seeds: c.Int("seeds")}
+	if c.IsSet("only") {
+		if choice.Experiments, err = reproduceExperiments(c.String("only")); err != nil {
+			return nil, err
+		}
+	}
+	if c.Bool("quick") {
+		choice.Most = paper.Quick
+	}
+	works := paper.Jobs(f, choice)
 	if works == nil {
 		return nil, exit.Usagef("no series matches the flags; there are %s", reproduceNames())
 	}
@@ -129,6 +141,17 @@ func reproduceNames() string {
 		names = append(names, s.String())
 	}
 	return strings.Join(names, ", ")
+}
+
+func reproduceExperiments(text string) (ids []string, err error) {
+	for id := range strings.SplitSeq(strings.ToLower(text), ",") {
+		id = strings.TrimSpace(id)
+		if all := paper.Experiments(); !slices.Contains(all, id) {
+			return nil, exit.Usagef("--only: unknown experiment %q: use some of %s", id, strings.Join(all, ", "))
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 func reproduceTypes(text string) (types []arith.Type, err error) {
