@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,10 +25,11 @@ var passesMeasured = []struct{ name, passes string }{
 	{"scales=3", "scales=3"}, {"scales=2", "scales=2"}, {"scales=5,round=1", "scales=5,round=1"}, {"trellis=0.3", "trellis=0.4"}, {"grid=4", "grid=4"},
 }
 
-// passLayer is the tensor that the passes convert. passConfig is its model: one layer of 4096 inputs and little else.
+// passLayer is the tensor that the passes convert. passConfig is its model, with the number of
+// inputs left open: one layer and little else.
 const (
 	passLayer  = "model.layers.0.mlp.gate_proj.weight"
-	passConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "bfloat16", "hidden_size": 4096, "intermediate_size": 512,
+	passConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "bfloat16", "hidden_size": %d, "intermediate_size": 512,
 		"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 64, "num_hidden_layers": 1, "vocab_size": 64, "hidden_act": "silu",
 		"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "attention_bias": false, "mlp_bias": false,
 		"tie_word_embeddings": false}`
@@ -39,8 +41,7 @@ func passPatterns(t *testing.T, format string, rows int) []quantised {
 	t.Helper()
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
-	testmodel.OK(t, synth.Folder(t.Context(), []byte(passConfig), plain, synth.Options{}))
-	normalLayer(t, plain)
+	normalModel(t, plain, quantisedCols)
 	f, err := quantise.Parse(format)
 	testmodel.OK(t, err)
 	source := filepath.Join(dir, "source")
@@ -58,15 +59,16 @@ func passPatterns(t *testing.T, format string, rows int) []quantised {
 	return append(all, zero)
 }
 
-// normalLayer replaces the layer's weights in a model by normally distributed values.
-func normalLayer(t *testing.T, dir string) {
+// normalModel writes the model of passConfig. The layer's weights are normally distributed.
+func normalModel(t *testing.T, dir string, cols int) {
 	t.Helper()
+	testmodel.OK(t, synth.Folder(t.Context(), fmt.Appendf(nil, passConfig, cols), dir, synth.Options{}))
 	m := testmodel.Open(t, dir)
 	i := slices.IndexFunc(m.Infos(), func(i weights.Info) bool { return i.Name == passLayer })
 	info, file := m.Infos()[i], m.Files()[0]
 	at := int64(len(file.Head())) + info.Begin
 	data := make([]byte, 0, info.Size())
-	v := make([]float32, quantisedCols)
+	v := make([]float32, cols)
 	for row := range distinctRows {
 		quantisedRow(v, row)
 		for _, e := range v {

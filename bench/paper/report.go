@@ -53,6 +53,7 @@ type Report struct {
 type SeriesSummary struct {
 	Setup  string `json:"setup"`
 	GPU    string `json:"gpu"`
+	CardID string `json:"card_id,omitempty"` // that of [power.Info]
 	Points int    `json:"points"`
 }
 
@@ -69,7 +70,7 @@ func WriteReport(ctx context.Context, folder string) (*Report, error) {
 		results = append(results, Results(s)...)
 		one := SeriesSummary{Setup: s.Setup.String(), Points: len(s.Results())}
 		for _, session := range s.Sessions {
-			one.GPU = session.Card.Name
+			one.GPU, one.CardID = session.Card.Name, session.Card.ID()
 			r.Simulated = r.Simulated || session.Simulated
 		}
 		r.Series = append(r.Series, one)

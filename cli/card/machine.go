@@ -22,6 +22,14 @@ type device struct {
 
 const simulatedDevice = "simulated"
 
+// cardLabel is a card's name with its id, which is empty if unknown.
+func cardLabel(name, id string) string {
+	if id == "" {
+		return name
+	}
+	return name + " (" + id + ")"
+}
+
 // parseDevices reads a list of GPU numbers or simulated cards. simulated:FILE keeps the settings of a simulated
 // card in a file, because a card's settings outlive a process. It is for tests and not in the help.
 func parseDevices(text string) (list []device, err error) {

@@ -19,7 +19,7 @@ type measureReport struct {
 }
 
 func (r measureReport) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n\n", r.GPU, r.title)
+	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, r.Card.ID()), r.title)
 	tab := term.NewTable("weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", "")
 	tab.Add(summaryCells(r.Baseline, "–", "–", "–")...)
 	for _, v := range append([]power.Comparison{r.Null}, r.Variants...) {
@@ -109,7 +109,7 @@ func siJoules(v float64) string {
 
 // bench prints the readings as lines of Go benchmarks.
 func (r measureReport) bench(w io.Writer) {
-	fmt.Fprintf(w, "gpu: %s\nproduct: %s\n", r.GPU, r.title)
+	fmt.Fprintf(w, "gpu: %s\nproduct: %s\n", cardLabel(r.GPU, r.Card.ID()), r.title)
 	name := "BenchmarkGEMM"
 	if r.card != "" {
 		name += benchCard(r.card)

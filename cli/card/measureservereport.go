@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -14,7 +15,13 @@ import (
 type serveReport struct{ *serve.Result }
 
 func (r serveReport) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n\n", r.GPU, r.title())
+	var ids []string
+	for _, c := range r.Cards {
+		if id := c.ID(); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, strings.Join(ids, ", ")), r.title())
 	list := []serve.Comparison{{Summary: r.Baseline}}
 	if r.Null != nil {
 		null := *r.Null

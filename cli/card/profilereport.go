@@ -45,7 +45,7 @@ func (r profileReport) write(c *cli.Context) error {
 func (r profileReport) title() string {
 	const widest = 48 // of a source, which JSON has in full: a picture's title has a single line
 	p := r.Products[0]
-	title := r.GPU + ": " + p.Problem.String()
+	title := cardLabel(r.GPU, r.Card.ID()) + ": " + p.Problem.String()
 	if p.X != "" {
 		title += ", x " + term.Shorten(p.X, widest)
 	}

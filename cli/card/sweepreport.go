@@ -80,7 +80,7 @@ func sweepTitle(r *sweep.Result) (title string) {
 	case r.Simulated:
 		title = "simulated, not measured: " + r.GPU
 	default:
-		title = "measured on " + r.GPU
+		title = "measured on " + cardLabel(r.GPU, r.CardID)
 	}
 	if r.Stopped != "" {
 		title += ", interrupted"

@@ -61,7 +61,7 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		if p.Phase == "decode" {
 			memory = " from memory"
 		}
-		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), e.GPU, p.Phase, p.Tokens, e.Role, memory, e.X)
+		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), cardLabel(e.GPU, e.CardID), p.Phase, p.Tokens, e.Role, memory, e.X)
 		tab := term.NewTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
 		for _, row := range p.Layers {
 			tab.Add(rowCells(row, row.Kind)...)
@@ -186,7 +186,7 @@ func BenchModels(w io.Writer, r *measure.ModelReport) {
 }
 
 func benchModelEnergy(w io.Writer, e measure.CardEnergy) {
-	fmt.Fprintf(w, "gpu: %s\nrole: %s\nx: %s\n", e.GPU, e.Role, e.X)
+	fmt.Fprintf(w, "gpu: %s\nrole: %s\nx: %s\n", cardLabel(e.GPU, e.CardID), e.Role, e.X)
 	name := "BenchmarkLayers"
 	if e.Name != "" {
 		name += benchCard(e.Name)

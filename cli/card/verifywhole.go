@@ -130,7 +130,7 @@ func PrintWhole(w io.Writer, r *measure.WholeReport) {
 			fmt.Fprintln(w, line)
 		}
 	}
-	fmt.Fprintf(w, "\n%s on %s: whole model, all operations\n\n", how(r.Simulated), r.GPU)
+	fmt.Fprintf(w, "\n%s on %s: whole model, all operations\n\n", how(r.Simulated), cardLabel(r.GPU, r.CardID))
 	tab := term.NewTable("step", "energy\nper token", "95 %", "time\nper token", "mJ per token\nbefore, after", "power, W\nbefore, after", "linear\nlayers", "")
 	for _, s := range r.Steps {
 		if s.Relative == 0 {

@@ -157,7 +157,8 @@ type cardRun struct {
 
 // measure takes every phase of the workload. Beside an error e holds what was measured.
 func (c *cardRun) measure(ctx context.Context, e *ModelEnergy) error {
-	e.GPU, e.Simulated = c.machine.Card().Info().Name, c.machine.Platform() == nil
+	info := c.machine.Card().Info()
+	e.GPU, e.CardID, e.Simulated = info.Name, info.ID(), c.machine.Platform() == nil
 	e.Phases, e.Skipped = []Phase{}, c.skipped
 	if c.Operands.Streaming {
 		e.Role = cost.Streaming

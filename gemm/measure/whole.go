@@ -149,6 +149,7 @@ func (o *WholeOptions) works() []runner.Work {
 // WholeReport is the energy of two whole models, step by step.
 type WholeReport struct {
 	GPU       string      `json:"gpu"`
+	CardID    string      `json:"card_id,omitempty"`   // that of [power.Info]
 	Simulated bool        `json:"simulated,omitempty"` // figures mean nothing
 	Steps     []WholeStep `json:"steps"`
 	// Note says that the model's limit made a default of the options smaller.
@@ -244,7 +245,8 @@ func Whole(ctx context.Context, m Machine, before, after *weights.Model, o Whole
 	if err != nil {
 		return nil, err
 	}
-	r := &WholeReport{GPU: m.Card().Info().Name, Note: note, Simulated: m.Platform() == nil, Steps: []WholeStep{}}
+	info := m.Card().Info()
+	r := &WholeReport{GPU: info.Name, CardID: info.ID(), Note: note, Simulated: m.Platform() == nil, Steps: []WholeStep{}}
 	w := wholeRun{WholeOptions: o, machine: m, report: r}
 	err = w.load(ctx, before, after)
 	for _, work := range o.works() {

@@ -17,7 +17,8 @@ const (
 
 // Result of a sweep. Ratios are relative to the original at the reference. An absent field is unknown.
 type Result struct {
-	GPU string `json:"gpu"`
+	GPU    string `json:"gpu"`
+	CardID string `json:"card_id,omitempty"` // that of [power.Info]; absent from predictions
 	// Predicted says that nothing was measured.
 	Predicted bool `json:"predicted,omitempty"`
 	// Simulated figures of a simulated card mean nothing.

@@ -79,7 +79,8 @@ func Run(ctx context.Context, m measure.Machine, p Plan, before, after measure.C
 	machine.release(ctx) // after the settings are restored: it waits for the card
 	if len(s.done) > 0 {
 		r = newResult(p, s.done, o.K)
-		r.GPU, r.Simulated = m.Card().Info().Name, m.Platform() == nil
+		info := m.Card().Info()
+		r.GPU, r.CardID, r.Simulated = info.Name, info.ID(), m.Platform() == nil
 		r.Before, r.After = before.Name, after.Name
 		if !listed(m.Card(), os.Getpid()) {
 			r.warn("the driver does not list this process on the card, so it may not list others: make sure that nobody else used the card")

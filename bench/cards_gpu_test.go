@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/testmodel"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+var (
+	cardsOut  = flag.String("cards", "", "measure the plans of docs/cards.md on this card, and write a record to this folder")
+	cardsSim  = flag.Bool("cards-simulated", false, "run on a simulated card: the figures mean nothing")
+	cardsTime = flag.Duration("cards-time", time.Second, "time of each condition; the first block of each always runs to its end")
+)
+
+// cardRecord is what one run of TestGPUCards measured on a card.
+type cardRecord struct {
+	Card       string          `json:"card_id"`
+	Date       string          `json:"date"`
+	Command    string          `json:"command"`
+	Conditions []cardCondition `json:"conditions"`
+}
+
+// cardCondition is a condition, with every plan measured in it.
+type cardCondition struct {
+	Name   string          `json:"condition"`
+	Tokens int             `json:"tokens"`
+	Run    *measure.Result `json:"run"`
+}
+
+// cardSide is the number of outputs and of inputs of the measured layer, and of tokens in prefill.
+const cardSide = 8192
+
+// cardConditions are the conditions of a record, without what was measured.
+var cardConditions = []cardCondition{{Name: "prefill", Tokens: cardSide}, {Name: "decode", Tokens: cost.DecodeTokens}}
+
+// cardPasses are the plans that are measured. Zeros are measured, too.
+var cardPasses = []string{"round=4", "grid=16", "grid=4", "grid=2", "trellis=0.19"}
+
+// cardWeights returns the layer of normally distributed weights, after no passes, after each of cardPasses, and zero.
+func cardWeights(t *testing.T) (names []string, all []gemm.Matrix) {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "normal(0,0.02)")
+	normalModel(t, source, cardSide)
+	add := func(path string) {
+		m := testmodel.Open(t, path)
+		from, ok := m.Tensor(passLayer)
+		if !ok {
+			t.Fatalf("%s has no %s", path, passLayer)
+		}
+		w := gemm.NewMatrix(weights.BF16, cardSide, cardSide)
+		copy(w.Data, from.Data)
+		repeat(w.Data, 2*cardSide)
+		names, all = append(names, filepath.Base(path)), append(all, w)
+	}
+	add(source)
+	for _, text := range cardPasses {
+		passes, err := transform.ParsePasses(text)
+		testmodel.OK(t, err)
+		out := filepath.Join(dir, text)
+		passConvert(t, source, out, transform.Options{Passes: passes})
+		add(out)
+	}
+	return append(names, "zeros"), append(all, gemm.NewMatrix(weights.BF16, cardSide, cardSide))
+}
+
+// TestGPUCards makes a record of this card. It skips without -cards.
+func TestGPUCards(t *testing.T) {
+	if *cardsOut == "" {
+		t.Skip("-cards FOLDER measures")
+	}
+	m, err := measure.Open(0)
+	if *cardsSim {
+		m, err = measure.Simulated(power.DefaultSim()), nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	now := time.Now().UTC()
+	r := cardRecord{Card: m.Card().Info().ID(), Date: now.Format(time.RFC3339), Command: strings.Join(os.Args, " ")}
+	names, layers := cardWeights(t)
+	var selfTest *power.SelfTest
+	for _, c := range cardConditions {
+		x, err := pattern.MustParse("normal(0,1)").Generate(t.Context(), pattern.Spec{DType: weights.BF16, Rows: c.Tokens, Cols: cardSide, Seed: 1}, 0)
+		testmodel.OK(t, err)
+		var all []measure.Candidate
+		for i, w := range layers {
+			all = append(all, measure.Candidate{Name: names[i], Products: []cuda.Product{{
+				Name: names[i], Problem: gemm.Problem{M: c.Tokens, N: cardSide, K: cardSide, Type: arith.BF16},
+				X: gemm.Matrix{DType: weights.BF16, Rows: c.Tokens, Cols: cardSide, Data: x}, W: w,
+			}}})
+		}
+		o := measure.Options{Cold: c.Tokens == cost.DecodeTokens, Slots: 1, Meter: power.Options{
+			Time: *cardsTime, WarmUp: 4 * time.Second, Window: 500 * time.Millisecond, SelfTest: selfTest, Seed: uint64(now.Unix()), Date: now, Command: r.Command,
+		}}
+		c.Run, err = measure.Compare(t.Context(), m, all[0], all[1:], o)
+		if err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+		if c.Run == nil {
+			continue
+		}
+		t.Logf("%s, %s: %.0f W, null %.4f, %v", r.Card, c.Name, c.Run.Baseline.Watts, c.Run.Null.RelativeEnergy, c.Run.Invalid)
+		for _, v := range c.Run.Variants {
+			t.Logf("  %-12s energy %.4f, time %.4f, %.0f W", v.Name, v.RelativeEnergy, v.RelativeTime, v.Watts)
+		}
+		selfTest = c.Run.SelfTest
+		r.Conditions = append(r.Conditions, c)
+	}
+	data, err := json.Marshal(r)
+	testmodel.OK(t, err)
+	testmodel.OK(t, os.WriteFile(filepath.Join(*cardsOut, r.Card+now.Format("-2006-01-02-1504")+".json"), data, 0o666))
+}

@@ -1,0 +1,49 @@
+package power_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// TestID checks ids of cards, which stand in records and pages and must not change.
+func TestID(t *testing.T) {
+	for _, test := range []struct{ name, uuid, id string }{
+		{"NVIDIA H200", "GPU-d98800b1-0000-0000-0000-000000000000", "H200-1ed6"},
+		{"NVIDIA A100-SXM4-80GB", "GPU-1", "A100-9207"},
+		{"Tesla T4", "GPU-1", "T4-9207"},
+		{"unknown", "GPU-1", "GPU-9207"},
+		{"simulated card", "", ""},
+	} {
+		i := power.Info{Name: test.name, UUID: test.uuid}
+		if got := i.ID(); got != test.id {
+			t.Errorf("%s, %s: %s, want %s", test.name, test.uuid, got, test.id)
+		}
+	}
+}
+
+// TestIDInJSON: a record has the id, and is read back without loss.
+func TestIDInJSON(t *testing.T) {
+	limit := 700.0
+	i := power.Info{Name: "NVIDIA H200", UUID: "GPU-1", PowerLimit: &limit}
+	data, err := json.Marshal(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		t.Fatal(err)
+	}
+	if fields["id"] != i.ID() || fields["uuid"] != "GPU-1" {
+		t.Errorf("%s has not the id %s and the UUID", data, i.ID())
+	}
+	var back power.Info
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(i, back); diff != "" {
+		t.Error(diff)
+	}
+}
