@@ -20,6 +20,7 @@ var (
 	deviceFlag    = &cli.StringFlag{Name: "device", Value: "0", Usage: "`NUMBER` of the GPU, or simulated", DefaultText: "0"}
 	precisionFlag = &cli.StringFlag{Name: "precision", Value: "0.3%", Usage: "stop when all intervals are ± this `SHARE`", DefaultText: "0.3%"}
 	benchFlag     = &cli.BoolFlag{Name: "bench", Usage: "print Go benchmark lines, one for each reading", DisableDefaultText: true}
+	dutyFlag      = &cli.StringFlag{Name: "duty", Usage: "busy `SHARE` of time: 0.4, auto, or 1,0.4", DefaultText: "no gaps"}
 	windowFlag    = &cli.DurationFlag{Name: "window", Usage: "`LENGTH` of one reading", DefaultText: "1s"}
 )
 
@@ -59,6 +60,11 @@ JSON lines with "prompt". docs/serving.md has the commands that start such serve
 
    lowtoggle measure --serve before=http://127.0.0.1:8000 --serve after=http://127.0.0.1:8001
 
+With --duty 0.4 the products run in bursts of about a millisecond with gaps between them, so the
+card's average power stays below its cap, as on a lightly loaded server. Energy and time are of
+the bursts; the energy of the gaps is stated apart. auto is the largest duty below the cap.
+--duty 1,0.4 measures both, and the effective clock during the products.
+
 With --device 0,1 these cards run the same products at the same time, and each is measured on its
 own. Totals and the differences between the cards follow.
 
@@ -71,7 +77,7 @@ asked; 4: no GPU.`,
 		againstFlag,
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "no later block ends after `TIME`", DefaultText: "1m, servers 10m"},
-		windowFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet,
+		windowFlag, dutyFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {
@@ -96,12 +102,15 @@ asked; 4: no GPU.`,
 			return err
 		}
 		defer exit.CloseAll(&err, cards.Close)
+		if err := q.checkDuties(cards); err != nil {
+			return err
+		}
 		baseline, variants, err := q.candidates(c.Context, cards.smallest())
 		if err != nil {
 			return interrupted(err, false)
 		}
 		bars := term.NewBars(c)
-		r, err := measure.CompareOn(c.Context, cards, baseline, variants, measure.Options{Cold: q.cold, Meter: q.meter}, onCards(bars))
+		r, err := measure.CompareOn(c.Context, cards, baseline, variants, measure.Options{Cold: q.cold, Duties: q.duties, Meter: q.meter}, onCards(bars))
 		bars.End()
 		if err = interrupted(err, r != nil); r == nil {
 			return err

@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
@@ -20,13 +21,32 @@ type measureReport struct {
 
 func (r measureReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, r.Card.ID()), r.title)
-	tab := term.NewTable("weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", "")
-	tab.Add(summaryCells(r.Baseline, "–", "–", "–")...)
-	for _, v := range append([]power.Comparison{r.Null}, r.Variants...) {
-		tab.Add(comparisonCells(v)...)
+	r.printTable(w)
+	for _, other := range r.AtDuty {
+		fmt.Fprintln(w)
+		measureReport{Result: other, card: r.card}.printTable(w)
+	}
+}
+
+// printTable prints a row for every load, and remarks.
+func (r measureReport) printTable(w io.Writer) {
+	heads := []string{"weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock", ""}
+	loads := append([]power.Comparison{{Summary: r.Baseline}, r.Null}, r.Variants...)
+	paced := r.Baseline.EffectiveClock != nil
+	if paced {
+		heads = slices.Insert(heads, 7, "effective\nclock")
+	}
+	tab := term.NewTable(heads...)
+	for _, v := range loads {
+		cells := comparisonCells(v)
+		if paced {
+			cells = slices.Insert(cells, 7, megahertz(v.EffectiveClock))
+		}
+		tab.Add(cells...)
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
+	dutyRemark(w, r.Result)
 	r.remarks(w)
 }
 
@@ -83,17 +103,21 @@ func comparisonCells(c power.Comparison) []string {
 }
 
 func summaryCells(s power.Summary, energy, interval, time string) []string {
-	joules, watts, clock, capped := "–", "–", "–", ""
+	joules, watts, capped := "–", "–", ""
 	if s.Windows > 0 {
 		joules, watts = siJoules(s.Joules), fmt.Sprintf("%.0f W", s.Watts)
-	}
-	if s.SMClock != nil {
-		clock = fmt.Sprintf("%.0f MHz", *s.SMClock)
 	}
 	if s.Capped != nil && *s.Capped {
 		capped = "capped"
 	}
-	return []string{s.Name, energy, interval, time, joules, watts, clock, capped}
+	return []string{s.Name, energy, interval, time, joules, watts, megahertz(s.SMClock), capped}
+}
+
+func megahertz(clock *float64) string {
+	if clock == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f MHz", *clock)
 }
 
 // siJoules writes an energy.
@@ -144,6 +168,11 @@ func benchLines(w io.Writer, name string, r *measure.Result) {
 	}
 	for _, reason := range r.Invalid {
 		fmt.Fprintf(w, "invalid: %s\n", reason)
+	}
+	for _, other := range r.AtDuty {
+		if p := other.Pacing; p != nil {
+			benchLines(w, fmt.Sprintf("%s/duty=%.3g", name, p.Duty), other)
+		}
 	}
 }
 

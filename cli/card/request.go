@@ -33,6 +33,7 @@ type request struct {
 	onCard  bool          // for a card, not for predictions
 	seed    uint64
 	meter   power.Options
+	duties  []float64    // empty: back to back
 	set     *operand.Set // once operands were made
 }
 
@@ -113,8 +114,8 @@ func measureRequest(c *cli.Context) (*request, error) {
 // meterRequest reads the flags that every command with a meter has.
 func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 	q := &request{Options: o, seed: c.Uint64("seed"), onCard: true}
+	var err error
 	if name := c.String("kernel"); name != "" {
-		var err error
 		if q.kernel, err = cost.ParseKernel(name); err != nil {
 			return nil, exit.Usage(fmt.Errorf("--kernel: %w", err))
 		}
@@ -122,6 +123,9 @@ func meterRequest(c *cli.Context, o flag.Options) (*request, error) {
 	q.meter = power.Options{
 		Time: c.Duration("time"), Window: c.Duration("window"), Seed: q.seed,
 		Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
+	}
+	if q.duties, err = parseDuties(c.String("duty")); err != nil {
+		return nil, exit.Usage(fmt.Errorf("--duty: %w", err))
 	}
 	precision, err := parseShare(c.String("precision"))
 	if err != nil {

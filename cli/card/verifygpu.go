@@ -20,7 +20,7 @@ var VerifyFlags = append([]cli.Flag{
 	xFlag, kernelFlag,
 	&cli.StringFlag{Name: "precision", Value: "0.5%", Usage: "stop a row when its interval is ± this `SHARE`", DefaultText: "0.5%"},
 	&cli.DurationFlag{Name: "time", Value: 30 * time.Second, Usage: "begin no block of a row that ends after this `TIME`"},
-	windowFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,
+	windowFlag, dutyFlag, devicesFlag, flag.Seed, componentsFlag, benchFlag,
 }, wholeFlags...)
 
 // Verification holds the flags of verify --gpu.
@@ -66,6 +66,9 @@ func ReadVerify(c *cli.Context, o flag.Options) (*Verification, machines, error)
 		}
 		return &Verification{request: *q, whole: whole}, cards, nil
 	}
+	if err := q.checkDuties(cards); err != nil {
+		return nil, nil, errors.Join(err, cards.Close())
+	}
 	splitter, unsplit, err := splitterOf(c.String("components"), cards[0].Card().Info().Name)
 	if err != nil {
 		return nil, nil, errors.Join(err, cards.Close())
@@ -79,7 +82,7 @@ func (q *Verification) Measure(c *cli.Context, cards machines, src, out *weights
 	bars := term.NewBars(c)
 	defer bars.End()
 	r, err := measure.Models(c.Context, cards, src, out, measure.ModelOptions{
-		Operands: q.operands(), Workload: q.Workload, TotalOnly: q.total, Meter: q.meter, Splitter: q.splitter, Progress: onCards(bars),
+		Operands: q.operands(), Workload: q.Workload, TotalOnly: q.total, Duties: q.duties, Meter: q.meter, Splitter: q.splitter, Progress: onCards(bars),
 	})
 	return r, interrupted(operandError(err), r != nil && r.Measured())
 }

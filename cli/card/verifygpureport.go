@@ -62,16 +62,11 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 			memory = " from memory"
 		}
 		fmt.Fprintf(w, "%s on %s, %s: %d tokens, weights %s%s, x %s\n\n", how(e.Simulated), cardLabel(e.GPU, e.CardID), p.Phase, p.Tokens, e.Role, memory, e.X)
-		tab := term.NewTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
-		for _, row := range p.Layers {
-			tab.Add(rowCells(row, row.Kind)...)
+		printPhase(w, p)
+		for k := 0; p.AtDuty(k) != nil; k++ {
+			fmt.Fprintln(w)
+			printPhase(w, *p.AtDuty(k))
 		}
-		if p.Total != nil {
-			tab.Add(rowCells(*p.Total, "total")...)
-		}
-		tab.Print(w)
-		fmt.Fprintln(w)
-		phaseRemarks(w, p)
 	}
 	if len(e.Phases) > 1 && e.Relative > 0 {
 		fmt.Fprintf(w, "energy of the workload: %s %s, %s\n", term.MeasuredChange(e.Relative, e.Interval), how(e.Simulated), term.Interval(e.Interval))
@@ -100,6 +95,23 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 		term.Remark(w, "note", simulatedNote)
 	}
 	term.Remarks(w, "INVALID", e.Invalid)
+}
+
+// printPhase prints a table of a phase at one duty, and remarks.
+func printPhase(w io.Writer, p measure.Phase) {
+	tab := term.NewTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
+	for _, row := range p.Layers {
+		tab.Add(rowCells(row, row.Kind)...)
+	}
+	if p.Total != nil {
+		tab.Add(rowCells(*p.Total, "total")...)
+	}
+	tab.Print(w)
+	fmt.Fprintln(w)
+	if t := p.Total; t != nil && t.Run != nil {
+		dutyRemark(w, t.Run)
+	}
+	phaseRemarks(w, p)
 }
 
 // phaseRemarks prints the precision of a phase's table, notes and warnings.

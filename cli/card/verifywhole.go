@@ -39,7 +39,7 @@ func readWhole(c *cli.Context, o flag.Options, q *request) (*measure.WholeOption
 		}
 		return nil, nil
 	}
-	for _, name := range []string{"total", "x", "components", "bench", "workload", "role"} {
+	for _, name := range []string{"total", "x", "components", "bench", "duty", "workload", "role"} {
 		if c.IsSet(name) {
 			return nil, exit.Usagef("--%s applies to linear layers alone: leave it out with --whole", name)
 		}

@@ -42,6 +42,7 @@ type Batch struct {
 	passes int        // through all work, in one replay
 
 	memory *arena
+	pace   pacer
 }
 
 // launcher is a piece of work that a pass queues on the device's stream.
@@ -128,4 +129,6 @@ func (b *Batch) Close() error {
 	return b.device.release(b.tearDown)
 }
 
-func (b *Batch) tearDown() error { return errors.Join(b.memory.free(), b.destroy()) }
+func (b *Batch) tearDown() error {
+	return errors.Join(b.memory.free(), b.pace.free(b.device), b.destroy())
+}

@@ -102,10 +102,14 @@ func (g *Graph) destroy() error {
 // Start queues n replays, which begin immediately, and returns at once. It fails while another graph or
 // sequence is running, and waits for the queued work of a cancelled one.
 func (g *Graph) Start(n int) error {
-	if n < 1 {
-		return fmt.Errorf("%s %s: %d replays", g.kind, g.name, n)
+	return g.launchAll(&replays{graph: g, exec: g.exec, left: n, chunk: max(1, int(pieceTime/max(g.replay, 1)))})
+}
+
+func (g *Graph) launchAll(all *replays) error {
+	if all.left < 1 {
+		return fmt.Errorf("%s %s: %d replays", g.kind, g.name, all.left)
 	}
-	r, err := g.device.start(g.kind+" "+g.name, &replays{graph: g, left: n, chunk: max(1, int(pieceTime/max(g.replay, 1)))})
+	r, err := g.device.start(g.kind+" "+g.name, all)
 	if r != nil {
 		g.run = r
 	}
@@ -115,8 +119,10 @@ func (g *Graph) Start(n int) error {
 // replays is the rest of one Start.
 type replays struct {
 	graph       *Graph
-	left, chunk int // a piece is chunk replays
-	pieces      int // queued so far
+	exec        uintptr
+	left, chunk int          // a piece is chunk replays
+	pieces      int          // queued so far
+	before      func() error // queued before the first piece; may be nil
 }
 
 func (r *replays) next() (mark uintptr, err error) {
@@ -125,6 +131,11 @@ func (r *replays) next() (mark uintptr, err error) {
 		return 0, nil
 	}
 	if r.pieces == 0 {
+		if r.before != nil {
+			if err := r.before(); err != nil {
+				return 0, err
+			}
+		}
 		if err := g.device.mark(g.begin); err != nil {
 			return 0, err
 		}
@@ -133,7 +144,7 @@ func (r *replays) next() (mark uintptr, err error) {
 	if r.left == now {
 		mark = g.end
 	}
-	if err := g.device.replay(g.exec, now); err != nil {
+	if err := g.device.replay(r.exec, now); err != nil {
 		return 0, err
 	}
 	r.left, r.pieces = r.left-now, r.pieces+1

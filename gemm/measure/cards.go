@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
@@ -111,12 +112,13 @@ func (r *CardResults) Holds(precise bool) bool {
 		return false
 	}
 	for _, c := range r.Cards {
-		if precise && c.Stopped != power.StoppedPrecision {
+		if precise && !c.precise() {
 			return false
 		}
 	}
 	if r.Several() {
 		return len(r.Invalid) == 0
 	}
-	return r.Cards[0].Valid
+	one := r.Cards[0].Result
+	return one.Valid && !slices.ContainsFunc(one.AtDuty, func(o *Result) bool { return !o.Valid })
 }

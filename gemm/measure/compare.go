@@ -29,7 +29,10 @@ type Options struct {
 	// candidates then have the same addresses, so addresses do not affect the ratios. Default 0: each candidate keeps
 	// its own memory.
 	Slots int
-	// Meter's Clock and Self are replaced by the machine's.
+	// Duties are measured one after the other; see [power.Options].Duty. The first is the result's own, and the others are
+	// in its AtDuty. Default: back to back.
+	Duties []float64
+	// Meter's Clock and Self are replaced by the machine's, and its Duty by Duties.
 	Meter power.Options
 	// Progress is told of candidates that are on the card and checked, the null among them, and then of the
 	// metering in place of Meter's. Default: Meter's, of the metering alone.
@@ -128,14 +131,41 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if o.Progress != nil {
 		o.Meter.Progress = o.Progress
 	}
-	meter, err := power.NewMeter(m.Card(), o.Meter)
-	if err != nil {
+	if err := r.meter(ctx, m.Card(), loads, batches, o); r.Result == nil {
 		return nil, err
+	} else if err != nil || len(o.Duties) < 2 {
+		return r, err
+	}
+	o.Meter.SelfTest = r.SelfTest
+	for _, duty := range o.Duties[1:] {
+		other := *r
+		o.Duties, other.AtDuty = []float64{duty}, nil
+		err := other.meter(ctx, m.Card(), loads, batches, o)
+		if other.Result != nil {
+			r.AtDuty = append(r.AtDuty, &other)
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// meter measures the loads at the first duty. The result is nil if nothing was measured.
+func (r *Result) meter(ctx context.Context, card power.Card, loads power.Loads, batches []Batch, o Options) error {
+	r.Result = nil
+	if len(o.Duties) > 0 {
+		o.Meter.Duty = o.Duties[0]
+	}
+	meter, err := power.NewMeter(card, o.Meter)
+	if err != nil {
+		return err
 	}
 	if r.Result, err = meter.Compare(ctx, loads); r.Result == nil {
-		return nil, err
+		return err
 	}
-	r.Per(first.Passes() * on.Stack)
+	first := batches[0]
+	r.Per(first.Passes() * r.Stack)
 	for _, b := range batches[1:] {
 		if !slices.Equal(b.Kernels(), first.Kernels()) {
 			r.Invalidate("%s runs other kernels than %s: their difference is not only that of the bits", b.Name(), first.Name())
@@ -144,7 +174,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if r.Baseline.Seconds > 0 {
 		r.Teraflops = r.Operations / r.Baseline.Seconds / 1e12
 	}
-	return r, err
+	return err
 }
 
 // coldBytes of weights take several times the duration of a launch to read: 8 µs at 4 TB/s.

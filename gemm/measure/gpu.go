@@ -59,6 +59,11 @@ func (g *gpu) NewBatch(ctx context.Context, name string, products []cuda.Product
 
 type gpuBatch struct{ *cuda.Batch }
 
+func (b gpuBatch) Bursts() (power.Bursts, error) {
+	found, err := b.Batch.Bursts()
+	return power.Bursts(found), err
+}
+
 func (b gpuBatch) Copy(from Batch) error { return b.Batch.Copy(from.(gpuBatch).Batch) }
 
 func (g *gpu) NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error) {

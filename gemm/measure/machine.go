@@ -34,7 +34,7 @@ type Machine interface {
 
 // Batch is products on a card; see [cuda.Batch].
 type Batch interface {
-	power.Load
+	power.Paced
 	// Elapsed is the card's time for the last Start's replays.
 	Elapsed() (time.Duration, error)
 	// Check runs all products once and checks their results.

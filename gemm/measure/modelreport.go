@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/gemm/power"
 )
 
 // ModelReport is what [Models] found. As JSON, that of a single card is the card's [ModelEnergy].
@@ -74,6 +73,42 @@ type Row struct {
 	Run          *Result   `json:"run,omitempty"`
 }
 
+func (r *Row) of(run *Result) {
+	v := run.Variants[0]
+	r.Run, r.Relative, r.Interval, r.RelativeTime = run, v.RelativeEnergy, v.Interval, v.RelativeTime
+}
+
+// AtDuty is the phase at the further duty of that index ([Options].Duties); nil if it was not measured.
+func (p Phase) AtDuty(i int) *Phase {
+	measured := false
+	at := func(r Row) Row {
+		if r.Run == nil {
+			return r
+		}
+		found := Row{Kind: r.Kind, Layers: r.Layers}
+		if i < len(r.Run.AtDuty) {
+			found.of(r.Run.AtDuty[i])
+			measured = true
+		}
+		return found
+	}
+	other := Phase{Phase: p.Phase, Share: p.Share, Tokens: p.Tokens, TooLarge: p.TooLarge}
+	for _, r := range p.Layers {
+		other.Layers = append(other.Layers, at(r))
+	}
+	switch {
+	case p.TooLarge:
+		other.Total = sumRows(other.Layers)
+	case p.Total != nil:
+		total := at(*p.Total)
+		other.Total = &total
+	}
+	if !measured {
+		return nil
+	}
+	return &other
+}
+
 // Several reports whether several cards were asked for.
 func (r *ModelReport) Several() bool { return len(r.Cards) != 1 || r.Cards[0].Name != "" }
 
@@ -102,7 +137,7 @@ func (r *ModelReport) Holds(precise bool) bool {
 
 // complete reports whether all totals are there and, with precise, precise enough.
 func (e *ModelEnergy) complete(precise bool) bool {
-	short := func(r *Result) bool { return precise && r.Stopped != power.StoppedPrecision }
+	short := func(r *Result) bool { return precise && !r.precise() }
 	return !slices.ContainsFunc(e.Phases, func(p Phase) bool {
 		switch t := p.Total; {
 		case t == nil:
@@ -137,6 +172,9 @@ func (e *ModelEnergy) totals(prefix string) (names []string, runs []*Result) {
 	for _, p := range e.Phases {
 		if t := p.Total; t != nil && t.Run != nil {
 			names, runs = append(names, prefix+p.Phase), append(runs, t.Run)
+			for _, other := range t.Run.AtDuty {
+				names, runs = append(names, prefix+p.Phase+other.atDuty()), append(runs, other)
+			}
 		}
 	}
 	return names, runs

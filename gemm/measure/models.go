@@ -24,6 +24,8 @@ type ModelOptions struct {
 	Workload cost.Workload
 	// TotalOnly measures all layers together and no row for each kind. Default: false.
 	TotalOnly bool
+	// Duties are those of [Options].
+	Duties []float64
 	// Meter ends a row by its Precision or its Time; its Clock and Self are the machine's.
 	Meter power.Options
 	// Splitter splits the totals' power by component, by a model of the first card. Default: no split.
@@ -238,7 +240,7 @@ func (c *cardRun) row(ctx context.Context, e *ModelEnergy, p *Phase, stage strin
 	if err != nil {
 		return nil, err
 	}
-	o := Options{Cold: p.Phase == "decode", Meter: c.Meter, Ready: c.ready}
+	o := Options{Cold: p.Phase == "decode", Duties: c.Duties, Meter: c.Meter, Ready: c.ready}
 	if c.selfTest != nil {
 		o.Meter.SelfTest = c.selfTest
 	}
@@ -256,8 +258,7 @@ func (c *cardRun) row(ctx context.Context, e *ModelEnergy, p *Phase, stage strin
 	}
 	c.nameKernels(e, source.Kernels, output.Kernels)
 	c.selfTest = r.SelfTest
-	v := r.Variants[0]
-	row.Run, row.Relative, row.Interval, row.RelativeTime = r, v.RelativeEnergy, v.Interval, v.RelativeTime
+	row.of(r)
 	return row, err
 }
 

@@ -1,6 +1,9 @@
 package measure
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -24,6 +27,21 @@ type Result struct {
 	WeightBytes int64 `json:"weight_bytes"`
 	// Deviation is the worst among the results that were compared with the reference.
 	Deviation *gemm.Deviation `json:"deviation,omitempty"`
+	// AtDuty are the same comparison at further duties ([Options].Duties).
+	AtDuty []*Result `json:"at_duty,omitempty"`
+}
+
+// atDuty names the duty; empty if the result has none.
+func (r *Result) atDuty() string {
+	if r.Pacing == nil {
+		return ""
+	}
+	return fmt.Sprintf(" at a duty of %.3g", r.Pacing.Duty)
+}
+
+// precise reports whether the result and those at further duties reached their precision.
+func (r *Result) precise() bool {
+	return r.Stopped == power.StoppedPrecision && !slices.ContainsFunc(r.AtDuty, func(o *Result) bool { return !o.precise() })
 }
 
 // Group is products of the same problem.

@@ -97,5 +97,18 @@ func (c slotted) Start(n int) error {
 	return b.Start(n)
 }
 
+// Pace paces the candidate in every slot, because all candidates have the same pace.
+func (c slotted) Pace(ctx context.Context, every time.Duration) error {
+	for _, p := range c.slots.places {
+		if err := p.Pace(ctx, every); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c slotted) Rest(n int) error              { return c.slots.places[c.slots.now].Rest(n) }
+func (c slotted) Bursts() (power.Bursts, error) { return c.slots.places[c.slots.now].Bursts() }
+
 func (c slotted) Wait(ctx context.Context) error  { return c.slots.places[c.slots.now].Wait(ctx) }
 func (c slotted) Elapsed() (time.Duration, error) { return c.slots.places[c.slots.now].Elapsed() }

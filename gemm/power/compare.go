@@ -36,9 +36,20 @@ func (m *Meter) Compare(ctx context.Context, loads Loads) (*Result, error) {
 
 // measure fills the result and returns why it stopped.
 func (m *Meter) measure(ctx context.Context, loads Loads, r *Result) (string, error) {
-	test, steady, err := m.WarmUp(ctx, loads.Baseline)
-	r.SelfTest, r.Steady = test, steady
-	if err != nil {
+	var err error
+	if r.SelfTest, err = m.selfTest(ctx, loads.Baseline); err != nil {
+		return "", err
+	}
+	if m.opt.Duty != 0 {
+		defer func() { _ = m.unpace(context.WithoutCancel(ctx), loads) }() // the loads may be of no more use after an error
+		if err := m.pace(ctx, loads, r); err != nil {
+			return "", err
+		}
+	}
+	if r.Steady, err = m.warmUp(ctx, loads.Baseline); err != nil {
+		return "", err
+	}
+	if err := m.measureGaps(ctx, loads.Baseline, r.Pacing); err != nil {
 		return "", err
 	}
 	r.inspect(m.card, m.opt.Self)
@@ -74,7 +85,7 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 			return "", err
 		}
 		about[load.Name()] = s
-		if longest := m.windowOf(s); s > longest.Seconds()/50 {
+		if longest := m.windowOf(s); s > longest.Seconds()/50 && m.idle == 0 {
 			r.Warn("one execution of %q takes %v, which is long for a window of %v, so readings scatter more: choose a longer window",
 				load.Name(), seconds(s).Round(time.Millisecond), longest.Round(time.Millisecond))
 		}
@@ -139,7 +150,7 @@ func (m *Meter) block(ctx context.Context, order []Load, about map[string]float6
 			return err
 		}
 		b.Windows = append(b.Windows, w)
-		about[load.Name()] = w.Seconds
+		about[load.Name()] = w.each
 		m.tell()
 	}
 	b.Complete = true

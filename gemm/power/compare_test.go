@@ -274,7 +274,7 @@ type hasty struct {
 
 func (l *hasty) Start(n int) error {
 	l.kernel.Seconds = 0.001
-	if l.last == nil {
+	if l.runs == nil {
 		l.kernel.Seconds = 0.0016
 	}
 	if n > 500 {

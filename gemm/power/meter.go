@@ -28,6 +28,10 @@ type Options struct {
 	WarmUp time.Duration
 	// SelfTest is the result of an earlier self-test of this card. Default: a new self-test runs.
 	SelfTest *SelfTest
+	// Duty is the share of time that the baseline is busy, from 0 to 1: loads run in bursts with gaps between them, so that the
+	// card's average power stays below its cap, and ratios are those of the bursts. 1 runs them back to back, and measures the
+	// multiprocessors' clock. [AutoDuty] finds the largest duty below the cap. Loads must be [Paced]. Default 0: back to back.
+	Duty float64
 	// Seed sets the order within blocks and the bootstrap. Default 0.
 	Seed uint64
 	// EDSk is k of the energy-delay sum [EDS]. Default 2.
@@ -84,6 +88,7 @@ func (o Options) Validate() error {
 	check(o.Settle > 0, "settle %v: want more than 0", o.Settle)
 	check(o.CapSettle > 0, "cap settle %v: want more than 0", o.CapSettle)
 	check(o.WarmUp > 0, "warm-up %v: want more than 0", o.WarmUp)
+	check(o.Duty >= 0 && o.Duty <= 1 || o.Duty == AutoDuty, "duty %v: want a share of time from 0 to 1", o.Duty)
 	check(o.EDSk > 1, "k %v of the energy-delay sum: want more than 1", o.EDSk)
 	return errors.Join(wrong...)
 }
@@ -96,6 +101,7 @@ type Meter struct {
 	start time.Duration
 	tick  time.Duration // of the energy counter; from the self-test
 	gap   time.Duration // shortest time between two readings of the counter
+	idle  float64       // watts of the gaps between bursts; 0: there are none
 	// latest window of each load, and of any.
 	seen   map[string]Window
 	last   Window

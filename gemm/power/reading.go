@@ -12,9 +12,14 @@ func (m *Meter) WarmUp(ctx context.Context, load Load) (*SelfTest, *Steady, erro
 	if err != nil {
 		return nil, nil, err
 	}
+	steady, err := m.warmUp(ctx, load)
+	return test, steady, err
+}
+
+func (m *Meter) warmUp(ctx context.Context, load Load) (*Steady, error) {
 	m.beginStage(stageWarmUp)
 	steady, err := m.Steady(ctx, load)
-	return test, &steady, err
+	return &steady, err
 }
 
 // Reading measures one window of a load, after the load has run for settle. Compare a reading with one of a
@@ -36,4 +41,5 @@ func (w *Window) Per(parts int) {
 	w.Executions *= parts
 	w.PerExecution /= float64(parts)
 	w.Seconds /= float64(parts)
+	w.IdleJoules /= float64(parts)
 }

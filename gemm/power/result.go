@@ -14,7 +14,8 @@ type Result struct {
 	Variants []Comparison `json:"variants"`
 	Baseline Summary      `json:"baseline"`
 	Window   float64      `json:"window_seconds,omitempty"`
-	Dropped  int          `json:"dropped_windows"` // outside their load's execution-time bin
+	Pacing   *Pacing      `json:"pacing,omitempty"` // absent: back to back
+	Dropped  int          `json:"dropped_windows"`  // outside their load's execution-time bin
 	Card     Info         `json:"card"`
 	SelfTest *SelfTest    `json:"self_test,omitempty"`
 	Steady   *Steady      `json:"steady,omitempty"`
@@ -32,6 +33,10 @@ type Summary struct {
 	Capped      *bool    `json:"capped,omitempty"` // in at least half of the samples
 	Throttle    []string `json:"throttle,omitempty"`
 	Windows     int      `json:"windows"`
+	// EffectiveClock, Duty and IdleJoules are explained in [Window].
+	EffectiveClock *float64 `json:"effective_clock_mhz,omitempty"`
+	Duty           float64  `json:"duty,omitempty"`
+	IdleJoules     float64  `json:"idle_joules,omitempty"`
 }
 
 // Comparison of a load with the baseline.
@@ -77,7 +82,7 @@ func (b Block) of(load string) []Window {
 // per piece, and executions are counted in pieces. Ratios do not change.
 func (r *Result) Per(parts int) {
 	n := float64(parts)
-	part := func(s *Summary) { s.Joules /= n; s.Seconds /= n }
+	part := func(s *Summary) { s.Joules /= n; s.Seconds /= n; s.IdleJoules /= n }
 	windows := func(list []Window) {
 		for i := range list {
 			list[i].Per(parts)

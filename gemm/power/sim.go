@@ -23,6 +23,8 @@ type SimOptions struct {
 	MaxClock, MinClock float64
 	// ClockExponent relates a load's power to the clock: power ∝ clock^ClockExponent. Its time is ∝ 1/clock.
 	ClockExponent float64
+	// Stretch is the share by which the clock that work runs at is below the reported clock, for each kilowatt of the work.
+	Stretch float64
 	// Leakage is the additional power in W/°C above ReferenceC.
 	Leakage, ReferenceC float64
 	// Ambient is the air's temperature in °C, AmbientRise its rise in °C/s.
@@ -110,6 +112,7 @@ type simState struct {
 	target      float64 // watts that power rises to
 	memory      float64 // watts of the memory
 	clock       float64 // MHz
+	effective   float64 // the clock that work runs at, in MHz
 	rate        float64 // executions a second of the load in front
 	reasons     Throttle
 	powerFactor float64 // noise
@@ -186,6 +189,7 @@ func (s *Sim) flow(to time.Duration) {
 	s.memJoule += s.memory * dt
 	if len(s.queue) > 0 {
 		s.queue[0].left -= dt * s.rate
+		s.queue[0].cycles += dt * s.effective
 	}
 	s.now = to
 }
@@ -213,9 +217,11 @@ func (s *Sim) events() {
 }
 
 func (s *Sim) finishWork() {
-	s.queue[0].end, s.busy = s.now, s.now
+	done := s.queue[0]
+	done.end, s.busy = s.now, s.now
 	if s.queue = s.queue[1:]; len(s.queue) > 0 {
 		s.queue[0].begin = s.now
+		s.openGap(done)
 	}
 }
 
@@ -268,8 +274,18 @@ func (s *Sim) settle() {
 		return
 	}
 	work := s.queue[0]
+	if work.gap { // too short for the clock to follow
+		s.target, s.memory, s.rate = still, simMemoryIdle, 1/work.Seconds
+		s.reasons |= before & SoftwarePowerCap
+		return
+	}
 	demand := (work.Watts - s.opt.Idle) * s.powerFactor
-	if limit := s.settings.Limit; still+demand*math.Pow(share, s.opt.ClockExponent) > limit {
+	if work.slot > 0 {
+		if most := s.pacedShare(work, still, demand); most < share {
+			share = max(s.opt.MinClock/s.opt.MaxClock, most)
+			s.reasons |= SoftwarePowerCap
+		}
+	} else if limit := s.settings.Limit; still+demand*math.Pow(share, s.opt.ClockExponent) > limit {
 		if before&SoftwarePowerCap == 0 && s.power < 0.95*limit {
 			s.swingFrom = s.now
 		}
@@ -284,10 +300,13 @@ func (s *Sim) settle() {
 	if s.now < s.dipUntil {
 		share *= s.opt.DipClock
 	}
-	s.target = still + demand*math.Pow(share, s.opt.ClockExponent)
+	watts := demand * math.Pow(share, s.opt.ClockExponent)
+	stretch := 1 - s.opt.Stretch*watts/1000
+	s.target = still + watts*stretch
 	s.memory = simMemoryIdle + work.Memory*share
 	s.clock = share * s.opt.MaxClock
-	s.rate = share / (work.Seconds * s.timeFactor)
+	s.effective = s.clock * stretch
+	s.rate = share * stretch / (work.Seconds * s.timeFactor)
 }
 
 // swing is the share by which power exceeds the cap now.

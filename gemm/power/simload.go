@@ -14,7 +14,8 @@ type SimLoad struct {
 	sim    *Sim
 	name   string
 	kernel SimKernel
-	last   *simWork
+	every  time.Duration // of a paced execution with its gaps; 0: back to back
+	runs   []*simWork    // of the last Start
 }
 
 // simWork is executions in the card's queue.
@@ -22,6 +23,9 @@ type simWork struct {
 	SimKernel
 	left       float64       // executions
 	begin, end time.Duration // begin: when it came to the front of the queue
+	slot       time.Duration // of a burst and the gap after it; 0: back to back
+	gap        bool          // the rest of the slot of the work before
+	cycles     float64       // of a multiprocessor, in millions
 }
 
 // Load returns work of this power in watts and time per execution in seconds, at the maximal clock and the
@@ -38,7 +42,10 @@ func (l *SimLoad) Name() string { return l.name }
 
 // Start queues n executions.
 func (l *SimLoad) Start(n int) error {
-	l.last = l.sim.enqueue(l.kernel, n)
+	if l.every > 0 {
+		return l.startPaced(n, true)
+	}
+	l.runs = []*simWork{l.sim.enqueue(l.kernel, float64(n))}
 	return nil
 }
 
@@ -47,15 +54,19 @@ func (l *SimLoad) Wait(ctx context.Context) error { return l.sim.drain(ctx) }
 
 // Elapsed returns the time of the last Start's executions. It fails with [ErrAbsent] before they have ended.
 func (l *SimLoad) Elapsed() (time.Duration, error) {
-	if l.last == nil || l.last.end == 0 {
+	if len(l.runs) == 0 || l.runs[len(l.runs)-1].end == 0 {
 		return 0, ErrAbsent
 	}
-	return l.last.end - l.last.begin, nil
+	return l.runs[len(l.runs)-1].end - l.runs[0].begin, nil
 }
 
 // enqueue queues n executions.
-func (s *Sim) enqueue(k SimKernel, n int) *simWork {
-	w := &simWork{SimKernel: k, left: float64(n), begin: s.now}
+func (s *Sim) enqueue(k SimKernel, n float64) *simWork {
+	return s.queueWork(&simWork{SimKernel: k, left: n})
+}
+
+func (s *Sim) queueWork(w *simWork) *simWork {
+	w.begin = s.now
 	s.queue = append(s.queue, w)
 	if len(s.queue) == 1 {
 		s.settle()

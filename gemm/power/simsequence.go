@@ -82,7 +82,7 @@ func (t *SimSequence) Start(segments []SimSegment) error {
 				first = first[1:]
 			}
 			done += n
-			t.segments = append(t.segments, simSegment{i, done, t.sim.enqueue(one, n)})
+			t.segments = append(t.segments, simSegment{i, done, t.sim.enqueue(one, float64(n))})
 		}
 	}
 	return nil

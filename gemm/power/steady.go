@@ -46,7 +46,7 @@ func (m *Meter) Steady(ctx context.Context, load Load) (Steady, error) {
 			return s, err
 		}
 		m.tell()
-		about = w.Seconds
+		about = w.each
 		s.Windows = append(s.Windows, w)
 		if constantPower(s.Windows) {
 			s.Reached, s.SSP = true, m.since(begin).Seconds()

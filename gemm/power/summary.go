@@ -72,13 +72,16 @@ func (r *Result) Kept(load string) []Window {
 // summary averages a load's windows in its bins.
 func (r *Result) summary(load string) Summary {
 	s := Summary{Name: load}
-	var joules, watts, seconds, clock, temperature, capped mean
+	var joules, watts, seconds, clock, effective, temperature, capped, duty, idle mean
 	for _, w := range r.Kept(load) {
 		s.Windows++
 		joules.add(w.PerExecution, nil)
 		watts.add(w.Watts, nil)
 		seconds.add(w.Seconds, nil)
 		clock.addKnown(w.SMClock)
+		effective.addKnown(w.EffectiveClock)
+		duty.add(w.Duty, nil)
+		idle.add(w.IdleJoules, nil)
 		temperature.addKnown(w.Temperature)
 		capped.addKnown(w.CappedShare)
 		s.Throttle = append(s.Throttle, w.Throttle...)
@@ -89,7 +92,8 @@ func (r *Result) summary(load string) Summary {
 		return s
 	}
 	s.Joules, s.Watts, s.Seconds = *joules.value(), *watts.value(), *seconds.value()
-	s.SMClock, s.Temperature = clock.value(), temperature.value()
+	s.SMClock, s.EffectiveClock, s.Temperature = clock.value(), effective.value(), temperature.value()
+	s.Duty, s.IdleJoules = *duty.value(), *idle.value()
 	if share := capped.value(); share != nil {
 		yes := *share >= 0.5
 		s.Capped = &yes

@@ -25,11 +25,18 @@ type Window struct {
 	InstantWatts *float64 `json:"instant_watts,omitempty"` // mean of the samples, as a cross-check
 	MemoryWatts  *float64 `json:"memory_watts,omitempty"`  // running average at the end; less precise than Watts
 	SMClock      *float64 `json:"clock_mhz,omitempty"`
-	MemClock     *float64 `json:"mem_clock_mhz,omitempty"`
-	Temperature  *float64 `json:"temperature_c,omitempty"` // at the end
-	CappedShare  *float64 `json:"capped_share,omitempty"`  // of the samples at the power cap
-	Throttle     []string `json:"throttle,omitempty"`      // every reason seen
-	heat         bool
+	// EffectiveClock is a multiprocessor's during the work, in MHz: its cycles over the card's time; see [Paced].
+	EffectiveClock *float64 `json:"effective_clock_mhz,omitempty"`
+	// Duty is the share of time that the load was busy, and IdleJoules the energy of the gaps of an execution, which is in
+	// neither PerExecution nor Seconds. Absent: there were no gaps.
+	Duty        float64  `json:"duty,omitempty"`
+	IdleJoules  float64  `json:"idle_joules,omitempty"`
+	MemClock    *float64 `json:"mem_clock_mhz,omitempty"`
+	Temperature *float64 `json:"temperature_c,omitempty"` // at the end
+	CappedShare *float64 `json:"capped_share,omitempty"`  // of the samples at the power cap
+	Throttle    []string `json:"throttle,omitempty"`      // every reason seen
+	heat        bool
+	each        float64 // seconds per execution, gaps included
 }
 
 // window lets a load settle and measures it from one step of the counter to another. about is an estimate of the
@@ -94,12 +101,16 @@ func (m *Meter) tryWindow(ctx context.Context, load Load, n int, length time.Dur
 		return w, false, err
 	}
 	end := m.clock.Now()
-	if w.Seconds, err = r.finish(ctx); err != nil {
+	if w.each, err = r.finish(ctx); err != nil {
 		return w, false, err
 	}
-	w.PerExecution = w.Watts * w.Seconds
 	// If the work is over now, it may have been over before the window ended.
-	return w, m.since(end) >= 2*time.Millisecond, nil
+	whole = m.since(end) >= 2*time.Millisecond
+	w.Seconds, w.PerExecution = w.each, w.Watts*w.each
+	if paced, ok := load.(Paced); ok && m.opt.Duty != 0 {
+		err = m.takeOut(&w, paced)
+	}
+	return w, whole, err
 }
 
 // between measures power from one step of the counter to another.

@@ -1,0 +1,65 @@
+package card
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// parseDuties reads a list such as "1,0.4" or "1,auto".
+func parseDuties(text string) (duties []float64, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		duty := 1.0
+		switch part = strings.TrimSpace(part); part {
+		case "1", "100%":
+		case "auto":
+			duty = power.AutoDuty
+		default:
+			if duty, err = parseShare(part); err != nil {
+				return nil, fmt.Errorf("%w, 1 for no gaps, or auto", err)
+			}
+		}
+		if slices.Contains(duties, duty) {
+			return nil, fmt.Errorf("%s is given twice", part)
+		}
+		duties = append(duties, duty)
+	}
+	return duties, nil
+}
+
+// checkDuties returns an error for a list of duties on several cards, whose totals are of one duty.
+func (q *request) checkDuties(cards machines) error {
+	if len(q.duties) > 1 && len(cards) > 1 {
+		return exit.Usagef("--duty with several shares measures on one card: give one share, or one card with --device")
+	}
+	return nil
+}
+
+// dutyRemark says how the loads were paced, and the energy of the gaps that the figures leave out.
+func dutyRemark(w io.Writer, r *measure.Result) {
+	p := r.Pacing
+	if p == nil {
+		return
+	}
+	asked := ""
+	if p.Auto {
+		asked = ", the largest below the power cap"
+	}
+	if p.Duty == 1 {
+		term.Remark(w, "duty", "1"+asked+": products back to back")
+		return
+	}
+	term.Remark(w, "duty", fmt.Sprintf("%.3g%s: bursts of %.2f ms, gaps of %.2f ms; energy and time are of the bursts", p.Duty, asked, 1e3*p.Burst, 1e3*p.Gap))
+	if share := r.Baseline.IdleJoules; share > 0 {
+		term.Remark(w, "idle", fmt.Sprintf("%.0f W in the gaps: %s for every pass of the baseline, which is not included", p.IdleWatts, siJoules(share)))
+	}
+}

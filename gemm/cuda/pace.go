@@ -1,0 +1,197 @@
+package cuda
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+//go:embed kernels/pace.cu
+var paceSource string
+
+// burstTime is the least time of a burst, if the products allow it: long against the launch of a kernel, and short against the
+// filter of the power sensors.
+const burstTime = time.Millisecond
+
+// paceModule is the compiled kernel that waits between bursts.
+type paceModule struct {
+	mu     sync.Mutex
+	module *Module
+}
+
+// pacer is what a batch needs to pause between bursts.
+type pacer struct {
+	wait       *Function
+	state      uint64  // of kernels/pace.cu
+	work, rest uintptr // graphs: of an execution, and of its gaps alone
+	every      time.Duration
+}
+
+// Bursts describes the bursts of a run, by the card's clocks.
+type Bursts struct {
+	Count int
+	Busy  time.Duration // of all bursts together
+	// Clock is the clock of a multiprocessor during the bursts, in MHz: its cycles over the global timer. 0: unknown.
+	Clock float64
+}
+
+// Pace makes every later execution last at least that long, with gaps after its bursts: products of about a millisecond. While
+// the batch is paced, [Batch.Bursts] measures the bursts; a time shorter than an execution leaves no gaps. 0: back to back, as
+// before the first call. The first call compiles a kernel ([ErrNoCompiler]). The batch must not be running.
+func (b *Batch) Pace(ctx context.Context, every time.Duration) error {
+	if every == 0 && b.pace.wait == nil {
+		return nil
+	}
+	err := b.makePacer(ctx)
+	if err == nil {
+		err = b.device.thread.do(func() error {
+			var period [8]byte
+			binary.LittleEndian.PutUint64(period[:], math.Float64bits(float64(every)))
+			return b.device.upload(b.pace.state, period[:])
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("batch %s: %w", b.name, err)
+	}
+	b.pace.every = every
+	return nil
+}
+
+// makePacer compiles the kernel and captures the graphs, once.
+func (b *Batch) makePacer(ctx context.Context) error {
+	p := &b.pace
+	if p.wait != nil {
+		return nil
+	}
+	if len(b.layers) < len(b.work) {
+		return errors.New("traffic has no bursts")
+	}
+	m, err := b.device.pacing.compile(ctx, b.device)
+	if err != nil {
+		return err
+	}
+	wait, err := m.Function("pace", 0)
+	if err != nil {
+		return err
+	}
+	return b.device.thread.do(func() error {
+		err := first(
+			func() (err error) { p.state, err = b.device.alloc(paceBytes); return err },
+			func() error { p.wait = wait; return b.launchPace(0) }, // a kernel cannot be loaded while recording
+			b.device.sync,
+			func() (err error) { p.work, err = b.device.capture(func() error { return b.bursts(true) }); return err },
+			func() (err error) {
+				p.rest, err = b.device.capture(func() error { return b.bursts(false) })
+				return err
+			},
+		)
+		if err != nil {
+			p.wait = nil
+			err = errors.Join(err, p.free(b.device))
+		}
+		return err
+	})
+}
+
+func (c *paceModule) compile(ctx context.Context, d *Device) (m *Module, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.module == nil {
+		c.module, err = d.Compile(ctx, "pace.cu", paceSource)
+	}
+	return c.module, err
+}
+
+func (b *Batch) launchPace(share float64) error {
+	return b.pace.wait.Launch(Grid{}, Grid{}, Address(b.pace.state), share)
+}
+
+// bursts queues the work of an execution in bursts, with a wait after each. Without work it queues the waits alone.
+func (b *Batch) bursts(work bool) error {
+	all := 0.0
+	for _, l := range b.layers {
+		all += l.problem.Ops()
+	}
+	all *= float64(b.passes)
+	enough := burstTime.Seconds() / b.replay.Seconds()
+	share, left := 0.0, b.passes*len(b.layers)
+	for pass := range b.passes {
+		for _, l := range b.layers {
+			if work {
+				if err := l.launch(pass % b.copies); err != nil {
+					return err
+				}
+			}
+			share += l.problem.Ops() / all
+			if left--; left > 0 && share < enough {
+				continue
+			}
+			if err := b.launchPace(share); err != nil {
+				return err
+			}
+			share = 0
+		}
+	}
+	return nil
+}
+
+// Start queues n replays; see [Graph.Start].
+func (b *Batch) Start(n int) error {
+	if b.pace.every == 0 {
+		return b.Graph.Start(n)
+	}
+	return b.startPaced(b.pace.work, n)
+}
+
+// Rest is Start with the gaps alone, each as long as its burst and gap together.
+func (b *Batch) Rest(n int) error {
+	if b.pace.every == 0 {
+		return fmt.Errorf("batch %s: it has no gaps to rest in: pace it first", b.name)
+	}
+	return b.startPaced(b.pace.rest, n)
+}
+
+func (b *Batch) startPaced(exec uintptr, n int) error {
+	return b.launchAll(&replays{
+		graph: &b.Graph, exec: exec, left: n, chunk: max(1, int(pieceTime/max(b.replay, b.pace.every))),
+		before: func() error { return b.launchPace(0) },
+	})
+}
+
+// paceBytes is the size of Pace of kernels/pace.cu.
+const paceBytes = 64
+
+// Bursts describes the bursts of the last Start. It fails if the batch is not paced or has not ended.
+func (b *Batch) Bursts() (Bursts, error) {
+	if _, err := b.Elapsed(); err != nil {
+		return Bursts{}, err
+	}
+	if b.pace.every == 0 {
+		return Bursts{}, fmt.Errorf("batch %s: it is not paced", b.name)
+	}
+	var state [paceBytes]byte
+	if err := b.device.thread.do(func() error { return b.device.download(state[:], b.pace.state) }); err != nil {
+		return Bursts{}, err
+	}
+	field := func(i int) uint64 { return binary.LittleEndian.Uint64(state[8*i:]) }
+	found := Bursts{Count: int(field(4)), Busy: time.Duration(field(5))}
+	if counted := field(6); counted > 0 {
+		found.Clock = 1e3 * float64(field(7)) / float64(counted)
+	}
+	return found, nil
+}
+
+// free frees the state and the graphs. It must be called on the device's thread.
+func (p *pacer) free(d *Device) error {
+	errs := []error{d.destroyGraph(&p.work), d.destroyGraph(&p.rest)}
+	if p.state != 0 {
+		errs = append(errs, d.free(p.state))
+		p.state = 0
+	}
+	return errors.Join(errs...)
+}
