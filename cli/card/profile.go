@@ -30,6 +30,7 @@ and the first with steady power (SSP).
    lowtoggle profile --shape 16x8192x8192 --length 1s -o decode.svg
    lowtoggle profile --w MODEL:TENSOR --shape 4096
    lowtoggle profile --interleave 2048x2048x2048         # also each right after the other
+   lowtoggle profile --copy 500MB                        # a copy, which multiplies nothing
    lowtoggle profile --json --readings > FILE            # later, without a GPU:
    lowtoggle profile --from FILE --resolution 10ms
 
@@ -52,9 +53,12 @@ the readings do not carry the --resolution; 4: no GPU.`,
 		&cli.StringFlag{Name: "shape", Usage: "`MxNxK`, or M where --w is a tensor", DefaultText: "8192 each"},
 		&cli.StringFlag{Name: "dtype", Usage: "`TYPE` to multiply in; see measure --help", DefaultText: "the tensor's, or bf16"},
 		flag.Role,
-		&cli.StringFlag{Name: "interleave", Usage: "shape `MxNxK` of a second product, to run before and after the first"},
+		&cli.StringSliceFlag{Name: "interleave", Usage: "shape `MxNxK` of another product, also before and after the others"},
+		&cli.StringFlag{Name: "copy", Usage: "a copy of `SIZE` within the card's memory, alone or as with --interleave"},
 		&cli.DurationFlag{Name: "length", Value: 2 * time.Second, Usage: "`LENGTH` of the work in a run, such as 500ms", DefaultText: "2s"},
 		&cli.IntFlag{Name: "runs", Usage: "`NUMBER` of runs, 2 to 10000", DefaultText: "Table I"},
+		&cli.DurationFlag{Name: "idle", Usage: "`TIME` without work between two runs, at least 300ms", DefaultText: "550ms"},
+		&cli.IntFlag{Name: "bursts", Usage: "also `NUMBER` short runs of 10, 20, 30 and 50 ms each, by energy alone", DefaultText: "none"},
 		&cli.DurationFlag{Name: "time", Value: 3 * time.Minute, Usage: "use the card for this `TIME` in all, such as 90s", DefaultText: "3m0s"},
 		&cli.DurationFlag{Name: "resolution", Usage: "resolve changes within `TIME`, such as 5ms, or exit with 3", DefaultText: "any"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "draw the trace into `FILE`, an .svg"},
@@ -129,16 +133,19 @@ func (q *profileRequest) take(ctx context.Context, m measure.Machine) (report *p
 }
 
 func (q *profileRequest) takeProducts(ctx context.Context, m measure.Machine, products []cuda.Product) (*profileReport, error) {
-	r, err := profile.Measure(ctx, m, products, q.options)
+	r, err := profile.Measure(ctx, m, products, q.copies, q.options)
 	if r == nil {
 		return nil, err
 	}
 	for i := range r.Products {
 		of := &q.request
-		if i > 0 {
-			of = q.other
-		}
 		p := &r.Products[i]
+		if p.Problem == nil { // a copy
+			continue
+		}
+		if i > 0 {
+			of = q.others[i-1]
+		}
 		p.W, p.X = of.w.Text, of.operands().XText(p.Problem.Type)
 	}
 	report := &profileReport{Result: r, asked: q.resolution}

@@ -45,7 +45,11 @@ func (r profileReport) write(c *cli.Context) error {
 func (r profileReport) title() string {
 	const widest = 48 // of a source, which JSON has in full: a picture's title has a single line
 	p := r.Products[0]
-	title := cardLabel(r.GPU, r.Card.ID()) + ": " + p.Problem.String()
+	what := p.Name
+	if p.Problem != nil {
+		what = p.Problem.String()
+	}
+	title := cardLabel(r.GPU, r.Card.ID()) + ": " + what
 	if p.X != "" {
 		title += ", x " + term.Shorten(p.X, widest)
 	}
@@ -206,6 +210,9 @@ func aboutSteady(w io.Writer, p profile.Profile) {
 	}
 	if s := p.Steady.SSP; s.Found {
 		term.Remark(w, "steady power", fmt.Sprintf("from execution %s on (SSP), %v after the start: %s W (%s … %s)", term.Count(s.Execution), s.At, decimal(s.Watts, 1), decimal(s.Low, 1), decimal(s.High, 1)))
+		if !s.Lasts {
+			term.Remark(w, "note", "steady power did not last: "+s.Why)
+		}
 	} else {
 		term.Remark(w, "note", "power was not steady: "+flagged.Replace(s.Why))
 	}
@@ -248,14 +255,16 @@ func (r *profileReport) split(ctx context.Context, s *measure.Splitter, unsplit 
 	if s == nil {
 		return nil
 	}
-	for i, p := range r.Profiles {
+	for i, p := range r.Profiles[:min(len(products), len(r.Profiles))] {
 		about := r.Products[i]
 		d := measure.Dissected{Name: about.Name, Before: products[i : i+1], Platform: r.Platform}
 		if about.Kernel != nil {
 			d.Kernels = []cuda.Kernel{*about.Kernel}
 		}
-		if n := len(p.Milestones); n > 0 && p.Steady.SSP.Found && p.Milestones[n-1].SMClock != nil {
-			d.Seconds, d.Clock = p.Steady.SSP.Seconds, *p.Milestones[n-1].SMClock
+		for _, m := range p.Milestones {
+			if m.Name == "SSP" && m.SMClock != nil {
+				d.Seconds, d.Clock = p.Steady.SSP.Seconds, *m.SMClock
+			}
 		}
 		found, err := s.Split(ctx, d)
 		if err != nil {

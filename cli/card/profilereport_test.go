@@ -38,7 +38,7 @@ func TestProfileMet(t *testing.T) {
 	p := profile.Profile{
 		Segments: []profile.Segment{{Name: "a", Executions: 9, End: profile.Seconds(time.Second)}},
 		Trace:    &stitch.Trace{Step: 10 * profile.Seconds(time.Millisecond), Watts: []float64{1, 2}, Low: []float64{1, 2}, High: []float64{1, 2}, Resolution: []profile.Seconds{4e6, 5e6}},
-		Steady:   profile.SteadyState{SSP: profile.SteadyPoint{Found: true}},
+		Steady:   profile.SteadyState{SSP: profile.SteadyPoint{Found: true, Lasts: true}},
 	}
 	r := profileReport{Result: &profile.Result{Products: []profile.Product{{W: "zeros"}}, Profiles: []profile.Profile{p}}}
 	for asked, want := range map[time.Duration]bool{0: true, 5e6: true, 4e6: false} {
@@ -122,7 +122,7 @@ func TestProfilePicture(t *testing.T) {
 		Steady: profile.SteadyState{SSE: profile.SteadyPoint{Found: true, At: 10 * profile.Seconds(time.Microsecond)}, SSP: profile.SteadyPoint{Found: true, At: 50 * profile.Seconds(time.Millisecond)}},
 		States: []profile.State{{At: -profile.Seconds(time.Millisecond)}, {At: profile.Seconds(time.Millisecond), SMClock: &mhz}},
 	}
-	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: gemm.Problem{M: 2, N: 3, K: 4, Type: arith.BF16}}}, Profiles: []profile.Profile{p}}
+	r := &profile.Result{GPU: "card", Products: []profile.Product{{Problem: &gemm.Problem{M: 2, N: 3, K: 4, Type: arith.BF16}}}, Profiles: []profile.Profile{p}}
 	text := string(profileReport{Result: r}.picture())
 	for _, want := range []string{"<title>card: 2x3x4 bf16 stationary</title>", ">SSP<", ">SSE<", "then b&lt;c", "MHz"} {
 		if !strings.Contains(text, want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,9 @@ import (
 // profileRequest holds the flags of profile.
 type profileRequest struct {
 	request
-	other      *request      // the product to interleave with; nil: none
+	others     []*request // products to interleave with
+	copies     []cuda.Traffic
+	copyAlone  bool          // no product is profiled
 	resolution time.Duration // 0: whatever the sensors give
 	options    profile.Options
 	picture    string            // file
@@ -59,10 +62,13 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 	if err := q.readShape(c.String("shape"), q.w.HasShape()); err != nil {
 		return nil, err
 	}
-	if c.IsSet("interleave") {
-		if err := q.readOther(c.String("interleave")); err != nil {
+	for _, shape := range c.StringSlice("interleave") {
+		if err := q.readOther(shape); err != nil {
 			return nil, err
 		}
+	}
+	if err := q.readCopy(c); err != nil {
+		return nil, err
 	}
 	if err := outfile.CheckPicture(q.picture); err != nil {
 		return nil, err
@@ -70,20 +76,40 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 	return q, q.readOptions(c)
 }
 
-// readOther reads the shape of the second product. It has drawn operands of the first one's type.
+// readCopy reads the size of a copy. Where no product is asked for, it is profiled alone.
+func (q *profileRequest) readCopy(c *cli.Context) error {
+	if !c.IsSet("copy") {
+		return nil
+	}
+	bytes, err := flag.ParseSize(c.String("copy"))
+	if err != nil {
+		return exit.Usage(fmt.Errorf("--copy: %w", err))
+	}
+	t := cuda.Traffic{Name: "copy of " + term.Size(bytes), Kind: cuda.Copy, Bytes: bytes}
+	if err := t.Validate(); err != nil {
+		return exit.Usage(fmt.Errorf("--copy %s: %w", c.String("copy"), err))
+	}
+	q.copies, q.copyAlone = []cuda.Traffic{t}, true
+	for _, name := range []string{"w", "x", "shape", "dtype", "role", "interleave", "arch"} {
+		q.copyAlone = q.copyAlone && !c.IsSet(name)
+	}
+	return nil
+}
+
+// readOther reads the shape of another product. It has drawn operands of the first one's type.
 func (q *profileRequest) readOther(text string) error {
 	o := request{Options: q.Options, seed: q.seed, dtype: q.dtype, w: operand.DefaultW(q.dtype)}
 	if err := o.readShape(text, false); err != nil {
 		return exit.Usage(errors.New(strings.Replace(err.Error(), "--shape", "--interleave", 1)))
 	}
-	q.other = &o
+	q.others = append(q.others, &o)
 	return nil
 }
 
 func (q *profileRequest) readOptions(c *cli.Context) error {
 	q.options = profile.Options{
 		Length: c.Duration("length"), Runs: c.Int("runs"), Time: c.Duration("time"), Seed: q.seed,
-		Resolution: q.resolution, Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
+		Idle: c.Duration("idle"), Bursts: c.Int("bursts"), Resolution: q.resolution, Readings: c.Bool("readings"), Self: os.Getpid(), Date: time.Now(), Command: term.CommandLine(os.Args[1:]...),
 	}
 	switch { // to the library 0 is the default
 	case q.options.Length == 0:
@@ -105,8 +131,11 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 	return nil
 }
 
-// products makes both products, and returns the files that their operands are mapped from.
+// products makes all products, and returns the files that their operands are mapped from.
 func (q *profileRequest) products(ctx context.Context, m measure.Machine) (products []cuda.Product, files []string, err error) {
+	if q.copyAlone {
+		return nil, nil, nil
+	}
 	one, _, err := q.candidates(ctx, m)
 	if err != nil {
 		return nil, nil, err
@@ -118,20 +147,20 @@ func (q *profileRequest) products(ctx context.Context, m measure.Machine) (produ
 	if q.w.Path == "" {
 		products[0].Name = dimensions(products[0].Problem)
 	}
-	if q.other == nil {
-		return products, one.Files, nil
-	}
 	typ := products[0].Problem.Type
-	q.other.dtype, q.other.shape.Type, q.other.w = typ, typ, operand.DefaultW(typ)
-	other, _, err := q.other.candidates(ctx, m)
-	if err != nil {
-		return nil, nil, err
+	for _, o := range q.others {
+		o.dtype, o.shape.Type, o.w = typ, typ, operand.DefaultW(typ)
+		other, _, err := o.candidates(ctx, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		p := other.Products[0]
+		if p.Name = dimensions(p.Problem); slices.ContainsFunc(products, func(q cuda.Product) bool { return q.Name == p.Name }) {
+			p.Name += " again"
+		}
+		products = append(products, p)
 	}
-	p := other.Products[0]
-	if p.Name = dimensions(p.Problem); p.Name == products[0].Name {
-		p.Name += " again"
-	}
-	return append(products, p), one.Files, nil
+	return products, one.Files, nil
 }
 
 func dimensions(p gemm.Problem) string { return fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K) }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Segment is a part of a launch sequence: executions of one product.
+// Segment is a part of a launch sequence: executions of one product, or of traffic.
 type Segment struct {
-	Product    int // index into the sequence's products
+	Product    int // index into the sequence's products; its traffic follows them
 	Executions int
 }
 
@@ -29,14 +29,14 @@ type Sequence struct {
 	device *Device
 	name   string
 	layers []*layer
-	graphs []productGraphs // one for each layer
+	graphs []productGraphs // one for each layer, then one for each traffic
 	memory *arena
 
 	run  *run
 	last *sequenceRun // of the last Start
 }
 
-// productGraphs are a product's graphs: of one execution, and of as many as lie between two stamps.
+// productGraphs are the graphs of a product or of traffic: of one execution, and of as many as lie between two stamps.
 type productGraphs struct {
 	one, many uintptr // the same where group is 1
 	group     int     // executions of many
@@ -47,41 +47,60 @@ type productGraphs struct {
 const stampEvery = time.Millisecond
 
 // NewSequence uploads the products' operands, chooses their kernels, times each kernel and captures their
-// graphs. Timing takes some milliseconds per product, tens of them on an idle card. Errors are those of
-// [Device.NewBatch]. Close frees the memory. When ctx ends, NewSequence stops between two products.
-func (d *Device) NewSequence(ctx context.Context, name string, products []Product) (*Sequence, error) {
+// graphs, and those of traffic. Timing takes some milliseconds per product, tens of them on an idle card. Errors are
+// those of [Device.NewMix]. Close frees the memory. When ctx ends, NewSequence stops between two products.
+func (d *Device) NewSequence(ctx context.Context, name string, products []Product, traffic []Traffic) (*Sequence, error) {
 	t := &Sequence{device: d, name: name, memory: &arena{device: d}}
-	if len(products) == 0 {
-		return nil, fmt.Errorf("sequence %s: no products", name)
+	transfers, err := d.newTransfers(traffic)
+	if err == nil {
+		t.layers, err = d.newLayers(ctx, products, 1)
 	}
-	var err error
-	if t.layers, err = d.newLayers(ctx, products, 1); err != nil {
+	if err == nil && len(products)+len(traffic) == 0 {
+		err = errors.New("no products and no traffic: give at least one of them")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("sequence %s: %w", name, err)
 	}
-	if err := d.thread.do(func() error { return t.setUp(ctx) }); err != nil {
+	if err := d.thread.do(func() error { return t.setUp(ctx, transfers) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("sequence %s: %w", name, err), t.Close())
 	}
 	return t, nil
 }
 
-func (t *Sequence) setUp(ctx context.Context) error {
-	if err := t.memory.layers(ctx, t.layers, 1, 1); err != nil {
+func (t *Sequence) setUp(ctx context.Context, transfers []*transfer) error {
+	if err := first(
+		func() error { return t.memory.layers(ctx, t.layers, 1, 1) },
+		func() error { return t.memory.transfers(ctx, transfers) },
+	); err != nil {
 		return err
 	}
-	t.graphs = make([]productGraphs, len(t.layers))
-	for i, l := range t.layers {
-		if err := ctx.Err(); err != nil {
+	for _, l := range t.layers {
+		if err := t.build(ctx, l.Name, l); err != nil {
 			return err
 		}
-		if err := t.graphs[i].build(t.device, l); err != nil {
-			return fmt.Errorf("%s: %w", l.Name, err)
+	}
+	for _, f := range transfers {
+		if err := t.build(ctx, f.Name, f); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// build captures a layer's graphs. The layer runs once first, which loads its kernel.
-func (g *productGraphs) build(d *Device, l *layer) (err error) {
+// build appends the graphs of the next product or traffic.
+func (t *Sequence) build(ctx context.Context, name string, l launcher) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t.graphs = append(t.graphs, productGraphs{})
+	if err := t.graphs[len(t.graphs)-1].build(t.device, l); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// build captures the graphs. The work runs once first, which loads its kernel.
+func (g *productGraphs) build(d *Device, l launcher) (err error) {
 	executions := func(n int) func() error {
 		return func() error {
 			for range n {

@@ -14,7 +14,7 @@ import (
 // sequence makes a sequence of these problems.
 func sequence(t *testing.T, d *Device, problems ...gemm.Problem) *Sequence {
 	t.Helper()
-	tr, err := d.NewSequence(t.Context(), "test", products(problems...))
+	tr, err := d.NewSequence(t.Context(), "test", products(problems...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +64,38 @@ func TestStampsOfSegments(t *testing.T) {
 		return a.Segment == b.Segment && a.Done == b.Done && (a.At-b.At).Abs() < 100*time.Nanosecond
 	}) {
 		t.Errorf("stamps %v\n  want %v", s, want)
+	}
+}
+
+// Traffic follows the products, and has stamps as they do.
+func TestStampsOfTraffic(t *testing.T) {
+	c := newCard(t)
+	c.product, c.transfer = 100*time.Microsecond, 30*time.Microsecond
+	tr, err := openFake(t, c).NewSequence(t.Context(), "mixed", products(small[0]), []Traffic{{"copy", Copy, 64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := stamps(t, tr, Segment{1, 40}, Segment{0, 2})
+	copied := 0
+	for i := 1; i < len(s); i++ {
+		want := time.Duration(s[i].Done) * c.product
+		if s[i].Segment == 0 {
+			copied = i
+			want = time.Duration(s[i].Done) * c.transfer
+		} else {
+			want += s[copied].At - s[0].At
+		}
+		if took := s[i].At - s[0].At; (took - want).Abs() > 100*time.Nanosecond {
+			t.Errorf("%+v after %v, want %v", s[i], took, want)
+		}
+	}
+	if s[copied].Done != 40 || s[len(s)-1].Done != 2 {
+		t.Errorf("stamps %v", s)
 	}
 }
 
@@ -122,12 +154,12 @@ func TestFirstExecutionDoesNotWaitForTheHost(t *testing.T) {
 
 func TestSequenceRefuses(t *testing.T) {
 	d := openFake(t, newCard(t))
-	if _, err := d.NewSequence(t.Context(), "none", nil); err == nil || err.Error() != "sequence none: no products" {
+	if _, err := d.NewSequence(t.Context(), "none", nil, nil); err == nil || err.Error() != "sequence none: no products and no traffic: give at least one of them" {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.NewSequence(ctx, "late", products(small...)); !errors.Is(err, context.Canceled) {
+	if _, err := d.NewSequence(ctx, "late", products(small...), nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	tr := sequence(t, d, small...)
@@ -196,7 +228,7 @@ func TestCloseEndsARunningSequence(t *testing.T) {
 		c.product = time.Millisecond
 		d := openFake(t, c)
 		before := len(c.alive) - len(d.timeline.free)
-		tr, err := d.NewSequence(t.Context(), "long", products(small...))
+		tr, err := d.NewSequence(t.Context(), "long", products(small...), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +291,7 @@ func TestSequencesAndTrafficAreGivenBackAfterFailures(t *testing.T) {
 			return err
 		}
 		defer func() { err = errors.Join(err, d.Close()) }()
-		tr, err := d.NewSequence(context.Background(), "t", products(small...))
+		tr, err := d.NewSequence(context.Background(), "t", products(small...), nil)
 		if err != nil {
 			return err
 		}

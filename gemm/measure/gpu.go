@@ -74,8 +74,8 @@ func (g *gpu) NewMix(ctx context.Context, name string, products []cuda.Product, 
 	return b, nil
 }
 
-func (g *gpu) NewSequence(ctx context.Context, name string, products []cuda.Product) (Sequence, error) {
-	t, err := g.device.NewSequence(ctx, name, products)
+func (g *gpu) NewSequence(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic) (Sequence, error) {
+	t, err := g.device.NewSequence(ctx, name, products, traffic)
 	if err != nil {
 		return nil, err
 	}

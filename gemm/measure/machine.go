@@ -22,8 +22,8 @@ type Machine interface {
 	NewBatch(ctx context.Context, name string, products []cuda.Product, o cuda.Options) (Batch, error)
 	// NewMix uploads products and traffic; see [cuda.Device.NewMix].
 	NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error)
-	// NewSequence uploads products whose executions get time stamps; see [cuda.Device.NewSequence].
-	NewSequence(ctx context.Context, name string, products []cuda.Product) (Sequence, error)
+	// NewSequence uploads products and traffic whose executions get time stamps; see [cuda.Device.NewSequence].
+	NewSequence(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic) (Sequence, error)
 	// NewRunner puts a whole model on the card, for sequences of at most longest tokens.
 	NewRunner(ctx context.Context, m *weights.Model, layout *arch.Layout, longest int) (Runner, error)
 	// ReadClock reads the card's own clock, between two readings of Clock. It fails while the card is busy.

@@ -15,9 +15,9 @@ type simSequence struct {
 	closed bool
 }
 
-func (s simulated) NewSequence(ctx context.Context, name string, products []cuda.Product) (Sequence, error) {
-	if len(products) == 0 {
-		return nil, fmt.Errorf("sequence %s: no products", name)
+func (s simulated) NewSequence(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic) (Sequence, error) {
+	if len(products)+len(traffic) == 0 {
+		return nil, fmt.Errorf("sequence %s: no products and no traffic", name)
 	}
 	var kernels []power.SimKernel
 	for _, p := range products {
@@ -26,6 +26,13 @@ func (s simulated) NewSequence(ctx context.Context, name string, products []cuda
 			return nil, fmt.Errorf("sequence %s: %w", name, err)
 		}
 		k.Seconds = max(simKernel, k.Seconds)
+		kernels = append(kernels, k)
+	}
+	for _, t := range traffic {
+		k, err := simTraffic(t)
+		if err != nil {
+			return nil, fmt.Errorf("sequence %s: %w", name, err)
+		}
 		kernels = append(kernels, k)
 	}
 	return &simSequence{SimSequence: s.card.NewSequence(kernels), name: name}, nil

@@ -23,7 +23,7 @@ func TestSimulatedSequence(t *testing.T) {
 	o.FirstExecutions, o.SlowSequences = nil, 0
 	m := Simulated(o)
 	big, small := shaped("big", 2048, 2048, 2048), shaped("small", 8, 8, 8)
-	tr, err := m.NewSequence(t.Context(), "t", []cuda.Product{big, small})
+	tr, err := m.NewSequence(t.Context(), "t", []cuda.Product{big, small}, []cuda.Traffic{{Kind: cuda.Copy, Bytes: 500e6}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestSimulatedSequence(t *testing.T) {
 	if err != nil || r.Before >= r.After {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if err := tr.Start([]cuda.Segment{{Product: 1, Executions: 40}, {Product: 0, Executions: 100}}); err != nil {
+	if err := tr.Start([]cuda.Segment{{Product: 1, Executions: 40}, {Product: 0, Executions: 100}, {Product: 2, Executions: 20}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.Wait(t.Context()); err != nil {
@@ -50,7 +50,8 @@ func TestSimulatedSequence(t *testing.T) {
 	}
 	near(t, "seconds of small products", (ends[0] - list[0].At).Seconds(), 40*simKernel, 1e-3)
 	near(t, "seconds of big products", (ends[1] - ends[0]).Seconds(), 100*big.Problem.Ops()/simOps, 1e-3)
-	if list[len(list)-1].Done != 100 || r.Card >= list[0].At || list[0].At-r.Card > time.Millisecond {
+	near(t, "seconds of copies", (ends[2] - ends[1]).Seconds(), 20*1e9/simCopyBytes, 1e-3)
+	if list[len(list)-1].Done != 20 || r.Card >= list[0].At || list[0].At-r.Card > time.Millisecond {
 		t.Errorf("%+v, the clock read before %v", list[len(list)-1], r.Card)
 	}
 	for range 2 {
@@ -68,11 +69,11 @@ func TestSimulatedSequenceRefuses(t *testing.T) {
 	wrong := product("w", 8, 16, 32, 1, 1)
 	wrong.Problem.Type = arith.FP16
 	for _, products := range [][]cuda.Product{nil, {wrong}} {
-		if tr, err := m.NewSequence(t.Context(), "t", products); err == nil || tr != nil {
+		if tr, err := m.NewSequence(t.Context(), "t", products, nil); err == nil || tr != nil {
 			t.Errorf("sequence %v, %v", tr, err)
 		}
 	}
-	tr, err := m.NewSequence(t.Context(), "t", []cuda.Product{product("w", 8, 16, 32, 1, 1)})
+	tr, err := m.NewSequence(t.Context(), "t", []cuda.Product{product("w", 8, 16, 32, 1, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (p *profiler) alignClocks() {
 	p.result.Sync = sync
 	var launch []float64
 	for _, s := range p.sequences {
-		for _, r := range s.runs {
+		for _, r := range s.everyRun() {
 			begin := r.launched
 			if sync != nil {
 				begin = sync.Host(r.first)
@@ -71,6 +71,15 @@ func (p *profiler) alignClocks() {
 	}
 }
 
+// everyRun returns the runs and the bursts.
+func (s *sequence) everyRun() []*run {
+	all := slices.Clone(s.runs)
+	for _, b := range s.bursts {
+		all = append(all, b.runs...)
+	}
+	return all
+}
+
 // profile makes the profile of a launch sequence's golden runs.
 func (p *profiler) profile(ctx context.Context, s *sequence) (Profile, error) {
 	one := Profile{Taken: len(s.runs), Advised: p.result.Products[s.segments[0].Product].Advised.Runs, Runs: []Run{}}
@@ -79,6 +88,7 @@ func (p *profiler) profile(ctx context.Context, s *sequence) (Profile, error) {
 		one.Runs = append(one.Runs, r.summary(s))
 		one.LateReadings += r.late
 	}
+	one.countBursts(s)
 	if one.Golden = len(golden); len(golden) == 0 {
 		return one, fmt.Errorf("no run, no trace: %w", stitch.ErrTooFew)
 	}
@@ -135,6 +145,7 @@ func (p *Profile) evaluate(products []Product, o Options) {
 	first := p.Segments[0]
 	margin := products[first.Product].Advised.Margin
 	p.Steady = FindSteady(p.Trace, p.mean.part(0, first.Executions), margin, o.Tolerance)
+	p.Steady.SSP.explain(cappedShare(p.States, first.End))
 	p.Milestones = p.milestones()
 	p.Execution = withinExecution(p)
 }

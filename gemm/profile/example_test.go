@@ -21,7 +21,7 @@ func ExampleMeasure() {
 	card.Leakage = 0
 	zeros := gemm.Matrix{DType: weights.BF16, Rows: 64, Cols: 64, Data: make([]byte, 2*64*64)}
 	product := cuda.Product{Name: "zeros", Problem: gemm.Problem{M: 64, N: 64, K: 64, Type: arith.BF16}, X: zeros, W: zeros}
-	r, err := profile.Measure(context.Background(), measure.Simulated(card), []cuda.Product{product}, profile.Options{
+	r, err := profile.Measure(context.Background(), measure.Simulated(card), []cuda.Product{product}, nil, profile.Options{
 		Length: 300 * time.Millisecond, Runs: 12, Step: 5 * time.Millisecond, Resamples: 10,
 	})
 	if err != nil {

@@ -30,16 +30,17 @@ func withinExecution(p *Profile) *Execution {
 		return &Execution{Length: mean, Resolution: resolution, Why: "power was not steady"}
 	}
 	first := p.Steady.SSP.Execution // the next one is the first to count
-	n := segment.Executions - first
+	last := min(segment.Executions, int(p.mean.doneAt(p.Steady.SSP.Until)))
+	n := last - first
 	if n > 0 {
-		mean = (segment.End - p.mean.moment(first)) / Seconds(n)
+		mean = (p.mean.moment(last) - p.mean.moment(first)) / Seconds(n)
 	}
 	parts := int(mean / max(resolution, p.Trace.Step))
 	if parts < 2 || n < 1 {
 		return &Execution{Length: mean, Resolution: resolution, Why: tooShort(mean, resolution, p.Sensors)}
 	}
 	e := &Execution{Resolved: true, Executions: n, Length: mean, Resolution: resolution, Watts: make([]float64, parts), Low: make([]float64, parts), High: make([]float64, parts)}
-	for done := first; done < segment.Executions; done++ {
+	for done := first; done < last; done++ {
 		begin, end := p.mean.moment(done), p.mean.moment(done+1)
 		for i := range parts {
 			from, to := between(begin, end, float64(i)/float64(parts)), between(begin, end, float64(i+1)/float64(parts))

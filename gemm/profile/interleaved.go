@@ -1,6 +1,9 @@
 package profile
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Interleaved compares what a product draws right after another one with its own steady power alone (FinGraV, fig. 9).
 type Interleaved struct {
@@ -11,8 +14,8 @@ type Interleaved struct {
 	Watts float64 `json:"watts,omitempty"`
 	Low   float64 `json:"low,omitempty"`
 	High  float64 `json:"high,omitempty"`
-	// Alone is the product's steady power (SSP) alone, from SSP to the end of the segment. It is 0 where power was not
-	// steady: the ratio to an oscillating power would depend on when the segment ended.
+	// Alone is the product's steady power (SSP) alone, for as long as it lasts. It is 0 where power was not steady: the
+	// ratio to an oscillating power would depend on when the segment ended.
 	Alone     float64 `json:"alone_watts,omitempty"`
 	AloneLow  float64 `json:"alone_low,omitempty"`
 	AloneHigh float64 `json:"alone_high,omitempty"`
@@ -24,17 +27,22 @@ type Interleaved struct {
 	Over Seconds `json:"over_seconds"`
 }
 
-// interleave compares each second segment with the same product's first segment, in the other profile.
+// interleave compares each second segment with the same product's first segment, in that product's own profile.
 func (r *Result) interleave() {
 	for i := range r.Profiles {
-		follows, alone := &r.Profiles[i], &r.Profiles[len(r.Profiles)-1-i]
-		if len(follows.Segments) < 2 || follows.Trace == nil || alone.Trace == nil {
+		follows := &r.Profiles[i]
+		if len(follows.Segments) < 2 || follows.Trace == nil {
 			continue
 		}
-		second, first := follows.Segments[1], alone.Segments[0]
-		if second.Product != first.Product {
+		second := follows.Segments[1]
+		own := slices.IndexFunc(r.Profiles, func(p Profile) bool {
+			return p.Trace != nil && p.Segments[0].Product == second.Product
+		})
+		if own < 0 {
 			continue
 		}
+		alone := &r.Profiles[own]
+		first := alone.Segments[0]
 		a := Interleaved{Product: second.Product, Other: follows.Segments[0].Product}
 		length := second.End - second.Begin
 		a.Over = max(min(EarlyTime, length), follows.Trace.ResolutionAt(second.Begin))
@@ -42,7 +50,7 @@ func (r *Result) interleave() {
 			a.Watts, a.Low, a.High = follows.Trace.Mean(second.Begin, second.Begin+a.Over)
 		}
 		if ssp := alone.Steady.SSP; ssp.Found {
-			a.Alone, a.AloneLow, a.AloneHigh = alone.Trace.Mean(ssp.At, first.End)
+			a.Alone, a.AloneLow, a.AloneHigh = alone.Trace.Mean(ssp.At, min(ssp.Until, first.End))
 		}
 		if a.Watts > 0 && a.Alone > 0 {
 			a.Ratio = a.Watts / a.Alone

@@ -20,7 +20,7 @@ func TestInterleaved(t *testing.T) {
 					return 600 + 300*math.Exp(-t/0.02)
 				}, 0.8),
 			}
-			p.Steady.SSP = SteadyPoint{Found: true, At: 300 * ms}
+			p.Steady.SSP = SteadyPoint{Found: true, At: 300 * ms, Until: 550 * ms}
 			r.Profiles = append(r.Profiles, p)
 		}
 		return &r

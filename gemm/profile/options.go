@@ -14,17 +14,19 @@ type Event = progress.Event
 
 // Options of [Measure]. The zero value of a field means its default.
 type Options struct {
-	// Length of a run's work. Where there are two products it is the length of the first segment, and the second works
-	// half as long. Default 2 s.
+	// Length of a run's work. Where there are several products it is the length of the first segment, and the second
+	// works half as long. Default 2 s.
 	Length time.Duration
 	// Runs of each launch sequence, 2 to 10000. Default: the number in FinGraV's Table I, see [Guide].
 	Runs int
 	// Time that the card may be used for, from the self-test on. No run that would end later is begun, except the first
 	// two. The trace takes some seconds more. Default 3 min.
 	Time time.Duration
-	// Idle time before a run. Up to 0.1 s is added, so that runs begin at every phase of the sensors. Default 400 ms, at
-	// least 200 ms.
+	// Idle time between the work of two runs. Up to 0.1 s is added, so that runs begin at every phase of the sensors.
+	// Default 550 ms, at least 300 ms.
 	Idle time.Duration
+	// Bursts of each length, 10 to 50 ms, beside the first runs of each launch sequence; see [Bursts]. Default 0.
+	Bursts int
 	// Step is the length of the trace's cells. Default 2.5 ms.
 	Step time.Duration
 	// Resolution that the trace must have from the work's start to its end; see [stitch.Options]. Default, and where the
@@ -60,7 +62,7 @@ const sensorPeriod = 100 * time.Millisecond
 func (o Options) withDefaults() Options {
 	fill(&o.Length, 2*time.Second)
 	fill(&o.Time, 3*time.Minute)
-	fill(&o.Idle, 400*time.Millisecond)
+	fill(&o.Idle, 550*time.Millisecond)
 	if o.Step == 0 {
 		o.Step = 2500 * time.Microsecond
 		if o.Resolution > 0 {
@@ -92,7 +94,8 @@ func (o Options) Validate() error {
 	check(lasting, "length %v: want 50ms to 1m", o.Length)
 	check(o.Runs == 0 || o.Runs >= 2 && o.Runs <= 10000, "runs %d: want 2 to 10000", o.Runs)
 	check(o.Time >= o.Length, "time %v: a single run takes more than its length, %v", o.Time, o.Length)
-	check(o.Idle >= margin+50*time.Millisecond, "idle %v: want at least %v", o.Idle, margin+50*time.Millisecond)
+	check(o.Idle >= 2*margin, "idle %v: want at least %v", o.Idle, 2*margin)
+	check(o.Bursts == 0 || o.Bursts >= 2, "bursts %d: want 2 or more of each length, or 0", o.Bursts)
 	fine := o.Resolution == 0 || o.Resolution >= finest && o.Resolution <= coarsest
 	check(fine, "resolution %v: give %v to %v", o.Resolution, finest, coarsest)
 	check(!lasting || !fine || o.Step >= 100*time.Microsecond && o.Step <= o.Length/10, "step %v: want 100µs to a tenth of the length, %v", o.Step, o.Length)

@@ -14,20 +14,21 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Measure profiles one product, or two: each alone, and each right after the other.
+// Measure profiles products and traffic, at least one and at most eight together. Each runs alone from an idle card;
+// where there are several, the next one follows it, and the first follows the last.
 //
 // Errors: [gemm.ErrNotFinite] where operands or results are not finite, an error where results are wrong; nothing is
 // measured then. Once the runs have begun the result is never nil. With an error, as when the context ends, it holds
 // what was found until then.
-func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, o Options) (*Result, error) {
-	if len(products) < 1 || len(products) > 2 {
-		return nil, fmt.Errorf("%d products: profile one, or two that run after each other", len(products))
+func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, traffic []cuda.Traffic, o Options) (*Result, error) {
+	if n := len(products) + len(traffic); n < 1 || n > mostKernels {
+		return nil, fmt.Errorf("%d products and traffic: profile 1 to %d, which run after each other", n, mostKernels)
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	p := &profiler{
-		machine: m, clock: m.Clock(), products: products, opt: o.withDefaults(), began: m.Clock().Now(),
+		machine: m, clock: m.Clock(), products: products, traffic: traffic, opt: o.withDefaults(), began: m.Clock().Now(),
 		rng: rand.New(rand.NewPCG(o.Seed, 3)), sampler: newSampler(m.Card(), m.Clock()),
 	}
 	p.phase, p.result = p.rng.Float64(), newResult(m, p.opt)
@@ -54,10 +55,12 @@ type profiler struct {
 	machine     measure.Machine
 	clock       power.Clock
 	products    []cuda.Product
+	traffic     []cuda.Traffic
 	opt         Options
 	rng         *rand.Rand
 	began       time.Duration
-	phase       float64 // of the first run
+	phase       float64       // of the first run
+	ended       time.Duration // when the latest work did
 	sampler     *sampler
 	launcher    measure.Sequence
 	groups      [][]cuda.ClockReading
@@ -73,8 +76,13 @@ type sequence struct {
 	segments []cuda.Segment
 	each     [][]float64   // seconds of an execution, of each segment in each warm-up run
 	lasts    time.Duration // length of its latest run
+	after    time.Duration // how long the sensors are read after the work
 	runs     []*run
+	bursts   []*sequence // of the first product, the shortest first
 }
+
+// mostKernels is how many products and traffic one measurement profiles.
+const mostKernels = 8
 
 const (
 	firstReadings = 32 // of the card's clock, at the start
@@ -109,13 +117,16 @@ func (p *profiler) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := p.addTraffic(ctx); err != nil {
+		return err
+	}
 	var err error
-	if p.launcher, err = p.machine.NewSequence(ctx, "profile", p.products); err != nil {
+	if p.launcher, err = p.machine.NewSequence(ctx, "profile", p.products, p.traffic); err != nil {
 		return err
 	}
 	p.stage("timing")
 	p.readClock(firstReadings)
-	for i := range p.products {
+	for i := range p.result.Products {
 		each, err := p.time(ctx, i)
 		if err != nil {
 			return err
@@ -123,10 +134,34 @@ func (p *profiler) prepare(ctx context.Context) error {
 		about := &p.result.Products[i]
 		about.Seconds, about.Advised = each, Guide(time.Duration(math.Round(each*float64(time.Second))))
 	}
-	for i := range p.products {
+	for i := range p.result.Products {
 		p.sequences = append(p.sequences, p.sequence(i))
 	}
 	return p.warmUp(ctx)
+}
+
+// addTraffic lists the traffic behind the products. Without products, traffic serves for the sensors' self-test.
+func (p *profiler) addTraffic(ctx context.Context) (err error) {
+	for _, t := range p.traffic {
+		about := Product{Name: t.Name}
+		if t.Kind == cuda.Copy {
+			about.Copied = t.Bytes
+		}
+		p.result.Products = append(p.result.Products, about)
+	}
+	if len(p.products) > 0 {
+		return nil
+	}
+	m, err := p.machine.NewMix(ctx, p.traffic[0].Name, nil, p.traffic[:1], cuda.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() == nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	return p.selfTest(ctx, m)
 }
 
 // check compares a product's results with the reference. The first product also serves for the sensors' self-test.
@@ -145,7 +180,7 @@ func (p *profiler) check(ctx context.Context, i int) (err error) {
 	if err != nil {
 		return err
 	}
-	about := Product{Name: product.Name, Problem: product.Problem}
+	about := Product{Name: product.Name, Problem: &product.Problem}
 	if len(found) > 0 && found[0].Compared > 0 {
 		about.Deviation = &found[0]
 	}
@@ -156,12 +191,17 @@ func (p *profiler) check(ctx context.Context, i int) (err error) {
 	if i > 0 {
 		return nil
 	}
+	return p.selfTest(ctx, b)
+}
+
+// selfTest measures the sensors' responses.
+func (p *profiler) selfTest(ctx context.Context, load power.Load) error {
 	p.stage("self-test")
 	meter, err := power.NewMeter(p.machine.Card(), power.Options{Clock: p.clock})
 	if err != nil {
 		return err
 	}
-	switch test, err := meter.SelfTest(ctx, b); {
+	switch test, err := meter.SelfTest(ctx, load); {
 	case err == nil:
 		p.result.SelfTest = &test
 	case errors.Is(err, power.ErrAbsent) || errors.Is(err, power.ErrCounterStill):
@@ -202,12 +242,12 @@ func (p *profiler) execute(ctx context.Context, segments []cuda.Segment) (Timeli
 	return timelineOf(stamps, segments)
 }
 
-// sequence returns the launch sequence that begins with a product and goes on with the other one, if any, for half as
+// sequence returns the launch sequence that begins with a product and goes on with the next one, if any, for half as
 // long.
 func (p *profiler) sequence(first int) *sequence {
-	s := &sequence{segments: []cuda.Segment{{Product: first}}}
-	if len(p.products) > 1 {
-		s.segments = append(s.segments, cuda.Segment{Product: 1 - first})
+	s := &sequence{segments: []cuda.Segment{{Product: first}}, after: margin}
+	if n := len(p.result.Products); n > 1 {
+		s.segments = append(s.segments, cuda.Segment{Product: (first + 1) % n})
 	}
 	s.each = make([][]float64, len(s.segments))
 	for i := range s.segments {
@@ -270,18 +310,26 @@ func (p *profiler) warmUpRun(ctx context.Context, s *sequence) error {
 		l.Executions = executions(p.length(i), each)
 		s.lasts += time.Duration(math.Round(each * float64(l.Executions) * float64(time.Second)))
 	}
+	if p.opt.Bursts > 0 {
+		s.setBursts(r.timeline)
+	}
 	return nil
 }
 
-// runs alternates between the launch sequences, in random order, until there are enough runs of each.
+// runs alternates between the launch sequences, in random order, until there are enough runs of each. Bursts are spread
+// among the first runs.
 func (p *profiler) runs(ctx context.Context) error {
 	enough, turn := p.opt.Runs, time.Duration(0)
 	for i, s := range p.sequences {
 		if p.opt.Runs == 0 {
 			enough = max(enough, p.result.Products[i].Advised.Runs)
 		}
-		turn += p.opt.Idle + sensorPeriod + margin + s.lasts
+		turn += p.opt.Idle + sensorPeriod + s.lasts
+		if p.opt.Bursts > 0 {
+			turn += p.opt.Idle + sensorPeriod + burstLengths[len(burstLengths)-1]
+		}
 	}
+	turn += afterBurst
 	p.result.Stopped = stoppedByRuns
 	begin := p.clock.Now()
 	defer func() { p.result.Seconds = (p.clock.Now() - begin).Seconds() }()
@@ -297,12 +345,29 @@ func (p *profiler) runs(ctx context.Context) error {
 				return err
 			}
 			p.sequences[i].runs = append(p.sequences[i].runs, r)
+			if err := p.burst(ctx, p.sequences[i], n); err != nil {
+				return err
+			}
 		}
 		left = max(0, p.opt.Time-(p.clock.Now()-p.began))
 		each := (p.clock.Now() - begin) / time.Duration(n+1)
 		p.tell(Event{Stage: "runs", Done: int64(n + 1), Total: int64(min(enough, n+1+int(left/max(1, each))))})
 	}
 	return nil
+}
+
+// burst runs a burst beside a sequence's run of this number, from 0. The lengths take turns.
+func (p *profiler) burst(ctx context.Context, s *sequence, number int) error {
+	lengths := len(s.bursts)
+	if number >= lengths*p.opt.Bursts {
+		return nil
+	}
+	b := s.bursts[number%lengths]
+	r, err := p.run(ctx, b, number+1)
+	if err == nil {
+		b.runs = append(b.runs, r)
+	}
+	return err
 }
 
 // readClock takes a group of readings of the card's clock, while the card is idle. Without a first group the card has no

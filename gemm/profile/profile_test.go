@@ -55,7 +55,7 @@ var quicker = Options{Length: 300 * time.Millisecond, Runs: 12, Step: 5 * time.M
 
 func measured(t *testing.T, m measure.Machine, o Options, products ...cuda.Product) *Result {
 	t.Helper()
-	r, err := Measure(context.Background(), m, products, o)
+	r, err := Measure(context.Background(), m, products, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func measured(t *testing.T, m measure.Machine, o Options, products ...cuda.Produ
 }
 
 var measuredOnce = sync.OnceValues(func() (*Result, error) {
-	return Measure(context.Background(), measure.Simulated(plain()), []cuda.Product{product("still", false)}, quick)
+	return Measure(context.Background(), measure.Simulated(plain()), []cuda.Product{product("still", false)}, nil, quick)
 })
 
 // usual is a measurement of a plain card, which several tests look at.
@@ -251,7 +251,7 @@ func TestCancelled(t *testing.T) {
 			card.At(at, cancel)
 		}
 	}
-	r, err := Measure(ctx, m, []cuda.Product{product("still", false)}, o)
+	r, err := Measure(ctx, m, []cuda.Product{product("still", false)}, nil, o)
 	if !errors.Is(err, context.Canceled) || r == nil {
 		t.Fatal(r, err)
 	}
@@ -263,7 +263,7 @@ func TestCancelled(t *testing.T) {
 	} else if p.Trace != nil && p.Steady.SSP.Found { // a slow machine may have no time for it
 		near(t, "power at SSP", p.Steady.SSP.Watts, planted, 0.05)
 	}
-	if _, err := Measure(ctx, measure.Simulated(sim), []cuda.Product{product("still", false)}, quick); !errors.Is(err, context.Canceled) {
+	if _, err := Measure(ctx, measure.Simulated(sim), []cuda.Product{product("still", false)}, nil, quick); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context at its end: %v", err)
 	}
 }
@@ -277,7 +277,7 @@ func TestCancelledLate(t *testing.T) {
 			cancel()
 		}
 	}
-	r, err := Measure(ctx, measure.Simulated(plain()), []cuda.Product{product("still", false)}, o)
+	r, err := Measure(ctx, measure.Simulated(plain()), []cuda.Product{product("still", false)}, nil, o)
 	if !errors.Is(err, context.Canceled) || r == nil {
 		t.Fatal(r, err)
 	}
@@ -323,7 +323,7 @@ func TestSilentSensors(t *testing.T) {
 	none := mute{Card: m.Card(), silent: map[string]bool{stitch.Counter: true, stitch.Instant: true, stitch.Average: true, stitch.Buffer: true}}
 	o := quicker
 	o.Runs = 3
-	r, err := Measure(context.Background(), other{Machine: m, card: none}, []cuda.Product{product("still", false)}, o)
+	r, err := Measure(context.Background(), other{Machine: m, card: none}, []cuda.Product{product("still", false)}, nil, o)
 	if !errors.Is(err, stitch.ErrTooFew) || r == nil || r.Profiles[0].Trace != nil || r.Steady() {
 		t.Errorf("without sensors: %v", err)
 	}
@@ -352,8 +352,8 @@ func TestOtherProcess(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	m := measure.Simulated(plain())
 	p := product("still", false)
-	for _, n := range []int{0, 3} {
-		if _, err := Measure(context.Background(), m, make([]cuda.Product, n), Options{}); err == nil {
+	for _, n := range []int{0, 9} {
+		if _, err := Measure(context.Background(), m, make([]cuda.Product, n), nil, Options{}); err == nil {
 			t.Errorf("%d products were profiled", n)
 		}
 	}
@@ -365,7 +365,7 @@ func TestWrongOptions(t *testing.T) {
 		"step 1µs":                    {Step: time.Microsecond},
 		"tolerance 2":                 {Tolerance: 2},
 	} {
-		if _, err := Measure(context.Background(), m, []cuda.Product{p}, o); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := Measure(context.Background(), m, []cuda.Product{p}, nil, o); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -387,7 +387,7 @@ func TestWithinExecution(t *testing.T) {
 	if in := withinExecution(p); in.Why != "power was not steady" {
 		t.Errorf("%+v", in)
 	}
-	p.Steady.SSP = SteadyPoint{Found: true, Execution: 2}
+	p.Steady.SSP = SteadyPoint{Found: true, Execution: 2, Until: n * each}
 	in := withinExecution(p)
 	if !in.Resolved || in.Why != "" || in.Executions != n-2 || in.Length != each || len(in.Watts) != 4 {
 		t.Fatalf("%+v", in)

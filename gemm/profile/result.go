@@ -21,7 +21,7 @@ type Result struct {
 	Simulated bool       `json:"simulated,omitempty"` // the card is simulated, and the figures mean nothing
 	Interval  string     `json:"interval"`            // what low and high are the ends of: "95 %"
 	Products  []Product  `json:"products"`
-	// Profiles has one profile for each product, from an idle card; of two products, the other one follows.
+	// Profiles has one profile for each product, from an idle card; of several products, the next one follows.
 	Profiles []Profile `json:"profiles"`
 	// Interleaved compares each product right after the other with itself alone; empty for one product.
 	Interleaved []Interleaved   `json:"after,omitempty"`
@@ -37,12 +37,13 @@ type Result struct {
 	Seed       uint64   `json:"seed"`
 }
 
-// Product that was profiled.
+// Product that was profiled, or a copy within the card.
 type Product struct {
 	Name      string          `json:"name"`
-	Problem   gemm.Problem    `json:"problem"`
-	W         string          `json:"w,omitempty"` // source of the weights; the caller fills it in
-	X         string          `json:"x,omitempty"` // source of the activations, likewise
+	Problem   *gemm.Problem   `json:"problem,omitempty"`
+	Copied    int64           `json:"copied_bytes,omitempty"` // by an execution, which reads and writes as many
+	W         string          `json:"w,omitempty"`            // source of the weights; the caller fills it in
+	X         string          `json:"x,omitempty"`            // source of the activations, likewise
 	Kernel    *cuda.Kernel    `json:"kernel,omitempty"`
 	Deviation *gemm.Deviation `json:"deviation,omitempty"` // of its result from the reference
 	Seconds   float64         `json:"seconds"`             // of an execution, when it was timed
@@ -63,6 +64,8 @@ type Profile struct {
 	Steady     SteadyState     `json:"steady"`               // of the first segment
 	Milestones []Milestone     `json:"milestones,omitempty"` // of the first segment
 	Execution  *Execution      `json:"inside,omitempty"`     // within an execution of the first segment
+	Bursts     []Bursts        `json:"bursts,omitempty"`     // of the first product
+	Counted    []Counted       `json:"counted,omitempty"`    // power by the bursts' energy
 	States     []State         `json:"states,omitempty"`
 	Throttle   []string        `json:"throttle,omitempty"` // every reason that was seen while the card worked
 	// Readings and Timelines, by run, of the golden runs are there where they were asked for; see [Recompute].
@@ -135,9 +138,9 @@ func (r *Result) HasTrace() bool {
 	return slices.ContainsFunc(r.Profiles, func(p Profile) bool { return p.Trace != nil })
 }
 
-// Steady reports whether every profile reached steady power.
+// Steady reports whether every profile reached steady power, and kept it.
 func (r *Result) Steady() bool {
-	return len(r.Profiles) > 0 && !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return !p.Steady.SSP.Found })
+	return len(r.Profiles) > 0 && !slices.ContainsFunc(r.Profiles, func(p Profile) bool { return !p.Steady.SSP.Lasts })
 }
 
 // Resolves reports whether every trace is as fine as a resolution.

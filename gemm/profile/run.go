@@ -30,7 +30,7 @@ func (p *profiler) run(ctx context.Context, s *sequence, number int) (*run, erro
 	if err := p.launcher.Start(s.segments); err != nil {
 		return nil, err
 	}
-	err := r.sample(ctx, r.launched+s.lasts+margin)
+	err := r.sample(ctx, r.launched+s.lasts+s.after)
 	if failed := p.launcher.Wait(ctx); err == nil { // the card must be waited for in any case
 		err = failed
 	}
@@ -46,7 +46,8 @@ func (p *profiler) run(ctx context.Context, s *sequence, number int) (*run, erro
 	}
 	r.first = stamps[0].At
 	s.lasts = r.timeline.length().Duration()
-	if err := r.sample(ctx, r.launched+s.lasts+margin); err != nil { // the work may have lasted longer than expected
+	p.ended = r.launched + s.lasts
+	if err := r.sample(ctx, p.ended+s.after); err != nil { // the work may have lasted longer than expected
 		return nil, err
 	}
 	r.ask(stitch.Buffer, r.fetch)
@@ -59,10 +60,11 @@ func (p *profiler) run(ctx context.Context, s *sequence, number int) (*run, erro
 // sensorPeriod. Random phases would leave gaps.
 func (p *profiler) rest(number int) time.Duration {
 	_, part := math.Modf(p.phase + float64(number)*math.Phi)
-	earliest := p.clock.Now() + p.opt.Idle
+	now := p.clock.Now()
+	earliest := max(now+margin, p.ended+p.opt.Idle)
 	wait := (time.Duration(part*float64(sensorPeriod)) - earliest) % sensorPeriod
 	if wait < 0 {
 		wait += sensorPeriod
 	}
-	return p.opt.Idle + wait
+	return earliest - now + wait
 }

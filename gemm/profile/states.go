@@ -64,6 +64,21 @@ func clockAt(states []State, at, end Seconds) *float64 {
 	return nearest
 }
 
+// cappedShare returns the share of the queries during the second half of the work at which the power cap limited the
+// clock; 0 where that is unknown. The first half holds the time that the card takes to notice.
+func cappedShare(states []State, end Seconds) float64 {
+	var sum mean
+	for _, s := range states {
+		if s.At > end/2 && s.At < end {
+			sum.add(s.Capped)
+		}
+	}
+	if share := sum.value(); share != nil {
+		return *share
+	}
+	return 0
+}
+
 // mean of the values that are known.
 type mean struct {
 	sum float64

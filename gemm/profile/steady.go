@@ -13,7 +13,7 @@ import (
 // SteadyPoint is the execution with which execution time or power became steady.
 type SteadyPoint struct {
 	Found bool `json:"found"`
-	// Why it was not found, and by how much the value still changed.
+	// Why it was not found, and by how much the value still changed; or why steady power did not last.
 	Why       string  `json:"why,omitempty"`
 	Execution int     `json:"execution,omitempty"` // its number, from 1
 	Seconds   float64 `json:"seconds,omitempty"`   // its length
@@ -25,6 +25,10 @@ type SteadyPoint struct {
 	At    Seconds `json:"at_seconds,omitzero"` // end of the execution
 	// Over is the execution's length, or the trace's resolution where that is longer.
 	Over Seconds `json:"over_seconds,omitzero"`
+	// Until is how long power stayed steady after SSP, and Lasts reports whether that was to the end of the runs. A card at
+	// its power cap may leave a steady state again.
+	Until Seconds `json:"until_seconds,omitzero"`
+	Lasts bool    `json:"to_the_end,omitempty"`
 }
 
 // SteadyState holds FinGraV's two points of interest.
@@ -32,8 +36,8 @@ type SteadyState struct {
 	// SSE (steady-state execution) is the first execution after which the execution time no longer falls by more than the
 	// binning margin.
 	SSE SteadyPoint `json:"sse"`
-	// SSP (steady-state power) is the first execution, no earlier than SSE, after which power no longer changes; see
-	// [FindSteady].
+	// SSP (steady-state power) is the first execution, no earlier than SSE, after which power no longer changes for at
+	// least a quarter of the run; see [FindSteady].
 	SSP SteadyPoint `json:"ssp"`
 }
 
@@ -41,11 +45,13 @@ type SteadyState struct {
 //
 // The search for SSP starts at four executions and doubles until power after so many executions and power after twice as
 // many differ by no more than the tolerance (a share; 0 means 1 %), or by no more than the trace can tell, up to three
-// tolerances. Then it bisects. So a change of three tolerances counts as steady where the 95 % intervals are as wide.
+// tolerances. Then it bisects. So a change of three tolerances counts as steady where the 95 % intervals are as wide. A
+// warming die's power drifts: moments more than a second apart may differ by the tolerance for every second.
 //
 // The paper runs each number of executions by itself; here one run contains all of them. The paper's rule would also
-// accept the turning point of an oscillation. So power has to stay the same in between, too, and up to one resolution
-// before the end, where the trace is least certain.
+// accept the turning point of an oscillation. So power has to stay the same in between, too, and for at least a quarter of
+// the run. A steady state may end before the run does: Until says when. The last resolution before the end does not
+// count, where the trace is least certain.
 func FindSteady(trace *stitch.Trace, t Timeline, margin, tolerance float64) SteadyState {
 	s := steadySearch{trace, t, cmp.Or(tolerance, 0.01), 0}
 	if len(t.At) > 0 {
@@ -115,11 +121,10 @@ func (s steadySearch) ssp(first int) SteadyPoint {
 	if last < firstExecutions {
 		return SteadyPoint{Why: fmt.Sprintf("%d executions are too few: take longer runs", s.timeline.Done[len(s.timeline.Done)-1])}
 	}
-	n, changed := firstExecutions, 0.0
+	n, changed, until := firstExecutions, 0.0, 0
 	for resolved := false; ; n = min(2*n, last) {
 		if resolved = s.resolved(n); resolved {
-			var steady bool
-			if steady, changed = s.steady(n, 2*n); steady {
+			if until, changed = s.steady(n, 2*n); s.lasts(n, until) {
 				break
 			}
 		}
@@ -139,16 +144,37 @@ func (s steadySearch) ssp(first int) SteadyPoint {
 	low, high, twice := 0, n, 2*n
 	for high-low > 1 {
 		n := (low + high) / 2
-		if steady, _ := s.steady(n, twice); steady {
+		if other, _ := s.steady(n, twice); other >= until {
 			high = n
 		} else {
 			low = n
 		}
 	}
 	high = max(high, first)
-	found := SteadyPoint{Found: true, Execution: high, At: s.moment(high), Seconds: s.length(high)}
+	found := SteadyPoint{Found: true, Execution: high, At: s.moment(high), Seconds: s.length(high), Until: s.moment(until), Lasts: until == s.all}
+	if found.Lasts {
+		found.Until = s.timeline.length()
+	}
 	s.setPower(&found)
 	return found
+}
+
+// lasts reports whether power that is steady from n executions to until is so for long enough.
+func (s steadySearch) lasts(n, until int) bool {
+	return until >= 2*n && s.moment(until)-s.moment(n) >= s.moment(s.all)/4
+}
+
+// explain says why power was not steady to the end, if it was not, and whether the card's power cap limited it.
+func (p *SteadyPoint) explain(capped float64) {
+	if p.Lasts {
+		return
+	}
+	if p.Found {
+		p.Why = fmt.Sprintf("it stayed within the tolerance until %v", p.Until)
+	}
+	if capped > 0.5 {
+		p.Why = fmt.Sprintf("the card was at its power cap, where power swings for seconds: %s", p.Why)
+	}
 }
 
 // setPower fills in the power at a point: over its execution or over the resolution, whichever is longer, where there is as
@@ -175,32 +201,41 @@ func (s steadySearch) resolved(n int) bool {
 	return s.moment(2*n)-s.moment(n) >= s.over(2*n) && s.moment(n) >= s.over(n)
 }
 
-// steady reports whether power is constant from n executions on, and by what share it differs at most from the power after
-// another number of executions.
-func (s steadySearch) steady(n, other int) (steady bool, by float64) {
+// steady returns until which execution power is the same as after another number of executions, from n executions on; n
+// where it is not even there. It also returns by what share it differs at most until the end of the run.
+func (s steadySearch) steady(n, other int) (until int, by float64) {
 	if n < 1 || s.moment(n) < s.over(n) {
-		return false, 0
+		return n, 0
 	}
 	const parts = 8
-	part := (s.moment(other) - s.moment(n)) / parts
-	there, low, high := s.powerBefore(s.moment(other), max(part, s.over(other)))
+	at := s.moment(other)
+	part := (at - s.moment(n)) / parts
+	there, low, high := s.powerBefore(at, max(part, s.over(other)))
 	if there <= 0 { // nothing to compare with
-		return false, 1
+		return n, 1
 	}
 	unsure := (high - low) / 2
-	steady = true
+	steady := true
+	until = n
 	for ; n < s.all; n = min(2*n, s.all) {
+		// No part is longer than a 32nd of the run, so that a dip is not averaged away.
 		begin, end := s.moment(n), s.moment(min(2*n, s.all))
-		part := max((end-begin)/parts, 1)
-		for at := begin; at <= end; at += part {
-			w, low, high := s.powerBefore(at, max(part, s.over(n)))
+		part := max(min((end-begin)/parts, s.moment(s.all)/(4*parts)), 1)
+		for t := begin; t <= end; t += part {
+			w, low, high := s.powerBefore(t, max(part, s.over(n)))
 			share := math.Abs(w-there) / there
 			by = max(by, share)
 			alike := min(mostUncertain*s.tolerance, math.Hypot(unsure, (high-low)/2)/there)
-			steady = steady && share <= max(s.tolerance, alike)
+			drifted := s.tolerance * max(1, (t-at).Abs().Seconds())
+			if steady = steady && share <= max(drifted, alike); steady {
+				until = max(until, int(s.timeline.doneAt(t)))
+			}
 		}
 	}
-	return steady, by
+	if steady {
+		until = s.all
+	}
+	return until, by
 }
 
 // powerBefore returns the mean power over the time before a moment.

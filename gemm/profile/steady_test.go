@@ -76,6 +76,44 @@ func TestSSP(t *testing.T) {
 	}
 }
 
+// TestSSPEnds: a steady state that ends before the run does is found, with its end; the reason names the power cap.
+func TestSSPEnds(t *testing.T) {
+	atCap := func(t float64) float64 { // as an H200 does at its cap
+		switch {
+		case t < 0.04:
+			return 920
+		case t < 0.9:
+			return 728 + 200*math.Exp((0.04-t)/0.04)
+		}
+		return 620
+	}
+	s := FindSteady(drawing(atCap, 2), even(1e-3, 10, 200), 0.02, 0.01).SSP
+	if !s.Found || s.Lasts || s.At < 150*ms || s.At > 250*ms || (s.Until-900*ms).Abs() > 20*ms || math.Abs(s.Watts-730) > 7 {
+		t.Errorf("%+v", s)
+	}
+	if s.explain(0.9); !strings.HasPrefix(s.Why, "the card was at its power cap") || !strings.HasSuffix(s.Why, "until "+s.Until.String()) {
+		t.Error(s.Why)
+	}
+	s = FindSteady(drawing(func(t float64) float64 { return 730 }, 2), even(1e-3, 10, 200), 0.02, 0.01).SSP
+	if s.explain(0.9); !s.Lasts || s.Until != 2000*ms || s.Why != "" {
+		t.Errorf("%+v", s)
+	}
+	turns := func(t float64) float64 { return 690 + 40*math.Cos(2*math.Pi*t/10) }
+	if s := FindSteady(drawing(turns, 2), even(1e-3, 10, 200), 0.02, 0).SSP; s.Lasts || s.Until > 1000*ms {
+		t.Errorf("turns once: %+v", s)
+	}
+}
+
+// TestSSPDrifts: the power of a warming die, which drifts by less than the tolerance a second, is steady.
+func TestSSPDrifts(t *testing.T) {
+	for rate, lasts := range map[float64]bool{0.008: true, 0.05: false} {
+		warming := func(t float64) float64 { return 400 * (1 + rate*t) }
+		if s := FindSteady(drawing(warming, 4), even(1e-3, 10, 400), 0.02, 0.01).SSP; s.Lasts != lasts || lasts && s.At > 20*ms {
+			t.Errorf("%v a second: %+v", rate, s)
+		}
+	}
+}
+
 // TestNoSSP: where power goes on changing, the reason says by how much.
 func TestNoSSP(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -85,7 +123,6 @@ func TestNoSSP(t *testing.T) {
 		why   string
 	}{
 		"swings":      {func(t float64) float64 { return 690 + 40*math.Cos(2*math.Pi*t/1.1) }, 1e-3, 200, "changed by"},
-		"turns once":  {func(t float64) float64 { return 690 + 40*math.Cos(2*math.Pi*t/10) }, 1e-3, 200, "changed by"},
 		"climbs":      {func(t float64) float64 { return 300 + 100*t }, 1e-3, 200, "changed by"},
 		"a short run": {func(float64) float64 { return 700 }, 1e-3, 0, "no trace"},
 		"quick ones":  {func(float64) float64 { return 700 }, 1e-6, 200, "too coarse"},
@@ -104,7 +141,7 @@ func TestNoSSP(t *testing.T) {
 // tolerances nothing is found.
 func TestUnsureSSP(t *testing.T) {
 	c := drawing(func(t float64) float64 { return 690 + 20*t }, 2)
-	if s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP; s.Found {
+	if s := FindSteady(c, even(1e-3, 10, 200), 0.02, 0).SSP; s.Lasts {
 		t.Errorf("sure: %+v", s)
 	}
 	for half, found := range map[float64]bool{20: true, 40: false} {

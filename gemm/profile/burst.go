@@ -1,0 +1,132 @@
+package profile
+
+import (
+	"math"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
+)
+
+// Bursts are short runs of one length, from an idle card to an idle card. The energy counter tells their energy exactly
+// enough without any deconvolution: both of its readings are of the idle card.
+type Bursts struct {
+	Executions int       `json:"executions"` // of a burst
+	Seconds    []float64 `json:"seconds"`    // of each burst's work
+	// Joules of each burst above the idle card's, from the work's start until 70 ms after its end.
+	Joules []float64 `json:"joules"`
+}
+
+// Counted is the mean power between the ends of bursts of two lengths: the difference of their energy over the difference
+// of their lengths. What follows the end of the work is in both, and cancels.
+type Counted struct {
+	From  Seconds `json:"from_seconds"`
+	To    Seconds `json:"to_seconds"`
+	Watts float64 `json:"watts"`
+	Low   float64 `json:"low"` // ends of the 95 % interval
+	High  float64 `json:"high"`
+}
+
+// burstLengths are the lengths of bursts.
+var burstLengths = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 50 * time.Millisecond}
+
+const (
+	// afterBurst is how long after a burst the sensors are read: a step of the energy counter more than decayed.
+	afterBurst = 200 * time.Millisecond
+	// decayed is the time after which neither the card nor its sensors' filter holds any of the work's power.
+	decayed = 70 * ms
+)
+
+// setBursts makes the launch sequences of the bursts. A burst has as many executions as a run does in its time.
+func (s *sequence) setBursts(run Timeline) {
+	s.bursts = nil
+	for _, length := range burstLengths {
+		n := int(math.Round(run.doneAt(Seconds(length))))
+		if n < 1 || n >= s.segments[0].Executions || len(s.bursts) > 0 && n <= s.bursts[len(s.bursts)-1].segments[0].Executions {
+			continue
+		}
+		first := cuda.Segment{Product: s.segments[0].Product, Executions: n}
+		s.bursts = append(s.bursts, &sequence{segments: []cuda.Segment{first}, lasts: length, after: afterBurst})
+	}
+}
+
+// energy returns a run's energy above the idle card's. The quick sensors tell the power before the work, and once the work's
+// has decayed: a card that has just worked draws more than one that rested. The steps of the counter that enclose the
+// work were not always seen.
+func (r *run) energy() (joules, idle float64, ok bool) {
+	first, last, end := Seconds(0), Seconds(0), r.timeline.length()+decayed
+	var before, after []float64
+	for _, a := range r.readings {
+		switch {
+		case a.Sensor == stitch.Counter:
+			first, last = min(first, a.Since), max(last, a.At)
+			joules += a.Watts * (a.At - a.Since).Seconds()
+		case a.Sensor == stitch.Average:
+		case a.At < 0:
+			before = append(before, a.Watts)
+		case a.At > end:
+			after = append(after, a.Watts)
+		}
+	}
+	if first == 0 || last <= end || len(before) == 0 {
+		return 0, 0, false
+	}
+	idle = stats.Median(before)
+	tail := idle
+	if len(after) > 0 { // a driver's buffer may be behind
+		tail = stats.Median(after)
+	}
+	return joules - idle*(end-first).Seconds() - tail*(last-end).Seconds(), idle, true
+}
+
+// countBursts fills in the bursts' energy, and the power between their ends.
+func (p *Profile) countBursts(s *sequence) {
+	var idle []float64
+	for _, b := range s.bursts {
+		one := Bursts{Executions: b.segments[0].Executions}
+		for _, r := range b.runs {
+			if joules, before, ok := r.energy(); ok {
+				one.Seconds = append(one.Seconds, r.timeline.length().Seconds())
+				one.Joules = append(one.Joules, joules)
+				idle = append(idle, before)
+			}
+		}
+		if len(one.Joules) >= 2 {
+			p.Bursts = append(p.Bursts, one)
+		}
+	}
+	if len(p.Bursts) >= 2 {
+		p.Counted = counted(p.Bursts, stat.Mean(idle, nil))
+	}
+}
+
+// counted returns the power between the ends of bursts, from each length to the next and from the first to the last.
+// Bursts of one length differ somewhat in length; the mean power of all corrects their energy for that.
+func counted(bursts []Bursts, idle float64) (all []Counted) {
+	last := bursts[len(bursts)-1]
+	rate := (stat.Mean(last.Joules, nil) - stat.Mean(bursts[0].Joules, nil)) / (stat.Mean(last.Seconds, nil) - stat.Mean(bursts[0].Seconds, nil))
+	variance := func(b Bursts) float64 { // of the mean energy
+		var off []float64
+		for i, joules := range b.Joules {
+			off = append(off, joules-rate*b.Seconds[i])
+		}
+		return stat.Variance(off, nil) / float64(len(off))
+	}
+	between := func(a, b Bursts) {
+		from, to := stat.Mean(a.Seconds, nil), stat.Mean(b.Seconds, nil)
+		c := Counted{From: stitch.Of(from), To: stitch.Of(to), Watts: idle + (stat.Mean(b.Joules, nil)-stat.Mean(a.Joules, nil))/(to-from)}
+		half := stats.Student(float64(len(a.Joules)+len(b.Joules)-2), 0.95) * math.Sqrt(variance(a)+variance(b)) / (to - from)
+		c.Low, c.High = c.Watts-half, c.Watts+half
+		all = append(all, c)
+	}
+	for i, b := range bursts[1:] {
+		between(bursts[i], b)
+	}
+	if len(bursts) > 2 {
+		between(bursts[0], last)
+	}
+	return all
+}

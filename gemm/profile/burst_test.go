@@ -1,0 +1,97 @@
+package profile
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// TestBursts: the energy of bursts tells the planted power without a trace, although the sensors' filter hides it, and the
+// interval holds it.
+func TestBursts(t *testing.T) {
+	o := quicker
+	o.Runs, o.Bursts = 16, 4
+	held, all := 0, 0
+	for seed := range uint64(4) {
+		sim := plain()
+		sim.Seed, sim.TickJitter = seed, time.Millisecond
+		r := measured(t, measure.Simulated(sim), o, product("still", false))
+		p := r.Profiles[0]
+		if len(p.Bursts) != len(burstLengths) || len(p.Counted) != len(burstLengths) {
+			t.Fatalf("%d lengths of bursts, %d of power", len(p.Bursts), len(p.Counted))
+		}
+		for i, b := range p.Bursts {
+			if len(b.Joules) != o.Bursts || math.Abs(b.Seconds[0]-burstLengths[i].Seconds()) > 1e-3 {
+				t.Errorf("seed %d: %d bursts of %v s, planted %d of %v", seed, len(b.Joules), b.Seconds[0], o.Bursts, burstLengths[i])
+			}
+		}
+		for _, c := range p.Counted {
+			if all++; c.Low <= planted && planted <= c.High {
+				held++
+			}
+			near(t, "power between bursts", c.Watts, planted, 0.06)
+		}
+		near(t, "power from the first to the last", p.Counted[len(p.Counted)-1].Watts, planted, 0.02)
+	}
+	if held < all*3/4 {
+		t.Errorf("the intervals hold the planted power %d of %d times", held, all)
+	}
+}
+
+// TestBelowTheCap: a GEMV's and a copy's steady power are found on a card with noise whose die warms, and last to the end.
+func TestBelowTheCap(t *testing.T) {
+	sim := still()
+	sim.PowerNoise, sim.ThermalTime, sim.TickJitter = 0.0025, 3, time.Millisecond
+	o := Options{Length: 600 * time.Millisecond, Runs: 12, Step: 5 * time.Millisecond, Resamples: 10}
+	copied := cuda.Traffic{Name: "copy", Kind: cuda.Copy, Bytes: 500e6}
+	r, err := Measure(t.Context(), measure.Simulated(sim), []cuda.Product{product("gemv", false)}, []cuda.Traffic{copied}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Profiles) != 2 || r.Products[1].Copied != copied.Bytes || r.Products[1].Problem != nil || len(r.Interleaved) != 2 {
+		t.Fatalf("%d profiles of %+v", len(r.Profiles), r.Products)
+	}
+	for i, watts := range []float64{planted, 350} {
+		p := r.Profiles[i]
+		s := p.Steady.SSP
+		if !s.Found || !s.Lasts || s.At > 300*ms || s.Why != "" {
+			t.Errorf("%s: %+v", r.Products[i].Name, s)
+		}
+		near(t, r.Products[i].Name, s.Watts, watts, 0.05) // leakage at less than the reference temperature
+	}
+	if !r.Steady() {
+		t.Error("it is not steady")
+	}
+}
+
+// TestCopyAlone: traffic is profiled without a product, and the self-test runs on it.
+func TestCopyAlone(t *testing.T) {
+	r, err := Measure(t.Context(), measure.Simulated(plain()), nil, []cuda.Traffic{{Name: "copy", Kind: cuda.Copy, Bytes: 500e6}}, quicker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Profiles[0]
+	if r.SelfTest == nil || len(p.Segments) != 1 || p.Advised != 200 || p.Trace == nil {
+		t.Errorf("%+v, self-test %v", p.Segments, r.SelfTest)
+	}
+}
+
+// TestSeveral: of three products each runs from idle and before the next.
+func TestSeveral(t *testing.T) {
+	o := quicker
+	o.Runs = 6
+	r := measured(t, measure.Simulated(plain()), o, product("a", false), product("b", true), product("c", false))
+	for i, p := range r.Profiles {
+		if len(p.Segments) != 2 || p.Segments[0].Product != i || p.Segments[1].Product != (i+1)%3 {
+			t.Errorf("profile %d: %+v", i, p.Segments)
+		}
+	}
+	for i, a := range r.Interleaved {
+		if a.Other != i || a.Product != (i+1)%3 {
+			t.Errorf("interleaved %d: %+v", i, a)
+		}
+	}
+}
