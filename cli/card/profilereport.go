@@ -158,6 +158,11 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	term.Remark(w, "before the work", text)
 	aboutSteady(w, p)
+	for _, c := range p.Counted {
+		watts, low, high := p.Trace.Mean(c.From, c.To)
+		term.Remark(w, "by energy alone", fmt.Sprintf("%s W (%s … %s) from %v to %v; by the trace %s W (%s … %s)",
+			decimal(c.Watts, 0), decimal(c.Low, 0), decimal(c.High, 0), c.From, c.To, decimal(watts, 0), decimal(low, 0), decimal(high, 0)))
+	}
 	for _, s := range p.Sensors {
 		term.Remark(w, "sensor", sensorText(s))
 	}

@@ -62,9 +62,11 @@ func readProfile(c *cli.Context) (*profileRequest, error) {
 	if err := q.readShape(c.String("shape"), q.w.HasShape()); err != nil {
 		return nil, err
 	}
-	for _, shape := range c.StringSlice("interleave") {
-		if err := q.readOther(shape); err != nil {
-			return nil, err
+	if c.IsSet("interleave") {
+		for shape := range strings.SplitSeq(c.String("interleave"), ",") {
+			if err := q.readOther(shape); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := q.readCopy(c); err != nil {
@@ -116,6 +118,8 @@ func (q *profileRequest) readOptions(c *cli.Context) error {
 		return exit.Usagef("--length 0s: want 50ms to 1m")
 	case q.options.Time == 0:
 		return exit.Usagef("--time 0s: a single run takes more than its length, %v", q.options.Length)
+	case q.options.Idle == 0 && c.IsSet("idle"):
+		return exit.Usagef("--idle 0s: want at least 300ms")
 	case q.options.Runs == 0 && c.IsSet("runs"):
 		return exit.Usagef("--runs 0: want 2 to 10000")
 	}

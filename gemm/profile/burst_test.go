@@ -54,13 +54,13 @@ func TestBelowTheCap(t *testing.T) {
 	if len(r.Profiles) != 2 || r.Products[1].Copied != copied.Bytes || r.Products[1].Problem != nil || len(r.Interleaved) != 2 {
 		t.Fatalf("%d profiles of %+v", len(r.Profiles), r.Products)
 	}
-	for i, watts := range []float64{planted, 350} {
+	for i, watts := range []float64{planted, 330} {
 		p := r.Profiles[i]
 		s := p.Steady.SSP
 		if !s.Found || !s.Lasts || s.At > 300*ms || s.Why != "" {
 			t.Errorf("%s: %+v", r.Products[i].Name, s)
 		}
-		near(t, r.Products[i].Name, s.Watts, watts, 0.05) // leakage at less than the reference temperature
+		near(t, r.Products[i].Name, s.Watts, watts, 0.06) // with leakage
 	}
 	if !r.Steady() {
 		t.Error("it is not steady")
