@@ -17,6 +17,11 @@ const (
 	fewInputBytes = fewTokens * unitCols * 2
 	fewSumBytes   = fewTokens * unitRows * 4
 	fewRing       = 2 // units of a strip in a warp's ring
+	fewStrips     = 8 // most strips of a block, whose sums are in registers
+
+	sharedBytes = 228 << 10                 // of a Hopper multiprocessor
+	sharedTaken = 1 << 10                   // by the driver, for each block
+	mostShared  = sharedBytes - sharedTaken // of a block
 )
 
 // fewBlock is a block of dequantise_few. blocks is the number of blocks on a multiprocessor at once.
@@ -25,7 +30,6 @@ type fewBlock struct{ strips, warps, blocks, cluster int }
 // few returns the kernel for a product of at most fewTokens tokens.
 func (d *Device) few(p gemm.Problem, f format) dequantiser {
 	b := divideFew(p, f, d.info.SMs)
-	stage := fewInputBytes + b.strips*(unitBytes+f.groupBytes())
 	return dequantiser{
 		name: "dequantise_few", sources: []string{dequantiseFewSource},
 		defines: []string{
@@ -33,33 +37,43 @@ func (d *Device) few(p gemm.Problem, f format) dequantiser {
 			fmt.Sprintf("BLOCKS=%d", b.blocks), fmt.Sprintf("CLUSTER=%d", b.cluster),
 		},
 		blocks: Grid{X: b.cluster, Y: ceil(p.N, b.strips*unitRows)}, threads: Grid{X: 32 * b.warps},
-		shared: b.warps * max(fewRing*stage, b.strips*fewSumBytes), splitK: b.cluster,
+		shared: b.shared(p.K, f), splitK: b.cluster,
 	}
 }
 
-// divideFew divides a product of few tokens among blocks. The multiprocessor with most work determines the time. The
-// constants were fitted to an H200: bench/results/h200/quantised/few.txt.
+// shared returns the bytes of shared memory that the block needs.
+func (b fewBlock) shared(k int, f format) int {
+	align := func(bytes int) int { return ceil(bytes, 128) * 128 }
+	sides, groups := f.groupBytes(), 0
+	if f.group == 0 || f.group >= unitCols { // copied once
+		each := 1
+		if f.group > 0 {
+			each = k / f.group
+		}
+		if b.cluster > 1 && each > 1 {
+			each = ceil(each, b.cluster) + 1
+		}
+		groups, sides = align(b.strips*each*sides), 0
+	}
+	stage := fewInputBytes + align(b.strips*(unitBytes+sides))
+	return max(groups+b.warps*fewRing*stage, b.warps*b.strips*fewSumBytes)
+}
+
+// divideFew divides a product of few tokens among blocks that fit a multiprocessor's shared memory. The multiprocessor with
+// most work determines the time. The constants were fitted to an H200: bench/results/h200/quantised/few.txt.
 func divideFew(p gemm.Problem, f format, sms int) (best fewBlock) {
 	const (
 		inputs  = 0.5 // time of the tokens' inputs of a unit, in units of a strip
-		cluster = 50  // of a cluster's sum
-		wave    = 150 // of the start and the end of a wave of blocks
+		cluster = 100 // of a cluster's sum
+		wave    = 50  // of the start and the end of a wave of blocks
 	)
-	most := 14 // strips whose sums fit the registers if a multiprocessor has one block
-	if f.fp4 || f.zeros {
-		most = 8 // these formats take more instructions and so more warps
-	}
 	least := 0.0
-	for _, b := range []fewBlock{{warps: 16, blocks: 1}, {warps: 8, blocks: 2}, {warps: 8, blocks: 1}} {
-		first, last := 1, 8
-		switch {
-		case b.warps == 16:
-			last = 4
-		case b.blocks == 1:
-			first, last = 9, most
-		}
-		for b.strips = min(last, ceil(p.N, tileRows)*tileRows/unitRows); b.strips >= first; b.strips-- {
+	for _, b := range []fewBlock{{warps: 16, blocks: 1}, {warps: 8, blocks: 2}} {
+		for b.strips = min(fewStrips, ceil(p.N, tileRows)*tileRows/unitRows); b.strips >= 1; b.strips-- {
 			for b.cluster = 1; b.cluster <= min(2, p.K/unitCols); b.cluster++ {
+				if b.blocks*(b.shared(p.K, f)+sharedTaken) > sharedBytes {
+					continue
+				}
 				blocks := ceil(p.N, b.strips*unitRows) * b.cluster
 				units := ceil(ceil(p.K/unitCols, b.cluster), b.warps) * b.warps
 				work := float64(ceil(blocks, sms)*units)*(float64(b.strips)+inputs) + wave*float64(ceil(blocks, sms*b.blocks)) + cluster*float64(b.cluster-1)

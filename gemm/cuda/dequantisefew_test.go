@@ -16,11 +16,11 @@ func TestFewBlocks(t *testing.T) {
 		f    format
 		want fewBlock
 	}{
-		{28672, 4096, int4, fewBlock{14, 8, 1, 1}},
-		{28672, 8192, int4, fewBlock{14, 8, 1, 1}},
+		{28672, 4096, int4, fewBlock{7, 8, 2, 1}},
+		{28672, 8192, int4, fewBlock{7, 8, 2, 1}},
 		{28672, 4096, fp4, fewBlock{7, 8, 2, 1}},
-		{14336, 4096, int4, fewBlock{7, 8, 2, 1}},
-		{4096, 14336, int4, fewBlock{4, 16, 1, 2}},
+		{14336, 4096, int4, fewBlock{7, 16, 1, 1}},
+		{4096, 14336, int4, fewBlock{2, 16, 1, 1}},
 		{4096, 4096, int4, fewBlock{2, 16, 1, 1}},
 		{8, 64, int4, fewBlock{1, 8, 2, 1}},
 	} {
@@ -37,7 +37,7 @@ func TestFewSharedMemory(t *testing.T) {
 	for _, group := range []int{0, 16, 32, 128} {
 		for _, zeros := range []bool{false, true} {
 			for n := 8; n < 200000; n += n/3 + 8 {
-				for k := 512; k <= 1<<15; k *= 2 {
+				for k := 512; k <= 1<<17; k *= 2 {
 					if got := d.few(gemm.Problem{M: 16, N: n, K: k}, format{group: group, zeros: zeros}); got.shared > mostShared || got.blocks.Y == 0 {
 						t.Fatalf("%d×%d, groups of %d: %+v", n, k, group, got)
 					}

@@ -73,9 +73,6 @@ func fakeKernels(source string) (map[string]*fakeKernel, error) {
 	return kernels, nil
 }
 
-// mostShared is the most dynamic shared memory of a block on an H200.
-const mostShared = 227 << 10
-
 // modules are the driver's functions for kernels. The fake compiler's machine code is the source.
 func (c *card) modules(a *api) {
 	loaded := map[uintptr]map[string]*fakeKernel{}

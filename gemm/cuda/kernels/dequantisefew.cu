@@ -5,9 +5,14 @@ namespace dequantise {
 
 constexpr int fewTokens = 16, ring = 2;
 constexpr int scaleBytes = unitGroups * scaleSize, sideBytes = scaleBytes + ZEROS * unitGroups; // of a unit
-constexpr int unitBytes = 512 + sideBytes, inputBytes = fewTokens * 128;
-constexpr int stageBytes = inputBytes + STRIPS * unitBytes; // a unit of all strips, and the tokens' inputs
 constexpr int blocks = GROUP < 64 ? UNITS : (GROUP < UNITS * 64 ? UNITS * 64 / GROUP : 1); // of groups, in a strip
+
+// Scales and zero points of groups of 64 or more inputs are copied once for a block. Those of smaller groups are copied with the codes.
+constexpr bool large = GROUP >= 64;
+constexpr int mostGroups = CLUSTER == 1 || blocks == 1 ? blocks : (blocks + CLUSTER - 1) / CLUSTER + 1; // of a block's share of a strip
+constexpr int groupsBytes = large ? (STRIPS * mostGroups * sideBytes + 127) / 128 * 128 : 0;
+constexpr int inputBytes = fewTokens * 128;
+constexpr int stageBytes = inputBytes + (STRIPS * (large ? 512 : 512 + sideBytes) + 127) / 128 * 128; // a unit of all strips, and the tokens' inputs
 
 __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -85,8 +90,8 @@ struct piece {
 
   __device__ __forceinline__ void dequantise(unsigned (&a)[4], int step) const { values(a, codes[step], g, step); }
 #else
-  // The eight lowest bits of a bfloat16 are an integer times 2^-133, since the least exponent has the unit of subnormal numbers.
-  // So bits 0 to 3 and bits 4 to 7 are codes. Scales are larger by 2^133 / factor, or 2^129 / factor.
+  // Bits 0 to 7 of a bfloat16 hold an integer times 2^-133: the exponent 1 has the unit of subnormal numbers. Four bits of it
+  // are a code without a shift. Scales are larger by that, and smaller by factor.
   static constexpr float factor = 65536;
 
   __device__ __forceinline__ void dequantise(unsigned (&a)[4], int step) const {
@@ -109,63 +114,96 @@ struct piece {
   }
 #endif
 
-  // get reads the unit from shared memory.
-  __device__ __forceinline__ void get(unsigned unit, int lane) {
-    read4(codes, unit + lane * 16);
-    read(g.scales, unit + 512 + lane / 4 * (laneGroups * scaleSize));
+  // get reads codes, scales and zero points at the lane's addresses.
+  __device__ __forceinline__ void get(unsigned codesAt, unsigned scalesAt, unsigned zerosAt) {
+    read4(codes, codesAt);
+    read(g.scales, scalesAt);
 #if ZEROS
-    read(g.zeros, unit + 512 + scaleBytes + lane / 4 * laneGroups);
+    read(g.zeros, zerosAt);
 #endif
   }
 };
 
 // few is a warp's part of dequantise_few.
 struct few {
-  const unsigned char *codes, *side; // the lane's bytes of the block's first strip
-  const bf16* x;                     // the lane's inputs of every fourth token
+  const unsigned char* codes; // the lane's bytes of the block's first strip
+  const unsigned char *scales, *zeros; // of the block's first strip
+  const bf16* x; // the lane's inputs of every fourth token
   int last, m, lane;
-  unsigned memory, mine; // shared memory: the warp's ring, and the lane's row of the tokens' inputs in a stage
+  unsigned memory, sides; // shared: the warp's ring, the block's groups
 
-  // inputs copies the tokens' inputs of a unit.
-  __device__ __forceinline__ void inputs(int unit, unsigned stage) const {
+  // fetch copies a unit of all strips and the tokens' inputs.
+  __device__ __forceinline__ void fetch(int unit, unsigned stage) const {
     const int row = lane >> 3;
+    const unsigned to = stage + row * 128 + (((lane & 7) ^ row) << 4);
+    const bool more = unit < last;
 #pragma unroll
-    for (int q = 0; q < 4; q++) {
-      const bool valid = unit < last && row + 4 * q < m;
-      copy16(stage + (row + 4 * q) * 128 + (((lane & 7) ^ ((row + 4 * q) & 7)) << 4), valid ? x + 4 * q * (UNITS * 64) + unit * 64 : x, valid);
+    for (int q = 0; q < 4; q++)
+      copy16((q & 1 ? to ^ 64 : to) + q * 512, x + q * (4 * UNITS * 64) + unit * 64, more && row + 4 * q < m);
+    if constexpr (!large) {
+      constexpr int each = sideBytes / 16, scaleParts = scaleBytes / 16;
+#pragma unroll
+      for (int i = 0; i < STRIPS * each; i += 32) {
+        const int at = i + lane, strip = at / each, part = at % each;
+        const bool zero = part >= scaleParts;
+        copyIf(more && at < STRIPS * each, stage + inputBytes + STRIPS * 512 + at * 16,
+               zero ? zeros + (strip * UNITS + unit) * (sideBytes - scaleBytes) + (part - scaleParts) * 16 : scales + (strip * UNITS + unit) * scaleBytes + part * 16);
+      }
     }
-  }
-
-  // fetch copies a unit of a strip.
-  __device__ __forceinline__ void fetch(int unit, int strip, unsigned stage) const {
-    const unsigned to = stage + inputBytes + strip * unitBytes + lane * 16;
-    copyIf(unit < last, to, codes + strip * (UNITS * 512) + unit * 512);
-    // The lanes behind those of the scales have those of the zero points.
-    const int block = GROUP < 64 ? unit : unit * 64 / GROUP, zero = lane * 16 >= scaleBytes, size = zero ? sideBytes - scaleBytes : scaleBytes;
-    copyIf(unit < last && lane * 16 < sideBytes, to + 512, side + (strip * blocks + block) * size);
-  }
-
-  // run adds the warp's units, from unit on.
-  __device__ __forceinline__ void run(float (&d)[STRIPS][2][4], int unit) const {
-    unsigned stage = memory, other = memory + stageBytes;
 #pragma unroll
-    for (int i = 0; i < ring; i++) {
-      inputs(unit + i * WARPS, memory + i * stageBytes);
-#pragma unroll
-      for (int s = 0; s < STRIPS; s++) fetch(unit + i * WARPS, s, memory + i * stageBytes);
+    for (int s = 0; s < STRIPS; s++) {
+      copyIf(more, stage + inputBytes + s * 512 + lane * 16, codes + s * (UNITS * 512) + unit * 512);
       commit();
     }
+  }
+
+  // fetchGroups copies the block's groups.
+  __device__ __forceinline__ void fetchGroups(int block, int count) const {
+    if constexpr (large) {
+      for (int i = threadIdx.x; i < STRIPS * count * (scaleBytes / 16); i += 32 * WARPS) {
+        const int strip = i / (count * (scaleBytes / 16)), at = i % (count * (scaleBytes / 16)) * 16;
+        copyIf(true, sides + strip * (mostGroups * scaleBytes) + at, scales + (strip * blocks + block) * scaleBytes + at);
+      }
+#if ZEROS
+      for (int i = threadIdx.x; i < STRIPS * count; i += 32 * WARPS)
+        copyIf(true, sides + (STRIPS * mostGroups) * scaleBytes + (i / count * mostGroups + i % count) * 16, zeros + (i / count * blocks + block + i % count) * 16);
+#endif
+      commit();
+    }
+  }
+
+  // run adds the warp's units, from unit on. The block's groups begin at block.
+  __device__ __forceinline__ void run(float (&d)[STRIPS][2][4], int unit, int block) const {
+    unsigned stage = memory;
+#pragma unroll
+    for (int i = 0; i < ring; i++) fetch(unit + i * WARPS, memory + i * stageBytes);
+    if (large) {
+      wait<ring * STRIPS>();
+      __syncthreads();
+    }
+    const int row = (lane & 7) + (lane >> 4) * 8;
+    const unsigned mine = row * 128 + (((lane >> 3 & 1) ^ (row & 7)) << 4);
     for (; unit < last; unit += WARPS) {
-      wait<ring - 1>();
-      __syncwarp();
+      const unsigned codesAt = stage + inputBytes + lane * 16;
+      const unsigned side = large ? sides + (unit * 64 / GROUP - block) * scaleBytes : stage + inputBytes + STRIPS * 512;
+      const unsigned scalesAt = side + lane / 4 * (laneGroups * scaleSize);
+      const unsigned zerosAt = (large ? sides + STRIPS * mostGroups * scaleBytes + (unit * 64 / GROUP - block) * 16 : side + scaleBytes) + lane / 4 * laneGroups;
+      constexpr int scaleStep = large ? mostGroups * scaleBytes : sideBytes, zeroStep = large ? mostGroups * 16 : sideBytes;
+      piece p[2];
       unsigned b[4][4];
 #pragma unroll
-      for (int step = 0; step < 4; step++) load4(b[step], stage + (mine ^ (step << 5)));
-      piece p[2];
-      p[0].get(stage + inputBytes, lane);
+      for (int next = 0; next <= STRIPS; next++) { // read a strip, multiply the one before
+        if (next < STRIPS) {
+          waitFor(next);
+          if (next == 0) {
+            __syncwarp();
 #pragma unroll
-      for (int s = 0; s < STRIPS; s++) {
-        if (s + 1 < STRIPS) p[(s + 1) & 1].get(stage + inputBytes + (s + 1) * unitBytes, lane);
+            for (int step = 0; step < 4; step++) load4(b[step], stage + (mine ^ (step << 5)));
+          }
+          p[next & 1].get(codesAt + next * 512, scalesAt + next * scaleStep, zerosAt + next * zeroStep);
+        }
+        if (next == 0) continue;
+        const int s = next - 1;
 #pragma unroll
         for (int step = 0; step < 4; step++) {
           unsigned a[4];
@@ -173,16 +211,20 @@ struct few {
           mma(d[s][0], a, b[step][0], b[step][1]);
           mma(d[s][1], a, b[step][2], b[step][3]);
         }
-        // All lanes have read the unit: the matrix instructions are the warp's.
-        if (s == 0) inputs(unit + ring * WARPS, stage);
-        fetch(unit + ring * WARPS, s, stage);
       }
-      commit();
-      const unsigned next = other;
-      other = stage;
-      stage = next;
+      // All lanes have read the stage: the matrix instructions are the warp's.
+      fetch(unit + ring * WARPS, stage);
+      stage = stage == memory + (ring - 1) * stageBytes ? memory : stage + stageBytes;
     }
     wait<0>();
+  }
+
+  // waitFor waits for a strip's codes. Every strip of a stage is a group of copies.
+  __device__ __forceinline__ static void waitFor(int strip) {
+    switch (strip) {
+#define WAIT(S) case S: wait<(ring * STRIPS > S ? ring * STRIPS - 1 - S : 0)>(); break;
+    WAIT(0) WAIT(1) WAIT(2) WAIT(3) WAIT(4) WAIT(5) WAIT(6) WAIT(7)
+    }
   }
 };
 
@@ -201,17 +243,19 @@ __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsign
                                             int m, int n, float scale, unsigned memory) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, rank = blockIdx.x;
   const int most = (n + 127) / 128 * 8 - STRIPS, strip = blockIdx.y * STRIPS < most ? blockIdx.y * STRIPS : most; // the last blocks may overlap
-  const bool zero = lane * 16 >= scaleBytes;
-  const int row = (lane & 7) + (lane >> 4) * 8;
   few f;
   f.codes = reinterpret_cast<const unsigned char*>(codes) + static_cast<long long>(strip) * (UNITS * 512) + lane * 16;
-  f.side = (zero ? zeros - scaleBytes : scales) + static_cast<long long>(strip) * (blocks * (zero ? sideBytes - scaleBytes : scaleBytes)) + lane * 16;
+  f.scales = scales + static_cast<long long>(strip) * (blocks * scaleBytes);
+  f.zeros = zeros + static_cast<long long>(strip) * (blocks * (sideBytes - scaleBytes));
   f.x = x + (lane >> 3) * (UNITS * 64) + (lane & 7) * 8;
+  const int first = UNITS * rank / CLUSTER;
   f.last = UNITS * (rank + 1) / CLUSTER;
   f.m = m;
   f.lane = lane;
-  f.memory = memory + warp * (ring * stageBytes);
-  f.mine = row * 128 + (((lane >> 3 & 1) ^ (row & 7)) << 4);
+  f.sides = memory;
+  f.memory = memory + groupsBytes + warp * (ring * stageBytes);
+  const int block = first * 64 / GROUP;
+  f.fetchGroups(block, (f.last * 64 - 1) / GROUP - block + 1);
   float d[STRIPS][2][4];
 #pragma unroll
   for (int s = 0; s < STRIPS; s++)
@@ -219,7 +263,7 @@ __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsign
     for (int j = 0; j < 2; j++)
 #pragma unroll
       for (int c = 0; c < 4; c++) d[s][j][c] = 0;
-  f.run(d, UNITS * rank / CLUSTER + warp);
+  f.run(d, first + warp, block);
 
   __syncthreads();
   constexpr int sums = STRIPS * 64; // of a warp, in groups of four
@@ -253,7 +297,11 @@ __device__ __forceinline__ void multiplyFew(bf16* y, const bf16* x, const unsign
 } // namespace dequantise
 
 // dequantise_few multiplies at most 16 tokens. Blocks: CLUSTER × outputs.
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
+extern "C" __global__ void
+#if CLUSTER > 1
+__cluster_dims__(CLUSTER, 1, 1)
+#endif
+__launch_bounds__(32 * WARPS, BLOCKS)
 dequantise_few(bf16* y, const bf16* x, const unsigned* codes, const unsigned char* scales, const unsigned char* zeros, int m, int n, int k, float scale) {
   extern __shared__ __align__(1024) unsigned char dequantise_shared[];
   dequantise::multiplyFew(y, x, codes, scales, zeros, m, n, scale, ptx::sharedAddress(dequantise_shared));
