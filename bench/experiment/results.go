@@ -14,6 +14,7 @@ type Result struct {
 	Relative float64 // energy of a product over the baseline's
 	// HalfWidth of Relative's 95 % interval; NaN with too few readings.
 	HalfWidth    float64
+	Freedom      float64 // degrees of freedom of HalfWidth
 	RelativeTime float64 // time of a product over the baseline's
 	Joules       float64 // of one product
 	Seconds      float64 // of one product
@@ -41,7 +42,7 @@ func (s *Series) Results() []Result {
 		n := len(g.energy)
 		mean := func(v []float64) float64 { return stat.Mean(v, nil) }
 		r := Result{
-			Point: g.Point, Flushed: g.flushed, Readings: n,
+			Point: g.Point, Flushed: g.flushed, Readings: n, Freedom: freedom,
 			Relative: math.Exp(mean(g.energy)), RelativeTime: math.Exp(mean(g.time)),
 			Joules: mean(g.joules), Seconds: mean(g.seconds), Watts: mean(g.watts),
 			Clock: mean(g.clock), Capped: mean(g.capped),

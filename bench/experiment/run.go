@@ -126,12 +126,7 @@ func (r *run) all(ctx context.Context) error {
 			if failed[i] != nil {
 				continue
 			}
-			var missing []Point
-			for _, p := range b.all() {
-				if b.series.readings(p) <= round {
-					missing = append(missing, p)
-				}
-			}
+			missing := b.series.Missing(b.Job, round+1)
 			if len(missing) == 0 {
 				continue
 			}

@@ -174,6 +174,16 @@ func (s *Series) save(folder string) error {
 	return atomicfile.Write(filepath.Join(folder, s.file()), append(js, '\n'))
 }
 
+// Missing returns the points of a job, null points included, that fewer sessions than rounds have read.
+func (s *Series) Missing(w Job, rounds int) (list []Point) {
+	for _, p := range w.all() {
+		if s.readings(p) < rounds {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // readings counts the sessions in which a point was read.
 func (s *Series) readings(p Point) (n int) {
 	for _, session := range s.Sessions {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Effect is the measured change that decides whether a takeaway holds in one setup.
@@ -14,10 +15,20 @@ type Effect struct {
 	// Energy is the relative change of a product's energy: −0.1 is a tenth less. NaN if the takeaway is about power
 	// only.
 	Energy    float64
-	HalfWidth float64 // of Energy's 95 % interval; NaN: not known
+	HalfWidth float64 // of Energy's 95 % interval, as if it were the only change; NaN: not known
 	Power     float64 // relative change of the mean power
 	Where     string  // what was compared, if the rule leaves it open
 	Outcome   Outcome
+	decision  decision
+}
+
+// decision is a comparison of a change with a limit.
+type decision struct {
+	change, halfWidth float64
+	freedom           float64 // degrees of freedom of the interval
+	largestOf         int     // the number of changes of which this one was picked as the largest
+	below             bool    // the takeaway holds if the change is below the limit, else if it is above
+	limit             float64
 }
 
 // Outcome says whether a takeaway holds in a setup.
@@ -38,17 +49,30 @@ func (e Effect) MarshalJSON() ([]byte, error) {
 		}
 		return &v
 	}
+	var low, high *float64
+	if e.decision.largestOf > 1 {
+		l, h := e.decision.interval(1)
+		low, high = known(l), known(h)
+	}
 	return json.Marshal(struct {
 		Setup     string   `json:"setup"`
 		Energy    *float64 `json:"energy,omitempty"`
 		HalfWidth *float64 `json:"half_width,omitempty"`
 		Power     *float64 `json:"power,omitempty"`
 		Where     string   `json:"where,omitempty"`
-		Outcome   Outcome  `json:"outcome"`
-	}{e.Setup.String(), known(e.Energy), known(e.HalfWidth), known(e.Power), e.Where, e.Outcome})
+		// Low and High are the interval, if the change is the largest of several.
+		Low     *float64 `json:"low,omitempty"`
+		High    *float64 `json:"high,omitempty"`
+		Outcome Outcome  `json:"outcome"`
+	}{e.Setup.String(), known(e.Energy), known(e.HalfWidth), known(e.Power), e.Where, low, high, e.Outcome})
 }
 
-// change is the effect of going from one result to another of the same setup.
+// confidence of all intervals.
+const confidence = 0.95
+
+// change is the effect of going from one result to another of the same setup. Its interval joins the two results' intervals.
+// Where these have different degrees of freedom, it holds the change in at least 95 % of cases: Banerjee, "On Confidence
+// Interval for Two-Means Problem", Sankhyā A 23 (1961).
 func change(from, to Result) Effect {
 	ratio := to.Relative / from.Relative
 	return Effect{
@@ -56,32 +80,67 @@ func change(from, to Result) Effect {
 		Energy:    ratio - 1,
 		HalfWidth: ratio * math.Hypot(from.HalfWidth/from.Relative, to.HalfWidth/to.Relative),
 		Power:     to.Watts/from.Watts - 1,
+		decision:  decision{freedom: min(from.Freedom, to.Freedom)},
 	}
 }
 
 // falls decides that the takeaway holds if the energy falls by more than the interval.
-func (e Effect) falls() Effect {
-	e.Outcome = outcome(-e.Energy, e.HalfWidth)
+func (e Effect) falls() Effect { return e.decide(true, 0, 1) }
+
+// rises decides that the takeaway holds if the energy rises by more than the interval.
+func (e Effect) rises() Effect { return e.decide(false, 0, 1) }
+
+// decide decides that the takeaway holds if the energy's change is below a limit, or above it, by more than the interval, and
+// fails if it is on the other side by more. The change may be picked afterwards as the largest of a number of changes.
+func (e Effect) decide(below bool, limit float64, largestOf int) Effect {
+	e.decision = decision{e.Energy, e.HalfWidth, e.decision.freedom, largestOf, below, limit}
+	e.Outcome = e.decision.outcome(1)
 	return e
 }
 
-// rises decides that the takeaway holds if the energy rises by more than the interval.
-func (e Effect) rises() Effect {
-	e.Outcome = outcome(e.Energy, e.HalfWidth)
+// amongAll keeps the outcome that the takeaway fails only where it does so as one of several setups. Else one in 40 would be
+// an exception by chance. No correction is needed to say that it holds in all setups.
+func (e Effect) amongAll(setups int) Effect {
+	if e.Outcome == Fails && e.decision.outcome(setups) != Fails {
+		e.Outcome = Open
+	}
 	return e
+}
+
+// interval returns the 95 % interval of the largest of the changes. The low end holds for all of them at once, so that it is true
+// of the one that was picked. The high end needs no correction: the truly largest change is above its own high end, and so
+// above all high ends, in no more cases than any change is above its own.
+// Berger, "Multiparameter Hypothesis Testing and Acceptance Sampling", Technometrics 24 (1982), calls this an
+// intersection–union test. If the setup is itself one of several, both ends hold for all setups at once.
+func (d decision) interval(setups int) (low, high float64) {
+	return d.change - d.halfWidth*widening(d.freedom, d.largestOf*setups), d.change + d.halfWidth*widening(d.freedom, setups)
+}
+
+func (d decision) outcome(setups int) Outcome {
+	low, high := d.interval(setups)
+	switch {
+	case d.below && high < d.limit, !d.below && low > d.limit:
+		return Holds
+	case d.below && low > d.limit, !d.below && high < d.limit:
+		return Fails
+	}
+	return Open
+}
+
+// widening is the factor from a 95 % interval to one that holds simultaneously in a number of comparisons. It is Bonferroni's
+// correction, which gives each comparison its share of the 5 %: Dunn, "Multiple Comparisons among Means", Journal of the
+// American Statistical Association 56 (1961).
+func widening(freedom float64, comparisons int) float64 {
+	switch {
+	case comparisons == 1:
+		return 1
+	case !(freedom >= 1):
+		return math.NaN()
+	}
+	return stats.Student(freedom, 1-(1-confidence)/float64(comparisons)) / stats.Student(freedom, confidence)
 }
 
 func (e Effect) where(format string, args ...any) Effect {
 	e.Where = fmt.Sprintf(format, args...)
 	return e
-}
-
-func outcome(margin, halfWidth float64) Outcome {
-	switch {
-	case margin > halfWidth:
-		return Holds
-	case -margin > halfWidth:
-		return Fails
-	}
-	return Open
 }

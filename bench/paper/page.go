@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ func Page(ctx context.Context, series []*experiment.Series, folder string) ([]Fi
 	p.print("# \"Input-Dependent Power Usage in GPUs\", measured again\n\n%s\n", intro)
 	p.measured()
 	p.takeaways()
+	p.remaining()
 	p.print("\n## Figures\n\n%s", figureNotes)
 	for _, f := range figures {
 		name := strings.TrimSuffix(strings.ReplaceAll(f.Name, "-", " "), ".svg")
@@ -45,7 +47,8 @@ card shows a saving as time and not as power. So energy decides whether a takeaw
 GEMMs are x·wᵀ: x is the paper's A, and w is its B transposed. Both have K along their rows. Where only the
 weights change, w has the pattern of A and x is normal. Experiment 5b would then equal 5a and is left out. Operands whose
 GEMM could overflow were divided by a power of two. This changes only exponents, except for elements that
-become subnormal or zero. Every pattern was drawn from one seed; the paper used ten.
+become subnormal or zero. Patterns are drawn from one seed where no number of seeds is given; the paper used ten. Intervals of
+one or two seeds are those of the readings and hold for the operands that were drawn. From three seeds on, they hold for any seed.
 
 *Rows* are the rows in the paper's text. The paper's published program stores matrices by columns, so a row of
 its patterns is one position along K. In 5b and 6b the program sorts both operands along M and N first, and in 5d along M
@@ -81,6 +84,38 @@ func (p *page) takeaways() {
 	for _, j := range p.assessed {
 		p.row(j.ID, j.Claim, j.Paper, j.Overall(), j.Rule, "**"+j.Verdict+"**")
 	}
+	p.print(rules, randomMeans())
+}
+
+const rules = `
+A takeaway holds, or does not, where the 95 %% interval leaves no doubt; else it is undecided.
+
+- Where it holds in some series and seems to fail in others, it fails only in those in which it does so in intervals that hold for
+  all series at once (Bonferroni).
+- T1 and T13 pick the largest of several changes. Their intervals, in brackets, allow for this: the low end holds for all of the
+  changes at once (Bonferroni). The high end needs no correction.
+- T2 uses the largest mean at which the spacing of the type is at most half of σ = 1, which leaves an element about three random bits:
+  %s.
+  At larger means most elements become equal, and one value for all elements is T3.
+- T7 compares the types on one card and at one clock, the highest measured. A card may lower the clock even below its power cap, as
+  H200s do in FP16 on tensor cores. A higher clock multiplies the power above idle by the clocks' ratio if the voltage stays, and by
+  its third power if the voltage rises in proportion. The range from the one to the other is given. T7 holds only if the low end is
+  above the other types' high ends. To fail against one of them, intervals must hold for all three at once.
+`
+
+// randomMeans lists the means of T2.
+func randomMeans() string {
+	types := map[float64][]string{}
+	for _, s := range Setups() {
+		if mean := randomMean(s.Type); mean > 0 {
+			types[mean] = with(types[mean], s.Type.String())
+		}
+	}
+	var list []string
+	for _, mean := range slices.Sorted(maps.Keys(types)) {
+		list = append(list, fmt.Sprintf("%v in %s", mean, strings.Join(types[mean], ", ")))
+	}
+	return strings.Join(list, "; ")
 }
 
 // effects prints, for all setups under the same conditions, a table of takeaways by type.
@@ -89,7 +124,7 @@ func (p *page) effects() {
 ## Effects
 
 Each cell is the change of energy in per cent with its 95 %% interval, and the change of power in parentheses. A cell is
-bold where the takeaway does not hold. T1 is the range from the lowest to the highest energy.
+bold where the takeaway does not hold. T1 is the largest difference between two energies, T13 the largest rise.
 `)
 	setups := setupsOf(p.all)
 	for _, w := range allConditions(setups) {
@@ -123,7 +158,7 @@ func (p *page) points() {
 		for _, e := range experiments {
 			var places []string
 			for _, r := range s.of[e.ID] {
-				places = append(places, fmt.Sprintf("%v: %s", r.X, within(r.Relative, r.HalfWidth)))
+				places = append(places, fmt.Sprintf("%v: %s", r.X, within(r.Relative, r.HalfWidth))+seeds(r.Seeds))
 				if r.Flushed > lost.Flushed {
 					lost = r
 				}

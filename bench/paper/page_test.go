@@ -74,9 +74,32 @@ func TestRecordedPage(t *testing.T) {
 	}
 }
 
+// TestRecordedContinue: a run with ten seeds goes on in the recorded folder and measures none of its points again.
+func TestRecordedContinue(t *testing.T) {
+	series, err := experiment.LoadFolder(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range series {
+		job := Job(s.Setup, Points{Seeds: paperSeeds})
+		if s.Baseline != job.Baseline {
+			t.Errorf("%v: another baseline: a run would refuse to go on", s.Setup)
+		}
+		there := s.Results()
+		for _, r := range there {
+			if r.Experiment != experiment.Null && !slices.Contains(job.Points, r.Point) {
+				t.Errorf("%v: %s is no point of the job", s.Setup, r.Name())
+			}
+		}
+		if missing, nulls := s.Missing(job, 1), 2; len(missing)+len(there) != len(job.Points)+nulls {
+			t.Errorf("%v: %d of %d points are missing, and %d are there", s.Setup, len(missing), len(job.Points), len(there))
+		}
+	}
+}
+
 // TestPage: the page says what was measured, shows every figure, and its tables are whole.
 func TestPage(t *testing.T) {
-	falls := func(id string, x float64) float64 { return 1 - x/1e5 }
+	falls := func(id string, x float64) float64 { return 1 - 0.2*x/(x+100) }
 	given := []*experiment.Series{series(Setups()[6], falls), series(fp16(), falls)}
 	files, err := Page(t.Context(), given, "pictures/")
 	if err != nil {

@@ -1,8 +1,14 @@
 package paper
 
 import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
 // Result is the measurement of a point of an experiment in a setup.
@@ -11,41 +17,60 @@ type Result struct {
 	Experiment string
 	X          float64 // on its axis
 	// A and B are the operands: the experiment's patterns, divided by a power of two if results could overflow.
-	A, B         pattern.Pattern
-	Relative     float64 // energy of a product relative to the baseline's
+	A, B pattern.Pattern
+	// Relative is the energy of a product over the baseline's, the mean of all seeds.
+	Relative     float64
 	HalfWidth    float64 // of Relative's 95 % interval; NaN: not known
-	RelativeTime float64 // time of a product relative to the baseline's
+	Freedom      float64 // degrees of freedom of HalfWidth
+	RelativeTime float64 // time of a product over the baseline's
 	Watts        float64 // mean power
 	Clock        float64 // MHz of the multiprocessors; NaN: not known
 	Flushed      float64 // share of the operands' elements that scaling set to zero
+	Seeds        int
+	Readings     []Reading
+}
+
+// Reading is one reading of a point.
+type Reading struct {
+	Card  string  // its UUID
+	Idle  float64 // watts of the idle card; NaN: not known
+	Watts float64
+	Clock float64 // MHz; NaN: not known
 }
 
 // Results returns all points of the experiments that a series holds, experiment by experiment. Operands that
 // several experiments share were measured once and appear in each.
 func Results(s *experiment.Series) (list []Result) {
-	measured := map[operands]experiment.Result{}
+	seeds := map[operands][]experiment.Result{}
 	for _, r := range s.Results() {
-		if r.Experiment != experiment.Null && r.Seed == firstSeed {
-			measured[operandsOf(r.Point)] = r
+		if r.Experiment != experiment.Null {
+			o := operandsOf(r.Point)
+			seeds[o] = append(seeds[o], r)
 		}
 	}
 	scaled := map[operands]*experiment.Scaled{}
+	readings := map[operands][]Reading{}
 	for _, session := range s.Sessions {
-		for _, p := range session.Points {
-			scaled[operandsOf(p.Point)] = p.Scaled
+		left := session.Points[1:] // the points without the baseline, one for each reading
+		for _, r := range session.Readings {
+			if r.Baseline {
+				continue
+			}
+			p, o := left[0], operandsOf(left[0].Point)
+			left, readings[o] = left[1:], append(readings[o], reading(session, r))
+			if p.Seed == firstSeed {
+				scaled[o] = p.Scaled
+			}
 		}
 	}
 	for _, e := range experiments {
 		for _, p := range e.in(s.Setup) {
 			o := operandsOf(p)
-			m, ok := measured[o]
-			if !ok {
+			if seeds[o] == nil {
 				continue
 			}
-			r := Result{
-				Setup: s.Setup, Experiment: e.ID, X: p.At, A: p.X, B: p.W,
-				Relative: m.Relative, HalfWidth: m.HalfWidth, RelativeTime: m.RelativeTime, Watts: m.Watts, Clock: m.Clock, Flushed: m.Flushed,
-			}
+			r := overSeeds(seeds[o])
+			r.Setup, r.Experiment, r.X, r.A, r.B, r.Readings = s.Setup, e.ID, p.At, p.X, p.W, readings[o]
 			if c := scaled[o]; c != nil {
 				r.A, r.B = c.X, c.W
 			}
@@ -53,4 +78,43 @@ func Results(s *experiment.Series) (list []Result) {
 		}
 	}
 	return list
+}
+
+func reading(s experiment.Session, r measure.Reading) Reading {
+	out := Reading{Card: s.Card.UUID, Idle: math.NaN(), Watts: r.Watts, Clock: math.NaN()}
+	if s.SelfTest != nil {
+		out.Idle = s.SelfTest.IdleWatts
+	}
+	if r.SMClock != nil {
+		out.Clock = *r.SMClock
+	}
+	return out
+}
+
+// fewSeeds is the number of seeds from which their scatter is known well enough.
+const fewSeeds = 3
+
+// overSeeds combines the results of a point's seeds. From fewSeeds on, the interval is that of their mean and holds for other
+// seeds, too. With fewer it is that of the readings, and holds for the operands that were drawn.
+func overSeeds(list []experiment.Result) (r Result) {
+	n := float64(len(list))
+	r.Seeds, r.Freedom = len(list), math.Inf(1)
+	var logs []float64
+	var squares float64
+	for _, m := range list {
+		logs = append(logs, math.Log(m.Relative))
+		squares += m.HalfWidth / m.Relative * m.HalfWidth / m.Relative
+		r.Freedom = min(r.Freedom, m.Freedom)
+		r.RelativeTime += math.Log(m.RelativeTime) / n
+		r.Watts, r.Clock = r.Watts+m.Watts/n, r.Clock+m.Clock/n
+		r.Flushed = max(r.Flushed, m.Flushed)
+	}
+	mean, deviation := stat.MeanStdDev(logs, nil)
+	r.Relative, r.RelativeTime = math.Exp(mean), math.Exp(r.RelativeTime)
+	r.HalfWidth = r.Relative * math.Sqrt(squares) / n
+	if len(list) >= fewSeeds {
+		r.Freedom = n - 1
+		r.HalfWidth = r.Relative * stats.Student(r.Freedom, confidence) * deviation / math.Sqrt(n)
+	}
+	return r
 }

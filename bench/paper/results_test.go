@@ -3,9 +3,11 @@ package paper
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/bench/experiment"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
@@ -13,11 +15,15 @@ import (
 
 // series is one in which every point takes what a world says, and 2 J are the baseline.
 func series(s experiment.Setup, w world) *experiment.Series {
-	job := Job(s, Points{})
+	return seriesOf(Job(s, Points{}), func(p experiment.Point) float64 { return w(p.Experiment, p.At) })
+}
+
+// seriesOf is a series of a job, measured in one session.
+func seriesOf(job experiment.Job, w func(experiment.Point) float64) *experiment.Series {
 	clock, limit := 1500.0, 700.0
 	session := experiment.Session{
 		Session: &measure.Session{
-			Card: power.Info{Name: "A Card", Driver: "1.2", CUDA: "13.0", PowerLimit: &limit},
+			Card: power.Info{Name: "A Card", UUID: "one", Driver: "1.2", CUDA: "13.0", PowerLimit: &limit},
 			Date: "2026-11-21T10:00:00Z", Command: "measure it",
 		},
 		Points: []experiment.Measured{{Point: job.Baseline}},
@@ -30,8 +36,8 @@ func series(s experiment.Setup, w world) *experiment.Series {
 	null := job.Baseline
 	null.Experiment, null.At = experiment.Null, 1
 	for _, p := range append(job.Points, null) {
-		energy := w(p.Experiment, p.At)
-		if operandsOf(p) == operandsOf(job.Baseline) {
+		energy := w(p)
+		if drawnOf(p) == drawnOf(job.Baseline) {
 			energy = 1
 		}
 		m := experiment.Measured{Point: p}
@@ -47,7 +53,7 @@ func series(s experiment.Setup, w world) *experiment.Series {
 		read(p.Name(), energy)
 	}
 	read("", 1)
-	return &experiment.Series{Version: 1, Setup: s, Baseline: job.Baseline, Sessions: []experiment.Session{session}}
+	return &experiment.Series{Version: 1, Setup: job.Setup, Baseline: job.Baseline, Sessions: []experiment.Session{session}}
 }
 
 // TestResults: every place of every axis is there, also where operands are shared, with what its
@@ -85,5 +91,38 @@ func TestResults(t *testing.T) {
 	}
 	if n := len(Results(&experiment.Series{Setup: s})); n > 0 {
 		t.Errorf("%d results of nothing", n)
+	}
+}
+
+// TestResultsOfSeeds: the main points are means over their seeds, with an interval from three seeds on that holds for any
+// seed; other points have one seed.
+func TestResultsOfSeeds(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		job := Job(fp16(), Points{Seeds: n})
+		s := seriesOf(job, func(p experiment.Point) float64 { return 0.5 * math.Pow(1.1, float64(p.Seed-1)) })
+		for _, r := range Results(s) {
+			e := experiments[slices.IndexFunc(experiments, func(e Experiment) bool { return e.ID == r.Experiment })]
+			main := slices.Contains(e.Main(arith.FP16), r.X)
+			want, seeds, half := 0.5, 1, 0.006
+			if main {
+				want, seeds = 0.5*math.Pow(1.1, float64(n-1)/2), n
+			}
+			if main && n == 3 {
+				half = want * 4.303 * math.Log(1.1) / math.Sqrt(3) // of Student's t with two degrees of freedom
+			}
+			if operandsOf(job.Baseline) == (operands{r.A, r.B}) { // of seed 1 it is the baseline, which takes 1
+				continue
+			}
+			shared := r.Seeds == n && r.Relative > 0.51 // with a main point of another experiment
+			if r.Seeds != len(r.Readings) || !shared && (r.Seeds != seeds || math.Abs(r.Relative/want-1) > 0.003) {
+				t.Errorf("%d seeds: %s at %v: %d seeds, %d readings, %v, want %v", n, r.Experiment, r.X, r.Seeds, len(r.Readings), r.Relative, want)
+			}
+			if main && n == 3 && math.Abs(r.HalfWidth/half-1) > 0.05 || !(main && n == 3 || shared) && !(r.HalfWidth < half) {
+				t.Errorf("%d seeds: %s at %v: ± %v, want %v", n, r.Experiment, r.X, r.HalfWidth, half)
+			}
+			if m := r.Readings[0]; m.Card != "one" || m.Clock != 1500 || !math.IsNaN(m.Idle) || math.Abs(m.Watts/200-1) > 0.01 {
+				t.Errorf("%s at %v: %+v", r.Experiment, r.X, m)
+			}
+		}
 	}
 }

@@ -2,7 +2,6 @@ package paper
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -12,17 +11,43 @@ import (
 // rule decides whether a takeaway holds in one setup. ok is false if a result that it needs was not measured.
 type rule func(s setupResults) (e Effect, ok bool)
 
-// flat holds if the energies of an experiment lie within ±limit of their middle. The effect is the whole range.
+// flat holds if no two energies of an experiment differ by limit or more. The effect is the largest difference.
 func flat(id string, limit float64) rule {
 	return func(s setupResults) (e Effect, ok bool) {
 		if _, _, ok := s.ends(id); !ok {
 			return e, false
 		}
-		energy := func(a, b Result) int { return cmp.Compare(a.Relative, b.Relative) }
-		e = change(slices.MinFunc(s.of[id], energy), slices.MaxFunc(s.of[id], energy))
-		e.Outcome = outcome(limit-e.Energy/2, e.HalfWidth/2)
-		return e, true
+		c := s.of[id]
+		var pairs []Effect
+		for i := range c {
+			for _, r := range c[:i] {
+				e := change(r, c[i])
+				if c[i].Relative < r.Relative {
+					e = change(c[i], r)
+				}
+				pairs = append(pairs, e.decide(true, limit, len(c)*(len(c)-1)/2))
+			}
+		}
+		return most(pairs, Fails), true
 	}
+}
+
+// most returns the effect with the largest change of energy. Its outcome is that of all: decided by one of them if that one has the
+// given outcome, and else the opposite if no effect is open.
+func most(effects []Effect, byOne Outcome) Effect {
+	top := slices.MaxFunc(effects, func(a, b Effect) int { return cmp.Compare(a.Energy, b.Energy) })
+	for _, e := range effects {
+		if e.Outcome == byOne {
+			if top.Outcome != byOne {
+				top = e
+			}
+			return top
+		}
+	}
+	if slices.ContainsFunc(effects, func(e Effect) bool { return e.Outcome == Open }) {
+		top.Outcome = Open
+	}
+	return top
 }
 
 // lower holds if the last point of an experiment takes less energy than the first.
@@ -76,6 +101,7 @@ func rising(id string) rule {
 			return e, false
 		}
 		var mean, squares, slope, variance float64
+		freedom := math.Inf(1)
 		for _, r := range c {
 			mean += r.X / float64(len(c))
 		}
@@ -86,8 +112,10 @@ func rising(id string) rule {
 			by := (r.X - mean) / squares
 			slope += by * r.Relative
 			variance += by * by * r.HalfWidth * r.HalfWidth
+			freedom = min(freedom, r.Freedom)
 		}
 		e = change(first, last)
+		e.decision.freedom = freedom
 		scale := (last.X - first.X) / first.Relative
 		e.Energy, e.HalfWidth = slope*scale, math.Sqrt(variance)*scale
 		return e.rises(), true
@@ -115,7 +143,7 @@ func between(id string, others ...string) rule {
 			}
 			e, more := change(first, last).falls(), change(least, last).rises()
 			if e.Outcome == Holds {
-				e.Outcome = more.Outcome
+				e.Outcome, e.decision = more.Outcome, more.decision
 			}
 			return e.where("sorted fully: %s", percent(change(first, least).Energy)), true
 		}
@@ -126,50 +154,15 @@ func between(id string, others ...string) rule {
 // peaked holds if a point between the ends of an experiment takes more energy than its first point.
 func peaked(id string) rule {
 	return func(s setupResults) (e Effect, ok bool) {
-		first, _, ok := s.ends(id)
 		c := s.of[id]
-		if !ok || len(c) < 3 {
+		if _, _, ok := s.ends(id); !ok || len(c) < 3 {
 			return e, false
 		}
-		top := slices.MaxFunc(c[1:len(c)-1], func(a, b Result) int { return cmp.Compare(a.Relative, b.Relative) })
-		return change(first, top).rises().where("at %v %%", top.X), true
-	}
-}
-
-// drawsMost holds if a type draws at least 1 % more power than each of the others, on average over experiments,
-// under the same conditions.
-func drawsMost(typ arith.Type, others []arith.Type, ids ...string) func([]setupResults) []Effect {
-	power := func(s setupResults) (mean float64) {
-		n := 0
-		for _, id := range ids {
-			for _, r := range s.of[id] {
-				mean, n = mean+r.Watts, n+1
-			}
+		var list []Effect
+		for _, r := range c[1 : len(c)-1] {
+			e := change(c[0], r)
+			list = append(list, e.decide(false, 0, len(c)-2).where("at %v %%", r.X))
 		}
-		return mean / float64(n) // NaN where nothing was measured
-	}
-	return func(all []setupResults) (list []Effect) {
-		for _, s := range all {
-			if s.Type != typ || math.IsNaN(power(s)) {
-				continue
-			}
-			next, name := 0.0, ""
-			for _, o := range all {
-				alike := o.Setup
-				alike.Type = typ
-				if w := power(o); alike == s.Setup && slices.Contains(others, o.Type) && w > next {
-					next, name = w, fmt.Sprintf("%v, %.0f W", o.Type, w)
-				}
-			}
-			if next == 0 {
-				continue
-			}
-			e := Effect{Setup: s.Setup, Energy: math.NaN(), HalfWidth: math.NaN(), Power: power(s)/next - 1, Outcome: Fails}
-			if e.Power >= 0.01 {
-				e.Outcome = Holds
-			}
-			list = append(list, e.where("%.0f W; next is %s", power(s), name))
-		}
-		return list
+		return most(list, Holds), true
 	}
 }

@@ -35,6 +35,14 @@ func within(v, halfWidth float64) string {
 	return fmt.Sprintf("%.3f ± %.3f", v, halfWidth)
 }
 
+// seeds names a number of seeds above one.
+func seeds(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d seeds)", n)
+}
+
 func watts(v *float64) string {
 	if v == nil {
 		return unknown
@@ -60,7 +68,12 @@ func (e Effect) String() string {
 	text := "power " + percent(e.Power)
 	if !math.IsNaN(e.Energy) {
 		text = percent(e.Energy)
-		if !math.IsNaN(e.HalfWidth) {
+		switch {
+		case math.IsNaN(e.HalfWidth):
+		case e.decision.largestOf > 1:
+			low, high := e.decision.interval(1)
+			text += fmt.Sprintf(" [%s … %s]", percent(low), percent(high))
+		default:
 			text += fmt.Sprintf(" ± %.1f", 100*e.HalfWidth)
 		}
 		text += " (" + percent(e.Power) + ")"

@@ -1,0 +1,73 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
+)
+
+// paperSeeds is the number of seeds that the paper used.
+const paperSeeds = 10
+
+// remaining prints what the series lack of all points, and of the main points from as many seeds as the paper used. The time
+// is estimated from the pace of their sessions.
+func (p *page) remaining() {
+	var rows [][]string
+	points, draws, minutes := 0, 0, 0.0
+	for _, s := range p.series {
+		one := len(s.Missing(Job(s.Setup, Points{}), 1))
+		ten := len(s.Missing(Job(s.Setup, Points{Seeds: paperSeeds}), 1)) - one
+		if one+ten == 0 {
+			continue
+		}
+		takes := pace(s) * float64(one+ten) / 60
+		points, draws, minutes = points+one, draws+ten, minutes+takes
+		rows = append(rows, []string{s.String(), fmt.Sprint(one), fmt.Sprint(ten), fmt.Sprintf("%.0f", takes)})
+	}
+	if rows == nil {
+		return
+	}
+	p.print("\n## What remains\n\n%s", remains)
+	for _, j := range p.assessed {
+		if slices.ContainsFunc(j.Effects, func(e Effect) bool { return strings.HasSuffix(e.Where, notOneCard) }) {
+			p.print(remainsOneCard)
+		}
+	}
+	p.head("setup", "readings of points from one seed", "readings of main points from further seeds", "minutes on a card")
+	for _, r := range append(rows, []string{"all", fmt.Sprint(points), fmt.Sprint(draws), fmt.Sprintf("%.0f", minutes)}) {
+		p.row(r...)
+	}
+}
+
+const remains = `The main points are those on which the takeaways' rules decide. Of these commands, the first completes the points from one
+seed, and the second draws the main points from ten. Both go on where the series in FOLDER end. Options such as ` + "`--time`" + `,
+` + "`--type`" + ` and ` + "`--only`" + ` split the work over several runs and cards.
+
+` + "```" + `
+lowtoggle reproduce FOLDER
+lowtoggle reproduce FOLDER --seeds 10
+` + "```" + `
+
+`
+
+const remainsOneCard = `T7 needs the four types on one card, which one run of this command measures:
+
+` + "```" + `
+lowtoggle reproduce FOLDER --size 2048 --type fp16,fp32,fp16-cuda,int8 --only 4a,4b,4c --seeds 2
+` + "```" + `
+
+`
+
+// pace returns the seconds that a session took for each point, readings of the baseline included.
+func pace(s *experiment.Series) float64 {
+	seconds, points := 0.0, 0
+	for _, session := range s.Sessions {
+		if n := len(session.Readings); n > 0 {
+			seconds += session.Readings[n-1].Begin + session.Readings[n-1].Length - session.Readings[0].Begin
+			points += len(session.Points) - 1
+		}
+	}
+	return seconds / float64(max(1, points))
+}
