@@ -106,7 +106,7 @@ func TestGPUCards(t *testing.T) {
 				X: gemm.Matrix{DType: weights.BF16, Rows: c.Tokens, Cols: cardSide, Data: x}, W: w,
 			}}})
 		}
-		o := measure.Options{Cold: c.Tokens == cost.DecodeTokens, Slots: 1, Meter: power.Options{
+		o := measure.Options{Cold: c.Tokens == cost.DecodeTokens, Meter: power.Options{
 			Time: *cardsTime, WarmUp: 4 * time.Second, Window: 500 * time.Millisecond, SelfTest: selfTest, Seed: uint64(now.Unix()), Date: now, Command: r.Command,
 		}}
 		c.Run, err = measure.Compare(t.Context(), m, all[0], all[1:], o)

@@ -127,7 +127,7 @@ func TestGPUQuantisedEnergy(t *testing.T) {
 		if s.tokens > cost.DecodeTokens {
 			settle = 250 * time.Millisecond // at the power cap
 		}
-		o := measure.Options{Cold: s.tokens == cost.DecodeTokens, Slots: 2, Meter: power.Options{
+		o := measure.Options{Cold: s.tokens == cost.DecodeTokens, Meter: power.Options{
 			Time: time.Duration(s.times * float64(*quantisedTime)), WarmUp: 3 * time.Second, Window: *quantisedSpan, Settle: settle,
 			CapSettle: *quantisedSpan, SelfTest: selfTest, Date: time.Now().UTC(), Command: strings.Join(os.Args, " "),
 		}}

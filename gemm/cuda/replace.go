@@ -22,7 +22,7 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 	}
-	if err := l.sameForm(w); err != nil {
+	if err := l.SameForm(w); err != nil {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 	}
 	l.Product = p
@@ -50,50 +50,55 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 }
 
 // Copy overwrites the operands with those of another batch with the same products and options. Kernels, graph and addresses
-// do not change. Neither batch may be running. If the card fails, the contents of the operands are undefined.
+// do not change. Neither batch may be running. Weights in another form are an [ErrOtherForm], and nothing changes. If the
+// card fails, the contents of the operands are undefined.
 func (b *Batch) Copy(from *Batch) error {
-	if len(b.layers) != len(from.layers) || !slices.Equal(b.memory.sizes, from.memory.sizes) {
+	if len(b.layers) != len(from.layers) || b.copies != from.copies || b.stack != from.stack {
 		return fmt.Errorf("batch %s: its products or options are not those of batch %s", b.name, from.name)
 	}
 	for i, l := range b.layers {
-		if err := l.sameForm(from.layers[i].W); err != nil {
+		if err := l.SameForm(from.layers[i].W); err != nil {
 			return fmt.Errorf("batch %s: %s: %w", b.name, l.Name, err)
 		}
+	}
+	if !slices.Equal(b.memory.sizes, from.memory.sizes) {
+		return fmt.Errorf("batch %s: %w", b.name, ErrOtherForm)
 	}
 	for i, l := range from.layers {
 		b.layers[i].Product, b.layers[i].scales = l.Product, l.scales
 	}
 	return b.device.thread.do(func() error {
 		for i, to := range b.memory.addresses {
-			if err := b.device.duplicate(to, from.memory.addresses[i], b.memory.sizes[i]); err != nil {
+			if err := b.device.CopyWithin(Address(to), Address(from.memory.addresses[i]), b.memory.sizes[i]); err != nil {
 				return fmt.Errorf("batch %s: %w", b.name, err)
 			}
 		}
-		return nil
+		return b.device.sync()
 	})
 }
 
-// sameForm returns an error for weights of another form of scales or codes, which need another kernel.
-func (l *layer) sameForm(w gemm.Matrix) error {
-	a, b := l.W, w
+// SameForm returns an [ErrOtherForm] for weights of another form of scales or codes.
+func (p Product) SameForm(w gemm.Matrix) error {
+	a, b := p.W, w
 	if (a.Codes == nil) != (b.Codes == nil) || (a.Scales == nil) != (b.Scales == nil) {
-		return errOtherForm
+		return ErrOtherForm
 	}
 	if a.Codes != nil {
-		p, q := formatOf(a.Codes), formatOf(b.Codes)
-		kernels := takesFew(l.Problem.M, a.Codes) != takesFew(l.Problem.M, b.Codes)
+		p, q, m := formatOf(a.Codes), formatOf(b.Codes), p.Problem.M
+		kernels := takesFew(m, a.Codes) != takesFew(m, b.Codes)
 		if p != q || kernels || tooLarge(b.Codes) || a.Scales != nil && a.Scales.Values[0] != b.Scales.Values[0] { // the scale is an argument of the captured launch
-			return errOtherForm
+			return ErrOtherForm
 		}
 		return nil
 	}
 	if a.Scales != nil && (a.Scales.Rows != b.Scales.Rows || a.Scales.Cols != b.Scales.Cols) {
-		return errOtherForm
+		return ErrOtherForm
 	}
 	return nil
 }
 
-var errOtherForm = errors.New("the new weights store codes or scales in another form, which needs another kernel: begin another batch")
+// ErrOtherForm marks weights that need another kernel than a batch's.
+var ErrOtherForm = errors.New("the new weights store codes or scales in another form, which needs another kernel: begin another batch")
 
 // replaceScales uploads the scales of the layer's new weights.
 func (b *Batch) replaceScales(l *layer) error {

@@ -92,14 +92,14 @@ func TestOtherForm(t *testing.T) {
 		want   error
 	}{
 		{"alike", fewTokens, int4(0x3c), int4(0x3d), nil},
-		{"too large for few tokens", fewTokens, int4(0x3c), int4(0x46), errOtherForm},
+		{"too large for few tokens", fewTokens, int4(0x3c), int4(0x46), ErrOtherForm},
 		{"large with many tokens", fewTokens + 1, int4(0x3c), int4(0x46), nil},
-		{"another format", fewTokens, int4(0x3c), mxfp4(120), errOtherForm},
+		{"another format", fewTokens, int4(0x3c), mxfp4(120), ErrOtherForm},
 		{"E8M0", fewTokens + 1, mxfp4(120), mxfp4(mostE8M0), nil},
-		{"E8M0, too large", fewTokens + 1, mxfp4(120), mxfp4(mostE8M0 + 1), errOtherForm},
+		{"E8M0, too large", fewTokens + 1, mxfp4(120), mxfp4(mostE8M0 + 1), ErrOtherForm},
 	} {
 		l := &layer{Product: Product{Problem: gemm.Problem{M: c.tokens}, W: c.from}}
-		if err := l.sameForm(c.to); err != c.want {
+		if err := l.SameForm(c.to); err != c.want {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}

@@ -17,6 +17,9 @@ type Candidate struct {
 	Files []string
 	// Kernels describe those of quantised layers. Default: none.
 	Kernels []string
+	// Apart is true for a variant that runs in its own memory, so that its ratios include the effect of its addresses.
+	// Default: false.
+	Apart bool
 }
 
 // NewCandidate makes a candidate of products, with whole operands.

@@ -25,10 +25,6 @@ type Options struct {
 	// smaller than 32 MB on average, all are stacked equally, because kernel launches would otherwise
 	// dominate. Default: false.
 	Cold bool
-	// Slots is the number of places in the card's memory where candidates are measured, one place per block. All
-	// candidates then have the same addresses, so addresses do not affect the ratios. Default 0: each candidate keeps
-	// its own memory.
-	Slots int
 	// Duties are measured one after the other; see [power.Options].Duty. The first is the result's own, and the others are
 	// in its AtDuty. Default: back to back.
 	Duties []float64
@@ -44,6 +40,10 @@ type Options struct {
 // Compare measures one pass through the products with the variants' weights, against the baseline's and a
 // copy of the baseline's. Every candidate must multiply the same problems in the same order. All candidates
 // are on the card at once.
+//
+// Candidates run in the same memory, one after the other: each is copied there before its windows. So the ratios are free of
+// the effects of addresses. This takes no more memory than a copy of the baseline. Candidates with [Candidate].Apart, or with
+// codes or scales in another form than the baseline's, run in their own memory.
 //
 // Operands or results that are not finite are a [gemm.ErrNotFinite]; wrong results are an error too. Nothing is
 // measured then. Once the metering has begun the result is never nil: beside an error it holds the
@@ -78,60 +78,36 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	if o.Cold {
 		on.Stack = Stack(len(baseline.Products), bytesOf(baseline.Products))
 	}
-	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack}
-	var batches []Batch
-	shared := &slots{}
+	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack, SameMemory: true}
+	put := &resident{}
 	defer func() {
-		if ctx.Err() != nil && r.Result != nil {
-			return // closing would wait for the card's queue; the machine's Close frees the memory
-		}
-		shared.close()
-		for _, b := range batches {
-			_ = b.Close() // the machine's Close frees the memory in any case
+		if ctx.Err() == nil || r.Result == nil { // else closing would wait for the card's queue; the machine's Close frees the memory
+			put.close()
 		}
 	}()
-	loads := power.Loads{}
 	for i, c := range all {
-		b, err := m.NewBatch(ctx, c.Name, c.Products, on)
+		found, err := put.add(ctx, m, c, on)
 		if err != nil {
 			return nil, roomFor(err, len(all), baseline)
 		}
-		batches = append(batches, b)
-		on.Repeat = repeats(batches[0]) // executions of all candidates have the same number of passes
-		if i == 0 {
-			shared, err = newSlots(ctx, m, o.Slots, c.Products, on)
-		}
-		if err != nil {
-			return nil, roomFor(err, len(all)+o.Slots, baseline)
-		}
-		load, found, err := shared.add(ctx, b)
-		if err != nil {
-			return nil, err
-		}
 		r.check(found)
-		switch i {
-		case 0:
-			loads.Baseline = load
-		case 1:
-			loads.Null = load
-		default:
-			loads.Variants = append(loads.Variants, load)
-		}
+		on.Repeat = repeats(put.batches[0]) // executions of all candidates have the same number of passes
 		if o.Progress != nil {
 			o.Progress(Event{Stage: "prepare", Done: int64(i + 1), Total: int64(len(all))})
 		}
 	}
+	for _, b := range put.apart {
+		r.Apart = append(r.Apart, b.Name())
+	}
 	if o.Ready != nil {
 		o.Ready()
 	}
-	loads.Arrangements, loads.Arrange = o.Slots, shared.arrange
-	first := batches[0]
-	r.describe(baseline.Products, first)
+	r.describe(baseline.Products, put.memory.place)
 	o.Meter.Clock, o.Meter.Self = m.Clock(), os.Getpid()
 	if o.Progress != nil {
 		o.Meter.Progress = o.Progress
 	}
-	if err := r.meter(ctx, m.Card(), loads, batches, o); r.Result == nil {
+	if err := r.meter(ctx, m.Card(), put, o); r.Result == nil {
 		return nil, err
 	} else if err != nil || len(o.Duties) < 2 {
 		return r, err
@@ -140,7 +116,7 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	for _, duty := range o.Duties[1:] {
 		other := *r
 		o.Duties, other.AtDuty = []float64{duty}, nil
-		err := other.meter(ctx, m.Card(), loads, batches, o)
+		err := other.meter(ctx, m.Card(), put, o)
 		if other.Result != nil {
 			r.AtDuty = append(r.AtDuty, &other)
 		}
@@ -151,8 +127,8 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 	return r, nil
 }
 
-// meter measures the loads at the first duty. The result is nil if nothing was measured.
-func (r *Result) meter(ctx context.Context, card power.Card, loads power.Loads, batches []Batch, o Options) error {
+// meter measures the candidates at the first duty. The result is nil if nothing was measured.
+func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Options) error {
 	r.Result = nil
 	if len(o.Duties) > 0 {
 		o.Meter.Duty = o.Duties[0]
@@ -161,14 +137,18 @@ func (r *Result) meter(ctx context.Context, card power.Card, loads power.Loads, 
 	if err != nil {
 		return err
 	}
-	if r.Result, err = meter.Compare(ctx, loads); r.Result == nil {
+	if r.Result, err = meter.Compare(ctx, put.loads); r.Result == nil {
 		return err
 	}
-	first := batches[0]
+	first, baseline := put.memory.place, put.loads.Baseline.Name()
 	r.Per(first.Passes() * r.Stack)
-	for _, b := range batches[1:] {
+	for _, b := range put.forced {
+		r.Warn("%s ran in its own memory, because its codes or scales have another form than %s's: its ratios include the effect of "+
+			"its addresses, some tenths of a per cent", b.Name(), baseline)
+	}
+	for _, b := range put.apart {
 		if !slices.Equal(b.Kernels(), first.Kernels()) {
-			r.Invalidate("%s runs other kernels than %s: their difference is not only that of the bits", b.Name(), first.Name())
+			r.Invalidate("%s runs other kernels than %s: their difference is not only that of the bits", b.Name(), baseline)
 		}
 	}
 	if r.Baseline.Seconds > 0 {

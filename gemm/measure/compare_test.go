@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -169,23 +168,27 @@ func TestBatchesAreClosed(t *testing.T) {
 	type path struct {
 		counting
 		opt    Options
+		apart  bool // the variant
 		opened int
 		result bool
 		want   string // of the error
 	}
 	paths := map[string]path{
-		"success":       {opt: short, opened: 3, result: true},
-		"wrong options": {opt: Options{Meter: power.Options{Precision: 2}}, opened: 3, want: "precision 2"},
-		"a load fails":  {counting: counting{wrap: fails(2, faulty{starts: 2})}, opened: 3, result: true, want: errStart.Error()},
+		"success":                      {opt: short, opened: 3, result: true},
+		"wrong options":                {opt: Options{Meter: power.Options{Precision: 2}}, opened: 3, want: "precision 2"},
+		"a load fails":                 {counting: counting{wrap: fails(1, faulty{starts: 2})}, opened: 3, result: true, want: errStart.Error()},
+		"the variant, apart, fails":    {counting: counting{wrap: fails(2, faulty{starts: 2})}, apart: true, opened: 3, result: true, want: errStart.Error()},
+		"the variant, apart, is wrong": {counting: counting{wrap: fails(2, faulty{check: errCheck})}, apart: true, opened: 3, want: errCheck.Error()},
 	}
-	for at := range 3 {
+	for at, name := range []string{"baseline", "copy", "variant"} {
 		paths[fmt.Sprint("batch ", at, " is refused")] = path{counting: counting{refuse: errStart, at: at}, opened: at, want: errStart.Error()}
-		paths[fmt.Sprint("batch ", at, " is wrong")] = path{counting: counting{wrap: fails(at, faulty{check: errCheck})}, opened: at + 1, want: errCheck.Error()}
+		paths[name+" is wrong"] = path{counting: counting{wrap: fails(1, faulty{check: errCheck, checks: at})}, opened: max(2, at+1), want: errCheck.Error()}
 	}
 	for name, p := range paths {
 		m := p.counting
 		m.Machine = Simulated(power.DefaultSim())
 		base, variants := pair()
+		variants[0].Apart = p.apart
 		r, err := Compare(t.Context(), &m, base, variants, p.opt)
 		if (err == nil) != (p.want == "") || err != nil && !strings.Contains(err.Error(), p.want) || (r != nil) != p.result {
 			t.Errorf("%s: result %v, error %v, want %q", name, r, err, p.want)
@@ -199,14 +202,15 @@ func TestBatchesAreClosed(t *testing.T) {
 	}
 }
 
-// TestOtherKernels: a candidate that runs another kernel differs in more than its bits.
+// TestOtherKernels: a candidate in its own memory may run another kernel, and then differs in more than its bits.
 func TestOtherKernels(t *testing.T) {
-	base, variants := pair()
-	for other := range 4 { // the last: none does
+	for _, tile := range []int{1, 2} {
+		base, variants := pair()
+		variants[0].Apart = true
 		m := &counting{Machine: Simulated(power.DefaultSim()), wrap: func(i int, b Batch) Batch {
 			k := cuda.Kernel{Tile: 1}
-			if i == other {
-				k.Tile = 2
+			if i == 2 {
+				k.Tile = tile
 			}
 			return &faulty{Batch: b, starts: 1e6, kernels: []cuda.Kernel{k}}
 		}}
@@ -214,8 +218,8 @@ func TestOtherKernels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := strings.Contains(strings.Join(r.Invalid, ""), "other kernels"); told != (other < 3) || told && r.Valid {
-			t.Errorf("kernel of candidate %d: valid %v, %q", other, r.Valid, r.Invalid)
+		if told := strings.Contains(strings.Join(r.Invalid, ""), "zeros runs other kernels than normal"); told != (tile == 2) || told && r.Valid {
+			t.Errorf("kernel %d: valid %v, %q", tile, r.Valid, r.Invalid)
 		}
 	}
 }
@@ -268,22 +272,25 @@ func TestProgress(t *testing.T) {
 // TestDeviation is that of the worst result that was compared with the reference.
 func TestDeviation(t *testing.T) {
 	base, variants := pair()
+	variants[0].Apart = true
 	found := [][]gemm.Deviation{
-		{{Worst: 9}}, // not compared
-		{{Worst: 0.2, Compared: 4}, {Worst: 0.5, Compared: 5}},
-		{{Worst: 0.3, Compared: 6}},
+		{{Worst: 9, Compared: 1}}, // of memory in which nothing runs
+		{{Worst: 9}, {Worst: 0.2, Compared: 4}},
+		{{Worst: 0.5, Compared: 5}, {Worst: 0.3, Compared: 6}},
 	}
-	m := &counting{Machine: Simulated(power.DefaultSim()), wrap: func(i int, b Batch) Batch {
-		return &faulty{Batch: b, starts: 1e6, found: found[i]}
-	}}
-	r, err := Compare(t.Context(), m, base, variants, short)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Deviation == nil || *r.Deviation != found[1][1] {
-		t.Errorf("deviation %+v, want %+v", r.Deviation, found[1][1])
-	}
-	if r, err := Compare(context.Background(), Simulated(power.DefaultSim()), base, variants, short); err != nil || r.Deviation != nil {
-		t.Errorf("deviation %+v of results that nothing was compared with (%v)", r.Deviation, err)
+	for at, want := range []gemm.Deviation{2: found[2][0], 1: found[1][1], 0: {}} {
+		m := &counting{Machine: Simulated(power.DefaultSim()), wrap: func(i int, b Batch) Batch {
+			if i > at {
+				return b
+			}
+			return &faulty{Batch: b, starts: 1e6, found: found[i]}
+		}}
+		r, err := Compare(t.Context(), m, base, variants, short)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (r.Deviation == nil) != (at == 0) || at > 0 && *r.Deviation != want {
+			t.Errorf("batches to %d: deviation %+v, want %+v", at, r.Deviation, want)
+		}
 	}
 }

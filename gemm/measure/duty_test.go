@@ -13,8 +13,8 @@ func TestDuties(t *testing.T) {
 	o := power.DefaultSim()
 	o.Leakage, o.Cap = 0, 500
 	base, variants := pair()
-	for _, slots := range []int{0, 3} {
-		r, err := Compare(t.Context(), Simulated(o), base, variants, Options{Duties: []float64{1, 0.4}, Slots: slots})
+	for _, variants[0].Apart = range []bool{false, true} {
+		r, err := Compare(t.Context(), Simulated(o), base, variants, Options{Duties: []float64{1, 0.4}})
 		if err != nil {
 			t.Fatal(err)
 		}

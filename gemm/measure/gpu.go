@@ -64,7 +64,8 @@ func (b gpuBatch) Bursts() (power.Bursts, error) {
 	return power.Bursts(found), err
 }
 
-func (b gpuBatch) Copy(from Batch) error { return b.Batch.Copy(from.(gpuBatch).Batch) }
+func (b gpuBatch) Copy(from Batch) error { return b.Batch.Copy(from.unwrapped().(gpuBatch).Batch) }
+func (b gpuBatch) unwrapped() Batch      { return b }
 
 func (g *gpu) NewMix(ctx context.Context, name string, products []cuda.Product, traffic []cuda.Traffic, o cuda.Options) (Mix, error) {
 	b, err := g.device.NewMix(ctx, name, products, traffic, o)

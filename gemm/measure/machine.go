@@ -43,6 +43,8 @@ type Batch interface {
 	Replace(ctx context.Context, product int, x, w gemm.Matrix) error
 	// Copy overwrites the operands with those of another batch of the same machine; see [cuda.Batch.Copy].
 	Copy(from Batch) error
+	// unwrapped is the machine's batch inside of wrappers, which embed a Batch.
+	unwrapped() Batch
 	// Kernels are the products' kernels; empty if unknown.
 	Kernels() []cuda.Kernel
 	// Passes is the number of passes through all products in one execution.

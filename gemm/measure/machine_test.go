@@ -56,6 +56,7 @@ func (c *counted) Close() error {
 type faulty struct {
 	Batch
 	check   error
+	checks  int // that succeed before check
 	starts  int // that succeed
 	found   []gemm.Deviation
 	kernels []cuda.Kernel
@@ -70,8 +71,14 @@ func (f *faulty) Start(n int) error {
 	return f.Batch.Start(n)
 }
 
-func (f *faulty) Check(context.Context) ([]gemm.Deviation, error) { return f.found, f.check }
-func (f *faulty) Kernels() []cuda.Kernel                          { return f.kernels }
+func (f *faulty) Check(context.Context) ([]gemm.Deviation, error) {
+	if f.checks--; f.checks < 0 && f.check != nil {
+		return f.found, f.check
+	}
+	return f.found, nil
+}
+
+func (f *faulty) Kernels() []cuda.Kernel { return f.kernels }
 
 // still is a simulated card without noise, drift or leakage: its numbers are those planted.
 func still() power.SimOptions {

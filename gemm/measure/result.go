@@ -19,6 +19,10 @@ type Result struct {
 	Teraflops  float64    `json:"tflops,omitempty"` // 10¹² operations a second, of the baseline
 	// Simulated figures mean nothing.
 	Simulated bool `json:"simulated,omitempty"`
+	// SameMemory: all candidates ran at the same addresses, except those in Apart. It is absent in results of earlier
+	// versions, where each candidate had its own memory.
+	SameMemory bool     `json:"same_memory,omitempty"`
+	Apart      []string `json:"own_memory,omitempty"`
 	// Cold weights are read from memory by every product: Copies are used in turn, WeightBytes in all. Stack
 	// copies of a layer's weights make one product; figures are still per single copy.
 	Cold        bool  `json:"cold"`

@@ -60,7 +60,8 @@ type Session struct {
 }
 
 // RunSeries measures many points of one problem, each for one window, without pauses: the next point's
-// operands are uploaded while a point runs. The baseline is measured first, last, after every o.Every points,
+// operands are uploaded while a point runs. All points and the baseline run in the same memory, so that addresses do not
+// affect their ratios. The baseline is measured first, last, after every o.Every points,
 // and whenever the next point is not ready. So drifts can be removed ([Session.Relative]).
 //
 // Operands that are not finite are a [gemm.ErrNotFinite] that names the point. The baseline's result is compared
@@ -90,7 +91,7 @@ func RunSeries(ctx context.Context, m Machine, p gemm.Problem, baseline Point, p
 	if !o.Meter.Date.IsZero() {
 		s.Date = o.Meter.Date.Format(time.RFC3339)
 	}
-	if k := v.baseline.Kernels(); len(k) > 0 {
+	if k := v.memory.place.Kernels(); len(k) > 0 {
 		s.Kernel = &k[0]
 	}
 	test, steady, err := v.meter.WarmUp(ctx, v.baseline)
@@ -108,9 +109,12 @@ type series struct {
 	opt       SeriesOptions
 	points    []Point
 	meter     *power.Meter
-	baseline  Batch
-	slots     [2]Batch // used by points in turn
-	each      int      // products of an execution
+	baseline  *guest
+	point     *guest // the latest
+	memory    common
+	upload    Batch // of the next point
+	batches   []Batch
+	each      int // products of an execution
 	deviation *gemm.Deviation
 	watts     float64 // of the latest reading
 }
@@ -118,7 +122,7 @@ type series struct {
 // settled is the largest relative change of power from the reading before.
 const settled = 0.04
 
-// prepare uploads the baseline's operands three times: for the baseline and for both slots.
+// prepare uploads the baseline's operands three times: to keep them, to run, and where points are uploaded to.
 func (v *series) prepare(ctx context.Context, baseline Point) error {
 	x, w, err := baseline.Operands(ctx)
 	if err != nil {
@@ -126,16 +130,18 @@ func (v *series) prepare(ctx context.Context, baseline Point) error {
 	}
 	product := []cuda.Product{{Name: baseline.Name, Problem: v.problem, X: x, W: w}}
 	on := cuda.Options{Cold: v.opt.Cold}
-	for i, to := range []*Batch{&v.baseline, &v.slots[0], &v.slots[1]} {
-		b, err := v.machine.NewBatch(ctx, fmt.Sprint([]string{"baseline", "one", "other"}[i]), product, on)
+	for _, name := range []string{"baseline", "running", "upload"} {
+		b, err := v.machine.NewBatch(ctx, name, product, on)
 		if err != nil {
 			return err
 		}
-		*to = b
-		on.Repeat = repeats(v.baseline)
+		v.batches = append(v.batches, b)
+		on.Repeat = repeats(v.batches[0])
 	}
-	v.each = v.baseline.Passes()
-	found, err := v.baseline.Check(ctx)
+	v.memory.place, v.upload = v.batches[1], v.batches[2]
+	v.baseline, v.point = &guest{&v.memory, v.batches[0], "baseline"}, &guest{&v.memory, v.upload, "point"}
+	v.each = v.memory.place.Passes()
+	found, err := v.baseline.check(ctx)
 	if len(found) > 0 && found[0].Compared > 0 {
 		v.deviation = &found[0]
 	}
@@ -146,30 +152,26 @@ func (v *series) close(ctx context.Context) {
 	if ctx.Err() != nil && v.meter != nil {
 		return // closing would wait for the card's queue; the machine's Close frees the memory
 	}
-	for _, b := range []Batch{v.baseline, v.slots[0], v.slots[1]} {
-		if b != nil {
-			_ = b.Close() // the machine's Close frees the memory in any case
-		}
+	for _, b := range v.batches {
+		_ = b.Close() // the machine's Close frees the memory in any case
 	}
 }
 
 // ready is an uploaded point.
 type ready struct {
 	name string
-	in   Batch
 	err  error
 }
 
-// load uploads the points, each into a free slot.
-func (v *series) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
+// load uploads the points, one at a time: free says that the one before has been copied to where it runs.
+func (v *series) load(ctx context.Context, free <-chan struct{}, to chan<- ready) {
 	defer close(to)
 	for _, p := range v.points {
 		x, w, err := p.Operands(ctx)
-		var in Batch
 		if err == nil {
 			select {
-			case in = <-free:
-				err = in.Replace(ctx, 0, x, w)
+			case <-free:
+				err = v.upload.Replace(ctx, 0, x, w)
 			case <-ctx.Done():
 				return
 			}
@@ -178,7 +180,7 @@ func (v *series) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
 			err = fmt.Errorf("%s: %w", p.Name, err)
 		}
 		select {
-		case to <- ready{p.Name, in, err}:
+		case to <- ready{p.Name, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -191,33 +193,37 @@ func (v *series) load(ctx context.Context, free <-chan Batch, to chan<- ready) {
 // read measures all points.
 func (v *series) read(ctx context.Context, s *Session) error {
 	ctx, cancel := context.WithCancel(ctx)
-	free, points := make(chan Batch, len(v.slots)), make(chan ready, 1)
-	for _, b := range v.slots {
-		free <- b
-	}
+	free, points := make(chan struct{}, 1), make(chan ready, 1)
+	free <- struct{}{}
 	loaded := make(chan struct{})
 	go func() { v.load(ctx, free, points); close(loaded) }()
 	defer func() { cancel(); <-loaded }()
 	for since := v.opt.Every; ; { // points since the baseline was read
 		var next ready
-		more := true
+		more, uploaded := true, false
 		if since < v.opt.Every {
 			select {
 			case next, more = <-points:
+				uploaded = more
 			default:
 				if v.machine.Platform() == nil { // simulated time does not pass meanwhile
 					next, more = <-points
+					uploaded = more
 				}
 			}
 		}
 		switch {
 		case next.err != nil:
 			return next.err
-		case next.in != nil:
-			if err := v.one(ctx, s, next.in, next.name); err != nil {
+		case uploaded:
+			v.memory.holds = nil // an earlier point
+			if err := v.point.settle(); err != nil {
+				return fmt.Errorf("%s: %w", next.name, err)
+			}
+			free <- struct{}{}
+			if err := v.one(ctx, s, v.point, next.name); err != nil {
 				return err
 			}
-			free <- next.in
 			since++
 		case !more && s.Readings[len(s.Readings)-1].Baseline: // the last reading may have been of the baseline already
 			return nil
@@ -232,11 +238,11 @@ func (v *series) read(ctx context.Context, s *Session) error {
 	}
 }
 
-// one measures a batch; the baseline has no name.
-func (v *series) one(ctx context.Context, s *Session, b Batch, name string) error {
-	w, err := v.meter.Reading(ctx, b, v.opt.Settle)
+// one measures the baseline, which has no name, or a point.
+func (v *series) one(ctx context.Context, s *Session, load power.Load, name string) error {
+	w, err := v.meter.Reading(ctx, load, v.opt.Settle)
 	if err == nil && math.Abs(w.Watts/v.watts-1) > settled { // also for the first reading
-		w, err = v.meter.Reading(ctx, b, v.opt.Settle)
+		w, err = v.meter.Reading(ctx, load, v.opt.Settle)
 	}
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Pr
 		return nil, fmt.Errorf("batch %s: no products and no traffic", name)
 	}
 	b := &simBatch{name: name, products: slices.Clone(products), traffic: slices.Clone(traffic), stack: max(1, o.Stack), copies: 1, place: s.nextPlace()}
-	k, err := b.draw(ctx)
+	k, err := b.pass(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +105,19 @@ func (s simulated) newBatch(ctx context.Context, name string, products []cuda.Pr
 		o.Repeat = max(1, int(simExecution/k.Seconds/float64(b.copies)))
 	}
 	b.passes = b.copies * o.Repeat
-	b.SimLoad = s.card.Load(name, k.Watts, k.Seconds*float64(b.passes))
-	b.Draw(k.Watts, k.Memory)
+	b.SimLoad = s.card.Load(name, 0, k.Seconds*float64(b.passes))
+	b.draw(k)
 	return b, nil
 }
 
-// draw is the power and time of a pass through all products and traffic.
-func (b *simBatch) draw(ctx context.Context) (power.SimKernel, error) {
+// draw sets the power, to which the addresses add their effect.
+func (b *simBatch) draw(k power.SimKernel) {
+	b.kernel = k
+	b.Draw(k.Watts*b.place, k.Memory)
+}
+
+// pass is the power and time of a pass through all products and traffic, without the effect of addresses.
+func (b *simBatch) pass(ctx context.Context) (power.SimKernel, error) {
 	var sum power.SimKernel // joules in the place of watts
 	add := func(k power.SimKernel) {
 		sum.Seconds += k.Seconds
@@ -133,7 +139,7 @@ func (b *simBatch) draw(ctx context.Context) (power.SimKernel, error) {
 		}
 		add(k)
 	}
-	sum.Watts *= b.place / sum.Seconds
+	sum.Watts /= sum.Seconds
 	sum.Memory /= sum.Seconds
 	return sum, nil
 }
@@ -160,26 +166,32 @@ type simBatch struct {
 	traffic               []cuda.Traffic
 	stack, copies, passes int
 	place                 float64 // factor of the power, by the addresses
+	kernel                power.SimKernel
 }
 
 func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return nil, ctx.Err() }
 
 // Copy takes the other batch's power, without the effect of its addresses.
 func (b *simBatch) Copy(from Batch) error {
-	b.products = slices.Clone(from.(*simBatch).products)
-	k, err := b.draw(context.Background())
-	if err == nil {
-		b.Draw(k.Watts, k.Memory)
+	f := from.unwrapped().(*simBatch)
+	for i, p := range b.products {
+		if err := p.SameForm(f.products[i].W); err != nil {
+			return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
+		}
 	}
-	return err
+	b.products = slices.Clone(f.products)
+	b.draw(f.kernel)
+	return nil
 }
+
+func (b *simBatch) unwrapped() Batch { return b }
 
 // Replace sets the power of the new operands.
 func (b *simBatch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	b.products[i].X, b.products[i].W = x, w
-	k, err := b.draw(ctx)
+	k, err := b.pass(ctx)
 	if err == nil {
-		b.Draw(k.Watts, k.Memory)
+		b.draw(k)
 	}
 	return err
 }

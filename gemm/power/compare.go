@@ -98,11 +98,15 @@ func (m *Meter) blocks(ctx context.Context, loads Loads, r *Result) (string, err
 	rng := rand.New(rand.NewPCG(m.opt.Seed, 0))
 	m.beginStage(stageMeasure)
 	begin := m.clock.Now()
+	var order []Load
 	for {
 		before := r.Seconds
+		if order = exchanged(order, loads); len(r.Blocks)%2 == 0 {
+			order = shuffled(all, rng)
+		}
 		err := m.arrange(ctx, loads, r)
 		if err == nil {
-			err = m.block(ctx, shuffled(all, rng), about, r)
+			err = m.block(ctx, order, about, r)
 		}
 		r.Seconds = m.since(begin).Seconds()
 		if err != nil {
@@ -126,6 +130,21 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 	back := slices.Clone(order)
 	slices.Reverse(back)
 	return append(order, back...)
+}
+
+// exchanged is an order in which baseline and null load have changed places. Two blocks then give both the same places and
+// the same neighbours, so that neither can bias the null comparison.
+func exchanged(order []Load, loads Loads) []Load {
+	order = slices.Clone(order)
+	for i, l := range order {
+		switch l {
+		case loads.Baseline:
+			order[i] = loads.Null
+		case loads.Null:
+			order[i] = loads.Baseline
+		}
+	}
+	return order
 }
 
 // arrange begins a block, in the next arrangement.

@@ -16,8 +16,8 @@ type batchCache struct {
 
 type cachedBatch struct {
 	measure.Batch
-	checked bool
-	found   []gemm.Deviation
+	holds string                      // the batch that it is a copy of
+	found map[string][]gemm.Deviation // by what it held
 }
 
 // NewBatch returns the batch of that name.
@@ -29,19 +29,27 @@ func (c *batchCache) NewBatch(ctx context.Context, name string, products []cuda.
 	if err != nil {
 		return nil, err
 	}
-	c.batches[name] = &cachedBatch{Batch: b}
+	c.batches[name] = &cachedBatch{b, name, map[string][]gemm.Deviation{}}
 	return c.batches[name], nil
 }
 
-// Check checks the results once.
-func (b *cachedBatch) Check(ctx context.Context) (found []gemm.Deviation, err error) {
-	if !b.checked {
-		if b.found, err = b.Batch.Check(ctx); err != nil {
-			return nil, err
-		}
-		b.checked = true
+// Copy overwrites the operands.
+func (b *cachedBatch) Copy(from measure.Batch) error {
+	b.holds = from.Name()
+	return b.Batch.Copy(from)
+}
+
+// Check checks the results of each batch that was copied here once.
+func (b *cachedBatch) Check(ctx context.Context) ([]gemm.Deviation, error) {
+	found, checked := b.found[b.holds]
+	if checked {
+		return found, nil
 	}
-	return b.found, nil
+	found, err := b.Batch.Check(ctx)
+	if err == nil {
+		b.found[b.holds] = found
+	}
+	return found, err
 }
 
 // Close keeps the batch on the card.
