@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+func readmeClaims(e *evidence) []claim {
+	model := e.llama()
+	near, balanced := e.converted(model), e.converted(model, "--recipe", "balanced")
+	uncached, balancedUncached := e.converted(model, "--workload", "decode"), e.converted(model, "--recipe", "balanced", "--workload", "decode")
+	const prefillSearch, decodeSearch = "trellis-c-0.1", "decode-full-0.1"
+	budget := fmt.Sprintf("%v %%", e.point(prefillSearch).MaxLoss)
+	e.sameBytes(balanced, e.converted(model, "--passes", "grid=4"))
+	return []claim{
+		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
+		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
+		says("perplexity was allowed to rise by {}. Energy", budget),
+		says("`grid=4` changes energy per token by {} in prefill", e.whole("prefill", "grid=4")),
+		says("with `scale=uncached`, {} in decode", e.whole("decode", "scale=uncached,grid=4")),
+		says("in prefill, and about {} in decode", saved(e.of("level-decode", "exact"), 1)),
+		says("its linear layers still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
+		shows("$ lowtoggle demo --keep d            # keeps the model in d/model\n", e.command("demo")),
+		says("output SNR of at least {} dB\n", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
+		says("Go {} is the only requirement", e.goVersion()),
+		says("`--recipe exact` | {} | not measurable | {}, with", strings.TrimSuffix(e.lost("exact", 0)[1:], " %"), e.measured("level-decode", "exact", 1)),
+		says("`--recipe near-lossless`) | {} | {}, predicted | {}, predicted † |", percent(change(e.evaluation("near-lossless").Against.Ratio), 2),
+			e.predicted(model, near, "prefill"), e.predicted(model, near, "decode")),
+		says("`--recipe balanced` | {} | {} | {} † |", e.lost("grid-4", 2), e.measured("layers-stationary", "grid-4", 1),
+			e.measured("layers-decode-stationary", "grid-4", 1)),
+		says("--max-loss 0.1%` | {} | {} | – |", e.rise(prefillSearch, 2), e.spent(prefillSearch)),
+		says("compensate` | {} | – | {} |", e.rise(decodeSearch, 2), e.spent(decodeSearch)),
+		says("also scales BF16 models: {} and {}, predicted", e.predicted(model, uncached, "decode"), e.predicted(model, balancedUncached, "decode")),
+		says("- **{} architectures**", fmt.Sprint(len(arch.Families()))),
+	}
+}
+
+// goVersion is the version that go.mod asks for.
+func (e *evidence) goVersion() string {
+	e.Helper()
+	text, err := os.ReadFile("../go.mod")
+	if err != nil {
+		e.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(text))[1]
+}

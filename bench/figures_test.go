@@ -1,0 +1,201 @@
+package bench
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// figure is a number that a reader may quote: one with a unit, a sign or decimals, or one that fills a cell of a table.
+var figure = func() *regexp.Regexp {
+	const number = `\d[\d ]*(?:\.\d+)?(?:e[-−]?\d+)?`
+	units := `%|dB\b|[mµ]?J\b|[mk]?W\b|[mµ]?s\b|h\b|min\b|minutes?\b|seconds?\b|hours?\b|[KMGT]i?B(?:/s)?\b|[MG]Hz\b|°C|points?\b|times\b|` +
+		`×(?:[ ,.;)|]|$)|nats?\b|TFLOP/s|[MB] (?:random )?weights|` + counted
+	return regexp.MustCompile(`(?m)(?:[−+±]\s?)?` + number + `\s?(?:` + units + `)|\b\d+\.\d+\b|[−+±]\s?\d[\d.]*|\d(?:\.\d+)?e[-−]\d+|` +
+		`\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty)\s(?:cards|H200s|runs)\b|\|[ *]*\d[\d .,]*[ *]*(?:\||$)`)
+}()
+
+// counted are things of which pages give the number.
+const counted = `cards\b|H200s\b|runs\b|series\b|architectures\b|models\b|kernels\b|linear layers\b`
+
+// generated maps pages to the sources of their generators. Their figures are computed but for those in the sources' texts, which
+// count as a page.
+var generated = map[string][]string{
+	"docs/cost.md":        {"bench/costpage_test.go"},
+	"docs/frontier.md":    {"bench/frontierpage_test.go"},
+	"docs/measured.md":    {"bench/measured_test.go", "bench/measurednotes_test.go"},
+	"docs/whole-model.md": {"bench/wholepage_test.go"},
+	"docs/reproduce.md":   {"bench/paper/page.go", "bench/paper/pagemeasured.go", "bench/paper/text.go"},
+}
+
+// generatedParts are the begin and end of what generators write into pages.
+var generatedParts = []struct{ page, begin, end string }{
+	{"docs/serving.md", "<!-- servers:", "<!-- end of servers -->"},
+	{"docs/power.md", "<!-- profiles:", "<!-- end of profiles -->"},
+}
+
+// given are figures that nothing computes, by the reason and the page.
+var given = []struct {
+	why   string
+	texts map[string][]string
+}{
+	{"sizes of models and machines, which their configs and records state", map[string][]string{
+		"README.md":        {"17 M weights", "3.75 B weights"},
+		"docs/results.md":  {"17 M weights", "24 GB", "2.07 GB BF16 Llama"},
+		"docs/accuracy.md": {"7.24 B weights"},
+		"docs/scaling.md":  {"3.75 B random weights"},
+	}},
+	{"what was asked for", map[string][]string{
+		"docs/results.md": {"at most 1.5", "100 MB", "at least 0.5", "under 60 s", "under 10 min", "1e-6 nats"},
+	}},
+	{"settings of an experiment, which its command or record has", map[string][]string{
+		"docs/accuracy.md": {"1e-6 nats per token", "\n| 0.1 % |", "\n| 0.5 % |", "\n| 1.2 % |", "\n| 0.1 %, `--workload"},
+		"docs/scaling.md":  {"relative to σ = 0.02", "| 0.04 | 0.08 | 0.16 | 0.32 | 0.64 | 1.28 | 2.56 |", "At σ = 0.64", "2⁻³ of σ = 0.02"},
+	}},
+}
+
+// open are the numbers of figures that neither a claim nor a reason covers yet. They may only fall.
+var open = map[string]int{
+	"docs/architecture.md": 1, "docs/components.md": 200, "bench/costpage_test.go": 6, "docs/families.md": 16, "docs/formats.md": 5,
+	"bench/frontierpage_test.go": 17, "docs/limits.md": 10, "bench/measured_test.go": 13, "bench/measurednotes_test.go": 37, "docs/measuring.md": 80,
+	"docs/own-family.md": 3, "docs/passes.md": 22, "docs/patterns.md": 4, "docs/power.md": 150, "docs/quantised-energy.md": 338, "docs/quantised-values.md": 28,
+	"docs/quantised.md": 116, "docs/serving.md": 4, "docs/sweep.md": 111, "docs/takeaways.md": 100, "bench/wholepage_test.go": 5,
+	"bench/paper/page.go": 50, "bench/paper/pagemeasured.go": 50, "bench/paper/text.go": 50,
+}
+
+// handwritten are the pages that no generator writes, and the sources of the generators.
+func handwritten(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(files) < 20 {
+		t.Fatal(files, err)
+	}
+	pages := []string{"README.md"}
+	for _, f := range files {
+		page := filepath.ToSlash(strings.TrimPrefix(f, ".."+string(filepath.Separator)))
+		if sources, ok := generated[page]; ok {
+			pages = append(pages, sources...)
+		} else {
+			pages = append(pages, page)
+		}
+	}
+	return pages
+}
+
+// uncovered returns the figures of a page, with their lines, that no claim computes and that are not given.
+func uncovered(t *testing.T, page, text string, list []claim) (left []string) {
+	shown := []byte(visible(t, page, text))
+	cover := func(from, to int) {
+		for i := from; i < to; i++ {
+			if shown[i] != '|' && shown[i] != '\n' {
+				shown[i] = ' '
+			}
+		}
+	}
+	for _, c := range list {
+		places, _ := c.in(text) // corrected reports errors
+		for _, at := range places {
+			cover(at.from, at.to)
+		}
+	}
+	for _, g := range given {
+		for _, piece := range g.texts[page] {
+			p := regexp.MustCompile(spaces.ReplaceAllString(regexp.QuoteMeta(piece), `\s+`))
+			all := p.FindAllStringIndex(text, -1)
+			if len(all) == 0 || figure.FindString(piece) == "" {
+				t.Errorf("given has %q, which the page has not", piece)
+			}
+			for _, at := range all {
+				cover(at[0], at[1])
+			}
+		}
+	}
+	for _, m := range figure.FindAllIndex(shown, -1) {
+		line := 1 + strings.Count(text[:m[0]], "\n")
+		left = append(left, strconv.Itoa(line)+": "+strings.Trim(oneLine(string(shown[m[0]:m[1]])), "| "))
+	}
+	return left
+}
+
+var (
+	fences    = regexp.MustCompile("(?ms)^```[^\n]*\n.*?^```$")
+	codeSpans = regexp.MustCompile("`[^`\n]*(?:\n[^`\n]*)?`")
+	targets   = regexp.MustCompile(`\]\([^)]*\)`)
+	nameWords = regexp.MustCompile(`\d{4}-\d\d-\d\d|[A-Za-z_][A-Za-z_-]*\d[\w.-]*|\d+(?:×\d+)+|\d+³`) // dates, names with digits, shapes
+	intervals = regexp.MustCompile(`95 %%? (?:confidence )?intervals?|\(95 %[ :)]|\b95 % (?:band|interval)`)
+)
+
+// visible returns a page of equal length whose commands, code, links, dates and generated parts are blank.
+func visible(t *testing.T, page, text string) string {
+	if strings.HasSuffix(page, ".go") {
+		return literals(t, page, text)
+	}
+	for _, p := range generatedParts {
+		if p.page != page {
+			continue
+		}
+		from := strings.Index(text, p.begin)
+		to := strings.Index(text, p.end)
+		if from < 0 || to < from {
+			t.Fatalf("%s lacks %s or %s", page, p.begin, p.end)
+		}
+		text = text[:from] + blanked(text[from:to]) + text[to:]
+	}
+	text = fences.ReplaceAllStringFunc(text, func(block string) string {
+		if !strings.Contains(block, "\n$ ") { // commands only
+			return blanked(block)
+		}
+		lines := strings.SplitAfter(block, "\n")
+		command := false
+		for i, line := range lines {
+			if command = command || strings.HasPrefix(line, "$ "); command {
+				lines[i] = blanked(line)
+			}
+			command = command && strings.HasSuffix(line, "\\\n")
+		}
+		return strings.Join(lines, "")
+	})
+	return replaceAll(text, codeSpans, targets, nameWords, intervals)
+}
+
+// replaceAll blanks what patterns match, one pattern after the other.
+func replaceAll(text string, patterns ...*regexp.Regexp) string {
+	for _, p := range patterns {
+		text = p.ReplaceAllStringFunc(text, blanked)
+	}
+	return text
+}
+
+// blanked replaces all bytes but line breaks by spaces.
+func blanked(text string) string {
+	b := []byte(text)
+	for i := range b {
+		if b[i] != '\n' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}
+
+// literals returns the source with all but its texts of several words blank.
+func literals(t *testing.T, page, source string) string {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, page, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []byte(blanked(source))
+	ast.Inspect(f, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && strings.Count(l.Value, " ") > 2 {
+			from, to := files.Position(l.Pos()).Offset, files.Position(l.End()).Offset
+			copy(out[from:to], replaceAll(source[from:to], targets, nameWords, intervals))
+		}
+		return true
+	})
+	return string(out)
+}
