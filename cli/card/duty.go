@@ -54,6 +54,7 @@ func dutyRemark(w io.Writer, r *measure.Result) {
 	if p.Auto {
 		asked = ", the largest below the power cap"
 	}
+	term.Remark(w, "limit", limits(r))
 	if p.Duty == 1 {
 		term.Remark(w, "duty", "1"+asked+": products back to back")
 		return
@@ -62,4 +63,15 @@ func dutyRemark(w io.Writer, r *measure.Result) {
 	if share := r.Baseline.IdleJoules; share > 0 {
 		term.Remark(w, "idle", fmt.Sprintf("%.0f W in the gaps: %s for every pass of the baseline, which is not included", p.IdleWatts, siJoules(share)))
 	}
+}
+
+// limits says what held down the clocks: the baseline's, and those of variants that differ.
+func limits(r *measure.Result) string {
+	text := r.Baseline.Limit.Describe()
+	for _, v := range r.Variants {
+		if v.Windows > 0 && v.Limit != r.Baseline.Limit {
+			text += fmt.Sprintf("; %s: %s", v.Name, v.Limit.Describe())
+		}
+	}
+	return text
 }

@@ -99,12 +99,20 @@ func printModelEnergy(w io.Writer, e measure.CardEnergy, unsplit string) {
 
 // printPhase prints a table of a phase at one duty, and remarks.
 func printPhase(w io.Writer, p measure.Phase) {
-	tab := term.NewTable("layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", "")
+	heads := []string{"layers", "n", "energy", "95 %", "time", "power\nbefore, after", "clock, MHz\nbefore, after", ""}
+	cells := rowCells
+	if t := p.Total; t != nil && t.Run != nil && t.Run.Pacing != nil {
+		heads = slices.Insert(heads, 7, "effective\nbefore, after")
+		cells = func(row measure.Row, name string) []string {
+			return slices.Insert(rowCells(row, name), 7, effectiveClocks(row))
+		}
+	}
+	tab := term.NewTable(heads...)
 	for _, row := range p.Layers {
-		tab.Add(rowCells(row, row.Kind)...)
+		tab.Add(cells(row, row.Kind)...)
 	}
 	if p.Total != nil {
-		tab.Add(rowCells(*p.Total, "total")...)
+		tab.Add(cells(*p.Total, "total")...)
 	}
 	tab.Print(w)
 	fmt.Fprintln(w)
@@ -176,10 +184,7 @@ func rowCells(r measure.Row, name string) []string {
 		return append(cells, "–", "–", "–", "–", "–", "")
 	}
 	before, v := r.Run.Baseline, r.Run.Variants[0]
-	clock, note := "–", ""
-	if before.SMClock != nil && v.SMClock != nil {
-		clock = fmt.Sprintf("%.0f, %.0f", *before.SMClock, *v.SMClock)
-	}
+	note := ""
 	if before.Capped != nil && *before.Capped || v.Capped != nil && *v.Capped {
 		note = "capped"
 	}
@@ -187,7 +192,22 @@ func rowCells(r measure.Row, name string) []string {
 		note += "?"
 	}
 	return append(cells, term.MeasuredChange(v.RelativeEnergy, v.Interval), term.Interval(v.Interval), term.MeasuredChange(v.RelativeTime, v.TimeInterval),
-		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), clock, note)
+		fmt.Sprintf("%.0f, %.0f W", before.Watts, v.Watts), twoClocks(before.SMClock, v.SMClock), note)
+}
+
+func twoClocks(before, after *float64) string {
+	if before == nil || after == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f, %.0f", *before, *after)
+}
+
+// effectiveClocks are those during the products.
+func effectiveClocks(r measure.Row) string {
+	if r.Run == nil {
+		return "–"
+	}
+	return twoClocks(r.Run.Baseline.EffectiveClock, r.Run.Variants[0].EffectiveClock)
 }
 
 // BenchModels prints the readings as lines of Go benchmarks.

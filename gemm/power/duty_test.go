@@ -75,16 +75,21 @@ func TestDutyFindsAPlantedDifference(t *testing.T) {
 	}
 }
 
-// A clock that stretches with power makes work slower below the cap, too. NVML's clock does not show it.
-func TestStretchedClock(t *testing.T) {
+// Below the cap, work that would exceed the card's limit for moments is slower, as much as the limit asks. NVML's clock does not
+// show it, the multiprocessors' cycles do.
+func TestBurstCap(t *testing.T) {
 	o := quiet()
-	o.Stretch = 0.1
-	r, _, _ := paced(t, o, 0.3, 900, 500, 1)
+	const cap, before, after = 800, 1100, 900
+	o.BurstCap = cap
+	r, _, _ := paced(t, o, 0.3, before, after, 1)
 	b, v := r.Baseline, r.Variants[0]
+	share := func(watts float64) float64 { return math.Pow((cap-o.Idle)/(watts-o.Idle), 1/o.ClockExponent) }
 	near(t, "reported", *b.SMClock, 2000, 1e-3)
-	near(t, "effective", *b.EffectiveClock, 2000*(1-0.1*0.81), 1e-3)
-	near(t, "effective after", *v.EffectiveClock, 2000*(1-0.1*0.41), 1e-3)
-	near(t, "time", v.RelativeTime, (1-0.1*0.81)/(1-0.1*0.41), 1e-3)
+	near(t, "effective", *b.EffectiveClock, 2000*share(before), 1e-3)
+	near(t, "effective after", *v.EffectiveClock, 2000*share(after), 1e-3)
+	near(t, "time", v.RelativeTime, share(before)/share(after), 1e-3)
+	near(t, "energy", v.RelativeEnergy, share(before)/share(after), 2e-3) // at the same power
+	near(t, "joules", b.Joules, cap*0.005/share(before), 2e-3)
 }
 
 // The largest duty below the cap keeps the mean power below it, and the next one does not.

@@ -37,6 +37,8 @@ type Summary struct {
 	EffectiveClock *float64 `json:"effective_clock_mhz,omitempty"`
 	Duty           float64  `json:"duty,omitempty"`
 	IdleJoules     float64  `json:"idle_joules,omitempty"`
+	// Limit is what held the clock down, as far as the sensors show.
+	Limit Limit `json:"limit,omitempty"`
 }
 
 // Comparison of a load with the baseline.

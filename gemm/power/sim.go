@@ -23,8 +23,9 @@ type SimOptions struct {
 	MaxClock, MinClock float64
 	// ClockExponent relates a load's power to the clock: power ∝ clock^ClockExponent. Its time is ∝ 1/clock.
 	ClockExponent float64
-	// Stretch is the share by which the clock that work runs at is below the reported clock, for each kilowatt of the work.
-	Stretch float64
+	// BurstCap is the power in watts that the card never exceeds, not even for moments at which its mean power is below the Cap.
+	// Work that would exceed it runs at a lower clock than the one that is reported. 0: there is none.
+	BurstCap float64
 	// Leakage is the additional power in W/°C above ReferenceC.
 	Leakage, ReferenceC float64
 	// Ambient is the air's temperature in °C, AmbientRise its rise in °C/s.
@@ -76,7 +77,7 @@ type SimOptions struct {
 // facts of no GPU, and no measurement or prediction for one uses them.
 func DefaultSim() SimOptions {
 	return SimOptions{
-		Idle: 90, Cap: 700, CapMin: 200, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
+		Idle: 90, Cap: 700, CapMin: 200, BurstCap: 900, Overshoot: 0.06, SwingPeriod: 1100 * time.Millisecond, SwingDecay: 1500 * time.Millisecond,
 		MaxClock: 2000, MinClock: 300, ClockExponent: 2.5,
 		Leakage: 1.3, ReferenceC: 55, Ambient: 28, ThermalResistance: 0.05, ThermalTime: 12,
 		Rise: 10 * time.Millisecond, Tick: 100 * time.Millisecond, TickJitter: time.Millisecond,
@@ -280,8 +281,12 @@ func (s *Sim) settle() {
 		return
 	}
 	demand := (work.Watts - s.opt.Idle) * s.powerFactor
+	atMoments := 1.0
+	if most := s.opt.BurstCap; most > 0 {
+		atMoments = math.Pow(max(0, most-still)/demand, 1/s.opt.ClockExponent)
+	}
 	if work.slot > 0 {
-		if most := s.pacedShare(work, still, demand); most < share {
+		if most := s.pacedShare(work, still, demand); most < min(share, atMoments) {
 			share = max(s.opt.MinClock/s.opt.MaxClock, most)
 			s.reasons |= SoftwarePowerCap
 		}
@@ -300,13 +305,12 @@ func (s *Sim) settle() {
 	if s.now < s.dipUntil {
 		share *= s.opt.DipClock
 	}
-	watts := demand * math.Pow(share, s.opt.ClockExponent)
-	stretch := 1 - s.opt.Stretch*watts/1000
-	s.target = still + watts*stretch
-	s.memory = simMemoryIdle + work.Memory*share
 	s.clock = share * s.opt.MaxClock
-	s.effective = s.clock * stretch
-	s.rate = share * stretch / (work.Seconds * s.timeFactor)
+	share = min(share, atMoments)
+	s.target = still + demand*math.Pow(share, s.opt.ClockExponent)
+	s.memory = simMemoryIdle + work.Memory*share
+	s.effective = share * s.opt.MaxClock
+	s.rate = share / (work.Seconds * s.timeFactor)
 }
 
 // swing is the share by which power exceeds the cap now.

@@ -98,6 +98,7 @@ func (r *Result) summary(load string) Summary {
 		yes := *share >= 0.5
 		s.Capped = &yes
 	}
+	s.Limit = s.limit(&r.Card)
 	return s
 }
 

@@ -1,0 +1,47 @@
+package power
+
+// Limit is what holds a load's clock down.
+type Limit string
+
+const (
+	// AveragePower is the card's power limit, kept on average.
+	AveragePower Limit = "average_power"
+	// PeakPower is the driver's power cap while the card's mean power is below its limit: power at moments.
+	PeakPower Limit = "peak_power"
+	// StretchedClock is a lower clock during the work than the driver reports, without its power cap.
+	StretchedClock Limit = "stretched_clock"
+	// ReportedClock is a reported clock below the highest, for no reason that the driver gives.
+	ReportedClock Limit = "reported_clock"
+)
+
+// limit is empty if the load ran at the highest clock, or if a sensor that would tell is missing.
+func (s *Summary) limit(card *Info) Limit {
+	const nearLimit, nearClock = 0.97, 0.99
+	switch {
+	case s.Capped == nil || card.PowerLimit == nil || s.SMClock == nil:
+	case *s.Capped && s.Watts >= nearLimit**card.PowerLimit:
+		return AveragePower
+	case *s.Capped:
+		return PeakPower
+	case s.EffectiveClock != nil && *s.EffectiveClock < nearClock**s.SMClock:
+		return StretchedClock
+	case card.MaxSMClock != nil && *s.SMClock < nearClock**card.MaxSMClock:
+		return ReportedClock
+	}
+	return ""
+}
+
+// Describe says in words what the limit is.
+func (l Limit) Describe() string {
+	switch l {
+	case AveragePower:
+		return "average power, at the card's limit"
+	case PeakPower:
+		return "power at moments: the driver caps power, though its mean is below the limit"
+	case StretchedClock:
+		return "the clock during the work is below the reported one, and the driver names no power cap"
+	case ReportedClock:
+		return "the reported clock is below the highest, and the driver gives no reason"
+	}
+	return "none: the clock is the highest"
+}
