@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -30,7 +31,20 @@ func costPage(t *testing.T) []byte {
 	for i := range c.Series {
 		points += len(c.Series[i].Points)
 	}
-	cards := cardsOf(t, recorded+"probes/*.json", recorded+"reproduce/*.json")
+	cards := map[string]bool{} // of the readings that the fit has
+	for _, folder := range []string{"probes", "reproduce"} {
+		all, err := experiment.LoadFolder(recorded + folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			for _, session := range s.Sessions {
+				if day, _, _ := strings.Cut(session.Date, "T"); day <= c.Date {
+					cards[session.Card.UUID] = true
+				}
+			}
+		}
+	}
 	fmt.Fprintf(&b, costIntroduction, c.Facts.Power.Static.Usual, c.Facts.Power.ClockExponent.Usual, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(cards))
 	b.WriteString("\n## Accuracy on families that the fit has not seen\n")
 	b.WriteString(costJudged)

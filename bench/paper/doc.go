@@ -4,7 +4,8 @@
 //
 // [Job] lists the points that bench/experiment measures in one of the [Setups]. [Results] reads the measurements,
 // [Assess] compares the takeaways with them, [Align] computes the bit alignment of Figure 8, [Figures] draws the
-// figures and [Page] writes the page. docs/reproduce.md is the page of bench/results/h200/reproduce:
+// figures and [Page] writes the page. docs/reproduce.md is the page of bench/results/h200/reproduce, and
+// docs/takeaways.md its summary:
 //
 //	go test ./bench/paper -run Page -update
 //
