@@ -168,7 +168,12 @@ func (e *evidence) lowestSNR(model, out string) string {
 // of returns a variant of a recorded comparison, by its name without path and colon. The null comparison is "copy".
 func (e *evidence) of(file, variant string) power.Comparison {
 	e.Helper()
-	r := recordedRun(e.T, file)
+	return comparisonOf(e.T, file, variant)
+}
+
+func comparisonOf(t *testing.T, file, variant string) power.Comparison {
+	t.Helper()
+	r := recordedRun(t, file)
 	if variant == "copy" {
 		return r.Null
 	}
@@ -177,7 +182,7 @@ func (e *evidence) of(file, variant string) power.Comparison {
 			return v
 		}
 	}
-	e.Fatalf("%s has no %s", file, variant)
+	t.Fatalf("%s has no %s", file, variant)
 	return power.Comparison{}
 }
 

@@ -69,19 +69,10 @@ func (f *frontier) plot() []byte {
 		other.Hollow = true
 		entry(chart.Entry{Name: "hollow: other runs", Style: other, Scattered: true})
 	}
-	targets := chart.Line{Style: chart.Style{Colour: 6, Marker: 5}, Scattered: true}
-	for _, goal := range frontierTargets {
-		if goal.workload == stationary {
-			targets.X, targets.Y = append(targets.X, goal.rise), append(targets.Y, goal.target)
-			targets.Titles = append(targets.Titles, "target")
-		}
-	}
-	panel.Lines = append(panel.Lines, targets)
-	entry(chart.Entry{Name: "target", Style: targets.Style, Scattered: true})
 	return chart.Chart{Title: "Energy, measured, over the rise of perplexity", Panels: []chart.Panel{panel}, Legend: legend}.SVG()
 }
 
-// TestFrontierPlot checks that the plot is well-formed and has every reading of prefill and every target once.
+// TestFrontierPlot checks that the plot is well-formed and has every reading of prefill once.
 func TestFrontierPlot(t *testing.T) {
 	files := inventedFrontier()
 	files["frontier-stationary-3.json"] = files["frontier-stationary-2.json"] // the points of grid
@@ -111,7 +102,7 @@ func TestFrontierPlot(t *testing.T) {
 			inTitle = false
 		}
 	}
-	want := map[string]int{"target": 3, "Energy": 1}
+	want := map[string]int{"Energy": 1}
 	for _, p := range f.points {
 		if p.Workload != decode {
 			want[p.Name] = 1
