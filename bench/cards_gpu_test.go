@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,29 +26,45 @@ import (
 var (
 	cardsOut  = flag.String("cards", "", "measure the plans of docs/cards.md on this card, and write a record to this folder")
 	cardsSim  = flag.Bool("cards-simulated", false, "run on a simulated card: the figures mean nothing")
-	cardsTime = flag.Duration("cards-time", time.Second, "time of each condition; the first block of each always runs to its end")
+	cardsTime = flag.Duration("cards-time", time.Second, "time of each phase and duty; the first block of each always runs to its end")
 )
 
 // cardRecord is what one run of TestGPUCards measured on a card.
 type cardRecord struct {
-	Card       string          `json:"card_id"`
-	Date       string          `json:"date"`
-	Command    string          `json:"command"`
-	Conditions []cardCondition `json:"conditions"`
+	Card    string      `json:"card_id"`
+	Date    string      `json:"date"`
+	Command string      `json:"command"`
+	Phases  []cardPhase `json:"phases"`
 }
 
-// cardCondition is a condition, with every plan measured in it.
-type cardCondition struct {
-	Name   string          `json:"condition"`
+// cardPhase is a phase, with every plan measured in it.
+type cardPhase struct {
+	Name   string          `json:"phase"`
 	Tokens int             `json:"tokens"`
 	Run    *measure.Result `json:"run"`
+	duties []float64
+}
+
+// runs are the phase's comparisons, back to back and in bursts, with their names on the page.
+func (p cardPhase) runs() iter.Seq2[string, *measure.Result] {
+	return func(yield func(string, *measure.Result) bool) {
+		if !yield(p.Name, p.Run) {
+			return
+		}
+		for _, run := range p.Run.AtDuty {
+			if !yield(p.Name+" below the cap", run) {
+				return
+			}
+		}
+	}
 }
 
 // cardSide is the number of outputs and of inputs of the measured layer, and of tokens in prefill.
 const cardSide = 8192
 
-// cardConditions are the conditions of a record, without what was measured.
-var cardConditions = []cardCondition{{Name: "prefill", Tokens: cardSide}, {Name: "decode", Tokens: cost.DecodeTokens}}
+// cardPhases are the phases of a record. Prefill is measured at the power cap, back to back, and below it, in bursts. Decode is below
+// the cap without gaps.
+var cardPhases = []cardPhase{{Name: "prefill", Tokens: cardSide, duties: []float64{1, 0.4}}, {Name: "decode", Tokens: cost.DecodeTokens}}
 
 // cardPasses are the plans that are measured. Zeros are measured, too.
 var cardPasses = []string{"round=4", "grid=16", "grid=4", "grid=2", "trellis=0.19"}
@@ -96,7 +114,7 @@ func TestGPUCards(t *testing.T) {
 	r := cardRecord{Card: m.Card().Info().ID(), Date: now.Format(time.RFC3339), Command: strings.Join(os.Args, " ")}
 	names, layers := cardWeights(t)
 	var selfTest *power.SelfTest
-	for _, c := range cardConditions {
+	for _, c := range cardPhases {
 		x, err := pattern.MustParse("normal(0,1)").Generate(t.Context(), pattern.Spec{DType: weights.BF16, Rows: c.Tokens, Cols: cardSide, Seed: 1}, 0)
 		testmodel.OK(t, err)
 		var all []measure.Candidate
@@ -106,7 +124,7 @@ func TestGPUCards(t *testing.T) {
 				X: gemm.Matrix{DType: weights.BF16, Rows: c.Tokens, Cols: cardSide, Data: x}, W: w,
 			}}})
 		}
-		o := measure.Options{Cold: c.Tokens == cost.DecodeTokens, Meter: power.Options{
+		o := measure.Options{Cold: c.Tokens == cost.DecodeTokens, Duties: c.duties, Meter: power.Options{
 			Time: *cardsTime, WarmUp: 4 * time.Second, Window: 500 * time.Millisecond, SelfTest: selfTest, Seed: uint64(now.Unix()), Date: now, Command: r.Command,
 		}}
 		c.Run, err = measure.Compare(t.Context(), m, all[0], all[1:], o)
@@ -116,14 +134,16 @@ func TestGPUCards(t *testing.T) {
 		if c.Run == nil {
 			continue
 		}
-		t.Logf("%s, %s: %.0f W, null %.4f, %v", r.Card, c.Name, c.Run.Baseline.Watts, c.Run.Null.RelativeEnergy, c.Run.Invalid)
-		for _, v := range c.Run.Variants {
-			t.Logf("  %-12s energy %.4f, time %.4f, %.0f W", v.Name, v.RelativeEnergy, v.RelativeTime, v.Watts)
+		for name, run := range c.runs() {
+			t.Logf("%s, %s: %.0f W, null %.4f, %v", r.Card, name, run.Baseline.Watts, run.Null.RelativeEnergy, run.Invalid)
+			for _, v := range run.Variants {
+				t.Logf("  %-12s energy %.4f, time %.4f, %.0f W", v.Name, v.RelativeEnergy, v.RelativeTime, v.Watts)
+			}
 		}
 		selfTest = c.Run.SelfTest
-		r.Conditions = append(r.Conditions, c)
+		r.Phases = append(r.Phases, c)
 	}
 	data, err := json.Marshal(r)
 	testmodel.OK(t, err)
-	testmodel.OK(t, os.WriteFile(filepath.Join(*cardsOut, r.Card+now.Format("-2006-01-02-1504")+".json"), data, 0o666))
+	testmodel.OK(t, os.WriteFile(filepath.Join(*cardsOut, cmp.Or(r.Card, "unknown")+now.Format("-2006-01-02-1504")+".json"), data, 0o666))
 }

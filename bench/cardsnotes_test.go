@@ -1,0 +1,61 @@
+package bench
+
+// These texts stand between the tables of docs/cards.md.
+const (
+	cardsIntroduction = `# How savings differ from card to card
+
+Generated from [bench/results/h200](../bench/results/h200) by ` + "`go test ./bench -run CardsPage -update`" + `. All %d cards are
+NVIDIA H200s with the same driver and power limit. An id such as H200-04df names a card: four hex digits of a hash of
+its UUID (` + "`power.Info.ID`" + `). Reports and JSON documents have it, too.
+
+The same weights save different shares of energy on different cards of one kind. The interval of a single run does
+not contain this difference. In the older records below, the standard deviation between cards is
+
+- %.0f %% of a plan's saving in prefill (%d cards),
+- %.0f %% of a plan's saving in decode (%d cards),
+- %.0f %% of the saving of all-zero weights (%d cards).
+
+So where a page gives a figure of one card, the figure of another card may differ by ± %.0f %% of it in prefill and
+± %.0f %% in decode (two standard deviations of a difference). Pages that compare plans compare them within
+one run, on one card.
+
+In decode, which is below the power cap, the joules that a plan saves differ by %.0f %% alone. What differs is the rest of a card's
+energy, which the saving is a share of. In prefill, at the cap, the joules differ by %.0f %%, as much as the shares.
+
+![Energy saved by the same plan on several cards](cards.svg)
+
+**Energy** is relative to the same product with its original weights. **Mean of all cards** is where the mean of the kind lies,
+and **a new card** is where the saving of a further card lies (` + "`stats.Combine`" + `: Paule and Mandel's method for the
+differences between cards, Hartung and Knapp's interval, and Student's prediction interval). **Between cards** is the standard
+deviation in percentage points, without the error of the runs. Two cards have no intervals, because one difference says
+little about a deviation.
+`
+	cardsMissing = `No card has been measured yet. What will be measured: six plans on an 8192×8192 layer of normal weights, with 8192 tokens back to
+back (at the power cap) and in bursts below the cap, and with 16 tokens. The table needs five cards, on different days.
+
+`
+	cardsMeasured = `An 8192×8192 layer of normal weights in BF16, x normal(0,1), stationary. *Prefill* has 8192 tokens, back to back (*steady*, at the power
+cap) or in bursts with gaps (*below the cap*); *decode* has 16 tokens and reads the weights from memory, which draws less than the cap.
+All plans have the same address in memory. Each record is one run of about a minute.
+`
+	cardsCommand = `On a further card, this adds a record, and the next ` + "`-update`" + ` counts it:
+
+` + "```" + `
+go test ./bench -run GPUCards -cards $PWD/bench/results/h200/cards
+` + "```" + `
+`
+	cardsOlder = `
+These runs were made for other pages, mostly with one card for a plan. They are the same experiment apart from the card, the day, the
+addresses in memory and, for some, the build of lowtoggle. All of this is in the difference between cards. Each run's error is the
+root mean square of its comparisons' errors.
+`
+	cardsNotes = `
+- *Own inputs* are activations of the model on calibration tokens; *random inputs* are normal(0,1). A search for 0.1 or 0.5 %% of perplexity
+  made the plans without a number.
+- The cards of ` + "`round=4`" + ` with random inputs ran at the same time in one host.
+- The meter calls frontier-stationary-1, order-stationary-1 and order-stationary-2 invalid, because their copies read −0.2 to −0.3 %%. They
+  are included: leaving out runs by their copies would select them, and an error of 0.3 points is small beside these differences.
+- Whole models exchange their memory between blocks, so addresses are no part of their differences. In decode with ` + "`grid=4`" + `,
+  %s.
+`
+)

@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/internal/chart"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
+)
+
+// TestCardsPage checks that docs/cards.md and its figure agree with the records.
+func TestCardsPage(t *testing.T) {
+	older, table := olderCardProducts(t), cardTable(t, recorded+"cards")
+	goldenfile.Same(t, "../docs/cards.svg", cardsPlot(append(slices.Clone(table), older...)))
+	goldenfile.Same(t, "../docs/cards.md", cardsPage(t, older, table))
+}
+
+// cardTable reads the records of TestGPUCards in a folder: every plan in every phase, on all cards.
+func cardTable(t *testing.T, folder string) (all []cardProduct) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		var r cardRecord
+		read(t, path, &r)
+		if r.Card == "" {
+			t.Errorf("%s is not from a card", path)
+		}
+		for _, p := range r.Phases {
+			for phase, run := range p.runs() {
+				for _, v := range run.Variants {
+					i := slices.IndexFunc(all, func(p cardProduct) bool { return p.phase == phase && p.plan == v.Name })
+					if i < 0 {
+						i = len(all)
+						all = append(all, cardProduct{product: tableProduct, phase: phase, plan: v.Name})
+					}
+					all[i].readings = append(all[i].readings, comparison{run: run.Result}.readings(filepath.Base(path), v.Name)...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+const tableProduct = "one layer of 8192×8192"
+
+// effects are the random effects of a plan's change of energy, in per cent.
+func (p cardProduct) effects() (effects stats.RandomEffects, cards []cardReading) {
+	cards = byCard(p.readings)
+	var members []stats.Estimate
+	for _, c := range cards {
+		members = append(members, c.change)
+	}
+	return stats.Combine(members), cards
+}
+
+// savedShare and savedJoules are savings of a card.
+func savedShare(c cardReading) float64  { return -c.change.Value }
+func savedJoules(c cardReading) float64 { return -c.change.Value * c.joules }
+
+// shareBetween is the standard deviation between cards of a saving, as a share of the saving, common to some plans.
+func shareBetween(plans []cardProduct, saving func(cardReading) float64) (share float64, cards int) {
+	var groups [][]stats.Estimate
+	seen := map[string]bool{}
+	for _, p := range plans {
+		var group []stats.Estimate
+		for _, c := range byCard(p.readings) {
+			group = append(group, stats.Estimate{Value: math.Log(saving(c)), Error: c.change.Error / -c.change.Value})
+			seen[c.card] = true
+		}
+		groups = append(groups, group)
+	}
+	return stats.Between(groups...), len(seen)
+}
+
+// row is a plan's row of a table. Two cards have no intervals: Student's with one degree of freedom say nothing.
+func (p cardProduct) row() string {
+	e, cards := p.effects()
+	least := slices.MinFunc(cards, func(a, b cardReading) int { return cmp.Compare(b.change.Value, a.change.Value) })
+	most := slices.MinFunc(cards, func(a, b cardReading) int { return cmp.Compare(a.change.Value, b.change.Value) })
+	mean, next := "–", "–"
+	if len(cards) > 2 {
+		mean, next = ends(e.Interval), ends(e.Next)
+	}
+	plan := p.plan
+	if plan != "zeros" && !strings.Contains(plan, " ") {
+		plan = "`" + plan + "`"
+	}
+	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %.2f | %s (%s), %s (%s) |\n", p.product, plan, len(cards), percent(e.Mean, 1), mean, next, e.Between,
+		signed(least.change.Value, 2), least.card, signed(most.change.Value, 2), most.card)
+}
+
+func ends(v []float64) string { return signed(v[0], 1) + " … " + signed(v[1], 1) }
+
+const cardsHead = "| product | plan | cards | energy | 95 %: mean of all cards | 95 %: a new card | between cards | least, most |\n|---|---|---|---|---|---|---|---|\n"
+
+func cardsPage(t *testing.T, older, table []cardProduct) []byte {
+	var b bytes.Buffer
+	cards, unknown := measuredCards(t)
+	isZeros := func(p cardProduct) bool { return p.plan == "zeros" }
+	plans := slices.DeleteFunc(slices.Clone(older), isZeros)
+	of := func(phase string) []cardProduct {
+		return slices.DeleteFunc(slices.Clone(plans), func(p cardProduct) bool { return p.phase != phase })
+	}
+	prefill, onPrefill := shareBetween(of("prefill"), savedShare)
+	decode, onDecode := shareBetween(of("decode"), savedShare)
+	joules, _ := shareBetween(of("decode"), savedJoules)
+	prefillJoules, _ := shareBetween(of("prefill"), savedJoules)
+	if joules > 0.7*decode || prefillJoules < 0.9*prefill {
+		t.Errorf("between cards, savings in joules differ by %.3f in decode and %.3f in prefill, shares by %.3f and %.3f: the text says something else", joules, prefillJoules, decode, prefill)
+	}
+	zeros, onZeros := shareBetween(slices.DeleteFunc(slices.Clone(older), func(p cardProduct) bool { return !isZeros(p) }), savedShare)
+	two := 2 * math.Sqrt2
+	fmt.Fprintf(&b, cardsIntroduction, len(cards), 100*prefill, onPrefill, 100*decode, onDecode, 100*zeros, onZeros, 100*two*prefill, 100*two*decode, 100*joules, 100*prefillJoules)
+	b.WriteString("\n## Six plans on one layer\n\n")
+	if len(table) == 0 {
+		b.WriteString(cardsMissing)
+	} else {
+		b.WriteString(cardsMeasured)
+		cardsTable(&b, table)
+	}
+	b.WriteString(cardsCommand)
+	b.WriteString("\n## Older records of the same plan on several cards\n")
+	b.WriteString(cardsOlder)
+	cardsTable(&b, older)
+	fmt.Fprintf(&b, cardsNotes, wholeModelWatts(older))
+	b.WriteString("\n## Which card made which record\n\nFiles of [bench/results/h200](../bench/results/h200), by the date of each card's first record:\n\n| card | first record | files |\n|---|---|---|\n")
+	for _, c := range cards {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.id, strings.Replace(strings.TrimSuffix(c.first, "Z"), "T", " ", 1), strings.Join(c.files, ", "))
+	}
+	fmt.Fprintf(&b, "\nThese files do not say which card they are from: %s. Nor do the text files.\n", strings.Join(unknown, ", "))
+	return b.Bytes()
+}
+
+// wholeModelWatts lists the cards that measured the whole model in decode, by their power there.
+func wholeModelWatts(older []cardProduct) string {
+	i := slices.IndexFunc(older, func(p cardProduct) bool { return p.product == wholeModel && p.phase == "decode" })
+	cards := byCard(older[i].readings)
+	slices.SortFunc(cards, func(a, b cardReading) int { return cmp.Compare(a.watts, b.watts) })
+	var parts []string
+	for _, c := range cards {
+		parts = append(parts, fmt.Sprintf("%s draws %.0f W there and saves %.1f %%", c.card, c.watts, -c.change.Value))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// cardsTable writes a table for each phase.
+func cardsTable(b *bytes.Buffer, all []cardProduct) {
+	for i, p := range all {
+		if i == 0 || p.phase != all[i-1].phase {
+			fmt.Fprintf(b, "\n%s:\n\n%s", strings.ToUpper(p.phase[:1])+p.phase[1:], cardsHead)
+		}
+		b.WriteString(p.row())
+	}
+}
+
+// cardsPlot draws the savings of all plans but zeros, card by card: a panel for each product and phase.
+func cardsPlot(all []cardProduct) []byte {
+	var panels []chart.Panel
+	for _, p := range all {
+		if p.plan == "zeros" {
+			continue
+		}
+		title := strings.ReplaceAll(p.product, "`", "") + ": " + p.phase
+		i := slices.IndexFunc(panels, func(own chart.Panel) bool { return own.Title == title })
+		if i < 0 {
+			i = len(panels)
+			panels = append(panels, chart.Panel{Title: title, X: chart.Axis{Label: "energy saved in %"}, PartNames: []string{"energy saved"}})
+		}
+		plan, _, _ := strings.Cut(p.plan, " ")
+		for _, c := range byCard(p.readings) {
+			panels[i].Bars = append(panels[i].Bars, chart.Bar{Name: plan + ", " + c.card, Parts: []float64{-c.change.Value}})
+		}
+	}
+	return chart.Chart{Title: "Energy saved by the same plan on several cards", Panels: panels, Columns: 2}.SVG()
+}
