@@ -50,11 +50,11 @@ addresses in memory and, for some, the build of lowtoggle. All of this is in the
 root mean square of its comparisons' errors.
 `
 	cardsNotes = `
-- *Own inputs* are activations of the model on calibration tokens; *random inputs* are normal(0,1). A search for 0.1 or 0.5 %% of perplexity
-  made the plans without a number.
+- *Own inputs* are activations of the model on calibration tokens; *random inputs* are normal(0,1). A search for a given rise
+  of perplexity made the plans without a number.
 - The cards of ` + "`round=4`" + ` with random inputs ran at the same time in one host.
-- The meter calls frontier-stationary-1, order-stationary-1 and order-stationary-2 invalid, because their copies read −0.2 to −0.3 %%. They
-  are included: leaving out runs by their copies would select them, and an error of 0.3 points is small beside these differences.
+- The meter calls frontier-stationary-1, order-stationary-1 and order-stationary-2 invalid, because their copies read %s to %s. They
+  are included: leaving out runs by their copies would select them, and such errors are small beside these differences.
 - Whole models exchange their memory between blocks, so addresses are no part of their differences. In decode with ` + "`grid=4`" + `,
   %s.
 `

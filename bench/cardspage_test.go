@@ -101,7 +101,7 @@ func (p cardProduct) row() string {
 
 func ends(v []float64) string { return signed(v[0], 1) + " … " + signed(v[1], 1) }
 
-const cardsHead = "| product | plan | cards | energy | 95 %: mean of all cards | 95 %: a new card | between cards | least, most |\n|---|---|---|---|---|---|---|---|\n"
+const cardsHead = "| product | plan | cards | energy | mean of all cards (95 % interval) | a new card (95 % interval) | between cards | least, most |\n|---|---|---|---|---|---|---|---|\n"
 
 func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	var b bytes.Buffer
@@ -132,7 +132,15 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	b.WriteString("\n## Older records of the same plan on several cards\n")
 	b.WriteString(cardsOlder)
 	cardsTable(&b, older)
-	fmt.Fprintf(&b, cardsNotes, wholeModelWatts(older))
+	var copies []float64
+	for _, file := range []string{"frontier-stationary-1", "order-stationary-1", "order-stationary-2"} {
+		run := recordedRun(t, file)
+		if run.Valid {
+			t.Errorf("%s is valid, and the text says that it is not", file)
+		}
+		copies = append(copies, change(run.Null.RelativeEnergy))
+	}
+	fmt.Fprintf(&b, cardsNotes, percent(slices.Max(copies), 2), percent(slices.Min(copies), 2), wholeModelWatts(older))
 	b.WriteString("\n## Which card made which record\n\nFiles of [bench/results/h200](../bench/results/h200), by the date of each card's first record:\n\n| card | first record | files |\n|---|---|---|\n")
 	for _, c := range cards {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.id, strings.Replace(strings.TrimSuffix(c.first, "Z"), "T", " ", 1), strings.Join(c.files, ", "))
