@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +23,6 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/model"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 )
-
-// Version is the program's version, recorded in plans and manifests.
-const Version = "0.1.0"
 
 // Main runs the program with the given arguments (the first is its name) and returns the exit
 // status. SIGINT and SIGTERM end the work within a second, except that what was measured is still written. A second
@@ -116,6 +114,13 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 	a.Commands = []*cli.Command{model.Demo, model.Inspect, model.Plan, model.Convert, model.Verify, model.Eval,
 		card.Predict, card.Measure, card.Profile, card.Sweep, card.SweepGuard, card.Calibrate, card.Reproduce,
 		model.Synth, model.Passes, model.Families, completionCommand}
+	cli.VersionPrinter = func(c *cli.Context) {
+		text := c.App.Version
+		if info, ok := debug.ReadBuildInfo(); ok {
+			text = described(info)
+		}
+		fmt.Fprintf(c.App.Writer, "%s version %s\n", c.App.Name, text)
+	}
 	a.HideHelpCommand = true
 	a.EnableBashCompletion = true
 	a.DisableSliceFlagSeparator = true // values such as normal(0,1) hold commas
