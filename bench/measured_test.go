@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,52 +131,33 @@ func readings(t *testing.T, file string) map[string]reading {
 	return all
 }
 
-// firstRow has the early readings of the same tables, from before the meter had intervals, each good to about ±1 %.
-type firstRow struct {
-	name, text                      string
-	stationary, streaming, decoding float64 // 0: none
-}
-
 var patternRows = []struct {
-	firstRow
-	pattern string // of the weights, in the present language of patterns
+	name, text string
+	pattern    string // of the weights, in the present language of patterns
 }{
-	{firstRow{"zeros", "all zeros", 0.66, 0.60, 0}, "zeros"},
-	{firstRow{"constant", "one constant", 0.93, 0.69, 0}, "const(0.02)"},
-	{firstRow{"rows-identical", "all rows identical", 0.97, 0.72, 0}, "normal(0,0.02) | cycle(rows=1)"},
-	{firstRow{"rows-in-runs-of-4", "rows in runs of 4 identical", 0.99, 0.83, 0}, "normal(0,0.02) | repeat(rows=4)"},
-	{firstRow{"low-4-zeroed", "4 low mantissa bits zeroed", 0.96, 0.95, 0}, "normal(0,0.02) | zero(low=4)"},
-	{firstRow{"low-7-zeroed", "all 7 mantissa bits zeroed", 0.94, 0.92, 0}, "normal(0,0.02) | zero(low=7)"},
-	{firstRow{"half-zeroed", "random half zeroed", 0.94, 0.97, 0}, "normal(0,0.02) | sparse(50%)"},
-	{firstRow{"half-zeroed-64x64", "half zeroed in 64×64 blocks", 0.92, 0.91, 0}, "normal(0,0.02) | sparse(50%, block=64x64)"},
-	{firstRow{"levels-4", "multiples of a power of two, about ±4 levels", 0.91, 0.92, 0}, "normal(0,0.02) | quantize(2^-6)"},
-	{firstRow{"shifted-8-sigma", "mean shifted by 8σ", 0.97, 0.92, 0}, "normal(0,0.02) | shift(0.16)"},
-	{firstRow{"one-magnitude", "random sign, one magnitude", 0.96, 0.88, 0}, "const(0.02) | signs(random)"},
-	{firstRow{"absolute", "absolute values", 0.99, 0.99, 0}, "normal(0,0.02) | abs"},
+	{"zeros", "all zeros", "zeros"},
+	{"constant", "one constant", "const(0.02)"},
+	{"rows-identical", "all rows identical", "normal(0,0.02) | cycle(rows=1)"},
+	{"rows-in-runs-of-4", "rows in runs of 4 identical", "normal(0,0.02) | repeat(rows=4)"},
+	{"low-4-zeroed", "4 low mantissa bits zeroed", "normal(0,0.02) | zero(low=4)"},
+	{"low-7-zeroed", "all 7 mantissa bits zeroed", "normal(0,0.02) | zero(low=7)"},
+	{"half-zeroed", "random half zeroed", "normal(0,0.02) | sparse(50%)"},
+	{"half-zeroed-64x64", "half zeroed in 64×64 blocks", "normal(0,0.02) | sparse(50%, block=64x64)"},
+	{"levels-4", "multiples of a power of two, about ±4 levels", "normal(0,0.02) | quantize(2^-6)"},
+	{"shifted-8-sigma", "mean shifted by 8σ", "normal(0,0.02) | shift(0.16)"},
+	{"one-magnitude", "random sign, one magnitude", "const(0.02) | signs(random)"},
+	{"absolute", "absolute values", "normal(0,0.02) | abs"},
 }
 
-var layerRows = []firstRow{
-	{"round-4", "4 bits rounded away (`round=4`)", 0.944, 0.966, 0.952},
-	{"round-5", "5 bits rounded away (`round=5`)", 0.948, 0.951, 0},
-	{"grid-16", "per-row grid, step σ/16 (`grid=16`)", 0.964, 0.959, 0},
-	{"grid-8", "… σ/8 (`grid=8`)", 0.944, 0.952, 0},
-	{"grid-4", "… σ/4 (`grid=4`)", 0.929, 0.939, 0.942},
-	{"sparsify-0.5", "half pruned (`sparsify=0.5`)", 0.971, 0.965, 0},
-	{"reorder", "reordered (`reorder`)", 1.000, 0.997, 0},
-	{"zeros", "all zeros", 0.655, 0.680, 0.855},
-}
-
-// cells returns the cells of a reading and of the early one, bold where they differ by more than the interval and the
-// early reading's per cent.
-func cells(r reading, first float64) string {
-	was := "–"
-	if first > 0 {
-		was = fmt.Sprint(first)
-		if math.Abs(r.ratio-first) > 0.01+(r.interval[1]-r.interval[0])/2 {
-			was = "**" + was + "**"
-		}
-	}
-	return fmt.Sprintf(" %v | %s |", r, was)
+var layerRows = []struct{ name, text string }{
+	{"round-4", "4 bits rounded away (`round=4`)"},
+	{"round-5", "5 bits rounded away (`round=5`)"},
+	{"grid-16", "per-row grid, step σ/16 (`grid=16`)"},
+	{"grid-8", "… σ/8 (`grid=8`)"},
+	{"grid-4", "… σ/4 (`grid=4`)"},
+	{"sparsify-0.5", "half pruned (`sparsify=0.5`)"},
+	{"reorder", "reordered (`reorder`)"},
+	{"zeros", "all zeros"},
 }
 
 func measuredPage(t *testing.T) []byte {
@@ -203,7 +183,7 @@ untouched weights, with a 95 %% interval. %s, driver %s, CUDA %s, at its default
 	nullRow(null20, "null-20s", "20 s: ±0.5 %")
 	one, two := readings(t, "pair-1"), readings(t, "pair-2")
 	for _, name := range []string{"const(0.02)", "zeros"} {
-		print("| %s on two freshly started machines (two cards) | %v and %v | pair-1, pair-2 |\n", name, one[name], two[name])
+		print("| %s on two freshly started machines (%d cards) | %v and %v | pair-1, pair-2 |\n", name, len(cardsOf(t, recorded+"pair-*.json")), one[name], two[name])
 	}
 	files := map[string][2]string{"bf16": {"null-60s", "pytorch-2"}, "fp8": {"fp8", "pytorch-3"}}
 	for _, c := range []struct {
@@ -227,16 +207,15 @@ untouched weights, with a 95 %% interval. %s, driver %s, CUDA %s, at its default
 Weights of 8192×8192 in BF16, x normal(0,1), M = 8192. *Stationary* and *streaming* are the two operand slots of the
 GEMM. The streaming operand passes through the multipliers row by row. The weights were
 made by an older program. Column w gives the equivalent [pattern](patterns.md), which draws other random numbers.
-*E* is relative energy. *Early* is a reading from before the meter had intervals, with an error of about 0.01. It is bold
-where it differs from E by more than 0.01 plus the half width of the interval.
+*E* is relative energy.
 
-| weights | w | E stationary | early | E streaming | early |
-|---|---|---|---|---|---|
+| weights | w | E stationary | E streaming |
+|---|---|---|---|
 `)
 	stationary, streaming := readings(t, "patterns-stationary"), readings(t, "patterns-streaming")
 	for _, p := range patternRows {
-		print("| %s | `%s` |%s%s\n", p.text, strings.ReplaceAll(pattern.MustParse(p.pattern).String(), "|", `\|`),
-			cells(stationary[p.name], p.stationary), cells(streaming[p.name], p.streaming))
+		print("| %s | `%s` | %v | %v |\n", p.text, strings.ReplaceAll(pattern.MustParse(p.pattern).String(), "|", `\|`),
+			stationary[p.name], streaming[p.name])
 	}
 	nulls := func(files ...string) {
 		var parts []string
@@ -247,30 +226,29 @@ where it differs from E by more than 0.01 plus the half width of the interval.
 		print("\nNull comparisons: %s.\n", strings.Join(parts, ", "))
 	}
 	nulls("patterns-stationary", "patterns-streaming")
-	print("%s", patternNotes)
+	print("%s", measuredNotes(t, patternNotes))
 
 	print(`
 ## A trained model's own layers
 
 All linear layers of ` + "`llama-17m`" + ` run back to back, each with its own inputs on calibration tokens
 ([bench/activations.py](../bench/activations.py)). The weights are converted by the ` + "`--passes`" + ` in parentheses. In decode, M = 16;
-weights are stationary and read from memory. For that, layers of one shape are stacked to 32 MB on average.
+weights are stationary and read from memory. For that, copies of each layer are stacked.
 
-| weights | E stationary | early | E streaming | early | E decode | early |
-|---|---|---|---|---|---|---|
+| weights | E stationary | E streaming | E decode |
+|---|---|---|---|
 `)
 	stationary, streaming = readings(t, "layers-stationary"), readings(t, "layers-streaming")
 	decode := readings(t, "layers-decode-stationary")
 	for _, p := range layerRows {
-		print("| %s |%s%s", p.text, cells(stationary[p.name], p.stationary), cells(streaming[p.name], p.streaming))
+		decoded := "–"
 		if r, ok := decode[p.name]; ok {
-			print("%s\n", cells(r, p.decoding))
-		} else {
-			print(" – | – |\n")
+			decoded = r.String()
 		}
+		print("| %s | %v | %v | %s |\n", p.text, stationary[p.name], streaming[p.name], decoded)
 	}
 	nulls("layers-stationary", "layers-streaming", "layers-decode-stationary", "layers-decode-streaming")
-	print("%s", layerNotes)
+	print("%s", measuredNotes(t, layerNotes))
 
 	print(`
 ## The default recipe

@@ -1,49 +1,46 @@
 package bench
 
-// These notes explain the tables of docs/measured.md.
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+)
+
+// These notes explain the tables of docs/measured.md. Words in braces stand for figures.
 const (
 	patternNotes = `
-- Both columns keep the order of the early readings, except for neighbours that differ by about a point. In the
-  stationary role nearly all new readings are higher, by 1.2 points on average. In the streaming role they are higher by
-  0.1 points.
-- All rows but zeros in the stationary role, and eight of twelve in the streaming role, draw 692 W, the cap.
+- {stationary capped} of {patterns} rows in the stationary role, and {streaming capped} in the streaming role, draw {cap} W, the cap.
   At the cap, energy and time fall together, and the clock rises. The other rows draw less, but the driver still
-  limits their clock because of power (for example to 1.7 GHz at 545 W). Reports call both cases capped.
-- It is not settled why the readings changed. One cause is visible here: a load at the cap that follows
-  zeros first exceeds the cap by 30 W, and its power oscillates for 3 s (clock 1380 to 1515 MHz). The early readings used
-  windows of 0.7 s right after such a change, so their baseline is wrong by several per cent. Today's meter runs the
-  load for 3 s first.
-- With stationary weights, rows in runs of four use as much energy as random rows (1.000 ± 0.004). With streaming
-  weights they use 17 % less. Equal neighbouring rows save energy in the streaming slot only.
-- The saving of multiples of a power of two depends on the step, here 2⁻⁶ at σ = 0.02. The step of the early
-  reading is not known.
-- Absolute values save 2.6 % ± 0.4 of energy in the streaming slot; the early reading was 1 %.
+  limits their clock because of power: zeros in the stationary role run at {zeros clock} GHz and draw {zeros power} W. Reports call
+  both cases capped.
+- With stationary weights, rows in runs of four use as much energy as random rows ({runs stationary}). With streaming
+  weights they use {runs streaming} less. Equal neighbouring rows save energy in the streaming slot only.
+- The saving of multiples of a power of two depends on the step.
+- Absolute values save {absolute} of energy in the streaming slot.
 `
 	layerNotes = `
-- Prefill: zeros (stationary) and reordering agree with the early readings. Rounding and grids save
-  50 to 80 % as much as in the early readings. The card drew 692 W in every row but zeros, so energy falls
-  only as much as time does. With the default recipe, kinds of layers below the cap save 6 % of energy, and those at
-  the cap 2.5 to 4 % (see *The default recipe*). If the early readings were taken below the cap, that explains the
-  difference. At the cap, energy × time shows more of the saving: 0.942 for ` + "`round=4`" + ` in the stationary role.
-- Decode: every rounding saves about twice as much energy as in the early readings, 8.3 % for ` + "`round=4`" + `.
-  Here the card draws 487 W at 1.98 GHz and reads 3.0 TB/s of weights. The early readings were taken
-  at 670 W, presumably with other shapes.
-- Reordering alone saves 0.2 % ± 0.3 of energy, which is within the error ([ordering.md](ordering.md)).
+- Prefill: the card drew {cap} W in every row but zeros, so energy falls only as much as time does. With the default recipe, kinds of
+  layers below the cap save {below} of energy, and those at the cap {at cap} (see *The default recipe*). At the cap, energy × time
+  shows more of the saving: {both} for ` + "`round=4`" + ` in the stationary role.
+- Decode: ` + "`round=4`" + ` saves {decode} of energy. Here the card draws {decode power} W at {decode clock} GHz and reads {rate} TB/s of weights.
+- Reordering alone saves {reorder} of energy, which is within the error ([ordering.md](ordering.md)).
 - Trellis rounding is measured in [frontier.md](frontier.md).
 `
 	recipeNotes = `
 - These models were converted by an earlier version of the recipe, which chose ` + "`round=4`" + ` nearly everywhere. Today's
   recipe chooses ` + "`grid=16`" + ` nearly everywhere ([results.md](results.md)).
-- A model fitted to the early readings predicted −5.2 % ± 2.0 of energy in decode, where −8.1 % was measured. The
-  built-in cost model came later; [cost.md](cost.md) compares it with these totals.
-- Decode in the streaming role (one block) and the rows by kind are less precise than ±0.5 %.
+- [cost.md](cost.md) compares the built-in cost model with these totals.
+- Decode in the streaming role (one block) and the rows by kind are less precise than the others.
 
 ## How it was recorded
 
 `
 	recordedNotes = `The first card measured null-60s, pair-1,
 pytorch-1 and pytorch-2 (before and after other runs there). The second measured null-20s and the patterns, and the third all
-other files. Earlier builds of the same day ran on the first two cards. They wrote the half width of the null comparison
+other files. Earlier builds of the same day ran on the first and the second card. They wrote the half width of the null comparison
 as smallest_effect. The build on the first card could also end a window on a counter step that it saw late. The windows'
 lengths show that this did not happen.
 
@@ -60,3 +57,60 @@ Then run the command in each file. Replace the tensors of patterns.safetensors b
 in the table under *Operands have roles*, and its tensor random by normal(0,0.02).
 `
 )
+
+// nearCap is the least power of a reading at the cap.
+const nearCap = 690
+
+// measuredNotes puts figures in place of names.
+func measuredNotes(t *testing.T, notes string) string {
+	t.Helper()
+	stationary, streaming, layers, decode := recordedRun(t, "patterns-stationary"), recordedRun(t, "patterns-streaming"), recordedRun(t, "layers-stationary"),
+		recordedRun(t, "layers-decode-stationary")
+	atCap := func(r *measure.Result) string {
+		n := 0
+		for _, v := range r.Variants {
+			if v.Watts >= nearCap {
+				n++
+			}
+		}
+		return fmt.Sprint(n)
+	}
+	saving := func(file, variant string) string {
+		c := comparisonOf(t, file, variant)
+		return fmt.Sprintf("%s ± %.1f", saved(c, 1), 100*halfWidth(c))
+	}
+	zeros, round := comparisonOf(t, "patterns-stationary", "patterns.safetensors:zeros"), comparisonOf(t, "layers-stationary", "round-4")
+	bytes := 0.0
+	for _, p := range decode.Products {
+		bytes += 2 * float64(p.Count*p.Problem.N*p.Problem.K)
+	}
+	runs := comparisonOf(t, "patterns-stationary", "patterns.safetensors:rows-in-runs-of-4")
+	below, at := savingsOfKinds(t)
+	return strings.NewReplacer(
+		"{patterns}", fmt.Sprint(len(patternRows)), "{stationary capped}", atCap(stationary), "{streaming capped}", atCap(streaming),
+		"{cap}", fmt.Sprintf("%.0f", layers.Baseline.Watts), "{zeros clock}", fmt.Sprintf("%.1f", *zeros.SMClock/1e3), "{zeros power}", fmt.Sprintf("%.0f", zeros.Watts),
+		"{runs stationary}", reading{runs.RelativeEnergy, runs.Interval}.String(),
+		"{runs streaming}", saved(comparisonOf(t, "patterns-streaming", "patterns.safetensors:rows-in-runs-of-4"), 0),
+		"{absolute}", saving("patterns-streaming", "patterns.safetensors:absolute"), "{below}", below, "{at cap}", at,
+		"{both}", fmt.Sprintf("%.3f", round.RelativeEnergy*round.RelativeTime), "{decode}", saving("layers-decode-stationary", "round-4"),
+		"{decode power}", fmt.Sprintf("%.0f", decode.Baseline.Watts), "{decode clock}", fmt.Sprintf("%.2f", *decode.Baseline.SMClock/1e3),
+		"{rate}", fmt.Sprintf("%.1f", bytes/decode.Baseline.Seconds/1e12), "{reorder}", saving("layers-stationary", "reorder"),
+	).Replace(notes)
+}
+
+// savingsOfKinds are the ranges of savings of the kinds of layers that draw less than the cap, and of the others.
+func savingsOfKinds(t *testing.T) (below, at string) {
+	t.Helper()
+	var doc struct {
+		Energy struct{ Measured struct{ Phases []phase } }
+	}
+	read(t, recorded+"verify.json", &doc)
+	ranges := map[bool][2]float64{false: {math.Inf(1), math.Inf(-1)}, true: {math.Inf(1), math.Inf(-1)}}
+	for _, r := range doc.Energy.Measured.Phases[0].Layers {
+		capped := r.Run.Baseline.Watts >= nearCap
+		was, saving := ranges[capped], 100*(1-r.Relative)
+		ranges[capped] = [2]float64{min(was[0], saving), max(was[1], saving)}
+	}
+	text := func(r [2]float64) string { return fmt.Sprintf("%.1f to %.1f %%", r[0], r[1]) }
+	return text(ranges[false]), text(ranges[true])
+}

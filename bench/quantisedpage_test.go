@@ -264,13 +264,16 @@ func repeatedRows(data []byte, rowBytes, cols int) cost.Operand {
 	}
 }
 
+// quantisedPage has the tables of the recorded measurements.
+const quantisedPage = "docs/quantised-energy.md"
+
 // TestQuantisedPage checks that docs/quantised-energy.md has the tables of the recorded measurements.
 func TestQuantisedPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/quantised-energy.md")
+	page, err := os.ReadFile("../" + quantisedPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if table := quantisedTable(t); !strings.Contains(string(page), table) {
-		t.Errorf("docs/quantised-energy.md should have\n%s", table)
+		t.Errorf("%s should have\n%s", quantisedPage, table)
 	}
 }
