@@ -158,6 +158,9 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	term.Remark(w, "before the work", text)
 	aboutSteady(w, p)
+	if p.Density != nil {
+		term.Remark(w, "density", densityText(*p.Density))
+	}
 	for _, c := range p.Counted {
 		watts, low, high := p.Trace.Mean(c.From, c.To)
 		term.Remark(w, "by energy alone", fmt.Sprintf("%s W (%s … %s) from %v to %v; by the trace %s W (%s … %s)",
@@ -194,13 +197,20 @@ func (r profileReport) aboutRuns(w io.Writer, p profile.Profile) {
 		text += fmt.Sprintf("; %s came too late to be dated and were left out", term.Plural(p.LateReadings, "reading", "readings"))
 	}
 	term.Remark(w, how(r.Simulated), text)
-	if p.Taken < min(enoughRuns, p.Advised) {
-		term.Remark(w, "note", fmt.Sprintf("FinGraV advises %d runs and found %d enough: allow more with --runs and --time", p.Advised, enoughRuns))
+	if p.Taken < p.Advised {
+		term.Remark(w, "note", fmt.Sprintf("FinGraV's Table I asks for %d runs, and the profile has %d: allow more with --runs and --time", p.Advised, p.Taken))
 	}
 }
 
-// enoughRuns is how many runs the authors of FinGraV found enough, whatever their Table I advises.
-const enoughRuns = 50
+// densityText compares the readings within an execution with those that Table I asks for.
+func densityText(d profile.Density) string {
+	text := fmt.Sprintf("%s within the execution of SSE, %s within that of SSP, %s within all of steady power; Table I asks for %s in one execution",
+		term.Plural(d.SSE, "reading", "readings"), term.Count(d.SSP), term.Count(d.Steady), term.Count(d.Asked))
+	if !d.Met() && d.Runs > 0 {
+		text += fmt.Sprintf(", which these sensors give in %s runs", term.Count(d.Runs))
+	}
+	return text
+}
 
 // flagged adds the flags to advice of the library.
 var flagged = strings.NewReplacer("take longer runs", "take longer runs (--length)", "take more runs", "take more runs (--runs and --time)")

@@ -146,6 +146,7 @@ func (p *Profile) evaluate(products []Product, o Options) {
 	margin := products[first.Product].Advised.Margin
 	p.Steady = FindSteady(p.Trace, p.mean.part(0, first.Executions), margin, o.Tolerance)
 	p.Steady.SSP.explain(cappedShare(p.States, first.End))
+	p.Density = p.density(products[first.Product].Advised)
 	p.Milestones = p.milestones()
 	p.Execution = withinExecution(p)
 }

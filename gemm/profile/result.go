@@ -61,11 +61,12 @@ type Profile struct {
 	// Trace is nil where there were too few readings.
 	Trace      *stitch.Trace   `json:"curve,omitempty"`
 	Sensors    []stitch.Sensor `json:"sensors,omitempty"`
-	Steady     SteadyState     `json:"steady"`               // of the first segment
-	Milestones []Milestone     `json:"milestones,omitempty"` // of the first segment
-	Execution  *Execution      `json:"inside,omitempty"`     // within an execution of the first segment
-	Bursts     []Bursts        `json:"bursts,omitempty"`     // of the first product
-	Counted    []Counted       `json:"counted,omitempty"`    // power by the bursts' energy
+	Steady     SteadyState     `json:"steady"`                     // of the first segment
+	Density    *Density        `json:"logs_of_interest,omitempty"` // in the first segment
+	Milestones []Milestone     `json:"milestones,omitempty"`       // of the first segment
+	Execution  *Execution      `json:"inside,omitempty"`           // within an execution of the first segment
+	Bursts     []Bursts        `json:"bursts,omitempty"`           // of the first product
+	Counted    []Counted       `json:"counted,omitempty"`          // power by the bursts' energy
 	States     []State         `json:"states,omitempty"`
 	Throttle   []string        `json:"throttle,omitempty"` // every reason that was seen while the card worked
 	// Readings and Timelines, by run, of the golden runs are there where they were asked for; see [Recompute].
