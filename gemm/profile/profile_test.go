@@ -129,6 +129,27 @@ func TestFindsWhatWasPlanted(t *testing.T) {
 	}
 }
 
+// TestBandHoldsThePlanted: on a card whose sensors' filter must be found from the readings, the intervals hold the planted
+// power from the start on.
+func TestBandHoldsThePlanted(t *testing.T) {
+	o := Options{Length: 100 * time.Millisecond, Runs: 16, Resamples: 30}
+	held, all := 0, 0
+	for seed := range uint64(10) {
+		sim := plain()
+		sim.Seed, sim.TickJitter, sim.PowerNoise = seed, time.Millisecond, 0.002
+		p := measured(t, measure.Simulated(sim), o, product("still", false)).Profiles[0]
+		for at := Seconds(0); at < 50*ms; at += p.Trace.Step {
+			if _, low, high := p.Trace.Mean(at, at+p.Trace.Step); low <= planted && planted <= high {
+				held++
+			}
+			all++
+		}
+	}
+	if held < all*9/10 {
+		t.Errorf("%d of %d intervals hold the planted power", held, all)
+	}
+}
+
 // TestPhases: runs begin at all phases of sensors with periods of 20 and 100 ms, without gaps.
 func TestPhases(t *testing.T) {
 	r := usual(t)

@@ -24,8 +24,11 @@ func (f stepResponse) at(t float64) float64 {
 	return f.before + (f.after-f.before)*(1-weightBefore(0, t-f.window, t, f.timeConstant))
 }
 
-// sample is a reading t seconds after the end of the work.
-type sample struct{ t, watts float64 }
+// sample is a reading of a run, by its number, t seconds after the end of the work.
+type sample struct {
+	t, watts float64
+	run      int
+}
 
 // ending holds a sensor's readings around the end of the work.
 type ending struct {
@@ -49,7 +52,7 @@ func (s *stitcher) ending(sen *sensor) ending {
 		at := (r.At - s.from).Seconds()
 		t := at - end
 		if t > -justBefore && t < endingEnd {
-			e.near = append(e.near, sample{t, r.Watts})
+			e.near = append(e.near, sample{t, r.Watts, s.number[r.Run]})
 		}
 		if t > settled && t < endingEnd {
 			e.after = append(e.after, r.Watts)
@@ -89,13 +92,13 @@ func (s *stitcher) fitTimeConstant(ctx context.Context) bool {
 		return false
 	}
 	first := stepResponse{window: e.Window.Seconds(), before: stats.Median(e.before), after: stats.Median(e.after)}
-	best, without := first.fit(ctx, e.near, false)
+	best, without := first.fit(ctx, e.near, once, false)
 	off := without
 	for _, timeConstant := range []float64{0.005, 0.01, 0.02, 0.04} {
 		for _, window := range []float64{0, 0.01, 0.025} {
 			f := first
 			f.window, f.timeConstant = window, timeConstant
-			if f, l := f.fit(ctx, e.near, true); l < off {
+			if f, l := f.fit(ctx, e.near, once, true); l < off {
 				best, off = f, l
 			}
 		}
@@ -103,6 +106,7 @@ func (s *stitcher) fitTimeConstant(ctx context.Context) bool {
 	if best.timeConstant < least || without-off < significant*off/float64(len(e.near)) {
 		return false
 	}
+	s.filter = &filter{ending: e, stepResponse: best}
 	e.Window, e.Delay = Of(best.window), Of(best.delay)
 	for _, sen := range s.sensors {
 		sen.TimeConstant = Of(best.timeConstant)
@@ -113,6 +117,31 @@ func (s *stitcher) fitTimeConstant(ctx context.Context) bool {
 	return true
 }
 
+// filter is the filter that all sensors share, as the reference sensor shows it.
+type filter struct {
+	ending
+	stepResponse
+}
+
+// redrawn returns the sensors with the filter that drawn runs alone would show. A sensor's whole lag behind the reference
+// stays as it was fitted.
+func (f *filter) redrawn(ctx context.Context, sensors []*sensor, times func(run int) float64) []*sensor {
+	drawn, _ := f.fit(ctx, f.near, times, true)
+	lag := func(r stepResponse) Seconds { return Of(r.window/2 + r.delay + r.timeConstant) }
+	later, slower := lag(drawn)-lag(f.stepResponse), Of(drawn.timeConstant-f.timeConstant)
+	all := make([]*sensor, len(sensors))
+	for i, sen := range sensors {
+		other := *sen
+		if other.TimeConstant += slower; sen == f.sensor {
+			other.Window, other.Delay = Of(drawn.window), Of(drawn.delay)
+		} else {
+			other.Delay += later - slower
+		}
+		all[i] = &other
+	}
+	return all
+}
+
 // counterRunsAhead reports whether the energy counter, fitted to a trace that assumes the filter, would precede the card's
 // power. Then power itself decays slowly after the work, and there is no filter.
 func (s *stitcher) counterRunsAhead() bool {
@@ -121,9 +150,9 @@ func (s *stitcher) counterRunsAhead() bool {
 	return counter != nil && counter.Delay < ahead
 }
 
-// fit returns the step response of least absolute residuals near f, and their sum. The time constant is fitted only if
-// filtered is true.
-func (f stepResponse) fit(ctx context.Context, near []sample, filtered bool) (stepResponse, float64) {
+// fit returns the step response of least absolute residuals near f, and their sum. Each sample counts as many times as its
+// run. The time constant is fitted only if filtered is true.
+func (f stepResponse) fit(ctx context.Context, near []sample, times func(run int) float64, filtered bool) (stepResponse, float64) {
 	const earlier = 0.001 // seconds by which stamps may be wrong; no sensor can precede the card's power
 	loss := func(f stepResponse) float64 {
 		if f.window < 0 || f.timeConstant < 0 || f.delay < -earlier {
@@ -131,7 +160,9 @@ func (f stepResponse) fit(ctx context.Context, near []sample, filtered bool) (st
 		}
 		total := 0.0
 		for _, m := range near {
-			total += math.Abs(m.watts - f.at(m.t))
+			if n := times(m.run); n > 0 {
+				total += n * math.Abs(m.watts-f.at(m.t))
+			}
 		}
 		return total
 	}

@@ -97,3 +97,54 @@ func TestTimeConstant(t *testing.T) {
 		}
 	}
 }
+
+// TestBandHoldsTheRamp: the intervals of a trace that is deconvolved from sensors behind a filter hold the true power, also
+// where it rises and where it falls.
+func TestBandHoldsTheRamp(t *testing.T) {
+	const seeds = 8
+	parts := []struct {
+		from, to     Seconds
+		covered, all int
+	}{{from: 0, to: 10}, {from: 10, to: 30}, {from: 30, to: 100}, {from: 100, to: 300}}
+	means := 0
+	for seed := range uint64(seeds) {
+		card := truth{power: leaving, runs: 25, until: 0.45, noise: 4, counting: true, lag: 0.012, sensors: []sampling{{Buffer, 0.002, 0.003, 0.02, 1}}, seed: seed}
+		o := card.options()
+		o.Breaks, o.Resamples = append(o.Breaks, Of(0.3)), 40
+		c, found := stitched(t, card.readings(), o)
+		if lag := found[Buffer].TimeConstant.Seconds(); math.Abs(lag-card.lag) > 5e-4 {
+			t.Errorf("seed %d: a filter of %v s, planted %v", seed, lag, card.lag)
+		}
+		exact := card.trace(c)
+		for i := range parts {
+			p := &parts[i]
+			for at := p.from * ms; at < p.to*ms; at += c.Step {
+				_, low, high := c.Mean(at, at+c.Step)
+				w, _, _ := exact.Mean(at, at+c.Step)
+				if p.all++; low <= w && w <= high {
+					p.covered++
+				}
+			}
+		}
+		watts, low, high := c.Mean(10*ms, 30*ms)
+		if low <= 920 && 920 <= high {
+			means++
+		}
+		if half := (high - low) / 2; half > 0.02*watts {
+			t.Errorf("seed %d: %.0f ± %.0f W from 10 to 30 ms", seed, watts, half)
+		}
+	}
+	covered, all := 0, 0
+	for _, p := range parts {
+		covered, all = covered+p.covered, all+p.all
+		if p.covered < p.all*17/20 {
+			t.Errorf("from %d to %d ms the intervals hold the truth in %d of %d cells", p.from, p.to, p.covered, p.all)
+		}
+	}
+	if covered < all*23/25 {
+		t.Errorf("the intervals hold the truth in %d of %d cells", covered, all)
+	}
+	if means < seeds-2 {
+		t.Errorf("%d of %d intervals hold the mean from 10 to 30 ms", means, seeds)
+	}
+}

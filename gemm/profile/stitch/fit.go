@@ -12,6 +12,7 @@ type solution struct {
 	smoothness
 	lambda  float64 // weight of the penalty
 	penalty *banded
+	sensors []*sensor
 	rows    []row
 	noise   []noise // of each sensor
 }
@@ -26,7 +27,7 @@ var growths = []float64{4, 2, 0}
 // growths in try, the smoothness.
 func (s *stitcher) fit(ctx context.Context, sensors []*sensor, start smoothness, try ...float64) (*solution, error) {
 	const rounds = 3
-	c := &solution{rows: s.rows(sensors), smoothness: start}
+	c := &solution{sensors: sensors, rows: s.rows(sensors), smoothness: start}
 	if err := ctx.Err(); err != nil { // rows of a million readings take a while
 		return nil, err
 	}

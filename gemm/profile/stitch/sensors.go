@@ -26,7 +26,7 @@ func (s *stitcher) fitSensors(ctx context.Context) (smoothness, error) {
 	if s.speeds, err = s.readSpeeds(ctx); err != nil {
 		return start, err
 	}
-	s.sensors = nil
+	s.sensors, s.filter = nil, nil
 	for _, sen := range before {
 		s.sensors = append(s.sensors, &sen)
 	}

@@ -106,7 +106,7 @@ func Readings(ctx context.Context, readings []Reading, o Options) (*Trace, []Sen
 		}
 	}
 	s.sensorErrors(c)
-	s.scaleToCounter(trace)
+	s.scaleToCounter(c, trace)
 	var all []Sensor
 	for _, sen := range s.sensors {
 		all = append(all, sen.Sensor)
@@ -125,6 +125,7 @@ type stitcher struct {
 	number  map[int]int // of each run, from 0
 	floor   float64     // watts below which differences do not count
 	speeds  *speeds
+	filter  *filter // nil: none was found
 }
 
 func newStitcher(ctx context.Context, readings []Reading, o Options) (*stitcher, error) {
@@ -183,10 +184,13 @@ func (s *stitcher) sensorErrors(c *solution) {
 
 // scaleToCounter makes the energy counter the scale of the trace and of the gains, whichever sensor was the
 // reference.
-func (s *stitcher) scaleToCounter(t *Trace) {
+func (s *stitcher) scaleToCounter(c *solution, t *Trace) {
 	counter := s.counter()
 	if counter == nil {
 		return
+	}
+	if !slices.Contains(c.sensors, counter) {
+		counter.Gain *= s.counterScale(c)(c.watts, nil, once)
 	}
 	gain := counter.Gain
 	for _, sen := range s.sensors {

@@ -11,8 +11,8 @@ type Trace struct {
 	Start Seconds   `json:"start_seconds"` // of the first cell; before 0 the card was idle
 	Step  Seconds   `json:"step_seconds"`  // length of a cell
 	Watts []float64 `json:"watts"`
-	// Low and High are the ends of each cell's 95 % interval, from a bootstrap over runs with the sensors' responses
-	// and the speed law held fixed.
+	// Low and High are the ends of each cell's 95 % interval, from a bootstrap over runs, the sensors' filter and the
+	// penalty's weight, with the speed law held fixed.
 	Low  []float64 `json:"low"`
 	High []float64 `json:"high"`
 	// Law of power and speed, by which the trace has more detail than Resolution says; nil where no speed is known.

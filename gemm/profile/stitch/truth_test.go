@@ -16,6 +16,7 @@ type truth struct {
 	unsteady float64 // seconds that a step of it is seen late, at most
 	sensors  []sampling
 	delay    float64 // of all sensors, in seconds
+	lag      float64 // time constant of the filter that all sensors share, in seconds
 	seed     uint64
 }
 
@@ -46,12 +47,29 @@ func overshooting(t float64) float64 {
 	return steady + 40*math.Exp((up-t)/1.5)*math.Cos(2*math.Pi*(t-up)/1.1)
 }
 
-// energy is the integral of power.
-func (c truth) energy() func(t float64) float64 {
+// leaving is the power of a card that leaves idle, exceeds its cap for 45 ms, is then held back, and is idle again after 0.3 s.
+func leaving(t float64) float64 {
+	const idle, high, held, first, end = 130, 920, 730, 0.045, 0.3
+	switch {
+	case t < 0 || t >= end:
+		return idle
+	case t < first:
+		return high
+	}
+	return held + (high-held)*math.Exp((first-t)/0.03)
+}
+
+// energy is the integral of power as sensors behind a filter with this time constant see it.
+func (c truth) energy(lag float64) func(t float64) float64 {
 	const fine, before = 1e-4, 2.0
 	sum := make([]float64, int((c.until+before)/fine)+2)
+	seen, keep := c.power(-before), 0.0
+	if lag > 0 {
+		keep = math.Exp(-fine / lag)
+	}
 	for i := range len(sum) - 1 {
-		sum[i+1] = sum[i] + fine*c.power((float64(i)+0.5)*fine-before)
+		seen = keep*seen + (1-keep)*c.power((float64(i)+0.5)*fine-before)
+		sum[i+1] = sum[i] + fine*seen
 	}
 	return func(t float64) float64 {
 		x := (t + before) / fine
@@ -62,7 +80,7 @@ func (c truth) energy() func(t float64) float64 {
 
 func (c truth) readings() (all []Reading) {
 	rng := rand.New(rand.NewPCG(c.seed, 7))
-	energy := c.energy()
+	energy := c.energy(c.lag)
 	late := func() float64 {
 		if rng.Float64() < c.stalled {
 			return 0.02 * rng.Float64()
@@ -104,7 +122,7 @@ func (c truth) options() Options {
 
 // trace returns the true trace in the cells of another.
 func (c truth) trace(like *Trace) *Trace {
-	energy := c.energy()
+	energy := c.energy(0)
 	exact := &Trace{Start: like.Start, Step: like.Step}
 	for i := range like.Watts {
 		a := (like.Start + Seconds(i)*like.Step).Seconds()
