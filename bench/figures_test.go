@@ -39,6 +39,7 @@ var generated = map[string][]string{
 var generatedParts = []struct{ page, begin, end string }{
 	{"docs/serving.md", "<!-- servers:", "<!-- end of servers -->"},
 	{"docs/power.md", "<!-- profiles:", "<!-- end of profiles -->"},
+	{"docs/measuring.md", "<!-- copies:", "<!-- end of copies -->"},
 }
 
 // given are figures that nothing computes, by the reason and the page.

@@ -1,0 +1,329 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
+	"github.com/lowtoggle/lowtoggle/internal/stats"
+)
+
+// nullRead is a comparison in a record.
+type nullRead struct {
+	*power.Result
+	Same  bool     `json:"same_memory"`
+	Apart []string `json:"own_memory"`
+}
+
+// readNulls returns all comparisons of at least two blocks, with readings of a second back to back, in the records below a
+// folder. A comparison with [nullApart] may have one block, because there are many of the same weights.
+func readNulls(t *testing.T, folder string) (all []nullRead) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".json" {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		if err == nil {
+			all = append(all, comparisonsIn(data)...)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// comparisonsIn finds comparisons anywhere in a JSON document.
+func comparisonsIn(data []byte) (all []nullRead) {
+	var object map[string]json.RawMessage
+	var list []json.RawMessage
+	switch {
+	case json.Unmarshal(data, &object) == nil:
+		var r nullRead
+		if object["blocks"] != nil && object["null"] != nil && json.Unmarshal(data, &r) == nil && r.Window > 0.9 && r.Pacing == nil &&
+			(r.Null.Blocks > 1 || r.Null.Blocks == 1 && slices.Contains(r.Apart, nullApart)) {
+			return []nullRead{r}
+		}
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			list = append(list, object[name])
+		}
+	case json.Unmarshal(data, &list) != nil:
+		return nil
+	}
+	for _, inner := range list {
+		all = append(all, comparisonsIn(inner)...)
+	}
+	return all
+}
+
+// own reports whether a load ran at other addresses than the baseline.
+func (r nullRead) own(load string) bool {
+	return !r.Same && r.arrangements() == 1 || slices.Contains(r.Apart, load)
+}
+
+// partly reports whether only some arrangements of the memory were measured.
+func (r nullRead) partly() bool {
+	return strings.Contains(strings.Join(r.Warnings, " "), "arrangements of the memory")
+}
+
+func (r nullRead) arrangements() int {
+	seen := map[int]bool{}
+	for _, b := range r.Blocks {
+		seen[b.Arrangement] = true
+	}
+	return len(seen)
+}
+
+// quantity is what of a reading is compared.
+type quantity func(power.Window) float64
+
+func energyOf(w power.Window) float64 { return w.PerExecution }
+func timeOf(w power.Window) float64   { return w.Seconds }
+
+// copied is a load's difference from the baseline in a run, in per cent: the mean over arrangements, the passes' sum of squares
+// about their arrangement's mean, and its degrees of freedom.
+type copied struct {
+	mean, squares   float64
+	passes, freedom int
+}
+
+// differences compares a load with the baseline in all complete blocks.
+func (r nullRead) differences(load string, of quantity) (d copied) {
+	groups := map[int][]float64{}
+	for _, b := range r.Blocks {
+		base := b.Windows
+		if !b.Complete {
+			continue
+		}
+		values := map[string][]float64{}
+		for _, w := range base {
+			values[w.Load] = append(values[w.Load], math.Log(of(w)))
+		}
+		for i, v := range values[load] {
+			groups[b.Arrangement] = append(groups[b.Arrangement], 100*(v-values[r.Baseline.Name][i]))
+		}
+	}
+	for _, g := range groups {
+		mean := stat.Mean(g, nil)
+		d.mean += mean / float64(len(groups))
+		for _, v := range g {
+			d.squares += (v - mean) * (v - mean)
+		}
+		d.passes += len(g)
+	}
+	d.freedom = d.passes - len(groups)
+	return d
+}
+
+// pooled is the copies' differences in several runs: their mean with its 95 % interval's half width, the standard deviation of a
+// pass, that of the runs' own differences, and the chance of runs so far apart if they differed in nothing but their passes.
+type pooled struct {
+	runs                          int
+	mean, half, pass, run, chance float64
+}
+
+// pool is an analysis of variance of runs (one way, random effects).
+func pool(list []copied) (p pooled) {
+	var freedom, passes, of, squares float64
+	for _, d := range list {
+		p.pass += d.squares
+		freedom += float64(d.freedom)
+		n := float64(d.passes)
+		passes += n
+		squares += n * n
+		of += n * d.mean
+	}
+	k := float64(len(list))
+	within := p.pass / freedom
+	p.runs, p.pass = len(list), math.Sqrt(within)
+	between := 0.0
+	for _, d := range list {
+		between += float64(d.passes) * math.Pow(d.mean-of/passes, 2) / (k - 1)
+	}
+	p.chance = 1 - distuv.F{D1: k - 1, D2: freedom}.CDF(between/within)
+	variance := max(0, (between-within)/((passes-squares/passes)/(k-1)))
+	p.run = math.Sqrt(variance)
+	var weights float64
+	for _, d := range list {
+		w := 1 / (variance + within/float64(d.passes))
+		p.mean += w * d.mean
+		weights += w
+	}
+	p.mean /= weights
+	p.half = stats.Student(k-1, 0.95) / math.Sqrt(weights)
+	return p
+}
+
+// seat is what a reading's place in the order may do to it.
+type seat struct {
+	name string
+	is   func(b power.Block, i int) bool
+}
+
+var seats = []seat{
+	{"the first of a block", func(b power.Block, i int) bool { return i == 0 }},
+	{"the second of two readings of the same weights in a row", func(b power.Block, i int) bool { return i > 0 && b.Windows[i-1].Load == b.Windows[i].Load }},
+	{"after weights of less than 97 % of the power", func(b power.Block, i int) bool { return i > 0 && b.Windows[i-1].Watts < 0.97*b.Windows[i].Watts }},
+	{"in the second half of a block", func(b power.Block, i int) bool { return 2*i >= len(b.Windows) }},
+}
+
+// effect is the difference of readings in a place from other readings of the same weights in the same run and arrangement, in per
+// cent, with the half width of its 95 % interval.
+func (p seat) effect(all []nullRead, of quantity) (mean, half float64) {
+	type key struct {
+		load        string
+		arrangement int
+	}
+	var sum, weights, squares, freedom float64
+	for _, r := range all {
+		in, out := map[key][]float64{}, map[key][]float64{}
+		for _, b := range r.Blocks {
+			for i, w := range b.Windows {
+				k := key{w.Load, b.Arrangement}
+				if !b.Complete || w.Load != r.Baseline.Name && w.Load != r.Null.Name {
+					continue
+				}
+				if v := 100 * math.Log(of(w)); p.is(b, i) {
+					in[k] = append(in[k], v)
+				} else {
+					out[k] = append(out[k], v)
+				}
+			}
+		}
+		for k, a := range in {
+			b := out[k]
+			if len(b) == 0 {
+				continue
+			}
+			na, nb := float64(len(a)), float64(len(b))
+			weight := na * nb / (na + nb)
+			sum += weight * (stat.Mean(a, nil) - stat.Mean(b, nil))
+			weights += weight
+			squares += na*stat.PopVariance(a, nil) + nb*stat.PopVariance(b, nil)
+			freedom += na + nb - 2
+		}
+	}
+	return sum / weights, stats.Student(freedom, 0.95) * math.Sqrt(squares/freedom/weights)
+}
+
+// TestNullsPage checks that docs/measuring.md agrees with the null comparisons of all records.
+func TestNullsPage(t *testing.T) {
+	goldenfile.SameBetween(t, "../docs/measuring.md", "<!-- copies: go test ./bench -run NullsPage -update -->\n", "<!-- end of copies -->\n", nullsSection(t, readNulls(t, recorded)))
+}
+
+func nullsSection(t *testing.T, all []nullRead) string {
+	all = slices.DeleteFunc(all, nullRead.partly)
+	split, names := map[bool][]nullRead{}, map[bool]string{false: "below the cap", true: "at the cap"}
+	for _, r := range all {
+		capped := r.Baseline.Capped != nil && *r.Baseline.Capped
+		split[capped] = append(split[capped], r)
+	}
+	var b strings.Builder
+	b.WriteString(`| power | addresses | of the copy | runs | mean | between runs | between passes | by chance |
+|---|---|---|---|---|---|---|---|
+`)
+	row := func(power, addresses, of string, p pooled) {
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s %% ± %.3f | %.3f %% | %.3f %% | %s |\n", power, addresses, of, p.runs, signed(p.mean, 3), p.half, p.run, p.pass, chance(p.chance))
+	}
+	var exchanged []copied
+	for _, capped := range []bool{false, true} {
+		for _, own := range []bool{true, false} {
+			addresses := map[bool]string{true: "its own", false: "the source's"}[own]
+			time, energy := pool(differences(split[capped], own, timeOf)), pool(differences(split[capped], own, energyOf))
+			row(names[capped], addresses, "time", time)
+			row(names[capped], addresses, "energy", energy)
+			switch {
+			case !own:
+				exchanged = append(exchanged, differences(split[capped], own, energyOf)...)
+				if time.chance < 0.05 || energy.chance < 0.05 {
+					t.Errorf("%s, runs with the same addresses differ: %+v, %+v", names[capped], time, energy)
+				}
+			case capped && (time.chance > 0.05 || energy.mean+energy.half > 0), !capped && (time.chance > 1e-3 || time.run < 5*time.pass):
+				t.Errorf("%s, runs with other addresses do not differ as the text says: %+v, %+v", names[capped], time, energy)
+			}
+		}
+	}
+	row("both", "the source's", "energy", pool(exchanged))
+	b.WriteString(`
+- Below the cap, a copy in its own memory takes another time than the source. The difference varies from run to run, and hardly within a
+  run. A place in the order cannot cause that, but addresses can.
+- At the cap, copies in their own memory read less than 1 on average. The runs' times differ by more than their
+  passes, and energy follows time.
+- At the source's addresses, runs differ by no more than their passes.
+
+The place of a reading in its block, relative to other readings of the same weights in the same run:
+
+| power | reading | time | energy |
+|---|---|---|---|
+`)
+	for _, capped := range []bool{false, true} {
+		for _, p := range seats {
+			time, timeHalf := p.effect(split[capped], timeOf)
+			energy, energyHalf := p.effect(split[capped], energyOf)
+			fmt.Fprintf(&b, "| %s | %s | %s %% ± %.3f | %s %% ± %.3f |\n", names[capped], p.name, signed(time, 3), timeHalf, signed(energy, 3), energyHalf)
+		}
+	}
+	return b.String()
+}
+
+// differences lists the copies' differences from the baseline, and those of [nullApart]: of the copies with their own addresses,
+// or of those with the baseline's.
+func differences(all []nullRead, own bool, of quantity) (list []copied) {
+	for _, r := range all {
+		for _, load := range append([]string{r.Null.Name}, r.Apart...) {
+			if r.own(load) == own && (load == r.Null.Name || load == nullApart) {
+				list = append(list, r.differences(load, of))
+			}
+		}
+	}
+	return list
+}
+
+func chance(p float64) string {
+	if p < 0.001 {
+		return "< 0.001"
+	}
+	return fmt.Sprintf("%.2g", p)
+}
+
+// TestPool: the analysis of variance finds the planted deviations of runs and passes, and none of runs that is not there.
+func TestPool(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 0))
+	for _, deviation := range []float64{0, 0.1} {
+		var list []copied
+		for i := range 400 {
+			run := nullRead{Result: &power.Result{Baseline: power.Summary{Name: "a"}}}
+			own := 0.05 + deviation*random.NormFloat64()
+			for arrangement := range 2 {
+				for range 1 + i%3 {
+					b := power.Block{Complete: true, Arrangement: arrangement}
+					for range 2 { // addresses change the load by 1 % in one arrangement, and the baseline in the other
+						off := own + float64(1-2*arrangement) + 0.2*random.NormFloat64()
+						b.Windows = append(b.Windows, power.Window{Load: "a", Seconds: 1}, power.Window{Load: "b", Seconds: math.Exp(off / 100)})
+					}
+					run.Blocks = append(run.Blocks, b)
+				}
+			}
+			list = append(list, run.differences("b", timeOf))
+		}
+		p := pool(list)
+		if math.Abs(p.mean-0.05) > p.half*1.5 || math.Abs(p.pass-0.2) > 0.01 || math.Abs(p.run-deviation) > 0.02 || (p.chance < 1e-3) != (deviation > 0) {
+			t.Errorf("runs ± %v: %+v", deviation, p)
+		}
+	}
+}
