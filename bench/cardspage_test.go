@@ -43,7 +43,7 @@ func cardTable(t *testing.T, folder string) (all []cardProduct) {
 						i = len(all)
 						all = append(all, cardProduct{product: tableProduct, phase: phase, plan: v.Name})
 					}
-					all[i].readings = append(all[i].readings, comparison{run: run.Result}.readings(filepath.Base(path), v.Name)...)
+					all[i].readings = append(all[i].readings, comparison{run: run}.readings(filepath.Base(path), v.Name)...)
 				}
 			}
 		}

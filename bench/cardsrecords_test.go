@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
@@ -83,7 +84,7 @@ func olderCardProducts(t *testing.T) (all []cardProduct) {
 // comparison is a comparison in a recorded document, in the phase that the document names; empty if it names none.
 type comparison struct {
 	phase string
-	run   *power.Result
+	run   *measure.Result // whole models have no fields but those of power.Result
 }
 
 // comparisonsIn finds all comparisons in a recorded document, however deep.
@@ -109,7 +110,7 @@ func comparisonsIn(t *testing.T, path string) (all []comparison) {
 				}
 			}
 			if fields["blocks"] != nil && fields["variants"] != nil && fields["card"] != nil {
-				run := &power.Result{}
+				run := &measure.Result{}
 				if err := json.Unmarshal(doc, run); err != nil {
 					t.Fatalf("%s: %v", path, err)
 				}
@@ -131,7 +132,7 @@ func (c comparison) readings(file, variant string) (all []cardReading) {
 		name := strings.TrimSuffix(v.Name, ":")
 		if name[strings.LastIndexAny(name, ":/")+1:] == variant {
 			all = append(all, cardReading{c.run.Card.ID(), file, c.run.Baseline.Watts, c.run.Baseline.Joules,
-				stats.Estimate{Value: change(v.RelativeEnergy), Error: 100 * standardError(c.run)}})
+				stats.Estimate{Value: change(v.RelativeEnergy), Error: 100 * standardError(c.run.Result)}})
 		}
 	}
 	return all

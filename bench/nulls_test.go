@@ -1,13 +1,11 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,31 +14,29 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// nullRead is a comparison in a record.
-type nullRead struct {
-	*power.Result
-	Same  bool     `json:"same_memory"`
-	Apart []string `json:"own_memory"`
-}
-
 // readNulls returns all comparisons of at least two blocks, with readings of a second back to back, in the records below a
 // folder. A comparison with [nullApart] may have one block, because there are many of the same weights.
-func readNulls(t *testing.T, folder string) (all []nullRead) {
+func readNulls(t *testing.T, folder string) (all []*measure.Result) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(file) != ".json" {
 			return err
 		}
-		data, err := os.ReadFile(file)
-		if err == nil {
-			all = append(all, comparisonsIn(data)...)
+		for _, c := range comparisonsIn(t, file) {
+			blocks := c.run.Null.Blocks
+			enough := blocks > 1 || blocks == 1 && slices.Contains(c.run.Apart, nullApart)
+			partly := strings.Contains(strings.Join(c.run.Warnings, " "), "arrangements of the memory")
+			if enough && !partly && c.run.Window > 0.9 && c.run.Pacing == nil {
+				all = append(all, c.run)
+			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,45 +44,10 @@ func readNulls(t *testing.T, folder string) (all []nullRead) {
 	return all
 }
 
-// comparisonsIn finds comparisons anywhere in a JSON document.
-func comparisonsIn(data []byte) (all []nullRead) {
-	var object map[string]json.RawMessage
-	var list []json.RawMessage
-	switch {
-	case json.Unmarshal(data, &object) == nil:
-		var r nullRead
-		if object["blocks"] != nil && object["null"] != nil && json.Unmarshal(data, &r) == nil && r.Window > 0.9 && r.Pacing == nil &&
-			(r.Null.Blocks > 1 || r.Null.Blocks == 1 && slices.Contains(r.Apart, nullApart)) {
-			return []nullRead{r}
-		}
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			list = append(list, object[name])
-		}
-	case json.Unmarshal(data, &list) != nil:
-		return nil
-	}
-	for _, inner := range list {
-		all = append(all, comparisonsIn(inner)...)
-	}
-	return all
-}
-
-// own reports whether a load ran at other addresses than the baseline.
-func (r nullRead) own(load string) bool {
-	return !r.Same && r.arrangements() == 1 || slices.Contains(r.Apart, load)
-}
-
-// partly reports whether only some arrangements of the memory were measured.
-func (r nullRead) partly() bool {
-	return strings.Contains(strings.Join(r.Warnings, " "), "arrangements of the memory")
-}
-
-func (r nullRead) arrangements() int {
-	seen := map[int]bool{}
-	for _, b := range r.Blocks {
-		seen[b.Arrangement] = true
-	}
-	return len(seen)
+// hasOwnMemory reports whether a load ran at other addresses than the baseline.
+func hasOwnMemory(r *measure.Result, load string) bool {
+	arranged := slices.ContainsFunc(r.Blocks, func(b power.Block) bool { return b.Arrangement > 0 })
+	return !r.SameMemory && !arranged || slices.Contains(r.Apart, load)
 }
 
 // quantity is what of a reading is compared.
@@ -102,23 +63,23 @@ type copied struct {
 	passes, freedom int
 }
 
-// differences compares a load with the baseline in all complete blocks.
-func (r nullRead) differences(load string, of quantity) (d copied) {
+// differenceIn compares a load with the baseline in all complete blocks.
+func differenceIn(r *measure.Result, load string, of quantity) (d copied) {
 	groups := map[int][]float64{}
 	for _, b := range r.Blocks {
-		base := b.Windows
 		if !b.Complete {
 			continue
 		}
 		values := map[string][]float64{}
-		for _, w := range base {
+		for _, w := range b.Windows {
 			values[w.Load] = append(values[w.Load], math.Log(of(w)))
 		}
 		for i, v := range values[load] {
 			groups[b.Arrangement] = append(groups[b.Arrangement], 100*(v-values[r.Baseline.Name][i]))
 		}
 	}
-	for _, g := range groups {
+	for _, arrangement := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[arrangement]
 		mean := stat.Mean(g, nil)
 		d.mean += mean / float64(len(groups))
 		for _, v := range g {
@@ -130,43 +91,34 @@ func (r nullRead) differences(load string, of quantity) (d copied) {
 	return d
 }
 
-// pooled is the copies' differences in several runs: their mean with its 95 % interval's half width, the standard deviation of a
-// pass, that of the runs' own differences, and the chance of runs so far apart if they differed in nothing but their passes.
+// pooled is the copies' differences in several runs, in per cent: the random effects of runs, the standard deviation of a pass, and
+// the chance of runs so far apart if they differed in nothing but their passes.
 type pooled struct {
-	runs                          int
-	mean, half, pass, run, chance float64
+	stats.RandomEffects
+	runs         int
+	pass, chance float64
 }
 
-// pool is an analysis of variance of runs (one way, random effects).
-func pool(list []copied) (p pooled) {
-	var freedom, passes, of, squares float64
+// pool is an analysis of variance. Passes have the same deviation in all runs.
+func pool(list []copied) pooled {
+	var squares, freedom float64
 	for _, d := range list {
-		p.pass += d.squares
+		squares += d.squares
 		freedom += float64(d.freedom)
+	}
+	var runs []stats.Estimate
+	var between, mean, passes float64
+	for _, d := range list {
 		n := float64(d.passes)
-		passes += n
-		squares += n * n
-		of += n * d.mean
+		runs = append(runs, stats.Estimate{Value: d.mean, Error: math.Sqrt(squares / freedom / n)})
+		mean, passes = mean+n*d.mean, passes+n
 	}
 	k := float64(len(list))
-	within := p.pass / freedom
-	p.runs, p.pass = len(list), math.Sqrt(within)
-	between := 0.0
 	for _, d := range list {
-		between += float64(d.passes) * math.Pow(d.mean-of/passes, 2) / (k - 1)
+		between += float64(d.passes) * math.Pow(d.mean-mean/passes, 2) / (k - 1)
 	}
-	p.chance = 1 - distuv.F{D1: k - 1, D2: freedom}.CDF(between/within)
-	variance := max(0, (between-within)/((passes-squares/passes)/(k-1)))
-	p.run = math.Sqrt(variance)
-	var weights float64
-	for _, d := range list {
-		w := 1 / (variance + within/float64(d.passes))
-		p.mean += w * d.mean
-		weights += w
-	}
-	p.mean /= weights
-	p.half = stats.Student(k-1, 0.95) / math.Sqrt(weights)
-	return p
+	chance := 1 - distuv.F{D1: k - 1, D2: freedom}.CDF(between/(squares/freedom))
+	return pooled{stats.Combine(runs), len(list), math.Sqrt(squares / freedom), chance}
 }
 
 // seat is what a reading's place in the order may do to it.
@@ -184,7 +136,7 @@ var seats = []seat{
 
 // effect is the difference of readings in a place from other readings of the same weights in the same run and arrangement, in per
 // cent, with the half width of its 95 % interval.
-func (p seat) effect(all []nullRead, of quantity) (mean, half float64) {
+func (p seat) effect(all []*measure.Result, of quantity) (mean, half float64) {
 	type key struct {
 		load        string
 		arrangement int
@@ -226,9 +178,8 @@ func TestNullsPage(t *testing.T) {
 	goldenfile.SameBetween(t, "../docs/measuring.md", "<!-- copies: go test ./bench -run NullsPage -update -->\n", "<!-- end of copies -->\n", nullsSection(t, readNulls(t, recorded)))
 }
 
-func nullsSection(t *testing.T, all []nullRead) string {
-	all = slices.DeleteFunc(all, nullRead.partly)
-	split, names := map[bool][]nullRead{}, map[bool]string{false: "below the cap", true: "at the cap"}
+func nullsSection(t *testing.T, all []*measure.Result) string {
+	split, names := map[bool][]*measure.Result{}, map[bool]string{false: "below the cap", true: "at the cap"}
 	for _, r := range all {
 		capped := r.Baseline.Capped != nil && *r.Baseline.Capped
 		split[capped] = append(split[capped], r)
@@ -238,7 +189,7 @@ func nullsSection(t *testing.T, all []nullRead) string {
 |---|---|---|---|---|---|---|---|
 `)
 	row := func(power, addresses, of string, p pooled) {
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s %% ± %.3f | %.3f %% | %.3f %% | %s |\n", power, addresses, of, p.runs, signed(p.mean, 3), p.half, p.run, p.pass, chance(p.chance))
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s %% ± %.3f | %.3f %% | %.3f %% | %s |\n", power, addresses, of, p.runs, signed(p.Mean, 3), p.Interval[1]-p.Mean, p.Between, p.pass, chance(p.chance))
 	}
 	var exchanged []copied
 	for _, capped := range []bool{false, true} {
@@ -253,7 +204,7 @@ func nullsSection(t *testing.T, all []nullRead) string {
 				if time.chance < 0.05 || energy.chance < 0.05 {
 					t.Errorf("%s, runs with the same addresses differ: %+v, %+v", names[capped], time, energy)
 				}
-			case capped && (time.chance > 0.05 || energy.mean+energy.half > 0), !capped && (time.chance > 1e-3 || time.run < 5*time.pass):
+			case capped && (time.chance > 0.05 || energy.Interval[1] > 0), !capped && (time.chance > 1e-3 || time.Between < 5*time.pass):
 				t.Errorf("%s, runs with other addresses do not differ as the text says: %+v, %+v", names[capped], time, energy)
 			}
 		}
@@ -283,11 +234,11 @@ The place of a reading in its block, relative to other readings of the same weig
 
 // differences lists the copies' differences from the baseline, and those of [nullApart]: of the copies with their own addresses,
 // or of those with the baseline's.
-func differences(all []nullRead, own bool, of quantity) (list []copied) {
+func differences(all []*measure.Result, own bool, of quantity) (list []copied) {
 	for _, r := range all {
 		for _, load := range append([]string{r.Null.Name}, r.Apart...) {
-			if r.own(load) == own && (load == r.Null.Name || load == nullApart) {
-				list = append(list, r.differences(load, of))
+			if hasOwnMemory(r, load) == own && (load == r.Null.Name || load == nullApart) {
+				list = append(list, differenceIn(r, load, of))
 			}
 		}
 	}
@@ -307,7 +258,7 @@ func TestPool(t *testing.T) {
 	for _, deviation := range []float64{0, 0.1} {
 		var list []copied
 		for i := range 400 {
-			run := nullRead{Result: &power.Result{Baseline: power.Summary{Name: "a"}}}
+			run := &measure.Result{Result: &power.Result{Baseline: power.Summary{Name: "a"}}}
 			own := 0.05 + deviation*random.NormFloat64()
 			for arrangement := range 2 {
 				for range 1 + i%3 {
@@ -319,10 +270,10 @@ func TestPool(t *testing.T) {
 					run.Blocks = append(run.Blocks, b)
 				}
 			}
-			list = append(list, run.differences("b", timeOf))
+			list = append(list, differenceIn(run, "b", timeOf))
 		}
 		p := pool(list)
-		if math.Abs(p.mean-0.05) > p.half*1.5 || math.Abs(p.pass-0.2) > 0.01 || math.Abs(p.run-deviation) > 0.02 || (p.chance < 1e-3) != (deviation > 0) {
+		if math.Abs(p.Mean-0.05) > 4*p.Error || math.Abs(p.pass-0.2) > 0.01 || math.Abs(p.Between-deviation) > 0.02 || (p.chance < 1e-3) != (deviation > 0) {
 			t.Errorf("runs ± %v: %+v", deviation, p)
 		}
 	}
