@@ -178,8 +178,9 @@ func byCard(readings []cardReading) (all []cardReading) {
 
 // measuredCard is a card that made records, in the order of time.
 type measuredCard struct {
-	id, first string // the date of its first record
-	files     []string
+	id, uuid string
+	first    string // the date of its first record
+	files    []string
 }
 
 // measuredCards lists the cards of all records, and the JSON files that name none.
@@ -197,16 +198,14 @@ func measuredCards(t *testing.T) (cards []*measuredCard, unknown []string) {
 			if len(found) == 0 {
 				unknown = append(unknown, name)
 			}
-			for id, date := range found {
-				c := known[id]
+			for uuid, one := range found {
+				c := known[uuid]
 				if c == nil {
-					c = &measuredCard{id: id, first: date}
-					known[id] = c
+					c = one
+					known[uuid] = c
 					cards = append(cards, c)
 				}
-				if date != "" && (c.first == "" || date < c.first) {
-					c.first = date
-				}
+				c.first = min(c.first, one.first)
 				c.files = append(c.files, name)
 			}
 		}
@@ -215,12 +214,12 @@ func measuredCards(t *testing.T) (cards []*measuredCard, unknown []string) {
 	return cards, unknown
 }
 
-// cardsIn returns the ids of the cards in a document, each with the date nearest above it.
-func cardsIn(t *testing.T, path string) map[string]string {
+// cardsIn returns the cards in a document by their UUIDs, each with the earliest date beside it.
+func cardsIn(t *testing.T, path string) map[string]*measuredCard {
 	t.Helper()
 	var doc any
 	read(t, path, &doc)
-	found := map[string]string{}
+	found := map[string]*measuredCard{}
 	var search func(date string, doc any)
 	search = func(date string, doc any) {
 		switch v := doc.(type) {
@@ -233,9 +232,10 @@ func cardsIn(t *testing.T, path string) map[string]string {
 				date = own
 			}
 			if uuid, ok := v["uuid"].(string); ok {
-				id := power.Info{Name: fmt.Sprint(v["name"]), UUID: uuid}.ID()
-				if before, seen := found[id]; !seen || before > date {
-					found[id] = date
+				if c := found[uuid]; c != nil {
+					c.first = min(c.first, date)
+				} else {
+					found[uuid] = &measuredCard{id: power.Info{Name: fmt.Sprint(v["name"]), UUID: uuid}.ID(), uuid: uuid, first: date}
 				}
 			}
 			for _, item := range v {
@@ -247,16 +247,14 @@ func cardsIn(t *testing.T, path string) map[string]string {
 	return found
 }
 
-// TestCardIDs checks that no two recorded cards have the same id.
+// TestCardIDs checks that recorded cards are H200s, no two with the same id, and that their records have dates.
 func TestCardIDs(t *testing.T) {
-	uuids := cardsOf(t, recorded+"*.json", recorded+"*/*.json")
 	cards, _ := measuredCards(t)
-	if len(uuids) != len(cards) {
-		t.Errorf("%d UUIDs have %d ids", len(uuids), len(cards))
-	}
+	seen := map[string]string{}
 	for _, c := range cards {
-		if !strings.HasPrefix(c.id, "H200-") {
-			t.Errorf("card %s is no H200", c.id)
+		if other := seen[c.id]; other != "" || !strings.HasPrefix(c.id, "H200-") || c.first == "" {
+			t.Errorf("%s has the id %s, as %s, and the first record of %q", c.uuid, c.id, other, c.first)
 		}
+		seen[c.id] = c.uuid
 	}
 }

@@ -3,10 +3,8 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,12 +38,12 @@ func costPage(t *testing.T) []byte {
 		for _, s := range all {
 			for _, session := range s.Sessions {
 				if day, _, _ := strings.Cut(session.Date, "T"); day <= c.Date {
-					cards[session.Card.UUID] = true
+					cards[session.Card.ID()] = true
 				}
 			}
 		}
 	}
-	fmt.Fprintf(&b, costIntroduction, c.Facts.Power.Static.Usual, c.Facts.Power.ClockExponent.Usual, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(cards))
+	fmt.Fprintf(&b, costIntroduction, c.Facts.Power.Static.Usual, c.Facts.Power.ClockExponent.Usual, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(cards), strings.Join(slices.Sorted(maps.Keys(cards)), ", "))
 	b.WriteString("\n## Accuracy on families that the fit has not seen\n")
 	b.WriteString(costJudged)
 	b.WriteString("\n| points | n | mean | worst | rank | Hamming weight and alignment | toggles of both operands |\n|---|---|---|---|---|---|---|\n")
@@ -142,29 +140,6 @@ func worstSearchedInDecode(t *testing.T) (worst float64) {
 	return worst
 }
 
-// cardsOf returns the UUIDs of the cards in recorded files, sorted.
-func cardsOf(t *testing.T, patterns ...string) (ids []string) {
-	t.Helper()
-	uuid := regexp.MustCompile(`"uuid": *"([^"]+)"`)
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || files == nil {
-			t.Fatal(pattern, err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, found := range uuid.FindAllSubmatch(text, -1) {
-				ids = append(ids, string(found[1]))
-			}
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
 // pruned weights, and zeros, are off by more than a point: docs/cost.md says why.
 func pruned(name string) bool { return name == "zeros" || strings.HasPrefix(name, "sparsify") }
 
@@ -247,7 +222,7 @@ The model predicts the power of a GEMM from samples of its operands' bits. It ha
 3. *Response* turns activity into power and clock. Power has a static part (%.0f W) and a part proportional to activity, clock
    and voltage squared (activity · clock^%g in all). The clock comes from measurements of the shape. At the power cap, less activity first raises the clock. Below the cap, it lowers the power.
 
-The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards. They were measured by
+The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards (%s). They were measured by
 ` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` and fitted by ` + "`lowtoggle calibrate OUT --from A --from B`" + `.
 `
 

@@ -115,7 +115,6 @@ type lossReport struct {
 type frontierRun struct {
 	file, workload string
 	number         int // among the runs of the workload, from 1
-	card           int // in the order in which the files name cards, from 1
 	*measure.Result
 	measured map[string]power.Comparison // by the point's name
 }
@@ -165,14 +164,13 @@ func loadFrontier(folder string) (*frontier, error) {
 			return nil, err
 		}
 		for i, file := range files {
-			run := &frontierRun{filepath.Base(file), workload, i + 1, 0, new(measure.Result), map[string]power.Comparison{}}
+			run := &frontierRun{filepath.Base(file), workload, i + 1, new(measure.Result), map[string]power.Comparison{}}
 			if err := decodeFile(file, run.Result); err != nil {
 				return nil, err
 			}
 			wrong = append(wrong, f.add(run))
 		}
 	}
-	f.numberCards()
 	for _, p := range f.points {
 		if f.reading(p, f.of(p.home())) == nil {
 			fail("%s was planned, and no frontier-%s*.json measures it", p.Name, p.home())
@@ -261,20 +259,6 @@ func (f *frontier) add(r *frontierRun) error {
 
 // variantName is the folder's name.
 func variantName(v power.Comparison) string { return filepath.Base(strings.TrimSuffix(v.Name, ":")) }
-
-// numberCards numbers cards by their UUIDs.
-func (f *frontier) numberCards() {
-	cards := map[string]int{}
-	for _, r := range f.runs {
-		if r.Result.Result == nil {
-			continue
-		}
-		if cards[r.Card.UUID] == 0 {
-			cards[r.Card.UUID] = len(cards) + 1
-		}
-		r.card = cards[r.Card.UUID]
-	}
-}
 
 // of returns the runs of a workload.
 func (f *frontier) of(workload string) (runs []*frontierRun) {
@@ -372,7 +356,7 @@ func inventedFrontier() map[string]any {
 	for file, list := range variants {
 		files[file] = object{
 			"gpu": "an invented card", "date": "2026-01-02T03:04:05Z", "cold": strings.Contains(file, decode),
-			"card": object{"driver": "1.2", "uuid": "GPU-" + file}, "valid": true, "baseline": object{"watts": 500},
+			"card": object{"name": "NVIDIA H200", "driver": "1.2", "uuid": "GPU-" + file}, "valid": true, "baseline": object{"watts": 500},
 			"null": compared("invented: (copy)", 1.001), "variants": append(list, compared("zeros", 0.7)),
 			"products": []any{object{"problem": object{"m": 16, "n": 16, "k": 16, "type": "bf16", "streaming": false}, "count": 1}},
 		}
@@ -437,7 +421,7 @@ func TestFrontier(t *testing.T) {
 		"| decode | 0.1 % | −9.00 % ± 0.20 (decode-round-0.1, +0.050 %) | −9.00 % ± 0.20 (decode-round-0.1, +0.050 %) |\n",
 		"| trellis + compensated + pruned | full-0.5 | 0.5 % | **+0.600 %** (+0.580 to +0.620) | −5.00 % | −12.00 % ± 0.20 | – | −12.00 % | −22.56 % | 60 s |\n",
 		"| prefill, stationary, run 1 | 1.2 % | −8.00 % ± 0.20 (round-0.5) | −12.00 % ± 0.20 (full-0.5) | 1.50 ± 0.05 |\n",
-		"| decode, run 1 | frontier-decode | 3 | an invented card, 1.2, 2026-01-02 03:04 | 1.0010 ± 0.0020 | −30.00 % ± 0.20 | 500 W | 500 W | valid |\n",
+		"| decode, run 1 | frontier-decode | H200-8a02 | 1.2, 2026-01-02 03:04 | 1.0010 ± 0.0020 | −30.00 % ± 0.20 | 500 W | 500 W | valid |\n",
 	} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q:\n%s", text, page)

@@ -205,7 +205,7 @@ func (f *frontier) table(print printer, title string, points []*frontierPoint, r
 		if !r.Valid {
 			mark = " †"
 		}
-		print(" energy, %s%s: card %d, copy %s%s |", role, r, r.card, ratio(r), mark)
+		print(" energy, %s%s: %s, copy %s%s |", role, r, r.Card.ID(), ratio(r), mark)
 	}
 	print(" time | energy × time | planned in |\n|%s\n", strings.Repeat("---|", 8+len(runs)))
 	for _, p := range points {
@@ -234,8 +234,8 @@ func ratio(r *frontierRun) string {
 
 // listRuns prints each run's copy, its floor, and the meter's validity.
 func (f *frontier) listRuns(print printer) {
-	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is that of weights that are all\nzero, the least possible energy. Card numbers are those of this page. Times are UTC.\n\n" +
-		"| run | file | card | kind, driver, begun | copy | zeros | power before | power of the points | the meter says |\n|---|---|---|---|---|---|---|---|---|\n")
+	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is that of weights that are all\nzero, the least possible energy. Times are UTC.\n\n" +
+		"| run | file | card | driver, begun | copy | zeros | power before | power of the points | the meter says |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range f.runs {
 		zeros, says := "–", "valid"
 		low, high := math.Inf(1), math.Inf(-1)
@@ -256,8 +256,8 @@ func (f *frontier) listRuns(print printer) {
 		}
 		begun := strings.Replace(r.Date, "T", " ", 1)
 		begun = begun[:min(len(begun), len("2006-01-02 15:04"))]
-		print("| %s, %s | %s | %d | %s, %s, %s | %s | %s | %.0f W | %s | %s |\n", workloadText[r.workload], r, strings.TrimSuffix(r.file, ".json"), r.card,
-			r.GPU, r.Card.Driver, begun, ratio(r), zeros, r.Baseline.Watts, drew, says)
+		print("| %s, %s | %s | %s | %s, %s | %s | %s | %.0f W | %s | %s |\n", workloadText[r.workload], r, strings.TrimSuffix(r.file, ".json"), r.Card.ID(),
+			r.Card.Driver, begun, ratio(r), zeros, r.Baseline.Watts, drew, says)
 	}
 	for _, r := range f.runs {
 		if !r.Valid {
@@ -296,7 +296,7 @@ func (f *frontier) agreement(print printer, a, b *frontierRun) {
 		})
 	}
 	cards := "on the same card"
-	if a.card != b.card {
+	if a.Card.UUID != b.Card.UUID {
 		cards = "on different cards"
 	}
 	switch order := "their order is the same"; len(both) {

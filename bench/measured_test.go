@@ -183,7 +183,8 @@ untouched weights, with a 95 %% interval. %s, driver %s, CUDA %s, at its default
 	nullRow(null20, "null-20s", "20 s: ±0.5 %")
 	one, two := readings(t, "pair-1"), readings(t, "pair-2")
 	for _, name := range []string{"const(0.02)", "zeros"} {
-		print("| %s on two freshly started machines (%d cards) | %v and %v | pair-1, pair-2 |\n", name, len(cardsOf(t, recorded+"pair-*.json")), one[name], two[name])
+		print("| %s on two freshly started machines (%s, %s) | %v and %v | pair-1, pair-2 |\n", name,
+			recordedRun(t, "pair-1").Card.ID(), recordedRun(t, "pair-2").Card.ID(), one[name], two[name])
 	}
 	files := map[string][2]string{"bf16": {"null-60s", "pytorch-2"}, "fp8": {"fp8", "pytorch-3"}}
 	for _, c := range []struct {
@@ -288,9 +289,6 @@ The next table is by kind of layer, in prefill, with stationary weights and x no
 			reading{r.Run.Null.RelativeEnergy, r.Run.Null.Interval})
 	}
 	print("%s", recipeNotes)
-	onPage := cardsOf(t, recorded+"null-*.json", recorded+"pair-*.json", recorded+"fp8.json", recorded+"patterns-*.json", recorded+"layers-*.json", recorded+"verify.json")
-	print("The runs on this page took place on %d cards of one kind, on 2026-11-21. All files of bench/results/h200 together come from\n%d cards, and its folders from %d more. ",
-		len(onPage), len(cardsOf(t, recorded+"*.json")), len(cardsOf(t, recorded+"*/*.json")))
-	print("%s", recordedNotes)
+	print(recordedNotes, null60.Card.ID(), null20.Card.ID(), recordedRun(t, "layers-stationary").Card.ID())
 	return b.Bytes()
 }

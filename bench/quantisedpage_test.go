@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
 // quantisedRecord is what is recorded of a series: comparisons, of which each has a few readings of every pattern.
@@ -65,6 +65,17 @@ var quantisedRecords = []quantisedRecord{
 	{"FP8, blocks of 128×128, 4096 tokens, older run", "largest value at 448", "fp8-block-prefill", []string{"fp8-block-prefill"}, map[string]float64{
 		"standard deviation at 2^-6": 0.974, "standard deviation at 2^-7": 0.960, "all codes zero": 0.737,
 	}, []string{"all codes zero"}},
+}
+
+// cards are the ids of the cards that the record is from.
+func (r quantisedRecord) cards(t *testing.T) (ids []string) {
+	t.Helper()
+	for _, file := range r.files {
+		for _, c := range cardsIn(t, filepath.Join(recorded, "quantised", file+".json")) {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
 }
 
 // quantisedApart names the pattern of a series whose error is left out of the mean and given separately.
@@ -151,7 +162,7 @@ func quantisedTable(t *testing.T) string {
 		if base.means {
 			of = "a copy"
 		}
-		fmt.Fprintf(&b, "\n**%s**. Energy is relative to “%s” (SNR %s, %s %s).\n\n", r.title, r.baseline, base.snr, of, base.spread())
+		fmt.Fprintf(&b, "\n**%s**. Energy is relative to “%s” (SNR %s, %s %s), on %s.\n\n", r.title, r.baseline, base.snr, of, base.spread(), strings.Join(r.cards(t), " and "))
 		b.WriteString("| weights | SNR | energy | readings | predicted |\n|---|---|---|---|---|\n")
 		seen := map[string]bool{}
 		off, count, apart := 0.0, 0.0, ""
@@ -264,16 +275,7 @@ func repeatedRows(data []byte, rowBytes, cols int) cost.Operand {
 	}
 }
 
-// quantisedPage has the tables of the recorded measurements.
-const quantisedPage = "docs/quantised-energy.md"
-
 // TestQuantisedPage checks that docs/quantised-energy.md has the tables of the recorded measurements.
 func TestQuantisedPage(t *testing.T) {
-	page, err := os.ReadFile("../" + quantisedPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if table := quantisedTable(t); !strings.Contains(string(page), table) {
-		t.Errorf("%s should have\n%s", quantisedPage, table)
-	}
+	goldenfile.SameBetween(t, "../docs/quantised-energy.md", "<!-- tables: go test ./bench -run QuantisedPage -update -->\n", "<!-- end of tables -->\n", quantisedTable(t))
 }

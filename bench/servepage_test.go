@@ -38,7 +38,7 @@ func TestServingPage(t *testing.T) {
 func (r servedRecord) section() string {
 	run, w := r.Run, r.Run.Workload
 	var b strings.Builder
-	fmt.Fprintf(&b, `Three servers of [bench/serve](../bench/serve) ran on one %s at the same time: the original model, a copy of it, and
+	fmt.Fprintf(&b, `Three servers of [bench/serve](../bench/serve) ran on one %s (%s) at the same time: the original model, a copy of it, and
 the model converted by `+"`%s`"+`. The model of bench/serve/config.json has four layers of the shapes of a 70 B Llama:
 3.95 B random weights in BF16. %d requests were in flight, with prompts of %d and answers of %d tokens. The run of %s
 took %.0f s. Each server had %d windows of at least %.0f s ([serve.json](../bench/results/h200/serve.json);
@@ -46,7 +46,7 @@ transformers %s, PyTorch %s).
 
 | server | energy per output token (95 %% interval) | energy per total token (95 %% interval) | time per token | J per output token | mJ per total token |
 |---|---|---|---|---|---|
-`, run.GPU, r.Passes, w.Concurrency, w.PromptTokens, w.OutputTokens, run.Date[:10], run.Seconds, run.Baseline.Windows, run.WindowTime, r.Transformers, r.Torch)
+`, run.GPU, run.Cards[0].ID(), r.Passes, w.Concurrency, w.PromptTokens, w.OutputTokens, run.Date[:10], run.Seconds, run.Baseline.Windows, run.WindowTime, r.Transformers, r.Torch)
 	names := map[string]string{run.Baseline.Name: "original", run.Null.Name: "copy (null)", run.Variants[0].Name: "converted"}
 	list := append([]serve.Comparison{{Summary: run.Baseline}, *run.Null}, run.Variants...)
 	for _, c := range list {

@@ -40,6 +40,9 @@ type wholeRow struct {
 	step measure.WholeStep
 }
 
+// card is the id of the record's card.
+func (r wholeRecord) card() string { return r.Energy.Steps[0].Run.Card.ID() }
+
 // rows are a record's conversions, step by step.
 func (r wholeRecord) rows() (rows []wholeRow) {
 	for _, s := range r.Energy.Steps {
@@ -155,10 +158,10 @@ func (p wholePages) page() []byte {
 This page gives the energy of a whole model per token, before and after a conversion. Every operation of the model runs
 on the GPU: embedding, norms, attention with a KV cache, linear layers, head. The model has the layers of an 8 B Llama in
 16 blocks instead of 32: hidden size 4096, FFN size 14336, 32 query heads, 8 KV heads. Its 3.75 B weights are random, in
-BF16, and come from `+"`lowtoggle synth`"+`. The card is one %s, measured on %s.
+BF16, and come from `+"`lowtoggle synth`"+`. The card is one %s (%s), measured on %s.
 The records are in [bench/results/h200](../bench/results/h200) (whole-*.json).
 
-`+wholeTable, p.decode.Energy.GPU, day(p.decode.Energy))
+`+wholeTable, p.decode.Energy.GPU, p.decode.card(), day(p.decode.Energy))
 	for _, r := range []wholeRecord{p.decode, p.prefill} {
 		for _, row := range r.rows() {
 			row.line(&b)
@@ -230,12 +233,12 @@ func (p wholePages) compare(b *bytes.Buffer) {
 	fmt.Fprintf(b, `
 ## Compared with PyTorch
 
-On %s lowtoggle and then PyTorch %s ([bench/whole.py](../bench/whole.py)) measured the same folders on one H200, not the card
-of the first table.
+On %s lowtoggle and then PyTorch %s ([bench/whole.py](../bench/whole.py)) measured the same folders on %s,
+not the card of the first table.
 
 | step | passes | energy by lowtoggle (95 %% interval) | energy by PyTorch ± standard error | J per step of the source, lowtoggle and PyTorch | J saved per step, lowtoggle and PyTorch |
 |---|---|---|---|---|---|
-`, day(p.both.Energy), p.pytorch.Torch)
+`, day(p.both.Energy), p.pytorch.Torch, p.both.card())
 	largest := 0.0
 	for _, row := range p.both.rows() {
 		at := slices.Index(p.pytorch.Folders, strings.ReplaceAll(row.Passes, "=", ""))
@@ -269,9 +272,9 @@ Coarser values save more energy and lower the SNR. In the run of the first table
 prefill of 4096 tokens. Their predicted saving times this share is close to the saving measured in that run. Two other cards
 saved a quarter to a third more. The reason is not known.
 
-| passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured | on a second card | on a third card |
+| passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured on %s | on %s | on %s |
 |---|---|---|---|---|---|---|
-`, 100*prefill.LinearEnergy)
+`, 100*prefill.LinearEnergy, p.prefill.card(), p.earlier.card(), p.both.card())
 	for _, q := range p.predicted {
 		fmt.Fprintf(b, "| `%s` | %.1f dB | %s %% (%s) | %s %% | %s | %s | %s |\n", q.Passes, q.SNR, signed(change(q.Relative), 1), spanOf(q.Interval[:]),
 			signed(prefill.LinearEnergy*change(q.Relative), 1), p.prefill.prefillOf(q.Passes), p.earlier.prefillOf(q.Passes), p.both.prefillOf(q.Passes))

@@ -119,7 +119,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	want := []string{
-		"| fp16-2048-both | A Card | 1.2, 13.0, 700 W | 2026-11-21 | 75, 75 | 400 W at 1500 MHz |",
+		"| fp16-2048-both | GPU-7692 | 1.2, 13.0, 700 W | 2026-11-21 | 75, 75 | 400 W at 1500 MHz |",
 		"```\nmeasure it\n```",
 		"### 2048³, both operands", "### 8192³, weights, stationary",
 		"| **holds** |", "| **does not hold** |", "**not measured**",

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (p *page) measured() {
 		}
 		var cards, drivers, dates []string
 		for _, session := range s.Sessions {
-			name := session.Card.Name
+			name := cmp.Or(session.Card.ID(), session.Card.Name)
 			if session.Simulated {
 				name, simulated = "simulated", true
 			}
