@@ -38,7 +38,7 @@ func TestDrawsMost(t *testing.T) {
 		"perhaps at a lower clock": {read(fp16(), at("a", 500, 1600)), read(fp32, at("a", 650, 2000)), "undecided", "", 600./650 - 1},
 		"less at a lower clock":    {read(fp16(), at("a", 300, 1600)), read(fp32, at("a", 500, 2000)), "does not hold", "", 350./500 - 1},
 		"on another card":          {read(fp16(), at("b", 600, 2000)), read(fp32, at("a", 500, 2000)), "undecided", "not on one card", 0.2},
-		"on two cards":             {read(fp16(), at("b", 900, 2000), at("a", 600, 2000)), read(fp32, at("a", 500, 2000), at("c", 400, 2000)), "holds", "fp32, 500 W", 0.2},
+		"on two cards":             {read(fp16(), at("b", 900, 2000), at("a", 600, 2000)), read(fp32, at("a", 500, 2000), at("c", 400, 2000)), "holds", "fp16, 600 W ± 0.2 % at 2000 MHz; next is fp32, 500 W", 0.2},
 	} {
 		for i := range c.others {
 			c.others[i].HalfWidth = 0.00001 // so that the type's own interval decides
@@ -60,6 +60,21 @@ func TestDrawsMost(t *testing.T) {
 	}
 	if j := assessed(t, "T7", slices.Concat(fp16s, read(fp32, at("a", math.NaN(), 2000)), rest("a"))); j.Verdict != "not measured" {
 		t.Errorf("without power: %s", j.Verdict)
+	}
+	other := fp32
+	other.M, other.N, other.K = 4096, 4096, 4096
+	if e := assessed(t, "T7", slices.Concat(fp16s, read(fp32, at("a", 500, 2000)), rest("a"), read(other, at("a", 900, 2000)))).Effects[0]; math.Abs(e.Power-0.2) > 1e-9 {
+		t.Errorf("another size counts: %+v", e)
+	}
+	// The card with most places counts.
+	two := slices.Concat(fp16s, read(fp32, at("a", 500, 2000)), rest("a"))
+	for i := range two {
+		if two[i].Experiment == "4a" && two[i].X == 50 {
+			two[i].Readings = append(two[i].Readings, at("z", 700, 2000))
+		}
+	}
+	if e := assessed(t, "T7", two).Effects[0]; math.Abs(e.Power-0.2) > 1e-9 {
+		t.Errorf("a card with fewer places counts: %+v", e)
 	}
 	// Only places that all types have count.
 	some := slices.DeleteFunc(read(fp16(), at("a", 600, 2000)), func(r Result) bool { return r.X > 4 })

@@ -72,6 +72,17 @@ func TestLargestIntervals(t *testing.T) {
 	}
 }
 
+// TestFewerDegreesOfFreedom: an interval that is widened counts the fewer degrees of freedom of its two results.
+func TestFewerDegreesOfFreedom(t *testing.T) {
+	few, many := Result{Relative: 1, HalfWidth: 0.01, Freedom: 4}, Result{Relative: 1.1, HalfWidth: 0.01, Freedom: 400}
+	for _, e := range []Effect{change(few, many), change(many, few)} {
+		low, high := e.decide(false, 0, 10).decision.interval(1)
+		if wider, want := (e.Energy-low)/(high-e.Energy), 5.598/2.776; math.Abs(wider/want-1) > 0.001 { // of Student's t
+			t.Errorf("the low end is %v times as far, want %v", wider, want)
+		}
+	}
+}
+
 // TestExceptionsByChance: a takeaway that neither holds nor fails is said to fail in one of 15 series in at most one trial of 20.
 func TestExceptionsByChance(t *testing.T) {
 	const trials, freedom, series = 300, 9, 15

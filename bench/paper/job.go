@@ -36,7 +36,8 @@ func Job(s experiment.Setup, choice Points) experiment.Job {
 		experiment.Point
 		rank int
 	}
-	var all, more []ranked
+	var all []ranked
+	var more []experiment.Point
 	chosen := map[drawn]bool{}
 	for _, e := range experiments {
 		of := choice.Experiments == nil || slices.Contains(choice.Experiments, e.ID)
@@ -52,20 +53,22 @@ func Job(s experiment.Setup, choice Points) experiment.Job {
 			}
 			for seed := firstSeed + 1; seed <= choice.Seeds; seed++ {
 				p.Seed = uint64(seed)
-				more = append(more, p)
+				more = append(more, p.Point)
 				if of {
 					chosen[drawnOf(p.Point)] = true
 				}
 			}
 		}
 	}
-	byRank := func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) }
-	slices.SortStableFunc(all, byRank)
-	slices.SortStableFunc(more, byRank)
-	for _, p := range append(all, more...) {
-		if o := drawnOf(p.Point); chosen[o] {
+	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+	var first []experiment.Point
+	for _, p := range all {
+		first = append(first, p.Point)
+	}
+	for _, p := range append(first, more...) {
+		if o := drawnOf(p); chosen[o] {
 			delete(chosen, o) // the first name counts, whatever else is chosen
-			w.Points = append(w.Points, p.Point)
+			w.Points = append(w.Points, p)
 		}
 	}
 	return w

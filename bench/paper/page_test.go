@@ -123,6 +123,7 @@ func TestPage(t *testing.T) {
 		"```\nmeasure it\n```",
 		"### 2048³, both operands", "### 8192³, weights, stationary",
 		"| **holds** |", "| **does not hold** |", "**not measured**",
+		"| fp16-2048-both | 1 | 207 | 7 |", "| all | 2 | 405 | 14 |",
 		"25 % of a point's elements to zero (experiment 3b at 64)",
 	}
 	for _, tk := range takeaways {

@@ -57,10 +57,7 @@ func Results(s *experiment.Series) (list []Result) {
 				continue
 			}
 			p, o := left[0], operandsOf(left[0].Point)
-			left, readings[o] = left[1:], append(readings[o], reading(session, r))
-			if p.Seed == firstSeed {
-				scaled[o] = p.Scaled
-			}
+			left, readings[o], scaled[o] = left[1:], append(readings[o], reading(session, r)), p.Scaled
 		}
 	}
 	for _, e := range experiments {

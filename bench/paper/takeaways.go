@@ -20,7 +20,7 @@ var takeaways = []Takeaway{
 		inEach(flat("3a", 0.02))},
 	{"T2", "Larger means can save, in floating point", "falls; no number given",
 		"the largest mean that leaves elements random uses less energy than a mean of 0",
-		inEach(floating(lowerBy("3b", randomMean, "")))},
+		inEach(lowerBy("3b", randomMean, ""))},
 	{"T3", "Few different values save", "one constant: −30 %",
 		"1 value uses less energy than 4096 values",
 		inEach(higher("3c"))},
@@ -74,16 +74,6 @@ func inEach(r rule) func([]setupResults) []Effect {
 			list[i] = e.amongAll(len(list))
 		}
 		return list
-	}
-}
-
-// floating applies a rule to floating-point types only.
-func floating(r rule) rule {
-	return func(s setupResults) (e Effect, ok bool) {
-		if f, _ := s.Type.Operand().Format(); !f.IsFloat() {
-			return e, false
-		}
-		return r(s)
 	}
 }
 

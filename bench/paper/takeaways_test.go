@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -128,6 +129,56 @@ func TestAssessWithin(t *testing.T) {
 	js, err := json.Marshal(j)
 	if err != nil || strings.Contains(string(js), "half_width") || !strings.Contains(string(js), `"setup":"fp16-2048-both"`) {
 		t.Errorf("%s, %v", js, err)
+	}
+}
+
+// TestPlaces: rules that compare with one place on an axis use that place in every type. It saves a tenth, and all others cost as
+// much, or the other way round. 4a begins with operands that save.
+func TestPlaces(t *testing.T) {
+	type places map[arith.Type]float64
+	for id, c := range map[string]struct {
+		experiment string
+		at         places
+	}{
+		"T2":  {"3b", places{arith.FP16: 512, arith.FP16CUDA: 512, arith.BF16: 64, arith.FP8: 4, arith.FP32: 8192}},
+		"T4":  {"4a", places{arith.FP16: 50, arith.FP16CUDA: 50, arith.BF16: 50, arith.FP8: 50, arith.FP32: 50, arith.INT8: 50}},
+		"T12": {"6a", places{arith.FP16: 90, arith.FP16CUDA: 90, arith.BF16: 90, arith.FP8: 90, arith.FP32: 90, arith.INT8: 90}},
+		"T14": {"6c", places{arith.FP16: 10, arith.FP16CUDA: 10, arith.BF16: 6, arith.FP8: 3, arith.FP32: 23, arith.INT8: 4}},
+		"T15": {"6d", places{arith.FP16: 6, arith.FP16CUDA: 6, arith.BF16: 9, arith.FP8: 4, arith.FP32: 9, arith.INT8: 4}},
+	} {
+		for _, s := range Setups()[:6] {
+			place, measured := c.at[s.Type]
+			for sign, want := range map[float64]string{-1: "holds", 1: "does not hold"} {
+				if id == "T4" {
+					sign = -sign
+				}
+				j := assessed(t, id, invented(s, func(experiment string, x float64) float64 {
+					switch {
+					case experiment != c.experiment || x == 0:
+						return 1
+					case x == place:
+						return 1 + 0.1*sign
+					}
+					return 1 - 0.1*sign
+				}))
+				if !measured {
+					want = "not measured"
+				}
+				if j.Verdict != want {
+					t.Errorf("%s in %v: %s, want %s: %v", id, s.Type, j.Verdict, want, j.Effects)
+				}
+			}
+		}
+	}
+}
+
+// TestRisingLine: T5 and T6 fit a line, so one point at the end of an axis does not decide.
+func TestRisingLine(t *testing.T) {
+	j := assessed(t, "T5", invented(fp16(), func(id string, x float64) float64 {
+		return cmp.Or(map[float64]float64{4: 1.5, 6: 1.5, 8: 2, 10: 2, 16: 0.95}[x], 1)
+	}))
+	if e := j.Effects[0]; j.Verdict != "holds" || math.Abs(e.Energy-0.2593) > 0.0001 || math.Abs(e.HalfWidth-0.00486) > 0.00001 {
+		t.Errorf("%s: %+v", j.Verdict, e)
 	}
 }
 
