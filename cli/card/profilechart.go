@@ -25,6 +25,9 @@ func (r profileReport) picture() []byte {
 		whole.X.With = append(whole.X.With, line.X[0], line.X[len(line.X)-1])
 		whole.Lines = append(whole.Lines, scaled(line, 1))
 		early.Lines = append(early.Lines, working(scaled(line, 1000), 1000*p.Segments[0].End.Seconds()))
+		if len(p.Counted) > 0 {
+			early.Lines = append(early.Lines, countedLine(p, name, style))
+		}
 		clock.Lines = append(clock.Lines, clockLine(p, name, style))
 		for _, m := range marksOf(p, len(r.Profiles) > 1) {
 			whole.Marks = append(whole.Marks, m)
@@ -79,6 +82,21 @@ func working(l chart.Line, end float64) chart.Line {
 	l.X, l.Y = l.X[from:to], l.Y[from:to]
 	if l.Low != nil {
 		l.Low, l.High = l.Low[from:to], l.High[from:to]
+	}
+	return l
+}
+
+// countedLine draws power by the energy of bursts, over the milliseconds between their ends, with crosses.
+func countedLine(p profile.Profile, name string, style chart.Style) chart.Line {
+	style.Marker = 5
+	l := chart.Line{Name: name + ", by energy alone", Style: style, Whiskers: true, Scattered: true}
+	for i, c := range p.Counted {
+		if i > 0 && i == len(p.Counted)-1 {
+			break // from the first length to the last
+		}
+		from, to := 1000*c.From.Seconds(), 1000*c.To.Seconds()
+		l.X, l.XLow, l.XHigh = append(l.X, (from+to)/2), append(l.XLow, from), append(l.XHigh, to)
+		l.Y, l.Low, l.High = append(l.Y, c.Watts), append(l.Low, c.Low), append(l.High, c.High)
 	}
 	return l
 }
