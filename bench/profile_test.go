@@ -10,6 +10,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
+	"github.com/lowtoggle/lowtoggle/internal/chart"
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
@@ -17,17 +18,17 @@ const ms = stitch.Seconds(time.Millisecond)
 
 // profiled are two measurements of one product on one H200.
 type profiled struct {
-	name string
-	runs [2]*profile.Profile
+	name    string
+	results [2]profile.Result
+	runs    [2]*profile.Profile
 }
 
 func profiledProducts(t *testing.T) (all []profiled) {
 	for _, name := range []string{"8192", "2048"} {
 		p := profiled{name: name + "³"}
 		for i := range p.runs {
-			var r profile.Result
-			read(t, fmt.Sprintf("%sprofile-%s-%d.json", recorded, name, i+1), &r)
-			p.runs[i] = &r.Profiles[0]
+			read(t, fmt.Sprintf("%sprofile-%s-%d.json", recorded, name, i+1), &p.results[i])
+			p.runs[i] = &p.results[i].Profiles[0]
 		}
 		all = append(all, p)
 	}
@@ -112,6 +113,7 @@ func TestProfilesAgree(t *testing.T) {
 func TestPowerPage(t *testing.T) {
 	goldenfile.SameBetween(t, "../docs/power.md", "<!-- profiles: go test ./bench -run PowerPage -update -->\n", "<!-- end of profiles -->\n",
 		profileTables(profiledProducts(t)))
+	goldenfile.Same(t, "../docs/power-profile.svg", profilePlot(profiledProducts(t)))
 }
 
 // profileTables prints power over time, and the differences of two measurements.
@@ -133,6 +135,7 @@ func profileTables(products []profiled) string {
 	}
 
 	head("mean power")
+	row("card", func(p profiled) string { return p.results[0].Card.ID() })
 	row("idle, before the work", each(func(r *profile.Profile) string {
 		watts, low, high, _ := r.BeforeWork()
 		return within(watts, low, high)
@@ -194,7 +197,99 @@ func profileTables(products []profiled) string {
 	}
 	row("resolution of all other changes, first 50 ms (median)", resolution(0, afterStart))
 	row("resolution of all other changes, over 2 s (median)", resolution(0, stitch.Seconds(time.Hour)))
+
+	b.WriteByte('\n')
+	head("steady power and Table I")
+	each = func(of func(r *profile.Profile) string) func(profiled) string {
+		return func(p profiled) string { return of(p.runs[0]) + "; " + of(p.runs[1]) }
+	}
+	row("steady power (SSP)", each(func(r *profile.Profile) string {
+		s := steadyOf(r)
+		if !s.Found {
+			return "not found"
+		}
+		watts, low, high := r.Trace.Mean(s.At, s.Until)
+		return within(watts, low, high) + fmt.Sprintf(" from %.0f to %.0f ms", 1e3*s.At.Seconds(), 1e3*s.Until.Seconds())
+	}))
+	row("at the power cap, second half of the work", each(func(r *profile.Profile) string {
+		return fmt.Sprintf("%.0f %% of the queries", 100*cappedShare(r))
+	}))
+	row("runs, of those that Table I asks for", each(func(r *profile.Profile) string {
+		return fmt.Sprintf("%d of %d", r.Taken, r.Advised)
+	}))
+	row("readings expected within one execution, of those that Table I asks for", func(p profiled) string {
+		r := p.runs[0]
+		return fmt.Sprintf("%.2g of %d", expectedReadings(r), askedReadings(p))
+	})
+	row("runs that would give as many", func(p profiled) string {
+		r := p.runs[0]
+		return fmt.Sprintf("about %.0f", math.Round(float64(r.Golden)*float64(askedReadings(p))/expectedReadings(r)/100)*100)
+	})
 	return b.String()
+}
+
+// steadyOf finds steady power on a recorded trace by today's criterion. Records without readings have no stamps; executions
+// are taken to be equally long.
+func steadyOf(r *profile.Profile) profile.SteadyPoint {
+	even := profile.Timeline{Done: []int{0, r.Segments[0].Executions}, At: []stitch.Seconds{0, r.Segments[0].End}}
+	return profile.FindSteady(r.Trace, even, 0, 0).SSP
+}
+
+// cappedShare returns the share of the queries at which the power cap limited the clock, in the second half of the work.
+func cappedShare(r *profile.Profile) float64 {
+	sum, n := 0.0, 0.0
+	for _, s := range r.States {
+		if s.Capped != nil && s.At > r.End()/2 && s.At < r.End() {
+			sum, n = sum+*s.Capped, n+1
+		}
+	}
+	return sum / n
+}
+
+// expectedReadings returns how many readings of the used sensors fall into one execution, in all runs together.
+func expectedReadings(r *profile.Profile) float64 {
+	const margins = 300 * ms // before and after the work
+	n := 0
+	for _, s := range r.Sensors {
+		if s.Used && s.Name != stitch.Counter {
+			n += s.Readings
+		}
+	}
+	first := r.Segments[0]
+	return float64(n) * first.End.Seconds() / float64(first.Executions) / (r.End() + margins).Seconds()
+}
+
+// askedReadings returns how many readings Table I asks for within one execution.
+func askedReadings(p profiled) int {
+	first := p.runs[0].Segments[0]
+	execution := first.End / stitch.Seconds(first.Executions)
+	return int(math.Ceil(float64(execution) / float64(p.results[0].Products[0].Advised.Density)))
+}
+
+// profilePlot draws both measurements of each GEMM: the first 120 ms, and all of it in stretches of 10 ms.
+func profilePlot(products []profiled) []byte {
+	watts := chart.Axis{Label: "power, W", With: []float64{0}}
+	early := chart.Panel{Title: "from idle, with 95 % intervals", X: chart.Axis{Label: "time since the start of the work, ms"}, Y: watts, Height: 300}
+	whole := chart.Panel{Title: "all of it", X: chart.Axis{Label: "time since the start of the work, s"}, Y: watts}
+	for i, p := range products {
+		for k, r := range p.runs {
+			style := chart.Style{Colour: 2 * i, Dashes: k}
+			line := chart.Line{Name: fmt.Sprintf("%s, measurement %d", p.name, k+1), Style: style}
+			for at := -20 * ms; at < 120*ms; at += r.Trace.Step {
+				w, low, high := r.Trace.Mean(at, at+r.Trace.Step)
+				line.X, line.Y = append(line.X, 1e3*(at+r.Trace.Step/2).Seconds()), append(line.Y, w)
+				line.Low, line.High = append(line.Low, low), append(line.High, high)
+			}
+			early.Lines = append(early.Lines, line)
+			all := chart.Line{Style: style}
+			for at := -100 * ms; at < r.End()+100*ms; at += 10 * ms {
+				w, _, _ := r.Trace.Mean(at, at+10*ms)
+				all.X, all.Y = append(all.X, (at+5*ms).Seconds()), append(all.Y, w)
+			}
+			whole.Lines = append(whole.Lines, all)
+		}
+	}
+	return chart.Chart{Title: "Power of 8192³ and 2048³ in BF16 from idle, two H200s", Panels: []chart.Panel{early, whole}}.SVG()
 }
 
 // within prints watts with half the width of their interval.

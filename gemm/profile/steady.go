@@ -25,8 +25,8 @@ type SteadyPoint struct {
 	At    Seconds `json:"at_seconds,omitzero"` // end of the execution
 	// Over is the execution's length, or the trace's resolution where that is longer.
 	Over Seconds `json:"over_seconds,omitzero"`
-	// Until is how long power stayed steady after SSP, and Lasts reports whether that was to the end of the runs. A card at
-	// its power cap may leave a steady state again.
+	// Until is how long power stayed steady after SSP, to a 32nd of the run, and Lasts reports whether that was to the end. A
+	// card at its power cap may leave a steady state again.
 	Until Seconds `json:"until_seconds,omitzero"`
 	Lasts bool    `json:"to_the_end,omitempty"`
 }
@@ -43,9 +43,9 @@ type SteadyState struct {
 
 // FindSteady finds SSE in the timeline of one product, from the start of the runs, and SSP on the trace.
 //
-// The search for SSP starts at four executions and doubles until power after so many executions and power after twice as
-// many differ by no more than the tolerance (a share; 0 means 1 %), or by no more than the trace can tell, up to three
-// tolerances. Then it bisects. So a change of three tolerances counts as steady where the 95 % intervals are as wide. A
+// The search for SSP starts at four executions and takes half as many more each time, until power after so many executions
+// and power after twice as many differ by no more than the tolerance (a share; 0 means 1 %), or by no more than the trace
+// can tell, up to three tolerances. Then it bisects. So a change of three tolerances counts as steady where the 95 % intervals are as wide. A
 // warming die's power drifts: moments more than a second apart may differ by the tolerance for every second.
 //
 // The paper runs each number of executions by itself; here one run contains all of them. The paper's rule would also
@@ -92,6 +92,9 @@ type steadySearch struct {
 // mostUncertain is the interval in tolerances from which on no change that matters could be seen.
 const mostUncertain = 3
 
+// ofMany widens a 95 % interval so that it holds the largest of some twenty differences in 95 % of all searches.
+const ofMany = 1.5
+
 // firstExecutions is where the search starts.
 const firstExecutions = 4
 
@@ -122,7 +125,7 @@ func (s steadySearch) ssp(first int) SteadyPoint {
 		return SteadyPoint{Why: fmt.Sprintf("%d executions are too few: take longer runs", s.timeline.Done[len(s.timeline.Done)-1])}
 	}
 	n, changed, until := firstExecutions, 0.0, 0
-	for resolved := false; ; n = min(2*n, last) {
+	for resolved := false; ; n = min(n+n/2, last) {
 		if resolved = s.resolved(n); resolved {
 			if until, changed = s.steady(n, 2*n); s.lasts(n, until) {
 				break
@@ -225,7 +228,7 @@ func (s steadySearch) steady(n, other int) (until int, by float64) {
 			w, low, high := s.powerBefore(t, max(part, s.over(n)))
 			share := math.Abs(w-there) / there
 			by = max(by, share)
-			alike := min(mostUncertain*s.tolerance, math.Hypot(unsure, (high-low)/2)/there)
+			alike := min(mostUncertain*s.tolerance, ofMany*math.Hypot(unsure, (high-low)/2)/there)
 			drifted := s.tolerance * max(1, (t-at).Abs().Seconds())
 			if steady = steady && share <= max(drifted, alike); steady {
 				until = max(until, int(s.timeline.doneAt(t)))

@@ -88,7 +88,7 @@ func TestSSPEnds(t *testing.T) {
 		return 620
 	}
 	s := FindSteady(drawing(atCap, 2), even(1e-3, 10, 200), 0.02, 0.01).SSP
-	if !s.Found || s.Lasts || s.At < 150*ms || s.At > 250*ms || (s.Until-900*ms).Abs() > 20*ms || math.Abs(s.Watts-730) > 7 {
+	if !s.Found || s.Lasts || s.At < 150*ms || s.At > 250*ms || s.Until < 835*ms || s.Until > 905*ms || math.Abs(s.Watts-730) > 7 {
 		t.Errorf("%+v", s)
 	}
 	if s.explain(0.9); !strings.HasPrefix(s.Why, "the card was at its power cap") || !strings.HasSuffix(s.Why, "until "+s.Until.String()) {
