@@ -30,13 +30,19 @@ func shows(command, output string) claim {
 
 // claims are the pieces of each page, by its path from the repository's root.
 var claims = map[string]func(*evidence) []claim{
-	"README.md":          readmeClaims,
-	"docs/accuracy.md":   accuracyClaims,
-	"docs/predicting.md": predictingClaims,
-	"docs/ordering.md":   orderingClaims,
-	"docs/rounding.md":   roundingClaims,
-	"docs/scaling.md":    scalingClaims,
-	"docs/results.md":    resultsClaims,
+	"README.md":                readmeClaims,
+	"docs/accuracy.md":         accuracyClaims,
+	"docs/predicting.md":       predictingClaims,
+	"docs/ordering.md":         orderingClaims,
+	"docs/rounding.md":         roundingClaims,
+	"docs/scaling.md":          scalingClaims,
+	"docs/results.md":          resultsClaims,
+	"docs/architecture.md":     architectureClaims,
+	"docs/limits.md":           limitsClaims,
+	"docs/own-family.md":       ownFamilyClaims,
+	"docs/passes.md":           passesClaims,
+	"docs/serving.md":          servingClaims,
+	"docs/quantised-energy.md": quantisedEnergyClaims,
 }
 
 // place is where a figure stands in a page.

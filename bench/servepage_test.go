@@ -68,7 +68,7 @@ transformers %s, PyTorch %s).
 			milliseconds(c.FirstToken.P50), milliseconds(c.FirstToken.P99), milliseconds(c.InterToken.P50), milliseconds(c.InterToken.P99))
 	}
 	fmt.Fprintf(&b, `
-Intervals are wide, because there were two blocks and one step of the energy counter is 2 %% of a window's energy. The null's
+Intervals are wide, because there were two blocks, and windows are only some dozens of steps of the energy counter long. The null's
 intervals contain zero. With idle servers the card draws %.0f W. This server computes the prompts of a batch together, at the
 power cap. Python then limits its decode speed, and the card stays below the cap. A server with CUDA graphs keeps the card busier.
 `, run.IdleWatts)

@@ -29,9 +29,9 @@ var Compensate = &Pass{
 	Usage: "compensate[=DAMP]",
 	Doc: "Makes sparsify, trellis, grid and round decide a layer's inputs one after the other, those with most power " +
 		"first. Columns that are not yet rounded absorb the rounding error, as far as the layer's real inputs " +
-		"allow (GPTQ, Frantar et al. 2022). Needs --tokens. At the same bits the output's error falls by 3 to 8 dB " +
-		"in most layers of a trained model, by 15 in its first. DAMP is added to the Hessian's diagonal as a " +
-		"share of its mean: 0.001 unless given, and 0.01 in quantised weights.",
+		"allow (GPTQ, Frantar et al. 2022). Needs --tokens. At the same bits the output's error falls by several " +
+		"dB in a trained model. DAMP is added to the Hessian's diagonal as a share of its mean: 0.001 unless " +
+		"given, and 0.01 in quantised weights.",
 	Args: func(args []string) error {
 		if d, err := strconv.ParseFloat(args[0], 64); err != nil || !(d > 0 && d <= 1) {
 			return fmt.Errorf("%q is no number above 0 and up to 1", args[0])

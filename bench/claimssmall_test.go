@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// source returns the groups of a pattern that matches a source file once. Constants that packages do not export are read so.
+func (e *evidence) source(file, pattern string) []string {
+	e.Helper()
+	return e.record(filepath.Join("..", "..", file), pattern)
+}
+
+// mebibytes of a constant that is written as a shift.
+func (e *evidence) shifted(file, name string) float64 {
+	e.Helper()
+	m := e.source(file, name+` = (\d+) << (\d+)`)
+	return e.number(m[0]) * math.Exp2(e.number(m[1]))
+}
+
+func architectureClaims(e *evidence) []claim {
+	return []claim{says("take at most {} MiB, or one block", printed(0, e.shifted("transform/apply/shard.go", "const inFlight")/(1<<20)))}
+}
+
+func limitsClaims(e *evidence) []claim {
+	return []claim{says("up to {} GiB: the next", printed(0, e.shifted("gemm/divergence/needed.go", "const mostNeeded")/(1<<30)))}
+}
+
+func ownFamilyClaims(e *evidence) []claim {
+	var recorded struct {
+		Transformers string
+		Pairs        map[string]struct{ Exact struct{ Apart float64 } }
+	}
+	read(e.T, "results/runtimes.json", &recorded)
+	apart := 0.0
+	for _, p := range recorded.Pairs {
+		apart = max(apart, p.Exact.Apart)
+	}
+	families := fmt.Sprint(len(arch.Families()))
+	return []claim{
+		says("describes {} architectures", families), says("Three tests cover all {} architectures", families),
+		says("transformers {} computes", recorded.Transformers[:strings.LastIndex(recorded.Transformers, ".")]),
+		says("for\n  {} model folders, to {} in float64", fmt.Sprint(len(recorded.Pairs)), strings.Replace(fmt.Sprintf("%.0e", apart), "e-", "e-", 1)),
+		says("agree to {}, and the inverse", e.source("transform/catalogue_test.go", `const sameOutputs = (1e-\d+)`)[0]),
+	}
+}
+
+func servingClaims(e *evidence) []claim {
+	fills := func(name, unit string) string {
+		return e.source("gemm/serve/options.go", `fill\(&o\.`+name+`, (\d+)\*time\.`+unit+`\)`)[0]
+	}
+	return []claim{
+		says("at least {} s have passed", fills("Settle", "Second")),
+		says("`--window` ({} s) has passed", fills("Window", "Second")),
+		says("`--time` ({}\nminutes by default)", fills("Time", "Minute")),
+	}
+}
+
+func passesClaims(e *evidence) []claim {
+	model := e.llama()
+	near, balanced := e.recipe("near-lossless"), e.recipe("balanced")
+	percents := func(share *float64) string { return fmt.Sprintf("%v %%", 100**share) }
+	less := func(grid string) string { return "−" + e.scaleAdds(grid) }
+	damp := func(name string) string {
+		v, err := strconv.ParseFloat(e.source("transform/pass/compensate.go", name+` += (\S+)`)[0], 64)
+		if err != nil {
+			e.Fatal(err)
+		}
+		return fmt.Sprint(v)
+	}
+	random := filepath.Join(e.temp, "gpt2")
+	if _, err := os.Stat(random); err != nil {
+		e.command("synth", "../weights/synth/configs/gpt2-tiny.json", random, "--quiet")
+	}
+	shifted := e.verify(random, e.converted(random, "--passes", "shift=8"), "prefill")
+	lowest := math.Inf(1)
+	for _, t := range shifted.Tensors {
+		if t.SNR != nil {
+			lowest = min(lowest, *t.SNR)
+		}
+	}
+	whole := regexp.MustCompile(`\.\d %`)
+	return []claim{
+		says("measured in decode, {} points with grid=2, {} with grid=4, {} alone", less("grid2"), less("grid4"),
+			whole.ReplaceAllStringFunc(percent(change(e.of("level-decode", "scale").RelativeEnergy), 1), func(s string) string { return strings.TrimSuffix(s, " %") })),
+		says("a BF16 weight keeps about {} dB.", printed(0, lowest)),
+		says("share of its mean: {} unless given, and {} in quantised weights", damp("defaultDamp"), damp("codesDamp")),
+		says("saves most while perplexity rises by at most {} (llama-17m: {}, measured {} in prefill). Without: a layer's output keeps {} dB ({}, predicted {} in prefill)",
+			percents(near.MaxLoss), e.rise("trellis-c-0.1", 3), strings.Split(e.spent("trellis-c-0.1"), " ±")[0], fmt.Sprint(*near.MinSNR),
+			e.evaluatedWithin("near-lossless")[0], e.predicted(model, e.converted(model), "prefill")),
+		says("rises by at most {}. Without: a layer's output keeps {} dB (llama-17m: {}, measured {} in prefill)", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
+			e.lost("grid-4", 2), strings.Split(e.measured("layers-stationary", "grid-4", 1), " ±")[0]),
+	}
+}
