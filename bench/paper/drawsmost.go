@@ -63,7 +63,7 @@ func mostPower(means []typePower, comparisons int) (e Effect) {
 		}
 	}
 	e.Power = margin
-	return e.where("%v; next is %v", first, next)
+	return e.where("%v; next is %v; at %.0f MHz", first, next, first.clock)
 }
 
 // typePower is a type's mean power at one clock. It lies between low and high, because power was measured at lower clocks.
@@ -81,7 +81,10 @@ func (p typePower) String() string {
 	if high := fmt.Sprintf("%.0f", p.high); !(p.high < p.low+0.5) {
 		text += "…" + high
 	}
-	return fmt.Sprintf("%s W ± %.1f %% at %.0f MHz", text, 100*p.halfWidth, p.clock)
+	if math.IsNaN(p.halfWidth) {
+		return text + " W"
+	}
+	return fmt.Sprintf("%s W ± %.1f %%", text, 100*p.halfWidth)
 }
 
 // onOneCard returns the mean power of setups of several types at the same places: those with readings of all types on
