@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -55,10 +57,14 @@ func printReproduced(w io.Writer, r *paper.Report) {
 	}
 	fmt.Fprintln(w)
 	points := 0
+	var cards []string
 	for _, s := range r.Series {
 		points += s.Points
+		if name := cardLabel(s.GPU, s.CardID); !slices.Contains(cards, name) {
+			cards = append(cards, name)
+		}
 	}
-	term.Remark(w, "measured", fmt.Sprintf("%s in %d series on %s", term.Plural(points, "point", "points"), len(r.Series), r.Series[0].GPU))
+	term.Remark(w, "measured", fmt.Sprintf("%s in %d series on %s", term.Plural(points, "point", "points"), len(r.Series), strings.Join(cards, ", ")))
 	term.Remark(w, "written", r.Files[0]+" with "+term.Plural(len(r.Files)-1, "figure", "figures"))
 	if r.Missing != "" {
 		term.Remark(w, "note", r.Missing)
