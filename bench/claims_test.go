@@ -42,6 +42,8 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/own-family.md":       ownFamilyClaims,
 	"docs/passes.md":           passesClaims,
 	"docs/serving.md":          servingClaims,
+	"docs/sweep.md":            sweepClaims,
+	"docs/quantised-values.md": quantisedValuesClaims,
 	"docs/quantised-energy.md": quantisedEnergyClaims,
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/gemm/sweep"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -98,4 +101,36 @@ func passesClaims(e *evidence) []claim {
 		says("rises by at most {}. Without: a layer's output keeps {} dB (llama-17m: {}, measured {} in prefill)", percents(balanced.MaxLoss), fmt.Sprint(*balanced.MinSNR),
 			e.lost("grid-4", 2), strings.Split(e.measured("layers-stationary", "grid-4", 1), " ±")[0]),
 	}
+}
+
+func sweepClaims(e *evidence) []claim {
+	law, settings := e.calibration().Facts.Power, e.calibration().Facts.Settings
+	span := func(l cost.Likely) string { return fmt.Sprintf("%v to %v", l.Low, l.High) }
+	drift := e.source("gemm/sweep/validity.go", `const mostDrift = (\S+)`)[0]
+	missed := e.source("gemm/sweep/validity.go", `const off = (\S+)`)[0]
+	memory := e.source("gemm/sweep/exclusive.go", `const ownMemory = (\d+)e9`)[0]
+	percents := func(share string) string { return printed(0, 100*e.number(share)) + " %" }
+	list := []claim{
+		says("the exponent of the clock ({}), static power ({} W), memory power ({} W),", span(law.ClockExponent), span(law.Static), span(law.Memory)),
+		says("cards that draw {} less or {} more.", printed(0, 100*(1-law.MemoryDraw.Low))+" %", printed(0, 100*(law.MemoryDraw.High-1))+" %"),
+		says("Settings from {} to {} W and {} to {} MHz", fmt.Sprint(settings.LowestCap), fmt.Sprint(settings.DefaultCap), fmt.Sprint(settings.LowestClock), fmt.Sprint(settings.HighestClock)),
+		says("more than {} GB of\n  used memory", memory),
+		says("three differ by more than {}, if more", percents(drift)),
+		says("missed by more than {}.\n", percents(missed)),
+	}
+	least := [3]string{}
+	limit := ""
+	if model := e.llama(); model != "" {
+		var result sweep.Result
+		if err := json.Unmarshal([]byte(e.command("sweep", model, e.converted(model, "--passes", "round=4"), "--simulate", "--json")), &result); err != nil {
+			e.Fatal(err)
+		}
+		for _, b := range result.Best {
+			if b.Metric == "edp" {
+				limit = fmt.Sprint(b.Setting.Cap)
+				least = [3]string{fmt.Sprintf("%.3f", b.Setting.Value), fmt.Sprintf("%.3f", b.Transform.Value), fmt.Sprintf("%.3f", b.Both.Value)}
+			}
+		}
+	}
+	return append(list, says("predicts these least EDPs: {} with a limit of {} W alone, {}\nwith the conversion alone, {} with both.", least[0], limit, least[1], least[2]))
 }

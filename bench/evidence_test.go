@@ -41,13 +41,20 @@ func newEvidence(t *testing.T) *evidence {
 
 // llama returns the folder of llama-17m, or nothing if it is missing or tests must be short.
 func (e *evidence) llama() string {
+	e.Helper()
 	if testing.Short() {
 		return ""
 	}
-	for _, models := range []string{filepath.Join("..", "..", "shared", "models"), os.Getenv("LOWTOGGLE_MODELS")} {
+	return llama17m(e.T)
+}
+
+// llama17m returns the folder of the model, in LOWTOGGLE_MODELS or beside the checkout, or nothing.
+func llama17m(t *testing.T) string {
+	t.Helper()
+	for _, models := range []string{os.Getenv("LOWTOGGLE_MODELS"), filepath.Join("..", "..", "shared", "models")} {
 		dir, err := filepath.Abs(filepath.Join(models, "llama-17m"))
 		if err != nil {
-			e.Fatal(err)
+			t.Fatal(err)
 		}
 		if _, err := os.Stat(dir); models != "" && err == nil {
 			return dir
