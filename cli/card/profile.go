@@ -37,16 +37,16 @@ and the first with steady power (SSP).
 ` + sourceHelp + `
 
 A run takes --length, plus most of a second before and after the work. Table I of the paper
-advises 200 runs for most kernels; its authors found 50 enough. --device simulated needs no GPU
-and shows what a report looks like. After an interrupt the report covers the runs until then.
+asks for 200 or 400 runs; its authors found 50 enough for the trend. --device simulated needs no
+GPU and shows what a report looks like. After an interrupt the report covers the runs until then.
 
 In the table, power is the mean over a time before the moment (column "over"), with its 95 %
 interval. – means that the trace is too coarse at that moment. In JSON, times are in seconds.
 With --resolution the trace is equally fine everywhere; without, it is finest where power
 changes.
 
-The card's settings are never changed. Exit status 3: power was not steady within --length, or
-the readings do not carry the --resolution; 4: no GPU.`,
+The card's settings are never changed. Exit status 3: power was not steady to the end of a run,
+or the readings do not carry the --resolution; 4: no GPU.`,
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "w", Usage: "weights: a `SOURCE` with one linear layer", DefaultText: "as usual"},
 		xFlag,

@@ -41,6 +41,35 @@ func TestBursts(t *testing.T) {
 	}
 }
 
+// TestBurstsAboveTheCap: on a card that first exceeds its cap, the trace and the bursts, which share nothing but the energy
+// counter, agree with the planted power of the ramp.
+func TestBurstsAboveTheCap(t *testing.T) {
+	sim := plain()
+	sim.Cap, sim.Overshoot, sim.SwingPeriod, sim.SwingDecay, sim.TickJitter = 400, 0.12, 200*time.Millisecond, 100*time.Millisecond, time.Millisecond
+	truth := func(from, to Seconds) (mean float64) {
+		const parts = 1000
+		for i := range parts {
+			at := between(from, to, (float64(i)+0.5)/parts).Seconds()
+			mean += sim.Cap * (1 + sim.Overshoot*math.Cos(2*math.Pi*at/sim.SwingPeriod.Seconds())*math.Exp(-at/sim.SwingDecay.Seconds())) / parts
+		}
+		return mean
+	}
+	o := Options{Length: 200 * time.Millisecond, Runs: 24, Bursts: 6, Resamples: 20}
+	p := measured(t, measure.Simulated(sim), o, product("still", false)).Profiles[0]
+	for _, c := range p.Counted {
+		watts, low, high := p.Trace.Mean(c.From, c.To)
+		want := truth(c.From, c.To)
+		near(t, "power by energy alone from "+c.From.String(), c.Watts, want, 0.02)
+		near(t, "power by the trace from "+c.From.String(), watts, want, 0.02)
+		if both := math.Hypot((high-low)/2, (c.High-c.Low)/2); math.Abs(watts-c.Watts) > 1.5*both {
+			t.Errorf("from %v to %v the trace has %.1f W, the bursts %.1f W: ± %.1f together", c.From, c.To, watts, c.Watts, both)
+		}
+	}
+	if first, last := p.Counted[0].Watts, p.Counted[2].Watts; first < last+15 {
+		t.Errorf("%.0f W, then %.0f W: no ramp", first, last)
+	}
+}
+
 // TestBelowTheCap: a GEMV's and a copy's steady power are found on a card with noise whose die warms, and last to the end.
 func TestBelowTheCap(t *testing.T) {
 	sim := still()
