@@ -39,7 +39,7 @@ var generated = map[string][]string{
 
 // parts maps pages to the sources of generators of their parts, between <!-- NAME: ... --> and <!-- end of NAME -->.
 var parts = map[string][]string{
-	"docs/measuring.md":        {"bench/nulls_test.go"},
+	"docs/measuring.md":        {"bench/nulls_test.go", "bench/clocks_test.go"},
 	"docs/power.md":            {"bench/profile_test.go"},
 	"docs/quantised-energy.md": {"bench/quantisedpage_test.go"},
 	"docs/serving.md":          {"bench/servepage_test.go"},

@@ -52,7 +52,7 @@ func (c *Calibration) PredictDequantised(ctx context.Context, p Product, x, w, c
 	r.Relative -= shares.Codes * (1 - memory.Relative/random.Relative)
 	r.SamplingError = math.Hypot(r.SamplingError, shares.Codes*memory.SamplingError)
 	r.Interval = [2]float64{r.Relative - half, r.Relative + half}
-	r.RelativeTime, r.Warnings = 1, nil
+	r.RelativeTime, r.BelowCap, r.Warnings = 1, nil, nil
 	return r, nil
 }
 
@@ -119,6 +119,6 @@ func (r Prediction) shared(share, half float64) Prediction {
 	relative := 1 - share*(1-r.Relative)
 	return Prediction{
 		Relative: relative, Interval: [2]float64{relative - half, relative + half}, RelativeTime: 1 - share*(1-r.RelativeTime),
-		SamplingError: share * r.SamplingError, Scale: r.Scale, Calibration: r.Calibration, Warnings: r.Warnings,
+		BelowCap: r.BelowCap.shared(share), SamplingError: share * r.SamplingError, Scale: r.Scale, Calibration: r.Calibration, Warnings: r.Warnings,
 	}
 }

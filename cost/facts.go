@@ -113,6 +113,9 @@ type PowerLaw struct {
 	MemoryReach Likely `json:"memory_reach_clock_share"`
 	// MemoryDraw is the power drawn while waiting for memory, over the predicted power.
 	MemoryDraw Likely `json:"memory_bound_draw"`
+	// Bursts is the clock while the card's mean power is below its limit, over the clock of the same work at the limit. Default:
+	// nothing is predicted about such work.
+	Bursts *Likely `json:"burst_clock_ratio,omitempty"`
 }
 
 // Likely is a value and the range that it has on cards of this kind.
@@ -177,11 +180,16 @@ func (f *Facts) validate() error {
 		s, name := k.Scaled[per], "kernels.scaled."+per
 		fields = append(fields, field{name + ".operands", s.Operands, 0, most}, field{name + ".few_operands", s.FewOperands, 0, most}, field{name + ".sums", s.Sums, 0, 1})
 	}
+	bursts := Likely{1, 1, 1}
+	if p.Bursts != nil {
+		bursts = *p.Bursts
+	}
 	for _, l := range []struct {
 		name string
 		Likely
 		low, high float64
 	}{
+		{"power.burst_clock_ratio", bursts, 1, 5},
 		{"power.static_watts", p.Static, 0, 1e4},
 		{"power.clock_exponent", p.ClockExponent, 1.01, 5},
 		{"power.memory_watts", p.Memory, 0, 1e4},

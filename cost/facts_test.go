@@ -355,7 +355,8 @@ func TestFilesWithoutFacts(t *testing.T) {
 			Scaled:      map[string]cost.Scaled{"block": {Operands: 1.2, FewOperands: 0.77, Sums: 0.13}, "channel": {Operands: 1.15, FewOperands: 0.78}}},
 		Power: cost.PowerLaw{Static: cost.Likely{Usual: 100, Low: 60, High: 150}, ClockExponent: cost.Likely{Usual: 2.5, Low: 2, High: 3},
 			Memory: cost.Likely{Usual: 120, Low: 75, High: 190}, VoltageFloor: cost.Likely{High: 0.6},
-			MemoryReach: cost.Likely{Usual: 0.5, Low: 0.2, High: 0.8}, MemoryDraw: cost.Likely{Usual: 1, Low: 0.93, High: 1.03}},
+			MemoryReach: cost.Likely{Usual: 0.5, Low: 0.2, High: 0.8}, MemoryDraw: cost.Likely{Usual: 1, Low: 0.93, High: 1.03},
+			Bursts: &cost.Likely{Usual: 1.18, Low: 1.16, High: 1.2}},
 		Settings: cost.Settings{LowestClock: 345, HighestClock: 1980, LowestCap: 200, DefaultCap: 700},
 	}
 	file := filepath.Join(t.TempDir(), "old.json")

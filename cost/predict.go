@@ -16,10 +16,12 @@ type Prediction struct {
 	Relative     float64    `json:"relative_energy"`
 	Interval     [2]float64 `json:"interval"` // 95 %
 	RelativeTime float64    `json:"relative_time"`
-	Joules       *float64   `json:"joules,omitempty"` // of one product
-	Watts        *float64   `json:"watts,omitempty"`
-	Seconds      *float64   `json:"seconds,omitempty"` // of one product
-	Clock        *float64   `json:"clock_mhz,omitempty"`
+	// BelowCap is nil with weights from memory, which do not reach the power limit, and if the card's clock there is not known.
+	BelowCap *BelowCap `json:"below_cap,omitempty"`
+	Joules   *float64  `json:"joules,omitempty"` // of one product
+	Watts    *float64  `json:"watts,omitempty"`
+	Seconds  *float64  `json:"seconds,omitempty"` // of one product
+	Clock    *float64  `json:"clock_mhz,omitempty"`
 	// SamplingError is the standard deviation of Relative that comes from sampling the operands. Interval
 	// includes it.
 	SamplingError float64 `json:"sampling_error"`
@@ -105,17 +107,19 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	share := c.Facts.Kernels.shareOfProducts(p) / c.Facts.Kernels.shareOfProducts(series.Product)
 	following, sums := c.Facts.Kernels.sharesOfScaling(p)
 	following *= share
-	answer := func(s *Features) (energy, time, clock float64) { // over the series' baseline
-		energy, time, clock = c.Facts.Power.energyAt(series, model.activity(s, base))
+	type response func(*Series, float64) (energy, time, clock float64)
+	answer := func(at response, s *Features) (energy, time, clock float64) { // over the series' baseline
+		energy, time, clock = at(series, model.activity(s, base))
 		zero := 1 - relative(s[streamingNonzero], 1)*relative(s[stationaryNonzero], 1)
 		return 1 - following*(1-energy) - sums*zero, 1 - following*(1-time), clock
 	}
-	energy, time, clock := answer(&features)
-	random, randomTime, _ := answer(&reference)
+	usual := c.Facts.Power.energyAt
+	energy, time, clock := answer(usual, &features)
+	random, randomTime, _ := answer(usual, &reference)
 	r.Relative, r.RelativeTime, r.Calibration = energy/random, time/randomTime, c.label()
 	r.Scale = scale
 	r.SamplingError = s.deviation(func(s *Features) float64 {
-		e, _, _ := answer(s)
+		e, _, _ := answer(usual, s)
 		return e / random
 	})
 	r.warn(&c.Facts.Power, series, far, model.activity(&features, base))
@@ -125,6 +129,11 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	joules, seconds := series.Baseline.Joules*energy*work, series.Baseline.Seconds*time*work
 	watts, mhz := joules/seconds, series.Baseline.Clock*clock
 	r.Joules, r.Seconds, r.Watts, r.Clock = &joules, &seconds, &watts, &mhz
+	if c.Facts.Power.Bursts != nil && !p.Cold {
+		energy, time, clock = answer(c.burstAt, &features)
+		random, randomTime, _ = answer(c.burstAt, &reference)
+		r.BelowCap = &BelowCap{energy / random, time / randomTime, series.Baseline.Clock * clock}
+	}
 	return r, nil
 }
 

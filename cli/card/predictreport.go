@@ -3,7 +3,9 @@ package card
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -59,6 +61,9 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	}
 	term.Remark(w, "predicted", "nothing was measured; energy and time are relative to random normal operands of "+scale)
 	term.Remark(w, "calibration", all[0].Calibration)
+	if text := belowCap(all); text != "" {
+		term.Remark(w, "below the power cap", text)
+	}
 	kernels := kernelsOf(all)
 	for _, text := range kernels {
 		term.Remark(w, "kernel", text+" (assumed)")
@@ -72,6 +77,27 @@ func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 		}
 	}
 	term.Remarks(w, "warning", r.Warnings())
+}
+
+// belowCap compares what sources save while the card's mean power is below its limit with the table; empty if that is not known.
+func belowCap(all []predict.Prediction) string {
+	const near = 0.005
+	var list []string
+	known := false
+	for _, p := range all {
+		b := p.BelowCap
+		known = known || b != nil
+		if b != nil && max(math.Abs(b.Relative-p.Relative), math.Abs(b.RelativeTime-p.RelativeTime)) > near {
+			list = append(list, fmt.Sprintf("%s: energy %s, time %s", p.Name, term.Change(b.Relative), term.Change(b.RelativeTime)))
+		}
+	}
+	switch {
+	case !known:
+		return ""
+	case list == nil:
+		return "energy and time change as in the table, within half a point"
+	}
+	return strings.Join(append(list, "others as in the table, within half a point")[:min(len(list)+1, len(all))], "; ")
 }
 
 // kernelsOf lists the kernels of all sources, each once.

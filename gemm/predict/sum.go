@@ -29,6 +29,7 @@ func sum(layers []Layer) cost.Prediction {
 			}
 		}
 	}
+	s.BelowCap = belowCap(layers, energy, time)
 	joules := each(layers, func(l Layer) *float64 { return l.Joules })
 	seconds := each(layers, func(l Layer) *float64 { return l.Seconds })
 	clocks := each(layers, func(l Layer) *float64 { return l.Clock })
@@ -50,6 +51,22 @@ func sum(layers []Layer) cost.Prediction {
 		s.Clock = new(cycles / *s.Seconds)
 	}
 	return s
+}
+
+// belowCap sums the figures below the power cap, given every layer's energy and time with random operands at the cap. They are in
+// the same proportions below it.
+func belowCap(layers []Layer, energy, time []float64) *cost.BelowCap {
+	var s cost.BelowCap
+	for i, l := range layers {
+		b := l.BelowCap
+		if b == nil {
+			return nil
+		}
+		s.Relative += energy[i] / total(energy) * b.Relative
+		s.RelativeTime += time[i] / total(time) * b.RelativeTime
+		s.Clock += time[i] / total(time) * b.Clock
+	}
+	return &s
 }
 
 // base returns the energy in joules and the time in seconds of every layer with random operands. If one of them is unknown

@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/cost/arith"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
+)
+
+// clockRow is products at one place of a record.
+type clockRow struct {
+	what     string
+	seconds  float64 // of a product
+	reported float64 // clock by NVML, in MHz
+	watts    string
+}
+
+// cycles is the number of cycles of a product at the reported clock, in millions.
+func (r clockRow) cycles() float64 { return r.seconds * r.reported }
+
+// steadyClocks are those of 8192³ back to back at the driver's power cap.
+func steadyClocks(t *testing.T) (rows []clockRow) {
+	var r measure.Result
+	read(t, recorded+"pair-2.json", &r)
+	for _, s := range r.Loads() {
+		if s.Name != r.Null.Name {
+			rows = append(rows, clockRow{s.Name + ", back to back", s.Seconds, *s.SMClock, fmt.Sprintf("%.0f W", s.Watts)})
+		}
+	}
+	return rows
+}
+
+// milestone returns a profile's milestone.
+func milestone(t *testing.T, p *profile.Profile, name string) profile.Milestone {
+	for _, m := range p.Milestones {
+		if m.Name == name {
+			return m
+		}
+	}
+	t.Fatalf("no milestone %q", name)
+	return profile.Milestone{}
+}
+
+// between is a product's time and clock from one milestone to another.
+func between(t *testing.T, p *profile.Profile, from, to string) clockRow {
+	a, b := milestone(t, p, from), milestone(t, p, to)
+	return clockRow{seconds: (b.At - a.At).Seconds() / (b.Executions - a.Executions), reported: *b.SMClock}
+}
+
+// TestClockPage checks the part of docs/measuring.md about reported and effective clocks.
+func TestClockPage(t *testing.T) {
+	goldenfile.SameBetween(t, "../docs/measuring.md", "<!-- clocks: go test ./bench -run ClockPage -update -->\n", "<!-- end of clocks -->\n", clockPart(t))
+}
+
+func clockPart(t *testing.T) string {
+	steady := steadyClocks(t)
+	cycles, low, high := 0.0, math.Inf(1), 0.0
+	for _, r := range steady {
+		c := r.cycles()
+		cycles, low, high = cycles+c/float64(len(steady)), min(low, c), max(high, c)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "At the driver's power cap NVML's clock is the effective one: %d loads of 8192³ ran at %.0f to %.0f MHz, and a product took %.3f\n"+
+		"million cycles at each, within %.1f %%. After idle, before the driver reacts, NVML reports more cycles than that:\n\n",
+		len(steady), steady[0].reported, steady[len(steady)-1].reported, cycles, math.Ceil(1e3*(high/low-1))/10)
+	b.WriteString("| products | time | clock, NVML | effective clock | power |\n|---|---|---|---|---|\n")
+	line := func(r clockRow, cycles float64) {
+		fmt.Fprintf(&b, "| %s | %s | %.0f MHz | %.0f MHz | %s |\n", r.what, shortTime(r.seconds), r.reported, cycles/r.seconds, r.watts)
+	}
+	for _, r := range steady {
+		line(r, cycles)
+	}
+	for _, p := range profiledProducts(t) {
+		for i, run := range p.runs {
+			needed := cycles
+			if p.name != "8192³" {
+				needed = between(t, run, "200 ms", "500 ms").cycles()
+			}
+			const from, to = "10 ms", "20 ms"
+			r := between(t, run, from, to)
+			r.what, r.watts = fmt.Sprintf("random %s, %s to %s after idle, run %d", p.name, from, to, i+1), within(run.Trace.Mean(10*ms, 30*ms))
+			line(r, needed)
+		}
+	}
+	return b.String()
+}
+
+func shortTime(seconds float64) string {
+	if seconds < 1e-4 {
+		return fmt.Sprintf("%.2f µs", 1e6*seconds)
+	}
+	return fmt.Sprintf("%.3f ms", 1e3*seconds)
+}
+
+// TestBurstClock: the cost model's clock below the cap, over the clock at the cap, is that of the recorded profiles before the card's
+// control reacts.
+func TestBurstClock(t *testing.T) {
+	c, err := cost.FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var base *cost.Baseline
+	for i := range c.Series {
+		if s := &c.Series[i]; s.Type == arith.BF16 && s.M == 8192 && s.N == 8192 && s.K == 8192 && s.Role == cost.Stationary && !s.Cold {
+			base = &s.Baseline
+		}
+	}
+	for _, run := range profiledProducts(t)[0].runs {
+		ratio := base.Seconds / between(t, run, "10 ms", "20 ms").seconds
+		if b := c.Facts.Power.Bursts; math.Abs(ratio/b.Usual-1) > 0.01 || ratio < b.Low || ratio > b.High {
+			t.Errorf("from idle products run at %.3f times the clock at the cap, and the cost model has %+v", ratio, b)
+		}
+	}
+}
