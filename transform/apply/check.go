@@ -4,42 +4,64 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
-// check hashes the finished shards of an earlier call. It removes those whose digest is not the recorded one, so that
-// they are written again. progress gets the bytes read so far and in total.
-func (st *stage) check(ctx context.Context, workers int, progress func(done, total int64)) error {
-	names := slices.Sorted(maps.Keys(st.finished))
+// check hashes the shards that an earlier call finished, and their sources. It removes shards whose digest is not the
+// recorded one, so that they are written again, and the adapter if the model's adapter has changed: the plan does not
+// identify it. Another source that has changed is an error.
+func (c *conversion) check(ctx context.Context, st *stage) error {
+	type finished struct {
+		shard   *shardWriter
+		name    string
+		damaged bool
+	}
+	var all []*finished
 	var total int64
-	for _, name := range names {
+	for _, w := range c.shards {
+		name := filepath.Base(w.src.Path)
+		if _, ok := st.finished[name]; !ok {
+			continue
+		}
 		info, err := os.Stat(st.path(name))
 		if err != nil {
 			return err
 		}
-		total += info.Size()
+		total += info.Size() + w.src.Size()
+		all = append(all, &finished{shard: w, name: name})
 	}
 	var read atomic.Int64
-	advance := func(n int) { progress(read.Add(int64(n)), total) }
-	damaged := make([]bool, len(names))
-	err := parallel.Run(ctx, len(names), workers, func(ctx context.Context, i int) error {
-		sum, err := digestFile(ctx, st.path(names[i]), advance)
-		damaged[i] = err == nil && sum != st.finished[names[i]].Output
+	advance := func(n int) {
+		c.opt.Progress(progress.Event{Stage: "check", Done: read.Add(int64(n)), Total: total})
+	}
+	err := parallel.Run(ctx, len(all), c.opt.Workers, func(ctx context.Context, i int) error {
+		f := all[i]
+		was, src := st.finished[f.name], f.shard.src
+		source, err := digestFile(ctx, src.Path, advance)
+		if err != nil {
+			return err
+		}
+		if source != was.Source && src != c.Model.Adapter {
+			return fmt.Errorf("%s: has changed since the conversion was begun: move %s away and convert again", src.Path, st.dir)
+		}
+		result, err := digestFile(ctx, st.path(f.name), advance)
+		f.damaged = source != was.Source || result != was.Output
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for i, name := range names {
-		if damaged[i] {
-			delete(st.finished, name)
-			if err := os.Remove(st.path(name)); err != nil {
+	for _, f := range all {
+		if f.damaged {
+			delete(st.finished, f.name)
+			if err := os.Remove(st.path(f.name)); err != nil {
 				return err
 			}
 		}

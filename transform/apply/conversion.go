@@ -201,10 +201,7 @@ func (c *conversion) advance(bytes int64) {
 
 // run fills the stage and renames it.
 func (c *conversion) run(ctx context.Context, st *stage) (*plan.Manifest, error) {
-	if err := c.forgetAdapter(ctx, st); err != nil {
-		return nil, err
-	}
-	if err := st.check(ctx, c.opt.Workers, func(done, total int64) { c.opt.Progress(progress.Event{Stage: "check", Done: done, Total: total}) }); err != nil {
+	if err := c.check(ctx, st); err != nil {
 		return nil, err
 	}
 	man := &plan.Manifest{Version: plan.ManifestVersion, DropIn: c.plan.DropIn, Plan: c.plan, Previous: c.previous}
@@ -231,6 +228,9 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 	for _, w := range c.shards {
 		name := filepath.Base(w.src.Path)
 		if record, ok := st.finished[name]; ok {
+			if err := st.complete(name); err != nil {
+				return errors.Join(closing.Wait(), err)
+			}
 			man.Shards = append(man.Shards, record)
 			c.advance(w.result.DataSize())
 			continue
@@ -254,23 +254,8 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 	return closing.Wait()
 }
 
-// forgetAdapter removes the adapter that an interrupted conversion wrote, if the model's adapter has changed since. The
-// plan does not identify the adapter.
-func (c *conversion) forgetAdapter(ctx context.Context, st *stage) error {
-	record, ok := st.finished[weights.AdapterName]
-	if !ok || c.Model.Adapter == nil {
-		return nil
-	}
-	sum, err := digestFile(ctx, c.Model.Adapter.Path, func(int) {})
-	if err != nil || sum == record.Source {
-		return err
-	}
-	delete(st.finished, weights.AdapterName)
-	return os.Remove(st.path(weights.AdapterName))
-}
-
 // CheckOut returns an error if out cannot be the output folder for m: if out exists or lies inside the model's folder,
-// or if the model's folder is itself an unfinished conversion. If out+".partial" exists, the error is an
+// if the model's folder is itself an unfinished conversion, or if it uses a name of lowtoggle's own files. If out+".partial" exists, the error is an
 // [ErrUnfinished] unless resume is true; with resume, the folder must be one that a conversion left behind.
 func CheckOut(m *weights.Model, out string, resume bool) error {
 	partial := filepath.Clean(out) + partialSuffix
@@ -304,9 +289,25 @@ func CheckOut(m *weights.Model, out string, resume bool) error {
 	if slices.Contains(m.Others, journalName) {
 		return fmt.Errorf("%s: this model is an unfinished conversion: finish that conversion first", m.Dir)
 	}
+	if err := checkNames(m); err != nil {
+		return err
+	}
 	inside := parent == dir || strings.HasPrefix(parent+string(filepath.Separator), strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 	if inside && !m.Single { // a model given as a single file has no folder of its own
 		return fmt.Errorf("%s: lies inside the model's folder %s: choose a folder outside it", out, m.Dir)
+	}
+	return nil
+}
+
+// checkNames returns an error if a shard or a folder of the model has the name of a file that a conversion writes.
+func checkNames(m *weights.Model) error {
+	for _, name := range []string{plan.ManifestName, journalName} {
+		path := filepath.Join(m.Dir, name)
+		info, err := os.Lstat(path)
+		folder := err == nil && info.IsDir() && !m.Single
+		if folder || slices.ContainsFunc(m.Files(), func(f *weights.File) bool { return filepath.Base(f.Path) == name }) {
+			return fmt.Errorf("%s: lowtoggle writes a file of this name beside the weights: rename it", path)
+		}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// copyOthers copies all other files of the model's folder, with their permissions. For a single file it copies its configs.
+// copyOthers copies all other files of the model's folder, with permissions and owners. For a single file it copies its configs.
 // The manifest of an earlier conversion is not copied, because the new manifest contains it.
 func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	if !c.Model.Single {
@@ -50,7 +50,10 @@ func makeSubfolders(from, to string) error {
 			return err
 		}
 		made := filepath.Join(to, rel)
-		return errors.Join(os.MkdirAll(made, 0o777), atomicfile.SyncFolder(filepath.Dir(made)))
+		if err := os.MkdirAll(made, 0o777); err != nil {
+			return err
+		}
+		return errors.Join(likeFolder(made, path), atomicfile.SyncFolder(filepath.Dir(made)))
 	})
 }
 
@@ -75,18 +78,9 @@ func (c *conversion) copyOther(st *stage, name string) error {
 		default:
 			_, err = io.Copy(f, src)
 		}
-		return errors.Join(err, keepMode(f, info.Mode().Perm()))
+		return errors.Join(err, like(to, info))
 	})
-	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(to)))
-}
-
-// keepMode sets permissions if the file system has them.
-func keepMode(f *os.File, perm fs.FileMode) error {
-	err := f.Chmod(perm)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
+	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(to)), st.complete(name))
 }
 
 // durably creates or replaces a file, lets fill write it, and flushes it to the disk.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,13 @@ func (w *shardWriter) write(ctx context.Context, path string) (out output, err e
 			f.Abort()
 		}
 	}()
+	info, err := os.Stat(w.src.Path)
+	if err != nil {
+		return out, err
+	}
+	if err := like(path, info); err != nil {
+		return out, err
+	}
 	source, result := sha256.New(), sha256.New()
 	result.Write(head)
 

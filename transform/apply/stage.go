@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -29,6 +31,7 @@ type stage struct {
 	folder   *os.File // nil where the system has no such locks
 	journal  *os.File
 	finished map[string]plan.Shard // shards that earlier calls finished, by file name
+	sizes    map[string]int64      // of the finished files, by path in the folder
 	keep     bool                  // the folder holds a finished shard
 }
 
@@ -56,7 +59,7 @@ func noConversion(dir string) error {
 // openStage makes the stage, or with Resume continues an existing one.
 func openStage(out string, c *conversion) (*stage, error) {
 	out = filepath.Clean(out)
-	st := &stage{dir: out + partialSuffix, out: out, finished: map[string]plan.Shard{}}
+	st := &stage{dir: out + partialSuffix, out: out, finished: map[string]plan.Shard{}, sizes: map[string]int64{}}
 	_, err := os.Lstat(st.dir)
 	switch {
 	case err == nil && c.opt.Resume:
@@ -82,6 +85,11 @@ func (st *stage) create(c *conversion) error {
 		return unfinished(st.dir)
 	} else if err != nil {
 		return err
+	}
+	if !c.Model.Single {
+		if err := likeFolder(st.dir, c.Model.Dir); err != nil {
+			return errors.Join(err, os.Remove(st.dir))
+		}
 	}
 	return st.claim(c.plan)
 }
@@ -312,11 +320,37 @@ func (st *stage) finish(r plan.Shard) error {
 		return err
 	}
 	st.keep = true
+	return st.complete(r.File)
+}
+
+// complete notes that a file is complete. Its size is looked at once more before the stage becomes the output.
+func (st *stage) complete(name string) error {
+	info, err := os.Lstat(st.path(name))
+	if err == nil {
+		st.sizes[name] = info.Size()
+	}
+	return err
+}
+
+// whole returns an error if a complete file is gone, or has another size than when it was completed.
+func (st *stage) whole() error {
+	for _, name := range slices.Sorted(maps.Keys(st.sizes)) {
+		info, err := os.Lstat(st.path(name))
+		if err != nil {
+			return fmt.Errorf("%s: another process removed this file: %w", st.path(name), err)
+		}
+		if !info.Mode().IsRegular() || info.Size() != st.sizes[name] {
+			return fmt.Errorf("%s: another process changed this file", st.path(name))
+		}
+	}
 	return nil
 }
 
 // commit renames the stage to the output's name.
 func (st *stage) commit() error {
+	if err := st.whole(); err != nil {
+		return err
+	}
 	if err := atomicfile.SyncFolder(st.dir); err != nil { // the manifest must be on the disk before the journal is removed
 		return err
 	}
