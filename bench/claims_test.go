@@ -44,6 +44,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/serving.md":          servingClaims,
 	"docs/sweep.md":            sweepClaims,
 	"docs/quantised-values.md": quantisedValuesClaims,
+	"docs/measuring.md":        measuringClaims,
 	"docs/quantised-energy.md": quantisedEnergyClaims,
 }
 
