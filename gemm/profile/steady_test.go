@@ -114,6 +114,18 @@ func TestSSPDrifts(t *testing.T) {
 	}
 }
 
+// TestSSPWarms: a die that warms within some tenths of a second raises power by 2.5 %; power is steady before that is over,
+// in short runs and in long ones.
+func TestSSPWarms(t *testing.T) {
+	warming := func(t float64) float64 { return 400 * (1 + 0.025*(1-math.Exp(-t/0.15))) }
+	for _, until := range []float64{0.2, 0.6, 2} {
+		s := FindSteady(drawing(warming, until), even(1e-3, 1, int(1000*until)), 0.02, 0.01).SSP
+		if !s.Lasts || s.At > 200*ms {
+			t.Errorf("%v s: %+v", until, s)
+		}
+	}
+}
+
 // TestNoSSP: where power goes on changing, the reason says by how much.
 func TestNoSSP(t *testing.T) {
 	for name, test := range map[string]struct {
