@@ -50,8 +50,8 @@ type SteadyState struct {
 //
 // The paper runs each number of executions by itself; here one run contains all of them. The paper's rule would also
 // accept the turning point of an oscillation. So power has to stay the same in between, too, and for at least a quarter of
-// the run. A steady state may end before the run does: Until says when. The last resolution before the end does not
-// count, where the trace is least certain.
+// the run. The first steady state that lasts to the end counts, or else the longest: Until says when it ended. The last
+// resolution before the end does not count, where the trace is least certain.
 func FindSteady(trace *stitch.Trace, t Timeline, margin, tolerance float64) SteadyState {
 	s := steadySearch{trace, t, cmp.Or(tolerance, 0.01), 0}
 	if len(t.At) > 0 {
@@ -124,33 +124,16 @@ func (s steadySearch) ssp(first int) SteadyPoint {
 	if last < firstExecutions {
 		return SteadyPoint{Why: fmt.Sprintf("%d executions are too few: take longer runs", s.timeline.Done[len(s.timeline.Done)-1])}
 	}
-	n, changed, until := firstExecutions, 0.0, 0
-	for resolved := false; ; n = min(n+n/2, last) {
-		if resolved = s.resolved(n); resolved {
-			if until, changed = s.steady(n, 2*n); s.lasts(n, until) {
-				break
-			}
-		}
-		if n < last {
-			continue
-		}
-		if !resolved {
-			resolution, take := s.trace.ResolutionAt(s.moment(n)), "longer"
-			if resolution > stitch.CoarsestCell {
-				take = "more"
-			}
-			return SteadyPoint{Why: fmt.Sprintf("the trace's resolution is %v, too coarse for a run of %v: take %s runs", resolution, s.moment(s.all), take)}
-		}
-		return SteadyPoint{Why: fmt.Sprintf("power still changed by %.1f %% between execution %d (%v) and %d (%v): take longer runs",
-			100*changed, n, s.moment(n), s.all, s.moment(s.all))}
+	n, until, why := s.longest(last)
+	if n == 0 {
+		return SteadyPoint{Why: why}
 	}
-	low, high, twice := 0, n, 2*n
+	low, high := 0, n
 	for high-low > 1 {
-		n := (low + high) / 2
-		if other, _ := s.steady(n, twice); other >= until {
-			high = n
+		if at := (low + high) / 2; s.until(at, 2*n) >= until {
+			high = at
 		} else {
-			low = n
+			low = at
 		}
 	}
 	high = max(high, first)
@@ -162,9 +145,40 @@ func (s steadySearch) ssp(first int) SteadyPoint {
 	return found
 }
 
-// lasts reports whether power that is steady from n executions to until is so for long enough.
-func (s steadySearch) lasts(n, until int) bool {
-	return until >= 2*n && s.moment(until)-s.moment(n) >= s.moment(s.all)/4
+// longest searches for a steady state: the first that lasts to the end, or else the longest. It returns the number of executions
+// with which it was found and that with which it ends, or the reason why there is none.
+func (s steadySearch) longest(last int) (found, until int, why string) {
+	lasting := Seconds(0)
+	for n := firstExecutions; ; n = min(n+n/2, last) {
+		resolved, changed := s.resolved(n), 0.0
+		if resolved {
+			var end int
+			end, changed = s.steady(n, 2*n)
+			if d := s.moment(end) - s.moment(n); end >= 2*n && d >= s.moment(s.all)/4 && (d > lasting || end == s.all) {
+				found, until, lasting = n, end, d
+			}
+		}
+		switch {
+		case n < last && until < s.all:
+		case found > 0:
+			return found, until, ""
+		case !resolved:
+			resolution, take := s.trace.ResolutionAt(s.moment(n)), "longer"
+			if resolution > stitch.CoarsestCell {
+				take = "more"
+			}
+			return 0, 0, fmt.Sprintf("the trace's resolution is %v, too coarse for a run of %v: take %s runs", resolution, s.moment(s.all), take)
+		default:
+			return 0, 0, fmt.Sprintf("power still changed by %.1f %% between execution %d (%v) and %d (%v): take longer runs",
+				100*changed, n, s.moment(n), s.all, s.moment(s.all))
+		}
+	}
+}
+
+// until returns the first result of steady.
+func (s steadySearch) until(n, other int) int {
+	end, _ := s.steady(n, other)
+	return end
 }
 
 // explain says why power was not steady to the end, if it was not, and whether the card's power cap limited it.

@@ -84,6 +84,8 @@ func TestSSPEnds(t *testing.T) {
 			return 920
 		case t < 0.9:
 			return 728 + 200*math.Exp((0.04-t)/0.04)
+		case t > 1.15 && t < 1.8:
+			return 725
 		}
 		return 620
 	}
