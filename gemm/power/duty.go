@@ -152,7 +152,7 @@ func (m *Meter) largestDuty(ctx context.Context, load Paced) (float64, error) {
 			return 0, err
 		case w.CappedShare == nil:
 			return 0, fmt.Errorf("%s does not tell whether it is at its power cap: choose a duty", m.card.Info().Name)
-		case *w.CappedShare > 0:
+		case *w.CappedShare >= cappedShare:
 			high = duty
 		default:
 			low = duty
