@@ -6,8 +6,9 @@ type Limit string
 const (
 	// AveragePower is the card's power limit, kept on average.
 	AveragePower Limit = "average_power"
-	// PeakPower is the driver's power cap while the card's mean power is below its limit: power at moments.
-	PeakPower Limit = "peak_power"
+	// DriverCap is the driver's power cap while the card's mean power is below its limit. The sensors do not tell what the driver
+	// goes by.
+	DriverCap Limit = "driver_cap"
 	// StretchedClock is a lower clock during the work than the driver reports, without its power cap.
 	StretchedClock Limit = "stretched_clock"
 	// ReportedClock is a reported clock below the highest, for no reason that the driver gives.
@@ -22,7 +23,7 @@ func (s *Summary) limit(card *Info) Limit {
 	case *s.Capped && s.Watts >= nearLimit**card.PowerLimit:
 		return AveragePower
 	case *s.Capped:
-		return PeakPower
+		return DriverCap
 	case s.EffectiveClock != nil && *s.EffectiveClock < nearClock**s.SMClock:
 		return StretchedClock
 	case card.MaxSMClock != nil && *s.SMClock < nearClock**card.MaxSMClock:
@@ -36,8 +37,8 @@ func (l Limit) Describe() string {
 	switch l {
 	case AveragePower:
 		return "average power, at the card's limit"
-	case PeakPower:
-		return "power at moments: the driver caps power, though its mean is below the limit"
+	case DriverCap:
+		return "the driver reports its power cap, though mean power is below the limit"
 	case StretchedClock:
 		return "the clock during the work is below the reported one, and the driver names no power cap"
 	case ReportedClock:

@@ -12,8 +12,8 @@ func TestLimit(t *testing.T) {
 		want            Limit
 	}{
 		{capped: true, watts: 691, reported: 1444, effective: 1440, want: AveragePower},
-		{capped: true, watts: 545, reported: 1667, want: PeakPower},
-		{capped: true, watts: 400, reported: 1980, effective: 1722, want: PeakPower},
+		{capped: true, watts: 545, reported: 1667, want: DriverCap},
+		{capped: true, watts: 400, reported: 1980, effective: 1722, want: DriverCap},
 		{watts: 332, reported: 1980, effective: 1722, want: StretchedClock},
 		{watts: 332, reported: 1980, effective: 1975},
 		{watts: 600, reported: 1755, effective: 1750, want: ReportedClock},
@@ -31,7 +31,7 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	words := map[string]bool{}
-	for _, l := range []Limit{"", AveragePower, PeakPower, StretchedClock, ReportedClock} {
+	for _, l := range []Limit{"", AveragePower, DriverCap, StretchedClock, ReportedClock} {
 		words[l.Describe()] = true
 	}
 	if len(words) != 5 {
