@@ -45,6 +45,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/sweep.md":            sweepClaims,
 	"docs/quantised-values.md": quantisedValuesClaims,
 	"docs/measuring.md":        measuringClaims,
+	"docs/power.md":            powerClaims,
 	"docs/quantised-energy.md": quantisedEnergyClaims,
 }
 
