@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 
@@ -36,8 +35,8 @@ func (q *request) candidates(ctx context.Context, m measure.Machine) (baseline m
 	return all[0], all[1:], nil
 }
 
-// printKernels prints the kernels of quantised layers, and the share of a model that is measured.
-func (q *request) printKernels(w io.Writer, all []measure.Candidate) error {
+// printKernels prints the kernels of quantised layers.
+func printKernels(w io.Writer, all []measure.Candidate) {
 	var printed []string
 	for _, c := range all {
 		for _, k := range c.Kernels {
@@ -47,11 +46,19 @@ func (q *request) printKernels(w io.Writer, all []measure.Candidate) error {
 			}
 		}
 	}
-	covered, err := predict.Coverages(q.set, append(slices.Clone(q.against), q.w)...)
-	for _, text := range slices.Sorted(maps.Keys(covered)) {
-		term.Remark(w, "note", text+" "+covered[text].String())
+}
+
+// coverage is the part of each model that is measured, by the name in tables; models that are measured completely are left out.
+func (q *request) coverage() (map[string]*predict.Coverage, error) {
+	sources := append(slices.Clone(q.against), q.w)
+	covered, err := predict.Coverages(q.set, sources...)
+	named := map[string]*predict.Coverage{}
+	for _, s := range sources {
+		if c := covered[s.Text]; c != nil {
+			named[q.label(s)] = c
+		}
 	}
-	return err
+	return named, err
 }
 
 // label names a source in tables, without its tensors if all sources have the same.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -115,9 +117,13 @@ asked; 4: no GPU.`,
 		if err = interrupted(err, r != nil); r == nil {
 			return err
 		}
-		failed := writeMeasured(c, r, q.title(baseline))
+		covered, failed := q.coverage()
+		failed = errors.Join(failed, writeMeasured(c, r, q.title(baseline), covered))
 		if !c.Bool("json") && !c.Bool("bench") {
-			failed = errors.Join(failed, q.printKernels(c.App.Writer, append(variants, baseline)))
+			printKernels(c.App.Writer, append(variants, baseline))
+			for _, name := range slices.Sorted(maps.Keys(covered)) {
+				term.Remark(c.App.Writer, "note", name+" "+covered[name].String())
+			}
 		}
 		if err == nil {
 			err = failed

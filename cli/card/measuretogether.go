@@ -1,6 +1,7 @@
 package card
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,13 +11,14 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/predict"
 )
 
 // writeMeasured writes a comparison on one card or on several.
-func writeMeasured(c *cli.Context, r *measure.CardResults, title string) error {
+func writeMeasured(c *cli.Context, r *measure.CardResults, title string, covered map[string]*predict.Coverage) error {
 	w := c.App.Writer
 	if c.Bool("json") {
-		return term.JSON(w, r)
+		return term.JSON(w, measuredDocument{r, covered})
 	}
 	for _, one := range r.Cards {
 		report := measureReport{one.Result, title, one.Name}
@@ -35,6 +37,22 @@ func writeMeasured(c *cli.Context, r *measure.CardResults, title string) error {
 		printTogether(w, r)
 	}
 	return nil
+}
+
+// measuredDocument is the JSON document of a comparison, with the part of models that it covers.
+type measuredDocument struct {
+	*measure.CardResults
+	covered map[string]*predict.Coverage
+}
+
+// MarshalJSON adds a field to the results' document.
+func (d measuredDocument) MarshalJSON() ([]byte, error) {
+	results, err := json.Marshal(d.CardResults)
+	if err != nil || len(d.covered) == 0 {
+		return results, err
+	}
+	covered, err := json.Marshal(d.covered)
+	return slices.Concat(results[:len(results)-1], []byte(`,"coverage":`), covered, []byte("}")), err
 }
 
 // printTogether prints several cards' totals and differences.

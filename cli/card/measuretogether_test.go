@@ -123,7 +123,7 @@ func TestCancelledTogether(t *testing.T) {
 		}
 		var out bytes.Buffer
 		c.App.Writer = &out
-		if err := writeMeasured(c, r, "title"); err != nil {
+		if err := writeMeasured(c, r, "title", nil); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), "note: the measurement was interrupted"); n != 2 {

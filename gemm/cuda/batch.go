@@ -26,6 +26,9 @@ type Options struct {
 	// weights, together more than four times the L2 cache and at most 4096 launches, and uses them in
 	// turn. Default: false.
 	Cold bool
+	// ColdBytes is a size of all weights, with their stacks. With Cold, the number of copies is chosen for it where the batch's
+	// own weights are larger: batches that are compared need the same number. Default: the batch's own size.
+	ColdBytes int
 	// Stack multiplies by this many copies of a product's weights at once, one below the other. Small layers
 	// then use the memory's bandwidth as large ones do. Default: 1.
 	Stack int
@@ -85,7 +88,7 @@ func (d *Device) NewMix(ctx context.Context, name string, products []Product, tr
 	}
 	b.copies = 1
 	if o.Cold && len(products) > 0 {
-		b.copies = b.coldCopies()
+		b.copies = b.coldCopies(o.ColdBytes)
 	}
 	if err := d.thread.do(func() error { return b.setUp(ctx, transfers, o.Repeat) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("batch %s: %w", name, err), b.Close())

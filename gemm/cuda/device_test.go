@@ -218,6 +218,17 @@ func TestColdCopiesExceedL2(t *testing.T) {
 			t.Errorf("%s has %d copies", l.Name, len(distinct))
 		}
 	}
+	// Larger and smaller weights have the copies of the smaller ones, if they are asked for.
+	for _, bytes := range []int{int(10 * one), int(one), int(one) / 4} {
+		copies := 4*4096/min(bytes, int(one)) + 1
+		other := batch(t, d, Options{Cold: true, Repeat: 1, ColdBytes: bytes}, small...)
+		if other.Copies() != copies {
+			t.Errorf("%d copies for %d bytes, want %d", other.Copies(), bytes, copies)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestStackedWeights: copies lie one below the other with any padding, and each gives the product's result.

@@ -12,11 +12,14 @@ const (
 // most is the largest number of passes in a replay.
 func (b *Batch) most() int { return max(1, maxLaunches/len(b.work)) }
 
-// coldCopies is the number of copies of all weights that exceeds the L2 cache several times.
-func (b *Batch) coldCopies() int {
+// coldCopies is the number of copies of all weights that exceeds the L2 cache several times. bytes are [Options].ColdBytes.
+func (b *Batch) coldCopies(bytes int) int {
 	weights := 0
 	for _, l := range b.layers {
 		weights += l.W.Stored() * b.stack
+	}
+	if bytes > 0 {
+		weights = min(weights, bytes)
 	}
 	return min(b.most(), overL2*int(b.device.info.L2)/weights+1)
 }

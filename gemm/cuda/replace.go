@@ -22,7 +22,7 @@ func (b *Batch) Replace(ctx context.Context, i int, x, w gemm.Matrix) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 	}
-	if err := l.SameForm(w); err != nil {
+	if err := l.SameForm(p); err != nil {
 		return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 	}
 	l.Product = p
@@ -57,7 +57,7 @@ func (b *Batch) Copy(from *Batch) error {
 		return fmt.Errorf("batch %s: its products or options are not those of batch %s", b.name, from.name)
 	}
 	for i, l := range b.layers {
-		if err := l.SameForm(from.layers[i].W); err != nil {
+		if err := l.SameForm(from.layers[i].Product); err != nil {
 			return fmt.Errorf("batch %s: %s: %w", b.name, l.Name, err)
 		}
 	}
@@ -77,16 +77,15 @@ func (b *Batch) Copy(from *Batch) error {
 	})
 }
 
-// SameForm returns an [ErrOtherForm] for weights of another form of scales or codes.
-func (p Product) SameForm(w gemm.Matrix) error {
-	a, b := p.W, w
-	if (a.Codes == nil) != (b.Codes == nil) || (a.Scales == nil) != (b.Scales == nil) {
+// SameForm returns an [ErrOtherForm] for a product of another type or role, or with another form of scales or codes.
+func (p Product) SameForm(other Product) error {
+	a, b := p.W, other.W
+	if p.Problem != other.Problem || (a.Codes == nil) != (b.Codes == nil) || (a.Scales == nil) != (b.Scales == nil) {
 		return ErrOtherForm
 	}
 	if a.Codes != nil {
-		p, q, m := formatOf(a.Codes), formatOf(b.Codes), p.Problem.M
-		kernels := takesFew(m, a.Codes) != takesFew(m, b.Codes)
-		if p != q || kernels || tooLarge(b.Codes) || a.Scales != nil && a.Scales.Values[0] != b.Scales.Values[0] { // the scale is an argument of the captured launch
+		kernels := takesFew(p.Problem.M, a.Codes) != takesFew(p.Problem.M, b.Codes)
+		if formatOf(a.Codes) != formatOf(b.Codes) || kernels || tooLarge(b.Codes) || a.Scales != nil && a.Scales.Values[0] != b.Scales.Values[0] { // the scale is an argument of the captured launch
 			return ErrOtherForm
 		}
 		return nil

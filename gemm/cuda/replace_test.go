@@ -99,7 +99,7 @@ func TestOtherForm(t *testing.T) {
 		{"E8M0, too large", fewTokens + 1, mxfp4(120), mxfp4(mostE8M0 + 1), ErrOtherForm},
 	} {
 		l := &layer{Product: Product{Problem: gemm.Problem{M: c.tokens}, W: c.from}}
-		if err := l.SameForm(c.to); err != c.want {
+		if err := l.SameForm(Product{Problem: l.Problem, W: c.to}); err != c.want {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -136,11 +136,16 @@ func TestCopy(t *testing.T) {
 				}
 			}
 		}
+		faster := make(1)
+		faster.layers[1].Problem.Type = arith.FP8
+		if err := b.Copy(faster); !errors.Is(err, ErrOtherForm) {
+			t.Errorf("another type: %v", err)
+		}
 		other := batch(t, d, Options{Repeat: 1}, small[0])
 		if err := b.Copy(other); err == nil || err.Error() != "batch test: its products or options are not those of batch test" {
 			t.Error(err)
 		}
-		for _, b := range []*Batch{b, from, other} {
+		for _, b := range []*Batch{b, from, faster, other} {
 			if err := b.Close(); err != nil {
 				t.Error(err)
 			}

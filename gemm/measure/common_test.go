@@ -9,8 +9,11 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // placesMatter is a simulated card on which addresses change power by 2 %.
@@ -51,21 +54,55 @@ func TestAddressesDoNotCount(t *testing.T) {
 	}
 }
 
-// TestOtherForms: a candidate with scales in another form runs in its own memory, and the result says so.
+// TestOtherForms: a candidate of another type, or with scales in another form, runs in its own memory, and the result says so. If
+// it needs another kernel, it says that.
 func TestOtherForms(t *testing.T) {
 	base, _ := pair()
-	other := candidate("scaled", base.Products...)
-	other.Products = slices.Clone(other.Products)
-	other.Products[0].W.Scales = &gemm.Scales{Rows: 48, Cols: 64, Values: []float32{1}}
-	r, err := Compare(t.Context(), placesMatter(1), base, []Candidate{other}, Options{})
-	if err != nil {
+	scaled, typed := slices.Clone(base.Products), slices.Clone(base.Products)
+	scaled[0].W.Scales = &gemm.Scales{Rows: 48, Cols: 64, Values: []float32{1}}
+	typed[0].Problem.Type = arith.FP16
+	typed[0].X, typed[0].W = normal(weights.F16, 32, 64, 0, 1, 0), normal(weights.F16, 48, 64, 0, 0.02, 1)
+	for tile, want := range map[int]string{
+		1: "other ran in its own memory, because its weights have another type or form than normal's",
+		2: "other needs other kernels than normal",
+	} {
+		for _, products := range [][]cuda.Product{scaled, typed} {
+			m := &counting{Machine: placesMatter(1), wrap: func(i int, b Batch) Batch {
+				k := cuda.Kernel{Tile: 1}
+				if i == 2 {
+					k.Tile = tile
+				}
+				return &faulty{Batch: b, starts: 1e6, kernels: []cuda.Kernel{k}}
+			}}
+			r, err := Compare(t.Context(), m, base, []Candidate{candidate("other", products...)}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told := strings.Join(r.Warnings, ""); !slices.Equal(r.Apart, []string{"other"}) || !strings.Contains(told, want) || !r.Valid {
+				t.Errorf("apart %q, warnings %q, invalid %q", r.Apart, told, r.Invalid)
+			}
+			if v := r.Variants[0]; contains(v.Interval, 1) || !contains(r.Null.Interval, 1) {
+				t.Errorf("in other memory within %v, the null within %v", v.Interval, r.Null.Interval)
+			}
+		}
+	}
+}
+
+// TestEqualCopies: cold candidates of different sizes have the stacks and copies of the smallest.
+func TestEqualCopies(t *testing.T) {
+	base, _ := pair()
+	typed := slices.Clone(base.Products)
+	typed[0].Problem.Type = arith.FP8
+	typed[0].X, typed[0].W = normal(weights.F8E4M3, 32, 64, 0, 1, 0), normal(weights.F8E4M3, 48, 64, 0, 1, 1)
+	m := &counting{Machine: placesMatter(1)}
+	if _, err := Compare(t.Context(), m, base, []Candidate{candidate("other", typed...)}, Options{Cold: true, Meter: short.Meter}); err != nil {
 		t.Fatal(err)
 	}
-	if told := strings.Join(r.Warnings, ""); !slices.Equal(r.Apart, []string{"scaled"}) || !strings.Contains(told, "scaled ran in its own memory, because its codes or scales have another form than normal's") {
-		t.Errorf("apart %q, warnings %q", r.Apart, told)
-	}
-	if v := r.Variants[0]; contains(v.Interval, 1) || !contains(r.Null.Interval, 1) {
-		t.Errorf("in other memory within %v, the null within %v", v.Interval, r.Null.Interval)
+	stack := Stack(1, len(typed[0].W.Data))
+	for _, o := range m.options {
+		if o.Stack != stack || o.ColdBytes != stack*len(typed[0].W.Data) {
+			t.Errorf("a stack of %d, copies for %d bytes", o.Stack, o.ColdBytes)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // Compare measures one pass through the products with the variants' weights, against the baseline's and a
-// copy of the baseline's. Every candidate must multiply the same problems in the same order. All candidates
+// copy of the baseline's. Every candidate must multiply the same shapes in the same order. All candidates
 // are on the card at once.
 //
 // Candidates run in the same memory, one after the other: each is copied there before its windows. So the ratios are free of
@@ -75,8 +75,13 @@ func compare(ctx context.Context, m Machine, baseline Candidate, variants []Cand
 		return nil, err
 	}
 	on := cuda.Options{Cold: o.Cold, Stack: 1}
-	if o.Cold {
-		on.Stack = Stack(len(baseline.Products), bytesOf(baseline.Products))
+	if o.Cold { // for the smallest, so that all have equal stacks and copies
+		least := bytesOf(baseline.Products)
+		for _, c := range variants {
+			least = min(least, bytesOf(c.Products))
+		}
+		on.Stack = Stack(len(baseline.Products), least)
+		on.ColdBytes = on.Stack * least
 	}
 	r := &Result{Platform: m.Platform(), Simulated: m.Platform() == nil, Cold: on.Cold, Stack: on.Stack, SameMemory: true}
 	put := &resident{}
@@ -142,12 +147,15 @@ func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Op
 	}
 	first, baseline := put.memory.place, put.loads.Baseline.Name()
 	r.Per(first.Passes() * r.Stack)
-	for _, b := range put.forced {
-		r.Warn("%s ran in its own memory, because its codes or scales have another form than %s's: its ratios include the effect of "+
-			"its addresses, some tenths of a per cent", b.Name(), baseline)
-	}
 	for _, b := range put.apart {
-		if !slices.Equal(b.Kernels(), first.Kernels()) {
+		same := slices.Equal(b.Kernels(), first.Kernels())
+		switch forced := slices.Contains(put.forced, b); {
+		case forced && !same:
+			r.Warn("%s needs other kernels than %s: their ratios compare kernels, too, and include the effect of addresses, some tenths of a per cent", b.Name(), baseline)
+		case forced:
+			r.Warn("%s ran in its own memory, because its weights have another type or form than %s's: its ratios include the effect of "+
+				"addresses, some tenths of a per cent", b.Name(), baseline)
+		case !same:
 			r.Invalidate("%s runs other kernels than %s: their difference is not only that of the bits", b.Name(), baseline)
 		}
 	}
@@ -171,7 +179,7 @@ func bytesOf(products []cuda.Product) (bytes int) {
 	return bytes
 }
 
-// sameProblems returns an error if candidates have different products.
+// sameProblems returns an error if candidates have products of different shapes. Types and roles may differ: kernels then do.
 func sameProblems(all []Candidate) error {
 	first := all[0]
 	for _, c := range all[1:] {
@@ -179,7 +187,8 @@ func sameProblems(all []Candidate) error {
 			return fmt.Errorf("the layers of %s (%d) and of %s (%d) differ in number, and only sources with the same products can be compared: name layers that both have", first.Name, len(first.Products), c.Name, len(c.Products))
 		}
 		for i, p := range c.Products {
-			if q := first.Products[i]; p.Problem != q.Problem {
+			q := first.Products[i]
+			if a, b := p.Problem, q.Problem; a.M != b.M || a.N != b.N || a.K != b.K {
 				return fmt.Errorf("%s of %s is %v and %s of %s is %v: only sources with the same products can be compared", q.Name, first.Name, q.Problem, p.Name, c.Name, p.Problem)
 			}
 		}

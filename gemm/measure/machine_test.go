@@ -20,8 +20,8 @@ import (
 type counting struct {
 	Machine
 	opened, closed int
-	repeats        []int // that batches were asked for
-	refuse         error // what the batch number at fails with
+	options        []cuda.Options // of the batches
+	refuse         error          // what the batch number at fails with
 	at             int
 	wrap           func(i int, b Batch) Batch
 }
@@ -30,7 +30,7 @@ func (c *counting) NewBatch(ctx context.Context, name string, products []cuda.Pr
 	if c.refuse != nil && c.opened == c.at {
 		return nil, c.refuse
 	}
-	c.repeats = append(c.repeats, o.Repeat)
+	c.options = append(c.options, o)
 	b, err := c.Machine.NewBatch(ctx, name, products, o)
 	if err != nil {
 		return nil, err

@@ -175,7 +175,7 @@ func (b *simBatch) Check(ctx context.Context) ([]gemm.Deviation, error) { return
 func (b *simBatch) Copy(from Batch) error {
 	f := from.unwrapped().(*simBatch)
 	for i, p := range b.products {
-		if err := p.SameForm(f.products[i].W); err != nil {
+		if err := p.SameForm(f.products[i]); err != nil {
 			return fmt.Errorf("batch %s: %s: %w", b.name, p.Name, err)
 		}
 	}
