@@ -85,7 +85,7 @@ var given = []struct {
 		"bench/wholepage_test.go":     {"for 18 s, at fixed addresses", "saves 4 %%", "and 6 %% with"},
 		"bench/nulls_test.go":         {"after weights of less than 97 %"},
 		"bench/profile_test.go":       {"the lowest 2.5 ms", "the first 50 ms", "after 50 ms", "after 75 ms", "more than 3 %", "first 50 ms (median)", "over 2 s (median)"},
-		"docs/measuring.md":           {"energy               95 %      time", "\nnormal(0,0.02)", "const(0.02)", "0.4 runs bursts", "18 s are short", "The two cards agree"},
+		"docs/measuring.md":           {"its own run from 200 to 500 ms", "energy               95 %      time", "\nnormal(0,0.02)", "const(0.02)", "0.4 runs bursts", "18 s are short", "The two cards agree"},
 		"docs/serving.md":             {"fit (0.3 each)"},
 		"docs/scaling.md":             {"relative to σ = 0.02", "| 0.04 | 0.08 | 0.16 | 0.32 | 0.64 | 1.28 | 2.56 |", "At σ = 0.64", "2⁻³ of σ = 0.02"},
 	}},
