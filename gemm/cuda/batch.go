@@ -70,7 +70,7 @@ func (d *Device) NewBatch(ctx context.Context, name string, products []Product, 
 // as weights.
 func (d *Device) NewMix(ctx context.Context, name string, products []Product, traffic []Traffic, o Options) (*Batch, error) {
 	b := &Batch{Graph: Graph{device: d, name: name, kind: "batch"}, stack: max(1, o.Stack), memory: &arena{device: d}}
-	transfers, err := d.newTransfers(traffic)
+	transfers, err := d.newTransfers(ctx, traffic)
 	if err == nil {
 		b.layers, err = d.newLayers(ctx, products, b.stack)
 	}

@@ -23,7 +23,7 @@ type Device struct {
 	locked              *byte  // staging, where the driver has allocated it
 	timeline            timeline
 	dequantisers        dequantisers
-	pacing              paceModule
+	pacing, traffic     onceModule
 
 	mu      sync.Mutex
 	current *run // the latest; may have ended

@@ -285,7 +285,7 @@ func TestReplaysTakeFiveMilliseconds(t *testing.T) {
 		if test.cold {
 			o.Stack = 4
 		}
-		m, err := openFake(t, c).NewMix(t.Context(), "mix", products(small...), []Traffic{{"launch", Launch, 0}}, o)
+		m, err := openFake(t, c).NewMix(t.Context(), "mix", products(small...), []Traffic{{Name: "launch", Kind: Launch}}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -241,7 +241,9 @@ func TestGPUReadClock(t *testing.T) {
 // Traffic runs at the card's rates, not at some detour's.
 func TestGPUTraffic(t *testing.T) {
 	d := openGPU(t)
-	for _, traffic := range []Traffic{{"through memory", Copy, 1 << 30}, {"in cache", Copy, 8 << 20}, {"fill", Fill, 1 << 30}, {"launch", Launch, 0}} {
+	for _, traffic := range []Traffic{{Name: "through memory", Kind: Copy, Bytes: 1 << 30}, {Name: "in cache", Kind: Copy, Bytes: 8 << 20}, {Name: "fill", Kind: Fill, Bytes: 1 << 30}, {Name: "launch", Kind: Launch},
+		{Name: "read memory", Kind: Read, Bytes: 256 << 20}, {Name: "read cache", Kind: Read, Bytes: 16 << 20, Rounds: 64},
+		{Name: "few", Kind: Read, Bytes: 16 << 20, Blocks: 4}, {Name: "spin", Kind: Spin, Rounds: 50}, {Name: "rest", Kind: Rest, Time: 50 * time.Microsecond}} {
 		m, err := d.NewMix(t.Context(), traffic.Name, nil, []Traffic{traffic}, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -255,9 +257,13 @@ func TestGPUTraffic(t *testing.T) {
 			t.Fatal(err)
 		}
 		executions := float64(n * m.Passes())
-		rate := float64(traffic.moved()) * executions / took.Seconds()
+		moved := m.work[0].(*transfer)
+		rate := float64(moved.Rounds) * float64(moved.read()+moved.written()) * executions / took.Seconds()
 		t.Logf("%-14s %8.3f TB/s, %v each, %d in a replay of %v", traffic.Name, rate/1e12, time.Duration(float64(took)/executions), m.Passes(), m.replay)
-		if traffic.Bytes == 1<<30 && rate < 1e12 {
+		if once := took.Seconds() / executions; traffic.Kind == Rest && math.Abs(once/traffic.Time.Seconds()-1) > 0.2 {
+			t.Errorf("a rest of %v takes %.3g s", traffic.Time, once)
+		}
+		if traffic.Bytes >= 256<<20 && rate < 1e12 || traffic.Rounds == 64 && rate < 5e12 {
 			t.Errorf("%s: %.3g bytes read and written per second", traffic.Name, rate)
 		}
 		if err := m.Close(); err != nil {
@@ -270,7 +276,7 @@ func TestGPUTraffic(t *testing.T) {
 func TestGPUTrafficCopies(t *testing.T) {
 	d := openGPU(t)
 	const size = 1 << 20
-	m, err := d.NewMix(t.Context(), "copy", products(gemm.Problem{M: 64, N: 64, K: 64, Type: arith.BF16}), []Traffic{{"copy", Copy, size}}, Options{Repeat: 2})
+	m, err := d.NewMix(t.Context(), "copy", products(gemm.Problem{M: 64, N: 64, K: 64, Type: arith.BF16}), []Traffic{{Name: "copy", Kind: Copy, Bytes: size}}, Options{Repeat: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

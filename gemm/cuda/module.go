@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
@@ -66,6 +67,22 @@ func (d *Device) Compile(ctx context.Context, name, source string, defines ...st
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil
+}
+
+// onceModule is a module that is compiled when it is first needed. Closing the device frees it.
+type onceModule struct {
+	mu     sync.Mutex
+	module *Module
+}
+
+// compile returns the module of a source. It must not be called within Do.
+func (o *onceModule) compile(ctx context.Context, d *Device, name, source string) (m *Module, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.module == nil {
+		o.module, err = d.Compile(ctx, name, source)
+	}
+	return o.module, err
 }
 
 // Close unloads the kernels. It is idempotent.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 )
 
@@ -17,12 +16,6 @@ var paceSource string
 // burstTime is the least time of a burst, if the products allow it: long against the launch of a kernel, and short against the
 // filter of the power sensors.
 const burstTime = time.Millisecond
-
-// paceModule is the compiled kernel that waits between bursts.
-type paceModule struct {
-	mu     sync.Mutex
-	module *Module
-}
 
 // pacer is what a batch needs to pause between bursts.
 type pacer struct {
@@ -71,7 +64,7 @@ func (b *Batch) makePacer(ctx context.Context) error {
 	if len(b.layers) < len(b.work) {
 		return errors.New("traffic has no bursts")
 	}
-	m, err := b.device.pacing.compile(ctx, b.device)
+	m, err := b.device.pacing.compile(ctx, b.device, "pace.cu", paceSource)
 	if err != nil {
 		return err
 	}
@@ -96,15 +89,6 @@ func (b *Batch) makePacer(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-func (c *paceModule) compile(ctx context.Context, d *Device) (m *Module, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.module == nil {
-		c.module, err = d.Compile(ctx, "pace.cu", paceSource)
-	}
-	return c.module, err
 }
 
 func (b *Batch) launchPace(share float64) error {

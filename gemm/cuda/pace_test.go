@@ -126,7 +126,7 @@ func TestPaceFails(t *testing.T) {
 	for _, call := range []string{"cuMemAlloc", "cuLaunchKernel", "cuModuleGetFunction", "cuStreamBeginCapture", "cuGraphInstantiate", "cuCtxSynchronize"} {
 		c := newCard(t)
 		b := pacedBatch(t, c, 16)
-		if _, err := b.device.pacing.compile(t.Context(), b.device); err != nil {
+		if _, err := b.device.pacing.compile(t.Context(), b.device, "pace.cu", paceSource); err != nil {
 			t.Fatal(err)
 		}
 		before := c.kinds()

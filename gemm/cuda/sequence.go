@@ -51,7 +51,7 @@ const stampEvery = time.Millisecond
 // those of [Device.NewMix]. Close frees the memory. When ctx ends, NewSequence stops between two products.
 func (d *Device) NewSequence(ctx context.Context, name string, products []Product, traffic []Traffic) (*Sequence, error) {
 	t := &Sequence{device: d, name: name, memory: &arena{device: d}}
-	transfers, err := d.newTransfers(traffic)
+	transfers, err := d.newTransfers(ctx, traffic)
 	if err == nil {
 		t.layers, err = d.newLayers(ctx, products, 1)
 	}

@@ -71,7 +71,7 @@ func TestStampsOfSegments(t *testing.T) {
 func TestStampsOfTraffic(t *testing.T) {
 	c := newCard(t)
 	c.product, c.transfer = 100*time.Microsecond, 30*time.Microsecond
-	tr, err := openFake(t, c).NewSequence(t.Context(), "mixed", products(small[0]), []Traffic{{"copy", Copy, 64}})
+	tr, err := openFake(t, c).NewSequence(t.Context(), "mixed", products(small[0]), []Traffic{{Name: "copy", Kind: Copy, Bytes: 64}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestSequencesAndTrafficAreGivenBackAfterFailures(t *testing.T) {
 			return err
 		}
 		defer func() { err = errors.Join(err, tr.Close()) }()
-		m, err := d.NewMix(context.Background(), "m", nil, []Traffic{{"copy", Copy, 64}, {"fill", Fill, 8}}, Options{Repeat: 1})
+		m, err := d.NewMix(context.Background(), "m", nil, []Traffic{{Name: "copy", Kind: Copy, Bytes: 64}, {Name: "fill", Kind: Fill, Bytes: 8}}, Options{Repeat: 1})
 		if err != nil {
 			return err
 		}

@@ -2,15 +2,31 @@ package cuda
 
 import (
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"time"
 )
 
-// Traffic is work without arithmetic: it moves bytes within the card.
+//go:embed kernels/traffic.cu
+var trafficSource string
+
+// Traffic is work without arithmetic on operands: it moves bytes within the card, or keeps parts of it awake.
 type Traffic struct {
-	Name  string
-	Kind  TrafficKind
-	Bytes int64 // of one execution: read and written for Copy, written for Fill; ignored for Launch
+	Name string
+	Kind TrafficKind
+	// Bytes of memory: read and written for Copy, written for Fill, read for Read.
+	Bytes int64
+	// Blocks run Read and Spin, up to the number of multiprocessors on one each. Default: that number.
+	Blocks int
+	// Rounds through the memory of Read, or thousands of operations of each thread of Spin. Default: 1.
+	Rounds int
+	// Zeros is whether the memory of Copy and Read holds zeros. Default: random bits.
+	Zeros bool
+	// Time of Rest.
+	Time time.Duration
 }
 
 // TrafficKind is a kind of memory traffic.
@@ -24,51 +40,87 @@ const (
 	Fill
 	// Launch writes 4 bytes: the card runs at full clock and does almost nothing.
 	Launch
+	// Read reads memory by a kernel of this module: from the L2 cache if Bytes fit there and Rounds is above 1.
+	Read
+	// Spin counts in registers.
+	Spin
+	// Rest waits in one thread: the card stays at full clock and its multiprocessors have no work.
+	Rest
 )
+
+// kernel is the name of the kind's kernel in kernels/traffic.cu; empty for calls of the driver. threads is the size
+// of its blocks.
+func (k TrafficKind) kernel() (name string, threads int) {
+	switch k {
+	case Read:
+		return "read_memory", 1024
+	case Spin:
+		return "spin", 128
+	case Rest:
+		return "rest", 1
+	default:
+		return "", 0
+	}
+}
 
 // fillWord has as many ones as zeros.
 const fillWord = 0x3C5AA5C3
 
-// Validate returns an error for an unknown kind, or a size that is not a positive multiple of 4 bytes.
+// Validate returns an error for an unknown kind, a size that is not a positive multiple of 4 bytes (16 for Read), or
+// a Rest that is not between a microsecond and a second.
 func (t Traffic) Validate() error {
+	unit := int64(4)
+	if t.Kind == Read {
+		unit = 16
+	}
+	sized := t.Kind == Copy || t.Kind == Fill || t.Kind == Read
 	switch {
-	case t.Kind > Launch:
-		return fmt.Errorf("traffic of kind %d: it is Copy, Fill or Launch", t.Kind)
-	case t.Kind != Launch && (t.Bytes <= 0 || t.Bytes%4 != 0):
-		return fmt.Errorf("%d bytes of traffic: give a positive multiple of 4", t.Bytes)
+	case t.Kind > Rest:
+		return fmt.Errorf("traffic of kind %d: it is Copy, Fill, Launch, Read, Spin or Rest", t.Kind)
+	case sized && (t.Bytes <= 0 || t.Bytes%unit != 0):
+		return fmt.Errorf("%d bytes of traffic: give a positive multiple of %d", t.Bytes, unit)
+	case t.Kind == Read && t.Bytes/unit > math.MaxInt32/2:
+		return fmt.Errorf("%d bytes are too many to read", t.Bytes)
+	case t.Blocks < 0 || t.Rounds < 0 || t.Rounds > 1e6:
+		return fmt.Errorf("%d blocks, %d rounds of traffic: give none, or up to a million rounds", t.Blocks, t.Rounds)
+	case t.Kind == Rest && (t.Time < time.Microsecond || t.Time > time.Second):
+		return fmt.Errorf("a rest of %v: give a microsecond to a second", t.Time)
 	}
 	return nil
-}
-
-// moved is the number of bytes that one execution reads and writes.
-func (t Traffic) moved() int64 {
-	switch t.Kind {
-	case Copy:
-		return 2 * t.Bytes
-	case Fill:
-		return t.Bytes
-	default:
-		return 4
-	}
 }
 
 // transfer is traffic on the card.
 type transfer struct {
 	Traffic
 	device   *Device
-	from, to uint64 // different memory; from is used by Copy only
+	function *Function // nil for calls of the driver
+	from, to uint64    // different memory; from is used by Copy and Read
 }
 
-func (d *Device) newTransfers(traffic []Traffic) ([]*transfer, error) {
+func (d *Device) newTransfers(ctx context.Context, traffic []Traffic) ([]*transfer, error) {
 	var transfers []*transfer
 	for _, t := range traffic {
 		if err := t.Validate(); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
-		if t.Kind == Launch {
-			t.Bytes = t.moved()
+		t.Rounds = max(1, t.Rounds)
+		if t.Blocks == 0 {
+			t.Blocks = d.info.SMs
 		}
-		transfers = append(transfers, &transfer{Traffic: t, device: d})
+		if t.Kind == Rest {
+			t.Blocks = 1
+		}
+		one := &transfer{Traffic: t, device: d}
+		if name, _ := t.Kind.kernel(); name != "" {
+			module, err := d.traffic.compile(ctx, d, "traffic.cu", trafficSource)
+			if err == nil {
+				one.function, err = module.Function(name, 0)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", t.Name, err)
+			}
+		}
+		transfers = append(transfers, one)
 	}
 	return transfers, nil
 }
@@ -76,19 +128,49 @@ func (d *Device) newTransfers(traffic []Traffic) ([]*transfer, error) {
 // transfers allocates memory for each. When ctx ends it stops between two.
 func (a *arena) transfers(ctx context.Context, transfers []*transfer) error {
 	for _, t := range transfers {
-		bytes := int(t.Bytes)
-		steps := []func() error{ctx.Err, func() (err error) { t.to, err = a.alloc(bytes); return err }}
-		if t.Kind == Copy {
-			steps = append(steps,
-				func() (err error) { t.from, err = a.alloc(bytes); return err },
-				func() error { return a.device.randomise(t.from, bytes) },
-			)
+		steps := []error{ctx.Err()}
+		for _, place := range []struct {
+			at    *uint64
+			bytes int64
+		}{{&t.from, t.read()}, {&t.to, t.written()}} {
+			if place.bytes > 0 && errors.Join(steps...) == nil {
+				var err error
+				*place.at, err = a.alloc(int(place.bytes))
+				steps = append(steps, err)
+			}
 		}
-		if err := first(steps...); err != nil {
+		if t.from != 0 && errors.Join(steps...) == nil {
+			fill := a.device.randomise
+			if t.Zeros {
+				fill = func(address uint64, bytes int) error { return a.device.Clear(Address(address), bytes) }
+			}
+			steps = append(steps, fill(t.from, int(t.Bytes)))
+		}
+		if err := errors.Join(steps...); err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 	}
 	return nil
+}
+
+// read is the size of the memory that traffic reads.
+func (t *transfer) read() int64 {
+	if t.Kind == Copy || t.Kind == Read {
+		return t.Bytes
+	}
+	return 0
+}
+
+// written is the size of the memory that traffic may write.
+func (t *transfer) written() int64 {
+	switch t.Kind {
+	case Copy, Fill:
+		return t.Bytes
+	case Rest:
+		return 0
+	default:
+		return 4
+	}
 }
 
 // randomise fills memory with random bits. Zeros, which the memory may hold, would cost least energy to
@@ -105,10 +187,19 @@ func (d *Device) randomise(address uint64, bytes int) error {
 // launch queues the traffic once.
 func (t *transfer) launch(int) (err error) {
 	a, stream := t.device.api, t.device.stream
-	if t.Kind == Copy {
+	_, threads := t.Kind.kernel()
+	blocks, size := Grid{X: t.Blocks}, Grid{X: threads}
+	switch t.Kind {
+	case Copy:
 		err = a.check("cuMemcpyDtoDAsync", a.cuMemcpyDtoDAsync(t.to, t.from, uint64(t.Bytes), stream))
-	} else {
-		err = t.device.fill(t.to, t.Bytes)
+	case Read:
+		err = t.function.Launch(blocks, size, Address(t.from), Address(t.to), int(t.Bytes/16), t.Rounds)
+	case Spin:
+		err = t.function.Launch(blocks, size, Address(t.to), t.Rounds)
+	case Rest:
+		err = t.function.Launch(blocks, size, int(t.Time))
+	default:
+		err = t.device.fill(t.to, t.written())
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Name, err)

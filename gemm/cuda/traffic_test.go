@@ -16,7 +16,7 @@ func TestMixMovesBytes(t *testing.T) {
 	d := openFake(t, c)
 	const size = stagingBytes + 1<<20 // more than the block that is repeated
 	m, err := d.NewMix(t.Context(), "mix", products(small...), []Traffic{
-		{"copy", Copy, size}, {"fill", Fill, 12}, {"launch", Launch, 1 << 50},
+		{Name: "copy", Kind: Copy, Bytes: size}, {Name: "fill", Kind: Fill, Bytes: 12}, {Name: "launch", Kind: Launch, Bytes: 1 << 50},
 	}, Options{Repeat: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,13 @@ func TestMixRefuses(t *testing.T) {
 	d := openFake(t, newCard(t))
 	for text, traffic := range map[string][]Traffic{
 		"batch mix: no products and no traffic":      nil,
-		"batch mix: all: 0 bytes of traffic":         {{"all", Copy, 0}},
-		"batch mix: odd: 6 bytes of traffic":         {{"odd", Fill, 6}},
-		"batch mix: other: traffic of kind 3: it is": {{"other", Launch + 1, 4}},
+		"batch mix: all: 0 bytes of traffic":         {{Name: "all", Kind: Copy}},
+		"batch mix: odd: 6 bytes of traffic":         {{Name: "odd", Kind: Fill, Bytes: 6}},
+		"batch mix: other: traffic of kind 6: it is": {{Name: "other", Kind: Rest + 1, Bytes: 4}},
+		"give a positive multiple of 16":             {{Name: "read", Kind: Read, Bytes: 24}},
+		"are too many to read":                       {{Name: "read", Kind: Read, Bytes: 1 << 40}},
+		"-1 blocks, 0 rounds":                        {{Name: "few", Kind: Spin, Blocks: -1}},
+		"a rest of 0s":                               {{Name: "rest", Kind: Rest}},
 	} {
 		if _, err := d.NewMix(t.Context(), "mix", nil, traffic, Options{}); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
@@ -92,7 +96,48 @@ func TestMixRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.NewMix(ctx, "mix", nil, []Traffic{{"copy", Copy, 4}}, Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := d.NewMix(ctx, "mix", nil, []Traffic{{Name: "copy", Kind: Copy, Bytes: 4}}, Options{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestTrafficKernels: each kind's kernel is launched on the blocks that were asked for, and reads memory of random bits
+// or zeros.
+func TestTrafficKernels(t *testing.T) {
+	c := newCard(t)
+	d := openFake(t, c)
+	const size = 1 << 16
+	m, err := d.NewMix(t.Context(), "mix", nil, []Traffic{
+		{Name: "read", Kind: Read, Bytes: size, Rounds: 7, Blocks: 3}, {Name: "zeros", Kind: Read, Bytes: size, Zeros: true},
+		{Name: "spin", Kind: Spin, Rounds: 5, Blocks: 8}, {Name: "rest", Kind: Rest, Time: 50 * time.Microsecond, Blocks: 9},
+	}, Options{Repeat: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	c.launches = nil
+	if err := errors.Join(m.Start(1), m.Wait(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.launches) != 4 {
+		t.Fatalf("%+v", c.launches)
+	}
+	for i, want := range []struct {
+		name            string
+		blocks, threads int
+		parameter       string
+		value           any
+	}{
+		{"read_memory", 3, 1024, "rounds", 7}, {"read_memory", d.info.SMs, 1024, "vectors", size / 16}, {"spin", 8, 128, "rounds", 5}, {"rest", 1, 1, "nanoseconds", 50_000},
+	} {
+		if l := c.launches[i]; l.Name != want.name || int(l.Blocks[0]) != want.blocks || int(l.Threads[0]) != want.threads || l.Argument(want.parameter) != want.value {
+			t.Errorf("%+v, want %+v", l, want)
+		}
+	}
+	for i, most := range map[int]int{0: size / 128, 1: size} {
+		from := uint64(c.launches[i].Argument("from").(Address))
+		if zeros := bytes.Count(c.region(from, size), []byte{0}); zeros > most || most == size && zeros != size {
+			t.Errorf("%d zeros in %s", zeros, m.work[i].(*transfer).Name)
+		}
 	}
 }

@@ -15,6 +15,10 @@ const (
 	simFillBytes   = 3e12 // a second
 	simFillWatts   = 300
 	simLaunchWatts = 150
+	simSpinWatts   = 250  // of all multiprocessors
+	simSpinRound   = 2e-6 // seconds
+	simRestWatts   = 120
+	simSMs         = 132
 	simMemoryWatts = 52 // of the memory, above idle, for simCopyBytes
 )
 
@@ -38,9 +42,31 @@ func simTraffic(t cuda.Traffic) (k power.SimKernel, err error) {
 		if t.Bytes > simCache {
 			k.Memory = simMemory(rate)
 		}
+	case t.Kind == cuda.Read:
+		share := simShare(t.Blocks)
+		bytes *= float64(max(1, t.Rounds))
+		rate = share * simCopyBytes
+		k.Watts = simRestWatts + share*(simCopyWatts-simRestWatts)
+		if t.Bytes > simCache {
+			k.Memory = simMemory(rate)
+		}
+	case t.Kind == cuda.Spin:
+		share := simShare(t.Blocks)
+		bytes, rate = simSpinRound*float64(max(1, t.Rounds)), 1
+		k.Watts = simRestWatts + share*(simSpinWatts-simRestWatts)
+	case t.Kind == cuda.Rest:
+		bytes, rate, k.Watts = t.Time.Seconds(), 1, simRestWatts
 	default: // a launch
 		bytes, rate, k.Watts = 0, 1, simLaunchWatts
 	}
 	k.Seconds = max(simKernel, bytes/rate)
 	return k, nil
+}
+
+// simShare is the share of the multiprocessors that blocks keep busy; 0 blocks keep all of them busy.
+func simShare(blocks int) float64 {
+	if blocks == 0 {
+		return 1
+	}
+	return min(1, float64(blocks)/simSMs)
 }
