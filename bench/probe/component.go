@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/component"
 	"github.com/lowtoggle/lowtoggle/cost/pattern"
 	"github.com/lowtoggle/lowtoggle/gemm"
@@ -16,90 +16,21 @@ import (
 
 // Stress is a kernel that loads mainly one component of a card, or a held-out kernel that tests the fit.
 type Stress struct {
-	Name    string
-	Product gemm.Problem    // type 0: no product
-	X, W    pattern.Pattern // draw x[M,K] with seed 2 and w[N,K] with seed 3
-	Cold    bool            // the product reads its weights from memory and not from the cache
-	Traffic []cuda.Traffic  // copies, fills or launches beside the product
-	HeldOut bool            // not used in the fit
+	Name     string
+	Products []Operands
+	Cold     bool           // the products read their weights from memory and not from the cache
+	Traffic  []cuda.Traffic // copies, reads, rests and so on, after the products
+	HeldOut  bool           // not used in the fit
 }
 
-// stress is a compact form of Stress: a product with patterns of x and w, in which B stands for random operands and
-// C for a constant.
-type stress struct {
-	typ     arith.Type
-	m, n, k int
-	x, w    string
-	cold    bool
-	traffic []cuda.Traffic
+// Operands are a product and the patterns that draw x[M,K] with seed 2 and w[N,K] with seed 3.
+type Operands struct {
+	gemm.Problem
+	X, W pattern.Pattern
 }
 
-const kib, mib = 1 << 10, 1 << 20
-
-func traffic(kind cuda.TrafficKind, bytes int64) []cuda.Traffic {
-	return []cuda.Traffic{{Name: "traffic", Kind: kind, Bytes: bytes}}
-}
-
-func launches() []cuda.Traffic { return traffic(cuda.Launch, 0) }
-
-// stresses are the kernels of the fit. The first is read repeatedly to show drift; it is below the power cap.
-var stresses = []stress{
-	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
-	{traffic: launches()},
-	{traffic: traffic(cuda.Fill, 8*mib)},
-	{traffic: traffic(cuda.Fill, 512*mib)},
-	{traffic: traffic(cuda.Copy, 2*mib)},
-	{traffic: traffic(cuda.Copy, 6*mib)},
-	{traffic: traffic(cuda.Copy, 12*mib)},
-	{traffic: traffic(cuda.Copy, 256*mib)},
-	{traffic: traffic(cuda.Copy, 1024*mib)},
-	{typ: arith.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
-	{typ: arith.BF16, m: 16, n: 8192, k: 8192, x: "B", w: "zeros", cold: true},
-	{typ: arith.FP8, m: 16, n: 8192, k: 8192, x: "B", w: "B", cold: true},
-	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: arith.BF16, m: 1024, n: 1024, k: 1024, x: "B", w: "B"},
-	{typ: arith.BF16, m: 1024, n: 1024, k: 16384, x: "B", w: "B"},
-	{typ: arith.BF16, m: 8192, n: 8192, k: 512, x: "B", w: "B"},
-	{typ: arith.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: arith.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "zeros"},
-	{typ: arith.BF16, m: 4096, n: 4096, k: 4096, x: "B", w: "B | round(4)"},
-	{typ: arith.BF16, m: 8192, n: 8192, k: 8192, x: "B", w: "B"},
-	{typ: arith.BF16, m: 256, n: 8192, k: 8192, x: "B", w: "B"},
-	{typ: arith.FP16, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
-	{typ: arith.FP16, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: arith.FP16, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: arith.FP8, m: 2048, n: 2048, k: 2048, x: "C", w: "C"},
-	{typ: arith.FP8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: arith.FP8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: arith.FP8, m: 4096, n: 4096, k: 4096, x: "C", w: "C"},
-	{typ: arith.FP8, m: 8192, n: 8192, k: 8192, x: "C", w: "C"},
-	{typ: arith.INT8, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: arith.INT8, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: arith.INT8, m: 4096, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: arith.TF32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: arith.TF32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-	{typ: arith.FP32, m: 2048, n: 2048, k: 2048, x: "zeros", w: "zeros"},
-	{typ: arith.FP32, m: 2048, n: 2048, k: 2048, x: "B", w: "B"},
-}
-
-// heldOut are ten kernels outside the fit: other shapes and patterns, layers of Llama, copies of other sizes, and
-// mixes.
-var heldOut = []stress{
-	{typ: arith.BF16, m: 8192, n: 4096, k: 4096, x: "B", w: "B"},
-	{typ: arith.BF16, m: 4096, n: 14336, k: 4096, x: "B", w: "B | round(4)"},
-	{typ: arith.BF16, m: 4096, n: 4096, k: 14336, x: "B", w: "B | sparse(0.5)"},
-	{typ: arith.BF16, m: 8192, n: 1024, k: 4096, x: "B", w: "B | grid(4)"},
-	{typ: arith.BF16, m: 16, n: 14336, k: 4096, x: "B", w: "B", cold: true},
-	{typ: arith.BF16, m: 64, n: 4096, k: 14336, x: "B", w: "B | round(4)", cold: true},
-	{typ: arith.FP8, m: 4096, n: 8192, k: 4096, x: "B", w: "B"},
-	{typ: arith.FP16, m: 3072, n: 3072, k: 3072, x: "B", w: "B"},
-	{traffic: traffic(cuda.Copy, 384*mib)},
-	{typ: arith.BF16, m: 2048, n: 2048, k: 2048, x: "B", w: "B", traffic: traffic(cuda.Copy, 48*mib)},
-}
-
-// Stresses lists the kernels of the fit, then the held-out ones. Every dimension and size in bytes is divided by shrink,
-// which is 1 for a real card and more for a simulated one.
+// Stresses lists the kernels of the fit, then the held-out ones. Every dimension, size in bytes and time is divided by
+// shrink, which is 1 for a real card and more for a simulated one.
 func Stresses(shrink int) ([]Stress, error) {
 	var list []Stress
 	for i, s := range append(stresses[:len(stresses):len(stresses)], heldOut...) {
@@ -115,42 +46,48 @@ func Stresses(shrink int) ([]Stress, error) {
 
 func (s stress) make(shrink int) (out Stress, err error) {
 	smaller := func(v int) int { return max(1, v/shrink) }
+	out.Cold = s.cold
 	var words []string
-	if s.typ != 0 {
-		out.Product = gemm.Problem{M: smaller(s.m), N: smaller(s.n), K: smaller(s.k), Type: s.typ}
-		out.Cold = s.cold
-		for _, o := range []struct {
+	for _, p := range s.products {
+		o := Operands{Problem: gemm.Problem{M: smaller(p.m), N: smaller(p.n), K: smaller(p.k), Type: p.typ}}
+		for _, one := range []struct {
 			text string
 			to   *pattern.Pattern
-		}{{s.x, &out.X}, {s.w, &out.W}} {
-			text := strings.NewReplacer("B", "normal(0,σ)", "C", "const(σ)").Replace(o.text)
-			if *o.to, err = pattern.Parse(scaled(text, cost.RandomSigma(s.typ.Operand()))); err != nil {
+		}{{p.x, &o.X}, {p.w, &o.W}} {
+			text := strings.NewReplacer("B", "normal(0,σ)", "C", "const(σ)").Replace(one.text)
+			if *one.to, err = pattern.Parse(scaled(text, cost.RandomSigma(p.typ.Operand()))); err != nil {
 				return out, err
 			}
 		}
-		words = append(words, fmt.Sprintf("%v %dx%dx%d", s.typ, out.Product.M, out.Product.N, out.Product.K), s.operands())
-		if s.cold {
-			words = append(words, "cold")
-		}
+		out.Products = append(out.Products, o)
+		words = append(words, fmt.Sprintf("%v %dx%dx%d", p.typ, o.M, o.N, o.K), p.operands())
+	}
+	if s.cold {
+		words = append(words, "cold")
 	}
 	for _, t := range s.traffic {
-		t.Bytes = t.Bytes / int64(shrink) / 4 * 4
+		t.Bytes = t.Bytes / int64(shrink) / 16 * 16
+		t.Time = max(t.Time/time.Duration(shrink), min(t.Time, time.Microsecond))
+		t.Name = trafficName(t)
 		out.Traffic = append(out.Traffic, t)
-		words = append(words, trafficName(t))
+		words = append(words, t.Name)
 	}
 	out.Name = strings.Join(words, " ")
 	return out, nil
 }
 
 // operands names the operands in a word or two.
-func (s stress) operands() string {
+func (s product) operands() string {
 	name := func(text string) string {
 		return strings.NewReplacer("B | ", "", "B", "random", "C", "constant").Replace(text)
 	}
-	if s.x == s.w {
+	switch {
+	case s.x == s.w:
 		return name(s.w)
+	case s.x == "B":
+		return "by " + name(s.w)
 	}
-	return "by " + name(s.w)
+	return name(s.x) + " by " + name(s.w)
 }
 
 func trafficName(t cuda.Traffic) string {
@@ -158,67 +95,99 @@ func trafficName(t cuda.Traffic) string {
 	if t.Bytes < mib {
 		amount = fmt.Sprintf("%d KiB", t.Bytes/kib)
 	}
+	if t.Rounds > 1 {
+		amount += fmt.Sprintf(" x%d", t.Rounds)
+	}
+	if t.Zeros {
+		amount += " zeros"
+	}
+	blocks := ""
+	if t.Blocks > 0 {
+		blocks = fmt.Sprintf(" on %d", t.Blocks)
+	}
 	switch t.Kind {
 	case cuda.Copy:
 		return "copy " + amount
 	case cuda.Fill:
 		return "fill " + amount
+	case cuda.Read:
+		return "read " + amount + blocks
+	case cuda.Spin:
+		return "spin" + blocks
+	case cuda.Rest:
+		return fmt.Sprintf("rest %v", t.Time)
 	}
 	return "launches"
 }
 
+// place is what traffic finds on a card: the cache's bytes that one kernel can count on, and the number of
+// multiprocessors.
+type place struct{ cached, multiprocessors float64 }
+
 // kernelOf describes traffic. A copy moves random bits; a fill moves one value.
-func kernelOf(t cuda.Traffic, cached float64) component.Kernel {
+func kernelOf(t cuda.Traffic, on place) component.Kernel {
 	k := component.Kernel{Name: t.Name, Awake: 1}
 	bytes := float64(t.Bytes)
 	switch t.Kind {
 	case cuda.Copy:
-		bytes, k.Moved = 2*bytes, 1
-	case cuda.Launch:
-		k.Awake = 0
+		bytes *= 2
+		k.Moved = 1
+	case cuda.Read:
+		bytes *= float64(max(1, t.Rounds))
+		k.Moved = 1
+	case cuda.Launch, cuda.Rest:
+		k.Awake, k.Idle = 0, t.Time.Seconds()
 		return k
+	case cuda.Spin:
+		bytes = 0
+	}
+	if t.Blocks > 0 {
+		k.Awake = min(1, float64(t.Blocks)/on.multiprocessors)
+	}
+	if t.Zeros {
+		k.Moved = 0
 	}
 	k.Asked = bytes
-	if bytes > cached {
+	if footprint := float64(t.Bytes); footprint > on.cached || t.Kind == cuda.Copy && 2*footprint > on.cached {
 		k.Memory = bytes
 	}
 	return k
 }
 
-// kernel describes the work of a stress. Its time is not known yet.
-func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), ran *cuda.Kernel, info *cuda.Info, card *component.Facts) (component.Kernel, error) {
-	var whole component.Kernel
-	l2 := card.Tiles.L2
+// kernel describes the work of a stress. Its time is not known yet. ran are the kernels of its products, if known.
+func (s Stress) kernel(toggling func(Stress, Operands) (bits, moved float64, err error), ran []cuda.Kernel, info *cuda.Info, card *component.Facts) (component.Kernel, error) {
+	on := place{card.Tiles.L2, card.Tiles.Wave}
 	if info != nil && info.L2 > 0 {
-		l2 = float64(info.L2)
+		on = place{float64(info.L2), float64(info.SMs)}
 	}
-	for i, t := range s.Traffic {
-		k := kernelOf(t, l2/card.Tiles.CacheCopies)
-		if i == 0 {
-			whole = k
-			continue
+	on.cached /= card.Tiles.CacheCopies
+	var parts []component.Kernel
+	for i, p := range s.Products {
+		var one *cuda.Kernel
+		if i < len(ran) {
+			one = &ran[i]
 		}
-		var err error
-		if whole, err = whole.And(k); err != nil {
-			return whole, err
-		}
-	}
-	if s.Product.Type != 0 {
-		g := measure.ComponentGEMM(s.Product, s.Cold, ran, info, card)
+		g := measure.ComponentGEMM(p.Problem, s.Cold, one, info, card)
 		for _, t := range s.Traffic {
 			g.Around += 2 * float64(t.Bytes)
 		}
 		var err error
-		if g.Bits, g.Moved, err = toggling(s); err != nil {
-			return whole, fmt.Errorf("%s: %w", s.Name, err)
+		if g.Bits, g.Moved, err = toggling(s, p); err != nil {
+			return component.Kernel{}, fmt.Errorf("%s: %w", s.Name, err)
 		}
-		product, err := g.Kernel(s.Name, card)
+		k, err := g.Kernel(s.Name, card)
 		if err != nil {
-			return whole, err
+			return k, err
 		}
-		if len(s.Traffic) == 0 {
-			whole = product
-		} else if whole, err = product.And(whole); err != nil {
+		parts = append(parts, k)
+	}
+	for _, t := range s.Traffic {
+		parts = append(parts, kernelOf(t, on))
+	}
+	whole := parts[0]
+	for _, k := range parts[1:] {
+		var err error
+		if whole, err = whole.And(k); err != nil {
 			return whole, err
 		}
 	}
@@ -229,7 +198,7 @@ func (s Stress) kernel(toggling func(Stress) (bits, moved float64, err error), r
 	return whole, nil
 }
 
-// costProduct is the product in the form of the cost model.
-func (s Stress) costProduct() cost.Product {
-	return cost.Product{Type: s.Product.Type, M: s.Product.M, N: s.Product.N, K: s.Product.K, Cold: s.Cold}
+// costProduct is a product in the form of the cost model.
+func (s Stress) costProduct(p Operands) cost.Product {
+	return cost.Product{Type: p.Type, M: p.M, N: p.N, K: p.K, Cold: s.Cold}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/lowtoggle/lowtoggle/cost"
@@ -20,7 +22,7 @@ import (
 
 // ComponentOptions are options of [Components]. The zero value is ready to use.
 type ComponentOptions struct {
-	// Meter's Clock and Self are the machine's. Default window: 1 s.
+	// Meter's Clock and Self are the machine's. Default window: 0.4 s.
 	Meter power.Options
 	// Activity predicts how much the operands' bits toggle. Default: the built-in calibration of the card, or the
 	// nearest one.
@@ -33,16 +35,19 @@ type ComponentOptions struct {
 }
 
 const (
-	// firstSettle warms a cold card. Later kernels run for stressSettle before their window. At the power cap, where the
-	// card's clock control oscillates, a kernel runs for capSettle more and is read again.
-	firstSettle  = 8 * time.Second
-	stressSettle = 1500 * time.Millisecond
-	capSettle    = 500 * time.Millisecond
-	everyStress  = 8 // the first kernel is read again after this many others
+	// firstSettle warms a cold card. Later kernels run for stressSettle before their window, so that the memory's sensor,
+	// a running mean over a second, holds nothing of the kernel before. At the power cap, where the card's clock control
+	// oscillates, a kernel is read again.
+	firstSettle  = 5 * time.Second
+	stressSettle = 500 * time.Millisecond
+	stressWindow = 400 * time.Millisecond
+	everyStress  = 16 // the first kernel is read again after this many others
+	// seedX and seedW draw the operands.
+	seedX, seedW = 2, 3
 )
 
 // Components measures the kernels that the file does not hold yet, and rewrites the file after each one. It reads
-// the first kernel again after every 8 others. The returned model is fitted, and the file holds the fit. Where a
+// the first kernel again after every 16 others. The returned model is fitted, and the file holds the fit. Where a
 // kernel cannot be measured, Components goes on with the others and returns the model with an [ErrNotMeasured].
 func Components(ctx context.Context, m measure.Machine, file string, list []Stress, o ComponentOptions) (*component.Model, error) {
 	model, err := openComponents(m, file, o.Anew)
@@ -62,7 +67,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 	}
 	r.opt.Meter.Clock, r.opt.Meter.Self = m.Clock(), os.Getpid()
 	if r.opt.Meter.Window == 0 {
-		r.opt.Meter.Window = time.Second
+		r.opt.Meter.Window = stressWindow
 	}
 	if r.meter, err = power.NewMeter(m.Card(), r.opt.Meter); err != nil {
 		return nil, err
@@ -124,11 +129,11 @@ type componentRun struct {
 	failed  []error // by kernel
 }
 
-// loaded holds a kernel's operands on the host, drawn while another kernel runs.
+// loaded holds a kernel's products on the host, drawn while another kernel runs.
 type loaded struct {
-	stress Stress
-	x, w   gemm.Matrix
-	err    error
+	stress   Stress
+	products []cuda.Product
+	err      error
 }
 
 func (r *componentRun) all(ctx context.Context, list []Stress) error {
@@ -140,7 +145,7 @@ func (r *componentRun) all(ctx context.Context, list []Stress) error {
 		defer close(done)
 		for _, s := range todo {
 			l := loaded{stress: s}
-			l.x, l.w, l.err = s.operands(ctx)
+			l.products, l.err = s.draw(ctx)
 			select {
 			case ready <- l:
 			case <-ctx.Done():
@@ -182,13 +187,18 @@ func (r *componentRun) all(ctx context.Context, list []Stress) error {
 	return nil
 }
 
-// missing lists the kernels to measure, with the first kernel after every 8.
+// missing lists the kernels to measure, with the first kernel after every 16. The others are shuffled: the card's
+// temperature then does not follow the kind of kernel, and the kernels of an interrupted run are a sample of all.
 func (r *componentRun) missing(list []Stress) (todo []Stress) {
 	have := map[string]bool{}
 	for _, reading := range r.model.Readings {
 		have[reading.Name] = true
 	}
-	for i, s := range list {
+	shuffled := slices.Clone(list)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(list)-1, func(i, j int) {
+		shuffled[i+1], shuffled[j+1] = shuffled[j+1], shuffled[i+1]
+	})
+	for i, s := range shuffled {
 		if !have[s.Name] {
 			todo = append(todo, s)
 			if i > 0 && i%everyStress == 0 {
@@ -199,25 +209,25 @@ func (r *componentRun) missing(list []Stress) (todo []Stress) {
 	return todo
 }
 
-// operands draws a kernel's operands, on all processors.
-func (s Stress) operands(ctx context.Context) (x, w gemm.Matrix, err error) {
-	if s.Product.Type == 0 {
-		return x, w, nil
-	}
-	p, d := s.Product, s.Product.Type.Operand()
-	for _, o := range []struct {
-		to      *gemm.Matrix
-		pattern pattern.Pattern
-		rows    int
-		seed    uint64
-	}{{&x, s.X, p.M, 2}, {&w, s.W, p.N, 3}} {
-		data, err := o.pattern.Generate(ctx, pattern.Spec{DType: d, Rows: o.rows, Cols: p.K, Seed: o.seed}, runtime.GOMAXPROCS(0))
-		if err != nil {
-			return x, w, err
+// draw draws the operands of a kernel's products, on all processors.
+func (s Stress) draw(ctx context.Context) (list []cuda.Product, err error) {
+	for _, p := range s.Products {
+		drawn, d := cuda.Product{Name: s.Name, Problem: p.Problem}, p.Type.Operand()
+		for _, o := range []struct {
+			to      *gemm.Matrix
+			pattern pattern.Pattern
+			rows    int
+			seed    uint64
+		}{{&drawn.X, p.X, p.M, seedX}, {&drawn.W, p.W, p.N, seedW}} {
+			data, err := o.pattern.Generate(ctx, pattern.Spec{DType: d, Rows: o.rows, Cols: p.K, Seed: o.seed}, runtime.GOMAXPROCS(0))
+			if err != nil {
+				return nil, err
+			}
+			*o.to = gemm.Matrix{DType: d, Rows: o.rows, Cols: p.K, Data: data}
 		}
-		*o.to = gemm.Matrix{DType: d, Rows: o.rows, Cols: p.K, Data: data}
+		list = append(list, drawn)
 	}
-	return x, w, nil
+	return list, nil
 }
 
 // load is a batch or a mix.
@@ -244,7 +254,7 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 	}
 	w, err := r.meter.Reading(ctx, running, settle)
 	if err == nil && w.CappedShare != nil && *w.CappedShare > 0 {
-		w, err = r.meter.Reading(ctx, running, capSettle)
+		w, err = r.meter.Reading(ctx, running, 0)
 	}
 	if err != nil {
 		return reading, err
@@ -259,45 +269,47 @@ func (r *componentRun) one(ctx context.Context, l loaded) (reading component.Rea
 		return reading, err
 	}
 	reading.Seconds, reading.Clock = digits(w.Seconds), digits(*w.SMClock)
+	reading.Idle = min(reading.Idle, reading.Seconds)
 	reading.Watts, reading.MemoryWatts = digits(w.Watts), w.MemoryWatts
-	reading.Capped, reading.Temperature = w.CappedShare, w.Temperature
+	reading.Capped = w.CappedShare
+	if w.Temperature != nil {
+		reading.Temperature = *w.Temperature
+	}
+	if len(ran) == 1 {
+		reading.Waves = digits(ran[0].Waves)
+	}
 	return reading, nil
 }
 
-// put loads a kernel onto the card.
-func (r *componentRun) put(ctx context.Context, l loaded) (load, *cuda.Kernel, error) {
-	s := l.stress
-	var products []cuda.Product
-	if s.Product.Type != 0 {
-		products = []cuda.Product{{Name: s.Name, Problem: s.Product, X: l.x, W: l.w}}
+// put loads a kernel onto the card, and returns the kernels of its products.
+func (r *componentRun) put(ctx context.Context, l loaded) (load, []cuda.Kernel, error) {
+	s, o := l.stress, cuda.Options{Cold: l.stress.Cold}
+	if len(s.Traffic) == 0 {
+		b, err := r.machine.NewBatch(ctx, s.Name, l.products, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return b, b.Kernels(), nil
 	}
-	o := cuda.Options{Cold: s.Cold}
-	if len(s.Traffic) > 0 {
-		m, err := r.machine.NewMix(ctx, s.Name, products, s.Traffic, o)
-		return m, nil, err
+	m, err := r.machine.NewMix(ctx, s.Name, l.products, s.Traffic, o)
+	if b, ok := m.(interface{ Kernels() []cuda.Kernel }); ok && err == nil {
+		return m, b.Kernels(), nil
 	}
-	b, err := r.machine.NewBatch(ctx, s.Name, products, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	if kernels := b.Kernels(); len(kernels) > 0 {
-		return b, &kernels[0], nil
-	}
-	return b, nil, nil
+	return m, nil, err
 }
 
-// toggling predicts how much a kernel's operands toggle, by the cost model.
-func (r *componentRun) toggling(ctx context.Context) func(Stress) (bits, moved float64, err error) {
-	return func(s Stress) (bits, moved float64, err error) {
-		p, d := s.Product, s.Product.Type.Operand()
-		x, err := Operand(ctx, s.X, pattern.Spec{DType: d, Rows: p.M, Cols: p.K, Seed: 2})
+// toggling predicts how much a product's operands toggle, by the cost model.
+func (r *componentRun) toggling(ctx context.Context) func(Stress, Operands) (bits, moved float64, err error) {
+	return func(s Stress, p Operands) (bits, moved float64, err error) {
+		d := p.Type.Operand()
+		x, err := Operand(ctx, p.X, pattern.Spec{DType: d, Rows: p.M, Cols: p.K, Seed: seedX})
 		if err != nil {
 			return 0, 0, err
 		}
-		w, err := Operand(ctx, s.W, pattern.Spec{DType: d, Rows: p.N, Cols: p.K, Seed: 3})
+		w, err := Operand(ctx, p.W, pattern.Spec{DType: d, Rows: p.N, Cols: p.K, Seed: seedW})
 		if err != nil {
 			return 0, 0, err
 		}
-		return r.opt.Activity.Toggling(ctx, s.costProduct(), x, w)
+		return r.opt.Activity.Toggling(ctx, s.costProduct(p), x, w)
 	}
 }

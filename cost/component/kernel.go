@@ -22,18 +22,24 @@ type Kernel struct {
 	// constants, 1 for random operands and for uniformly random bytes; see [cost.Calibration.Toggling].
 	Bits  float64 `json:"bits"`
 	Moved float64 `json:"moved_bits"`
-	// Awake is the share of the multiprocessors' time, without that of a launch, in which they have work: 1 for all
-	// kernels but empty launches.
+	// Awake is the share of the multiprocessors that have work while the kernel runs: 1 for most kernels, 0 for empty
+	// launches.
 	Awake float64 `json:"awake"`
+	// Launches is the number of kernels in an execution. Default: 1.
+	Launches int `json:"launches,omitempty"`
+	// Idle are the seconds of an execution in which no multiprocessor has work, besides the time of launches.
+	Idle float64 `json:"idle_seconds,omitempty"`
 	// Seconds is the time of an execution at Clock, in MHz. 0: unknown; it follows from the highest measured rates,
 	// at the card's highest clock.
 	Seconds float64 `json:"seconds,omitempty"`
 	Clock   float64 `json:"clock_mhz,omitempty"`
+	// Temperature of the card in °C. 0: unknown; it follows from the power.
+	Temperature float64 `json:"temperature_c,omitempty"`
 }
 
 // Validate returns an error for an impossible kernel.
 func (k Kernel) Validate() error {
-	for _, v := range []float64{k.Ops, k.Asked, k.Memory, k.Again, k.Bits, k.Moved, k.Awake, k.Seconds, k.Clock} {
+	for _, v := range []float64{k.Ops, k.Asked, k.Memory, k.Again, k.Bits, k.Moved, k.Awake, k.Seconds, k.Clock, k.Idle, k.Temperature} {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return fmt.Errorf("kernel %s: work, bits and times must be numbers that are not negative: %+v", k.Name, k)
 		}
@@ -41,6 +47,8 @@ func (k Kernel) Validate() error {
 	switch {
 	case k.Ops > 0 && k.Type == 0:
 		return fmt.Errorf("kernel %s: operations need a type", k.Name)
+	case k.Launches < 0 || k.Seconds > 0 && k.Idle > k.Seconds:
+		return fmt.Errorf("kernel %s: %d launches and %g s without work in %g s", k.Name, k.Launches, k.Idle, k.Seconds)
 	case (k.Seconds > 0) != (k.Clock > 0):
 		return fmt.Errorf("kernel %s: a time needs the clock of its measurement, and a clock needs a time", k.Name)
 	}
@@ -92,11 +100,12 @@ func (g Gemm) Kernel(name string, card *Facts) (Kernel, error) {
 	if g.Tile <= 0 {
 		g.Tile = min(card.Tiles.Largest, max(card.Tiles.Smallest, m*n/card.Tiles.Wave))
 	}
+	awake := min(1, m*n/g.Tile/card.Tiles.Wave)
 	short := min(card.Tiles.ShortSide*math.Sqrt(g.Tile), m, n)
 	long := g.Tile / short
 	results := result * m * n
 	asked := operand*m*n*k*(1/short+1/long/card.Tiles.SharedBy) + results
-	kernel := Kernel{Name: name, Type: g.Type, Ops: 2 * m * n * k, Asked: asked, Bits: g.Bits, Moved: g.Moved, Awake: 1}
+	kernel := Kernel{Name: name, Type: g.Type, Ops: 2 * m * n * k, Asked: asked, Bits: g.Bits, Moved: g.Moved, Awake: awake}
 	if g.Cold {
 		kernel.Memory = operand * n * k
 		return kernel, nil
@@ -125,6 +134,8 @@ func (k Kernel) And(o Kernel) (Kernel, error) {
 	k.Bits = mean(k.Bits, o.Bits, k.Ops, o.Ops)
 	k.Moved = mean(k.Moved, o.Moved, k.Asked+k.Memory, o.Asked+o.Memory)
 	k.Awake = max(k.Awake, o.Awake)
+	k.Launches = max(1, k.Launches) + max(1, o.Launches)
+	k.Idle += o.Idle
 	k.Ops, k.Asked, k.Memory, k.Again = k.Ops+o.Ops, k.Asked+o.Asked, k.Memory+o.Memory, k.Again+o.Again
 	k.Seconds += o.Seconds
 	k.Clock = max(k.Clock, o.Clock)

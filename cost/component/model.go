@@ -62,7 +62,7 @@ type Reading struct {
 	Watts       float64  `json:"watts"`
 	MemoryWatts *float64 `json:"memory_watts,omitempty"` // the memory's own, running mean
 	Capped      *float64 `json:"capped_share,omitempty"`
-	Temperature *float64 `json:"temperature_c,omitempty"`
+	Waves       float64  `json:"waves,omitempty"` // of tiles, by the library; 0: unknown
 }
 
 // Quality holds the errors of predicted power for kernels that a fit had not seen, relative to the measured power.
@@ -212,7 +212,7 @@ func (m *Model) watts(kernels []Kernel, v variant, in func(*term) bool) float64 
 	for i := range kernels {
 		k := &kernels[i]
 		for j := range m.terms {
-			if t := &m.terms[j]; v.coefficients[j] > 0 && in(t) {
+			if t := &m.terms[j]; v.coefficients[j] != 0 && in(t) {
 				joules += k.Seconds * v.coefficients[j] * t.at(k, k.Clock/m.FullClock, v.exponent)
 			}
 		}

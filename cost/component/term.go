@@ -36,6 +36,7 @@ type term struct {
 // Names of terms.
 const (
 	staticTerm  = "static"
+	leakTerm    = "leakage per °C above 50"
 	hbmTerm     = "hbm byte"
 	sensorTerm  = "memory sensor's offset" // not part of the card's power
 	opsPrefix   = "operation "
@@ -49,18 +50,29 @@ func perSecond(k *Kernel, amount float64) float64 {
 	return amount / k.Seconds
 }
 
+// usualTemperature is the card's temperature in °C at which the static term is all of the static power.
+const usualTemperature = 50
+
 // terms of a model with these types. Without the memory's own power, the way to HBM is part of HBM. In every execution
-// multiprocessors are idle for the time of an empty launch.
+// multiprocessors are idle for the time of an empty launch of each kernel.
 func terms(types []arith.Type, sensed bool, launch float64) []term {
-	awake := func(k *Kernel) float64 {
-		if launch <= 0 || k.Seconds <= 0 {
-			return k.Awake
+	busy := func(k *Kernel) float64 {
+		if k.Seconds <= 0 {
+			return 1
 		}
-		return k.Awake * max(0, 1-launch/k.Seconds)
+		return max(0, 1-(launch*float64(max(1, k.Launches))+k.Idle)/k.Seconds)
+	}
+	leak := func(k *Kernel) float64 {
+		if k.Temperature == 0 {
+			return 0
+		}
+		return k.Temperature - usualTemperature
 	}
 	list := []term{
 		{name: staticTerm, part: Static, unit: "W", no: true, rate: func(*Kernel) float64 { return 1 }},
-		{name: "awake", part: Awake, unit: "W", extra: true, rate: awake},
+		{name: leakTerm, part: Static, unit: "W", no: true, rate: leak},
+		{name: "any multiprocessor awake", part: Awake, unit: "W", extra: true, rate: func(k *Kernel) float64 { return busy(k) * truth(k.Awake > 0) }},
+		{name: "all multiprocessors awake", part: Awake, unit: "W", extra: true, rate: func(k *Kernel) float64 { return busy(k) * k.Awake }},
 	}
 	for _, t := range types {
 		ops := func(k *Kernel) float64 {
