@@ -82,7 +82,7 @@ func (m *Model) setting(kernels []Kernel, clock float64) Setting {
 	for _, k := range at {
 		s.Seconds += k.Seconds
 	}
-	s.Watts = m.watts(at, m.own(), func(*term) bool { return true })
+	s.Watts = m.watts(at, m.own(), everyTerm)
 	s.Joules = s.Watts * s.Seconds
 	return s
 }
@@ -101,8 +101,7 @@ func (m *Model) choose(kernels []Kernel, a *Advice, time float64, of func(Settin
 	c.EDP = c.Energy * c.Time
 	here, there := m.all(kernels, a.Default.Clock), m.all(kernels, best.Clock)
 	c.EnergyError = m.deviation(func(v variant) float64 {
-		every := func(*term) bool { return true }
-		return m.watts(there, v, every) / m.watts(here, v, every) * c.Time
+		return m.watts(there, v, everyTerm) / m.watts(here, v, everyTerm) * c.Time
 	})
 	return c
 }

@@ -54,7 +54,7 @@ func (m *Model) Clock(kernels []Kernel) float64 {
 				held += at[i].Ops / l
 			}
 		}
-		return held <= seconds && (drawn <= 0 || m.watts(at, m.own(), func(*term) bool { return true }) <= drawn)
+		return held <= seconds && (drawn <= 0 || m.watts(at, m.own(), everyTerm) <= drawn)
 	}
 	low, high := m.Facts.Clock.Lowest*m.FullClock, m.FullClock
 	if fits(high) {

@@ -17,11 +17,11 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
-// version is the version of new files. Files of version withoutFacts lack the card's facts, because the program then
-// applied the H200's to every card. They are read with the facts of factsBefore's file, so their predictions stay
-// the same.
+// version is the version of new files. Files of earlier versions hold coefficients of other terms, so their readings are
+// fitted again. Files of version withoutFacts also lack the card's facts, because the program then applied the H200's
+// to every card. They are read with the facts of factsBefore's file.
 const (
-	version      = 2
+	version      = 3
 	withoutFacts = 1
 	factsBefore  = "h200"
 )
@@ -121,8 +121,8 @@ func decode(data []byte) (*Model, error) {
 	case *v == withoutFacts && head.Facts != nil:
 		return nil, fmt.Errorf("damaged components: files of version %d have no facts, and this one has: %s", *v, instead)
 	case *v == withoutFacts:
-	case *v != version:
-		return nil, fmt.Errorf("the components have version %d, but this program reads version %d: %s", *v, version, instead)
+	case *v < withoutFacts || *v > version:
+		return nil, fmt.Errorf("the components have version %d, but this program reads versions up to %d: %s", *v, version, instead)
 	case head.Facts == nil:
 		return nil, errors.New("damaged components: facts is missing: " + instead)
 	default:
@@ -146,7 +146,7 @@ func decode(data []byte) (*Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Version, m.Facts = version, before.Facts
+		m.Facts = before.Facts
 	}
 	type measured struct {
 		Kernel
@@ -170,11 +170,11 @@ func (m *Model) ready() error {
 	if m.Coefficients == nil {
 		return nil
 	}
-	stored := m.Coefficients
+	stored, older := m.Coefficients, m.Version < version
 	if err := m.Fit(); err != nil {
 		return fmt.Errorf("damaged components: %w", err)
 	}
-	if !slices.EqualFunc(stored, m.Coefficients, Coefficient.alike) {
+	if !older && !slices.EqualFunc(stored, m.Coefficients, Coefficient.alike) {
 		return errors.New("damaged components: the coefficients are not those of the readings: fit them again with lowtoggle calibrate --components --from")
 	}
 	return nil
@@ -204,7 +204,7 @@ func (m *Model) MayReplace(name string) error {
 
 // begin returns the first bytes of the card's files, by version.
 func (m *Model) begin() (list [][]byte) {
-	for _, v := range []int{version, withoutFacts} {
+	for v := withoutFacts; v <= version; v++ {
 		text, _ := json.Marshal(struct { // of an int and a string
 			Version int    `json:"components_version"`
 			Card    string `json:"card"`

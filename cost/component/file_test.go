@@ -77,7 +77,7 @@ func TestMayReplace(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	for _, other := range []string{"my notes", "{}", `{"components_version":3,"card":"a card"}`, `{"components_version":1,"card":"oth`} {
+	for _, other := range []string{"my notes", "{}", `{"components_version":4,"card":"a card"}`, `{"components_version":1,"card":"oth`} {
 		if err := os.WriteFile(file, []byte(other), 0o666); err != nil {
 			t.Fatal(err)
 		}

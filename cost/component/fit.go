@@ -26,9 +26,11 @@ func (m *Model) Fit() error {
 		return err
 	}
 	m.Version = version
-	m.Sensed = m.sensed()
+	told := m.told()
+	m.Sensed = told.sensor
 	m.Launch = m.launch()
-	m.terms = terms(m.Types(), m.Sensed, m.Launch)
+	m.terms = terms(m.Types(), told, m.Launch)
+	m.warmth = m.warming()
 	m.limits()
 	exponent := m.Facts.Clock.Exponent
 	d := m.design(exponent.Usual)
@@ -111,6 +113,7 @@ func (m *Model) possible(r *Reading) error {
 		{"operations or bytes a second,", perSecond(&r.Kernel, work), 0, 1e20},
 		{"toggling of bits,", max(r.Bits, r.Moved), 0, 100},
 		{"share of multiprocessors awake,", r.Awake, 0, 1},
+		{"°C", r.Temperature, 0, 150},
 	} {
 		if !(v.value >= v.low && v.value <= v.high) {
 			return fmt.Errorf("%s is not a measurement: %s of %g, but %g to %g is possible", r.Name, v.what, v.value, v.low, v.high)
@@ -141,15 +144,25 @@ func (m *Model) fitted() (names []string) {
 	return names
 }
 
-// sensed reports whether the memory's power was read, for kernels with and without traffic.
-func (m *Model) sensed() bool {
-	quiet, busy := false, false
+// told reports what the fit's readings tell: the memory's power where it was read for kernels with and without traffic,
+// leakage where the temperature varies, the cost of one multiprocessor where kernels run on a few.
+func (m *Model) told() (v varies) {
+	const enough = 5 // °C
+	quiet, traffic := false, false
+	coldest, hottest := math.Inf(1), 0.0
 	for _, r := range m.Readings {
-		if r.MemoryWatts != nil && !r.HeldOut {
-			quiet, busy = quiet || r.Memory == 0, busy || r.Memory > 0
+		if r.HeldOut {
+			continue
 		}
+		if r.MemoryWatts != nil {
+			quiet, traffic = quiet || r.Memory == 0, traffic || r.Memory > 0
+		}
+		coldest, hottest = min(coldest, r.Temperature), max(hottest, r.Temperature)
+		v.awake = v.awake || r.Awake > 0 && r.Awake < 0.5
 	}
-	return quiet && busy
+	v.sensor = quiet && traffic
+	v.temperature = coldest > 0 && hottest-coldest >= enough
+	return v
 }
 
 // launch returns the shortest time of an empty execution, or 0.
@@ -162,44 +175,34 @@ func (m *Model) launch() (shortest float64) {
 	return shortest
 }
 
-// off is the relative error of a prediction of a reading's watts.
-func (m *Model) off(r *Reading, v variant) float64 {
-	return m.watts([]Kernel{r.Kernel}, v, func(*term) bool { return true })/r.Watts - 1
-}
-
 // quality compares predictions with kernels that a fit has not seen.
 func (m *Model) quality(d *design) *Quality {
-	q := &Quality{Drift: m.drift()}
-	leverage := d.leverage()
-	for _, name := range m.fitted() {
-		q.Kernels++
-		if leverage[name] > mostLeverage {
-			continue
-		}
-		v := d.solve(d.y, func(row string) bool { return row == name })
-		worst, sum, n := 0.0, 0.0, 0.0
-		for i := range m.Readings {
-			if r := &m.Readings[i]; !r.HeldOut && r.Name == name {
-				e := math.Abs(m.off(r, v))
-				worst, sum, n = max(worst, e), sum+e, n+1
+	m.unseen = m.predictUnseen(d)
+	q := &Quality{Drift: m.drift(), Kernels: len(m.fitted())}
+	span := &Span{Low: lowestSpan, High: highestSpan}
+	for i := range m.unseen {
+		p := &m.unseen[i]
+		if off := p.Off(); p.HeldOut {
+			q.HeldOut++
+			q.HeldOutMean += off
+			q.HeldOutWorst = max(q.HeldOutWorst, off)
+		} else {
+			q.LeftOut++
+			q.Mean += off
+			if off > q.Worst {
+				q.Worst, q.WorstKernel = off, p.Name
 			}
 		}
-		q.LeftOut++
-		q.Mean += sum / n
-		if worst > q.Worst {
-			q.Worst, q.WorstKernel = worst, name
+		if p.Spans {
+			span.add(p)
 		}
 	}
 	q.Mean /= float64(max(1, q.LeftOut))
-	for i := range m.Readings {
-		if r := &m.Readings[i]; r.HeldOut {
-			e := math.Abs(m.off(r, m.own()))
-			q.HeldOut++
-			q.HeldOutMean += e
-			q.HeldOutWorst = max(q.HeldOutWorst, e)
-		}
-	}
 	q.HeldOutMean /= float64(max(1, q.HeldOut))
+	if span.Kernels > 0 {
+		q.Span = span
+	}
+	q.AtCap = m.capClock()
 	return q
 }
 
@@ -224,17 +227,14 @@ func (m *Model) drift() (widest float64) {
 // launch counts.
 func (m *Model) limits() {
 	const (
-		often = 0.5  // of the samples
-		slow  = 0.99 // of the highest clock
 		far   = 0.96 // of the power at the cap
 		long  = 20   // launches
 		short = 2e-5 // seconds, if the time of a launch is unknown
 	)
 	m.Drawn, m.Limits, m.Rates = 0, map[arith.Type]float64{}, map[string]float64{}
-	capped := func(r *Reading) bool { return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock }
 	var watts []float64
 	for i := range m.Readings {
-		if r := &m.Readings[i]; !r.HeldOut && capped(r) && r.Watts > far*m.PowerLimit {
+		if r := &m.Readings[i]; !r.HeldOut && m.atCap(r) {
 			watts = append(watts, r.Watts)
 		}
 	}
@@ -258,7 +258,7 @@ func (m *Model) limits() {
 		}
 		fastest(r.Type.String(), perSecond(&r.Kernel, r.Ops)*full)
 		most[r.Type] = max(most[r.Type], perSecond(&r.Kernel, r.Ops))
-		if capped(r) && r.Watts < far*m.Drawn {
+		if m.slowed(r) && r.Watts < far*m.Drawn {
 			held[r.Type] = max(held[r.Type], r.Seconds)
 		}
 	}

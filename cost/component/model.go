@@ -43,6 +43,8 @@ type Model struct {
 
 	terms    []term
 	variants []variant
+	warmth   warmth
+	unseen   []Prediction
 }
 
 // Coefficient is a term of the model at the highest clock.
@@ -77,6 +79,10 @@ type Quality struct {
 	HeldOut      int     `json:"held_out"`
 	HeldOutMean  float64 `json:"held_out_mean_error,omitempty"`
 	HeldOutWorst float64 `json:"held_out_worst_error,omitempty"`
+	// Span compares the model with naive ones on unseen kernels below the power cap; nil without such kernels. AtCap
+	// compares the clocks of held-out kernels at the cap.
+	Span  *Span     `json:"below_cap,omitempty"`
+	AtCap *CapClock `json:"at_cap,omitempty"`
 	// Drift is the largest change of the power of a kernel that was measured several times.
 	Drift float64 `json:"drift,omitempty"`
 }
@@ -176,26 +182,33 @@ func (m *Model) Types() (types []arith.Type) {
 	return types
 }
 
+// partsOf is the split of kernels whose times are known, by a variant and without errors.
+func (m *Model) partsOf(kernels []Kernel, v variant) (s Split) {
+	for _, p := range Parts() {
+		watts := m.watts(kernels, v, func(t *term) bool { return t.part == p })
+		bits := m.watts(kernels, v, func(t *term) bool { return t.part == p && t.bits })
+		s.Parts = append(s.Parts, Share{Part: p, Watts: watts, Bits: bits})
+		s.Watts += watts
+	}
+	return s
+}
+
 // split of kernels whose times are known.
 func (m *Model) split(kernels []Kernel) Split {
-	s := Split{}
+	s := m.partsOf(kernels, m.own())
 	total := func(in func(*term) bool) func(variant) float64 {
 		return func(v variant) float64 { return m.watts(kernels, v, in) }
 	}
-	for _, p := range Parts() {
-		of := total(func(t *term) bool { return t.part == p })
-		bits := total(func(t *term) bool { return t.part == p && t.bits })
-		s.Parts = append(s.Parts, Share{p, of(m.own()), m.deviation(of), bits(m.own())})
-	}
-	for _, share := range s.Parts {
-		s.Watts += share.Watts
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		p.Error = m.deviation(total(func(t *term) bool { return t.part == p.Part }))
 	}
 	// The error of the model's form adds to that of the coefficients. It is unknown which part it belongs to, so each
 	// part gets a share of the variance in proportion to its power.
 	missed, _ := m.Quality.UnseenErrors()
 	const normal = 1.25 // standard deviation over mean absolute error
 	form := normal * missed * s.Watts
-	s.Error = math.Hypot(m.deviation(total(func(*term) bool { return true })), form)
+	s.Error = math.Hypot(m.deviation(total(everyTerm)), form)
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		p.Error = math.Hypot(p.Error, form*math.Sqrt(p.Watts/s.Watts))
@@ -208,6 +221,11 @@ func (m *Model) own() variant { return m.variants[0] }
 
 // watts of some terms, as the mean over kernels that run one after the other.
 func (m *Model) watts(kernels []Kernel, v variant, in func(*term) bool) float64 {
+	return m.joulesPerSecond(m.warmed(kernels, v), v, in)
+}
+
+// joulesPerSecond is watts of kernels whose temperature is known.
+func (m *Model) joulesPerSecond(kernels []Kernel, v variant, in func(*term) bool) float64 {
 	var joules, seconds float64
 	for i := range kernels {
 		k := &kernels[i]

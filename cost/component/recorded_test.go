@@ -67,7 +67,7 @@ func TestRecorded(t *testing.T) {
 		n, sum, worst := 0.0, 0.0, 0.0
 		for j := range m.Readings {
 			if r := &m.Readings[j]; r.Name == name {
-				e := math.Abs(m.off(r, v))
+				e := math.Abs(m.watts([]Kernel{r.Kernel}, v, everyTerm)/r.Watts - 1)
 				n, sum, worst = n+1, sum+e, max(worst, e)
 			}
 		}

@@ -37,6 +37,8 @@ type term struct {
 const (
 	staticTerm  = "static"
 	leakTerm    = "leakage per °C above 50"
+	awakeTerm   = "awake"
+	anyTerm     = "any multiprocessor awake"
 	hbmTerm     = "hbm byte"
 	sensorTerm  = "memory sensor's offset" // not part of the card's power
 	opsPrefix   = "operation "
@@ -50,18 +52,25 @@ func perSecond(k *Kernel, amount float64) float64 {
 	return amount / k.Seconds
 }
 
-// usualTemperature is the card's temperature in °C at which the static term is all of the static power.
-const usualTemperature = 50
+// busyShare is the share of an execution in which multiprocessors may have work.
+func busyShare(k *Kernel, launch float64) float64 {
+	if k.Seconds <= 0 {
+		return 1
+	}
+	return max(0, 1-(launch*float64(max(1, k.Launches))+k.Idle)/k.Seconds)
+}
+
+// varies says what readings tell of a card.
+type varies struct {
+	sensor      bool // the memory's own power
+	temperature bool
+	awake       bool // some kernels run on a part of the multiprocessors
+}
 
 // terms of a model with these types. Without the memory's own power, the way to HBM is part of HBM. In every execution
 // multiprocessors are idle for the time of an empty launch of each kernel.
-func terms(types []arith.Type, sensed bool, launch float64) []term {
-	busy := func(k *Kernel) float64 {
-		if k.Seconds <= 0 {
-			return 1
-		}
-		return max(0, 1-(launch*float64(max(1, k.Launches))+k.Idle)/k.Seconds)
-	}
+func terms(types []arith.Type, told varies, launch float64) []term {
+	busy := func(k *Kernel) float64 { return busyShare(k, launch) }
 	leak := func(k *Kernel) float64 {
 		if k.Temperature == 0 {
 			return 0
@@ -70,9 +79,13 @@ func terms(types []arith.Type, sensed bool, launch float64) []term {
 	}
 	list := []term{
 		{name: staticTerm, part: Static, unit: "W", no: true, rate: func(*Kernel) float64 { return 1 }},
-		{name: leakTerm, part: Static, unit: "W", no: true, rate: leak},
-		{name: "any multiprocessor awake", part: Awake, unit: "W", extra: true, rate: func(k *Kernel) float64 { return busy(k) * truth(k.Awake > 0) }},
-		{name: "all multiprocessors awake", part: Awake, unit: "W", extra: true, rate: func(k *Kernel) float64 { return busy(k) * k.Awake }},
+		{name: awakeTerm, part: Awake, unit: "W", extra: true, rate: func(k *Kernel) float64 { return busy(k) * k.Awake }},
+	}
+	if told.temperature {
+		list = append(list, term{name: leakTerm, part: Static, unit: "W", no: true, rate: leak})
+	}
+	if told.awake {
+		list = append(list, term{name: anyTerm, part: Awake, unit: "W", extra: true, rate: func(k *Kernel) float64 { return busy(k) * truth(k.Awake > 0) }})
 	}
 	for _, t := range types {
 		ops := func(k *Kernel) float64 {
@@ -94,7 +107,7 @@ func terms(types []arith.Type, sensed bool, launch float64) []term {
 	list = append(list,
 		term{name: "cache byte", part: OnChip, unit: "J", rate: asked},
 		term{name: "cache byte" + bitsPostfix, part: OnChip, unit: "J", bits: true, rate: moved(asked)})
-	if sensed {
+	if told.sensor {
 		list = append(list,
 			term{name: "byte to memory", part: OnChip, unit: "J", rate: memory},
 			term{name: "byte to memory" + bitsPostfix, part: OnChip, unit: "J", bits: true, rate: moved(memory)},

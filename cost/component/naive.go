@@ -1,0 +1,133 @@
+package component
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/lowtoggle/lowtoggle/cost/nnls"
+)
+
+// naive are models that know nothing of components. Each is a sum of a few features, fitted to the same readings.
+var naive = []struct {
+	name     string
+	features func(m *Model, k *Kernel) []float64
+}{
+	{"constant", func(*Model, *Kernel) []float64 { return []float64{1} }},
+	{"power by duty", func(m *Model, k *Kernel) []float64 { return []float64{1, busyShare(k, m.Launch) * truth(k.Awake > 0)} }},
+	{"power by utilisation", func(m *Model, k *Kernel) []float64 {
+		rate := func(name string, amount float64) float64 {
+			if m.Rates[name] <= 0 {
+				return 0
+			}
+			return perSecond(k, amount) / m.Rates[name]
+		}
+		return []float64{1, busyShare(k, m.Launch) * k.Awake, rate(k.Type.String(), k.Ops), rate("memory", k.Memory)}
+	}},
+}
+
+// NaiveNames are the names of the models beside which components are published. The first two are the naive ones that
+// components must halve the error of. Power by utilisation knows the shares of multiprocessors in use, and the rates of
+// operations and memory relative to the highest ones, as a monitor's counters report them.
+func NaiveNames() (names []string) {
+	for _, n := range naive {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+// mustBeat is the number of naive models whose error the model must halve.
+const mustBeat = 2
+
+// naively predicts a kernel by each naive model, fitted to the fit's readings between the span's watts, without a kernel.
+func (m *Model) naively(k *Kernel, without string) (watts []float64) {
+	for _, n := range naive {
+		columns := len(n.features(m, k))
+		var rows, wanted []float64
+		for i := range m.Readings {
+			r := &m.Readings[i]
+			if r.HeldOut || r.Name == without || !m.spans(r) {
+				continue
+			}
+			for _, v := range n.features(m, &r.Kernel) {
+				rows = append(rows, v/r.Watts)
+			}
+			wanted = append(wanted, 1)
+		}
+		if len(wanted) < columns {
+			return nil
+		}
+		d := &design{x: mat.NewDense(len(wanted), columns, rows)}
+		d.unit()
+		const little = 1e-9 // ridge, for columns that no reading varies
+		c := nnls.Solve(d.x, wanted, little, make([]float64, columns))
+		sum := 0.0
+		for j, v := range n.features(m, k) {
+			sum += c[j] / d.scale[j] * v
+		}
+		watts = append(watts, sum)
+	}
+	return watts
+}
+
+// lowestSpan and highestSpan are the watts between which the model is compared with naive ones. At the power cap a
+// constant is right by definition.
+const lowestSpan, highestSpan = 150, 690
+
+// spans reports whether a reading lies between these watts and was not at the power cap.
+func (m *Model) spans(r *Reading) bool {
+	return r.Watts >= lowestSpan && r.Watts <= highestSpan && !m.atCap(r)
+}
+
+// atCap reports whether a reading was at the power cap.
+func (m *Model) atCap(r *Reading) bool {
+	const near = 0.96 // of the power limit
+	return m.slowed(r) && r.Watts > near*m.PowerLimit
+}
+
+// slowed reports whether the card lowered its clock for a reading.
+func (m *Model) slowed(r *Reading) bool {
+	const (
+		often = 0.5  // of the samples
+		slow  = 0.99 // of the highest clock
+	)
+	return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock
+}
+
+// Span compares the model with naive ones on unseen kernels below the power cap.
+type Span struct {
+	Low     float64 `json:"low_watts"`
+	High    float64 `json:"high_watts"`
+	Kernels int     `json:"kernels"`
+	// Least and Most are the least and the highest power of these kernels, in watts.
+	Least float64 `json:"least_watts"`
+	Most  float64 `json:"most_watts"`
+	Mean  float64 `json:"mean_error"`
+	Worst float64 `json:"worst_error"`
+	// Naive are the mean errors of the models of [NaiveNames], in their order.
+	Naive []float64 `json:"naive_mean_errors"`
+}
+
+// BestNaive is the least error of the naive models.
+func (s *Span) BestNaive() float64 {
+	best := math.Inf(1)
+	for _, e := range s.Naive[:min(mustBeat, len(s.Naive))] {
+		best = min(best, e)
+	}
+	return best
+}
+
+// add adds a kernel to the means.
+func (s *Span) add(p *Prediction) {
+	n := float64(s.Kernels)
+	if s.Kernels++; s.Naive == nil {
+		s.Naive = make([]float64, len(p.Naive))
+		s.Least = p.Reading.Watts
+	}
+	s.Least, s.Most = min(s.Least, p.Reading.Watts), max(s.Most, p.Reading.Watts)
+	s.Mean = (s.Mean*n + p.Off()) / (n + 1)
+	s.Worst = max(s.Worst, p.Off())
+	for i, w := range p.Naive {
+		s.Naive[i] = (s.Naive[i]*n + math.Abs(w/p.Reading.Watts-1)) / (n + 1)
+	}
+}

@@ -1,0 +1,52 @@
+package component
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// usualTemperature is the temperature in °C at which the static term is all of the static power.
+const usualTemperature = 50
+
+// warmth is the card's temperature under steady work, in °C: cold + perWatt·watts.
+type warmth struct{ cold, perWatt float64 }
+
+// warming fits the temperature of the fit's readings to their power. Without temperatures it is the usual one.
+func (m *Model) warming() warmth {
+	var watts, celsius []float64
+	for _, r := range m.Readings {
+		if !r.HeldOut && r.Temperature > 0 {
+			watts, celsius = append(watts, r.Watts), append(celsius, r.Temperature)
+		}
+	}
+	if len(watts) < fewReadings {
+		return warmth{cold: usualTemperature}
+	}
+	cold, perWatt := stat.LinearRegression(watts, celsius, nil, false)
+	return warmth{cold, max(0, perWatt)}
+}
+
+// warmed returns the kernels, which follow one another, at the temperature that their power causes. Kernels whose
+// temperature is known stay as they are.
+func (m *Model) warmed(kernels []Kernel, v variant) []Kernel {
+	leak := slices.IndexFunc(m.terms, func(t term) bool { return t.name == leakTerm })
+	if leak < 0 || kernels[0].Temperature > 0 {
+		return kernels
+	}
+	warm := slices.Clone(kernels)
+	set := func(celsius float64) {
+		for i := range warm {
+			warm[i].Temperature = celsius
+		}
+	}
+	set(usualTemperature)
+	perDegree := v.coefficients[leak]
+	usual := m.joulesPerSecond(warm, v, everyTerm)
+	// watts = usual + perDegree·(celsius − 50), and celsius = cold + perWatt·watts.
+	watts := (usual + perDegree*(m.warmth.cold-usualTemperature)) / max(0.1, 1-perDegree*m.warmth.perWatt)
+	set(m.warmth.cold + m.warmth.perWatt*watts)
+	return warm
+}
+
+func everyTerm(*term) bool { return true }

@@ -1,0 +1,76 @@
+package component
+
+import "math"
+
+// Prediction is an unseen kernel: one that is held out, or one of the fit, predicted by a fit without it.
+type Prediction struct {
+	Reading
+	Predicted Split     // at the clock and temperature of the reading
+	Naive     []float64 // watts by the models of NaiveNames
+	// Spans reports whether the kernel is among those of Quality.Span, AtCap whether the card was at its power cap.
+	Spans, AtCap bool
+}
+
+// Off is the relative error of the predicted power, without its sign.
+func (p *Prediction) Off() float64 { return math.Abs(p.Predicted.Watts/p.Reading.Watts - 1) }
+
+// Unseen returns the kernels that test the model, in the order of the readings. A kernel that was read several times is
+// there once. Kernels of the fit that alone determine a coefficient are absent.
+func (m *Model) Unseen() []Prediction { return m.unseen }
+
+// predictUnseen finds the predictions of Unseen. d is the fit's design.
+func (m *Model) predictUnseen(d *design) (list []Prediction) {
+	leverage := d.leverage()
+	seen := map[string]bool{}
+	for i := range m.Readings {
+		r := &m.Readings[i]
+		if seen[r.Name] || !r.HeldOut && leverage[r.Name] > mostLeverage {
+			continue
+		}
+		seen[r.Name] = true
+		v, without := m.own(), ""
+		if !r.HeldOut {
+			v, without = d.solve(d.y, func(row string) bool { return row == r.Name }), r.Name
+		}
+		p := Prediction{Reading: *r, Naive: m.naively(&r.Kernel, without), Spans: m.spans(r), AtCap: m.atCap(r)}
+		p.Predicted = m.partsOf([]Kernel{r.Kernel}, v)
+		list = append(list, p)
+	}
+	return list
+}
+
+// CapClock is how well the fit predicts the clock that the card chooses at its power cap, for held-out kernels.
+type CapClock struct {
+	Kernels int     `json:"kernels"`
+	Mean    float64 `json:"mean_error"`
+	Worst   float64 `json:"worst_error"`
+	// Naive is the mean error of a constant, the mean clock of the fit's kernels at the cap.
+	Naive float64 `json:"constant_mean_error"`
+}
+
+// capClock compares predicted clocks at the cap with measured ones; nil without such kernels.
+func (m *Model) capClock() *CapClock {
+	var sum, n float64
+	for i := range m.Readings {
+		if r := &m.Readings[i]; !r.HeldOut && m.atCap(r) {
+			sum, n = sum+r.Clock, n+1
+		}
+	}
+	c := new(CapClock)
+	for i := range m.unseen {
+		p := &m.unseen[i]
+		if !p.HeldOut || !p.AtCap || n == 0 {
+			continue
+		}
+		k := float64(c.Kernels)
+		off := math.Abs(m.Clock([]Kernel{p.Reading.Kernel})/p.Reading.Clock - 1)
+		c.Kernels++
+		c.Mean = (c.Mean*k + off) / (k + 1)
+		c.Worst = max(c.Worst, off)
+		c.Naive = (c.Naive*k + math.Abs(sum/n/p.Reading.Clock-1)) / (k + 1)
+	}
+	if c.Kernels == 0 {
+		return nil
+	}
+	return c
+}
