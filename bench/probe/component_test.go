@@ -72,7 +72,7 @@ func TestStresses(t *testing.T) {
 		}
 	}
 	if t.Logf("%d kernels", len(list)); len(list) > 100 {
-		t.Error("so many kernels take more than three minutes")
+		t.Error("so many kernels take more than two minutes")
 	}
 }
 

@@ -36,12 +36,13 @@ interrupt the same command continues.
    lowtoggle calibrate h200 --from A --from B   fits to the series in A and B; needs no GPU
    lowtoggle calibrate --components             power of multipliers, on-chip movement and memory
 
---components measures about 45 kernels in about three minutes, writes each to
-OUT-components.json, fits a model of power by component, and tests the model on ten kernels that
-the fit did not use. Errors above 5 % on these give exit status 3 and no advice; above 15 % no
-split is shown. profile and verify --gpu split power by the file that --components names, or by
-calibration-components.json in the current folder. The command continues a file of the same card;
---anew replaces it, or a damaged one. A file of another card is never changed.
+--components measures about 90 kernels in about two minutes, writes each to OUT-components.json,
+fits a model of power by component, and tests the model on 45 kernels that the fit did not use.
+If the model's error below the power cap is more than half of the best naive model's, the exit
+status is 3 and no clock is advised; with a mean error above 15 % no split is shown. profile and
+verify --gpu split power by the file that --components names, or by calibration-components.json
+in the current folder. The command continues a file of the same card; --anew replaces it, or a
+damaged one. A file of another card is never changed.
 
 Where a type has few points its coefficients stay near those of the built-in H200. The table
 shows the prediction error for families of patterns that the fit did not use.

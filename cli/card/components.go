@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -31,7 +32,7 @@ const simulatedShrink = 32
 // calibrateComponents is calibrate --components.
 func calibrateComponents(c *cli.Context, out string) error {
 	if c.Bool("full") || c.IsSet("time") {
-		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about three minutes")
+		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about two minutes")
 	}
 	picture := c.String("output")
 	if err := outfile.CheckPicture(picture); err != nil {
@@ -146,8 +147,9 @@ type componentsJSON struct {
 	Measured int `json:"measured_now"`
 	// Unfit says that the errors of predictions are too large; there is no Advice then.
 	Unfit string `json:"unfit,omitempty"`
-	// Advice is for layers of the shapes of Llama 3's 8B.
-	Advice []*component.Advice `json:"advice,omitempty"`
+	// Advice is for layers of the shapes of Llama 3's 8B. Refused holds the reasons why a phase has none.
+	Advice  []*component.Advice `json:"advice,omitempty"`
+	Refused []string            `json:"advice_refused,omitempty"`
 
 	refitted bool // from a file, without measuring
 }
@@ -172,6 +174,8 @@ func (r *componentsJSON) assess() {
 		}
 		if a, err := r.Model.Advise(p.name, kernels); err == nil {
 			r.Advice = append(r.Advice, a)
+		} else {
+			r.Refused = append(r.Refused, fmt.Sprintf("%s: no advice: %v", p.name, err))
 		}
 	}
 }
@@ -231,6 +235,18 @@ func (r *componentsJSON) print(w io.Writer) {
 	if q.HeldOut > 0 {
 		term.Remark(w, "held out", fmt.Sprintf("%s not in the fit: errors of %.1f %% on average, at worst %.1f %%", term.Plural(q.HeldOut, "kernel", "kernels"), 100*q.HeldOutMean, 100*q.HeldOutWorst))
 	}
+	if s := q.Span; s != nil {
+		var naive []string
+		for i, name := range component.NaiveNames() {
+			naive = append(naive, fmt.Sprintf("%s %.1f %%", name, 100*s.Naive[i]))
+		}
+		term.Remark(w, "below the cap", fmt.Sprintf("%s of %.0f to %.0f W not in the fit: mean error %.1f %%; of naive models: %s",
+			term.Plural(s.Kernels, "kernel", "kernels"), s.Least, s.Most, 100*s.Mean, strings.Join(naive, ", ")))
+	}
+	if c := q.AtCap; c != nil {
+		term.Remark(w, "at the cap", fmt.Sprintf("clocks of %s: mean error %.1f %%; of a constant clock %.1f %%",
+			term.Plural(c.Kernels, "held-out kernel", "held-out kernels"), 100*c.Mean, 100*c.Naive))
+	}
 	if q.Drift > 0 {
 		term.Remark(w, "drift", fmt.Sprintf("a kernel that was measured repeatedly changed by up to %.1f %%", 100*q.Drift))
 	}
@@ -258,6 +274,7 @@ func (r *componentsJSON) print(w io.Writer) {
 	for _, a := range r.Advice {
 		term.Remarks(w, "clock", a.Text())
 	}
+	term.Remarks(w, "clock", r.Refused)
 	if len(r.Advice) > 0 {
 		term.Remark(w, "note", fmt.Sprintf("clocks are predicted for layers of Llama 3 8B in BF16; the lowest measured clock is %.0f MHz", r.LowestMeasured()))
 	}

@@ -32,7 +32,10 @@ func TestSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &measure.Splitter{Model: fitted, From: "a file"}
+	builtIn, err := component.Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
 	draw := rand.New(rand.NewPCG(1, 2))
 	product := func(zero bool) cuda.Product {
 		p := cuda.Product{Name: "p", Problem: gemm.Problem{M: 64, N: 96, K: 128, Type: arith.BF16}}
@@ -47,20 +50,18 @@ func TestSignature(t *testing.T) {
 		}
 		return p
 	}
-	for _, cold := range []bool{false, true} {
-		d := measure.Dissected{Name: "phase", Cold: cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
-		m.Quality.HeldOutWorst = 0.1 // a simulated card has no components
-		sig, err := m.Split(t.Context(), d)
+	for _, c := range []struct {
+		model *component.Model
+		cold  bool
+		why   string // there is no advice
+	}{{fitted, false, "with the best naive model, where half of that is allowed"}, {fitted, true, "the best naive model"}, {builtIn, false, ""}} {
+		d := measure.Dissected{Name: "phase", Cold: c.cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
+		sig, err := (&measure.Splitter{Model: c.model, From: "a file"}).Split(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var out bytes.Buffer
-		if printSignatures(&out, []*measure.Signature{sig, sig}); sig.Advice != nil || strings.Count(strings.Join(strings.Fields(out.String()), " "), "up to 10.0 %, too large for advice") != 1 || strings.Contains(out.String(), "clock: ") {
-			t.Errorf("advice by a model that is unfit: %s", out.String())
-		}
-		m.Quality.HeldOutWorst = 0.01
-		if sig, err = m.Split(t.Context(), d); err != nil {
-			t.Fatal(err)
+		if (sig.Advice == nil) != (c.why != "") || (sig.AfterAdvice == nil) != (c.why != "") || !strings.Contains(sig.Unfit, c.why) {
+			t.Errorf("cold %v: advice %v, refused because of %q", c.cold, sig.Advice, sig.Unfit)
 		}
 		for _, s := range []component.Split{sig.Before, *sig.After} {
 			sum := 0.0
@@ -68,20 +69,22 @@ func TestSignature(t *testing.T) {
 				sum += share.Watts
 			}
 			if math.Abs(sum-s.Watts) > 1e-6 || !(s.Watts > 0) {
-				t.Errorf("cold %v: parts sum to %v of %v", cold, sum, s.Watts)
+				t.Errorf("cold %v: parts sum to %v of %v", c.cold, sum, s.Watts)
 			}
 		}
 		if moved := sig.After.Of(component.Multipliers).Bits; moved > 1 {
-			t.Errorf("cold %v: the bits of zeros draw %v W", cold, moved)
+			t.Errorf("cold %v: the bits of zeros draw %v W", c.cold, moved)
 		}
-		out.Reset()
+		var out bytes.Buffer
 		printSignatures(&out, []*measure.Signature{sig})
 		for line := range strings.Lines(out.String()) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > term.Width {
 				t.Errorf("%d characters: %s", n, line)
 			}
 		}
-		if !strings.Contains(out.String(), "phase, after") || !strings.Contains(out.String(), "the transform changes energy") || strings.Contains(out.String(), "NaN") {
+		text := strings.Join(strings.Fields(out.String()), " ")
+		if refused := strings.Contains(text, "clock: phase: no advice: ") && strings.Contains(text, c.why); !strings.Contains(text, "phase, after") || strings.Contains(text, "NaN") ||
+			refused != (c.why != "") || strings.Contains(text, "the transform changes energy") == refused {
 			t.Error(out.String())
 		}
 	}

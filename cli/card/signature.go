@@ -71,9 +71,6 @@ func printSignatures(w io.Writer, list []*measure.Signature) {
 	if off := list[0].Off; off > 0 {
 		by += fmt.Sprintf("; errors of held-out kernels are up to %.1f %%", 100*off)
 	}
-	if list[0].Unfit != "" {
-		by += ", too large for advice"
-	}
 	fmt.Fprint(w, term.Wrap("power by component, in watts, predicted by "+by, "", "", term.Width))
 	fmt.Fprintln(w)
 	tab := term.NewTable(append(append([]string{""}, partHeads()...), "power", "±")...)
@@ -91,7 +88,8 @@ func printSignatures(w io.Writer, list []*measure.Signature) {
 	fmt.Fprintln(w)
 	for _, s := range list {
 		if s.Advice == nil {
-			break // the model is the same for all
+			term.Remark(w, "clock", fmt.Sprintf("%s: no advice: %s", s.Name, s.Unfit))
+			continue
 		}
 		term.Remarks(w, "clock", s.Advice.Text())
 		if s.AfterAdvice != nil {

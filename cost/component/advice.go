@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-
-	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
 // Setting is the time, power and energy of kernels, one after the other, at a clock.
@@ -57,10 +55,13 @@ const (
 )
 
 // Advise looks for clocks of least energy below the one that the card chooses, in the card's steps, down to 20 %
-// below the lowest measured clock of similar kernels. Settings continue to the card's LowestAdvised. A model that
-// is an [ErrUnfit] gives no advice.
+// below the lowest measured clock of similar kernels. Settings continue to the card's LowestAdvised. The error is an
+// [ErrUnfit] with the reason where unseen kernels, in general or like these, are predicted badly or are missing.
 func (m *Model) Advise(phase string, kernels []Kernel) (*Advice, error) {
-	if err := cmp.Or(m.check(kernels...), m.Verdict()); err != nil {
+	if err := m.check(kernels...); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(m.Verdict(), m.trust(kernels)); err != nil {
 		return nil, err
 	}
 	a := &Advice{Phase: phase, Default: m.setting(kernels, m.Clock(kernels))}
@@ -117,21 +118,12 @@ func (m *Model) LowestMeasured() float64 {
 	return lowest
 }
 
-// lowestLike returns the lowest clock among the fit's readings of similar kernels: of one of their types, and with
-// the bottleneck of most of their time. Without such readings it is infinite.
+// lowestLike returns the lowest clock among the fit's readings of similar kernels. Without such readings it is infinite.
 func (m *Model) lowestLike(kernels []Kernel) float64 {
-	types := map[arith.Type]bool{}
-	var bound, all float64
-	for _, k := range m.all(kernels, m.FullClock) {
-		types[k.Type] = true
-		all += k.Seconds
-		if m.memoryBound(k) {
-			bound += k.Seconds
-		}
-	}
+	alike, _ := m.alike(kernels)
 	lowest := math.Inf(1)
 	for _, r := range m.Readings {
-		if !r.HeldOut && types[r.Type] && m.memoryBound(r.Kernel) == (bound > all/2) {
+		if !r.HeldOut && alike(&r.Kernel) {
 			lowest = min(lowest, r.Clock)
 		}
 	}

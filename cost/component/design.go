@@ -82,7 +82,7 @@ func (d *design) solve(y []float64, without func(kernel string) bool) variant {
 			rows, wanted = append(rows, d.x.RawRowView(i)...), append(wanted, y[i])
 		}
 	}
-	v := variant{d.exponent, nnls.Solve(mat.NewDense(len(wanted), columns, rows), wanted, ridge, make([]float64, columns))}
+	v := variant{d.exponent, nnls.SolveActive(mat.NewDense(len(wanted), columns, rows), wanted, ridge, make([]float64, columns))}
 	for j := range v.coefficients {
 		v.coefficients[j] /= d.scale[j]
 	}

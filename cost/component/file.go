@@ -40,7 +40,7 @@ func Find(card string) (*Model, error) {
 		return nil, err
 	}
 	if m == nil {
-		return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components measures them in about three minutes", card, ErrUnknown)
+		return nil, fmt.Errorf("%s: %w: lowtoggle calibrate --components measures them in about two minutes", card, ErrUnknown)
 	}
 	return m, m.ready()
 }

@@ -60,7 +60,7 @@ func (m *Model) naively(k *Kernel, without string) (watts []float64) {
 		d := &design{x: mat.NewDense(len(wanted), columns, rows)}
 		d.unit()
 		const little = 1e-9 // ridge, for columns that no reading varies
-		c := nnls.Solve(d.x, wanted, little, make([]float64, columns))
+		c := nnls.SolveActive(d.x, wanted, little, make([]float64, columns))
 		sum := 0.0
 		for j, v := range n.features(m, k) {
 			sum += c[j] / d.scale[j] * v

@@ -3,13 +3,23 @@ package component
 import (
 	"errors"
 	"fmt"
+
+	"github.com/lowtoggle/lowtoggle/cost/arith"
 )
 
-// mostOff is the largest relative error on unseen kernels with which a model gives advice, mostOffSplit with which it
-// splits power.
-const mostOff, mostOffSplit = 0.05, 0.15
+// Limits of errors on unseen kernels. mostOff is the largest mean error of kernels like those that a model advises on,
+// mostOffSplit that of a model that splits power, and halved the largest mean error relative to that of the best naive
+// model. fewUnseen and fewAlike are the least numbers of unseen kernels between the span's watts: of all kinds, and of
+// one kind.
+const (
+	mostOff      = 0.05
+	mostOffSplit = 0.15
+	halved       = 0.5
+	fewUnseen    = 8
+	fewAlike     = 2
+)
 
-// ErrUnfit marks a model whose errors on unseen kernels are too large for advice.
+// ErrUnfit marks a model whose errors on unseen kernels are too large for advice, in general or on some kernels.
 var ErrUnfit = errors.New("its fit is too far off for advice")
 
 // UnseenErrors returns the mean and the worst relative error of predicted power on unseen kernels: on held-out kernels
@@ -26,22 +36,84 @@ func (q *Quality) UnseenErrors() (mean, worst float64) {
 	return 1, 1
 }
 
-// Verdict returns an [ErrUnfit] if the worst error on unseen kernels exceeds 5 %.
+// Verdict returns an [ErrUnfit] unless the model's error on unseen kernels below the power cap is at most half of the
+// best naive model's.
 func (m *Model) Verdict() error {
-	_, worst := m.Quality.UnseenErrors()
-	if worst <= mostOff {
-		return nil
+	unfit := func(why string, args ...any) error {
+		return fmt.Errorf("%s: %w: %s", m.Card, ErrUnfit, fmt.Sprintf(why, args...))
 	}
-	return fmt.Errorf("%s: %w: power of unseen kernels is off by up to %.1f %%, where %.0f %% is allowed", m.Card, ErrUnfit, 100*worst, 100*mostOff)
+	s := &Span{}
+	if m.Quality != nil && m.Quality.Span != nil {
+		s = m.Quality.Span
+	}
+	switch {
+	case s.Kernels < fewUnseen:
+		return unfit("%d unseen kernels between %d and %d W test it, where %d are needed", s.Kernels, lowestSpan, highestSpan, fewUnseen)
+	case s.Mean > halved*s.BestNaive():
+		return unfit("power of unseen kernels is off by %.1f %% on average, and by %.1f %% with the best naive model, where half of that is allowed",
+			100*s.Mean, 100*s.BestNaive())
+	}
+	return nil
 }
 
-// Splits returns an error if the worst error on unseen kernels exceeds 15 %. Splits would then mean nothing.
+// trust returns an [ErrUnfit] unless unseen kernels of these kernels' kind are predicted well.
+func (m *Model) trust(kernels []Kernel) error {
+	alike, kind := m.alike(kernels)
+	var below, all int
+	var sum float64
+	for i := range m.unseen {
+		p := &m.unseen[i]
+		if !alike(&p.Reading.Kernel) {
+			continue
+		}
+		all++
+		sum += p.Off()
+		if p.Spans {
+			below++
+		}
+	}
+	switch {
+	case below < fewAlike:
+		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %d and %d W test it, where %d are needed",
+			m.Card, ErrUnfit, below, kind, lowestSpan, highestSpan, fewAlike)
+	case sum > mostOff*float64(all):
+		return fmt.Errorf("%s: %w on these kernels: power of the %d unseen kernels of %s is off by %.1f %% on average, where %.0f %% is allowed",
+			m.Card, ErrUnfit, all, kind, 100*sum/float64(all), 100*mostOff)
+	}
+	return nil
+}
+
+// alike returns whether a kernel whose time is known is of the kind of some kernels, and the kind's name: one of their
+// types, and the bottleneck of most of their time.
+func (m *Model) alike(kernels []Kernel) (func(*Kernel) bool, string) {
+	types := map[arith.Type]bool{}
+	var bound, all float64
+	for _, k := range m.all(kernels, m.FullClock) {
+		types[k.Type] = true
+		all += k.Seconds
+		if m.memoryBound(k) {
+			bound += k.Seconds
+		}
+	}
+	memory, kind := bound > all/2, "arithmetic"
+	if memory {
+		kind = "memory"
+	}
+	if typ := kernels[0].Type; len(types) == 1 && typ != 0 {
+		kind = typ.String() + " limited by " + kind
+	} else {
+		kind = "their types limited by " + kind
+	}
+	return func(k *Kernel) bool { return types[k.Type] && m.memoryBound(*k) == memory }, kind
+}
+
+// Splits returns an error if the mean error on unseen kernels exceeds 15 %. Splits would then mean nothing.
 func (m *Model) Splits() error {
-	_, worst := m.Quality.UnseenErrors()
-	if worst <= mostOffSplit {
+	mean, _ := m.Quality.UnseenErrors()
+	if mean <= mostOffSplit {
 		return nil
 	}
-	err := fmt.Errorf("power of unseen kernels is off by up to %.1f %%, where %.0f %% is allowed", 100*worst, 100*mostOffSplit)
+	err := fmt.Errorf("power of unseen kernels is off by %.1f %% on average, where %.0f %% is allowed", 100*mean, 100*mostOffSplit)
 	if m.Simulated { // it never fits
 		return err
 	}

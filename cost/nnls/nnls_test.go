@@ -9,7 +9,11 @@ import (
 )
 
 // TestSolve: no coefficient can be moved, within what is allowed, to a lesser error.
-func TestSolve(t *testing.T) {
+func TestSolve(t *testing.T) { solves(t, Solve) }
+
+func TestSolveActive(t *testing.T) { solves(t, SolveActive) }
+
+func solves(t *testing.T, solve func(*mat.Dense, []float64, float64, []float64) []float64) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, m := rapid.IntRange(3, 12).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "columns")
 		number := rapid.Float64Range(-2, 2)
@@ -24,7 +28,7 @@ func TestSolve(t *testing.T) {
 			}
 		}
 		const ridge = 0.05
-		c := Solve(x, y, ridge, prior)
+		c := solve(x, y, ridge, prior)
 		cost := func(c []float64) (sum float64) {
 			for i := range n {
 				e := -y[i]
@@ -52,4 +56,23 @@ func TestSolve(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCollinear: of two columns that differ by a millionth, the one that explains y gets its coefficient.
+func TestCollinear(t *testing.T) {
+	const n = 40
+	x, y := mat.NewDense(n, 3, nil), make([]float64, n)
+	for i := range n {
+		a := 1 + float64(i%7)
+		b := a + 1e-6*float64(i%3)
+		x.SetRow(i, []float64{a, b, 1})
+		y[i] = 2*b + 0.5
+	}
+	c := SolveActive(x, y, 1e-18, make([]float64, 3))
+	for j, want := range []float64{0, 2, 0.5} {
+		if math.Abs(c[j]-want) > 1e-3 {
+			t.Errorf("%v, want 0, 2 and 0.5", c)
+			break
+		}
+	}
 }

@@ -41,7 +41,7 @@ type Signature struct {
 	Date string `json:"date,omitempty"`
 	// Off is the largest relative error of a prediction for a held-out kernel.
 	Off float64 `json:"held_out_worst_error,omitempty"`
-	// Advice is absent if Unfit says that the model's errors are too large.
+	// Advice is absent if Unfit says why the model gives none.
 	Unfit       string            `json:"unfit,omitempty"`
 	Advice      *component.Advice `json:"advice,omitempty"`
 	AfterAdvice *component.Advice `json:"advice_after,omitempty"`
@@ -51,33 +51,40 @@ type Signature struct {
 func (s *Splitter) Split(ctx context.Context, d Dissected) (*Signature, error) {
 	sig := &Signature{Name: d.Name, From: s.From, Date: s.Date}
 	_, sig.Off = s.Quality.UnseenErrors()
-	if err := s.Verdict(); err != nil {
-		sig.Unfit = err.Error()
-	}
 	var err error
-	if sig.Before, sig.Advice, err = s.dissect(ctx, d, d.Before, d.Seconds, d.Clock); err != nil || len(d.After) == 0 {
+	sig.Before, sig.Advice, err = s.dissect(ctx, d, d.Before, d.Seconds, d.Clock)
+	if errors.Is(err, component.ErrUnfit) {
+		sig.Unfit, err = err.Error(), nil
+	}
+	if err != nil || len(d.After) == 0 {
 		return sig, err
 	}
 	sig.After = new(component.Split)
 	*sig.After, sig.AfterAdvice, err = s.dissect(ctx, d, d.After, d.AfterSeconds, d.AfterClock)
+	if errors.Is(err, component.ErrUnfit) {
+		err = nil
+	}
 	return sig, err
 }
 
-// dissect splits the power of products, given their seconds and clock (0 if unknown), and adds advice if the model is
-// good enough.
+// dissect splits the power of products, given their seconds and clock (0 if unknown), and adds advice. Beside a split the
+// error may be a [component.ErrUnfit] that says why there is no advice.
 func (s *Splitter) dissect(ctx context.Context, d Dissected, products []cuda.Product, seconds, clock float64) (split component.Split, a *component.Advice, err error) {
 	kernels, err := s.kernels(ctx, d, products)
 	if err != nil {
 		return split, nil, err
 	}
-	if a, err = s.Advise(d.Name, kernels); err != nil && !errors.Is(err, component.ErrUnfit) {
-		return split, nil, err
+	a, unfit := s.Advise(d.Name, kernels)
+	if unfit != nil && !errors.Is(unfit, component.ErrUnfit) {
+		return split, nil, unfit
 	}
 	if seconds > 0 && clock > 0 {
 		kernels = s.Timed(kernels, seconds, clock)
 	}
-	split, err = s.SplitSequence(kernels)
-	return split, a, err
+	if split, err = s.SplitSequence(kernels); err != nil {
+		return split, nil, err
+	}
+	return split, a, unfit
 }
 
 // kernels describes products and the toggling of their operands' bits, without times.
