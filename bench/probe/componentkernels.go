@@ -165,3 +165,35 @@ var heldOut = []stress{
 	multiply(arith.TF32, 1024, 1024, 1024, "B", "B"),
 	multiply(arith.FP32, 1024, 1024, 1024, "B", "B"),
 }
+
+// Pair is two held-out kernels that differ in one component alone.
+type Pair struct {
+	Kernels   [2]string // their names
+	Component string
+}
+
+// Pairs lists the pairs among the held-out kernels.
+func Pairs() (list []Pair, err error) {
+	for _, p := range []struct {
+		one, other stress
+		component  string
+	}{
+		{traffic(spinning(8)), traffic(spinning(66)), "multiprocessors awake"},
+		{traffic(zeros(cached(48, 32))), traffic(cached(48, 32)), "bits on the chip"},
+		{traffic(zeros(streamed(48))), traffic(streamed(48)), "bits on the way from memory"},
+		{traffic(cached(48, 32)), traffic(streamed(48)), "memory and the way from it"},
+		{fromMemory(arith.BF16, 64, 8192, 4096, "zeros", "B"), fromMemory(arith.BF16, 64, 8192, 4096, "B", "B"), "multipliers"},
+	} {
+		var pair Pair
+		for i, s := range []stress{p.one, p.other} {
+			made, err := s.make(1)
+			if err != nil {
+				return nil, err
+			}
+			pair.Kernels[i] = made.Name
+		}
+		pair.Component = p.component
+		list = append(list, pair)
+	}
+	return list, nil
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
 
 // TestSignature: splits add up, hold to what was measured, and are printed within a line's width.
@@ -88,6 +89,17 @@ func TestSignature(t *testing.T) {
 			t.Error(out.String())
 		}
 	}
+}
+
+// TestComponentsPicture checks that docs/power-components.svg shows the built-in components.
+func TestComponentsPicture(t *testing.T) {
+	m, err := component.Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := componentsJSON{Model: m}
+	r.assess()
+	goldenfile.Same(t, "../../docs/power-components.svg", r.picture())
 }
 
 // TestSplitterOf: a file that is named, else the usual one, else what is built in; and none for an unknown card.

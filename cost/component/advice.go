@@ -130,11 +130,13 @@ func (m *Model) lowestLike(kernels []Kernel) float64 {
 	return lowest
 }
 
-// memoryBound reports whether memory is the bottleneck of a kernel whose time is known.
+// memoryBound reports whether a kernel takes longer in memory than on the chip, by the highest measured rates.
 func (m *Model) memoryBound(k Kernel) bool {
-	rate := m.Rates["memory"]
-	half := math.Pow(0.5, 1/m.Facts.Clock.Overlap) // of the sum of both, as times add up
-	return rate > 0 && m.Facts.Clock.MemoryTime*k.Memory/rate > half*k.Seconds
+	memory := 0.0
+	if rate := m.Rates["memory"]; rate > 0 {
+		memory = k.Memory / rate
+	}
+	return memory > m.onChip(&k)*m.FullClock/cmp.Or(k.Clock, m.FullClock)
 }
 
 // worth reports whether the saving exceeds the model's error and 0.5 %.

@@ -3,7 +3,7 @@ package component
 import "math"
 
 // At returns the kernel at another clock, in MHz. The multiprocessors' time is proportional to 1/clock, the memory's
-// time stays the same. The time of a kernel without one follows from the highest measured rates.
+// time and rests stay the same. The time of a kernel without one follows from the highest measured rates.
 func (m *Model) At(k Kernel, clock float64) Kernel {
 	memory, share, corner := 0.0, m.Facts.Clock.MemoryTime, m.Facts.Clock.Overlap
 	if rate := m.Rates["memory"]; rate > 0 {
@@ -11,23 +11,30 @@ func (m *Model) At(k Kernel, clock float64) Kernel {
 	}
 	var chip float64 // at k.Clock
 	if k.Seconds > 0 {
-		memory = min(memory, share*k.Seconds)
-		chip = math.Pow(math.Pow(k.Seconds, corner)-math.Pow(memory, corner), 1/corner)
+		busy := k.Seconds - k.Idle
+		memory = min(memory, share*busy)
+		chip = math.Pow(math.Pow(busy, corner)-math.Pow(memory, corner), 1/corner)
 	} else {
 		k.Clock = m.FullClock
-		for _, part := range []struct {
-			rate   string
-			amount float64
-		}{{k.Type.String(), k.Ops}, {"cache", k.Asked}} {
-			if rate := m.Rates[part.rate]; rate > 0 {
-				chip = max(chip, part.amount/rate)
-			}
-		}
+		chip = m.onChip(&k)
 	}
 	chip *= k.Clock / clock
 	k.Clock = clock
-	k.Seconds = math.Pow(math.Pow(chip, corner)+math.Pow(memory, corner), 1/corner)
+	k.Seconds = k.Idle + math.Pow(math.Pow(chip, corner)+math.Pow(memory, corner), 1/corner)
 	return k
+}
+
+// onChip is the least time of a kernel's operations and bytes on the chip, at the highest clock.
+func (m *Model) onChip(k *Kernel) (seconds float64) {
+	for _, part := range []struct {
+		rate   string
+		amount float64
+	}{{k.Type.String(), k.Ops}, {"cache", k.Asked}} {
+		if rate := m.Rates[part.rate]; rate > 0 {
+			seconds = max(seconds, part.amount/rate)
+		}
+	}
+	return seconds
 }
 
 func (m *Model) all(kernels []Kernel, clock float64) []Kernel {

@@ -264,6 +264,15 @@ func TestAt(t *testing.T) {
 	})
 }
 
+// TestAtRests: a rest does not follow the clock.
+func TestAtRests(t *testing.T) {
+	m := fitted(t, usualCard, false, nil)
+	k := Kernel{Name: "k", Awake: 1, Seconds: 5e-5, Idle: 3e-5, Clock: 1980}
+	if got := m.At(k, 990).Seconds; math.Abs(got-7e-5) > 1e-9 {
+		t.Errorf("20 µs of work and 30 µs of rest take %v s at half the clock", got)
+	}
+}
+
 // TestAdvise: choices keep to their time, lie on the curve, and their sentences say what is so.
 func TestAdvise(t *testing.T) {
 	m := fitted(t, usualCard, true, nil)

@@ -177,6 +177,7 @@ func (m *Model) launch() (shortest float64) {
 
 // quality compares predictions with kernels that a fit has not seen.
 func (m *Model) quality(d *design) *Quality {
+	m.naive = m.fitNaive("")
 	m.unseen = m.predictUnseen(d)
 	q := &Quality{Drift: m.drift(), Kernels: len(m.fitted())}
 	span := &Span{Low: lowestSpan, High: highestSpan}

@@ -44,6 +44,7 @@ type Model struct {
 	terms    []term
 	variants []variant
 	warmth   warmth
+	naive    [][]float64 // coefficients
 	unseen   []Prediction
 }
 

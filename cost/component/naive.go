@@ -39,10 +39,11 @@ func NaiveNames() (names []string) {
 // mustBeat is the number of naive models whose error the model must halve.
 const mustBeat = 2
 
-// naively predicts a kernel by each naive model, fitted to the fit's readings between the span's watts, without a kernel.
-func (m *Model) naively(k *Kernel, without string) (watts []float64) {
+// fitNaive fits each naive model to the fit's readings between the span's watts, without a kernel. It is nil if there are
+// too few.
+func (m *Model) fitNaive(without string) (coefficients [][]float64) {
 	for _, n := range naive {
-		columns := len(n.features(m, k))
+		columns := len(n.features(m, &Kernel{}))
 		var rows, wanted []float64
 		for i := range m.Readings {
 			r := &m.Readings[i]
@@ -61,9 +62,20 @@ func (m *Model) naively(k *Kernel, without string) (watts []float64) {
 		d.unit()
 		const little = 1e-9 // ridge, for columns that no reading varies
 		c := nnls.SolveActive(d.x, wanted, little, make([]float64, columns))
+		for j := range c {
+			c[j] /= d.scale[j]
+		}
+		coefficients = append(coefficients, c)
+	}
+	return coefficients
+}
+
+// naively predicts a kernel's watts by the fitted naive models.
+func (m *Model) naively(k *Kernel, coefficients [][]float64) (watts []float64) {
+	for i, c := range coefficients {
 		sum := 0.0
-		for j, v := range n.features(m, k) {
-			sum += c[j] / d.scale[j] * v
+		for j, v := range naive[i].features(m, k) {
+			sum += c[j] * v
 		}
 		watts = append(watts, sum)
 	}

@@ -18,6 +18,21 @@ func (p *Prediction) Off() float64 { return math.Abs(p.Predicted.Watts/p.Reading
 // there once. Kernels of the fit that alone determine a coefficient are absent.
 func (m *Model) Unseen() []Prediction { return m.unseen }
 
+// Compare predicts a reading that the fit has not seen, such as one of another card.
+func (m *Model) Compare(r Reading) Prediction { return m.predicted(r, m.own(), m.naive) }
+
+func (m *Model) predicted(r Reading, v variant, naive [][]float64) Prediction {
+	return Prediction{Reading: r, Predicted: m.partsOf([]Kernel{r.Kernel}, v), Naive: m.naively(&r.Kernel, naive), Spans: m.spans(&r), AtCap: m.atCap(&r)}
+}
+
+// Sensor is the reading of the memory's power sensor that a split predicts; 0 if the fit had no such readings.
+func (m *Model) Sensor(s Split) float64 {
+	if !m.Sensed {
+		return 0
+	}
+	return s.Of(HBM).Watts + m.own().coefficients[len(m.terms)]
+}
+
 // predictUnseen finds the predictions of Unseen. d is the fit's design.
 func (m *Model) predictUnseen(d *design) (list []Prediction) {
 	leverage := d.leverage()
@@ -28,13 +43,12 @@ func (m *Model) predictUnseen(d *design) (list []Prediction) {
 			continue
 		}
 		seen[r.Name] = true
-		v, without := m.own(), ""
-		if !r.HeldOut {
-			v, without = d.solve(d.y, func(row string) bool { return row == r.Name }), r.Name
+		if r.HeldOut {
+			list = append(list, m.Compare(*r))
+			continue
 		}
-		p := Prediction{Reading: *r, Naive: m.naively(&r.Kernel, without), Spans: m.spans(r), AtCap: m.atCap(r)}
-		p.Predicted = m.partsOf([]Kernel{r.Kernel}, v)
-		list = append(list, p)
+		without := d.solve(d.y, func(row string) bool { return row == r.Name })
+		list = append(list, m.predicted(*r, without, m.fitNaive(r.Name)))
 	}
 	return list
 }
