@@ -196,7 +196,11 @@ func (c *components) pairs() (list []memoryPair) {
 func (c *components) page(t *testing.T) []byte {
 	var b bytes.Buffer
 	m := c.model
-	fmt.Fprintf(&b, componentsIntroduction, m.Quality.Kernels)
+	on := m.CardID
+	if on == "" {
+		on = "an H200 whose id was not recorded"
+	}
+	fmt.Fprintf(&b, componentsIntroduction, 1e6*m.Launch, m.Quality.Kernels, on, m.Date)
 	c.accuracy(&b)
 	c.elsewhere(&b)
 	c.sensor(&b)
@@ -212,7 +216,7 @@ func (c *components) page(t *testing.T) []byte {
 			held++
 		}
 	}
-	fmt.Fprintf(&b, componentsRemains, len(list)-held, held, c.planned(t))
+	fmt.Fprintf(&b, componentsRemains, m.Quality.Span.Least, len(list)-held, held, c.planned(t))
 	return b.Bytes()
 }
 
@@ -288,7 +292,7 @@ func shown(name string) string {
 func (c *components) accuracy(b *bytes.Buffer) {
 	m := c.model
 	s, at := m.Quality.Span, m.Quality.AtCap
-	fmt.Fprintf(b, componentsAccuracy, s.Kernels, s.Least, s.Most, inPercent(s.Mean), inPercent(s.BestNaive()))
+	fmt.Fprintf(b, componentsAccuracy, s.Low, s.High, s.Kernels, s.Least, s.Most, inPercent(s.Mean), inPercent(s.BestNaive()))
 	b.WriteString("\n| kernel | measured | predicted | constant | duty | utilisation |\n|---|---|---|---|---|---|\n")
 	for _, p := range m.Unseen() {
 		if p.Spans {
@@ -314,11 +318,15 @@ func (c *components) elsewhere(b *bytes.Buffer) {
 	fmt.Fprintf(b, componentsElsewhere, all.n, len(all.cards), all.least, all.most, inPercent(all.mean), inPercent(slices.Min(all.naive[:2])), inPercent(c.bestConstant()))
 	b.WriteString("\n| product | readings | cards | watts | mean error | worst | constant | duty | utilisation |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, s := range append(c.shapes(c.below()), all) {
-		fmt.Fprintf(b, "| %s | %d | %d | %.0f to %.0f | %s | %s | %s | %s | %s |\n", s.name, s.n, len(s.cards), s.least, s.most, inPercent(s.mean), inPercent(s.worst),
+		cards := fmt.Sprint(len(s.cards))
+		if s.name != all.name {
+			cards = strings.Join(s.cards, ", ")
+		}
+		fmt.Fprintf(b, "| %s | %d | %s | %.0f to %.0f | %s | %s | %s | %s | %s |\n", s.name, s.n, cards, s.least, s.most, inPercent(s.mean), inPercent(s.worst),
 			inPercent(s.naive[0]), inPercent(s.naive[1]), inPercent(s.naive[2]))
 	}
 	cap := c.sumUp("", c.atCap())
-	fmt.Fprintf(b, componentsElsewhereCap, cap.n, len(cap.cards), inPercent(cap.mean))
+	fmt.Fprintf(b, componentsElsewhereCap, cap.n, len(cap.cards), inPercent(cap.mean), c.model.Facts.Clock.Exponent.Usual)
 	b.WriteString("\n| exponent | below the cap | at the cap |\n|---|---|---|\n")
 	for _, e := range []float64{0.75, 1, 1.25} {
 		other := *c.model

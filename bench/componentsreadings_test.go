@@ -13,7 +13,7 @@ import (
 // elsewhere is a recorded reading of a card other than that of the built-in components, beside its predictions.
 type elsewhere struct {
 	component.Prediction
-	card     string // UUID
+	card     string // its id
 	baseline bool   // both operands are random
 	session  int    // readings of one session have the same number
 }
@@ -88,7 +88,7 @@ func otherCards(t *testing.T, m *component.Model) (list []elsewhere) {
 					}
 					k.Seconds, k.Clock, k.Temperature = r.Seconds, *r.SMClock, *r.Temperature
 					list = append(list, elsewhere{m.Compare(component.Reading{Kernel: k, Watts: r.Watts, MemoryWatts: r.MemoryWatts, Capped: r.CappedShare}),
-						session.Card.UUID, r.Baseline, sessions})
+						session.Card.ID(), r.Baseline, sessions})
 				}
 			}
 		}

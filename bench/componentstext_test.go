@@ -15,9 +15,9 @@ H200 reports the power of its memory, as a mean over a second. So the split is a
 
 Each operation and byte has an energy. A part of that energy follows the operands' bits, by the features of the
 [cost model](cost.md). *Awake* is proportional to the share of the multiprocessors that have work. *Busy* is the share of
-an execution beyond empty launches (0.95 µs each) and rests. A kernel whose temperature is unknown gets the one that
+an execution beyond empty launches (%.2f µs each) and rests. A kernel whose temperature is unknown gets the one that
 its power causes. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
-components to %d of them, read on one H200 (` + "`cost/component/calibrations/h200.json`" + `).
+components to %d of them, read on %s on %s (` + "`cost/component/calibrations/h200.json`" + `).
 
 ![Components of an H200](power-components.svg)
 `
@@ -25,8 +25,8 @@ components to %d of them, read on one H200 (` + "`cost/component/calibrations/h2
 const componentsAccuracy = `
 ## How accurate is it?
 
-Every kernel below is unseen: held out of the fit, or left out of it and predicted from the others. Between 150 and
-690 W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
+Every kernel below is unseen: held out of the fit, or left out of it and predicted from the others. Between %.0f and
+%.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
 the best naive model %s. The naive models are a constant, and power that is proportional to the share of time in which a
 kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive: it knows the
 shares of time and of multiprocessors, of the highest rate of operations, and of the highest rate of memory, but
@@ -53,7 +53,7 @@ off by %s.
 
 const componentsElsewhereCap = `
 At the cap, %d readings on %d cards are predicted at their measured clocks, with a mean error of %s. This tests how
-energy follows the clock. The exponent of the clock for energies is 1. Fitted with another one to the same kernels, the
+energy follows the clock. The exponent of the clock for energies is %g. Fitted with another one to the same kernels, the
 model predicts the other cards with these mean errors:
 `
 
@@ -102,7 +102,7 @@ A second ` + "`calibrate`" + ` continues with its file; ` + "`--anew`" + ` measu
 const componentsRemains = `
 ## What remains to be measured
 
-The built-in readings have no kernel between 150 and 280 W. Today's program measures %d kernels for the fit and holds out
+The built-in readings have no unseen kernel below %.0f W. Today's program measures %d kernels for the fit and holds out
 %d, in about two minutes: reads from the cache and from memory on 4 to 132 multiprocessors, multiprocessors that spin,
 products of thin, small and zero operands, and any of these with rests between executions. These kernels have not been
 measured yet; ` + "`lowtoggle calibrate h200 --components`" + ` does so, and continues its file. Among the held-out kernels

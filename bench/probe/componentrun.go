@@ -90,7 +90,7 @@ func Components(ctx context.Context, m measure.Machine, file string, list []Stre
 // openComponents reads the file of an earlier run, or begins a new model. It refuses another card's file.
 func openComponents(m measure.Machine, file string, anew bool) (*component.Model, error) {
 	info := m.Card().Info()
-	model := &component.Model{Card: info.Name, Driver: info.Driver, Simulated: m.Platform() == nil}
+	model := &component.Model{Card: info.Name, CardID: info.ID(), Driver: info.Driver, Simulated: m.Platform() == nil}
 	var err error
 	if model.Facts, err = component.FactsFor(info.Name); err != nil {
 		return nil, err

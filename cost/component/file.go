@@ -192,6 +192,8 @@ func (m *Model) MayReplace(name string) error {
 	}
 	old, err := decode(data)
 	switch begin := m.begin(); {
+	case err == nil && old.setup() == m.setup() && old.Simulated == m.Simulated && old.CardID != "" && m.CardID != "" && old.CardID != m.CardID:
+		return fmt.Errorf("%s holds readings of %s, but this card is %s, and components belong to one card: choose another OUT", name, old.CardID, m.CardID)
 	case err == nil && old.setup() == m.setup() && old.Simulated == m.Simulated:
 		return nil
 	case err == nil:

@@ -77,6 +77,16 @@ func TestMayReplace(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
+	own, other := m, m
+	own.CardID, other.CardID = "H200-0001", "H200-0002"
+	if err := own.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	for card, want := range map[*Model]string{&own: "", &m: "", &other: "holds readings of H200-0001, but this card is H200-0002"} {
+		if err := card.MayReplace(file); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", card.CardID, err)
+		}
+	}
 	for _, other := range []string{"my notes", "{}", `{"components_version":4,"card":"a card"}`, `{"components_version":1,"card":"oth`} {
 		if err := os.WriteFile(file, []byte(other), 0o666); err != nil {
 			t.Fatal(err)

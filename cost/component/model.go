@@ -13,6 +13,7 @@ import (
 type Model struct {
 	Version   int    `json:"components_version"`
 	Card      string `json:"card"`
+	CardID    string `json:"card_id,omitempty"` // empty: not recorded
 	Driver    string `json:"driver,omitempty"`
 	Date      string `json:"date,omitempty"`
 	Command   string `json:"command,omitempty"`
