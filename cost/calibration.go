@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
@@ -169,7 +169,7 @@ func builtIn(short string) (*Calibration, error) {
 // ReadCalibration reads a file that [Calibration.Write] has written. A field that is missing or out of range is
 // an error that names the file and the field.
 func ReadCalibration(name string) (*Calibration, error) {
-	data, err := os.ReadFile(name)
+	data, err := bounded.ReadFile(name, bounded.Config)
 	if err != nil {
 		return nil, err
 	}

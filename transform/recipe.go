@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -122,7 +122,7 @@ func FindRecipe(name string) (Recipe, error) {
 		}
 		names = append(names, r.Name)
 	}
-	js, err := os.ReadFile(name)
+	js, err := bounded.ReadFile(name, bounded.Config)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Recipe{}, fmt.Errorf("recipe %q is none of %s, and no file%s: name one of them, or a JSON file", name, strings.Join(names, ", "),

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
 // A LoRA adapter is a file of small matrices that are added to those of a base model, and a file that
@@ -26,7 +27,7 @@ func (m *Model) openAdapter(files []string) (err error) {
 	if m.Adapter, err = OpenFile(filepath.Join(m.Dir, AdapterName)); err != nil {
 		return err
 	}
-	m.AdapterConfig, err = os.ReadFile(filepath.Join(m.Dir, AdapterConfigName))
+	m.AdapterConfig, err = bounded.ReadFile(filepath.Join(m.Dir, AdapterConfigName), bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -58,7 +59,7 @@ func adapterAlone(dir string) error {
 		Base string `json:"base_model_name_or_path"`
 	}
 	base := "its base model"
-	js, err := os.ReadFile(filepath.Join(dir, AdapterConfigName))
+	js, err := bounded.ReadFile(filepath.Join(dir, AdapterConfigName), bounded.Config)
 	if err == nil && json.Unmarshal(js, &config) == nil && config.Base != "" {
 		base += " " + config.Base
 	}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
 // IndexName is the file that says which shard of a folder holds which tensor.
@@ -17,7 +18,7 @@ const IndexName = "model.safetensors.index.json"
 // readIndex returns the weight_map of an index file, from tensor to shard. Names of shards are
 // plain file names of the same folder.
 func readIndex(path string) (map[string]string, error) {
-	js, err := os.ReadFile(path)
+	js, err := bounded.ReadFile(path, bounded.Index)
 	if err != nil {
 		return nil, err
 	}

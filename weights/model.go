@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
 // The files beside a model's weights that describe it.
@@ -90,7 +92,7 @@ func (m *Model) configsBeside() (err error) {
 			m.Others = append(m.Others, name)
 		}
 	}
-	m.Config, err = os.ReadFile(filepath.Join(m.Dir, ConfigName))
+	m.Config, err = bounded.ReadFile(filepath.Join(m.Dir, ConfigName), bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -125,7 +127,7 @@ func (m *Model) openFolder() error {
 	if err := m.openAdapter(files); err != nil {
 		return err
 	}
-	m.Config, err = os.ReadFile(filepath.Join(m.Dir, ConfigName))
+	m.Config, err = bounded.ReadFile(filepath.Join(m.Dir, ConfigName), bounded.Config)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

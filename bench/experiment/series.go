@@ -13,6 +13,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
 // seriesVersion is the version of the file format.
@@ -35,7 +36,7 @@ type Session struct {
 
 // Load reads and validates a series. Where the file does not exist, the error is an [fs.ErrNotExist].
 func Load(path string) (*Series, error) {
-	data, err := os.ReadFile(path)
+	data, err := bounded.ReadFile(path, bounded.Index)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"unicode"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
 // measuringFlags do not go with --from.
@@ -27,7 +27,7 @@ func recomputeProfile(c *cli.Context) error {
 		}
 	}
 	file := c.String("from")
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file, bounded.Index)
 	if err != nil {
 		return fmt.Errorf("--from: %w", err)
 	}

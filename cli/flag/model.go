@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -30,5 +31,5 @@ func ReadFile(path, remedy string) ([]byte, error) {
 	case err == nil && st.IsDir():
 		return nil, fmt.Errorf("%s: is a folder: %s", path, remedy)
 	}
-	return os.ReadFile(path)
+	return bounded.ReadFile(path, bounded.Index)
 }

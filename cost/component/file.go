@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/strictjson"
 )
 
@@ -93,7 +93,7 @@ func Read(name string) (*Model, error) { return read(name, (*Model).ready) }
 
 // read reads a file and makes the model complete.
 func read(name string, complete func(*Model) error) (*Model, error) {
-	data, err := os.ReadFile(name)
+	data, err := bounded.ReadFile(name, bounded.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (m *Model) ready() error {
 // MayReplace returns an error if a file holds anything else than readings of the model's card at its power limit, or
 // a damaged rest of such a file. The model may also replace a file that does not exist.
 func (m *Model) MayReplace(name string) error {
-	data, err := os.ReadFile(name)
+	data, err := bounded.ReadFile(name, bounded.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -7,10 +7,10 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
 const (
@@ -57,7 +57,7 @@ func (x *index) write(dir string) error {
 // readIndex returns nil where there is no index.
 func readIndex(dir string) (*index, error) {
 	path := filepath.Join(dir, indexName)
-	js, err := os.ReadFile(path)
+	js, err := bounded.ReadFile(path, bounded.Index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

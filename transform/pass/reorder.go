@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/transform/order"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/transform/program"
@@ -91,7 +91,7 @@ func planReorder(ctx context.Context, m *Model, args []string) ([]*plan.Step, er
 
 // givenOrders takes the permutations that a file gives.
 func (m *Model) givenOrders(ctx context.Context, path string) ([]*plan.Step, error) {
-	js, err := os.ReadFile(path)
+	js, err := bounded.ReadFile(path, bounded.Plan)
 	if err != nil {
 		return nil, err
 	}

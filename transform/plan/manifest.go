@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -61,7 +61,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 // ReadManifest reads the manifest of a folder. Its absence is fs.ErrNotExist.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
-	js, err := os.ReadFile(path)
+	js, err := bounded.ReadFile(path, bounded.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func Previous(m *weights.Model) (json.RawMessage, error) {
 	if !slices.Contains(m.Others, ManifestName) {
 		return nil, nil
 	}
-	js, err := os.ReadFile(filepath.Join(m.Dir, ManifestName))
+	js, err := bounded.ReadFile(filepath.Join(m.Dir, ManifestName), bounded.Plan)
 	if err == nil && !json.Valid(js) {
 		err = fmt.Errorf("%s: is no JSON: take it out of the model's folder", filepath.Join(m.Dir, ManifestName))
 	}

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
 
@@ -195,7 +195,7 @@ func Decode(js []byte) (*Plan, error) {
 
 // Read reads a plan from a file.
 func Read(path string) (*Plan, error) {
-	js, err := os.ReadFile(path)
+	js, err := bounded.ReadFile(path, bounded.Plan)
 	if err != nil {
 		return nil, err
 	}

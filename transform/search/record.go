@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 )
 
 // Folder is a [Record] of JSON files in Dir. Each file holds the Key of the search that wrote it, and Load finds only
@@ -32,7 +33,7 @@ func (f Folder) path(name string) string {
 // Load decodes what was saved under a name. A file that is damaged or of another search counts as not found. The error
 // is that of reading the file.
 func (f Folder) Load(name string, into any) (found bool, err error) {
-	js, err := os.ReadFile(f.path(name))
+	js, err := bounded.ReadFile(f.path(name), bounded.Plan)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

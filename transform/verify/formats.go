@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
 )
@@ -93,7 +93,7 @@ func (r *Report) sameShard(a weights.Tensor, w *quant.Quantised) {
 // sameConfig reports a config.json of the output that differs from the source's in more than the description of the quantisation.
 func (r *Report) sameConfig(src, out *weights.Model) error {
 	read := func(dir string) (fields map[string]any, err error) {
-		js, err := os.ReadFile(filepath.Join(dir, weights.ConfigName))
+		js, err := bounded.ReadFile(filepath.Join(dir, weights.ConfigName), bounded.Config)
 		if err != nil {
 			return nil, err
 		}

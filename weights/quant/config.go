@@ -4,20 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
-
-// mostConfig bounds the files that are read: an ignore list names some thousands of modules.
-const mostConfig = 64 << 20
 
 // Methods whose layouts this package knows, as config.json spells them.
 const (
@@ -93,7 +89,7 @@ func readConfig(m *weights.Model) (*config, error) {
 		if !slices.Contains(m.Others, name) {
 			continue
 		}
-		js, err := readBounded(filepath.Join(m.Dir, name))
+		js, err := bounded.ReadFile(filepath.Join(m.Dir, name), bounded.Config)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -116,19 +112,6 @@ func readConfig(m *weights.Model) (*config, error) {
 		return nil, nil
 	}
 	return all[0], nil
-}
-
-func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	js, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
-	if err == nil && len(js) > mostConfig {
-		err = fmt.Errorf("%s: is larger than %d MiB", path, mostConfig>>20)
-	}
-	return js, err
 }
 
 // agree returns an error for a field in which two files differ.
@@ -156,9 +139,6 @@ func (c *config) agree(other *config) error {
 
 // mainConfig reads config.json's quantization_config. Package arch reports text that is not a JSON object.
 func mainConfig(js []byte) (*config, error) {
-	if len(js) > mostConfig {
-		return nil, fmt.Errorf("config.json: is larger than %d MiB", mostConfig>>20)
-	}
 	var top map[string]json.RawMessage
 	if json.Unmarshal(js, &top) != nil {
 		return nil, nil

@@ -1,0 +1,54 @@
+// Package bounded reads files whole that may be anything: no more of them than a largest size.
+package bounded
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Largest sizes of files in bytes.
+const (
+	Config = 16 << 20  // configs, calibrations, recipes
+	Index  = 256 << 20 // indices of shards and of recorded measurements
+	Plan   = 1 << 30   // plans, manifests, results of a search
+)
+
+// ErrTooLarge marks a file that is larger than allowed.
+var ErrTooLarge = errors.New("file is too large")
+
+// ReadFile reads a file of at most most bytes. Devices are errors: some never end.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&os.ModeDevice != 0 {
+		return nil, fmt.Errorf("%s: is a device: name a file", path)
+	}
+	tooLarge := fmt.Errorf("%s: %w: lowtoggle reads at most %d MiB of it", path, ErrTooLarge, most>>20)
+	if info.Size() > most {
+		return nil, tooLarge
+	}
+	data := make([]byte, 0, info.Size()+1) // one more, so that the end is seen without growing
+	for int64(len(data)) <= most {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err == io.EOF {
+			return data, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, tooLarge
+}
