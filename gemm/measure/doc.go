@@ -10,5 +10,6 @@
 // and their figures mean nothing.
 //
 // Energy and time are those of one pass through a candidate's products: of one GEMM, or of all layers of a
-// model. All candidates multiply the same shapes by the same kernels. Only the bits differ.
+// model. All candidates multiply the same shapes, by the same kernels and in the same memory. Only the bits differ. Candidates that
+// need other kernels are an exception, and a warning says so.
 package measure
