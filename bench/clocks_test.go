@@ -3,12 +3,14 @@ package bench
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
@@ -88,7 +90,43 @@ func clockPart(t *testing.T) string {
 			line(r, needed)
 		}
 	}
+	files, err := filepath.Glob(recorded + "duty-*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		var r measure.Result
+		read(t, file, &r)
+		b.WriteString(dutyTable(strings.TrimPrefix(file, recorded), &r))
+	}
 	return b.String()
+}
+
+// dutyTable prints a comparison at every duty of a record.
+func dutyTable(file string, r *measure.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n`%s` (%s): `%s`\n\n", file, r.Card.ID(), r.Command)
+	b.WriteString("| weights | duty | energy | time | power | clock, NVML | effective clock | what limits |\n|---|---|---|---|---|---|---|---|\n")
+	for _, run := range append([]*measure.Result{r}, r.AtDuty...) {
+		duty := fmt.Sprintf("%.2g", run.Pacing.Duty)
+		if !run.Valid {
+			duty += ", invalid"
+		}
+		for i, c := range run.Loads() {
+			energy, time := fmt.Sprintf("%.4g mJ", 1e3*c.Joules), shortTime(c.Seconds)
+			if i > 0 {
+				energy, time = energyCell(c), timeCell(c)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %.0f W | %.0f MHz | %.0f MHz | %s |\n", strings.ReplaceAll(c.Name, "|", "\\|"), duty, energy, time, c.Watts,
+				*c.SMClock, *c.EffectiveClock, c.Limit.Describe())
+		}
+	}
+	return b.String()
+}
+
+// timeCell is a change of time in per cent, with its interval.
+func timeCell(c power.Comparison) string {
+	return fmt.Sprintf("%s %% ± %.2f", signed(change(c.RelativeTime), 2), 50*(c.TimeInterval[1]-c.TimeInterval[0]))
 }
 
 func shortTime(seconds float64) string {

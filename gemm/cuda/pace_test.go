@@ -95,6 +95,25 @@ func TestPacedBatchRunsInBursts(t *testing.T) {
 	}
 }
 
+// Bursts of cold weights use all copies in turn.
+func TestPacedBatchIsCold(t *testing.T) {
+	c := newCard(t)
+	d := openFake(t, c)
+	b := batch(t, d, Options{Cold: true}, gemm.Problem{M: 8, N: 64, K: 64, Type: arith.BF16})
+	defer b.Close()
+	c.products = nil
+	if err := b.Pace(t.Context(), time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Address]int{}
+	for _, p := range c.products {
+		seen[p.W]++
+	}
+	if len(seen) != b.Copies() || b.Copies() < 2 || len(c.products) != b.Passes() {
+		t.Errorf("%d products with %d of %d copies", len(c.products), len(seen), b.Copies())
+	}
+}
+
 // The kernel's sums become the number and time of the bursts, and the clock of those that stayed on one multiprocessor.
 func TestBurstsReadTheCard(t *testing.T) {
 	c := newCard(t)
