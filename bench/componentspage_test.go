@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
 )
@@ -40,6 +41,11 @@ func TestComponentsHalve(t *testing.T) {
 	for i, name := range append(component.NaiveNames(), "the best constant") {
 		if e := append(others.naive, c.bestConstant())[i]; others.mean > e/2 {
 			t.Errorf("other cards: the model is off by %.1f %%, %s by %.1f %%", 100*others.mean, name, 100*e)
+		}
+	}
+	for _, l := range c.layers(t) {
+		if most := map[string]float64{"prefill": 0.05, decode: 0.15}[l.name]; math.Abs(l.predicted/l.measured-1) > most {
+			t.Errorf("layers in %s: %.0f W, measured %.0f", l.name, l.predicted, l.measured)
 		}
 	}
 	if sensor := c.sumUp("", slices.DeleteFunc(c.below(), func(o elsewhere) bool { return !strings.Contains(o.Name, "cold") })); !(sensor.sensor < 5) || sensor.memory < 130 {
@@ -154,6 +160,43 @@ func shapeOf(series string) string {
 	return name
 }
 
+// layersPower is the power of a small model's linear layers.
+type layersPower struct {
+	name, card          string
+	measured, predicted float64
+}
+
+// layers are the layers of llama-17m, which no fit has seen, at the time, clock and temperature of their records. Their
+// operands are taken as random.
+func (c *components) layers(t *testing.T) (list []layersPower) {
+	t.Helper()
+	for _, l := range []struct{ name, file string }{{"prefill", "layers-stationary"}, {decode, "layers-decode-stationary"}, {decode, "level-decode"}} {
+		run := recordedRun(t, l.file)
+		stack := max(1, run.Stack)
+		var kernels []component.Kernel
+		for _, p := range run.Products {
+			stacked := p.Problem
+			stacked.N *= stack
+			g := measure.ComponentGEMM(stacked, run.Cold, p.Kernel, run.Platform, &c.model.Facts)
+			g.Around = c.model.L2 // the other layers
+			k, err := g.Kernel(l.name, &c.model.Facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.Temperature = *run.Baseline.Temperature
+			for range p.Count {
+				kernels = append(kernels, k)
+			}
+		}
+		s, err := c.model.SplitSequence(c.model.Timed(kernels, run.Baseline.Seconds*float64(stack), *run.Baseline.SMClock))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, layersPower{l.name, run.Card.ID(), run.Baseline.Watts, s.Watts})
+	}
+	return list
+}
+
 // memoryPair is weights beside the baseline of the same session: the kernel, the card, the clock and the time are the
 // same, and only the bits of the weights differ.
 type memoryPair struct {
@@ -203,6 +246,10 @@ func (c *components) page(t *testing.T) []byte {
 	fmt.Fprintf(&b, componentsIntroduction, 1e6*m.Launch, m.Quality.Kernels, on, m.Date)
 	c.accuracy(&b)
 	c.elsewhere(&b)
+	b.WriteString(componentsLayers)
+	for _, l := range c.layers(t) {
+		fmt.Fprintf(&b, "| %s | %s | %.0f W | %.0f W, %s |\n", l.name, l.card, l.measured, l.predicted, offBy(l.predicted, l.measured))
+	}
 	c.sensor(&b)
 	c.parts(&b)
 	fmt.Fprintf(&b, componentsUse, c.advice())

@@ -57,6 +57,14 @@ energy follows the clock. The exponent of the clock for energies is %g. Fitted w
 model predicts the other cards with these mean errors:
 `
 
+const componentsLayers = `
+The linear layers of ` + "`llama-17m`" + `, a model of small layers, run as one sequence. In decode they take some
+microseconds each, and the model predicts too much:
+
+| layers | card | measured | predicted |
+|---|---|---|---|
+`
+
 const componentsSensor = `
 ## Checked against the memory's sensor
 
