@@ -13,14 +13,21 @@ func Spread(dst, src []byte) {
 	}
 }
 
-// Gather is the inverse of Spread: it packs codes below 16. The codes of a later call are ahead bytes after src and are prefetched; 0:
-// not known.
-func Gather(dst, src []byte, ahead int) {
-	n := gatherVectors(dst[:len(src)/2], src, ahead)
+// Gather is the inverse of Spread: it packs codes, and reports whether all are below 16. The codes of a later call are ahead bytes
+// after src and are prefetched; 0: not known.
+func Gather(dst, src []byte, ahead int) bool {
+	n, ok := gatherVectors(dst[:len(src)/2], src, ahead)
+	var all uint64
 	for dst, src = dst[n/2:], src[n:]; len(src) >= 8; dst, src = dst[4:], src[8:] {
-		little.PutUint32(dst, GatherWord(little.Uint64(src)))
+		x := little.Uint64(src)
+		all |= x
+		little.PutUint32(dst, GatherWord(x))
 	}
+	return ok && all&aboveHalf == 0
 }
+
+// aboveHalf are the bits that no 4-bit code has.
+const aboveHalf = 0xF0F0F0F0F0F0F0F0
 
 // SpreadWord unpacks the eight codes of a word.
 func SpreadWord(word uint32) uint64 {

@@ -23,8 +23,13 @@ func TestHalves(t *testing.T) {
 		}
 		again := bytes.Clone(packed)
 		clear(again[:n/2])
-		if Gather(again, codes, 8*n); !bytes.Equal(again, packed) {
+		if !Gather(again, codes, 8*n) || !bytes.Equal(again, packed) {
 			t.Fatalf("got  %x\nwant %x", again, packed)
+		}
+		if n > 0 {
+			if codes[rapid.IntRange(0, n-1).Draw(t, "code")] |= 16; Gather(again, codes, 8*n) {
+				t.Fatal("a code above 15 is not reported")
+			}
 		}
 	})
 }

@@ -52,12 +52,38 @@ func spreadVectors(dst, src []byte) int {
 	return n * vectorBytes
 }
 
-// gatherVectors packs codes in whole vectors, and returns their number.
-func gatherVectors(dst, src []byte, ahead int) int {
+// gatherVectors packs codes in whole vectors, and returns their number. ok is false if a code is above 15.
+func gatherVectors(dst, src []byte, ahead int) (packed int, ok bool) {
 	n := len(src) / vectorBytes
+	if !vectors || n == 0 {
+		return 0, true
+	}
+	above := gather512(&dst[0], &src[0], n, ahead)
+	return n * vectorBytes, above == 0
+}
+
+// transposeVectors transposes columns of 16 rows in whole vectors, and returns their number.
+func transposeVectors(dst, src []byte, to, from, cols int) int {
+	n := cols / 16
 	if !vectors || n == 0 {
 		return 0
 	}
-	gather512(&dst[0], &src[0], n, ahead)
-	return n * vectorBytes
+	transpose512(&dst[0], &src[0], to, from, n)
+	return 16 * n
+}
+
+// spreadColumnVectors is SpreadColumn for 64 words.
+func spreadColumnVectors(dst, words []byte, stride int) bool {
+	if vectors {
+		spreadColumn512(&dst[0], &words[0], stride)
+	}
+	return vectors
+}
+
+// gatherColumnVectors is GatherColumn for 64 words.
+func gatherColumnVectors(words, src []byte, stride int) (done, ok bool) {
+	if !vectors {
+		return false, false
+	}
+	return true, gatherColumn512(&words[0], &src[0], stride) == 0
 }

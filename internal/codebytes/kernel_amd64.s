@@ -190,25 +190,571 @@ block:
 	VZEROUPPER
 	RET
 
-// func gather512(dst *byte, src *byte, n int, ahead int)
+// func gather512(dst *byte, src *byte, n int, ahead int) (above uint64)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·gather512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ ahead+24(FP), BX
-	ADDQ CX, BX
+TEXT ·gather512(SB), NOSPLIT, $0-40
+	MOVQ   dst+0(FP), AX
+	MOVQ   src+8(FP), CX
+	MOVQ   n+16(FP), DX
+	MOVQ   ahead+24(FP), BX
+	ADDQ   CX, BX
+	VPXORQ Z0, Z0, Z0
 
 block:
-	PREFETCHT0 (BX)
-	VMOVDQU8   (CX), Z0
-	VPSRLW     $0x04, Z0, Z1
-	VPORQ      Z1, Z0, Z0
-	VPMOVWB    Z0, (AX)
-	ADDQ       $0x40, CX
-	ADDQ       $0x40, BX
-	ADDQ       $0x20, AX
-	DECQ       DX
-	JNZ        block
+	PREFETCHT0   (BX)
+	VMOVDQU8     (CX), Z1
+	VPORQ        Z1, Z0, Z0
+	VPSRLW       $0x04, Z1, Z2
+	VPORQ        Z2, Z1, Z1
+	VPMOVWB      Z1, (AX)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, BX
+	ADDQ         $0x20, AX
+	DECQ         DX
+	JNZ          block
+	MOVQ         $0xf0f0f0f0f0f0f0f0, AX
+	VPBROADCASTQ AX, Z1
+	VPTESTMB     Z1, Z0, K1
+	KMOVQ        K1, AX
+	MOVQ         AX, above+32(FP)
 	VZEROUPPER
 	RET
+
+// func transpose512(dst *byte, src *byte, to int, from int, n int)
+// Requires: AVX, AVX512F
+TEXT ·transpose512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ to+16(FP), DX
+	MOVQ from+24(FP), BX
+	MOVQ n+32(FP), SI
+
+block:
+	MOVQ        CX, DI
+	VMOVDQU32   (DI), Z0
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z1
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z2
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z3
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z4
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z5
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z6
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z7
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z8
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z9
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z10
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z11
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z12
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z13
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z14
+	ADDQ        BX, DI
+	VMOVDQU32   (DI), Z15
+	VPUNPCKLDQ  Z1, Z0, Z16
+	VPUNPCKHDQ  Z1, Z0, Z0
+	VPUNPCKLDQ  Z3, Z2, Z1
+	VPUNPCKHDQ  Z3, Z2, Z2
+	VPUNPCKLQDQ Z1, Z16, Z3
+	VPUNPCKHQDQ Z1, Z16, Z1
+	VPUNPCKLQDQ Z2, Z0, Z16
+	VPUNPCKHQDQ Z2, Z0, Z0
+	VPUNPCKLDQ  Z5, Z4, Z2
+	VPUNPCKHDQ  Z5, Z4, Z4
+	VPUNPCKLDQ  Z7, Z6, Z5
+	VPUNPCKHDQ  Z7, Z6, Z6
+	VPUNPCKLQDQ Z5, Z2, Z7
+	VPUNPCKHQDQ Z5, Z2, Z2
+	VPUNPCKLQDQ Z6, Z4, Z5
+	VPUNPCKHQDQ Z6, Z4, Z4
+	VPUNPCKLDQ  Z9, Z8, Z6
+	VPUNPCKHDQ  Z9, Z8, Z8
+	VPUNPCKLDQ  Z11, Z10, Z9
+	VPUNPCKHDQ  Z11, Z10, Z10
+	VPUNPCKLQDQ Z9, Z6, Z11
+	VPUNPCKHQDQ Z9, Z6, Z6
+	VPUNPCKLQDQ Z10, Z8, Z9
+	VPUNPCKHQDQ Z10, Z8, Z8
+	VPUNPCKLDQ  Z13, Z12, Z10
+	VPUNPCKHDQ  Z13, Z12, Z12
+	VPUNPCKLDQ  Z15, Z14, Z13
+	VPUNPCKHDQ  Z15, Z14, Z14
+	VPUNPCKLQDQ Z13, Z10, Z15
+	VPUNPCKHQDQ Z13, Z10, Z10
+	VPUNPCKLQDQ Z14, Z12, Z13
+	VPUNPCKHQDQ Z14, Z12, Z12
+	VSHUFI32X4  $0x88, Z7, Z3, Z14
+	VSHUFI32X4  $0x88, Z15, Z11, Z17
+	VSHUFI32X4  $0x88, Z17, Z14, Z18
+	VSHUFI32X4  $0xdd, Z17, Z14, Z14
+	VSHUFI32X4  $0xdd, Z7, Z3, Z3
+	VSHUFI32X4  $0xdd, Z15, Z11, Z7
+	VSHUFI32X4  $0x88, Z7, Z3, Z11
+	VSHUFI32X4  $0xdd, Z7, Z3, Z3
+	VSHUFI32X4  $0x88, Z2, Z1, Z7
+	VSHUFI32X4  $0x88, Z10, Z6, Z15
+	VSHUFI32X4  $0x88, Z15, Z7, Z17
+	VSHUFI32X4  $0xdd, Z15, Z7, Z7
+	VSHUFI32X4  $0xdd, Z2, Z1, Z1
+	VSHUFI32X4  $0xdd, Z10, Z6, Z2
+	VSHUFI32X4  $0x88, Z2, Z1, Z6
+	VSHUFI32X4  $0xdd, Z2, Z1, Z1
+	VSHUFI32X4  $0x88, Z5, Z16, Z2
+	VSHUFI32X4  $0x88, Z13, Z9, Z10
+	VSHUFI32X4  $0x88, Z10, Z2, Z15
+	VSHUFI32X4  $0xdd, Z10, Z2, Z2
+	VSHUFI32X4  $0xdd, Z5, Z16, Z5
+	VSHUFI32X4  $0xdd, Z13, Z9, Z9
+	VSHUFI32X4  $0x88, Z9, Z5, Z10
+	VSHUFI32X4  $0xdd, Z9, Z5, Z5
+	VSHUFI32X4  $0x88, Z4, Z0, Z9
+	VSHUFI32X4  $0x88, Z12, Z8, Z13
+	VSHUFI32X4  $0x88, Z13, Z9, Z16
+	VSHUFI32X4  $0xdd, Z13, Z9, Z9
+	VSHUFI32X4  $0xdd, Z4, Z0, Z0
+	VSHUFI32X4  $0xdd, Z12, Z8, Z4
+	VSHUFI32X4  $0x88, Z4, Z0, Z8
+	VSHUFI32X4  $0xdd, Z4, Z0, Z0
+	MOVQ        AX, DI
+	VMOVDQU32   Z18, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z17, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z15, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z16, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z11, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z6, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z10, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z8, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z14, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z7, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z2, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z9, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z3, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z1, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z5, (DI)
+	ADDQ        DX, DI
+	VMOVDQU32   Z0, (DI)
+	ADDQ        $0x40, CX
+	SHLQ        $0x04, DX
+	ADDQ        DX, AX
+	SHRQ        $0x04, DX
+	DECQ        SI
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func spreadColumn512(dst *byte, src *byte, stride int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+TEXT ·spreadColumn512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VMOVDQU8     firstBytes<>+0(SB), Z0
+	VMOVDQU8     lastBytes<>+0(SB), Z1
+	MOVQ         $0x0f0f0f0f0f0f0f0f, BX
+	VPBROADCASTQ BX, Z2
+	VMOVDQU8     (CX), Z3
+	VMOVDQU8     64(CX), Z4
+	VMOVDQU8     128(CX), Z5
+	VMOVDQU8     192(CX), Z6
+	VMOVDQA64    Z0, Z7
+	VPERMI2B     Z4, Z3, Z7
+	VMOVDQA64    Z0, Z0
+	VPERMI2B     Z6, Z5, Z0
+	VSHUFI32X4   $0x44, Z0, Z7, Z8
+	VSHUFI32X4   $0xee, Z0, Z7, Z0
+	VMOVDQA64    Z1, Z7
+	VPERMI2B     Z4, Z3, Z7
+	VMOVDQA64    Z1, Z1
+	VPERMI2B     Z6, Z5, Z1
+	VSHUFI32X4   $0x44, Z1, Z7, Z3
+	VSHUFI32X4   $0xee, Z1, Z7, Z1
+	VPANDQ       Z2, Z8, Z4
+	VMOVDQU8     Z4, (AX)
+	ADDQ         DX, AX
+	VPANDQ       Z2, Z3, Z4
+	VMOVDQU8     Z4, (AX)
+	ADDQ         DX, AX
+	VPSRLW       $0x04, Z8, Z4
+	VPANDQ       Z2, Z4, Z4
+	VMOVDQU8     Z4, (AX)
+	ADDQ         DX, AX
+	VPSRLW       $0x04, Z3, Z3
+	VPANDQ       Z2, Z3, Z3
+	VMOVDQU8     Z3, (AX)
+	ADDQ         DX, AX
+	VPANDQ       Z2, Z0, Z3
+	VMOVDQU8     Z3, (AX)
+	ADDQ         DX, AX
+	VPANDQ       Z2, Z1, Z3
+	VMOVDQU8     Z3, (AX)
+	ADDQ         DX, AX
+	VPSRLW       $0x04, Z0, Z0
+	VPANDQ       Z2, Z0, Z0
+	VMOVDQU8     Z0, (AX)
+	ADDQ         DX, AX
+	VPSRLW       $0x04, Z1, Z0
+	VPANDQ       Z2, Z0, Z0
+	VMOVDQU8     Z0, (AX)
+	VZEROUPPER
+	RET
+
+DATA firstBytes<>+0(SB)/1, $0x00
+DATA firstBytes<>+1(SB)/1, $0x04
+DATA firstBytes<>+2(SB)/1, $0x08
+DATA firstBytes<>+3(SB)/1, $0x0c
+DATA firstBytes<>+4(SB)/1, $0x10
+DATA firstBytes<>+5(SB)/1, $0x14
+DATA firstBytes<>+6(SB)/1, $0x18
+DATA firstBytes<>+7(SB)/1, $0x1c
+DATA firstBytes<>+8(SB)/1, $0x20
+DATA firstBytes<>+9(SB)/1, $0x24
+DATA firstBytes<>+10(SB)/1, $0x28
+DATA firstBytes<>+11(SB)/1, $0x2c
+DATA firstBytes<>+12(SB)/1, $0x30
+DATA firstBytes<>+13(SB)/1, $0x34
+DATA firstBytes<>+14(SB)/1, $0x38
+DATA firstBytes<>+15(SB)/1, $0x3c
+DATA firstBytes<>+16(SB)/1, $0x40
+DATA firstBytes<>+17(SB)/1, $0x44
+DATA firstBytes<>+18(SB)/1, $0x48
+DATA firstBytes<>+19(SB)/1, $0x4c
+DATA firstBytes<>+20(SB)/1, $0x50
+DATA firstBytes<>+21(SB)/1, $0x54
+DATA firstBytes<>+22(SB)/1, $0x58
+DATA firstBytes<>+23(SB)/1, $0x5c
+DATA firstBytes<>+24(SB)/1, $0x60
+DATA firstBytes<>+25(SB)/1, $0x64
+DATA firstBytes<>+26(SB)/1, $0x68
+DATA firstBytes<>+27(SB)/1, $0x6c
+DATA firstBytes<>+28(SB)/1, $0x70
+DATA firstBytes<>+29(SB)/1, $0x74
+DATA firstBytes<>+30(SB)/1, $0x78
+DATA firstBytes<>+31(SB)/1, $0x7c
+DATA firstBytes<>+32(SB)/1, $0x01
+DATA firstBytes<>+33(SB)/1, $0x05
+DATA firstBytes<>+34(SB)/1, $0x09
+DATA firstBytes<>+35(SB)/1, $0x0d
+DATA firstBytes<>+36(SB)/1, $0x11
+DATA firstBytes<>+37(SB)/1, $0x15
+DATA firstBytes<>+38(SB)/1, $0x19
+DATA firstBytes<>+39(SB)/1, $0x1d
+DATA firstBytes<>+40(SB)/1, $0x21
+DATA firstBytes<>+41(SB)/1, $0x25
+DATA firstBytes<>+42(SB)/1, $0x29
+DATA firstBytes<>+43(SB)/1, $0x2d
+DATA firstBytes<>+44(SB)/1, $0x31
+DATA firstBytes<>+45(SB)/1, $0x35
+DATA firstBytes<>+46(SB)/1, $0x39
+DATA firstBytes<>+47(SB)/1, $0x3d
+DATA firstBytes<>+48(SB)/1, $0x41
+DATA firstBytes<>+49(SB)/1, $0x45
+DATA firstBytes<>+50(SB)/1, $0x49
+DATA firstBytes<>+51(SB)/1, $0x4d
+DATA firstBytes<>+52(SB)/1, $0x51
+DATA firstBytes<>+53(SB)/1, $0x55
+DATA firstBytes<>+54(SB)/1, $0x59
+DATA firstBytes<>+55(SB)/1, $0x5d
+DATA firstBytes<>+56(SB)/1, $0x61
+DATA firstBytes<>+57(SB)/1, $0x65
+DATA firstBytes<>+58(SB)/1, $0x69
+DATA firstBytes<>+59(SB)/1, $0x6d
+DATA firstBytes<>+60(SB)/1, $0x71
+DATA firstBytes<>+61(SB)/1, $0x75
+DATA firstBytes<>+62(SB)/1, $0x79
+DATA firstBytes<>+63(SB)/1, $0x7d
+GLOBL firstBytes<>(SB), RODATA|NOPTR, $64
+
+DATA lastBytes<>+0(SB)/1, $0x02
+DATA lastBytes<>+1(SB)/1, $0x06
+DATA lastBytes<>+2(SB)/1, $0x0a
+DATA lastBytes<>+3(SB)/1, $0x0e
+DATA lastBytes<>+4(SB)/1, $0x12
+DATA lastBytes<>+5(SB)/1, $0x16
+DATA lastBytes<>+6(SB)/1, $0x1a
+DATA lastBytes<>+7(SB)/1, $0x1e
+DATA lastBytes<>+8(SB)/1, $0x22
+DATA lastBytes<>+9(SB)/1, $0x26
+DATA lastBytes<>+10(SB)/1, $0x2a
+DATA lastBytes<>+11(SB)/1, $0x2e
+DATA lastBytes<>+12(SB)/1, $0x32
+DATA lastBytes<>+13(SB)/1, $0x36
+DATA lastBytes<>+14(SB)/1, $0x3a
+DATA lastBytes<>+15(SB)/1, $0x3e
+DATA lastBytes<>+16(SB)/1, $0x42
+DATA lastBytes<>+17(SB)/1, $0x46
+DATA lastBytes<>+18(SB)/1, $0x4a
+DATA lastBytes<>+19(SB)/1, $0x4e
+DATA lastBytes<>+20(SB)/1, $0x52
+DATA lastBytes<>+21(SB)/1, $0x56
+DATA lastBytes<>+22(SB)/1, $0x5a
+DATA lastBytes<>+23(SB)/1, $0x5e
+DATA lastBytes<>+24(SB)/1, $0x62
+DATA lastBytes<>+25(SB)/1, $0x66
+DATA lastBytes<>+26(SB)/1, $0x6a
+DATA lastBytes<>+27(SB)/1, $0x6e
+DATA lastBytes<>+28(SB)/1, $0x72
+DATA lastBytes<>+29(SB)/1, $0x76
+DATA lastBytes<>+30(SB)/1, $0x7a
+DATA lastBytes<>+31(SB)/1, $0x7e
+DATA lastBytes<>+32(SB)/1, $0x03
+DATA lastBytes<>+33(SB)/1, $0x07
+DATA lastBytes<>+34(SB)/1, $0x0b
+DATA lastBytes<>+35(SB)/1, $0x0f
+DATA lastBytes<>+36(SB)/1, $0x13
+DATA lastBytes<>+37(SB)/1, $0x17
+DATA lastBytes<>+38(SB)/1, $0x1b
+DATA lastBytes<>+39(SB)/1, $0x1f
+DATA lastBytes<>+40(SB)/1, $0x23
+DATA lastBytes<>+41(SB)/1, $0x27
+DATA lastBytes<>+42(SB)/1, $0x2b
+DATA lastBytes<>+43(SB)/1, $0x2f
+DATA lastBytes<>+44(SB)/1, $0x33
+DATA lastBytes<>+45(SB)/1, $0x37
+DATA lastBytes<>+46(SB)/1, $0x3b
+DATA lastBytes<>+47(SB)/1, $0x3f
+DATA lastBytes<>+48(SB)/1, $0x43
+DATA lastBytes<>+49(SB)/1, $0x47
+DATA lastBytes<>+50(SB)/1, $0x4b
+DATA lastBytes<>+51(SB)/1, $0x4f
+DATA lastBytes<>+52(SB)/1, $0x53
+DATA lastBytes<>+53(SB)/1, $0x57
+DATA lastBytes<>+54(SB)/1, $0x5b
+DATA lastBytes<>+55(SB)/1, $0x5f
+DATA lastBytes<>+56(SB)/1, $0x63
+DATA lastBytes<>+57(SB)/1, $0x67
+DATA lastBytes<>+58(SB)/1, $0x6b
+DATA lastBytes<>+59(SB)/1, $0x6f
+DATA lastBytes<>+60(SB)/1, $0x73
+DATA lastBytes<>+61(SB)/1, $0x77
+DATA lastBytes<>+62(SB)/1, $0x7b
+DATA lastBytes<>+63(SB)/1, $0x7f
+GLOBL lastBytes<>(SB), RODATA|NOPTR, $64
+
+// func gatherColumn512(dst *byte, src *byte, stride int) (above uint64)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+TEXT ·gatherColumn512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	VMOVDQU8     firstWords<>+0(SB), Z0
+	VMOVDQU8     lastWords<>+0(SB), Z1
+	VPXORQ       Z2, Z2, Z2
+	VPXORQ       Z3, Z3, Z3
+	VPXORQ       Z4, Z4, Z4
+	VPXORQ       Z5, Z5, Z5
+	VPXORQ       Z6, Z6, Z6
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPORQ        Z7, Z3, Z3
+	ADDQ         DX, CX
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPORQ        Z7, Z5, Z5
+	ADDQ         DX, CX
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPSLLW       $0x04, Z7, Z7
+	VPORQ        Z7, Z3, Z3
+	ADDQ         DX, CX
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPSLLW       $0x04, Z7, Z7
+	VPORQ        Z7, Z5, Z5
+	ADDQ         DX, CX
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPORQ        Z7, Z4, Z4
+	ADDQ         DX, CX
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPORQ        Z7, Z6, Z6
+	ADDQ         DX, CX
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPSLLW       $0x04, Z7, Z7
+	VPORQ        Z7, Z4, Z4
+	ADDQ         DX, CX
+	VMOVDQU8     (CX), Z7
+	VPORQ        Z7, Z2, Z2
+	VPSLLW       $0x04, Z7, Z7
+	VPORQ        Z7, Z6, Z6
+	VSHUFI32X4   $0x44, Z4, Z3, Z7
+	VSHUFI32X4   $0x44, Z6, Z5, Z8
+	VMOVDQA64    Z0, Z9
+	VPERMI2B     Z8, Z7, Z9
+	VMOVDQU8     Z9, (AX)
+	VMOVDQA64    Z1, Z9
+	VPERMI2B     Z8, Z7, Z9
+	VMOVDQU8     Z9, 64(AX)
+	VSHUFI32X4   $0xee, Z4, Z3, Z3
+	VSHUFI32X4   $0xee, Z6, Z5, Z4
+	VMOVDQA64    Z0, Z0
+	VPERMI2B     Z4, Z3, Z0
+	VMOVDQU8     Z0, 128(AX)
+	VMOVDQA64    Z1, Z0
+	VPERMI2B     Z4, Z3, Z0
+	VMOVDQU8     Z0, 192(AX)
+	MOVQ         $0xf0f0f0f0f0f0f0f0, AX
+	VPBROADCASTQ AX, Z0
+	VPTESTMB     Z0, Z2, K1
+	KMOVQ        K1, AX
+	MOVQ         AX, above+24(FP)
+	VZEROUPPER
+	RET
+
+DATA firstWords<>+0(SB)/1, $0x00
+DATA firstWords<>+1(SB)/1, $0x20
+DATA firstWords<>+2(SB)/1, $0x40
+DATA firstWords<>+3(SB)/1, $0x60
+DATA firstWords<>+4(SB)/1, $0x01
+DATA firstWords<>+5(SB)/1, $0x21
+DATA firstWords<>+6(SB)/1, $0x41
+DATA firstWords<>+7(SB)/1, $0x61
+DATA firstWords<>+8(SB)/1, $0x02
+DATA firstWords<>+9(SB)/1, $0x22
+DATA firstWords<>+10(SB)/1, $0x42
+DATA firstWords<>+11(SB)/1, $0x62
+DATA firstWords<>+12(SB)/1, $0x03
+DATA firstWords<>+13(SB)/1, $0x23
+DATA firstWords<>+14(SB)/1, $0x43
+DATA firstWords<>+15(SB)/1, $0x63
+DATA firstWords<>+16(SB)/1, $0x04
+DATA firstWords<>+17(SB)/1, $0x24
+DATA firstWords<>+18(SB)/1, $0x44
+DATA firstWords<>+19(SB)/1, $0x64
+DATA firstWords<>+20(SB)/1, $0x05
+DATA firstWords<>+21(SB)/1, $0x25
+DATA firstWords<>+22(SB)/1, $0x45
+DATA firstWords<>+23(SB)/1, $0x65
+DATA firstWords<>+24(SB)/1, $0x06
+DATA firstWords<>+25(SB)/1, $0x26
+DATA firstWords<>+26(SB)/1, $0x46
+DATA firstWords<>+27(SB)/1, $0x66
+DATA firstWords<>+28(SB)/1, $0x07
+DATA firstWords<>+29(SB)/1, $0x27
+DATA firstWords<>+30(SB)/1, $0x47
+DATA firstWords<>+31(SB)/1, $0x67
+DATA firstWords<>+32(SB)/1, $0x08
+DATA firstWords<>+33(SB)/1, $0x28
+DATA firstWords<>+34(SB)/1, $0x48
+DATA firstWords<>+35(SB)/1, $0x68
+DATA firstWords<>+36(SB)/1, $0x09
+DATA firstWords<>+37(SB)/1, $0x29
+DATA firstWords<>+38(SB)/1, $0x49
+DATA firstWords<>+39(SB)/1, $0x69
+DATA firstWords<>+40(SB)/1, $0x0a
+DATA firstWords<>+41(SB)/1, $0x2a
+DATA firstWords<>+42(SB)/1, $0x4a
+DATA firstWords<>+43(SB)/1, $0x6a
+DATA firstWords<>+44(SB)/1, $0x0b
+DATA firstWords<>+45(SB)/1, $0x2b
+DATA firstWords<>+46(SB)/1, $0x4b
+DATA firstWords<>+47(SB)/1, $0x6b
+DATA firstWords<>+48(SB)/1, $0x0c
+DATA firstWords<>+49(SB)/1, $0x2c
+DATA firstWords<>+50(SB)/1, $0x4c
+DATA firstWords<>+51(SB)/1, $0x6c
+DATA firstWords<>+52(SB)/1, $0x0d
+DATA firstWords<>+53(SB)/1, $0x2d
+DATA firstWords<>+54(SB)/1, $0x4d
+DATA firstWords<>+55(SB)/1, $0x6d
+DATA firstWords<>+56(SB)/1, $0x0e
+DATA firstWords<>+57(SB)/1, $0x2e
+DATA firstWords<>+58(SB)/1, $0x4e
+DATA firstWords<>+59(SB)/1, $0x6e
+DATA firstWords<>+60(SB)/1, $0x0f
+DATA firstWords<>+61(SB)/1, $0x2f
+DATA firstWords<>+62(SB)/1, $0x4f
+DATA firstWords<>+63(SB)/1, $0x6f
+GLOBL firstWords<>(SB), RODATA|NOPTR, $64
+
+DATA lastWords<>+0(SB)/1, $0x10
+DATA lastWords<>+1(SB)/1, $0x30
+DATA lastWords<>+2(SB)/1, $0x50
+DATA lastWords<>+3(SB)/1, $0x70
+DATA lastWords<>+4(SB)/1, $0x11
+DATA lastWords<>+5(SB)/1, $0x31
+DATA lastWords<>+6(SB)/1, $0x51
+DATA lastWords<>+7(SB)/1, $0x71
+DATA lastWords<>+8(SB)/1, $0x12
+DATA lastWords<>+9(SB)/1, $0x32
+DATA lastWords<>+10(SB)/1, $0x52
+DATA lastWords<>+11(SB)/1, $0x72
+DATA lastWords<>+12(SB)/1, $0x13
+DATA lastWords<>+13(SB)/1, $0x33
+DATA lastWords<>+14(SB)/1, $0x53
+DATA lastWords<>+15(SB)/1, $0x73
+DATA lastWords<>+16(SB)/1, $0x14
+DATA lastWords<>+17(SB)/1, $0x34
+DATA lastWords<>+18(SB)/1, $0x54
+DATA lastWords<>+19(SB)/1, $0x74
+DATA lastWords<>+20(SB)/1, $0x15
+DATA lastWords<>+21(SB)/1, $0x35
+DATA lastWords<>+22(SB)/1, $0x55
+DATA lastWords<>+23(SB)/1, $0x75
+DATA lastWords<>+24(SB)/1, $0x16
+DATA lastWords<>+25(SB)/1, $0x36
+DATA lastWords<>+26(SB)/1, $0x56
+DATA lastWords<>+27(SB)/1, $0x76
+DATA lastWords<>+28(SB)/1, $0x17
+DATA lastWords<>+29(SB)/1, $0x37
+DATA lastWords<>+30(SB)/1, $0x57
+DATA lastWords<>+31(SB)/1, $0x77
+DATA lastWords<>+32(SB)/1, $0x18
+DATA lastWords<>+33(SB)/1, $0x38
+DATA lastWords<>+34(SB)/1, $0x58
+DATA lastWords<>+35(SB)/1, $0x78
+DATA lastWords<>+36(SB)/1, $0x19
+DATA lastWords<>+37(SB)/1, $0x39
+DATA lastWords<>+38(SB)/1, $0x59
+DATA lastWords<>+39(SB)/1, $0x79
+DATA lastWords<>+40(SB)/1, $0x1a
+DATA lastWords<>+41(SB)/1, $0x3a
+DATA lastWords<>+42(SB)/1, $0x5a
+DATA lastWords<>+43(SB)/1, $0x7a
+DATA lastWords<>+44(SB)/1, $0x1b
+DATA lastWords<>+45(SB)/1, $0x3b
+DATA lastWords<>+46(SB)/1, $0x5b
+DATA lastWords<>+47(SB)/1, $0x7b
+DATA lastWords<>+48(SB)/1, $0x1c
+DATA lastWords<>+49(SB)/1, $0x3c
+DATA lastWords<>+50(SB)/1, $0x5c
+DATA lastWords<>+51(SB)/1, $0x7c
+DATA lastWords<>+52(SB)/1, $0x1d
+DATA lastWords<>+53(SB)/1, $0x3d
+DATA lastWords<>+54(SB)/1, $0x5d
+DATA lastWords<>+55(SB)/1, $0x7d
+DATA lastWords<>+56(SB)/1, $0x1e
+DATA lastWords<>+57(SB)/1, $0x3e
+DATA lastWords<>+58(SB)/1, $0x5e
+DATA lastWords<>+59(SB)/1, $0x7e
+DATA lastWords<>+60(SB)/1, $0x1f
+DATA lastWords<>+61(SB)/1, $0x3f
+DATA lastWords<>+62(SB)/1, $0x5f
+DATA lastWords<>+63(SB)/1, $0x7f
+GLOBL lastWords<>(SB), RODATA|NOPTR, $64

@@ -12,4 +12,13 @@ func (*Table) addVectors(Block) (Sums, bool) { return Sums{}, false }
 func spreadVectors([]byte, []byte) int { return 0 }
 
 // gatherVectors does nothing where there is no kernel.
-func gatherVectors([]byte, []byte, int) int { return 0 }
+func gatherVectors([]byte, []byte, int) (int, bool) { return 0, true }
+
+// transposeVectors does nothing where there is no kernel.
+func transposeVectors([]byte, []byte, int, int, int) int { return 0 }
+
+// spreadColumnVectors does nothing where there is no kernel.
+func spreadColumnVectors([]byte, []byte, int) bool { return false }
+
+// gatherColumnVectors does nothing where there is no kernel.
+func gatherColumnVectors([]byte, []byte, int) (done, ok bool) { return false, false }

@@ -20,8 +20,24 @@ func add512(sums *[6][8]uint64, data *byte, rows int, whole int, rest uint64, st
 //go:noescape
 func spread512(dst *byte, src *byte, n int)
 
-// gather512 is the inverse of spread512. Codes are below 16. It prefetches the codes ahead bytes later.
+// gather512 is the inverse of spread512. It prefetches the codes ahead bytes later. above is 0 if all codes are below 16.
 // n ≥ 1 is the number of blocks of 64 codes.
 //
 //go:noescape
-func gather512(dst *byte, src *byte, n int, ahead int)
+func gather512(dst *byte, src *byte, n int, ahead int) (above uint64)
+
+// transpose512 transposes n ≥ 1 neighbouring blocks of 16 × 16 words of 32 bits. Rows are from bytes apart in src, and to
+// bytes apart in dst.
+//
+//go:noescape
+func transpose512(dst *byte, src *byte, to int, from int, n int)
+
+// spreadColumn512 is SpreadColumn for 64 words.
+//
+//go:noescape
+func spreadColumn512(dst *byte, src *byte, stride int)
+
+// gatherColumn512 is the inverse of spreadColumn512. above is 0 if all codes are below 16.
+//
+//go:noescape
+func gatherColumn512(dst *byte, src *byte, stride int) (above uint64)

@@ -2,7 +2,6 @@ package quant
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 )
@@ -32,20 +31,23 @@ func unpackBits(dst, data []byte, bits int) {
 	}
 }
 
-// packBits is the inverse of unpackBits. Bits behind the last code are 0. ahead is that of [codebytes.Gather].
-func packBits(dst, codes []byte, bits, ahead int) {
+// packBits is the inverse of unpackBits, and reports whether all codes have so few bits. Bits behind the last code are 0. ahead is that
+// of [codebytes.Gather].
+func packBits(dst, codes []byte, bits, ahead int) bool {
+	ok := true
 	switch bits {
 	case 8:
 		clear(dst[copy(dst, codes):])
-		return
+		return true
 	case 4:
 		n := len(codes) &^ 7
-		codebytes.Gather(dst, codes[:n], ahead)
+		ok = codebytes.Gather(dst, codes[:n], ahead)
 		dst, codes = dst[n/2:], codes[n:]
 	}
 	var held uint64
-	have := 0
+	have, all := 0, byte(0)
 	for _, c := range codes {
+		all |= c
 		held |= uint64(c) << have
 		if have += bits; have >= 32 {
 			little.PutUint32(dst, uint32(held))
@@ -55,6 +57,7 @@ func packBits(dst, codes []byte, bits, ahead int) {
 	if have > 0 {
 		little.PutUint32(dst, uint32(held))
 	}
+	return ok && all>>bits == 0
 }
 
 // keepRest takes the bits of a word above the used ones from the source's word. There is no source where it is empty.
@@ -65,65 +68,35 @@ func keepRest(word, source []byte, used int) {
 	}
 }
 
-// tile is a part of a matrix of words that is copied at a time, because words of one column lie far apart. 32 codes fill a multiple of
-// whole words.
+// Words of one column lie far apart, so that parts of a matrix of words are transposed: some columns at a time, and of them some rows.
+// 32 codes fill a multiple of whole words.
 const (
-	tileRows    = 24
 	tileColumns = 64
+	tileRows    = 48
 )
-
-type tile [4 * tileRows * tileColumns]byte
-
-// load copies columns [first, first+n) of rows of a matrix of words with width columns.
-func (t *tile) load(data []byte, width, first, n, rows int) {
-	for i := range rows {
-		copy(t[4*tileColumns*i:4*tileColumns*i+4*n], data[4*(i*width+first):])
-	}
-}
-
-// store is the inverse of load.
-func (t *tile) store(data []byte, width, first, n, rows int) {
-	for i := range rows {
-		copy(data[4*(i*width+first):], t[4*tileColumns*i:4*tileColumns*i+4*n])
-	}
-}
-
-func (t *tile) word(i, c int) uint32 {
-	at := 4 * (tileColumns*i + c)
-	return little.Uint32(t[at : at+4])
-}
-
-func (t *tile) setWord(i, c int, word uint32) {
-	at := 4 * (tileColumns*i + c)
-	little.PutUint32(t[at:at+4], word)
-}
 
 // unpackColumns unpacks the columns [first, first+n) of words, which lie in rows of width words: each column is a stream of
 // k codes. Row i of dst gets the codes of column first+i.
 func unpackColumns(dst, data []byte, width, first, n, k, bits int) {
-	var t tile
-	var column [4 * tileRows]byte
+	var tile [4 * tileRows * tileColumns]byte
 	for j := 0; j < k*bits/32; j += tileRows {
 		rows := min(tileRows, k*bits/32-j)
 		at, codes := j*32/bits, rows*32/bits
 		for c0 := 0; c0 < n; c0 += tileColumns { // neighbours in memory
 			columns := min(tileColumns, n-c0)
-			t.load(data[4*j*width:], width, first+c0, columns, rows)
+			codebytes.Transpose(tile[:], data[4*(j*width+first+c0):], 4*tileRows, 4*width, rows, columns)
 			for c := range columns {
-				for i := range rows {
-					little.PutUint32(column[4*i:4*i+4], t.word(i, c))
-				}
-				unpackBits(dst[(c0+c)*k+at:][:codes], column[:4*rows], bits)
+				unpackBits(dst[(c0+c)*k+at:][:codes], tile[4*tileRows*c:][:4*rows], bits)
 			}
 		}
 	}
 }
 
 // packColumns packs rows of k codes into word rows [j, j+count) of columns: row c becomes column c. j and count are
-// multiples of bits where codes do not fill single words.
-func packColumns(dst, codes []byte, width, k, bits, j, count int) {
-	var t tile
-	var column [4 * tileRows]byte
+// multiples of bits where codes do not fill single words. It reports whether all codes have so few bits.
+func packColumns(dst, codes []byte, width, k, bits, j, count int) bool {
+	var tile [4 * tileRows * tileColumns]byte
+	ok := true
 	for c0 := 0; c0 < width; c0 += tileColumns {
 		columns := min(tileColumns, width-c0)
 		for j0 := 0; j0 < count; j0 += tileRows {
@@ -131,111 +104,61 @@ func packColumns(dst, codes []byte, width, k, bits, j, count int) {
 			at, n := (j+j0)*32/bits, rows*32/bits
 			for c := range columns {
 				from := codes[(c0+c)*k+at:][:n]
-				packBits(column[:4*rows], from, bits, 8*k)
-				for i := range rows {
-					t.setWord(i, c, little.Uint32(column[4*i:4*i+4]))
-				}
+				ok = packBits(tile[4*tileRows*c:][:4*rows], from, bits, 8*k) && ok
 			}
-			t.store(dst[4*j0*width:], width, c0, columns, rows)
+			codebytes.Transpose(dst[4*(j0*width+c0):], tile[:], 4*width, 4*tileRows, columns, rows)
 		}
 	}
+	return ok
 }
 
-// awqPlaces are the bytes of [codebytes.SpreadWord] that hold the codes of eight neighbouring outputs. AWQ stores outputs 0, 2, 4, 6, 1,
-// 3, 5, 7 from the lowest bits of a word on.
-var awqPlaces = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
-
-// transpose8 transposes a matrix of 8 × 8 bytes. Byte i of a row is its bits from 8·i on.
-func transpose8(x *[8]uint64) {
-	for i := range 4 {
-		a, b := x[i], x[i+4]
-		x[i], x[i+4] = a&0x00000000FFFFFFFF|b<<32, a>>32|b&0xFFFFFFFF00000000
-	}
-	for _, i := range [4]int{0, 1, 4, 5} {
-		a, b := x[i], x[i+2]
-		x[i], x[i+2] = a&0x0000FFFF0000FFFF|b<<16&0xFFFF0000FFFF0000, a>>16&0x0000FFFF0000FFFF|b&0xFFFF0000FFFF0000
-	}
-	for i := 0; i < 8; i += 2 {
-		a, b := x[i], x[i+1]
-		x[i], x[i+1] = a&0x00FF00FF00FF00FF|b<<8&0xFF00FF00FF00FF00, a>>8&0x00FF00FF00FF00FF|b&0xFF00FF00FF00FF00
-	}
-}
+// AWQ's tiles have as many words of eight outputs, and inputs, as [codebytes.Transpose] and [codebytes.SpreadColumn] take at a time.
+const (
+	awqWords  = 16
+	awqInputs = 64
+)
 
 // unpackAWQ unpacks the outputs [first, first+n) of AWQ's words [k, outputs/8]. Row i of dst gets output first+i.
 func unpackAWQ(dst, data []byte, outputs, first, n, k int) {
-	var t tile
+	var tile [awqWords * 4 * awqInputs]byte
+	var part [8 * awqInputs]byte
 	end := ceil(first+n, 8)
-	for j0 := first / 8; j0 < end; j0 += tileColumns {
-		columns := min(tileColumns, end-j0)
-		for k0 := 0; k0 < k; k0 += tileRows {
-			rows := min(tileRows, k-k0)
-			t.load(data[k0*outputs/2:], outputs/8, j0, columns, rows)
-			for j := range columns {
-				for i := 0; i < rows; i += 8 {
-					t.unpack8(dst, 8*(j0+j)-first, n, k, k0+i, i, j, min(8, rows-i))
+	for k0 := 0; k0 < k; k0 += awqInputs {
+		inputs := min(awqInputs, k-k0)
+		for j0 := first / 8; j0 < end; j0 += awqWords {
+			words := min(awqWords, end-j0)
+			codebytes.Transpose(tile[:], data[k0*outputs/2+4*j0:], 4*awqInputs, outputs/2, inputs, words)
+			for j := range words {
+				row, column := 8*(j0+j)-first, tile[4*awqInputs*j:][:4*inputs]
+				if row >= 0 && row+8 <= n {
+					codebytes.SpreadColumn(dst[row*k+k0:], column, k)
+					continue
+				}
+				codebytes.SpreadColumn(part[:], column, awqInputs)
+				for o := max(0, -row); o < min(8, n-row); o++ {
+					copy(dst[(row+o)*k+k0:], part[o*awqInputs:][:inputs])
 				}
 			}
 		}
 	}
 }
 
-// unpack8 unpacks words [i, i+inputs) of column j of the tile. Code o of a word goes to row first+o of dst, if there is such
-// a row below n, at place k0 of k.
-func (t *tile) unpack8(dst []byte, first, n, k, k0, i, j, inputs int) {
-	var x [8]uint64
-	for l := range inputs {
-		x[l] = codebytes.SpreadWord(t.word(i+l, j))
-	}
-	transpose8(&x)
-	for o, place := range awqPlaces {
-		row := first + o
-		if row < 0 || row >= n {
-			continue
-		}
-		if inputs == 8 {
-			little.PutUint64(dst[row*k+k0:], x[place])
-			continue
-		}
-		for l := range inputs {
-			dst[row*k+k0+l] = byte(x[place] >> (8 * l))
-		}
-	}
-}
-
-// packAWQ packs inputs [k0, k0+inputs) of rows of k codes into AWQ's words [inputs, outputs/8].
-func packAWQ(dst, codes []byte, outputs, k, k0, inputs int) {
-	var t tile
-	for j0 := 0; j0 < outputs/8; j0 += tileColumns {
-		columns := min(tileColumns, outputs/8-j0)
-		for i0 := 0; i0 < inputs; i0 += tileRows {
-			rows := min(tileRows, inputs-i0)
-			for j := range columns {
-				for i := 0; i < rows; i += 8 {
-					t.pack8(codes[8*(j0+j)*k:], k, k0+i0+i, i, j, min(8, rows-i))
-				}
+// packAWQ packs inputs [k0, k0+inputs) of rows of k codes into AWQ's words [inputs, outputs/8]. It reports whether all codes are
+// below 16.
+func packAWQ(dst, codes []byte, outputs, k, k0, inputs int) bool {
+	var tile [awqWords * 4 * awqInputs]byte
+	ok := true
+	for j0 := 0; j0 < outputs/8; j0 += awqWords {
+		words := min(awqWords, outputs/8-j0)
+		for i0 := 0; i0 < inputs; i0 += awqInputs {
+			n := min(awqInputs, inputs-i0)
+			for j := range words {
+				ok = codebytes.GatherColumn(tile[4*awqInputs*j:][:4*n], codes[8*(j0+j)*k+k0+i0:], k) && ok
 			}
-			t.store(dst[i0*outputs/2:], outputs/8, j0, columns, rows)
+			codebytes.Transpose(dst[i0*outputs/2+4*j0:], tile[:], outputs/2, 4*awqInputs, words, n)
 		}
 	}
-}
-
-// pack8 is the inverse of unpack8, for the eight rows at the beginning of codes.
-func (t *tile) pack8(codes []byte, k, k0, i, j, inputs int) {
-	var x [8]uint64
-	for o, place := range awqPlaces {
-		at := o*k + k0
-		if inputs == 8 {
-			x[place] = little.Uint64(codes[at:])
-			continue
-		}
-		for l := range inputs {
-			x[place] |= uint64(codes[at+l]) << (8 * l)
-		}
-	}
-	transpose8(&x)
-	for l := range inputs {
-		t.setWord(i+l, j, codebytes.GatherWord(x[l]))
-	}
+	return ok
 }
 
 // bitsAt reads code i of a stream in words that lie stride words apart.
@@ -267,21 +190,4 @@ func flipHighBits(dst, data []byte) {
 	for i := n; i < len(data); i++ {
 		dst[i] = data[i] ^ 0x80
 	}
-}
-
-// below reports whether all codes are below a power of two.
-func below(codes []byte, limit int) bool {
-	if limit > math.MaxUint8 {
-		return true
-	}
-	n := len(codes) / 8 * 8
-	var all uint64
-	for i := 0; i < n; i += 8 {
-		all |= little.Uint64(codes[i : i+8])
-	}
-	for _, c := range codes[n:] {
-		all |= uint64(c)
-	}
-	high := uint64(byte(-limit)) // the bits of a byte that no code has
-	return all&(high*0x0101010101010101) == 0
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -14,7 +13,8 @@ import (
 const (
 	chunkBytes       = 1 << 18
 	columnChunkBytes = 1 << 21
-	mostChunks       = 8 // that are packed or wait to be stored
+	columnUnit       = 192 // rows of the tensor: whole tiles of every packing
+	mostChunks       = 8   // that are packed or wait to be stored
 )
 
 // Encode turns the matrix of an expert into bytes of the weight's tensors, in exactly its layout. store is called with b, the
@@ -74,8 +74,8 @@ func (w *Quantised) EncodeRows(m *Matrix, expert, first int, codes, scales []byt
 	case st.codes == inBytes && &codes[0] == &m.Codes[0]: // they are in place
 	case st.codes == inBytes:
 		copy(codes, m.Codes)
-	default:
-		e.packRows(codes, (expert*st.n+first)*st.rowBytes(), m.Codes)
+	case !e.packRows(codes, (expert*st.n+first)*st.rowBytes(), m.Codes):
+		return e.badCode()
 	}
 	if len(scales) == 0 {
 		return nil
@@ -110,8 +110,6 @@ func (e *encoder) check() error {
 		return fmt.Errorf("a group index of %d inputs does not fit", len(m.Group))
 	case m.Book.Codes != st.book.Codes || m.Book.ScaleType != st.book.ScaleType:
 		return fmt.Errorf("codes %s with scales of %s do not fit %s with %s", m.Book.Codes, m.Book.ScaleType, st.book.Codes, st.book.ScaleType)
-	case !below(m.Codes, codes):
-		return fmt.Errorf("there is no %s code %d", st.book.Codes, slices.Max(m.Codes))
 	}
 	for _, z := range m.Zeros {
 		if int(z) >= codes || z < st.less {
@@ -131,7 +129,7 @@ func (e *encoder) codes() error {
 	st, size := e.st, e.st.rowBytes()
 	rows, step := st.n, max(1, chunkBytes/size)
 	if st.codes == alongColumn || st.codes == inAWQ {
-		rows, step = st.codeRows(), ceil(columnChunkBytes, size*tileRows)*tileRows
+		rows, step = st.codeRows(), ceil(columnChunkBytes, size*columnUnit)*columnUnit
 	}
 	if st.codes == inBytes { // as they are
 		return e.store(0, int64(e.expert*rows*size), e.m.Codes)
@@ -145,8 +143,7 @@ func (e *encoder) codes() error {
 		started = append(started, done)
 		go func() {
 			done <- weights.Guard(e.w.Tensors[0].File, func() error {
-				e.pack(of(i), i*step, len(of(i))/size)
-				return nil
+				return e.pack(of(i), i*step, len(of(i))/size)
 			})
 		}()
 	}
@@ -171,33 +168,45 @@ func (e *encoder) codes() error {
 }
 
 // pack packs n rows of the tensor of codes from first on.
-func (e *encoder) pack(b []byte, first, n int) {
-	switch st := e.st; st.codes {
+func (e *encoder) pack(b []byte, first, n int) error {
+	st, ok := e.st, false
+	switch st.codes {
 	case alongColumn:
-		packColumns(b, e.m.Codes, st.n, st.k, st.bits, first, n)
+		ok = packColumns(b, e.m.Codes, st.n, st.k, st.bits, first, n)
 	case inAWQ:
-		packAWQ(b, e.m.Codes, st.n, st.k, first, n)
+		ok = packAWQ(b, e.m.Codes, st.n, st.k, first, n)
 	default:
-		e.packRows(b, (e.expert*st.n+first)*st.rowBytes(), e.m.Codes[first*st.k:(first+n)*st.k])
+		ok = e.packRows(b, (e.expert*st.n+first)*st.rowBytes(), e.m.Codes[first*st.k:(first+n)*st.k])
 	}
+	if !ok {
+		return e.badCode()
+	}
+	return nil
 }
 
-// packRows packs rows of codes. Bits that hold no code are those of the source, from byte at on.
-func (e *encoder) packRows(b []byte, at int, codes []byte) {
+func (e *encoder) badCode() error {
+	return fmt.Errorf("weight %q: there is no %s code %d", e.w.Name, e.st.book.Codes, slices.Max(e.m.Codes))
+}
+
+// packRows packs rows of codes, and reports whether all have as many bits as they should. Bits that hold no code are those of the
+// source, from byte at on.
+func (e *encoder) packRows(b []byte, at int, codes []byte) bool {
 	st, size := e.st, e.st.rowBytes()
 	switch used := st.k * st.bits % 32; {
 	case st.codes == inOffset:
 		flipHighBits(b, codes)
 	case used == 0:
-		packBits(b, codes, st.bits, 0)
+		return packBits(b, codes, st.bits, 0)
 	default:
-		source := e.w.Tensors[0].Data
+		source, ok := e.w.Tensors[0].Data, true
 		for i := range len(b) / size {
 			row, end := b[i*size:(i+1)*size], at+(i+1)*size-4
-			packBits(row, codes[i*st.k:(i+1)*st.k], st.bits, 0)
+			ok = packBits(row, codes[i*st.k:(i+1)*st.k], st.bits, 0) && ok
 			keepRest(row[size-4:], source[min(end, len(source)):], used)
 		}
+		return ok
 	}
+	return true
 }
 
 // scales stores the scales in their type.
@@ -274,24 +283,17 @@ func (e *encoder) zeros() error {
 
 // packZeros packs the rows of GPTQ's and AWQ's zero points.
 func (e *encoder) packZeros(b []byte) {
-	st, line := e.st, make([]byte, e.st.n)
-	size := st.n * st.bits / 8
+	st := e.st
+	if st.zeros.packing == inAWQ {
+		packAWQ(b, e.m.Zeros, st.n, st.columns, 0, st.columns)
+		return
+	}
+	line, size := make([]byte, st.n), st.n*st.bits/8
 	for g := range st.columns {
 		for i := range line {
 			line[i] = e.m.Zeros[i*st.columns+g] - st.less
 		}
-		own := b[g*size : (g+1)*size]
-		if st.zeros.packing == alongRow {
-			packBits(own, line, st.bits, 0)
-			continue
-		}
-		for i := 0; i < st.n; i += 8 {
-			var x uint64
-			for o, place := range awqPlaces {
-				x |= uint64(line[i+o]) << (8 * place)
-			}
-			little.PutUint32(own[i/2:], codebytes.GatherWord(x))
-		}
+		packBits(b[g*size:(g+1)*size], line, st.bits, 0)
 	}
 }
 

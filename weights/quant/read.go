@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/lowtoggle/lowtoggle/internal/codebytes"
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -166,11 +165,15 @@ func (st *storage) at(f field, expert, size int) int {
 func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
 	zeros := make([]uint8, (to-from)*st.columns)
 	data, mask := w.Tensors[st.zeros.part].Data, byte(len(st.book.Values)-1)
-	if st.zeros.transposed {
+	switch {
+	case st.zeros.packing == inAWQ:
+		unpackAWQ(zeros, data, st.n, from, to-from, st.columns)
+		return zeros
+	case st.zeros.transposed:
 		first := from &^ 31 // 32 codes fill whole words
 		line := make([]byte, ceil(to-first, 8)*8)
 		for g := range st.columns {
-			st.unpackZeros(line, data[(g*st.n+first)*st.bits/8:])
+			unpackBits(line, data[(g*st.n+first)*st.bits/8:], st.bits)
 			for i, z := range line[from-first : to-first] {
 				zeros[i*st.columns+g] = (z + st.less) & mask
 			}
@@ -193,20 +196,6 @@ func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
 	return zeros
 }
 
-// unpackZeros unpacks a row of GPTQ's or AWQ's zero points. Their number is a multiple of 8.
-func (st *storage) unpackZeros(line, data []byte) {
-	if st.zeros.packing == alongRow {
-		unpackBits(line, data, st.bits)
-		return
-	}
-	for i := 0; i < len(line); i += 8 {
-		x := codebytes.SpreadWord(little.Uint32(data[i/2:]))
-		for o, place := range awqPlaces {
-			line[i+o] = byte(x >> (8 * place))
-		}
-	}
-}
-
 // zeroAt is where a zero point lies: from byte at on, it is code i of a stream in words that lie stride words apart.
 func (st *storage) zeroAt(expert, row, g int) (at, i, stride int) {
 	switch st.zeros.packing {
@@ -216,7 +205,7 @@ func (st *storage) zeroAt(expert, row, g int) (at, i, stride int) {
 		words := ceil(st.scaleRows()*st.bits, 32)
 		return 4 * (expert*words*st.columns + g), row, st.columns
 	case inAWQ:
-		return 4 * (g*st.n + row) / 8 &^ 3, awqPlaces[row%8], 1
+		return 4 * (g*st.n + row) / 8 &^ 3, 0, 1
 	}
 	return 4 * g * (st.n * st.bits / 32), row, 1
 }
