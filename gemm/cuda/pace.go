@@ -164,8 +164,11 @@ func (b *Batch) Bursts() (Bursts, error) {
 	}
 	field := func(i int) uint64 { return binary.LittleEndian.Uint64(state[8*i:]) }
 	found := Bursts{Count: int(field(4)), Busy: time.Duration(field(5))}
+	const highest = 1e4 // MHz; above it the counter did not run on between two kernels
 	if counted := field(6); counted > 0 {
-		found.Clock = 1e3 * float64(field(7)) / float64(counted)
+		if clock := 1e3 * float64(field(7)) / float64(counted); clock < highest {
+			found.Clock = clock
+		}
 	}
 	return found, nil
 }

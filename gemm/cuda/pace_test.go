@@ -134,6 +134,10 @@ func TestBurstsReadTheCard(t *testing.T) {
 	if got, err := b.Bursts(); err != nil || got != (Bursts{50, 70 * time.Millisecond, 1800}) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	binary.LittleEndian.PutUint64(state[56:], 1<<63) // a counter that started anew
+	if got, err := b.Bursts(); err != nil || got.Clock != 0 || got.Count != 50 {
+		t.Errorf("%+v, %v", got, err)
+	}
 	clear(state)
 	if got, err := b.Bursts(); err != nil || got != (Bursts{}) {
 		t.Errorf("%+v, %v", got, err)
