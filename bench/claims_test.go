@@ -45,6 +45,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/sweep.md":            sweepClaims,
 	"docs/quantised-values.md": quantisedValuesClaims,
 	"docs/measuring.md":        measuringClaims,
+	"docs/quantised.md":        quantisedClaims,
 	"docs/power.md":            powerClaims,
 	"docs/quantised-energy.md": quantisedEnergyClaims,
 }
@@ -114,11 +115,6 @@ func (c claim) block(page string) ([]place, error) {
 // With -update it corrects the figures of claims.
 func TestPageFigures(t *testing.T) {
 	e := newEvidence(t)
-	for page := range open {
-		if !slices.Contains(handwritten(t), page) {
-			t.Errorf("open has %s, which is no page", page)
-		}
-	}
 	for _, page := range handwritten(t) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			e.T = t
@@ -132,10 +128,8 @@ func TestPageFigures(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if left := uncovered(t, page, text, list); len(left) > open[page] {
-				t.Errorf("no test computes %d figures, %d are known; give each a claim:\n%s", len(left), open[page], strings.Join(left, "\n"))
-			} else if len(left) < open[page] {
-				t.Logf("no test computes %d figures; lower open from %d", len(left), open[page])
+			if left := uncovered(t, page, text, list); left != nil {
+				t.Errorf("no test computes %d figures; give each a claim:\n%s", len(left), strings.Join(left, "\n"))
 			}
 		})
 	}

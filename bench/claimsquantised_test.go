@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 )
 
 func quantisedValuesClaims(e *evidence) []claim {
@@ -38,4 +41,109 @@ func exponent(v float64) string {
 	digits := []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")
 	n := int(math.Ceil(-math.Log10(v)))
 	return fmt.Sprintf("%.0f·10⁻%c", math.Ceil(v*math.Pow10(n)), digits[n])
+}
+
+// nearest returns llama-17m in a format, with the nearest codes, or nothing without the model.
+func (e *evidence) nearest(format string) string {
+	e.Helper()
+	model := e.llama()
+	if model == "" {
+		return ""
+	}
+	out := filepath.Join(e.temp, format)
+	if _, err := os.Stat(out); err != nil {
+		e.command("convert", model, out, "--format", format, "--passes", "", "--quiet")
+	}
+	return out
+}
+
+// againstReference returns the mean output SNRs of the source's and the result's codes against the unquantised model.
+func (e *evidence) againstReference(source, out string) (before, after string) {
+	e.Helper()
+	if out == "" {
+		return "", ""
+	}
+	var v struct {
+		Tensors []struct {
+			After  *float64 `json:"reference_snr_db"`
+			Before *float64 `json:"source_reference_snr_db"`
+		}
+	}
+	if err := json.Unmarshal([]byte(e.command("verify", source, out, "--reference", e.llama(), "--json")), &v); err != nil {
+		e.Fatal(err)
+	}
+	n, sum, was := 0.0, 0.0, 0.0
+	for _, t := range v.Tensors {
+		if t.After != nil && t.Before != nil {
+			n, sum, was = n+1, sum+*t.After, was+*t.Before
+		}
+	}
+	return printed(1, was/n), printed(1, sum/n)
+}
+
+func quantisedClaims(e *evidence) []claim {
+	reference := func(source string, passes string) string {
+		return e.converted(source, "--passes", passes, "--reference", e.llama())
+	}
+	int4 := e.nearest("int4")
+	list := []claim{says("its perplexity is {} against the unquantised model", percent(change(e.evaluation("q/int4-nearest").Against.Ratio), 2))}
+	for _, passes := range []string{"scales=7", "scales=2", "scales=1", "scales=0"} {
+		more := ""
+		if passes == "scales=7" {
+			more = " (any BF16 scale)"
+		}
+		out := reference(int4, passes)
+		before, after := e.againstReference(int4, out)
+		text := "| `" + passes + " --reference`" + more + " | {} → {} dB | {} |"
+		list = append(list, says(text, before, after, e.predicted(int4, out, "prefill")))
+	}
+	below := e.source("transform/recipe.go", `\*source-(\d+)\)`)[0]
+	lowest := fmt.Sprint(*e.recipe("balanced").MinSNR)
+	list = append(list,
+		says("keeps an output SNR of {} dB. FP8 scales", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
+		says("warn of layers below {} dB, the lowest SNR", lowest), says("must also have {} dB less than", below), says("less than {} dB with any codes", lowest),
+		says("Dampings from {} to {} make", e.damping("defaultDamp"), e.damping("codesDamp")))
+	channel, block := e.nearest("fp8"), e.nearest("fp8-block")
+	for _, passes := range []string{"scales=5", "scales=3", "scales=2", "round=1"} {
+		var figures, checkpoint []string
+		for _, source := range []string{channel, block} {
+			out := reference(source, passes)
+			before, after := e.againstReference(source, out)
+			checkpoint = append(checkpoint, before)
+			if after != "" {
+				after += " dB"
+			}
+			figures = append(figures, after, e.predicted(source, out, "decode"))
+		}
+		if passes == "scales=5" {
+			list = append(list, says("| the checkpoint | {} dB | 0 | {} dB | 0 |", checkpoint...))
+		}
+		list = append(list, says("| `"+passes+"` | {} | {} | {} | {} |", figures...))
+	}
+	return append(list, codesClaims(e)...)
+}
+
+// codesClaims are those of the page's evaluations and of the time and memory of conversions.
+func codesClaims(e *evidence) []claim {
+	codes := e.record("h200/recode.txt", `sync\s+(\S+) s: (\S+) times cp and sync`)
+	size := e.record("h200/recode.txt", `20\.4 s, (\S+ \S+ \S+ \S+) bytes`)
+	ratio := func(format string) string {
+		return printed(1, e.number(e.record("recode-cpu.txt", `(?m)^`+format+` +\S+ s +\S+ s +(\S+) `)[0]))
+	}
+	list := []claim{
+		says("made a mixture of experts of {} GB with", printed(1, e.number(size[0])/1e9)),
+		says("took {} s, {} times as long as `cp -r` and `sync`. It used {} MiB", codes[1-1], codes[1], e.record("h200/recode.txt", `(\d+) MiB; the largest`)[0]),
+		says("reads {} GB of a format", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0]),
+		says("takes {} times as long as `cp -r` and `sync` for INT4 and MXFP4, {} times for NVFP4, {} times for GPTQ, {} times for\nblock FP8 and {} times for AWQ",
+			ratio("int4"), ratio("nvfp4"), ratio("gptq-order"), ratio("fp8-block"), ratio("awq")),
+	}
+	model := e.llama()
+	within := func(name string) string {
+		a := e.evaluation(name).Against
+		return fmt.Sprintf("%s (%s … %s)", percent(change(a.Ratio), 2), signed(100*math.Expm1(a.Interval[0]), 2), signed(100*math.Expm1(a.Interval[1]), 2))
+	}
+	list = append(list, says("from the largest magnitudes | {} | 0 |", within("q/int4-nearest")),
+		says("| no option: two mantissa bits | {} | {} |", within("q/int4"), e.predicted(model, e.converted(model, "--format", "int4"), "prefill")))
+	rises := func(model string) string { return percent(change(e.evaluation(model).Against.Ratio), 2)[1:] }
+	return append(list, says("perplexity rises by {} with `scales=3` and by {} with `scales=2`", rises("r/fp8-scales3"), rises("r/fp8-scales2")))
 }

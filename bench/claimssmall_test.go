@@ -66,18 +66,21 @@ func servingClaims(e *evidence) []claim {
 	}
 }
 
+// damping is a default of compensate.
+func (e *evidence) damping(name string) string {
+	e.Helper()
+	v, err := strconv.ParseFloat(e.source("transform/pass/compensate.go", name+` += (\S+)`)[0], 64)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return fmt.Sprint(v)
+}
+
 func passesClaims(e *evidence) []claim {
 	model := e.llama()
 	near, balanced := e.recipe("near-lossless"), e.recipe("balanced")
 	percents := func(share *float64) string { return fmt.Sprintf("%v %%", 100**share) }
 	less := func(grid string) string { return "−" + e.scaleAdds(grid) }
-	damp := func(name string) string {
-		v, err := strconv.ParseFloat(e.source("transform/pass/compensate.go", name+` += (\S+)`)[0], 64)
-		if err != nil {
-			e.Fatal(err)
-		}
-		return fmt.Sprint(v)
-	}
 	random := filepath.Join(e.temp, "gpt2")
 	if _, err := os.Stat(random); err != nil {
 		e.command("synth", "../weights/synth/configs/gpt2-tiny.json", random, "--quiet")
@@ -94,7 +97,7 @@ func passesClaims(e *evidence) []claim {
 		says("measured in decode, {} points with grid=2, {} with grid=4, {} alone", less("grid2"), less("grid4"),
 			whole.ReplaceAllStringFunc(percent(change(e.of("level-decode", "scale").RelativeEnergy), 1), func(s string) string { return strings.TrimSuffix(s, " %") })),
 		says("a BF16 weight keeps about {} dB.", printed(0, lowest)),
-		says("share of its mean: {} unless given, and {} in quantised weights", damp("defaultDamp"), damp("codesDamp")),
+		says("share of its mean: {} unless given, and {} in quantised weights", e.damping("defaultDamp"), e.damping("codesDamp")),
 		says("saves most while perplexity rises by at most {} (llama-17m: {}, measured {} in prefill). Without: a layer's output keeps {} dB ({}, predicted {} in prefill)",
 			percents(near.MaxLoss), e.rise("trellis-c-0.1", 3), strings.Split(e.spent("trellis-c-0.1"), " ±")[0], fmt.Sprint(*near.MinSNR),
 			e.evaluatedWithin("near-lossless")[0], e.predicted(model, e.converted(model), "prefill")),
