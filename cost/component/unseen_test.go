@@ -36,7 +36,7 @@ func TestLeakage(t *testing.T) {
 	planted, _ := usualCard.watts(&known, m.FullClock)
 	// The mean of the five steps is 2 °C.
 	want := (planted + perDegree*(cold+2-usualTemperature)) / (1 - perDegree*perWatt)
-	if err != nil || math.Abs(s.Watts/want-1) > 0.02 {
+	if err != nil || math.Abs(s.Watts/want-1) > 0.006 {
 		t.Errorf("%v W at the temperature of its power, planted %v: %v", s.Watts, want, err)
 	}
 	for i := range m.Readings {
@@ -57,7 +57,7 @@ func TestFewMultiprocessors(t *testing.T) {
 	list := kernels(t)
 	for _, share := range []float64{0.01, 0.2, 0.6} {
 		list = append(list, Kernel{Name: "spin", Awake: share, Seconds: 1e-4, Clock: 1980},
-			Kernel{Name: "spin and rest", Awake: share, Seconds: 1e-4, Idle: 5e-5, Launches: 2, Clock: 1980})
+			Kernel{Name: "spin and rest", Awake: share, Seconds: 1e-5, Idle: 4e-6, Launches: 3, Clock: 1980})
 	}
 	for _, k := range list {
 		r := Reading{Kernel: k}
@@ -73,7 +73,7 @@ func TestFewMultiprocessors(t *testing.T) {
 	}
 	for name, want := range map[string]float64{anyTerm: first, awakeTerm: each} {
 		i := slices.IndexFunc(m.Coefficients, func(c Coefficient) bool { return c.Name == name })
-		if i < 0 || math.Abs(m.Coefficients[i].Value-want) > 3 {
+		if i < 0 || math.Abs(m.Coefficients[i].Value-want) > 1 {
 			t.Errorf("%s: %+v, planted %v", name, m.Coefficients, want)
 		}
 	}
