@@ -12,9 +12,8 @@ import (
 // are more, because each takes a few bytes of every row of the matrix.
 const (
 	chunkBytes       = 1 << 18
-	columnChunkBytes = 1 << 21
-	columnUnit       = 192 // rows of the tensor: whole tiles of every packing
-	mostChunks       = 8   // that are packed or wait to be stored
+	columnChunkBytes = 1 << 19
+	mostChunks       = 8 // that are packed or wait to be stored
 )
 
 // Encode turns the matrix of an expert into bytes of the weight's tensors, in exactly its layout. store is called with b, the
@@ -128,8 +127,11 @@ func (e *encoder) check() error {
 func (e *encoder) codes() error {
 	st, size := e.st, e.st.rowBytes()
 	rows, step := st.n, max(1, chunkBytes/size)
-	if st.codes == alongColumn || st.codes == inAWQ {
-		rows, step = st.codeRows(), ceil(columnChunkBytes, size*columnUnit)*columnUnit
+	switch st.codes {
+	case alongColumn:
+		rows, step = st.codeRows(), ceil(columnChunkBytes, size*tileRows)*tileRows
+	case inAWQ:
+		rows, step = st.k, ceil(columnChunkBytes, size*awqInputs)*awqInputs
 	}
 	if st.codes == inBytes { // as they are
 		return e.store(0, int64(e.expert*rows*size), e.m.Codes)

@@ -14,31 +14,49 @@ import (
 // positive number, of a zero point or group out of range, and of a shape that differs. Callers that may meet a failing
 // disk wrap it in [weights.Guard].
 func (w *Quantised) Read(expert int) (*Matrix, error) {
+	m := &Matrix{}
+	if err := w.ReadInto(m, expert); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// ReadInto is [Quantised.Read] into the memory of m, a matrix that was read before, of this weight or of another one, or an empty one.
+// Fresh memory takes about as long as reading.
+func (w *Quantised) ReadInto(m *Matrix, expert int) error {
 	st, err := w.readable()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if expert < 0 || expert >= st.experts {
-		return nil, fmt.Errorf("weight %q has no expert %d", w.Name, expert)
+		return fmt.Errorf("weight %q has no expert %d", w.Name, expert)
 	}
 	if w.Make != nil {
-		return w.window(st, expert, 0, st.n), nil
+		*m = *w.window(st, expert, 0, st.n)
+		return nil
 	}
-	m := &Matrix{Book: st.book, N: st.n, K: st.k, Block: st.block, Codes: make([]byte, st.n*st.k)}
+	*m = Matrix{Book: st.book, N: st.n, K: st.k, Block: st.block, Codes: sized(m.Codes, st.n*st.k), Scales: m.Scales, Zeros: m.Zeros}
 	w.readScales(st, m, expert, 0, st.scaleRows())
 	if err := w.checkValues(st, m, expert); err != nil {
-		return nil, err
+		return err
 	}
 	const unit = 128 // outputs, of which neighbours share lines of a cache
 	rows := ceil(chunkBytes, unit*st.k) * unit
-	err = parallel.Run(context.Background(), ceil(st.n, rows), 0, func(_ context.Context, i int) error {
+	return parallel.Run(context.Background(), ceil(st.n, rows), 0, func(_ context.Context, i int) error {
 		first, n := i*rows, min(rows, st.n-i*rows)
 		return weights.Guard(w.Tensors[0].File, func() error {
 			w.readCodes(st, m.Codes[first*st.k:(first+n)*st.k], expert, first, n)
 			return nil
 		})
 	})
-	return m, err
+}
+
+// sized is a slice of n elements, in the memory of old if that is large enough.
+func sized[T any](old []T, n int) []T {
+	if cap(old) < n {
+		return make([]T, n)
+	}
+	return old[:n]
 }
 
 // readable is storage, for tensors that have data, or a weight that makes its matrices.
@@ -127,7 +145,7 @@ func (w *Quantised) readCodes(st *storage, dst []byte, expert, first, n int) {
 func (w *Quantised) readScales(st *storage, m *Matrix, expert, from, to int) {
 	t := w.Tensors[st.scales.part]
 	size, rows := t.DType.Bits()/8, to-from
-	m.Scales = make([]float32, rows*st.columns)
+	m.Scales = sized(m.Scales, rows*st.columns)
 	if st.scales.transposed {
 		line := make([]float32, rows)
 		for g := range st.columns {
@@ -145,8 +163,11 @@ func (w *Quantised) readScales(st *storage, m *Matrix, expert, from, to int) {
 		decodeFloats(global, t.Data[st.at(st.global, expert, 1)*t.DType.Bits()/8:], t.DType)
 		m.Global = global[0]
 	}
-	if st.zeros.part >= 0 {
-		m.Zeros = w.readZeros(st, expert, from, to)
+	if st.zeros.part < 0 {
+		m.Zeros = nil
+	} else {
+		m.Zeros = sized(m.Zeros, rows*st.columns)
+		w.readZeros(st, m.Zeros, expert, from, to)
 	}
 	if st.group >= 0 {
 		m.Group = w.readGroups(st)
@@ -162,13 +183,12 @@ func (st *storage) at(f field, expert, size int) int {
 }
 
 // readZeros reads the zero points of rows of scales.
-func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
-	zeros := make([]uint8, (to-from)*st.columns)
+func (w *Quantised) readZeros(st *storage, zeros []uint8, expert, from, to int) {
 	data, mask := w.Tensors[st.zeros.part].Data, byte(len(st.book.Values)-1)
 	switch {
 	case st.zeros.packing == inAWQ:
 		unpackAWQ(zeros, data, st.n, from, to-from, st.columns)
-		return zeros
+		return
 	case st.zeros.transposed:
 		first := from &^ 31 // 32 codes fill whole words
 		line := make([]byte, ceil(to-first, 8)*8)
@@ -178,7 +198,7 @@ func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
 				zeros[i*st.columns+g] = (z + st.less) & mask
 			}
 		}
-		return zeros
+		return
 	}
 	for row := from; row < to; row++ {
 		own := zeros[(row-from)*st.columns:][:st.columns]
@@ -193,7 +213,6 @@ func (w *Quantised) readZeros(st *storage, expert, from, to int) []uint8 {
 			own[g] = bitsAt(data[at+4*g:], i, stride, st.bits)
 		}
 	}
-	return zeros
 }
 
 // zeroAt is where a zero point lies: from byte at on, it is code i of a stream in words that lie stride words apart.
