@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -115,7 +116,17 @@ func (c claim) block(page string) ([]place, error) {
 // With -update it corrects the figures of claims.
 func TestPageFigures(t *testing.T) {
 	e := newEvidence(t)
-	for _, page := range handwritten(t) {
+	pages := handwritten(t)
+	known := slices.Collect(maps.Keys(claims))
+	for _, g := range given {
+		known = append(known, slices.Collect(maps.Keys(g.texts))...)
+	}
+	for _, page := range known {
+		if !slices.Contains(pages, page) {
+			t.Errorf("%s has claims or given figures, and is no page that is checked", page)
+		}
+	}
+	for _, page := range pages {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			e.T = t
 			var list []claim

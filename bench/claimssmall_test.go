@@ -21,7 +21,7 @@ func (e *evidence) source(file, pattern string) []string {
 	return e.record(filepath.Join("..", "..", file), pattern)
 }
 
-// mebibytes of a constant that is written as a shift.
+// shifted returns a constant that is written as a shift.
 func (e *evidence) shifted(file, name string) float64 {
 	e.Helper()
 	m := e.source(file, name+` = (\d+) << (\d+)`)

@@ -11,4 +11,7 @@
 // model's layers, and activations.py records the layers' inputs. pytorch.py runs the same products through PyTorch, and
 // loss.py computes the losses of converted models. dequantise.py computes the values of quantised weights for the
 // tests of package quant, and quantised.py the losses of models with these values.
+//
+// TestPageFigures finds every figure of README.md and docs. Each is computed from a record or by today's code (a claim), written by
+// a generator, or listed with the reason why nothing computes it.
 package bench
