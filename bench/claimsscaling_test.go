@@ -45,7 +45,7 @@ func scalingClaims(e *evidence) []claim {
 	tiny := filepath.Join(e.temp, "tiny")
 	e.command("synth", "../weights/synth/configs/llama-tiny.json", tiny, "--quiet")
 	without, with := e.converted(tiny, append(balanced, "--workload", "decode")...), e.converted(tiny, "--recipe", "balanced", "--workload", "decode")
-	list = append(list, says("costs `balanced` {} points", points(e.relative(tiny, with, "decode")-e.relative(tiny, without, "decode"))))
+	list = append(list, says("adds {} points to `balanced`", points(e.relative(tiny, without, "decode")-e.relative(tiny, with, "decode"))))
 	text := map[string]string{"bits": "| bits that toggle |", "prefill": "| prefill, 8192³, stationary |", "decode": "| decode, 16×8192×8192 from memory |"}
 	var bits []string
 	energy, half := map[string][]string{}, map[string][]string{}

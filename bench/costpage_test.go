@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowtoggle/lowtoggle/bench/experiment"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -29,21 +29,7 @@ func costPage(t *testing.T) []byte {
 	for i := range c.Series {
 		points += len(c.Series[i].Points)
 	}
-	cards := map[string]bool{} // of the readings that the fit has
-	for _, folder := range []string{"probes", "reproduce"} {
-		all, err := experiment.LoadFolder(recorded + folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range all {
-			for _, session := range s.Sessions {
-				if day, _, _ := strings.Cut(session.Date, "T"); day <= c.Date {
-					cards[session.Card.ID()] = true
-				}
-			}
-		}
-	}
-	fmt.Fprintf(&b, costIntroduction, c.Facts.Power.Static.Usual, c.Facts.Power.ClockExponent.Usual, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(cards), strings.Join(slices.Sorted(maps.Keys(cards)), ", "))
+	fmt.Fprintf(&b, costIntroduction, c.Facts.Power.Static.Usual, c.Facts.Power.ClockExponent.Usual, points, len(c.Series), c.Card, c.Driver, c.PowerLimit, len(fittedCards(c)), strings.Join(slices.Sorted(maps.Keys(fittedCards(c))), ", "))
 	b.WriteString("\n## Accuracy on families that the fit has not seen\n")
 	b.WriteString(costJudged)
 	b.WriteString("\n| points | n | mean | worst | rank | Hamming weight and alignment | toggles of both operands |\n|---|---|---|---|---|---|---|\n")
@@ -64,7 +50,7 @@ func costPage(t *testing.T) []byte {
 		b.WriteString("\n")
 		if strings.Contains(g.name, "16, weights") {
 			for _, p := range all {
-				if math.Abs(p.Error()) > 0.04 {
+				if math.Abs(p.Error()) > 0.04 && !p.Repeated {
 					far = append(far, p)
 				}
 			}
@@ -77,6 +63,9 @@ func costPage(t *testing.T) []byte {
 	for _, p := range far {
 		fmt.Fprintf(&b, "| %s | %v | `%s` | %.3f | %.3f |\n", p.Series.Type, p.Series.Role, strings.ReplaceAll(p.Point.W, "|", `\|`), p.Point.Energy, p.Predicted)
 	}
+	costFeatures(&b, c)
+	costShared(&b, c)
+	costCards(t, &b, c)
 	costLayersTable(t, &b, c)
 	costCoefficients(&b, c)
 	return b.Bytes()
@@ -95,14 +84,7 @@ func layersTotals(t *testing.T) (list []layersTotal) {
 	for _, file := range layersFiles {
 		var have measure.Result
 		read(t, recorded+file+".json", &have)
-		var predicted struct {
-			Predictions []struct {
-				Name string
-				Over *struct {
-					Relative float64 `json:"relative_energy"`
-				} `json:"over_w"`
-			}
-		}
+		var predicted struct{ Predictions []layersPrediction }
 		read(t, "results/predicted/"+file+".json", &predicted)
 		for _, v := range have.Variants {
 			for _, p := range predicted.Predictions {
@@ -143,23 +125,63 @@ func worstSearchedInDecode(t *testing.T) (worst float64) {
 // pruned weights, and zeros, are off by more than a point: docs/cost.md says why.
 func pruned(name string) bool { return name == "zeros" || strings.HasPrefix(name, "sparsify") }
 
-// TestLayers checks predictions for a trained model's layers, converted by passes that no fit has seen.
+// TestLayers checks predictions for a trained model's layers, converted by passes that no fit has seen, by at most so many points
+// as docs/cost.md states. Today's code makes the recorded predictions.
 func TestLayers(t *testing.T) {
-	seen := 0
-	for _, l := range layersTotals(t) {
+	seen, mean := 0, 0.0
+	totals := layersTotals(t)
+	for _, l := range totals {
 		off := 100 * (l.predicted - l.measured)
-		t.Logf("%s %-14s measured %.4f, predicted %.4f: %+.2f points", l.file, l.name, l.measured, l.predicted, off)
+		t.Logf("%s %s measured %.4f, predicted %.4f: %+.2f points", l.file, l.name, l.measured, l.predicted, off)
 		if pruned(l.name) {
 			continue
 		}
-		seen++
-		if math.Abs(off) > 1 {
+		seen, mean = seen+1, mean+math.Abs(off)
+		most := 1.
+		if strings.Contains(l.file, decode) {
+			most = 1.4 // the same conversions differ by a point between cards
+		}
+		if math.Abs(off) > most {
 			t.Errorf("%s: %s is %.2f points off", l.file, l.name, off)
 		}
 	}
-	if seen < 12 {
-		t.Errorf("only %d totals of recipes", seen)
+	if mean /= float64(seen); seen < 12 || mean > 0.6 {
+		t.Errorf("%d totals of recipes are %.2f points off on average", seen, mean)
 	}
+	e := newEvidence(t)
+	model := e.llama()
+	if model == "" {
+		t.Skip("llama-17m is missing: recorded predictions are not compared with today's")
+	}
+	for _, file := range layersFiles {
+		role, workload := "stationary", "prefill"
+		if strings.Contains(file, "streaming") {
+			role = "streaming"
+		}
+		if strings.Contains(file, decode) {
+			workload = decode
+		}
+		for name, pass := range map[string]string{"round-4": "round=4", "grid-4": "grid=4"} {
+			out := e.converted(model, "--passes", pass)
+			var today struct{ Predictions []layersPrediction }
+			text := e.command("predict", "--w", model+":", "--against", out+":", "--role", role, "--workload", workload, "--json")
+			if err := json.Unmarshal([]byte(text), &today); err != nil || len(today.Predictions) != 2 {
+				t.Fatal(err, text)
+			}
+			i := slices.IndexFunc(totals, func(l layersTotal) bool { return l.file == file && l.name == name })
+			if now := today.Predictions[1].Over.Relative; math.Abs(now-totals[i].predicted) > 1e-6 {
+				t.Errorf("%s: %s is predicted as %v today, and as %v in results/predicted", file, name, now, totals[i].predicted)
+			}
+		}
+	}
+}
+
+// layersPrediction is a part of the output of predict.
+type layersPrediction struct {
+	Name string
+	Over *struct {
+		Relative float64 `json:"relative_energy"`
+	} `json:"over_w"`
 }
 
 func costLayersTable(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
@@ -172,11 +194,105 @@ func costLayersTable(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
 	}
 }
 
+// costFeatures shows what each feature changes: mean errors without a feature that models use, or with one that they do not use.
+func costFeatures(b *bytes.Buffer, c *cost.Calibration) {
+	b.WriteString(costFeaturesText)
+	b.WriteString("\n| feature |")
+	errors := "\n| all of the model's: mean error |"
+	mean := map[*cost.Model]float64{}
+	for i := range c.Models {
+		m := &c.Models[i]
+		mean[m] = sumUp("", c.LeaveOut(m.Type, m.Cold, nil)).mean
+		fmt.Fprintf(b, " %s |", modelName(*m))
+		errors += fmt.Sprintf(" %.2f |", 100*mean[m])
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(c.Models)) + errors + "\n")
+	rows := map[bool]string{}
+	for _, f := range c.Facts.Features() {
+		if strings.Contains(f.Doc, "no part of the model") {
+			continue
+		}
+		row, without := "", false
+		for i := range c.Models {
+			m := &c.Models[i]
+			if strings.HasPrefix(f.Name, "weights_") != m.Cold && (f.Name != "streaming_nonzero" || m.Cold && m.Type != arith.FP8) {
+				row += "  |"
+				continue
+			}
+			var points []cost.LeftOut
+			points, without = c.LeaveOutChanged(f.Name, m.Type, m.Cold)
+			row += fmt.Sprintf(" %+.2f |", 100*(sumUp("", points).mean-mean[m]))
+		}
+		rows[without] += fmt.Sprintf("| %s `%s` |%s\n", map[bool]string{true: "without", false: "with"}[without], f.Name, row)
+	}
+	b.WriteString(rows[true] + rows[false])
+}
+
+// sharing are types whose products pass through the same multipliers, or through the same memory.
+var sharing = []struct {
+	name  string
+	cold  bool
+	types []arith.Type
+}{
+	{"floats of 16 bits", false, []arith.Type{arith.BF16, arith.FP16}},
+	{"types of 8 bits", false, []arith.Type{arith.FP8, arith.INT8}},
+	{"decode", true, []arith.Type{arith.BF16, arith.FP16, arith.FP8}},
+}
+
+// costShared compares models of each type with models that share all coefficients.
+func costShared(b *bytes.Buffer, c *cost.Calibration) {
+	b.WriteString(costSharedText)
+	b.WriteString("\n| types | type | own coefficients | shared | streaming weights: own | shared |\n|---|---|---|---|---|---|\n")
+	for _, s := range sharing {
+		shared := c.LeaveOutShared(s.cold, s.types...)
+		for _, typ := range s.types {
+			own, ofType := c.LeaveOut(typ, s.cold, nil), func(s *cost.Series) bool { return s.Type == typ }
+			streaming := func(s *cost.Series) bool { return s.Type == typ && weightsAlone(cost.Streaming)(s) }
+			mean := func(list []cost.LeftOut, keep func(*cost.Series) bool) string {
+				if list = in(list, keep); len(list) == 0 {
+					return "–"
+				}
+				return fmt.Sprintf("%.2f", 100*sumUp("", list).mean)
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", s.name, typ, mean(own, ofType), mean(shared, ofType), mean(own, streaming), mean(shared, streaming))
+		}
+	}
+}
+
+// costCards shows predictions for cards that no fit has seen.
+func costCards(t *testing.T, b *bytes.Buffer, c *cost.Calibration) {
+	fmt.Fprintf(b, costCardsText, len(fittedCards(c)))
+	b.WriteString("\n| readings | card | n | in their interval | mean half width | mean error |\n|---|---|---|---|---|---|\n")
+	row := func(name, card string, all []unseenReading) {
+		held, mean, half := coverage(all)
+		fmt.Fprintf(b, "| %s | %s | %d | %.1f %% | ± %.2f | %.2f |\n", name, card, len(all), 100*float64(held)/float64(len(all)), 100*half, 100*mean)
+	}
+	names, lists := unseenCards(c)
+	var all []unseenReading
+	for i, list := range lists {
+		row("calibration, "+names[i], "each in turn", list)
+		all = append(all, list...)
+	}
+	row("**calibration, all**", "", all)
+	all = nil
+	for _, r := range unseenRecords {
+		list := unseenRecord(t, c, r.file, r.role, r.cold)
+		row("`"+r.file+"`", recordedRun(t, r.file).Card.ID(), list)
+		all = append(all, list...)
+	}
+	row("**records, all**", "", all)
+}
+
+// modelName is the heading of a model's column.
+func modelName(m cost.Model) string {
+	return m.Type.String() + map[bool]string{true: ", decode"}[m.Cold]
+}
+
 func costCoefficients(b *bytes.Buffer, c *cost.Calibration) {
 	b.WriteString(costCoefficientsText)
 	b.WriteString("\n| feature |")
 	for _, m := range c.Models {
-		fmt.Fprintf(b, " %s%s |", m.Type, map[bool]string{true: ", decode"}[m.Cold])
+		fmt.Fprintf(b, " %s |", modelName(m))
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(c.Models)) + "\n")
 	for i, name := range append([]string{"constant"}, c.Names...) {
@@ -215,36 +331,69 @@ Generated from the built-in calibration and [bench/results](../bench/results) by
 The model predicts the power of a GEMM from samples of its operands' bits. It has three steps:
 
 1. *Features* count toggling bits, in the order in which the multipliers get the operands. They are sampled in 160
-   tiles of both operands (24 tiles for each layer when a model is planned). They cover sums of 4 and 16 products, the
-   aligned terms of these sums, the streaming operand, and memory. Further features count groups that are all zero.
+   tiles of both operands (24 tiles for each layer when a model is planned). They cover sums of 16 products, the aligned
+   terms of these sums, the streaming operand, and memory. Further features count groups and bytes that are zero.
 2. *Activity* is a constant plus a non-negative combination of the features. Each feature is relative to random operands
    of the same scale, which have an activity of 1.
 3. *Response* turns activity into power and clock. Power has a static part (%.0f W) and a part proportional to activity, clock
-   and voltage squared (activity · clock^%g in all). The clock comes from measurements of the shape. At the power cap, less activity first raises the clock. Below the cap, it lowers the power.
+   and voltage squared (activity · clock^%g in all). The clock comes from measurements of the shape. At the power cap, less
+   activity first raises the clock. Below the cap, it lowers the power.
 
 The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards (%s). They were measured by
 ` + "`lowtoggle calibrate --full` and `lowtoggle reproduce`" + ` and fitted by ` + "`lowtoggle calibrate OUT --from A --from B`" + `.
 `
 
 const costJudged = `
-Points belong to families of patterns: sorted values; random zeros, single or in blocks; rounding, grids and zeroed
-bits; random bits; constants and few values; shifts. Each point is predicted by a model and a response that
-were fitted without its whole family, and compared with the measurement. Several families end with weights that are all zero.
-These points count once in a series, but a fit without one family still includes the zeros of the others. Errors are in
-percentage points of the energy of random operands. Rank is Spearman's correlation. The last two columns are simpler models,
-tested in the same way. They are linear in fewer features and use the same response. Their cells give mean error, worst
-error and rank.
+Points belong to classes of families of patterns: sorted values; random zeros, single or in blocks, whatever else is done to
+the values; rounding, grids and zeroed bits; random bits; constants and few values; shifts; repeated rows; repeated columns;
+signs; spread. Each point is predicted by a model and a response that were fitted without its whole class, and compared
+with the measurement. Several families end with weights that are all zero. No fit of this test has seen such weights, and
+they count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's
+correlation. The last two columns are simpler models, tested in the same way. They are linear in fewer features and use the
+same response. Their cells give mean error, worst error and rank.
 
-Three choices were made on all the data, families left out included: which features there are, the weights of steps
+Three choices were made on all the data, classes left out included: which features there are, the weights of steps
 within a run of rows, and the two constants of the response.
 `
 
 const costMisses = `
 The targets for BF16 and FP16 in both roles were a mean error of 1 point, a worst error of 4 points, and a rank of 0.95.
-In decode the target was a mean of 1.5 points, for the other dtypes a mean of 2. FP32 misses its target by half a point.
+In decode the target was a mean of 1.5 points, for the other dtypes a mean of 2. FP32 misses its target.
 Its kernel for CUDA cores takes rows in another order, which few measured patterns cover. The points below exceed the limit of 4
-points; all of them use more energy than predicted. With zeros in large blocks, sums stay constant for longer than in any
-other family. The other points have a large mean, or random signs on one magnitude:
+points. Weights that are all zero save more than a fit predicts that has not seen any: groups of operands that are all zero save
+energy beyond that of their bits. With zeros in large blocks, sums stay constant for longer than in any other class. The fits that
+predictions use have seen all classes.
+`
+
+const costFeaturesText = `
+## What each feature changes
+
+The cells are changes of the mean error above, in points, over all points of a type: of models without a feature, or with one that
+models do not use. A change below zero means that predictions get better. A feature that hardly varies among the points of a fit
+gets no coefficient, because it cannot be told from the constant: groups that are all zero occur in few classes.
+`
+
+const costSharedText = `
+## Coefficients of each type
+
+BF16 and FP16 pass through the same multipliers of tensor cores, and so may FP8 and INT8. In decode, all types come through the
+same memory. The table compares mean errors, in points, of models with their own coefficients and of models that share all
+coefficients. Features are relative to random operands of each type, so coefficients are shares of the power. Shared coefficients
+predict worse for at least one of the types: a mantissa of 7 bits is a smaller share of a multiplier's power than one of 10. Each type
+therefore has its own.
+`
+
+const costCardsText = `
+## Cards that no fit has seen
+
+Predictions state intervals for one reading of about a second on another card of the kind. Their width is proportional to
+√(floor² + (growth · saving)²). The floor comes from errors at small predicted savings, the growth from errors at larger ones: each
+is such that as many points of the test above lie in their intervals as the intervals claim. Where all points of a type come
+from one card, the growth includes the spread of savings between cards ([cards.md](cards.md)).
+
+The first rows leave out the %d cards of the calibration one after the other. The model, the response and the intervals come from the
+other cards, and predict the readings of the card that was left out, of shapes that the others have measured. The other rows are
+readings of cards that are in no fit, in BF16 with 8192 outputs and inputs, relative to the baseline in the same block.
 `
 
 const costLayers = `
@@ -253,7 +402,8 @@ const costLayers = `
 The table shows all linear layers of ` + "`llama-17m`" + ` together, converted by several passes. No fit has seen these
 conversions. Energy after conversion is relative to energy before. It was measured with the model's own activations and
 predicted with random ones (bench/results/predicted has the commands). In decode, predictions of rounding and grids are
-within %.2f points here, and within %.2f points for the searched models of [frontier.md](frontier.md).
+within %.2f points here, and within %.2f points for the searched models of [frontier.md](frontier.md). Savings of the same plan
+differ about as much between cards ([cards.md](cards.md)).
 
 Predictions for pruned weights are off by more than a point. The model's activations decide which weights are pruned,
 and the prediction uses random ones. Weights that are all zero are outside the range of the fit in these small layers.

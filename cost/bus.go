@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -12,11 +13,11 @@ const chunk = 512
 
 // bus gathers what memory's wires see of a matrix.
 type bus struct {
-	f                          weights.Format
-	lags                       MemoryLags
-	element, sector, line, set rate
-	ones                       [32]float64 // of each bit of an element
-	elements                   float64
+	f                                   weights.Format
+	lags                                MemoryLags
+	element, sector, line, set, nonzero rate
+	ones                                [32]float64 // of each bit of an element
+	elements                            float64
 }
 
 // add takes in consecutive bytes.
@@ -29,6 +30,7 @@ func (b *bus) add(data []byte) {
 		at.r.addAll(differing(data[len(data)-n:], data[:n]), n)
 	}
 	b.set.addAll(differing(data, nil), len(data))
+	b.nonzero.addAll(len(data)-bytes.Count(data, []byte{0}), len(data))
 	b.count(data)
 	b.elements += float64(len(data) * 8 / b.f.Bits)
 }
@@ -93,6 +95,7 @@ func (b *bus) any() (sum float64) {
 func (s *Features) buses(w, x *bus) {
 	s[weightElement], s[weightSector] = w.element.sum/w.element.n, w.sector.sum/w.sector.n
 	s[weightOnes], s[weightAny] = w.set.sum/w.set.n, w.any()
+	s[weightNonzero] = w.nonzero.sum / w.nonzero.n
 	s[busElement] = s[weightElement] + x.element.sum/x.element.n
 	s[busSector] = s[weightSector] + x.sector.sum/x.sector.n
 	s[busLine] = w.line.sum/w.line.n + x.line.sum/x.line.n

@@ -21,7 +21,7 @@ func TestBusCountsEveryBit(t *testing.T) {
 			}
 			data := make([]byte, n)
 			for i := range data {
-				data[i] = byte(r.Uint32())
+				data[i] = byte(r.Uint32() * r.Uint32N(2))
 				if n == 4096 {
 					data[i] = 0xFF
 				}
@@ -36,6 +36,13 @@ func TestBusCountsEveryBit(t *testing.T) {
 			}
 			if b.ones != ones || b.elements != float64(n/size) {
 				t.Fatalf("%s: of %d bytes %v ones of %v elements, want %v", d, n, b.ones, b.elements, ones)
+			}
+			nonzero := rate{n: float64(n)}
+			for _, v := range data {
+				nonzero.sum += truth(v != 0)
+			}
+			if b.nonzero != nonzero {
+				t.Fatalf("%s: of %d bytes %v are not zero, want %v", d, n, b.nonzero, nonzero)
 			}
 			for lag, got := range map[int]rate{2: b.element, 32: b.sector, 64: b.line, 0: b.set} {
 				var want rate

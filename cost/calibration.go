@@ -73,6 +73,7 @@ type Series struct {
 	Product
 	// Change says which operands differ from the baseline: "weights" or "both".
 	Change   string        `json:"change"`
+	Card     string        `json:"card,omitempty"` // the first digits of its UUID
 	Date     string        `json:"date,omitempty"`
 	Baseline Baseline      `json:"baseline"`
 	Response []float64     `json:"clock"` // relative to the baseline's, at activities i·knot
@@ -229,7 +230,10 @@ func (c *Calibration) validate() error {
 	if err := c.Facts.validate(); err != nil {
 		return fmt.Errorf("damaged calibration: %w", err)
 	}
-	if !slices.Equal(c.Names, c.Facts.featureNames()) {
+	// Features are added at the end, so that files with fewer are read.
+	if all := c.Facts.featureNames(); len(c.Names) >= weightNonzero && len(c.Names) <= len(all) && slices.Equal(c.Names, all[:len(c.Names)]) {
+		c.Names = all
+	} else {
 		return errors.New("the calibration has other features than this program: run lowtoggle calibrate again")
 	}
 	for i, m := range c.Models {
@@ -241,7 +245,7 @@ func (c *Calibration) validate() error {
 			sum += v
 		}
 		twice := slices.IndexFunc(c.Models, func(o Model) bool { return o.Type == m.Type && o.Cold == m.Cold }) != i
-		if twice || !(math.Abs(sum-1) < 0.01) || !(m.Quality.Growth >= 0 && m.Quality.Growth <= 10) {
+		if twice || !(math.Abs(sum-1) < 0.01) || !(m.Quality.Growth >= 0 && m.Quality.Growth <= 10) || !(m.Quality.Floor >= 0 && m.Quality.Floor <= 1) {
 			return fmt.Errorf("damaged calibration: the model of %s occurs twice, its coefficients do not sum to 1, or its quality is out of range", m.Type)
 		}
 		for name, v := range m.Coefficients {
@@ -306,19 +310,19 @@ func (s *Features) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads what MarshalJSON writes. Features that an earlier program did not know are NaN.
 func (s *Features) UnmarshalJSON(data []byte) error {
 	var list []*float64
 	if err := json.Unmarshal(data, &list); err != nil {
 		return err
 	}
-	if len(list) != len(s) {
+	if len(list) < weightNonzero || len(list) > len(s) {
 		return fmt.Errorf("%d features, not %d", len(list), len(s))
 	}
-	for i, v := range list {
+	for i := range s {
 		s[i] = math.NaN()
-		if v != nil {
-			s[i] = *v
+		if i < len(list) && list[i] != nil {
+			s[i] = *list[i]
 		}
 	}
 	return nil

@@ -48,8 +48,8 @@
 // the nearest series' baseline, in proportion to the operations, or to the weights' elements if these come
 // from memory.
 //
-// Intervals are 95 %. They hold the model's error for families of patterns that its fit had not seen, which
-// grows with the predicted change, and the sampling error. Every warning, such as a shape far from the
+// Intervals are 95 %, for one reading of another card of the kind. They hold the model's error for classes of
+// families of patterns that its fit had not seen, which grows with the predicted change, and the sampling error. Every warning, such as a shape far from the
 // measured ones, widens them.
 //
 // Roles are those in a linear layer's call: in today's runtimes weights are the stationary operand, which is the
@@ -64,7 +64,7 @@
 // measured points, their features, and the models of [Calibration.Fit]. [FindCalibration] returns a built-in
 // one, from the folder calibrations; [ReadCalibration] reads a user's. A field that is missing or out of
 // range is an error that names the field. [Calibration.LeaveOut] tests a model on points that its fit did not
-// see, and [Rivals] are simpler models to compare with.
+// see, [Calibration.LeaveOutCard] on cards that it did not see, and [Rivals] are simpler models to compare with.
 //
 // # Memory and concurrency
 //

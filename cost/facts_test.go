@@ -352,7 +352,7 @@ func TestFilesWithoutFacts(t *testing.T) {
 		LagShares: cost.LagShares{Streaming: 0.40, Line: 0.04, Element: 0.045, Sector: 0.052},
 		Kernels: cost.Kernels{ResultProducts: 250, MemoryBoundTokens: 256, StreamedTokensRatio: 4, TileTokens: 64, LaunchSeconds: 3.7e-6,
 			Dequantised: &cost.Dequantised{Operands: 0.6, StreamingOperands: 0.7, FewOperands: 0.64, Codes: 0.26},
-			Scaled:      map[string]cost.Scaled{"block": {Operands: 1.2, FewOperands: 0.77, Sums: 0.13}, "channel": {Operands: 1.15, FewOperands: 0.78}}},
+			Scaled:      map[string]cost.Scaled{"block": {Operands: 1.19, FewOperands: 0.83, Sums: 0.11}, "channel": {Operands: 1.15, FewOperands: 0.79}}},
 		Power: cost.PowerLaw{Static: cost.Likely{Usual: 100, Low: 60, High: 150}, ClockExponent: cost.Likely{Usual: 2.5, Low: 2, High: 3},
 			Memory: cost.Likely{Usual: 120, Low: 75, High: 190}, VoltageFloor: cost.Likely{High: 0.6},
 			MemoryReach: cost.Likely{Usual: 0.5, Low: 0.2, High: 0.8}, MemoryDraw: cost.Likely{Usual: 1, Low: 0.93, High: 1.03},

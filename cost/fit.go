@@ -3,6 +3,7 @@ package cost
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -21,6 +22,9 @@ const (
 	fewPoints  = 40
 	// bothShare is the weight of a point whose x changes too. Predictions are about the weights.
 	bothShare = 0.25
+	// leastRange of a feature, relative to the baseline's, over the points of a fit. A feature that varies less cannot be told
+	// from the constant.
+	leastRange = 0.1
 )
 
 // kind of products that share a model.
@@ -58,21 +62,20 @@ func (c *Calibration) Fit(swapped func(typ arith.Type) bool, prior *Calibration)
 	c.fitLagShares()
 	for i := range c.Models {
 		m := &c.Models[i]
-		m.Quality = qualityOf(c.LeaveOut(m.Type, m.Cold, prior))
+		m.Quality = c.quality(kind{m.Type, m.Cold}, prior)
 	}
 	return c.validate()
 }
 
 // fitLagShares sets Facts.LagShares from BF16's models, if there are any.
 func (c *Calibration) fitLagShares() {
-	round := func(v float64) float64 { return math.Round(v*1e5) / 1e5 }
 	shares := &c.Facts.LagShares
 	if m := c.model(arith.BF16, false); m != nil {
 		of, streaming := c.Facts.coefficients(m).of, 0.0
 		for _, feature := range streamFeatures {
 			streaming += of[feature]
 		}
-		shares.Streaming, shares.Line = round(streaming), round(of[busLine]/2) // the weights are half of the bytes
+		shares.Streaming, shares.Line = round5(streaming), round5(of[busLine]/2) // the weights are half of the bytes
 	}
 	if m := c.model(arith.BF16, true); m != nil {
 		of := c.Facts.coefficients(m).of
@@ -89,23 +92,20 @@ func (c *Calibration) kinds() (list []kind) {
 	return list
 }
 
-// fit a model to the points of all families but one.
+// fit a model to the points of all classes but one.
 func (c *Calibration) fit(k kind, without string, prior *Calibration) (Model, error) {
-	return c.fitTo(featuresOf(k), k, without, prior)
+	return c.fitTo(featuresOf(k), []kind{k}, without, prior)
 }
 
-// fitTo fits a model to the given features.
-func (c *Calibration) fitTo(use []int, k kind, without string, prior *Calibration) (Model, error) {
-	names := c.Facts.featureNames()
+// fitTo fits one model to the given features of all these kinds.
+func (c *Calibration) fitTo(use []int, of []kind, without string, prior *Calibration) (Model, error) {
+	names, k := c.Facts.featureNames(), of[0]
+	use = slices.DeleteFunc(slices.Clone(use), func(feature int) bool { return !c.varies(feature, of, without) })
 	var rows, y []float64
-	for i := range c.Series {
-		s := &c.Series[i]
-		if s.kind() != k {
-			continue
-		}
+	for s := range c.seriesOf(of) {
 		rows, y = append(rows, slices.Repeat([]float64{1}, 1+len(use))...), append(y, 1)
 		for p := range s.Points {
-			if o := &s.Points[p]; o.class() != without {
+			if o := &s.Points[p]; !o.leftOut(without) {
 				weight := 1.0
 				if s.Change != "weights" {
 					weight = math.Sqrt(bothShare)
@@ -135,7 +135,7 @@ func (c *Calibration) fitTo(use []int, k kind, without string, prior *Calibratio
 		sum += v
 	}
 	for i, v := range found { // so that random operands have an activity of 1
-		if v = math.Round(v/sum*1e5) / 1e5; v == 0 {
+		if v = round5(v / sum); v == 0 {
 			continue
 		}
 		name := constantTerm
@@ -145,6 +145,31 @@ func (c *Calibration) fitTo(use []int, k kind, without string, prior *Calibratio
 		m.Coefficients[name] = v
 	}
 	return m, nil
+}
+
+// seriesOf yields the series of these kinds.
+func (c *Calibration) seriesOf(of []kind) iter.Seq[*Series] {
+	return func(yield func(*Series) bool) {
+		for i := range c.Series {
+			if s := &c.Series[i]; slices.Contains(of, s.kind()) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// varies reports whether a fit can find a feature's coefficient.
+func (c *Calibration) varies(feature int, of []kind, without string) bool {
+	least, most := 1.0, 1.0
+	for s := range c.seriesOf(of) {
+		for p := range s.Points {
+			if o := &s.Points[p]; !o.leftOut(without) {
+				v := relative(o.Features[feature], s.Baseline.Features[feature])
+				least, most = min(least, v), max(most, v)
+			}
+		}
+	}
+	return most-least >= leastRange
 }
 
 // prior is the model that a fit to so many points is drawn towards, nil if they are enough. It is the other
@@ -179,7 +204,7 @@ func (c *Calibration) prior(k kind, points int, without string, other *Calibrati
 	if best == (kind{}) {
 		return nil
 	}
-	m, err := c.fitTo(featuresOf(k), best, without, nil)
+	m, err := c.fitTo(featuresOf(k), []kind{best}, without, nil)
 	if err != nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -15,33 +16,47 @@ type Quality struct {
 	Points int     `json:"points"`
 	Mean   float64 `json:"mean_error"` // of relative energy, absolute
 	Worst  float64 `json:"worst_error"`
+	// Floor is the part of an error, as a standard deviation of relative energy, that does not grow with the saving: it
+	// includes the noise of one reading. 0 in files of earlier versions, which stands for earlierFloor.
+	Floor float64 `json:"floor,omitempty"`
 	// Growth widens the 95 % interval by this much per unit of predicted saving, so that the interval holds
 	// 95 % of the points.
 	Growth float64 `json:"growth"`
 }
 
 const (
-	// readingError is the part of a prediction's error, as a standard deviation of relative energy, that does
-	// not grow with the saving.
-	readingError = 0.003
-	// growthUnknown is the growth of a model with fewer than fewTested predictions.
+	earlierFloor = 0.003
+	// floorUnknown and growthUnknown are those of a model with fewer than fewTested predictions of little or of much saving.
+	floorUnknown  = 0.008
 	growthUnknown = 0.5
 	fewTested     = 10
+	// littleSaving is the predicted saving below which errors give the floor.
+	littleSaving = 0.02
+	// cardSpread is the standard deviation of a saving between cards of one kind, as a share of the saving: docs/cards.md finds
+	// 10 % in prefill and 6 % in decode. It widens the intervals of models whose points come from one card.
+	cardSpread = 0.1
 )
 
-// HalfWidth returns half the width of the 95 % interval of a predicted relative energy.
+// HalfWidth returns half the width of the 95 % interval of a predicted relative energy. It holds for one reading of a card
+// of the kind that was not measured.
 func (q Quality) HalfWidth(energy float64) float64 {
-	return 1.96 * math.Hypot(readingError, q.Growth*saving(energy))
+	floor := q.Floor
+	if floor == 0 {
+		floor = earlierFloor
+	}
+	return 1.96 * math.Hypot(floor, q.Growth*saving(energy))
 }
 
-// saving is the share of the energy that is saved, at least 1 %: a prediction of no saving may be wrong too.
-func saving(energy float64) float64 { return math.Max(0.01, math.Abs(1-energy)) }
+// saving is the share of the energy that is saved, or of which more is used.
+func saving(energy float64) float64 { return math.Abs(1 - energy) }
 
-// LeftOut is a measured point and its prediction by a model that was fitted without the point's family.
+// LeftOut is a measured point and its prediction by a model that was fitted without it and without all points like it.
 type LeftOut struct {
 	Series    *Series
 	Point     *Observation
 	Predicted float64
+	// HalfWidth of the prediction's 95 % interval, by the errors of the same fit; 0 in [Calibration.LeaveOut].
+	HalfWidth float64
 	// Repeated is true if the weights are all zero, like those of an earlier point of the series. Several families end with
 	// such weights; errors count them once.
 	Repeated bool
@@ -50,34 +65,60 @@ type LeftOut struct {
 // Error returns the prediction's error as a share of the baseline's energy.
 func (l LeftOut) Error() float64 { return l.Predicted - l.Point.Energy }
 
-// LeaveOut predicts every point of a type by a model that was fitted without the point's family. prior is
-// that of Fit.
+// LeaveOut predicts every point of a type by a model and a response that were fitted without the point's class of families,
+// and without any weights that are all zero. prior is that of Fit.
 func (c *Calibration) LeaveOut(typ arith.Type, cold bool, prior *Calibration) []LeftOut {
-	return c.leaveOut(kind{typ, cold}, func(k kind, without string) (func(s, reference *Features) float64, error) {
-		m, err := c.fit(k, without, prior)
+	return c.leaveOut([]kind{{typ, cold}}, func(without string) (activityOf, error) {
+		m, err := c.fit(kind{typ, cold}, without, prior)
 		return c.Facts.coefficients(&m).activity, err
 	})
 }
 
+// LeaveOutShared is [Calibration.LeaveOut] of several types by models that share all coefficients.
+func (c *Calibration) LeaveOutShared(cold bool, types ...arith.Type) []LeftOut {
+	var of []kind
+	for _, t := range types {
+		of = append(of, kind{t, cold})
+	}
+	return c.leaveOut(of, func(without string) (activityOf, error) {
+		m, err := c.fitTo(featuresOf(of[0]), of, without, nil)
+		return c.Facts.coefficients(&m).activity, err
+	})
+}
+
+// LeaveOutChanged is [Calibration.LeaveOut] by models with one feature more, or, as without reports, one that models use less.
+func (c *Calibration) LeaveOutChanged(feature string, typ arith.Type, cold bool) (list []LeftOut, without bool) {
+	of, at := []kind{{typ, cold}}, slices.Index(c.Names, feature)
+	use := slices.Clone(featuresOf(of[0]))
+	if without = slices.Contains(use, at); without {
+		use = slices.DeleteFunc(use, func(i int) bool { return i == at })
+	} else {
+		use = append(use, at)
+	}
+	return c.leaveOut(of, func(class string) (activityOf, error) {
+		m, err := c.fitTo(use, of, class, nil)
+		return c.Facts.coefficients(&m).activity, err
+	}), without
+}
+
+// activityOf is a fitted model: the activity of features over that of a reference.
+type activityOf func(s, reference *Features) float64
+
 // leaveOut predicts each point by a fit to the points of all other classes, and by the response to them.
-func (c *Calibration) leaveOut(k kind, fit func(k kind, without string) (func(s, reference *Features) float64, error)) (list []LeftOut) {
+func (c *Calibration) leaveOut(of []kind, fit func(without string) (activityOf, error)) (list []LeftOut) {
 	type fitted struct {
-		activity func(s, reference *Features) float64
+		activity activityOf
 		err      error
 	}
 	models := map[string]fitted{}
-	for i := range c.Series {
-		s := &c.Series[i]
-		if s.kind() != k {
-			continue
-		}
+	for s := range c.seriesOf(of) {
 		responses, zeros := map[string]*Series{}, false
 		for p := range s.Points {
 			o := &s.Points[p]
 			class := o.class()
 			m, ok := models[class]
 			if !ok {
-				m.activity, m.err = fit(k, class)
+				m.activity, m.err = fit(class)
 				models[class] = m
 			}
 			if m.err != nil {
@@ -90,24 +131,72 @@ func (c *Calibration) leaveOut(k kind, fit func(k kind, without string) (func(s,
 				responses[class] = r
 			}
 			e, _, _ := c.Facts.Power.energyAt(r, m.activity(o.Features, s.Baseline.Features))
-			zero := o.Features[weightOnes] == 0
-			list = append(list, LeftOut{s, o, e, zero && zeros})
-			zeros = zeros || zero
+			list = append(list, LeftOut{Series: s, Point: o, Predicted: e, Repeated: o.allZero() && zeros})
+			zeros = zeros || o.allZero()
 		}
 	}
 	return list
 }
 
-// without is the series without the points of a class.
+// LeaveOutCard predicts the points of a type on each card by a calibration from the other cards alone, its intervals
+// included. Points of products that no other card has multiplied are left out. prior is that of Fit.
+func (c *Calibration) LeaveOutCard(typ arith.Type, cold bool, prior *Calibration) (list []LeftOut) {
+	k, of := kind{typ, cold}, []kind{{typ, cold}}
+	var cards []string
+	for s := range c.seriesOf(of) {
+		if !slices.Contains(cards, s.Card) {
+			cards = append(cards, s.Card)
+		}
+	}
+	for _, card := range cards {
+		rest := &Calibration{Facts: c.Facts, Names: c.Names}
+		for _, s := range c.Series {
+			if s.Card != card {
+				rest.Series = append(rest.Series, s)
+			}
+		}
+		m, err := rest.fit(k, "", prior)
+		if err != nil {
+			continue // no other card has multiplied this type
+		}
+		model, quality := c.Facts.coefficients(&m), rest.quality(k, prior)
+		for s := range c.seriesOf(of) {
+			near, _ := rest.nearest(s.Product)
+			if s.Card != card || near.M != s.M || near.N != s.N || near.K != s.K {
+				continue
+			}
+			for p := range s.Points {
+				o := &s.Points[p]
+				e, _, _ := c.Facts.Power.energyAt(near, model.activity(o.Features, s.Baseline.Features))
+				list = append(list, LeftOut{Series: s, Point: o, Predicted: e, HalfWidth: quality.HalfWidth(e)})
+			}
+		}
+	}
+	return list
+}
+
+// without is the series without the points that are left out with a class.
 func (s *Series) without(class string) *Series {
 	rest := *s
-	rest.Points = slices.DeleteFunc(slices.Clone(s.Points), func(o Observation) bool { return o.class() == class })
+	rest.Points = slices.DeleteFunc(slices.Clone(s.Points), func(o Observation) bool { return o.leftOut(class) })
 	return &rest
 }
 
+// allZero reports whether the weights are all zero.
+func (o *Observation) allZero() bool { return o.Features[weightOnes] == 0 }
+
+// leftOut reports whether the point is left out with a class; none is with "". Weights that are all zero end several families,
+// so they are left out with every class.
+func (o *Observation) leftOut(class string) bool {
+	return class != "" && (o.class() == class || o.allZero())
+}
+
 // class names the families that are left out together because they are alike, of the paper's experiments
-// and of the probes.
+// and of the probes. All weights with zeros at random places are one class, whatever their family.
 func (o *Observation) class() string {
+	if o.allZero() || strings.Contains(o.W, "sparse(") {
+		return "zeros"
+	}
 	if class, ok := classes[o.Family]; ok {
 		return class
 	}
@@ -117,34 +206,58 @@ func (o *Observation) class() string {
 var classes = map[string]string{
 	"3a": "spread", "3b": "shift", "3c": "values", "constant": "values", "few values": "values",
 	"5a": "sort", "5b": "sort", "5c": "sort", "5d": "sort", "6b": "sort",
-	"6a": "zeros", "sparse": "zeros", "blocks": "zeros",
-	"6c": "coarse", "round": "coarse", "grid": "coarse",
+	"6c": "coarse", "6d": "coarse", "round": "coarse", "grid": "coarse", "mixed": "coarse",
 	"4a": "random bits", "4b": "random bits", "4c": "random bits", "bits": "random bits",
 }
 
-func qualityOf(list []LeftOut) (q Quality) {
-	var growths []float64
-	for _, l := range list {
-		e := math.Abs(l.Error())
-		if !l.Repeated {
-			q.Points++
-			q.Mean += e
-			q.Worst = math.Max(q.Worst, e)
-		}
-		// The growth with which the interval just holds the point.
-		missing := math.Sqrt(math.Max(0, e*e/1.96/1.96-readingError*readingError))
-		growths = append(growths, missing/saving(l.Predicted))
+// quality of the model of a kind, by the points that are left out.
+func (c *Calibration) quality(k kind, prior *Calibration) Quality {
+	q := qualityOf(c.LeaveOut(k.typ, k.cold, prior))
+	card, several := "", false
+	for s := range c.seriesOf([]kind{k}) {
+		several = several || card != "" && s.Card != card
+		card = s.Card
 	}
-	round := func(v float64) float64 { return math.Round(v*1e5) / 1e5 }
-	q.Mean = round(q.Mean / float64(max(1, q.Points)))
-	q.Worst = round(q.Worst)
-	q.Growth = growthUnknown
-	if len(growths) >= fewTested {
-		slices.Sort(growths)
-		q.Growth = round(growths[len(growths)*95/100])
+	if !several {
+		q.Growth = round5(math.Hypot(q.Growth, cardSpread))
 	}
 	return q
 }
+
+func qualityOf(list []LeftOut) (q Quality) {
+	list = slices.DeleteFunc(slices.Clone(list), func(l LeftOut) bool { return l.Repeated })
+	var floors, growths []float64
+	for _, l := range list {
+		e := math.Abs(l.Error())
+		q.Points++
+		q.Mean += e
+		q.Worst = math.Max(q.Worst, e)
+		if saving(l.Predicted) < littleSaving {
+			floors = append(floors, e/1.96)
+		}
+	}
+	q.Floor = quantile95(floors, floorUnknown)
+	for _, l := range list {
+		if s := saving(l.Predicted); s >= littleSaving { // the growth with which the interval just holds the point
+			e := l.Error() / 1.96
+			growths = append(growths, math.Sqrt(math.Max(0, e*e-q.Floor*q.Floor))/s)
+		}
+	}
+	q.Mean, q.Worst = round5(q.Mean/float64(max(1, q.Points))), round5(q.Worst)
+	q.Growth = quantile95(growths, growthUnknown)
+	return q
+}
+
+// quantile95 returns the value that 95 % do not exceed, or another if there are fewer than fewTested.
+func quantile95(values []float64, unknown float64) float64 {
+	if len(values) < fewTested {
+		return unknown
+	}
+	slices.Sort(values)
+	return round5(values[len(values)*95/100])
+}
+
+func round5(v float64) float64 { return math.Round(v*1e5) / 1e5 }
 
 // Rival is a simpler model of the same measurements, for comparison: a line through a few features, by
 // ordinary least squares.
@@ -162,12 +275,12 @@ var Rivals = []Rival{
 
 // LeaveOutBy is LeaveOut with a rival's model.
 func (c *Calibration) LeaveOutBy(r Rival, typ arith.Type, cold bool) []LeftOut {
-	return c.leaveOut(kind{typ, cold}, func(k kind, without string) (func(s, reference *Features) float64, error) {
+	of := []kind{{typ, cold}}
+	return c.leaveOut(of, func(without string) (activityOf, error) {
 		var rows, y []float64
-		for i := range c.Series {
-			s := &c.Series[i]
+		for s := range c.seriesOf(of) {
 			for p := range s.Points {
-				if o := &s.Points[p]; s.kind() == k && o.class() != without {
+				if o := &s.Points[p]; !o.leftOut(without) {
 					rows, y = append(rows, terms(r.features, o.Features, s.Baseline.Features)...), append(y, c.Facts.Power.activity(s, o))
 				}
 			}

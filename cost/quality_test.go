@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/lowtoggle/lowtoggle/cost/arith"
@@ -59,6 +60,73 @@ func TestZerosCountOnce(t *testing.T) {
 		}
 		if m.Type == arith.BF16 && !m.Cold && repeated != 9 {
 			t.Errorf("%d points of BF16 repeat zeros, want 9", repeated)
+		}
+	}
+}
+
+// changed returns a copy of a calibration in which some points take a tenth less energy.
+func changed(c *Calibration, which func(s *Series, o *Observation) bool) *Calibration {
+	other := &Calibration{Facts: c.Facts, Names: c.Names}
+	for i := range c.Series {
+		s := c.Series[i]
+		s.Points = slices.Clone(s.Points)
+		for p := range s.Points {
+			if o := &s.Points[p]; which(&s, o) {
+				o.Energy *= 0.9
+			}
+		}
+		other.Series = append(other.Series, s)
+	}
+	return other
+}
+
+// TestLeftOutIsNotSeen: predictions of points do not depend on the energy of what is left out with them: their class, weights that
+// are all zero, or the other points of their card.
+func TestLeftOutIsNotSeen(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := c.Series[0].Card
+	for name, test := range map[string]struct {
+		which func(s *Series, o *Observation) bool
+		same  func(l LeftOut) bool // points whose predictions stay the same
+		of    func(*Calibration) []LeftOut
+	}{
+		"class": {func(_ *Series, o *Observation) bool { return o.class() == "coarse" }, func(l LeftOut) bool { return l.Point.class() == "coarse" },
+			func(c *Calibration) []LeftOut { return c.LeaveOut(arith.BF16, false, nil) }},
+		"zeros": {func(_ *Series, o *Observation) bool { return o.allZero() }, func(LeftOut) bool { return true },
+			func(c *Calibration) []LeftOut { return c.LeaveOut(arith.BF16, true, nil) }},
+		"card": {func(s *Series, _ *Observation) bool { return s.Card == card }, func(l LeftOut) bool { return l.Series.Card == card },
+			func(c *Calibration) []LeftOut { return c.LeaveOutCard(arith.BF16, false, nil) }},
+	} {
+		before, after := test.of(c), test.of(changed(c, test.which))
+		same, others := 0, 0
+		for i, l := range before {
+			if equal := l.Predicted == after[i].Predicted && l.HalfWidth == after[i].HalfWidth; test.same(l) && !equal {
+				t.Errorf("%s: %s is predicted as %v and %v", name, l.Point.W, l.Predicted, after[i].Predicted)
+			} else if equal {
+				same++
+			} else {
+				others++
+			}
+		}
+		if same < 8 || name != "zeros" && others < 50 {
+			t.Errorf("%s: %d predictions stay the same, %d change", name, same, others)
+		}
+	}
+}
+
+// TestConstantFeatures get no coefficient: no fit without zeros can tell groups that are not all zero from the constant.
+func TestConstantFeatures(t *testing.T) {
+	c, err := FindCalibration("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for without, want := range map[string]bool{"": true, "zeros": false} {
+		m, err := c.fit(kind{arith.BF16, false}, without, nil)
+		if _, found := m.Coefficients[c.Names[stationaryNonzero]]; err != nil || found != want {
+			t.Errorf("without %q: %v, %v", without, m.Coefficients, err)
 		}
 	}
 }

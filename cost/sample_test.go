@@ -46,7 +46,7 @@ func TestFeatures(t *testing.T) {
 	features := facts.featureNames()
 	random := observed(t, Streaming, "normal(0,1)", "normal(0,1)")
 	zeros := observed(t, Streaming, "zeros", "normal(0,1)")
-	for _, i := range []int{quadSum, groupSum, productMantissa, productSign, productAligned, streamingMantissa, streamingNonzero, weightElement, weightOnes, weightAny} {
+	for _, i := range []int{quadSum, groupSum, productMantissa, productSign, productAligned, streamingMantissa, streamingNonzero, weightElement, weightOnes, weightAny, weightNonzero} {
 		if zeros[i] != 0 || !(random[i] > 0) {
 			t.Errorf("%s: %v of zeros, %v of random weights", features[i], zeros[i], random[i])
 		}

@@ -157,7 +157,7 @@ func ratios(s *experiment.Series) (out cost.Series, points []experiment.Measured
 	var n float64
 	b := &out.Baseline
 	for _, session := range s.Sessions {
-		out.Date = strings.SplitN(session.Date, "T", 2)[0]
+		out.Date, out.Card = strings.SplitN(session.Date, "T", 2)[0], session.Card.ID()
 		for _, m := range session.Points {
 			ran[m.Name()] = m
 		}
@@ -209,18 +209,23 @@ func productOf(s experiment.Setup) cost.Product {
 
 // features computes the features of a point's operands.
 func features(ctx context.Context, c *cost.Calibration, s *experiment.Series, m experiment.Measured, swapped bool) (*cost.Features, error) {
+	x, w, err := operands(ctx, s, m)
+	if err != nil {
+		return nil, err
+	}
+	return c.Observe(ctx, s.Type.Operand(), productOf(s.Setup), swapped, x, w)
+}
+
+// operands of a measured point.
+func operands(ctx context.Context, s *experiment.Series, m experiment.Measured) (x, w cost.Operand, err error) {
 	d := s.Type.Operand()
-	x, w := patterns(m)
+	ofX, ofW := patterns(m)
 	forX, forW := s.Seeds(s.Baseline, m.Point)
-	ox, err := Operand(ctx, x, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: forX})
-	if err != nil {
-		return nil, err
+	if x, err = Operand(ctx, ofX, pattern.Spec{DType: d, Rows: s.M, Cols: s.K, Seed: forX}); err != nil {
+		return nil, nil, err
 	}
-	ow, err := Operand(ctx, w, pattern.Spec{DType: d, Rows: s.N, Cols: s.K, Seed: forW})
-	if err != nil {
-		return nil, err
-	}
-	return c.Observe(ctx, d, productOf(s.Setup), swapped, ox, ow)
+	w, err = Operand(ctx, ofW, pattern.Spec{DType: d, Rows: s.N, Cols: s.K, Seed: forW})
+	return x, w, err
 }
 
 // Operand returns a pattern's matrix as an operand of the cost model. A local pattern is drawn block by block on
