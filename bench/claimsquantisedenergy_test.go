@@ -93,18 +93,17 @@ func rateClaims(e *evidence) []claim {
 	for _, row := range []string{"FP8, one scale", "FP8, a scale for each output", "FP8, blocks of 128×128"} {
 		end := "|"
 		if strings.Contains(row, "blocks") {
-			end = "\nIn"
+			end = "\nWith"
 		}
 		m := regexp.MustCompile(regexp.QuoteMeta(row) + ` +(\S+) +(\S+)`).FindStringSubmatch(alone)
 		list = append(list, says("| "+row+" | {} | {} | | |", whole(e.number(m[2])), two(beside/e.number(m[1]))), says("| "+row+" | {} |\n"+end, two(find(few16, row))))
 	}
 	_, today, _ := strings.Cut(e.text(few), "The kernel of today")
 	timed := regexp.MustCompile(`(?m)^W 8,  B 2, S 7 +\S+ +(\S+) +\S+ +(\S+) `).FindStringSubmatch(today)
-	list = append(list, says("it reads 28672×4096 at {} TB/s with INT4, {} with zero points, {} with NVFP4 and {}\nwith MXFP4, and INT4 of 28672×8192 at {} (", timed[1],
-		two(find(today, "INT4, zero points")), two(find(today, "NVFP4")), two(find(today, "MXFP4")), timed[2]))
+	list = append(list, says("INT4 of 28672×8192 at {} TB/s, timed by a", timed[2]))
 	earlier := recordedRun(e.T, "quantised/int4-decode")
 	weights := float64(earlier.Products[0].Problem.N * earlier.Products[0].Problem.K)
 	list = append(list, says("an earlier kernel that read\n{} TB/s", two(weights*(4+16.0/128)/8/earlier.Baseline.Seconds/1e12)))
-	return append(list, says("weights at {} to {} of BF16's rate with 16 tokens. It was {} to {} times as fast\nas BF16; its bytes would allow {} to {} times.", two(low), two(high),
+	return append(list, says("weights at {} to {} of BF16's rate. It is {} to {} times as fast as BF16;\nits bytes would allow {} to {} times.", two(low), two(high),
 		printed(1, lowest), printed(1, highest), printed(1, fewest), printed(1, most)))
 }
