@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/cost/arith"
@@ -22,9 +25,6 @@ type clockRow struct {
 	reported float64 // clock by NVML, in MHz
 	watts    string
 }
-
-// cycles is the number of cycles of a product at the reported clock, in millions.
-func (r clockRow) cycles() float64 { return r.seconds * r.reported }
 
 // steadyClocks are those of 8192³ back to back at the driver's power cap.
 func steadyClocks(t *testing.T) (rows []clockRow) {
@@ -61,43 +61,38 @@ func TestClockPage(t *testing.T) {
 }
 
 func clockPart(t *testing.T) string {
-	steady := steadyClocks(t)
-	cycles, low, high := 0.0, math.Inf(1), 0.0
-	for _, r := range steady {
-		c := r.cycles()
-		cycles, low, high = cycles+c/float64(len(steady)), min(low, c), max(high, c)
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "At the driver's power cap NVML's clock is the effective one: %d loads of 8192³ ran at %.0f to %.0f MHz, and a product took %.3f\n"+
-		"million cycles at each, within %.1f %%. After idle, before the driver reacts, NVML reports more cycles than that:\n\n",
-		len(steady), steady[0].reported, steady[len(steady)-1].reported, cycles, math.Ceil(1e3*(high/low-1))/10)
-	b.WriteString("| products | time | clock, NVML | effective clock | power |\n|---|---|---|---|---|\n")
-	line := func(r clockRow, cycles float64) {
-		fmt.Fprintf(&b, "| %s | %s | %.0f MHz | %.0f MHz | %s |\n", r.what, shortTime(r.seconds), r.reported, cycles/r.seconds, r.watts)
-	}
-	for _, r := range steady {
-		line(r, cycles)
-	}
-	for _, p := range profiledProducts(t) {
-		for i, run := range p.runs {
-			needed := cycles
-			if p.name != "8192³" {
-				needed = between(t, run, "200 ms", "500 ms").cycles()
+	var tables []string
+	var cycles []float64
+	for _, file := range []string{"duty-steady.json", "duty-prefill.json"} {
+		var r measure.Result
+		read(t, recorded+file, &r)
+		tables = append(tables, dutyTable(file, &r))
+		for _, run := range append([]*measure.Result{&r}, r.AtDuty...) {
+			for _, c := range run.Loads() {
+				cycles = append(cycles, c.Seconds**c.EffectiveClock)
 			}
-			const from, to = "10 ms", "20 ms"
-			r := between(t, run, from, to)
-			r.what, r.watts = fmt.Sprintf("random %s, %s to %s after idle, run %d", p.name, from, to, i+1), within(run.Trace.Mean(10*ms, 30*ms))
-			line(r, needed)
 		}
 	}
-	files, err := filepath.Glob(recorded + "duty-*.json")
-	if err != nil {
-		t.Fatal(err)
+	needed := stat.Mean(cycles, nil)
+	fmt.Fprintf(&b, "Products of 8192³ on one H200, in bursts of one product and back to back. A product took %.3f million effective\n"+
+		"cycles in every load, within %.1f %%.\n", needed, math.Ceil(1e3*(slices.Max(cycles)/slices.Min(cycles)-1))/10)
+	for _, table := range tables {
+		b.WriteString(table)
 	}
-	for _, file := range files {
-		var r measure.Result
-		read(t, file, &r)
-		b.WriteString(dutyTable(strings.TrimPrefix(file, recorded), &r))
+	b.WriteString("\nOther records have no effective clock, but it follows from the cycles and the time:\n\n")
+	b.WriteString("| products | time | clock, NVML | effective clock | power |\n|---|---|---|---|---|\n")
+	line := func(r clockRow) {
+		fmt.Fprintf(&b, "| %s | %s | %.0f MHz | %.0f MHz | %s |\n", r.what, shortTime(r.seconds), r.reported, needed/r.seconds, r.watts)
+	}
+	for _, r := range steadyClocks(t) {
+		line(r)
+	}
+	for i, run := range profiledProducts(t)[0].runs {
+		const from, to = "10 ms", "20 ms"
+		r := between(t, run, from, to)
+		r.what, r.watts = fmt.Sprintf("random, %s to %s after idle, run %d", from, to, i+1), within(run.Trace.Mean(10*ms, 30*ms))
+		line(r)
 	}
 	return b.String()
 }
@@ -106,7 +101,7 @@ func clockPart(t *testing.T) string {
 func dutyTable(file string, r *measure.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n`%s` (%s): `%s`\n\n", file, r.Card.ID(), r.Command)
-	b.WriteString("| weights | duty | energy | time | power | clock, NVML | effective clock | what limits |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| weights | duty | energy | time | power, in bursts | clock, NVML | effective clock | limit |\n|---|---|---|---|---|---|---|---|\n")
 	for _, run := range append([]*measure.Result{r}, r.AtDuty...) {
 		duty := fmt.Sprintf("%.2g", run.Pacing.Duty)
 		if !run.Valid {
@@ -117,8 +112,8 @@ func dutyTable(file string, r *measure.Result) string {
 			if i > 0 {
 				energy, time = energyCell(c), timeCell(c)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %.0f W | %.0f MHz | %.0f MHz | %s |\n", strings.ReplaceAll(c.Name, "|", "\\|"), duty, energy, time, c.Watts,
-				*c.SMClock, *c.EffectiveClock, c.Limit.Describe())
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %.0f, %.0f W | %.0f MHz | %.0f MHz | %s |\n", strings.ReplaceAll(c.Name, "|", "\\|"), duty, energy, time, c.Watts, c.Joules/c.Seconds,
+				*c.SMClock, *c.EffectiveClock, cmp.Or(strings.ReplaceAll(string(c.Limit), "_", " "), "none"))
 		}
 	}
 	return b.String()
