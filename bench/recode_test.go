@@ -24,15 +24,16 @@ func BenchmarkRecode(b *testing.B) {
 		layers int
 	}{{"fp8-block", 9}, {"int4", 17}, {"gptq-order", 17}, {"awq", 17}, {"nvfp4", 16}, {"mxfp4", 17}} {
 		b.Run(c.format, func(b *testing.B) {
+			layers := c.layers
 			if testing.Short() {
-				c.layers /= 4
+				layers /= 4
 			}
 			dir := b.TempDir()
 			model := filepath.Join(dir, "model")
 			config := fmt.Sprintf(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "bfloat16", "hidden_size": 4096,
 				"intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": %d,
 				"vocab_size": 256, "hidden_act": "silu", "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
-				"attention_bias": false, "mlp_bias": false, "tie_word_embeddings": false}`, c.layers)
+				"attention_bias": false, "mlp_bias": false, "tie_word_embeddings": false}`, layers)
 			format, err := quantise.Parse(c.format)
 			if err != nil {
 				b.Fatal(err)

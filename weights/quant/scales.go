@@ -69,13 +69,19 @@ func encodeFloats(dst []byte, values []float32, d weights.DType) (bad int) {
 				bad = i
 			}
 		}
-	default:
-		known, bits := byteScales[d], fineBits
-		if d != weights.F8E4M3 {
-			bits = powerBits
-		}
+	case weights.F8E4M3:
+		known, dst := byteScales[d], dst[:len(values)]
 		for i, v := range values {
-			c := bits(v)
+			c := fineBits(v)
+			dst[i] = c
+			if math.Float32bits(known[c]) != math.Float32bits(v) {
+				bad = i
+			}
+		}
+	default:
+		known, dst := byteScales[d], dst[:len(values)]
+		for i, v := range values {
+			c := powerBits(v)
 			dst[i] = c
 			if math.Float32bits(known[c]) != math.Float32bits(v) {
 				bad = i
