@@ -30,24 +30,38 @@ differences between cards, Hartung and Knapp's interval, and Student's predictio
 deviation in percentage points, without the error of the runs. Two cards have no intervals, because one difference says
 little about a deviation.
 `
-	cardsMissing = `No card has been measured yet. What will be measured: six plans on an 8192×8192 layer of normal weights, with 8192 tokens back to
-back (at the power cap) and in bursts below the cap, and with 16 tokens. The table needs five cards, on different days.
+	cardsMeasured = `An 8192×8192 layer of normal weights in BF16, x normal(0,1), stationary. *Prefill* has 8192 tokens, back to back, at the power
+cap, or in bursts with gaps, *below the cap*; *decode* has 16 tokens and reads the weights from memory, which draws less than the cap.
+All plans have the same address in memory. The table needs five cards, on different days. With one card, ± is the standard error
+of its run.
+`
+	cardsRecorded = `
+### What a record is worth
 
+A block measures a plan in two windows, so the interval of a plan after one block has one degree of freedom, and can be narrow or wide by
+chance. The standard error below is therefore pooled over all plans of a run. It includes the distance of the copy from zero.
+*Copy* is the reading of the same weights in the same place, which changes no energy. *Expected between cards* is the standard deviation of
+` + "`grid=4`" + ` between cards in percentage points, if cards differ by the same share of the saving as in the older records (in bursts, by that of
+prefill). With the *blocks needed*, the standard error is half of that. In %d of the %d runs the card did not reach a steady state before the first block.
+
+One block tells that a plan saves: %d of the %d savings exceed two standard errors. It does not rank plans whose savings are
+closer than about three standard errors. It tells nothing about how this card differs from others, unless its blocks are about as many as needed. One card
+never tells how much cards differ.
+
+| card | phase | blocks | copy | standard error, points | expected between cards | blocks needed |
+|---|---|---|---|---|---|---|
+%s
 `
-	cardsMeasured = `An 8192×8192 layer of normal weights in BF16, x normal(0,1), stationary. *Prefill* has 8192 tokens, back to back (*steady*, at the power
-cap) or in bursts with gaps (*below the cap*); *decode* has 16 tokens and reads the weights from memory, which draws less than the cap.
-All plans have the same address in memory. Each record is one run of about a minute.
-`
-	cardsCommand = `On a further card, this adds a record, and the next ` + "`-update`" + ` counts it:
+	cardsCommand = `On a further card, this adds a record, and the next ` + "`-update`" + ` counts it. The time is that of each row's blocks:
 
 ` + "```" + `
-go test ./bench -run GPUCards -cards $PWD/bench/results/h200/cards
+go test ./bench -run GPUCards -cards $PWD/bench/results/h200/cards -cards-time 3m -timeout 20m
 ` + "```" + `
 `
 	cardsOlder = `
 These runs were made for other pages, mostly with one card for a plan. They are the same experiment apart from the card, the day, the
-addresses in memory and, for some, the build of lowtoggle. All of this is in the difference between cards. Each run's error is the
-root mean square of its comparisons' errors.
+addresses in memory and, for some, the build of lowtoggle. All of this is in the difference between cards. Each run's error is
+pooled over its comparisons and its copy, as above.
 `
 	cardsNotes = `
 - *Own inputs* are activations of the model on calibration tokens; *random inputs* are normal(0,1). A search for a given rise

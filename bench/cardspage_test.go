@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"path/filepath"
 	"slices"
@@ -22,19 +23,31 @@ func TestCardsPage(t *testing.T) {
 	goldenfile.Same(t, "../docs/cards.md", cardsPage(t, older, table))
 }
 
-// cardTable reads the records of TestGPUCards in a folder: every plan in every phase, on all cards.
-func cardTable(t *testing.T, folder string) (all []cardProduct) {
+// cardRecords reads the records of TestGPUCards in a folder, by their files.
+func cardRecords(t *testing.T, folder string) iter.Seq2[string, cardRecord] {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range files {
-		var r cardRecord
-		read(t, path, &r)
-		if r.Card == "" {
-			t.Errorf("%s is not from a card", path)
+	return func(yield func(string, cardRecord) bool) {
+		for _, path := range files {
+			var r cardRecord
+			read(t, path, &r)
+			if r.Card == "" {
+				t.Errorf("%s is not from a card", path)
+			}
+			if !yield(filepath.Base(path), r) {
+				return
+			}
 		}
+	}
+}
+
+// cardTable has every plan in every phase of the records in a folder, on all cards.
+func cardTable(t *testing.T, folder string) (all []cardProduct) {
+	t.Helper()
+	for file, r := range cardRecords(t, folder) {
 		for _, p := range r.Phases {
 			for phase, run := range p.runs() {
 				for _, v := range run.Variants {
@@ -43,7 +56,7 @@ func cardTable(t *testing.T, folder string) (all []cardProduct) {
 						i = len(all)
 						all = append(all, cardProduct{product: tableProduct, phase: phase, plan: v.Name})
 					}
-					all[i].readings = append(all[i].readings, comparison{run: run}.readings(filepath.Base(path), v.Name)...)
+					all[i].readings = append(all[i].readings, comparison{run: run}.readings(file, v.Name)...)
 				}
 			}
 		}
@@ -82,11 +95,17 @@ func shareBetween(plans []cardProduct, saving func(cardReading) float64) (share 
 	return stats.Between(groups...), len(seen)
 }
 
-// row is a plan's row of a table. Two cards have no intervals: Student's with one degree of freedom say nothing.
+// row is a plan's row of a table. Two cards have no intervals: Student's with one degree of freedom say nothing. One card has the
+// standard error of its run, and no difference between cards.
 func (p cardProduct) row() string {
 	e, cards := p.effects()
 	least := slices.MinFunc(cards, func(a, b cardReading) int { return cmp.Compare(b.change.Value, a.change.Value) })
 	most := slices.MinFunc(cards, func(a, b cardReading) int { return cmp.Compare(a.change.Value, b.change.Value) })
+	energy, between := percent(e.Mean, 1), fmt.Sprintf("%.2f", e.Between)
+	extremes := fmt.Sprintf("%s (%s), %s (%s)", signed(least.change.Value, 2), least.card, signed(most.change.Value, 2), most.card)
+	if len(cards) == 1 {
+		energy, between, extremes = fmt.Sprintf("%s ± %.1f", energy, e.Error), "–", cards[0].card
+	}
 	mean, next := "–", "–"
 	if len(cards) > 2 {
 		mean, next = ends(e.Interval), ends(e.Next)
@@ -95,8 +114,7 @@ func (p cardProduct) row() string {
 	if plan != "zeros" && !strings.Contains(plan, " ") {
 		plan = "`" + plan + "`"
 	}
-	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %.2f | %s (%s), %s (%s) |\n", p.product, plan, len(cards), percent(e.Mean, 1), mean, next, e.Between,
-		signed(least.change.Value, 2), least.card, signed(most.change.Value, 2), most.card)
+	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s |\n", p.product, plan, len(cards), energy, mean, next, between, extremes)
 }
 
 func ends(v []float64) string { return signed(v[0], 1) + " … " + signed(v[1], 1) }
@@ -122,12 +140,9 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	two := 2 * math.Sqrt2
 	fmt.Fprintf(&b, cardsIntroduction, len(cards), 100*prefill, onPrefill, 100*decode, onDecode, 100*zeros, onZeros, 100*two*prefill, 100*two*decode, 100*joules, 100*prefillJoules)
 	b.WriteString("\n## Six plans on one layer\n\n")
-	if len(table) == 0 {
-		b.WriteString(cardsMissing)
-	} else {
-		b.WriteString(cardsMeasured)
-		cardsTable(&b, table)
-	}
+	b.WriteString(cardsMeasured)
+	cardsTable(&b, table)
+	cardsWorth(&b, t, table, map[string]float64{"prefill": prefill, "prefill below the cap": prefill, "decode": decode})
 	b.WriteString(cardsCommand)
 	b.WriteString("\n## Older records of the same plan on several cards\n")
 	b.WriteString(cardsOlder)
@@ -147,6 +162,38 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	}
 	fmt.Fprintf(&b, "\nThese files do not say which card they are from: %s. Nor do the text files.\n", strings.Join(unknown, ", "))
 	return b.Bytes()
+}
+
+// cardsWorth writes what each record can tell. differ is the standard deviation between cards in a phase that older records lead
+// to expect, as a share of the saving.
+func cardsWorth(b *bytes.Buffer, t *testing.T, table []cardProduct, differ map[string]float64) {
+	const plan = "grid=4"
+	var rows strings.Builder
+	runs, unsteady, savings, clear := 0, 0, 0, 0
+	for _, r := range cardRecords(t, recorded+"cards") {
+		for _, p := range r.Phases {
+			for phase, run := range p.runs() {
+				runs++
+				if run.Steady != nil && !run.Steady.Reached {
+					unsteady++
+				}
+				e := 100 * standardError(run.Result)
+				for _, v := range run.Variants {
+					savings++
+					if -change(v.RelativeEnergy) > 2*e {
+						clear++
+					}
+				}
+				i := slices.IndexFunc(table, func(p cardProduct) bool { return p.phase == phase && p.plan == plan })
+				effects, _ := table[i].effects()
+				expected := -effects.Mean * differ[phase]
+				blocks := float64(run.Null.Blocks)
+				needed := math.Ceil(blocks * math.Pow(2*e/expected, 2))
+				fmt.Fprintf(&rows, "| %s | %s | %.0f | %s | %.2f | %.2f | %.0f |\n", r.Card, phase, blocks, percent(change(run.Null.RelativeEnergy), 1), e, expected, needed)
+			}
+		}
+	}
+	fmt.Fprintf(b, cardsRecorded, unsteady, runs, clear, savings, rows.String())
 }
 
 // wholeModelWatts lists the cards that measured the whole model in decode, by their power there.

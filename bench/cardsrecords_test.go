@@ -139,7 +139,8 @@ func (c comparison) readings(file, variant string) (all []cardReading) {
 }
 
 // standardError is that of a ratio in a comparison. The ratios of a comparison have about the same scatter between passes,
-// and few passes, so the error is the root mean square of all.
+// and few passes, so the variance is pooled over all. The copy's distance from 1 is one more sample of it: it contains errors
+// that last longer than a block, which the scatter between passes does not.
 func standardError(run *power.Result) float64 {
 	arrangements := map[int]bool{}
 	for _, b := range run.Blocks {
@@ -147,13 +148,15 @@ func standardError(run *power.Result) float64 {
 			arrangements[b.Arrangement] = true
 		}
 	}
-	var squares float64
-	all := append([]power.Comparison{run.Null}, run.Variants...)
-	for _, c := range all {
-		e := halfWidth(c) / stats.Student(float64(2*c.Blocks-len(arrangements)), 0.95)
-		squares += e * e / float64(len(all))
+	apart := run.Null.RelativeEnergy - 1
+	squares, freedom := apart*apart, 1.0
+	for _, c := range append([]power.Comparison{run.Null}, run.Variants...) {
+		own := float64(2*c.Blocks - len(arrangements))
+		e := halfWidth(c) / stats.Student(own, 0.95)
+		squares += own * e * e
+		freedom += own
 	}
-	return math.Sqrt(squares)
+	return math.Sqrt(squares / freedom)
 }
 
 // byCard has one reading for each card: the mean of the card's own.

@@ -22,7 +22,7 @@ func inventedCard(uuid string, steady, below, decode float64) cardRecord {
 			return power.Comparison{Summary: power.Summary{Name: name}, RelativeEnergy: ratio, Interval: []float64{ratio - half, ratio + half}, Blocks: 1}
 		}
 		r := &power.Result{Card: power.Info{Name: "NVIDIA H200", UUID: uuid}, Baseline: power.Summary{Watts: 700},
-			Null: of("copy", 1), Variants: []power.Comparison{of("grid=4", ratio)}, Blocks: []power.Block{{Complete: true}}}
+			Null: of("copy", 1.002), Variants: []power.Comparison{of("grid=4", ratio)}, Blocks: []power.Block{{Complete: true}}}
 		return &measure.Result{Result: r, AtDuty: rest}
 	}
 	card := power.Info{Name: "NVIDIA H200", UUID: uuid}.ID()
@@ -62,5 +62,20 @@ func TestCardTable(t *testing.T) {
 	}
 	if share, cards := shareBetween(table[2:], savedShare); math.Abs(share-0.09) > 0.005 || cards != 3 {
 		t.Errorf("%.3f of the saving between %d cards, want 0.09 and 3", share, cards)
+	}
+}
+
+// TestStandardError: a copy that is further from 1 than the scatter within the block explains makes the error larger. One card
+// shows it, and no difference between cards.
+func TestStandardError(t *testing.T) {
+	card := inventedCard("GPU-1", 0.96, 0.94, 0.90)
+	run := card.Phases[0].Run
+	run.Null.RelativeEnergy, run.Null.Interval = 1.01, []float64{1.01 - halfWidth(run.Null), 1.01 + halfWidth(run.Null)}
+	if e, want := standardError(run.Result), math.Sqrt((0.01*0.01+2*0.002*0.002)/3); math.Abs(e-want) > 1e-4 {
+		t.Errorf("%.4f, want %.4f", e, want)
+	}
+	p := cardProduct{product: tableProduct, phase: "prefill", plan: "grid=4", readings: comparison{run: run}.readings("a.json", "grid=4")}
+	if row := p.row(); !strings.Contains(row, "| 1 | −4.0 % ± 0.6 | – | – | – | "+card.Card+" |") {
+		t.Error(row)
 	}
 }
