@@ -61,9 +61,12 @@ func (c *conversion) check(ctx context.Context, st *stage) error {
 	for _, f := range all {
 		if f.damaged {
 			delete(st.finished, f.name)
-			if err := os.Remove(st.path(f.name)); err != nil {
-				return err
-			}
+			err = os.Remove(st.path(f.name))
+		} else {
+			err = st.complete(f.name)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	st.keep = len(st.finished) > 0

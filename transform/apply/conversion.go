@@ -228,9 +228,6 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 	for _, w := range c.shards {
 		name := filepath.Base(w.src.Path)
 		if record, ok := st.finished[name]; ok {
-			if err := st.complete(name); err != nil {
-				return errors.Join(closing.Wait(), err)
-			}
 			man.Shards = append(man.Shards, record)
 			c.advance(w.result.DataSize())
 			continue
@@ -255,8 +252,9 @@ func (c *conversion) writeShards(ctx context.Context, st *stage, man *plan.Manif
 }
 
 // CheckOut returns an error if out cannot be the output folder for m: if out exists or lies inside the model's folder,
-// if the model's folder is itself an unfinished conversion, or if it uses a name of lowtoggle's own files. If out+".partial" exists, the error is an
-// [ErrUnfinished] unless resume is true; with resume, the folder must be one that a conversion left behind.
+// if the model's folder is itself an unfinished conversion, or if it uses a name of lowtoggle's own files. If
+// out+".partial" exists, the error is an [ErrUnfinished] unless resume is true; with resume, the folder must be one that
+// a conversion left behind.
 func CheckOut(m *weights.Model, out string, resume bool) error {
 	partial := filepath.Clean(out) + partialSuffix
 	if _, err := os.Lstat(partial); err == nil {

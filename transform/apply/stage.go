@@ -323,7 +323,8 @@ func (st *stage) finish(r plan.Shard) error {
 	return st.complete(r.File)
 }
 
-// complete notes that a file is complete. Its size is looked at once more before the stage becomes the output.
+// complete notes that a file is complete. Its size is looked at once more before the stage becomes the output. Shards that
+// this call writes are noted while the next is computed, so no other call may run meanwhile.
 func (st *stage) complete(name string) error {
 	info, err := os.Lstat(st.path(name))
 	if err == nil {
