@@ -163,6 +163,34 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumeOlder: a folder of a build that did not record the card's id is continued, and then continued again with the id.
+func TestResumeOlder(t *testing.T) {
+	folder, jobs := t.TempDir(), []Job{sparsities(small(arith.BF16), 1), sparsities(small(arith.BF16), 2), sparsities(small(arith.BF16), 3)}
+	path := filepath.Join(folder, jobs[0].Setup.file())
+	for i, job := range jobs {
+		if err := Run(t.Context(), simulated(), folder, []Job{job}, Options{}); err != nil {
+			t.Fatalf("run %d: %v", i+1, err)
+		}
+		data := string(must(os.ReadFile(path)))
+		if i == 0 { // the simulated card has no UUID
+			data = strings.Replace(data, `"name": "simulated card"`, `"name": "simulated card", "uuid": "GPU-1"`, 1)
+			if err := os.WriteFile(path, []byte(data), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if has := strings.Contains(data, `"id": "GPU-`); has != (i > 0) || !strings.Contains(data, `"uuid": "GPU-1"`) {
+			t.Errorf("run %d: has the id: %v", i+1, has)
+		}
+	}
+	series, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(series.Sessions); n != len(jobs) {
+		t.Errorf("%d sessions of %d runs", n, len(jobs))
+	}
+}
+
 // TestRounds: the second reading of any point comes after the first of all, over all setups, and
 // also where the first round was made before.
 func TestRounds(t *testing.T) {

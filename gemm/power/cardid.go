@@ -37,3 +37,9 @@ func (i Info) MarshalJSON() ([]byte, error) {
 		fields
 	}{i.ID(), fields(i)})
 }
+
+// UnmarshalJSON reads records with the id and without it. It ignores fields that it does not know, even for a strict decoder.
+func (i *Info) UnmarshalJSON(data []byte) error {
+	type fields Info // without this method
+	return json.Unmarshal(data, (*fields)(i))
+}

@@ -2,6 +2,7 @@ package power_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +25,7 @@ func TestID(t *testing.T) {
 	}
 }
 
-// TestIDInJSON: a record has the id, and is read back without loss.
+// TestIDInJSON: a record has the id. Records with and without it are read back without loss, even where unknown fields are refused.
 func TestIDInJSON(t *testing.T) {
 	limit := 700.0
 	i := power.Info{Name: "NVIDIA H200", UUID: "GPU-1", PowerLimit: &limit}
@@ -39,11 +40,15 @@ func TestIDInJSON(t *testing.T) {
 	if fields["id"] != i.ID() || fields["uuid"] != "GPU-1" {
 		t.Errorf("%s has not the id %s and the UUID", data, i.ID())
 	}
-	var back power.Info
-	if err := json.Unmarshal(data, &back); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(i, back); diff != "" {
-		t.Error(diff)
+	for what, record := range map[string]string{"today's": string(data), "an older": strings.Replace(string(data), `"id":"`+i.ID()+`",`, "", 1)} {
+		var back power.Info
+		strict := json.NewDecoder(strings.NewReader(record))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(&back); err != nil {
+			t.Errorf("%s record: %v", what, err)
+		}
+		if diff := cmp.Diff(i, back); diff != "" {
+			t.Errorf("%s record: %s", what, diff)
+		}
 	}
 }
