@@ -69,6 +69,9 @@ func otherCards(t *testing.T, m *component.Model) (list []elsewhere) {
 					if r.Baseline {
 						p = points[s.Baseline.Name()]
 					}
+					if p.Seed != s.Baseline.Seed { // the features are of operands from one seed
+						continue
+					}
 					x, w := p.X, p.W
 					if p.Scaled != nil {
 						x, w = p.Scaled.X, p.Scaled.W
