@@ -32,7 +32,7 @@ func (s *Summary) limit(card *Info) Limit {
 	return ""
 }
 
-// Describe says in words what the limit is.
+// Describe says in words what the limit is. Without one it does not claim the highest clock: a sensor may be missing.
 func (l Limit) Describe() string {
 	switch l {
 	case AveragePower:
@@ -44,5 +44,5 @@ func (l Limit) Describe() string {
 	case ReportedClock:
 		return "the reported clock is below the highest, and the driver gives no reason"
 	}
-	return "none: the clock is the highest"
+	return "none that the sensors show"
 }
