@@ -73,7 +73,7 @@ type Series struct {
 	Product
 	// Change says which operands differ from the baseline: "weights" or "both".
 	Change   string        `json:"change"`
-	Card     string        `json:"card,omitempty"` // the first digits of its UUID
+	Card     string        `json:"card,omitempty"` // its id, as reports name it, such as H200-3f2a; empty: not recorded
 	Date     string        `json:"date,omitempty"`
 	Baseline Baseline      `json:"baseline"`
 	Response []float64     `json:"clock"` // relative to the baseline's, at activities i·knot
