@@ -95,8 +95,8 @@ func shareBetween(plans []cardProduct, saving func(cardReading) float64) (share 
 	return stats.Between(groups...), len(seen)
 }
 
-// row is a plan's row of a table. Two cards have no intervals: Student's with one degree of freedom say nothing. One card has the
-// standard error of its run, and no difference between cards.
+// row is a plan's row of a table. With two cards it has no intervals: Student's t with one degree of freedom is too
+// wide to use. With one card it has the standard error of the run.
 func (p cardProduct) row() string {
 	e, cards := p.effects()
 	least := slices.MinFunc(cards, func(a, b cardReading) int { return cmp.Compare(b.change.Value, a.change.Value) })
@@ -160,7 +160,7 @@ func cardsPage(t *testing.T, older, table []cardProduct) []byte {
 	for _, c := range cards {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.id, strings.Replace(strings.TrimSuffix(c.first, "Z"), "T", " ", 1), strings.Join(c.files, ", "))
 	}
-	fmt.Fprintf(&b, "\nThese files do not say which card they are from: %s. Nor do the text files.\n", strings.Join(unknown, ", "))
+	fmt.Fprintf(&b, "\nThese files do not record their card: %s. The text files do not record it either.\n", strings.Join(unknown, ", "))
 	return b.Bytes()
 }
 
@@ -203,7 +203,7 @@ func wholeModelWatts(older []cardProduct) string {
 	slices.SortFunc(cards, func(a, b cardReading) int { return cmp.Compare(a.watts, b.watts) })
 	var parts []string
 	for _, c := range cards {
-		parts = append(parts, fmt.Sprintf("%s draws %.0f W there and saves %.1f %%", c.card, c.watts, -c.change.Value))
+		parts = append(parts, fmt.Sprintf("%s draws %.0f W and saves %.1f %%", c.card, c.watts, -c.change.Value))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -15,8 +15,8 @@ H200 reports the power of its memory, as a mean over a second. So the split is a
 
 Each operation and byte has an energy. A part of that energy follows the operands' bits, by the features of the
 [cost model](cost.md). *Awake* is proportional to the share of the multiprocessors that have work. *Busy* is the share of
-an execution beyond empty launches (%.2f µs each) and rests. A kernel whose temperature is unknown gets the one that
-its power causes. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
+an execution without empty launches (%.2f µs each) and rests. If a kernel's temperature is unknown, it follows from the
+predicted power. The coefficients are non-negative, and are fitted to kernels that stress one part each: the built-in
 components to %d of them, read on %s on %s (` + "`cost/component/calibrations/h200.json`" + `).
 
 ![Components of an H200](power-components.svg)
@@ -25,41 +25,41 @@ components to %d of them, read on %s on %s (` + "`cost/component/calibrations/h2
 const componentsAccuracy = `
 ## How accurate is it?
 
-Every kernel below is unseen: held out of the fit, or left out of it and predicted from the others. Between %.0f and
+Every kernel below is unseen: it is held out, or left out of the fit in turn and predicted from the others. Between %.0f and
 %.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
 the best naive model %s. The naive models are a constant, and power that is proportional to the share of time in which a
-kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive: it knows the
-shares of time and of multiprocessors, of the highest rate of operations, and of the highest rate of memory, but
-nothing of bits, caches, clocks and temperature. Its columns show what these add.
+kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive. Its inputs
+are the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory. It has
+no bits, caches, clocks or temperature. Its column shows what these add.
 `
 
 const componentsCap = `
-At the power cap every kernel draws the same power, so a constant is right there by definition. What differs is the
-clock. The model chooses the highest clock within the cap. For %d held-out kernels its mean error is %s, that of a
+At the power cap every kernel draws the same power, so a constant power is right by definition. The clocks differ
+instead. The model chooses the highest clock within the cap. For %d held-out kernels its mean error is %s, that of a
 constant clock %s.
 `
 
 const componentsElsewhere = `
 ## Other cards
 
-The components above belong to one card. The recorded GEMMs of other cards, in
-[bench/results/h200](../bench/results/h200), test them there, with operands from zeros to random ones. Nothing is fitted
-to these readings. Below the cap there are %d of them on %d cards, from %.0f to %.0f W. The model's mean error is
-**%s**, that of the best naive model %s. The constant that fits these readings best, which no prediction can know, is
-off by %s.
+The components above belong to one card. The recorded GEMMs of other cards
+([bench/results/h200](../bench/results/h200)) test these components there, with operands from zeros to random ones.
+Nothing is fitted to these readings. Below the cap there are %d readings on %d cards, from %.0f to %.0f W. The model's
+mean error is **%s**, that of the best naive model %s. Even the constant that fits these readings best, which is not
+known in advance, is off by %s.
 
 ![Predicted over measured power](components-unseen.svg)
 `
 
 const componentsElsewhereCap = `
 At the cap, %d readings on %d cards are predicted at their measured clocks, with a mean error of %s. This tests how
-energy follows the clock. The exponent of the clock for energies is %g. Fitted with another one to the same kernels, the
-model predicts the other cards with these mean errors:
+energy follows the clock. The exponent of the clock for energies is %g. With other exponents, fitted to the
+same kernels, the model predicts the other cards with these mean errors:
 `
 
 const componentsLayers = `
 The linear layers of ` + "`llama-17m`" + `, a model of small layers, run as one sequence. In decode they take some
-microseconds each, and the model predicts too much:
+microseconds each, and the predicted power is too high:
 
 | layers | card | measured | predicted |
 |---|---|---|---|
@@ -74,18 +74,19 @@ The rest of it should be the HBM part of the split.
 
 const componentsPairs = `
 - Where the weights come from memory, the split agrees with the sensor.
-- FP8 8192³ is predicted too high in memory, and in all; INT8 8192³ too low in memory. The share of repeated reads that
-  miss the cache differs between the library's kernels, and the model has one for all.
-- Where the operands stay in the cache, the reading falls below its offset as the chip draws more. The sensor is not
-  free of the chip's power, so differences of some ten watts mean nothing there.
+- For FP8 8192³ the predicted memory power and the predicted total are too high. For INT8 8192³ the predicted memory
+  power is too low. The library's kernels differ in the share of repeated reads that miss the cache, but the model has
+  one share for all.
+- Where the operands stay in the cache, the reading falls below its offset as the chip draws more. The chip's power
+  affects the sensor, so differences of some ten watts are not significant there.
 
-### Pairs that differ in one thing
+### Pairs that differ in the weights' bits alone
 
-With weights from memory, the recorded kernels of a session have the same shape, clock and time, and only the bits of the
-weights differ. These are %d pairs with the session's random weights. The card draws up to %.0f W less, %.1f W on
+With weights from memory, the recorded kernels of a run have the same shape, clock and time. Only the bits of the weights
+differ. Each of %d kernels is compared with the run's random weights. The card draws up to %.0f W less, %.1f W on
 average, and the split predicts the difference with a mean error of %.1f W. The sensor reads up to %.0f W less, %.1f W
-on average, and the predicted HBM part differs with a mean error of %.1f W. In sum the split predicts %.2f of the card's
-differences and %.2f of the sensor's: it gives the bits too little weight in decode.
+on average, and the predicted HBM part has a mean error of %.1f W. In sum the split predicts %.2f of the card's
+differences and %.2f of the sensor's, so it underestimates the effect of bits in decode.
 `
 
 const componentsUse = `
@@ -101,8 +102,8 @@ conversion.
   bottleneck, arithmetic or memory. At least two such kernels must lie below the cap. Otherwise the report says why there
   is no advice.
 %s- No split is shown if the mean error is above 15 %%.
-- No clock below the card's own choice has been measured. The advice says where it extrapolates, and goes no further
-  than 20 %%.
+- No clock below the card's own choice has been measured. The advice says where it extrapolates, by at
+  most 20 %%.
 
 A second ` + "`calibrate`" + ` continues with its file; ` + "`--anew`" + ` measures all kernels again.
 `
@@ -113,7 +114,7 @@ const componentsRemains = `
 The built-in readings have no unseen kernel below %.0f W. Today's program measures %d kernels for the fit and holds out
 %d, in about two minutes: reads from the cache and from memory on 4 to 132 multiprocessors, multiprocessors that spin,
 products of thin, small and zero operands, and any of these with rests between executions. These kernels have not been
-measured yet; ` + "`lowtoggle calibrate h200 --components`" + ` does so, and continues its file. Among the held-out kernels
+measured yet. ` + "`lowtoggle calibrate h200 --components`" + ` measures them and continues its file. Among the held-out kernels
 are pairs that differ in one component alone:
 
 | kernel | and | differ in | measured | predicted | sensor | predicted |

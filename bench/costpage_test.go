@@ -344,11 +344,11 @@ The fit uses %d points in %d series on %s (driver %s, cap %.0f W), from %d cards
 `
 
 const costJudged = `
-Points belong to classes of families of patterns: sorted values; random zeros, single or in blocks, whatever else is done to
+The patterns are divided into classes: sorted values; random zeros, single or in blocks, whatever else is done to
 the values; rounding, grids and zeroed bits; random bits; constants and few values; shifts; repeated rows; repeated columns;
 signs; spread. Each point is predicted by a model and a response that were fitted without its whole class, and compared
-with the measurement. Several families end with weights that are all zero. No fit of this test has seen such weights, and
-they count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's
+with the measurement. Several kinds of pattern end with weights that are all zero. No fit of this test has seen such
+weights, and they count once in a series. Errors are in percentage points of the energy of random operands. Rank is Spearman's
 correlation. The last two columns are simpler models, tested in the same way. They are linear in fewer features and use the
 same response. Their cells give mean error, worst error and rank.
 
@@ -360,17 +360,17 @@ const costMisses = `
 The targets for BF16 and FP16 in both roles were a mean error of 1 point, a worst error of 4 points, and a rank of 0.95.
 In decode the target was a mean of 1.5 points, for the other dtypes a mean of 2. FP32 misses its target.
 Its kernel for CUDA cores takes rows in another order, which few measured patterns cover. The points below exceed the limit of 4
-points. Weights that are all zero save more than a fit predicts that has not seen any: groups of operands that are all zero save
-energy beyond that of their bits. With zeros in large blocks, sums stay constant for longer than in any other class. The fits that
+points. A fit that has seen no all-zero weights predicts too small a saving for them: groups of operands that are all zero
+save more energy than their bits explain. With zeros in large blocks, sums stay constant for longer than in any other class. The fits that
 predictions use have seen all classes.
 `
 
 const costFeaturesText = `
 ## What each feature changes
 
-The cells are changes of the mean error above, in points, over all points of a type: of models without a feature, or with one that
-models do not use. A change below zero means that predictions get better. A feature that hardly varies among the points of a fit
-gets no coefficient, because it cannot be told from the constant: groups that are all zero occur in few classes.
+Each cell is the change of the mean error above, in points, over all points of a type, if a feature is removed from the model, or if
+an unused one is added. A change below zero means better predictions. A feature that hardly varies among the points of a fit gets no
+coefficient, because it cannot be distinguished from the constant. Groups that are all zero, for example, occur in few classes.
 `
 
 const costSharedText = `
@@ -387,12 +387,12 @@ const costCardsText = `
 ## Cards that no fit has seen
 
 Predictions state intervals for one reading of about a second on another card of the kind. Their width is proportional to
-√(floor² + (growth · saving)²). The floor comes from errors at small predicted savings, the growth from errors at larger ones: each
-is such that as many points of the test above lie in their intervals as the intervals claim. Where all points of a type come
-from one card, the growth includes the spread of savings between cards ([cards.md](cards.md)).
+√(floor² + (growth · saving)²). The floor comes from errors at small predicted savings, the growth from errors at larger ones. Each
+is chosen so that the 95 %% intervals contain the stated share of the points of the test above. If all points of a type come from
+one card, the growth includes the spread of savings between cards ([cards.md](cards.md)).
 
-The first rows leave out the %d cards of the calibration one after the other. The model, the response and the intervals come from the
-other cards, and predict the readings of the card that was left out, of shapes that the others have measured. The other rows are
+The first rows leave out each of the calibration's %d cards in turn. The model, the response and the intervals come from the
+other cards. They predict the readings of the left-out card, for shapes that the other cards have measured. The other rows are
 readings of cards that are in no fit, in BF16 with 8192 outputs and inputs, relative to the baseline in the same block.
 `
 
@@ -400,7 +400,7 @@ const costLayers = `
 ## A trained model's layers
 
 The table shows all linear layers of ` + "`llama-17m`" + ` together, converted by several passes. No fit has seen these
-conversions. Energy after conversion is relative to energy before. It was measured with the model's own activations and
+conversions. Energy is relative to the energy before the conversion. It was measured with the model's own activations and
 predicted with random ones (bench/results/predicted has the commands). In decode, predictions of rounding and grids are
 within %.2f points here, and within %.2f points for the searched models of [frontier.md](frontier.md). Savings of the same plan
 differ about as much between cards ([cards.md](cards.md)).

@@ -77,9 +77,9 @@ var given = []struct {
 	}},
 	{"settings of the method, which are constants of the code, and those of its paper", map[string][]string{
 		"docs/power.md": {"every 20 or 100 ms", "a ramp of 10 ms", "takes 25 µs to 2 ms", "up to 0.1 s (the", "cells of 2.5 ms", "coarser than 50 ms", "less than 1 %, or",
-			"at most 3 %.", "drift by 1 % a second", "each 5 or 10 µs", "reads every 20 ms", "short runs of 10, 20, 30 and 50 ms", "one reading every 20 ms", "at least 92 % of the cells of a ramp to 920 W",
+			"at most 3 %.", "drift by 1 % per second", "each 5 or 10 µs", "reads every 20 ms", "short runs of 10, 20, 30 and 50 ms", "one reading every 20 ms", "at least 92 % of the cells of a ramp to 920 W",
 			"(700 W, driver 580", "in the first 30 ms", "limit of 700 W", "2048³\nabove 3 %", "The \"25 ms\" of the documentation is the time from 10 to 90 %", "800 W for 12 ms are 10 J"},
-		"bench/componentstext_test.go": {"leakage·(°C − 50)", "within 1 and 5 %% of time", "off by at most 5 %% on average", "mean error is above 15 %%", "further\n  than 20 %%"},
+		"bench/componentstext_test.go": {"leakage·(°C − 50)", "within 1 and 5 %% of time", "off by at most 5 %% on average", "mean error is above 15 %%", "by at\n  most 20 %%"},
 	}},
 	{"settings of an experiment, which its command or record has", map[string][]string{
 		"docs/accuracy.md":            {"1e-6 nats per token", "\n| 0.1 % |", "\n| 0.5 % |", "\n| 1.2 % |", "\n| 0.1 %, `--workload"},
@@ -88,7 +88,7 @@ var given = []struct {
 		"bench/wholepage_test.go":     {"for 18 s, at fixed addresses", "saves 4 %%", "and 6 %% with"},
 		"bench/nulls_test.go":         {"after weights of less than 97 %"},
 		"bench/profile_test.go":       {"the lowest 2.5 ms", "the first 50 ms", "after 50 ms", "after 75 ms", "more than 3 %", "first 50 ms (median)", "over 2 s (median)"},
-		"docs/measuring.md":           {"energy               95 %      time", "\nnormal(0,0.02)", "const(0.02)", "0.4 runs bursts", "18 s are short", "The two cards agree"},
+		"docs/measuring.md":           {"energy               95 %      time", "\nnormal(0,0.02)", "const(0.02)", "0.4 runs whole", "18 s are short", "The two cards agree"},
 		"docs/serving.md":             {"fit (0.3 each)"},
 		"docs/scaling.md":             {"relative to σ = 0.02", "| 0.04 | 0.08 | 0.16 | 0.32 | 0.64 | 1.28 | 2.56 |", "At σ = 0.64", "2⁻³ of σ = 0.02"},
 	}},

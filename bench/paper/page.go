@@ -47,8 +47,8 @@ card shows a saving as time and not as power. So energy decides whether a takeaw
 GEMMs are x·wᵀ: x is the paper's A, and w is its B transposed. Both have K along their rows. Where only the
 weights change, w has the pattern of A and x is normal. Experiment 5b would then equal 5a and is left out. Operands whose
 GEMM could overflow were divided by a power of two. This changes only exponents, except for elements that
-become subnormal or zero. Patterns are drawn from one seed where no number of seeds is given; the paper used ten. Intervals of
-one or two seeds are those of the readings and hold for the operands that were drawn. From three seeds on, they hold for any seed.
+become subnormal or zero. Patterns are drawn from one seed unless a number of seeds is given; the paper used ten. Intervals of
+one or two seeds cover the readings of the drawn operands. From three seeds on, intervals also cover the choice of the seed.
 
 *Rows* are the rows in the paper's text. The paper's published program stores matrices by columns, so a row of
 its patterns is one position along K. In 5b and 6b the program sorts both operands along M and N first, and in 5d along M
@@ -88,19 +88,19 @@ func (p *page) takeaways() {
 }
 
 const rules = `
-A takeaway holds, or does not, where the 95 %% interval leaves no doubt; else it is undecided.
+A takeaway holds or fails in a series if the 95 %% interval decides it. Otherwise it is undecided.
 
-- Where it holds in some series and seems to fail in others, it fails only in those in which it does so in intervals that hold for
-  all series at once (Bonferroni).
-- T1 and T13 pick the largest of several changes. Their intervals, in brackets, allow for this: the low end holds for all of the
-  changes at once (Bonferroni). The high end needs no correction.
-- T2 uses the largest mean at which the spacing of the type is at most half of σ = 1, which leaves an element about three random bits:
+- A takeaway that holds in some series fails in another only if an interval that is corrected for the number of series (Bonferroni)
+  shows it.
+- T1 and T13 pick the largest of several changes. Their intervals, in brackets, allow for this: the low end is corrected for the
+  number of changes (Bonferroni). The high end needs no correction.
+- T2 uses the largest mean at which the spacing of the type is at most half of σ = 1. An element then has about three random bits:
   %s.
   At larger means most elements become equal, and one value for all elements is T3.
 - T7 compares the types on one card and at one clock, the highest measured. A card may lower the clock even below its power cap, as
   H200s do in FP16 on tensor cores. A higher clock multiplies the power above idle by the clocks' ratio if the voltage stays, and by
-  its third power if the voltage rises in proportion. The range from the one to the other is given. T7 holds only if the low end is
-  above the other types' high ends. To fail against one of them, intervals must hold for all three at once.
+  its third power if the voltage rises in proportion. The page gives the range between these two. T7 holds only if the low
+  end is above the other types' high ends. T7 fails only in intervals that are corrected for the three comparisons.
 `
 
 // randomMeans lists the means of T2.

@@ -18,9 +18,9 @@ import (
 // reason for a change explains.
 var firstRules = []struct{ id, result, now, why string }{
 	{"T1", "holds except in int8-2048-both; undecided in 9 of 15", "holds; undecided in 10 of 15",
-		"The range of five energies was tested like the difference of two. INT8's range may be chance in intervals for all ten pairs."},
+		"The range of five energies was tested like the difference of two. With intervals for all ten pairs, INT8's range may be chance."},
 	{"T2", "holds; undecided in 1 of 13", "holds; undecided in 2 of 14",
-		"The largest means made most elements equal. At means that leave them random, savings are smaller, and every series has such a mean."},
+		"The largest means made most elements equal. At means that keep elements random the savings are smaller. Every series has such a mean."},
 	{"T3", "holds; undecided in 1 of 14", "", ""},
 	{"T4", "holds", "", ""},
 	{"T5", "holds", "", ""},
@@ -168,15 +168,15 @@ their values, and stated fifteen takeaways. ` + "`lowtoggle reproduce`" + ` repe
 the results on H200s, in up to %d series of one dtype, size and role. [reproduce.md](reproduce.md) has
 every point, rule and figure, and what remains to be measured.
 
-The rules were corrected: some ignored that they pick the largest of several changes, and others compared unlike means or clocks.
-The first rules were applied to the series of 2026-11-21.
+The rules were corrected. Some tested the largest of several changes as if it were the only one. Others compared means or clocks that
+are not comparable. The first rules were applied to the series of 2026-11-21.
 
 `
 
 const takeawaysNotes = `
 T7, mean power in Figure 4 at one clock: %s.
 
-The results are judged by energy, because a card at its power cap shows a saving as time and not as
+The rules compare energy, because a card at its power cap shows a saving as time and not as
 power. The role of an operand matters as much as its pattern: one value for all elements saves %s %% of energy in
 FP16 where both operands have it, %s %% where streaming weights have it, and %s %% where stationary weights
 have it.
@@ -186,8 +186,8 @@ Three reservations:
 - Rows here are the rows of the paper's text. Its published program stores matrices by columns, so its
   sorted operands differ from the text. This affects T8 to T11 and T13.
 - Some series lack points from one seed: %s.
-- Main points, on which the rules decide, are drawn from %s; the paper used ten. Intervals of one or two seeds hold for the operands
-  that were drawn. All intervals hold for the cards that were measured: the spread between cards is not in them.
+- Main points, on which the rules decide, are drawn from %s; the paper used ten. Intervals of one or two seeds cover the drawn
+  operands alone. No interval includes the spread between cards.
 
 ## Which operand streams
 
@@ -197,6 +197,6 @@ with random x (` + "`bench/results/h200/probes`" + `). Equal neighbours save ene
 
 `
 const takeawaysEnd = `
-In BF16 and FP16 the operand in the place called *streaming* streams. In FP8, INT8 and FP32 it is the
-operand in the place called *stationary*, where a linear layer's weights are.
+In BF16 and FP16 the operand called *streaming* streams. In FP8, INT8 and FP32 the operand called *stationary*
+streams; it holds a linear layer's weights.
 `
