@@ -250,47 +250,27 @@ func (c *components) page(t *testing.T) []byte {
 	for _, l := range c.layers(t) {
 		fmt.Fprintf(&b, "| %s | %s | %.0f W | %.0f W, %s |\n", l.name, l.card, l.measured, l.predicted, offBy(l.predicted, l.measured))
 	}
+	card := c.recordedKernels(t)
+	c.onCard(&b, t, card)
 	c.sensor(&b)
+	c.scopes(&b, t)
 	c.parts(&b)
 	fmt.Fprintf(&b, componentsUse, c.advice())
 	list, err := probe.Stresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := 0
+	held, unread := 0, 0
 	for _, s := range list {
 		if s.HeldOut {
 			held++
 		}
-	}
-	fmt.Fprintf(&b, componentsRemains, m.Quality.Span.Least, len(list)-held, held, c.planned(t))
-	return b.Bytes()
-}
-
-// planned lists the pairs of kernels that calibrate --components measures, with their differences in watts where the
-// built-in components have them.
-func (c *components) planned(t *testing.T) string {
-	pairs, err := probe.Pairs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	unseen := map[string]*component.Prediction{}
-	list := c.model.Unseen()
-	for i := range list {
-		unseen[list[i].Name] = &list[i]
-	}
-	var b strings.Builder
-	for _, p := range pairs {
-		x, y := unseen[p.Kernels[0]], unseen[p.Kernels[1]]
-		fmt.Fprintf(&b, "| %s | %s | %s |", shown(p.Kernels[0]), shown(p.Kernels[1]), p.Component)
-		if x == nil || y == nil {
-			b.WriteString(" – | – | – | – |\n")
-			continue
+		if !slices.ContainsFunc(card.kernels, func(k cardKernel) bool { return k.builtIn.Name == s.Name }) {
+			unread++
 		}
-		fmt.Fprintf(&b, " %s W | %s W | %s W | %s W |\n", minus(y.Reading.Watts-x.Reading.Watts), minus(y.Predicted.Watts-x.Predicted.Watts),
-			minus(*y.MemoryWatts-*x.MemoryWatts), minus(c.model.Sensor(y.Predicted)-c.model.Sensor(x.Predicted)))
 	}
-	return b.String()
+	fmt.Fprintf(&b, componentsRemains, len(list)-held, held, unread, card.own.CardID)
+	return b.Bytes()
 }
 
 // advice says what the built-in components advise on: layers of Llama 3 8B, in prefill and in decode.
