@@ -50,7 +50,7 @@ func ownFamilyClaims(e *evidence) []claim {
 	return []claim{
 		says("describes {} architectures", families), says("Three tests cover all {} architectures", families),
 		says("transformers {} computes", recorded.Transformers[:strings.LastIndex(recorded.Transformers, ".")]),
-		says("for\n  {} model folders, to {} in float64", fmt.Sprint(len(recorded.Pairs)), strings.Replace(fmt.Sprintf("%.0e", apart), "e-", "e-", 1)),
+		says("for\n  {} model folders, to {} in float64", fmt.Sprint(len(recorded.Pairs)), fmt.Sprintf("%.0e", apart)),
 		says("agree to {}, and the inverse", e.source("transform/catalogue_test.go", `const sameOutputs = (1e-\d+)`)[0]),
 	}
 }

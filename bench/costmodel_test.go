@@ -106,6 +106,9 @@ func in(list []cost.LeftOut, keep func(*cost.Series) bool) []cost.LeftOut {
 	return slices.DeleteFunc(slices.Clone(list), func(j cost.LeftOut) bool { return !keep(j.Series) })
 }
 
+// targetRank was asked for. docs/cost.md names the groups that miss it, and none may fall below leastRank.
+const targetRank, leastRank = 0.95, 0.945
+
 // TestCostModel checks the accuracy of the H200's model on families of patterns that its fit did not see.
 func TestCostModel(t *testing.T) {
 	c, err := cost.FindCalibration("h200")
@@ -121,7 +124,7 @@ func TestCostModel(t *testing.T) {
 		if g.bar > 0 && !(j.mean <= g.bar) {
 			t.Errorf("%s: mean error %.2f points, at most %.2f are allowed", g.name, 100*j.mean, 100*g.bar)
 		}
-		if strings.Contains(g.name, "16, weights") && !(j.rank >= 0.945) {
+		if strings.Contains(g.name, "16, weights") && !(j.rank >= leastRank) {
 			t.Errorf("%s: rank correlation %.3f", g.name, j.rank)
 		}
 		for _, r := range cost.Rivals {
