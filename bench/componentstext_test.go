@@ -113,7 +113,8 @@ const componentsCard = `
 
 On %s, on %s, ` + "`calibrate --components`" + ` was interrupted after %d readings of %d kernels
 ([components/H200-214c.json](../bench/results/h200/components/H200-214c.json)). Many of these kernels are of kinds that the built-in
-components have not seen: rests, reads, products and spinning on few multiprocessors.
+components have not seen: rests, reads, spinning, and products on few multiprocessors. Power is predicted at the measured time, clock
+and temperature. The card of the built-in components is unknown, so it may be the same one.
 
 - **The built-in components**, to which none of this was fitted, predict the %d kernels below the cap, of %.0f to %.0f W, with a mean
   error of **%s**; the best naive model has %s, utilisation %s.
@@ -142,8 +143,8 @@ The largest errors of the built-in components:
 
 const componentsCardPairs = `
 Pairs of held-out kernels that differ in one component alone. Differences of the second from the first, in power and in the memory
-sensor's reading, by the built-in components and by the card's own fit. A dash means that a kernel is not in the record. The last product ran at the power cap, at a lower clock than the one
-before it.
+sensor's reading, by the built-in components and by the card's own fit. A dash means that a kernel is not in the record. The last
+product ran at the power cap, at a lower clock than the one before it.
 
 | kernel | and | differ in | measured | built-in | own fit | sensor | built-in | own fit |
 |---|---|---|---|---|---|---|---|---|
@@ -153,8 +154,8 @@ const componentsScopes = `
 ### Which power an H200 reports
 
 NVML names three scopes of power: the card, the module and the memory. An H200 has the mean power of the card and of the memory, and
-the present power of the card. It has no power of the module ([components/H200-214c-scopes.csv](../bench/results/h200/components/H200-214c-scopes.csv)). The
-last column is how long a step of power takes to show. The averages are running means over about a second, the
+the present power of the card. It has no power of the module
+([components/H200-214c-scopes.csv](../bench/results/h200/components/H200-214c-scopes.csv)). The last column is how long a step of power takes to show. The averages are running means over about a second, the
 memory's, too: a kernel must run that long before the memory's reading is its own.
 
 | scope | reading | range while the kernels ran | a change takes |
