@@ -27,8 +27,8 @@ const componentsAccuracy = `
 
 Every kernel below is unseen: it is held out, or left out of the fit in turn and predicted from the others. Between %.0f and
 %.0f W and below the power cap there are %d unseen kernels, of %.0f to %.0f W. The model's mean error is **%s**, that of
-the best naive model %s. The naive models are a constant, and power that is proportional to the share of time in which a
-kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive. Its inputs
+the best naive model %s. The naive models are a constant, and a constant plus a part in proportion to the share of time in
+which a kernel runs (*duty*), both fitted to the same kernels. *Utilisation* is a third model, which is not naive. Its inputs
 are the shares of time, of multiprocessors, of the highest rate of operations and of the highest rate of memory. It has
 no bits, caches, clocks or temperature. Its column shows what these add.
 `
