@@ -45,7 +45,8 @@ prefill). With the *blocks needed*, the standard error is half of that. In %d of
 state before the first block.
 
 One block shows that a plan saves: %d of the %d savings exceed two standard errors. It cannot rank plans whose savings are
-closer than about three standard errors. A comparison with other cards needs about as many blocks as the table states. Records of one
+closer than about three standard errors. The plans of a run share the error of the source's readings, so all of them may save too much
+or too little together. A comparison with other cards needs about as many blocks as the table states. Records of one
 card cannot show how much cards differ.
 
 | card | phase | blocks | copy | standard error, points | expected between cards | blocks needed |
