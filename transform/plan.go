@@ -424,9 +424,24 @@ func (p *planner) complete(to *plan.Plan) (err error) {
 		changed[name] = true
 	}
 	if p.target == nil {
-		to.Quantised = p.quantised.CopiedBut(changed)
+		moved := p.addMoved(changed)
+		to.Quantised = p.quantised.CopiedBut(changed, moved)
 	}
 	return nil
+}
+
+// addMoved adds the quantised weights that exact steps move to those that change, and returns them.
+func (p *planner) addMoved(changed map[string]bool) (moved map[string]bool) {
+	moved = map[string]bool{}
+	for _, w := range p.weights.All {
+		if p.layout == nil || w.Quantised == nil || p.layout.Claims[w.Name] == nil {
+			continue
+		}
+		if row, col := p.compiler.Symmetries().Matrix(p.layout.Claims[w.Name]); !row.IsIdentity() || !col.IsIdentity() {
+			moved[w.Name], changed[w.Name] = true, true
+		}
+	}
+	return moved
 }
 
 // compile brings the compiler up to date with the plan's steps.

@@ -127,7 +127,7 @@ func (c *conversion) compileShard(ctx context.Context, f, result *weights.File, 
 	}
 	for i, place := range places {
 		p := w.programs[i]
-		if !made(place) && (p.IsIdentity() || p.Coded() && !recoded(place)) {
+		if !made(place) && (p.IsIdentity() || p.Coded() && !recoded(place, p.Moves())) {
 			w.programs[i] = nil
 		}
 		for _, e := range p.Extras() {
@@ -144,10 +144,16 @@ func made(place quant.Place) bool {
 	return q != nil && q.Make != nil
 }
 
-// recoded reports whether a tensor of a quantised weight may change: zero points, group indices and the like do not.
-func recoded(place quant.Place) bool {
-	r := place.Weight.Quantised.Tensors[place.Part].Role
-	return r == quant.Codes || r == quant.Scales
+// recoded reports whether a tensor of a quantised weight may change. Zero points and group indices do only where the
+// symmetries move codes.
+func recoded(place quant.Place, moves bool) bool {
+	switch place.Weight.Quantised.Tensors[place.Part].Role {
+	case quant.Codes, quant.Scales:
+		return true
+	case quant.ZeroPoints, quant.GroupIndex:
+		return moves
+	}
+	return false
 }
 
 // extendIndex makes an index of its own for a result that has other tensors than the model.

@@ -66,13 +66,18 @@ func (m *Model) Linears() []*arch.Claim {
 	return list
 }
 
-// eachIndex plans the free indices that want chooses, at most limit at a time. The steps are in the layout's order. marks
+// eachIndex plans the free indices that want chooses, without those of quantised weights, at most limit at a time. The steps are in the layout's order. marks
 // is true where the pass changes signs or exponents, and not places alone.
 func (m *Model) eachIndex(ctx context.Context, name string, marks bool, limit int, want func(*arch.Index) bool,
 	plans func(ctx context.Context, ix *arch.Index) ([]*plan.Step, error)) ([]*plan.Step, error) {
 	var chosen []*arch.Index
+	quantised := arch.Blocked{Why: savesNothing}
 	for _, ix := range m.Layout.Indices {
 		if !want(ix) || ix.Blocked != "" {
+			continue
+		}
+		if m.Layout.QuantisedOf(ix) != "" {
+			quantised.Indices = append(quantised.Indices, ix.Name)
 			continue
 		}
 		if reason := m.unfit(ix, marks); reason != "" {
@@ -80,6 +85,9 @@ func (m *Model) eachIndex(ctx context.Context, name string, marks bool, limit in
 			continue
 		}
 		chosen = append(chosen, ix)
+	}
+	if len(quantised.Indices) > 0 {
+		m.Note("%s: %s", name, quantised)
 	}
 	results := make([][]*plan.Step, len(chosen))
 	err := m.Parallel(ctx, name, len(chosen), limit, func(ctx context.Context, i int) (err error) {

@@ -109,8 +109,21 @@ func (m *Model) givenOrders(ctx context.Context, path string) ([]*plan.Step, err
 			return nil, fmt.Errorf("%s: index %s: no permutation of its %d labels, or it may not be permuted", path, name, ix.Len)
 		}
 	}
-	return m.eachIndex(ctx, reorderName, false, sketches, func(ix *arch.Index) bool { return given[ix.Name] != nil },
-		func(_ context.Context, ix *arch.Index) ([]*plan.Step, error) {
-			return []*plan.Step{{Index: ix.Name, Data: given[ix.Name]}}, nil
-		})
+	var steps []*plan.Step
+	for _, ix := range m.Layout.Indices {
+		labels := given[ix.Name]
+		if labels == nil {
+			continue
+		}
+		if reason := m.unfit(ix, false); reason != "" {
+			m.Note("%s: index %s is not changed: %s", reorderName, ix.Name, reason)
+			continue
+		}
+		step, err := m.givenStep(ctx, ix, labels)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
 }

@@ -72,7 +72,7 @@ func (m *Model) readers(ix *arch.Index) (readers, writers []place) {
 		at := place{u.Tensor, claim.Axes[u.Axis].Positions(ix.Name)}
 		switch {
 		case claim.Role == arch.Bias: // what it adds to an output that nobody reads does not matter
-		case claim.Role != arch.Linear || len(claim.Axes) != 2:
+		case claim.Role != arch.Linear || len(claim.Axes) != 2 || claim.Quantised != "":
 			return nil, nil
 		case u.Axis == claim.OutAxis:
 			writers = append(writers, at)

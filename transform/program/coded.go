@@ -78,7 +78,19 @@ func (p *Program) Referenced() bool { return p.reference != nil }
 func (p *Program) perExpert() int { return p.Rows / max(1, p.Source.Quantised.Experts()) }
 
 // Recoded computes codes and scales of an expert's result; without codes, only the scales are the result's.
-func (p *Program) Recoded(ctx context.Context, expert int, codes bool, workers int) (m *quant.Matrix, err error) {
+func (p *Program) Recoded(ctx context.Context, expert int, codes bool, workers int) (*quant.Matrix, error) {
+	m, err := p.recoded(ctx, expert, codes, workers)
+	if err == nil {
+		m, err = p.moved.matrix(m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", p.Source.Name, err)
+	}
+	return m, nil
+}
+
+// recoded is Recoded in the source's order.
+func (p *Program) recoded(ctx context.Context, expert int, codes bool, workers int) (m *quant.Matrix, err error) {
 	c := p.coded
 	err = weights.Guard(p.File(), func() error {
 		src, err := p.Source.Quantised.Read(expert)
@@ -89,10 +101,7 @@ func (p *Program) Recoded(ctx context.Context, expert int, codes bool, workers i
 		m, err = c.recode(ctx, p, src, expert, codes, workers)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", p.Source.Name, err)
-	}
-	return m, nil
+	return m, err
 }
 
 // HasNoEffect reports whether a quantised weight's steps leave its codes and scales as they are. In a new format, the
@@ -106,11 +115,11 @@ func (p *Program) HasNoEffect(ctx context.Context, workers int) (bool, error) {
 		without.reference, without.coded = p.reference, &coded{weight: p.coded.weight, operand: p.coded.operand, books: newBooks()}
 	}
 	for expert := range p.Source.Quantised.Experts() {
-		want, err := without.Recoded(ctx, expert, true, workers)
+		want, err := without.recoded(ctx, expert, true, workers)
 		if err != nil {
 			return false, err
 		}
-		got, err := p.Recoded(ctx, expert, true, workers)
+		got, err := p.recoded(ctx, expert, true, workers)
 		if err != nil || !slices.Equal(got.Codes, want.Codes) || !slices.Equal(got.Scales, want.Scales) {
 			return false, err
 		}
@@ -217,7 +226,7 @@ func (p *Program) prepareCoded(ctx context.Context, workers int) error {
 	done := make([]*quant.Matrix, c.weight.Experts())
 	for e := range done {
 		var err error
-		if done[e], err = p.Recoded(ctx, e, true, workers); err != nil {
+		if done[e], err = p.recoded(ctx, e, true, workers); err != nil {
 			return err
 		}
 	}
@@ -246,6 +255,16 @@ func (p *Program) eachMatrix(first, rows int, fn func(m *quant.Matrix, from, n, 
 		fn(m, from, n, first)
 		first, rows = first+n, rows-n
 	}
+}
+
+// eachMoved is eachMatrix after the symmetries. What cannot follow them stays; see [Program.CheckExact].
+func (p *Program) eachMoved(first, rows int, fn func(m *quant.Matrix, from, n, at int)) {
+	if p.moved == nil {
+		p.eachMatrix(first, rows, fn)
+		return
+	}
+	m, _ := p.moved.rows(p.Source.Quantised.Rows(0, 0, 1), first, rows, func(row int) (*quant.Matrix, int) { return p.matrixOf(0, row, 1) })
+	fn(m, 0, rows, first)
 }
 
 // matrixOf returns a matrix that has rows [row, row+n) of an expert, and where they begin in it.
@@ -335,7 +354,7 @@ func (p *Program) RunOperand(dst []byte, first, rows int) {
 		return
 	}
 	d, size := p.OperandDType(), p.OperandRowBytes()
-	p.eachMatrix(first, rows, func(m *quant.Matrix, from, n, at int) {
+	p.eachMoved(first, rows, func(m *quant.Matrix, from, n, at int) {
 		copy(dst[(at-first)*size:], m.Operand(d, from, n))
 	})
 }
@@ -348,7 +367,7 @@ func (p *Program) Dequantised() bool {
 // PackedRows returns the codes of rows [first, first+rows) of a dequantised result, two in a byte.
 func (p *Program) PackedRows(first, rows int) []byte {
 	data := make([]byte, 0, rows*p.Cols/2)
-	p.eachMatrix(first, rows, func(m *quant.Matrix, from, n, _ int) { data = append(data, m.Packed(from, n)...) })
+	p.eachMoved(first, rows, func(m *quant.Matrix, from, n, _ int) { data = append(data, m.Packed(from, n)...) })
 	return data
 }
 

@@ -196,16 +196,18 @@ func (c *Compiler) Program(ctx context.Context, w *quant.Weight, steps []*plan.S
 			p.Row, p.Col = c.matrix(w, claim)
 			if p.Coded() {
 				p.OutAxis = 0 // its shape is outputs × inputs, whatever the family stores
+				var err error
+				if p.moved, err = movedOf(w.Quantised, claim, p.Row, p.Col); err != nil {
+					return nil, fmt.Errorf("%w: tensor %q: %w", plan.ErrInvalid, w.Name, err)
+				}
+				p.Row, p.Col = AxisMap{}, AxisMap{}
 			}
 		}
 	}
 	if p.Coded() {
-		if !p.IsIdentity() {
-			return nil, fmt.Errorf("%w: tensor %q: a quantised weight cannot be permuted or scaled", plan.ErrInvalid, w.Name)
-		}
 		p.reference = c.reference(w)
 	}
-	if w.DType.Bits()%8 != 0 && !p.IsIdentity() {
+	if w.DType.Bits()%8 != 0 && !p.IsIdentity() && !p.Coded() {
 		return nil, fmt.Errorf("%w: tensor %q: elements of %s cannot be moved", plan.ErrInvalid, w.Name, w.DType)
 	}
 	if !known && (p.marked() || len(steps) > 0) {

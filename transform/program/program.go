@@ -30,6 +30,7 @@ type Program struct {
 	extras []Extra
 	joint  *joint // replaces ops if the layer's values are chosen together
 	coded  *coded // replaces ops if the weight is stored as codes; nil without steps
+	moved  *moved // replaces Row and Col if the weight is stored as codes; nil: nothing moves
 	// reference has the values that the codes should approximate; nil: the values of the source's codes.
 	reference *quant.Weight
 
@@ -69,7 +70,7 @@ func (p *Program) Extras() []Extra { return p.extras }
 
 // IsIdentity reports whether the result is the source, byte for byte.
 func (p *Program) IsIdentity() bool {
-	return p.Row.IsIdentity() && p.Col.IsIdentity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.joint == nil && p.coded == nil
+	return p.Row.IsIdentity() && p.Col.IsIdentity() && p.values == nil && p.affine == nil && len(p.ops) == 0 && p.joint == nil && p.coded == nil && p.moved == nil
 }
 
 // Untouched returns the program whose result is p's source.
@@ -96,6 +97,9 @@ func (p *Program) RowBytes() int { return p.Source.RowBytes() }
 
 // Scales reports whether the symmetries multiply by powers of two.
 func (p *Program) Scales() bool { return p.Row.Exp != nil || p.Col.Exp != nil }
+
+// Moves reports whether the symmetries move or change the codes of a quantised weight, with all that belongs to them.
+func (p *Program) Moves() bool { return p.moved != nil }
 
 // Run writes rows [first, first+rows) of the result to dst, as stored. first must be a multiple of p.Unit.
 // Prepare must have been called, which does something for joint choices alone.
@@ -218,6 +222,9 @@ func Scaled(f weights.Format, b uint32, flip bool, exp int) (_ uint32, ok bool) 
 // CheckExact returns a [plan.ErrInvalid] that names the first element that the program's signs and powers of two do not
 // multiply exactly; nil if there is none.
 func (p *Program) CheckExact(ctx context.Context) error {
+	if p.Coded() {
+		return p.checkMoved(ctx)
+	}
 	if !p.marked() {
 		return nil
 	}

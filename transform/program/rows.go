@@ -9,7 +9,7 @@ import (
 // RowUnit returns the number of rows that share scales. It returns 0 if their codes and scales cannot be computed and stored
 // independently of other rows.
 func (p *Program) RowUnit() int {
-	if p.coded == nil || !p.coded.alone() {
+	if p.coded == nil || !p.coded.alone() || p.moved != nil {
 		return 0
 	}
 	return p.Source.Quantised.RowUnit()

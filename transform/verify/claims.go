@@ -221,13 +221,13 @@ func (c *claims) symmetry(s Symmetry, ix *arch.Index) error {
 	return nil
 }
 
-// image returns the relation of a tensor to its source that the exact steps claim. claimed is false if they claim none.
-func (c *claims) image(t weights.Tensor) (im image, claimed bool) {
-	if c.layout == nil || c.layout.Claims[t.Name] == nil {
+// image returns the relation of a weight to its source that the exact steps claim. claimed is false if they claim none.
+func (c *claims) image(name string) (im image, claimed bool) {
+	if c.layout == nil || c.layout.Claims[name] == nil {
 		return im, false
 	}
 	var row, col line
-	switch axes := c.layout.Claims[t.Name].Axes; len(axes) {
+	switch axes := c.layout.Claims[name].Axes; len(axes) {
 	case 0:
 		return im, false
 	case 1:
@@ -270,7 +270,7 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 		}
 		return t, nil
 	}
-	claimed, moved := c.image(a)
+	claimed, moved := c.image(a.Name)
 	var err error
 	switch {
 	case same && !moved && len(c.steps[a.Name]) == 0:
@@ -297,7 +297,10 @@ func (c *claims) look(ctx context.Context, a, b weights.Tensor) (Tensor, error) 
 // changed returns the quantised weight that a tensor belongs to, if steps change it; else nil.
 func (c *claims) changed(tensor string) *quant.Quantised {
 	q, ok := c.quantised.Of(tensor)
-	if !ok || len(c.steps[q.Name]) == 0 {
+	if !ok {
+		return nil
+	}
+	if _, moved := c.image(q.Name); !moved && len(c.steps[q.Name]) == 0 {
 		return nil
 	}
 	return q
@@ -321,7 +324,7 @@ func (c *claims) folded(name string) *Fold {
 
 // lookImage finds the tensor's relation and compares every element under it.
 func (c *claims) lookImage(ctx context.Context, t *Tensor, p *pair) error {
-	claimed, hasClaim := c.image(p.a)
+	claimed, hasClaim := c.image(p.a.Name)
 	d, err := p.compare(ctx, &claimed, nil, 0, c.tolerance(p))
 	if err != nil {
 		return err
@@ -380,7 +383,7 @@ func (c *claims) tolerance(p *pair) *tolerance {
 // lookFolded compares a shifted or folded tensor with the values that the fold's arithmetic gives.
 func (c *claims) lookFolded(ctx context.Context, t *Tensor, p *pair, s *Fold) error {
 	t.Class = Compensated
-	im, _ := c.image(p.a)
+	im, _ := c.image(p.a.Name)
 	scale, err := c.foldedValues(ctx, p, s)
 	if err != nil {
 		t.Problem = err.Error()
@@ -435,7 +438,7 @@ func (c *claims) holdClaims(ctx context.Context, t *Tensor, p *pair, d differenc
 		if s.Holds == nil {
 			continue
 		}
-		im, _ := c.image(p.a)
+		im, _ := c.image(p.a.Name)
 		if err := s.Holds(ctx, &Result{p.f, p.rows, p.cols, c.layout.OutAxis(p.a.Name), p, im}); err != nil {
 			bad("%s: %v", s.pass, err)
 		}

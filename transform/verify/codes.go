@@ -33,16 +33,23 @@ func (c *Codes) fp8() bool { return c.float() && len(c.Result.Book.Values) == 25
 
 // lookCodes compares a tensor of a quantised weight that has steps. The codes' tensor reports on the whole weight.
 func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, role quant.Role, same bool) error {
+	claim, moved := c.image(q.Name)
+	exact := moved && len(c.steps[q.Name]) == 0
 	switch {
 	case same:
 		t.Class = Identical
+	case moved && (role == quant.ZeroPoints || role == quant.GroupIndex):
+		t.Class = Exact
+		return nil // the codes' tensor reports on them
 	case role != quant.Codes && role != quant.Scales:
 		t.Class, t.Problem = Lossy, fmt.Sprintf("it differs from its source, and holds the %s of a quantised weight (%s), which no step changes", role, q.Format)
 		return nil
+	case exact:
+		t.Class = Exact
 	default:
 		t.Class = Lossy
 	}
-	if role == quant.Scales && !same && !slices.ContainsFunc(c.steps[q.Name], func(s claimed) bool { return s.Scales }) {
+	if role == quant.Scales && !same && !moved && !slices.ContainsFunc(c.steps[q.Name], func(s claimed) bool { return s.Scales }) {
 		t.Problem = fmt.Sprintf("it differs from its source, and no step changes the scales of %s", q.Name)
 	}
 	if role != quant.Codes {
@@ -70,6 +77,15 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 			t.Problem = err.Error()
 			return ctx.Err()
 		}
+		if moved {
+			if b, err = claim.undo(b, a.Group); err != nil {
+				t.Problem = err.Error()
+				return ctx.Err()
+			}
+			if exact && (!slices.Equal(a.Codes, b.Codes) || !slices.Equal(a.Scales, b.Scales)) {
+				t.Class, t.Problem = Lossy, "its codes or scales are not the source's in the claimed order, with the claimed signs and exponents"
+			}
+		}
 		m := &Codes{Source: a, Result: b, Reference: c.plan.Request.Reference != "", Alone: len(c.steps[q.Name]) == 1, Feedback: c.anywhere(q.Name)}
 		switch {
 		case near != nil:
@@ -84,6 +100,15 @@ func (c *claims) lookCodes(ctx context.Context, t *Tensor, q *quant.Quantised, r
 		if err != nil {
 			return err
 		}
+	}
+	switch {
+	case exact:
+		err = c.findMoved(ctx, t, q, after, claim)
+	case moved:
+		t.Relation = claim.summary("claimed")
+	}
+	if err != nil {
+		return err
 	}
 	t.ReferenceSNR, t.SourceReferenceSNR = decibels(reference.signal, reference.noise), decibels(sourceReference.signal, sourceReference.noise)
 	if d.changed > 0 {

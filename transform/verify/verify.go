@@ -161,11 +161,18 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 			return nil, err
 		}
 	}
-	changed := map[string]bool{}
+	changed, moved := map[string]bool{}, map[string]bool{}
 	for name := range claims.steps {
 		changed[name] = true
 	}
-	r.Quantised = q.CopiedBut(changed)
+	if q != nil {
+		for _, w := range q.Weights {
+			if _, moved[w.Name] = claims.image(w.Name); moved[w.Name] {
+				changed[w.Name] = true
+			}
+		}
+	}
+	r.Quantised = q.CopiedBut(changed, moved)
 	if claims.result, err = quant.Describe(out); err != nil && len(changed) > 0 {
 		r.problem("%v", err)
 	}

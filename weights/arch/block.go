@@ -131,12 +131,27 @@ func (l *Layout) Doubt(tensor string) string {
 	for _, axis := range c.Axes {
 		for _, name := range axis.Indices() {
 			x := l.byName[name]
-			if x.Blocked != "" && slices.ContainsFunc(x.Uses, func(u Use) bool { return u.Tensor == tensor && u.Signed }) {
+			if !slices.ContainsFunc(x.Uses, func(u Use) bool { return u.Tensor == tensor && u.Signed }) {
+				continue
+			}
+			if x.Blocked != "" {
 				return x.Blocked
+			}
+			if name := l.QuantisedOf(x); name != "" {
+				return fmt.Sprintf("weight %q is quantised: %s", name, l.Claims[name].Quantised)
 			}
 		}
 	}
 	return ""
+}
+
+// QuantisedOf names a quantised weight that has the index; empty where none has.
+func (l *Layout) QuantisedOf(x *Index) string {
+	i := slices.IndexFunc(x.Uses, func(u Use) bool { return l.Claims[u.Tensor].Quantised != "" })
+	if i < 0 {
+		return ""
+	}
+	return x.Uses[i].Tensor
 }
 
 // blockHiddenStates blocks the indices of the whole model, such as the residual stream, for a reason.

@@ -83,8 +83,7 @@ type Claim struct {
 	Norm *NormRef
 	// Bias names this linear layer's bias; empty where the checkpoint has none.
 	Bias string
-	// Quantised is the format of a weight that is stored as codes, whose axes stay as they are; empty for every
-	// other weight. Name is then that of the weight, and there may be no tensor of this name.
+	// Quantised is the format of a weight that is stored as codes; empty for every other weight. Name is then that of the weight, and there may be no tensor of this name.
 	Quantised string
 	// Softmax: the outputs go into a softmax with nothing between, and the tensor serves nothing
 	// else, so that one vector may be added to every row.

@@ -76,8 +76,7 @@ func (r *resolver) opaque() map[string]string {
 	return modules
 }
 
-// blockQuantised blocks all indices of quantised weights, because their tensors cannot be permuted or scaled with an
-// index. A weight of unknown shape that the family does not know may share every index of the whole model.
+// blockQuantised blocks the indices of quantised weights whose codes cannot follow an exact change. A weight of unknown shape that the family does not know may share every index of the whole model.
 func (r *resolver) blockQuantised(l *Layout) {
 	if r.quantised == nil {
 		return
@@ -89,11 +88,28 @@ func (r *resolver) blockQuantised(l *Layout) {
 	}
 	for _, x := range l.Indices {
 		for _, u := range x.Uses {
-			if c := l.Claims[u.Tensor]; c.Quantised != "" {
-				x.block("weight %q is quantised, and its tensors cannot follow", c.Name)
+			if why := r.fixed(l.Claims[u.Tensor]); why != "" {
+				x.block("weight %q is quantised, and its tensors cannot follow: %s", u.Tensor, why)
 			}
 		}
 	}
+}
+
+// fixed says why no exact change of a weight's axes is possible because of how the weight is quantised; empty where some are.
+func (r *resolver) fixed(c *Claim) string {
+	if c.Quantised == "" {
+		return ""
+	}
+	w, ok := r.quantised.Weight(c.Name)
+	switch {
+	case !ok || w.CanRead() != nil:
+		return "lowtoggle does not read its values"
+	case len(c.Axes) != 2 || c.OutAxis != 0:
+		return "it is no matrix of outputs × inputs"
+	case c.Axes[0].Len() != w.Shape[0] || c.Axes[1].Len() != w.Shape[1]:
+		return "its last inputs are padding"
+	}
+	return ""
 }
 
 // unknown are the tensors and quantised weights that the family does not claim, which may share an index in a way

@@ -205,10 +205,11 @@ type Copied struct {
 }
 
 // Copied groups all tensors of the quantisation by format and role.
-func (d *Description) Copied() []Copied { return d.CopiedBut(nil) }
+func (d *Description) Copied() []Copied { return d.CopiedBut(nil, nil) }
 
-// CopiedBut is Copied without the codes and scales of the weights with the given names, which change.
-func (d *Description) CopiedBut(changed map[string]bool) []Copied {
+// CopiedBut is Copied without the codes and scales of changed weights, given by their names, and without the zero points and
+// group indices of moved ones.
+func (d *Description) CopiedBut(changed, moved map[string]bool) []Copied {
 	if d == nil {
 		return nil
 	}
@@ -218,8 +219,10 @@ func (d *Description) CopiedBut(changed map[string]bool) []Copied {
 	}
 	groups := map[key]*Copied{}
 	for _, s := range d.tensors {
-		if s.weight != nil && changed[s.weight.Name] && (s.Role == Codes || s.Role == Scales) {
-			continue
+		if w := s.weight; w != nil {
+			if changed[w.Name] && (s.Role == Codes || s.Role == Scales) || moved[w.Name] && (s.Role == ZeroPoints || s.Role == GroupIndex) {
+				continue
+			}
 		}
 		k := key{d.format(s).String(), s.Role}
 		g := groups[k]

@@ -71,6 +71,15 @@ func (m *Matrix) Place(n, k int) int {
 	return (n+m.skip)/m.Block[0]*m.Columns() + g
 }
 
+// RowScales returns the index in Scales and Zeros of the first scale of row n.
+func (m *Matrix) RowScales(n int) int { return (n + m.skip) / m.Block[0] * m.Columns() }
+
+// Whole returns the matrix with its first row in the first block of scales.
+func Whole(m Matrix) *Matrix {
+	m.skip = 0
+	return &m
+}
+
 // Scale returns the scale of row n and column k: the stored scale times the global scale, or divided by it.
 func (m *Matrix) Scale(n, k int) float32 { return m.effective(m.Scales[m.Place(n, k)]) }
 

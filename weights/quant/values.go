@@ -12,6 +12,9 @@ import (
 // Plain reports whether the weight is stored unquantised, in one tensor, although the config says that it is quantised.
 func (w *Quantised) Plain() bool { return len(w.Tensors) == 1 && w.Tensors[0].Role == Values }
 
+// HasActivationScale reports whether the weight's inputs have a scale that is stored.
+func (w *Quantised) HasActivationScale() bool { return w.index(ActivationScale) >= 0 }
+
 // Readable reports whether a tensor belongs to a weight whose values can be read.
 func (d *Description) Readable(tensor string) bool {
 	w, ok := d.WeightOf(tensor)
