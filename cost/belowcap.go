@@ -11,9 +11,7 @@ type BelowCap struct {
 }
 
 // atCap reports whether a series' baseline runs at the power limit.
-func (c *Calibration) atCap(s *Series) bool {
-	return !s.Cold && s.Baseline.Clock < 0.95*c.highestClock()
-}
+func (c *Calibration) atCap(s *Series) bool { return !s.Cold && c.slowed(&s.Baseline) }
 
 // burstAt is energyAt while the card's mean power is below its limit. The card then keeps another limit, of the power at any moment,
 // so the clock is higher by the same factor for all work, up to the highest clock. All three are relative to the series' baseline at

@@ -110,12 +110,15 @@ func (c *Calibration) highestClock() (highest float64) {
 	return highest
 }
 
+// slowed reports whether the card lowered its clock for a baseline.
+func (c *Calibration) slowed(b *Baseline) bool { return b.Clock < 0.95*c.highestClock() }
+
 // Drawn returns the power, in watts, of a card at the calibration's power limit. It is a little below the
 // limit, because the card's control keeps a margin. It is 0 if no measured product reached the limit.
 func (c *Calibration) Drawn() float64 {
 	var watts []float64
 	for i := range c.Series {
-		if b := &c.Series[i].Baseline; b.Clock < 0.95*c.highestClock() {
+		if b := &c.Series[i].Baseline; c.slowed(b) {
 			watts = append(watts, b.Watts)
 		}
 	}
