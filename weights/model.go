@@ -46,7 +46,8 @@ type Model struct {
 // Open opens a model folder or a single safetensors file: headers are read and checked, data is
 // mapped and not touched. The shards of a folder are those its index names; without an index
 // model.safetensors, or else the only safetensors file there is but for an adapter. A folder of an
-// adapter alone is an error. The caller closes the model.
+// adapter alone is an error. The error for other formats and layouts that are common, such as GGUF, names them and says what to do next.
+// The caller closes the model.
 func Open(path string) (*Model, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -57,7 +58,7 @@ func Open(path string) (*Model, error) {
 		m.Dir = filepath.Dir(path)
 		f, err := OpenFile(path)
 		if err != nil {
-			return nil, err
+			return nil, foreign(path, err)
 		}
 		m.Shards = []*File{f}
 		if err := m.configsBeside(); err != nil {
@@ -68,7 +69,7 @@ func Open(path string) (*Model, error) {
 	}
 	if err := m.openFolder(); err != nil {
 		m.Close()
-		return nil, err
+		return nil, foreign(path, err)
 	}
 	return m, nil
 }

@@ -13,7 +13,11 @@ import (
 // OpenModel opens the model that the command line names. One shard of several is an error.
 func OpenModel(path string) (*weights.Model, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no such file or folder: name a model's folder, or a safetensors file", path)
+		next := "name a model's folder, or a safetensors file"
+		if hub := weights.FromHub(path); hub != "" {
+			next += "; " + hub
+		}
+		return nil, fmt.Errorf("%s: there is no such file or folder: %s", path, next)
 	}
 	m, err := weights.Open(path)
 	if err == nil && m.PartOf != "" {

@@ -2,7 +2,6 @@ package operand
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -124,7 +123,7 @@ func (s *Set) open(src Source) (*model, error) {
 	var err error
 	if m.Model == nil {
 		if _, err := os.Stat(src.Path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: %w", src.Path, ErrNoFile)
+			return nil, noFile(src.Path)
 		}
 		if m.Model, err = weights.Open(src.Path); err != nil {
 			return nil, err

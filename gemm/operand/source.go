@@ -45,7 +45,7 @@ func Parse(text string) (Source, error) {
 		return s, wrong
 	}
 	if file, _, tensor := strings.Cut(text, ":"); tensor && file != "" {
-		return s, fmt.Errorf("%s: %w", file, ErrNoFile)
+		return s, noFile(file)
 	}
 	if _, err := os.Stat(text); err == nil {
 		return s, fmt.Errorf("%s: which tensor? write %s:NAME, or %s: for all its linear layers", text, text, text)

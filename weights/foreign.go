@@ -1,0 +1,208 @@
+package weights
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+)
+
+// headLen is how many bytes of a file are read to recognise its format. A tar archive's mark ends at byte 262.
+const headLen = 512
+
+// foreignFiles are the formats that users give in place of safetensors. The first that matches counts; next says what to do.
+var foreignFiles = []struct {
+	is      string
+	matches func(head []byte) bool
+	next    string
+}{
+	{"a Git LFS pointer, not the weights", startsWith("version https://git-lfs.github.com/spec/"),
+		"install Git LFS and run git lfs pull in the clone of its repository, or download the file again"},
+	{"a GGUF file", startsWith("GGUF"),
+		"lowtoggle reads safetensors, and the quantised weights of GGUF cannot be converted back: download the original model that it was made from"},
+	{"a pickle of PyTorch", isPickle,
+		`save the model as safetensors in a new folder, by from_pretrained(FOLDER, dtype="auto") and save_pretrained(NEW) of transformers; loading a pickle can run code, so trust its author first`},
+	{"a zip archive", startsWith("PK\x03\x04"), unpack("unzip FILE -d NEW")},
+	{"a gzip archive", startsWith("\x1f\x8b\x08"), unpack("tar -xf FILE -C NEW, or gunzip --keep for a single file")},
+	{"a zstd archive", startsWith("\x28\xb5\x2f\xfd"), unpack("tar -xf FILE -C NEW, or zstd -d for a single file")},
+	{"an xz archive", startsWith("\xfd7zXZ\x00"), unpack("tar -xf FILE -C NEW, or xz --decompress --keep for a single file")},
+	{"a bzip2 archive", startsWith("BZh"), unpack("tar -xf FILE -C NEW, or bunzip2 --keep for a single file")},
+	{"a tar archive", func(head []byte) bool { return len(head) > 262 && string(head[257:262]) == "ustar" }, unpack("tar -xf FILE -C NEW")},
+}
+
+func startsWith(magic string) func([]byte) bool {
+	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
+}
+
+func unpack(command string) string {
+	return "unpack it into a new folder (" + command + "), and give the model's folder inside"
+}
+
+// isPickle recognises both forms that torch.save writes: a zip archive that starts with data.pkl, and a bare pickle.
+func isPickle(head []byte) bool {
+	if startsWith("PK\x03\x04")(head) && len(head) >= 30 {
+		name := head[30:min(30+int(binary.LittleEndian.Uint16(head[26:])), len(head))]
+		return bytes.HasSuffix(name, []byte("/data.pkl"))
+	}
+	return head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 // PROTO, and its version
+}
+
+// foreign returns an error that names what path holds in place of a model, and what to do next. It returns err, for which path was
+// not opened, if path is not recognised.
+func foreign(path string, err error) error {
+	if format, ok := errors.AsType[*FormatError](err); ok {
+		if f := foreignFile(format.File); f != nil {
+			return f
+		}
+		return err
+	}
+	for _, recognise := range []func(dir string) error{hubCache, pipeline, shardedPart, otherWeights} {
+		if f := recognise(path); f != nil {
+			return f
+		}
+	}
+	return err
+}
+
+// foreignFile recognises a file's format by its first bytes.
+func foreignFile(path string) error {
+	head := readHead(path)
+	if len(head) < 9 || head[8] == '{' && binary.LittleEndian.Uint64(head) <= MaxHeader { // nothing to go by; damaged safetensors
+		return nil
+	}
+	for _, f := range foreignFiles {
+		if f.matches(head) {
+			return &FormatError{File: path, Offset: -1, Msg: "is " + f.is + ": " + f.next}
+		}
+	}
+	return nil
+}
+
+// readHead returns the first bytes of a regular file, none of others.
+func readHead(path string) []byte {
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() { // opening a pipe would wait
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head := make([]byte, headLen)
+	n, _ := io.ReadFull(f, head)
+	return head[:n]
+}
+
+// hubCache recognises the cache of the Hugging Face Hub, and the folder of one model in it.
+func hubCache(dir string) error {
+	if isFolder(dir, "snapshots") && (isFolder(dir, "refs") || isFolder(dir, "blobs")) {
+		const is = "%s: is a model's root in the Hugging Face Hub's cache: "
+		if snapshot := snapshotOf(dir); snapshot != "" {
+			return fmt.Errorf(is+"give its snapshot %s", dir, snapshot)
+		}
+		return fmt.Errorf(is+"it has no snapshot: download the model again", dir)
+	}
+	for _, name := range folders(dir) {
+		if strings.HasPrefix(name, "models--") {
+			if snapshot := snapshotOf(filepath.Join(dir, name)); snapshot != "" {
+				return fmt.Errorf("%s: is the Hugging Face Hub's cache: give a model's snapshot in it, such as %s", dir, snapshot)
+			}
+		}
+	}
+	return nil
+}
+
+// snapshotOf returns the snapshot that a cached model's main branch names, or else the first; "" where there is none.
+func snapshotOf(root string) string {
+	snapshots := filepath.Join(root, "snapshots")
+	if main := strings.TrimSpace(string(readHead(filepath.Join(root, "refs", "main")))); isFileName(main) && isFolder(snapshots, main) {
+		return filepath.Join(snapshots, main)
+	}
+	if names := folders(snapshots); len(names) > 0 {
+		return filepath.Join(snapshots, names[0])
+	}
+	return ""
+}
+
+// pipeline recognises a diffusion pipeline, whose models are in subfolders.
+func pipeline(dir string) error {
+	js, err := bounded.ReadFile(filepath.Join(dir, "model_index.json"), bounded.Config)
+	var index struct {
+		Class string `json:"_class_name"`
+	}
+	if err != nil || json.Unmarshal(js, &index) != nil || index.Class == "" {
+		return nil
+	}
+	next := "give the subfolder of one of its models"
+	for _, part := range []string{"transformer", "unet"} {
+		if isFolder(dir, part) {
+			next += ", such as " + filepath.Join(dir, part)
+			break
+		}
+	}
+	return fmt.Errorf("%s: is a diffusion pipeline (model_index.json): %s", dir, next)
+}
+
+// shardedPart recognises a diffusion model in several shards, whose index has another name than [IndexName].
+func shardedPart(dir string) error {
+	const index = "diffusion_pytorch_model.safetensors.index.json"
+	if st, err := os.Stat(filepath.Join(dir, index)); err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%s: is a diffusion model in several shards: make a copy of the folder (links will do), rename %s there to %s, and give the copy",
+		dir, index, IndexName)
+}
+
+// otherWeights recognises the weights in a folder without safetensors files.
+func otherWeights(dir string) error {
+	for _, pattern := range []string{"*.safetensors", "*.gguf", "pytorch_model*.bin", "consolidated*.pth"} {
+		files, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil || len(files) == 0 {
+			continue
+		}
+		return foreignFile(filepath.Join(dir, files[0]))
+	}
+	return nil
+}
+
+func isFolder(dir, name string) bool {
+	st, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && st.IsDir()
+}
+
+// folders lists the subfolders of dir, sorted.
+func folders(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// hubName is the name of a model on the Hugging Face Hub, or its page.
+var hubName = regexp.MustCompile(`^(?:https://huggingface\.co/)?(([A-Za-z0-9][\w.-]*)/[A-Za-z0-9][\w.-]*)/?$`)
+
+// FromHub says how to download a model whose path does not exist but may be a name on the Hugging Face Hub. It returns "" for
+// other paths: those of a file, and those whose first folder exists.
+func FromHub(path string) string {
+	m := hubName.FindStringSubmatch(path)
+	if m == nil || isFolder(m[2], "") {
+		return ""
+	}
+	switch filepath.Ext(m[1]) {
+	case ".safetensors", ".json", ".bin", ".gguf":
+		return ""
+	}
+	return fmt.Sprintf("for a model on the Hugging Face Hub, run hf download %s --local-dir %[1]s first, and give the folder %[1]s", m[1])
+}
