@@ -43,7 +43,7 @@ func exponent(v float64) string {
 	return fmt.Sprintf("%.0f·10⁻%c", math.Ceil(v*math.Pow10(n)), digits[n])
 }
 
-// nearest returns llama-17m in a format, with the nearest codes, or nothing without the model.
+// nearest returns the folder of llama-17m in a format, with the nearest codes. It is empty without the model.
 func (e *evidence) nearest(format string) string {
 	e.Helper()
 	model := e.llama()

@@ -25,9 +25,9 @@ func TestComponentsPage(t *testing.T) {
 	goldenfile.Same(t, "../docs/components-unseen.svg", c.plot())
 }
 
-// TestComponentsHalve checks the figures that the page stands for: on unseen kernels below the power cap, of the
-// components' card and of others, the model's error is at most half of the best naive model's, and half of that of power
-// by utilisation, too. On other cards it also beats the constant that fits their readings best.
+// TestComponentsHalve checks the page's main result: on unseen kernels below the power cap, of the components' card and of
+// others, the model's error is at most half of the best naive model's, and half of that of power by utilisation, too. On other
+// cards it also beats the constant that fits their readings best.
 func TestComponentsHalve(t *testing.T) {
 	c := newComponents(t)
 	s := c.model.Quality.Span

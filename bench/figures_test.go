@@ -20,11 +20,11 @@ var figure = func() *regexp.Regexp {
 		`\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty)\s(?:cards|H200s|runs)\b|\|[ *]*\d[\d .,]*[ *]*(?:\||$)`)
 }()
 
-// counted are things of which pages give the number.
+// counted lists nouns that turn a number before them into a figure.
 const counted = `cards\b|H200s\b|runs\b|series\b|architectures\b|models\b|kernels\b|linear layers\b`
 
-// generated maps pages to the sources of their generators. Their figures are computed but for those in the sources' texts, which
-// count as a page.
+// generated maps pages to the sources of their generators. Generators compute their figures, except those in the texts of the
+// sources: each source counts as a page.
 var generated = map[string][]string{
 	"docs/cards.md":       {"bench/cardspage_test.go", "bench/cardsnotes_test.go"},
 	"docs/components.md":  {"bench/componentspage_test.go", "bench/componentstext_test.go"},
@@ -47,7 +47,7 @@ var parts = map[string][]string{
 	"docs/sweep.md":            {"bench/sweeppage_test.go"},
 }
 
-// given are figures that nothing computes, by the reason and the page.
+// given lists the figures that nothing computes, by reason and page.
 var given = []struct {
 	why   string
 	texts map[string][]string

@@ -50,7 +50,7 @@ func hasOwnMemory(r *measure.Result, load string) bool {
 	return !r.SameMemory && !arranged || slices.Contains(r.Apart, load)
 }
 
-// quantity is what of a reading is compared.
+// quantity is the value of a reading that is compared: time or energy.
 type quantity func(power.Window) float64
 
 func energyOf(w power.Window) float64 { return w.PerExecution }
@@ -121,7 +121,7 @@ func pool(list []copied) pooled {
 	return pooled{stats.Combine(runs), len(list), math.Sqrt(squares / freedom), chance}
 }
 
-// seat is what a reading's place in the order may do to it.
+// seat is a reading's place in the order, which may affect the reading.
 type seat struct {
 	name string
 	is   func(b power.Block, i int) bool

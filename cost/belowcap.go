@@ -2,8 +2,8 @@ package cost
 
 import "math"
 
-// BelowCap is a product's energy and time while the card's mean power is below its limit, as on a lightly loaded server. Both are
-// relative to random operands there, without the energy of the pauses.
+// BelowCap is a product's energy and time while the card's mean power is below its limit, as on a lightly loaded server. Both
+// are relative to random operands under the same condition, and exclude the energy of the pauses.
 type BelowCap struct {
 	Relative     float64 `json:"relative_energy"`
 	RelativeTime float64 `json:"relative_time"`
@@ -13,9 +13,9 @@ type BelowCap struct {
 // atCap reports whether a series' baseline runs at the power limit.
 func (c *Calibration) atCap(s *Series) bool { return !s.Cold && c.slowed(&s.Baseline) }
 
-// burstAt is energyAt while the card's mean power is below its limit. The card then keeps another limit, of the power at any moment,
-// so the clock is higher by the same factor for all work, up to the highest clock. All three are relative to the series' baseline at
-// the power limit.
+// burstAt is energyAt while the card's mean power is below its limit. The card then limits the power within a burst, so the
+// clock of all work is higher by the same factor, up to the highest clock. All three results are relative to the series'
+// baseline at the power limit.
 func (c *Calibration) burstAt(s *Series, activity float64) (energy, time, clock float64) {
 	p := &c.Facts.Power
 	if !c.atCap(s) {

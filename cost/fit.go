@@ -22,8 +22,8 @@ const (
 	fewPoints  = 40
 	// bothShare is the weight of a point whose x changes too. Predictions are about the weights.
 	bothShare = 0.25
-	// leastRange of a feature, relative to the baseline's, over the points of a fit. A feature that varies less cannot be told
-	// from the constant.
+	// leastRange is the least range of a feature over the points of a fit, relative to the baseline. A feature with a smaller
+	// range cannot be distinguished from the constant.
 	leastRange = 0.1
 )
 

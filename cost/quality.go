@@ -26,7 +26,8 @@ type Quality struct {
 
 const (
 	earlierFloor = 0.003
-	// floorUnknown and growthUnknown are those of a model with fewer than fewTested predictions of little or of much saving.
+	// floorUnknown and growthUnknown are the floor and the growth of a model with fewer than fewTested predictions of small or
+	// of large savings.
 	floorUnknown  = 0.008
 	growthUnknown = 0.5
 	fewTested     = 10
@@ -47,7 +48,7 @@ func (q Quality) HalfWidth(energy float64) float64 {
 	return 1.96 * math.Hypot(floor, q.Growth*saving(energy))
 }
 
-// saving is the share of the energy that is saved, or of which more is used.
+// saving is the absolute relative change of energy, whether saved or added.
 func saving(energy float64) float64 { return math.Abs(1 - energy) }
 
 // LeftOut is a measured point and its prediction by a model that was fitted without it and without all points like it.
@@ -86,7 +87,8 @@ func (c *Calibration) LeaveOutShared(cold bool, types ...arith.Type) []LeftOut {
 	})
 }
 
-// LeaveOutChanged is [Calibration.LeaveOut] by models with one feature more, or, as without reports, one that models use less.
+// LeaveOutChanged is [Calibration.LeaveOut] by models with one more feature. If the models use the feature already, it is
+// removed instead, and without is true.
 func (c *Calibration) LeaveOutChanged(feature string, typ arith.Type, cold bool) (list []LeftOut, without bool) {
 	of, at := []kind{{typ, cold}}, slices.Index(c.Names, feature)
 	use := slices.Clone(featuresOf(of[0]))
@@ -185,8 +187,8 @@ func (s *Series) without(class string) *Series {
 // allZero reports whether the weights are all zero.
 func (o *Observation) allZero() bool { return o.Features[weightOnes] == 0 }
 
-// leftOut reports whether the point is left out with a class; none is with "". Weights that are all zero end several families,
-// so they are left out with every class.
+// leftOut reports whether the point is left out with a class; the class "" leaves out none. All-zero weights belong to several
+// families, so they are left out with every class.
 func (o *Observation) leftOut(class string) bool {
 	return class != "" && (o.class() == class || o.allZero())
 }
@@ -248,7 +250,7 @@ func qualityOf(list []LeftOut) (q Quality) {
 	return q
 }
 
-// quantile95 returns the value that 95 % do not exceed, or another if there are fewer than fewTested.
+// quantile95 returns the 95 % quantile, or the other value if there are fewer than fewTested.
 func quantile95(values []float64, unknown float64) float64 {
 	if len(values) < fewTested {
 		return unknown

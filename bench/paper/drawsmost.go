@@ -87,8 +87,8 @@ func (p typePower) String() string {
 	return fmt.Sprintf("%s W ± %.1f %%", text, 100*p.halfWidth)
 }
 
-// onOneCard returns the mean power of setups of several types at the same places: those with readings of all types on
-// one card, the card with most of them. If there is none, it uses the readings of all cards, and one is false.
+// onOneCard returns the mean power of setups of several types at the same places. It uses the card that has readings of all
+// types at most places, and one is true. Without such a card it uses the readings of all cards, and one is false.
 func onOneCard(among []setupResults, ids []string) (means []typePower, one bool) {
 	var cards []string
 	clock := 0.0

@@ -98,8 +98,9 @@ func (e Effect) decide(below bool, limit float64, largestOf int) Effect {
 	return e
 }
 
-// amongAll keeps the outcome that the takeaway fails only where it does so as one of several setups. Else one in 40 would be
-// an exception by chance. No correction is needed to say that it holds in all setups.
+// amongAll keeps the outcome that the takeaway fails only if it also fails in an interval that is corrected for the number of
+// setups. Without the correction one setup in 40 would fail by chance. The outcome that it holds in all setups needs no
+// correction.
 func (e Effect) amongAll(setups int) Effect {
 	if e.Outcome == Fails && e.decision.outcome(setups) != Fails {
 		e.Outcome = Open
@@ -107,11 +108,10 @@ func (e Effect) amongAll(setups int) Effect {
 	return e
 }
 
-// interval returns the 95 % interval of the largest of the changes. The low end holds for all of them at once, so that it is true
-// of the one that was picked. The high end needs no correction: the truly largest change is above its own high end, and so
-// above all high ends, in no more cases than any change is above its own.
-// Berger, "Multiparameter Hypothesis Testing and Acceptance Sampling", Technometrics 24 (1982), calls this an
-// intersection–union test. If the setup is itself one of several, both ends hold for all setups at once.
+// interval returns the 95 % interval of the largest of the changes. The low end holds for all changes at once, so it holds for
+// the picked one. The high end needs no correction: the truly largest change exceeds all high ends no more often than a single
+// change exceeds its own. Berger, "Multiparameter Hypothesis Testing and Acceptance Sampling", Technometrics 24 (1982), calls
+// this an intersection–union test. If the setup is itself one of several, both ends hold for all setups at once.
 func (d decision) interval(setups int) (low, high float64) {
 	return d.change - d.halfWidth*widening(d.freedom, d.largestOf*setups), d.change + d.halfWidth*widening(d.freedom, setups)
 }

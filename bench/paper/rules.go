@@ -32,8 +32,8 @@ func flat(id string, limit float64) rule {
 	}
 }
 
-// most returns the effect with the largest change of energy. Its outcome is that of all: decided by one of them if that one has the
-// given outcome, and else the opposite if no effect is open.
+// most returns the effect with the largest change of energy. The outcome is the given one if at least one effect has it. Otherwise
+// it is the opposite one, if no effect is undecided.
 func most(effects []Effect, byOne Outcome) Effect {
 	top := slices.MaxFunc(effects, func(a, b Effect) int { return cmp.Compare(a.Energy, b.Energy) })
 	for _, e := range effects {

@@ -55,7 +55,7 @@ func TestSignature(t *testing.T) {
 		model *component.Model
 		cold  bool
 		why   string // there is no advice
-	}{{fitted, false, "with the best naive model, where half of that is allowed"}, {fitted, true, "the best naive model"}, {builtIn, false, ""}} {
+	}{{fitted, false, "with the best naive model; at most half of the latter is allowed"}, {fitted, true, "the best naive model"}, {builtIn, false, ""}} {
 		d := measure.Dissected{Name: "phase", Cold: c.cold, Before: []cuda.Product{product(false), product(false)}, After: []cuda.Product{product(true), product(true)}, Seconds: 1e-4, Clock: 1500, AfterSeconds: 1e-4, AfterClock: 1600}
 		sig, err := (&measure.Splitter{Model: c.model, From: "a file"}).Split(t.Context(), d)
 		if err != nil {

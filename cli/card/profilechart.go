@@ -89,7 +89,7 @@ func working(l chart.Line, end float64) chart.Line {
 // countedLine draws power by the energy of bursts, over the milliseconds between their ends, with crosses.
 func countedLine(p profile.Profile, name string, style chart.Style) chart.Line {
 	style.Marker = 5
-	l := chart.Line{Name: name + ", by energy alone", Style: style, Whiskers: true, Scattered: true}
+	l := chart.Line{Name: name + ", from bursts", Style: style, Whiskers: true, Scattered: true}
 	for i, c := range p.Counted {
 		if i > 0 && i == len(p.Counted)-1 {
 			break // from the first length to the last

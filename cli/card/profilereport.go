@@ -163,7 +163,7 @@ func (r profileReport) aboutProfile(w io.Writer, p profile.Profile) {
 	}
 	for _, c := range p.Counted {
 		watts, low, high := p.Trace.Mean(c.From, c.To)
-		term.Remark(w, "by energy alone", fmt.Sprintf("%s W (%s … %s) from %v to %v; by the trace %s W (%s … %s)",
+		term.Remark(w, "power from bursts", fmt.Sprintf("%s W (%s … %s) from %v to %v; from the trace %s W (%s … %s)",
 			decimal(c.Watts, 0), decimal(c.Low, 0), decimal(c.High, 0), c.From, c.To, decimal(watts, 0), decimal(low, 0), decimal(high, 0)))
 	}
 	for _, s := range p.Sensors {
@@ -207,7 +207,7 @@ func densityText(d profile.Density) string {
 	text := fmt.Sprintf("%s within the execution of SSE, %s within that of SSP, %s within all of steady power; Table I asks for %s in one execution",
 		term.Plural(d.SSE, "reading", "readings"), term.Count(d.SSP), term.Count(d.Steady), term.Count(d.Asked))
 	if !d.Met() && d.Runs > 0 {
-		text += fmt.Sprintf(", which these sensors give in %s runs", term.Count(d.Runs))
+		text += fmt.Sprintf("; these sensors need %s runs for that", term.Count(d.Runs))
 	}
 	return text
 }

@@ -7,8 +7,8 @@
 //
 //   - static: leakage, fans, and everything that runs without work; watts, which grow with the temperature
 //   - awake: clocks and schedulers of multiprocessors while they have any work; watts, by the share of multiprocessors
-//     with work. Multiprocessors are idle in rests, and for the time of an empty launch of each kernel, which is most of
-//     a copy of 2 MiB and nothing of a layer
+//     with work. Multiprocessors are idle in rests, and for the time of an empty launch of each kernel. That is most of
+//     a copy of 2 MiB, and a negligible part of a layer
 //   - multipliers: joules for each operation, by type, which grow with the toggling of the operands' bits
 //     ([cost.Calibration.Toggling])
 //   - on-chip: joules for each byte between multiprocessors and the L2 cache, and for each byte that crosses the

@@ -144,8 +144,8 @@ func (m *Model) fitted() (names []string) {
 	return names
 }
 
-// told reports what the fit's readings tell: the memory's power where it was read for kernels with and without traffic,
-// leakage where the temperature varies, the cost of one multiprocessor where kernels run on a few.
+// told reports which terms the fit's readings determine: the memory's power if kernels with and without traffic were read,
+// leakage if the temperature varies, the power of one multiprocessor if some kernels run on a few.
 func (m *Model) told() (v varies) {
 	const enough = 5 // °C
 	quiet, traffic := false, false

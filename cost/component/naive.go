@@ -8,7 +8,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/nnls"
 )
 
-// naive are models that know nothing of components. Each is a sum of a few features, fitted to the same readings.
+// naive are models without components. Each is a sum of a few features, fitted to the same readings.
 var naive = []struct {
 	name     string
 	features func(m *Model, k *Kernel) []float64
@@ -26,9 +26,9 @@ var naive = []struct {
 	}},
 }
 
-// NaiveNames are the names of the models beside which components are published. The first two are the naive ones that
-// components must halve the error of. Power by utilisation knows the shares of multiprocessors in use, and the rates of
-// operations and memory relative to the highest ones, as a monitor's counters report them.
+// NaiveNames are the names of the models with which components are compared. The first two are naive: components must halve
+// their error. The inputs of power by utilisation are the share of multiprocessors in use and the rates of operations and
+// memory relative to the highest ones, as a monitor's counters report them.
 func NaiveNames() (names []string) {
 	for _, n := range naive {
 		names = append(names, n.name)
@@ -82,8 +82,8 @@ func (m *Model) naively(k *Kernel, coefficients [][]float64) (watts []float64) {
 	return watts
 }
 
-// lowestSpan and highestSpan are the watts between which the model is compared with naive ones. At the power cap a
-// constant is right by definition.
+// lowestSpan and highestSpan are the watts between which the model is compared with naive ones. At the power cap all kernels
+// draw the same power, so a constant is right by definition.
 const lowestSpan, highestSpan = 150, 690
 
 // spans reports whether a reading lies between these watts and was not at the power cap.

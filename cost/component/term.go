@@ -60,7 +60,7 @@ func busyShare(k *Kernel, launch float64) float64 {
 	return max(0, 1-(launch*float64(max(1, k.Launches))+k.Idle)/k.Seconds)
 }
 
-// varies says what readings tell of a card.
+// varies says which terms the readings determine.
 type varies struct {
 	sensor      bool // the memory's own power
 	temperature bool

@@ -11,7 +11,7 @@ type Prediction struct {
 	Spans, AtCap bool
 }
 
-// Off is the relative error of the predicted power, without its sign.
+// Off is the absolute relative error of the predicted power.
 func (p *Prediction) Off() float64 { return math.Abs(p.Predicted.Watts/p.Reading.Watts - 1) }
 
 // Unseen returns the kernels that test the model, in the order of the readings. A kernel that was read several times is

@@ -48,9 +48,9 @@ func (m *Model) Verdict() error {
 	}
 	switch {
 	case s.Kernels < fewUnseen:
-		return unfit("%d unseen kernels between %d and %d W test it, where %d are needed", s.Kernels, lowestSpan, highestSpan, fewUnseen)
+		return unfit("%d unseen kernels between %d and %d W test it; %d are needed", s.Kernels, lowestSpan, highestSpan, fewUnseen)
 	case s.Mean > halved*s.BestNaive():
-		return unfit("power of unseen kernels is off by %.1f %% on average, and by %.1f %% with the best naive model, where half of that is allowed",
+		return unfit("power of unseen kernels is off by %.1f %% on average, and by %.1f %% with the best naive model; at most half of the latter is allowed",
 			100*s.Mean, 100*s.BestNaive())
 	}
 	return nil
@@ -74,17 +74,17 @@ func (m *Model) trust(kernels []Kernel) error {
 	}
 	switch {
 	case below < fewAlike:
-		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %d and %d W test it, where %d are needed",
+		return fmt.Errorf("%s: %w on these kernels: %d unseen kernels of %s between %d and %d W test it; %d are needed",
 			m.Card, ErrUnfit, below, kind, lowestSpan, highestSpan, fewAlike)
 	case sum > mostOff*float64(all):
-		return fmt.Errorf("%s: %w on these kernels: power of the %d unseen kernels of %s is off by %.1f %% on average, where %.0f %% is allowed",
+		return fmt.Errorf("%s: %w on these kernels: power of the %d unseen kernels of %s is off by %.1f %% on average; at most %.0f %% is allowed",
 			m.Card, ErrUnfit, all, kind, 100*sum/float64(all), 100*mostOff)
 	}
 	return nil
 }
 
-// alike returns whether a kernel whose time is known is of the kind of some kernels, and the kind's name: one of their
-// types, and the bottleneck of most of their time.
+// alike returns the kind of some kernels: a function that reports whether a kernel of known time is of this kind, and the
+// kind's name. A kind is one of their types and the bottleneck of most of their time.
 func (m *Model) alike(kernels []Kernel) (func(*Kernel) bool, string) {
 	types := map[arith.Type]bool{}
 	var bound, all float64
@@ -107,13 +107,13 @@ func (m *Model) alike(kernels []Kernel) (func(*Kernel) bool, string) {
 	return func(k *Kernel) bool { return types[k.Type] && m.memoryBound(*k) == memory }, kind
 }
 
-// Splits returns an error if the mean error on unseen kernels exceeds 15 %. Splits would then mean nothing.
+// Splits returns an error if the mean error on unseen kernels exceeds 15 %. A split of power would then be meaningless.
 func (m *Model) Splits() error {
 	mean, _ := m.Quality.UnseenErrors()
 	if mean <= mostOffSplit {
 		return nil
 	}
-	err := fmt.Errorf("power of unseen kernels is off by %.1f %% on average, where %.0f %% is allowed", 100*mean, 100*mostOffSplit)
+	err := fmt.Errorf("power of unseen kernels is off by %.1f %% on average; at most %.0f %% is allowed", 100*mean, 100*mostOffSplit)
 	if m.Simulated { // it never fits
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // SolveActive is [Solve] by the active-set method of Lawson and Hanson on the normal equations, which a ridge above 0 makes
-// positive definite. It is exact and fast where columns are nearly collinear, and the descent of Solve is neither.
-// The coefficients of built-in calibrations are those of Solve, to its last digit.
+// positive definite. For nearly collinear columns it is exact and fast; Solve is neither there. Built-in calibrations hold the
+// coefficients of Solve, to the last digit.
 func SolveActive(x *mat.Dense, y []float64, ridge float64, prior []float64) []float64 {
 	n, m := x.Dims()
 	p := &problem{right: make([]float64, m)}
@@ -45,7 +45,7 @@ type problem struct {
 	right []float64
 }
 
-// gradient is half of how fast the error falls as a coefficient grows.
+// gradient is half of the negative derivative of the squared error by each coefficient.
 func (p *problem) gradient(c []float64, j int) float64 {
 	g := p.right[j]
 	for i, v := range c {

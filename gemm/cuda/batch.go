@@ -26,8 +26,8 @@ type Options struct {
 	// weights, together more than four times the L2 cache and at most 4096 launches, and uses them in
 	// turn. Default: false.
 	Cold bool
-	// ColdBytes is a size of all weights, with their stacks. With Cold, the number of copies is chosen for it where the batch's
-	// own weights are larger: batches that are compared need the same number. Default: the batch's own size.
+	// ColdBytes is a size of all weights, with their stacks. With Cold, it determines the number of copies if the batch's own
+	// weights are larger. Batches that are compared need the same number. Default: the batch's own size.
 	ColdBytes int
 	// Stack multiplies by this many copies of a product's weights at once, one below the other. Small layers
 	// then use the memory's bandwidth as large ones do. Default: 1.

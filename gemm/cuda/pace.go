@@ -13,8 +13,8 @@ import (
 //go:embed kernels/pace.cu
 var paceSource string
 
-// burstTime is the least time of a burst, if the products allow it: long against the launch of a kernel, and short against the
-// filter of the power sensors.
+// burstTime is the least time of a burst, if the products allow it. It is much longer than a kernel launch and much shorter
+// than the averaging of the power sensors.
 const burstTime = time.Millisecond
 
 // pacer is what a batch needs to pause between bursts.
@@ -33,9 +33,10 @@ type Bursts struct {
 	Clock float64
 }
 
-// Pace makes every later execution last at least that long, with gaps after its bursts: products of about a millisecond. While
-// the batch is paced, [Batch.Bursts] measures the bursts; a time shorter than an execution leaves no gaps. 0: back to back, as
-// before the first call. The first call compiles a kernel ([ErrNoCompiler]). The batch must not be running.
+// Pace makes every later execution last at least the given time: its products run in bursts of about a millisecond, with a gap
+// after each. While the batch is paced, [Batch.Bursts] measures the bursts. A time shorter than an execution leaves no gaps. 0
+// runs products back to back, as before the first call. The first call compiles a kernel ([ErrNoCompiler]). The batch must not
+// be running.
 func (b *Batch) Pace(ctx context.Context, every time.Duration) error {
 	if every == 0 && b.pace.wait == nil {
 		return nil
@@ -132,7 +133,7 @@ func (b *Batch) Start(n int) error {
 	return b.startPaced(b.pace.work, n)
 }
 
-// Rest is Start with the gaps alone, each as long as its burst and gap together.
+// Rest is Start without work. Each gap lasts as long as a burst and its gap.
 func (b *Batch) Rest(n int) error {
 	if b.pace.every == 0 {
 		return fmt.Errorf("batch %s: it has no gaps to rest in: pace it first", b.name)

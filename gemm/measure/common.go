@@ -63,8 +63,8 @@ func (r *resident) close() {
 	}
 }
 
-// common is a place in the card's memory. Every candidate is copied there before it runs, so all have the same addresses,
-// which change energy and time by some tenths of a per cent.
+// common is a place in the card's memory. Every candidate is copied there before it runs, so all have the same addresses.
+// Addresses change energy and time by some tenths of a per cent.
 type common struct {
 	place Batch
 	holds *guest // nil: undefined

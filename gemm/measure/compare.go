@@ -151,7 +151,7 @@ func (r *Result) meter(ctx context.Context, card power.Card, put *resident, o Op
 		same := slices.Equal(b.Kernels(), first.Kernels())
 		switch forced := slices.Contains(put.forced, b); {
 		case forced && !same:
-			r.Warn("%s needs other kernels than %s: their ratios compare kernels, too, and include the effect of addresses, some tenths of a per cent", b.Name(), baseline)
+			r.Warn("%s needs other kernels than %s: the ratios include the difference between kernels, and the effect of addresses, some tenths of a per cent", b.Name(), baseline)
 		case forced:
 			r.Warn("%s ran in its own memory, because its weights have another type or form than %s's: its ratios include the effect of "+
 				"addresses, some tenths of a per cent", b.Name(), baseline)

@@ -163,7 +163,7 @@ type ready struct {
 	err  error
 }
 
-// load uploads the points, one at a time: free says that the one before has been copied to where it runs.
+// load uploads the points one at a time. free signals that the previous point was copied to the memory in which it runs.
 func (v *series) load(ctx context.Context, free <-chan struct{}, to chan<- ready) {
 	defer close(to)
 	for _, p := range v.points {

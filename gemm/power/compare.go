@@ -132,8 +132,8 @@ func shuffled(loads []Load, rng *rand.Rand) []Load {
 	return append(order, back...)
 }
 
-// exchanged is an order in which baseline and null load have changed places. Two blocks then give both the same places and
-// the same neighbours, so that neither can bias the null comparison.
+// exchanged is an order with the baseline and the null load exchanged. Over two blocks both have the same places and the same
+// neighbours, so the order cannot bias the null comparison.
 func exchanged(order []Load, loads Loads) []Load {
 	order = slices.Clone(order)
 	for i, l := range order {

@@ -50,10 +50,10 @@
 //
 // # Below the power cap
 //
-// With Options.Duty the loads run in bursts with gaps ([Paced]), so that average power stays below the cap. All loads have the same
-// time for an execution and its gaps. The meter measures the power of the gaps alone, on the warm card, and takes it times the
-// gaps out of every window (Window.IdleJoules). Energy and time, and so all ratios, are those of the bursts. The card itself
-// times the bursts and counts a multiprocessor's cycles in them (Window.EffectiveClock). Summary.Limit tells what held the clock
+// With Options.Duty the loads run in bursts with gaps ([Paced]), so that average power stays below the cap. All loads have the
+// same time for an execution and its gaps. The meter measures the power in the gaps on the warm card, and subtracts the energy
+// of the gaps from every window (Window.IdleJoules). So energy, time and ratios are those of the bursts. The card itself times
+// the bursts and counts a multiprocessor's cycles in them (Window.EffectiveClock). Summary.Limit tells what held the clock
 // down, as far as these sensors show.
 //
 // # Limits

@@ -13,8 +13,9 @@ const AutoDuty = -1
 // Paced is a Load that can run in bursts with gaps between them.
 type Paced interface {
 	Load
-	// Pace makes every later execution last at least that long, with gaps after its bursts. A time shorter than an execution
-	// leaves no gaps. 0: back to back, as before the first call. While the load is paced, Bursts measures its bursts.
+	// Pace makes every later execution last at least the given time, with a gap after each burst. A time shorter than an
+	// execution leaves no gaps. 0 runs the load back to back, as before the first call. While the load is paced, Bursts
+	// measures its bursts.
 	Pace(ctx context.Context, every time.Duration) error
 	// Rest is Start with n executions' gaps alone, which last as long as paced executions.
 	Rest(n int) error
@@ -39,7 +40,7 @@ type Pacing struct {
 	// Burst and Gap are the baseline's, in seconds.
 	Burst float64 `json:"burst_seconds"`
 	Gap   float64 `json:"gap_seconds"`
-	// IdleWatts is the power of gaps alone. This power times the gaps is not in the joules of an execution.
+	// IdleWatts is the power in the gaps. The energy of the gaps is not in the joules of an execution.
 	IdleWatts float64 `json:"idle_watts,omitempty"`
 
 	every time.Duration // of an execution and its gaps
@@ -55,7 +56,7 @@ func (m *Meter) pace(ctx context.Context, loads Loads, r *Result) error {
 	for _, load := range loads.all() {
 		paced, ok := load.(Paced)
 		if !ok {
-			return fmt.Errorf("load %q cannot pause, so it has no duty", load.Name())
+			return fmt.Errorf("load %q cannot pause: measure it without a duty", load.Name())
 		}
 		all = append(all, paced)
 	}

@@ -28,8 +28,8 @@ type Options struct {
 	WarmUp time.Duration
 	// SelfTest is the result of an earlier self-test of this card. Default: a new self-test runs.
 	SelfTest *SelfTest
-	// Duty is the share of time that the baseline is busy, from 0 to 1: loads run in bursts with gaps between them, so that the
-	// card's average power stays below its cap, and ratios are those of the bursts. 1 runs them back to back, and measures the
+	// Duty is the share of time that the baseline is busy, from 0 to 1. Loads run in bursts with gaps, so that the card's
+	// average power stays below its cap. Ratios are those of the bursts. 1 runs loads back to back, and measures the
 	// multiprocessors' clock. [AutoDuty] finds the largest duty below the cap. Loads must be [Paced]. Default 0: back to back.
 	Duty float64
 	// Seed sets the order within blocks and the bootstrap. Default 0.

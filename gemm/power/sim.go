@@ -23,8 +23,8 @@ type SimOptions struct {
 	MaxClock, MinClock float64
 	// ClockExponent relates a load's power to the clock: power ∝ clock^ClockExponent. Its time is ∝ 1/clock.
 	ClockExponent float64
-	// BurstCap is the power in watts that the card never exceeds, not even for moments at which its mean power is below the Cap.
-	// Work that would exceed it runs at a lower clock than the one that is reported. 0: there is none.
+	// BurstCap is the power in watts that the card never exceeds, even while its mean power is below the Cap. Work that would
+	// exceed it runs at a lower clock than the reported one. 0: no such limit.
 	BurstCap float64
 	// Leakage is the additional power in W/°C above ReferenceC.
 	Leakage, ReferenceC float64

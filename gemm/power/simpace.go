@@ -57,9 +57,8 @@ func (s *Sim) openGap(burst *simWork) {
 	}
 }
 
-// pacedShare is the clock, as a share of the maximum, at which a burst keeps the card's mean power over slots at the limit. still
-// is the power of a gap, and demand what the work adds at full clock. The limit of a slot that the burst fills is that of
-// steady work.
+// pacedShare is the clock, as a share of the maximum, at which the mean power of slots is at the limit. still is the power in a
+// gap, and demand the power that the work adds at full clock. A burst that fills its slot has the limit of steady work.
 func (s *Sim) pacedShare(w *simWork, still, demand float64) float64 {
 	duty := w.Seconds / float64(w.bursts()) / w.slot.Seconds() // at full clock
 	e := s.opt.ClockExponent

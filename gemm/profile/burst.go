@@ -11,8 +11,8 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// Bursts are short runs of one length, from an idle card to an idle card. The energy counter tells their energy exactly
-// enough without any deconvolution: both of its readings are of the idle card.
+// Bursts are short runs of one length that begin and end on an idle card. The energy counter gives their energy without
+// deconvolution, because both of its readings are of the idle card.
 type Bursts struct {
 	Executions int       `json:"executions"` // of a burst
 	Seconds    []float64 `json:"seconds"`    // of each burst's work
@@ -20,8 +20,8 @@ type Bursts struct {
 	Joules []float64 `json:"joules"`
 }
 
-// Counted is the mean power between the ends of bursts of two lengths: the difference of their energy over the difference
-// of their lengths. What follows the end of the work is in both, and cancels.
+// Counted is the mean power between the ends of bursts of two lengths: the difference of energy divided by the difference of
+// length. Energy after the end of the work is in both, and cancels.
 type Counted struct {
 	From  Seconds `json:"from_seconds"`
 	To    Seconds `json:"to_seconds"`
@@ -53,9 +53,9 @@ func (s *sequence) setBursts(run Timeline) {
 	}
 }
 
-// energy returns a run's energy above the idle card's. The quick sensors tell the power before the work, and once the work's
-// has decayed: a card that has just worked draws more than one that rested. The steps of the counter that enclose the
-// work were not always seen.
+// energy returns a run's energy above idle. The quick sensors give the idle power before the work and after its power has
+// decayed, because a card that has just worked draws more than a rested one. The counter's steps before and after the work were
+// not always observed.
 func (r *run) energy() (joules, idle float64, ok bool) {
 	first, last, end := Seconds(0), Seconds(0), r.timeline.length()+decayed
 	var before, after []float64

@@ -6,10 +6,10 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/profile/stitch"
 )
 
-// Density is how many readings of the quick sensors fall into one execution, of all golden runs together, beside the number
-// that FinGraV's Table I asks for (logs of interest). A sensor that reads every 20 ms gives a run of the paper's length
-// none. The trace instead rests on the readings of all executions around a moment, which is why its resolution is longer
-// than an execution.
+// Density counts the readings of the quick sensors within one execution, over all golden runs, and holds the number that
+// FinGraV's Table I asks for (logs of interest). A sensor that reads every 20 ms gives a run of the paper's length no such
+// reading. The trace uses the readings of all executions around a moment instead, so its resolution is longer than an
+// execution.
 type Density struct {
 	Asked int `json:"asked"`        // readings within one execution, by Table I
 	SSE   int `json:"sse_readings"` // within the execution of SSE

@@ -24,7 +24,7 @@
 //
 // Of several products, each runs first and second (interleaved kernels in the paper). First segments show each product
 // alone, second segments show it after another. A copy may take the place of a product. [Bursts] tell the power of the
-// first milliseconds by energy alone, without a trace.
+// first milliseconds from energy, without a trace.
 //
 // Files: profile.go and run.go measure, sampler.go reads the sensors, clock.go and timeline.go tell the moments.
 // assemble.go aligns the readings and makes the profiles, golden.go chooses the runs, result.go and milestones.go hold the

@@ -22,7 +22,7 @@ import (
 // what was found until then.
 func Measure(ctx context.Context, m measure.Machine, products []cuda.Product, traffic []cuda.Traffic, o Options) (*Result, error) {
 	if n := len(products) + len(traffic); n < 1 || n > mostKernels {
-		return nil, fmt.Errorf("%d products and traffic: profile 1 to %d, which run after each other", n, mostKernels)
+		return nil, fmt.Errorf("%d products and traffic: give 1 to %d in all", n, mostKernels)
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err

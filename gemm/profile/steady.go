@@ -13,7 +13,7 @@ import (
 // SteadyPoint is the execution with which execution time or power became steady.
 type SteadyPoint struct {
 	Found bool `json:"found"`
-	// Why it was not found, and by how much the value still changed; or why steady power did not last.
+	// Why the steady state was not found, with the remaining change, or why steady power did not last.
 	Why       string  `json:"why,omitempty"`
 	Execution int     `json:"execution,omitempty"` // its number, from 1
 	Seconds   float64 `json:"seconds,omitempty"`   // its length
@@ -43,10 +43,10 @@ type SteadyState struct {
 
 // FindSteady finds SSE in the timeline of one product, from the start of the runs, and SSP on the trace.
 //
-// The search for SSP starts at four executions and takes half as many more each time, until power after so many executions
-// and power after twice as many differ by no more than the tolerance (a share; 0 means 1 %), or by no more than the trace
-// can tell, up to three tolerances. Then it bisects. So a change of three tolerances counts as steady where the 95 % intervals are as wide. A
-// warming die's power drifts: moments more than a second apart may differ by the tolerance for every second.
+// The search for SSP starts at n = 4 executions and increases n by half each time. It ends when power after n and after 2n
+// executions differs by at most the tolerance (a share; 0 means 1 %), or by at most the precision of the trace, up to three
+// tolerances. Then it bisects. So a change of three tolerances counts as steady if the 95 % intervals are as wide. A warming
+// die's power drifts: moments more than a second apart may differ by the tolerance for every second.
 //
 // The paper runs each number of executions by itself; here one run contains all of them. The paper's rule would also
 // accept the turning point of an oscillation. So power has to stay the same in between, too, and for at least a quarter of
@@ -175,7 +175,7 @@ func (s steadySearch) longest(last int) (found, until int, why string) {
 	}
 }
 
-// until returns the first result of steady.
+// until returns the execution at which a steady state ends.
 func (s steadySearch) until(n, other int) int {
 	end, _ := s.steady(n, other)
 	return end
@@ -218,8 +218,8 @@ func (s steadySearch) resolved(n int) bool {
 	return s.moment(2*n)-s.moment(n) >= s.over(2*n) && s.moment(n) >= s.over(n)
 }
 
-// steady returns until which execution power is the same as after another number of executions, from n executions on; n
-// where it is not even there. It also returns by what share it differs at most until the end of the run.
+// steady returns the last execution, from n on, up to which power equals the power after another number of executions. It is n
+// if power differs at n already. by is the largest relative difference until the end of the run.
 func (s steadySearch) steady(n, other int) (until int, by float64) {
 	if n < 1 || s.moment(n) < s.over(n) {
 		return n, 0

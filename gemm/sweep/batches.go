@@ -39,7 +39,7 @@ func (b *cachedBatch) Copy(from measure.Batch) error {
 	return b.Batch.Copy(from)
 }
 
-// Check checks the results of each batch that was copied here once.
+// Check checks the results of the operands that were copied here last. It checks those of each batch once.
 func (b *cachedBatch) Check(ctx context.Context) ([]gemm.Deviation, error) {
 	found, checked := b.found[b.holds]
 	if checked {

@@ -1,4 +1,4 @@
-// Package bounded reads files whole that may be anything: no more of them than a largest size.
+// Package bounded reads whole files up to a largest size.
 package bounded
 
 import (

@@ -13,8 +13,8 @@ func Spread(dst, src []byte) {
 	}
 }
 
-// Gather is the inverse of Spread: it packs codes, and reports whether all are below 16. The codes of a later call are ahead bytes
-// after src and are prefetched; 0: not known.
+// Gather is the inverse of Spread: it packs codes, and reports whether all are below 16. It prefetches the codes of a later
+// call, ahead bytes after src; 0 prefetches nothing.
 func Gather(dst, src []byte, ahead int) bool {
 	n, ok := gatherVectors(dst[:len(src)/2], src, ahead)
 	var all uint64

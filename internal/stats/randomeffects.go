@@ -57,9 +57,9 @@ func Combine(members []Estimate) RandomEffects {
 
 const confidence = 0.95
 
-// Between returns the standard deviation between members by the method of Paule and Mandel (Journal of Research of the
-// National Bureau of Standards 87, 1982, 377): the smallest one at which the members scatter no more about their weighted
-// mean than their errors and it explain. Of several groups it is the deviation that all have in common; their means may differ.
+// Between returns the standard deviation between members by the method of Paule and Mandel (Journal of Research of the National
+// Bureau of Standards 87, 1982, 377): the smallest one that explains, together with the errors, the scatter of the members
+// about their weighted mean. For several groups it is one common deviation; the means may differ.
 func Between(groups ...[]Estimate) float64 {
 	var freedom, squares float64
 	for _, members := range groups {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// like gives a new file or folder the owner and the permissions of the one it stands for, if the system and the file
-// system permit it.
+// like gives a new file or folder the owner and the permissions of its source, if the operating system and the file system
+// permit it.
 func like(path string, source fs.FileInfo) error {
 	return errors.Join(ignored(own(path, source)), ignored(os.Chmod(path, source.Mode().Perm())))
 }

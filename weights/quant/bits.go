@@ -68,8 +68,8 @@ func keepRest(word, source []byte, used int) {
 	}
 }
 
-// Words of one column lie far apart, so that parts of a matrix of words are transposed: some columns at a time, and of them some rows.
-// 32 codes fill a multiple of whole words.
+// Words of one column lie far apart in memory. So parts of a matrix of words are transposed: some rows of some columns at a
+// time. 32 codes fill a multiple of whole words.
 const (
 	tileColumns = 64
 	tileRows    = 48

@@ -21,8 +21,8 @@ func (w *Quantised) Read(expert int) (*Matrix, error) {
 	return m, nil
 }
 
-// ReadInto is [Quantised.Read] into the memory of m, a matrix that was read before, of this weight or of another one, or an empty one.
-// Fresh memory takes about as long as reading.
+// ReadInto is [Quantised.Read] into the memory of m: an empty matrix, or one that was read before, of any weight. Allocating
+// fresh memory takes about as long as reading.
 func (w *Quantised) ReadInto(m *Matrix, expert int) error {
 	st, err := w.readable()
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/stats"
 )
 
-// penaltySpread is by how many orders of magnitude the penalty's weight varies in the bootstrap, up and down: no
-// cross-validation determines it better than that.
+// penaltySpread is the range of the penalty's weight in the bootstrap, in orders of magnitude up and down. Cross-validation
+// does not determine the weight more precisely.
 const penaltySpread = 1
 
-// bootstrap fills in the trace's intervals. It draws runs with replacement and a weight of the penalty, and refits the
-// sensors' filter, gains and scale, the readings' weights and the trace each time. The law of power and speed stays. Runs
-// alone, with the filter and the penalty held fixed, make intervals that hold only three quarters of a ramp.
+// bootstrap fills in the trace's intervals. It draws runs with replacement and a weight of the penalty, and refits the sensors'
+// filter, gains and scale, the readings' weights and the trace each time. The law of power and speed is held fixed. If the
+// filter and the penalty were held fixed as well, the intervals would contain only three quarters of a ramp.
 func (s *stitcher) bootstrap(ctx context.Context, c *solution, to *Trace) error {
 	rng := rand.New(rand.NewPCG(s.opt.Seed, 2))
 	scale := s.counterScale(c)
