@@ -458,7 +458,7 @@ func TestFrontierRuns(t *testing.T) {
 		"| prefill, stationary | 0.1 % | −7.00 % ± 0.20 (grid-0.5, +0.090 %) | −9.50 % ± 0.20 (full-0.1, +0.080 %) |\n",
 		"| prefill, stationary | 0.5 % | −8.00 % ± 0.20 † (round-0.5, +0.450 %) | −9.50 % ± 0.20 (full-0.1, +0.080 %) |",
 		"| full-0.1 | 0.1 % | +0.080 % (+0.060 to +0.100) | −5.00 % | −10.10 % ± 0.20 † | – | −9.50 % ± 0.20 |",
-		"**not valid**: the copy differs",
+		"**invalid**: the copy differs",
 		"one model that is in both run 1 and run 3 differs by 0.60 points",
 	} {
 		if !strings.Contains(page, text) {

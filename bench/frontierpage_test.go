@@ -22,7 +22,7 @@ const frontierNotes = `
   model cannot spare them.
 - In prefill, all points but zeros draw the power of the cap. So energy falls as much as time does, and energy × time falls about
   twice as much.
-- *Decode* reads {energy decode-full-0.1} at a rise of {perplexity decode-full-0.1}. Round alone reads {energy decode-round-0.1}. The
+- In *decode*, energy changes by {energy decode-full-0.1} at a perplexity rise of {perplexity decode-full-0.1}, and by {energy decode-round-0.1} with round alone. The
   cap does not limit decode.
 - *Pruning* inputs overfits the calibration tokens. With {allowed full-0.1} allowed in prefill it raised perplexity
   by {perplexity full-0.1}; the compensated trellis alone raised it by {perplexity trellis-c-0.1}. So no recipe prunes.
@@ -107,7 +107,7 @@ func (f *frontier) caption(print printer) {
 		drawn := f.drawn()
 		print("\nLines and filled markers belong to %s, which has most points; hollow markers belong to other runs.", drawn)
 		if !drawn.Valid {
-			print(" The meter does\nnot call %s valid (see *Runs*).", drawn)
+			print("\nRun %d is marked invalid (see *Runs*).", drawn.number)
 		}
 	}
 	print("\n")
@@ -131,7 +131,7 @@ func (f *frontier) bought(print printer) {
 Each row shows the point of least energy among those whose measured perplexity rose by no more than stated, whatever
 their budget was.`)
 	if slices.ContainsFunc(f.runs, func(r *frontierRun) bool { return !r.Valid }) {
-		print(" Readings of valid runs come first; † marks a\nrun that is not valid. To rank points, compare them *within each run*.")
+		print(" Readings of valid runs come first; † marks an\ninvalid run. To rank points, compare them *within each run*.")
 	}
 	print(`
 
@@ -235,7 +235,7 @@ func ratio(r *frontierRun) string {
 // listRuns prints each run's copy, its floor, and the meter's validity.
 func (f *frontier) listRuns(print printer) {
 	print("\n## Runs\n\n*Copy* is the reading of a copy of the untouched weights. *Zeros* is that of weights that are all\nzero, the least possible energy. Times are UTC.\n\n" +
-		"| run | file | card | driver, begun | copy | zeros | power before | power of the points | the meter says |\n|---|---|---|---|---|---|---|---|---|\n")
+		"| run | file | card | driver, begun | copy | zeros | power before | power of the points | validity |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range f.runs {
 		zeros, says := "–", "valid"
 		low, high := math.Inf(1), math.Inf(-1)
@@ -248,7 +248,7 @@ func (f *frontier) listRuns(print printer) {
 			low, high = min(low, watts), max(high, watts)
 		}
 		if !r.Valid {
-			says = "† **not valid**: " + strings.Join(r.Invalid, "; ")
+			says = "† **invalid**: " + strings.Join(r.Invalid, "; ")
 		}
 		drew := fmt.Sprintf("%.0f to %.0f W", low, high)
 		if math.Round(low) == math.Round(high) {
@@ -262,9 +262,9 @@ func (f *frontier) listRuns(print printer) {
 	for _, r := range f.runs {
 		if !r.Valid {
 			n := r.Null.Interval
-			print("\n† The meter calls %s of %s not valid.", r, workloadText[r.workload])
+			print("\n† Run %d of %s is invalid.", r.number, workloadText[r.workload])
 			if miss := 100 * max(n[0]-1, 1-n[1]); miss > 0 {
-				print(" The interval of its copy misses 1 by %.2f %% of energy. %s\n"+
+				print(" The interval of its copy is %.2f %% of energy away from 1. %s\n"+
 					"This copy read %s, and all points of the run may be off by as much.", miss, f.misses, percent(change(r.Null.RelativeEnergy), 2))
 			}
 			print("\n")

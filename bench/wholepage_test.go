@@ -269,8 +269,8 @@ func (p wholePages) limit(b *bytes.Buffer) {
 ## How much can prefill save?
 
 Coarser values save more energy and lower the SNR. In the run of the first table, the linear layers use %.0f %% of the energy of a
-prefill of 4096 tokens. Their predicted saving times this share is close to the saving measured in that run. Two other cards
-saved a quarter to a third more. The reason is not known.
+prefill of 4096 tokens. Their predicted saving, multiplied by this share, is close to the saving measured in that run. Two other
+cards saved a quarter to a third more. The reason is not known.
 
 | passes | lowest SNR | energy of the linear layers, predicted (95 %% interval) | whole model, predicted | whole model, measured on %s | on %s | on %s |
 |---|---|---|---|---|---|---|
