@@ -116,19 +116,19 @@ On %s, on %s, ` + "`calibrate --components`" + ` was interrupted after %d readin
 components have not seen: rests, reads, spinning, and products on few multiprocessors. Power is predicted at the measured time, clock
 and temperature. The card of the built-in components is unknown, so it may be the same one.
 
-- **The built-in components**, to which none of this was fitted, predict the %d kernels below the cap, of %.0f to %.0f W, with a mean
+- **The built-in components**, which were not fitted to these kernels, predict the %d kernels below the cap, of %.0f to %.0f W, with a mean
   error of **%s**; the best naive model has %s, utilisation %s.
 - **A fit to this card's own kernels** predicts %d unseen kernels, of %.0f to %.0f W, with a mean error of **%s**; the best
-  naive model has %s, utilisation %s. On the same kernels the built-in components have %s. Kernels that alone determine a coefficient,
-  such as *spin*, cannot test this fit. The fit is without TF32: only one of its kernels was read for the fit, which does not tell the cost
-  of bits.
+  naive model has %s, utilisation %s. On the same kernels the built-in components have %s. A kernel that alone determines a
+  coefficient, such as *spin*, cannot test this fit. The fit excludes TF32: the record has only one TF32 kernel for the fit, which
+  does not determine the cost of bits.
 
-So the mean error is at most half of the best naive model's in both. On reads, the built-in components are hardly better than
+In both, the mean error is at most half of the best naive model's. On reads, the built-in components are hardly better than
 utilisation. Nothing between %.0f W and %.0f W has been measured.
 
 The parts are less certain than their sum. *Awake* is %s in the built-in components and %s here, where spinning and
-kernels on few multiprocessors determine it; *static* is %s and %s. A term for any multiprocessor awake, whatever their
-number, is %s. The memory sensor's offset is %s and %s. Some of this may be a difference between the cards.
+kernels on few multiprocessors determine it; *static* is %s and %s. A term for at least one awake multiprocessor,
+independent of their number, is %s. The memory sensor's offset is %s and %s. Some of this may be a difference between the cards.
 
 | kernels | number | watts | built-in | worst | constant | duty | utilisation | own fit, unseen |
 |---|---|---|---|---|---|---|---|---|
@@ -142,8 +142,8 @@ The largest errors of the built-in components:
 `
 
 const componentsCardPairs = `
-Pairs of held-out kernels that differ in one component alone. Differences of the second from the first, in power and in the memory
-sensor's reading, by the built-in components and by the card's own fit. A dash means that a kernel is not in the record. The last
+These pairs of held-out kernels differ in one component alone. The table has the difference of the second from the first: in power and in
+the memory sensor's reading, predicted by the built-in components and by the card's own fit. A dash means that a kernel is not in the record. The last
 product ran at the power cap, at a lower clock than the one before it.
 
 | kernel | and | differ in | measured | built-in | own fit | sensor | built-in | own fit |
@@ -155,8 +155,9 @@ const componentsScopes = `
 
 NVML names three scopes of power: the card, the module and the memory. An H200 has the mean power of the card and of the memory, and
 the present power of the card. It has no power of the module
-([components/H200-214c-scopes.csv](../bench/results/h200/components/H200-214c-scopes.csv)). The last column is how long a step of power takes to show. The averages are running means over about a second, the
-memory's, too: a kernel must run that long before the memory's reading is its own.
+([components/H200-214c-scopes.csv](../bench/results/h200/components/H200-214c-scopes.csv)). The last column is the time
+until a reading shows a step of power. The averages, including the memory's, are running means over about a second. A kernel must run
+that long before the memory's reading is free of the previous kernel.
 
 | scope | reading | range while the kernels ran | a change takes |
 |---|---|---|---|
@@ -166,6 +167,6 @@ const componentsRemains = `
 ## What remains to be measured
 
 Today's program measures %d kernels for the fit and holds out %d, in about two minutes. %d of them are not in the
-record of %s. A file with all of them, from one card, replaces the built-in one, whose kernels are fewer:
-` + "`lowtoggle calibrate h200 --components`" + ` makes it. After an interruption the same command continues, on the same card.
+record of %s. ` + "`lowtoggle calibrate h200 --components`" + ` measures all of them on one card. Its file replaces the built-in one, which has
+fewer kernels. After an interruption the same command continues, on the same card.
 `
