@@ -159,7 +159,8 @@ func (q *profileRequest) products(ctx context.Context, m measure.Machine) (produ
 			return nil, nil, err
 		}
 		p := other.Products[0]
-		if p.Name = dimensions(p.Problem); slices.ContainsFunc(products, func(q cuda.Product) bool { return q.Name == p.Name }) {
+		p.Name = dimensions(p.Problem)
+		for slices.ContainsFunc(products, func(q cuda.Product) bool { return q.Name == p.Name }) {
 			p.Name += " again"
 		}
 		products = append(products, p)
