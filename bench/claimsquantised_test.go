@@ -142,7 +142,9 @@ func codesClaims(e *evidence) []claim {
 		a := e.evaluation(name).Against
 		return fmt.Sprintf("%s (%s … %s)", percent(change(a.Ratio), 2), signed(100*math.Expm1(a.Interval[0]), 2), signed(100*math.Expm1(a.Interval[1]), 2))
 	}
+	falls := func(name string) string { return printed(2, -change(e.evaluation(name).Against.Ratio)) + " %" }
 	list = append(list, says("perplexity changes by {} with `scales=2` and by {} with\n`scales=0`", within("r/int4-scales2-comp"), within("r/int4-scales0-comp")),
+		says("it falls: by {} with `scales=2` and by {} with `scales=0`.", falls("r/int4-scales2-reference"), falls("r/int4-scales0-reference")),
 		says("from the largest magnitudes | {} | 0 |", within("q/int4-nearest")),
 		says("| no option: two mantissa bits | {} | {} |", within("q/int4"), e.predicted(model, e.converted(model, "--format", "int4"), "prefill")))
 	rises := func(model string) string { return percent(change(e.evaluation(model).Against.Ratio), 2)[1:] }
