@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -136,7 +137,13 @@ func TestSearchOfOddModels(t *testing.T) {
 		})
 		out, tokens := filepath.Join(t.TempDir(), "out"), randomTokens(t, 4)
 		var got convertJSON
-		document(t, &got, "convert", "--tokens", tokens, "--passes", quickly, "--max-loss", "2%", "--json", model, out)
+		stdout, err := run(t.Context(), "convert", "--tokens", tokens, "--passes", quickly, "--max-loss", "2%", "--json", model, out)
+		if err != nil && !errors.Is(err, exit.ErrShort) { // four sequences of random tokens may miss the budget
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(stdout, &got); err != nil {
+			t.Fatal(err)
+		}
 		if got.Found == nil || got.Found.Best() == nil || got.Loss == nil {
 			t.Errorf("%s, zeros in %q: found %+v, loss %+v", family, name, got.Found, got.Loss)
 			continue
