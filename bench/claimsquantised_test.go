@@ -148,5 +148,6 @@ func codesClaims(e *evidence) []claim {
 		says("from the largest magnitudes | {} | 0 |", within("q/int4-nearest")),
 		says("| no option: two mantissa bits | {} | {} |", within("q/int4"), e.predicted(model, e.converted(model, "--format", "int4"), "prefill")))
 	rises := func(model string) string { return percent(change(e.evaluation(model).Against.Ratio), 2)[1:] }
+	list = append(list, says("The search raised perplexity by {} with `--max-loss 0.1%` and by {} with `--max-loss 0.5%`.", rises("r/fp8-within0.1"), rises("r/fp8-within0.5")))
 	return append(list, says("perplexity rises by {} with `scales=3` and by {} with `scales=2`", rises("r/fp8-scales3"), rises("r/fp8-scales2")))
 }
