@@ -134,6 +134,8 @@ func codesClaims(e *evidence) []claim {
 		says("made a mixture of experts of {} GB with", printed(1, e.number(size[0])/1e9)),
 		says("took {} s, {} times as long as `cp -r` and `sync`. It used {} MiB", codes[0], codes[1], e.record("h200/recode.txt", `(\d+) MiB; the largest`)[0]),
 		says("reads {} GB of a format", e.record("recode-cpu.txt", `Each format's (\d) GB`)[0]),
+		says("With {} GB it takes {} times\nas long for INT4 and MXFP4, {} times for block FP8, {} times for AWQ and GPTQ, and {} times for NVFP4",
+			e.record("recode-cpu.txt", `no other work; (\S+) GB`)[0], ratio("short int4"), ratio("short fp8-block"), ratio("short awq"), ratio("short nvfp4")),
 		says("takes {} times as long as `cp -r` and `sync` for INT4 and MXFP4, {} times for NVFP4, {} times for GPTQ, {} times for\nblock FP8 and {} times for AWQ",
 			ratio("int4"), ratio("nvfp4"), ratio("gptq-order"), ratio("fp8-block"), ratio("awq")),
 	}

@@ -98,8 +98,8 @@ func rateClaims(e *evidence) []claim {
 		m := regexp.MustCompile(regexp.QuoteMeta(row) + ` +(\S+) +(\S+)`).FindStringSubmatch(alone)
 		list = append(list, says("| "+row+" | {} | {} | | |", whole(e.number(m[2])), two(beside/e.number(m[1]))), says("| "+row+" | {} |\n"+end, two(find(few16, row))))
 	}
-	_, today, _ := strings.Cut(e.text(few), "The kernel of today")
-	timed := regexp.MustCompile(`(?m)^W 8,  B 2, S 7 +\S+ +(\S+) +\S+ +(\S+) `).FindStringSubmatch(today)
+	_, present, _ := strings.Cut(e.text(few), "The present kernel")
+	timed := regexp.MustCompile(`(?m)^W 8,  B 2, S 7 +\S+ +(\S+) +\S+ +(\S+) `).FindStringSubmatch(present)
 	list = append(list, says("INT4 of 28672×8192 at {} TB/s, timed by a", timed[2]))
 	earlier := recordedRun(e.T, "quantised/int4-decode")
 	weights := float64(earlier.Products[0].Problem.N * earlier.Products[0].Problem.K)

@@ -109,7 +109,7 @@ A second ` + "`calibrate`" + ` continues with its file; ` + "`--anew`" + ` measu
 `
 
 const componentsCard = `
-## The kernels of today's program, on one card
+## A wider set of kernels, on one card
 
 On %s, on %s, ` + "`calibrate --components`" + ` was interrupted after %d readings of %d kernels
 ([components/H200-214c.json](../bench/results/h200/components/H200-214c.json)). Many of these kernels are of kinds that the built-in
@@ -166,7 +166,7 @@ that long before the memory's reading is free of the previous kernel.
 const componentsRemains = `
 ## What remains to be measured
 
-Today's program measures %d kernels for the fit and holds out %d, in about two minutes. %d of them are not in the
+The program measures %d kernels for the fit and holds out %d, in about two minutes. %d of them are not in the
 record of %s. ` + "`lowtoggle calibrate h200 --components`" + ` measures all of them on one card. Its file replaces the built-in one, which has
 fewer kernels. After an interruption the same command continues, on the same card.
 `

@@ -215,7 +215,7 @@ func nullsSection(t *testing.T, all []*measure.Result) string {
   run. A place in the order cannot cause that, but addresses can.
 - At the cap, copies in their own memory read less than 1 on average. The runs' times differ by more than their
   passes, and energy follows time.
-- At the source's addresses, runs differ by no more than their passes.
+- At the source's addresses, no difference between runs was found beyond that of their passes.
 
 The place of a reading in its block, relative to other readings of the same weights in the same run:
 
