@@ -5,27 +5,41 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 )
 
 var completionCommand = &cli.Command{
-	Name:  "completion",
-	Usage: "print a script that completes commands and flags in bash and zsh",
-	Description: "For this shell:\n" +
+	Name:      "completion",
+	Usage:     "print a script that completes commands and flags in bash, zsh or fish",
+	ArgsUsage: "[bash|zsh|fish]",
+	Description: "For this shell, in bash and zsh:\n" +
 		"   source <(lowtoggle completion)\n" +
-		"For every new shell, add that line to ~/.bashrc or ~/.zshrc.",
+		"For every new shell, add that line to ~/.bashrc or ~/.zshrc. In fish:\n" +
+		"   lowtoggle completion fish > ~/.config/fish/completions/lowtoggle.fish\n" +
+		"Packages install the output of completion bash, zsh (as _lowtoggle) and fish.",
 	Action: func(c *cli.Context) error {
-		if _, err := flag.Arguments(c); err != nil {
-			return err
+		shell := "bash"
+		if c.NArg() > 0 {
+			args, err := flag.Arguments(c, "SHELL")
+			if err != nil {
+				return err
+			}
+			shell = args[0]
 		}
-		_, err := io.WriteString(c.App.Writer, completionScript)
+		script, ok := completionScripts[shell]
+		if !ok {
+			return exit.Usagef("no completion for %q: give bash, zsh or fish", shell)
+		}
+		_, err := io.WriteString(c.App.Writer, script)
 		return err
 	},
 }
 
-// completionScript asks the program for the names of its commands or of a command's flags. For anything else the
-// shell completes file names.
-const completionScript = `[[ -n ${ZSH_VERSION-} ]] && autoload -U +X bashcompinit && bashcompinit
+// completionScripts ask the program for the names of its commands or of a command's flags. For anything else the
+// shell completes file names. That of bash serves zsh too, where it is sourced; that of zsh may also lie in $fpath.
+var completionScripts = map[string]string{
+	"bash": `[[ -n ${ZSH_VERSION-} ]] && autoload -U +X bashcompinit && bashcompinit
 _lowtoggle() {
 	local word=${COMP_WORDS[COMP_CWORD]}
 	local ask=()
@@ -36,4 +50,34 @@ _lowtoggle() {
 	COMPREPLY=($(compgen -W "$(lowtoggle "${ask[@]}" ` + completionFlag + ` 2>/dev/null)" -- "$word"))
 }
 complete -o default -F _lowtoggle lowtoggle
-`
+`,
+	"zsh": `#compdef lowtoggle
+_lowtoggle() {
+	local -a names
+	if (( CURRENT == 2 )); then
+		names=(${(f)"$(lowtoggle ` + completionFlag + ` 2>/dev/null)"})
+	elif [[ $words[CURRENT] == -* ]]; then
+		names=(${(f)"$(lowtoggle $words[2] - ` + completionFlag + ` 2>/dev/null)"})
+	else
+		_files
+		return
+	fi
+	compadd -a names
+}
+if [[ $funcstack[1] == _lowtoggle ]]; then
+	_lowtoggle "$@"
+else
+	compdef _lowtoggle lowtoggle
+fi
+`,
+	"fish": `function __lowtoggle_before_command
+	test (count (commandline -opc)) -eq 1
+end
+function __lowtoggle_at_flag
+	not __lowtoggle_before_command
+	and string match -q -- '-*' (commandline -ct)
+end
+complete -c lowtoggle -n __lowtoggle_before_command -f -a '(lowtoggle ` + completionFlag + ` 2>/dev/null)'
+complete -c lowtoggle -n __lowtoggle_at_flag -f -a '(lowtoggle (commandline -opc)[2] - ` + completionFlag + ` 2>/dev/null)'
+`,
+}

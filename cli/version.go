@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strings"
 )
@@ -9,7 +10,11 @@ import (
 // Version is the program's version, recorded in plans and manifests.
 const Version = "0.1.0"
 
-// described is the version with the commit and its date, as far as the build recorded them.
+// release matches the version of a tag; go gives other builds versions with a time and a commit.
+var release = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)$`)
+
+// described is the version with the commit and its date, as far as the build recorded them. A build of a tag,
+// such as by go install MODULE@VERSION, has the tag's version.
 func described(info *debug.BuildInfo) string {
 	set := map[string]string{}
 	for _, s := range info.Settings {
@@ -26,5 +31,9 @@ func described(info *debug.BuildInfo) string {
 	if date, _, ok := strings.Cut(set["vcs.time"], "T"); ok {
 		parts = append(parts, date)
 	}
-	return fmt.Sprintf("%s (%s)", Version, strings.Join(append(parts, info.GoVersion), ", "))
+	version := Version
+	if tag := release.FindStringSubmatch(info.Main.Version); tag != nil {
+		version = tag[1]
+	}
+	return fmt.Sprintf("%s (%s)", version, strings.Join(append(parts, info.GoVersion), ", "))
 }
