@@ -38,7 +38,7 @@ func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o Ap
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSource(m, o.Family, o.Tokens, nil, format)
+	s, err := openSource(m, o.Family, o.Tokens, nil, format, p.Request.Selection)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 		o.Table = Passes
 	}
 	layout, err := s.layoutOf(p)
-	if err := errors.Join(err, o.Table.check(p)); err != nil {
+	if err := errors.Join(err, o.Table.check(p), s.checkCustomCode(p)); err != nil {
 		return nil, err
 	}
 	if o.Table.Moves(p) {

@@ -40,7 +40,11 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSource(m, o.Family, o.Tokens, o.count, format)
+	which := o.Selection
+	if o.Given != nil {
+		which = o.Given.Request.Selection
+	}
+	s, err := openSource(m, o.Family, o.Tokens, o.count, format, which)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,13 @@ type Options struct {
 	// Format is a quantised layout that the model is to be stored in: its codes are near the source's values. The zero value keeps
 	// the source's layout. Only passes for codes go with it.
 	Format quantise.Format
+	// Selection names weights that every pass leaves alone. The zero value leaves none alone.
+	Selection plan.Selection
+	// KeepRouters makes lossy passes leave routers alone: linear layers that choose experts. Default: they are converted, too.
+	KeepRouters bool
+	// TrustFamily says that a model with code of its own (auto_map in config.json) computes its family's function. Exact and
+	// compensated passes need that.
+	TrustFamily bool
 	// Tokens weigh errors and tell what models lose; needed with a budget of loss; nil: not known, errors of
 	// all inputs count alike.
 	Tokens *Tokens

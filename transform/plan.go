@@ -23,7 +23,7 @@ import (
 // same for any number of workers. Where the request did not fit the budget somewhere, the plan's predictions say so
 // (Missed); that is no error.
 func Plan(ctx context.Context, m *weights.Model, o Options) (*plan.Plan, error) {
-	s, err := openSource(m, o.Family, o.Tokens, o.count, o.Format)
+	s, err := openSource(m, o.Family, o.Tokens, o.count, o.Format, o.Selection)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,8 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 	}
 	p := &planner{source: s, opt: o}
 	p.plan = &plan.Plan{Version: plan.Version, Tool: o.Version, DropIn: true, Model: s.fingerprint,
-		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}}
+		Request: plan.Request{MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed,
+			Selection: o.Selection, TrustFamily: o.TrustFamily && arch.CustomCode(s.Config) != ""}}
 	if o.Hessians != nil && UsesHessians(o.Passes) {
 		p.plan.Request.Hessians, s.hessians = o.Hessians.Key(), o.Hessians
 	}
@@ -93,7 +94,7 @@ func makePlan(ctx context.Context, s *source, o Options) (made *plan.Plan, err e
 		p.model.SampleFrom = sampleFrom
 		s.results.Widen(resultRoom())
 	}
-	if err := errors.Join(p.useFamily(), p.compile()); err != nil {
+	if err := errors.Join(p.useFamily(), p.leaveAlone(), p.compile()); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(s.Dir, plan.ManifestName)); err == nil && !s.Single {
@@ -177,18 +178,26 @@ func (p *planner) planLayers(ctx context.Context) error {
 	if err := p.checkOrigin(ctx, layers); err != nil {
 		return err
 	}
-	p.noteCodes(layers, lossy)
-	if err := fitsSome(layers, lossy); err != nil {
+	changed := p.changed(layers)
+	p.noteCodes(changed, lossy)
+	if err := fitsSome(changed, lossy); err != nil {
 		return err
 	}
 	p.plan.Kernels = kernelsOf(layers, p.opt.Role, p.opt.Workload)
 	if p.opt.Budget.MaxLoss != nil {
-		return p.spend(ctx, layers, lossy)
+		return p.spend(ctx, layers, changed, lossy)
 	}
 	steps := make([][]*plan.Step, len(layers))
 	predictions := make([]plan.Prediction, len(layers))
 	err = p.model.Parallel(ctx, "plan", len(layers), len(layers), func(ctx context.Context, i int) (err error) {
-		steps[i], predictions[i], err = search.Choose(ctx, layers[i], lossy)
+		passes := lossy
+		if p.stays(layers[i].Weight) {
+			passes = nil
+		}
+		steps[i], predictions[i], err = search.Choose(ctx, layers[i], passes)
+		if passes == nil {
+			predictions[i].Missed = ""
+		}
 		return err
 	})
 	for i := range layers {
@@ -221,7 +230,7 @@ func (p *planner) noteKept(layers []*pass.Layer, lossy []pass.Choice, steps [][]
 		var formats []string // in the order of the layers
 		for i, l := range layers {
 			q := l.Codes()
-			if q == nil || c.Fits(q) != "" || predictions[i].Missed != "" || len(missing([]pass.Choice{c}, steps[i])) == 0 {
+			if q == nil || c.Fits(q) != "" || p.stays(l.Weight) || predictions[i].Missed != "" || len(missing([]pass.Choice{c}, steps[i])) == 0 {
 				continue
 			}
 			f := q.Format.String()
@@ -342,8 +351,8 @@ func (p *planner) isLayer(w *quant.Weight) bool {
 	return p.model.Layout.IsLinear(w.Info())
 }
 
-// spend lets the search divide the budget of loss, and predicts what becomes of each layer.
-func (p *planner) spend(ctx context.Context, layers []*pass.Layer, lossy []pass.Choice) error {
+// spend lets the search divide the budget of loss among the layers that change, and predicts what becomes of every layer.
+func (p *planner) spend(ctx context.Context, layers, changed []*pass.Layer, lossy []pass.Choice) error {
 	fixed := p.plan.Steps
 	o := p.opt.Search
 	if p.opt.Better != nil {
@@ -356,7 +365,7 @@ func (p *planner) spend(ctx context.Context, layers []*pass.Layer, lossy []pass.
 			return p.opt.Better(&better)
 		}
 	}
-	steps, found, err := search.Spend(ctx, p.model, layers, lossy, o)
+	steps, found, err := search.Spend(ctx, p.model, changed, lossy, o)
 	if err != nil {
 		return err
 	}
@@ -371,7 +380,7 @@ func (p *planner) spend(ctx context.Context, layers []*pass.Layer, lossy []pass.
 		l := layers[i]
 		steps := slices.DeleteFunc(slices.Clone(planned[l.Weight.Name]), func(s *plan.Step) bool { return slices.Contains(fixed, s) })
 		predictions[i], err = search.Predict(ctx, l, steps)
-		fitting := slices.DeleteFunc(slices.Clone(lossy), func(c pass.Choice) bool { return !changes(c, l) })
+		fitting := slices.DeleteFunc(slices.Clone(lossy), func(c pass.Choice) bool { return !changes(c, l) || p.stays(l.Weight) })
 		if missed := missing(fitting, steps); len(missed) > 0 {
 			predictions[i].Missed = fmt.Sprintf("%v would take more than its share of the budget of loss", missed)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quant"
@@ -40,6 +41,12 @@ type Recipe struct {
 	// tokens to judge by; empty and nil: tokens change nothing.
 	WithTokens string   `json:"with_tokens,omitempty"`
 	MaxLoss    *float64 `json:"max_loss,omitempty"`
+	// Selection names weights that every pass leaves alone.
+	plan.Selection
+	// Routers lets lossy passes change routers, too. Default: they leave routers alone.
+	Routers bool `json:"routers,omitempty"`
+	// TrustFamily says that a model with code of its own computes its family's function; see [Options].
+	TrustFamily bool `json:"trust_family,omitempty"`
 }
 
 func ptr(v float64) *float64 { return &v }
@@ -139,10 +146,10 @@ func FindRecipe(name string) (Recipe, error) {
 
 // For returns the recipe for a model and a workload: InDecode and OnCodes are moved into Passes, or dropped. InDecode is
 // dropped without an error if the family is not known, or if powers of two could do harm: to activations in FP16, to
-// quantised weights whose activations may have fixed scales, or to an adapter that is not converted. A nil family means the
+// quantised weights whose activations may have fixed scales, or to an adapter that is not converted, or if the model has code of its own. A nil family means the
 // family in the catalogue.
 func (r Recipe) For(m *weights.Model, family *arch.Family, l cost.Workload) Recipe {
-	if r.InDecode != "" && l.Decode > 0 && computesInBF16(m, family) {
+	if r.InDecode != "" && l.Decode > 0 && computesInBF16(m, family) && (r.TrustFamily || arch.CustomCode(m.Config) == "") {
 		r.Passes = r.InDecode + "," + r.Passes
 	}
 	r.InDecode = ""

@@ -3,6 +3,7 @@ package transform_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestRecipesForDecode(t *testing.T) {
 				suited.WithTokens != r.WithTokens || suited.MinSNR != r.MinSNR {
 				t.Errorf("%s, %+v: %+v", r.Name, l, suited)
 			}
-			if again := suited.For(m, nil, l); again != suited {
+			if again := suited.For(m, nil, l); !reflect.DeepEqual(again, suited) {
 				t.Errorf("%s, %+v: %+v, and again %+v", r.Name, l, suited, again)
 			}
 		}

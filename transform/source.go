@@ -22,6 +22,7 @@ type source struct {
 	fingerprint plan.Model
 	results     *program.Results
 	target      *quantise.Target // what the result's layout is; nil: the source's
+	selector    *plan.Selector   // of the weights that are left alone; nil: none is
 	count       *counters
 
 	// The weights that codes should be near, by name, and the fingerprint of their model; nil and empty without a reference.
@@ -38,25 +39,29 @@ type source struct {
 // openSource reads headers, samples for the fingerprint, and the catalogue. What tokens of the model have found out is
 // not asked again; t may be nil. Tokens of another model, or with another family, are an error.
 //
-// With a format, the source's weights and layout are those of the model in that format, before any code is chosen.
-func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters, format quantise.Format) (*source, error) {
-	if err := refuseAdapter(m); err != nil {
+// which names weights that are left alone. With a format, the source's weights and layout are those of the model in that format, before any code is chosen.
+func openSource(m *weights.Model, family *arch.Family, t *Tokens, count *counters, format quantise.Format, which plan.Selection) (*source, error) {
+	selector, err := which.Selector()
+	if err != nil {
+		return nil, err
+	}
+
+	if err = refuseAdapter(m); err != nil {
 		return nil, err
 	}
 	if count == nil {
 		count = &counters{}
 	}
-	family, err := t.familyBeside(family)
-	if err != nil {
+	if family, err = t.familyBeside(family); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}
 	q, err := quant.Describe(m)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{Model: m, weights: quant.Group(m, q), quantised: q, results: &program.Results{}, count: count}
+	s := &source{Model: m, weights: quant.Group(m, q), quantised: q, results: &program.Results{}, count: count, selector: selector}
 	if format.Name != "" {
-		if s.target, err = quantise.NewTarget(m, family, format); err != nil {
+		if s.target, err = quantise.NewTarget(m, family, format, leaves(selector)); err != nil {
 			return nil, err
 		}
 		s.reference, s.quantised = s.weights, s.target.Description

@@ -266,6 +266,9 @@ func (t *Tokens) searchKey(o *Options) (string, error) {
 	h := sha256.New()
 	const format = 2 // of the records
 	fmt.Fprintf(h, "%d\n%s\n%s\n%v\n%v\n%v\n%x\n%s\n", format, t.Key(), o.Version, o.Passes, o.Workload, o.Role, sum(cost), t.family)
+	if !o.Selection.Empty() || o.KeepRouters {
+		fmt.Fprintf(h, "%q %v\n", o.Selection, o.KeepRouters)
+	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/internal/testmodel"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 	"github.com/lowtoggle/lowtoggle/weights/quantise"
@@ -85,7 +86,7 @@ func TestFamilyBesideTokens(t *testing.T) {
 		tok, err := NewTokens(m, file, c.tokens, nil, 0)
 		testmodel.OK(t, err)
 		for _, opened := range []*weights.Model{m, again} {
-			_, err := openSource(opened, c.options, tok, nil, quantise.Format{})
+			_, err := openSource(opened, c.options, tok, nil, quantise.Format{}, plan.Selection{})
 			switch {
 			case c.differ:
 				testmodel.WantError(t, err, m.Dir, "the family llama given here differs from that of the tokens")

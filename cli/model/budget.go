@@ -15,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
 	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -144,6 +145,8 @@ func finish(t *transform.Tokens) error {
 // planFailed returns the error of a plan that was not finished, with advice; t may be nil.
 func planFailed(c *cli.Context, t *transform.Tokens, err error) error {
 	switch {
+	case errors.Is(err, plan.ErrPattern):
+		return exit.Usage(err)
 	case c.Context.Err() == nil:
 		return err
 	case t != nil && transform.HasSearch(t.Dir):

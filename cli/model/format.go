@@ -57,7 +57,7 @@ func formatName(m *weights.Model, o transform.Options) string {
 	if o.Format.Name == "" {
 		return ""
 	}
-	if t, err := quantise.NewTarget(m, o.Family, o.Format); err == nil {
+	if t, err := quantise.NewTarget(m, o.Family, o.Format, leaves(o.Selection)); err == nil {
 		return t.Format.String()
 	}
 	return o.Format.String()

@@ -49,7 +49,7 @@ func suggestion(c *cli.Context, m *weights.Model, path string, o transform.Optio
 	}
 	return fmt.Sprintf("other codes and scales can save energy: %s predicted for %s, with an output SNR of at least %s relative to %s: %s",
 		term.Change(transform.Predicted(m, best).Relative), o.Workload, term.Decibels(low), against,
-		term.CommandLine(withReference(c, checkWith(c, best.Request, append([]string{"convert", path, "OUT"}, words...)...)...)...))
+		term.CommandLine(withSelection(c, withReference(c, checkWith(c, best.Request, append([]string{"convert", path, "OUT"}, words...)...)...)...)...))
 }
 
 // planned returns the plan of a recipe without tokens; nil if planning fails, or if the plan is not predicted to save energy.

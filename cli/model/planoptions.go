@@ -10,7 +10,7 @@ import (
 )
 
 // planFlags are the flags of commands that make a plan.
-var planFlags = []cli.Flag{formatFlag, flag.Passes, flag.Recipe, flag.MinSNR, referenceFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
+var planFlags = []cli.Flag{formatFlag, flag.Passes, flag.Recipe, ignoreFlag, onlyFlag, trustFamilyFlag, flag.MinSNR, referenceFlag, planTokensFlag, maxLossFlag, searchTimeFlag, searchDirFlag, planDeviceFlag, flag.Workload, flag.Role, flag.Seed, flag.Arch, flag.GPU, flag.Calibration}
 
 // planOptions reads everything that a plan is made with.
 func planOptions(c *cli.Context) (o transform.Options, err error) {
@@ -35,12 +35,16 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 			return o, err
 		}
 		passes, o.Budget.MinSNR, o.Budget.OrSource = recipe.Passes, recipe.MinSNR, true
+		o.Selection, o.TrustFamily = recipe.Selection, recipe.TrustFamily
 		if searches(c, recipe) {
 			passes, o.Budget.MinSNR = recipe.WithTokens, nil
 			if recipe.MaxLoss != nil {
 				o.Budget.MaxLoss = nats(*recipe.MaxLoss)
 			}
 		}
+	}
+	if err := readSelection(c, &o); err != nil {
+		return o, err
 	}
 	if err := readBudget(c, &o); err != nil {
 		return o, err
@@ -91,6 +95,7 @@ func suitRecipe(c *cli.Context, m *weights.Model, o *transform.Options) error {
 	if err != nil {
 		return err
 	}
+	recipe.TrustFamily = o.TrustFamily
 	suited := recipe.For(m, o.Family, o.Workload)
 	passes := suited.Passes
 	if searches(c, recipe) {

@@ -12,13 +12,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
 // requestFlags are those that a plan answers: it keeps what they said.
-var requestFlags = []string{"format", "passes", "recipe", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
+var requestFlags = []string{"format", "passes", "recipe", "ignore", "only", "trust-family", "min-snr", "max-loss", "workload", "role", "seed", "gpu", "calibration"}
 
 // findPlan reads the plan that --plan names or that the interrupted conversion had; nil where there is none.
 func findPlan(c *cli.Context, m *weights.Model, out string, o transform.Options) (*plan.Plan, error) {
@@ -97,7 +98,7 @@ func sameRequest(c *cli.Context, m *weights.Model, was plan.Request, o transform
 	if !slices.ContainsFunc(requestFlags, c.IsSet) {
 		return nil
 	}
-	now := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed}
+	now := plan.Request{Format: formatName(m, o), MinSNR: o.Budget.MinSNR, MaxLoss: o.Budget.MaxLoss, Workload: o.Workload, Role: o.Role, Seed: o.Seed, Selection: o.Selection}
 	for _, p := range o.Passes {
 		now.Passes = append(now.Passes, p.String())
 	}
@@ -113,6 +114,12 @@ func spell(r plan.Request) string {
 	s := "--passes " + strings.Join(r.Passes, ",")
 	if r.Format != "" {
 		s = "--format " + r.Format + " " + s
+	}
+	if len(r.Ignore) > 0 {
+		s += " --ignore " + term.CommandLine(strings.Join(r.Ignore, ","))
+	}
+	if len(r.Only) > 0 {
+		s += " --only " + term.CommandLine(strings.Join(r.Only, ","))
 	}
 	if r.MinSNR != nil {
 		s += fmt.Sprintf(" --min-snr %v", *r.MinSNR)

@@ -239,7 +239,7 @@ func codesBefore(src *weights.Model, rep *verify.Report, family *arch.Family) (b
 	if err != nil {
 		return nil, "", err
 	}
-	target, err := quantise.NewTarget(src, family, f)
+	target, err := quantise.NewTarget(src, family, f, leaves(rep.Plan.Request.Selection))
 	if err != nil {
 		return nil, "", err
 	}

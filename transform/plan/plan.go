@@ -72,6 +72,12 @@ type Request struct {
 	Seed      uint64 `json:"seed"`
 	// Format is the quantised layout that the result has, as quantise.Parse reads it. Absent where the result has the source's.
 	Format string `json:"format,omitempty"`
+	// Selection names the weights that every pass leaves alone.
+	Selection
+	// KeepRouters is true where lossy passes leave the model's routers alone.
+	KeepRouters bool `json:"keep_routers,omitempty"`
+	// TrustFamily is true where the user says that the model's own code computes the family's function.
+	TrustFamily bool `json:"trust_family,omitempty"`
 }
 
 // Prediction is what is expected of one tensor.

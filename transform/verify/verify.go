@@ -187,6 +187,7 @@ func Models(ctx context.Context, src, out *weights.Model, o Options) (*Report, e
 	if err := r.tensors(ctx, src, out, claims, o); err != nil {
 		return nil, err
 	}
+	r.leftAlone(claims, q)
 	r.OK = len(r.Problems) == 0
 	for _, t := range r.Tensors {
 		r.OK = r.OK && t.Problem == ""

@@ -116,6 +116,9 @@ func (p pattern) afterVariable() int {
 // where there is none. One reason is an unclaimed tensor in the same module, such as the scales of a
 // quantised weight. Another is an unclaimed tensor that may read a norm's output.
 func (l *Layout) Doubt(tensor string) string {
+	if why := l.kept[tensor]; why != "" {
+		return why
+	}
 	module := parent(tensor) + "."
 	i, _ := slices.BinarySearch(l.Unclaimed, module)
 	if i < len(l.Unclaimed) && strings.HasPrefix(l.Unclaimed[i], module) {

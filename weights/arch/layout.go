@@ -30,6 +30,7 @@ type Layout struct {
 	Quantised *quant.Description
 
 	byName map[string]*Index
+	kept   map[string]string // tensors that stay as they are, with the reason; see Keep
 }
 
 // Index finds an index by its name; nil where there is none of that name.

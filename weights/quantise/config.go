@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
 // field is the config field that describes the quantisation.
@@ -212,7 +214,7 @@ func gptqText(version string) func(Format, []string) object {
 	return func(f Format, ignore []string) object {
 		o := object{"bits": 4, "group_size": f.Block[1], "desc_act": f.Ordered, "sym": !f.Zeros, "lm_head": false, "checkpoint_format": version,
 			"pack_dtype": "int32", "true_sequential": true, "damp_percent": json.Number("0.1")}
-		if slices.ContainsFunc(ignore, isRouter) {
+		if slices.ContainsFunc(ignore, arch.IsRouter) {
 			o["dynamic"] = object{`-:.*\.gate$`: object{}}
 		}
 		return o

@@ -134,5 +134,5 @@ func targets(t *testing.T, name string) (*quantise.Targets, error) {
 	testmodel.OK(t, err)
 	l, err := f.Resolve(config, tensors)
 	testmodel.OK(t, err)
-	return quantise.TargetsOf(l, f, tensors)
+	return quantise.TargetsOf(l, f, tensors, nil)
 }

@@ -25,8 +25,8 @@ type Target struct {
 
 // NewTarget lays out a model in a format. The matrices of quantised weights (see [quant.Quantised.Make]) have the codes nearest to
 // the source's values. A nil family is the catalogue's for the config. A model that is quantised already, has no config.json or
-// no family, or has weights that the format cannot hold is an error.
-func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error) {
+// no family, or has weights that the format cannot hold is an error. leave is as in [TargetsOf].
+func NewTarget(m *weights.Model, family *arch.Family, f Format, leave func(name string) bool) (*Target, error) {
 	d, err := quant.Describe(m)
 	switch {
 	case !f.Converts:
@@ -49,7 +49,7 @@ func NewTarget(m *weights.Model, family *arch.Family, f Format) (*Target, error)
 	if err != nil {
 		return nil, err
 	}
-	targets, err := TargetsOf(layout, family, m.Infos())
+	targets, err := TargetsOf(layout, family, m.Infos(), leave)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Dir, err)
 	}

@@ -21,7 +21,7 @@ func TestTarget(t *testing.T) {
 	for _, name := range append(quantise.TargetNames(), "int4=64") {
 		f, err := quantise.Parse(name)
 		testmodel.OK(t, err)
-		target, err := quantise.NewTarget(plain, nil, f)
+		target, err := quantise.NewTarget(plain, nil, f, nil)
 		testmodel.OK(t, err)
 		want := testmodel.Open(t, testmodel.Folder(t, config, synth.Options{Seed: 4, Format: f}))
 		d, err := quant.Describe(want)
@@ -71,7 +71,7 @@ func TestTargetRows(t *testing.T) {
 	for _, name := range []string{"fp8-block", "nvfp4", "int4=32"} {
 		f, err := quantise.Parse(name)
 		testmodel.OK(t, err)
-		target, err := quantise.NewTarget(m, nil, f)
+		target, err := quantise.NewTarget(m, nil, f, nil)
 		testmodel.OK(t, err)
 		w, _ := quant.Group(target.Model, target.Description).Weight("model.layers.1.mlp.up_proj.weight")
 		whole := w.ReadRows(nil, 0, w.Rows)
@@ -100,10 +100,10 @@ func TestTargetErrors(t *testing.T) {
 		testmodel.Folder(t, testmodel.Config(t, "gpt2-tiny", "{}"), synth.Options{}): "is stored as inputs × outputs",
 		testmodel.Folder(t, llama, synth.Options{Format: int4}):                      "is quantised already (14 weights in int4",
 	} {
-		_, err := quantise.NewTarget(testmodel.Open(t, dir), nil, int4)
+		_, err := quantise.NewTarget(testmodel.Open(t, dir), nil, int4, nil)
 		testmodel.WantError(t, err, want)
 	}
 	gptq, _ := quantise.Parse("gptq")
-	_, err := quantise.NewTarget(testmodel.Open(t, testmodel.Folder(t, llama, synth.Options{})), nil, gptq)
+	_, err := quantise.NewTarget(testmodel.Open(t, testmodel.Folder(t, llama, synth.Options{})), nil, gptq, nil)
 	testmodel.WantError(t, err, "models are not converted to the format gptq: choose one of fp8, fp8-block,")
 }

@@ -2,6 +2,7 @@ package quantise
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,8 +20,9 @@ type Targets struct {
 }
 
 // TargetsOf finds the linear layers within a model's blocks, except routers. tensors are those of an unquantised checkpoint with the
-// given layout. A layer that formats cannot hold, because it stores inputs × outputs, is an error.
-func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info) (*Targets, error) {
+// given layout. leave names weights that stay, too; nil: none. A layer that formats cannot hold, because it stores inputs × outputs,
+// is an error, and so is a layer that stays while others that runtimes fuse with it do not.
+func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info, leave func(name string) bool) (*Targets, error) {
 	t := &Targets{Weights: map[string]bool{}}
 	ignored := map[string]bool{}
 	for _, info := range tensors {
@@ -31,7 +33,7 @@ func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info) (*Targets
 		c := l.Claims[info.Name]
 		switch {
 		case c != nil && c.Role != arch.Linear:
-		case c == nil || c.Layer < 0 || isRouter(strings.TrimSuffix(module, ".")):
+		case c == nil || c.Layer < 0 || arch.IsRouter(info.Name) || leave != nil && leave(info.Name):
 			ignored[strings.TrimSuffix(module, ".")] = true
 		case c.OutAxis != 0:
 			return nil, fmt.Errorf("%s is stored as inputs × outputs, which no quantised format is made for", info.Name)
@@ -52,16 +54,29 @@ func TargetsOf(l *arch.Layout, f *arch.Family, tensors []weights.Info) (*Targets
 		t.Ignore = append(t.Ignore, module)
 	}
 	slices.Sort(t.Ignore)
+	if leave != nil {
+		if err := t.checkFused(); err != nil {
+			return nil, err
+		}
+	}
 	if len(t.Weights) == 0 {
 		return nil, fmt.Errorf("family %s has no linear layers to quantise", l.Family)
 	}
 	return t, nil
 }
 
-// isRouter reports whether a module's outputs choose experts.
-func isRouter(module string) bool {
-	last := module[strings.LastIndexByte(module, '.')+1:]
-	return last == "gate" || last == "router" || last == "shared_expert_gate"
+// checkFused returns an error if a module stays, and a weight that runtimes fuse with it does not.
+func (t *Targets) checkFused() error {
+	stays := map[string]string{}
+	for _, module := range t.Ignore {
+		stays[fusedWith(module)] = module
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Weights)) {
+		if module := stays[fusedWith(name)]; module != "" {
+			return fmt.Errorf("%s would be quantised and %s not, and runtimes fuse the two: leave both alone, or neither", name, module)
+		}
+	}
+	return nil
 }
 
 // moduleOf returns the name of a weight without its last part: "model.layers.0.mlp.up_proj.".

@@ -66,7 +66,7 @@ func (m *model) quantise(l *arch.Layout, family *arch.Family, tensors []weights.
 	if o.DType.Bits() == 8 {
 		return nil, fmt.Errorf("give a format or the type %s, not both", o.DType)
 	}
-	targets, err := quantise.TargetsOf(l, family, tensors)
+	targets, err := quantise.TargetsOf(l, family, tensors, nil)
 	if err != nil {
 		return nil, err
 	}

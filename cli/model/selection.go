@@ -1,0 +1,73 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+)
+
+var (
+	ignoreFlag      = &cli.StringFlag{Name: "ignore", Usage: "leave alone what matches `PATTERNS`, such as lm_head,*.v_proj,re:.*gate$"}
+	onlyFlag        = &cli.StringFlag{Name: "only", Usage: "leave alone all but what matches `PATTERNS`"}
+	trustFamilyFlag = &cli.BoolFlag{Name: "trust-family", Usage: "the model's own code (auto_map) computes its family's function",
+		DisableDefaultText: true}
+)
+
+// readSelection reads which weights are left alone. --ignore adds to a recipe's patterns, --only replaces them.
+func readSelection(c *cli.Context, o *transform.Options) error {
+	o.Selection.Ignore = slices.Concat(o.Selection.Ignore, splitPatterns(c.String("ignore")))
+	if c.IsSet("only") {
+		o.Selection.Only = splitPatterns(c.String("only"))
+	}
+	o.TrustFamily = o.TrustFamily || c.Bool("trust-family")
+	if _, err := o.Selection.Selector(); err != nil {
+		return exit.Usage(err)
+	}
+	return nil
+}
+
+// splitPatterns splits a list at commas, except within brackets, where they belong to a regular expression.
+func splitPatterns(list string) (all []string) {
+	if list == "" {
+		return nil
+	}
+	depth, start := 0, 0
+	for i, c := range list {
+		switch {
+		case strings.ContainsRune("([{", c):
+			depth++
+		case strings.ContainsRune(")]}", c):
+			depth--
+		case c == ',' && depth <= 0:
+			all, start = append(all, list[start:i]), i+1
+		}
+	}
+	return append(all, list[start:])
+}
+
+// leaves returns which weights a conversion to a format leaves unquantised; nil: no more than every such conversion.
+func leaves(s plan.Selection) func(name string) bool {
+	selector, err := s.Selector() // both checked before
+	if err != nil || selector.LeavesNone() {
+		return nil
+	}
+	return func(name string) bool { return selector.Leaves(name) }
+}
+
+// withSelection adds the flags that leave weights alone.
+func withSelection(c *cli.Context, words ...string) []string {
+	for _, f := range []string{"ignore", "only"} {
+		if list := c.String(f); list != "" {
+			words = append(words, "--"+f, list)
+		}
+	}
+	if c.Bool("trust-family") {
+		words = append(words, "--trust-family")
+	}
+	return words
+}

@@ -1,0 +1,117 @@
+package transform
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// leftAlone says in messages why a weight of a [plan.Selection] does not change. It follows the tensor's name.
+const leftAlone = "is to be left alone (ignore, only)"
+
+// ErrCustomCode marks a model with code of its own, which may compute another function than its family does.
+var ErrCustomCode = errors.New("the model has code of its own")
+
+// namesOf lists a weight's name and those of its tensors.
+func namesOf(w *quant.Weight) []string {
+	names := []string{w.Name}
+	for _, t := range w.Parts {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// leaves returns what [quantise.NewTarget] takes: which weights of an unquantised model stay; nil: all may change.
+func leaves(s *plan.Selector) func(name string) bool {
+	if s.LeavesNone() {
+		return nil
+	}
+	return func(name string) bool { return s.Leaves(name) }
+}
+
+// leaveAlone blocks what the request leaves alone, and notes how much that is. Patterns that match nothing are an error.
+func (p *planner) leaveAlone() error {
+	if err := p.refuseCustomCode(); err != nil {
+		return err
+	}
+	routers, layers := 0, 0
+	var kept []string
+	var all [][]string
+	for _, w := range p.weights.All {
+		names := namesOf(w)
+		all = append(all, names)
+		if p.selector.Leaves(names...) {
+			kept = append(kept, names...)
+			if p.isLayer(w) {
+				layers++
+			}
+		} else if p.opt.KeepRouters && p.isRouter(w) {
+			routers++
+		}
+	}
+	if err := p.selector.Check(all); err != nil {
+		return err
+	}
+	if routers > 0 {
+		p.plan.Request.KeepRouters = true
+		p.note("lossy passes leave %d routers alone: an error there sends tokens to other experts", routers)
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	p.model.Layout = p.model.Layout.Keep(kept, leftAlone)
+	p.note("%d linear layers are left alone, as asked for", layers)
+	return nil
+}
+
+// refuseCustomCode returns an error if a pass needs to know the model's function, and the model's own code may compute another.
+func (p *planner) refuseCustomCode() error {
+	field := arch.CustomCode(p.Config)
+	if field == "" || p.model.Layout == nil {
+		return nil
+	}
+	if p.opt.TrustFamily {
+		p.note("config.json names code of the model's own (auto_map: %s); it was said to compute what the family %s does", field, p.model.Layout.Family)
+		return nil
+	}
+	i := slices.IndexFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.Class != pass.Lossy })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: config.json names it (auto_map: %s), and %s is exact only for what the family %s computes: "+
+		"leave the pass out, or, if that code computes the same, trust the family (--trust-family)", ErrCustomCode, field, p.opt.Passes[i], p.model.Layout.Family)
+}
+
+// checkCustomCode refuses a plan with exact steps for a model with code of its own, unless the plan trusts the family.
+func (s *source) checkCustomCode(p *plan.Plan) error {
+	field := arch.CustomCode(s.Config)
+	if field == "" || p.Request.TrustFamily || !slices.ContainsFunc(p.Steps, func(step *plan.Step) bool { return step.Index != "" }) {
+		return nil
+	}
+	return fmt.Errorf("%w: config.json names it (auto_map: %s), and the plan's exact steps rely on the family %s: make the plan again, with --trust-family if that code computes the same",
+		ErrCustomCode, field, p.Model.Family)
+}
+
+// stays reports whether lossy passes leave a weight alone.
+func (p *planner) stays(w *quant.Weight) bool {
+	return p.opt.KeepRouters && p.isRouter(w) || p.selector.Leaves(namesOf(w)...)
+}
+
+// isRouter reports whether a weight is that of a router in a block.
+func (p *planner) isRouter(w *quant.Weight) bool {
+	if !arch.IsRouter(w.Name) || !p.isLayer(w) {
+		return false
+	}
+	l := p.model.Layout
+	return l == nil || l.Claims[w.Name] != nil && l.Claims[w.Name].Layer >= 0
+}
+
+// changed are the layers that lossy passes may change.
+func (p *planner) changed(layers []*pass.Layer) []*pass.Layer {
+	return slices.DeleteFunc(slices.Clone(layers), func(l *pass.Layer) bool { return p.stays(l.Weight) })
+}

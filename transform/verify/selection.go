@@ -1,0 +1,54 @@
+package verify
+
+import (
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+	"github.com/lowtoggle/lowtoggle/weights/quant"
+)
+
+// leftAlone checks that the weights which the plan's request leaves alone did not change.
+func (r *Report) leftAlone(c *claims, q *quant.Description) {
+	if r.Plan == nil {
+		return
+	}
+	selector, err := r.Plan.Request.Selector()
+	if err != nil {
+		r.problem("the manifest's plan: %v", err)
+		return
+	}
+	for i := range r.Tensors {
+		t := &r.Tensors[i]
+		same := t.Class == Identical || t.Class == Untouched
+		switch {
+		case t.Problem != "" || same:
+		case selector.Leaves(storedNames(q, t.Name)...):
+			t.Problem = "changed, and the plan leaves it alone"
+		case r.Plan.Request.KeepRouters && t.Class == Lossy && c.isRouter(t.Name):
+			t.Problem = "is a router whose values changed, and the plan leaves routers alone"
+		}
+	}
+}
+
+// storedNames lists a tensor and, if it belongs to a quantised weight, the weight and its other tensors.
+func storedNames(q *quant.Description, tensor string) []string {
+	w, ok := q.Of(tensor)
+	if !ok {
+		return []string{tensor}
+	}
+	names := []string{tensor, w.Name}
+	for _, t := range w.Tensors {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// isRouter reports whether a tensor is the weight of a router in a block.
+func (c *claims) isRouter(tensor string) bool {
+	if !arch.IsRouter(tensor) {
+		return false
+	}
+	if c.layout == nil {
+		return true
+	}
+	claim := c.layout.Claims[tensor]
+	return claim != nil && claim.Role == arch.Linear && claim.Layer >= 0
+}
