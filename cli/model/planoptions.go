@@ -35,7 +35,7 @@ func planOptions(c *cli.Context) (o transform.Options, err error) {
 			return o, err
 		}
 		passes, o.Budget.MinSNR, o.Budget.OrSource = recipe.Passes, recipe.MinSNR, true
-		o.Selection, o.TrustFamily = recipe.Selection, recipe.TrustFamily
+		o.Selection, o.KeepRouters, o.TrustFamily = recipe.Selection, !recipe.Routers, recipe.TrustFamily
 		if searches(c, recipe) {
 			passes, o.Budget.MinSNR = recipe.WithTokens, nil
 			if recipe.MaxLoss != nil {
