@@ -1,0 +1,145 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// largestRequest bounds one read or write, so that a shard of a small model takes several.
+const largestRequest = 16 << 10
+
+// disk is a disk in memory. Processes see it through FUSE, without any cache of names, and the trial's own checks look at it
+// directly.
+type disk struct {
+	fuse.RawFileSystem
+	folder string // where it is mounted
+	server *fuse.Server
+
+	mu      sync.Mutex
+	root    *node
+	nodes   map[uint64]*node // by id; ids are never used twice, except the root's
+	ids     uint64
+	changes int
+	pending []change // not durable yet, in order
+	used    int64    // bytes written since the last reset
+
+	injector
+}
+
+// mount makes an empty disk at a new folder below parent.
+func mount(parent string) (*disk, error) {
+	folder, err := os.MkdirTemp(parent, "disk")
+	if err != nil {
+		return nil, err
+	}
+	d := &disk{RawFileSystem: fuse.NewDefaultRawFileSystem(), folder: folder, ids: fuse.FUSE_ROOT_ID}
+	d.reset(tree{})
+	d.server, err = fuse.NewServer(d, folder, &fuse.MountOptions{
+		DirectMountStrict: true, Name: "torture", FsName: "torture", DisableXAttrs: true, DisableReadDirPlus: true,
+		MaxWrite: largestRequest, MaxReadAhead: largestRequest,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mounting the disk in memory: %w", err)
+	}
+	go d.server.Serve()
+	return d, d.server.WaitMount()
+}
+
+// unmount ends the disk.
+func (d *disk) unmount() {
+	syscall.Unmount(d.folder, syscall.MNT_DETACH)
+	d.server.Wait()
+	os.Remove(d.folder)
+}
+
+// reset gives the disk new contents, all of them durable, and no fault.
+func (d *disk) reset(contents tree) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.nodes, d.pending, d.used, d.injector = map[uint64]*node{}, nil, 0, injector{}
+	d.root = d.newNode(folderMode)
+	d.root.id = fuse.FUSE_ROOT_ID
+	for _, name := range slices.Sorted(maps.Keys(contents)) {
+		dir := d.root
+		if parent := path.Dir(name); parent != "." {
+			dir = d.at(parent)
+		}
+		f := contents[name]
+		n := d.newNode(f.mode)
+		if !n.isDir() {
+			n.data, n.durable = []byte(f.data), []byte(f.data)
+		}
+		dir.entries[path.Base(name)], dir.stable[path.Base(name)] = n, n
+	}
+	d.number(d.root)
+}
+
+// newNode makes a node that has no name yet.
+func (d *disk) newNode(mode uint32) *node {
+	d.ids++
+	n := &node{id: d.ids, mode: mode, modified: d.now()}
+	if n.isDir() {
+		n.entries, n.stable, n.changed = map[string]*node{}, map[string]*node{}, map[string]int{}
+	}
+	d.nodes[n.id] = n
+	return n
+}
+
+// number gives new ids to all nodes but the root.
+func (d *disk) number(n *node) {
+	if n != d.root {
+		d.ids++
+		n.id = d.ids
+	}
+	d.nodes[n.id] = n
+	for _, child := range n.entries {
+		d.number(child)
+	}
+}
+
+// at finds a node by its path.
+func (d *disk) at(name string) *node {
+	n := d.root
+	for name != "" && n != nil {
+		first, rest := name, ""
+		for i := range name {
+			if name[i] == '/' {
+				first, rest = name[:i], name[i+1:]
+				break
+			}
+		}
+		n, name = n.entries[first], rest
+	}
+	return n
+}
+
+// contents is everything that processes would see now.
+func (d *disk) contents() tree {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := tree{}
+	var walk func(n *node, name string)
+	walk = func(n *node, name string) {
+		for child, c := range n.entries {
+			where := path.Join(name, child)
+			t[where] = file{c.mode, string(c.data)}
+			walk(c, where)
+		}
+	}
+	walk(d.root, "")
+	return t
+}
+
+func (d *disk) now() time.Time { return time.Now().Add(d.clock) }
+
+func sortedNames(m map[string]*node) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,125 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+)
+
+// page is the unit in which a loss of power keeps or loses data.
+const page = 4096
+
+// entry is one name of a folder and the node that it leads to; nil for a name that is removed.
+type entry struct {
+	dir  *node
+	name string
+	node *node
+}
+
+// change is a change of one folder, or of two for a rename. All of it becomes durable, or nothing.
+type change struct {
+	number  int
+	entries []entry
+}
+
+// record notes a change that is not durable yet.
+func (d *disk) record(entries ...entry) {
+	d.changes++
+	d.pending = append(d.pending, change{d.changes, entries})
+}
+
+// settle makes a change durable, except where a later one has overtaken it.
+func settle(c change) {
+	for _, e := range c.entries {
+		if e.dir.changed[e.name] > c.number {
+			continue
+		}
+		e.dir.changed[e.name] = c.number
+		if e.node == nil {
+			delete(e.dir.stable, e.name)
+		} else {
+			e.dir.stable[e.name] = e.node
+		}
+	}
+}
+
+// syncFolder makes all changes of a folder durable.
+func (d *disk) syncFolder(dir *node) {
+	d.pending = slices.DeleteFunc(d.pending, func(c change) bool {
+		touches := slices.ContainsFunc(c.entries, func(e entry) bool { return e.dir == dir })
+		if touches {
+			settle(c)
+		}
+		return touches
+	})
+}
+
+// sync makes a file's data durable.
+func (n *node) sync() {
+	if !n.lost {
+		n.durable, n.dirty = bytes.Clone(n.data), false
+	}
+}
+
+// losePower drops what is not durable. How much else survives is up to rng: nothing, everything up to some moment, or any
+// changes and pages. All nodes are new afterwards, so no cache of the kernel's holds their contents.
+func (d *disk) losePower(rng *rand.Rand) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	keep := func(int) bool { return false }
+	switch rng.IntN(3) {
+	case 1:
+		upTo := rng.IntN(len(d.pending) + 1)
+		keep = func(i int) bool { return i < upTo }
+	case 2:
+		keep = func(int) bool { return rng.IntN(2) == 0 }
+	}
+	for i, c := range d.pending {
+		if keep(i) {
+			settle(c)
+		}
+	}
+	pages := rng.IntN(3) // none, some, or all of the pages that were not synced
+	root := d.survivor(d.root, rng, pages)
+	d.nodes = map[uint64]*node{}
+	d.pending = nil
+	d.root = root
+	d.number(root)
+}
+
+// survivor copies what is durable.
+func (d *disk) survivor(n *node, rng *rand.Rand, pages int) *node {
+	s := &node{id: n.id, mode: n.mode, uid: n.uid, gid: n.gid, modified: n.modified}
+	if n.isDir() {
+		s.entries, s.stable, s.changed = map[string]*node{}, map[string]*node{}, map[string]int{}
+		for _, name := range sortedNames(n.stable) {
+			child := d.survivor(n.stable[name], rng, pages)
+			s.entries[name], s.stable[name] = child, child
+		}
+		return s
+	}
+	s.data = n.durable
+	if n.dirty && pages > 0 {
+		s.data = mixed(n.durable, n.data, rng, pages == 2)
+	}
+	s.durable = bytes.Clone(s.data)
+	return s
+}
+
+// mixed has the size of either and pages of both.
+func mixed(old, now []byte, rng *rand.Rand, all bool) []byte {
+	size := len(now)
+	if !all && rng.IntN(2) == 0 {
+		size = len(old)
+	}
+	out := make([]byte, size)
+	copy(out, old)
+	for at := 0; at < min(size, len(now)); at += page {
+		if end := min(at+page, size, len(now)); all || rng.IntN(2) == 0 {
+			copy(out[at:end], now[at:end])
+		}
+	}
+	return out
+}

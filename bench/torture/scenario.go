@@ -1,0 +1,178 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// scenario is a command line and the disk that it starts on. Commands run in work; the source lies in src.
+type scenario struct {
+	name    string
+	source  string   // the model in src
+	args    []string // of the program
+	again   []string // added when the command runs again
+	result  string   // the file or folder below work that appears whole or not at all
+	replace bool     // a result that is there is replaced, so the command can always run again
+	varies  string   // a folder below work whose files' bytes are not compared, only their names
+}
+
+var scenarios = []scenario{
+	{name: "convert", source: "one", args: words("convert ../src out -q --workers 2 --passes grid=4,round=4"), again: words("--resume"), result: "out"},
+	{name: "shards", source: "shards", args: words("convert ../src out -q --workers 2 --passes round=4"), again: words("--resume"), result: "out"},
+	{name: "recipe", source: "shards", args: words("convert ../src out -q --workers 2 --recipe near-lossless"), again: words("--resume"), result: "out"},
+	{name: "single", source: "one", args: words("convert ../src/model.safetensors out -q --workers 1 --passes round=4 --json"), again: words("--resume"), result: "out"},
+	{name: "apply", source: "shards", args: words("convert ../src out -q --workers 2 --plan ../plan.json"), again: words("--resume"), result: "out"},
+	{name: "quantise", source: "shards", args: words("convert ../src out -q --workers 2 --format int4=32"), again: words("--resume"), result: "out"},
+	{name: "codes-fp8", source: "fp8", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
+	{name: "codes-int4", source: "int4", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
+	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: "kept"},
+	{name: "plan", source: "one", args: words("plan ../src -o plan.json -q --workers 2 --passes round=4"), result: "plan.json", replace: true},
+	{name: "synth", args: words("synth ../small.json out -q --workers 2 --shard-size 30kB"), result: "out"},
+}
+
+func words(line string) []string { return strings.Fields(line) }
+
+// small is the configuration of the models.
+const small = `{"architectures": ["LlamaForCausalLM"], "dtype": "bfloat16", "head_dim": 16, "hidden_act": "silu", "hidden_size": %d,
+ "intermediate_size": %d, "max_position_embeddings": 64, "model_type": "llama", "num_attention_heads": %d, "num_hidden_layers": 1,
+ "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "tie_word_embeddings": true, "vocab_size": 128}
+`
+
+// sources are the models: what synth is given besides the configuration.
+var sources = map[string]string{
+	"one":    "",
+	"shards": "--shard-size 30kB",
+	"fp8":    "--format deepseek-fp8 --shard-size 30kB",
+	"int4":   "--format int4=32 --shard-size 30kB",
+	"tiny":   "",
+}
+
+// prepare makes the models and returns the disk that each scenario starts on.
+func prepare(ctx context.Context, program, scratch string) (map[string]tree, error) {
+	starts := map[string]tree{}
+	config := filepath.Join(scratch, "small.json")
+	if err := os.WriteFile(config, fmt.Appendf(nil, small, 64, 128, 4), 0o666); err != nil {
+		return nil, err
+	}
+	tiny := filepath.Join(scratch, "tiny.json")
+	if err := os.WriteFile(tiny, fmt.Appendf(nil, small, 32, 32, 2), 0o666); err != nil {
+		return nil, err
+	}
+	for name, options := range sources {
+		folder := filepath.Join(scratch, name)
+		from := config
+		if name == "tiny" {
+			from = tiny
+		}
+		if err := command(ctx, program, append([]string{"synth", from, folder, "-q"}, words(options)...)); err != nil {
+			return nil, err
+		}
+		if name == "tiny" {
+			if err := writeTokens(filepath.Join(folder, "tokens.safetensors")); err != nil {
+				return nil, err
+			}
+		}
+		t, err := load(folder, "src")
+		if err != nil {
+			return nil, err
+		}
+		t.add("src/tokenizer.json", strings.Repeat(`{"a": "b"}`, 3000))
+		t.add("src/extra/vocab.txt", "one\ntwo\n")
+		starts[name] = t
+	}
+	plan := filepath.Join(scratch, "plan.json")
+	shards := filepath.Join(scratch, "shards")
+	if err := command(ctx, program, []string{"plan", shards, "-o", plan, "-q", "--passes", "round=4"}); err != nil {
+		return nil, err
+	}
+	made, err := os.ReadFile(plan)
+	if err != nil {
+		return nil, err
+	}
+	starts["shards"].add("plan.json", string(made))
+	starts[""] = tree{}
+	starts[""].add("small.json", fmt.Sprintf(small, 64, 128, 4))
+	for _, t := range starts {
+		for _, folder := range []string{"work", "tmp", "home"} {
+			t[folder] = file{folderMode, ""}
+		}
+	}
+	return starts, nil
+}
+
+func command(ctx context.Context, program string, args []string) error {
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// load reads a folder into a tree under another name.
+func load(folder, as string) (tree, error) {
+	t := tree{}
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(folder, path)
+		t.add(as+"/"+filepath.ToSlash(rel), string(data))
+		return err
+	})
+	return t, err
+}
+
+// writeTokens writes a few sequences for calibration and for evaluation.
+func writeTokens(path string) error {
+	const sequences, length = 8, 16
+	shape := []int{sequences, length}
+	head, _, err := weights.EncodeHeader([]weights.Info{
+		{Name: "calibration", DType: weights.U8, Shape: shape}, {Name: "evaluation", DType: weights.U8, Shape: shape},
+	}, nil)
+	if err != nil {
+		return err
+	}
+	data := make([]byte, 2*sequences*length)
+	for i := range data {
+		data[i] = byte((i*i + 7*i) % 128)
+	}
+	return os.WriteFile(path, append(head, data...), 0o666)
+}
+
+// named returns the scenarios of a list of names, separated by commas; all for an empty list.
+func named(list string) ([]scenario, error) {
+	if list == "" {
+		return scenarios, nil
+	}
+	var out []scenario
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: no scenario: choose from %s", name, strings.Join(scenarioNames(), ", "))
+		}
+		out = append(out, scenarios[i])
+	}
+	return out, nil
+}
+
+func scenarioNames() []string {
+	var names []string
+	for _, s := range scenarios {
+		names = append(names, s.name)
+	}
+	return names
+}
