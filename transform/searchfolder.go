@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 )
 
 // unkept marks a search's folder that is removed in the end.
@@ -27,12 +29,22 @@ func (t *Tokens) mark() error {
 	return os.WriteFile(path, nil, 0o666)
 }
 
-// Remove removes what was kept in Dir, unless Keep is set, and nothing that somebody else put there.
+// Remove removes what was kept in Dir, and nothing that somebody else put there. With Keep it removes only the unfinished
+// files of processes that were killed.
 func (t *Tokens) Remove() error {
-	if t.Keep || t.Dir == "" {
+	switch {
+	case t.Dir == "":
 		return nil
+	case !t.Keep:
+		return removeSearch(t.Dir)
 	}
-	return removeSearch(t.Dir)
+	err := atomicfile.RemoveLeft(t.Dir)
+	for _, name := range searchParts {
+		if path := filepath.Join(t.Dir, name); filepath.Ext(path) == "" {
+			err = errors.Join(err, atomicfile.RemoveLeft(path))
+		}
+	}
+	return err
 }
 
 // HasSearch reports whether calibration or a search left something in a folder.

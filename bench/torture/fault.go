@@ -118,6 +118,7 @@ func (f *fault) drawError(rng *rand.Rand, counted tally) {
 	if o >= firstChange {
 		f.Errno = pick(rng, changeErrors)
 	}
+	f.Lasting = f.Lasting && f.Errno != syscall.EINTR // which means: try again
 }
 
 // mustSucceed says that the program must end well in spite of the fault.

@@ -90,11 +90,7 @@ func Check(path string) error {
 	if err := CheckParent(path); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
-	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
-	}
-	if err != nil {
+	if err := atomicfile.Check(path); err != nil {
 		return fmt.Errorf("%s: no file can be written there: name another one", path)
 	}
 	return nil

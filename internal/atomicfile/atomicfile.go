@@ -6,10 +6,14 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
+	"strings"
 )
 
 // permissions of a new file, less the umask. A file that is replaced keeps its own.
@@ -30,7 +34,7 @@ func Write(path string, data []byte) error {
 // its error is returned and the file at path is as it was.
 //
 // Until the file is whole its data lies beside it, under a name that IsPartial knows. A process that is
-// killed leaves that file.
+// killed leaves that file, and the next Stream to path removes it.
 func Stream(path string, fill func(w io.Writer) error) (err error) {
 	f, err := pending(path)
 	if err != nil {
@@ -50,12 +54,45 @@ func Stream(path string, fill func(w io.Writer) error) (err error) {
 	return SyncFolder(filepath.Dir(path))
 }
 
-var partial = regexp.MustCompile(`^\.(.+?)[0-9]+$`)
+// Check returns an error if no file can be written at path. It leaves nothing there.
+func Check(path string) error {
+	f, err := pending(path)
+	if err != nil {
+		return err
+	}
+	return f.Cleanup()
+}
+
+// RemoveLeft removes the unfinished files in a folder that processes which were killed have left. Those of processes that are
+// still writing stay. A folder that is not there has none.
+func RemoveLeft(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) && e.Type().IsRegular() {
+			removeLeft(filepath.Join(folder, e.Name()))
+		}
+	}
+	return err
+}
+
+// suffix ends the name of an unfinished file.
+const suffix = ".lowtoggle-partial"
+
+// random is a name of an unfinished file where that of the suffix cannot be used.
+var random = regexp.MustCompile(`^\.(.+?)[0-9]+$`)
+
+func randomName(path string) string { return hidden(path, strconv.FormatUint(rand.Uint64(), 10)) }
 
 // IsPartial says whether a file's name, without its folder, may be that of an unfinished file of Stream,
-// and returns the name that the file was to get. A digit at the end of that name is lost.
+// and returns the name that the file was to get. A digit at the end of that name may be lost.
 func IsPartial(name string) (of string, ok bool) {
-	m := partial.FindStringSubmatch(name)
+	if of, ok := strings.CutSuffix(name, suffix); ok && len(of) > 1 && of[0] == '.' {
+		return of[1:], true
+	}
+	m := random.FindStringSubmatch(name)
 	if m == nil {
 		return "", false
 	}

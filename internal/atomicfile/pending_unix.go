@@ -1,16 +1,60 @@
-//go:build !windows
+//go:build unix
 
 package atomicfile
 
 import (
-	"path/filepath"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
 
-	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
-// pending opens a temporary file beside path. The temporary folder of the system would do too where it is
-// on the same disk, but leftovers of a killed process would lie where nobody looks for them.
-func pending(path string) (*renameio.PendingFile, error) {
-	return renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)),
-		renameio.WithPermissions(permissions), renameio.WithExistingPermissions())
+// open makes the temporary file of path under the one name that belongs to it. The process that makes the file locks it, so
+// a file without a lock was left by a process that was killed, and is removed. Where that is impossible, or another process
+// keeps the lock, the file gets a random name.
+func open(path string) (*os.File, error) {
+	name := hidden(path, suffix)
+	for range 50 {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, permissions)
+		if errors.Is(err, fs.ErrExist) {
+			if !removeLeft(name) {
+				time.Sleep(10 * time.Millisecond) // another process writes, or will do so for long
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if locked(f) && named(f) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil { // another process took it for a leftover, and removed it
+			return nil, err
+		}
+	}
+	return anyName(path)
+}
+
+// removeLeft removes the file of a process that was killed. It reports whether the name is free, or was for a moment.
+func removeLeft(name string) bool {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	return locked(f) && (!named(f) || os.Remove(name) == nil)
+}
+
+func locked(f *os.File) bool { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }
+
+// named reports whether the file still has its name.
+func named(f *os.File) bool {
+	mine, err := f.Stat()
+	if err != nil || !mine.Mode().IsRegular() {
+		return false
+	}
+	there, err := os.Lstat(f.Name())
+	return err == nil && os.SameFile(mine, there)
 }

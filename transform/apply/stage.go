@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/lock"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
@@ -115,7 +116,7 @@ func (st *stage) claim(p *plan.Plan) error {
 
 // lock locks the folder, and checks that no other process finished, removed or replaced it before.
 func (st *stage) lock() (err error) {
-	if st.folder, err = lockFolder(st.dir); err != nil {
+	if st.folder, err = lock.Folder(st.dir); err != nil {
 		return fmt.Errorf("%s: another process is writing this folder: wait until it ends: %w", st.dir, err)
 	}
 	return st.inPlace()

@@ -36,7 +36,8 @@ type Options struct {
 // Folder writes a Hugging Face folder with random weights for the architecture that config, a
 // config.json, describes. dir must not exist. The files are written under a temporary name beside
 // dir and made durable before they get dir's, so that dir appears whole or not at all. After an
-// error, or once ctx is done, nothing is left; a process that is killed leaves .NAME.partial-PID.
+// error, or once ctx is done, nothing is left; a process that is killed leaves .NAME.partial-PID,
+// which the next call for dir removes.
 //
 // The same config, Seed, ShardBytes, DType and Format give the same bytes at any number of workers.
 func Folder(ctx context.Context, config []byte, dir string, o Options) error {

@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/lock"
 )
 
 // stage calls fill with a new temporary folder beside dir, which gets dir's name if fill succeeds
@@ -18,14 +21,15 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 		return err
 	}
 	parent := filepath.Dir(dir)
-	tmp := filepath.Join(parent, fmt.Sprintf(".%s.partial-%d", filepath.Base(dir), os.Getpid()))
-	if err := os.Mkdir(tmp, 0o777); err != nil {
+	tmp, held, err := temporary(dir)
+	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
 			os.RemoveAll(tmp)
 		}
+		held.Close()
 	}()
 	if err := fill(tmp); err != nil {
 		return err
@@ -41,6 +45,58 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 		return err
 	}
 	return atomicfile.SyncFolder(parent)
+}
+
+// temporary makes a locked folder beside dir, once it has removed those of processes that were killed: nobody holds their locks.
+func temporary(dir string) (tmp string, held *os.File, err error) {
+	prefix := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".partial-")
+	for pid := os.Getpid(); ; pid++ {
+		if err := removeLeft(prefix); err != nil {
+			return "", nil, err
+		}
+		tmp = prefix + strconv.Itoa(pid)
+		err := os.Mkdir(tmp, 0o777)
+		if errors.Is(err, fs.ErrExist) { // of a process with the same number, on another machine or in another container
+			continue
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		held, err := lock.Folder(tmp)
+		if _, there := os.Lstat(tmp); err == nil && there == nil {
+			return tmp, held, nil
+		}
+		held.Close()
+		// Another process may have taken the folder for a leftover before it was locked.
+		if err != nil && !errors.Is(err, lock.ErrHeld) && !errors.Is(err, fs.ErrNotExist) {
+			return "", nil, errors.Join(err, os.RemoveAll(tmp))
+		}
+	}
+}
+
+// removeLeft removes the unlocked folders whose names are prefix and a process number.
+func removeLeft(prefix string) error {
+	entries, err := os.ReadDir(filepath.Dir(prefix))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		number, found := strings.CutPrefix(e.Name(), filepath.Base(prefix))
+		if _, err := strconv.ParseUint(number, 10, 64); !found || err != nil || !e.IsDir() {
+			continue
+		}
+		left := prefix + number
+		held, err := lock.Folder(left)
+		if err != nil || held == nil {
+			continue // a process is writing it or has just renamed it, or the system has no such locks
+		}
+		err = os.RemoveAll(left)
+		held.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func mustNotExist(dir string) error {
