@@ -66,9 +66,6 @@ func plant(mistake string) int {
 }
 
 func copyFiles(mistake string) error {
-	if _, err := os.Lstat("out"); err == nil {
-		return errors.New("out is there")
-	}
 	if mistake != "no lock" {
 		lock, err := os.Open(".")
 		if err != nil {
@@ -78,6 +75,9 @@ func copyFiles(mistake string) error {
 		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 			return fmt.Errorf("another process: %w", err)
 		}
+	}
+	if _, err := os.Lstat("out"); err == nil {
+		return errors.New("out is there")
 	}
 	stage := "out.partial"
 	switch mistake {

@@ -23,7 +23,7 @@ type scenario struct {
 	again   []string // added when the command runs again
 	result  string   // the file or folder below work that appears whole or not at all
 	replace bool     // a result that is there is replaced, so the command can always run again
-	varies  string   // a folder below work whose files' bytes are not compared, only their names
+	varies  string   // a folder below work with results that a later run can use: their bytes may differ, and some may be missing
 }
 
 var scenarios = []scenario{
