@@ -22,6 +22,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/model"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // Main runs the program with the given arguments (the first is its name) and returns the exit
@@ -37,6 +38,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	ignoreFileSizeSignal()
 
 	out := exit.NewOutput(stdout)
+	stderr = printable.NewWriter(stderr)
 	a := newApp(out, stderr)
 	arranged, err := arrange(a, args[1:])
 	if err == nil {
@@ -51,14 +53,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return exit.Status(err)
 }
 
-// complain prints an error, with long lines wrapped. Short lines stay as they are: they may point at a place in the
-// line above them.
+// complain prints an error, with long lines wrapped, and the middle of very long ones left out: an argument may be a
+// whole file by mistake. Short lines stay as they are: they may point at a place in the line above them.
 func complain(w io.Writer, err error) {
 	text := strings.ReplaceAll(message(err), context.Canceled.Error(), "interrupted")
 	first := "lowtoggle: "
 	for line := range strings.SplitSeq(text, "\n") { // of joined errors
-		if line = first + line; utf8.RuneCountInString(line) > term.Width {
-			line = strings.TrimSuffix(term.Wrap(line, "", "  ", term.Width), "\n")
+		if line = first + printable.Cut(line); utf8.RuneCountInString(line) > term.Width {
+			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+			line = strings.TrimSuffix(term.Wrap(line, indent, "  ", term.Width), "\n")
 		}
 		fmt.Fprintln(w, line)
 		first = ""

@@ -35,10 +35,22 @@ func message(err error) string {
 	}
 	for _, r := range remedies {
 		if errors.Is(err, r.class) {
-			return err.Error() + " (" + r.flags + ")"
+			return indented(err) + " (" + r.flags + ")"
 		}
 	}
-	return err.Error()
+	return indented(err)
+}
+
+// indented is an error's text. Its further lines are indented: a name in the text may hold line breaks, and must not
+// begin a line that looks like another error.
+func indented(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		if i > 0 && !strings.HasPrefix(line, "  ") {
+			lines[i] = "  " + line
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // joined are the errors that [errors.Join] made one, as they are or marked, of which err is all the text; nil for others.

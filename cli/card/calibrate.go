@@ -16,6 +16,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
@@ -164,7 +165,7 @@ type calibrateJSON struct {
 }
 
 func (r *calibrateJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: prediction errors for families of patterns that the fit did not use\n\n", r.Card)
+	fmt.Fprintf(w, "%s: prediction errors for families of patterns that the fit did not use\n\n", printable.Quote(r.Card))
 	tab := term.NewTable("type", "weights", "points", "mean error", "worst")
 	for _, m := range r.Models {
 		from := "on chip"
@@ -174,7 +175,7 @@ func (r *calibrateJSON) print(w io.Writer) {
 		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
 	}
 	tab.Print(w)
-	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", r.File)
+	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", printable.Quote(r.File))
 }
 
 // points formats a share as percentage points.

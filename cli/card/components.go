@@ -20,6 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/operand"
 	"github.com/lowtoggle/lowtoggle/internal/chart"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 )
 
@@ -223,7 +224,7 @@ func how(simulated bool) string {
 }
 
 func (r *componentsJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: watts of kernels, %s, predicted at the same clock and by component\n\n", r.Card, how(r.Simulated))
+	fmt.Fprintf(w, "%s: watts of kernels, %s, predicted at the same clock and by component\n\n", printable.Quote(r.Card), how(r.Simulated))
 	for _, held := range []bool{false, true} {
 		r.kernels(w, held)
 	}
@@ -288,7 +289,7 @@ func (r *componentsJSON) print(w io.Writer) {
 		}
 		term.Remark(w, "note", text+"; --anew measures all kernels again")
 	}
-	fmt.Fprintf(w, "written: %s\n", r.File)
+	fmt.Fprintf(w, "written: %s\n", printable.Quote(r.File))
 }
 
 // kernels prints the kernels of the fit, or the held-out ones.

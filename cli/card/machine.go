@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // device is a card that --device names.
@@ -25,9 +26,9 @@ const simulatedDevice = "simulated"
 // cardLabel is a card's name with its id, which is empty if unknown.
 func cardLabel(name, id string) string {
 	if id == "" {
-		return name
+		return printable.Quote(name)
 	}
-	return name + " (" + id + ")"
+	return printable.Quote(name + " (" + id + ")")
 }
 
 // parseDevices reads a list of GPU numbers or simulated cards. simulated:FILE keeps the settings of a simulated

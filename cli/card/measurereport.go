@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cost/arith"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // measureReport prints what was measured on one card.
@@ -20,7 +21,7 @@ type measureReport struct {
 }
 
 func (r measureReport) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, r.Card.ID()), r.title)
+	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, r.Card.ID()), printable.Quote(r.title))
 	r.printTable(w)
 	for _, other := range r.AtDuty {
 		fmt.Fprintln(w)
@@ -133,7 +134,7 @@ func siJoules(v float64) string {
 
 // bench prints the readings as lines of Go benchmarks.
 func (r measureReport) bench(w io.Writer) {
-	fmt.Fprintf(w, "gpu: %s\nproduct: %s\n", cardLabel(r.GPU, r.Card.ID()), r.title)
+	fmt.Fprintf(w, "gpu: %s\nproduct: %s\n", cardLabel(r.GPU, r.Card.ID()), printable.Quote(r.title))
 	name := "BenchmarkGEMM"
 	if r.card != "" {
 		name += benchCard(r.card)
@@ -167,7 +168,7 @@ func benchLines(w io.Writer, name string, r *measure.Result) {
 		}
 	}
 	for _, reason := range r.Invalid {
-		fmt.Fprintf(w, "invalid: %s\n", reason)
+		fmt.Fprintf(w, "invalid: %s\n", printable.Quote(reason))
 	}
 	for _, other := range r.AtDuty {
 		if p := other.Pacing; p != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
 	"github.com/lowtoggle/lowtoggle/gemm/serve"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // serveReport prints a comparison of servers.
@@ -21,7 +22,7 @@ func (r serveReport) print(w io.Writer) {
 			ids = append(ids, id)
 		}
 	}
-	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, strings.Join(ids, ", ")), r.title())
+	fmt.Fprintf(w, "%s: %s\n\n", cardLabel(r.GPU, strings.Join(ids, ", ")), printable.Quote(r.title()))
 	list := []serve.Comparison{{Summary: r.Baseline}}
 	if r.Null != nil {
 		null := *r.Null

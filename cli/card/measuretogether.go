@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // writeMeasured writes a comparison on one card or on several.
@@ -26,7 +27,7 @@ func writeMeasured(c *cli.Context, r *measure.CardResults, title string, covered
 		case c.Bool("bench"):
 			report.bench(w)
 		case r.Several():
-			fmt.Fprintf(w, "%s:\n", one.Name)
+			fmt.Fprintf(w, "%s:\n", printable.Quote(one.Name))
 			report.print(w)
 			fmt.Fprintln(w)
 		default:

@@ -12,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // write writes predictions for a GPU.
@@ -34,7 +35,7 @@ func (f *predictRequest) write(c *cli.Context, r *predict.Report, gpu string) er
 
 func (f *predictRequest) print(w io.Writer, r *predict.Report, gpu string) {
 	all := r.Predictions
-	fmt.Fprintf(w, "predicted for %s: %s\n\n", gpu, f.title(r.Predictions))
+	fmt.Fprintf(w, "predicted for %s: %s\n\n", printable.Quote(gpu), printable.Quote(f.title(r.Predictions)))
 	head := []string{"weights", "energy", "95 %", "time", "energy\nper pass", "power", "clock"}
 	if f.compared {
 		head = append(head, "energy\nover --w")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // measuringFlags do not go with --from.
@@ -35,7 +34,7 @@ func recomputeProfile(c *cli.Context) error {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return fmt.Errorf("--from %s: %w: the file is not the output of profile --json", file, err)
 	}
-	printable(&r)
+	quoteWords(&r)
 	q := &profileRequest{resolution: c.Duration("resolution"), picture: c.String("output")}
 	q.seed = r.Seed
 	if c.IsSet("seed") {
@@ -69,8 +68,8 @@ func recomputeProfile(c *cli.Context) error {
 	return nil
 }
 
-// printable replaces control characters in a file's words, which would reach the terminal.
-func printable(r *profile.Result) {
+// quoteWords quotes a file's words, which would reach the terminal and the picture.
+func quoteWords(r *profile.Result) {
 	words := []*string{&r.GPU}
 	for i := range r.Products {
 		p := &r.Products[i]
@@ -85,12 +84,7 @@ func printable(r *profile.Result) {
 		words = append(words, &r.Warnings[i])
 	}
 	for _, w := range words {
-		*w = strings.Map(func(c rune) rune {
-			if unicode.IsPrint(c) {
-				return c
-			}
-			return unicode.ReplacementChar
-		}, *w)
+		*w = printable.Quote(*w)
 	}
 }
 

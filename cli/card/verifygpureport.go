@@ -9,6 +9,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // PrintModels prints the energy of two models. unsplit explains why power is not split by component; it is printed
@@ -19,7 +20,7 @@ func PrintModels(w io.Writer, r *measure.ModelReport, unsplit string) {
 		return
 	}
 	for i, c := range r.Cards {
-		fmt.Fprintf(w, "%s:\n", c.Name)
+		fmt.Fprintf(w, "%s:\n", printable.Quote(c.Name))
 		if i > 0 { // the first card's stands for all
 			unsplit = ""
 		}

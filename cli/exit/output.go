@@ -6,10 +6,12 @@ import (
 	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // Output is a command's standard output. It remembers the first error of writing, so that commands need not check
-// their prints: a lost report is a failure.
+// their prints: a lost report is a failure. It escapes characters that act on a terminal, which a model's names may have.
 type Output struct {
 	io.Writer
 	mu      sync.Mutex
@@ -18,7 +20,7 @@ type Output struct {
 }
 
 // NewOutput returns an output that writes to w.
-func NewOutput(w io.Writer) *Output { return &Output{Writer: w} }
+func NewOutput(w io.Writer) *Output { return &Output{Writer: printable.NewWriter(w)} }
 
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()

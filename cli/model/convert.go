@@ -15,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -115,7 +116,7 @@ only; the tensors do not fit config.json.`,
 			if loss != nil {
 				loss.print(c.App.Writer)
 			}
-			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", args[1], did, term.Size(sizeOf(m, args[1], r.Manifest)), term.Duration(took),
+			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", printable.Quote(args[1]), did, term.Size(sizeOf(m, args[1], r.Manifest)), term.Duration(took),
 				term.CommandLine(withTokens(c, withReference(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...)...))
 			if hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)

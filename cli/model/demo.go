@@ -14,6 +14,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/predict"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/verify"
@@ -167,10 +168,10 @@ func printDemo(c *cli.Context, m *weights.Model, dir string, rows []demoRow) {
 	tab.Print(w)
 	fmt.Fprintln(w)
 	if len(rows) > 0 && rows[0].Predicted != nil {
-		fmt.Fprintf(w, "Energy is predicted (%s), not measured.\n", rows[0].Predicted.Calibration)
+		fmt.Fprintf(w, "Energy is predicted (%s), not measured.\n", printable.Quote(rows[0].Predicted.Calibration))
 	}
 	if c.String("keep") != "" {
-		fmt.Fprintf(w, "Each folder in %s loads in the same runtimes as the model.\n", dir)
+		fmt.Fprintf(w, "Each folder in %s loads in the same runtimes as the model.\n", printable.Quote(dir))
 	}
 	fmt.Fprintln(w, "Convert your own model: "+term.CommandLine("convert", "MODEL", "OUT"))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
@@ -98,7 +99,7 @@ func listFamilies(c *cli.Context) error {
 
 func printFamily(w io.Writer, f *arch.Family) {
 	const indent = "      "
-	fmt.Fprintf(w, "%s, for model_type %s\n", f.Name, strings.Join(f.ModelTypes, ", "))
+	fmt.Fprintf(w, "%s, for model_type %s\n", printable.Quote(f.Name), printable.Quote(strings.Join(f.ModelTypes, ", ")))
 	fmt.Fprint(w, term.Wrap(f.Doc, "  ", "  ", term.Width))
 	fmt.Fprintln(w, "\nIndices that several tensors share, and what may be done to all of those tensors together:")
 	for _, k := range f.Kinds() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/inspect"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/weights/arch"
 )
 
@@ -18,7 +19,7 @@ func (r inspectJSON) print(w io.Writer, each bool) {
 	if r.Family != "" {
 		family = "family " + r.Family + ", "
 	}
-	fmt.Fprintf(w, "%s: %s%s, %s, %s\n", r.Model, family, term.Plural(r.Total.Tensors, "tensor", "tensors"),
+	fmt.Fprintf(w, "%s: %s%s, %s, %s\n", printable.Quote(r.Model), family, term.Plural(r.Total.Tensors, "tensor", "tensors"),
 		term.Plural(r.Elements(), "weight", "weights"), term.Size(r.Total.Bytes))
 	if r.Note != "" {
 		term.Remark(w, "note", r.Note)

@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -82,7 +83,7 @@ config.json.`,
 			}
 		} else {
 			printPlan(c.App.Writer, m, p, layoutOf(c, m))
-			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", path,
+			fmt.Fprintf(c.App.Writer, "\nplan written to %s\ncarry it out: %s\n", printable.Quote(path),
 				term.CommandLine(withDevice(c, p, withTokens(c, withReference(c, withArch(c, "convert", args[0], "OUT", "--plan", path)...)...)...)...))
 			if hint := unusedCodes(c, m, args[0], o, p); hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)

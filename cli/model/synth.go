@@ -11,6 +11,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/flag"
 	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform"
 	"github.com/lowtoggle/lowtoggle/weights"
@@ -117,7 +118,7 @@ func reportSynth(c *cli.Context, out string, took time.Duration) error {
 		return term.JSON(c.App.Writer, map[string]any{"output": out, "tensors": len(m.Infos()), "elements": elements,
 			"bytes": m.Size(), "shards": len(m.Shards), "seconds": took.Seconds()})
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect it: %s\n", out,
+	_, err = fmt.Fprintf(c.App.Writer, "%s written: %s, %s, %s in %s, in %s\ninspect it: %s\n", printable.Quote(out),
 		term.Plural(len(m.Infos()), "tensor", "tensors"), term.Plural(elements, "weight", "weights"), term.Size(m.Size()),
 		term.Plural(len(m.Shards), "file", "files"), term.Duration(took), term.CommandLine("inspect", out))
 	if err == nil && formats != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	xterm "golang.org/x/term"
 
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 	"github.com/lowtoggle/lowtoggle/internal/progress"
 )
 
@@ -31,11 +32,19 @@ type line struct {
 
 // NewBars returns bars for a command. They draw nothing if standard error is not a terminal, or with --quiet.
 func NewBars(c *cli.Context) *Bars {
-	f, ok := c.App.ErrWriter.(*os.File)
+	f, ok := unwrapped(c.App.ErrWriter).(*os.File)
 	if !ok || c.Bool("quiet") || !xterm.IsTerminal(int(f.Fd())) {
 		return &Bars{}
 	}
 	return draw(f)
+}
+
+// unwrapped is the writer below one that escapes.
+func unwrapped(w io.Writer) io.Writer {
+	if e, ok := w.(*printable.Writer); ok {
+		return e.Unwrap()
+	}
+	return w
 }
 
 func draw(w io.Writer) *Bars {
@@ -75,7 +84,7 @@ func (p *Bars) On(name string) func(progress.Event) {
 
 // begin starts a stage. It returns nil if the terminal is gone.
 func (p *Bars) begin(name string, e progress.Event) *line {
-	title := strings.TrimPrefix(name+" "+e.Stage, " ")
+	title := printable.Quote(strings.TrimPrefix(name+" "+e.Stage, " "))
 	filler, total := mpb.SpinnerStyle().PositionLeft().Build(), int64(1)
 	after := []decor.Decorator{decor.Elapsed(decor.ET_STYLE_GO)}
 	if e.Total > 0 {

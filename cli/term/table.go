@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // Width is the largest number of characters in a line of a report. Only paths and full names of tensors may be
@@ -21,8 +23,13 @@ type Table struct {
 // NewTable returns a table with these column headings.
 func NewTable(head ...string) *Table { return &Table{Head: head} }
 
-// Add appends a row.
-func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+// Add appends a row. Cells are one line each; [printable.Quote] shows what is not printable in them.
+func (t *Table) Add(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = printable.Quote(printable.Cut(cell))
+	}
+	t.Rows = append(t.Rows, cells)
+}
 
 // Print writes the table, with a rule below the headings and above a last row whose first cell is "total".
 func (t *Table) Print(w io.Writer) {

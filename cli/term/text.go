@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // Count formats a number with spaces between groups of three digits.
@@ -97,11 +99,30 @@ func CommandLine(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = w
-		if w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_") != "" {
+		if printable.Quote(w) != w {
+			quoted[i] = printfOf(w)
+		} else if w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_") != "" {
 			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}
 	return "lowtoggle " + strings.Join(quoted, " ")
+}
+
+// printfOf writes a word with characters that are not printable as a shell's command substitution, which loses line
+// breaks at its end.
+func printfOf(w string) string {
+	var b strings.Builder
+	for _, c := range []byte(w) {
+		switch {
+		case c < ' ' || c >= 0x7f || c == '\'' || c == '\\':
+			fmt.Fprintf(&b, `\%03o`, c)
+		case c == '%':
+			b.WriteString("%%")
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return `"$(printf '` + b.String() + `')"`
 }
 
 // Wrap breaks text into lines of at most width characters. The first line begins with first, the others with
@@ -110,6 +131,7 @@ func Wrap(text, first, indent string, width int) string {
 	var b strings.Builder
 	line, empty := first, true
 	for _, word := range strings.Fields(text) {
+		word = printable.Quote(word)
 		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			b.WriteString(line + "\n")
 			line, empty = indent, true
@@ -125,7 +147,7 @@ func Wrap(text, first, indent string, width int) string {
 
 // Remark prints a wrapped paragraph of a report that begins with a word such as "note".
 func Remark(w io.Writer, word, text string) {
-	fmt.Fprint(w, Wrap(text, word+": ", "  ", Width))
+	fmt.Fprint(w, Wrap(printable.Cut(text), word+": ", "  ", Width))
 }
 
 // Remarks prints a list of remarks; of a long list only the first 20.

@@ -67,7 +67,7 @@ func TestCommandQuoting(t *testing.T) {
 	if err != nil {
 		t.Skip("no sh")
 	}
-	for _, word := range []string{"out", "", "my model", "it's", `a"b\c$d`, "*", "a\nb", "σ"} {
+	for _, word := range []string{"out", "", "my model", "it's", `a"b\c$d`, "*", "a\nb", "σ", "\x1b[2J%s '\\\u202e\nb"} {
 		line := strings.TrimPrefix(CommandLine(word), "lowtoggle ")
 		have, err := exec.Command(sh, "-c", "printf %s "+line).Output()
 		if err != nil || string(have) != word {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"strconv"
 	"strings"
 	"testing"
 
@@ -82,7 +81,7 @@ func TestWhatIsNotDescribedIsAnError(t *testing.T) {
 		{"opt-tiny", fields{"_remove_final_layer_norm": true}, "_remove_final_layer_norm is true"},
 		{"opt-projected-tiny", nil, "do_layer_norm_before is false"},
 		{"opt-projected-tiny", fields{"do_layer_norm_before": true}, "word_embed_proj_dim is 20; the forward pass knows 35 only"},
-		{"opt-tiny", fields{"word_embed_proj_dim": entries(36, "a"), "hidden_size": entries(36, "b")}, "word_embed_proj_dim is map["},
+		{"llama-tiny", rope(fields{"rope_type": "yarn", "original_max_position_embeddings": 16.0}), "rope_parameters.factor is missing, which yarn needs"},
 		{"bloom-tiny", fields{"apply_residual_connection_post_layernorm": true}, "apply_residual_connection_post_layernorm is true"},
 	} {
 		_, err := describe(t, test.name, test.changes)
@@ -90,15 +89,6 @@ func TestWhatIsNotDescribedIsAnError(t *testing.T) {
 			t.Errorf("%s with %v: error %v, want one with %q", test.name, test.changes, err, test.want)
 		}
 	}
-}
-
-// entries is an object of so many: package arch reads a size from their number.
-func entries(n int, value string) map[string]any {
-	all := map[string]any{}
-	for i := range n {
-		all[strconv.Itoa(i)] = value
-	}
-	return all
 }
 
 // rope is a config with other rotary positions.

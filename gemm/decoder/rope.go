@@ -141,6 +141,9 @@ func (r rope) llama3(f []float64) {
 // ramp over the pairs connects the two (Peng et al., ICLR 2024). It returns the factor of the rotated channels.
 func (r rope) yarn(f []float64) (length float64) {
 	original := r.original()
+	if _, there := r.find(r.at + "factor"); !there {
+		r.failf("%sfactor is missing, which yarn needs", r.at)
+	}
 	factor := r.positive(r.at+"factor", r.limit/original)
 	pair := func(turns float64) float64 {
 		return float64(len(f)) * math.Log(original/(turns*2*math.Pi)) / math.Log(r.theta)

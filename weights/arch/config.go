@@ -97,10 +97,13 @@ func lookup(v any, field string) any {
 	return v
 }
 
+// labels is the field of classes' names. Their number is a dimension.
+const labels = "id2label"
+
 // length reads a field's value as a whole number from least to maxDim. A float without a
-// fraction is one; an object is the number of its entries.
+// fraction is one; labels are counted where the config lists them.
 func length(field string, v any, least int) (int, error) {
-	if object, ok := v.(map[string]any); ok {
+	if object, ok := v.(map[string]any); ok && field == labels {
 		v = json.Number(strconv.Itoa(len(object)))
 	}
 	number, ok := v.(json.Number)

@@ -103,6 +103,7 @@ func TestConfigErrors(t *testing.T) {
 		{"llama", `"hidden_size": 6`, `"hidden_size": "6"`, `config.json: hidden_size is "6", not a whole number`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": 6.5`, `config.json: hidden_size is 6.5, not a whole number`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": [6]`, `config.json: hidden_size is [6], not a whole number`},
+		{"llama", `"hidden_size": 6`, `"hidden_size": {}`, `config.json: hidden_size is {}, not a whole number`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": 0`, `config.json: hidden_size is 0, outside 1 to 2147483648`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": -6`, `config.json: hidden_size is -6, outside 1 to 2147483648`},
 		{"llama", `"hidden_size": 6`, `"hidden_size": 1e999`, `config.json: hidden_size is 1e999, outside 1 to 2147483648`},
