@@ -14,16 +14,17 @@ func readmeClaims(e *evidence) []claim {
 	near, balanced := e.converted(model), e.converted(model, "--recipe", "balanced")
 	uncached, balancedUncached := e.converted(model, "--workload", "decode"), e.converted(model, "--recipe", "balanced", "--workload", "decode")
 	const prefillSearch, decodeSearch = "trellis-c-0.1", "decode-full-0.1"
-	budget := fmt.Sprintf("%v %%", e.point(prefillSearch).MaxLoss)
 	e.sameBytes(balanced, e.converted(model, "--passes", "grid=4"))
 	return []claim{
+		says("| prefill, 4096 tokens | {} | – |", e.whole("prefill", "grid=4")),
+		says("| decode, batch 16 | {} | – |", e.whole("decode", "scale=uncached,grid=4")),
+		says("| 32 requests | {} | – |", e.served()),
 		says("| prefill | {} | {} |", e.spent(prefillSearch), e.rise(prefillSearch, 2)),
 		says("| decode | {} | {} |", e.spent(decodeSearch), e.rise(decodeSearch, 2)),
-		says("perplexity was allowed to rise by {}. Energy", budget),
-		says("`grid=4` changes energy per token by {} in prefill", e.whole("prefill", "grid=4")),
-		says("with `scale=uncached`, {} in decode", e.whole("decode", "scale=uncached,grid=4")),
+		says("draw about {} of the power, so multiply by {} for the server's saving: {} becomes {} (", printed(0, 100*serverShare)+" %", printed(2, serverShare),
+			percent(e.wholeChange("decode", "scale=uncached,grid=4"), 1), percent(serverShare*e.wholeChange("decode", "scale=uncached,grid=4"), 1)),
 		says("in prefill, and about {} in decode", saved(e.of("level-decode", "exact"), 1)),
-		says("its linear layers still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
+		says("still use {} of their energy", remaining(e.of("structure-stationary", "onemag"))),
 		shows("$ lowtoggle demo --keep d            # keeps the model in d/model\n", e.command("demo")),
 		says("output SNR of at least {} dB\n", fmt.Sprint(*e.recipe("near-lossless").MinSNR)),
 		says("Go {} is the only requirement", e.goVersion()),

@@ -55,7 +55,7 @@ var given = []struct {
 	{"sizes of models and machines, which their configs and records state", map[string][]string{
 		"bench/servepage_test.go": {"3.95 B random weights"},
 		"bench/wholepage_test.go": {"3.75 B weights"},
-		"README.md":               {"17 M weights", "3.75 B weights"},
+		"README.md":               {"17 M weights", "3.75 B weights", "3.95 B weights"},
 		"docs/results.md":         {"17 M weights", "24 GB", "2.07 GB BF16 Llama"},
 		"docs/accuracy.md":        {"7.24 B weights"},
 		"docs/scaling.md":         {"3.75 B random weights"},

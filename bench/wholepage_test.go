@@ -216,6 +216,7 @@ In the earlier run, PyTorch %s ran these steps as eager operations in a CUDA gra
 		}
 	}
 	p.limit(&b)
+	p.serverSection(&b)
 	b.WriteString(`
 ## How to repeat it
 

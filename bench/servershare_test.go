@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// A full server of eight H200s by its maker's figures: the limit of a card and the maximum input of the server (NVIDIA DGX
+// H100/H200 User Guide, power specifications).
+const (
+	serverCards = 8
+	cardWatts   = 700
+	serverWatts = 10200
+	serverShare = float64(serverCards*cardWatts) / serverWatts // of the server's power, in its cards
+)
+
+// serverSection says what part of a server's energy a saving of its cards is.
+func (p wholePages) serverSection(b *bytes.Buffer) {
+	decode := change(p.decode.row("scale=uncached,grid=4").Relative)
+	fmt.Fprintf(b, `
+## How much of a server's energy is that?
+
+Every figure on this page is the card's energy. A full server of eight H200s (NVIDIA DGX H200) takes at most %.1f kW from the mains, and its
+cards at most %d × %d W: %.0f %% of that. The figures are those of NVIDIA's DGX H100/H200 User Guide (power specifications). If the rest of
+the server takes what it took before, %s %% of the cards' energy is %s %% of the server's. A server with idle cards, or with
+a higher share of CPU work, saves less. Measure your own at its power supplies.
+`, serverWatts/1e3, serverCards, cardWatts, 100*serverShare, signed(decode, 1), signed(serverShare*decode, 1))
+}
+
+// wholeChange is the change of a whole model's energy per token in per cent.
+func (e *evidence) wholeChange(record, passes string) float64 {
+	e.Helper()
+	row := readWhole[wholeRecord](e.T, record).row(passes)
+	if row == nil {
+		e.Fatalf("whole-%s.json has no %s", record, passes)
+	}
+	return change(row.Relative)
+}
+
+// served is the change of energy per output token of the converted model's server, with its interval.
+func (e *evidence) served() string {
+	e.Helper()
+	data, err := os.ReadFile("results/h200/serve.json")
+	if err != nil {
+		e.Fatal(err)
+	}
+	var r servedRecord
+	if err := json.Unmarshal(data, &r); err != nil {
+		e.Fatal(err)
+	}
+	c := r.Run.Variants[0]
+	return percent(change(c.RelativeEnergy), 1) + " (" + spanOf(c.Interval) + ")"
+}
