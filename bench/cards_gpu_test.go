@@ -26,7 +26,9 @@ import (
 var (
 	cardsOut  = flag.String("cards", "", "measure the plans of docs/cards.md on this card, and write a record to this folder")
 	cardsSim  = flag.Bool("cards-simulated", false, "run on a simulated card: the figures mean nothing")
-	cardsTime = flag.Duration("cards-time", time.Second, "time of each phase and duty; the first block of each always runs to its end")
+	cardsTime = flag.Duration("cards-time", time.Second, "time of the blocks of prefill at the cap; below it three times as long, in decode half as long; the first block of each row always runs to its end")
+	cardsCard = flag.Int("cards-device", 0, "number of the card")
+	cardSide  = flag.Int("cards-side", 8192, "number of outputs and of inputs of the measured layer, and of tokens in prefill")
 )
 
 // cardRecord is what one run of TestGPUCards measured on a card.
@@ -42,7 +44,14 @@ type cardPhase struct {
 	Name   string          `json:"phase"`
 	Tokens int             `json:"tokens"`
 	Run    *measure.Result `json:"run"`
-	duties []float64
+	rows   []cardRow
+}
+
+// cardRow is how long the plans are measured at a duty.
+type cardRow struct {
+	duty   float64
+	time   float64 // of the blocks, in -cards-time
+	window time.Duration
 }
 
 // runs are the phase's comparisons, back to back and in bursts, with their names on the page.
@@ -59,12 +68,15 @@ func (p cardPhase) runs() iter.Seq2[string, *measure.Result] {
 	}
 }
 
-// cardSide is the number of outputs and of inputs of the measured layer, and of tokens in prefill.
-const cardSide = 8192
-
-// cardPhases are the phases of a record. Prefill is measured at the power cap, back to back, and below it, in bursts. Decode is below
-// the cap without gaps.
-var cardPhases = []cardPhase{{Name: "prefill", Tokens: cardSide, duties: []float64{1, 0.4}}, {Name: "decode", Tokens: cost.DecodeTokens}}
+// cardPhases are the phases of a record. Prefill is measured at the power cap, back to back, and below it, in bursts, where readings
+// scatter more. Decode is below the cap without gaps.
+func cardPhases() []cardPhase {
+	const short = 500 * time.Millisecond
+	return []cardPhase{
+		{Name: "prefill", Tokens: *cardSide, rows: []cardRow{{1, 1, short}, {0.4, 3, 3 * short}}},
+		{Name: "decode", Tokens: cost.DecodeTokens, rows: []cardRow{{0, 0.5, short}}},
+	}
+}
 
 // cardPasses are the plans that are measured. Zeros are measured, too.
 var cardPasses = []string{"round=4", "grid=16", "grid=4", "grid=2", "trellis=0.19"}
@@ -74,16 +86,16 @@ func cardWeights(t *testing.T) (names []string, all []gemm.Matrix) {
 	t.Helper()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "normal(0,0.02)")
-	normalModel(t, source, cardSide)
+	normalModel(t, source, *cardSide)
 	add := func(path string) {
 		m := testmodel.Open(t, path)
 		from, ok := m.Tensor(passLayer)
 		if !ok {
 			t.Fatalf("%s has no %s", path, passLayer)
 		}
-		w := gemm.NewMatrix(weights.BF16, cardSide, cardSide)
+		w := gemm.NewMatrix(weights.BF16, *cardSide, *cardSide)
 		copy(w.Data, from.Data)
-		repeat(w.Data, 2*cardSide)
+		repeat(w.Data, 2**cardSide)
 		names, all = append(names, filepath.Base(path)), append(all, w)
 	}
 	add(source)
@@ -94,7 +106,7 @@ func cardWeights(t *testing.T) (names []string, all []gemm.Matrix) {
 		passConvert(t, source, out, transform.Options{Passes: passes})
 		add(out)
 	}
-	return append(names, "zeros"), append(all, gemm.NewMatrix(weights.BF16, cardSide, cardSide))
+	return append(names, "zeros"), append(all, gemm.NewMatrix(weights.BF16, *cardSide, *cardSide))
 }
 
 // TestGPUCards makes a record of this card. It skips without -cards.
@@ -102,7 +114,7 @@ func TestGPUCards(t *testing.T) {
 	if *cardsOut == "" {
 		t.Skip("-cards FOLDER measures")
 	}
-	m, err := measure.Open(0)
+	m, err := measure.Open(*cardsCard)
 	if *cardsSim {
 		m, err = measure.Simulated(power.DefaultSim()), nil
 	}
@@ -114,22 +126,37 @@ func TestGPUCards(t *testing.T) {
 	r := cardRecord{Card: m.Card().Info().ID(), Date: now.Format(time.RFC3339), Command: strings.Join(os.Args, " ")}
 	names, layers := cardWeights(t)
 	var selfTest *power.SelfTest
-	for _, c := range cardPhases {
-		x, err := pattern.MustParse("normal(0,1)").Generate(t.Context(), pattern.Spec{DType: weights.BF16, Rows: c.Tokens, Cols: cardSide, Seed: 1}, 0)
+	for _, c := range cardPhases() {
+		x, err := pattern.MustParse("normal(0,1)").Generate(t.Context(), pattern.Spec{DType: weights.BF16, Rows: c.Tokens, Cols: *cardSide, Seed: 1}, 0)
 		testmodel.OK(t, err)
 		var all []measure.Candidate
 		for i, w := range layers {
 			all = append(all, measure.Candidate{Name: names[i], Products: []cuda.Product{{
-				Name: names[i], Problem: gemm.Problem{M: c.Tokens, N: cardSide, K: cardSide, Type: arith.BF16},
-				X: gemm.Matrix{DType: weights.BF16, Rows: c.Tokens, Cols: cardSide, Data: x}, W: w,
+				Name: names[i], Problem: gemm.Problem{M: c.Tokens, N: *cardSide, K: *cardSide, Type: arith.BF16},
+				X: gemm.Matrix{DType: weights.BF16, Rows: c.Tokens, Cols: *cardSide, Data: x}, W: w,
 			}}})
 		}
-		o := measure.Options{Cold: c.Tokens == cost.DecodeTokens, Duties: c.duties, Meter: power.Options{
-			Time: *cardsTime, WarmUp: 4 * time.Second, Window: 500 * time.Millisecond, SelfTest: selfTest, Seed: uint64(now.Unix()), Date: now, Command: r.Command,
-		}}
-		c.Run, err = measure.Compare(t.Context(), m, all[0], all[1:], o)
-		if err != nil {
-			t.Errorf("%s: %v", c.Name, err)
+		for _, row := range c.rows {
+			o := measure.Options{Cold: c.Tokens == cost.DecodeTokens, Meter: power.Options{
+				Time: time.Duration(row.time * float64(*cardsTime)), WarmUp: 4 * time.Second, Window: row.window, SelfTest: selfTest,
+				Seed: uint64(now.Unix()), Date: now, Command: r.Command,
+			}}
+			if row.duty > 0 {
+				o.Duties = []float64{row.duty}
+			}
+			run, err := measure.Compare(t.Context(), m, all[0], all[1:], o)
+			if err != nil {
+				t.Errorf("%s, duty %v: %v", c.Name, row.duty, err)
+			}
+			switch {
+			case run == nil:
+				continue
+			case c.Run == nil:
+				c.Run = run
+			default:
+				c.Run.AtDuty = append(c.Run.AtDuty, run)
+			}
+			selfTest = run.SelfTest
 		}
 		if c.Run == nil {
 			continue
@@ -140,7 +167,6 @@ func TestGPUCards(t *testing.T) {
 				t.Logf("  %-12s energy %.4f, time %.4f, %.0f W", v.Name, v.RelativeEnergy, v.RelativeTime, v.Watts)
 			}
 		}
-		selfTest = c.Run.SelfTest
 		r.Phases = append(r.Phases, c)
 	}
 	data, err := json.Marshal(r)

@@ -53,10 +53,11 @@ card cannot show how much cards differ.
 |---|---|---|---|---|---|---|
 %s
 `
-	cardsCommand = `This command adds a record of one more card. The next ` + "`-update`" + ` includes it. The option is the time for the blocks of each row:
+	cardsCommand = `This command adds a record of one more card. The next ` + "`-update`" + ` includes it. The option is the time for the blocks at
+the cap. The blocks below the cap get three times as much, those of decode half:
 
 ` + "```" + `
-go test ./bench -run GPUCards -cards $PWD/bench/results/h200/cards -cards-time 3m -timeout 20m
+go test ./bench -run GPUCards -cards $PWD/bench/results/h200/cards -cards-time 75s -timeout 20m
 ` + "```" + `
 `
 	cardsOlder = `

@@ -60,6 +60,9 @@ func TestClockPage(t *testing.T) {
 	goldenfile.SameBetween(t, "../docs/measuring.md", "<!-- clocks: go test ./bench -run ClockPage -update -->\n", "<!-- end of clocks -->\n", clockPart(t))
 }
 
+// dutyDecode is a comparison in decode, at several duties. It may be missing.
+const dutyDecode = "duty-decode.json"
+
 func clockPart(t *testing.T) string {
 	var b strings.Builder
 	var tables []string
@@ -73,6 +76,11 @@ func clockPart(t *testing.T) string {
 				cycles = append(cycles, c.Seconds**c.EffectiveClock)
 			}
 		}
+	}
+	if exists(recorded + dutyDecode) { // another product, which takes other cycles
+		var r measure.Result
+		read(t, recorded+dutyDecode, &r)
+		tables = append(tables, dutyTable(dutyDecode, &r))
 	}
 	needed := stat.Mean(cycles, nil)
 	fmt.Fprintf(&b, "Products of 8192³ on one H200, in bursts of one product and back to back. A product took %.3f million effective\n"+

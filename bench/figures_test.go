@@ -35,6 +35,7 @@ var generated = map[string][]string{
 	"docs/takeaways.md":   {"bench/paper/takeawayspage_test.go"},
 	"docs/families.md":    nil, // of the files of architectures; it has no measurement
 	"docs/patterns.md":    nil, // of the language's steps and their limits
+	"docs/remaining.md":   {"bench/remaining_test.go"},
 	"docs/reproduce.md":   {"bench/paper/page.go", "bench/paper/pagemeasured.go", "bench/paper/text.go"},
 }
 
@@ -86,6 +87,7 @@ var given = []struct {
 		"bench/measured_test.go":      {"sparse(50%)", "sparse(50%, block=64x64)", "normal(0,0.02)", "about ±4 levels", "--time 18s"},
 		"bench/measurednotes_test.go": {"sparsify=0.5", "normal(0,0.02)"},
 		"bench/wholepage_test.go":     {"for 18 s, at fixed addresses", "saves 4 %%", "and 6 %% with"},
+		"bench/remaining_test.go":     {"copy of 500.0 MB"},
 		"bench/nulls_test.go":         {"after weights of less than 97 %"},
 		"bench/profile_test.go":       {"the lowest 2.5 ms", "the first 50 ms", "after 50 ms", "after 75 ms", "more than 3 %", "first 50 ms (median)", "over 2 s (median)"},
 		"docs/measuring.md":           {"energy               95 %      time", "\nnormal(0,0.02)", "const(0.02)", "0.4 runs whole", "18 s are short", "The two cards agree"},

@@ -24,10 +24,12 @@ import (
 
 var (
 	nullOut    = flag.String("null", "", "add null comparisons on this card to null-pooled.json in this folder")
+	nullCard   = flag.Int("null-device", 0, "number of the card")
 	nullSim    = flag.Bool("null-simulated", false, "run on a simulated card: the figures mean nothing")
 	nullRuns   = flag.Int("null-runs", 10, "number of comparisons")
 	nullDecode = flag.Int("null-decode", 1, "number of these that are of decode, with 16 tokens")
 	nullTime   = flag.Duration("null-time", 8*time.Second, "time of the blocks of a comparison")
+	nullSide   = flag.Int("null-side", 8192, "number of outputs and of inputs, and of tokens in prefill")
 	nullWindow = flag.Duration("null-window", time.Second, "length of a reading")
 )
 
@@ -45,15 +47,12 @@ type nullRun struct {
 
 const nullApart = "in its own memory"
 
-// nullSide is the number of outputs and of inputs, and of tokens in prefill.
-const nullSide = 8192
-
 // TestGPUNull adds comparisons to a record. It skips without -null.
 func TestGPUNull(t *testing.T) {
 	if *nullOut == "" {
 		t.Skip("-null FOLDER measures")
 	}
-	m, err := measure.Open(0)
+	m, err := measure.Open(*nullCard)
 	if *nullSim {
 		m, err = measure.Simulated(power.DefaultSim()), nil
 	}
@@ -70,12 +69,12 @@ func TestGPUNull(t *testing.T) {
 	}
 	record.Command = strings.Join(os.Args, " ")
 	random := func(text string, rows int) gemm.Matrix {
-		data, err := pattern.MustParse(text).Generate(t.Context(), pattern.Spec{DType: weights.BF16, Rows: rows, Cols: nullSide, Seed: 1}, 0)
+		data, err := pattern.MustParse(text).Generate(t.Context(), pattern.Spec{DType: weights.BF16, Rows: rows, Cols: *nullSide, Seed: 1}, 0)
 		testmodel.OK(t, err)
-		return gemm.Matrix{DType: weights.BF16, Rows: rows, Cols: nullSide, Data: data}
+		return gemm.Matrix{DType: weights.BF16, Rows: rows, Cols: *nullSide, Data: data}
 	}
-	w, long := random("normal(0,0.02)", nullSide), random("normal(0,1)", nullSide)
-	few := gemm.Matrix{DType: weights.BF16, Rows: cost.DecodeTokens, Cols: nullSide, Data: long.Data[:2*cost.DecodeTokens*nullSide]}
+	w, long := random("normal(0,0.02)", *nullSide), random("normal(0,1)", *nullSide)
+	few := gemm.Matrix{DType: weights.BF16, Rows: cost.DecodeTokens, Cols: *nullSide, Data: long.Data[:2*cost.DecodeTokens**nullSide]}
 	o := measure.Options{Meter: power.Options{Time: *nullTime, Window: *nullWindow, CapSettle: time.Second, WarmUp: 10 * time.Second, Precision: 1e-9, Command: record.Command}}
 	for i := range *nullRuns {
 		x := long
@@ -85,7 +84,7 @@ func TestGPUNull(t *testing.T) {
 		// This takes a part of the memory that the comparison before has freed, so that addresses differ.
 		_, err := m.NewMix(t.Context(), "space", nil, []cuda.Traffic{{Kind: cuda.Fill, Bytes: int64(2*i+1) << 24}}, cuda.Options{Repeat: 1})
 		testmodel.OK(t, err)
-		products := []cuda.Product{{Name: "w", Problem: gemm.Problem{M: x.Rows, N: nullSide, K: nullSide, Type: arith.BF16}, X: x, W: w}}
+		products := []cuda.Product{{Name: "w", Problem: gemm.Problem{M: x.Rows, N: *nullSide, K: *nullSide, Type: arith.BF16}, X: x, W: w}}
 		o.Meter.Seed, o.Meter.Date = uint64(len(record.Runs)), time.Now().UTC()
 		r, err := measure.Compare(t.Context(), m, measure.Candidate{Name: "normal(0,0.02)", Products: products},
 			[]measure.Candidate{{Name: nullApart, Products: products, Apart: true}}, o)

@@ -11,20 +11,34 @@ import (
 // paperSeeds is the number of seeds that the paper used.
 const paperSeeds = 10
 
-// remaining prints what the series lack of all points, and of the main points from as many seeds as the paper used. The time
-// is estimated from the pace of their sessions.
+// Remains is what a series lacks: readings of points from one seed, and of main points from as many seeds as the paper used.
+type Remains struct {
+	Setup         experiment.Setup
+	Points, Draws int
+	// Pace is the seconds that its sessions took for each point, readings of the baseline included.
+	Pace float64
+}
+
+// Remaining lists what each series lacks. Complete series are left out.
+func Remaining(series []*experiment.Series) (list []Remains) {
+	for _, s := range series {
+		one := len(s.Missing(Job(s.Setup, Points{}), 1))
+		ten := len(s.Missing(Job(s.Setup, Points{Seeds: paperSeeds}), 1)) - one
+		if one+ten > 0 {
+			list = append(list, Remains{s.Setup, one, ten, pace(s)})
+		}
+	}
+	return list
+}
+
+// remaining prints what the series lack. The time is estimated from their pace.
 func (p *page) remaining() {
 	var rows [][]string
 	points, draws, minutes := 0, 0, 0.0
-	for _, s := range p.series {
-		one := len(s.Missing(Job(s.Setup, Points{}), 1))
-		ten := len(s.Missing(Job(s.Setup, Points{Seeds: paperSeeds}), 1)) - one
-		if one+ten == 0 {
-			continue
-		}
-		takes := pace(s) * float64(one+ten) / 60
-		points, draws, minutes = points+one, draws+ten, minutes+takes
-		rows = append(rows, []string{s.String(), fmt.Sprint(one), fmt.Sprint(ten), fmt.Sprintf("%.0f", takes)})
+	for _, r := range Remaining(p.series) {
+		takes := r.Pace * float64(r.Points+r.Draws) / 60
+		points, draws, minutes = points+r.Points, draws+r.Draws, minutes+takes
+		rows = append(rows, []string{r.Setup.String(), fmt.Sprint(r.Points), fmt.Sprint(r.Draws), fmt.Sprintf("%.0f", takes)})
 	}
 	if rows == nil {
 		return
@@ -60,7 +74,7 @@ lowtoggle reproduce FOLDER --size 2048 --type fp16,fp32,fp16-cuda,int8 --only 4a
 
 `
 
-// pace returns the seconds that a session took for each point, readings of the baseline included.
+// pace is that of [Remains].
 func pace(s *experiment.Series) float64 {
 	seconds, points := 0.0, 0
 	for _, session := range s.Sessions {

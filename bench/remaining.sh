@@ -1,0 +1,119 @@
+#!/bin/sh
+# Measures what is not yet measured, as docs/remaining.md lists it, and writes the records that the pages take.
+#
+#   bench/remaining.sh LOWTOGGLE FOLDER [PART...]
+#
+# LOWTOGGLE is the program. Beside it lies the tests' program, bench.test (go test -c ./bench), or BENCH names that program.
+# FOLDER has the layout of bench/results/h200: copy it there afterwards, and let the pages' tests -update. Begin with a copy of
+# the records that are to be continued: null-pooled.json and reproduce/. A part takes at most nine minutes. The same command
+# continues points and seeds, adds records of cards and null, and skips other records that FOLDER has. Parts, by default all in this order:
+#   cards        six plans in prefill, below the cap and in decode, on this card
+#   null         comparisons of equal weights
+#   copy         power over time of a GEMV and of a copy
+#   2048         power over time of a product of 2048
+#   components   kernels of the model by component
+#   duty         decode in bursts with gaps
+#   points       the first paper's points of both operands at 8192
+#   seeds        its main points from ten seeds
+# To try the script: SMALL=1 uses small matrices and short times, DEVICE=simulated a simulated card. DEVICE is a card's number.
+set -eu
+lowtoggle=$(realpath "$1")
+bench=$(realpath "${BENCH:-$(dirname "$lowtoggle")/bench.test}")
+mkdir -p "$2/cards" "$2/components" "$2/reproduce"
+cd "$2"
+folder=$(pwd)
+shift 2
+[ $# -gt 0 ] || set -- cards null copy 2048 components duty points seeds
+device=${DEVICE:-0} side=8192 runs='' length=200ms cards=75s window=1s nulls=4 null=45s minutes=8m shape=16x8192x8192 few=''
+if [ -n "${SMALL:-}" ]; then
+	side=256 runs='--runs 4' length=100ms cards=1s window=500ms nulls=2 null=1s minutes=5s shape=16x512x512 few='--size 2048 --quick --only 3a'
+fi
+
+# on TEST: the flag of a test that names the card.
+on() {
+	[ "$device" = simulated ] && echo "-$1-simulated" || echo "-$1-device=$device"
+}
+
+# missing FILE: whether a record is not there yet. Records get their names when they are complete.
+missing() {
+	[ ! -e "$1" ] || { echo "$1: measured already" >&2; return 1; }
+}
+
+# short FILE CODE: prints a short table of a record, r in the Python code.
+short() {
+	python3 -c 'import gzip, json, sys
+f = sys.argv[1]
+r = json.load(gzip.open(f) if f.endswith(".gz") else open(f))
+'"$2" "$1"
+}
+
+# status COMMAND...: runs a command whose status 3 means a result that is less precise than asked, or not complete.
+status() {
+	"$@" || [ $? = 3 ]
+}
+
+# profile NAME FLAGS...: the record profile-NAME.json.gz of power over time.
+profile() {
+	record=profile-$1.json.gz
+	shift
+	missing "$record" || return 0
+	status "$lowtoggle" profile --device "$device" "$@" --length $length --idle 300ms --bursts 6 $runs --time 8m --seed 1 --json --readings --quiet > profile.tmp
+	gzip -9 < profile.tmp > "$record.tmp"
+	rm profile.tmp
+	mv "$record.tmp" "$record"
+	short "$record" 'for p in r["profiles"]:
+    s = p["steady"]["ssp"]
+    print(f, "runs", p["runs_taken"], "of", p["runs_advised"], "steady", s.get("found"), s.get("watts"), "W, readings", p.get("logs_of_interest"))'
+}
+
+# series FLAGS...: continues the series of the first paper's experiments.
+series() {
+	status "$lowtoggle" reproduce "$folder/reproduce" --device "$device" --time $minutes --quiet $few "$@" | tail -n 3
+}
+
+for part; do
+	echo "== $part" >&2
+	case $part in
+	cards)
+		"$bench" -test.run '^TestGPUCards$' -cards "$folder/cards" "$(on cards)" -cards-side $side -cards-time $cards -test.timeout 9m \
+			-test.v > cards.log || { cat cards.log >&2; exit 1; }
+		grep -v '^[=-]' cards.log | sed 's/^ *cards_gpu_test.go:[0-9]*: //'
+		;;
+	null)
+		"$bench" -test.run '^TestGPUNull$' -null "$folder" "$(on null)" -null-side $side -null-runs $nulls -null-time $null \
+			-null-window $window -test.timeout 9m -test.v > null.log || { cat null.log >&2; exit 1; }
+		grep copy null.log | sed 's/^ *null_gpu_test.go:[0-9]*: //'
+		;;
+	copy)
+		profile gemv --shape 1x${side}x$side
+		profile copy --copy 500MB
+		;;
+	2048)
+		profile 2048 --shape 2048x2048x2048
+		;;
+	components)
+		status "$lowtoggle" calibrate "$folder/components/new" --components --device "$device" --quiet > components.log
+		tail -n 12 components.log
+		short components/new-components.json 'import os
+watts = sorted(k["watts"] for k in r["readings"])
+print(len(watts), "readings of", round(watts[0]), "to", round(watts[-1]), "W;", sum(150 < w < 213 for w in watts), "of 150 to 213 W")
+os.rename(f, "components/" + r.get("card_id", "simulated") + ".json")'
+		;;
+	duty)
+		missing duty-decode.json || continue
+		status "$lowtoggle" measure --device "$device" --cold --shape $shape --duty 1,0.6,0.3 --window $window --precision 0.1% --time 2m \
+			--against 'normal(0,0.02) | round(4)' --against 'normal(0,0.02) | grid(4)' --against zeros --json --quiet > duty.tmp
+		mv duty.tmp duty-decode.json
+		short duty-decode.json 'for d in [r] + r.get("at_duty", []):
+    print("duty", d["pacing"]["duty"], round(d["baseline"]["watts"]), "W, copy", d["null"].get("relative_energy"))
+    for v in d["variants"]:
+        print(" ", v["name"], v.get("relative_energy"), v.get("interval"), "time", v.get("relative_time"))'
+		;;
+	points) series --size 8192 --change both ;;
+	seeds) series --seeds 10 ;;
+	*)
+		echo "unknown part $part" >&2
+		exit 2
+		;;
+	esac
+done
