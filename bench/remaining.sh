@@ -13,9 +13,11 @@
 #   2048         power over time of a product of 2048
 #   components   kernels of the model by component
 #   duty         decode in bursts with gaps
+#   collectives  all-reduce and all-gather beside a product in prefill and in decode; needs two cards and NCCL
 #   points       the first paper's points of both operands at 8192
 #   seeds        its main points from ten seeds
-# To try the script: SMALL=1 uses small matrices and short times, DEVICE=simulated a simulated card. DEVICE is a card's number.
+# To try the script: SMALL=1 uses small matrices and short times, DEVICE=simulated a simulated card. DEVICE is a card's number, and
+# PAIR the two of collectives.
 set -eu
 lowtoggle=$(realpath "$1")
 bench=$(realpath "${BENCH:-$(dirname "$lowtoggle")/bench.test}")
@@ -23,10 +25,10 @@ mkdir -p "$2/cards" "$2/components" "$2/reproduce"
 cd "$2"
 folder=$(pwd)
 shift 2
-[ $# -gt 0 ] || set -- cards null copy 2048 components duty points seeds
-device=${DEVICE:-0} side=8192 runs='' length=200ms cards=75s window=1s nulls=4 null=45s minutes=8m shape=16x8192x8192 few=''
+[ $# -gt 0 ] || set -- cards null copy 2048 components duty collectives points seeds
+device=${DEVICE:-0} pair=${PAIR:-0,1} side=8192 runs='' length=200ms cards=75s window=1s nulls=4 null=45s minutes=8m shape=16x8192x8192 large=8192x8192x8192 exchange=12s few=''
 if [ -n "${SMALL:-}" ]; then
-	side=256 runs='--runs 4' length=100ms cards=1s window=500ms nulls=2 null=1s minutes=5s shape=16x512x512 few='--size 2048 --quick --only 3a'
+	side=256 runs='--runs 4' length=100ms cards=1s window=500ms nulls=2 null=1s minutes=5s shape=16x512x512 large=256x256x256 exchange=4s few='--size 2048 --quick --only 3a'
 fi
 
 # on TEST: the flag of a test that names the card.
@@ -108,6 +110,26 @@ os.rename(f, "components/" + r.get("card_id", "simulated") + ".json")'
     print("duty", d["pacing"]["duty"], round(d["baseline"]["watts"]), "W, copy", d["null"].get("relative_energy"))
     for v in d["variants"]:
         print(" ", v["name"], v.get("relative_energy"), v.get("interval"), "time", v.get("relative_time"))'
+		;;
+	collectives)
+		[ "$device" != simulated ] || pair=simulated,simulated
+		export NCCL_NVLS_ENABLE=0
+		for op in allreduce allgather; do
+			for phase in prefill decode; do
+				record=collective-$op-$phase.json
+				missing "$record" || continue
+				if [ $phase = prefill ]; then sizes=$large; else sizes=$shape; fi
+				status "$lowtoggle" measure --collective $op --device "$pair" --shape "$sizes" --window $window --precision 0.1% --time $exchange \
+					--against 'normal(0,0.02) | round(4)' --against 'normal(0,0.02) | grid(4)' --against zeros --json --quiet > collective.tmp
+				mv collective.tmp "$record"
+				short "$record" 'print(f, r["bytes"], "bytes; bus", round(r["bandwidth"]["bus_bytes_per_second"] / 1e9, 1), "GB/s; hidden", r.get("hidden_share"))
+for name in "alone", "products", "both":
+    d = r[name]
+    print(" ", name, d["baseline"]["joules"], "J", d["baseline"]["seconds"], "s", d["baseline"]["watts"], "W, copy", d["null"].get("relative_energy"), d["null"].get("interval"))
+    for v in d["variants"]:
+        print("   ", v["name"], v.get("relative_energy"), v.get("interval"), "time", v.get("relative_time"))'
+			done
+		done
 		;;
 	points) series --size 8192 --change both ;;
 	seeds) series --seeds 10 ;;

@@ -15,6 +15,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/bench/paper"
 	"github.com/lowtoggle/lowtoggle/bench/probe"
 	"github.com/lowtoggle/lowtoggle/cost/component"
+	"github.com/lowtoggle/lowtoggle/gemm/collective"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
 	"github.com/lowtoggle/lowtoggle/gemm/profile"
 	"github.com/lowtoggle/lowtoggle/internal/goldenfile"
@@ -77,7 +78,8 @@ card. ` + "`SMALL=1 DEVICE=simulated`" + ` tries the script without a card. To p
 // remainders reads the records of a folder.
 func remainders(t *testing.T, folder string) []remainder {
 	return slices.Concat([]remainder{cardsRemain(t, folder), nullRemains(t, folder)}, profilesRemain(t, folder),
-		[]remainder{componentsRemain(t, folder), recordRemains(folder, "duty", "decode in bursts with gaps, six readings of four weights", dutyDecode, 8)}, seriesRemain(t, folder))
+		[]remainder{componentsRemain(t, folder), recordRemains(folder, "duty", "decode in bursts with gaps, six readings of four weights", dutyDecode, 8)},
+		collectivesRemain(folder), seriesRemain(t, folder))
 }
 
 // Minutes of a part on a card, with the time to prepare its operands.
@@ -184,6 +186,15 @@ func recordRemains(folder, part, what, file string, minutes float64) remainder {
 	return r
 }
 
+func collectivesRemain(folder string) (list []remainder) {
+	for _, op := range []struct{ name, file string }{{"all-reduce", "allreduce"}, {"all-gather", "allgather"}} {
+		for _, phase := range []string{"prefill", "decode"} {
+			list = append(list, recordRemains(folder, "collectives", op.name+" between cards beside a product in "+phase, "collective-"+op.file+"-"+phase+".json", 4))
+		}
+	}
+	return list
+}
+
 func seriesRemain(t *testing.T, folder string) []remainder {
 	all, err := experiment.LoadFolder(filepath.Join(folder, "reproduce"))
 	testmodel.OK(t, err)
@@ -227,8 +238,8 @@ func TestRemainingScript(t *testing.T) {
 		}
 		return string(out)
 	}
-	shown := remain("cards", "null", "2048", "duty")
-	for _, part := range []string{"grid=2", "in its own memory", "runs 4 of 400", "duty 0.3"} {
+	shown := remain("cards", "null", "2048", "duty", "collectives")
+	for _, part := range []string{"grid=2", "in its own memory", "runs 4 of 400", "duty 0.3", "collective-allgather-decode.json"} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("no %q in\n%s", part, shown)
 		}
@@ -242,6 +253,10 @@ func TestRemainingScript(t *testing.T) {
 	var decode measure.Result
 	if read(t, filepath.Join(folder, dutyDecode), &decode); len(decode.AtDuty) != 2 || len(decode.Variants) != 3 {
 		t.Errorf("%d duties of %d weights", 1+len(decode.AtDuty), len(decode.Variants))
+	}
+	var exchange collective.Result
+	if read(t, filepath.Join(folder, "collective-allreduce-prefill.json"), &exchange); exchange.Bandwidth == nil || len(exchange.Both.Variants) != 3 {
+		t.Errorf("%+v", exchange)
 	}
 	var null nullRecord
 	if read(t, filepath.Join(folder, "null-pooled.json"), &null); len(null.Runs) != 2 {

@@ -70,6 +70,13 @@ the bursts; the energy of the gaps is stated apart. auto is the largest duty bel
 With --device 0,1 these cards run the same products at the same time, and each is measured on its
 own. Totals and the differences between the cards follow.
 
+With --collective allreduce or allgather, two or more cards of a host exchange BF16 values
+through NCCL, alone and beside the products with each of the weights. SIZE is that of the
+buffer, for allgather of the gathered data; the default is the size of the product's results.
+Each of the three comparisons takes --time.
+
+   lowtoggle measure --collective allreduce,64MB --device 0,1 --against zeros
+
 TYPE is fp32, tf32, fp16, bf16, fp16-cuda (no tensor cores), fp8 or int8. --device simulated
 needs no GPU and shows what a report looks like. benchstat -col /w reads the lines of --bench.
 
@@ -79,7 +86,7 @@ asked; 4: no GPU.`,
 		againstFlag,
 		precisionFlag,
 		&cli.DurationFlag{Name: "time", Value: time.Minute, Usage: "no later block ends after `TIME`", DefaultText: "1m, servers 10m"},
-		windowFlag, dutyFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet,
+		windowFlag, dutyFlag, collectiveFlag, devicesFlag, flag.Seed, flag.Arch, benchFlag, flag.JSON, flag.Quiet,
 	}, serveFlags),
 	Action: func(c *cli.Context) (err error) {
 		if _, err := flag.Arguments(c); err != nil {
@@ -93,6 +100,9 @@ asked; 4: no GPU.`,
 		}
 		if c.IsSet("serve") {
 			return measureServers(c)
+		}
+		if c.IsSet("collective") {
+			return measureCollective(c)
 		}
 		q, err := measureRequest(c)
 		if err != nil {

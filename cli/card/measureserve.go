@@ -38,7 +38,7 @@ func checkServeFlags(c *cli.Context) error {
 	serving := c.IsSet("serve")
 	refused, with := serveFlags[1:], "needs --serve NAME=URL"
 	if serving {
-		refused, with = slices.Concat(productFlags, []cli.Flag{againstFlag, benchFlag, dutyFlag, flag.Arch}), "and --serve exclude each other"
+		refused, with = slices.Concat(productFlags, []cli.Flag{againstFlag, benchFlag, dutyFlag, collectiveFlag, flag.Arch}), "and --serve exclude each other"
 	}
 	for _, f := range refused {
 		if name := f.Names()[0]; c.IsSet(name) {

@@ -7,6 +7,7 @@ import "unsafe"
 type api struct {
 	libraries []string // the files that were opened, driver first
 	compiler  func() (*compiler, error)
+	nccl      func() (*nccl, error)
 
 	cuInit                    func(flags uint32) result
 	cuDriverGetVersion        func(version *int32) result
@@ -20,7 +21,10 @@ type api struct {
 	cuDeviceTotalMem          func(bytes *uint64, device int32) result
 	cuCtxCreate               func(context *uintptr, flags uint32, device int32) result
 	cuCtxDestroy              func(context uintptr) result
+	cuCtxSetCurrent           func(context uintptr) result
 	cuCtxSynchronize          func() result
+	cuDevicePrimaryCtxRetain  func(context *uintptr, device int32) result
+	cuDevicePrimaryCtxRelease func(device int32) result
 	cuMemGetInfo              func(free, total *uint64) result
 	cuMemAlloc                func(address *uint64, bytes uint64) result
 	cuMemFree                 func(address uint64) result
@@ -34,6 +38,7 @@ type api struct {
 	cuMemsetD32Async          func(to uint64, value uint32, words uint64, stream uintptr) result
 	cuStreamCreate            func(stream *uintptr, flags uint32) result
 	cuStreamDestroy           func(stream uintptr) result
+	cuStreamWaitEvent         func(stream, event uintptr, flags uint32) result
 	cuStreamSynchronize       func(stream uintptr) result
 	cuStreamBeginCapture      func(stream uintptr, mode int32) result
 	cuStreamEndCapture        func(stream uintptr, graph *uintptr) result
@@ -91,7 +96,10 @@ func (a *api) driverSymbols() []symbol {
 		{"cuDeviceTotalMem_v2", &a.cuDeviceTotalMem},
 		{"cuCtxCreate_v2", &a.cuCtxCreate},
 		{"cuCtxDestroy_v2", &a.cuCtxDestroy},
+		{"cuCtxSetCurrent", &a.cuCtxSetCurrent},
 		{"cuCtxSynchronize", &a.cuCtxSynchronize},
+		{"cuDevicePrimaryCtxRetain", &a.cuDevicePrimaryCtxRetain},
+		{"cuDevicePrimaryCtxRelease_v2", &a.cuDevicePrimaryCtxRelease},
 		{"cuMemGetInfo_v2", &a.cuMemGetInfo},
 		{"cuMemAlloc_v2", &a.cuMemAlloc},
 		{"cuMemFree_v2", &a.cuMemFree},
@@ -105,6 +113,7 @@ func (a *api) driverSymbols() []symbol {
 		{"cuMemsetD32Async", &a.cuMemsetD32Async},
 		{"cuStreamCreate", &a.cuStreamCreate},
 		{"cuStreamDestroy_v2", &a.cuStreamDestroy},
+		{"cuStreamWaitEvent", &a.cuStreamWaitEvent},
 		{"cuStreamSynchronize", &a.cuStreamSynchronize},
 		{"cuStreamBeginCapture_v2", &a.cuStreamBeginCapture},
 		{"cuStreamEndCapture", &a.cuStreamEndCapture},

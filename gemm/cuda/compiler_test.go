@@ -78,7 +78,7 @@ func TestLoadCompiler(t *testing.T) {
 				return
 			}
 			wantNoCompiler(t, err, c.want...)
-			d, err := open(a, 0)
+			d, err := open(a, 0, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,10 @@ type Device struct {
 	api    *api
 	thread *thread
 	info   Info
+	index  int  // CUDA's number
+	shared bool // it uses the primary context, of the device ordinal
+
+	ordinal int32
 
 	context, stream, lt uintptr
 	workspace           uint64
@@ -41,11 +45,21 @@ func Open(index int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(a, index)
+	return open(a, index, false)
 }
 
-func open(a *api, index int) (*Device, error) {
-	d := &Device{api: a, thread: startThread(), drain: drainTime}
+// OpenShared is [Open] in the card's primary context, which other libraries of the process use: NCCL in a [Group]. Only one device
+// at a time may use it.
+func OpenShared(index int) (*Device, error) {
+	a, err := libraries()
+	if err != nil {
+		return nil, err
+	}
+	return open(a, index, true)
+}
+
+func open(a *api, index int, shared bool) (*Device, error) {
+	d := &Device{api: a, thread: startThread(), drain: drainTime, index: index, shared: shared}
 	if err := d.thread.do(func() error { return d.setUp(index) }); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -60,7 +74,7 @@ func (d *Device) setUp(index int) error {
 	}
 	d.info = info
 	return first(
-		func() error { return d.api.check("cuCtxCreate", d.api.cuCtxCreate(&d.context, contextAuto, device)) },
+		func() error { return d.enter(device) },
 		func() error { return d.api.check("cuStreamCreate", d.api.cuStreamCreate(&d.stream, streamNonBlocking)) },
 		func() error { return d.api.checkLt("cublasLtCreate", d.api.cublasLtCreate(&d.lt)) },
 		func() (err error) { d.workspace, err = d.alloc(workspaceBytes); return err },
@@ -68,6 +82,26 @@ func (d *Device) setUp(index int) error {
 		func() error { return d.upload(d.one, ones[r32F]) },
 		func() error { return d.timeline.begin(d) },
 	)
+}
+
+// enter makes a context current: the primary one, or a new one.
+func (d *Device) enter(device int32) error {
+	if !d.shared {
+		return d.api.check("cuCtxCreate", d.api.cuCtxCreate(&d.context, contextAuto, device))
+	}
+	d.ordinal = device
+	if err := d.api.check("cuDevicePrimaryCtxRetain", d.api.cuDevicePrimaryCtxRetain(&d.context, device)); err != nil {
+		return err
+	}
+	return d.api.check("cuCtxSetCurrent", d.api.cuCtxSetCurrent(d.context))
+}
+
+// leave frees a context of the device's own. The primary one stays while another library uses it.
+func (d *Device) leave() error {
+	if !d.shared {
+		return d.api.check("cuCtxDestroy", d.api.cuCtxDestroy(d.context))
+	}
+	return d.api.check("cuDevicePrimaryCtxRelease", d.api.cuDevicePrimaryCtxRelease(d.ordinal))
 }
 
 // tearDown destroys the context, and all memory and events with it.
@@ -84,7 +118,7 @@ func (d *Device) tearDown() error {
 		errs = append(errs, d.api.check("cuStreamDestroy", d.api.cuStreamDestroy(d.stream)))
 	}
 	if d.context != 0 {
-		errs = append(errs, d.api.check("cuCtxDestroy", d.api.cuCtxDestroy(d.context)))
+		errs = append(errs, d.leave())
 	}
 	return errors.Join(errs...)
 }

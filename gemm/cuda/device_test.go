@@ -16,7 +16,7 @@ import (
 
 func openFake(t *testing.T, c *card) *Device {
 	t.Helper()
-	d, err := open(c.api(), 0)
+	d, err := open(c.api(), 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestCancelledWaitStopsTheCard(t *testing.T) {
 func TestCloseEndsARunningBatch(t *testing.T) {
 	c := newCard(t)
 	c.product = time.Millisecond
-	d, err := open(c.api(), 0)
+	d, err := open(c.api(), 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestEverythingIsGivenBackAfterFailures(t *testing.T) {
 
 // useOnce opens, replays, multiplies and closes.
 func useOnce(c *card) (err error) {
-	d, err := open(c.api(), 0)
+	d, err := open(c.api(), 0, false)
 	if err != nil {
 		return err
 	}

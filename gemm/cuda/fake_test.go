@@ -180,6 +180,7 @@ func (c *card) api() *api {
 	c.streams(a)
 	c.lt(a)
 	c.modules(a)
+	c.shares(a)
 	functions := c.nvrtc.functions() // once, as in a process
 	a.compiler = func() (*compiler, error) {
 		if c.nvrtc.missing {

@@ -49,6 +49,7 @@ func load(o opener, m machine) (*api, error) {
 		return nil, noGPU("%s is version %d, and %d or later is needed: update the CUDA toolkit", a.libraries[1], v, minBLAS)
 	}
 	a.compiler = sync.OnceValues(func() (*compiler, error) { return loadCompiler(o, m, driver) })
+	a.nccl = sync.OnceValues(func() (*nccl, error) { return loadNCCL(o, m) })
 	return a, nil
 }
 

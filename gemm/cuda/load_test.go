@@ -93,7 +93,7 @@ func TestLoad(t *testing.T) {
 
 func TestOpenNamesTheIndex(t *testing.T) {
 	c := newCard(t)
-	_, err := open(c.api(), 3)
+	_, err := open(c.api(), 3, false)
 	if !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "no GPU number 3: this machine shows 1") {
 		t.Error(err)
 	}

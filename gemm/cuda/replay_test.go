@@ -215,7 +215,7 @@ func TestGraphSaysWhatItsWorkSays(t *testing.T) {
 // them.
 func TestCloseDoesNotWaitForLongReplays(t *testing.T) {
 	c := newCard(t)
-	d, err := open(c.api(), 0)
+	d, err := open(c.api(), 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}

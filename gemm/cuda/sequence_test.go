@@ -286,7 +286,7 @@ func TestSequenceFailsInTheMiddle(t *testing.T) {
 // Whichever call fails, at any time, everything is freed and the error names the call.
 func TestSequencesAndTrafficAreGivenBackAfterFailures(t *testing.T) {
 	use := func(c *card) (err error) {
-		d, err := open(c.api(), 0)
+		d, err := open(c.api(), 0, false)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,17 @@ type gpu struct {
 // Open opens the GPU with CUDA's number index, from 0, and its sensors. [NoGPU] recognises errors that mean that
 // this machine cannot measure.
 func Open(index int) (Machine, error) {
-	device, err := cuda.Open(index)
+	return machineOf(cuda.Open(index))
+}
+
+// OpenShared is [Open] for cards that exchange data; see [cuda.OpenShared]. The device is the machine's, which closes it.
+func OpenShared(index int) (Machine, *cuda.Device, error) {
+	device, err := cuda.OpenShared(index)
+	m, err := machineOf(device, err)
+	return m, device, err
+}
+
+func machineOf(device *cuda.Device, err error) (Machine, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,11 @@ func simProduct(ctx context.Context, p cuda.Product) (k power.SimKernel, err err
 	return k, nil
 }
 
+// SimulatedKernel is the power and time of a pass through products on the card of [Simulated].
+func SimulatedKernel(ctx context.Context, products []cuda.Product) (power.SimKernel, error) {
+	return (&simBatch{name: "products", products: products, stack: 1}).pass(ctx)
+}
+
 // nextPlace is the factor by which the addresses of the next model or batch change its power.
 func (s simulated) nextPlace() float64 {
 	defer func() { *s.loaded++ }()

@@ -1,0 +1,167 @@
+package card
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/collective"
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+var collectiveFlag = &cli.StringFlag{Name: "collective", Usage: "`NAME` or NAME,SIZE: allreduce, allgather", DefaultText: "none"}
+
+// measureCollective is measure --collective.
+func measureCollective(c *cli.Context) (err error) {
+	for _, name := range []string{"bench", "duty", "cold"} {
+		if c.IsSet(name) {
+			return exit.Usagef("--%s and --collective exclude each other", name)
+		}
+	}
+	name, size, sized := strings.Cut(c.String("collective"), ",")
+	op, err := collective.ParseOperation(strings.TrimSpace(name))
+	if err != nil {
+		return exit.Usage(fmt.Errorf("--collective: %w", err))
+	}
+	var bytes int64
+	if sized {
+		if bytes, err = flag.ParseSize(strings.TrimSpace(size)); err != nil {
+			return exit.Usage(fmt.Errorf("--collective: %w", err))
+		}
+	}
+	q, err := measureRequest(c)
+	if err != nil {
+		return err
+	}
+	defer exit.CloseAll(&err, q.Close)
+	h, err := openHost(c, q.seed)
+	if err != nil {
+		return err
+	}
+	defer exit.CloseAll(&err, h.Close)
+	baseline, variants, err := q.candidates(c.Context, h.Machines[0])
+	if err != nil {
+		return interrupted(err, false)
+	}
+	if !sized { // the last product's results in BF16, as tensor parallelism exchanges them
+		last := baseline.Products[len(baseline.Products)-1].Problem
+		bytes = 2 * int64(last.M) * int64(last.N)
+	}
+	event, end := term.Progress(c)
+	r, err := h.Compare(c.Context, op, bytes, baseline, variants, collective.Options{Meter: q.meter, Progress: event})
+	end()
+	if err = interrupted(err, r != nil); r == nil {
+		return err
+	}
+	var failed error
+	if c.Bool("json") {
+		failed = term.JSON(c.App.Writer, r)
+	} else {
+		printCollective(c.App.Writer, r, q.title(baseline))
+	}
+	if err == nil {
+		err = failed
+	}
+	if err == nil && !r.Valid() {
+		return exit.ErrShort
+	}
+	return err
+}
+
+// openHost opens the cards that --device names, by default the first two.
+func openHost(c *cli.Context, seed uint64) (*collective.Host, error) {
+	text := "0,1"
+	if c.IsSet("device") {
+		text = c.String("device")
+	}
+	list, err := parseDevices(text)
+	if err != nil {
+		return nil, err
+	}
+	var indices []int
+	for _, d := range list {
+		if d.index >= 0 {
+			indices = append(indices, d.index)
+		}
+	}
+	if len(indices) > 0 && len(indices) < len(list) {
+		return nil, exit.Usagef("--device %s: a simulated card exchanges data with simulated cards only", text)
+	}
+	if len(indices) == 1 {
+		return nil, exit.Usage(collective.ErrTooFew)
+	}
+	if len(indices) > 0 {
+		h, err := collective.Open(indices)
+		return h, simulatedInstead(err)
+	}
+	o := power.DefaultSim()
+	o.Seed = seed
+	return collective.Simulated(o, max(2, len(list)))
+}
+
+// collectiveNames are the names in sentences.
+var collectiveNames = map[cuda.Collective]string{cuda.AllReduce: "all-reduce", cuda.AllGather: "all-gather"}
+
+// printCollective prints a row for every load of the three comparisons.
+func printCollective(w io.Writer, r *collective.Result, title string) {
+	name := collectiveNames[r.Operation]
+	gpu := r.Cards[0].Name
+	fmt.Fprintf(w, "%d × %s: %s of %s beside %s\n\n", len(r.Cards), gpu, name, term.Size(r.Bytes), title)
+	tab := term.NewTable("work", "energy", "95 %", "time", "energy,\nall cards", "time of\none", "power,\nall cards")
+	rows := func(run *power.Result, work func(string) string) {
+		if run == nil {
+			return
+		}
+		for i, v := range append([]power.Comparison{{Summary: run.Baseline}, run.Null}, run.Variants...) {
+			cells := []string{work(v.Name), "–", "–", "–", "–", "–", "–"}
+			if i > 0 && v.Blocks > 0 {
+				cells[1], cells[2], cells[3] = term.MeasuredChange(v.RelativeEnergy, v.Interval), term.Interval(v.Interval), term.MeasuredChange(v.RelativeTime, v.TimeInterval)
+			}
+			if v.Windows > 0 {
+				cells[4], cells[5], cells[6] = siJoules(v.Joules), siSeconds(v.Seconds), fmt.Sprintf("%.0f W", v.Watts)
+			}
+			tab.Add(cells...)
+		}
+	}
+	rows(r.Alone, func(of string) string { return of })
+	rows(r.Products, func(of string) string { return of })
+	rows(r.Both, func(of string) string { return "both, " + of })
+	tab.Print(w)
+	fmt.Fprintln(w)
+	if b := r.Bandwidth; b != nil {
+		term.Remark(w, "bandwidth", fmt.Sprintf("algorithm %.1f GB/s, bus %.1f GB/s (as nccl-tests define them), of the %s alone", b.Algorithm/1e9, b.Bus/1e9, name))
+	}
+	if h := r.Hidden; h != nil {
+		term.Remark(w, "overlap", fmt.Sprintf("both at once take less time than one after the other, by %.0f %% of the shorter", 100**h))
+	}
+	if r.Library != "" {
+		term.Remark(w, "NCCL", r.Library+"; sums and copies of small integers are exact on every card")
+	}
+	term.Remark(w, "data", "random BF16 values, the same beside all weights: no pass converts activations, so the collective's bits do not change")
+	for _, run := range []*power.Result{r.Alone, r.Products, r.Both} {
+		if run != nil {
+			term.Remarks(w, "warning", run.Warnings)
+			term.Remarks(w, "INVALID", run.Invalid)
+		}
+	}
+	if r.Simulated {
+		term.Remark(w, "note", simulatedNote)
+	}
+}
+
+// siSeconds formats a time.
+func siSeconds(s float64) string {
+	switch {
+	case s < 1e-3:
+		return fmt.Sprintf("%.1f µs", 1e6*s)
+	case s < 1:
+		return fmt.Sprintf("%.3f ms", 1e3*s)
+	}
+	return fmt.Sprintf("%.3f s", s)
+}

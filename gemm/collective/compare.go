@@ -1,0 +1,114 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+	"github.com/lowtoggle/lowtoggle/internal/progress"
+)
+
+// Result is the energy of a collective between all cards of a host, and of products that run beside it. Joules, watts and seconds
+// are of all cards together, for one pass through the products, one collective, or one of each.
+type Result struct {
+	Operation cuda.Collective `json:"collective"`
+	// Bytes is the size as nccl-tests count it; see [Bandwidth].
+	Bytes     int64        `json:"bytes"`
+	Library   string       `json:"library,omitempty"` // NCCL's version
+	Simulated bool         `json:"simulated,omitempty"`
+	Cards     []power.Info `json:"cards"`
+	// Alone is the collective alone, against the same in other buffers. Products has every candidate without the collective, and
+	// Both every candidate beside it.
+	Alone    *power.Result `json:"alone"`
+	Products *power.Result `json:"products"`
+	Both     *power.Result `json:"both"`
+	// Bandwidth is that of the collective alone.
+	Bandwidth *Bandwidth `json:"bandwidth,omitempty"`
+	// Hidden is the share of the shorter of the two, products or collective, by which both at once take less time than one after
+	// the other. It is of the baseline.
+	Hidden *float64 `json:"hidden_share,omitempty"`
+}
+
+// Options of a comparison.
+type Options struct {
+	// Meter's Time is that of each of the three comparisons.
+	Meter power.Options
+	// Progress is called with the metering's progress. Default: not called.
+	Progress func(progress.Event)
+}
+
+// Compare measures products with the baseline's and with the variants' weights beside a collective of so many bytes, and each of
+// the two alone. Results of products and of the collective are checked first: sums of small integers must be exact. The
+// collective's data are random BF16 values from normal(0,1). Beside an error the result has the comparisons until then; it is nil
+// if nothing was measured.
+func (h *Host) Compare(ctx context.Context, op cuda.Collective, bytes int64, baseline measure.Candidate, variants []measure.Candidate, o Options) (*Result, error) {
+	if bytes < int64(16*len(h.Machines)) || bytes%int64(16*len(h.Machines)) != 0 {
+		return nil, fmt.Errorf("a collective of %d bytes: give a multiple of 16 for each of the %d cards", bytes, len(h.Machines))
+	}
+	all := append([]measure.Candidate{baseline}, variants...)
+	if err := h.backend.prepare(ctx, all, op, bytes); err != nil {
+		return nil, err
+	}
+	r := &Result{Operation: op, Bytes: bytes, Library: h.backend.library()}
+	for _, m := range h.Machines {
+		r.Cards, r.Simulated = append(r.Cards, m.Card().Info()), m.Platform() == nil
+	}
+	o.Meter.Clock, o.Meter.Self, o.Meter.Progress = h.joint, os.Getpid(), o.Progress
+	run := func(into **power.Result, loads power.Loads) (err error) {
+		m, err := power.NewMeter(h.joint, o.Meter)
+		if err != nil {
+			return err
+		}
+		if *into, err = m.Compare(ctx, loads); *into != nil {
+			o.Meter.SelfTest = (*into).SelfTest
+		}
+		return err
+	}
+	loads := func(buffers int) power.Loads {
+		l := power.Loads{Baseline: h.backend.load(baseline.Name, 0, buffers), Null: h.backend.load(baseline.Name+" (copy)", 0, buffers)}
+		for i, v := range variants {
+			l.Variants = append(l.Variants, h.backend.load(v.Name, i+1, buffers))
+		}
+		return l
+	}
+	err := run(&r.Products, loads(-1))
+	if err == nil {
+		name := string(op)
+		err = run(&r.Alone, power.Loads{Baseline: h.backend.load(name, -1, 0), Null: h.backend.load(name+" (other buffers)", -1, 1)})
+	}
+	if err == nil {
+		err = run(&r.Both, loads(0))
+	}
+	if r.Products == nil {
+		return nil, err
+	}
+	r.derive()
+	return r, err
+}
+
+// derive fills in what follows from the comparisons.
+func (r *Result) derive() {
+	if r.Alone == nil || r.Alone.Baseline.Seconds <= 0 {
+		return
+	}
+	alone, products := r.Alone.Baseline.Seconds, r.Products.Baseline.Seconds
+	b := BandwidthOf(r.Operation, r.Bytes, len(r.Cards), alone)
+	r.Bandwidth = &b
+	if r.Both != nil && r.Both.Baseline.Seconds > 0 && products > 0 {
+		hidden := (alone + products - r.Both.Baseline.Seconds) / min(alone, products)
+		r.Hidden = &hidden
+	}
+}
+
+// Valid reports whether all three comparisons are there and valid.
+func (r *Result) Valid() bool {
+	for _, one := range []*power.Result{r.Alone, r.Products, r.Both} {
+		if one == nil || !one.Valid {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,220 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// Joint is several cards as one, for a [power.Meter] of work that needs all of them. Energy and power are sums, the temperature is
+// the highest, and clocks are means. It is the cards' clock, too.
+//
+// Every card's energy counter steps at its own times. Joint's counter steps once every card's has stepped twice since its
+// last step. A card's energy since its own last step, at most a tick ago, is that step's mean power times the time. So the
+// sum is of one moment.
+type Joint struct {
+	cards  []power.Card
+	clocks []power.Clock
+	steps  []step
+	polled time.Duration // the last poll of the counters
+	sum    uint64        // millijoules
+	known  bool
+}
+
+// step is the state of a card's counter.
+type step struct {
+	value uint64
+	at    time.Duration // of the step to value
+	watts float64       // between the two last steps
+	fresh int           // steps since Joint's last whose times are known
+}
+
+// NewJoint joins cards. Each has its clock; clocks of the host are the same, and simulated cards have virtual ones, which
+// Joint keeps in step.
+func NewJoint(cards []power.Card, clocks []power.Clock) *Joint {
+	return &Joint{cards: cards, clocks: clocks, steps: make([]step, len(cards))}
+}
+
+// prompt is the longest time between two polls of a counter whose step in between is dated by the second.
+const prompt = 3 * time.Millisecond
+
+// Energy is the sum of the cards' counters at its last step.
+func (j *Joint) Energy() (uint64, error) {
+	ready := true
+	for i, c := range j.cards {
+		value, err := c.Energy()
+		if err != nil {
+			return 0, fmt.Errorf("card %d: %w", i, err)
+		}
+		now := j.Now()
+		s := &j.steps[i]
+		dated := now-j.polled <= prompt*time.Duration(len(j.cards))
+		switch {
+		case !j.known || !dated:
+			s.fresh = 0
+		case value != s.value:
+			if s.fresh > 0 || s.at > 0 && now-s.at < time.Second {
+				s.watts = float64(value-s.value) / 1000 / (now - s.at).Seconds()
+			}
+			s.at = now
+			s.fresh++
+		}
+		s.value = value
+		ready = ready && s.fresh > 1
+	}
+	j.polled = j.Now()
+	if !ready && j.known {
+		return j.sum, nil
+	}
+	joules := 0.0
+	for i := range j.steps {
+		s := &j.steps[i]
+		joules += float64(s.value) / 1000
+		if s.fresh > 0 {
+			joules += s.watts * (j.polled - s.at).Seconds()
+		}
+		s.fresh = 0
+	}
+	j.sum, j.known = max(j.sum, uint64(math.Round(1000*joules))), true
+	return j.sum, nil
+}
+
+// Info is the first card's, with the number of cards in its name and the sum of their power limits. It has no UUID.
+func (j *Joint) Info() power.Info {
+	info := j.cards[0].Info()
+	info.Name, info.UUID = fmt.Sprintf("%d × %s", len(j.cards), info.Name), ""
+	sum := func(of func(power.Info) *float64) *float64 {
+		all := 0.0
+		for _, c := range j.cards {
+			v := of(c.Info())
+			if v == nil {
+				return nil
+			}
+			all += *v
+		}
+		return &all
+	}
+	info.PowerLimit = sum(func(i power.Info) *float64 { return i.PowerLimit })
+	info.PowerLimitMin = sum(func(i power.Info) *float64 { return i.PowerLimitMin })
+	info.PowerLimitMax = sum(func(i power.Info) *float64 { return i.PowerLimitMax })
+	info.PowerLimitPreset = sum(func(i power.Info) *float64 { return i.PowerLimitPreset })
+	return info
+}
+
+// total adds up a query of all cards.
+func (j *Joint) total(query func(power.Card) (float64, error)) (sum float64, err error) {
+	for _, c := range j.cards {
+		v, err := query(c)
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	j.sync()
+	return sum, nil
+}
+
+// Power is the sum.
+func (j *Joint) Power(sensor power.Sensor, scope power.Scope) (float64, error) {
+	return j.total(func(c power.Card) (float64, error) { return c.Power(sensor, scope) })
+}
+
+// Sample has no common time stamp.
+func (j *Joint) Sample(power.Sensor, power.Scope) (power.Sample, error) {
+	return power.Sample{}, power.ErrAbsent
+}
+
+// Samples have no common time stamps.
+func (j *Joint) Samples(time.Time) ([]power.Sample, error) { return nil, power.ErrAbsent }
+
+// Temperature is the highest.
+func (j *Joint) Temperature() (float64, error) {
+	most := math.Inf(-1)
+	_, err := j.total(func(c power.Card) (float64, error) {
+		v, err := c.Temperature()
+		most = max(most, v)
+		return v, err
+	})
+	return most, err
+}
+
+// SMClock is the mean.
+func (j *Joint) SMClock() (float64, error) {
+	sum, err := j.total(power.Card.SMClock)
+	return sum / float64(len(j.cards)), err
+}
+
+// MemClock is the mean.
+func (j *Joint) MemClock() (float64, error) {
+	sum, err := j.total(power.Card.MemClock)
+	return sum / float64(len(j.cards)), err
+}
+
+// Throttle has the reasons of every card.
+func (j *Joint) Throttle() (all power.Throttle, err error) {
+	for _, c := range j.cards {
+		reasons, failed := c.Throttle()
+		all |= reasons
+		err = errors.Join(err, failed)
+	}
+	j.sync()
+	return all, err
+}
+
+// Processes lists each process once.
+func (j *Joint) Processes() (all []power.Process, err error) {
+	for _, c := range j.cards {
+		own, failed := c.Processes()
+		err = errors.Join(err, failed)
+		for _, p := range own {
+			if !slices.ContainsFunc(all, func(q power.Process) bool { return q.PID == p.PID }) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all, err
+}
+
+// Close does nothing: the cards stay open.
+func (j *Joint) Close() error { return nil }
+
+// Now is the latest of the clocks.
+func (j *Joint) Now() time.Duration {
+	j.sync()
+	return j.clocks[0].Now()
+}
+
+// Of converts a wall-clock time by the first clock.
+func (j *Joint) Of(t time.Time) time.Duration { return j.clocks[0].Of(t) }
+
+// Sleep lets all clocks go on.
+func (j *Joint) Sleep(ctx context.Context, d time.Duration) error {
+	err := j.clocks[0].Sleep(ctx, d)
+	j.sync()
+	return err
+}
+
+// sync lets virtual clocks catch up with the latest. The clocks of cards of a host are one clock.
+func (j *Joint) sync() {
+	if len(j.clocks) == 0 || allEqual(j.clocks) {
+		return
+	}
+	latest := j.clocks[0].Now()
+	for _, c := range j.clocks[1:] {
+		latest = max(latest, c.Now())
+	}
+	for _, c := range j.clocks {
+		if late := latest - c.Now(); late > 0 {
+			_ = c.Sleep(context.Background(), late) // virtual: it returns at once
+		}
+	}
+}
+
+func allEqual(clocks []power.Clock) bool {
+	return !slices.ContainsFunc(clocks, func(c power.Clock) bool { return c != clocks[0] })
+}

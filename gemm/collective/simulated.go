@@ -1,0 +1,102 @@
+package collective
+
+import (
+	"context"
+	"time"
+
+	"github.com/lowtoggle/lowtoggle/gemm/cuda"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/gemm/power"
+)
+
+// simulated are invented cards: the numbers mean nothing.
+type simulated struct {
+	sims     []*power.Sim
+	joint    *Joint
+	products []power.SimKernel // of the candidates
+	exchange power.SimKernel
+}
+
+const (
+	simLink     = 3e11 // bytes per second of a card's links
+	simExchange = 320  // watts of a collective
+	simShared   = 0.9  // of the shorter of the two that is hidden behind the longer
+)
+
+func (s *simulated) prepare(ctx context.Context, all []measure.Candidate, op cuda.Collective, bytes int64) error {
+	s.products = nil
+	for _, c := range all {
+		k, err := measure.SimulatedKernel(ctx, c.Products)
+		if err != nil {
+			return err
+		}
+		s.products = append(s.products, k)
+	}
+	moved := BandwidthOf(op, bytes, len(s.sims), 1).Bus
+	s.exchange = power.SimKernel{Watts: simExchange, Seconds: moved / simLink}
+	return nil
+}
+
+func (s *simulated) library() string { return "" }
+func (s *simulated) close() error    { return nil }
+
+func (s *simulated) load(name string, candidate, buffers int) power.Load {
+	idle := power.DefaultSim().Idle
+	var k power.SimKernel
+	switch {
+	case buffers < 0:
+		k = s.products[candidate]
+	case candidate < 0:
+		k = s.exchange
+	default:
+		p, e := s.products[candidate], s.exchange
+		k.Seconds = p.Seconds + e.Seconds - simShared*min(p.Seconds, e.Seconds)
+		k.Watts = idle + ((p.Watts-idle)*p.Seconds+(e.Watts-idle)*e.Seconds)/k.Seconds
+	}
+	l := &simLoad{name: name, joint: s.joint}
+	for _, sim := range s.sims {
+		l.own = append(l.own, sim.Load(name, k.Watts, k.Seconds))
+	}
+	return l
+}
+
+// simLoad runs on all simulated cards.
+type simLoad struct {
+	name  string
+	own   []*power.SimLoad
+	joint *Joint
+}
+
+func (l *simLoad) Name() string { return l.name }
+
+func (l *simLoad) Start(n int) error {
+	l.joint.sync()
+	for _, o := range l.own {
+		if err := o.Start(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *simLoad) Wait(ctx context.Context) error {
+	for _, o := range l.own {
+		if err := o.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	l.joint.sync()
+	return nil
+}
+
+// Elapsed is the longest of the cards'.
+func (l *simLoad) Elapsed() (longest time.Duration, err error) {
+	for _, o := range l.own {
+		own, err := o.Elapsed()
+		if err != nil {
+			return 0, err
+		}
+		longest = max(longest, own)
+	}
+	return longest, nil
+}

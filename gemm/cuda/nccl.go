@@ -1,0 +1,75 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// ErrNoNCCL marks a machine without a usable NCCL. It is an [ErrNoGPU], too.
+var ErrNoNCCL = errors.New("no usable NCCL")
+
+// minNCCL is the oldest supported version, as ncclGetVersion counts: the first with BF16.
+const minNCCL = 21000
+
+// nccl holds the functions of NCCL that this package calls, with C's types.
+type nccl struct {
+	ncclGetVersion     func(version *int32) int32
+	ncclGetErrorString func(r int32) string
+	ncclCommInitAll    func(comms *uintptr, count int32, devices *int32) int32
+	ncclCommDestroy    func(comm uintptr) int32
+	ncclAllReduce      func(send, receive uint64, count uint64, element, op int32, comm, stream uintptr) int32
+	ncclAllGather      func(send, receive uint64, count uint64, element int32, comm, stream uintptr) int32
+}
+
+// Numbers of nccl.h.
+const (
+	ncclSum  = 0
+	ncclBF16 = 9
+)
+
+func (n *nccl) symbols() []symbol {
+	return []symbol{
+		{"ncclGetVersion", &n.ncclGetVersion},
+		{"ncclGetErrorString", &n.ncclGetErrorString},
+		{"ncclCommInitAll", &n.ncclCommInitAll},
+		{"ncclCommDestroy", &n.ncclCommDestroy},
+		{"ncclAllReduce", &n.ncclAllReduce},
+		{"ncclAllGather", &n.ncclAllGather},
+	}
+}
+
+// loadNCCL opens NCCL: on the loader's path, or of a toolkit or a Python package.
+func loadNCCL(o opener, m machine) (*nccl, error) {
+	n := new(nccl)
+	path, err := bindFirst(o, m, "NVIDIA's NCCL", []string{"libnccl.so.2"}, m.cudaFolders(), n.symbols(),
+		"install libnccl2, or the Python package nvidia-nccl-cu12 (of the driver's CUDA)")
+	if err != nil {
+		return nil, noGPU("%w: %w", ErrNoNCCL, err)
+	}
+	var version int32
+	if err := n.check("ncclGetVersion", n.ncclGetVersion(&version)); err != nil {
+		return nil, noGPU("%w: %s: %w", ErrNoNCCL, path, err)
+	}
+	if version < minNCCL {
+		return nil, noGPU("%w: %s is version %s, and %s or later is needed", ErrNoNCCL, path, ncclVersion(version), ncclVersion(minNCCL))
+	}
+	return n, nil
+}
+
+func (n *nccl) check(call string, r int32) error {
+	if r == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s (%d)", call, n.ncclGetErrorString(r), r)
+}
+
+// ncclVersion writes 22703 as 2.27.3.
+func ncclVersion(v int32) string { return fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100) }
+
+// initAll makes a communicator for each card. It changes the calling thread's current context.
+func (n *nccl) initAll(ordinals []int32) ([]uintptr, error) {
+	comms := make([]uintptr, len(ordinals))
+	err := n.check("ncclCommInitAll", n.ncclCommInitAll(unsafe.SliceData(comms), int32(len(ordinals)), unsafe.SliceData(ordinals)))
+	return comms, err
+}
