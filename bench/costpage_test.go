@@ -74,6 +74,7 @@ func costPage(t *testing.T) []byte {
 	costShared(&b, c)
 	costCards(t, &b, c)
 	costLayersTable(t, &b, c)
+	costBelowCap(t, &b, c)
 	costCoefficients(&b, c)
 	return b.Bytes()
 }

@@ -28,7 +28,7 @@ const counted = `cards\b|H200s\b|runs\b|series\b|architectures\b|models\b|kernel
 var generated = map[string][]string{
 	"docs/cards.md":       {"bench/cardspage_test.go", "bench/cardsnotes_test.go"},
 	"docs/components.md":  {"bench/componentspage_test.go", "bench/componentstext_test.go"},
-	"docs/cost.md":        {"bench/costpage_test.go"},
+	"docs/cost.md":        {"bench/costpage_test.go", "bench/belowcap_test.go"},
 	"docs/frontier.md":    {"bench/frontierpage_test.go"},
 	"docs/measured.md":    {"bench/measured_test.go", "bench/measurednotes_test.go"},
 	"docs/whole-model.md": {"bench/wholepage_test.go"},

@@ -5,9 +5,13 @@ import "math"
 // BelowCap is a product's energy and time while the card's mean power is below its limit, as on a lightly loaded server. Both
 // are relative to random operands under the same condition, and exclude the energy of the pauses.
 type BelowCap struct {
-	Relative     float64 `json:"relative_energy"`
-	RelativeTime float64 `json:"relative_time"`
-	Clock        float64 `json:"clock_mhz"` // during the product
+	Relative float64 `json:"relative_energy"`
+	// Interval and TimeInterval are the 95 % intervals for one exact reading of another card of the kind. They include the errors of
+	// the activity and of the facts by which the clock follows from it. Absent: unknown.
+	Interval     []float64 `json:"interval,omitempty"`
+	RelativeTime float64   `json:"relative_time"`
+	TimeInterval []float64 `json:"time_interval,omitempty"`
+	Clock        float64   `json:"clock_mhz"` // during the product
 }
 
 // atCap reports whether a series' baseline runs at the power limit.
@@ -17,7 +21,11 @@ func (c *Calibration) atCap(s *Series) bool { return !s.Cold && c.slowed(&s.Base
 // clock of all work is higher by the same factor, up to the highest clock. All three results are relative to the series'
 // baseline at the power limit.
 func (c *Calibration) burstAt(s *Series, activity float64) (energy, time, clock float64) {
-	p := &c.Facts.Power
+	return c.burstBy(&c.Facts.Power, s, activity)
+}
+
+// burstBy is burstAt with other facts of power.
+func (c *Calibration) burstBy(p *PowerLaw, s *Series, activity float64) (energy, time, clock float64) {
 	if !c.atCap(s) {
 		return p.energyAt(s, activity)
 	}
@@ -27,10 +35,41 @@ func (c *Calibration) burstAt(s *Series, activity float64) (energy, time, clock 
 	return (activity*(w-static)*math.Pow(clock, exponent-1) + static*time) / w, time, clock
 }
 
+// belowCap predicts by at, which returns energy and time, over random operands, by given facts of power. half is the half width of an
+// interval around a relative energy or time by the errors of the activity alone.
+func (p *PowerLaw) belowCap(at func(*PowerLaw) (energy, time float64), half func(relative float64) float64) *BelowCap {
+	energy, time := at(p)
+	squares, timeSquares := math.Pow(half(energy), 2), math.Pow(half(time), 2)
+	for _, fact := range []func(*PowerLaw) *Likely{
+		func(p *PowerLaw) *Likely { return p.Bursts }, func(p *PowerLaw) *Likely { return &p.Static }, func(p *PowerLaw) *Likely { return &p.ClockExponent },
+	} {
+		var most, mostTime float64
+		for _, end := range []func(*Likely) float64{func(l *Likely) float64 { return l.Low }, func(l *Likely) float64 { return l.High }} {
+			other := *p
+			bursts := *p.Bursts
+			other.Bursts = &bursts
+			l := fact(&other)
+			l.Usual = end(l)
+			e, t := at(&other)
+			most, mostTime = max(most, math.Abs(e-energy)), max(mostTime, math.Abs(t-time))
+		}
+		squares, timeSquares = squares+most*most, timeSquares+mostTime*mostTime
+	}
+	around := func(v, squares float64) []float64 { return []float64{v - math.Sqrt(squares), v + math.Sqrt(squares)} }
+	return &BelowCap{Relative: energy, Interval: around(energy, squares), RelativeTime: time, TimeInterval: around(time, timeSquares)}
+}
+
 // shared is [Prediction.shared] of its figures.
 func (b *BelowCap) shared(share float64) *BelowCap {
 	if b == nil {
 		return nil
 	}
-	return &BelowCap{1 - share*(1-b.Relative), 1 - share*(1-b.RelativeTime), b.Clock}
+	of := func(relative float64) float64 { return 1 - share*(1-relative) }
+	both := func(interval []float64) (list []float64) {
+		for _, v := range interval {
+			list = append(list, of(v))
+		}
+		return list
+	}
+	return &BelowCap{of(b.Relative), both(b.Interval), of(b.RelativeTime), both(b.TimeInterval), b.Clock}
 }

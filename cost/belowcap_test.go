@@ -76,6 +76,18 @@ func TestBelowCap(t *testing.T) {
 		t.Errorf("zeros %+v: want the highest clock, and less power", b)
 	}
 
+	half := func(interval []float64) float64 { return (interval[1] - interval[0]) / 2 }
+	if b := rounded.BelowCap; half(b.Interval) < (rounded.Interval[1]-rounded.Interval[0])/2-1e-9 || half(b.TimeInterval) < 0.005 || half(b.Interval) > 0.03 {
+		t.Errorf("%+v, at the cap %v: below the cap the ranges of the facts add to the interval", b, rounded.Interval)
+	}
+	wide := *c.Facts.Power.Bursts
+	wide.Low, wide.High = wide.Low-0.3, wide.High+0.3
+	wider := cost.Calibration{Card: c.Card, Facts: c.Facts, Models: c.Models, Series: c.Series, PowerLimit: c.PowerLimit}
+	wider.Facts.Power.Bursts = &wide
+	if b := predictBF16(t, &wider, p, "zeros").BelowCap; half(b.TimeInterval) < half(zeros.BelowCap.TimeInterval)+0.02 {
+		t.Errorf("a ratio of clocks that is less certain: time ± %.4f, before ± %.4f", half(b.TimeInterval), half(zeros.BelowCap.TimeInterval))
+	}
+
 	if b := predictBF16(t, c, cost.Product{M: 16, N: 8192, K: 8192, Cold: true}, "zeros").BelowCap; b != nil {
 		t.Errorf("with weights from memory: %+v", b)
 	}

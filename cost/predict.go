@@ -130,9 +130,16 @@ func (c *Calibration) predict(ctx context.Context, m *Model, p Product, tiles in
 	watts, mhz := joules/seconds, series.Baseline.Clock*clock
 	r.Joules, r.Seconds, r.Watts, r.Clock = &joules, &seconds, &watts, &mhz
 	if c.Facts.Power.Bursts != nil && !p.Cold {
-		energy, time, clock = answer(c.burstAt, &features)
-		random, randomTime, _ = answer(c.burstAt, &reference)
-		r.BelowCap = &BelowCap{energy / random, time / randomTime, series.Baseline.Clock * clock}
+		r.BelowCap = c.Facts.Power.belowCap(func(p *PowerLaw) (float64, float64) {
+			by := func(s *Series, activity float64) (energy, time, clock float64) { return c.burstBy(p, s, activity) }
+			energy, time, _ := answer(by, &features)
+			random, randomTime, _ := answer(by, &reference)
+			return energy / random, time / randomTime
+		}, func(relative float64) float64 {
+			return math.Hypot(m.Quality.HalfWidth(relative), 1.96*r.SamplingError) * float64(1+len(r.Warnings))
+		})
+		_, _, clock = answer(c.burstAt, &features)
+		r.BelowCap.Clock = series.Baseline.Clock * clock
 	}
 	return r, nil
 }

@@ -89,7 +89,11 @@ func belowCap(all []predict.Prediction) string {
 		b := p.BelowCap
 		known = known || b != nil
 		if b != nil && max(math.Abs(b.Relative-p.Relative), math.Abs(b.RelativeTime-p.RelativeTime)) > near {
-			list = append(list, fmt.Sprintf("%s: energy %s, time %s", p.Name, term.Change(b.Relative), term.Change(b.RelativeTime)))
+			interval := ""
+			if b.Interval != nil {
+				interval = " (" + term.Signed(100*(b.Interval[0]-1), 1) + " … " + term.Signed(100*(b.Interval[1]-1), 1) + ")"
+			}
+			list = append(list, fmt.Sprintf("%s: energy %s%s, time %s", p.Name, term.Change(b.Relative), interval, term.Change(b.RelativeTime)))
 		}
 	}
 	switch {

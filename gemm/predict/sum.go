@@ -66,7 +66,24 @@ func belowCap(layers []Layer, energy, time []float64) *cost.BelowCap {
 		s.RelativeTime += time[i] / total(time) * b.RelativeTime
 		s.Clock += time[i] / total(time) * b.Clock
 	}
+	s.Interval = inShares(layers, energy, func(b *cost.BelowCap) []float64 { return b.Interval })
+	s.TimeInterval = inShares(layers, time, func(b *cost.BelowCap) []float64 { return b.TimeInterval })
 	return &s
+}
+
+// inShares adds up intervals by the layers' shares of a total. All layers share the error of one cost model. It is nil if one has none.
+func inShares(layers []Layer, amounts []float64, of func(*cost.BelowCap) []float64) []float64 {
+	sum := make([]float64, 2)
+	for i, l := range layers {
+		interval := of(l.BelowCap)
+		if interval == nil {
+			return nil
+		}
+		for end, v := range interval {
+			sum[end] += amounts[i] / total(amounts) * v
+		}
+	}
+	return sum
 }
 
 // base returns the energy in joules and the time in seconds of every layer with random operands. If one of them is unknown
