@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/card"
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/model"
+	"github.com/lowtoggle/lowtoggle/cli/page"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
@@ -40,6 +40,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	out := exit.NewOutput(stdout)
 	stderr = printable.NewWriter(stderr)
 	a := newApp(out, stderr)
+	a.Metadata = map[string]any{page.CommandKey: term.CommandLine(args[1:]...), page.VersionKey: version()}
 	arranged, err := arrange(a, args[1:])
 	if err == nil {
 		err = withinASecond(ctx, out, func() error { return a.RunContext(ctx, append(args[:1:1], arranged...)) })
@@ -118,11 +119,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but short of what was asked
 		card.Predict, card.Measure, card.Profile, card.Sweep, card.SweepGuard, card.Calibrate, card.Reproduce,
 		model.Synth, model.Passes, model.Families, completionCommand, manCommand}
 	cli.VersionPrinter = func(c *cli.Context) {
-		text := c.App.Version
-		if info, ok := debug.ReadBuildInfo(); ok {
-			text = described(info)
-		}
-		fmt.Fprintf(c.App.Writer, "%s version %s\n", c.App.Name, text)
+		fmt.Fprintf(c.App.Writer, "%s version %s\n", c.App.Name, version())
 	}
 	a.HideHelpCommand = true
 	a.EnableBashCompletion = true

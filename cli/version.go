@@ -13,6 +13,14 @@ const Version = "0.1.0"
 // release matches the version of a tag; go gives other builds versions with a time and a commit.
 var release = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)$`)
 
+// version is this program's version, described as far as it is known.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return described(info)
+	}
+	return Version
+}
+
 // described is the version with the commit and its date, as far as the build recorded them. A build of a tag,
 // such as by go install MODULE@VERSION, has the tag's version.
 func described(info *debug.BuildInfo) string {

@@ -36,7 +36,7 @@ func calibrateComponents(c *cli.Context, out string) error {
 		return exit.Usagef("--full and --time do not apply to --components, which measures a fixed list of kernels in about two minutes")
 	}
 	picture := c.String("output")
-	if err := outfile.CheckPicture(picture); err != nil {
+	if err := outfile.CheckOutput(picture, nil, outfile.SVG); err != nil {
 		return err
 	}
 	file := out + componentsPostfix

@@ -87,7 +87,7 @@ type sweepRequest struct {
 
 func readSweep(c *cli.Context) (*sweepRequest, error) {
 	q := &sweepRequest{workload: c.String("workload"), simulate: c.Bool("simulate"), picture: c.String("output")}
-	if err := outfile.CheckPicture(q.picture); err != nil {
+	if err := outfile.CheckOutput(q.picture, nil, outfile.SVG); err != nil {
 		return nil, err
 	}
 	if err := q.checkFlags(c); err != nil {

@@ -53,6 +53,7 @@ scales, and with tokens also compensate. docs/quantised.md describes the formats
    lowtoggle convert MODEL OUT --passes reorder,round=4  exactly these passes
    lowtoggle convert MODEL OUT --format int4 --tokens FILE
                                                          a quantised checkpoint
+   lowtoggle convert MODEL OUT -o report.html            also a report to look at
    lowtoggle convert MODEL OUT --plan plan.json          a plan, or the lowtoggle.json of an
                                                          earlier conversion
 
@@ -61,6 +62,7 @@ every layer; perplexity rose by more than --max-loss on the evaluation tokens; n
 to convert, because the weights are quantised, or because --passes changes quantised weights
 only; the tensors do not fit config.json.`,
 	Flags: flag.Join([]cli.Flag{
+		outfile.ReportFlag,
 		&cli.StringFlag{Name: "plan", Usage: "apply the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},
 	}, planFlags, flag.Common),
@@ -68,6 +70,10 @@ only; the tensors do not fit config.json.`,
 		defer func() { err = withoutDevice(err) }()
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
+			return err
+		}
+		path := c.String("output")
+		if err := outfile.CheckOutput(path, args, outfile.HTML); err != nil {
 			return err
 		}
 		o, err := planOptions(c)
@@ -121,6 +127,9 @@ only; the tensors do not fit config.json.`,
 			if hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)
 			}
+		}
+		if err == nil && path != "" {
+			err = writeConvertPage(c, path, m, r, args, o, took)
 		}
 		if err != nil {
 			return err

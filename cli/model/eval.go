@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/gemm/cuda"
 	"github.com/lowtoggle/lowtoggle/gemm/evaluate"
@@ -39,14 +40,19 @@ computes the linear layers only, and the CPU does the rest.
 
    lowtoggle eval MODEL
    lowtoggle eval MODEL OUT --tokens tokens.safetensors
-   lowtoggle eval MODEL OUT --device 0`,
-	Flags: flag.Join([]cli.Flag{flag.Tokens,
+   lowtoggle eval MODEL OUT --device 0
+   lowtoggle eval MODEL OUT -o report.html            also a report to look at`,
+	Flags: flag.Join([]cli.Flag{outfile.ReportFlag, flag.Tokens,
 		&cli.StringFlag{Name: "part", Value: tokens.Evaluation, Usage: "`PART` of the tokens: evaluation or calibration", DefaultText: tokens.Evaluation},
 		&cli.StringFlag{Name: "device", Usage: "run on the GPU of this `NUMBER`", DefaultText: "on the CPU"},
 		flag.Arch}, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		q, err := readEval(c)
 		if err != nil {
+			return err
+		}
+		path := c.String("output")
+		if err := outfile.CheckOutput(path, q.paths, outfile.HTML); err != nil {
 			return err
 		}
 		defer exit.CloseAll(&err, q.Close)
@@ -58,10 +64,14 @@ computes the linear layers only, and the CPU does the rest.
 			return err
 		}
 		if c.Bool("json") {
-			return term.JSON(c.App.Writer, r.document())
+			err = term.JSON(c.App.Writer, r.document())
+		} else {
+			r.print(c.App.Writer)
 		}
-		r.print(c.App.Writer)
-		return nil
+		if err != nil || path == "" {
+			return err
+		}
+		return r.page(c).Write(c, path)
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/inspect"
@@ -14,8 +15,12 @@ var Inspect = &cli.Command{
 	Name:        "inspect",
 	Usage:       "show a model's bit toggles and zeros, and the largest possible saving",
 	ArgsUsage:   "MODEL",
-	Description: "MODEL is a folder of safetensors files, or a single file. Nothing is written.",
-	Flags:       flag.Join([]cli.Flag{flag.Tensors, flag.Workload, flag.Role, flag.Arch, flag.GPU, flag.Calibration}, flag.Common),
+	Description: `MODEL is a folder of safetensors files, or a single file. MODEL is not changed.
+
+   lowtoggle inspect MODEL
+   lowtoggle inspect MODEL --workload decode --tensors
+   lowtoggle inspect MODEL -o report.html         also distributions of values, and bits that toggle`,
+	Flags: flag.Join([]cli.Flag{outfile.ReportFlag, flag.Tensors, flag.Workload, flag.Role, flag.Arch, flag.GPU, flag.Calibration}, flag.Common),
 	Action: func(c *cli.Context) error {
 		args, err := flag.Arguments(c, "MODEL")
 		if err != nil {
@@ -23,6 +28,10 @@ var Inspect = &cli.Command{
 		}
 		o, err := flag.Read(c)
 		if err != nil {
+			return err
+		}
+		path := c.String("output")
+		if err := outfile.CheckOutput(path, args, outfile.HTML); err != nil {
 			return err
 		}
 		m, err := flag.OpenModel(args[0])
@@ -40,10 +49,18 @@ var Inspect = &cli.Command{
 		hint := suggestion(c, m, args[0], transform.Options{Cost: o.Calibration, Workload: o.Workload, Role: o.Role, Family: o.Family, Workers: o.Workers}, true)
 		r := inspectJSON{args[0], found, hint, o.Workload, o.Role}
 		if c.Bool("json") {
-			return term.JSON(c.App.Writer, r)
+			err = term.JSON(c.App.Writer, r)
+		} else {
+			r.print(c.App.Writer, c.Bool("tensors"))
 		}
-		r.print(c.App.Writer, c.Bool("tensors"))
-		return nil
+		if err != nil || path == "" {
+			return err
+		}
+		all, err := inspect.Sample(c.Context, m, nil, o.Family, o.Workers)
+		if err != nil {
+			return err
+		}
+		return r.page(c, all).Write(c, path)
 	},
 }
 

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -116,12 +115,6 @@ func (r inspectJSON) table(each bool) *term.Table {
 }
 
 func inspectCells(k inspect.Kind) []string {
-	known := func(format string, v float64) string {
-		if math.IsNaN(v) {
-			return "–"
-		}
-		return fmt.Sprintf(format, v)
-	}
-	return []string{k.DType, term.Count(k.Elements), known("%.2f", k.RowToggles), known("%.2f", k.MemoryToggles),
-		known("%.2f", k.Ones), known("%.1f %%", 100*k.Zeros), known("%.3f", k.Relative)}
+	return []string{k.DType, term.Count(k.Elements), number("%.2f", k.RowToggles), number("%.2f", k.MemoryToggles),
+		number("%.2f", k.Ones), number("%.1f %%", 100*k.Zeros), number("%.3f", k.Relative)}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lowtoggle/lowtoggle/cli/card"
 	"github.com/lowtoggle/lowtoggle/cli/exit"
 	"github.com/lowtoggle/lowtoggle/cli/flag"
+	"github.com/lowtoggle/lowtoggle/cli/outfile"
 	"github.com/lowtoggle/lowtoggle/cli/term"
 	"github.com/lowtoggle/lowtoggle/cost"
 	"github.com/lowtoggle/lowtoggle/gemm/measure"
@@ -35,6 +36,10 @@ var Verify = &cli.Command{
 SNR is the output SNR of a layer against MODEL. If convert was given --reference, the same flag
 checks the SNRs that it claims against that model.
 
+   lowtoggle verify MODEL OUT
+   lowtoggle verify MODEL OUT --tokens FILE
+   lowtoggle verify MODEL OUT --gpu -o report.html       also a report to look at
+
 With --tokens, compares both models' losses on the evaluation part of FILE, as eval does, and
 shows the noise in the outputs of lossy layers for the inputs that these tokens produce.
 
@@ -51,7 +56,7 @@ a copy must fit on the card.
 Exit status 3: the output does not keep what its manifest claims, the tensors do not fit
 config.json, or a measurement is invalid, or less precise than --precision asked; 4: --gpu, and
 there is none.`,
-	Flags: flag.Join([]cli.Flag{flag.Tensors, verifyReferenceFlag, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
+	Flags: flag.Join([]cli.Flag{outfile.VerifyReportFlag, flag.Tensors, verifyReferenceFlag, flag.Tokens, flag.Workload, flag.Role, flag.Arch, flag.Calibration}, card.VerifyFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		args, err := flag.Arguments(c, "MODEL", "OUT")
 		if err != nil {
@@ -62,6 +67,10 @@ there is none.`,
 			return err
 		}
 		if err := tokensGiven(c); err != nil {
+			return err
+		}
+		path := c.String("report")
+		if err := outfile.CheckOutput(path, args, outfile.HTML); err != nil {
 			return err
 		}
 		q, cards, err := card.ReadVerify(c, o)
@@ -131,6 +140,9 @@ there is none.`,
 			if cards != nil && !r.OK {
 				term.Remark(w, "note", "the energy was not measured: that of a wrong output says nothing")
 			}
+		}
+		if err == nil && path != "" {
+			err = r.writePage(c, path, src, out, args, o)
 		}
 		if err := errors.Join(judging, metering, err); err != nil {
 			return err

@@ -31,8 +31,13 @@ func (t *Table) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// Print writes the table, with a rule below the headings and above a last row whose first cell is "total".
+// Print writes the table, with a rule below the headings and above a last row whose first cell is "total". A [Recorder] gets
+// the table itself.
 func (t *Table) Print(w io.Writer) {
+	if r, ok := w.(Recorder); ok {
+		r.Table(t)
+		return
+	}
 	head := headLines(t.Head)
 	width := make([]int, len(t.Head))
 	for _, row := range append(head, t.Rows...) {

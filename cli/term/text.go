@@ -145,16 +145,21 @@ func Wrap(text, first, indent string, width int) string {
 	return b.String()
 }
 
-// Remark prints a wrapped paragraph of a report that begins with a word such as "note".
+// Remark prints a wrapped paragraph of a report that begins with a word such as "note". A [Recorder] gets the remark itself.
 func Remark(w io.Writer, word, text string) {
+	if r, ok := w.(Recorder); ok {
+		r.Remark(word, text)
+		return
+	}
 	fmt.Fprint(w, Wrap(printable.Cut(text), word+": ", "  ", Width))
 }
 
-// Remarks prints a list of remarks; of a long list only the first 20.
+// Remarks prints a list of remarks; of a long list only the first 20, unless w is a [Recorder].
 func Remarks(w io.Writer, word string, list []string) {
 	const most = 20
+	_, all := w.(Recorder)
 	for i, text := range list {
-		if i == most {
+		if i == most && !all {
 			fmt.Fprintf(w, "… and %s; --json shows all\n", Plural(len(list)-most, "more "+word, "more "+word+"s"))
 			return
 		}

@@ -12,6 +12,8 @@ type Chart struct {
 	Panels []Panel
 	// Columns is the number of panels in a row. Default 1.
 	Columns int
+	// Width in pixels. Default 850; a narrow screen shows 420 without making text too small.
+	Width int
 	// Legend groups entries under headings, up to four groups beside each other. Default: one entry for
 	// every line and part of a bar that has a name.
 	Legend []Group
@@ -34,7 +36,7 @@ type Panel struct {
 
 // Sizes in pixels.
 const (
-	width, fontSize            = 850, 12
+	usualWidth, fontSize       = 850, 12
 	marginTop, marginRight     = 30, 16
 	marginLeft, betweenColumns = 64, 70 // at least; names of bars may take more
 	below                      = 76     // for labels below a plot and the title of the next one
@@ -44,7 +46,7 @@ const (
 
 // SVG draws the chart. It panics if a line's slices differ in length, or if a bar has more parts than PartNames.
 func (c Chart) SVG() []byte {
-	columns := max(1, c.Columns)
+	columns, width := max(1, c.Columns), cmp.Or(c.Width, usualWidth)
 	gutters := make([]int, columns) // left of the columns
 	taken := marginRight
 	for i := range gutters {
@@ -69,7 +71,10 @@ func (c Chart) SVG() []byte {
 		}
 		top += height + below
 	}
-	bottom := c.legend(&body, top) + 8
+	if width < usualWidth { // no title follows below the last row
+		top -= 24
+	}
+	bottom := c.legend(&body, top, width) + 8
 	var all canvas
 	all.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, sans-serif" font-size="%d" fill="%s">`+"\n",
 		width, bottom, width, bottom, fontSize, ink)

@@ -36,8 +36,8 @@ func split() Chart {
 	return Chart{Title: "split", Panels: []Panel{{
 		Title: "watts by component", X: Axis{Label: "watts"}, PartNames: []string{"static", "tensor cores", "memory"},
 		Bars: []Bar{
-			{"8192³ bf16, normal(0,0.02)", []float64{120, 500, 60}}, {"copy \"cached\"", []float64{120, 0, -3}},
-			{"unknown", []float64{math.NaN(), math.Inf(1), 5}}, {"short", []float64{100}},
+			{Name: "8192³ bf16, normal(0,0.02)", Parts: []float64{120, 500, 60}}, {Name: "copy \"cached\"", Parts: []float64{120, 0, -3}},
+			{Name: "unknown", Parts: []float64{math.NaN(), math.Inf(1), 5}}, {Name: "short", Parts: []float64{100}},
 		},
 		Marks: []Mark{{700, "cap"}},
 	}}}
@@ -144,7 +144,7 @@ func TestMarksApart(t *testing.T) {
 					t.Fatalf("%v and %v touch in %s", b, o, svg)
 				}
 			}
-			if b.from < marginLeft || b.to > width-marginRight {
+			if b.from < marginLeft || b.to > usualWidth-marginRight {
 				t.Fatalf("%v is outside in %s", b, svg)
 			}
 			boxes = append(boxes, b)
@@ -257,7 +257,7 @@ func TestAnything(t *testing.T) {
 				},
 				Marks: []Mark{{value.Draw(t, "mark"), "mark"}},
 			},
-			{Bars: []Bar{{"bar", list("parts")}}, PartNames: make([]string, n)},
+			{Bars: []Bar{{Name: "bar", Parts: list("parts")}}, PartNames: make([]string, n)},
 		}}
 		svg := c.SVG()
 		elements(t, svg)

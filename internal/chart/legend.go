@@ -16,13 +16,17 @@ type Entry struct {
 }
 
 const (
-	legendRow   = 18
-	legendLeft  = 38 // of the name, from the sample
-	legendWidth = width - marginLeft
+	legendRow  = 18
+	legendLeft = 38 // of the name, from the sample
 )
 
-// legend draws the legend from top on, and returns where it ends.
-func (c Chart) legend(body *canvas, top int) (bottom int) {
+// legend draws the legend of a chart of some width from top on, and returns where it ends.
+func (c Chart) legend(body *canvas, top, width int) (bottom int) {
+	left := marginLeft
+	if width < usualWidth {
+		left = inset
+	}
+	legendWidth := width - left
 	groups := c.Legend
 	if groups == nil {
 		for _, e := range c.entries() {
@@ -36,13 +40,13 @@ func (c Chart) legend(body *canvas, top int) (bottom int) {
 			wide = max(wide, legendLeft+widthOf(e.Name)+inset)
 		}
 	}
-	columns := min(4, max(1, int(legendWidth/max(1, wide))))
+	columns := min(4, max(1, int(float64(legendWidth)/max(1, wide))))
 	bottom = top
 	for i, g := range groups {
 		if i%columns == 0 {
 			top = bottom
 		}
-		x, y := float64(marginLeft+i%columns*(legendWidth/columns)), top
+		x, y := float64(left+i%columns*(legendWidth/columns)), top
 		if g.Title != "" {
 			y += legendRow
 			body.text(x, float64(y), "start", "", g.Title)

@@ -1,0 +1,75 @@
+package card
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/cli/page"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/measure"
+	"github.com/lowtoggle/lowtoggle/internal/report"
+)
+
+// AddModels adds the measured energy of two models' linear layers to a page: main figures and origins. It returns the ratios
+// that a chart shows.
+func AddModels(p *page.Page, r *measure.ModelReport) (list []page.Ratio) {
+	for _, e := range r.Cards {
+		known := knownHow(e.Simulated)
+		p.Origin("energy of linear layers", known, cardOrigin(e.Name, e.GPU, e.CardID))
+		on := prefixed(e.Name)
+		if e.Relative > 0 {
+			p.Figure("energy of linear layers"+on, term.MeasuredChange(e.Relative, e.Interval), page.Between(e.Interval), known)
+		}
+		for _, phase := range e.Phases {
+			for _, row := range phase.Layers {
+				if row.Relative > 0 {
+					list = append(list, page.Ratio{Name: phase.Phase + ", " + row.Kind + on, Relative: row.Relative, Interval: row.Interval, How: known})
+				}
+			}
+			if t := phase.Total; t != nil && t.Relative > 0 {
+				list = append(list, page.Ratio{Name: phase.Phase + ", total" + on, Relative: t.Relative, Interval: t.Interval, How: known})
+			}
+		}
+	}
+	return list
+}
+
+// AddWhole adds the measured energy of whole models: joules per token among the main figures, and their origin. It returns the
+// ratios that a chart shows.
+func AddWhole(p *page.Page, r *measure.WholeReport) (list []page.Ratio) {
+	known := knownHow(r.Simulated)
+	p.Origin("joules per token and energy of whole models", known, cardOrigin("", r.GPU, r.CardID))
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Relative <= 0 {
+			continue
+		}
+		if s.After.Joules > 0 {
+			p.Figure("joules per token, "+s.Name(), siJoules(s.After.Joules), fmt.Sprintf("before: %s; %s", siJoules(s.Before.Joules), term.MeasuredChange(s.Relative, s.Interval)), known)
+		}
+		list = append(list, page.Ratio{Name: s.Name(), Relative: s.Relative, Interval: s.Interval, How: known})
+	}
+	return list
+}
+
+// knownHow says how the figures of a card are known.
+func knownHow(simulated bool) report.How {
+	if simulated {
+		return report.Simulated
+	}
+	return report.Measured
+}
+
+// cardOrigin names a card by its short id, and among several by its name.
+func cardOrigin(name, gpu, id string) string {
+	return strings.TrimPrefix(cmp.Or(name, "")+": ", ": ") + cardLabel(gpu, id)
+}
+
+// prefixed is the part of a name that tells one of several cards.
+func prefixed(card string) string {
+	if card == "" {
+		return ""
+	}
+	return ", " + card
+}

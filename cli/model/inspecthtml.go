@@ -1,0 +1,41 @@
+package model
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/page"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/gemm/inspect"
+	"github.com/lowtoggle/lowtoggle/internal/report"
+)
+
+// page fills the report's page.
+func (r inspectJSON) page(c *cli.Context, all []inspect.ValuesOfKind) *page.Page {
+	p := page.New(c, "Weights of "+modelName(r.Model), r.Model)
+	p.Figure("weights", term.Count(r.Elements()), term.Plural(r.Total.Tensors, "tensor", "tensors")+", "+term.Size(r.Total.Bytes), report.Computed)
+	if e := r.Total.Energy; e != nil {
+		p.Figure("energy relative to random weights", fmt.Sprintf("%.3f", e.Relative), fmt.Sprintf("95 %%: %.3f … %.3f", e.Interval[0], e.Interval[1]), report.Predicted)
+		p.Origin("energies", report.Predicted, e.Calibration)
+	}
+	if ceiling := r.Ceiling; ceiling != nil {
+		p.Figure("largest possible saving", term.Change(ceiling.Relative), "if all weights were zero", report.Predicted)
+	}
+	r.print(p.Section("What the model holds"), false)
+	addValues(p, all)
+	if len(r.Tensors) > 0 {
+		r.table(true).Print(p.Section("Every tensor").Folded(term.Plural(len(r.Each()), "row", "rows")))
+	}
+	p.Origin("toggles, ones and zeros of tensors", report.Computed, "all stored weights")
+	return p
+}
+
+// modelName is the name of a model's folder or file.
+func modelName(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return filepath.Base(full)
+	}
+	return path
+}

@@ -1,0 +1,129 @@
+package outfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+)
+
+// Kind is the kind of an output file, as its name ends.
+type Kind string
+
+// Kinds of output files.
+const (
+	HTML Kind = ".html"
+	SVG  Kind = ".svg"
+	PNG  Kind = ".png"
+)
+
+// ReportFlag is -o of commands that write a report.
+var ReportFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report to look at into `FILE`, an .html"}
+
+// VerifyReportFlag is -o of verify, whose --output is a number of tokens.
+var VerifyReportFlag = &cli.StringFlag{Name: "report", Aliases: []string{"o"}, Usage: "write a report to look at into `FILE`, an .html"}
+
+// PictureFlag is -o of commands that write a report or draw a picture.
+var PictureFlag = &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a report (.html) or picture (.svg, .png) into `FILE`"}
+
+// CheckOutput refuses, before any work is done, an output file that could not be written, one of another kind than the command
+// writes, and one that belongs to a model. No path, no objection. Pipes and devices may have any name: they get the first kind.
+// models are the paths of models, or empty.
+func CheckOutput(path string, models []string, kinds ...Kind) error {
+	if path == "" {
+		return nil
+	}
+	switch st, err := os.Stat(path); {
+	case err == nil && st.IsDir():
+		return exit.Usagef("-o %s: is a folder: name a file in it", path)
+	case err == nil && !st.Mode().IsRegular():
+		return nil
+	}
+	if !slices.Contains(kinds, ending(path)) {
+		return exit.Usagef("-o %s: the name must end with %s", path, join(kinds))
+	}
+	if err := Check(path); err != nil {
+		return err
+	}
+	for _, m := range models {
+		if err := apartFrom(path, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// KindOf is the kind of a file that CheckOutput accepts.
+func KindOf(path string, kinds ...Kind) Kind {
+	if k := ending(path); slices.Contains(kinds, k) {
+		return k
+	}
+	return kinds[0]
+}
+
+func ending(path string) Kind { return Kind(strings.ToLower(filepath.Ext(path))) }
+
+func join(kinds []Kind) string {
+	text := string(kinds[0])
+	for i, k := range kinds[1:] {
+		if i == len(kinds)-2 {
+			text += " or " + string(k)
+		} else {
+			text += ", " + string(k)
+		}
+	}
+	return text
+}
+
+// apartFrom refuses a file in a model's folder, and a model's only file.
+func apartFrom(path, model string) error {
+	st, err := os.Stat(model)
+	if err != nil { // whoever opens the model says so
+		return nil
+	}
+	if own, err := os.Stat(path); err == nil && os.SameFile(st, own) {
+		return exit.Usagef("-o %s: is the model: name another file", path)
+	}
+	real := path
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		real = target
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(real))
+	if err != nil {
+		return err
+	}
+	if within, err := Inside(parent, model); err != nil || !within {
+		return err
+	}
+	return exit.Usagef("-o %s: lies in the folder %s of a model: name a file elsewhere", path, model)
+}
+
+// WriteReport writes a report and says so below what the command prints.
+func WriteReport(c *cli.Context, path string, html []byte) error {
+	return writeOutput(c, path, html, "report", "written into")
+}
+
+// WritePicture writes a picture and says so below the report, which has to be printed by then: where the disk is
+// full, the report is not lost.
+func WritePicture(c *cli.Context, path string, picture []byte) error {
+	return writeOutput(c, path, picture, "picture", "drawn into")
+}
+
+func writeOutput(c *cli.Context, path string, data []byte, what, how string) error {
+	if path == "" {
+		return nil
+	}
+	if err := Write(path, data); err != nil {
+		return fmt.Errorf("%s: the %s could not be written: %w", path, what, err)
+	}
+	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !c.Bool("json") && !c.Bool("bench") {
+		term.Remark(c.App.Writer, what, how+" "+path)
+	}
+	return nil
+}
