@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"io/fs"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/internal/htmlcheck"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
@@ -41,6 +43,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"graft":       scriptGraft,
 	"rename":      scriptRename,
 	"retype":      scriptRetype,
+	"html":        scriptHTML,
 }
 
 // need checks the number of arguments; more may follow the named ones where usage ends in "...".
@@ -100,6 +103,23 @@ func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if after := treeOf(ts, filepath.Dir(ts.MkAbs(model))); after != before {
 		ts.Fatalf("something was written; before:\n%safter:\n%s", before, after)
+	}
+}
+
+// html FILE TEXT... checks that a report is well-formed, stands alone, is at most 1 MB and has every text in it.
+func scriptHTML(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, "FILE ...")
+	page := ts.ReadFile(args[0])
+	if problems := htmlcheck.Check([]byte(page)); problems != nil {
+		ts.Fatalf("%s: %s", args[0], strings.Join(problems, "\n"))
+	}
+	if len(page) > 1_000_000 {
+		ts.Fatalf("%s: %d bytes", args[0], len(page))
+	}
+	for _, text := range args[1:] {
+		if !strings.Contains(strings.ReplaceAll(html.UnescapeString(page), "\u00a0", " "), text) {
+			ts.Fatalf("%s: no %q in it", args[0], text)
+		}
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 // wholeFlags are the flags of verify --gpu --whole.
 var wholeFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "whole", Usage: "with --gpu: measure joules per token of whole models", DisableDefaultText: true},
-	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in a decode step: `N,...`, or none", DefaultText: "1,16,64"},
+	&cli.StringFlag{Name: "batch", Usage: "with --whole: sequences in decode: `N,...`, or none", DefaultText: "1,16,64"},
 	&cli.IntFlag{Name: "context", Usage: "with --whole: `TOKENS` of a sequence in decode", DefaultText: "prompt + output/2"},
-	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: no prefill", DefaultText: "4096, or less"},
+	&cli.IntFlag{Name: "prompt", Usage: "with --whole: `TOKENS` of the prefill; 0: none", DefaultText: "4096, or less"},
 	&cli.StringFlag{Name: "also", Usage: "with --whole: measure `OUT2,...` beside OUT, unchecked"},
 	&cli.IntFlag{Name: "output", Usage: "with --whole: output `TOKENS` of a request", DefaultText: "256, or less"},
 }

@@ -124,6 +124,9 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	}
 	estimates := chart.Line{Name: "estimated for other budgets", Style: chart.Style{Colour: 0, Dashes: 1}}
 	for _, b := range f.Frontier {
+		if most := r.Plan.Request.MaxLoss; most != nil && b.MaxLoss > 4*math.Expm1(*most) {
+			continue // the models would lie on top of each other
+		}
 		estimates.X, estimates.Y = append(estimates.X, 100*b.MaxLoss), append(estimates.Y, 100*(b.Energy-1))
 	}
 	panel := chart.Panel{Title: "energy against perplexity", X: chart.Axis{Label: "rise of perplexity, %"}, Y: chart.Axis{Label: "energy, % change"}}
@@ -141,8 +144,12 @@ func addSearch(p *page.Page, r *transform.Conversion, total *predict.Ratio) {
 	if b := r.Plan.Request.MaxLoss; b != nil {
 		panel.Marks = append(panel.Marks, chart.Mark{X: share(*b), Label: "budget"})
 	}
+	legend := chart.Group{}
+	for _, l := range panel.Lines {
+		legend.Entries = append(legend.Entries, chart.Entry{Name: l.Name, Style: l.Style, Scattered: l.Scattered})
+	}
 	s := p.Section("Accuracy against energy")
-	s.Picture(chart.Chart{Title: "energy against perplexity", Panels: []chart.Panel{panel}, Width: report.Narrow},
+	s.Picture(chart.Chart{Title: "energy against perplexity", Panels: []chart.Panel{panel}, Legend: []chart.Group{legend}, Width: report.Narrow},
 		"Models that the search tried, on calibration tokens that were held back. Bars are 95 % intervals of the rise. The line is the estimate for other budgets.")
 	trialTable(f).Print(s)
 	p.Origin("rises of perplexity in the search", report.Computed, "whole models on calibration tokens that were held back")

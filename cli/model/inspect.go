@@ -12,14 +12,14 @@ import (
 )
 
 var Inspect = &cli.Command{
-	Name:        "inspect",
-	Usage:       "show a model's bit toggles and zeros, and the largest possible saving",
-	ArgsUsage:   "MODEL",
+	Name:      "inspect",
+	Usage:     "show a model's bit toggles and zeros, and the largest possible saving",
+	ArgsUsage: "MODEL",
 	Description: `MODEL is a folder of safetensors files, or a single file. MODEL is not changed.
 
    lowtoggle inspect MODEL
    lowtoggle inspect MODEL --workload decode --tensors
-   lowtoggle inspect MODEL -o report.html         also distributions of values, and bits that toggle`,
+   lowtoggle inspect MODEL -o report.html         a report with distributions of the values`,
 	Flags: flag.Join([]cli.Flag{outfile.ReportFlag, flag.Tensors, flag.Workload, flag.Role, flag.Arch, flag.GPU, flag.Calibration}, flag.Common),
 	Action: func(c *cli.Context) error {
 		args, err := flag.Arguments(c, "MODEL")

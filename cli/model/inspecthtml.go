@@ -18,7 +18,7 @@ func (r inspectJSON) page(c *cli.Context, all []inspect.ValuesOfKind) *page.Page
 	p.Figure("weights", term.Count(r.Elements()), term.Plural(r.Total.Tensors, "tensor", "tensors")+", "+term.Size(r.Total.Bytes), report.Computed)
 	if e := r.Total.Energy; e != nil {
 		p.Figure("energy relative to random weights", fmt.Sprintf("%.3f", e.Relative), fmt.Sprintf("95 %%: %.3f … %.3f", e.Interval[0], e.Interval[1]), report.Predicted)
-		p.Origin("energies", report.Predicted, e.Calibration)
+		p.Origin("predicted energies", report.Predicted, "calibration "+e.Calibration)
 	}
 	if ceiling := r.Ceiling; ceiling != nil {
 		p.Figure("largest possible saving", term.Change(ceiling.Relative), "if all weights were zero", report.Predicted)

@@ -38,7 +38,7 @@ func (r *verifyJSON) writePage(c *cli.Context, path string, src, out *weights.Mo
 	s := p.Section("What was found")
 	r.print(s, false)
 	if len(ratios) > 0 {
-		p.Section("Energy, predicted and measured").Picture(page.Ratios("energy after the conversion", "the source's", ratios),
+		p.Section("Energy").Picture(page.Ratios("energy after the conversion", "the source's", ratios),
 			"Energy with 95 % intervals. The prediction is of the linear layers' products.")
 	}
 	if r.OK {

@@ -31,7 +31,9 @@ func Ratios(title, over string, list []Ratio) chart.Chart {
 }
 
 // WideRatios is Ratios for a picture of its own.
-func WideRatios(title, over string, list []Ratio) chart.Chart { return ratios(title, over, list, wideNames) }
+func WideRatios(title, over string, list []Ratio) chart.Chart {
+	return ratios(title, over, list, wideNames)
+}
 
 func ratios(title, over string, list []Ratio, names int) chart.Chart {
 	var kinds []string

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 // canvas is SVG text.
@@ -22,9 +24,10 @@ func px(v float64) string {
 	return text
 }
 
+// escape returns text as SVG, with its invisible characters shown.
 func escape(text string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes everything
+	_ = xml.EscapeText(&b, []byte(printable.Quote(text))) // a buffer takes everything
 	return b.String()
 }
 

@@ -1,7 +1,7 @@
 // Package report writes reports as HTML: one file with text, tables, charts and the origin of every number. The file refers
 // to nothing outside itself and has no script. It is readable on light and dark screens and on a phone.
 //
-// The package knows nothing of models. All text is escaped, and invisible characters in it are shown (package visible).
+// The package knows nothing of models. All text is escaped, and invisible characters in it are shown (package printable).
 package report
 
 import "github.com/lowtoggle/lowtoggle/internal/chart"

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/lowtoggle/lowtoggle/internal/visible"
+	"github.com/lowtoggle/lowtoggle/internal/printable"
 )
 
 var (
@@ -19,7 +20,7 @@ var (
 	style string
 
 	page = template.Must(template.New("page").Funcs(template.FuncMap{
-		"show": visible.Text, "lines": lines, "group": group, "last": isTotal, "id": id, "css": func() template.CSS { return template.CSS(style) },
+		"show": show, "lines": lines, "group": group, "last": isTotal, "id": id, "css": func() template.CSS { return template.CSS(style) },
 	}).Parse(pageText))
 )
 
@@ -36,6 +37,18 @@ func (p *Picture) SVG() template.HTML {
 	c := p.Chart
 	c.Width = cmp.Or(c.Width, Narrow)
 	return template.HTML(strings.TrimSpace(string(c.SVG()))) // package chart escapes all text
+}
+
+// torn are spaces that a line must not end with: within a number, and before its per cent.
+var torn = regexp.MustCompile(`(\d) (\d{3}|%)`)
+
+// show makes all characters of a text visible, and keeps its numbers whole.
+func show(s string) string {
+	s = printable.Quote(s)
+	for range 2 { // matches do not overlap
+		s = torn.ReplaceAllString(s, "$1\u00a0$2")
+	}
+	return s
 }
 
 // lines splits a heading.
