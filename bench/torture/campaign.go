@@ -130,9 +130,9 @@ func (c *campaign) trial(ctx context.Context, t *tester, number int) error {
 	defer c.mu.Unlock()
 	c.rec.Trials++
 	c.rec.Drawn += len(faults)
-	c.rec.Faults += came
+	c.rec.Faults += len(came)
 	c.rec.Scenarios[s.name]++
-	for _, one := range faults {
+	for _, one := range came {
 		c.rec.Kinds[one.Kind]++
 	}
 	if len(f.What) > 0 {
@@ -164,7 +164,7 @@ func (c *campaign) repeat(ctx context.Context, given string) (failed bool, err e
 		return false, err
 	}
 	fmt.Fprint(c.out, f)
-	fmt.Fprintf(c.out, "%d faults came\n", came)
+	fmt.Fprintf(c.out, "%d faults came\n", len(came))
 	return len(f.What) > 0, nil
 }
 
@@ -187,6 +187,6 @@ func (r *record) print(w io.Writer) {
 	fmt.Fprintf(w, "%d trials, %d faults in %.0f s (%.1f a second), %d failures, seed %d\n",
 		r.Trials, r.Faults, r.Seconds, float64(r.Faults)/r.Seconds, len(r.Failures), r.Seed)
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
-		fmt.Fprintf(w, "  %-12s %d drawn\n", kind, r.Kinds[kind])
+		fmt.Fprintf(w, "  %-12s %d\n", kind, r.Kinds[kind])
 	}
 }

@@ -75,7 +75,7 @@ func trials(t *testing.T, mistake string, n int) (failure, int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if total += came; len(f.What) > 0 {
+		if total += len(came); len(f.What) > 0 {
 			return f, total
 		}
 	}

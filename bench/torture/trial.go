@@ -97,15 +97,16 @@ func drawFaults(rng *rand.Rand, counted tally) []fault {
 	return faults
 }
 
-// try runs a scenario under faults, one a run, then without, and returns what is wrong. came is the number of faults that came.
-func (t *tester) try(ctx context.Context, s scenario, ref reference, faults []fault) (f failure, came int, err error) {
+// try runs a scenario under faults, one a run, then without, and returns what is wrong. came are those that came: a fault at an operation that
+// the run did not get to does not.
+func (t *tester) try(ctx context.Context, s scenario, ref reference, faults []fault) (f failure, came []fault, err error) {
 	f = failure{Scenario: s.name, Faults: faults}
 	t.disk.reset(ref.start)
 	said := ""
 	done := false
 	for i, next := range append(slices.Clone(faults), fault{Kind: kindNone}, fault{Kind: kindNone}) {
 		last := i >= len(faults)
-		if done && (last || !s.replace) { // the result is whole
+		if done && (!s.replace || i > len(faults)) { // the result is whole
 			break
 		}
 		args := s.args
@@ -117,7 +118,7 @@ func (t *tester) try(ctx context.Context, s scenario, ref reference, faults []fa
 			return f, came, err
 		}
 		if r.fired && !last {
-			came++
+			came = append(came, next)
 		}
 		if next.Kind == kindPower {
 			t.disk.losePower(rand.New(rand.NewPCG(next.Seed, 1)))

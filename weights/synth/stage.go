@@ -30,6 +30,7 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 			os.RemoveAll(tmp)
 		}
 		held.Close()
+		err = errors.Join(err, removeLeft(prefix(dir))) // of processes that were killed meanwhile
 	}()
 	if err := fill(tmp); err != nil {
 		return err
@@ -47,14 +48,18 @@ func stage(dir string, fill func(tmp string) error) (err error) {
 	return atomicfile.SyncFolder(parent)
 }
 
+// prefix is what the names of dir's temporary folders begin with.
+func prefix(dir string) string {
+	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".partial-")
+}
+
 // temporary makes a locked folder beside dir, once it has removed those of processes that were killed: nobody holds their locks.
 func temporary(dir string) (tmp string, held *os.File, err error) {
-	prefix := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".partial-")
 	for pid := os.Getpid(); ; pid++ {
-		if err := removeLeft(prefix); err != nil {
+		if err := removeLeft(prefix(dir)); err != nil {
 			return "", nil, err
 		}
-		tmp = prefix + strconv.Itoa(pid)
+		tmp = prefix(dir) + strconv.Itoa(pid)
 		err := os.Mkdir(tmp, 0o777)
 		if errors.Is(err, fs.ErrExist) { // of a process with the same number, on another machine or in another container
 			continue
