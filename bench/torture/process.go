@@ -119,6 +119,9 @@ func (p *process) wait(ctx context.Context) ending {
 	return e
 }
 
+// runAgain is the exit status that asks a scheduler to run a part again.
+const runAgain = 75
+
 // longestMessage bounds standard error.
 const longestMessage = 4096
 
@@ -144,7 +147,7 @@ func (e ending) complaints(f fault) []string {
 		out = append(out, fmt.Sprintf("it did not end within %v", hang))
 	case e.status < 0 && !f.endsProcess() && !starved:
 		out = append(out, fmt.Sprintf("signal %v ended it", e.signal))
-	case e.status > 4:
+	case e.status > 4 && e.status != runAgain:
 		out = append(out, fmt.Sprintf("exit status %d is not documented", e.status))
 	case e.status > 0 && strings.TrimSpace(e.stderr) == "" && e.status != 3:
 		out = append(out, fmt.Sprintf("exit status %d without a message", e.status))

@@ -19,11 +19,12 @@ import (
 type scenario struct {
 	name    string
 	source  string   // the model in src
+	before  []string // command lines that run without a fault before the trial
 	args    []string // of the program
 	again   []string // added when the command runs again
-	result  string   // the file or folder below work that appears whole or not at all
-	replace bool     // a result that is there is replaced, so the command can always run again
-	varies  string   // a folder below work with results that a later run can use: their bytes may differ, and some may be missing
+	result  string   // the file or folder below work that appears whole or not at all; empty: only the end counts
+	replace bool     // the command can run again although its result is there
+	varies  []string // folders below work of results that a later run can use: their bytes may differ, and some may be missing
 }
 
 var scenarios = []scenario{
@@ -35,7 +36,7 @@ var scenarios = []scenario{
 	{name: "quantise", source: "shards", args: words("convert ../src out -q --workers 2 --format int4=32"), again: words("--resume"), result: "out"},
 	{name: "codes-fp8", source: "fp8", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
 	{name: "codes-int4", source: "int4", args: words("convert ../src out -q --workers 2"), again: words("--resume"), result: "out"},
-	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: "kept"},
+	{name: "search", source: "tiny", args: words("convert ../src out -q --workers 2 --tokens ../src/tokens.safetensors --max-loss 5% --search-dir kept"), again: words("--resume"), result: "out", varies: words("kept")},
 	{name: "plan", source: "one", args: words("plan ../src -o plan.json -q --workers 2 --passes round=4"), result: "plan.json", replace: true},
 	{name: "synth", args: words("synth ../small.json out -q --workers 2 --shard-size 30kB"), result: "out"},
 }
