@@ -29,7 +29,7 @@ func TestMessage(t *testing.T) {
 		{exit.Usage(errors.Join(tokens, other, transform.ErrNoLoss)), "a: give tokens (--tokens FILE)\nb\nwithout tokens, give a budget of output SNR (--min-snr)"},
 		{marked{other}, "b (--resume)"},
 		{fmt.Errorf("%w: %w", other, tokens), "b: a: give tokens (--tokens FILE)"},
-		{fmt.Errorf("c: %w", errors.Join(other, tokens)), "c: b\na: give tokens (--tokens FILE)"},
+		{fmt.Errorf("c: %w", errors.Join(other, tokens)), "c: b\n  a: give tokens (--tokens FILE)"},
 	} {
 		if got := message(c.err); got != c.want {
 			t.Errorf("%q is told as %q, want %q", c.err, got, c.want)
