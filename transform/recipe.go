@@ -1,18 +1,13 @@
 package transform
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/lowtoggle/lowtoggle/cost"
-	"github.com/lowtoggle/lowtoggle/internal/bounded"
 	"github.com/lowtoggle/lowtoggle/internal/spelling"
 	"github.com/lowtoggle/lowtoggle/transform/pass"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
@@ -120,7 +115,8 @@ func LowSNR(source *float64) float64 {
 // DefaultRecipe is what a conversion does when nothing is asked for.
 const DefaultRecipe = "near-lossless"
 
-// FindRecipe returns a built-in recipe by name, or reads one from a JSON file.
+// FindRecipe returns a built-in recipe by name, or reads one from a file in YAML or JSON; docs/recipes.md describes both. The file
+// has at most 1 MiB. Errors name its line and field.
 func FindRecipe(name string) (Recipe, error) {
 	var names []string
 	for _, r := range Recipes {
@@ -129,17 +125,13 @@ func FindRecipe(name string) (Recipe, error) {
 		}
 		names = append(names, r.Name)
 	}
-	js, err := bounded.ReadFile(name, bounded.Config)
+	r, err := readRecipe(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Recipe{}, fmt.Errorf("recipe %q is none of %s, and no file%s: name one of them, or a JSON file", name, strings.Join(names, ", "),
+		return Recipe{}, fmt.Errorf("recipe %q is none of %s, and no file%s: name one of them, or a YAML file", name, strings.Join(names, ", "),
 			spelling.DidYouMean("", name, names))
 	case err != nil:
-		return Recipe{}, fmt.Errorf("recipe %q is none of %s: %w", name, strings.Join(names, ", "), err)
-	}
-	r := Recipe{Name: name}
-	if err := r.decode(js); err != nil {
-		return Recipe{}, fmt.Errorf(`%s: no recipe: %w: write JSON such as {"passes": "grid,round", "min_snr_db": 31}`, name, err)
+		return Recipe{}, err
 	}
 	return r, nil
 }
@@ -198,21 +190,4 @@ func computesInBF16(m *weights.Model, family *arch.Family) bool {
 		}
 	}
 	return true
-}
-
-func (r *Recipe) decode(js []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(js))
-	dec.DisallowUnknownFields()
-	switch err := dec.Decode(r); {
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it ends too early")
-	case err != nil:
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("%s is of a wrong type: %s", cmp.Or(wrong.Field, "the document"), wrong.Value)
-		}
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	case r.Passes == "":
-		return errors.New(`it names no "passes"`)
-	}
-	return nil
 }

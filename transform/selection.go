@@ -39,6 +39,7 @@ func (p *planner) leaveAlone() error {
 	if err := p.refuseCustomCode(); err != nil {
 		return err
 	}
+	keepRouters := p.opt.KeepRouters && slices.ContainsFunc(p.opt.Passes, func(c pass.Choice) bool { return c.Pass.Class == pass.Lossy })
 	routers, layers := 0, 0
 	var kept []string
 	var all [][]string
@@ -50,7 +51,7 @@ func (p *planner) leaveAlone() error {
 			if p.isLayer(w) {
 				layers++
 			}
-		} else if p.opt.KeepRouters && p.isRouter(w) {
+		} else if keepRouters && p.isRouter(w) {
 			routers++
 		}
 	}

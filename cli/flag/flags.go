@@ -16,7 +16,7 @@ var (
 	Tokens  = &cli.StringFlag{Name: "tokens", Usage: "measure the loss on the tokens in `FILE`"}
 
 	Passes   = &cli.StringFlag{Name: "passes", Usage: "exactly these `PASSES`, such as reorder,round=4; see lowtoggle passes"}
-	Recipe   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a JSON `FILE`", DefaultText: transform.DefaultRecipe}
+	Recipe   = &cli.StringFlag{Name: "recipe", Usage: "exact, near-lossless, balanced or a YAML `FILE`", DefaultText: transform.DefaultRecipe}
 	MinSNR   = &cli.Float64Flag{Name: "min-snr", Usage: "lowest output SNR of a layer, in `dB`", DefaultText: "the recipe's, or none"}
 	Workload = &cli.StringFlag{Name: "workload", Value: "prefill", Usage: "`MIX`: prefill, decode or prefill=0.3,decode=0.7", DefaultText: "prefill"}
 	Role     = &cli.StringFlag{Name: "role", Value: "stationary", Usage: "unquantised weights' `ROLE`: stationary or streaming", DefaultText: "stationary"}

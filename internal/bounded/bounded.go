@@ -10,7 +10,8 @@ import (
 
 // Largest sizes of files in bytes.
 const (
-	Config = 16 << 20  // configs, calibrations, recipes
+	Recipe = 1 << 20   // recipes
+	Config = 16 << 20  // configs, calibrations
 	Index  = 256 << 20 // indices of shards and of recorded measurements
 	Plan   = 1 << 30   // plans, manifests, results of a search
 )
