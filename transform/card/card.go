@@ -1,0 +1,266 @@
+// Package card writes the model card of a converted folder: README.md with front matter for model hubs, and a section that says what
+// was changed. The source's own text stays.
+package card
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Name is the file's name.
+const Name = "README.md"
+
+// The comments around the section that lowtoggle writes.
+const (
+	begin = "<!-- lowtoggle: begin -->"
+	end   = "<!-- lowtoggle: end -->"
+)
+
+// The fields of the front matter that lowtoggle writes.
+const (
+	baseField     = "base_model"
+	relationField = "base_model_relation"
+)
+
+// Base names the model that a result was made from, in the words of the Hugging Face Hub.
+type Base struct {
+	Model string
+	// Relation is one of the Hub's: "quantized", "finetune", "adapter" or "merge". Empty: the card has none, and the Hub infers it.
+	Relation string
+}
+
+// Write returns a card with the base in its front matter and the section in its text. source is the source's card, nil if there is
+// none. The rest of the card keeps its bytes. An earlier section and earlier fields are replaced. If the front matter is
+// not a list of fields in valid YAML, it stays as it is, and fields is false.
+func Write(source []byte, base Base, section string) (card []byte, fields bool) {
+	newline := "\n"
+	if i := bytes.IndexByte(source, '\n'); i > 0 && source[i-1] == '\r' {
+		newline = "\r\n"
+	}
+	d := split(source)
+	front, fields := d.withBase(base, newline)
+	text := begin + "\n" + strings.TrimSpace(section) + "\n" + end + "\n"
+	text = strings.ReplaceAll(text, "\n", newline)
+	var b bytes.Buffer
+	b.Write(front)
+	body, at := withoutSections(d.body)
+	if at < 0 { // at the end, after an empty line
+		b.Write(body)
+		if len(body) > 0 && !bytes.HasSuffix(body, []byte("\n")) {
+			b.WriteString(newline)
+		}
+		if b.Len() > 0 {
+			b.WriteString(newline)
+		}
+		b.WriteString(text)
+	} else {
+		b.Write(body[:at])
+		b.WriteString(text)
+		b.Write(body[at:])
+	}
+	return b.Bytes(), fields
+}
+
+// Kept returns the bytes of a card that lowtoggle does not write: without its section, its fields, and front matter of
+// these alone. A card and what [Write] makes of it have the same.
+func Kept(card []byte) []byte {
+	d := split(card)
+	front := d.front
+	if list, ok := d.fields(); ok {
+		lines := slices.Clone(d.lines)
+		for _, f := range list {
+			if f.name == baseField || f.name == relationField {
+				clear(lines[f.from:f.to])
+			}
+		}
+		front = bytes.Join(lines, nil)
+		if len(bytes.TrimSpace(front)) > 0 {
+			front = slices.Concat(d.open, front, d.close)
+		} else {
+			front = nil
+		}
+	}
+	body, _ := withoutSections(d.body)
+	return bytes.TrimRight(slices.Concat(front, bytes.Trim(body, "\r\n")), "\r\n")
+}
+
+// BaseOf returns the base model that a card names; empty if there is none, or several.
+func BaseOf(card []byte) string {
+	d := split(card)
+	var front struct {
+		Base yaml.Node `yaml:"base_model"`
+	}
+	if yaml.Unmarshal(bytes.Join(d.lines, nil), &front) != nil {
+		return ""
+	}
+	n := &front.Base
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 1 {
+		n = n.Content[0]
+	}
+	if n.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return n.Value
+}
+
+// document is a card in parts.
+type document struct {
+	front       []byte   // from the first "---" to the second, with both lines; empty if there is none
+	open, close []byte   // these lines
+	lines       [][]byte // between them
+	body        []byte
+}
+
+func split(card []byte) (d document) {
+	d.body = card
+	lines := bytes.SplitAfter(card, []byte("\n"))
+	rule := func(line []byte) bool { return string(bytes.TrimRight(line, " \t\r\n")) == "---" }
+	if !rule(bytes.TrimPrefix(lines[0], []byte("\ufeff"))) {
+		return d
+	}
+	n := slices.IndexFunc(lines[1:], rule) + 1
+	if n == 0 {
+		return d
+	}
+	d.open, d.lines, d.close, d.body = lines[0], lines[1:n], lines[n], bytes.Join(lines[n+1:], nil)
+	d.front = bytes.Join(lines[:n+1], nil)
+	return d
+}
+
+// entry is a field of the front matter and its lines.
+type entry struct {
+	name     string
+	from, to int
+}
+
+// fields lists the fields of the front matter, if that is a list of them in valid YAML.
+func (d *document) fields() (list []entry, ok bool) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(bytes.Join(d.lines, nil), &doc); err != nil {
+		return nil, false
+	}
+	if doc.Kind == 0 { // empty
+		return nil, true
+	}
+	fields := doc.Content[0]
+	if fields.Kind != yaml.MappingNode || fields.Style&yaml.FlowStyle != 0 {
+		return nil, false
+	}
+	for i := 0; i < len(fields.Content); i += 2 {
+		key := fields.Content[i]
+		if key.Column != 1 {
+			return nil, false
+		}
+		to := len(d.lines)
+		if i+2 < len(fields.Content) {
+			to = fields.Content[i+2].Line - 1
+		}
+		from := key.Line - 1
+		for to > from+1 && besideFields(d.lines[to-1]) {
+			to--
+		}
+		list = append(list, entry{key.Value, from, to})
+	}
+	return list, true
+}
+
+// besideFields reports whether a line is empty or a comment, which belongs to no field.
+func besideFields(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) == 0 || line[0] == '#'
+}
+
+// withBase returns the front matter with the base in it. ok is false if it stays as it is.
+func (d *document) withBase(base Base, newline string) (front []byte, ok bool) {
+	values := []struct{ name, value string }{{baseField, base.Model}, {relationField, base.Relation}}
+	list, ok := d.fields()
+	if !ok {
+		return d.front, false
+	}
+	lines := slices.Clone(d.lines)
+	var missing bytes.Buffer
+	for _, v := range values {
+		text := []byte(fieldLine(v.name, v.value, newline))
+		found := false
+		for _, f := range list {
+			if f.name != v.name {
+				continue
+			}
+			clear(lines[f.from:f.to])
+			if !found {
+				lines[f.from] = text
+			}
+			found = true
+		}
+		if !found {
+			missing.Write(text)
+		}
+	}
+	front = bytes.Join(lines, nil)
+	if n := len(front); n > 0 && front[n-1] != '\n' {
+		missing = *bytes.NewBufferString(newline + missing.String())
+	}
+	if len(d.front) == 0 {
+		rule := []byte("---" + newline)
+		front = slices.Concat(rule, front, missing.Bytes(), rule)
+		if len(bytes.TrimSpace(d.body)) > 0 {
+			front = append(front, newline...)
+		}
+		return front, true
+	}
+	front = slices.Concat(d.open, front, missing.Bytes(), d.close)
+	if after := split(front); !after.has(base) {
+		return d.front, false
+	}
+	return front, true
+}
+
+// has reports whether the front matter names a base, once.
+func (d *document) has(base Base) bool {
+	list, ok := d.fields()
+	want := map[string]int{baseField: 1, relationField: min(1, len(base.Relation))}
+	for _, f := range list {
+		want[f.name]--
+	}
+	return ok && want[baseField] == 0 && want[relationField] == 0
+}
+
+// fieldLine is a line of front matter; empty without a value.
+func fieldLine(name, value, newline string) string {
+	if value == "" {
+		return ""
+	}
+	text, err := yaml.Marshal(map[string]string{name: value})
+	if err != nil {
+		return ""
+	}
+	return strings.ReplaceAll(string(text), "\n", newline)
+}
+
+// withoutSections returns a text without the sections that lowtoggle wrote, and the place of the first; -1 if there is none.
+// A section takes the end of its last line with it.
+func withoutSections(body []byte) (rest []byte, at int) {
+	at, rest = -1, body
+	for from := 0; ; {
+		n := bytes.Index(rest[from:], []byte(end))
+		if n < 0 {
+			return rest, at
+		}
+		n += from
+		i := bytes.LastIndex(rest[from:n], []byte(begin))
+		if i < 0 { // a mark without its partner is text
+			from = n + len(end)
+			continue
+		}
+		i += from
+		after := rest[n+len(end):]
+		after = bytes.TrimPrefix(bytes.TrimPrefix(after, []byte("\r")), []byte("\n"))
+		if at < 0 {
+			at = i
+		}
+		from, rest = i, slices.Concat(rest[:i], after)
+	}
+}
