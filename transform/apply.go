@@ -27,10 +27,19 @@ type ApplyOptions struct {
 	Workers   int         // goroutines; default: all processors
 	Resume    bool        // continue an interrupted call
 	Progress  func(Event) // nil: none; called from several goroutines
+	Folder    FolderOptions
 }
 
-// Apply carries out a plan: it writes a new folder out with the model's tensors transformed, all other files of the
-// model's folder, and [plan.ManifestName]. The folder appears under its name whole or not at all; see [apply.Run].
+// FolderOptions say what lies beside the weights of a result.
+type FolderOptions struct {
+	// Keep are globs of files that are copied although [weights.Model.Leftovers] lists them.
+	Keep []string
+	// BaseModel is the source's name on a model hub, for the model card; empty: that of [BaseModel].
+	BaseModel string
+}
+
+// Apply carries out a plan: it writes a new folder out with the model's tensors transformed, the other files of the
+// model's folder, a model card, and [plan.ManifestName]. The folder appears under its name whole or not at all; see [apply.Run].
 // A plan for another model, and an out that exists or lies inside the model's folder, are errors before anything
 // is written.
 func Apply(ctx context.Context, m *weights.Model, p *plan.Plan, out string, o ApplyOptions) (*plan.Manifest, error) {
@@ -96,7 +105,8 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 		err = errors.Join(err, o.Tokens.releaseRounder())
 	}()
 	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler, Target: s.target}, p, out,
-		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress})
+		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress, Keep: o.Folder.Keep,
+			Card: func(readme []byte) ([]byte, error) { return o.Table.card(s.Model, p, layout, o.Folder.BaseModel, readme) }})
 }
 
 // useTokens gets the calibration statistics that a plan needs.

@@ -15,6 +15,7 @@ type ConvertOptions struct {
 	Options            // of the plan
 	Given   *plan.Plan // carried out instead of making one; nil: make one
 	Resume  bool       // continue an interrupted call
+	Folder  FolderOptions
 }
 
 // Conversion is what Convert did.
@@ -62,7 +63,7 @@ func Convert(ctx context.Context, m *weights.Model, out string, o ConvertOptions
 	}
 	c := &Conversion{Plan: p}
 	c.Manifest, err = applyPlan(ctx, s, p, out, ApplyOptions{Table: o.Table, Family: o.Family, Hessians: h, Tokens: o.Tokens,
-		Workers: o.Workers, Resume: o.Resume, Progress: o.Progress})
+		Workers: o.Workers, Resume: o.Resume, Progress: o.Progress, Folder: o.Folder})
 	if err != nil || o.Tokens == nil {
 		return c, err
 	}

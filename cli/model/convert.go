@@ -29,7 +29,9 @@ var Convert = &cli.Command{
 	ArgsUsage: "MODEL OUT",
 	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder; it appears whole or not
 at all. Without --format it has the same tensors, shapes and types. MODEL's other files are
-copied; for a single file, the configs beside it. If the search for a plan is interrupted, run
+copied; for a single file, the configs beside it. Weights in other formats, such as
+pytorch_model.bin, and what is no part of a model, such as .git, are left out and named. README.md
+becomes the result's model card: it keeps its text and says what was changed. If the search for a plan is interrupted, run
 the same command again. If writing is interrupted, run it again with --resume; the result has the
 same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
 outside the model's family, such as a vision tower's, stay as they are. In a quantised model,
@@ -65,7 +67,7 @@ only; the tensors do not fit config.json.`,
 		outfile.ReportFlag,
 		&cli.StringFlag{Name: "plan", Usage: "apply the plan in `FILE` instead of making one"},
 		&cli.BoolFlag{Name: "resume", Usage: "continue an interrupted conversion, if there is one", DisableDefaultText: true},
-	}, planFlags, flag.Common),
+	}, planFlags, folderFlags, flag.Common),
 	Action: func(c *cli.Context) (err error) {
 		defer func() { err = withoutDevice(err) }()
 		args, err := flag.Arguments(c, "MODEL", "OUT")
@@ -93,6 +95,10 @@ only; the tensors do not fit config.json.`,
 		if err != nil {
 			return err
 		}
+		folder, err := folderOptions(c, m)
+		if err != nil {
+			return err
+		}
 		start := time.Now()
 		var closeDevice func() error
 		o.Tokens, closeDevice, err = givenTokens(c, m, args[0], args[1], o)
@@ -100,7 +106,7 @@ only; the tensors do not fit config.json.`,
 		if err != nil {
 			return err
 		}
-		r, did, err := convert(c, m, args, o)
+		r, did, err := convert(c, m, args, o, folder)
 		if err != nil {
 			return err
 		}
@@ -124,6 +130,7 @@ only; the tensors do not fit config.json.`,
 			}
 			fmt.Fprintf(c.App.Writer, "\n%s %s: %s in %s\ncheck it: %s\n", printable.Quote(args[1]), did, term.Size(sizeOf(m, args[1], r.Manifest)), term.Duration(took),
 				term.CommandLine(withTokens(c, withReference(c, checkWith(c, r.Plan.Request, "verify", args[0], args[1])...)...)...))
+			printFolder(c.App.Writer, m, folder, r.Manifest.LeftOut)
 			if hint != "" {
 				term.Remark(c.App.Writer, "hint", hint)
 			}
@@ -178,19 +185,20 @@ func withDevice(c *cli.Context, p *plan.Plan, words ...string) []string {
 
 // convertJSON is what convert --json prints.
 type convertJSON struct {
-	Output    string            `json:"output"`
-	DropIn    bool              `json:"drop_in"`
-	Bytes     int64             `json:"bytes"`
-	Seconds   float64           `json:"seconds"`
-	Shards    []plan.Shard      `json:"shards"`
-	Predicted *predict.Ratio    `json:"predicted,omitempty"`
-	Kernels   []string          `json:"kernels,omitempty"`   // that the prediction assumes
-	Coverage  *predict.Coverage `json:"coverage,omitempty"`  // of predictions; absent: they cover all layers
-	Quantised []quant.Copied    `json:"quantised,omitempty"` // copied byte for byte
-	Tensors   []plan.Prediction `json:"tensors"`
-	Notes     []string          `json:"notes,omitempty"`
-	Found     *plan.Search      `json:"found,omitempty"`
-	Loss      *lossJSON         `json:"loss,omitempty"` // on evaluation tokens
+	Output    string             `json:"output"`
+	DropIn    bool               `json:"drop_in"`
+	Bytes     int64              `json:"bytes"`
+	Seconds   float64            `json:"seconds"`
+	Shards    []plan.Shard       `json:"shards"`
+	Predicted *predict.Ratio     `json:"predicted,omitempty"`
+	Kernels   []string           `json:"kernels,omitempty"`   // that the prediction assumes
+	Coverage  *predict.Coverage  `json:"coverage,omitempty"`  // of predictions; absent: they cover all layers
+	Quantised []quant.Copied     `json:"quantised,omitempty"` // copied byte for byte
+	Tensors   []plan.Prediction  `json:"tensors"`
+	Notes     []string           `json:"notes,omitempty"`
+	Found     *plan.Search       `json:"found,omitempty"`
+	Loss      *lossJSON          `json:"loss,omitempty"` // on evaluation tokens
+	LeftOut   []weights.Leftover `json:"left_out,omitempty"`
 }
 
 func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, out string, took time.Duration) convertJSON {
@@ -206,11 +214,11 @@ func convertReport(m *weights.Model, layout *arch.Layout, man *plan.Manifest, ou
 		notes = append(notes, "adapters: "+othersDoNotFit)
 	}
 	return convertJSON{out, man.DropIn, sizeOf(m, out, man), took.Seconds(), man.Shards, total, man.Plan.Kernels, predict.CoverageOf(m, layout), man.Plan.Quantised,
-		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil}
+		append([]plan.Prediction{}, man.Plan.Predictions...), notes, nil, nil, man.LeftOut}
 }
 
 // convert finds or makes the plan and carries it out; did says in a word or two what happened.
-func convert(c *cli.Context, m *weights.Model, args []string, o transform.Options) (r *transform.Conversion, did string, err error) {
+func convert(c *cli.Context, m *weights.Model, args []string, o transform.Options, folder transform.FolderOptions) (r *transform.Conversion, did string, err error) {
 	out, resume := args[1], c.Bool("resume")
 	event, end := term.Progress(c)
 	defer end()
@@ -232,7 +240,7 @@ func convert(c *cli.Context, m *weights.Model, args []string, o transform.Option
 	if err != nil {
 		return nil, "", err
 	}
-	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume})
+	r, err = transform.Convert(c.Context, m, out, transform.ConvertOptions{Options: o, Given: given, Resume: resume, Folder: folder})
 	if errors.Is(err, plan.ErrInvalid) && c.IsSet("plan") {
 		err = fmt.Errorf("%s: %w", c.String("plan"), err)
 	}

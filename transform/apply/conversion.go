@@ -46,9 +46,13 @@ type Options struct {
 	Workers  int                  // goroutines; required
 	Resume   bool                 // continue an interrupted call
 	Progress func(progress.Event) // nil: none; called from several goroutines
+	// Card returns the result's model card for the source's, nil where there is none; nil: the source's is copied.
+	Card func(source []byte) ([]byte, error)
+	// Keep are globs of files that are copied although [weights.Model.Leftovers] lists them.
+	Keep []string
 }
 
-// Run writes a new folder out with the transformed tensors, all other files of the model's folder, and the manifest
+// Run writes a new folder out with the transformed tensors, the other files of the model's folder, and the manifest
 // [plan.ManifestName], which it returns. The folder appears complete or not at all. The caller must have checked out
 // with [CheckOut], and that the plan belongs to the model.
 //
@@ -83,6 +87,7 @@ type conversion struct {
 	plan     *plan.Plan
 	opt      Options
 	previous json.RawMessage // manifest of the conversion that made the source; nil: none
+	leftOut  []weights.Leftover
 	shards   []*shardWriter
 	index    []byte // rewritten index; nil where the source's stays
 	written  int64  // bytes of tensor data so far
@@ -94,6 +99,7 @@ func (c *conversion) prepare(ctx context.Context) (err error) {
 	if c.previous, err = plan.Previous(c.Model); err != nil {
 		return err
 	}
+	c.leftOut = c.Model.Leftovers(c.opt.Keep)
 	steps := plan.ByTensor(c.plan.Steps)
 	for i, f := range c.result().Files() {
 		c.total += f.DataSize()
@@ -193,6 +199,9 @@ func (c *conversion) size() int64 {
 		n += f.Size()
 	}
 	for _, name := range c.Model.Others {
+		if c.leavesOut(name) {
+			continue
+		}
 		if st, err := os.Stat(filepath.Join(c.Model.Dir, name)); err == nil {
 			n += st.Size()
 		}
@@ -210,11 +219,11 @@ func (c *conversion) run(ctx context.Context, st *stage) (*plan.Manifest, error)
 	if err := c.check(ctx, st); err != nil {
 		return nil, err
 	}
-	man := &plan.Manifest{Version: plan.ManifestVersion, DropIn: c.plan.DropIn, Plan: c.plan, Previous: c.previous}
+	man := &plan.Manifest{Version: plan.ManifestVersion, DropIn: c.plan.DropIn, LeftOut: c.leftOut, Plan: c.plan, Previous: c.previous}
 	if err := c.writeShards(ctx, st, man); err != nil {
 		return nil, err
 	}
-	if err := c.copyOthers(ctx, st); err != nil {
+	if err := errors.Join(c.copyOthers(ctx, st), c.writeCard(st)); err != nil {
 		return nil, err
 	}
 	js, err := man.Encode()

@@ -7,17 +7,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
 
-// copyOthers copies all other files of the model's folder, with permissions and owners. For a single file it copies its configs.
+// copyOthers copies the other files of the model's folder but leftovers, with permissions and owners. For a single file it copies its configs.
 // The manifest of an earlier conversion is not copied, because the new manifest contains it.
 func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	if !c.Model.Single {
-		if err := makeSubfolders(c.Model.Dir, st.dir); err != nil {
+		if err := c.makeSubfolders(c.Model.Dir, st.dir); err != nil {
 			return err
 		}
 	}
@@ -25,7 +29,7 @@ func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if name == plan.ManifestName {
+		if name == plan.ManifestName || name == card.Name && c.opt.Card != nil || c.leavesOut(name) {
 			continue
 		}
 		if err := c.copyOther(st, filepath.FromSlash(name)); err != nil {
@@ -35,8 +39,51 @@ func (c *conversion) copyOthers(ctx context.Context, st *stage) error {
 	return nil
 }
 
-// makeSubfolders makes the subfolders of from also in to, including empty ones.
-func makeSubfolders(from, to string) error {
+// leavesOut reports whether a file is not copied.
+func (c *conversion) leavesOut(file string) bool {
+	return slices.ContainsFunc(c.leftOut, func(l weights.Leftover) bool { return l.Covers(file) })
+}
+
+// holdsLeftoversOnly reports whether a folder has files and none of them is copied.
+func (c *conversion) holdsLeftoversOnly(folder string) bool {
+	inside := func(file string) bool { return strings.HasPrefix(file, folder+"/") }
+	return slices.ContainsFunc(c.Model.Others, inside) &&
+		!slices.ContainsFunc(c.Model.Others, func(file string) bool { return inside(file) && !c.leavesOut(file) })
+}
+
+// writeCard writes the result's model card, with the permissions of the source's.
+func (c *conversion) writeCard(st *stage) error {
+	if c.opt.Card == nil {
+		return nil
+	}
+	var source []byte
+	path := filepath.Join(c.Model.Dir, card.Name)
+	from := c.Model.Shards[0].Path // whose permissions a new card has
+	if slices.Contains(c.Model.Others, card.Name) {
+		from = path
+		var err error
+		if source, err = bounded.ReadFile(path, bounded.Config); err != nil {
+			return err
+		}
+	}
+	text, err := c.opt.Card(source)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	to := st.path(card.Name)
+	err = durably(to, func(f *os.File) error {
+		_, err := f.Write(text)
+		return errors.Join(err, like(to, info))
+	})
+	return errors.Join(err, atomicfile.SyncFolder(st.dir), st.complete(card.Name))
+}
+
+// makeSubfolders makes the subfolders of from also in to, including empty ones, without those that hold nothing but leftovers.
+func (c *conversion) makeSubfolders(from, to string) error {
 	from, err := filepath.EvalSymlinks(from) // WalkDir does not enter a link
 	if err != nil {
 		return err
@@ -48,6 +95,9 @@ func makeSubfolders(from, to string) error {
 		rel, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
+		}
+		if folder := filepath.ToSlash(rel); c.leavesOut(folder+"/") || c.holdsLeftoversOnly(folder) {
+			return filepath.SkipDir
 		}
 		made := filepath.Join(to, rel)
 		if err := os.MkdirAll(made, 0o777); err != nil {

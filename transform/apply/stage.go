@@ -15,6 +15,7 @@ import (
 
 	"github.com/lowtoggle/lowtoggle/internal/atomicfile"
 	"github.com/lowtoggle/lowtoggle/internal/lock"
+	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 )
 
@@ -255,7 +256,7 @@ func (st *stage) recorded(source string) (*plan.Plan, []plan.Shard, error) {
 		return nil, nil, err
 	}
 	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(source, e.Name())); err != nil && e.Name() != plan.ManifestName {
+		if _, err := os.Lstat(filepath.Join(source, e.Name())); err != nil && e.Name() != plan.ManifestName && e.Name() != card.Name {
 			return nil, nil, noConversion(st.dir)
 		}
 	}

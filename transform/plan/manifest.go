@@ -24,7 +24,9 @@ type Manifest struct {
 	// DropIn is [Plan.DropIn].
 	DropIn bool    `json:"drop_in"`
 	Shards []Shard `json:"shards"`
-	Plan   *Plan   `json:"plan"`
+	// LeftOut are the source's files and folders that were not copied.
+	LeftOut []weights.Leftover `json:"left_out,omitempty"`
+	Plan    *Plan              `json:"plan"`
 	// Previous is the manifest of the source, where that had been converted before.
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
@@ -47,6 +49,12 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err := encodeLines(&b, "shards", m.Shards); err != nil {
 		return nil, err
 	}
+	if len(m.LeftOut) > 0 {
+		b.WriteString(",\n  ")
+		if err := encodeLines(&b, "left_out", m.LeftOut); err != nil {
+			return nil, err
+		}
+	}
 	fmt.Fprintf(&b, ",\n  \"plan\": %s", bytes.TrimSpace(plan))
 	if len(m.Previous) > 0 {
 		b.WriteString(",\n  \"previous\": ")
@@ -66,11 +74,12 @@ func ReadManifest(dir string) (*Manifest, error) {
 		return nil, err
 	}
 	var outer struct {
-		Version  int             `json:"manifest_version"`
-		DropIn   bool            `json:"drop_in"`
-		Shards   []Shard         `json:"shards"`
-		Plan     json.RawMessage `json:"plan"`
-		Previous json.RawMessage `json:"previous"`
+		Version  int                `json:"manifest_version"`
+		DropIn   bool               `json:"drop_in"`
+		Shards   []Shard            `json:"shards"`
+		LeftOut  []weights.Leftover `json:"left_out"`
+		Plan     json.RawMessage    `json:"plan"`
+		Previous json.RawMessage    `json:"previous"`
 	}
 	if err := json.Unmarshal(js, &outer); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -82,7 +91,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Manifest{outer.Version, outer.DropIn, outer.Shards, plan, outer.Previous}, nil
+	return &Manifest{outer.Version, outer.DropIn, outer.Shards, outer.LeftOut, plan, outer.Previous}, nil
 }
 
 // Previous returns what the source's folder says of an earlier conversion, nil where nothing. A

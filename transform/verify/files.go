@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/lowtoggle/lowtoggle/internal/parallel"
+	"github.com/lowtoggle/lowtoggle/transform/card"
 	"github.com/lowtoggle/lowtoggle/transform/plan"
 	"github.com/lowtoggle/lowtoggle/weights"
 )
@@ -31,13 +32,21 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 			return err
 		}
 	}
+	gone := leftOut(src, man)
 	for _, name := range src.Others {
 		if name == plan.ManifestName || r.Plan != nil && !r.DropIn && name == weights.IndexName ||
 			r.reformatted() && (name == weights.IndexName || name == weights.ConfigName) {
 			continue // written by the conversion
 		}
+		if name == card.Name {
+			if err := r.sameCard(src, out); err != nil {
+				return err
+			}
+			continue
+		}
 		same, err := sameFile(filepath.Join(src.Dir, name), filepath.Join(out.Dir, name))
 		switch {
+		case os.IsNotExist(err) && slices.ContainsFunc(gone, func(l weights.Leftover) bool { return l.Covers(name) }):
 		case os.IsNotExist(err):
 			r.problem("file %s is missing from the output", name)
 		case err != nil:
@@ -47,7 +56,13 @@ func (r *Report) files(ctx context.Context, src, out *weights.Model, man *plan.M
 		}
 	}
 	for _, name := range out.Others {
-		if name != plan.ManifestName && !slices.Contains(src.Others, name) {
+		switch {
+		case name == plan.ManifestName || slices.Contains(src.Others, name):
+		case name == card.Name:
+			if err := r.sameCard(src, out); err != nil {
+				return err
+			}
+		default:
 			r.problem("file %s of the output is not in the source", name)
 		}
 	}

@@ -1,0 +1,65 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lowtoggle/lowtoggle/cli/exit"
+	"github.com/lowtoggle/lowtoggle/cli/term"
+	"github.com/lowtoggle/lowtoggle/transform"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// folderFlags say what lies beside the weights of a result.
+var folderFlags = []cli.Flag{
+	&cli.StringFlag{Name: "keep", Usage: "also copy `FILES` that would be left out, such as *.onnx,.git"},
+	&cli.StringFlag{Name: "base-model", Usage: "`NAME` of MODEL on the Hub, for the model card", DefaultText: "from config.json, or the folder's name"},
+}
+
+// folderOptions reads them.
+func folderOptions(c *cli.Context, m *weights.Model) (o transform.FolderOptions, err error) {
+	o.BaseModel = c.String("base-model")
+	if strings.ContainsAny(o.BaseModel, "\r\n") || c.IsSet("base-model") && o.BaseModel == "" {
+		return o, exit.Usagef("--base-model %q: give a name such as meta-llama/Llama-3.2-1B", o.BaseModel)
+	}
+	o.Keep = splitPatterns(c.String("keep"))
+	if unmatched := m.UnmatchedKeep(o.Keep); unmatched != "" {
+		var left []string
+		for _, l := range m.Leftovers(nil) {
+			left = append(left, l.Path)
+		}
+		what := "nothing is left out of this model"
+		if len(left) > 0 {
+			what = "these are: " + strings.Join(left[:min(len(left), 8)], ", ")
+		}
+		return o, exit.Usagef("--keep %s: matches no file that would be left out; %s", unmatched, what)
+	}
+	return o, nil
+}
+
+// printFolder says what was left out of a result, and what its model card names.
+func printFolder(w io.Writer, m *weights.Model, o transform.FolderOptions, left []weights.Leftover) {
+	reasons := map[string][]string{}
+	var order []string
+	for _, l := range left {
+		if reasons[l.Why] == nil {
+			order = append(order, l.Why)
+		}
+		reasons[l.Why] = append(reasons[l.Why], l.Path)
+	}
+	for _, why := range order {
+		files := reasons[why]
+		text := strings.Join(files[:min(len(files), 8)], ", ")
+		if n := len(files) - 8; n > 0 {
+			text += fmt.Sprintf(" and %d others", n)
+		}
+		term.Remark(w, "left out", fmt.Sprintf("%s: %s; --keep copies it", text, why))
+	}
+	if o.BaseModel == "" {
+		name, from := transform.BaseModel(m)
+		term.Remark(w, "model card", fmt.Sprintf("README.md names the base model %s (%s); --base-model names another", name, from))
+	}
+}

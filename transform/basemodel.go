@@ -1,0 +1,52 @@
+package transform
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/internal/bounded"
+	"github.com/lowtoggle/lowtoggle/transform/card"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+)
+
+// hubModel is the name of a model on a hub.
+var hubModel = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$`)
+
+// notInName are runs of characters that a name on a hub cannot have.
+var notInName = regexp.MustCompile(`[^\w.-]+`)
+
+// BaseModel returns the name of a model on a hub, for the card of a conversion, and where the name is from: an earlier
+// conversion's card, the Hub's cache, config.json, or the folder's name. The card's own base_model does not count unless
+// the model was converted before: it names what the model itself was made from.
+func BaseModel(m *weights.Model) (name, from string) {
+	if slices.Contains(m.Others, plan.ManifestName) && slices.Contains(m.Others, card.Name) {
+		text, err := bounded.ReadFile(filepath.Join(m.Dir, card.Name), bounded.Config)
+		if base := card.BaseOf(text); err == nil && base != "" {
+			return base, "the card of the earlier conversion"
+		}
+	}
+	dir, err := filepath.Abs(m.Dir)
+	if err != nil {
+		dir = m.Dir
+	}
+	if snapshots := filepath.Dir(dir); filepath.Base(snapshots) == "snapshots" {
+		if cached, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--"); ok {
+			return strings.ReplaceAll(cached, "--", "/"), "the Hub's cache"
+		}
+	}
+	var config struct {
+		Name string `json:"_name_or_path"`
+	}
+	if json.Unmarshal(m.Config, &config) == nil && hubModel.MatchString(config.Name) {
+		return config.Name, "config.json"
+	}
+	name = strings.Trim(notInName.ReplaceAllString(filepath.Base(dir), "-"), "-.")
+	if name == "" {
+		name = "model"
+	}
+	return name, "the folder's name"
+}

@@ -1,0 +1,213 @@
+package transform
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lowtoggle/lowtoggle/transform/card"
+	"github.com/lowtoggle/lowtoggle/transform/pass"
+	"github.com/lowtoggle/lowtoggle/transform/plan"
+	"github.com/lowtoggle/lowtoggle/weights"
+	"github.com/lowtoggle/lowtoggle/weights/arch"
+)
+
+// card returns the model card of a result: the source's with a base model and a section about the conversion. It depends on the
+// model and the plan alone.
+func (t Table) card(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string, readme []byte) ([]byte, error) {
+	if base == "" {
+		base, _ = BaseModel(m)
+	}
+	about := card.Base{Model: base}
+	if p.Request.Format != "" || slices.ContainsFunc(p.Steps, t.lossy) {
+		about.Relation = "quantized"
+	}
+	text, _ := card.Write(readme, about, t.cardSection(m, p, layout, base))
+	return text, nil
+}
+
+// lossy reports whether a step is that of a lossy pass.
+func (t Table) lossy(s *plan.Step) bool {
+	r, ok := t.Lookup(s.Pass)
+	return ok && r.Class == pass.Lossy
+}
+
+// cardSection says what was changed, what it is predicted to save, what is known of the accuracy, and how to repeat it.
+func (t Table) cardSection(m *weights.Model, p *plan.Plan, layout *arch.Layout, base string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("## Converted by lowtoggle to use less energy\n")
+	line("The weights are those of %s, changed so that a GPU's wires toggle less. [%s](%[2]s) has the plan and checksums.", base, plan.ManifestName)
+	switch {
+	case p.Request.Format != "":
+		line("They are stored as %s.", p.Request.Format)
+	case p.DropIn:
+		line("Names, shapes and types of all tensors are the source's: runtimes load both alike.")
+	default:
+		line("**Not drop-in**: a runtime must apply the stored shifts (tensors `*%s`).", weights.ShiftSuffix)
+	}
+	line("\n### What was changed\n")
+	if kinds := t.Summary(m, p, layout); len(kinds) > 0 {
+		line("| layers | number | change | lowest output SNR | energy, predicted |\n|---|---|---|---|---|")
+		for _, k := range kinds {
+			line("| %s | %d | %s | %s | %s |", k.Kind, k.Layers, treatments(k), cardDecibels(k.LowestSNR), cardChange(k.Energy != nil, func() float64 { return k.Energy.Relative }))
+		}
+	} else {
+		line("No linear layer was changed.")
+	}
+	if n := indexSteps(p); n > 0 {
+		line("\nExact passes also permuted, flipped or scaled %d groups of channels; the model's function stays the same.", n)
+	}
+	if !p.Request.Selection.Empty() || p.Request.KeepRouters {
+		line("\n%s", selectionText(p.Request))
+	}
+	line("\n### Energy\n")
+	if total := Predicted(m, p); total != nil {
+		line("Predicted, not measured: %s for %s, weights %s (95 %% interval %s to %s; calibration %s).", percent(total.Relative-1), p.Request.Workload, p.Request.Role,
+			percent(total.Interval[0]-1), percent(total.Interval[1]-1), total.Calibration)
+		line("This is a share of the GPU's energy in linear layers%s. `lowtoggle verify MODEL OUT --gpu` measures it.", relativeTo(p))
+	} else {
+		line("Not predicted.")
+	}
+	line("\n### Accuracy\n")
+	line("%s", accuracyText(p))
+	line("\n### How to repeat it\n\n```\nlowtoggle convert MODEL OUT --plan %s%s\nlowtoggle verify MODEL OUT\n```\n", plan.ManifestName, repeatFlags(p))
+	line("MODEL is the folder of %s. The plan was made with `%s` by lowtoggle %s.", base, requestText(p.Request), p.Tool)
+	return b.String()
+}
+
+// treatments lists what is done to the layers of a kind, with the number of layers where that differs.
+func treatments(k KindSummary) string {
+	var list []string
+	for _, what := range slices.Sorted(maps.Keys(k.Treatments)) {
+		text := what
+		if text == "" {
+			text = "none"
+		}
+		if len(k.Treatments) > 1 {
+			text = fmt.Sprintf("%d × %s", k.Treatments[what], text)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+func cardDecibels(snr *float64) string {
+	if snr == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f dB", *snr)
+}
+
+func cardChange(known bool, relative func() float64) string {
+	if !known {
+		return "–"
+	}
+	return percent(relative() - 1)
+}
+
+// percent writes a change with its sign.
+func percent(change float64) string {
+	v := math.Round(1000*change) / 10
+	switch {
+	case v == 0:
+		return "0.0 %"
+	case v < 0:
+		return fmt.Sprintf("−%.1f %%", -v)
+	}
+	return fmt.Sprintf("+%.1f %%", v)
+}
+
+func relativeTo(p *plan.Plan) string {
+	if p.Request.Format != "" {
+		return ", relative to " + FormatBaseline
+	}
+	return ""
+}
+
+// indexSteps counts the groups of channels that exact passes change.
+func indexSteps(p *plan.Plan) int {
+	indices := map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Index != "" {
+			indices[s.Index] = true
+		}
+	}
+	return len(indices)
+}
+
+// selectionText says which weights were left alone.
+func selectionText(r plan.Request) string {
+	var parts []string
+	if len(r.Only) > 0 {
+		parts = append(parts, "Only weights that match these patterns were changed: `"+strings.Join(r.Only, "`, `")+"`.")
+	}
+	if len(r.Ignore) > 0 {
+		parts = append(parts, "Left alone: `"+strings.Join(r.Ignore, "`, `")+"`.")
+	}
+	if r.KeepRouters {
+		parts = append(parts, "Lossy passes left the routers alone.")
+	}
+	return strings.Join(parts, " ")
+}
+
+// accuracyText says what the plan knows of the result's accuracy.
+func accuracyText(p *plan.Plan) string {
+	const measure = "`lowtoggle verify MODEL OUT --tokens FILE` measures the perplexity."
+	if p.Search != nil {
+		if t := p.Search.Best(); t != nil {
+			text := fmt.Sprintf("On calibration tokens that were held back the loss rises by %.6f nats per token", t.Loss)
+			if t.Interval != nil {
+				text += fmt.Sprintf(" (95 %% interval %.6f to %.6f)", t.Interval[0], t.Interval[1])
+			}
+			if p.Request.MaxLoss != nil {
+				text += fmt.Sprintf("; the budget was a rise of the perplexity by %.3g %%", 100*math.Expm1(*p.Request.MaxLoss))
+			}
+			return text + ". " + measure
+		}
+	}
+	if len(p.Steps) == 0 || !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Index == "" }) {
+		return "No value lost precision: the result computes the source's function."
+	}
+	if p.Request.MinSNR != nil {
+		return fmt.Sprintf("The perplexity was not measured. The budget was an output SNR of at least %g dB in every layer. %s", *p.Request.MinSNR, measure)
+	}
+	return "The perplexity was not measured. " + measure
+}
+
+// repeatFlags are those that applying the plan needs.
+func repeatFlags(p *plan.Plan) (flags string) {
+	if p.Request.Hessians != "" {
+		flags += " --tokens FILE"
+	}
+	if p.Request.Statistics != "" {
+		flags += " --device 0"
+	}
+	if p.Request.Reference != "" {
+		flags += " --reference ORIGINAL"
+	}
+	return flags
+}
+
+// requestText writes a request as the flags that ask for it.
+func requestText(r plan.Request) string {
+	words := []string{"--passes " + strings.Join(r.Passes, ",")}
+	if r.Format != "" {
+		words = append([]string{"--format " + r.Format}, words...)
+	}
+	if len(r.Ignore) > 0 {
+		words = append(words, "--ignore "+strings.Join(r.Ignore, ","))
+	}
+	if len(r.Only) > 0 {
+		words = append(words, "--only "+strings.Join(r.Only, ","))
+	}
+	if r.MinSNR != nil {
+		words = append(words, fmt.Sprintf("--min-snr %g", *r.MinSNR))
+	}
+	if r.MaxLoss != nil {
+		words = append(words, fmt.Sprintf("--max-loss %.6g%%", 100*math.Expm1(*r.MaxLoss)))
+	}
+	return strings.Join(append(words, "--workload "+r.Workload.String(), "--role "+r.Role.String()), " ")
+}
