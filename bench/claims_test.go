@@ -37,6 +37,7 @@ var claims = map[string]func(*evidence) []claim{
 	"docs/ordering.md":         orderingClaims,
 	"docs/rounding.md":         roundingClaims,
 	"docs/scaling.md":          scalingClaims,
+	"docs/recipes.md":          recipesClaims,
 	"docs/results.md":          resultsClaims,
 	"docs/architecture.md":     architectureClaims,
 	"docs/limits.md":           limitsClaims,
