@@ -30,8 +30,8 @@ var Convert = &cli.Command{
 	Description: `MODEL is a folder of safetensors or one such file. OUT is a new folder; it appears whole or not
 at all. Without --format it has the same tensors, shapes and types. MODEL's other files are
 copied; for a single file, the configs beside it. Weights in other formats, such as
-pytorch_model.bin, and what is no part of a model, such as .git, are left out and named. README.md
-becomes the result's model card: it keeps its text and says what was changed. If the search for a plan is interrupted, run
+pytorch_model.bin, and what is no part of a model, such as .git, are left out and named.
+README.md becomes the result's model card: it keeps its text and says what was changed. If the search for a plan is interrupted, run
 the same command again. If writing is interrupted, run it again with --resume; the result has the
 same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
 outside the model's family, such as a vision tower's, stay as they are. In a quantised model,
