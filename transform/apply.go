@@ -106,7 +106,9 @@ func applyPlan(ctx context.Context, s *source, p *plan.Plan, out string, o Apply
 	}()
 	return apply.Run(ctx, apply.Source{Model: s.Model, Weights: s.weights, Compiler: s.compiler, Target: s.target}, p, out,
 		apply.Options{Workers: parallel.Workers(o.Workers), Resume: o.Resume, Progress: o.Progress, Keep: o.Folder.Keep,
-			Card: func(readme []byte) ([]byte, error) { return o.Table.card(s.Model, p, layout, o.Folder.BaseModel, readme) }})
+			Card: func(readme []byte) ([]byte, error) {
+				return o.Table.card(s.Model, p, layout, o.Folder.BaseModel, readme)
+			}})
 }
 
 // useTokens gets the calibration statistics that a plan needs.

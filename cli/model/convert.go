@@ -31,11 +31,12 @@ var Convert = &cli.Command{
 at all. Without --format it has the same tensors, shapes and types. MODEL's other files are
 copied; for a single file, the configs beside it. Weights in other formats, such as
 pytorch_model.bin, and what is no part of a model, such as .git, are left out and named.
-README.md becomes the result's model card: it keeps its text and says what was changed. If the search for a plan is interrupted, run
-the same command again. If writing is interrupted, run it again with --resume; the result has the
-same bytes. A LoRA adapter in MODEL (adapter_model.safetensors) is converted too. Tensors
-outside the model's family, such as a vision tower's, stay as they are. In a quantised model,
-recipes also choose codes and scales within their budget (docs/quantised.md).
+README.md becomes the result's model card: it keeps its text and says what was changed. If the
+search for a plan is interrupted, run the same command again. If writing is interrupted, run it
+again with --resume; the result has the same bytes. A LoRA adapter in MODEL
+(adapter_model.safetensors) is converted too. Tensors outside the model's family, such as a
+vision tower's, stay as they are. In a quantised model, recipes also choose codes and scales
+within their budget (docs/quantised.md).
 
 --format quantises an unquantised model; runtimes that support the format load it. The formats
 are fp8, fp8-block, int8, int4, int4-asym, mxfp4 and nvfp4 in the layout of compressed-tensors,

@@ -16,7 +16,7 @@ import (
 // folderFlags say what lies beside the weights of a result.
 var folderFlags = []cli.Flag{
 	&cli.StringFlag{Name: "keep", Usage: "also copy `FILES` that would be left out, such as *.onnx,.git"},
-	&cli.StringFlag{Name: "base-model", Usage: "`NAME` of MODEL on the Hub, for the model card", DefaultText: "from config.json, or the folder's name"},
+	&cli.StringFlag{Name: "base-model", Usage: "`NAME` of MODEL on the Hub, for the model card"},
 }
 
 // folderOptions reads them.
