@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/lowtoggle/lowtoggle/cost/nnls"
+	"github.com/lowtoggle/lowtoggle/internal/powercap"
 )
 
 // naive are models without components. Each is a sum of a few features, fitted to the same readings.
@@ -82,28 +83,24 @@ func (m *Model) naively(k *Kernel, coefficients [][]float64) (watts []float64) {
 	return watts
 }
 
-// lowestSpan and highestSpan are the watts between which the model is compared with naive ones. At the power cap all kernels
-// draw the same power, so a constant is right by definition.
-const lowestSpan, highestSpan = 150, 690
+// span is the power in watts between which the model is compared with naive ones, by the card's power limit: 150 to 690 W of 700 W.
+// At the limit all kernels draw the same power, so a constant is right by definition.
+func (m *Model) span() (lowest, highest float64) {
+	return m.PowerLimit * 3 / 14, m.PowerLimit * 69 / 70
+}
 
 // spans reports whether a reading lies between these watts and was not at the power cap.
 func (m *Model) spans(r *Reading) bool {
-	return r.Watts >= lowestSpan && r.Watts <= highestSpan && !m.atCap(r)
+	lowest, highest := m.span()
+	return r.Watts >= lowest && r.Watts <= highest && !m.atCap(r)
 }
 
 // atCap reports whether a reading was at the power cap.
-func (m *Model) atCap(r *Reading) bool {
-	const near = 0.96 // of the power limit
-	return m.slowed(r) && r.Watts > near*m.PowerLimit
-}
+func (m *Model) atCap(r *Reading) bool { return m.slowed(r) && powercap.Near(r.Watts, m.PowerLimit) }
 
 // slowed reports whether the card lowered its clock for a reading.
 func (m *Model) slowed(r *Reading) bool {
-	const (
-		often = 0.5  // of the samples
-		slow  = 0.99 // of the highest clock
-	)
-	return r.Capped != nil && *r.Capped >= often && r.Clock < slow*m.FullClock
+	return r.Capped != nil && *r.Capped >= powercap.Often && powercap.Slow(r.Clock, m.FullClock)
 }
 
 // Span compares the model with naive ones on unseen kernels below the power cap.
