@@ -2,6 +2,7 @@ package cost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -31,6 +32,8 @@ type Prediction struct {
 	Warnings    []string `json:"warnings,omitempty"`
 }
 
+var errNoOperand = errors.New("an operand of the product is nil: give a function that returns its blocks")
+
 // Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
 // samples of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if
 // the weights come from memory. If a type was calibrated only for weights that do not come from memory, BF16's model stands
@@ -38,6 +41,9 @@ type Prediction struct {
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
 	if !p.Type.Valid() {
 		return Prediction{}, c.unknown(p)
+	}
+	if x == nil || w == nil {
+		return Prediction{}, errNoOperand
 	}
 	f, _ := p.Type.Operand().Format()
 	if min(p.M, p.N, p.K) < 1 {
@@ -339,6 +345,9 @@ func (c *Calibration) Observe(ctx context.Context, d weights.DType, p Product, s
 	f, ok := d.Format()
 	if !ok {
 		return nil, fmt.Errorf("operands of %s have no features", d)
+	}
+	if x == nil || w == nil {
+		return nil, errNoOperand
 	}
 	s, err := c.Facts.take(ctx, p.Role, swapped, sampleTiles, operandMatrix(f, p.N, p.K, w), operandMatrix(f, p.M, p.K, x))
 	if err != nil {
