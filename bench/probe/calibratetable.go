@@ -32,8 +32,9 @@ type Table struct {
 	Progress func(done, total int)
 }
 
-// Fewest is the number of rows, besides those of random weights, that a fit needs for each type.
-const Fewest = 8
+// Fewest is the number of rows, besides those of random weights, that a fit needs for each type, so that the fit can be tested
+// on rows that are left out.
+const Fewest = 12
 
 // Calibrate fits the cost model to the table. In each group of rows of one type, shape and role, the first row of random weights
 // without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged. The inputs are taken

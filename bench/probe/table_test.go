@@ -18,7 +18,8 @@ import (
 
 // tabled are patterns of several kinds, first random weights.
 var tabled = []string{"normal(0,0.02)", "zeros", "const(0.02)", "normal(0,0.02) | round(2)", "normal(0,0.02) | round(4)", "normal(0,0.02) | round(6)",
-	"normal(0,0.02) | grid(4)", "normal(0,0.02) | sparse(50%)", "normal(0,0.02) | sparse(80%)", "normal(0,0.02) | repeat(rows=4)", "normal(0,0.02) | abs"}
+	"normal(0,0.02) | grid(4)", "normal(0,0.02) | sparse(50%)", "normal(0,0.02) | sparse(80%)", "normal(0,0.02) | repeat(rows=4)", "normal(0,0.02) | abs",
+	"normal(0,0.02) | grid(16)", "set(16,normal(0,0.02))"}
 
 // cube is a product that tests predict fast.
 var cube = cost.Product{Type: arith.BF16, M: 256, N: 256, K: 256}
@@ -136,8 +137,8 @@ func TestTableErrors(t *testing.T) {
 	}
 	zeros := "zeros,bf16,256x256x256,stationary,1,0.004,250\n"
 	for text, want := range map[string]string{
-		header + good + strings.Repeat(zeros, 7): "7 rows besides the random ones are too few for a fit, which needs 8",
-		header + strings.Repeat(zeros, 9):        "lines 2 to 10, bf16 256x256x256 stationary: no row has random weights",
+		header + good + strings.Repeat(zeros, 11): "11 rows besides the random ones are too few for a fit, which needs 12",
+		header + strings.Repeat(zeros, 13):        "lines 2 to 14, bf16 256x256x256 stationary: no row has random weights",
 	} {
 		rows, err := probe.ReadTable("f.csv", strings.NewReader(text))
 		if err != nil {

@@ -56,7 +56,7 @@ shows the prediction error for families of patterns that the fit did not use.
 
 A table has the columns pattern, type, shape (MxNxK), role, joules and seconds (of one execution),
 and may have watts, clock_mhz and cold, in any order. Each type, shape and role needs a row of
-random weights such as normal(0,0.02), each type 8 rows besides. The card is named after OUT.
+random weights such as normal(0,0.02), each type 12 rows besides. The card is named after OUT.
 After an interrupt the same command continues.
 
 The card's settings are never changed. Exit status 3: the time ran out first, some kernels could
@@ -221,7 +221,11 @@ func (r *calibrateJSON) print(w io.Writer) {
 		if m.Cold {
 			from = "from memory"
 		}
-		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), points(m.Quality.Mean), points(m.Quality.Worst))
+		mean, worst := points(m.Quality.Mean), points(m.Quality.Worst)
+		if m.Quality.Points == 0 { // without a family too few are left
+			mean, worst = "not tested", "–"
+		}
+		tab.Add(m.Type.String(), from, fmt.Sprint(m.Quality.Points), mean, worst)
 	}
 	tab.Print(w)
 	fmt.Fprintf(w, "\nerrors in points of relative energy\nwritten: %s\n", printable.Quote(r.File))
