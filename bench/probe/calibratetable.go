@@ -38,7 +38,7 @@ const Fewest = 12
 
 // Calibrate fits the cost model to the table. In each group of rows of one type, shape and role, the first row of random weights
 // without a step, such as normal(0,0.02), is the baseline; rows with the same pattern are averaged. The inputs are taken
-// to be normal(0,1). A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
+// to be normal(0,1). Without a clock the baseline is taken to run at the highest clock of the prior. A group without a baseline, and a type with fewer than Fewest rows besides, is an error.
 func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
 	if t.Card == "" || len(t.Rows) == 0 {
 		return nil, errors.New("a table needs the name of the card, and rows")
@@ -51,7 +51,7 @@ func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
 		}
 	}
 	c := &cost.Calibration{Card: t.Card, Date: t.Date, Facts: prior.Facts}
-	groups, err := t.series(prior.Facts.Power.Static.Usual)
+	groups, err := t.series(&prior.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (t Table) Calibrate(ctx context.Context) (*cost.Calibration, error) {
 }
 
 // series groups the rows, without features.
-func (t Table) series(static float64) (all []cost.Series, err error) {
+func (t Table) series(facts *cost.Facts) (all []cost.Series, err error) {
 	var products []cost.Product
 	rows := map[cost.Product][]Row{}
 	for _, r := range t.Rows {
@@ -81,7 +81,7 @@ func (t Table) series(static float64) (all []cost.Series, err error) {
 	}
 	count := map[arith.Type]map[bool]int{}
 	for _, p := range products {
-		s, err := seriesOf(p, rows[p], static)
+		s, err := seriesOf(p, rows[p], facts)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,8 @@ func (t Table) series(static float64) (all []cost.Series, err error) {
 }
 
 // seriesOf relates the rows of one product to their baseline.
-func seriesOf(p cost.Product, rows []Row, static float64) (cost.Series, error) {
+func seriesOf(p cost.Product, rows []Row, facts *cost.Facts) (cost.Series, error) {
+	static := facts.Power.Static.Usual
 	s := cost.Series{Product: p, Change: "weights"}
 	b, n := &s.Baseline, 0.0
 	clock := 0.0
@@ -129,7 +130,7 @@ func seriesOf(p cost.Product, rows []Row, static float64) (cost.Series, error) {
 	known := clock > 0
 	b.Clock = digits(clock / n)
 	if !known {
-		b.Clock = 1 // only ratios of clocks count
+		b.Clock = facts.Settings.HighestClock
 	}
 	for _, r := range rows {
 		if r.Weights.String() == b.W {
