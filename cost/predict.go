@@ -32,13 +32,19 @@ type Prediction struct {
 	Warnings    []string `json:"warnings,omitempty"`
 }
 
-var errNoOperand = errors.New("an operand of the product is nil: give a function that returns its blocks")
+var (
+	errNoOperand     = errors.New("an operand of the product is nil: give a function that returns its blocks")
+	errNoCalibration = errors.New("there is no calibration to predict with: find one with FindCalibration, or read one")
+)
 
 // Predict predicts the energy and time of a product of operands x[M,K] and w[N,K] in the type's format, from
 // samples of both. With more tokens than the card's MemoryBoundTokens, multipliers are the bottleneck even if
 // the weights come from memory. If a type was calibrated only for weights that do not come from memory, BF16's model stands
 // in, as in [Calibration.Energy]. Another type that is not calibrated is an error that lists those that are.
 func (c *Calibration) Predict(ctx context.Context, p Product, x, w Operand) (Prediction, error) {
+	if c == nil {
+		return Prediction{}, errNoCalibration
+	}
 	if !p.Type.Valid() {
 		return Prediction{}, c.unknown(p)
 	}
@@ -342,6 +348,9 @@ func RandomSigma(d weights.DType) float64 {
 // Observe samples a product's features on the calibration's card, of which only the facts are used. swapped
 // reports whether the library streams the operand whose role is stationary.
 func (c *Calibration) Observe(ctx context.Context, d weights.DType, p Product, swapped bool, x, w Operand) (*Features, error) {
+	if c == nil {
+		return nil, errNoCalibration
+	}
 	f, ok := d.Format()
 	if !ok {
 		return nil, fmt.Errorf("operands of %s have no features", d)
