@@ -14,6 +14,7 @@ import (
 // withoutExample are packages for callers that have no example, with the reason.
 var withoutExample = map[string]string{
 	"cost/nnls":           "one function, that the fit of the cost model calls",
+	"gemm/collective":     "needs several GPUs",
 	"gemm/cuda":           "needs a GPU",
 	"gemm/cuda/rounder":   "needs a GPU",
 	"gemm/cuda/runner":    "needs a GPU",
@@ -27,6 +28,7 @@ var withoutExample = map[string]string{
 	"gemm/serve":          "its example needs servers and a GPU, so it is compiled only",
 	"gemm/sgemm":          "kernels of gemm/forward and transform/rounding",
 	"transform/apply":     "a step of transform.Convert",
+	"transform/card":      "a step of transform.Convert",
 	"transform/order":     "numbers of transform/pass",
 	"transform/pass":      "transform has the example of a pass",
 	"transform/plan":      "transform has examples of plans",
